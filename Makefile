@@ -1,0 +1,35 @@
+# Needs make and Python 3.11 or newer; everything else goes into .venv (about 1 GB, once).
+PYTHON ?= python3
+VENV := .venv
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test bench lint clean
+
+demo: $(STAMP)  ## replay the small traces on every file system and show the comparison
+	$(VENV)/bin/scmsim demo
+
+test: $(STAMP)  ## the whole test suite
+	$(VENV)/bin/python -m pytest -q -n 2
+
+bench: $(STAMP)  ## speed of the kernels and of whole replays on this machine
+	$(VENV)/bin/python tests/bench/run.py
+
+lint: $(STAMP)  ## style, types, direction of imports
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "scmsim needs Python 3.11 or newer, $(PYTHON) is $$($(PYTHON) -V 2>&1); give another with make PYTHON=..." >&2; exit 3; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo "$(PYTHON) cannot make virtual environments; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 3; }
+	@echo "setting up $(VENV) (about a minute, once) ..." >&2
+	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+clean:  ## remove what the targets above made, .venv included
+	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find scmsim tests -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,20 @@
+"""scmsim: what storage-class-memory file systems do to the TLB, to write traffic and to space.
+
+Importing the package imports nothing heavy; `scmsim.replay` and the classes below load on first use.
+"""
+
+__version__ = "0.1.0"
+
+_LAZY = {"replay": "pipeline", "Result": "result", "open_trace": "trace"}
+
+
+def __getattr__(name: str):
+    if name in _LAZY:
+        import importlib
+
+        return getattr(importlib.import_module(f"scmsim.{_LAZY[name]}"), name)
+    raise AttributeError(f"module 'scmsim' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_LAZY])

@@ -1,0 +1,5 @@
+"""`python -m scmsim` is the command line."""
+
+from scmsim.cli import main
+
+main()

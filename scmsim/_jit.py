@@ -1,0 +1,32 @@
+"""The one decorator for kernels.
+
+numba's disk cache notices a change of the decorated function's own file but not of a function that it calls in another
+file, so the cache folder carries a digest of all package sources: editing any file starts a fresh folder.
+"""
+
+import hashlib
+import os
+import pathlib
+
+import numba
+
+_ROOT = pathlib.Path(__file__).parent
+
+
+def _digest() -> str:
+    digest = hashlib.blake2b(numba.__version__.encode(), digest_size=8)
+    for path in sorted(_ROOT.rglob("*.py")):
+        stat = path.stat()
+        digest.update(f"{path.relative_to(_ROOT)}:{stat.st_size}:{stat.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+if "NUMBA_CACHE_DIR" not in os.environ:
+    _base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    numba.config.CACHE_DIR = os.path.join(_base, "scmsim", _digest())
+
+# A kernel that Python calls.
+kernel = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
+# A kernel that only kernels call: without the wrappers for Python it compiles a third faster.  Arguments that are literals
+# (`f(s, 1)`) would compile it once more for each value: pass a variable or a module's constant.
+part = numba.njit(cache=True, nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)

@@ -1,0 +1,150 @@
+"""The command line: a subcommand is one file of this folder, and only the one that runs is imported.
+
+A subcommand file defines `SUMMARY` (one line, a literal on one line) and a click command named `command`.  An integer
+that a command returns is the exit code (0 ok, 1 comparison failed, 2 usage or input, 3 environment).
+"""
+
+import ast
+import contextlib
+import importlib
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from scmsim import __version__
+from scmsim.errors import ScmsimError, unknown
+
+_FOLDER = os.path.dirname(__file__)  # not pathlib: importing it costs `scmsim --help` a tenth of its time
+_INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
+_PIPE_CLOSED = 141  # 128 + SIGPIPE
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are the files of the folder `scmsim/cli`; help and completion import none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        files = (name for name in os.listdir(_FOLDER) if name.endswith(".py") and not name.startswith("_"))
+        return sorted(name.removesuffix(".py").replace("_", "-") for name in files)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command: click.Command = importlib.import_module(f"scmsim.cli.{cmd_name.replace('-', '_')}").command
+        command.name = cmd_name
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        command = self.get_command(ctx, args[0])
+        if command is None:
+            raise unknown("command", args[0], self.list_commands(ctx))
+        return args[0], command, args[1:]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary(name)) for name in self.list_commands(ctx)])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        known = (name for name in self.list_commands(ctx) if name.startswith(incomplete))
+        return [CompletionItem(name, help=summary(name)) for name in known]
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        with _pipe_watched():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _pipe_watched():
+            return super().invoke(ctx)
+
+    def main(self, args: Sequence[str] | None = None, *_: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        def run() -> Any:
+            return super(LazyGroup, self).main(args, **{**extra, "prog_name": "scmsim", "standalone_mode": False})
+
+        if not standalone_mode:
+            return run()
+        sys.exit(_exit_code(run))
+
+
+class _PipeClosed(Exception):
+    """The reader of stdout has gone; not an OSError, because click would leave with code 1 for it."""
+
+
+@contextlib.contextmanager
+def _pipe_watched() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise _PipeClosed from None
+
+
+def summary(name: str) -> str:
+    """The one-line help of a subcommand, read from its file without importing it."""
+    with open(os.path.join(_FOLDER, f"{name.replace('-', '_')}.py"), encoding="utf-8") as file:
+        match = re.search(r"^SUMMARY = (.+)$", file.read(), re.MULTILINE)
+    return str(ast.literal_eval(match[1])) if match else ""
+
+
+def _exit_code(run: Callable[[], Any]) -> int:
+    """Run the command line; every expected failure becomes one line on stderr and an exit code."""
+    try:
+        result = run()
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except ScmsimError as error:
+        return _fail(str(error), error.exit_code)
+    except click.Abort:
+        return _fail("interrupted", _INTERRUPTED)
+    except click.ClickException as error:
+        return _fail(_click_message(error), 2)
+    except (_PipeClosed, BrokenPipeError):
+        # the reader (head, less) has gone: keep Python from complaining about it at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _PIPE_CLOSED
+    except OSError as error:
+        where = f"{error.filename!r}: " if error.filename is not None else ""
+        return _fail(f"{where}{(error.strerror or str(error)).lower()}", 2)
+
+
+def _click_message(error: click.ClickException) -> str:
+    """click's message in the house style: lower case, no full stop, and where to read more."""
+    context = getattr(error, "ctx", None)
+    if isinstance(error, click.NoSuchOption) and context:
+        options = [
+            name for param in context.command.get_params(context) for name in param.opts if name.startswith("--")
+        ]
+        return str(unknown("option", error.option_name, options))
+    text = error.format_message().strip().rstrip(".")
+    return f"{text[:1].lower()}{text[1:]}; see '{context.command_path if context else 'scmsim'} --help'"
+
+
+def _fail(message: str, code: int) -> int:
+    try:
+        click.echo(f"scmsim: error: {message}", err=True)
+    except OSError:  # stderr is closed too: the exit code is all that is left to say
+        pass
+    return code
+
+
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog='Completion for bash: eval "$(_SCMSIM_COMPLETE=bash_source scmsim)" (zsh_source and fish_source likewise).',
+)
+@click.version_option(__version__, prog_name="scmsim", message="%(prog)s %(version)s")
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """Replay file-system traces against models of storage-class-memory file systems.
+
+    Predicts what perf would count: TLB misses and page walks, bytes stored, write amplification, and space.
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())

@@ -1,0 +1,89 @@
+"""`scmsim list`: what there is to choose from, read from the files' literals (nothing heavy is imported)."""
+
+import json
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from scmsim import registry
+
+SUMMARY = "Show file systems, machines, paging policies, media, workloads and trace formats."
+
+
+def _kinds(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(kind) for kind in registry.KINDS if kind.startswith(incomplete)]
+
+
+def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    kind = ctx.params.get("kind")
+    if kind not in registry.KINDS:
+        return []
+    known = (name for name in registry.names(kind) if name.startswith(incomplete))
+    return [CompletionItem(name, help=registry.literals(kind, name).get("SUMMARY", "")) for name in known]
+
+
+@click.command("list", help=f"{SUMMARY}\n\nWithout KIND: all names of every kind. With NAME: its parameters.")
+@click.argument("kind", required=False, shell_complete=_kinds, metavar=f"[{'|'.join(registry.KINDS)}]")
+@click.argument("name", required=False, shell_complete=_names)
+@click.option("--params", is_flag=True, help="Show the parameters of every plug-in of KIND.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(kind: str | None, name: str | None, params: bool, as_json: bool) -> None:
+    if kind is None:
+        found = {kind: registry.names(kind) for kind in registry.KINDS}
+        rows = [(kind, ", ".join(names) or "(none)") for kind, names in found.items()]
+        click.echo(json.dumps(found, indent=2) if as_json else _aligned(rows))
+        return
+    chosen = [name] if name else registry.names(kind)
+    plugins = {each: _describe(kind, each) for each in chosen}
+    if as_json:
+        click.echo(json.dumps([{"name": each, **about} for each, about in plugins.items()], indent=2))
+    elif name or params:
+        click.echo("\n\n".join(_details(each, about) for each, about in plugins.items()))
+    else:
+        click.echo(_aligned([(each, about["summary"]) for each, about in plugins.items()]))
+
+
+def _describe(kind: str, name: str) -> dict[str, Any]:
+    """Summary and parameters of one plug-in; for a TOML preset, its tables."""
+    literals = dict(registry.literals(kind, name))
+    about: dict[str, Any] = {"summary": literals.pop("SUMMARY", "")}
+    if registry.path(kind, name).suffix == ".toml":
+        literals.pop("summary", None)
+        return {**about, "values": literals}
+    about["params"] = {
+        key: {"default": default, "unit": unit, "meaning": meaning}
+        for key, (default, unit, meaning) in literals.get("PARAMS", {}).items()
+    }
+    return about
+
+
+def _details(name: str, about: dict[str, Any]) -> str:
+    lines = [f"{name}: {about['summary']}"]
+    if "values" in about:
+        rows = _flat(about["values"])
+    else:
+        rows = [
+            (key, f"{param['default']} ({param['unit']}): {param['meaning']}") for key, param in about["params"].items()
+        ] or [("(no parameters)", "")]
+    return "\n".join([*lines, _aligned(rows, "  ")])
+
+
+def _flat(table: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """A nested table as (dotted key, value) rows; an array of tables is numbered."""
+    rows: list[tuple[str, str]] = []
+    for key, value in table.items():
+        items = {key: value}
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            items = {f"{key}.{i}": item for i, item in enumerate(value)}
+        for dotted, item in items.items():
+            if isinstance(item, dict):
+                rows += _flat(item, f"{prefix}{dotted}.")
+            else:
+                rows.append((f"{prefix}{dotted}", str(item)))
+    return rows
+
+
+def _aligned(rows: list[tuple[str, str]], indent: str = "") -> str:
+    width = max((len(left) for left, _ in rows), default=0)
+    return "\n".join(f"{indent}{left:<{width}}  {right}".rstrip() for left, right in rows)

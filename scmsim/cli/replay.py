@@ -1,0 +1,114 @@
+"""`scmsim replay`: a trace through models, side by side."""
+
+import sys
+
+import click
+
+SUMMARY = "Replay a trace through file systems, page table and MMU; show the counters side by side."
+
+
+@click.command(
+    "replay",
+    help=f"""{SUMMARY}
+
+TRACE is a stored trace (scmsim capture, synth, trace convert), an experiment file (.toml) or the name of a shipped
+experiment such as quickstart.""",
+)
+@click.argument("trace")
+@click.option("--fs", help="File systems, separated by commas (scmsim list fs).  [default: ext4,ext4-dax,nova-cow]")
+@click.option("--machine", help="Whose TLB and page walker; a name or a .toml file.  [default: i7-8700k]")
+@click.option("--paging", help="How memory is mapped (scmsim list paging).  [default: directmap-1g]")
+@click.option("--medium", help="Memory technology (scmsim list medium).  [default: nvdimm]")
+@click.option("--set", "assignments", multiple=True, metavar="MODEL.KEY=VALUE", help="A parameter; may be repeated.")
+@click.option("--by", type=click.Choice(["site", "op", "file"]), help="Show a breakdown too.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object: schema, manifest, results.")
+@click.option("--out", type=click.Path(), help="Write the result to F.json, F.csv or F.parquet.")
+def command(trace, fs, machine, paging, medium, assignments, by, as_json, out):  # type: ignore[no-untyped-def]
+    from scmsim.result import check_writable
+
+    if out:
+        check_writable(out)
+    jobs, by, out = _jobs(trace, fs, (machine, paging, medium), by, out)
+    result = _run(jobs, _params(assignments), by)
+    if out:
+        result.write(out)
+    if as_json:
+        click.echo(result.to_json())
+    elif not out or sys.stdout.isatty():
+        click.echo(result.table(None if by is None else "site" if by == "site" else "group"))
+
+
+def _jobs(trace, fs, models, by, out):  # type: ignore[no-untyped-def]
+    """Keyword sets for `pipeline.replay`, one per combination of machine, paging and medium."""
+    from scmsim.pipeline import DEFAULTS
+
+    kinds = ("machine", "paging", "medium")
+    given = {kind: name for kind, name in zip(kinds, models, strict=True) if name}
+    experiment = _experiment(trace)
+    if experiment is None:
+        job = {"trace": trace, "fs": fs or "ext4,ext4-dax,nova-cow", "params": {}, **{**DEFAULTS, **given}}
+        return [job], by, out
+    combinations: list[dict] = [{}]
+    for kind in kinds:
+        names = (given[kind],) if kind in given else getattr(experiment, kind) or (DEFAULTS[kind],)
+        combinations = [{**c, kind: name} for c in combinations for name in names]
+    common = {
+        "trace": _source(experiment),
+        "fs": fs or list(experiment.fs),
+        "params": experiment.params,
+    }
+    return [{**common, **c} for c in combinations], by or experiment.by, out or experiment.out
+
+
+def _experiment(trace):  # type: ignore[no-untyped-def]
+    import pathlib
+
+    from scmsim.config import load, resolve
+
+    if pathlib.Path(trace).exists() and not trace.endswith(".toml"):
+        return None
+    if trace.endswith(".toml") or "/" not in trace and "." not in trace:
+        return load(resolve(trace))
+    return None
+
+
+def _source(experiment):  # type: ignore[no-untyped-def]
+    if experiment.workload is None:
+        return experiment.trace
+    from scmsim import registry
+
+    return registry.load("workload", experiment.workload).source(**experiment.workload_params)
+
+
+def _params(assignments):  # type: ignore[no-untyped-def]
+    """{"nova-cow": {"capacity": "1GiB"}} from ("nova-cow.capacity=1GiB", ...)."""
+    from scmsim.errors import UsageError
+
+    params: dict[str, dict[str, str]] = {}
+    for text in assignments:
+        name, equals, value = text.partition("=")
+        model, dot, key = name.rpartition(".")
+        if not (equals and dot and model and key):
+            raise UsageError(f"{text!r} is not MODEL.KEY=VALUE; write it like nova-cow.capacity=16GiB")
+        params.setdefault(model, {})[key] = value
+    return params
+
+
+def _run(jobs, params, by):  # type: ignore[no-untyped-def]
+    from scmsim.cli._progress import Progress
+    from scmsim.pipeline import replay
+
+    result = None
+    with Progress() as progress:
+        for job in jobs:
+            merged = {k: {**job["params"].get(k, {}), **params.get(k, {})} for k in {*job["params"], *params}}
+            names = job["fs"].split(",") if isinstance(job["fs"], str) else job["fs"]
+            known = {*(name.strip() for name in names), job["paging"]}
+            if job["params"]:  # an experiment may hold parameters of models that this run leaves out
+                merged = {k: v for k, v in merged.items() if k in known or k in params}
+            one = replay(**{**job, "params": merged}, by=by or "site", progress=progress)
+            if result is None:
+                result = one
+            else:
+                result.runs += one.runs
+    return result

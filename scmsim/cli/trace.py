@@ -1,0 +1,180 @@
+"""`scmsim trace`: look at, check and convert traces."""
+
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import click
+
+SUMMARY = "Look at, check and convert traces: info, head, check, convert."
+
+_FLAGS = (
+    "OFFSET_UNKNOWN", "SETUP", "CONTINUES", "APPENDS", "SYNCHRONOUS", "DATA_ONLY", "DIRECTORY", "KEEP_SIZE",
+    "PUNCH_HOLE", "WRITABLE_SHARED",
+)  # fmt: skip
+_EVERY_S = 0.2
+
+
+@click.group(help=SUMMARY)
+def command() -> None:
+    pass
+
+
+@contextlib.contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A callable(done, total) that shows a percentage on stderr if that is a terminal, else None."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    shown = [0.0]
+
+    def show(done: int, total: int) -> None:
+        if time.monotonic() - shown[0] > _EVERY_S and total:
+            shown[0] = time.monotonic()
+            click.echo(f"\r{what} {100 * done // total}%", nl=False, err=True)
+
+    try:
+        yield show
+    finally:
+        if shown[0]:
+            click.echo("\r\x1b[K", nl=False, err=True)
+
+
+@command.command()
+@click.argument("file", type=click.Path())
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def info(file: str, as_json: bool) -> None:
+    """Totals, operations and provenance of a trace."""
+    from scmsim.trace import open_trace
+    from scmsim.trace.summary import totals
+
+    trace = open_trace(file)
+    found = totals(trace)
+    if as_json:
+        click.echo(json.dumps({"file": file, **found, "header": trace.header}, indent=2))
+        return
+    ops = found.pop("ops")
+    for name, value in found.items():
+        click.echo(f"{name.replace('_', ' '):16} {value:>15,}")
+    for name, value in sorted(ops.items(), key=lambda item: -item[1]):
+        click.echo(f"  {name:14} {value:>15,}")
+    for name, value in trace.header.items():
+        if name not in ("counts", "bad_lines", "blind_spots", "notes"):
+            click.echo(f"{name.replace('_', ' '):16} {' '.join(value) if isinstance(value, list) else value}")
+    _print_concerns(trace.header)
+
+
+def _print_concerns(header: dict[str, Any]) -> None:
+    for spot in header.get("blind_spots", []):
+        click.echo(f"blind spot: {spot}")
+    for note in header.get("notes", []):
+        click.echo(f"note: {note}")
+    bad = header.get("bad_lines", {})
+    if bad.get("count"):
+        click.echo(f"{bad['count']} lines of the input were not understood, the first of them:")
+        for entry in bad["first"]:
+            click.echo(f"  line {entry['line']}: {entry['reason']}")
+
+
+@command.command()
+@click.argument("file", type=click.Path())
+@click.option("-n", "--rows", default=10, show_default=True, type=click.IntRange(min=0), help="How many rows.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def head(file: str, rows: int, as_json: bool) -> None:
+    """The first rows of a trace."""
+    from scmsim.trace import open_trace
+
+    trace = open_trace(file)
+    found: list[dict[str, Any]] = []
+    for batch in trace.batches(max(rows, 1)):
+        found += [_row(trace, record) for record in batch[: rows - len(found)]]
+        if len(found) >= rows:
+            break
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    click.echo(f"{'time ns':>15} {'thread':>6} {'operation':10} {'offset':>14} {'length':>12}  file")
+    for row in found:
+        tail = f"{row['path'] or '-'}{'  ' + ' '.join(row['flags']) if row['flags'] else ''}"
+        where = f"{row['offset']:>14} {row['length']:>12}"
+        click.echo(f"{row['time_ns']:>15} {row['thread']:>6} {row['op']:10} {where}  {tail}")
+
+
+def _row(trace: Any, record: Any) -> dict[str, Any]:
+    from scmsim.records import OPS
+
+    row = {name: int(record[name]) for name in ("time_ns", "thread", "file", "file2", "offset", "length")}
+    flags = [name.lower() for bit, name in enumerate(_FLAGS) if int(record["flag"]) & 1 << bit]
+    path = trace.files.path[row["file"]] if row["file"] >= 0 else None
+    return {**row, "op": OPS[int(record["op"])], "flags": flags, "path": path}
+
+
+@command.command()
+@click.argument("file", type=click.Path())
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def check(file: str, as_json: bool) -> int:
+    """Check every row of a trace; exit code 2 if it has problems, all of which are listed."""
+    from scmsim.errors import UsageError
+    from scmsim.trace import open_trace
+    from scmsim.trace.summary import all_problems
+
+    try:
+        trace = open_trace(file)
+        problems = all_problems(trace)
+        rows: int | None = trace.rows
+    except UsageError as error:
+        if not as_json:
+            raise
+        problems, rows = [str(error)], None
+    if as_json:
+        click.echo(json.dumps({"file": file, "ok": not problems, "rows": rows, "problems": problems}, indent=2))
+    elif not problems:
+        click.echo(f"{file}: {rows} rows, no problems")
+    for problem in () if as_json else problems:
+        click.echo(f"{file}: {problem}")
+    return 2 if problems else 0
+
+
+@command.command()
+@click.argument("source", metavar="IN", type=click.Path())
+@click.argument("out", metavar="OUT", type=click.Path())
+@click.option("--format", "name", help="Format of IN (default: found by its content); see 'scmsim list format'.")
+@click.option("--under", type=click.Path(), help="Keep only files at or below this directory.")
+@click.option("--strict", is_flag=True, help="Stop at the first line that is not understood.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def convert(source: str, out: str, name: str | None, under: str | None, strict: bool, as_json: bool) -> None:
+    """Convert the output of a tracer to a trace."""
+    from scmsim.errors import UsageError
+    from scmsim.trace import TraceWriter
+    from scmsim.trace.formats import find
+
+    if os.path.exists(out) and os.path.exists(source) and os.path.samefile(source, out):
+        raise UsageError(f"IN and OUT are the same file {out!r}; give OUT another name")
+    if under and not os.path.isabs(under):
+        raise UsageError(
+            f"--under {under!r} is not absolute; give the path as the traced program saw it, like '/var/db'"
+        )
+    name, importer = find(source, name)
+    options = {"under": under} if under else {}
+    with TraceWriter(out, {}) as writer, progress_bar("converting") as progress:
+        report = importer.convert(source, writer, strict=strict, progress=progress, **options)
+    if as_json:
+        click.echo(json.dumps({"in": source, "out": out, "format": name, **report.as_dict()}, indent=2))
+        return
+    made = f"{report.rows} rows from {report.calls} calls ({report.lines} lines of {name}), {report.files} files"
+    click.echo(f"{out}: {made}")
+    for reason, count in sorted(report.left_out.items(), key=lambda item: -item[1]):
+        click.echo(f"  left out {count:>10}  {reason}{_names(reason, report)}")
+    _print_concerns({**report.as_dict(), "bad_lines": {"count": report.bad, "first": report.as_dict()["bad_lines"]}})
+
+
+def _names(reason: str, report: Any) -> str:
+    """Names of the calls behind a reason, most frequent first."""
+    if not reason.startswith(("failed", "not a file op")):
+        return ""
+    counts = report.failed if reason.startswith("failed") else report.other
+    return ": " + ", ".join(f"{name} {count}" for name, count in counts.most_common(6))

@@ -1,0 +1,94 @@
+"""Time, derived last from counts: a sum of terms in nanoseconds, each traceable to its cause.  Estimates, not
+predictions.
+
+`instructions` x CPI + hits in the second TLB level + walk cycles that are not hidden + dependent loads x latency of
+the medium + the medium's bandwidth for loads and the slower of copy and medium for stores + fences x drain + calls x
+system-call entry.  The form of the sum follows the sustained-rate reasoning for persistent memory: what one call
+waits for is added, what overlaps is the larger of the two.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Number = int | float
+
+_WALKS = ("dtlb_load_misses_walk_active", "dtlb_store_misses_walk_active", "itlb_misses_walk_active")
+_STLB_HITS = ("dtlb_load_misses_stlb_hit", "dtlb_store_misses_stlb_hit", "itlb_misses_stlb_hit")
+
+
+@dataclass
+class Estimate:
+    """Terms in ns, the reason for each term that cannot be given, and the cycles that the sum is worth (None without
+    GHz)."""
+
+    terms: dict[str, float] = field(default_factory=dict)
+    why_absent: dict[str, str] = field(default_factory=dict)
+    cycles: float | None = None
+
+    @property
+    def total_ns(self) -> float:
+        """Sum of the terms that could be given."""
+        return sum(self.terms.values())
+
+
+class _Absent(Exception):
+    """A counter or a parameter of a term is not there."""
+
+
+def estimate(
+    counters: Mapping[str, Number],
+    time: Mapping[str, Any],
+    medium: Mapping[str, Any],
+    *,
+    calls: int | None = None,
+    dependent_loads: int | None = None,
+) -> Estimate:
+    """Estimate the time that the counters stand for.
+
+    Parameters
+    ----------
+    counters : mapping
+        Fields of `counters.SCHEMA`.
+    time : mapping
+        A machine's [time] table: `ghz`, `cpi` (cycles per instruction without waiting for memory), `stlb_hit_cycles`,
+        `walk_hidden` (share of walk cycles that out-of-order execution hides, 0..1), `copy_gb_s` (bytes per ns that
+        one core can store), `syscall_ns`.
+    medium : mapping
+        A medium: `load_ns`, `read_gb_s`, `write_gb_s` (bytes per ns), `granule` (bytes), `fence_ns` (one fence).
+    calls : int
+        System calls that the counters cover.
+    dependent_loads : int
+        Loads from the medium that nothing can start before they end (pointer chasing, log entries).
+    """
+    given: dict[str, Any] = {**counters, "calls": calls, "dependent_loads": dependent_loads}
+    formulas = {
+        "instructions": lambda: _of(given, "instructions") * _of(time, "cpi") / _of(time, "ghz"),
+        "stlb_hits": lambda: (
+            sum(_of(given, name) for name in _STLB_HITS) * _of(time, "stlb_hit_cycles") / _of(time, "ghz")
+        ),
+        "walks": lambda: sum(_of(given, name) for name in _WALKS) * (1 - _of(time, "walk_hidden")) / _of(time, "ghz"),
+        "dependent_loads": lambda: _of(given, "dependent_loads") * _of(medium, "load_ns"),
+        "load_bandwidth": lambda: _of(given, "pm_loaded_bytes") / _of(medium, "read_gb_s"),
+        "store_bandwidth": lambda: max(
+            _of(given, "pm_stored_bytes") / _of(time, "copy_gb_s"),
+            _of(given, f"media_bytes_{_of(medium, 'granule')}") / _of(medium, "write_gb_s"),
+        ),
+        "fences": lambda: _of(given, "fences") * _of(medium, "fence_ns"),
+        "calls": lambda: _of(given, "calls") * _of(time, "syscall_ns"),
+    }
+    out = Estimate()
+    for name, formula in formulas.items():
+        try:
+            out.terms[name] = formula()
+        except _Absent as absent:
+            out.why_absent[name] = str(absent)
+    if out.terms and time.get("ghz"):
+        out.cycles = out.total_ns * time["ghz"]
+    return out
+
+
+def _of(table: Mapping[str, Any], name: str) -> Any:
+    if table.get(name) is None:
+        raise _Absent(f"no {name}")
+    return table[name]

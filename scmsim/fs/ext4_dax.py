@@ -1,0 +1,27 @@
+"""Models ext4 mounted with -o dax (Linux 5.13): data goes straight to persistent memory, metadata through jbd2.
+Units: bytes, blocks of 4096 bytes, instructions.
+Source: Linux fs/ext4, fs/jbd2, fs/dax.c, arch/x86/lib/usercopy_64.c; costs in fs/costs/ext4-5.13.toml.
+"""
+
+from scmsim.fs.parts import ext4_state
+from scmsim.fs.parts.ext4_kernel import emit
+from scmsim.fs.parts.ext4_state import SITES, space
+
+__all__ = ["PARAMS", "SITES", "SOURCE", "SUMMARY", "emit", "space", "start"]
+
+SUMMARY = "ext4 with DAX: no page cache, new blocks are zeroed and then written, metadata goes through the journal"
+SOURCE = "Linux 5.13 fs/ext4, fs/jbd2, fs/dax.c, arch/x86/lib/usercopy_64.c; costs measured on 5.13.13"
+PARAMS = {
+    "capacity": ("64GiB", "bytes", "size of the persistent-memory device"),
+    "journal": ("0", "bytes", "size of the journal; 0: what mke2fs chooses for the capacity"),
+    "commit_interval": ("5s", "time", "age at which a running transaction is committed (trace time)"),
+    "dirty_expire": ("30s", "time", "age at which logged metadata is written back (trace time)"),
+    "timestamp_tick": (
+        "0ns", "time", "a file's times change at most once per tick of the trace's clock; 0: once per transaction",
+    ),
+}  # fmt: skip
+
+
+def start(params, files):
+    """State of an empty file system that knows the trace's files (see ext4_state.start)."""
+    return ext4_state.start(params, files, dax=True)

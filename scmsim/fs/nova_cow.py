@@ -1,0 +1,24 @@
+"""Models NOVA of the Linux 5.1 lineage with copy-on-write data: 64-byte entries, 63 a log page, per-page entry counters.
+Units: bytes, blocks of 4096 bytes, instructions.
+Source: NOVA fs/nova/file.c (do_nova_cow_file_write), log.c, gc.c; costs in fs/costs/nova-5.13.toml.
+"""
+
+from scmsim.fs.parts import nova_state
+from scmsim.fs.parts.nova_emit import emit
+from scmsim.fs.parts.nova_gc import collect
+from scmsim.fs.parts.nova_recipes import SITES
+from scmsim.fs.parts.nova_state import space
+
+__all__ = ["PARAMS", "SITES", "SUMMARY", "collect", "emit", "space", "start"]
+
+SUMMARY = "NOVA (Linux 5.1 lineage, mount option data_cow): every write goes to fresh blocks"
+PARAMS = {
+    "capacity": ("64GiB", "bytes", "size of the persistent-memory device"),
+    "tick": ("1", "bool", "timer interrupts that fall into long reads, as on the measured machine (1 ns a byte)"),
+    "inode_fence": ("0", "bool", "1: the inode's write-back after a commit has a fence of its own (as in the 5.13 port)"),
+}
+
+
+def start(params, files):
+    """State of an empty file system that knows the trace's files (see nova_state.start)."""
+    return nova_state.start(params, files, inplace=False, counters=True, cost_table="nova-5.13")

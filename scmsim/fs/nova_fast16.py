@@ -1,0 +1,23 @@
+"""Models the original NOVA: 40-byte write entries, 101 a log page, no page counters, copy-on-write data, full scan at extension.
+Units: bytes, blocks of 4096 bytes, instructions.
+Source: NOVA (FAST'16 release) inode.c (nova_inode_log_garbage_collection, curr_page_invalid), dax.c; costs as in 5.13 (see there).
+"""
+
+from scmsim.fs.parts import nova_state
+from scmsim.fs.parts.nova_emit import emit
+from scmsim.fs.parts.nova_gc import collect
+from scmsim.fs.parts.nova_recipes import SITES
+from scmsim.fs.parts.nova_state import space
+
+__all__ = ["PARAMS", "SITES", "SUMMARY", "collect", "emit", "space", "start"]
+
+SUMMARY = "NOVA as published at FAST 2016: 40-byte entries, every log extension scans all entries"
+PARAMS = {
+    "capacity": ("64GiB", "bytes", "size of the persistent-memory device"),
+    "tick": ("1", "bool", "timer interrupts that fall into long reads, as on the measured machine (1 ns a byte)"),
+}
+
+
+def start(params, files):
+    """State of an empty file system that knows the trace's files (see nova_state.start)."""
+    return nova_state.start(params, files, inplace=False, counters=False, cost_table="nova-5.13")

@@ -1,0 +1,24 @@
+"""Models NOVA of the Linux 5.1 lineage with in-place data updates: an overwrite journals and updates its write entry.
+Units: bytes, blocks of 4096 bytes, instructions.
+Source: NOVA fs/nova/dax.c (do_nova_inplace_file_write), journal.c, log.c, gc.c; costs in fs/costs/nova-5.13.toml.
+"""
+
+from scmsim.fs.parts import nova_state
+from scmsim.fs.parts.nova_emit import emit
+from scmsim.fs.parts.nova_gc import collect
+from scmsim.fs.parts.nova_recipes import SITES
+from scmsim.fs.parts.nova_state import space
+
+__all__ = ["PARAMS", "SITES", "SUMMARY", "collect", "emit", "space", "start"]
+
+SUMMARY = "NOVA (Linux 5.1 lineage, its default): existing blocks are overwritten in place"
+PARAMS = {
+    "capacity": ("64GiB", "bytes", "size of the persistent-memory device"),
+    "tick": ("1", "bool", "timer interrupts that fall into long reads, as on the measured machine (1 ns a byte)"),
+    "inode_fence": ("0", "bool", "1: the inode's write-back after a commit has a fence of its own (as in the 5.13 port)"),
+}
+
+
+def start(params, files):
+    """State of an empty file system that knows the trace's files (see nova_state.start)."""
+    return nova_state.start(params, files, inplace=True, counters=True, cost_table="nova-5.13")

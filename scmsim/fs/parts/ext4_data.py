@@ -1,0 +1,245 @@
+"""ext4's read, write and write-back, with DAX and with the page cache.
+
+With DAX a copy goes to persistent memory at once; a new block is zeroed through the block layer before, so its bytes are stored
+twice.  With the page cache a copy goes to cached pages, blocks are allocated at write-back (delayed allocation), and whole pages
+are stored; the cache is not limited.  Source: Linux 5.13 fs/ext4/{file.c: ext4_dax_write_iter, inode.c: ext4_iomap_begin,
+ext4_da_write_begin, ext4_da_write_end, ext4_writepages}, fs/dax.c: dax_iomap_actor, mm/filemap.c.
+"""
+
+from scmsim._jit import part
+from scmsim.fs.parts import ext4_recipes as q
+from scmsim.fs.parts import ext4_state as e
+from scmsim.fs.parts.emit import play
+from scmsim.fs.parts.ext4_blocks import add_blocks, change_blocks, page_run
+from scmsim.fs.parts.ext4_files import dirty_inode, queue_dirty, unqueue_clean
+from scmsim.fs.parts.jbd2 import join
+
+
+@part
+def add_zeroed(s, arena, f, out, page, count):
+    """DAX: the first of `count` pages from `page` on get blocks, or had unwritten ones; both are zeroed.  Returns how many."""
+    words = arena[f + e.PAGES] + page
+    if arena[words] == 0:
+        count = add_blocks(s, arena, f, page, count, e.NONE)
+        arena[f + e.MAPPED] += count
+        change_blocks(s, arena, f, page, count)
+    else:
+        arena[f + e.EXTENTS] += 1
+        for i in range(words, words + count):
+            arena[i] -= e.IS_UNWRITTEN
+    block = arena[words] >> e.BLOCK_SHIFT
+    group = block // e.GROUP_BLOCKS
+    s.reg[q.BITMAP] = q.BUFFERS + (s.bitmap_at + group) * e.BLOCK + (block % e.GROUP_BLOCKS >> 3)
+    s.reg[q.GROUP] = q.BUFFERS + e.BLOCK + group * 64
+    s.reg[q.TO], s.reg[q.BYTES], s.reg[q.COUNT] = block * e.BLOCK, count * e.BLOCK, count
+    play(s, out, q.ALLOCATE)
+    return count
+
+
+@part
+def add_cached(s, arena, f, op, out, page, count):
+    """`count` pages from `page` on, all not cached, enter the page cache; one that is written in part is read before."""
+    end = op.offset + op.length
+    for at in range(page, page + count):
+        words = arena[f + e.PAGES] + at
+        word = arena[words] | e.IS_CACHED | (s.frame & e.FRAME_MASK) << e.FRAME_SHIFT
+        s.frame += 1
+        part_kept = at << 12 < op.offset or (end < (at + 1) << 12 and end < arena[f + e.SIZE]) or s.reading
+        if part_kept and word >> e.BLOCK_SHIFT and not word & e.IS_UNWRITTEN:
+            s.reg[q.FROM] = word >> e.BLOCK_SHIFT << 12
+            s.reg[q.TO] = q.FRAMES + ((word >> e.FRAME_SHIFT) & e.FRAME_MASK) * e.BLOCK
+            play(s, out, q.FILL)
+        arena[words] = word
+    s.new_pages += count
+
+
+@part
+def mark_dirty(s, arena, row, f, page, count):
+    """`count` cached pages from `page` on become dirty; those without a block get one promised."""
+    if arena[f + e.DIRTY] == 0:
+        queue_dirty(s, arena, row, f)
+        arena[f + e.LOW] = page
+    arena[f + e.LOW] = min(arena[f + e.LOW], page)
+    words = arena[f + e.PAGES]
+    for at in range(words + page, words + page + count):
+        word = arena[at]
+        if not word & e.IS_DIRTY:
+            arena[f + e.DIRTY] += 1
+            if word >> e.BLOCK_SHIFT == 0:
+                s.reserved += 1
+                arena[f + e.MAPPED] += 1
+            arena[at] = word | e.IS_DIRTY
+    arena[f + e.END] = max(arena[f + e.END], page + count)
+
+
+@part
+def copy_in(s, out, target, source, length):
+    """Copy from the user's buffer: 8-byte non-temporal stores, cached bytes at ends that are not aligned to 8 bytes."""
+    head = -target & 7 if length >= 8 else 0
+    body = (length - head) & ~7
+    width = 0
+    if length == 4 and target & 3 == 0:
+        body, width = 4, -4
+    tail = length - head - body
+    ahead = -target & 63 if head else 0
+    s.reg[q.TO], s.reg[q.USER_AT], s.reg[q.BYTES] = target, source, length
+    s.reg[q.HEAD], s.reg[q.HEAD_LINE] = head, 1 if head else 0
+    s.reg[q.BODY_AT], s.reg[q.BODY_USER], s.reg[q.BODY], s.reg[q.WIDTH] = target + head, source + head, body, width
+    s.reg[q.TAIL_AT], s.reg[q.TAIL_USER], s.reg[q.TAIL] = target + length - tail, source + length - tail, tail
+    s.reg[q.TAIL_LINE_AT], s.reg[q.TAIL_LINE] = target + length - 1, 1 if length > ahead and (length - ahead) & 7 else 0
+    if length < 8:
+        s.reg[q.TAIL_LINE_AT], s.reg[q.TAIL_LINE] = target, tail
+    s.reg[q.LINES] = body >> 6
+    play(s, out, q.COPY)
+
+
+@part
+def write_slice(s, arena, row, f, op, out):
+    """One slice of a write(), from `s.progress` on: per run of pages blocks or cached pages where there are none, and a copy."""
+    at = op.offset + s.progress
+    end = min(op.offset + op.length, (at & ~4095) + e.SLICE_PAGES * e.BLOCK)
+    size = arena[f + e.SIZE]
+    first = at >> 12
+    if s.progress == 0:
+        play(s, out, q.WRITE)
+        stamp = s.now // s.timestamp_tick if s.timestamp_tick else s.tid
+        if stamp != arena[f + e.STAMP]:
+            arena[f + e.STAMP] = stamp
+            play(s, out, q.TIMES)
+            dirty_inode(s, arena, f, out)
+    s.new_pages, s.changed, s.reading = 0, 0, 0
+    while at < end:
+        page = at >> 12
+        count = page_run(s, arena, f, page, (end - 1) >> 12)
+        word = arena[arena[f + e.PAGES] + page]
+        if s.dax:
+            if word == 0 or word & e.IS_UNWRITTEN:
+                count = add_zeroed(s, arena, f, out, page, count)
+                s.changed = 1
+        else:
+            if word & e.IS_CACHED == 0:
+                add_cached(s, arena, f, op, out, page, count)
+            mark_dirty(s, arena, row, f, page, count)
+        word = arena[arena[f + e.PAGES] + page]
+        stop = min(end, (page + count) << 12)
+        target = s.key_base + ((word >> s.key_shift & s.key_mask) << 12) + (at & 4095)
+        copy_in(s, out, target, (op.thread << 36) + at - op.offset, stop - at)
+        at = stop
+    s.progress = at - op.offset
+    finish_slice(s, arena, f, out, (first, size, end))
+
+
+@part
+def finish_slice(s, arena, f, out, span):
+    """Journal handles, inode updates and size after a slice; span = (first page, size before, end).
+
+    DAX: a write that extends the file has three handles (on the orphan list, allocation, size and off the list), one that fills
+    a hole has one.  Page cache: one handle per page, two inode updates for each page that the size moves behind.
+    """
+    first, size, end = span
+    grows = end > size
+    pages = ((end - 1) >> 12) - first + 1
+    if s.dax:
+        s.reg[q.GROWN], s.reg[q.NEW], s.reg[q.HAS] = s.changed, 2 * s.changed, 0
+        if grows:
+            join(s, arena, e.SUPERBLOCK)
+            s.reg[q.GROWN], s.reg[q.NEW], s.reg[q.HAS] = 3, 6, 1
+    else:
+        s.reg[q.PAGES], s.reg[q.NEW] = pages, s.new_pages
+        s.reg[q.GROWN] = 2 * min(pages, ((end - 1) >> 12) - (size >> 12) + 1) if grows else 0
+    play(s, out, q.FINISH)
+    if grows or s.changed:
+        arena[f + e.SIZE] = max(size, end)
+        dirty_inode(s, arena, f, out)
+        arena[f + e.DATA_TID] = s.tid
+
+
+@part
+def read_slice(s, arena, f, op, out):
+    """One slice of a read(), from `s.progress` on: per run of pages a copy by a rep-string; a hole only clears the buffer."""
+    at = op.offset + s.progress
+    end = min(op.offset + op.length, arena[f + e.SIZE], (at & ~4095) + e.SLICE_PAGES * e.BLOCK)
+    s.reg[q.PAGES], s.reg[q.LINES] = ((end - 1) >> 12) - (at >> 12) + 1, (end - at) >> 12
+    s.new_pages, s.reading = 0, 1
+    if s.progress == 0:
+        play(s, out, q.READ)
+    while at < end:
+        page = at >> 12
+        count = page_run(s, arena, f, page, (end - 1) >> 12)
+        word = 0
+        if page < arena[f + e.END]:
+            word = arena[arena[f + e.PAGES] + page]
+            if word and not s.dax and not word & e.IS_CACHED:
+                count = 1
+                add_cached(s, arena, f, op, out, page, count)
+                word = arena[arena[f + e.PAGES] + page]
+        stop = min(end, (page + count) << 12)
+        s.reg[q.USER_AT], s.reg[q.BYTES], s.reg[q.HAS] = (op.thread << 36) + at - op.offset, stop - at, stop - at
+        s.reg[q.FROM] = s.key_base + ((word >> s.key_shift & s.key_mask) << 12) + (at & 4095)
+        if word == 0 or word & e.IS_UNWRITTEN and s.dax:
+            s.reg[q.HAS] = 0
+        play(s, out, q.COPY_OUT)
+        at = stop
+    s.reg[q.NEW] = s.new_pages
+    if at > op.offset:
+        play(s, out, q.READ_PAGES)
+    s.progress = at - op.offset
+
+
+@part
+def flush_run(s, arena, f, out, page, most):
+    """Store dirty pages from `page` on (at most `most`) whose blocks follow each other, allocated now if there are none.
+
+    Returns the pages stored; `s.changed` counts runs whose extent changed.
+    """
+    words = arena[f + e.PAGES] + page
+    block = arena[words] >> e.BLOCK_SHIFT
+    bits = arena[words] & e.IS_UNWRITTEN | e.IS_DIRTY
+    count = 1
+    stop = min(most, arena[f + e.END] - page)
+    while count < stop and arena[words + count] & (e.IS_UNWRITTEN | e.IS_DIRTY) == bits:
+        if arena[words + count] >> e.BLOCK_SHIFT != (block + count if block else 0):
+            break
+        count += 1
+    if block == 0:
+        count = add_blocks(s, arena, f, page, count, e.NONE)
+        change_blocks(s, arena, f, page, count)
+        s.reserved -= count
+    s.changed += block == 0 or bits != e.IS_DIRTY
+    s.reg[q.TO], s.reg[q.BYTES] = arena[words] >> e.BLOCK_SHIFT << 12, count * e.BLOCK
+    play(s, out, q.FLUSH_RUN)
+    at = page
+    while at < page + count:
+        frames = page_run(s, arena, f, at, page + count - 1)
+        s.reg[q.FROM] = q.FRAMES + ((arena[arena[f + e.PAGES] + at] >> e.FRAME_SHIFT) & e.FRAME_MASK) * e.BLOCK
+        s.reg[q.HAS] = frames * e.BLOCK
+        play(s, out, q.FLUSH_LOAD)
+        at += frames
+    for i in range(words, words + count):
+        arena[i] &= ~(e.IS_DIRTY | e.IS_UNWRITTEN)
+    return count
+
+
+@part
+def flush_pages(s, arena, f, out):
+    """One step of write-back: store up to FLUSH_PAGES dirty pages of a file, lowest first; at most 16 + 2 * pages events."""
+    left = min(arena[f + e.DIRTY], e.FLUSH_PAGES)
+    arena[f + e.DIRTY] -= left
+    pages = left
+    page = arena[f + e.LOW]
+    s.changed = 0
+    while left:
+        if arena[arena[f + e.PAGES] + page] & e.IS_DIRTY:
+            count = flush_run(s, arena, f, out, page, left)
+            left -= count
+            page += count
+        else:
+            page += 1
+    arena[f + e.LOW] = page
+    s.reg[q.PAGES], s.reg[q.NEW] = pages, s.changed
+    play(s, out, q.FLUSHED)
+    if s.changed:
+        dirty_inode(s, arena, f, out)
+        arena[f + e.DATA_TID] = s.tid
+    if arena[f + e.DIRTY] == 0:
+        unqueue_clean(s, arena, f)

@@ -1,0 +1,233 @@
+"""ext4's operations one by one, shared by ext4 and ext4-dax.
+
+Two kernels share the work, because compile time follows the amount of code: `frequent` here, `rare` in ext4_rare (names other
+than create, truncate, fallocate, sync, timed write-back, checkpoints), which is compiled when a trace first needs it.
+"""
+
+from scmsim import records as r
+from scmsim._jit import kernel, part
+from scmsim.fs.parts import ext4_recipes as q
+from scmsim.fs.parts import ext4_state as e
+from scmsim.fs.parts.emit import play
+from scmsim.fs.parts.ext4_blocks import close_window
+from scmsim.fs.parts.ext4_data import flush_pages, read_slice, write_slice
+from scmsim.fs.parts.ext4_files import create, has_record, leaves_needed, touch
+from scmsim.fs.parts.jbd2 import commit, log_blocks
+from scmsim.fs.parts.table import reserve, words_to_hold
+
+
+@part
+def has_events(s, out, events):
+    """Whether `events` more events fit; notes the room needed if even an empty buffer is too small."""
+    if s.emitted + events <= out.size:
+        return True
+    if events > out.size:
+        s.need_events = events
+    return False
+
+
+@part
+def try_commit(s, arena, out):
+    """Commit if the buffer and the log have room for it; asks for a checkpoint if the log has none."""
+    if s.log_used and s.log_used + log_blocks(s) + 1 > s.journal_blocks:
+        s.want_checkpoint = s.rare = 1
+        return False
+    if not has_events(s, out, s.txn_blocks + 8):
+        return False
+    commit(s, arena, out)
+    return True
+
+
+@part
+def settle(s, arena, out):
+    """What the kernel's threads did since the last operation, as far as it is a commit; False if it is not done yet."""
+    if s.now >= s.next_tick:
+        if s.oldest >= 0 or s.held_blocks:
+            s.rare = 1
+            return False
+        s.next_tick = s.now + e.FLUSHER_PERIOD
+    if s.txn_length and (s.now - s.txn_since >= s.commit_interval or s.txn_length > s.txn_limit):
+        return try_commit(s, arena, out)
+    return True
+
+
+@part
+def extents_fit(s, arena, f):
+    """False if the file's extents need another leaf, which is left to the other kernel."""
+    extents = arena[f + e.EXTENTS]
+    if extents > e.EXTENTS_INLINE and extents > arena[f + e.LEAF_COUNT] * e.EXTENTS_PER_LEAF:
+        s.grow_file, s.rare = f, 1
+        return False
+    return True
+
+
+@part
+def sync_file(s, arena, out, op, f):
+    """fsync: write back, then commit the running transaction if the file is part of it, else only flush; 0 = no room yet."""
+    while arena[f + e.DIRTY]:
+        if not has_events(s, out, 64 + 2 * min(arena[f + e.DIRTY], e.FLUSH_PAGES)):
+            return 0
+        if s.txn_length > s.txn_limit and not try_commit(s, arena, out):
+            return 0
+        flush_pages(s, arena, f, out)
+        if not extents_fit(s, arena, f):
+            return 0
+    tid = arena[f + e.DATA_TID] if op.flag & r.DATA_ONLY else arena[f + e.TID]
+    if not has_events(s, out, s.txn_blocks + 16):
+        return 0
+    if tid != s.tid or s.txn_length == 0:
+        play(s, out, q.BARRIER)
+    elif not try_commit(s, arena, out):
+        return 0
+    play(s, out, q.FSYNC)
+    return 1
+
+
+@part
+def holes(arena, f, first, last):
+    """Pages without a block, or a promise of one, in [first, last]."""
+    end = min(last + 1, arena[f + e.END])
+    count = last + 1 - max(end, first)
+    for at in range(arena[f + e.PAGES] + first, arena[f + e.PAGES] + end):
+        count += arena[at] == 0
+    return count
+
+
+@part
+def slice_fits(s, arena, f, op, out):
+    """Whether the next slice of a read or write surely fits; its table of pages is grown."""
+    first = (op.offset + s.progress) >> 12
+    last = min((op.offset + op.length - 1) >> 12, first + e.SLICE_PAGES - 1)
+    if not has_events(s, out, 64 + (16 if s.dax and op.op == r.WRITE else 4) * (last - first + 1)):
+        return False
+    if op.op == r.WRITE:
+        words = words_to_hold(arena, f + e.PAGES, last + 1)
+        if s.arena_top + words > arena.size:
+            s.need_words = words
+            return False
+        reserve(s, arena, f + e.PAGES, last + 1)
+    return True
+
+
+@part
+def transfer(s, arena, out, op, row, f):
+    """read, write: 1 done, 0 not done yet, -1 the device is full."""
+    if op.length <= 0 or op.offset < 0:
+        play(s, out, q.OTHER)
+        return 1
+    total = op.length
+    if op.op == r.READ:
+        total = min(total, arena[f + e.SIZE] - op.offset)
+    elif s.progress == 0 and s.free_blocks + s.windowed - s.reserved < op.length + 8191 >> 12:
+        if s.free_blocks + s.windowed - s.reserved < holes(arena, f, op.offset >> 12, (op.offset + op.length - 1) >> 12):
+            return -1
+    while s.progress == 0 or s.progress < total:
+        if not slice_fits(s, arena, f, op, out):
+            return 0
+        if op.op == r.WRITE:
+            write_slice(s, arena, row, f, op, out)
+        else:
+            read_slice(s, arena, f, op, out)
+            if s.progress == 0:
+                break
+        if s.progress < total and not extents_fit(s, arena, f):
+            return 0
+    if op.op == r.WRITE and op.flag & r.SYNCHRONOUS and not sync_file(s, arena, out, op, f):
+        return 0
+    s.progress = 0
+    if op.op == r.WRITE:
+        extents_fit(s, arena, f)
+    return 1
+
+
+@part
+def try_create(s, arena, out, op, row):
+    """create: 1 done, 0 left to the other kernel or no room yet, -1 no inode left."""
+    parent = s.rows + (op.file2 if op.file2 >= 0 else s.row_count - 1) * e.ROW_WORDS
+    if not (has_record(s, arena, parent) and has_record(s, arena, row)):
+        return 0
+    if arena[row] or arena[row + e.ROW_SIZE] >= 0:
+        f = touch(s, arena, row)
+        arena[f + e.OPENS] += 1
+        call(s, arena, out, f, q.OPEN)
+        return 1
+    d = touch(s, arena, parent)
+    if s.free_inode_count == 0 and s.next_inode > s.inode_count:
+        return -1
+    if leaves_needed(arena, row, d):
+        s.rare = 1
+        return 0
+    f = create(s, arena, op, row, d, out)
+    call(s, arena, out, f, q.CREATE)
+    return 1
+
+
+@part
+def call(s, arena, out, f, recipe):
+    """A call that reads the inode and has a recipe of its own."""
+    s.reg[q.INODE] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
+    play(s, out, recipe)
+
+
+@part
+def step(s, arena, out, op, row):
+    """One operation: 1 done, 0 not done (no room yet, or left to the other kernel), -1 the device is full."""
+    code = op.op
+    if code == r.CREATE:
+        return try_create(s, arena, out, op, row)
+    if not has_record(s, arena, row):
+        return 0
+    f = touch(s, arena, row)
+    if code == r.WRITE or code == r.READ:
+        s.reg[q.INODE] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
+        return transfer(s, arena, out, op, row, f)
+    if code == r.FSYNC or code == r.MSYNC:
+        return sync_file(s, arena, out, op, f)
+    recipe = q.OTHER
+    if code == r.OPEN:
+        arena[f + e.OPENS] += 1
+        recipe = q.OPEN
+    elif code == r.CLOSE:
+        s.closes += 1
+        arena[f + e.OPENS] -= 1
+        if arena[f + e.LINKS] <= 0 and arena[f + e.OPENS] <= 0:
+            arena[f + e.OPENS] += 1
+            s.rare = 1
+            return 0
+        close_window(s, arena, f)
+        recipe = q.CLOSE
+    elif code == r.STAT:
+        recipe = q.STAT
+    call(s, arena, out, f, recipe)
+    return 1
+
+
+@kernel
+def frequent(state, arena, ops, i, out):
+    """Turn operations from `ops[i]` on into events until one does not fit or is rare; returns its index."""
+    s = state[0]
+    while i < ops.size:
+        op = ops[i]
+        s.op = i
+        s.now = op.time_ns
+        done = 0
+        if has_events(s, out, e.ROOM) and settle(s, arena, out):
+            done = 1
+            if r.UNLINK <= op.op <= r.RMDIR or op.op == r.TRUNCATE or op.op == r.FALLOCATE or op.op == r.SYNC:
+                s.rare = 1
+                done = 0
+            elif op.op > r.SYNC or op.op == r.ULOAD or op.op == r.USTORE or op.file < 0:
+                s.ignored += 1
+            else:
+                done = step(s, arena, out, op, s.rows + op.file * e.ROW_WORDS)
+        if done == 0:
+            break
+        if done < 0:
+            s.failed += 1
+            if s.first_failed < 0:
+                s.first_failed = s.seen
+        s.seen += 1
+        i += 1
+        if s.grow_file:
+            break
+    return i

@@ -1,0 +1,158 @@
+"""ext4's files: records of the files that the trace touches, their inodes, directory entries, and the queue of dirty files.
+
+A file that existed before the trace gets its inode and blocks, without events, when it is first touched.  Inode numbers are used
+again in the order last freed, first used (ext4: the lowest free one).  A directory with one block is linear; a larger one is an
+index block and leaves, an entry lies in the leaf that its hash names.  Source: Linux fs/ext4/{inode.c,ialloc.c,namei.c}.
+"""
+
+from scmsim._jit import part
+from scmsim.fs.parts import ext4_recipes as q
+from scmsim.fs.parts import ext4_state as e
+from scmsim.fs.parts import table
+from scmsim.fs.parts.arena import take
+from scmsim.fs.parts.emit import play
+from scmsim.fs.parts.ext4_blocks import add_blocks, close_window
+from scmsim.fs.parts.jbd2 import join
+
+
+@part
+def touch(s, arena, row):
+    """Record of the file of table row `row`; at the first touch it gets what it has from before the trace."""
+    f = arena[row + e.ROW_RECORD]
+    if f:
+        return f
+    f = take(s, arena, e.RECORD_ORDER)
+    arena[row + e.ROW_RECORD] = f
+    arena[f + e.IS_DIR] = arena[row + e.ROW_DIR]
+    arena[f + e.SIZE] = max(arena[row + e.ROW_SIZE], 0)
+    arena[f + e.PARENT] = s.rows + (s.row_count - 1) * e.ROW_WORDS
+    arena[f + e.LINKS] = 1
+    arena[f + e.STAMP] = -1
+    if s.free_inode_count:
+        s.free_inode_count -= 1
+        arena[f + e.INODE] = arena[s.free_inodes + s.free_inode_count]
+    elif row == arena[f + e.PARENT]:
+        arena[f + e.INODE] = e.ROOT_INODE
+    else:
+        arena[f + e.INODE] = s.next_inode
+        s.next_inode += 1
+    pages = (arena[f + e.SIZE] + e.BLOCK - 1) // e.BLOCK
+    if arena[f + e.IS_DIR]:
+        pages = 1
+    if pages:
+        table.reserve(s, arena, f + e.PAGES, pages)
+    page = 0
+    while page < pages and s.free_blocks + s.windowed > s.reserved:
+        page += add_blocks(s, arena, f, page, pages - page, e.NONE)
+    if arena[f + e.IS_DIR]:
+        s.meta_blocks += page
+        s.data_blocks -= page
+    else:
+        arena[f + e.MAPPED] = page
+    close_window(s, arena, f)
+    return f
+
+
+@part
+def has_record(s, arena, row):
+    """Whether the arena has room for what `touch` may take (and a directory's growth); if not, asks for it."""
+    words = 256
+    if arena[row + e.ROW_RECORD] == 0:
+        words += 2 * (max(arena[row + e.ROW_SIZE], 0) // e.BLOCK + 2)
+    if s.arena_top + words <= arena.size:
+        return True
+    s.need_words = words
+    return False
+
+
+@part
+def dirty_inode(s, arena, f, out):
+    """A file's inode changed (ext4_mark_inode_dirty): its table block joins, and an fsync has to commit this transaction."""
+    inode = arena[f + e.INODE] - 1
+    block = s.inode_table_at + inode // e.INODES_PER_BLOCK
+    join(s, arena, block)
+    arena[f + e.TID] = s.tid
+    s.reg[q.SLOT] = q.BUFFERS + block * e.BLOCK + inode % e.INODES_PER_BLOCK * 256
+    play(s, out, q.DIRTY_INODE)
+
+
+@part
+def entry_bytes(arena, row):
+    """Bytes of a file's directory entry: 8 and the name, rounded up to 4."""
+    return (11 + arena[row + e.ROW_NAME]) & ~3
+
+
+@part
+def leaves_needed(arena, row, d):
+    """Blocks that directory `d` grows by when it takes the entry of the file of table row `row`."""
+    used = arena[d + e.ENTRIES] + entry_bytes(arena, row)
+    blocks = arena[d + e.END]
+    if blocks <= 1:
+        return 2 if used > e.DIR_LEAF_FULL else 1 - blocks
+    return 1 if used > (blocks - 1) * e.DIR_LEAF_FILL else 0
+
+
+@part
+def change_entry(s, arena, row, d, out):
+    """The directory block that holds the entry of table row `row`, and the directory's inode, change; takes 3 events."""
+    blocks = arena[d + e.END]
+    if blocks:
+        page = 0
+        if blocks > 1:
+            page = 1 + ((row - s.rows) // e.ROW_WORDS * e.HASH_FACTOR >> 8) % (blocks - 1)
+        block = arena[arena[d + e.PAGES] + page] >> e.BLOCK_SHIFT
+        join(s, arena, block)
+        s.reg[q.FROM] = block * e.BLOCK
+        play(s, out, q.NAME)
+    dirty_inode(s, arena, d, out)
+
+
+@part
+def change_inode_use(s, arena, f):
+    """A file's inode is taken or given back: the inode bitmap and the group descriptor join."""
+    group = (arena[f + e.INODE] - 1) // s.group_inodes
+    join(s, arena, s.inode_bitmap_at + group)
+    join(s, arena, 1 + group // e.DESCRIPTORS_PER_BLOCK)
+
+
+@part
+def create(s, arena, op, row, d, out):
+    """A new file with its entry in directory `d`, which has room for it; returns its record."""
+    arena[row + e.ROW_DIR] = 0
+    f = touch(s, arena, row)
+    if op.file2 >= 0:
+        arena[f + e.PARENT] = s.rows + op.file2 * e.ROW_WORDS
+    arena[f + e.OPENS] = 1
+    arena[d + e.ENTRIES] += entry_bytes(arena, row)
+    change_entry(s, arena, row, d, out)
+    dirty_inode(s, arena, f, out)
+    change_inode_use(s, arena, f)
+    return f
+
+
+@part
+def queue_dirty(s, arena, row, f):
+    """Put a file that just became dirty at the end of the queue of dirty files."""
+    arena[f + e.SINCE] = s.now
+    arena[f + e.OLDER] = s.newest
+    arena[f + e.NEWER] = -1
+    if s.newest >= 0:
+        arena[arena[s.newest] + e.NEWER] = row
+    else:
+        s.oldest = row
+    s.newest = row
+
+
+@part
+def unqueue_clean(s, arena, f):
+    """Take a file that has no dirty page any more out of the queue of dirty files."""
+    older = arena[f + e.OLDER]
+    newer = arena[f + e.NEWER]
+    if older >= 0:
+        arena[arena[older] + e.NEWER] = newer
+    else:
+        s.oldest = newer
+    if newer >= 0:
+        arena[arena[newer] + e.OLDER] = older
+    else:
+        s.newest = older

@@ -1,0 +1,208 @@
+"""ext4's state: per-file records, page words, metadata bitmaps and the journal inside the arena; its events and its space.
+
+Units: offsets and lengths in bytes, blocks and pages of 4096 bytes.  Sources: Linux fs/ext4/{ext4.h,ext4_extents.h,mballoc.c},
+include/linux/jbd2.h; mke2fs (e2fsprogs lib/ext2fs/mkjournal.c, ext2fs_default_journal_size) for the layout's defaults.
+"""
+
+import numpy as np
+
+from scmsim.alloc import first_fit
+from scmsim.errors import UsageError
+from scmsim.fs.parts import costs
+from scmsim.fs.parts.emit import HEADER, State, load_recipes, new_state
+from scmsim.fs.parts.ext4_recipes import BLOCK, COSTS, FRAMES, SITES, all_recipes
+from scmsim.records import Files
+from scmsim.units import format_bytes
+
+GROUP_BLOCKS = 32768
+INODES_PER_BLOCK = 16  # 256-byte inodes
+DESCRIPTORS_PER_BLOCK = 64  # 64-byte group descriptors
+EXTENTS_INLINE = 4
+EXTENTS_PER_LEAF = 340
+TAGS_PER_DESCRIPTOR = 254
+REVOKES_PER_BLOCK = 510  # (4096 - 16) / 8
+DIR_LEAF_FULL = 4084  # bytes of entries that a directory's only block holds
+DIR_LEAF_FILL = 3072  # bytes of entries per leaf of a hashed directory: leaves split in half, so they are 3/4 full on average
+FLUSH_PAGES = 2048  # pages of one step of write-back (MAX_WRITEPAGES_EXTENT_LEN)
+FLUSHER_PERIOD = 5 * 10**9  # dirty_writeback_centisecs = 500
+ROOT_INODE, FIRST_INODE = 2, 12  # 11 is lost+found
+
+# Words of a file's record.  PAGES and LEAVES are table handles (two words).
+SIZE, PAGES, END, MAPPED, INODE, LINKS, OPENS, DIRTY, LOW, SINCE, OLDER, NEWER, TID, DATA_TID, STAMP, IS_DIR = (
+    0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
+)  # fmt: skip
+WINDOW, WINDOW_BLOCKS, EXTENTS, LEAVES, LEAF_COUNT, PARENT, NAME, ENTRIES = 17, 18, 19, 20, 22, 23, 24, 25
+RECORD_ORDER = 5
+
+# Words of a row of the file table: record's offset (0: not touched yet), size before the trace, name length, is a directory.
+ROW_RECORD, ROW_SIZE, ROW_NAME, ROW_DIR = 0, 1, 2, 3
+ROW_WORDS = 4
+
+# A page's word: block << 28 | page-cache frame << 4 | flags; 0 = hole.  A dirty page without a block is allocated at write-back.
+IS_DIRTY, IS_CACHED, IS_UNWRITTEN = 1, 2, 4
+FRAME_SHIFT, FRAME_MASK = 4, (1 << 24) - 1  # frames are used again after 64 GiB
+ONE_FRAME = 1 << FRAME_SHIFT
+FRAME_KEY = FRAME_MASK << FRAME_SHIFT | IS_CACHED
+BLOCK_SHIFT = 28
+ONE_BLOCK = 1 << BLOCK_SHIFT
+SLICE_PAGES = 4096  # a read or write is done in slices of 16 MiB (DIO_MAX_BLOCKS, a handle of iomap)
+SUPERBLOCK = 0
+NONE = 0
+HASH_FACTOR = 2654435761  # spreads the entries of a directory over its leaves
+MIN_JOURNAL = 1024  # blocks (JBD2_MIN_JOURNAL_BLOCKS)
+
+STATE = np.dtype(
+    (
+        np.record,
+        [
+            *HEADER,
+            *first_fit.FIELDS,
+            ("dax", "i8"),
+            ("now", "i8"),  # ns, of the operation at work
+            ("rare", "i8"),  # set when the kernel of the frequent operations leaves something to that of the rare ones
+            ("stuck", "i8"),  # set when the latter has no room left for events or words
+            ("grow_file", "i8"),  # record of a file whose extents need another leaf, 0 = none
+            ("want_checkpoint", "i8"),  # set when the log has no room for the running transaction
+            ("new_pages", "i8"),  # pages that entered the cache in this slice
+            ("changed", "i8"),  # extents that changed in this slice, or step of write-back
+            ("reading", "i8"),
+            ("progress", "i8"),  # bytes of the operation at work that are done
+            # Pages make one run if their words, masked by `key`, count up by `key_step`; where they lie is
+            # key_base + 4096 * (word >> key_shift & key_mask): in persistent memory with DAX, else in the page cache.
+            ("key", "i8"),
+            ("key_step", "i8"),
+            ("key_shift", "i8"),
+            ("key_mask", "i8"),
+            ("key_base", "i8"),
+            ("rows", "i8"),  # arena offset of the file table
+            ("row_count", "i8"),  # its last row is the root directory
+            ("reserved", "i8"),  # blocks promised to dirty pages that have none yet (delayed allocation)
+            ("windowed", "i8"),  # blocks in the preallocation windows of all files
+            ("frame", "i8"),  # next page-cache frame
+            ("bitmap_at", "i8"),  # first block of the block bitmaps, inode bitmaps, inode tables, journal
+            ("inode_bitmap_at", "i8"),
+            ("inode_table_at", "i8"),
+            ("group_inodes", "i8"),
+            ("inode_count", "i8"),
+            ("journal_at", "i8"),
+            ("journal_blocks", "i8"),
+            ("joined", "i8"),  # bitmap over all blocks: in the running transaction
+            ("logged", "i8"),  # bitmap over all blocks: committed to the log, not yet written in place
+            ("txn", "i8"),  # list of the running transaction's blocks; entries whose bit is gone are stale
+            ("txn_length", "i8"),
+            ("txn_blocks", "i8"),  # without the stale ones
+            ("txn_since", "i8"),
+            ("txn_limit", "i8"),
+            ("tid", "i8"),  # running transaction
+            ("held", "i8"),  # list of blocks to be written in place
+            ("held_length", "i8"),
+            ("held_blocks", "i8"),
+            ("held_since", "i8"),
+            ("log_head", "i8"),  # next log block, and how many are in use
+            ("log_used", "i8"),
+            ("revokes", "i8"),
+            ("oldest", "i8"),  # rows of the first and the last file with dirty pages, -1 = none
+            ("newest", "i8"),
+            ("next_tick", "i8"),
+            ("commit_interval", "i8"),
+            ("dirty_expire", "i8"),
+            ("timestamp_tick", "i8"),
+            ("free_inodes", "i8"),  # stack of freed inode numbers
+            ("free_inode_count", "i8"),
+            ("next_inode", "i8"),
+            ("closes", "i8"),  # close operations seen
+            ("data_blocks", "i8"),
+            ("meta_blocks", "i8"),  # directory blocks and extent leaves
+            ("commits", "i8"),
+            ("ignored", "i8"),
+        ],
+    )
+)
+
+INODE_OBJECT = 1088  # bytes of an ext4_inode_info in its slab
+
+
+def default_journal(blocks: int) -> int:
+    """Journal blocks that mke2fs chooses for a device of `blocks` blocks (ext2fs_default_journal_size)."""
+    steps = ((32768, 1024), (1 << 18, 4096), (1 << 19, 8192), (1 << 22, 16384), (1 << 23, 32768), (1 << 24, 65536))
+    for limit, journal in (*steps, (1 << 25, 131072)):
+        if blocks < limit:
+            return journal
+    return 262144
+
+
+def start(params: dict[str, int], files: Files, *, dax: bool) -> State:
+    """State of an empty ext4 of `params["capacity"]` bytes that knows the trace's `files`."""
+    blocks = params["capacity"] // BLOCK
+    journal = params["journal"] // BLOCK or default_journal(blocks)
+    groups = -(-blocks // GROUP_BLOCKS)
+    inode_blocks = max(min(blocks, GROUP_BLOCKS) // 64, 1)  # mke2fs: one 256-byte inode for each 16 KiB
+    bitmap_at = 1 + -(-groups // DESCRIPTORS_PER_BLOCK)
+    journal_at = bitmap_at + groups * (2 + inode_blocks)
+    if journal < MIN_JOURNAL or journal_at + journal + 8 > blocks:
+        raise UsageError(
+            f"a journal of {format_bytes(journal * BLOCK)} on a device of {format_bytes(params['capacity'])} does not work: the "
+            f"journal takes at least {format_bytes(MIN_JOURNAL * BLOCK)}, and other metadata {format_bytes(journal_at * BLOCK)}; "
+            "give a larger capacity or another journal"
+        )
+    rows = len(files) + 1
+    # A transaction is closed at a quarter of the journal; the operation that passes it may touch each group once more.
+    lists = journal // 4 + 2 * groups + 4 * FLUSH_PAGES, journal + 2 * groups + 8 * FLUSH_PAGES
+    bitmap_words = -(-blocks // 64)
+    words = rows * (ROW_WORDS + 1) + sum(lists) + 2 * bitmap_words + first_fit.arena_words(blocks)
+    state = new_state(STATE, 1 << int(np.ceil(np.log2(words + (1 << 16)))), costs.load("ext4-5.13", COSTS, list(SITES)))
+    load_recipes(state, all_recipes(dax))
+    record = state.record[0]
+    if not params["tick"]:
+        record.cost[COSTS.index("dax_read_page"), :3] = 0
+    first_fit.attach(state, journal_at + journal, blocks)
+    for field, count in (
+        ("rows", rows * ROW_WORDS), ("joined", bitmap_words), ("logged", bitmap_words), ("txn", lists[0]), ("held", lists[1]),
+        ("free_inodes", rows),
+    ):  # fmt: skip
+        record[field] = record.arena_top
+        record.arena_top += count
+    record.dax, record.row_count, record.tid, record.txn_limit = dax, rows, 1, max(journal // 4, 1)
+    record.key, record.key_step, record.key_shift = (~0, ONE_BLOCK, BLOCK_SHIFT) if dax else (FRAME_KEY, ONE_FRAME, FRAME_SHIFT)
+    record.key_mask = (1 << 35) - 1 if dax else FRAME_MASK
+    record.key_base = 0 if dax else FRAMES
+    record.bitmap_at, record.inode_bitmap_at, record.inode_table_at = bitmap_at, bitmap_at + groups, bitmap_at + 2 * groups
+    record.group_inodes = inode_blocks * INODES_PER_BLOCK
+    record.inode_count = groups * record.group_inodes
+    record.journal_at, record.journal_blocks, record.next_inode = journal_at, journal, FIRST_INODE
+    record.oldest = record.newest = -1
+    record.next_tick = FLUSHER_PERIOD
+    for name in ("commit_interval", "dirty_expire", "timestamp_tick"):
+        record[name] = params[name]
+    table = state.arena[record.rows : record.rows + rows * ROW_WORDS].reshape(rows, ROW_WORDS)
+    table[:-1, ROW_SIZE] = files.first_size
+    table[:-1, ROW_NAME] = [len(path) - path.rfind("/") - 1 for path in files.path]
+    table[:-1, ROW_DIR] = files.is_dir
+    table[-1, ROW_DIR] = 1
+    return state
+
+
+def space(state: State) -> dict[str, int]:
+    """Space report in bytes; `live_bytes` counts what lies in pages that have (or are promised) a block, holes do not count."""
+    record, arena = state.record[0], state.arena
+    table = arena[record.rows : record.rows + record.row_count * ROW_WORDS].reshape(-1, ROW_WORDS)
+    at = table[table[:, ROW_RECORD] > 0, ROW_RECORD]
+    at = at[arena[at + IS_DIR] == 0]
+    sizes, mapped = arena[at + SIZE], arena[at + MAPPED]
+    allocated = int(record.data_blocks + record.reserved)
+    fixed = int(record.journal_at + record.journal_blocks)
+    return {
+        "capacity_bytes": int(record.blocks) * BLOCK,
+        "live_bytes": int(np.minimum(sizes, mapped * BLOCK).sum()),
+        "file_bytes": int(sizes.sum()),
+        "allocated_bytes": allocated * BLOCK,
+        "metadata_bytes": (fixed + int(record.meta_blocks)) * BLOCK,
+        "journal_bytes": int(record.journal_blocks) * BLOCK,
+        "preallocated_bytes": int(record.windowed) * BLOCK,
+        "waste_bytes": int((-sizes[mapped > 0] % BLOCK).sum()),
+        "page_count": allocated,
+        "files": len(at),
+        "dirty_bytes": int(arena[at + DIRTY].sum()) * BLOCK,
+        "commits": int(record.commits),
+        "ignored_operations": int(record.ignored),
+    }

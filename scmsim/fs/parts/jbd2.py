@@ -1,0 +1,95 @@
+"""jbd2: metadata blocks join the running transaction, a commit writes their images to the log, a checkpoint writes them in place.
+
+A commit of M blocks stores 4096 (M + ceil(M / 254) descriptors + revoke blocks + 1 commit block) bytes; in place, each distinct
+block is written once per checkpoint.  Source: Linux fs/jbd2/{transaction.c,commit.c,checkpoint.c,revoke.c}.  A checkpoint
+here takes all logged blocks at once (jbd2: the oldest transactions); so a block that each transaction holds is written more often.
+"""
+
+import numpy as np
+
+from scmsim._jit import part
+from scmsim.fs.parts import ext4_recipes as q
+from scmsim.fs.parts import ext4_state as e
+from scmsim.fs.parts.emit import play
+
+_ONE = np.int64(1)  # a Python 1 << 63 would not fit an int64 where kernels run as plain Python
+
+
+@part
+def join(s, arena, block):
+    """Metadata block `block` changed: it belongs to the running transaction."""
+    at = s.joined + (block >> 6)
+    bit = _ONE << (block & 63)
+    if arena[at] & bit == 0:
+        if s.txn_length == 0:
+            s.txn_since = s.now
+        arena[at] |= bit
+        arena[s.txn + s.txn_length] = block
+        s.txn_length += 1
+        s.txn_blocks += 1
+
+
+@part
+def forget(s, arena, block):
+    """Metadata block `block` was freed: no image of it may be written any more, which the log learns by a revoke record."""
+    bit = _ONE << (block & 63)
+    if arena[s.joined + (block >> 6)] & bit:
+        arena[s.joined + (block >> 6)] &= ~bit
+        s.txn_blocks -= 1
+    if arena[s.logged + (block >> 6)] & bit:
+        arena[s.logged + (block >> 6)] &= ~bit
+        s.held_blocks -= 1
+    s.revokes += 1
+
+
+@part
+def checkpoint(s, arena, out):
+    """Write each logged block in place and empty the log.  Takes at most 2 events for each held block and 2 more."""
+    for i in range(s.held_length):
+        block = arena[s.held + i]
+        bit = _ONE << (block & 63)
+        if arena[s.logged + (block >> 6)] & bit:
+            arena[s.logged + (block >> 6)] &= ~bit
+            s.reg[q.FROM] = block * e.BLOCK
+            play(s, out, q.IN_PLACE)
+    s.reg[q.COUNT] = s.held_blocks
+    play(s, out, q.CHECKPOINT)
+    s.held_length, s.held_blocks, s.log_used = 0, 0, 0
+
+
+@part
+def log_blocks(s):
+    """Blocks that a commit of the running transaction writes to the log, its commit block not counted."""
+    descriptors = (s.txn_blocks + e.TAGS_PER_DESCRIPTOR - 1) // e.TAGS_PER_DESCRIPTOR
+    return s.txn_blocks + descriptors + (s.revokes + e.REVOKES_PER_BLOCK - 1) // e.REVOKES_PER_BLOCK
+
+
+@part
+def commit(s, arena, out):
+    """Write the running transaction to the log, which has room for it, and start the next.  At most txn_blocks + 8 events."""
+    count = log_blocks(s)
+    if s.held_blocks == 0:
+        s.held_length, s.held_since = 0, s.now
+    for i in range(s.txn_length):
+        block = arena[s.txn + i]
+        bit = _ONE << (block & 63)
+        if arena[s.joined + (block >> 6)] & bit:
+            arena[s.joined + (block >> 6)] &= ~bit
+            s.reg[q.FROM] = block * e.BLOCK
+            play(s, out, q.IMAGE)
+            if arena[s.logged + (block >> 6)] & bit == 0:
+                arena[s.logged + (block >> 6)] |= bit
+                arena[s.held + s.held_length] = block
+                s.held_length += 1
+                s.held_blocks += 1
+    whole = min(count, s.journal_blocks - s.log_head)
+    s.reg[q.COUNT], s.reg[q.BYTES] = count + 1, (count + 1 - s.txn_blocks) * e.BLOCK
+    s.reg[q.TO], s.reg[q.LOG] = (s.journal_at + s.log_head) * e.BLOCK, whole * e.BLOCK
+    s.reg[q.FROM], s.reg[q.LOG_WRAPPED] = s.journal_at * e.BLOCK, (count - whole) * e.BLOCK
+    s.reg[q.COMMIT_AT] = (s.journal_at + (s.log_head + count) % s.journal_blocks) * e.BLOCK
+    play(s, out, q.COMMIT)
+    s.log_head = (s.log_head + count + 1) % s.journal_blocks
+    s.log_used += count + 1
+    s.txn_length, s.txn_blocks, s.revokes = 0, 0, 0
+    s.tid += 1
+    s.commits += 1

@@ -1,0 +1,146 @@
+"""NOVA's per-inode log: append, extension with its scan, and garbage collection.
+
+Source: NOVA fs/nova/log.c (nova_append_log_entry, nova_get_append_head, nova_extend_inode_log), gc.c
+(nova_inode_log_fast_gc, nova_inode_log_thorough_gc).
+"""
+
+from scmsim._jit import part
+from scmsim.alloc import first_fit
+from scmsim.fs.parts import nova_recipes as q
+from scmsim.fs.parts import nova_state as n
+from scmsim.fs.parts import table
+from scmsim.fs.parts.arena import give, take
+from scmsim.fs.parts.emit import play
+
+EXTEND_THRESHOLD = 256  # log pages added by one extension at the most
+
+
+@part
+def add_pages(s, arena, out, row, count):
+    """Append `count` fresh log pages to the file's log: each page's tail is initialised and written back.
+
+    The caller has made sure that the device has the blocks (see nova_emit.room).
+    """
+    table.reserve(s, arena, row + n.LOG, arena[row + n.LOG_COUNT] + count)
+    left = count
+    while left > 0:
+        block = first_fit.allocate(s, arena, left)
+        s.reg[q.TO] = block * n.BLOCK
+        s.reg[q.BYTES] = s.got * n.BLOCK
+        s.reg[q.COUNT] = s.got
+        play(s, out, q.LOG_PAGES)
+        for i in range(s.got):
+            page = take(s, arena, s.page_order)
+            arena[page + n.PAGE_BLOCK] = block + i
+            arena[arena[row + n.LOG] + arena[row + n.LOG_COUNT]] = page
+            arena[row + n.LOG_COUNT] += 1
+        left -= s.got
+    s.log_pages += count
+    s.largest_log = max(s.largest_log, arena[row + n.LOG_COUNT])
+
+
+@part
+def sweep_log(s, arena, out, row):
+    """Fast GC: look at every page before the tail page, drop those without valid entries; returns (valid, all) entries.
+
+    The loads of pages in neighbouring blocks make one event.
+    """
+    tail = arena[row + n.TAIL_PAGE]
+    entries, valid, keep, first, length = 0, 0, 0, 0, 0
+    for i in range(arena[row + n.LOG_COUNT]):
+        page = arena[arena[row + n.LOG] + i]
+        block = arena[page + n.PAGE_BLOCK]
+        if length > 0 and (i >= tail or block != first + length):
+            s.reg[q.FROM] = first * n.BLOCK
+            s.reg[q.BYTES] = length * n.BLOCK
+            play(s, out, q.LOG_SCAN)
+            length = 0
+        if i < tail:
+            first = block if length == 0 else first
+            length += 1
+            count = arena[page + n.PAGE_COUNTS] & n.ENTRIES_MASK
+            dead = arena[page + n.PAGE_COUNTS] >> 32
+            if count == dead:
+                if keep > 0:
+                    s.reg[q.PAGE] = arena[arena[arena[row + n.LOG] + keep - 1] + n.PAGE_BLOCK] * n.BLOCK
+                    play(s, out, q.LOG_DROP)
+                first_fit.release(s, arena, block, q.ONE)
+                give(s, arena, page, s.page_order)
+                continue
+            entries += count
+            valid += count - dead
+        elif i == tail:
+            arena[row + n.TAIL_PAGE] = keep
+        arena[arena[row + n.LOG] + keep] = page
+        keep += 1
+    s.log_pages -= arena[row + n.LOG_COUNT] - keep
+    arena[row + n.LOG_COUNT] = keep
+    return valid, entries
+
+
+@part
+def extend_log(s, arena, out, row):
+    """Add pages behind a full log, always scan it, drop dead pages; if less than half is live, thorough GC is due."""
+    tail = arena[row + n.TAIL_PAGE]
+    tail_block = arena[arena[arena[row + n.LOG] + tail] + n.PAGE_BLOCK]
+    add_pages(s, arena, out, row, min(arena[row + n.LOG_COUNT], EXTEND_THRESHOLD))
+    play(s, out, q.LOG_EXTEND)
+    valid, entries = sweep_log(s, arena, out, row)
+    s.scanned_pages += tail
+    s.reg[q.COUNT] = tail
+    s.reg[q.ENTRIES] = tail * s.slots
+    if not s.counters:
+        s.scanned_entries += tail * s.slots
+    play(s, out, q.LOG_SCANNED)
+    s.reg[q.PAGE] = tail_block * n.BLOCK
+    play(s, out, q.LOG_LINK)
+    checked = arena[row + n.TAIL_PAGE]
+    if entries == 0 or arena[row + n.STATUS] & n.IS_DIR:
+        return  # a directory's dentries are not tracked one by one, so its log is never compacted here
+    blocks = (valid * checked + entries - 1) // entries
+    if not s.counters:
+        blocks = (valid * s.entry_bytes + n.LOG_BYTES - 1) // n.LOG_BYTES
+    if blocks > 0 and 2 * blocks < checked:
+        s.need_collect = row
+        s.gc_tail = checked
+        s.gc_blocks = blocks
+
+
+@part
+def append_entry(s, arena, out, row, length):
+    """Room for an entry of `length` bytes at the tail of the log (register INODE: its inode); sets ENTRY and PAGE.
+
+    Returns the ref of the entry, counted but not filled in.
+    """
+    if arena[row + n.LOG_COUNT] == 0:
+        add_pages(s, arena, out, row, q.ONE)
+        play(s, out, q.LOG_START)
+    page = arena[arena[row + n.LOG] + arena[row + n.TAIL_PAGE]]
+    slot = arena[page + n.PAGE_COUNTS] & n.ENTRIES_MASK
+    if slot >= s.slots or arena[row + n.TAIL_BYTES] + length > n.LOG_BYTES:
+        s.reg[q.PAGE] = arena[page + n.PAGE_BLOCK] * n.BLOCK
+        play(s, out, q.NEXT_PAGE)
+        if arena[row + n.TAIL_PAGE] + 1 == arena[row + n.LOG_COUNT]:
+            extend_log(s, arena, out, row)
+        arena[row + n.TAIL_PAGE] += 1
+        arena[row + n.TAIL_BYTES] = 0
+        page = arena[arena[row + n.LOG] + arena[row + n.TAIL_PAGE]]
+        slot = 0
+    s.reg[q.PAGE] = arena[page + n.PAGE_BLOCK] * n.BLOCK
+    s.reg[q.ENTRY] = s.reg[q.PAGE] + arena[row + n.TAIL_BYTES]
+    arena[page + n.PAGE_COUNTS] += 1
+    arena[page + n.PAGE_ENTRIES + 2 * slot] = n.PLAIN_ENTRY
+    arena[page + n.PAGE_ENTRIES + 2 * slot + 1] = 0
+    arena[row + n.TAIL_BYTES] += length
+    return page << 8 | slot
+
+
+@part
+def append_record(s, arena, out, row, length):
+    """Append an entry that maps no data (dentry, link change, setattr); returns its log page (arena offset)."""
+    s.reg[q.INODE] = s.inode_table + (row - s.files) // n.FILE_WORDS * n.INODE_BYTES
+    ref = append_entry(s, arena, out, row, length)
+    s.reg[q.BYTES] = length
+    s.reg[q.FIELDS] = length - 10
+    play(s, out, q.RECORD)
+    return ref >> 8

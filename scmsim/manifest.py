@@ -1,0 +1,68 @@
+"""The pedigree of a result: which scmsim, on which machine, from which inputs, started how."""
+
+import datetime
+import hashlib
+import pathlib
+import platform
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from scmsim import __version__
+
+PACKAGES = ("numpy", "pandas", "numba", "llvmlite", "pyarrow", "click", "pydantic")
+
+
+def build(
+    inputs: Iterable[str | pathlib.Path] = (),
+    seeds: Mapping[str, int] | None = None,
+    argv: Iterable[str] | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """Manifest of a run.
+
+    Parameters
+    ----------
+    inputs : paths
+        Files that the result depends on; each is recorded with its size in bytes and its SHA-256.
+    seeds : mapping
+        Every random seed by its use.
+    argv : sequence
+        The command as it was given; default `sys.argv`.
+    more
+        Further entries, e.g. the trace's own provenance.
+    """
+    from scmsim.result import SCHEMA
+
+    return {
+        "scmsim": __version__,
+        "schemas": {"result": SCHEMA},
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "argv": list(sys.argv if argv is None else argv),
+        "host": platform.node(),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "cpu": platform.machine(),
+        "python": platform.python_version(),
+        "packages": _versions(),
+        "seeds": dict(seeds or {}),
+        "inputs": {str(path): digest(path) for path in inputs},
+        **more,
+    }
+
+
+def digest(path: str | pathlib.Path) -> dict[str, Any]:
+    """Size in bytes and SHA-256 of a file."""
+    with open(path, "rb") as file:
+        return {"bytes": pathlib.Path(path).stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def _versions() -> dict[str, str]:
+    from importlib import metadata  # about 40 ms
+
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,1 @@
+"""Memory technologies: one TOML file each, one model (`model.py`) for all."""

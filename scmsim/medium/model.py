@@ -1,0 +1,149 @@
+"""What reaches persistent memory: stored and loaded bytes, write-backs of dirty lines, media bytes at three granules.
+
+Models a CPU cache that keeps the last dirty lines (direct-mapped; a displaced line is written back) and a write-combining
+buffer in the device (a granule written again while it is still in the buffer costs nothing more).  Units: bytes, 64-byte
+lines.  Source: buffer of 16 KiB = 64 lines of 256 bytes as reported for Optane DCPMM (Yang et al., FAST 2020); the cache's size
+is that of a 256 KiB L2.
+"""
+
+import numpy as np
+
+from scmsim._jit import kernel, part
+from scmsim.counters import COUNTERS
+from scmsim.records import FENCE, FLUSH, KINDS, LOAD, NTSTORE, PM, STORE
+
+DIRTY_SLOTS = 4096
+BUFFER_SLOTS = 64
+
+STATE = np.dtype(
+    (
+        np.record,
+        [
+            ("dirty", "i8", (DIRTY_SLOTS,)),  # line number + 1, 0 = empty
+            ("buffer_64", "i8", (BUFFER_SLOTS,)),  # granule number + 1
+            ("buffer_256", "i8", (BUFFER_SLOTS,)),
+            ("buffer_4096", "i8", (BUFFER_SLOTS,)),
+            ("slots_64", "i8"),  # granules that fit the buffer, a power of two
+            ("slots_256", "i8"),
+            ("slots_4096", "i8"),
+            ("kind_of", "i8", (256,)),  # site -> kind
+            ("stored", "i8", (len(KINDS),)),  # bytes stored by kind
+        ],
+    )
+)
+assert COUNTERS.names is not None
+
+
+def start(kinds: list[str], buffer_bytes: int) -> np.recarray:
+    """Empty state; `kinds[i]` is what the bytes stored by site i are for, `buffer_bytes` the device's write buffer."""
+    state = np.zeros(1, STATE).view(np.recarray)
+    state.kind_of[0, : len(kinds)] = [KINDS.index(kind) for kind in kinds]
+    for granule in (64, 256, 4096):
+        slots = max(1, min(BUFFER_SLOTS, buffer_bytes // granule))
+        state[f"slots_{granule}"] = 1 << (slots.bit_length() - 1)
+    return state
+
+
+@part
+def granules(buffer, slots, first, last):
+    """Granules of [first, last] that are not in the write buffer yet; they enter it."""
+    if last - first >= slots:
+        for g in range(last - slots + 1, last + 1):
+            buffer[g & (slots - 1)] = g + 1
+        return last - first + 1
+    fresh = 0
+    for g in range(first, last + 1):
+        if buffer[g & (slots - 1)] != g + 1:
+            buffer[g & (slots - 1)] = g + 1
+            fresh += 1
+    return fresh
+
+
+@part
+def write_back(m, c, first, last):
+    """Lines [first, last] leave the CPU caches for the device."""
+    c.lines_written_back += last - first + 1
+    c.media_bytes_64 += 64 * granules(m.buffer_64, m.slots_64, first, last)
+    c.media_bytes_256 += 256 * granules(m.buffer_256, m.slots_256, first >> 2, last >> 2)
+    c.media_bytes_4096 += 4096 * granules(m.buffer_4096, m.slots_4096, first >> 6, last >> 6)
+
+
+@part
+def make_dirty(m, c, first, last):
+    """Cached stores dirty the lines [first, last]; a line displaced from the cache is written back."""
+    for line in range(first, last + 1):
+        slot = line & (DIRTY_SLOTS - 1)
+        old = m.dirty[slot]
+        if old != line + 1:
+            if old != 0:
+                write_back(m, c, old - 1, old - 1)
+            m.dirty[slot] = line + 1
+
+
+@part
+def clean(m, c, first, last):
+    """Write-back instructions over the lines [first, last]: dirty ones, run by run, go to the device."""
+    start = -1
+    for line in range(first, last + 1):
+        slot = line & (DIRTY_SLOTS - 1)
+        if m.dirty[slot] == line + 1:
+            m.dirty[slot] = 0
+            if start < 0:
+                start = line
+        elif start >= 0:
+            write_back(m, c, start, line - 1)
+            start = -1
+    if start >= 0:
+        write_back(m, c, start, last)
+
+
+@part
+def moved(e):
+    """Bytes that a run moves: its length, or -width bytes in each 4096-byte page that it touches (a strided run)."""
+    if e.width >= 0:
+        return e.length
+    return -e.width * (((e.addr + e.length - 1) >> 12) - (e.addr >> 12) + 1)
+
+
+@part
+def store(m, c, e, counted):
+    """A STORE or NTSTORE run in persistent memory."""
+    size = moved(e)
+    first = e.addr >> 6
+    last = (e.addr + e.length - 1) >> 6
+    c.pm_stored_bytes += size
+    if counted:
+        m.stored[m.kind_of[e.site]] += size
+    if e.code == NTSTORE:
+        c.nt_stored_bytes += size
+        write_back(m, c, first, last)
+    elif e.width < 0 and last - first >= 64:
+        for page in range(e.addr >> 12, ((e.addr + e.length - 1) >> 12) + 1):
+            line = ((page << 12) + (e.addr & 4095)) >> 6
+            make_dirty(m, c, line, line + ((-e.width - 1) >> 6))
+    else:
+        make_dirty(m, c, first, last)
+
+
+@kernel
+def account(medium, counters, events, bins, n):
+    """Account for the first `n` events in the counters rows `bins`; the last row takes what is not to be counted."""
+    m = medium[0]
+    for i in range(n):
+        e = events[i]
+        if e.length <= 0:
+            continue
+        c = counters[bins[i]]
+        if e.code == FENCE:
+            c.fences += e.length
+        elif e.code == FLUSH:
+            first = e.addr >> 6
+            last = (e.addr + e.length - 1) >> 6
+            c.flushes += (last - first + 1) * max(1, e.width)
+            if e.space == PM:
+                clean(m, c, first, last)
+        elif e.space == PM:
+            if e.code == LOAD:
+                c.pm_loaded_bytes += moved(e)
+            elif e.code == STORE or e.code == NTSTORE:
+                store(m, c, e, bins[i] != counters.size - 1)

@@ -1,0 +1,318 @@
+"""Metrics: formulas over counters.  A metric whose counters are absent is absent too, with the reason; it is never 0.
+
+Sources: the nine metrics of Table 7 of the University of Maine thesis on the TLB cost of NVM file systems (2020), as
+printed there and not as in its MATLAB appendix (48 of its 108 assignments differ); write amplification of Section
+II.A of the VSM paper (extra bytes per useful byte) beside the usual ratio; space waste by its equation 1. Inputs are
+the fields of `counters.SCHEMA`, perf's event names of any Intel generation, and the extra inputs of `compute`.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+Number = int | float
+
+# A formula's input -> the events that can supply it, the first one present is taken; without an entry the name stands
+# for itself. Walk cycles: Sandy Bridge to Broadwell count `walk_duration` (one walker).  Skylake and later have two
+# walkers: `walk_active` counts cycles with at least one busy (a share of time), `walk_pending` adds the walkers up
+# (the cost of a walk).
+_ALIASES: dict[str, tuple[str, ...]] = {
+    "cycles": ("cycles", "cpu_cycles", "cpu_clk_unhalted_thread_p", "cpu_clk_unhalted_thread"),
+    "instructions": ("inst_retired_any_p", "inst_retired_any", "instructions"),
+    "loads": ("dtlb_loads", "mem_uops_retired_all_loads", "mem_inst_retired_all_loads"),
+    "stores": ("dtlb_stores", "mem_uops_retired_all_stores", "mem_inst_retired_all_stores"),
+    "load_misses": ("dtlb_load_misses", "dtlb_load_misses_walk_completed"),
+    "store_misses": ("dtlb_store_misses", "dtlb_store_misses_walk_completed"),
+    "load_walks": ("dtlb_load_misses_walk_completed",),
+    "store_walks": ("dtlb_store_misses_walk_completed",),
+    "code_walks": ("itlb_misses_walk_completed",),
+    "load_walk_time": ("dtlb_load_misses_walk_duration", "dtlb_load_misses_walk_active"),
+    "store_walk_time": ("dtlb_store_misses_walk_duration", "dtlb_store_misses_walk_active"),
+    "code_walk_time": ("itlb_misses_walk_duration", "itlb_misses_walk_active"),
+    "load_walk_cost": ("dtlb_load_misses_walk_duration", "dtlb_load_misses_walk_pending"),
+    "store_walk_cost": ("dtlb_store_misses_walk_duration", "dtlb_store_misses_walk_pending"),
+    "code_walk_cost": ("itlb_misses_walk_duration", "itlb_misses_walk_pending"),
+    "l1d_replacement": ("l1d_repl", "l1d_replacement"),
+    # Up to Broadwell llc_hit leaves out the hits that needed a snoop, so Table 7 adds them; from Skylake on it
+    # includes them and the sum would count them twice: there the direct event is the only source of L2 misses.
+    "llc_hit": ("mem_load_uops_retired_llc_hit", "mem_load_uops_retired_l3_hit"),
+    "xsnp_hit": ("mem_load_uops_llc_hit_retired_xsnp_hit", "mem_load_uops_l3_hit_retired_xsnp_hit"),
+    "xsnp_hitm": ("mem_load_uops_llc_hit_retired_xsnp_hitm", "mem_load_uops_l3_hit_retired_xsnp_hitm"),
+    "llc_miss": (
+        "mem_load_uops_misc_retired_llc_miss",
+        "mem_load_uops_retired_llc_miss",
+        "mem_load_uops_retired_l3_miss",
+        "mem_load_retired_l3_miss",
+    ),
+    "l2_miss": ("mem_load_uops_retired_l2_miss", "mem_load_retired_l2_miss"),
+    "load_lookups": ("dtlb_load_lookups",),
+    "store_lookups": ("dtlb_store_lookups",),
+    "load_stlb_hits": ("dtlb_load_misses_stlb_hit",),
+    "store_stlb_hits": ("dtlb_store_misses_stlb_hit",),
+}
+
+
+class Way(NamedTuple):
+    """One way to compute a metric: its inputs, in the order in which the formula takes them."""
+
+    inputs: tuple[str, ...]
+    formula: Callable[..., float]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """Unit, meaning and the ways to compute it (the first one whose inputs are all there is used)."""
+
+    unit: str
+    meaning: str
+    ways: tuple[Way, ...]
+
+
+def _metric(unit: str, meaning: str, inputs: str, formula: Callable[..., float]) -> Metric:
+    return Metric(unit, meaning, (Way(tuple(inputs.split()), formula),))
+
+
+def _ratio(a: Number, b: Number) -> float:
+    return a / b
+
+
+def _percent_of_sum(a: Number, b: Number, whole: Number) -> float:
+    return 100 * (a + b) / whole
+
+
+def _sum(*parts: Number) -> float:
+    return sum(parts)
+
+
+TABLE7: dict[str, Metric] = {
+    "walk_cycles_percent_data": _metric(
+        "%", "cycles spent in page walks for data", "load_walk_time store_walk_time cycles", _percent_of_sum
+    ),
+    "walks_per_1000_instructions_data": _metric(
+        "walks",
+        "page walks for data per 1000 instructions",
+        "load_walks store_walks instructions",
+        lambda load, store, instructions: 1000 * (load + store) / instructions,
+    ),
+    "cycles_per_walk_data": _metric(
+        "cycles",
+        "average cycles of a page walk for data",
+        "load_walk_cost store_walk_cost load_walks store_walks",
+        lambda load_cost, store_cost, load, store: (load_cost + store_cost) / (load + store),
+    ),
+    "walk_cycles_percent_instruction": _metric(
+        "%",
+        "cycles spent in page walks for instructions",
+        "code_walk_time cycles",
+        lambda time, cycles: 100 * time / cycles,
+    ),
+    "walks_per_1000_instructions_instruction": _metric(
+        "walks",
+        "page walks for instructions per 1000 instructions",
+        "code_walks instructions",
+        lambda walks, instructions: 1000 * walks / instructions,
+    ),
+    "cycles_per_walk_instruction": _metric(
+        "cycles", "average cycles of a page walk for instructions", "code_walk_cost code_walks", _ratio
+    ),
+    "l1_misses": _metric("lines", "lines brought into the L1 data cache", "l1d_replacement", _sum),
+    "l2_misses": Metric(
+        "loads",
+        "retired loads that missed the L2 cache",
+        (Way(("llc_hit", "xsnp_hit", "xsnp_hitm", "llc_miss"), _sum), Way(("l2_miss",), _sum)),
+    ),
+    "llc_misses": _metric("loads", "retired loads that missed the last-level cache", "llc_miss", _sum),
+}
+
+METRICS: dict[str, Metric] = {
+    **TABLE7,
+    "tlb_traffic": _metric(
+        "instructions",
+        "retired loads and stores: perf's dTLB-loads + dTLB-stores on Intel, not look-ups",
+        "loads stores",
+        _sum,
+    ),
+    "tlb_loads_per_store": _metric("ratio", "retired loads per retired store", "loads stores", _ratio),
+    "tlb_miss_percent": _metric(
+        "%",
+        "perf's dTLB misses (on Skylake and later: walks) per retired load or store",
+        "load_misses store_misses loads stores",
+        lambda load_miss, store_miss, load, store: 100 * (load_miss + store_miss) / (load + store),
+    ),
+    "dtlb_lookups": _metric("accesses", "data TLB look-ups", "load_lookups store_lookups", _sum),
+    "dtlb_l1_misses": _metric(
+        "accesses",
+        "data look-ups that missed the first level",
+        "load_stlb_hits store_stlb_hits load_walks store_walks",
+        _sum,
+    ),
+    "dtlb_walks": _metric("walks", "page walks for data", "load_walks store_walks", _sum),
+    "dtlb_l1_miss_percent": _metric(
+        "%",
+        "data look-ups that missed the first level",
+        "load_stlb_hits store_stlb_hits load_walks store_walks load_lookups store_lookups",
+        lambda a, b, c, d, load, store: 100 * (a + b + c + d) / (load + store),
+    ),
+    "dtlb_walk_percent": _metric(
+        "%",
+        "data look-ups that ended in a page walk",
+        "load_walks store_walks load_lookups store_lookups",
+        lambda a, b, load, store: 100 * (a + b) / (load + store),
+    ),
+    "stlb_miss_percent": _metric(
+        "%",
+        "data look-ups in the second level that missed it",
+        "load_stlb_hits store_stlb_hits load_walks store_walks",
+        lambda a, b, load, store: 100 * (load + store) / (a + b + load + store),
+    ),
+    "write_amplification": _metric(
+        "ratio",
+        "bytes stored to persistent memory per byte written by the program",
+        "pm_stored_bytes written_bytes",
+        _ratio,
+    ),
+    "write_amplification_lines": _metric(
+        "ratio",
+        "bytes in cache lines written back per byte written by the program",
+        "lines_written_back written_bytes",
+        lambda lines, written: 64 * lines / written,
+    ),
+    **{
+        f"write_amplification_media_{granule}": _metric(
+            "ratio",
+            f"media bytes per byte written by the program, granule of {granule} bytes",
+            f"media_bytes_{granule} written_bytes",
+            _ratio,
+        )
+        for granule in (64, 256, 4096)
+    },
+    "cow_extra_ratio": _metric(
+        "ratio",
+        "data bytes stored beyond the request per byte written (write amplification of the VSM paper)",
+        "stored_bytes_data written_bytes",
+        lambda stored, written: (stored - written) / written,
+    ),
+    "read_amplification": _metric(
+        "ratio",
+        "bytes loaded from persistent memory per byte read by the program",
+        "pm_loaded_bytes read_bytes",
+        _ratio,
+    ),
+    "space_waste_percent": _metric(
+        "%",
+        "unused bytes in the last pages of files, of the bytes allocated for data",
+        "space_waste_bytes space_allocated_bytes",
+        lambda waste, allocated: 100 * waste / allocated,
+    ),
+    "space_metadata_percent": _metric(
+        "%",
+        "bytes of metadata (logs, inodes, tables) per byte of file data",
+        "space_metadata_bytes space_live_bytes",
+        lambda metadata, live: 100 * metadata / live,
+    ),
+    "estimated_ns_per_call": _metric("ns", "estimated time of one call", "estimated_ns calls", _ratio),
+}
+
+
+@dataclass
+class Metrics:
+    """Values by name, the reason for each one that is absent, and the names that rest on an estimate."""
+
+    values: dict[str, float] = field(default_factory=dict)
+    why_absent: dict[str, str] = field(default_factory=dict)
+    estimated: list[str] = field(default_factory=list)
+
+
+def compute(
+    counters: Mapping[str, Number],
+    *,
+    calls: int | None = None,
+    written_bytes: int | None = None,
+    read_bytes: int | None = None,
+    stored_bytes: Mapping[str, int] | None = None,
+    space: Mapping[str, int] | None = None,
+    estimated_ns: float | None = None,
+    estimated_cycles: float | None = None,
+) -> Metrics:
+    """All metrics of `METRICS` that the inputs allow.
+
+    Parameters
+    ----------
+    counters : mapping
+        Fields of `counters.SCHEMA` or perf event names; a counter that the producer cannot supply is left out.
+    calls : int
+        Calls that the counters cover.
+    written_bytes, read_bytes : int
+        Payload: bytes that the program asked to write and to read.
+    stored_bytes : mapping
+        Bytes stored to persistent memory by kind (`records.KINDS`).
+    space : mapping
+        The model's space report at the end: `live_bytes`, `allocated_bytes`, `metadata_bytes`, `waste_bytes`.
+    estimated_ns, estimated_cycles : float
+        From `estimate.estimate`: the cycles stand in for a missing cycle counter and mark what uses them as estimated.
+    """
+    inputs = canonical(counters)
+    extra = {"calls": calls, "written_bytes": written_bytes, "read_bytes": read_bytes, "estimated_ns": estimated_ns}
+    inputs.update({name: value for name, value in extra.items() if value is not None})
+    inputs.update({f"stored_bytes_{kind}": value for kind, value in (stored_bytes or {}).items()})
+    inputs.update({f"space_{name}": value for name, value in (space or {}).items()})
+    guesses = {"estimated_ns"}
+    if "cycles" not in inputs and estimated_cycles is not None:
+        inputs["cycles"] = estimated_cycles
+        guesses.add("cycles")
+    return _evaluate(METRICS, inputs, guesses)
+
+
+def table7(counters: Mapping[str, Number]) -> Metrics:
+    """The nine metrics of Table 7 alone, from counters under perf's names of any generation or this package's field
+    names."""
+    return _evaluate(TABLE7, canonical(counters), set())
+
+
+def canonical(counters: Mapping[str, Number]) -> dict[str, Number]:
+    """Counters under their own names and under the names that the formulas use.
+
+    Any spelling counts: "DTLB_LOAD_MISSES.WALK_COMPLETED", "dtlb_load_misses.walk_completed" and the field name are
+    one.
+    """
+    inputs = {re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_"): value for name, value in counters.items()}
+    for name, events in _ALIASES.items():
+        supplier = next((event for event in events if event in inputs), None)
+        if supplier:
+            inputs[name] = inputs[supplier]
+    return inputs
+
+
+def space_waste(file_bytes: int, page_bytes: int) -> int:
+    """Bytes of the last page that a file leaves unused; 0 where its size divides exactly."""
+    return -file_bytes % page_bytes
+
+
+def space_waste_as_printed(file_bytes: int, page_bytes: int) -> int:
+    """Equation 1 of the VSM paper as printed: a whole page where the size divides exactly."""
+    return page_bytes - file_bytes % page_bytes
+
+
+def _evaluate(table: Mapping[str, Metric], inputs: Mapping[str, Number], guesses: set[str]) -> Metrics:
+    out = Metrics()
+    for name, metric in table.items():
+        way = next((way for way in metric.ways if all(needed in inputs for needed in way.inputs)), None)
+        if way is None:
+            lacking = [needed for needed in metric.ways[-1].inputs if needed not in inputs]
+            out.why_absent[name] = f"no {' and no '.join(_event(needed) for needed in lacking)}"
+            continue
+        try:
+            out.values[name] = way.formula(*(inputs[needed] for needed in way.inputs))
+        except ZeroDivisionError:
+            zero = [needed for needed in way.inputs if inputs[needed] == 0]
+            out.why_absent[name] = f"divides by zero: {', '.join(_event(needed) for needed in zero)} is 0"
+            continue
+        if guesses.intersection(way.inputs):
+            out.estimated.append(name)
+    return out
+
+
+def _event(name: str) -> str:
+    """An input under the name by which a user of a current CPU knows it: the last of its events."""
+    return _ALIASES.get(name, (name,))[-1]

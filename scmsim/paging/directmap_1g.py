@@ -1,0 +1,20 @@
+"""Persistent memory in the kernel's direct map with 1 GiB pages.
+
+Units: bytes.  Source: Linux 5.1 mm/memremap.c and arch/x86/mm/init.c, split_mem_range(): a pmem range that starts at a multiple of
+1 GiB is mapped with 1 GiB pages where the CPU has them (a CPU without maps it with 2 MiB pages: see the machine's largest_page).
+"""
+
+from scmsim.paging import _linear
+from scmsim.paging._linear import place as place
+
+SUMMARY = "persistent memory in the direct map, 1 GiB pages (NOVA, ext4-DAX on a 1 GiB-aligned pmem device)"
+SOURCE = "Linux 5.1 arch/x86/mm/init.c, split_mem_range(); Documentation/x86/x86_64/mm.txt"
+PARAMS = {
+    "user_page": ("4KiB", "bytes", "page of the program's buffers: 4KiB or 2MiB"),
+    "text_page": ("2MiB", "bytes", "page of the file system's code: 2MiB if built in, 4KiB if loaded as a module"),
+}
+
+
+def start(params):
+    """State of the policy; see `_linear.start`."""
+    return _linear.start(params, PARAMS, (_linear.DIRECT_MAP + _linear.PM_START, 1 << 30), 1 << 30)

@@ -1,0 +1,247 @@
+"""The chunk loop: trace -> file system -> paging -> MMU and medium -> counters.  The only place that knows all stages."""
+
+import pathlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from scmsim import registry
+from scmsim.counters import COUNTERS, SCHEMA, rounded
+from scmsim.errors import UsageError, unknown
+from scmsim.records import CONTINUES, EVENT, KINDS, OFFSET_UNKNOWN, OPS, READ, SETUP, WRITE, Source
+from scmsim.result import Result, Run
+from scmsim.units import parse_bytes, parse_param
+
+CHUNK = 1 << 14  # operations and events in flight: an event buffer of 640 KiB fits the second-level cache
+GROUPS = ("site", "op", "file")
+MAX_BINS = 1 << 19  # rows of counters (0.4 KiB each) that a breakdown may take
+
+DEFAULTS = {"machine": "i7-8700k", "paging": "directmap-1g", "medium": "nvdimm"}
+
+Params = Mapping[str, Mapping[str, str | int]]
+Progress = Callable[[str, int, int], None]
+
+
+def replay(
+    trace: "str | pathlib.Path | Source",
+    fs: str | Iterable[str] = "nova-cow",
+    machine: str = DEFAULTS["machine"],
+    *,
+    paging: str = DEFAULTS["paging"],
+    medium: str = DEFAULTS["medium"],
+    params: Params | None = None,
+    by: str = "site",
+    progress: Progress | None = None,
+    chunk: int = CHUNK,
+) -> Result:
+    """Replay a trace through models and return their counters, one run per file system.
+
+    Parameters
+    ----------
+    trace : path or Source
+        A stored trace, or a workload such as `scmsim.workload.microbench.source(...)`.
+    fs : str or list of str
+        File systems: "ext4,ext4-dax" or ["ext4", "ext4-dax"] (`scmsim list fs`).
+    machine, paging, medium : str
+        Names from `scmsim list`, or the path of a machine's own TOML file.
+    params : mapping
+        Parameters by plug-in, e.g. {"nova-cow": {"capacity": "16GiB"}, "directmap-1g": {"user_page": "2MiB"}}.
+    by : "site", "op" or "file"
+        Breakdown besides the totals; mechanisms (sites) are always given.
+    progress : callable(fs, rows done, rows), optional
+    chunk : int
+        Operations and events in flight; results do not depend on it.
+
+    Returns
+    -------
+    Result
+        `counters` are counts predicted from structure; times are estimates derived from them last.
+
+    Raises
+    ------
+    UsageError
+        For an unknown name or parameter, or a trace that cannot be read.
+    """
+    names = [name.strip() for name in fs.split(",")] if isinstance(fs, str) else list(fs)
+    if not names or not all(names):
+        raise UsageError("no file system given; name one or more, e.g. nova-cow,ext4-dax")
+    if by not in GROUPS:
+        raise unknown("breakdown", by, GROUPS)
+    params = dict(params or {})
+    for name in names:
+        registry.path("fs", name)
+    registry.path("paging", paging)
+    known = {*names, paging}
+    for target in params:
+        if target not in known:
+            raise unknown("model in this replay", target, known)
+    source, inputs = _open(trace)
+    result = Result(manifest={})
+    for name in names:
+        setup = _Setup(name, machine, paging, medium, params, by)
+        result.runs.append(_Replay(setup, source, chunk).run(progress))
+    from scmsim import manifest
+
+    result.manifest = manifest.build(inputs, trace=source.header)
+    return result
+
+
+def _open(trace: "str | pathlib.Path | Source") -> tuple[Source, list]:
+    if isinstance(trace, str | pathlib.Path):
+        from scmsim.trace import open_trace
+
+        return open_trace(trace), [trace]
+    return trace, []
+
+
+def model_params(kind: str, name: str, given: Mapping[str, str | int]) -> dict[str, Any]:
+    """All parameters of a plug-in as integers (bytes, ns) or words: its defaults, with `given` put in.
+
+    Raises UsageError for an unknown parameter (nearest named) or a value that its unit does not allow.
+    """
+    declared = registry.literals(kind, name).get("PARAMS", {})
+    for key in given:
+        if key not in declared:
+            raise unknown(f"parameter of {name}", key, declared) if declared else UsageError(f"{name} has no parameters")
+    values = {}
+    for key, (default, unit, _) in declared.items():
+        try:
+            values[key] = parse_param(given.get(key, default), unit)
+        except UsageError as error:
+            raise UsageError(f"{name}.{key}: {error}") from None
+    return values
+
+
+@dataclass
+class _Setup:
+    """One combination of models, by name."""
+
+    fs: str
+    machine: str
+    paging: str
+    medium: str
+    params: Params
+    by: str
+
+
+class _Replay:
+    """State of all stages for one run, and the loop over the trace."""
+
+    def __init__(self, setup: _Setup, source: Source, chunk: int) -> None:
+        from scmsim.binning import assign_bins
+        from scmsim.medium import model as medium
+        from scmsim.mmu.presets import machine
+        from scmsim.mmu.replay import replay as mmu_replay
+
+        self.setup, self.source, self.chunk = setup, source, chunk
+        self.fs_params = model_params("fs", setup.fs, setup.params.get(setup.fs, {}))
+        self.paging_params = model_params("paging", setup.paging, setup.params.get(setup.paging, {}))
+        self.fs = registry.load("fs", setup.fs)
+        self.paging = registry.load("paging", setup.paging)
+        self.medium_table = registry.literals("medium", setup.medium)
+        self.mmu = machine(setup.machine)
+        self.state = self.fs.start(self.fs_params, source.files)
+        self.pages = self.paging.start(self.paging_params)
+        self.sites = list(self.fs.SITES)
+        self.medium = medium.start(list(self.fs.SITES.values()), parse_bytes(self.medium_table["buffer"]))
+        self.groups = {"site": 1, "op": len(OPS), "file": max(1, len(source.files))}[setup.by]
+        if self.groups * len(self.sites) > MAX_BINS:
+            raise UsageError(f"{self.groups} files are too many for --by file; use --by op, or cut the trace")
+        self.counters = np.zeros(self.groups * len(self.sites) + 1, COUNTERS).view(np.recarray)
+        self.events = np.zeros(chunk, EVENT).view(np.recarray)
+        self.bins = np.zeros(chunk, np.int64)
+        self._assign, self._mmu, self._account = assign_bins, mmu_replay, medium.account
+
+    def run(self, progress: Progress | None) -> Run:
+        """Replay the whole trace and put the counts together."""
+        run = Run(self.setup.fs, self.setup.machine, self.setup.paging, self.setup.medium)
+        run.params = {**self.fs_params, **self.paging_params}
+        done, unknown_offsets, written, read = 0, 0, 0, 0
+        for batch in self.source.batches(self.chunk):
+            counted = (batch.flag & SETUP) == 0
+            run.operations += int(counted.sum())
+            run.calls += int((counted & ((batch.flag & CONTINUES) == 0)).sum())
+            written += int(batch.length[counted & (batch.op == WRITE)].sum())
+            read += int(batch.length[counted & (batch.op == READ)].sum())
+            unknown_offsets += int(((batch.flag & OFFSET_UNKNOWN) != 0).sum())
+            self._batch(batch, self._first_rows(batch, counted))
+            done += len(batch)
+            if progress:
+                progress(self.setup.fs, done, self.source.rows)
+        run.payload = {"written": written, "read": read}
+        self._finish(run, unknown_offsets)
+        return run
+
+    def _first_rows(self, batch: np.recarray, counted: np.ndarray) -> np.ndarray:
+        """Per operation: the first counters row of its group, -1 where it is not to be counted."""
+        group = {"site": 0, "op": batch.op, "file": np.maximum(batch.file, 0)}[self.setup.by]
+        return np.where(counted, group * np.int64(len(self.sites)), -1)
+
+    def _batch(self, batch: np.recarray, first_rows: np.ndarray) -> None:
+        """All operations of a batch, in as many event buffers as they take."""
+        i = 0
+        while i < len(batch):
+            i = self.fs.emit(self.state.record, self.state.arena, batch, i, self.events)
+            self._stages(first_rows)
+            while self.state.record.need_collect[0]:
+                self.fs.collect(self.state.record, self.state.arena, self.events)
+                self._stages(first_rows)
+
+    def _stages(self, first_rows: np.ndarray) -> None:
+        """Paging, MMU and medium over the events just emitted; then room for what did not fit."""
+        record = self.state.record
+        n = int(record.emitted[0])
+        if n:
+            self._assign(self.events, n, first_rows, len(self.counters) - 1, self.bins)
+            self.paging.place(self.pages, self.events, n)
+            self._mmu(self.mmu, self.counters, self.events, self.bins, n)
+            self._account(self.medium, self.counters, self.events, self.bins, n)
+        if record.need_words[0]:
+            self.state.grow(int(record.need_words[0]))
+        if record.need_events[0] > len(self.events):
+            self.events = np.zeros(int(record.need_events[0]), EVENT).view(np.recarray)
+            self.bins = np.zeros(len(self.events), np.int64)
+
+    def _finish(self, run: Run, unknown_offsets: int) -> None:
+        """Totals, breakdowns, space, errors and warnings; then metrics and the time estimate."""
+        shape = (self.groups, len(self.sites))
+        cells = {field: self.counters[field][:-1].reshape(shape) for field in SCHEMA}
+        run.counters = _summed(cells, slice(None), slice(None))
+        run.sites = {site: _summed(cells, slice(None), s) for s, site in enumerate(self.sites)}
+        run.sites = {site: counts for site, counts in run.sites.items() if any(counts.values())}
+        if self.setup.by != "site":
+            labels = OPS if self.setup.by == "op" else self.source.files.path
+            groups = ((label, _summed(cells, g, slice(None))) for g, label in enumerate(labels))
+            for label, counts in groups:
+                if any(counts.values()):
+                    run.groups[label if label not in run.groups else f"{label} ({len(run.groups)})"] = counts
+        run.stored_bytes = {kind: int(self.medium.stored[0, k]) for k, kind in enumerate(KINDS) if kind != "none"}
+        run.space = self.fs.space(self.state)
+        if self.state.record.failed[0]:
+            run.errors = {
+                "ENOSPC": int(self.state.record.failed[0]),
+                "first ENOSPC": int(self.state.record.first_failed[0]),
+            }
+            run.warnings.append(
+                f"the device is full: {run.errors['ENOSPC']} operations failed with ENOSPC, the first is operation "
+                f"{run.errors['first ENOSPC']}; a larger one: --set {run.fs}.capacity=..."
+            )
+        if unknown_offsets:
+            run.warnings.append(f"{unknown_offsets} operations have an offset that the trace could not tell")
+        if run.space.get("dirty_bytes"):
+            run.warnings.append(
+                f"{run.space['dirty_bytes']} bytes are still dirty in the page cache at the end: not yet stored, not counted"
+            )
+        from scmsim.mmu.presets import timing
+
+        run.derive(timing(self.setup.machine), self.medium_table)
+
+
+def _summed(cells: Mapping[str, np.ndarray], group: Any, site: Any) -> dict[str, int]:
+    """Counters summed over a selection of (group, site) cells, thousandths rounded."""
+    total = np.zeros(1, COUNTERS)
+    for field, values in cells.items():
+        total[field] = values[group, site].sum()
+    return rounded(total[0])

@@ -1,0 +1,117 @@
+"""The two wires: OP (trace -> fs) and EVENT (fs -> paging -> mmu, medium), and their integer codes.
+
+Addresses, offsets and lengths are in bytes, times in nanoseconds.  A record field never has the name of a NumPy attribute
+(`size`, `data`, `flags`, ...): NumPy would return its own attribute in plain Python but not in compiled code.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+OPS = (
+    "create", "open", "read", "write", "fsync", "truncate", "fallocate", "unlink", "rename", "link", "mkdir", "rmdir",
+    "stat", "readdir", "mmap", "munmap", "msync", "load", "store", "close", "sync", "malloc", "free", "mm_to_file",
+    "file_to_mm",
+)  # fmt: skip
+(
+    CREATE, OPEN, READ, WRITE, FSYNC, TRUNCATE, FALLOCATE, UNLINK, RENAME, LINK, MKDIR, RMDIR,
+    STAT, READDIR, MMAP, MUNMAP, MSYNC, ULOAD, USTORE, CLOSE, SYNC, MALLOC, FREE, MM_TO_FILE,
+    FILE_TO_MM,
+) = range(len(OPS))  # fmt: skip
+
+# OP.flag bits
+OFFSET_UNKNOWN = 1  # the trace could not tell the offset; the position used is an assumption
+SETUP = 2  # brings the file system into its starting state: changes the model's state, counts nothing
+CONTINUES = 4  # belongs to the previous call of the same thread (write + fsync measured as one call)
+APPENDS = 8  # O_APPEND resolved by the kernel: offset is the end of file at that moment
+SYNCHRONOUS = 16  # the descriptor has O_SYNC or O_DSYNC: a write is followed by its own fsync
+DATA_ONLY = 32  # fdatasync instead of fsync
+DIRECTORY = 64  # the object is a directory
+KEEP_SIZE = 128  # fallocate with FALLOC_FL_KEEP_SIZE
+PUNCH_HOLE = 256  # fallocate with FALLOC_FL_PUNCH_HOLE
+WRITABLE_SHARED = 512  # mmap with PROT_WRITE and MAP_SHARED: stores through it are invisible to a system-call trace
+
+OP = np.dtype(
+    (
+        np.record,
+        [
+            ("time_ns", "i8"),  # since the start of the trace
+            ("offset", "i8"),  # bytes; truncate: new size; -1 where an operation has none
+            ("length", "i8"),  # bytes transferred or asked for
+            ("file", "i4"),  # dense object id (inode): row in the trace's side table
+            ("file2", "i4"),  # create, unlink, mkdir, ...: parent directory; rename: replaced file, or -1
+            ("thread", "i4"),  # dense thread id
+            ("flag", "i4"),
+            ("op", "i8"),
+        ],
+    )
+)
+
+# EVENT.code.  LOAD, STORE and NTSTORE are runs over [addr, addr + length); FLUSH writes back the cache lines of its run;
+# FENCE orders (length = how many); WORK carries retired instructions that have no data structure of their own, in thousandths:
+# addr = instructions, length = loads, width = stores.
+EVENTS = ("LOAD", "STORE", "NTSTORE", "FETCH", "FLUSH", "FENCE", "MAP", "UNMAP", "REMAP", "INVALIDATE", "WORK")
+LOAD, STORE, NTSTORE, FETCH, FLUSH, FENCE, MAP, UNMAP, REMAP, INVALIDATE, WORK = range(len(EVENTS))
+
+# EVENT.space: what EVENT.addr is relative to; the paging policy turns (space, addr) into (vaddr, order).
+SPACES = ("pm", "kernel", "user", "text", "stack")
+PM, KERNEL, USER, TEXT, STACK = range(len(SPACES))
+
+MILLI = 1000  # WORK amounts and the counters of retired instructions are kept in thousandths while replaying
+
+EVENT = np.dtype(
+    (
+        np.record,
+        [
+            ("code", "u1"),
+            ("site", "u1"),  # index into the model's SITES: the mechanism that caused the event
+            ("space", "u1"),
+            ("order", "u1"),  # log2 of the page size, filled in by paging
+            ("op", "i4"),  # row of the causing operation in the current OP batch
+            # bytes moved per instruction; 0 = the instructions are part of a WORK event or of one rep-string
+            ("width", "i8"),
+            ("addr", "i8"),
+            ("length", "i8"),
+            ("vaddr", "i8"),  # filled in by paging
+        ],
+    )
+)
+
+# What stored bytes are for; a model's SITES maps each site to one of these.
+KINDS = ("data", "metadata", "log", "zeroing", "none")
+
+
+def pack(code: int, site: int, space: int, width: int = 0) -> int:
+    """Pack the constant part of an event into one integer (see `scmsim.fs.parts.emit.run`)."""
+    return code | site << 8 | space << 16 | width << 24
+
+
+@dataclass
+class Files:
+    """Side table of a trace: row i describes object id i.
+
+    `first_size` is the size in bytes before the first operation (-1: did not exist).  `path` is the first name seen.
+    """
+
+    path: list[str]
+    first_size: np.ndarray  # int64
+    is_dir: np.ndarray  # bool
+
+    def __len__(self) -> int:
+        return len(self.path)
+
+
+class Source(Protocol):
+    """What the pipeline replays: a stored trace or a workload generator.
+
+    `header` is the provenance (a JSON-able dict); `rows` the number of OP records, SETUP rows included; `batches` may be
+    called several times and yields record arrays of OP with at most `chunk` rows, in trace order.
+    """
+
+    header: dict[str, Any]
+    files: Files
+    rows: int
+
+    def batches(self, chunk: int = 1 << 14) -> Iterator[np.recarray]: ...

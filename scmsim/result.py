@@ -1,0 +1,288 @@
+"""The result of an experiment: a manifest and one Run per combination, written and read under a schema version.
+
+A Result is what the simulator, the perf harness and the emulated machine all return, so that a prediction and a
+measurement are two rows of one table.  JSON and Parquet keep everything and can be read back; CSV keeps one flat row
+per run.
+"""
+
+import csv
+import dataclasses
+import errno
+import io
+import json
+import os
+import pathlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from scmsim.errors import EnvironmentProblem, UsageError
+
+if TYPE_CHECKING:
+    import pandas
+
+SCHEMA = 1
+SUFFIXES = (".json", ".csv", ".parquet")
+LEVELS = ("run", "site", "group")
+_PARQUET_KEY = b"scmsim.result"  # the whole result as JSON in the metadata of the Parquet file
+
+
+@dataclass
+class Run:
+    """One trace through one combination of models.
+
+    Attributes
+    ----------
+    calls, operations : int
+        Measured calls (a write and the fsync that continues it are one) and measured trace operations.
+    counters : dict
+        Fields of `counters.SCHEMA` that the producer can supply, whole run.
+    sites, groups : dict
+        The same counters by mechanism inside the file system, and by operation or file (`by` of the experiment).
+    payload : dict
+        Bytes that the program asked to write and to read: `written`, `read`.
+    stored_bytes : dict
+        Bytes stored to persistent memory by kind (`records.KINDS`).
+    space : dict
+        The model's space report at the end, in bytes.
+    errors : dict
+        Operations that failed by error name, e.g. {"ENOSPC": 3, "first ENOSPC": 17}.
+    time_ns : dict
+        Terms of the time estimate in ns (see `scmsim.estimate`); estimates, not predictions.
+    """
+
+    fs: str
+    machine: str | None = None
+    paging: str | None = None
+    medium: str | None = None
+    calls: int = 0
+    operations: int = 0
+    counters: dict[str, int] = field(default_factory=dict)
+    metrics: dict[str, float | None] = field(default_factory=dict)
+    why_absent: dict[str, str] = field(default_factory=dict)
+    estimated: list[str] = field(default_factory=list)
+    sites: dict[str, dict[str, int]] = field(default_factory=dict)
+    groups: dict[str, dict[str, int]] = field(default_factory=dict)
+    payload: dict[str, int] = field(default_factory=dict)
+    stored_bytes: dict[str, int] = field(default_factory=dict)
+    space: dict[str, int] = field(default_factory=dict)
+    time_ns: dict[str, float] = field(default_factory=dict)
+    errors: dict[str, int] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    params: dict[str, Any] = field(default_factory=dict)
+
+    def derive(
+        self,
+        time: Mapping[str, Any] | None = None,
+        medium: Mapping[str, Any] | None = None,
+        dependent_loads: int | None = None,
+    ) -> "Run":
+        """Fill `metrics`, `why_absent`, `estimated` and `time_ns` from the counts; returns self.
+
+        `time` is the machine's [time] table and `medium` the medium's table (see `estimate.estimate`); without `time`
+        nothing is estimated.
+        """
+        from scmsim import metrics as formulas  # here, because reading a result needs neither
+        from scmsim.estimate import Estimate, estimate
+
+        guess = Estimate()
+        if time:
+            guess = estimate(self.counters, time, medium or {}, calls=self.calls, dependent_loads=dependent_loads)
+        self.time_ns = dict(guess.terms)
+        found = formulas.compute(
+            self.counters,
+            calls=self.calls,
+            written_bytes=self.payload.get("written"),
+            read_bytes=self.payload.get("read"),
+            stored_bytes=self.stored_bytes,
+            space=self.space,
+            estimated_ns=guess.total_ns if guess.terms else None,
+            estimated_cycles=guess.cycles,
+        )
+        self.metrics = {name: found.values.get(name) for name in formulas.METRICS}
+        self.why_absent = {**found.why_absent, **{f"time_ns.{term}": why for term, why in guess.why_absent.items()}}
+        self.estimated = found.estimated
+        return self
+
+    def names(self) -> dict[str, str | None]:
+        """The combination: fs, machine, paging, medium."""
+        return {"fs": self.fs, "machine": self.machine, "paging": self.paging, "medium": self.medium}
+
+
+@dataclass
+class Result:
+    """All runs of one experiment and the manifest that says how they came about (see `scmsim.manifest`)."""
+
+    manifest: dict[str, Any] = field(default_factory=dict)
+    runs: list[Run] = field(default_factory=list)
+    schema: int = SCHEMA
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """One JSON object: schema, manifest, results (one object per run; an absent metric is null, with its
+        reason)."""
+        results = [dataclasses.asdict(run) for run in self.runs]
+        table = {"schema": self.schema, "manifest": self.manifest, "results": results}
+        return json.dumps(table, indent=indent, allow_nan=False, default=_plain)
+
+    @classmethod
+    def from_json(cls, text: str | bytes, where: str = "text") -> "Result":
+        """Inverse of `to_json`; `where` names the source in errors.  Raises UsageError for another schema."""
+        try:
+            table = json.loads(text)
+        except ValueError as error:
+            raise UsageError(f"{where} is not JSON: {error}; write it with scmsim's --out") from None
+        if not isinstance(table, dict) or not {"schema", "manifest", "results"} <= table.keys():
+            raise UsageError(f"{where} is not a result of scmsim: it has no schema, manifest and results")
+        _check_schema(table["schema"], where)
+        try:
+            return cls(table["manifest"], [Run(**run) for run in table["results"]], table["schema"])
+        except TypeError as error:
+            raise UsageError(f"{where} has a run that schema {SCHEMA} does not allow: {error}") from None
+
+    def rows(self, level: str = "run") -> list[dict[str, Any]]:
+        """Flat rows: one per run, per site or per group (operation or file)."""
+        if level not in LEVELS:
+            raise UsageError(f"no level {level!r}; choose from {', '.join(LEVELS)}")
+        if level == "run":
+            return [_run_row(run) for run in self.runs]
+        return [
+            {**run.names(), level: name, **counters}
+            for run in self.runs
+            for name, counters in (run.sites if level == "site" else run.groups).items()
+        ]
+
+    def to_frame(self, level: str = "run") -> "pandas.DataFrame":
+        """The rows as a pandas DataFrame; what is absent is missing (NaN)."""
+        import pandas
+
+        return pandas.DataFrame.from_records(self.rows(level))
+
+    def table(self, by: str | None = None) -> str:
+        """Plain-text comparison, runs as columns; `by` = "site", "op" or "file" adds the breakdown of each run."""
+        from scmsim.result_table import text
+
+        return text(self, by)
+
+    def _repr_html_(self) -> str:
+        from scmsim.result_table import html
+
+        return html(self)
+
+    def write(self, path: str | pathlib.Path) -> pathlib.Path:
+        """Write by suffix (.json, .csv, .parquet), whole or not at all; returns the path."""
+        path = check_writable(path)
+        content = {".json": self._json_bytes, ".csv": self._csv_bytes, ".parquet": self._parquet_bytes}[path.suffix]()
+        part = path.with_name(f".{path.name}.{os.getpid()}.part")
+        try:
+            part.write_bytes(content)
+            os.replace(part, path)
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            problem = EnvironmentProblem if full else UsageError
+            raise problem(f"cannot write {str(path)!r}: {(error.strerror or str(error)).lower()}") from None
+        finally:
+            part.unlink(missing_ok=True)
+        return path
+
+    def _json_bytes(self) -> bytes:
+        return self.to_json().encode() + b"\n"
+
+    def _csv_bytes(self) -> bytes:
+        rows = self.rows()
+        out = io.StringIO(newline="")
+        writer = csv.DictWriter(out, _columns(rows), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        return out.getvalue().encode()
+
+    def _parquet_bytes(self) -> bytes:
+        import pyarrow
+        import pyarrow.parquet
+
+        rows = self.rows()
+        table = pyarrow.table({name: pyarrow.array([row.get(name) for row in rows]) for name in _columns(rows)})
+        table = table.replace_schema_metadata({_PARQUET_KEY: self.to_json(indent=None).encode()})
+        out = io.BytesIO()
+        pyarrow.parquet.write_table(table, out, compression="zstd")
+        return out.getvalue()
+
+
+def check_writable(path: str | pathlib.Path) -> pathlib.Path:
+    """Check before the work that a result can be written there: known suffix, existing folder."""
+    path = pathlib.Path(path)
+    if path.suffix not in SUFFIXES:
+        raise UsageError(f"cannot tell the format of {str(path)!r}; the name must end in {', '.join(SUFFIXES)}")
+    if not path.parent.is_dir():
+        raise UsageError(f"no folder {str(path.parent)!r} for {path.name!r}; create it first")
+    if path.is_dir():
+        raise UsageError(f"{str(path)!r} is a folder; give the name of a file")
+    return path
+
+
+def read(path: str | pathlib.Path) -> Result:
+    """Read a result written as .json or .parquet; raises UsageError for another format or schema."""
+    path = pathlib.Path(path)
+    where = repr(str(path))
+    if path.suffix == ".csv":
+        raise UsageError(f"{where} holds the flat table of a result only; write .json or .parquet to read it back")
+    if path.suffix not in SUFFIXES:
+        raise UsageError(f"cannot tell the format of {where}; the name must end in .json or .parquet")
+    try:
+        return Result.from_json(_parquet_json(path) if path.suffix == ".parquet" else path.read_bytes(), where)
+    except OSError as error:
+        raise UsageError(f"cannot read {where}: {(error.strerror or str(error)).lower()}") from None
+
+
+def _parquet_json(path: pathlib.Path) -> bytes:
+    import pyarrow
+    import pyarrow.parquet
+
+    with path.open("rb") as file:
+        try:
+            metadata = pyarrow.parquet.read_schema(file).metadata or {}
+        except pyarrow.ArrowInvalid:
+            raise UsageError(f"{str(path)!r} is not a Parquet file; was it written to the end?") from None
+    if _PARQUET_KEY not in metadata:
+        raise UsageError(f"{str(path)!r} is a Parquet file but not a result of scmsim; is it a trace?")
+    content: bytes = metadata[_PARQUET_KEY]
+    return content
+
+
+def _check_schema(schema: Any, where: str) -> None:
+    if schema == SCHEMA:
+        return
+    if isinstance(schema, int) and schema > SCHEMA:
+        raise UsageError(f"{where} has schema {schema}, newer than {SCHEMA}; read it with a newer scmsim")
+    raise UsageError(f"{where} has schema {schema!r}, this scmsim reads {SCHEMA}; run the experiment again")
+
+
+def _run_row(run: Run) -> dict[str, Any]:
+    """One flat row: counters and metrics under their own names, the other tables under a prefix."""
+    tables: list[tuple[str, Mapping[str, Any]]] = [
+        ("", run.counters),
+        ("", run.metrics),
+        ("payload_", run.payload),
+        ("stored_bytes_", run.stored_bytes),
+        ("space_", run.space),
+        ("time_ns_", run.time_ns),
+        ("errors_", run.errors),
+        ("param_", run.params),
+    ]
+    row: dict[str, Any] = {**run.names(), "calls": run.calls, "operations": run.operations}
+    for prefix, table in tables:
+        row.update({f"{prefix}{name}": value for name, value in table.items()})
+    row["warnings"] = "; ".join(run.warnings)
+    return row
+
+
+def _columns(rows: list[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(column for row in rows for column in row))
+
+
+def _plain(value: Any) -> Any:
+    """NumPy scalars and paths as JSON values."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} has no place in a result")

@@ -1,0 +1,64 @@
+"""Time stamps of strace: -ttt (since 1970), -t and -tt (time of day), -r (since the line above), or none."""
+
+_DAY = 24 * 3600 * 10**9  # ns
+_RELATIVE = 10**8  # seconds; a smaller first time stamp is that of -r
+
+
+class Clock:
+    """Time stamps of any of strace's forms to nanoseconds since the first; never backwards."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.kind = ""
+        self.steps_back = 0
+        self._start: int | None = None
+        self._days = 0
+        self._second = ""  # text of the last second and its time since the start: most lines repeat it
+        self._second_ns = 0
+
+    def seconds(self, seconds: str, fraction: str) -> int:
+        """From -ttt (since 1970) or -r (since the line above)."""
+        if seconds == self._second and len(fraction) == 6:
+            ns = self._second_ns + int(fraction) * 1000
+            if ns >= self.now:
+                self.now = ns
+                return ns
+        ns = int(seconds) * 10**9 + int(f"{fraction:0<9}")
+        if self._start is None:
+            self.kind = "relative (-r)" if int(seconds) < _RELATIVE else "wall clock (-ttt)"
+        if self.kind[0] == "r":
+            return self._advance(ns + self.now + (self._start or 0))
+        self._advance(ns)
+        self._second, self._second_ns = seconds, int(seconds) * 10**9 - (self._start or 0)
+        return self.now
+
+    def of_day(self, text: str, fraction: str) -> int:
+        """From -t or -tt."""
+        self.kind = "time of day (-t or -tt)"
+        hours, minutes, seconds = map(int, text.split(":"))
+        ns = ((hours * 60 + minutes) * 60 + seconds) * 10**9 + int(f"{fraction:0<9}")
+        if self._start is not None and ns + self._days * _DAY < self._start + self.now - _DAY // 2:
+            self._days += 1
+        return self._advance(ns + self._days * _DAY)
+
+    def count(self, number: int) -> int:
+        """From no time stamp: the number of the line, unless other lines have a time."""
+        if self._start is None:
+            self.kind = "line numbers (the input has no time stamps)"
+            self.now = number
+        return self.now
+
+    def any(self, seconds: str | None, fraction: str, of_day: str | None, day_fraction: str | None, number: int) -> int:
+        """From whatever the line has."""
+        if seconds is not None:
+            return self.seconds(seconds, fraction)
+        return self.count(number) if of_day is None else self.of_day(of_day, day_fraction or "0")
+
+    def _advance(self, ns: int) -> int:
+        if self._start is None:
+            self._start = ns
+        if ns - self._start < self.now:
+            self.steps_back += 1
+        else:
+            self.now = ns - self._start
+        return self.now

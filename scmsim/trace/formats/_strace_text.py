@@ -1,0 +1,88 @@
+r"""How strace writes a line: the patterns that take it apart.
+
+Strings come first, then `<...>`: inside quotes `<`, `>` and `)` stand for themselves, inside `<...>` (the paths that -y
+prints) `<` and `>` are written `\74` and `\76`, so neither can be mistaken for the end of an argument.
+Seen in the output of strace 6.1; the syntax is described in strace(1).
+"""
+
+import re
+
+_BODY = r"[^<>]*+(?:<[^<>]*+>[^<>]*+)*+"  # one level of nesting: -yy writes </dev/null<char 1:3>>
+_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"(?:\.\.\.)?'
+_POINTER = r"0x[0-9a-f]+|NULL"
+COMMA = r", *+"
+PATHOF = rf"(<{_BODY}>(?:\(deleted\))?)?"  # group: what -y says about a descriptor
+FD = rf"(-?\d+){PATHOF}"  # groups: descriptor, path
+DIR = rf"(AT_FDCWD|-?\d+){PATHOF}"  # groups: descriptor, path
+PATH = r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"'  # group: still escaped
+DATA = rf"(?:{_STRING}|{_POINTER})"
+VECTOR = rf'(?:\[(?:[^"\]]++|{_STRING})*+\]|{_POINTER})'
+STRUCT = rf"(\{{[^{{}}]*+(?:\{{[^{{}}]*+\}}[^{{}}]*+)*+\}}|{_POINTER})"  # group
+NUMBER = r"(0x[0-9a-f]{1,15}|\d{1,18})"  # group; below 2^60, so that sums stay in 64 bits
+SIGNED = r"(-?\d{1,18})"  # group
+WORD = r"([^,()]+)"  # group: names of flags, possibly with a comment
+OFFSET_AT = (
+    r"(?:NULL|\[(\d{1,18})\](?: => \[\d+\])?)"  # group: pointer to an offset (sendfile, copy_file_range, splice)
+)
+# everything up to the end of the arguments, whatever it is
+REST = rf'(?:[^"<)]++|{_STRING}|<{_BODY}>|\)(?!\s+=\s))*+'
+RESULT = r"\)\s+= (?P<result>0x[0-9a-f]{1,16}|-?\d{1,18}(?!\d)|\?)"  # group
+RESULT_FD = RESULT + PATHOF  # groups: descriptor, path
+
+# the usual line: process (with -f), time (with -ttt), name of the call
+CALL = re.compile(r"(?:(\d++) ++)?+(?:(\d{1,12}+)\.(\d{1,9}+) )?+([a-z]\w*+)\(").match
+# any line: process, time, the rest; [pid N] is the form without -o, 12:34:56 that of -t and -tt
+LINE = re.compile(
+    r" *+(?:(\d++) ++|\[pid ++(\d++)\] ++)?+"
+    r"(?:(?:(\d{1,12}+)\.(\d{1,9}+)|(\d\d:\d\d:\d\d)(?:\.(\d{1,9}+))?+) ++)?+(.*)",
+    re.DOTALL,
+).match
+NAME = re.compile(r"([a-z]\w*+)\(").match
+RESUMED = re.compile(r"<\.\.\. (\w+) resumed> ?").match
+UNFINISHED = " <unfinished ...>"
+EVENT = re.compile(r"--- (?:SIG|stopped by|\d|\{)|\+\+\+ |<\.\.\. resuming|strace: |\[ Process ").match
+EXITED = re.compile(r"\+\+\+ (?:exited|killed)").match
+FAILED = re.compile(r"\)\s+= -1 E[A-Z0-9]+").search
+NEVER = re.compile(r"\)\s+= \?|<unfinished \.\.\.>\)?\s+= \?").search
+
+MODE = re.compile(r"\bstx?_mode=(S_IF[A-Z]+)").search
+LENGTH = re.compile(r"\bstx?_size=(\d+)").search
+SELF_FD = re.compile(r"/proc/(?:self|thread-self|\d+)/fd/(\d+)").fullmatch
+
+_ESCAPE = re.compile(r"\\([0-7]{1,3}|x[0-9a-f]{2}|.)")
+_NAMED = {"n": "\n", "t": "\t", "r": "\r", "v": "\v", "f": "\f"}
+
+
+def unescape(text: str) -> str:
+    """The path that strace wrote with C escapes; bytes that are not UTF-8 become `\\xNN`."""
+    if "\\" in text:
+        text = _ESCAPE.sub(_character, text)
+    elif text.isascii():
+        return text
+    return text.encode("latin-1").decode("utf-8", "backslashreplace")
+
+
+def _character(match: re.Match[str]) -> str:
+    code = match[1]
+    if code[0] in "01234567":
+        return chr(int(code, 8) & 255)
+    if code[0] == "x" and len(code) == 3:
+        return chr(int(code[1:], 16))
+    return _NAMED.get(code, code)
+
+
+def number(text: str) -> int:
+    """A number as strace writes it: decimal or hexadecimal."""
+    return int(text, 16) if text.startswith("0x") else int(text)
+
+
+def looks_like(head: bytes) -> bool:
+    """Whether the first bytes of a file look like strace output: most lines have its form, one has a result."""
+    if b"\0" in head:
+        return False
+    lines = [line for line in head.decode("latin-1").split("\n")[:-1][:50] if line.strip()]
+    lines = lines or [head.decode("latin-1")]
+    bodies = [match[7] for line in lines if (match := LINE(line))]
+    good = sum(bool(NAME(body) or RESUMED(body) or EVENT(body)) for body in bodies)
+    calls = sum(bool(re.search(r"\)\s+= (?:-?\d|0x|\?)|<unfinished \.\.\.>$", body)) for body in bodies)
+    return calls > 0 and good >= 0.8 * len(lines)

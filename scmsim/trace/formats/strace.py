@@ -1,0 +1,348 @@
+"""Importer for the text of strace, best `strace -f -ttt -T -y -s 0 -o FILE CMD`.
+
+Rules
+-----
+- A row is made when a call has returned, with the result as its length (short reads and writes); a call that failed
+  does nothing.  `time_ns` is the time of the line that completes the call, so rows are in the order in which calls
+  completed.  Without -t, -tt or -ttt it is the number of that line.
+- Positions belong to the open file description: dup and fork share them.  A description that was opened out of sight
+  (an inherited descriptor) starts at an assumed position 0; its rows carry OFFSET_UNKNOWN until an lseek.  Without -y
+  nothing is known about such a descriptor and its calls are left out.
+- A write with O_APPEND goes to the end of the file, at a position or not (Linux appends in pwrite, too); it carries
+  OFFSET_UNKNOWN where the end is not known.
+- O_CREAT: the file existed if the trace has seen it; it is new with O_EXCL or if a call has shown that the name was
+  free.  Otherwise: with O_TRUNC it is taken as new (it is empty either way); without, it is assumed to be new, and the
+  CREATE is changed to OPEN if a stat, seek or read soon shows bytes that the trace has not written.  "Soon" is at least
+  65536 rows.  The counts `creates` in the header tell how often each case occurred.
+- first_size of a file that existed: what the first stat or seek shows before the trace changes the length, else the
+  furthest byte read that the trace has not written before.
+- An unlinked file stays itself for its open descriptors; a new file of that name is another object.
+- O_TRUNC on an existing file adds TRUNCATE, a copy inside the kernel (sendfile, copy_file_range, splice) is READ and
+  WRITE: the second row carries CONTINUES.  access and faccessat count as STAT.  sync_file_range is FSYNC with a range.
+- The closes that an exit or execve implies make no row.
+- With `under`, only files at or below that directory make rows; a rename into it brings an existing file in, a rename
+  out of it is an UNLINK.
+"""
+
+import os
+import re
+from typing import Any, NamedTuple
+
+from scmsim.errors import UsageError
+from scmsim.trace.formats import _strace_data, _strace_memory, _strace_paths
+from scmsim.trace.formats import _strace_importer as why
+from scmsim.trace.formats._lines import Progress, blocks
+from scmsim.trace.formats._report import Report
+from scmsim.trace.formats._strace_clock import Clock
+from scmsim.trace.formats._strace_importer import Importer
+from scmsim.trace.formats._strace_names import Names
+from scmsim.trace.formats._strace_state import Description, Task
+from scmsim.trace.formats._strace_text import (
+    CALL,
+    EVENT,
+    EXITED,
+    FAILED,
+    FD,
+    LINE,
+    NAME,
+    NEVER,
+    RESUMED,
+    UNFINISHED,
+    looks_like,
+)
+from scmsim.trace.store import TraceWriter
+
+SUMMARY = "text of strace, best from 'strace -f -ttt -T -y -s 0 -o FILE CMD' (also gzipped)"
+_FORMAT = "strace output"
+_KEEP = 1 << 16  # rows held back, so that an assumed CREATE can still be changed
+
+
+class _Spec(NamedTuple):
+    """One call: its pattern, the group of its result, what to do, and the group of its path."""
+
+    match: Any
+    result: int
+    handler: Any
+    path: int | None
+
+
+def _specs() -> dict[str, _Spec]:
+    out = {}
+    for name, (pattern, handler) in (_strace_data.CALLS | _strace_paths.CALLS | _strace_memory.CALLS).items():
+        compiled = re.compile(pattern)
+        path = 3 if pattern.startswith(_strace_paths.AT) else 1 if pattern.startswith(_strace_paths.PATH) else None
+        out[name] = _Spec(compiled.match, compiled.groupindex["result"], handler, path)
+    return out
+
+
+_SPECS = _specs()
+# the calls that a recording for this importer must hold
+CALLS = (*_SPECS, "exit", "exit_group", "io_uring_setup", "io_uring_enter", "io_uring_register")
+
+_FD = re.compile(FD)
+
+
+def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
+    """Whether the first bytes of a file are those of strace output."""
+    return looks_like(head)
+
+
+def convert(
+    path: str | os.PathLike[str],
+    writer: TraceWriter,
+    *,
+    strict: bool = False,
+    progress: Progress | None = None,
+    under: str | None = None,
+    cwd: str = "",
+) -> Report:
+    """Convert strace output; closes the writer.
+
+    Parameters
+    ----------
+    path : path-like
+        Text or gzipped text; read once, in blocks.
+    writer : TraceWriter
+        Gets the rows, and in its header the provenance that strace output gives.
+    strict : bool
+        Make the first line that cannot be understood an error, instead of counting it.
+    progress : callable, optional
+        Called with (bytes read, bytes in all).
+    under : str, optional
+        Absolute path: keep only files at or below this directory.
+    cwd : str
+        Working directory of the first process, where it is known.
+    """
+    conversion = _Conversion(os.fspath(path), strict, Importer(Names(under), cwd))
+    for lines in blocks(path, _FORMAT, progress):
+        conversion.take(lines)
+        rows = conversion.imp.drain(_KEEP)
+        if rows is not None:
+            writer.append(rows)
+    return conversion.finish(writer)
+
+
+class _Conversion:
+    """The loop over the lines: takes each apart, joins split calls, and counts every line once."""
+
+    def __init__(self, path: str, strict: bool, imp: Importer) -> None:
+        self.path = path
+        self.strict = strict
+        self.imp = imp
+        self.report = imp.report
+        self.clock = Clock()
+        self.understood = False  # some line was a complete call
+
+    def take(self, lines: list[str]) -> None:
+        """Work on the next lines."""
+        imp, tasks, clock, specs = self.imp, self.imp.tasks, self.clock, _SPECS
+        number = self.report.lines
+        self.report.lines += len(lines)
+        for line in lines:
+            number += 1
+            m = CALL(line)
+            if m is None or line.endswith(UNFINISHED):
+                self._unusual(line, number)
+                continue
+            pid, seconds, fraction, name = m.groups()
+            task = tasks.get(pid)
+            if task is None:
+                task = imp.task(pid)
+            imp.now = clock.seconds(seconds, fraction) if seconds is not None else clock.count(number)
+            spec = specs.get(name)
+            if spec is None:
+                self._other(name, line, number)
+            else:
+                self._call(task, name, spec, line, m.end(), number)
+
+    def _call(self, task: Task, name: str, spec: _Spec, text: str, start: int, number: int) -> None:
+        """A complete call, its arguments beginning at `start`."""
+        m = spec.match(text, start)
+        if m is None:
+            self._no_match(name, text, number)
+            return
+        result = m[spec.result]
+        if result[0] in "-?":
+            self._failed(task, name, spec, m, text)
+            return
+        self.understood = True
+        try:
+            reason = spec.handler(self.imp, task, m)
+        except ValueError as error:
+            self._bad(number, f"{name}: {error}")
+            return
+        if reason is None:
+            self.report.calls += 1
+            return
+        self.report.left_out[reason] += 1
+        if reason is why.NOT_A_FILE_OPERATION or reason is why.NO_MODEL:
+            self.report.other[name] += 1
+
+    def _failed(self, task: Task, name: str, spec: _Spec, m: re.Match[str], text: str) -> None:
+        self.understood = True
+        task.closing = None
+        if m[spec.result] == "?":
+            self.report.left_out[why.NEVER_RETURNED] += 1
+            return
+        self._count_failed(name)
+        self.imp.forks.pop(task.pid, None)
+        if spec.path is not None and " ENOENT " in text and m[spec.path]:
+            where = (m[1], m[2], m[3]) if spec.path == 3 else ("AT_FDCWD", None, m[1])
+            self.imp.names.table[self.imp.path(task, *where)] = None
+
+    def _count_failed(self, name: str) -> None:
+        self.report.left_out[why.FAILED_CALL] += 1
+        self.report.failed[name] += 1
+
+    def _no_match(self, name: str, text: str, number: int) -> None:
+        if NEVER(text):
+            self.report.left_out[why.NEVER_RETURNED] += 1
+        elif FAILED(text):
+            self._count_failed(name)
+        else:
+            self._bad(number, f"the arguments or the result of {name} are not complete or not of a known form")
+
+    def _other(self, name: str, line: str, number: int) -> None:
+        if " = " not in line:
+            self._bad(number, f"{name} has no result")
+            return
+        self.report.left_out[why.NOT_A_FILE_OPERATION] += 1
+        self.report.other[name] += 1
+
+    def _bad(self, number: int, reason: str) -> None:
+        if self.strict:
+            raise UsageError(f"{self.path!r}, line {number}: {reason}; without --strict such lines are only counted")
+        self.report.add_bad(number, reason)
+
+    # lines that are not a complete call in the usual form
+
+    def _unusual(self, line: str, number: int) -> None:
+        m = LINE(line)
+        assert m is not None  # it matches anything
+        pid, short_pid, seconds, fraction, of_day, day_fraction, body = m.groups()
+        pid = pid or short_pid
+        self.imp.now = self.clock.any(seconds, fraction, of_day, day_fraction, number)
+        if EVENT(body):
+            self._event(pid, body)
+        elif resumed := RESUMED(body):
+            self._second_half(pid, resumed[1], body[resumed.end() :], number)
+        elif called := NAME(body):
+            self._first_half_or_call(pid, called, body, number)
+        elif not line.strip():
+            self.report.left_out[why.BLANK] += 1
+        else:
+            self._bad(number, "this is no line of strace")
+
+    def _event(self, pid: str | None, body: str) -> None:
+        self.report.left_out[why.PROCESS_EVENT] += 1
+        if EXITED(body):
+            task = self.imp.tasks.pop(pid, None)
+            if task is not None:
+                self._drop_pending(task)
+            self.imp.forks.pop(pid, None)
+
+    def _first_half_or_call(self, pid: str | None, called: re.Match[str], body: str, number: int) -> None:
+        name, task = called[1], self.imp.tasks.get(pid) or self.imp.task(pid)
+        spec = _SPECS.get(name)
+        if not body.endswith(UNFINISHED):
+            if spec is None:
+                self._other(name, body, number)
+            else:
+                self._call(task, name, spec, body, called.end(), number)
+            return
+        if spec is None:
+            self.report.left_out[why.NOT_A_FILE_OPERATION] += 1
+            self.report.other[name] += 1
+            return
+        self._drop_pending(task)
+        self.report.left_out[why.FIRST_HALF] += 1
+        task.pending = name, body[: -len(UNFINISHED)]
+        if name in _strace_memory.FORKS:
+            self.imp.forks[pid] = body
+        elif name == "close" and (m := _FD.match(body, called.end())):
+            # the kernel frees the descriptor at once: another thread may get its number before this call returns
+            task.closing = self.imp.describe(task, m[1], m[2]) or Description(None)
+            task.table.slots.pop(m[1], None)
+
+    def _second_half(self, pid: str | None, name: str, tail: str, number: int) -> None:
+        task = self.imp.tasks.get(pid) or self.imp.task(pid)
+        spec = _SPECS.get(name)
+        if spec is None:
+            self.report.left_out[why.NOT_A_FILE_OPERATION] += 1
+            self.report.other[name] += 1
+        elif task.pending is None or task.pending[0] != name:
+            self.report.left_out[why.NO_FIRST_HALF] += 1
+        else:
+            text = task.pending[1] + tail
+            task.pending = None
+            self._call(task, name, spec, text, len(name) + 1, number)
+
+    def _drop_pending(self, task: Task) -> None:
+        """The call whose second half was awaited never returns."""
+        if task.pending is not None:
+            self.report.left_out[why.FIRST_HALF] -= 1
+            self.report.left_out[why.NEVER_RETURNED] += 1
+            task.pending = task.closing = None
+
+    # the end
+
+    def finish(self, writer: TraceWriter) -> Report:
+        """Write what is left, the side table and the provenance."""
+        imp, report = self.imp, self.report
+        if not self.understood:
+            raise UsageError(f"{self.path!r} is not {_FORMAT}: none of its {report.lines} lines is a file operation")
+        for task in imp.tasks.values():
+            self._drop_pending(task)
+        rows = imp.drain(0)
+        if rows is not None:
+            writer.append(rows)
+        files = imp.files()
+        report.files, report.duration_ns = len(files), self.clock.now
+        report.left_out = +report.left_out  # drops zeros
+        report.blind_spots, report.notes = _blind_spots(imp), _notes(imp, self.clock)
+        report.check()
+        writer.header.update(_header(self.path, imp, self.clock))
+        writer.close(files)
+        return report
+
+
+def _blind_spots(imp: Importer) -> list[str]:
+    out = []
+    rings = sum(count for name, count in imp.report.other.items() if name.startswith("io_uring_"))
+    if rings:
+        out.append(f"io_uring: {rings} calls; the reads and writes that they start are not in the trace")
+    for path, length in list(imp.writable.items())[:20]:
+        out.append(f"writable shared mapping of {path!r} ({length} bytes): its loads and stores are not in the trace")
+    if len(imp.writable) > 20:
+        out.append(f"writable shared mappings of {len(imp.writable) - 20} more files")
+    return out
+
+
+def _notes(imp: Importer, clock: Clock) -> list[str]:
+    out = []
+    if clock.kind.startswith("line"):
+        out.append("the input has no time stamps: time_ns counts its lines (strace -ttt writes them)")
+    if clock.steps_back:
+        out.append(f"the clock went back {clock.steps_back} times; such rows have the time of the row above")
+    if imp.mistaken:
+        out.append(f"{imp.mistaken} child processes may have inherited the descriptors of another process")
+    return out
+
+
+def _header(path: str, imp: Importer, clock: Clock) -> dict[str, Any]:
+    report = imp.report
+    bad_lines = [{"line": line, "reason": reason} for line, reason in report.bad_lines]
+    return {
+        "format": "strace",
+        "source": os.path.basename(path),
+        "tool": "strace",
+        "program": imp.program,
+        "time": clock.kind,
+        "duration_ns": clock.now,
+        "under": imp.names.under,
+        "lost_events": 0,
+        "blind_spots": report.blind_spots,
+        "notes": report.notes,
+        "bad_lines": {"count": report.bad, "first": bad_lines},
+        "counts": report.counts(),
+    }

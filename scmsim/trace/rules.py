@@ -1,0 +1,90 @@
+"""What a row of a trace must fulfil to be replayed: used when reading and by `scmsim trace check`."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from scmsim.records import (
+    FALLOCATE,
+    FILE_TO_MM,
+    FREE,
+    MALLOC,
+    MM_TO_FILE,
+    MMAP,
+    READ,
+    SYNC,
+    TRUNCATE,
+    ULOAD,
+    USTORE,
+    WRITABLE_SHARED,
+    WRITE,
+    Files,
+)
+
+_NEEDS_OFFSET = (READ, WRITE, TRUNCATE, FALLOCATE, MMAP)
+_NEEDS_NO_FILE = (SYNC, MALLOC, FREE, MM_TO_FILE, FILE_TO_MM, ULOAD, USTORE)
+_KNOWN_FLAGS = 2 * WRITABLE_SHARED - 1
+_FAR = 1 << 62  # offset + length beyond this would overflow the arithmetic of a model
+
+
+class Broken(NamedTuple):
+    """The rows of a batch that break one rule, and what is wrong with the first of them."""
+
+    rule: str
+    rows: np.ndarray
+    text: str
+
+
+def first_problem(batch: np.ndarray, files: int) -> tuple[int, str] | None:
+    """Row (index into `batch`) and text of the first row that would corrupt a replay, or None."""
+    found = [(int(rows[0]), text) for _, rows, text in problems(batch, files)]
+    return min(found) if found else None
+
+
+def problems(batch: np.ndarray, files: int) -> Iterator[Broken]:
+    """Yield every broken rule.
+
+    Parameters
+    ----------
+    batch : array of records.OP
+    files : int
+        Number of rows of the side table.
+    """
+    op, offset, length = batch["op"], batch["offset"], batch["length"]
+    far = (offset > _FAR) | (length > _FAR) | ((offset >= 0) & (offset.clip(0, _FAR) + length.clip(0, _FAR) > _FAR))
+    no_file = (batch["file"] == -1) & ~np.isin(op, _NEEDS_NO_FILE)
+    wrong_file = (batch["file"] < -1) | (batch["file"] >= files)
+    wrong_file2 = (batch["file2"] < -1) | (batch["file2"] >= files)
+    no_offset = (offset == -1) & np.isin(op, _NEEDS_OFFSET)
+    rules = (
+        ("operation", op < 0, op, "unknown operation"),
+        ("offset", (offset < -1) | no_offset, offset, "offset {}, which must be 0 or more"),
+        ("length", length < 0, length, "length {}, which must be 0 or more"),
+        ("end", far, offset, "offset {} plus its length lies beyond 2^62"),
+        ("file", no_file | wrong_file, batch["file"], f"file {{}}, but the side table has the rows 0 to {files - 1}"),
+        ("file2", wrong_file2, batch["file2"], f"file2 {{}}, but the side table has the rows 0 to {files - 1}"),
+        ("flags", (batch["flag"] & ~_KNOWN_FLAGS) != 0, batch["flag"], "unknown bits in the flags {:#x}"),
+        ("thread", batch["thread"] < 0, batch["thread"], "thread {}, which must be 0 or more"),
+    )
+    for rule, broken, values, text in rules:
+        rows = np.flatnonzero(broken)
+        if len(rows):
+            yield Broken(rule, rows, text.format(values[rows[0]]))
+
+
+def time_problems(batch: np.ndarray, before: int) -> Iterator[Broken]:
+    """Yield the rows whose time lies before that of the row above (`before`: time of the row above the batch)."""
+    times = batch["time_ns"]
+    rows = np.flatnonzero(times < np.concatenate(([before], times))[:-1])
+    if len(rows):
+        yield Broken("time", rows, f"time {times[rows[0]]} ns lies before that of the row above")
+
+
+def files_problems(files: Files) -> Iterator[str]:
+    """Yield what is wrong with the side table."""
+    if not len(files.path) == len(files.first_size) == len(files.is_dir):
+        yield "the columns of the side table differ in length"
+    bad = np.flatnonzero(np.asarray(files.first_size) < -1)
+    if len(bad):
+        yield f"side table row {bad[0]}: first size {files.first_size[bad[0]]}, which must be -1 or more"

@@ -1,0 +1,288 @@
+"""The stored trace: one Parquet file (zstd), columns = the fields of OP, provenance and side table in its metadata.
+
+The column `op` holds the name of the operation (dictionary encoded), `flags` the bits of OP.flag; the other columns
+have the name and type of their field.  Three keys of the file's key-value metadata make it a trace: `scmsim.schema` (a
+number), `scmsim.header` (the provenance as JSON), `scmsim.files` (the side table: an Arrow IPC stream, zstd, base64).
+pyarrow is imported on first use, because it takes longer to load than a light command may run.
+"""
+
+import base64
+import json
+import os
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from scmsim.errors import UsageError
+from scmsim.records import OP, OPS, Files
+from scmsim.trace.rules import first_problem
+
+SCHEMA = 1
+ROWS_PER_GROUP = 1 << 16
+COLUMNS = (
+    ("time_ns", "i8"),
+    ("op", "name"),
+    ("file", "i4"),
+    ("file2", "i4"),
+    ("offset", "i8"),
+    ("length", "i8"),
+    ("thread", "i4"),
+    ("flags", "i4"),
+)
+_MAGIC = b"PAR1"
+
+
+class TraceWriter:
+    """Writes a trace in row groups to a temporary name beside `path` and moves it into place at `close`.
+
+    Parameters
+    ----------
+    path : path-like
+        Name of the finished file; an existing file is replaced only by a complete one.
+    header : dict
+        Provenance, JSON-able; kept by reference, so it may grow until `close`.
+
+    Use it as a context manager: without a `close` before its end, the temporary file is removed.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], header: dict[str, Any]) -> None:
+        import pyarrow.parquet as pq
+
+        self.path = pathlib.Path(path)
+        self.header = header
+        self.rows = 0
+        if self.path.is_dir():
+            raise UsageError(f"{str(path)!r} is a directory; give the name of the trace file to write")
+        if not self.path.parent.is_dir():
+            raise UsageError(f"no directory {str(self.path.parent)!r} to write {self.path.name!r} into; make it first")
+        self._temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
+        self._waiting: list[np.ndarray] = []
+        self._writer: Any = pq.ParquetWriter(
+            self._temporary,
+            _schema(),
+            compression="zstd",
+            compression_level=9,
+            use_dictionary=["op", "file", "file2", "length", "thread", "flags"],
+            column_encoding={"time_ns": "DELTA_BINARY_PACKED", "offset": "DELTA_BINARY_PACKED"},
+            write_page_checksum=True,
+        )
+
+    def __enter__(self) -> "TraceWriter":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            try:
+                writer.close()
+            finally:
+                self._temporary.unlink(missing_ok=True)
+
+    def append(self, batch: np.ndarray) -> None:
+        """Add records of dtype OP; written as soon as a row group is full."""
+        if batch.dtype != OP:
+            raise TypeError(f"a batch must have the dtype records.OP, not {batch.dtype}")
+        self._waiting.append(np.array(batch, copy=True))
+        self.rows += len(batch)
+        if sum(map(len, self._waiting)) >= ROWS_PER_GROUP:
+            self._flush(ROWS_PER_GROUP)
+
+    def close(self, files: Files) -> None:
+        """Write what is left and the side table, and put the file in its place."""
+        self._flush(1)
+        self._writer.add_key_value_metadata(
+            {
+                "scmsim.schema": str(SCHEMA),
+                "scmsim.header": json.dumps(self.header, ensure_ascii=False),
+                "scmsim.files": _pack_files(files),
+            }
+        )
+        self._writer.close()
+        self._writer = None
+        os.replace(self._temporary, self.path)
+
+    def _flush(self, at_least: int) -> None:
+        waiting = np.concatenate(self._waiting) if self._waiting else np.empty(0, OP)
+        start = 0
+        while len(waiting) - start >= at_least:
+            group = waiting[start : start + ROWS_PER_GROUP]
+            self._writer.write_table(_to_table(group), row_group_size=ROWS_PER_GROUP)
+            start += len(group)
+        self._waiting = [waiting[start:]]
+
+
+class StoredTrace:
+    """A trace on disk; fulfils `records.Source`.  Holds the side table in memory and streams the rows."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = pathlib.Path(path)
+        metadata, self.rows = _footer(self.path)
+        self.header: dict[str, Any] = _decode(self.path, "header", lambda: json.loads(metadata[b"scmsim.header"]))
+        self.files: Files = _decode(self.path, "side table", lambda: _unpack_files(metadata[b"scmsim.files"]))
+
+    def batches(self, chunk: int = 1 << 14) -> Iterator[np.recarray]:
+        """Yield record arrays of OP with at most `chunk` rows; raises UsageError at a row that cannot be replayed."""
+        if chunk < 1:
+            raise UsageError(f"a chunk of {chunk} rows is impossible; give at least 1")
+        for first, group in self.groups():
+            problem = first_problem(group, len(self.files))
+            if problem:
+                row, what = problem
+                raise UsageError(
+                    f"{str(self.path)!r}: row {first + row}: {what}; see all with 'scmsim trace check {self.path}'"
+                )
+            for start in range(0, len(group), chunk):
+                yield group[start : start + chunk].view(np.recarray)
+
+    def groups(self) -> Iterator[tuple[int, np.recarray]]:
+        """Yield (number of the first row, records) of each row group, with unknown operation names as code -1."""
+        import pyarrow as pa
+
+        first = 0
+        try:
+            for batch in _open(self.path).iter_batches(ROWS_PER_GROUP, columns=[name for name, _ in COLUMNS]):
+                yield first, _from_batch(batch)
+                first += batch.num_rows
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise _damaged(self.path, error) from None
+
+
+def open_trace(path: str | os.PathLike[str]) -> StoredTrace:
+    """Open a stored trace; raises UsageError (one line) for anything that is not one."""
+    return StoredTrace(path)
+
+
+def _schema() -> Any:
+    import pyarrow as pa
+
+    types = {"i8": pa.int64(), "i4": pa.int32(), "name": pa.dictionary(pa.int8(), pa.string())}
+    return pa.schema([pa.field(name, types[kind], nullable=False) for name, kind in COLUMNS])
+
+
+def _to_table(group: np.ndarray) -> Any:
+    import pyarrow as pa
+
+    codes = group["op"]
+    if len(codes) and not 0 <= codes.min() <= codes.max() < len(OPS):
+        raise UsageError(f"no operation has the code {codes[(codes < 0) | (codes >= len(OPS))][0]}; see records.OPS")
+    names = pa.DictionaryArray.from_arrays(pa.array(codes.astype("i1")), pa.array(OPS))
+    fields = {"op": names, "flags": pa.array(np.ascontiguousarray(group["flag"]))}
+    plain = (fields.get(name, None) for name, _ in COLUMNS)
+    arrays = [
+        array if array is not None else pa.array(np.ascontiguousarray(group[name]))
+        for array, (name, _) in zip(plain, COLUMNS, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, schema=_schema())
+
+
+def _from_batch(batch: Any) -> np.recarray:
+    out = np.empty(batch.num_rows, OP).view(np.recarray)
+    for name, kind in COLUMNS:
+        if kind != "name":
+            out["flag" if name == "flags" else name] = batch.column(name).to_numpy(zero_copy_only=False)
+    names = batch.column("op")
+    names = names if hasattr(names, "indices") else names.dictionary_encode()
+    codes = np.array([OPS.index(name) if name in OPS else -1 for name in names.dictionary.to_pylist()], "i8")
+    out["op"] = codes[names.indices.to_numpy(zero_copy_only=False)] if len(codes) else -1
+    return out
+
+
+def _pack_files(files: Files) -> str:
+    import pyarrow as pa
+
+    columns = {"path": files.path, "first_size": files.first_size, "is_dir": files.is_dir}
+    table = pa.table(columns, schema=_files_schema())
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
+        stream.write_table(table)
+    return base64.b64encode(sink.getvalue()).decode()
+
+
+def _unpack_files(packed: bytes) -> Files:
+    import pyarrow as pa
+
+    table = pa.ipc.open_stream(base64.b64decode(packed, validate=True)).read_all().cast(_files_schema())
+    sizes, dirs = (table.column(name).to_numpy() for name in ("first_size", "is_dir"))
+    return Files(table.column("path").to_pylist(), sizes.astype("i8"), dirs.astype(bool))
+
+
+def _files_schema() -> Any:
+    import pyarrow as pa
+
+    fields = (("path", pa.string()), ("first_size", pa.int64()), ("is_dir", pa.bool_()))
+    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in fields])
+
+
+def _footer(path: pathlib.Path) -> tuple[dict[bytes, bytes], int]:
+    """Key-value metadata and number of rows, after every check that needs no row."""
+    import pyarrow as pa
+
+    _check_kind(path)
+    try:
+        footer = _open(path)
+        metadata, rows, schema = footer.metadata.metadata or {}, footer.metadata.num_rows, footer.schema_arrow
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise _damaged(path, error) from None
+    version = metadata.get(b"scmsim.schema", b"").decode("latin-1")
+    if not version.isdigit() or b"scmsim.header" not in metadata or b"scmsim.files" not in metadata:
+        raise UsageError(f"{str(path)!r} is a Parquet file but not a trace; see 'scmsim trace convert --help'")
+    if int(version) > SCHEMA:
+        raise UsageError(f"{str(path)!r} has the trace schema {version}, newer than {SCHEMA}; update scmsim to read it")
+    for field in _schema():
+        if field.name not in schema.names or not _same_type(schema.field(field.name).type, field.type):
+            raise UsageError(
+                f"{str(path)!r}: column {field.name!r} is missing or of a wrong type; make the trace again"
+            )
+    return metadata, rows
+
+
+def _same_type(found: Any, wanted: Any) -> bool:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(wanted):
+        return pa.types.is_string(found) or (pa.types.is_dictionary(found) and pa.types.is_string(found.value_type))
+    return bool(found == wanted)
+
+
+def _check_kind(path: pathlib.Path) -> None:
+    if path.is_dir():
+        raise UsageError(f"{str(path)!r} is a directory; name a trace file in it")
+    if not path.exists():
+        raise UsageError(f"no trace file {str(path)!r}; make one with 'scmsim capture -o {path} -- CMD'")
+    with open(path, "rb") as file:
+        head = file.read(1 << 14)
+    if head[:4] == _MAGIC:
+        return
+    if not head:
+        raise UsageError(f"{str(path)!r} is empty; make the trace again")
+    from scmsim.trace.formats import sniff_name
+
+    name = sniff_name(head, path)
+    if name is None:
+        raise UsageError(f"{str(path)!r} is not a trace (no Parquet file); see 'scmsim trace convert --help'")
+    raise UsageError(f"{str(path)!r} is {name} output; convert it first: 'scmsim trace convert {path} OUT.parquet'")
+
+
+def _open(path: pathlib.Path) -> Any:
+    import pyarrow.parquet as pq
+
+    return pq.ParquetFile(path, page_checksum_verification=True)
+
+
+def _decode(path: pathlib.Path, what: str, read: Any) -> Any:
+    import pyarrow as pa
+
+    try:
+        return read()
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        raise UsageError(f"{str(path)!r}: its {what} cannot be read ({_line(error)}); make the trace again") from None
+
+
+def _damaged(path: pathlib.Path, error: Exception) -> UsageError:
+    return UsageError(f"{str(path)!r} is damaged or cut short ({_line(error)}); make the trace again")
+
+
+def _line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")[:120]

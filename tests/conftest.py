@@ -1,0 +1,24 @@
+"""Settings for the whole suite: examples without deadlines, and a mode without compiled kernels
+(NUMBA_DISABLE_JIT=1)."""
+
+import os
+
+import pytest
+from hypothesis import settings
+
+NO_JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+
+# Derandomized, so that a run says something about the change and not about the draw; `--hypothesis-profile=search`
+# draws.
+settings.register_profile("default", deadline=None, derandomize=True)
+settings.register_profile("search", deadline=None, max_examples=1000)
+settings.register_profile("no-jit", deadline=None, derandomize=True, max_examples=5)
+settings.load_profile("no-jit" if NO_JIT else "default")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Without compiled kernels the slow tests are hopeless, not wrong."""
+    if NO_JIT:
+        for item in items:
+            if "slow" in item.keywords:
+                item.add_marker(pytest.mark.skip(reason="slow, and NUMBA_DISABLE_JIT is set"))

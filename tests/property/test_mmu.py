@@ -1,0 +1,212 @@
+"""The MMU kernels against their slow twin, and laws that hold for any run."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scmsim.counters import COUNTERS
+from scmsim.mmu import machine, names, presets, simulate
+from scmsim.mmu.replay import SUPPLIED, replay
+from scmsim.records import EVENT, EVENTS
+from tests.reference import mmu_slow
+
+SIDES = ("load", "store", "fetch")
+TIME = presets.read("i7-8700k")["time"]
+WALK_SOURCE = dict.fromkeys(("levels", "largest_page", "ref_cycles"), "test")
+
+
+@st.composite
+def tlb(draw, name, pages, first, second):
+    ways = draw(st.sampled_from([1, 2, 3, 4, 5, 12, 15, 16, 17, 33]))
+    sets = draw(st.sampled_from([1, 2, 4]))
+    return {
+        "name": name,
+        "pages": pages,
+        "entries": ways * sets,
+        "ways": ways,
+        "index": draw(st.sampled_from(["linear", "xor"])),
+        "first_level_for": first,
+        "second_level_for": second,
+        "source": "test",
+    }
+
+
+@st.composite
+def machines(draw):
+    """Tables of machine files: split or shared first levels, with or without arrays for large pages, second levels and caches."""
+    tlbs = []
+    for first in draw(st.sampled_from([[["load", "store"], ["fetch"]], [["load"], ["store"], ["fetch"]], [list(SIDES)]])):
+        tlbs.append(draw(tlb("near", ["4KiB"], first, [])))
+        for page in draw(st.lists(st.sampled_from(["2MiB", "1GiB"]), unique=True)):
+            if draw(st.booleans()):
+                tlbs.append(draw(tlb("near", [page], first, [])))
+            else:
+                tlbs[-1]["pages"] = [*tlbs[-1]["pages"], page]
+    second = draw(st.sampled_from([[], ["load"], list(SIDES)]))
+    if second:
+        pages = draw(st.sampled_from([["4KiB"], ["4KiB", "2MiB"], ["4KiB", "1GiB"], ["4KiB", "2MiB", "1GiB"]]))
+        tlbs.append(draw(tlb("far", pages, [], second)))
+    caches = [
+        {"entry": entry, "entries": ways * sets, "ways": ways, "source": "test"}
+        for entry in draw(st.lists(st.sampled_from(["pde", "pdpte", "pml4e"]), unique=True))
+        for ways, sets in [draw(st.sampled_from([(1, 1), (2, 1), (2, 2), (4, 1)]))]
+    ]
+    walk = {"levels": draw(st.sampled_from([4, 5])), "ref_cycles": draw(st.integers(0, 9)), "source": WALK_SOURCE}
+    walk["largest_page"] = draw(st.sampled_from(["4KiB", "2MiB", "1GiB"]))
+    return {"summary": "test", "tlb": tlbs, "walk_cache": caches, "walk": walk, "time": TIME}
+
+
+@st.composite
+def events(draw):
+    """One event: an address of either half near a boundary of some page size, short or across several pages."""
+    code = draw(st.sampled_from(EVENTS))
+    order = draw(st.sampled_from([12, 21, 30]))
+    base = draw(st.sampled_from([0, 1 << 40, (1 << 47) - (1 << 30), -(1 << 47), -(1 << 31), -(1 << 40)]))
+    page = draw(st.integers(0, 6)) << draw(st.sampled_from([12, 12, 12, 21, 30]))
+    vaddr = base + page + draw(st.integers(0, 4095))
+    length = draw(st.sampled_from([0, 1, 8, 64, 4096, 5000, 1 << 14]))
+    if code in ("UNMAP", "REMAP", "INVALIDATE"):
+        length = draw(st.sampled_from([0, 1, 4096, 1 << 14, 1 << 21, 1 << 46]))
+    if vaddr < 0 < vaddr + length:
+        length = -vaddr  # no run leaves its half
+    width = draw(st.sampled_from([0, 1, 3, 8, 64, 4096]))
+    return code, vaddr, length, order, width, draw(st.integers(0, 5000)), draw(st.integers(0, 2))
+
+
+def pack(rows):
+    batch = np.zeros(max(len(rows), 1), EVENT).view(np.recarray)
+    for i, (code, vaddr, length, order, width, addr, _) in enumerate(rows):
+        batch.code[i], batch.vaddr[i], batch.length[i] = EVENTS.index(code), vaddr, length
+        batch.order[i], batch.width[i], batch.addr[i] = order, width, addr
+    return batch, np.array([row[-1] for row in rows] or [0], np.int64)
+
+
+@settings(max_examples=3 * settings.default.max_examples)
+@given(machines(), st.lists(events(), max_size=80))
+def test_kernel_agrees_with_slow_twin(table, rows):
+    presets.check(table)
+    state = presets.build(table)
+    counters = np.zeros(3, COUNTERS).view(np.recarray)
+    batch, bins = pack(rows)
+    replay(state, counters, batch, bins, len(rows))
+    slow = mmu_slow.Mmu(table)
+    expected = [dict.fromkeys(SUPPLIED, 0) for _ in range(3)]
+    for code, vaddr, length, order, width, addr, row in rows:
+        before = slow.count.copy()
+        slow.event(code, vaddr, length, order, width, addr)
+        for field in slow.count:
+            expected[row][field] += slow.count[field] - before[field]
+    for row in range(3):
+        assert {field: int(counters[field][row]) for field in COUNTERS.names} == {
+            **dict.fromkeys(COUNTERS.names, 0),
+            **expected[row],
+        }
+
+
+@pytest.mark.parametrize("index", ["linear", "xor"])
+@pytest.mark.parametrize("ways", [1, 2, 3, 4, 8, 12, 14, 15, 16, 17, 31, 33, 64])
+def test_full_sets_agree_with_slow_twin(ways, index):
+    """Enough pages to evict, and enough invalidations to leave holes, in sets of every kind."""
+    rng = np.random.default_rng(ways)
+    near = {"name": "near", "pages": ["4KiB", "2MiB"], "entries": 2 * ways, "ways": ways, "index": index}
+    near |= {"first_level_for": list(SIDES), "source": "test"}
+    walk = {"levels": 4, "largest_page": "1GiB", "ref_cycles": 1, "source": WALK_SOURCE}
+    pde = {"entry": "pde", "entries": 4, "ways": 2, "source": "test"}
+    table = {"summary": "test", "tlb": [near], "walk_cache": [pde], "walk": walk, "time": TIME}
+    pages = rng.zipf(1.3, 800) % (3 * ways) * 4096
+    orders = rng.choice([12, 12, 12, 21], 800)
+    codes = rng.choice(["LOAD", "STORE", "LOAD", "FETCH", "LOAD", "INVALIDATE"], 800)
+    rows = [(codes[i], int(pages[i]), 4096, int(orders[i]), 4096, 0, 0) for i in range(800)]
+    counters, slow = np.zeros(1, COUNTERS).view(np.recarray), mmu_slow.Mmu(table)
+    batch, bins = pack(rows)
+    replay(presets.build(table), counters, batch, bins, len(rows))
+    for row in rows:
+        slow.event(*row[:-1])
+    assert {field: int(counters[field][0]) for field in SUPPLIED} == {field: slow.count[field] for field in SUPPLIED}
+
+
+@given(st.sampled_from(names()), st.lists(events(), max_size=60))
+def test_presets_agree_with_slow_twin(name, rows):
+    state, slow = machine(name), mmu_slow.Mmu(presets.read(name))
+    counters = np.zeros(3, COUNTERS).view(np.recarray)
+    batch, bins = pack(rows)
+    replay(state, counters, batch, bins, len(rows))
+    for code, vaddr, length, order, width, addr, _ in rows:
+        slow.event(code, vaddr, length, order, width, addr)
+    assert {field: int(counters[field].sum()) for field in SUPPLIED} == {field: slow.count[field] for field in SUPPLIED}
+
+
+@given(machines(), st.lists(events(), max_size=60))
+def test_every_look_up_ends_once(table, rows):
+    counters = np.zeros(3, COUNTERS).view(np.recarray)
+    batch, bins = pack(rows)
+    replay(presets.build(table), counters, batch, bins, len(rows))
+    for side in ("dtlb_load", "dtlb_store", "itlb"):
+        walks = counters[f"{side}_misses_walk_completed"]
+        hits = counters[f"{side}_l1_hit"] + counters[f"{side}_misses_stlb_hit"]
+        assert np.array_equal(counters[f"{side}_lookups"], hits + walks)
+        sizes = ("4k", "2m_4m") if side == "itlb" else ("4k", "2m_4m", "1g")
+        assert np.array_equal(walks, sum(counters[f"{side}_misses_walk_completed_{size}"] for size in sizes))
+        assert (counters[f"{side}_l1_hit"] >= 0).all()
+    for kind in ("lookups", "misses_stlb_hit", "misses_walk_completed"):
+        assert (counters[f"dtlb_user_{kind}"] <= counters[f"dtlb_load_{kind}"] + counters[f"dtlb_store_{kind}"]).all()
+
+
+@given(machines(), st.lists(events(), max_size=60), st.integers(1, 59))
+def test_batches_do_not_matter(table, rows, cut):
+    batch, bins = pack(rows)
+    totals = []
+    for parts in ([(0, len(rows))], [(0, min(cut, len(rows))), (min(cut, len(rows)), len(rows))]):
+        state, counters = presets.build(table), np.zeros(3, COUNTERS).view(np.recarray)
+        for start, end in parts:
+            replay(state, counters, batch[start:], bins[start:], end - start)
+        totals.append(counters.tobytes())
+    assert totals[0] == totals[1]
+
+
+def _one_level(entries):
+    """A machine with one fully associative first level of the same reach in entries for every page size, and nothing else."""
+    arrays = [
+        {"name": page, "pages": [page], "entries": entries, "ways": entries, "first_level_for": list(SIDES), "source": "test"}
+        for page in ("4KiB", "2MiB", "1GiB")
+    ]
+    walk = {"levels": 4, "largest_page": "1GiB", "ref_cycles": 1, "source": WALK_SOURCE}
+    return {"summary": "test", "tlb": arrays, "walk_cache": [], "walk": walk, "time": TIME}
+
+
+@given(st.lists(st.integers(0, (1 << 24) - 1), min_size=1, max_size=300), st.sampled_from([1, 2, 7, 16, 20]))
+def test_larger_pages_never_walk_more(addresses, entries):
+    """With LRU and full associativity a page's reuse distance in pages only shrinks when pages grow."""
+    walks = []
+    for order in (12, 21, 30):
+        state, counters = presets.build(_one_level(entries)), np.zeros(1, COUNTERS).view(np.recarray)
+        batch = np.zeros(len(addresses), EVENT).view(np.recarray)
+        batch.vaddr, batch.length, batch.order = addresses, 1, order
+        replay(state, counters, batch, np.zeros(len(addresses), np.int64), len(addresses))
+        walks.append(int(counters.dtlb_load_misses_walk_completed[0]))
+    assert walks[0] >= walks[1] >= walks[2]
+
+
+@pytest.mark.parametrize("name", names())
+@given(st.integers(0, 1 << 30), st.integers(1, 1 << 26))
+def test_a_run_over_2m_pages_never_walks_more_than_over_4k_pages(name, start, length):
+    walks = []
+    for order in (12, 21):
+        counters = np.zeros(1, COUNTERS).view(np.recarray)
+        batch, bins = pack([("LOAD", start, length, order, 64, 0, 0)] * 2)
+        replay(machine(name), counters, batch, bins, 2)
+        walks.append(int(counters.dtlb_load_misses_walk_completed[0]))
+    assert walks[1] <= walks[0]
+
+
+@given(
+    st.sampled_from(names()),
+    st.lists(st.integers(0, 400), min_size=1, max_size=300),
+    st.integers(0, 127),
+)
+def test_relabelled_pages_give_the_same_counts(name, pages, shift):
+    """Moving everything by a multiple of 1 GiB x 2**14 changes no set index relation, so no count."""
+    addresses = np.array(pages, np.int64) * 4096
+    moved = addresses + (shift << 44)
+    assert simulate(addresses, name) == simulate(moved, name)

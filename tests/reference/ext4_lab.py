@@ -1,0 +1,150 @@
+"""Drives an ext4 model without the rest of the package, and builds the operations of the measured experiments."""
+
+import importlib
+
+import numpy as np
+
+from scmsim import records as r
+from scmsim import units
+from scmsim.records import EVENT, OP, Files
+
+AMOUNTS = ("ins", "ld", "st", "ntst", "flush", "sfence", "pmld", "pmst")
+
+
+def batch(rows, step_ns=1000):
+    """OP records from (op, file, offset, length, flag, file2, time_ns) tuples; what is left out at the end is 0, file2 -1."""
+    ops = np.zeros(len(rows), OP).view(np.recarray)
+    for i, row in enumerate(rows):
+        op, file, offset, length, flag, file2, time_ns = (*row, *(0, 0, 0, 0, 0, -1, step_ns * i)[len(row) :])
+        ops[i] = (time_ns, offset, length, file, file2, 0, flag, op)
+    return ops
+
+
+def side_table(names, sizes=None, dirs=()):
+    """Files of the given names; sizes before the trace (default: none existed)."""
+    sizes = np.full(len(names), -1, np.int64) if sizes is None else np.asarray(sizes, np.int64)
+    return Files(list(names), sizes, np.isin(np.arange(len(names)), list(dirs)))
+
+
+def begin(fs, files, **params):
+    """(module, state) of a fresh model."""
+    module = importlib.import_module(f"scmsim.fs.{fs.replace('-', '_')}")
+    values = {name: units.parse_param(text, unit) for name, (text, unit, _) in module.PARAMS.items()}
+    return module, module.start(values | params, files)
+
+
+def events(module, state, ops, room=1 << 14):
+    """Yield the filled part of the event buffer, which starts with `room` events and grows on demand."""
+    out = np.zeros(room, EVENT).view(np.recarray)
+    i = 0
+    while i < len(ops):
+        before = i
+        i = int(module.emit(state.record, state.arena, ops, i, out))
+        emitted = int(state.record.emitted[0])
+        yield out[:emitted]
+        grown = False
+        if state.record.need_words[0]:
+            state.grow(int(state.record.need_words[0]))
+            grown = True
+        if state.record.need_events[0] > len(out):
+            out = np.zeros(int(state.record.need_events[0]), EVENT).view(np.recarray)
+            grown = True
+        assert i > before or emitted or grown, "no progress"
+
+
+def amounts(e):
+    """One row of AMOUNTS per event."""
+    code, width, length, addr = (e[field].astype(np.int64) for field in ("code", "width", "length", "addr"))
+    is_work, load, store = code == r.WORK, code == r.LOAD, np.isin(code, (r.STORE, r.NTSTORE))
+    steps = np.where((load | store) & (width > 0), -(-length // np.maximum(width, 1)), 0)
+    lines = ((addr + length - 1) >> 6) - (addr >> 6) + 1
+    pm = e["space"] == r.PM
+    table = np.zeros((len(e), len(AMOUNTS)))
+    table[:, 0] = np.where(is_work, addr / 1000, steps)
+    table[:, 1] = np.where(is_work, length / 1000, steps * load)
+    table[:, 2] = np.where(is_work, width / 1000, steps * store)
+    table[:, 3] = steps * (code == r.NTSTORE)
+    table[:, 4] = lines * (code == r.FLUSH)
+    table[:, 5] = length * (code == r.FENCE)
+    table[:, 6] = length * (load & pm)
+    table[:, 7] = length * (store & pm)
+    return table
+
+
+def per_op(module, state, ops, room=1 << 14):
+    """Amounts per operation, shape (operations, AMOUNTS)."""
+    sums = np.zeros((len(ops), len(AMOUNTS)))
+    for chunk in events(module, state, ops, room):
+        np.add.at(sums, chunk["op"], amounts(chunk))
+    return sums
+
+
+def transfer_sequence(units_):
+    """The passes of measured_513.csv on one file (row 0) of a fresh device, in the order in which they ran.
+
+    Returns (operations, labels): a label per operation, (pass, unit) where it was counted, None where it was preparation.
+    Each operation of a pass is one system call; `wsync` has two for each call of the table.
+    """
+    rows, labels = [(r.CREATE, 0)], [None]
+
+    def call(label, *row):
+        rows.append(row)
+        labels.append(label)
+
+    for unit in units_:
+        total = (16384 if unit == 512 else (16 << 20) // unit) * unit
+        call(None, r.UNLINK, 0)
+        call(None, r.CREATE, 0)
+        for at in range(0, total, unit):
+            call(("append", unit), r.WRITE, 0, at, unit)
+        for at in range(0, 1 << 20 if unit == 512 else total, unit):
+            call(("rewrite", unit), r.WRITE, 0, at, unit)
+        for at in range(0, total, unit):
+            call(("read", unit), r.READ, 0, at, unit)
+        call(None, r.UNLINK, 0)
+        call(None, r.CREATE, 0)
+        for at in range(0, 256 * unit, unit):
+            call(("wsync", unit), r.WRITE, 0, at, unit)
+            call(("wsync", unit), r.FSYNC, 0)
+    return batch(rows), labels
+
+
+def namespace_sequence(count=1000):
+    """The passes of measured_namespace.csv (each followed by its `_sync`): operations, labels, side table.
+
+    Files 0 .. count-1 and directories in one fresh directory; further rows are the second names and the directories.
+    """
+    rows, labels = [], []
+    parent = count
+    files = [f"/d/f{i:06d}" for i in range(count)] + ["/d"]
+
+    def sweep(label, *steps):
+        for i in range(count):
+            for step in steps:
+                rows.append((step[0], i, *step[1:], *(0,) * (4 - len(step)), parent))
+                labels.append(label)
+        rows.append((r.SYNC, -1))
+        labels.append(f"{label}_sync")
+
+    rows += [(r.MKDIR, parent), (r.SYNC, -1)]
+    labels += [None, None]
+    create, close, remove = (r.CREATE,), (r.CLOSE,), (r.UNLINK,)
+    sweep("create", create, close)
+    sweep("stat", (r.STAT,))
+    sweep("openclose", (r.OPEN,), close)
+    sweep("unlink0", remove)
+    sweep(None, create, close)
+    for i in range(count):
+        rows.append((r.RENAME, i))
+        labels.append("rename")
+    rows.append((r.SYNC, -1))
+    labels.append("rename_sync")
+    sweep("link", (r.LINK,))
+    sweep("unlinkl", remove)
+    sweep(None, remove)
+    sweep("cwrite64k", create, (r.WRITE, 0, 65536), close)
+    sweep("unlink64k", remove)
+    sweep("mkdir", (r.MKDIR,))
+    sweep("rmdir", (r.RMDIR,))
+    sweep("create_fsync", create, (r.FSYNC,), close)
+    return batch(rows), labels, side_table(files)

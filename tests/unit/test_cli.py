@@ -1,0 +1,167 @@
+"""The command line's own behaviour: help without imports, one-line errors, exit codes, completion."""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from scmsim import cli, registry
+from scmsim.errors import EnvironmentProblem, UsageError
+
+COMMANDS = cli.main.list_commands(click.Context(cli.main))
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(cli.main, list(args))
+
+
+def shell(*args: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "scmsim", *args], capture_output=True, text=True, env={**os.environ, **environment}
+    )
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch):
+    """Make `scmsim list` raise what the test says."""
+
+    def install(error: BaseException) -> None:
+        def callback() -> None:
+            raise error
+
+        monkeypatch.setattr(cli.LazyGroup, "get_command", lambda *_: click.Command("list", callback=callback))
+
+    return install
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_subcommand_has_a_summary_and_a_command(name: str) -> None:
+    assert cli.summary(name), f'cli/{name}.py needs SUMMARY = "..." on one line'
+    command = cli.main.get_command(click.Context(cli.main), name)
+    assert isinstance(command, click.Command) and command.name == name
+    assert f"Usage: scmsim {name}" in run(name, "--help").output
+
+
+def test_help_lists_every_subcommand() -> None:
+    for text in (run("--help").output, run().output):
+        assert "Commands:" in text
+        for name in COMMANDS:
+            assert f"  {name} " in text and cli.summary(name).split()[0] in text
+
+
+def test_summaries_are_the_literals_of_the_files() -> None:
+    folder = Path(cli.__file__).parent
+    for name in COMMANDS:
+        tree = ast.parse((folder / f"{name.replace('-', '_')}.py").read_text())
+        values = [
+            ast.literal_eval(n.value) for n in tree.body if isinstance(n, ast.Assign) and n.targets[0].id == "SUMMARY"
+        ]
+        assert values == [cli.summary(name)]
+
+
+def test_version() -> None:
+    assert run("--version").output.split() == ["scmsim", cli.__version__]
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["lsit"], "no command named 'lsit'; did you mean 'list'? choose from "),
+        (["list", "fz"], "no kind named 'fz'; "),
+        (["list", "fs", "nova-cwo"], "no file system named 'nova-cwo'; did you mean 'nova-cow'? "),
+        (["list", "--jsno"], "no option named '--jsno'; did you mean '--json'? choose from --params, --json, --help"),
+        (["check"], "missing argument 'FILE'; see 'scmsim check --help'"),
+        (["check", "no/such.toml"], "no file 'no/such.toml'; "),
+    ],
+)
+def test_a_mistake_is_one_line_on_stderr_and_exit_code_2(args: list[str], message: str) -> None:
+    result = run(*args)
+    assert result.exit_code == 2 and result.stdout == ""
+    assert result.stderr.startswith(f"scmsim: error: {message}") and result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (UsageError("bad 'x'"), 2, "scmsim: error: bad 'x'\n"),
+        (EnvironmentProblem("no perf"), 3, "scmsim: error: no perf\n"),
+        (PermissionError(13, "Permission denied", "/a"), 2, "scmsim: error: '/a': permission denied\n"),
+        (KeyboardInterrupt(), 130, "\nscmsim: error: interrupted\n"),
+    ],
+)
+def test_expected_failures_have_one_line_and_their_code(failing, error: BaseException, code: int, message: str) -> None:
+    failing(error)
+    result = run("list")
+    assert (result.exit_code, result.stderr) == (code, message)
+
+
+def test_an_unexpected_failure_is_not_hidden(failing) -> None:
+    failing(ZeroDivisionError())
+    assert isinstance(run("list").exception, ZeroDivisionError)
+
+
+def test_a_closed_pipe_is_silent() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([sys.executable, "-m", "scmsim", "list"], stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_list_all_kinds() -> None:
+    assert json.loads(run("list", "--json").output) == {kind: registry.names(kind) for kind in registry.KINDS}
+    assert run("list").output.splitlines()[0].startswith("fs ")
+
+
+def test_list_one_kind() -> None:
+    lines = run("list", "fs").output.splitlines()
+    assert [line.split()[0] for line in lines] == registry.names("fs")
+    assert registry.literals("fs", "nova-cow")["SUMMARY"] in lines[registry.names("fs").index("nova-cow")]
+
+
+def test_list_parameters_with_units() -> None:
+    text = run("list", "fs", "nova-cow").output
+    default, unit, meaning = registry.literals("fs", "nova-cow")["PARAMS"]["capacity"]
+    assert f"capacity     {default} ({unit}): {meaning}" in text
+    described = json.loads(run("list", "fs", "nova-cow", "--json").output)
+    assert described[0]["params"]["capacity"] == {"default": default, "unit": unit, "meaning": meaning}
+    assert run("list", "fs", "--params").output.count("capacity") >= len(registry.names("fs"))
+
+
+def test_list_presets_with_their_values() -> None:
+    assert "granule" in run("list", "medium", "optane").output
+    assert json.loads(run("list", "medium", "optane", "--json").output)[0]["values"]["granule"] == 256
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("scmsim ch", {"check"}),
+        ("scmsim ", set(COMMANDS)),
+        ("scmsim list ", set(registry.KINDS)),
+        ("scmsim list fs nova-c", {"nova-cow"}),
+        ("scmsim list --js", {"--json"}),
+    ],
+)
+def test_completion(words: str, expected: set[str]) -> None:
+    count = len(words.split()) - (0 if words.endswith(" ") else 1)
+    done = shell(_SCMSIM_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(count))
+    assert {line.split(",")[1] for line in done.stdout.split()} == expected, done.stderr
+
+
+def test_check_says_ok_or_every_problem(tmp_path: Path) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text('fs = "nova-cow"\n[workload]\nkind = "microbench"\n')
+    assert run("check", str(file)).output == f"{file}: ok\n"
+    assert json.loads(run("check", "--json", str(file)).output) == {"file": str(file), "ok": True, "problems": []}
+    file.write_text('fs = "nova-cow"\nby = "inode"\nmachin = "x"\n')
+    result = run("check", "--json", str(file))
+    problems = json.loads(result.stdout)["problems"]
+    assert result.exit_code == 2 and [problem["key"] for problem in problems] == ["", "by", "machin"]
+    assert run("check", str(file)).stdout.count(f"{file}:") == 3

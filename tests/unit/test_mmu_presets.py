@@ -1,0 +1,97 @@
+"""Machine files: every number has a source, and a malformed file names itself and its key."""
+
+import tomllib
+
+import pytest
+
+from scmsim import mmu, registry
+from scmsim.errors import UsageError
+from scmsim.mmu import presets
+
+KINDS = ("vendor: ", "measured", "estimate: ", "as printed: ")
+GOOD = registry.path("machine", "i7-8700k").read_text()
+
+
+def test_the_machines_of_the_papers_are_there():
+    assert {"i7-8700k", "i7-8700k-thesis", "core2-q8200", "e5-2640v4"} <= set(mmu.names())
+
+
+@pytest.mark.parametrize("name", mmu.names())
+def test_every_number_has_a_source_that_says_what_it_is(name):
+    table = tomllib.loads(registry.path("machine", name).read_text())
+    sources = [entry["source"] for kind in ("tlb", "walk_cache") for entry in table[kind]]
+    for kind in ("walk", "time"):
+        numbers = set(table[kind]) - {"source"}
+        assert numbers == set(table[kind]["source"])
+        sources += table[kind]["source"].values()
+    assert [source for source in sources if not source.startswith(KINDS)] == []
+    assert len(table["summary"]) <= 120
+
+
+@pytest.mark.parametrize("name", mmu.names())
+def test_every_machine_builds_and_has_times(name):
+    state = mmu.machine(name)
+    assert state.arrays[0] == len(presets.read(name)["tlb"])
+    time = mmu.timing(name)
+    assert set(time) == {"ghz", "cpi", "stlb_hit_cycles", "walk_hidden", "copy_gb_s", "syscall_ns"}
+    assert all(isinstance(value, (int, float)) for value in time.values()) and 0 <= time["walk_hidden"] <= 1
+
+
+def test_a_user_can_bring_a_machine(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(GOOD.replace("ref_cycles = 12", "ref_cycles = 5"))
+    assert mmu.simulate([0], str(path))["dtlb_load_misses_walk_pending"] == 20
+    assert mmu.timing(str(path))["ghz"] == 3.7
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("entries = 64", "entrys = 64", r"tlb\[0\]\.entrys is unknown; did you mean entries\?"),
+        ("entries = 64", "", r"tlb\[0\]\.entries is missing"),
+        ("entries = 64", 'entries = "64"', r"tlb\[0\]\.entries = '64' has the wrong type"),
+        ("entries = 64", "entries = true", r"tlb\[0\]\.entries = True has the wrong type"),
+        ("entries = 64", "entries = 66", r"tlb\[0\]\.ways = 4 does not divide entries = 66"),
+        ("entries = 64", "entries = 48", r"tlb\[0\]\.entries / ways = 12 sets; it must be a power of two"),
+        ('index = "xor"', 'index = "md5"', r"tlb\[5\]\.index = 'md5'; use linear or xor"),
+        ('pages = ["4KiB"]', 'pages = ["8KiB"]', r"tlb\[0\]\.pages = '8KiB'; use 4KiB, 2MiB or 1GiB"),
+        ('["load", "store"]', '["loads"]', r"tlb\[0\]\.first_level_for = 'loads'; use load, store, fetch"),
+        ('first_level_for = ["fetch"]', "", r"no array has 4KiB pages and first_level_for = 'fetch'"),
+        ('pages = ["2MiB"]', 'pages = ["4KiB"]', r"two arrays have the same page size and first_level_for = 'load'"),
+        ('entry = "pdpte"', 'entry = "pde"', r"walk_cache\[1\]\.entry = 'pde'; use pde, pdpte, pml4e, each once"),
+        ("levels = 4", "levels = 3", r"walk\.levels = 3; use 4 or 5"),
+        ('largest_page = "1GiB"', 'largest_page = "16GiB"', r"walk\.largest_page = '16GiB'; use 4KiB"),
+        ("ref_cycles = 12", "ref_cycles = -1", r"walk\.ref_cycles = -1; it must not be negative"),
+        ("cpi = 1.0", "", r"time\.cpi is missing"),
+        ('ghz = "measured', 'gzh = "measured', r"time\.source\.ghz is missing"),
+        ('summary = "', 'summary = "\n', "not a TOML file"),
+        ("[[walk_cache]]", "[[walkcache]]", "walkcache is unknown; did you mean walk_cache"),
+        ("[walk]", "[[walk]]", "walk = .* has the wrong type"),
+    ],
+)
+def test_a_malformed_file_names_itself_and_the_key(tmp_path, old, new, message):
+    assert old in GOOD
+    path = tmp_path / "bad.toml"
+    path.write_text(GOOD.replace(old, new))
+    with pytest.raises(UsageError, match=rf"bad\.toml: .*{message}") as raised:
+        mmu.machine(str(path))
+    assert "\n" not in str(raised.value) or "TOML" in message
+
+
+def test_a_missing_source_is_refused(tmp_path):
+    path = tmp_path / "bad.toml"
+    path.write_text("\n".join(line for line in GOOD.splitlines() if not line.startswith("source = ")))
+    with pytest.raises(UsageError, match=r"tlb\[0\]\.source is missing"):
+        mmu.machine(str(path))
+    path.write_text("\n".join('source = " "' if line.startswith("source = ") else line for line in GOOD.splitlines()))
+    with pytest.raises(UsageError, match=r"tlb\[0\]\.source is empty"):
+        mmu.machine(str(path))
+
+
+def test_a_missing_file_and_a_machine_too_large(tmp_path):
+    with pytest.raises(UsageError, match="nowhere.toml: cannot be read"):
+        mmu.machine(str(tmp_path / "nowhere.toml"))
+    path = tmp_path / "huge.toml"
+    path.write_text(GOOD.replace("entries = 1536\nways = 12", "entries = 65536\nways = 4"))
+    with pytest.raises(UsageError, match="more than 2048 rows"):
+        mmu.machine(str(path))

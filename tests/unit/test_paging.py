@@ -1,0 +1,92 @@
+"""Paging policies: where each space lies, and with which pages."""
+
+import numpy as np
+import pytest
+
+from scmsim import registry
+from scmsim.errors import UsageError
+from scmsim.paging import _linear
+from scmsim.records import EVENT, EVENTS, KERNEL, LOAD, PM, SPACES, STACK, TEXT, USER, WORK
+
+POLICIES = registry.names("paging")
+
+
+def placed(policy, rows, **params):
+    """(vaddr, order) of events (code, space, addr, site) under a policy."""
+    plugin = registry.load("paging", policy)
+    batch = np.zeros(len(rows) + 1, EVENT).view(np.recarray)
+    for i, (code, space, addr, site) in enumerate(rows):
+        batch.code[i], batch.space[i], batch.addr[i], batch.site[i], batch.length[i] = code, space, addr, site, 77
+    before = batch.copy()
+    plugin.place(plugin.start(params), batch, len(rows))
+    for field in ("code", "site", "space", "op", "width", "addr", "length"):
+        assert np.array_equal(batch[field], before[field])
+    assert batch.vaddr[-1] == 0  # only the first n events
+    return [(int(e["vaddr"]), int(e["order"])) for e in batch[:-1]]
+
+
+def unsigned(text):
+    return int(text, 16) - (1 << 64)
+
+
+@pytest.mark.parametrize(
+    ("policy", "pm", "pm_order", "kernel_order"),
+    [
+        ("directmap-1g", "ffff888100000000", 30, 30),
+        ("directmap-2m", "ffff888100000000", 21, 21),
+        ("base-4k", "ffffc90000000000", 12, 21),
+    ],
+)
+def test_windows(policy, pm, pm_order, kernel_order):
+    rows = [(LOAD, space, 5 << 12, 3) for space in (PM, KERNEL, USER, TEXT, STACK)] + [(WORK, TEXT, 123456, 3)]
+    where = placed(policy, rows)
+    assert where[0] == (unsigned(pm) + (5 << 12), pm_order)
+    assert where[1][0] < 0 and where[1][1] == kernel_order
+    assert where[2][0] > 0 and where[2][1] == 12
+    assert where[3] == (unsigned("ffffffff81000000") + (5 << 12), 21)
+    assert where[4][0] < 0 and where[4][1] == 12
+    assert where[5] == (unsigned("ffffffff81000000") + 3 * _linear.SITE_BYTES, 21)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_event_is_placed_and_spaces_never_meet(policy):
+    """1 TiB of persistent memory, 1 TiB of kernel objects and 1000 threads lie apart, each in its half."""
+    far = {PM: 1 << 40, KERNEL: 1 << 40, USER: 1000 << 36, TEXT: 1 << 20, STACK: 1 << 30}
+    rows = [(code, space, addr, 0) for code in range(len(EVENTS) - 1) for space in far for addr in (0, far[space])]
+    windows = {space: set() for space in far}
+    for row, (vaddr, order) in zip(rows, placed(policy, rows), strict=True):
+        assert order in (12, 21, 30) and (vaddr >= 0) == (row[1] == USER)
+        assert -(1 << 47) <= vaddr < 1 << 47  # canonical with 4-level page tables
+        windows[row[1]].add(vaddr)
+    spans = sorted((min(window), max(window)) for window in windows.values())
+    assert all(before[1] < after[0] for before, after in zip(spans, spans[1:], strict=False))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_windows_start_at_a_page(policy):
+    for space, (vaddr, order) in enumerate(placed(policy, [(LOAD, space, 0, 0) for space in range(len(SPACES))])):
+        if space != TEXT:  # the kernel's text starts 16 MiB into its 2 MiB pages, the modules' at a 4 KiB page
+            assert vaddr % (1 << order) == 0
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_parameters(policy):
+    rows = [(LOAD, USER, 0, 0), (WORK, TEXT, 0, 2)]
+    assert [order for _, order in placed(policy, rows, user_page=2 << 20)] == [21, 21]
+    module = placed(policy, rows, text_page=4096)[1]
+    assert module == (unsigned("ffffffffa0000000") + 2 * _linear.SITE_BYTES, 12)
+    with pytest.raises(UsageError, match="user_page = 8KiB; use 4KiB or 2MiB"):
+        registry.load("paging", policy).start({"user_page": 8192})
+    with pytest.raises(UsageError, match="no parameter of this paging policy named 'userpage'; did you mean 'user_page'"):
+        registry.load("paging", policy).start({"userpage": 4096})
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_policy_documents_itself(policy):
+    literals = registry.literals("paging", policy)
+    assert literals["SUMMARY"] and literals["SOURCE"]
+    assert all(len(param) == 3 and param[1] == "bytes" for param in literals["PARAMS"].values())
+
+
+def test_no_field_hides_behind_a_numpy_attribute():
+    assert not [field for field in _linear.STATE.names if hasattr(np.void, field)]

@@ -1,0 +1,61 @@
+"""A kind is a folder, a plug-in is one file: what every file must say about itself."""
+
+import subprocess
+import sys
+
+import pytest
+
+from scmsim import registry
+from scmsim.errors import UnknownName
+from scmsim.units import parse_param
+
+PLUGINS = [(kind, name) for kind in registry.KINDS for name in registry.names(kind)]
+MODULES = [(kind, name) for kind, name in PLUGINS if registry.KINDS[kind][1] == ".py"]
+
+
+@pytest.mark.parametrize(("kind", "name"), PLUGINS)
+def test_every_plugin_has_a_summary_of_one_line(kind: str, name: str) -> None:
+    summary = registry.literals(kind, name).get("SUMMARY", "")
+    assert summary and "\n" not in summary and not summary.endswith(".")
+
+
+@pytest.mark.parametrize(("kind", "name"), MODULES)
+def test_every_parameter_has_a_default_of_its_unit_and_a_meaning(kind: str, name: str) -> None:
+    for parameter, (default, unit, meaning) in registry.literals(kind, name).get("PARAMS", {}).items():
+        assert parameter.isidentifier() and meaning
+        assert str(parse_param(default, unit))[:1] != "-"
+
+
+@pytest.mark.parametrize(("kind", "name"), MODULES)
+def test_every_module_defines_what_its_kind_requires(kind: str, name: str) -> None:
+    module = registry.load(kind, name)
+    assert name.replace("-", "_") in module.__name__
+
+
+def test_a_module_that_lacks_something_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, suffix, required = registry.KINDS["workload"]
+    monkeypatch.setitem(registry.KINDS, "workload", (folder, suffix, (*required, "nonsense")))
+    with pytest.raises(TypeError, match="a workload plug-in must define nonsense"):
+        registry.load("workload", "microbench")
+
+
+def test_unknown_names_say_the_nearest() -> None:
+    with pytest.raises(UnknownName, match="no kind named 'fz'; .*choose from fs, "):
+        registry.names("fz")
+    with pytest.raises(UnknownName, match="no file system named 'nova-cwo'; did you mean 'nova-cow'"):
+        registry.path("fs", "nova-cwo")
+
+
+def test_files_beginning_with_an_underscore_are_no_plugins() -> None:
+    assert not [name for _, name in PLUGINS if name.startswith(("-", "_"))]
+
+
+def test_listing_imports_no_plugin() -> None:
+    code = (
+        "import sys; from scmsim import registry\n"
+        "for kind in registry.KINDS:\n"
+        "    for name in registry.names(kind): registry.literals(kind, name)\n"
+        "print([m for m in sys.modules if m.startswith('scmsim.') and m not in ('scmsim.errors', 'scmsim.registry')])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

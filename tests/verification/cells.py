@@ -1,0 +1,93 @@
+"""The measured cells (file system x operation x unit) and the model's counts for the same calls."""
+
+import csv
+import pathlib
+
+import numpy as np
+
+from scmsim import registry, units
+from scmsim.records import EVENT, LOAD, NTSTORE, PM, SETUP, STORE, WORK
+from scmsim.workload.microbench import source
+
+DATA = pathlib.Path(__file__).parent / "data"
+
+
+def measured(*systems: str) -> list[dict]:
+    """Rows of measured_513.csv of the given file systems, numbers converted; the empty call (op null) left out."""
+    with open(DATA / "measured_513.csv", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["fs"] in systems and row["op"] != "null"]
+    return [{k: v if k in ("fs", "op") else float(v) for k, v in row.items()} for row in rows]
+
+
+def workload(row: dict) -> source:
+    """The microbenchmark of one cell, as it was measured."""
+    unit, calls = int(row["unit"]), int(row["calls"])
+    return source(op=row["op"], unit=unit, total=unit * calls)
+
+
+def totals(fs: str, work, costs: int = 0, free: bool = False, **params) -> dict:
+    """Per call: sums over the events of the counted operations, straight from the model (no paging, MMU or medium).
+
+    `cost_counts`: how often each cost row was charged, if `costs` rows are asked for; `free` charges nothing for any cost.
+    """
+    module = registry.load("fs", fs)
+    defaults = {name: units.parse_param(text, unit) for name, (text, unit, _) in module.PARAMS.items()}
+    state = module.start({**defaults, **params}, work.files)
+    if costs:
+        state.record.cost[0, :costs] = [(1000, 0, 0, 100 + k) for k in range(costs)]
+    if free:
+        state.record.cost[0, :, :3] = 0
+    out = np.zeros(1 << 15, EVENT).view(np.recarray)
+    sums: dict = dict.fromkeys(("ins", "ld", "st", "pmst", "pmld", "flush", "fence", "ntst", "calls"), 0.0)
+    counts = np.zeros(costs)
+    for batch in work.batches():
+        i = 0
+        counted = (batch.flag & SETUP) == 0
+        sums["calls"] += int((counted & ((batch.flag & 4) == 0)).sum())
+        while i < len(batch):
+            i = module.emit(state.record, state.arena, batch, i, out)
+            add(sums, counts, out[: int(state.record.emitted[0])], counted)
+            out = more_room(state, out)
+            while state.record.need_collect[0]:
+                module.collect(state.record, state.arena, out)
+                add(sums, counts, out[: int(state.record.emitted[0])], counted)
+                out = more_room(state, out)
+    calls = sums.pop("calls")
+    result = {key: value / calls for key, value in sums.items()}
+    return {**result, "cost_counts": counts / calls, "state": state, "module": module}
+
+
+def add(sums: dict, counts: np.ndarray, events: np.recarray, counted: np.ndarray) -> None:
+    """Add the counted events of one buffer to the sums."""
+    e = events[counted[events["op"]]]
+    code, width, length, addr = e["code"], e["width"], e["length"], e["addr"]
+    work = code == WORK
+    if len(counts):
+        np.add.at(counts, e["site"][work] - 100, addr[work] / 1000)
+    else:
+        sums["ins"] += addr[work].sum() / 1000
+        sums["ld"] += length[work].sum() / 1000
+        sums["st"] += width[work].sum() / 1000
+    load, store = code == LOAD, (code == STORE) | (code == NTSTORE)
+    steps = np.where(width > 0, -(-length // np.maximum(width, 1)), 0)
+    sums["ld"] += steps[load].sum()
+    sums["st"] += steps[store].sum()
+    sums["ins"] += steps[load | store].sum()
+    pages = ((addr + length - 1) >> 12) - (addr >> 12) + 1
+    moved = np.where(width < 0, -width * pages, length)
+    pm = e["space"] == PM
+    sums["pmst"] += moved[store & pm & (length > 0)].sum()
+    sums["pmld"] += moved[load & pm].sum()
+    sums["ntst"] += steps[code == NTSTORE].sum()
+    sums["fence"] += length[code == 5].sum()
+    lines = ((addr + length - 1) >> 6) - (addr >> 6) + 1
+    sums["flush"] += (lines * np.maximum(width, 1))[code == 4].sum()
+
+
+def more_room(state, out: np.recarray) -> np.recarray:
+    """Grow the arena or the event buffer as the model asked."""
+    if state.record.need_words[0]:
+        state.grow(int(state.record.need_words[0]))
+    if state.record.need_events[0] > len(out):
+        return np.zeros(int(state.record.need_events[0]), EVENT).view(np.recarray)
+    return out
