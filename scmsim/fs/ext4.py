@@ -4,8 +4,9 @@ Source: Linux fs/ext4, fs/jbd2, mm/filemap.c, drivers/nvdimm/pmem.c; costs in fs
 """
 
 from scmsim.fs.parts import ext4_state
-from scmsim.fs.parts.ext4_kernel import emit
-from scmsim.fs.parts.ext4_state import SITES, space
+from scmsim.fs.parts.ext4_emit import emit
+from scmsim.fs.parts.ext4_recipes import SITES
+from scmsim.fs.parts.ext4_state import space
 
 __all__ = ["PARAMS", "SITES", "SOURCE", "SUMMARY", "emit", "space", "start"]
 
@@ -19,6 +20,7 @@ PARAMS = {
     "timestamp_tick": (
         "0ns", "time", "a file's times change at most once per tick of the trace's clock; 0: once per transaction",
     ),
+    "tick": ("1", "bool", "timer interrupts that fall into long reads, as on the measured machine (1 ns a byte)"),
 }  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """What reaches persistent memory: stored and loaded bytes, write-backs of dirty lines, media bytes at three granules.
 
 Models a CPU cache that keeps the last dirty lines (direct-mapped; a displaced line is written back) and a write-combining
-buffer in the device (a granule written again while it is still in the buffer costs nothing more).  Units: bytes, 64-byte
+buffer in the device (a granule written in part costs nothing more while it is still in the buffer).  Units: bytes, 64-byte
 lines.  Source: buffer of 16 KiB = 64 lines of 256 bytes as reported for Optane DCPMM (Yang et al., FAST 2020); the cache's size
 is that of a 256 KiB L2.
 """
@@ -9,11 +9,11 @@ is that of a 256 KiB L2.
 import numpy as np
 
 from scmsim._jit import kernel, part
-from scmsim.counters import COUNTERS
 from scmsim.records import FENCE, FLUSH, KINDS, LOAD, NTSTORE, PM, STORE
 
 DIRTY_SLOTS = 4096
 BUFFER_SLOTS = 64
+SHIFT_64, SHIFT_256, SHIFT_4096 = np.int64(6), np.int64(8), np.int64(12)
 
 STATE = np.dtype(
     (
@@ -23,15 +23,14 @@ STATE = np.dtype(
             ("buffer_64", "i8", (BUFFER_SLOTS,)),  # granule number + 1
             ("buffer_256", "i8", (BUFFER_SLOTS,)),
             ("buffer_4096", "i8", (BUFFER_SLOTS,)),
-            ("slots_64", "i8"),  # granules that fit the buffer, a power of two
-            ("slots_256", "i8"),
-            ("slots_4096", "i8"),
+            ("mask_64", "i8"),  # granules that fit the buffer, a power of two, less one
+            ("mask_256", "i8"),
+            ("mask_4096", "i8"),
             ("kind_of", "i8", (256,)),  # site -> kind
             ("stored", "i8", (len(KINDS),)),  # bytes stored by kind
         ],
     )
 )
-assert COUNTERS.names is not None
 
 
 def start(kinds: list[str], buffer_bytes: int) -> np.recarray:
@@ -40,32 +39,44 @@ def start(kinds: list[str], buffer_bytes: int) -> np.recarray:
     state.kind_of[0, : len(kinds)] = [KINDS.index(kind) for kind in kinds]
     for granule in (64, 256, 4096):
         slots = max(1, min(BUFFER_SLOTS, buffer_bytes // granule))
-        state[f"slots_{granule}"] = 1 << (slots.bit_length() - 1)
+        state[f"mask_{granule}"] = (1 << (slots.bit_length() - 1)) - 1
     return state
 
 
 @part
-def granules(buffer, slots, first, last):
-    """Granules of [first, last] that are not in the write buffer yet; they enter it."""
-    if last - first >= slots:
-        for g in range(last - slots + 1, last + 1):
-            buffer[g & (slots - 1)] = g + 1
-        return last - first + 1
-    fresh = 0
-    for g in range(first, last + 1):
-        if buffer[g & (slots - 1)] != g + 1:
-            buffer[g & (slots - 1)] = g + 1
-            fresh += 1
-    return fresh
+def combined(buffer, mask, granule):
+    """1 if the granule is not in the write buffer yet (it enters it), else 0."""
+    if buffer[granule & mask] == granule + 1:
+        return 0
+    buffer[granule & mask] = granule + 1
+    return 1
 
 
 @part
-def write_back(m, c, first, last):
-    """Lines [first, last] leave the CPU caches for the device."""
-    c.lines_written_back += last - first + 1
-    c.media_bytes_64 += 64 * granules(m.buffer_64, m.slots_64, first, last)
-    c.media_bytes_256 += 256 * granules(m.buffer_256, m.slots_256, first >> 2, last >> 2)
-    c.media_bytes_4096 += 4096 * granules(m.buffer_4096, m.slots_4096, first >> 6, last >> 6)
+def granules(buffer, mask, shift, addr, end):
+    """Granules of 2**shift bytes that the bytes [addr, end) cost at the medium.
+
+    A granule written whole costs itself; one written in part costs nothing more while it is still in the write buffer.
+    """
+    first, last = addr >> shift, (end - 1) >> shift
+    whole = (end >> shift) - ((addr + (1 << shift) - 1) >> shift)
+    if whole < 0:
+        return combined(buffer, mask, first)
+    cost = whole
+    if addr & ((1 << shift) - 1):
+        cost += combined(buffer, mask, first)
+    if end & ((1 << shift) - 1):
+        cost += combined(buffer, mask, last)
+    return cost
+
+
+@part
+def write_back(m, c, addr, end):
+    """The bytes [addr, end) leave the CPU caches for the device."""
+    c.lines_written_back += ((end - 1) >> 6) - (addr >> 6) + 1
+    c.media_bytes_64 += granules(m.buffer_64, m.mask_64, SHIFT_64, addr, end) << SHIFT_64
+    c.media_bytes_256 += granules(m.buffer_256, m.mask_256, SHIFT_256, addr, end) << SHIFT_256
+    c.media_bytes_4096 += granules(m.buffer_4096, m.mask_4096, SHIFT_4096, addr, end) << SHIFT_4096
 
 
 @part
@@ -76,7 +87,7 @@ def make_dirty(m, c, first, last):
         old = m.dirty[slot]
         if old != line + 1:
             if old != 0:
-                write_back(m, c, old - 1, old - 1)
+                write_back(m, c, (old - 1) << 6, old << 6)
             m.dirty[slot] = line + 1
 
 
@@ -91,10 +102,10 @@ def clean(m, c, first, last):
             if start < 0:
                 start = line
         elif start >= 0:
-            write_back(m, c, start, line - 1)
+            write_back(m, c, start << 6, line << 6)
             start = -1
     if start >= 0:
-        write_back(m, c, start, last)
+        write_back(m, c, start << 6, (last + 1) << 6)
 
 
 @part
@@ -116,7 +127,7 @@ def store(m, c, e, counted):
         m.stored[m.kind_of[e.site]] += size
     if e.code == NTSTORE:
         c.nt_stored_bytes += size
-        write_back(m, c, first, last)
+        write_back(m, c, e.addr, e.addr + e.length)
     elif e.width < 0 and last - first >= 64:
         for page in range(e.addr >> 12, ((e.addr + e.length - 1) >> 12) + 1):
             line = ((page << 12) + (e.addr & 4095)) >> 6

@@ -65,9 +65,9 @@ def extents_fit(s, arena, f):
 def sync_file(s, arena, out, op, f):
     """fsync: write back, then commit the running transaction if the file is part of it, else only flush; 0 = no room yet."""
     while arena[f + e.DIRTY]:
-        if not has_events(s, out, 64 + 2 * min(arena[f + e.DIRTY], e.FLUSH_PAGES)):
-            return 0
         if s.txn_length > s.txn_limit and not try_commit(s, arena, out):
+            return 0
+        if not has_events(s, out, 64 + 2 * min(arena[f + e.DIRTY], e.FLUSH_PAGES)):
             return 0
         flush_pages(s, arena, f, out)
         if not extents_fit(s, arena, f):
@@ -188,12 +188,11 @@ def step(s, arena, out, op, row):
         arena[f + e.OPENS] += 1
         recipe = q.OPEN
     elif code == r.CLOSE:
-        s.closes += 1
-        arena[f + e.OPENS] -= 1
-        if arena[f + e.LINKS] <= 0 and arena[f + e.OPENS] <= 0:
-            arena[f + e.OPENS] += 1
+        if arena[f + e.LINKS] <= 0 and arena[f + e.OPENS] <= 1:
             s.rare = 1
             return 0
+        s.closes += 1
+        arena[f + e.OPENS] -= 1
         close_window(s, arena, f)
         recipe = q.CLOSE
     elif code == r.STAT:
@@ -206,13 +205,14 @@ def step(s, arena, out, op, row):
 def frequent(state, arena, ops, i, out):
     """Turn operations from `ops[i]` on into events until one does not fit or is rare; returns its index."""
     s = state[0]
-    while i < ops.size:
+    s.rare = s.grow_file
+    while i < ops.size and not s.rare:
         op = ops[i]
         s.op = i
         s.now = op.time_ns
         done = 0
-        if has_events(s, out, e.ROOM) and settle(s, arena, out):
-            done = 1
+        if has_events(s, out, e.ROOM) and (s.settled or settle(s, arena, out)):
+            s.settled = done = 1
             if r.UNLINK <= op.op <= r.RMDIR or op.op == r.TRUNCATE or op.op == r.FALLOCATE or op.op == r.SYNC:
                 s.rare = 1
                 done = 0
@@ -227,7 +227,20 @@ def frequent(state, arena, ops, i, out):
             if s.first_failed < 0:
                 s.first_failed = s.seen
         s.seen += 1
+        s.settled = 0
         i += 1
-        if s.grow_file:
-            break
     return i
+
+
+def emit(state, arena, ops, i, out):
+    """Turn operations from `ops[i]` on into events while they fit; returns the index of the first one not done."""
+    state.emitted = state.need_events = state.need_words = 0
+    while True:
+        i = frequent(state, arena, ops, i, out)
+        if not state.rare[0]:
+            return i
+        from scmsim.fs.parts.ext4_rare import rare
+
+        i = rare(state, arena, ops, i, out)
+        if state.stuck[0]:
+            return i

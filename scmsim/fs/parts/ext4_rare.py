@@ -211,7 +211,7 @@ def change_names(s, arena, op, row, out):
     s.reg[q.INODE] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
     if op.op == r.RENAME:
         rename(s, arena, op, row, f, d, out)
-    elif op.op == r.CREATE or op.op == r.MKDIR:
+    elif op.op == r.MKDIR:
         play(s, out, q.OPEN)
     else:
         arena[d + e.ENTRIES] = max(arena[d + e.ENTRIES] - entry_bytes(arena, row), 0)
@@ -398,7 +398,7 @@ def is_rare(s, arena, op, row):
     if r.UNLINK <= code <= r.RMDIR or code == r.TRUNCATE or code == r.FALLOCATE or code == r.SYNC:
         return True
     if op.file < 0 or arena[row] == 0:
-        return code == r.CREATE
+        return code == r.CREATE and arena[row + e.ROW_SIZE] < 0
     return code == r.CLOSE and arena[arena[row] + e.LINKS] <= 0 and arena[arena[row] + e.OPENS] <= 1
 
 
@@ -409,14 +409,18 @@ def rare(state, arena, ops, i, out):
     s.rare, s.stuck = 0, 1
     if s.grow_file and not grow_leaves(s, arena):
         return i
-    if s.want_checkpoint and not make_room_in_log(s, arena, out):
-        return i
+    if s.want_checkpoint:
+        if not has_events(s, out, 2 * s.held_blocks + 2):
+            return i
+        checkpoint(s, arena, out)
+        s.want_checkpoint = 0
     while i < ops.size:
         op = ops[i]
         s.op = i
         s.now = op.time_ns
-        if not has_events(s, out, e.ROOM) or not settle(s, arena, out):
+        if not has_events(s, out, e.ROOM) or not (s.settled or settle(s, arena, out)):
             return i
+        s.settled = 1
         row = s.rows + op.file * e.ROW_WORDS
         if not is_rare(s, arena, op, row):
             break
@@ -428,6 +432,7 @@ def rare(state, arena, ops, i, out):
             if s.first_failed < 0:
                 s.first_failed = s.seen
         s.seen += 1
+        s.settled = 0
         i += 1
     s.stuck = 0
     return i

@@ -47,7 +47,8 @@ BLOCK_SHIFT = 28
 ONE_BLOCK = 1 << BLOCK_SHIFT
 SLICE_PAGES = 4096  # a read or write is done in slices of 16 MiB (DIO_MAX_BLOCKS, a handle of iomap)
 SUPERBLOCK = 0
-NONE = 0
+NONE, ONE = 0, 1  # as names, because a kernel called with a literal is compiled once more for it
+ROOM = 64  # events that each operation may need
 HASH_FACTOR = 2654435761  # spreads the entries of a directory over its leaves
 MIN_JOURNAL = 1024  # blocks (JBD2_MIN_JOURNAL_BLOCKS)
 
@@ -66,6 +67,7 @@ STATE = np.dtype(
             ("new_pages", "i8"),  # pages that entered the cache in this slice
             ("changed", "i8"),  # extents that changed in this slice, or step of write-back
             ("reading", "i8"),
+            ("settled", "i8"),  # set once the kernel's threads have had their turn before the operation at work
             ("progress", "i8"),  # bytes of the operation at work that are done
             # Pages make one run if their words, masked by `key`, count up by `key_step`; where they lie is
             # key_base + 4096 * (word >> key_shift & key_mask): in persistent memory with DAX, else in the page cache.

@@ -21,7 +21,7 @@ def log_growth(s, arena, row, entries):
                 return 0
         if (count - arena[row + n.TAIL_PAGE] - 2) * 40 > entries:
             return 0
-    return entries // 40 + min(2 * count, 512) + 4
+    return entries // 40 + min(2 * arena[row + n.LOG_SIZE], 512) + 4
 
 
 @part

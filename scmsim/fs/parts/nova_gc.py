@@ -87,9 +87,12 @@ def collect(state, arena, out):
     add_pages(s, arena, out, row, s.gc_blocks)
     target = count
     for i in range(old):
-        if target + 2 > arena[row + n.LOG_COUNT]:
+        page = arena[arena[row + n.LOG] + i]
+        used = arena[arena[arena[row + n.LOG] + target] + n.PAGE_COUNTS] & n.ENTRIES_MASK
+        live = (arena[page + n.PAGE_COUNTS] & n.ENTRIES_MASK) - (arena[page + n.PAGE_COUNTS] >> 32)
+        if target + 1 == arena[row + n.LOG_COUNT] and used + live > s.slots:
             add_pages(s, arena, out, row, q.ONE)
-        s.reg[q.OLD_PAGE] = arena[arena[row + n.LOG] + i]
+        s.reg[q.OLD_PAGE] = page
         target = copy_live(s, arena, out, row, target)
     drop_pages(s, arena, row, q.ZERO, old)
     drop_pages(s, arena, row, target + 1, arena[row + n.LOG_COUNT])
@@ -101,6 +104,7 @@ def collect(state, arena, out):
     for i in range(rest + fresh):
         arena[at + i] = arena[at + old + i]
     arena[row + n.TAIL_PAGE] += fresh - old
+    arena[row + n.LOG_SIZE] -= old
     arena[row + n.LOG_COUNT] = fresh + rest
     s.reg[q.INODE] = s.inode_table + (row - s.files) // n.FILE_WORDS * n.INODE_BYTES
     s.reg[q.PAGE] = arena[arena[at + fresh - 1] + n.PAGE_BLOCK] * n.BLOCK

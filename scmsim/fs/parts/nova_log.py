@@ -36,6 +36,7 @@ def add_pages(s, arena, out, row, count):
             arena[row + n.LOG_COUNT] += 1
         left -= s.got
     s.log_pages += count
+    arena[row + n.LOG_SIZE] += count
     s.largest_log = max(s.largest_log, arena[row + n.LOG_COUNT])
 
 
@@ -74,6 +75,7 @@ def sweep_log(s, arena, out, row):
         arena[arena[row + n.LOG] + keep] = page
         keep += 1
     s.log_pages -= arena[row + n.LOG_COUNT] - keep
+    arena[row + n.LOG_SIZE] -= arena[row + n.LOG_COUNT] - keep
     arena[row + n.LOG_COUNT] = keep
     return valid, entries
 
@@ -83,7 +85,7 @@ def extend_log(s, arena, out, row):
     """Add pages behind a full log, always scan it, drop dead pages; if less than half is live, thorough GC is due."""
     tail = arena[row + n.TAIL_PAGE]
     tail_block = arena[arena[arena[row + n.LOG] + tail] + n.PAGE_BLOCK]
-    add_pages(s, arena, out, row, min(arena[row + n.LOG_COUNT], EXTEND_THRESHOLD))
+    add_pages(s, arena, out, row, min(arena[row + n.LOG_SIZE], EXTEND_THRESHOLD))
     play(s, out, q.LOG_EXTEND)
     valid, entries = sweep_log(s, arena, out, row)
     s.scanned_pages += tail

@@ -92,7 +92,7 @@ def evict(s, arena, out, row):
     s.log_pages -= arena[row + n.LOG_COUNT]
     table.drop(s, arena, row + n.PAGES)
     table.drop(s, arena, row + n.LOG)
-    for word in (n.LOG_COUNT, n.TAIL_PAGE, n.TAIL_BYTES, n.SIZE, n.LINK_ENTRY):
+    for word in (n.LOG_COUNT, n.LOG_SIZE, n.TAIL_PAGE, n.TAIL_BYTES, n.SIZE, n.LINK_ENTRY):
         arena[row + word] = 0
     arena[row + n.STATUS] &= ~n.EXISTS
 

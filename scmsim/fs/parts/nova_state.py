@@ -14,8 +14,10 @@ from scmsim.fs.parts.nova_recipes import BLOCK, LOG_BYTES, SITES
 from scmsim.records import Files
 
 # Words of a file's row in the arena; PAGES and LOG are tables (page -> write entry, index -> log page).
-SIZE, PAGES, LOG, LOG_COUNT, TAIL_PAGE, TAIL_BYTES, STATUS, TOP_PAGE, LINKS, NAME, LINK_ENTRY, FIRST, DENTRY_PAGE = (
-    0, 1, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
+# LOG_SIZE is NOVA's own count of log pages (sih->log_pages): thorough GC adds the pages it asked for, not those it used, so it
+# may lie above LOG_COUNT.  It sets the size of an extension.
+SIZE, PAGES, LOG, LOG_COUNT, TAIL_PAGE, TAIL_BYTES, STATUS, TOP_PAGE, LINKS, NAME, LINK_ENTRY, FIRST, DENTRY_PAGE, LOG_SIZE = (
+    0, 1, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
 )  # fmt: skip
 FILE_WORDS = 16
 EXISTS, IS_DIR = 1, 2  # STATUS bits
