@@ -141,16 +141,17 @@ class _Replay:
         self.fs = registry.load("fs", setup.fs)
         self.paging = registry.load("paging", setup.paging)
         self.medium_table = registry.literals("medium", setup.medium)
-        self.mmu = machine(setup.machine)
+        self.mmu = machine(setup.machine).view(np.ndarray)
         self.state = self.fs.start(self.fs_params, source.files)
-        self.pages = self.paging.start(self.paging_params)
+        self.record = self.state.record.view(np.ndarray)  # plain: attribute access of a recarray takes microseconds
+        self.pages = self.paging.start(self.paging_params).view(np.ndarray)
         self.sites = list(self.fs.SITES)
-        self.medium = medium.start(list(self.fs.SITES.values()), parse_bytes(self.medium_table["buffer"]))
+        self.medium = medium.start(list(self.fs.SITES.values()), parse_bytes(self.medium_table["buffer"])).view(np.ndarray)
         self.groups = {"site": 1, "op": len(OPS), "file": max(1, len(source.files))}[setup.by]
         if self.groups * len(self.sites) > MAX_BINS:
             raise UsageError(f"{self.groups} files are too many for --by file; use --by op, or cut the trace")
-        self.counters = np.zeros(self.groups * len(self.sites) + 1, COUNTERS).view(np.recarray)
-        self.events = np.zeros(chunk, EVENT).view(np.recarray)
+        self.counters = np.zeros(self.groups * len(self.sites) + 1, COUNTERS)
+        self.events = np.zeros(chunk, EVENT)
         self.bins = np.zeros(chunk, np.int64)
         self._assign, self._mmu, self._account = assign_bins, mmu_replay, medium.account
 
@@ -181,27 +182,27 @@ class _Replay:
 
     def _batch(self, batch: np.recarray, first_rows: np.ndarray) -> None:
         """All operations of a batch, in as many event buffers as they take."""
-        i = 0
+        i, operations = 0, batch.view(np.ndarray)
         while i < len(batch):
-            i = self.fs.emit(self.state.record, self.state.arena, batch, i, self.events)
+            i = self.fs.emit(self.record, self.state.arena, operations, i, self.events)
             self._stages(first_rows)
-            while self.state.record.need_collect[0]:
-                self.fs.collect(self.state.record, self.state.arena, self.events)
+            while self.record[0]["need_collect"]:
+                self.fs.collect(self.record, self.state.arena, self.events)
                 self._stages(first_rows)
 
     def _stages(self, first_rows: np.ndarray) -> None:
         """Paging, MMU and medium over the events just emitted; then room for what did not fit."""
-        record = self.state.record
-        n = int(record.emitted[0])
+        record = self.record[0]
+        n = int(record["emitted"])
         if n:
             self._assign(self.events, n, first_rows, len(self.counters) - 1, self.bins)
             self.paging.place(self.pages, self.events, n)
             self._mmu(self.mmu, self.counters, self.events, self.bins, n)
             self._account(self.medium, self.counters, self.events, self.bins, n)
-        if record.need_words[0]:
-            self.state.grow(int(record.need_words[0]))
-        if record.need_events[0] > len(self.events):
-            self.events = np.zeros(int(record.need_events[0]), EVENT).view(np.recarray)
+        if record["need_words"]:
+            self.state.grow(int(record["need_words"]))
+        if record["need_events"] > len(self.events):
+            self.events = np.zeros(int(record["need_events"]), EVENT)
             self.bins = np.zeros(len(self.events), np.int64)
 
     def _finish(self, run: Run, unknown_offsets: int) -> None:
@@ -217,12 +218,12 @@ class _Replay:
             for label, counts in groups:
                 if any(counts.values()):
                     run.groups[label if label not in run.groups else f"{label} ({len(run.groups)})"] = counts
-        run.stored_bytes = {kind: int(self.medium.stored[0, k]) for k, kind in enumerate(KINDS) if kind != "none"}
+        run.stored_bytes = {kind: int(self.medium[0]["stored"][k]) for k, kind in enumerate(KINDS) if kind != "none"}
         run.space = self.fs.space(self.state)
-        if self.state.record.failed[0]:
+        if self.record[0]["failed"]:
             run.errors = {
-                "ENOSPC": int(self.state.record.failed[0]),
-                "first ENOSPC": int(self.state.record.first_failed[0]),
+                "ENOSPC": int(self.record[0]["failed"]),
+                "first ENOSPC": int(self.record[0]["first_failed"]),
             }
             run.warnings.append(
                 f"the device is full: {run.errors['ENOSPC']} operations failed with ENOSPC, the first is operation "

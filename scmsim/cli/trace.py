@@ -99,7 +99,9 @@ def head(file: str, rows: int, as_json: bool) -> None:
         return
     click.echo(f"{'time ns':>15} {'thread':>6} {'operation':10} {'offset':>14} {'length':>12}  file")
     for row in found:
-        tail = f"{row['path'] or '-'}{'  ' + ' '.join(row['flags']) if row['flags'] else ''}"
+        path = row["path"] or "-"
+        path = path if path.isprintable() else repr(path)
+        tail = f"{path}{'  ' + ' '.join(row['flags']) if row['flags'] else ''}"
         where = f"{row['offset']:>14} {row['length']:>12}"
         click.echo(f"{row['time_ns']:>15} {row['thread']:>6} {row['op']:10} {where}  {tail}")
 

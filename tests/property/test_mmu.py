@@ -11,6 +11,7 @@ from scmsim.mmu.replay import SUPPLIED, replay
 from scmsim.records import EVENT, EVENTS
 from tests.reference import mmu_slow
 
+PAGE_4K, PAGE_2M = 12, 21
 SIDES = ("load", "store", "fetch")
 TIME = presets.read("i7-8700k")["time"]
 WALK_SOURCE = dict.fromkeys(("levels", "largest_page", "ref_cycles"), "test")
@@ -114,10 +115,12 @@ def test_full_sets_agree_with_slow_twin(ways, index):
     walk = {"levels": 4, "largest_page": "1GiB", "ref_cycles": 1, "source": WALK_SOURCE}
     pde = {"entry": "pde", "entries": 4, "ways": 2, "source": "test"}
     table = {"summary": "test", "tlb": [near], "walk_cache": [pde], "walk": walk, "time": TIME}
-    pages = rng.zipf(1.3, 800) % (3 * ways) * 4096
-    orders = rng.choice([12, 12, 12, 21], 800)
-    codes = rng.choice(["LOAD", "STORE", "LOAD", "FETCH", "LOAD", "INVALIDATE"], 800)
-    rows = [(codes[i], int(pages[i]), 4096, int(orders[i]), 4096, 0, 0) for i in range(800)]
+    n = 20 * ways + 200
+    pages = rng.integers(0, 3 * ways, n) * 4096
+    orders = rng.choice([PAGE_4K, PAGE_2M], n, p=[0.9, 0.1])
+    codes = rng.choice(["LOAD", "STORE", "FETCH", "INVALIDATE"], n, p=[0.6, 0.2, 0.17, 0.03])
+    orders[(codes == "INVALIDATE") & (rng.random(n) < 0.8)] = PAGE_4K
+    rows = [(codes[i], int(pages[i]), 1, int(orders[i]), 1, 0, 0) for i in range(n)]
     counters, slow = np.zeros(1, COUNTERS).view(np.recarray), mmu_slow.Mmu(table)
     batch, bins = pack(rows)
     replay(presets.build(table), counters, batch, bins, len(rows))

@@ -46,7 +46,7 @@ def test_time_of_day_passes_midnight_and_a_clock_that_steps_back_stays(tmp_path:
     assert case.records["time_ns"].tolist() == [0, 10**9]
     case = convert_lines(tmp_path, f"1 1700000002.000000 {GOOD}", f"1 1700000001.000000 {GOOD}")
     assert case.records["time_ns"].tolist() == [0, 0]
-    assert any("went back 1 times" in note for note in case.report.notes)
+    assert any("jumped (back, or far away) 1 times" in note for note in case.report.notes)
 
 
 def test_every_line_is_accounted_for_by_its_reason(tmp_path: Path) -> None:

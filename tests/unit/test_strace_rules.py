@@ -234,6 +234,34 @@ def test_rename_replaces_and_keeps_the_object(tmp_path: Path) -> None:
     assert case.records["file2"][2] == second and case.records["file2"][4] == -1
 
 
+def test_rename_exchange_swaps_names_and_removes_nothing(tmp_path: Path) -> None:
+    case = convert_lines(
+        tmp_path,
+        NEW,
+        'open("/d/g", O_RDWR|O_CREAT|O_EXCL, 0644) = 4',
+        'renameat2(AT_FDCWD</d>, "f", AT_FDCWD</d>, "g", RENAME_EXCHANGE) = 0',
+        'unlink("/d/f") = 0',
+        'write(3</d/g>, "", 5) = 5',
+    )
+    first, second = case.records["file"][:2]
+    assert case.records["file"].tolist() == [first, second, first, second, first]
+    assert case.records["file2"][2] == -1
+
+
+def test_o_path_opens_nothing(tmp_path: Path) -> None:
+    case = convert_lines(
+        tmp_path,
+        'symlink("f", "/d/l") = 0',
+        'openat(AT_FDCWD</d>, "/d/l", O_RDONLY|O_NOFOLLOW|O_PATH) = 3</d/l>',
+        "fstat(3</d/l>, {st_mode=S_IFLNK|0777, st_size=1, ...}) = 0",
+        "close(3</d/l>) = 0",
+        'openat(AT_FDCWD</d>, "/d", O_RDONLY|O_PATH|O_DIRECTORY) = 3</d>',
+        'openat(3</d>, "f", O_RDONLY) = 4</d/f>',
+        "close(3</d>) = 0",
+    )
+    assert [(row.op, row.path) for row in case.rows] == [("open", "/d/f")]
+
+
 def test_rename_of_a_directory_moves_what_is_in_it(tmp_path: Path) -> None:
     case = convert_lines(
         tmp_path,

@@ -36,6 +36,7 @@ PRIORS = {
     "update_entry": (736, 205, 127, 0.5, "entry update", "entry updated in place", "nova_append_entry_journal + nova_inplace_update_log_entry + nova_create_logentry_transaction + nova_update_log_entry"),
     "read_call": (700, 213, 119, 0.1, "syscall", "read()", "do_dax_mapping_read (half), nova_dax_file_read, entry code, vfs_read, atime"),
     "read_extent": (269, 58, 31, 1, "data copy", "run copied", "__radix_tree_lookup + __check_object_size + half of do_dax_mapping_read"),
+    "stack_word": (1, 1, 0, 100, "log append", "8 bytes loaded from the stack", "one load instruction"),
     "timer_tick": (0.0719, 0.0220, 0.0147, 1, "syscall", "64 bytes copied by a rep-string", "read 262144 - read 1024: timer interrupts during the copy (1 virtual ns a byte, tick of 4 ms)"),
     "extend_log": (600, 150, 100, 0.3, "log extension", "extension", "estimate: nova_extend_inode_log, nova_new_blocks"),
     "extend_page": (30, 6, 6, 0.5, "log extension", "log page", "estimate: nova_coalesce_log_pages loop"),
@@ -73,7 +74,7 @@ def fit() -> tuple[dict, list]:
     counts, direct = [], []
     for row in rows:
         work = cells.workload(row)
-        counts.append(cells.totals(row["fs"], work, costs=len(COSTS))["cost_counts"])
+        counts.append(cells.totals(row["fs"], work, costs=len(COSTS), merge=0)["cost_counts"])
         direct.append(cells.totals(row["fs"], cells.workload(row), free=True))
     names = list(PRIORS)
     matrix = np.array(counts)[:, [COSTS.index(name) for name in names]]

@@ -14,13 +14,15 @@ import numpy as np
 from scmsim._jit import kernel
 from scmsim.records import TEXT, WORK
 
-MAX_COSTS = 96  # rows of the cost table that a state record has room for
+MAX_COSTS = 160  # rows of the cost table that a state record has room for
+FREE_COST = -1  # site of an unused cost row
 MAX_RECIPES = 64
 MAX_STEPS = 320  # steps of all recipes together
 ARENA_ORDERS = 48  # size classes (powers of two) of the arena's free lists
 
 # A step of a recipe: constant part of the event (records.pack), register and offset of its address, constant length plus a
-# length register, and a register added to its width.  WORK: offset = cost row, length = how many times.
+# length register, and a register added to its width.  WORK: `length` times the cost row `offset`, and the length register
+# times the cost row `base`.
 WHAT, BASE, OFFSET, LENGTH, LENGTH_REG, WIDTH_REG = range(6)
 
 HEADER = [
@@ -48,6 +50,7 @@ def new_state(dtype: np.dtype, words: int, costs: np.ndarray) -> "State":
     record.arena_free[:] = -1
     record.first_failed = -1
     record.arena_top = 8  # offset 0 means "none" in every table
+    record.cost[0, :, 3] = FREE_COST
     record.cost[0, : len(costs)] = costs
     return State(record, np.zeros(words, np.int64))
 
@@ -70,14 +73,52 @@ class State:
         self.arena = arena
 
 
-def load_recipes(state: "State", recipes: Mapping[int, Sequence[Sequence[int]]]) -> None:
-    """Put the recipes (number -> steps) into the state record; numbers must be 0, 1, 2, ... in order."""
+def load_recipes(state: "State", recipes: Mapping[int, Sequence[Sequence[int]]], merge: bool = True) -> None:
+    """Put the recipes (number -> steps) into the state record; numbers must be 0, 1, 2, ... in order.
+
+    A WORK step charges its cost `length` + register times.  The WORK of one site becomes one event (`merge`); constant parts are
+    added up here, so costs must be final.
+    """
     record, at = state.record[0], 0
     for number, steps in enumerate(recipes.values()):
+        merged = _merge_work(record, steps, merge)
         record.recipe_at[number] = at
-        record.recipe[at : at + len(steps)] = np.array(steps, np.int64).reshape(-1, 6)
-        at += len(steps)
+        record.recipe[at : at + len(merged)] = np.array(merged, np.int64).reshape(-1, 6)
+        at += len(merged)
     record.recipe_at[len(recipes) :] = at
+
+
+def _merge_work(record: np.void, steps: Sequence[Sequence[int]], merge: bool) -> list[Sequence[int]]:
+    """The steps as `play` reads them; a site's constant WORK, and its first WORK by register, in one step."""
+    constant = {int(record.cost[s[OFFSET], 3]) for s in steps if s[WHAT] & 255 == WORK and s[LENGTH]} if merge else set()
+    merged: list[Sequence[int]] = []
+    place: dict[int, int] = {}  # site -> index of its merged step
+    for step in steps:
+        cost, by = step[OFFSET], step[LENGTH_REG]
+        if step[WHAT] & 255 != WORK:
+            merged.append(step)
+            continue
+        site = int(record.cost[cost, 3])
+        if site not in constant:
+            merged.append((WORK, cost, cost, step[LENGTH], by, 0))
+            continue
+        if site not in place:
+            place[site] = len(merged)
+            merged.append((WORK, 0, _spare_cost(record, site), 1, 0, 0))
+        k = place[site]
+        record.cost[merged[k][OFFSET], :3] += record.cost[cost, :3] * step[LENGTH]
+        if by and merged[k][LENGTH_REG]:
+            merged.append((WORK, cost, cost, 0, by, 0))
+        elif by:
+            merged[k] = (WORK, cost, merged[k][OFFSET], 1, by, 0)
+    return merged
+
+
+def _spare_cost(record: np.void, site: int) -> int:
+    """A cost row for a merged step, from the table's end down."""
+    row = next(k for k in range(MAX_COSTS - 1, -1, -1) if record.cost[k, 3] == FREE_COST)
+    record.cost[row] = (0, 0, 0, site)
+    return row
 
 
 @kernel
@@ -116,26 +157,25 @@ def work(s, out, cost, times):
 def play(s, out, recipe):
     """Append the events of a recipe; steps whose length comes out as 0 are skipped."""
     for k in range(s.recipe_at[recipe], s.recipe_at[recipe + 1]):
-        times = s.recipe[k, LENGTH] + s.reg[s.recipe[k, LENGTH_REG]]
-        if times <= 0:
+        what, base, offset = s.recipe[k, WHAT], s.recipe[k, BASE], s.recipe[k, OFFSET]
+        length, variable = s.recipe[k, LENGTH], s.reg[s.recipe[k, LENGTH_REG]]
+        if length + variable <= 0:
             continue
-        what = s.recipe[k, WHAT]
         e = out[s.emitted]
         e.code = what & 255
         e.op = s.op
         e.order = 0
         e.vaddr = 0
-        offset = s.recipe[k, OFFSET]
         if what & 255 == WORK:
             e.site = s.cost[offset, 3]
             e.space = TEXT
-            e.addr = s.cost[offset, 0] * times
-            e.length = s.cost[offset, 1] * times
-            e.width = s.cost[offset, 2] * times
+            e.addr = s.cost[offset, 0] * length + s.cost[base, 0] * variable
+            e.length = s.cost[offset, 1] * length + s.cost[base, 1] * variable
+            e.width = s.cost[offset, 2] * length + s.cost[base, 2] * variable
         else:
             e.site = (what >> 8) & 255
             e.space = (what >> 16) & 255
-            e.addr = s.reg[s.recipe[k, BASE]] + offset
-            e.length = times
+            e.addr = s.reg[base] + offset
+            e.length = length + variable
             e.width = (what >> 24) + s.reg[s.recipe[k, WIDTH_REG]]
         s.emitted += 1

@@ -32,7 +32,7 @@ def try_commit(s, arena, out):
     if s.log_used and s.log_used + log_blocks(s) + 1 > s.journal_blocks:
         s.want_checkpoint = s.rare = 1
         return False
-    if not has_events(s, out, s.txn_blocks + 8):
+    if not has_events(s, out, s.txn_blocks + 16):
         return False
     commit(s, arena, out)
     return True

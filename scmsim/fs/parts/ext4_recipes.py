@@ -26,9 +26,9 @@ SITES = {
 }
 
 COSTS = (
-    "null_call", "dax_write_call", "dax_read_call", "dax_read_page", "map_run", "copy_line", "handle", "inode_update",
-    "orphan", "allocate", "zero_block", "cache_write_call", "cache_page", "cache_page_new", "cache_read_call",
-    "cache_read_page", "cache_fill_page", "fsync_call", "flush_call", "flush_page", "flush_run", "commit", "journal_block",
+    "null_call", "dax_write_call", "dax_read_call", "map_run", "copy_line", "handle", "inode_update", "orphan", "allocate",
+    "zero_block", "cache_write_call", "cache_page", "cache_page_new", "cache_read_call", "cache_read_page", "cache_fill_page",
+    "timer_tick", "fsync_call", "flush_call", "flush_page", "flush_run", "commit", "journal_block", "revoke",
     "checkpoint_block", "create", "open", "close", "unlink", "remove", "free_run", "free_page", "rename", "link", "mkdir",
     "rmdir", "stat", "sync_call",
 )  # fmt: skip
@@ -37,7 +37,8 @@ COSTS = (
 (
     ZERO, INODE, SLOT, USER_AT, BYTES, TO, HEAD, HEAD_LINE, BODY_USER, BODY_AT, BODY, WIDTH, TAIL_USER, TAIL_AT, TAIL, TAIL_LINE_AT,
     TAIL_LINE, LINES, FROM, HAS, PAGES, NEW, GROWN, COUNT, BITMAP, GROUP, LOG, LOG_WRAPPED, COMMIT_AT,
-) = range(29)  # fmt: skip
+    REVOKES,
+) = range(30)  # fmt: skip
 
 # Recipes.
 (
@@ -113,7 +114,7 @@ def dax_recipes() -> dict[int, list]:
             _run(LOAD, "copy", FROM, 0, 0, HAS, space=PM),
             _run(STORE, "copy", USER_AT, 0, 0, BYTES, space=USER),
         ],
-        READ_PAGES: [_work("dax_read_page", 0, LINES)],
+        READ_PAGES: [_work("timer_tick", 0, LINES)],
     }
 
 
@@ -141,7 +142,7 @@ def cache_recipes() -> dict[int, list]:
             _run(LOAD, "copy", FROM, 0, 0, HAS),
             _run(STORE, "copy", USER_AT, 0, 0, BYTES, space=USER),
         ],
-        READ_PAGES: [_work("cache_read_page", 0, PAGES), _work("cache_page_new", 0, NEW)],
+        READ_PAGES: [_work("cache_read_page", 0, PAGES), _work("cache_page_new", 0, NEW), _work("timer_tick", 0, LINES)],
         FLUSH_RUN: [_run(NTSTORE, "writeback", TO, 0, 0, BYTES, space=PM, width=8)],
         FLUSH_LOAD: [_run(LOAD, "writeback", FROM, 0, 0, HAS, width=8)],
         FLUSHED: [_work("flush_call", 1), _work("flush_page", 0, PAGES), _work("flush_run", 0, NEW)],
@@ -159,6 +160,7 @@ def journal_recipes() -> dict[int, list]:
         COMMIT: [
             _work("commit", 1),
             _work("journal_block", 0, COUNT),
+            _work("revoke", 0, REVOKES),
             _run(LOAD, "journal", ZERO, DESCRIPTORS, 0, BYTES, width=8),
             _run(NTSTORE, "journal", TO, 0, 0, LOG, space=PM, width=8),
             _run(NTSTORE, "journal", FROM, 0, 0, LOG_WRAPPED, space=PM, width=8),

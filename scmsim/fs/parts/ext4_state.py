@@ -156,7 +156,7 @@ def start(params: dict[str, int], files: Files, *, dax: bool) -> State:
     load_recipes(state, all_recipes(dax))
     record = state.record[0]
     if not params["tick"]:
-        record.cost[COSTS.index("dax_read_page"), :3] = 0
+        record.cost[COSTS.index("timer_tick"), :3] = 0
     first_fit.attach(state, journal_at + journal, blocks)
     for field, count in (
         ("rows", rows * ROW_WORDS), ("joined", bitmap_words), ("logged", bitmap_words), ("txn", lists[0]), ("held", lists[1]),

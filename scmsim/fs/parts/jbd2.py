@@ -66,7 +66,7 @@ def log_blocks(s):
 
 @part
 def commit(s, arena, out):
-    """Write the running transaction to the log, which has room for it, and start the next.  At most txn_blocks + 8 events."""
+    """Write the running transaction to the log, which has room for it, and start the next.  At most txn_blocks + 9 events."""
     count = log_blocks(s)
     if s.held_blocks == 0:
         s.held_length, s.held_since = 0, s.now
@@ -87,6 +87,7 @@ def commit(s, arena, out):
     s.reg[q.TO], s.reg[q.LOG] = (s.journal_at + s.log_head) * e.BLOCK, whole * e.BLOCK
     s.reg[q.FROM], s.reg[q.LOG_WRAPPED] = s.journal_at * e.BLOCK, (count - whole) * e.BLOCK
     s.reg[q.COMMIT_AT] = (s.journal_at + (s.log_head + count) % s.journal_blocks) * e.BLOCK
+    s.reg[q.REVOKES] = s.revokes
     play(s, out, q.COMMIT)
     s.log_head = (s.log_head + count + 1) % s.journal_blocks
     s.log_used += count + 1

@@ -49,10 +49,13 @@ def room(s, arena, op, out, row, parent):
         adopted = (arena[row + n.FIRST] + 4095) >> 12
         grown += table.words_to_hold(arena, row + n.PAGES, adopted + pages) * 2
     entries = pages if op.op != r.READ else 1
-    log_pages = log_growth(s, arena, row, entries + adopted // 64) + log_growth(s, arena, parent, q.ONE + q.ONE)
+    log_pages = log_growth(s, arena, row, entries + adopted // 64)
+    logs = arena[row + n.LOG_COUNT]
+    if op.op == r.CREATE or op.op >= r.UNLINK:  # a dentry goes to the parent's log
+        log_pages += log_growth(s, arena, parent, q.ONE + q.ONE)
+        logs += arena[parent + n.LOG_COUNT]
     events = 160 + 48 * pages + adopted // 2
     if log_pages > 0:
-        logs = arena[row + n.LOG_COUNT] + arena[parent + n.LOG_COUNT]
         events += 8 * (log_pages + logs)
         grown += (log_pages << s.page_order) + 8 * (logs + log_pages)
     if s.emitted + events > out.size:

@@ -34,7 +34,7 @@ COSTS = (
     "copy_line", "append_entry", "commit_tail", "assign_entry", "page_insert", "page_replace", "node_allocate",
     "free_old_entry", "update_entry", "read_call", "read_extent", "extend_log", "extend_page", "scan_page", "scan_entry",
     "gc_entry", "gc_copy", "gc_page_reassign", "fsync_call", "create", "open", "close", "unlink", "free_page", "rename",
-    "link", "mkdir", "rmdir", "stat", "readdir", "truncate", "mmap", "other_call", "timer_tick",
+    "link", "mkdir", "rmdir", "stat", "readdir", "truncate", "mmap", "other_call", "timer_tick", "stack_word",
 )  # fmt: skip
 
 ONE = 1  # a constant that compiled kernels do not take for a literal (see _jit.part)
@@ -150,7 +150,7 @@ def data_recipes(inplace: bool, counters: bool, inode_fence: bool) -> dict[int, 
         APPEND: [
             *stack,
             *([_step(STORE, "log append", ENTRY, 0, entry_bytes)] if counters else []),
-            _step(LOAD, "log append", ZERO, 0, entry_bytes, space=STACK, width=8),
+            _work("stack_word", entry_bytes // 8),  # loads of the copy on the stack, one for each store
             _step(NTSTORE, "log append", ENTRY, 0, entry_bytes, width=8),
             _fence("log append"),
             *(page_tail if counters else []),

@@ -73,12 +73,12 @@ def start(params: dict[str, int], files: Files, *, inplace: bool, counters: bool
     blocks = params["capacity"] // BLOCK
     words = 16 + rows * FILE_WORDS + first_fit.arena_words(blocks)
     state = new_state(STATE, max(1 << 16, words + (1 << 14)), costs.load(cost_table, q.COSTS, list(SITES)))
+    if not params.get("tick", 1):
+        state.record.cost[0, q.COSTS.index("timer_tick"), :3] = 0
     fence = bool(params.get("inode_fence", 0))
     recipes = q.data_recipes(inplace, counters, fence) | q.log_recipes(counters) | q.name_recipes(counters, fence)
-    load_recipes(state, dict(sorted(recipes.items())))
+    load_recipes(state, dict(sorted(recipes.items())), merge=bool(params.get("merge", 1)))
     record = state.record[0]
-    if not params.get("tick", 1):
-        record.cost[q.COSTS.index("timer_tick"), :3] = 0
     record.inplace, record.counters, record.entry_bytes = inplace, counters, 64 if counters else 40
     record.slots = LOG_BYTES // record.entry_bytes
     record.page_order = (PAGE_ENTRIES + 2 * int(record.slots) - 1).bit_length()

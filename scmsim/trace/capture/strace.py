@@ -62,17 +62,10 @@ def capture(
             strace, version, options = _probe()
             start = time.monotonic_ns()
             status = _run([strace, *options, "-o", os.fspath(raw), "--", *command], raw, before)
-            wall_ns = time.monotonic_ns() - start
-        header = {
-            "scmsim": __version__,
-            "tool_version": version,
-            "options": options[:-2],  # without the long list of calls
-            "command": list(command),
-            "status": status,
-            "wall_ns": wall_ns,
-            "kernel": platform.release(),
-            "host": platform.machine(),
-        }
+            ran = {"command": list(command), "status": status, "wall_ns": time.monotonic_ns() - start}
+        tool = {"tool_version": version, "options": options[:-2]}  # without the long list of calls
+        host = {"kernel": platform.release(), "host": platform.machine()}
+        header = {"scmsim": __version__, **tool, **ran, **host}
         return Captured(status, _convert(raw, out, header, under, progress))
 
 

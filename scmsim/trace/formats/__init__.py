@@ -1,7 +1,7 @@
-"""Importers: a file each, with SUMMARY, `sniff(head, path)` and `convert(path, writer, *, strict, progress)`.
+"""Importers: a file each, with SUMMARY, `sniff(head, path)` and `convert(path, writer, *, strict, progress, under)`.
 
 `convert` reads the file in one pass, appends batches to a `TraceWriter`, closes it with the side table and returns a
-`Report`.  Names that begin with `_` are parts shared by importers.
+`Report`; `under` (a directory, or None) limits it to the files there.  Names that begin with `_` are shared parts.
 """
 
 import os

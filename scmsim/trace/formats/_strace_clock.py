@@ -1,6 +1,7 @@
 """Time stamps of strace: -ttt (since 1970), -t and -tt (time of day), -r (since the line above), or none."""
 
 _DAY = 24 * 3600 * 10**9  # ns
+_FAR = 1 << 62  # ns, 146 years: a time stamp that far away is damaged
 _RELATIVE = 10**8  # seconds; a smaller first time stamp is that of -r
 
 
@@ -10,7 +11,7 @@ class Clock:
     def __init__(self) -> None:
         self.now = 0
         self.kind = ""
-        self.steps_back = 0
+        self.jumps = 0
         self._start: int | None = None
         self._days = 0
         self._second = ""  # text of the last second and its time since the start: most lines repeat it
@@ -20,7 +21,7 @@ class Clock:
         """From -ttt (since 1970) or -r (since the line above)."""
         if seconds == self._second and len(fraction) == 6:
             ns = self._second_ns + int(fraction) * 1000
-            if ns >= self.now:
+            if self.now <= ns < _FAR:
                 self.now = ns
                 return ns
         ns = int(seconds) * 10**9 + int(f"{fraction:0<9}")
@@ -57,8 +58,8 @@ class Clock:
     def _advance(self, ns: int) -> int:
         if self._start is None:
             self._start = ns
-        if ns - self._start < self.now:
-            self.steps_back += 1
+        if not self.now <= ns - self._start < _FAR:
+            self.jumps += 1
         else:
             self.now = ns - self._start
         return self.now

@@ -254,6 +254,8 @@ def close(imp: Importer, task: Task, m: Match[str]) -> str | None:
         return UNKNOWN_FD
     if found.node is None:
         return NOT_A_FILE
+    if found.path_only:
+        return BOOKKEEPING
     return imp.emit(task, CLOSE, found.node, -1, 0, DIRECTORY if found.node.is_dir else 0)
 
 

@@ -47,8 +47,6 @@ class Importer:
         self._buffer = array("q")
         self._drained = 0  # rows taken out of the buffer
 
-    # rows
-
     def emit(self, task: Task, op: int, node: Node, offset: int, length: int, flag: int, file2: int = -1) -> str | None:
         """Add a row; returns the reason why it was left out, or None."""
         if not node.inside:
@@ -115,8 +113,6 @@ class Importer:
             np.array([node.is_dir for node in self._nodes], bool),
         )
 
-    # what is learned about the length of files
-
     def holds(self, node: Node, end: int) -> None:
         """A read or seek has shown that the file has at least `end` bytes now."""
         if end > node.written:
@@ -157,8 +153,6 @@ class Importer:
         self._buffer[at + _FIELDS.index("file2")] = -1
         node.first, node.open_question, node.exact = 0, True, False
 
-    # tasks
-
     def task(self, pid: str | None) -> Task:
         """The task of a process or thread not seen before: a child of a pending fork, or one of unknown origin."""
         for parent, text in self.forks.items():
@@ -172,8 +166,6 @@ class Importer:
         """Start the task of a fork's child."""
         task = self.tasks[pid] = self.tasks[parent].spawn(pid, text)
         return task
-
-    # descriptors and paths
 
     def describe(self, task: Task, fd: str, raw: str | None) -> Description | None:
         """The description behind a descriptor, checked against what -y prints; None if nothing is known about it."""

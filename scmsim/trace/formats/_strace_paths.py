@@ -50,19 +50,20 @@ def _open(imp: Importer, task: Task, where: tuple, flags: str, result: tuple) ->
     asked = imp.path(task, *where)
     same = imp.by_link(task, asked)
     path = split_raw(raw)[0] if raw is not None else imp.names.follow(asked)
-    if (same is None and is_special(path)) or (raw is not None and not path.startswith("/")):
+    link_itself = "O_PATH" in flags and "O_NOFOLLOW" in flags and asked in imp.names.links
+    if link_itself or (same is None and is_special(path)) or (raw is not None and not path.startswith("/")):
         task.table.put(fd, Description(None, raw), "O_CLOEXEC" in flags)
         return NOT_A_FILE
     if raw is not None and same is None and "O_TMPFILE" not in flags:
         imp.names.learn(asked, path)
     node, how = (same.node, OPEN) if same is not None else _find_or_make(imp, asked, path, flags)
     found = Description(node, raw)
-    found.append = "O_APPEND" in flags
+    found.append, found.path_only = "O_APPEND" in flags, "O_PATH" in flags
     found.synchronous = "O_SYNC" in flags or "O_DSYNC" in flags
     task.table.put(fd, found, "O_CLOEXEC" in flags)
     if node is None:
         return NOT_A_FILE
-    return BOOKKEEPING if "O_PATH" in flags else _emit_open(imp, task, node, how, flags)
+    return BOOKKEEPING if found.path_only else _emit_open(imp, task, node, how, flags)
 
 
 def _find_or_make(imp: Importer, asked: str, path: str, flags: str) -> tuple[Node, int]:

@@ -33,17 +33,18 @@ class Node:
 class Description:
     """An open file description: what dup and fork share.  `node` is None where it is no file (pipe, socket, device).
 
-    `doubt` is OFFSET_UNKNOWN while `position` is an assumption; `raw` is the text that -y printed last.
+    `doubt` is OFFSET_UNKNOWN while `position` is an assumption; `raw` is the text that -y printed last; `path_only` is
+    that of O_PATH, which opens nothing.
     """
 
-    __slots__ = ("append", "doubt", "node", "position", "raw", "synchronous")
+    __slots__ = ("append", "doubt", "node", "path_only", "position", "raw", "synchronous")
 
     def __init__(self, node: Node | None, raw: str | None = None, *, known: bool = True) -> None:
         self.node = node
         self.raw = raw
         self.position = 0
         self.doubt = 0 if known else OFFSET_UNKNOWN
-        self.append = self.synchronous = False
+        self.append = self.synchronous = self.path_only = False
 
 
 class Table:

@@ -22,7 +22,7 @@ NUMBER = r"(0x[0-9a-f]{1,15}|\d{1,18})"  # group; below 2^60, so that sums stay 
 SIGNED = r"(-?\d{1,18})"  # group
 WORD = r"([^,()]+)"  # group: names of flags, possibly with a comment
 OFFSET_AT = (
-    r"(?:NULL|\[(\d{1,18})\](?: => \[\d+\])?)"  # group: pointer to an offset (sendfile, copy_file_range, splice)
+    r"(?:NULL|\[(\d{1,18})\](?: *=> *\[\d+\])?)"  # group: pointer to an offset (sendfile, copy_file_range, splice)
 )
 # everything up to the end of the arguments, whatever it is
 REST = rf'(?:[^"<)]++|{_STRING}|<{_BODY}>|\)(?!\s+=\s))*+'
@@ -46,7 +46,7 @@ FAILED = re.compile(r"\)\s+= -1 E[A-Z0-9]+").search
 NEVER = re.compile(r"\)\s+= \?|<unfinished \.\.\.>\)?\s+= \?").search
 
 MODE = re.compile(r"\bstx?_mode=(S_IF[A-Z]+)").search
-LENGTH = re.compile(r"\bstx?_size=(\d+)").search
+LENGTH = re.compile(r"\bstx?_size=(\d{1,18})(?!\d)").search
 SELF_FD = re.compile(r"/proc/(?:self|thread-self|\d+)/fd/(\d+)").fullmatch
 
 _ESCAPE = re.compile(r"\\([0-7]{1,3}|x[0-9a-f]{2}|.)")

@@ -214,8 +214,6 @@ class _Conversion:
             raise UsageError(f"{self.path!r}, line {number}: {reason}; without --strict such lines are only counted")
         self.report.add_bad(number, reason)
 
-    # lines that are not a complete call in the usual form
-
     def _unusual(self, line: str, number: int) -> None:
         m = LINE(line)
         assert m is not None  # it matches anything
@@ -284,8 +282,6 @@ class _Conversion:
             self.report.left_out[why.NEVER_RETURNED] += 1
             task.pending = task.closing = None
 
-    # the end
-
     def finish(self, writer: TraceWriter) -> Report:
         """Write what is left, the side table and the provenance."""
         imp, report = self.imp, self.report
@@ -322,8 +318,10 @@ def _notes(imp: Importer, clock: Clock) -> list[str]:
     out = []
     if clock.kind.startswith("line"):
         out.append("the input has no time stamps: time_ns counts its lines (strace -ttt writes them)")
-    if clock.steps_back:
-        out.append(f"the clock went back {clock.steps_back} times; such rows have the time of the row above")
+    if clock.jumps:
+        out.append(
+            f"the clock jumped (back, or far away) {clock.jumps} times; such rows have the time of the row above"
+        )
     if imp.mistaken:
         out.append(f"{imp.mistaken} child processes may have inherited the descriptors of another process")
     return out

@@ -1,0 +1,117 @@
+"""The block allocator against sorted ranges, with the sizes that meet word and summary boundaries."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
+
+from scmsim.alloc import first_fit
+from scmsim.fs.parts.emit import HEADER, new_state
+from tests.reference.first_fit_slow import Ranges
+
+STATE = np.dtype((np.record, [*HEADER, *first_fit.FIELDS]))
+EDGES = [1, 2, 63, 64, 65, 127, 128, 129, 4095, 4096, 4097]
+
+
+class Device:
+    """Kernel and twin side by side."""
+
+    def __init__(self, reserved, blocks):
+        self.state = new_state(STATE, 64 + first_fit.arena_words(blocks), np.zeros((1, 4), np.int64))
+        first_fit.attach(self.state, reserved, blocks)
+        self.twin = Ranges(reserved, blocks)
+        self.record = self.state.record[0]
+
+    def take(self, want):
+        start = int(first_fit.allocate(self.record, self.state.arena, want))
+        got = int(self.record.got)
+        assert (start, got) == self.twin.take(want)
+        return start, got
+
+    def give(self, start, count):
+        self.twin.give(start, count)
+        first_fit.release(self.record, self.state.arena, start, count)
+
+    def bitmap(self):
+        words = self.state.arena[self.record.bits : self.record.bits + self.record.words]
+        return np.unpackbits(words.view(np.uint8), bitorder="little")
+
+    def check(self):
+        assert int(self.record.free_blocks) == self.twin.free
+        bits = self.bitmap()
+        assert bits[: self.twin.blocks].tolist() == self.twin.bitmap() and not bits[self.twin.blocks :].any()
+        summary = self.state.arena[self.record.summary :][: -(-int(self.record.words) // 64)]
+        any_free = np.unpackbits(summary.view(np.uint8), bitorder="little")[: int(self.record.words)]
+        assert any_free.tolist() == bits.reshape(-1, 64).any(axis=1).tolist()
+
+
+class Devices(RuleBasedStateMachine):
+    """Any sequence of allocations and releases of whole or partial runs."""
+
+    runs = Bundle("runs")
+
+    @initialize(reserved=st.sampled_from([0, 1, 63, 64, 65, 1024]), extra=st.sampled_from([1, 64, 200, 4096, 9000]))
+    def start(self, reserved, extra):
+        self.device = Device(reserved, reserved + extra)
+
+    @rule(target=runs, want=st.one_of(st.integers(1, 200), st.sampled_from(EDGES)))
+    def take(self, want):
+        return self.device.take(want)
+
+    @rule(run=consumes(runs))
+    def give(self, run):
+        if run[1]:
+            self.device.give(*run)
+
+    @rule(target=runs, run=consumes(runs), share=st.integers(0, 100), tail=st.booleans())
+    def give_an_end(self, run, share, tail):
+        start, got = run
+        count = got * share // 100
+        if count:
+            self.device.give(start + got - count if tail else start, count)
+        return (start, got - count) if tail else (start + count, got - count)
+
+    @invariant()
+    def agrees(self):
+        if hasattr(self, "device"):
+            self.device.check()
+
+
+TestDevices = Devices.TestCase
+TestDevices.settings = settings(max_examples=60, stateful_step_count=30)
+
+
+@pytest.mark.parametrize("blocks", [*EDGES, 64 * 64 * 64 + 1])
+@pytest.mark.parametrize("reserved", [0, 1, 64])
+def test_a_device_is_served_to_its_last_block(blocks, reserved):
+    device = Device(reserved, reserved + blocks)
+    assert device.take(blocks + 5) == (reserved, blocks)
+    assert device.take(1) == (-1, 0)
+    device.give(reserved + blocks - 1, 1)
+    device.check()
+    assert device.take(1) == (reserved + blocks - 1, 1)
+
+
+@given(st.lists(st.sampled_from(EDGES), min_size=1, max_size=8), st.integers(0, 130))
+def test_the_lowest_free_run_serves_cut_to_its_length(lengths, gap):
+    """Runs of these lengths are free, with used blocks between them; each request gets the lowest."""
+    total = sum(lengths) + (gap + 1) * len(lengths)
+    device = Device(0, total)
+    device.take(total)
+    at, runs = 0, []
+    for length in lengths:
+        device.give(at, length)
+        runs.append((at, length))
+        at += length + gap + 1
+    device.check()
+    assert [device.take(1 << 20) for _ in runs] == runs
+    device.check()
+
+
+def test_a_short_run_is_taken_whole_before_the_next():
+    device = Device(0, 1000)
+    device.take(1000)
+    device.give(10, 3)
+    device.give(500, 64)
+    assert [device.take(8), device.take(8), device.take(100)] == [(10, 3), (500, 8), (508, 56)]

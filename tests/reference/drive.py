@@ -1,0 +1,118 @@
+"""Drives a file-system model without the pipeline and adds up its events in plain Python.
+
+What an event means is taken from records.py alone: STORE, NTSTORE and LOAD move `length` bytes, or -width bytes in each
+4096-byte page of their run where width is negative; FLUSH writes back every line of its run max(1, width) times; FENCE
+counts `length`; WORK holds thousandths of instructions, loads and stores in addr, length and width.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from scmsim import registry, units
+from scmsim.records import EVENT, FENCE, FLUSH, LOAD, NTSTORE, OP, OPS, PM, STORE, Files
+
+FIELDS = ("stored", "nt", "loaded", "flushes", "fences")
+
+
+def files(*first_sizes: int, dirs: Sequence[int] = (), names: Sequence[str] = ()) -> Files:
+    """Side table of files with these sizes before the trace (-1: none); `dirs` are the rows that are directories."""
+    path = list(names) or [f"/d/file-{i}" for i in range(len(first_sizes))]
+    is_dir = np.array([i in dirs for i in range(len(first_sizes))], bool)
+    return Files(path, np.array(first_sizes, np.int64), is_dir)
+
+
+def ops(*rows: tuple) -> np.recarray:
+    """OP records, 1 us apart, from (op name, file, offset, length, file2, flag); missing ones are 0, -1 for file2."""
+    batch = np.zeros(len(rows), OP).view(np.recarray)
+    for i, row in enumerate(rows):
+        op, file, offset, length, file2, flag = (*row, *("", 0, 0, 0, -1, 0)[len(row) :])
+        batch[i] = (1000 * i, offset, length, file, file2, 0, flag, OPS.index(op))
+    return batch
+
+
+def source(side: Files, batch: np.recarray) -> Any:
+    """A records.Source of one array of operations."""
+
+    class Rows:
+        header: dict = {"tool": "test"}
+        files = side
+        rows = len(batch)
+
+        def batches(self, chunk: int = 1 << 14) -> Any:
+            for start in range(0, len(batch), chunk):
+                yield batch[start : start + chunk]
+
+    return Rows()
+
+
+class Model:
+    """One file-system model at work, fed with operations batch by batch."""
+
+    def __init__(self, fs: str, side: Files, room: int = 1 << 12, **params: int | str) -> None:
+        self.module = registry.load("fs", fs)
+        declared = {key: units.parse_param(text, unit) for key, (text, unit, _) in self.module.PARAMS.items()}
+        given = {key: units.parse_param(value, self.module.PARAMS[key][1]) for key, value in params.items()}
+        self.state = self.module.start({**declared, **given}, side)
+        self.sites = list(self.module.SITES)
+        self.out = np.zeros(room, EVENT).view(np.recarray)
+
+    @property
+    def record(self) -> np.record:
+        return self.state.record[0]
+
+    def feed(self, batch: np.recarray) -> np.recarray:
+        """Take all operations; returns every event, in order."""
+        parts, i = [], 0
+        while i < len(batch):
+            i = self.module.emit(self.state.record, self.state.arena, batch, i, self.out)
+            parts.append(self._taken())
+            while self.record.need_collect:
+                self.module.collect(self.state.record, self.state.arena, self.out)
+                parts.append(self._taken())
+        return np.concatenate(parts).view(np.recarray) if parts else self.out[:0]
+
+    def _taken(self) -> np.ndarray:
+        n = int(self.record.emitted)
+        assert n <= len(self.out), f"{n} events in a buffer of {len(self.out)}"
+        taken = self.out[:n].copy()
+        if self.record.need_words:
+            self.state.grow(int(self.record.need_words))
+        if self.record.need_events > len(self.out):
+            self.out = np.zeros(int(self.record.need_events), EVENT).view(np.recarray)
+        return taken
+
+    def space(self) -> dict[str, int]:
+        return self.module.space(self.state)
+
+
+def lines(addr: int, length: int) -> int:
+    """64-byte lines that [addr, addr + length) touches."""
+    return (addr + length - 1) // 64 - addr // 64 + 1
+
+
+def moved(event: np.record) -> int:
+    """Bytes that a LOAD, STORE or NTSTORE moves."""
+    addr, length, width = int(event.addr), int(event.length), int(event.width)
+    return length if width >= 0 else -width * ((addr + length - 1) // 4096 - addr // 4096 + 1)
+
+
+def persistent(events: np.recarray, sites: Sequence[str]) -> dict[str, Counter]:
+    """Per field of FIELDS: site -> how much, over the events that touch persistent memory (flushes: any space)."""
+    sums = {field: Counter() for field in FIELDS}
+    for event in events:
+        if event.length <= 0:
+            continue
+        site, code = sites[event.site], int(event.code)
+        if code == FENCE:
+            sums["fences"][site] += int(event.length)
+        elif code == FLUSH:
+            sums["flushes"][site] += lines(int(event.addr), int(event.length)) * max(1, int(event.width))
+        elif event.space == PM and code == LOAD:
+            sums["loaded"][site] += moved(event)
+        elif event.space == PM and code in (STORE, NTSTORE):
+            sums["stored"][site] += moved(event)
+            sums["nt"][site] += moved(event) if code == NTSTORE else 0
+    return {field: Counter({site: n for site, n in sums[field].items() if n}) for field in FIELDS}

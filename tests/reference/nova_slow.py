@@ -1,0 +1,283 @@
+"""NOVA's persistent accounting, slow and obvious: what each operation stores, loads, writes back and fences.
+
+Shares no code with scmsim.fs.  Sources: NOVA (Linux 5.1 lineage) fs/nova/{file,dax,namei,dir,inode}.c; FAST'16 NOVA
+dax.c.  Two sums of field bytes are not in the source but measured on the 5.13 port: what a create stores to its inode
+(100), what an unlink changes in a dentry (30).
+"""
+
+from tests.reference.nova_slow_log import DOT, JOURNAL, LINK_CHANGE, PAGE, SETATTR, VARIANTS, Logs, Reading
+
+__all__ = ["VARIANTS", "Nova", "Reading"]
+
+
+class Nova(Logs):
+    """One NOVA.  Each operation fills `stored`, `nt`, `loaded`, `flushes`, `fences` (site -> amount) anew."""
+
+    def do(self, op, file, offset=0, length=0, file2=-1, synchronous=False):
+        """Perform one operation; what it cost is in the counters afterwards."""
+        self._clear()
+        f = self.files[file]
+        parent = self.files[file2] if file2 >= 0 and op != "rename" else self.files[-1]
+        if not f.exists and op not in ("create", "mkdir"):
+            self._adopt(f)
+        if op == "write":
+            if length:
+                self._write(f, offset, length)
+                self.fences["fsync"] += synchronous
+        elif op == "read":
+            self._read(f, offset, length)
+        elif op == "truncate":
+            self._truncate(f, offset)
+        elif op == "fallocate":
+            self._fill_holes(f, offset // PAGE, -(-(offset + length) // PAGE), zero=True)
+            f.length = max(f.length, offset + length)
+        elif op in ("fsync", "close"):
+            self.fences["fsync"] += 1
+        elif op in ("create", "mkdir"):
+            if not f.exists:
+                self._create(f, parent, op == "mkdir")
+        elif op == "link":
+            self._add_dentry(f, parent)
+            self._change_links(f, 1)
+            self._two_tails(f, parent, records=5, stored=0)
+            self.fences["namespace"] += 1
+        elif op == "rename":
+            self._rename(f, parent, self.files[file2] if file2 >= 0 else None)
+        elif op in ("unlink", "rmdir"):
+            self._drop_name(f)
+            self._change_links(f, -1)
+            self._two_tails(f, parent, records=4, stored=9)
+            if f.links <= 0:
+                self._evict(f)
+        if self._due is not None:
+            self._thorough_gc(*self._due)
+            self._due = None
+
+    def _assign(self, f, entry):
+        """The radix tree's slots point at `entry`; what they pointed at before is invalidated, run by run."""
+        self.loaded["radix tree"] += 32
+        runs: list[list] = []
+        for page in range(entry.first, entry.first + entry.count):
+            old = f.pages.get(page)
+            if runs and runs[-1][0] is old:
+                runs[-1][2] += 1
+            else:
+                runs.append([old, page, 1])
+            f.pages[page] = entry
+        for old, page, count in runs:
+            if old is not None:
+                self._invalidate(old, count)
+                self.space.give(old.block + page - old.first, count)
+
+    def _invalidate(self, old, count):
+        site = "entry invalidation"
+        old.invalid += count
+        old.reassigned = True
+        self._store(site, 5 if self.v.counters else 4)
+        self._flush(site, old.addr, self.v.entry if self.v.counters else 8)
+        if old.invalid == old.count:
+            old.page.dead += 1
+            if self.v.counters:
+                self._store(site, 4)
+                self.flushes[site] += 1
+
+    def _copy(self, addr, length):
+        head = min(-addr % 8, length)
+        self._store("data copy", length, nt=(length - head) // 8 * 8)
+        self.fences["data copy"] += 1
+
+    def _fill(self, f, page, addr, length):
+        """An end of a fresh block that the write leaves out: old bytes or zeroes, written back."""
+        site = "partial block" if page in f.pages else "block zeroing"
+        if page in f.pages:
+            self.loaded[site] += length
+        self._store(site, length)
+        self._flush(site, addr, length)
+
+    def _run_of_holes(self, f, page, most):
+        count = 0
+        while count < most and page + count not in f.pages:
+            count += 1
+        return count
+
+    def _covered(self, entry, page, most):
+        """Pages that one look at `entry` serves from `page` on."""
+        return 1 if entry.reassigned else min(most, entry.first + entry.count - page)
+
+    def _write(self, f, offset, length):
+        end, page, fresh = offset + length, offset // PAGE, []
+        last = (end - 1) // PAGE
+        while page <= last:
+            want, low = last - page + 1, max(offset, page * PAGE)
+            if self.v.inplace and page in f.pages:
+                entry = f.pages[page]
+                count = self._covered(entry, page, want)
+                high = min(end, (page + count) * PAGE)
+                self._copy((entry.block + page - entry.first) * PAGE + low % PAGE, high - low)
+                self._update_in_place(entry)
+            else:
+                want = self._run_of_holes(f, page, want) if self.v.inplace else want
+                block, count = self.space.take(want)
+                assert count, "no block for data"
+                high = min(end, (page + count) * PAGE)
+                if low % PAGE:
+                    self._fill(f, page, block * PAGE, low % PAGE)
+                if high % PAGE:
+                    at = high // PAGE
+                    self._fill(f, at, (block + at - page) * PAGE + high % PAGE, PAGE - high % PAGE)
+                self._copy(block * PAGE + low % PAGE, high - low)
+                fresh.append(self._append_write(f, page, count, block))
+            page += count
+        f.length = max(f.length, end)
+        if fresh:
+            self._commit(f)
+        for entry in fresh:
+            self._assign(f, entry)
+
+    def _update_in_place(self, entry):
+        if self.journal + 256 > JOURNAL + PAGE:
+            self.journal = JOURNAL
+        self._transaction(self.v.entry // 8)
+        self._store("entry update", 29)
+        self._flush("entry update", entry.addr, 64)
+        self.fences["entry update"] += 1
+        self._end_transaction()
+        self.journal += 256
+
+    def _read(self, f, offset, length):
+        end = min(offset + length, f.length)
+        while offset < end:
+            page, most = offset // PAGE, (end - 1) // PAGE - offset // PAGE + 1
+            if page in f.pages:
+                stop = min(end, (page + self._covered(f.pages[page], page, most)) * PAGE)
+                self.loaded["radix tree"] += 21
+                self.loaded["data copy"] += stop - offset
+            else:
+                stop = min(end, (page + self._run_of_holes(f, page, most)) * PAGE)
+            offset = stop
+
+    def _truncate(self, f, length):
+        self._append_record(f, SETATTR)
+        self._commit(f)
+        if length < f.length:
+            if length % PAGE and length // PAGE in f.pages:
+                self._store("block zeroing", PAGE - length % PAGE, nt=PAGE - length % PAGE)
+                self.fences["block zeroing"] += 1
+            self._free_from(f, -(-length // PAGE), invalidate=True)
+        f.length = length
+
+    def _free_from(self, f, first, invalidate):
+        runs: list[list] = []
+        for page in sorted(page for page in f.pages if page >= first):
+            old = f.pages.pop(page)
+            if runs and runs[-1][0] is old and runs[-1][1] + runs[-1][2] == page:
+                runs[-1][2] += 1
+            else:
+                runs.append([old, page, 1])
+        for old, page, count in runs:
+            self.space.give(old.block + page - old.first, count)
+            if invalidate:
+                self._invalidate(old, count)
+
+    def _fill_holes(self, f, page, stop, zero):
+        while page < stop:
+            count = self._run_of_holes(f, page, min(256, stop - page))
+            if count == 0:
+                page += 1
+                continue
+            block, count = self.space.take(count)
+            assert count, "no block for a hole"
+            if zero:
+                self._store("block zeroing", count * PAGE, nt=count * PAGE)
+            entry = self._append_write(f, page, count, block)
+            if zero:
+                self._commit(f)
+            self._assign(f, entry)
+            page += count
+
+    def _adopt(self, f):
+        """A file from before the trace: taken to have been written in 1 MiB writes, which are not counted."""
+        f.exists, f.links, length, f.first_size = True, 1, f.first_size, 0
+        if length and not f.is_dir:
+            self._fill_holes(f, 0, -(-length // PAGE), zero=False)
+            f.length = length
+        self._clear()
+
+    def _add_dentry(self, f, parent):
+        f.dentry_page = self._append_record(parent, -(-(self.v.dentry + f.name) // 8) * 8).page
+
+    def _create(self, f, parent, directory):
+        f.exists, f.links = True, 1
+        for _ in range(2 if directory else 0):
+            self._append_record(f, DOT)
+        self._add_dentry(f, parent)
+        self.fences["namespace"] += 1
+        self._store("inode", 100)
+        self._flush("inode", self._inode(f), 120)
+        self._transaction(2)
+        self._commit(parent)
+        self._store("inode", 1)
+        self.fences["inode"] += 1
+        self._end_transaction()
+        self._flush("inode", self._inode(f), 120)
+
+    def _drop_name(self, f):
+        """The dentry is invalidated in place, under a transaction of its own."""
+        self._transaction(6)
+        self._store("namespace", 30)
+        self.flushes["namespace"] += 1
+        if self.v.counters or self.reading.counter_in_dentry:
+            self._store("namespace", 4)
+            self.flushes["namespace"] += 1
+        self.fences["namespace"] += 1
+        self._end_transaction()
+        if f.dentry_page is not None:
+            f.dentry_page.dead += 1
+            f.dentry_page = None
+
+    def _change_links(self, f, by):
+        if f.link_entry:
+            self._transaction(5)
+            self._store("namespace", 30)
+            self._flush("namespace", self._inode(f), LINK_CHANGE)
+            self.fences["namespace"] += 1
+            self._end_transaction()
+        else:
+            self._append_record(f, LINK_CHANGE)
+            f.link_entry = True
+        f.links += by
+
+    def _two_tails(self, f, parent, records, stored):
+        self._transaction(records)
+        self._commit(f)
+        self._commit(parent)
+        self._store("inode", stored)
+        self.fences["inode"] += 1
+        self._end_transaction()
+
+    def _rename(self, f, parent, replaced):
+        self._drop_name(f)
+        self._add_dentry(f, parent)
+        self._change_links(f, 0)
+        self._two_tails(f, parent, records=2, stored=0)
+        self.fences["namespace"] += 1
+        if replaced is not None:
+            replaced.links -= 1
+            if replaced.exists and replaced.links <= 0:
+                self._evict(replaced)
+
+    def _evict(self, f):
+        self._store("inode", 33)
+        self._flush("inode", self._inode(f), 120)
+        self._free_from(f, 0, invalidate=False)
+        for page in f.log:
+            self.space.give(page.block, 1)
+        f.log, f.log_size, f.tail, f.length, f.link_entry, f.exists = [], 0, 0, 0, False, False
+
+    @property
+    def log_pages(self) -> int:
+        return sum(len(f.log) for f in self.files)
+
+    @property
+    def data_blocks(self) -> int:
+        return sum(len(f.pages) for f in self.files)

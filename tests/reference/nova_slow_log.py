@@ -1,0 +1,264 @@
+"""NOVA's per-inode log, slow and obvious: records, extension with its scan, thorough garbage collection, the journal.
+
+Shares no code with scmsim.fs.  Sources: NOVA (Linux 5.1 lineage) fs/nova/{log,gc,journal}.c, log.h, nova_def.h; FAST'16
+NOVA inode.c, nova.h.  Units: bytes, blocks and pages of 4096 bytes, 64-byte lines.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tests.reference.first_fit_slow import Ranges
+
+PAGE, LOG_BYTES, LINE = 4096, 4064, 64
+INODE_TABLE, INODE = 2 << 20, 128
+JOURNAL = 64 * PAGE
+SETATTR, LINK_CHANGE, DOT = 56, 40, 56
+EXTEND_THRESHOLD = 256
+
+
+class Variant(NamedTuple):
+    """What distinguishes the NOVAs."""
+
+    entry: int  # bytes of a write entry
+    counters: bool  # log pages count their entries; entries are cleared before they are written; inodes have a checksum
+    inplace: bool
+    dentry: int  # bytes of a dentry without its name
+
+
+VARIANTS = {
+    "nova-cow": Variant(64, True, False, 49),
+    "nova-inplace": Variant(64, True, True, 49),
+    "nova-fast16": Variant(40, False, False, 29),
+}
+
+
+class Reading(NamedTuple):
+    """Where the compiled model is known to read the source differently; all False is the source."""
+
+    slot_addresses: bool = (
+        False  # an old entry's address: slot x entry size, although shorter records may lie before it
+    )
+    slot_limit: bool = False  # a log page holds no more records than write entries
+    counter_in_dentry: bool = False  # FAST'16 updates a page counter that it does not have when a name is dropped
+
+
+@dataclass(eq=False)
+class LogPage:
+    block: int
+    records: list = field(default_factory=list)
+    used: int = 0
+    dead: int = 0
+
+
+@dataclass(eq=False)
+class Entry:
+    """A write entry, or (block < 0) a record without data."""
+
+    page: LogPage
+    addr: int
+    first: int
+    count: int
+    block: int
+    invalid: int = 0
+    reassigned: bool = False
+
+
+@dataclass
+class File:
+    number: int
+    name: int
+    first_size: int
+    is_dir: bool = False
+    exists: bool = False
+    length: int = 0
+    pages: dict = field(default_factory=dict)  # file page -> Entry
+    log: list = field(default_factory=list)
+    log_size: int = 0  # sih->log_pages: thorough GC adds the pages it took, whether it filled them or not
+    tail: int = 0
+    links: int = 0
+    link_entry: bool = False
+    dentry_page: LogPage | None = None
+
+
+class Logs:
+    """The files of one NOVA and their logs, and what the operation at work has cost so far."""
+
+    def __init__(self, variant, names, first_sizes, dirs, capacity, inode_fence=False, reading=None):
+        self.v, self.reading, self.inode_fence = variant, reading or Reading(), inode_fence
+        rows = len(names) + 1  # the last stands for a parent directory that the trace does not name
+        table = -(-rows * INODE // (2 << 20)) * (2 << 20)
+        reserved = (INODE_TABLE + table) // PAGE
+        self.space = Ranges(reserved, max(capacity // PAGE, reserved + 1))
+        self.files = [
+            File(i, len(name), max(size, 0), i in dirs)
+            for i, (name, size) in enumerate(zip(names, first_sizes, strict=True))
+        ]
+        self.files.append(File(rows - 1, 0, 0, True, True))
+        self.journal = JOURNAL
+        self.scanned_pages = self.copied = self.gcs = 0
+        self._due: File | None = None
+        self._clear()
+
+    def _clear(self) -> None:
+        self.stored, self.nt, self.loaded = Counter(), Counter(), Counter()
+        self.flushes, self.fences = Counter(), Counter()
+
+    def _store(self, site, length, nt=0):
+        self.stored[site] += length
+        self.nt[site] += nt
+
+    def _flush(self, site, addr, length):
+        self.flushes[site] += (addr + length - 1) // LINE - addr // LINE + 1
+
+    def _inode(self, f):
+        return INODE_TABLE + f.number * INODE
+
+    def _commit(self, f):
+        """nova_update_tail, then the write-back of the inode whose checksum changed."""
+        site, inode = "log commit", self._inode(f)
+        self.fences[site] += 2 + self.inode_fence
+        self._store(site, 8)
+        self._flush(site, inode + 72, 64)
+        if self.v.counters:
+            self._flush(site, inode, 120)
+
+    def _transaction(self, records):
+        """Old 8-byte values as 32-byte records, then the tail pointer."""
+        self.loaded["journal"] += 8 * records
+        self._store("journal", 32 * records)
+        self._flush("journal", self.journal, 32 * records)
+        self._store("journal", 8)
+        self.flushes["journal"] += 1
+        self.fences["journal"] += 2
+
+    def _end_transaction(self):
+        self._store("journal", 8)
+        self.flushes["journal"] += 1
+        self.fences["journal"] += 1
+
+    def _add_log_pages(self, f, count):
+        added = []
+        while len(added) < count:
+            start, got = self.space.take(count - len(added))
+            assert got, "no block for a log page"
+            added += [LogPage(start + i) for i in range(got)]
+        self._store("log extension", (16 if self.v.counters else 8) * count)
+        self.flushes["log extension"] += count
+        f.log += added
+        f.log_size += count
+
+    def _append(self, f, length, first=0, count=1, block=-1):
+        """Room for a record at the log's tail, its page found or made; returns the record."""
+        site = "log extension"
+        if not f.log:
+            self._add_log_pages(f, 1)
+            self.fences[site] += 2
+            self._store(site, 16)
+            self._flush(site, self._inode(f) + 72, 64)
+            self._flush(site, self._inode(f) + 64, 64)
+        page = f.log[f.tail]
+        full = self.reading.slot_limit and len(page.records) >= LOG_BYTES // self.v.entry
+        if page.used + length > LOG_BYTES or full:
+            self.loaded["log append"] += 32
+            if f.tail == len(f.log) - 1:
+                self._extend(f)
+            f.tail += 1
+            page = f.log[f.tail]
+        at = self.v.entry * len(page.records) if self.reading.slot_addresses and block >= 0 else page.used
+        entry = Entry(page, page.block * PAGE + at, first, count, block)
+        page.records.append(entry)
+        page.used += length
+        return entry
+
+    def _extend(self, f):
+        """More pages behind a full log; each page before the tail is looked at, those without live entries go."""
+        site, tail_page = "log extension", f.log[f.tail]
+        self._add_log_pages(f, min(f.log_size, EXTEND_THRESHOLD))
+        self.fences[site] += 3
+        self.loaded["log scan"] += f.tail * (40 if self.v.counters else LOG_BYTES // self.v.entry * self.v.entry)
+        self.scanned_pages += f.tail
+        kept: list[LogPage] = []
+        for page in f.log[: f.tail]:
+            if page.dead == len(page.records):
+                if kept:  # the page before is linked to the page behind
+                    self._store("log gc", 8)
+                    self.flushes["log gc"] += 1
+                    self.fences["log gc"] += 1
+                self.space.give(page.block, 1)
+                f.log_size -= 1
+            else:
+                kept.append(page)
+        f.log = kept + f.log[f.tail :]
+        f.tail = f.log.index(tail_page)
+        self._store(site, 8)  # the tail page's link to the new pages
+        self.flushes[site] += 1
+        self._store(site, 16)  # the log's head
+        self._flush(site, self._inode(f) + 64, 64)
+        entries = sum(len(page.records) for page in kept)
+        valid = entries - sum(page.dead for page in kept)
+        if entries and not f.is_dir:
+            blocks = -(-valid * len(kept) // entries) if self.v.counters else -(-valid * self.v.entry // LOG_BYTES)
+            if blocks and 2 * blocks < len(kept):
+                self._due = f, len(kept), blocks
+
+    def _thorough_gc(self, f, old, blocks):
+        """Copy what is alive in the first `old` pages of the log to fresh pages, which become its head."""
+        if self.space.free < blocks + 8:
+            return
+        site, rest, due = "log gc", f.log[old:], f.log[:old]
+        f.log = []
+        self._add_log_pages(f, blocks)
+        at = 0
+        for page in due:
+            self.loaded[site] += len(page.records) * self.v.entry
+            for entry in page.records:
+                if entry.invalid >= entry.count:
+                    continue
+                if len(f.log[at].records) == LOG_BYTES // self.v.entry:
+                    at += 1
+                    if at == len(f.log):
+                        self._add_log_pages(f, 1)
+                target = f.log[at]
+                self._store(site, self.v.entry, nt=self.v.entry)
+                self.loaded[site] += self.v.entry
+                self.fences[site] += 1
+                if self.v.counters:
+                    self._store(site, 4)
+                    self.flushes[site] += 1
+                entry.page, entry.addr = target, target.block * PAGE + len(target.records) * self.v.entry
+                target.records.append(entry)
+                self.copied += 1
+        for page in [*due, *f.log[at + 1 :]]:
+            self.space.give(page.block, 1)
+        f.log = f.log[: at + 1] + rest
+        f.tail += at + 1 - old
+        f.log_size -= old
+        self._store(site, 8 + 16)  # link to the rest of the log; the log's head
+        self.flushes[site] += 1
+        self._flush(site, self._inode(f), 120)
+        self.fences[site] += 2
+        self.gcs += 1
+
+    def _count_entry(self, page):
+        if self.v.counters:
+            self._store("log append", 4)
+            self.flushes["log append"] += 1
+
+    def _append_record(self, f, length):
+        """A record without data: cleared, then its fields."""
+        entry = self._append(f, length)
+        self._store("log append", length + length - 10)
+        self._flush("log append", entry.addr, length)
+        self._count_entry(entry.page)
+        return entry
+
+    def _append_write(self, f, first, count, block):
+        entry = self._append(f, self.v.entry, first, count, block)
+        if self.v.counters:
+            self._store("log append", 64)
+            self.flushes["log append"] += 2 if self.v.inplace else 1  # lines of the stack
+        self._store("log append", self.v.entry, nt=self.v.entry)
+        self.fences["log append"] += 1
+        self._count_entry(entry.page)
+        return entry

@@ -1,0 +1,152 @@
+"""`scmsim trace`: info, head, check, convert."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+from scmsim import cli
+from scmsim.records import OP, WRITE, Files
+from scmsim.trace import TraceWriter, open_trace
+from tests.unit.strace_helper import DATA
+
+TRICKY = str(DATA / "tricky.strace")
+
+
+def run(*args: object) -> Result:
+    return CliRunner().invoke(cli.main, ["trace", *map(str, args)])
+
+
+def write(path: Path, rows: np.ndarray) -> Path:
+    with TraceWriter(path, {"tool": "test"}) as writer:
+        writer.append(rows)
+        writer.close(Files(["/a"], np.zeros(1, "i8"), np.zeros(1, bool)))
+    return path
+
+
+@pytest.fixture
+def tricky(tmp_path: Path) -> Path:
+    result = run("convert", TRICKY, tmp_path / "t.parquet")
+    assert result.exit_code == 0, result.output
+    return tmp_path / "t.parquet"
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    rows = np.zeros(3, OP)
+    rows["op"], rows["file2"], rows["offset"][1], rows["file"][2] = WRITE, -1, -7, 9
+    return write(tmp_path / "broken.parquet", rows)
+
+
+def test_convert_says_what_it_kept_and_left_out(tmp_path: Path) -> None:
+    result = run("convert", TRICKY, tmp_path / "t.parquet")
+    assert "49 rows from 47 calls (91 lines of strace), 7 files" in result.stdout
+    assert "13  first half of a split call" in result.stdout
+    assert "not a file operation: mmap 9, exit 3" in result.stdout
+    assert "blind spot: writable shared mapping" in result.stdout
+
+
+def test_convert_json_balances(tmp_path: Path) -> None:
+    found = json.loads(run("convert", TRICKY, tmp_path / "t.parquet", "--json").stdout)
+    assert found["format"] == "strace"
+    assert found["lines"] == found["calls"] + sum(found["left_out"].values()) + found["bad"]
+    assert open_trace(tmp_path / "t.parquet").rows == found["rows"]
+
+
+def test_convert_shows_bad_lines_and_strict_refuses_them(tmp_path: Path) -> None:
+    text = tmp_path / "in"
+    text.write_text('1 1.0 write(3</f>, "", 5) = 5\nrubbish\n')
+    result = run("convert", text, tmp_path / "t.parquet", "--format", "strace")
+    assert result.exit_code == 0 and "line 2: this is no line of strace" in result.stdout
+    result = run("convert", text, tmp_path / "s.parquet", "--format", "strace", "--strict")
+    assert result.exit_code == 2 and "line 2: this is no line of strace" in result.stderr
+    assert not (tmp_path / "s.parquet").exists()
+
+
+def test_convert_refuses_what_it_cannot_do(tmp_path: Path, tricky: Path) -> None:
+    (tmp_path / "foreign").write_text("hello\n")
+    copy = tmp_path / "copy.strace"
+    copy.write_bytes(Path(TRICKY).read_bytes())
+    (tmp_path / "alias").symlink_to(copy)
+    for args, message in (
+        ((copy, copy), "are the same file"),
+        ((copy, tmp_path / "alias"), "are the same file"),
+        ((tmp_path / "foreign", "x"), "has none of the formats"),
+        ((tmp_path / "foreign", "x", "--format", "strce"), "did you mean 'strace'"),
+        ((tmp_path / "missing", "x"), "no file"),
+        ((tmp_path, "x"), "is a directory"),
+        ((tricky, tmp_path / "x"), "is a Parquet file; if it is a trace, there is nothing to convert"),
+        ((copy, tmp_path), "is a directory; give the name of the trace file to write"),
+        ((copy, tmp_path / "x", "--under", "relative"), "is not absolute"),
+    ):
+        result = run("convert", *args)
+        assert result.exit_code == 2 and message in result.stderr, result.output
+        assert result.stderr.count("\n") == 1 and result.stdout == ""
+    assert copy.read_bytes() == Path(TRICKY).read_bytes()
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_convert_under_a_directory(tmp_path: Path) -> None:
+    found = json.loads(
+        run("convert", DATA / "sqlite_wal.strace", tmp_path / "t.parquet", "--under", "/data", "--json").stdout
+    )
+    assert found["left_out"]["outside of the chosen directory"] == 67
+    assert open_trace(tmp_path / "t.parquet").header["under"] == "/data"
+
+
+def test_info(tricky: Path) -> None:
+    result = run("info", tricky)
+    assert result.exit_code == 0
+    assert "blind spot: writable shared mapping" in result.stdout and "wall clock (-ttt)" in result.stdout
+    found = json.loads(run("info", tricky, "--json").stdout)
+    assert found["rows"] == 49 and found["calls"] == 47 and found["ops"]["write"] == 19
+    assert found["header"]["counts"]["lines"] == 91
+
+
+def test_head(tricky: Path) -> None:
+    assert len(run("head", tricky, "-n", 3).stdout.splitlines()) >= 4
+    found = json.loads(run("head", tricky, "-n", 5, "--json").stdout)
+    assert len(found) == 5 and found[3]["op"] == "write" and found[3]["path"] == "/data/rel.dat"
+    assert found[3]["flags"] == ["offset_unknown", "appends"]
+    assert json.loads(run("head", tricky, "-n", 1000, "--json").stdout)[-1]["offset"] == 4624
+    assert json.loads(run("head", tricky, "-n", 0, "--json").stdout) == []
+
+
+def test_check_lists_every_problem(tricky: Path, broken: Path) -> None:
+    assert (run("check", tricky).exit_code, run("check", tricky).stdout) == (0, f"{tricky}: 49 rows, no problems\n")
+    result = run("check", broken)
+    assert result.exit_code == 2
+    assert [line.split(": ", 1)[1] for line in result.stdout.splitlines()] == [
+        "row 1: offset -7, which must be 0 or more",
+        "row 2: file 9, but the side table has the rows 0 to 0",
+    ]
+    found = json.loads(run("check", broken, "--json").stdout)
+    assert not found["ok"] and len(found["problems"]) == 2
+
+
+def test_check_of_an_unreadable_file(tmp_path: Path, tricky: Path) -> None:
+    cut = tmp_path / "cut.parquet"
+    cut.write_bytes(tricky.read_bytes()[:-9])
+    assert run("check", cut).exit_code == 2
+    result = run("check", cut, "--json")
+    assert result.exit_code == 2 and "damaged or cut short" in json.loads(result.stdout)["problems"][0]
+
+
+def test_commands_on_a_broken_trace_name_the_row(broken: Path) -> None:
+    for name in ("info", "head"):
+        result = run(name, broken)
+        assert result.exit_code == 2 and "row 1: offset -7" in result.stderr and result.stdout == ""
+
+
+def test_the_checked_in_trace_is_sound_and_shows_no_private_path() -> None:
+    path = Path(__file__).parents[2] / "traces" / "sqlite-load.parquet"
+    assert run("check", path).exit_code == 0
+    trace = open_trace(path)
+    assert all(name.startswith("/var/tmp") for name in trace.files.path)
+    assert trace.header["command"] == ["python3", "make_sqlite.py", "/var/tmp/sqlite-load"]
+    assert trace.header["bad_lines"]["count"] == 0 and trace.header["lost_events"] == 0
+    assert path.stat().st_size < 300 * 1024
+    assert pq.ParquetFile(path).metadata.num_rows == trace.rows > 1000
