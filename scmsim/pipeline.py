@@ -184,10 +184,10 @@ class _Replay:
         """All operations of a batch, in as many event buffers as they take."""
         i, operations = 0, batch.view(np.ndarray)
         while i < len(batch):
-            i = self.fs.emit(self.record, self.state.arena, operations, i, self.events)
+            i = self.fs.emit(self.state.record, self.state.arena, operations, i, self.events)
             self._stages(first_rows)
             while self.record[0]["need_collect"]:
-                self.fs.collect(self.record, self.state.arena, self.events)
+                self.fs.collect(self.state.record, self.state.arena, self.events)
                 self._stages(first_rows)
 
     def _stages(self, first_rows: np.ndarray) -> None:

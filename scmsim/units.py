@@ -18,10 +18,11 @@ def parse_bytes(text: str | int) -> int:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGTP]?)(?:i?B)?\s*", text, re.IGNORECASE)
     if not match:
         raise UsageError(f"{text!r} is not a number of bytes; write it like 4096, 4KiB, 2MiB or 1GiB")
-    value = float(match[1]) * _BYTES[match[2].upper()]
-    if value != int(value) or value >= 1 << 62:
+    whole, _, decimals = match[1].partition(".")
+    value, rest = divmod(int(whole + decimals) * _BYTES[match[2].upper()], 10 ** len(decimals))
+    if rest or value >= 1 << 62:
         raise UsageError(f"{text!r} is not a whole number of bytes below 4 EiB; write it like 4096, 4KiB or 2MiB")
-    return int(value)
+    return value
 
 
 def format_bytes(value: int) -> str:

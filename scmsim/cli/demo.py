@@ -44,7 +44,7 @@ def _capture(program: pathlib.Path, scratch: pathlib.Path) -> pathlib.Path | Non
         return None
     trace, database = scratch / "sqlite.parquet", scratch / "database"
     database.mkdir()
-    line = [sys.executable, "-m", "scmsim", "capture", "-o", str(trace), "--"]
+    line = [sys.executable, "-m", "scmsim", "capture", "--under", str(database), "-o", str(trace), "--"]
     done = subprocess.run([*line, sys.executable, str(program), str(database)], stdout=subprocess.DEVNULL)
     if done.returncode or not trace.exists():
         click.echo(f"   capturing did not work here (exit status {done.returncode}); using the stored trace {STORED}")

@@ -32,6 +32,7 @@ def command(trace, fs, machine, paging, medium, assignments, by, as_json, out): 
     result = _run(jobs, _params(assignments), by)
     if out:
         result.write(out)
+        click.echo(f"wrote {out}", err=True)
     if as_json:
         click.echo(result.to_json())
     elif not out or sys.stdout.isatty():

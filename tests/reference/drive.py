@@ -14,6 +14,7 @@ import numpy as np
 from scmsim import registry, units
 from scmsim.records import EVENT, FENCE, FLUSH, LOAD, NTSTORE, OP, OPS, PM, STORE, Files
 
+GUARD = 1 << 12  # events behind the event buffer
 FIELDS = ("stored", "nt", "loaded", "flushes", "fences")
 
 
@@ -57,7 +58,12 @@ class Model:
         given = {key: units.parse_param(value, self.module.PARAMS[key][1]) for key, value in params.items()}
         self.state = self.module.start({**declared, **given}, side)
         self.sites = list(self.module.SITES)
-        self.out = np.zeros(room, EVENT).view(np.recarray)
+        self._buffer(room)
+
+    def _buffer(self, room: int) -> None:
+        """An event buffer of `room` events with an area behind it that must stay untouched."""
+        self._guarded = np.zeros(room + GUARD, EVENT).view(np.recarray)
+        self.out = self._guarded[:room]
 
     @property
     def record(self) -> np.record:
@@ -76,12 +82,13 @@ class Model:
 
     def _taken(self) -> np.ndarray:
         n = int(self.record.emitted)
-        assert n <= len(self.out), f"{n} events in a buffer of {len(self.out)}"
+        beyond = int(np.count_nonzero(self._guarded[len(self.out) :].view(np.uint8)))
+        assert n <= len(self.out) and not beyond, f"events were written beyond a buffer of {len(self.out)}"
         taken = self.out[:n].copy()
         if self.record.need_words:
             self.state.grow(int(self.record.need_words))
         if self.record.need_events > len(self.out):
-            self.out = np.zeros(int(self.record.need_events), EVENT).view(np.recarray)
+            self._buffer(int(self.record.need_events))
         return taken
 
     def space(self) -> dict[str, int]:

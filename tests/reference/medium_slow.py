@@ -14,8 +14,8 @@ GRANULES = (64, 256, 4096)
 class Medium:
     """Device with a write buffer of `buffer_bytes`; `count` and `stored` (by kind) hold what was accounted for.
 
-    The kernel differs in two points, each shown by a test: `nt_cleans` False (a line that non-temporal stores replace stays
-    dirty) and `at_least` 1 (a buffer smaller than a granule holds one nevertheless).
+    The kernel differs in two points, each shown by a test: `nt_cleans` False (a line that non-temporal stores replace
+    stays dirty) and `at_least` 1 (a buffer smaller than a granule holds one nevertheless).
     """
 
     def __init__(self, kinds, buffer_bytes, nt_cleans=True, at_least=0):
@@ -103,7 +103,7 @@ def power_of_two(n):
 
 
 def pieces(addr, length, width):
-    """The (address, bytes) that a run stores to: all of it, or -width bytes in each page, at the offset of its start."""
+    """The (address, bytes) that a run stores to: all of it, or -width bytes in each page, where its start lies."""
     if width >= 0 or (addr + length - 1) // LINE - addr // LINE < 64:
         return [(addr, length)]
     first, last = addr // 4096, (addr + length - 1) // 4096

@@ -10,7 +10,7 @@ import cells
 
 import scmsim
 
-SYSTEMS = ("nova-cow", "nova-inplace", "ext4-dax", "ext4")
+SYSTEMS = tuple(sys.argv[1].split(",")) if sys.argv[1:] and not sys.argv[1].startswith("-") else ("nova-cow", "nova-inplace", "ext4-dax", "ext4")
 # Ordering store fences of one call, from the source: a copy ends with one, NOVA's commit has two, an in-place update five in all.
 LIMITS = {"stored": 0.02, "flushes": 0.05, "loads+stores": 0.10}
 

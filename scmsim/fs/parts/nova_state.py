@@ -7,6 +7,7 @@ nova_def.h,journal.h}; FAST'16 NOVA nova.h, nova_def.h (40-byte entries, no page
 import numpy as np
 
 from scmsim.alloc import first_fit
+from scmsim.errors import UsageError
 from scmsim.fs.parts import costs
 from scmsim.fs.parts import nova_recipes as q
 from scmsim.fs.parts.emit import HEADER, State, load_recipes, new_state
@@ -61,6 +62,7 @@ STATE = np.dtype(
     )
 )
 
+SMALLEST = 4 << 20
 INODE_TABLE = 2 << 20
 INODE_BYTES = 128
 HEAP = 1 << 40  # KERNEL addresses: radix nodes, one slab area of 64 MiB per file
@@ -69,6 +71,8 @@ NODE_BYTES = 576
 
 def start(params: dict[str, int], files: Files, *, inplace: bool, counters: bool, cost_table: str) -> State:
     """State of an empty NOVA of `params["capacity"]` bytes that knows the trace's `files`."""
+    if params["capacity"] < SMALLEST:
+        raise UsageError(f"capacity {params['capacity']} is too small; NOVA's inode table and a file need 4MiB or more")
     rows = len(files) + 1  # the last row stands for a parent directory that the trace does not name
     blocks = params["capacity"] // BLOCK
     words = 16 + rows * FILE_WORDS + first_fit.arena_words(blocks)

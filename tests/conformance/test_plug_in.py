@@ -1,0 +1,46 @@
+"""A file system is one new file: a toy in a folder of its own is listed, replayed and counted like the others."""
+
+import pathlib
+import shutil
+
+import pytest
+
+import scmsim
+import scmsim.fs
+from scmsim import registry
+from scmsim.errors import UsageError
+from scmsim.workload.microbench import source
+
+MODEL = pathlib.Path(__file__).parent / "toy_model.py"
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """The package's folders with one more file system: `toy`."""
+    package = pathlib.Path(scmsim.__file__).parent
+    for folder in ("paging", "medium", "mmu", "workload"):
+        (tmp_path / folder).symlink_to(package / folder)
+    (tmp_path / "fs").mkdir()
+    shutil.copy(MODEL, tmp_path / "fs" / "toy.py")
+    monkeypatch.setattr(registry, "_ROOT", tmp_path)
+    monkeypatch.setattr(scmsim.fs, "__path__", [*scmsim.fs.__path__, str(tmp_path / "fs")])
+    return "toy"
+
+
+def test_it_is_listed_and_described_without_being_imported(toy):
+    assert registry.names("fs") == ["toy"]
+    assert registry.literals("fs", "toy")["PARAMS"] == {"capacity": ("1GiB", "bytes", "size of the device")}
+
+
+def test_it_is_replayed(toy):
+    run = scmsim.replay(source(op="append", unit=1000, total=100_000), toy).runs[0]
+    assert run.counters["pm_stored_bytes"] == run.counters["nt_stored_bytes"] == 100_000
+    assert run.counters["fences"] == run.calls == 100 and run.stored_bytes["data"] == 100_000
+    assert run.counters["mem_inst_retired_all_stores"] == 100 * 125
+    assert list(run.sites) == ["copy"] and run.space["live_bytes"] == 100_000
+    assert run.metrics["write_amplification"] == 1.0
+
+
+def test_its_parameters_are_checked(toy):
+    with pytest.raises(UsageError, match="did you mean 'capacity'"):
+        scmsim.replay(source(), toy, params={"toy": {"capasity": "1GiB"}})
