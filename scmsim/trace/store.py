@@ -181,12 +181,18 @@ def _from_batch(batch: Any) -> np.recarray:
     out = np.empty(batch.num_rows, OP).view(np.recarray)
     for name, kind in COLUMNS:
         if kind != "name":
-            out["flag" if name == "flags" else name] = batch.column(name).to_numpy(zero_copy_only=False)
+            out["flag" if name == "flags" else name] = _numbers(batch.column(name))
     names = batch.column("op")
     names = names if hasattr(names, "indices") else names.dictionary_encode()
     codes = np.array([OPS.index(name) if name in OPS else -1 for name in names.dictionary.to_pylist()], "i8")
-    out["op"] = codes[names.indices.to_numpy(zero_copy_only=False)] if len(codes) else -1
+    out["op"] = codes[_numbers(names.indices)] if len(codes) else -1
     return out
+
+
+def _numbers(array: Any) -> np.ndarray:
+    """The values of an Arrow array of integers without nulls (`to_numpy` would import pandas, 0.3 s)."""
+    array = array.combine_chunks() if hasattr(array, "combine_chunks") else array
+    return np.from_dlpack(array) if len(array) else np.zeros(0, np.int64)
 
 
 def _pack_files(files: Files) -> str:
@@ -204,8 +210,8 @@ def _unpack_files(packed: bytes) -> Files:
     import pyarrow as pa
 
     table = pa.ipc.open_stream(base64.b64decode(packed, validate=True)).read_all().cast(_files_schema())
-    sizes, dirs = (table.column(name).to_numpy() for name in ("first_size", "is_dir"))
-    return Files(table.column("path").to_pylist(), sizes.astype("i8"), dirs.astype(bool))
+    sizes, dirs = _numbers(table.column("first_size")), table.column("is_dir").to_pylist()
+    return Files(table.column("path").to_pylist(), sizes.astype("i8"), np.array(dirs, bool))
 
 
 def _files_schema() -> Any:

@@ -21,7 +21,8 @@ sys.path.insert(0, str(HERE.parent / "reference"))
 
 import ext4_lab as lab  # noqa: E402
 
-from scmsim.fs.parts.ext4_recipes import COSTS  # noqa: E402
+from scmsim.fs.parts.emit import load_recipes  # noqa: E402
+from scmsim.fs.parts.ext4_recipes import COSTS, all_recipes  # noqa: E402
 
 TABLE = HERE.parents[1] / "scmsim" / "fs" / "costs" / "ext4-5.13.toml"
 SYSTEMS = ("ext4-dax", "ext4")
@@ -123,6 +124,7 @@ def structure(fs, identity):
         module, state = lab.begin(fs, files, capacity=2 << 30)
         if identity:
             state.record.cost[0, : len(COSTS)] = [(1000, 0, 0, k) for k in range(len(COSTS))]
+            load_recipes(state, all_recipes(fs == "ext4-dax"), merge=False)
         sums = np.zeros((len(ops), len(COSTS) + len(lab.AMOUNTS)))
         for e in lab.events(module, state, ops):
             amounts = lab.amounts(e)

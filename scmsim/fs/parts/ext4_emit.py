@@ -234,13 +234,14 @@ def frequent(state, arena, ops, i, out):
 
 def emit(state, arena, ops, i, out):
     """Turn operations from `ops[i]` on into events while they fit; returns the index of the first one not done."""
-    state.emitted = state.need_events = state.need_words = 0
+    flags = state[0]
+    flags["emitted"], flags["need_events"], flags["need_words"] = 0, 0, 0
     while True:
         i = frequent(state, arena, ops, i, out)
-        if not state.rare[0]:
+        if not flags["rare"]:
             return i
         from scmsim.fs.parts.ext4_rare import rare
 
         i = rare(state, arena, ops, i, out)
-        if state.stuck[0]:
+        if flags["stuck"]:
             return i

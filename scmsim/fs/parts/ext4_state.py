@@ -153,10 +153,10 @@ def start(params: dict[str, int], files: Files, *, dax: bool) -> State:
     bitmap_words = -(-blocks // 64)
     words = rows * (ROW_WORDS + 1) + sum(lists) + 2 * bitmap_words + first_fit.arena_words(blocks)
     state = new_state(STATE, 1 << int(np.ceil(np.log2(words + (1 << 16)))), costs.load("ext4-5.13", COSTS, list(SITES)))
-    load_recipes(state, all_recipes(dax))
     record = state.record[0]
     if not params["tick"]:
         record.cost[COSTS.index("timer_tick"), :3] = 0
+    load_recipes(state, all_recipes(dax))
     first_fit.attach(state, journal_at + journal, blocks)
     for field, count in (
         ("rows", rows * ROW_WORDS), ("joined", bitmap_words), ("logged", bitmap_words), ("txn", lists[0]), ("held", lists[1]),
