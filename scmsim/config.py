@@ -7,6 +7,7 @@ against the plug-in's PARAMS.
 """
 
 import itertools
+import os
 import pathlib
 import re
 import tomllib
@@ -93,6 +94,7 @@ def load(path: str | pathlib.Path) -> Experiment:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(path, [_syntax_problem(str(error), text)]) from None
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for plug-ins reads every package's metadata
     from scmsim.config_model import check  # pydantic: only a command that reads an experiment pays for it
 
     values, broken = check(table, path.parent)

@@ -136,6 +136,23 @@ def store(m, c, e, counted):
         make_dirty(m, c, first, last)
 
 
+@part
+def flush(m, c, e):
+    """A FLUSH run: each line `width` times, or -width bytes in each 4096-byte page that it touches (a strided run)."""
+    if e.width >= 0:
+        first, last = e.addr >> 6, (e.addr + e.length - 1) >> 6
+        c.flushes += (last - first + 1) * max(1, e.width)
+        if e.space == PM:
+            clean(m, c, first, last)
+        return
+    for page in range(e.addr >> 12, ((e.addr + e.length - 1) >> 12) + 1):
+        at = (page << 12) + (e.addr & 4095)
+        first, last = at >> 6, (at - e.width - 1) >> 6
+        c.flushes += last - first + 1
+        if e.space == PM:
+            clean(m, c, first, last)
+
+
 @kernel
 def account(medium, counters, events, bins, n):
     """Account for the first `n` events in the counters rows `bins`; the last row takes what is not to be counted."""
@@ -148,11 +165,7 @@ def account(medium, counters, events, bins, n):
         if e.code == FENCE:
             c.fences += e.length
         elif e.code == FLUSH:
-            first = e.addr >> 6
-            last = (e.addr + e.length - 1) >> 6
-            c.flushes += (last - first + 1) * max(1, e.width)
-            if e.space == PM:
-                clean(m, c, first, last)
+            flush(m, c, e)
         elif e.space == PM:
             if e.code == LOAD:
                 c.pm_loaded_bytes += moved(e)

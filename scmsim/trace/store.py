@@ -168,11 +168,11 @@ def _to_table(group: np.ndarray) -> Any:
     if len(codes) and not 0 <= codes.min() <= codes.max() < len(OPS):
         raise UsageError(f"no operation has the code {codes[(codes < 0) | (codes >= len(OPS))][0]}; see records.OPS")
     names = pa.DictionaryArray.from_arrays(pa.array(codes.astype("i1")), pa.array(OPS))
-    fields = {"op": names, "flags": pa.array(np.ascontiguousarray(group["flag"]))}
+    fields = {"op": names, "flags": pa.array(np.ascontiguousarray(group["flag"].astype("i4")))}
     plain = (fields.get(name, None) for name, _ in COLUMNS)
     arrays = [
-        array if array is not None else pa.array(np.ascontiguousarray(group[name]))
-        for array, (name, _) in zip(plain, COLUMNS, strict=True)
+        array if array is not None else pa.array(np.ascontiguousarray(group[name].astype(kind)))
+        for array, (name, kind) in zip(plain, COLUMNS, strict=True)
     ]
     return pa.Table.from_arrays(arrays, schema=_schema())
 

@@ -60,7 +60,8 @@ class Slow:
         self.inode_bitmaps = self.bitmaps + groups
         self.inode_tables = self.bitmaps + 2 * groups
         self.group_inodes = 16 * inode_blocks
-        first = self.inode_tables + groups * inode_blocks + self.journal
+        self.log_at = self.inode_tables + groups * inode_blocks
+        first = self.log_at + self.journal
         self.free = bytearray([0] * first + [1] * (self.blocks - first))
         self.nodes, self.gone = {}, set()
         self.inodes_left, self.next_inode, self.most_inodes = [], 12, groups * self.group_inodes
@@ -68,6 +69,8 @@ class Slow:
         self.held, self.held_since, self.log_used = set(), 0, 0
         self.queue = []  # dirty files, oldest first
         self.tick, self.now, self.closes, self.commits, self.failed = 5 * SECONDS, 0, 0, 0, 0
+        for folder in (len(files), *(i for i in range(len(files)) if files.is_dir[i] and files.first_size[i] >= 0)):
+            self.node(folder)
 
     # Blocks
 
@@ -221,10 +224,10 @@ class Slow:
             return self.nodes[file]
         root = file == len(self.files)
         before = 0 if root or file in self.gone or fresh else max(int(self.files.first_size[file]), 0)
-        if self.inodes_left:
-            inode = self.inodes_left.pop()
-        elif root:
+        if root:
             inode = 2
+        elif self.inodes_left:
+            inode = self.inodes_left.pop()
         else:
             inode, self.next_inode = self.next_inode, self.next_inode + 1
         node = self.nodes[file] = Node(inode, before, parent=len(self.files))
@@ -513,11 +516,11 @@ class Slow:
 
     def link(self, file, parent):
         """link; False if there is no room."""
+        node = self.node(file)
         need = self.blocks_for_entry(parent, file)
         if need > self.available():
             return False
         self.grow_directory(parent, need)
-        node = self.node(file)
         node.links += 1
         parent.used += self.entry_bytes(file)
         self.change_entry(parent, file)
@@ -608,10 +611,13 @@ class Slow:
             if name == "create":
                 parent = len(self.files)
         there = self.exists(file)
+        if name == "create" and there:
+            self.node(file).opens += 1
+            return True
         folder = self.node(parent)
         if name in ("create", "mkdir"):
             if there:
-                self.node(file).opens += name == "create"
+                self.node(file)
                 return True
             done = self.create(file, folder, name == "mkdir")
             if done and file2 >= 0:

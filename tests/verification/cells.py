@@ -81,7 +81,8 @@ def add(sums: dict, counts: np.ndarray, events: np.recarray, counted: np.ndarray
     sums["ntst"] += steps[code == NTSTORE].sum()
     sums["fence"] += length[code == 5].sum()
     lines = ((addr + length - 1) >> 6) - (addr >> 6) + 1
-    sums["flush"] += (lines * np.maximum(width, 1))[code == 4].sum()
+    strided = pages * ((((addr & 63) - width - 1) >> 6) + 1)
+    sums["flush"] += np.where(width < 0, strided, lines * np.maximum(width, 1))[code == 4].sum()
 
 
 def more_room(state, out: np.recarray) -> np.recarray:

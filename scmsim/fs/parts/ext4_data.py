@@ -170,7 +170,7 @@ def read_slice(s, arena, f, op, out):
         if page < arena[f + e.END]:
             word = arena[arena[f + e.PAGES] + page]
             if word and not s.dax and not word & e.IS_CACHED:
-                count = 1
+                count = e.ONE
                 add_cached(s, arena, f, op, out, page, count)
                 word = arena[arena[f + e.PAGES] + page]
         stop = min(end, (page + count) << 12)

@@ -11,7 +11,7 @@ from scmsim.fs.parts import ext4_state as e
 from scmsim.fs.parts.emit import play
 from scmsim.fs.parts.ext4_blocks import close_window
 from scmsim.fs.parts.ext4_data import flush_pages, read_slice, write_slice
-from scmsim.fs.parts.ext4_files import create, has_record, leaves_needed, touch
+from scmsim.fs.parts.ext4_files import create, leaves_needed
 from scmsim.fs.parts.jbd2 import commit, log_blocks
 from scmsim.fs.parts.table import reserve, words_to_hold
 
@@ -84,8 +84,10 @@ def sync_file(s, arena, out, op, f):
 
 
 @part
-def holes(arena, f, first, last):
-    """Pages without a block, or a promise of one, in [first, last]."""
+def holes(arena, f, op):
+    """Pages in the range of an operation that have neither a block nor the promise of one."""
+    first = op.offset >> 12
+    last = (op.offset + op.length - 1) >> 12
     end = min(last + 1, arena[f + e.END])
     count = last + 1 - max(end, first)
     for at in range(arena[f + e.PAGES] + first, arena[f + e.PAGES] + end):
@@ -112,53 +114,44 @@ def slice_fits(s, arena, f, op, out):
 @part
 def transfer(s, arena, out, op, row, f):
     """read, write: 1 done, 0 not done yet, -1 the device is full."""
+    s.reg[q.INODE] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
     if op.length <= 0 or op.offset < 0:
         play(s, out, q.OTHER)
         return 1
     total = op.length
     if op.op == r.READ:
         total = min(total, arena[f + e.SIZE] - op.offset)
-    elif s.progress == 0 and s.free_blocks + s.windowed - s.reserved < op.length + 8191 >> 12:
-        if s.free_blocks + s.windowed - s.reserved < holes(arena, f, op.offset >> 12, (op.offset + op.length - 1) >> 12):
+    elif s.progress == 0:
+        available = s.free_blocks + s.windowed - s.reserved
+        if available << 12 < op.length + 8191 and available < holes(arena, f, op):
             return -1
     while s.progress == 0 or s.progress < total:
         if not slice_fits(s, arena, f, op, out):
             return 0
-        if op.op == r.WRITE:
-            write_slice(s, arena, row, f, op, out)
-        else:
+        if op.op == r.READ:
             read_slice(s, arena, f, op, out)
             if s.progress == 0:
-                break
-        if s.progress < total and not extents_fit(s, arena, f):
-            return 0
-    if op.op == r.WRITE and op.flag & r.SYNCHRONOUS and not sync_file(s, arena, out, op, f):
-        return 0
-    s.progress = 0
-    if op.op == r.WRITE:
-        extents_fit(s, arena, f)
+                return 1
+        else:
+            write_slice(s, arena, row, f, op, out)
+            if not extents_fit(s, arena, f):
+                return 0
     return 1
 
 
 @part
-def try_create(s, arena, out, op, row):
-    """create: 1 done, 0 left to the other kernel or no room yet, -1 no inode left."""
-    parent = s.rows + (op.file2 if op.file2 >= 0 else s.row_count - 1) * e.ROW_WORDS
-    if not (has_record(s, arena, parent) and has_record(s, arena, row)):
-        return 0
-    if arena[row] or arena[row + e.ROW_SIZE] >= 0:
-        f = touch(s, arena, row)
-        arena[f + e.OPENS] += 1
-        call(s, arena, out, f, q.OPEN)
-        return 1
-    d = touch(s, arena, parent)
-    if s.free_inode_count == 0 and s.next_inode > s.inode_count:
-        return -1
-    if leaves_needed(arena, row, d):
+def create_known(s, arena, out, op, row):
+    """create where the directory is known and has room for the entry; 0: left to the other kernel, -1: no inode left."""
+    d = arena[s.rows + (op.file2 if op.file2 >= 0 else s.row_count - 1) * e.ROW_WORDS]
+    if d == 0 or arena[row + e.ROW_SIZE] >= 0 or leaves_needed(arena, row, d):
         s.rare = 1
         return 0
-    f = create(s, arena, op, row, d, out)
-    call(s, arena, out, f, q.CREATE)
+    if s.free_inode_count == 0 and s.next_inode > s.inode_count:
+        return -1
+    if s.arena_top + e.ROOM > arena.size:
+        s.need_words = e.ROOM
+        return 0
+    call(s, arena, out, create(s, arena, op, row, d, out), q.CREATE)
     return 1
 
 
@@ -170,21 +163,10 @@ def call(s, arena, out, f, recipe):
 
 
 @part
-def step(s, arena, out, op, row):
-    """One operation: 1 done, 0 not done (no room yet, or left to the other kernel), -1 the device is full."""
-    code = op.op
-    if code == r.CREATE:
-        return try_create(s, arena, out, op, row)
-    if not has_record(s, arena, row):
-        return 0
-    f = touch(s, arena, row)
-    if code == r.WRITE or code == r.READ:
-        s.reg[q.INODE] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
-        return transfer(s, arena, out, op, row, f)
-    if code == r.FSYNC or code == r.MSYNC:
-        return sync_file(s, arena, out, op, f)
+def other_call(s, arena, out, code, f):
+    """open, close, stat, and the calls that only cost their way into the kernel; 0: left to the other kernel."""
     recipe = q.OTHER
-    if code == r.OPEN:
+    if code == r.OPEN or code == r.CREATE:
         arena[f + e.OPENS] += 1
         recipe = q.OPEN
     elif code == r.CLOSE:
@@ -199,6 +181,25 @@ def step(s, arena, out, op, row):
         recipe = q.STAT
     call(s, arena, out, f, recipe)
     return 1
+
+
+@part
+def step(s, arena, out, op, row):
+    """One operation: 1 done, 0 not done (no room yet, or left to the other kernel), -1 the device is full."""
+    f = arena[row + e.ROW_RECORD]
+    if f == 0:
+        if op.op == r.CREATE:
+            return create_known(s, arena, out, op, row)
+        s.rare = 1
+        return 0
+    if op.op == r.WRITE or op.op == r.READ:
+        done = transfer(s, arena, out, op, row, f)
+        if done < 1 or op.op == r.READ or op.length <= 0 or not op.flag & r.SYNCHRONOUS:
+            return done
+        return sync_file(s, arena, out, op, f)
+    if op.op == r.FSYNC or op.op == r.MSYNC:
+        return sync_file(s, arena, out, op, f)
+    return other_call(s, arena, out, op.op, f)
 
 
 @kernel
@@ -227,7 +228,7 @@ def frequent(state, arena, ops, i, out):
             if s.first_failed < 0:
                 s.first_failed = s.seen
         s.seen += 1
-        s.settled = 0
+        s.settled = s.progress = 0
         i += 1
     return i
 

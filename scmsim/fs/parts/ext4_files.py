@@ -1,30 +1,22 @@
 """ext4's files: records of the files that the trace touches, their inodes, directory entries, and the queue of dirty files.
 
-A file that existed before the trace gets its inode and blocks, without events, when it is first touched.  Inode numbers are used
-again in the order last freed, first used (ext4: the lowest free one).  A directory with one block is linear; a larger one is an
+Inode numbers are used again in the order last freed, first used (ext4: the lowest free one).  A directory with one block is linear; a larger one is an
 index block and leaves, an entry lies in the leaf that its hash names.  Source: Linux fs/ext4/{inode.c,ialloc.c,namei.c}.
 """
 
 from scmsim._jit import part
 from scmsim.fs.parts import ext4_recipes as q
 from scmsim.fs.parts import ext4_state as e
-from scmsim.fs.parts import table
 from scmsim.fs.parts.arena import take
 from scmsim.fs.parts.emit import play
-from scmsim.fs.parts.ext4_blocks import add_blocks, close_window
 from scmsim.fs.parts.jbd2 import join
 
 
 @part
-def touch(s, arena, row):
-    """Record of the file of table row `row`; at the first touch it gets what it has from before the trace."""
-    f = arena[row + e.ROW_RECORD]
-    if f:
-        return f
+def new_record(s, arena, row):
+    """Record of a new file: empty, with an inode number.  Takes 2**RECORD_ORDER words."""
     f = take(s, arena, e.RECORD_ORDER)
     arena[row + e.ROW_RECORD] = f
-    arena[f + e.IS_DIR] = arena[row + e.ROW_DIR]
-    arena[f + e.SIZE] = max(arena[row + e.ROW_SIZE], 0)
     arena[f + e.PARENT] = s.rows + (s.row_count - 1) * e.ROW_WORDS
     arena[f + e.LINKS] = 1
     arena[f + e.STAMP] = -1
@@ -36,33 +28,7 @@ def touch(s, arena, row):
     else:
         arena[f + e.INODE] = s.next_inode
         s.next_inode += 1
-    pages = (arena[f + e.SIZE] + e.BLOCK - 1) // e.BLOCK
-    if arena[f + e.IS_DIR]:
-        pages = 1
-    if pages:
-        table.reserve(s, arena, f + e.PAGES, pages)
-    page = 0
-    while page < pages and s.free_blocks + s.windowed > s.reserved:
-        page += add_blocks(s, arena, f, page, pages - page, e.NONE)
-    if arena[f + e.IS_DIR]:
-        s.meta_blocks += page
-        s.data_blocks -= page
-    else:
-        arena[f + e.MAPPED] = page
-    close_window(s, arena, f)
     return f
-
-
-@part
-def has_record(s, arena, row):
-    """Whether the arena has room for what `touch` may take (and a directory's growth); if not, asks for it."""
-    words = 256
-    if arena[row + e.ROW_RECORD] == 0:
-        words += 2 * (max(arena[row + e.ROW_SIZE], 0) // e.BLOCK + 2)
-    if s.arena_top + words <= arena.size:
-        return True
-    s.need_words = words
-    return False
 
 
 @part
@@ -118,8 +84,7 @@ def change_inode_use(s, arena, f):
 @part
 def create(s, arena, op, row, d, out):
     """A new file with its entry in directory `d`, which has room for it; returns its record."""
-    arena[row + e.ROW_DIR] = 0
-    f = touch(s, arena, row)
+    f = new_record(s, arena, row)
     if op.file2 >= 0:
         arena[f + e.PARENT] = s.rows + op.file2 * e.ROW_WORDS
     arena[f + e.OPENS] = 1

@@ -1,4 +1,4 @@
-"""ext4's rarer operations: names other than create, truncate, fallocate, sync, timed write-back and checkpoints.
+"""ext4's rarer operations: names other than create, truncate, fallocate, sync, timed write-back, checkpoints, first touches.
 
 Directories never shrink.  A file without a name is freed at once, or at its last close if the trace has close operations.
 Source: Linux fs/ext4/{namei.c,inode.c,extents.c}, fs/fs-writeback.c.
@@ -21,12 +21,50 @@ from scmsim.fs.parts.ext4_files import (
     create,
     dirty_inode,
     entry_bytes,
-    has_record,
     leaves_needed,
-    touch,
+    new_record,
     unqueue_clean,
 )
 from scmsim.fs.parts.jbd2 import checkpoint, forget, join
+
+
+@part
+def has_words(s, arena, words):
+    """Whether `words` more words fit in the arena; if not, asks for them."""
+    if s.arena_top + words <= arena.size:
+        return True
+    s.need_words = words
+    return False
+
+
+@part
+def touch(s, arena, row):
+    """Record of the file of table row `row`, 0 if the arena is full.
+
+    A file that is touched first gets the blocks that it has from before the trace, without events.
+    """
+    f = arena[row + e.ROW_RECORD]
+    if f:
+        return f
+    is_dir = arena[row + e.ROW_DIR]
+    size = max(arena[row + e.ROW_SIZE], 0)
+    pages = 1 if is_dir else (size + e.BLOCK - 1) // e.BLOCK
+    if not has_words(s, arena, e.ROOM + 2 * pages):
+        return 0
+    f = new_record(s, arena, row)
+    arena[f + e.IS_DIR], arena[f + e.SIZE] = is_dir, size
+    if pages:
+        table.reserve(s, arena, f + e.PAGES, pages)
+    page = e.NONE
+    while page < pages and s.free_blocks + s.windowed > s.reserved:
+        page += add_blocks(s, arena, f, page, pages - page, e.NONE)
+    if is_dir:
+        s.meta_blocks += page
+        s.data_blocks -= page
+    else:
+        arena[f + e.MAPPED] = page
+    close_window(s, arena, f)
+    return f
 
 
 @part
@@ -35,8 +73,7 @@ def grow_leaves(s, arena):
     f = s.grow_file
     while f and not extents_fit(s, arena, f) and s.free_blocks + s.windowed > s.reserved:
         leaves = arena[f + e.LEAF_COUNT]
-        if s.arena_top + 4 * leaves + 64 > arena.size:
-            s.need_words = 4 * leaves + 64
+        if not has_words(s, arena, 4 * leaves + e.ROOM):
             return False
         table.reserve(s, arena, f + e.LEAVES, leaves + 1)
         arena[arena[f + e.LEAVES] + leaves] = take_blocks(s, arena, f, arena[f + e.END], e.ONE)
@@ -147,7 +184,7 @@ def add_name(s, arena, op, row, d, out):
         return False
     grow_directory(s, arena, d, leaves)
     if op.op == r.LINK:
-        f = touch(s, arena, row)
+        f = arena[row]
         arena[f + e.LINKS] += 1
         arena[d + e.ENTRIES] += entry_bytes(arena, row)
         change_entry(s, arena, row, d, out)
@@ -197,17 +234,16 @@ def change_names(s, arena, op, row, out):
             parent = arena[arena[row] + e.PARENT]
     else:
         parent = s.rows + op.file2 * e.ROW_WORDS
-    if not (has_record(s, arena, parent) and has_record(s, arena, row)):
-        return 0
     d = touch(s, arena, parent)
-    words = 256 + 4 * arena[d + e.END]
-    if s.arena_top + words > arena.size:
-        s.need_words = words
+    if d == 0 or not has_words(s, arena, 4 * (e.ROOM + arena[d + e.END])):
         return 0
-    exists = arena[row] != 0 or arena[row + e.ROW_SIZE] >= 0
-    if op.op == r.LINK or ((op.op == r.CREATE or op.op == r.MKDIR) and not exists):
+    if (op.op == r.CREATE or op.op == r.MKDIR) and arena[row] == 0 and arena[row + e.ROW_SIZE] < 0:
         return 1 if add_name(s, arena, op, row, d, out) else -1
     f = touch(s, arena, row)
+    if f == 0:
+        return 0
+    if op.op == r.LINK:
+        return 1 if add_name(s, arena, op, row, d, out) else -1
     s.reg[q.INODE] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
     if op.op == r.RENAME:
         rename(s, arena, op, row, f, d, out)
@@ -292,9 +328,7 @@ def fallocate(s, arena, op, f, out):
             missing += arena[arena[f + e.PAGES] + page] == 0
         if missing > s.free_blocks + s.windowed - s.reserved:
             return -1
-        words = table.words_to_hold(arena, f + e.PAGES, last + 1)
-        if s.arena_top + words > arena.size:
-            s.need_words = words
+        if not has_words(s, arena, table.words_to_hold(arena, f + e.PAGES, last + 1)):
             return 0
         table.reserve(s, arena, f + e.PAGES, last + 1)
         call(s, arena, out, f, q.FALLOCATE)
@@ -375,9 +409,9 @@ def step(s, arena, out, op, row):
         s.ignored += 1
         return 1
     if op.op == r.TRUNCATE or op.op == r.FALLOCATE or op.op == r.CLOSE:
-        if not has_record(s, arena, row):
-            return 0
         f = touch(s, arena, row)
+        if f == 0:
+            return 0
         if op.op == r.FALLOCATE:
             return fallocate(s, arena, op, f, out)
         if op.op == r.TRUNCATE:
@@ -398,7 +432,7 @@ def is_rare(s, arena, op, row):
     if r.UNLINK <= code <= r.RMDIR or code == r.TRUNCATE or code == r.FALLOCATE or code == r.SYNC:
         return True
     if op.file < 0 or arena[row] == 0:
-        return code == r.CREATE and arena[row + e.ROW_SIZE] < 0
+        return code == r.CREATE and op.file >= 0 and arena[row + e.ROW_SIZE] < 0
     return code == r.CLOSE and arena[arena[row] + e.LINKS] <= 0 and arena[arena[row] + e.OPENS] <= 1
 
 
@@ -423,6 +457,9 @@ def rare(state, arena, ops, i, out):
         s.settled = 1
         row = s.rows + op.file * e.ROW_WORDS
         if not is_rare(s, arena, op, row):
+            known = op.file < 0 or op.op > r.SYNC or op.op == r.ULOAD or op.op == r.USTORE
+            if not known and touch(s, arena, row) == 0:
+                return i
             break
         done = step(s, arena, out, op, row)
         if done == 0:

@@ -157,7 +157,8 @@ def start(params: dict[str, int], files: Files, *, dax: bool) -> State:
     if not params["tick"]:
         record.cost[COSTS.index("timer_tick"), :3] = 0
     load_recipes(state, all_recipes(dax))
-    first_fit.attach(state, journal_at + journal, blocks)
+    folders = [rows - 1, *np.flatnonzero(files.is_dir & (files.first_size >= 0)).tolist()]
+    first_fit.attach(state, journal_at + journal + len(folders), blocks)
     for field, count in (
         ("rows", rows * ROW_WORDS), ("joined", bitmap_words), ("logged", bitmap_words), ("txn", lists[0]), ("held", lists[1]),
         ("free_inodes", rows),
@@ -181,7 +182,25 @@ def start(params: dict[str, int], files: Files, *, dax: bool) -> State:
     table[:-1, ROW_NAME] = [len(path) - path.rfind("/") - 1 for path in files.path]
     table[:-1, ROW_DIR] = files.is_dir
     table[-1, ROW_DIR] = 1
+    _known_folders(state, folders, journal_at + journal)
     return state
+
+
+def _known_folders(state: State, folders: list[int], block: int) -> None:
+    """Records of the directories that exist from the start, one block each from `block` on; the first one is the root."""
+    record = state.record[0]
+    state.grow(len(folders) * ((1 << RECORD_ORDER) + 1))
+    arena, root = state.arena, record.rows + (record.row_count - 1) * ROW_WORDS
+    for index, folder in enumerate(folders):
+        f, page = record.arena_top, record.arena_top + (1 << RECORD_ORDER)
+        record.arena_top = page + 1
+        arena[record.rows + folder * ROW_WORDS] = f
+        arena[f + PAGES], arena[f + END], arena[f + EXTENTS], arena[f + IS_DIR], arena[f + LINKS] = page, 1, 1, 1, 1
+        arena[f + PARENT], arena[f + STAMP] = root, -1
+        arena[f + INODE] = FIRST_INODE + index - 1 if index else ROOT_INODE
+        arena[page] = (block + index) << BLOCK_SHIFT
+    record.next_inode += len(folders) - 1
+    record.meta_blocks += len(folders)
 
 
 def space(state: State) -> dict[str, int]:

@@ -14,6 +14,8 @@ from scmsim.fs.parts.nova_data import read_file, write_file
 def log_growth(s, arena, row, entries):
     """Log pages that appending `entries` entries may take (0 while the tail page has room for them)."""
     count = arena[row + n.LOG_COUNT]
+    if count == 0 and entries <= 40:
+        return 1
     if count > 0:
         page = arena[arena[row + n.LOG] + arena[row + n.TAIL_PAGE]]
         if entries < s.slots - (arena[page + n.PAGE_COUNTS] & n.ENTRIES_MASK):
@@ -39,22 +41,24 @@ def missing_pages(s, arena, op, row):
 @part
 def room(s, arena, op, out, row, parent):
     """Whether the operation surely fits: 1 yes, 0 no (needs noted in the state), -1 the device is full."""
-    pages, grown, adopted = 2, 0, 0
-    if op.op == r.WRITE or op.op == r.READ or op.op == r.FALLOCATE:
+    code, pages, grown, adopted, entries = op.op, 2, 0, 0, 2
+    if code == r.WRITE or code == r.READ or code == r.FALLOCATE:
         pages = (((op.offset & 4095) + op.length + 4095) >> 12) + 1
-        grown = table.words_to_hold(arena, row + n.PAGES, (op.offset + op.length + 4095) >> 12)
-    elif op.op == r.TRUNCATE or op.op == r.UNLINK or op.op == r.RENAME:
+    elif code == r.TRUNCATE or code == r.UNLINK or code == r.RENAME:
         pages = 2 + arena[row + n.TOP_PAGE]
-    if not arena[row + n.STATUS] & n.EXISTS:
-        adopted = (arena[row + n.FIRST] + 4095) >> 12
+    if code == r.WRITE or code == r.FALLOCATE:
+        grown = table.words_to_hold(arena, row + n.PAGES, (op.offset + op.length + 4095) >> 12)
+        entries = pages
+    if not arena[row + n.STATUS] & n.EXISTS and arena[row + n.FIRST] > 0:
+        adopted = (arena[row + n.FIRST] + 4094) >> 12
         grown += table.words_to_hold(arena, row + n.PAGES, adopted + pages) * 2
-    entries = pages if op.op != r.READ else 1
-    log_pages = log_growth(s, arena, row, entries + adopted // 64)
-    logs = arena[row + n.LOG_COUNT]
-    if op.op == r.CREATE or op.op >= r.UNLINK:  # a dentry goes to the parent's log
+    log_pages, logs = 0, arena[row + n.LOG_COUNT]
+    if code != r.READ or adopted > 0:
+        log_pages = log_growth(s, arena, row, entries + adopted)
+    if code == r.CREATE or r.RENAME <= code <= r.MKDIR:  # a dentry goes to the parent's log
         log_pages += log_growth(s, arena, parent, q.ONE + q.ONE)
         logs += arena[parent + n.LOG_COUNT]
-    events = 160 + 48 * pages + adopted // 2
+    events = 160 + 48 * pages
     if log_pages > 0:
         events += 8 * (log_pages + logs)
         grown += (log_pages << s.page_order) + 8 * (logs + log_pages)
@@ -66,10 +70,9 @@ def room(s, arena, op, out, row, parent):
         return 0
     if s.free_blocks < log_pages + pages + adopted:
         need = log_pages + adopted
-        if op.op == r.WRITE or op.op == r.FALLOCATE:
+        if code == r.WRITE or code == r.FALLOCATE:
             need += missing_pages(s, arena, op, row)
-        frees = op.op == r.READ or op.op == r.UNLINK or op.op == r.TRUNCATE
-        if need > s.free_blocks and not (frees and s.free_blocks > log_pages + adopted):
+        if need > s.free_blocks:
             return -1
     return 1
 
@@ -98,8 +101,9 @@ def step(s, arena, out, op, row, parent):
     """One operation that `room` has made sure of."""
     code = op.op
     exists = arena[row + n.STATUS] & n.EXISTS
-    if not exists and code != r.CREATE and code != r.MKDIR:
+    if not exists and (arena[row + n.FIRST] > 0 or (code != r.CREATE and code != r.MKDIR)):
         names.adopt(s, arena, out, row)
+        exists = n.EXISTS
     if code == r.WRITE and op.length > 0:
         table.reserve(s, arena, row + n.PAGES, (op.offset + op.length + 4095) >> 12)
         write_file(s, arena, out, op, row)

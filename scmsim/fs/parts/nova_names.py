@@ -99,8 +99,12 @@ def evict(s, arena, out, row):
 
 @part
 def fill_holes(s, arena, out, row, span, zero):
-    """Map every hole of the pages [span[0], span[1]) to fresh blocks; `zero`: zeroed and committed (fallocate)."""
+    """Map every hole of the pages [span[0], span[1]) to fresh blocks.
+
+    `zero`: zeroed and committed (fallocate); else silently, the events are taken back.
+    """
     page, stop = span
+    emitted = s.emitted
     s.reg[q.INODE] = s.inode_table + (row - s.files) // n.FILE_WORDS * n.INODE_BYTES
     table.reserve(s, arena, row + n.PAGES, stop)
     while page < stop:
@@ -124,20 +128,20 @@ def fill_holes(s, arena, out, row, span, zero):
             play(s, out, q.COMMIT)
         assign_entry(s, arena, out, row, ref)
         page += count
+        if not zero:
+            s.emitted = emitted
 
 
 @part
 def adopt(s, arena, out, row):
-    """Bring a file that existed before the trace into being, silently: its events are taken back."""
-    emitted = s.emitted
-    length = arena[row + n.FIRST]
+    """Bring a file that existed before the trace into being, silently."""
+    length = max(arena[row + n.FIRST] - 1, 0)
     arena[row + n.STATUS] |= n.EXISTS
     arena[row + n.LINKS] = 1
     arena[row + n.FIRST] = 0
     if length > 0 and not arena[row + n.STATUS] & n.IS_DIR:
         fill_holes(s, arena, out, row, (q.ZERO, (length + n.BLOCK - 1) >> 12), q.ZERO)
         arena[row + n.SIZE] = length
-    s.emitted = emitted
 
 
 @part

@@ -214,7 +214,7 @@ def log_recipes(counters: bool) -> dict[int, list]:
         ],
         LOG_PAGES: [
             _step(STORE, "log extension", TO, LOG_BYTES, 32 - BLOCK, BYTES, width=-page_tail),
-            _step(FLUSH, "log extension", TO, LOG_BYTES, 32, width_by=COUNT),
+            _step(FLUSH, "log extension", TO, LOG_BYTES, 32 - BLOCK, BYTES, width=-32),
             _work("extend_page", 0, COUNT),
         ],
         LOG_EXTEND: [_fence("log extension"), _work("extend_log", 1)],
@@ -288,8 +288,8 @@ def name_recipes(counters: bool, inode_fence: bool) -> dict[int, list]:
         DROP_NAME: [
             *_journal(OLD, 6),
             _step(STORE, "namespace", OLD, 0, 30),
-            _step(STORE, "namespace", OLD, LOG_BYTES, 4),
-            _step(FLUSH, "namespace", OLD, LOG_BYTES, 4),
+            *([_step(STORE, "namespace", OLD, LOG_BYTES, 4)] if counters else []),
+            *([_step(FLUSH, "namespace", OLD, LOG_BYTES, 4)] if counters else []),
             _step(FLUSH, "namespace", OLD, 0, 56),
             _fence("namespace"),
             *_journal_commit(),

@@ -97,7 +97,7 @@ def start(params: dict[str, int], files: Files, *, inplace: bool, counters: bool
     table[:-1, NAME] = [len(path.rsplit("/", 1)[-1].encode()) for path in files.path]
     table[-1, STATUS] = EXISTS | IS_DIR
     table[:-1, STATUS] = np.where(files.is_dir, IS_DIR, 0)
-    table[:-1, FIRST] = np.maximum(files.first_size, 0)
+    table[:-1, FIRST] = np.maximum(files.first_size + 1, 0)  # 0: did not exist before the trace
     return state
 
 
