@@ -158,7 +158,7 @@ class Result:
         return pandas.DataFrame.from_records(self.rows(level))
 
     def table(self, by: str | None = None) -> str:
-        """Plain-text comparison, runs as columns; `by` = "site", "op" or "file" adds the breakdown of each run."""
+        """Plain-text comparison, runs as columns; `by` = "site", "op", "file" or "group" adds the breakdown."""
         from scmsim.result_table import text
 
         return text(self, by)

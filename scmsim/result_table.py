@@ -9,7 +9,7 @@ from scmsim.records import KINDS
 from scmsim.result import Result, Run
 
 ABSENT = "-"
-BY = ("site", "op", "file")
+BY = ("site", "op", "file", "group")  # group: whichever of operation and file the run was broken down by
 Value = int | float | None
 
 
@@ -96,7 +96,7 @@ _BREAKDOWN: dict[str, tuple[str, ...]] = {
 
 
 def text(result: Result, by: str | None = None) -> str:
-    """Plain text, aligned; `by` = "site", "op" or "file" adds one breakdown per run."""
+    """Plain text, aligned; `by` (one of BY) adds one breakdown per run."""
     if by is not None and by not in BY:
         raise UsageError(f"no breakdown by {by!r}; choose from {', '.join(BY)}")
     if not result.runs:
@@ -105,7 +105,9 @@ def text(result: Result, by: str | None = None) -> str:
         raise UsageError(f"this result was not broken down by {by!r}; run it again with --by {by}")
     blocks = [_common(result.runs), _grid(_main_rows(result.runs))]
     if by:
-        blocks += [f"{_title(run)}, by {by}, per call\n{_grid(_breakdown_rows(run, by))}" for run in result.runs]
+        blocks += [
+            f"{_title(run)}, by {by}, per call of the run\n{_grid(_breakdown_rows(run, by))}" for run in result.runs
+        ]
     return "\n\n".join(block for block in [*blocks, "\n".join(_notes(result.runs))] if block)
 
 
@@ -143,18 +145,16 @@ def _main_rows(runs: list[Run]) -> list[list[str]]:
 
 
 def _breakdown_rows(run: Run, by: str) -> list[list[str]]:
-    """One row per site or group, the largest TLB traffic first; a counter that no part has is left out."""
+    """One row per site or group, the largest TLB traffic first; a counter that no part has is left out.
+
+    Everything is per call of the whole run, so that the rows add up to the run's own figures.
+    """
     parts = run.sites if by == "site" else run.groups
-    shown = {
-        label: fields for label, fields in _BREAKDOWN.items() if _any([_added(part, fields) for part in parts.values()])
-    }
-    rows = [["", "calls", *shown]]
+    shown = [fields for fields in _BREAKDOWN.values() if _any([_added(part, fields) for part in parts.values()])]
+    rows = [["", *(label for label, fields in _BREAKDOWN.items() if fields in shown)]]
     for name, part in sorted(parts.items(), key=lambda item: -(_added(item[1], _BREAKDOWN["loads+stores"]) or 0)):
-        calls = part.get("calls", run.calls)
-        values = [_added(part, fields) for fields in shown.values()]
-        rows.append(
-            [name, number(calls), *(number(value / (calls or 1) if value is not None else None) for value in values)]
-        )
+        values = [_added(part, fields) for fields in shown]
+        rows.append([name, *(number(value / (run.calls or 1) if value is not None else None) for value in values)])
     return rows
 
 

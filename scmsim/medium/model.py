@@ -20,10 +20,11 @@ STATE = np.dtype(
         np.record,
         [
             ("dirty", "i8", (DIRTY_SLOTS,)),  # line number + 1, 0 = empty
+            ("dirty_lines", "i8"),  # slots in use
             ("buffer_64", "i8", (BUFFER_SLOTS,)),  # granule number + 1
             ("buffer_256", "i8", (BUFFER_SLOTS,)),
             ("buffer_4096", "i8", (BUFFER_SLOTS,)),
-            ("mask_64", "i8"),  # granules that fit the buffer, a power of two, less one
+            ("mask_64", "i8"),  # granules that fit the buffer, a power of two, less one; -1 without a buffer
             ("mask_256", "i8"),
             ("mask_4096", "i8"),
             ("kind_of", "i8", (256,)),  # site -> kind
@@ -38,14 +39,16 @@ def start(kinds: list[str], buffer_bytes: int) -> np.recarray:
     state = np.zeros(1, STATE).view(np.recarray)
     state.kind_of[0, : len(kinds)] = [KINDS.index(kind) for kind in kinds]
     for granule in (64, 256, 4096):
-        slots = max(1, min(BUFFER_SLOTS, buffer_bytes // granule))
-        state[f"mask_{granule}"] = (1 << (slots.bit_length() - 1)) - 1
+        slots = min(BUFFER_SLOTS, buffer_bytes // granule)
+        state[f"mask_{granule}"] = (1 << slots.bit_length() >> 1) - 1
     return state
 
 
 @part
 def combined(buffer, mask, granule):
-    """1 if the granule is not in the write buffer yet (it enters it), else 0."""
+    """1 if the granule is not in the write buffer yet (it enters it), else 0; always 1 without a buffer (mask -1)."""
+    if mask < 0:
+        return 1
     if buffer[granule & mask] == granule + 1:
         return 0
     buffer[granule & mask] = granule + 1
@@ -88,6 +91,8 @@ def make_dirty(m, c, first, last):
         if old != line + 1:
             if old != 0:
                 write_back(m, c, (old - 1) << 6, old << 6)
+            else:
+                m.dirty_lines += 1
             m.dirty[slot] = line + 1
 
 
@@ -99,6 +104,7 @@ def clean(m, c, first, last):
         slot = line & (DIRTY_SLOTS - 1)
         if m.dirty[slot] == line + 1:
             m.dirty[slot] = 0
+            m.dirty_lines -= 1
             if start < 0:
                 start = line
         elif start >= 0:
@@ -106,6 +112,16 @@ def clean(m, c, first, last):
             start = -1
     if start >= 0:
         write_back(m, c, start << 6, (last + 1) << 6)
+
+
+@part
+def drop(m, first, last):
+    """A non-temporal store takes its lines out of the caches; what was dirty in them leaves with it."""
+    for line in range(first, last + 1):
+        slot = line & (DIRTY_SLOTS - 1)
+        if m.dirty[slot] == line + 1:
+            m.dirty[slot] = 0
+            m.dirty_lines -= 1
 
 
 @part
@@ -127,6 +143,8 @@ def store(m, c, e, counted):
         m.stored[m.kind_of[e.site]] += size
     if e.code == NTSTORE:
         c.nt_stored_bytes += size
+        if m.dirty_lines > 0:
+            drop(m, first, last)
         write_back(m, c, e.addr, e.addr + e.length)
     elif e.width < 0 and last - first >= 64:
         for page in range(e.addr >> 12, ((e.addr + e.length - 1) >> 12) + 1):

@@ -1,7 +1,7 @@
 """TLBs, page-walk caches and page walks of one core.
 
-`machine(name)` gives a state record, `scmsim.mmu.replay.replay` adds a batch of events to the counters, `simulate` does both for
-an array of addresses.  Importing this package compiles nothing.
+`machine(name)` gives a state record, `scmsim.mmu.replay.replay` adds a batch of events to the counters, `simulate` does
+both for an array of addresses.  Importing this package compiles nothing.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,10 @@
 """Machine files (TOML) -> checked tables -> the state record of the MMU.
 
-A machine file has `summary`; `[[tlb]]` arrays with `name`, `pages`, `entries`, `ways`, `index` ("linear", or "xor": the two lowest
-groups of page-number bits xor-ed), `first_level_for` and `second_level_for` (load, store, fetch), `source`; `[[walk_cache]]`
-with `entry` (pde, pdpte, pml4e), `entries`, `ways`, `source`; `[walk]` and `[time]`, whose numbers have their sources in
-`[walk.source]` and `[time.source]`.  A source starts with what it is: vendor, measured, estimate, as printed.
+A machine file has `summary`; `[[tlb]]` arrays with `name`, `pages`, `entries`, `ways`, `index` ("linear", or "xor":
+the two lowest groups of page-number bits xor-ed), `first_level_for` and `second_level_for` (load, store, fetch),
+`source`; `[[walk_cache]]` with `entry` (pde, pdpte, pml4e), `entries`, `ways`, `source`; `[walk]` and `[time]`, whose
+numbers have their sources in `[walk.source]` and `[time.source]`.  A source starts with what it is: vendor, measured,
+estimate, as printed.  Where a level has no array for a page size, the next smaller size holds the page in pieces.
 """
 
 import difflib
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from scmsim import registry
-from scmsim.counters import COUNTERS
+from scmsim.counters import SCHEMA
 from scmsim.errors import UsageError
 from scmsim.mmu import state as layout
 from scmsim.records import EVENTS, FETCH, FLUSH, LOAD, NTSTORE, STORE, WORK
@@ -22,14 +23,18 @@ from scmsim.units import parse_bytes
 
 _PAGES = {1 << order: code for code, order in enumerate(layout.ORDERS)}
 _CACHE_LEVELS = {"pde": 2, "pdpte": 3, "pml4e": 4}
-_KEYS: dict[str, dict[str, type | tuple[type, ...]]] = {
+_Types = dict[str, type | tuple[type, ...]]
+_KEYS: dict[str, _Types] = {
     "": {"summary": str, "tlb": list, "walk_cache": list, "walk": dict, "time": dict},
     "tlb": {"name": str, "pages": list, "entries": int, "ways": int, "source": str},
     "walk_cache": {"entry": str, "entries": int, "ways": int, "source": str},
     "walk": {"levels": int, "largest_page": (str, int), "ref_cycles": int, "source": dict},
     "time": dict.fromkeys(("ghz", "cpi", "stlb_hit_cycles", "walk_hidden", "copy_gb_s", "syscall_ns"), (int, float)),
 }
-_OPTIONAL = {"tlb": {"index": str, "first_level_for": list, "second_level_for": list}, "time": {"source": dict}}
+_OPTIONAL: dict[str, _Types] = {
+    "tlb": {"index": str, "first_level_for": list, "second_level_for": list},
+    "time": {"source": dict},
+}
 
 
 class _Bad(Exception):
@@ -91,7 +96,8 @@ def _keys(kind: str, entry: dict[str, Any], where: str) -> None:
         known = {**needed, **optional}
         if key not in known:
             near = difflib.get_close_matches(key, known, 1)
-            raise _Bad(f"{where}{key} is unknown; " + (f"did you mean {near[0]}?" if near else f"use {', '.join(known)}"))
+            hint = f"did you mean {near[0]}?" if near else f"use {', '.join(known)}"
+            raise _Bad(f"{where}{key} is unknown; {hint}")
         if not isinstance(value, known[key]) or isinstance(value, bool):
             raise _Bad(f"{where}{key} = {value!r} has the wrong type")
     for key in needed:
@@ -198,16 +204,17 @@ def _page(state: np.recarray, table: dict[str, Any], code: int, size: int) -> np
     page.near, page.code, page.far, page.far_code = near, piece, far, far_piece
     page.keep = layout.ADDRESS >> page.order << page.order
     page.leaf = size + 1
-    page.column = COUNTERS.names.index(("dtlb_load_lookups", "dtlb_store_lookups", "itlb_lookups")[side])
+    columns = list(SCHEMA)
+    page.column = columns.index(("dtlb_load_lookups", "dtlb_store_lookups", "itlb_lookups")[side])
     page.split = side < 2
     page.by_width = 0 if code in (FLUSH, WORK) else -1
     kept = ("mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
-    page.retired = COUNTERS.names.index(kept[side]) if code in (LOAD, STORE, NTSTORE) else -1
+    page.retired = columns.index(kept[side]) if code in (LOAD, STORE, NTSTORE) else -1
     return page
 
 
 def _array(table: dict[str, Any], key: str, side: int, size: int) -> tuple[int, int]:
-    """Array (-1 = none) and piece for a page of one size: the largest size that the level has an array for, up to it."""
+    """Array (-1 = none) and piece for a page of one size: the largest size up to it that the level has an array for."""
     best = (-1, 0)
     for a, entry in enumerate(table["tlb"]):
         for text in entry["pages"] if layout.SIDES[side] in entry.get(key, []) else ():

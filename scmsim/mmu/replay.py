@@ -1,28 +1,30 @@
 """Events with addresses -> TLB and page-walk counters.
 
-LOAD, STORE, NTSTORE, FETCH: one look-up per instruction (`width` bytes each), at least one per page touched; the first access to
-each page goes through the TLB and the others hit the first level.  FLUSH translates too: one load look-up per page, no retired
-load.  WORK: its instructions, loads and stores are counted as retired, not as look-ups (they have no address); it fetches once
-from its text page.  UNMAP, REMAP and INVALIDATE remove their pages from every TLB array and empty the page-walk caches.
-FENCE and MAP change nothing.  Every look-up is a first-level hit, a second-level hit or a completed walk.
+LOAD, STORE, NTSTORE, FETCH: one look-up per instruction (`width` bytes each), at least one per page touched; the
+first access to each page goes through the TLB and the others hit the first level.  FLUSH translates too: one load
+look-up per page, no retired load.  WORK: its instructions, loads and stores are counted as retired, not as look-ups
+(they have no address); it fetches once from its text page.  UNMAP, REMAP and INVALIDATE remove their pages from every
+TLB array and empty the page-walk caches.  FENCE and MAP change nothing.  Every look-up is a first-level hit, a
+second-level hit or a completed walk.
 
-A walk reads one page-table entry per level; a page-walk cache cuts off the upper levels, and the lowest one that has the address
-is used (source: Intel SDM volume 3, 4.10.3.2; an entry that maps a page is not cached there).  One walker at a time: a walk's
-cycles are its references x the cost of one.  5-level tables add one reference, without a cache of their own.
+A walk reads one page-table entry per level; a page-walk cache cuts off the upper levels, and the lowest one that has
+the address is used (source: Intel SDM volume 3, 4.10.3.2; an entry that maps a page is not cached there).  One walker
+at a time: a walk's cycles are its references x the cost of one.  5-level tables add one reference, without a cache of
+their own.
 """
 
 import numpy as np
 
-from scmsim._jit import kernel
-from scmsim.counters import COUNTERS
+from scmsim._jit import kernel, part
+from scmsim.counters import SCHEMA
 from scmsim.mmu.state import ADDRESS, EMPTY, SLOTS
 from scmsim.mmu.tlb import free, recent, touch
 from scmsim.records import FLUSH, MAP, MILLI, WORK
 
-_COLUMNS = list(COUNTERS.names)
+_COLUMNS = list(SCHEMA)
 _ROW = np.dtype((np.record, [("at", "i8", (len(_COLUMNS),))]))  # a record of counters with numbered fields
 
-_INSTRUCTIONS, _LOADS, _STORES = map(_COLUMNS.index, COUNTERS.names[:3])
+_INSTRUCTIONS, _LOADS, _STORES = map(_COLUMNS.index, _COLUMNS[:3])
 _LOOKUPS = _COLUMNS.index("dtlb_load_lookups")
 _BLOCK = _COLUMNS.index("dtlb_store_lookups") - _LOOKUPS  # fields of a side
 _HIT, _FAR_HIT, _WALKS, _SIZED, _PENDING, _ACTIVE = (
@@ -42,24 +44,24 @@ _USER_WALKS = _COLUMNS.index("dtlb_user_misses_walk_completed")
 _WALKER_LOADS = _COLUMNS.index("page_walker_loads")
 _SHORTENED = _COLUMNS.index("page_walk_cache_hits")
 _INVALIDATIONS = _COLUMNS.index("tlb_invalidations")
-SUPPLIED = COUNTERS.names[: _INVALIDATIONS + 1]  # the counters that the MMU adds to
+SUPPLIED = tuple(_COLUMNS[: _INVALIDATIONS + 1])  # the counters that the MMU adds to
 
 
-def replay(state: np.recarray, counters: np.recarray, events: np.recarray, bins: np.ndarray, n: int) -> None:
+def replay(state: np.ndarray, counters: np.ndarray, events: np.ndarray, bins: np.ndarray, n: int) -> None:
     """Replay the first `n` events and add to the counters.
 
     Parameters
     ----------
-    state : recarray of state.MMU, shape (1,)
+    state : array of state.MMU, shape (1,)
         From `mmu.machine`; changed.
-    counters : recarray of counters.COUNTERS, shape (bins,)
+    counters : array of counters.COUNTERS, shape (bins,)
         Changed; the counters of retired instructions are in thousandths (records.MILLI).
-    events : recarray of records.EVENT
+    events : array of records.EVENT
         With `vaddr` (bytes) and `order` filled in by a paging policy.
     bins : int64 array, shape (n,) or longer
         Row of `counters` that each event counts in.
     """
-    rows = np.asarray(counters).view(_ROW).view(np.recarray)
+    rows = counters.view(np.ndarray).view(_ROW)
     _relate(rows, -1)
     _replay(state, rows, events, bins, n)
     _relate(rows, 1)
@@ -101,7 +103,7 @@ def _replay(state, counts, events, bins, n):
 
 @kernel
 def _relate(counts, sign):
-    """Make `l1_hit` stand for -misses and `instructions` for those that neither load nor store (sign -1); undo it (sign 1).
+    """Let `l1_hit` stand for -misses and `instructions` for neither loads nor stores (sign -1), or undo it (sign 1).
 
     A look-up that hits then changes two counters instead of five.
     """
@@ -112,7 +114,7 @@ def _relate(counts, sign):
             at[column + _HIT] += sign * at[column]
 
 
-@kernel
+@part
 def _look_up(s, c, page, vaddr, length):
     """Look every page of [vaddr, vaddr + length) up; returns how many they are."""
     at, column, user, near = c.at, page.column, ~(vaddr >> 63) & page.split, s.array[page.near]
@@ -143,9 +145,9 @@ def _look_up(s, c, page, vaddr, length):
     return last - first + 1
 
 
-@kernel
+@part
 def _invalidate(s, c, vaddr, length, order):
-    """Remove the pages (log2 size `order`) of [vaddr, vaddr + length) from every TLB array and empty the page-walk caches."""
+    """Remove the pages (log2 size `order`) of [vaddr, vaddr + length) from every TLB array; empty all walk caches."""
     pages = ((vaddr + length - 1) >> order) - (vaddr >> order) + 1
     c.at[_INVALIDATIONS] += pages
     start, span = vaddr >> order << order & ADDRESS, pages << order

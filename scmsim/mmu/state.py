@@ -1,7 +1,8 @@
 """State of the simulated MMU: one record, the same dtype for every machine, so that one compile serves every preset.
 
-All TLB arrays and page-walk caches lie in one pool of 16-slot rows.  A set of up to 15 ways takes one row and keeps its LRU
-order as 4-bit way numbers in one integer (most recent lowest); a wider set takes 2, 4, ... rows and its slots are in LRU order.
+All TLB arrays and page-walk caches lie in one pool of 16-slot rows.  A set of up to 15 ways takes one row and keeps
+its LRU order as 4-bit way numbers in one integer (most recent lowest); a wider set takes 1, 2, 4, ... rows and its
+slots are in LRU order.
 """
 
 import numpy as np
@@ -29,8 +30,8 @@ _GEOMETRY = [
 ]
 ARRAY = np.dtype((np.record, _GEOMETRY))
 
-# What an event of one code does to a page of one size.  A level without an array for a size holds the page in pieces of the next
-# smaller size that it has an array for: `order` and `far_order` are the log2 bytes of a piece.
+# What an event of one code does to a page of one size.  A level without an array for a size holds the page in pieces of
+# the next smaller size that it has an array for: `order` and `far_order` are the log2 bytes of a piece.
 PAGE = np.dtype(
     (
         np.record,

@@ -1,35 +1,38 @@
 """One set-associative array with exact LRU replacement: the part that TLBs and page-walk caches are made of.
 
-A key is the address of a page without its sign extension | its size code.  Real TLBs replace by cheaper rules than LRU (source:
-Tatar et al., TLB;DR, USENIX Security 2022); LRU is the common reference that miss counts can be checked with.
-Measured alternatives for a look-up of one of many pages: this form 5 to 7 ns; moving slots to keep them in LRU order 7 to 25 ns;
-a time stamp per slot twice this form, because a miss searches the oldest.
+A key is the address of a page without its sign extension | its size code.  Real TLBs replace by cheaper rules than
+LRU (source: Tatar et al., TLB;DR, USENIX Security 2022); LRU is the common reference that miss counts can be checked
+with. Measured alternatives for a look-up of one of many pages: this form 5 to 7 ns; moving slots to keep them in LRU
+order 7 to 25 ns; a time stamp per slot twice this form, because a miss searches the oldest.
 """
 
-from scmsim._jit import kernel
+from scmsim._jit import part
 from scmsim.mmu.state import EMPTY, NARROW, ROWS, SLOTS
 
 _ONES = 0x111111111111111  # 15 nibbles of 1
 _HIGH = 0x888888888888888
 
 
-@kernel
+@part
 def recent(s, t, key):
-    """`touch`, if `key` is one of the two most recent of its set; False if not, and nothing is changed."""
+    """`touch`, if `key` is one of the four most recent of its set; False if not, and nothing is changed."""
     page = key >> t.order
     # the mask tells the compiler that no index is negative
     row = ((((page ^ (page >> t.fold)) & t.mask) << t.spread) + t.first) & (ROWS - 1)
-    base, lru = row * SLOTS, s.lru[row]
-    if s.tag[base + (lru & 15)] == key:
+    base, lru, tag = row * SLOTS, s.lru[row], s.tag
+    if tag[base + (lru & 15)] == key:
         return True
-    way = (lru >> 4) & 15
-    if s.tag[base + way] == key:
-        s.lru[row] = (lru & ~255) | (lru & 15) << 4 | way
-        return True
-    return False
+    at = 4 * (tag[base + ((lru >> 4) & 15)] == key)
+    at += 8 * (tag[base + ((lru >> 8) & 15)] == key)
+    at += 12 * (tag[base + ((lru >> 12) & 15)] == key)
+    if at == 0:
+        return False
+    upto = (16 << at) - 1
+    s.lru[row] = (lru & ~upto) | ((lru & (upto >> 4)) << 4) | ((lru >> at) & 15)
+    return True
 
 
-@kernel
+@part
 def touch(s, t, key, order):
     """Make `key` the most recent of its set, in place of the least recent if it is not there; True if it was there."""
     page = key >> order
@@ -60,7 +63,7 @@ def touch(s, t, key, order):
     return hit
 
 
-@kernel
+@part
 def free(s, t, row, way):
     """Empty slot `way` of a set and make it the first to be used again."""
     base, last, lru = row * SLOTS, t.ways - 1, s.lru[row]

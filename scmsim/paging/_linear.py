@@ -1,8 +1,8 @@
 """Mapping policies in which each space of addresses is one linear window with one page size.
 
-A policy file is a table: for each space a virtual base and a page size.  Addresses follow x86-64 with 4-level page tables, as
-signed 64-bit numbers (source: Linux Documentation/x86/x86_64/mm.txt, 5.1; without KASLR, which shifts the windows only).
-A WORK event has amounts where others have an address: its text page follows from `site`.
+A policy file is a table: for each space a virtual base and a page size.  Addresses follow x86-64 with 4-level page
+tables, as signed 64-bit numbers (source: Linux 5.1 Documentation/x86/x86_64/mm.txt; KASLR, left out, only shifts the
+windows). A WORK event has amounts where others have an address: its text page follows from `site`.
 """
 
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ def start(
     for name in params:
         if name not in known:
             raise unknown("parameter of this paging policy", name, known)
-    value = {name: params.get(name, parse_param(default, unit)) for name, (default, unit, _) in known.items()}
+    value = {name: int(params.get(name, parse_param(default, unit))) for name, (default, unit, _) in known.items()}
     for name, allowed in (("user_page", (4 << 10, 2 << 20)), ("text_page", (4 << 10, 2 << 20))):
         if value[name] not in allowed:
             raise UsageError(f"{name} = {format_bytes(value[name])}; use 4KiB or 2MiB")

@@ -1,7 +1,7 @@
 """Persistent memory in the kernel's vmalloc area with 4 KiB pages, as file systems of one range per file map it.
 
-Units: bytes.  Source: SIMFS (its page tables hold 4 KiB entries in the vmalloc area; the open relative of SCMFS), and SCMFS itself
-before its superpage extension.  Kernel objects in DRAM stay in the direct map with 2 MiB pages.
+Units: bytes.  Source: SIMFS (its page tables hold 4 KiB entries in the vmalloc area; the open relative of SCMFS), and
+SCMFS itself before its superpage extension.  Kernel objects in DRAM stay in the direct map with 2 MiB pages.
 """
 
 from scmsim.paging import _linear

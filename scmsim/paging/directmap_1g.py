@@ -1,7 +1,8 @@
 """Persistent memory in the kernel's direct map with 1 GiB pages.
 
-Units: bytes.  Source: Linux 5.1 mm/memremap.c and arch/x86/mm/init.c, split_mem_range(): a pmem range that starts at a multiple of
-1 GiB is mapped with 1 GiB pages where the CPU has them (a CPU without maps it with 2 MiB pages: see the machine's largest_page).
+Units: bytes.  Source: Linux 5.1 mm/memremap.c and arch/x86/mm/init.c, split_mem_range(): a pmem range that starts at
+a multiple of 1 GiB is mapped with 1 GiB pages where the CPU has them; the others use 2 MiB pages (a machine's
+largest_page).
 """
 
 from scmsim.paging import _linear

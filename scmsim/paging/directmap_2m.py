@@ -1,7 +1,8 @@
 """Persistent memory in the kernel's direct map with 2 MiB pages.
 
-Units: bytes.  Source: Linux 5.1 arch/x86/mm/init.c, split_mem_range(): 2 MiB pages map what is not aligned to 1 GiB, and all of
-it on a CPU without 1 GiB pages or with `nogbpages`.  Kernel objects in DRAM are in the same map, so with 2 MiB pages too.
+Units: bytes.  Source: Linux 5.1 arch/x86/mm/init.c, split_mem_range(): 2 MiB pages map what is not aligned to 1 GiB,
+and all of it on a CPU without 1 GiB pages or with `nogbpages`.  Kernel objects in DRAM are in the same map, so with 2
+MiB pages.
 """
 
 from scmsim.paging import _linear

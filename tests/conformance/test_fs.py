@@ -168,7 +168,7 @@ def test_a_full_device_is_an_error_in_the_result(fs, capacity):
     assert run.space["live_bytes"] <= run.space["allocated_bytes"] <= run.space["capacity_bytes"]
 
 
-@pytest.mark.parametrize("fs", xfail(NOVA, "room for log pages is asked for although an unlink gives blocks back"))
+@pytest.mark.parametrize("fs", NOVA)
 def test_a_full_device_works_again_after_an_unlink(fs):
     model = drive.Model(fs, side(), capacity="32MiB")
     model.feed(
@@ -181,6 +181,17 @@ def test_a_full_device_works_again_after_an_unlink(fs):
     model.feed(drive.ops(("create", 2, 0, 0, 0), *[("write", 2, i << 12, 1 << 12) for i in range(100)], ("fsync", 2)))
     assert int(model.record.failed) == failed
     assert model.space()["live_bytes"] == 100 << 12
+
+
+@pytest.mark.parametrize("fs", xfail(["nova-fast16"], "a log page is set aside for every call but read"))
+def test_what_needs_no_space_does_not_fail_for_want_of_it(fs):
+    """Full devices of several sizes, so that the log's last page is full in some of them and not in others."""
+    for extra in range(0, 130, 10):
+        model = drive.Model(fs, side(), capacity=(16 << 20) + extra * 4096)
+        model.feed(drive.ops(("create", 1), *[("write", 1, i << 12, 1 << 12) for i in range(4200)]))
+        failed = int(model.record.failed)
+        model.feed(drive.ops(("read", 1, 0, 4096), ("fsync", 1), ("stat", 1), ("open", 1), ("close", 1)))
+        assert int(model.record.failed) == failed > 0, extra
 
 
 @pytest.mark.parametrize("fs", SYSTEMS)
@@ -238,7 +249,7 @@ def test_a_file_from_before_is_there_at_no_cost(fs, size):
     assert space["live_bytes"] in (size, pages) and space["files"] == 1 and space["allocated_bytes"] == pages
 
 
-@pytest.mark.parametrize("fs", xfail(NOVA, "a create of a file that was there before makes a new, empty one"))
+@pytest.mark.parametrize("fs", NOVA)
 def test_a_create_of_a_file_from_before_opens_it(fs):
     """open(O_CREAT) of a file that exists is an open."""
     model = drive.Model(fs, drive.files(0, 50_000, dirs=[0]))
@@ -257,7 +268,7 @@ def test_an_empty_trace_and_empty_operations(fs):
 FAR = [("create", 1), ("write", 1, 0, 100), ("read", 1, 1 << 45, 4096)]
 
 
-@pytest.mark.parametrize("fs", xfail(NOVA, "a read makes room for its offset in the table of pages"))
+@pytest.mark.parametrize("fs", NOVA)
 def test_a_read_far_behind_the_end_takes_no_memory(fs):
     """pread() at 32 TiB of a short file returns 0."""
     model = drive.Model(fs, side())
@@ -295,9 +306,7 @@ print(json.dumps([run.counters, run.sites, run.stored_bytes, run.space]))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "fs", xfail(SYSTEMS, "in plain Python the numbers of a file and a thread are shifted as 32-bit integers")
-)
+@pytest.mark.parametrize("fs", SYSTEMS)
 def test_compiled_and_plain_kernels_agree(fs):
     env = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     done = subprocess.run([sys.executable, "-c", PLAIN_SCRIPT, fs], capture_output=True, text=True, env=env)

@@ -4,9 +4,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scmsim.fs.parts import ext4_state as e
 from scmsim.records import DATA_ONLY, FENCE, FLUSH, KEEP_SIZE, NTSTORE, OPS, PM, PUNCH_HOLE, STORE, SYNCHRONOUS
 from tests.conftest import NO_JIT
 from tests.reference import drive
@@ -77,10 +78,27 @@ def stored_by_operation(model, events, count):
     return rows
 
 
-def agree(fs, trace, capacity=24 << 20, journal=4 << 20):
-    """Run the kernels and the twin over a trace and compare all that both know."""
-    model = drive.Model(fs, side(), capacity=capacity, journal=journal)
-    twin = Slow(fs == "ext4-dax", side(), capacity, journal)
+def same_state(model, twin):
+    """Journal and files, block by block."""
+    record, arena = model.record, model.state.arena
+    journal = [int(record[name]) for name in ("tid", "txn_blocks", "txn_length", "held_blocks", "log_used", "revokes")]
+    assert journal == [twin.tid, len(twin.txn), twin.txn_joins, len(twin.held), twin.log_used, twin.revokes]
+    assert int(record.windowed) == sum(len(node.window) for node in twin.nodes.values())
+    for file, node in twin.nodes.items():
+        f = int(arena[record.rows + file * e.ROW_WORDS])
+        fields = (e.INODE, e.SIZE, e.LINKS, e.OPENS, e.END, e.EXTENTS, e.DIRTY, e.ENTRIES)
+        mine = [node.inode, node.size, node.links, node.opens, node.end, node.extents, len(node.dirty()), node.used]
+        assert [int(arena[f + field]) for field in fields] == mine, file
+        words = arena[arena[f + e.PAGES] :][: node.end] if node.end else []
+        blocks = [node.pages[page].block or 0 if page in node.pages else 0 for page in range(node.end)]
+        assert [int(word) >> e.BLOCK_SHIFT for word in words] == blocks, file
+        assert arena[arena[f + e.LEAVES] :][: arena[f + e.LEAF_COUNT]].tolist() == node.leaves, file
+
+
+def agree(fs, trace, capacity=24 << 20, journal=4 << 20, room=1 << 12, files=None):
+    """Run the kernels and the twin over a trace and compare all that both know; returns the twin."""
+    model = drive.Model(fs, files or side(), room, capacity=capacity, journal=journal)
+    twin = Slow(fs == "ext4-dax", files or side(), capacity, journal)
     batch = batch_of(trace)
     found = stored_by_operation(model, model.feed(batch), len(batch))
     for i, row in enumerate(batch):
@@ -88,16 +106,17 @@ def agree(fs, trace, capacity=24 << 20, journal=4 << 20):
         name = OPS[row.op]
         expected = twin.apply(name, int(row.file), int(row.offset), int(row.length), flags, int(row.file2), int(row.time_ns))
         assert tuple(found[i]) == expected, (i, name, row)
-    record, arena = model.record, model.state.arena
+    same_state(model, twin)
+    record = model.record
     assert int(record.failed) == twin.failed and int(record.commits) == twin.commits
     assert int(record.free_blocks + record.windowed) == twin.free_count()
     assert int(record.free_blocks + record.windowed - record.reserved) == twin.available()
-    files = [file for file in twin.nodes if file < len(SIZES) and not twin.nodes[file].is_dir]
+    nodes = [node for node in twin.nodes.values() if not node.is_dir]
     space = model.space()
-    assert space["file_bytes"] == sum(twin.nodes[file].size for file in files) and space["files"] == len(files)
-    assert space["dirty_bytes"] == 4096 * sum(len(twin.nodes[file].dirty()) for file in files)
+    assert space["file_bytes"] == sum(node.size for node in nodes) and space["files"] == len(nodes)
+    assert space["dirty_bytes"] == 4096 * sum(len(node.dirty()) for node in nodes)
     laws(space)
-    return model, arena
+    return twin
 
 
 def laws(space):
@@ -109,9 +128,10 @@ def laws(space):
 
 @settings(max_examples=5 if NO_JIT else 300)
 @pytest.mark.parametrize("fs", SYSTEMS)
-@given(trace=traces)
-def test_kernels_agree_with_the_twin(fs, trace):
-    agree(fs, trace)
+@given(trace=traces, room=st.sampled_from([2, 100, 1 << 12]))
+def test_kernels_agree_with_the_twin(fs, trace, room):
+    """Whatever the size of the event buffer."""
+    agree(fs, trace, room=room)
 
 
 @settings(max_examples=3 if NO_JIT else 60)
@@ -121,3 +141,95 @@ def test_on_a_device_that_gets_full(fs, trace):
     """The same with 40 blocks for data."""
     taken = drive.Model(fs, side(), capacity=24 << 20, journal=4 << 20).space()["metadata_bytes"]
     agree(fs, trace, capacity=taken + 40 * 4096)
+
+
+def spaced(*rows, wait=1000):
+    return [(row, wait) for row in rows]
+
+
+def appends_with_fsync(count):
+    """More commits than the log has room for."""
+    return spaced(("create", 1), *[row for i in range(count) for row in (("write", 1, i * 700, 700), ("fsync", 1))])
+
+
+def every_other_page(count):
+    """Each page an extent of its own: leaves, and more of them, some freed again."""
+    rows = [("create", 1), *[("write", 1, 8192 * i, 100) for i in range(count)], ("fsync", 1)]
+    rows += [("write", 1, 8192 * (count - 1), 9000, -1, SYNCHRONOUS), ("truncate", 1, 4096 * count), ("fsync", 1)]
+    return spaced(*rows, ("write", 1, 4096, 5000), ("sync", -1), ("unlink", 1), ("sync", -1))
+
+
+def interleaved(count):
+    """Two growing files side by side, closed once, and overwritten: windows."""
+    rows = [("create", 1), ("create", 2)]
+    rows += [("write", 1 + i % 2, i // 2 * 5000, 5000) for i in range(count)]
+    rows += [("close", 1), ("fsync", 1), ("fsync", 2), *[("write", 2, i << 19, 1 << 19) for i in range(20)], ("fsync", 2)]
+    return spaced(*rows, *[("write", 1 + i % 2, i * 9000, 9000, -1, SYNCHRONOUS) for i in range(20)])
+
+
+def large_writes():
+    """Slices of 16 MiB, steps of write-back of 2048 pages, two block groups, timed write-back and checkpoint."""
+    rows = spaced(("create", 1), ("write", 1, 100, 40 << 20), ("write", 1, 30 << 20, 20 << 20), ("read", 1, 0, 60 << 20))
+    rows += [(("create", 2), SECOND), (("write", 2, 0, 90 << 20), 31 * SECOND), (("stat", 1), 6 * SECOND)]
+    return [*rows, (("fsync", 2), 40 * SECOND), (("stat", 1), SECOND), (("unlink", 1), SECOND), (("sync", -1), SECOND)]
+
+
+@pytest.mark.parametrize("fs", SYSTEMS)
+@pytest.mark.parametrize(
+    ("trace", "capacity"),
+    [
+        (appends_with_fsync(400), 24 << 20),
+        (every_other_page(800), 40 << 20),
+        (interleaved(300), 64 << 20),
+        (large_writes(), 300 << 20),
+    ],
+    ids=["log wraps", "leaves", "windows", "large"],
+)
+@pytest.mark.skipif(NO_JIT, reason="long traces")
+def test_long_traces_agree_with_the_twin(fs, trace, capacity):
+    twin = agree(fs, trace, capacity)
+    assert not twin.failed
+
+
+@pytest.mark.parametrize("fs", SYSTEMS)
+@pytest.mark.skipif(NO_JIT, reason="a long trace")
+def test_a_directory_grows(fs):
+    """700 names of 40 bytes and more: an index block and leaves, kept when the names go; more than 254 blocks in a commit."""
+    count = 700
+    files = drive.files(-1, *[-1] * count, dirs=[0], names=["/d", *[f"/d/{'n' * (40 + i % 9)}{i}" for i in range(count)]])
+    rows = [("mkdir", 0), *[("create", i, 0, 0, 0) for i in range(1, count + 1)], ("sync", -1)]
+    rows += [(name, i, 0, 0, 0) for i in range(1, count + 1) for name in ("link", "unlink", "unlink")]
+    rows += [("mkdir", i, 0, 0, 0) for i in range(1, count + 1)]
+    rows += [("sync", -1), *[("rmdir", i, 0, 0, 0) for i in range(1, count + 1)], ("sync", -1)]
+    twin = agree(fs, spaced(*rows), 64 << 20, files=files)
+    assert twin.nodes[0].end > 8
+
+
+@pytest.mark.parametrize("fs", SYSTEMS)
+@pytest.mark.parametrize("journal", ["4MiB", "8MiB"])
+def test_stored_bytes_of_an_fsync(fs, journal):
+    """A descriptor, the journaled blocks and a commit block for each fsync, by hand; overwrites journal the inode only."""
+    model = drive.Model(fs, side(), journal=journal)
+    warm = drive.ops(("create", 1, 0, 0, 0), ("write", 1, 0, 4096), ("fsync", 1))
+    model.feed(warm)
+    batch = drive.ops(("write", 1, 4096, 4096), ("fsync", 1), ("write", 1, 0, 4096), ("fsync", 1), ("fsync", 1))
+    rows = stored_by_operation(model, model.feed(batch), len(batch)).tolist()
+    page = 4096
+    if fs == "ext4-dax":  # new block: inode, superblock, bitmap, descriptor
+        assert rows == [
+            [page, 0, 0, page, 0, 1], [0, 0, 6 * page, 0, 0, 4], [page, 0, 0, 0, 0, 1], [0, 0, 3 * page, 0, 0, 4],
+            [0, 0, 0, 0, 0, 2],
+        ]  # fmt: skip
+    else:  # new block: inode, bitmap, descriptor
+        assert rows == [
+            [0] * 6, [page, 0, 5 * page, 0, 0, 4], [0] * 6, [page, 0, 3 * page, 0, 0, 4], [0, 0, 0, 0, 0, 2]
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("at", "size", "flushed"), [(0, 4096, 0), (8, 64, 0), (1, 64, 2), (8, 3, 1), (4, 4, 0), (4090, 12, 2)])
+def test_unaligned_ends_of_a_dax_copy_are_written_back(at, size, flushed):
+    model = drive.Model("ext4-dax", side())
+    model.feed(drive.ops(("create", 1), ("write", 1, 0, 8192)))
+    events = model.feed(drive.ops(("write", 1, at, size)))
+    found = drive.persistent(events, model.sites)
+    assert found["flushes"] == Counter({"copy": flushed} if flushed else {}) and found["stored"] == Counter({"copy": size})

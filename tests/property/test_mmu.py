@@ -35,9 +35,10 @@ def tlb(draw, name, pages, first, second):
 
 @st.composite
 def machines(draw):
-    """Tables of machine files: split or shared first levels, with or without arrays for large pages, second levels and caches."""
+    """Tables of machine files: split or shared levels, with or without large pages, walk caches or a second level."""
     tlbs = []
-    for first in draw(st.sampled_from([[["load", "store"], ["fetch"]], [["load"], ["store"], ["fetch"]], [list(SIDES)]])):
+    splits = ([["load", "store"], ["fetch"]], [["load"], ["store"], ["fetch"]], [list(SIDES)])
+    for first in draw(st.sampled_from(splits)):
         tlbs.append(draw(tlb("near", ["4KiB"], first, [])))
         for page in draw(st.lists(st.sampled_from(["2MiB", "1GiB"]), unique=True)):
             if draw(st.booleans()):
@@ -169,9 +170,10 @@ def test_batches_do_not_matter(table, rows, cut):
 
 
 def _one_level(entries):
-    """A machine with one fully associative first level of the same reach in entries for every page size, and nothing else."""
+    """A machine with as many fully associative first-level entries for every page size, and nothing else."""
     arrays = [
-        {"name": page, "pages": [page], "entries": entries, "ways": entries, "first_level_for": list(SIDES), "source": "test"}
+        {"name": "near", "pages": [page], "entries": entries, "ways": entries, "source": "test"}
+        | {"first_level_for": list(SIDES)}
         for page in ("4KiB", "2MiB", "1GiB")
     ]
     walk = {"levels": 4, "largest_page": "1GiB", "ref_cycles": 1, "source": WALK_SOURCE}

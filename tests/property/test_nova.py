@@ -17,7 +17,7 @@ from tests.reference import drive
 from tests.reference.nova_slow import VARIANTS, Nova, Reading
 
 # Where the kernels read the source differently, each shown by a test of its own below.
-KERNELS = Reading(slot_addresses=True, slot_limit=True, counter_in_dentry=True)
+KERNELS = Reading(slot_addresses=True, slot_limit=True, counter_in_dentry=False)
 NAMES = ("/d", "/d/a", "/d/longer-name", "/d/n" + "x" * 60, "/d/old", "/d/sub")
 SIZES = (0, -1, -1, -1, 10_000, -1)
 DIRECTORIES = (0, 5)
@@ -152,7 +152,6 @@ def small_holes(model, count):
     model.feed(drive.ops(*[("unlink", f) for f in files if f % 2]))
 
 
-@pytest.mark.xfail(reason="a file from before is taken to need half an event a page, however scattered free space is")
 def test_a_file_from_before_on_a_fragmented_device_stays_in_the_event_buffer():
     """1000 pages in runs of two: 500 write entries, whose events are taken back but must have had room."""
     model = drive.Model("nova-cow", drive.files(1000 * 4096, *[-1] * 1200), capacity="256MiB", room=1 << 10)
@@ -172,9 +171,6 @@ print(int(model.record.failed))
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    reason="a file from before is taken to need few log pages: the allocator is asked in an endless loop"
-)
 def test_a_file_from_before_that_does_not_fit_is_an_error():
     """3020 pages in runs of two need 24 log pages more than the 3042 free blocks leave."""
     try:
@@ -183,6 +179,25 @@ def test_a_file_from_before_that_does_not_fit_is_an_error():
         pytest.fail("it never ended")
     assert done.returncode == 0, f"it ended with {done.returncode}"
     assert done.stdout.split() == ["3042", "0", "1"]
+
+
+SCATTERED = """
+from tests.property.test_nova import drive
+model = drive.Model("nova-cow", drive.files(1101 * 4096, -1, -1), capacity=3289 * 4096, room=1 << 18)
+writes = [("write", file, i * 4096, 4096) for i in range(1100) for file in (1, 2)]
+model.feed(drive.ops(("create", 1), ("create", 2), *writes))
+assert int(model.record.failed) == int(model.record.free_blocks) == 0
+model.feed(drive.ops(("unlink", 1)))
+assert int(model.record.free_blocks) == 1132
+model.feed(drive.ops(("read", 0, 0, 4096)))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(reason="the bound of what a log grows by is too low for 1009 entries and more: an endless loop")
+def test_many_entries_at_once_may_double_the_log_again():
+    """1101 pages, nearly each in a hole of one block: 18 log pages of entries, so the log doubles from 16 to 32 pages."""
+    subprocess.run([sys.executable, "-c", SCATTERED], check=True, timeout=60)
 
 
 @pytest.mark.xfail(reason="the kernels take an old entry's address to be slot x entry size, whatever lies before it")
@@ -198,19 +213,16 @@ def test_a_log_page_holds_as_many_short_records_as_fit():
     both("nova-cow", [("truncate", 1, 0)] * 70, reading=KERNELS._replace(slot_limit=False))
 
 
-@pytest.mark.xfail(reason="the FAST'16 model updates a page counter that FAST'16 does not have when a name is dropped")
 def test_fast16_drops_a_name_without_a_page_counter():
-    both("nova-fast16", [("create", 1), ("unlink", 1)], reading=KERNELS._replace(counter_in_dentry=False))
+    both("nova-fast16", [("create", 1), ("unlink", 1)])
 
 
-@pytest.mark.xfail(
-    reason="the write-back of fresh log pages is one event on the first page: the others' lines stay dirty"
-)
 def test_the_tail_line_of_every_fresh_log_page_is_written_back():
     """Extensions to 2, 4 and 8 pages; a page's tail line (its last 64 bytes) is never left dirty in the CPU cache."""
     model = drive.Model("nova-cow", drive.files(-1))
     events = model.feed(drive.ops(*[("write", 0, i * 4096, 4096) for i in range(300)]))
     cache = medium.start(list(model.module.SITES.values()), 0)
-    medium.account(cache, np.zeros(1, COUNTERS).view(np.recarray), events, np.zeros(len(events), np.int64), len(events))
+    counters = np.zeros(1, COUNTERS).view(np.recarray)
+    medium.account(cache, counters, events, np.zeros(len(events), np.int64), len(events))
     dirty = cache.dirty[0][cache.dirty[0] > 0] - 1
-    assert len(dirty) and not (dirty % 64 == 63).any()
+    assert counters.lines_written_back[0] > 300 and not (dirty % 64 == 63).any()

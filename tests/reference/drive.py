@@ -106,6 +106,14 @@ def moved(event: np.record) -> int:
     return length if width >= 0 else -width * ((addr + length - 1) // 4096 - addr // 4096 + 1)
 
 
+def flushed(event: np.record) -> int:
+    """Write-backs of a FLUSH run: its lines width times, or the lines of -width bytes in each page (strided)."""
+    addr, length, width = int(event.addr), int(event.length), int(event.width)
+    if width >= 0:
+        return lines(addr, length) * max(1, width)
+    return lines(addr % 4096, -width) * ((addr + length - 1) // 4096 - addr // 4096 + 1)
+
+
 def persistent(events: np.recarray, sites: Sequence[str]) -> dict[str, Counter]:
     """Per field of FIELDS: site -> how much, over the events that touch persistent memory (flushes: any space)."""
     sums = {field: Counter() for field in FIELDS}
@@ -116,7 +124,7 @@ def persistent(events: np.recarray, sites: Sequence[str]) -> dict[str, Counter]:
         if code == FENCE:
             sums["fences"][site] += int(event.length)
         elif code == FLUSH:
-            sums["flushes"][site] += lines(int(event.addr), int(event.length)) * max(1, int(event.width))
+            sums["flushes"][site] += flushed(event)
         elif event.space == PM and code == LOAD:
             sums["loaded"][site] += moved(event)
         elif event.space == PM and code in (STORE, NTSTORE):

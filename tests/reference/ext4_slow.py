@@ -423,11 +423,11 @@ class Slow:
 
     def write_cached(self, file, node, at, end):
         """One slice, at most 16 MiB."""
+        if not node.dirty():
+            node.since = self.now
+            self.queue.append(file)
         for number in range(at // PAGE, (end - 1) // PAGE + 1):
             page = node.pages.setdefault(number, Page())
-            if not node.dirty():
-                node.since = self.now
-                self.queue.append(file)
             page.cached = page.dirty = True
         node.end = max(node.end, (end - 1) // PAGE + 1)
         if end > node.size:
@@ -568,6 +568,8 @@ class Slow:
         if name in ("create", "mkdir", "unlink", "rmdir", "rename", "link"):
             return self.change_names(name, file, file2)
         node = self.node(file)
+        if node.is_dir and name in ("write", "read", "truncate", "fallocate"):
+            return True
         if name == "write":
             if length > 0 and not self.write(file, node, offset, length):
                 return False
@@ -615,6 +617,10 @@ class Slow:
             self.node(file).opens += 1
             return True
         folder = self.node(parent)
+        if not folder.is_dir:
+            if folder.size or folder.end:
+                parent, folder = len(self.files), self.nodes[len(self.files)]
+            folder.is_dir = True
         if name in ("create", "mkdir"):
             if there:
                 self.node(file)

@@ -34,6 +34,9 @@ class Medium:
         lines = range(addr // LINE, (addr + length - 1) // LINE + 1)
         if code == "FENCE":
             self.count["fences"] += length
+        elif code == "FLUSH" and width < 0:  # strided: -width bytes in each page of the run
+            for page in range(addr // 4096, (addr + length - 1) // 4096 + 1):
+                self.event(code, site, space, page * 4096 + addr % 4096, -width, 0, True)
         elif code == "FLUSH":
             self.count["flushes"] += len(lines) * max(1, width)
             if space == "pm":

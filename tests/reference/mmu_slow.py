@@ -1,6 +1,6 @@
 """The slow, obvious twin of scmsim.mmu: dictionaries and one page at a time, no code shared with the kernels.
 
-`Mmu(table)` takes the table of a machine file; `Mmu.event(...)` takes one event with its address and adds to `Mmu.count`.
+`Mmu(table)` takes the table of a machine file; `Mmu.event` takes one event with its address and adds to `Mmu.count`.
 """
 
 from collections import Counter, OrderedDict

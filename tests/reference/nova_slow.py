@@ -18,7 +18,7 @@ class Nova(Logs):
         self._clear()
         f = self.files[file]
         parent = self.files[file2] if file2 >= 0 and op != "rename" else self.files[-1]
-        if not f.exists and op not in ("create", "mkdir"):
+        if not f.exists and (f.first_size >= 0 or op not in ("create", "mkdir")):
             self._adopt(f)
         if op == "write":
             if length:
@@ -197,7 +197,7 @@ class Nova(Logs):
 
     def _adopt(self, f):
         """A file from before the trace: taken to have been written in 1 MiB writes, which are not counted."""
-        f.exists, f.links, length, f.first_size = True, 1, f.first_size, 0
+        f.exists, f.links, length, f.first_size = True, 1, max(f.first_size, 0), -1
         if length and not f.is_dir:
             self._fill_holes(f, 0, -(-length // PAGE), zero=False)
             f.length = length

@@ -121,7 +121,8 @@ def test_a_page_that_the_first_level_has_no_array_for_is_held_in_pieces():
 
 
 def test_core_2_maps_1g_pages_with_2m_pages_and_stores_skip_the_first_level():
-    counters = run([(LOAD, 0, 8, PAGE_1G, 8), (STORE, 1 << 21, 8, PAGE_1G, 8), (LOAD, 1 << 21, 8, PAGE_1G, 8)], "core2-q8200")
+    rows = [(LOAD, 0, 8, PAGE_1G, 8), (STORE, 1 << 21, 8, PAGE_1G, 8), (LOAD, 1 << 21, 8, PAGE_1G, 8)]
+    counters = run(rows, "core2-q8200")
     assert counters["dtlb_load_misses_walk_completed_2m_4m"] == 1
     assert counters["dtlb_store_misses_walk_completed_2m_4m"] == 1
     assert counters["dtlb_load_misses_stlb_hit"] == 1  # found in DTLB1, which the store filled
@@ -133,7 +134,7 @@ def test_fetches_of_a_1g_page_count_as_2m():
 
 @pytest.mark.parametrize("footprint", [1 << 24, 1 << 26, 1 << 30])
 def test_random_accesses_miss_as_reach_over_footprint_says(footprint):
-    """Uniform accesses: a TLB with LRU holds `entries` of `pages` equally likely pages, so it misses 1 - entries / pages."""
+    """A TLB with LRU holds `entries` of `pages` equally likely pages, so it misses 1 - entries / pages."""
     n, pages = 100_000, footprint >> 12
     addresses = np.random.default_rng(1).integers(0, footprint, 2 * n)
     warm, both = simulate(addresses[:n]), simulate(addresses)
@@ -186,7 +187,8 @@ def test_without_compiled_kernels_the_counts_are_the_same():
 
 
 def test_listing_machines_imports_nothing_heavy():
-    code = "import sys; from scmsim import mmu; mmu.names(); print([m for m in ('numba', 'numpy', 'pandas') if m in sys.modules])"
+    heavy = "[name for name in ('numba', 'numpy', 'pandas') if name in sys.modules]"
+    code = f"import sys; from scmsim import mmu; mmu.names(); print({heavy})"
     assert subprocess.check_output([sys.executable, "-c", code]).strip() == b"[]"
 
 

@@ -77,7 +77,7 @@ def test_parameters(policy):
     assert module == (unsigned("ffffffffa0000000") + 2 * _linear.SITE_BYTES, 12)
     with pytest.raises(UsageError, match="user_page = 8KiB; use 4KiB or 2MiB"):
         registry.load("paging", policy).start({"user_page": 8192})
-    with pytest.raises(UsageError, match="no parameter of this paging policy named 'userpage'; did you mean 'user_page'"):
+    with pytest.raises(UsageError, match="named 'userpage'; did you mean 'user_page'"):
         registry.load("paging", policy).start({"userpage": 4096})
 
 

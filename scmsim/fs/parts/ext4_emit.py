@@ -143,7 +143,7 @@ def transfer(s, arena, out, op, row, f):
 def create_known(s, arena, out, op, row):
     """create where the directory is known and has room for the entry; 0: left to the other kernel, -1: no inode left."""
     d = arena[s.rows + (op.file2 if op.file2 >= 0 else s.row_count - 1) * e.ROW_WORDS]
-    if d == 0 or arena[row + e.ROW_SIZE] >= 0 or leaves_needed(arena, row, d):
+    if d == 0 or arena[d + e.IS_DIR] == 0 or arena[row + e.ROW_SIZE] >= 0 or leaves_needed(arena, row, d):
         s.rare = 1
         return 0
     if s.free_inode_count == 0 and s.next_inode > s.inode_count:
@@ -192,7 +192,7 @@ def step(s, arena, out, op, row):
             return create_known(s, arena, out, op, row)
         s.rare = 1
         return 0
-    if op.op == r.WRITE or op.op == r.READ:
+    if (op.op == r.WRITE or op.op == r.READ) and not arena[f + e.IS_DIR]:
         done = transfer(s, arena, out, op, row, f)
         if done < 1 or op.op == r.READ or op.length <= 0 or not op.flag & r.SYNCHRONOUS:
             return done

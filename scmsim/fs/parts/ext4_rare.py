@@ -226,15 +226,28 @@ def rename(s, arena, op, row, f, d, out):
 
 
 @part
-def change_names(s, arena, op, row, out):
-    """create, mkdir, unlink, rmdir, rename, link: 1 done, 0 no room yet, -1 the device is full."""
-    parent = s.rows + (s.row_count - 1) * e.ROW_WORDS
+def parent_of(s, arena, op, row):
+    """Record of the directory that an operation changes, 0 if the arena is full; the root if the trace names none."""
+    root = s.rows + (s.row_count - 1) * e.ROW_WORDS
+    parent = root
     if op.op == r.RENAME or op.file2 < 0:
         if arena[row]:
             parent = arena[arena[row] + e.PARENT]
     else:
         parent = s.rows + op.file2 * e.ROW_WORDS
     d = touch(s, arena, parent)
+    if d == 0 or arena[d + e.IS_DIR]:
+        return d
+    if arena[d + e.SIZE] or arena[d + e.END]:  # a file with content: a trace that mixes up its ids
+        return arena[root]
+    arena[d + e.IS_DIR] = 1
+    return d
+
+
+@part
+def change_names(s, arena, op, row, out):
+    """create, mkdir, unlink, rmdir, rename, link: 1 done, 0 no room yet, -1 the device is full."""
+    d = parent_of(s, arena, op, row)
     if d == 0 or not has_words(s, arena, 4 * (e.ROOM + arena[d + e.END])):
         return 0
     if (op.op == r.CREATE or op.op == r.MKDIR) and arena[row] == 0 and arena[row + e.ROW_SIZE] < 0:
@@ -412,9 +425,11 @@ def step(s, arena, out, op, row):
         f = touch(s, arena, row)
         if f == 0:
             return 0
-        if op.op == r.FALLOCATE:
+        if arena[f + e.IS_DIR] and op.op != r.CLOSE:
+            call(s, arena, out, f, q.OTHER)
+        elif op.op == r.FALLOCATE:
             return fallocate(s, arena, op, f, out)
-        if op.op == r.TRUNCATE:
+        elif op.op == r.TRUNCATE:
             truncate(s, arena, op, f, out)
         else:  # the last close of a file without a name
             s.closes += 1
