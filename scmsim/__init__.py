@@ -8,7 +8,7 @@ __version__ = "0.1.0"
 _LAZY = {"replay": "pipeline", "Result": "result", "open_trace": "trace"}
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> object:
     if name in _LAZY:
         import importlib
 

@@ -25,8 +25,16 @@ if "NUMBA_CACHE_DIR" not in os.environ:
     _base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     numba.config.CACHE_DIR = os.path.join(_base, "scmsim", _digest())
 
+
+def is_cold() -> bool:
+    """Whether nothing has been compiled yet for these sources (the first replay after an installation or a change)."""
+    return not numba.config.DISABLE_JIT and not os.path.isdir(numba.config.CACHE_DIR)
+
+
 # A kernel that Python calls.
 kernel = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
 # A kernel that only kernels call: without the wrappers for Python it compiles a third faster.  Arguments that are literals
 # (`f(s, 1)`) would compile it once more for each value: pass a variable or a module's constant.
-part = numba.njit(cache=True, nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
+part = numba.njit(
+    cache=True, nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False
+)

@@ -41,10 +41,14 @@ def _walks(side: str, what: str) -> dict[str, Counter]:
 SCHEMA: dict[str, Counter] = {
     "instructions": Counter("inst_retired.any_p", "instructions", "retired instructions; a rep-string counts once"),
     "mem_inst_retired_all_loads": Counter(
-        "mem_inst_retired.all_loads", "instructions", "retired load instructions, rep-strings left out (perf: dTLB-loads)"
+        "mem_inst_retired.all_loads",
+        "instructions",
+        "retired load instructions, rep-strings left out (perf: dTLB-loads)",
     ),
     "mem_inst_retired_all_stores": Counter(
-        "mem_inst_retired.all_stores", "instructions", "retired store instructions, rep-strings left out (perf: dTLB-stores)"
+        "mem_inst_retired.all_stores",
+        "instructions",
+        "retired store instructions, rep-strings left out (perf: dTLB-stores)",
     ),
     **_walks("dtlb_load", "loads"),
     **_walks("dtlb_store", "stores"),

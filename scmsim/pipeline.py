@@ -104,7 +104,9 @@ def model_params(kind: str, name: str, given: Mapping[str, str | int]) -> dict[s
     declared = registry.literals(kind, name).get("PARAMS", {})
     for key in given:
         if key not in declared:
-            raise unknown(f"parameter of {name}", key, declared) if declared else UsageError(f"{name} has no parameters")
+            raise (
+                unknown(f"parameter of {name}", key, declared) if declared else UsageError(f"{name} has no parameters")
+            )
     values = {}
     for key, (default, unit, _) in declared.items():
         try:
@@ -146,7 +148,9 @@ class _Replay:
         self.record = self.state.record.view(np.ndarray)  # plain: attribute access of a recarray takes microseconds
         self.pages = self.paging.start(self.paging_params).view(np.ndarray)
         self.sites = list(self.fs.SITES)
-        self.medium = medium.start(list(self.fs.SITES.values()), parse_bytes(self.medium_table["buffer"])).view(np.ndarray)
+        self.medium = medium.start(list(self.fs.SITES.values()), parse_bytes(self.medium_table["buffer"])).view(
+            np.ndarray
+        )
         self.groups = {"site": 1, "op": len(OPS), "file": max(1, len(source.files))}[setup.by]
         if self.groups * len(self.sites) > MAX_BINS:
             raise UsageError(f"{self.groups} files are too many for --by file; use --by op, or cut the trace")

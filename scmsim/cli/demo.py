@@ -20,7 +20,7 @@ PROGRAM = "make_sqlite.py"
 @click.command("demo", help=SUMMARY)
 @click.option("--keep", type=click.Path(dir_okay=False), help="Keep the captured trace here (.parquet).")
 def command(keep: str | None) -> None:
-    from scmsim.cli.replay import _run as replay_jobs
+    from scmsim.cli.replay import run_jobs
     from scmsim.pipeline import DEFAULTS
 
     folder = next(path for path in _TRACES if (path / STORED).exists())
@@ -29,10 +29,8 @@ def command(keep: str | None) -> None:
         if keep:
             shutil.copyfile(trace, keep)
         click.echo(f"\n2. replaying it on {FILE_SYSTEMS.replace(',', ', ')} with the TLB of {MACHINE}\n")
-        if not sys.stderr.isatty():
-            click.echo("   (the first replay after an installation compiles the models; later ones start at once)\n", err=True)
         job = {"trace": str(trace), "fs": FILE_SYSTEMS, "params": {}, **DEFAULTS, "machine": MACHINE}
-        click.echo(replay_jobs([job], {}, None).table())
+        click.echo(run_jobs([job], {}, None).table())
     click.echo(_NEXT.format(trace=keep or f"traces/{STORED}"))
 
 

@@ -1,6 +1,7 @@
 """`scmsim replay`: a trace through models, side by side."""
 
 import sys
+from typing import Any
 
 import click
 
@@ -23,13 +24,23 @@ experiment such as quickstart.""",
 @click.option("--by", type=click.Choice(["site", "op", "file"]), help="Show a breakdown too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object: schema, manifest, results.")
 @click.option("--out", type=click.Path(), help="Write the result to F.json, F.csv or F.parquet.")
-def command(trace, fs, machine, paging, medium, assignments, by, as_json, out):  # type: ignore[no-untyped-def]
+def command(
+    trace: str,
+    fs: str | None,
+    machine: str | None,
+    paging: str | None,
+    medium: str | None,
+    assignments: tuple[str, ...],
+    by: str | None,
+    as_json: bool,
+    out: str | None,
+) -> None:
     from scmsim.result import check_writable
 
     if out:
         check_writable(out)
     jobs, by, out = _jobs(trace, fs, (machine, paging, medium), by, out)
-    result = _run(jobs, _params(assignments), by)
+    result = run_jobs(jobs, _params(assignments), by)
     if out:
         result.write(out)
         click.echo(f"wrote {out}", err=True)
@@ -39,7 +50,7 @@ def command(trace, fs, machine, paging, medium, assignments, by, as_json, out): 
         click.echo(result.table(None if by is None else "site" if by == "site" else "group"))
 
 
-def _jobs(trace, fs, models, by, out):  # type: ignore[no-untyped-def]
+def _jobs(trace: str, fs: str | None, models: tuple, by: str | None, out: Any) -> tuple[list[dict], str | None, Any]:
     """Keyword sets for `pipeline.replay`, one per combination of machine, paging and medium."""
     from scmsim.pipeline import DEFAULTS
 
@@ -61,7 +72,7 @@ def _jobs(trace, fs, models, by, out):  # type: ignore[no-untyped-def]
     return [{**common, **c} for c in combinations], by or experiment.by, out or experiment.out
 
 
-def _experiment(trace):  # type: ignore[no-untyped-def]
+def _experiment(trace: str) -> Any:
     import pathlib
 
     from scmsim.config import load, resolve
@@ -73,7 +84,7 @@ def _experiment(trace):  # type: ignore[no-untyped-def]
     return None
 
 
-def _source(experiment):  # type: ignore[no-untyped-def]
+def _source(experiment: Any) -> Any:
     if experiment.workload is None:
         return experiment.trace
     from scmsim import registry
@@ -81,7 +92,7 @@ def _source(experiment):  # type: ignore[no-untyped-def]
     return registry.load("workload", experiment.workload).source(**experiment.workload_params)
 
 
-def _params(assignments):  # type: ignore[no-untyped-def]
+def _params(assignments: tuple[str, ...]) -> dict[str, dict[str, str]]:
     """{"nova-cow": {"capacity": "1GiB"}} from ("nova-cow.capacity=1GiB", ...)."""
     from scmsim.errors import UsageError
 
@@ -95,10 +106,14 @@ def _params(assignments):  # type: ignore[no-untyped-def]
     return params
 
 
-def _run(jobs, params, by):  # type: ignore[no-untyped-def]
+def run_jobs(jobs: list[dict], params: dict[str, dict[str, str]], by: str | None) -> Any:
+    """Replay every job with progress on stderr; one Result with the runs of all."""
+    from scmsim._jit import is_cold
     from scmsim.cli._progress import Progress
     from scmsim.pipeline import replay
 
+    if is_cold():
+        click.echo("scmsim: compiling the models, once after an installation: 20 to 40 s each ...", err=True)
     result = None
     with Progress() as progress:
         for job in jobs:

@@ -22,7 +22,9 @@ class Workloads(click.Group):
             registry.path("workload", cmd_name)  # raises with the nearest match
         literals = registry.literals("workload", cmd_name)
         options: list[click.Parameter] = [
-            click.Option([f"--{name.replace('_', '-')}"], default=default, show_default=True, help=f"{meaning} ({unit})")
+            click.Option(
+                [f"--{name.replace('_', '-')}"], default=default, show_default=True, help=f"{meaning} ({unit})"
+            )
             for name, (default, unit, meaning) in literals["PARAMS"].items()
         ]
         options.append(click.Option(["-o", "--out"], required=True, help="trace to write (.parquet)"))

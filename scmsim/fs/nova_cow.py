@@ -15,7 +15,11 @@ SUMMARY = "NOVA (Linux 5.1 lineage, mount option data_cow): every write goes to 
 PARAMS = {
     "capacity": ("64GiB", "bytes", "size of the persistent-memory device"),
     "tick": ("1", "bool", "timer interrupts that fall into long reads, as on the measured machine (1 ns a byte)"),
-    "inode_fence": ("0", "bool", "1: the inode's write-back after a commit has a fence of its own (as in the 5.13 port)"),
+    "inode_fence": (
+        "0",
+        "bool",
+        "1: the inode's write-back after a commit has a fence of its own (as in the 5.13 port)",
+    ),
 }
 
 

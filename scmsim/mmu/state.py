@@ -16,7 +16,7 @@ ARRAYS = 24  # most TLB arrays and page-walk caches together
 LEVELS = 5  # most levels of the page table
 EMPTY = -1
 ADDRESS = (1 << 57) - 1  # the bits of an address that are not sign extension (5-level paging)
-LRU = 0xEDCBA9876543210  # initial order: way 0 most recent
+LRU = 0xEDCBA9876543210  # initial order: way 0 most recent; positions beyond the ways keep the numbers of empty slots
 
 ORDERS = (12, 21, 30)  # log2 of the page sizes; the index is the size code
 SIDES = ("load", "store", "fetch")  # who looks up; the index is the side

@@ -2,7 +2,7 @@
 
 A key is the address of a page without its sign extension | its size code.  Real TLBs replace by cheaper rules than
 LRU (source: Tatar et al., TLB;DR, USENIX Security 2022); LRU is the common reference that miss counts can be checked
-with. Measured alternatives for a look-up of one of many pages: this form 5 to 7 ns; moving slots to keep them in LRU
+with.  Measured alternatives for a look-up of one of many pages: this form 5 to 7 ns; moving slots to keep them in LRU
 order 7 to 25 ns; a time stamp per slot twice this form, because a miss searches the oldest.
 """
 
@@ -72,8 +72,8 @@ def free(s, t, row, way):
         position = 0
         while (lru >> position) & 15 != way:
             position += 4
-        below = (1 << position) - 1
-        s.lru[row] = (lru & below) | ((lru >> 4) & ((1 << 4 * last) - 1) & ~below) | way << 4 * last
+        moved = ((1 << 4 * last) - 1) & -(1 << position)  # the less recent ways move up by one
+        s.lru[row] = (lru & ~(moved | 15 << 4 * last)) | ((lru >> 4) & moved) | way << 4 * last
         return
     for w in range(way, last):
         s.tag[base + w] = s.tag[base + w + 1]

@@ -2,7 +2,7 @@
 
 A policy file is a table: for each space a virtual base and a page size.  Addresses follow x86-64 with 4-level page
 tables, as signed 64-bit numbers (source: Linux 5.1 Documentation/x86/x86_64/mm.txt; KASLR, left out, only shifts the
-windows). A WORK event has amounts where others have an address: its text page follows from `site`.
+windows).  A WORK event has amounts where others have an address: its text page follows from `site`.
 """
 
 from collections.abc import Mapping

@@ -51,11 +51,15 @@ class source:
         if op not in PASSES:
             raise UsageError(f"no microbench pass named {op!r}; choose from {', '.join(PASSES)}")
         if unit < 1 or total < unit:
-            raise UsageError(f"unit {unit} and total {total} give no call; the unit must be at least 1 and at most the total")
+            raise UsageError(
+                f"unit {unit} and total {total} give no call; the unit must be at least 1 and at most the total"
+            )
         if files < 1 or passes < 1:
             raise UsageError("files and passes must be at least 1")
         if passes > 1 and op in ("append", "wsync"):
-            raise UsageError(f"passes = {passes} needs op rewrite, read or reread; {op} writes each file once (use --files)")
+            raise UsageError(
+                f"passes = {passes} needs op rewrite, read or reread; {op} writes each file once (use --files)"
+            )
         self.op, self.unit, self.calls, self.passes, self.interval = op, unit, total // unit, passes, interval
         self.files = Files(
             ["/bench", *[f"/bench/file-{i}" for i in range(files)]],

@@ -104,7 +104,9 @@ def agree(fs, trace, capacity=24 << 20, journal=4 << 20, room=1 << 12, files=Non
     for i, row in enumerate(batch):
         flags = [name for bit, name in FLAGS.items() if row.flag & bit]
         name = OPS[row.op]
-        expected = twin.apply(name, int(row.file), int(row.offset), int(row.length), flags, int(row.file2), int(row.time_ns))
+        expected = twin.apply(
+            name, int(row.file), int(row.offset), int(row.length), flags, int(row.file2), int(row.time_ns)
+        )
         assert tuple(found[i]) == expected, (i, name, row)
     same_state(model, twin)
     record = model.record
@@ -163,13 +165,21 @@ def interleaved(count):
     """Two growing files side by side, closed once, and overwritten: windows."""
     rows = [("create", 1), ("create", 2)]
     rows += [("write", 1 + i % 2, i // 2 * 5000, 5000) for i in range(count)]
-    rows += [("close", 1), ("fsync", 1), ("fsync", 2), *[("write", 2, i << 19, 1 << 19) for i in range(20)], ("fsync", 2)]
+    rows += [
+        ("close", 1),
+        ("fsync", 1),
+        ("fsync", 2),
+        *[("write", 2, i << 19, 1 << 19) for i in range(20)],
+        ("fsync", 2),
+    ]
     return spaced(*rows, *[("write", 1 + i % 2, i * 9000, 9000, -1, SYNCHRONOUS) for i in range(20)])
 
 
 def large_writes():
     """Slices of 16 MiB, steps of write-back of 2048 pages, two block groups, timed write-back and checkpoint."""
-    rows = spaced(("create", 1), ("write", 1, 100, 40 << 20), ("write", 1, 30 << 20, 20 << 20), ("read", 1, 0, 60 << 20))
+    rows = spaced(
+        ("create", 1), ("write", 1, 100, 40 << 20), ("write", 1, 30 << 20, 20 << 20), ("read", 1, 0, 60 << 20)
+    )
     rows += [(("create", 2), SECOND), (("write", 2, 0, 90 << 20), 31 * SECOND), (("stat", 1), 6 * SECOND)]
     return [*rows, (("fsync", 2), 40 * SECOND), (("stat", 1), SECOND), (("unlink", 1), SECOND), (("sync", -1), SECOND)]
 
@@ -194,9 +204,12 @@ def test_long_traces_agree_with_the_twin(fs, trace, capacity):
 @pytest.mark.parametrize("fs", SYSTEMS)
 @pytest.mark.skipif(NO_JIT, reason="a long trace")
 def test_a_directory_grows(fs):
-    """700 names of 40 bytes and more: an index block and leaves, kept when the names go; more than 254 blocks in a commit."""
+    """700 names of 40 bytes and more: an index block and leaves, kept when the names go; more than 254 blocks in a
+    commit."""
     count = 700
-    files = drive.files(-1, *[-1] * count, dirs=[0], names=["/d", *[f"/d/{'n' * (40 + i % 9)}{i}" for i in range(count)]])
+    files = drive.files(
+        -1, *[-1] * count, dirs=[0], names=["/d", *[f"/d/{'n' * (40 + i % 9)}{i}" for i in range(count)]]
+    )
     rows = [("mkdir", 0), *[("create", i, 0, 0, 0) for i in range(1, count + 1)], ("sync", -1)]
     rows += [(name, i, 0, 0, 0) for i in range(1, count + 1) for name in ("link", "unlink", "unlink")]
     rows += [("mkdir", i, 0, 0, 0) for i in range(1, count + 1)]
@@ -208,7 +221,8 @@ def test_a_directory_grows(fs):
 @pytest.mark.parametrize("fs", SYSTEMS)
 @pytest.mark.parametrize("journal", ["4MiB", "8MiB"])
 def test_stored_bytes_of_an_fsync(fs, journal):
-    """A descriptor, the journaled blocks and a commit block for each fsync, by hand; overwrites journal the inode only."""
+    """A descriptor, the journaled blocks and a commit block for each fsync, by hand; overwrites journal the inode
+    only."""
     model = drive.Model(fs, side(), journal=journal)
     warm = drive.ops(("create", 1, 0, 0, 0), ("write", 1, 0, 4096), ("fsync", 1))
     model.feed(warm)
@@ -226,10 +240,14 @@ def test_stored_bytes_of_an_fsync(fs, journal):
         ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("at", "size", "flushed"), [(0, 4096, 0), (8, 64, 0), (1, 64, 2), (8, 3, 1), (4, 4, 0), (4090, 12, 2)])
+@pytest.mark.parametrize(
+    ("at", "size", "flushed"), [(0, 4096, 0), (8, 64, 0), (1, 64, 2), (8, 3, 1), (4, 4, 0), (4090, 12, 2)]
+)
 def test_unaligned_ends_of_a_dax_copy_are_written_back(at, size, flushed):
     model = drive.Model("ext4-dax", side())
     model.feed(drive.ops(("create", 1), ("write", 1, 0, 8192)))
     events = model.feed(drive.ops(("write", 1, at, size)))
     found = drive.persistent(events, model.sites)
-    assert found["flushes"] == Counter({"copy": flushed} if flushed else {}) and found["stored"] == Counter({"copy": size})
+    assert found["flushes"] == Counter({"copy": flushed} if flushed else {}) and found["stored"] == Counter(
+        {"copy": size}
+    )

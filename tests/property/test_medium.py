@@ -1,7 +1,6 @@
 """The medium kernel against its slow twin, and laws that hold for any run."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

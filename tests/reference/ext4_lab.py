@@ -12,7 +12,8 @@ AMOUNTS = ("ins", "ld", "st", "ntst", "flush", "sfence", "pmld", "pmst")
 
 
 def batch(rows, step_ns=1000):
-    """OP records from (op, file, offset, length, flag, file2, time_ns) tuples; what is left out at the end is 0, file2 -1."""
+    """OP records from (op, file, offset, length, flag, file2, time_ns) tuples; what is left out at the end is 0,
+    file2 -1."""
     ops = np.zeros(len(rows), OP).view(np.recarray)
     for i, row in enumerate(rows):
         op, file, offset, length, flag, file2, time_ns = (*row, *(0, 0, 0, 0, 0, -1, step_ns * i)[len(row) :])
@@ -82,8 +83,8 @@ def per_op(module, state, ops, room=1 << 14):
 def transfer_sequence(units_):
     """The passes of measured_513.csv on one file (row 0) of a fresh device, in the order in which they ran.
 
-    Returns (operations, labels): a label per operation, (pass, unit) where it was counted, None where it was preparation.
-    Each operation of a pass is one system call; `wsync` has two for each call of the table.
+    Returns (operations, labels): a label per operation, (pass, unit) where it was counted, None where it was
+    preparation. Each operation of a pass is one system call; `wsync` has two for each call of the table.
     """
     rows, labels = [(r.CREATE, 0)], [None]
 

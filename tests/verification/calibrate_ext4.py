@@ -1,11 +1,11 @@
 """Derives scmsim/fs/costs/ext4-5.13.toml from the measured rows, and compares the model with all of them.
 
-    python tests/verification/calibrate_ext4.py            compare
-    python tests/verification/calibrate_ext4.py --write    fit, write the table, compare
+python tests/verification/calibrate_ext4.py            compare python tests/verification/calibrate_ext4.py --write
+fit, write the table, compare
 
-How: the model itself says how often each cost is charged in each measured row (its structure); what bulk copies count by width is
-taken off; then non-negative least squares on relative errors gives the costs, for instructions, loads and stores apart.
-Costs that one row or one set of function rows gives by itself are not fitted.
+How: the model itself says how often each cost is charged in each measured row (its structure); what bulk copies count
+by width is taken off; then non-negative least squares on relative errors gives the costs, for instructions, loads and
+stores apart. Costs that one row or one set of function rows gives by itself are not fitted.
 """
 
 import csv
@@ -32,20 +32,41 @@ UNITS = (1024, 16384, 262144, 512)  # in the order in which they were measured
 # Rows that the fit leaves out, to check it: sums of mechanisms that other rows give.
 CHECKS = ("cwrite64k", "cwrite64k_sync", "create_fsync", "unlink0_sync", "unlinkl_sync", "unlink64k_sync")
 
-# Costs that are not fitted: instructions, loads, stores, source.  Function rows: measured_functions.csv of the same runs.
+# Costs that are not fitted: instructions, loads, stores, source.  Function rows: measured_functions.csv of the same
+# runs.
 GIVEN = {
     "null_call": (302, 93, 58, "row null"),
     "fsync_call": (302, 93, 58, "row null: an fsync that commits nothing was not measured"),
     "sync_call": (302, 93, 58, "row null"),
-    "copy_line": (4, 0, 0, "__copy_user_nocache takes 18 + 20 instructions per 64 bytes, of which 16 are the loads and stores"),
-    "map_run": (645, 191, 137, "functions iomap_apply, dax_iomap_actor, ext4_iomap_begin, ext4_map_blocks, ext4_set_iomap, "
-                "ext4_es_lookup_extent, _copy_from_iter_flushcache or _copy_mc_to_iter, __pmem_direct_access of ext4-dax "
-                "rewrite and read, mean"),
-    "handle": (417, 143, 78, "functions start_this_handle, jbd2_journal_stop, jbd2__journal_start, __ext4_journal_start_sb, "
-               "kmem_cache_alloc, kmem_cache_free, memset_erms of ext4 rewrite 1024, which has one handle a call"),
-    "cache_fill_page": (273, 75, 38, "not measured: zero_block without memcpy_flushcache (1061, 518, 5), the block layer's part"),
+    "copy_line": (
+        4,
+        0,
+        0,
+        "__copy_user_nocache takes 18 + 20 instructions per 64 bytes, of which 16 are the loads and stores",
+    ),
+    "map_run": (
+        645,
+        191,
+        137,
+        "functions iomap_apply, dax_iomap_actor, ext4_iomap_begin, ext4_map_blocks, ext4_set_iomap, "
+        "ext4_es_lookup_extent, _copy_from_iter_flushcache or _copy_mc_to_iter, __pmem_direct_access of ext4-dax "
+        "rewrite and read, mean",
+    ),
+    "handle": (
+        417,
+        143,
+        78,
+        "functions start_this_handle, jbd2_journal_stop, jbd2__journal_start, __ext4_journal_start_sb, "
+        "kmem_cache_alloc, kmem_cache_free, memset_erms of ext4 rewrite 1024, which has one handle a call",
+    ),
+    "cache_fill_page": (
+        273,
+        75,
+        38,
+        "not measured: zero_block without memcpy_flushcache (1061, 518, 5), the block layer's part",
+    ),
     "close": (1438, 435, 269, "a third of row openclose, which measured open and close together: an assumption"),
-}  # fmt: skip
+}
 
 # What each cost is charged for, its site, and where it comes from (fitted ones: the rows that decide it).
 MEANING = {
@@ -56,25 +77,49 @@ MEANING = {
     "copy_line": ("copy", "64 bytes of a copy to persistent memory", ""),
     "handle": ("journal handle", "journal handle, start and stop", ""),
     "inode_update": ("inode", "ext4_mark_inode_dirty, checksum included", "append against rewrite of ext4"),
-    "orphan": ("orphan list", "on the orphan list and off it again, superblock checksums included", "append of ext4-dax"),
+    "orphan": (
+        "orphan list",
+        "on the orphan list and off it again, superblock checksums included",
+        "append of ext4-dax",
+    ),
     "allocate": ("allocation", "run of blocks allocated by a DAX write", "append 512 to 16384 of ext4-dax"),
     "zero_block": ("zeroing", "block zeroed, its stores not counted", "append 16384 and 262144 of ext4-dax"),
     "cache_write_call": ("syscall", "write() without its pages", "rewrite of ext4"),
-    "cache_page": ("page cache", "page written, handle and copy's set-up included but not the handle", "rewrite of ext4"),
+    "cache_page": (
+        "page cache",
+        "page written, handle and copy's set-up included but not the handle",
+        "rewrite of ext4",
+    ),
     "cache_page_new": ("page cache", "page that enters the cache", "append 512 to 16384 of ext4"),
     "cache_read_call": ("syscall", "read() without its pages", "read of ext4"),
     "cache_read_page": ("page cache", "page read", "read 16384 and 262144 of ext4"),
     "cache_fill_page": ("page cache", "page read from the device", ""),
-    "timer_tick": ("syscall", "4096 bytes read: timer interrupts that fall into a copy by a rep-string, which takes 1 ns a byte "
-                   "on the emulated machine", "read 262144"),
+    "timer_tick": (
+        "syscall",
+        "4096 bytes read: timer interrupts that fall into a copy by a rep-string, which takes 1 ns a byte "
+        "on the emulated machine",
+        "read 262144",
+    ),
     "fsync_call": ("syscall", "fsync() without write-back and commit", ""),
     "flush_call": ("writeback", "step of write-back of a file", "wsync of ext4 against ext4-dax"),
-    "flush_page": ("writeback", "page written back, its copy's loads and stores not counted", "wsync 16384 and 262144 of ext4"),
+    "flush_page": (
+        "writeback",
+        "page written back, its copy's loads and stores not counted",
+        "wsync 16384 and 262144 of ext4",
+    ),
     "flush_run": ("allocation", "run of pages that gets its blocks at write-back", "wsync 512 to 16384 of ext4"),
     "commit": ("journal", "commit of a transaction", "wsync of ext4-dax, create_sync"),
-    "journal_block": ("journal", "block written to the log, its copy's loads and stores not counted", "wsync, mkdir_sync"),
+    "journal_block": (
+        "journal",
+        "block written to the log, its copy's loads and stores not counted",
+        "wsync, mkdir_sync",
+    ),
     "revoke": ("journal", "revoke record", "rmdir_sync"),
-    "checkpoint_block": ("checkpoint", "block written in place, its copy's loads and stores not counted", "the _sync rows"),
+    "checkpoint_block": (
+        "checkpoint",
+        "block written in place, its copy's loads and stores not counted",
+        "the _sync rows",
+    ),
     "create": ("namespace", "open(O_CREAT) of a new file", "create less close"),
     "open": ("namespace", "open of an existing file", "openclose less close"),
     "close": ("namespace", "close", ""),
@@ -88,13 +133,16 @@ MEANING = {
     "rmdir": ("namespace", "rmdir without freeing the block", "rmdir"),
     "stat": ("namespace", "stat", "stat"),
     "sync_call": ("syscall", "sync() without write-back and commit", ""),
-}  # fmt: skip
+}
 # Costs that rows give one by one, as the mean of both file systems.
 DIRECT = ("create", "open", "unlink", "remove", "rename", "link", "mkdir", "rmdir", "stat")
 
+ESTIMATES = ("cache_fill_page", "close", "open", "fsync_call", "sync_call")
+
 HEADER = """# Costs of ext4 and ext4-dax on Linux 5.13.13: instructions, loads and stores (rep-strings left out) per unit, as counted on an
-# emulated machine; written by tests/verification/calibrate_ext4.py.  Rows named in a source are those of its data folder.
-# Namespace costs are means over 1000 files in one directory: the search of its blocks for a name is inside them.
+# emulated machine; written by tests/verification/calibrate_ext4.py.  Rows named in a source are those of its data
+# folder. Namespace costs are means over 1000 files in one directory: the search of its blocks for a name is inside
+# them.
 
 """
 
@@ -113,7 +161,8 @@ def measured():
 
 
 def structure(fs, identity):
-    """{(fs, pass, unit): amounts per call}; identity: instead, how often each cost is charged, and what copies count."""
+    """{(fs, pass, unit): amounts per call}; identity: instead, how often each cost is charged, and what copies
+    count."""
     found = {}
     for transfers in (True, False):
         if transfers:
@@ -187,9 +236,10 @@ def table(costs):
     for name, (instructions, loads, stores) in zip(COSTS, costs, strict=True):
         site, per, rows = MEANING[name]
         source = GIVEN[name][3] if name in GIVEN else f"rows {rows}"
-        kind = "measured" if name in GIVEN or name in DIRECT else "fitted"
-        text += f'[{name}]\nsite = "{site}"\ninstructions = {instructions:.1f}\nloads = {loads:.1f}\nstores = {stores:.1f}\n'
-        text += f'per = "{per}"\nkind = "{kind}"\nsource = "{source}"\n\n'
+        kind = "estimate" if name in ESTIMATES else "measured" if name in GIVEN or name in DIRECT else "fitted"
+        text += f'[{name}]\nsite = "{site}"\nper = "{per}"\ninstructions = {instructions:.1f}\n'
+        text += f"loads = {loads:.1f}\nstores = {stores:.1f}\n"
+        text += f'kind = "{kind}"\nsource = "{source}"\n\n'
     return text.rstrip("\n") + "\n"
 
 
@@ -201,7 +251,8 @@ def write(costs):
 
 
 def compare(rows):
-    """[(key, deviations of loads + stores, instructions, stored bytes)], worst first, with the table as it is on disk."""
+    """[(key, deviations of loads + stores, instructions, stored bytes)], worst first, with the table as it is on
+    disk."""
     result = []
     for fs in SYSTEMS:
         for key, amounts in structure(fs, identity=False).items():

@@ -10,7 +10,11 @@ import cells
 
 import scmsim
 
-SYSTEMS = tuple(sys.argv[1].split(",")) if sys.argv[1:] and not sys.argv[1].startswith("-") else ("nova-cow", "nova-inplace", "ext4-dax", "ext4")
+SYSTEMS = (
+    tuple(sys.argv[1].split(","))
+    if sys.argv[1:] and not sys.argv[1].startswith("-")
+    else ("nova-cow", "nova-inplace", "ext4-dax", "ext4")
+)
 # Ordering store fences of one call, from the source: a copy ends with one, NOVA's commit has two, an in-place update five in all.
 LIMITS = {"stored": 0.02, "flushes": 0.05, "loads+stores": 0.10}
 
@@ -50,7 +54,10 @@ def badness(row: dict) -> float:
 def line(row: dict) -> str:
     """One row of the Markdown table."""
     m, r, e = row["measured"], row["replayed"], row["error"]
-    figures = [f"{m[k]:,.1f} | {r[k]:,.1f} | {100 * e[k]:+.1f} %" for k in ("stored", "flushes", "loads+stores", "instructions")]
+    figures = [
+        f"{m[k]:,.1f} | {r[k]:,.1f} | {100 * e[k]:+.1f} %"
+        for k in ("stored", "flushes", "loads+stores", "instructions")
+    ]
     verdict = "ok" if badness(row) <= 1 else "**out**"
     head = f"| {row['fs']} | {row['op']} | {int(row['unit'])} | {verdict} | "
     return head + " | ".join(figures) + f" | {row['fence_call']:.1f} | {row['fences']:.1f} |"
@@ -66,7 +73,9 @@ def main() -> None:
     for row in rows:
         print(line(row))
     inside = sum(badness(row) <= 1 for row in rows)
-    print(f"\n{inside} of {len(rows)} rows within limits (stored 2 %, flushes 5 %, loads + stores 10 %)", file=sys.stderr)
+    print(
+        f"\n{inside} of {len(rows)} rows within limits (stored 2 %, flushes 5 %, loads + stores 10 %)", file=sys.stderr
+    )
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ Every model's state record starts with HEADER; `state.op` is the row of the oper
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -88,9 +89,11 @@ def load_recipes(state: "State", recipes: Mapping[int, Sequence[Sequence[int]]],
     record.recipe_at[len(recipes) :] = at
 
 
-def _merge_work(record: np.void, steps: Sequence[Sequence[int]], merge: bool) -> list[Sequence[int]]:
+def _merge_work(record: Any, steps: Sequence[Sequence[int]], merge: bool) -> list[Sequence[int]]:
     """The steps as `play` reads them; a site's constant WORK, and its first WORK by register, in one step."""
-    constant = {int(record.cost[s[OFFSET], 3]) for s in steps if s[WHAT] & 255 == WORK and s[LENGTH]} if merge else set()
+    constant = (
+        {int(record.cost[s[OFFSET], 3]) for s in steps if s[WHAT] & 255 == WORK and s[LENGTH]} if merge else set()
+    )
     merged: list[Sequence[int]] = []
     place: dict[int, int] = {}  # site -> index of its merged step
     for step in steps:
@@ -114,7 +117,7 @@ def _merge_work(record: np.void, steps: Sequence[Sequence[int]], merge: bool) ->
     return merged
 
 
-def _spare_cost(record: np.void, site: int) -> int:
+def _spare_cost(record: Any, site: int) -> int:
     """A cost row for a merged step, from the table's end down."""
     row = next(k for k in range(MAX_COSTS - 1, -1, -1) if record.cost[k, 3] == FREE_COST)
     record.cost[row] = (0, 0, 0, site)

@@ -1,8 +1,8 @@
 """ext4's blocks: runs of pages, preallocation windows, allocation, and the metadata blocks that it changes.
 
-Units: blocks and pages of 4096 bytes.  Source: Linux fs/ext4/{mballoc.c,extents.c,balloc.c}.  Simplified: the allocator is first
-fit, with a window per growing file that doubles with the file up to 8 MiB (ext4_mb_normalize_request); extents merge with the
-one before them only; the extent tree has one level of leaves.
+Units: blocks and pages of 4096 bytes.  Source: Linux fs/ext4/{mballoc.c,extents.c,balloc.c}.  Simplified: the
+allocator is first fit, with a window per growing file that doubles with the file up to 8 MiB
+(ext4_mb_normalize_request); extents merge with the one before them only; the extent tree has one level of leaves.
 """
 
 from scmsim._jit import part
@@ -38,7 +38,8 @@ def close_window(s, arena, f):
 
 @part
 def take_blocks(s, arena, f, page, want):
-    """First of up to `want` blocks in a row for `page`, `s.got` says how many, from the file's window, opened anew if empty."""
+    """First of up to `want` blocks in a row for `page`, `s.got` says how many, from the file's window, opened anew
+    if empty."""
     if arena[f + e.WINDOW_BLOCKS] == 0:
         length = want
         if s.free_blocks > s.blocks >> 5 and not arena[f + e.IS_DIR]:
@@ -63,7 +64,8 @@ def take_blocks(s, arena, f, page, want):
 
 @part
 def change_blocks(s, arena, f, page, count):
-    """The blocks of `count` pages from `page` on, in a row, change hands: bitmaps, group descriptors and the leaf join."""
+    """The blocks of `count` pages from `page` on, in a row, change hands: bitmaps, group descriptors and the leaf
+    join."""
     block = arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT
     for group in range(block // e.GROUP_BLOCKS, (block + count - 1) // e.GROUP_BLOCKS + 1):
         join(s, arena, s.bitmap_at + group)
@@ -77,7 +79,8 @@ def change_blocks(s, arena, f, page, count):
 
 @part
 def add_blocks(s, arena, f, page, want, bits):
-    """Allocate up to `want` blocks for the pages from `page` on, whose words keep their frames and get `bits`; returns how many."""
+    """Allocate up to `want` blocks for the pages from `page` on, whose words keep their frames and get `bits`;
+    returns how many."""
     block = take_blocks(s, arena, f, page, want)
     count = s.got
     words = arena[f + e.PAGES] + page

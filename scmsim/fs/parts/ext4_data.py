@@ -1,9 +1,10 @@
 """ext4's read, write and write-back, with DAX and with the page cache.
 
-With DAX a copy goes to persistent memory at once; a new block is zeroed through the block layer before, so its bytes are stored
-twice.  With the page cache a copy goes to cached pages, blocks are allocated at write-back (delayed allocation), and whole pages
-are stored; the cache is not limited.  Source: Linux 5.13 fs/ext4/{file.c: ext4_dax_write_iter, inode.c: ext4_iomap_begin,
-ext4_da_write_begin, ext4_da_write_end, ext4_writepages}, fs/dax.c: dax_iomap_actor, mm/filemap.c.
+With DAX a copy goes to persistent memory at once; a new block is zeroed through the block layer before, so its bytes
+are stored twice.  With the page cache a copy goes to cached pages, blocks are allocated at write-back (delayed
+allocation), and whole pages are stored; the cache is not limited.  Source: Linux 5.13 fs/ext4/{file.c:
+ext4_dax_write_iter, inode.c: ext4_iomap_begin, ext4_da_write_begin, ext4_da_write_end, ext4_writepages}, fs/dax.c:
+dax_iomap_actor, mm/filemap.c.
 """
 
 from scmsim._jit import part
@@ -17,7 +18,8 @@ from scmsim.fs.parts.jbd2 import join
 
 @part
 def add_zeroed(s, arena, f, out, page, count):
-    """DAX: the first of `count` pages from `page` on get blocks, or had unwritten ones; both are zeroed.  Returns how many."""
+    """DAX: the first of `count` pages from `page` on get blocks, or had unwritten ones; both are zeroed.  Returns
+    how many."""
     words = arena[f + e.PAGES] + page
     if arena[words] == 0:
         count = add_blocks(s, arena, f, page, count, e.NONE)
@@ -38,7 +40,8 @@ def add_zeroed(s, arena, f, out, page, count):
 
 @part
 def add_cached(s, arena, f, op, out, page, count):
-    """`count` pages from `page` on, all not cached, enter the page cache; one that is written in part is read before."""
+    """`count` pages from `page` on, all not cached, enter the page cache; one that is written in part is read
+    before."""
     end = op.offset + op.length
     for at in range(page, page + count):
         words = arena[f + e.PAGES] + at
@@ -95,7 +98,8 @@ def copy_in(s, out, target, source, length):
 
 @part
 def write_slice(s, arena, row, f, op, out):
-    """One slice of a write(), from `s.progress` on: per run of pages blocks or cached pages where there are none, and a copy."""
+    """One slice of a write(), from `s.progress` on: per run of pages blocks or cached pages where there are none,
+    and a copy."""
     at = op.offset + s.progress
     end = min(op.offset + op.length, (at & ~4095) + e.SLICE_PAGES * e.BLOCK)
     size = arena[f + e.SIZE]
@@ -133,8 +137,9 @@ def write_slice(s, arena, row, f, op, out):
 def finish_slice(s, arena, f, out, span):
     """Journal handles, inode updates and size after a slice; span = (first page, size before, end).
 
-    DAX: a write that extends the file has three handles (on the orphan list, allocation, size and off the list), one that fills
-    a hole has one.  Page cache: one handle per page, two inode updates for each page that the size moves behind.
+    DAX: a write that extends the file has three handles (on the orphan list, allocation, size and off the list), one
+    that fills a hole has one.  Page cache: one handle per page, two inode updates for each page that the size moves
+    behind.
     """
     first, size, end = span
     grows = end > size
@@ -156,7 +161,8 @@ def finish_slice(s, arena, f, out, span):
 
 @part
 def read_slice(s, arena, f, op, out):
-    """One slice of a read(), from `s.progress` on: per run of pages a copy by a rep-string; a hole only clears the buffer."""
+    """One slice of a read(), from `s.progress` on: per run of pages a copy by a rep-string; a hole only clears the
+    buffer."""
     at = op.offset + s.progress
     end = min(op.offset + op.length, arena[f + e.SIZE], (at & ~4095) + e.SLICE_PAGES * e.BLOCK)
     s.reg[q.PAGES], s.reg[q.LINES] = ((end - 1) >> 12) - (at >> 12) + 1, (end - at) >> 12
@@ -188,7 +194,8 @@ def read_slice(s, arena, f, op, out):
 
 @part
 def flush_run(s, arena, f, out, page, most):
-    """Store dirty pages from `page` on (at most `most`) whose blocks follow each other, allocated now if there are none.
+    """Store dirty pages from `page` on (at most `most`) whose blocks follow each other, allocated now if there are
+    none.
 
     Returns the pages stored; `s.changed` counts runs whose extent changed.
     """
@@ -222,7 +229,8 @@ def flush_run(s, arena, f, out, page, most):
 
 @part
 def flush_pages(s, arena, f, out):
-    """One step of write-back: store up to FLUSH_PAGES dirty pages of a file, lowest first; at most 16 + 2 * pages events."""
+    """One step of write-back: store up to FLUSH_PAGES dirty pages of a file, lowest first; at most 16 + 2 * pages
+    events."""
     left = min(arena[f + e.DIRTY], e.FLUSH_PAGES)
     arena[f + e.DIRTY] -= left
     pages = left

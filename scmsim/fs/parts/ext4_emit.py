@@ -1,7 +1,8 @@
 """ext4's operations one by one, shared by ext4 and ext4-dax.
 
-Two kernels share the work, because compile time follows the amount of code: `frequent` here, `rare` in ext4_rare (names other
-than create, truncate, fallocate, sync, timed write-back, checkpoints), which is compiled when a trace first needs it.
+Two kernels share the work, because compile time follows the amount of code: `frequent` here, `rare` in ext4_rare
+(names other than create, truncate, fallocate, sync, timed write-back, checkpoints), which is compiled when a trace
+first needs it.
 """
 
 from scmsim import records as r
@@ -63,7 +64,8 @@ def extents_fit(s, arena, f):
 
 @part
 def sync_file(s, arena, out, op, f):
-    """fsync: write back, then commit the running transaction if the file is part of it, else only flush; 0 = no room yet."""
+    """fsync: write back, then commit the running transaction if the file is part of it, else only flush; 0 = no
+    room yet."""
     while arena[f + e.DIRTY]:
         if s.txn_length > s.txn_limit and not try_commit(s, arena, out):
             return 0
@@ -141,7 +143,8 @@ def transfer(s, arena, out, op, row, f):
 
 @part
 def create_known(s, arena, out, op, row):
-    """create where the directory is known and has room for the entry; 0: left to the other kernel, -1: no inode left."""
+    """create where the directory is known and has room for the entry; 0: left to the other kernel, -1: no inode
+    left."""
     d = arena[s.rows + (op.file2 if op.file2 >= 0 else s.row_count - 1) * e.ROW_WORDS]
     if d == 0 or arena[d + e.IS_DIR] == 0 or arena[row + e.ROW_SIZE] >= 0 or leaves_needed(arena, row, d):
         s.rare = 1

@@ -1,7 +1,9 @@
-"""ext4's files: records of the files that the trace touches, their inodes, directory entries, and the queue of dirty files.
+"""ext4's files: records of the files that the trace touches, their inodes, directory entries, and the queue of dirty
+files.
 
-Inode numbers are used again in the order last freed, first used (ext4: the lowest free one).  A directory with one block is linear; a larger one is an
-index block and leaves, an entry lies in the leaf that its hash names.  Source: Linux fs/ext4/{inode.c,ialloc.c,namei.c}.
+Inode numbers are used again in the order last freed, first used (ext4: the lowest free one).  A directory with one
+block is linear; a larger one is an index block and leaves, an entry lies in the leaf that its hash names.  Source:
+Linux fs/ext4/{inode.c,ialloc.c,namei.c}.
 """
 
 from scmsim._jit import part
@@ -33,7 +35,8 @@ def new_record(s, arena, row):
 
 @part
 def dirty_inode(s, arena, f, out):
-    """A file's inode changed (ext4_mark_inode_dirty): its table block joins, and an fsync has to commit this transaction."""
+    """A file's inode changed (ext4_mark_inode_dirty): its table block joins, and an fsync has to commit this
+    transaction."""
     inode = arena[f + e.INODE] - 1
     block = s.inode_table_at + inode // e.INODES_PER_BLOCK
     join(s, arena, block)
@@ -60,7 +63,8 @@ def leaves_needed(arena, row, d):
 
 @part
 def change_entry(s, arena, row, d, out):
-    """The directory block that holds the entry of table row `row`, and the directory's inode, change; takes 3 events."""
+    """The directory block that holds the entry of table row `row`, and the directory's inode, change; takes 3
+    events."""
     blocks = arena[d + e.END]
     if blocks:
         page = 0

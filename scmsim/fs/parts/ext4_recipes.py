@@ -1,9 +1,10 @@
 """ext4's mechanisms as recipes: the events of each mechanism, in the order of the source.
 
-Sources: Linux 5.13 fs/ext4/{file,inode,namei,ialloc}.c, fs/jbd2/commit.c, fs/dax.c, arch/x86/lib/{usercopy_64.c,copy_user_64.S}
-(`__copy_user_flushcache`: 8-byte non-temporal stores, cached bytes at unaligned ends, whose lines are written back; it ends with
-an sfence, measured: one per write), drivers/nvdimm/pmem.c (`memcpy_flushcache` per page; `nvdimm_flush` is two sfences, measured:
-four per fsync).  Data structures that only the cost rows know of have one run of 64 bytes or so here, so that a TLB sees them.
+Sources: Linux 5.13 fs/ext4/{file,inode,namei,ialloc}.c, fs/jbd2/commit.c, fs/dax.c,
+arch/x86/lib/{usercopy_64.c,copy_user_64.S} (`__copy_user_flushcache`: 8-byte non-temporal stores, cached bytes at
+unaligned ends, whose lines are written back; it ends with an sfence, measured: one per write), drivers/nvdimm/pmem.c
+(`memcpy_flushcache` per page; `nvdimm_flush` is two sfences, measured: four per fsync).  Data structures that only the
+cost rows know of have one run of 64 bytes or so here, so that a TLB sees them.
 """
 
 from scmsim.records import FENCE, FLUSH, KERNEL, LOAD, NTSTORE, PM, STORE, USER, WORK, pack
@@ -26,26 +27,27 @@ SITES = {
 }
 
 COSTS = (
-    "null_call", "dax_write_call", "dax_read_call", "map_run", "copy_line", "handle", "inode_update", "orphan", "allocate",
-    "zero_block", "cache_write_call", "cache_page", "cache_page_new", "cache_read_call", "cache_read_page", "cache_fill_page",
-    "timer_tick", "fsync_call", "flush_call", "flush_page", "flush_run", "commit", "journal_block", "revoke",
-    "checkpoint_block", "create", "open", "close", "unlink", "remove", "free_run", "free_page", "rename", "link", "mkdir",
-    "rmdir", "stat", "sync_call",
+    "null_call", "dax_write_call", "dax_read_call", "map_run", "copy_line", "handle", "inode_update",
+    "orphan", "allocate", "zero_block", "cache_write_call", "cache_page", "cache_page_new", "cache_read_call",
+    "cache_read_page", "cache_fill_page", "timer_tick", "fsync_call", "flush_call", "flush_page", "flush_run",
+    "commit", "journal_block", "revoke", "checkpoint_block", "create", "open", "close", "unlink", "remove",
+    "free_run", "free_page", "rename", "link", "mkdir", "rmdir", "stat", "sync_call",
 )  # fmt: skip
 
 # Registers.
 (
-    ZERO, INODE, SLOT, USER_AT, BYTES, TO, HEAD, HEAD_LINE, BODY_USER, BODY_AT, BODY, WIDTH, TAIL_USER, TAIL_AT, TAIL, TAIL_LINE_AT,
-    TAIL_LINE, LINES, FROM, HAS, PAGES, NEW, GROWN, COUNT, BITMAP, GROUP, LOG, LOG_WRAPPED, COMMIT_AT,
-    REVOKES,
+    ZERO, INODE, SLOT, USER_AT, BYTES, TO, HEAD, HEAD_LINE, BODY_USER, BODY_AT, BODY, WIDTH, TAIL_USER,
+    TAIL_AT, TAIL, TAIL_LINE_AT, TAIL_LINE, LINES, FROM, HAS, PAGES, NEW, GROWN, COUNT, BITMAP, GROUP, LOG,
+    LOG_WRAPPED, COMMIT_AT, REVOKES,
 ) = range(30)  # fmt: skip
 
 # Recipes.
 (
-    WRITE, TIMES, ALLOCATE, COPY, FINISH, GROW, FILL, READ, COPY_OUT, READ_PAGES, DIRTY_INODE, FLUSH_RUN, FLUSH_LOAD, FLUSHED,
-    FSYNC, BARRIER, IMAGE, COMMIT, CHECKPOINT, IN_PLACE, NAME, CREATE, OPEN, CLOSE, STAT, OTHER, UNLINK, REMOVE, RMDIR, RENAME, LINK,
-    MKDIR, FREED, TRUNCATE, TRUNCATED, FALLOCATE, FALLOCATED, CLEAR_PM, CLEAR_FRAME, ORPHAN, SYNC,
-) = range(41)  # fmt: skip
+    WRITE, TIMES, ALLOCATE, COPY, FINISH, FILL, READ, COPY_OUT, READ_PAGES, DIRTY_INODE, FLUSH_RUN,
+    FLUSH_LOAD, FLUSHED, FSYNC, BARRIER, IMAGE, COMMIT, CHECKPOINT, IN_PLACE, NAME, CREATE, OPEN, CLOSE, STAT,
+    OTHER, UNLINK, REMOVE, RMDIR, RENAME, LINK, MKDIR, FREED, TRUNCATE, FALLOCATE, FALLOCATED, CLEAR_PM,
+    CLEAR_FRAME, ORPHAN, SYNC,
+) = range(39)  # fmt: skip
 
 RECIPES = SYNC + 1
 BLOCK = 4096
@@ -142,7 +144,11 @@ def cache_recipes() -> dict[int, list]:
             _run(LOAD, "copy", FROM, 0, 0, HAS),
             _run(STORE, "copy", USER_AT, 0, 0, BYTES, space=USER),
         ],
-        READ_PAGES: [_work("cache_read_page", 0, PAGES), _work("cache_page_new", 0, NEW), _work("timer_tick", 0, LINES)],
+        READ_PAGES: [
+            _work("cache_read_page", 0, PAGES),
+            _work("cache_page_new", 0, NEW),
+            _work("timer_tick", 0, LINES),
+        ],
         FLUSH_RUN: [_run(NTSTORE, "writeback", TO, 0, 0, BYTES, space=PM, width=8)],
         FLUSH_LOAD: [_run(LOAD, "writeback", FROM, 0, 0, HAS, width=8)],
         FLUSHED: [_work("flush_call", 1), _work("flush_page", 0, PAGES), _work("flush_run", 0, NEW)],
@@ -150,7 +156,8 @@ def cache_recipes() -> dict[int, list]:
 
 
 def journal_recipes() -> dict[int, list]:
-    """Handles, commit and checkpoint.  A commit block goes out between two flushes of the device (REQ_PREFLUSH, REQ_FUA)."""
+    """Handles, commit and checkpoint.  A commit block goes out between two flushes of the device (REQ_PREFLUSH,
+    REQ_FUA)."""
     return {
         TIMES: [_work("handle", 1), _work("inode_update", 1)],
         DIRTY_INODE: [_run(STORE, "inode", SLOT, 0, 160)],

@@ -1,7 +1,9 @@
-"""ext4's state: per-file records, page words, metadata bitmaps and the journal inside the arena; its events and its space.
+"""ext4's state: per-file records, page words, metadata bitmaps and the journal inside the arena; its events and its
+space.
 
-Units: offsets and lengths in bytes, blocks and pages of 4096 bytes.  Sources: Linux fs/ext4/{ext4.h,ext4_extents.h,mballoc.c},
-include/linux/jbd2.h; mke2fs (e2fsprogs lib/ext2fs/mkjournal.c, ext2fs_default_journal_size) for the layout's defaults.
+Units: offsets and lengths in bytes, blocks and pages of 4096 bytes.  Sources: Linux
+fs/ext4/{ext4.h,ext4_extents.h,mballoc.c}, include/linux/jbd2.h; mke2fs (e2fsprogs lib/ext2fs/mkjournal.c,
+ext2fs_default_journal_size) for the layout's defaults.
 """
 
 import numpy as np
@@ -22,7 +24,8 @@ EXTENTS_PER_LEAF = 340
 TAGS_PER_DESCRIPTOR = 254
 REVOKES_PER_BLOCK = 510  # (4096 - 16) / 8
 DIR_LEAF_FULL = 4084  # bytes of entries that a directory's only block holds
-DIR_LEAF_FILL = 3072  # bytes of entries per leaf of a hashed directory: leaves split in half, so they are 3/4 full on average
+# bytes of entries per leaf of a hashed directory: leaves split in half, so they are 3/4 full on average
+DIR_LEAF_FILL = 3072
 FLUSH_PAGES = 2048  # pages of one step of write-back (MAX_WRITEPAGES_EXTENT_LEN)
 FLUSHER_PERIOD = 5 * 10**9  # dirty_writeback_centisecs = 500
 ROOT_INODE, FIRST_INODE = 2, 12  # 11 is lost+found
@@ -34,17 +37,27 @@ SIZE, PAGES, END, MAPPED, INODE, LINKS, OPENS, DIRTY, LOW, SINCE, OLDER, NEWER, 
 WINDOW, WINDOW_BLOCKS, EXTENTS, LEAVES, LEAF_COUNT, PARENT, NAME, ENTRIES = 17, 18, 19, 20, 22, 23, 24, 25
 RECORD_ORDER = 5
 
-# Words of a row of the file table: record's offset (0: not touched yet), size before the trace, name length, is a directory.
+# Words of a row of the file table: record's offset (0: not touched yet), size before the trace, name length, is a
+# directory.
 ROW_RECORD, ROW_SIZE, ROW_NAME, ROW_DIR = 0, 1, 2, 3
 ROW_WORDS = 4
 
-# A page's word: block << 28 | page-cache frame << 4 | flags; 0 = hole.  A dirty page without a block is allocated at write-back.
+# A page's word: block << 28 | page-cache frame << 4 | flags; 0 = hole.  A dirty page without a block is allocated at
+# write-back.
 IS_DIRTY, IS_CACHED, IS_UNWRITTEN = 1, 2, 4
 FRAME_SHIFT, FRAME_MASK = 4, (1 << 24) - 1  # frames are used again after 64 GiB
 ONE_FRAME = 1 << FRAME_SHIFT
-FRAME_KEY = FRAME_MASK << FRAME_SHIFT | IS_CACHED
 BLOCK_SHIFT = 28
 ONE_BLOCK = 1 << BLOCK_SHIFT
+# What tells pages apart and where they lie, see `key` in STATE.
+DAX_PAGES = {"key": ~0, "key_step": ONE_BLOCK, "key_shift": BLOCK_SHIFT, "key_mask": (1 << 35) - 1, "key_base": 0}
+CACHED_PAGES = {
+    "key": FRAME_MASK << FRAME_SHIFT | IS_CACHED,
+    "key_step": ONE_FRAME,
+    "key_shift": FRAME_SHIFT,
+    "key_mask": FRAME_MASK,
+    "key_base": FRAMES,
+}
 SLICE_PAGES = 4096  # a read or write is done in slices of 16 MiB (DIO_MAX_BLOCKS, a handle of iomap)
 SUPERBLOCK = 0
 NONE, ONE = 0, 1  # as names, because a kernel called with a literal is compiled once more for it
@@ -136,60 +149,76 @@ def default_journal(blocks: int) -> int:
 def start(params: dict[str, int], files: Files, *, dax: bool) -> State:
     """State of an empty ext4 of `params["capacity"]` bytes that knows the trace's `files`."""
     blocks = params["capacity"] // BLOCK
-    journal = params["journal"] // BLOCK or default_journal(blocks)
-    groups = -(-blocks // GROUP_BLOCKS)
-    inode_blocks = max(min(blocks, GROUP_BLOCKS) // 64, 1)  # mke2fs: one 256-byte inode for each 16 KiB
-    bitmap_at = 1 + -(-groups // DESCRIPTORS_PER_BLOCK)
-    journal_at = bitmap_at + groups * (2 + inode_blocks)
-    if journal < MIN_JOURNAL or journal_at + journal + 8 > blocks:
+    rows = len(files) + 1
+    folders = [rows - 1, *np.flatnonzero(files.is_dir & (files.first_size >= 0)).tolist()]
+    layout = _layout(blocks, params["journal"] // BLOCK or default_journal(blocks))
+    reserved = layout["journal_at"] + layout["journal_blocks"] + len(folders)
+    if layout["journal_blocks"] < MIN_JOURNAL or reserved + 8 > blocks:
         raise UsageError(
-            f"a journal of {format_bytes(journal * BLOCK)} on a device of {format_bytes(params['capacity'])} does not work: the "
-            f"journal takes at least {format_bytes(MIN_JOURNAL * BLOCK)}, and other metadata {format_bytes(journal_at * BLOCK)}; "
+            f"a journal of {format_bytes(layout['journal_blocks'] * BLOCK)} on a device of "
+            f"{format_bytes(params['capacity'])} does not work: the journal takes at least "
+            f"{format_bytes(MIN_JOURNAL * BLOCK)}, and other metadata {format_bytes(layout['journal_at'] * BLOCK)}; "
             "give a larger capacity or another journal"
         )
-    rows = len(files) + 1
-    # A transaction is closed at a quarter of the journal; the operation that passes it may touch each group once more.
-    lists = journal // 4 + 2 * groups + 4 * FLUSH_PAGES, journal + 2 * groups + 8 * FLUSH_PAGES
-    bitmap_words = -(-blocks // 64)
-    words = rows * (ROW_WORDS + 1) + sum(lists) + 2 * bitmap_words + first_fit.arena_words(blocks)
-    state = new_state(STATE, 1 << int(np.ceil(np.log2(words + (1 << 16)))), costs.load("ext4-5.13", COSTS, list(SITES)))
+    lists = _lists(blocks, rows, layout["journal_blocks"])
+    words = sum(lists.values()) + first_fit.arena_words(blocks) + 64 * len(folders) + (1 << 16)
+    state = new_state(STATE, 1 << words.bit_length(), costs.load("ext4-5.13", COSTS, list(SITES)))
     record = state.record[0]
     if not params["tick"]:
         record.cost[COSTS.index("timer_tick"), :3] = 0
     load_recipes(state, all_recipes(dax))
-    folders = [rows - 1, *np.flatnonzero(files.is_dir & (files.first_size >= 0)).tolist()]
-    first_fit.attach(state, journal_at + journal + len(folders), blocks)
-    for field, count in (
-        ("rows", rows * ROW_WORDS), ("joined", bitmap_words), ("logged", bitmap_words), ("txn", lists[0]), ("held", lists[1]),
-        ("free_inodes", rows),
-    ):  # fmt: skip
-        record[field] = record.arena_top
+    first_fit.attach(state, reserved, blocks)
+    for name, count in lists.items():
+        record[name] = record.arena_top
         record.arena_top += count
-    record.dax, record.row_count, record.tid, record.txn_limit = dax, rows, 1, max(journal // 4, 1)
-    record.key, record.key_step, record.key_shift = (~0, ONE_BLOCK, BLOCK_SHIFT) if dax else (FRAME_KEY, ONE_FRAME, FRAME_SHIFT)
-    record.key_mask = (1 << 35) - 1 if dax else FRAME_MASK
-    record.key_base = 0 if dax else FRAMES
-    record.bitmap_at, record.inode_bitmap_at, record.inode_table_at = bitmap_at, bitmap_at + groups, bitmap_at + 2 * groups
-    record.group_inodes = inode_blocks * INODES_PER_BLOCK
-    record.inode_count = groups * record.group_inodes
-    record.journal_at, record.journal_blocks, record.next_inode = journal_at, journal, FIRST_INODE
-    record.oldest = record.newest = -1
-    record.next_tick = FLUSHER_PERIOD
-    for name in ("commit_interval", "dirty_expire", "timestamp_tick"):
-        record[name] = params[name]
+    own = {name: params[name] for name in ("commit_interval", "dirty_expire", "timestamp_tick")}
+    own |= {"dax": dax, "row_count": rows, "tid": 1, "next_inode": FIRST_INODE, "oldest": -1, "newest": -1}
+    own |= {"next_tick": FLUSHER_PERIOD, "txn_limit": layout["journal_blocks"] // 4}
+    for name, value in (layout | own | (DAX_PAGES if dax else CACHED_PAGES)).items():
+        record[name] = value
     table = state.arena[record.rows : record.rows + rows * ROW_WORDS].reshape(rows, ROW_WORDS)
-    table[:-1, ROW_SIZE] = files.first_size
-    table[:-1, ROW_NAME] = [len(path) - path.rfind("/") - 1 for path in files.path]
-    table[:-1, ROW_DIR] = files.is_dir
-    table[-1, ROW_DIR] = 1
-    _known_folders(state, folders, journal_at + journal)
+    table[:-1, ROW_SIZE], table[:-1, ROW_DIR], table[-1, ROW_DIR] = files.first_size, files.is_dir, 1
+    table[:-1, ROW_NAME] = [len(path.rpartition("/")[2].encode()) for path in files.path]
+    _known_folders(state, folders, reserved - len(folders))
     return state
 
 
+def _layout(blocks: int, journal: int) -> dict[str, int]:
+    """Where the metadata lies (first block of each kind), as mke2fs divides it up but all at the front."""
+    groups = -(-blocks // GROUP_BLOCKS)
+    inode_blocks = max(min(blocks, GROUP_BLOCKS) // 64, 1)  # one 256-byte inode for each 16 KiB
+    bitmaps = 1 + -(-groups // DESCRIPTORS_PER_BLOCK)
+    return {
+        "bitmap_at": bitmaps,
+        "inode_bitmap_at": bitmaps + groups,
+        "inode_table_at": bitmaps + 2 * groups,
+        "journal_at": bitmaps + groups * (2 + inode_blocks),
+        "journal_blocks": journal,
+        "group_inodes": inode_blocks * INODES_PER_BLOCK,
+        "inode_count": groups * inode_blocks * INODES_PER_BLOCK,
+    }
+
+
+def _lists(blocks: int, rows: int, journal: int) -> dict[str, int]:
+    """Words of the arena's fixed lists and bitmaps.
+
+    A transaction is closed at a quarter of the journal; the operation that passes it may touch each group once more.
+    """
+    groups, bitmap = -(-blocks // GROUP_BLOCKS), -(-blocks // 64)
+    more = 2 * groups + 4 * FLUSH_PAGES
+    return {
+        "rows": rows * ROW_WORDS,
+        "free_inodes": rows,
+        "joined": bitmap,
+        "logged": bitmap,
+        "txn": journal // 4 + more,
+        "held": journal + 2 * more,
+    }
+
+
 def _known_folders(state: State, folders: list[int], block: int) -> None:
-    """Records of the directories that exist from the start, one block each from `block` on; the first one is the root."""
+    """Records of the directories that exist from the start, a block each from `block` on; the first is the root."""
     record = state.record[0]
-    state.grow(len(folders) * ((1 << RECORD_ORDER) + 1))
     arena, root = state.arena, record.rows + (record.row_count - 1) * ROW_WORDS
     for index, folder in enumerate(folders):
         f, page = record.arena_top, record.arena_top + (1 << RECORD_ORDER)
@@ -204,7 +233,8 @@ def _known_folders(state: State, folders: list[int], block: int) -> None:
 
 
 def space(state: State) -> dict[str, int]:
-    """Space report in bytes; `live_bytes` counts what lies in pages that have (or are promised) a block, holes do not count."""
+    """Space report in bytes; `live_bytes` counts what lies in pages that have (or are promised) a block, holes do
+    not count."""
     record, arena = state.record[0], state.arena
     table = arena[record.rows : record.rows + record.row_count * ROW_WORDS].reshape(-1, ROW_WORDS)
     at = table[table[:, ROW_RECORD] > 0, ROW_RECORD]

@@ -1,8 +1,10 @@
-"""jbd2: metadata blocks join the running transaction, a commit writes their images to the log, a checkpoint writes them in place.
+"""jbd2: metadata blocks join the running transaction, a commit writes their images to the log, a checkpoint writes
+them in place.
 
-A commit of M blocks stores 4096 (M + ceil(M / 254) descriptors + revoke blocks + 1 commit block) bytes; in place, each distinct
-block is written once per checkpoint.  Source: Linux fs/jbd2/{transaction.c,commit.c,checkpoint.c,revoke.c}.  A checkpoint
-here takes all logged blocks at once (jbd2: the oldest transactions); so a block that each transaction holds is written more often.
+A commit of M blocks stores 4096 (M + ceil(M / 254) descriptors + revoke blocks + 1 commit block) bytes; in place, each
+distinct block is written once per checkpoint.  Source: Linux fs/jbd2/{transaction.c,commit.c,checkpoint.c,revoke.c}.
+A checkpoint here takes all logged blocks at once (jbd2: the oldest transactions); so a block that each transaction
+holds is written more often.
 """
 
 import numpy as np
@@ -31,7 +33,8 @@ def join(s, arena, block):
 
 @part
 def forget(s, arena, block):
-    """Metadata block `block` was freed: no image of it may be written any more, which the log learns by a revoke record."""
+    """Metadata block `block` was freed: no image of it may be written any more, which the log learns by a revoke
+    record."""
     bit = _ONE << (block & 63)
     if arena[s.joined + (block >> 6)] & bit:
         arena[s.joined + (block >> 6)] &= ~bit
@@ -66,7 +69,8 @@ def log_blocks(s):
 
 @part
 def commit(s, arena, out):
-    """Write the running transaction to the log, which has room for it, and start the next.  At most txn_blocks + 9 events."""
+    """Write the running transaction to the log, which has room for it, and start the next.  At most txn_blocks + 9
+    events."""
     count = log_blocks(s)
     if s.held_blocks == 0:
         s.held_length, s.held_since = 0, s.now

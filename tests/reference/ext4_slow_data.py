@@ -1,0 +1,192 @@
+"""Reads, writes, write-back and fsync of ext4's slow twin, page by page.
+
+Written from the same description as scmsim/fs/parts/ext4_data.py, and shares no code with it.
+"""
+
+from tests.reference.ext4_slow_disk import CHUNK, PAGE, Disk, Page
+
+
+class Data(Disk):
+    """What the content of files does to the disk."""
+
+    def write_back(self, file):
+        """All dirty pages of a file."""
+        node = self.nodes[file]
+        while node.dirty():
+            if self.full():
+                self.commit()
+            self.flush_step(node)
+            if not node.dirty():
+                self.queue.remove(file)
+            self.grow_leaves(node)
+
+    def flush_step(self, node):
+        """Up to CHUNK dirty pages, lowest first."""
+        left, changed = node.dirty()[:CHUNK], False
+        while left:
+            first = node.pages[left[0]]
+            run = [left[0]]
+            for number in left[1:]:
+                page, expected = node.pages[number], None
+                if first.block is not None:
+                    expected = first.block + len(run)
+                if number != run[-1] + 1 or page.block != expected or page.unwritten != first.unwritten:
+                    break
+                run.append(number)
+            if first.block is None:
+                run = run[: self.allocate(node, run[0], len(run))]
+                self.change_blocks(node, run[0], [node.pages[number].block for number in run])
+                changed = True
+            changed |= first.unwritten
+            for number in run:
+                node.pages[number].dirty = node.pages[number].unwritten = False
+            self.data += PAGE * len(run)
+            left = left[len(run) :]
+        if changed:
+            self.change_inode(node)
+            node.data_tid = self.tid
+
+    def write(self, file, node, offset, length):
+        """write(), False if the device is full."""
+        missing = sum(number not in node.pages for number in range(offset // PAGE, (offset + length - 1) // PAGE + 1))
+        if missing > self.available():
+            return False
+        if node.stamp != self.tid:
+            node.stamp = self.tid
+            self.change_inode(node)
+        at, end = offset, offset + length
+        while at < end:
+            stop = min(end, (at // PAGE + 4096) * PAGE)
+            if self.dax:
+                self.write_dax(node, at, stop)
+            else:
+                self.write_cached(file, node, at, stop)
+            at = stop
+            if at < end:
+                self.grow_leaves(node)
+        return True
+
+    def write_dax(self, node, at, end):
+        """One slice, at most 16 MiB."""
+        grows = end > node.size
+        changed = grows
+        while at < end:
+            page = at // PAGE
+            last = (end - 1) // PAGE
+            first = node.pages.get(page)
+            count = 1
+            while page + count <= last and self.follows(first, node.pages.get(page + count), count):
+                count += 1
+            if first is None or first.unwritten:
+                changed = True
+                if first is None:
+                    count = self.allocate(node, page, count)
+                    self.change_blocks(node, page, [node.pages[page + i].block for i in range(count)])
+                else:
+                    node.extents += 1
+                    for number in range(page, page + count):
+                        node.pages[number].unwritten = False
+                self.zeroing += PAGE * count
+            stop = min(end, (page + count) * PAGE)
+            self.copy(node.pages[page].block * PAGE + at % PAGE, stop - at)
+            at = stop
+        if grows:
+            self.join(0)
+        if changed:
+            node.size = max(node.size, end)
+            self.change_inode(node)
+            node.data_tid = self.tid
+
+    def follows(self, first, other, distance):
+        """Whether a page, `distance` pages behind `first`, belongs to the same run."""
+        if first is None or other is None:
+            return first is other
+        return other.block == first.block + distance and other.unwritten == first.unwritten
+
+    def copy(self, target, length):
+        """Stored bytes, fence and the lines that the copy routine writes back."""
+        self.data += length
+        self.fences += 1
+        if length < 8:
+            if length != 4 or target % 4:
+                self.flushes += (target + length - 1) // 64 - target // 64 + 1
+            return
+        ahead = 0
+        if target % 8:
+            self.flushes += 1
+            ahead = -target % 64
+        if length > ahead and (length - ahead) % 8:
+            self.flushes += 1
+
+    def write_cached(self, file, node, at, end):
+        """One slice, at most 16 MiB."""
+        if not node.dirty():
+            node.since = self.now
+            self.queue.append(file)
+        for number in range(at // PAGE, (end - 1) // PAGE + 1):
+            page = node.pages.setdefault(number, Page())
+            page.cached = page.dirty = True
+        node.end = max(node.end, (end - 1) // PAGE + 1)
+        if end > node.size:
+            node.size = end
+            self.change_inode(node)
+            node.data_tid = self.tid
+
+    def fsync(self, file, node, data_only=False):
+        """fsync or fdatasync."""
+        if node.dirty():
+            self.write_back(file)
+        if (node.data_tid if data_only else node.tid) == self.tid and self.txn_joins:
+            self.commit()
+        else:
+            self.fences += 2
+
+    def clear(self, node, at, length):
+        """Clear bytes inside one page."""
+        page = node.pages.get(at // PAGE)
+        if length > 0 and page and self.dax and not page.unwritten:
+            target = page.block * PAGE + at % PAGE
+            self.zeroing += length
+            self.flushes += (target + length - 1) // 64 - target // 64 + 1
+
+    def truncate(self, file, node, size):
+        """truncate()."""
+        if size < node.size:
+            self.free_pages(node, file, -(-size // PAGE), node.end)
+            self.close_window(node)
+            self.clear(node, size, -size % PAGE)
+            if node.end == 0:
+                self.free_leaves(node)
+        node.size = size
+        self.join(0)
+        self.change_inode(node)
+        node.data_tid = self.tid
+
+    def fallocate(self, file, node, offset, length, keep_size, punch):
+        """fallocate(), False if the device is full."""
+        end = offset + length
+        if punch:
+            if offset // PAGE == (end - 1) // PAGE:
+                self.clear(node, offset, length % PAGE)
+            else:
+                self.clear(node, offset, -offset % PAGE)
+                self.clear(node, end - end % PAGE, end % PAGE)
+            self.free_pages(node, file, -(-offset // PAGE), end // PAGE - 1)
+        else:
+            numbers = range(offset // PAGE, (end - 1) // PAGE + 1)
+            if sum(number not in node.pages for number in numbers) > self.available():
+                return False
+            at = numbers[0]
+            while at <= numbers[-1]:
+                count = 0
+                while at + count <= numbers[-1] and at + count not in node.pages:
+                    count += 1
+                if count:
+                    count = self.allocate(node, at, count, unwritten=True)
+                    self.change_blocks(node, at, [node.pages[at + i].block for i in range(count)])
+                at += max(count, 1)
+            if not keep_size:
+                node.size = max(node.size, end)
+        self.change_inode(node)
+        node.data_tid = self.tid
+        return True
