@@ -8,6 +8,7 @@ from scmsim._jit import kernel
 from scmsim.fs.parts import arena as blocks
 from scmsim.fs.parts import table
 from scmsim.fs.parts.emit import HEADER, State, new_state
+from tests.conftest import NO_JIT
 
 STATE = np.dtype((np.record, HEADER))
 take, give, has_room, order_of = blocks.take, blocks.give, blocks.has_room, blocks.order_of
@@ -57,7 +58,7 @@ def _reserve(s, arena, handle, count):
     table.reserve(s, arena, handle, count)
 
 
-@settings(max_examples=60)
+@settings(max_examples=20 if NO_JIT else 60)
 @given(
     st.lists(
         st.tuples(

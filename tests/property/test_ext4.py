@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scmsim.fs.parts import ext4_state as e
 from scmsim.records import DATA_ONLY, FENCE, FLUSH, KEEP_SIZE, NTSTORE, OPS, PM, PUNCH_HOLE, STORE, SYNCHRONOUS
 from tests.conftest import NO_JIT
-from tests.reference import drive
+from tests.reference import drive, ext4_lab
 from tests.reference.ext4_slow import Slow
 
 SECOND = 10**9
@@ -56,6 +56,9 @@ traces = st.lists(st.tuples(calls, pause), max_size=60)
 
 def side():
     return drive.files(*SIZES, dirs=[0, 7], names=NAMES)
+
+
+TIGHT = ext4_lab.capacity_with("ext4", side(), 40)  # bytes
 
 
 def batch_of(trace):
@@ -141,8 +144,7 @@ def test_kernels_agree_with_the_twin(fs, trace, room):
 @given(trace=traces)
 def test_on_a_device_that_gets_full(fs, trace):
     """The same with 40 blocks for data."""
-    taken = drive.Model(fs, side(), capacity=24 << 20, journal=4 << 20).space()["metadata_bytes"]
-    agree(fs, trace, capacity=taken + 40 * 4096)
+    agree(fs, trace, capacity=TIGHT)
 
 
 def spaced(*rows, wait=1000):

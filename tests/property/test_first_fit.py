@@ -8,6 +8,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 from scmsim.alloc import first_fit
 from scmsim.fs.parts.emit import HEADER, new_state
+from tests.conftest import NO_JIT
 from tests.reference.first_fit_slow import Ranges
 
 STATE = np.dtype((np.record, [*HEADER, *first_fit.FIELDS]))
@@ -79,7 +80,7 @@ class Devices(RuleBasedStateMachine):
 
 
 TestDevices = Devices.TestCase
-TestDevices.settings = settings(max_examples=60, stateful_step_count=30)
+TestDevices.settings = settings(max_examples=15 if NO_JIT else 60, stateful_step_count=30)
 
 
 @pytest.mark.parametrize("blocks", [*EDGES, 64 * 64 * 64 + 1])

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scmsim.counters import COUNTERS
 from scmsim.medium import model
 from scmsim.records import EVENT, EVENTS, KINDS, SPACES
+from tests.conftest import NO_JIT
 from tests.reference.medium_slow import Medium
 
 SITE_KINDS = ["data", "metadata", "log", "zeroing", "none"]
@@ -62,7 +63,7 @@ def slow(rows, buffer_bytes, **reading):
     return {field: twin.count[field] for field in FIELDS}, {kind: twin.stored[kind] for kind in KINDS}
 
 
-@settings(max_examples=300)
+@settings(max_examples=20 if NO_JIT else 300)
 @given(st.lists(runs(), max_size=40), st.sampled_from(BUFFERS))
 def test_the_kernel_does_what_the_twin_does(rows, buffer_bytes):
     assert account(rows, buffer_bytes) == slow(rows, buffer_bytes)

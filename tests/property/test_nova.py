@@ -91,7 +91,7 @@ def both(fs, commands, capacity=64 << 20, reading=KERNELS, **params):
 
 
 @pytest.mark.parametrize("fs", VARIANTS)
-@settings(max_examples=100)
+@settings(max_examples=5 if NO_JIT else 100)
 @given(st.lists(commands, max_size=14))
 def test_kernels_do_what_the_twin_does(fs, commands):
     model, slow = both(fs, commands)
@@ -112,7 +112,7 @@ SMALL = [("create", 1), ("write", 1, 0, 5000), ("unlink", 1)]
 
 
 @pytest.mark.parametrize("fs", VARIANTS)
-@settings(max_examples=50)
+@settings(max_examples=5 if NO_JIT else 50)
 @given(st.lists(commands, max_size=14), st.integers(1030, 1200))
 @example(SMALL, 1060)
 def test_a_small_device_fails_or_does_the_same(fs, commands, blocks):
@@ -152,6 +152,7 @@ def small_holes(model, count):
     model.feed(drive.ops(*[("unlink", f) for f in files if f % 2]))
 
 
+@pytest.mark.slow
 def test_a_file_from_before_on_a_fragmented_device_stays_in_the_event_buffer():
     """1000 pages in runs of two: 500 write entries, whose events are taken back but must have had room."""
     model = drive.Model("nova-cow", drive.files(1000 * 4096, *[-1] * 1200), capacity="256MiB", room=1 << 10)
@@ -174,7 +175,7 @@ print(int(model.record.failed))
 def test_a_file_from_before_that_does_not_fit_is_an_error():
     """3020 pages in runs of two need 24 log pages more than the 3042 free blocks leave."""
     try:
-        done = subprocess.run([sys.executable, "-c", NEARLY_FULL], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([sys.executable, "-c", NEARLY_FULL], capture_output=True, text=True, timeout=300)
     except subprocess.TimeoutExpired:
         pytest.fail("it never ended")
     assert done.returncode == 0, f"it ended with {done.returncode}"
@@ -201,10 +202,9 @@ for pages in range(free - 36, free - 26):
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(reason="the bound of what a log grows by is too low for 1009 entries and more: an endless loop")
 def test_many_entries_at_once_may_double_the_log_again():
     """A file from before of about 1100 pages, in holes of one block: it just fits the device or just does not."""
-    subprocess.run([sys.executable, "-c", SCATTERED], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", SCATTERED], check=True, timeout=300)
 
 
 @pytest.mark.xfail(reason="the kernels take an old entry's address to be slot x entry size, whatever lies before it")

@@ -104,7 +104,7 @@ def transfer_sequence(units_):
             call(("read", unit), r.READ, 0, at, unit)
         call(None, r.UNLINK, 0)
         call(None, r.CREATE, 0)
-        for at in range(0, 256 * unit, unit):
+        for at in range(0, min(256 * unit, total), unit):
             call(("wsync", unit), r.WRITE, 0, at, unit)
             call(("wsync", unit), r.FSYNC, 0)
     return batch(rows), labels
@@ -149,3 +149,13 @@ def namespace_sequence(count=1000):
     sweep("rmdir", (r.RMDIR,))
     sweep("create_fsync", create, (r.FSYNC,), close)
     return batch(rows), labels, side_table(files)
+
+
+def capacity_with(fs, files, free):
+    """Smallest capacity (bytes) that leaves `free` blocks for data and directories."""
+    capacity = 24 << 20
+    while True:
+        left = int(begin(fs, files, capacity=capacity)[1].record.free_blocks[0])
+        if left == free:
+            return capacity
+        capacity -= 4096 * max(left - free, -1)

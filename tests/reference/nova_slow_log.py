@@ -91,8 +91,7 @@ class Logs:
         reserved = (INODE_TABLE + table) // PAGE
         self.space = Ranges(reserved, max(capacity // PAGE, reserved + 1))
         self.files = [
-            File(i, len(name), size, i in dirs)
-            for i, (name, size) in enumerate(zip(names, first_sizes, strict=True))
+            File(i, len(name), size, i in dirs) for i, (name, size) in enumerate(zip(names, first_sizes, strict=True))
         ]
         self.files.append(File(rows - 1, 0, 0, True, True))
         self.journal = JOURNAL

@@ -9,6 +9,7 @@ from scmsim import registry
 from scmsim.fs.parts import costs, ext4_recipes, nova_recipes
 from scmsim.fs.parts.emit import HEADER, load_recipes, new_state, play, run, work
 from scmsim.records import EVENT, FENCE, FLUSH, KERNEL, LOAD, PM, STORE, TEXT, WORK, pack
+from tests.conftest import NO_JIT
 
 STATE = np.dtype((np.record, HEADER))
 COSTS = np.array([[1000, 200, 30, 4], [5000, 0, 1000, 7], [100, 10, 1, 4]], np.int64)
@@ -84,7 +85,7 @@ def model_recipes(fs):
 
 
 @pytest.mark.parametrize("fs", registry.names("fs"))
-@settings(max_examples=20)
+@settings(max_examples=3 if NO_JIT else 20)
 @given(st.lists(st.integers(0, 5000), min_size=REGISTERS - 1, max_size=REGISTERS - 1))
 def test_merged_work_sums_to_what_the_steps_say(fs, registers):
     """Any values of the registers: every recipe charges each site the same, and other events are untouched."""

@@ -132,6 +132,7 @@ def test_fetches_of_a_1g_page_count_as_2m():
     assert run([(FETCH, 0, 64, PAGE_1G)])["itlb_misses_walk_completed_2m_4m"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("footprint", [1 << 24, 1 << 26, 1 << 30])
 def test_random_accesses_miss_as_reach_over_footprint_says(footprint):
     """A TLB with LRU holds `entries` of `pages` equally likely pages, so it misses 1 - entries / pages."""

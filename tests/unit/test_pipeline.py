@@ -144,7 +144,7 @@ def test_payload_leaves_out_what_failed():
 def test_a_stored_trace_and_its_workload_give_the_same(tmp_path):
     from scmsim.trace import TraceWriter
 
-    work = source(op="rewrite", unit=3000, total=300_000)
+    work = source(op="rewrite", unit=3000, total=90_000)
     with TraceWriter(tmp_path / "t.parquet", work.header) as writer:
         for batch in work.batches(50):
             writer.append(batch)

@@ -1,11 +1,10 @@
 """Derives scmsim/fs/costs/ext4-5.13.toml from the measured rows, and compares the model with all of them.
 
-python tests/verification/calibrate_ext4.py            compare python tests/verification/calibrate_ext4.py --write
-fit, write the table, compare
+`python tests/verification/calibrate_ext4.py` compares; with `--write` it fits and writes the table before.
 
 How: the model itself says how often each cost is charged in each measured row (its structure); what bulk copies count
 by width is taken off; then non-negative least squares on relative errors gives the costs, for instructions, loads and
-stores apart. Costs that one row or one set of function rows gives by itself are not fitted.
+stores apart.  Costs that a row or a set of function rows gives by itself are not fitted.
 """
 
 import csv
@@ -32,97 +31,37 @@ UNITS = (1024, 16384, 262144, 512)  # in the order in which they were measured
 # Rows that the fit leaves out, to check it: sums of mechanisms that other rows give.
 CHECKS = ("cwrite64k", "cwrite64k_sync", "create_fsync", "unlink0_sync", "unlinkl_sync", "unlink64k_sync")
 
-# Costs that are not fitted: instructions, loads, stores, source.  Function rows: measured_functions.csv of the same
-# runs.
-GIVEN = {
-    "null_call": (302, 93, 58, "row null"),
-    "fsync_call": (302, 93, 58, "row null: an fsync that commits nothing was not measured"),
-    "sync_call": (302, 93, 58, "row null"),
-    "copy_line": (
-        4,
-        0,
-        0,
-        "__copy_user_nocache takes 18 + 20 instructions per 64 bytes, of which 16 are the loads and stores",
-    ),
-    "map_run": (
-        645,
-        191,
-        137,
-        "functions iomap_apply, dax_iomap_actor, ext4_iomap_begin, ext4_map_blocks, ext4_set_iomap, "
-        "ext4_es_lookup_extent, _copy_from_iter_flushcache or _copy_mc_to_iter, __pmem_direct_access of ext4-dax "
-        "rewrite and read, mean",
-    ),
-    "handle": (
-        417,
-        143,
-        78,
-        "functions start_this_handle, jbd2_journal_stop, jbd2__journal_start, __ext4_journal_start_sb, "
-        "kmem_cache_alloc, kmem_cache_free, memset_erms of ext4 rewrite 1024, which has one handle a call",
-    ),
-    "cache_fill_page": (
-        273,
-        75,
-        38,
-        "not measured: zero_block without memcpy_flushcache (1061, 518, 5), the block layer's part",
-    ),
-    "close": (1438, 435, 269, "a third of row openclose, which measured open and close together: an assumption"),
-}
-
-# What each cost is charged for, its site, and where it comes from (fitted ones: the rows that decide it).
+# What each cost is charged for, its site, and where it comes from: rows of measured_513.csv and, for names,
+# measured_namespace_ext4.csv.
 MEANING = {
-    "null_call": ("syscall", "call that is not modelled further", ""),
+    "null_call": ("syscall", "call that is not modelled further", "null"),
     "dax_write_call": ("syscall", "write() without what each mapped run costs", "rewrite of ext4-dax"),
     "dax_read_call": ("syscall", "read() without what each mapped run costs", "read of ext4-dax"),
-    "map_run": ("mapping", "run of blocks that a DAX read or write maps", ""),
-    "copy_line": ("copy", "64 bytes of a copy to persistent memory", ""),
-    "handle": ("journal handle", "journal handle, start and stop", ""),
+    "map_run": ("mapping", "run of blocks that a DAX read or write maps", "functions of iomap, see MAPPING"),
+    "copy_line": ("copy", "64 bytes of a copy to persistent memory", "function __copy_user_nocache"),
+    "handle": ("journal handle", "journal handle, start and stop", "functions of a handle, see HANDLE"),
     "inode_update": ("inode", "ext4_mark_inode_dirty, checksum included", "append against rewrite of ext4"),
-    "orphan": (
-        "orphan list",
-        "on the orphan list and off it again, superblock checksums included",
-        "append of ext4-dax",
-    ),
+    "orphan": ("orphan list", "on the orphan list and off it, superblock checksums included", "append of ext4-dax"),
     "allocate": ("allocation", "run of blocks allocated by a DAX write", "append 512 to 16384 of ext4-dax"),
     "zero_block": ("zeroing", "block zeroed, its stores not counted", "append 16384 and 262144 of ext4-dax"),
     "cache_write_call": ("syscall", "write() without its pages", "rewrite of ext4"),
-    "cache_page": (
-        "page cache",
-        "page written, handle and copy's set-up included but not the handle",
-        "rewrite of ext4",
-    ),
+    "cache_page": ("page cache", "page written, without its journal handle", "rewrite of ext4"),
     "cache_page_new": ("page cache", "page that enters the cache", "append 512 to 16384 of ext4"),
     "cache_read_call": ("syscall", "read() without its pages", "read of ext4"),
     "cache_read_page": ("page cache", "page read", "read 16384 and 262144 of ext4"),
-    "cache_fill_page": ("page cache", "page read from the device", ""),
-    "timer_tick": (
-        "syscall",
-        "4096 bytes read: timer interrupts that fall into a copy by a rep-string, which takes 1 ns a byte "
-        "on the emulated machine",
-        "read 262144",
-    ),
-    "fsync_call": ("syscall", "fsync() without write-back and commit", ""),
+    "cache_fill_page": ("page cache", "page read from the device", "block layer's part of zero_block; not measured"),
+    "timer_tick": ("syscall", "4096 bytes read: interrupts during a rep-string of 1 ns a byte", "read 262144"),
+    "fsync_call": ("syscall", "fsync() without write-back and commit", "null; not measured alone"),
     "flush_call": ("writeback", "step of write-back of a file", "wsync of ext4 against ext4-dax"),
-    "flush_page": (
-        "writeback",
-        "page written back, its copy's loads and stores not counted",
-        "wsync 16384 and 262144 of ext4",
-    ),
+    "flush_page": ("writeback", "page written back, its copy not counted", "wsync 16384 and 262144 of ext4"),
     "flush_run": ("allocation", "run of pages that gets its blocks at write-back", "wsync 512 to 16384 of ext4"),
     "commit": ("journal", "commit of a transaction", "wsync of ext4-dax, create_sync"),
-    "journal_block": (
-        "journal",
-        "block written to the log, its copy's loads and stores not counted",
-        "wsync, mkdir_sync",
-    ),
+    "journal_block": ("journal", "block written to the log, its copy not counted", "wsync, mkdir_sync"),
     "revoke": ("journal", "revoke record", "rmdir_sync"),
-    "checkpoint_block": (
-        "checkpoint",
-        "block written in place, its copy's loads and stores not counted",
-        "the _sync rows",
-    ),
+    "checkpoint_block": ("checkpoint", "block written in place, its copy not counted", "the _sync rows"),
     "create": ("namespace", "open(O_CREAT) of a new file", "create less close"),
     "open": ("namespace", "open of an existing file", "openclose less close"),
-    "close": ("namespace", "close", ""),
+    "close": ("namespace", "close", "a third of openclose, which measured open and close together: an assumption"),
     "unlink": ("namespace", "unlink that leaves another name", "unlinkl"),
     "remove": ("namespace", "unlink of the last name, without freeing blocks", "unlink0"),
     "free_run": ("allocation", "run of blocks freed", "unlink64k of ext4-dax"),
@@ -132,17 +71,37 @@ MEANING = {
     "mkdir": ("namespace", "mkdir", "mkdir"),
     "rmdir": ("namespace", "rmdir without freeing the block", "rmdir"),
     "stat": ("namespace", "stat", "stat"),
-    "sync_call": ("syscall", "sync() without write-back and commit", ""),
+    "sync_call": ("syscall", "sync() without write-back and commit", "null; not measured alone"),
 }
-# Costs that rows give one by one, as the mean of both file systems.
-DIRECT = ("create", "open", "unlink", "remove", "rename", "link", "mkdir", "rmdir", "stat")
+# A rewrite of 262144 has 64 pages with a handle each; an append of 512 has two starts (one nested) by its wrapper.
+HANDLE = ("start_this_handle", "jbd2_journal_stop", "jbd2__journal_start", "kmem_cache_alloc", "kmem_cache_free")
+# A rewrite or read of 1024 maps one run: all its functions in the data file but the copy itself, mean of the two passes.
+MAPPING = ("rewrite", "read")
+# zero_block without the zeroing itself (memcpy_flushcache of a page: 1061 instructions besides its stores, 518 loads, 5
+# stores), as fitted when this was written.
+BLOCK_LAYER = (273, 75, 38)
+# Costs that rows give one by one (names: the mean of both file systems).
+DIRECT = (
+    "null_call",
+    "map_run",
+    "copy_line",
+    "handle",
+    "create",
+    "unlink",
+    "remove",
+    "rename",
+    "link",
+    "mkdir",
+    "rmdir",
+    "stat",
+)
 
 ESTIMATES = ("cache_fill_page", "close", "open", "fsync_call", "sync_call")
 
-HEADER = """# Costs of ext4 and ext4-dax on Linux 5.13.13: instructions, loads and stores (rep-strings left out) per unit, as counted on an
-# emulated machine; written by tests/verification/calibrate_ext4.py.  Rows named in a source are those of its data
-# folder. Namespace costs are means over 1000 files in one directory: the search of its blocks for a name is inside
-# them.
+HEADER = """\
+# Costs of ext4 and ext4-dax on Linux 5.13.13: instructions, loads and stores (rep-strings left out) per unit, as
+# counted on an emulated machine; written by tests/verification/calibrate_ext4.py.  Rows named in a source are those of
+# tests/verification/data.  Namespace costs are means over 1000 files in one directory: the search for a name is in them.
 
 """
 
@@ -152,7 +111,7 @@ def measured():
     rows = {}
     with open(HERE / "data" / "measured_513.csv", newline="") as file:
         for row in csv.DictReader(file):
-            if row["fs"] in SYSTEMS and row["op"] != "null":
+            if row["fs"] in SYSTEMS:
                 rows[row["fs"], row["op"], int(row["unit"])] = row
     with open(HERE / "data" / "measured_namespace_ext4.csv", newline="") as file:
         for row in csv.DictReader(file):
@@ -161,8 +120,7 @@ def measured():
 
 
 def structure(fs, identity):
-    """{(fs, pass, unit): amounts per call}; identity: instead, how often each cost is charged, and what copies
-    count."""
+    """{(fs, pass, unit): amounts per call}; identity: how often each cost is charged, and what copies count."""
     found = {}
     for transfers in (True, False):
         if transfers:
@@ -212,6 +170,32 @@ def nonnegative(matrix, target):
             free &= x > 1e-12
 
 
+def given(rows):
+    """{cost: (instructions, loads, stores)} of the costs that are not fitted."""
+    functions = {}
+    with open(HERE / "data" / "measured_functions_ext4.csv", newline="") as file:
+        for row in csv.DictReader(file):
+            amounts = [float(row[name]) for name in ("ins_call", "ld_call", "st_call")]
+            functions[row["fs"], row["op"], int(row["unit"]), row["func"]] = np.array(amounts)
+    handle = sum(functions["ext4", "rewrite", 262144, name] for name in HANDLE) / 64
+    handle = handle + functions["ext4", "append", 512, "__ext4_journal_start_sb"] / 2
+    mapping = [v for k, v in functions.items() if k[0] == "ext4-dax" and k[2] == 1024 and "copy_user" not in k[3]]
+    null = [float(rows["ext4", "null", 1][name]) for name in COLUMNS]
+    pair = np.mean([[float(rows[fs, "openclose", 0][name]) for name in COLUMNS] for fs in SYSTEMS], axis=0)
+    copies = [functions["ext4-dax", "rewrite", unit, "__copy_user_nocache"][0] for unit in (1024, 262144)]
+    per_line = (copies[1] - copies[0]) / (261120 / 64) - 16  # 8 loads and 8 stores of a line are counted by width
+    return {
+        "null_call": null,
+        "fsync_call": null,
+        "sync_call": null,
+        "copy_line": (per_line, 0, 0),
+        "map_run": sum(mapping) / len(MAPPING),
+        "handle": handle,
+        "cache_fill_page": BLOCK_LAYER,
+        "close": pair / 3,
+    }
+
+
 def fit(rows):
     """Costs (len(COSTS), 3) from the measured rows."""
     found = {}
@@ -219,10 +203,10 @@ def fit(rows):
         found |= structure(fs, identity=True)
     keys = [k for k in found if k in rows and k[1] not in CHECKS]
     counts = np.array([found[k][: len(COSTS)] for k in keys])
-    costs = np.zeros((len(COSTS), 3))
-    for name, given in GIVEN.items():
-        costs[COSTS.index(name)] = given[:3]
-    unknown = [k for k, name in enumerate(COSTS) if name not in GIVEN and counts[:, k].any()]
+    costs, fixed = np.zeros((len(COSTS), 3)), given(rows)
+    for name, value in fixed.items():
+        costs[COSTS.index(name)] = value
+    unknown = [k for k, name in enumerate(COSTS) if name not in fixed and counts[:, k].any()]
     for j, column in enumerate(COLUMNS):
         target = np.array([float(rows[k][column]) for k in keys])
         rest = target - np.array([found[k][len(COSTS) + j] for k in keys]) - counts @ costs[:, j]
@@ -235,11 +219,10 @@ def table(costs):
     text = HEADER
     for name, (instructions, loads, stores) in zip(COSTS, costs, strict=True):
         site, per, rows = MEANING[name]
-        source = GIVEN[name][3] if name in GIVEN else f"rows {rows}"
-        kind = "estimate" if name in ESTIMATES else "measured" if name in GIVEN or name in DIRECT else "fitted"
+        kind = "estimate" if name in ESTIMATES else "measured" if name in DIRECT else "fitted"
         text += f'[{name}]\nsite = "{site}"\nper = "{per}"\ninstructions = {instructions:.1f}\n'
         text += f"loads = {loads:.1f}\nstores = {stores:.1f}\n"
-        text += f'kind = "{kind}"\nsource = "{source}"\n\n'
+        text += f'kind = "{kind}"\nsource = "rows: {rows}"\n\n'
     return text.rstrip("\n") + "\n"
 
 
@@ -251,8 +234,7 @@ def write(costs):
 
 
 def compare(rows):
-    """[(key, deviations of loads + stores, instructions, stored bytes)], worst first, with the table as it is on
-    disk."""
+    """[(row, deviations of loads + stores, instructions, stored bytes)], worst first, for the table on disk."""
     result = []
     for fs in SYSTEMS:
         for key, amounts in structure(fs, identity=False).items():

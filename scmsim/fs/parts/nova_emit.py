@@ -23,7 +23,7 @@ def log_growth(s, arena, row, entries):
                 return 0
         if (count - arena[row + n.TAIL_PAGE] - 2) * 40 > entries:
             return 0
-    return entries // 40 + min(2 * arena[row + n.LOG_SIZE], 512) + 4
+    return 4 * (entries // 40) + min(2 * arena[row + n.LOG_SIZE], 512) + 4  # extensions double a short log
 
 
 @part
@@ -53,7 +53,7 @@ def room(s, arena, op, out, row, parent):
         adopted = (arena[row + n.FIRST] + 4094) >> 12
         grown += table.words_to_hold(arena, row + n.PAGES, adopted + pages) * 2
     log_pages, logs = 0, arena[row + n.LOG_COUNT]
-    if code != r.READ or adopted > 0:
+    if adopted > 0 or code == r.CREATE or code == r.WRITE or r.TRUNCATE <= code <= r.RMDIR:  # appends to its log
         log_pages = log_growth(s, arena, row, entries + adopted)
     if code == r.CREATE or r.RENAME <= code <= r.MKDIR:  # a dentry goes to the parent's log
         log_pages += log_growth(s, arena, parent, q.ONE + q.ONE)

@@ -1,0 +1,224 @@
+"""ext4 and ext4-dax: the measured rows, timed write-back and commits, names and opens, parameters."""
+
+import csv
+import pathlib
+import tomllib
+
+import numpy as np
+import pytest
+
+from scmsim import records as r
+from scmsim.errors import UsageError
+from scmsim.fs.parts import costs, ext4_state
+from scmsim.fs.parts.ext4_recipes import COSTS, RECIPES, SITES, all_recipes
+from tests.conftest import NO_JIT
+from tests.reference import drive, ext4_lab
+
+DATA = pathlib.Path(__file__).parents[1] / "verification" / "data"
+SYSTEMS = ("ext4", "ext4-dax")
+SECOND = 10**9
+PAGE = 4096
+
+
+def side():
+    return drive.files(0, -1, -1, 100_000, dirs=[0])
+
+
+def kinds_of(model, events):
+    """Stored bytes by kind."""
+    stored = drive.persistent(events, model.sites)["stored"]
+    found = dict.fromkeys(("data", "metadata", "log", "zeroing"), 0)
+    for site, count in stored.items():
+        found[model.module.SITES[site]] += count
+    return found
+
+
+def at(seconds, *rows):
+    """Operations at a time of the trace."""
+    batch = drive.ops(*rows)
+    batch.time_ns += int(seconds * SECOND)
+    return batch
+
+
+def measured(name):
+    with open(DATA / name, newline="") as file:
+        return {(row["fs"], row["op"], int(row["unit"])): row for row in csv.DictReader(file)}
+
+
+def deviations(row, amounts):
+    """(stored bytes, loads + stores, instructions) of a measured row, relative."""
+    model = dict(zip(ext4_lab.AMOUNTS, amounts, strict=True))
+    accesses = float(row["ld_norep_call"]) + float(row["st_norep_call"])
+    stored = float(row["pmstB_call"])
+    return (
+        model["pmst"] / stored - 1 if stored else float(model["pmst"]),
+        (model["ld"] + model["st"]) / accesses - 1,
+        model["ins"] / float(row["ins_call"]) - 1,
+    )
+
+
+@pytest.mark.skipif(NO_JIT, reason="90,000 operations")
+@pytest.mark.parametrize("fs", SYSTEMS)
+def test_all_measured_transfers(fs):
+    """Every pass and unit: stored bytes within 0.2 %, loads + stores and instructions within 3 %."""
+    rows, (ops, labels) = measured("measured_513.csv"), ext4_lab.transfer_sequence((1024, 16384, 262144, 512))
+    module, state = ext4_lab.begin(fs, ext4_lab.side_table(["/bench"]), capacity=2 << 30)
+    sums = ext4_lab.per_op(module, state, ops)
+    keys = [key for key in rows if key[0] == fs and key[1] != "null"]
+    assert len(keys) == 16
+    for key in keys:
+        chosen = np.array([label == key[1:] for label in labels])
+        calls = chosen.sum() / (2 if key[1] == "wsync" else 1)
+        assert calls == float(rows[key]["calls"])
+        stored, accesses, instructions = deviations(rows[key], sums[chosen].sum(0) / calls)
+        assert abs(stored) < 0.002 and abs(accesses) < 0.03 and abs(instructions) < 0.03, key
+        assert abs(sums[chosen, ext4_lab.AMOUNTS.index("ntst")].sum() / calls - float(rows[key]["ntst_call"])) < 30
+
+
+@pytest.mark.skipif(NO_JIT, reason="20,000 operations")
+@pytest.mark.parametrize("fs", SYSTEMS)
+def test_all_measured_names(fs):
+    """Each namespace pass within 10 %; the write-back after it within 10 % in stored bytes; fences exactly."""
+    rows, (ops, labels, files) = measured("measured_namespace_ext4.csv"), ext4_lab.namespace_sequence()
+    sums = ext4_lab.per_op(*ext4_lab.begin(fs, files, capacity=2 << 30), ops)
+    for (system, op, _), row in rows.items():
+        chosen = np.array([label == op for label in labels])
+        if system != fs or not chosen.any():
+            continue
+        amounts = sums[chosen].sum(0) / 1000
+        stored, accesses, instructions = deviations(row, amounts)
+        assert abs(stored) < 0.10, op
+        if not op.endswith("_sync"):
+            assert abs(accesses) < 0.05 and abs(instructions) < 0.05, op
+            assert amounts[ext4_lab.AMOUNTS.index("sfence")] == pytest.approx(float(row["sfence_call"]), abs=0.001), op
+
+
+def test_the_cost_table_names_what_the_model_charges():
+    path = pathlib.Path(costs.__file__).parents[1] / "costs" / "ext4-5.13.toml"
+    assert list(tomllib.loads(path.read_text(encoding="utf-8"))) == list(COSTS)
+    charged = {
+        step[2] for dax in (False, True) for steps in all_recipes(dax).values() for step in steps if step[0] == r.WORK
+    }
+    assert charged == set(range(len(COSTS)))
+    assert len(all_recipes(True)) == RECIPES
+
+
+def test_unfsynced_pages_are_stored_after_the_expiry_and_committed_after_the_interval():
+    model = drive.Model("ext4", side())
+    quiet = model.feed(at(0, ("create", 1, 0, 0, 0), ("write", 1, 0, 3 * PAGE)))
+    assert not any(kinds_of(model, quiet).values())
+    assert kinds_of(model, model.feed(at(4, ("stat", 1)))) == {"data": 0, "metadata": 0, "log": 0, "zeroing": 0}
+    created = kinds_of(model, model.feed(at(5.1, ("stat", 1))))
+    assert created["log"] == 6 * PAGE  # directory block, inodes, inode bitmap, descriptor: they share no more
+    assert kinds_of(model, model.feed(at(29, ("stat", 1))))["data"] == 0
+    assert kinds_of(model, model.feed(at(31, ("stat", 1))))["data"] == 0  # the flusher wakes each 5 s
+    late = kinds_of(model, model.feed(at(35.1, ("stat", 1))))
+    assert late["data"] == 3 * PAGE and late["metadata"] == 0
+    assert model.space()["dirty_bytes"] == 0
+    assert kinds_of(model, model.feed(at(41, ("stat", 1))))["log"] == 5 * PAGE  # inode, bitmap, descriptor
+
+
+def test_times_are_parameters():
+    model = drive.Model("ext4", side(), commit_interval="1s", dirty_expire="2s")
+    model.feed(at(0, ("create", 1, 0, 0, 0), ("write", 1, 0, PAGE)))
+    found = kinds_of(model, model.feed(at(1.5, ("stat", 1))))
+    assert found["log"] and not found["data"]
+    assert kinds_of(model, model.feed(at(11, ("stat", 1))))["data"] == PAGE
+
+
+def test_timestamps_follow_the_tick():
+    """An fsync after an overwrite commits nothing if the inode's times did not change."""
+    rows = [("create", 1, 0, 0, 0), ("write", 1, 0, PAGE), ("fsync", 1)]
+    again = [("write", 1, 0, PAGE), ("fsync", 1)] * 5
+    for tick, commits in (("0ns", 5), ("4ms", 0)):
+        model = drive.Model("ext4-dax", side(), timestamp_tick=tick)
+        model.feed(drive.ops(*rows))
+        before = int(model.record.commits)
+        model.feed(at(0.001, *again))
+        assert int(model.record.commits) - before == commits
+
+
+@pytest.mark.parametrize("fs", SYSTEMS)
+def test_a_file_without_a_name_lives_until_it_is_closed(fs):
+    model = drive.Model(fs, side())
+    model.feed(drive.ops(("open", 3), ("close", 3), ("create", 1, 0, 0, 0), ("write", 1, 0, 50_000), ("fsync", 1)))
+    model.feed(drive.ops(("unlink", 1, 0, 0, 0)))
+    assert model.space()["files"] == 2
+    read = drive.persistent(model.feed(drive.ops(("read", 1, 0, 50_000))), model.sites)["loaded"]
+    assert read["copy"] == (50_000 if fs == "ext4-dax" else 0)
+    model.feed(drive.ops(("close", 1)))
+    assert (model.space()["files"], model.space()["page_count"]) == (1, 25)
+
+
+@pytest.mark.parametrize("fs", SYSTEMS)
+def test_without_close_operations_an_unlink_frees_at_once(fs):
+    model = drive.Model(fs, side())
+    model.feed(drive.ops(("create", 1, 0, 0, 0), ("write", 1, 0, 50_000), ("unlink", 1, 0, 0, 0)))
+    assert (model.space()["files"], model.space()["page_count"]) == (0, 0)
+
+
+def test_cached_pages_are_read_from_the_device_once():
+    model = drive.Model("ext4", side())
+    for loaded in (25 * PAGE, 0):
+        events = model.feed(drive.ops(("read", 3, 0, 100_000)))
+        assert drive.persistent(events, model.sites)["loaded"]["page cache"] == loaded
+    events = model.feed(drive.ops(("truncate", 3, 10_000), ("write", 3, 100, 10), ("fsync", 3)))
+    assert drive.persistent(events, model.sites)["stored"]["writeback"] == PAGE
+
+
+def test_a_partial_write_of_an_uncached_page_reads_it_first():
+    model = drive.Model("ext4", side())
+    events = model.feed(drive.ops(("write", 3, 5000, 10_000)))
+    assert drive.persistent(events, model.sites)["loaded"]["page cache"] == 2 * PAGE
+    events = model.feed(drive.ops(("write", 3, 99_000, 2000)))  # its last page, and behind the end
+    assert drive.persistent(events, model.sites)["loaded"]["page cache"] == PAGE
+
+
+def test_fallocated_blocks_are_zeroed_when_dax_writes_them():
+    model = drive.Model("ext4-dax", side())
+    reserved = model.feed(drive.ops(("create", 1, 0, 0, 0), ("fallocate", 1, 0, 8 * PAGE, -1, r.KEEP_SIZE)))
+    assert not any(kinds_of(model, reserved).values())
+    assert (model.space()["allocated_bytes"], model.space()["live_bytes"]) == (8 * PAGE, 0)
+    written = kinds_of(model, model.feed(drive.ops(("write", 1, 100, 5000), ("write", 1, 200, 5000))))
+    assert written == {"data": 10_000, "metadata": 0, "log": 0, "zeroing": 2 * PAGE}
+
+
+def test_timer_ticks_can_be_left_out():
+    sums = []
+    for tick in ("1", "0"):
+        model = drive.Model("ext4-dax", side(), tick=tick)
+        events = model.feed(drive.ops(("read", 3, 0, 100_000)))
+        sums.append(int(events.addr[events.code == r.WORK].sum()))
+    assert sums[0] > sums[1] > 0
+
+
+@pytest.mark.parametrize("fs", SYSTEMS)
+def test_a_journal_or_device_that_is_too_small_is_a_usage_error(fs):
+    for params in ({"capacity": "2MiB"}, {"journal": "64KiB"}, {"capacity": "64MiB", "journal": "64MiB"}):
+        with pytest.raises(UsageError, match="give a larger capacity or another journal"):
+            drive.Model(fs, side(), **params)
+
+
+@pytest.mark.parametrize(("capacity", "journal"), [(2 << 30, 64 << 20), (64 << 30, 512 << 20), (256 << 30, 1 << 30)])
+def test_the_journal_is_as_large_as_mke2fs_makes_it(capacity, journal):
+    assert ext4_state.default_journal(capacity // PAGE) * PAGE == journal
+
+
+@pytest.mark.parametrize("fs", SYSTEMS)
+def test_an_enospc_changes_nothing(fs):
+    model = drive.Model(fs, side(), capacity=ext4_lab.capacity_with(fs, side(), 10))
+    model.feed(drive.ops(("create", 1, 0, 0, 0), ("write", 1, 0, 6 * PAGE)))
+    before = model.space()
+    events = model.feed(drive.ops(("write", 1, 5 * PAGE, 6 * PAGE)))
+    assert len(events) == 0 and model.space() == before
+    assert (int(model.record.failed), int(model.record.first_failed)) == (1, 2)
+    model.feed(drive.ops(("write", 1, 5 * PAGE, 5 * PAGE), ("fsync", 1)))
+    assert model.space()["allocated_bytes"] == 10 * PAGE and int(model.record.failed) == 1
+
+
+@pytest.mark.parametrize("fs", SYSTEMS)
+def test_operations_on_memory_objects_are_counted_as_ignored(fs):
+    model = drive.Model(fs, side())
+    events = model.feed(drive.ops(("malloc", 1, 0, 4096), ("load", 1, 0, 8), ("free", 1), ("stat", 1)))
+    assert model.space()["ignored_operations"] == 3 and set(events.op) == {3}
+    assert set(SITES.values()) <= set(r.KINDS)
