@@ -116,3 +116,14 @@ def test_a_short_run_is_taken_whole_before_the_next():
     device.give(10, 3)
     device.give(500, 64)
     assert [device.take(8), device.take(8), device.take(100)] == [(10, 3), (500, 8), (508, 56)]
+
+
+@pytest.mark.parametrize("block", [0, 63, 64, 4095, 4096, 8191, 8192, 12000])
+def test_a_low_block_that_is_freed_is_found_again(block):
+    """The search starts where free blocks were last seen; a release below must bring it back."""
+    device = Device(0, 3 * 4096)
+    device.take(3 * 4096 - 1)
+    assert device.take(1) == (3 * 4096 - 1, 1)
+    device.give(block, 1)
+    device.check()
+    assert device.take(1) == (block, 1)

@@ -181,7 +181,6 @@ class Slow(Data):
                 return False
             if length > 0 and "synchronous" in flags:
                 self.fsync(file, node)
-            self.grow_leaves(node)
         elif name == "read":
             self.read(node, offset, length)
         elif name == "fsync":

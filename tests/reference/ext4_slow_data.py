@@ -62,8 +62,7 @@ class Data(Disk):
             else:
                 self.write_cached(file, node, at, stop)
             at = stop
-            if at < end:
-                self.grow_leaves(node)
+            self.grow_leaves(node)
         return True
 
     def write_dax(self, node, at, end):

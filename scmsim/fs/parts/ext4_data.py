@@ -39,11 +39,10 @@ def add_zeroed(s, arena, f, out, page, count):
 
 
 @part
-def add_cached(s, arena, f, op, out, page, count):
-    """`count` pages from `page` on, all not cached, enter the page cache; one that is written in part is read
-    before."""
+def add_cached(s, arena, f, op, out, span):
+    """The pages span = (first, behind the last), none cached, enter the cache; one written in part is read before."""
     end = op.offset + op.length
-    for at in range(page, page + count):
+    for at in range(span[0], span[1]):
         words = arena[f + e.PAGES] + at
         word = arena[words] | e.IS_CACHED | (s.frame & e.FRAME_MASK) << e.FRAME_SHIFT
         s.frame += 1
@@ -53,7 +52,7 @@ def add_cached(s, arena, f, op, out, page, count):
             s.reg[q.TO] = q.FRAMES + ((word >> e.FRAME_SHIFT) & e.FRAME_MASK) * e.BLOCK
             play(s, out, q.FILL)
         arena[words] = word
-    s.new_pages += count
+    s.new_pages += span[1] - span[0]
 
 
 @part
@@ -122,7 +121,7 @@ def write_slice(s, arena, row, f, op, out):
                 s.changed = 1
         else:
             if word & e.IS_CACHED == 0:
-                add_cached(s, arena, f, op, out, page, count)
+                add_cached(s, arena, f, op, out, (page, page + count))
             mark_dirty(s, arena, row, f, page, count)
         word = arena[arena[f + e.PAGES] + page]
         stop = min(end, (page + count) << 12)
@@ -177,7 +176,7 @@ def read_slice(s, arena, f, op, out):
             word = arena[arena[f + e.PAGES] + page]
             if word and not s.dax and not word & e.IS_CACHED:
                 count = e.ONE
-                add_cached(s, arena, f, op, out, page, count)
+                add_cached(s, arena, f, op, out, (page, page + count))
                 word = arena[arena[f + e.PAGES] + page]
         stop = min(end, (page + count) << 12)
         s.reg[q.USER_AT], s.reg[q.BYTES], s.reg[q.HAS] = (op.thread << 36) + at - op.offset, stop - at, stop - at

@@ -196,8 +196,9 @@ def lose_link(s, arena, row, f, out):
 
 
 @part
-def rename(s, arena, op, row, f, d, out):
+def rename(s, arena, op, row, d, out):
     """rename, over another file if there was one."""
+    f = arena[row]
     change_entry(s, arena, row, d, out)
     dirty_inode(s, arena, f, out)
     call(s, arena, out, f, q.RENAME)
@@ -242,7 +243,7 @@ def change_names(s, arena, op, row, out):
         return 1 if add_name(s, arena, op, row, d, out) else -1
     s.reg[q.INODE] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
     if op.op == r.RENAME:
-        rename(s, arena, op, row, f, d, out)
+        rename(s, arena, op, row, d, out)
     elif op.op == r.MKDIR:
         play(s, out, q.OPEN)
     else:
