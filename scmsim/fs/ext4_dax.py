@@ -21,6 +21,7 @@ PARAMS = {
         "0ns", "time", "a file's times change at most once per tick of the trace's clock; 0: once per transaction",
     ),
     "tick": ("1", "bool", "timer interrupts that fall into long reads, as on the measured machine (1 ns a byte)"),
+    "copy_fence": ("0", "bool", "1: count the fence that ends the kernel's non-temporal copy (one a write, as measured on 5.13)"),
 }  # fmt: skip
 
 

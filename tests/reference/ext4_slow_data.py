@@ -103,9 +103,8 @@ class Data(Disk):
         return other.block == first.block + distance and other.unwritten == first.unwritten
 
     def copy(self, target, length):
-        """Stored bytes, fence and the lines that the copy routine writes back."""
+        """Stored bytes and the lines that the copy routine writes back (its closing fence is off by default)."""
         self.data += length
-        self.fences += 1
         if length < 8:
             if length != 4 or target % 4:
                 self.flushes += (target + length - 1) // 64 - target // 64 + 1

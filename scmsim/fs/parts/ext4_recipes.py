@@ -78,7 +78,7 @@ def _call(cost: str) -> list:
     return [_work(cost, 1), _INODE]
 
 
-def dax_recipes() -> dict[int, list]:
+def dax_recipes(copy_fence: bool) -> dict[int, list]:
     """write() and read() without a page cache."""
     return {
         WRITE: _call("dax_write_call"),
@@ -98,7 +98,9 @@ def dax_recipes() -> dict[int, list]:
             _run(NTSTORE, "copy", BODY_AT, 0, 0, BODY, space=PM, width=8, width_by=WIDTH),
             _run(LOAD, "copy", TAIL_USER, 0, 0, TAIL, space=USER, width=1),
             _run(STORE, "copy", TAIL_AT, 0, 0, TAIL, space=PM, width=1),
-            _fence("copy", 1),
+            *(
+                [_fence("copy", 1)] if copy_fence else []
+            ),  # ends the kernel's copy routine; orders nothing of ext4's own
             _run(FLUSH, "copy", TO, 0, 0, HEAD_LINE, space=PM),
             _run(FLUSH, "copy", TAIL_LINE_AT, 0, 0, TAIL_LINE, space=PM),
             _work("copy_line", 0, LINES),
@@ -213,7 +215,7 @@ def name_recipes() -> dict[int, list]:
     }
 
 
-def all_recipes(dax: bool) -> dict[int, list]:
+def all_recipes(dax: bool, copy_fence: bool = False) -> dict[int, list]:
     """Every recipe of a model by number; those that it never plays are empty."""
-    every = (dax_recipes() if dax else cache_recipes()) | journal_recipes() | name_recipes()
+    every = (dax_recipes(copy_fence) if dax else cache_recipes()) | journal_recipes() | name_recipes()
     return {number: every.get(number, []) for number in range(RECIPES)}

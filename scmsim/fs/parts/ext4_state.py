@@ -166,7 +166,7 @@ def start(params: dict[str, int], files: Files, *, dax: bool) -> State:
     record = state.record[0]
     if not params["tick"]:
         record.cost[COSTS.index("timer_tick"), :3] = 0
-    load_recipes(state, all_recipes(dax))
+    load_recipes(state, all_recipes(dax, bool(params.get("copy_fence", 0))))
     first_fit.attach(state, reserved, blocks)
     for name, count in lists.items():
         record[name] = record.arena_top
