@@ -69,6 +69,29 @@ def test_the_kernel_does_what_the_twin_does(rows, buffer_bytes):
     assert account(rows, buffer_bytes) == slow(rows, buffer_bytes)
 
 
+def many(seed, count):
+    """Random events that meet often: granules of every size, whole, in part and across their ends."""
+    random, rows = np.random.default_rng(seed), []
+    for _ in range(count):
+        code = str(random.choice(["LOAD", "STORE", "STORE", "NTSTORE", "NTSTORE", "NTSTORE", "FLUSH", "FENCE"]))
+        unit = int(random.choice([8, 64, 256, 4096]))
+        addr = int(random.integers(0, 3)) * 4096 * 64 + unit * int(random.integers(0, 3 * 4096 // unit))
+        length = int(random.choice([8, 60, 64, 250, 256, 257, 512, 4096, 5000]))
+        width = 0 if code == "FLUSH" else 8
+        if code in ("STORE", "FLUSH") and random.random() < 0.1:
+            addr, length, width = addr // 4096 * 4096 + 4064, 32 + 4096 * int(random.integers(0, 4)), -16
+        space = "pm" if random.random() < 0.9 else "kernel"
+        rows.append((code, int(random.integers(0, 5)), space, addr, length, width, int(random.random() < 0.2)))
+    return rows
+
+
+@settings(max_examples=5 if NO_JIT else 50)
+@given(st.integers(0, 1 << 30), st.sampled_from([0, *BUFFERS]))
+def test_the_kernel_does_what_the_twin_does_in_heavy_traffic(seed, buffer_bytes):
+    rows = many(seed, 300)
+    assert account(rows, buffer_bytes) == slow(rows, buffer_bytes)
+
+
 @given(st.lists(runs(), max_size=40), st.sampled_from([0, *BUFFERS]))
 def test_conservation(rows, buffer_bytes):
     found, stored = account(rows, buffer_bytes)

@@ -108,6 +108,30 @@ def sorted_sizes(model):
     return [int(row[n.SIZE]) for row in rows if row[n.STATUS] & (n.EXISTS | n.IS_DIR) == n.EXISTS]
 
 
+def busy(seed, count):
+    """Operations on two files that meet often: writes and reads of several pages over each other."""
+    random, rows = np.random.default_rng(seed), []
+    kinds = ["write"] * 8 + ["read"] * 4 + ["truncate", "fallocate", "unlink", "rename", "link", "create"]
+    for _ in range(count):
+        kind, file = str(random.choice(kinds)), int(random.integers(1, 3))
+        page, pages = int(random.integers(0, 24)), int(random.integers(1, 20))
+        edge = [int(edge) for edge in random.choice([0, 0, 0, 1, 8, 100, 2048, 4095], 2)]
+        if kind in ("write", "read", "fallocate"):
+            rows.append((kind, file, page * 4096 + edge[0], max(1, pages * 4096 - edge[1])))
+        elif kind == "truncate":
+            rows.append((kind, file, page * 4096 + edge[0]))
+        else:
+            rows.append((kind, file, 0, 0, 3 - file if kind == "rename" else 0))
+    return rows
+
+
+@pytest.mark.parametrize("fs", VARIANTS)
+@settings(max_examples=3 if NO_JIT else 40)
+@given(st.integers(0, 1 << 30))
+def test_kernels_do_what_the_twin_does_where_writes_meet(fs, seed):
+    both(fs, busy(seed, 50))
+
+
 SMALL = [("create", 1), ("write", 1, 0, 5000), ("unlink", 1)]
 
 

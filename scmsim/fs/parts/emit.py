@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from scmsim._jit import kernel
+from scmsim.errors import UsageError
 from scmsim.records import TEXT, WORK
 
 MAX_COSTS = 160  # rows of the cost table that a state record has room for
 FREE_COST = -1  # site of an unused cost row
 MAX_RECIPES = 64
 MAX_STEPS = 320  # steps of all recipes together
+MOST_WORDS = 1 << 31  # of an arena: 16 GiB
 ARENA_ORDERS = 48  # size classes (powers of two) of the arena's free lists
 
 # A step of a recipe: constant part of the event (records.pack), register and offset of its address, constant length plus a
@@ -69,6 +71,11 @@ class State:
         length = len(self.arena)
         while length < need:
             length *= 2
+        if length > MOST_WORDS:
+            raise UsageError(
+                f"the model's tables would take {8 * length >> 30} GiB: a file's page table follows its largest offset; "
+                "look for huge offsets with 'scmsim trace info'"
+            )
         arena = np.zeros(length, np.int64)
         arena[: len(self.arena)] = self.arena
         self.arena = arena

@@ -43,7 +43,12 @@ def room(s, arena, op, out, row, parent):
     """Whether the operation surely fits: 1 yes, 0 no (needs noted in the state), -1 the device is full."""
     code, pages, grown, adopted, entries = op.op, 2, 0, 0, 2
     if code == r.WRITE or code == r.READ or code == r.FALLOCATE:
-        pages = (((op.offset & 4095) + op.length + 4095) >> 12) + 1
+        length = op.length
+        if code == r.READ:
+            length = max(min(length, max(arena[row + n.SIZE], arena[row + n.FIRST]) - op.offset), 0)
+        pages = (((op.offset & 4095) + length + 4095) >> 12) + 1
+        if code != r.READ and pages - 2 > s.blocks:
+            return -1  # longer than the device
     elif code == r.TRUNCATE or code == r.UNLINK or code == r.RENAME:
         pages = 2 + arena[row + n.TOP_PAGE]
     if code == r.WRITE or code == r.FALLOCATE:

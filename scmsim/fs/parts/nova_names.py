@@ -180,7 +180,7 @@ def change_names(s, arena, out, op, row, parent):
         add_dentry(s, arena, out, row, parent)
         change_links(s, arena, out, row, q.ONE if op.op == r.LINK else q.ZERO)
         play(s, out, q.LINK if op.op == r.LINK else q.RENAME)
-        gone = s.files + op.file2 * n.FILE_WORDS if op.op == r.RENAME and op.file2 >= 0 else 0
+        gone = s.files + op.file2 * n.FILE_WORDS if op.op == r.RENAME and op.file2 >= 0 and op.file2 != op.file else 0
         if gone != 0:
             arena[gone + n.LINKS] -= 1
     else:
