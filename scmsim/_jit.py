@@ -1,7 +1,8 @@
 """The one decorator for kernels.
 
 numba's disk cache notices a change of the decorated function's own file but not of a function that it calls in another
-file, so the cache folder carries a digest of all package sources: editing any file starts a fresh folder.
+file, so the cache folder carries a digest of the sources that kernels can come from: editing one of them starts a fresh
+folder.
 """
 
 import hashlib
@@ -11,11 +12,12 @@ import pathlib
 import numba
 
 _ROOT = pathlib.Path(__file__).parent
+_ROOMS = ("alloc", "crash", "fs", "medium", "mmu", "paging")  # the folders with kernels, beside the package's own files
 
 
 def _digest() -> str:
     digest = hashlib.blake2b(numba.__version__.encode(), digest_size=8)
-    for path in sorted(_ROOT.rglob("*.py")):
+    for path in sorted([*_ROOT.glob("*.py"), *(path for room in _ROOMS for path in (_ROOT / room).rglob("*.py"))]):
         stat = path.stat()
         digest.update(f"{path.relative_to(_ROOT)}:{stat.st_size}:{stat.st_mtime_ns}\n".encode())
     return digest.hexdigest()
