@@ -44,6 +44,7 @@ OP = np.dtype(
             ("file2", "i8"),  # create, unlink, mkdir, ...: parent directory; rename: replaced file, or -1
             ("thread", "i8"),  # dense thread id
             ("flag", "i8"),
+            ("buffer", "i8"),  # the program's memory of a transfer: bytes above the start of its thread's memory
             ("op", "i8"),
         ],
     )

@@ -26,6 +26,7 @@ _NEEDS_OFFSET = (READ, WRITE, TRUNCATE, FALLOCATE, MMAP)
 _NEEDS_NO_FILE = (SYNC, MALLOC, FREE, MM_TO_FILE, FILE_TO_MM, ULOAD, USTORE)
 _KNOWN_FLAGS = 2 * WRITABLE_SHARED - 1
 _FAR = 1 << 62  # offset + length beyond this would overflow the arithmetic of a model
+_THREAD = 1 << 36  # bytes of a thread's memory
 
 
 class Broken(NamedTuple):
@@ -65,6 +66,7 @@ def problems(batch: np.ndarray, files: int) -> Iterator[Broken]:
         ("file", no_file | wrong_file, batch["file"], f"file {{}}, but the side table has the rows 0 to {files - 1}"),
         ("file2", wrong_file2, batch["file2"], f"file2 {{}}, but the side table has the rows 0 to {files - 1}"),
         ("flags", (batch["flag"] & ~_KNOWN_FLAGS) != 0, batch["flag"], "unknown bits in the flags {:#x}"),
+        ("buffer", (batch["buffer"] < 0) | (batch["buffer"] >= _THREAD), batch["buffer"], "buffer {}, not below 2^36"),
         ("thread", batch["thread"] < 0, batch["thread"], "thread {}, which must be 0 or more"),
     )
     for rule, broken, values, text in rules:

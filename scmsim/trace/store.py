@@ -19,7 +19,7 @@ from scmsim.errors import UsageError
 from scmsim.records import OP, OPS, Files
 from scmsim.trace.rules import first_problem
 
-SCHEMA = 1
+SCHEMA = 2
 ROWS_PER_GROUP = 1 << 16
 COLUMNS = (
     ("time_ns", "i8"),
@@ -30,7 +30,9 @@ COLUMNS = (
     ("length", "i8"),
     ("thread", "i4"),
     ("flags", "i4"),
+    ("buffer", "i8"),
 )
+_SINCE = {"buffer": 2}  # columns that older schemas lack: all zero there
 _MAGIC = b"PAR1"
 
 
@@ -59,6 +61,7 @@ class TraceWriter:
             raise UsageError(f"no directory {str(self.path.parent)!r} to write {self.path.name!r} into; make it first")
         self._temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
         self._waiting: list[np.ndarray] = []
+        self._waiting_rows = 0
         self._writer: Any = pq.ParquetWriter(
             self._temporary,
             _schema(),
@@ -86,7 +89,8 @@ class TraceWriter:
             raise TypeError(f"a batch must have the dtype records.OP, not {batch.dtype}")
         self._waiting.append(np.array(batch, copy=True))
         self.rows += len(batch)
-        if sum(map(len, self._waiting)) >= ROWS_PER_GROUP:
+        self._waiting_rows += len(batch)
+        if self._waiting_rows >= ROWS_PER_GROUP:
             self._flush(ROWS_PER_GROUP)
 
     def close(self, files: Files) -> None:
@@ -110,7 +114,7 @@ class TraceWriter:
             group = waiting[start : start + ROWS_PER_GROUP]
             self._writer.write_table(_to_table(group), row_group_size=ROWS_PER_GROUP)
             start += len(group)
-        self._waiting = [waiting[start:]]
+        self._waiting, self._waiting_rows = [waiting[start:]], len(waiting) - start
 
 
 class StoredTrace:
@@ -142,7 +146,9 @@ class StoredTrace:
 
         first = 0
         try:
-            for batch in _open(self.path).iter_batches(ROWS_PER_GROUP, columns=[name for name, _ in COLUMNS]):
+            file = _open(self.path)
+            columns = [name for name, _ in COLUMNS if name in file.schema_arrow.names]
+            for batch in file.iter_batches(ROWS_PER_GROUP, columns=columns):
                 yield first, _from_batch(batch)
                 first += batch.num_rows
         except (pa.ArrowException, OSError, ValueError) as error:
@@ -179,9 +185,10 @@ def _to_table(group: np.ndarray) -> Any:
 
 def _from_batch(batch: Any) -> np.recarray:
     out = np.empty(batch.num_rows, OP).view(np.recarray)
+    known = batch.schema.names
     for name, kind in COLUMNS:
         if kind != "name":
-            out["flag" if name == "flags" else name] = _numbers(batch.column(name))
+            out["flag" if name == "flags" else name] = _numbers(batch.column(name)) if name in known else 0
     names = batch.column("op")
     names = names if hasattr(names, "indices") else names.dictionary_encode()
     codes = np.array([OPS.index(name) if name in OPS else -1 for name in names.dictionary.to_pylist()], "i8")
@@ -237,6 +244,8 @@ def _footer(path: pathlib.Path) -> tuple[dict[bytes, bytes], int]:
     if int(version) > SCHEMA:
         raise UsageError(f"{str(path)!r} has the trace schema {version}, newer than {SCHEMA}; update scmsim to read it")
     for field in _schema():
+        if field.name not in schema.names and int(version) < _SINCE.get(field.name, 0):
+            continue
         if field.name not in schema.names or not _same_type(schema.field(field.name).type, field.type):
             raise UsageError(
                 f"{str(path)!r}: column {field.name!r} is missing or of a wrong type; make the trace again"

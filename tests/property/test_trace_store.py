@@ -24,6 +24,7 @@ FIELDS = {
     "file2": st.integers(-1, FILES - 1),
     "thread": st.integers(0, 1 << 30),
     "flag": st.integers(0, 1023),
+    "buffer": st.integers(0, (1 << 36) - 1),
     "op": st.integers(0, len(OPS) - 1),
 }
 

@@ -30,7 +30,7 @@ def ops(*rows: tuple) -> np.recarray:
     batch = np.zeros(len(rows), OP).view(np.recarray)
     for i, row in enumerate(rows):
         op, file, offset, length, file2, flag = (*row, *("", 0, 0, 0, -1, 0)[len(row) :])
-        batch[i] = (1000 * i, offset, length, file, file2, 0, flag, OPS.index(op))
+        batch[i] = (1000 * i, offset, length, file, file2, 0, flag, 0, OPS.index(op))
     return batch
 
 

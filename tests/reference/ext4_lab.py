@@ -17,7 +17,7 @@ def batch(rows, step_ns=1000):
     ops = np.zeros(len(rows), OP).view(np.recarray)
     for i, row in enumerate(rows):
         op, file, offset, length, flag, file2, time_ns = (*row, *(0, 0, 0, 0, 0, -1, step_ns * i)[len(row) :])
-        ops[i] = (time_ns, offset, length, file, file2, 0, flag, op)
+        ops[i] = (time_ns, offset, length, file, file2, 0, flag, 0, op)
     return ops
 
 

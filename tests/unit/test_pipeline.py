@@ -99,6 +99,20 @@ def test_an_operation_larger_than_the_buffer_gets_room():
     assert run.counters["nt_stored_bytes"] == (32 << 20) + 64 and not run.errors
 
 
+@pytest.mark.parametrize("fs", ["nova-cow", "nova-inplace", "ext4", "ext4-dax"])
+@pytest.mark.parametrize("op", ["read", "write"])
+def test_the_place_of_the_programs_buffer_costs_user_walks(fs, op):
+    """4096 transfers from one buffer touch one user page; from 4096 buffers, one each."""
+
+    def walks(step):
+        batch = drive.ops(("create", 1), ("write", 1, 0, 4096), *[(op, 1, 0, 4096)] * 4096)
+        batch["buffer"][2:] = step * np.arange(4096)
+        run = scmsim.replay(drive.source(drive.files(0, -1, dirs=[0]), batch), fs).runs[0]
+        return run.counters["dtlb_user_misses_walk_completed"]
+
+    assert walks(0) <= 2 and 4096 <= walks(4096) <= 4098
+
+
 def test_a_breakdown_by_file_names_files_and_tells_namesakes_apart():
     files = drive.files(0, -1, -1, names=["/a", "/b", "/b"], dirs=[0])
     run = replay(("create", 1), ("create", 2), ("write", 1, 0, 100), ("write", 2, 0, 200), files=files, by="file")

@@ -74,7 +74,7 @@ def test_row_groups_stream_and_bound_memory(tmp_path: Path) -> None:
 def test_the_file_is_plain_parquet_with_readable_names(tmp_path: Path) -> None:
     table = pq.read_table(write(tmp_path / "t.parquet", rows(2, op=[READ, WRITE])))
     assert table.column("op").to_pylist() == ["read", "write"]
-    assert table.column_names == ["time_ns", "op", "file", "file2", "offset", "length", "thread", "flags"]
+    assert table.column_names == ["time_ns", "op", "file", "file2", "offset", "length", "thread", "flags", "buffer"]
 
 
 def test_an_empty_trace_is_a_trace(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_names_of_operations_decide_not_their_codes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda columns, metadata: metadata.update({b"scmsim.schema": b"2"}), "has the trace schema 2, newer than 1"),
+        (lambda columns, metadata: metadata.update({b"scmsim.schema": b"3"}), "has the trace schema 3, newer than 2"),
         (lambda columns, metadata: metadata.update({b"scmsim.schema": b"x"}), "a Parquet file but not a trace"),
         (lambda columns, metadata: metadata.pop(b"scmsim.files"), "a Parquet file but not a trace"),
         (lambda columns, metadata: metadata.update({b"scmsim.files": b"!!"}), "its side table cannot be read"),

@@ -126,7 +126,7 @@ def write_slice(s, arena, row, f, op, out):
         word = arena[arena[f + e.PAGES] + page]
         stop = min(end, (page + count) << 12)
         target = s.key_base + ((word >> s.key_shift & s.key_mask) << 12) + (at & 4095)
-        copy_in(s, out, target, (op.thread << 36) + at - op.offset, stop - at)
+        copy_in(s, out, target, (op.thread << 36) + op.buffer + at - op.offset, stop - at)
         at = stop
     s.progress = at - op.offset
     finish_slice(s, arena, f, out, (first, size, end))
@@ -179,7 +179,11 @@ def read_slice(s, arena, f, op, out):
                 add_cached(s, arena, f, op, out, (page, page + count))
                 word = arena[arena[f + e.PAGES] + page]
         stop = min(end, (page + count) << 12)
-        s.reg[q.USER_AT], s.reg[q.BYTES], s.reg[q.HAS] = (op.thread << 36) + at - op.offset, stop - at, stop - at
+        s.reg[q.USER_AT], s.reg[q.BYTES], s.reg[q.HAS] = (
+            (op.thread << 36) + op.buffer + at - op.offset,
+            stop - at,
+            stop - at,
+        )
         s.reg[q.FROM] = s.key_base + ((word >> s.key_shift & s.key_mask) << 12) + (at & 4095)
         if word == 0 or word & e.IS_UNWRITTEN and s.dax:
             s.reg[q.HAS] = 0

@@ -160,7 +160,7 @@ def write_extent(s, arena, out, op, row, page):
 def write_file(s, arena, out, op, row):
     """One write(): extents one by one, then one commit of the log's tail, then the radix tree."""
     s.reg[q.INODE] = s.inode_table + op.file * n.INODE_BYTES
-    s.reg[q.USER_AT] = op.thread << 36
+    s.reg[q.USER_AT] = (op.thread << 36) + op.buffer
     play(s, out, q.WRITE)
     page, fresh = op.offset >> 12, 0
     while page * n.BLOCK < op.offset + op.length:
@@ -200,7 +200,7 @@ def read_file(s, arena, out, op, row):
             s.reg[q.FROM] = locate(s, arena, ref, page) + (at & 4095)
             s.reg[q.HAS], s.reg[q.EDGE] = 21, stop - at
         s.reg[q.NODE] = n.HEAP + (op.file << 26) + (page >> 6) * n.NODE_BYTES
-        s.reg[q.USER_AT] = (op.thread << 36) + at - op.offset
+        s.reg[q.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
         s.reg[q.BYTES], s.reg[q.LINES] = stop - at, (stop - at + 63) >> 6
         play(s, out, q.READ_EXTENT)
         at = stop

@@ -97,7 +97,7 @@ class Importer:
         table = np.array(self._buffer[: count * _WIDTH], "i8").reshape(count, _WIDTH)
         del self._buffer[: count * _WIDTH]
         self._drained += count
-        out = np.empty(count, OP)
+        out = np.zeros(count, OP)
         for column, name in enumerate(_FIELDS):
             out[name] = table[:, column]
         self.report.rows += count
