@@ -175,7 +175,7 @@ class _Replay:
             done += len(batch)
             if progress:
                 progress(self.setup.fs, done, self.source.rows)
-        run.payload = {"written": written, "read": read}
+        run.payload = {"written": written - int(self.record[0]["failed_bytes"]), "read": read}
         self._finish(run, unknown_offsets)
         return run
 

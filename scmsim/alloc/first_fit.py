@@ -2,7 +2,8 @@
 
 Models a free list that always serves from its first range (NOVA's per-CPU list, source: fs/nova/balloc.c): if the first free
 run is shorter than the request, all of it is taken and the caller asks again.  Unit: blocks of 4096 bytes.  Two levels of
-bitmap (one bit per block, 1 = free; one bit per word of that) keep a search short on a device of many TiB.
+bitmap (one bit per block, 1 = free; one bit per word of that) keep a search short.  They cover only the blocks below `tracked`:
+what lies above was never taken, so the state of a device of many TiB follows what is in use.
 """
 
 import numpy as np
@@ -14,7 +15,7 @@ _ONE = np.int64(1)  # a Python 1 << 63 would not fit an int64 where kernels run 
 FIELDS = [
     ("bits", "i8"),  # arena offset of the block bitmap, 1 = free
     ("summary", "i8"),  # arena offset of the bitmap of non-zero words
-    ("words", "i8"),
+    ("tracked", "i8"),  # blocks that the bitmaps cover; all behind them are free
     ("blocks", "i8"),
     ("free_blocks", "i8"),
     ("low", "i8"),  # no free block lies below this summary word
@@ -22,27 +23,81 @@ FIELDS = [
 ]
 
 
+AT_ONCE = 1 << 24  # blocks that the bitmaps cover from the start: 64 GiB
+
+
 def arena_words(blocks: int) -> int:
-    """Words of arena that the bitmaps of a device of `blocks` blocks take."""
+    """Words of arena that bitmaps of `blocks` blocks take."""
     words = -(-blocks // 64)
     return words + -(-words // 64)
 
 
-def attach(state, reserved: int, blocks: int) -> None:
-    """Lay the bitmaps at the arena's top and free the blocks [reserved, blocks)."""
+def attach(state, reserved: int, blocks: int, at_once: int | None = None) -> None:
+    """Lay the bitmaps at the arena's top and free the blocks [reserved, blocks), of which `at_once` (default: all) are tracked.
+
+    A caller that tracks fewer than all asks `ready` before it allocates.
+    """
     record = state.record[0]
-    words = -(-blocks // 64)
-    record.bits = record.arena_top
-    record.summary = record.bits + words
-    record.words, record.blocks = words, blocks
-    record.arena_top = record.summary + -(-words // 64)
-    record.free_blocks = blocks - reserved
-    free = np.zeros(words * 64, np.uint8)
-    free[reserved:blocks] = 1
-    state.arena[record.bits : record.bits + words] = np.packbits(free, bitorder="little").view(np.int64)
-    any_free = np.zeros(-(-words // 64) * 64, np.uint8)
-    any_free[:words] = state.arena[record.bits : record.bits + words] != 0
-    state.arena[record.summary : record.arena_top] = np.packbits(any_free, bitorder="little").view(np.int64)
+    record.blocks, record.free_blocks = blocks, blocks - reserved
+    record.bits = record.summary = record.arena_top
+    record.tracked = reserved
+    _track(record, state.arena, min(blocks, reserved + at_once) if at_once else blocks)
+
+
+@kernel
+def _track(s, arena, target):
+    """Larger bitmaps at the arena's top, in which the blocks up to `target` are free."""
+    words, old = (target + 63) >> 6, (s.tracked + 63) >> 6
+    bits, summary = s.arena_top, s.arena_top + words
+    s.arena_top = summary + ((words + 63) >> 6)
+    if s.bits != bits:
+        for w in range(old):
+            arena[bits + w] = arena[s.bits + w]
+    for w in range(s.tracked >> 6, words):
+        arena[bits + w] = -1 if w > s.tracked >> 6 else arena[bits + w] | -_ONE << (s.tracked & 63)
+    if target & 63:
+        arena[bits + words - 1] &= ~(-_ONE << (target & 63))
+    for w in range(words):
+        if arena[bits + w] != 0:
+            arena[summary + (w >> 6)] |= _ONE << (w & 63)
+    s.bits, s.summary, s.tracked = bits, summary, target
+
+
+@kernel
+def ready(s, arena, blocks):
+    """Whether `blocks` blocks can be allocated as far as the bitmaps go (which grow if not); False: `need_words` is set."""
+    if s.tracked == s.blocks or s.free_blocks - (s.blocks - s.tracked) >= blocks:
+        return True
+    target = min(s.blocks, max(2 * s.tracked, s.tracked + blocks))
+    words = (target + 63) // 64 + (target + 4095) // 4096
+    if s.arena_top + words > arena.size:
+        s.need_words = words
+        return False
+    _track(s, arena, target)
+    return True
+
+
+@kernel
+def runs(s, arena, want):
+    """How many free runs the lowest `want` free blocks make up (all, if there are fewer)."""
+    count, found, before = 0, 0, 0
+    for w in range(s.low * 64, (s.tracked + 63) >> 6):
+        word = arena[s.bits + w]
+        if word == -1:
+            count += 1 - before
+            found += 64
+            before = 1
+        elif word == 0:
+            before = 0
+        else:
+            for bit in range(64):
+                free = (word >> bit) & 1
+                count += free > before
+                found += free
+                before = free
+        if found >= want:
+            break
+    return count
 
 
 @kernel
@@ -74,7 +129,7 @@ def allocate(s, arena, want):
         return -1
     start = _first_free(s, arena)
     block = start
-    while block < s.blocks and block - start < want:
+    while block < s.tracked and block - start < want:
         w, bit = block >> 6, block & 63
         word = arena[s.bits + w]
         if (word >> bit) & 1 == 0:

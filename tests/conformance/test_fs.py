@@ -19,14 +19,8 @@ from tests.conftest import NO_JIT
 from tests.reference import drive
 
 SYSTEMS = registry.names("fs")
-NOVA = [name for name in SYSTEMS if name.startswith("nova")]
 FILES = 6  # 0 is a directory, 4 existed before with 100,000 bytes, 5 with 4096
 SIZES = (0, -1, -1, -1, 100_000, 4096)
-
-
-def xfail(names, reason):
-    """All systems, those in `names` expected to fail."""
-    return [pytest.param(fs, marks=pytest.mark.xfail(reason=reason)) if fs in names else fs for fs in SYSTEMS]
 
 
 def side():
@@ -304,9 +298,7 @@ def test_a_file_too_sparse_for_the_model_is_an_error_of_one_line(fs):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "fs", xfail(NOVA, "an open file is freed by the unlink, and what is written later stays for good")
-)
+@pytest.mark.parametrize("fs", SYSTEMS)
 def test_a_file_unlinked_while_open_lives_until_its_close(fs):
     """What tmpfile() does: create, unlink, use, close."""
     model = drive.Model(fs, side())

@@ -18,13 +18,16 @@ EDGES = [1, 2, 63, 64, 65, 127, 128, 129, 4095, 4096, 4097]
 class Device:
     """Kernel and twin side by side."""
 
-    def __init__(self, reserved, blocks):
+    def __init__(self, reserved, blocks, at_once=None):
         self.state = new_state(STATE, 64 + first_fit.arena_words(blocks), np.zeros((1, 4), np.int64))
-        first_fit.attach(self.state, reserved, blocks)
+        first_fit.attach(self.state, reserved, blocks, at_once)
         self.twin = Ranges(reserved, blocks)
         self.record = self.state.record[0]
 
     def take(self, want):
+        if not first_fit.ready(self.record, self.state.arena, want):
+            self.state.grow(int(self.record.need_words))
+            assert first_fit.ready(self.record, self.state.arena, want)
         start = int(first_fit.allocate(self.record, self.state.arena, want))
         got = int(self.record.got)
         assert (start, got) == self.twin.take(want)
@@ -35,15 +38,20 @@ class Device:
         first_fit.release(self.record, self.state.arena, start, count)
 
     def bitmap(self):
-        words = self.state.arena[self.record.bits : self.record.bits + self.record.words]
+        words = self.state.arena[self.record.bits : self.record.bits + self.words]
         return np.unpackbits(words.view(np.uint8), bitorder="little")
+
+    @property
+    def words(self):
+        return -(-int(self.record.tracked) // 64)
 
     def check(self):
         assert int(self.record.free_blocks) == self.twin.free
-        bits = self.bitmap()
-        assert bits[: self.twin.blocks].tolist() == self.twin.bitmap() and not bits[self.twin.blocks :].any()
-        summary = self.state.arena[self.record.summary :][: -(-int(self.record.words) // 64)]
-        any_free = np.unpackbits(summary.view(np.uint8), bitorder="little")[: int(self.record.words)]
+        bits, tracked = self.bitmap(), int(self.record.tracked)
+        expected = self.twin.bitmap()
+        assert bits[:tracked].tolist() == expected[:tracked] and not bits[tracked:].any() and all(expected[tracked:])
+        summary = self.state.arena[self.record.summary :][: -(-self.words // 64)]
+        any_free = np.unpackbits(summary.view(np.uint8), bitorder="little")[: self.words]
         assert any_free.tolist() == bits.reshape(-1, 64).any(axis=1).tolist()
 
 
@@ -52,9 +60,9 @@ class Devices(RuleBasedStateMachine):
 
     runs = Bundle("runs")
 
-    @initialize(reserved=st.sampled_from([0, 1, 63, 64, 65, 1024]), extra=st.sampled_from([1, 64, 200, 4096, 9000]))
-    def start(self, reserved, extra):
-        self.device = Device(reserved, reserved + extra)
+    @initialize(reserved=st.sampled_from([0, 1, 63, 64, 65, 1024]), extra=st.sampled_from([1, 64, 200, 4096, 9000]), at_once=st.sampled_from([None, 1, 64, 100, 4096]))
+    def start(self, reserved, extra, at_once):
+        self.device = Device(reserved, reserved + extra, at_once)
 
     @rule(target=runs, want=st.one_of(st.integers(1, 200), st.sampled_from(EDGES)))
     def take(self, want):
@@ -127,3 +135,31 @@ def test_a_low_block_that_is_freed_is_found_again(block):
     device.give(block, 1)
     device.check()
     assert device.take(1) == (block, 1)
+
+
+@pytest.mark.parametrize("free", [[], [(0, 3)], [(0, 64), (64, 64)], [(5, 70), (200, 1), (8000, 100)], [(63, 2), (4095, 2)]])
+@pytest.mark.parametrize("want", [1, 64, 1000])
+def test_how_many_runs_a_request_takes(free, want):
+    device = Device(0, 3 * 4096)
+    device.take(3 * 4096)
+    for run in free:
+        device.give(*run)
+    counted = int(first_fit.runs(device.record, device.state.arena, want))
+    taken, left = 0, want
+    while left > 0 and device.twin.free:
+        left -= device.take(left)[1]
+        taken += 1
+    assert taken <= counted <= max(taken, len(device.twin.ranges) + taken) and (want < 1000 or counted == taken)
+
+
+def test_the_state_of_a_huge_device_follows_what_is_in_use():
+    """A device of 4 PiB, of which 10,000 blocks are used."""
+    state = new_state(STATE, 1 << 12, np.zeros((1, 4), np.int64))
+    first_fit.attach(state, 100, 1 << 40, 1 << 10)
+    record = state.record[0]
+    for i in range(100):
+        if not first_fit.ready(record, state.arena, 100):
+            state.grow(int(record.need_words))
+            assert first_fit.ready(record, state.arena, 100)
+        assert (int(first_fit.allocate(record, state.arena, 100)), int(record.got)) == (100 * (i + 1), 100)
+    assert len(state.arena) <= 1 << 13 and int(record.free_blocks) == (1 << 40) - 10_100

@@ -16,8 +16,8 @@ from tests.conftest import NO_JIT
 from tests.reference import drive
 from tests.reference.nova_slow import VARIANTS, Nova, Reading
 
-# Where the kernels read the source differently, each shown by a test of its own below.
-KERNELS = Reading(slot_addresses=True, slot_limit=True, counter_in_dentry=False)
+# Where the kernels read the source differently.
+KERNELS = Reading(plain_first=True)
 NAMES = ("/d", "/d/a", "/d/longer-name", "/d/n" + "x" * 60, "/d/old", "/d/sub")
 SIZES = (0, -1, -1, -1, 10_000, -1)
 DIRECTORIES = (0, 5)
@@ -231,17 +231,15 @@ def test_many_entries_at_once_may_double_the_log_again():
     subprocess.run([sys.executable, "-c", SCATTERED], check=True, timeout=300)
 
 
-@pytest.mark.xfail(reason="the kernels take an old entry's address to be slot x entry size, whatever lies before it")
 def test_an_entry_behind_a_shorter_record_spans_two_lines():
     """A 56-byte setattr entry first: the write entry behind it lies across a line, and so its write-back takes two."""
     rows = [("create", 1), ("truncate", 1, 0), ("write", 1, 0, 4096), ("write", 1, 0, 4096)]
-    both("nova-cow", rows, reading=KERNELS._replace(slot_addresses=False))
+    both("nova-cow", rows)
 
 
-@pytest.mark.xfail(reason="the kernels put no more records into a log page than it holds write entries")
 def test_a_log_page_holds_as_many_short_records_as_fit():
     """72 setattr entries of 56 bytes fit the 4064 bytes of a log page, not 63."""
-    both("nova-cow", [("truncate", 1, 0)] * 70, reading=KERNELS._replace(slot_limit=False))
+    both("nova-cow", [("truncate", 1, 0)] * 70)
 
 
 def test_fast16_drops_a_name_without_a_page_counter():

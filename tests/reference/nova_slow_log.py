@@ -13,7 +13,6 @@ from tests.reference.first_fit_slow import Ranges
 PAGE, LOG_BYTES, LINE = 4096, 4064, 64
 INODE_TABLE, INODE = 2 << 20, 128
 JOURNAL = 64 * PAGE
-SETATTR, LINK_CHANGE, DOT = 56, 40, 56
 EXTEND_THRESHOLD = 256
 
 
@@ -24,22 +23,22 @@ class Variant(NamedTuple):
     counters: bool  # log pages count their entries; entries are cleared before they are written; inodes have a checksum
     inplace: bool
     dentry: int  # bytes of a dentry without its name
+    setattr: int  # bytes of the records without data
+    link_change: int
+    dot: int
 
 
 VARIANTS = {
-    "nova-cow": Variant(64, True, False, 49),
-    "nova-inplace": Variant(64, True, True, 49),
-    "nova-fast16": Variant(40, False, False, 29),
+    "nova-cow": Variant(64, True, False, 49, 56, 40, 56),
+    "nova-inplace": Variant(64, True, True, 49, 56, 40, 56),
+    "nova-fast16": Variant(40, False, False, 29, 32, 32, 32),
 }
 
 
 class Reading(NamedTuple):
     """Where the compiled model is known to read the source differently; all False is the source."""
 
-    slot_addresses: bool = (
-        False  # an old entry's address: slot x entry size, although shorter records may lie before it
-    )
-    slot_limit: bool = False  # a log page holds no more records than write entries
+    plain_first: bool = False  # thorough GC copies a page's records without data before the others, together
     counter_in_dentry: bool = False  # FAST'16 updates a page counter that it does not have when a name is dropped
 
 
@@ -57,6 +56,7 @@ class Entry:
 
     page: LogPage
     addr: int
+    length: int
     first: int
     count: int
     block: int
@@ -77,6 +77,7 @@ class File:
     log_size: int = 0  # sih->log_pages: thorough GC adds the pages it took, whether it filled them or not
     tail: int = 0
     links: int = 0
+    opens: int = 0
     link_entry: bool = False
     dentry_page: LogPage | None = None
 
@@ -95,7 +96,7 @@ class Logs:
         ]
         self.files.append(File(rows - 1, 0, 0, True, True))
         self.journal = JOURNAL
-        self.scanned_pages = self.copied = self.gcs = 0
+        self.scanned_pages = self.copied = self.gcs = self.closes = 0
         self._due: File | None = None
         self._clear()
 
@@ -123,8 +124,8 @@ class Logs:
             self._flush(site, inode, 120)
 
     def _transaction(self, records):
-        """Old 8-byte values as 32-byte records, then the tail pointer."""
-        self.loaded["journal"] += 8 * records
+        """Old 8-byte values as 32-byte records, whose first 28 bytes have a checksum, then the tail pointer."""
+        self.loaded["journal"] += 8 + 8 + 8 + (8 + 28) * records
         self._store("journal", 32 * records)
         self._flush("journal", self.journal, 32 * records)
         self._store("journal", 8)
@@ -132,6 +133,7 @@ class Logs:
         self.fences["journal"] += 2
 
     def _end_transaction(self):
+        self.loaded["journal"] += 8
         self._store("journal", 8)
         self.flushes["journal"] += 1
         self.fences["journal"] += 1
@@ -157,15 +159,13 @@ class Logs:
             self._flush(site, self._inode(f) + 72, 64)
             self._flush(site, self._inode(f) + 64, 64)
         page = f.log[f.tail]
-        full = self.reading.slot_limit and len(page.records) >= LOG_BYTES // self.v.entry
-        if page.used + length > LOG_BYTES or full:
+        if page.used + length > LOG_BYTES:
             self.loaded["log append"] += 32
             if f.tail == len(f.log) - 1:
                 self._extend(f)
             f.tail += 1
             page = f.log[f.tail]
-        at = self.v.entry * len(page.records) if self.reading.slot_addresses and block >= 0 else page.used
-        entry = Entry(page, page.block * PAGE + at, first, count, block)
+        entry = Entry(page, page.block * PAGE + page.used, length, first, count, block)
         page.records.append(entry)
         page.used += length
         return entry
@@ -196,6 +196,8 @@ class Logs:
         self._flush(site, self._inode(f) + 64, 64)
         entries = sum(len(page.records) for page in kept)
         valid = entries - sum(page.dead for page in kept)
+        if self._due and self._due[0] is f:
+            self._due = None
         if entries and not f.is_dir:
             blocks = -(-valid * len(kept) // entries) if self.v.counters else -(-valid * self.v.entry // LOG_BYTES)
             if blocks and 2 * blocks < len(kept):
@@ -203,30 +205,35 @@ class Logs:
 
     def _thorough_gc(self, f, old, blocks):
         """Copy what is alive in the first `old` pages of the log to fresh pages, which become its head."""
-        if self.space.free < blocks + 8:
+        if self.space.free < blocks + blocks // 64 + 8:
             return
         site, rest, due = "log gc", f.log[old:], f.log[:old]
         f.log = []
         self._add_log_pages(f, blocks)
         at = 0
         for page in due:
-            self.loaded[site] += len(page.records) * self.v.entry
-            for entry in page.records:
-                if entry.invalid >= entry.count:
-                    continue
-                if len(f.log[at].records) == LOG_BYTES // self.v.entry:
+            self.loaded[site] += len(page.records) * (1 + 4 + 4)  # type, num_pages, invalid_pages
+            live = [entry for entry in page.records if entry.invalid < entry.count]
+            plain = [entry for entry in live if entry.block < 0]
+            if self.reading.plain_first:
+                live = plain + [entry for entry in live if entry.block >= 0]
+            for entry in live:
+                together = sum(e.length for e in plain) if self.reading.plain_first and entry in plain[:1] else entry.length
+                if f.log[at].used + together > LOG_BYTES:
                     at += 1
                     if at == len(f.log):
                         self._add_log_pages(f, 1)
                 target = f.log[at]
-                self._store(site, self.v.entry, nt=self.v.entry)
-                self.loaded[site] += self.v.entry
+                self._store(site, entry.length, nt=entry.length)
+                self.loaded[site] += entry.length + (1 + 8 + 4)  # then type, pgoff, num_pages
                 self.fences[site] += 1
                 if self.v.counters:
+                    self.loaded[site] += 4
                     self._store(site, 4)
                     self.flushes[site] += 1
-                entry.page, entry.addr = target, target.block * PAGE + len(target.records) * self.v.entry
+                entry.page, entry.addr = target, target.block * PAGE + target.used
                 target.records.append(entry)
+                target.used += entry.length
                 self.copied += 1
         for page in [*due, *f.log[at + 1 :]]:
             self.space.give(page.block, 1)
@@ -241,6 +248,7 @@ class Logs:
 
     def _count_entry(self, page):
         if self.v.counters:
+            self.loaded["log append"] += 4
             self._store("log append", 4)
             self.flushes["log append"] += 1
 

@@ -14,12 +14,12 @@ import numpy as np
 
 from scmsim._jit import kernel
 from scmsim.errors import UsageError
-from scmsim.records import TEXT, WORK
+from scmsim.records import SETUP, TEXT, WORK, WRITE
 
 MAX_COSTS = 160  # rows of the cost table that a state record has room for
 FREE_COST = -1  # site of an unused cost row
 MAX_RECIPES = 64
-MAX_STEPS = 320  # steps of all recipes together
+MAX_STEPS = 384  # steps of all recipes together
 MOST_WORDS = 1 << 31  # of an arena: 16 GiB
 ARENA_ORDERS = 48  # size classes (powers of two) of the arena's free lists
 
@@ -37,6 +37,7 @@ HEADER = [
     ("arena_top", "i8"),  # first free word of the arena
     ("arena_free", "i8", (ARENA_ORDERS,)),  # heads of the free lists, -1 = empty
     ("failed", "i8"),  # operations that ended with ENOSPC
+    ("failed_bytes", "i8"),  # what the writes among them would have written, setup left out
     ("first_failed", "i8"),  # running number of the first of them, -1 = none
     ("seen", "i8"),  # operations taken so far
     # (instructions, loads, stores in thousandths, site) per unit of each cost
@@ -129,6 +130,25 @@ def _spare_cost(record: Any, site: int) -> int:
     row = next(k for k in range(MAX_COSTS - 1, -1, -1) if record.cost[k, 3] == FREE_COST)
     record.cost[row] = (0, 0, 0, site)
     return row
+
+
+@kernel
+def has_events(s, out, events):
+    """Whether `events` more events fit; if not, asks for a buffer that holds them."""
+    if s.emitted + events <= out.size:
+        return True
+    s.need_events = events
+    return False
+
+
+@kernel
+def refuse(s, op):
+    """Note that an operation failed with ENOSPC."""
+    s.failed += 1
+    if s.first_failed < 0:
+        s.first_failed = s.seen
+    if op.op == WRITE and not op.flag & SETUP:
+        s.failed_bytes += op.length
 
 
 @kernel

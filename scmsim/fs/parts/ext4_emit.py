@@ -9,7 +9,7 @@ from scmsim import records as r
 from scmsim._jit import kernel, part
 from scmsim.fs.parts import ext4_recipes as q
 from scmsim.fs.parts import ext4_state as e
-from scmsim.fs.parts.emit import play
+from scmsim.fs.parts.emit import play, refuse
 from scmsim.fs.parts.ext4_blocks import close_window
 from scmsim.fs.parts.ext4_data import flush_pages, read_slice, write_slice
 from scmsim.fs.parts.ext4_files import create, leaves_needed
@@ -227,9 +227,7 @@ def frequent(state, arena, ops, i, out):
         if done == 0:
             break
         if done < 0:
-            s.failed += 1
-            if s.first_failed < 0:
-                s.first_failed = s.seen
+            refuse(s, op)
         s.seen += 1
         s.settled = s.progress = 0
         i += 1

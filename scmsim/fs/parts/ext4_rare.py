@@ -9,7 +9,7 @@ from scmsim._jit import kernel, part
 from scmsim.fs.parts import ext4_recipes as q
 from scmsim.fs.parts import ext4_state as e
 from scmsim.fs.parts import table
-from scmsim.fs.parts.emit import play
+from scmsim.fs.parts.emit import play, refuse
 from scmsim.fs.parts.ext4_blocks import take_blocks
 from scmsim.fs.parts.ext4_data import flush_pages
 from scmsim.fs.parts.ext4_emit import call, extents_fit, has_events, try_commit
@@ -166,9 +166,7 @@ def rare(state, arena, ops, i, out):
         if done == 0:
             return i
         if done < 0:
-            s.failed += 1
-            if s.first_failed < 0:
-                s.first_failed = s.seen
+            refuse(s, op)
         s.seen += 1
         s.settled = 0
         i += 1

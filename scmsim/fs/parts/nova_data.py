@@ -9,15 +9,15 @@ from scmsim.alloc import first_fit
 from scmsim.fs.parts import nova_recipes as q
 from scmsim.fs.parts import nova_state as n
 from scmsim.fs.parts import table
-from scmsim.fs.parts.emit import play
-from scmsim.fs.parts.nova_log import append_entry
+from scmsim.fs.parts.emit import has_events, play
+from scmsim.fs.parts.nova_log import append_entry, entry_fits, used_bytes, words_of
 
 
 @part
 def locate(s, arena, ref, page):
     """Device offset of file page `page`, which entry `ref` maps; sets register ENTRY to the entry's own device offset."""
-    at = (ref >> 8) + n.PAGE_ENTRIES + 2 * (ref & 255)
-    s.reg[q.ENTRY] = arena[(ref >> 8) + n.PAGE_BLOCK] * n.BLOCK + (ref & 255) * s.entry_bytes
+    at = words_of(s, ref)
+    s.reg[q.ENTRY] = arena[(ref >> 9) + n.PAGE_BLOCK] * n.BLOCK + ((ref & 511) << 3)
     return ((arena[at + 1] >> 24) + page - (arena[at] >> 24)) * n.BLOCK
 
 
@@ -52,13 +52,13 @@ def fill_end(s, arena, out, row, page, span):
 def free_old(s, arena, out, ref, page, count):
     """Invalidate `count` pages from `page` on of the old entry `ref` and free their blocks (nova_free_old_entry)."""
     block = locate(s, arena, ref, page) >> 12
-    at = (ref >> 8) + n.PAGE_ENTRIES + 2 * (ref & 255)
+    at = words_of(s, ref)
     arena[at + 1] = (arena[at + 1] | n.REASSIGNED) + count
     s.reg[q.OLD] = s.reg[q.ENTRY]
     s.reg[q.DEAD] = 0
     if (arena[at + 1] & n.COUNT_MASK) == (arena[at] & n.PAGES_MASK):
-        arena[(ref >> 8) + n.PAGE_COUNTS] += n.INVALID_ONE
-        s.reg[q.OLD_PAGE] = arena[(ref >> 8) + n.PAGE_BLOCK] * n.BLOCK
+        arena[(ref >> 9) + n.PAGE_COUNTS] += n.INVALID_ONE
+        s.reg[q.OLD_PAGE] = arena[(ref >> 9) + n.PAGE_BLOCK] * n.BLOCK
         s.reg[q.DEAD] = 4
     play(s, out, q.FREE_OLD)
     first_fit.release(s, arena, block, count)
@@ -81,7 +81,7 @@ def starts_node(arena, row, page):
 @part
 def assign_entry(s, arena, out, row, ref):
     """Point the radix tree's slots at entry `ref`; each run of pages that had an older entry is freed from it."""
-    word = arena[(ref >> 8) + n.PAGE_ENTRIES + 2 * (ref & 255)]
+    word = arena[words_of(s, ref)]
     first, count = word >> 24, word & n.PAGES_MASK
     inserted, nodes, old, old_first = q.ZERO, q.ZERO, q.ZERO, q.ZERO
     for page in range(first, first + count):
@@ -101,11 +101,12 @@ def assign_entry(s, arena, out, row, ref):
     s.reg[q.NODE] = n.HEAP + ((row - s.files) // n.FILE_WORDS << 26) + (first >> 6) * n.NODE_BYTES
     s.reg[q.INSERTED], s.reg[q.REPLACED], s.reg[q.NODES] = inserted, count - inserted, nodes
     play(s, out, q.ASSIGN)
+    arena[row + n.MAPPED] += inserted
     arena[row + n.TOP_PAGE] = max(arena[row + n.TOP_PAGE], first + count)
 
 
 @part
-def extent_run(arena, row, page, pages):
+def extent_run(s, arena, row, page, pages):
     """Pages from `page` on (at most `pages`) that one in-place write, hole or read covers (nova_check_existing_entry)."""
     ref = table.get(arena, row + n.PAGES, page)
     if ref == 0:
@@ -113,7 +114,7 @@ def extent_run(arena, row, page, pages):
         while count < pages and table.get(arena, row + n.PAGES, page + count) == 0:
             count += 1
         return count
-    at = (ref >> 8) + n.PAGE_ENTRIES + 2 * (ref & 255)
+    at = words_of(s, ref)
     if arena[at + 1] & n.REASSIGNED:
         return 1
     return min(pages, (arena[at] & n.PAGES_MASK) - (page - (arena[at] >> 24)))
@@ -123,13 +124,13 @@ def extent_run(arena, row, page, pages):
 def write_extent(s, arena, out, op, row, page):
     """One extent of a write from `page` on: overwritten in place, or freshly allocated, filled, copied and logged.
 
-    Returns the pages covered, negative if a new write entry was appended.
+    Returns the pages covered; `fresh` counts the new write entries.
     """
     end = op.offset + op.length
     count = ((end - 1) >> 12) - page + 1
     low = max(op.offset, page * n.BLOCK)
     if s.inplace:
-        count = extent_run(arena, row, page, count)
+        count = extent_run(s, arena, row, page, count)
         play(s, out, q.FIND)
         ref = table.get(arena, row + n.PAGES, page)
         if ref != 0:
@@ -150,51 +151,77 @@ def write_extent(s, arena, out, op, row, page):
         fill_end(s, arena, out, row, high >> 12, ((block + (high >> 12) - page) * n.BLOCK, high & 4095, n.BLOCK))
     copy_in(s, out, block * n.BLOCK + (low & 4095), low, high)
     ref = append_entry(s, arena, out, row, s.entry_bytes)
-    at = (ref >> 8) + n.PAGE_ENTRIES + 2 * (ref & 255)
+    at = words_of(s, ref)
     arena[at], arena[at + 1] = page << 24 | count, block << 24
     play(s, out, q.APPEND)
-    return -count
+    s.fresh += 1
+    return count
+
+
+@part
+def assign_fresh(s, arena, out, row):
+    """Put the last `fresh` entries of the log into the radix tree, oldest first; False: no room for the next one's events."""
+    index = arena[row + n.TAIL_PAGE]
+    page = arena[arena[row + n.LOG] + index]
+    older = (arena[page + n.PAGE_COUNTS] & n.ENTRIES_MASK) - s.fresh
+    while older < 0:
+        index -= 1
+        page = arena[arena[row + n.LOG] + index]
+        older += arena[page + n.PAGE_COUNTS] & n.ENTRIES_MASK
+    stop = used_bytes(s, arena, page)
+    at = stop - ((arena[page + n.PAGE_COUNTS] & n.ENTRIES_MASK) - older) * s.entry_bytes
+    while s.fresh > 0:
+        if at == stop:
+            index += 1
+            page = arena[arena[row + n.LOG] + index]
+            stop = used_bytes(s, arena, page)
+            at = 0
+        ref = page << 9 | at >> 3
+        if not has_events(s, out, 16 + 8 * (arena[words_of(s, ref)] & n.PAGES_MASK)):
+            return False
+        assign_entry(s, arena, out, row, ref)
+        s.fresh -= 1
+        at += s.entry_bytes
+    return True
 
 
 @part
 def write_file(s, arena, out, op, row):
-    """One write(): extents one by one, then one commit of the log's tail, then the radix tree."""
+    """One write(): extents one by one, then one commit of the log's tail, then the radix tree; False: no room to go on."""
     s.reg[q.INODE] = s.inode_table + op.file * n.INODE_BYTES
     s.reg[q.USER_AT] = (op.thread << 36) + op.buffer
-    play(s, out, q.WRITE)
-    page, fresh = op.offset >> 12, 0
-    while page * n.BLOCK < op.offset + op.length:
-        covered = write_extent(s, arena, out, op, row, page)
-        fresh += covered < 0
-        page += abs(covered)
-    arena[row + n.SIZE] = max(arena[row + n.SIZE], op.offset + op.length)
-    if fresh == 0:
-        return
-    play(s, out, q.COMMIT)
-    index = arena[row + n.TAIL_PAGE]
-    count = arena[arena[arena[row + n.LOG] + index] + n.PAGE_COUNTS] & n.ENTRIES_MASK
-    while fresh > count:
-        index -= 1
-        count += arena[arena[arena[row + n.LOG] + index] + n.PAGE_COUNTS] & n.ENTRIES_MASK
-    skip = count - fresh
-    while index <= arena[row + n.TAIL_PAGE]:
-        log_page = arena[arena[row + n.LOG] + index]
-        for slot in range(skip, arena[log_page + n.PAGE_COUNTS] & n.ENTRIES_MASK):
-            assign_entry(s, arena, out, row, log_page << 8 | slot)
-        skip = 0
-        index += 1
+    if s.stage == n.READY:
+        play(s, out, q.WRITE)
+        s.stage, s.resume_at, s.fresh = n.AT_WORK, op.offset >> 12, 0
+    while s.stage == n.AT_WORK:
+        if not entry_fits(s, arena, out, row):
+            return False
+        s.resume_at += write_extent(s, arena, out, op, row, s.resume_at)
+        if s.resume_at * n.BLOCK >= op.offset + op.length:
+            arena[row + n.SIZE] = max(arena[row + n.SIZE], op.offset + op.length)
+            if s.fresh > 0:
+                play(s, out, q.COMMIT)
+            s.stage = n.ASSIGNING
+    return s.fresh == 0 or assign_fresh(s, arena, out, row)
 
 
 @part
 def read_file(s, arena, out, op, row):
-    """One read(): one copy per write entry, or per page where the entry was reassigned; a hole is cleared."""
-    play(s, out, q.READ)
-    at = op.offset
+    """One read(): one copy per write entry, or per page where the entry was reassigned; a hole is cleared.
+
+    False: no room to go on.
+    """
+    if s.stage == n.READY:
+        play(s, out, q.READ)
+        s.stage, s.resume_at = n.AT_WORK, op.offset
     end = min(op.offset + op.length, arena[row + n.SIZE])
-    while at < end:
+    while s.resume_at < end:
+        if not has_events(s, out, 8):
+            return False
+        at = s.resume_at
         page = at >> 12
         ref = table.get(arena, row + n.PAGES, page)
-        stop = min(end, (page + extent_run(arena, row, page, ((end - 1) >> 12) - page + 1)) * n.BLOCK)
+        stop = min(end, (page + extent_run(s, arena, row, page, ((end - 1) >> 12) - page + 1)) * n.BLOCK)
         s.reg[q.HAS], s.reg[q.EDGE] = 0, 0
         if ref != 0:
             s.reg[q.FROM] = locate(s, arena, ref, page) + (at & 4095)
@@ -203,4 +230,5 @@ def read_file(s, arena, out, op, row):
         s.reg[q.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
         s.reg[q.BYTES], s.reg[q.LINES] = stop - at, (stop - at + 63) >> 6
         play(s, out, q.READ_EXTENT)
-        at = stop
+        s.resume_at = stop
+    return True

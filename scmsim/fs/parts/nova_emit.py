@@ -1,94 +1,136 @@
-"""NOVA's operations one by one: room check, then dispatch.  Shared by nova-cow, nova-inplace and nova-fast16."""
+"""NOVA's operations one by one, shared by nova-cow, nova-inplace and nova-fast16.
+
+An operation begins only if the device surely has the blocks for it.  A long one (write, read, truncate, fallocate, the building
+of a file from before the trace) stops between two of its extents when the buffer or the arena is full, and goes on in the next
+call; the state's `stage` and `resume_at` tell where.
+"""
 
 from scmsim import records as r
 from scmsim._jit import kernel, part
+from scmsim.alloc import first_fit
 from scmsim.fs.parts import nova_names as names
 from scmsim.fs.parts import nova_recipes as q
 from scmsim.fs.parts import nova_state as n
 from scmsim.fs.parts import table
-from scmsim.fs.parts.emit import play
+from scmsim.fs.parts.arena import has_room
+from scmsim.fs.parts.emit import has_events, play, refuse
 from scmsim.fs.parts.nova_data import read_file, write_file
+from scmsim.fs.parts.nova_log import log_growth
+
+NAME_EVENTS = 192  # of a namespace operation or the begin of a truncate, without extensions of logs
+OWN_BYTES, DENTRY_BYTES = 3 * 56, 312  # most that it appends to a file's own log, to a directory's
+PARENT_PAGES = 4  # log pages kept for a directory when the device is nearly full
+SPARE = 2000  # log pages that the extensions of three logs may add
 
 
 @part
-def log_growth(s, arena, row, entries):
-    """Log pages that appending `entries` entries may take (0 while the tail page has room for them)."""
-    count = arena[row + n.LOG_COUNT]
-    if count == 0 and entries <= 40:
-        return 1
-    if count > 0:
-        page = arena[arena[row + n.LOG] + arena[row + n.TAIL_PAGE]]
-        if entries < s.slots - (arena[page + n.PAGE_COUNTS] & n.ENTRIES_MASK):
-            if arena[row + n.TAIL_BYTES] + 64 * entries <= n.LOG_BYTES:
-                return 0
-        if (count - arena[row + n.TAIL_PAGE] - 2) * 40 > entries:
-            return 0
+def holes(s, arena, row, first, stop):
+    """Pages of [first, stop) without a block, and the runs that they make up, as runs << 40 | pages."""
+    count, before = 0, 1
+    for page in range(first, stop):
+        mapped = table.get(arena, row + n.PAGES, page) != 0
+        if not mapped:
+            count += 1 + (before << 40)
+        before = mapped
+    return count
+
+
+@part
+def log_blocks(s, arena, row, entries):
+    """Log pages that appending `entries` write entries may take at the most."""
+    if entries <= 40:
+        return log_growth(s, arena, row, entries * s.entry_bytes)
     return 4 * (entries // 40) + min(2 * arena[row + n.LOG_SIZE], 512) + 4  # extensions double a short log
 
 
 @part
-def missing_pages(s, arena, op, row):
-    """Blocks that a write or fallocate needs; in place only its holes."""
-    first, last = op.offset >> 12, (op.offset + op.length - 1) >> 12
-    if not s.inplace:
-        return last - first + 1
-    missing = 0
-    for page in range(first, last + 1):
-        missing += table.get(arena, row + n.PAGES, page) == 0
-    return missing
+def affordable(s, arena, op, places, pages, adopted):
+    """Whether the device has the blocks that the operation may need (`pages` of its own, `adopted` of a file from before).
+
+    `places`: rows of the file, its parent, and the file that it replaces.  The bound on log pages follows the free runs that
+    data can come from, as each makes a write entry of its own.
+    """
+    row, parent, other = places
+    spans = 1
+    if pages > 0 and s.inplace:
+        found = holes(s, arena, row, op.offset >> 12, (op.offset + op.length + 4095) >> 12)
+        pages, spans = found & ((1 << 40) - 1), found >> 40
+    need, entries = pages + adopted, 3
+    if need > 0:
+        entries = min(need, first_fit.runs(s, arena, need + need // 8 + SPARE) + spans + (need >> 8))
+    if need > 0 or op.op == r.CREATE or r.TRUNCATE <= op.op <= r.RMDIR:
+        need += log_blocks(s, arena, row, entries)
+    if op.op == r.CREATE or r.RENAME <= op.op <= r.MKDIR:
+        need += log_growth(s, arena, parent, DENTRY_BYTES)
+    if op.op == r.RENAME and other != parent:
+        need += log_growth(s, arena, other, OWN_BYTES)
+    return need <= s.free_blocks
 
 
 @part
-def room(s, arena, op, out, row, parent):
-    """Whether the operation surely fits: 1 yes, 0 no (needs noted in the state), -1 the device is full."""
-    code, pages, grown, adopted, entries = op.op, 2, 0, 0, 2
-    if code == r.WRITE or code == r.READ or code == r.FALLOCATE:
-        length = op.length
-        if code == r.READ:
-            length = max(min(length, max(arena[row + n.SIZE], arena[row + n.FIRST]) - op.offset), 0)
-        pages = (((op.offset & 4095) + length + 4095) >> 12) + 1
-        if code != r.READ and pages - 2 > s.blocks:
-            return -1  # longer than the device
-    elif code == r.TRUNCATE or code == r.UNLINK or code == r.RENAME:
-        pages = 2 + arena[row + n.TOP_PAGE]
-    if code == r.WRITE or code == r.FALLOCATE:
-        grown = table.words_to_hold(arena, row + n.PAGES, (op.offset + op.length + 4095) >> 12)
-        entries = pages
-    if not arena[row + n.STATUS] & n.EXISTS and arena[row + n.FIRST] > 0:
-        adopted = (arena[row + n.FIRST] + 4094) >> 12
-        grown += table.words_to_hold(arena, row + n.PAGES, adopted + pages) * 2
-    log_pages, logs = 0, arena[row + n.LOG_COUNT]
-    if adopted > 0 or code == r.CREATE or code == r.WRITE or r.TRUNCATE <= code <= r.RMDIR:  # appends to its log
-        log_pages = log_growth(s, arena, row, entries + adopted)
-    if code == r.CREATE or r.RENAME <= code <= r.MKDIR:  # a dentry goes to the parent's log
-        log_pages += log_growth(s, arena, parent, q.ONE + q.ONE)
-        logs += arena[parent + n.LOG_COUNT]
-    events = 160 + 48 * pages
-    if log_pages > 0:
-        events += 8 * (log_pages + logs)
-        grown += (log_pages << s.page_order) + 8 * (logs + log_pages)
-    if s.emitted + events > out.size:
-        s.need_events = events
-        return 0
-    if s.arena_top + grown > arena.size:
-        s.need_words = grown
-        return 0
-    if s.free_blocks < log_pages + pages + adopted:
-        need = log_pages + adopted
-        if code == r.WRITE or code == r.FALLOCATE:
-            need += missing_pages(s, arena, op, row)
-        if need > s.free_blocks:
+def begin(s, arena, out, op, places):
+    """A new operation: whether the device has the blocks for it (-1: no), the bitmaps cover them, and its file exists.
+
+    1: the operation itself is due; 0: no room yet.
+    """
+    row = places[0]
+    exists = arena[row + n.STATUS] & n.EXISTS
+    pages, adopted = 0, 0
+    if (op.op == r.WRITE or (op.op == r.FALLOCATE and not op.flag & r.PUNCH_HOLE)) and op.length > 0:
+        pages = ((op.offset & 4095) + op.length + 4095) >> 12
+        if pages > s.blocks:
             return -1
-    return 1
+    if not exists and not arena[row + n.STATUS] & n.IS_DIR:
+        adopted = (arena[row + n.FIRST] + 4094) >> 12
+    most = pages + adopted + (pages + adopted) // 8 + SPARE
+    if s.free_blocks < most:
+        if not affordable(s, arena, op, places, pages, adopted):
+            return -1
+        most = s.free_blocks
+    if not first_fit.ready(s, arena, most):
+        return 0
+    if exists or (arena[row + n.FIRST] == 0 and (op.op == r.CREATE or op.op == r.MKDIR)):
+        s.stage = n.READY
+        return 1
+    return 0 + names.adopt(s, arena, out, row)
+
+
+@part
+def room(s, arena, out, op, places):
+    """Whether the operation's first piece surely fits; its table of pages is grown."""
+    code = op.op
+    row, parent, other = places
+    if code == r.WRITE or (code == r.FALLOCATE and not op.flag & r.PUNCH_HOLE):
+        return has_events(s, out, 8) and pages_fit(s, arena, op, row)
+    if code != r.CREATE and code != r.TRUNCATE and not r.UNLINK <= code <= r.RMDIR:
+        return has_events(s, out, 16)
+    added = log_growth(s, arena, row, OWN_BYTES) + log_growth(s, arena, parent, DENTRY_BYTES)
+    added += log_growth(s, arena, other, OWN_BYTES)
+    if added == 0:
+        return has_events(s, out, NAME_EVENTS)
+    logs = added + arena[row + n.LOG_COUNT] + arena[parent + n.LOG_COUNT] + arena[other + n.LOG_COUNT]
+    return has_events(s, out, NAME_EVENTS + 8 * logs) and has_room(s, arena, (added << s.page_order) + 8 * logs)
+
+
+@part
+def pages_fit(s, arena, op, row):
+    """Make the file's table of pages reach to the operation's end; False: no room in the arena."""
+    stop = (op.offset + op.length + 4095) >> 12
+    if op.length <= 0:
+        return True
+    words = table.words_to_hold(arena, row + n.PAGES, stop)
+    if words > 0:
+        if not has_room(s, arena, words):
+            return False
+        table.reserve(s, arena, row + n.PAGES, stop)
+    return True
 
 
 @part
 def plain_call(s, out, code):
-    """Operations whose cost does not depend on the file; fsync and close fence once."""
+    """Operations whose cost does not depend on the file; fsync fences once."""
     if code == r.FSYNC or code == r.MSYNC:
         play(s, out, q.FSYNC)
-    elif code == r.CLOSE:
-        play(s, out, q.CLOSE)
     elif code == r.OPEN or code == r.CREATE or code == r.MKDIR:
         play(s, out, q.OPEN)
     elif code == r.STAT:
@@ -102,31 +144,67 @@ def plain_call(s, out, code):
 
 
 @part
-def step(s, arena, out, op, row, parent):
-    """One operation that `room` has made sure of."""
-    code = op.op
-    exists = arena[row + n.STATUS] & n.EXISTS
-    if not exists and (arena[row + n.FIRST] > 0 or (code != r.CREATE and code != r.MKDIR)):
-        names.adopt(s, arena, out, row)
-        exists = n.EXISTS
+def fallocate(s, arena, out, op, row):
+    """fallocate: holes get zeroed blocks; False: no room to go on."""
+    if s.stage == n.READY:
+        s.reg[q.INODE] = s.inode_table + op.file * n.INODE_BYTES
+        play(s, out, q.WRITE)
+        s.stage, s.resume_at = n.AT_WORK, op.offset >> 12
+    if not names.fill_holes(s, arena, out, row, (op.offset + op.length + 4095) >> 12, q.ONE):
+        return False
+    if not op.flag & r.KEEP_SIZE:
+        arena[row + n.SIZE] = max(arena[row + n.SIZE], op.offset + op.length)
+    return True
+
+
+@part
+def step(s, arena, out, op, places):
+    """An operation that was begun, or is gone on with; False: no room to finish it."""
+    if s.stage == n.READY and not room(s, arena, out, op, places):
+        return False
+    code, row = op.op, places[0]
     if code == r.WRITE and op.length > 0:
-        table.reserve(s, arena, row + n.PAGES, (op.offset + op.length + 4095) >> 12)
-        write_file(s, arena, out, op, row)
+        if not write_file(s, arena, out, op, row) or not has_events(s, out, 4):
+            return False
         if op.flag & r.SYNCHRONOUS:
             play(s, out, q.FSYNC)
-    elif code == r.READ:
-        read_file(s, arena, out, op, row)
-    elif code == r.TRUNCATE:
-        names.truncate(s, arena, out, row, op.offset)
-    elif code == r.FALLOCATE and not op.flag & r.PUNCH_HOLE:
-        play(s, out, q.WRITE)
-        names.fill_holes(s, arena, out, row, (op.offset >> 12, (op.offset + op.length + 4095) >> 12), q.ONE)
-        if not op.flag & r.KEEP_SIZE:
-            arena[row + n.SIZE] = max(arena[row + n.SIZE], op.offset + op.length)
-    elif r.UNLINK <= code <= r.RMDIR and code != r.MKDIR or (not exists and (code == r.CREATE or code == r.MKDIR)):
-        names.change_names(s, arena, out, op, row, parent)
+        return True
+    if code == r.READ:
+        return read_file(s, arena, out, op, row)
+    if code == r.TRUNCATE:
+        return names.truncate(s, arena, out, row, op.offset)
+    if code == r.FALLOCATE and not op.flag & r.PUNCH_HOLE:
+        return fallocate(s, arena, out, op, row)
+    exists = arena[row + n.STATUS] & n.EXISTS
+    if r.UNLINK <= code <= r.RMDIR and code != r.MKDIR or (not exists and (code == r.CREATE or code == r.MKDIR)):
+        names.change_names(s, arena, out, op, row, places[1])
+    elif code == r.CLOSE:
+        names.close(s, arena, out, row)
     else:
+        arena[row + n.OPENS] += code == r.OPEN or code == r.CREATE
         plain_call(s, out, code)
+    return True
+
+
+@part
+def perform(s, arena, out, op):
+    """One operation on a file: 1 done, 0 no room to go on yet, -1 the device is full."""
+    row = s.files + op.file * n.FILE_WORDS
+    parent = s.files + (s.file_count - 1) * n.FILE_WORDS
+    if op.op != r.RENAME and 0 <= op.file2 < s.file_count - 1:
+        parent = s.files + op.file2 * n.FILE_WORDS
+    other = s.files + op.file2 * n.FILE_WORDS if op.op == r.RENAME and op.file2 >= 0 else parent
+    places = (row, parent, other)
+    if s.stage == n.NEW:
+        fits = begin(s, arena, out, op, places)
+        if fits <= 0:
+            return fits
+        s.stage = n.READY
+    elif s.stage == n.ADOPTING:
+        if not names.adopt(s, arena, out, row):
+            return 0
+        s.stage = n.READY
+    return 0 + step(s, arena, out, op, places)
 
 
 @kernel
@@ -137,21 +215,16 @@ def emit(state, arena, ops, i, out):
     while i < ops.size and s.need_collect == 0:
         op = ops[i]
         s.op = i
-        fits = 1
-        if op.op <= r.CLOSE and op.file >= 0:
-            row = s.files + op.file * n.FILE_WORDS
-            parent = s.files + (s.file_count - 1) * n.FILE_WORDS
-            if op.op != r.RENAME and 0 <= op.file2 < s.file_count - 1:
-                parent = s.files + op.file2 * n.FILE_WORDS
-            fits = room(s, arena, op, out, row, parent)
-            if fits > 0:
-                step(s, arena, out, op, row, parent)
-        if fits == 0:
+        done = 1
+        if op.file >= 0 and op.op <= r.CLOSE and op.op != r.ULOAD and op.op != r.USTORE:
+            done = perform(s, arena, out, op)
+        if done == 0:
             break
-        if fits < 0:
-            s.failed += 1
-            if s.first_failed < 0:
-                s.first_failed = s.seen
+        if done < 0:
+            refuse(s, op)
+        s.need_collect = s.gc_row
+        s.gc_row = 0
+        s.stage = n.NEW
         s.seen += 1
         i += 1
     return i

@@ -9,10 +9,46 @@ from scmsim.alloc import first_fit
 from scmsim.fs.parts import nova_recipes as q
 from scmsim.fs.parts import nova_state as n
 from scmsim.fs.parts import table
-from scmsim.fs.parts.arena import give, take
-from scmsim.fs.parts.emit import play
+from scmsim.fs.parts.arena import give, has_room, take
+from scmsim.fs.parts.emit import has_events, play
 
 EXTEND_THRESHOLD = 256  # log pages added by one extension at the most
+EXTENT_EVENTS = 64  # of one extent of a write, without an extension of the log
+
+
+@part
+def words_of(s, ref):
+    """Arena offset of the two words of write entry `ref`."""
+    return (ref >> 9) + n.PAGE_ENTRIES + 2 * ((ref & 511) << 3 >> s.entry_shift)
+
+
+@part
+def used_bytes(s, arena, page):
+    """Bytes of a log page that hold entries."""
+    counts = arena[page + n.PAGE_COUNTS]
+    plain = counts >> n.PLAIN_SHIFT & n.ENTRIES_MASK
+    return (counts >> n.BYTES_SHIFT) + ((counts & n.ENTRIES_MASK) - plain) * s.entry_bytes
+
+
+@part
+def log_growth(s, arena, row, length):
+    """Log pages that appending entries of `length` bytes together (less than a page) may take; mostly 0."""
+    count = arena[row + n.LOG_COUNT]
+    if count == 0:
+        return 1
+    if arena[row + n.TAIL_BYTES] + length <= n.LOG_BYTES or count - arena[row + n.TAIL_PAGE] >= 2:
+        return 0
+    return min(2 * arena[row + n.LOG_SIZE], 2 * EXTEND_THRESHOLD) + 4
+
+
+@part
+def entry_fits(s, arena, out, row):
+    """Whether an extent's events and its write entry surely fit into the buffer and the arena; notes the needs if not."""
+    pages = log_growth(s, arena, row, s.entry_bytes)
+    if pages == 0:
+        return has_events(s, out, EXTENT_EVENTS)
+    logs = pages + arena[row + n.LOG_COUNT]
+    return has_events(s, out, EXTENT_EVENTS + 8 * logs) and has_room(s, arena, (pages << s.page_order) + 8 * logs)
 
 
 @part
@@ -60,7 +96,7 @@ def sweep_log(s, arena, out, row):
             first = block if length == 0 else first
             length += 1
             count = arena[page + n.PAGE_COUNTS] & n.ENTRIES_MASK
-            dead = arena[page + n.PAGE_COUNTS] >> 32
+            dead = arena[page + n.PAGE_COUNTS] >> n.INVALID_SHIFT & n.ENTRIES_MASK
             if count == dead:
                 if keep > 0:
                     s.reg[q.PAGE] = arena[arena[arena[row + n.LOG] + keep - 1] + n.PAGE_BLOCK] * n.BLOCK
@@ -97,13 +133,15 @@ def extend_log(s, arena, out, row):
     s.reg[q.PAGE] = tail_block * n.BLOCK
     play(s, out, q.LOG_LINK)
     checked = arena[row + n.TAIL_PAGE]
+    if s.gc_row == row:
+        s.gc_row = 0
     if entries == 0 or arena[row + n.STATUS] & n.IS_DIR:
         return  # a directory's dentries are not tracked one by one, so its log is never compacted here
     blocks = (valid * checked + entries - 1) // entries
     if not s.counters:
         blocks = (valid * s.entry_bytes + n.LOG_BYTES - 1) // n.LOG_BYTES
     if blocks > 0 and 2 * blocks < checked:
-        s.need_collect = row
+        s.gc_row = row
         s.gc_tail = checked
         s.gc_blocks = blocks
 
@@ -112,14 +150,13 @@ def extend_log(s, arena, out, row):
 def append_entry(s, arena, out, row, length):
     """Room for an entry of `length` bytes at the tail of the log (register INODE: its inode); sets ENTRY and PAGE.
 
-    Returns the ref of the entry, counted but not filled in.
+    Returns the ref of the entry, counted but not filled in.  The caller has made sure of room with `log_growth`.
     """
     if arena[row + n.LOG_COUNT] == 0:
         add_pages(s, arena, out, row, q.ONE)
         play(s, out, q.LOG_START)
     page = arena[arena[row + n.LOG] + arena[row + n.TAIL_PAGE]]
-    slot = arena[page + n.PAGE_COUNTS] & n.ENTRIES_MASK
-    if slot >= s.slots or arena[row + n.TAIL_BYTES] + length > n.LOG_BYTES:
+    if arena[row + n.TAIL_BYTES] + length > n.LOG_BYTES:
         s.reg[q.PAGE] = arena[page + n.PAGE_BLOCK] * n.BLOCK
         play(s, out, q.NEXT_PAGE)
         if arena[row + n.TAIL_PAGE] + 1 == arena[row + n.LOG_COUNT]:
@@ -127,22 +164,21 @@ def append_entry(s, arena, out, row, length):
         arena[row + n.TAIL_PAGE] += 1
         arena[row + n.TAIL_BYTES] = 0
         page = arena[arena[row + n.LOG] + arena[row + n.TAIL_PAGE]]
-        slot = 0
+    at = arena[row + n.TAIL_BYTES]
     s.reg[q.PAGE] = arena[page + n.PAGE_BLOCK] * n.BLOCK
-    s.reg[q.ENTRY] = s.reg[q.PAGE] + arena[row + n.TAIL_BYTES]
+    s.reg[q.ENTRY] = s.reg[q.PAGE] + at
     arena[page + n.PAGE_COUNTS] += 1
-    arena[page + n.PAGE_ENTRIES + 2 * slot] = n.PLAIN_ENTRY
-    arena[page + n.PAGE_ENTRIES + 2 * slot + 1] = 0
     arena[row + n.TAIL_BYTES] += length
-    return page << 8 | slot
+    return page << 9 | at >> 3
 
 
 @part
 def append_record(s, arena, out, row, length):
     """Append an entry that maps no data (dentry, link change, setattr); returns its log page (arena offset)."""
     s.reg[q.INODE] = s.inode_table + (row - s.files) // n.FILE_WORDS * n.INODE_BYTES
-    ref = append_entry(s, arena, out, row, length)
+    page = append_entry(s, arena, out, row, length) >> 9
+    arena[page + n.PAGE_COUNTS] += n.PLAIN_ONE + length * n.PLAIN_BYTE
     s.reg[q.BYTES] = length
     s.reg[q.FIELDS] = length - 10
     play(s, out, q.RECORD)
-    return ref >> 8
+    return page

@@ -42,8 +42,8 @@ ONE = 1  # a constant that compiled kernels do not take for a literal (see _jit.
 # Registers.
 (
     ZERO, INODE, PARENT, ENTRY, PAGE, FROM, TO, USER_AT, BYTES, LINES, HEAD, BODY_AT, BODY, EDGE_AT, EDGE, OLD, OLD_PAGE, DEAD,
-    JOURNAL, NODE, INSERTED, REPLACED, NODES, COUNT, ENTRIES, FIELDS, HAS,
-) = range(27)  # fmt: skip
+    JOURNAL, NODE, INSERTED, REPLACED, NODES, COUNT, ENTRIES, FIELDS, HAS, CHECKED, ASSIGNED,
+) = range(29)  # fmt: skip
 
 # Recipes.
 (
@@ -59,6 +59,7 @@ LOG_BYTES = 4064  # of a log page; then the page tail: counters 2 x 4, epoch 8, 
 LINK_BYTES = 40  # log entries without data, 5.1 lineage
 SETATTR_BYTES = 56
 DOT_BYTES = 56
+FAST16_BYTES = 32  # each of these in FAST'16
 JOURNAL_POINTERS = 48 * BLOCK
 JOURNAL_PAGE = 64 * BLOCK
 _SITE = {name: code for code, name in enumerate(SITES)}
@@ -92,9 +93,14 @@ def _commit(base: int, counters: bool, inode_fence: bool) -> list:
 
 
 def _journal(source: int, records: int) -> list:
-    """Lite transaction: 32-byte records of old 8-byte values, then the journal's tail pointer."""
+    """Lite transaction: 32-byte records of old 8-byte values with a checksum, then the journal's tail pointer.
+
+    Loaded: the pair of pointers (head, tail, head again), the old values, and each record but its checksum.
+    """
     return [
+        _step(LOAD, "journal", ZERO, JOURNAL_POINTERS, 24),
         _step(LOAD, "journal", source, 0, 8 * records),
+        _step(LOAD, "journal", JOURNAL, 0, 28 * records),
         _step(STORE, "journal", JOURNAL, 0, 32 * records),
         _step(FLUSH, "journal", JOURNAL, 0, 32 * records),
         _fence("journal"),
@@ -106,6 +112,7 @@ def _journal(source: int, records: int) -> list:
 
 def _journal_commit() -> list:
     return [
+        _step(LOAD, "journal", ZERO, JOURNAL_POINTERS + 8, 8),
         _step(STORE, "journal", ZERO, JOURNAL_POINTERS, 8),
         _step(FLUSH, "journal", ZERO, JOURNAL_POINTERS, 8),
         _fence("journal"),
@@ -115,7 +122,7 @@ def _journal_commit() -> list:
 def _fill(site: str, load: bool) -> list:
     """One unwritten end of a partly written block, from the old block or with zeroes; written back without a fence."""
     return [
-        *([_step(LOAD, site, FROM, 0, 0, BYTES)] if load else []),
+        *([_step(LOAD, site, ENTRY, 0, 20), _step(LOAD, site, FROM, 0, 0, BYTES)] if load else []),
         _step(STORE, site, TO, 0, 0, BYTES),
         _step(FLUSH, site, TO, 0, 0, BYTES),
         _work("partial_end", 1),
@@ -129,11 +136,16 @@ def data_recipes(inplace: bool, counters: bool, inode_fence: bool) -> dict[int, 
     # The in-place path keeps its entry unaligned on the stack, so that flush covers one line more (measured, 5.13 port).
     stack = [_step(FLUSH, "log append", ZERO, 32 if inplace else 0, 64, space=STACK)] if counters else []
     page_tail = [
+        _step(LOAD, "log append", PAGE, LOG_BYTES, 4),
         _step(STORE, "log append", PAGE, LOG_BYTES, 4),
         _step(FLUSH, "log append", PAGE, LOG_BYTES, 4),
     ]
     return {
-        WRITE: [_work("write_call", 1), _work("inplace_write" if inplace else "cow_write", 1)],
+        WRITE: [
+            *([_step(LOAD, "inode", INODE, 0, 120)] if counters else []),
+            _work("write_call", 1),
+            _work("inplace_write" if inplace else "cow_write", 1),
+        ],
         FIND: [_work("check_entry", 1)],
         ALLOCATE: [_work("allocate", 1)],
         FILL_OLD: _fill("partial block", True),
@@ -165,7 +177,7 @@ def data_recipes(inplace: bool, counters: bool, inode_fence: bool) -> dict[int, 
         NEXT_PAGE: [_step(LOAD, "log append", PAGE, LOG_BYTES, 32)],
         COMMIT: _commit(INODE, counters, inode_fence),
         ASSIGN: [
-            _step(LOAD, "radix tree", ENTRY, 0, 32),
+            _step(LOAD, "radix tree", ENTRY, 0, 13),
             _step(STORE, "radix tree", NODE, 0, 8, space=KERNEL),
             _work("assign_entry", 1),
             _work("page_insert", 0, INSERTED),
@@ -173,6 +185,8 @@ def data_recipes(inplace: bool, counters: bool, inode_fence: bool) -> dict[int, 
             _work("node_allocate", 0, NODES),
         ],
         FREE_OLD: [
+            _step(LOAD, "entry invalidation", OLD, 0, 49 if counters else 24),
+            *([_step(LOAD, "entry invalidation", OLD_PAGE, LOG_BYTES, 0, DEAD)] if counters else []),
             _step(STORE, "entry invalidation", OLD, 0, 5 if counters else 4),
             *([_step(STORE, "entry invalidation", OLD_PAGE, LOG_BYTES, 0, DEAD)] if counters else []),
             *([_step(FLUSH, "entry invalidation", OLD_PAGE, LOG_BYTES, 0, DEAD)] if counters else []),
@@ -180,6 +194,7 @@ def data_recipes(inplace: bool, counters: bool, inode_fence: bool) -> dict[int, 
             _work("free_old_entry", 1),
         ],
         UPDATE: [
+            _step(LOAD, "entry update", ENTRY, 0, 41),  # found: 21, then its block: 20
             *_journal(ENTRY, 8),
             _step(STORE, "entry update", ENTRY, 0, 29),
             _step(FLUSH, "entry update", ENTRY, 0, 64),
@@ -234,8 +249,10 @@ def log_recipes(counters: bool) -> dict[int, list]:
             _fence("log extension"),
         ],
         GC_PAGE: [
-            _step(LOAD, "log gc", FROM, 0, 0, ENTRIES),
-            _step(LOAD, "log gc", TO, 0, 0, BYTES, width=8),
+            _step(LOAD, "log gc", FROM, 0, 0, ENTRIES, width_by=CHECKED),
+            _step(LOAD, "log gc", FROM, 0, 0, BYTES, width=8),
+            _step(LOAD, "log gc", FROM, 0, 0, ASSIGNED),
+            *([_step(LOAD, "log gc", TO, LOG_BYTES, 0, HAS, width_by=FIELDS)] if counters else []),
             _step(NTSTORE, "log gc", TO, 0, 0, BYTES, width=8),
             _step(FENCE, "log gc", ZERO, 0, 0, COUNT),
             *([_step(STORE, "log gc", TO, LOG_BYTES, 0, HAS, width_by=FIELDS)] if counters else []),
@@ -256,6 +273,7 @@ def log_recipes(counters: bool) -> dict[int, list]:
 
 def name_recipes(counters: bool, inode_fence: bool) -> dict[int, list]:
     """Namespace operations; dentries and link changes go to the logs by RECORD."""
+    link_bytes = LINK_BYTES if counters else FAST16_BYTES
 
     def new_inode(call: str) -> list:
         return [
@@ -295,9 +313,9 @@ def name_recipes(counters: bool, inode_fence: bool) -> dict[int, list]:
             *_journal_commit(),
         ],
         LINK_CHANGE: [
-            *_journal(INODE, 5),
+            *_journal(INODE, link_bytes // 8),
             _step(STORE, "namespace", INODE, 0, 30),
-            _step(FLUSH, "namespace", INODE, 0, 40),
+            _step(FLUSH, "namespace", INODE, 0, link_bytes),
             _fence("namespace"),
             *_journal_commit(),
         ],

@@ -20,19 +20,25 @@ from scmsim.records import Files
 SIZE, PAGES, LOG, LOG_COUNT, TAIL_PAGE, TAIL_BYTES, STATUS, TOP_PAGE, LINKS, NAME, LINK_ENTRY, FIRST, DENTRY_PAGE, LOG_SIZE = (
     0, 1, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
 )  # fmt: skip
-FILE_WORDS = 16
+MAPPED, OPENS = 16, 17  # pages with a block; descriptors open on the file
+FILE_WORDS = 18
 EXISTS, IS_DIR = 1, 2  # STATUS bits
 
-# A log page in the arena: its block, its counters (entries | invalid << 32), then two words for each write entry:
-# pgoff << 24 | pages, and block << 24 | reassigned << 23 | invalid pages.  `ref` names a write entry: arena offset of its log
-# page << 8 | slot.
+# A log page in the arena: its block, its counters (entries | plain entries << 16 | invalid << 32 | bytes of plain entries << 48;
+# plain: dentry, link change, setattr), then two words for each write entry: pgoff << 24 | pages, and block << 24 |
+# reassigned << 23 | invalid pages.  `ref` names a write entry: arena offset of its log page << 9 | its offset in the page / 8.
+# The entry's words are those of number offset >> entry_shift: no two write entries share one, as they are longer.
 PAGE_BLOCK, PAGE_COUNTS, PAGE_ENTRIES = 0, 1, 2
 REASSIGNED = 1 << 23
 COUNT_MASK = (1 << 23) - 1
 PAGES_MASK = (1 << 24) - 1
-ENTRIES_MASK = (1 << 32) - 1
-INVALID_ONE = 1 << 32
-PLAIN_ENTRY = 1  # first word of an entry that maps no data (dentry, link change, setattr)
+ENTRIES_MASK = (1 << 16) - 1
+PLAIN_ONE, INVALID_ONE, PLAIN_BYTE = 1 << 16, 1 << 32, 1 << 48
+PLAIN_SHIFT, INVALID_SHIFT, BYTES_SHIFT = 16, 32, 48
+
+# How far the operation at work is: not begun; its file from before the trace is being built; begun; at work on its pages;
+# its new entries are being put into the radix tree.  Each of these can stop for want of room and go on in the next buffer.
+NEW, ADOPTING, READY, AT_WORK, ASSIGNING = range(5)
 
 STATE = np.dtype(
     (
@@ -46,6 +52,16 @@ STATE = np.dtype(
             ("counters", "i8"),  # 1: log pages keep entry counters (5.1 lineage), 0: FAST'16
             ("entry_bytes", "i8"),
             ("slots", "i8"),  # write entries a log page
+            ("entry_shift", "i8"),
+            ("setattr_bytes", "i8"),  # log entries without data
+            ("link_bytes", "i8"),
+            ("dot_bytes", "i8"),
+            ("stage", "i8"),  # of the operation at work, see NEW
+            ("resume_at", "i8"),  # page (read: byte) at which it goes on
+            ("fresh", "i8"),  # write entries that it appended and that the radix tree does not know yet
+            ("freed", "i8"),  # pages that it freed
+            ("closes", "i8"),  # close operations seen
+            ("gc_row", "i8"),  # file whose log is due for thorough GC when the operation is over, 0 = none
             ("page_order", "i8"),  # arena order of a log page
             ("dentry_header", "i8"),
             ("inode_table", "i8"),  # device offset of the inode table
@@ -62,7 +78,7 @@ STATE = np.dtype(
     )
 )
 
-SMALLEST = 4 << 20
+SMALLEST, LARGEST = 4 << 20, 1 << 50
 INODE_TABLE = 2 << 20
 INODE_BYTES = 128
 HEAP = 1 << 40  # KERNEL addresses: radix nodes, one slab area of 64 MiB per file
@@ -71,11 +87,11 @@ NODE_BYTES = 576
 
 def start(params: dict[str, int], files: Files, *, inplace: bool, counters: bool, cost_table: str) -> State:
     """State of an empty NOVA of `params["capacity"]` bytes that knows the trace's `files`."""
-    if params["capacity"] < SMALLEST:
-        raise UsageError(f"capacity {params['capacity']} is too small; NOVA's inode table and a file need 4MiB or more")
+    if not SMALLEST <= params["capacity"] <= LARGEST:
+        raise UsageError(f"capacity {params['capacity']} is not between 4MiB (inode table and a file) and 1PiB")
     rows = len(files) + 1  # the last row stands for a parent directory that the trace does not name
     blocks = params["capacity"] // BLOCK
-    words = 16 + rows * FILE_WORDS + first_fit.arena_words(blocks)
+    words = 16 + rows * FILE_WORDS + first_fit.arena_words(min(blocks, 2 * first_fit.AT_ONCE))
     state = new_state(STATE, max(1 << 16, words + (1 << 14)), costs.load(cost_table, q.COSTS, list(SITES)))
     if not params.get("tick", 1):
         state.record.cost[0, q.COSTS.index("timer_tick"), :3] = 0
@@ -84,17 +100,20 @@ def start(params: dict[str, int], files: Files, *, inplace: bool, counters: bool
     load_recipes(state, dict(sorted(recipes.items())), merge=bool(params.get("merge", 1)))
     record = state.record[0]
     record.inplace, record.counters, record.entry_bytes = inplace, counters, 64 if counters else 40
-    record.slots = LOG_BYTES // record.entry_bytes
-    record.page_order = (PAGE_ENTRIES + 2 * int(record.slots) - 1).bit_length()
+    record.slots, record.entry_shift = LOG_BYTES // record.entry_bytes, 6 if counters else 5
+    record.page_order = (PAGE_ENTRIES + 2 * (LOG_BYTES >> int(record.entry_shift)) - 1).bit_length()
+    record.setattr_bytes, record.link_bytes, record.dot_bytes = (
+        (q.SETATTR_BYTES, q.LINK_BYTES, q.DOT_BYTES) if counters else (q.FAST16_BYTES, q.FAST16_BYTES, q.FAST16_BYTES)
+    )
     record.dentry_header = 49 if counters else 29  # with the name's closing zero (5.1 lineage)
     record.inode_table = INODE_TABLE
     record.reg[q.JOURNAL] = q.JOURNAL_PAGE
     reserved = (INODE_TABLE + -(-rows * INODE_BYTES // (2 << 20)) * (2 << 20)) // BLOCK
-    first_fit.attach(state, reserved, max(blocks, reserved + 1))
+    first_fit.attach(state, reserved, max(blocks, reserved + 1), first_fit.AT_ONCE)
     record.files, record.file_count = record.arena_top, rows
     record.arena_top += rows * FILE_WORDS
     table = state.arena[record.files : record.arena_top].reshape(rows, FILE_WORDS)
-    table[:-1, NAME] = [len(path.rsplit("/", 1)[-1].encode()) for path in files.path]
+    table[:-1, NAME] = [min(len(path.rsplit("/", 1)[-1].encode()), 255) for path in files.path]
     table[-1, STATUS] = EXISTS | IS_DIR
     table[:-1, STATUS] = np.where(files.is_dir, IS_DIR, 0)
     table[:-1, FIRST] = np.maximum(files.first_size + 1, 0)  # 0: did not exist before the trace
@@ -102,17 +121,18 @@ def start(params: dict[str, int], files: Files, *, inplace: bool, counters: bool
 
 
 def space(state: State) -> dict[str, int]:
-    """Space report in bytes: live file bytes, allocated data, metadata (logs, inodes), waste by partly filled pages."""
+    """Space report in bytes: `live_bytes` is what lies in pages that have a block, holes do not count."""
     record = state.record[0]
     rows = state.arena[record.files : record.files + record.file_count * FILE_WORDS].reshape(-1, FILE_WORDS)
     files = rows[(rows[:, STATUS] & (EXISTS | IS_DIR)) == EXISTS]
-    sizes = files[:, SIZE]
+    sizes, mapped = files[:, SIZE], files[:, MAPPED]
     return {
         "capacity_bytes": int(record.blocks) * BLOCK,
-        "live_bytes": int(sizes.sum()),
+        "live_bytes": int(np.minimum(sizes, mapped * BLOCK).sum()),
+        "file_bytes": int(sizes.sum()),
         "allocated_bytes": int(record.data_blocks) * BLOCK,
         "metadata_bytes": int(record.log_pages) * BLOCK + int((rows[:, STATUS] & EXISTS).sum()) * INODE_BYTES,
-        "waste_bytes": int((-sizes % BLOCK).sum()),
+        "waste_bytes": int((-sizes[mapped > 0] % BLOCK).sum()),
         "files": len(files),
         "log_pages": int(record.log_pages),
         "largest_log_pages": int(record.largest_log),
