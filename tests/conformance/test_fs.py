@@ -311,6 +311,78 @@ def test_a_file_unlinked_while_open_lives_until_its_close(fs):
 
 
 @pytest.mark.parametrize("fs", SYSTEMS)
+def test_a_file_replaced_while_open_lives_until_its_close(fs):
+    model = drive.Model(fs, side())
+    rows = [("create", 1), ("write", 1, 0, 8192), ("create", 2), ("write", 2, 0, 4096), ("close", 2), ("fsync", 1)]
+    model.feed(drive.ops(*rows, ("fsync", 2), ("rename", 2, 0, 0, 1)))
+    assert model.space()["allocated_bytes"] == 3 * 4096
+    model.feed(drive.ops(("close", 1)))
+    assert model.space()["allocated_bytes"] == 4096 and model.space()["files"] == 1
+
+
+@pytest.mark.parametrize("fs", SYSTEMS)
+def test_holes_are_not_live(fs):
+    model = drive.Model(fs, side())
+    model.feed(drive.ops(("create", 1), ("write", 1, 1 << 30, 4096), ("fsync", 1)))
+    assert model.space()["live_bytes"] == 4096
+
+
+HUGE = 32 << 30
+HUGE_OPS = {
+    "fallocate": [("create", 1), ("fallocate", 1, 0, HUGE), ("truncate", 1, 4096), ("fallocate", 1, 0, HUGE), ("unlink", 1)],
+    "from before": [("read", 2, 0, 4096), ("truncate", 2, 4096), ("unlink", 2)],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fs", SYSTEMS)
+@pytest.mark.parametrize("rows", HUGE_OPS.values(), ids=HUGE_OPS)
+def test_operations_on_32_gib_take_moderate_memory(fs, rows):
+    """Events go out in pieces, and the arena holds little more than the 64 MiB of the file's page map."""
+    model = drive.Model(fs, drive.files(0, -1, HUGE, dirs=[0]), room=1 << 14)
+    grow, make = model.state.grow, model._buffer
+    model.state.grow = lambda words: grow(words) if words <= 1 << 25 else pytest.fail(f"{words} words")
+    model._buffer = lambda room: make(room) if room <= 1 << 17 else pytest.fail(f"{room} events")
+    model.feed(drive.ops(*rows))
+    assert int(model.record.failed) == 0 and model.space()["allocated_bytes"] == 0
+    assert len(model.state.arena) <= 1 << 26
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fs", SYSTEMS)
+def test_a_truncate_of_many_entries_goes_out_in_pieces(fs):
+    """40,000 pages written backwards: as many entries or extents, in a buffer of 4096 events."""
+    model = drive.Model(fs, side())
+    count = 2000 if NO_JIT else 40_000
+    model.feed(drive.ops(("create", 1), *[("write", 1, (count - i) << 12, 4096) for i in range(count)], ("fsync", 1)))
+    make = model._buffer
+    make(1 << 12)
+    model._buffer = lambda room: make(room) if room <= 1 << 15 else pytest.fail(f"{room} events")
+    model.feed(drive.ops(("truncate", 1, 5000), ("read", 1, 0, 1 << 30), ("unlink", 1)))
+    assert model.space()["allocated_bytes"] == 0
+
+
+@pytest.mark.parametrize("fs", SYSTEMS)
+@pytest.mark.parametrize("capacity", ["1TiB", "100T", "4000T"])
+def test_a_device_of_many_terabytes_works_or_is_an_error_that_names_the_limit(fs, capacity):
+    try:
+        model = drive.Model(fs, side(), capacity=capacity)
+    except UsageError as error:
+        assert "\n" not in str(error) and ("16TiB" in str(error) or "1PiB" in str(error)) and capacity != "1TiB"
+        return
+    model.feed(drive.ops(("create", 1), ("write", 1, 0, 1 << 20), ("fsync", 1)))
+    assert model.space()["live_bytes"] == 1 << 20 and len(model.state.arena) <= 1 << 26
+
+
+@pytest.mark.parametrize("fs", SYSTEMS)
+def test_loads_and_stores_through_a_mapping_are_no_calls(fs):
+    """What a program does to its mapped memory does not enter the file system."""
+    model = drive.Model(fs, side())
+    model.feed(drive.ops(("create", 1), ("write", 1, 0, 8192), ("fsync", 1)))
+    assert len(model.feed(drive.ops(("load", 1, 0, 64), ("store", 1, 64, 64)))) == 0
+
+
+@pytest.mark.parametrize("fs", SYSTEMS)
 def test_a_rename_onto_itself_changes_nothing(fs):
     """rename() of two names of the same inode does nothing (POSIX)."""
     model = drive.Model(fs, side())

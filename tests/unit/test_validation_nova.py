@@ -8,7 +8,7 @@ from tests.verification import cells
 
 pytestmark = pytest.mark.slow
 
-STORED, FLUSHES, LOADS_AND_STORES = 0.02, 0.05, 0.10
+STORED, FLUSHES, LOADS_AND_STORES, LOADED = 0.02, 0.05, 0.10, 0.02
 # (fs, pass, unit) -> figures that may lie outside, and why
 KNOWN = {
     ("nova-cow", "wsync", 512): (
@@ -27,6 +27,7 @@ def compared(row):
     return {
         "stored": (count["pm_stored_bytes"], row["pmstB_call"], STORED),
         "flushes": (count["flushes"], row["flush_call"], FLUSHES),
+        "loaded": (count["pm_loaded_bytes"], row["pmldB_call"], LOADED),
         "loads+stores": (memory, row["ld_norep_call"] + row["st_norep_call"], LOADS_AND_STORES),
     }
 

@@ -63,6 +63,7 @@ SUPERBLOCK = 0
 NONE, ONE = 0, 1  # as names, because a kernel called with a literal is compiled once more for it
 ROOM = 64  # events that each operation may need
 HASH_FACTOR = 2654435761  # spreads the entries of a directory over its leaves
+LARGEST = 16 << 40  # bytes
 MIN_JOURNAL = 1024  # blocks (JBD2_MIN_JOURNAL_BLOCKS)
 
 STATE = np.dtype(
@@ -148,6 +149,11 @@ def default_journal(blocks: int) -> int:
 
 def start(params: dict[str, int], files: Files, *, dax: bool) -> State:
     """State of an empty ext4 of `params["capacity"]` bytes that knows the trace's `files`."""
+    if params["capacity"] > LARGEST:
+        raise UsageError(
+            f"capacity {format_bytes(params['capacity'])} is too large for the ext4 models, which keep three bits a block; "
+            f"give {format_bytes(LARGEST)} or less"
+        )
     blocks = params["capacity"] // BLOCK
     rows = len(files) + 1
     folders = [rows - 1, *np.flatnonzero(files.is_dir & (files.first_size >= 0)).tolist()]

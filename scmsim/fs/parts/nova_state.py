@@ -13,6 +13,7 @@ from scmsim.fs.parts import nova_recipes as q
 from scmsim.fs.parts.emit import HEADER, State, load_recipes, new_state
 from scmsim.fs.parts.nova_recipes import BLOCK, LOG_BYTES, SITES
 from scmsim.records import Files
+from scmsim.units import format_bytes
 
 # Words of a file's row in the arena; PAGES and LOG are tables (page -> write entry, index -> log page).
 # LOG_SIZE is NOVA's own count of log pages (sih->log_pages): thorough GC adds the pages it asked for, not those it used, so it
@@ -88,7 +89,10 @@ NODE_BYTES = 576
 def start(params: dict[str, int], files: Files, *, inplace: bool, counters: bool, cost_table: str) -> State:
     """State of an empty NOVA of `params["capacity"]` bytes that knows the trace's `files`."""
     if not SMALLEST <= params["capacity"] <= LARGEST:
-        raise UsageError(f"capacity {params['capacity']} is not between 4MiB (inode table and a file) and 1PiB")
+        raise UsageError(
+            f"capacity {format_bytes(params['capacity'])} does not work; NOVA's inode table and a file need 4MiB or more, "
+            "and the model ends at 1PiB"
+        )
     rows = len(files) + 1  # the last row stands for a parent directory that the trace does not name
     blocks = params["capacity"] // BLOCK
     words = 16 + rows * FILE_WORDS + first_fit.arena_words(min(blocks, 2 * first_fit.AT_ONCE))
