@@ -329,7 +329,13 @@ def test_holes_are_not_live(fs):
 
 HUGE = 32 << 30
 HUGE_OPS = {
-    "fallocate": [("create", 1), ("fallocate", 1, 0, HUGE), ("truncate", 1, 4096), ("fallocate", 1, 0, HUGE), ("unlink", 1)],
+    "fallocate": [
+        ("create", 1),
+        ("fallocate", 1, 0, HUGE),
+        ("truncate", 1, 4096),
+        ("fallocate", 1, 0, HUGE),
+        ("unlink", 1),
+    ],
     "from before": [("read", 2, 0, 4096), ("truncate", 2, 4096), ("unlink", 2)],
 }
 

@@ -60,7 +60,11 @@ class Devices(RuleBasedStateMachine):
 
     runs = Bundle("runs")
 
-    @initialize(reserved=st.sampled_from([0, 1, 63, 64, 65, 1024]), extra=st.sampled_from([1, 64, 200, 4096, 9000]), at_once=st.sampled_from([None, 1, 64, 100, 4096]))
+    @initialize(
+        reserved=st.sampled_from([0, 1, 63, 64, 65, 1024]),
+        extra=st.sampled_from([1, 64, 200, 4096, 9000]),
+        at_once=st.sampled_from([None, 1, 64, 100, 4096]),
+    )
     def start(self, reserved, extra, at_once):
         self.device = Device(reserved, reserved + extra, at_once)
 
@@ -137,7 +141,9 @@ def test_a_low_block_that_is_freed_is_found_again(block):
     assert device.take(1) == (block, 1)
 
 
-@pytest.mark.parametrize("free", [[], [(0, 3)], [(0, 64), (64, 64)], [(5, 70), (200, 1), (8000, 100)], [(63, 2), (4095, 2)]])
+@pytest.mark.parametrize(
+    "free", [[], [(0, 3)], [(0, 64), (64, 64)], [(5, 70), (200, 1), (8000, 100)], [(63, 2), (4095, 2)]]
+)
 @pytest.mark.parametrize("want", [1, 64, 1000])
 def test_how_many_runs_a_request_takes(free, want):
     device = Device(0, 3 * 4096)

@@ -213,17 +213,16 @@ class Logs:
         at = 0
         for page in due:
             self.loaded[site] += len(page.records) * (1 + 4 + 4)  # type, num_pages, invalid_pages
-            live = [entry for entry in page.records if entry.invalid < entry.count]
-            plain = [entry for entry in live if entry.block < 0]
+            live, together = [entry for entry in page.records if entry.invalid < entry.count], 0
             if self.reading.plain_first:
-                live = plain + [entry for entry in live if entry.block >= 0]
+                live.sort(key=lambda entry: entry.block >= 0)
+                together = sum(entry.length for entry in live if entry.block < 0)
             for entry in live:
-                together = sum(e.length for e in plain) if self.reading.plain_first and entry in plain[:1] else entry.length
-                if f.log[at].used + together > LOG_BYTES:
+                if f.log[at].used + max(entry.length, together) > LOG_BYTES:
                     at += 1
                     if at == len(f.log):
                         self._add_log_pages(f, 1)
-                target = f.log[at]
+                target, together = f.log[at], 0
                 self._store(site, entry.length, nt=entry.length)
                 self.loaded[site] += entry.length + (1 + 8 + 4)  # then type, pgoff, num_pages
                 self.fences[site] += 1

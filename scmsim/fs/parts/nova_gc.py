@@ -113,7 +113,10 @@ def collect(state, arena, out):
         page = arena[arena[row + n.LOG] + i]
         used = used_bytes(s, arena, arena[arena[row + n.LOG] + target])
         dead = arena[page + n.PAGE_COUNTS] >> n.INVALID_SHIFT & n.ENTRIES_MASK
-        if target + 1 == arena[row + n.LOG_COUNT] and used + used_bytes(s, arena, page) - dead * s.entry_bytes > n.LOG_BYTES:
+        if (
+            target + 1 == arena[row + n.LOG_COUNT]
+            and used + used_bytes(s, arena, page) - dead * s.entry_bytes > n.LOG_BYTES
+        ):
             add_pages(s, arena, out, row, q.ONE)
         s.reg[q.OLD_PAGE] = page
         target = copy_live(s, arena, out, row, target)
