@@ -188,6 +188,7 @@ def test_what_needs_no_space_does_not_fail_for_want_of_it(fs):
         model.feed(drive.ops(("create", 1), *[("write", 1, i << 12, 1 << 12) for i in range(4200)]))
         failed = int(model.record.failed)
         model.feed(drive.ops(("read", 1, 0, 4096), ("fsync", 1), ("stat", 1), ("open", 1), ("close", 1)))
+        model.feed(drive.ops(("fallocate", 1, 0, 1 << 20), ("load", 1, 0, 64), ("mmap", 1, 0, 4096)))
         assert int(model.record.failed) == failed > 0, extra
 
 

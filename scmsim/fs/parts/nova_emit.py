@@ -52,7 +52,7 @@ def affordable(s, arena, op, places, pages, adopted):
     """
     row, parent, other = places
     spans = 1
-    if pages > 0 and s.inplace:
+    if pages > 0 and (s.inplace or op.op == r.FALLOCATE):
         found = holes(s, arena, row, op.offset >> 12, (op.offset + op.length + 4095) >> 12)
         pages, spans = found & ((1 << 40) - 1), found >> 40
     need, entries = pages + adopted, 3
