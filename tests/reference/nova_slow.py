@@ -277,13 +277,14 @@ class Nova(Logs):
 
     def _rename(self, f, parent, replaced):
         self._drop_name(f)
-        if replaced is not None and replaced.exists:
+        over = replaced is not None and replaced.exists
+        if over:
             self._drop_name(replaced)
             self._change_links(replaced, -1)
             self._commit(replaced)
         self._add_dentry(f, parent)
         self._change_links(f, 0)
-        self._two_tails(f, parent, records=2, stored=0)
+        self._two_tails(f, parent, records=5 if over else 2, stored=0)
         self.fences["namespace"] += 1
         if replaced is not None:
             self._leave(replaced)

@@ -215,7 +215,7 @@ def rename(s, arena, out, row, parent, replaced):
         play(s, out, q.COMMIT)
     add_dentry(s, arena, out, row, parent)
     change_links(s, arena, out, row, q.ZERO)
-    play(s, out, q.RENAME)
+    play(s, out, q.RENAME if replaced == 0 else q.RENAME_OVER)
     if replaced != 0:
         leave(s, arena, out, replaced)
 

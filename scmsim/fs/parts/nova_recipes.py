@@ -50,8 +50,8 @@ ONE = 1  # a constant that compiled kernels do not take for a literal (see _jit.
     WRITE, FIND, ALLOCATE, FILL_OLD, FILL_ZERO, COPY, APPEND, RECORD, NEXT_PAGE, COMMIT, ASSIGN, FREE_OLD, UPDATE, READ,
     READ_EXTENT, LOG_START, LOG_PAGES, LOG_EXTEND, LOG_SCAN, LOG_SCANNED, LOG_DROP, LOG_LINK, GC_PAGE, GC_SWITCH, CREATE, MKDIR,
     DROP_NAME, LINK_CHANGE, UNLINK, RMDIR, EVICT, RENAME, LINK, TRUNCATE, TRUNCATE_TAIL, FREED, ZEROED, OPEN, CLOSE, FSYNC, STAT,
-    READDIR, MAP, OTHER,
-) = range(44)  # fmt: skip
+    READDIR, MAP, OTHER, RENAME_OVER,
+) = range(45)  # fmt: skip
 
 # Layout of the device, bytes.
 BLOCK = 4096
@@ -327,6 +327,10 @@ def name_recipes(counters: bool, inode_fence: bool) -> dict[int, list]:
             _step(FLUSH, "inode", INODE, 0, 120),
         ],
         RENAME: [_fence("namespace"), *two_tails("rename", 2, 0)],
+        RENAME_OVER: [
+            _fence("namespace"),
+            *two_tails("rename", 5, 0),
+        ],  # and tail, valid, delete_epoch_id of the old file
         LINK: [_fence("namespace"), *two_tails("link", 5, 0)],
         TRUNCATE: [_work("truncate", 1)],
         TRUNCATE_TAIL: [
