@@ -20,6 +20,7 @@ KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "workload": ("workload", ".py", ("SUMMARY", "PARAMS", "source")),
     "format": ("trace/formats", ".py", ("SUMMARY", "sniff", "convert")),
     "capture": ("trace/capture", ".py", ("SUMMARY", "capture")),
+    "events": ("perf/events", ".toml", ()),
 }
 
 

@@ -2,6 +2,7 @@
 
 A subcommand file defines `SUMMARY` (one line, a literal on one line) and a click command named `command`.  An integer
 that a command returns is the exit code (0 ok, 1 comparison failed, 2 usage or input, 3 environment).
+A file `perf_stat.py` beside `perf.py` is the subcommand `scmsim perf stat`.
 """
 
 import ast
@@ -25,16 +26,35 @@ _PIPE_CLOSED = 141  # 128 + SIGPIPE
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are the files of the folder `scmsim/cli`; help and completion import none of them."""
+    """A group whose commands are the files of the folder `scmsim/cli`; help and completion import none of them.
+
+    Parameters
+    ----------
+    parent : str
+        Name of this group's own file; its commands are the files `<parent>_*.py`. Empty for `scmsim` itself.
+    """
+
+    def __init__(self, *args: Any, parent: str = "", **extra: Any) -> None:
+        super().__init__(*args, **extra)
+        self.prefix = f"{parent}_" if parent else ""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        files = (name for name in os.listdir(_FOLDER) if name.endswith(".py") and not name.startswith("_"))
-        return sorted(name.removesuffix(".py").replace("_", "-") for name in files)
+        names = {name.removesuffix(".py") for name in os.listdir(_FOLDER) if name.endswith(".py")}
+        parents = tuple(f"{name}_" for name in names)
+        own = (
+            name.removeprefix(self.prefix)
+            for name in names
+            if name.startswith(self.prefix)
+            and not name.startswith("_")
+            and (self.prefix or not name.startswith(parents))
+        )
+        return sorted(name.replace("_", "-") for name in own)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
-        command: click.Command = importlib.import_module(f"scmsim.cli.{cmd_name.replace('-', '_')}").command
+        module = importlib.import_module(f"scmsim.cli.{self._file(cmd_name)}")
+        command: click.Command = module.command
         command.name = cmd_name
         return command
 
@@ -48,13 +68,16 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, summary(name)) for name in self.list_commands(ctx)])
+            formatter.write_dl([(name, summary(self._file(name))) for name in self.list_commands(ctx)])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         if incomplete.startswith("-"):
             return super().shell_complete(ctx, incomplete)
         known = (name for name in self.list_commands(ctx) if name.startswith(incomplete))
-        return [CompletionItem(name, help=summary(name)) for name in known]
+        return [CompletionItem(name, help=summary(self._file(name))) for name in known]
+
+    def _file(self, name: str) -> str:
+        return f"{self.prefix}{name.replace('-', '_')}"
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         with _pipe_watched():

@@ -165,3 +165,11 @@ def test_check_says_ok_or_every_problem(tmp_path: Path) -> None:
     problems = json.loads(result.stdout)["problems"]
     assert result.exit_code == 2 and [problem["key"] for problem in problems] == ["", "by", "machin"]
     assert run("check", str(file)).stdout.count(f"{file}:") == 3
+
+
+def test_a_file_named_after_a_group_is_that_groups_subcommand() -> None:
+    assert "perf" in COMMANDS and not [name for name in COMMANDS if name.startswith("perf-")]
+    assert "  check " in run("perf", "--help").output and run("perf").output == run("perf", "--help").output
+    assert "Usage: scmsim perf check" in run("perf", "check", "--help").output
+    result = run("perf", "chekc")
+    assert result.exit_code == 2 and result.stderr.startswith("scmsim: error: no command named 'chekc'; did you mean")

@@ -1,0 +1,1 @@
+"""The perf harness: the same counters as the models predict, measured on real hardware."""
