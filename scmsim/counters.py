@@ -11,7 +11,7 @@ import numpy as np
 class Counter(NamedTuple):
     """What one field means."""
 
-    event: str | None  # perf's name on Skylake-family CPUs; None where no PMU counts it
+    event: str | None  # perf's name on Skylake-family CPUs; None where Intel's PMU has no such event
     unit: str
     meaning: str
 
@@ -69,6 +69,54 @@ SCHEMA: dict[str, Counter] = {
     "media_bytes_256": Counter(None, "bytes", "bytes written at the medium with a 256-byte granule"),
     "media_bytes_4096": Counter(None, "bytes", "bytes written at the medium with a 4096-byte granule"),
 }
+
+
+def _measured() -> dict[str, Counter]:
+    """Counters that only a real CPU or kernel supplies; Skylake's event, or the kernel's software event."""
+    table = {"cycles": Counter("cpu_clk_unhalted.thread", "cycles", "core cycles while the thread was not halted")}
+    for side, what in (("dtlb_load", "loads"), ("dtlb_store", "stores"), ("itlb", "instruction fetches")):
+        table[f"{side}_misses_miss_causes_a_walk"] = Counter(
+            f"{side}_misses.miss_causes_a_walk", "walks", f"page walks begun for {what}, completed or not"
+        )
+    both = "loads and stores together"
+    table |= {
+        "dtlb_misses_stlb_hit": Counter(None, "accesses", f"{both}: first level missed, second hit"),
+        "dtlb_misses_walk_completed": Counter(None, "walks", f"page walks for {both}"),
+        "dtlb_misses_walk_pending": Counter(None, "cycles", f"walker-cycles of page walks for {both}"),
+        "dtlb_misses_walk_active": Counter(None, "cycles", f"cycles with at least one page walk for {both} under way"),
+        "dtlb_load_l1_miss": Counter(None, "accesses", "loads that missed the first level"),
+        "dtlb_store_l1_miss": Counter(None, "accesses", "stores that missed the first level"),
+        "dtlb_l1_miss": Counter(None, "accesses", f"{both} that missed the first level"),
+        "page_walks_completed": Counter(None, "walks", "page walks for data and instructions together"),
+        "page_walks_active": Counter(None, "cycles", "cycles in page walks for data and instructions together"),
+        "l1d_replacement": Counter("l1d.replacement", "lines", "lines brought into the L1 data cache"),
+        "mem_load_retired_l2_miss": Counter("mem_load_retired.l2_miss", "loads", "retired loads that missed the L2"),
+        "mem_load_retired_l3_hit": Counter("mem_load_retired.l3_hit", "loads", "retired loads served by the LLC"),
+        "mem_load_uops_retired_l3_hit": Counter(None, "loads", "retired loads served by the LLC without a snoop"),
+        "mem_load_retired_l3_miss": Counter("mem_load_retired.l3_miss", "loads", "retired loads that missed the LLC"),
+    }
+    snoops = {
+        "hit": "whose snoop found a clean line",
+        "hitm": "whose snoop found a modified line",
+        "miss": "whose snoop missed",
+    }
+    for how, meaning in snoops.items():
+        table[f"mem_load_l3_hit_retired_xsnp_{how}"] = Counter(
+            f"mem_load_l3_hit_retired.xsnp_{how}", "loads", f"retired loads served by the LLC {meaning}"
+        )
+    return table
+
+
+# What the perf harness adds to SCHEMA: no model predicts these, so they are not in the simulator's record.
+SOFTWARE: dict[str, Counter] = {
+    "page_faults": Counter("page-faults", "faults", "page faults"),
+    "minor_faults": Counter("minor-faults", "faults", "page faults served without I/O"),
+    "major_faults": Counter("major-faults", "faults", "page faults that waited for I/O"),
+    "context_switches": Counter("context-switches", "switches", "switches to another thread"),
+    "cpu_migrations": Counter("cpu-migrations", "migrations", "moves of the thread to another CPU"),
+    "task_clock": Counter("task-clock", "ms", "time on a CPU"),
+}
+MEASURED: dict[str, Counter] = {**_measured(), **SOFTWARE}
 
 # Kept in thousandths while replaying (see records.MILLI), because measured costs per call are not whole numbers.
 MILLI_FIELDS = ("instructions", "mem_inst_retired_all_loads", "mem_inst_retired_all_stores")

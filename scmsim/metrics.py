@@ -16,7 +16,7 @@ Number = int | float
 # A formula's input -> the events that can supply it, the first one present is taken; without an entry the name stands
 # for itself. Walk cycles: Sandy Bridge to Broadwell count `walk_duration` (one walker).  Skylake and later have two
 # walkers: `walk_active` counts cycles with at least one busy (a share of time), `walk_pending` adds the walkers up
-# (the cost of a walk).
+# (the cost of a walk). Nehalem, Zen and Arm count the walks of loads and stores together (`data_...`).
 _ALIASES: dict[str, tuple[str, ...]] = {
     "cycles": ("cycles", "cpu_cycles", "cpu_clk_unhalted_thread_p", "cpu_clk_unhalted_thread"),
     "instructions": ("inst_retired_any_p", "inst_retired_any", "instructions"),
@@ -26,19 +26,40 @@ _ALIASES: dict[str, tuple[str, ...]] = {
     "store_misses": ("dtlb_store_misses", "dtlb_store_misses_walk_completed"),
     "load_walks": ("dtlb_load_misses_walk_completed",),
     "store_walks": ("dtlb_store_misses_walk_completed",),
-    "code_walks": ("itlb_misses_walk_completed",),
+    "data_walks": ("l2_dtlb_misses", "ls_l1_d_tlb_miss_all_l2_miss", "dtlb_walk", "dtlb_misses_walk_completed"),
+    "code_walks": (
+        "l2_itlb_misses",
+        "bp_l1_tlb_miss_l2_tlb_miss_all",
+        "itlb_walk",
+        "itlb_misses_walk_completed",
+    ),
     "load_walk_time": ("dtlb_load_misses_walk_duration", "dtlb_load_misses_walk_active"),
     "store_walk_time": ("dtlb_store_misses_walk_duration", "dtlb_store_misses_walk_active"),
-    "code_walk_time": ("itlb_misses_walk_duration", "itlb_misses_walk_active"),
+    "data_walk_time": ("dtlb_misses_walk_cycles", "dtlb_misses_walk_active"),
+    "code_walk_time": ("itlb_misses_walk_duration", "itlb_misses_walk_cycles", "itlb_misses_walk_active"),
     "load_walk_cost": ("dtlb_load_misses_walk_duration", "dtlb_load_misses_walk_pending"),
     "store_walk_cost": ("dtlb_store_misses_walk_duration", "dtlb_store_misses_walk_pending"),
-    "code_walk_cost": ("itlb_misses_walk_duration", "itlb_misses_walk_pending"),
+    "data_walk_cost": ("dtlb_misses_walk_cycles", "dtlb_walk_percyc", "dtlb_misses_walk_pending"),
+    "code_walk_cost": (
+        "itlb_misses_walk_duration",
+        "itlb_misses_walk_cycles",
+        "itlb_walk_percyc",
+        "itlb_misses_walk_pending",
+    ),
     "l1d_replacement": ("l1d_repl", "l1d_replacement"),
     # Up to Broadwell llc_hit leaves out the hits that needed a snoop, so Table 7 adds them; from Skylake on it
     # includes them and the sum would count them twice: there the direct event is the only source of L2 misses.
     "llc_hit": ("mem_load_uops_retired_llc_hit", "mem_load_uops_retired_l3_hit"),
-    "xsnp_hit": ("mem_load_uops_llc_hit_retired_xsnp_hit", "mem_load_uops_l3_hit_retired_xsnp_hit"),
-    "xsnp_hitm": ("mem_load_uops_llc_hit_retired_xsnp_hitm", "mem_load_uops_l3_hit_retired_xsnp_hitm"),
+    "xsnp_hit": (
+        "mem_load_uops_llc_hit_retired_xsnp_hit",
+        "mem_load_l3_hit_retired_xsnp_hit",
+        "mem_load_uops_l3_hit_retired_xsnp_hit",
+    ),
+    "xsnp_hitm": (
+        "mem_load_uops_llc_hit_retired_xsnp_hitm",
+        "mem_load_l3_hit_retired_xsnp_hitm",
+        "mem_load_uops_l3_hit_retired_xsnp_hitm",
+    ),
     "llc_miss": (
         "mem_load_uops_misc_retired_llc_miss",
         "mem_load_uops_retired_llc_miss",
@@ -50,6 +71,8 @@ _ALIASES: dict[str, tuple[str, ...]] = {
     "store_lookups": ("dtlb_store_lookups",),
     "load_stlb_hits": ("dtlb_load_misses_stlb_hit",),
     "store_stlb_hits": ("dtlb_store_misses_stlb_hit",),
+    "data_stlb_hits": ("dtlb_misses_stlb_hit",),
+    "data_l1_misses": ("ls_l1_d_tlb_miss_all", "l1d_tlb_refill", "dtlb_l1_miss"),
 }
 
 
@@ -69,12 +92,21 @@ class Metric:
     ways: tuple[Way, ...]
 
 
-def _metric(unit: str, meaning: str, inputs: str, formula: Callable[..., float]) -> Metric:
-    return Metric(unit, meaning, (Way(tuple(inputs.split()), formula),))
+def _metric(unit: str, meaning: str, inputs: str, formula: Callable[..., float], *others: Way) -> Metric:
+    """`others` are ways to compute it for CPUs that do not count the inputs apart; they come first."""
+    return Metric(unit, meaning, (*others, Way(tuple(inputs.split()), formula)))
 
 
 def _ratio(a: Number, b: Number) -> float:
     return a / b
+
+
+def _percent(a: Number, whole: Number) -> float:
+    return 100 * a / whole
+
+
+def _per_1000(a: Number, whole: Number) -> float:
+    return 1000 * a / whole
 
 
 def _percent_of_sum(a: Number, b: Number, whole: Number) -> float:
@@ -87,31 +119,37 @@ def _sum(*parts: Number) -> float:
 
 TABLE7: dict[str, Metric] = {
     "walk_cycles_percent_data": _metric(
-        "%", "cycles spent in page walks for data", "load_walk_time store_walk_time cycles", _percent_of_sum
+        "%",
+        "cycles spent in page walks for data",
+        "load_walk_time store_walk_time cycles",
+        _percent_of_sum,
+        Way(("data_walk_time", "cycles"), _percent),
     ),
     "walks_per_1000_instructions_data": _metric(
         "walks",
         "page walks for data per 1000 instructions",
         "load_walks store_walks instructions",
         lambda load, store, instructions: 1000 * (load + store) / instructions,
+        Way(("data_walks", "instructions"), _per_1000),
     ),
     "cycles_per_walk_data": _metric(
         "cycles",
         "average cycles of a page walk for data",
         "load_walk_cost store_walk_cost load_walks store_walks",
         lambda load_cost, store_cost, load, store: (load_cost + store_cost) / (load + store),
+        Way(("data_walk_cost", "data_walks"), _ratio),
     ),
     "walk_cycles_percent_instruction": _metric(
         "%",
         "cycles spent in page walks for instructions",
         "code_walk_time cycles",
-        lambda time, cycles: 100 * time / cycles,
+        _percent,
     ),
     "walks_per_1000_instructions_instruction": _metric(
         "walks",
         "page walks for instructions per 1000 instructions",
         "code_walks instructions",
-        lambda walks, instructions: 1000 * walks / instructions,
+        _per_1000,
     ),
     "cycles_per_walk_instruction": _metric(
         "cycles", "average cycles of a page walk for instructions", "code_walk_cost code_walks", _ratio
@@ -146,8 +184,9 @@ METRICS: dict[str, Metric] = {
         "data look-ups that missed the first level",
         "load_stlb_hits store_stlb_hits load_walks store_walks",
         _sum,
+        Way(("data_l1_misses",), _sum),
     ),
-    "dtlb_walks": _metric("walks", "page walks for data", "load_walks store_walks", _sum),
+    "dtlb_walks": _metric("walks", "page walks for data", "load_walks store_walks", _sum, Way(("data_walks",), _sum)),
     "dtlb_l1_miss_percent": _metric(
         "%",
         "data look-ups that missed the first level",
@@ -159,12 +198,14 @@ METRICS: dict[str, Metric] = {
         "data look-ups that ended in a page walk",
         "load_walks store_walks load_lookups store_lookups",
         lambda a, b, load, store: 100 * (a + b) / (load + store),
+        Way(("data_walks", "load_lookups", "store_lookups"), lambda a, load, store: 100 * a / (load + store)),
     ),
     "stlb_miss_percent": _metric(
         "%",
         "data look-ups in the second level that missed it",
         "load_stlb_hits store_stlb_hits load_walks store_walks",
         lambda a, b, load, store: 100 * (load + store) / (a + b + load + store),
+        Way(("data_stlb_hits", "data_walks"), lambda hits, walks: 100 * walks / (hits + walks)),
     ),
     "write_amplification": _metric(
         "ratio",
@@ -282,6 +323,11 @@ def canonical(counters: Mapping[str, Number]) -> dict[str, Number]:
         if supplier:
             inputs[name] = inputs[supplier]
     return inputs
+
+
+def suppliers(needed: str) -> tuple[str, ...]:
+    """The counters, any one of which can stand for a formula's input; the first one present is taken."""
+    return (*_ALIASES.get(needed, ()), needed)
 
 
 def space_waste(file_bytes: int, page_bytes: int) -> int:

@@ -1,0 +1,339 @@
+"""Event tables: which perf event counts a counter field on which micro-architecture (one file of `events/` each).
+
+Units and default meanings are those of `counters.SCHEMA` and `counters.MEASURED`.
+Sources: each table's `source`; Intel's names and codes are those of intel/perfmon (BSD 3-Clause, (c) 2021 Intel Corporation).
+"""
+
+import dataclasses
+import fnmatch
+import functools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from scmsim import registry
+from scmsim.errors import UsageError
+
+# In every pass, so that each ratio is taken inside one pass.
+RIDERS = ("instructions", "cycles")
+
+# The 17 events of the thesis' Table 6 in its order, and the LLC misses that its Table 7 needs and Table 6 forgot.
+# They are Sandy and Ivy Bridge names; the fields give the same quantity on any CPU that counts it.
+THESIS: dict[str, str] = {
+    "cpu_clk_unhalted.thread_p": "cycles",
+    "l1d.replacement": "l1d_replacement",
+    "mem_load_uops_retired.llc_hit": "mem_load_uops_retired_l3_hit",
+    "mem_load_uops_llc_hit_retired.xsnp_hit": "mem_load_l3_hit_retired_xsnp_hit",
+    "mem_load_uops_llc_hit_retired.xsnp_hitm": "mem_load_l3_hit_retired_xsnp_hitm",
+    "mem_load_uops_llc_hit_retired.xsnp_miss": "mem_load_l3_hit_retired_xsnp_miss",
+    "dTLB-loads": "mem_inst_retired_all_loads",
+    "dTLB-stores": "mem_inst_retired_all_stores",
+    "dTLB-load-misses": "dtlb_load_misses_miss_causes_a_walk",
+    "dTLB-store-misses": "dtlb_store_misses_miss_causes_a_walk",
+    "inst_retired.any_p": "instructions",
+    "dtlb_load_misses.walk_completed": "dtlb_load_misses_walk_completed",
+    "dtlb_load_misses.walk_duration": "dtlb_load_misses_walk_active",
+    "dtlb_store_misses.walk_completed": "dtlb_store_misses_walk_completed",
+    "dtlb_store_misses.walk_duration": "dtlb_store_misses_walk_active",
+    "itlb_misses.walk_completed": "itlb_misses_walk_completed",
+    "itlb_misses.walk_duration": "itlb_misses_walk_active",
+    "mem_load_uops_misc_retired.llc_miss": "mem_load_retired_l3_miss",
+}
+
+
+class Row(NamedTuple):
+    """How one counter field is measured."""
+
+    event: str  # perf's symbolic name; the raw code where perf has none
+    raw: str  # the same as a raw code, for a perf that does not know the name
+    restriction: str  # "fixed" (its own counter), "any", or the programmable counters that can hold it: "0,1", "0-3"
+    meaning: str
+    source: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """The events of one micro-architecture.
+
+    Attributes
+    ----------
+    pmu : str
+        The PMU's directory in /sys/bus/event_source/devices.
+    counters : int
+        Programmable counters of a hardware thread while SMT is on.
+    rows : dict of str to Row
+        By counter field, in the order in which fields that make up a ratio stand together.
+    absent : dict of str to str
+        Why this CPU cannot supply a field.
+    generic : dict of str to str
+        The field that perf's generic TLB event counts here: the same name means different things on different CPUs.
+    """
+
+    name: str
+    summary: str
+    source: str
+    pmu: str
+    counters: int
+    rows: dict[str, Row]
+    absent: dict[str, str]
+    generic: dict[str, str]
+
+    def on(self, pmu: str) -> "Table":
+        """This table with its events bound to another PMU: "cpu_core" and "cpu_atom" of hybrid CPUs, Arm's names."""
+        if pmu == self.pmu:
+            return self
+        rows = {field: _bind(row, self.pmu, pmu) for field, row in self.rows.items()}
+        return dataclasses.replace(self, pmu=pmu, rows=rows)
+
+    def by_event(self, fields: Iterable[str]) -> dict[str, list[str]]:
+        """Events to count for these fields, each with the fields that it supplies (one event may supply two)."""
+        found: dict[str, list[str]] = {}
+        for field in fields:
+            found.setdefault(self.rows[field].event, []).append(field)
+        return found
+
+
+def _bind(row: Row, old: str, new: str) -> Row:
+    raw = row.raw.replace(f"{old}/", f"{new}/", 1)
+    return row._replace(raw=raw, event=raw if row.event == row.raw else f"{new}/{row.event}/")
+
+
+@functools.cache
+def table(name: str) -> Table:
+    """The event table of a micro-architecture; raises UnknownName, or UsageError that lists what is wrong with it."""
+    from scmsim.counters import MEASURED, SCHEMA
+
+    literals = registry.literals("events", name)
+    found = problems(literals)
+    if found:
+        raise UsageError(f"event table {name!r}: {'; '.join(found)}; correct perf/events/{name}.toml")
+    known = {**SCHEMA, **MEASURED}
+    pmu = literals["pmu"]
+    rows = {}
+    for field, given in literals["rows"].items():
+        raw = f"{pmu}/{given['raw']}/"
+        rows[field] = Row(
+            given.get("event", raw),
+            raw,
+            given.get("counters", "any"),
+            given.get("meaning", known[field].meaning),
+            given.get("source", literals["source"]),
+        )
+    absent = {field: _reason(field, literals["absent"]) for field in hardware_fields() if field not in rows}
+    kept = ("summary", "source", "pmu", "counters", "generic")
+    return Table(name=name, rows=rows, absent=absent, **{key: literals[key] for key in kept})
+
+
+@functools.cache
+def hardware_fields() -> tuple[str, ...]:
+    """The fields that some CPU's PMU supplies: each table has a row or a reason for every one of them."""
+    from scmsim.counters import MEASURED, SCHEMA, SOFTWARE
+
+    lookups = {"dtlb_load_lookups", "dtlb_store_lookups", "itlb_lookups"}
+    predicted = [field for field, counter in SCHEMA.items() if counter.event or field in lookups]
+    return (*predicted, *(field for field in MEASURED if field not in SOFTWARE))
+
+
+def _reason(field: str, absent: Mapping[str, str]) -> str:
+    """The reason under the field's own name or the first pattern that fits; empty if there is none."""
+    return next((why for pattern, why in absent.items() if fnmatch.fnmatchcase(field, pattern)), "")
+
+
+def problems(literals: Mapping[str, Any]) -> list[str]:
+    """What is wrong with the content of an event table, each as one phrase."""
+    keys = {"summary": str, "source": str, "pmu": str, "counters": int, "rows": dict, "absent": dict, "generic": dict}
+    found = [
+        f"{key!r} must be a {kind.__name__}" for key, kind in keys.items() if not isinstance(literals.get(key), kind)
+    ]
+    found += [f"unknown key {key!r}" for key in literals if key not in {*keys, "cpus", "SUMMARY"}]
+    if found:
+        return found
+    rows, absent = literals["rows"], literals["absent"]
+    found += [f"unknown counter {field!r}" for field in rows if field not in hardware_fields()]
+    for field, row in rows.items():
+        found += [f"{field}: {problem}" for problem in _row_problems(row, literals["counters"])]
+    for field in hardware_fields():
+        if field not in rows and not _reason(field, absent):
+            found.append(f"neither a row nor a reason for {field!r}")
+    for pattern in absent:
+        if not any(fnmatch.fnmatchcase(field, pattern) for field in hardware_fields() if field not in rows):
+            found.append(f"absent {pattern!r} fits no counter without a row")
+    found += [f"generic {event!r} names no row" for event, field in literals["generic"].items() if field not in rows]
+    return found + _code_problems(rows) + _cpu_problems(literals.get("cpus", []))
+
+
+def _row_problems(row: Mapping[str, str], counters: int) -> list[str]:
+    found = [f"unknown key {key!r}" for key in row if key not in ("event", "raw", "counters", "meaning", "source")]
+    if not re.fullmatch(r"event=0x[0-9a-f]{2,4}(,umask=0x[0-9a-f]{2})?(,cmask=\d+)?", row.get("raw", "")):
+        found.append(f"raw {row.get('raw')!r} is not like 'event=0x08,umask=0x0e'")
+    if not re.fullmatch(r"[a-z][a-z0-9_.]*", row.get("event", "x")):
+        found.append(f"event {row['event']!r} is not a perf event name in lower case")
+    slots = _slots(row.get("counters", "any"), counters)
+    if slots is not None and not (slots and max(slots) < counters):
+        found.append(f"counters {row['counters']!r} must be fixed, any, or numbers below {counters}")
+    return found
+
+
+def _code_problems(rows: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """One code under two names, or one name with two codes."""
+    found = []
+    for this, other in (("raw", "event"), ("event", "raw")):
+        seen: dict[str, str] = {}
+        for field, row in rows.items():
+            if this in row and seen.setdefault(row[this], row.get(other, "")) != row.get(other, ""):
+                found.append(f"{field}: {row[this]!r} has two meanings: {seen[row[this]]!r} and {row.get(other)!r}")
+    return found
+
+
+def _cpu_problems(cpus: Sequence[Mapping[str, Any]]) -> list[str]:
+    shapes = ({"vendor", "family", "models"}, {"implementer", "parts"})
+    bad = [cpu for cpu in cpus if cpu.keys() - {"pmu"} not in shapes]
+    if not cpus or bad:
+        return ["every [[cpus]] needs vendor, family and models, or implementer and parts"]
+    return []
+
+
+def _slots(restriction: str, counters: int) -> set[int] | None:
+    """Programmable counters that can hold an event; None for a fixed counter of its own."""
+    if restriction == "fixed":
+        return None
+    if restriction == "any":
+        return set(range(counters))
+    return _numbers(restriction.replace(",", " "))
+
+
+def _numbers(text: str) -> set[int]:
+    """{1, 8, 9} from "0x01 8-9"."""
+    found: set[int] = set()
+    for part in text.split():
+        first, _, last = part.partition("-")
+        found.update(range(int(first, 0), int(last or first, 0) + 1))
+    return found
+
+
+def detect(cpuinfo: str) -> str | None:
+    """The table for a CPU, from the text of /proc/cpuinfo; None for one that has none.
+
+    On a hybrid CPU this is the table of the big cores; `detect_pmus` has both.
+    """
+    pmus = detect_pmus(cpuinfo)
+    return pmus.get("cpu_core") or next(iter(pmus.values()), None)
+
+
+def detect_pmus(cpuinfo: str) -> dict[str, str]:
+    """Tables by PMU: {"cpu": "skylake"}, or {"cpu_core": "golden-cove", "cpu_atom": "gracemont"} on a hybrid CPU."""
+    said = dict(re.findall(r"^([\w ]+?)\s*:[ \t]*(.*?)\s*$", cpuinfo.split("\n\n", 1)[0], re.MULTILINE))
+    found = {}
+    for name in registry.names("events"):
+        literals = registry.literals("events", name)
+        for cpu in literals.get("cpus", []):
+            if _is(said, cpu):
+                found[cpu.get("pmu", literals.get("pmu", "cpu"))] = name
+    return found
+
+
+def _is(said: Mapping[str, str], cpu: Mapping[str, Any]) -> bool:
+    """Whether the first processor of /proc/cpuinfo is one that a [[cpus]] entry means."""
+    try:
+        if "implementer" in cpu:
+            implementer, part = int(said["CPU implementer"], 0), int(said["CPU part"], 0)
+            return implementer == cpu["implementer"] and part in _numbers(cpu["parts"])
+        vendor, family, model = said["vendor_id"], int(said["cpu family"]), int(said["model"])
+    except (KeyError, ValueError):
+        return False
+    return vendor == cpu["vendor"] and family == cpu["family"] and model in _numbers(cpu["models"])
+
+
+def passes(table: Table, fields: Iterable[str], per_pass: int = 4) -> list[list[str]]:
+    """Fields in as few passes as fit the programmable counters, so that nothing is multiplexed.
+
+    Parameters
+    ----------
+    table : Table
+        Its order is the order of measuring, whatever the order of `fields`.
+    fields : iterable of str
+        Counter fields to measure; raises UsageError for one that the table lacks, with the reason.
+    per_pass : int
+        Programmable counters that one pass may use (fewer if the CPU has fewer). Fixed counters and the `RIDERS` come
+        on top; where a rider has no fixed counter, it uses one beyond `per_pass` if the CPU has one to spare.
+
+    Returns
+    -------
+    list of list of str
+        The fields of each pass, riders first. Two fields that one event supplies are in one pass and share a counter
+        (see `Table.by_event`).
+    """
+    wanted = set(fields)
+    for field in wanted - table.rows.keys():
+        why = table.absent.get(field) or f"there is no such counter; choose from {', '.join(table.rows)}"
+        raise UsageError(f"{table.name} cannot count {field!r}: {why}")
+    if per_pass < 1:
+        raise UsageError(f"{per_pass} counters in a pass measure nothing; give at least 1")
+    riders = [field for field in table.rows if field in wanted and field in RIDERS]
+    unfixed = sum(table.rows[field].restriction != "fixed" for field in riders)
+    room = max(min(per_pass, table.counters - unfixed), 1)
+    groups: list[list[str]] = []
+    for field in table.rows:
+        if field in wanted and field not in RIDERS:
+            group = next((group for group in groups if _fits(table, [*group, field], room)), None)
+            if group is None:
+                groups.append(group := [])
+            group.append(field)
+    return [[*riders, *group] for group in groups or [[]]] if wanted else []
+
+
+def _fits(table: Table, fields: list[str], room: int) -> bool:
+    """Whether these fields' events fit `room` counters, each on one that can hold it."""
+    restrictions = {table.rows[field].event: table.rows[field].restriction for field in fields}
+    slots = [_slots(restriction, table.counters) for restriction in restrictions.values()]
+    programmable = [each for each in slots if each is not None]
+    return len(programmable) <= room and _assign(programmable, set())
+
+
+def _assign(slots: list[set[int]], taken: set[int]) -> bool:
+    return not slots or any(_assign(slots[1:], taken | {slot}) for slot in slots[0] - taken)
+
+
+def thesis(table: Table) -> dict[str, str]:
+    """The thesis' 18 events -> the field that has the same meaning here; an event that has none is left out.
+
+    perf's dTLB misses are walks begun up to Broadwell and walks completed later (`Table.generic`).
+    """
+    found = {event: table.generic.get(event, field) for event, field in THESIS.items()}
+    return {event: field for event, field in found.items() if field in table.rows}
+
+
+def metric_fields(table: Table) -> dict[str, list[str]]:
+    """The metrics of Table 7 that this CPU can compute, each with the fields that it needs."""
+    from scmsim.metrics import TABLE7
+
+    ways = {name: [_supplied(table, way.inputs) for way in metric.ways] for name, metric in TABLE7.items()}
+    return {name: next(filter(None, found)) for name, found in ways.items() if any(found)}
+
+
+def _supplied(table: Table, inputs: Iterable[str]) -> list[str]:
+    """A field of the table for each of a formula's inputs; empty if one of them has none."""
+    from scmsim.metrics import suppliers
+
+    found = [next((field for field in suppliers(needed) if field in table.rows), "") for needed in inputs]
+    return found if all(found) else []
+
+
+def metrics_absent(table: Table) -> dict[str, str]:
+    """The metrics of Table 7 that this CPU cannot compute, each with the reason."""
+    from scmsim.metrics import TABLE7, suppliers
+
+    computable = metric_fields(table)
+    reasons = {}
+    for name, metric in TABLE7.items():
+        if name not in computable:
+            lacking = [needed for needed in metric.ways[-1].inputs if not _supplied(table, [needed])]
+            known = [field for needed in lacking for field in suppliers(needed) if field in table.absent]
+            reasons[name] = f"no {known[-1]}: {table.absent[known[-1]]}" if known else f"no {lacking[0]}"
+    return reasons
+
+
+def study_fields(table: Table) -> list[str]:
+    """What the thesis' study measures: its 18 events and the inputs of Table 7, as far as this CPU counts them."""
+    wanted = {*thesis(table).values(), *(field for fields in metric_fields(table).values() for field in fields)}
+    return [field for field in table.rows if field in wanted]
