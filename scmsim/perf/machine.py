@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 _FILE_LIMIT = 1 << 20  # bytes; nothing that is read here is larger
-_TOOL_LIMIT_S = 20
+_TOOL_LIMIT_S = 300  # making a file system of hundreds of GiB
 
 # Linux include/uapi/linux/capability.h
 CAP_SYS_ADMIN = 21
@@ -31,7 +31,7 @@ class Done(NamedTuple):
 
 
 def run_tool(argv: Sequence[str]) -> Done:
-    """Run a tool to its end in the C locale; status 127 if it is not there or takes longer than 20 s."""
+    """Run a tool to its end in the C locale; status 127 if it is not there or takes longer than 5 minutes."""
     try:
         done = subprocess.run(
             argv,
@@ -119,6 +119,14 @@ class Machine:
                 return file.read(_FILE_LIMIT).decode(errors="replace").strip()
         except OSError:
             return None
+
+    def write(self, path: str, value: str) -> None:
+        """Write a value to a file of /proc or /sys that is there already; raises OSError."""
+        file = os.open(self.path(path), os.O_WRONLY | os.O_TRUNC)
+        try:
+            os.write(file, f"{value}\n".encode())
+        finally:
+            os.close(file)
 
     def number(self, path: str) -> int | None:
         """A file's whole number, decimal or 0x...; None if it holds none."""
