@@ -131,7 +131,7 @@ def test_a_wrong_table_is_refused_with_what_is_wrong(change: dict, message: str)
 
 
 def test_an_unknown_table_says_the_nearest() -> None:
-    with pytest.raises(UnknownName, match="no events named 'skylak'; did you mean 'skylake'"):
+    with pytest.raises(UnknownName, match="no event table named 'skylak'; did you mean 'skylake'"):
         events.table("skylak")
 
 
