@@ -1,7 +1,7 @@
 """Which mounted file systems reach persistent memory directly (DAX), by three witnesses that must agree.
 
 statx of a file there, the options in /proc/mounts, and `queue/dax` of the block device. An option alone proves nothing:
-kernels before 5.8 accepted `dax` and fell back silently, and ext4 on a pmem device without it uses the page cache.
+older kernels accepted `dax` and fell back silently, and ext4 on a pmem device without it uses the page cache.
 Alignments are in bytes. Sources: Linux Documentation/filesystems/dax.rst and fs/dax.c.
 """
 
