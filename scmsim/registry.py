@@ -37,7 +37,9 @@ def path(kind: str, name: str) -> pathlib.Path:
     """File of one plug-in; raises UnknownName with the nearest match."""
     known = names(kind)
     if name not in known:
-        raise unknown({"fs": "file system", "format": "trace format", "events": "event table"}.get(kind, kind), name, known)
+        raise unknown(
+            {"fs": "file system", "format": "trace format", "events": "event table"}.get(kind, kind), name, known
+        )
     folder, suffix, _ = KINDS[kind]
     stem = name if suffix == ".toml" and (_ROOT / folder / f"{name}.toml").exists() else name.replace("-", "_")
     return _ROOT / folder / f"{stem}{suffix}"

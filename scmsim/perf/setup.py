@@ -213,8 +213,8 @@ def _content(machine: Machine, device: str) -> str:
         kind = re.search(r"^(?:PT)?TYPE=(\S+)", probed.output, re.MULTILINE)
         remedy = f"if it can go, run: wipefs --all {device}"
         return f"holds {kind[1] if kind else 'something'}; {remedy}"
-    if probed.status != 2:
-        return f"could not be examined by blkid ({probed.status}), so it may hold data"
+    if probed.status != 2 or probed.output.strip():  # 2 is "nothing found", and also "cannot be opened" with a message
+        return f"could not be examined by blkid ({probed.output.strip() or probed.status}), so it may hold data"
     try:
         with open(machine.path(device), "rb") as file:
             head = file.read(8)

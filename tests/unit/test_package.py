@@ -27,7 +27,9 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     assert imported("import scmsim") == set()
 
 
-@pytest.mark.parametrize("argv", [["--help"], ["--version"], ["list"], ["list", "fs", "--params"], ["lsit"], ["perf", "--help"]])
+@pytest.mark.parametrize(
+    "argv", [["--help"], ["--version"], ["list"], ["list", "fs", "--params"], ["lsit"], ["perf", "--help"]]
+)
 def test_light_commands_import_nothing_heavy(argv: list[str]) -> None:
     assert imported("from scmsim.cli import main; main()", *argv) == set()
 

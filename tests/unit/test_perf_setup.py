@@ -15,7 +15,7 @@ from scmsim.errors import EnvironmentProblem, UsageError
 from scmsim.perf import setup
 from scmsim.perf.machine import Done, Machine
 from scmsim.perf.setup import Request
-from scmsim.perf.undo import MARKER, Journal, Step, setting
+from scmsim.perf.undo import MARKER, Journal, Step, _undo_format, setting
 from tests.unit.perf_machine_helper import ALL_CAPABILITIES, NO_CAPABILITIES, machine
 
 FREE = {
@@ -192,8 +192,12 @@ def test_a_device_that_is_not_free_is_refused(tmp_path: Path, changes: dict, mes
         (Done(0, "DEVNAME=/dev/pmem0\nUUID=1\nTYPE=xfs\n"), "holds xfs; if it can go, run: wipefs --all /dev/pmem0"),
         (Done(0, "PTTYPE=gpt\n"), "holds gpt"),
         (Done(0, ""), "holds something"),
-        (Done(8, "ambivalent"), r"could not be examined by blkid \(8\)"),
-        (Done(127, "no blkid"), r"could not be examined by blkid \(127\)"),
+        (Done(8, ""), r"could not be examined by blkid \(8\)"),
+        (Done(127, "no blkid"), r"could not be examined by blkid \(no blkid\)"),
+        (
+            Done(2, "blkid: error: /dev/pmem0: Operation not permitted\n"),
+            r"could not be examined by blkid \(blkid: error",
+        ),
     ],
 )
 def test_a_device_that_holds_something_is_refused(tmp_path: Path, answer: Done, message: str) -> None:
@@ -411,6 +415,26 @@ def test_settings_that_are_right_or_absent_need_no_step(tmp_path: Path) -> None:
     assert setting(here, "/proc/sys/kernel/nmi_watchdog", "0", "why") == Step(
         "why", path="/proc/sys/kernel/nmi_watchdog", value="0", undo=("write", "/proc/sys/kernel/nmi_watchdog", "1")
     )
+
+
+def test_the_real_tools_on_an_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """mkfs.ext4, blkid and wipefs as they are called on a device, here on a file."""
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:/usr/sbin:/sbin")
+    here, image = Machine(), tmp_path / "image"
+    if not all(here.which(tool) for tool in ("mkfs.ext4", "blkid", "wipefs")):
+        pytest.skip("no mkfs.ext4, blkid or wipefs here")
+    with open(image, "wb") as file:
+        file.truncate(64 << 20)
+    assert setup._content(here, str(image)) == ""
+    (make,) = setup._format(Request(device=str(image)))
+    assert here.run(make.argv) == Done(0, "")
+    assert setup._content(here, str(image)).startswith("holds ext4; ")
+    assert _undo_format(here, str(image), "another-uuid") == []
+    (wipe,) = _undo_format(here, *make.undo[1:])
+    assert here.run(wipe.argv).status == 0 and setup._content(here, str(image)) == ""
+    with open(image, "r+b") as file:
+        file.write(b"\0\0\0\0AVON")
+    assert setup._content(here, str(image)).startswith("holds NOVA; ")
 
 
 THESIS_RAM = {
