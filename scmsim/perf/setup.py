@@ -98,7 +98,9 @@ def plan(machine: Machine, request: Request) -> list[Step]:
     if not re.fullmatch(r"/dev/pmem\d+(\.\d+)?(p\d+)?", request.device):
         raise UsageError(f"device {request.device!r} is no persistent memory; name one like /dev/pmem0")
     if request.namespace and not re.fullmatch(r"namespace\d+\.\d+", request.namespace):
-        raise UsageError(f"namespace {request.namespace!r} is not like 'namespace0.0'; see 'ndctl list'")
+        raise UsageError(f"namespace {request.namespace!r} is not like 'namespace0.0'; see 'ndctl list --namespaces'")
+    if request.namespace and "p" in request.device.removeprefix("/dev/p"):
+        raise UsageError(f"{request.device!r} is a partition and would go with the namespace; name the whole device")
     if not (Path(request.folder).is_absolute() and request.folder.isprintable()):
         raise UsageError(f"folder {request.folder!r} is not an absolute, printable path; write it like /mnt/scmsim")
     steps = _quieten(machine) if request.quiet else []
@@ -170,6 +172,10 @@ def check_safe(machine: Machine, request: Request) -> None:
     mode = machine.text("/sys/module/nova/parameters/inplace_data_updates")
     if request.fs.startswith("nova") and mode not in (None, _nova_mode(request)[-1]):
         raise EnvironmentProblem(f"nova is loaded with inplace_data_updates={mode}; unload it with 'rmmod nova'")
+    if request.namespace and request.namespace not in _namespaces(machine, block):
+        raise EnvironmentProblem(
+            f"{request.namespace} is not the one behind {request.device}; see 'ndctl list --namespaces'"
+        )
     use = _in_use(machine, request.device) or _content(machine, request.device)
     if use:
         raise EnvironmentProblem(f"{request.device} {use}; nothing was changed")
@@ -179,6 +185,12 @@ def _block(machine: Machine, device: str) -> str:
     """The device's folder in /sys/class/block, empty if there is none."""
     folder = f"/sys/class/block/{device.removeprefix('/dev/')}"
     return folder if machine.path(folder).is_dir() else ""
+
+
+def _namespaces(machine: Machine, block: str) -> set[str]:
+    """Names of the namespace behind a block device: its parent, or the one that its pfn or dax parent names."""
+    parent = machine.path(f"{block}/device")
+    return {parent.resolve().name, machine.text(f"{block}/device/namespace") or ""}
 
 
 def _in_use(machine: Machine, device: str) -> str:

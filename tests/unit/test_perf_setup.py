@@ -27,11 +27,17 @@ FREE = {
     "/sys/devices/system/cpu/intel_pstate/no_turbo": "0",
     "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave",
     "/sys/class/block/pmem0/dev": "259:0",
+    "/sys/class/block/pmem0/device/namespace": "namespace0.0",
     "/sys/class/block/pmem0/size": "67108864",
     "/dev/pmem0": "random contents of DRAM after a boot",
 }
 TOOLS = ("mkfs.ext4", "mkfs.xfs", "modprobe", "blkid", "wipefs", "ndctl")
 SETTINGS = [path for path in FREE if path.startswith(("/proc/sys", "/sys/devices"))]
+
+
+@pytest.fixture(autouse=True)
+def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda file: None)
 
 
 class Pretended:
@@ -216,6 +222,7 @@ def test_a_device_that_holds_something_is_refused(tmp_path: Path, answer: Done, 
         (Request(device="/dev/pmem0; rm -rf /"), "is no persistent memory"),
         (Request(device="/dev/pmem0/../sda"), "is no persistent memory"),
         (Request(namespace="x"), "namespace 'x' is not like 'namespace0.0'"),
+        (Request(namespace="namespace0.0", device="/dev/pmem0p1"), "is a partition and would go with the namespace"),
         (Request(folder="mnt"), "folder 'mnt' is not an absolute, printable path"),
         (Request(folder="/mnt/a\nb"), "is not an absolute, printable path"),
     ],
@@ -240,6 +247,17 @@ def test_a_missing_device_or_tool(tmp_path: Path) -> None:
         with pytest.raises(EnvironmentProblem, match=f"{tool!r} is missing; install {package}"):
             setup.apply(here, Request(fs=fs, namespace="namespace0.0"))
         assert commands.ran == []
+
+
+def test_a_namespace_behind_another_device_is_refused(tmp_path: Path) -> None:
+    here, commands = pretended(tmp_path)
+    with pytest.raises(EnvironmentProblem, match="namespace1.0 is not the one behind /dev/pmem0; see 'ndctl list"):
+        setup.apply(here, Request(namespace="namespace1.0"))
+    assert untouched(here, commands)
+    here.path("/sys/class/block/pmem0/device/namespace").unlink()
+    os.rename(here.path("/sys/class/block/pmem0/device"), here.path("/sys/namespace1.0"))
+    os.symlink(here.path("/sys/namespace1.0"), here.path("/sys/class/block/pmem0/device"))
+    setup.apply(here, Request(namespace="namespace1.0"))
 
 
 def test_nova_that_is_loaded_in_the_other_mode_is_refused(tmp_path: Path) -> None:
