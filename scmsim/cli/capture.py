@@ -1,4 +1,4 @@
-"""`scmsim capture`: run a command and store what it did to files."""
+"""`scmsim capture`: run a command, or attach to a process, and store what it did to files."""
 
 from typing import Any
 
@@ -10,30 +10,92 @@ SUMMARY = "Run a command and record its file operations as a trace."
 @click.command(
     help=f"""{SUMMARY}
 
-    The command runs as usual: its input, output and exit status are passed through.
+    The command runs as usual: its input, output and exit status are passed through.  With --pid, a process that runs
+    already is recorded until it ends, --seconds are over or Ctrl-C is pressed; it goes on.
 
     \b
-    Example: scmsim capture -o load.parquet --under /var/tmp/db -- python3 load.py /var/tmp/db
+    Examples:
+      scmsim capture -o load.parquet --under /var/tmp/db -- python3 load.py /var/tmp/db
+      scmsim capture -o server.parquet --backend perf --pid 4711 --seconds 10
+      scmsim capture --calibrate
     """,
     context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
 )
-@click.option("-o", "--output", "out", required=True, type=click.Path(), help="Trace to write (Parquet).")
+@click.option("-o", "--output", "out", type=click.Path(), help="Trace to write (Parquet).")
 @click.option("--backend", default="strace", show_default=True, help="How to record; see 'scmsim list capture'.")
 @click.option("--under", type=click.Path(), help="Keep only files at or below this directory.")
 @click.option("--keep-raw", type=click.Path(), help="Also keep the text that the back end wrote.")
-@click.argument("command_line", metavar="CMD...", nargs=-1, required=True, type=click.UNPROCESSED)
-def command(out: str, backend: str, under: str | None, keep_raw: str | None, command_line: tuple[str, ...]) -> int:
+@click.option("--pid", type=click.IntRange(min=1), help="Attach to this process instead of running a command.")
+@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="With --pid: how long.")
+@click.option("--mmap", "page_touches", is_flag=True, help="Also first touches of mapped pages (hybrid, perf).")
+@click.option("--anonymize", is_flag=True, help="Replace names by hashes; depth, lengths and sizes are kept.")
+@click.option("--calibrate", is_flag=True, help="Measure the slow-down first; alone, of every back end, without a trace.")
+@click.option("--buffer", "pages", type=click.IntRange(min=2), help="Pages of perf's buffer per CPU.  [default: 4096]")
+@click.option("--allow-lost", is_flag=True, help="Keep a trace although the kernel lost events, and say so in it.")
+@click.argument("command_line", metavar="CMD...", nargs=-1, type=click.UNPROCESSED)
+def command(out: str | None, backend: str, under: str | None, calibrate: bool, command_line: tuple[str, ...], **more: Any) -> int:
     from scmsim import registry
     from scmsim.cli.trace import progress_bar
+    from scmsim.errors import UsageError
+    from scmsim.trace.capture import PAGES, Options, check_target
 
+    if calibrate and out is None and not command_line:
+        return _print_calibration(registry.names("capture"))
+    if out is None:
+        raise UsageError("no name for the trace; give it with -o NAME.parquet")
+    keep_raw, pages = more.pop("keep_raw"), more.pop("pages") or PAGES
+    options = Options(pages=pages, **more)
+    _check(options, keep_raw)
     recorder = registry.load("capture", backend)
+    check_target(command_line, options.pid)
+    if calibrate:
+        options.facts["calibration"] = _calibration(backend)
     with progress_bar("converting") as progress:
-        captured = recorder.capture(command_line, out, keep_raw=keep_raw, under=under, progress=progress)
+        captured = recorder.capture(
+            command_line, out, keep_raw=keep_raw, under=under, progress=progress, options=options
+        )
     click.echo(f"scmsim: {out}: {_outcome(captured.report)}", err=True)
     if captured.report.rows == 0:
         hint = f" below {under!r}; check --under" if under else ""
         click.echo(f"scmsim: warning: the command did no file operation{hint}", err=True)
     return int(captured.status)
+
+
+def _check(options: Any, keep_raw: str | None) -> None:
+    from scmsim.errors import UsageError
+
+    if options.pages & (options.pages - 1):
+        raise UsageError(f"--buffer {options.pages} is not a power of two; give {1 << options.pages.bit_length()}")
+    if options.anonymize and keep_raw is not None:
+        raise UsageError("--keep-raw would keep the names that --anonymize removes; give one of them")
+    if options.seconds is not None and options.pid is None:
+        raise UsageError("--seconds is for --pid; a command is recorded until it ends")
+
+
+def _calibration(backend: str) -> dict[str, Any]:
+    from scmsim.errors import EnvironmentProblem
+    from scmsim.trace.capture._calibrate import calibrate
+
+    measured = calibrate([backend])[backend]
+    if "problem" in measured:
+        raise EnvironmentProblem(measured["problem"])
+    return measured
+
+
+def _print_calibration(backends: list[str]) -> int:
+    from scmsim.trace.capture._calibrate import calibrate
+
+    click.echo(f"{'back end':10} {'ns per call':>12} {'slow-down':>10}")
+    measured = calibrate(backends)
+    base = next((found["base_ns"] for found in measured.values() if "base_ns" in found), None)
+    if base is not None:
+        click.echo(f"{'none':10} {base:>12,} {1:>9.1f}x")
+    for name, found in measured.items():
+        if "problem" in found:
+            click.echo(f"{name:10} {'':>12} {'':>10}  {found['problem']}")
+        else:
+            click.echo(f"{name:10} {found['traced_ns']:>12,} {found['factor']:>9.1f}x")
+    return 0 if base is not None else 3
 
 
 def _outcome(report: Any) -> str:

@@ -21,7 +21,7 @@ WRITES = "import os; f = os.open('{}', os.O_RDWR | os.O_CREAT); os.write(f, b'x'
 
 def can_trace() -> bool:
     try:
-        backend._probe()
+        backend.probe()
     except EnvironmentProblem:
         return False
     return True
@@ -206,14 +206,14 @@ def test_an_old_strace_is_used_without_its_filter(fake_strace) -> None:
         'case "$*" in -V) echo "strace -- version 4.26";; '
         '*--seccomp-bpf*) echo "strace: unrecognized option" >&2; exit 1;; esac'
     )
-    _, version, options = backend._probe()
+    _, version, options = backend.probe()
     assert version == "4.26" and "--seccomp-bpf" not in options and "-f" in options
 
 
 def test_a_strace_that_does_not_work_says_so(fake_strace) -> None:
     fake_strace("exit 5")
     with pytest.raises(EnvironmentProblem, match=r"strace does not work here \(exit status 5\)"):
-        backend._probe()
+        backend.probe()
 
 
 def test_a_capture_loads_no_numbers_before_the_command_starts() -> None:

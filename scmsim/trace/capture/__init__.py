@@ -3,10 +3,44 @@
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
-from scmsim.errors import ScmsimError
+from scmsim.errors import ScmsimError, UsageError
 from scmsim.trace.formats._report import Report
+
+PAGES = 4096  # of perf's ring buffer for each CPU (16 MiB); its default lost 15 % of the events of eight busy threads
+
+
+@dataclass
+class Options:
+    """How to capture; what a back end cannot do, it refuses with a UsageError.
+
+    Attributes
+    ----------
+    pid : int, optional
+        Attach to this process instead of running a command, until it ends or a signal says stop.
+    seconds : float, optional
+        With `pid`: stop after so many seconds.
+    page_touches : bool
+        Record the first touches of mapped files as rows load and store.
+    anonymize : bool
+        Replace names in the trace by hashes with a key that is not kept.
+    allow_lost : bool
+        Keep a trace although the kernel lost events, and say so in its header; else it is an error.
+    pages : int
+        Pages of 4 KiB of perf's ring buffer for each CPU; a power of two.
+    facts : dict
+        More entries for the header, such as a calibration.
+    """
+
+    pid: int | None = None
+    seconds: float | None = None
+    page_touches: bool = False
+    anonymize: bool = False
+    allow_lost: bool = False
+    pages: int = PAGES
+    facts: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -35,3 +69,15 @@ def check_command(command: Sequence[str]) -> None:
         where = "" if os.sep in name else " in PATH"
         raise CommandError(f"no command {name!r}{where}; check its spelling or give its path", 127)
     raise CommandError(f"{name!r} is not executable; make it so with 'chmod +x', or name its interpreter first", 126)
+
+
+def check_target(command: Sequence[str], pid: int | None) -> None:
+    """Raise an error unless there is exactly one thing to trace, and it exists."""
+    if pid is None:
+        if not command:
+            raise UsageError("no command to run; give it after '--', or a process with --pid")
+        check_command(command)
+    elif command:
+        raise UsageError(f"give either a command or --pid {pid}, not both")
+    elif not os.path.isdir(f"/proc/{pid}"):
+        raise UsageError(f"no process {pid}; see 'ps -e' for those that run")

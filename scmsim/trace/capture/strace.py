@@ -3,19 +3,17 @@
 import contextlib
 import os
 import pathlib
-import platform
 import re
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from scmsim import __version__
 from scmsim.errors import EnvironmentProblem, UsageError
-from scmsim.trace.capture import Captured, check_command
+from scmsim.trace.capture import Captured, Options, _seed, check_target
+from scmsim.trace.capture import _run as common
 from scmsim.trace.formats._lines import Progress
 
 SUMMARY = "strace with a seccomp filter: no root needed, complete, about 20 us for each file operation"
@@ -23,11 +21,8 @@ SUMMARY = "strace with a seccomp filter: no root needed, complete, about 20 us f
 _OPTIONS = ("-f", "-ttt", "-T", "-y", "-s", "0", "-e", "signal=none")
 _FILTER = "--seccomp-bpf"
 # not file operations, but with a seccomp filter a new thread stops at every call until it has made these two
-_THREAD_START = ("rseq", "set_robust_list")
-_FORWARDED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
-_WATCHED = _FORWARDED | {signal.SIGCHLD}
-_SENT_BY_KERNEL = 0x80  # si_code SI_KERNEL: typed at the terminal, so the command has it already
-_POLL_S = 0.5
+THREAD_START = ("rseq", "set_robust_list")
+_ATTACH_S = 10.0
 
 
 def capture(
@@ -37,13 +32,15 @@ def capture(
     keep_raw: str | os.PathLike[str] | None = None,
     under: str | None = None,
     progress: Progress | None = None,
+    options: Options | None = None,
 ) -> Captured:
-    """Run a command under strace and store what it did to files.
+    """Run a command under strace, or attach strace to a process, and store what it did to files.
 
     Parameters
     ----------
     command : sequence of str
         Program and arguments; never passed through a shell.  Its standard streams are those of this process.
+        Empty if `options` names a process.
     out : path-like
         The trace to write; replaced only when it is complete.
     keep_raw : path-like, optional
@@ -52,65 +49,38 @@ def capture(
         Keep only files at or below this directory.
     progress : callable, optional
         Called with (bytes read, bytes in all) while the text is converted.
+    options : Options, optional
+        See `scmsim.trace.capture.Options`.
     """
-    if not command:
-        raise UsageError("no command to run; give it after '--'")
-    _check_output(pathlib.Path(out), keep_raw)
-    check_command(command)
-    with _raw_file(pathlib.Path(out), keep_raw) as raw:
-        with _signals_held() as before:
-            strace, version, options = _probe()
-            start = time.monotonic_ns()
-            status = _run([strace, *options, "-o", os.fspath(raw), "--", *command], raw, before)
-            ran = {"command": list(command), "status": status, "wall_ns": time.monotonic_ns() - start}
-        tool = {"tool_version": version, "options": options[:-2]}  # without the long list of calls
-        host = {"kernel": platform.release(), "host": platform.machine()}
-        header = {"scmsim": __version__, **tool, **ran, **host}
-        return Captured(status, _convert(raw, out, header, under, progress))
+    options = options or Options()
+    if options.page_touches:
+        raise UsageError("strace sees no page touches; use --mmap with --backend hybrid or --backend perf")
+    check_target(command, options.pid)
+    common.check_output(pathlib.Path(out), keep_raw)
+    with common.raw_file(pathlib.Path(out), keep_raw) as raw, common.signals_held() as before:
+        strace, version, flags = probe(filtered=options.pid is None)
+        argv = [strace, *flags, "-o", os.fspath(raw)]
+        start = time.monotonic_ns()
+        if options.pid is None:
+            status, _ = common.run([*argv, "--", *command], before, lambda pid, number: pass_on(pid, number, raw))
+            cwd = None
+        else:
+            status, cwd = 0, _attach(argv, options.pid, options.seconds, raw, before)
+        tool = {"tool_version": version, "options": flags[:-2]}  # without the long list of calls
+        header = {**tool, **common.facts(command, options, status, start)}
+        return Captured(status, common.store(raw, out, header, under=under, progress=progress, options=options, cwd=cwd))
 
 
-def _convert(raw: pathlib.Path, out: Any, header: dict[str, Any], under: str | None, progress: Progress | None) -> Any:
-    from scmsim.trace.formats import strace as text
-    from scmsim.trace.store import TraceWriter
+def probe(calls: Sequence[str] | None = None, *, filtered: bool = True) -> tuple[str, str, list[str]]:
+    """Path and version of strace and the options that work here; raises EnvironmentProblem if it cannot trace.
 
-    if not raw.exists() or raw.stat().st_size == 0:
-        raise EnvironmentProblem("strace wrote nothing; see its message above, and try the command without scmsim")
-    with TraceWriter(out, header) as writer:
-        base = os.path.realpath(under) if under else None
-        return text.convert(raw, writer, progress=progress, under=base, cwd=os.getcwd())
-
-
-def _check_output(out: pathlib.Path, keep_raw: Any) -> None:
-    """Find a bad output name before the command runs, not after."""
-    for path in [out] + ([pathlib.Path(keep_raw)] if keep_raw is not None else []):
-        if path.is_dir():
-            raise UsageError(f"{str(path)!r} is a directory; give the name of the file to write")
-        if not path.parent.is_dir():
-            raise UsageError(f"no directory {str(path.parent)!r} to write {path.name!r} into; make it first")
-        if not os.access(path.parent, os.W_OK):
-            raise UsageError(f"{str(path.parent)!r} is not writable; choose another place for {path.name!r}")
-    if keep_raw is not None and pathlib.Path(keep_raw).absolute() == out.absolute():
-        raise UsageError(f"{str(out)!r} cannot be both the trace and the raw text; give --keep-raw another name")
-
-
-@contextlib.contextmanager
-def _raw_file(out: pathlib.Path, keep_raw: Any) -> Iterator[pathlib.Path]:
-    if keep_raw is not None:
-        pathlib.Path(keep_raw).unlink(missing_ok=True)
-        yield pathlib.Path(keep_raw)
-        return
-    try:
-        folder = tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.absolute().parent)
-    except OSError:
-        folder = tempfile.mkdtemp(prefix="scmsim-")
-    try:
-        yield pathlib.Path(folder) / "strace.txt"
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _probe() -> tuple[str, str, list[str]]:
-    """Path and version of strace and the options that work here; raises EnvironmentProblem if it cannot trace."""
+    Parameters
+    ----------
+    calls : sequence of str, optional
+        The calls to record; all that the importer knows if not given.
+    filtered : bool
+        Use a seccomp filter where strace can (not when attaching).
+    """
     from scmsim.trace.formats.strace import CALLS
 
     strace = shutil.which("strace")
@@ -118,10 +88,10 @@ def _probe() -> tuple[str, str, list[str]]:
         raise EnvironmentProblem("strace is not installed; install it, on Debian and Ubuntu with 'apt install strace'")
     version = subprocess.run([strace, "-V"], capture_output=True, text=True, check=False).stdout
     found = re.search(r"version (\S+)", version)
-    calls = "trace=" + ",".join(f"?{name}" for name in (*sorted(CALLS), *_THREAD_START))
+    listed = "trace=" + ",".join(f"?{name}" for name in (*sorted(calls or CALLS), *THREAD_START))
     trouble = ""
-    for filters in ([_FILTER], []):
-        options = [*_OPTIONS, *filters, "-e", calls]
+    for filters in ([_FILTER], []) if filtered else ([],):
+        options = [*_OPTIONS, *filters, "-e", listed]
         test = [strace, *options, "-o", os.devnull, "--", shutil.which("true") or "/bin/true"]
         result = subprocess.run(test, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
         if result.returncode == 0 and not result.stderr:
@@ -139,34 +109,7 @@ def _advice(trouble: str) -> str:
     return f"strace does not work here ({trouble}); update it, or trace elsewhere and use 'scmsim trace convert'"
 
 
-@contextlib.contextmanager
-def _signals_held() -> Iterator[Any]:
-    """Block the signals that are for the command; yields the mask that it starts with.
-
-    Threads that start meanwhile (NumPy's) inherit the blocked mask, so that no signal can reach one of them instead.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
-    try:
-        yield before
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _run(argv: list[str], raw: pathlib.Path, mask: Any) -> int:
-    """Run strace, passing signals on to the command that it traces; returns the exit status of the command."""
-
-    def unblock() -> None:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-
-    process = subprocess.Popen(argv, preexec_fn=unblock)
-    while process.poll() is None:
-        received = signal.sigtimedwait(_WATCHED, _POLL_S)
-        if received is not None and received.si_signo in _FORWARDED and received.si_code != _SENT_BY_KERNEL:
-            _pass_on(process.pid, received.si_signo, raw)
-    return 128 - process.returncode if process.returncode < 0 else process.returncode
-
-
-def _pass_on(strace: int, number: int, raw: pathlib.Path) -> None:
+def pass_on(strace: int, number: int, raw: pathlib.Path) -> None:
     """Send a signal to the traced command: the child of strace, which itself ignores it while it writes a file."""
     try:
         children = pathlib.Path(f"/proc/{strace}/task/{strace}/children").read_text().split()
@@ -176,3 +119,36 @@ def _pass_on(strace: int, number: int, raw: pathlib.Path) -> None:
     for child in children[:1]:
         with contextlib.suppress(ProcessLookupError, ValueError):
             os.kill(int(child), number)
+
+
+def _attach(argv: list[str], pid: int, seconds: float | None, raw: pathlib.Path, mask: Any) -> str:
+    """Trace a running process until it ends or a signal says stop; returns its working directory.
+
+    The text begins with lines that say what the process has open; strace appends to them.
+    """
+    with _seed.frozen(pid):
+        cwd = _seed.write(pid, raw)
+        tracer = common.start(
+            [*argv, "-A", "-q", "-p", str(pid)], mask, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+        )
+        problem = _wait_attached(tracer, pid)
+    if problem is None:
+        common.wait_for_stop(lambda: tracer.poll() is None, seconds)
+    if tracer.poll() is None:
+        tracer.send_signal(signal.SIGINT)  # strace then detaches, the process goes on
+    _, said = tracer.communicate()
+    if problem is not None:
+        raise EnvironmentProblem(_advice(said.decode(errors="replace").strip().partition("\n")[0] or problem))
+    return cwd
+
+
+def _wait_attached(tracer: subprocess.Popen[bytes], pid: int) -> str | None:
+    """Wait until every thread of a process is traced; returns what went wrong, or None."""
+    end = time.monotonic() + _ATTACH_S
+    while time.monotonic() < end:
+        if tracer.poll() is not None:
+            return f"exit status {tracer.returncode}"
+        if _seed.traced(pid):
+            return None
+        time.sleep(0.01)
+    return f"not attached after {_ATTACH_S:.0f} s"

@@ -2,7 +2,7 @@
 
 from re import Match
 
-from scmsim.records import MMAP, MSYNC, MUNMAP, WRITABLE_SHARED
+from scmsim.records import MMAP, MSYNC, MUNMAP, ULOAD, USTORE, WRITABLE_SHARED
 from scmsim.trace.formats._strace_importer import BOOKKEEPING, NOT_A_FILE, NOT_A_FILE_OPERATION, UNKNOWN_FD, Importer
 from scmsim.trace.formats._strace_state import Task
 from scmsim.trace.formats._strace_text import COMMA, DIR, FD, NUMBER, PATH, REST, RESULT, WORD, number, unescape
@@ -59,6 +59,14 @@ def mremap(imp: Importer, task: Task, m: Match[str]) -> str | None:
     return BOOKKEEPING
 
 
+def page_fault(imp: Importer, task: Task, m: Match[str]) -> str | None:
+    """Not of strace: `scmsim capture --mmap` writes the page faults of a program as calls; one byte is sure to be touched."""
+    address = number(m[1])
+    for _, _, node, offset in task.maps.within(address, address + 1):
+        return imp.emit(task, USTORE if m[2] == "FAULT_WRITE" else ULOAD, node, offset, 1, 0)
+    return NOT_A_FILE_OPERATION
+
+
 def fork(imp: Importer, task: Task, m: Match[str]) -> str | None:
     """The parent's side; the child may have been seen already, and then inherited from a fork that was pending."""
     child, text = m["result"], imp.forks.pop(task.pid, m.string)
@@ -95,6 +103,7 @@ CALLS = {
     "munmap": (_ADDRESS + COMMA + NUMBER + RESULT, munmap),
     "msync": (_ADDRESS + COMMA + NUMBER + COMMA + WORD + RESULT, msync),
     "mremap": (_ADDRESS + COMMA + NUMBER + COMMA + NUMBER + COMMA + REST + RESULT, mremap),
+    "page_fault": (_ADDRESS + COMMA + WORD + RESULT, page_fault),
     **{name: (REST + RESULT, fork) for name in FORKS},
     "execve": (PATH + COMMA + REST + RESULT, execve),
     "execveat": (DIR + COMMA + PATH + COMMA + REST + RESULT, execveat),

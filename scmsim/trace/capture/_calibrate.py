@@ -1,0 +1,87 @@
+"""How much slower a program becomes when it is captured here: a loop of small writes, with and without each back end."""
+
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+from scmsim import registry
+from scmsim.errors import EnvironmentProblem
+from scmsim.trace.capture import Options
+
+CALLS = 20_000
+UNIT = 4096
+REPEATS = 3
+WARM = 2000
+
+# the loop is timed inside the program: starting and ending a tracer is not part of the slow-down
+_LOOP = f"""
+import os, sys, time
+file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)
+unit, pages = b"x" * {UNIT}, 1024
+places = [i * 389 % pages * {UNIT} for i in range(int(sys.argv[3]))]
+os.ftruncate(file, pages * {UNIT})
+for place in places[:{WARM}] + list(range(0, pages * {UNIT}, {UNIT})): os.pwrite(file, unit, place)
+start = time.perf_counter_ns()
+for place in places: os.pwrite(file, unit, place)
+took = time.perf_counter_ns() - start
+with open(sys.argv[2], "w") as out: out.write(str(took))
+"""
+
+
+def calibrate(backends: list[str], *, calls: int = CALLS, repeats: int = REPEATS) -> dict[str, dict[str, Any]]:
+    """Time a loop of pwrite of 4 KiB in Python, alone and under back ends, in turns.
+
+    Parameters
+    ----------
+    backends : list of str
+        Names of back ends; one that cannot work here gets an entry with its `problem`.
+    calls : int
+        Calls of a run.
+    repeats : int
+        Runs of each; the medians count.
+
+    Returns
+    -------
+    dict
+        Back end -> `base_ns`, `traced_ns` (ns of a call, medians), `factor`, `calls`, `repeats`.
+    """
+    took: dict[str, list[float]] = {name: [] for name in ("", *backends)}
+    problems: dict[str, str] = {}
+    with tempfile.TemporaryDirectory(dir=_fast_folder()) as folder:
+        for _ in range(repeats):
+            for name, values in took.items():
+                if name not in problems:
+                    try:
+                        values.append(_once(name, pathlib.Path(folder), calls) / calls)
+                    except EnvironmentProblem as problem:
+                        problems[name] = str(problem)
+    base = statistics.median(took.pop(""))
+    out: dict[str, dict[str, Any]] = {}
+    for name, values in took.items():
+        if name in problems:
+            out[name] = {"problem": problems[name]}
+            continue
+        traced = statistics.median(values)
+        measured = {"base_ns": round(base), "traced_ns": round(traced), "factor": round(traced / base, 2)}
+        out[name] = {"loop": f"pwrite of {UNIT} bytes", "calls": calls, "repeats": repeats, **measured}
+    return out
+
+
+def _fast_folder() -> str | None:
+    """In memory where possible, so that the disk does not hide the cost."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
+def _once(backend: str, folder: pathlib.Path, calls: int) -> float:
+    result = folder / "took"
+    argv = [sys.executable, "-I", "-S", "-c", _LOOP, str(folder / "data"), str(result), str(calls)]
+    if backend:
+        options = Options(allow_lost=True)
+        registry.load("capture", backend).capture(argv, folder / "trace.parquet", under=str(folder), options=options)
+    else:
+        subprocess.run(argv, check=True)
+    return float(result.read_text())

@@ -1,0 +1,215 @@
+"""perf as a recorder of tracepoints: start it on a process and all that it starts, stop it, read what it saw."""
+
+import contextlib
+import itertools
+import os
+import pathlib
+import re
+import select
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from typing import IO, Any
+
+from scmsim.errors import EnvironmentProblem
+from scmsim.trace.capture import Options, _seed
+from scmsim.trace.capture import _run as common
+from scmsim.trace.capture._merge import Merged
+
+CALLS = ("raw_syscalls:sys_enter", "raw_syscalls:sys_exit")
+FAULTS = ("exceptions:page_fault_user",)
+DAX_FAULTS = ("fs_dax:dax_pmd_fault_done", "fs_dax:dax_pte_fault_done")  # only where the kernel has them
+TOUCHES = (
+    "page touches: load and store rows are page faults of mapped files, so each is the first touch of a page since it was "
+    "mapped, written back or evicted; later touches, and pages that the kernel maps along with a neighbour, are not seen"
+)
+_TRACING = (pathlib.Path("/sys/kernel/tracing"), pathlib.Path("/sys/kernel/debug/tracing"))
+_READY_S = 20.0
+_LOST = re.compile(r"PERF_RECORD_LOST lost (\d+)")
+_LOST_SAMPLES = re.compile(r"LOST_SAMPLES events: +(\d+)$", re.MULTILINE)  # with a percentage it is the number of records
+
+
+def events(options: Options, *tasks: str) -> list[str]:
+    """The tracepoints that a capture needs."""
+    out = [*CALLS, "sched:sched_process_exit", *tasks]
+    if options.page_touches:
+        if not has_event(FAULTS[0]):
+            raise EnvironmentProblem(
+                f"no tracepoint {FAULTS[0]} here; mount tracefs ('mount -t tracefs none /sys/kernel/tracing') "
+                "or capture without --mmap"
+            )
+        out += [*FAULTS, *filter(has_event, DAX_FAULTS)]
+    return out
+
+
+def boot_s() -> int:
+    """When the machine started, in seconds since 1970: perf's clock begins there."""
+    return int(time.time() - time.clock_gettime(time.CLOCK_MONOTONIC))
+
+
+def write(file: IO[bytes], lines: Iterator[str], root: int, seeds: list[bytes]) -> None:
+    """Write a merged text, before it what the first process had open, with the time of the first line."""
+    first = next(lines, None)
+    if first is None:
+        raise EnvironmentProblem("perf recorded no call of the command; see 'perf record -e raw_syscalls:* true'")
+    file.write(_seed.lines(root, seeds, first.split(" ", 2)[1]))
+    for line in itertools.chain((first,), lines):
+        file.write(line.encode("latin-1"))
+
+
+def account(recorded: "Recording", merged: Merged, options: Options) -> dict[str, Any]:
+    """What the header says about a recording of perf; raises EnvironmentProblem for lost events, unless they are allowed."""
+    lost = recorded.count_lost()
+    if lost and not options.allow_lost:
+        more = f"--buffer {4 * options.pages}"
+        raise EnvironmentProblem(f"the kernel lost {lost} events; give {more}, or keep what is there with --allow-lost")
+    notes = [f"{lost} events were lost: rows are missing, positions after them may be wrong"] if lost else []
+    if merged.unpaired:
+        notes.append(f"{merged.unpaired} calls were seen by only one of strace and perf; they have no row")
+    out: dict[str, Any] = {"lost_events": lost, "calls_with_names": merged.paired, "calls_from_perf": merged.plain}
+    if options.page_touches:
+        out["page_faults"] = merged.faults
+        notes.append(TOUCHES)
+        if merged.dax:
+            out["dax_faults"] = dict(sorted(merged.dax.items()))
+    return {**out, "notes": notes}
+
+
+class Recording:
+    """A running `perf record`; `lines` decodes what it wrote once it has been stopped."""
+
+    def __init__(self, process: subprocess.Popen[bytes], data: pathlib.Path, version: str, options: list[str]) -> None:
+        self.version = version
+        self.options = options
+        self._lost = 0
+        self._process = process
+        self._data = data
+
+    def stop(self) -> None:
+        """End the recording; what is in its buffers is written first."""
+        if self._process.poll() is None:
+            self._process.send_signal(2)
+        self._process.wait()
+
+    def lines(self) -> Iterator[str]:
+        """The events in the order of their times, as `perf script` writes them."""
+        argv = [_perf(), "script", "-i", os.fspath(self._data), "--ns", "--show-lost-events", "-F", "pid,tid,time,event,trace"]
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="latin-1") as script:
+            assert script.stdout is not None
+            for line in script.stdout:
+                if "PERF_RECORD_LOST" in line and (found := _LOST.search(line)):
+                    self._lost += int(found[1])
+                else:
+                    yield line
+        if script.returncode:
+            raise EnvironmentProblem(f"perf script failed (exit status {script.returncode}); update perf, or use strace")
+
+    def count_lost(self) -> int:
+        """Events that the kernel had to drop; call it when `lines` has been read to its end.
+
+        Kernels since 6.0 count them exactly (LOST_SAMPLES), older ones as they find room again (LOST).
+        """
+        argv = [_perf(), "report", "-i", os.fspath(self._data), "--stats"]
+        told = subprocess.run(argv, capture_output=True, encoding="latin-1", stdin=subprocess.DEVNULL, check=False)
+        return max(self._lost, sum(map(int, _LOST_SAMPLES.findall(told.stdout))))
+
+
+def _perf() -> str:
+    perf = shutil.which("perf")
+    if perf is None:
+        raise EnvironmentProblem(
+            "perf is not installed; install it, on Debian with 'apt install linux-perf', or use --backend strace"
+        )
+    return perf
+
+
+def has_event(event: str) -> bool:
+    """Whether the kernel has a tracepoint; False also where tracefs cannot be read."""
+    return any((root / "events" / event.replace(":", "/")).is_dir() for root in _TRACING)
+
+
+@contextlib.contextmanager
+def recording(
+    folder: pathlib.Path, pid: int, events: Sequence[str], conditions: Sequence[str], pages: int
+) -> Iterator[Recording]:
+    """Record tracepoints of a process and of what it starts from now on.
+
+    Parameters
+    ----------
+    folder : path
+        Where perf may write.
+    pid : int
+        Existing process; of this process itself, what it starts is recorded.
+    events : sequence of str
+        Tracepoints, group:name.
+    conditions : sequence of str
+        Filter of the kernel, joined by "and".
+    pages : int
+        Of 4 KiB, of the ring buffer of each CPU.
+
+    Raises
+    ------
+    EnvironmentProblem
+        perf is missing, or may not record here; with the command that helps.
+    """
+    data, control, answer = folder / "perf.data", folder / "control", folder / "answer"
+    for name in (control, answer):
+        os.mkfifo(name)
+    condition = ["--filter", " && ".join(conditions)] if conditions else []
+    argv = [_perf(), "record", "-q", "-N", "-B", "-D", "-1", "--control", f"fifo:{control},{answer}"]
+    for event in events:
+        argv += ["-e", event, *condition]
+    argv += ["-m", str(pages), "-o", os.fspath(data), "-p", str(pid)]
+    options = ["-m", str(pages), "-e", ",".join(events), *condition]
+    # not in the group of the terminal: Ctrl-C is for the command, perf ends when it has
+    with open(folder / "perf.err", "w+b") as said:
+        process = common.start(argv, (), stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True)
+        try:
+            _enable(process, control, answer, said)
+            found = subprocess.run([argv[0], "--version"], capture_output=True, text=True, check=False).stdout
+            version = found.removeprefix("perf version ").strip()
+            recorded = Recording(process, data, version, options)
+            yield recorded
+            recorded.stop()
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+
+
+def _enable(process: subprocess.Popen[bytes], control: pathlib.Path, answer: pathlib.Path, said: Any) -> None:
+    """Wait until perf has opened all its events, and switch them on."""
+    # both ends are opened for reading and writing, so that neither waits for a perf that has given up
+    sender, receiver = os.open(control, os.O_RDWR), os.open(answer, os.O_RDWR)
+    try:
+        os.write(sender, b"enable\n")
+        end = time.monotonic() + _READY_S
+        while process.poll() is None and time.monotonic() < end:
+            if select.select([receiver], [], [], 0.05)[0]:
+                os.read(receiver, 64)
+                return
+    finally:
+        os.close(sender)
+        os.close(receiver)
+    said.seek(0)
+    raise EnvironmentProblem(advice(said.read().decode(errors="replace")))
+
+
+def advice(said: str) -> str:
+    """What to do about a message of perf, in one line."""
+    lines = [line.strip() for line in said.splitlines() if line.strip() and set(line.strip()) - set("-_=\\/ ^")]
+    first = next((line for line in lines if "rror" in line or "ermi" in line), lines[0] if lines else "no message")
+    first = re.sub(r"^(?:Error|event syntax error):\s*", "", first).rstrip(":. ") or "no message"
+    low = said.lower()
+    if "mlock" in low or "mapping pages" in low:
+        help_ = "take a smaller --buffer, or allow more with 'sysctl kernel.perf_event_mlock_kb=65536'"
+    elif "tracing/events" in low or "tracefs" in low or "debugfs" in low or "unknown tracepoint" in low:
+        help_ = "mount tracefs ('mount -t tracefs none /sys/kernel/tracing') and let it be read, or run as root"
+    elif "ermission" in low or "perf_event_paranoid" in low or "not permitted" in low or "access to performance" in low:
+        help_ = "allow it with 'sysctl kernel.perf_event_paranoid=-1', or run as root (or with CAP_PERFMON)"
+    elif "control" in low or "unknown option" in low:
+        help_ = "it is too old (5.10 or newer is needed); update it"
+    else:
+        help_ = "see 'scmsim capture --help' for other back ends"
+    return f"perf may not record here ({first}); {help_}, or use --backend strace"

@@ -1,0 +1,153 @@
+"""What a process has open when a capture begins, written as lines of strace: there is one importer for everything.
+
+`fcntl(F_GETFL)` names a descriptor and its flags, two `lseek` tell the length of the file and the position: none of
+them makes a row.  Read from /proc/PID/fd, fdinfo, task and cwd, see proc(5).
+"""
+
+import contextlib
+import ctypes
+import os
+import pathlib
+import platform
+import re
+import signal
+import stat
+import time
+from collections.abc import Iterator
+
+from scmsim.errors import EnvironmentProblem, UsageError
+from scmsim.trace.capture._words import open_flags
+
+_STOP_S = 5.0
+_CLOEXEC = 0o2000000
+_PLAIN = re.compile(rb"[^ !#-;=?-\[\]-~]")  # all but printable ASCII without " < > and backslash
+_KCMP = {"x86_64": 312, "aarch64": 272}  # number of the system call kcmp(2)
+_KCMP_FILE = 0
+_SHARED = "CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD"
+
+
+@contextlib.contextmanager
+def frozen(pid: int) -> Iterator[None]:
+    """Stop a process (SIGSTOP), so that its positions do not move while they are read and a tracer attaches."""
+    was_stopped = "T" in _states(pid)
+    try:
+        os.kill(pid, signal.SIGSTOP)
+    except PermissionError:
+        raise EnvironmentProblem(f"process {pid} belongs to somebody else; run as root to attach to it") from None
+    except ProcessLookupError:
+        raise UsageError(f"process {pid} has ended; see 'ps -e' for those that run") from None
+    try:
+        end = time.monotonic() + _STOP_S
+        while time.monotonic() < end and not _states(pid) <= {"T", "t", "Z", "X"}:
+            time.sleep(0.002)
+        yield
+    finally:
+        if not was_stopped:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+
+def _status(task: pathlib.Path, name: str) -> str:
+    try:
+        text = (task / "status").read_text(errors="replace")
+    except OSError:
+        return ""
+    found = re.search(rf"^{name}:\s*(\S+)", text, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def _tasks(pid: int) -> list[pathlib.Path]:
+    try:
+        return sorted(pathlib.Path(f"/proc/{pid}/task").iterdir(), key=lambda task: int(task.name))
+    except OSError:
+        return []
+
+
+def _states(pid: int) -> set[str]:
+    return {_status(task, "State") for task in _tasks(pid)} - {""}
+
+
+def thread_ids(pid: int) -> list[int]:
+    """The threads of a process."""
+    return [int(task.name) for task in _tasks(pid)]
+
+
+def traced(pid: int) -> bool:
+    """Whether a tracer has every thread of a process."""
+    tracers = [_status(task, "TracerPid") for task in _tasks(pid)]
+    return bool(tracers) and "0" not in tracers
+
+
+def write(pid: int, path: pathlib.Path) -> str:
+    """Write the lines for a running process; returns its working directory."""
+    cwd, found = running(pid)
+    path.write_bytes(lines(pid, found))
+    return cwd
+
+
+def running(pid: int) -> tuple[str, list[bytes]]:
+    """Working directory of a running process, and the calls that describe what it has open."""
+    try:
+        return os.readlink(f"/proc/{pid}/cwd"), [*threads(pid), *descriptors(pid)]
+    except PermissionError:
+        raise EnvironmentProblem(f"/proc/{pid}/fd is not readable; run as root to attach to process {pid}") from None
+    except FileNotFoundError:
+        raise UsageError(f"process {pid} has ended; see 'ps -e' for those that run") from None
+
+
+def lines(pid: int, calls: list[bytes], stamp: str = "") -> bytes:
+    """Calls as lines of a process, all at one time (now if not given)."""
+    now = f"{pid} {stamp or f'{time.time():.6f}'} ".encode()
+    return b"".join(now + call + b"\n" for call in calls)
+
+
+def threads(pid: int) -> list[bytes]:
+    """Lines that make the other threads of a process share its descriptors and its working directory."""
+    others = [tid for tid in thread_ids(pid) if tid != pid]
+    cwd = b'chdir("%s") = 0' % quoted(os.fsencode(os.readlink(f"/proc/{pid}/cwd")))
+    return [cwd] + [f"clone(flags={_SHARED}) = {tid}".encode() for tid in others]
+
+
+def descriptors(pid: int, *, inherited_only: bool = False) -> list[bytes]:
+    """Lines that describe the open descriptors of a process (`inherited_only`: that its children get, too)."""
+    out: list[bytes] = []
+    seen: dict[tuple[int, int, int], list[str]] = {}
+    for name in sorted(os.listdir(f"/proc/{pid}/fd"), key=int):
+        with contextlib.suppress(FileNotFoundError):  # the one that lists this directory
+            out += _descriptor(pid, name, inherited_only, seen)
+    return out
+
+
+def _descriptor(pid: int, name: str, inherited_only: bool, seen: dict[tuple[int, int, int], list[str]]) -> list[bytes]:
+    target = os.fsencode(os.readlink(f"/proc/{pid}/fd/{name}"))
+    info = pathlib.Path(f"/proc/{pid}/fdinfo/{name}").read_text().splitlines()[:2]
+    position, flags = (int(line.split(":")[1], base) for line, base in zip(info, (10, 8), strict=True))
+    if inherited_only and flags & _CLOEXEC:
+        return []
+    about = os.stat(f"/proc/{pid}/fd/{name}")
+    what = b"%s<%s>" % (name.encode(), quoted(target.removesuffix(b" (deleted)")))
+    if stat.S_ISREG(about.st_mode) and not about.st_nlink:
+        what += b"(deleted)"
+    closed = [b"fcntl(%s, F_SETFD, FD_CLOEXEC) = 0" % what] if flags & _CLOEXEC else []
+    same = seen.setdefault((about.st_dev, about.st_ino, position), [])
+    twin = next((other for other in same if _one_description(pid, int(other), int(name))), None)
+    same.append(name)
+    if twin is not None:
+        return [b"dup2(%s, %s) = %s" % (what.replace(name.encode(), twin.encode(), 1), name.encode(), what), *closed]
+    flags &= ~_CLOEXEC
+    out = [b"fcntl(%s, F_GETFL) = 0x%x (flags %s)" % (what, flags, open_flags(flags).encode())]
+    if stat.S_ISREG(about.st_mode):
+        out.append(b"lseek(%s, 0, SEEK_END) = %d" % (what, about.st_size))
+        out.append(b"lseek(%s, 0, SEEK_SET) = %d" % (what, position))
+    return out + closed
+
+
+def _one_description(pid: int, one: int, two: int) -> bool:
+    """Whether two descriptors share their position (dup, or inherited together)."""
+    call = _KCMP.get(platform.machine())
+    return call is not None and ctypes.CDLL(None).syscall(call, pid, pid, _KCMP_FILE, one, two) == 0
+
+
+def quoted(path: bytes) -> bytes:
+    """A path as strace writes it inside quotes and angle brackets."""
+    return _PLAIN.sub(lambda match: b"\\%03o" % match[0][0], path)

@@ -1,0 +1,79 @@
+"""Capture with strace for the calls on paths and perf for all others: complete, and fast where programs move data."""
+
+import os
+import pathlib
+import platform
+import time
+from collections.abc import Sequence
+
+from scmsim.errors import EnvironmentProblem, UsageError
+from scmsim.trace.capture import Captured, Options, _perf, _seed, check_target, strace
+from scmsim.trace.capture import _run as common
+from scmsim.trace.capture._merge import Merge, Merged, StraceCalls
+from scmsim.trace.formats._lines import Progress
+
+SUMMARY = "strace for calls on paths, perf for data: fast where a program moves data; needs perf and root or CAP_PERFMON"
+
+
+def capture(
+    command: Sequence[str],
+    out: str | os.PathLike[str],
+    *,
+    keep_raw: str | os.PathLike[str] | None = None,
+    under: str | None = None,
+    progress: Progress | None = None,
+    options: Options | None = None,
+) -> Captured:
+    """Run a command under strace and perf at once and store what it did to files; see `strace.capture`.
+
+    With `keep_raw`, the merged text is kept: it looks like that of strace and converts like it.
+    """
+    from scmsim.trace.capture._numbers import names
+
+    options = options or Options()
+    if options.pid is not None:
+        raise UsageError(
+            "hybrid cannot attach: strace has no filter then and stops at every call; use --backend perf or strace"
+        )
+    check_target(command, None)
+    common.check_output(pathlib.Path(out), keep_raw)
+    numbers = names(platform.machine())
+    with common.work_folder(pathlib.Path(out)) as work, common.raw_file(pathlib.Path(out), keep_raw) as raw:
+        with common.signals_held() as before:
+            tracer, version, flags = strace.probe(_named_calls())
+            argv = [tracer, *flags, "-o", os.fspath(work / "names.txt"), "--", *command]
+            seeds = _seed.descriptors(os.getpid(), inherited_only=True)
+            start = time.monotonic_ns()
+            with _perf.recording(work, os.getpid(), _perf.events(options), _others(), options.pages) as recorded:
+                status, _ = common.run(argv, before, lambda pid, number: strace.pass_on(pid, number, work / "names.txt"))
+            header = common.facts(command, options, status, start)
+            header |= {"tool": "strace, perf", "tool_version": f"{version}, {recorded.version}"}
+            header |= {"options": [*flags[:-2], *recorded.options]}
+            header |= _perf.account(recorded, _write(raw, work / "names.txt", recorded, numbers, seeds), options)
+            return Captured(status, common.store(raw, out, header, under=under, progress=progress, options=options))
+
+
+def _named_calls() -> list[str]:
+    from scmsim.trace.capture._words import NEEDS_MEMORY
+    from scmsim.trace.formats.strace import CALLS
+
+    return sorted(NEEDS_MEMORY & set(CALLS))
+
+
+def _others() -> list[str]:
+    """The kernel's filter: neither this process nor strace."""
+    return [f"common_pid != {os.getpid()}", 'comm != "strace"']
+
+
+def _write(
+    raw: pathlib.Path, calls: pathlib.Path, recorded: _perf.Recording, numbers: dict[int, str], seeds: list[bytes]
+) -> Merged:
+    """Write the merged text."""
+    with open(calls, encoding="latin-1", newline="\n") as text, open(raw, "wb") as file:
+        texts = StraceCalls(text)
+        if texts.root < 0:
+            raise EnvironmentProblem("strace wrote nothing; see its message above, and try the command without scmsim")
+        merge = Merge(numbers, texts, _perf.boot_s(), [texts.root])
+        _perf.write(file, merge.lines(recorded.lines()), texts.root, seeds)
+        merge.report.unpaired += texts.left()
+    return merge.report
