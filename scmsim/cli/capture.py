@@ -29,11 +29,15 @@ SUMMARY = "Run a command and record its file operations as a trace."
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="With --pid: how long.")
 @click.option("--mmap", "page_touches", is_flag=True, help="Also first touches of mapped pages (hybrid, perf).")
 @click.option("--anonymize", is_flag=True, help="Replace names by hashes; depth, lengths and sizes are kept.")
-@click.option("--calibrate", is_flag=True, help="Measure the slow-down first; alone, of every back end, without a trace.")
+@click.option(
+    "--calibrate", is_flag=True, help="Measure the slow-down first; alone, of every back end, without a trace."
+)
 @click.option("--buffer", "pages", type=click.IntRange(min=2), help="Pages of perf's buffer per CPU.  [default: 4096]")
 @click.option("--allow-lost", is_flag=True, help="Keep a trace although the kernel lost events, and say so in it.")
 @click.argument("command_line", metavar="CMD...", nargs=-1, type=click.UNPROCESSED)
-def command(out: str | None, backend: str, under: str | None, calibrate: bool, command_line: tuple[str, ...], **more: Any) -> int:
+def command(
+    out: str | None, backend: str, under: str | None, calibrate: bool, command_line: tuple[str, ...], **more: Any
+) -> int:
     from scmsim import registry
     from scmsim.cli.trace import progress_bar
     from scmsim.errors import UsageError

@@ -16,6 +16,8 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 
+from capture import slowdowns
+
 ROOT = pathlib.Path(__file__).parents[2]
 TRACE = ROOT / "traces" / "sqlite-load.parquet"
 EXPERIMENT = "quickstart"
@@ -176,6 +178,7 @@ def main() -> None:
         streams(1 << 21 if small else 1 << 24),
         imports(20_000 if small else 200_000),
         memory(counts),
+        slowdowns(20_000 if small else 200_000, 1 if small else 3),
     )
     for group in groups:
         for name, value in group:

@@ -121,7 +121,9 @@ def sizes_left(path: Path) -> tuple[list[int], int]:
 
 
 def on_disk(root: Path) -> tuple[list[int], int]:
-    files = {path.stat().st_ino: path.stat().st_size for path in root.rglob("*") if path.is_file() and not path.is_symlink()}
+    files = {
+        path.stat().st_ino: path.stat().st_size for path in root.rglob("*") if path.is_file() and not path.is_symlink()
+    }
     return sorted(files.values()), sum(path.is_dir() for path in root.rglob("*"))
 
 

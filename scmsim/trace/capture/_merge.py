@@ -73,7 +73,7 @@ class StraceCalls:
         """The text of the thread's next call of that name with that result (None: with any), if there is one."""
         looked = 0
         while True:
-            calls = self._calls.get(tid, ())
+            calls = self._calls.setdefault(tid, deque())
             for index in range(looked, min(len(calls), _SEARCHED)):
                 if calls[index][0] == name and (value is None or _agrees(calls[index][1], value)):
                     return self._drop(calls, index)
@@ -103,7 +103,9 @@ class StraceCalls:
             return True
         tid, name, resumed, rest = int(found[1]), found[2], found[3], found[4]
         if rest.startswith("[ Process") and "32 bit" in rest:
-            raise EnvironmentProblem("the command runs a 32-bit program, whose calls have other numbers; use --backend strace")
+            raise EnvironmentProblem(
+                "the command runs a 32-bit program, whose calls have other numbers; use --backend strace"
+            )
         self.root = tid if self.root < 0 else self.root
         if name is not None and rest.endswith(UNFINISHED):
             self._halves[tid] = name, f"{name}({rest.removesuffix(UNFINISHED)}"

@@ -27,7 +27,9 @@ TOUCHES = (
 _TRACING = (pathlib.Path("/sys/kernel/tracing"), pathlib.Path("/sys/kernel/debug/tracing"))
 _READY_S = 20.0
 _LOST = re.compile(r"PERF_RECORD_LOST lost (\d+)")
-_LOST_SAMPLES = re.compile(r"LOST_SAMPLES events: +(\d+)$", re.MULTILINE)  # with a percentage it is the number of records
+_LOST_SAMPLES = re.compile(
+    r"LOST_SAMPLES events: +(\d+)$", re.MULTILINE
+)  # with a percentage it is the number of records
 
 
 def events(options: Options, *tasks: str) -> list[str]:
@@ -94,7 +96,16 @@ class Recording:
 
     def lines(self) -> Iterator[str]:
         """The events in the order of their times, as `perf script` writes them."""
-        argv = [_perf(), "script", "-i", os.fspath(self._data), "--ns", "--show-lost-events", "-F", "pid,tid,time,event,trace"]
+        argv = [
+            _perf(),
+            "script",
+            "-i",
+            os.fspath(self._data),
+            "--ns",
+            "--show-lost-events",
+            "-F",
+            "pid,tid,time,event,trace",
+        ]
         with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="latin-1") as script:
             assert script.stdout is not None
             for line in script.stdout:
@@ -103,7 +114,9 @@ class Recording:
                 else:
                     yield line
         if script.returncode:
-            raise EnvironmentProblem(f"perf script failed (exit status {script.returncode}); update perf, or use strace")
+            raise EnvironmentProblem(
+                f"perf script failed (exit status {script.returncode}); update perf, or use strace"
+            )
 
     def count_lost(self) -> int:
         """Events that the kernel had to drop; call it when `lines` has been read to its end.

@@ -134,4 +134,5 @@ def store(
     with CaptureWriter(out, {**header, **options.facts}, options.anonymize) as writer:
         base = os.path.realpath(under) if under else None
         report = text.convert(raw, writer, progress=progress, under=base, cwd=cwd or os.getcwd())
+    report.blind_spots, report.notes = writer.header["blind_spots"], writer.header["notes"]
     return report

@@ -12,7 +12,9 @@ from scmsim.trace.capture import _run as common
 from scmsim.trace.capture._merge import Merge, Merged, StraceCalls
 from scmsim.trace.formats._lines import Progress
 
-SUMMARY = "strace for calls on paths, perf for data: fast where a program moves data; needs perf and root or CAP_PERFMON"
+SUMMARY = (
+    "strace for calls on paths, perf for data: fast where a program moves data; needs perf and root or CAP_PERFMON"
+)
 
 
 def capture(
@@ -45,7 +47,9 @@ def capture(
             seeds = _seed.descriptors(os.getpid(), inherited_only=True)
             start = time.monotonic_ns()
             with _perf.recording(work, os.getpid(), _perf.events(options), _others(), options.pages) as recorded:
-                status, _ = common.run(argv, before, lambda pid, number: strace.pass_on(pid, number, work / "names.txt"))
+                status, _ = common.run(
+                    argv, before, lambda pid, number: strace.pass_on(pid, number, work / "names.txt")
+                )
             header = common.facts(command, options, status, start)
             header |= {"tool": "strace, perf", "tool_version": f"{version}, {recorded.version}"}
             header |= {"options": [*flags[:-2], *recorded.options]}

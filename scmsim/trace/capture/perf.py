@@ -59,9 +59,7 @@ def capture(
             header |= {"tool": "perf", "tool_version": seen.recorded.version, "options": seen.recorded.options}
             header |= _perf.account(seen.recorded, merge.report, options)
             header["blind_spots"] = texts.blind_spots()
-            report = common.store(
-                raw, out, header, under=under, progress=progress, options=options, cwd=seen.cwd
-            )
+            report = common.store(raw, out, header, under=under, progress=progress, options=options, cwd=seen.cwd)
             return Captured(seen.status, report)
 
 
@@ -137,7 +135,9 @@ class Nameless:
         """For the header of the trace."""
         out = []
         if self._opened:
-            out.append(f"{self._opened} opens: perf sees no names, each is a file of its own, /unnamed/N, of unknown length")
+            out.append(
+                f"{self._opened} opens: perf sees no names, each is a file of its own, /unnamed/N, of unknown length"
+            )
         if self._unseen:
             most = ", ".join(f"{name} {count}" for name, count in self._unseen.most_common(8))
             out.append(f"calls on paths and with offsets in memory make no row: {most}")

@@ -68,7 +68,9 @@ def capture(
             status, cwd = 0, _attach(argv, options.pid, options.seconds, raw, before)
         tool = {"tool_version": version, "options": flags[:-2]}  # without the long list of calls
         header = {**tool, **common.facts(command, options, status, start)}
-        return Captured(status, common.store(raw, out, header, under=under, progress=progress, options=options, cwd=cwd))
+        return Captured(
+            status, common.store(raw, out, header, under=under, progress=progress, options=options, cwd=cwd)
+        )
 
 
 def probe(calls: Sequence[str] | None = None, *, filtered: bool = True) -> tuple[str, str, list[str]]:
@@ -129,7 +131,11 @@ def _attach(argv: list[str], pid: int, seconds: float | None, raw: pathlib.Path,
     with _seed.frozen(pid):
         cwd = _seed.write(pid, raw)
         tracer = common.start(
-            [*argv, "-A", "-q", "-p", str(pid)], mask, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+            [*argv, "-A", "-q", "-p", str(pid)],
+            mask,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
         )
         problem = _wait_attached(tracer, pid)
     if problem is None:
