@@ -32,7 +32,9 @@ SUMMARY = "Run a command and record its file operations as a trace."
 @click.option(
     "--calibrate", is_flag=True, help="Measure the slow-down first; alone, of every back end, without a trace."
 )
-@click.option("--buffer", "pages", type=click.IntRange(min=2), help="Pages of perf's buffer per CPU.  [default: 4096]")
+@click.option(
+    "--buffer", "pages", type=click.IntRange(2, 65536), help="Pages of perf's buffer per CPU.  [default: 4096]"
+)
 @click.option("--allow-lost", is_flag=True, help="Keep a trace although the kernel lost events, and say so in it.")
 @click.argument("command_line", metavar="CMD...", nargs=-1, type=click.UNPROCESSED)
 def command(

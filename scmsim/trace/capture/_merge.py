@@ -21,10 +21,14 @@ _FORKS = frozenset(("clone", "clone3", "fork", "vfork"))
 _EXECS = frozenset(("execve", "execveat"))
 _SEARCHED = 64  # calls of a thread looked through for the one that perf saw
 _EVENT = re.compile(
-    r" *(\d+)/(\d+) +(\d+)\.(\d{6})\d*: +(?:raw_syscalls:sys_(?:enter: NR (-?\d+) \((.*)\)|exit: NR (-?\d+) = (-?\d+))|(.*))"
+    r" *(\d{1,10})/(\d{1,10}) +(\d{1,12})\.(\d{6})\d*: +"
+    r"(?:raw_syscalls:sys_(?:enter: NR (-?\d{1,10}) \(((?:[0-9a-f]{1,16}, ){5}[0-9a-f]{1,16})\)|"
+    r"exit: NR (-?\d{1,10}) = (-?\d{1,20}))|(.*))"
 ).match
 _FORK = re.compile(r"sched:sched_process_fork: .*\bchild_pid=(\d+)").match
-_FAULT = re.compile(r"exceptions:page_fault_user: address=(?:0x)?([0-9a-f]+) .*error_code=0x([0-9a-f]+)").match
+_FAULT = re.compile(
+    r"exceptions:page_fault_user: address=(?:0x)?([0-9a-f]{1,16}) .*error_code=0x([0-9a-f]{1,16})"
+).match
 _DAX = re.compile(r"fs_dax:dax_(pmd|pte)_fault_done: .* (\S+)$").match
 _CLONE = ((0x100, "CLONE_VM"), (0x200, "CLONE_FS"), (0x400, "CLONE_FILES"))
 _THREAD = "CLONE_VM|CLONE_FS|CLONE_FILES"

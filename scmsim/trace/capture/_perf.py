@@ -31,6 +31,22 @@ _LOST_SAMPLES = re.compile(
     r"LOST_SAMPLES events: +(\d+)$", re.MULTILINE
 )  # with a percentage it is the number of records
 
+# what perf says -> what to do about it; the first that fits
+_HELP = (
+    ("mlock|mapping pages", "take a smaller --buffer, or allow more with 'sysctl kernel.perf_event_mlock_kb=65536'"),
+    (
+        "tracing/events|tracefs|debugfs|unknown tracepoint|trace events",
+        "mount tracefs ('mount -t tracefs none /sys/kernel/tracing') and let it be read, or run as root",
+    ),
+    (
+        "permission|paranoid|not permitted|access to performance",
+        "allow it with 'sysctl kernel.perf_event_paranoid=-1', or run as root (or with CAP_PERFMON)",
+    ),
+    ("control|unknown option", "it is too old (5.10 or newer is needed): update it"),
+    ("", "see 'scmsim list capture' for other back ends"),
+)
+_TELLS = re.compile(r"permission|^access to|not found|no such|can't|failed", re.IGNORECASE).search
+
 
 def events(options: Options, *tasks: str) -> list[str]:
     """The tracepoints that a capture needs."""
@@ -60,12 +76,18 @@ def write(file: IO[bytes], lines: Iterator[str], root: int, seeds: list[bytes]) 
         file.write(line.encode("latin-1"))
 
 
-def account(recorded: "Recording", merged: Merged, options: Options) -> dict[str, Any]:
-    """What the header says about a recording of perf; raises EnvironmentProblem for lost events, unless they are allowed."""
+def check_lost(recorded: "Recording", options: Options) -> int:
+    """How many events the kernel lost; raises EnvironmentProblem for any, unless they are allowed."""
     lost = recorded.count_lost()
     if lost and not options.allow_lost:
         more = f"--buffer {4 * options.pages}"
         raise EnvironmentProblem(f"the kernel lost {lost} events; give {more}, or keep what is there with --allow-lost")
+    return lost
+
+
+def account(recorded: "Recording", merged: Merged, options: Options) -> dict[str, Any]:
+    """What the header says about a recording of perf."""
+    lost = check_lost(recorded, options)
     notes = [f"{lost} events were lost: rows are missing, positions after them may be wrong"] if lost else []
     if merged.unpaired:
         notes.append(f"{merged.unpaired} calls were seen by only one of strace and perf; they have no row")
@@ -119,9 +141,10 @@ class Recording:
             )
 
     def count_lost(self) -> int:
-        """Events that the kernel had to drop; call it when `lines` has been read to its end.
+        """Events that the kernel had to drop.
 
-        Kernels since 6.0 count them exactly (LOST_SAMPLES), older ones as they find room again (LOST).
+        Kernels since 6.0 count them exactly (LOST_SAMPLES), older ones as they find room again (LOST): these are known
+        when `lines` has been read to its end.
         """
         argv = [_perf(), "report", "-i", os.fspath(self._data), "--stats"]
         told = subprocess.run(argv, capture_output=True, encoding="latin-1", stdin=subprocess.DEVNULL, check=False)
@@ -170,7 +193,7 @@ def recording(
     for name in (control, answer):
         os.mkfifo(name)
     condition = ["--filter", " && ".join(conditions)] if conditions else []
-    argv = [_perf(), "record", "-q", "-N", "-B", "-D", "-1", "--control", f"fifo:{control},{answer}"]
+    argv = [_perf(), "record", "-N", "-B", "-D", "-1", "--control", f"fifo:{control},{answer}"]
     for event in events:
         argv += ["-e", event, *condition]
     argv += ["-m", str(pages), "-o", os.fspath(data), "-p", str(pid)]
@@ -211,18 +234,8 @@ def _enable(process: subprocess.Popen[bytes], control: pathlib.Path, answer: pat
 
 def advice(said: str) -> str:
     """What to do about a message of perf, in one line."""
-    lines = [line.strip() for line in said.splitlines() if line.strip() and set(line.strip()) - set("-_=\\/ ^")]
-    first = next((line for line in lines if "rror" in line or "ermi" in line), lines[0] if lines else "no message")
-    first = re.sub(r"^(?:Error|event syntax error):\s*", "", first).rstrip(":. ") or "no message"
-    low = said.lower()
-    if "mlock" in low or "mapping pages" in low:
-        help_ = "take a smaller --buffer, or allow more with 'sysctl kernel.perf_event_mlock_kb=65536'"
-    elif "tracing/events" in low or "tracefs" in low or "debugfs" in low or "unknown tracepoint" in low:
-        help_ = "mount tracefs ('mount -t tracefs none /sys/kernel/tracing') and let it be read, or run as root"
-    elif "ermission" in low or "perf_event_paranoid" in low or "not permitted" in low or "access to performance" in low:
-        help_ = "allow it with 'sysctl kernel.perf_event_paranoid=-1', or run as root (or with CAP_PERFMON)"
-    elif "control" in low or "unknown option" in low:
-        help_ = "it is too old (5.10 or newer is needed); update it"
-    else:
-        help_ = "see 'scmsim capture --help' for other back ends"
+    parts = (line.strip().removeprefix("Error:").strip().rstrip(".:") for line in said.splitlines())
+    lines = [part for part in parts if re.search(r"[a-z]{3}", part)] or ["no message"]
+    first = next((line for line in lines if _TELLS(line)), lines[0])
+    help_ = next(text for sign, text in _HELP if re.search(sign, said, re.IGNORECASE))
     return f"perf may not record here ({first}); {help_}, or use --backend strace"

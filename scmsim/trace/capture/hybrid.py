@@ -51,6 +51,7 @@ def capture(
                     argv, before, lambda pid, number: strace.pass_on(pid, number, work / "names.txt")
                 )
             header = common.facts(command, options, status, start)
+            _perf.check_lost(recorded, options)
             header |= {"tool": "strace, perf", "tool_version": f"{version}, {recorded.version}"}
             header |= {"options": [*flags[:-2], *recorded.options]}
             header |= _perf.account(recorded, _write(raw, work / "names.txt", recorded, numbers, seeds), options)

@@ -50,6 +50,7 @@ def capture(
             start = time.monotonic_ns()
             seen = _launch(work, command, options, before) if options.pid is None else _attach(work, options)
             header = common.facts(command, options, seen.status, start)
+            _perf.check_lost(seen.recorded, options)
             merge = Merge(numbers, texts, _perf.boot_s(), seen.threads)
             events = seen.recorded.lines()
             if options.pid is None:
