@@ -180,6 +180,26 @@ def test_page_faults_and_dax_faults() -> None:
     assert merge.report.dax == {"pmd NOPAGE": 1}
 
 
+def test_a_page_fault_is_tied_to_its_file_and_a_private_page_is_only_read(tmp_path: Path) -> None:
+    mapping = "PROT_READ|PROT_WRITE, MAP_{}, 3, 0x1000) = 0x{}000"
+    case = rows(
+        tmp_path,
+        [
+            '10 openat(AT_FDCWD, "/d/f", O_RDWR) = 3',
+            "10 mmap(NULL, 8192, " + mapping.format("SHARED", 10),
+            "10 mmap(NULL, 8192, " + mapping.format("PRIVATE", 20),
+            "10 page_fault(0x10805, FAULT_WRITE) = 0",
+            "10 page_fault(0x11000, FAULT_READ) = 0",
+            "10 page_fault(0x20004, FAULT_WRITE) = 0",
+            "10 page_fault(0x30000, FAULT_WRITE) = 0",
+            "10 munmap(0x10000, 4096) = 0",
+            "10 page_fault(0x10805, FAULT_WRITE) = 0",
+        ],
+    )
+    touches = [(row.op, row.offset, row.length) for row in case if row.op in ("load", "store")]
+    assert touches == [("store", 0x1805, 1), ("load", 0x2000, 1), ("load", 0x1004, 1)]
+
+
 @pytest.mark.parametrize(
     ("name", "args", "value", "text"),
     [

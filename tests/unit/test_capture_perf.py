@@ -133,8 +133,7 @@ def test_attaching_knows_what_was_open_and_leaves_the_process_alive(
         wait_for(data / "done")
         assert process.poll() is None
         if how == "the process ends":
-            (data / "end").touch()
-            process.wait(30)
+            (data / "end").touch()  # nobody waits for it yet: it stays as a zombie
         else:
             capture.send_signal(signal.SIGINT)
         out, err = capture.communicate(timeout=60)
@@ -167,6 +166,20 @@ def wait_attached(capture: "subprocess.Popen[str]", pid: int, backend: str, fold
                 return
         time.sleep(0.02)
     raise AssertionError("the capture did not attach")
+
+
+@needs_both
+def test_inherited_descriptors_have_their_name_position_and_what_they_share(tmp_path: Path) -> None:
+    code = "import os; os.write(1, b'a' * 10); os.write(2, b'b' * 5); os.write(7, b'c'); os.write(8, b'd' * 4)"
+    shell = 'printf 123 > "$1/both"; printf 45 > "$1/end"; shift; exec "$@" >>both 2>&1 7<>end 8>>end'
+    argv = ["sh", "-c", shell, "sh", tmp_path, sys.executable, "-m", "scmsim", "capture", "-o", "t.parquet"]
+    argv += ["--backend", "hybrid", "--", sys.executable, "-c", code]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run(argv, cwd=tmp_path, env=env, check=False).returncode == 0
+    trace = open_trace(tmp_path / "t.parquet")
+    rows = [(Path(trace.files.path[r.file]).name, int(r.offset), int(r.length)) for b in trace.batches() for r in b]
+    writes = [row for row in rows if row in {("both", 3, 10), ("both", 13, 5), ("end", 0, 1), ("end", 2, 4)}]
+    assert writes == [("both", 3, 10), ("both", 13, 5), ("end", 0, 1), ("end", 2, 4)]
 
 
 @needs_perf

@@ -88,7 +88,7 @@ def run(argv: Sequence[str], mask: Any, passed_on: Callable[[int, int], None]) -
 
     `passed_on(pid of the program, signal)` is called for each signal that somebody sends to this process meanwhile.
     """
-    process = start(argv, mask)
+    process = start(argv, mask, close_fds=False)  # Python's own are closed by execve; the others are for the command
     while process.poll() is None:
         received = signal.sigtimedwait(_WATCHED, _POLL_S)
         if received is not None and received.si_signo in FORWARDED and received.si_code != _SENT_BY_KERNEL:

@@ -72,6 +72,11 @@ def thread_ids(pid: int) -> list[int]:
     return [int(task.name) for task in _tasks(pid)]
 
 
+def alive(pid: int) -> bool:
+    """Whether a process runs: one that has ended stays as a zombie until its parent looks."""
+    return bool(_states(pid) - {"Z", "X"})
+
+
 def traced(pid: int) -> bool:
     """Whether a tracer has every thread of a process."""
     tracers = [_status(task, "TracerPid") for task in _tasks(pid)]

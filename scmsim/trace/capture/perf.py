@@ -90,7 +90,7 @@ def _attach(work: pathlib.Path, options: Options) -> _Seen:
             threads = _seed.thread_ids(options.pid)
             start = _perf.recording(work, options.pid, _perf.events(options, _FORK), (), options.pages)
             recorded = stack.enter_context(start)
-        common.wait_for_stop(lambda: bool(_seed.thread_ids(threads[0])), options.seconds)
+        common.wait_for_stop(lambda: _seed.alive(threads[0]), options.seconds)
     return _Seen(0, threads, cwd, seeds, recorded)
 
 

@@ -22,7 +22,7 @@ def mmap(imp: Importer, task: Task, m: Match[str]) -> str | None:
         task.maps.cut(start, start + length)
         return UNKNOWN_FD if found is None else NOT_A_FILE
     node, offset, flag = found.node, number(offset_text), 0
-    task.maps.add(start, start + length, node, offset)
+    task.maps.add(start, start + length, node, offset, "MAP_PRIVATE" in kind)
     if "PROT_WRITE" in protection and "MAP_SHARED" in kind:
         flag = WRITABLE_SHARED
         if node.inside:
@@ -50,20 +50,22 @@ def msync(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 def mremap(imp: Importer, task: Task, m: Match[str]) -> str | None:
     old, old_length, new_length, new = (number(m[i]) for i in (1, 2, 3, 4))
+    private = any(True for _ in task.maps.within(old, old + 1)) and task.maps.private(old)
     pieces = task.maps.cut(old, old + old_length)
     task.maps.cut(new, new + new_length)
     if not pieces:
         return NOT_A_FILE_OPERATION
     _, _, node, offset = pieces[0]
-    task.maps.add(new, new + new_length, node, offset)
+    task.maps.add(new, new + new_length, node, offset, private)
     return BOOKKEEPING
 
 
 def page_fault(imp: Importer, task: Task, m: Match[str]) -> str | None:
-    """Not of strace: `scmsim capture --mmap` writes the page faults of a program as calls; one byte is sure to be touched."""
+    """Not of strace: `scmsim capture --mmap` writes page faults as calls.  One byte is sure to be touched."""
     address = number(m[1])
     for _, _, node, offset in task.maps.within(address, address + 1):
-        return imp.emit(task, USTORE if m[2] == "FAULT_WRITE" else ULOAD, node, offset, 1, 0)
+        stores = m[2] == "FAULT_WRITE" and not task.maps.private(address)  # a private page is read, and copied
+        return imp.emit(task, USTORE if stores else ULOAD, node, offset, 1, 0)
     return NOT_A_FILE_OPERATION
 
 

@@ -82,17 +82,22 @@ class Maps:
 
     def __init__(self) -> None:
         self._starts: list[int] = []
-        self._ranges: dict[int, tuple[int, Node, int]] = {}  # start -> end, node, offset in the file
+        self._ranges: dict[int, tuple[int, Node, int, bool]] = {}  # start -> end, node, offset in the file, private
 
     def copy(self) -> "Maps":
         other = Maps()
         other._starts, other._ranges = list(self._starts), dict(self._ranges)
         return other
 
-    def add(self, start: int, end: int, node: Node, offset: int) -> None:
+    def add(self, start: int, end: int, node: Node, offset: int, private: bool = False) -> None:
+        """Map [start, end); stores to a `private` mapping never reach the file."""
         self.cut(start, end)
         bisect.insort(self._starts, start)
-        self._ranges[start] = end, node, offset
+        self._ranges[start] = end, node, offset, private
+
+    def private(self, address: int) -> bool:
+        """Whether the mapping that holds this mapped address is private."""
+        return self._ranges[self._starts[bisect.bisect_right(self._starts, address) - 1]][3]
 
     def within(self, start: int, end: int) -> Iterator[tuple[int, int, Node, int]]:
         """Yield (start, end, node, offset in the file) of every mapped piece of [start, end)."""
@@ -100,7 +105,7 @@ class Maps:
         for low in self._starts[at:]:
             if low >= end:
                 break
-            high, node, offset = self._ranges[low]
+            high, node, offset, _ = self._ranges[low]
             if high > start:
                 first = max(low, start)
                 yield first, min(high, end), node, offset + first - low
@@ -112,12 +117,12 @@ class Maps:
         pieces = list(self.within(start, end))
         for first, last, _, _ in pieces:
             low = self._starts[bisect.bisect_right(self._starts, first) - 1]
-            high, node, offset = self._ranges.pop(low)
+            high, node, offset, private = self._ranges.pop(low)
             self._starts.remove(low)
             for left, right in ((low, first), (last, high)):
                 if left < right:
                     bisect.insort(self._starts, left)
-                    self._ranges[left] = right, node, offset + left - low
+                    self._ranges[left] = right, node, offset + left - low, private
         return pieces
 
 
