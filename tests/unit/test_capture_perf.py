@@ -1,6 +1,8 @@
 """Capture with perf, alone and beside strace: streams, signals, attaching, lost events, page touches, anonymous names."""
 
+import contextlib
 import os
+import pty
 import re
 import shutil
 import signal
@@ -103,6 +105,38 @@ def test_streams_status_and_signals_pass_through(tmp_path: Path, backend: str) -
     trace = open_trace(tmp_path / "t.parquet")
     assert trace.rows > 0 and trace.header["status"] == 9 and trace.header["lost_events"] == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ready", "t.parquet"]
+
+
+@needs_both
+def test_ctrl_c_at_a_terminal_ends_the_command_and_leaves_a_complete_trace(tmp_path: Path) -> None:
+    script = "trap 'echo caught; exit 5' INT; echo ready; while :; do sleep 0.05; done"
+    argv = [sys.executable, "-m", "scmsim", "capture", "-o", str(tmp_path / "t.parquet"), "--backend", "hybrid", "--"]
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execv(argv[0], [*argv, "sh", "-c", script])
+    shown = b""
+    with contextlib.suppress(OSError):  # the end of a terminal's output is an error
+        while part := os.read(terminal, 4096):
+            if b"ready" not in shown and b"ready" in shown + part:
+                os.write(terminal, b"\x03")
+            shown += part
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5 and b"caught" in shown
+    assert open_trace(tmp_path / "t.parquet").header["status"] == 5
+    assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
+
+
+@needs_both
+def test_a_perf_that_dies_is_an_error(tmp_path: Path) -> None:
+    code = (
+        "import pathlib, os, signal\n"
+        "for p in pathlib.Path('/proc').glob('[0-9]*'):\n"
+        f"    if b'{tmp_path}' in (p / 'cmdline').read_bytes() and (p / 'comm').read_text() == 'perf\\n':\n"
+        "        os.kill(int(p.name), signal.SIGKILL)\n"
+    )
+    done = scmsim_capture("-o", tmp_path / "t.parquet", "--backend", "hybrid", "--", sys.executable, "-c", code)
+    assert done.returncode == 3 and "perf failed while it recorded" in done.stderr, done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture

@@ -151,3 +151,23 @@ def test_lengths_in_the_end_are_those_on_disk(tmp_path: Path, tree: Path, backen
     assert found == expected and directories == folders and len(found) > 0
     header = open_trace(tmp_path / "t.parquet").header
     assert header["lost_events"] == 0 and header["notes"] == []
+
+
+@pytest.mark.parametrize("program", ["sqlite3", "tar and cp", "postmark"])
+def test_both_back_ends_see_the_same_operations(tmp_path: Path, tree: Path, program: str) -> None:
+    tools, script = PROGRAMS[program]
+    for tool in tools:
+        if shutil.which(tool) is None:
+            pytest.skip(f"{tool} is not installed")
+    root, found = tmp_path / "data", []
+    for backend in ("strace", "hybrid"):
+        root.mkdir()
+        capture(backend, root, tmp_path / "t.parquet", [textwrap.dedent(script), str(tree)])
+        trace = open_trace(tmp_path / "t.parquet")
+        names = trace.files.path
+        fields = ["op", "offset", "length", "thread", "flag"]
+        rows = [(names[r.file] if r.file >= 0 else "", *r[fields].tolist()) for batch in trace.batches() for r in batch]
+        found.append((rows, trace.files.first_size.tolist()))
+        shutil.rmtree(root)
+    assert len(found[0][0]) > 100
+    assert found[0] == found[1]

@@ -7,6 +7,7 @@ import pathlib
 import re
 import select
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,7 @@ TOUCHES = (
 )
 _TRACING = (pathlib.Path("/sys/kernel/tracing"), pathlib.Path("/sys/kernel/debug/tracing"))
 _READY_S = 20.0
+_SAID = "perf.err"  # what perf printed
 _LOST = re.compile(r"PERF_RECORD_LOST lost (\d+)")
 _LOST_SAMPLES = re.compile(
     r"LOST_SAMPLES events: +(\d+)$", re.MULTILINE
@@ -111,10 +113,13 @@ class Recording:
         self._data = data
 
     def stop(self) -> None:
-        """End the recording; what is in its buffers is written first."""
+        """End the recording; what is in its buffers is written first.  Raises EnvironmentProblem if perf has failed."""
         if self._process.poll() is None:
-            self._process.send_signal(2)
-        self._process.wait()
+            self._process.send_signal(signal.SIGINT)
+        ended = self._process.wait()
+        if ended not in (0, -signal.SIGINT):
+            said = (self._data.parent / _SAID).read_text(errors="replace").strip().splitlines() or [f"status {ended}"]
+            raise EnvironmentProblem(f"perf failed while it recorded ({said[-1].strip()}); no trace was written")
 
     def lines(self) -> Iterator[str]:
         """The events in the order of their times, as `perf script` writes them."""
@@ -199,7 +204,7 @@ def recording(
     argv += ["-m", str(pages), "-o", os.fspath(data), "-p", str(pid)]
     options = ["-m", str(pages), "-e", ",".join(events), *condition]
     # not in the group of the terminal: Ctrl-C is for the command, perf ends when it has
-    with open(folder / "perf.err", "w+b") as said:
+    with open(folder / _SAID, "w+b") as said:
         process = common.start(argv, (), stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True)
         try:
             _enable(process, control, answer, said)
