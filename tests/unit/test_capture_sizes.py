@@ -167,7 +167,9 @@ def test_both_back_ends_see_the_same_operations(tmp_path: Path, tree: Path, prog
         names = trace.files.path
         fields = ["op", "offset", "length", "thread", "flag"]
         rows = [(names[r.file] if r.file >= 0 else "", *r[fields].tolist()) for batch in trace.batches() for r in batch]
-        found.append((rows, trace.files.first_size.tolist()))
+        sizes = list(zip(names, trace.files.first_size.tolist(), strict=True))
+        # cp goes through a directory in the order of inode numbers, which the file system draws anew
+        found.append((sorted(rows), sorted(sizes)) if "cp" in tools else (rows, sizes))
         shutil.rmtree(root)
     assert len(found[0][0]) > 100
     assert found[0] == found[1]
