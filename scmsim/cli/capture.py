@@ -36,7 +36,7 @@ SUMMARY = "Run a command and record its file operations as a trace."
     "--buffer", "pages", type=click.IntRange(2, 65536), help="Pages of perf's buffer per CPU.  [default: 4096]"
 )
 @click.option("--allow-lost", is_flag=True, help="Keep a trace although the kernel lost events, and say so in it.")
-@click.argument("command_line", metavar="CMD...", nargs=-1, type=click.UNPROCESSED)
+@click.argument("command_line", metavar="[CMD...]", nargs=-1, type=click.UNPROCESSED)
 def command(
     out: str | None, backend: str, under: str | None, calibrate: bool, command_line: tuple[str, ...], **more: Any
 ) -> int:

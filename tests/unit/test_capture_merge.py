@@ -277,6 +277,18 @@ def test_any_interleaving_of_threads_pairs_completely(data: st.DataObject) -> No
 
 
 @settings(max_examples=100, deadline=None)
+@given(st.text(alphabet='0123456789 .<>()="?-xabnlink\\n', max_size=120), st.integers(0, 200))
+def test_damaged_text_of_strace_never_crashes(noise: str, at: int) -> None:
+    events = Events()
+    for name in ("unlink", "mkdir"):
+        events.call(10, name, 0, 1)
+    text = '10 1700000000.000000 unlink("a") = 0 <0.000100>\n10 1700000000.000000 mkdir("m", 0777) = 0 <0.0>\n'
+    calls = StraceCalls(f"{text[:at]}{noise}{text[at:]}".splitlines(keepends=True))
+    assert len(list(Merge(NAMES, calls, 0, [10]).lines(events.lines))) <= 2
+    calls.left()
+
+
+@settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=200), st.integers(0, 300))
 def test_damaged_text_of_perf_never_crashes(noise: bytes, at: int) -> None:
     events = Events()

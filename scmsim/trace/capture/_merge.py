@@ -13,10 +13,10 @@ from typing import Protocol
 
 from scmsim.errors import EnvironmentProblem
 from scmsim.trace.capture._words import NEEDS_MEMORY, arguments, flags, result
-from scmsim.trace.formats._strace_text import UNFINISHED
+from scmsim.trace.formats._strace_text import UNFINISHED, number
 
-_LINE = re.compile(r"(\d+) +\d+\.\d+ +(?:(\w+)\(|<\.\.\. (\w+) resumed> ?)?(.*)", re.DOTALL).match
-_RESULT = re.compile(r"\)\s+= (0x[0-9a-f]+|-?\d+|\?)(?!.*\)\s+= )").search
+_LINE = re.compile(r"(\d{1,10}) +\d+\.\d+ +(?:(\w+)\(|<\.\.\. (\w+) resumed> ?)?(.*)", re.DOTALL).match
+_RESULT = re.compile(r"\)\s+= (0x[0-9a-f]{1,16}|-?\d{1,20}|\?)(?!.*\)\s+= )").search
 _FORKS = frozenset(("clone", "clone3", "fork", "vfork"))
 _EXECS = frozenset(("execve", "execveat"))
 _SEARCHED = 64  # calls of a thread looked through for the one that perf saw
@@ -136,7 +136,7 @@ def _agrees(text: str, value: int) -> bool:
     found = _RESULT(text)
     if found is None or found[1] == "?":
         return value < 0
-    return int(found[1], 0) == value if value >= 0 else found[1] == "-1"
+    return number(found[1]) == value if value >= 0 else found[1] == "-1"
 
 
 class Merge:
@@ -187,8 +187,8 @@ class Merge:
             else:
                 yield from self._other(tid, stamp, event[9].rstrip())
 
-    def _enter(self, tid: int, stamp: str, number: int, registers: str) -> Iterator[str]:
-        name = self._names.get(number)
+    def _enter(self, tid: int, stamp: str, call: int, registers: str) -> Iterator[str]:
+        name = self._names.get(call)
         if name is None:
             self._pending.pop(tid, None)
             return
@@ -210,8 +210,8 @@ class Merge:
             self._split.add(thread)
             yield f"{thread} {stamp} {text}{UNFINISHED}\n"
 
-    def _exit(self, tid: int, stamp: str, number: int, value: int) -> Iterator[str]:
-        name = self._names.get(number)
+    def _exit(self, tid: int, stamp: str, call: int, value: int) -> Iterator[str]:
+        name = self._names.get(call)
         begun = self._pending.pop(tid, None)
         if name is None or name in _FORKS or (begun is None and not (name in _EXECS and value == 0)):
             return  # a child returns from the fork that made it; a call from before the capture
