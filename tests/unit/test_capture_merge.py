@@ -145,6 +145,15 @@ def test_split_calls_of_strace_are_joined_and_found_out_of_order() -> None:
     assert merge.report.unpaired == 1
 
 
+def test_the_results_tell_which_of_two_calls_was_lost() -> None:
+    events = Events()
+    events.call(10, "mkdir", 0, 1)
+    lines, merge = merged(
+        events, ['10 mkdir("there", 0777) = -1 EEXIST (File exists) <0.0>', '10 mkdir("new", 0777) = 0 <0.0>']
+    )
+    assert lines == ['10 mkdir("new", 0777) = 0 <0.0>'] and merge.report.unpaired == 1
+
+
 def test_an_execve_of_a_thread_ends_under_the_number_of_the_process() -> None:
     events = Events()
     events.enter(10, "clone", 0)
@@ -213,6 +222,7 @@ def test_a_page_fault_is_tied_to_its_file_and_a_private_page_is_only_read(tmp_pa
         ("fcntl", (3, 3), 0o102001, "fcntl(3, F_GETFL) = 0x8401 (flags O_WRONLY|O_APPEND)"),
         ("fcntl", (3, 1030, 0), 4, "fcntl(3, F_DUPFD_CLOEXEC, 0) = 4"),
         ("fallocate", (3, 3, 0, 65536), 0, "fallocate(3, FALLOC_FL_KEEP_SIZE|FALLOC_FL_PUNCH_HOLE, 0, 65536) = 0"),
+        ("close_range", (3, (1 << 32) - 1, 4), 0, "close_range(3, 4294967295, CLOSE_RANGE_CLOEXEC) = 0"),
         ("dup3", (3, 5, 0o2000000), 5, "dup3(3, 5, O_CLOEXEC) = 5"),
         ("read", (3, 0x7F, 10), -512, 'read(3, "", 10) = ? ERESTARTSYS'),
         ("msync", (0x7F000, 4096, 4), 0, "msync(0x7f000, 4096, MS_SYNC) = 0"),
