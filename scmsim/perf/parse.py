@@ -20,7 +20,9 @@ _REASONS = {"<not supported>": "not supported", "<not counted>": "not counted"}
 _PLACES = ("cpu", "core", "die", "cluster", "cache", "socket", "node", "thread", "cgroup")
 _SEPARATORS = ";\t|,"
 _EVENT = re.compile(r"[A-Za-z][^\s;\"'#]*")
-_NAMED = re.compile(r"(?:cpu|cpu_core|cpu_atom|armv8_\w+)/([^/=,]+)/(\w*)")  # cpu_core/cycles/u; raw codes (event=0x..) keep their spelling
+_NAMED = re.compile(
+    r"(?:cpu|cpu_core|cpu_atom|armv8_\w+)/([^/=,]+)/(\w*)"
+)  # cpu_core/cycles/u; raw codes (event=0x..) keep their spelling
 _DECIMAL_COMMA = re.compile(r"(:\s*-?\d+),(\d+)(?=\s*[,}])")
 _NUMBER = r"\d{1,3}(?:[.,'’\u00a0\u202f]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)?"
 _TEXT_START = re.compile(r"Performance counter stats for|^#[ \t]+time[ \t].*\bevents\b", re.MULTILINE)
@@ -336,7 +338,9 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(text.splitlines(), 1):
         line = line.strip()
         if len(line) > MAX_LINE:
-            raise UsageError(f"line {number} has {len(line)} characters, perf stat's have at most {MAX_LINE}; wrong file?")
+            raise UsageError(
+                f"line {number} has {len(line)} characters, perf stat's have at most {MAX_LINE}; wrong file?"
+            )
         if line:
             yield number, line
 

@@ -1,0 +1,159 @@
+"""What `perf script` printed -> a profile: events by symbol, alone and with what the symbol called.
+
+Reads the default fields and any selection with event, ip and sym (`-F comm,tid,time,period,event,ip,sym,dso`), with
+or without call graphs.  Source: builtin-script.c and util/evsel_fprintf.c of linux/tools/perf, and real output.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from scmsim.errors import UsageError
+
+MAX_LINE = 1 << 14  # a C++ symbol may take some KiB
+MAX_FRAMES = 1 << 12  # perf records at most kernel.perf_event_max_stack frames, 127 by default
+MAX_SYMBOLS = 1 << 20
+
+_TIME = re.compile(r"(?:^|\s)\d+\.\d{6,9}:\s+")
+_FRAME = re.compile(r"(?P<ip>[0-9a-f]{1,16}) (?P<symbol>\S.*)")
+_OFFSET = re.compile(r"\+0x[0-9a-f]+$")
+_KERNEL_HALF = 1 << 63
+
+
+class Symbol(NamedTuple):
+    """One row of a profile.
+
+    Attributes
+    ----------
+    event, symbol, dso : str
+        As perf printed them, the offset cut off: "page-faults", "ext4_iomap_begin", "[kernel.kallsyms]".
+    kernel : bool
+        The address lies in the kernel's half.
+    samples : int
+        Samples taken in the symbol itself.
+    own : int
+        Events of those samples: their periods where perf printed them, else the samples.
+    total : int
+        Events of the samples with the symbol anywhere in their call graph (once per sample).
+    """
+
+    event: str
+    symbol: str
+    dso: str
+    kernel: bool
+    samples: int
+    own: int
+    total: int
+
+
+@dataclass
+class Profile:
+    """Rows by event, most `own` events first, and the sum of all events by name."""
+
+    rows: list[Symbol] = field(default_factory=list)
+    events: dict[str, int] = field(default_factory=dict)
+
+    def share(self, row: Symbol) -> float:
+        """Percent of the event's total that was counted in the symbol itself."""
+        return 100 * row.own / self.events[row.event] if self.events[row.event] else 0.0
+
+
+def parse_script(text: str | Iterable[str]) -> Profile:
+    """The profile by symbol of the output of `perf script`, given whole or as lines.
+
+    Raises
+    ------
+    UsageError
+        If no sample names a symbol.
+    """
+    table = _Table()
+    for number, line in enumerate(text.splitlines() if isinstance(text, str) else text, 1):
+        if len(line) > MAX_LINE:
+            raise UsageError(f"line {number} has {len(line)} characters, perf script's have at most {MAX_LINE}")
+        table.add(line.rstrip(), number)
+    table.end_sample()
+    if not table.own:
+        raise UsageError(
+            "no sample with a symbol found; make the text with "
+            "'perf script -F comm,tid,time,period,event,ip,sym,dso' from a perf record"
+        )
+    return table.profile()
+
+
+class _Table:
+    """Events by (event, symbol, dso, kernel) while the samples go by."""
+
+    def __init__(self) -> None:
+        self.event, self.period = "", 1
+        self.frames: list[tuple[str, str, bool]] = []
+        self.samples: dict[tuple, int] = {}
+        self.own: dict[tuple, int] = {}
+        self.total: dict[tuple, int] = {}
+
+    def add(self, line: str, number: int) -> None:
+        """One line: a sample's head, a frame of its call graph, or the empty line behind it."""
+        if not line or line.startswith("#"):
+            self.end_sample()
+            return
+        if line.startswith("\t"):  # not by its look: a head of a command named dd or cafe starts like an address
+            frame = _frame(line.strip()) if self.event else None
+            if not frame:
+                return
+            if len(self.frames) == MAX_FRAMES:
+                raise UsageError(f"line {number}: a call graph of more than {MAX_FRAMES} frames; is it perf script's?")
+            self.frames.append(frame)
+            return
+        self.end_sample()
+        head = _head(line)
+        if head:
+            self.event, self.period, rest = head
+            frame = _frame(rest)
+            if frame:
+                self.frames.append(frame)
+                self.end_sample()
+
+    def end_sample(self) -> None:
+        """Count the sample that was read."""
+        for depth, frame in enumerate(dict.fromkeys(self.frames)):
+            key = (self.event, *frame)
+            self.total[key] = self.total.get(key, 0) + self.period
+            if depth == 0:
+                self.own[key] = self.own.get(key, 0) + self.period
+                self.samples[key] = self.samples.get(key, 0) + 1
+        if len(self.total) > MAX_SYMBOLS:
+            raise UsageError(f"more than {MAX_SYMBOLS} symbols; is this the output of perf script?")
+        self.event, self.frames = "", []
+
+    def profile(self) -> Profile:
+        """All rows, sorted."""
+        rows = [Symbol(*key, self.samples.get(key, 0), self.own.get(key, 0), self.total[key]) for key in self.total]
+        events: dict[str, int] = {}
+        for row in rows:
+            events[row.event] = events.get(row.event, 0) + row.own
+        rows.sort(key=lambda row: (row.event, -row.own, -row.total, row.symbol, row.dso))
+        return Profile(rows, events)
+
+
+def _head(line: str) -> tuple[str, int, str] | None:
+    """Event, period and what follows, of a line `[comm] [tid] [cpu] [time:] [period] event: [payload]`."""
+    time = _TIME.search(line)
+    words = (line[time.end() :] if time else line).split()
+    at = next((i for i, word in enumerate(words) if word.endswith(":") and len(word) > 1), None)
+    if at is None or not re.match(r"[A-Za-z]", words[at]):
+        return None
+    # without a time, the number before the event may be the thread
+    printed = at == 1 if not time else at > 0
+    period = words[at - 1] if printed and words[at - 1].isdecimal() and len(words[at - 1]) < 20 else "1"
+    return words[at][:-1], int(period), " ".join(words[at + 1 :])
+
+
+def _frame(text: str) -> tuple[str, str, bool] | None:
+    """Symbol, dso and whether it is the kernel's, of `ip symbol+offset (dso)`."""
+    match = _FRAME.fullmatch(text)
+    if not match:
+        return None
+    symbol, bracket, dso = match["symbol"].rpartition(" (")
+    if not bracket or not dso.endswith(")"):
+        symbol, dso = match["symbol"], ")"
+    return _OFFSET.sub("", symbol), dso[:-1], int(match["ip"], 16) >= _KERNEL_HALF
