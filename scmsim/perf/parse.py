@@ -8,7 +8,7 @@ CPUs put the PMU around the event.  Source: builtin-stat.c and util/stat-display
 import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from scmsim.errors import UsageError
 
@@ -20,6 +20,7 @@ _REASONS = {"<not supported>": "not supported", "<not counted>": "not counted"}
 _PLACES = ("cpu", "core", "die", "cluster", "cache", "socket", "node", "thread", "cgroup")
 _SEPARATORS = ";\t|,"
 _EVENT = re.compile(r"[A-Za-z][^\s;\"'#]*")
+# cpu_core/cycles/u; raw codes (event=0x..) keep their spelling
 _NAMED = re.compile(
     r"(?:cpu|cpu_core|cpu_atom|armv8_\w+)/([^/=,]+)/(\w*)"
 )  # cpu_core/cycles/u; raw codes (event=0x..) keep their spelling
@@ -143,11 +144,10 @@ def _json(text: str) -> Iterator[Reading]:
                 yield reading
 
 
-def _loaded(text: str, where: str) -> list | dict:
+def _loaded(text: str, where: str) -> Any:
     for attempt in (text, _DECIMAL_COMMA.sub(r"\1.\2", text)):
         try:
-            table: list | dict = json.loads(attempt, parse_constant=_no_constant, parse_float=str)
-            return table
+            return json.loads(attempt, parse_constant=_no_constant, parse_float=str)
         except (ValueError, RecursionError):
             continue
     raise UsageError(f"{where} of perf stat's JSON is cut off or wrong: {_quoted(text)}; run perf stat -j again")

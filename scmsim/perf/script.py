@@ -19,6 +19,7 @@ _TIME = re.compile(r"(?:^|\s)\d+\.\d{6,9}:\s+")
 _FRAME = re.compile(r"(?P<ip>[0-9a-f]{1,16}) (?P<symbol>\S.*)")
 _OFFSET = re.compile(r"\+0x[0-9a-f]+$")
 _KERNEL_HALF = 1 << 63
+_Key = tuple[str, str, str, bool]  # event, symbol, dso, kernel
 
 
 class Symbol(NamedTuple):
@@ -87,9 +88,9 @@ class _Table:
     def __init__(self) -> None:
         self.event, self.period = "", 1
         self.frames: list[tuple[str, str, bool]] = []
-        self.samples: dict[tuple, int] = {}
-        self.own: dict[tuple, int] = {}
-        self.total: dict[tuple, int] = {}
+        self.samples: dict[_Key, int] = {}
+        self.own: dict[_Key, int] = {}
+        self.total: dict[_Key, int] = {}
 
     def add(self, line: str, number: int) -> None:
         """One line: a sample's head, a frame of its call graph, or the empty line behind it."""
@@ -127,7 +128,10 @@ class _Table:
 
     def profile(self) -> Profile:
         """All rows, sorted."""
-        rows = [Symbol(*key, self.samples.get(key, 0), self.own.get(key, 0), self.total[key]) for key in self.total]
+        rows = [
+            Symbol(*key, samples=self.samples.get(key, 0), own=self.own.get(key, 0), total=total)
+            for key, total in self.total.items()
+        ]
         events: dict[str, int] = {}
         for row in rows:
             events[row.event] = events.get(row.event, 0) + row.own
