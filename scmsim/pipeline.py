@@ -163,6 +163,8 @@ class _Replay:
         """Replay the whole trace and put the counts together."""
         run = Run(self.setup.fs, self.setup.machine, self.setup.paging, self.setup.medium)
         run.params = {**self.fs_params, **self.paging_params}
+        cell = self.source.header.get("cell")
+        run.cell = cell if isinstance(cell, dict) else {}
         done, unknown_offsets, written, read = 0, 0, 0, 0
         for batch in self.source.batches(self.chunk):
             counted = (batch.flag & SETUP) == 0

@@ -49,6 +49,11 @@ class Run:
         Operations that failed by error name, e.g. {"ENOSPC": 3, "first ENOSPC": 17}.
     time_ns : dict
         Terms of the time estimate in ns (see `scmsim.estimate`); estimates, not predictions.
+    cell : dict
+        What was measured, where it is one cell of a matrix: `operation`, `file_bytes`, `unit_bytes`, and `repeat` from 1
+        where it was measured several times.  Runs with the same fs and cell are compared (`scmsim.compare`).
+    events : dict
+        Of a measurement: the event that supplied each counter, as it was given to perf.
     """
 
     fs: str
@@ -70,6 +75,8 @@ class Run:
     errors: dict[str, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     params: dict[str, Any] = field(default_factory=dict)
+    cell: dict[str, Any] = field(default_factory=dict)
+    events: dict[str, str] = field(default_factory=dict)
 
     def derive(
         self,
@@ -135,7 +142,7 @@ class Result:
             raise UsageError(f"{where} is not a result of scmsim: it has no schema, manifest and results")
         _check_schema(table["schema"], where)
         try:
-            return cls(table["manifest"], [Run(**run) for run in table["results"]], table["schema"])
+            return cls(table["manifest"], [_checked(Run(**run)) for run in table["results"]], table["schema"])
         except TypeError as error:
             raise UsageError(f"{where} has a run that schema {SCHEMA} does not allow: {error}") from None
 
@@ -256,6 +263,19 @@ def _check_schema(schema: Any, where: str) -> None:
     raise UsageError(f"{where} has schema {schema!r}, this scmsim reads {SCHEMA}; run the experiment again")
 
 
+def _checked(run: Run) -> Run:
+    """The run, if every table of it is one; a file may hold anything."""
+    if not isinstance(run.fs, str) or not isinstance(run.calls, int):
+        raise TypeError("fs must be text and calls a whole number")
+    for part in dataclasses.fields(run):
+        if (
+            part.default_factory is not dataclasses.MISSING
+            and type(getattr(run, part.name)) is not part.default_factory
+        ):
+            raise TypeError(f"{part.name} must be a {part.default_factory.__name__}")  # type: ignore[attr-defined]
+    return run
+
+
 def _run_row(run: Run) -> dict[str, Any]:
     """One flat row: counters and metrics under their own names, the other tables under a prefix."""
     tables: list[tuple[str, Mapping[str, Any]]] = [
@@ -268,7 +288,8 @@ def _run_row(run: Run) -> dict[str, Any]:
         ("errors_", run.errors),
         ("param_", run.params),
     ]
-    row: dict[str, Any] = {**run.names(), "calls": run.calls, "operations": run.operations}
+    row: dict[str, Any] = {**run.names(), **{f"cell_{key}": value for key, value in run.cell.items()}}
+    row |= {"calls": run.calls, "operations": run.operations}
     for prefix, table in tables:
         row.update({f"{prefix}{name}": value for name, value in table.items()})
     row["warnings"] = "; ".join(run.warnings)

@@ -69,6 +69,7 @@ class source:
         self.rows = files * sum(count for *_, count in self._segments())
         self.header = {
             "tool": "scmsim synth microbench",
+            "cell": {"operation": op, "file_bytes": total, "unit_bytes": unit},
             "workload": {
                 "kind": "microbench", "op": op, "unit": unit, "total": total, "files": files, "passes": passes,
                 "interval": interval,

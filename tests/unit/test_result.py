@@ -70,6 +70,23 @@ def test_csv_is_one_flat_row_per_run(tmp_path: Path) -> None:
         read(tmp_path / "r.csv")
 
 
+def test_cells_are_columns_and_older_results_have_none() -> None:
+    run = Run("ext4", cell={"operation": "write", "unit_bytes": 4096}, events={"fences": "r1"})
+    result = Result(runs=[run])
+    assert result.rows()[0] | {"cell_operation": "write", "cell_unit_bytes": 4096} == result.rows()[0]
+    table = json.loads(result.to_json())
+    assert Result.from_json(json.dumps(table)).runs == [run]
+    del table["results"][0]["cell"], table["results"][0]["events"]
+    assert Result.from_json(json.dumps(table)).runs[0].cell == {}
+
+
+@pytest.mark.parametrize("part", [{"counters": []}, {"cell": "x"}, {"calls": "9"}, {"fs": None}, {"warnings": {}}])
+def test_a_run_with_a_table_of_the_wrong_kind_is_refused(part: dict) -> None:
+    table = {"schema": SCHEMA, "manifest": {}, "results": [{"fs": "ext4", **part}]}
+    with pytest.raises(UsageError, match="has a run that schema 1 does not allow"):
+        Result.from_json(json.dumps(table))
+
+
 def test_numpy_numbers_are_written_as_numbers() -> None:
     result = Result(runs=[Run("nova-cow", counters={"fences": np.int64(3)}, time_ns={"walks": np.float64(0.5)})])
     first = json.loads(result.to_json())["results"][0]
