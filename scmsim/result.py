@@ -142,8 +142,8 @@ class Result:
             raise UsageError(f"{where} is not a result of scmsim: it has no schema, manifest and results")
         _check_schema(table["schema"], where)
         try:
-            return cls(table["manifest"], [_checked(Run(**run)) for run in table["results"]], table["schema"])
-        except TypeError as error:
+            return cls(dict(table["manifest"]), [_checked(Run(**run)) for run in table["results"]], table["schema"])
+        except (TypeError, ValueError) as error:
             raise UsageError(f"{where} has a run that schema {SCHEMA} does not allow: {error}") from None
 
     def rows(self, level: str = "run") -> list[dict[str, Any]]:
@@ -268,11 +268,9 @@ def _checked(run: Run) -> Run:
     if not isinstance(run.fs, str) or not isinstance(run.calls, int):
         raise TypeError("fs must be text and calls a whole number")
     for part in dataclasses.fields(run):
-        if (
-            part.default_factory is not dataclasses.MISSING
-            and type(getattr(run, part.name)) is not part.default_factory
-        ):
-            raise TypeError(f"{part.name} must be a {part.default_factory.__name__}")  # type: ignore[attr-defined]
+        kind: Any = part.default_factory
+        if kind in (dict, list) and not isinstance(getattr(run, part.name), kind):
+            raise TypeError(f"{part.name} must be a {kind.__name__}")
     return run
 
 
