@@ -1,0 +1,64 @@
+"""Events under any of perf's names -> the counter fields of this package, by the event tables (`perf/events`)."""
+
+import functools
+import re
+
+from scmsim import registry
+from scmsim.counters import SCHEMA
+from scmsim.errors import unknown
+
+# Programmable twins of the fixed counters, and perf's own names for them: the same on every CPU.
+_EVERYWHERE = {
+    "cpu_clk_unhalted_thread_p": "cycles",
+    "cpu_clk_unhalted_thread": "cycles",
+    "cpu_cycles": "cycles",
+    "inst_retired_any_p": "instructions",
+    "inst_retired_any": "instructions",
+    "inst_retired": "instructions",
+}
+
+
+def spelled(event: str) -> str:
+    """An event's name in the spelling of fields: "dTLB-load-misses" -> "dtlb_load_misses"."""
+    return re.sub(r"[^a-z0-9]+", "_", event.lower()).strip("_")
+
+
+def fields(event: str, table: str | None = None) -> tuple[str, ...]:
+    """Counter fields that an event supplies.
+
+    Parameters
+    ----------
+    event : str
+        perf's name, or a raw code as an event table writes it (`cpu/event=0x08,umask=0x10/`).
+    table : str, optional
+        The CPU's event table (`scmsim list events`).  Without it only names that mean the same in every table are
+        translated; `dTLB-loads`, say, keeps its own name.
+
+    """
+    name = spelled(event)
+    if name in SCHEMA or name in _EVERYWHERE:
+        return (_EVERYWHERE.get(name, name),)
+    meanings = {_table(one).get(name, ()) for one in ([table] if table else registry.names("events"))} - {()}
+    return meanings.pop() if len(meanings) == 1 else (name,)
+
+
+def check_table(table: str | None) -> None:
+    """Raise UnknownName for a table that does not exist; None stands for none."""
+    if table is not None and table not in registry.names("events"):
+        raise unknown("event table", table, registry.names("events"))
+
+
+@functools.cache
+def _table(name: str) -> dict[str, tuple[str, ...]]:
+    """Spelled event -> fields, of one table."""
+    literals = registry.literals("events", name)
+    found: dict[str, tuple[str, ...]] = {}
+    for field, row in literals.get("rows", {}).items():
+        pmu = literals.get("pmu", "cpu")
+        for event in (row["event"], f"{pmu}/{row['raw']}/" if "raw" in row else ""):
+            key = spelled(event)
+            if key and field not in found.get(key, ()):
+                found[key] = (*found.get(key, ()), field)
+    for event, field in literals.get("generic", {}).items():
+        found.setdefault(spelled(event), (field,))
+    return found
