@@ -1,0 +1,72 @@
+"""What a back end of the harness offers: one file in `backends/`, with SUMMARY, PARAMS and `start(request)`."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from scmsim.perf.counts import Event
+from scmsim.perf.stat import Ran
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be counted.
+
+    Attributes
+    ----------
+    count : "all", "split" or "user"
+        User and kernel together, both apart, or user mode alone.
+    counters : tuple of str
+        Counter fields; empty means everything that the machine's event table has.
+    multiplexed : bool
+        One pass with all events, whose values perf scales, instead of passes that need no multiplexing.
+    require_pmu : bool
+        Without a hardware PMU raise EnvironmentProblem instead of counting software events alone.
+    params : dict
+        The back end's own parameters, by its PARAMS.
+    """
+
+    count: str = "all"
+    counters: tuple[str, ...] = ()
+    multiplexed: bool = False
+    require_pmu: bool = False
+    params: dict[str, int | str] = field(default_factory=dict)
+
+
+class Task(NamedTuple):
+    """One run of a program: a name for it, the program, and what it will do (the fake back end answers from that)."""
+
+    key: str
+    command: Sequence[str]
+    timeout_s: float | None = None
+    calls: int = 0
+    length: int = 0
+    operation: str = ""
+    fs: str = ""
+
+
+@dataclass
+class Backend:
+    """A back end that has looked at the machine.
+
+    Attributes
+    ----------
+    passes : list of tuple of Event
+        Every task runs once for each pass.
+    why_absent : dict
+        Counter fields that cannot be had here, with the reason.
+    facts : dict
+        For the manifest: tool, version, event table, what each field was counted as.
+    measure : callable(task, events, number of the pass) -> Ran
+        Counts the region that a program of ours switches on and off.
+    runs_programs : bool
+        False if `measure` only makes up answers: nothing is compiled, no directory is touched.
+    """
+
+    passes: list[tuple[Event, ...]]
+    why_absent: dict[str, str]
+    facts: dict[str, Any]
+    measure: Callable[[Task, tuple[Event, ...], int], Ran]
+    program: Callable[[Sequence[str], tuple[Event, ...]], Ran]
+    warnings: list[str] = field(default_factory=list)
+    runs_programs: bool = True

@@ -1,0 +1,129 @@
+"""The matrix of a measurement: file systems x operations x file sizes x units x repeats, and the order of its cells.
+
+A cell is one measurement that stands alone: it makes the file that it needs, so any cell can run after any other, and
+the order can be random.  Sizes and operations follow the thesis on the TLB overhead of NVM file systems (2020), chapter 5.
+"""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from scmsim.units import format_bytes
+
+OPERATIONS = ("write", "rewrite", "read", "reread", "fwrite")
+COUNTS = ("all", "split", "user")
+MAX_UNIT = 16 << 20  # the thesis' array
+
+
+class Cell(NamedTuple):
+    """One measurement; sizes in bytes, `repeat` from 1."""
+
+    fs: str
+    operation: str
+    file_bytes: int
+    unit_bytes: int
+    repeat: int
+
+    @property
+    def key(self) -> str:
+        """Name of the cell, also of its file, e.g. `ext4-write-8MiB-4KiB-03`."""
+        return f"{self.point}-{self.repeat:02d}"
+
+    @property
+    def point(self) -> str:
+        """The cell's name without its repeat."""
+        return f"{self.fs}-{self.operation}-{format_bytes(self.file_bytes)}-{format_bytes(self.unit_bytes)}"
+
+    @property
+    def length(self) -> int:
+        """Bytes of one call: the unit, or the whole file where the unit is larger."""
+        return min(self.unit_bytes, self.file_bytes)
+
+    @property
+    def pass_calls(self) -> int:
+        """Calls of one pass over the file; a remainder is dropped, as in the thesis' loop."""
+        return self.file_bytes // self.length
+
+    def passes(self, total: int) -> int:
+        """Passes over the file that move `total` bytes, at least one."""
+        return max(1, total // (self.pass_calls * self.length))
+
+
+@dataclass(frozen=True)
+class Target:
+    """A file system under measurement: a directory on it, named by `label` in the result.
+
+    Attributes
+    ----------
+    create : bool
+        Make the directory if it is not there, and remove it at the end.
+    """
+
+    label: str
+    path: str
+    create: bool = False
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """What to measure and how (see docs/harness-run.md for the keys of the file)."""
+
+    targets: tuple[Target, ...]
+    file_sizes: tuple[int, ...]
+    units: tuple[int, ...]
+    operations: tuple[str, ...]
+    repeats: int = 1
+    total: int = 0  # bytes moved in each measurement; 0: one pass over the file
+    seed: int = 1
+    backend: str = "perf"
+    count: str = "all"
+    counters: tuple[str, ...] = ()
+    cpu: int = -1
+    warm_up: int = 0
+    drop_caches: bool = False
+    allow_multiplexing: bool = False
+    allow_other_files: bool = False
+    backend_params: dict[str, int | str] = field(default_factory=dict)
+    summary: str = ""
+
+    def cells(self) -> list[Cell]:
+        """All cells in the order in which they run.
+
+        Repeat by repeat, so that a slow drift of the machine spreads over all points; within a repeat shuffled over file
+        systems, operations and sizes, so that it does not follow any of them.
+        """
+        return [cell for repeat in range(1, self.repeats + 1) for cell in self._shuffled(repeat)]
+
+    def points(self) -> Iterator[Cell]:
+        """The first repeat of every cell, in the order of the file."""
+        for target in self.targets:
+            for operation in self.operations:
+                for file_bytes in self.file_sizes:
+                    for unit in self.units:
+                        yield Cell(target.label, operation, file_bytes, unit, 1)
+
+    def _shuffled(self, repeat: int) -> list[Cell]:
+        cells = [cell._replace(repeat=repeat) for cell in self.points()]
+        random.Random(f"{self.seed}/{repeat}").shuffle(cells)
+        return cells
+
+    def identity(self) -> dict[str, Any]:
+        """What a stored cell depends on; a matrix is resumed only under the same identity."""
+        return {
+            "fs": {target.label: target.path for target in self.targets},
+            "file_sizes": list(self.file_sizes),
+            "units": list(self.units),
+            "operations": list(self.operations),
+            "repeats": self.repeats,
+            "total": self.total,
+            "seed": self.seed,
+            "backend": self.backend,
+            "count": self.count,
+            "counters": list(self.counters),
+            "cpu": self.cpu,
+            "warm_up": self.warm_up,
+            "drop_caches": self.drop_caches,
+            "allow_multiplexing": self.allow_multiplexing,
+            "backend_params": self.backend_params,
+        }

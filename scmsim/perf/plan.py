@@ -1,0 +1,79 @@
+"""What a matrix will take before it starts: measurements, time and space."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from scmsim.perf.matrix import Cell, Matrix
+from scmsim.units import format_bytes
+
+# Assumptions, not measurements: what a file system in memory does on a current core.  Once cells are finished, the time
+# left follows from how long they took.
+BYTES_PER_S = 2e9
+CALLS_PER_S = 1e6
+START_S = 0.05  # perf, the program and its files
+PAUSE_S = 5e-5  # counting is off while a file is emptied between two write passes
+CELL_BYTES = 3000  # of a finished cell on disk
+
+
+class Plan(NamedTuple):
+    """Size of a matrix; `seconds` is an estimate, `free_bytes` is what the largest file needs in each directory."""
+
+    cells: int
+    points: int
+    passes: int
+    runs: int
+    seconds: float
+    free_bytes: int
+    out_bytes: int
+
+
+def plan(matrix: Matrix, cells: Sequence[Cell], passes: int) -> Plan:
+    """Size of what is left of a matrix: `cells`, each run once for each of `passes` sets of events."""
+    return Plan(
+        cells=len(cells),
+        points=len({cell.point for cell in cells}),
+        passes=passes,
+        runs=len(cells) * passes,
+        seconds=sum(seconds(matrix, cell) for cell in cells) * passes,
+        free_bytes=max((cell.pass_calls * cell.length for cell in cells), default=0),
+        out_bytes=CELL_BYTES * len(cells),
+    )
+
+
+def seconds(matrix: Matrix, cell: Cell) -> float:
+    """Estimated time of one run of a cell, with everything that is not counted."""
+    passes = cell.passes(matrix.total)
+    appends = cell.operation in ("write", "fwrite")
+    all_passes = passes + matrix.warm_up + (not appends) + (cell.operation == "reread")
+    calls = all_passes * cell.pass_calls
+    pauses = passes if appends else 1
+    return START_S + calls * cell.length / BYTES_PER_S + calls / CALLS_PER_S + pauses * PAUSE_S
+
+
+def describe(found: Plan, finished: int = 0) -> str:
+    """The plan in one paragraph."""
+    lines = [
+        f"{found.points:,} points, {found.cells:,} measurements, {found.passes} pass{'es' * (found.passes != 1)} over the "
+        f"events each: {found.runs:,} runs",
+        f"time about {duration(found.seconds)} (assuming {BYTES_PER_S / 1e9:g} GB/s, {1e6 / CALLS_PER_S:g} us a call and "
+        f"{START_S:g} s a run)",
+        f"space {_mib(found.free_bytes)} in each directory, {_mib(found.out_bytes)} of results",
+    ]
+    if finished:
+        lines.insert(0, f"{finished:,} measurements are finished already")
+    return "\n".join(lines)
+
+
+def duration(total: float) -> str:
+    """Seconds as text with two units at most: 90 -> "2 min", 5400 -> "1 h 30 min"."""
+    if total < 60:
+        return f"{total:.0f} s"
+    minutes = round(total / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours // 24} d {hours % 24} h" if hours >= 48 else f"{hours} h {minutes} min"
+
+
+def _mib(amount: int) -> str:
+    return format_bytes(-(-amount >> 20) << 20) if amount >= 1 << 20 else f"{-(-amount // 1024)}KiB"

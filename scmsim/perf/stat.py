@@ -1,0 +1,213 @@
+"""`perf stat` as a child process: what may be counted here, which events it knows, and one counted run of a program.
+
+The program runs under `perf stat -D -1 --control`, which leaves counting off until the program itself switches it on
+around its loop, or under a plain `perf stat` for a program that knows nothing of this.  No shell is involved.
+"""
+
+import contextlib
+import ctypes
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from scmsim.errors import EnvironmentProblem, UsageError
+from scmsim.perf.counts import Event
+from scmsim.perf.parse import parse_stat
+
+DEVICES = pathlib.Path("/sys/bus/event_source/devices")
+PARANOID = pathlib.Path("/proc/sys/kernel/perf_event_paranoid")
+STATUS = pathlib.Path("/proc/self/status")
+TRACING = pathlib.Path("/sys/kernel/tracing/events/raw_syscalls")
+_CAP_SYS_ADMIN, _CAP_PERFMON = 21, 38
+_MAX_TEXT = 1 << 24  # bytes of output that are read back
+_PR_SET_PDEATHSIG = 1
+
+
+class Ran(NamedTuple):
+    """A counted run: what perf stat wrote, what the program printed, its exit status, and its messages."""
+
+    stat: str
+    stdout: str
+    status: int
+    stderr: str
+
+
+class Perf:
+    """A perf binary that works here.
+
+    Raises
+    ------
+    EnvironmentProblem
+        If there is none, or it counts nothing.
+    """
+
+    def __init__(self) -> None:
+        path = shutil.which("perf")
+        if path is None:
+            raise EnvironmentProblem(
+                "perf is not installed; install it, on Debian with 'apt install linux-perf', on Ubuntu linux-tools-generic"
+            )
+        self.path = path
+        self.version = self._run(["--version"]).stdout.strip().removeprefix("perf version ")
+        self.style = ["-j"]
+        if self._run(["stat", "-j", "-e", "task-clock", "--", "true"]).returncode:
+            self.style = ["-x", ";"]  # before perf 5.17 there was no -j
+            done = self._run(["stat", *self.style, "-e", "task-clock", "--", "true"])
+            if done.returncode:
+                raise EnvironmentProblem(f"perf stat does not work here: {_first_line(done.stderr)}")
+
+    def why_not(self, event: str) -> str | None:
+        """None if perf counts the event here, else why it does not."""
+        done = self._run(["stat", *self.style, "-e", event, "--", "true"])
+        if done.returncode:
+            return f"perf does not know {event!r} here"
+        try:
+            readings = parse_stat(done.stderr)
+        except UsageError as error:
+            return str(error)
+        counted = any(reading.value is not None for reading in readings)
+        return None if counted else f"perf: {event} {readings[0].reason}"
+
+    def region(self, command: Sequence[str], events: Sequence[Event], timeout_s: float | None) -> Ran:
+        """Count a program of ours, which switches counting on and off around its loop.
+
+        Parameters
+        ----------
+        command : sequence of str
+            Program and arguments; "{ctl}" and "{ack}" stand for the two fifos.
+        timeout_s : float or None
+            Kill it after that time.
+
+        Raises
+        ------
+        EnvironmentProblem
+            If perf was killed, or the run took too long.
+        """
+        with tempfile.TemporaryDirectory(prefix="scmsim-perf-") as folder:
+            out, ctl, ack, stdout, stderr = (
+                os.path.join(folder, name) for name in ("stat", "ctl", "ack", "stdout", "stderr")
+            )
+            os.mkfifo(ctl, 0o600)
+            os.mkfifo(ack, 0o600)
+            command = [{"{ctl}": ctl, "{ack}": ack}.get(word, word) for word in command]
+            argv = self._stat(out, events, command, ["-D", "-1", "--control", f"fifo:{ctl},{ack}"])
+            with open(stdout, "wb") as to, open(stderr, "wb") as messages:
+                status = run(argv, timeout_s, stdin=subprocess.DEVNULL, stdout=to, stderr=messages, env=_environment())
+            return Ran(_read(out), _read(stdout), status, _read(stderr))
+
+    def program(self, command: Sequence[str], events: Sequence[Event]) -> Ran:
+        """Count any program from start to end; it keeps the standard input, and writes its output to our stderr."""
+        with tempfile.TemporaryDirectory(prefix="scmsim-perf-") as folder:
+            out = os.path.join(folder, "stat")
+            status = run(self._stat(out, events, command, []), None, own_group=False, stdout=sys.stderr.fileno())
+            return Ran(_read(out), "", status, "")
+
+    def _stat(self, out: str, events: Sequence[Event], command: Sequence[str], control: list[str]) -> list[str]:
+        asked = ",".join(event.asked() for event in events)
+        return [self.path, "stat", *self.style, *control, "-e", asked, "-o", out, "--", *command]
+
+    def _run(self, arguments: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+        try:
+            return subprocess.run(
+                [self.path, *arguments], capture_output=True, text=True, errors="replace", env=_environment(), timeout=60
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise EnvironmentProblem(f"perf cannot be run: {str(error).lower()}") from None
+
+
+def run(argv: Sequence[str], timeout_s: float | None, *, own_group: bool = True, **streams: Any) -> int:
+    """Run perf until it ends and return its exit status.  It never outlives this call, nor, killed or not, this process.
+
+    A group of its own lets the whole family be ended; a program at a terminal must stay in ours to read from it.
+    """
+    libc = ctypes.CDLL(None)
+
+    def die_with_parent() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+    try:
+        child = subprocess.Popen(argv, process_group=0 if own_group else None, preexec_fn=die_with_parent, **streams)
+    except OSError as error:
+        raise EnvironmentProblem(f"{argv[0]!r} cannot be run: {(error.strerror or str(error)).lower()}") from None
+    try:
+        status = child.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        raise EnvironmentProblem(f"perf stat did not end within {timeout_s:.0f} s; is the file system hung?") from None
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL) if own_group else child.kill()
+        child.wait()
+    if status < 0:
+        raise EnvironmentProblem(f"perf was killed by {signal.Signals(-status).name}; run the same command again")
+    return status
+
+
+def pmus() -> list[str]:
+    """Names of the hardware PMUs of this machine's cores, e.g. ["cpu"], ["cpu_atom", "cpu_core"]; empty in most VMs."""
+    names = [path.name for path in DEVICES.iterdir()] if DEVICES.is_dir() else []
+    return sorted(name for name in names if re.fullmatch(r"cpu(_\w+)?|armv[89]_\w+", name))
+
+
+def privileged() -> bool:
+    """True if this process may count everything whatever the sysctl says: CAP_PERFMON or CAP_SYS_ADMIN."""
+    found = re.search(r"^CapEff:\s*([0-9a-f]+)", STATUS.read_text(), re.MULTILINE)
+    held = int(found[1], 16) if found else 0
+    return bool(held >> _CAP_PERFMON & 1 or held >> _CAP_SYS_ADMIN & 1)
+
+
+def paranoid() -> int:
+    """The sysctl kernel.perf_event_paranoid; -1 where it cannot be read."""
+    try:
+        return int(PARANOID.read_text())
+    except (OSError, ValueError):
+        return -1
+
+
+def check_permission(count: str) -> None:
+    """Raise EnvironmentProblem unless this process may count what `count` asks for ("all", "split" or "user").
+
+    Levels: Documentation/admin-guide/sysctl/kernel.rst (2: no kernel mode); 3 and 4 are patches of Debian and Ubuntu and
+    leave nothing.
+    """
+    level = paranoid()
+    if privileged() or level <= 1:
+        return
+    remedy = "run as root, give perf CAP_PERFMON, or 'sysctl kernel.perf_event_paranoid=1'"
+    if level >= 3:
+        raise EnvironmentProblem(f"kernel.perf_event_paranoid is {level}: nothing may be counted; {remedy}")
+    if count != "user":
+        raise EnvironmentProblem(
+            f"kernel.perf_event_paranoid is {level}: the kernel, where a file system runs, may not be counted; {remedy}"
+        )
+
+
+def why_no_tracepoints() -> str | None:
+    """None if system calls can be counted by their tracepoints, else why not."""
+    if not privileged() and paranoid() > -1:
+        return f"tracepoints need root or CAP_PERFMON while kernel.perf_event_paranoid is {paranoid()}"
+    if not os.access(TRACING, os.R_OK):
+        return "tracefs is not readable; 'mount -t tracefs nodev /sys/kernel/tracing'"
+    return None
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "LC_ALL": "C"}  # numbers with a point, messages in English
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return file.read(_MAX_TEXT).decode(errors="replace")
+    except FileNotFoundError:
+        return ""
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "it said nothing")

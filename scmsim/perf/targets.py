@@ -1,0 +1,157 @@
+"""The directories that a measurement may touch: checked, marked, watched and left as they were found.
+
+Nothing outside them is written.  A directory must be empty or carry our marker file (a run that was killed left it), so
+that a slip in a path costs nothing.
+"""
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from scmsim.errors import EnvironmentProblem, UsageError
+from scmsim.perf.matrix import Target
+
+MARKER = ".scmsim-perf"
+DATA = "scmsim-perf.data"
+_OURS = {MARKER, DATA, "lost+found"}  # mkfs.ext4 makes lost+found
+_RESERVE = 16 << 20  # bytes left free beside the file: metadata, logs, journals
+
+
+@dataclass
+class Place:
+    """A target that has been opened: its data file, and which directory it was when we looked first."""
+
+    target: Target
+    device: int
+    inode: int
+    made: bool = False
+
+    @property
+    def data(self) -> str:
+        """Path of the one file that is written here."""
+        return os.path.join(self.target.path, DATA)
+
+    def check(self) -> None:
+        """Raise EnvironmentProblem if the directory is no longer the one that was opened."""
+        try:
+            now = os.stat(self.target.path)
+        except OSError as error:
+            raise _failed(error, self.target) from None
+        if (now.st_dev, now.st_ino) != (self.device, self.inode):
+            raise EnvironmentProblem(
+                f"{self.target.path!r} is no longer the directory that it was, was {self.target.label} unmounted? mount it "
+                "and run the same command again"
+            )
+
+    def clean(self) -> None:
+        """Remove the data file."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.data)
+
+
+@contextlib.contextmanager
+def opened(targets: Sequence[Target], needed: int, allow_other_files: bool = False) -> Iterator[dict[str, Place]]:
+    """Check and mark all targets; at the end remove the marker, the data file and directories that were made here.
+
+    Raises
+    ------
+    UsageError
+        If a target is not a directory of its own: missing, a block device, holding other files.
+    EnvironmentProblem
+        If it is read-only or has less than `needed` bytes free.
+    """
+    for target in targets:
+        check(target, needed, allow_other_files)
+    places: dict[str, Place] = {}
+    try:
+        for target in targets:
+            places[target.label] = _open(target)
+            places[target.label].clean()
+        yield places
+    finally:
+        for place in places.values():
+            _leave(place)
+
+
+def check(target: Target, needed: int, allow_other_files: bool = False) -> None:
+    """Everything that can be said of a target without touching it; raises as `opened` does."""
+    path = target.path
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        if target.create and os.path.isdir(os.path.dirname(path)):
+            return _check_space(os.path.dirname(path), target, needed)
+        hint = "make it, or set create = true" if not target.create else "its parent does not exist either"
+        raise UsageError(f"no directory {path!r} for {target.label}; mount the file system there; {hint}") from None
+    except OSError as error:
+        raise _failed(error, target) from None
+    if stat.S_ISBLK(mode):
+        raise UsageError(f"{path!r} is a block device, which is never written; give the directory where it is mounted")
+    if not stat.S_ISDIR(mode):
+        raise UsageError(f"{path!r} is not a directory; give the directory where {target.label} is mounted")
+    names = set(os.listdir(path))
+    if not allow_other_files and MARKER not in names and names - _OURS:
+        other = sorted(names - _OURS)[0]
+        raise UsageError(
+            f"{path!r} is not empty, it holds {other!r}; give an empty directory, or set allow_other_files = true"
+        )
+    if os.path.lexists(os.path.join(path, DATA)) and MARKER not in names:
+        raise UsageError(f"{path!r} holds a {DATA} that is not marked as ours; remove it yourself")
+    if os.statvfs(path).f_flag & os.ST_RDONLY:
+        raise EnvironmentProblem(f"{path!r} ({target.label}) is read-only; 'mount -o remount,rw' it")
+    _check_space(path, target, needed)
+
+
+def _check_space(path: str, target: Target, needed: int) -> None:
+    about = os.statvfs(path)
+    free = about.f_bavail * about.f_frsize
+    if free < needed + _RESERVE:
+        raise EnvironmentProblem(
+            f"{target.path!r} ({target.label}) has {free >> 20} MiB free, the largest file needs {(needed + _RESERVE) >> 20} "
+            "MiB; free some, or measure smaller files"
+        )
+
+
+def _open(target: Target) -> Place:
+    try:
+        made = target.create and not os.path.isdir(target.path)
+        if made:
+            os.mkdir(target.path, 0o700)
+        marker = os.open(os.path.join(target.path, MARKER), os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(marker, "w") as file:
+            file.write("scmsim perf run works in this directory; without one running, this file may be removed\n")
+        found = os.stat(target.path)
+    except OSError as error:
+        raise _failed(error, target) from None
+    return Place(target, found.st_dev, found.st_ino, made)
+
+
+def _leave(place: Place) -> None:
+    """Remove what is ours, unless the directory is not the one that we marked."""
+    with contextlib.suppress(OSError, EnvironmentProblem):
+        place.check()
+        place.clean()
+        os.unlink(os.path.join(place.target.path, MARKER))
+        if place.made or place.target.create:
+            os.rmdir(place.target.path)
+
+
+def _failed(error: OSError, target: Target) -> EnvironmentProblem:
+    return failed(error.errno or errno.EIO, target)
+
+
+def failed(number: int, target: Target) -> EnvironmentProblem:
+    """What an errno on a target means and what to do."""
+    what = {
+        errno.ENOSPC: "is full; free some space, or measure smaller files",
+        errno.EDQUOT: "is over its quota; free some space, or measure smaller files",
+        errno.EROFS: "is read-only; 'mount -o remount,rw' it",
+        errno.EACCES: "may not be written by this user; change its owner, or run as root",
+        errno.EFBIG: "does not take files of this size; measure smaller files, or raise 'ulimit -f'",
+        errno.ENOENT: "has vanished; mount it and run the same command again",
+        errno.EIO: "fails with input/output errors; look at 'dmesg'",
+    }.get(number, f"fails: {os.strerror(number).lower()}; run the same command again to go on")
+    return EnvironmentProblem(f"{target.path!r} ({target.label}) {what}")
