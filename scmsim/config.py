@@ -19,6 +19,7 @@ from scmsim.config_lines import Path, line_of, lines
 from scmsim.errors import UsageError, unknown
 
 _FOLDERS = (pathlib.Path(__file__).parent / "_configs", pathlib.Path(__file__).parent.parent / "configs")
+MATRIX_PREFIX = "perf-"  # shipped files for `scmsim perf run`, which are no experiments
 
 
 @dataclass(frozen=True)
@@ -68,22 +69,23 @@ class ConfigError(UsageError):
         super().__init__("\n".join(f"{path}:{p.line}: {p.key + ': ' if p.key else ''}{p.rule}" for p in problems))
 
 
-def find(name: str) -> pathlib.Path:
-    """File of a shipped experiment, e.g. "quickstart"; raises UnknownName with the nearest match."""
-    shipped = {path.stem: path for folder in reversed(_FOLDERS) for path in sorted(folder.glob("*.toml"))}
+def find(name: str, matrix: bool = False) -> pathlib.Path:
+    """File of a shipped experiment, e.g. "quickstart", or of a measurement's matrix ("perf-*"); raises UnknownName."""
+    found = {path.stem: path for folder in reversed(_FOLDERS) for path in sorted(folder.glob("*.toml"))}
+    shipped = {stem: path for stem, path in found.items() if stem.startswith(MATRIX_PREFIX) == matrix}
     if name not in shipped:
-        raise unknown("experiment", name, sorted(shipped))
+        raise unknown("matrix" if matrix else "experiment", name, sorted(shipped))
     return shipped[name]
 
 
-def resolve(text: str | pathlib.Path) -> pathlib.Path:
-    """Path of an experiment: a file if there is one, else the name of a shipped experiment."""
+def resolve(text: str | pathlib.Path, matrix: bool = False) -> pathlib.Path:
+    """Path of an experiment or a matrix: a file if there is one, else the name of a shipped one."""
     path = pathlib.Path(text)
     if path.is_file():
         return path
     if path.suffix or len(path.parts) > 1:
         raise UsageError(f"no file {str(path)!r}; give the path of a TOML file or the name of a shipped experiment")
-    return find(str(text))
+    return find(str(text), matrix)
 
 
 def load(path: str | pathlib.Path) -> Experiment:

@@ -24,6 +24,8 @@ class Request:
         Without a hardware PMU raise EnvironmentProblem instead of counting software events alone.
     params : dict
         The back end's own parameters, by its PARAMS.
+    folder : str or None
+        Where temporary files go; None for the system's place.
     """
 
     count: str = "all"
@@ -31,6 +33,7 @@ class Request:
     multiplexed: bool = False
     require_pmu: bool = False
     params: dict[str, int | str] = field(default_factory=dict)
+    folder: str | None = None
 
 
 class Task(NamedTuple):

@@ -10,11 +10,13 @@ import fcntl
 import json
 import os
 import pathlib
+import shutil
 from collections.abc import Iterator
 from typing import Any
 
 from scmsim.errors import EnvironmentProblem, UsageError
 from scmsim.perf.matrix import Cell, Matrix
+from scmsim.perf.stat import TEMPORARY
 
 FORMAT = 1
 _MAX_CELL = 1 << 20  # bytes; a real one is about 2 KiB
@@ -73,11 +75,18 @@ def opened(folder: str | os.PathLike[str], matrix: Matrix) -> Iterator[Store]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise EnvironmentProblem(f"another run uses {str(path)!r}; wait for it, or choose another -o") from None
-        for part in store.cells.glob(".*.part"):
-            part.unlink(missing_ok=True)
+        _sweep(store)
         if not (path / "matrix.json").exists():
             write_whole(path / "matrix.json", json.dumps({"format": FORMAT, "matrix": matrix.identity()}, indent=2))
         yield store
+
+
+def _sweep(store: Store) -> None:
+    """Remove what a run that was killed left."""
+    for part in [*store.cells.glob(".*.part"), *store.folder.glob(".*.part")]:
+        part.unlink(missing_ok=True)
+    for folder in store.folder.glob(f"{TEMPORARY}*"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def check(path: pathlib.Path, matrix: Matrix) -> None:

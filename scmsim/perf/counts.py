@@ -111,10 +111,11 @@ def _whole(reading: Reading) -> int:
 
 def _in_order(events: Sequence[Event], readings: dict[str, Reading]) -> list[Reading | None]:
     """The reading of each event: by name, or by place where perf spells the name in its own way."""
-    by_place: list[Reading | None] = [*readings.values()] if len(readings) == len(events) else [None] * len(events)
+    asked = list(dict.fromkeys(event.asked() for event in events))
+    by_place = dict(zip(asked, readings.values(), strict=True)) if len(readings) == len(asked) else {}
     return [
-        next((readings[name] for name in _spellings(event) if name in readings), place)
-        for event, place in zip(events, by_place, strict=True)
+        next((readings[name] for name in _spellings(event) if name in readings), by_place.get(event.asked()))
+        for event in events
     ]
 
 

@@ -25,6 +25,7 @@ DEVICES = pathlib.Path("/sys/bus/event_source/devices")
 PARANOID = pathlib.Path("/proc/sys/kernel/perf_event_paranoid")
 STATUS = pathlib.Path("/proc/self/status")
 TRACING = pathlib.Path("/sys/kernel/tracing/events/raw_syscalls")
+TEMPORARY = "scmsim-perf-"  # how the names of temporary folders begin
 _CAP_SYS_ADMIN, _CAP_PERFMON = 21, 38
 _MAX_TEXT = 1 << 24  # bytes of output that are read back
 _PR_SET_PDEATHSIG = 1
@@ -40,7 +41,7 @@ class Ran(NamedTuple):
 
 
 class Perf:
-    """A perf binary that works here.
+    """A perf binary that works here; its temporary files go to `folder`.
 
     Raises
     ------
@@ -48,7 +49,8 @@ class Perf:
         If there is none, or it counts nothing.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str | None = None) -> None:
+        self.folder = folder
         path = shutil.which("perf")
         if path is None:
             raise EnvironmentProblem(
@@ -90,7 +92,7 @@ class Perf:
         EnvironmentProblem
             If perf was killed, or the run took too long.
         """
-        with tempfile.TemporaryDirectory(prefix="scmsim-perf-") as folder:
+        with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=self.folder) as folder:
             out, ctl, ack, stdout, stderr = (
                 os.path.join(folder, name) for name in ("stat", "ctl", "ack", "stdout", "stderr")
             )
@@ -104,13 +106,13 @@ class Perf:
 
     def program(self, command: Sequence[str], events: Sequence[Event]) -> Ran:
         """Count any program from start to end; it keeps the standard input, and writes its output to our stderr."""
-        with tempfile.TemporaryDirectory(prefix="scmsim-perf-") as folder:
+        with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=self.folder) as folder:
             out = os.path.join(folder, "stat")
             status = run(self._stat(out, events, command, []), None, own_group=False, stdout=sys.stderr.fileno())
             return Ran(_read(out), "", status, "")
 
     def _stat(self, out: str, events: Sequence[Event], command: Sequence[str], control: list[str]) -> list[str]:
-        asked = ",".join(event.asked() for event in events)
+        asked = ",".join(dict.fromkeys(event.asked() for event in events))  # one event may supply two fields
         return [self.path, "stat", *self.style, *control, "-e", asked, "-o", out, "--", *command]
 
     def _run(self, arguments: Sequence[str]) -> "subprocess.CompletedProcess[str]":

@@ -19,8 +19,13 @@ _MAX_CELLS = 1_000_000
 _TABLES = ("summary", "fs", "matrix", "run")
 
 
-def load(path: str | pathlib.Path) -> Matrix:
+def load(path: str | pathlib.Path, backend: str | None = None) -> Matrix:
     """Read and check the file of a matrix.
+
+    Parameters
+    ----------
+    backend : str, optional
+        Back end to use instead of the file's.
 
     Raises
     ------
@@ -40,6 +45,9 @@ def load(path: str | pathlib.Path) -> Matrix:
     except tomllib.TOMLDecodeError as error:
         found = re.search(r"at line (\d+)", str(error))
         raise ConfigError(path, [Problem(int(found[1]) if found else 1, "", f"not TOML: {error}")]) from None
+    if backend is not None:
+        registry.path("backend", backend)
+        table["run"] = {**(table.get("run") if isinstance(table.get("run"), dict) else {}), "backend": backend}
     reader = _Reader()
     matrix = reader.matrix(table)
     if matrix is None:
@@ -203,7 +211,7 @@ def _param(unit: str) -> Callable[[Any], int | str]:
     def check(value: Any) -> int | str:
         if not isinstance(value, str | int) or isinstance(value, bool):
             raise UsageError(f"must be a whole number or text ({unit}), not {value!r}")
-        return str(value) if unit == "text" else parse_param(value, unit)
+        return parse_param(value, unit)
 
     return check
 

@@ -1,0 +1,143 @@
+"""`scmsim perf run`: measure a matrix of file systems, operations, sizes and repeats."""
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from scmsim.perf.backend import Backend
+    from scmsim.perf.matrix import Cell, Matrix
+    from scmsim.perf.runner import Progress
+
+SUMMARY = "Measure a matrix of file systems, operations, file sizes and units; resumable."
+
+_EVERY_S = 0.3
+
+
+def _files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(incomplete, type="file")]
+
+
+@click.command(
+    "run",
+    help=f"""{SUMMARY}
+
+    CONFIG is a path or the name of a shipped matrix (perf-smoke, perf-thesis). Finished measurements are kept in the
+    folder -o; the same command goes on where a run was stopped or killed.
+
+    \b
+    Example: scmsim perf run perf-smoke --backend software -o smoke
+    """,
+)
+@click.argument("config", shell_complete=_files)
+@click.option("-o", "--output", "out", required=True, type=click.Path(), help="Folder for the measurements and result.json.")
+@click.option("--backend", "name", help="How to count, instead of the file's choice; see 'scmsim list backend'.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done and what would stop it; touch nothing.")
+@click.option("--require-pmu", is_flag=True, help="Stop (exit code 3) unless hardware events can be counted.")
+@click.option("--allow-multiplexing", is_flag=True, help="Accept counts that perf extrapolated.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON (with --dry-run: the plan).")
+def command(
+    config: str, out: str, name: str | None, dry_run: bool, require_pmu: bool, allow_multiplexing: bool, as_json: bool
+) -> int:
+    import dataclasses
+
+    from scmsim import registry
+    from scmsim.config import resolve
+    from scmsim.config_matrix import load
+    from scmsim.perf import runner
+
+    path = resolve(config, matrix=True)
+    matrix = load(path, name)
+    if allow_multiplexing:
+        matrix = dataclasses.replace(matrix, allow_multiplexing=True)
+    backend = registry.load("backend", matrix.backend).start(runner.request(matrix, out, require_pmu))
+    if dry_run:
+        return _dry_run(matrix, backend, out, as_json)
+    for warning in backend.warnings:
+        click.echo(f"scmsim: warning: {warning}", err=True)
+    result, ran, found = _run(matrix, backend, out, str(path))
+    if as_json:
+        click.echo(result)
+    else:
+        click.echo(f"{out}/result.json: {ran + found} measurements, {ran} now and {found} before; {_absent(backend)}")
+    return 0
+
+
+def _run(matrix: "Matrix", backend: "Backend", out: str, config: str) -> tuple[str, int, int]:
+    """The result as JSON, and how many cells were measured now and before."""
+    from scmsim.perf import cells, measured, plan, runner
+
+    with cells.opened(out, matrix) as store:
+        finished = store.finished()
+        todo = [cell for cell in matrix.cells() if cell.key not in finished]
+        about = plan.describe(plan.plan(matrix, todo, len(backend.passes)), len(finished))
+        if todo:
+            click.echo(about, err=True)
+        with _progress() as show:
+            ran = runner.run(matrix, backend, store, show)
+        text = measured.result(matrix, backend, store, config).to_json(indent=1)
+        cells.write_whole(store.folder / "result.json", text)
+    return text, ran, len(finished)
+
+
+def _dry_run(matrix: "Matrix", backend: "Backend", out: str, as_json: bool) -> int:
+    """Show the plan and every obstacle; 3 if there is one."""
+    import json
+
+    from scmsim.perf import plan, runner
+
+    size = plan.plan(matrix, matrix.cells(), len(backend.passes))
+    stops = runner.obstacles(matrix, backend, out)
+    if as_json:
+        events = [[event.asked() for event in events] for events in backend.passes]
+        table = {**size._asdict(), "events": events, "absent": backend.why_absent, "obstacles": stops}
+        click.echo(json.dumps(table, indent=2))
+        return 3 if stops else 0
+    click.echo(plan.describe(size))
+    for number, events in enumerate(backend.passes, 1):
+        click.echo(f"pass {number}: {', '.join(event.asked() for event in events)}")
+    click.echo(_absent(backend))
+    for warning in backend.warnings:
+        click.echo(f"warning: {warning}")
+    for stop in stops:
+        click.echo(f"would stop: {stop}")
+    return 3 if stops else 0
+
+
+def _absent(backend: "Backend") -> str:
+    """One line on what cannot be counted."""
+    reasons: dict[str, int] = {}
+    for why in backend.why_absent.values():
+        reasons[why] = reasons.get(why, 0) + 1
+    if not reasons:
+        return "every counter is there"
+    most, count = max(reasons.items(), key=lambda item: item[1])
+    total = len(backend.why_absent)
+    return f"{total} counters absent ({most}{'' if count == total else ', and other reasons'})"
+
+
+@contextlib.contextmanager
+def _progress() -> "Iterator[Progress | None]":
+    """Draws one line with the time left on stderr, where that is a terminal."""
+    from scmsim.perf.plan import duration
+
+    if not sys.stderr.isatty():
+        yield None
+        return
+    last = [0.0]
+
+    def show(cell: "Cell", done: int, total: int, left: float) -> None:
+        if time.monotonic() - last[0] >= _EVERY_S:
+            last[0] = time.monotonic()
+            click.echo(f"\r\x1b[K{done} of {total}, {duration(left)} left: {cell.key}", nl=False, err=True)
+
+    try:
+        yield show
+    finally:
+        if last[0]:
+            click.echo("\r\x1b[K", nl=False, err=True)

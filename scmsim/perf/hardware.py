@@ -1,0 +1,124 @@
+"""Which hardware events to ask for: the machine's event table, what perf knows of it, and passes that fit the counters."""
+
+import pathlib
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from scmsim.errors import EnvironmentProblem, unknown
+from scmsim.perf import events
+from scmsim.perf.backend import Request
+from scmsim.perf.counts import Event
+
+NO_PMU = "no hardware PMU on this machine (/sys/bus/event_source/devices has no cpu)"
+PER_PASS = 4  # programmable counters of a hyper-thread; the TLB and load events of later CPUs are tied to four of eight
+REFERENCE = "skylake"  # whose fields are named absent where there is no PMU: the family of the thesis' CPU
+
+
+class Choice(NamedTuple):
+    """Events by pass, why a field is absent, and the event that supplies each field."""
+
+    passes: list[tuple[Event, ...]]
+    why_absent: dict[str, str]
+    names: dict[str, str]
+
+
+def table_here(name: str, cpuinfo: pathlib.Path, pmus: Sequence[str]) -> tuple[events.Table | None, str]:
+    """The event table `name`, or that of this CPU, for one of its PMUs; None with the reason if there is none.
+
+    On a hybrid CPU the big cores are measured; pin the program to one of them.
+    """
+    if not name:
+        try:
+            found = events.detect(cpuinfo.read_text(encoding="utf-8", errors="replace"))
+        except OSError as error:
+            return None, f"{str(cpuinfo)!r} cannot be read: {(error.strerror or str(error)).lower()}"
+        if found is None:
+            return None, "no event table for this CPU; name the nearest one, see 'scmsim list events'"
+        name = found
+    table = events.table(name)
+    wanted = [pmu for pmu in (table.pmu, "cpu_core") if pmu in pmus]
+    return table.on([*wanted, *pmus, table.pmu][0]), ""
+
+
+def absent(request: Request, why: str) -> dict[str, str]:
+    """All fields that were to be counted, each with the same reason; at least those of the thesis' 18 events."""
+    return dict.fromkeys(fields(events.table(REFERENCE), request), why)
+
+
+def fields(table: events.Table, request: Request) -> list[str]:
+    """The fields to count: those asked for, else the thesis' 18 events and what the metrics of its Table 7 need.
+
+    Raises UnknownName for a field that no PMU supplies.
+    """
+    known = events.hardware_fields()
+    for name in request.counters:
+        if name not in known:
+            raise unknown("counter", name, known)
+    if request.counters:
+        return list(request.counters)
+    needed = [name for names in events.metric_fields(table).values() for name in names]
+    wanted = dict.fromkeys([*events.RIDERS, *events.THESIS.values(), *events.thesis(table).values(), *needed])
+    return list(wanted)
+
+
+def choose(table: events.Table, request: Request, why_not: Callable[[str], str | None]) -> Choice:
+    """Probe every event by its name, then by its raw code, and put those that work into passes.
+
+    Parameters
+    ----------
+    why_not : callable
+        Says why perf does not count an event, None if it does.
+    """
+    names: dict[str, str] = {}
+    why_absent: dict[str, str] = {}
+    for name in fields(table, request):
+        row = table.rows.get(name)
+        if row is None:
+            why_absent[name] = table.absent.get(name, f"{table.name} has no such event")
+            continue
+        why = why_not(row.event)
+        if why and row.raw:
+            raw = _named(row.raw, name)
+            if why_not(raw) is None:
+                names[name] = raw
+                continue
+        if why:
+            why_absent[name] = why
+        else:
+            names[name] = row.event
+    return Choice(list(passes(table, names, request)), why_absent, names)
+
+
+def passes(table: events.Table, names: dict[str, str], request: Request) -> list[tuple[Event, ...]]:
+    """The events in passes; with count = "split" each one but the riders twice, for user and for kernel mode."""
+    split = request.count == "split"
+    modes = ("u", "k") if split else ("u",) if request.count == "user" else ("",)
+    groups = [list(names)] if request.multiplexed else events.passes(table, names, per_pass=PER_PASS // (1 + split))
+    found = []
+    for group in groups:
+        # a rider is there once, for both modes: its second half would take a counter from the others
+        counted = [(name, ("",) if split and name in events.RIDERS else modes) for name in group]
+        found.append(tuple(Event(name, _moded(names[name], name, m), m) for name, ms in counted for m in ms))
+    return found
+
+
+def _named(raw: str, name: str) -> str:
+    """A raw code with a name= term, by which perf prints it."""
+    if not re.fullmatch(r"\w+/[\w=,]+/", raw):
+        raise EnvironmentProblem(f"the event table gives {name} the raw code {raw!r}; write it like 'cpu/event=0x08/'")
+    return f"{raw[:-1]},name={name}/"
+
+
+def _moded(event: str, name: str, mode: str) -> str:
+    """A raw event is named apart for each mode."""
+    return event.replace(f",name={name}/", f",name={name}_{mode}/") if mode else event
+
+
+def events_of(passes_: Sequence[tuple[Event, ...]]) -> dict[str, str]:
+    """Field -> what perf is asked for, both modes of a split joined."""
+    found: dict[str, list[str]] = {}
+    for event in (event for events_ in passes_ for event in events_):
+        if event.asked() not in found.setdefault(event.field, []):
+            found[event.field].append(event.asked())
+    return {name: " + ".join(asked) for name, asked in found.items()}

@@ -1,0 +1,73 @@
+"""Finished cells -> Result: one Run for every cell and repeat, in the schema of the simulator's results."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from scmsim import manifest
+from scmsim.perf import hardware, stat
+from scmsim.perf.backend import Backend
+from scmsim.perf.cells import Store
+from scmsim.perf.matrix import Cell, Matrix
+from scmsim.result import Result, Run
+
+
+def result(matrix: Matrix, backend: Backend, store: Store, config: str | None = None) -> Result:
+    """All cells of a finished matrix, in the order of the file (not of the run).
+
+    Parameters
+    ----------
+    config : str
+        The file that the matrix was read from, recorded with its digest.
+    """
+    events = hardware.events_of(backend.passes)
+    cells = [cell._replace(repeat=repeat) for cell in matrix.points() for repeat in range(1, matrix.repeats + 1)]
+    about = {
+        "harness": {**backend.facts, "perf_event_paranoid": stat.paranoid(), "multiplexing_allowed": matrix.allow_multiplexing},
+        "matrix": matrix.identity(),
+        "warnings": list(backend.warnings),
+    }
+    return Result(
+        manifest=manifest.build([config] if config else [], {"order": matrix.seed}, **about),
+        runs=[run(cell, store.load(cell.key), backend.why_absent, events) for cell in cells],
+    )
+
+
+def run(cell: Cell, record: Mapping[str, Any], why_absent: Mapping[str, str], events: Mapping[str, str]) -> Run:
+    """One finished cell as a Run.
+
+    `counters` hold what was counted (user and kernel together) and `elapsed_ns`, the median over the passes; `groups` the
+    two modes where they were counted apart.
+    """
+    reads = cell.operation in ("read", "reread")
+    found = Run(
+        cell.fs,
+        calls=record["calls"],
+        operations=record["calls"],
+        counters={**record["counters"], "elapsed_ns": record["elapsed_ns"][len(record["elapsed_ns"]) // 2]},
+        groups={mode: dict(counts) for mode, counts in record["modes"].items()},
+        payload={"written": 0 if reads else record["bytes"], "read": record["bytes"] if reads else 0},
+        warnings=[*record["warnings"], *_scaled(record["scaled"])],
+        cell={
+            "operation": cell.operation,
+            "file_bytes": cell.file_bytes,
+            "unit_bytes": cell.unit_bytes,
+            "repeat": cell.repeat,
+        },
+        events={name: events[name] for name in record["counters"] if name in events},
+    )
+    return finish(found, {**why_absent, **record["why_absent"]})
+
+
+def finish(found: Run, why_absent: Mapping[str, str]) -> Run:
+    """Derive the metrics of a measurement: those that its counters allow, and why each of the others is absent."""
+    found.derive()
+    found.metrics = {name: value for name, value in found.metrics.items() if value is not None}
+    found.why_absent = {**found.why_absent, **why_absent}
+    return found
+
+
+def _scaled(scaled: Mapping[str, float]) -> list[str]:
+    if not scaled:
+        return []
+    least = min(scaled.values())
+    return [f"{', '.join(sorted(scaled))}: scaled by perf, on a counter for {least:g} % of the time at the least"]

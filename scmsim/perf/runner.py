@@ -1,0 +1,231 @@
+"""Runs a matrix: every cell once for each pass over the events, each finished cell stored at once."""
+
+import contextlib
+import os
+import pathlib
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from scmsim.errors import EnvironmentProblem, ScmsimError
+from scmsim.perf import cells, plan, targets, workload
+from scmsim.perf.backend import Backend, Request, Task
+from scmsim.perf.counts import Counts, combined, from_stat
+from scmsim.perf.matrix import Cell, Matrix
+from scmsim.perf.stat import Ran
+
+Progress = Callable[[Cell, int, int, float], None]  # next cell, cells done, cells in all, seconds left
+
+_PATIENCE = 50.0  # a run may take that many times its estimate, and no less than a minute
+_DROP_CACHES = "/proc/sys/vm/drop_caches"
+
+
+class Stopped(ScmsimError):
+    """A signal ended the run; finished cells are kept."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(number).name}; finished cells are kept, run the same command to go on")
+        self.exit_code = 128 + number
+
+
+def request(matrix: Matrix, out: str, require_pmu: bool = False) -> Request:
+    """What the matrix asks of its back end; `out` is the folder of the cells."""
+    return Request(
+        count=matrix.count,
+        counters=matrix.counters,
+        require_pmu=require_pmu,
+        params=matrix.backend_params,
+        folder=out,
+    )
+
+
+def obstacles(matrix: Matrix, backend: Backend, out: Any) -> list[str]:
+    """What would stop the matrix before its first cell, found without touching anything."""
+    needed = plan.plan(matrix, matrix.cells(), len(backend.passes)).free_bytes
+    checks: list[Callable[[], None]] = [lambda: cells.check(pathlib.Path(out), matrix)]
+    if backend.runs_programs:
+        checks.append(lambda: _check_machine(matrix))
+        checks += [
+            lambda target=target: targets.check(target, needed, matrix.allow_other_files)  # type: ignore[misc]
+            for target in matrix.targets
+        ]
+    found = []
+    for check in checks:
+        try:
+            check()
+        except ScmsimError as error:
+            found.append(str(error))
+    return found
+
+
+def run(matrix: Matrix, backend: Backend, store: cells.Store, progress: Progress | None = None) -> int:
+    """Measure every cell that the store lacks; returns how many that were.
+
+    Parameters
+    ----------
+    matrix, backend
+        What to measure, and how.
+    store : cells.Store
+        Where finished cells go, and whose cells are not measured again.
+    progress : callable(cell, done, in all, seconds left), optional
+        Called before each cell.
+
+    Raises
+    ------
+    EnvironmentProblem
+        If the machine fails: no space, read-only, unmounted, perf killed.  Finished cells are kept, the rest is cleaned up.
+    Stopped
+        After SIGINT, SIGTERM or SIGHUP.
+    """
+    finished = store.finished()
+    todo = [cell for cell in matrix.cells() if cell.key not in finished]
+    with _signals_stop(), _Rig(matrix, backend, store, todo) as rig:
+        pace = _Pace([plan.seconds(matrix, cell) for cell in todo])
+        for number, cell in enumerate(todo):
+            if progress:
+                progress(cell, len(finished) + number, len(finished) + len(todo), pace.left())
+            store.save(cell, rig.measure(cell, number))
+            pace.done(number)
+    return len(todo)
+
+
+class _Pace:
+    """Time left: the estimate of what is left, corrected by how long the finished cells took."""
+
+    def __init__(self, estimates: Sequence[float]) -> None:
+        self.estimates, self.left_s = estimates, sum(estimates)
+        self.done_s, self.started = 0.0, time.monotonic()
+
+    def done(self, number: int) -> None:
+        self.done_s += self.estimates[number]
+        self.left_s -= self.estimates[number]
+
+    def left(self) -> float:
+        taken = time.monotonic() - self.started
+        return max(0.0, self.left_s) * (taken / self.done_s if self.done_s else 1.0)
+
+
+class _Rig:
+    """Everything that must be set up for a matrix and taken down after it."""
+
+    def __init__(self, matrix: Matrix, backend: Backend, store: cells.Store, todo: Sequence[Cell]) -> None:
+        self.matrix, self.backend, self.store, self.todo = matrix, backend, store, todo
+        self.places: dict[str, targets.Place] = {}
+        self.program = workload.Program([], None)
+        self.stack = contextlib.ExitStack()
+
+    def __enter__(self) -> "_Rig":
+        if not self.backend.runs_programs or not self.todo:
+            return self
+        with contextlib.ExitStack() as stack:
+            _check_machine(self.matrix)
+            needed = plan.plan(self.matrix, self.todo, 1).free_bytes
+            opened = targets.opened(self.matrix.targets, needed, self.matrix.allow_other_files)
+            self.places = stack.enter_context(opened)
+            program = os.path.join(self.store.folder, "loop")
+            stack.callback(lambda: pathlib.Path(program).unlink(missing_ok=True))
+            self.program = workload.build(self.store.folder)
+            self.stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stack.close()
+
+    def measure(self, cell: Cell, number: int) -> dict[str, Any]:
+        """All passes of a cell, in an order that turns with the cell's number; returns what is stored."""
+        passes = self.backend.passes
+        order = [(number + i) % len(passes) for i in range(len(passes))]
+        counts: dict[int, Counts] = {}
+        elapsed = []
+        for i in order:
+            ran = self._one(cell, i)
+            elapsed.append(workload.elapsed_ns(ran.stdout))
+            counts[i] = from_stat(ran.stat, passes[i], self.matrix.allow_multiplexing)
+        found = combined(counts[i] for i in sorted(counts))
+        warnings = [self.program.warning] if self.program.warning else []
+        return {
+            "calls": cell.passes(self.matrix.total) * cell.pass_calls,
+            "bytes": cell.passes(self.matrix.total) * cell.pass_calls * cell.length,
+            "elapsed_ns": sorted(elapsed),
+            "counters": found.values,
+            "modes": found.modes,
+            "why_absent": found.why_absent,
+            "scaled": found.scaled,
+            "warnings": warnings,
+        }
+
+    def _one(self, cell: Cell, number: int) -> Ran:
+        """One run of a cell under one set of events; the data file is gone afterwards."""
+        place = self.places.get(cell.fs)
+        task = self._task(cell, place.data if place else "")
+        if place is None:
+            return self._checked(self.backend.measure(task, self.backend.passes[number], number), cell)
+        place.check()
+        try:
+            return self._checked(self.backend.measure(task, self.backend.passes[number], number), cell)
+        finally:
+            with contextlib.suppress(OSError):
+                place.clean()
+
+    def _task(self, cell: Cell, path: str) -> Task:
+        matrix = self.matrix
+        command = self.program.arguments(
+            cell, path, matrix.total, warm_up=matrix.warm_up, drop_caches=matrix.drop_caches, cpu=matrix.cpu
+        )
+        return Task(
+            key=cell.key,
+            command=command,
+            timeout_s=60 + _PATIENCE * plan.seconds(matrix, cell),
+            calls=cell.passes(matrix.total) * cell.pass_calls,
+            length=cell.length,
+            operation=cell.operation,
+            fs=cell.fs,
+        )
+
+    def _checked(self, ran: Ran, cell: Cell) -> Ran:
+        """The run, or what its failure means."""
+        if ran.status == 0:
+            return ran
+        target = next(target for target in self.matrix.targets if target.label == cell.fs)
+        place = self.places.get(cell.fs)
+        if place:
+            place.check()
+        found = re.search(r"^loop: .*: errno (\d+)$", ran.stderr, re.MULTILINE)
+        if found:
+            raise targets.failed(int(found[1]), target)
+        lines = [line for line in ran.stderr.splitlines() if line.strip() and not line.startswith("Events ")]
+        said = lines[0].strip() if lines else "it said nothing"
+        raise EnvironmentProblem(f"measuring {cell.key} failed with exit status {ran.status}: {said}; run the same command again")
+
+
+def _check_machine(matrix: Matrix) -> None:
+    """The CPU exists and the caches may be dropped."""
+    allowed = os.sched_getaffinity(0)
+    if matrix.cpu >= 0 and matrix.cpu not in allowed:
+        raise EnvironmentProblem(f"run.cpu = {matrix.cpu}: no such CPU here; choose from {', '.join(map(str, sorted(allowed)))}")
+    if matrix.drop_caches and not os.access(_DROP_CACHES, os.W_OK):
+        raise EnvironmentProblem(f"run.drop_caches = true: {_DROP_CACHES} may not be written; run as root, or set it to false")
+
+
+@contextlib.contextmanager
+def _signals_stop() -> Iterator[None]:
+    """SIGINT, SIGTERM and SIGHUP become `Stopped`, so that everything is cleaned up on the way out."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: object) -> None:
+        for each in caught:
+            signal.signal(each, signal.SIG_IGN)  # a second one must not cut the cleaning short
+        raise Stopped(number)
+
+    caught = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, stop) for number in caught}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
