@@ -21,6 +21,7 @@ KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "format": ("trace/formats", ".py", ("SUMMARY", "sniff", "convert")),
     "capture": ("trace/capture", ".py", ("SUMMARY", "capture")),
     "events": ("perf/events", ".toml", ()),
+    "sites": ("perf/sites", ".toml", ()),
     "backend": ("perf/backends", ".py", ("SUMMARY", "PARAMS", "start")),
 }
 

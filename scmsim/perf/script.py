@@ -68,7 +68,11 @@ def parse_script(text: str | Iterable[str]) -> Profile:
     UsageError
         If no sample names a symbol.
     """
-    table = _Table()
+    return read(text, Table()).profile()
+
+
+def read(text: str | Iterable[str], table: "Table") -> "Table":
+    """Put every sample of the output of `perf script` into a table; raises as `parse_script`."""
     for number, line in enumerate(text.splitlines() if isinstance(text, str) else text, 1):
         if len(line) > MAX_LINE:
             raise UsageError(f"line {number} has {len(line)} characters, perf script's have at most {MAX_LINE}")
@@ -79,10 +83,10 @@ def parse_script(text: str | Iterable[str]) -> Profile:
             "no sample with a symbol found; make the text with "
             "'perf script -F comm,tid,time,period,event,ip,sym,dso' from a perf record"
         )
-    return table.profile()
+    return table
 
 
-class _Table:
+class Table:
     """Events by (event, symbol, dso, kernel) while the samples go by."""
 
     def __init__(self) -> None:

@@ -14,9 +14,9 @@ EVENTS = {
     "major_faults": "major-faults",
     "context_switches": "context-switches",
     "cpu_migrations": "cpu-migrations",
-    "task_clock_ns": "task-clock",
+    "task_clock": "task-clock",
 }
-TRACEPOINTS = {"syscalls_entered": "raw_syscalls:sys_enter", "syscalls_left": "raw_syscalls:sys_exit"}
+TRACEPOINTS = {"raw_syscalls_sys_enter": "raw_syscalls:sys_enter", "raw_syscalls_sys_exit": "raw_syscalls:sys_exit"}
 NO_PMU = "not asked for: the software back end counts no hardware events"
 
 

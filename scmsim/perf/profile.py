@@ -1,0 +1,177 @@
+"""A profile of a program: `perf record` with call graphs, reduced to shares by symbol and by the models' mechanisms.
+
+`sites/*.toml` maps kernel functions to the `site` names of a file system's models.  For each sample the innermost frame
+that the map names decides, so a lock or a memset counts for the mechanism that needed it.
+"""
+
+import functools
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from scmsim import registry
+from scmsim.errors import EnvironmentProblem, unknown
+from scmsim.perf.script import Profile, Table, read
+from scmsim.perf.stat import TEMPORARY, Perf, run
+from scmsim.result import Run
+
+PROGRAM, ELSEWHERE = "(program)", "(kernel, elsewhere)"
+FIELDS = "comm,tid,time,period,event,ip,sym,dso"
+
+Rules = Mapping[str, Sequence[tuple[str, str]]]  # symbol -> (caller or "", site), the rules with a caller first
+
+
+@dataclass
+class Sites:
+    """A profile, and its events by mechanism: `own[event][site]`."""
+
+    profile: Profile
+    own: dict[str, dict[str, int]]
+
+    def share(self, event: str, site: str) -> float:
+        """Percent of the event's total."""
+        total = sum(self.own[event].values())
+        return 100 * self.own[event].get(site, 0) / total if total else 0.0
+
+
+def map_for(fs: str) -> str:
+    """Name of the map for a file system's model; raises UnknownName for a model without one."""
+    models = {model: name for name in registry.names("sites") for model in registry.literals("sites", name)["models"]}
+    names = {**{name: name for name in registry.names("sites")}, **models}
+    if fs not in names:
+        raise unknown("file system with a map of its functions", fs, sorted(names))
+    return names[fs]
+
+
+@functools.cache
+def rules(name: str) -> Rules:
+    """The rules of one map."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for site, entries in registry.literals("sites", name)["sites"].items():
+        for entry in entries:
+            symbol, _, caller = entry.partition(" < ")
+            found.setdefault(symbol, []).append((caller, site))
+    return {symbol: sorted(each, key=lambda rule: not rule[0]) for symbol, each in found.items()}
+
+
+def site_of(frames: Sequence[tuple[str, str, bool]], by: Rules) -> str:
+    """Mechanism of a sample, from its frames (symbol, dso, kernel), innermost first."""
+    symbols = [plain(symbol) for symbol, _, _ in frames]
+    for depth, symbol in enumerate(symbols):
+        for caller, site in by.get(symbol, ()):
+            if not caller or caller in symbols[depth + 1 :]:
+                return site
+    return ELSEWHERE if frames and frames[0][2] else PROGRAM
+
+
+def plain(symbol: str) -> str:
+    """A symbol without what the compiler and perf add: "f.isra.12.constprop.30" -> "f", "f[nd_pmem]" -> "f"."""
+    return re.split(r"[.\[]", symbol, maxsplit=1)[0] or symbol
+
+
+def reduced(text: str | Iterable[str], fs: str | None = None) -> Sites:
+    """The output of `perf script` by symbol and by mechanism.
+
+    Parameters
+    ----------
+    fs : str, optional
+        Model or map whose mechanisms are meant; without it there is only program and kernel.
+
+    Raises
+    ------
+    UnknownName
+        For a file system that no map is for.
+    UsageError
+        If no sample names a symbol.
+    """
+    table = _BySite(rules(map_for(fs)) if fs else {})
+    read(text, table)
+    own = {event: dict(sorted(by.items(), key=lambda item: -item[1])) for event, by in table.sites.items()}
+    return Sites(table.profile(), own)
+
+
+class _BySite(Table):
+    """Counts each sample's mechanism too while it goes by."""
+
+    def __init__(self, by: Rules) -> None:
+        super().__init__()
+        self.by = by
+        self.sites: dict[str, dict[str, int]] = {}
+
+    def end_sample(self) -> None:
+        if self.frames:
+            counts = self.sites.setdefault(self.event, {})
+            site = site_of(self.frames, self.by)
+            counts[site] = counts.get(site, 0) + self.period
+        super().end_sample()
+
+
+def record(command: Sequence[str], event: str, fs: str | None, *, period: int = 0, graph: str = "fp") -> Sites:
+    """Run a program under `perf record` and reduce what was sampled.
+
+    Parameters
+    ----------
+    command : sequence of str
+        Program and arguments; no shell.  Its output goes to our standard error.
+    event : str
+        perf's name or raw code of the event.
+    period : int
+        One sample for every so many events, so that shares are shares of events; 0: perf chooses.
+    graph : str
+        How perf walks the stack: fp, dwarf or lbr.
+
+    Raises
+    ------
+    EnvironmentProblem
+        If perf is missing, cannot sample the event here, or took no sample.
+    """
+    perf = Perf()
+    why = perf.why_not(event)
+    if why:
+        raise EnvironmentProblem(f"{why}; a machine without a PMU samples --event cpu-clock or page-faults")
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY) as folder:
+        data, messages = os.path.join(folder, "perf.data"), os.path.join(folder, "messages")
+        rate = ["-c", str(period)] if period else []
+        argv = [perf.path, "record", "-q", "-o", data, "-e", event, *rate, "--call-graph", graph, "--", *command]
+        run(argv, None, own_group=False, stdout=sys.stderr.fileno())
+        if not os.path.exists(data):
+            raise EnvironmentProblem("perf record wrote nothing; see its message above")
+        with open(messages, "wb") as stderr:
+            shown = subprocess.Popen(
+                [perf.path, "script", "-i", data, "-F", FIELDS],
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+                errors="replace",
+                env={**os.environ, "LC_ALL": "C"},
+            )
+        with shown:
+            assert shown.stdout is not None
+            return reduced(shown.stdout, fs)
+
+
+def as_run(found: Sites, fs: str, command: Sequence[str], fields: Mapping[str, Sequence[str]]) -> Run:
+    """The profile as a Run: `sites` by mechanism, `groups` by symbol, `counters` the events sampled.
+
+    Parameters
+    ----------
+    fields : mapping
+        Counter fields that each event supplies.
+    """
+    made = Run(fs, params={"command": " ".join(command)})
+    for event, by_site in found.own.items():
+        for name in fields[event]:
+            made.events[name] = event
+            made.counters[name] = found.profile.events[event]
+            for site, count in by_site.items():
+                made.sites.setdefault(site, {})[name] = count
+    for row in found.profile.rows:
+        for name in fields[row.event] if row.own else ():
+            group = made.groups.setdefault(row.symbol, {})
+            group[name] = group.get(name, 0) + row.own
+    made.warnings.append("counts are the events of the samples taken: shares can be compared, totals cannot")
+    return made
