@@ -47,7 +47,8 @@ def load(path: str | pathlib.Path, backend: str | None = None) -> Matrix:
         raise ConfigError(path, [Problem(int(found[1]) if found else 1, "", f"not TOML: {error}")]) from None
     if backend is not None:
         registry.path("backend", backend)
-        table["run"] = {**(table.get("run") if isinstance(table.get("run"), dict) else {}), "backend": backend}
+        given = table.get("run")
+        table["run"] = {**(given if isinstance(given, dict) else {}), "backend": backend}
     reader = _Reader()
     matrix = reader.matrix(table)
     if matrix is None:
@@ -115,7 +116,9 @@ class _Reader:
         targets = []
         for label, keys in table.items():
             if not _LABEL.fullmatch(label):
-                self._note(("fs", label), f"{label!r} is no label; use lower-case letters, digits and dashes, like nova-cow")
+                self._note(
+                    ("fs", label), f"{label!r} is no label; use lower-case letters, digits and dashes, like nova-cow"
+                )
             if not isinstance(keys, dict):
                 self._note(("fs", label), f'must be a table: [fs.{label}] with dir = "/mnt/..."')
                 continue
@@ -164,7 +167,7 @@ def _directory(value: Any) -> str:
 def _size(least: int, most: int) -> Callable[[Any], int]:
     def check(value: Any) -> int:
         if not isinstance(value, str | int) or isinstance(value, bool):
-            raise UsageError(f"must be a number of bytes like 4096 or \"4KiB\", not {value!r}")
+            raise UsageError(f'must be a number of bytes like 4096 or "4KiB", not {value!r}')
         size = parse_bytes(value)
         if not least <= size <= most:
             raise UsageError(f"{value!r} is not between {least} and {most} bytes")

@@ -26,15 +26,26 @@ _DEFAULT = "dTLB-load-misses"
 )
 @click.option("-e", "--event", default=_DEFAULT, show_default=True, help="perf event to sample.")
 @click.option("--fs", help="File system whose mechanisms are meant: a model's name (scmsim list fs).")
-@click.option("-c", "--period", default=0, type=click.IntRange(0, 1 << 40), help="Events for each sample; 0: perf chooses.")
 @click.option(
-    "--call-graph", "graph", default="fp", show_default=True, type=click.Choice(["fp", "dwarf", "lbr"]), help="Stack walk."
+    "-c", "--period", default=0, type=click.IntRange(0, 1 << 40), help="Events for each sample; 0: perf chooses."
+)
+@click.option(
+    "--call-graph",
+    "graph",
+    default="fp",
+    show_default=True,
+    type=click.Choice(["fp", "dwarf", "lbr"]),
+    help="Stack walk.",
 )
 @click.option("--against", type=click.Path(), help="Result of a simulation whose shares to show.")
 @click.option("--counter", help="Counter of that result (default: the one that the event measures).")
-@click.option("-n", "--symbols", default=20, show_default=True, type=click.IntRange(0), help="How many functions to show.")
+@click.option(
+    "-n", "--symbols", default=20, show_default=True, type=click.IntRange(0), help="How many functions to show."
+)
 @click.option("-o", "--out", type=click.Path(), help="Also write the result: .json, .csv or .parquet.")
-@click.option("--from", "recorded", type=click.Path(), help="Reduce this output of perf script instead of running anything.")
+@click.option(
+    "--from", "recorded", type=click.Path(), help="Reduce this output of perf script instead of running anything."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.argument("command_line", metavar="[CMD...]", nargs=-1, type=click.UNPROCESSED)
 def command(
@@ -65,7 +76,9 @@ def command(
     found = _reduce(recorded, fs) if recorded else profile.record(command_line, event, fs, period=period, graph=graph)
     supplied = {name: fields(name.split(":")[0]) for name in found.own}
     run = profile.as_run(found, fs or "unknown", command_line, supplied)
-    result = Result(manifest.build([recorded] if recorded else [], harness={"backend": "profile", "event": event}), [run])
+    result = Result(
+        manifest.build([recorded] if recorded else [], harness={"backend": "profile", "event": event}), [run]
+    )
     if out:
         result.write(out)
     if as_json:
@@ -108,7 +121,9 @@ def _table(found: "Sites", event: str, predicted: dict[str, float] | None, symbo
     from scmsim.perf.profile import ELSEWHERE, PROGRAM
 
     total = found.profile.events[event]
-    lines = [f"{event}: {total:,} events in {sum(row.samples for row in found.profile.rows if row.event == event):,} samples"]
+    lines = [
+        f"{event}: {total:,} events in {sum(row.samples for row in found.profile.rows if row.event == event):,} samples"
+    ]
     sites: dict[str, Any] = dict.fromkeys([*found.own[event], *(predicted or {})])
     if set(sites) - {ELSEWHERE, PROGRAM} or predicted:
         lines.append(f"{'measured':>9}{'  predicted' if predicted else ''}  mechanism")

@@ -35,7 +35,9 @@ def _files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
     """,
 )
 @click.argument("config", shell_complete=_files)
-@click.option("-o", "--output", "out", required=True, type=click.Path(), help="Folder for the measurements and result.json.")
+@click.option(
+    "-o", "--output", "out", required=True, type=click.Path(), help="Folder for the measurements and result.json."
+)
 @click.option("--backend", "name", help="How to count, instead of the file's choice; see 'scmsim list backend'.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done and what would stop it; touch nothing.")
 @click.option("--require-pmu", is_flag=True, help="Stop (exit code 3) unless hardware events can be counted.")
@@ -94,8 +96,8 @@ def _dry_run(matrix: "Matrix", backend: "Backend", out: str, as_json: bool) -> i
     size = plan.plan(matrix, matrix.cells(), len(backend.passes))
     stops = runner.obstacles(matrix, backend, out)
     if as_json:
-        events = [[event.asked() for event in events] for events in backend.passes]
-        table = {**size._asdict(), "events": events, "absent": backend.why_absent, "obstacles": stops}
+        asked = [[event.asked() for event in events] for events in backend.passes]
+        table = {**size._asdict(), "events": asked, "absent": backend.why_absent, "obstacles": stops}
         click.echo(json.dumps(table, indent=2))
         return 3 if stops else 0
     click.echo(plan.describe(size))

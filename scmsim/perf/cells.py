@@ -1,6 +1,6 @@
 """Finished cells on disk: one file each, there whole or not at all, so that a killed run goes on where it was.
 
-`matrix.json` says what the cells depend on; a folder holds cells of one matrix.  A lock keeps a second run out; the kernel
+`matrix` says what the cells depend on; a folder holds cells of one matrix.  A lock keeps a second run out; the kernel
 drops it with the process, however that ends.
 """
 
@@ -76,8 +76,8 @@ def opened(folder: str | os.PathLike[str], matrix: Matrix) -> Iterator[Store]:
         except OSError:
             raise EnvironmentProblem(f"another run uses {str(path)!r}; wait for it, or choose another -o") from None
         _sweep(store)
-        if not (path / "matrix.json").exists():
-            write_whole(path / "matrix.json", json.dumps({"format": FORMAT, "matrix": matrix.identity()}, indent=2))
+        if not (path / "matrix").exists():
+            write_whole(path / "matrix", json.dumps({"format": FORMAT, "matrix": matrix.identity()}, indent=2))
         yield store
 
 
@@ -98,7 +98,7 @@ def check(path: pathlib.Path, matrix: Matrix) -> None:
     if not path.is_dir():
         raise UsageError(f"{str(path)!r} is not a folder; give -o the name of a new folder")
     try:
-        stored = json.loads((path / "matrix.json").read_bytes())
+        stored = json.loads((path / "matrix").read_bytes())
     except FileNotFoundError:
         if any(name not in ("cells", "lock") for name in os.listdir(path)):
             raise UsageError(f"{str(path)!r} is not empty; give -o the name of a new folder") from None

@@ -58,7 +58,9 @@ def from_stat(text: str, events: Sequence[Event], allow_multiplexing: bool = Fal
     found = Counts()
     for event, reading in zip(events, _in_order(events, readings), strict=True):
         if reading is None or reading.value is None:
-            found.why_absent[event.field] = f"perf: {event.asked()} {reading.reason if reading else 'is not in its output'}"
+            found.why_absent[event.field] = (
+                f"perf: {event.asked()} {reading.reason if reading else 'is not in its output'}"
+            )
             continue
         if reading.running_percent < 99.995:  # perf prints two decimals
             if not allow_multiplexing:

@@ -55,7 +55,7 @@ def _table(name: str) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for field, row in literals.get("rows", {}).items():
         pmu = literals.get("pmu", "cpu")
-        for event in (row["event"], f"{pmu}/{row['raw']}/" if "raw" in row else ""):
+        for event in (row.get("event", ""), f"{pmu}/{row['raw']}/" if "raw" in row else ""):
             key = spelled(event)
             if key and field not in found.get(key, ()):
                 found[key] = (*found.get(key, ()), field)

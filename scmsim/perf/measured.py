@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from scmsim import manifest
+from scmsim.metrics import TABLE7
 from scmsim.perf import hardware, stat
 from scmsim.perf.backend import Backend
 from scmsim.perf.cells import Store
@@ -21,13 +22,15 @@ def result(matrix: Matrix, backend: Backend, store: Store, config: str | None = 
     """
     events = hardware.events_of(backend.passes)
     cells = [cell._replace(repeat=repeat) for cell in matrix.points() for repeat in range(1, matrix.repeats + 1)]
-    about = {
-        "harness": {**backend.facts, "perf_event_paranoid": stat.paranoid(), "multiplexing_allowed": matrix.allow_multiplexing},
-        "matrix": matrix.identity(),
+    seeds = {"order": matrix.seed}
+    harness = {
+        **backend.facts,
+        "perf_event_paranoid": stat.paranoid(),
+        "multiplexing_allowed": matrix.allow_multiplexing,
         "warnings": list(backend.warnings),
     }
     return Result(
-        manifest=manifest.build([config] if config else [], {"order": matrix.seed}, **about),
+        manifest=manifest.build([config] if config else [], seeds, harness=harness, matrix=matrix.identity()),
         runs=[run(cell, store.load(cell.key), backend.why_absent, events) for cell in cells],
     )
 
@@ -59,10 +62,11 @@ def run(cell: Cell, record: Mapping[str, Any], why_absent: Mapping[str, str], ev
 
 
 def finish(found: Run, why_absent: Mapping[str, str]) -> Run:
-    """Derive the metrics of a measurement: those that its counters allow, and why each of the others is absent."""
+    """Derive the metrics of a measurement: those that its counters allow, and why others of Table 7 are absent."""
     found.derive()
     found.metrics = {name: value for name, value in found.metrics.items() if value is not None}
-    found.why_absent = {**found.why_absent, **why_absent}
+    kept = {name: why for name, why in found.why_absent.items() if name in TABLE7}  # the rest only a model can give
+    found.why_absent = {**kept, **why_absent}
     return found
 
 

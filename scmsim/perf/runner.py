@@ -27,7 +27,9 @@ class Stopped(ScmsimError):
     """A signal ended the run; finished cells are kept."""
 
     def __init__(self, number: int) -> None:
-        super().__init__(f"stopped by {signal.Signals(number).name}; finished cells are kept, run the same command to go on")
+        super().__init__(
+            f"stopped by {signal.Signals(number).name}; finished cells are kept, run the same command to go on"
+        )
         self.exit_code = 128 + number
 
 
@@ -198,16 +200,22 @@ class _Rig:
             raise targets.failed(int(found[1]), target)
         lines = [line for line in ran.stderr.splitlines() if line.strip() and not line.startswith("Events ")]
         said = lines[0].strip() if lines else "it said nothing"
-        raise EnvironmentProblem(f"measuring {cell.key} failed with exit status {ran.status}: {said}; run the same command again")
+        raise EnvironmentProblem(
+            f"measuring {cell.key} failed with exit status {ran.status}: {said}; run the same command again"
+        )
 
 
 def _check_machine(matrix: Matrix) -> None:
     """The CPU exists and the caches may be dropped."""
     allowed = os.sched_getaffinity(0)
     if matrix.cpu >= 0 and matrix.cpu not in allowed:
-        raise EnvironmentProblem(f"run.cpu = {matrix.cpu}: no such CPU here; choose from {', '.join(map(str, sorted(allowed)))}")
+        raise EnvironmentProblem(
+            f"run.cpu = {matrix.cpu}: no such CPU here; choose from {', '.join(map(str, sorted(allowed)))}"
+        )
     if matrix.drop_caches and not os.access(_DROP_CACHES, os.W_OK):
-        raise EnvironmentProblem(f"run.drop_caches = true: {_DROP_CACHES} may not be written; run as root, or set it to false")
+        raise EnvironmentProblem(
+            f"run.drop_caches = true: {_DROP_CACHES} may not be written; run as root, or set it to false"
+        )
 
 
 @contextlib.contextmanager

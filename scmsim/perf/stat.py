@@ -118,7 +118,12 @@ class Perf:
     def _run(self, arguments: Sequence[str]) -> "subprocess.CompletedProcess[str]":
         try:
             return subprocess.run(
-                [self.path, *arguments], capture_output=True, text=True, errors="replace", env=_environment(), timeout=60
+                [self.path, *arguments],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                env=_environment(),
+                timeout=60,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise EnvironmentProblem(f"perf cannot be run: {str(error).lower()}") from None

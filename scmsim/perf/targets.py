@@ -120,7 +120,9 @@ def _open(target: Target) -> Place:
         made = target.create and not os.path.isdir(target.path)
         if made:
             os.mkdir(target.path, 0o700)
-        marker = os.open(os.path.join(target.path, MARKER), os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        marker = os.open(
+            os.path.join(target.path, MARKER), os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+        )
         with os.fdopen(marker, "w") as file:
             file.write("scmsim perf run works in this directory; without one running, this file may be removed\n")
         found = os.stat(target.path)

@@ -98,7 +98,11 @@ class _Fake:
     def _line(self, event: Event, task: Task, share: float, draw: random.Random) -> str:
         """One line as perf 6.1 writes it."""
         calls, kilobytes = _SHAPES.get(event.field, _OTHER)
-        factor = _FS_FACTOR.get(task.fs, 1.0) * (0.7 if "read" in task.operation else 1.0) * {"u": 0.1, "k": 0.9}.get(event.mode, 1)
+        factor = (
+            _FS_FACTOR.get(task.fs, 1.0)
+            * (0.7 if "read" in task.operation else 1.0)
+            * {"u": 0.1, "k": 0.9}.get(event.mode, 1)
+        )
         noise = max(0.0, draw.gauss(1, self.params.get("noise", 0) / 100))
         value = round(task.calls * (calls + kilobytes * task.length / 1000) * factor * noise)
         shown = "<not supported>" if event.field in self.missing else f"{value}.000000"
@@ -116,4 +120,6 @@ def _recorded(params: dict[str, int | str]) -> str | None:
         with path.open("rb") as file:
             return file.read(_MAX_RECORDED).decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"fake.recorded: {str(path)!r} cannot be read: {error}; give the output of perf stat -j") from None
+        raise UsageError(
+            f"fake.recorded: {str(path)!r} cannot be read: {error}; give the output of perf stat -j"
+        ) from None

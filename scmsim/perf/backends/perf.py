@@ -27,7 +27,9 @@ def start(request: Request) -> Backend:
     check_permission(request.count)
     perf = Perf(request.folder)
     found = pmus()
-    table, why = hardware.table_here(str(request.params.get("events", "")), CPUINFO, found) if found else (None, hardware.NO_PMU)
+    table, why = (
+        hardware.table_here(str(request.params.get("events", "")), CPUINFO, found) if found else (None, hardware.NO_PMU)
+    )
     if table is None and request.require_pmu:
         raise EnvironmentProblem(f"{why}; measure on bare metal, pass the PMU through, or drop --require-pmu")
     extra, why_absent = software(perf, request.count, tracepoints=False)

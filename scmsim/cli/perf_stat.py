@@ -1,0 +1,74 @@
+"""`scmsim perf stat`: count any program with the events of a matrix."""
+
+import click
+
+SUMMARY = "Count a program: the counters and metrics that the models predict."
+
+
+@click.command(
+    "stat",
+    help=f"""{SUMMARY}
+
+    The program runs once for each pass over the events, so that no event shares a counter; --one-pass runs it once and takes
+    what perf extrapolates. Its output goes to standard error, the exit status is the program's.
+
+    \b
+    Example: scmsim perf stat -r 5 --fs ext4-dax -o measured.json -- ./file_write /mnt/pmem/f 1 4
+    """,
+    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
+)
+@click.option(
+    "-r", "--repeat", "repeats", default=1, show_default=True, type=click.IntRange(1, 1000), help="How often."
+)
+@click.option("--backend", "name", default="perf", show_default=True, help="How to count; see 'scmsim list backend'.")
+@click.option("--counters", help="Counter fields, separated by commas (default: the thesis' events).")
+@click.option(
+    "--count",
+    "mode",
+    default="all",
+    show_default=True,
+    type=click.Choice(["all", "split", "user"]),
+    help="User and kernel mode together, both apart, or user mode alone.",
+)
+@click.option("--one-pass", is_flag=True, help="All events in one run; perf scales what had to share a counter.")
+@click.option("--require-pmu", is_flag=True, help="Stop (exit code 3) unless hardware events can be counted.")
+@click.option("--fs", "label", default="program", show_default=True, help="Name in the result, to compare under.")
+@click.option("-o", "--out", type=click.Path(), help="Also write the result: .json, .csv or .parquet.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.argument("command_line", metavar="CMD...", nargs=-1, required=True, type=click.UNPROCESSED)
+def command(
+    repeats: int,
+    name: str,
+    counters: str | None,
+    mode: str,
+    one_pass: bool,
+    require_pmu: bool,
+    label: str,
+    out: str | None,
+    as_json: bool,
+    command_line: tuple[str, ...],
+) -> int:
+    from scmsim import manifest, registry
+    from scmsim.perf import program
+    from scmsim.perf.backend import Request
+    from scmsim.result import Result, check_writable
+    from scmsim.trace.capture import check_command
+
+    if out:
+        check_writable(out)
+    check_command(command_line)
+    wanted = tuple(field for field in (counters or "").split(",") if field)
+    backend = registry.load("backend", name).start(Request(mode, wanted, one_pass, require_pmu))
+    for warning in backend.warnings:
+        click.echo(f"scmsim: warning: {warning}", err=True)
+    if len(backend.passes) > 1:
+        click.echo(
+            f"scmsim: the program runs {repeats * len(backend.passes)} times: {len(backend.passes)} passes", err=True
+        )
+    counted = program.count(backend, command_line, label=label, repeats=repeats, allow_multiplexing=one_pass)
+    harness = {**backend.facts, "command": list(command_line), "warnings": list(backend.warnings)}
+    result = Result(manifest.build(harness=harness), counted.runs)
+    if out:
+        result.write(out)
+    click.echo(result.to_json() if as_json else "\n".join(program.table(counted.runs)))
+    return counted.status

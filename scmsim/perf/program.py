@@ -1,0 +1,85 @@
+"""The same counters and metrics for any program: it runs once for each pass over the events, and all that again per repeat."""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from scmsim.errors import EnvironmentProblem
+from scmsim.metrics import TABLE7
+from scmsim.perf import hardware
+from scmsim.perf.backend import Backend
+from scmsim.perf.counts import Counts, combined, from_stat
+from scmsim.perf.measured import finish
+from scmsim.result import Run
+
+
+class Counted(NamedTuple):
+    """Runs of a program, one for each repeat, and the first exit status that was not 0."""
+
+    runs: list[Run]
+    status: int
+
+
+def count(backend: Backend, command: Sequence[str], *, label: str, repeats: int, allow_multiplexing: bool) -> Counted:
+    """Count a program from start to end.
+
+    Parameters
+    ----------
+    command : sequence of str
+        Program and arguments; no shell.
+    label : str
+        `fs` of the result: what is compared with what.
+    allow_multiplexing : bool
+        Take values that perf extrapolated.
+
+    Raises
+    ------
+    EnvironmentProblem
+        If perf fails, or an event had to share its counter.
+    """
+    runs, status = [], 0
+    for repeat in range(1, repeats + 1):
+        found = []
+        for events in backend.passes:
+            ran = backend.program(command, events)
+            status = status or ran.status
+            if not ran.stat.strip():
+                raise EnvironmentProblem(f"perf counted nothing, exit status {ran.status}; see its message above")
+            found.append(from_stat(ran.stat, events, allow_multiplexing))
+        runs.append(_run(backend, label, repeat, combined(found)))
+    return Counted(runs, status)
+
+
+def _run(backend: Backend, label: str, repeat: int, found: Counts) -> Run:
+    events = hardware.events_of(backend.passes)
+    run = Run(
+        label,
+        counters=found.values,
+        groups={mode: dict(counts) for mode, counts in found.modes.items()},
+        warnings=[f"{name}: scaled by perf, on a counter for {percent:g} %" for name, percent in found.scaled.items()],
+        cell={"repeat": repeat},
+        events={name: events[name] for name in found.values if name in events},
+    )
+    return finish(run, {**backend.why_absent, **found.why_absent})
+
+
+def table(runs: Sequence[Run]) -> list[str]:
+    """Lines for a reader: counters and metrics as means with their spread, then what is absent and why."""
+    lines = []
+    for name in dict.fromkeys(name for run in runs for name in run.counters):
+        lines.append(_line(name, [run.counters[name] for run in runs if name in run.counters]))
+    for name in dict.fromkeys(name for run in runs for name in run.metrics):
+        lines.append(_line(name, [value for run in runs if (value := run.metrics.get(name)) is not None]))
+    reasons: dict[str, list[str]] = {}
+    for name, why in runs[0].why_absent.items():
+        why = "not all of its counters are there" if name in TABLE7 else re.sub(r"^perf: \S+ ", "perf: ", why)
+        reasons.setdefault(why, []).append(name)
+    return [*lines, *(f"absent, {why}: {', '.join(names)}" for why, names in reasons.items())]
+
+
+def _line(name: str, values: Sequence[float]) -> str:
+    average = sum(values) / len(values)
+    deviation = (sum((value - average) ** 2 for value in values) / (len(values) - 1)) ** 0.5 if len(values) > 1 else 0.0
+    shown = f"{average:,.0f}" if all(isinstance(value, int) for value in values) else f"{average:,.4g}"
+    spread = f"  +- {100 * deviation / abs(average):.1f} %" if len(values) > 1 and average else ""
+    return f"{shown:>20}  {name}{spread}"
