@@ -240,6 +240,25 @@ def read(path: str | pathlib.Path) -> Result:
         raise UsageError(f"cannot read {where}: {(error.strerror or str(error)).lower()}") from None
 
 
+def read_all(path: str | pathlib.Path) -> Result:
+    """A result, or all results of a folder as one: the manifest is that of the first, the files are named in `parts`.
+
+    Raises
+    ------
+    UsageError
+        For a folder without a result, or anything that `read` refuses.
+    """
+    folder = pathlib.Path(path)
+    if not folder.is_dir():
+        return read(folder)
+    files = sorted(file for file in folder.iterdir() if file.suffix in (".json", ".parquet"))
+    if not files:
+        raise UsageError(f"no .json or .parquet in the folder {str(folder)!r}; write results there with --out")
+    parts = [read(file) for file in files]
+    manifest = {**parts[0].manifest, "parts": [file.name for file in files]}
+    return Result(manifest, [run for part in parts for run in part.runs])
+
+
 def _parquet_json(path: pathlib.Path) -> bytes:
     import pyarrow
     import pyarrow.parquet

@@ -23,6 +23,20 @@ def spelled(event: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", event.lower()).strip("_")
 
 
+def same(one: str, other: str) -> bool:
+    """True if two events count the same: one name, or a fixed counter and its programmable twin.
+
+    Modifiers, PMUs and raw codes with a name (`cpu/event=0x08,name=.../`) do not matter.
+    """
+    names = [spelled(_bare(event)) for event in (one, other)]
+    return len({_EVERYWHERE.get(name, name) for name in names}) == 1
+
+
+def _bare(event: str) -> str:
+    term = re.search(r"\bname=([^,/]+)", event) or re.fullmatch(r"\w+/([^/=,]+)/\w*", event)
+    return term[1] if term else re.sub(r":[ukhGHpPSDWeIb]+$", "", event)
+
+
 def fields(event: str, table: str | None = None) -> tuple[str, ...]:
     """Counter fields that an event supplies.
 

@@ -1,0 +1,180 @@
+"""Cells of a result: its runs by file system, operation, file size and unit, with mean and spread over the repeats."""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from scmsim import metrics
+from scmsim.errors import UsageError
+from scmsim.result import Result, Run
+from scmsim.units import format_bytes
+
+# Metrics that grow with the work, as counters do; the others are ratios.
+EXTENSIVE = ("l1_misses", "l2_misses", "llc_misses", "tlb_traffic", "dtlb_lookups", "dtlb_l1_misses", "dtlb_walks")
+_SAME_OPERATION = {"append": "write"}  # the microbenchmark's name for the thesis' write: a fresh file is written
+KEYS = ("fs", "operation", "file_bytes", "unit_bytes")
+
+
+class Key(NamedTuple):
+    """What tells one cell from another; empty or None where a result does not say."""
+
+    fs: str
+    operation: str = ""
+    file_bytes: int | None = None
+    unit_bytes: int | None = None
+
+    def __str__(self) -> str:
+        sizes = [f"file {_bytes(self.file_bytes)}", f"unit {_bytes(self.unit_bytes)}"]
+        known = [part for part, size in zip(sizes, self[2:], strict=True) if size is not None]
+        return " ".join([self.fs, *([self.operation] if self.operation else []), *known])
+
+
+class Value(NamedTuple):
+    """Mean, standard deviation of one repeat (0 for a single one), and how many repeats have the quantity."""
+
+    mean: float
+    deviation: float
+    repeats: int
+
+    @property
+    def error(self) -> float:
+        """Standard error of the mean."""
+        return self.deviation / math.sqrt(self.repeats)
+
+    @property
+    def spread_percent(self) -> float | None:
+        """Standard deviation over the mean; None for a single repeat or a mean of 0."""
+        return 100 * self.deviation / abs(self.mean) if self.repeats > 1 and self.mean else None
+
+
+class Cell:
+    """The runs of one cell.
+
+    Attributes
+    ----------
+    calls : float
+        Mean number of calls of a run; 0 if a run does not say.
+    values : dict of str to Value
+        Counters and metrics.  A counter is the mean of the runs that have it.  A metric is Table 7's way: the formula over
+        the mean counters, not the mean of the runs' metrics; its deviation is that of the runs' metrics.
+    """
+
+    def __init__(self, key: Key, runs: list[Run]) -> None:
+        self.key, self.runs = key, runs
+        self.calls = _mean([run.calls for run in runs]) if all(run.calls for run in runs) else 0.0
+        counters = {name: _value([run.counters[name] for run in runs if name in run.counters]) for name in _names(runs)}
+        self.values = {**self._metrics({name: value.mean for name, value in counters.items()}), **counters}
+
+    def _metrics(self, counters: Mapping[str, float]) -> dict[str, Value]:
+        of_runs = [_run_metrics(run) for run in self.runs]
+        found = {}
+        for name, mean in (_computed(counters, self.runs) if len(self.runs) > 1 else of_runs[0]).items():
+            repeats = [values[name] for values in of_runs if name in values]
+            found[name] = Value(mean, _deviation(repeats), max(1, len(repeats)))
+        return found
+
+    def per_call(self, name: str) -> Value | None:
+        """The quantity, divided by the calls where it grows with them; None if it is absent or the calls are unknown."""
+        value = self.values.get(name)
+        if value is None or not grows(name):
+            return value
+        return Value(value.mean / self.calls, value.deviation / self.calls, value.repeats) if self.calls else None
+
+
+def cells(result: Result, names: Mapping[str, str] | None = None, ignore: Iterable[str] = ()) -> dict[Key, Cell]:
+    """Cells of a result in its order.
+
+    Parameters
+    ----------
+    names : mapping
+        Other names for file systems: {"nova": "nova-cow"}.
+    ignore : sequence of str
+        Parts of the key (`KEYS`) to leave out; runs that then fall together count as repeats.
+
+    Raises
+    ------
+    UsageError
+        If one cell was run on several machines, mappings or media: those are no repeats.
+    """
+    operations = {run.cell.get("operation") for run in result.runs}
+    same = {old: new for old, new in _SAME_OPERATION.items() if new not in operations}
+    groups: dict[Key, list[Run]] = {}
+    for run in result.runs:
+        groups.setdefault(_key(run, names or {}, same, set(ignore)), []).append(run)
+    for key, runs in groups.items():
+        for part in ("machine", "paging", "medium"):
+            found = sorted({str(run.names()[part]) for run in runs})
+            if len(found) > 1:
+                raise UsageError(f"{key} was run with {part} {' and '.join(found)}; compare results of one {part} each")
+    return {key: Cell(key, runs) for key, runs in groups.items()}
+
+
+def grows(name: str) -> bool:
+    """True for a quantity that grows with the number of calls: counters and sums of counters."""
+    return name in EXTENSIVE or name not in metrics.METRICS
+
+
+def _key(run: Run, names: Mapping[str, str], same: Mapping[str, str], ignore: set[str]) -> Key:
+    operation = run.cell.get("operation")
+    sizes = [run.cell.get(part) for part in ("file_bytes", "unit_bytes")]
+    if not isinstance(operation, str | None) or not all(isinstance(size, int | None) for size in sizes):
+        raise UsageError(f"a run of {run.fs!r} has the cell {run.cell!r}; operation must be text, sizes whole numbers")
+    for table in (run.counters, run.metrics, run.payload, run.stored_bytes, run.space):
+        wrong = [name for name, value in table.items() if not _is_number(value)]
+        if wrong:
+            raise UsageError(f"a run of {run.fs!r} has {table[wrong[0]]!r} for {wrong[0]!r}, not a number")
+    full = Key(names.get(run.fs, run.fs), same.get(operation or "", operation or ""), *sizes)
+    blank = Key("")
+    return Key._make(b if part in ignore else a for part, a, b in zip(KEYS, full, blank, strict=True))
+
+
+def _run_metrics(run: Run) -> dict[str, float]:
+    """Metrics of one run: as they are in the result, where they may rest on the model's time, or computed."""
+    stored = {name: value for name, value in run.metrics.items() if value is not None}
+    return {**_computed(run.counters, [run]), **stored}
+
+
+def _computed(counters: Mapping[str, float], runs: list[Run]) -> dict[str, float]:
+    def mean(table: str) -> dict[str, float]:
+        rows = [getattr(run, table) for run in runs]
+        return {
+            name: _mean([row[name] for row in rows if name in row])
+            for name in dict.fromkeys(n for r in rows for n in r)
+        }
+
+    payload = mean("payload")
+    return metrics.compute(
+        counters,
+        written_bytes=payload.get("written"),  # type: ignore[arg-type]  # means of whole numbers
+        read_bytes=payload.get("read"),  # type: ignore[arg-type]
+        stored_bytes=mean("stored_bytes"),  # type: ignore[arg-type]
+        space=mean("space"),  # type: ignore[arg-type]
+    ).values
+
+
+def _names(runs: list[Run]) -> list[str]:
+    return list(dict.fromkeys(name for run in runs for name in run.counters))
+
+
+def _value(samples: list[int]) -> Value:
+    return Value(_mean(samples), _deviation(samples), len(samples))
+
+
+def _mean(samples: list) -> float:
+    return sum(samples) / len(samples)
+
+
+def _deviation(samples: list) -> float:
+    """Sample standard deviation; 0 for a single one."""
+    if len(samples) < 2:
+        return 0.0
+    mean = _mean(samples)
+    return math.sqrt(sum((sample - mean) ** 2 for sample in samples) / (len(samples) - 1))
+
+
+def _is_number(value: object) -> bool:
+    return value is None or isinstance(value, int | float) and math.isfinite(value)
+
+
+def _bytes(size: int | None) -> str:
+    return "" if size is None else format_bytes(size)

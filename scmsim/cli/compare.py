@@ -1,0 +1,88 @@
+"""`scmsim compare`: how far a simulation is from a measurement, or two of either from each other."""
+
+import re
+
+import click
+
+SUMMARY = "Compare a simulation with a measurement, cell by cell; exit code 1 if they disagree."
+
+
+@click.command(
+    "compare",
+    help=f"""{SUMMARY}
+
+SIM and MEASURED are results (.json, .parquet) or folders of results: from replay, perf run, perf import or the emulated
+machine. Cells are aligned by file system, operation, file size and unit.""",
+)
+@click.argument("simulated", metavar="SIM", type=click.Path())
+@click.argument("measured", metavar="MEASURED", type=click.Path())
+@click.option(
+    "--events", help="Counters and metrics to compare, separated by commas, or all.  [default: those with a tolerance]"
+)
+@click.option("--tolerance", "tolerances", multiple=True, metavar="COUNTER=PERCENT", help="E.g. instructions=5%.")
+@click.option(
+    "--fs", "systems", multiple=True, metavar="OLD=NEW", help="MEASURED's OLD is SIM's NEW, e.g. nova=nova-cow."
+)
+@click.option(
+    "--ignore", multiple=True, type=click.Choice(["fs", "operation", "file", "unit"]), help="What need not agree."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--figures", type=click.Path(), metavar="DIR", help="Draw the nine figures with both sides into DIR.")
+@click.option("--format", "suffix", type=click.Choice(["svg", "png", "pdf"]), default="svg", show_default=True)
+def command(
+    simulated: str,
+    measured: str,
+    events: str | None,
+    tolerances: tuple[str, ...],
+    systems: tuple[str, ...],
+    ignore: tuple[str, ...],
+    as_json: bool,
+    figures: str | None,
+    suffix: str,
+) -> int:
+    import json
+
+    from scmsim.compare import compare
+    from scmsim.compare_table import text
+    from scmsim.result import read_all
+
+    limits = dict(map(_tolerance, tolerances))
+    names = dict(map(_rename, systems))
+    wanted = [name.strip() for name in events.split(",") if name.strip()] if events else []
+    parts = [{"file": "file_bytes", "unit": "unit_bytes"}.get(part, part) for part in ignore]
+    if figures:
+        from scmsim.report import figures as drawing
+
+        drawing.check(figures)
+    sides = {"simulated": read_all(simulated), "measured": read_all(measured)}
+    found = compare(*sides.values(), events=wanted, tolerances=limits, names=names, ignore=parts)
+    if as_json:
+        click.echo(json.dumps(found.as_dict(), indent=2, allow_nan=False))
+    else:
+        click.echo(text(found))
+    if figures:
+        drawn = drawing.draw(sides, figures, suffix, quantities=wanted, names=names)
+        click.echo(f"{len(drawn.paths)} figures in {figures}", err=True)
+        for reason in drawn.left_out:
+            click.echo(f"scmsim: warning: {reason}", err=True)
+    return 0 if found.verdict == "ok" else 1
+
+
+def _tolerance(text: str) -> tuple[str, float]:
+    """("instructions", 5.0) from "instructions=5%"."""
+    from scmsim.errors import UsageError
+
+    match = re.fullmatch(r"(.+)=(\d{1,6}(?:\.\d{1,6})?) ?%?", text)
+    if not match:
+        raise UsageError(f"{text!r} is not COUNTER=PERCENT; write it like instructions=5%")
+    return match[1], float(match[2])
+
+
+def _rename(text: str) -> tuple[str, str]:
+    """("nova", "nova-cow") from "nova=nova-cow"."""
+    from scmsim.errors import UsageError
+
+    old, _, new = text.partition("=")
+    if not (old and new):
+        raise UsageError(f"{text!r} is not OLD=NEW; write it like nova=nova-cow")
+    return old, new

@@ -1,0 +1,40 @@
+"""`scmsim perf figures`: the thesis' figures from measurements alone."""
+
+import click
+
+SUMMARY = "Draw the thesis' nine figures from a result of perf run or perf import."
+
+
+@click.command(
+    "figures",
+    help=f"""{SUMMARY}
+
+RESULT is a result (.json, .parquet) or a folder of results. To draw a simulation beside it: scmsim compare --figures.""",
+)
+@click.argument("result", type=click.Path())
+@click.option("-o", "--out", required=True, type=click.Path(), metavar="DIR", help="Folder for the figures.")
+@click.option("--operation", "operations", multiple=True, help="Only this operation; may be repeated.  [default: all]")
+@click.option("--events", help="Counters and metrics to draw, separated by commas.  [default: the nine of Table 7]")
+@click.option("--format", "suffix", type=click.Choice(["svg", "png", "pdf"]), default="svg", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: figures, left_out.")
+def command(result: str, out: str, operations: tuple[str, ...], events: str | None, suffix: str, as_json: bool) -> None:
+    import json
+
+    from scmsim.errors import UsageError
+    from scmsim.report import figures
+    from scmsim.result import read_all
+
+    figures.check(out)
+    quantities = [name.strip() for name in events.split(",") if name.strip()] if events else []
+    drawn = figures.draw({"measured": read_all(result)}, out, suffix, quantities=quantities, operations=operations)
+    if as_json:
+        click.echo(json.dumps({"figures": [str(path) for path in drawn.paths], "left_out": drawn.left_out}, indent=2))
+    else:
+        for path in drawn.paths:
+            click.echo(str(path))
+        for reason in drawn.left_out:
+            click.echo(f"scmsim: warning: {reason}", err=True)
+    if not drawn.paths:
+        raise UsageError(
+            f"nothing to draw in {result!r}: no run says its operation, file size and unit together with a metric"
+        )

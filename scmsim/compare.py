@@ -1,0 +1,250 @@
+"""Two results -> aligned rows with ratio, spread, tolerance and verdict; either may be simulated or measured."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from scmsim import metrics, registry
+from scmsim.cells import KEYS, Cell, Key, cells, grows
+from scmsim.counters import SCHEMA
+from scmsim.errors import unknown
+from scmsim.perf.fields import fields, same, spelled
+from scmsim.result import Result
+from scmsim.tolerances import TOLERANCES
+
+NEARLY_NOTHING = 0.01  # of a count per call: smaller ones on both sides are alike
+_MACHINE_FREE = ("instructions", "fences", "flushes", "pm_", "nt_", "mem_inst_", "tlb_traffic", "write_amp", "read_amp")
+
+
+class Row(NamedTuple):
+    """One quantity of one cell.
+
+    Attributes
+    ----------
+    quantity, per : str
+        A counter or a metric, and "call", "run" or "" (a ratio).
+    simulated, measured : float
+        Means over the repeats.
+    ratio : float or None
+        Simulated over measured; None where nothing was measured.
+    spread_percent : float or None
+        Standard deviation over the mean of the repeats, the larger of the two sides'; None for single runs.
+    tolerance_percent : float or None
+        None where the quantity is not judged.
+    verdict : str
+        "ok"; "out"; "noisy": out, but within two standard errors of the mean; "-": not judged.
+    """
+
+    key: Key
+    quantity: str
+    per: str
+    simulated: float
+    measured: float
+    ratio: float | None
+    spread_percent: float | None
+    repeats: int
+    tolerance_percent: float | None
+    verdict: str
+
+
+@dataclass
+class Comparison:
+    """Rows of what both sides have, and lists of what only one has."""
+
+    rows: list[Row] = field(default_factory=list)
+    only_simulated: list[Key] = field(default_factory=list)
+    only_measured: list[Key] = field(default_factory=list)
+    absent: dict[str, list[str]] = field(default_factory=dict)  # judged or asked for, and lacking on a side
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def verdict(self) -> str:
+        """ "ok", "out", or "nothing in common" where no row could be judged."""
+        verdicts = {row.verdict for row in self.rows}
+        return "out" if "out" in verdicts else "ok" if verdicts - {"-"} else "nothing in common"
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        counts = {verdict: sum(row.verdict == verdict for row in self.rows) for verdict in ("ok", "noisy", "out", "-")}
+        rows = [{**row.key._asdict(), **{k: v for k, v in row._asdict().items() if k != "key"}} for row in self.rows]
+        return {
+            "verdict": self.verdict,
+            "counts": counts,
+            "rows": rows,
+            "only_simulated": [key._asdict() for key in self.only_simulated],
+            "only_measured": [key._asdict() for key in self.only_measured],
+            "absent": self.absent,
+            "warnings": self.warnings,
+        }
+
+
+def compare(
+    simulated: Result,
+    measured: Result,
+    *,
+    events: Sequence[str] = (),
+    tolerances: Mapping[str, float] | None = None,
+    names: Mapping[str, str] | None = None,
+    ignore: Iterable[str] = (),
+) -> Comparison:
+    """Compare two results cell by cell.
+
+    Parameters
+    ----------
+    events : sequence of str
+        Counters (under any of perf's names) and metrics to compare; by default those of `TOLERANCES`.  "all": every one
+        that both sides have.
+    tolerances : mapping
+        Percent by counter or metric, over the defaults.
+    names : mapping
+        Other names for file systems of the measured side: {"nova": "nova-cow"}.
+    ignore : sequence of str
+        Parts of a cell's key that need not agree: "fs", "operation", "file_bytes", "unit_bytes".
+
+    Raises
+    ------
+    UnknownName
+        For a counter that neither side has, or an unknown part of the key.
+    """
+    for part in ignore:
+        if part not in KEYS:
+            raise unknown("part of a cell's key", part, KEYS)
+    ours, theirs = cells(simulated, ignore=ignore), cells(measured, names, ignore)
+    had = [set().union(*(cell.values for cell in side.values())) for side in (ours, theirs)]
+    wanted = _wanted(events, had[0] | had[1])
+    limits = {name: tolerance.percent for name, tolerance in TOLERANCES.items()}
+    limits |= {_resolved(name, had[0] | had[1]): percent for name, percent in (tolerances or {}).items()}
+    out = Comparison(
+        only_simulated=[key for key in ours if key not in theirs],
+        only_measured=[key for key in theirs if key not in ours],
+    )
+    for key, cell in ours.items():
+        if key in theirs:
+            out.rows += _rows(cell, theirs[key], wanted, limits)
+    compared = {row.quantity for row in out.rows}
+    for name in wanted:
+        lacking = [side for side, has in zip(("simulated", "measured"), had, strict=True) if name not in has]
+        if name not in compared and lacking:
+            out.absent[name] = lacking
+    out.warnings = _warnings(simulated, measured, compared)
+    return out
+
+
+def _wanted(events: Sequence[str], known: set[str]) -> list[str]:
+    if not events:
+        return list(TOLERANCES)
+    if list(events) == ["all"]:
+        return sorted(known)
+    return list(dict.fromkeys(_resolved(name, known) for name in events))
+
+
+def _resolved(name: str, known: set[str]) -> str:
+    """A counter or metric by its own name or any of perf's."""
+    for candidate in (name, spelled(name), *fields(name)):
+        if candidate in known or candidate in SCHEMA or candidate in metrics.METRICS:
+            return candidate
+    raise unknown("counter or metric", name, sorted(known))
+
+
+def _rows(ours: Cell, theirs: Cell, wanted: Iterable[str], limits: Mapping[str, float]) -> list[Row]:
+    """Rows of the quantities that both have: per call, or per run where a side does not know its calls."""
+    by_call = bool(ours.calls and theirs.calls)
+    rows = []
+    for name in wanted:
+        sides = [cell.per_call(name) if by_call else cell.values.get(name) for cell in (ours, theirs)]
+        if sides[0] is None or sides[1] is None:
+            continue
+        mine, other = sides[0], sides[1]
+        spread = max((side.spread_percent for side in (mine, other) if side.spread_percent is not None), default=None)
+        off, limit = abs(mine.mean - other.mean), limits.get(name)
+        noise = 2 * (mine.error + other.error)
+        alike = grows(name) and by_call and max(abs(mine.mean), abs(other.mean)) < NEARLY_NOTHING
+        if limit is None:
+            verdict = "-"
+        elif alike or off <= abs(other.mean) * limit / 100:
+            verdict = "ok"
+        else:
+            verdict = "noisy" if off <= noise else "out"
+        per = ("call" if by_call else "run") if grows(name) else ""
+        ratio = mine.mean / other.mean if other.mean else None
+        rows.append(Row(ours.key, name, per, mine.mean, other.mean, ratio, spread, other.repeats, limit, verdict))
+    return rows
+
+
+def _warnings(simulated: Result, measured: Result, compared: set[str]) -> list[str]:
+    """What may make the two differ although both are right."""
+    found = [*_machine(simulated, measured, compared), *_kernels(simulated, measured)]
+    meanings = [_meanings(side) for side in (simulated, measured)]
+    for name in sorted(compared):
+        ours, theirs = (by_name.get(name) or _own_event(name) for by_name in meanings)
+        if ours and theirs and not same(ours, theirs):
+            found.append(f"{name} is {ours} on one side and {theirs} on the other")
+    noted = [f"measured {run.fs}: {warning}" for run in measured.runs for warning in run.warnings]
+    noted += [f"simulated {run.fs}: {warning}" for run in simulated.runs for warning in run.warnings]
+    about = [str(warning) for side in (simulated, measured) for warning in side.manifest.get("warnings", ())]
+    return list(dict.fromkeys([*about, *found, *noted]))
+
+
+def _machine(simulated: Result, measured: Result, compared: set[str]) -> list[str]:
+    sides = [_cpu(simulated), _cpu(measured)]
+    dependent = sorted(name for name in compared if not name.startswith(_MACHINE_FREE))
+    if not dependent or sides[0] == sides[1] != "":
+        return []
+    texts = [side or "unknown" for side in sides]
+    return [f"the machines differ or are unknown ({texts[0]}; {texts[1]}): {', '.join(dependent)} depend on them"]
+
+
+def _cpu(side: Result) -> str:
+    """The machine that a result is about: the preset of a replay, or the CPU of a measurement."""
+    presets = sorted({run.machine for run in side.runs if run.machine})
+    harness = side.manifest.get("harness")
+    about = harness if isinstance(harness, dict) else {}
+    return ", ".join(presets) or str(
+        about.get("cpu") or about.get("table") or (not about and side.manifest.get("cpu")) or ""
+    )
+
+
+def _kernels(simulated: Result, measured: Result) -> list[str]:
+    """Kernels that differ; for a replay, those whose code its costs were measured on."""
+    theirs = _versions([_kernel(measured)])
+    if not any(run.machine for run in simulated.runs):
+        ours = _versions([_kernel(simulated)])
+        differ = ours and theirs and ours != theirs
+        return [f"the kernels differ: {_kernel(simulated)} and {_kernel(measured)}"] if differ else []
+    found = []
+    for fs in dict.fromkeys(run.fs for run in simulated.runs):
+        ours = _versions(_cost_kernels(fs))
+        if ours and theirs and not ours & theirs:
+            found.append(
+                f"the costs of {fs} are from Linux {' and '.join(sorted(ours))}, measured on {_kernel(measured)}"
+            )
+    return found
+
+
+def _kernel(side: Result) -> str:
+    return str(side.manifest.get("kernel", "")).removeprefix("Linux ")
+
+
+def _versions(kernels: Iterable[str]) -> set[str]:
+    """Major and minor numbers: {"5.13"} from ["5.13.13"]."""
+    return {".".join(kernel.split(".")[:2]) for kernel in kernels if kernel[:1].isdigit()}
+
+
+def _cost_kernels(fs: str) -> list[str]:
+    """Kernels of the cost tables of a model's family: `nova-5.13.toml` for nova-cow."""
+    if fs not in registry.names("fs"):
+        return []
+    family = fs.split("-")[0]
+    return [
+        path.stem.removeprefix(f"{family}-")
+        for path in (registry.path("fs", fs).parent / "costs").glob(f"{family}-*.toml")
+    ]
+
+
+def _meanings(side: Result) -> dict[str, str]:
+    """The event that supplied each counter, of a measurement."""
+    return {name: event for run in side.runs for name, event in run.events.items()}
+
+
+def _own_event(name: str) -> str | None:
+    return SCHEMA[name].event if name in SCHEMA else None

@@ -1,0 +1,82 @@
+"""A comparison as plain text: one line a row, then what only one side has, the warnings and the verdict."""
+
+from scmsim.compare import Comparison, Row
+from scmsim.units import format_bytes
+
+_HEAD = (
+    "fs",
+    "operation",
+    "file",
+    "unit",
+    "quantity",
+    "per",
+    "simulated",
+    "measured",
+    "ratio",
+    "spread",
+    "tolerance",
+    "",
+)
+_LEFT = (0, 1, 4, 5, 11)  # columns of words
+
+
+def text(comparison: Comparison) -> str:
+    """The whole comparison for a terminal."""
+    parts = []
+    if comparison.rows:
+        parts.append(_grid([list(_HEAD), *(_cells(row) for row in comparison.rows)]))
+    for side, keys in (("simulated", comparison.only_simulated), ("measured", comparison.only_measured)):
+        if keys:
+            parts.append(f"only {side}:\n" + "\n".join(f"  {key}" for key in keys))
+    if comparison.absent:
+        lines = (f"  {name}: not {' and not '.join(sides)}" for name, sides in comparison.absent.items())
+        parts.append("not compared:\n" + "\n".join(lines))
+    if comparison.warnings:
+        parts.append("\n".join(f"warning: {warning}" for warning in comparison.warnings))
+    parts.append(summary(comparison))
+    return "\n\n".join(parts)
+
+
+def summary(comparison: Comparison) -> str:
+    """One line: the verdict, and how many rows stand behind it."""
+    counts = comparison.as_dict()["counts"]
+    if comparison.verdict == "nothing in common":
+        return (
+            "nothing in common: no cell of both sides could be judged; try --ignore file, --fs OLD=NEW or --events all"
+        )
+    judged = counts["ok"] + counts["noisy"] + counts["out"]
+    noisy = f", {counts['noisy']} too noisy to tell" if counts["noisy"] else ""
+    return f"{comparison.verdict}: {counts['ok']} of {judged} rows within tolerance, {counts['out']} out{noisy}"
+
+
+def _cells(row: Row) -> list[str]:
+    sizes = ["" if size is None else format_bytes(size) for size in (row.key.file_bytes, row.key.unit_bytes)]
+    percents = ["" if part is None else f"{part:.3g} %" for part in (row.spread_percent, row.tolerance_percent)]
+    return [
+        row.key.fs,
+        row.key.operation,
+        *sizes,
+        row.quantity,
+        row.per,
+        _number(row.simulated),
+        _number(row.measured),
+        "-" if row.ratio is None else f"{row.ratio:.3f}",
+        *percents,
+        row.verdict,
+    ]
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1e5 else f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.1f}"
+
+
+def _grid(rows: list[list[str]]) -> str:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        words = [
+            cell.ljust(width) if i in _LEFT else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(words).rstrip())
+    return "\n".join(lines)

@@ -1,0 +1,295 @@
+"""The thesis' figures for any result with cells: a 2 x 2 panel by file size, unit size against a metric, both axes logarithmic.
+
+Model: thesis on the TLB overhead of NVM file systems (2020), Figures 8 to 16 (its nine metrics, Table 7).  Unlike there, the
+x axis stands at the true unit sizes (48 KiB among them, and 4 MiB at the end).
+"""
+
+import io
+import json
+import math
+import os
+import pathlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from scmsim import metrics
+from scmsim.cells import Cell, Key, cells, grows
+from scmsim.counters import SCHEMA
+from scmsim.errors import EnvironmentProblem, UsageError
+from scmsim.result import Result
+from scmsim.units import format_bytes
+
+PANELS = 4
+_THESIS_FILES = tuple(mib << 20 for mib in (1, 8, 64, 1024))
+# Okabe and Ito's colours (2008), told apart with every kind of colour vision; yellow and sky blue are too light for lines.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9")
+_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "stroke")
+_DASHES = ([1, 0], [5, 3], [1, 2], [8, 2, 2, 2])
+_SIZE_LABEL = (
+    "datum.value >= 1048576 ? datum.value / 1048576 + 'M' : "
+    "datum.value >= 1024 ? datum.value / 1024 + 'K' : datum.value + ''"
+)
+_MISSING = "figures need altair and vl-convert-python; install them with: pip install 'scmsim[report]'"
+
+
+class Point(NamedTuple):
+    """One mark of a figure: mean, and one standard deviation to either side."""
+
+    side: str
+    fs: str
+    file_bytes: int
+    unit_bytes: int
+    value: float
+    low: float
+    high: float
+
+
+@dataclass
+class Drawn:
+    """Files written, and what could not be drawn with the reason."""
+
+    paths: list[pathlib.Path] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+
+def check(folder: str | os.PathLike[str]) -> None:
+    """Raise before the work if figures cannot be drawn or have no place: EnvironmentProblem, UsageError."""
+    _altair()
+    path = pathlib.Path(folder)
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"{str(path)!r} is not a folder; give the name of a folder for the figures")
+    if not path.exists() and not path.absolute().parent.is_dir():
+        raise UsageError(f"no folder {str(path.absolute().parent)!r} for {path.name!r}; create it first")
+
+
+def draw(
+    sides: Mapping[str, Result],
+    folder: str | os.PathLike[str],
+    suffix: str = "svg",
+    *,
+    quantities: Sequence[str] = (),
+    operations: Sequence[str] = (),
+    names: Mapping[str, str] | None = None,
+) -> Drawn:
+    """Draw one figure for each quantity and operation.
+
+    Parameters
+    ----------
+    sides : mapping
+        Results by what they are: {"simulated": ..., "measured": ...}, or one alone.
+    folder : path
+        Is made if it is not there; a figure is `<quantity>-<operation>.<suffix>`.
+    suffix : "svg", "png" or "pdf"
+    quantities : sequence of str
+        Counters and metrics; by default the nine of Table 7.
+    operations : sequence of str
+        By default all that the results have.
+    names : mapping
+        Other names for file systems.
+
+    Raises
+    ------
+    EnvironmentProblem
+        Without the extra `report`, or where the disk does not take a figure.
+    """
+    check(folder)
+    by_side = {side: cells(result, names) for side, result in sides.items()}
+    found = list(dict.fromkeys(key.operation for table in by_side.values() for key in table if key.unit_bytes))
+    out = Drawn()
+    for operation in operations or found:
+        for quantity in quantities or metrics.TABLE7:
+            points, per, zeros = collect(by_side, quantity, operation)
+            if not points:
+                out.left_out.append(
+                    f"no figure of {quantity} for {operation}: {_why_none(by_side, quantity, operation)}"
+                )
+                continue
+            caption = _caption(sides, by_side, operation, points, zeros)
+            title, unit = _words(quantity)
+            content = _rendered(_chart(points, title, f"{unit}{per}", caption), suffix)
+            name = re.sub(r"[^A-Za-z0-9_-]+", "_", f"{quantity}-{operation or 'run'}")
+            out.paths.append(_write(pathlib.Path(folder), f"{name}.{suffix}", content))
+    return out
+
+
+def collect(by_side: Mapping[str, Mapping[Key, Cell]], quantity: str, operation: str) -> tuple[list[Point], str, int]:
+    """Points of a figure, " per call" or the like for its axis, and how many values of 0 a logarithm leaves out."""
+    wanted = [
+        (side, cell)
+        for side, table in by_side.items()
+        for key, cell in table.items()
+        if key.operation == operation and key.unit_bytes and key.file_bytes and quantity in cell.values
+    ]
+    by_call = grows(quantity) and all(cell.calls for _, cell in wanted)
+    points, zeros = [], 0
+    for side, cell in wanted:
+        value = cell.per_call(quantity) if by_call else cell.values[quantity]
+        if value is None or value.mean <= 0:
+            zeros += 1
+            continue
+        low = max(value.mean - value.deviation, value.mean / 10)  # a bar down to 0 has no end on a logarithmic axis
+        _, _, file_bytes, unit_bytes = cell.key
+        points.append(
+            Point(side, cell.key.fs, file_bytes or 0, unit_bytes or 0, value.mean, low, value.mean + value.deviation)
+        )
+    shown = panels(sorted({point.file_bytes for point in points}))
+    per = "" if not grows(quantity) else " per call" if by_call else ", whole run"
+    return [point for point in points if point.file_bytes in shown], per, zeros
+
+
+def panels(sizes: Sequence[int]) -> list[int]:
+    """The file sizes that get a panel: all, or the thesis' four, or four spread evenly."""
+    if len(sizes) <= PANELS:
+        return list(sizes)
+    if set(_THESIS_FILES) <= set(sizes):
+        return list(_THESIS_FILES)
+    return [sizes[round(i * (len(sizes) - 1) / (PANELS - 1))] for i in range(PANELS)]
+
+
+def _chart(points: Sequence[Point], title: str, unit: str, caption: list[str]) -> Any:
+    """The figure: colour and shape tell the file system; the last side is drawn solid and filled, the others dashed."""
+    alt = _altair()
+    sides = list(dict.fromkeys(point.side for point in points))
+    systems = sorted({point.fs for point in points})
+    sizes = sorted({point.file_bytes for point in points})
+    rows = [{**point._asdict(), "file": _file(point.file_bytes)} for point in points]
+    x, y = _axes(alt, points, unit)
+    known = {"title": "File system", "legend": alt.Legend(symbolSize=90, symbolOpacity=1)}
+    colour = alt.Color("fs:N", **known).scale(alt.Scale(domain=systems, range=_cycled(_COLOURS, systems)))
+    shape = alt.Shape("fs:N", **known).scale(alt.Scale(domain=systems, range=_cycled(_SHAPES, systems)))
+    dash = alt.StrokeDash("side:N", title="Result", legend=alt.Legend(symbolType="stroke", symbolSize=600))
+    dash = dash.scale(alt.Scale(domain=sides, range=_cycled(_DASHES, sides)[::-1]))
+    base = alt.Chart().encode(x=x, y=y, color=colour)
+    line = base.mark_line(strokeWidth=1.6).encode(strokeDash=dash, detail="side:N")
+    bars = base.mark_rule(strokeWidth=1).encode(y=alt.Y("low:Q"), y2="high:Q")
+    solid = f"datum.side === {json.dumps(sides[-1])}"
+    filled = base.mark_point(size=45, filled=True, opacity=1).encode(shape=shape).transform_filter(solid)
+    hollow = base.mark_point(size=45, fill="white", strokeWidth=1.4).encode(shape=shape).transform_filter(f"!({solid})")
+    layers = [line, bars, hollow, filled] if len(sides) > 1 else [line, bars, filled]
+    facet = alt.Facet("file:N", title=None, sort=[_file(size) for size in sizes])
+    facet = facet.header(alt.Header(labelFontSize=13, labelFontWeight="bold"))
+    return (
+        alt.layer(*layers, data=alt.InlineData(values=rows))
+        .properties(width=380, height=230)
+        .facet(facet, columns=2 if len(sizes) > 1 else 1)
+        .resolve_axis(x="independent", y="independent")
+        .properties(
+            title=alt.Title(title, subtitle=caption, anchor="start", fontSize=16, subtitleFontSize=12, offset=14)
+        )
+        .configure_axis(labelFontSize=12, titleFontSize=12, gridColor="#e4e4e4")
+        .configure_legend(labelFontSize=12, titleFontSize=12, orient="right")
+    )
+
+
+def _axes(alt: Any, points: Sequence[Point], unit: str) -> tuple[Any, Any]:
+    """Both axes: logarithmic, over what is drawn, the y axis over a factor of four at the least."""
+    units = sorted({point.unit_bytes for point in points})
+    least, most = min(point.low for point in points), max(point.high for point in points)
+    margin = max(1.15, math.sqrt(4 * least / most))
+    x = alt.X("unit_bytes:Q", title="Unit (bytes of one call)")
+    x = x.scale(alt.Scale(type="log", base=2, domain=[units[0], max(units[-1], 2 * units[0])], nice=False))
+    x = x.axis(alt.Axis(values=units, labelExpr=_SIZE_LABEL, labelOverlap="greedy", labelFontSize=11))
+    y = alt.Y("value:Q", title=unit).axis(alt.Axis(format="~g", tickCount=6))
+    return x, y.scale(alt.Scale(type="log", domain=[least / margin, most * margin], nice=False))
+
+
+def _rendered(chart: Any, suffix: str) -> bytes:
+    if suffix == "svg":
+        text = io.StringIO()
+        chart.save(text, format="svg")
+        return text.getvalue().encode()
+    content = io.BytesIO()
+    chart.save(content, format=suffix, **({"scale_factor": 2} if suffix == "png" else {}))
+    return content.getvalue()
+
+
+def _write(folder: pathlib.Path, name: str, content: bytes) -> pathlib.Path:
+    """Write a file whole or not at all."""
+    path, part = folder / name, folder / f".{name}.{os.getpid()}.part"
+    try:
+        folder.mkdir(exist_ok=True)
+        part.write_bytes(content)
+        os.replace(part, path)
+    except OSError as error:
+        raise EnvironmentProblem(f"cannot write {str(path)!r}: {(error.strerror or str(error)).lower()}") from None
+    finally:
+        part.unlink(missing_ok=True)
+    return path
+
+
+def _altair() -> Any:
+    try:
+        import altair
+        import vl_convert  # noqa: F401 - altair needs it to write files
+    except ImportError:
+        raise EnvironmentProblem(_MISSING) from None
+    return altair
+
+
+def _words(quantity: str) -> tuple[str, str]:
+    """Meaning and unit: "Cycles spent in page walks for data", "%"."""
+    if quantity in metrics.METRICS:
+        unit, meaning = metrics.METRICS[quantity].unit, metrics.METRICS[quantity].meaning
+    elif quantity in SCHEMA:
+        unit, meaning = SCHEMA[quantity].unit, SCHEMA[quantity].meaning.split(";")[0]
+    else:
+        unit, meaning = "count", quantity
+    return f"{meaning[:1].upper()}{meaning[1:]}", unit
+
+
+def _caption(
+    sides: Mapping[str, Result],
+    by_side: Mapping[str, Mapping[Key, Cell]],
+    operation: str,
+    points: Sequence[Point],
+    zeros: int,
+) -> list[str]:
+    lines = [f"Operation: {operation}. Both axes are logarithmic."]
+    for side, result in sides.items():
+        repeats = {len(cell.runs) for key, cell in by_side[side].items() if key.operation == operation}
+        many = (
+            f"mean of {max(repeats)} repeats, bars: one standard deviation"
+            if repeats and max(repeats) > 1
+            else "one run"
+        )
+        lines.append(f"{side[:1].upper()}{side[1:]}: {_about(result)}; {many}.")
+    sizes = {key.file_bytes for table in by_side.values() for key in table if key.operation == operation}
+    shown = {point.file_bytes for point in points}
+    if len(sizes) > len(shown):
+        lines.append(f"{len(shown)} of {len(sizes)} file sizes are shown.")
+    if zeros:
+        lines.append(f"{zeros} value{'s' * (zeros > 1)} of 0 cannot be shown on a logarithmic axis.")
+    return lines
+
+
+def _about(result: Result) -> str:
+    """What stands behind a side: the preset of the machine, or the CPU or event table, and the kernel."""
+    presets = sorted({run.machine for run in result.runs if run.machine})
+    if presets:
+        return f"model of {', '.join(presets)}"
+    harness = result.manifest.get("harness")
+    about = harness if isinstance(harness, dict) else {}
+    cpu = about.get("cpu") or about.get("table") or result.manifest.get("cpu")
+    kernel = str(result.manifest.get("kernel") or "")
+    known = [str(cpu)] if cpu else []
+    known += [kernel if kernel.startswith("Linux") else f"Linux {kernel}"] if kernel else []
+    made_up = ["made up by the fake back end"] if about.get("backend") == "fake" else []
+    return ", ".join([*made_up, *known]) or "machine not recorded"
+
+
+def _why_none(by_side: Mapping[str, Mapping[Key, Cell]], quantity: str, operation: str) -> str:
+    table = [cell for side in by_side.values() for key, cell in side.items() if key.operation == operation]
+    if any(quantity in cell.values for cell in table):
+        return "every value is 0, or the cells do not say their sizes"
+    reasons = (run.why_absent.get(quantity) for cell in table for run in cell.runs)
+    return next((reason for reason in reasons if reason), "no result has it")
+
+
+def _file(size: int) -> str:
+    return "File of " + re.sub(r"(?<=\d)(?=[A-Z])", " ", format_bytes(size))
+
+
+def _cycled(values: Sequence[Any], names: Sequence[str]) -> list[Any]:
+    return [values[i % len(values)] for i in range(len(names))]
