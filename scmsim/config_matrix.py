@@ -69,8 +69,8 @@ class _Reader:
         known = (*_TABLES, *(registry.names("backend")))
         self._known((), table, known)
         values = {
-            **self._fields(self._table(table, "matrix"), "matrix", _MATRIX),
-            **self._fields(self._table(table, "run"), "run", _RUN),
+            **self._fields(self._table(table, "matrix"), ("matrix",), _MATRIX),
+            **self._fields(self._table(table, "run"), ("run",), _RUN),
             "targets": self._targets(self._table(table, "fs")),
             "backend_params": self._params(table, backend),
             "summary": str(table.get("summary", "")),
@@ -101,15 +101,15 @@ class _Reader:
             elif not at and name != "summary" and not isinstance(value, dict):
                 self._note((name,), f"must be a table: [{name}]")
 
-    def _fields(self, table: Mapping[str, Any], name: str, checks: Mapping[str, Callable[[Any], Any]]) -> dict:
-        self._known((name,), table, tuple(checks))
+    def _fields(self, table: Mapping[str, Any], at: Path, checks: Mapping[str, Callable[[Any], Any]]) -> dict:
+        self._known(at, table, tuple(checks))
         values = {}
         for key, check in checks.items():
             if key in table:
                 try:
                     values[key] = check(table[key])
                 except UsageError as error:
-                    self._note((name, key), str(error))
+                    self._note((*at, key), str(error))
         return values
 
     def _targets(self, table: Mapping[str, Any]) -> tuple[Target, ...]:
@@ -124,7 +124,7 @@ class _Reader:
                 continue
             if "dir" not in keys:
                 self._note(("fs", label), 'needs dir = "DIRECTORY", where the file system is mounted')
-            values = self._fields(keys, f"fs.{label}", {"dir": _directory, "create": _flag})
+            values = self._fields(keys, ("fs", label), {"dir": _directory, "create": _flag})
             targets.append(Target(label, values.get("dir", ""), values.get("create", False)))
         if not table:
             self._note(("fs",), 'no file system to measure; add [fs.ext4] with dir = "/mnt/..."')
@@ -140,7 +140,7 @@ class _Reader:
         declared = registry.literals("backend", backend).get("PARAMS", {})
         given = self._table(table, backend)
         checks = {key: _param(unit) for key, (_, unit, _) in declared.items()}
-        return self._fields(given, backend, checks)
+        return self._fields(given, (backend,), checks)
 
 
 def _whole(least: int, most: int) -> Callable[[Any], int]:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from scmsim.errors import EnvironmentProblem, unknown
+from scmsim.errors import unknown
 from scmsim.perf import events
 from scmsim.perf.backend import Request
 from scmsim.perf.counts import Event
@@ -79,7 +79,7 @@ def choose(table: events.Table, request: Request, why_not: Callable[[str], str |
             continue
         why = why_not(row.event)
         if why and row.raw:
-            raw = _named(row.raw, name)
+            raw = _named(row.raw, row.event)
             if why_not(raw) is None:
                 names[name] = raw
                 continue
@@ -99,20 +99,18 @@ def passes(table: events.Table, names: dict[str, str], request: Request) -> list
     for group in groups:
         # a rider is there once, for both modes: its second half would take a counter from the others
         counted = [(name, ("",) if split and name in events.RIDERS else modes) for name in group]
-        found.append(tuple(Event(name, _moded(names[name], name, m), m) for name, ms in counted for m in ms))
+        found.append(tuple(Event(name, _moded(names[name], m), m) for name, ms in counted for m in ms))
     return found
 
 
-def _named(raw: str, name: str) -> str:
-    """A raw code with a name= term, by which perf prints it."""
-    if not re.fullmatch(r"\w+/[\w=,]+/", raw):
-        raise EnvironmentProblem(f"the event table gives {name} the raw code {raw!r}; write it like 'cpu/event=0x08/'")
-    return f"{raw[:-1]},name={name}/"
+def _named(raw: str, event: str) -> str:
+    """A raw code with a name= term, by which perf prints it; two fields of one event share it."""
+    return f"{raw[:-1]},name={re.sub(r'[^a-z0-9]+', '_', event).strip('_')}/"
 
 
-def _moded(event: str, name: str, mode: str) -> str:
+def _moded(event: str, mode: str) -> str:
     """A raw event is named apart for each mode."""
-    return event.replace(f",name={name}/", f",name={name}_{mode}/") if mode else event
+    return re.sub(r",name=(\w+)/$", rf",name=\1_{mode}/", event) if mode else event
 
 
 def events_of(passes_: Sequence[tuple[Event, ...]]) -> dict[str, str]:
