@@ -17,6 +17,8 @@ from scmsim.perf.matrix import Target
 MARKER = ".scmsim-perf"
 DATA = "scmsim-perf.data"
 _OURS = {MARKER, DATA, "lost+found"}  # mkfs.ext4 makes lost+found
+_NOTE = "scmsim perf run works in this directory; without one running, this file may be removed\n"
+_MADE = "it made the directory\n"
 _RESERVE = 16 << 20  # bytes left free beside the file: metadata, logs, journals
 
 
@@ -116,15 +118,16 @@ def _check_space(path: str, target: Target, needed: int) -> None:
 
 
 def _open(target: Target) -> Place:
+    marker = os.path.join(target.path, MARKER)
     try:
         made = target.create and not os.path.isdir(target.path)
         if made:
             os.mkdir(target.path, 0o700)
-        marker = os.open(
-            os.path.join(target.path, MARKER), os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
-        )
-        with os.fdopen(marker, "w") as file:
-            file.write("scmsim perf run works in this directory; without one running, this file may be removed\n")
+        with os.fdopen(os.open(marker, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "r+") as file:
+            made = made or file.read(1000).endswith(_MADE)  # by a run that was killed
+            file.seek(0)
+            file.write(_NOTE + (_MADE if made else ""))
+            file.truncate()
         found = os.stat(target.path)
     except OSError as error:
         raise _failed(error, target) from None
@@ -137,7 +140,7 @@ def _leave(place: Place) -> None:
         place.check()
         place.clean()
         os.unlink(os.path.join(place.target.path, MARKER))
-        if place.made or place.target.create:
+        if place.made:
             os.rmdir(place.target.path)
 
 
