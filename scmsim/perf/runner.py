@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from scmsim.errors import EnvironmentProblem, ScmsimError
+from scmsim.errors import EnvironmentProblem, ScmsimError, UsageError
 from scmsim.perf import cells, plan, targets, workload
 from scmsim.perf.backend import Backend, Request, Task
 from scmsim.perf.counts import Counts, combined, from_stat
@@ -145,7 +145,10 @@ class _Rig:
         for i in order:
             ran = self._one(cell, i)
             elapsed.append(workload.elapsed_ns(ran.stdout))
-            counts[i] = from_stat(ran.stat, passes[i], self.matrix.allow_multiplexing)
+            try:
+                counts[i] = from_stat(ran.stat, passes[i], self.matrix.allow_multiplexing)
+            except UsageError as error:
+                raise EnvironmentProblem(f"perf's output for {cell.key} is not whole: {error}") from None
         found = combined(counts[i] for i in sorted(counts))
         warnings = [self.program.warning] if self.program.warning else []
         return {

@@ -21,7 +21,7 @@ total = "128KiB"
 """
 
 # Answers like perf on a CPU with a PMU: runs the program, serves --control, and counts 1000 of every event.
-PERF = """#!{python} -I
+PERF = """#!{python} -IS
 import os, subprocess, sys, threading
 arguments = sys.argv[1:]
 if arguments[0] == "--version":
@@ -55,6 +55,7 @@ for event in events:
                  '"metric-value" : 0.0, "metric-unit" : "(null)"}}\\n' % (shown, event, share))
 out = open(value["-o"], "w") if "-o" in value else sys.stderr
 out.writelines(lines)
+out.flush()
 sys.exit(status)
 """
 

@@ -1,0 +1,332 @@
+"""`scmsim perf run`: real software events, a stand-in for perf with a PMU, resuming after kills, and the fake back end."""
+
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner, Result
+
+from scmsim import cli, registry
+from scmsim.errors import UsageError
+from scmsim.perf import cells, events, measured, runner, stat
+from scmsim.perf.backend import Backend
+from scmsim.perf.matrix import Matrix
+from scmsim.result import read
+from tests.unit.perf_helper import config, matrix, only, stand_in
+
+needs_perf = pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")
+
+
+def run(*args: object) -> Result:
+    return CliRunner().invoke(cli.main, ["perf", "run", *map(str, args)])
+
+
+def backend(small: Matrix, out: pathlib.Path) -> Backend:
+    found: Backend = registry.load("backend", small.backend).start(runner.request(small, str(out)))
+    return found
+
+
+def measure(small: Matrix, out: pathlib.Path) -> int:
+    with cells.opened(out, small) as store:
+        return runner.run(small, backend(small, out), store)
+
+
+def records(out: pathlib.Path) -> dict[str, dict]:
+    return {path.stem: json.loads(path.read_bytes()) for path in (out / "cells").iterdir()}
+
+
+@needs_perf
+def test_software_events_on_a_disk_and_on_tmpfs(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if stat.paranoid() > 1 and not stat.privileged():
+        pytest.skip(f"kernel.perf_event_paranoid is {stat.paranoid()}")
+    memory = pathlib.Path("/dev/shm") / f"scmsim-test-{os.getpid()}"
+    text = config(tmp_path).read_text().replace(f'dir = "{tmp_path / "b"}"', f'dir = "{memory}"\ncreate = true')
+    (tmp_path / "m.toml").write_text(text)
+    done = run(tmp_path / "m.toml", "--backend", "software", "-o", tmp_path / "out")
+    assert done.exit_code == 0, done.stderr
+    assert "16 measurements, 16 now" in done.stdout
+    found = read(tmp_path / "out" / "result.json")
+    assert len(found.runs) == 16 and {one.fs for one in found.runs} == {"a", "b"}
+    for one in found.runs:
+        counters = one.counters
+        calls = one.calls
+        if "raw_syscalls_sys_enter" in counters:  # a lseek for each pass, and up to three calls of the control
+            passes = 2 if one.cell["unit_bytes"] == 4096 else 3
+            assert 0 <= counters["raw_syscalls_sys_enter"] - calls <= 4 * passes + 1
+        assert counters["page_faults"] >= 0 and counters["elapsed_ns"] > 0 and "context_switches" in counters
+        for field in events.THESIS.values():
+            assert field not in counters and "software back end" in one.why_absent[field]
+    assert list((tmp_path / "a").iterdir()) == [] and not memory.exists()
+    assert not list((tmp_path / "out").glob("loop")) and not list((tmp_path / "out").glob("scmsim-perf-*"))
+
+
+@needs_perf
+def test_without_a_pmu_the_perf_back_end_says_so_and_goes_on_unless_it_must_not(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stat, "DEVICES", tmp_path / "no-devices")
+    if stat.paranoid() > 1 and not stat.privileged():
+        pytest.skip(f"kernel.perf_event_paranoid is {stat.paranoid()}")
+    done = run(config(tmp_path), "--backend", "perf", "-o", tmp_path / "out")
+    assert done.exit_code == 0 and "no hardware PMU on this machine" in done.stderr
+    one = read(tmp_path / "out" / "result.json").runs[0]
+    assert all("no hardware PMU" in one.why_absent[field] for field in events.THESIS.values())
+    done = run(config(tmp_path), "--backend", "perf", "--require-pmu", "-o", tmp_path / "other")
+    assert done.exit_code == 3 and re.fullmatch("scmsim: error: no hardware PMU .*\n", done.stderr)
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.fixture
+def pmu(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    """A machine with a PMU, a Skylake, and a perf that counts 1000 of everything; returns the log of what it was asked."""
+    (tmp_path / "devices" / "cpu").mkdir(parents=True)
+    (tmp_path / "cpuinfo").write_text("vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 158\n")
+    stand_in(tmp_path / "bin")
+    monkeypatch.setattr(stat, "DEVICES", tmp_path / "devices")
+    monkeypatch.setattr(registry.load("backend", "perf"), "CPUINFO", tmp_path / "cpuinfo")
+    monkeypatch.setattr(stat, "privileged", lambda: True)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setenv("TEST_LOG", str(tmp_path / "log"))
+    return tmp_path / "log"
+
+
+ONE_CELL = {"operations": ("write",), "units": (1 << 12,), "repeats": 1, "backend": "perf"}
+
+
+def test_hardware_events_in_passes(tmp_path: pathlib.Path, pmu: pathlib.Path) -> None:
+    small = matrix(tmp_path, **ONE_CELL)
+    assert measure(small, tmp_path / "out") == 2
+    asked = [line.split(",") for line in pmu.read_text().splitlines()]
+    assert len(asked) == 2 * 5  # two cells, five passes each
+    assert asked[:5] != asked[5:] and sorted(map(sorted, asked[:5])) == sorted(map(sorted, asked[5:]))  # rotated
+    for one in asked:
+        assert one[:2] == ["inst_retired.any", "cpu_clk_unhalted.thread"]
+        assert len([name for name in one[2:] if "." in name]) <= 4
+    table = events.table("skylake")
+    for record in records(tmp_path / "out").values():
+        for field in [*events.thesis(table).values(), *sum(events.metric_fields(table).values(), [])]:
+            assert record["counters"][field] == 1000
+    with cells.opened(tmp_path / "out", small) as store:
+        result = measured.result(small, backend(small, tmp_path / "out"), store)
+    assert result.runs[0].metrics["walk_cycles_percent_data"] == 200.0
+    assert result.runs[0].events["cycles"] == "cpu_clk_unhalted.thread"
+    assert result.manifest["harness"]["table"] == "skylake"
+
+
+def test_user_and_kernel_apart(tmp_path: pathlib.Path, pmu: pathlib.Path) -> None:
+    small = matrix(tmp_path, **ONE_CELL, count="split", counters=("dtlb_load_misses_walk_completed", "instructions"))
+    measure(small, tmp_path / "out")
+    record = next(iter(records(tmp_path / "out").values()))
+    assert record["counters"]["dtlb_load_misses_walk_completed"] == 2000
+    assert record["counters"]["instructions"] == 1000
+    assert record["modes"]["user"]["dtlb_load_misses_walk_completed"] == 1000
+    with cells.opened(tmp_path / "out", small) as store:
+        one = measured.result(small, backend(small, tmp_path / "out"), store).runs[0]
+    assert one.groups["kernel"] == {"dtlb_load_misses_walk_completed": 1000}
+    assert one.events["dtlb_load_misses_walk_completed"] == (
+        "dtlb_load_misses.walk_completed:u + dtlb_load_misses.walk_completed:k"
+    )
+
+
+def test_multiplexed_counts_stop_the_run_unless_accepted(
+    tmp_path: pathlib.Path, pmu: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEST_RUNNING", "75.00")
+    path = config(tmp_path, '[run]\ncounters = ["cycles"]\n')
+    done = run(path, "--backend", "perf", "-o", tmp_path / "out")
+    assert done.exit_code == 3 and "was on a counter for only 75 %" in done.stderr
+    assert list((tmp_path / "a").iterdir()) == []
+    done = run(path, "--backend", "perf", "-o", tmp_path / "scaled", "--allow-multiplexing")
+    assert done.exit_code == 0
+    assert "scaled by perf" in read(tmp_path / "scaled" / "result.json").runs[0].warnings[0]
+
+
+def test_an_event_that_this_cpu_lacks_is_absent_and_the_rest_is_counted(
+    tmp_path: pathlib.Path, pmu: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEST_UNKNOWN", "l1d.replacement cpu/event=0x51,umask=0x01,name=l1d_replacement/")
+    monkeypatch.setenv(
+        "TEST_MISSING", "mem_load_retired.l3_miss cpu/event=0xd1,umask=0x20,name=mem_load_retired_l3_miss/"
+    )
+    small = matrix(tmp_path, **ONE_CELL)
+    found = backend(small, tmp_path / "out")
+    assert "does not know" in found.why_absent["l1d_replacement"]
+    assert "not supported" in found.why_absent["mem_load_retired_l3_miss"]
+    assert "dtlb_load_misses_walk_completed" in {event.field for each in found.passes for event in each}
+
+
+def test_dry_run_touches_nothing_and_names_what_would_stop_it(tmp_path: pathlib.Path) -> None:
+    path = config(tmp_path)
+    done = run(path, "--backend", "fake", "--dry-run", "-o", tmp_path / "out")
+    assert done.exit_code == 0 and "16 measurements" in done.stdout
+    assert "pass 1: inst_retired.any" in done.stdout and not (tmp_path / "out").exists()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "other").write_text("")
+    done = run(path, "--backend", "fake", "--dry-run", "--json", "-o", tmp_path / "out")
+    told = json.loads(done.stdout)
+    assert done.exit_code == 3
+    assert told["runs"] == 16 * len(told["events"]) and "is not empty" in told["obstacles"][0]
+
+
+@needs_perf
+def test_dry_run_looks_at_the_targets(tmp_path: pathlib.Path) -> None:
+    if stat.paranoid() > 1 and not stat.privileged():
+        pytest.skip(f"kernel.perf_event_paranoid is {stat.paranoid()}")
+    path = config(tmp_path)
+    (tmp_path / "a" / "thesis.tex").write_text("precious")
+    (tmp_path / "b").rmdir()
+    done = run(path, "--backend", "software", "--dry-run", "-o", tmp_path / "out")
+    assert "would stop: " in done.stdout and "holds 'thesis.tex'" in done.stdout and "no directory" in done.stdout
+    assert not (tmp_path / "out").exists() and os.listdir(tmp_path / "a") == ["thesis.tex"]
+
+
+def test_progress_says_the_time_left(tmp_path: pathlib.Path) -> None:
+    small = matrix(tmp_path)
+    told: list[tuple] = []
+    with cells.opened(tmp_path / "out", small) as store:
+        runner.run(small, backend(small, tmp_path / "out"), store, lambda *args: told.append(args))
+    assert [args[1] for args in told] == list(range(16)) and {args[2] for args in told} == {16}
+    assert all(args[3] >= 0 for args in told) and told[-1][3] <= told[0][3]
+
+
+def test_a_finished_matrix_is_not_run_again(tmp_path: pathlib.Path) -> None:
+    small = matrix(tmp_path)
+    assert measure(small, tmp_path / "out") == 16
+    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out" / "cells").iterdir()}
+    assert measure(small, tmp_path / "out") == 0
+    assert before == {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out" / "cells").iterdir()}
+
+
+MANY = {
+    "operations": ("write", "rewrite", "read", "reread"),
+    "file_sizes": (1 << 16, 1 << 17, 1 << 18),
+    "units": (1 << 12, 1 << 13, 1 << 14, 1 << 15, 1 << 16),
+    "repeats": 4,
+}
+
+
+def test_killed_fifty_times_nothing_is_lost_or_run_twice(tmp_path: pathlib.Path) -> None:
+    whole = matrix(tmp_path, **MANY)
+    measure(whole, tmp_path / "whole")
+    slow = matrix(tmp_path, **MANY, backend_params={"delay": 300_000})
+    out, draw, kills = tmp_path / "killed", random.Random(5), 0
+    seen: dict[str, tuple[int, int]] = {}
+    for _ in range(50):
+        child = os.fork()
+        if child == 0:
+            try:
+                measure(slow, out)
+            finally:
+                os._exit(0)
+        time.sleep(draw.uniform(0.0, 0.04))
+        os.kill(child, signal.SIGKILL)
+        kills += os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        now = {path.name: path.stat() for path in (out / "cells").glob("*.json")} if out.exists() else {}
+        found = {name: (about.st_ino, about.st_mtime_ns) for name, about in now.items()}
+        assert seen.items() <= found.items()  # nothing lost, nothing written a second time
+        seen = found
+    assert kills == 50 and 10 < len(seen) < len(whole.cells())
+    assert measure(slow, out) == len(whole.cells()) - len(seen)
+    assert records(out) == records(tmp_path / "whole")
+    results = []
+    for each, folder in ((whole, tmp_path / "whole"), (slow, out)):
+        with cells.opened(folder, each) as store:
+            results.append(measured.result(each, backend(each, folder), store))
+    assert results[0].runs == results[1].runs
+
+
+@needs_perf
+def test_the_command_killed_and_stopped_while_it_measures(tmp_path: pathlib.Path) -> None:
+    if stat.paranoid() > 1 and not stat.privileged():
+        pytest.skip(f"kernel.perf_event_paranoid is {stat.paranoid()}")
+    path = config(tmp_path)
+    path.write_text(path.read_text().replace("repeats = 2", "repeats = 6"))
+    argv = [
+        sys.executable,
+        "-m",
+        "scmsim",
+        "perf",
+        "run",
+        str(path),
+        "--backend",
+        "software",
+        "-o",
+        str(tmp_path / "out"),
+    ]
+    for number, code in ((signal.SIGKILL, -9), (signal.SIGTERM, 143), (signal.SIGINT, 130)):
+        before = len(list((tmp_path / "out").glob("cells/*.json")))
+        child = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while child.poll() is None and len(list((tmp_path / "out").glob("cells/*.json"))) < before + 3:
+            time.sleep(0.01)
+        child.send_signal(number)
+        _, errors = child.communicate(timeout=60)
+        assert child.returncode == code
+        if number != signal.SIGKILL:
+            assert "finished cells are kept" in errors.splitlines()[-1]
+            assert list((tmp_path / "a").iterdir()) == [] and not (tmp_path / "out" / "loop").exists()
+        wait_for_nobody(str(tmp_path))
+    done = subprocess.run(argv, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert len(records(tmp_path / "out")) == 48
+    assert list((tmp_path / "a").iterdir()) == []
+
+
+def wait_for_nobody(word: str) -> None:
+    """No process that names the folder survives its parent."""
+    for _ in range(200):
+        lines = [path.read_bytes() for path in pathlib.Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+        if not [line for line in lines if word.encode() in line]:
+            return
+        time.sleep(0.02)
+    raise AssertionError([line for line in lines if word.encode() in line])
+
+
+def test_fake_counts_have_the_faults_that_were_ordered(tmp_path: pathlib.Path) -> None:
+    noisy = matrix(tmp_path, backend_params={"noise": 10, "missing": "l1d_replacement", "multiplexed": 50})
+    with pytest.raises(Exception, match="was on a counter for only 75 %"):
+        measure(noisy, tmp_path / "one")
+    allowed = matrix(tmp_path, allow_multiplexing=True, backend_params=noisy.backend_params)
+    measure(allowed, tmp_path / "two")
+    found = records(tmp_path / "two")
+    assert any(record["scaled"] for record in found.values())
+    assert all(
+        record["why_absent"] == {"l1d_replacement": "perf: l1d.replacement not supported"} for record in found.values()
+    )
+    values = {
+        record["counters"]["instructions"] for key, record in found.items() if key.startswith("a-write-64KiB-4KiB")
+    }
+    assert len(values) == 2  # repeats differ by the noise
+    with pytest.raises(UsageError, match="'cycels' is not counted here"):
+        measure(matrix(tmp_path, backend_params={"missing": "cycels"}), tmp_path / "three")
+
+
+def test_recorded_answers(tmp_path: pathlib.Path) -> None:
+    line = '{"counter-value" : "%d", "unit" : "", "event" : "%s", "event-runtime" : 1, "pcnt-running" : 100.00}\n'
+    (tmp_path / "stat.json").write_text(line % (41, "inst_retired.any") + line % (42, "cpu_clk_unhalted.thread"))
+    given = {"counters": ("instructions", "cycles"), "backend_params": {"recorded": str(tmp_path / "stat.json")}}
+    measure(matrix(tmp_path, **given), tmp_path / "out")
+    assert {record["counters"]["instructions"] for record in records(tmp_path / "out").values()} == {41}
+    given["backend_params"] = {"recorded": str(tmp_path / "none")}
+    with pytest.raises(UsageError, match="cannot be read"):
+        measure(matrix(tmp_path, **given), tmp_path / "other")
+
+
+def test_perf_is_needed_only_where_it_is_used(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", only(tmp_path / "empty"))
+    assert measure(matrix(tmp_path), tmp_path / "out") == 16
+
+
+@pytest.mark.slow
+def test_the_whole_thesis_with_made_up_counts(tmp_path: pathlib.Path) -> None:
+    done = run("perf-thesis", "--backend", "fake", "-o", tmp_path / "out")
+    assert done.exit_code == 0 and "18480 measurements, 18480 now" in done.stdout
+    found = read(tmp_path / "out" / "result.json")
+    assert len(found.runs) == 18_480 and len(found.runs[0].metrics) >= 9
