@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from scmsim import metrics, registry
 from scmsim.cells import KEYS, Cell, Key, cells, grows
-from scmsim.counters import SCHEMA
+from scmsim.counters import MEASURED, SCHEMA
 from scmsim.errors import unknown
 from scmsim.perf.fields import fields, same, spelled
 from scmsim.result import Result
@@ -140,10 +140,11 @@ def _wanted(events: Sequence[str], known: set[str]) -> list[str]:
 
 def _resolved(name: str, known: set[str]) -> str:
     """A counter or metric by its own name or any of perf's."""
+    allowed = known | SCHEMA.keys() | MEASURED.keys() | metrics.METRICS.keys()
     for candidate in (name, spelled(name), *fields(name)):
-        if candidate in known or candidate in SCHEMA or candidate in metrics.METRICS:
+        if candidate in allowed:
             return candidate
-    raise unknown("counter or metric", name, sorted(known))
+    raise unknown("counter or metric", name, sorted(known or allowed))
 
 
 def _rows(ours: Cell, theirs: Cell, wanted: Iterable[str], limits: Mapping[str, float]) -> list[Row]:
@@ -181,7 +182,7 @@ def _warnings(simulated: Result, measured: Result, compared: set[str]) -> list[s
             found.append(f"{name} is {ours} on one side and {theirs} on the other")
     noted = [f"measured {run.fs}: {warning}" for run in measured.runs for warning in run.warnings]
     noted += [f"simulated {run.fs}: {warning}" for run in simulated.runs for warning in run.warnings]
-    about = [str(warning) for side in (simulated, measured) for warning in side.manifest.get("warnings", ())]
+    about = [str(warning) for side in (simulated, measured) for warning in _harness(side).get("warnings", ())]
     return list(dict.fromkeys([*about, *found, *noted]))
 
 
@@ -197,37 +198,40 @@ def _machine(simulated: Result, measured: Result, compared: set[str]) -> list[st
 def _cpu(side: Result) -> str:
     """The machine that a result is about: the preset of a replay, or the CPU of a measurement."""
     presets = sorted({run.machine for run in side.runs if run.machine})
-    harness = side.manifest.get("harness")
-    about = harness if isinstance(harness, dict) else {}
+    about = _harness(side)
     return ", ".join(presets) or str(
         about.get("cpu") or about.get("table") or (not about and side.manifest.get("cpu")) or ""
     )
 
 
+def _harness(side: Result) -> dict[str, Any]:
+    """What the perf harness recorded; empty for a replay."""
+    harness = side.manifest.get("harness")
+    return harness if isinstance(harness, dict) else {}
+
+
 def _kernels(simulated: Result, measured: Result) -> list[str]:
-    """Kernels that differ; for a replay, those whose code its costs were measured on."""
-    theirs = _versions([_kernel(measured)])
-    if not any(run.machine for run in simulated.runs):
-        ours = _versions([_kernel(simulated)])
-        differ = ours and theirs and ours != theirs
-        return [f"the kernels differ: {_kernel(simulated)} and {_kernel(measured)}"] if differ else []
-    found = []
-    for fs in dict.fromkeys(run.fs for run in simulated.runs):
-        ours = _versions(_cost_kernels(fs))
-        if ours and theirs and not ours & theirs:
-            found.append(
-                f"the costs of {fs} are from Linux {' and '.join(sorted(ours))}, measured on {_kernel(measured)}"
-            )
-    return found
+    """Kernels that differ, or that a side does not tell."""
+    sides = {"simulated": simulated, "measured": measured}
+    found = {name: _kernel(side) for name, side in sides.items()}
+    unknown_sides = [f"the kernel of the {name} side is not recorded" for name, kernels in found.items() if not kernels]
+    ours, theirs = found.values()
+    if unknown_sides or {_version(kernel) for kernel in ours} & {_version(kernel) for kernel in theirs}:
+        return unknown_sides
+    return [f"the kernels differ: Linux {' and '.join(ours)} simulated, Linux {' and '.join(theirs)} measured"]
 
 
-def _kernel(side: Result) -> str:
-    return str(side.manifest.get("kernel", "")).removeprefix("Linux ")
+def _kernel(side: Result) -> list[str]:
+    """The kernel of a measurement; of a replay, those that the costs of its models come from."""
+    if any(run.machine for run in side.runs):
+        return sorted({kernel for run in side.runs for kernel in _cost_kernels(run.fs)})
+    kernel = str(side.manifest.get("kernel") or "").removeprefix("Linux ")
+    return [kernel] if kernel[:1].isdigit() else []
 
 
-def _versions(kernels: Iterable[str]) -> set[str]:
-    """Major and minor numbers: {"5.13"} from ["5.13.13"]."""
-    return {".".join(kernel.split(".")[:2]) for kernel in kernels if kernel[:1].isdigit()}
+def _version(kernel: str) -> str:
+    """Major and minor number: "5.13" of "5.13.13"."""
+    return ".".join(kernel.split(".")[:2])
 
 
 def _cost_kernels(fs: str) -> list[str]:
@@ -235,10 +239,8 @@ def _cost_kernels(fs: str) -> list[str]:
     if fs not in registry.names("fs"):
         return []
     family = fs.split("-")[0]
-    return [
-        path.stem.removeprefix(f"{family}-")
-        for path in (registry.path("fs", fs).parent / "costs").glob(f"{family}-*.toml")
-    ]
+    folder = registry.path("fs", fs).parent / "costs"
+    return [path.stem.removeprefix(f"{family}-") for path in folder.glob(f"{family}-[0-9]*.toml")]
 
 
 def _meanings(side: Result) -> dict[str, str]:
@@ -247,4 +249,4 @@ def _meanings(side: Result) -> dict[str, str]:
 
 
 def _own_event(name: str) -> str | None:
-    return SCHEMA[name].event if name in SCHEMA else None
+    return {**SCHEMA, **MEASURED}[name].event if name in SCHEMA or name in MEASURED else None

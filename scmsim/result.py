@@ -241,7 +241,7 @@ def read(path: str | pathlib.Path) -> Result:
 
 
 def read_all(path: str | pathlib.Path) -> Result:
-    """A result, or all results of a folder as one: the manifest is that of the first, the files are named in `parts`.
+    """A result, or those of a folder as one: its result.json, or else all, under the manifest of the first.
 
     Raises
     ------
@@ -251,6 +251,8 @@ def read_all(path: str | pathlib.Path) -> Result:
     folder = pathlib.Path(path)
     if not folder.is_dir():
         return read(folder)
+    if (folder / "result.json").exists():  # of perf run, beside other files
+        return read(folder / "result.json")
     files = sorted(file for file in folder.iterdir() if file.suffix in (".json", ".parquet"))
     if not files:
         raise UsageError(f"no .json or .parquet in the folder {str(folder)!r}; write results there with --out")

@@ -114,7 +114,7 @@ def import_files(paths: Sequence[str | pathlib.Path], about: About | None = None
             raise UsageError(f"{str(path)!r}: {error}") from None
     runs += [run for fs, columns in forms.items() for run in _form_runs(fs, columns, about)]
     _number_repeats(runs)
-    harness = {"backend": "import", "formats": sorted(set(kinds)), "table": about.table}
+    harness = {"backend": "import", "formats": sorted(set(kinds)), "table": about.table, "cpu": about.cpu}
     if forms:
         harness["calls"] = f"assumed: as many as move {about.total} bytes in passes over the file"
     # of the machine that was measured, not of this one

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from scmsim import metrics
 from scmsim.cells import Cell, Key, cells, grows
-from scmsim.counters import SCHEMA
+from scmsim.counters import MEASURED, SCHEMA
 from scmsim.errors import EnvironmentProblem, UsageError
 from scmsim.result import Result
 from scmsim.units import format_bytes
@@ -26,6 +26,7 @@ _THESIS_FILES = tuple(mib << 20 for mib in (1, 8, 64, 1024))
 # Okabe and Ito's colours (2008), told apart with every kind of colour vision; yellow and sky blue are too light for lines.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9")
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "stroke")
+_AREAS = (90, 55, 30, 75, 45, 60, 40)
 _DASHES = ([1, 0], [5, 3], [1, 2], [8, 2, 2, 2])
 _SIZE_LABEL = (
     "datum.value >= 1048576 ? datum.value / 1048576 + 'M' : "
@@ -165,8 +166,12 @@ def _chart(points: Sequence[Point], title: str, unit: str, caption: list[str]) -
     line = base.mark_line(strokeWidth=1.6).encode(strokeDash=dash, detail="side:N")
     bars = base.mark_rule(strokeWidth=1).encode(y=alt.Y("low:Q"), y2="high:Q")
     solid = f"datum.side === {json.dumps(sides[-1])}"
-    filled = base.mark_point(size=45, filled=True, opacity=1).encode(shape=shape).transform_filter(solid)
-    hollow = base.mark_point(size=45, fill="white", strokeWidth=1.4).encode(shape=shape).transform_filter(f"!({solid})")
+    # the first is drawn largest, so that equal values of several file systems can all be seen
+    size = alt.Size("fs:N", legend=None).scale(alt.Scale(domain=systems, range=_cycled(_AREAS, systems)))
+    filled = base.mark_point(filled=True, opacity=1).encode(shape=shape, size=size).transform_filter(solid)
+    hollow = (
+        base.mark_point(fill="white", strokeWidth=1.4).encode(shape=shape, size=size).transform_filter(f"!({solid})")
+    )
     layers = [line, bars, hollow, filled] if len(sides) > 1 else [line, bars, filled]
     facet = alt.Facet("file:N", title=None, sort=[_file(size) for size in sizes])
     facet = facet.header(alt.Header(labelFontSize=13, labelFontWeight="bold"))
@@ -230,12 +235,8 @@ def _altair() -> Any:
 
 def _words(quantity: str) -> tuple[str, str]:
     """Meaning and unit: "Cycles spent in page walks for data", "%"."""
-    if quantity in metrics.METRICS:
-        unit, meaning = metrics.METRICS[quantity].unit, metrics.METRICS[quantity].meaning
-    elif quantity in SCHEMA:
-        unit, meaning = SCHEMA[quantity].unit, SCHEMA[quantity].meaning.split(";")[0]
-    else:
-        unit, meaning = "count", quantity
+    known: Any = {**SCHEMA, **MEASURED, **metrics.METRICS}.get(quantity)
+    unit, meaning = (known.unit, known.meaning.split(";")[0]) if known else ("count", quantity)
     return f"{meaning[:1].upper()}{meaning[1:]}", unit
 
 
