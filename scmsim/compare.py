@@ -1,5 +1,6 @@
 """Two results -> aligned rows with ratio, spread, tolerance and verdict; either may be simulated or measured."""
 
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -47,6 +48,19 @@ class Row(NamedTuple):
     verdict: str
 
 
+class Quantity(NamedTuple):
+    """All rows of one quantity: how many with which verdict, and their ratios (None where nothing was measured)."""
+
+    quantity: str
+    rows: int
+    ok: int
+    noisy: int
+    out: int
+    least_ratio: float | None
+    median_ratio: float | None
+    most_ratio: float | None
+
+
 @dataclass
 class Comparison:
     """Rows of what both sides have, and lists of what only one has."""
@@ -63,6 +77,19 @@ class Comparison:
         verdicts = {row.verdict for row in self.rows}
         return "out" if "out" in verdicts else "ok" if verdicts - {"-"} else "nothing in common"
 
+    def quantities(self) -> list[Quantity]:
+        """The rows summed up by quantity."""
+        groups: dict[str, list[Row]] = {}
+        for row in self.rows:
+            groups.setdefault(row.quantity, []).append(row)
+        found = []
+        for name, rows in groups.items():
+            verdicts = [row.verdict for row in rows]
+            ratios = sorted(row.ratio for row in rows if row.ratio is not None)
+            three = (ratios[0], statistics.median(ratios), ratios[-1]) if ratios else (None, None, None)
+            found.append(Quantity(name, len(rows), *map(verdicts.count, ("ok", "noisy", "out")), *three))
+        return found
+
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         counts = {verdict: sum(row.verdict == verdict for row in self.rows) for verdict in ("ok", "noisy", "out", "-")}
@@ -70,6 +97,7 @@ class Comparison:
         return {
             "verdict": self.verdict,
             "counts": counts,
+            "quantities": [quantity._asdict() for quantity in self.quantities()],
             "rows": rows,
             "only_simulated": [key._asdict() for key in self.only_simulated],
             "only_measured": [key._asdict() for key in self.only_measured],

@@ -1,6 +1,6 @@
 """A comparison as plain text: one line a row, then what only one side has, the warnings and the verdict."""
 
-from scmsim.compare import Comparison, Row
+from scmsim.compare import Comparison, Quantity, Row
 from scmsim.units import format_bytes
 
 _HEAD = (
@@ -18,21 +18,27 @@ _HEAD = (
     "",
 )
 _LEFT = (0, 1, 4, 5, 11)  # columns of words
+_SUMMARY_HEAD = ("quantity", "rows", "ok", "noisy", "out", "least ratio", "median", "most")
+_MOST_WARNINGS = 20
 
 
-def text(comparison: Comparison) -> str:
-    """The whole comparison for a terminal."""
+def text(comparison: Comparison, rows: bool = True) -> str:
+    """The comparison for a terminal; without `rows`, only their summary by quantity."""
     parts = []
-    if comparison.rows:
-        parts.append(_grid([list(_HEAD), *(_cells(row) for row in comparison.rows)]))
+    if comparison.rows and rows:
+        parts.append(_grid([list(_HEAD), *(_cells(row) for row in comparison.rows)], _LEFT))
+    if len({row.key for row in comparison.rows}) > 1:
+        parts.append(_grid([list(_SUMMARY_HEAD), *map(_quantity, comparison.quantities())], (0,)))
     for side, keys in (("simulated", comparison.only_simulated), ("measured", comparison.only_measured)):
         if keys:
             parts.append(f"only {side}:\n" + "\n".join(f"  {key}" for key in keys))
     if comparison.absent:
-        lines = (f"  {name}: not {' and not '.join(sides)}" for name, sides in comparison.absent.items())
-        parts.append("not compared:\n" + "\n".join(lines))
+        lacking = (f"  {name}: not {' and not '.join(sides)}" for name, sides in comparison.absent.items())
+        parts.append("not compared:\n" + "\n".join(lacking))
     if comparison.warnings:
-        parts.append("\n".join(f"warning: {warning}" for warning in comparison.warnings))
+        more = len(comparison.warnings) - _MOST_WARNINGS
+        lines = [f"warning: {warning}" for warning in comparison.warnings[:_MOST_WARNINGS]]
+        parts.append("\n".join([*lines, *([f"and {more} more warnings; see --json"] if more > 0 else [])]))
     parts.append(summary(comparison))
     return "\n\n".join(parts)
 
@@ -60,22 +66,31 @@ def _cells(row: Row) -> list[str]:
         row.per,
         _number(row.simulated),
         _number(row.measured),
-        "-" if row.ratio is None else f"{row.ratio:.3f}",
+        _ratio(row.ratio),
         *percents,
         row.verdict,
     ]
+
+
+def _quantity(found: Quantity) -> list[str]:
+    ratios = (found.least_ratio, found.median_ratio, found.most_ratio)
+    return [found.quantity, *map(str, found[1:5]), *map(_ratio, ratios)]
+
+
+def _ratio(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
 
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1e5 else f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.1f}"
 
 
-def _grid(rows: list[list[str]]) -> str:
+def _grid(rows: list[list[str]], left: tuple[int, ...]) -> str:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = []
     for row in rows:
         words = [
-            cell.ljust(width) if i in _LEFT else cell.rjust(width)
+            cell.ljust(width) if i in left else cell.rjust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         lines.append("  ".join(words).rstrip())

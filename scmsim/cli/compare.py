@@ -26,6 +26,7 @@ machine. Cells are aligned by file system, operation, file size and unit.""",
 @click.option(
     "--ignore", multiple=True, type=click.Choice(["fs", "operation", "file", "unit"]), help="What need not agree."
 )
+@click.option("--summary", is_flag=True, help="Leave out the rows; show each counter's ratios and verdicts only.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--figures", type=click.Path(), metavar="DIR", help="Draw the nine figures with both sides into DIR.")
 @click.option("--format", "suffix", type=click.Choice(["svg", "png", "pdf"]), default="svg", show_default=True)
@@ -36,6 +37,7 @@ def command(
     tolerances: tuple[str, ...],
     systems: tuple[str, ...],
     ignore: tuple[str, ...],
+    summary: bool,
     as_json: bool,
     figures: str | None,
     suffix: str,
@@ -59,7 +61,7 @@ def command(
     if as_json:
         click.echo(json.dumps(found.as_dict(), indent=2, allow_nan=False))
     else:
-        click.echo(text(found))
+        click.echo(text(found, rows=not summary))
     if figures:
         drawn = drawing.draw(sides, figures, suffix, quantities=wanted, names=names)
         click.echo(f"{len(drawn.paths)} figures in {figures}", err=True)

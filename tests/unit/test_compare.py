@@ -168,6 +168,31 @@ def run(folder: Path, simulated: Result, measured: Result, *args: str) -> Done:
     return CliRunner().invoke(cli.main, ["compare", *map(str, paths), *args], standalone_mode=False)
 
 
+def test_rows_are_summed_up_by_quantity() -> None:
+    pairs = [(100, 100), (150, 100), (0, 0), (90, 100)]
+    sides = []
+    for side in (0, 1):
+        runs = [(i, pair[side]) for i, pair in enumerate(pairs)]
+        sides.append(
+            Result(
+                {},
+                [Run("ext4", calls=1, cell={**CELL, "unit_bytes": i}, counters={"instructions": v}) for i, v in runs],
+            )
+        )
+    found = compare(*sides)
+    assert found.quantities() == [("instructions", 4, 3, 0, 1, 0.9, 1.0, 1.5)]
+    assert found.as_dict()["quantities"][0]["median_ratio"] == 1.0
+    short = text(found, rows=False)
+    assert short.splitlines()[1].split() == ["instructions", "4", "3", "0", "1", "0.900", "1.000", "1.500"]
+    assert short in text(found)
+
+
+def test_many_warnings_are_cut_in_the_table(tmp_path: Path) -> None:
+    noisy = result({"instructions": 1}, warnings=[f"number {i}" for i in range(30)])
+    shown = text(compare(noisy, noisy))
+    assert "number 3" in shown and "number 29" not in shown and "more warnings; see --json" in shown
+
+
 def test_exit_codes_and_json(tmp_path: Path) -> None:
     one, other = result({"instructions": 1000}), result({"instructions": 1200})
     assert run(tmp_path, one, one).return_value == 0
