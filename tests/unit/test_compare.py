@@ -1,6 +1,7 @@
 """Comparison of two results: alignment, verdicts, warnings, table, JSON and exit code."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -246,3 +247,9 @@ def test_every_tolerance_is_of_something_that_exists_and_has_a_reason() -> None:
     for name, tolerance in TOLERANCES.items():
         assert name in SCHEMA or name in METRICS
         assert 0 < tolerance.percent <= 100 and len(tolerance.reason) > 20
+
+
+def test_the_documented_tolerances_are_the_ones_used() -> None:
+    documented = (Path(__file__).parents[2] / "docs" / "compare.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| (\d+) % \|", documented, re.MULTILINE))
+    assert {name: float(percent) for name, percent in rows.items()} == {n: t.percent for n, t in TOLERANCES.items()}
