@@ -12,6 +12,7 @@ from scmsim.units import format_bytes
 # Metrics that grow with the work, as counters do; the others are ratios.
 EXTENSIVE = ("l1_misses", "l2_misses", "llc_misses", "tlb_traffic", "dtlb_lookups", "dtlb_l1_misses", "dtlb_walks")
 _SAME_OPERATION = {"append": "write"}  # the microbenchmark's name for the thesis' write: a fresh file is written
+_LEAST = 1e-30  # of figures: smaller or larger ones would leave the range of floats when divided
 KEYS = ("fs", "operation", "file_bytes", "unit_bytes")
 
 
@@ -101,6 +102,8 @@ def cells(result: Result, names: Mapping[str, str] | None = None, ignore: Iterab
     groups: dict[Key, list[Run]] = {}
     for run in result.runs:
         groups.setdefault(_key(run, names or {}, same, set(ignore)), []).append(run)
+    for run in result.runs:
+        _check(run)
     for key, runs in groups.items():
         for part in ("machine", "paging", "medium"):
             found = sorted({str(run.names()[part]) for run in runs})
@@ -119,10 +122,6 @@ def _key(run: Run, names: Mapping[str, str], same: Mapping[str, str], ignore: se
     sizes = [run.cell.get(part) for part in ("file_bytes", "unit_bytes")]
     if not isinstance(operation, str | None) or not all(isinstance(size, int | None) for size in sizes):
         raise UsageError(f"a run of {run.fs!r} has the cell {run.cell!r}; operation must be text, sizes whole numbers")
-    for table in (run.counters, run.metrics, run.payload, run.stored_bytes, run.space):
-        wrong = [name for name, value in table.items() if not _is_number(value)]
-        if wrong:
-            raise UsageError(f"a run of {run.fs!r} has {table[wrong[0]]!r} for {wrong[0]!r}, not a number")
     full = Key(names.get(run.fs, run.fs), same.get(operation or "", operation or ""), *sizes)
     blank = Key("")
     return Key._make(b if part in ignore else a for part, a, b in zip(KEYS, full, blank, strict=True))
@@ -172,8 +171,13 @@ def _deviation(samples: list) -> float:
     return math.sqrt(sum((sample - mean) ** 2 for sample in samples) / (len(samples) - 1))
 
 
-def _is_number(value: object) -> bool:
-    return value is None or isinstance(value, int | float) and math.isfinite(value)
+def _check(run: Run) -> None:
+    """Raise UsageError for a run whose figures are no numbers that can be divided by each other."""
+    present = {name: value for name, value in run.metrics.items() if value is not None}
+    for table in ({"calls": run.calls}, run.counters, present, run.payload, run.stored_bytes, run.space):
+        for name, value in table.items():
+            if not isinstance(value, int | float) or value != 0 and not _LEAST <= abs(value) <= 1 / _LEAST:
+                raise UsageError(f"a run of {run.fs!r} has {repr(value)[:40]} for {name!r}, not a number")
 
 
 def _bytes(size: int | None) -> str:
