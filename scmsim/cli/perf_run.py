@@ -60,7 +60,7 @@ def command(
     backend = registry.load("backend", matrix.backend).start(runner.request(matrix, out, require_pmu))
     if dry_run:
         return _dry_run(matrix, backend, out, as_json)
-    for warning in backend.warnings:
+    for warning in runner.warnings(matrix, backend):
         click.echo(f"scmsim: warning: {warning}", err=True)
     result, ran, found = _run(matrix, backend, out, str(path))
     if as_json:
@@ -74,7 +74,7 @@ def _run(matrix: "Matrix", backend: "Backend", out: str, config: str) -> tuple[s
     """The result as JSON, and how many cells were measured now and before."""
     from scmsim.perf import cells, measured, plan, runner
 
-    with cells.opened(out, matrix) as store:
+    with cells.opened(out, runner.identity(matrix, backend)) as store:
         finished = store.finished()
         todo = [cell for cell in matrix.cells() if cell.key not in finished]
         about = plan.describe(plan.plan(matrix, todo, len(backend.passes)), len(finished))
@@ -104,7 +104,7 @@ def _dry_run(matrix: "Matrix", backend: "Backend", out: str, as_json: bool) -> i
     for number, events in enumerate(backend.passes, 1):
         click.echo(f"pass {number}: {', '.join(event.asked() for event in events)}")
     click.echo(_absent(backend))
-    for warning in backend.warnings:
+    for warning in runner.warnings(matrix, backend):
         click.echo(f"warning: {warning}")
     for stop in stops:
         click.echo(f"would stop: {stop}")

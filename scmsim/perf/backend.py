@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from scmsim.perf.counts import Event
+from scmsim.perf.machine import Machine
 from scmsim.perf.stat import Ran
 
 
@@ -26,6 +27,8 @@ class Request:
         The back end's own parameters, by its PARAMS.
     folder : str or None
         Where temporary files go; None for the system's place.
+    machine : Machine
+        Where to look for a PMU and for permission.
     """
 
     count: str = "all"
@@ -34,6 +37,7 @@ class Request:
     require_pmu: bool = False
     params: dict[str, int | str] = field(default_factory=dict)
     folder: str | None = None
+    machine: Machine = field(default_factory=Machine)
 
 
 class Task(NamedTuple):

@@ -11,11 +11,11 @@ import json
 import os
 import pathlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from scmsim.errors import EnvironmentProblem, UsageError
-from scmsim.perf.matrix import Cell, Matrix
+from scmsim.perf.matrix import Cell
 from scmsim.perf.stat import TEMPORARY
 
 FORMAT = 1
@@ -52,8 +52,13 @@ class Store:
 
 
 @contextlib.contextmanager
-def opened(folder: str | os.PathLike[str], matrix: Matrix) -> Iterator[Store]:
+def opened(folder: str | os.PathLike[str], identity: Mapping[str, Any]) -> Iterator[Store]:
     """Make or continue the folder of a matrix, locked.
+
+    Parameters
+    ----------
+    identity : mapping
+        What the cells depend on; a folder holds cells of one identity.
 
     Raises
     ------
@@ -63,7 +68,7 @@ def opened(folder: str | os.PathLike[str], matrix: Matrix) -> Iterator[Store]:
         If it cannot be written, or another run uses it.
     """
     path = pathlib.Path(folder)
-    check(path, matrix)
+    check(path, identity)
     store = Store(path)
     try:
         store.cells.mkdir(parents=True, exist_ok=True)
@@ -77,7 +82,7 @@ def opened(folder: str | os.PathLike[str], matrix: Matrix) -> Iterator[Store]:
             raise EnvironmentProblem(f"another run uses {str(path)!r}; wait for it, or choose another -o") from None
         _sweep(store)
         if not (path / "matrix").exists():
-            write_whole(path / "matrix", json.dumps({"format": FORMAT, "matrix": matrix.identity()}, indent=2))
+            write_whole(path / "matrix", json.dumps({"format": FORMAT, "matrix": identity}, indent=2))
         yield store
 
 
@@ -89,7 +94,7 @@ def _sweep(store: Store) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def check(path: pathlib.Path, matrix: Matrix) -> None:
+def check(path: pathlib.Path, identity: Mapping[str, Any]) -> None:
     """Raise UsageError if the folder cannot be that of the matrix."""
     if not path.exists():
         if not path.absolute().parent.is_dir():
@@ -107,7 +112,7 @@ def check(path: pathlib.Path, matrix: Matrix) -> None:
         raise UsageError(f"{str(path / 'matrix.json')!r} cannot be read: {error}; choose another -o") from None
     if not isinstance(stored, dict) or stored.get("format") != FORMAT or not isinstance(stored.get("matrix"), dict):
         raise UsageError(f"{str(path)!r} was made by another version of scmsim; choose another -o")
-    mine = json.loads(json.dumps(matrix.identity()))
+    mine = json.loads(json.dumps(identity))
     changed = [key for key in mine if stored["matrix"].get(key) != mine[key]]
     if changed:
         raise UsageError(

@@ -1,6 +1,5 @@
 """Which hardware events to ask for: the machine's event table, what perf knows of it, and passes that fit the counters."""
 
-import pathlib
 import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -9,6 +8,7 @@ from scmsim.errors import unknown
 from scmsim.perf import events
 from scmsim.perf.backend import Request
 from scmsim.perf.counts import Event
+from scmsim.perf.machine import Machine
 
 NO_PMU = "no hardware PMU on this machine (/sys/bus/event_source/devices has no cpu)"
 PER_PASS = 4  # programmable counters of a hyper-thread; the TLB and load events of later CPUs are tied to four of eight
@@ -23,22 +23,19 @@ class Choice(NamedTuple):
     names: dict[str, str]
 
 
-def table_here(name: str, cpuinfo: pathlib.Path, pmus: Sequence[str]) -> tuple[events.Table | None, str]:
-    """The event table `name`, or that of this CPU, for one of its PMUs; None with the reason if there is none.
+def table_here(name: str, machine: Machine) -> tuple[events.Table | None, str]:
+    """The event table `name`, or that of this CPU, for the PMU that is there; None with the reason if there is none.
 
     On a hybrid CPU the big cores are measured; pin the program to one of them.
     """
-    if not name:
-        try:
-            found = events.detect(cpuinfo.read_text(encoding="utf-8", errors="replace"))
-        except OSError as error:
-            return None, f"{str(cpuinfo)!r} cannot be read: {(error.strerror or str(error)).lower()}"
-        if found is None:
-            return None, "no event table for this CPU; name the nearest one, see 'scmsim list events'"
-        name = found
-    table = events.table(name)
-    wanted = [pmu for pmu in (table.pmu, "cpu_core") if pmu in pmus]
-    return table.on([*wanted, *pmus, table.pmu][0]), ""
+    pmus = machine.pmus()
+    if not pmus:
+        return None, NO_PMU
+    found = machine.tables()
+    pmu = "cpu_core" if "cpu_core" in pmus else next(iter(found), pmus[0])
+    if name or pmu in found:
+        return events.table(name or found[pmu]).on(pmu), ""
+    return None, "no event table for this CPU; name the nearest one, see 'scmsim list events'"
 
 
 def absent(request: Request, why: str) -> dict[str, str]:
@@ -57,9 +54,7 @@ def fields(table: events.Table, request: Request) -> list[str]:
             raise unknown("counter", name, known)
     if request.counters:
         return list(request.counters)
-    needed = [name for names in events.metric_fields(table).values() for name in names]
-    wanted = dict.fromkeys([*events.RIDERS, *events.THESIS.values(), *events.thesis(table).values(), *needed])
-    return list(wanted)
+    return list(dict.fromkeys([*events.study_fields(table), *events.THESIS.values()]))
 
 
 def choose(table: events.Table, request: Request, why_not: Callable[[str], str | None]) -> Choice:

@@ -5,10 +5,13 @@ from typing import Any
 
 from scmsim import manifest
 from scmsim.metrics import TABLE7
-from scmsim.perf import hardware, stat
+from scmsim.perf import direct, hardware
 from scmsim.perf.backend import Backend
 from scmsim.perf.cells import Store
+from scmsim.perf.check import examine
+from scmsim.perf.machine import Machine
 from scmsim.perf.matrix import Cell, Matrix
+from scmsim.perf.runner import warnings
 from scmsim.result import Result, Run
 
 
@@ -22,17 +25,14 @@ def result(matrix: Matrix, backend: Backend, store: Store, config: str | None = 
     """
     events = hardware.events_of(backend.passes)
     cells = [cell._replace(repeat=repeat) for cell in matrix.points() for repeat in range(1, matrix.repeats + 1)]
-    seeds = {"order": matrix.seed}
-    harness = {
-        **backend.facts,
-        "perf_event_paranoid": stat.paranoid(),
-        "multiplexing_allowed": matrix.allow_multiplexing,
-        "warnings": list(backend.warnings),
-    }
-    return Result(
-        manifest=manifest.build([config] if config else [], seeds, harness=harness, matrix=matrix.identity()),
-        runs=[run(cell, store.load(cell.key), backend.why_absent, events) for cell in cells],
-    )
+    about: dict[str, Any] = {"harness": {**backend.facts, "warnings": warnings(matrix, backend)}}
+    if backend.runs_programs:
+        machine = Machine()
+        about["machine"] = {finding.name: finding.value for finding in examine(machine).findings}
+        about["mounts"] = direct.described(matrix, machine)
+    made = manifest.build([config] if config else [], {"order": matrix.seed}, None, matrix=matrix.identity(), **about)
+    runs = [run(cell, store.load(cell.key), backend.why_absent, events) for cell in cells]
+    return Result(made, runs)
 
 
 def run(cell: Cell, record: Mapping[str, Any], why_absent: Mapping[str, str], events: Mapping[str, str]) -> Run:

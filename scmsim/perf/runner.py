@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from scmsim.errors import EnvironmentProblem, ScmsimError, UsageError
-from scmsim.perf import cells, plan, targets, workload
+from scmsim.perf import cells, direct, plan, targets, workload
 from scmsim.perf.backend import Backend, Request, Task
 from scmsim.perf.counts import Counts, combined, from_stat
+from scmsim.perf.hardware import events_of
+from scmsim.perf.machine import Machine
 from scmsim.perf.matrix import Cell, Matrix
 from scmsim.perf.stat import Ran
 
@@ -44,10 +46,16 @@ def request(matrix: Matrix, out: str, require_pmu: bool = False) -> Request:
     )
 
 
+def identity(matrix: Matrix, backend: Backend) -> dict[str, Any]:
+    """What the cells of a matrix depend on: the matrix, what is counted, and on which kernel."""
+    kernel = Machine().kernel() if backend.runs_programs else ""
+    return {**matrix.identity(), "events": events_of(backend.passes), "kernel": kernel}
+
+
 def obstacles(matrix: Matrix, backend: Backend, out: Any) -> list[str]:
     """What would stop the matrix before its first cell, found without touching anything."""
     needed = plan.plan(matrix, matrix.cells(), len(backend.passes)).free_bytes
-    checks: list[Callable[[], None]] = [lambda: cells.check(pathlib.Path(out), matrix)]
+    checks: list[Callable[[], None]] = [lambda: cells.check(pathlib.Path(out), identity(matrix, backend))]
     if backend.runs_programs:
         checks.append(lambda: _check_machine(matrix))
         checks += [
@@ -92,6 +100,11 @@ def run(matrix: Matrix, backend: Backend, store: cells.Store, progress: Progress
             store.save(cell, rig.measure(cell, number))
             pace.done(number)
     return len(todo)
+
+
+def warnings(matrix: Matrix, backend: Backend) -> list[str]:
+    """What a reader of the result must know, told before the run."""
+    return [*backend.warnings, *(direct.warnings(matrix, Machine()) if backend.runs_programs else [])]
 
 
 class _Pace:

@@ -7,8 +7,6 @@ around its loop, or under a plain `perf stat` for a program that knows nothing o
 import contextlib
 import ctypes
 import os
-import pathlib
-import re
 import shutil
 import signal
 import subprocess
@@ -19,14 +17,10 @@ from typing import Any, NamedTuple
 
 from scmsim.errors import EnvironmentProblem, UsageError
 from scmsim.perf.counts import Event
+from scmsim.perf.machine import Machine
 from scmsim.perf.parse import parse_stat
 
-DEVICES = pathlib.Path("/sys/bus/event_source/devices")
-PARANOID = pathlib.Path("/proc/sys/kernel/perf_event_paranoid")
-STATUS = pathlib.Path("/proc/self/status")
-TRACING = pathlib.Path("/sys/kernel/tracing/events/raw_syscalls")
 TEMPORARY = "scmsim-perf-"  # how the names of temporary folders begin
-_CAP_SYS_ADMIN, _CAP_PERFMON = 21, 38
 _MAX_TEXT = 1 << 24  # bytes of output that are read back
 _PR_SET_PDEATHSIG = 1
 
@@ -156,50 +150,27 @@ def run(argv: Sequence[str], timeout_s: float | None, *, own_group: bool = True,
     return status
 
 
-def pmus() -> list[str]:
-    """Names of the hardware PMUs of this machine's cores, e.g. ["cpu"], ["cpu_atom", "cpu_core"]; empty in most VMs."""
-    names = [path.name for path in DEVICES.iterdir()] if DEVICES.is_dir() else []
-    return sorted(name for name in names if re.fullmatch(r"cpu(_\w+)?|armv[89]_\w+", name))
-
-
-def privileged() -> bool:
-    """True if this process may count everything whatever the sysctl says: CAP_PERFMON or CAP_SYS_ADMIN."""
-    found = re.search(r"^CapEff:\s*([0-9a-f]+)", STATUS.read_text(), re.MULTILINE)
-    held = int(found[1], 16) if found else 0
-    return bool(held >> _CAP_PERFMON & 1 or held >> _CAP_SYS_ADMIN & 1)
-
-
-def paranoid() -> int:
-    """The sysctl kernel.perf_event_paranoid; -1 where it cannot be read."""
-    try:
-        return int(PARANOID.read_text())
-    except (OSError, ValueError):
-        return -1
-
-
-def check_permission(count: str) -> None:
+def check_permission(count: str, machine: Machine) -> None:
     """Raise EnvironmentProblem unless this process may count what `count` asks for ("all", "split" or "user").
 
     Levels: Documentation/admin-guide/sysctl/kernel.rst (2: no kernel mode); 3 and 4 are patches of Debian and Ubuntu and
     leave nothing.
     """
-    level = paranoid()
-    if privileged() or level <= 1:
-        return
+    level = machine.paranoia()
     remedy = "run as root, give perf CAP_PERFMON, or 'sysctl kernel.perf_event_paranoid=1'"
     if level >= 3:
         raise EnvironmentProblem(f"kernel.perf_event_paranoid is {level}: nothing may be counted; {remedy}")
-    if count != "user":
+    if level == 2 and count != "user":
         raise EnvironmentProblem(
             f"kernel.perf_event_paranoid is {level}: the kernel, where a file system runs, may not be counted; {remedy}"
         )
 
 
-def why_no_tracepoints() -> str | None:
+def why_no_tracepoints(machine: Machine) -> str | None:
     """None if system calls can be counted by their tracepoints, else why not."""
-    if not privileged() and paranoid() > -1:
-        return f"tracepoints need root or CAP_PERFMON while kernel.perf_event_paranoid is {paranoid()}"
-    if not os.access(TRACING, os.R_OK):
+    if machine.paranoia() > -1:
+        return f"tracepoints need root or CAP_PERFMON while kernel.perf_event_paranoid is {machine.paranoia()}"
+    if not machine.names("/sys/kernel/tracing/events/raw_syscalls"):
         return "tracefs is not readable; 'mount -t tracefs nodev /sys/kernel/tracing'"
     return None
 

@@ -14,8 +14,9 @@ from tests.unit.perf_helper import matrix
 
 
 def test_a_cell_is_there_whole_or_not_at_all(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    small = matrix(tmp_path)
-    first, second, *_ = small.cells()
+    whole = matrix(tmp_path)
+    small = whole.identity()
+    first, second, *_ = whole.cells()
     with cells.opened(tmp_path / "out", small) as store:
         store.save(first, {"counters": {"a": 1}})
         assert store.finished() == {first.key} and store.load(first.key)["counters"] == {"a": 1}
@@ -37,21 +38,21 @@ def test_a_cell_is_there_whole_or_not_at_all(tmp_path: pathlib.Path, monkeypatch
 
 
 def test_one_run_at_a_time_and_one_matrix_a_folder(tmp_path: pathlib.Path) -> None:
-    small = matrix(tmp_path)
+    small = matrix(tmp_path).identity()
     with cells.opened(tmp_path / "out", small):
         with pytest.raises(EnvironmentProblem, match="another run uses"):
             with cells.opened(tmp_path / "out", small):
                 pass
     with cells.opened(tmp_path / "out", small):
         pass
-    other = matrix(tmp_path, repeats=3, seed=9)
+    other = matrix(tmp_path, repeats=3, seed=9).identity()
     with pytest.raises(UsageError, match=r"another matrix \(repeats, seed differ\)"):
         with cells.opened(tmp_path / "out", other):
             pass
 
 
 def test_output_folders_that_are_refused(tmp_path: pathlib.Path) -> None:
-    small = matrix(tmp_path)
+    small = matrix(tmp_path).identity()
     (tmp_path / "file").write_text("")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("")
@@ -68,7 +69,7 @@ def test_output_folders_that_are_refused(tmp_path: pathlib.Path) -> None:
 
 
 def test_leftovers_of_a_killed_run_are_swept(tmp_path: pathlib.Path) -> None:
-    small = matrix(tmp_path)
+    small = matrix(tmp_path).identity()
     with cells.opened(tmp_path / "out", small) as store:
         (store.cells / ".x.json.part").write_text("")
         (store.folder / "scmsim-perf-abc").mkdir()

@@ -11,6 +11,7 @@ from scmsim.errors import EnvironmentProblem, UnknownName, UsageError
 from scmsim.perf import events, hardware
 from scmsim.perf.backend import Request
 from scmsim.perf.counts import Counts, Event, combined, from_stat, mean
+from scmsim.perf.machine import Machine
 
 LINE = '{"counter-value" : "%s", "unit" : "%s", "event" : "%s", "event-runtime" : 1, "pcnt-running" : %s}\n'
 
@@ -130,11 +131,18 @@ def test_counters_that_do_not_exist_are_refused() -> None:
 
 
 def test_the_table_of_this_cpu(tmp_path: pathlib.Path) -> None:
-    cpuinfo = tmp_path / "cpuinfo"
-    cpuinfo.write_text("vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 158\n")
-    table, why = hardware.table_here("", cpuinfo, ["cpu"])
+    def here(model: int, *pmus: str, name: str = "") -> tuple[events.Table | None, str]:
+        root = tmp_path / f"{model} {pmus}"
+        for pmu in pmus:
+            (root / "sys/bus/event_source/devices" / pmu).mkdir(parents=True)
+        (root / "proc").mkdir(parents=True)
+        (root / "proc/cpuinfo").write_text(f"vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: {model}\n")
+        return hardware.table_here(name, Machine(root))
+
+    assert here(158) == (None, hardware.NO_PMU)
+    table, why = here(158, "cpu")
     assert table is not None and table.name == "skylake" and not why
-    cpuinfo.write_text("vendor_id\t: Nobody\ncpu family\t: 1\nmodel\t\t: 1\n")
-    assert hardware.table_here("", cpuinfo, ["cpu"])[0] is None
-    assert hardware.table_here("skylake", cpuinfo, ["cpu"])[0] is not None
-    assert "cannot be read" in hardware.table_here("", tmp_path / "none", ["cpu"])[1]
+    hybrid, _ = here(151, "cpu_atom", "cpu_core")
+    assert hybrid is not None and hybrid.pmu == "cpu_core" and hybrid.rows["cycles"].event.startswith("cpu_core/")
+    assert here(1, "cpu")[0] is None and "no event table" in here(2, "cpu")[1]
+    assert here(3, "cpu", name="skylake")[0] == events.table("skylake")

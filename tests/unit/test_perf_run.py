@@ -16,13 +16,17 @@ from click.testing import CliRunner, Result
 
 from scmsim import cli, registry
 from scmsim.errors import UsageError
-from scmsim.perf import cells, events, measured, runner, stat
+from scmsim.perf import cells, events, measured, runner
 from scmsim.perf.backend import Backend
+from scmsim.perf.machine import Machine
 from scmsim.perf.matrix import Matrix
 from scmsim.result import read
 from tests.unit.perf_helper import config, matrix, only, stand_in
 
-needs_perf = pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")
+needs_perf = pytest.mark.skipif(
+    shutil.which("perf") is None or Machine().paranoia() > 1,
+    reason="perf is not installed, or may not count the kernel",
+)
 
 
 def run(*args: object) -> Result:
@@ -35,8 +39,15 @@ def backend(small: Matrix, out: pathlib.Path) -> Backend:
 
 
 def measure(small: Matrix, out: pathlib.Path) -> int:
-    with cells.opened(out, small) as store:
-        return runner.run(small, backend(small, out), store)
+    found = backend(small, out)
+    with cells.opened(out, runner.identity(small, found)) as store:
+        return runner.run(small, found, store)
+
+
+def result(small: Matrix, out: pathlib.Path) -> measured.Result:
+    found = backend(small, out)
+    with cells.opened(out, runner.identity(small, found)) as store:
+        return measured.result(small, found, store)
 
 
 def records(out: pathlib.Path) -> dict[str, dict]:
@@ -45,8 +56,6 @@ def records(out: pathlib.Path) -> dict[str, dict]:
 
 @needs_perf
 def test_software_events_on_a_disk_and_on_tmpfs(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if stat.paranoid() > 1 and not stat.privileged():
-        pytest.skip(f"kernel.perf_event_paranoid is {stat.paranoid()}")
     memory = pathlib.Path("/dev/shm") / f"scmsim-test-{os.getpid()}"
     text = config(tmp_path).read_text().replace(f'dir = "{tmp_path / "b"}"', f'dir = "{memory}"\ncreate = true')
     (tmp_path / "m.toml").write_text(text)
@@ -72,9 +81,7 @@ def test_software_events_on_a_disk_and_on_tmpfs(tmp_path: pathlib.Path, monkeypa
 def test_without_a_pmu_the_perf_back_end_says_so_and_goes_on_unless_it_must_not(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stat, "DEVICES", tmp_path / "no-devices")
-    if stat.paranoid() > 1 and not stat.privileged():
-        pytest.skip(f"kernel.perf_event_paranoid is {stat.paranoid()}")
+    monkeypatch.setattr(Machine, "pmus", lambda self: [])
     done = run(config(tmp_path), "--backend", "perf", "-o", tmp_path / "out")
     assert done.exit_code == 0 and "no hardware PMU on this machine" in done.stderr
     one = read(tmp_path / "out" / "result.json").runs[0]
@@ -87,12 +94,10 @@ def test_without_a_pmu_the_perf_back_end_says_so_and_goes_on_unless_it_must_not(
 @pytest.fixture
 def pmu(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
     """A machine with a PMU, a Skylake, and a perf that counts 1000 of everything; returns the log of what it was asked."""
-    (tmp_path / "devices" / "cpu").mkdir(parents=True)
-    (tmp_path / "cpuinfo").write_text("vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 158\n")
     stand_in(tmp_path / "bin")
-    monkeypatch.setattr(stat, "DEVICES", tmp_path / "devices")
-    monkeypatch.setattr(registry.load("backend", "perf"), "CPUINFO", tmp_path / "cpuinfo")
-    monkeypatch.setattr(stat, "privileged", lambda: True)
+    monkeypatch.setattr(Machine, "pmus", lambda self: ["cpu"])
+    monkeypatch.setattr(Machine, "tables", lambda self: {"cpu": "skylake"})
+    monkeypatch.setattr(Machine, "paranoia", lambda self: -1)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setenv("TEST_LOG", str(tmp_path / "log"))
     return tmp_path / "log"
@@ -114,11 +119,10 @@ def test_hardware_events_in_passes(tmp_path: pathlib.Path, pmu: pathlib.Path) ->
     for record in records(tmp_path / "out").values():
         for field in [*events.thesis(table).values(), *sum(events.metric_fields(table).values(), [])]:
             assert record["counters"][field] == 1000
-    with cells.opened(tmp_path / "out", small) as store:
-        result = measured.result(small, backend(small, tmp_path / "out"), store)
-    assert result.runs[0].metrics["walk_cycles_percent_data"] == 200.0
-    assert result.runs[0].events["cycles"] == "cpu_clk_unhalted.thread"
-    assert result.manifest["harness"]["table"] == "skylake"
+    found = result(small, tmp_path / "out")
+    assert found.runs[0].metrics["walk_cycles_percent_data"] == 200.0
+    assert found.runs[0].events["cycles"] == "cpu_clk_unhalted.thread"
+    assert found.manifest["harness"]["table"] == "skylake"
 
 
 def test_user_and_kernel_apart(tmp_path: pathlib.Path, pmu: pathlib.Path) -> None:
@@ -128,8 +132,7 @@ def test_user_and_kernel_apart(tmp_path: pathlib.Path, pmu: pathlib.Path) -> Non
     assert record["counters"]["dtlb_load_misses_walk_completed"] == 2000
     assert record["counters"]["instructions"] == 1000
     assert record["modes"]["user"]["dtlb_load_misses_walk_completed"] == 1000
-    with cells.opened(tmp_path / "out", small) as store:
-        one = measured.result(small, backend(small, tmp_path / "out"), store).runs[0]
+    one = result(small, tmp_path / "out").runs[0]
     assert one.groups["kernel"] == {"dtlb_load_misses_walk_completed": 1000}
     assert one.events["dtlb_load_misses_walk_completed"] == (
         "dtlb_load_misses.walk_completed:u + dtlb_load_misses.walk_completed:k"
@@ -178,8 +181,6 @@ def test_dry_run_touches_nothing_and_names_what_would_stop_it(tmp_path: pathlib.
 
 @needs_perf
 def test_dry_run_looks_at_the_targets(tmp_path: pathlib.Path) -> None:
-    if stat.paranoid() > 1 and not stat.privileged():
-        pytest.skip(f"kernel.perf_event_paranoid is {stat.paranoid()}")
     path = config(tmp_path)
     (tmp_path / "a" / "thesis.tex").write_text("precious")
     (tmp_path / "b").rmdir()
@@ -191,8 +192,9 @@ def test_dry_run_looks_at_the_targets(tmp_path: pathlib.Path) -> None:
 def test_progress_says_the_time_left(tmp_path: pathlib.Path) -> None:
     small = matrix(tmp_path)
     told: list[tuple] = []
-    with cells.opened(tmp_path / "out", small) as store:
-        runner.run(small, backend(small, tmp_path / "out"), store, lambda *args: told.append(args))
+    found = backend(small, tmp_path / "out")
+    with cells.opened(tmp_path / "out", runner.identity(small, found)) as store:
+        runner.run(small, found, store, lambda *args: told.append(args))
     assert [args[1] for args in told] == list(range(16)) and {args[2] for args in told} == {16}
     assert all(args[3] >= 0 for args in told) and told[-1][3] <= told[0][3]
 
@@ -236,17 +238,12 @@ def test_killed_fifty_times_nothing_is_lost_or_run_twice(tmp_path: pathlib.Path)
     assert kills == 50 and 10 < len(seen) < len(whole.cells())
     assert measure(slow, out) == len(whole.cells()) - len(seen)
     assert records(out) == records(tmp_path / "whole")
-    results = []
-    for each, folder in ((whole, tmp_path / "whole"), (slow, out)):
-        with cells.opened(folder, each) as store:
-            results.append(measured.result(each, backend(each, folder), store))
-    assert results[0].runs == results[1].runs
+    assert result(slow, out).runs == result(whole, tmp_path / "whole").runs
 
 
+@pytest.mark.slow
 @needs_perf
 def test_the_command_killed_and_stopped_while_it_measures(tmp_path: pathlib.Path) -> None:
-    if stat.paranoid() > 1 and not stat.privileged():
-        pytest.skip(f"kernel.perf_event_paranoid is {stat.paranoid()}")
     path = config(tmp_path)
     path.write_text(path.read_text().replace("repeats = 2", "repeats = 6"))
     argv = [

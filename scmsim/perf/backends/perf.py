@@ -1,17 +1,15 @@
 """perf on real hardware: the events of the machine's table in passes that need no multiplexing."""
 
-import pathlib
+from typing import Any
 
 from scmsim.errors import EnvironmentProblem
 from scmsim.perf import hardware
 from scmsim.perf.backend import Backend, Request
 from scmsim.perf.backends.software import software
-from scmsim.perf.stat import Perf, check_permission, pmus
+from scmsim.perf.stat import Perf, check_permission
 
 SUMMARY = "perf stat with the CPU's hardware events; without a PMU only what software can count"
 PARAMS = {"events": ("", "text", "event table to use instead of the one for this CPU; see 'scmsim list events'")}
-
-CPUINFO = pathlib.Path("/proc/cpuinfo")
 
 
 def start(request: Request) -> Backend:
@@ -24,33 +22,29 @@ def start(request: Request) -> Backend:
     UnknownName
         For an event table that does not exist.
     """
-    check_permission(request.count)
+    check_permission(request.count, request.machine)
     perf = Perf(request.folder)
-    found = pmus()
-    table, why = (
-        hardware.table_here(str(request.params.get("events", "")), CPUINFO, found) if found else (None, hardware.NO_PMU)
-    )
+    table, why = hardware.table_here(str(request.params.get("events", "")), request.machine)
     if table is None and request.require_pmu:
         raise EnvironmentProblem(f"{why}; measure on bare metal, pass the PMU through, or drop --require-pmu")
-    extra, why_absent = software(perf, request.count, tracepoints=False)
+    extra, why_absent = software(perf, request, tracepoints=False)
+    facts: dict[str, Any] = {"backend": "perf", "perf": perf.version, "pmu": request.machine.pmus()}
+    warnings = []
     if table is None:
-        return Backend(
-            passes=[extra],
-            why_absent={**hardware.absent(request, why), **why_absent},
-            facts={"backend": "perf", "perf": perf.version, "pmu": found},
-            measure=lambda task, events, number: perf.region(task.command, events, task.timeout_s),
-            program=perf.program,
-            warnings=[f"{why}: only software events are counted"],
-        )
-    choice = hardware.choose(table, request, perf.why_not)
-    if not choice.passes and request.require_pmu:
-        raise EnvironmentProblem("perf counts none of the hardware events here; see 'scmsim perf check'")
-    passes = choice.passes or [()]
-    passes[0] = (*passes[0], *extra)
+        passes, why_absent = [extra], {**hardware.absent(request, why), **why_absent}
+        warnings = [f"{why}: only software events are counted"]
+    else:
+        choice = hardware.choose(table, request, perf.why_not)
+        if not choice.passes and request.require_pmu:
+            raise EnvironmentProblem("perf counts none of the hardware events here; see 'scmsim perf check'")
+        first, *others = choice.passes or [()]
+        passes, why_absent = [(*first, *extra), *others], {**choice.why_absent, **why_absent}
+        facts |= {"table": table.name, "events": choice.names}
     return Backend(
         passes=passes,
-        why_absent={**choice.why_absent, **why_absent},
-        facts={"backend": "perf", "perf": perf.version, "pmu": found, "table": table.name, "events": choice.names},
+        why_absent=why_absent,
+        facts=facts,
         measure=lambda task, events, number: perf.region(task.command, events, task.timeout_s),
         program=perf.program,
+        warnings=warnings,
     )

@@ -33,9 +33,9 @@ def start(request: Request) -> Backend:
 
     if request.require_pmu:
         raise EnvironmentProblem("the software back end uses no PMU; drop --require-pmu, or take --backend perf")
-    check_permission(request.count)
+    check_permission(request.count, request.machine)
     perf = Perf(request.folder)
-    events, why_absent = software(perf, request.count)
+    events, why_absent = software(perf, request)
     return Backend(
         passes=[events],
         why_absent={**absent(request, NO_PMU), **why_absent},
@@ -45,12 +45,12 @@ def start(request: Request) -> Backend:
     )
 
 
-def software(perf: Perf, count: str, tracepoints: bool = True) -> tuple[tuple[Event, ...], dict[str, str]]:
+def software(perf: Perf, request: Request, tracepoints: bool = True) -> tuple[tuple[Event, ...], dict[str, str]]:
     """The software events that work here, and why the others do not.  They take no hardware counter."""
     wanted = {**EVENTS, **(TRACEPOINTS if tracepoints else {})}
     why_absent = {}
-    forbidden = why_no_tracepoints() if tracepoints else None
-    mode = "u" if count == "user" else ""
+    forbidden = why_no_tracepoints(request.machine) if tracepoints else None
+    mode = "u" if request.count == "user" else ""
     for name, event in wanted.items():
         why = forbidden if name in TRACEPOINTS and forbidden else perf.why_not(event)
         if why:

@@ -1,0 +1,42 @@
+"""Whether each target is what its label says: three cases that look alike and must not be mixed up.
+
+A file system on persistent memory with direct access, the same without it (the page cache lies in between), and one on
+anything else.
+"""
+
+import os
+from collections.abc import Sequence
+
+from scmsim.perf.machine import Machine
+from scmsim.perf.matrix import Matrix, Target
+from scmsim.perf.mounts import Mount, mounts
+
+
+def mount_of(target: Target, mounted: Sequence[Mount]) -> Mount | None:
+    """The mounted file system that a target lies on; None if it is none that can hold an experiment."""
+    path = os.path.realpath(target.path)
+    around = [mount for mount in mounted if path == mount.point or path.startswith(f"{mount.point.rstrip('/')}/")]
+    return max(around, key=lambda mount: len(mount.point), default=None)
+
+
+def described(matrix: Matrix, machine: Machine) -> dict[str, dict[str, object]]:
+    """The mount of every target, for the manifest."""
+    mounted = mounts(machine)
+    found = {target.label: mount_of(target, mounted) for target in matrix.targets}
+    return {label: mount._asdict() if mount else {} for label, mount in found.items()}
+
+
+def warnings(matrix: Matrix, machine: Machine) -> list[str]:
+    """One line for each target whose label promises direct access, or NOVA, that is not there."""
+    mounted = mounts(machine)
+    found = []
+    for target in matrix.targets:
+        mount = mount_of(target, mounted)
+        what = (
+            f"{target.path!r} is {mount.type} ({mount.remark})" if mount else f"{target.path!r} is on an unknown mount"
+        )
+        if target.label.startswith("nova") and (mount is None or mount.type != "NOVA"):
+            found.append(f"{target.label} is not measured on NOVA: {what}")
+        elif target.label.endswith("-dax") and (mount is None or not mount.dax):
+            found.append(f"{target.label} is not measured with direct access: {what}")
+    return found
