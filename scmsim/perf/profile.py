@@ -8,7 +8,6 @@ import functools
 import os
 import re
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from scmsim import registry
 from scmsim.errors import EnvironmentProblem, unknown
 from scmsim.perf.script import Profile, Table, read
-from scmsim.perf.stat import TEMPORARY, Perf, run
+from scmsim.perf.stat import STDERR, TEMPORARY, Perf, run
 from scmsim.result import Run
 
 PROGRAM, ELSEWHERE = "(program)", "(kernel, elsewhere)"
@@ -137,7 +136,7 @@ def record(command: Sequence[str], event: str, fs: str | None, *, period: int = 
         data, messages = os.path.join(folder, "perf.data"), os.path.join(folder, "messages")
         rate = ["-c", str(period)] if period else []
         argv = [perf.path, "record", "-q", "-o", data, "-e", event, *rate, "--call-graph", graph, "--", *command]
-        run(argv, None, own_group=False, stdout=sys.stderr.fileno())
+        run(argv, None, own_group=False, stdout=STDERR)
         if not os.path.exists(data):
             raise EnvironmentProblem("perf record wrote nothing; see its message above")
         with open(messages, "wb") as stderr:

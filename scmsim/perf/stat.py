@@ -10,7 +10,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -23,6 +22,7 @@ from scmsim.perf.parse import parse_stat
 TEMPORARY = "scmsim-perf-"  # how the names of temporary folders begin
 _MAX_TEXT = 1 << 24  # bytes of output that are read back
 _PR_SET_PDEATHSIG = 1
+STDERR = 2  # where a measured program's output goes: our standard output is for results
 
 
 class Ran(NamedTuple):
@@ -102,7 +102,7 @@ class Perf:
         """Count any program from start to end; it keeps the standard input, and writes its output to our stderr."""
         with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=self.folder) as folder:
             out = os.path.join(folder, "stat")
-            status = run(self._stat(out, events, command, []), None, own_group=False, stdout=sys.stderr.fileno())
+            status = run(self._stat(out, events, command, []), None, own_group=False, stdout=STDERR)
             return Ran(_read(out), "", status, "")
 
     def _stat(self, out: str, events: Sequence[Event], command: Sequence[str], control: list[str]) -> list[str]:
