@@ -97,13 +97,13 @@ def cells(result: Result, names: Mapping[str, str] | None = None, ignore: Iterab
     UsageError
         If one cell was run on several machines, mappings or media: those are no repeats.
     """
+    for run in result.runs:
+        _check(run)
     operations = {run.cell.get("operation") for run in result.runs}
     same = {old: new for old, new in _SAME_OPERATION.items() if new not in operations}
     groups: dict[Key, list[Run]] = {}
     for run in result.runs:
         groups.setdefault(_key(run, names or {}, same, set(ignore)), []).append(run)
-    for run in result.runs:
-        _check(run)
     for key, runs in groups.items():
         for part in ("machine", "paging", "medium"):
             found = sorted({str(run.names()[part]) for run in runs})
@@ -120,8 +120,6 @@ def grows(name: str) -> bool:
 def _key(run: Run, names: Mapping[str, str], same: Mapping[str, str], ignore: set[str]) -> Key:
     operation = run.cell.get("operation")
     sizes = [run.cell.get(part) for part in ("file_bytes", "unit_bytes")]
-    if not isinstance(operation, str | None) or not all(isinstance(size, int | None) for size in sizes):
-        raise UsageError(f"a run of {run.fs!r} has the cell {run.cell!r}; operation must be text, sizes whole numbers")
     full = Key(names.get(run.fs, run.fs), same.get(operation or "", operation or ""), *sizes)
     blank = Key("")
     return Key._make(b if part in ignore else a for part, a, b in zip(KEYS, full, blank, strict=True))
@@ -172,7 +170,12 @@ def _deviation(samples: list) -> float:
 
 
 def _check(run: Run) -> None:
-    """Raise UsageError for a run whose figures are no numbers that can be divided by each other."""
+    """Raise UsageError for a run without a proper cell, or whose figures are no numbers that can be divided by each other."""
+    operation, *sizes = (run.cell.get(part) for part in ("operation", "file_bytes", "unit_bytes"))
+    if not isinstance(operation, str | None) or not all(isinstance(size, int | None) for size in sizes):
+        raise UsageError(
+            f"a run of {run.fs!r} has the cell {repr(run.cell)[:80]}; operation must be text, sizes whole numbers"
+        )
     present = {name: value for name, value in run.metrics.items() if value is not None}
     for table in ({"calls": run.calls}, run.counters, present, run.payload, run.stored_bytes, run.space):
         for name, value in table.items():

@@ -288,6 +288,8 @@ def _checked(run: Run) -> Run:
     """The run, if every table of it is one; a file may hold anything."""
     if not isinstance(run.fs, str) or not isinstance(run.calls, int):
         raise TypeError("fs must be text and calls a whole number")
+    if not all(isinstance(name, str | None) for name in run.names().values()):
+        raise TypeError("machine, paging and medium must be text")
     for part in dataclasses.fields(run):
         kind: Any = part.default_factory
         if kind in (dict, list) and not isinstance(getattr(run, part.name), kind):

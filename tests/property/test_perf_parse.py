@@ -27,7 +27,7 @@ def readings(draw: st.DrawFn) -> Reading:
     if reason:
         return Reading(event, None, "", 100.0, "", cpu, reason)
     if draw(st.booleans()):
-        return Reading("task-clock", draw(COUNTS) // 10**6 + draw(st.integers(1, 99)) / 100, "msec", 100.0, "", cpu)
+        return Reading("task-clock", draw(COUNTS) / 100, "msec", 100.0, "", cpu)
     return Reading(event, draw(COUNTS), "", draw(PERCENTS), "", cpu)
 
 
