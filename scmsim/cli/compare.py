@@ -57,13 +57,16 @@ def command(
 
         drawing.check(figures)
     sides = {"simulated": read_all(simulated), "measured": read_all(measured)}
-    found = compare(*sides.values(), events=wanted, tolerances=limits, names=names, ignore=parts)
+    for run in sides["measured"].runs:
+        run.fs = names.get(run.fs, run.fs)
+    found = compare(*sides.values(), events=wanted, tolerances=limits, ignore=parts)
     if as_json:
         click.echo(json.dumps(found.as_dict(), indent=2, allow_nan=False))
     else:
         click.echo(text(found, rows=not summary))
     if figures:
-        drawn = drawing.draw(sides, figures, suffix, quantities=wanted, names=names)
+        quantities = [*(each.quantity for each in found.quantities()), *found.absent] if wanted else []
+        drawn = drawing.draw(sides, figures, suffix, quantities=quantities, ignore=parts)
         click.echo(f"{len(drawn.paths)} figures in {figures}", err=True)
         for reason in drawn.left_out:
             click.echo(f"scmsim: warning: {reason}", err=True)

@@ -72,7 +72,7 @@ def draw(
     *,
     quantities: Sequence[str] = (),
     operations: Sequence[str] = (),
-    names: Mapping[str, str] | None = None,
+    ignore: Sequence[str] = (),
 ) -> Drawn:
     """Draw one figure for each quantity and operation.
 
@@ -87,8 +87,8 @@ def draw(
         Counters and metrics; by default the nine of Table 7.
     operations : sequence of str
         By default all that the results have.
-    names : mapping
-        Other names for file systems.
+    ignore : sequence of str
+        Parts of a cell's key to leave out (see `cells.cells`): without "file_bytes" there is one panel for all files.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def draw(
         Without the extra `report`, or where the disk does not take a figure.
     """
     check(folder)
-    by_side = {side: cells(result, names) for side, result in sides.items()}
+    by_side = {side: cells(result, ignore=ignore) for side, result in sides.items()}
     found = list(dict.fromkeys(key.operation for table in by_side.values() for key in table if key.unit_bytes))
     out = Drawn()
     for operation in operations or found:
@@ -121,7 +121,7 @@ def collect(by_side: Mapping[str, Mapping[Key, Cell]], quantity: str, operation:
         (side, cell)
         for side, table in by_side.items()
         for key, cell in table.items()
-        if key.operation == operation and key.unit_bytes and key.file_bytes and quantity in cell.values
+        if key.operation == operation and key.unit_bytes and quantity in cell.values
     ]
     by_call = grows(quantity) and all(cell.calls for _, cell in wanted)
     points, zeros = [], 0
@@ -166,13 +166,11 @@ def _chart(points: Sequence[Point], title: str, unit: str, caption: list[str]) -
     line = base.mark_line(strokeWidth=1.6).encode(strokeDash=dash, detail="side:N")
     bars = base.mark_rule(strokeWidth=1).encode(y=alt.Y("low:Q"), y2="high:Q")
     solid = f"datum.side === {json.dumps(sides[-1])}"
-    # the first is drawn largest, so that equal values of several file systems can all be seen
+    # the first is drawn largest, so that equal values of several file systems can all be seen; rings go around them
     size = alt.Size("fs:N", legend=None).scale(alt.Scale(domain=systems, range=_cycled(_AREAS, systems)))
     filled = base.mark_point(filled=True, opacity=1).encode(shape=shape, size=size).transform_filter(solid)
-    hollow = (
-        base.mark_point(fill="white", strokeWidth=1.4).encode(shape=shape, size=size).transform_filter(f"!({solid})")
-    )
-    layers = [line, bars, hollow, filled] if len(sides) > 1 else [line, bars, filled]
+    rings = base.mark_point(size=130, strokeWidth=1.3, opacity=1).encode(shape=shape).transform_filter(f"!({solid})")
+    layers = [line, bars, filled, rings] if len(sides) > 1 else [line, bars, filled]
     facet = alt.Facet("file:N", title=None, sort=[_file(size) for size in sizes])
     facet = facet.header(alt.Header(labelFontSize=13, labelFontWeight="bold"))
     return (
@@ -276,8 +274,9 @@ def _about(result: Result) -> str:
     kernel = str(result.manifest.get("kernel") or "")
     known = [str(cpu)] if cpu else []
     known += [kernel if kernel.startswith("Linux") else f"Linux {kernel}"] if kernel else []
-    made_up = ["made up by the fake back end"] if about.get("backend") == "fake" else []
-    return ", ".join([*made_up, *known]) or "machine not recorded"
+    how = ["made up by the fake back end"] if about.get("backend") == "fake" else []
+    how += ["emulated machine"] if about.get("formats") == ["lab"] else []
+    return ", ".join([*how, *known]) or "machine not recorded"
 
 
 def _why_none(by_side: Mapping[str, Mapping[Key, Cell]], quantity: str, operation: str) -> str:
@@ -289,7 +288,7 @@ def _why_none(by_side: Mapping[str, Mapping[Key, Cell]], quantity: str, operatio
 
 
 def _file(size: int) -> str:
-    return "File of " + re.sub(r"(?<=\d)(?=[A-Z])", " ", format_bytes(size))
+    return f"File of {re.sub(r'(?<=[0-9])(?=[A-Z])', ' ', format_bytes(size))}" if size else "All file sizes"
 
 
 def _cycled(values: Sequence[Any], names: Sequence[str]) -> list[Any]:

@@ -91,12 +91,18 @@ def test_places_and_the_missing_extra(tmp_path: Path, extra: None, monkeypatch: 
         check(tmp_path)
 
 
+def test_files_of_all_sizes_in_one_panel(tmp_path: Path, extra: None) -> None:
+    sides = {"simulated": small(files=(1 << 20,)), "measured": small(files=(1 << 30,))}
+    (path,) = draw(sides, tmp_path, quantities=["l1_misses"], ignore=["file_bytes"]).paths
+    assert "All file sizes" in path.read_text() and "File of" not in path.read_text()
+
+
 def test_commands(tmp_path: Path, extra: None) -> None:
     path = small(systems=("ext4",), files=(1 << 20,), units=(4096,)).write(tmp_path / "r.json")
     run = CliRunner().invoke
     done = run(cli.main, ["perf", "figures", str(path), "-o", str(tmp_path / "f"), "--events", "l1_misses", "--json"])
     assert json.loads(done.stdout) == {"figures": [str(tmp_path / "f" / "l1_misses-write.svg")], "left_out": []}
-    figures = ["--figures", str(tmp_path / "g"), "--events", "instructions"]
+    figures = ["--figures", str(tmp_path / "g"), "--events", "inst_retired.any"]
     done = run(cli.main, ["compare", str(path), str(path), *figures], standalone_mode=False)
     assert done.return_value == 0 and (tmp_path / "g" / "instructions-write.svg").exists()
     empty = Result().write(tmp_path / "e.json")
