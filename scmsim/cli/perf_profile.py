@@ -75,6 +75,8 @@ def command(
         check_writable(out)
     found = _reduce(recorded, fs) if recorded else profile.record(command_line, event, fs, period=period, graph=graph)
     supplied = {name: fields(name.split(":")[0]) for name in found.own}
+    if found.lost:
+        click.echo(f"scmsim: warning: perf lost samples: {found.lost}; take a larger --period", err=True)
     run = profile.as_run(found, fs or "unknown", command_line, supplied)
     result = Result(
         manifest.build([recorded] if recorded else [], harness={"backend": "profile", "event": event}), [run]

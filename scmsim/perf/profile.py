@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 from scmsim import registry
 from scmsim.errors import EnvironmentProblem, unknown
+from scmsim.perf.machine import Machine
 from scmsim.perf.script import Profile, Table, read
-from scmsim.perf.stat import STDERR, TEMPORARY, Perf, run
+from scmsim.perf.stat import STDERR, TEMPORARY, Perf, check_permission, run
 from scmsim.result import Run
 
 PROGRAM, ELSEWHERE = "(program)", "(kernel, elsewhere)"
@@ -26,10 +27,11 @@ Rules = Mapping[str, Sequence[tuple[str, str]]]  # symbol -> (caller or "", site
 
 @dataclass
 class Sites:
-    """A profile, and its events by mechanism: `own[event][site]`."""
+    """A profile, its events by mechanism: `own[event][site]`, and what perf said of samples that it lost."""
 
     profile: Profile
     own: dict[str, dict[str, int]]
+    lost: str = ""
 
     def share(self, event: str, site: str) -> float:
         """Percent of the event's total."""
@@ -128,6 +130,7 @@ def record(command: Sequence[str], event: str, fs: str | None, *, period: int = 
     EnvironmentProblem
         If perf is missing, cannot sample the event here, or took no sample.
     """
+    check_permission("all", Machine())
     perf = Perf()
     why = perf.why_not(event)
     if why:
@@ -150,7 +153,10 @@ def record(command: Sequence[str], event: str, fs: str | None, *, period: int = 
             )
         with shown:
             assert shown.stdout is not None
-            return reduced(shown.stdout, fs)
+            found = reduced(shown.stdout, fs)
+        with open(messages, errors="replace") as said:
+            found.lost = " ".join(line.strip() for line in said if "lost" in line)[:200]
+        return found
 
 
 def as_run(found: Sites, fs: str, command: Sequence[str], fields: Mapping[str, Sequence[str]]) -> Run:
@@ -172,5 +178,7 @@ def as_run(found: Sites, fs: str, command: Sequence[str], fields: Mapping[str, S
         for name in fields[row.event] if row.own else ():
             group = made.groups.setdefault(row.symbol, {})
             group[name] = group.get(name, 0) + row.own
+    if found.lost:
+        made.warnings.append(f"perf lost samples: {found.lost}")
     made.warnings.append("counts are the events of the samples taken: shares can be compared, totals cannot")
     return made

@@ -44,7 +44,7 @@ class Perf:
     """
 
     def __init__(self, folder: str | None = None) -> None:
-        self.folder = folder
+        self.folder = folder if folder and "," not in folder else None  # perf splits the fifos' paths at a comma
         path = shutil.which("perf")
         if path is None:
             raise EnvironmentProblem(

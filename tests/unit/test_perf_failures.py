@@ -81,6 +81,7 @@ def test_permission_levels(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPat
     line = said(run("run", config(tmp_path), "--backend", backend, "-o", tmp_path / "out"))
     assert f"kernel.perf_event_paranoid is {level}" in line and "CAP_PERFMON" in line
     assert f"perf_event_paranoid is {level}" in said(run("stat", "--backend", backend, "--", "true"))
+    assert f"perf_event_paranoid is {level}" in said(run("profile", "-e", "cpu-clock", "--", "true"))
     assert not (tmp_path / "out").exists()
 
 

@@ -305,6 +305,34 @@ def test_fake_counts_have_the_faults_that_were_ordered(tmp_path: pathlib.Path) -
         measure(matrix(tmp_path, backend_params={"missing": "cycels"}), tmp_path / "three")
 
 
+def test_fake_repeats_differ_by_three_percent_unless_told_otherwise(tmp_path: pathlib.Path) -> None:
+    measure(matrix(tmp_path, repeats=20, operations=("write",), units=(4096,)), tmp_path / "out")
+    values = [
+        record["counters"]["l1d_replacement"] for key, record in records(tmp_path / "out").items() if key[0] == "a"
+    ]
+    average = sum(values) / 20
+    assert 0.01 < (sum((value - average) ** 2 for value in values) / 19) ** 0.5 / average < 0.06
+
+
+@needs_perf
+def test_without_a_compiler_the_loop_runs_in_python_and_says_so(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", only(tmp_path / "bin", "perf", "true"))
+    small = matrix(tmp_path, **{**ONE_CELL, "backend": "software"})
+    assert measure(small, tmp_path / "out") == 2
+    for one in result(small, tmp_path / "out").runs:
+        assert "no C compiler (cc, gcc, clang); the loop runs in Python" in one.warnings[0]
+        assert one.calls <= one.counters.get("raw_syscalls_sys_enter", one.calls) <= one.calls + 10
+
+
+@needs_perf
+def test_names_with_blanks_commas_and_quotes_are_only_names(tmp_path: pathlib.Path) -> None:
+    small = matrix(tmp_path / "a b,'$(touch x);", **{**ONE_CELL, "backend": "software"})
+    assert measure(small, tmp_path / "o,u t") == 2
+    assert not (tmp_path / "x").exists() and not pathlib.Path("x").exists()
+
+
 def test_recorded_answers(tmp_path: pathlib.Path) -> None:
     line = '{"counter-value" : "%d", "unit" : "", "event" : "%s", "event-runtime" : 1, "pcnt-running" : 100.00}\n'
     (tmp_path / "stat.json").write_text(line % (41, "inst_retired.any") + line % (42, "cpu_clk_unhalted.thread"))

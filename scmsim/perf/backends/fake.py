@@ -15,6 +15,7 @@ from scmsim.perf import events, hardware
 from scmsim.perf.backend import Backend, Request, Task
 from scmsim.perf.counts import Event
 from scmsim.perf.stat import Ran
+from scmsim.units import parse_param
 
 SUMMARY = "made-up or recorded answers of perf, with noise and faults; measures nothing"
 PARAMS = {
@@ -51,7 +52,7 @@ def start(request: Request) -> Backend:
     UsageError
         For a recorded answer that cannot be read, or a table that does not exist.
     """
-    params = {key: request.params.get(key, default) for key, (default, _, _) in PARAMS.items()}
+    params = {key: parse_param(request.params.get(key, default), unit) for key, (default, unit, _) in PARAMS.items()}
     table = events.table(str(params["events"]))
     missing = [name for name in str(params["missing"]).split(",") if name]
     choice = hardware.choose(table, request, lambda event: None)
