@@ -66,6 +66,10 @@ class Backend:
         For the manifest: tool, version, event table, what each field was counted as.
     measure : callable(task, events, number of the pass) -> Ran
         Counts the region that a program of ours switches on and off.
+    program : callable(command, events) -> Ran
+        Counts any program from start to end.
+    warnings : list of str
+        What a reader of the result must know.
     runs_programs : bool
         False if `measure` only makes up answers: nothing is compiled, no directory is touched.
     """

@@ -17,6 +17,7 @@ from typing import Any
 from scmsim.errors import EnvironmentProblem, UsageError
 from scmsim.perf.matrix import Cell
 from scmsim.perf.stat import TEMPORARY
+from scmsim.perf.workload import NAME
 
 FORMAT = 1
 _MAX_CELL = 1 << 20  # bytes; a real one is about 2 KiB
@@ -88,7 +89,7 @@ def opened(folder: str | os.PathLike[str], identity: Mapping[str, Any]) -> Itera
 
 def _sweep(store: Store) -> None:
     """Remove what a run that was killed left."""
-    for part in [*store.cells.glob(".*.part"), *store.folder.glob(".*.part")]:
+    for part in [*store.cells.glob(".*.part"), *store.folder.glob(".*.part"), store.folder / NAME]:
         part.unlink(missing_ok=True)
     for folder in store.folder.glob(f"{TEMPORARY}*"):
         shutil.rmtree(folder, ignore_errors=True)

@@ -133,15 +133,17 @@ class _Rig:
         self.stack = contextlib.ExitStack()
 
     def __enter__(self) -> "_Rig":
-        if not self.backend.runs_programs or not self.todo:
+        if not self.backend.runs_programs:
+            return self
+        if not self.todo:
+            targets.sweep(self.matrix.targets)
             return self
         with contextlib.ExitStack() as stack:
             _check_machine(self.matrix)
             needed = plan.plan(self.matrix, self.todo, 1).free_bytes
             opened = targets.opened(self.matrix.targets, needed, self.matrix.allow_other_files)
             self.places = stack.enter_context(opened)
-            program = os.path.join(self.store.folder, "loop")
-            stack.callback(lambda: pathlib.Path(program).unlink(missing_ok=True))
+            stack.callback(lambda: (self.store.folder / workload.NAME).unlink(missing_ok=True))
             self.program = workload.build(self.store.folder)
             self.stack = stack.pop_all()
         return self

@@ -78,6 +78,14 @@ def opened(targets: Sequence[Target], needed: int, allow_other_files: bool = Fal
             _leave(place)
 
 
+def sweep(targets: Sequence[Target]) -> None:
+    """Remove what a run that was killed left, where nothing is to be measured any more."""
+    for target in targets:
+        if os.path.lexists(os.path.join(target.path, MARKER)):
+            with contextlib.suppress(EnvironmentProblem):
+                _leave(_open(target))
+
+
 def check(target: Target, needed: int, allow_other_files: bool = False) -> None:
     """Everything that can be said of a target without touching it; raises as `opened` does."""
     path = target.path

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from scmsim.errors import EnvironmentProblem
 from scmsim.perf.matrix import Cell
 
+NAME = "loop"  # of the compiled program
 _HERE = pathlib.Path(__file__).parent
 _COMPILERS = ("cc", "gcc", "clang")
 _FALLBACK = "the loop runs in Python: user-mode counts are the interpreter's, kernel-mode counts are right"
@@ -34,7 +35,7 @@ def build(folder: str | os.PathLike[str], compilers: Sequence[str] = _COMPILERS)
     compiler = next((path for path in map(shutil.which, compilers) if path), None)
     if compiler is None:
         return _python(f"no C compiler ({', '.join(compilers)})")
-    program = os.path.join(folder, "loop")
+    program = os.path.join(folder, NAME)
     try:
         done = subprocess.run(
             [compiler, "-O2", "-o", program, str(_HERE / "loop.c")], capture_output=True, text=True, timeout=120

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import pty
 import random
 import re
 import shutil
@@ -16,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from scmsim import cli, registry
 from scmsim.errors import UsageError
-from scmsim.perf import cells, events, measured, runner
+from scmsim.perf import cells, events, measured, runner, targets
 from scmsim.perf.backend import Backend
 from scmsim.perf.machine import Machine
 from scmsim.perf.matrix import Matrix
@@ -197,6 +198,30 @@ def test_progress_says_the_time_left(tmp_path: pathlib.Path) -> None:
         runner.run(small, found, store, lambda *args: told.append(args))
     assert [args[1] for args in told] == list(range(16)) and {args[2] for args in told} == {16}
     assert all(args[3] >= 0 for args in told) and told[-1][3] <= told[0][3]
+
+
+def test_progress_is_drawn_on_a_terminal_and_rubbed_out(tmp_path: pathlib.Path) -> None:
+    path = config(tmp_path, '[fake]\ndelay = "20ms"\n')
+    master, slave = pty.openpty()
+    argv = [sys.executable, "-m", "scmsim", "perf", "run", str(path), "--backend", "fake", "-o", str(tmp_path / "out")]
+    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=slave, text=True)
+    os.close(slave)
+    drawn = os.read(master, 1 << 16).decode()
+    os.close(master)
+    assert done.returncode == 0 and "16 measurements, 16 now" in done.stdout and "\x1b" not in done.stdout
+    assert re.search(r"\r\x1b\[K\d+ of 16, \d+ s left: [ab]-(write|read)-64KiB-\w+-0[12]", drawn)
+    assert drawn.endswith("\r\x1b[K")
+
+
+@needs_perf
+def test_what_a_kill_after_the_last_cell_left_is_removed(tmp_path: pathlib.Path) -> None:
+    small = matrix(tmp_path, **{**ONE_CELL, "backend": "software"})
+    assert measure(small, tmp_path / "out") == 2
+    (tmp_path / "a" / targets.MARKER).write_text("")
+    (tmp_path / "a" / targets.DATA).write_text("left")
+    (tmp_path / "out" / "loop").write_text("left")
+    assert measure(small, tmp_path / "out") == 0
+    assert os.listdir(tmp_path / "a") == [] and not (tmp_path / "out" / "loop").exists()
 
 
 def test_a_finished_matrix_is_not_run_again(tmp_path: pathlib.Path) -> None:
