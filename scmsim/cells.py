@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from scmsim import metrics
 from scmsim.errors import UsageError
@@ -110,6 +110,21 @@ def cells(result: Result, names: Mapping[str, str] | None = None, ignore: Iterab
             if len(found) > 1:
                 raise UsageError(f"{key} was run with {part} {' and '.join(found)}; compare results of one {part} each")
     return {key: Cell(key, runs) for key, runs in groups.items()}
+
+
+def harness(result: Result) -> Mapping[str, Any]:
+    """What the perf harness or an import recorded in the manifest; empty for a replay."""
+    found = result.manifest.get("harness")
+    return found if isinstance(found, dict) else {}
+
+
+def machine(result: Result) -> str:
+    """The machine that a result is about: presets of a replay, or what is known of the measured CPU; "" if nothing is."""
+    presets = sorted({run.machine for run in result.runs if run.machine})
+    examined = result.manifest.get("machine")
+    found = examined.get("micro-architecture") if isinstance(examined, dict) else None
+    about = harness(result)
+    return ", ".join(presets) or str(about.get("cpu") or about.get("table") or found or "")
 
 
 def grows(name: str) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from scmsim import metrics, registry
-from scmsim.cells import KEYS, Cell, Key, cells, grows
+from scmsim.cells import KEYS, Cell, Key, cells, grows, harness, machine
 from scmsim.counters import MEASURED, SCHEMA
 from scmsim.errors import unknown
 from scmsim.perf.fields import fields, same, spelled
@@ -73,9 +73,11 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """ "ok", "out", or "nothing in common" where no row could be judged."""
+        """ "ok" or "out"; "nothing in common" without a row, "nothing judged" where no counter has a tolerance."""
         verdicts = {row.verdict for row in self.rows}
-        return "out" if "out" in verdicts else "ok" if verdicts - {"-"} else "nothing in common"
+        if not verdicts:
+            return "nothing in common"
+        return "out" if "out" in verdicts else "ok" if verdicts - {"-"} else "nothing judged"
 
     def quantities(self) -> list[Quantity]:
         """The rows summed up by quantity."""
@@ -210,32 +212,17 @@ def _warnings(simulated: Result, measured: Result, compared: set[str]) -> list[s
             found.append(f"{name} is {ours} on one side and {theirs} on the other")
     noted = [f"measured {run.fs}: {warning}" for run in measured.runs for warning in run.warnings]
     noted += [f"simulated {run.fs}: {warning}" for run in simulated.runs for warning in run.warnings]
-    about = [str(warning) for side in (simulated, measured) for warning in _harness(side).get("warnings", ())]
+    about = [str(warning) for side in (simulated, measured) for warning in harness(side).get("warnings", ())]
     return list(dict.fromkeys([*about, *found, *noted]))
 
 
 def _machine(simulated: Result, measured: Result, compared: set[str]) -> list[str]:
-    sides = [_cpu(simulated), _cpu(measured)]
+    sides = [machine(simulated), machine(measured)]
     dependent = sorted(name for name in compared if not name.startswith(_MACHINE_FREE))
     if not dependent or sides[0] == sides[1] != "":
         return []
     texts = [side or "unknown" for side in sides]
     return [f"the machines differ or are unknown ({texts[0]}; {texts[1]}): {', '.join(dependent)} depend on them"]
-
-
-def _cpu(side: Result) -> str:
-    """The machine that a result is about: the preset of a replay, or the CPU of a measurement."""
-    presets = sorted({run.machine for run in side.runs if run.machine})
-    about = _harness(side)
-    return ", ".join(presets) or str(
-        about.get("cpu") or about.get("table") or (not about and side.manifest.get("cpu")) or ""
-    )
-
-
-def _harness(side: Result) -> dict[str, Any]:
-    """What the perf harness recorded; empty for a replay."""
-    harness = side.manifest.get("harness")
-    return harness if isinstance(harness, dict) else {}
 
 
 def _kernels(simulated: Result, measured: Result) -> list[str]:

@@ -47,9 +47,9 @@ def summary(comparison: Comparison) -> str:
     """One line: the verdict, and how many rows stand behind it."""
     counts = comparison.as_dict()["counts"]
     if comparison.verdict == "nothing in common":
-        return (
-            "nothing in common: no cell of both sides could be judged; try --ignore file, --fs OLD=NEW or --events all"
-        )
+        return "nothing in common: no cell and counter on both sides; try --ignore file, --fs OLD=NEW or --events all"
+    if comparison.verdict == "nothing judged":
+        return "nothing judged: no counter here has a tolerance; set one with --tolerance COUNTER=PERCENT"
     judged = counts["ok"] + counts["noisy"] + counts["out"]
     noisy = f", {counts['noisy']} too noisy to tell" if counts["noisy"] else ""
     return f"{comparison.verdict}: {counts['ok']} of {judged} rows within tolerance, {counts['out']} out{noisy}"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from scmsim import metrics
-from scmsim.cells import Cell, Key, cells, grows
+from scmsim.cells import Cell, Key, cells, grows, harness, machine
 from scmsim.counters import MEASURED, SCHEMA
 from scmsim.errors import EnvironmentProblem, UsageError
 from scmsim.result import Result
@@ -265,14 +265,11 @@ def _caption(
 
 def _about(result: Result) -> str:
     """What stands behind a side: the preset of the machine, or the CPU or event table, and the kernel."""
-    presets = sorted({run.machine for run in result.runs if run.machine})
-    if presets:
-        return f"model of {', '.join(presets)}"
-    harness = result.manifest.get("harness")
-    about = harness if isinstance(harness, dict) else {}
-    cpu = about.get("cpu") or about.get("table") or result.manifest.get("cpu")
+    about = harness(result)
+    if any(run.machine for run in result.runs):
+        return f"model of {machine(result)}"
     kernel = str(result.manifest.get("kernel") or "")
-    known = [str(cpu)] if cpu else []
+    known = [machine(result)] if machine(result) else []
     known += [kernel if kernel.startswith("Linux") else f"Linux {kernel}"] if kernel else []
     how = ["made up by the fake back end"] if about.get("backend") == "fake" else []
     how += ["emulated machine"] if about.get("formats") == ["lab"] else []

@@ -23,7 +23,8 @@ def result(*values: dict, kernel: str = "Linux 5.13.13", cpu: str = "i7-8700k", 
     """One run for each table of counters, repeats of one cell of ext4, 10 calls each."""
     defaults = {"fs": "ext4", "calls": 10, "cell": CELL}
     return Result(
-        {"kernel": kernel, "cpu": cpu}, [Run(**{**defaults, **run, "counters": counters}) for counters in values]
+        {"kernel": kernel, "harness": {"cpu": cpu}},
+        [Run(**{**defaults, **run, "counters": counters}) for counters in values],
     )
 
 
@@ -55,7 +56,7 @@ def test_a_quantity_without_a_tolerance_is_shown_and_not_judged() -> None:
     assert "pm_loaded_bytes" not in TOLERANCES and verdicts(*sides) == {}
     found = compare(*sides, events=["all"])
     assert [(row.quantity, row.verdict) for row in found.rows] == [("pm_loaded_bytes", "-")]
-    assert found.verdict == "nothing in common"
+    assert found.verdict == "nothing judged" and "set one with --tolerance" in text(found)
     assert compare(*sides, events=["pm_loaded_bytes"], tolerances={"pm_loaded_bytes": 50}).verdict == "out"
 
 
@@ -207,6 +208,7 @@ def test_exit_codes_and_json(tmp_path: Path) -> None:
     )
     assert run(tmp_path, one, other, "--tolerance", "instructions=20%").return_value == 0
     assert run(tmp_path, one, result({}, fs="x")).return_value == 1
+    assert "nothing in common" in run(tmp_path, one, result({}, fs="x")).stdout
     for arguments, message in (
         (["--tolerance", "x"], "'x' is not COUNTER=PERCENT"),
         (["--fs", "x"], "'x' is not OLD=NEW"),
