@@ -1,0 +1,127 @@
+"""Runs of equal operations (STEP) and the stream of operations that they stand for.
+
+A generator yields arrays of STEP: "read 1 MiB from offset 0 in pieces of 4 KiB" is one of them.  `Stream` cuts them into pieces,
+numbers the times and hands out batches, so that a generator pays once for a transfer and not once for each call.
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from scmsim.errors import UsageError
+from scmsim.records import OP, Files
+
+# length: bytes of the whole run; unit: bytes of a piece (0: the run is one operation), the last piece takes what is left;
+# stride and buffer_stride: what the offset and the buffer's address grow by from piece to piece.
+FIELDS = (
+    "op", "file", "file2", "thread", "flag", "offset", "length", "unit", "stride", "buffer", "buffer_stride",
+)  # fmt: skip
+STEP = np.dtype([(name, "i8") for name in FIELDS])
+_SAME = ("op", "file", "file2", "thread", "flag")
+
+MAX_ROWS = 1 << 40  # operations of one stream: numbers of rows and times stay far from 2^63
+
+
+def from_rows(rows: list[int]) -> np.ndarray:
+    """STEPs from one flat list, len(FIELDS) numbers each."""
+    return np.array(rows, np.int64).view(STEP)
+
+
+def calls(count: int, **fields: Any) -> np.ndarray:
+    """`count` STEPs without a transfer: offset and file2 -1, all else 0, then `fields` put in."""
+    steps = np.zeros(count, STEP)
+    steps["offset"] = steps["file2"] = steps["file"] = -1
+    for name, value in fields.items():
+        steps[name] = value
+    return steps
+
+
+def run(op: int, file: int, length: int, unit: int, **fields: Any) -> np.ndarray:
+    """One STEP that moves `length` bytes from offset 0 upwards in pieces of `unit` bytes, then `fields` put in."""
+    return calls(1, **{"op": op, "file": file, "offset": 0, "length": length, "unit": unit, "stride": unit, **fields})
+
+
+def pieces(steps: np.ndarray) -> np.ndarray:
+    """Operations that each STEP stands for, at least one."""
+    unit = np.maximum(steps["unit"], 1)
+    return np.where(steps["unit"] > 0, np.maximum(-(-steps["length"] // unit), 1), 1)
+
+
+def expand(steps: np.ndarray, ends: np.ndarray, first: int, count: int) -> np.recarray:
+    """Operations `first` to `first + count` of `steps`; `ends` is the running sum of their pieces."""
+    rows = np.arange(first, first + count, dtype=np.int64)
+    low = np.searchsorted(ends, first, "right")
+    high = np.searchsorted(ends, first + count, "left") + 1
+    steps, ends = steps[low:high], ends[low:high]
+    starts = np.concatenate((ends[:1] - pieces(steps[:1]), ends[:-1]))
+    inside = np.minimum(ends, first + count) - np.maximum(starts, first)
+    at = np.repeat(np.arange(len(steps)), inside)
+    piece = rows - starts[at]
+    batch = np.zeros(count, OP)
+    for name in _SAME:
+        batch[name] = steps[name][at]
+    unit = steps["unit"][at]
+    batch["offset"] = steps["offset"][at] + piece * steps["stride"][at]
+    left = steps["length"][at] - piece * unit
+    batch["length"] = np.where(unit > 0, np.minimum(left, unit), left)
+    batch["buffer"] = steps["buffer"][at] + piece * steps["buffer_stride"][at]
+    return batch.view(np.recarray)
+
+
+class Stream:
+    """Base of the workloads made of STEPs (a records.Source): a subclass has `header`, `files`, `interval` and `steps`."""
+
+    header: dict[str, Any]
+    files: Files
+    interval = 1000  # ns between two operations
+
+    def steps(self) -> Iterator[np.ndarray]:
+        """Yield arrays of STEP; may be called several times and gives the same each time."""
+        raise NotImplementedError
+
+    @cached_property
+    def rows(self) -> int:
+        """Number of operations, SETUP included: counted by making the STEPs once."""
+        return sum(int(pieces(steps).sum()) for steps in self.steps())
+
+    def batches(self, chunk: int = 1 << 14) -> Iterator[np.recarray]:
+        """Yield the operations in record arrays of `chunk` rows, the last one shorter."""
+        if chunk < 1:
+            raise UsageError(f"a chunk of {chunk} rows is impossible; give at least 1")
+        row, waiting, have = 0, np.zeros(0, STEP), 0
+        for steps in self.steps():
+            waiting = np.concatenate((waiting, steps)) if len(waiting) else steps
+            have += int(pieces(steps).sum())
+            if have < chunk:
+                continue
+            ends, first = np.cumsum(pieces(waiting)), 0
+            while have >= chunk:
+                yield self._timed(expand(waiting, ends, first, chunk), row)
+                first, row, have = first + chunk, row + chunk, have - chunk
+            waiting = _rest(waiting, ends, first)
+        if have:
+            yield self._timed(expand(waiting, np.cumsum(pieces(waiting)), 0, have), row)
+
+    def _timed(self, batch: np.recarray, row: int) -> np.recarray:
+        batch["time_ns"] = self.interval * np.arange(row, row + len(batch), dtype=np.int64)
+        return batch
+
+
+def _rest(steps: np.ndarray, ends: np.ndarray, first: int) -> np.ndarray:
+    """The STEPs from operation `first` on; one that was begun is shortened."""
+    at = int(np.searchsorted(ends, first, "right"))
+    rest = steps[at:].copy()
+    if len(rest):
+        done = first - (int(ends[at]) - int(pieces(steps[at : at + 1])[0]))
+        rest["offset"][0] += done * rest["stride"][0]
+        rest["buffer"][0] += done * rest["buffer_stride"][0]
+        rest["length"][0] -= done * rest["unit"][0]
+    return rest
+
+
+def check_times(rows: int, interval: int) -> None:
+    """Raise UsageError where the times of a stream would leave 62 bits."""
+    if rows > MAX_ROWS or rows * interval >= 1 << 62:
+        raise UsageError(f"{rows:,} operations {interval} ns apart do not fit a trace's clock; make it shorter")

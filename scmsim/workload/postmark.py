@@ -1,0 +1,266 @@
+"""Postmark 1.53 (as Debian ships it): its random numbers, its transactions and the sizes of its calls, to the bit.
+
+A pool of small files is created, then each transaction reads or appends to one file and creates or deletes another, then all are
+deleted.  Source: J. Katcher, "PostMark: a new file system benchmark", NetApp TR3022 (1997); behaviour of postmark-1.53.c as seen
+with strace.  Not modelled: several locations, time.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from scmsim.errors import UsageError
+from scmsim.records import APPENDS, CLOSE, CREATE, DIRECTORY, MKDIR, OPEN, READ, RMDIR, STAT, UNLINK, WRITE, Files
+from scmsim.workload._stdio import BUFFER, sizes
+from scmsim.workload._steps import Stream, calls, check_times, pieces
+
+SUMMARY = "Postmark 1.53: create, append, read and delete small files, operation by operation as the real one"
+PARAMS = {
+    "files": ("500", "files", "files created at first (set number)"),
+    "transactions": ("500", "transactions", "transactions (set transactions)"),
+    "size_low": ("500", "bytes", "least size of a new file (set size)"),
+    "size_high": ("10000", "bytes", "a new file is smaller than this, and so is one that is appended to"),
+    "read": ("512", "bytes", "block of a read (set read)"),
+    "write": ("512", "bytes", "block of a write (set write)"),
+    "buffering": ("true", "bool", "through the C library's streams (set buffering)"),
+    "bias_read": ("5", "off|0|1|2|3|4|5|6|7|8|9|10", "reads among 10 reads and appends (set bias read)"),
+    "bias_create": ("5", "off|0|1|2|3|4|5|6|7|8|9|10", "creations among 10 creations and deletions (set bias create)"),
+    "subdirectories": ("0", "directories", "directories that the files are spread over (set subdirectories)"),
+    "seed": ("42", "seed", "seed of the random numbers (set seed)"),
+    "interval": ("1us", "time", "trace time between two calls"),
+}
+
+_CREATE, _READ, _APPEND, _DELETE = range(4)
+_OPENING = np.array([CREATE, OPEN, OPEN, UNLINK])
+_BATCH = 1 << 14  # actions in one array of STEPs
+_DRAWS = 1 << 15
+_LIMIT = 1 << 31  # C's int
+
+
+class Draws:
+    """Postmark's random numbers: MT19937 in its first (1999) form, whose seeding differs from the later one.
+
+    Call with x for next % x; nothing is drawn for x <= 0, and the answer is 0.
+    """
+
+    def __init__(self, seed: int) -> None:
+        key, word = np.empty(624, np.uint32), seed & 0xFFFFFFFF
+        for i in range(624):
+            high = word & 0xFFFF0000
+            word = (69069 * word + 1) & 0xFFFFFFFF
+            key[i] = high | word >> 16
+            word = (69069 * word + 1) & 0xFFFFFFFF
+        self._random = np.random.RandomState(0)
+        self._random.set_state(("MT19937", key, 624))
+        self._next = iter(())
+
+    def skip(self, count: int) -> None:
+        """Draw `count` numbers before the first call and forget them."""
+        for start in range(0, count, _DRAWS):
+            self._random.randint(0, 1 << 32, min(_DRAWS, count - start), np.uint32)
+
+    def __call__(self, limit: int) -> int:
+        if limit <= 0:
+            return 0
+        for word in self._next:
+            return word % limit
+        self._next = iter(self._random.randint(0, 1 << 32, _DRAWS, np.uint32).tolist())
+        return next(self._next) % limit
+
+
+class source(Stream):
+    """Stream of Postmark's operations (a records.Source).
+
+    Parameters
+    ----------
+    files, transactions, size_low, size_high, read, write, buffering, bias_read, bias_create, subdirectories, seed, interval
+        See PARAMS; sizes in bytes, interval in nanoseconds.
+
+    Raises
+    ------
+    UsageError
+        For values that Postmark refuses or does not survive.
+    """
+
+    def __init__(
+        self,
+        files: int = 500,
+        transactions: int = 500,
+        size_low: int = 500,
+        size_high: int = 10000,
+        read: int = 512,
+        write: int = 512,
+        buffering: int = 1,
+        bias_read: str | int = "5",
+        bias_create: str | int = "5",
+        subdirectories: int = 0,
+        seed: int = 42,
+        interval: int = 1000,
+    ) -> None:
+        given = {name: value for name, value in locals().items() if name in PARAMS}
+        if min(files, size_low, size_high, read, write) < 1 or size_low > size_high:
+            raise UsageError("files, sizes and blocks must be at least 1, and size_low at most size_high")
+        if max(files, transactions, size_high, read, write) >= _LIMIT or min(transactions, subdirectories) < 0:
+            raise UsageError("Postmark counts in C's int: give numbers from 0 to 2^31 - 1")
+        self.count, self.transactions, self.low, self.high = files, transactions, size_low, size_high
+        self.blocks = {_READ: read, _CREATE: write, _APPEND: write}
+        self.buffered, self.seed, self.interval = bool(buffering), seed, interval
+        self.bias = [-1 if bias == "off" else int(bias) for bias in (bias_read, bias_create)]
+        self.reading = BUFFER + 2 * size_high  # memory: the stream's buffer, the text (twice size_high), the read block
+        self.directories = subdirectories if subdirectories > 1 else 0
+        self.header = {"tool": "scmsim synth postmark", "workload": {"kind": "postmark", **given}}
+        self._count()
+
+    def _count(self) -> None:
+        """Go through the actions once: the side table needs every file that will ever be created."""
+        where, rows = [np.zeros(0, np.int64)], 2 * self.directories
+        for actions in self._actions():
+            where.append(actions[actions[:, 0] == _CREATE, 4])
+            rows += int(pieces(self._calls(actions)).sum())
+        self.rows = rows
+        check_times(rows, self.interval)
+        parents, top = np.concatenate(where).tolist(), "/postmark"
+        names = [top, *[f"{top}/s{i}" for i in range(self.directories)]]
+        paths = names + [f"{names[parent]}/{i}" for i, parent in enumerate(parents, 1)]
+        first_size = np.full(len(paths), -1, np.int64)
+        first_size[0] = 0
+        self.files = Files(paths, first_size, np.arange(len(paths)) < len(names))
+
+    def steps(self) -> Iterator[np.ndarray]:
+        """Yield the operations as STEPs."""
+        folders = np.arange(1, self.directories + 1)
+        yield calls(len(folders), op=MKDIR, file=folders, file2=0, flag=DIRECTORY)
+        for actions in self._actions():
+            yield self._calls(actions)
+        yield calls(len(folders), op=RMDIR, file=folders, file2=0, flag=DIRECTORY)
+
+    def _actions(self) -> Iterator[np.ndarray]:
+        """Yield rows of (what, file, size before, bytes, directory)."""
+        rows: list[int] = []
+        for action in self._run():
+            rows += action
+            if len(rows) >= 5 * _BATCH:
+                yield np.array(rows, np.int64).reshape(-1, 5)
+                rows = []
+        yield np.array(rows, np.int64).reshape(-1, 5)
+
+    def _run(self) -> Iterator[tuple[int, int, int, int, int]]:
+        """The benchmark itself: a table of twice as many slots as files, and draws."""
+        draw, pool = Draws(self.seed), _Pool(2 * self.count, 1 + self.directories)
+        draw.skip(2 * self.high)  # the text that all files begin with
+        for _ in range(self.count):
+            yield from self._create(pool, draw)
+        for _ in range(self.transactions):
+            if not pool.live:
+                return
+            if self.bias[0] >= 0:
+                reads, slot = draw(10) < self.bias[0], pool.pick(draw)
+                if reads:
+                    yield _READ, pool.file[slot], 0, pool.size[slot], 0
+                elif (size := pool.size[slot]) < self.high:
+                    more = draw(self.high - size) + 1
+                    pool.size[slot] += more
+                    yield _APPEND, pool.file[slot], size, more, 0
+            if self.bias[1] >= 0:
+                if draw(10) < self.bias[1]:
+                    yield from self._create(pool, draw)
+                else:
+                    slot = pool.pick(draw)
+                    yield _DELETE, pool.file[slot], 0, 0, pool.folder[slot]
+                    pool.drop(slot)
+        for slot in range(2 * self.count):
+            if pool.used[slot]:
+                yield _DELETE, pool.file[slot], 0, 0, pool.folder[slot]
+
+    def _create(self, pool: "_Pool", draw: Draws) -> Iterator[tuple[int, int, int, int, int]]:
+        slot = pool.free()
+        if slot < 0:
+            return
+        folder = 1 + draw(self.directories) if self.directories else 0
+        size = self.low + draw(self.high - self.low)
+        file = pool.put(slot, size, folder)
+        yield _CREATE, file, 0, size, folder
+
+    def _calls(self, actions: np.ndarray) -> np.ndarray:
+        """Open, transfer and close, or unlink, for each action in turn; glibc asks for the block size of a new stream."""
+        what, file, _, _, folder = actions.T
+        index = np.arange(len(actions))
+        opened = calls(len(actions), op=_OPENING[what], file=file)
+        opened["file2"] = np.where((what == _CREATE) | (what == _DELETE), folder, -1)
+        kept = index[what != _DELETE]
+        at, moved = self._transfers(actions[kept])
+        asked = kept[actions[kept, 3] > 0] if self.buffered else kept[:0]
+        steps = [opened, calls(len(asked), op=STAT, file=file[asked]), moved, calls(len(kept), op=CLOSE, file=file[kept])]
+        order = np.concatenate((4 * index, 4 * asked + 1, 4 * kept[at] + 2, 4 * kept + 3))
+        return np.concatenate(steps)[np.argsort(order, kind="stable")]
+
+    def _transfers(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(number of the action, STEP) of each transfer."""
+        what, file, before, length, _ = actions.T
+        reads = what == _READ
+        block = np.where(reads, self.blocks[_READ], self.blocks[_CREATE])
+        moved = calls(len(what), op=np.where(reads, READ, WRITE), file=file, flag=np.where(what == _APPEND, APPENDS, 0))
+        moved["offset"], moved["length"] = before, length
+        at = np.arange(len(what))
+        if self.buffered and max(self.blocks.values()) >= BUFFER:
+            return self._beside_the_buffer(moved, block)
+        if self.buffered:
+            moved["unit"] = moved["stride"] = BUFFER
+            return at, moved
+        rest = moved.copy()  # whole blocks, then what is left, be it nothing
+        moved["unit"] = moved["stride"] = block
+        moved["buffer"] = np.where(reads, self.reading, BUFFER)
+        moved["buffer_stride"] = np.where(reads, 0, block)
+        moved["length"] -= length % block
+        rest["length"] = length % block
+        rest["offset"] += moved["length"]
+        rest["buffer"] = moved["buffer"] + np.where(reads, 0, moved["length"])
+        whole = moved["length"] > 0
+        return np.concatenate((at[whole], at)), np.concatenate((moved[whole], rest))
+
+    def _beside_the_buffer(self, moved: np.ndarray, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Blocks of a bufferful or more go past the stream's buffer: one STEP for each call."""
+        cuts = [np.array(sizes(*pair), np.int64) for pair in zip(moved["length"].tolist(), block.tolist(), strict=True)]
+        at = np.repeat(np.arange(len(cuts)), [len(cut) for cut in cuts])
+        done = np.concatenate([np.zeros(0, np.int64), *[np.cumsum(cut) - cut for cut in cuts]])
+        steps = moved[at]
+        steps["offset"] += done
+        steps["length"] = np.concatenate([np.zeros(0, np.int64), *cuts])
+        past = (steps["length"] >= BUFFER) & (block[at] >= BUFFER)
+        where = np.where(steps["op"] == READ, self.reading + done % block[at], BUFFER + done)
+        steps["buffer"] = np.where(past, where, 0)
+        return at, steps
+
+
+class _Pool:
+    """Postmark's table: `size`, `file` and `folder` of each slot, and which slots are used."""
+
+    def __init__(self, slots: int, first_file: int) -> None:
+        self.slots, self.next_file, self.next_slot, self.live = slots, first_file, 0, 0
+        self.used = bytearray(slots)
+        self.size, self.file, self.folder = [0] * slots, [0] * slots, [0] * slots
+
+    def free(self) -> int:
+        """The next slot if it is empty, else the first hole, else -1."""
+        if self.next_slot < self.slots and not self.used[self.next_slot]:
+            return self.next_slot
+        return self.used.find(0)
+
+    def put(self, slot: int, size: int, folder: int) -> int:
+        """Occupy a slot with a new file and return the file's id."""
+        self.size[slot], self.file[slot], self.folder[slot] = size, self.next_file, folder
+        self.used[slot] = 1
+        self.live, self.next_slot, self.next_file = self.live + 1, slot + 1, self.next_file + 1
+        return self.file[slot]
+
+    def pick(self, draw: Draws) -> int:
+        """Draw until the slot is used."""
+        slot = draw(self.slots)
+        while not self.used[slot]:
+            slot = draw(self.slots)
+        return slot
+
+    def drop(self, slot: int) -> None:
+        """Empty a slot."""
+        self.used[slot] = 0
+        self.live -= 1
