@@ -47,13 +47,14 @@ PARSERS = {"bytes": parse_bytes, "time": parse_time}
 
 
 def parse_param(text: str | int, unit: str) -> int | str:
-    """A parameter's value by its unit: "bytes", "time", "bool", "text", a choice "a|b|c", or a whole number (any other)."""
+    """A parameter's value by its unit: "bytes", "time", "bool", "text", "file" (a path), a choice "a|b|c", or a whole
+    number (any other)."""
     if "|" in unit:
         choices = unit.split("|")
         if text not in choices:
             raise unknown("choice", str(text), choices)
         return str(text)
-    if unit == "text":
+    if unit in ("text", "file"):
         return str(text)
     if unit in PARSERS:
         return PARSERS[unit](text)
