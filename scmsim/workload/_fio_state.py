@@ -1,0 +1,174 @@
+"""From an fio job to the state of its compiled loop: seeds, maps and distributions.
+
+Source: fio 3.33, init.c (setup_random_seeds, td_fill_rand_seeds), filesetup.c (setup_files, __init_rand_distribution,
+init_random_map), lib/lfsr.c (taps: R. W. Ward and T. C. A. Molteno's table), hash.h (jhash of B. Jenkins).
+"""
+
+import numpy as np
+
+from scmsim.workload._fio_file import Job
+from scmsim.workload.kernels import fio_job
+from scmsim.workload.kernels.fio_random import LEVELS, PARETO, WORD, ZIPF
+
+_SEED = 0xB1899BED  # of what is repeated from run to run
+_RANDSEED = 0x89  # the option's default
+_MULTIPLIER = 0x9E370001
+_LONG = (1 << 64) - 1
+_OFFSETS = {"read size": 0, "write size": 1, "mix": 4, "file": 5, "block": 6}  # places in fio's list of seeds
+_ZETA_TERMS = 10_000_000  # fio sums at most so many
+_TAPS = (
+    "3 2|4 3|5 3|6 5|7 6|8 6 5 4|9 5|10 7|11 9|12 6 4 1|13 4 3 1|14 5 3 1|15 14|16 15 13 4|17 14|18 11|19 6 2 1|20 17|21 19|22 21|"
+    "23 18|24 23 22 17|25 22|26 6 2 1|27 5 2 1|28 25|29 27|30 6 4 1|31 28|32 31 29 1|33 20|34 27 2 1|35 33|36 25|37 5 4 3 2 1|"
+    "38 6 5 1|39 35|40 38 21 19"
+)
+
+
+class State:
+    """State of one job: `job` and `files` are record arrays, `maps` the marked blocks of all its files."""
+
+    def __init__(self, job: Job, ends: list[int]) -> None:
+        self.source = job
+        self.job = np.zeros(1, fio_job.JOB)
+        self.files = np.zeros(job.nrfiles, fio_job.FILE)
+        j = self.job[0]
+        for name in ("reads", "writes", "random", "least", "most", "fsync", "fdatasync", "service_count"):
+            j[name] = getattr(job, name)
+        j["mix"], j["current"], j["ios_limit"] = job.rwmixread, -1, job.number_ios * job.loops
+        j["service"] = ("roundrobin", "sequential", "random").index(job.service)
+        j["bytes_limit"] = (job.io_size or job.size) * job.loops
+        j["how"] = fio_job.UNMAPPED if job.norandommap else fio_job.MAPPED
+        if job.distribution[0] != "random":
+            j["how"] = fio_job.SKEWED
+        elif job.generator == "lfsr":
+            j["how"] = fio_job.BY_LFSR
+        self.seeds = seeds(job)
+        self.reseed()
+        words = 0
+        for f, path, span, end in zip(self.files, job.paths(), spans(job), ends, strict=True):
+            f["start"], f["span"], f["end"] = start(job), span, end
+            reach = min(span, end)
+            if job.random:
+                words += self._map(f, reach // min(job.least), words)
+                self._skew(f, path, -(-reach // min(job.least)))
+        self.maps = np.zeros(words, np.uint32)
+
+    def reseed(self) -> None:
+        """The random states as they are at the beginning of every pass."""
+        j = self.job[0]
+        places = {fio_job.BLOCKS: "block", fio_job.MIX: "mix", fio_job.WHICH_FILE: "file"}
+        places |= {fio_job.READ_SIZE: "read size", fio_job.READ_SIZE + 1: "write size"}
+        for place, name in places.items():
+            j["seeds"][place] = seeded(self.seeds[name])
+
+    def next_pass(self) -> None:
+        """What fio forgets between two passes (loops, or io_size beyond size)."""
+        j = self.job[0]
+        j["synced"] = j["direction_until"] = j["finished"] = 0
+        self.files["is_open"] = self.files["is_done"] = 0
+        self.reseed()
+
+    def _map(self, f: np.void, blocks: int, words: int) -> int:
+        """Lay out the map (or the LFSR) of a file; returns its words."""
+        f["blocks"], f["words"] = blocks, words
+        if self.job[0]["how"] == fio_job.BY_LFSR:
+            taps = next(taps for taps in _lfsr_taps() if 1 << taps[0] > blocks)
+            f["lfsr"]["greatest"], f["lfsr"]["top"] = blocks - 1, 1 << (taps[0] - 1)
+            f["lfsr"]["taps"] = sum(1 << (tap - 1) for tap in taps)
+            f["lfsr_seed"] = self.seeds["block"] & ((1 << taps[0]) - 1)
+        if self.job[0]["how"] != fio_job.MAPPED:
+            return 0
+        total, level = 0, blocks
+        for i in range(LEVELS):
+            f["levels"][i] = total
+            if i == 0 or level > 1:
+                level = -(-level // 32)
+                total += level
+        f["levels"][LEVELS] = total
+        return total
+
+    def _skew(self, f: np.void, path: str, ranges: int) -> None:
+        kind, number, center = self.source.distribution
+        if kind == "random":
+            return
+        d = f["skew"]
+        d["kind"], d["ranges"] = {"zipf": ZIPF, "pareto": PARETO}[kind], ranges
+        seed = jhash(path.encode()) if self.source.randseed is None else _SEED
+        d["seeds"] = seeded(seed * self.source.number & WORD)
+        first = fio_job.drawn(d["seeds"])
+        d["shift"] = first if center < 0 else int(ranges * center)
+        if kind == "zipf":
+            d["theta"], d["zetan"] = number, fio_job.zeta(min(ranges, _ZETA_TERMS), number)
+        else:
+            d["power"] = float(np.log(number) / np.log(1.0 - number))
+
+
+def start(job: Job) -> int:
+    """First byte of the range of a job in each of its files."""
+    return job.offset + job.clone * job.offset_increment
+
+
+def spans(job: Job) -> list[int]:
+    """Bytes of the range in each file: equal parts of size, and a block more in the first ones where it does not divide."""
+    part, block = job.size // job.nrfiles, min(job.least)
+    extra = (job.size - part * job.nrfiles) // block
+    return [part + block if i < extra else part for i in range(job.nrfiles)]
+
+
+def seeds(job: Job) -> dict[str, int]:
+    """The seeds of a job's random states (64 bits)."""
+    seed, chain = _RANDSEED if job.randseed is None else job.randseed & _LONG, []
+    for _ in range(4):
+        seed = seed * _MULTIPLIER & _LONG
+    for offset in range(max(_OFFSETS.values()) + 1):
+        chain.append(seed * job.number + offset & _LONG)
+        seed = seed * _MULTIPLIER & _LONG
+    if job.allrandrepeat:
+        chain = [_SEED * job.number + offset for offset in range(len(chain))]
+    if job.random:  # whatever randseed says: seen with 3.33
+        chain[_OFFSETS["block"]] = _SEED * job.number
+    return {name: chain[offset] for name, offset in _OFFSETS.items()}
+
+
+def seeded(seed: int) -> list[int]:
+    """The three words of the Tausworthe generator after seeding."""
+    words, before = [], (2 ^ 31) + (2 ^ 17) + (2 ^ 7)  # fio writes 2^31 and gets an exclusive or
+    for least in (1, 7, 15):
+        word = (before * 69069 & WORD) ^ (seed & WORD)
+        before = word + least if word < least else word
+        words.append(before)
+    state = np.array(words, np.int64)
+    for _ in range(6):
+        fio_job.drawn(state)
+    return state.tolist()
+
+
+def jhash(key: bytes) -> int:
+    """Bob Jenkins' hash of a name, as fio has it (it takes single bytes where the original takes words)."""
+    a = b = c = 0x61C88647 + len(key) & WORD
+    while len(key) > 12:
+        a, b, c = _mixed(a + key[0] & WORD, b + key[4] & WORD, c + key[8] & WORD)
+        key = key[12:]
+    rest = key.ljust(12, b"\0")
+    words = [int.from_bytes(rest[i : i + 4], "little") for i in (0, 4, 8)]
+    a, b, c = a + words[0] & WORD, b + words[1] & WORD, c + words[2] & WORD
+    return _final(a, b, c) if key else c
+
+
+def _mixed(a: int, b: int, c: int) -> tuple[int, int, int]:
+    for shift in (4, 6, 8, 16, 19, 4):
+        a, b, c = b, c + b & WORD, (a - c & WORD) ^ _rotated(c, shift)
+    return a, b, c
+
+
+def _final(a: int, b: int, c: int) -> int:
+    for shift in (14, 11, 25, 16, 4, 14, 24):
+        a, b, c = b, (c ^ b) - _rotated(b, shift) & WORD, a
+    return b
+
+
+def _rotated(word: int, shift: int) -> int:
+    return (word << shift | word >> (32 - shift)) & WORD
+
+
+def _lfsr_taps() -> list[list[int]]:
+    return [[int(tap) for tap in taps.split()] for taps in _TAPS.split("|")]
