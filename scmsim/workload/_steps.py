@@ -45,8 +45,10 @@ def run(op: int, file: int, length: int, unit: int, **fields: Any) -> np.ndarray
 
 def pieces(steps: np.ndarray) -> np.ndarray:
     """Operations that each STEP stands for, at least one."""
-    unit = np.maximum(steps["unit"], 1)
-    return np.where(steps["unit"] > 0, np.maximum(-(-steps["length"] // unit), 1), 1)
+    unit = steps["unit"]
+    if not unit.any():
+        return np.ones(len(steps), np.int64)
+    return np.where(unit > 0, np.maximum(-(-steps["length"] // np.maximum(unit, 1)), 1), 1)
 
 
 def expand(steps: np.ndarray, ends: np.ndarray, first: int, count: int) -> np.recarray:
@@ -55,6 +57,12 @@ def expand(steps: np.ndarray, ends: np.ndarray, first: int, count: int) -> np.re
     low = np.searchsorted(ends, first, "right")
     high = np.searchsorted(ends, first + count, "left") + 1
     steps, ends = steps[low:high], ends[low:high]
+    if len(steps) == count and first == ends[0] - pieces(steps[:1])[0]:  # one operation each, as in random transfers
+        batch = np.zeros(count, OP)
+        for name in (*_SAME, "offset", "buffer"):
+            batch[name] = steps[name]
+        batch["length"] = np.where(steps["unit"] > 0, np.minimum(steps["length"], steps["unit"]), steps["length"])
+        return batch.view(np.recarray)
     starts = np.concatenate((ends[:1] - pieces(steps[:1]), ends[:-1]))
     inside = np.minimum(ends, first + count) - np.maximum(starts, first)
     at = np.repeat(np.arange(len(steps)), inside)
@@ -90,19 +98,21 @@ class Stream:
         """Yield the operations in record arrays of `chunk` rows, the last one shorter."""
         if chunk < 1:
             raise UsageError(f"a chunk of {chunk} rows is impossible; give at least 1")
-        row, waiting, have = 0, np.zeros(0, STEP), 0
+        row, have, waiting = 0, 0, []
         for steps in self.steps():
-            waiting = np.concatenate((waiting, steps)) if len(waiting) else steps
+            waiting.append(steps)
             have += int(pieces(steps).sum())
             if have < chunk:
                 continue
-            ends, first = np.cumsum(pieces(waiting)), 0
+            joined = np.concatenate(waiting) if len(waiting) > 1 else steps
+            ends, first = np.cumsum(pieces(joined)), 0
             while have >= chunk:
-                yield self._timed(expand(waiting, ends, first, chunk), row)
+                yield self._timed(expand(joined, ends, first, chunk), row)
                 first, row, have = first + chunk, row + chunk, have - chunk
-            waiting = _rest(waiting, ends, first)
+            waiting = [_rest(joined, ends, first)]
         if have:
-            yield self._timed(expand(waiting, np.cumsum(pieces(waiting)), 0, have), row)
+            joined = np.concatenate(waiting)
+            yield self._timed(expand(joined, np.cumsum(pieces(joined)), 0, have), row)
 
     def _timed(self, batch: np.recarray, row: int) -> np.recarray:
         batch["time_ns"] = self.interval * np.arange(row, row + len(batch), dtype=np.int64)
