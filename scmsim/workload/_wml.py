@@ -1,0 +1,289 @@
+"""Reading Filebench's workload language (.f files), the part that says which calls are made.
+
+Source: Filebench 1.5-alpha3, parser_gram.y and parser_lex.l (grammar and defaults), ipc.h (limits).
+"""
+
+import pathlib
+import re
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from scmsim.errors import UsageError, unknown
+from scmsim.workload._fileset import Gamma
+
+MAX_BYTES = 1 << 20
+MAX_ENTRIES = 1 << 20  # files of all file sets (ipc.h)
+MAX_THREADS = 1 << 16
+
+Value = int | str | bool | Gamma
+
+FLOWOPS = (
+    "createfile", "openfile", "closefile", "deletefile", "statfile", "fsync", "fsyncset", "readwholefile", "writewholefile",
+    "appendfile", "appendfilerand", "read", "write", "aiowrite", "aiowait", "semblock", "sempost", "hog", "delay", "eventlimit",
+    "bwlimit", "iopslimit", "opslimit",
+)  # fmt: skip
+_FLOWOP_ATTRIBUTES = (
+    "name", "filesetname", "filename", "fd", "srcfd", "iosize", "iters", "random", "opennext", "dsync", "directio", "workingset",
+    "value", "highwater", "target", "blocking", "noreadahead", "instances",
+)  # fmt: skip
+_FILESET_ATTRIBUTES = (
+    "name", "path", "size", "filesize", "entries", "dirwidth", "dirgamma", "prealloc", "reuse", "readonly", "writeonly", "paralloc",
+    "trusttree", "cached",
+)  # fmt: skip
+_PROCESS_ATTRIBUTES = ("name", "instances", "nice")
+_THREAD_ATTRIBUTES = ("name", "memsize", "instances", "useism", "ioprio")
+_LINES = ("echo", "run", "psrun", "create", "eventgen", "enable", "debug", "version", "sleep", "system", "stats", "quit", "warmup",
+          "usage", "log", "nousestats", "vars", "shutdown")  # fmt: skip  # statements that change no call: skipped to the line's end
+_SUFFIXES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_TOKEN = re.compile(r'"[^"\n]*"|\$?[\w./:*-]+|[{}(),=;]|\S')
+
+
+class Token(NamedTuple):
+    text: str
+    line: int
+
+
+@dataclass
+class FileSet:
+    """`define fileset` (or `define file`, which is one file without a tree)."""
+
+    name: str = ""
+    path: str = "/tmp"
+    size: int | Gamma = 1024
+    entries: int = 0
+    dirwidth: int = 0
+    dirgamma: int = 1500
+    prealloc: int = 0
+    single: bool = False
+
+
+@dataclass
+class Flowop:
+    """One step of a thread, with its attributes (values resolved)."""
+
+    kind: str
+    line: int
+    given: dict[str, Value]
+
+    def number(self, name: str, default: int = 0) -> int:
+        value = self.given.get(name, default)
+        return int(value) if isinstance(value, int) else default
+
+
+@dataclass
+class Thread:
+    """A kind of thread: how many there are over all instances of its process, their memory and their flowops."""
+
+    name: str
+    count: int
+    memsize: int
+    flowops: list[Flowop] = field(default_factory=list)
+
+
+@dataclass
+class Workload:
+    """What a .f file says."""
+
+    filesets: list[FileSet] = field(default_factory=list)
+    threads: list[Thread] = field(default_factory=list)
+
+
+def read(path: str | pathlib.Path, changed: dict[str, str]) -> Workload:
+    """The workload of a file; raises UsageError (one line, with file and line number)."""
+    path = pathlib.Path(path)
+    try:
+        with open(path, "rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read {str(path)!r}: {(error.strerror or str(error)).lower()}") from None
+    if len(content) > MAX_BYTES:
+        raise UsageError(f"{str(path)!r} is longer than {MAX_BYTES >> 20} MiB; is it a Filebench .f file?")
+    return Parser(content.decode(errors="replace"), path.name, changed).workload()
+
+
+class Parser:
+    """Recursive descent over the tokens of one file; `changed` are variables set in place of the file's own values."""
+
+    def __init__(self, text: str, where: str, changed: dict[str, str]) -> None:
+        self.where, self.at, self.result = where, 0, Workload()
+        self.tokens = [
+            Token(match, number)
+            for number, line in enumerate(text.splitlines(), 1)
+            for match in _TOKEN.findall(re.sub(r"#.*", "", line))
+        ]
+        self.variables: dict[str, Value] = {"dir": "/tmp"}
+        self.changed = changed
+        self.used: set[str] = set()
+
+    def workload(self) -> Workload:
+        """Parse everything; also checks what only the whole can tell."""
+        while self.at < len(self.tokens):
+            self._statement()
+        for name in self.changed.keys() - self.used:
+            raise unknown("variable that the file sets", name, sorted(self.variables.keys() - {"dir"}) or ["(none)"])
+        if not self.result.threads:
+            raise UsageError(f"{self.where}: no thread is defined; a .f file needs 'define process ... {{ thread ... }}'")
+        if sum(thread.count for thread in self.result.threads) > MAX_THREADS:
+            raise UsageError(f"{self.where}: more than {MAX_THREADS} threads; set fewer")
+        if sum(fileset.entries for fileset in self.result.filesets) > MAX_ENTRIES:
+            raise UsageError(f"{self.where}: more than {MAX_ENTRIES:,} files; Filebench has the same limit")
+        return self.result
+
+    def _fail(self, text: str, token: Token | None = None) -> UsageError:
+        last = self.tokens[min(self.at, len(self.tokens) - 1)].line if self.tokens else 1
+        return UsageError(f"{self.where}:{token.line if token else last}: {text}")
+
+    def _take(self, expected: str = "") -> Token:
+        if self.at >= len(self.tokens):
+            raise self._fail(f"the file ends where {expected or 'more'!r} should come; is it cut short?")
+        token = self.tokens[self.at]
+        if expected and token.text != expected:
+            raise self._fail(f"{token.text[:40]!r} stands where {expected!r} should; see the Filebench language", token)
+        self.at += 1
+        return token
+
+    def _peek(self) -> str:
+        return self.tokens[self.at].text if self.at < len(self.tokens) else ""
+
+    def _statement(self) -> None:
+        token = self._take()
+        if token.text == "set":
+            self._set(token)
+        elif token.text == "define":
+            self._define()
+        elif token.text in _LINES:
+            self._skip_line(token)
+        elif token.text != ";":
+            raise self._fail(f"{unknown('statement here', token.text[:40], ('set', 'define', *_LINES))}", token)
+
+    def _skip_line(self, token: Token) -> None:
+        while self.at < len(self.tokens) and self.tokens[self.at].line == token.line:
+            self.at += 1
+
+    def _set(self, token: Token) -> None:
+        name = self._take().text
+        if name == "mode":
+            return self._skip_line(token)
+        if not name.startswith("$"):
+            raise self._fail(f"{name[:40]!r} is no variable; write it like set $nfiles=1000", token)
+        self._take("=")
+        value = self._value()
+        if name[1:] in self.changed:
+            self.used.add(name[1:])
+            value = self._scalar(Token(self.changed[name[1:]], token.line))
+        self.variables[name[1:]] = value
+
+    def _value(self) -> Value:
+        token = self._take()
+        if token.text == "cvar":
+            return self._cvar(token)
+        return self._scalar(token)
+
+    def _scalar(self, token: Token) -> Value:
+        text = token.text
+        if text.startswith("$"):
+            if text[1:] not in self.variables:
+                raise self._fail(f"variable {text} is not set before", token)
+            return self.variables[text[1:]]
+        if match := re.fullmatch(r"(\d{1,18})([kmg]?)", text):
+            return int(match[1]) * _SUFFIXES[match[2]]
+        if text in ("true", "false"):
+            return text == "true"
+        return text.strip('"')
+
+    def _cvar(self, token: Token) -> Gamma:
+        """cvar(type=cvar-gamma,parameters=mean:M;gamma:G,min=..,max=..,round=..)"""
+        self._take("(")
+        given: dict[str, str] = {}
+        while self._peek() != ")":
+            key = self._take().text
+            self._take("=")
+            words = [self._take().text]
+            while self._peek() not in (",", ")", ""):
+                words.append(self._take().text)
+            given[key] = "".join(words).strip('"')
+            if self._peek() == ",":
+                self._take()
+        self._take(")")
+        if given.get("type") != "cvar-gamma":
+            raise self._fail(f"custom variable {given.get('type')!r} is not modelled; only cvar-gamma is", token)
+        parts = dict(part.partition(":")[::2] for part in given.get("parameters", "").split(";"))
+        try:
+            mean, gamma = float(parts.get("mean", 0)), float(parts.get("gamma", 0))
+            least, most, step = (int(given.get(name, "0")) for name in ("min", "max", "round"))
+        except ValueError:
+            mean = gamma = 0.0
+            least = most = step = 0
+        if not (0 < mean < 1 << 50 and 0 < gamma < 1000):
+            raise self._fail("cvar-gamma needs parameters=mean:M;gamma:G with positive numbers", token)
+        return Gamma(mean, gamma, least, most, step)
+
+    def _attributes(self, allowed: tuple[str, ...], what: str) -> dict[str, Value]:
+        found: dict[str, Value] = {}
+        while self._peek() not in ("{", "}", "") and self.tokens[self.at].text not in ("flowop", "thread", "define", "set"):
+            token = self._take()
+            if token.text not in allowed:
+                raise self._fail(f"{unknown(f'attribute of a {what} that is modelled', token.text[:40], allowed)}", token)
+            found[token.text] = True
+            if self._peek() == "=":
+                self._take()
+                found[token.text] = self._value()
+            if self._peek() != ",":
+                break
+            self._take()
+        return found
+
+    def _define(self) -> None:
+        token = self._take()
+        if token.text in ("fileset", "file"):
+            self._fileset(token)
+        elif token.text == "process":
+            self._process()
+        else:
+            raise self._fail(f"{unknown('thing to define', token.text[:40], ('fileset', 'file', 'process'))}", token)
+
+    def _fileset(self, token: Token) -> None:
+        given = self._attributes(_FILESET_ATTRIBUTES, "fileset")
+        made = FileSet(single=token.text == "file")
+        for name in ("entries", "dirwidth", "dirgamma"):
+            setattr(made, name, self._whole(given.get(name, getattr(made, name)), name, token))
+        made.name, made.path = str(given.get("name", "")), str(given.get("path", "/tmp"))
+        size = given.get("size", given.get("filesize", 1024))
+        made.size = size if isinstance(size, Gamma) else self._whole(size, "size", token)
+        prealloc = given.get("prealloc", 0)
+        made.prealloc = 100 * prealloc if isinstance(prealloc, bool) else self._whole(prealloc, "prealloc", token)
+        made.entries = 1 if made.single else made.entries
+        if not made.single and (made.dirwidth < 2 or made.entries < 1):
+            raise self._fail(f"fileset {made.name!r} needs entries of at least 1 and a dirwidth of at least 2", token)
+        if made.prealloc > 100 or not made.name:
+            raise self._fail("a fileset needs a name, and prealloc is at most 100 per cent", token)
+        self.result.filesets.append(made)
+
+    def _whole(self, value: Value, name: str, token: Token) -> int:
+        if isinstance(value, Gamma) or not isinstance(value, int) or not 0 <= value < 1 << 50:
+            raise self._fail(f"{name} must be a number here, not {str(value)[:40]!r}", token)
+        return int(value)
+
+    def _process(self) -> None:
+        token = self.tokens[self.at - 1]
+        given = self._attributes(_PROCESS_ATTRIBUTES, "process")
+        instances = self._whole(given.get("instances", 1), "instances", token)
+        self._take("{")
+        while self._peek() != "}":
+            self._thread(self._take("thread"), instances)
+        self._take("}")
+
+    def _thread(self, token: Token, processes: int) -> None:
+        given = self._attributes(_THREAD_ATTRIBUTES, "thread")
+        count = processes * self._whole(given.get("instances", 1), "instances", token)
+        made = Thread(str(given.get("name", "")), count, self._whole(given.get("memsize", 0), "memsize", token))
+        self._take("{")
+        while self._peek() != "}":
+            self._take("flowop")
+            kind = self._take()
+            if kind.text not in FLOWOPS:
+                raise self._fail(f"{unknown('flowop that is modelled', kind.text[:40], FLOWOPS)}", kind)
+            made.flowops.append(Flowop(kind.text, kind.line, self._attributes(_FLOWOP_ATTRIBUTES, "flowop")))
+        self._take("}")
+        if made.flowops:
+            self.result.threads.append(made)
