@@ -12,7 +12,15 @@ import pathlib
 import numba
 
 _ROOT = pathlib.Path(__file__).parent
-_ROOMS = ("alloc", "crash", "fs", "medium", "mmu", "paging", "workload/kernels")  # the folders with kernels, beside the package's own files
+_ROOMS = (
+    "alloc",
+    "crash",
+    "fs",
+    "medium",
+    "mmu",
+    "paging",
+    "workload/kernels",
+)  # the folders with kernels, beside the package's own files
 
 
 def _digest() -> str:

@@ -1,14 +1,18 @@
 """`scmsim synth`: a generated workload as a stored trace."""
 
+import sys
 from typing import Any
 
 import click
 
-SUMMARY = "Write the trace of a generated workload, such as the thesis' microbenchmark."
+SUMMARY = "Write the trace of a generated workload: a classic benchmark to the bit, or your own job file."
 
 
 class Workloads(click.Group):
-    """One subcommand per file of the workload folder; its options are the workload's PARAMS."""
+    """One subcommand per file of the workload folder; its options are the workload's PARAMS.
+
+    A parameter of the unit "file" is the subcommand's argument: `scmsim synth fio JOB.fio -o OUT.parquet`.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         from scmsim import registry
@@ -21,15 +25,27 @@ class Workloads(click.Group):
         if cmd_name not in registry.names("workload"):
             registry.path("workload", cmd_name)  # raises with the nearest match
         literals = registry.literals("workload", cmd_name)
-        options: list[click.Parameter] = [
-            click.Option(
-                [f"--{name.replace('_', '-')}"], default=default, show_default=True, help=f"{meaning} ({unit})"
-            )
-            for name, (default, unit, meaning) in literals["PARAMS"].items()
-        ]
-        options.append(click.Option(["-o", "--out"], required=True, help="trace to write (.parquet)"))
-        options.append(click.Option(["--json", "as_json"], is_flag=True, help="print JSON: path, rows, calls"))
-        return click.Command(cmd_name, params=options, callback=_writer(cmd_name), help=literals["SUMMARY"])
+        params = [_parameter(name, *about) for name, about in literals["PARAMS"].items()]
+        params.append(click.Option(["-o", "--out"], required=True, metavar="OUT.parquet", help="Trace to write."))
+        params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print JSON: path, rows, calls."))
+        text = literals["SUMMARY"]
+        files = [f"{name.upper()}: {about[2]}." for name, about in literals["PARAMS"].items() if about[1] == "file"]
+        return click.Command(
+            cmd_name,
+            params=params,
+            callback=_writer(cmd_name),
+            help="\n\n".join([f"{text[:1].upper()}{text[1:]}.", *files]),
+            short_help=text,
+        )
+
+
+def _parameter(name: str, default: str, unit: str, meaning: str) -> click.Parameter:
+    """The command line's form of one entry of PARAMS."""
+    if unit == "file":
+        return click.Argument([name], type=click.Path(), default=default, required=False, metavar=f"[{name.upper()}]")
+    metavar = f"[{unit}]" if "|" in unit else unit.upper()
+    flag = f"--{name.replace('_', '-')}"
+    return click.Option([flag, name], default=default, show_default=bool(default), metavar=metavar, help=meaning)
 
 
 def _writer(name: str) -> Any:
@@ -43,13 +59,14 @@ def _writer(name: str) -> Any:
         from scmsim.trace import TraceWriter
 
         source = registry.load("workload", name).source(**model_params("workload", name, given))
+        total = source.rows if sys.stderr.isatty() else 0  # some workloads count by running once
         rows = calls = 0
         with Progress() as progress, TraceWriter(out, source.header) as writer:
             for batch in source.batches():
                 writer.append(batch)
                 rows += len(batch)
                 calls += int(((batch.flag & (SETUP | CONTINUES)) == 0).sum())
-                progress("writing", rows, source.rows)
+                progress("writing", rows, total)
             writer.close(source.files)
         if as_json:
             click.echo(json.dumps({"path": out, "rows": rows, "calls": calls}))

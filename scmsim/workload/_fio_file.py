@@ -35,7 +35,9 @@ _DIRECTIONS = {
     "randread": (1, 0, 1), "randwrite": (0, 1, 1), "randrw": (1, 1, 1),
 }  # fmt: skip
 _SUFFIXES = {"": 1, **{letter: 1024**power for power, letter in enumerate("kmgtp", 1)}}
-_SUFFIXES.update({f"{letter}i": 1000**power for power, letter in enumerate("kmgtp", 1)})  # fio's default kb_base swaps them
+_SUFFIXES.update(
+    {f"{letter}i": 1000**power for power, letter in enumerate("kmgtp", 1)}
+)  # fio's default kb_base swaps them
 
 
 @dataclass
@@ -172,7 +174,9 @@ def _finish(job: Job) -> None:
     if job.generator == "lfsr" and job.least != job.most:
         raise UsageError(f"job {job.name!r}: random_generator=lfsr needs one block size; drop bsrange")
     if job.random and job.size // min(job.least) > 0xFFFFFFFF:
-        raise UsageError(f"job {job.name!r}: more than 2^32 blocks need random_generator=tausworthe64, which is not modelled")
+        raise UsageError(
+            f"job {job.name!r}: more than 2^32 blocks need random_generator=tausworthe64, which is not modelled"
+        )
 
 
 def size(text: str, at: str) -> int:

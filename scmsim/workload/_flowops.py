@@ -91,7 +91,9 @@ class World:
         """One call without a transfer."""
         self.rows += (op, file, folder, thread, flag, -1, 0, 0, 0, 0, 0)
 
-    def move(self, op: int, file: int, thread: int, flag: int, offset: int, length: int, unit: int, buffer: int) -> None:
+    def move(
+        self, op: int, file: int, thread: int, flag: int, offset: int, length: int, unit: int, buffer: int
+    ) -> None:
         """A transfer in pieces of `unit` bytes, all from or to the same buffer."""
         self.rows += (op, file, -1, thread, flag, offset, length, unit, unit, buffer, 0)
 

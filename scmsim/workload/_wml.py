@@ -122,7 +122,9 @@ class Parser:
         for name in self.changed.keys() - self.used:
             raise unknown("variable that the file sets", name, sorted(self.variables.keys() - {"dir"}) or ["(none)"])
         if not self.result.threads:
-            raise UsageError(f"{self.where}: no thread is defined; a .f file needs 'define process ... {{ thread ... }}'")
+            raise UsageError(
+                f"{self.where}: no thread is defined; a .f file needs 'define process ... {{ thread ... }}'"
+            )
         if sum(thread.count for thread in self.result.threads) > MAX_THREADS:
             raise UsageError(f"{self.where}: more than {MAX_THREADS} threads; set fewer")
         if sum(fileset.entries for fileset in self.result.filesets) > MAX_ENTRIES:
@@ -220,10 +222,17 @@ class Parser:
 
     def _attributes(self, allowed: tuple[str, ...], what: str) -> dict[str, Value]:
         found: dict[str, Value] = {}
-        while self._peek() not in ("{", "}", "") and self.tokens[self.at].text not in ("flowop", "thread", "define", "set"):
+        while self._peek() not in ("{", "}", "") and self.tokens[self.at].text not in (
+            "flowop",
+            "thread",
+            "define",
+            "set",
+        ):
             token = self._take()
             if token.text not in allowed:
-                raise self._fail(f"{unknown(f'attribute of a {what} that is modelled', token.text[:40], allowed)}", token)
+                raise self._fail(
+                    f"{unknown(f'attribute of a {what} that is modelled', token.text[:40], allowed)}", token
+                )
             found[token.text] = True
             if self._peek() == "=":
                 self._take()

@@ -29,7 +29,11 @@ PARAMS = {
     ),
     "set": ("", "text", "values for the file's variables, such as 'nfiles=100 nthreads=1'"),
     "flowops": ("100000", "flowops", "steps of all threads together, after which the run ends"),
-    "starved": ("wait", "wait|stop", "a step that finds no file: its thread waits, or the run ends as Filebench's does"),
+    "starved": (
+        "wait",
+        "wait|stop",
+        "a step that finds no file: its thread waits, or the run ends as Filebench's does",
+    ),
     "seed": ("1", "seed", "seed of what Filebench draws from the system"),
     "interval": ("1us", "time", "trace time between two calls"),
 }
@@ -115,7 +119,9 @@ class source(Stream):
 
     def _made_folders(self, number: int) -> Iterator[np.ndarray]:
         tree, root = self.trees[number], self.roots[number]
-        yield calls(1, op=MKDIR, file=root, file2=self.tops[self.workload.filesets[number].path], flag=SETUP | DIRECTORY)
+        yield calls(
+            1, op=MKDIR, file=root, file2=self.tops[self.workload.filesets[number].path], flag=SETUP | DIRECTORY
+        )
         ids = root + 1 + np.arange(len(tree.folders))
         parents = root + 1 + np.array([parent for parent, _ in tree.folders], np.int64)
         yield calls(len(ids), op=MKDIR, file=ids, file2=parents, flag=SETUP | DIRECTORY)

@@ -88,7 +88,10 @@ class source(Stream):
                     again = path in known and (job.reads or job.overwrite or job.writes)
                     if again:
                         self.layout.append(calls(1, op=UNLINK, file=known[path][0], flag=SETUP, file2=0))
-                    known[path] = (len(names), end if job.fallocate not in ("none", "0", "keep") or _written(job) else 0)
+                    known[path] = (
+                        len(names),
+                        end if job.fallocate not in ("none", "0", "keep") or _written(job) else 0,
+                    )
                     names.append(path)
                     self.layout += _created(job, len(names) - 1, folders[path.rpartition("/")[0]], end)
             self.ids.append(np.array([known[path][0] for path in job.paths()], np.int64))

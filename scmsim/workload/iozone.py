@@ -58,9 +58,7 @@ class source(Stream):
     ) -> None:
         given = {name: value for name, value in locals().items() if name in PARAMS}
         if not 1 <= min_record <= min(min_file, max_record) or min_file > max_file:
-            raise UsageError(
-                "give min_record from 1 byte to min_file and to max_record, and min_file at most max_file"
-            )
+            raise UsageError("give min_record from 1 byte to min_file and to max_record, and min_file at most max_file")
         self.pairs = list(_pairs(min_file, max_file, min_record, max_record, crossover))
         self.tests, self.interval = _chosen(tests), interval
         paths = [path for size, record in self.pairs for path in 2 * [f"/iozone/{size}-{record}"]]

@@ -190,7 +190,12 @@ class source(Stream):
         kept = index[what != _DELETE]
         at, moved = self._transfers(actions[kept])
         asked = kept[actions[kept, 3] > 0] if self.buffered else kept[:0]
-        steps = [opened, calls(len(asked), op=STAT, file=file[asked]), moved, calls(len(kept), op=CLOSE, file=file[kept])]
+        steps = [
+            opened,
+            calls(len(asked), op=STAT, file=file[asked]),
+            moved,
+            calls(len(kept), op=CLOSE, file=file[kept]),
+        ]
         order = np.concatenate((4 * index, 4 * asked + 1, 4 * kept[at] + 2, 4 * kept + 3))
         return np.concatenate(steps)[np.argsort(order, kind="stable")]
 

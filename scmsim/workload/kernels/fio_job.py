@@ -18,7 +18,9 @@ from scmsim.workload.kernels.fio_random import (
     skewed_next,
 )
 
-READING, WRITING, SYNCING, DATASYNCING, OPENING, CLOSING = range(6)  # what a row of `out` says: (what, file, offset, length)
+READING, WRITING, SYNCING, DATASYNCING, OPENING, CLOSING = range(
+    6
+)  # what a row of `out` says: (what, file, offset, length)
 ROUND_ROBIN, SEQUENTIAL, RANDOM = range(3)  # file services
 MAPPED, UNMAPPED, BY_LFSR, SKEWED = range(4)  # how a random offset is found
 BLOCKS, MIX, WHICH_FILE, READ_SIZE = range(4)  # random states; READ_SIZE + 1 is the one for sizes of writes

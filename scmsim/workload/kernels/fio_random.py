@@ -24,7 +24,7 @@ DISTRIBUTION = np.dtype(
         ("seeds", "i8", (3,)),
     ]
 )
-LFSR = np.dtype([("value", "i8"), ("drawn", "i8"), ("greatest", "i8"), ("top", "i8"), ("taps", "i8")])
+LFSR = np.dtype([("value", "i8"), ("drawn", "i8"), ("greatest", "i8"), ("top", "i8"), ("taps", "i8"), ("begun", "i8")])
 
 
 @part
@@ -47,6 +47,9 @@ def lfsr_next(lfsr):
     value = lfsr["value"]
     while True:
         value = (value >> 1 | lfsr["top"]) ^ (0 if value & 1 else lfsr["taps"])
+        if not lfsr["begun"]:  # fio's very first step counts double
+            lfsr["begun"] = 1
+            continue
         if value <= lfsr["greatest"]:
             lfsr["value"] = value
             return value

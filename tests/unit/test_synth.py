@@ -1,0 +1,44 @@
+"""`scmsim synth`: every workload from its PARAMS, with an input file as argument where it reads one."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from scmsim import registry
+from scmsim.cli import main
+from scmsim.trace import open_trace
+
+
+def run(*args):
+    return CliRunner().invoke(main, ["synth", *map(str, args)])
+
+
+@pytest.mark.parametrize("name", registry.names("workload"))
+def test_help_names_every_parameter(name):
+    text = run(name, "--help").output
+    for parameter, (_, unit, _) in registry.literals("workload", name)["PARAMS"].items():
+        assert (f"[{parameter.upper()}]" if unit == "file" else f"--{parameter.replace('_', '-')} ") in text
+
+
+def test_a_job_file_is_the_argument(tmp_path):
+    job, out = tmp_path / "j.fio", tmp_path / "o.parquet"
+    job.write_text("[a]\nrw=randread\nsize=64k\n")
+    told = json.loads(run("fio", job, "-o", out, "--json").output)
+    trace = open_trace(out)
+    assert told == {"path": str(out), "rows": trace.rows, "calls": 18} and trace.header["workload"]["job"] == str(job)
+
+
+def test_a_bad_job_file_leaves_no_trace(tmp_path):
+    job, out = tmp_path / "j.fio", tmp_path / "o.parquet"
+    job.write_text("[a]\nverify=md5\n")
+    result = run("fio", job, "-o", out)
+    assert result.exit_code and "j.fio:2: option 'verify' is not modelled" in str(result.exception)
+    assert not list(tmp_path.glob("*.parquet*"))
+
+
+def test_parameters_carry_units(tmp_path):
+    out = tmp_path / "o.parquet"
+    result = run("iozone", "--max-file", "128KiB", "--tests", "0,1", "--interval", "2us", "-o", out)
+    assert result.exit_code == 0 and open_trace(out).header["workload"]["interval"] == 2000
+    assert "did you mean 'varmail'" in str(run("filebench", "--personality", "varmial", "-o", out).exception)

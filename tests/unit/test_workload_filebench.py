@@ -1,0 +1,173 @@
+"""Filebench: exact file sets, the workload language, and what its steps ask for."""
+
+import collections
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scmsim import registry
+from scmsim.errors import UsageError
+from scmsim.records import APPENDS, CREATE, OPS, READ, SETUP, WRITE
+from scmsim.workload import _wml, filebench
+from scmsim.workload._fileset import Drand48, Gamma, Tree, rand
+
+
+def drawn(entries, width, mean):
+    return Tree(entries, width, 1500, Gamma(mean, 1.5), Drand48())
+
+
+@pytest.mark.parametrize(
+    ("entries", "width", "mean", "megabytes"),
+    [
+        (10_000, 20, 131_072, "1240.757"),
+        (1000, 20, 131_072, "119.223"),
+        (200, 20, 131_072, "24.608"),
+        (1000, 1_000_000, 16_384, "14.959"),
+    ],
+)
+def test_totals_that_filebench_prints(entries, width, mean, megabytes):
+    assert f"{sum(drawn(entries, width, mean).sizes) / 2**20:.3f}" == megabytes
+
+
+def test_first_sizes_of_fileserver_and_varmail():
+    assert drawn(10_000, 20, 131_072).sizes[:5] == [51042, 211768, 12069, 126779, 74088]
+    assert drawn(1000, 1_000_000, 16_384).sizes[:5] == [2096, 7949, 6380, 26471, 1508]
+
+
+def test_rand_is_glibc_s():
+    """The first numbers of rand() without srand, as printed by a C program."""
+    numbers = rand()
+    assert [next(numbers) for _ in range(4)] == [1804289383, 846930886, 1681692777, 1714636915]
+
+
+def parse(text, **changed):
+    return _wml.Parser(text, "w.f", changed).workload()
+
+
+TINY = """
+set $n=10
+set $size=cvar(type=cvar-gamma,parameters=mean:1000;gamma:1.5)
+define fileset name=t,path=/x,size=$size,entries=$n,dirwidth=4,prealloc=100
+define process name=p,instances=2 { thread name=w,memsize=1m,instances=3 { flowop %s } }
+run 60
+"""
+
+
+def test_language():
+    made = parse(TINY % "readwholefile name=r,filesetname=t,iosize=4k,\n  fd=1", n="12")
+    assert made.filesets[0] == _wml.FileSet("t", "/x", Gamma(1000.0, 1.5), 12, 4, 1500, 100)
+    assert [(thread.count, thread.memsize) for thread in made.threads] == [(6, 1 << 20)]
+    assert made.threads[0].flowops[0].given == {"name": "r", "filesetname": "t", "iosize": 4096, "fd": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (TINY % "listdir name=l", "no flowop that is modelled named 'listdir'"),
+        (TINY % "read name=r,indexed=3", "no attribute of a flowop that is modelled named 'indexed'"),
+        (TINY.replace("$n,", "$m,") % "hog value=1", "w.f:4: variable $m is not set before"),
+        (TINY.replace("dirwidth=4", "dirwidth=1") % "hog value=1", "dirwidth of at least 2"),
+        (TINY.replace("cvar-gamma", "cvar-weibull") % "hog value=1", "'cvar-weibull' is not modelled"),
+        ((TINY % "hog value=1").rpartition("} }")[0], "cut short"),
+        ("set $n=3", "no thread is defined"),
+        ("defin fileset", "did you mean 'define'"),
+        (TINY.replace("$n=10", "$n=99999999") % "hog value=1", "more than 1,048,576 files"),
+        (TINY.replace("instances=3", "instances=99999999") % "hog value=1", "threads; set fewer"),
+    ],
+)
+def test_what_is_refused_is_one_line(text, said):
+    with pytest.raises(UsageError) as error:
+        parse(text)
+    assert said in str(error.value) and "\n" not in str(error.value)
+
+
+@given(st.text(alphabet='{}=,$ \n"ad;set fin proces1k', max_size=60))
+def test_any_text_is_a_workload_or_one_line(text):
+    try:
+        parse(text)
+    except UsageError as error:
+        assert "\n" not in str(error)
+
+
+def calls(tmp_path, flowops, count=50, **given):
+    path = tmp_path / "w.f"
+    path.write_text((TINY % flowops).replace("instances=2", "instances=1").replace("instances=3", "instances=1"))
+    batch = np.concatenate(list(filebench.source(file=str(path), flowops=count, **given).batches()))
+    return batch.view(np.recarray)[(batch["flag"] & SETUP) == 0]
+
+
+def test_a_file_larger_than_one_transfer_is_written_rounded_up(tmp_path):
+    batch = calls(tmp_path, "deletefile filesetname=t flowop createfile filesetname=t,fd=1 "
+                  "flowop writewholefile fd=1,iosize=512 flowop closefile fd=1", 40)  # fmt: skip
+    sizes = Tree(10, 4, 1500, Gamma(1000.0, 1.5), Drand48()).sizes
+    written = collections.Counter()
+    for r in batch[batch.op == WRITE]:
+        written[int(r.file)] += int(r.length)
+    expected = [size if size <= 512 else -(-size // 512) * 512 for size in sizes]
+    assert sorted(written.values()) == sorted(expected) and max(sizes) > 512
+
+
+def test_files_are_taken_in_turn(tmp_path):
+    batch = calls(tmp_path, "statfile filesetname=t", 25)
+    assert (np.diff(batch.file) % 10 == 1).all() and len(set(batch.file)) == 10
+
+
+def test_reading_a_whole_file_ends_with_nothing(tmp_path):
+    batch = calls(tmp_path, "openfile filesetname=t,fd=1 flowop readwholefile fd=1,iosize=300 flowop closefile fd=1", 3)
+    reads = batch[batch.op == READ]
+    assert reads.length[-1] == 0 and reads.offset[-1] == reads.length.sum() and (reads.length[:-2] == 300).all()
+
+
+def test_random_appends_lie_at_the_end_and_stay_below_their_size(tmp_path):
+    batch = calls(tmp_path, "appendfilerand filesetname=t,fd=1,iosize=16k", 4000)
+    writes = batch[batch.op == WRITE]
+    assert (writes.flag == APPENDS).all() and len(set(writes.file)) == 1
+    assert (np.diff(writes.offset) == writes.length[:-1]).all()
+    assert 0 < writes.length.min() and writes.length.max() < 16384 and abs(writes.length.mean() - 8192) < 400
+
+
+def test_buffers_lie_in_the_thread_s_memory_at_multiples_of_the_transfer(tmp_path):
+    batch = calls(tmp_path, "write filesetname=t,fd=1,iosize=10k,random,workingset=1m", 2000)
+    writes = batch[batch.op == WRITE]
+    assert (writes.buffer % 10240 == 0).all() and writes.buffer.max() <= (1 << 20) - 10240
+    assert len(set(writes.buffer)) > 80 and (writes.offset % 10240 == 0).all()
+
+
+def test_a_step_without_a_file_waits_or_ends_the_run(tmp_path):
+    create = "createfile filesetname=t,fd=1 flowop closefile fd=1"  # all ten exist already
+    with pytest.raises(IndexError):
+        calls(tmp_path, create)[0]
+    kinds = "statfile filesetname=t flowop createfile filesetname=t,fd=1"
+    assert [OPS[op] for op in calls(tmp_path, kinds, starved="stop").op] == ["stat"]
+
+
+def test_writers_of_oltp_come_after_as_many_reads_as_their_semaphores_say():
+    work = filebench.source(personality="oltp", flowops=400_000, set="nshadows=20 ndbwriters=2")
+    batch = np.concatenate(list(work.batches()))
+    batch = batch[(batch["flag"] & SETUP) == 0]
+    log = len(work.files) - 1
+    reads = (batch["op"] == READ).sum()
+    data = ((batch["op"] == WRITE) & (batch["file"] != log)).sum()
+    logged = ((batch["op"] == WRITE) & (batch["file"] == log)).sum()
+    assert abs(data - 2 * 100 * (reads // 1000 + 1)) <= 200 and abs(logged - (reads // 3200 + 1)) <= 1
+
+
+def test_seeds_change_places_but_not_the_file_set():
+    one, two = (filebench.source(personality="varmail", flowops=500, seed=seed) for seed in (1, 2))
+    assert one.files.path == two.files.path
+    batches = [np.concatenate(list(work.batches())) for work in (one, two)]
+    assert not np.array_equal(*batches)
+    assert len({int((batch["op"][batch["flag"] & SETUP != 0] == CREATE).sum()) for batch in batches}) == 1
+
+
+@pytest.mark.parametrize("given", [{"flowops": 0}, {"seed": -1}, {"set": "nothing=1"}, {"file": "/nowhere.f"}])
+def test_parameters_are_checked(given):
+    with pytest.raises(UsageError):
+        filebench.source(**given)
+
+
+def test_every_personality_is_offered():
+    shipped = {path.stem for path in filebench._FOLDER.glob("*.f")}
+    assert shipped == set(registry.literals("workload", "filebench")["PARAMS"]["personality"][1].split("|"))
