@@ -5,6 +5,7 @@ An option that changes what a job does and is not modelled is an error that name
 
 import pathlib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from scmsim.errors import UsageError, unknown
@@ -19,14 +20,17 @@ _ALIASES = {
 }  # fmt: skip
 # Options that change neither which calls a job makes nor their order.
 _WITHOUT_EFFECT = frozenset(
-    """buffer_compress_chunk buffer_compress_percentage buffer_pattern buffered bwavgtime clat_percentiles clocksource continue_on_error
-    cpumask cpus_allowed cpus_allowed_policy create_serialize dedupe_percentage description direct disable_bw_measurement disable_clat
-    disable_lat disable_slat do_verify error_dump exitall exitall_on_error fadvise_hint gtod_cpu gtod_reduce group_reporting
-    hugepage-size ignore_error invalidate iodepth_batch iodepth_batch_complete iodepth_batch_complete_max iodepth_batch_complete_min
-    iodepth_low iomem iopsavgtime lat_percentiles lockmem log_avg_msec log_compression log_hist_msec log_offset log_unix_epoch
-    new_group nice norandommap_warn numa_cpu_nodes numa_mem_policy openfiles percentile_list per_job_logs prio prioclass refill_buffers
-    scramble_buffers slat_percentiles softrandommap stats steadystate thread unified_rw_reporting uid gid unique_filename
-    write_bw_log write_hist_log write_iolog write_iops_log write_lat_log write_hint zero_buffers""".split()
+    """
+    buffer_compress_chunk buffer_compress_percentage buffer_pattern buffered bwavgtime clat_percentiles clocksource
+    continue_on_error cpumask cpus_allowed cpus_allowed_policy create_serialize dedupe_percentage description direct
+    disable_bw_measurement disable_clat disable_lat disable_slat do_verify error_dump exitall exitall_on_error fadvise_hint
+    gtod_cpu gtod_reduce group_reporting hugepage-size ignore_error invalidate iodepth_batch iodepth_batch_complete
+    iodepth_batch_complete_max iodepth_batch_complete_min iodepth_low iomem iopsavgtime lat_percentiles lockmem log_avg_msec
+    log_compression log_hist_msec log_offset log_unix_epoch new_group nice norandommap_warn numa_cpu_nodes numa_mem_policy
+    openfiles percentile_list per_job_logs prio prioclass refill_buffers scramble_buffers slat_percentiles softrandommap stats
+    steadystate thread unified_rw_reporting uid gid unique_filename write_bw_log write_hist_log write_iolog write_iops_log
+    write_lat_log write_hint zero_buffers
+    """.split()
 )  # fmt: skip
 _ENGINES = ("psync", "sync", "pvsync", "pvsync2", "vsync", "libaio", "io_uring", "posixaio")
 _ASYNCHRONOUS = ("libaio", "io_uring", "posixaio")
@@ -282,7 +286,20 @@ def _set_stonewall(job: Job, value: str, at: str) -> None:
     job.stonewall = True
 
 
-_SETTERS = {
+def _as(name: str, read: Callable[[str, str], object]) -> Callable[[Job, str, str], None]:
+    """Setter of an option that is one field of a job."""
+    return lambda job, value, at: setattr(job, name, read(value, at))
+
+
+def _at_least_one(most: int) -> Callable[[str, str], int]:
+    return lambda value, at: max(1, _count(value, at, most))
+
+
+def _one_of(*allowed: str) -> Callable[[str, str], str]:
+    return lambda value, at: _word(value, at, allowed)
+
+
+_SETTERS: dict[str, Callable[[Job, str, str], None]] = {
     "rw": _set_rw,
     "bs": _set_bs,
     "bsrange": _set_bsrange,
@@ -293,27 +310,19 @@ _SETTERS = {
     "sync": _set_sync,
     "rwmixwrite": _set_rwmixwrite,
     "stonewall": _set_stonewall,
+    **{name: _as(name, size) for name in ("size", "io_size", "offset", "offset_increment")},
+    **{name: _as(name, _count) for name in ("fsync", "fdatasync", "number_ios", "randseed")},
     **{
-        key: lambda job, value, at, key=key: setattr(job, key, size(value, at))
-        for key in ("size", "io_size", "offset", "offset_increment")
+        name: _as(name, _bool)
+        for name in ("norandommap", "allrandrepeat", "end_fsync", "create_fsync", "overwrite", "unlink")
     },
-    **{
-        key: lambda job, value, at, key=key: setattr(job, key, _count(value, at))
-        for key in ("fsync", "fdatasync", "number_ios", "randseed")
-    },
-    **{
-        key: lambda job, value, at, key=key: setattr(job, key, _bool(value, at))
-        for key in ("norandommap", "allrandrepeat", "end_fsync", "create_fsync", "overwrite", "unlink")
-    },
-    "ioengine": lambda job, value, at: setattr(job, "engine", _word(value, at, _ENGINES)),
-    "iodepth": lambda job, value, at: setattr(job, "iodepth", max(1, _count(value, at, 1 << 16))),
-    "rwmixread": lambda job, value, at: setattr(job, "rwmixread", _count(value, at, 100)),
-    "nrfiles": lambda job, value, at: setattr(job, "nrfiles", max(1, _count(value, at, MAX_FILES))),
-    "loops": lambda job, value, at: setattr(job, "loops", max(1, _count(value, at, 1 << 30))),
-    "directory": lambda job, value, at: setattr(job, "directory", value.rstrip("/")),
-    "name": lambda job, value, at: setattr(job, "name", value),
-    "random_generator": lambda job, value, at: setattr(job, "generator", _word(value, at, ("tausworthe", "lfsr"))),
-    "fallocate": lambda job, value, at: setattr(
-        job, "fallocate", _word(value, at, ("native", "none", "posix", "keep", "truncate", "0", "1"))
-    ),
+    "rwmixread": _as("rwmixread", lambda value, at: _count(value, at, 100)),
+    "nrfiles": _as("nrfiles", _at_least_one(MAX_FILES)),
+    "loops": _as("loops", _at_least_one(1 << 30)),
+    "iodepth": _as("iodepth", _at_least_one(1 << 16)),
+    "directory": _as("directory", lambda value, at: value.rstrip("/")),
+    "name": _as("name", lambda value, at: value),
+    "ioengine": _as("engine", _one_of(*_ENGINES)),
+    "random_generator": _as("generator", _one_of("tausworthe", "lfsr")),
+    "fallocate": _as("fallocate", _one_of("native", "none", "posix", "keep", "truncate", "0", "1")),
 }

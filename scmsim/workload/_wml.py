@@ -32,8 +32,11 @@ _FILESET_ATTRIBUTES = (
 )  # fmt: skip
 _PROCESS_ATTRIBUTES = ("name", "instances", "nice")
 _THREAD_ATTRIBUTES = ("name", "memsize", "instances", "useism", "ioprio")
-_LINES = ("echo", "run", "psrun", "create", "eventgen", "enable", "debug", "version", "sleep", "system", "stats", "quit", "warmup",
-          "usage", "log", "nousestats", "vars", "shutdown")  # fmt: skip  # statements that change no call: skipped to the line's end
+# Statements that change no call: skipped to the line's end.
+_LINES = (
+    "echo", "run", "psrun", "create", "eventgen", "enable", "debug", "version", "sleep", "system", "stats", "quit", "warmup",
+    "usage", "log", "nousestats", "vars", "shutdown",
+)  # fmt: skip
 _SUFFIXES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _TOKEN = re.compile(r'"[^"\n]*"|\$?[\w./:*-]+|[{}(),=;]|\S')
 

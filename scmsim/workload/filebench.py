@@ -17,7 +17,7 @@ from scmsim.records import CLOSE, CREATE, DIRECTORY, MKDIR, SETUP, WRITE
 from scmsim.workload import _wml
 from scmsim.workload._fileset import Drand48, Tree, rand
 from scmsim.workload._flowops import KINDS, Files, Running, Step, World
-from scmsim.workload._steps import FIELDS, Stream, calls, check_times, from_rows, run
+from scmsim.workload._steps import FIELDS, Stream, calls, check_times, from_rows
 
 SUMMARY = "Filebench: reads a .f file or plays fileserver, webserver, varmail, webproxy, oltp, videoserver"
 PARAMS = {

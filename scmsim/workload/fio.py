@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from scmsim.errors import UsageError
 from scmsim.records import (
     CLOSE,
     CREATE,
@@ -27,7 +26,9 @@ from scmsim.records import (
     Files,
 )
 from scmsim.workload._fio_file import Job, parse, read
+from scmsim.workload._fio_state import State, spans, start
 from scmsim.workload._steps import Stream, calls, check_times, run
+from scmsim.workload.kernels.fio_job import fill
 
 SUMMARY = "fio 3: reads a .fio job file and makes its calls, random numbers and random maps included"
 PARAMS = {
@@ -111,9 +112,6 @@ class source(Stream):
 
     def _job(self, number: int) -> Iterator[np.ndarray]:
         """The calls of one job."""
-        from scmsim.workload._fio_state import State
-        from scmsim.workload.kernels.fio_job import fill
-
         job, ids = self.jobs[number], self.ids[number]
         state = State(job, self.ends[number])
         done, out = 0, np.zeros((_BLOCK, 4), np.int64)
@@ -133,7 +131,7 @@ class source(Stream):
             yield _end_of_pass(job, ids, state, ending)
 
 
-def _goes_on(job: Job, state: "State", before: int) -> bool:  # noqa: F821
+def _goes_on(job: Job, state: State, before: int) -> bool:
     """Whether io_size asks for another pass (keep_running)."""
     j = state.job[0]
     if job.number_ios and int(j["issued"].sum()) >= job.number_ios * job.loops:
@@ -160,7 +158,7 @@ def _place_buffers(steps: np.ndarray, job: Job, done: int) -> None:
     steps["buffer"][moves] = (np.arange(done, done + len(moves)) % job.iodepth) * room
 
 
-def _end_of_pass(job: Job, ids: np.ndarray, state: "State", unlink: bool) -> np.ndarray:  # noqa: F821
+def _end_of_pass(job: Job, ids: np.ndarray, state: State, unlink: bool) -> np.ndarray:
     """end_fsync, then the files that are still open are closed; with `unlink` each is removed before."""
     ops: list[tuple[int, int]] = []
     for file, f in zip(ids.tolist(), state.files, strict=True):
@@ -200,8 +198,6 @@ def _written(job: Job) -> bool:
 
 
 def _ends(job: Job) -> list[int]:
-    from scmsim.workload._fio_state import spans, start
-
     return [start(job) + span for span in spans(job)]
 
 

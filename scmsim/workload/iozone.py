@@ -1,7 +1,7 @@
 """IOzone 3.489 in automatic mode (-a): each file size with each record size, through all tests, call by call.
 
-Source: iozone.c (auto_test, begin and the *_perf_test functions), checked with strace of a build.  Not modelled: the mixed test (8),
-the extension tests (-E: pread, pwritev, ...), threads (-t), and other options that change the calls (-o, -I, -B).
+Source: iozone.c (auto_test, begin and the *_perf_test functions), checked with strace of a build.  Not modelled: the mixed test
+(8), the extension tests (-E: pread, pwritev, ...), threads (-t), and other options that change the calls (-o, -I, -B).
 """
 
 from collections.abc import Iterator

@@ -51,8 +51,8 @@ class Draws:
             key[i] = high | word >> 16
             word = (69069 * word + 1) & 0xFFFFFFFF
         self._random = np.random.RandomState(0)
-        self._random.set_state(("MT19937", key, 624))
-        self._next = iter(())
+        self._random.set_state({"bit_generator": "MT19937", "state": {"key": key, "pos": 624}})
+        self._next: Iterator[int] = iter(())
 
     def skip(self, count: int) -> None:
         """Draw `count` numbers before the first call and forget them."""
