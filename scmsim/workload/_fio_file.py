@@ -23,12 +23,12 @@ _WITHOUT_EFFECT = frozenset(
     """
     buffer_compress_chunk buffer_compress_percentage buffer_pattern buffered bwavgtime clat_percentiles clocksource
     continue_on_error cpumask cpus_allowed cpus_allowed_policy create_serialize dedupe_percentage description direct
-    disable_bw_measurement disable_clat disable_lat disable_slat do_verify error_dump exitall exitall_on_error fadvise_hint
+    disable_bw_measurement disable_clat disable_lat disable_slat error_dump fadvise_hint
     gtod_cpu gtod_reduce group_reporting hugepage-size ignore_error invalidate iodepth_batch iodepth_batch_complete
     iodepth_batch_complete_max iodepth_batch_complete_min iodepth_low iomem iopsavgtime lat_percentiles lockmem log_avg_msec
     log_compression log_hist_msec log_offset log_unix_epoch new_group nice norandommap_warn numa_cpu_nodes numa_mem_policy
-    openfiles percentile_list per_job_logs prio prioclass refill_buffers scramble_buffers slat_percentiles softrandommap stats
-    steadystate thread unified_rw_reporting uid gid unique_filename write_bw_log write_hist_log write_iolog write_iops_log
+    percentile_list per_job_logs prio prioclass refill_buffers scramble_buffers slat_percentiles softrandommap stats
+    thread unified_rw_reporting uid gid write_bw_log write_hist_log write_iolog write_iops_log
     write_lat_log write_hint zero_buffers
     """.split()
 )  # fmt: skip
