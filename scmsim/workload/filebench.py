@@ -3,7 +3,7 @@
 To the byte: file sets (tree, sizes), how many files are made beforehand, which file comes next (rotors), sizes of the calls.  Drawn
 anew from `seed`, as Filebench draws from the system: which files are made beforehand, random offsets, sizes of random appends and
 places in a thread's memory.  Threads take turns, one flowop each.  Not modelled: time (run, delay, rates, hog), leaf directories.
-Source: Filebench (see _flowops, _fileset, _wml); checked with strace.
+Source: Filebench (see _fileset, _wml, kernels/filebench_run); checked with strace.
 """
 
 import pathlib
@@ -13,11 +13,22 @@ import numpy as np
 
 from scmsim import records
 from scmsim.errors import UsageError
-from scmsim.records import CLOSE, CREATE, DIRECTORY, MKDIR, SETUP, WRITE
+from scmsim.records import CLOSE, CREATE, DIRECTORY, MKDIR, SETUP, SYNCHRONOUS, WRITE
 from scmsim.workload import _wml
 from scmsim.workload._fileset import Drand48, Tree, rand
-from scmsim.workload._flowops import KINDS, Files, Running, Step, World
-from scmsim.workload._steps import FIELDS, Stream, calls, check_times, from_rows
+from scmsim.workload._steps import FIELDS, STEP, Stream, calls, check_times
+from scmsim.workload.kernels.filebench_run import (
+    ACTION,
+    DESCRIPTORS,
+    DRAWS,
+    FILE,
+    KINDS,
+    SET,
+    THREAD,
+    WORLD,
+    Tables,
+    play,
+)
 
 SUMMARY = "Filebench: reads a .f file or plays fileserver, webserver, varmail, webproxy, oltp, videoserver"
 PARAMS = {
@@ -42,6 +53,18 @@ _FOLDER = pathlib.Path(__file__).parent / "personalities"
 _ALLOCATION = 1 << 20  # bytes of a write when files are made beforehand (fileset.h, FILE_ALLOC_BLOCK)
 _RAND_MAX = (1 << 31) - 1
 _BLOCK = 1 << 13  # STEPs in one array
+_DRAWS = 1 << 14  # random numbers at a time
+_PAGE = 4096
+_SAME_AS = {"aiowrite": "write"}
+_NEED_UNIT = ("read", "write", "aiowrite", "appendfile", "appendfilerand")
+_ATTRIBUTES = {
+    "fd": "fd",
+    "source": "srcfd",
+    "unit": "iosize",
+    "range": "workingset",
+    "random": "random",
+    "rotates": "opennext",
+}
 
 
 class source(Stream):
@@ -108,14 +131,25 @@ class source(Stream):
 
     def steps(self) -> Iterator[np.ndarray]:
         """Yield the operations as STEPs: the file sets are made (SETUP), then the threads take turns."""
-        world = World(self.seed)
-        chance, sets = rand(), []
+        tables = self._tables()
+        yield from self._made_files_of_all(tables)
+        out = np.zeros((_BLOCK, len(FIELDS)), np.int64)
+        random = np.random.default_rng(self.seed)
+        tables = tables._replace(draws=random.random(_DRAWS))
+        while tables.world["left"][0] > 0:
+            count = play(tables, out)
+            yield out[:count].copy().view(STEP).reshape(-1)
+            if tables.world["drawn"][0] + DRAWS > _DRAWS:
+                rest = tables.draws[tables.world["drawn"][0] :]
+                tables = tables._replace(draws=np.concatenate((rest, random.random(_DRAWS - len(rest)))))
+                tables.world["drawn"] = 0
+
+    def _made_files_of_all(self, tables: Tables) -> Iterator[np.ndarray]:
+        """The last set defined is made first."""
+        chance = rand()
         for number in reversed(range(len(self.trees))):
             yield from self._made_folders(number)
-            sets.append(self._files(number))
-            yield from self._made_files(number, sets[-1], chance, world)
-        threads = self._threads(dict(zip(reversed(range(len(self.trees))), sets, strict=True)))
-        yield from self._turns(world, threads)
+            yield from self._made_files(number, tables.files, chance)
 
     def _made_folders(self, number: int) -> Iterator[np.ndarray]:
         tree, root = self.trees[number], self.roots[number]
@@ -126,76 +160,93 @@ class source(Stream):
         parents = root + 1 + np.array([parent for parent, _ in tree.folders], np.int64)
         yield calls(len(ids), op=MKDIR, file=ids, file2=parents, flag=SETUP | DIRECTORY)
 
-    def _files(self, number: int) -> Files:
-        tree, root = self.trees[number], self.roots[number]
-        return Files(self.first_ids[number], [root + 1 + folder for folder, _ in tree.files], tree.sizes)
-
-    def _made_files(self, number: int, files: Files, chance: Iterator[int], world: World) -> Iterator[np.ndarray]:
+    def _made_files(self, number: int, files: np.ndarray, chance: Iterator[int]) -> Iterator[np.ndarray]:
         """Files made beforehand, in random order, each with the probability that `prealloc` says."""
         limit = _RAND_MAX * (100 - self.workload.filesets[number].prealloc) // 100
-        order = np.random.default_rng([self.seed, number]).permutation(len(files.drawn)).tolist()
-        parts: list[np.ndarray] = []
-        for file in order:
-            if next(chance) <= limit and limit:
-                continue
-            files.exists[file], files.size[file] = 1, files.drawn[file]
-            id, size = files.first_id + file, files.drawn[file]
-            world.rows += (CREATE, id, files.folders[file], 0, SETUP, -1, 0, 0, 0, 0, 0)
-            if size:
-                world.rows += (WRITE, id, -1, 0, SETUP, 0, size, _ALLOCATION, _ALLOCATION, 0, 0)
-            world.rows += (CLOSE, id, -1, 0, SETUP, -1, 0, 0, 0, 0, 0)
-            if len(world.rows) >= _BLOCK * len(FIELDS):
-                yield from_rows(world.rows)
-                world.rows = []
-        yield from parts
+        count, first = len(self.trees[number].sizes), self.first_ids[number] - self.first_ids[0]
+        kept = np.fromiter((next(chance) > limit or not limit for _ in range(count)), bool, count)
+        chosen = first + np.random.default_rng([self.seed, number]).permutation(count)[kept]
+        files["exists"][chosen], files["length"][chosen] = 1, files["planned"][chosen]
+        for start in range(0, len(chosen), _BLOCK):
+            these = chosen[start : start + _BLOCK]
+            ids, length = self.first_ids[0] + these, files["planned"][these]
+            made = calls(
+                3 * len(these), op=np.tile([CREATE, WRITE, CLOSE], len(these)), file=np.repeat(ids, 3), flag=SETUP
+            )
+            made["file2"][::3] = files["folder"][these]
+            made["offset"][1::3], made["length"][1::3] = 0, length
+            made["unit"][1::3] = made["stride"][1::3] = _ALLOCATION
+            yield made[np.repeat(length > 0, 3) | (made["op"] != WRITE)]
 
-    def _threads(self, sets: dict[int, Files]) -> list[Running]:
-        """All threads with their own steps; semaphores find their targets by name."""
-        named = {each.name: sets[number] for number, each in enumerate(self.workload.filesets)}
-        threads: list[Running] = []
-        for kind in self.workload.threads:
-            for _ in range(kind.count):
-                thread, private = Running(len(threads), kind.memsize), 0
-                for flowop in kind.flowops:
-                    name = flowop.given.get("filesetname", flowop.given.get("filename"))
-                    if name is not None and name not in named:
-                        raise UsageError(f"line {flowop.line}: no fileset named {name!r} is defined; define it first")
-                    step = Step(flowop, named.get(str(name)), private, kind.memsize)
-                    if flowop.kind in ("read", "write", "aiowrite", "appendfile", "appendfilerand") and not step.unit:
-                        raise UsageError(f"line {flowop.line}: {flowop.kind} needs an iosize; such as iosize=4k")
-                    private += -(-step.unit // 4096) * 4096
-                    thread.program += [(KINDS[flowop.kind], step)] * step.turns
-                threads.append(thread)
-        by_name: dict[str, list[Step]] = {}
-        for thread in threads:
-            for step in dict.fromkeys(step for _, step in thread.program):
-                by_name.setdefault(step.name, []).append(step)
-        for thread in threads:
-            for _, step in thread.program:
-                if step.target:
-                    step.targets = by_name.get(step.target, [])
-        return threads
+    def _tables(self) -> Tables:
+        """The state before the first flowop, no file made yet."""
+        sizes = [np.array(tree.sizes, np.int64) for tree in self.trees]
+        sets = np.zeros(len(sizes), SET)
+        sets["count"] = [len(part) for part in sizes]
+        sets["first"] = np.cumsum(sets["count"]) - sets["count"]
+        files = np.zeros(sum(map(len, sizes)), FILE)
+        files["planned"] = np.concatenate(sizes)
+        files["owner"] = np.repeat(np.arange(len(sizes)), sets["count"])
+        files["folder"] = [
+            root + 1 + folder for root, tree in zip(self.roots, self.trees, strict=True) for folder, _ in tree.files
+        ]
+        threads, actions, posted, targets = self._programs()
+        world = np.zeros(1, WORLD)
+        world["left"], world["stops"], world["first_id"] = self.flowops, self.starved == "stop", self.first_ids[0]
+        slots = np.full((len(threads), DESCRIPTORS + 1, 3), -1, np.int64)
+        rotors = np.zeros((len(sizes), len(threads) + 1), np.int64)
+        return Tables(world, sets, files, threads, slots, actions, rotors, posted, targets, np.zeros(0))
 
-    def _turns(self, world: World, threads: list[Running]) -> Iterator[np.ndarray]:
-        """Round after round, one flowop a thread, until enough are done or no thread can go on."""
-        left, wanted = self.flowops, _BLOCK * len(FIELDS)
-        while left > 0:
-            before = left
-            for thread in threads:
-                act, step = thread.program[thread.at]
-                if act(world, thread, step):
-                    thread.at = thread.at + 1 if thread.at + 1 < len(thread.program) else 0
-                    left -= 1
-                    if not left:
-                        break
-                elif self.starved == "stop" and step.files is not None:
-                    left = 0
-                    break
-            if len(world.rows) >= wanted:
-                yield from_rows(world.rows)
-                world.rows = []
-            if left == before:
-                break
-        if world.rows:
-            yield from_rows(world.rows)
-            world.rows = []
+    def _programs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """THREADs, their ACTIONs, their semaphores, and the semaphores that each action posts to."""
+        kinds = self.workload.threads
+        actions = np.concatenate([self._actions(kind) for kind in kinds])
+        counts = np.array([kind.count for kind in kinds])
+        lengths = np.array([len(kind.flowops) for kind in kinds])
+        threads = np.zeros(counts.sum(), THREAD)
+        threads["memory"] = np.repeat([kind.memsize for kind in kinds], counts)
+        threads["count"] = np.repeat(lengths, counts)
+        threads["first"] = np.repeat(np.cumsum(lengths) - lengths, counts)
+        threads["posts"] = np.cumsum(threads["count"]) - threads["count"]
+        threads["rotor"] = DESCRIPTORS
+        named: dict[str, list[int]] = {}
+        bases = iter(threads["posts"].tolist())
+        for kind in kinds:
+            for base in (next(bases) for _ in range(kind.count)):
+                for at, flowop in enumerate(kind.flowops):
+                    named.setdefault(str(flowop.given.get("name", "")), []).append(base + at)
+        targets: list[int] = []
+        for action, flowop in zip(actions, (flowop for kind in kinds for flowop in kind.flowops), strict=True):
+            found = named.get(str(flowop.given.get("target", "")), []) if "target" in flowop.given else []
+            action["first_target"], action["targets"] = len(targets), len(found)
+            targets += found
+        return threads, actions, np.zeros(threads["count"].sum(), np.int64), np.array(targets, np.int64)
+
+    def _actions(self, kind: _wml.Thread) -> np.ndarray:
+        """The flowops of one kind of thread as numbers."""
+        sets = {each.name: number for number, each in enumerate(self.workload.filesets)}
+        actions, private = np.zeros(len(kind.flowops), ACTION), 0
+        for action, flowop in zip(actions, kind.flowops, strict=True):
+            name = flowop.given.get("filesetname", flowop.given.get("filename"))
+            if name is not None and name not in sets:
+                raise UsageError(f"line {flowop.line}: no fileset named {name!r} is defined; define it first")
+            for field, attribute in _ATTRIBUTES.items():
+                action[field] = flowop.number(attribute)
+            verb = _SAME_AS.get(flowop.kind, flowop.kind)
+            action["kind"] = KINDS.index(verb if verb in KINDS else "nothing")
+            action["owner"], action["private"] = sets.get(str(name), -1), private
+            action["turns"], action["value"] = max(1, flowop.number("iters", 1)), flowop.number("value", 1)
+            action["flag"] = SYNCHRONOUS if flowop.number("dsync") else 0
+            private += -(-int(action["unit"]) // _PAGE) * _PAGE
+            _check(flowop, action, kind.memsize)
+        return actions
+
+
+def _check(flowop: _wml.Flowop, action: np.void, memory: int) -> None:
+    """Raise UsageError for a flowop that Filebench would stop at."""
+    if flowop.kind in _NEED_UNIT and not action["unit"]:
+        raise UsageError(f"line {flowop.line}: {flowop.kind} needs an iosize, such as iosize=4k")
+    if memory and action["unit"] > memory:
+        raise UsageError(f"line {flowop.line}: iosize {action['unit']} is larger than the thread's memsize {memory}")
+    if max(action["fd"], action["source"]) > DESCRIPTORS:
+        raise UsageError(f"line {flowop.line}: descriptors go from 0 to {DESCRIPTORS}")

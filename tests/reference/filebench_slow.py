@@ -1,14 +1,13 @@
-"""Filebench's flowops: what one step of one thread asks of the file system.
+"""Filebench's flowops written the slow and obvious way: a twin of scmsim/workload/kernels/filebench_run.py.
 
 Each function takes (world, thread, parameters) and returns whether the thread may go on; False means that it waits (no file to be
-had, or a semaphore) and tries again at its next turn.  Source: Filebench 1.5-alpha3, flowop_library.c, fileset.c (fileset_pick).
+had, or a semaphore) and tries again at its next turn.
 """
 
 from collections.abc import Callable
 
 import numpy as np
 
-from scmsim.errors import UsageError
 from scmsim.records import APPENDS, CLOSE, CREATE, FSYNC, OPEN, READ, STAT, SYNCHRONOUS, UNLINK, WRITE
 from scmsim.workload._wml import Flowop
 
@@ -57,7 +56,7 @@ class Running:
 class Step:
     """A flowop with its attributes as numbers."""
 
-    def __init__(self, flowop: Flowop, files: Files | None, private: int, limit: int) -> None:
+    def __init__(self, flowop: Flowop, files: Files | None, private: int) -> None:
         number = flowop.number
         self.files, self.private = files, private
         self.fd, self.source, self.turns = number("fd"), number("srcfd"), max(1, number("iters", 1))
@@ -67,10 +66,6 @@ class Step:
         self.name, self.target = str(flowop.given.get("name", "")), str(flowop.given.get("target", ""))
         self.posted = 0
         self.targets: list[Step] = []
-        if not 0 <= self.fd <= MAX_DESCRIPTORS or not 0 <= self.source <= MAX_DESCRIPTORS:
-            raise UsageError(f"line {flowop.line}: fd {self.fd} is not from 0 to {MAX_DESCRIPTORS}")
-        if limit and self.unit > limit:
-            raise UsageError(f"line {flowop.line}: iosize {self.unit} is larger than the thread's memsize {limit}")
 
 
 class World:
@@ -84,7 +79,7 @@ class World:
     def upto(self, most: int) -> int:
         """A whole number from 0 to `most`, `most` itself almost never."""
         if not self._draws:
-            self._draws = self._random.random(_DRAWS).tolist()
+            self._draws = self._random.random(_DRAWS).tolist()[::-1]
         return int(self._draws.pop() * most)
 
     def call(self, op: int, file: int, thread: int, folder: int = -1, flag: int = 0) -> None:
@@ -325,3 +320,52 @@ KINDS: dict[str, Callable[[World, Running, Step], bool]] = {
     "semblock": semblock, "sempost": sempost, "aiowait": nothing, "hog": nothing, "delay": nothing, "eventlimit": nothing,
     "bwlimit": nothing, "iopslimit": nothing, "opslimit": nothing,
 }  # fmt: skip
+
+
+def play(source) -> list[tuple[int, ...]]:
+    """The STEPs of a Filebench workload after its files were made (a scmsim.workload.filebench.source)."""
+    world, made = World(source.seed), {}
+    tables = source._tables()
+    for _ in source._made_files_of_all(tables):
+        pass
+    for number, tree in enumerate(source.trees):
+        first = int(tables.sets["first"][number])
+        files = Files(source.first_ids[number], tables.files["folder"].tolist()[first:], tree.sizes)
+        for file in range(len(tree.sizes)):
+            files.exists[file] = int(tables.files["exists"][first + file])
+            files.size[file] = int(tables.files["length"][first + file])
+        made[source.workload.filesets[number].name] = files
+    threads = _threads(source.workload, made)
+    left = source.flowops
+    while left > 0:
+        before = left
+        for thread in threads:
+            act, step = thread.program[thread.at]
+            if act(world, thread, step):
+                thread.at = (thread.at + 1) % len(thread.program)
+                left -= 1
+            elif source.starved == "stop" and step.files is not None:
+                left = 0
+            if left <= 0:
+                break
+        if left == before:
+            break
+    rows = iter(world.rows)
+    return list(zip(*[rows] * 11, strict=True))
+
+
+def _threads(workload, named: dict[str, Files]) -> list[Running]:
+    threads: list[Running] = []
+    for kind in workload.threads:
+        for _ in range(kind.count):
+            thread, private = Running(len(threads), kind.memsize), 0
+            for flowop in kind.flowops:
+                name = flowop.given.get("filesetname", flowop.given.get("filename"))
+                step = Step(flowop, named.get(str(name)), private)
+                private += -(-step.unit // 4096) * 4096
+                thread.program += [(KINDS[flowop.kind], step)] * step.turns
+            threads.append(thread)
+    steps = [step for thread in threads for step in dict.fromkeys(step for _, step in thread.program)]
+    for step in steps:
+        step.targets = [other for other in steps if step.target and other.name == step.target]
+    return threads
