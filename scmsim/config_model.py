@@ -30,6 +30,9 @@ def check(table: dict[str, Any], folder: pathlib.Path) -> tuple[dict[str, Any], 
     if "workload" in values:
         values["workload_params"] = values["workload"]
         values["workload"] = values["workload_params"].pop("kind")
+        for name, (_, unit, _) in registry.literals("workload", values["workload"])["PARAMS"].items():
+            if unit == "file" and values["workload_params"].get(name):  # relative to the experiment, as a trace is
+                values["workload_params"][name] = str(folder / values["workload_params"][name])
     return values, broken
 
 

@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from scmsim import registry
 from scmsim.cli import main
+from scmsim.config import load
 from scmsim.trace import open_trace
 
 
@@ -42,3 +43,9 @@ def test_parameters_carry_units(tmp_path):
     result = run("iozone", "--max-file", "128KiB", "--tests", "0,1", "--interval", "2us", "-o", out)
     assert result.exit_code == 0 and open_trace(out).header["workload"]["interval"] == 2000
     assert "did you mean 'varmail'" in run("filebench", "--personality", "varmial", "-o", out).output
+
+
+def test_an_experiment_names_a_job_file_relative_to_itself(tmp_path):
+    (tmp_path / "j.fio").write_text("[a]\nrw=randread\nsize=64k\n")
+    (tmp_path / "e.toml").write_text('fs = "nova-cow"\n[workload]\nkind = "fio"\njob = "j.fio"\n')
+    assert load(tmp_path / "e.toml").workload_params == {"job": str(tmp_path / "j.fio")}

@@ -9,7 +9,7 @@ from scmsim.errors import UsageError
 from scmsim.records import OPEN, OPS, READ, SETUP, WRITE
 from scmsim.workload import fio
 from scmsim.workload._fio_file import parse, size
-from scmsim.workload._fio_state import jhash, seeded
+from scmsim.workload._fio_state import jhash
 
 
 def counted(text, tmp_path):
@@ -105,24 +105,6 @@ def test_each_unit_of_the_queue_has_its_buffer():
         batch = np.concatenate(list(work.batches()))
         batch = batch[(batch["flag"] & SETUP == 0) & (batch["op"] == WRITE)]
         assert sorted(set(batch["buffer"])) == [8192 * i for i in range(buffers)]
-
-
-def slow_taus(words, count):
-    """L'Ecuyer's taus88 with Python's integers, from its recurrences."""
-    for _ in range(count):
-        for i, (k, q, s, keep) in enumerate(((13, 19, 12, ~1), (2, 25, 4, ~7), (3, 11, 17, ~15))):
-            z = words[i]
-            b = ((z << k) & 0xFFFFFFFF ^ z) >> q
-            words[i] = ((z & keep & 0xFFFFFFFF) << s & 0xFFFFFFFF) ^ b
-        yield words[0] ^ words[1] ^ words[2]
-
-
-@given(st.integers(0, (1 << 32) - 1))
-def test_tausworthe(seed):
-    from scmsim.workload.kernels.fio_job import drawn
-
-    state = np.array(seeded(seed), np.int64)
-    assert [drawn(state) for _ in range(50)] == list(slow_taus(seeded(seed), 50))
 
 
 def test_hash_of_a_name_depends_on_every_byte():
