@@ -126,6 +126,8 @@ def parse(text: str, where: str = "job") -> list[Job]:
         jobs += _jobs(name, options, len(jobs))
         if len(jobs) > MAX_JOBS:
             raise UsageError(f"{where}: more than {MAX_JOBS} jobs; split the file")
+        if sum(len(job.names) or job.nrfiles for job in jobs) > MAX_FILES:
+            raise UsageError(f"{where}: more than {MAX_FILES:,} files in all jobs; lower nrfiles or numjobs")
     if not jobs:
         raise UsageError(f"{where}: there is no job in it; write a section [NAME] with options such as rw=randread")
     return jobs
@@ -169,6 +171,11 @@ def _finish(job: Job) -> None:
     """Rules between options."""
     if job.size < min(job.least):
         raise UsageError(f"job {job.name!r}: size {job.size} is smaller than a block; give size=, such as size=64m")
+    if (
+        job.offset + job.clone * job.offset_increment + job.size >= 1 << 61
+        or max(job.io_size, job.size) * job.loops >= 1 << 61
+    ):
+        raise UsageError(f"job {job.name!r}: its offsets or bytes go beyond 2 EiB; make it smaller")
     if job.names:
         job.nrfiles = len(job.names)
     if job.engine not in _ASYNCHRONOUS:

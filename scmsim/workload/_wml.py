@@ -13,7 +13,8 @@ from scmsim.workload._fileset import Gamma
 
 MAX_BYTES = 1 << 20
 MAX_ENTRIES = 1 << 20  # files of all file sets (ipc.h)
-MAX_THREADS = 1 << 16
+MAX_THREADS = 1 << 14
+_MOST = 1 << 50
 
 Value = int | str | bool | Gamma
 
@@ -24,7 +25,7 @@ FLOWOPS = (
 )  # fmt: skip
 _FLOWOP_ATTRIBUTES = (
     "name", "filesetname", "filename", "fd", "srcfd", "iosize", "iters", "random", "opennext", "dsync", "directio", "workingset",
-    "value", "highwater", "target", "blocking", "noreadahead", "instances",
+    "value", "highwater", "target", "blocking", "noreadahead",
 )  # fmt: skip
 _FILESET_ATTRIBUTES = (
     "name", "path", "size", "filesize", "entries", "dirwidth", "dirgamma", "prealloc", "reuse", "readonly", "writeonly", "paralloc",
@@ -70,7 +71,9 @@ class Flowop:
 
     def number(self, name: str, default: int = 0) -> int:
         value = self.given.get(name, default)
-        return int(value) if isinstance(value, int) else default
+        if not isinstance(value, int):
+            raise UsageError(f"line {self.line}: {name} must be a number here, not {str(value)[:40]!r}")
+        return int(value)
 
 
 @dataclass
@@ -191,7 +194,10 @@ class Parser:
                 raise self._fail(f"variable {text} is not set before", token)
             return self.variables[text[1:]]
         if match := re.fullmatch(r"(\d{1,18})([kmg]?)", text):
-            return int(match[1]) * _SUFFIXES[match[2]]
+            value = int(match[1]) * _SUFFIXES[match[2]]
+            if value >= _MOST:
+                raise self._fail(f"{text} is too large; numbers go to 2^50", token)
+            return value
         if text in ("true", "false"):
             return text == "true"
         return text.strip('"')
@@ -219,7 +225,7 @@ class Parser:
         except ValueError:
             mean = gamma = 0.0
             least = most = step = 0
-        if not (0 < mean < 1 << 50 and 0 < gamma < 1000):
+        if not (0 < mean < _MOST and 0 < gamma < 1000):
             raise self._fail("cvar-gamma needs parameters=mean:M;gamma:G with positive numbers", token)
         return Gamma(mean, gamma, least, most, step)
 
@@ -272,7 +278,7 @@ class Parser:
         self.result.filesets.append(made)
 
     def _whole(self, value: Value, name: str, token: Token) -> int:
-        if isinstance(value, Gamma) or not isinstance(value, int) or not 0 <= value < 1 << 50:
+        if isinstance(value, Gamma) or not isinstance(value, int) or not 0 <= value < _MOST:
             raise self._fail(f"{name} must be a number here, not {str(value)[:40]!r}", token)
         return int(value)
 

@@ -94,10 +94,13 @@ class source(Stream):
         given = {name: value for name, value in locals().items() if name in PARAMS}
         if flowops < 1 or seed < 0:
             raise UsageError("flowops must be at least 1, and seed at least 0")
+        if file and personality != PARAMS["personality"][0]:
+            raise UsageError(f"give a workload file or the personality {personality!r}, not both")
         changed = dict(word.partition("=")[::2] for word in set.split())
         self.workload = _wml.read(file or _FOLDER / f"{personality}.f", changed)
         self.flowops, self.starved, self.seed, self.interval = flowops, starved, seed, interval
         self._populate()
+        self._tables()  # says now what is wrong with the flowops
         check_times(flowops, interval)
         self.header = {"tool": "scmsim synth filebench", "workload": {"kind": "filebench", **given}}
         self.header["filesets"] = [
@@ -201,6 +204,10 @@ class source(Stream):
         """THREADs, their ACTIONs, their semaphores, and the semaphores that each action posts to."""
         kinds = self.workload.threads
         actions = np.concatenate([self._actions(kind) for kind in kinds])
+        if self.flowops * int(actions["unit"].max()) >= 1 << 61:
+            raise UsageError(
+                f"{self.flowops:,} flowops of up to {actions['unit'].max():,} bytes go beyond 2 EiB; give fewer"
+            )
         counts = np.array([kind.count for kind in kinds])
         lengths = np.array([len(kind.flowops) for kind in kinds])
         threads = np.zeros(counts.sum(), THREAD)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from scmsim.errors import UsageError
 from scmsim.records import (
     CLOSE,
     CREATE,
@@ -60,6 +61,8 @@ class source(Stream):
     """
 
     def __init__(self, job: str = "", options: str = "rw=randwrite bs=4k size=16m", interval: int = 1000) -> None:
+        if job and options != PARAMS["options"][0]:
+            raise UsageError("give a job file or options, not both; put the options into the file")
         self.jobs = read(job) if job else parse("[job]\n" + "\n".join(options.split()), "options")
         self.interval = interval
         check_times(sum(_most_calls(each) for each in self.jobs), interval)

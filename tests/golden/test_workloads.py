@@ -7,8 +7,11 @@ import re
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from scmsim.cli import main
 from scmsim.records import OFFSET_UNKNOWN, OPS, READ, SETUP, WRITE
+from scmsim.trace import open_trace
 from scmsim.workload import filebench, fio, iozone, postmark
 
 DATA = pathlib.Path(__file__).parent.parent / "data"
@@ -62,6 +65,28 @@ def as_parameters(configuration):
 @pytest.mark.parametrize("configuration", POSTMARK, ids=lambda text: text.replace("\n", ", ") or "defaults")
 def test_postmark(configuration):
     assert told(postmark.source(**as_parameters(configuration)), "/postmark") == POSTMARK[configuration]
+
+
+def test_postmark_as_a_capture_from_elsewhere_has_it(tmp_path):
+    """The file calls of an older capture, through the strace importer; it left out stat."""
+    out = tmp_path / "t.parquet"
+    assert (
+        CliRunner()
+        .invoke(main, ["trace", "convert", str(DATA / "strace" / "postmark_500.strace.gz"), str(out)])
+        .exit_code
+        == 0
+    )
+    trace = open_trace(out)
+    batch = np.concatenate(list(trace.batches()))
+    below = [
+        path.removeprefix("/dev/shm/w/pm") if path.startswith("/dev/shm/w/pm/") else None for path in trace.files.path
+    ]
+    found = [
+        [OPS[r["op"]], below[r["file"]], int(r["offset"]), int(r["length"])]
+        for r in batch
+        if r["file"] >= 0 and below[r["file"]]
+    ]
+    assert found == [row[:4] for row in told(postmark.source(), "/postmark") if row[0] != "stat"]
 
 
 def counts(transactions):

@@ -162,7 +162,19 @@ def test_seeds_change_places_but_not_the_file_set():
     assert len({int((batch["op"][batch["flag"] & SETUP != 0] == CREATE).sum()) for batch in batches}) == 1
 
 
-@pytest.mark.parametrize("given", [{"flowops": 0}, {"seed": -1}, {"set": "nothing=1"}, {"file": "/nowhere.f"}])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"flowops": 0},
+        {"seed": -1},
+        {"set": "nothing=1"},
+        {"file": "/nowhere.f"},
+        {"file": "x.f", "personality": "oltp"},
+        {"set": "iosize=999999999g"},
+        {"set": "iosize=20m"},
+        {"flowops": 1 << 50},
+    ],
+)
 def test_parameters_are_checked(given):
     with pytest.raises(UsageError):
         filebench.source(**given)

@@ -57,6 +57,8 @@ def test_sizes(text, bytes):
         ("[a]\nsize=1m\nrw=write:8k\n", "modifier after the colon"),
         ("[a]\nsize=1m\nrandrepeat=0\n", "cannot be repeated"),
         ("[a]\nsize=1m\nnumjobs=99999999\n", "not a number from 0 to 4096"),
+        ("[a]\nsize=1m\nnrfiles=1000000\nnumjobs=2\n", "more than 1,048,576 files"),
+        ("[a]\nsize=1m\noffset_increment=1023p\nnumjobs=9\n", "beyond 2 EiB"),
         ("[a]\nsize=1m\nbsrange=4k\n", "not LOW-HIGH"),
     ],
 )
