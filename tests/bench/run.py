@@ -71,6 +71,25 @@ def replays(operations: int) -> Iterator[Line]:
         yield f"replay {fs} {op} {unit}", rate(work.rows, seconds, "operations")
 
 
+def workloads(operations: int) -> Iterator[Line]:
+    """Operations per second of the generators alone."""
+    from scmsim.workload import filebench, fio, iozone, postmark
+
+    cases = (
+        ("postmark", lambda n: postmark.source(transactions=n // 7)),
+        ("iozone, one file", lambda n: iozone.source(512 * n, 512 * n, 4096, 4096, 0)),
+        ("fio randrw", lambda n: fio.source(options=f"rw=randrw bs=4k size={4096 * n}")),
+        ("fio zipf", lambda n: fio.source(options=f"rw=randwrite bs=4k size={4096 * n} random_distribution=zipf:1.2")),
+        ("filebench varmail", lambda n: filebench.source(personality="varmail", flowops=n)),
+    )
+    for name, make in cases:
+        for _ in make(1000).batches():  # compiles, or loads what is compiled
+            pass
+        work = make(operations)
+        seconds = cpu(lambda work=work: sum(len(batch) for batch in work.batches()))
+        yield f"generate {name}", rate(work.rows, seconds, "operations")
+
+
 def streams(accesses: int) -> Iterator[Line]:
     """Accesses per second of the MMU alone."""
     import numpy as np
@@ -175,6 +194,7 @@ def main() -> None:
         starts("nova-cow", cold=False) if small else starts("ext4,ext4-dax,nova-cow", cold=True),
         replays(1 << 17 if small else 1 << 19),
         scaling(1 << 15 if small else 1 << 17),
+        workloads(1 << 17 if small else 1 << 20),
         streams(1 << 21 if small else 1 << 24),
         imports(20_000 if small else 200_000),
         memory(counts),
