@@ -75,32 +75,26 @@ class source(Stream):
 
     def _lay_out(self) -> None:
         """What exists before the jobs run: object ids, sizes and the calls that get there, in order of the jobs."""
-        names, folders = ["/fio"], {"": 0}
-        for path in (path for job in self.jobs for path in job.paths()):
-            folder = path.rpartition("/")[0]
-            if folder not in folders:
-                folders[folder] = len(names)
-                names.append(folder)
-        known: dict[str, tuple[int, int]] = {}  # path -> object id, size
+        folders = dict.fromkeys(["", *(path.rpartition("/")[0] for job in self.jobs for path in job.paths())])
+        names = ["/fio", *(folder for folder in folders if folder)]
+        numbers = {folder: number for number, folder in enumerate(folders)}
+        objects: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         self.layout: list[np.ndarray] = []
-        self.ids: list[np.ndarray] = []
         self.ends: list[list[int]] = []
-        count = len(names)
         for job in self.jobs:
             for path, end in zip(job.paths(), _ends(job), strict=True):
-                if path not in known or known[path][1] < end:
-                    again = path in known and (job.reads or job.overwrite or job.writes)
-                    if again:
-                        self.layout.append(calls(1, op=UNLINK, file=known[path][0], flag=SETUP, file2=0))
-                    known[path] = (
-                        len(names),
-                        end if job.fallocate not in ("none", "0", "keep") or _written(job) else 0,
-                    )
+                folder = numbers[path.rpartition("/")[0]]
+                if sizes.get(path, -1) < end:
+                    if path in objects:  # too short: fio makes a new one
+                        self.layout.append(calls(1, op=UNLINK, file=objects[path], flag=SETUP, file2=folder))
+                    objects[path], sizes[path] = len(names), _size_made(job, end)
                     names.append(path)
-                    self.layout += _created(job, len(names) - 1, folders[path.rpartition("/")[0]], end)
-            self.ids.append(np.array([known[path][0] for path in job.paths()], np.int64))
-            self.ends.append([max(end, known[path][1]) for path, end in zip(job.paths(), _ends(job), strict=True)])
-        is_dir = np.arange(len(names)) < count
+                    self.layout += _created(job, objects[path], folder, end)
+            self.ends.append([max(end, sizes[path]) for path, end in zip(job.paths(), _ends(job), strict=True)])
+        self.ids = [np.array([objects[path] for path in job.paths()], np.int64) for job in self.jobs]
+        self.parents = [np.array([numbers[path.rpartition("/")[0]] for path in job.paths()]) for job in self.jobs]
+        is_dir = np.arange(len(names)) < len(folders)
         self.files = Files(names, np.where(is_dir, 0, -1), is_dir)
 
     def steps(self) -> Iterator[np.ndarray]:
@@ -131,7 +125,9 @@ class source(Stream):
                 done += int(np.isin(steps["op"], (READ, WRITE)).sum())
                 yield steps
             ending = job.unlink and not loops and not _goes_on(job, state, before)
-            yield _end_of_pass(job, ids, state, ending)
+            steps = _end_of_pass(job, ids, state, ending)
+            steps["file2"][steps["op"] == UNLINK] = self.parents[number][: int(ending) * len(ids)]
+            yield steps
 
 
 def _goes_on(job: Job, state: State, before: int) -> bool:
@@ -198,6 +194,11 @@ def _together(jobs: list[Iterator[np.ndarray]]) -> Iterator[np.ndarray]:
 def _written(job: Job) -> bool:
     """Whether the lay-out writes the file, as reads and overwrites need it."""
     return bool(job.reads or job.overwrite)
+
+
+def _size_made(job: Job, end: int) -> int:
+    """Size of a file after its lay-out."""
+    return end if _written(job) or job.fallocate in ("native", "posix", "1", "truncate") else 0
 
 
 def _ends(job: Job) -> list[int]:

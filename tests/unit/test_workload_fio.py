@@ -94,6 +94,12 @@ def test_jobs_may_share_a_file(tmp_path):
     assert orders[0] != orders[1] and sorted(orders[0]) == sorted(orders[1])
 
 
+def test_a_file_that_is_made_anew_is_the_one_that_all_jobs_use(tmp_path):
+    """The second job finds the first one's file too short, removes it and makes its own before either runs."""
+    batch = counted("[global]\nfilename=x\nfallocate=none\nrw=write\n[a]\nsize=16k\n[b]\nsize=32k\n", tmp_path)
+    assert len(set(batch.file)) == 1 and (batch.op == WRITE).sum() == 12
+
+
 def test_each_block_once_with_a_map_or_an_lfsr_and_not_without():
     for options, once in (("", True), ("random_generator=lfsr", True), ("norandommap", False)):
         batch = np.concatenate(list(fio.source(options=f"rw=randread size=3000k bs=1k {options}").batches()))
