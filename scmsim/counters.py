@@ -114,7 +114,10 @@ SOFTWARE: dict[str, Counter] = {
     "major_faults": Counter("major-faults", "faults", "page faults that waited for I/O"),
     "context_switches": Counter("context-switches", "switches", "switches to another thread"),
     "cpu_migrations": Counter("cpu-migrations", "migrations", "moves of the thread to another CPU"),
-    "task_clock": Counter("task-clock", "ms", "time on a CPU"),
+    "task_clock": Counter("task-clock", "ns", "time on a CPU"),
+    "raw_syscalls_sys_enter": Counter("raw_syscalls:sys_enter", "calls", "system calls entered"),
+    "raw_syscalls_sys_exit": Counter("raw_syscalls:sys_exit", "calls", "system calls left"),
+    "elapsed_ns": Counter(None, "ns", "time that the measured loop took"),
 }
 MEASURED: dict[str, Counter] = {**_measured(), **SOFTWARE}
 
