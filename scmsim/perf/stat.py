@@ -162,7 +162,8 @@ def check_permission(count: str, machine: Machine) -> None:
         raise EnvironmentProblem(f"kernel.perf_event_paranoid is {level}: nothing may be counted; {remedy}")
     if level == 2 and count != "user":
         raise EnvironmentProblem(
-            f"kernel.perf_event_paranoid is {level}: the kernel, where a file system runs, may not be counted; {remedy}"
+            f"kernel.perf_event_paranoid is {level}: the kernel, where a file system runs, may not be counted; {remedy}, or "
+            "count user mode alone (count = 'user')"
         )
 
 

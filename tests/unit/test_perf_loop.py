@@ -1,6 +1,7 @@
 """The measured program does the thesis' loop, call by call, in C and in Python, and counts nothing else."""
 
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -67,6 +68,38 @@ def test_its_calls_are_the_thesis_loop(loop: list[str], tmp_path: pathlib.Path, 
     assert calls == wanted[operation]
     moved = [line for line in lines if re.match("(read|readv|write)", line)]
     assert all(line.endswith(f"= {UNIT}") for line in moved)
+
+
+@needs_strace
+@pytest.mark.parametrize("operation", ["write", "read"])
+def test_warming_up_and_pinning(loop: list[str], tmp_path: pathlib.Path, operation: str) -> None:
+    path, trace = tmp_path / "f", tmp_path / "trace"
+    before = ["strace", "-y", "-o", str(trace), "-e", f"trace={CALLS},sched_setaffinity"]
+    cpu = min(os.sched_getaffinity(0))
+    numbers = [str(number) for number in (FILE, UNIT, 1, 2, 0, cpu)]
+    done = subprocess.run([*before, *loop, str(path), operation, *numbers, "-", "-"], capture_output=True, text=True)
+    assert json.loads(done.stdout)["calls"] == 6
+    lines = trace.read_text().splitlines()
+    assert any(re.match(rf"sched_setaffinity\(0, \d+, \[{cpu}\]\)\s+= 0", line) for line in lines)
+    calls = [line.split("(")[0] for line in lines if str(path) in line]
+    assert calls.count("lseek") == (3 if operation == "write" else 4) and calls.count("ftruncate") == 2 * (
+        operation == "write"
+    )
+
+
+def test_dropping_caches_comes_after_the_file_is_made(loop: list[str], tmp_path: pathlib.Path) -> None:
+    """In a mount namespace of its own, where a plain file stands for the kernel's switch."""
+    switch = tmp_path / "drop_caches"
+    switch.write_text("")
+    numbers = [str(number) for number in (FILE, UNIT, 1, 0, 1, -1)]
+    words = [str(tmp_path / "f"), "read", *numbers, "-", "-"]
+    script = 'mount --bind "$1" /proc/sys/vm/drop_caches || exit 99; shift; exec "$@"'
+    inside = ["unshare", "-m", "sh", "-c", script, "sh", str(switch), *loop, *words]
+    done = subprocess.run(inside, capture_output=True, text=True)
+    if done.returncode in (1, 99) and "loop:" not in done.stderr:
+        pytest.skip("mount namespaces are not allowed here")
+    assert done.returncode == 0, done.stderr
+    assert switch.read_text() == "3\n"
 
 
 @needs_strace
