@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from scmsim import cli, registry
 from scmsim.config_matrix import load
 from scmsim.errors import EnvironmentProblem
-from scmsim.perf import cells, runner, stat
+from scmsim.perf import cells, runner, stat, targets
 from scmsim.perf.backend import Backend, Task
 from scmsim.perf.counts import Event
 from scmsim.perf.machine import Machine
@@ -173,9 +173,23 @@ def test_too_little_space_is_told_before_anything_is_touched(tmp_path: pathlib.P
     assert "MiB free, the largest file needs" in said(run("run", path, "--backend", "software", "-o", tmp_path / "out"))
 
 
-def mounted(path: pathlib.Path, options: str = "") -> None:
+@needs_perf
+def test_a_disk_that_fills_up_while_the_loop_writes(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(targets, "_RESERVE", 0)
+    path = config(tmp_path)
+    path.write_text(path.read_text().replace('"64KiB"', '"4MiB"'))
+    mounted(tmp_path / "a", size="4m")  # our marker takes a page of it
+    try:
+        line = said(run("run", path, "--backend", "software", "-o", tmp_path / "out"))
+        assert "(a) is full; free some space" in line
+        assert os.listdir(tmp_path / "a") == []
+    finally:
+        subprocess.run(["umount", str(tmp_path / "a")], check=True)
+
+
+def mounted(path: pathlib.Path, options: str = "", size: str = "32m") -> None:
     if subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size=32m{options}", "tmpfs", str(path)], capture_output=True
+        ["mount", "-t", "tmpfs", "-o", f"size={size}{options}", "tmpfs", str(path)], capture_output=True
     ).returncode:
         pytest.skip("mounting is not allowed here")
 
