@@ -1,10 +1,10 @@
 """Finished cells -> Result: one Run for every cell and repeat, in the schema of the simulator's results."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scmsim import manifest
-from scmsim.metrics import TABLE7
+from scmsim.metrics import TABLE7, table7
 from scmsim.perf import direct, hardware
 from scmsim.perf.backend import Backend
 from scmsim.perf.cells import Store
@@ -58,7 +58,18 @@ def run(cell: Cell, record: Mapping[str, Any], why_absent: Mapping[str, str], ev
         },
         events={name: events[name] for name in record["counters"] if name in events},
     )
-    return finish(found, {**why_absent, **record["why_absent"]})
+    finish(found, {**why_absent, **record["why_absent"]})
+    found.metrics |= inside(record["passes"])
+    return found
+
+
+def inside(passes: Sequence[Mapping[str, int]]) -> dict[str, float]:
+    """The metrics of Table 7 that one pass can supply: a ratio of counts of one run, the mean where several passes have it."""
+    found: dict[str, list[float]] = {}
+    for counts in passes if len(passes) > 1 else ():
+        for name, value in table7(counts).values.items():
+            found.setdefault(name, []).append(value)
+    return {name: sum(values) / len(values) for name, values in found.items()}
 
 
 def finish(found: Run, why_absent: Mapping[str, str]) -> Run:

@@ -9,7 +9,7 @@ from scmsim.metrics import TABLE7
 from scmsim.perf import hardware
 from scmsim.perf.backend import Backend
 from scmsim.perf.counts import Counts, combined, from_stat
-from scmsim.perf.measured import finish
+from scmsim.perf.measured import finish, inside
 from scmsim.result import Run
 
 
@@ -46,12 +46,13 @@ def count(backend: Backend, command: Sequence[str], *, label: str, repeats: int,
             if not ran.stat.strip():
                 raise EnvironmentProblem(f"perf counted nothing, exit status {ran.status}; see its message above")
             found.append(from_stat(ran.stat, events, allow_multiplexing))
-        runs.append(_run(backend, label, repeat, combined(found)))
+        runs.append(_run(backend, label, repeat, found))
     return Counted(runs, status)
 
 
-def _run(backend: Backend, label: str, repeat: int, found: Counts) -> Run:
+def _run(backend: Backend, label: str, repeat: int, passes: Sequence[Counts]) -> Run:
     events = hardware.events_of(backend.passes)
+    found = combined(passes)
     run = Run(
         label,
         counters=found.values,
@@ -60,7 +61,9 @@ def _run(backend: Backend, label: str, repeat: int, found: Counts) -> Run:
         cell={"repeat": repeat},
         events={name: events[name] for name in found.values if name in events},
     )
-    return finish(run, {**backend.why_absent, **found.why_absent})
+    finish(run, {**backend.why_absent, **found.why_absent})
+    run.metrics |= inside([counts.values for counts in passes])
+    return run
 
 
 def table(runs: Sequence[Run]) -> list[str]:

@@ -171,6 +171,7 @@ class _Rig:
             "bytes": cell.passes(self.matrix.total) * cell.pass_calls * cell.length,
             "elapsed_ns": sorted(elapsed),
             "counters": found.values,
+            "passes": [counts[i].values for i in sorted(counts)],
             "modes": found.modes,
             "why_absent": found.why_absent,
             "scaled": found.scaled,

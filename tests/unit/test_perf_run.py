@@ -330,6 +330,21 @@ def test_fake_counts_have_the_faults_that_were_ordered(tmp_path: pathlib.Path) -
         measure(matrix(tmp_path, backend_params={"missing": "cycels"}), tmp_path / "three")
 
 
+def test_ratios_are_taken_inside_a_pass(tmp_path: pathlib.Path) -> None:
+    small = matrix(tmp_path, operations=("write",), repeats=1, backend_params={"noise": 30})
+    measure(small, tmp_path / "out")
+    walks = ("dtlb_load_misses_walk_active", "dtlb_store_misses_walk_active")
+    for one in result(small, tmp_path / "out").runs:
+        key = f"{one.fs}-write-64KiB-{one.cell['unit_bytes'] >> 10}KiB-01"
+        passes = records(tmp_path / "out")[key]["passes"]
+        (counts,) = [counts for counts in passes if walks[0] in counts]
+        inside = 100 * (counts[walks[0]] + counts[walks[1]]) / counts["cycles"]
+        assert one.metrics["walk_cycles_percent_data"] == pytest.approx(inside)
+        assert one.counters["cycles"] == pytest.approx(sum(each["cycles"] for each in passes) / len(passes), abs=1)
+        across = 100 * sum(one.counters[name] for name in walks) / one.counters["cycles"]
+        assert across != pytest.approx(inside)
+
+
 def test_fake_repeats_differ_by_three_percent_unless_told_otherwise(tmp_path: pathlib.Path) -> None:
     measure(matrix(tmp_path, repeats=20, operations=("write",), units=(4096,)), tmp_path / "out")
     values = [
