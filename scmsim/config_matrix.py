@@ -15,6 +15,7 @@ from scmsim.units import parse_bytes, parse_param
 
 _LABEL = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 _MAX_BYTES = 1 << 44  # 16 TiB: a slip of a unit, not a wish
+_MAX_FILE = 1 << 20
 _MAX_CELLS = 1_000_000
 _TABLES = ("summary", "fs", "matrix", "run")
 
@@ -36,7 +37,11 @@ def load(path: str | pathlib.Path, backend: str | None = None) -> Matrix:
     """
     path = pathlib.Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            content = file.read(_MAX_FILE + 1)
+        if len(content) > _MAX_FILE:
+            raise UsageError(f"{str(path)!r} is larger than {_MAX_FILE >> 10} KiB; is it the file of a matrix?")
+        text = content.decode()
         table = tomllib.loads(text)
     except OSError as error:
         raise UsageError(f"cannot read {str(path)!r}: {(error.strerror or str(error)).lower()}") from None

@@ -121,6 +121,19 @@ def check(path: pathlib.Path, identity: Mapping[str, Any]) -> None:
         )
 
 
+def check_space(path: pathlib.Path, needed: int) -> None:
+    """Raise EnvironmentProblem unless the output folder (or where it will be) has `needed` bytes free."""
+    at = path if path.is_dir() else path.absolute().parent
+    if not at.is_dir():
+        return  # `check` says so
+    about = os.statvfs(at)
+    free = about.f_bavail * about.f_frsize
+    if free < needed:
+        raise EnvironmentProblem(
+            f"{str(path)!r} has {free >> 20} MiB free, the results need {needed >> 20} MiB; choose another -o, or free some"
+        )
+
+
 def write_whole(path: pathlib.Path, text: str) -> None:
     """Write a file, there whole or not at all; raises EnvironmentProblem."""
     part = path.with_name(f".{path.name}.part")

@@ -54,12 +54,15 @@ def identity(matrix: Matrix, backend: Backend) -> dict[str, Any]:
 
 def obstacles(matrix: Matrix, backend: Backend, out: Any) -> list[str]:
     """What would stop the matrix before its first cell, found without touching anything."""
-    needed = plan.plan(matrix, matrix.cells(), len(backend.passes)).free_bytes
-    checks: list[Callable[[], None]] = [lambda: cells.check(pathlib.Path(out), identity(matrix, backend))]
+    size = plan.plan(matrix, matrix.cells(), len(backend.passes))
+    checks: list[Callable[[], None]] = [
+        lambda: cells.check(pathlib.Path(out), identity(matrix, backend)),
+        lambda: cells.check_space(pathlib.Path(out), size.out_bytes),
+    ]
     if backend.runs_programs:
         checks.append(lambda: _check_machine(matrix))
         checks += [
-            lambda target=target: targets.check(target, needed, matrix.allow_other_files)  # type: ignore[misc]
+            lambda target=target: targets.check(target, size.free_bytes, matrix.allow_other_files)  # type: ignore[misc]
             for target in matrix.targets
         ]
     found = []
@@ -92,6 +95,7 @@ def run(matrix: Matrix, backend: Backend, store: cells.Store, progress: Progress
     """
     finished = store.finished()
     todo = [cell for cell in matrix.cells() if cell.key not in finished]
+    cells.check_space(store.folder, plan.plan(matrix, todo, 1).out_bytes)
     with _signals_stop(), _Rig(matrix, backend, store, todo) as rig:
         pace = _Pace([plan.seconds(matrix, cell) for cell in todo])
         for number, cell in enumerate(todo):

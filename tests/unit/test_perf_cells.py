@@ -68,6 +68,12 @@ def test_output_folders_that_are_refused(tmp_path: pathlib.Path) -> None:
             cells.check(tmp_path / name, small)
 
 
+def test_room_for_the_results_is_asked_for_before_the_start(tmp_path: pathlib.Path) -> None:
+    cells.check_space(tmp_path / "new", 1)
+    with pytest.raises(EnvironmentProblem, match="MiB free, the results need 1099511627776 MiB; choose another -o"):
+        cells.check_space(tmp_path, 1 << 60)
+
+
 def test_leftovers_of_a_killed_run_are_swept(tmp_path: pathlib.Path) -> None:
     small = matrix(tmp_path).identity()
     with cells.opened(tmp_path / "out", small) as store:

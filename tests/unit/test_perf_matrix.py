@@ -130,6 +130,7 @@ drop_caches = 1
         (GOOD + '[fake]\nnoise = "much"\n[run]\nbackend = "fake"', "fake.noise"),
         (GOOD + "[run]\ncounters = [1]", "not the name of a counter"),
         (GOOD + "x = [", "not TOML"),
+        ("#" * (1 << 20) + "\n", "is larger than 1024 KiB"),
         (GOOD.replace("[fs.ext4]", '[fs.b]\ndir = "/mnt/x"\n[fs.ext4]'), "named twice"),
     ],
 )
