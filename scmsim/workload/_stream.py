@@ -1,0 +1,128 @@
+"""What the generators share: columns to OP records, rows woven into order, pieces cut into batches of the asked size."""
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from scmsim.errors import UsageError
+from scmsim.records import OP, Files
+
+PIECE = 1 << 15  # rows that a generator aims to make at once: the arrays of a piece stay in the cache
+
+
+class Stream:
+    """A records.Source made of pieces: record arrays of any length, in order, without times.
+
+    A subclass sets `header`, `files` and `interval` (nanoseconds between two rows) and yields its rows from `pieces()`, which
+    may be called several times and yields the same rows each time.
+    """
+
+    header: dict[str, Any]
+    files: Files
+    interval: int = 1000
+
+    def pieces(self) -> Iterator[np.ndarray]:
+        """Yield arrays of OP; times are filled in by `batches`."""
+        raise NotImplementedError
+
+    @cached_property
+    def rows(self) -> int:
+        """Number of rows; found by generating once, unless the generator knows a formula."""
+        return sum(len(piece) for piece in self.pieces())
+
+    def batches(self, chunk: int = 1 << 14) -> Iterator[np.recarray]:
+        """Yield the operations in record arrays of at most `chunk` rows; the chunk changes nothing but the cuts."""
+        if chunk < 1:
+            raise UsageError(f"a chunk of {chunk} rows is impossible; give at least 1")
+        row = 0
+        for batch in _cut(self.pieces(), chunk):
+            batch["time_ns"] = np.arange(row, row + len(batch)) * self.interval
+            row += len(batch)
+            yield batch.view(np.recarray)
+
+
+def _cut(pieces: Iterable[np.ndarray], chunk: int) -> Iterator[np.ndarray]:
+    """Cut large pieces and join small ones; a batch is never a view of a piece that is used again."""
+    waiting: list[np.ndarray] = []
+    count = 0
+    for piece in pieces:
+        while count + len(piece) >= chunk:
+            head, piece = piece[: chunk - count], piece[chunk - count :]
+            yield np.concatenate([*waiting, head])
+            waiting, count = [], 0
+        if len(piece):
+            waiting.append(piece)
+            count += len(piece)
+    if count:
+        yield np.concatenate(waiting)
+
+
+def ops(op: Any, file: Any, offset: Any = -1, length: Any = 0, **other: Any) -> np.ndarray:
+    """Records of OP from columns (arrays or numbers); `file2` is -1 unless given, `flag`, `thread` and `buffer` 0."""
+    columns = {"op": op, "file": file, "offset": offset, "length": length, "file2": -1, **other}
+    rows = max(np.size(column) for column in columns.values())
+    if min(np.size(column) for column in columns.values()) == 0:
+        rows = 0
+    out = np.zeros(rows, OP)
+    for name, column in columns.items():
+        out[name] = column
+    return out
+
+
+def weave(*parts: tuple[Any, np.ndarray]) -> np.ndarray:
+    """Join parts, each (place of every row, rows), by place; rows of one place keep the order of the parts."""
+    rows = np.concatenate([rows for _, rows in parts])
+    place = np.concatenate([np.broadcast_to(np.asarray(place, np.int64), len(rows)) for place, rows in parts])
+    return rows[np.argsort(place, kind="stable")]
+
+
+def transfers(op: int, file: Any, sizes: np.ndarray, unit: int, **other: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Reads or writes of whole files in units: (index of the file of every row, rows).
+
+    Parameters
+    ----------
+    op : int
+        READ or WRITE.
+    file : array of int
+        Object ids, one per size.
+    sizes : array of int64
+        Bytes of each file; an empty file has no row.
+    unit : int
+        Bytes of one call; the last one is shorter.
+    """
+    sizes = np.asarray(sizes, np.int64)
+    calls = -(-sizes // unit)
+    which = np.repeat(np.arange(len(sizes)), calls)
+    offset = (np.arange(calls.sum()) - np.repeat(np.cumsum(calls) - calls, calls)) * unit
+    length = np.minimum(unit, sizes[which] - offset)
+    return which, ops(op, np.broadcast_to(file, sizes.shape)[which], offset, length, **other)
+
+
+def table(paths: list[str], first_size: Any, is_dir: Any) -> Files:
+    """Side table from columns (lists, arrays or one value for all rows)."""
+    rows = len(paths)
+    sizes = np.broadcast_to(np.asarray(first_size, np.int64), rows).copy()
+    return Files(paths, sizes, np.broadcast_to(np.asarray(is_dir, bool), rows).copy())
+
+
+def header(kind: str, **parameters: Any) -> dict[str, Any]:
+    """Provenance of a generated workload."""
+    return {"tool": f"scmsim synth {kind}", "workload": {"kind": kind, **parameters}}
+
+
+def at_least(minimum: int, **given: int) -> None:
+    """Raise UsageError for the first parameter below `minimum`."""
+    for name, value in given.items():
+        if value < minimum:
+            raise UsageError(f"{name} = {value}; it must be at least {minimum}")
+
+
+def choose(what: str, given: str, allowed: Iterable[str]) -> None:
+    """Raise UnknownName unless `given` is one of `allowed`."""
+    from scmsim.errors import unknown
+
+    allowed = list(allowed)
+    if given not in allowed:
+        raise unknown(what, given, allowed)
