@@ -1,6 +1,6 @@
 """What the generators share: columns to OP records, rows woven into order, pieces cut into batches of the asked size."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -98,6 +98,18 @@ def transfers(op: int, file: Any, sizes: np.ndarray, unit: int, **other: Any) ->
     offset = (np.arange(calls.sum()) - np.repeat(np.cumsum(calls) - calls, calls)) * unit
     length = np.minimum(unit, sizes[which] - offset)
     return which, ops(op, np.broadcast_to(file, sizes.shape)[which], offset, length, **other)
+
+
+def repeated(make: Callable[[], Iterable[np.ndarray]], rows: int, times: int) -> Iterator[np.ndarray]:
+    """Yield the pieces of `make()`, `rows` rows in all, `times` times; short ones are made once and tiled."""
+    if rows > PIECE // 2:
+        for _ in range(times):
+            yield from make()
+        return
+    step = min(max(1, PIECE // max(rows, 1)), times)
+    many = np.tile(np.concatenate(list(make())), step)
+    for first in range(0, times, step):
+        yield many[: rows * min(step, times - first)]
 
 
 def table(paths: list[str], first_size: Any, is_dir: Any) -> Files:

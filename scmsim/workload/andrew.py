@@ -26,6 +26,7 @@ PARAMS = {
     "seed": ("1", "seed", "seed of the file sizes"),
     "interval": ("1us", "time", "trace time between two calls"),
 }
+ENTRY = 32  # bytes of one entry that getdents64 returns for a name of 5 to 12 characters (linux_dirent64: 19 + name, 8-aligned)
 PHASES = ("makedir", "copy", "scandir", "readall")
 
 
@@ -118,7 +119,7 @@ class source(_stream.Stream):
         """List each directory, then stat its files."""
         dirs, files = tree
         inside = np.arange(len(files)) % len(dirs)
-        listed = np.bincount(inside, minlength=len(dirs))
+        listed = ENTRY * (2 + np.bincount(inside, minlength=len(dirs)))
         return weave((np.arange(len(dirs)), ops(READDIR, dirs, length=listed, flag=DIRECTORY)), (inside, ops(STAT, files)))
 
     def _readall(self, tree: tuple[np.ndarray, np.ndarray]) -> np.ndarray:

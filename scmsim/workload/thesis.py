@@ -9,6 +9,7 @@ beforehand, and the removal after it, is marked SETUP.  The program's buffer is 
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -88,33 +89,35 @@ class source(_stream.Stream):
         )  # fmt: skip
 
     def pieces(self) -> Iterator[np.ndarray]:
-        """Yield the cells, a part of a pass at a time."""
+        """Yield the cells, a part of a pass or many short passes at a time."""
         for size, unit, op in self.cells:
-            for code, flag, calls in self._segments(size, unit, op):
-                yield from self._calls(code, flag, self.sizes.index(size) + 1, min(unit, size), calls)
+            file, unit = self.sizes.index(size) + 1, min(unit, size)
+            for segments, times in self._passes(size, unit, op):
+                make = partial(self._calls, segments, file, unit)
+                yield from _stream.repeated(make, sum(calls for _, _, calls in segments), times)
 
     def _rows(self, cell: tuple[int, int, str]) -> int:
-        return sum(calls for _, _, calls in self._segments(*cell))
+        return sum(times * sum(calls for _, _, calls in segments) for segments, times in self._passes(*cell))
 
-    def _segments(self, size: int, unit: int, op: str) -> list[tuple[int, int, int]]:
-        """(op code, flags, rows) of a cell, in order."""
+    def _passes(self, size: int, unit: int, op: str) -> list[tuple[list[tuple[int, int, int]], int]]:
+        """([(op code, flags, rows), ...], how often) of a cell, in order."""
         calls, passes = size // min(unit, size), self.total // size
         fresh = [(CREATE, SETUP, 1)]
         remove = [(CLOSE, SETUP, 1), (UNLINK, SETUP, 1)]
         if op == "write":
-            return [*fresh, (WRITE, APPENDS, calls), *remove] * passes
+            return [([*fresh, (WRITE, APPENDS, calls), *remove], passes)]
         fill = [*fresh, (WRITE, SETUP | APPENDS, calls), (CLOSE, SETUP, 1), (OPEN, SETUP, 1)]
         before = [(READ, SETUP, calls)] if op == "reread" else []
-        passed = WRITE if op == "rewrite" else READ
-        return [*fill, *before, *[(passed, 0, calls)] * passes, *remove]
+        return [([*fill, *before], 1), ([(WRITE if op == "rewrite" else READ, 0, calls)], passes), (remove, 1)]
 
-    def _calls(self, code: int, flag: int, file: int, unit: int, calls: int) -> Iterator[np.ndarray]:
-        if code not in (READ, WRITE):
-            yield ops(code, file, file2=0 if code in (CREATE, UNLINK) else -1, flag=flag)
-            return
-        for first in range(0, calls, _stream.PIECE):
-            index = np.arange(first, min(first + _stream.PIECE, calls))
-            yield ops(code, file, index * unit, unit, flag=flag)
+    def _calls(self, segments: list[tuple[int, int, int]], file: int, unit: int) -> Iterator[np.ndarray]:
+        for code, flag, calls in segments:
+            if code not in (READ, WRITE):
+                yield ops(code, file, file2=0 if code in (CREATE, UNLINK) else -1, flag=flag)
+                continue
+            for first in range(0, calls, _stream.PIECE):
+                index = np.arange(first, min(first + _stream.PIECE, calls))
+                yield ops(code, file, index * unit, unit, flag=flag)
 
 
 def _chosen(

@@ -1,0 +1,202 @@
+"""Ageing: fill a file system to a utilisation, then delete and refill until a multiple of its capacity has been written.
+
+Each round deletes a share of the live bytes (files chosen at random, or the oldest) and creates new files until the utilisation
+is reached again; so free space breaks up as it does in life, with state but without a replay of months.  A deleted file's
+object id is used again, so the side table is as long as the largest number of files alive.
+
+Sizes: lognormal with mu 9.48, sigma 2.46 (file sizes by count, Agrawal et al., Generating realistic Impressions, FAST 2009,
+Table 2; its body), cut at 512 MiB where that paper's Pareto tail begins; pareto: shape 0.91 (that tail's) from 4 KiB,
+cut at 512 MiB; agrawal: the eleven sizes and weights of the "agrawal" profile of the Geriatrix ageing tool (profiles/agrawal,
+after Agrawal et al., A five-year study of file-system metadata, FAST 2007); small: a set of 37,513 files, the count used with
+the VSM paper's equation 1, all below one 2 MiB superpage; its sizes are not published: log-normal, median 4 KiB, sigma 1.4
+(mean 11 KiB, as source trees have; ours).  fixed: all files have the size `mean`.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from scmsim.errors import UsageError
+from scmsim.records import APPENDS, CLOSE, CREATE, SETUP, UNLINK, WRITE
+from scmsim.workload import _stream
+from scmsim.workload._stream import ops, weave
+
+SUMMARY = "ageing: fill to a utilisation, then delete and refill, with file sizes as they are in life"
+PARAMS = {
+    "capacity": ("1GiB", "bytes", "size of the file system"),
+    "utilisation": ("75", "percent", "share of the capacity that files take after the fill and after each round"),
+    "turnover": ("3", "capacities", "bytes written in all, in multiples of the capacity (at least the fill is written)"),
+    "churn": ("10", "percent", "share of the live bytes that a round deletes"),
+    "sizes": ("agrawal", "agrawal|lognormal|pareto|small|fixed", "distribution of the file sizes"),
+    "mean": ("64KiB", "bytes", "file size of sizes = fixed"),
+    "victims": ("random", "random|oldest", "which files a round deletes"),
+    "unit": ("128KiB", "bytes", "bytes of one write"),
+    "dirs": ("100", "directories", "directories, filled in turn"),
+    "setup": ("no", "bool", "mark all operations as preparation: they change the state and count nothing"),
+    "seed": ("1", "seed", "seed of sizes and victims"),
+    "interval": ("1us", "time", "trace time between two calls"),
+}
+SIZES = ("agrawal", "lognormal", "pareto", "small", "fixed")
+PAGE = 4 << 10  # bytes: a file takes whole pages, so that a full file system is full for every model of 4 KiB blocks
+SMALL_FILES = 37_513
+CUT = 512 << 20  # bytes: where the tail of FAST 2009 begins
+_DRAW = 1 << 13  # files drawn at once
+_AGRAWAL = ((8, 1), (32, 7), (128, 16), (512, 40), (2048, 50), (8192, 46), (32768, 35), (131072, 20), (524288, 10),
+            (2097152, 4), (8388608, 1))  # fmt: skip
+
+
+class Step(NamedTuple):
+    """Files deleted, or created with these sizes in bytes."""
+
+    created: bool
+    ids: np.ndarray
+    sizes: np.ndarray
+
+
+class source(_stream.Stream):
+    """Stream of the ageing operations (a records.Source); see PARAMS: sizes in bytes, shares in percent.
+
+    Raises
+    ------
+    UsageError
+        For an unknown distribution or shares that are impossible.
+    """
+
+    def __init__(
+        self,
+        capacity: int = 1 << 30,
+        utilisation: int = 75,
+        turnover: int = 3,
+        churn: int = 10,
+        sizes: str = "agrawal",
+        mean: int = 64 << 10,
+        victims: str = "random",
+        unit: int = 128 << 10,
+        dirs: int = 100,
+        setup: int = 0,
+        seed: int = 1,
+        interval: int = 1000,
+    ) -> None:
+        _stream.choose("distribution of file sizes", sizes, SIZES)
+        _stream.choose("choice of victims", victims, ("random", "oldest"))
+        _stream.at_least(1, capacity=capacity, mean=mean, unit=unit, dirs=dirs)
+        for name, share in (("utilisation", utilisation), ("churn", churn)):
+            if not 1 <= share <= 100:
+                raise UsageError(f"{name} = {share} percent; it must lie from 1 to 100")
+        self.goal = capacity * utilisation // 100
+        if self.goal < PAGE:
+            raise UsageError(f"{utilisation} percent of {capacity} bytes is less than one page of {PAGE}; raise capacity")
+        self.budget, self.churn, self.victims = capacity * turnover, churn, victims
+        self.unit, self.dirs, self.interval, self.seed = unit, dirs, interval, seed
+        self.flag = SETUP if setup else 0
+        self.draw = _sizes(sizes, mean)
+        self.most = SMALL_FILES if sizes == "small" else 1 << 40  # files alive at once
+        slots, self.rows = self._measure()  # type: ignore[misc]
+        paths = [f"/age/{i}" for i in range(dirs)] + [f"/age/{i % dirs}/file-{i}" for i in range(slots)]
+        self.files = _stream.table(["/age", *paths], [0] * (1 + dirs) + [-1] * slots, [True] * (1 + dirs) + [False] * slots)
+        self.header = _stream.header(
+            "ageing", capacity=capacity, utilisation=utilisation, turnover=turnover, churn=churn, sizes=sizes, mean=mean,
+            victims=victims, unit=unit, dirs=dirs, setup=setup, seed=seed, interval=interval,
+        )  # fmt: skip
+
+    def pieces(self) -> Iterator[np.ndarray]:
+        """Yield the creations and deletions, some files at a time."""
+        for created, ids, sizes in self.steps():
+            folder = 1 + ids % self.dirs
+            files = 1 + self.dirs + ids
+            if not created:
+                yield ops(UNLINK, files, file2=folder, flag=self.flag)
+                continue
+            for part in _parts(sizes, self.unit):
+                index = np.arange(len(files[part]))
+                which, writes = _stream.transfers(WRITE, files[part], sizes[part], self.unit, flag=self.flag | APPENDS)
+                yield weave(
+                    (index, ops(CREATE, files[part], file2=folder[part], flag=self.flag)), (which, writes),
+                    (index, ops(CLOSE, files[part], flag=self.flag)),
+                )  # fmt: skip
+
+    def steps(self) -> Iterator[Step]:
+        """Yield what is deleted and created: first the fill, then the rounds."""
+        random = np.random.default_rng(self.seed)
+        pool = _Pool()
+        written = 0
+        while True:
+            for step in pool.refill(self.goal, self.most, lambda count: self.draw(random, count)):
+                written += int(step.sizes.sum())
+                yield step
+            if written >= self.budget or not len(pool.ids):
+                return
+            yield pool.delete(self.goal * self.churn // 100, random if self.victims == "random" else None)
+
+    def _measure(self) -> tuple[int, int]:
+        """(Largest number of files alive, rows) without making the rows."""
+        slots = rows = 0
+        for created, ids, sizes in self.steps():
+            slots = max(slots, int(ids.max(initial=-1)) + 1)
+            rows += len(ids) + (len(ids) + int((-(-sizes // self.unit)).sum()) if created else 0)
+        return slots, rows
+
+
+class _Pool:
+    """The files alive, oldest first, and the ids of deleted ones."""
+
+    def __init__(self) -> None:
+        self.ids = np.zeros(0, np.int64)
+        self.pages = np.zeros(0, np.int64)
+        self.free = np.zeros(0, np.int64)
+        self.used = 0
+
+    def refill(self, goal: int, most: int, draw: Callable[[int], np.ndarray]) -> Iterator[Step]:
+        """Create files until the next one would not fit `goal` bytes; one that can never fit is cut to the goal."""
+        full = False
+        while not full and len(self.ids) < most:
+            sizes = np.minimum(draw(min(_DRAW, most - len(self.ids))), goal)
+            taken = -(-sizes // PAGE)
+            fits = int(np.searchsorted(np.cumsum(taken), goal // PAGE - self.pages.sum(), side="right"))
+            full = fits < len(sizes)
+            if fits:
+                ids = self._take(fits)
+                self.ids, self.pages = np.append(self.ids, ids), np.append(self.pages, taken[:fits])
+                yield Step(True, ids, sizes[:fits])
+
+    def delete(self, size: int, random: np.random.Generator | None) -> Step:
+        """Delete files that take at least `size` bytes together: random ones, or the oldest."""
+        order = np.arange(len(self.ids)) if random is None else random.permutation(len(self.ids))
+        count = min(int(np.searchsorted(np.cumsum(self.pages[order]) * PAGE, size)) + 1, len(order))
+        chosen = order[:count]
+        ids = self.ids[chosen]
+        keep = np.ones(len(self.ids), bool)
+        keep[chosen] = False
+        self.ids, self.pages = self.ids[keep], self.pages[keep]
+        self.free = np.append(self.free, ids)
+        return Step(False, ids, np.zeros(count, np.int64))
+
+    def _take(self, count: int) -> np.ndarray:
+        """Ids for new files: those of the files deleted last, then fresh ones."""
+        old = self.free[len(self.free) - min(count, len(self.free)) :][::-1]
+        self.free = self.free[: len(self.free) - len(old)]
+        fresh = np.arange(self.used, self.used + count - len(old))
+        self.used += len(fresh)
+        return np.concatenate([old, fresh])
+
+
+def _sizes(name: str, mean: int) -> Callable[[np.random.Generator, int], np.ndarray]:
+    """A function (generator, count) -> file sizes in bytes, at least 1."""
+    sizes, weights = np.array(_AGRAWAL).T
+    draws: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
+        "agrawal": lambda random, count: random.choice(sizes, count, p=weights / weights.sum()),
+        "lognormal": lambda random, count: random.lognormal(9.48, 2.46, count).clip(1, CUT),
+        "pareto": lambda random, count: (PAGE * (1 + random.pareto(0.91, count))).clip(1, CUT),
+        "small": lambda random, count: random.lognormal(np.log(4096), 1.4, count).clip(1, (2 << 20) - 1),
+        "fixed": lambda random, count: np.full(count, mean),
+    }
+    return lambda random, count: draws[name](random, count).astype(np.int64)
+
+
+def _parts(sizes: np.ndarray, unit: int) -> Iterator[slice]:
+    """Cut a list of files so that a part has about PIECE rows (one huge file can have more)."""
+    rows = np.cumsum(2 - (-sizes // unit))
+    cuts = np.searchsorted(rows, np.arange(_stream.PIECE, rows[-1], _stream.PIECE))
+    bounds = np.unique(np.concatenate([[0], cuts + 1, [len(sizes)]]))
+    yield from (slice(low, high) for low, high in zip(bounds[:-1], bounds[1:], strict=True))
