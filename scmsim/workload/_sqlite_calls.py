@@ -1,0 +1,196 @@
+"""The calls that SQLite 3.40 makes around its pages: opening, transactions, checkpoints and closing, in both journal modes.
+
+Source: strace of SQLite 3.40.1 (Python's sqlite3 module) on Linux 6.18; layouts: SQLite's file format document, sections 3 (rollback
+journal: 512-byte header, records of 4 + page + 4 bytes) and 4 (log: 32-byte header, frames of 24 bytes + page).
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from scmsim.records import (
+    CLOSE, CREATE, DATA_ONLY, DIRECTORY, FSYNC, MMAP, OPEN, READ, STAT, TRUNCATE, UNLINK, WRITABLE_SHARED, WRITE,
+)  # fmt: skip
+from scmsim.workload._btree import PAGE, SCHEMA_PAGE
+from scmsim.workload._stream import ops, weave
+
+FOLDER, DB, SIDE, SHM = 0, 1, 2, 3  # object ids; SIDE is the journal or the log
+RECORD = 4 + PAGE + 4  # bytes of a page in the journal
+SECTOR = 512  # bytes: the journal's header, and what its length is rounded to when looking for a second one
+FRAME, LOG_HEADER = 24 + PAGE, 32  # bytes
+_SYNC = DATA_ONLY
+_DIRECTORY_SYNC = ((OPEN, FOLDER, -1, 0, DIRECTORY), (FSYNC, FOLDER, -1, 0, DATA_ONLY | DIRECTORY), (CLOSE, FOLDER, -1, 0, DIRECTORY))
+
+
+def calls(*rows: tuple[int, ...]) -> np.ndarray:
+    """Records from rows of (op, file, offset, length, flag); what is left out at the end is -1, 0, 0."""
+    full = np.array([(*row, *(-1, 0, 0)[len(row) - 2 :]) for row in rows], np.int64).reshape(-1, 5)
+    out = ops(*full.T[:4], flag=full.T[4])
+    out["file2"][np.isin(out["op"], (CREATE, UNLINK))] = FOLDER
+    return out
+
+
+_OPENING = (
+    (STAT, FOLDER, -1, 0, DIRECTORY), (STAT, DB), (OPEN, DB), (STAT, DB), (STAT, DB), (STAT, DB), (READ, DB, 0, 100), (STAT, DB),
+    (READ, DB, 0, PAGE),
+)  # fmt: skip
+_CLOSING = ((STAT, DB), (STAT, DB), (CLOSE, DB))
+
+
+class RollbackCalls:
+    """Transactions with a rollback journal that is deleted at each commit."""
+
+    def __init__(self, synchronous: str) -> None:
+        self.synchronous = synchronous
+
+    def opening(self) -> np.ndarray:
+        return calls(*_OPENING)
+
+    def closing(self) -> np.ndarray:
+        return calls((STAT, DB), *_CLOSING)
+
+    def transactions(self, first: int, count: int, reads: np.ndarray, changes: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield the calls of `count` transactions from number `first` on.
+
+        Parameters
+        ----------
+        reads : array of (transaction, position, page)
+            Pages read, before the change of that position.
+        changes : array of (transaction, position, page)
+            Pages changed, without page 1, which each commit changes; position -1: a page that is new and has no old content.
+        """
+        which = np.arange(count)
+        old = changes[(changes[:, 1] >= 0) & (changes[:, 2] != SCHEMA_PAGE)]
+        writers = np.unique(changes[:, 0])
+        records = np.bincount(old[:, 0], minlength=count) + 1
+        many = np.repeat(which, records)  # one entry for each journal record
+        at = np.arange(len(many)) - np.repeat(np.cumsum(records) - records, records)
+        many, at = many[np.isin(many, writers)], at[np.isin(many, writers)]
+        end = 32 + 8 * int(records.max(initial=1)) if len(writers) else 32
+        step = end + 32
+        before = np.where(reads[:, 1] > 0, 32 + 8 * reads[:, 1], 2)
+        body = SECTOR + RECORD * at
+        record = (
+            (1, ops(WRITE, SIDE, body, 4)), (2, ops(WRITE, SIDE, body + 4, PAGE)), (3, ops(WRITE, SIDE, body + 4 + PAGE, 4)),
+        )  # fmt: skip
+        pages = _with_schema_page(changes, writers)
+        start = [(READ, DB, 24, 16), (STAT, DB)]
+        parts = [(which * step, calls(row)) for row in start]
+        parts += [(reads[:, 0] * step + before, ops(READ, DB, (reads[:, 2] - 1) * PAGE, PAGE))]
+        parts += [(writers * step + 3 + i, calls(row)) for i, row in enumerate(self._begin())]
+        parts += [(many * step + 32 + 8 * at + i, rows) for i, rows in record]
+        tail = -(-(SECTOR + RECORD * records[writers]) // SECTOR) * SECTOR
+        if self.synchronous != "off":
+            parts += [(writers * step + end, ops(READ, SIDE, tail, 0))]
+        parts += [(writers * step + end + 1 + i, calls(row)) for i, row in enumerate(self._sync_journal())]
+        parts += [(pages[:, 0] * step + end + 10, ops(WRITE, DB, (pages[:, 1] - 1) * PAGE, PAGE))]
+        parts += [(writers * step + end + 11 + i, calls(row)) for i, row in enumerate(self._end())]
+        yield weave(*(_broadcast(place, rows) for place, rows in parts))
+
+    def _begin(self) -> tuple[tuple[int, ...], ...]:
+        return (STAT, DB), (STAT, DB), (CREATE, SIDE), (STAT, SIDE), (WRITE, SIDE, 0, SECTOR)
+
+    def _sync_journal(self) -> list[tuple[int, ...]]:
+        """The journal is made durable before its pages may be overwritten; with full, its length is written after that."""
+        sync, length = (FSYNC, SIDE, -1, 0, _SYNC), (WRITE, SIDE, 0, 12)
+        if self.synchronous == "off":
+            return []
+        if self.synchronous == "normal":
+            return [length, sync, *_DIRECTORY_SYNC]
+        return [sync, *_DIRECTORY_SYNC, length, sync]
+
+    def _end(self) -> list[tuple[int, ...]]:
+        sync: list[tuple[int, ...]] = [] if self.synchronous == "off" else [(FSYNC, DB, -1, 0, _SYNC)]
+        return [*sync, (CLOSE, SIDE), (UNLINK, SIDE)]
+
+
+class WalCalls:
+    """Transactions with a write-ahead log that is copied back when it has `checkpoint` frames, and at the close."""
+
+    def __init__(self, synchronous: str, checkpoint: int, pages: int) -> None:
+        self.synchronous, self.checkpoint = synchronous, checkpoint
+        self.pages = pages  # of the database
+        self.frames = 0  # in the log
+        self.newest = np.zeros(0, np.int64)  # page number of each frame
+        self.fresh = True  # nothing has been written to the log yet
+        self.full = False  # all frames are copied back: the next transaction starts the log anew
+
+    def opening(self) -> np.ndarray:
+        """The log and its index are made; the index is grown by writing one byte to each of its pages, then mapped."""
+        grown = [(WRITE, SHM, 4096 * (i + 1) - 1, 1) for i in range(8)]
+        return calls(
+            *_OPENING, (STAT, DB), (CREATE, SIDE), (STAT, SIDE), (STAT, DB), (CREATE, SHM), (STAT, SHM), (TRUNCATE, SHM, 3),
+            (STAT, SHM), (STAT, SHM), *grown, (MMAP, SHM, 0, 32768, WRITABLE_SHARED), (STAT, SIDE), (STAT, DB),
+            (READ, DB, 0, PAGE),
+        )  # fmt: skip
+
+    def closing(self) -> np.ndarray:
+        checkpoint = [] if self.full or not self.frames else [self._checkpoint()]
+        end = calls((UNLINK, SHM), (CLOSE, SHM), (CLOSE, SIDE), (UNLINK, SIDE), *_CLOSING)
+        return np.concatenate([calls((STAT, DB)), *checkpoint, end])
+
+    def transactions(self, first: int, count: int, reads: np.ndarray, changes: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield the calls of `count` transactions; parameters as in RollbackCalls."""
+        pages = np.unique(changes[:, [0, 2]], axis=0)
+        ends = np.cumsum(np.bincount(pages[:, 0], minlength=count))  # frames of this block up to each transaction's end
+        start = written = 0
+        while start < count:
+            here = 0 if self.full else self.frames
+            stop = min(count, int(np.searchsorted(ends - written, self.checkpoint - here)) + 1)
+            mine = (reads[:, 0] >= start) & (reads[:, 0] < stop)
+            part = pages[written : ends[stop - 1]]
+            yield self._commits(start, stop, part, reads[mine])
+            if self.frames >= self.checkpoint and len(part):
+                yield self._checkpoint()
+                self.full = True
+            start, written = stop, int(ends[stop - 1])
+
+    def _commits(self, start: int, stop: int, pages: np.ndarray, reads: np.ndarray) -> np.ndarray:
+        """Transactions `start` to `stop`: (transaction, page) of frames that follow each other in the log, and reads."""
+        parts = [(reads[:, 0] * 8 + 1, ops(READ, DB, (reads[:, 2] - 1) * PAGE, PAGE))]
+        if self.fresh:  # without a log, each transaction asks for the size of the database
+            without = np.arange(start, pages[0, 0] + 1 if len(pages) else stop)
+            parts.append(_broadcast(without * 8, calls((STAT, DB))))
+        if not len(pages):
+            return weave(*parts)
+        if self.full:
+            self.frames, self.newest, self.full = 0, np.zeros(0, np.int64), False
+        sync = (FSYNC, SIDE, -1, 0, _SYNC)
+        if not self.frames:
+            durable = [] if self.synchronous == "off" else [sync, *(_DIRECTORY_SYNC if self.fresh else ())]
+            parts.append((pages[0, 0] * 8 + 2, calls((WRITE, SIDE, 0, LOG_HEADER), *durable)))
+            self.fresh = False
+        index = self.frames + np.arange(len(pages))
+        at = LOG_HEADER + FRAME * index
+        frames = np.stack([ops(WRITE, SIDE, at, 24), ops(WRITE, SIDE, at + 24, PAGE)], axis=1).ravel()
+        parts.append((np.repeat(pages[:, 0], 2) * 8 + 3, frames))
+        if self.synchronous == "full":
+            writers = np.unique(pages[:, 0])
+            parts.append(_broadcast(writers * 8 + 4, calls(sync)))
+        self.frames += len(pages)
+        self.newest = np.append(self.newest, pages[:, 1])
+        self.pages = max(self.pages, int(pages[:, 1].max()))
+        return weave(*parts)
+
+    def _checkpoint(self) -> np.ndarray:
+        """Copy the newest frame of each page back, in page order."""
+        page, last = np.unique(self.newest[::-1], return_index=True)
+        frame = len(self.newest) - 1 - last
+        reads = ops(READ, SIDE, LOG_HEADER + FRAME * frame + 24, PAGE)
+        copies = np.stack([reads, ops(WRITE, DB, (page - 1) * PAGE, PAGE)], axis=1).ravel()
+        durable = self.synchronous != "off"
+        return np.concatenate([
+            calls(*([(FSYNC, SIDE, -1, 0, _SYNC)] if durable else []), (STAT, DB)), copies,
+            calls((TRUNCATE, DB, self.pages * PAGE), *([(FSYNC, DB, -1, 0, _SYNC)] if durable else [])),
+        ])  # fmt: skip
+
+
+def _broadcast(place: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """One row for each place."""
+    return place, np.repeat(rows, len(place)) if len(rows) == 1 and len(place) != 1 else rows
+
+
+def _with_schema_page(changes: np.ndarray, writers: np.ndarray) -> np.ndarray:
+    """(transaction, page) of the changes and of page 1 of every writing transaction, sorted."""
+    schema = np.column_stack([writers, np.full(len(writers), SCHEMA_PAGE)])
+    return np.unique(np.concatenate([changes[:, [0, 2]], schema]), axis=0)

@@ -1,0 +1,148 @@
+"""SQLite 3.40: durable transactions on one table, with a rollback journal (DELETE) or a write-ahead log.
+
+Schema: `CREATE TABLE t (id INTEGER PRIMARY KEY, v BLOB)`, filled with `records` rows of one blob length in one transaction and
+closed; that database exists before the trace.  Then one connection runs `transactions` transactions (BEGIN IMMEDIATE ...
+COMMIT) of `rows` rows each: update (same length, ids uniform), insert (at the end) or read, and closes the database.  The
+page cache holds the whole database (PRAGMA cache_size), so a page is read once; pages are 4096 bytes.
+
+The calls, their offsets, sizes and sync points, from the open to the close, are those of the real library, locks and failed
+look-ups left out: source strace of SQLite 3.40.1 on Linux 6.18, compared call by call in the tests.  The index of the log is
+a shared mapping (`-shm`), whose loads and stores are no calls and are not in the trace.  Beyond one interior page of the
+b-tree (about 500 leaves) interior pages are approximate (see `_btree.py`).
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from scmsim.errors import UsageError
+from scmsim.workload import _stream
+from scmsim.workload._btree import LARGEST_BLOB, PAGE, SCHEMA_PAGE, Tree
+from scmsim.workload._sqlite_calls import RollbackCalls, WalCalls
+
+SUMMARY = "SQLite transactions (update, insert, read) with a rollback journal or a write-ahead log"
+PARAMS = {
+    "journal": ("delete", "delete|wal", "rollback journal, or write-ahead log"),
+    "op": ("update", "update|insert|read", "what a transaction does"),
+    "transactions": ("1000", "transactions", "transactions"),
+    "rows": ("4", "rows", "rows of one transaction"),
+    "records": ("10000", "rows", "rows in the table beforehand"),
+    "blob": ("100", "bytes", "bytes of the blob in each row"),
+    "synchronous": ("full", "full|normal|off", "PRAGMA synchronous"),
+    "checkpoint": ("1000", "pages", "frames in the log that start a checkpoint (PRAGMA wal_autocheckpoint)"),
+    "seed": ("1", "seed", "seed of the row ids"),
+    "interval": ("1us", "time", "trace time between two calls"),
+}
+
+
+class source(_stream.Stream):
+    """Stream of one connection's calls (a records.Source); see PARAMS.
+
+    Raises
+    ------
+    UsageError
+        For an unknown choice, a blob that would need overflow pages, or an empty table to update or read.
+    """
+
+    def __init__(
+        self,
+        journal: str = "delete",
+        op: str = "update",
+        transactions: int = 1000,
+        rows: int = 4,
+        records: int = 10_000,
+        blob: int = 100,
+        synchronous: str = "full",
+        checkpoint: int = 1000,
+        seed: int = 1,
+        interval: int = 1000,
+    ) -> None:
+        _stream.choose("journal mode", journal, ("delete", "wal"))
+        _stream.choose("operation of a transaction", op, ("update", "insert", "read"))
+        _stream.choose("synchronous setting", synchronous, ("full", "normal", "off"))
+        _stream.at_least(1, transactions=transactions, rows=rows, records=records, checkpoint=checkpoint)
+        if not 1 <= blob <= LARGEST_BLOB:
+            raise UsageError(f"blob = {blob}; it must lie from 1 to {LARGEST_BLOB}, or a row would need overflow pages")
+        self.journal, self.op, self.transactions, self.per = journal, op, transactions, rows
+        self.records, self.blob, self.synchronous, self.checkpoint = records, blob, synchronous, checkpoint
+        self.seed, self.interval = seed, interval
+        size = PAGE * self._table().pages
+        side = ["-wal", "-shm"] if journal == "wal" else ["-journal"]
+        paths = ["/db", "/db/a.db", *[f"/db/a.db{end}" for end in side]]
+        self.files = _stream.table(paths, [0, size] + [-1] * len(side), [True] + [False] * (len(side) + 1))
+        self.header = _stream.header(
+            "sqlite", journal=journal, op=op, transactions=transactions, rows=rows, records=records, blob=blob,
+            synchronous=synchronous, checkpoint=checkpoint, seed=seed, interval=interval,
+        )  # fmt: skip
+
+    def pieces(self) -> Iterator[np.ndarray]:
+        """Yield the opening, the transactions (many at a time) and the closing."""
+        tree = self._table()
+        calls = (
+            RollbackCalls(self.synchronous)
+            if self.journal == "delete"
+            else WalCalls(self.synchronous, self.checkpoint, tree.pages)
+        )
+        yield calls.opening()
+        random = np.random.default_rng(self.seed)
+        seen = np.zeros(tree.pages + 1, bool)
+        seen[SCHEMA_PAGE] = True
+        step = max(1, _stream.PIECE // (16 + 4 * self.per))
+        for first in range(0, self.transactions, step):
+            count = min(step, self.transactions - first)
+            if self.op == "insert":
+                reads, changes = self._inserts(tree, count, first == 0)
+            else:
+                touched = self._touched(tree, random, count)
+                reads = _cold(tree, touched, seen)
+                changes = touched[: 0 if self.op == "read" else None]
+            yield from calls.transactions(first, count, reads, changes)
+        yield calls.closing()
+
+    def _table(self) -> Tree:
+        tree = Tree(self.blob)
+        tree.insert(self.records)
+        return tree
+
+    def _touched(self, tree: Tree, random: np.random.Generator, count: int) -> np.ndarray:
+        """(transaction, position, page) of the leaves that transactions touch, each once, in the order of first touch."""
+        ids = random.integers(1, self.records + 1, (count, self.per))
+        pages = tree.pages_of(ids.ravel())
+        which = np.repeat(np.arange(count), self.per)
+        _, first = np.unique(which * (tree.pages + 1) + pages, return_index=True)
+        first.sort()
+        which, pages = which[first], pages[first]
+        return np.column_stack([which, _rank(which), pages])
+
+    def _inserts(self, tree: Tree, count: int, opening: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Reads and changes (transaction, position, page; new pages have position -1) of inserting transactions."""
+        path = [*tree.above(tree.leaves[-1]), tree.leaves[-1]]
+        reads = [(0, 0, page) for page in path] if opening else []
+        changes = []
+        for each in range(count):
+            known = tree.pages
+            pages = sorted(tree.insert(self.per))
+            changes += [(each, -1 if page > known else at, page) for at, page in enumerate(pages)]
+        return np.array(reads, np.int64).reshape(-1, 3), np.array(changes, np.int64).reshape(-1, 3)
+
+
+def _rank(which: np.ndarray) -> np.ndarray:
+    """Position of each entry within its run of equal numbers."""
+    starts = np.flatnonzero(np.diff(which, prepend=-1))
+    return np.arange(len(which)) - np.repeat(starts, np.diff(starts, append=len(which)))
+
+
+def _cold(tree: Tree, touched: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """The rows of `touched` that read their page for the first time, with the interior pages above it before them."""
+    pages = touched[:, 2]
+    _, first = np.unique(pages, return_index=True)
+    first = np.sort(first[~seen[pages[first]]])
+    out: list[tuple[int, int, int]] = []
+    for which, position, page in touched[first].tolist():
+        for each in (*tree.above(page), page):
+            if not seen[each]:
+                seen[each] = True
+                out.append((which, position, each))
+    return np.array(out, np.int64).reshape(-1, 3)
+
+
