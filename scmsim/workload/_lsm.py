@@ -1,0 +1,141 @@
+"""The state of a log-structured merge tree of equal-sized records: sorted tables in levels, and which block holds a key.
+
+Leveled compaction as in RocksDB 7.8 (db/version_set.cc, db/compaction/compaction_picker_level.cc): level 0 is merged with level 1 when it has
+`level0` tables; a level beyond its size gives the table with the least overlap per byte (kMinOverlappingRatio) to the next.
+Background work is done at the moment it becomes due, not beside the program's calls.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+TRAILER = 5  # bytes behind each block: compression type and checksum
+RESTART = 8  # bytes at the end of a block of up to 16 records: one restart point and their number
+SHARED = 6  # bytes of a key that equal those of the key before it; fitted to the median block of 3809 bytes (400-byte values)
+INDEX_ENTRY = 30  # bytes of a block's entry in the index; estimate
+TAIL = 1100  # bytes of properties, meta index and footer; estimate
+
+
+class Shape(NamedTuple):
+    """Sizes that do not change: of a record in a block, records of a block, and bytes of a full block."""
+
+    record: int
+    per_block: int
+    block: int
+
+
+def shape(key: int, value: int, block: int) -> Shape:
+    """A block takes records until it has `block` bytes, or 90 % of them where the next record would not fit."""
+    record = 4 + key + 8 - SHARED + value
+    count = 1
+    while count * record < block and not (10 * count * record > 9 * block and (count + 1) * record > block):
+        count += 1
+    return Shape(record, count, count * record + RESTART + TRAILER)
+
+
+class Table:
+    """One sorted table: its file and its keys."""
+
+    def __init__(self, file: int, keys: np.ndarray, shape: Shape) -> None:
+        self.file, self.keys, self.shape = file, keys, shape
+
+    @property
+    def blocks(self) -> int:
+        return -(-len(self.keys) // self.shape.per_block)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        overhead = self.blocks * (RESTART + TRAILER + INDEX_ENTRY) + TAIL
+        return len(self.keys) * self.shape.record + overhead
+
+    def block(self, number: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Offset and bytes of blocks."""
+        return _block(self.shape, number, len(self.keys))
+
+
+class Run:
+    """Tables that do not overlap, in key order: a table of level 0, or a whole level."""
+
+    def __init__(self, tables: list[Table]) -> None:
+        self.tables = tables
+        self.keys = np.concatenate([table.keys for table in tables]) if len(tables) > 1 else tables[0].keys
+        self.starts = np.cumsum([0, *[len(table.keys) for table in tables]])
+        self.files = np.array([table.file for table in tables])
+
+    def place(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """File, offset and bytes of the blocks that hold the keys of these indices."""
+        which = np.searchsorted(self.starts, index, side="right") - 1
+        form = self.tables[0].shape
+        number = (index - self.starts[which]) // form.per_block
+        return self.files[which], *_block(form, number, np.diff(self.starts)[which])
+
+    def block_starts(self) -> np.ndarray:
+        """Indices of the first key of every block."""
+        per = self.tables[0].shape.per_block
+        return np.concatenate([start + np.arange(0, len(t.keys), per) for start, t in zip(self.starts, self.tables, strict=False)])
+
+
+class Levels:
+    """All tables: level 0 newest first, the other levels in key order."""
+
+    def __init__(self, level0: int, base: int, multiplier: int = 10) -> None:
+        self.level0, self.base, self.multiplier = level0, base, multiplier
+        self.levels: list[list[Table]] = [[], []]
+        self._runs: list[Run] | None = None
+
+    def runs(self) -> list[Run]:
+        """What a look-up searches, in its order."""
+        if self._runs is None:
+            upper = [Run([table]) for table in self.levels[0]]
+            self._runs = upper + [Run(level) for level in self.levels[1:] if level]
+        return self._runs
+
+    def add(self, table: Table) -> None:
+        """A flushed table, the newest of level 0."""
+        self.levels[0].insert(0, table)
+        self._runs = None
+
+    def due(self) -> tuple[int, list[Table], list[Table]] | None:
+        """The next compaction, (level, its tables, those below that overlap), or None."""
+        scores = [len(self.levels[0]) / self.level0]
+        scores += [sum(t.size for t in level) / self.limit(i) for i, level in enumerate(self.levels[1:], 1)]
+        level = int(np.argmax(scores))
+        if scores[level] < 1 or (level and scores[level] <= 1):
+            return None
+        if level + 1 == len(self.levels):
+            self.levels.append([])
+        tables = self.levels[0] if level == 0 else [min(self.levels[level], key=lambda t: self._overlap_share(level, t))]
+        low, high = min(t.keys[0] for t in tables), max(t.keys[-1] for t in tables)
+        return level, list(tables), _overlapping(self.levels[level + 1], low, high)
+
+    def limit(self, level: int) -> int:
+        """Bytes of a level (from 1 on) beyond which it is compacted."""
+        return self.base * self.multiplier ** (level - 1)
+
+    def replace(self, level: int, gone: list[Table], made: list[Table]) -> None:
+        """Put a compaction's result into effect."""
+        dead = {id(table) for table in gone}
+        for number in (level, level + 1):
+            self.levels[number] = [table for table in self.levels[number] if id(table) not in dead]
+        self.levels[level + 1] = sorted([*self.levels[level + 1], *made], key=lambda table: int(table.keys[0]))
+        self._runs = None
+
+    def _overlap_share(self, level: int, table: Table) -> float:
+        below = _overlapping(self.levels[level + 1], table.keys[0], table.keys[-1])
+        return sum(t.size for t in below) / table.size
+
+
+def merge(*sorted_keys: np.ndarray) -> np.ndarray:
+    """The keys of sorted arrays, each once, sorted (a stable sort merges runs; np.unique would hash, four times slower)."""
+    keys = np.sort(np.concatenate(sorted_keys), kind="stable")
+    return keys[np.diff(keys, prepend=-1) != 0]
+
+
+def _overlapping(level: list[Table], low: int, high: int) -> list[Table]:
+    return [table for table in level if table.keys[-1] >= low and table.keys[0] <= high]
+
+
+def _block(shape: Shape, number: np.ndarray, records: "int | np.ndarray") -> tuple[np.ndarray, np.ndarray]:
+    held = np.minimum(shape.per_block, records - number * shape.per_block)
+    return number * shape.block, held * shape.record + RESTART + TRAILER

@@ -1,0 +1,335 @@
+"""A RocksDB-like store (log, memtable flush, leveled compaction, block reads) under YCSB A to F, or filled at random.
+
+The calls are those of RocksDB 7.8.3 under strace (db_bench fillrandom, overwrite, readrandom): a put is one `write` to the
+log, which is pre-allocated to 1.1 write buffers without changing its size, closed and removed after the flush; a sorted table is
+written in pieces of about 1 MiB, fdatasync'ed, closed, opened again and its tail read in small pieces; compaction reads its
+inputs block by block; the manifest is appended to and fdatasync'ed at each change of the tables.  Left out: sync_file_range
+and fadvise (no operation of a trace), compression, and the block cache: each look-up reads its blocks from the file, as a
+store on storage-class memory without a cache of its own would (`bloom` bits a key spare the tables without the key).
+
+YCSB's records have 10 fields of 100 bytes, which its RocksDB binding stores as 1140 bytes, under keys of 23 bytes; `update`
+reads the record and writes all of it, as that binding does.  The load of the `records` is marked SETUP.  Thread 0 is the
+program, thread 1 flushes and compacts.  State grows with the records of the store, not with the operations.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from scmsim.errors import UsageError
+from scmsim.records import (
+    APPENDS, CLOSE, CREATE, DATA_ONLY, FALLOCATE, FSYNC, KEEP_SIZE, OPEN, READ, RENAME, SETUP, UNLINK, WRITE,
+)  # fmt: skip
+from scmsim.workload import _stream, _ycsb
+from scmsim.workload._lsm import TAIL, Levels, Table, merge, shape
+from scmsim.workload._stream import ops, weave
+
+SUMMARY = "a RocksDB-like LSM store under YCSB A to F (zipfian, latest, uniform) or filled at random"
+PARAMS = {
+    "workload": ("a", "a|b|c|d|e|f|fill", "YCSB core workload, or puts of random keys into an empty store"),
+    "distribution": ("own", "own|zipfian|latest|uniform", "distribution of the keys instead of the workload's own"),
+    "records": ("100000", "records", "records loaded beforehand (fill: the key space)"),
+    "operations": ("100000", "operations", "requests"),
+    "value": ("1140", "bytes", "bytes of a value (YCSB: 10 fields of 100 bytes and their names)"),
+    "write_buffer": ("64MiB", "bytes", "memtable size"),
+    "target": ("64MiB", "bytes", "size of a table of level 1 and below"),
+    "level_base": ("256MiB", "bytes", "size of level 1; each further level is ten times larger"),
+    "level0": ("4", "tables", "tables of level 0 that start a compaction"),
+    "block": ("4KiB", "bytes", "size of a data block"),
+    "bloom": ("0", "bits", "bits of a bloom filter for each key (0: none, RocksDB's default)"),
+    "sync": ("no", "bool", "fdatasync the log after each put"),
+    "seed": ("1", "seed", "seed of the requests"),
+    "interval": ("1us", "time", "trace time between two calls"),
+}
+KEY = 23  # bytes: "user" and 19 digits
+LOG_BLOCK, LOG_HEADER, BATCH_HEADER = 32 << 10, 7, 12  # bytes: RocksDB's log format
+PIECE = 1_047_570  # bytes of one write of a table: the write buffer of 1 MiB, less than a block short; traced
+TAIL_READS = (53, 300, 250, 497)  # bytes: footer, meta index, properties, index at an open; four small reads were traced
+MANIFEST_RECORD = 100  # bytes; 13 to 124 were traced
+FOLDER, MANIFEST, CURRENT, LOGS, TABLES = 0, 1, 2, (3, 4), 5  # object ids
+LOG_BUFFER, TABLE_BUFFER, READ_BUFFER = 0, 1 << 20, 4 << 20  # the program's memory
+_RUNS = 1 << 10  # places of one request: more than sorted runs and blocks of a scan in one run
+
+
+class source(_stream.Stream):
+    """Stream of the store's calls (a records.Source); see PARAMS.
+
+    Raises
+    ------
+    UsageError
+        For an unknown workload or distribution, or sizes below one record.
+    """
+
+    def __init__(
+        self,
+        workload: str = "a",
+        distribution: str = "own",
+        records: int = 100_000,
+        operations: int = 100_000,
+        value: int = 1140,
+        write_buffer: int = 64 << 20,
+        target: int = 64 << 20,
+        level_base: int = 256 << 20,
+        level0: int = 4,
+        block: int = 4 << 10,
+        bloom: int = 0,
+        sync: int = 0,
+        seed: int = 1,
+        interval: int = 1000,
+    ) -> None:
+        _stream.choose("workload", workload, (*_ycsb.MIXES, "fill"))
+        _stream.choose("distribution", distribution, ("own", *_ycsb.DISTRIBUTIONS))
+        _stream.at_least(1, records=records, operations=operations, value=value, level0=level0, block=block)
+        _stream.at_least(0, bloom=bloom)
+        record = KEY + 8 + value
+        if min(write_buffer, target, level_base) < record:
+            raise UsageError(f"write_buffer, target and level_base must hold at least one record of {record} bytes")
+        self.workload, self.distribution = workload, "" if distribution == "own" else distribution
+        self.records, self.operations, self.seed, self.interval = records, operations, seed, interval
+        self.shape, self.sync, self.write_buffer = shape(KEY, value, block), sync, write_buffer
+        self.per_memtable = max(1, write_buffer // record)
+        self.per_table = max(1, target // self.shape.record)
+        self.levels_of = level0, level_base
+        self.miss = 0.6185**bloom if bloom else 1.0  # share of tables read in vain; a bloom filter's best rate
+        self.log = _log_records(KEY, value, self.per_memtable)
+        inserts = operations if workload == "fill" else int(operations * _ycsb.MIXES[workload][0][_ycsb.INSERT] * 2)
+        slots = 4 * (records + inserts) // min(self.per_table, self.per_memtable) + 4 * level0 + 64
+        paths = ["/db", "/db/MANIFEST-000001", "/db/000001.dbtmp", "/db/000002.log", "/db/000003.log"]
+        paths += [f"/db/{4 + slot:06}.sst" for slot in range(slots)]
+        self.files = _stream.table(paths, [0] + [-1] * (len(paths) - 1), [True] + [False] * (len(paths) - 1))
+        self.header = _stream.header(
+            "lsm", workload=workload, distribution=distribution, records=records, operations=operations, value=value,
+            write_buffer=write_buffer, target=target, level_base=level_base, level0=level0, block=block, bloom=bloom, sync=sync,
+            seed=seed, interval=interval,
+        )  # fmt: skip
+
+    def pieces(self) -> Iterator[np.ndarray]:
+        """Yield the opening, the load and the requests, in blocks that end where the memtable is full."""
+        store = _Store(self)
+        yield _setup(store.opening())
+        random = np.random.default_rng([self.seed, 1])
+        if self.workload == "fill":
+            for first in range(0, self.operations, _stream.PIECE):
+                count = min(_stream.PIECE, self.operations - first)
+                yield from store.puts(_ycsb.fnv(random.integers(0, self.records, count)))
+            return
+        for first in range(0, self.records, _stream.PIECE):
+            keys = _ycsb.fnv(np.arange(first, min(first + _stream.PIECE, self.records)))
+            yield from map(_setup, store.puts(keys))
+        for block in _ycsb.requests(self.workload, self.records, self.operations, self.seed, self.distribution):
+            yield from store.requests(block, random)
+
+
+class _Store:
+    """The store while it runs: memtable, tables, log, and the calls they make."""
+
+    def __init__(self, given: source) -> None:
+        self.given = given
+        self.levels = Levels(*given.levels_of)
+        self.memtable = np.zeros(0, np.int64)  # its keys, sorted
+        self.held = 0  # records in the memtable, and in the log
+        self.written = 0  # bytes in the log
+        self.current = 0  # which of the two log files
+        self.manifest = 0  # bytes
+        self.free = list(range(len(given.files) - 1, TABLES - 1, -1))
+        self.known = np.zeros(0, np.int64)  # all keys, sorted; kept for scans
+
+    def opening(self) -> np.ndarray:
+        """Manifest, CURRENT (by renaming a temporary file), the first log."""
+        sync = ops(FSYNC, CURRENT, flag=DATA_ONLY)
+        made = [ops(CREATE, file, file2=FOLDER) for file in (MANIFEST, CURRENT)]
+        return np.concatenate([*made, ops(WRITE, CURRENT, 0, 16), sync, ops(CLOSE, CURRENT), ops(RENAME, CURRENT), self._new_log()])
+
+    def puts(self, keys: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield the calls of puts only."""
+        none = np.zeros(len(keys), np.int64)
+        yield from self.requests(_ycsb.Requests(none + _ycsb.INSERT, keys, none), np.random.default_rng(0), hashed=True)
+
+    def requests(self, block: _ycsb.Requests, random: np.random.Generator, hashed: bool = False) -> Iterator[np.ndarray]:
+        """Yield the calls of a block of requests; cut where a put fills the memtable."""
+        kind, scan = block.kind, block.scan
+        key = block.key if hashed else _ycsb.fnv(block.key)
+        puts = np.cumsum((kind != _ycsb.READ) & (kind != _ycsb.SCAN))
+        start = done = 0
+        while start < len(kind):
+            stop = min(len(kind), int(np.searchsorted(puts - done, self.given.per_memtable - self.held)) + 1)
+            part = slice(start, stop)
+            yield self._segment(kind[part], key[part], scan[part], random)
+            start, done = stop, int(puts[stop - 1])
+            if self.held >= self.given.per_memtable:
+                yield self._flush()
+                while work := self.levels.due():
+                    yield self._compact(*work)
+
+    def _segment(self, kind: np.ndarray, key: np.ndarray, scan: np.ndarray, random: np.random.Generator) -> np.ndarray:
+        """Requests between two flushes."""
+        puts = np.flatnonzero((kind != _ycsb.READ) & (kind != _ycsb.SCAN))
+        gets = np.flatnonzero((kind == _ycsb.READ) | (kind == _ycsb.UPDATE) | (kind == _ycsb.MODIFY))
+        fresh, first = np.unique(key[puts], return_index=True)
+        parts = [self._log_rows(puts)]
+        if len(gets):
+            recent = _among(key[gets], fresh)
+            recent[recent] = puts[first[np.searchsorted(fresh, key[gets[recent]])]] < gets[recent]
+            gets = gets[~recent]
+            gets = gets[np.argsort(key[gets])]  # sorted keys are found several times faster
+            gets = gets[~_among(key[gets], self.memtable)]
+            parts += self._get_rows(gets, key[gets], random)
+        if len(scans := np.flatnonzero(scan)):
+            scans = scans[np.argsort(key[scans])]
+            parts += self._scan_rows(scans, key[scans], scan[scans])
+        self.memtable = merge(self.memtable, fresh)
+        if len(self.known):
+            self.known = merge(self.known, fresh)
+        self.held += len(puts)
+        return weave(*parts)
+
+    def _log_rows(self, puts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        length = self.given.log[self.held : self.held + len(puts)]
+        offset = self.written + np.cumsum(length) - length
+        self.written += int(length.sum())
+        rows = ops(WRITE, LOGS[self.current], offset, length, flag=APPENDS, buffer=LOG_BUFFER)
+        if not self.given.sync:
+            return puts * _RUNS + _RUNS - 1, rows
+        durable = np.stack([rows, np.repeat(ops(FSYNC, LOGS[self.current], flag=DATA_ONLY), len(rows))], axis=1).ravel()
+        return np.repeat(puts, 2) * _RUNS + _RUNS - 1, durable
+
+    def _get_rows(
+        self, at: np.ndarray, key: np.ndarray, random: np.random.Generator
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Block reads of look-ups: table by table until the key is found."""
+        parts = []
+        for number, run in enumerate(self.levels.runs()):
+            index = np.searchsorted(run.keys, key)
+            found = (index < len(run.keys)) & (run.keys[np.minimum(index, len(run.keys) - 1)] == key)
+            asked = found | ((key >= run.keys[0]) & (key <= run.keys[-1]))
+            if self.given.miss < 1:
+                asked &= found | (random.random(len(key)) < self.given.miss)
+            file, offset, length = run.place(np.where(found, index, index - 1)[asked])
+            parts.append((at[asked] * _RUNS + number, ops(READ, file, offset, length, buffer=READ_BUFFER)))
+            at, key = at[~found], key[~found]
+        return parts
+
+    def _scan_rows(self, at: np.ndarray, key: np.ndarray, scan: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Block reads of scans: in each run, the blocks from the first key to the key `scan` records further on."""
+        if not len(self.known):
+            self.known = merge(self.memtable, *[run.keys for run in self.levels.runs()])
+        last = self.known[np.minimum(np.searchsorted(self.known, key) + scan, len(self.known)) - 1]
+        parts = []
+        for number, run in enumerate(self.levels.runs()):
+            starts = run.block_starts()
+            low = np.searchsorted(starts, np.searchsorted(run.keys, key), side="right") - 1
+            high = np.searchsorted(starts, np.searchsorted(run.keys, last, side="right"), side="left")
+            count = np.maximum(high - low, 1)
+            which = np.repeat(np.arange(len(at)), count)
+            block = low[which] + np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
+            file, offset, length = run.place(starts[np.minimum(block, len(starts) - 1)])
+            parts.append((at[which] * _RUNS + number, ops(READ, file, offset, length, buffer=READ_BUFFER)))
+        return parts
+
+    def _new_log(self) -> np.ndarray:
+        log = LOGS[self.current]
+        room = self.given.write_buffer * 11 // 10
+        return np.concatenate([ops(CREATE, log, file2=FOLDER), ops(FALLOCATE, log, 0, room, flag=KEEP_SIZE)])
+
+    def _flush(self) -> np.ndarray:
+        """The memtable becomes a table of level 0; a new log is begun and the old one removed."""
+        old = LOGS[self.current]
+        self.current = 1 - self.current
+        table = Table(self.free.pop(), self.memtable, self.given.shape)
+        self.levels.add(table)
+        self.memtable, self.held, self.written = np.zeros(0, np.int64), 0, 0
+        parts = [_written(table), _opened(table), self._edit(), ops(CLOSE, old, thread=1), ops(UNLINK, old, file2=FOLDER, thread=1)]
+        return np.concatenate([self._new_log(), *parts])
+
+    def _compact(self, level: int, tables: list[Table], below: list[Table]) -> np.ndarray:
+        """Merge tables into the next level; a table that overlaps nothing is moved without a copy."""
+        if level and not below:
+            self.levels.replace(level, tables, tables)
+            return self._edit()
+        inputs = [*tables, *below]
+        merged = merge(*[table.keys for table in inputs])
+        made = [
+            Table(self.free.pop(), merged[first : first + self.given.per_table], self.given.shape)
+            for first in range(0, len(merged), self.given.per_table)
+        ]
+        parts = [_read_for_merge(table, merged) for table in inputs]
+        parts += [_written_by_merge(table, index * self.given.per_table) for index, table in enumerate(made)]
+        gone = np.concatenate([np.concatenate([ops(CLOSE, t.file, thread=1), ops(UNLINK, t.file, file2=FOLDER, thread=1)]) for t in inputs])
+        self.levels.replace(level, inputs, made)
+        self.free += [table.file for table in reversed(inputs)]
+        return np.concatenate([weave(*parts), *map(_opened, made), self._edit(), gone])
+
+    def _edit(self) -> np.ndarray:
+        """The manifest records a change of the tables."""
+        offset, self.manifest = self.manifest, self.manifest + MANIFEST_RECORD
+        record = ops(WRITE, MANIFEST, offset, MANIFEST_RECORD, flag=APPENDS, thread=1)
+        return np.concatenate([record, ops(FSYNC, MANIFEST, flag=DATA_ONLY, thread=1)])
+
+
+def _among(key: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Which keys are in a sorted array."""
+    if not len(known):
+        return np.zeros(len(key), bool)
+    return known[np.minimum(np.searchsorted(known, key), len(known) - 1)] == key
+
+
+def _setup(rows: np.ndarray) -> np.ndarray:
+    rows["flag"] |= SETUP
+    return rows
+
+
+def _written(table: Table) -> np.ndarray:
+    """Create a table, write it in pieces, make it durable and close it."""
+    _, writes = _stream.transfers(WRITE, table.file, np.array([table.size]), PIECE, flag=APPENDS, thread=1, buffer=TABLE_BUFFER)
+    end = (ops(FSYNC, table.file, flag=DATA_ONLY, thread=1), ops(CLOSE, table.file, thread=1))
+    return np.concatenate([ops(CREATE, table.file, file2=FOLDER, thread=1), writes, *end])
+
+
+def _opened(table: Table) -> np.ndarray:
+    """Open a table and read its tail, from the footer backwards."""
+    length = np.minimum(TAIL_READS, table.size)
+    offset = np.maximum(table.size - np.minimum(np.cumsum(TAIL_READS), TAIL), 0)
+    return np.concatenate([ops(OPEN, table.file, thread=1), ops(READ, table.file, offset, length, thread=1, buffer=READ_BUFFER)])
+
+
+def _read_for_merge(table: Table, merged: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """All blocks of an input, each at the place of its first key in the merged order."""
+    number = np.arange(table.blocks)
+    offset, length = table.block(number)
+    place = np.searchsorted(merged, table.keys[:: table.shape.per_block])
+    return place * 2, ops(READ, table.file, offset, length, thread=1, buffer=READ_BUFFER)
+
+
+def _written_by_merge(table: Table, first: int) -> tuple[np.ndarray, np.ndarray]:
+    """The calls of an output whose first key is number `first`: a piece is written when its last record is known."""
+    rows = _written(table)
+    pieces = rows["op"] == WRITE
+    records = np.minimum(rows["offset"] + rows["length"], table.size) * len(table.keys) // table.size
+    place = first + np.where(pieces, records, np.where(rows["op"] == CREATE, 0, len(table.keys)))
+    return place * 2 + np.where(rows["op"] == CREATE, 0, 1), rows
+
+
+def _log_records(key: int, value: int, count: int) -> np.ndarray:
+    """Bytes of each `write` to a log of equal puts: a record that crosses a block of 32 KiB has a second header, and a rest
+    of a block that no header fits into is filled with zeros."""
+    payload = BATCH_HEADER + 1 + _varint(key) + key + _varint(value) + value
+    out = np.empty(count, np.int64)
+    position = 0
+    for index in range(count):
+        left, start = payload, position
+        while left >= 0:
+            room = LOG_BLOCK - position % LOG_BLOCK
+            if room < LOG_HEADER:
+                position += room
+                room = LOG_BLOCK
+            part = min(left, room - LOG_HEADER)
+            position += LOG_HEADER + part
+            left = left - part or -1
+        out[index] = position - start
+    return out
+
+
+def _varint(value: int) -> int:
+    return max(1, -(-value.bit_length() // 7))
+
+
