@@ -10,7 +10,9 @@ from typing import Any
 
 import click
 
-SUMMARY = "Look at, check and convert traces: info, head, check, convert."
+from scmsim.cli._trace_tools import COMMANDS
+
+SUMMARY = "Look at, check, convert and rewrite traces: info, stats, plot, head, check, convert, filter, cut, merge, scale."
 
 _FLAGS = (
     "OFFSET_UNKNOWN", "SETUP", "CONTINUES", "APPENDS", "SYNCHRONOUS", "DATA_ONLY", "DIRECTORY", "KEEP_SIZE",
@@ -22,6 +24,10 @@ _EVERY_S = 0.2
 @click.group(help=SUMMARY)
 def command() -> None:
     pass
+
+
+for _tool in COMMANDS:
+    command.add_command(_tool)
 
 
 @contextlib.contextmanager

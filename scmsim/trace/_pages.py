@@ -1,0 +1,58 @@
+"""Which pages a trace touches: sets of page ranges, merged as they grow, in bounded memory."""
+
+import numpy as np
+
+PAGE = 4 << 10  # bytes
+MOST = 1 << 22  # ranges kept (24 bytes each); beyond it a set only counts what it knows
+
+
+class Pages:
+    """A set of pages of many objects.
+
+    Attributes
+    ----------
+    complete : bool
+        False once more than `most` separate ranges were touched: `count` is a lower bound then.
+    """
+
+    def __init__(self, most: int = MOST) -> None:
+        self.most, self.complete = most, True
+        self._ranges = np.zeros((0, 3), np.int64)  # object, first page, page behind the last
+        self._new: list[np.ndarray] = []
+        self._waiting = 0
+
+    def add(self, thing: np.ndarray, offset: np.ndarray, length: np.ndarray) -> None:
+        """Touch bytes [offset, offset + length) of objects; empty ones touch nothing."""
+        some = (length > 0) & (offset >= 0)
+        if not some.any() or not self.complete:
+            return
+        offset, length = offset[some].astype(np.int64), length[some].astype(np.int64)
+        ranges = np.column_stack([thing[some], offset // PAGE, (offset + length - 1) // PAGE + 1])
+        self._new.append(_merged(ranges))
+        self._waiting += len(self._new[-1])
+        if self._waiting > len(self._ranges) // 2 + (1 << 18):
+            self._settle()
+
+    def count(self) -> int:
+        """Pages in the set."""
+        self._settle()
+        return int((self._ranges[:, 2] - self._ranges[:, 1]).sum())
+
+    def _settle(self) -> None:
+        if self._new:
+            self._ranges = _merged(np.concatenate([self._ranges, *self._new]))
+        self._new, self._waiting = [], 0
+        self.complete = self.complete and len(self._ranges) <= self.most
+
+
+def _merged(ranges: np.ndarray) -> np.ndarray:
+    """The union of ranges (object, first, end): sorted, ranges that overlap or touch joined."""
+    ranges = ranges[np.lexsort((ranges[:, 1], ranges[:, 0]))]
+    thing, first, end = ranges.T
+    ranked, rank = np.unique(end, return_inverse=True)
+    reach = np.maximum.accumulate(np.cumsum(np.diff(thing, prepend=-1) != 0) * len(ranked) + rank)
+    furthest = ranked[reach % len(ranked)]
+    starts = np.ones(len(ranges), bool)
+    starts[1:] = (thing[1:] != thing[:-1]) | (first[1:] > furthest[:-1])
+    at = np.flatnonzero(starts)
+    return np.column_stack([thing[at], first[at], furthest[np.append(at[1:], len(ranges)) - 1]])

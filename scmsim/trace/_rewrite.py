@@ -1,0 +1,69 @@
+"""What the tools that make a trace from traces share: renumbering of files, provenance, and one way to write."""
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from scmsim.errors import UsageError
+from scmsim.records import Files
+from scmsim.trace.store import StoredTrace, TraceWriter
+
+CHUNK = 1 << 16
+
+
+def different(out: "str | os.PathLike[str]", *sources: "str | os.PathLike[str]") -> None:
+    """Raise UsageError if the output is one of the inputs."""
+    for source in sources:
+        if os.path.exists(out) and os.path.exists(source) and os.path.samefile(source, out):
+            raise UsageError(f"the input and the output are the same file {str(out)!r}; give the output another name")
+
+
+def derived(step: str, traces: Iterable[StoredTrace], **parameters: Any) -> dict[str, Any]:
+    """Header of a trace made from others: the step, its parameters, the headers of its inputs, and their concerns."""
+    headers = [trace.header for trace in traces]
+    out: dict[str, Any] = {"tool": f"scmsim trace {step}", "step": {"name": step, **parameters}, "inputs": headers}
+    for concern in ("blind_spots", "notes"):
+        found = [line for header in headers for line in header.get(concern, [])]
+        if found:
+            out[concern] = list(dict.fromkeys(found))
+    return out
+
+
+class Renumber:
+    """Drops the files that no kept row names, and numbers the others anew in their old order."""
+
+    def __init__(self, files: Files) -> None:
+        self.files = files
+        self.used = np.zeros(len(files), bool)
+        self._new = np.zeros(0, np.int64)
+
+    def see(self, rows: np.ndarray) -> None:
+        """Note the files of rows that will be kept."""
+        for column in ("file", "file2"):
+            self.used[rows[column][rows[column] >= 0]] = True
+
+    def table(self, first_size: np.ndarray) -> Files:
+        """The side table of the files seen, with these first sizes of the old table's rows."""
+        self._new = np.cumsum(self.used) - 1
+        kept = np.flatnonzero(self.used)
+        return Files([self.files.path[i] for i in kept], first_size[kept].astype(np.int64), self.files.is_dir[kept])
+
+    def apply(self, rows: np.ndarray) -> np.ndarray:
+        """A copy of the rows with the new numbers; call `table` before."""
+        rows = rows.copy()
+        for column in ("file", "file2"):
+            named = rows[column] >= 0
+            rows[column][named] = self._new[rows[column][named]]
+        return rows
+
+
+def write(out: "str | os.PathLike[str]", header: dict[str, Any], rows: Iterable[np.ndarray], files: Files) -> int:
+    """Write a trace that replaces `out` only when it is complete; returns its rows."""
+    with TraceWriter(out, header) as writer:
+        for batch in rows:
+            if len(batch):
+                writer.append(np.asarray(batch))
+        writer.close(files)
+    return writer.rows

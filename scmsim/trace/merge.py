@@ -1,0 +1,83 @@
+"""Several traces as one, in the order of time; their files and threads stay apart."""
+
+import os
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from scmsim.errors import UsageError
+from scmsim.records import Files
+from scmsim.trace._rewrite import CHUNK, derived, different, write
+from scmsim.trace.store import StoredTrace, open_trace
+
+
+def merge_traces(sources: "Sequence[str | os.PathLike[str]]", out: "str | os.PathLike[str]") -> int:
+    """Write all rows of all traces by time (rows of one time in the order of the sources); returns the rows written.
+
+    A file of one trace is never a file of another, even under the same name; thread numbers follow each other.
+
+    Raises
+    ------
+    UsageError
+        For fewer than two traces, or an input that is no trace or whose times go backwards.
+    """
+    if len(sources) < 2:
+        raise UsageError("merging takes at least two traces; name them before -o")
+    different(out, *sources)
+    traces = [open_trace(source) for source in sources]
+    tables = [trace.files for trace in traces]
+    files = Files(
+        [path for table in tables for path in table.path],
+        np.concatenate([table.first_size for table in tables]),
+        np.concatenate([table.is_dir for table in tables]),
+    )
+    rows = interleaved([_moved(*each) for each in zip(traces, *_offsets(traces), strict=True)])
+    return write(out, derived("merge", traces, sources=[str(source) for source in sources]), rows, files)
+
+
+def interleaved(streams: Sequence[Iterator[np.ndarray]]) -> Iterator[np.ndarray]:
+    """Merge streams of rows by time; holds about one batch of each.
+
+    Every batch ends at the earliest of the last times at hand, because a stream's next batch may begin with its last time.
+    """
+    waiting: list[np.ndarray | None] = [next(stream, None) for stream in streams]
+    while any(batch is not None for batch in waiting):
+        until = min(int(batch["time_ns"][-1]) for batch in waiting if batch is not None)
+        ready = []
+        for index, batch in enumerate(waiting):
+            while batch is not None and int(batch["time_ns"][-1]) <= until:
+                ready.append(batch)
+                batch = next(streams[index], None)
+            if batch is not None:
+                count = int(np.searchsorted(batch["time_ns"], until, side="right"))
+                ready.append(batch[:count])
+                batch = batch[count:]
+            waiting[index] = batch
+        rows = np.concatenate(ready)
+        yield rows[np.argsort(rows["time_ns"], kind="stable")]
+
+
+def _offsets(traces: Sequence[StoredTrace]) -> tuple[list[int], list[int]]:
+    """First file and first thread number of each trace in the merged one."""
+    files = np.cumsum([0, *[len(trace.files) for trace in traces[:-1]]]).tolist()
+    counts = [1 + max((int(b["thread"].max()) for b in trace.batches(CHUNK)), default=0) for trace in traces[:-1]]
+    return files, np.cumsum([0, *counts]).tolist()
+
+
+def _moved(trace: StoredTrace, file: int, thread: int) -> Iterator[np.ndarray]:
+    before = 0
+    for batch in trace.batches(CHUNK):
+        rows = batch.view(np.ndarray).copy()
+        if len(rows) and (rows["time_ns"][0] < before or (np.diff(rows["time_ns"]) < 0).any()):
+            raise UsageError(f"the times of {str(trace.path)!r} go backwards; see 'scmsim trace check {trace.path}'")
+        before = int(rows["time_ns"][-1]) if len(rows) else before
+        renumbered(rows, file, thread)
+        if len(rows):
+            yield rows
+
+
+def renumbered(rows: np.ndarray, file: int, thread: int) -> None:
+    """Add offsets to the file and thread numbers of rows, in place."""
+    for column in ("file", "file2"):
+        rows[column][rows[column] >= 0] += file
+    rows["thread"] += thread

@@ -1,0 +1,167 @@
+"""A picture of a trace: the offsets of its reads and writes over time, one panel a file.
+
+Altair and vl-convert-python are the optional extra `report`; they are imported when a picture is made.
+"""
+
+import os
+import pathlib
+import tempfile
+from typing import Any
+
+import numpy as np
+
+from scmsim.errors import EnvironmentProblem, UsageError
+from scmsim.records import READ, WRITE
+from scmsim.trace._rewrite import CHUNK
+from scmsim.trace.store import StoredTrace, open_trace
+
+FORMATS = (".svg", ".png", ".html")
+COLOURS = {"read": "#3b6fb6", "write": "#d1622b"}  # told apart with the common colour blindnesses too
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: spreads consecutive numbers (Fibonacci hashing)
+_NAME = 60  # characters of a file's name that are shown
+_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
+_TIMES = ((10**9, "s"), (10**6, "ms"), (10**3, "µs"), (1, "ns"))
+
+
+def plot_trace(
+    source: "str | os.PathLike[str]", out: "str | os.PathLike[str]", *, files: int = 6, points: int = 1500
+) -> dict[str, Any]:
+    """Draw the `files` files with the most bytes moved, each with about `points` transfers at most.
+
+    Of a file with more, about one in k is drawn, chosen by a hash of its number: every k-th would pick one sort of call only
+    where reads and writes take turns.
+
+    Parameters
+    ----------
+    out : path
+        Its ending says the format: .svg, .png or .html (one file without outside parts).
+
+    Returns
+    -------
+    dict
+        files and transfers drawn, and transfers that these files have (`of`).
+
+    Raises
+    ------
+    UsageError
+        For another ending, or a trace without a read or write.
+    EnvironmentProblem
+        If the extra `report` is not installed.
+    """
+    suffix = pathlib.Path(out).suffix.lower()
+    if suffix not in FORMATS:
+        raise UsageError(f"{str(out)!r} ends in none of {', '.join(FORMATS)}, which say the format; rename it")
+    altair, convert = _libraries()
+    trace = open_trace(source)
+    chosen, calls = _busiest(trace, files)
+    every = {file: -(-int(calls[file]) // max(points, 1)) for file in chosen}
+    rows = _sample(trace, every)
+    spec = _chart(altair, trace, every, rows).to_dict()
+    if suffix == ".png":
+        drawn: bytes = convert.vegalite_to_png(spec, scale=2)
+    else:
+        text = convert.vegalite_to_svg(spec) if suffix == ".svg" else convert.vegalite_to_html(spec, bundle=True)
+        drawn = text.encode()
+    _put(pathlib.Path(out), drawn)
+    return {"files": len(chosen), "transfers": len(rows), "of": int(calls[chosen].sum())}
+
+
+def _libraries() -> tuple[Any, Any]:
+    try:
+        import altair
+        import vl_convert
+    except ImportError as error:
+        raise EnvironmentProblem(
+            f"a plot needs the module {error.name!r}; install the extra: pip install 'scmsim[report]'"
+        ) from None
+    return altair, vl_convert
+
+
+def _busiest(trace: StoredTrace, files: int) -> tuple[list[int], np.ndarray]:
+    """Ids of the files with the most bytes moved, and the number of transfers of every file."""
+    moved, calls = np.zeros(len(trace.files)), np.zeros(len(trace.files), np.int64)
+    for batch in trace.batches(CHUNK):
+        rows = _transfers(batch)
+        np.add.at(moved, rows["file"], rows["length"].astype(np.float64))
+        np.add.at(calls, rows["file"], 1)
+    chosen = [i for i in np.argsort(-moved, kind="stable")[:files].tolist() if moved[i]]
+    if not chosen:
+        raise UsageError(f"{str(trace.path)!r} has no read or write that moves a byte; there is nothing to draw")
+    return chosen, calls
+
+
+def _sample(trace: StoredTrace, every: dict[int, int]) -> np.ndarray:
+    """About one in `every[file]` transfers of each file."""
+    parts, seen = [], 0
+    share = np.zeros(len(trace.files), np.uint64)
+    share[list(every)] = list(every.values())
+    for batch in trace.batches(CHUNK):
+        rows = _transfers(batch)
+        number = np.arange(seen, seen + len(rows), dtype=np.uint64)
+        seen += len(rows)
+        wanted = share[rows["file"]]
+        keep = wanted > 0
+        keep[keep] = (number[keep] * _GOLDEN >> np.uint64(32)) % wanted[keep] == 0
+        parts.append(rows[keep])
+    return np.concatenate(parts)
+
+
+def _transfers(batch: np.ndarray) -> np.ndarray:
+    rows = batch.view(np.ndarray)
+    return rows[(rows["op"] == READ) | (rows["op"] == WRITE)]
+
+
+def _chart(altair: Any, trace: StoredTrace, every: dict[int, int], rows: np.ndarray) -> Any:
+    scale, time_unit = next(unit for unit in _TIMES if unit[0] <= max(int(rows["time_ns"].max(initial=0)), 1))
+    panels = []
+    for file, share in every.items():
+        mine = rows[rows["file"] == file]
+        shown = f"   (about 1 in {share:,} of its transfers)" if share > 1 else ""
+        if len(mine):
+            panels.append(_panel(altair, _name(trace.files.path[file]) + shown, mine, scale, f"time ({time_unit})"))
+    title = altair.TitleParams(f"Offsets over time: {_name(trace.path.name)}", subtitle="a bar spans the bytes of a transfer")
+    chart = altair.vconcat(*panels, title=title).resolve_scale(x="shared", y="independent")
+    return chart.configure_view(stroke="#d0d0d0").configure_axis(grid=True, gridColor="#eeeeee")
+
+
+def _panel(altair: Any, name: str, rows: np.ndarray, scale: int, time: str) -> Any:
+    """One file: a vertical bar from the first to the last byte of each transfer, at least two pixels long."""
+    top = int((rows["offset"] + rows["length"]).max())
+    unit, unit_name = next(unit for unit in _UNITS if unit[0] <= max(top, 1))
+    least = top / 60
+    values = [
+        {"t": t / scale, "from": at / unit, "to": (at + max(length, least)) / unit, "op": "read" if op == READ else "write"}
+        for t, at, length, op in zip(*(rows[c].tolist() for c in ("time_ns", "offset", "length", "op")), strict=True)
+    ]
+    colour = altair.Scale(domain=list(COLOURS), range=list(COLOURS.values()))
+    return (
+        altair.Chart(altair.Data(values=values), title=altair.TitleParams(name, anchor="start", fontSize=11))
+        .mark_rule(strokeWidth=1.5, opacity=0.7)
+        .encode(
+            x=altair.X("t:Q", title=time),
+            y=altair.Y("from:Q", title=f"offset ({unit_name})"),
+            y2="to:Q",
+            color=altair.Color("op:N", scale=colour, title=None),
+        )
+        .properties(width=640, height=120)
+    )
+
+
+def _name(path: str) -> str:
+    """A name that shows everything and ends no markup: odd characters escaped, the end of a long one."""
+    plain = "".join(c if c.isprintable() and c not in "<>&" else f"\\x{ord(c):02x}" for c in path)
+    return plain if len(plain) <= _NAME else "…" + plain[1 - _NAME :]
+
+
+def _put(out: pathlib.Path, content: bytes) -> None:
+    if not out.parent.is_dir():
+        raise UsageError(f"no directory {str(out.parent)!r} to write {out.name!r} into; make it first")
+    with tempfile.NamedTemporaryFile(dir=out.parent, prefix=f".{out.name}.", delete=False) as file:
+        temporary = pathlib.Path(file.name)
+        try:
+            file.write(content)
+            file.close()
+            temporary.chmod(0o644)
+            os.replace(temporary, out)
+        finally:
+            temporary.unlink(missing_ok=True)

@@ -1,0 +1,191 @@
+"""What a trace asks for: operations, sizes, order, working set, overwrites, appends and buffers, in one pass.
+
+Memory follows the number of files and of separate page ranges (bounded, see `_pages.py`), not the number of rows.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from scmsim.records import CONTINUES, CREATE, OPS, READ, SETUP, ULOAD, UNLINK, USTORE, WRITE, Source
+from scmsim.trace._pages import PAGE, Pages
+from scmsim.trace._sizes import Sizes
+
+CHUNK = 1 << 16
+TOP = 10  # files that are named
+_MOST_BUFFERS = 1 << 20  # buffers whose last file is remembered
+
+
+def stats(trace: Source, *, setup: bool = False) -> dict[str, Any]:
+    """Statistics of a trace as a JSON-able dict (sizes in bytes, shares from 0 to 1, None where nothing was transferred).
+
+    Parameters
+    ----------
+    trace : Source
+        A stored trace or a workload.
+    setup : bool
+        Count rows marked SETUP too; they always change the state that the others are compared with.
+
+    Raises
+    ------
+    UsageError
+        At a row that cannot be replayed.
+    """
+    state = _State(trace)
+    for batch in trace.batches(CHUNK):
+        state.add(batch.view(np.ndarray), setup)
+    return state.result()
+
+
+class _Way:
+    """Reads, or writes: sizes and order."""
+
+    def __init__(self, files: int) -> None:
+        self.end = np.full(files, -1, np.int64)  # where the last transfer of each file ended
+        self.sizes = np.zeros(65, np.int64)  # by bits of the length
+        self.bytes = self.sequential = self.first = self.calls = 0
+
+    def add(self, rows: np.ndarray) -> None:
+        self.calls += len(rows)
+        self.bytes += _sum(rows["length"])
+        self.sizes += np.bincount(_bits(rows["length"]), minlength=65)
+        order = np.argsort(rows["file"], kind="stable")
+        file, offset, end = rows["file"][order], rows["offset"][order], (rows["offset"] + rows["length"])[order]
+        before = np.concatenate([[0], end])[:-1]
+        starts = np.flatnonzero(np.diff(file, prepend=-1))
+        before[starts] = self.end[file[starts]]
+        self.sequential += int(np.count_nonzero(offset == before))
+        self.first += int(np.count_nonzero(before == -1))
+        self.end[file] = end  # the last one of each file stays
+
+    def result(self) -> dict[str, Any]:
+        follow = self.calls - self.first
+        histogram = {str(1 << i - 1 if i else 0): int(n) for i, n in enumerate(self.sizes) if n}
+        return {
+            "calls": self.calls,
+            "bytes": self.bytes,
+            "mean_size": self.bytes / self.calls if self.calls else None,
+            "sizes": histogram,
+            "sequential": self.sequential / follow if follow else None,
+        }
+
+
+class _Buffers:
+    """Where the program's memory of the transfers lies."""
+
+    def __init__(self) -> None:
+        self.pages = Pages()
+        self.last: dict[tuple[int, int], int] = {}  # (thread, address) -> file of its last transfer
+        self.transfers = self.other = self.bytes = 0
+
+    def add(self, rows: np.ndarray) -> None:
+        self.pages.add(rows["thread"], rows["buffer"], rows["length"])
+        self.bytes += _sum(rows["length"])
+        self.transfers += len(rows)
+        order = np.lexsort((rows["buffer"], rows["thread"]))
+        thread, buffer, file = rows["thread"][order], rows["buffer"][order], rows["file"][order]
+        starts = np.flatnonzero((np.diff(thread, prepend=-1) != 0) | (np.diff(buffer, prepend=-1) != 0))
+        changed = np.diff(file, prepend=-1) != 0
+        changed[starts] = False
+        self.other += int(changed.sum())
+        ends = np.append(starts[1:], len(rows)) - 1
+        keys = zip(thread[starts].tolist(), buffer[starts].tolist(), strict=True)
+        for key, first, last in zip(keys, file[starts].tolist(), file[ends].tolist(), strict=True):
+            self.other += self.last.get(key, first) != first
+            if key in self.last or len(self.last) < _MOST_BUFFERS:
+                self.last[key] = last
+
+    def result(self) -> dict[str, Any]:
+        touched = self.pages.count() * PAGE
+        return {
+            "bytes": touched,
+            "complete": self.pages.complete,
+            "reuse": self.bytes / touched if touched else None,
+            "shared": self.other / self.transfers if self.transfers else None,
+        }
+
+
+class _State:
+    """Everything that is known after the batches so far."""
+
+    def __init__(self, trace: Source) -> None:
+        self.trace, files = trace, len(trace.files)
+        self.sizes = Sizes(trace.files)
+        self.counts, self.moved = np.zeros(len(OPS), np.int64), np.zeros(len(OPS))
+        self.ways = {READ: _Way(files), WRITE: _Way(files)}
+        self.touched, self.written, self.buffers = Pages(), Pages(), _Buffers()
+        self.by_file = np.zeros(files)  # bytes; floats cannot overflow
+        self.used = np.zeros(files, bool)
+        self.threads: set[int] = set()
+        self.times = [0, 0]
+        self.rows = self.calls = self.setup = self.overwritten = self.appends = 0
+
+    def add(self, batch: np.ndarray, with_setup: bool) -> None:
+        before = self.sizes.follow(batch)
+        keep = np.ones(len(batch), bool) if with_setup else (batch["flag"] & SETUP) == 0
+        self.setup += int(np.count_nonzero(batch["flag"] & SETUP))
+        rows, before = batch[keep], before[keep]
+        if not len(rows):
+            return
+        self.times = [int(rows["time_ns"][0]) if not self.rows else self.times[0], int(rows["time_ns"].max())]
+        self.rows += len(rows)
+        self.calls += int(np.count_nonzero((rows["flag"] & CONTINUES) == 0))
+        self.counts += np.bincount(rows["op"], minlength=len(OPS))
+        np.add.at(self.moved, rows["op"], rows["length"].astype(np.float64))
+        self.threads |= set(np.unique(rows["thread"]).tolist())
+        self.used[rows["file"][rows["file"] >= 0]] = True
+        for code, way in self.ways.items():
+            way.add(rows[rows["op"] == code])
+        self._writes(rows, before)
+        data = rows[np.isin(rows["op"], (READ, WRITE, ULOAD, USTORE)) & (rows["file"] >= 0)]
+        self.touched.add(data["file"], data["offset"], data["length"])
+        np.add.at(self.by_file, data["file"], data["length"].astype(np.float64))
+        self.buffers.add(rows[np.isin(rows["op"], (READ, WRITE))])
+
+    def _writes(self, rows: np.ndarray, before: np.ndarray) -> None:
+        chosen = rows["op"] == WRITE
+        writes, size = rows[chosen], before[chosen].clip(0)
+        self.written.add(writes["file"], writes["offset"], writes["length"])
+        self.overwritten += _sum((size - writes["offset"]).clip(0, writes["length"]))
+        self.appends += int(np.count_nonzero((writes["offset"] == size) & (writes["length"] > 0)))
+
+    def result(self) -> dict[str, Any]:
+        written, calls = self.ways[WRITE].bytes, self.ways[WRITE].calls
+        ops = {OPS[i]: {"calls": int(self.counts[i]), "bytes": int(self.moved[i])} for i in np.flatnonzero(self.counts)}
+        top = [i for i in np.argsort(-self.by_file, kind="stable")[:TOP].tolist() if self.by_file[i]]
+        return {
+            "rows": self.rows,
+            "calls": self.calls,
+            "setup_rows": self.setup,
+            "duration_ns": self.times[1] - self.times[0],
+            "threads": len(self.threads),
+            "ops": ops,
+            "read": self.ways[READ].result(),
+            "write": self.ways[WRITE].result(),
+            "overwritten": self.overwritten / written if written else None,
+            "appends": self.appends / calls if calls else None,
+            "working_set": {
+                "bytes": self.touched.count() * PAGE,
+                "written_bytes": self.written.count() * PAGE,
+                "complete": self.touched.complete and self.written.complete,
+            },
+            "files": {
+                "known": len(self.used),
+                "touched": int(self.used.sum()),
+                "with_data": int(np.count_nonzero(self.by_file)),
+                "created": int(self.counts[CREATE]),
+                "removed": int(self.counts[UNLINK]),
+            },
+            "buffers": self.buffers.result(),
+            "top": [{"path": self.trace.files.path[i], "bytes": int(self.by_file[i])} for i in top],
+        }
+
+
+def _bits(length: np.ndarray) -> np.ndarray:
+    """Bits of each length: 0 -> 0, 1 -> 1, 4096 to 8191 -> 13."""
+    return np.frexp(length.astype(np.float64))[1]
+
+
+def _sum(length: np.ndarray) -> int:
+    """Sum without overflow: a trace may ask for 2^62 bytes, often."""
+    return int(length.sum()) if not len(length) or length.max() < 1 << 46 else sum(length.tolist())
