@@ -12,7 +12,7 @@ import click
 
 from scmsim.cli._trace_tools import COMMANDS
 
-SUMMARY = "Look at, check, convert and rewrite traces: info, stats, plot, head, check, convert, filter, cut, merge, scale."
+SUMMARY = "Look at, check, convert and rewrite traces: info, stats, plot, convert, filter, cut, ..."
 
 _FLAGS = (
     "OFFSET_UNKNOWN", "SETUP", "CONTINUES", "APPENDS", "SYNCHRONOUS", "DATA_ONLY", "DIRECTORY", "KEEP_SIZE",

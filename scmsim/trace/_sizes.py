@@ -3,8 +3,20 @@
 import numpy as np
 
 from scmsim.records import (
-    CREATE, FALLOCATE, FREE, KEEP_SIZE, MALLOC, MKDIR, PUNCH_HOLE, RENAME, RMDIR, TRUNCATE, UNLINK, WRITE, Files,
-)  # fmt: skip
+    CREATE,
+    FALLOCATE,
+    FREE,
+    KEEP_SIZE,
+    MALLOC,
+    MKDIR,
+    PUNCH_HOLE,
+    RENAME,
+    RMDIR,
+    TRUNCATE,
+    UNLINK,
+    WRITE,
+    Files,
+)
 
 GONE = -1  # size of a file that does not exist
 
@@ -18,26 +30,28 @@ class Sizes:
     def follow(self, batch: np.ndarray) -> np.ndarray:
         """Take a batch into account; returns the size of each row's file just before it (0 for no file)."""
         before = np.zeros(len(batch), np.int64)
-        file = batch["file"].astype(np.int64)
-        rows = np.flatnonzero(file >= 0)
-        if not len(rows):
+        named = np.flatnonzero(batch["file"] >= 0)
+        replaced = np.flatnonzero((batch["op"] == RENAME) & (batch["file2"] >= 0) & (batch["file2"] != batch["file"]))
+        value, sets = _effects(batch[named])
+        # one event for each row, and one for the file that a rename replaces
+        row = np.concatenate([named, replaced])
+        file = np.concatenate([batch["file"][named], batch["file2"][replaced]]).astype(np.int64)
+        value = np.concatenate([value, np.full(len(replaced), GONE)])
+        sets = np.concatenate([sets, np.ones(len(replaced), bool)])
+        if not len(row):
             return before
-        value, sets = _effects(batch[rows])
-        order = np.argsort(file[rows], kind="stable")
-        rows, value, sets = rows[order], value[order], sets[order]
-        first = np.flatnonzero(np.diff(file[rows], prepend=-1))
-        # one row more for each file, before its own: the size it has now
-        value = np.insert(value, first, self.now[file[rows[first]]])
-        sets = np.insert(sets, first, True)
+        order = np.lexsort((row, file))
+        file = file[order]
+        first = np.flatnonzero(np.diff(file, prepend=-1))
+        # one event more for each file, before its own: the size it has now
+        value = np.insert(value[order], first, self.now[file[first]])
+        sets = np.insert(sets[order], first, True)
         after = _running_maximum(value, sets)
-        own = np.ones(len(value), bool)
-        own[first + np.arange(len(first))] = False
-        place = np.flatnonzero(own)
-        before[rows] = after[place - 1]
-        last = np.append(first[1:], len(rows)) - 1
-        self.now[file[rows[last]]] = after[place[last]]
-        replaced = batch["file2"][(batch["op"] == RENAME) & (batch["file2"] >= 0)]
-        self.now[replaced] = GONE
+        place = np.delete(np.arange(len(value)), first + np.arange(len(first)))
+        asked = order < len(named)
+        before[row[order[asked]]] = after[place[asked] - 1]
+        last = np.append(first[1:], len(file)) - 1
+        self.now[file[last]] = after[place[last]]
         return before
 
 

@@ -51,7 +51,9 @@ def cut_trace(
         renumber.see(rows if prepare else rows[counted])
         inside += int(counted.sum())
     if not inside:
-        raise UsageError(f"no row of {str(source)!r} lies in that span; it lasts {_last(trace)} ns ('scmsim trace info')")
+        raise UsageError(
+            f"no row of {str(source)!r} lies in that span; it lasts {_last(trace)} ns ('scmsim trace info')"
+        )
 
     def kept() -> Iterator[np.ndarray]:
         for rows, counted in _span(trace, start, stop):

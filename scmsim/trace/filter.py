@@ -73,7 +73,9 @@ def filter_trace(
         renumber.see(rows)
         left += len(rows)
     if not left:
-        raise UsageError(f"no row of {str(source)!r} passes the filter; see 'scmsim trace stats {source}' for what is there")
+        raise UsageError(
+            f"no row of {str(source)!r} passes the filter; see 'scmsim trace stats {source}' for what is there"
+        )
     files = renumber.table(trace.files.first_size)
     header = derived(
         "filter", [trace], ops=list(ops), under=under, match=match, threads=list(threads), setup=setup

@@ -119,7 +119,9 @@ def _chart(altair: Any, trace: StoredTrace, every: dict[int, int], rows: np.ndar
         shown = f"   (about 1 in {share:,} of its transfers)" if share > 1 else ""
         if len(mine):
             panels.append(_panel(altair, _name(trace.files.path[file]) + shown, mine, scale, f"time ({time_unit})"))
-    title = altair.TitleParams(f"Offsets over time: {_name(trace.path.name)}", subtitle="a bar spans the bytes of a transfer")
+    title = altair.TitleParams(
+        f"Offsets over time: {_name(trace.path.name)}", subtitle="a bar spans the bytes of a transfer"
+    )
     chart = altair.vconcat(*panels, title=title).resolve_scale(x="shared", y="independent")
     return chart.configure_view(stroke="#d0d0d0").configure_axis(grid=True, gridColor="#eeeeee")
 
@@ -130,7 +132,12 @@ def _panel(altair: Any, name: str, rows: np.ndarray, scale: int, time: str) -> A
     unit, unit_name = next(unit for unit in _UNITS if unit[0] <= max(top, 1))
     least = top / 60
     values = [
-        {"t": t / scale, "from": at / unit, "to": (at + max(length, least)) / unit, "op": "read" if op == READ else "write"}
+        {
+            "t": t / scale,
+            "from": at / unit,
+            "to": (at + max(length, least)) / unit,
+            "op": "read" if op == READ else "write",
+        }
         for t, at, length, op in zip(*(rows[c].tolist() for c in ("time_ns", "offset", "length", "op")), strict=True)
     ]
     colour = altair.Scale(domain=list(COLOURS), range=list(COLOURS.values()))

@@ -79,6 +79,8 @@ class _Buffers:
         self.transfers = self.other = self.bytes = 0
 
     def add(self, rows: np.ndarray) -> None:
+        if not len(rows):
+            return
         self.pages.add(rows["thread"], rows["buffer"], rows["length"])
         self.bytes += _sum(rows["length"])
         self.transfers += len(rows)

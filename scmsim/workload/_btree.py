@@ -1,8 +1,8 @@
 """A SQLite table b-tree that grows at its right end: which pages an insert changes, and which leaf holds a row.
 
-Rows are (INTEGER PRIMARY KEY, BLOB of one length) with ids 1, 2, 3, ...; pages of 4096 bytes without a reserved tail.  Formats: SQLite's
-file format document, sections 1.6 (pages, cells) and 2 (records); growth at the right end: btree.c, balance_quick (the new row
-alone goes to a fresh leaf, the full one is left as it is).  A full interior page gets a fresh sibling for the new child only;
+Rows are (INTEGER PRIMARY KEY, BLOB of one length) with ids 1, 2, 3, ...; pages of 4096 bytes without a reserved tail.
+Formats: SQLite's file format document, sections 1.6 (pages, cells) and 2 (records); growth at the right end: btree.c,
+balance_quick (the new row alone goes to a fresh leaf, the full one is left as it is).  A full interior page gets a fresh sibling for the new child only;
 SQLite spreads its children over up to three siblings instead, so with more than one interior page (about 500 leaves) it can
 be another interior page that changes; the number of interior pages is the same.
 """

@@ -1,7 +1,8 @@
 """The state of a log-structured merge tree of equal-sized records: sorted tables in levels, and which block holds a key.
 
-Leveled compaction as in RocksDB 7.8 (db/version_set.cc, db/compaction/compaction_picker_level.cc): level 0 is merged with level 1 when it has
-`level0` tables; a level beyond its size gives the table with the least overlap per byte (kMinOverlappingRatio) to the next.
+Leveled compaction as in RocksDB 7.8 (db/version_set.cc, db/compaction/compaction_picker_level.cc): level 0 is merged with
+level 1 when it has `level0` tables; a level beyond its size gives the table with the least overlap per byte
+(kMinOverlappingRatio) to the next.
 Background work is done at the moment it becomes due, not beside the program's calls.
 """
 
@@ -73,7 +74,9 @@ class Run:
     def block_starts(self) -> np.ndarray:
         """Indices of the first key of every block."""
         per = self.tables[0].shape.per_block
-        return np.concatenate([start + np.arange(0, len(t.keys), per) for start, t in zip(self.starts, self.tables, strict=False)])
+        return np.concatenate(
+            [start + np.arange(0, len(t.keys), per) for start, t in zip(self.starts, self.tables, strict=False)]
+        )
 
 
 class Levels:
@@ -105,7 +108,9 @@ class Levels:
             return None
         if level + 1 == len(self.levels):
             self.levels.append([])
-        tables = self.levels[0] if level == 0 else [min(self.levels[level], key=lambda t: self._overlap_share(level, t))]
+        tables = (
+            self.levels[0] if level == 0 else [min(self.levels[level], key=lambda t: self._overlap_share(level, t))]
+        )
         low, high = min(t.keys[0] for t in tables), max(t.keys[-1] for t in tables)
         return level, list(tables), _overlapping(self.levels[level + 1], low, high)
 

@@ -1,7 +1,7 @@
 """The calls that SQLite 3.40 makes around its pages: opening, transactions, checkpoints and closing, in both journal modes.
 
-Source: strace of SQLite 3.40.1 (Python's sqlite3 module) on Linux 6.18; layouts: SQLite's file format document, sections 3 (rollback
-journal: 512-byte header, records of 4 + page + 4 bytes) and 4 (log: 32-byte header, frames of 24 bytes + page).
+Source: strace of SQLite 3.40.1 (Python's sqlite3 module) on Linux 6.18; layouts: SQLite's file format document, sections 3
+(rollback journal: 512-byte header, records of 4 + page + 4 bytes) and 4 (log: 32-byte header, frames of 24 bytes + page).
 """
 
 from collections.abc import Iterator
@@ -9,8 +9,20 @@ from collections.abc import Iterator
 import numpy as np
 
 from scmsim.records import (
-    CLOSE, CREATE, DATA_ONLY, DIRECTORY, FSYNC, MMAP, OPEN, READ, STAT, TRUNCATE, UNLINK, WRITABLE_SHARED, WRITE,
-)  # fmt: skip
+    CLOSE,
+    CREATE,
+    DATA_ONLY,
+    DIRECTORY,
+    FSYNC,
+    MMAP,
+    OPEN,
+    READ,
+    STAT,
+    TRUNCATE,
+    UNLINK,
+    WRITABLE_SHARED,
+    WRITE,
+)
 from scmsim.workload._btree import PAGE, SCHEMA_PAGE
 from scmsim.workload._stream import ops, weave
 
@@ -19,7 +31,11 @@ RECORD = 4 + PAGE + 4  # bytes of a page in the journal
 SECTOR = 512  # bytes: the journal's header, and what its length is rounded to when looking for a second one
 FRAME, LOG_HEADER = 24 + PAGE, 32  # bytes
 _SYNC = DATA_ONLY
-_DIRECTORY_SYNC = ((OPEN, FOLDER, -1, 0, DIRECTORY), (FSYNC, FOLDER, -1, 0, DATA_ONLY | DIRECTORY), (CLOSE, FOLDER, -1, 0, DIRECTORY))
+_DIRECTORY_SYNC = (
+    (OPEN, FOLDER, -1, 0, DIRECTORY),
+    (FSYNC, FOLDER, -1, 0, DATA_ONLY | DIRECTORY),
+    (CLOSE, FOLDER, -1, 0, DIRECTORY),
+)
 
 
 def calls(*rows: tuple[int, ...]) -> np.ndarray:

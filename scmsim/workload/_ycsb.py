@@ -125,4 +125,9 @@ def fnv(values: np.ndarray) -> np.ndarray:
 def _zeta(low: int, high: int) -> float:
     """Sum of (i + 1)^-THETA for i from low to high - 1, a million at a time."""
     steps = range(low, high, 1 << 20)
-    return float(sum((np.arange(step, min(step + (1 << 20), high)) + 1.0) ** -THETA @ np.ones(min(1 << 20, high - step)) for step in steps))
+    return float(
+        sum(
+            (np.arange(step, min(step + (1 << 20), high)) + 1.0) ** -THETA @ np.ones(min(1 << 20, high - step))
+            for step in steps
+        )
+    )

@@ -26,7 +26,11 @@ SUMMARY = "ageing: fill to a utilisation, then delete and refill, with file size
 PARAMS = {
     "capacity": ("1GiB", "bytes", "size of the file system"),
     "utilisation": ("75", "percent", "share of the capacity that files take after the fill and after each round"),
-    "turnover": ("3", "capacities", "bytes written in all, in multiples of the capacity (at least the fill is written)"),
+    "turnover": (
+        "3",
+        "capacities",
+        "bytes written in all, in multiples of the capacity (at least the fill is written)",
+    ),
     "churn": ("10", "percent", "share of the live bytes that a round deletes"),
     "sizes": ("agrawal", "agrawal|lognormal|pareto|small|fixed", "distribution of the file sizes"),
     "mean": ("64KiB", "bytes", "file size of sizes = fixed"),
@@ -86,15 +90,19 @@ class source(_stream.Stream):
                 raise UsageError(f"{name} = {share} percent; it must lie from 1 to 100")
         self.goal = capacity * utilisation // 100
         if self.goal < PAGE:
-            raise UsageError(f"{utilisation} percent of {capacity} bytes is less than one page of {PAGE}; raise capacity")
+            raise UsageError(
+                f"{utilisation} percent of {capacity} bytes is less than one page of {PAGE}; raise capacity"
+            )
         self.budget, self.churn, self.victims = capacity * turnover, churn, victims
         self.unit, self.dirs, self.interval, self.seed = unit, dirs, interval, seed
         self.flag = SETUP if setup else 0
         self.draw = _sizes(sizes, mean)
         self.most = SMALL_FILES if sizes == "small" else 1 << 40  # files alive at once
-        slots, self.rows = self._measure()  # type: ignore[misc]
+        slots, self.rows = self._measure()
         paths = [f"/age/{i}" for i in range(dirs)] + [f"/age/{i % dirs}/file-{i}" for i in range(slots)]
-        self.files = _stream.table(["/age", *paths], [0] * (1 + dirs) + [-1] * slots, [True] * (1 + dirs) + [False] * slots)
+        self.files = _stream.table(
+            ["/age", *paths], [0] * (1 + dirs) + [-1] * slots, [True] * (1 + dirs) + [False] * slots
+        )
         self.header = _stream.header(
             "ageing", capacity=capacity, utilisation=utilisation, turnover=turnover, churn=churn, sizes=sizes, mean=mean,
             victims=victims, unit=unit, dirs=dirs, setup=setup, seed=seed, interval=interval,

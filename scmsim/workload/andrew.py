@@ -120,7 +120,9 @@ class source(_stream.Stream):
         dirs, files = tree
         inside = np.arange(len(files)) % len(dirs)
         listed = ENTRY * (2 + np.bincount(inside, minlength=len(dirs)))
-        return weave((np.arange(len(dirs)), ops(READDIR, dirs, length=listed, flag=DIRECTORY)), (inside, ops(STAT, files)))
+        return weave(
+            (np.arange(len(dirs)), ops(READDIR, dirs, length=listed, flag=DIRECTORY)), (inside, ops(STAT, files))
+        )
 
     def _readall(self, tree: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
         _, files = tree

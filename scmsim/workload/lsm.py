@@ -18,8 +18,20 @@ import numpy as np
 
 from scmsim.errors import UsageError
 from scmsim.records import (
-    APPENDS, CLOSE, CREATE, DATA_ONLY, FALLOCATE, FSYNC, KEEP_SIZE, OPEN, READ, RENAME, SETUP, UNLINK, WRITE,
-)  # fmt: skip
+    APPENDS,
+    CLOSE,
+    CREATE,
+    DATA_ONLY,
+    FALLOCATE,
+    FSYNC,
+    KEEP_SIZE,
+    OPEN,
+    READ,
+    RENAME,
+    SETUP,
+    UNLINK,
+    WRITE,
+)
 from scmsim.workload import _stream, _ycsb
 from scmsim.workload._lsm import TAIL, Levels, Table, merge, shape
 from scmsim.workload._stream import ops, weave
@@ -44,7 +56,12 @@ PARAMS = {
 KEY = 23  # bytes: "user" and 19 digits
 LOG_BLOCK, LOG_HEADER, BATCH_HEADER = 32 << 10, 7, 12  # bytes: RocksDB's log format
 PIECE = 1_047_570  # bytes of one write of a table: the write buffer of 1 MiB, less than a block short; traced
-TAIL_READS = (53, 300, 250, 497)  # bytes: footer, meta index, properties, index at an open; four small reads were traced
+TAIL_READS = (
+    53,
+    300,
+    250,
+    497,
+)  # bytes: footer, meta index, properties, index at an open; four small reads were traced
 MANIFEST_RECORD = 100  # bytes; 13 to 124 were traced
 FOLDER, MANIFEST, CURRENT, LOGS, TABLES = 0, 1, 2, (3, 4), 5  # object ids
 LOG_BUFFER, TABLE_BUFFER, READ_BUFFER = 0, 1 << 20, 4 << 20  # the program's memory
@@ -138,14 +155,18 @@ class _Store:
         """Manifest, CURRENT (by renaming a temporary file), the first log."""
         sync = ops(FSYNC, CURRENT, flag=DATA_ONLY)
         made = [ops(CREATE, file, file2=FOLDER) for file in (MANIFEST, CURRENT)]
-        return np.concatenate([*made, ops(WRITE, CURRENT, 0, 16), sync, ops(CLOSE, CURRENT), ops(RENAME, CURRENT), self._new_log()])
+        return np.concatenate(
+            [*made, ops(WRITE, CURRENT, 0, 16), sync, ops(CLOSE, CURRENT), ops(RENAME, CURRENT), self._new_log()]
+        )
 
     def puts(self, keys: np.ndarray) -> Iterator[np.ndarray]:
         """Yield the calls of puts only."""
         none = np.zeros(len(keys), np.int64)
         yield from self.requests(_ycsb.Requests(none + _ycsb.INSERT, keys, none), np.random.default_rng(0), hashed=True)
 
-    def requests(self, block: _ycsb.Requests, random: np.random.Generator, hashed: bool = False) -> Iterator[np.ndarray]:
+    def requests(
+        self, block: _ycsb.Requests, random: np.random.Generator, hashed: bool = False
+    ) -> Iterator[np.ndarray]:
         """Yield the calls of a block of requests; cut where a put fills the memtable."""
         kind, scan = block.kind, block.scan
         key = block.key if hashed else _ycsb.fnv(block.key)
@@ -238,7 +259,13 @@ class _Store:
         table = Table(self.free.pop(), self.memtable, self.given.shape)
         self.levels.add(table)
         self.memtable, self.held, self.written = np.zeros(0, np.int64), 0, 0
-        parts = [_written(table), _opened(table), self._edit(), ops(CLOSE, old, thread=1), ops(UNLINK, old, file2=FOLDER, thread=1)]
+        parts = [
+            _written(table),
+            _opened(table),
+            self._edit(),
+            ops(CLOSE, old, thread=1),
+            ops(UNLINK, old, file2=FOLDER, thread=1),
+        ]
         return np.concatenate([self._new_log(), *parts])
 
     def _compact(self, level: int, tables: list[Table], below: list[Table]) -> np.ndarray:
@@ -254,7 +281,12 @@ class _Store:
         ]
         parts = [_read_for_merge(table, merged) for table in inputs]
         parts += [_written_by_merge(table, index * self.given.per_table) for index, table in enumerate(made)]
-        gone = np.concatenate([np.concatenate([ops(CLOSE, t.file, thread=1), ops(UNLINK, t.file, file2=FOLDER, thread=1)]) for t in inputs])
+        gone = np.concatenate(
+            [
+                np.concatenate([ops(CLOSE, t.file, thread=1), ops(UNLINK, t.file, file2=FOLDER, thread=1)])
+                for t in inputs
+            ]
+        )
         self.levels.replace(level, inputs, made)
         self.free += [table.file for table in reversed(inputs)]
         return np.concatenate([weave(*parts), *map(_opened, made), self._edit(), gone])
@@ -280,7 +312,9 @@ def _setup(rows: np.ndarray) -> np.ndarray:
 
 def _written(table: Table) -> np.ndarray:
     """Create a table, write it in pieces, make it durable and close it."""
-    _, writes = _stream.transfers(WRITE, table.file, np.array([table.size]), PIECE, flag=APPENDS, thread=1, buffer=TABLE_BUFFER)
+    _, writes = _stream.transfers(
+        WRITE, table.file, np.array([table.size]), PIECE, flag=APPENDS, thread=1, buffer=TABLE_BUFFER
+    )
     end = (ops(FSYNC, table.file, flag=DATA_ONLY, thread=1), ops(CLOSE, table.file, thread=1))
     return np.concatenate([ops(CREATE, table.file, file2=FOLDER, thread=1), writes, *end])
 
@@ -289,7 +323,9 @@ def _opened(table: Table) -> np.ndarray:
     """Open a table and read its tail, from the footer backwards."""
     length = np.minimum(TAIL_READS, table.size)
     offset = np.maximum(table.size - np.minimum(np.cumsum(TAIL_READS), TAIL), 0)
-    return np.concatenate([ops(OPEN, table.file, thread=1), ops(READ, table.file, offset, length, thread=1, buffer=READ_BUFFER)])
+    return np.concatenate(
+        [ops(OPEN, table.file, thread=1), ops(READ, table.file, offset, length, thread=1, buffer=READ_BUFFER)]
+    )
 
 
 def _read_for_merge(table: Table, merged: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -331,5 +367,3 @@ def _log_records(key: int, value: int, count: int) -> np.ndarray:
 
 def _varint(value: int) -> int:
     return max(1, -(-value.bit_length() // 7))
-
-

@@ -18,8 +18,20 @@ import numpy as np
 
 from scmsim.errors import UsageError
 from scmsim.records import (
-    CLOSE, CREATE, FILE_TO_MM, FREE, MALLOC, MM_TO_FILE, OPEN, READ, SETUP, ULOAD, UNLINK, USTORE, WRITE,
-)  # fmt: skip
+    CLOSE,
+    CREATE,
+    FILE_TO_MM,
+    FREE,
+    MALLOC,
+    MM_TO_FILE,
+    OPEN,
+    READ,
+    SETUP,
+    ULOAD,
+    UNLINK,
+    USTORE,
+    WRITE,
+)
 from scmsim.workload import _stream
 from scmsim.workload._stream import ops
 
@@ -113,7 +125,9 @@ class source(_stream.Stream):
         """Use a file's bytes: file_to_mm and references through the pointer, or open, read, close."""
         if self.interface == "objects":
             return np.concatenate([ops(FILE_TO_MM, file, length=size), ops(ULOAD, file, 0, size)])
-        return np.concatenate([ops(OPEN, file), _stream.transfers(READ, file, np.array([size]), UNIT)[1], ops(CLOSE, file)])
+        return np.concatenate(
+            [ops(OPEN, file), _stream.transfers(READ, file, np.array([size]), UNIT)[1], ops(CLOSE, file)]
+        )
 
     def _give(self, file: int, size: int, unit: int) -> np.ndarray:
         """Make a file: malloc, stores, mm_to_file, or create, write, close; then remove it for the next run (SETUP)."""

@@ -144,5 +144,3 @@ def _cold(tree: Tree, touched: np.ndarray, seen: np.ndarray) -> np.ndarray:
                 seen[each] = True
                 out.append((which, position, each))
     return np.array(out, np.int64).reshape(-1, 3)
-
-

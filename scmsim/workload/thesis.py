@@ -82,7 +82,7 @@ class source(_stream.Stream):
         self.sizes = sorted({size for size, _, _ in self.cells})
         paths = ["/thesis", *[f"/thesis/{format_bytes(size)}" for size in self.sizes]]
         self.files = _stream.table(paths, [0] + [-1] * len(self.sizes), [True] + [False] * len(self.sizes))
-        self.rows = sum(self._rows(cell) for cell in self.cells)  # type: ignore[misc]
+        self.rows = sum(self._rows(cell) for cell in self.cells)
         self.header = _stream.header(
             "thesis", op=op, size_from=size_from, size_to=size_to, unit_from=unit_from, unit_to=unit_to, total=total,
             interval=interval,

@@ -4,8 +4,23 @@ import numpy as np
 import pytest
 
 from scmsim.records import (
-    CLOSE, CREATE, FILE_TO_MM, FREE, MALLOC, MKDIR, MM_TO_FILE, OPEN, OPS, READ, READDIR, SETUP, ULOAD, UNLINK, USTORE, WRITE,
-)  # fmt: skip
+    CLOSE,
+    CREATE,
+    FILE_TO_MM,
+    FREE,
+    MALLOC,
+    MKDIR,
+    MM_TO_FILE,
+    OPEN,
+    OPS,
+    READ,
+    READDIR,
+    SETUP,
+    ULOAD,
+    UNLINK,
+    USTORE,
+    WRITE,
+)
 from scmsim.workload import ageing, andrew, memory_objects, thesis
 
 
@@ -60,7 +75,9 @@ def test_the_thesis_has_616_cells_of_10_gib():
     assert (cells[0].size, cells[-1].size, cells[0].unit, cells[-1].unit) == (1 << 20, 1 << 30, 1 << 10, 4 << 20)
     for cell in cells[::37]:  # whole passes of whole units: at most one unit of each pass is dropped
         calls = (10 << 30) // cell.size * (cell.size // min(cell.unit, cell.size))
-        extra = sum(times * sum(n for _, flag, n in part if flag & SETUP) for part, times in cell.source._passes(*cell[:3]))
+        extra = sum(
+            times * sum(n for _, flag, n in part if flag & SETUP) for part, times in cell.source._passes(*cell[:3])
+        )
         assert cell.source.rows == calls + extra
 
 

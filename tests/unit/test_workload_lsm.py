@@ -72,7 +72,9 @@ def test_log_records_and_blocks_are_those_traced():
     position = 0
     for length in records.tolist():  # no header lies across the end of a 32 KiB block
         position += length
-    assert position == sum(records) and abs(position - 2000 * 439 - 7 * (position // 32768)) < 7 * (position // 32768 + 1)
+    assert position == sum(records) and abs(position - 2000 * 439 - 7 * (position // 32768)) < 7 * (
+        position // 32768 + 1
+    )
     form = _lsm.shape(16, 400, 4096)
     assert form.per_block == 9 and abs(form.block - 3809) <= 20
 
@@ -126,7 +128,9 @@ def test_a_compaction_reads_each_input_once_and_writes_each_output_once():
         for table in (t for level in store.levels.levels for t in level):
             writes = piece[(piece["op"] == WRITE) & (piece["file"] == table.file)]
             if len(writes):
-                assert writes["length"].sum() == table.size and writes["length"][:-1].tolist() == [lsm.PIECE] * (len(writes) - 1)
+                assert writes["length"].sum() == table.size and writes["length"][:-1].tolist() == [lsm.PIECE] * (
+                    len(writes) - 1
+                )
                 assert len(piece[(piece["op"] == CREATE) & (piece["file"] == table.file)]) == 1
 
 
@@ -139,7 +143,11 @@ def test_each_look_up_ends_in_the_newest_table_with_its_key():
     keys = _ycsb.fnv(np.array([5, 17, 3999, 1234, 2048, 77]))
     for key in keys.tolist():
         nothing = np.array([0])
-        piece = next(store.requests(_ycsb.Requests(np.array([_ycsb.READ]), np.array([key]), nothing), np.random.default_rng(0), True))
+        piece = next(
+            store.requests(
+                _ycsb.Requests(np.array([_ycsb.READ]), np.array([key]), nothing), np.random.default_rng(0), True
+            )
+        )
         if key in store.memtable:
             assert not len(piece)
             continue

@@ -76,7 +76,9 @@ def captured(folder, *given):
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
-@pytest.mark.skipif(sqlite3.sqlite_version_info[:2] != (3, 40), reason=f"stated for SQLite 3.40, not {sqlite3.sqlite_version}")
+@pytest.mark.skipif(
+    sqlite3.sqlite_version_info[:2] != (3, 40), reason=f"stated for SQLite 3.40, not {sqlite3.sqlite_version}"
+)
 @pytest.mark.parametrize(
     "given",
     [
@@ -128,7 +130,16 @@ def test_a_stored_log(tmp_path: Path):
 
 
 def test_varints():
-    assert [_btree.varint(n) for n in (0, 127, 128, 16383, 16384, 2**56 - 1, 2**56, 2**64 - 1)] == [1, 1, 2, 2, 3, 8, 9, 9]
+    assert [_btree.varint(n) for n in (0, 127, 128, 16383, 16384, 2**56 - 1, 2**56, 2**64 - 1)] == [
+        1,
+        1,
+        2,
+        2,
+        3,
+        8,
+        9,
+        9,
+    ]
 
 
 def leaf_pages(path):
@@ -151,7 +162,9 @@ def leaf_pages(path):
     return found, len(data) // 4096
 
 
-@pytest.mark.parametrize(("rows", "blob"), [(1, 10), (60, 57), (61, 58), (1000, 100), (2000, 1900), (17000, 90), (30, 4000)])
+@pytest.mark.parametrize(
+    ("rows", "blob"), [(1, 10), (60, 57), (61, 58), (1000, 100), (2000, 1900), (17000, 90), (30, 4000)]
+)
 def test_leaves_lie_where_the_real_file_has_them(tmp_path: Path, rows, blob):
     database = sqlite3.connect(tmp_path / "a.db", isolation_level=None)
     database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v BLOB)")

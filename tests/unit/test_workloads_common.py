@@ -10,9 +10,28 @@ from scmsim import registry
 from scmsim.errors import UsageError
 from scmsim.pipeline import model_params
 from scmsim.records import (
-    CLOSE, CREATE, FALLOCATE, FILE_TO_MM, FREE, FSYNC, MALLOC, MKDIR, MM_TO_FILE, MMAP, OPEN, OPS, READ, READDIR, RENAME, STAT,
-    TRUNCATE, ULOAD, UNLINK, USTORE, WRITE,
-)  # fmt: skip
+    CLOSE,
+    CREATE,
+    FALLOCATE,
+    FILE_TO_MM,
+    FREE,
+    FSYNC,
+    MALLOC,
+    MKDIR,
+    MM_TO_FILE,
+    MMAP,
+    OPEN,
+    OPS,
+    READ,
+    READDIR,
+    RENAME,
+    STAT,
+    TRUNCATE,
+    ULOAD,
+    UNLINK,
+    USTORE,
+    WRITE,
+)
 from scmsim.trace.rules import first_problem
 from scmsim.workload import _stream
 
