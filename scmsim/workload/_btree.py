@@ -1,11 +1,13 @@
 """A SQLite table b-tree that grows at its right end: which pages an insert changes, and which leaf holds a row.
 
 Rows are (INTEGER PRIMARY KEY, BLOB of one length) with ids 1, 2, 3, ...; pages of 4096 bytes without a reserved tail.
-Formats: SQLite's file format document, sections 1.6 (pages, cells) and 2 (records); growth at the right end: btree.c,
-balance_quick (the new row alone goes to a fresh leaf, the full one is left as it is).  A full interior page gets a fresh sibling for the new child only;
-SQLite spreads its children over up to three siblings instead, so with more than one interior page (about 500 leaves) it can
-be another interior page that changes; the number of interior pages is the same.
+Formats: SQLite's file format document, sections 1.6 (pages, cells) and 2 (records).  Growth at the right end as in btree.c of
+SQLite 3.40: the new row alone goes to a fresh leaf and the full one is left as it is (balance_quick); a full interior page
+shares its children with up to two siblings on its left and, if all are full, a new page (balance_nonroot); a full root moves
+its children to a new page below it (balance_deeper).
 """
+
+from bisect import bisect_left
 
 import numpy as np
 
@@ -14,6 +16,15 @@ SCHEMA_PAGE, ROOT = 1, 2  # page numbers start at 1
 LARGEST_BLOB = 4000  # bytes: a longer row would need overflow pages (4061 bytes of payload, minus headers)
 _LEAF_ROOM, _INTERIOR_ROOM = PAGE - 8, PAGE - 12  # bytes behind the page header
 _POINTER = 2  # bytes of a cell's entry in the page's pointer array
+_SIBLINGS = 3  # pages that are balanced together
+
+
+class Node:
+    """An interior page: `kids` (nodes, or page numbers of leaves) and between them `keys`, the largest row id on the left."""
+
+    def __init__(self, page: int, keys: list[int], kids: "list[Node | int]") -> None:
+        self.page, self.keys, self.kids = page, keys, kids
+        self.used = sum(map(_divider, keys))  # bytes
 
 
 class Tree:
@@ -32,8 +43,7 @@ class Tree:
         self.rows, self.pages = 0, ROOT
         self.leaves, self.first = [ROOT], [1]
         self.free = _LEAF_ROOM  # bytes in the rightmost leaf
-        self.path: list[list[int]] = []  # rightmost interior pages, [page, free bytes], the root first
-        self.interior: dict[int, int] = {}  # a leaf's page -> the lowest interior page, where that is not the root
+        self.root: Node | None = None  # once the root is no leaf
 
     def insert(self, rows: int) -> set[int]:
         """Append rows in one transaction; returns the numbers of the pages it changes, new ones included."""
@@ -54,8 +64,13 @@ class Tree:
         return np.array(self.leaves)[np.searchsorted(np.array(self.first), ids, side="right") - 1]
 
     def above(self, leaf: int) -> list[int]:
-        """Interior pages between the root (included) and a leaf."""
-        return [] if not self.path else [ROOT] if leaf not in self.interior else [ROOT, self.interior[leaf]]
+        """Interior pages above a leaf, the root first."""
+        row = self.first[bisect_left(self.leaves, leaf)]
+        found, node = [], self.root
+        while isinstance(node, Node):
+            found.append(node.page)
+            node = node.kids[bisect_left(node.keys, row)]  # type: ignore[assignment]
+        return found
 
     def _new_page(self, changed: set[int]) -> int:
         self.pages += 1
@@ -63,40 +78,94 @@ class Tree:
         return self.pages
 
     def _new_leaf(self, changed: set[int]) -> None:
-        if not self.path:  # the root was the only leaf: its rows move to a new page below it
-            changed.add(ROOT)
+        if self.root is None:  # the root was the only leaf: its rows move to a new page below it
             self.leaves[0] = self._new_page(changed)
-            self.path = [[ROOT, _INTERIOR_ROOM]]
+            self.root = Node(ROOT, [], [self.leaves[0]])
         self.leaves.append(self._new_page(changed))
         self.first.append(self.rows + 1)
         self.free = _LEAF_ROOM
-        self._enter(len(self.path) - 1, changed)
-        if len(self.path) > 1:
-            self.interior[self.leaves[-1]] = self.path[-1][0]
-
-    def _enter(self, level: int, changed: set[int]) -> None:
-        """Put the divider of a new child into the rightmost interior page of a level."""
-        size = 4 + varint(self.rows) + _POINTER
-        if level < 0:
-            self._deepen(changed)
-            level = 0
-        if self.path[level][1] < size:
+        path = [self.root]
+        while isinstance(path[-1].kids[-1], Node):
+            path.append(path[-1].kids[-1])
+        path[-1].keys.append(self.rows)
+        path[-1].kids.append(self.leaves[-1])
+        path[-1].used += _divider(self.rows)
+        changed.add(path[-1].page)
+        for level in range(len(path) - 1, -1, -1):
+            if path[level].used <= _INTERIOR_ROOM:
+                return
             if level == 0:
-                self._deepen(changed)
-                level = 1
-            self.path[level] = [self._new_page(changed), _INTERIOR_ROOM]
-            self._enter(level - 1, changed)
-            return
-        changed.add(self.path[level][0])
-        self.path[level][1] -= size
+                child = Node(self._new_page(changed), self.root.keys, self.root.kids)
+                self.root.keys, self.root.kids, self.root.used = [], [child], 0
+            self._share(path[max(level - 1, 0)], changed)
 
-    def _deepen(self, changed: set[int]) -> None:
-        """The root is full: its children move to a new page below it."""
-        moved = self._new_page(changed)
-        if len(self.path) == 1:
-            self.interior = dict.fromkeys(self.leaves[:-1], moved)
-        self.path = [[ROOT, _INTERIOR_ROOM], [moved, self.path[0][1]], *self.path[1:]]
-        changed.add(ROOT)
+    def _share(self, parent: Node, changed: set[int]) -> None:
+        """Spread the children of the last pages below `parent` over them, and over new ones as needed."""
+        nodes: list[Node] = parent.kids[-_SIBLINGS:]  # type: ignore[assignment]
+        dividers = parent.keys[len(parent.keys) + 1 - len(nodes) :]
+        keys = list(nodes[0].keys)
+        for divider, node in zip(dividers, nodes[1:], strict=True):
+            keys += [divider, *node.keys]
+        kids = [kid for node in nodes for kid in node.kids]
+        bounds = _bounds([_divider(key) for key in keys], [len(node.keys) for node in nodes])
+        made: list[Node] = []
+        start = 0
+        for index, stop in enumerate(bounds):
+            page = nodes[index].page if index < len(nodes) else self._new_page(changed)
+            made.append(Node(page, keys[start:stop], kids[start : stop + 1]))
+            start = stop + 1
+        parent.kids[-len(nodes) :] = made
+        parent.keys[len(parent.keys) - len(dividers) :] = [keys[stop] for stop in bounds[:-1]]
+        parent.used = sum(map(_divider, parent.keys))
+        changed |= {parent.page, *(node.page for node in nodes)}
+
+
+def _bounds(size: list[int], held: list[int]) -> list[int]:
+    """Where the cells of siblings are parted: the index of each page's divider, the number of cells for the last page.
+
+    Parameters
+    ----------
+    size : list of int
+        Bytes of all cells in order, the dividers between the pages among them.
+    held : list of int
+        Cells in each page now.
+    """
+    end, used, at = [], [], 0
+    for count in held:
+        used.append(sum(size[at : at + count]))
+        end.append(at + count)
+        at += count + 1
+    page = 0
+    while page < len(end):  # from the left: give away what is too much, take what fits
+        while used[page] > _INTERIOR_ROOM:
+            if page + 1 == len(end):
+                end.append(len(size))
+                used.append(0)
+            used[page] -= size[end[page] - 1]
+            used[page + 1] += size[end[page]] if end[page] < len(size) else 0
+            end[page] -= 1
+        while end[page] < len(size) and used[page] + size[end[page]] <= _INTERIOR_ROOM:
+            used[page] += size[end[page]]
+            end[page] += 1
+            used[page + 1] -= size[end[page]] if end[page] < len(size) else 0
+        if end[page] >= len(size):
+            del end[page + 1 :], used[page + 1 :]
+        page += 1
+    for page in range(len(end) - 1, 0, -1):  # from the right: even out with the page on the left
+        last = page == len(end) - 1
+        while end[page - 1] > 0:
+            cell, divider = size[end[page - 1] - 1], size[end[page - 1]]
+            if used[page] and used[page] + divider > used[page - 1] - cell + (_POINTER if last else 0):
+                break
+            used[page] += divider
+            used[page - 1] -= cell
+            end[page - 1] -= 1
+    return end
+
+
+def _divider(key: int) -> int:
+    """Bytes of an interior cell with its pointer: child page, row id."""
+    return 4 + varint(key) + _POINTER
 
 
 def varint(value: int) -> int:

@@ -7,8 +7,7 @@ page cache holds the whole database (PRAGMA cache_size), so a page is read once;
 
 The calls, their offsets, sizes and sync points, from the open to the close, are those of the real library, locks and failed
 look-ups left out: source strace of SQLite 3.40.1 on Linux 6.18, compared call by call in the tests.  The index of the log is
-a shared mapping (`-shm`), whose loads and stores are no calls and are not in the trace.  Beyond one interior page of the
-b-tree (about 500 leaves) interior pages are approximate (see `_btree.py`).
+a shared mapping (`-shm`), whose loads and stores are no calls and are not in the trace.
 """
 
 from collections.abc import Iterator

@@ -94,6 +94,9 @@ def captured(folder, *given):
         ("wal", "update", 40, 3, 1000, 100, "off", 50),
         ("wal", "insert", 100, 3, 600, 1000, "full", 60),
         ("wal", "read", 5, 3, 1000, 1000, "full", 1000),
+        ("delete", "insert", 60, 20, 1850, 1000, "full", 1000),  # the root overflows
+        ("wal", "insert", 60, 20, 1850, 1000, "full", 60),
+        ("delete", "update", 30, 3, 60_000, 100, "full", 1000),  # four interior pages below the root
     ],
 )
 def test_every_call_is_that_of_the_real_library(tmp_path: Path, given):
@@ -142,30 +145,36 @@ def test_varints():
     ]
 
 
-def leaf_pages(path):
-    """(leaf page -> first row id) of the real file, and its pages."""
+def pages_of(path):
+    """({leaf page: first row id}, {interior page: children}, number of pages) of a real file."""
     data = path.read_bytes()
-    found = {}
+    leaves, interior = {}, {}
     for page in range(2, len(data) // 4096 + 1):
         body = data[(page - 1) * 4096 : page * 4096]
+        cells = int.from_bytes(body[3:5], "big")
         if body[0] == 13:  # a leaf of a table: varint payload length, varint row id
-            at = int.from_bytes(body[8:10], "big")
-            while body[at] & 0x80:
-                at += 1
-            at, row = at + 1, 0
-            while True:
-                row = row << 7 | body[at] & 0x7F
-                at += 1
-                if not body[at - 1] & 0x80:
-                    break
-            found[page] = row
-    return found, len(data) // 4096
+            _, at = varint_at(body, int.from_bytes(body[8:10], "big"))
+            leaves[page], _ = varint_at(body, at)
+        elif body[0] == 5:  # an interior page: the rightmost child in its header, a child at the start of each cell
+            at = [int.from_bytes(body[i : i + 2], "big") for i in range(12, 12 + 2 * cells, 2)]
+            interior[page] = [int.from_bytes(body[i : i + 4], "big") for i in (*at, 8)]
+    return leaves, interior, len(data) // 4096
+
+
+def varint_at(body, at):
+    value = 0
+    while True:
+        value = value << 7 | body[at] & 0x7F
+        at += 1
+        if not body[at - 1] & 0x80:
+            return value, at
 
 
 @pytest.mark.parametrize(
-    ("rows", "blob"), [(1, 10), (60, 57), (61, 58), (1000, 100), (2000, 1900), (17000, 90), (30, 4000)]
+    ("rows", "blob"),
+    [(1, 10), (60, 57), (61, 58), (1000, 100), (2000, 1900), (17_000, 90), (30, 4000), (60_000, 100), (5000, 4000)],
 )
-def test_leaves_lie_where_the_real_file_has_them(tmp_path: Path, rows, blob):
+def test_pages_are_those_of_the_real_file(tmp_path: Path, rows, blob):
     database = sqlite3.connect(tmp_path / "a.db", isolation_level=None)
     database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v BLOB)")
     database.execute("BEGIN")
@@ -174,18 +183,30 @@ def test_leaves_lie_where_the_real_file_has_them(tmp_path: Path, rows, blob):
     database.close()
     tree = _btree.Tree(blob)
     tree.insert(rows)
-    real, pages = leaf_pages(tmp_path / "a.db")
-    if len(tree.leaves) < 450:
-        assert dict(zip(tree.leaves, tree.first, strict=True)) == real
-    assert tree.pages == pages and sorted(tree.first) == sorted(real.values())
+    leaves, interior, pages = pages_of(tmp_path / "a.db")
+    assert dict(zip(tree.leaves, tree.first, strict=True)) == leaves and tree.pages == pages
+    assert kids(tree.root) == interior
     assert tree.pages_of(np.array([1, rows])).tolist() == [tree.leaves[0], tree.leaves[-1]]
+    for leaf in (tree.leaves[0], tree.leaves[len(leaves) // 2], tree.leaves[-1]):
+        above = tree.above(leaf)
+        assert all(below in interior[page] for page, below in zip(above, [*above[1:], leaf], strict=False))
+        assert bool(above) == bool(interior)
+
+
+def kids(node):
+    """{interior page: children} of a node and below it."""
+    if node is None:
+        return {}
+    found = {node.page: [kid if isinstance(kid, int) else kid.page for kid in node.kids]}
+    for kid in node.kids:
+        found |= {} if isinstance(kid, int) else kids(kid)
+    return found
 
 
 def test_transactions_in_one_go_or_one_by_one():
-    """The tree after many inserts does not depend on how they are grouped, and knows the interior page of each leaf."""
+    """The tree after many inserts does not depend on how they are grouped."""
     one, many = _btree.Tree(1900), _btree.Tree(1900)
     one.insert(3000)
     for _ in range(1000):
         many.insert(3)
-    assert (one.leaves, one.first, one.pages, one.path) == (many.leaves, many.first, many.pages, many.path)
-    assert one.above(one.leaves[0]) == [2, one.interior[one.leaves[0]]] and len(one.path) == 2
+    assert (one.leaves, one.first, one.pages, kids(one.root)) == (many.leaves, many.first, many.pages, kids(many.root))
