@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from scmsim.trace._sizes import running_maximum
+
 PAGE = 4 << 10  # bytes
-MOST = 1 << 22  # ranges kept (24 bytes each); beyond it a set only counts what it knows
+MOST = 1 << 21  # ranges kept (24 bytes each); beyond it a set only counts what it knows
 
 
 class Pages:
@@ -47,11 +49,13 @@ class Pages:
 
 def _merged(ranges: np.ndarray) -> np.ndarray:
     """The union of ranges (object, first, end): sorted, ranges that overlap or touch joined."""
-    ranges = ranges[np.lexsort((ranges[:, 1], ranges[:, 0]))]
-    thing, first, end = ranges.T
-    ranked, rank = np.unique(end, return_inverse=True)
-    reach = np.maximum.accumulate(np.cumsum(np.diff(thing, prepend=-1) != 0) * len(ranked) + rank)
-    furthest = ranked[reach % len(ranked)]
+    things, span = int(ranges[:, 0].max()) + 1, int(ranges[:, 1].max()) + 1
+    if things * span < 1 << 62:
+        order = np.argsort(ranges[:, 0] * span + ranges[:, 1])
+    else:
+        order = np.lexsort((ranges[:, 1], ranges[:, 0]))
+    thing, first, end = ranges[order].T
+    furthest = running_maximum(end, np.diff(thing, prepend=-1) != 0)
     starts = np.ones(len(ranges), bool)
     starts[1:] = (thing[1:] != thing[:-1]) | (first[1:] > furthest[:-1])
     at = np.flatnonzero(starts)

@@ -20,6 +20,9 @@ from scmsim.records import (
 
 GONE = -1  # size of a file that does not exist
 
+_SETTING = (TRUNCATE, CREATE, MKDIR, MALLOC, UNLINK, RMDIR, FREE)  # the size becomes a value
+_CHANGING = (*_SETTING, WRITE, FALLOCATE, RENAME)
+
 
 class Sizes:
     """Sizes in bytes by object id, `GONE` where the object does not exist; follows batches in trace order."""
@@ -28,27 +31,31 @@ class Sizes:
         self.now = np.array(files.first_size, np.int64)
 
     def follow(self, batch: np.ndarray) -> np.ndarray:
-        """Take a batch into account; returns the size of each row's file just before it (0 for no file)."""
+        """Take a batch into account; returns the size of its file just before each row that can change one
+        (0 for other rows)."""
         before = np.zeros(len(batch), np.int64)
-        named = np.flatnonzero(batch["file"] >= 0)
-        replaced = np.flatnonzero((batch["op"] == RENAME) & (batch["file2"] >= 0) & (batch["file2"] != batch["file"]))
-        value, sets = _effects(batch[named])
-        # one event for each row, and one for the file that a rename replaces
-        row = np.concatenate([named, replaced])
-        file = np.concatenate([batch["file"][named], batch["file2"][replaced]]).astype(np.int64)
-        value = np.concatenate([value, np.full(len(replaced), GONE)])
-        sets = np.concatenate([sets, np.ones(len(replaced), bool)])
+        row = np.flatnonzero(np.isin(batch["op"], _CHANGING) & (batch["file"] >= 0))
+        rows = batch[row]
+        file, (value, sets) = rows["file"].astype(np.int64), _effects(rows)
+        own = len(row)
+        # a rename has a second event: the file that it replaces is gone
+        replaced = np.flatnonzero((rows["op"] == RENAME) & (rows["file2"] >= 0) & (rows["file2"] != file))
+        if len(replaced):
+            row = np.concatenate([row, row[replaced]])
+            file = np.concatenate([file, rows["file2"][replaced]])
+            value = np.concatenate([value, np.full(len(replaced), GONE)])
+            sets = np.concatenate([sets, np.ones(len(replaced), bool)])
         if not len(row):
             return before
-        order = np.lexsort((row, file))
+        order = np.lexsort((row, file)) if len(replaced) else np.argsort(file, kind="stable")
         file = file[order]
         first = np.flatnonzero(np.diff(file, prepend=-1))
         # one event more for each file, before its own: the size it has now
         value = np.insert(value[order], first, self.now[file[first]])
         sets = np.insert(sets[order], first, True)
-        after = _running_maximum(value, sets)
-        place = np.delete(np.arange(len(value)), first + np.arange(len(first)))
-        asked = order < len(named)
+        after = running_maximum(value, sets)
+        place = np.arange(len(order)) + np.repeat(np.arange(len(first)), np.diff(first, append=len(order))) + 1
+        asked = order < own
         before[row[order[asked]]] = after[place[asked] - 1]
         last = np.append(first[1:], len(file)) - 1
         self.now[file[last]] = after[place[last]]
@@ -58,19 +65,23 @@ class Sizes:
 def _effects(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(value, whether the size becomes it; else the size is at least it) of each row."""
     op, end = rows["op"], rows["offset"].astype(np.int64) + rows["length"]
-    value = np.full(len(rows), GONE, np.int64)
+    value = np.full(len(rows), GONE, np.int64)  # no effect, where the size becomes "at least gone"
     grows = (op == WRITE) & (rows["length"] > 0)
     grows |= (op == FALLOCATE) & ((rows["flag"] & (KEEP_SIZE | PUNCH_HOLE)) == 0)
     value[grows] = end[grows]
     value[op == TRUNCATE] = rows["offset"][op == TRUNCATE]
     value[(op == CREATE) | (op == MKDIR)] = 0
     value[op == MALLOC] = rows["length"][op == MALLOC]
-    return value, np.isin(op, (TRUNCATE, CREATE, MKDIR, MALLOC, UNLINK, RMDIR, FREE))
+    return value, np.isin(op, _SETTING)
 
 
-def _running_maximum(value: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Maximum so far within each run that begins at a `starts`; by rank, since the values may be as large as 2^62."""
-    ranked, rank = np.unique(value, return_inverse=True)
-    key = np.cumsum(starts) * len(ranked) + rank
-    result: np.ndarray = ranked[np.maximum.accumulate(key) % len(ranked)]
+def running_maximum(value: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Maximum so far within each run that begins at a `starts` (values from -1 on)."""
+    run = np.cumsum(starts)
+    span = int(value.max()) + 2
+    if span * (len(value) + 1) < 1 << 62:
+        result: np.ndarray = np.maximum.accumulate(run * span + value + 1) - run * span - 1
+        return result
+    ranked, rank = np.unique(value, return_inverse=True)  # values up to 2^62: compare their ranks
+    result = ranked[np.maximum.accumulate(run * len(ranked) + rank) % len(ranked)]
     return result

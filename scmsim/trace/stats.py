@@ -13,7 +13,8 @@ from scmsim.trace._sizes import Sizes
 
 CHUNK = 1 << 16
 TOP = 10  # files that are named
-_MOST_BUFFERS = 1 << 20  # buffers whose last file is remembered
+_BUFFERS = 1 << 20  # buffers whose last file is remembered
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio (Fibonacci hashing)
 
 
 def stats(trace: Source, *, setup: bool = False) -> dict[str, Any]:
@@ -71,11 +72,14 @@ class _Way:
 
 
 class _Buffers:
-    """Where the program's memory of the transfers lies."""
+    """Where the program's memory of the transfers lies, and whether a buffer served another file the last time.
+
+    The last file of a buffer is kept in a table of fixed size; a buffer whose place is taken by another counts as new.
+    """
 
     def __init__(self) -> None:
         self.pages = Pages()
-        self.last: dict[tuple[int, int], int] = {}  # (thread, address) -> file of its last transfer
+        self.key, self.file = np.full(_BUFFERS, -1), np.zeros(_BUFFERS, np.int64)
         self.transfers = self.other = self.bytes = 0
 
     def add(self, rows: np.ndarray) -> None:
@@ -84,18 +88,16 @@ class _Buffers:
         self.pages.add(rows["thread"], rows["buffer"], rows["length"])
         self.bytes += _sum(rows["length"])
         self.transfers += len(rows)
-        order = np.lexsort((rows["buffer"], rows["thread"]))
-        thread, buffer, file = rows["thread"][order], rows["buffer"][order], rows["file"][order]
-        starts = np.flatnonzero((np.diff(thread, prepend=-1) != 0) | (np.diff(buffer, prepend=-1) != 0))
+        key = rows["thread"] << 36 | rows["buffer"]  # a buffer's address is below 2^36
+        order = np.argsort(key, kind="stable")
+        key, file = key[order], rows["file"][order]
+        starts = np.flatnonzero(np.diff(key, prepend=-1))
         changed = np.diff(file, prepend=-1) != 0
         changed[starts] = False
-        self.other += int(changed.sum())
-        ends = np.append(starts[1:], len(rows)) - 1
-        keys = zip(thread[starts].tolist(), buffer[starts].tolist(), strict=True)
-        for key, first, last in zip(keys, file[starts].tolist(), file[ends].tolist(), strict=True):
-            self.other += self.last.get(key, first) != first
-            if key in self.last or len(self.last) < _MOST_BUFFERS:
-                self.last[key] = last
+        key, first, last = key[starts], file[starts], file[np.append(starts[1:], len(rows)) - 1]
+        place = (key.astype(np.uint64) * _GOLDEN >> np.uint64(64 - _BUFFERS.bit_length() + 1)).astype(np.int64)
+        self.other += int(changed.sum() + np.count_nonzero((self.key[place] == key) & (self.file[place] != first)))
+        self.key[place], self.file[place] = key, last
 
     def result(self) -> dict[str, Any]:
         touched = self.pages.count() * PAGE
