@@ -1,11 +1,12 @@
 """A RocksDB-like store (log, memtable flush, leveled compaction, block reads) under YCSB A to F, or filled at random.
 
 The calls are those of RocksDB 7.8.3 under strace (db_bench fillrandom, overwrite, readrandom): a put is one `write` to the
-log, which is pre-allocated to 1.1 write buffers without changing its size, closed and removed after the flush; a sorted table is
-written in pieces of about 1 MiB, fdatasync'ed, closed, opened again and its tail read in small pieces; compaction reads its
-inputs block by block; the manifest is appended to and fdatasync'ed at each change of the tables.  Left out: sync_file_range
-and fadvise (no operation of a trace), compression, and the block cache: each look-up reads its blocks from the file, as a
-store on storage-class memory without a cache of its own would (`bloom` bits a key spare the tables without the key).
+log, which is pre-allocated to 1.1 write buffers without changing its size, cut to its size, closed and removed after the flush; a
+sorted table is written in pieces of whole blocks up to 1 MiB, fdatasync'ed, closed, opened again and its tail read in four
+pieces; compaction reads its inputs block by block and pre-allocates its outputs; the manifest is appended to and fdatasync'ed at
+each change of the tables.  Left out: sync_file_range and fadvise (no operation of a trace), compression, and the block cache: each
+look-up reads its blocks from the file, as a store on storage-class memory without a cache of its own would (`bloom` bits a key
+spare the tables without the key).
 
 YCSB's records have 10 fields of 100 bytes, which its RocksDB binding stores as 1140 bytes, under keys of 23 bytes; `update`
 reads the record and writes all of it, as that binding does.  The load of the `records` is marked SETUP.  Thread 0 is the
@@ -29,11 +30,12 @@ from scmsim.records import (
     READ,
     RENAME,
     SETUP,
+    TRUNCATE,
     UNLINK,
     WRITE,
 )
 from scmsim.workload import _stream, _ycsb
-from scmsim.workload._lsm import TAIL, Levels, Table, merge, shape
+from scmsim.workload._lsm import FOOTER, META_INDEX, PROPERTIES, Levels, Table, merge, shape
 from scmsim.workload._stream import ops, weave
 
 SUMMARY = "a RocksDB-like LSM store under YCSB A to F (zipfian, latest, uniform) or filled at random"
@@ -55,14 +57,11 @@ PARAMS = {
 }
 KEY = 23  # bytes: "user" and 19 digits
 LOG_BLOCK, LOG_HEADER, BATCH_HEADER = 32 << 10, 7, 12  # bytes: RocksDB's log format
-PIECE = 1_047_570  # bytes of one write of a table: the write buffer of 1 MiB, less than a block short; traced
-TAIL_READS = (
-    53,
-    300,
-    250,
-    497,
-)  # bytes: footer, meta index, properties, index at an open; four small reads were traced
-MANIFEST_RECORD = 100  # bytes; 13 to 124 were traced
+TABLE_WRITER = 1 << 20  # bytes of a table's write buffer: it is written when the next block does not fit
+MEMTABLE_ENTRY = (
+    56  # bytes of a memtable for each record beside key and value; fitted to 3419 records of 1171 bytes in 4 MiB
+)
+MANIFEST_RECORD = 137  # bytes; the median traced with keys of 23 bytes
 FOLDER, MANIFEST, CURRENT, LOGS, TABLES = 0, 1, 2, (3, 4), 5  # object ids
 LOG_BUFFER, TABLE_BUFFER, READ_BUFFER = 0, 1 << 20, 4 << 20  # the program's memory
 _RUNS = 1 << 10  # places of one request: more than sorted runs and blocks of a scan in one run
@@ -104,13 +103,13 @@ class source(_stream.Stream):
         self.workload, self.distribution = workload, "" if distribution == "own" else distribution
         self.records, self.operations, self.seed, self.interval = records, operations, seed, interval
         self.shape, self.sync, self.write_buffer = shape(KEY, value, block), sync, write_buffer
-        self.per_memtable = max(1, write_buffer // record)
-        self.per_table = max(1, target // self.shape.record)
+        self.per_memtable = max(1, write_buffer // (record + MEMTABLE_ENTRY))
+        self.target, self.room = target, target * 11 // 10
         self.levels_of = level0, level_base
         self.miss = 0.6185**bloom if bloom else 1.0  # share of tables read in vain; a bloom filter's best rate
         self.log = _log_records(KEY, value, self.per_memtable)
         inserts = operations if workload == "fill" else int(operations * _ycsb.MIXES[workload][0][_ycsb.INSERT] * 2)
-        slots = 4 * (records + inserts) // min(self.per_table, self.per_memtable) + 4 * level0 + 64
+        slots = 4 * (records + inserts) // min(max(1, target // self.shape.record), self.per_memtable) + 4 * level0 + 64
         paths = ["/db", "/db/MANIFEST-000001", "/db/000001.dbtmp", "/db/000002.log", "/db/000003.log"]
         paths += [f"/db/{4 + slot:06}.sst" for slot in range(slots)]
         self.files = _stream.table(paths, [0] + [-1] * (len(paths) - 1), [True] + [False] * (len(paths) - 1))
@@ -222,7 +221,7 @@ class _Store:
         for number, run in enumerate(self.levels.runs()):
             index = np.searchsorted(run.keys, key)
             found = (index < len(run.keys)) & (run.keys[np.minimum(index, len(run.keys) - 1)] == key)
-            asked = found | ((key >= run.keys[0]) & (key <= run.keys[-1]))
+            asked = found | ~np.isin(index, run.starts)  # a key between two tables, or beyond them, is in none
             if self.given.miss < 1:
                 asked &= found | (random.random(len(key)) < self.given.miss)
             file, offset, length = run.place(np.where(found, index, index - 1)[asked])
@@ -258,11 +257,13 @@ class _Store:
         self.current = 1 - self.current
         table = Table(self.free.pop(), self.memtable, self.given.shape)
         self.levels.add(table)
+        written = self.written
         self.memtable, self.held, self.written = np.zeros(0, np.int64), 0, 0
         parts = [
             _written(table),
             _opened(table),
             self._edit(),
+            ops(TRUNCATE, old, written, thread=1),
             ops(CLOSE, old, thread=1),
             ops(UNLINK, old, file2=FOLDER, thread=1),
         ]
@@ -275,12 +276,13 @@ class _Store:
             return self._edit()
         inputs = [*tables, *below]
         merged = merge(*[table.keys for table in inputs])
-        made = [
-            Table(self.free.pop(), merged[first : first + self.given.per_table], self.given.shape)
-            for first in range(0, len(merged), self.given.per_table)
-        ]
+        ends = self.levels.cuts(level, merged, self.given.target)
+        spans = list(zip([0, *ends], ends, strict=False))
+        made = [Table(self.free.pop(), merged[first:end], self.given.shape) for first, end in spans]
         parts = [_read_for_merge(table, merged) for table in inputs]
-        parts += [_written_by_merge(table, index * self.given.per_table) for index, table in enumerate(made)]
+        parts += [
+            _written_by_merge(table, first, self.given.room) for table, (first, _) in zip(made, spans, strict=True)
+        ]
         gone = np.concatenate(
             [
                 np.concatenate([ops(CLOSE, t.file, thread=1), ops(UNLINK, t.file, file2=FOLDER, thread=1)])
@@ -310,22 +312,23 @@ def _setup(rows: np.ndarray) -> np.ndarray:
     return rows
 
 
-def _written(table: Table) -> np.ndarray:
-    """Create a table, write it in pieces, make it durable and close it."""
-    _, writes = _stream.transfers(
-        WRITE, table.file, np.array([table.size]), PIECE, flag=APPENDS, thread=1, buffer=TABLE_BUFFER
-    )
-    end = (ops(FSYNC, table.file, flag=DATA_ONLY, thread=1), ops(CLOSE, table.file, thread=1))
-    return np.concatenate([ops(CREATE, table.file, file2=FOLDER, thread=1), writes, *end])
+def _written(table: Table, room: int = 0) -> np.ndarray:
+    """Create a table, write it in pieces, make it durable and close it; with `room` bytes pre-allocated, cut to its size."""
+    piece = max(1, TABLE_WRITER // table.shape.block) * table.shape.block
+    sizes = np.array([table.size])
+    _, writes = _stream.transfers(WRITE, table.file, sizes, piece, flag=APPENDS, thread=1, buffer=TABLE_BUFFER)
+    parts = [ops(CREATE, table.file, file2=FOLDER, thread=1), writes, ops(FSYNC, table.file, flag=DATA_ONLY, thread=1)]
+    if room:
+        parts.insert(1, ops(FALLOCATE, table.file, 0, room, flag=KEEP_SIZE, thread=1))
+        parts.append(ops(TRUNCATE, table.file, table.size, thread=1))
+    return np.concatenate([*parts, ops(CLOSE, table.file, thread=1)])
 
 
 def _opened(table: Table) -> np.ndarray:
-    """Open a table and read its tail, from the footer backwards."""
-    length = np.minimum(TAIL_READS, table.size)
-    offset = np.maximum(table.size - np.minimum(np.cumsum(TAIL_READS), TAIL), 0)
-    return np.concatenate(
-        [ops(OPEN, table.file, thread=1), ops(READ, table.file, offset, length, thread=1, buffer=READ_BUFFER)]
-    )
+    """Open a table and read its tail, from the footer backwards: footer, meta index, properties, index."""
+    length = np.array([FOOTER, META_INDEX, PROPERTIES, table.index])
+    reads = ops(READ, table.file, table.size - np.cumsum(length), length, thread=1, buffer=READ_BUFFER)
+    return np.concatenate([ops(OPEN, table.file, thread=1), reads])
 
 
 def _read_for_merge(table: Table, merged: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -336,13 +339,13 @@ def _read_for_merge(table: Table, merged: np.ndarray) -> tuple[np.ndarray, np.nd
     return place * 2, ops(READ, table.file, offset, length, thread=1, buffer=READ_BUFFER)
 
 
-def _written_by_merge(table: Table, first: int) -> tuple[np.ndarray, np.ndarray]:
+def _written_by_merge(table: Table, first: int, room: int) -> tuple[np.ndarray, np.ndarray]:
     """The calls of an output whose first key is number `first`: a piece is written when its last record is known."""
-    rows = _written(table)
-    pieces = rows["op"] == WRITE
+    rows = _written(table, room)
+    early = (rows["op"] == CREATE) | (rows["op"] == FALLOCATE)
     records = np.minimum(rows["offset"] + rows["length"], table.size) * len(table.keys) // table.size
-    place = first + np.where(pieces, records, np.where(rows["op"] == CREATE, 0, len(table.keys)))
-    return place * 2 + np.where(rows["op"] == CREATE, 0, 1), rows
+    place = first + np.where(early, 0, np.where(rows["op"] == WRITE, records, len(table.keys)))
+    return place * 2 + np.where(early, 0, 1), rows
 
 
 def _log_records(key: int, value: int, count: int) -> np.ndarray:

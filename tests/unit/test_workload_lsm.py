@@ -89,6 +89,24 @@ def test_load_is_setup_and_every_put_is_one_write():
     assert (logs & ~setup).sum() == updates
 
 
+def test_a_fill_moves_the_bytes_that_rocksdb_moves():
+    """db_bench 7.8.3 fillrandom, 100,000 records of 23 + 1140 bytes, buffers and tables of 4 MiB, level 1 of 16 MiB, one
+    background job, under strace: log 118,624,976 bytes in 30 removed files, tables 357,497,530 written in 91 files and
+    270,520,762 read in 57,711 calls.  The random keys differ, so the shape of the levels does a little."""
+    batch = rows(lsm.source("fill", write_buffer=4 << 20, target=4 << 20, level_base=16 << 20))
+    log = np.isin(batch["file"], lsm.LOGS)
+    tables = batch["file"] >= lsm.TABLES
+
+    def moved(which, op):
+        return int(batch["length"][which & (batch["op"] == op)].sum())
+
+    assert moved(log, WRITE) == pytest.approx(118_624_976, rel=1e-5)
+    assert abs(np.count_nonzero(log & (batch["op"] == UNLINK)) - 30) <= 1
+    assert moved(tables, WRITE) == pytest.approx(357_497_530, rel=0.05)
+    assert moved(tables, READ) == pytest.approx(270_520_762, rel=0.08)
+    assert np.count_nonzero(tables & (batch["op"] == CREATE)) == pytest.approx(91, rel=0.08)
+
+
 def test_sync_makes_each_put_durable():
     batch = rows(lsm.source("fill", sync=1, **SMALL))
     logs = batch[np.isin(batch["file"], lsm.LOGS) & np.isin(batch["op"], (WRITE, FSYNC))]
@@ -128,9 +146,8 @@ def test_a_compaction_reads_each_input_once_and_writes_each_output_once():
         for table in (t for level in store.levels.levels for t in level):
             writes = piece[(piece["op"] == WRITE) & (piece["file"] == table.file)]
             if len(writes):
-                assert writes["length"].sum() == table.size and writes["length"][:-1].tolist() == [lsm.PIECE] * (
-                    len(writes) - 1
-                )
+                assert writes["length"].sum() == table.size
+                assert (writes["length"][:-1] % table.shape.block == 0).all() and writes["length"].max() <= 1 << 20
                 assert len(piece[(piece["op"] == CREATE) & (piece["file"] == table.file)]) == 1
 
 
