@@ -143,7 +143,9 @@ def scale_command(file: str, out: str, times: int, together: bool, as_json: bool
 @click.argument("file", type=_FILE)
 @click.option("-o", "--out", required=True, type=_FILE, help="Picture to write: .svg, .png or .html.")
 @click.option("--files", default=6, show_default=True, type=click.IntRange(1, 50), help="Files to draw, busiest first.")
-@click.option("--points", default=1500, show_default=True, type=click.IntRange(1, 200_000), help="Transfers a file.")
+@click.option(
+    "--points", default=1500, show_default=True, type=click.IntRange(1, 200_000), help="Reads, and writes, a file."
+)
 @_JSON
 def plot_command(file: str, out: str, files: int, points: int, as_json: bool) -> None:
     """Draw the offsets of reads and writes over time, one panel a file (needs the extra 'report')."""

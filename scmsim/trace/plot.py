@@ -26,10 +26,9 @@ _TIMES = ((10**9, "s"), (10**6, "ms"), (10**3, "µs"), (1, "ns"))
 def plot_trace(
     source: "str | os.PathLike[str]", out: "str | os.PathLike[str]", *, files: int = 6, points: int = 1500
 ) -> dict[str, Any]:
-    """Draw the `files` files with the most bytes moved, each with about `points` transfers at most.
+    """Draw the `files` files with the most bytes moved, each with about `points` reads and `points` writes at most.
 
-    Of a file with more, about one in k is drawn, chosen by a hash of its number: every k-th would pick one sort of call only
-    where reads and writes take turns.
+    Of more, about one in k is drawn, chosen by a hash of its number: every k-th would fall in step with a pattern.
 
     Parameters
     ----------
@@ -54,9 +53,10 @@ def plot_trace(
     altair, convert = _libraries()
     trace = open_trace(source)
     chosen, calls = _busiest(trace, files)
-    every = {file: -(-int(calls[file]) // max(points, 1)) for file in chosen}
+    every = -(-calls // max(points, 1))
+    every[~np.isin(np.arange(len(every)), chosen)] = 0
     rows = _sample(trace, every)
-    spec = _chart(altair, trace, every, rows).to_dict()
+    spec = _chart(altair, trace, chosen, every, rows).to_dict()
     if suffix == ".png":
         drawn: bytes = convert.vegalite_to_png(spec, scale=2)
     else:
@@ -78,28 +78,26 @@ def _libraries() -> tuple[Any, Any]:
 
 
 def _busiest(trace: StoredTrace, files: int) -> tuple[list[int], np.ndarray]:
-    """Ids of the files with the most bytes moved, and the number of transfers of every file."""
-    moved, calls = np.zeros(len(trace.files)), np.zeros(len(trace.files), np.int64)
+    """Ids of the files with the most bytes moved, and the (reads, writes) of every file."""
+    moved, calls = np.zeros(len(trace.files)), np.zeros((len(trace.files), 2), np.int64)
     for batch in trace.batches(CHUNK):
         rows = _transfers(batch)
         np.add.at(moved, rows["file"], rows["length"].astype(np.float64))
-        np.add.at(calls, rows["file"], 1)
+        np.add.at(calls, (rows["file"], (rows["op"] == WRITE).astype(int)), 1)
     chosen = [i for i in np.argsort(-moved, kind="stable")[:files].tolist() if moved[i]]
     if not chosen:
         raise UsageError(f"{str(trace.path)!r} has no read or write that moves a byte; there is nothing to draw")
     return chosen, calls
 
 
-def _sample(trace: StoredTrace, every: dict[int, int]) -> np.ndarray:
-    """About one in `every[file]` transfers of each file."""
+def _sample(trace: StoredTrace, every: np.ndarray) -> np.ndarray:
+    """About one in every[file, write] transfers; none where that is 0."""
     parts, seen = [], 0
-    share = np.zeros(len(trace.files), np.uint64)
-    share[list(every)] = list(every.values())
     for batch in trace.batches(CHUNK):
         rows = _transfers(batch)
         number = np.arange(seen, seen + len(rows), dtype=np.uint64)
         seen += len(rows)
-        wanted = share[rows["file"]]
+        wanted = every[rows["file"], (rows["op"] == WRITE).astype(int)].astype(np.uint64)
         keep = wanted > 0
         keep[keep] = (number[keep] * _GOLDEN >> np.uint64(32)) % wanted[keep] == 0
         parts.append(rows[keep])
@@ -111,12 +109,13 @@ def _transfers(batch: np.ndarray) -> np.ndarray:
     return rows[(rows["op"] == READ) | (rows["op"] == WRITE)]
 
 
-def _chart(altair: Any, trace: StoredTrace, every: dict[int, int], rows: np.ndarray) -> Any:
+def _chart(altair: Any, trace: StoredTrace, chosen: list[int], every: np.ndarray, rows: np.ndarray) -> Any:
     scale, time_unit = next(unit for unit in _TIMES if unit[0] <= max(int(rows["time_ns"].max(initial=0)), 1))
     panels = []
-    for file, share in every.items():
+    for file in chosen:
         mine = rows[rows["file"] == file]
-        shown = f"   (about 1 in {share:,} of its transfers)" if share > 1 else ""
+        parts = [f"about 1 in {k:,} {op}s" for k, op in zip(every[file].tolist(), COLOURS, strict=True) if k > 1]
+        shown = f"   ({', '.join(parts)})" if parts else ""
         if len(mine):
             panels.append(_panel(altair, _name(trace.files.path[file]) + shown, mine, scale, f"time ({time_unit})"))
     title = altair.TitleParams(
