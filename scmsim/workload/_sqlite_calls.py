@@ -24,13 +24,14 @@ from scmsim.records import (
     WRITE,
 )
 from scmsim.workload._btree import PAGE, SCHEMA_PAGE
-from scmsim.workload._stream import ops, weave
+from scmsim.workload._stream import ops, place_in_run, weave
 
 FOLDER, DB, SIDE, SHM = 0, 1, 2, 3  # object ids; SIDE is the journal or the log
 RECORD = 4 + PAGE + 4  # bytes of a page in the journal
 SECTOR = 512  # bytes: the journal's header, and what its length is rounded to when looking for a second one
 FRAME, LOG_HEADER = 24 + PAGE, 32  # bytes
 _SYNC = DATA_ONLY
+_LAST = 1 << 40  # position of page 1 among the changes of a transaction
 _DIRECTORY_SYNC = (
     (OPEN, FOLDER, -1, 0, DIRECTORY),
     (FSYNC, FOLDER, -1, 0, DATA_ONLY | DIRECTORY),
@@ -76,30 +77,34 @@ class RollbackCalls:
             Pages changed, without page 1, which each commit changes; position -1: a page that is new and has no old content.
         """
         which = np.arange(count)
-        old = changes[(changes[:, 1] >= 0) & (changes[:, 2] != SCHEMA_PAGE)]
         writers = np.unique(changes[:, 0])
-        records = np.bincount(old[:, 0], minlength=count) + 1
-        many = np.repeat(which, records)  # one entry for each journal record
-        at = np.arange(len(many)) - np.repeat(np.cumsum(records) - records, records)
-        many, at = many[np.isin(many, writers)], at[np.isin(many, writers)]
+        old = changes[(changes[:, 1] >= 0) & (changes[:, 2] != SCHEMA_PAGE)]
+        schema = np.column_stack([writers, np.full_like(writers, _LAST), np.full_like(writers, SCHEMA_PAGE)])
+        old = np.concatenate([old, schema])  # one entry for each journal record
+        many, _, page = old[np.lexsort((old[:, 1], old[:, 0]))].T
+        at = place_in_run(many)
+        records = np.bincount(many, minlength=count)
         end = 32 + 8 * int(records.max(initial=1)) if len(writers) else 32
         step = end + 32
         before = np.where(reads[:, 1] > 0, 32 + 8 * reads[:, 1], 2)
         body = SECTOR + RECORD * at
         record = (
-            (1, ops(WRITE, SIDE, body, 4)), (2, ops(WRITE, SIDE, body + 4, PAGE)), (3, ops(WRITE, SIDE, body + 4 + PAGE, 4)),
+            (1, ops(WRITE, SIDE, body, 4)), (2, ops(WRITE, SIDE, body + 4, PAGE, buffer=PAGE * page)),
+            (3, ops(WRITE, SIDE, body + 4 + PAGE, 4)),
         )  # fmt: skip
         pages = _with_schema_page(changes, writers)
         start = [(READ, DB, 24, 16), (STAT, DB)]
         parts = [(which * step, calls(row)) for row in start]
-        parts += [(reads[:, 0] * step + before, ops(READ, DB, (reads[:, 2] - 1) * PAGE, PAGE))]
+        parts += [(reads[:, 0] * step + before, _read(reads))]
         parts += [(writers * step + 3 + i, calls(row)) for i, row in enumerate(self._begin())]
         parts += [(many * step + 32 + 8 * at + i, rows) for i, rows in record]
         tail = -(-(SECTOR + RECORD * records[writers]) // SECTOR) * SECTOR
         if self.synchronous != "off":
             parts += [(writers * step + end, ops(READ, SIDE, tail, 0))]
         parts += [(writers * step + end + 1 + i, calls(row)) for i, row in enumerate(self._sync_journal())]
-        parts += [(pages[:, 0] * step + end + 10, ops(WRITE, DB, (pages[:, 1] - 1) * PAGE, PAGE))]
+        parts += [
+            (pages[:, 0] * step + end + 10, ops(WRITE, DB, (pages[:, 1] - 1) * PAGE, PAGE, buffer=PAGE * pages[:, 1]))
+        ]
         parts += [(writers * step + end + 11 + i, calls(row)) for i, row in enumerate(self._end())]
         yield weave(*(_broadcast(place, rows) for place, rows in parts))
 
@@ -163,7 +168,7 @@ class WalCalls:
 
     def _commits(self, start: int, stop: int, pages: np.ndarray, reads: np.ndarray) -> np.ndarray:
         """Transactions `start` to `stop`: (transaction, page) of frames that follow each other in the log, and reads."""
-        parts = [(reads[:, 0] * 8 + 1, ops(READ, DB, (reads[:, 2] - 1) * PAGE, PAGE))]
+        parts = [(reads[:, 0] * 8 + 1, _read(reads))]
         if self.fresh:  # without a log, each transaction asks for the size of the database
             without = np.arange(start, pages[0, 0] + 1 if len(pages) else stop)
             parts.append(_broadcast(without * 8, calls((STAT, DB))))
@@ -178,7 +183,8 @@ class WalCalls:
             self.fresh = False
         index = self.frames + np.arange(len(pages))
         at = LOG_HEADER + FRAME * index
-        frames = np.stack([ops(WRITE, SIDE, at, 24), ops(WRITE, SIDE, at + 24, PAGE)], axis=1).ravel()
+        whole = ops(WRITE, SIDE, at + 24, PAGE, buffer=PAGE * pages[:, 1])
+        frames = np.stack([ops(WRITE, SIDE, at, 24), whole], axis=1).ravel()
         parts.append((np.repeat(pages[:, 0], 2) * 8 + 3, frames))
         if self.synchronous == "full":
             writers = np.unique(pages[:, 0])
@@ -199,6 +205,11 @@ class WalCalls:
             calls(*([(FSYNC, SIDE, -1, 0, _SYNC)] if durable else []), (STAT, DB)), copies,
             calls((TRUNCATE, DB, self.pages * PAGE), *([(FSYNC, DB, -1, 0, _SYNC)] if durable else [])),
         ])  # fmt: skip
+
+
+def _read(reads: np.ndarray) -> np.ndarray:
+    """Read pages (last column) of the database into the page cache, where page n lies at n * PAGE."""
+    return ops(READ, DB, (reads[:, 2] - 1) * PAGE, PAGE, buffer=PAGE * reads[:, 2])
 
 
 def _broadcast(place: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

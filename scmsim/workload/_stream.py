@@ -100,6 +100,12 @@ def transfers(op: int, file: Any, sizes: np.ndarray, unit: int, **other: Any) ->
     return which, ops(op, np.broadcast_to(file, sizes.shape)[which], offset, length, **other)
 
 
+def place_in_run(numbers: np.ndarray) -> np.ndarray:
+    """Place of each entry within its run of equal numbers: 7 7 7 3 3 -> 0 1 2 0 1."""
+    starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+    return np.arange(len(numbers)) - np.repeat(starts, np.diff(starts, append=len(numbers)))
+
+
 def repeated(make: Callable[[], Iterable[np.ndarray]], rows: int, times: int) -> Iterator[np.ndarray]:
     """Yield the pieces of `make()`, `rows` rows in all, `times` times; short ones are made once and tiled."""
     if rows > PIECE // 2:

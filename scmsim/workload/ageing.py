@@ -7,9 +7,9 @@ object id is used again, so the side table is as long as the largest number of f
 Sizes: lognormal with mu 9.48, sigma 2.46 (file sizes by count, Agrawal et al., Generating realistic Impressions, FAST 2009,
 Table 2; its body), cut at 512 MiB where that paper's Pareto tail begins; pareto: shape 0.91 (that tail's) from 4 KiB,
 cut at 512 MiB; agrawal: the eleven sizes and weights of the "agrawal" profile of the Geriatrix ageing tool (profiles/agrawal,
-after Agrawal et al., A five-year study of file-system metadata, FAST 2007); small: a set of 37,513 files, the count used with
-the VSM paper's equation 1, all below one 2 MiB superpage; its sizes are not published: log-normal, median 4 KiB, sigma 1.4
-(mean 11 KiB, as source trees have; ours).  fixed: all files have the size `mean`.
+after Agrawal et al., A five-year study of file-system metadata, FAST 2007); small: a set of 37,513 files, all
+below one 2 MiB superpage, so that 2 MiB pages waste 73 GiB by the VSM paper's equation 1; its sizes are ours: log-normal,
+median 4 KiB, sigma 1.4 (mean 11 KiB, an estimate of a source tree's).  fixed: all files have the size `mean`.
 """
 
 from collections.abc import Callable, Iterator

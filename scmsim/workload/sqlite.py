@@ -6,8 +6,9 @@ COMMIT) of `rows` rows each: update (same length, ids uniform), insert (at the e
 page cache holds the whole database (PRAGMA cache_size), so a page is read once; pages are 4096 bytes.
 
 The calls, their offsets, sizes and sync points, from the open to the close, are those of the real library, locks and failed
-look-ups left out: source strace of SQLite 3.40.1 on Linux 6.18, compared call by call in the tests.  The index of the log is
-a shared mapping (`-shm`), whose loads and stores are no calls and are not in the trace.
+look-ups left out: source strace of SQLite 3.40.1 on Linux 6.18, compared call by call in the tests.  The index of the log is a
+shared mapping (`-shm`), whose loads and stores are no calls and are not in the trace.  In the program's memory page n is taken
+to lie at n pages; heads of records and the copies of a checkpoint go through one buffer at 0.
 """
 
 from collections.abc import Iterator
@@ -111,7 +112,7 @@ class source(_stream.Stream):
         _, first = np.unique(which * (tree.pages + 1) + pages, return_index=True)
         first.sort()
         which, pages = which[first], pages[first]
-        return np.column_stack([which, _rank(which), pages])
+        return np.column_stack([which, _stream.place_in_run(which), pages])
 
     def _inserts(self, tree: Tree, count: int, opening: bool) -> tuple[np.ndarray, np.ndarray]:
         """Reads and changes (transaction, position, page; new pages have position -1) of inserting transactions."""
@@ -123,12 +124,6 @@ class source(_stream.Stream):
             pages = sorted(tree.insert(self.per))
             changes += [(each, -1 if page > known else at, page) for at, page in enumerate(pages)]
         return np.array(reads, np.int64).reshape(-1, 3), np.array(changes, np.int64).reshape(-1, 3)
-
-
-def _rank(which: np.ndarray) -> np.ndarray:
-    """Position of each entry within its run of equal numbers."""
-    starts = np.flatnonzero(np.diff(which, prepend=-1))
-    return np.arange(len(which)) - np.repeat(starts, np.diff(starts, append=len(which)))
 
 
 def _cold(tree: Tree, touched: np.ndarray, seen: np.ndarray) -> np.ndarray:

@@ -132,6 +132,18 @@ def test_a_stored_log(tmp_path: Path):
     assert mine == [row[:1] + row[2:] for row in rows[begin:]]
 
 
+@pytest.mark.parametrize("journal", ["delete", "wal"])
+def test_each_page_has_its_place_in_memory(journal):
+    """A page is read, journalled or logged, and written from the same memory; only checkpoints copy through one buffer."""
+    batch = np.concatenate(list(sqlite.source(journal, transactions=40).batches()))
+    pages = batch[(batch["length"] == 4096) & (batch["buffer"] > 0)]
+    direct = pages[pages["file"] == 1]
+    assert len(direct) and (direct["buffer"] == direct["offset"] + 4096).all()
+    side = pages[pages["file"] == 2]
+    assert set(side["buffer"]) <= {4096} | set(direct["buffer"]) and len(set(side["buffer"])) > 50
+    assert not batch["buffer"][batch["length"] < 4096].any()
+
+
 def test_varints():
     assert [_btree.varint(n) for n in (0, 127, 128, 16383, 16384, 2**56 - 1, 2**56, 2**64 - 1)] == [
         1,
