@@ -44,11 +44,15 @@ class Tree:
         self.leaves, self.first = [ROOT], [1]
         self.free = _LEAF_ROOM  # bytes in the rightmost leaf
         self.root: Node | None = None  # once the root is no leaf
+        self.before = self.pages  # pages at the start of the transaction
+        self.siblings: list[
+            tuple[int, int]
+        ] = []  # pages that the transaction looked at: (old pages changed by then, page)
 
     def insert(self, rows: int) -> set[int]:
         """Append rows in one transaction; returns the numbers of the pages it changes, new ones included."""
         changed: set[int] = set()
-        before = self.pages
+        self.before, self.siblings = self.pages, []
         while rows:
             size = self.cell + varint(self.rows + 1)
             fits = min(rows, self.free // size, _last_of_length(self.rows + 1) - self.rows)
@@ -57,7 +61,7 @@ class Tree:
                 continue
             changed.add(self.leaves[-1])
             self.rows, self.free, rows = self.rows + fits, self.free - fits * size, rows - fits
-        return changed | {SCHEMA_PAGE} if self.pages > before else changed  # page 1 holds the number of pages
+        return changed | {SCHEMA_PAGE} if self.pages > self.before else changed  # page 1 holds the number of pages
 
     def pages_of(self, ids: np.ndarray) -> np.ndarray:
         """Leaf pages of row ids."""
@@ -102,6 +106,9 @@ class Tree:
     def _share(self, parent: Node, changed: set[int]) -> None:
         """Spread the children of the last pages below `parent` over them, and over new ones as needed."""
         nodes: list[Node] = parent.kids[-_SIBLINGS:]  # type: ignore[assignment]
+        changed.add(parent.page)
+        old = 1 + sum(page <= self.before for page in changed)  # page 1 among them: a page was added
+        self.siblings += [(old, node.page) for node in reversed(nodes)]
         dividers = parent.keys[len(parent.keys) + 1 - len(nodes) :]
         keys = list(nodes[0].keys)
         for divider, node in zip(dividers, nodes[1:], strict=True):
@@ -117,7 +124,7 @@ class Tree:
         parent.kids[-len(nodes) :] = made
         parent.keys[len(parent.keys) - len(dividers) :] = [keys[stop] for stop in bounds[:-1]]
         parent.used = sum(map(_divider, parent.keys))
-        changed |= {parent.page, *(node.page for node in nodes)}
+        changed |= {node.page for node in nodes}
 
 
 def _bounds(size: list[int], held: list[int]) -> list[int]:

@@ -84,7 +84,7 @@ class RollbackCalls:
         many, _, page = old[np.lexsort((old[:, 1], old[:, 0]))].T
         at = place_in_run(many)
         records = np.bincount(many, minlength=count)
-        end = 32 + 8 * int(records.max(initial=1)) if len(writers) else 32
+        end = 32 + 8 * max(int(records.max(initial=1)), int(reads[:, 1].max(initial=0)) + 1)
         step = end + 32
         before = np.where(reads[:, 1] > 0, 32 + 8 * reads[:, 1], 2)
         body = SECTOR + RECORD * at

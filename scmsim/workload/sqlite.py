@@ -91,7 +91,7 @@ class source(_stream.Stream):
         for first in range(0, self.transactions, step):
             count = min(step, self.transactions - first)
             if self.op == "insert":
-                reads, changes = self._inserts(tree, count, first == 0)
+                reads, changes = self._inserts(tree, count, seen)
             else:
                 touched = self._touched(tree, random, count)
                 reads = _cold(tree, touched, seen)
@@ -114,15 +114,18 @@ class source(_stream.Stream):
         which, pages = which[first], pages[first]
         return np.column_stack([which, _stream.place_in_run(which), pages])
 
-    def _inserts(self, tree: Tree, count: int, opening: bool) -> tuple[np.ndarray, np.ndarray]:
+    def _inserts(self, tree: Tree, count: int, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Reads and changes (transaction, position, page; new pages have position -1) of inserting transactions."""
-        path = [*tree.above(tree.leaves[-1]), tree.leaves[-1]]
-        reads = [(0, 0, page) for page in path] if opening else []
-        changes = []
+        reads, changes = [], []
         for each in range(count):
-            known = tree.pages
+            last = tree.leaves[-1]
+            asked = [(0, page) for page in (*tree.above(last), last)]
             pages = sorted(tree.insert(self.per))
-            changes += [(each, -1 if page > known else at, page) for at, page in enumerate(pages)]
+            changes += [(each, -1 if page > tree.before else at, page) for at, page in enumerate(pages)]
+            for position, page in asked + tree.siblings:
+                if page < len(seen) and not seen[page]:  # a page that was there at the opening, and not read since
+                    seen[page] = True
+                    reads.append((each, position, page))
         return np.array(reads, np.int64).reshape(-1, 3), np.array(changes, np.int64).reshape(-1, 3)
 
 

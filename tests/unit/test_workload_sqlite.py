@@ -36,7 +36,7 @@ else:
     ids = np.random.default_rng(1).integers(1, records + 1, (transactions, rows)).tolist()
     for number, chosen in enumerate(ids, 1):
         db.execute("BEGIN" if op == "read" else "BEGIN IMMEDIATE")
-        value = (number.to_bytes(4, "big") * (blob // 4 + 1))[:blob]  # a row that stays equal is not written
+        value = (number.to_bytes(4, "little") * (blob // 4 + 1))[:blob]  # a row that stays equal is not written
         for row in chosen:
             if op == "insert":
                 db.execute("INSERT INTO t (v) VALUES (?)", (value,))
@@ -96,6 +96,8 @@ def captured(folder, *given):
         ("wal", "read", 5, 3, 1000, 1000, "full", 1000),
         ("delete", "insert", 60, 20, 1850, 1000, "full", 1000),  # the root overflows
         ("wal", "insert", 60, 20, 1850, 1000, "full", 60),
+        ("delete", "insert", 25, 5, 1900, 4000, "full", 1000),  # an interior page asks its sibling for room
+        ("delete", "read", 30, 5, 500, 500, "full", 1000),
         ("delete", "update", 30, 3, 60_000, 100, "full", 1000),  # four interior pages below the root
     ],
 )
