@@ -90,7 +90,8 @@ def _chooser(name: str, records: int, expected: int) -> Callable[[np.random.Gene
 def zipfian(uniform: np.ndarray, items: "int | np.ndarray", zeta: "float | np.ndarray", known: int = 0) -> np.ndarray:
     """Ranks (0 is the most popular) of numbers from [0, 1); `known` is the number of items in eta, if it is another one."""
     zeta_two = 1 + 0.5**THETA
-    eta = (1 - (2.0 / (known or items)) ** (1 - THETA)) / (1 - zeta_two / zeta)
+    rest = 1 - zeta_two / zeta  # none for two items, which need no eta
+    eta = (1 - (2.0 / (known or items)) ** (1 - THETA)) / np.where(np.abs(rest) < 1e-9, 1.0, rest)
     scaled = uniform * zeta
     rank = (items * (eta * uniform - eta + 1) ** (1 / (1 - THETA))).astype(np.int64)
     return np.where(scaled < 1, 0, np.where(scaled < zeta_two, 1, rank))

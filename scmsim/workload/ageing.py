@@ -29,7 +29,7 @@ PARAMS = {
     "turnover": (
         "3",
         "capacities",
-        "bytes written in all, in multiples of the capacity (at least the fill is written)",
+        "whole pages written in all, in multiples of the capacity (at least the fill)",
     ),
     "churn": ("10", "percent", "share of the live bytes that a round deletes"),
     "sizes": ("agrawal", "agrawal|lognormal|pareto|small|fixed", "distribution of the file sizes"),
@@ -131,7 +131,7 @@ class source(_stream.Stream):
         written = 0
         while True:
             for step in pool.refill(self.goal, self.most, lambda count: self.draw(random, count)):
-                written += int(step.sizes.sum())
+                written += PAGE * int((-(-step.sizes // PAGE)).sum())
                 yield step
             if written >= self.budget or not len(pool.ids):
                 return
@@ -159,7 +159,7 @@ class _Pool:
         """Create files until the next one would not fit `goal` bytes; one that can never fit is cut to the goal."""
         full = False
         while not full and len(self.ids) < most:
-            sizes = np.minimum(draw(min(_DRAW, most - len(self.ids))), goal)
+            sizes = np.minimum(draw(min(_DRAW, most - len(self.ids))), goal // PAGE * PAGE)
             taken = -(-sizes // PAGE)
             fits = int(np.searchsorted(np.cumsum(taken), goal // PAGE - self.pages.sum(), side="right"))
             full = fits < len(sizes)
