@@ -48,3 +48,7 @@ kernel = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
 part = numba.njit(
     cache=True, nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False
 )
+# A small part of a kernel that is always compiled into its callers: passing it three arrays costs more than what it does.
+inlined = numba.njit(
+    cache=True, nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False, forceinline=True
+)

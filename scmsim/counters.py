@@ -56,9 +56,37 @@ SCHEMA: dict[str, Counter] = {
     "dtlb_user_lookups": Counter(None, "accesses", "data look-ups whose address lies in the user half"),
     "dtlb_user_misses_stlb_hit": Counter(None, "accesses", "user addresses: first level missed, second hit"),
     "dtlb_user_misses_walk_completed": Counter(None, "walks", "page walks for data at user addresses"),
+    **{
+        f"dtlb_misses_stlb_hit_{size}": Counter(None, "accesses", f"data: first level missed, second hit a {size} page")
+        for size in ("4k", "2m_4m", "1g")
+    },
     "page_walker_loads": Counter(None, "loads", "page-table entries read by page walks"),
+    **{
+        f"page_walker_loads_{level}": Counter(None, "loads", f"of those, {level.upper()}s")
+        for level in ("pte", "pde", "pdpte", "pml4e", "pml5e")
+    },
+    **{
+        f"page_walker_loads_{place}": Counter(None, "loads", f"page-table entries that page walks got from {what}")
+        for place, what in (
+            ("l1", "the first-level cache"),
+            ("l2", "the second-level cache"),
+            ("l3", "the last-level cache"),
+            ("memory", "DRAM"),
+            ("scm", "storage-class memory"),
+        )
+    },
+    "page_walker_nested_loads": Counter(None, "loads", "of the page-table entries read, those of the host's tables"),
     "page_walk_cache_hits": Counter(None, "hits", "walks shortened by a page-walk cache"),
-    "tlb_invalidations": Counter(None, "invalidations", "pages invalidated by INVALIDATE, UNMAP or REMAP events"),
+    **{
+        f"page_walk_cache_hits_{level}": Counter(None, "hits", f"of those, by a cached {level.upper()}")
+        for level in ("pde", "pdpte", "pml4e")
+    },
+    "page_table_updates": Counter(None, "updates", "accessed and dirty bits that the MMU set in user pages' entries"),
+    "page_table_update_cycles": Counter(None, "cycles", "spent in setting accessed and dirty bits"),
+    "tlb_invalidations": Counter(None, "invalidations", "pages invalidated one by one"),
+    "tlb_flushes": Counter(None, "flushes", "times that every entry was invalidated at once"),
+    "tlb_shootdowns": Counter(None, "interrupts", "other CPUs interrupted to invalidate the same"),
+    "tlb_invalidation_cycles": Counter(None, "cycles", "spent in invalidations, waiting for other CPUs included"),
     "pm_loaded_bytes": Counter(None, "bytes", "bytes loaded from persistent memory"),
     "pm_stored_bytes": Counter(None, "bytes", "bytes stored to persistent memory"),
     "nt_stored_bytes": Counter(None, "bytes", "of those, by non-temporal stores"),

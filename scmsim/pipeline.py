@@ -1,7 +1,7 @@
 """The chunk loop: trace -> file system -> paging -> MMU and medium -> counters.  The only place that knows all stages."""
 
 import pathlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,6 +94,29 @@ def _open(trace: "str | pathlib.Path | Source") -> tuple[Source, list]:
 
         return open_trace(trace), [trace]
     return trace, []
+
+
+def touches(
+    trace: "str | pathlib.Path | Source",
+    fs: str = "nova-cow",
+    *,
+    paging: str = DEFAULTS["paging"],
+    params: Params | None = None,
+    progress: Progress | None = None,
+) -> Iterator[np.ndarray]:
+    """Yield int64 arrays of the data addresses that replaying a trace touches: one in each 4 KiB page of each event.
+
+    Parameters and errors as for `replay`; operations that bring the file system into its starting state are left out.
+    """
+    source, _ = _open(trace)
+    registry.path("fs", fs)
+    setup = _Setup(fs, DEFAULTS["machine"], paging, DEFAULTS["medium"], dict(params or {}), "site")
+    run = _Touches(setup, source, CHUNK)
+    for batch in source.batches(CHUNK):
+        run.batch(batch)
+        yield from run.taken()
+        if progress:
+            progress(fs, len(batch), source.rows)
 
 
 def model_params(kind: str, name: str, given: Mapping[str, str | int]) -> dict[str, Any]:
@@ -244,6 +267,29 @@ class _Replay:
         from scmsim.mmu.presets import timing
 
         run.derive(timing(self.setup.machine), self.medium_table)
+
+
+class _Touches(_Replay):
+    """A replay whose addresses are taken out instead of being looked up."""
+
+    def __init__(self, setup: _Setup, source: Source, chunk: int) -> None:
+        from scmsim.mmu.touches import addresses
+
+        super().__init__(setup, source, chunk)
+        self._taken: list[np.ndarray] = []
+        self._mmu = lambda _, counters, events, bins, n: self._taken.append(
+            addresses(events, bins, n, len(counters) - 1)
+        )
+        self._account = lambda *_: None
+
+    def batch(self, batch: np.recarray) -> None:
+        """Replay a batch."""
+        self._batch(batch, self._first_rows(batch, (batch.flag & SETUP) == 0))
+
+    def taken(self) -> list[np.ndarray]:
+        """The addresses since the last call."""
+        taken, self._taken = self._taken, []
+        return taken
 
 
 def _summed(cells: Mapping[str, np.ndarray], group: Any, site: Any) -> dict[str, int]:

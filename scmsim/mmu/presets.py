@@ -1,40 +1,54 @@
-"""Machine files (TOML) -> checked tables -> the state record of the MMU.
+"""Machine files (TOML) -> checked tables -> the state of the MMU.
 
-A machine file has `summary`; `[[tlb]]` arrays with `name`, `pages`, `entries`, `ways`, `index` ("linear", or "xor":
-the two lowest groups of page-number bits xor-ed), `first_level_for` and `second_level_for` (load, store, fetch),
-`source`; `[[walk_cache]]` with `entry` (pde, pdpte, pml4e), `entries`, `ways`, `source`; `[walk]` and `[time]`, whose
-numbers have their sources in `[walk.source]` and `[time.source]`.  A source starts with what it is: vendor, measured,
+A machine file has `summary`; `[[tlb]]` arrays; `[[walk_cache]]` arrays of page-table entries that refer to tables;
+`[[walk_memory]]`, the caches that serve page-table entries; `[walk]`, `[invalidate]` and `[time]`, whose numbers have their
+sources in `[walk.source]` and so on.  `docs/mmu.md` explains the keys.  A source starts with what it is: vendor, measured,
 estimate, as printed.  Where a level has no array for a page size, the next smaller size holds the page in pieces.
 """
 
 import difflib
 import pathlib
 import tomllib
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from scmsim import registry
-from scmsim.counters import SCHEMA
 from scmsim.errors import UsageError
 from scmsim.mmu import state as layout
-from scmsim.records import EVENTS, FETCH, FLUSH, LOAD, NTSTORE, STORE, WORK
-from scmsim.units import parse_bytes
+from scmsim.units import format_bytes, parse_bytes
 
-_PAGES = {1 << order: code for code, order in enumerate(layout.ORDERS)}
-_CACHE_LEVELS = {"pde": 2, "pdpte": 3, "pml4e": 4}
+if TYPE_CHECKING:
+    import numpy as np
+
+CACHE_LEVELS = {"pde": 2, "pdpte": 3, "pml4e": 4}
+ANY = "any"  # a TLB that holds every power of two from 4 KiB up
+_PAGE_SIZES = "use a power of two from 4KiB to 1GiB"
+
 _Types = dict[str, type | tuple[type, ...]]
+_ARRAY: _Types = {"entries": int, "ways": int, "source": str}
 _KEYS: dict[str, _Types] = {
     "": {"summary": str, "tlb": list, "walk_cache": list, "walk": dict, "time": dict},
-    "tlb": {"name": str, "pages": list, "entries": int, "ways": int, "source": str},
-    "walk_cache": {"entry": str, "entries": int, "ways": int, "source": str},
-    "walk": {"levels": int, "largest_page": (str, int), "ref_cycles": int, "source": dict},
+    "tlb": {"name": str, "pages": list, **_ARRAY},
+    "walk_cache": {"entry": str, **_ARRAY},
+    "walk_memory": {"name": str, "cycles": int, **_ARRAY},
+    "nested_tlb": _ARRAY,
+    "walk": {"levels": int, "largest_page": (str, int), "source": dict},
+    "invalidate": {"source": dict},
     "time": dict.fromkeys(("ghz", "cpi", "stlb_hit_cycles", "walk_hidden", "copy_gb_s", "syscall_ns"), (int, float)),
 }
 _OPTIONAL: dict[str, _Types] = {
-    "tlb": {"index": str, "first_level_for": list, "second_level_for": list},
+    "": {"fill": str, "walk_memory": list, "nested_tlb": list, "invalidate": dict},
+    "tlb": {"index": str, "policy": str, "coalesce": int, "first_level_for": list, "second_level_for": list},
+    "walk_cache": {"index": str, "policy": str},
+    "walk_memory": {"index": str, "policy": str},
+    "nested_tlb": {"index": str, "policy": str},
+    "walk": {
+        "ref_cycles": int, "memory_cycles": int, "scm_cycles": int, "walkers": int, "level_bits": list,
+        "nested_levels": int, "nested_page": (str, int), "hardware_bits": bool, "update_cycles": int,
+    },
+    "invalidate": dict.fromkeys(("cores", "ceiling", "invlpg_cycles", "flush_cycles", "shootdown_cycles", "pcid"), int),
     "time": {"source": dict},
-}
+}  # fmt: skip
+_LISTS = ("tlb", "walk_cache", "walk_memory", "nested_tlb")
 
 
 class _Bad(Exception):
@@ -64,16 +78,40 @@ def timing(name: str) -> dict[str, float]:
     return {key: value for key, value in read(name)["time"].items() if key != "source"}
 
 
-def machine(name: str) -> np.recarray:
-    """Fresh state record of a machine, all its TLBs empty."""
+def machine(name: str) -> "np.ndarray":
+    """Fresh MMU of a machine, all its TLBs empty."""
+    from scmsim.mmu.build import build
+
     return build(read(name))
+
+
+def plain(first: str, second: str | None = None, policy: str = "lru") -> dict[str, Any]:
+    """Table of a machine that is nothing but one or two TLB arrays for every page size, given as "ENTRIESxWAYS".
+
+    Raises UsageError for a text that is not of this form or a shape that cannot be.
+    """
+    table: dict[str, Any] = {"summary": "plain", "tlb": [], "walk_cache": [], "walk": {"levels": 4, "ref_cycles": 0}}
+    table["walk"].update(largest_page="1GiB", source={})
+    for level, text in (("first", first), ("second", second)):
+        if text is None:
+            continue
+        entries, _, ways = text.lower().partition("x")
+        if not (entries.isdecimal() and ways.isdecimal() and len(text) < 20):
+            raise UsageError(f"{text!r} is not a TLB; write entries x ways, e.g. 64x4 or 1536x12")
+        shape = {"name": level, "pages": [ANY], "entries": int(entries), "ways": int(ways), "policy": policy}
+        table["tlb"].append({**shape, "source": "as given", f"{level}_level_for": list(layout.SIDES)})
+        try:
+            _geometry(table["tlb"][-1], "")
+        except _Bad as bad:
+            raise UsageError(f"{text!r}: {bad}") from None
+    return table
 
 
 def check(table: dict[str, Any]) -> None:
     """Raise _Bad for the first key that is missing, unknown, of a wrong type or without a source."""
     _keys("", table, "")
-    for kind in ("tlb", "walk_cache"):
-        for i, entry in enumerate(table[kind]):
+    for kind in _LISTS:
+        for i, entry in enumerate(table.get(kind, [])):
             where = f"{kind}[{i}]."
             if not isinstance(entry, dict):
                 raise _Bad(f"{kind} must be written as [[{kind}]] tables")
@@ -81,11 +119,16 @@ def check(table: dict[str, Any]) -> None:
             _geometry(entry, where)
             if not entry["source"].strip():
                 raise _Bad(f"{where}source is empty; say where the numbers come from")
-    for kind in ("walk", "time"):
+    for kind in ("walk", "invalidate", "time"):
+        if kind not in table:
+            continue
         _keys(kind, table[kind], f"{kind}.")
         for key in table[kind]:
             if key != "source" and not str(table[kind].get("source", {}).get(key, "")).strip():
                 raise _Bad(f"{kind}.source.{key} is missing; say where {kind}.{key} comes from")
+            if isinstance(table[kind][key], int) and table[kind][key] < 0:
+                raise _Bad(f"{kind}.{key} = {table[kind][key]}; it must not be negative")
+    _choice(table.get("fill", layout.FILLS[0]), layout.FILLS, "fill")
     _walk(table)
     _tlbs(table["tlb"])
 
@@ -98,127 +141,85 @@ def _keys(kind: str, entry: dict[str, Any], where: str) -> None:
             near = difflib.get_close_matches(key, known, 1)
             hint = f"did you mean {near[0]}?" if near else f"use {', '.join(known)}"
             raise _Bad(f"{where}{key} is unknown; {hint}")
-        if not isinstance(value, known[key]) or isinstance(value, bool):
+        if not isinstance(value, known[key]) or (isinstance(value, bool) and known[key] is not bool):
             raise _Bad(f"{where}{key} = {value!r} has the wrong type")
     for key in needed:
         if key not in entry:
             raise _Bad(f"{where}{key} is missing")
 
 
+def _choice(value: Any, allowed: tuple[str, ...], where: str) -> None:
+    if value not in allowed:
+        raise _Bad(f"{where} = {value!r}; use {', '.join(allowed)}")
+
+
 def _geometry(entry: dict[str, Any], where: str) -> None:
     entries, ways = entry["entries"], entry["ways"]
     if ways < 1 or entries < 1 or entries % ways:
         raise _Bad(f"{where}ways = {ways} does not divide entries = {entries}")
+    if entries > 1 << 20:
+        raise _Bad(f"{where}entries = {entries}; at most {1 << 20} are simulated")
     sets = entries // ways
-    if sets & (sets - 1):
-        raise _Bad(f"{where}entries / ways = {sets} sets; it must be a power of two")
-    if entry.get("index", "linear") not in ("linear", "xor"):
-        raise _Bad(f"{where}index = {entry['index']!r}; use linear or xor")
+    _choice(entry.get("index", "linear"), ("linear", "xor"), f"{where}index")
+    _choice(entry.get("policy", "lru"), layout.POLICIES, f"{where}policy")
+    if sets & (sets - 1) and entry.get("index") == "xor":
+        raise _Bad(f"{where}entries / ways = {sets} sets; an xor index needs a power of two")
+    if ways & (ways - 1) and entry.get("policy") == "tree-plru":
+        raise _Bad(f"{where}ways = {ways}; tree-plru needs a power of two (bit-plru takes any number)")
+    coalesce = entry.get("coalesce", 1)
+    if coalesce < 1 or coalesce & (coalesce - 1) or coalesce > 512:
+        raise _Bad(f"{where}coalesce = {coalesce}; use a power of two up to 512 pages")
 
 
 def _walk(table: dict[str, Any]) -> None:
     walk, seen = table["walk"], set()
-    if walk["levels"] not in (4, 5):
-        raise _Bad(f"walk.levels = {walk['levels']}; use 4 or 5")
-    if walk["ref_cycles"] < 0:
-        raise _Bad(f"walk.ref_cycles = {walk['ref_cycles']}; it must not be negative")
-    _size(walk["largest_page"], "walk.largest_page")
+    if not 1 <= walk["levels"] <= layout.LEVELS:
+        raise _Bad(f"walk.levels = {walk['levels']}; use 1 to {layout.LEVELS}")
+    if not 1 <= walk.get("walkers", 1) <= layout.WALKERS:
+        raise _Bad(f"walk.walkers = {walk['walkers']}; use 1 to {layout.WALKERS}")
+    if not 0 <= walk.get("nested_levels", 0) <= layout.LEVELS:
+        raise _Bad(f"walk.nested_levels = {walk['nested_levels']}; use 0 (no virtual machine) to {layout.LEVELS}")
+    lines, flat = len(table.get("walk_memory", [])), "ref_cycles" in walk
+    if lines > layout.CACHES or flat == bool(lines) or (lines and "memory_cycles" not in walk):
+        raise _Bad(f"walk: give ref_cycles, or memory_cycles and one to {layout.CACHES} [[walk_memory]] caches")
+    bits = walk.get("level_bits", [9] * (walk["levels"] - 1))
+    if len(bits) != walk["levels"] - 1 or not all(isinstance(b, int) and 1 <= b <= 12 for b in bits):
+        raise _Bad(f"walk.level_bits = {bits!r}; give for each level but the last log2 of its entries a table, 1 to 12")
+    page_order(walk["largest_page"], "walk.largest_page")
+    page_order(walk.get("nested_page", "4KiB"), "walk.nested_page")
     for i, entry in enumerate(table["walk_cache"]):
-        if entry["entry"] not in _CACHE_LEVELS or entry["entry"] in seen:
-            raise _Bad(f"walk_cache[{i}].entry = {entry['entry']!r}; use {', '.join(_CACHE_LEVELS)}, each once")
+        if entry["entry"] not in CACHE_LEVELS or entry["entry"] in seen:
+            raise _Bad(f"walk_cache[{i}].entry = {entry['entry']!r}; use {', '.join(CACHE_LEVELS)}, each once")
         seen.add(entry["entry"])
+    if len(table.get("nested_tlb", [])) > 1:
+        raise _Bad("nested_tlb: there can be only one")
 
 
 def _tlbs(tlbs: list[dict[str, Any]]) -> None:
     for i, entry in enumerate(tlbs):
         for text in entry["pages"]:
-            _size(text, f"tlb[{i}].pages")
+            if text != ANY:
+                page_order(text, f"tlb[{i}].pages")
         for key in ("first_level_for", "second_level_for"):
             for side in entry.get(key, []):
-                if side not in layout.SIDES:
-                    raise _Bad(f"tlb[{i}].{key} = {side!r}; use {', '.join(layout.SIDES)}")
+                _choice(side, layout.SIDES, f"tlb[{i}].{key}")
     for key in ("first_level_for", "second_level_for"):
         for side in layout.SIDES:
-            sizes = [_size(text, "") for entry in tlbs if side in entry.get(key, []) for text in entry["pages"]]
-            if len(sizes) > len(set(sizes)):
+            sizes = [text for entry in tlbs if side in entry.get(key, []) for text in entry["pages"]]
+            orders = [text if text == ANY else page_order(text, "") for text in sizes]
+            if len(orders) > len(set(orders)):
                 raise _Bad(f"tlb: two arrays have the same page size and {key} = {side!r}")
-            if 0 not in sizes and (sizes or key == "first_level_for"):
+            if 12 not in orders and ANY not in orders and (orders or key == "first_level_for"):
                 raise _Bad(f"tlb: no array has 4KiB pages and {key} = {side!r}")
 
 
-def _size(text: Any, where: str) -> int:
-    """Size code of a page size."""
+def page_order(text: Any, where: str) -> int:
+    """log2 of a page size."""
     try:
-        return _PAGES[parse_bytes(text)]
-    except (UsageError, KeyError, TypeError):
-        raise _Bad(f"{where} = {text!r}; use 4KiB, 2MiB or 1GiB") from None
-
-
-def build(table: dict[str, Any]) -> np.recarray:
-    """State record of a checked machine table."""
-    state = layout.empty()
-    s = state[0]
-    tlbs, caches = table["tlb"], table["walk_cache"]
-    s.arrays, s.caches = len(tlbs), len(tlbs) + len(caches)
-    s.levels, s.ref_cycles = table["walk"]["levels"], table["walk"]["ref_cycles"]
-    if s.caches > layout.ARRAYS:
-        raise UsageError(f"a machine can have {layout.ARRAYS} TLB arrays and walk caches, not {s.caches}; merge some")
-    row = 0
-    for a, entry in enumerate(tlbs + caches):
-        row = _place(state, a, entry, row)
-    for a, entry in enumerate(caches, len(tlbs)):
-        s.cache[_CACHE_LEVELS[entry["entry"]]] = a
-    largest = _size(table["walk"]["largest_page"], "walk.largest_page")
-    for code in range(len(EVENTS)):
-        for size in range(len(layout.ORDERS)):
-            page = _page(state, table, code, min(size, largest))
-            state.page[0, code, (0, 21, 30)[size] :] = page
-    return state
-
-
-def _place(state: np.recarray, a: int, entry: dict[str, Any], row: int) -> int:
-    """Give array `a` its rows of the pool, from `row` on; returns the next free row."""
-    sets, ways = entry["entries"] // entry["ways"], entry["ways"]
-    spread = max(-(-ways // layout.SLOTS) - 1, 0).bit_length()
-    end = row + (sets << spread)
-    if end > layout.ROWS:
-        raise UsageError(f"the TLBs need more than {layout.ROWS} rows of {layout.SLOTS} slots; use fewer sets")
-    fold = sets.bit_length() - 1 if entry.get("index") == "xor" else 62
-    state.array[0, a] = (row, sets - 1, fold, spread, ways)
-    if ways > layout.NARROW:
-        state.lru[0, row:end] = 0
-    return end
-
-
-def _page(state: np.recarray, table: dict[str, Any], code: int, size: int) -> np.void:
-    """What events of one code do to pages of one size."""
-    side = {STORE: 1, NTSTORE: 1, FETCH: 2, WORK: 2}.get(code, 0)
-    if side == 2:
-        size = min(size, 1)  # there are no counters for instructions on 1 GiB pages, nor does Linux have any
-    near, piece = _array(table, "first_level_for", side, size)
-    far, far_piece = _array(table, "second_level_for", side, size)
-    page = np.zeros(1, layout.PAGE).view(np.recarray)[0]
-    for field in state.array.dtype.names:
-        page[field] = state.array[0, near][field]
-    page.order, page.far_order = layout.ORDERS[piece], layout.ORDERS[far_piece]
-    page.near, page.code, page.far, page.far_code = near, piece, far, far_piece
-    page.keep = layout.ADDRESS >> page.order << page.order
-    page.leaf = size + 1
-    columns = list(SCHEMA)
-    page.column = columns.index(("dtlb_load_lookups", "dtlb_store_lookups", "itlb_lookups")[side])
-    page.split = side < 2
-    page.by_width = 0 if code in (FLUSH, WORK) else -1
-    kept = ("mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
-    page.retired = columns.index(kept[side]) if code in (LOAD, STORE, NTSTORE) else -1
-    return page
-
-
-def _array(table: dict[str, Any], key: str, side: int, size: int) -> tuple[int, int]:
-    """Array (-1 = none) and piece for a page of one size: the largest size up to it that the level has an array for."""
-    best = (-1, 0)
-    for a, entry in enumerate(table["tlb"]):
-        for text in entry["pages"] if layout.SIDES[side] in entry.get(key, []) else ():
-            piece = _size(text, "")
-            if piece <= size and (best[0] < 0 or piece > best[1]):
-                best = (a, piece)
-    return best
+        size = parse_bytes(text)
+    except (UsageError, TypeError):
+        size = 0
+    if size < 4096 or size > 1 << 30 or size & (size - 1):
+        shown = text if isinstance(text, str) else format_bytes(text) if isinstance(text, int) else text
+        raise _Bad(f"{where} = {shown!r}; {_PAGE_SIZES}")
+    return size.bit_length() - 1

@@ -3,48 +3,37 @@
 LOAD, STORE, NTSTORE, FETCH: one look-up per instruction (`width` bytes each), at least one per page touched; the
 first access to each page goes through the TLB and the others hit the first level.  FLUSH translates too: one load
 look-up per page, no retired load.  WORK: its instructions, loads and stores are counted as retired, not as look-ups
-(they have no address); it fetches once from its text page.  UNMAP, REMAP and INVALIDATE remove their pages from every
-TLB array and empty the page-walk caches.  FENCE and MAP change nothing.  Every look-up is a first-level hit, a
-second-level hit or a completed walk.
-
-A walk reads one page-table entry per level; a page-walk cache cuts off the upper levels, and the lowest one that has
-the address is used (source: Intel SDM volume 3, 4.10.3.2; an entry that maps a page is not cached there).  One walker
-at a time: a walk's cycles are its references x the cost of one.  5-level tables add one reference, without a cache of
-their own.
+(they have no address); it fetches once from its text page.  UNMAP, REMAP and INVALIDATE invalidate their pages (`width`: on
+how many CPUs, 0 = as Linux would); INVALIDATE without a length switches to address space `width` - 1.  FENCE and MAP
+change nothing.  Every look-up is a first-level hit, a second-level hit or a completed walk.
 """
 
 import numpy as np
 
 from scmsim._jit import kernel, part
-from scmsim.counters import SCHEMA
-from scmsim.mmu.state import ADDRESS, EMPTY, SLOTS
-from scmsim.mmu.tlb import free, recent, touch
-from scmsim.records import FLUSH, MAP, MILLI, WORK
-
-_COLUMNS = list(SCHEMA)
-_ROW = np.dtype((np.record, [("at", "i8", (len(_COLUMNS),))]))  # a record of counters with numbered fields
-
-_INSTRUCTIONS, _LOADS, _STORES = map(_COLUMNS.index, _COLUMNS[:3])
-_LOOKUPS = _COLUMNS.index("dtlb_load_lookups")
-_BLOCK = _COLUMNS.index("dtlb_store_lookups") - _LOOKUPS  # fields of a side
-_HIT, _FAR_HIT, _WALKS, _SIZED, _PENDING, _ACTIVE = (
-    _COLUMNS.index(f"dtlb_load_{name}") - _LOOKUPS
-    for name in (
-        "l1_hit",
-        "misses_stlb_hit",
-        "misses_walk_completed",
-        "misses_walk_completed_4k",
-        "misses_walk_pending",
-        "misses_walk_active",
-    )
+from scmsim.mmu import bits
+from scmsim.mmu.columns import (
+    BLOCK,
+    FAR_HIT,
+    FAR_HIT_SIZED,
+    HIT,
+    INSTRUCTIONS,
+    LOADS,
+    LOOKUPS,
+    ROW,
+    SIZED,
+    STORES,
+    USER_FAR_HIT,
+    USER_LOOKUPS,
+    USER_WALKS,
+    WALKS,
 )
-_USER_LOOKUPS = _COLUMNS.index("dtlb_user_lookups")
-_USER_FAR_HIT = _COLUMNS.index("dtlb_user_misses_stlb_hit")
-_USER_WALKS = _COLUMNS.index("dtlb_user_misses_walk_completed")
-_WALKER_LOADS = _COLUMNS.index("page_walker_loads")
-_SHORTENED = _COLUMNS.index("page_walk_cache_hits")
-_INVALIDATIONS = _COLUMNS.index("tlb_invalidations")
-SUPPLIED = tuple(_COLUMNS[: _INVALIDATIONS + 1])  # the counters that the MMU adds to
+from scmsim.mmu.columns import SUPPLIED as SUPPLIED
+from scmsim.mmu.invalidate import invalidate, switch
+from scmsim.mmu.state import ADDRESS, BOTH, EMPTY, EXCLUSIVE, ORDER, SCM_SHIFT, SCM_TABLE
+from scmsim.mmu.tlb import first_slot, free, insert, probe, touch, way_of
+from scmsim.mmu.walk import walk
+from scmsim.records import FLUSH, INVALIDATE, MAP, MILLI, WORK
 
 
 def replay(state: np.ndarray, counters: np.ndarray, events: np.ndarray, bins: np.ndarray, n: int) -> None:
@@ -61,10 +50,10 @@ def replay(state: np.ndarray, counters: np.ndarray, events: np.ndarray, bins: np
     bins : int64 array, shape (n,) or longer
         Row of `counters` that each event counts in.
     """
-    rows = counters.view(np.ndarray).view(_ROW)
-    _relate(rows, -1)
+    rows = counters.view(np.ndarray).view(ROW)
+    relate(rows, -1)
     _replay(state, rows, events, bins, n)
-    _relate(rows, 1)
+    relate(rows, 1)
 
 
 @kernel
@@ -73,21 +62,22 @@ def _replay(state, counts, events, bins, n):
     for i in range(n):
         e, c = events[i], counts[bins[i] & 0x7FFFFFFF]
         at, code, length, width, vaddr = c.at, e.code, e.length, e.width, e.vaddr
-        page = s.page[code, e.order & 31]
+        page = s.page[code, e.order & 63]
         if code == WORK:
-            at[_INSTRUCTIONS] += e.addr - length - width
-            at[_LOADS] += length
-            at[_STORES] += width
+            at[INSTRUCTIONS] += e.addr - length - width
+            at[LOADS] += length
+            at[STORES] += width
             length, width = 1, 0
-        if length <= 0:
-            continue
         if code > FLUSH and code != WORK:
             if code > MAP:
-                _invalidate(s, c, vaddr, length, 3 + 9 * page.leaf)
+                if length > 0:
+                    invalidate(s, c, vaddr, length, page.walk_order, width)
+                elif code == INVALIDATE and width > 0:
+                    switch(s, c, width - 1)
             continue
-        lookups = 1
-        if (vaddr ^ (vaddr + length - 1)) & page.keep or not recent(s, page, vaddr & page.keep | page.code):
-            lookups = _look_up(s, c, page, vaddr, length)
+        if length <= 0:
+            continue
+        lookups = look_up(s, c, page, vaddr, length, e.order)
         accesses = (length + 7) >> 3
         if width != 8:
             accesses = (length + width - 1) // width if width > 0 else 0
@@ -95,72 +85,106 @@ def _replay(state, counts, events, bins, n):
         if accesses > lookups:
             lookups = accesses
         at[page.column & 63] += lookups
+        s.now += lookups
         if page.retired >= 0:
             at[page.retired & 63] += MILLI * accesses
         if vaddr >= 0:
-            at[_USER_LOOKUPS] += lookups * page.split
+            at[USER_LOOKUPS] += lookups * page.split
 
 
 @kernel
-def _relate(counts, sign):
+def relate(counts, sign):
     """Let `l1_hit` stand for -misses and `instructions` for neither loads nor stores (sign -1), or undo it (sign 1).
 
     A look-up that hits then changes two counters instead of five.
     """
     for row in range(counts.size):
         at = counts[row].at
-        at[_INSTRUCTIONS] += sign * (at[_LOADS] + at[_STORES])
-        for column in range(_LOOKUPS, _LOOKUPS + 3 * _BLOCK, _BLOCK):
-            at[column + _HIT] += sign * at[column]
+        at[INSTRUCTIONS] += sign * (at[LOADS] + at[STORES])
+        for column in range(LOOKUPS, LOOKUPS + 3 * BLOCK, BLOCK):
+            at[column + HIT] += sign * at[column]
 
 
 @part
-def _look_up(s, c, page, vaddr, length):
+def look_up(s, c, page, vaddr, length, order):
     """Look every page of [vaddr, vaddr + length) up; returns how many they are."""
-    at, column, user, near = c.at, page.column, ~(vaddr >> 63) & page.split, s.array[page.near]
     first, last = vaddr >> page.order, (vaddr + length - 1) >> page.order
     for number in range(first, last + 1):
-        start, order, level = number << page.order, page.far_order, page.leaf
-        if touch(s, near, start & page.keep | page.code, page.order):
-            continue
-        at[column + _HIT] -= 1
-        if page.far >= 0 and touch(s, s.array[page.far], start >> order << order & ADDRESS | page.far_code, order):
-            at[column + _FAR_HIT] += 1
-            at[_USER_FAR_HIT] += user
-            continue
-        entries, hit = 1, False
-        while not hit and level < s.levels:
-            a, order = s.cache[level + 1], 9 * level + 12
-            hit = a >= 0 and touch(s, s.array[a], start >> order << order & ADDRESS, order)
-            level += 1
-            entries += not hit
-        at[column + _WALKS] += 1
-        at[column + _SIZED + page.leaf - 1] += 1
-        at[_USER_WALKS] += user
-        at[_WALKER_LOADS] += entries
-        at[_SHORTENED] += hit
-        # the instruction side has no column for 1 GiB pages
-        at[column + _PENDING - 1 + page.split] += entries * s.ref_cycles
-        at[column + _ACTIVE - 1 + page.split] += entries * s.ref_cycles
+        address = number << page.order
+        if address < vaddr:
+            address = vaddr
+        walked = translate(s, c, page, address, order)
+        if s.track_bits and address >= 0 and page.split and (walked or page.store):
+            bits.note(s, c, address, page.walk_order, walked, page.store)
     return last - first + 1
 
 
 @part
-def _invalidate(s, c, vaddr, length, order):
-    """Remove the pages (log2 size `order`) of [vaddr, vaddr + length) from every TLB array; empty all walk caches."""
-    pages = ((vaddr + length - 1) >> order) - (vaddr >> order) + 1
-    c.at[_INVALIDATIONS] += pages
-    start, span = vaddr >> order << order & ADDRESS, pages << order
-    for a in range(s.caches):
-        t = s.array[a]
-        for row in range(t.first, t.first + ((t.mask + 1) << t.spread), 1 << t.spread):
-            if s.tag[row * SLOTS + (s.lru[row] & 15)] == EMPTY:
-                continue  # the most recent slot is empty, so the set is
-            for way in range(t.ways - 1, -1, -1):
-                key = s.tag[row * SLOTS + way]
-                page, bytes_ = key & -4, 4096 << 9 * (key & 3)
-                # INVLPG empties the page-walk caches whatever its address (Intel SDM volume 3, 4.10.4.1)
-                if key != EMPTY and (
-                    a >= s.arrays or (page - start) & ADDRESS < span or (start - page) & ADDRESS < bytes_
-                ):
-                    free(s, t, row, way)
+def translate(s, c, page, address, order):
+    """Translate an address; True if it took a walk."""
+    at = c.at
+    space, user = s.space, page.split
+    if address < 0:
+        space, user = 0, 0
+    near, number, far_number = s.array[page.near], (address & ADDRESS) >> page.order, (address & ADDRESS) >> page.far_order
+    tag = number << page.order | page.order | space
+    far_tag = far_number << page.far_order | page.far_order | space
+    if s.fill == BOTH:
+        if touch(s, near, tag, number):
+            return False
+        hit = page.far >= 0 and touch(s, s.array[page.far], far_tag, far_number)
+    else:
+        found = by_other_rule(s, page, tag, far_tag)
+        if found == 1:
+            return False
+        hit = found == 2
+    at[page.column + HIT] -= 1
+    if hit:
+        at[page.column + FAR_HIT] += 1
+        at[FAR_HIT_SIZED + page.leaf - 1] += page.split
+        at[USER_FAR_HIT] += user
+        return False
+    at[page.column + WALKS] += 1
+    at[page.column + SIZED + page.leaf - 1] += 1
+    at[USER_WALKS] += user
+    walk(s, c, page, address, (order & SCM_TABLE) >> SCM_SHIFT)
+    return True
+
+
+@part
+def by_other_rule(s, page, tag, far_tag):
+    """Level that has the page, 0 if none, for fills that are exclusive or happen on walks only; fills what they fill."""
+    near = s.array[page.near]
+    at = first_slot(near, (tag & ADDRESS) >> page.order)
+    if probe(s, near, tag, at):
+        return 1
+    found = 0
+    if page.far >= 0:
+        far = s.array[page.far]
+        far_at = first_slot(far, (far_tag & ADDRESS) >> page.far_order)
+        if s.fill == EXCLUSIVE:
+            way = way_of(s, far, far_tag, far_at)
+            if way >= 0:
+                free(s, far, far_at, way)
+                found = 2
+        elif probe(s, far, far_tag, far_at):
+            return 2
+        else:
+            insert(s, far, far_tag, far_at)
+    gone = insert(s, near, tag, at)
+    if s.fill == EXCLUSIVE and gone != EMPTY:
+        keep_victim(s, page, gone)
+    return found
+
+
+@part
+def keep_victim(s, page, tag):
+    """A page that left the first level enters the second one's array for its size, if there is one."""
+    order = tag & ORDER
+    a = s.far_of[page.split, order]
+    if a < 0:
+        return
+    far = s.array[a]
+    at = first_slot(far, (tag & ADDRESS) >> order)
+    if way_of(s, far, tag, at) < 0:
+        insert(s, far, tag, at)

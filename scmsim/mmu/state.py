@@ -1,34 +1,54 @@
 """State of the simulated MMU: one record, the same dtype for every machine, so that one compile serves every preset.
+The slots of all arrays (TLBs, page-walk caches, caches of page-table entries) lie in one pool of tags.
 
-All TLB arrays and page-walk caches lie in one pool of 16-slot rows.  A set of up to 15 ways takes one row and keeps
-its LRU order as 4-bit way numbers in one integer (most recent lowest); a wider set takes 1, 2, 4, ... rows and its
-slots are in LRU order.
+A set takes 8 slots of the pool, or a multiple of 16.  A tag is the address of a page with the log2 of the page's size in
+its low bits, or EMPTY.  Under LRU and FIFO the slots of a set are in order (most recent, or newest, first) and empty ones
+come last; under the other rules a page keeps its slot, and `mark` has a byte for each slot that the rule writes.
 """
 
 import numpy as np
 
 from scmsim.records import EVENTS
 
-SLOTS = 16  # slots of a row
-ROWS = 2048  # rows of the pool: several times what one core has
-NARROW = 15  # most ways of a one-row set: 15 way numbers of 4 bits keep the integer positive
-ARRAYS = 24  # most TLB arrays and page-walk caches together
+SLOTS = 1 << 15  # of the pool: 20 times what one core has
+REGIONS = 1 << 14  # of 64 user pages whose accessed and dirty bits are remembered
+ARRAYS = 40  # most arrays together
 LEVELS = 5  # most levels of the page table
+CACHES = 3  # most levels of caches that serve page-table entries
+WALKERS = 4  # most page walkers
+ASIDS = 6  # address spaces that keep their entries (Linux arch/x86/mm/tlb.c, TLB_NR_DYN_ASIDS)
 EMPTY = -1
-ADDRESS = (1 << 57) - 1  # the bits of an address that are not sign extension (5-level paging)
-LRU = 0xEDCBA9876543210  # initial order: way 0 most recent; positions beyond the ways keep the numbers of empty slots
+ADDRESS_BITS = 57  # an address without its sign extension (5-level paging); the number of its address space lies above
+ADDRESS = (1 << ADDRESS_BITS) - 1
 
-ORDERS = (12, 21, 30)  # log2 of the page sizes; the index is the size code
 SIDES = ("load", "store", "fetch")  # who looks up; the index is the side
+POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
+LRU, FIFO, RANDOM, TREE, BITS, SRRIP = range(len(POLICIES))
+FILLS = ("mostly-inclusive", "exclusive", "on-walk")
+BOTH, EXCLUSIVE, ON_WALK = range(len(FILLS))
 
-_GEOMETRY = [
-    ("first", "i8"),  # first row in the pool
-    ("mask", "i8"),  # sets - 1
-    ("fold", "i8"),  # set = (page ^ page >> fold) & mask; 62 = page & mask
-    ("spread", "i8"),  # log2 of the rows of a set
-    ("ways", "i8"),
-]
-ARRAY = np.dtype((np.record, _GEOMETRY))
+# EVENT.order as paging fills it in: log2 of the page size, and what else the page table says of the page.
+ORDER = 31
+CONTIGUOUS = 32  # its neighbours are contiguous in physical memory and have the same rights
+SCM_SHIFT = 6
+SCM_TABLE = 1 << SCM_SHIFT  # the page table lies in storage-class memory
+_KINDS = 64  # page sizes with and without CONTIGUOUS
+
+ARRAY = np.dtype(
+    (
+        np.record,
+        [
+            ("first", "i8"),  # first slot in the pool
+            ("sets", "i8"),
+            ("mask", "i8"),  # sets - 1 where that is a mask, else -1: the set is a remainder
+            ("fold", "i8"),  # set = (page ^ page >> fold) & mask; 62 = page & mask
+            ("lanes", "i8"),  # slots of a set
+            ("ways", "i8"),
+            ("policy", "i8"),
+            ("orders", "i8"),  # bit n: holds pages, or pieces of pages, of 2**n bytes
+        ],
+    )
+)
 
 # What an event of one code does to a page of one size.  A level without an array for a size holds the page in pieces of
 # the next smaller size that it has an array for: `order` and `far_order` are the log2 bytes of a piece.
@@ -36,19 +56,18 @@ PAGE = np.dtype(
     (
         np.record,
         [
-            *_GEOMETRY,  # of the first-level array
-            ("order", "i8"),
             ("near", "i8"),  # first-level array
-            ("keep", "i8"),  # a piece's key = address & keep | code
-            ("code", "i8"),
+            ("order", "i8"),
+            ("keep", "i8"),  # tag = address & keep | order
             ("far", "i8"),  # second-level array, -1 = none
             ("far_order", "i8"),
-            ("far_code", "i8"),
-            ("leaf", "i8"),  # page-table level that maps the page: 1, 2, 3; at most what the machine knows
+            ("leaf", "i8"),  # page-table level that maps the page: 1 (PTE), 2, 3
+            ("walk_order", "i8"),  # log2 of the page size, at most what the machine knows
             ("column", "i8"),  # first counter of the side
             ("split", "i8"),  # 1: look-ups at user addresses count in the user split; 0: instruction fetches
             ("by_width", "i8"),  # -1: one look-up for each `width` bytes; 0: one for each page
             ("retired", "i8"),  # counter of the retired instructions, -1 = none
+            ("store", "i8"),  # 1: sets the dirty bit
         ],
     )
 )
@@ -57,28 +76,58 @@ MMU = np.dtype(
     (
         np.record,
         [
-            ("tag", "i8", (ROWS * SLOTS,)),  # address of a page | size code, or EMPTY; first, so that rows are aligned
-            ("arrays", "i8"),  # TLB arrays in use; the page-walk caches follow them
-            ("caches", "i8"),  # TLB arrays and page-walk caches in use
+            ("tag", "i8", (SLOTS,)),  # first, so that sets lie on cache lines
+            ("mark", "u1", (SLOTS,)),
+            ("tlbs", "i8"),  # TLB arrays in use; page-walk caches, nested TLB, caches of page-table entries follow
+            ("walk_slots", "i8", (2,)),  # slots of page-walk caches and nested TLB: first, and first behind them
+            ("fill", "i8"),
+            ("far_of", "i8", (2, 32)),  # second-level array that victims of this log2 size enter; [0] fetches, [1] data
             ("levels", "i8"),  # of the page table
-            ("ref_cycles", "i8"),  # of one page-table reference
-            ("lanes", "i8"),  # = SLOTS; read at run time, see tlb.touch
-            ("cache", "i8", (LEVELS + 1,)),  # page-walk cache of entries of this page-table level (2 = PDE), -1 = none
-            ("page", PAGE, (len(EVENTS), 32)),  # index event code, log2 of the page size
+            ("shift", "i8", (LEVELS + 2,)),  # log2 of the bytes that an entry of this level maps (1 = PTE)
+            ("walk_cache", "i8", (LEVELS + 2,)),  # page-walk cache of entries of this level (2 = PDE), -1 = none
+            ("caches", "i8"),  # caches that serve page-table entries; 0: every reference costs `memory_cycles`
+            ("cache", "i8", (CACHES,)),
+            ("cache_cycles", "i8", (CACHES,)),
+            ("memory_cycles", "i8"),
+            ("scm_cycles", "i8"),
+            ("walkers", "i8"),
+            ("free_at", "i8", (WALKERS,)),  # time at which a walker is free, cycles
+            ("now", "i8"),  # cycles: one a look-up, and waiting for a walker
+            ("active_until", "i8"),
+            ("nested", "i8"),  # array of nested translations, -1 = none
+            ("nested_levels", "i8"),  # of the host's page table; 0: no virtual machine
+            ("nested_order", "i8"),  # log2 of the host's page size
+            ("nested_leaf", "i8"),  # level of the host's page table that maps it
+            ("low_bits", "i8"),  # = ADDRESS: a mask that LLVM does not know, see stream.py
+            ("space", "i8"),  # number of the address space << ADDRESS_BITS, 0 to ASIDS - 1
+            ("pcid", "i8"),  # 1: a switch of address spaces keeps their entries
+            ("mm", "i8", (ASIDS,)),  # address space that a number stands for, -1 = none
+            ("next_mm", "i8"),
+            ("cores", "i8"),  # CPUs that a kernel address is invalidated on
+            ("ceiling", "i8"),  # more pages than this: everything is flushed
+            ("invlpg_cycles", "i8"),
+            ("flush_cycles", "i8"),
+            ("shootdown_cycles", "i8"),  # of one interrupted CPU
+            ("track_bits", "i8"),  # 1: accessed and dirty bits of user pages are followed
+            ("update_cycles", "i8"),  # of setting one
+            ("region", "i8", (REGIONS,)),  # number of the region remembered here, or EMPTY
+            ("accessed", "i8", (REGIONS,)),  # a bit for each page of the region
+            ("dirty", "i8", (REGIONS,)),
+            ("seed", "i8"),  # of RANDOM
+            ("page", PAGE, (len(EVENTS), _KINDS)),
             ("array", ARRAY, (ARRAYS,)),
-            ("lru", "i8", (ROWS,)),  # LRU order of a row
         ],
     )
 )
 
 
-def empty() -> np.recarray:
+def empty() -> np.ndarray:
     """A state record of shape (1,) without arrays."""
     room = np.zeros(MMU.itemsize + 64, np.uint8)
     start = -room.ctypes.data % 64
-    state = room[start : start + MMU.itemsize].view(MMU).view(np.recarray)
-    state.lanes = SLOTS
-    state.cache = -1
-    state.lru = LRU
-    state.tag = EMPTY
+    state = room[start : start + MMU.itemsize].view(MMU)
+    for field in ("tag", "walk_cache", "nested", "mm", "far_of", "region"):
+        state[field] = EMPTY
+    state["low_bits"] = ADDRESS
+    state["seed"] = 0x2545F4914F6CDD1D
     return state

@@ -1,80 +1,156 @@
-"""One set-associative array with exact LRU replacement: the part that TLBs and page-walk caches are made of.
+"""One set-associative array: the part that TLBs, page-walk caches and the caches of page-table entries are made of.
 
-A key is the address of a page without its sign extension | its size code.  Real TLBs replace by cheaper rules than
-LRU (source: Tatar et al., TLB;DR, USENIX Security 2022); LRU is the common reference that miss counts can be checked
-with.  Measured alternatives for a look-up of one of many pages: this form 5 to 7 ns; moving slots to keep them in LRU
-order 7 to 25 ns; a time stamp per slot twice this form, because a miss searches the oldest.
+Rules of replacement: LRU, FIFO, random (xorshift64, seeded), tree-PLRU, bit-PLRU (one bit a way, all others cleared when the
+last is set; NRU), SRRIP with two bits (a new page at distance 2; Jaleel et al., ISCA 2010).  Every rule fills an empty slot first.
+What real TLBs do: Tatar et al., TLB;DR, USENIX Security 2022.
 """
 
-from scmsim._jit import part
-from scmsim.mmu.state import EMPTY, NARROW, ROWS, SLOTS
+from scmsim._jit import inlined, part
+from scmsim._rows import find8, find16, touch8, touch16
+from scmsim.mmu.state import BITS, EMPTY, FIFO, LRU, RANDOM, SRRIP, TREE
 
-_ONES = 0x111111111111111  # 15 nibbles of 1
-_HIGH = 0x888888888888888
+_NEAR, _LONG, _FAR = 0, 2, 3  # SRRIP: distance of a page just used, of a new one, of one that may go
+
+
+@inlined
+def first_slot(t, page):
+    """First slot of the set of a page (its number: address without its sign extension >> log2 size)."""
+    if t.mask >= 0:
+        return t.first + ((page ^ (page >> t.fold)) & t.mask) * t.lanes
+    return t.first + page % t.sets * t.lanes
+
+
+@inlined
+def touch(s, t, tag, page):
+    """Look a tag, of the page of this number, up in array `t` and let it in; True if it was there."""
+    at = first_slot(t, page)
+    if t.policy == LRU:
+        if t.lanes == 8:
+            return touch8(s.tag, at, tag, t.ways - 1) != 0
+        if t.lanes == 16:
+            return touch16(s.tag, at, tag, t.ways - 1) != 0
+    return touch_slowly(s, t, tag, at)
 
 
 @part
-def recent(s, t, key):
-    """`touch`, if `key` is one of the four most recent of its set; False if not, and nothing is changed."""
-    page = key >> t.order
-    # the mask tells the compiler that no index is negative
-    row = ((((page ^ (page >> t.fold)) & t.mask) << t.spread) + t.first) & (ROWS - 1)
-    base, lru, tag = row * SLOTS, s.lru[row], s.tag
-    if tag[base + (lru & 15)] == key:
+def touch_slowly(s, t, tag, at):
+    """`touch` for wide sets and other rules than LRU."""
+    if probe(s, t, tag, at):
         return True
-    at = 4 * (tag[base + ((lru >> 4) & 15)] == key)
-    at += 8 * (tag[base + ((lru >> 8) & 15)] == key)
-    at += 12 * (tag[base + ((lru >> 12) & 15)] == key)
-    if at == 0:
-        return False
-    upto = (16 << at) - 1
-    s.lru[row] = (lru & ~upto) | ((lru & (upto >> 4)) << 4) | ((lru >> at) & 15)
-    return True
+    insert(s, t, tag, at)
+    return False
 
 
 @part
-def touch(s, t, key, order):
-    """Make `key` the most recent of its set, in place of the least recent if it is not there; True if it was there."""
-    page = key >> order
-    row = ((((page ^ (page >> t.fold)) & t.mask) << t.spread) + t.first) & (ROWS - 1)
-    base, lru, tag, way, top = row * SLOTS, s.lru[row], s.tag, 0, 4 * t.ways - 4
-    if t.ways > NARROW:  # the slots are in LRU order
-        held = key
-        for w in range(t.ways):
-            other = tag[base + w]
-            tag[base + w] = held
-            if other == key:
-                return True
-            held = other
-        return False
-    # the count of 16 comes from the record: a constant would be unrolled first and then not be vectorised
-    for w in range(s.lanes & 48):
-        way += w + 1 if tag[base + w] == key else 0
-    hit = way > 0
-    if hit:
-        way -= 1
-        differs = lru ^ (way * _ONES)
-        nibble = (differs - _ONES) & ~differs & _HIGH  # lowest bit set: top bit of the nibble that holds `way`
-        upto = ((nibble & -nibble) << 1) - 1
+def way_of(s, t, tag, at):
+    """Way that holds a tag, -1 if none does."""
+    if t.lanes == 8:
+        found = find8(s.tag, at, tag)
+    elif t.lanes == 16:
+        found = find16(s.tag, at, tag)
     else:
-        way, upto = (lru >> top) & 15, (16 << top) - 1
-        tag[base + way] = key
-    s.lru[row] = (lru & ~upto) | ((lru & (upto >> 4)) << 4) | way
-    return hit
+        for w in range(t.ways):
+            if s.tag[at + w] == tag:
+                return w
+        return -1
+    way = -1
+    while found != 0:
+        found >>= 1
+        way += 1
+    return way
 
 
 @part
-def free(s, t, row, way):
-    """Empty slot `way` of a set and make it the first to be used again."""
-    base, last, lru = row * SLOTS, t.ways - 1, s.lru[row]
-    s.tag[base + way] = EMPTY
-    if last < NARROW:
-        position = 0
-        while (lru >> position) & 15 != way:
-            position += 4
-        moved = ((1 << 4 * last) - 1) & -(1 << position)  # the less recent ways move up by one
-        s.lru[row] = (lru & ~(moved | 15 << 4 * last)) | ((lru >> 4) & moved) | way << 4 * last
-        return
-    for w in range(way, last):
-        s.tag[base + w] = s.tag[base + w + 1]
-        s.tag[base + w + 1] = EMPTY
+def probe(s, t, tag, at):
+    """Whether the set at `at` has the tag; the rule notes the use."""
+    way = way_of(s, t, tag, at)
+    if way >= 0:
+        use(s, t, at, way, _NEAR)
+    return way >= 0
+
+
+@part
+def use(s, t, at, way, distance):
+    """Note the use of a way: of a page that was there (distance 0) or has just come in (the rule's own)."""
+    tags, marks = s.tag, s.mark
+    if t.policy == LRU:
+        tag = tags[at + way]
+        for w in range(way, 0, -1):
+            tags[at + w] = tags[at + w - 1]
+        tags[at] = tag
+    elif t.policy == TREE:
+        node = way + t.ways
+        while node > 1:  # the bit of a node names the half to be replaced next: the other one
+            marks[at + (node >> 1)] = 1 - (node & 1)
+            node >>= 1
+    elif t.policy == BITS:
+        marks[at + way] = 1
+        for w in range(t.ways):
+            if marks[at + w] == 0:
+                return
+        for w in range(t.ways):
+            marks[at + w] = w == way
+    elif t.policy == SRRIP:
+        marks[at + way] = distance
+
+
+@part
+def insert(s, t, tag, at):
+    """Let a tag in that the set at `at` does not have; returns the tag that goes, or EMPTY."""
+    tags, way = s.tag, t.ways - 1
+    if t.policy > FIFO:
+        way = victim(s, t, at)
+    gone = tags[at + way]
+    if t.policy <= FIFO:
+        for w in range(way, 0, -1):
+            tags[at + w] = tags[at + w - 1]
+        way = 0
+    tags[at + way] = tag
+    if t.policy > FIFO:
+        use(s, t, at, way, _LONG)
+    return gone
+
+
+@part
+def victim(s, t, at):
+    """Way to be replaced under RANDOM, TREE, BITS, SRRIP."""
+    tags, marks = s.tag, s.mark
+    for w in range(t.ways):
+        if tags[at + w] == EMPTY:
+            return w
+    if t.policy == RANDOM:
+        x = s.seed
+        x ^= x << 13
+        x ^= (x >> 7) & 0x1FFFFFFFFFFFFFF
+        x ^= x << 17
+        s.seed = x
+        return ((x >> 20) & 0xFFFFFFFF) % t.ways
+    if t.policy == TREE:
+        node = 1
+        while node < t.ways:
+            node = 2 * node + marks[at + node]
+        return node - t.ways
+    if t.policy == BITS:
+        for w in range(t.ways):
+            if marks[at + w] == 0:
+                return w
+        return 0
+    while True:
+        for w in range(t.ways):
+            if marks[at + w] == _FAR:
+                return w
+        for w in range(t.ways):
+            marks[at + w] += 1
+
+
+@part
+def free(s, t, at, way):
+    """Empty a way of the set at `at`."""
+    tags = s.tag
+    if t.policy <= FIFO:
+        for w in range(way, t.ways - 1):
+            tags[at + w] = tags[at + w + 1]
+        way = t.ways - 1
+    tags[at + way] = EMPTY
+    if t.policy == BITS or t.policy == SRRIP:
+        s.mark[at + way] = 0

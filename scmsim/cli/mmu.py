@@ -1,0 +1,45 @@
+"""`scmsim mmu`: a file of memory accesses through a machine's TLBs."""
+
+import json
+
+import click
+
+SUMMARY = "Count TLB misses and page walks of a file of memory accesses."
+
+
+@click.command(
+    "mmu",
+    help=f"""{SUMMARY}
+
+FILE holds byte addresses (.npy, .u64), or is a trace of Valgrind's lackey (.lackey) or of ChampSim (.champsim), both also
+.gz or .xz.  A machine counts everything that its MMU does; --l1 and --l2 count the misses of one or two LRU arrays, fast.""",
+)
+@click.argument("file", type=click.Path())
+@click.option("--machine", help="Whose MMU; a name (scmsim list machine) or a .toml file.  [default: i7-8700k]")
+@click.option("--l1", metavar="ENTRIESxWAYS", help="One array for all accesses instead of a machine, e.g. 64x4.")
+@click.option("--l2", metavar="ENTRIESxWAYS", help="A second level behind --l1, e.g. 1536x12.")
+@click.option("--page", default="4KiB", show_default=True, help="Size of every page: a power of two, 4KiB to 1GiB.")
+@click.option("--contiguous", is_flag=True, help="Neighbouring pages are contiguous, so TLBs that can coalesce them.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(
+    file: str, machine: str | None, l1: str | None, l2: str | None, page: str, contiguous: bool, as_json: bool
+) -> None:
+    from scmsim import mmu
+    from scmsim.errors import UsageError
+    from scmsim.mmu import accesses
+
+    if machine and (l1 or l2):
+        raise UsageError("--machine and --l1 exclude each other; give one of them")
+    if l2 and not l1:
+        raise UsageError("--l2 without --l1; give the first level too, e.g. --l1 64x4")
+    if l1:
+        counts = mmu.plain_misses(accesses.loads(file), l1, l2, page)
+    else:
+        counts = mmu.simulate_file(file, machine or "i7-8700k", page, contiguous=contiguous)
+    if as_json:
+        click.echo(json.dumps(counts))
+        return
+    width = max(map(len, counts))
+    for name, count in counts.items():
+        if count or l1:
+            click.echo(f"{name:<{width}}  {count:>16,}")

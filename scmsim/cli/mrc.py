@@ -1,0 +1,160 @@
+"""`scmsim mrc`: the TLB misses of every geometry, and of every capacity, in one pass."""
+
+import json
+import os
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+SUMMARY = "Exact LRU misses of all TLB geometries, or over all capacities, in one pass."
+_FEWEST = 100  # pages of a sample that a capacity must hold
+_PAGES = "4KiB,64KiB,2MiB,1GiB"
+
+
+@click.command(
+    "mrc",
+    help=f"""{SUMMARY}
+
+FILE holds memory accesses (see scmsim mmu --help) or is a trace of file operations, which is replayed on --fs first; then an
+access is the touch of a 4 KiB page.  The table has the columns page, sets, ways, misses; with --curve page, entries, misses.""",
+)
+@click.argument("file", type=click.Path())
+@click.option("--sets", default=",".join(str(1 << k) for k in range(12)), show_default=True, help="Powers of two.")
+@click.option("--ways", default="1-16", show_default=True, help="A range, or numbers with commas, up to 16.")
+@click.option("--page", default=_PAGES, show_default=True, help="Page sizes: powers of two from 4KiB to 1GiB.")
+@click.option("--curve", is_flag=True, help="Fully associative, every capacity (powers of two and halves are shown).")
+@click.option("--sample", type=float, metavar="RATE", help="Curve from a share of the pages, for 100,000 pages and up.")
+@click.option("--fs", default="nova-cow", show_default=True, help="File system that a trace of operations runs on.")
+@click.option("--paging", default="directmap-1g", show_default=True, help="How its memory is mapped.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: accesses, rows.")
+@click.option("--out", type=click.Path(), help="Write the rows to F.csv or F.parquet.")
+@click.option("--plot", type=click.Path(), help="Draw the misses: F.svg, F.png, F.html (needs the extra 'report').")
+def command(
+    file: str, sets: str, ways: str, page: str, curve: bool, sample: float | None, fs: str, paging: str, **how: Any
+) -> None:
+    from scmsim.errors import UsageError
+    from scmsim.mmu import mrc, order_of
+
+    if sample is not None and not 0 < sample <= 1:
+        raise UsageError(f"--sample {sample}; give a share of the pages, more than 0 and at most 1")
+    out, plot = how["out"], how["plot"]
+    for path, kinds in ((out, (".csv", ".parquet")), (plot, (".svg", ".png", ".html"))):
+        if path and pathlib.Path(path).suffix not in kinds:
+            raise UsageError(f"{path!r}: the name must end in {' or '.join(kinds)}")
+    orders = {text.strip(): order_of(text.strip()) for text in page.split(",")}
+    counts, widths = _numbers(sets, "sets"), _numbers(ways, "ways")
+    if any(count & (count - 1) or count > 1 << 20 for count in counts):
+        raise UsageError(f"--sets {sets}: each must be a power of two up to {1 << 20}")
+    if max(widths) > mrc.WAYS:
+        raise UsageError(f"--ways {ways}: at most {mrc.WAYS}; use --curve for full associativity")
+    tables: dict[str, Any] = {}
+    for text, order in orders.items():
+        if sample is not None:
+            tables[text] = mrc.Sample(order, sample, [1 << k for k in range(4, 31)])
+        else:
+            tables[text] = mrc.Curve(order) if curve else mrc.Geometries(order, counts)
+    try:
+        for part in _addresses(file, fs, paging):
+            for table in tables.values():
+                table.add(part)
+    except ValueError:
+        raise UsageError("the addresses lie in more than 255 regions of 2^24 pages; use --curve") from None
+    rows = [row for text, table in tables.items() for row in _rows(text, table, counts, widths)]
+    accesses = next(iter(tables.values())).accesses
+    if out:
+        _write(out, rows)
+    if plot:
+        from scmsim.mmu.plot import draw
+
+        draw(rows, plot)
+    if how["as_json"]:
+        click.echo(json.dumps({"accesses": accesses, "rows": rows}))
+    elif not out and not plot:
+        _print(rows, accesses)
+
+
+def _numbers(text: str, what: str) -> list[int]:
+    """The numbers of "1,2,4" or "1-16"."""
+    from scmsim.errors import UsageError
+
+    numbers: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not (first.isdecimal() and (last.isdecimal() or not dash)) or len(part) > 20:
+            raise UsageError(f"--{what} {text!r}: write numbers with commas, or a range such as 1-16")
+        low, high = int(first), int(last or first)
+        if not 1 <= low <= high or high - low > 1 << 16:
+            raise UsageError(f"--{what} {text!r}: {part.strip()!r} is no range of numbers from 1 up")
+        numbers.update(range(low, high + 1))
+    return sorted(numbers)
+
+
+def _addresses(file: str, fs: str, paging: str) -> Iterator[Any]:
+    from scmsim.cli._progress import Progress
+    from scmsim.mmu import accesses
+
+    if accesses.is_access_file(file):
+        yield from accesses.loads(file)
+        return
+    from scmsim.pipeline import touches
+
+    with Progress() as progress:
+        yield from touches(file, fs, paging=paging, progress=progress)
+
+
+def _rows(page: str, table: Any, sets: list[int], ways: list[int]) -> Iterator[dict[str, Any]]:
+    from scmsim.mmu import mrc
+
+    if isinstance(table, mrc.Geometries):
+        misses = table.misses()
+        for k, count in enumerate(sets):
+            for way in ways:
+                yield {"page": page, "sets": count, "ways": way, "misses": int(misses[k, way - 1])}
+    elif isinstance(table, mrc.Curve):
+        steps = sorted({*(1 << k for k in range(31)), *(3 << k for k in range(30))})
+        shown = [entries for entries in steps if entries < table.pages] + [max(table.pages, 1)]
+        for entries, count in zip(shown, table.misses(shown), strict=True):
+            yield {"page": page, "entries": entries, "misses": int(count)}
+    else:
+        for entries, count, spread in zip(table.capacities, *table.misses(), strict=True):
+            if entries * table.rate < _FEWEST or entries > 2 * table.pages:
+                continue  # too few pages of the sample to tell, or all of them
+            yield {"page": page, "entries": int(entries), "misses": round(count), "interval_95": round(spread)}
+
+
+def _write(path: str, rows: list[dict[str, Any]]) -> None:
+    import pandas as pd
+
+    frame, target = pd.DataFrame(rows), pathlib.Path(path)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        if target.suffix == ".csv":
+            frame.to_csv(temporary, index=False)
+        else:
+            frame.to_parquet(temporary)
+        os.replace(temporary, target)
+    except OSError as error:
+        from scmsim.errors import UsageError
+
+        raise UsageError(f"{path!r} cannot be written: {error.strerror or error}") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _print(rows: list[dict[str, Any]], accesses: int) -> None:
+    click.echo(f"{accesses:,} accesses")
+    if "ways" not in rows[0]:
+        click.echo("".join(f"{name:>16}" for name in rows[0]) + f"{'miss ratio':>14}")
+        for row in rows:
+            cells = "".join(f"{row[name]:>16,}" if name != "page" else f"{row[name]:>16}" for name in row)
+            click.echo(cells + f"{row['misses'] / max(accesses, 1):>14.6f}")
+        return
+    ways = sorted({row["ways"] for row in rows})
+    for page in dict.fromkeys(row["page"] for row in rows):
+        click.echo(f"\nmiss ratio, pages of {page}\n{'sets':>6} " + "".join(f"{way:>9}" for way in ways) + "  ways")
+        cells = {(row["sets"], row["ways"]): row["misses"] for row in rows if row["page"] == page}
+        for count in sorted({sets for sets, _ in cells}):
+            ratios = "".join(f"{cells[count, way] / max(accesses, 1):>9.6f}" for way in ways)
+            click.echo(f"{count:>6} {ratios}")

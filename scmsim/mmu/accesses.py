@@ -1,0 +1,139 @@
+"""Files of memory accesses -> arrays of event codes and addresses, streamed.
+
+NumPy arrays (.npy) and raw little-endian 64-bit integers (.u64) are loads of byte addresses; Valgrind's lackey
+(`valgrind --tool=lackey --trace-mem=yes`) writes one access a line; ChampSim's traces have 64 bytes an instruction
+(inc/trace_instruction.h).  Text and ChampSim files may be compressed (.gz, .xz).
+"""
+
+import contextlib
+import gzip
+import lzma
+import os
+import pathlib
+from collections.abc import Iterator
+from typing import IO, Any
+
+import numpy as np
+
+from scmsim.errors import UsageError
+from scmsim.records import FETCH, LOAD, STORE
+
+Batch = tuple[np.ndarray | None, np.ndarray]  # event codes (None: all loads), int64 addresses
+
+KINDS = (".npy", ".u64", ".lackey", ".champsim")
+_CHUNK = 1 << 20
+_LACKEY = {b"I": (FETCH,), b"L": (LOAD,), b"S": (STORE,), b"M": (LOAD, STORE)}
+_LONGEST = 1 << 12  # bytes of a text line
+_INSTRUCTION = np.dtype(
+    [("ip", "<u8"), ("branch", "u1", (2,)), ("registers", "u1", (6,)), ("stores", "<u8", (2,)), ("loads", "<u8", (4,))]
+)
+
+
+def is_access_file(path: str | os.PathLike[str]) -> bool:
+    """Whether the name is that of a file of accesses."""
+    return _kind(pathlib.Path(path)) in KINDS
+
+
+def read(path: str | os.PathLike[str]) -> Iterator[Batch]:
+    """Yield batches of accesses.
+
+    Raises UsageError for a file that is missing, of an unknown kind or damaged.
+    """
+    file = pathlib.Path(path)
+    kind = _kind(file)
+    readers = {".npy": _numpy, ".u64": _raw, ".lackey": _lackey, ".champsim": _champsim}
+    if kind not in readers:
+        raise UsageError(f"{str(path)!r} is no file of accesses; use {', '.join(KINDS)}, the last two also .gz or .xz")
+    try:
+        yield from readers[kind](file)
+    except (OSError, EOFError, lzma.LZMAError, MemoryError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"{str(path)!r} cannot be read: {reason}") from None
+
+
+def loads(path: str | os.PathLike[str]) -> Iterator[np.ndarray]:
+    """Yield the data addresses alone."""
+    for codes, addresses in read(path):
+        yield addresses if codes is None else addresses[codes != FETCH]
+
+
+def _kind(file: pathlib.Path) -> str:
+    suffixes = [suffix.lower() for suffix in file.suffixes]
+    if suffixes and suffixes[-1] in (".gz", ".xz"):
+        suffixes.pop()
+    return {".champsimtrace": ".champsim", ".trace": ".champsim"}.get(suffixes[-1], suffixes[-1]) if suffixes else ""
+
+
+def _numpy(file: pathlib.Path) -> Iterator[Batch]:
+    try:
+        array = np.load(file, mmap_mode="r", allow_pickle=False)
+    except ValueError as error:
+        raise UsageError(f"{str(file)!r} is not a NumPy array: {error}") from None
+    if array.dtype.kind not in "iu":
+        raise UsageError(f"{str(file)!r} holds {array.dtype}, not integers; save byte addresses")
+    flat = array.reshape(-1)
+    for start in range(0, flat.size, _CHUNK):
+        part = np.ascontiguousarray(flat[start : start + _CHUNK])
+        yield None, part.view(np.int64) if part.dtype == np.uint64 else part.astype(np.int64)
+
+
+def _raw(file: pathlib.Path) -> Iterator[Batch]:
+    left = file.stat().st_size
+    if left % 8:
+        raise UsageError(f"{str(file)!r} has {left} bytes, no multiple of 8; it is cut short or no .u64 file")
+    room = np.empty(_CHUNK, "<i8")
+    with open(file, "rb") as source:
+        while count := source.readinto(memoryview(room).cast("B")):
+            yield None, room[: count // 8]
+
+
+def _lackey(file: pathlib.Path) -> Iterator[Batch]:
+    codes: list[int] = []
+    addresses: list[int] = []
+    with _open(file) as source:
+        number = 0
+        while lines := source.readlines(1 << 22):
+            for line in lines:
+                number += 1
+                access = _LACKEY.get(line[:2].strip())
+                if access is None or line[2:3] != b" ":
+                    if len(line) > _LONGEST:
+                        raise UsageError(f"{str(file)!r}: line {number} is {len(line)} bytes long; this is no lackey trace")
+                    continue  # valgrind's own messages begin with ==
+                address, comma, size = line[3:].strip().partition(b",")
+                try:
+                    value = int(address, 16)
+                    int(size)
+                except ValueError:
+                    value = -1
+                if not comma or not 0 <= value < 1 << 64:
+                    raise UsageError(
+                        f"{str(file)!r}: line {number}: {line[:40].decode('latin-1').strip()!r} is no access; "
+                        "an access reads ' L 1ffefffe80,8'"
+                    )
+                for code in access:
+                    codes.append(code)
+                    addresses.append(value)
+            if codes:
+                yield np.array(codes, np.uint8), np.array(addresses, np.uint64).view(np.int64)
+                codes.clear()
+                addresses.clear()
+
+
+def _champsim(file: pathlib.Path) -> Iterator[Batch]:
+    with _open(file) as source:
+        while block := source.read(_INSTRUCTION.itemsize << 14):
+            if len(block) % _INSTRUCTION.itemsize:
+                raise UsageError(f"{str(file)!r} ends within an instruction; it is cut short or no ChampSim trace")
+            table = np.frombuffer(block, _INSTRUCTION)
+            columns = [table["ip"][:, None], table["loads"], table["stores"]]
+            every = np.concatenate(columns, axis=1)
+            codes = np.repeat(np.array([FETCH, *[LOAD] * 4, *[STORE] * 2], np.uint8)[None], len(table), axis=0)
+            there = every != 0
+            yield codes[there], every[there].view(np.int64)
+
+
+def _open(file: pathlib.Path) -> contextlib.AbstractContextManager[IO[bytes]]:
+    openers: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
+    opened: IO[bytes] = openers.get(file.suffix.lower(), open)(file, "rb")
+    return opened

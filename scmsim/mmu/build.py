@@ -1,0 +1,153 @@
+"""A checked machine table -> the state of its MMU: where each array lies, and what an event does to a page of a size."""
+
+from typing import Any
+
+import numpy as np
+
+from scmsim.counters import SCHEMA
+from scmsim.errors import UsageError
+from scmsim.mmu import state as layout
+from scmsim.mmu.presets import ANY, CACHE_LEVELS, page_order
+from scmsim.records import EVENTS, FETCH, FLUSH, LOAD, NTSTORE, STORE, WORK
+
+_Array = dict[str, Any]
+
+
+def build(table: dict[str, Any]) -> np.ndarray:
+    """MMU of a checked machine table.
+
+    Raises UsageError for more arrays than the state has room for.
+    """
+    tlbs, caches = table["tlb"], table["walk_cache"]
+    nested, memory = table.get("nested_tlb", []), table.get("walk_memory", [])
+    arrays = [*tlbs, *caches, *nested, *memory]
+    if len(arrays) > layout.ARRAYS:
+        raise UsageError(f"a machine can have {layout.ARRAYS} TLB arrays and caches, not {len(arrays)}; merge some")
+    slots = sum(_slots(entry) for entry in arrays)
+    if slots > layout.SLOTS:
+        raise UsageError(f"the arrays of a machine can have {layout.SLOTS} slots together, not {slots}; see 'scmsim mrc' for more")
+    state = layout.empty()
+    s, first = state[0], 0
+    for a, entry in enumerate(arrays):
+        s["array"][a] = _geometry(entry, first)
+        first += _slots(entry)
+    s["tlbs"] = len(tlbs)
+    before = sum(_slots(entry) for entry in tlbs)
+    s["walk_slots"] = before, before + sum(_slots(entry) for entry in [*caches, *nested])
+    for a, entry in enumerate(caches, len(tlbs)):
+        s["walk_cache"][CACHE_LEVELS[entry["entry"]]] = a
+    if nested:
+        s["nested"] = len(tlbs) + len(caches)
+    s["caches"] = len(memory)
+    for k, entry in enumerate(memory):
+        s["cache"][k], s["cache_cycles"][k] = len(arrays) - len(memory) + k, entry["cycles"]
+    s["fill"] = layout.FILLS.index(table.get("fill", layout.FILLS[0]))
+    _walk(s, table["walk"])
+    _invalidate(s, table.get("invalidate", {}))
+    _pages(s, tlbs, page_order(table["walk"]["largest_page"], ""))
+    return state
+
+
+def _lanes(entry: _Array) -> int:
+    """Slots of a set: 8, or a multiple of 16."""
+    return 8 if entry["ways"] <= 8 else -(-int(entry["ways"]) // 16) * 16
+
+
+def _slots(entry: _Array) -> int:
+    return int(entry["entries"]) // int(entry["ways"]) * _lanes(entry)
+
+
+def _geometry(entry: _Array, first: int) -> tuple[int, ...]:
+    sets = entry["entries"] // entry["ways"]
+    mask = sets - 1 if sets & (sets - 1) == 0 else -1
+    fold = sets.bit_length() - 1 if entry.get("index") == "xor" else 62
+    orders = sum(1 << order for order in _sizes(entry))
+    policy = layout.POLICIES.index(entry.get("policy", "lru"))
+    return first, sets, mask, fold, _lanes(entry), entry["ways"], policy, orders
+
+
+def _sizes(entry: _Array) -> list[int]:
+    """log2 of the page sizes that an array holds, coalesced ones included."""
+    pages = entry.get("pages", [])
+    sizes = list(range(12, 31)) if ANY in pages else [page_order(text, "") for text in pages]
+    return sorted({*sizes, _coalesced(entry)} if 12 in sizes else sizes)
+
+
+def _coalesced(entry: _Array) -> int:
+    """log2 of the bytes that an entry for 4 KiB pages maps where neighbours are contiguous."""
+    return 11 + int(entry.get("coalesce", 1)).bit_length()
+
+
+def _walk(s: np.void, walk: dict[str, Any]) -> None:
+    s["levels"] = walk["levels"]
+    bits = [*walk.get("level_bits", [9] * (walk["levels"] - 1)), *[9] * layout.LEVELS]
+    s["shift"][1:] = 12 + np.cumsum([0, *bits])[: layout.LEVELS + 1]
+    s["memory_cycles"] = walk.get("ref_cycles", walk.get("memory_cycles", 0))
+    s["scm_cycles"] = walk.get("scm_cycles", s["memory_cycles"])
+    s["walkers"] = walk.get("walkers", 1)
+    s["nested_levels"] = walk.get("nested_levels", 0)
+    s["nested_order"] = page_order(walk.get("nested_page", "4KiB"), "")
+    s["nested_leaf"] = _leaf(s, int(s["nested_order"]))
+    s["track_bits"], s["update_cycles"] = walk.get("hardware_bits", False), walk.get("update_cycles", 0)
+
+
+def _invalidate(s: np.void, table: dict[str, Any]) -> None:
+    for key, default in (("cores", 1), ("ceiling", 33), ("pcid", 1)):
+        s[key] = table.get(key, default)
+    for key in ("invlpg_cycles", "flush_cycles", "shootdown_cycles"):
+        s[key] = table.get(key, 0)
+
+
+def _leaf(s: np.void, order: int) -> int:
+    """Level of the page table that maps a page."""
+    return int(max(level for level in range(1, s["levels"] + 1) if level == 1 or s["shift"][level] <= order))
+
+
+def _pages(s: np.void, tlbs: list[_Array], largest: int) -> None:
+    """What events of each code do to pages of each size."""
+    for side in (1, 0):
+        for order in range(12, 31):
+            a, piece = _array(tlbs, "second_level_for", 0 if side else 2, (order, False))
+            s["far_of"][side][order] = a if piece == order else -1
+    for kind in range(2 * layout.CONTIGUOUS):
+        order, contiguous = kind & layout.ORDER, kind & layout.CONTIGUOUS != 0
+        for code in range(len(EVENTS)):
+            s["page"][code, kind] = _page(s, tlbs, code, (min(max(order, 12), largest), contiguous))[0]
+
+
+def _page(s: np.void, tlbs: list[_Array], code: int, kind: tuple[int, bool]) -> np.ndarray:
+    side = {STORE: 1, NTSTORE: 1, FETCH: 2, WORK: 2}.get(code, 0)
+    order, contiguous = kind
+    if side == 2:
+        order = min(order, 21)  # there are no counters for instructions on 1 GiB pages, nor does Linux have any
+    page = np.zeros(1, layout.PAGE)
+    page["near"], page["order"] = _array(tlbs, "first_level_for", side, (order, contiguous))
+    page["far"], page["far_order"] = _array(tlbs, "second_level_for", side, (order, contiguous))
+    page["keep"] = layout.ADDRESS >> int(page["order"][0]) << int(page["order"][0])
+    page["leaf"], page["walk_order"] = min(_leaf(s, order), 3), order
+    columns = list(SCHEMA)
+    page["column"] = columns.index(("dtlb_load_lookups", "dtlb_store_lookups", "itlb_lookups")[side])
+    page["split"], page["store"] = side < 2, side == 1
+    page["by_width"] = 0 if code in (FLUSH, WORK) else -1
+    kept = ("mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
+    page["retired"] = columns.index(kept[side]) if code in (LOAD, STORE, NTSTORE) else -1
+    return page
+
+
+def _array(tlbs: list[_Array], key: str, side: int, kind: tuple[int, bool]) -> tuple[int, int]:
+    """Array (-1 = none) and log2 size of the pieces in which it holds a page: the largest that is there, up to the page's.
+
+    An array that coalesces holds a 4 KiB page whose neighbours are contiguous in pieces of several pages.
+    """
+    order, contiguous = kind
+    best = (-1, 12)
+    for a, entry in enumerate(tlbs):
+        if layout.SIDES[side] not in entry.get(key, []):
+            continue
+        held = _sizes({**entry, "coalesce": 1})
+        if contiguous and order == 12 and 12 in held:
+            return a, _coalesced(entry)
+        fits = [size for size in held if size <= order]
+        if fits and (best[0] < 0 or fits[-1] > best[1]):
+            best = (a, fits[-1])
+    return best

@@ -1,0 +1,107 @@
+"""Removing translations: one page, a range, everything, or the address space that is switched away from.
+
+A range of more than 33 pages is flushed whole, as Linux does (arch/x86/mm/tlb.c, tlb_single_page_flush_ceiling).  INVLPG and
+every flush empty the page-walk caches too (Intel SDM volume 3, 4.10.4.1).  A kernel address is invalidated on every CPU
+(flush_tlb_kernel_range), a user address on the CPUs that run the program: each other one is interrupted.
+"""
+
+from scmsim._jit import part
+from scmsim.mmu.columns import FLUSHES, INVALIDATION_CYCLES, INVALIDATIONS, SHOOTDOWNS
+from scmsim.mmu.state import ADDRESS, ADDRESS_BITS, ASIDS, EMPTY
+from scmsim.mmu.tlb import first_slot, free, way_of
+
+_EVERYTHING = -1  # instead of an address space
+
+
+@part
+def invalidate(s, c, vaddr, length, order, cpus):
+    """Invalidate the pages (log2 size `order`) of [vaddr, vaddr + length), on `cpus` CPUs (0: as many as Linux would)."""
+    at = c.at
+    if cpus <= 0:
+        cpus = 1
+        if vaddr < 0:
+            cpus = s.cores
+    space = s.space if vaddr >= 0 else 0
+    first, last = vaddr >> order, (vaddr + length - 1) >> order
+    pages = last - first + 1
+    if pages > s.ceiling:
+        flush(s, space if vaddr >= 0 else _EVERYTHING)
+        at[FLUSHES] += 1
+        cycles = s.flush_cycles
+    else:
+        for a in range(s.tlbs):
+            remove(s, s.array[a], first << order & ADDRESS, pages << order, space)
+        empty_walk_caches(s)
+        at[INVALIDATIONS] += pages
+        cycles = pages * s.invlpg_cycles
+    at[SHOOTDOWNS] += cpus - 1
+    at[INVALIDATION_CYCLES] += cycles + (cpus - 1) * s.shootdown_cycles
+
+
+@part
+def remove(s, t, start, span, space):
+    """Remove from array `t` what overlaps the addresses [start, start + span) of a space."""
+    for order in range(12, 32):
+        if t.orders >> order & 1 == 0:
+            continue
+        first, last = start >> order, (start + span - 1) >> order
+        if last - first > t.sets * t.lanes:
+            remove_scanning(s, t, first, last, order, space)
+            continue
+        for page in range(first, last + 1):
+            tag = (page << order & ADDRESS) | order | space
+            at = first_slot(t, (tag & ADDRESS) >> order)
+            way = way_of(s, t, tag, at)
+            if way >= 0:
+                free(s, t, at, way)
+
+
+@part
+def remove_scanning(s, t, first, last, order, space):
+    """`remove` for a range of more pages than the array has slots."""
+    for at in range(t.first, t.first + t.sets * t.lanes, t.lanes):
+        for way in range(t.ways - 1, -1, -1):
+            tag = s.tag[at + way]
+            page = (tag & ADDRESS) >> order
+            if tag != EMPTY and tag & 31 == order and tag & ~ADDRESS == space and first <= page <= last:
+                free(s, t, at, way)
+
+
+@part
+def empty_walk_caches(s):
+    """Empty page-walk caches and nested TLB."""
+    for i in range(s.walk_slots[0], s.walk_slots[1]):
+        s.tag[i] = EMPTY
+        s.mark[i] = 0
+
+
+@part
+def flush(s, space):
+    """Remove all user pages of an address space, or everything (-1)."""
+    tags = s.tag
+    for a in range(s.tlbs):
+        t = s.array[a]
+        for at in range(t.first, t.first + t.sets * t.lanes, t.lanes):
+            for way in range(t.ways - 1, -1, -1):
+                tag = tags[at + way]
+                user = tag >> (ADDRESS_BITS - 1) & 1 == 0
+                if tag != EMPTY and (space < 0 or (user and tag & ~ADDRESS == space)):
+                    free(s, t, at, way)
+    empty_walk_caches(s)
+
+
+@part
+def switch(s, c, mm):
+    """Go on with address space `mm`: under another number (PCID), or flushing the user pages of the one before."""
+    for number in range(ASIDS if s.pcid else 1):
+        if s.mm[number] == mm:
+            s.space = number << ADDRESS_BITS
+            return
+    number = s.next_mm if s.pcid else 0
+    s.next_mm = (number + 1) % ASIDS
+    s.space = number << ADDRESS_BITS
+    if s.mm[number] >= 0:
+        flush(s, s.space)
+        c.at[FLUSHES] += 1
+        c.at[INVALIDATION_CYCLES] += s.flush_cycles
+    s.mm[number] = mm

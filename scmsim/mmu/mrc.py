@@ -1,0 +1,314 @@
+"""Every geometry in one pass: the misses of all set counts and associativities, and of every capacity.
+
+Under LRU the pages of a set of w ways are the w most recent of that set (stack property, Mattson et al., IBM Systems Journal 1970):
+the position at which an access finds its page tells for every w whether it would have missed.  So one table of 16 ways for each
+number of sets gives all associativities up to 16 (Hill and Smith, IEEE TC 1989), and the number of distinct pages since the last
+access, kept in a Fenwick tree, the misses of a fully associative TLB of any capacity.  Both are exact.
+
+`sampled` follows a share of the pages only (SHARDS, Waldspurger et al., FAST 2015).  At TLB sizes it is off by points; it is for
+capacities from some 100,000 pages up, and states an interval from the spread between 16 groups of pages.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from scmsim._jit import kernel, part
+from scmsim._rows import touch16_short
+from scmsim.mmu.state import ADDRESS
+from scmsim.mmu.plain import WAYS, note_regions, number_of
+
+SETS = tuple(1 << k for k in range(12))
+_REGION = 24  # see plain.py
+_GROUPS = 16  # of pages, for the interval of a sample
+_HASH_BITS = 24
+
+
+class Geometries:
+    """Misses of all set counts x associativities for one page size.
+
+    Parameters
+    ----------
+    order : int
+        log2 of the page size.
+    sets : sequence of int
+        Powers of two.
+
+    Raises ValueError from `add` for more than 255 regions of 2**24 pages.
+    """
+
+    def __init__(self, order: int, sets: Sequence[int] = SETS) -> None:
+        self.order, self.sets, self.accesses = order, np.array(sets, np.int64), 0
+        self._tags = np.full(int(self.sets.sum()) * WAYS + 16, -1, np.int32)
+        self._start = -self._tags.ctypes.data % 64 // 4
+        self._found = np.zeros((len(sets), (1 << WAYS) // 2 + 1), np.int64)  # indexed by the mask that a look-up returns
+        self._regions, self._short = np.full(255, -1, np.int64), np.empty(1 << 15, np.int64)
+        self._skipped = 0
+
+    def add(self, addresses: np.ndarray) -> None:
+        """Look int64 addresses up."""
+        if not len(addresses):
+            return
+        if not note_regions(addresses, self.order + _REGION, self._regions):
+            raise ValueError("more than 255 regions")
+        self.accesses += len(addresses)
+        self._skipped += _add(
+            addresses, self.order, (self._regions, self._short), self._tags[self._start :], self.sets, self._found
+        )
+
+    def misses(self) -> np.ndarray:
+        """int64, shape (sets, 16): misses with 1 to 16 ways."""
+        hits = np.stack([self._found[:, 1 << way] for way in range(WAYS)], axis=1)
+        hits[:, 0] += self._skipped  # the page of the access before
+        return self.accesses - np.cumsum(hits, axis=1)
+
+
+@kernel
+def _add(addresses, order, room, tags, sets, found):
+    regions, short = room
+    skipped = 0
+    for start in range(0, addresses.size, short.size):
+        part_ = addresses[start : start + short.size]
+        n = shorten(part_, order, regions, short)
+        skipped += part_.size - n
+        first = 0
+        for k in range(sets.size):
+            look_up(short, n, tags[first:], sets[k] - 1, found[k])
+            first += sets[k] * WAYS
+    return skipped
+
+
+@part
+def shorten(addresses, order, regions, short):
+    """Short tags of the accesses that are not to the page of the one before -> `short`; returns how many."""
+    shift, n = order + _REGION, 0
+    region, previous, base = ~(addresses[0] >> shift), ~(addresses[0] >> order), 0
+    for i in range(addresses.size):
+        address = addresses[i]
+        page = address >> order
+        if page == previous:
+            continue
+        previous = page
+        if address >> shift != region:
+            region = address >> shift
+            base = number_of(regions, region & 0x7FFFFFFFFF) << _REGION
+        short[n] = base | (page & 0xFFFFFF)
+        n += 1
+    return n
+
+
+@part
+def look_up(short, n, tags, mask, found):
+    """Look tags up in one table of 16 ways, counting by the mask of the place where each is found."""
+    for i in range(n):
+        tag = short[i]
+        found[touch16_short(tags, (tag & mask) * WAYS, tag, WAYS - 1)] += 1
+
+
+class Curve:
+    """Exact LRU stack distances: the misses of a fully associative TLB of any capacity.
+
+    Memory follows the number of distinct pages, not the number of accesses.
+    """
+
+    def __init__(self, order: int) -> None:
+        self.order, self.accesses = order, 0
+        self._page = np.full(1 << 12, -1, np.int64)  # open hash table: page + 1, and when it was last used
+        self._used = np.zeros(1 << 12, np.int64)
+        self._tree = np.zeros((1 << 13) + 1, np.int64)  # Fenwick tree over times: 1 where a page was last used
+        self._now_and_pages = np.zeros(2, np.int64)
+        self.found = np.zeros(1 << 12, np.int64)  # accesses by stack distance (0: the page of the access before)
+
+    def add(self, addresses: np.ndarray, out: np.ndarray | None = None) -> None:
+        """Take int64 addresses in; their stack distances (-1: never seen) go to `out` if it is given."""
+        pages, i = (addresses & ADDRESS) >> self.order, 0
+        self.accesses += len(pages)
+        distances = out if out is not None else np.zeros(0, np.int64)
+        while i < len(pages):
+            i = _distances(
+                pages, i, (self._page, self._used), self._tree, self._now_and_pages, (self.found, distances)
+            )
+            if i < len(pages):
+                self._make_room()
+
+    def _make_room(self) -> None:
+        pages = int(self._now_and_pages[1])
+        if 2 * pages >= len(self._page):
+            old_page, old_used = self._page, self._used
+            self._page, self._used = np.full(4 * len(old_page), -1, np.int64), np.zeros(4 * len(old_page), np.int64)
+            _rehash(old_page, old_used, self._page, self._used)
+            self.found = np.concatenate([self.found, np.zeros(3 * len(self.found), np.int64)])
+        live = np.flatnonzero(self._page >= 0)
+        live = live[np.argsort(self._used[live])]
+        self._used[live] = np.arange(1, len(live) + 1)
+        self._tree = np.zeros(max(4 * (len(live) + 1), 1 << 13) + 1, np.int64)
+        _build(self._tree, len(live))
+        self._now_and_pages[0] = len(live)
+
+    def misses(self, capacities: Sequence[int] | np.ndarray) -> np.ndarray:
+        """Misses with so many entries, int64."""
+        hits = np.concatenate([[0], np.cumsum(self.found)])
+        return self.accesses - hits[np.minimum(np.asarray(capacities, np.int64), len(hits) - 1)]
+
+    @property
+    def pages(self) -> int:
+        """Distinct pages so far."""
+        return int(self._now_and_pages[1])
+
+
+@kernel
+def _distances(pages, start, table, tree, now_and_pages, out):
+    (page, used), (found, distances) = table, out
+    now, count = now_and_pages[0], now_and_pages[1]
+    i = start
+    previous = -1
+    while i < pages.size:
+        if pages[i] == previous and distances.size == 0:
+            found[0] += 1
+            i += 1
+            continue
+        if now + 1 >= tree.size or 2 * count >= page.size:
+            break
+        previous = pages[i]
+        row = slot(page, previous)
+        now += 1
+        distance = -1
+        if page[row] >= 0:
+            last = used[row]
+            distance = count - below(tree, last)
+            plus(tree, last, -1)
+            found[distance] += 1
+        else:
+            page[row] = previous
+            count += 1
+        used[row] = now
+        plus(tree, now, 1)
+        if distances.size > 0:
+            distances[i] = distance
+        i += 1
+    now_and_pages[0], now_and_pages[1] = now, count
+    return i
+
+
+@part
+def slot(page, wanted):
+    """Row of a page in the hash table: its own, or the empty one where it belongs."""
+    row = (wanted * 0x1E3779B97F4A7C15 >> 24) & (page.size - 1)
+    while page[row] != wanted and page[row] != -1:
+        row = (row + 1) & (page.size - 1)
+    return row
+
+
+@part
+def below(tree, i):
+    """How many pages were last used at time `i` or before."""
+    total = 0
+    while i > 0:
+        total += tree[i]
+        i &= i - 1
+    return total
+
+
+@part
+def plus(tree, i, by):
+    """Add to the count at time `i`."""
+    while i < tree.size:
+        tree[i] += by
+        i += i & -i
+
+
+@kernel
+def _rehash(old_page, old_used, page, used):
+    for i in range(old_page.size):
+        if old_page[i] != -1:
+            row = slot(page, old_page[i])
+            page[row], used[row] = old_page[i], old_used[i]
+
+
+@kernel
+def _build(tree, n):
+    """The tree with a page at each of the times 1 to n."""
+    for i in range(1, tree.size):
+        tree[i] += i <= n
+        above = i + (i & -i)
+        if above < tree.size:
+            tree[above] += tree[i]
+
+
+class Sample:
+    """Misses of large fully associative TLBs, estimated from a share of the pages.
+
+    Parameters
+    ----------
+    order : int
+        log2 of the page size.
+    rate : float
+        Share of the pages that are followed, 0 < rate <= 1.
+    capacities : sequence of int
+        Entries; meaningful where rate x capacity is some thousands.
+    """
+
+    def __init__(self, order: int, rate: float, capacities: Sequence[int]) -> None:
+        self.order, self.accesses = order, 0
+        self._limit = max(1, round(rate * (1 << _HASH_BITS)))
+        self.rate = self._limit / (1 << _HASH_BITS)
+        self.capacities = np.array(sorted(capacities), np.int64)
+        self._curve = Curve(order)
+        self._taken = np.zeros(_GROUPS, np.int64)
+        self._hits = np.zeros((_GROUPS, len(self.capacities)), np.int64)
+
+    def add(self, addresses: np.ndarray) -> None:
+        """Take int64 addresses in."""
+        self.accesses += len(addresses)
+        pages = (addresses & ADDRESS) >> self.order
+        mixed = pages * np.int64(0x1E3779B97F4A7C15)
+        mixed ^= mixed >> np.int64(29)
+        mixed *= np.int64(0x3F58476D1CE4E5B9)
+        chosen = (mixed >> np.int64(32)) & ((1 << _HASH_BITS) - 1) < self._limit
+        kept = addresses[chosen]
+        distances = np.empty(len(kept), np.int64)
+        self._curve.add(kept, distances)
+        group = (mixed[chosen] >> np.int64(57)) & (_GROUPS - 1)
+        self._taken += np.bincount(group, minlength=_GROUPS)
+        seen = distances >= 0
+        fits = np.searchsorted(self.capacities, distances[seen] / self.rate, side="right")  # first capacity that holds it
+        columns = len(self.capacities) + 1
+        cells = np.bincount(group[seen] * columns + fits, minlength=_GROUPS * columns).reshape(_GROUPS, columns)
+        self._hits += np.cumsum(cells, axis=1)[:, :-1]
+
+    @property
+    def pages(self) -> int:
+        """Estimated number of distinct pages."""
+        return round(self._curve.pages / self.rate)
+
+    def misses(self) -> tuple[np.ndarray, np.ndarray]:
+        """Estimated misses for each capacity, and the half-width of their 95 % interval, floats.
+
+        The interval comes from leaving out one of 16 groups of pages at a time (jackknife); the estimate makes up for the
+        accesses that the sample has more or fewer of than its share (SHARDS-adj).
+        """
+        expected = self.accesses * self.rate
+
+        def ratio(hits: np.ndarray, taken: float, share: float) -> np.ndarray:
+            return np.clip(1 - (hits + expected * share - taken) / max(expected * share, 1), 0, 1)
+
+        whole = ratio(self._hits.sum(0), self._taken.sum(), 1)
+        less = np.array(
+            [
+                ratio(self._hits.sum(0) - self._hits[g], self._taken.sum() - self._taken[g], 1 - 1 / _GROUPS)
+                for g in range(_GROUPS)
+            ]
+        )
+        spread = np.sqrt((_GROUPS - 1) / _GROUPS * ((less - less.mean(0)) ** 2).sum(0))
+        return whole * self.accesses, 1.96 * spread * self.accesses
+
+
+def geometries(
+    addresses: Iterable[np.ndarray], orders: Sequence[int] = (12,), sets: Sequence[int] = SETS
+) -> dict[int, np.ndarray]:
+    """Misses of all shapes: log2 of the page size -> int64 array of shape (sets, 16 ways); see `Geometries`."""
+    tables = {order: Geometries(order, sets) for order in orders}
+    for part_ in addresses:
+        for table in tables.values():
+            table.add(part_)
+    return {order: table.misses() for order, table in tables.items()}

@@ -1,0 +1,285 @@
+"""Addresses -> TLB and page-walk counters, many at a time.
+
+The same results as `replay` gives for one event an address.  Where neither level asks the other (fills mostly-inclusive), the
+accesses of a batch go through one array at a time: all through the first level, those that missed through the second, those
+that walk through one page-walk cache after the other, then their page-table entries through one cache after the other.  Each
+array sees the same accesses in the same order as if they had come singly, and each loop is short: 3 to 4 times as fast.
+
+A detail that costs a factor of two: an address is cut to 57 bits with a mask read from the record.  From a constant LLVM makes
+an instruction that depends on the result of the look-up before, and the look-ups no longer overlap.
+"""
+
+import numpy as np
+
+from scmsim._jit import inlined, kernel, part
+from scmsim.mmu import bits
+from scmsim.mmu.columns import (
+    ACTIVE,
+    FAR_HIT,
+    FAR_HIT_SIZED,
+    HIT,
+    LOADS_FROM,
+    LOADS_OF_LEVEL,
+    PENDING,
+    ROW,
+    SHORTENED,
+    SHORTENED_AT,
+    SIZED,
+    USER_FAR_HIT,
+    USER_LOOKUPS,
+    USER_WALKS,
+    WALKER_LOADS,
+    WALKS,
+)
+from scmsim.mmu.replay import relate, translate
+from scmsim.mmu.state import BOTH, LRU, SCM_SHIFT, SCM_TABLE, SRRIP
+from scmsim.mmu.tlb import touch
+from scmsim.mmu.walk import LEVEL_BITS, MEMORY, busy
+from scmsim.records import MILLI
+
+BATCH = 1 << 16  # addresses that go through one array before the next has its turn
+
+_INDEX, _NEXT, _TOP, _LINE, _COST = range(5)  # rows of the scratch space
+
+
+def stream(state: np.ndarray, counters: np.ndarray, addresses: np.ndarray, code: int, order: int) -> None:
+    """Replay one access of 1 byte at each address, of event `code` (LOAD, STORE, FETCH), all on pages of one size.
+
+    Parameters
+    ----------
+    state : array of state.MMU, shape (1,)
+        From `mmu.machine`; changed.
+    counters : array of counters.COUNTERS, shape (1,)
+        Changed.
+    addresses : int64 array
+    order : int
+        As EVENT.order: log2 of the page size, CONTIGUOUS, SCM_TABLE.
+    """
+    if not len(addresses):
+        return
+    rows, s = counters.view(np.ndarray).view(ROW), state[0]
+    page = s["page"][code, order & 63]
+    relate(rows, -1)
+    if s["fill"] == BOTH and not s["track_bits"] and not s["nested_levels"]:
+        scratch = np.empty((5, min(BATCH, len(addresses))), np.int64)
+        lines = np.empty(2 * scratch.shape[1] * int(s["levels"]) if s["caches"] else 0, np.int64)
+        _in_batches(state, rows, addresses, (code, order), (scratch, lines))
+    else:
+        _one_by_one(state, rows, addresses, code, order)
+    rows["at"][0, page["column"]] += len(addresses)
+    if page["retired"] >= 0:
+        rows["at"][0, page["retired"]] += MILLI * len(addresses)
+    relate(rows, 1)
+
+
+@kernel
+def _one_by_one(state, counts, addresses, code, order):
+    s, c = state[0], counts[0]
+    page = s.page[code, order & 63]
+    c.at[USER_LOOKUPS] += page.split * all_users(addresses)
+    skips = s.array[page.near].policy != SRRIP  # an access to the page of the one before changes nothing
+    previous, seen = ~addresses[0], 0
+    for i in range(addresses.size):
+        address = addresses[i]
+        if (address ^ previous) >> page.order == 0 and skips:
+            continue
+        previous = address
+        s.now += i - seen
+        seen = i
+        walked = translate(s, c, page, address, order)
+        if s.track_bits and address >= 0 and (walked or page.store):
+            bits.note(s, c, address, page.walk_order, walked, page.store)
+    s.now += addresses.size - seen
+
+
+@kernel
+def _in_batches(state, counts, addresses, what, room):
+    for start in range(0, addresses.size, BATCH):
+        batch(state[0], counts[0], addresses[start : start + BATCH], what, room)
+
+
+@part
+def batch(s, c, addresses, what, room):
+    """Take a batch of addresses through every array."""
+    (code, order), (scratch, lines) = what, room
+    page, at = s.page[code, order & 63], c.at
+    at[USER_LOOKUPS] += page.split * all_users(addresses)
+    index = scratch[_INDEX]
+    n = first_level(s, page, addresses, index)
+    at[page.column + HIT] -= n
+    if page.far >= 0:
+        user = users(addresses, index, n)
+        walks = missing(s, s.array[page.far], (page.far_order, page.far_order), addresses, index, n, index)
+        at[page.column + FAR_HIT] += n - walks
+        at[FAR_HIT_SIZED + page.leaf - 1] += (n - walks) * page.split
+        at[USER_FAR_HIT] += (user - users(addresses, index, walks)) * page.split
+        n = walks
+    at[page.column + WALKS] += n
+    at[page.column + SIZED + page.leaf - 1] += n
+    at[USER_WALKS] += users(addresses, index, n) * page.split
+    heights(s, at, page, addresses, scratch, n)
+    costs(s, at, page, addresses, (order & SCM_TABLE) >> SCM_SHIFT, scratch, n, lines)
+    times(s, at, page, scratch, n)
+    s.now += addresses.size
+
+
+@part
+def first_level(s, page, addresses, index):
+    """Numbers of the accesses that miss the first level; returns how many."""
+    t, order, n, space, low = s.array[page.near], page.order, 0, s.space, s.low_bits
+    skips = t.policy != SRRIP
+    previous = ~addresses[0]
+    for i in range(addresses.size):
+        address = addresses[i]
+        if (address ^ previous) >> order == 0 and skips:
+            continue
+        previous = address
+        number = (address & low) >> order
+        index[n] = i
+        n += not touch(s, t, number << order | order | (space & ~(address >> 63)), number)
+    return n
+
+
+@part
+def missing(s, t, orders, addresses, index, n, out):
+    """Those of the accesses index[:n] that miss array `t`; `orders`: log2 of its pages, and the mark of a tag."""
+    order, mark, k, space, low = orders[0], orders[1], 0, s.space, s.low_bits
+    for j in range(n):
+        i = index[j]
+        address = addresses[i]
+        number = (address & low) >> order
+        out[k] = i
+        k += not touch(s, t, number << order | mark | (space & ~(address >> 63)), number)
+    return k
+
+
+@part
+def all_users(addresses):
+    """How many of the addresses are user addresses."""
+    kernel_half = 0
+    for i in range(addresses.size):
+        kernel_half += addresses[i] >> 63
+    return addresses.size + kernel_half
+
+
+@inlined
+def users(addresses, index, n):
+    """How many of the accesses index[:n] are to user addresses."""
+    count = 0
+    for j in range(n):
+        count += addresses[index[j]] >= 0
+    return count
+
+
+@part
+def heights(s, at, page, addresses, scratch, n):
+    """Highest level that each walk reads -> scratch[_TOP], counting what page-walk caches cut off."""
+    index, open_, top = scratch[_INDEX], scratch[_NEXT], scratch[_TOP]
+    space, low = s.space, s.low_bits
+    for j in range(n):
+        open_[j], top[j] = j, s.levels
+    left = n
+    for level in range(page.leaf, s.levels + 1):
+        at[WALKER_LOADS] += left
+        at[LOADS_OF_LEVEL + level - 1] += left
+        if level == s.levels or s.walk_cache[level + 1] < 0:
+            continue
+        t, order, k = s.array[s.walk_cache[level + 1]], s.shift[level + 1], 0
+        if t.sets == 1 and t.ways == 4 and t.policy == LRU:
+            k = cut_by_four(s, t.first, (order, level), addresses, scratch, left)
+        else:
+            for w in range(left):
+                j = open_[w]
+                address = addresses[index[j]]
+                number = (address & low) >> order
+                hit = touch(s, t, number << order | (space & ~(address >> 63)), number)
+                top[j] = level if hit else top[j]
+                open_[k] = j
+                k += not hit
+        at[SHORTENED] += left - k
+        at[SHORTENED_AT + level - 1] += left - k
+        left = k
+
+
+@part
+def cut_by_four(s, at, which, addresses, scratch, left):
+    """The loop of `heights` for a page-walk cache of one set of four ways, which stays in registers.
+
+    In memory each look-up would wait for the store of the one before: 11 ns instead of 3.
+    """
+    index, open_, top = scratch[_INDEX], scratch[_NEXT], scratch[_TOP]
+    (order, level), space, low, k = which, s.space, s.low_bits, 0
+    a, b, c, d = s.tag[at], s.tag[at + 1], s.tag[at + 2], s.tag[at + 3]
+    for w in range(left):
+        j = open_[w]
+        address = addresses[index[j]]
+        tag = (address & low) >> order << order | (space & ~(address >> 63))
+        first, second, third = a == tag, b == tag, c == tag
+        hit = first | second | third | (d == tag)
+        d = d if first | second | third else c
+        c = c if first | second else b
+        b = b if first else a
+        a = tag
+        top[j] = level if hit else top[j]
+        open_[k] = j
+        k += not hit
+    s.tag[at], s.tag[at + 1], s.tag[at + 2], s.tag[at + 3] = a, b, c, d
+    return k
+
+
+@part
+def costs(s, at, page, addresses, scm, scratch, n, lines):
+    """Cycles of each walk -> scratch[_COST]."""
+    index, top, cost = scratch[_INDEX], scratch[_TOP], scratch[_COST]
+    if s.caches == 0:
+        for j in range(n):
+            cost[j] = (top[j] - page.leaf + 1) * s.memory_cycles
+        return
+    room, k, space, low = lines.size // 2, 0, s.space, s.low_bits
+    of = room  # lines[of + k]: the walk that reads lines[k]
+    for j in range(n):
+        address, cost[j] = addresses[index[j]], 0
+        for level in range(top[j], page.leaf - 1, -1):
+            line = level << LEVEL_BITS | (address & low) >> s.shift[level] + 3
+            lines[k], lines[of + k] = line | (space & ~(address >> 63)), j
+            k += 1
+    for cache in range(s.caches):
+        k = from_cache(s, at, cache, lines, room, k, cost)
+    cycles = s.scm_cycles if scm else s.memory_cycles
+    at[LOADS_FROM + MEMORY + scm] += k
+    for w in range(k):
+        cost[lines[of + w]] += cycles
+
+
+@part
+def from_cache(s, at, cache, lines, of, n, cost):
+    """Look lines of page-table entries up in a cache; those that it lacks stay in `lines`, returns how many."""
+    t, cycles, k = s.array[s.cache[cache]], s.cache_cycles[cache], 0
+    for w in range(n):
+        line, j = lines[w], lines[of + w]
+        hit = touch(s, t, line, line)
+        cost[j] += cycles if hit else 0
+        lines[k], lines[of + k] = line, j
+        k += not hit
+    at[LOADS_FROM + cache] += n - k
+    return k
+
+
+@part
+def times(s, at, page, scratch, n):
+    """Cycles that the walks keep one walker, or any of them, busy."""
+    index, cost, start = scratch[_INDEX], scratch[_COST], s.now
+    pending, active, waited = 0, 0, 0
+    for j in range(n):
+        pending += cost[j]
+        if s.walkers > 1:
+            s.now = start + waited + index[j]
+            before = s.now
+            active += busy(s, cost[j])
+            waited += s.now - before
+    if s.walkers == 1:
+        active = pending
+    s.now = start + waited
+    # the instruction side has no column for 1 GiB pages
+    at[page.column + PENDING - 1 + page.split] += pending
+    at[page.column + ACTIVE - 1 + page.split] += active

@@ -1,0 +1,114 @@
+"""A page walk: which page-table entries it reads, where each comes from, how long it takes, on which walker.
+
+A walk reads one entry a level.  A page-walk cache holds entries of one level that refer to a table; the lowest one that has
+the address is used and cuts off the levels above (Intel SDM volume 3, 4.10.3.2; AMD APM volume 2, 5.5).  In a virtual machine
+each of the guest's entries, and at the end the page itself, has a guest-physical address that the host's table translates:
+24 references for four levels over four (Bhargava et al., ASPLOS 2008), less what the nested TLB knows.
+
+Entries are served by the caches of the machine's [[walk_memory]] tables, which hold nothing but lines of page-table entries
+(the preset states how many lines they are taken to get), then by DRAM or storage-class memory.  The tables of a level are
+taken to lie in one array, entry n at 8 n, so eight neighbours share a line.
+
+Time is one cycle a look-up; a walk starts when a walker is free and the program waits only for that.  So two walkers overlap as
+much as they can: `walk_pending` adds walkers up, `walk_active` is the time with at least one at work.
+"""
+
+from scmsim._jit import part
+from scmsim.mmu.columns import (
+    ACTIVE,
+    LOADS_FROM,
+    LOADS_OF_LEVEL,
+    NESTED_LOADS,
+    PENDING,
+    SHORTENED,
+    SHORTENED_AT,
+    WALKER_LOADS,
+)
+from scmsim.mmu.state import ADDRESS
+from scmsim.mmu.tlb import touch
+
+LEVEL_BITS = 44  # a line of entries is named by its number in its level and, from this bit on, by the level
+_HOST = 8  # added to the level of the host's tables
+_DATA = 1 << 61  # tells the guest-physical address of a page from that of a table
+MEMORY = 3  # place of DRAM behind the caches
+
+
+@part
+def walk(s, c, page, vaddr, scm):
+    """Walk to the page at `vaddr`; `scm`: 1 if its table lies in storage-class memory."""
+    at = c.at
+    address, space = vaddr & ADDRESS, s.space
+    if vaddr < 0:
+        space = 0
+    top = page.leaf
+    while top < s.levels:
+        a, order = s.walk_cache[top + 1], s.shift[top + 1]
+        if a >= 0 and touch(s, s.array[a], address >> order << order | space, address >> order):
+            at[SHORTENED] += 1
+            at[SHORTENED_AT + top - 1] += 1
+            break
+        top += 1
+    at[WALKER_LOADS] += top - page.leaf + 1
+    cycles = 0
+    for level in range(top, page.leaf - 1, -1):
+        at[LOADS_OF_LEVEL + level - 1] += 1
+        line = level << LEVEL_BITS | address >> s.shift[level] + 3
+        if s.nested_levels > 0:
+            cycles += nested_walk(s, c, line << 6, scm)
+        cycles += reference(s, c, line | space, scm)
+    if s.nested_levels > 0:
+        cycles += nested_walk(s, c, address | _DATA, scm)
+    # the instruction side has no column for 1 GiB pages
+    at[page.column + PENDING - 1 + page.split] += cycles
+    at[page.column + ACTIVE - 1 + page.split] += busy(s, cycles)
+
+
+@part
+def reference(s, c, line, scm):
+    """Cycles to get a line of page-table entries."""
+    at = c.at
+    if s.caches == 0:
+        return s.memory_cycles
+    for k in range(s.caches):
+        if touch(s, s.array[s.cache[k]], line, line):
+            at[LOADS_FROM + k] += 1
+            return s.cache_cycles[k]
+    at[LOADS_FROM + MEMORY + scm] += 1
+    if scm:
+        return s.scm_cycles
+    return s.memory_cycles
+
+
+@part
+def nested_walk(s, c, address, scm):
+    """Cycles to translate a guest-physical address."""
+    order = s.nested_order
+    if s.nested >= 0 and touch(s, s.array[s.nested], address >> order << order, (address & ADDRESS) >> order):
+        return 0
+    cycles = 0
+    for level in range(s.nested_levels, s.nested_leaf - 1, -1):
+        c.at[WALKER_LOADS] += 1
+        c.at[NESTED_LOADS] += 1
+        cycles += reference(s, c, (level + _HOST) << LEVEL_BITS | (address & ADDRESS) >> s.shift[level] + 3, scm)
+    return cycles
+
+
+@part
+def busy(s, cycles):
+    """Give a walk to the walker that is free first; returns by how many cycles the time with walks under way grows."""
+    w = 0
+    for k in range(1, s.walkers):
+        if s.free_at[k] < s.free_at[w]:
+            w = k
+    start = s.now
+    if s.free_at[w] > start:
+        start = s.free_at[w]
+        s.now = start
+    end = start + cycles
+    s.free_at[w] = end
+    if start < s.active_until:
+        start = s.active_until
+    if end <= start:
+        return 0
+    s.active_until = end
+    return end - start
