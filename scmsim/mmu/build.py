@@ -41,7 +41,7 @@ def build(table: dict[str, Any]) -> np.ndarray:
     s["caches"] = len(memory)
     for k, entry in enumerate(memory):
         s["cache"][k], s["cache_cycles"][k] = len(arrays) - len(memory) + k, entry["cycles"]
-    s["fill"] = layout.FILLS.index(table.get("fill", layout.FILLS[0]))
+    s["filling"] = layout.FILLS.index(table.get("fill", layout.FILLS[0]))
     _walk(s, table["walk"])
     _invalidate(s, table.get("invalidate", {}))
     _pages(s, tlbs, page_order(table["walk"]["largest_page"], ""))

@@ -114,7 +114,7 @@ def look_up(s, c, page, vaddr, length, order):
         if address < vaddr:
             address = vaddr
         walked = translate(s, c, page, address, order)
-        if s.track_bits and address >= 0 and page.split and (walked or page.store):
+        if s.track_bits and address >= 0 and (walked or page.store):
             bits.note(s, c, address, page.walk_order, walked, page.store)
     return last - first + 1
 
@@ -129,7 +129,7 @@ def translate(s, c, page, address, order):
     near, number, far_number = s.array[page.near], (address & ADDRESS) >> page.order, (address & ADDRESS) >> page.far_order
     tag = number << page.order | page.order | space
     far_tag = far_number << page.far_order | page.far_order | space
-    if s.fill == BOTH:
+    if s.filling == BOTH:
         if touch(s, near, tag, number):
             return False
         hit = page.far >= 0 and touch(s, s.array[page.far], far_tag, far_number)
@@ -162,7 +162,7 @@ def by_other_rule(s, page, tag, far_tag):
     if page.far >= 0:
         far = s.array[page.far]
         far_at = first_slot(far, (far_tag & ADDRESS) >> page.far_order)
-        if s.fill == EXCLUSIVE:
+        if s.filling == EXCLUSIVE:
             way = way_of(s, far, far_tag, far_at)
             if way >= 0:
                 free(s, far, far_at, way)
@@ -172,7 +172,7 @@ def by_other_rule(s, page, tag, far_tag):
         else:
             insert(s, far, far_tag, far_at)
     gone = insert(s, near, tag, at)
-    if s.fill == EXCLUSIVE and gone != EMPTY:
+    if s.filling == EXCLUSIVE and gone != EMPTY:
         keep_victim(s, page, gone)
     return found
 

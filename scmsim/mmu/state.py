@@ -80,7 +80,7 @@ MMU = np.dtype(
             ("mark", "u1", (SLOTS,)),
             ("tlbs", "i8"),  # TLB arrays in use; page-walk caches, nested TLB, caches of page-table entries follow
             ("walk_slots", "i8", (2,)),  # slots of page-walk caches and nested TLB: first, and first behind them
-            ("fill", "i8"),
+            ("filling", "i8"),
             ("far_of", "i8", (2, 32)),  # second-level array that victims of this log2 size enter; [0] fetches, [1] data
             ("levels", "i8"),  # of the page table
             ("shift", "i8", (LEVELS + 2,)),  # log2 of the bytes that an entry of this level maps (1 = PTE)

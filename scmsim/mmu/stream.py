@@ -60,7 +60,7 @@ def stream(state: np.ndarray, counters: np.ndarray, addresses: np.ndarray, code:
     rows, s = counters.view(np.ndarray).view(ROW), state[0]
     page = s["page"][code, order & 63]
     relate(rows, -1)
-    if s["fill"] == BOTH and not s["track_bits"] and not s["nested_levels"]:
+    if s["filling"] == BOTH and not s["track_bits"] and not s["nested_levels"]:
         scratch = np.empty((5, min(BATCH, len(addresses))), np.int64)
         lines = np.empty(2 * scratch.shape[1] * int(s["levels"]) if s["caches"] else 0, np.int64)
         _in_batches(state, rows, addresses, (code, order), (scratch, lines))
@@ -78,10 +78,11 @@ def _one_by_one(state, counts, addresses, code, order):
     page = s.page[code, order & 63]
     c.at[USER_LOOKUPS] += page.split * all_users(addresses)
     skips = s.array[page.near].policy != SRRIP  # an access to the page of the one before changes nothing
+    unit = min(page.order, page.walk_order) if s.track_bits else page.order
     previous, seen = ~addresses[0], 0
     for i in range(addresses.size):
         address = addresses[i]
-        if (address ^ previous) >> page.order == 0 and skips:
+        if (address ^ previous) >> unit == 0 and skips:
             continue
         previous = address
         s.now += i - seen

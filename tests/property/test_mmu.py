@@ -7,63 +7,98 @@ from hypothesis import strategies as st
 
 from scmsim.counters import COUNTERS
 from scmsim.mmu import machine, names, presets, simulate
-from scmsim.mmu.replay import SUPPLIED, replay
+from scmsim.mmu.build import build
+from scmsim.mmu.columns import SUPPLIED
+from scmsim.mmu.replay import replay
 from scmsim.records import EVENT, EVENTS
 from tests.reference import mmu_slow
 
 PAGE_4K, PAGE_2M = 12, 21
+POLICIES = ("lru", "lru", "lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
 SIDES = ("load", "store", "fetch")
 TIME = presets.read("i7-8700k")["time"]
 WALK_SOURCE = dict.fromkeys(("levels", "largest_page", "ref_cycles"), "test")
 
 
 @st.composite
-def tlb(draw, name, pages, first, second):
-    ways = draw(st.sampled_from([1, 2, 3, 4, 5, 12, 15, 16, 17, 33]))
-    sets = draw(st.sampled_from([1, 2, 4]))
-    return {
-        "name": name,
-        "pages": pages,
-        "entries": ways * sets,
-        "ways": ways,
-        "index": draw(st.sampled_from(["linear", "xor"])),
-        "first_level_for": first,
-        "second_level_for": second,
-        "source": "test",
-    }
+def shape(draw, most_sets=8):
+    """Entries, ways, index and rule of replacement of an array."""
+    policy = draw(st.sampled_from(POLICIES))
+    ways = draw(st.sampled_from([1, 2, 4, 8, 16, 32] if policy == "tree-plru" else [1, 2, 3, 4, 5, 8, 9, 12, 16, 17, 33]))
+    sets = draw(st.sampled_from([sets for sets in (1, 2, 3, 4, 6, 8) if sets <= most_sets]))
+    index = draw(st.sampled_from(["linear", "xor"] if sets & (sets - 1) == 0 else ["linear"]))
+    return {"entries": ways * sets, "ways": ways, "index": index, "policy": policy, "source": "test"}
+
+
+@st.composite
+def tlb(draw, pages, first, second):
+    array = {"name": "any", "pages": pages, "first_level_for": first, "second_level_for": second, **draw(shape())}
+    return array | ({"coalesce": draw(st.sampled_from([2, 4, 16]))} if draw(st.integers(0, 3)) == 0 else {})
+
+
+@st.composite
+def levels(draw, key):
+    """Arrays of one level: split or shared by side, and by page size or for any."""
+    arrays = []
+    splits = ([["load", "store"], ["fetch"]], [["load"], ["store"], ["fetch"]], [list(SIDES)])
+    if key == "second":
+        splits = ([], [["load", "store"]], [list(SIDES)])
+    for sides in draw(st.sampled_from(splits)):
+        first, second = (sides, []) if key == "first" else ([], sides)
+        if draw(st.integers(0, 4)) == 0:
+            arrays.append(draw(tlb(["any"], first, second)))
+            continue
+        arrays.append(draw(tlb(["4KiB"], first, second)))
+        for page in draw(st.lists(st.sampled_from(["16KiB", "64KiB", "2MiB", "1GiB"]), unique=True)):
+            if draw(st.booleans()):
+                arrays.append(draw(tlb([page], first, second)))
+            else:
+                arrays[-1]["pages"] = [*arrays[-1]["pages"], page]
+    return arrays
+
+
+@st.composite
+def walks(draw):
+    walk = {"levels": draw(st.sampled_from([3, 4, 5]))}
+    walk["largest_page"] = draw(st.sampled_from(["4KiB", "64KiB", "2MiB", "1GiB"]))
+    if draw(st.integers(0, 4)) == 0:
+        walk["level_bits"] = [draw(st.integers(7, 9)) for _ in range(walk["levels"] - 1)]
+    for key, values in (("walkers", [1, 1, 2, 4]), ("nested_levels", [0, 0, 0, 3, 4])):
+        walk[key] = draw(st.sampled_from(values))
+    walk["nested_page"] = draw(st.sampled_from(["4KiB", "2MiB"]))
+    walk["hardware_bits"], walk["update_cycles"] = draw(st.sampled_from([False, False, True])), 7
+    walk["source"] = dict.fromkeys(
+        [*walk, "ref_cycles", "memory_cycles", "scm_cycles"], "test"
+    )
+    return walk
 
 
 @st.composite
 def machines(draw):
-    """Tables of machine files: split or shared levels, with or without large pages, walk caches or a second level."""
-    tlbs = []
-    splits = ([["load", "store"], ["fetch"]], [["load"], ["store"], ["fetch"]], [list(SIDES)])
-    for first in draw(st.sampled_from(splits)):
-        tlbs.append(draw(tlb("near", ["4KiB"], first, [])))
-        for page in draw(st.lists(st.sampled_from(["2MiB", "1GiB"]), unique=True)):
-            if draw(st.booleans()):
-                tlbs.append(draw(tlb("near", [page], first, [])))
-            else:
-                tlbs[-1]["pages"] = [*tlbs[-1]["pages"], page]
-    second = draw(st.sampled_from([[], ["load"], list(SIDES)]))
-    if second:
-        pages = draw(st.sampled_from([["4KiB"], ["4KiB", "2MiB"], ["4KiB", "1GiB"], ["4KiB", "2MiB", "1GiB"]]))
-        tlbs.append(draw(tlb("far", pages, [], second)))
-    caches = [
-        {"entry": entry, "entries": ways * sets, "ways": ways, "source": "test"}
+    """Tables of machine files with everything that one may have."""
+    table = {"summary": "test", "tlb": draw(levels("first")) + draw(levels("second")), "walk": draw(walks()), "time": TIME}
+    table["walk_cache"] = [
+        {"entry": entry, **draw(shape(2))}
         for entry in draw(st.lists(st.sampled_from(["pde", "pdpte", "pml4e"]), unique=True))
-        for ways, sets in [draw(st.sampled_from([(1, 1), (2, 1), (2, 2), (4, 1)]))]
     ]
-    walk = {"levels": draw(st.sampled_from([4, 5])), "ref_cycles": draw(st.integers(0, 9)), "source": WALK_SOURCE}
-    walk["largest_page"] = draw(st.sampled_from(["4KiB", "2MiB", "1GiB"]))
-    return {"summary": "test", "tlb": tlbs, "walk_cache": caches, "walk": walk, "time": TIME}
+    caches = draw(st.integers(0, 3))
+    table["walk_memory"] = [{"name": "cache", "cycles": draw(st.integers(1, 9)), **draw(shape())} for _ in range(caches)]
+    table["walk"] |= {"memory_cycles": 50, "scm_cycles": 90} if caches else {"ref_cycles": draw(st.integers(0, 9))}
+    table["fill"] = draw(st.sampled_from(["mostly-inclusive", "mostly-inclusive", "exclusive", "on-walk"]))
+    if table["walk"]["nested_levels"] and draw(st.booleans()):
+        table["nested_tlb"] = [draw(shape(4))]
+    if draw(st.booleans()):
+        numbers = {"cores": 4, "ceiling": draw(st.integers(1, 40)), "invlpg_cycles": 3, "flush_cycles": 11}
+        numbers |= {"shootdown_cycles": 70, "pcid": draw(st.integers(0, 1))}
+        table["invalidate"] = {**numbers, "source": dict.fromkeys(numbers, "test")}
+    return table
 
 
 @st.composite
 def events(draw):
     """One event: an address of either half near a boundary of some page size, short or across several pages."""
     code = draw(st.sampled_from(EVENTS))
-    order = draw(st.sampled_from([12, 21, 30]))
+    order = draw(st.sampled_from([12, 12, 12, 14, 16, 21, 25, 30])) | draw(st.sampled_from([0, 0, 32, 64]))
     base = draw(st.sampled_from([0, 1 << 40, (1 << 47) - (1 << 30), -(1 << 47), -(1 << 31), -(1 << 40)]))
     page = draw(st.integers(0, 6)) << draw(st.sampled_from([12, 12, 12, 21, 30]))
     vaddr = base + page + draw(st.integers(0, 4095))
@@ -88,7 +123,7 @@ def pack(rows):
 @given(machines(), st.lists(events(), max_size=80))
 def test_kernel_agrees_with_slow_twin(table, rows):
     presets.check(table)
-    state = presets.build(table)
+    state = build(table)
     counters = np.zeros(3, COUNTERS).view(np.recarray)
     batch, bins = pack(rows)
     replay(state, counters, batch, bins, len(rows))
@@ -124,7 +159,7 @@ def test_full_sets_agree_with_slow_twin(ways, index):
     rows = [(codes[i], int(pages[i]), 1, int(orders[i]), 1, 0, 0) for i in range(n)]
     counters, slow = np.zeros(1, COUNTERS).view(np.recarray), mmu_slow.Mmu(table)
     batch, bins = pack(rows)
-    replay(presets.build(table), counters, batch, bins, len(rows))
+    replay(build(table), counters, batch, bins, len(rows))
     for row in rows:
         slow.event(*row[:-1])
     assert {field: int(counters[field][0]) for field in SUPPLIED} == {field: slow.count[field] for field in SUPPLIED}
@@ -145,7 +180,7 @@ def test_presets_agree_with_slow_twin(name, rows):
 def test_every_look_up_ends_once(table, rows):
     counters = np.zeros(3, COUNTERS).view(np.recarray)
     batch, bins = pack(rows)
-    replay(presets.build(table), counters, batch, bins, len(rows))
+    replay(build(table), counters, batch, bins, len(rows))
     for side in ("dtlb_load", "dtlb_store", "itlb"):
         walks = counters[f"{side}_misses_walk_completed"]
         hits = counters[f"{side}_l1_hit"] + counters[f"{side}_misses_stlb_hit"]
@@ -162,7 +197,7 @@ def test_batches_do_not_matter(table, rows, cut):
     batch, bins = pack(rows)
     totals = []
     for parts in ([(0, len(rows))], [(0, min(cut, len(rows))), (min(cut, len(rows)), len(rows))]):
-        state, counters = presets.build(table), np.zeros(3, COUNTERS).view(np.recarray)
+        state, counters = build(table), np.zeros(3, COUNTERS).view(np.recarray)
         for start, end in parts:
             replay(state, counters, batch[start:], bins[start:], end - start)
         totals.append(counters.tobytes())
@@ -185,7 +220,7 @@ def test_larger_pages_never_walk_more(addresses, entries):
     """With LRU and full associativity a page's reuse distance in pages only shrinks when pages grow."""
     walks = []
     for order in (12, 21, 30):
-        state, counters = presets.build(_one_level(entries)), np.zeros(1, COUNTERS).view(np.recarray)
+        state, counters = build(_one_level(entries)), np.zeros(1, COUNTERS).view(np.recarray)
         batch = np.zeros(len(addresses), EVENT).view(np.recarray)
         batch.vaddr, batch.length, batch.order = addresses, 1, order
         replay(state, counters, batch, np.zeros(len(addresses), np.int64), len(addresses))

@@ -12,8 +12,9 @@ import pytest
 from scmsim import mmu
 from scmsim.counters import COUNTERS
 from scmsim.errors import UsageError
-from scmsim.mmu import simulate, state
+from scmsim.mmu import presets, simulate, state
 from scmsim.mmu.replay import replay
+from scmsim.mmu.stream import stream
 from scmsim.records import EVENT, EVENTS, FENCE, FETCH, FLUSH, INVALIDATE, LOAD, MAP, NTSTORE, REMAP, STORE, UNMAP, WORK
 
 PAGE_4K, PAGE_2M, PAGE_1G = 12, 21, 30
@@ -46,6 +47,7 @@ def test_a_cold_walk_reads_one_entry_per_level(order, column, entries):
         "dtlb_user_lookups": 1,
         "dtlb_user_misses_walk_completed": 1,
         "page_walker_loads": entries,
+        **{f"page_walker_loads_{level}": 1 for level in ("pte", "pde", "pdpte", "pml4e")[4 - entries :]},
     }
 
 
@@ -89,6 +91,9 @@ def test_work_counts_its_amounts_and_one_fetch():
         "itlb_misses_walk_pending": 36,
         "itlb_misses_walk_active": 36,
         "page_walker_loads": 3,
+        "page_walker_loads_pde": 1,
+        "page_walker_loads_pdpte": 1,
+        "page_walker_loads_pml4e": 1,
     }
 
 
@@ -106,11 +111,35 @@ def test_invalidated_pages_walk_again_in_full(code, access):
     assert counters["page_walker_loads"] == 4 + 1 + 4  # the invalidation emptied the page-walk caches
 
 
-def test_a_flush_of_everything_is_one_event():
+@pytest.mark.parametrize(("pages", "flushes"), [(1, 0), (33, 0), (34, 1), (1 << 35, 1)])
+def test_linux_flushes_everything_for_more_than_33_pages(pages, flushes):
     rows = [(LOAD, page << 12, 8, PAGE_4K, 8) for page in range(100)]
-    counters = run([*rows, (INVALIDATE, 0, 1 << 47, PAGE_4K), *rows])
-    assert counters["tlb_invalidations"] == 1 << 35
-    assert counters["dtlb_load_misses_walk_completed"] == 200
+    counters = run([*rows, (INVALIDATE, 0, pages << 12, PAGE_4K), *rows])
+    assert counters.get("tlb_flushes", 0) == flushes
+    assert counters.get("tlb_invalidations", 0) == (0 if flushes else pages)
+    assert counters["dtlb_load_misses_walk_completed"] == 100 + (100 if flushes else pages)
+
+
+def test_a_flush_of_user_addresses_keeps_the_kernels_pages():
+    rows = [(LOAD, 0, 8, PAGE_4K, 8), (LOAD, -4096, 8, PAGE_4K, 8)]
+    user = run([*rows, (UNMAP, 0, 1 << 20, PAGE_4K), *rows])
+    assert user["dtlb_load_misses_walk_completed"] == 3
+    kernel = run([*rows, (UNMAP, -(1 << 20), 1 << 20, PAGE_4K), *rows])
+    assert kernel["dtlb_load_misses_walk_completed"] == 4
+    assert kernel["tlb_shootdowns"] > 0 and "tlb_shootdowns" not in user
+
+
+def test_a_switch_of_address_spaces_keeps_up_to_six_of_them():
+    def switch(to):
+        return (INVALIDATE, 0, 0, PAGE_4K, 1 + to)
+
+    load = (LOAD, 0, 8, PAGE_4K, 8)
+    walks = "dtlb_load_misses_walk_completed"
+    assert run([switch(7), load, switch(8), load, switch(7), load, switch(8), load])[walks] == 2
+    seven = [row for _ in range(2) for program in range(7) for row in (switch(program), load)]
+    assert run(seven)[walks] == 14
+    kernel = (LOAD, -4096, 8, PAGE_4K, 8)
+    assert run([switch(1), kernel, switch(2), kernel])[walks] == 1
 
 
 def test_a_page_that_the_first_level_has_no_array_for_is_held_in_pieces():
@@ -166,12 +195,105 @@ def test_simulate_takes_kernel_addresses_of_any_integer_type():
 
 
 def test_simulate_says_what_is_wrong():
-    with pytest.raises(UsageError, match="'3KiB'; use 4KiB, 2MiB or 1GiB"):
+    with pytest.raises(UsageError, match="'3KiB'; use a power of two from 4KiB to 1GiB"):
         simulate([0], page="3KiB")
     with pytest.raises(UsageError, match="did you mean 'i7-8700k'"):
         simulate([0], machine="i7-8700")
     with pytest.raises(UsageError, match="must be integers, not float64"):
         simulate([0.5])
+
+
+@pytest.mark.parametrize("access", ["load", "store", "fetch"])
+def test_simulate_counts_the_access_asked_for(access):
+    side = {"load": "dtlb_load", "store": "dtlb_store", "fetch": "itlb"}[access]
+    counters = simulate([0, 64, 4096, 1 << 30], access=access)
+    assert counters[f"{side}_lookups"] == 4 and counters[f"{side}_misses_walk_completed"] == 3
+
+
+def plain_machine(**more):
+    table = presets.plain("64x4", "1536x12")
+    table["walk"].update(more.pop("walk", {}))
+    return {**table, **more}
+
+
+def test_two_walkers_overlap_and_one_does_not():
+    """Three walks of 40 cycles begin at times 0, 1 and 2: two walkers are busy until 80 together, one until 120."""
+    flat = {"ref_cycles": 10}
+    one = simulate([0, 4096, 8192], plain_machine(walk=flat))
+    two = simulate([0, 4096, 8192], plain_machine(walk={**flat, "walkers": 2}))
+    assert one["dtlb_load_misses_walk_pending"] == one["dtlb_load_misses_walk_active"] == 120
+    assert two["dtlb_load_misses_walk_pending"] == 120 and two["dtlb_load_misses_walk_active"] == 80
+
+
+def test_a_virtual_machine_reads_24_entries():
+    """Four levels over four, nothing cached (Bhargava et al., ASPLOS 2008)."""
+    counters = simulate([0], plain_machine(walk={"nested_levels": 4}))
+    assert counters["page_walker_loads"] == 24 and counters["page_walker_nested_loads"] == 20
+
+
+def test_page_tables_in_scm_cost_what_scm_costs():
+    memory = [{"name": "l1d", "entries": 8, "ways": 8, "cycles": 5, "source": "test"}]
+    walk = {"memory_cycles": 200, "scm_cycles": 700}
+    table = plain_machine(walk=walk, walk_memory=memory)
+    del table["walk"]["ref_cycles"]
+    dram, scm = simulate([0, 4096], table), simulate([0, 4096], table, scm_tables=True)
+    # the first walk misses four lines, the second finds all of them in the cache
+    assert dram["dtlb_load_misses_walk_pending"] == 4 * 200 + 4 * 5
+    assert scm["dtlb_load_misses_walk_pending"] == 4 * 700 + 4 * 5
+    assert (scm["page_walker_loads_scm"], scm["page_walker_loads_l1"], scm["page_walker_loads_memory"]) == (4, 4, 0)
+
+
+def test_contiguous_pages_share_an_entry_where_the_tlb_coalesces():
+    table = presets.plain("16x16")
+    table["tlb"][0]["coalesce"] = 4
+    sweep = np.tile(np.arange(64) << 12, 2)
+    assert simulate(sweep, table)["dtlb_load_misses_walk_completed"] == 128
+    assert simulate(sweep, table, contiguous=True)["dtlb_load_misses_walk_completed"] == 16
+
+
+def test_tailored_pages_need_one_entry_for_a_range():
+    """A file of 3 x 128 KiB on pages of that size (tailored page sizes): three walks, whatever is read."""
+    sweep = np.tile(np.arange(0, 3 << 17, 512), 2)
+    assert simulate(sweep, presets.plain("4x4"), "128KiB")["dtlb_load_misses_walk_completed"] == 3
+    assert simulate(sweep, presets.plain("4x4"))["dtlb_load_misses_walk_completed"] == 192
+
+
+def test_a_victim_level_adds_its_reach_to_the_first():
+    """Exclusive levels hold 16 + 64 pages, others 64: a sweep over 80 pages walks once or always (LRU)."""
+    sweep = np.tile(np.arange(80) << 12, 10)
+    table = presets.plain("16x16", "64x64")
+    assert simulate(sweep, {**table, "fill": "exclusive"})["dtlb_load_misses_walk_completed"] == 80
+    assert simulate(sweep, table)["dtlb_load_misses_walk_completed"] == 800
+
+
+@pytest.mark.parametrize("policy", ["lru", "fifo"])
+def test_a_loop_over_one_page_too_many_defeats_recency(policy):
+    table = presets.plain("4x4", policy=policy)
+    assert simulate(np.tile(np.arange(5) << 12, 3), table)["dtlb_load_misses_walk_completed"] == 15
+
+
+def test_srrip_keeps_what_is_used_again_from_a_scan():
+    """Pages 0 and 1 are hit between scans of new pages: SRRIP keeps them, LRU does not."""
+    trace = [page for scan in range(20) for page in (0, 1, 0, 1, *range(100 + 4 * scan, 104 + 4 * scan))]
+    walks = {
+        policy: simulate(np.array(trace) << 12, presets.plain("4x4", policy=policy))["dtlb_load_misses_walk_completed"]
+        for policy in ("lru", "srrip")
+    }
+    assert walks == {"lru": 20 * 6, "srrip": 20 * 4 + 2}
+
+
+def test_invalidating_everything_gives_a_cold_tlb():
+    addresses = np.random.default_rng(5).zipf(1.3, 2000) % 5000 << 12
+    cold = simulate(addresses)
+    state_ = mmu.machine("i7-8700k")
+    counters = np.zeros(1, COUNTERS)
+    stream(state_, counters, addresses.astype(np.int64), LOAD, PAGE_4K)
+    flush = np.zeros(1, EVENT)
+    flush["code"], flush["length"], flush["order"], flush["vaddr"] = INVALIDATE, 1 << 40, PAGE_4K, -(1 << 45)
+    replay(state_, counters, flush, np.zeros(1, np.int64), 1)
+    again = np.zeros(1, COUNTERS)
+    stream(state_, again, addresses.astype(np.int64), LOAD, PAGE_4K)
+    assert int(again["dtlb_load_misses_walk_completed"][0]) == cold["dtlb_load_misses_walk_completed"]
 
 
 def test_without_compiled_kernels_the_counts_are_the_same():
@@ -204,10 +326,10 @@ def test_no_field_hides_behind_a_numpy_attribute():
 
 
 def test_the_pool_is_aligned_to_cache_lines():
-    assert state.empty().ctypes.data % 64 == 0
+    assert state.empty().ctypes.data % 64 == 0 and state.MMU.fields["tag"][1] == 0
 
 
 def test_every_event_code_has_a_page_record():
-    pages = mmu.machine("i7-8700k").page[0]
+    pages = mmu.machine("i7-8700k")["page"][0]
     assert pages.shape[0] == len(EVENTS)
     assert (pages["leaf"] > 0).all()

@@ -31,7 +31,7 @@ def test_every_number_has_a_source_that_says_what_it_is(name):
 @pytest.mark.parametrize("name", mmu.names())
 def test_every_machine_builds_and_has_times(name):
     state = mmu.machine(name)
-    assert state.arrays[0] == len(presets.read(name)["tlb"])
+    assert state["tlbs"][0] == len(presets.read(name)["tlb"])
     time = mmu.timing(name)
     assert set(time) == {"ghz", "cpi", "stlb_hit_cycles", "walk_hidden", "copy_gb_s", "syscall_ns"}
     assert all(isinstance(value, (int, float)) for value in time.values()) and 0 <= time["walk_hidden"] <= 1
@@ -52,15 +52,19 @@ def test_a_user_can_bring_a_machine(tmp_path):
         ("entries = 64", 'entries = "64"', r"tlb\[0\]\.entries = '64' has the wrong type"),
         ("entries = 64", "entries = true", r"tlb\[0\]\.entries = True has the wrong type"),
         ("entries = 64", "entries = 66", r"tlb\[0\]\.ways = 4 does not divide entries = 66"),
-        ("entries = 64", "entries = 48", r"tlb\[0\]\.entries / ways = 12 sets; it must be a power of two"),
-        ('index = "xor"', 'index = "md5"', r"tlb\[5\]\.index = 'md5'; use linear or xor"),
-        ('pages = ["4KiB"]', 'pages = ["8KiB"]', r"tlb\[0\]\.pages = '8KiB'; use 4KiB, 2MiB or 1GiB"),
+        ("entries = 1536", "entries = 1524", r"tlb\[5\]\.entries / ways = 127 sets; an xor index needs a power of two"),
+        ("ways = 12", 'ways = 12\npolicy = "tree-plru"', r"tlb\[5\]\.ways = 12; tree-plru needs a power of two"),
+        ("ways = 12", 'ways = 12\npolicy = "mru"', r"tlb\[5\]\.policy = 'mru'; use lru, fifo, random"),
+        ("ways = 12", "ways = 12\ncoalesce = 3", r"tlb\[5\]\.coalesce = 3; use a power of two"),
+        ("summary =", 'fill = "inclusive"\nsummary =', r"fill = 'inclusive'; use mostly-inclusive, exclusive, on-walk"),
+        ('index = "xor"', 'index = "md5"', r"tlb\[5\]\.index = 'md5'; use linear, xor"),
+        ('pages = ["4KiB"]', 'pages = ["9KiB"]', r"tlb\[0\]\.pages = '9KiB'; use a power of two from 4KiB to 1GiB"),
         ('["load", "store"]', '["loads"]', r"tlb\[0\]\.first_level_for = 'loads'; use load, store, fetch"),
         ('first_level_for = ["fetch"]', "", r"no array has 4KiB pages and first_level_for = 'fetch'"),
         ('pages = ["2MiB"]', 'pages = ["4KiB"]', r"two arrays have the same page size and first_level_for = 'load'"),
         ('entry = "pdpte"', 'entry = "pde"', r"walk_cache\[1\]\.entry = 'pde'; use pde, pdpte, pml4e, each once"),
-        ("levels = 4", "levels = 3", r"walk\.levels = 3; use 4 or 5"),
-        ('largest_page = "1GiB"', 'largest_page = "16GiB"', r"walk\.largest_page = '16GiB'; use 4KiB"),
+        ("levels = 4", "levels = 6", r"walk\.levels = 6; use 1 to 5"),
+        ('largest_page = "1GiB"', 'largest_page = "16GiB"', r"walk\.largest_page = '16GiB'; use a power of two"),
         ("ref_cycles = 12", "ref_cycles = -1", r"walk\.ref_cycles = -1; it must not be negative"),
         ("cpi = 1.0", "", r"time\.cpi is missing"),
         ('ghz = "measured', 'gzh = "measured', r"time\.source\.ghz is missing"),
@@ -93,5 +97,5 @@ def test_a_missing_file_and_a_machine_too_large(tmp_path):
         mmu.machine(str(tmp_path / "nowhere.toml"))
     path = tmp_path / "huge.toml"
     path.write_text(GOOD.replace("entries = 1536\nways = 12", "entries = 65536\nways = 4"))
-    with pytest.raises(UsageError, match="more than 2048 rows"):
+    with pytest.raises(UsageError, match="can have 32768 slots together, not"):
         mmu.machine(str(path))

@@ -1,0 +1,154 @@
+"""Streams of addresses: the quick ways against the slow twin and against stack distances counted by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scmsim.counters import COUNTERS
+from scmsim.mmu import mrc, plain, presets, stream
+from scmsim.mmu.build import build
+from scmsim.mmu.columns import SUPPLIED
+from scmsim.records import EVENTS
+from tests.property.test_mmu import machines, shape
+from tests.reference import mmu_slow
+
+BASES = st.sampled_from([0, 1 << 40, (1 << 47) - (1 << 20), -(1 << 47), -4096 * 64])
+
+
+@st.composite
+def addresses(draw, most=120):
+    """Runs and jumps within some pages around one or two places."""
+    places = draw(st.lists(BASES, min_size=1, max_size=2))
+    pages = draw(st.lists(st.integers(0, 40), min_size=1, max_size=most))
+    shift = draw(st.sampled_from([12, 12, 12, 14, 21]))
+    spots = [places[page % len(places)] + (page << shift) + page % 7 for page in pages]
+    return np.array([spot for spot in spots for _ in range(draw(st.sampled_from([1, 1, 1, 3])))], np.int64)
+
+
+def simulated(table, where, code, order):
+    counters = np.zeros(1, COUNTERS)
+    stream.stream(build(table), counters, where, EVENTS.index(code), order)
+    return {field: int(counters[field][0]) for field in SUPPLIED if counters[field][0]}
+
+
+def by_hand(table, where, code, order):
+    slow = mmu_slow.Mmu(table)
+    for address in where.tolist():
+        slow.event(code, address, 1, order, 1)
+    return {field: count for field, count in slow.count.items() if count}
+
+
+@settings(max_examples=1000)
+@given(
+    machines(), addresses(), st.sampled_from(["LOAD", "STORE", "FETCH"]), st.sampled_from([12, 12, 14, 21, 30, 44, 76])
+)
+def test_streams_agree_with_slow_twin(table, where, code, order):
+    """1000 machines: every shape, rule of replacement and fill, walks of every kind."""
+    presets.check(table)
+    assert simulated(table, where, code, order) == by_hand(table, where, code, order)
+
+
+@given(machines(), addresses(), st.sampled_from([12, 21]))
+def test_pieces_of_a_stream_do_not_matter(table, where, order):
+    totals, cut = [], len(where) // 2
+    for parts in ([where], [where[:cut], where[cut:]]):
+        state, counters = build(table), np.zeros(1, COUNTERS)
+        for part in parts:
+            stream.stream(state, counters, part, EVENTS.index("LOAD"), order)
+        totals.append(counters.tobytes())
+    assert totals[0] == totals[1]
+
+
+@given(shape(), shape(), addresses(), st.sampled_from([12, 16]))
+def test_plain_misses_are_those_of_the_whole_mmu(first, second, where, order):
+    from scmsim.mmu import plain_misses
+
+    texts = [f"{entry['entries']}x{entry['ways']}" for entry in (first, second)]
+    slow = by_hand(presets.plain(*texts), where, "LOAD", order)
+    walks = slow["dtlb_load_misses_walk_completed"]
+    expected = {"accesses": len(where), "l1_misses": walks + slow.get("dtlb_load_misses_stlb_hit", 0), "l2_misses": walks}
+    assert plain_misses(where, *texts, 1 << order) == expected
+    assert plain_misses([where[:3], where[3:]], *texts, 1 << order) == expected
+    assert plain_misses(where, texts[0], None, 1 << order)["l1_misses"] == expected["l1_misses"]
+
+
+def distances(pages):
+    """Stack distance of each access, None where the page is new."""
+    stack, found = [], []
+    for page in pages:
+        found.append(stack.index(page) if page in stack else None)
+        if page in stack:
+            stack.remove(page)
+        stack.insert(0, page)
+    return found
+
+
+@given(addresses(), st.sampled_from([12, 16, 21]))
+def test_geometries_are_stack_distances_within_each_set(where, order):
+    table = mrc.Geometries(order, (1, 4, 32))
+    table.add(where[:50])
+    table.add(where[50:])
+    misses = table.misses()
+    for k, sets in enumerate((1, 4, 32)):
+        pages = (where >> order).tolist()
+        found = [d for one in range(sets) for d in distances([page for page in pages if page % sets == one])]
+        for ways in range(1, 17):
+            assert misses[k, ways - 1] == sum(d is None or d >= ways for d in found)
+
+
+@given(addresses(300), st.sampled_from([12, 21]))
+def test_the_curve_is_stack_distances(where, order):
+    curve, out = mrc.Curve(order), np.empty(len(where), np.int64)
+    curve.add(where, out)
+    found = distances((where >> order).tolist())
+    assert out.tolist() == [-1 if d is None else d for d in found]
+    capacities = [1, 2, 3, 10, 1000]
+    assert curve.misses(capacities).tolist() == [sum(d is None or d >= c for d in found) for c in capacities]
+    assert curve.pages == found.count(None)
+
+
+@pytest.mark.slow
+def test_a_long_curve_makes_room_and_stays_exact():
+    """More pages and more time than the first tables hold, against the geometries of one set."""
+    rng = np.random.default_rng(1)
+    where = (rng.zipf(1.2, 60_000) % 20_000 << 12).astype(np.int64) - (1 << 46)
+    curve, table = mrc.Curve(12), mrc.Geometries(12, (1,))
+    for start in range(0, len(where), 7000):
+        curve.add(where[start : start + 7000])
+        table.add(where[start : start + 7000])
+    assert curve.misses(np.arange(1, 17)).tolist() == table.misses()[0].tolist()
+    assert curve.misses([1 << 30])[0] == len(np.unique(where)) == curve.pages
+
+
+@pytest.mark.slow
+def test_a_sample_covers_the_exact_misses():
+    """Intervals of 95 %: of 24 capacities of independent traces, at least 20 must hold the exact count."""
+    held = total = 0
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        where = (rng.zipf(1.1, 200_000) % 50_000 << 12).astype(np.int64)
+        sample, curve = mrc.Sample(12, 0.2, [1000, 2000, 4000, 8000, 16_000, 32_000]), mrc.Curve(12)
+        sample.add(where)
+        curve.add(where)
+        estimate, spread = sample.misses()
+        held += int((np.abs(estimate - curve.misses(sample.capacities)) <= spread).sum())
+        total += len(spread)
+    assert total == 24 and held >= 20
+
+
+def test_a_sample_of_everything_is_exact():
+    where = np.random.default_rng(2).integers(0, 500, 5000) << 12
+    sample, curve = mrc.Sample(12, 1.0, [10, 100, 499, 500]), mrc.Curve(12)
+    sample.add(where)
+    curve.add(where)
+    assert np.allclose(sample.misses()[0], curve.misses([10, 100, 499, 500]))
+
+
+def test_too_many_regions_are_told():
+    where = np.arange(300, dtype=np.int64) << 36
+    tlbs = plain.Tlbs(plain.Shape(4, 4), None, 12)
+    assert not tlbs.add(where) and tlbs.misses.tolist() == [0, 0]
+    assert tlbs.add(where[:255]) and tlbs.misses.tolist() == [255, 0]
+    with pytest.raises(ValueError, match="regions"):
+        mrc.Geometries(12).add(where)
