@@ -32,7 +32,7 @@ from scmsim.mmu.columns import (
     WALKS,
 )
 from scmsim.mmu.replay import relate, translate
-from scmsim.mmu.state import BOTH, LRU, SCM_SHIFT, SCM_TABLE, SRRIP
+from scmsim.mmu.state import BOTH, LRU, ON_WALK, SCM_SHIFT, SCM_TABLE, SRRIP
 from scmsim.mmu.tlb import touch
 from scmsim.mmu.walk import LEVEL_BITS, MEMORY, busy
 from scmsim.records import MILLI
@@ -77,7 +77,8 @@ def _one_by_one(state, counts, addresses, code, order):
     s, c = state[0], counts[0]
     page = s.page[code, order & 63]
     c.at[USER_LOOKUPS] += page.split * all_users(addresses)
-    skips = s.array[page.near].policy != SRRIP  # an access to the page of the one before changes nothing
+    # where that is so, an access to the page of the one before changes nothing
+    skips = s.array[page.near].policy != SRRIP and s.filling != ON_WALK
     unit = min(page.order, page.walk_order) if s.track_bits else page.order
     previous, seen = ~addresses[0], 0
     for i in range(addresses.size):

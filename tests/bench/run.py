@@ -90,21 +90,6 @@ def workloads(operations: int) -> Iterator[Line]:
         yield f"generate {name}", rate(work.rows, seconds, "operations")
 
 
-def streams(accesses: int) -> Iterator[Line]:
-    """Accesses per second of the MMU alone."""
-    import numpy as np
-
-    from scmsim.mmu import simulate
-
-    random = np.random.default_rng(1)
-    for name, addresses in (
-        ("random pages of 1 GiB", random.integers(0, 1 << 30, accesses)),
-        ("64-byte lines in order", 64 * np.arange(accesses, dtype=np.int64)),
-    ):
-        simulate(addresses[:100])
-        yield f"mmu {name}", rate(accesses, cpu(lambda a=addresses: simulate(a)), "accesses")
-
-
 def imports(lines: int) -> Iterator[Line]:
     """Lines per second of the strace importer, on lines as `strace -f -yy -ttt -T` writes them."""
     with tempfile.TemporaryDirectory() as folder:
@@ -189,13 +174,15 @@ def main() -> None:
     small = options.smoke
     counts = (1 << 18, 1 << 20) if small else (1_000_000, 10_000_000, *((50_000_000,) if options.full else ()))
     sys.path.insert(0, str(ROOT))
+    from tests.bench import mmu
+
     start = time.monotonic()
     groups = (
         starts("nova-cow", cold=False) if small else starts("ext4,ext4-dax,nova-cow", cold=True),
         replays(1 << 17 if small else 1 << 19),
         scaling(1 << 15 if small else 1 << 17),
         workloads(1 << 17 if small else 1 << 20),
-        streams(1 << 21 if small else 1 << 24),
+        mmu.lines(1 << 21 if small else 20_000_000),
         imports(20_000 if small else 200_000),
         memory(counts),
         slowdowns(20_000 if small else 200_000, 1 if small else 3),

@@ -13,6 +13,7 @@ from scmsim import mmu
 from scmsim.counters import COUNTERS
 from scmsim.errors import UsageError
 from scmsim.mmu import presets, simulate, state
+from scmsim.mmu.build import build
 from scmsim.mmu.replay import replay
 from scmsim.mmu.stream import stream
 from scmsim.records import EVENT, EVENTS, FENCE, FETCH, FLUSH, INVALIDATE, LOAD, MAP, NTSTORE, REMAP, STORE, UNMAP, WORK
@@ -126,7 +127,15 @@ def test_a_flush_of_user_addresses_keeps_the_kernels_pages():
     assert user["dtlb_load_misses_walk_completed"] == 3
     kernel = run([*rows, (UNMAP, -(1 << 20), 1 << 20, PAGE_4K), *rows])
     assert kernel["dtlb_load_misses_walk_completed"] == 4
-    assert kernel["tlb_shootdowns"] > 0 and "tlb_shootdowns" not in user
+
+
+@pytest.mark.parametrize(("vaddr", "cpus", "interrupted"), [(0, 0, 0), (0, 3, 2), (-4096, 0, 11), (-4096, 2, 1)])
+def test_other_cpus_are_interrupted(vaddr, cpus, interrupted):
+    """A kernel address is invalidated on all 12 CPUs, a user address where the program runs."""
+    rules = {"cores": 12, "invlpg_cycles": 5, "flush_cycles": 50, "shootdown_cycles": 1000}
+    counters = run([(UNMAP, vaddr, 1, PAGE_4K, cpus)], first=build(plain_machine(invalidate=rules)))
+    assert counters.get("tlb_shootdowns", 0) == interrupted
+    assert counters["tlb_invalidation_cycles"] == 5 + 1000 * interrupted
 
 
 def test_a_switch_of_address_spaces_keeps_up_to_six_of_them():

@@ -1,0 +1,58 @@
+"""Speed of the MMU engine, beside a peer in the same run."""
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from tests.bench.address_traces import traces
+
+_PEER_ACCESSES = 500_000  # the peer is slow
+
+
+def lines(accesses: int) -> Iterator[tuple[str, str]]:
+    """Accesses per CPU second on the traces mix, rand and line, the best of three runs."""
+    from scmsim.mmu import mrc, plain_misses, presets, simulate
+
+    two_levels = presets.plain("64x4", "1536x12")
+    ways = {
+        "two levels, misses only": lambda trace: plain_misses(trace),
+        "two levels, walks and counters": lambda trace: simulate(trace, two_levels),
+        "i7-8700k, everything": lambda trace: simulate(trace, "i7-8700k"),
+        "192 geometries in one pass": lambda trace: mrc.geometries([trace.view(np.int64)]),
+    }
+    every = traces(accesses)
+    for way, run in ways.items():
+        run(every["mix"][:1000])  # compiles, or loads what is compiled
+        rates = {name: accesses / _best(lambda run=run, trace=trace: run(trace)) / 1e6 for name, trace in every.items()}
+        yield f"mmu: {way}", _shown(rates)
+    curve = mrc.Curve(12)
+    curve.add(every["mix"][:1000].view(np.int64))
+    part = {name: trace[: accesses // 10].view(np.int64) for name, trace in every.items()}
+    rates = {
+        name: len(trace) / _best(lambda trace=trace: mrc.Curve(12).add(trace), 1) / 1e6 for name, trace in part.items()
+    }
+    yield "mmu: every capacity (stack distances)", _shown(rates)
+    try:
+        from tests.verification.mmu_peers import two_levels as peer
+    except ImportError:
+        yield "mmu: pycachesim", "not installed"
+        return
+    few = {name: trace[:_PEER_ACCESSES] for name, trace in every.items()}
+    yield "mmu: pycachesim, two levels", _shown(
+        {name: len(trace) / _best(lambda trace=trace: peer(trace), 1) / 1e6 for name, trace in few.items()}
+    )
+
+
+def _best(action, times: int = 3) -> float:
+    """Least CPU seconds of some runs."""
+    found = []
+    for _ in range(times):
+        start = time.process_time()
+        action()
+        found.append(time.process_time() - start)
+    return max(min(found), 1e-9)
+
+
+def _shown(rates: dict[str, float]) -> str:
+    return "  ".join(f"{name} {rate:>6.1f}" for name, rate in rates.items()) + "  M accesses/s"

@@ -1,0 +1,162 @@
+"""`scmsim mmu` and `scmsim mrc`: files of accesses, options, and what is said of bad ones."""
+
+import csv
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from scmsim import cli
+from scmsim.mmu import accesses, mrc, simulate
+
+ROOT = Path(__file__).parents[2]
+PAGES = np.random.default_rng(4).zipf(1.3, 3000) % 2000 * 4096
+
+
+def run(*args: object) -> Result:
+    return CliRunner().invoke(cli.main, list(map(str, args)))
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Path:
+    PAGES.astype("<u8").tofile(tmp_path / "a.u64")
+    return tmp_path / "a.u64"
+
+
+def test_a_raw_file_and_a_numpy_file_say_the_same(raw, tmp_path):
+    np.save(tmp_path / "a.npy", PAGES.astype(np.int32))
+    texts = [run("mmu", file, "--json").output for file in (raw, tmp_path / "a.npy")]
+    assert texts[0] == texts[1] and json.loads(texts[0]) == simulate(PAGES)
+
+
+def test_two_levels_of_given_shapes(raw):
+    counts = json.loads(run("mmu", raw, "--l1", "64x4", "--l2", "1536x12", "--json").output)
+    assert list(counts) == ["accesses", "l1_misses", "l2_misses"]
+    assert counts["accesses"] == 3000 and counts["l2_misses"] == len(np.unique(PAGES))
+    wide = json.loads(run("mmu", raw, "--l1", "100x20", "--json").output)
+    assert wide["l1_misses"] <= counts["l1_misses"] and set(wide) == {"accesses", "l1_misses"}
+    shown = run("mmu", raw, "--l1", "64x4").output
+    assert f"{counts['l1_misses']:,}" in shown
+
+
+LACKEY = """==12== Lackey, an example Valgrind tool
+I  0023C790,2
+ L 0400001000,8
+ S 0400001008,8
+ M 0400002000,4
+==12==
+"""
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_lackey_counts_loads_stores_and_fetches(tmp_path, packed):
+    file = tmp_path / ("t.lackey.gz" if packed else "t.lackey")
+    file.write_bytes(gzip.compress(LACKEY.encode()) if packed else LACKEY.encode())
+    counts = json.loads(run("mmu", file, "--json").output)
+    assert (counts["dtlb_load_lookups"], counts["dtlb_store_lookups"], counts["itlb_lookups"]) == (2, 2, 1)
+    assert counts["dtlb_load_misses_walk_completed"] == 2 and counts["dtlb_store_misses_walk_completed"] == 0
+
+
+def test_champsim_instructions(tmp_path):
+    table = np.zeros(2, accesses._INSTRUCTION)
+    table["ip"], table["loads"][:, 0], table["stores"][1, 0] = [0x1000, 0x1004], [0x9000, 0xA000], 0xB000
+    table.tofile(tmp_path / "t.champsim")
+    counts = json.loads(run("mmu", tmp_path / "t.champsim", "--json").output)
+    assert (counts["itlb_lookups"], counts["dtlb_load_lookups"], counts["dtlb_store_lookups"]) == (2, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", b"", "is no file of accesses; use .npy, .u64"),
+        ("a.u64", b"1234567", "has 7 bytes, no multiple of 8"),
+        ("a.npy", b"hello", "is not a NumPy array"),
+        ("b.npy", None, "holds float64, not integers"),
+        ("a.lackey", b" L 12zz,4\n", "line 1: 'L 12zz,4' is no access; an access reads"),
+        ("c.lackey", b"== hello\n L 10\n", "line 2: 'L 10' is no access"),
+        ("d.lackey", b"x" * 10_000, "line 1 is 10000 bytes long"),
+        ("a.champsim", b"12345", "ends within an instruction"),
+        ("a.lackey.gz", b"12345", "cannot be read"),
+        ("missing.u64", ..., "cannot be read: No such file"),
+    ],
+)
+@pytest.mark.parametrize("command", ["mmu", "mrc"])
+def test_a_bad_file_is_one_line(tmp_path, command, name, content, message):
+    file = tmp_path / name
+    if content is None:
+        np.save(file, np.zeros(3))
+    elif content is not ...:
+        file.write_bytes(content)
+    if command == "mrc" and name == "a.txt":
+        message = "a.txt"  # not a trace of operations either
+    result = run(command, file)
+    assert result.exit_code == 2 and message in result.output
+    assert len(result.output.strip().splitlines()) == 1 and "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--l1", "64"], "'64' is not a TLB; write entries x ways"),
+        (["--l1", "64x5"], "'64x5': ways = 5 does not divide entries = 64"),
+        (["--l2", "64x4"], "--l2 without --l1"),
+        (["--machine", "zen9"], "no machine named 'zen9'"),
+        (["--machine", "i7-8700k", "--l1", "64x4"], "exclude each other"),
+        (["--page", "5KiB"], "use a power of two from 4KiB to 1GiB"),
+    ],
+)
+def test_bad_options_of_mmu(raw, options, message):
+    result = run("mmu", raw, *options)
+    assert result.exit_code == 2 and message in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--sets", "1,3"], "each must be a power of two"),
+        (["--sets", "a"], "write numbers with commas"),
+        (["--ways", "0-4"], "no range of numbers from 1 up"),
+        (["--ways", "1-20"], "at most 16"),
+        (["--sample", "2"], "more than 0 and at most 1"),
+        (["--out", "x.txt"], "must end in .csv or .parquet"),
+        (["--plot", "x.pdf"], "must end in .svg"),
+    ],
+)
+def test_bad_options_of_mrc(raw, options, message):
+    result = run("mrc", raw, *options)
+    assert result.exit_code == 2 and message in result.output
+
+
+def test_mrc_rows(raw, tmp_path):
+    told = json.loads(run("mrc", raw, "--sets", "1,16", "--ways", "1-4,8", "--page", "4KiB,2MiB", "--json").output)
+    assert told["accesses"] == 3000 and len(told["rows"]) == 2 * 2 * 5
+    assert list(told["rows"][0]) == ["page", "sets", "ways", "misses"]
+    table = mrc.geometries([PAGES.astype(np.int64)], (12,), (1, 16))[12]
+    row = next(row for row in told["rows"] if (row["page"], row["sets"], row["ways"]) == ("4KiB", 16, 8))
+    assert row["misses"] == table[1, 7]
+    out = tmp_path / "m.csv"
+    assert run("mrc", raw, "--sets", "1", "--ways", "2", "--page", "4KiB", "--out", out).exit_code == 0
+    with open(out) as file:
+        assert list(csv.DictReader(file)) == [{"page": "4KiB", "sets": "1", "ways": "2", "misses": str(table[0, 1])}]
+    shown = run("mrc", raw, "--page", "4KiB").output
+    assert "miss ratio, pages of 4KiB" in shown and len(shown.splitlines()) == 4 + 12
+
+
+def test_mrc_of_a_trace_of_operations():
+    trace = ROOT / "traces" / "sqlite-load.parquet"
+    curve = json.loads(run("mrc", trace, "--curve", "--page", "4KiB,2MiB", "--json").output)["rows"]
+    small = [row for row in curve if row["page"] == "4KiB"]
+    assert all(a["misses"] >= b["misses"] for a, b in zip(small, small[1:], strict=False))
+    assert small[-1]["entries"] == small[-1]["misses"]  # every page misses once
+    both = json.loads(run("mrc", trace, "--fs", "ext4-dax", "--sets", "1", "--ways", "1", "--json").output)
+    assert len(both["rows"]) == 4 and both["accesses"] > 10_000
+
+
+def test_mrc_draws(raw, tmp_path):
+    pytest.importorskip("altair")
+    pytest.importorskip("vl_convert")
+    assert run("mrc", raw, "--curve", "--page", "4KiB", "--plot", tmp_path / "c.svg").exit_code == 0
+    assert "entries" in (tmp_path / "c.svg").read_text() and list(tmp_path.glob(".*")) == []
