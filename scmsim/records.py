@@ -69,7 +69,7 @@ EVENT = np.dtype(
             ("code", "u1"),
             ("site", "u1"),  # index into the model's SITES: the mechanism that caused the event
             ("space", "u1"),
-            ("order", "u1"),  # log2 of the page size, filled in by paging
+            ("order", "u1"),  # log2 of the page size, and the flags below; filled in by paging
             ("op", "i4"),  # row of the causing operation in the current OP batch
             # bytes moved per instruction; 0 = the instructions are part of a WORK event or of one rep-string
             ("width", "i8"),
@@ -79,6 +79,11 @@ EVENT = np.dtype(
         ],
     )
 )
+
+# EVENT.order: log2 of the page size in the low bits, and what else the page table says of the page.
+ORDER = 31
+CONTIGUOUS = 32  # its neighbours are contiguous in physical memory and have the same rights
+SCM_TABLE = 64  # its page table lies in storage-class memory
 
 # What stored bytes are for; a model's SITES maps each site to one of these.
 KINDS = ("data", "metadata", "log", "zeroing", "none")

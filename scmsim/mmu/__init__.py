@@ -85,9 +85,8 @@ def simulate(
     from scmsim.mmu import presets
     from scmsim.mmu.build import build
     from scmsim.mmu.columns import SUPPLIED
-    from scmsim.mmu.state import CONTIGUOUS, SCM_TABLE
     from scmsim.mmu.stream import stream
-    from scmsim.records import FETCH, LOAD, STORE
+    from scmsim.records import CONTIGUOUS, FETCH, LOAD, SCM_TABLE, STORE
 
     codes = {"load": LOAD, "store": STORE, "fetch": FETCH}
     if access not in codes:
@@ -112,9 +111,8 @@ def simulate_file(
     from scmsim.mmu.build import build
     from scmsim.mmu.columns import SUPPLIED
     from scmsim.mmu.replay import replay
-    from scmsim.mmu.state import CONTIGUOUS
     from scmsim.mmu.stream import stream
-    from scmsim.records import EVENT, LOAD
+    from scmsim.records import CONTIGUOUS, EVENT, LOAD
 
     order = order_of(page) | CONTIGUOUS * contiguous
     state = build(machine) if isinstance(machine, dict) else presets.machine(machine)

@@ -8,7 +8,7 @@ from scmsim.counters import SCHEMA
 from scmsim.errors import UsageError
 from scmsim.mmu import state as layout
 from scmsim.mmu.presets import ANY, CACHE_LEVELS, page_order
-from scmsim.records import EVENTS, FETCH, FLUSH, LOAD, NTSTORE, STORE, WORK
+from scmsim.records import CONTIGUOUS, EVENTS, FETCH, FLUSH, LOAD, NTSTORE, ORDER, STORE, WORK
 
 _Array = dict[str, Any]
 
@@ -109,8 +109,8 @@ def _pages(s: np.void, tlbs: list[_Array], largest: int) -> None:
         for order in range(12, 31):
             a, piece = _array(tlbs, "second_level_for", 0 if side else 2, (order, False))
             s["far_of"][side][order] = a if piece == order else -1
-    for kind in range(2 * layout.CONTIGUOUS):
-        order, contiguous = kind & layout.ORDER, kind & layout.CONTIGUOUS != 0
+    for kind in range(2 * CONTIGUOUS):
+        order, contiguous = kind & ORDER, kind & CONTIGUOUS != 0
         for code in range(len(EVENTS)):
             s["page"][code, kind] = _page(s, tlbs, code, (min(max(order, 12), largest), contiguous))[0]
 

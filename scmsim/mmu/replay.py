@@ -30,10 +30,10 @@ from scmsim.mmu.columns import (
 )
 from scmsim.mmu.columns import SUPPLIED as SUPPLIED
 from scmsim.mmu.invalidate import invalidate, switch
-from scmsim.mmu.state import ADDRESS, BOTH, EMPTY, EXCLUSIVE, ORDER, SCM_SHIFT, SCM_TABLE
+from scmsim.mmu.state import ADDRESS, BOTH, EMPTY, EXCLUSIVE, SCM_SHIFT
 from scmsim.mmu.tlb import first_slot, free, insert, probe, touch, way_of
 from scmsim.mmu.walk import walk
-from scmsim.records import FLUSH, INVALIDATE, MAP, MILLI, WORK
+from scmsim.records import FLUSH, INVALIDATE, MAP, MILLI, ORDER, SCM_TABLE, WORK
 
 
 def replay(state: np.ndarray, counters: np.ndarray, events: np.ndarray, bins: np.ndarray, n: int) -> None:

@@ -8,7 +8,7 @@ come last; under the other rules a page keeps its slot, and `mark` has a byte fo
 
 import numpy as np
 
-from scmsim.records import EVENTS
+from scmsim.records import CONTIGUOUS, EVENTS, SCM_TABLE
 
 SLOTS = 1 << 15  # of the pool: 20 times what one core has
 REGIONS = 1 << 14  # of 64 user pages whose accessed and dirty bits are remembered
@@ -27,12 +27,8 @@ LRU, FIFO, RANDOM, TREE, BITS, SRRIP = range(len(POLICIES))
 FILLS = ("mostly-inclusive", "exclusive", "on-walk")
 BOTH, EXCLUSIVE, ON_WALK = range(len(FILLS))
 
-# EVENT.order as paging fills it in: log2 of the page size, and what else the page table says of the page.
-ORDER = 31
-CONTIGUOUS = 32  # its neighbours are contiguous in physical memory and have the same rights
-SCM_SHIFT = 6
-SCM_TABLE = 1 << SCM_SHIFT  # the page table lies in storage-class memory
-_KINDS = 64  # page sizes with and without CONTIGUOUS
+SCM_SHIFT = SCM_TABLE.bit_length() - 1
+_KINDS = 2 * CONTIGUOUS  # page sizes with and without contiguous neighbours
 
 ARRAY = np.dtype(
     (

@@ -32,10 +32,10 @@ from scmsim.mmu.columns import (
     WALKS,
 )
 from scmsim.mmu.replay import relate, translate
-from scmsim.mmu.state import BOTH, LRU, ON_WALK, SCM_SHIFT, SCM_TABLE, SRRIP
+from scmsim.mmu.state import BOTH, LRU, ON_WALK, SCM_SHIFT, SRRIP
 from scmsim.mmu.tlb import touch
 from scmsim.mmu.walk import LEVEL_BITS, MEMORY, busy
-from scmsim.records import MILLI
+from scmsim.records import MILLI, SCM_TABLE
 
 BATCH = 1 << 16  # addresses that go through one array before the next has its turn
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from scmsim._jit import kernel
 from scmsim.errors import UsageError, unknown
-from scmsim.records import KERNEL, PM, SPACES, STACK, TEXT, USER, WORK
+from scmsim.records import CONTIGUOUS, KERNEL, PM, SCM_TABLE, SPACES, STACK, TEXT, USER, WORK
 from scmsim.units import format_bytes, parse_param
 
 DIRECT_MAP = 0xFFFF_8880_0000_0000 - (1 << 64)  # all physical memory
@@ -24,8 +24,6 @@ STACK_START = 16 << 40  # kernel stacks lie in the vmalloc area (CONFIG_VMAP_STA
 USER_BASE = 1 << 40  # a thread's buffers lie at thread << 36 above this
 SITE_BYTES = 16 << 10  # text of one mechanism of a file system
 
-ORDERS = {4 << 10: 12, 2 << 20: 21, 1 << 30: 30}
-
 STATE = np.dtype((np.record, [("origin", "i8", (len(SPACES),)), ("order", "u1", (len(SPACES),)), ("site_bytes", "i8")]))
 
 
@@ -37,7 +35,7 @@ def start(
     Parameters
     ----------
     params : mapping
-        Parameter values in bytes; a missing one has its default.
+        Parameter values (sizes in bytes); a missing one has its default.
     known : mapping
         The policy's PARAMS.
     pm : tuple of int
@@ -48,7 +46,7 @@ def start(
     for name in params:
         if name not in known:
             raise unknown("parameter of this paging policy", name, known)
-    value = {name: int(params.get(name, parse_param(default, unit))) for name, (default, unit, _) in known.items()}
+    value = {name: params.get(name, parse_param(default, unit)) for name, (default, unit, _) in known.items()}
     for name, allowed in (("user_page", (4 << 10, 2 << 20)), ("text_page", (4 << 10, 2 << 20))):
         if value[name] not in allowed:
             raise UsageError(f"{name} = {format_bytes(value[name])}; use 4KiB or 2MiB")
@@ -61,7 +59,11 @@ def start(
     }
     state = np.zeros(1, STATE).view(np.recarray)
     for space, (origin, page) in windows.items():
-        state.origin[0, space], state.order[0, space] = origin, ORDERS[page]
+        state.origin[0, space], state.order[0, space] = origin, int(page).bit_length() - 1
+    for space in (PM, KERNEL):  # one window onto physical memory
+        state.order[0, space] |= CONTIGUOUS
+    if value["page_tables"] == "scm":
+        state.order[0, PM] |= SCM_TABLE
     state.site_bytes = SITE_BYTES
     return state
 

@@ -11,6 +11,7 @@ SUMMARY = "persistent memory in the vmalloc area, 4 KiB pages (SCMFS, SIMFS)"
 SOURCE = "SIMFS source; SCMFS superpage paper (2013), section III; Linux 5.1 Documentation/x86/x86_64/mm.txt"
 PARAMS = {
     "user_page": ("4KiB", "bytes", "page of the program's buffers: 4KiB or 2MiB"),
+    "page_tables": ("dram", "dram|scm", "where the page tables of persistent memory lie"),
     "text_page": ("2MiB", "bytes", "page of the file system's code: 2MiB if built in, 4KiB if loaded as a module"),
 }
 

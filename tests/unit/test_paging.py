@@ -6,7 +6,7 @@ import pytest
 from scmsim import registry
 from scmsim.errors import UsageError
 from scmsim.paging import _linear
-from scmsim.records import EVENT, EVENTS, KERNEL, LOAD, PM, SPACES, STACK, TEXT, USER, WORK
+from scmsim.records import CONTIGUOUS, EVENT, EVENTS, KERNEL, LOAD, ORDER, PM, SCM_TABLE, SPACES, STACK, TEXT, USER, WORK
 
 POLICIES = registry.names("paging")
 
@@ -22,7 +22,7 @@ def placed(policy, rows, **params):
     for field in ("code", "site", "space", "op", "width", "addr", "length"):
         assert np.array_equal(batch[field], before[field])
     assert batch.vaddr[-1] == 0  # only the first n events
-    return [(int(e["vaddr"]), int(e["order"])) for e in batch[:-1]]
+    return [(int(e["vaddr"]), int(e["order"]) & ORDER) for e in batch[:-1]]
 
 
 def unsigned(text):
@@ -55,7 +55,7 @@ def test_every_event_is_placed_and_spaces_never_meet(policy):
     rows = [(code, space, addr, 0) for code in range(len(EVENTS) - 1) for space in far for addr in (0, far[space])]
     windows = {space: set() for space in far}
     for row, (vaddr, order) in zip(rows, placed(policy, rows), strict=True):
-        assert order in (12, 21, 30) and (vaddr >= 0) == (row[1] == USER)
+        assert order in (12, 21, 26, 30) and (vaddr >= 0) == (row[1] == USER)
         assert -(1 << 47) <= vaddr < 1 << 47  # canonical with 4-level page tables
         windows[row[1]].add(vaddr)
     spans = sorted((min(window), max(window)) for window in windows.values())
@@ -85,8 +85,26 @@ def test_parameters(policy):
 def test_a_policy_documents_itself(policy):
     literals = registry.literals("paging", policy)
     assert literals["SUMMARY"] and literals["SOURCE"]
-    assert all(len(param) == 3 and param[1] == "bytes" for param in literals["PARAMS"].values())
+        assert all(len(param) == 3 and param[1] in ("bytes", "dram|scm") for param in literals["PARAMS"].values())
 
 
 def test_no_field_hides_behind_a_numpy_attribute():
     assert not [field for field in _linear.STATE.names if hasattr(np.void, field)]
+
+
+def test_linear_windows_are_contiguous_and_tables_may_lie_in_scm():
+    plugin = registry.load("paging", "base-4k")
+    flags = {}
+    for tables in ("dram", "scm"):
+        order = plugin.start({"page_tables": tables}).order[0]
+        flags[tables] = {space: int(order[space]) & ~ORDER for space in range(len(SPACES))}
+    assert flags["dram"][PM] == flags["dram"][KERNEL] == CONTIGUOUS
+    assert flags["scm"][PM] == CONTIGUOUS | SCM_TABLE and flags["scm"][KERNEL] == CONTIGUOUS
+    assert flags["scm"][USER] == flags["scm"][STACK] == 0
+
+
+@pytest.mark.parametrize(("page", "order"), [(4 << 10, 12), (128 << 10, 17), (1 << 30, 30)])
+def test_tailored_pages_have_the_size_asked_for(page, order):
+    assert placed("tps", [(LOAD, PM, 0, 0)], pm_page=page)[0][1] == order
+    with pytest.raises(UsageError, match="pm_page = 5KiB; use a power of two"):
+        placed("tps", [(LOAD, PM, 0, 0)], pm_page=5 << 10)

@@ -1,0 +1,28 @@
+"""Tailored page sizes: persistent memory mapped with pages of any power of two, one page-table entry each.
+
+Units: bytes.  Source: thesis (University of Maine, 2020) 1.2.4, after Guvenilir and Patt, Tailored Page Sizes, ISCA 2020: pages
+of 2**n for all n from 12 up, one entry for a range.  No CPU does this: replay it on a machine whose TLBs hold any size
+(machine `tps`); on others a page is held in pieces.
+"""
+
+from scmsim.errors import UsageError
+from scmsim.paging import _linear
+from scmsim.paging._linear import place as place
+from scmsim.units import format_bytes, parse_param
+
+SUMMARY = "persistent memory on pages of one tailored size, any power of two (machine tps)"
+SOURCE = "Guvenilir and Patt, Tailored Page Sizes, ISCA 2020"
+PARAMS = {
+    "pm_page": ("64MiB", "bytes", "page of persistent memory: a power of two from 4KiB to 1GiB"),
+    "user_page": ("4KiB", "bytes", "page of the program's buffers: 4KiB or 2MiB"),
+    "page_tables": ("dram", "dram|scm", "where the page tables of persistent memory lie"),
+    "text_page": ("2MiB", "bytes", "page of the file system's code: 2MiB if built in, 4KiB if loaded as a module"),
+}
+
+
+def start(params):
+    """State of the policy; see `_linear.start`."""
+    page = params.get("pm_page", parse_param(*PARAMS["pm_page"][:2]))
+    if page < 4096 or page > 1 << 30 or page & (page - 1):
+        raise UsageError(f"pm_page = {format_bytes(page)}; use a power of two from 4KiB to 1GiB")
+    return _linear.start(params, PARAMS, (_linear.DIRECT_MAP + _linear.PM_START, page), 1 << 30)
