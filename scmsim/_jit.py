@@ -50,5 +50,11 @@ part = numba.njit(
 )
 # A small part of a kernel that is always compiled into its callers: passing it three arrays costs more than what it does.
 inlined = numba.njit(
-    cache=True, nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False, forceinline=True
+    cache=True,
+    nogil=True,
+    error_model="numpy",
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+    _nrt=False,
+    forceinline=True,
 )

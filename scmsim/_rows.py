@@ -57,9 +57,7 @@ class _Row:
         builder, one = self.builder, ir.Constant(_I64, 1)
         stop = builder.or_(self.found, builder.shl(one, last))
         upto = builder.xor(stop, builder.sub(stop, one))  # all bits up to the lowest one
-        changed = builder.bitcast(
-            builder.trunc(upto, ir.IntType(self.lanes)), ir.VectorType(ir.IntType(1), self.lanes)
-        )
+        changed = builder.bitcast(builder.trunc(upto, ir.IntType(self.lanes)), ir.VectorType(ir.IntType(1), self.lanes))
         shifted = builder.shuffle_vector(
             self.tag, self.tags, _indices(self.lanes, 0, *range(self.lanes, 2 * self.lanes - 1))
         )

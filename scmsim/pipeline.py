@@ -180,7 +180,9 @@ class _Replay:
         self.counters = np.zeros(self.groups * len(self.sites) + 1, COUNTERS)
         self.events = np.zeros(chunk, EVENT)
         self.bins = np.zeros(chunk, np.int64)
-        self._assign, self._mmu, self._account = assign_bins, mmu_replay, medium.account
+        self._assign = assign_bins
+        self._mmu: Callable[..., None] = mmu_replay
+        self._account: Callable[..., None] = medium.account
 
     def run(self, progress: Progress | None) -> Run:
         """Replay the whole trace and put the counts together."""

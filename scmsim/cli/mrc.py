@@ -154,7 +154,7 @@ def _print(rows: list[dict[str, Any]], accesses: int) -> None:
     ways = sorted({row["ways"] for row in rows})
     for page in dict.fromkeys(row["page"] for row in rows):
         click.echo(f"\nmiss ratio, pages of {page}\n{'sets':>6} " + "".join(f"{way:>9}" for way in ways) + "  ways")
-        cells = {(row["sets"], row["ways"]): row["misses"] for row in rows if row["page"] == page}
-        for count in sorted({sets for sets, _ in cells}):
-            ratios = "".join(f"{cells[count, way] / max(accesses, 1):>9.6f}" for way in ways)
+        found = {(row["sets"], row["ways"]): row["misses"] for row in rows if row["page"] == page}
+        for count in sorted({sets for sets, _ in found}):
+            ratios = "".join(f"{found[count, way] / max(accesses, 1):>9.6f}" for way in ways)
             click.echo(f"{count:>6} {ratios}")

@@ -13,10 +13,10 @@ from scmsim import registry
 if TYPE_CHECKING:
     import numpy as np
 
+    Addresses = Sequence[int] | np.ndarray | Iterable[np.ndarray]
+
 
 CHUNK = 1 << 20  # addresses in flight
-
-Addresses = "Sequence[int] | np.ndarray | Iterable[np.ndarray]"
 
 
 def names() -> list[str]:
@@ -39,7 +39,7 @@ def timing(name: str) -> dict[str, float]:
 
 
 def simulate(
-    addresses: Addresses,
+    addresses: "Addresses",
     machine: "str | dict[str, Any]" = "i7-8700k",
     page: str | int = "4KiB",
     *,
@@ -130,7 +130,7 @@ def simulate_file(
 
 
 def plain_misses(
-    addresses: Addresses, first: str = "64x4", second: str | None = "1536x12", page: str | int = "4KiB"
+    addresses: "Addresses", first: str = "64x4", second: str | None = "1536x12", page: str | int = "4KiB"
 ) -> dict[str, int]:
     """Misses of one or two LRU arrays, given as ENTRIESxWAYS, and nothing else: `accesses`, `l1_misses`, `l2_misses`.
 
@@ -188,14 +188,16 @@ def order_of(page: str | int) -> int:
     return size.bit_length() - 1
 
 
-def chunks(addresses: Addresses) -> "Iterator[np.ndarray]":
+def chunks(addresses: "Addresses") -> "Iterator[np.ndarray]":
     """Yield int64 arrays of at most CHUNK addresses; raises UsageError for what is not integers."""
     import numpy as np
 
     from scmsim.errors import UsageError
 
-    whole = isinstance(addresses, np.ndarray | Sequence)
-    for array in (addresses,) if whole else addresses:
+    pieces = not isinstance(addresses, np.ndarray | Sequence) or (
+        len(addresses) and isinstance(addresses[0], np.ndarray)
+    )
+    for array in addresses if pieces else (addresses,):
         where = np.asarray(array).ravel()
         if where.size and where.dtype.kind not in "iu":
             raise UsageError(f"addresses must be integers, not {where.dtype}")

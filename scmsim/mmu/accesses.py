@@ -83,7 +83,7 @@ def _raw(file: pathlib.Path) -> Iterator[Batch]:
         raise UsageError(f"{str(file)!r} has {left} bytes, no multiple of 8; it is cut short or no .u64 file")
     room = np.empty(_CHUNK, "<i8")
     with open(file, "rb") as source:
-        while count := source.readinto(memoryview(room).cast("B")):
+        while count := source.readinto(room.view(np.uint8).data):
             yield None, room[: count // 8]
 
 
@@ -98,7 +98,9 @@ def _lackey(file: pathlib.Path) -> Iterator[Batch]:
                 access = _LACKEY.get(line[:2].strip())
                 if access is None or line[2:3] != b" ":
                     if len(line) > _LONGEST:
-                        raise UsageError(f"{str(file)!r}: line {number} is {len(line)} bytes long; this is no lackey trace")
+                        raise UsageError(
+                            f"{str(file)!r}: line {number} is {len(line)} bytes long; this is no lackey trace"
+                        )
                     continue  # valgrind's own messages begin with ==
                 address, comma, size = line[3:].strip().partition(b",")
                 try:

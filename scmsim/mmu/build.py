@@ -25,7 +25,9 @@ def build(table: dict[str, Any]) -> np.ndarray:
         raise UsageError(f"a machine can have {layout.ARRAYS} TLB arrays and caches, not {len(arrays)}; merge some")
     slots = sum(_slots(entry) for entry in arrays)
     if slots > layout.SLOTS:
-        raise UsageError(f"the arrays of a machine can have {layout.SLOTS} slots together, not {slots}; see 'scmsim mrc' for more")
+        raise UsageError(
+            f"the arrays of a machine can have {layout.SLOTS} slots together, not {slots}; see 'scmsim mrc' for more"
+        )
     state = layout.empty()
     s, first = state[0], 0
     for a, entry in enumerate(arrays):

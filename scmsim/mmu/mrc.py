@@ -15,8 +15,8 @@ import numpy as np
 
 from scmsim._jit import kernel, part
 from scmsim._rows import touch16_short
-from scmsim.mmu.state import ADDRESS
 from scmsim.mmu.plain import WAYS, note_regions, number_of
+from scmsim.mmu.state import ADDRESS
 
 SETS = tuple(1 << k for k in range(12))
 _REGION = 24  # see plain.py
@@ -41,7 +41,9 @@ class Geometries:
         self.order, self.sets, self.accesses = order, np.array(sets, np.int64), 0
         self._tags = np.full(int(self.sets.sum()) * WAYS + 16, -1, np.int32)
         self._start = -self._tags.ctypes.data % 64 // 4
-        self._found = np.zeros((len(sets), (1 << WAYS) // 2 + 1), np.int64)  # indexed by the mask that a look-up returns
+        self._found = np.zeros(
+            (len(sets), (1 << WAYS) // 2 + 1), np.int64
+        )  # indexed by the mask that a look-up returns
         self._regions, self._short = np.full(255, -1, np.int64), np.empty(1 << 15, np.int64)
         self._skipped = 0
 
@@ -125,9 +127,7 @@ class Curve:
         self.accesses += len(pages)
         distances = out if out is not None else np.zeros(0, np.int64)
         while i < len(pages):
-            i = _distances(
-                pages, i, (self._page, self._used), self._tree, self._now_and_pages, (self.found, distances)
-            )
+            i = _distances(pages, i, (self._page, self._used), self._tree, self._now_and_pages, (self.found, distances))
             if i < len(pages):
                 self._make_room()
 
@@ -271,7 +271,9 @@ class Sample:
         group = (mixed[chosen] >> np.int64(57)) & (_GROUPS - 1)
         self._taken += np.bincount(group, minlength=_GROUPS)
         seen = distances >= 0
-        fits = np.searchsorted(self.capacities, distances[seen] / self.rate, side="right")  # first capacity that holds it
+        fits = np.searchsorted(
+            self.capacities, distances[seen] / self.rate, side="right"
+        )  # first capacity that holds it
         columns = len(self.capacities) + 1
         cells = np.bincount(group[seen] * columns + fits, minlength=_GROUPS * columns).reshape(_GROUPS, columns)
         self._hits += np.cumsum(cells, axis=1)[:, :-1]

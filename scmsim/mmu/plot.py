@@ -38,7 +38,9 @@ def draw(rows: list[dict[str, Any]], path: str) -> None:
     x = alt.X("entries:Q", scale=alt.Scale(type="log", base=2), title="entries")
     y = alt.Y("misses:Q", scale=alt.Scale(type="log"), title="misses")
     colour = alt.Color("page:N", scale=alt.Scale(range=_BLUE_TO_ORANGE), title="page", sort=None)
-    chart = alt.Chart(alt.Data(values=points)).mark_line(point=alt.OverlayMarkDef(size=12)).encode(x=x, y=y, color=colour)
+    chart = (
+        alt.Chart(alt.Data(values=points)).mark_line(point=alt.OverlayMarkDef(size=12)).encode(x=x, y=y, color=colour)
+    )
     if "ways" in rows[0]:
         chart = chart.encode(strokeDash=alt.StrokeDash("ways:O", title="ways"))
     target = pathlib.Path(path)

@@ -126,7 +126,11 @@ def translate(s, c, page, address, order):
     space, user = s.space, page.split
     if address < 0:
         space, user = 0, 0
-    near, number, far_number = s.array[page.near], (address & ADDRESS) >> page.order, (address & ADDRESS) >> page.far_order
+    near, number, far_number = (
+        s.array[page.near],
+        (address & ADDRESS) >> page.order,
+        (address & ADDRESS) >> page.far_order,
+    )
     tag = number << page.order | page.order | space
     far_tag = far_number << page.far_order | page.far_order | space
     if s.filling == BOTH:

@@ -49,7 +49,7 @@ def start(
     value = {name: params.get(name, parse_param(default, unit)) for name, (default, unit, _) in known.items()}
     for name, allowed in (("user_page", (4 << 10, 2 << 20)), ("text_page", (4 << 10, 2 << 20))):
         if value[name] not in allowed:
-            raise UsageError(f"{name} = {format_bytes(value[name])}; use 4KiB or 2MiB")
+            raise UsageError(f"{name} = {format_bytes(int(value[name]))}; use 4KiB or 2MiB")
     windows = {
         PM: pm,
         KERNEL: (DIRECT_MAP + DRAM_START, kernel_page),

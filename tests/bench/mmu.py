@@ -39,8 +39,9 @@ def lines(accesses: int) -> Iterator[tuple[str, str]]:
         yield "mmu: pycachesim", "not installed"
         return
     few = {name: trace[:_PEER_ACCESSES] for name, trace in every.items()}
-    yield "mmu: pycachesim, two levels", _shown(
-        {name: len(trace) / _best(lambda trace=trace: peer(trace), 1) / 1e6 for name, trace in few.items()}
+    yield (
+        "mmu: pycachesim, two levels",
+        _shown({name: len(trace) / _best(lambda trace=trace: peer(trace), 1) / 1e6 for name, trace in few.items()}),
     )
 
 

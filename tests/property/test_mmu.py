@@ -24,7 +24,9 @@ WALK_SOURCE = dict.fromkeys(("levels", "largest_page", "ref_cycles"), "test")
 def shape(draw, most_sets=8):
     """Entries, ways, index and rule of replacement of an array."""
     policy = draw(st.sampled_from(POLICIES))
-    ways = draw(st.sampled_from([1, 2, 4, 8, 16, 32] if policy == "tree-plru" else [1, 2, 3, 4, 5, 8, 9, 12, 16, 17, 33]))
+    ways = draw(
+        st.sampled_from([1, 2, 4, 8, 16, 32] if policy == "tree-plru" else [1, 2, 3, 4, 5, 8, 9, 12, 16, 17, 33])
+    )
     sets = draw(st.sampled_from([sets for sets in (1, 2, 3, 4, 6, 8) if sets <= most_sets]))
     index = draw(st.sampled_from(["linear", "xor"] if sets & (sets - 1) == 0 else ["linear"]))
     return {"entries": ways * sets, "ways": ways, "index": index, "policy": policy, "source": "test"}
@@ -67,22 +69,27 @@ def walks(draw):
         walk[key] = draw(st.sampled_from(values))
     walk["nested_page"] = draw(st.sampled_from(["4KiB", "2MiB"]))
     walk["hardware_bits"], walk["update_cycles"] = draw(st.sampled_from([False, False, True])), 7
-    walk["source"] = dict.fromkeys(
-        [*walk, "ref_cycles", "memory_cycles", "scm_cycles"], "test"
-    )
+    walk["source"] = dict.fromkeys([*walk, "ref_cycles", "memory_cycles", "scm_cycles"], "test")
     return walk
 
 
 @st.composite
 def machines(draw):
     """Tables of machine files with everything that one may have."""
-    table = {"summary": "test", "tlb": draw(levels("first")) + draw(levels("second")), "walk": draw(walks()), "time": TIME}
+    table = {
+        "summary": "test",
+        "tlb": draw(levels("first")) + draw(levels("second")),
+        "walk": draw(walks()),
+        "time": TIME,
+    }
     table["walk_cache"] = [
         {"entry": entry, **draw(shape(2))}
         for entry in draw(st.lists(st.sampled_from(["pde", "pdpte", "pml4e"]), unique=True))
     ]
     caches = draw(st.integers(0, 3))
-    table["walk_memory"] = [{"name": "cache", "cycles": draw(st.integers(1, 9)), **draw(shape())} for _ in range(caches)]
+    table["walk_memory"] = [
+        {"name": "cache", "cycles": draw(st.integers(1, 9)), **draw(shape())} for _ in range(caches)
+    ]
     table["walk"] |= {"memory_cycles": 50, "scm_cycles": 90} if caches else {"ref_cycles": draw(st.integers(0, 9))}
     table["fill"] = draw(st.sampled_from(["mostly-inclusive", "mostly-inclusive", "exclusive", "on-walk"]))
     if table["walk"]["nested_levels"] and draw(st.booleans()):

@@ -39,6 +39,7 @@ def by_hand(table, where, code, order):
     return {field: count for field, count in slow.count.items() if count}
 
 
+@pytest.mark.slow
 @settings(max_examples=1000)
 @given(
     machines(), addresses(), st.sampled_from(["LOAD", "STORE", "FETCH"]), st.sampled_from([12, 12, 14, 21, 30, 44, 76])
@@ -67,7 +68,11 @@ def test_plain_misses_are_those_of_the_whole_mmu(first, second, where, order):
     texts = [f"{entry['entries']}x{entry['ways']}" for entry in (first, second)]
     slow = by_hand(presets.plain(*texts), where, "LOAD", order)
     walks = slow["dtlb_load_misses_walk_completed"]
-    expected = {"accesses": len(where), "l1_misses": walks + slow.get("dtlb_load_misses_stlb_hit", 0), "l2_misses": walks}
+    expected = {
+        "accesses": len(where),
+        "l1_misses": walks + slow.get("dtlb_load_misses_stlb_hit", 0),
+        "l2_misses": walks,
+    }
     assert plain_misses(where, *texts, 1 << order) == expected
     assert plain_misses([where[:3], where[3:]], *texts, 1 << order) == expected
     assert plain_misses(where, texts[0], None, 1 << order)["l1_misses"] == expected["l1_misses"]

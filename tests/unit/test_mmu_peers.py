@@ -8,11 +8,16 @@ from scmsim.mmu import mrc, plain_misses, presets, simulate
 
 def random_pages(seed, count=4000):
     rng = np.random.default_rng(seed)
-    return np.where(rng.random(count) < 0.5, rng.zipf(1.2, count) % 3000, rng.integers(0, 300, count)).astype(np.int64) << 12
+    return (
+        np.where(rng.random(count) < 0.5, rng.zipf(1.2, count) % 3000, rng.integers(0, 300, count)).astype(np.int64)
+        << 12
+    )
 
 
 @pytest.mark.parametrize("policy", ["LRU", "FIFO"])
-@pytest.mark.parametrize(("near", "far"), [((16, 4), (128, 12)), ((1, 8), (4, 16)), ((4, 1), (2, 5)), ((8, 3), (1, 15))])
+@pytest.mark.parametrize(
+    ("near", "far"), [((16, 4), (128, 12)), ((1, 8), (4, 16)), ((4, 1), (2, 5)), ((8, 3), (1, 15))]
+)
 def test_pycachesim_counts_the_same(policy, near, far):
     cachesim = pytest.importorskip("cachesim")
     for seed in range(5):

@@ -6,7 +6,21 @@ import pytest
 from scmsim import registry
 from scmsim.errors import UsageError
 from scmsim.paging import _linear
-from scmsim.records import CONTIGUOUS, EVENT, EVENTS, KERNEL, LOAD, ORDER, PM, SCM_TABLE, SPACES, STACK, TEXT, USER, WORK
+from scmsim.records import (
+    CONTIGUOUS,
+    EVENT,
+    EVENTS,
+    KERNEL,
+    LOAD,
+    ORDER,
+    PM,
+    SCM_TABLE,
+    SPACES,
+    STACK,
+    TEXT,
+    USER,
+    WORK,
+)
 
 POLICIES = registry.names("paging")
 
@@ -85,7 +99,7 @@ def test_parameters(policy):
 def test_a_policy_documents_itself(policy):
     literals = registry.literals("paging", policy)
     assert literals["SUMMARY"] and literals["SOURCE"]
-        assert all(len(param) == 3 and param[1] in ("bytes", "dram|scm") for param in literals["PARAMS"].values())
+    assert all(len(param) == 3 and param[1] in ("bytes", "dram|scm") for param in literals["PARAMS"].values())
 
 
 def test_no_field_hides_behind_a_numpy_attribute():

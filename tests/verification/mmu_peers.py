@@ -59,7 +59,9 @@ def main() -> None:
         for entries in (64, 1536):
             theirs, mine = fully_associative(part, entries), int(curve.misses([entries])[0])
             bad += theirs != mine
-            print(f"{name}: fully associative, {entries} entries, {len(part)} accesses: libcachesim {theirs}, curve {mine}")
+            print(
+                f"{name}: fully associative, {entries} entries, {len(part)} accesses: libcachesim {theirs}, curve {mine}"
+            )
     sys.exit("they differ" if bad else 0)
 
 
