@@ -12,6 +12,9 @@ from scmsim.records import CONTIGUOUS, EVENTS, FETCH, FLUSH, LOAD, NTSTORE, ORDE
 
 _Array = dict[str, Any]
 
+_SIDE_OF = {STORE: 1, NTSTORE: 1, FETCH: 2, WORK: 2}  # all other events: 0
+_COLUMNS = list(SCHEMA)
+
 
 def build(table: dict[str, Any]) -> np.ndarray:
     """MMU of a checked machine table.
@@ -107,49 +110,52 @@ def _leaf(s: np.void, order: int) -> int:
 
 def _pages(s: np.void, tlbs: list[_Array], largest: int) -> None:
     """What events of each code do to pages of each size."""
-    for side in (1, 0):
+    held = [_sizes({**entry, "coalesce": 1}) for entry in tlbs]
+    for split, side in ((1, "load"), (0, "fetch")):
         for order in range(12, 31):
-            a, piece = _array(tlbs, "second_level_for", 0 if side else 2, (order, False))
-            s["far_of"][side][order] = a if piece == order else -1
-    for kind in range(2 * CONTIGUOUS):
-        order, contiguous = kind & ORDER, kind & CONTIGUOUS != 0
-        for code in range(len(EVENTS)):
-            s["page"][code, kind] = _page(s, tlbs, code, (min(max(order, 12), largest), contiguous))[0]
+            a, piece = _array(tlbs, held, ("second_level_for", side), (order, False))
+            s["far_of"][split][order] = a if piece == order else -1
+    for side in range(len(layout.SIDES)):
+        codes = [code for code in range(len(EVENTS)) if _SIDE_OF.get(code, 0) == side]
+        for contiguous in (0, CONTIGUOUS):
+            for order in range(12, ORDER + 1):
+                kind = (min(order, largest), contiguous > 0)
+                s["page"][codes, contiguous | order] = _page(s, tlbs, held, side, kind)
+            s["page"][codes, contiguous : contiguous + 12] = s["page"][codes[0], contiguous | 12]
+    s["page"]["by_width"] = -1
+    s["page"]["by_width"][[FLUSH, WORK]] = 0
+    s["page"]["retired"] = -1
+    for code, field in ((LOAD, "loads"), (STORE, "stores"), (NTSTORE, "stores")):
+        s["page"]["retired"][code] = _COLUMNS.index(f"mem_inst_retired_all_{field}")
 
 
-def _page(s: np.void, tlbs: list[_Array], code: int, kind: tuple[int, bool]) -> np.ndarray:
-    side = {STORE: 1, NTSTORE: 1, FETCH: 2, WORK: 2}.get(code, 0)
+def _page(s: np.void, tlbs: list[_Array], held: list[list[int]], side: int, kind: tuple[int, bool]) -> np.void:
+    """What a look-up of one side does to a page of a size, with or without contiguous neighbours."""
     order, contiguous = kind
-    if side == 2:
+    if side == layout.SIDES.index("fetch"):
         order = min(order, 21)  # there are no counters for instructions on 1 GiB pages, nor does Linux have any
-    page = np.zeros(1, layout.PAGE)
-    page["near"], page["order"] = _array(tlbs, "first_level_for", side, (order, contiguous))
-    page["far"], page["far_order"] = _array(tlbs, "second_level_for", side, (order, contiguous))
-    page["keep"] = layout.ADDRESS >> int(page["order"][0]) << int(page["order"][0])
+    who, page = layout.SIDES[side], np.zeros(1, layout.PAGE)[0]
+    page["near"], page["order"] = _array(tlbs, held, ("first_level_for", who), (order, contiguous))
+    page["far"], page["far_order"] = _array(tlbs, held, ("second_level_for", who), (order, contiguous))
     page["leaf"], page["walk_order"] = min(_leaf(s, order), 3), order
-    columns = list(SCHEMA)
-    page["column"] = columns.index(("dtlb_load_lookups", "dtlb_store_lookups", "itlb_lookups")[side])
-    page["split"], page["store"] = side < 2, side == 1
-    page["by_width"] = 0 if code in (FLUSH, WORK) else -1
-    kept = ("mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
-    page["retired"] = columns.index(kept[side]) if code in (LOAD, STORE, NTSTORE) else -1
+    page["column"] = _COLUMNS.index(("dtlb_load_lookups", "dtlb_store_lookups", "itlb_lookups")[side])
+    page["split"], page["store"] = who != "fetch", who == "store"
     return page
 
 
-def _array(tlbs: list[_Array], key: str, side: int, kind: tuple[int, bool]) -> tuple[int, int]:
+def _array(tlbs: list[_Array], held: list[list[int]], who: tuple[str, str], kind: tuple[int, bool]) -> tuple[int, int]:
     """Array (-1 = none) and log2 size of the pieces in which it holds a page: the largest that is there, up to the page's.
 
     An array that coalesces holds a 4 KiB page whose neighbours are contiguous in pieces of several pages.
     """
-    order, contiguous = kind
+    (key, side), (order, contiguous) = who, kind
     best = (-1, 12)
-    for a, entry in enumerate(tlbs):
-        if layout.SIDES[side] not in entry.get(key, []):
+    for a, (entry, sizes) in enumerate(zip(tlbs, held, strict=True)):
+        if side not in entry.get(key, []):
             continue
-        held = _sizes({**entry, "coalesce": 1})
-        if contiguous and order == 12 and 12 in held:
+        if contiguous and order == 12 and 12 in sizes:
             return a, _coalesced(entry)
-        fits = [size for size in held if size <= order]
+        fits = [size for size in sizes if size <= order]
         if fits and (best[0] < 0 or fits[-1] > best[1]):
             best = (a, fits[-1])
     return best

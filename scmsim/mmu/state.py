@@ -54,7 +54,6 @@ PAGE = np.dtype(
         [
             ("near", "i8"),  # first-level array
             ("order", "i8"),
-            ("keep", "i8"),  # tag = address & keep | order
             ("far", "i8"),  # second-level array, -1 = none
             ("far_order", "i8"),
             ("leaf", "i8"),  # page-table level that maps the page: 1 (PTE), 2, 3

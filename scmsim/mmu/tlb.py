@@ -21,20 +21,20 @@ def first_slot(t, page):
 
 
 @inlined
-def touch(s, t, tag, page):
-    """Look a tag, of the page of this number, up in array `t` and let it in; True if it was there."""
+def touch_row(s, t, tag, page):
+    """`touch` for LRU and sets of up to 16 ways."""
     at = first_slot(t, page)
-    if t.policy == LRU:
-        if t.lanes == 8:
-            return touch8(s.tag, at, tag, t.ways - 1) != 0
-        if t.lanes == 16:
-            return touch16(s.tag, at, tag, t.ways - 1) != 0
-    return touch_slowly(s, t, tag, at)
+    if t.lanes == 8:
+        return touch8(s.tag, at, tag, t.ways - 1) != 0
+    return touch16(s.tag, at, tag, t.ways - 1) != 0
 
 
 @part
-def touch_slowly(s, t, tag, at):
-    """`touch` for wide sets and other rules than LRU."""
+def touch(s, t, tag, page):
+    """Look a tag, of the page of this number, up in array `t` and let it in; True if it was there."""
+    if t.policy == LRU and t.lanes <= 16:
+        return touch_row(s, t, tag, page)
+    at = first_slot(t, page)
     if probe(s, t, tag, at):
         return True
     insert(s, t, tag, at)

@@ -14,11 +14,11 @@ def lines(accesses: int) -> Iterator[tuple[str, str]]:
     """Accesses per CPU second on the traces mix, rand and line, the best of three runs."""
     from scmsim.mmu import mrc, plain_misses, presets, simulate
 
-    two_levels = presets.plain("64x4", "1536x12")
+    two_levels, coffee_lake = presets.plain("64x4", "1536x12"), presets.read("i7-8700k")
     ways = {
         "two levels, misses only": lambda trace: plain_misses(trace),
         "two levels, walks and counters": lambda trace: simulate(trace, two_levels),
-        "i7-8700k, everything": lambda trace: simulate(trace, "i7-8700k"),
+        "i7-8700k, everything": lambda trace: simulate(trace, coffee_lake),
         "192 geometries in one pass": lambda trace: mrc.geometries([trace.view(np.int64)]),
     }
     every = traces(accesses)
