@@ -10,7 +10,7 @@ change nothing.  Every look-up is a first-level hit, a second-level hit or a com
 
 import numpy as np
 
-from scmsim._jit import kernel, part
+from scmsim._jit import inlined, kernel, part
 from scmsim.mmu import bits
 from scmsim.mmu.columns import (
     BLOCK,
@@ -30,7 +30,7 @@ from scmsim.mmu.columns import (
 )
 from scmsim.mmu.columns import SUPPLIED as SUPPLIED
 from scmsim.mmu.invalidate import invalidate, switch
-from scmsim.mmu.state import ADDRESS, BOTH, EMPTY, EXCLUSIVE, SCM_SHIFT
+from scmsim.mmu.state import ADDRESS, BOTH, EMPTY, EXCLUSIVE, LRU, SCM_SHIFT
 from scmsim.mmu.tlb import first_slot, free, insert, probe, touch, way_of
 from scmsim.mmu.walk import walk
 from scmsim.records import FLUSH, INVALIDATE, MAP, MILLI, ORDER, SCM_TABLE, WORK
@@ -77,7 +77,9 @@ def _replay(state, counts, events, bins, n):
             continue
         if length <= 0:
             continue
-        lookups = look_up(s, c, page, vaddr, length, e.order)
+        lookups = 1
+        if (vaddr ^ (vaddr + length - 1)) >> page.order != 0 or not is_first(s, page, vaddr):
+            lookups = look_up(s, c, page, vaddr, length, e.order)
         accesses = (length + 7) >> 3
         if width != 8:
             accesses = (length + width - 1) // width if width > 0 else 0
@@ -103,6 +105,14 @@ def relate(counts, sign):
         at[INSTRUCTIONS] += sign * (at[LOADS] + at[STORES])
         for column in range(LOOKUPS, LOOKUPS + 3 * BLOCK, BLOCK):
             at[column + HIT] += sign * at[column]
+
+
+@inlined
+def is_first(s, page, address):
+    """Whether the page is the most recent of its first-level set under LRU: a hit that changes nothing, as most do."""
+    t, number, space = s.array[page.near], (address & s.low_bits) >> page.order, s.space & ~(address >> 63)
+    found = s.tag[first_slot(t, number)] == number << page.order | page.order | space
+    return found and t.policy == LRU and s.track_bits == 0
 
 
 @part
