@@ -39,7 +39,7 @@ def test_every_machine_builds_and_has_times(name):
 
 def test_a_user_can_bring_a_machine(tmp_path):
     path = tmp_path / "mine.toml"
-    path.write_text(GOOD.replace("ref_cycles = 12", "ref_cycles = 5"))
+    path.write_text(GOOD.replace("memory_cycles = 256", "memory_cycles = 5"))
     assert mmu.simulate([0], str(path))["dtlb_load_misses_walk_pending"] == 20
     assert mmu.timing(str(path))["ghz"] == 3.7
 
@@ -65,7 +65,7 @@ def test_a_user_can_bring_a_machine(tmp_path):
         ('entry = "pdpte"', 'entry = "pde"', r"walk_cache\[1\]\.entry = 'pde'; use pde, pdpte, pml4e, each once"),
         ("levels = 4", "levels = 6", r"walk\.levels = 6; use 1 to 5"),
         ('largest_page = "1GiB"', 'largest_page = "16GiB"', r"walk\.largest_page = '16GiB'; use a power of two"),
-        ("ref_cycles = 12", "ref_cycles = -1", r"walk\.ref_cycles = -1; it must not be negative"),
+        ("memory_cycles = 256", "memory_cycles = -1", r"walk\.memory_cycles = -1; it must not be negative"),
         ("cpi = 1.0", "", r"time\.cpi is missing"),
         ('ghz = "measured', 'gzh = "measured', r"time\.source\.ghz is missing"),
         ('summary = "', 'summary = "\n', "not a TOML file"),
