@@ -59,10 +59,10 @@ def again(name, pages, **options):
 
 
 def test_every_machine_is_here():
-    assert mmu.names() == MACHINES
+    assert mmu.names() == sorted([*MACHINES, "tps"])  # tps is no product
 
 
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("name", mmu.names())
 def test_every_number_has_a_source_that_says_what_it_is(name):
     table = presets.read(name)
     sources = [entry["source"] for kind in LISTS for entry in table.get(kind, [])]
@@ -160,3 +160,13 @@ def test_a_cold_walk_reads_every_level_from_memory(name):
 def test_the_document_has_a_row_for_every_machine():
     rows = [line.split("|")[1].strip() for line in DOCS.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
     assert set(MACHINES) <= set(rows)
+
+
+def test_the_example_of_the_document_prints_what_it_says(tmp_path):
+    text = DOCS.read_text(encoding="utf-8")
+    path = tmp_path / "mine.toml"
+    path.write_text(text.partition("```toml\n")[2].partition("```")[0], encoding="utf-8")
+    counts = simulate(np.tile(np.arange(1600) * 4096, 10), str(path))
+    printed = [line.split() for line in text.partition("$ scmsim mmu")[2].splitlines()[1:] if line.startswith("    ")]
+    assert len(printed) > 5
+    assert {name: int(count.replace(",", "")) for name, count in printed} == {name: counts[name] for name, _ in printed}
