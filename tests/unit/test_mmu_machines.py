@@ -158,7 +158,9 @@ def test_a_cold_walk_reads_every_level_from_memory(name):
 
 
 def test_the_document_has_a_row_for_every_machine():
-    rows = [line.split("|")[1].strip() for line in DOCS.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    rows = [
+        line.split("|")[1].strip() for line in DOCS.read_text(encoding="utf-8").splitlines() if line.startswith("| ")
+    ]
     assert set(MACHINES) <= set(rows)
 
 
