@@ -82,7 +82,10 @@ def _find(lanes: int, bits: int) -> Callable:
     @intrinsic
     def find(typing: Any, array: Any, index: Any, tag: Any) -> Any:
         def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return _Row(lanes, bits, context, builder, signature.args[0], *args).found
+            found = _Row(lanes, bits, context, builder, signature.args[0], *args).found
+            lane = builder.cttz(found, ir.Constant(ir.IntType(1), 0))
+            nothing = builder.icmp_signed("==", found, ir.Constant(_I64, 0))
+            return builder.select(nothing, ir.Constant(_I64, -1), lane)
 
         return types.int64(array, types.int64, types.int64), code
 
@@ -91,7 +94,7 @@ def _find(lanes: int, bits: int) -> Callable:
 
 def _plain_touch(lanes: int) -> Callable:
     def touch(array: Any, index: int, tag: int, last: int) -> int:
-        found = _plain_find(lanes)(array, index, tag)
+        found = sum(1 << lane for lane in range(lanes) if array[index + lane] == tag)
         stop = (found & -found).bit_length() - 1 if found & ((2 << int(last)) - 1) else int(last)
         array[index + 1 : index + stop + 1] = array[index : index + stop].copy()
         array[index] = tag
@@ -102,7 +105,7 @@ def _plain_touch(lanes: int) -> Callable:
 
 def _plain_find(lanes: int) -> Callable:
     def find(array: Any, index: int, tag: int) -> int:
-        return sum(1 << lane for lane in range(lanes) if array[index + lane] == tag)
+        return next((lane for lane in range(lanes) if array[index + lane] == tag), -1)
 
     return find
 
@@ -115,6 +118,6 @@ touch8 = _plain_touch(8) if _PLAIN else _touch(8, 64)  # 8 tags of 64 bits
 touch16 = _plain_touch(16) if _PLAIN else _touch(16, 64)
 touch16_short = _plain_touch(16) if _PLAIN else _touch(16, 32)  # 16 tags of 32 bits
 
-# find(array, index, tag): the mask alone, nothing changes.
+# find(array, index, tag): the first lane that holds the tag, or -1; nothing changes.
 find8 = _plain_find(8) if _PLAIN else _find(8, 64)
 find16 = _plain_find(16) if _PLAIN else _find(16, 64)

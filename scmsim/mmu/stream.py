@@ -1,7 +1,7 @@
 """Addresses -> TLB and page-walk counters, many at a time.
 
 The same results as `replay` gives for one event an address.  Where neither level asks the other (fills mostly-inclusive) and
-all arrays are LRU with up to 16 ways, the
+all arrays behind the first level are LRU with up to 16 ways, the
 accesses of a batch go through one array at a time: all through the first level, those that missed through the second, those
 that walk through one page-walk cache after the other, then their page-table entries through one cache after the other.  Each
 array sees the same accesses in the same order as if they had come singly, and each loop is short: 3 to 4 times as fast.
@@ -34,7 +34,7 @@ from scmsim.mmu.columns import (
 )
 from scmsim.mmu.replay import relate, translate
 from scmsim.mmu.state import BOTH, LRU, ON_WALK, SCM_SHIFT, SRRIP
-from scmsim.mmu.tlb import touch_row
+from scmsim.mmu.tlb import touch, touch_row
 from scmsim.mmu.walk import LEVEL_BITS, MEMORY, busy
 from scmsim.records import MILLI, SCM_TABLE
 
@@ -61,7 +61,7 @@ def stream(state: np.ndarray, counters: np.ndarray, addresses: np.ndarray, code:
     rows, s = counters.view(np.ndarray).view(ROW), state[0]
     page = s["page"][code, order & 63]
     relate(rows, -1)
-    if s["filling"] == BOTH and not s["track_bits"] and not s["nested_levels"] and _only_rows(s):
+    if s["filling"] == BOTH and not s["track_bits"] and not s["nested_levels"] and _rows_behind(s, page):
         scratch = np.empty((5, min(BATCH, len(addresses))), np.int64)
         lines = np.empty(2 * scratch.shape[1] * int(s["levels"]) if s["caches"] else 0, np.int64)
         _in_batches(state, rows, addresses, (code, order), (scratch, lines))
@@ -73,9 +73,12 @@ def stream(state: np.ndarray, counters: np.ndarray, addresses: np.ndarray, code:
     relate(rows, 1)
 
 
-def _only_rows(s: np.void) -> bool:
-    """Whether every array has LRU replacement and sets of up to 16 ways."""
-    used = s["array"][s["array"]["sets"] > 0]
+def _rows_behind(s: np.void, page: np.void) -> bool:
+    """Whether every array behind the first level has LRU replacement and sets of up to 16 ways."""
+    behind = (s["array"]["sets"] > 0) & (np.arange(len(s["array"])) >= s["tlbs"])
+    if page["far"] >= 0:
+        behind[page["far"]] = True
+    used = s["array"][behind]
     return bool((used["policy"] == LRU).all() and (used["lanes"] <= 16).all())
 
 
@@ -142,15 +145,20 @@ def batch(s, c, addresses, what, room):
 def first_level(s, page, addresses, index):
     """Numbers of the accesses that miss the first level; returns how many."""
     t, order, n, space, low = s.array[page.near], page.order, 0, s.space, s.low_bits
+    row, skips = t.policy == LRU and t.lanes <= 16, t.policy != SRRIP
     previous = ~addresses[0]
     for i in range(addresses.size):
         address = addresses[i]
-        if (address ^ previous) >> order == 0:
+        if (address ^ previous) >> order == 0 and skips:
             continue
         previous = address
         number = (address & low) >> order
+        tag = number << order | order | (space & ~(address >> 63))
         index[n] = i
-        n += not touch_row(s, t, number << order | order | (space & ~(address >> 63)), number)
+        if row:
+            n += not touch_row(s, t, tag, number)
+        else:
+            n += not touch(s, t, tag, number)
     return n
 
 

@@ -41,23 +41,17 @@ def touch(s, t, tag, page):
     return False
 
 
-@part
+@inlined
 def way_of(s, t, tag, at):
     """Way that holds a tag, -1 if none does."""
     if t.lanes == 8:
-        found = find8(s.tag, at, tag)
-    elif t.lanes == 16:
-        found = find16(s.tag, at, tag)
-    else:
-        for w in range(t.ways):
-            if s.tag[at + w] == tag:
-                return w
-        return -1
-    way = -1
-    while found != 0:
-        found >>= 1
-        way += 1
-    return way
+        return find8(s.tag, at, tag)
+    if t.lanes == 16:
+        return find16(s.tag, at, tag)
+    for w in range(t.ways):
+        if s.tag[at + w] == tag:
+            return w
+    return -1
 
 
 @part
@@ -114,10 +108,9 @@ def insert(s, t, tag, at):
 @part
 def victim(s, t, at):
     """Way to be replaced under RANDOM, TREE, BITS, SRRIP."""
-    tags, marks = s.tag, s.mark
-    for w in range(t.ways):
-        if tags[at + w] == EMPTY:
-            return w
+    marks, free_way = s.mark, way_of(s, t, EMPTY, at)
+    if 0 <= free_way < t.ways:
+        return free_way
     if t.policy == RANDOM:
         x = s.seed
         x ^= x << 13

@@ -15,10 +15,14 @@ def lines(accesses: int) -> Iterator[tuple[str, str]]:
     from scmsim.mmu import mrc, plain_misses, presets, simulate
 
     two_levels, coffee_lake = presets.plain("64x4", "1536x12"), presets.read("i7-8700k")
+    flat = {key: value for key, value in coffee_lake.items() if key != "walk_memory"}
+    flat["tlb"] = [{**entry, "policy": "lru"} for entry in flat["tlb"]]
+    flat["walk"] = {"levels": 4, "largest_page": "1GiB", "ref_cycles": 12}
     ways = {
         "two levels, misses only": lambda trace: plain_misses(trace),
         "two levels, walks and counters": lambda trace: simulate(trace, two_levels),
-        "i7-8700k, everything": lambda trace: simulate(trace, coffee_lake),
+        "split sizes, walk caches, flat cost": lambda trace: simulate(trace, flat),
+        "i7-8700k as shipped": lambda trace: simulate(trace, coffee_lake),
         "192 geometries in one pass": lambda trace: mrc.geometries([trace.view(np.int64)]),
     }
     every = traces(accesses)
