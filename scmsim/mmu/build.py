@@ -111,9 +111,9 @@ def _leaf(s: np.void, order: int) -> int:
 def _pages(s: np.void, tlbs: list[_Array], largest: int) -> None:
     """What events of each code do to pages of each size."""
     held = [_sizes({**entry, "coalesce": 1}) for entry in tlbs]
-    for split, side in ((1, "load"), (0, "fetch")):
+    for split, who in ((1, "load"), (0, "fetch")):
         for order in range(12, 31):
-            a, piece = _array(tlbs, held, ("second_level_for", side), (order, False))
+            a, piece = _array(tlbs, held, ("second_level_for", who), (order, False))
             s["far_of"][split][order] = a if piece == order else -1
     for side in range(len(layout.SIDES)):
         codes = [code for code in range(len(EVENTS)) if _SIDE_OF.get(code, 0) == side]
