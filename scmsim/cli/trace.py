@@ -148,41 +148,25 @@ def check(file: str, as_json: bool) -> int:
 
 
 @command.command()
-@click.argument("source", metavar="IN", type=click.Path())
+@click.argument("source", metavar="IN", type=click.Path(allow_dash=True))
 @click.argument("out", metavar="OUT", type=click.Path())
 @click.option("--format", "name", help="Format of IN (default: found by its content); see 'scmsim list format'.")
+@click.option("--to", help="Write the trace IN in this format, such as fio-iolog.")
 @click.option("--under", type=click.Path(), help="Keep only files at or below this directory.")
+@click.option("--columns", metavar="MAP", help="IN is a table: time=ts,op=type,offset=off,length=len,file=name,thread=cpu.")
+@click.option("--set", "options", multiple=True, metavar="NAME=VALUE", help="Option of a format; see docs/traces.md.")
 @click.option("--strict", is_flag=True, help="Stop at the first line that is not understood.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def convert(source: str, out: str, name: str | None, under: str | None, strict: bool, as_json: bool) -> None:
-    """Convert the output of a tracer to a trace."""
-    from scmsim.errors import UsageError
-    from scmsim.trace import TraceWriter
-    from scmsim.trace.formats import find
+def convert(source: str, out: str, name: str | None, to: str | None, options: tuple[str, ...], **more: Any) -> None:
+    """Convert the output of a tracer to a trace, or (--to) a trace to another format.  IN may be - (standard input)."""
+    from scmsim.cli import _convert
 
-    if os.path.exists(out) and os.path.exists(source) and os.path.samefile(source, out):
-        raise UsageError(f"IN and OUT are the same file {out!r}; give OUT another name")
-    if under and not os.path.isabs(under):
-        raise UsageError(
-            f"--under {under!r} is not absolute; give the path as the traced program saw it, like '/var/db'"
-        )
-    name, importer = find(source, name)
-    options = {"under": under} if under else {}
-    with TraceWriter(out, {}) as writer, progress_bar("converting") as progress:
-        report = importer.convert(source, writer, strict=strict, progress=progress, **options)
+    as_json = more.pop("as_json")
+    name, report = _convert.convert(source, out, name, to, _convert.pairs(options), progress_bar, **more)
     if as_json:
-        click.echo(json.dumps({"in": source, "out": out, "format": name, **report.as_dict()}, indent=2))
+        click.echo(_convert.as_json(source, out, name, report))
         return
-    made = f"{report.rows} rows from {report.calls} calls ({report.lines} lines of {name}), {report.files} files"
-    click.echo(f"{out}: {made}")
-    for reason, count in sorted(report.left_out.items(), key=lambda item: -item[1]):
-        click.echo(f"  left out {count:>10}  {reason}{_names(reason, report)}")
-    _print_concerns({**report.as_dict(), "bad_lines": {"count": report.bad, "first": report.as_dict()["bad_lines"]}})
-
-
-def _names(reason: str, report: Any) -> str:
-    """Names of the calls behind a reason, most frequent first."""
-    if not reason.startswith(("failed", "not a file op")):
-        return ""
-    counts = report.failed if reason.startswith("failed") else report.other
-    return ": " + ", ".join(f"{name} {count}" for name, count in counts.most_common(6))
+    click.echo(_convert.told(out, name, report, exported=bool(to)))
+    for line in _convert.left_out(report):
+        click.echo(line)
+    _print_concerns(report.provenance())

@@ -272,9 +272,9 @@ def _check_kind(path: pathlib.Path) -> None:
         return
     if not head:
         raise UsageError(f"{str(path)!r} is empty; make the trace again")
-    from scmsim.trace.formats import sniff_name
+    from scmsim.trace.formats import sniff_file
 
-    name = sniff_name(head, path)
+    name = sniff_file(path)
     if name is None:
         raise UsageError(f"{str(path)!r} is not a trace (no Parquet file); see 'scmsim trace convert --help'")
     raise UsageError(f"{str(path)!r} is {name} output; convert it first: 'scmsim trace convert {path} OUT.parquet'")

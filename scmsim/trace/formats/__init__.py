@@ -1,45 +1,55 @@
 """Importers: a file each, with SUMMARY, `sniff(head, path)` and `convert(path, writer, *, strict, progress, under)`.
 
-`convert` reads the file in one pass, appends batches to a `TraceWriter`, closes it with the side table and returns a
-`Report`; `under` (a directory, or None) limits it to the files there.  Names that begin with `_` are shared parts.
+`convert` reads a file (a path or an opened `Input`) in one pass, appends batches to a `TraceWriter`, closes it with the
+side table and returns a `Report`; `under` (a directory, or None) limits it to the files there.  What a format can be
+told besides is in its PARAMS, as for a workload: name -> (default, unit, meaning), given to `convert` by name.
+A format that can be written has `export(trace, path, *, progress, **params)` too, which returns a `Report`.
+Names that begin with `_` are shared parts.
 """
 
 import os
-import pathlib
-import zlib
 from typing import Any
 
 from scmsim import registry
 from scmsim.errors import UsageError
-
-HEAD = 1 << 14  # bytes that a sniffer gets to see
+from scmsim.trace.formats._input import Input
 
 
 def sniff_name(head: bytes, path: str | os.PathLike[str]) -> str | None:
-    """Name of the format that recognises the first bytes of a file (gzip undone), or None."""
-    if head[:2] == b"\x1f\x8b":
-        try:
-            head = zlib.decompressobj(wbits=31).decompress(head, HEAD)
-        except zlib.error:
-            return None
+    """Name of the format that recognises the first bytes of a file (decompressed), or None."""
     return next((name for name in registry.names("format") if registry.load("format", name).sniff(head, path)), None)
 
 
-def find(path: str | os.PathLike[str], name: str | None = None) -> tuple[str, Any]:
+def sniff_file(path: str | os.PathLike[str]) -> str | None:
+    """Name of the format that recognises a file, or None."""
+    try:
+        with Input(path) as given:
+            return sniff_name(given.head, path)
+    except UsageError:
+        return None
+
+
+def find(path: "str | os.PathLike[str] | Input", name: str | None = None) -> tuple[str, Any]:
     """The importer for a file: the named one, or the one that recognises the content."""
     if name is not None:
         return name, registry.load("format", name)
-    if pathlib.Path(path).is_dir():
-        raise UsageError(f"{str(path)!r} is a directory; name a trace file in it")
-    try:
-        with open(path, "rb") as file:
-            head = file.read(HEAD)
-    except FileNotFoundError:
-        raise UsageError(f"no file {str(path)!r} to convert") from None
-    if head[:4] == b"PAR1":
-        raise UsageError(f"{str(path)!r} is a Parquet file; if it is a trace, there is nothing to convert")
-    found = sniff_name(head, path)
+    if not isinstance(path, Input):
+        with Input(path) as given:
+            return find(given)
+    if path.head[:4] == b"PAR1":
+        raise UsageError(
+            f"{path.path!r} is a Parquet file; if it is a trace, there is nothing to convert, unless --to names a format"
+        )
+    found = sniff_name(path.head, path.path)
     if found is None:
         known = ", ".join(registry.names("format"))
-        raise UsageError(f"{str(path)!r} has none of the formats {known}; force one with --format NAME")
+        raise UsageError(
+            f"{path.path!r} has none of the formats {known}; force one with --format NAME, "
+            "or name the columns of a table with --columns"
+        )
     return found, registry.load("format", found)
+
+
+def writable() -> list[str]:
+    """Names of the formats that can be written."""
+    return [name for name in registry.names("format") if registry.literals("format", name).get("WRITES")]

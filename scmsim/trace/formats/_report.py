@@ -50,6 +50,16 @@ class Report:
         names = ("lines", "calls", "rows", "extra_rows", "files", "bad", "left_out", "failed", "other", "creates")
         return {name: getattr(self, name) for name in (*names, "unknown_offsets")}
 
+    def provenance(self) -> dict[str, Any]:
+        """What the header of a trace says about its making."""
+        bad_lines = [{"line": line, "reason": reason} for line, reason in self.bad_lines]
+        return {
+            "blind_spots": self.blind_spots,
+            "notes": self.notes,
+            "bad_lines": {"count": self.bad, "first": bad_lines},
+            "counts": self.counts(),
+        }
+
     def as_dict(self) -> dict[str, Any]:
         """Everything, JSON-able."""
         bad_lines = [{"line": line, "reason": reason} for line, reason in self.bad_lines]

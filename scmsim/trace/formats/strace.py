@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 from scmsim.errors import UsageError
 from scmsim.trace.formats import _strace_data, _strace_memory, _strace_paths
 from scmsim.trace.formats import _strace_importer as why
+from scmsim.trace.formats._input import Input
 from scmsim.trace.formats._lines import Progress, blocks
 from scmsim.trace.formats._report import Report
 from scmsim.trace.formats._strace_clock import Clock
@@ -52,7 +53,7 @@ from scmsim.trace.formats._strace_text import (
 )
 from scmsim.trace.store import TraceWriter
 
-SUMMARY = "text of strace, best from 'strace -f -ttt -T -y -s 0 -o FILE CMD' (also gzipped)"
+SUMMARY = "text of strace, best from 'strace -f -ttt -T -y -s 0 -o FILE CMD' (also .gz, .xz, .zst)"
 _FORMAT = "strace output"
 _KEEP = 1 << 16  # rows held back, so that an assumed CREATE can still be changed
 
@@ -88,7 +89,7 @@ def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
 
 
 def convert(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Input,
     writer: TraceWriter,
     *,
     strict: bool = False,
@@ -100,8 +101,8 @@ def convert(
 
     Parameters
     ----------
-    path : path-like
-        Text or gzipped text; read once, in blocks.
+    path : path-like or Input
+        Text, also compressed; read once, in blocks.
     writer : TraceWriter
         Gets the rows, and in its header the provenance that strace output gives.
     strict : bool
@@ -113,13 +114,14 @@ def convert(
     cwd : str
         Working directory of the first process, where it is known.
     """
-    conversion = _Conversion(os.fspath(path), strict, Importer(Names(under), cwd))
-    for lines in blocks(path, _FORMAT, progress):
-        conversion.take(lines)
-        rows = conversion.imp.drain(_KEEP)
-        if rows is not None:
-            writer.append(rows)
-    return conversion.finish(writer)
+    with Input.of(path) as given:
+        conversion = _Conversion(given.path, strict, Importer(Names(under), cwd))
+        for lines in blocks(given, _FORMAT, progress):
+            conversion.take(lines)
+            rows = conversion.imp.drain(_KEEP)
+            if rows is not None:
+                writer.append(rows)
+        return conversion.finish(writer)
 
 
 class _Conversion:
@@ -328,19 +330,15 @@ def _notes(imp: Importer, clock: Clock) -> list[str]:
 
 
 def _header(path: str, imp: Importer, clock: Clock) -> dict[str, Any]:
-    report = imp.report
-    bad_lines = [{"line": line, "reason": reason} for line, reason in report.bad_lines]
     return {
         "format": "strace",
         "source": os.path.basename(path),
         "tool": "strace",
+        "granularity": "file",
         "program": imp.program,
         "time": clock.kind,
         "duration_ns": clock.now,
         "under": imp.names.under,
         "lost_events": 0,
-        "blind_spots": report.blind_spots,
-        "notes": report.notes,
-        "bad_lines": {"count": report.bad, "first": bad_lines},
-        "counts": report.counts(),
+        **imp.report.provenance(),
     }

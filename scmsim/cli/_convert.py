@@ -1,0 +1,114 @@
+"""`scmsim trace convert`: any format in, or a trace out to a format that can be written."""
+
+import json
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+Bar = Callable[[str], AbstractContextManager[Callable[[int, int], None] | None]]
+
+
+def convert(source: str, out: str, name: str | None, to: str | None, given: dict[str, str], bar: Bar, **more: Any) -> Any:
+    """Convert, and return (name of the format, its Report); `more` goes to the importer."""
+    from scmsim.errors import UsageError
+
+    if os.path.exists(out) and os.path.exists(source) and os.path.samefile(source, out):
+        raise UsageError(f"IN and OUT are the same file {out!r}; give OUT another name")
+    under = more.get("under")
+    if under and not os.path.isabs(under):
+        raise UsageError(
+            f"--under {under!r} is not absolute; give the path as the traced program saw it, like '/var/db'"
+        )
+    return _export(source, out, to, name, given, bar, more) if to else _import(source, out, name, given, bar, more)
+
+
+def _import(source: str, out: str, name: str | None, given: dict[str, str], bar: Bar, more: dict[str, Any]) -> Any:
+    from scmsim.trace import TraceWriter
+    from scmsim.trace.formats import find
+    from scmsim.trace.formats._input import Input
+
+    columns = more.pop("columns", None)
+    if columns:
+        given, name = {**given, "columns": columns}, name or "csv"
+    with Input(source) as opened:
+        name, importer = find(opened, name)
+        options = {**_params(name, "PARAMS", given), **({"under": more["under"]} if more["under"] else {})}
+        with TraceWriter(out, {}) as writer, bar("converting") as progress:
+            report = importer.convert(opened, writer, strict=more["strict"], progress=progress, **options)
+    return name, report
+
+
+def _export(
+    source: str, out: str, to: str, name: str | None, given: dict[str, str], bar: Bar, more: dict[str, Any]
+) -> Any:
+    from scmsim import registry
+    from scmsim.errors import UsageError, unknown
+    from scmsim.trace import open_trace
+    from scmsim.trace.formats import writable
+
+    if to not in writable():
+        raise unknown("format that can be written", to, writable())
+    for option, value in (("--format", name), ("--under", more["under"]), ("--columns", more["columns"])):
+        if value:
+            raise UsageError(f"{option} is for reading a format, not for writing {to}; leave it out")
+    if os.path.isdir(out) or not os.path.isdir(os.path.dirname(os.path.abspath(out))):
+        raise UsageError(f"{out!r} cannot be written: it is a directory, or its directory does not exist")
+    options = _params(to, "EXPORT_PARAMS", given)
+    with bar("writing") as progress:
+        return to, registry.load("format", to).export(open_trace(source), out, progress=progress, **options)
+
+
+def _params(name: str, which: str, given: dict[str, str]) -> dict[str, Any]:
+    """Values of --set by the unit that the format declares for each."""
+    from scmsim import registry
+    from scmsim.errors import UsageError, unknown
+    from scmsim.units import parse_param
+
+    declared = registry.literals("format", name).get(which, {})
+    out: dict[str, Any] = {}
+    for key, text in given.items():
+        if key not in declared:
+            raise unknown(f"option of {name}", key, declared) if declared else UsageError(f"{name} has no options")
+        unit = declared[key][1]
+        try:
+            out[key] = text if unit == "words" else parse_param(text, unit)
+        except UsageError as error:
+            raise UsageError(f"{name}.{key}: {error}") from None
+    return out
+
+
+def pairs(texts: tuple[str, ...]) -> dict[str, str]:
+    """NAME=VALUE as a dictionary."""
+    from scmsim.errors import UsageError
+
+    for text in texts:
+        if "=" not in text:
+            raise UsageError(f"--set {text!r} is not NAME=VALUE, like --set unit=512")
+    return dict(text.split("=", 1) for text in texts)
+
+
+def told(out: str, name: str, report: Any, *, exported: bool) -> str:
+    """One line about a finished conversion."""
+    if exported:
+        return f"{out}: {report.rows} lines of {name} from {report.calls} of {report.lines} rows, {report.files} files"
+    return f"{out}: {report.rows} rows from {report.calls} calls ({report.lines} lines of {name}), {report.files} files"
+
+
+def as_json(source: str, out: str, name: str, report: Any) -> str:
+    """The same and all the rest, as JSON."""
+    return json.dumps({"in": source, "out": out, "format": name, **report.as_dict()}, indent=2)
+
+
+def left_out(report: Any) -> list[str]:
+    """A line for each reason why something was left out, most frequent first."""
+    ordered = sorted(report.left_out.items(), key=lambda item: -item[1])
+    return [f"  left out {count:>10}  {reason}{_names(reason, report)}" for reason, count in ordered]
+
+
+def _names(reason: str, report: Any) -> str:
+    """Names of the calls behind a reason, most frequent first."""
+    if not reason.startswith(("failed", "not a file op")):
+        return ""
+    counts = report.failed if reason.startswith("failed") else report.other
+    return ": " + ", ".join(f"{name} {count}" for name, count in counts.most_common(6)) if counts else ""

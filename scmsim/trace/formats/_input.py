@@ -1,0 +1,130 @@
+"""What an importer reads: a file or standard input, once from its start, decompressed by its magic number."""
+
+import gzip
+import io
+import lzma
+import os
+import sys
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+from scmsim.errors import UsageError
+
+HEAD = 1 << 14  # bytes that a sniffer gets to see
+STDIN = "-"
+_GZIP, _XZ, _ZSTD = b"\x1f\x8b", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"
+_LONGEST_MAGIC = 6
+
+
+class _Raw(io.RawIOBase):
+    """The bytes of an open file, the first of which were read already; works on a pipe, where nothing can seek."""
+
+    def __init__(self, first: bytes, file: Any) -> None:
+        self._first = memoryview(first)
+        self._file = file
+        self.taken = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if len(self._first):
+            count = min(len(buffer), len(self._first))
+            buffer[:count], self._first = self._first[:count], self._first[count:]
+        else:
+            count = self._file.readinto(buffer)
+        self.taken += count
+        return count
+
+
+class Input:
+    """A file to convert; `head` is its first bytes, decompressed.  A context manager.
+
+    Attributes
+    ----------
+    path : str
+        As given; "-" is standard input.
+    name : str
+        Without directories, for the header of a trace.
+    total : int
+        Bytes of the file as stored, 0 if that is not known (a pipe).
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        self.name = "standard input" if self.path == STDIN else os.path.basename(self.path)
+        try:
+            self._file: Any = sys.stdin.buffer if self.path == STDIN else open(path, "rb")
+        except FileNotFoundError:
+            raise UsageError(f"no file {self.path!r} to convert") from None
+        except IsADirectoryError:
+            raise UsageError(f"{self.path!r} is a directory; name a trace file in it") from None
+        self.total = 0 if self.path == STDIN else os.fstat(self._file.fileno()).st_size
+        first = self._file.read(_LONGEST_MAGIC)
+        self._raw = _Raw(first, self._file)
+        self._stream = self._decompressed(first)
+        self.head = self._read_all(HEAD)
+        self._rest = self.head
+
+    @classmethod
+    def of(cls, given: "str | os.PathLike[str] | Input") -> "Input":
+        """The input itself, or the file of that path opened."""
+        return given if isinstance(given, Input) else cls(given)
+
+    def __enter__(self) -> "Input":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.path != STDIN:
+            self._file.close()
+
+    @property
+    def taken(self) -> int:
+        """Bytes of the stored file read so far."""
+        return self._raw.taken
+
+    def read(self, count: int) -> bytes:
+        """At most `count` bytes, none at the end; raises UsageError for damaged compressed data."""
+        if self._rest:
+            out, self._rest = self._rest[:count], self._rest[count:]
+            return out
+        try:
+            return self._stream.read(count) or b""
+        except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise UsageError(
+                f"{self.path!r}: damaged or cut {self._kind} data ({error}); make the file again"
+            ) from None
+
+    def skip_line(self) -> None:
+        """Leave out the first line, which must end within `head`."""
+        self._rest = self._rest.partition(b"\n")[2]
+
+    def blocks(self, count: int) -> Iterator[bytes]:
+        """Blocks of exactly `count` bytes; the last may be shorter."""
+        while block := self._read_all(count):
+            yield block
+
+    def _read_all(self, count: int) -> bytes:
+        parts, missing = [], count
+        while missing and (part := self.read(missing)):
+            parts.append(part)
+            missing -= len(part)
+        return b"".join(parts)
+
+    def _decompressed(self, first: bytes) -> Any:
+        self._rest, self._kind = b"", "gzip"
+        buffered = io.BufferedReader(self._raw, 1 << 20)
+        if first.startswith(_GZIP):
+            return gzip.GzipFile(fileobj=buffered)
+        if first.startswith(_XZ):
+            self._kind = "xz"
+            return lzma.LZMAFile(buffered)
+        if first.startswith(_ZSTD):
+            import pyarrow as pa
+
+            self._kind = "zstd"
+            return pa.CompressedInputStream(pa.PythonFile(buffered, mode="r"), "zstd")
+        return buffered

@@ -1,0 +1,253 @@
+"""fio's I/O log, versions 2 and 3, read and written (`--write_iolog`, `--read_iolog`; iolog.c and HOWTO of fio 3.33).
+
+Rules
+-----
+- Version 3: `USEC FILE ACTION [OFFSET LENGTH]`, microseconds since the job started.  Version 2 has no time but `wait T`: the
+  manual says microseconds since the wait before, the code of fio 3.33 says milliseconds since the job started, and so
+  it is read here.
+- add makes a file known and is no operation.  sync and datasync have an offset and a length without meaning.  trim punches a hole.
+- A file was there before; its first size is the furthest byte that is read before the log has written it.
+- A log has one stream: threads are not in it.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from scmsim.errors import UsageError
+from scmsim.records import (
+    CLOSE,
+    CREATE,
+    DATA_ONLY,
+    FALLOCATE,
+    FSYNC,
+    OPEN,
+    OPS,
+    PUNCH_HOLE,
+    READ,
+    SETUP,
+    WRITE,
+)
+from scmsim.trace.formats._input import Input
+from scmsim.trace.formats._intake import BLANK, Intake
+from scmsim.trace.formats._lines import BadLine, Progress, clip, nanoseconds, whole
+from scmsim.trace.formats._report import Report
+from scmsim.trace.store import TraceWriter
+
+SUMMARY = "fio's I/O log, version 2 or 3 (fio --write_iolog=FILE)"
+WRITES = True
+PARAMS: dict[str, tuple[str | int, str, str]] = {}
+EXPORT_PARAMS: dict[str, tuple[str | int, str, str]] = {"version": ("3", "2|3", "version of the log to write")}
+_TOOL = "an I/O log of fio"
+_TITLES = {"fio version 2 iolog": 2, "fio version 3 iolog": 3}
+_US, _MS = 1000, 10**6  # ns
+_TRANSFERS = ("read", "write", "trim", "sync", "datasync")
+
+
+def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
+    """Whether the first line of a file is that of an I/O log."""
+    return head.split(b"\n", 1)[0].decode("latin-1").strip() in _TITLES
+
+
+def convert(
+    path: str | os.PathLike[str] | Input,
+    writer: TraceWriter,
+    *,
+    strict: bool = False,
+    progress: Progress | None = None,
+    under: str | None = None,
+) -> Report:
+    """Convert an I/O log; closes the writer (see `scmsim.trace.formats`)."""
+    with Input.of(path) as given:
+        log = _Log(Intake(given, writer, strict=strict, under=under))
+        log.intake.lines(log.take, _TOOL, progress)
+        clock = "microseconds of fio" if log.version == 3 else "milliseconds of fio's waits"
+        return log.intake.finish("fio-iolog", _TOOL, clock=clock, version=log.version)
+
+
+class _Log:
+    """The lines of one log."""
+
+    def __init__(self, intake: Intake) -> None:
+        self.intake = intake
+        self.version = 0
+        self.now = 0
+
+    def take(self, line: str) -> str | None:
+        """Work on a line."""
+        if not self.version:
+            self.version = _TITLES.get(line.strip(), 0)
+            if not self.version:
+                raise UsageError(f"{self.intake.given.path!r} is not {_TOOL}: it does not begin with 'fio version 3 iolog'")
+            return "title"
+        words = line.split()
+        if not words:
+            return BLANK
+        if self.version == 3:
+            now = nanoseconds(words.pop(0), _US)
+            if len(words) < 2:
+                raise BadLine("a line needs a time, a file and an action")
+            self.now = self.intake.at(now)
+        elif len(words) < 2:
+            raise BadLine("a line needs a file and an action")
+        return self._act(words[0], words[1], words[2:])
+
+    def _act(self, name: str, action: str, rest: list[str]) -> str | None:
+        if action in _TRANSFERS:
+            if len(rest) != 2:
+                raise BadLine(f"{action} needs an offset and a length")
+            return self._transfer(action, self.intake.file(name), whole(rest[0], "offset"), whole(rest[1], "length"))
+        if action == "wait" and self.version == 2:
+            self.now = self.intake.at(nanoseconds(rest[0] if rest else "", _MS))
+            return "wait"
+        if action not in ("add", "open", "close"):
+            raise BadLine(f"unknown action {clip(action)!r}")
+        if rest:
+            raise BadLine(f"{action} has no offset")
+        file = self.intake.file(name)
+        if action == "add":
+            return "file made known"
+        return self.intake.other(self.now, OPEN if action == "open" else CLOSE, file)
+
+    def _transfer(self, action: str, file: int, offset: int, length: int) -> str | None:
+        intake, now = self.intake, self.now
+        if action == "read":
+            return intake.read(now, file, offset, length)
+        if action == "write":
+            return intake.write(now, file, offset, length)
+        if action == "trim":
+            return intake.trim(now, file, offset, length)
+        return intake.sync(now, file, data_only=action == "datasync")
+
+
+class _Row(NamedTuple):
+    time_ns: int
+    op: int
+    file: int
+    offset: int
+    length: int
+    flag: int
+
+
+def export(
+    trace: Any, path: str | os.PathLike[str], *, progress: Progress | None = None, version: str | int = 3
+) -> Report:
+    """Write a trace as an I/O log.
+
+    Rows of the preparation (SETUP) are left out, as are operations that a log cannot express; the report counts them by
+    name.  A file that is used without an open row is opened first, and a file opened twice is opened once.
+
+    Parameters
+    ----------
+    trace : records.Source
+    path : path-like
+        The log; replaced only by a complete one.
+    progress : callable, optional
+        Called with (rows done, rows).
+    version : 2 or 3
+        Version 2 has no times.
+    """
+    temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
+    work = _Export(trace.files.path, int(version))
+    try:
+        with open(temporary, "w", encoding="utf-8", errors="surrogateescape") as out:
+            out.write(f"fio version {int(version)} iolog\n")
+            for batch in trace.batches(1 << 16):
+                out.writelines(work.lines(batch))
+                if progress is not None:
+                    progress(work.report.lines, trace.rows)
+            out.writelines(work.closes())
+        if not work.report.rows:
+            raise UsageError("the trace has no operation that an I/O log can express; see 'scmsim trace info'")
+        os.replace(temporary, path)
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+    return work.done()
+
+
+class _Export:
+    """The state of a log in work: which files it has named and which are open."""
+
+    def __init__(self, paths: list[str], version: int) -> None:
+        self.paths, self.version = paths, version
+        self.report = Report()
+        self.opened: dict[str, int] = {}  # name -> how often it is open
+        self.unfit = {i for i, path in enumerate(paths) if not path or len(path.split()) != 1 or path != path.strip()}
+        self.added: Counter[str] = Counter()
+        self.now = 0
+
+    def lines(self, batch: Any) -> Iterator[str]:
+        """The lines for a batch."""
+        columns = (batch[name].tolist() for name in ("time_ns", "op", "file", "offset", "length", "flag"))
+        for row in map(_Row._make, zip(*columns, strict=True)):
+            self.report.lines += 1
+            reason = self._why_not(row)
+            if reason is not None:
+                self.report.left_out[reason] += 1
+                continue
+            self.now = row.time_ns
+            self.report.calls += 1
+            yield from self._row(row, self.paths[row.file])
+
+    def _why_not(self, row: _Row) -> str | None:
+        if row.flag & SETUP:
+            return "preparation of the file system"
+        action = row.op in (CREATE, OPEN, CLOSE, READ, WRITE, FSYNC) or (row.op == FALLOCATE and row.flag & PUNCH_HOLE)
+        if not action:
+            return f"not expressible in an I/O log: {OPS[row.op]}"
+        if row.file in self.unfit:
+            return "not expressible in an I/O log: a file name with white space, or none"
+        if row.op in (READ, WRITE) and row.length == 0:
+            return "transfer of no bytes"
+        return None
+
+    def _row(self, row: _Row, name: str) -> Iterator[str]:
+        if row.op == CLOSE:
+            yield from self._close(name)
+            return
+        if row.op in (CREATE, OPEN):
+            yield from self._open(name)
+            return
+        if not self.opened.get(name):
+            yield from self._open(name)
+        action = {READ: "read", WRITE: "write", FALLOCATE: "trim"}.get(row.op)
+        if action is None:
+            yield self._line(name, "datasync 0 0" if row.flag & DATA_ONLY else "sync 0 0")
+        else:
+            yield self._line(name, f"{action} {row.offset} {row.length}")
+
+    def _open(self, name: str) -> Iterator[str]:
+        if not self.added[name]:
+            self.added[name] = 1
+            yield self._line(name, "add")
+        if not self.opened.get(name):
+            yield self._line(name, "open")
+        self.opened[name] = self.opened.get(name, 0) + 1
+
+    def _close(self, name: str) -> Iterator[str]:
+        count = self.opened.get(name, 0)
+        if count == 1:
+            yield self._line(name, "close")
+        self.opened[name] = max(count - 1, 0)
+
+    def closes(self) -> Iterator[str]:
+        """The closes of the files that are still open."""
+        for name, count in self.opened.items():
+            if count:
+                yield self._line(name, "close")
+
+    def _line(self, name: str, action: str) -> str:
+        self.report.rows += 1
+        return f"{self.now // _US} {name} {action}\n" if self.version == 3 else f"{name} {action}\n"
+
+    def done(self) -> Report:
+        """The account: lines are rows of the trace, rows are lines of the log."""
+        report = self.report
+        report.files = len(self.added)
+        report.extra_rows = report.rows - report.calls
+        report.notes = ["an I/O log has one stream: the rows of all threads are in it, in the order of the trace"]
+        if self.version == 2:
+            report.notes.append("version 2 of an I/O log has no times")
+        return report

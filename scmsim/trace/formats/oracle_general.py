@@ -1,0 +1,98 @@
+"""libCacheSim's oracleGeneral (usually .zst): requests of a cache, 24 bytes each, without an operation.
+
+Little endian `<IQIq>`: time in seconds, object id, size in bytes, number of the next request of that object (-1 or 2^63-1:
+none).  A request is a read of the whole object, which is a file `/object/ID`, there from the start with the size that is
+first asked of it.  With `block`, ids are block numbers of one device instead, as in cloudPhysicsIO (block = 512).
+"""
+
+import os
+from typing import Any
+
+import numpy as np
+
+from scmsim.errors import UsageError
+from scmsim.records import READ, WRITE
+from scmsim.trace.formats._input import Input
+from scmsim.trace.formats._intake import FAR, Intake
+from scmsim.trace.formats._lines import Progress
+from scmsim.trace.formats._report import Report
+from scmsim.trace.store import TraceWriter
+
+SUMMARY = "cache trace of libCacheSim, oracleGeneral (binary, also .zst); objects are files, or blocks with --set block=512"
+PARAMS: dict[str, tuple[str | int, str, str]] = {
+    "block": (0, "bytes", "ids are block numbers of one device with blocks of this many bytes (0: objects are files)"),
+    "op": ("read", "read|write", "what a request is; the format does not say it"),
+}
+RECORD = np.dtype([("time", "<u4"), ("ident", "<u8"), ("length", "<u4"), ("next", "<i8")])
+_TOOL = "an oracleGeneral trace"
+_RECORDS = 1 << 16  # in a block
+_LAST = np.iinfo("i8").max
+_NOTE = "oracleGeneral does not say what a request does: each is a {} here"
+
+
+def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
+    """Whether the first bytes can be such records: times do not fall, sizes are not absurd, next requests lie ahead."""
+    records = np.frombuffer(head[: len(head) // RECORD.itemsize * RECORD.itemsize], RECORD)
+    if not len(records) or head.isascii():
+        return False
+    there = (records["next"] != -1) & (records["next"] != _LAST)
+    ahead = records["next"] > np.arange(len(records))
+    near = records["next"] < 1 << 40
+    times = records["time"].astype("i8")
+    sane = (records["length"] > 0) & (records["length"] < 1 << 31) & (~there | (ahead & near))
+    return bool(sane.all() and (np.diff(times) >= 0).all() and times[-1] - times[0] < 1 << 27)
+
+
+def convert(
+    path: str | os.PathLike[str] | Input,
+    writer: TraceWriter,
+    *,
+    strict: bool = False,
+    progress: Progress | None = None,
+    under: str | None = None,
+    block: int = 0,
+    op: str = "read",
+) -> Report:
+    """Convert a cache trace; closes the writer (see `scmsim.trace.formats`, and PARAMS)."""
+    with Input.of(path) as given:
+        kind = "block" if block else "object"
+        intake = Intake(given, writer, strict=strict, under=under, granularity=kind)
+        code = READ if op == "read" else WRITE
+        for piece in given.blocks(_RECORDS * RECORD.itemsize):
+            whole = len(piece) // RECORD.itemsize * RECORD.itemsize
+            _add(intake, np.frombuffer(piece[:whole], RECORD), code, block)
+            if whole < len(piece):
+                intake.report.lines += 1
+                intake.bad(f"the last record has {len(piece) - whole} of {RECORD.itemsize} bytes", intake.report.lines)
+            if progress is not None:
+                progress(given.taken, given.total)
+        return intake.finish("oracle-general", _TOOL, clock="seconds", notes=[_NOTE.format(op)], block=block)
+
+
+def _add(intake: Intake, records: Any, op: int, block: int) -> None:
+    records = _sane(intake, records, block)
+    length = records["length"].astype("i8")
+    if block:
+        file = np.full(len(records), intake.file("/device"), "i8")
+        offset = records["ident"].astype("i8") * block
+    else:
+        found, places, codes = np.unique(records["ident"], return_index=True, return_inverse=True)
+        order = np.argsort(places)  # numbers in the order of first use
+        numbers = np.empty(len(found), "i8")
+        for i in order:
+            numbers[i] = intake.file(f"/object/{found[i]}", int(length[places[i]]))
+        file, offset = numbers[codes], np.zeros(len(records), "i8")
+    intake.table(records["time"].astype("i8") * 10**9, np.full(len(records), op, "i8"), file, offset, length)
+
+
+def _sane(intake: Intake, records: Any, block: int) -> Any:
+    """The records whose end can be reached; the others are counted."""
+    if not block:
+        return records
+    if not 1 <= block <= 1 << 30:
+        raise UsageError(f"a block of {block} bytes is not between 1 byte and 1 GiB; give --set block=512")
+    good = records["ident"] < (FAR >> 1) // block
+    for row in np.flatnonzero(~good):
+        intake.report.lines += 1
+        intake.bad(f"block {records['ident'][row]} lies beyond 2^59 bytes", intake.report.lines)
+    return records[good]
