@@ -12,15 +12,8 @@ import pathlib
 import numba
 
 _ROOT = pathlib.Path(__file__).parent
-_ROOMS = (
-    "alloc",
-    "crash",
-    "fs",
-    "medium",
-    "mmu",
-    "paging",
-    "workload/kernels",
-)  # the folders with kernels, beside the package's own files
+# the folders with kernels, beside the package's own files
+_ROOMS = ("alloc", "crash", "fs", "medium", "mmu", "paging", "trace/kernels", "workload/kernels")
 
 
 def _digest() -> str:

@@ -193,7 +193,7 @@ class Intake:
         order = np.argsort(rows["file"], kind="stable")
         rows = rows[order]
         starts = np.flatnonzero(np.diff(rows["file"], prepend=-1))
-        for start, end in zip(starts, [*starts[1:], len(rows)], strict=True):
+        for start, end in zip(starts, np.append(starts, len(rows))[1:], strict=True):
             file, group = int(rows["file"][start]), rows[start:end]
             ends, wrote = group["offset"] + group["length"], group["op"] == WRITE
             if self.granularity == "block":

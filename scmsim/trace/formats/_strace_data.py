@@ -50,7 +50,7 @@ _IMPOSSIBLE = "a call cannot move that many bytes"
 _HERE = -1  # preadv2 and pwritev2 with offset -1: at the position
 
 
-def _read(imp: Importer, task: Task, found: Description | None, at: int | None, asked: int, count: int) -> str | None:
+def do_read(imp: Importer, task: Task, found: Description | None, at: int | None, asked: int, count: int) -> str | None:
     """Read `count` of `asked` bytes at an offset (None: at the position, which moves)."""
     if found is None:
         return UNKNOWN_FD
@@ -71,7 +71,7 @@ def _read(imp: Importer, task: Task, found: Description | None, at: int | None, 
     return imp.emit(task, READ, node, start, count, doubt)
 
 
-def _write(imp: Importer, task: Task, found: Description | None, at: int | None, count: int, flag: int) -> str | None:
+def do_write(imp: Importer, task: Task, found: Description | None, at: int | None, count: int, flag: int) -> str | None:
     """Write `count` bytes at an offset (None: at the position, which moves); with O_APPEND always at the end."""
     if found is None:
         return UNKNOWN_FD
@@ -99,33 +99,33 @@ def _write(imp: Importer, task: Task, found: Description | None, at: int | None,
 
 def read(imp: Importer, task: Task, m: Match[str]) -> str | None:
     fd, raw, asked, count = m.groups()
-    return _read(imp, task, imp.describe(task, fd, raw), None, int(asked), int(count))
+    return do_read(imp, task, imp.describe(task, fd, raw), None, int(asked), int(count))
 
 
 def readv(imp: Importer, task: Task, m: Match[str]) -> str | None:
     fd, raw, count = m.groups()
-    return _read(imp, task, imp.describe(task, fd, raw), None, 0, int(count))
+    return do_read(imp, task, imp.describe(task, fd, raw), None, 0, int(count))
 
 
 def pread(imp: Importer, task: Task, m: Match[str]) -> str | None:
     fd, raw, asked, at, count = m.groups()
-    return _read(imp, task, imp.describe(task, fd, raw), int(at), int(asked), int(count))
+    return do_read(imp, task, imp.describe(task, fd, raw), int(at), int(asked), int(count))
 
 
 def preadv(imp: Importer, task: Task, m: Match[str]) -> str | None:
     fd, raw, at, _, count = m.groups()
     start = int(at)
-    return _read(imp, task, imp.describe(task, fd, raw), None if start == _HERE else start, 0, int(count))
+    return do_read(imp, task, imp.describe(task, fd, raw), None if start == _HERE else start, 0, int(count))
 
 
 def write(imp: Importer, task: Task, m: Match[str]) -> str | None:
     fd, raw, count = m.groups()
-    return _write(imp, task, imp.describe(task, fd, raw), None, int(count), 0)
+    return do_write(imp, task, imp.describe(task, fd, raw), None, int(count), 0)
 
 
 def pwrite(imp: Importer, task: Task, m: Match[str]) -> str | None:
     fd, raw, at, count = m.groups()
-    return _write(imp, task, imp.describe(task, fd, raw), int(at), int(count), 0)
+    return do_write(imp, task, imp.describe(task, fd, raw), int(at), int(count), 0)
 
 
 def pwritev(imp: Importer, task: Task, m: Match[str]) -> str | None:
@@ -133,15 +133,15 @@ def pwritev(imp: Importer, task: Task, m: Match[str]) -> str | None:
     start, flag = int(at), 0
     if flags is not None and "RWF_" in flags:
         flag = (SYNCHRONOUS if "SYNC" in flags else 0) | (APPENDS if "RWF_APPEND" in flags else 0)
-    return _write(imp, task, imp.describe(task, fd, raw), None if start == _HERE else start, int(count), flag)
+    return do_write(imp, task, imp.describe(task, fd, raw), None if start == _HERE else start, int(count), flag)
 
 
 def _copy(imp: Importer, task: Task, source: tuple, target: tuple, count: int) -> str | None:
     """Bytes from one descriptor to another inside the kernel: a read, then a write."""
     (from_fd, from_raw, from_at), (to_fd, to_raw, to_at) = source, target
-    first = _read(imp, task, imp.describe(task, from_fd, from_raw), _at(from_at), 0, count)
+    first = do_read(imp, task, imp.describe(task, from_fd, from_raw), _at(from_at), 0, count)
     flag = CONTINUES if first is None else 0
-    second = _write(imp, task, imp.describe(task, to_fd, to_raw), _at(to_at), count, flag)
+    second = do_write(imp, task, imp.describe(task, to_fd, to_raw), _at(to_at), count, flag)
     if first is None and second is None:
         imp.report.extra_rows += 1
     return first if second is not None else None

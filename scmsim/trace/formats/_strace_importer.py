@@ -38,6 +38,7 @@ class Importer:
         self.tasks: dict[str | None, Task] = {}
         self.forks: dict[str | None, str] = {}  # a process in an unfinished fork -> the arguments
         self.adopted: dict[str, str | None] = {}  # a process seen before its parent's fork returned -> that parent
+        self.nameless = 0  # objects whose name is not known, numbered
         self.mistaken = 0  # children that inherited from the wrong process, because several forks were pending
         self.program = ""  # path of the first execve
         self.writable: dict[str, int] = {}  # path -> bytes mapped writable and shared

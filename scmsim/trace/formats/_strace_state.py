@@ -2,6 +2,7 @@
 
 import bisect
 from collections.abc import Iterator
+from typing import Any
 
 from scmsim.records import OFFSET_UNKNOWN
 
@@ -48,15 +49,15 @@ class Description:
 
 
 class Table:
-    """A descriptor table: descriptor (as text) -> description; `at_exec` are those that an execve closes."""
+    """A descriptor table: descriptor (text of strace, number of perf) -> description; an execve closes `at_exec`."""
 
     __slots__ = ("at_exec", "slots")
 
-    def __init__(self, slots: dict[str, Description] | None = None, at_exec: set[str] | None = None) -> None:
+    def __init__(self, slots: dict[Any, Description] | None = None, at_exec: set[Any] | None = None) -> None:
         self.slots = slots if slots is not None else {}
         self.at_exec = at_exec if at_exec is not None else set()
 
-    def put(self, fd: str, description: Description, at_exec: bool) -> None:
+    def put(self, fd: str | int, description: Description, at_exec: bool) -> None:
         self.slots[fd] = description
         if at_exec:
             self.at_exec.add(fd)

@@ -25,6 +25,8 @@ PARAMS: dict[str, tuple[str | int, str, str]] = {
 }
 RECORD = np.dtype([("time", "<u4"), ("ident", "<u8"), ("length", "<u4"), ("next", "<i8")])
 _TOOL = "an oracleGeneral trace"
+_NAME = "oracleGeneral"  # of files that say what they are
+_ENOUGH = 4  # records that tell it from other binary data
 _RECORDS = 1 << 16  # in a block
 _LAST = np.iinfo("i8").max
 _NOTE = "oracleGeneral does not say what a request does: each is a {} here"
@@ -33,7 +35,7 @@ _NOTE = "oracleGeneral does not say what a request does: each is a {} here"
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     """Whether the first bytes can be such records: times do not fall, sizes are not absurd, next requests lie ahead."""
     records = np.frombuffer(head[: len(head) // RECORD.itemsize * RECORD.itemsize], RECORD)
-    if not len(records) or head.isascii():
+    if head.isascii() or len(records) < (1 if _NAME in os.fspath(path) else _ENOUGH):
         return False
     there = (records["next"] != -1) & (records["next"] != _LAST)
     ahead = records["next"] > np.arange(len(records))

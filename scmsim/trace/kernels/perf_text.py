@@ -1,0 +1,194 @@
+"""Takes lines of `perf script` with system-call tracepoints apart, into one row of numbers a line.
+
+A line ends in `[PID/]TID [[CPU]] SECONDS.FRACTION: EVENT: TEXT`; what comes before is the name of the command, which may hold anything.
+"""
+
+import numpy as np
+
+from scmsim._jit import kernel, part
+
+# columns of a row
+KIND, PID, TID, TIME, CALL, FIRST = range(6)
+ARGUMENTS = 6
+WIDTH = FIRST + ARGUMENTS
+OTHER, ENTER, EXIT, BAD = range(4)  # KIND; OTHER is a line without such a tracepoint
+
+_TAG = np.frombuffer(b"syscalls:sys_e", np.uint8)
+_DIGITS = 18
+_FNV, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV-1a, 64 bits
+_SPACE, _COLON, _SLASH, _DOT, _OPEN, _CLOSE, _UNDERSCORE, _COMMA, _MINUS, _NEWLINE = np.frombuffer(b" :/.[]_,-\n", np.uint8)
+_ZERO, _NINE, _A, _F, _N, _X = np.frombuffer(b"09afnx", np.uint8)
+
+
+def call_hash(name: str) -> int:
+    """What the column CALL has for a call of that name, if its line gives the name (FNV-1a as int64)."""
+    value = int(_FNV)
+    for byte in name.encode():
+        value = (value ^ byte) * int(_PRIME) & (1 << 64) - 1
+    return value - (1 << 64) if value >> 63 else value
+
+
+@part
+def _find(text, start, end):
+    """Position behind the tag of a line, or -1."""
+    at = start
+    while at + len(_TAG) <= end:
+        if text[at] == _TAG[0]:
+            k = 1
+            while k < len(_TAG) and text[at + k] == _TAG[k]:
+                k += 1
+            if k == len(_TAG):
+                return at + k
+        at += 1
+    return -1
+
+
+@part
+def _digits_before(text, start, at):
+    """(value, position of the first digit) of the decimal number that ends at `at`; the value is -1 if there is none."""
+    value, power, first = 0, 1, at
+    while first > start and _ZERO <= text[first - 1] <= _NINE and at - first < _DIGITS:
+        first -= 1
+        value += power * (np.int64(text[first]) - 48)
+        power *= 10
+    return (value if first < at else -1), first
+
+
+@part
+def _spaces_before(text, start, at):
+    while at > start and text[at - 1] == _SPACE:
+        at -= 1
+    return at
+
+
+@part
+def _prefix(text, start, at, row):
+    """Process, thread and time, read backwards from the event's name; false if they are not there."""
+    at = _spaces_before(text, start, at)
+    if at == start or text[at - 1] != _COLON:
+        return False
+    fraction, first = _digits_before(text, start, at - 1)
+    digits = at - 1 - first
+    if fraction < 0 or digits > 9 or first == start or text[first - 1] != _DOT:
+        return False
+    seconds, at = _digits_before(text, start, first - 1)
+    if seconds < 0 or seconds > 4_000_000_000:
+        return False
+    row[TIME] = seconds * 1_000_000_000 + fraction * 10 ** (9 - digits)
+    at = _spaces_before(text, start, at)
+    if at > start and text[at - 1] == _CLOSE:
+        while at > start and text[at - 1] != _OPEN:
+            at -= 1
+        at = _spaces_before(text, start, at - 1 if at > start else at)
+    row[TID], at = _digits_before(text, start, at)
+    row[PID] = -1
+    if at > start and text[at - 1] == _SLASH:
+        row[PID], at = _digits_before(text, start, at - 1)
+        return row[PID] >= 0 and row[TID] >= 0
+    return row[TID] >= 0
+
+
+@part
+def _hex(text, at, end):
+    """(value as int64, position behind) of a hexadecimal number; the position is -1 if there is none."""
+    value, first = np.uint64(0), at
+    while at < end and at - first <= 16:
+        c = text[at]
+        if _ZERO <= c <= _NINE:
+            digit = c - _ZERO
+        elif _A <= c <= _F:
+            digit = c - _A + 10
+        else:
+            break
+        value = (value << np.uint64(4)) | np.uint64(digit)
+        at += 1
+    return np.int64(value), (at if first < at <= first + 16 else -1)
+
+
+@part
+def _decimal(text, at, end):
+    """(value, position behind) of a decimal number with a sign; the position is -1 if there is none."""
+    negative = at < end and text[at] == _MINUS
+    at += 1 if negative else 0
+    value, first = 0, at
+    while at < end and _ZERO <= text[at] <= _NINE and at - first < _DIGITS:
+        value = 10 * value + np.int64(text[at]) - 48
+        at += 1
+    good = at > first and (at == end or not _ZERO <= text[at] <= _NINE)
+    return (-value if negative else value), (at if good else -1)
+
+
+@part
+def _raw(text, at, end, row):
+    """`NR N (A, B, ...)` or `NR N = RESULT`."""
+    row[CALL], at = _decimal(text, at + 3, end)
+    if at < 0 or at + 3 > end:
+        return False
+    if row[KIND] == EXIT:
+        row[FIRST], at = _decimal(text, at + 3, end)
+        return at >= 0
+    at += 2
+    for i in range(ARGUMENTS):
+        row[FIRST + i], at = _hex(text, at, end)
+        if at < 0:
+            return False
+        at += 2
+    return at - 1 <= end
+
+
+@part
+def _named(text, at, end, row):
+    """`KEY: 0xA, KEY: 0xB` or `0xRESULT`."""
+    count = 0
+    while at + 1 < end and count < ARGUMENTS:
+        if text[at] == _ZERO and text[at + 1] == _X:
+            row[FIRST + count], at = _hex(text, at + 2, end)
+            if at < 0:
+                return False
+            count += 1
+        else:
+            at += 1
+    return count > 0 or row[KIND] == ENTER
+
+
+@part
+def _line(text, start, end, row):
+    row[:] = 0
+    at = _find(text, start, end)
+    if at < 0:
+        return
+    row[KIND] = BAD
+    tag = at - len(_TAG)
+    while tag > start and text[tag - 1] != _SPACE:
+        tag -= 1
+    if not _prefix(text, start, tag, row):
+        return
+    row[KIND] = ENTER if at < end and text[at] == _N else EXIT  # sys_enter, sys_exit
+    kind = row[KIND]
+    at += 4 if kind == ENTER else 3
+    named = at < end and text[at] == _UNDERSCORE
+    if named:
+        value, at = _FNV, at + 1
+        while at < end and text[at] != _COLON:
+            value = (value ^ np.uint64(text[at])) * _PRIME
+            at += 1
+        row[CALL] = np.int64(value)
+    good = at + 2 < end and text[at] == _COLON and text[at + 1] == _SPACE
+    if good:
+        good = _named(text, at + 2, end, row) if named else _raw(text, at + 2, end, row)
+    if not good:
+        row[KIND] = BAD
+
+
+@kernel
+def take_apart(text, rows):
+    """Fill one row for each line of `text` (bytes); returns the number of lines."""
+    count, start = 0, 0
+    for at in range(len(text) + 1):
+        if at == len(text) and start == at:
+            break
+        if at == len(text) or text[at] == _NEWLINE:
+            _line(text, start, at, rows[count])
+            count += 1
+            start = at + 1
+    return count

@@ -1,0 +1,121 @@
+"""Samples of every format, ways to damage them, and what an importer must do with the result."""
+
+import random
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from scmsim import registry
+from scmsim.errors import ScmsimError
+from scmsim.trace import open_trace
+from scmsim.trace.formats import sniff_file
+from scmsim.trace.formats._lines import LONGEST
+from scmsim.trace.store import TraceWriter
+from scmsim.trace.summary import all_problems
+
+DATA = Path(__file__).parents[1] / "data"
+TABLE = "time=ts,op=type,offset=off,length=len,file=name,thread=cpu"
+# format -> samples, options
+SAMPLES: dict[str, tuple[list[str], dict[str, Any]]] = {
+    "strace": (["strace/tricky.strace", "strace/sqlite_wal.strace", "strace/varmail_head.strace"], {}),
+    "fio-iolog": (["formats/fio_iolog_v2.log", "formats/fio_iolog_v3.log"], {}),
+    "blkparse": (["formats/blkparse.txt", "formats/blk_classic.txt"], {}),
+    "darshan-dxt": (["formats/darshan_dxt_sample.txt"], {}),
+    "oracle-general": (["formats/oracle_general.bin"], {}),
+    "perf-script": (["formats/perf_raw.txt", "formats/perf_named.txt"], {}),
+    "msr": (["formats/msr.csv"], {}),
+    "tencent": (["formats/tencent.csv"], {}),
+    "fiu-file": (["formats/fiu_file.txt"], {}),
+    "fiu-block": (["formats/fiu_block.txt"], {}),
+    "csv": (["formats/table.csv"], {"columns": TABLE, "unit": 512}),
+}
+NUMBERS = [b"0", b"-1", b"9" * 18, b"9" * 19, b"9" * 40, b"18446744073709551615", b"9223372036854775808", b"0x", b"1e99",
+           b"4611686018427387904", b"1152921504606846976", b"nan", b"00000000000000000000001", b"1.5", b"-9223372036854775809"]  # fmt: skip
+PIECES = [b"", b" ", b",", b"\n", b"\r", b"\t", b"(", b")", b"<", b">", b'"', b"\\", b"=", b":", b"/", b"\xff", b"\xc3",
+          b"\xe2\x80\xa8", b"\xef\xbb\xbf", b"{", b"}", b"[", b"%s", b"../..", b"\x1b[31m"]  # fmt: skip
+SLOW_S = 20
+
+
+def mutated(data: bytes, draw: random.Random, edits: int) -> bytes:
+    """Sample data with some damage: cut, swapped, repeated and joined lines, odd numbers, odd bytes."""
+    for _ in range(edits):
+        data = draw.choice((_cut, _swap, _repeat, _number, _number, _piece, _piece, _flip, _long))(data, draw)
+    return data
+
+
+def _at(data: bytes, draw: random.Random) -> int:
+    return draw.randrange(len(data) + 1)
+
+
+def _cut(data: bytes, draw: random.Random) -> bytes:
+    return data[: _at(data, draw)] if draw.random() < 0.5 else data[_at(data, draw) :]
+
+
+def _swap(data: bytes, draw: random.Random) -> bytes:
+    lines = data.split(b"\n")
+    i, j = draw.randrange(len(lines)), draw.randrange(len(lines))
+    lines[i], lines[j] = lines[j], lines[i]
+    return b"\n".join(lines)
+
+
+def _repeat(data: bytes, draw: random.Random) -> bytes:
+    lines = data.split(b"\n")
+    i = draw.randrange(len(lines))
+    lines[i:i] = [lines[draw.randrange(len(lines))]] * draw.choice((1, 2, 50))
+    return b"\n".join(lines)
+
+
+def _number(data: bytes, draw: random.Random) -> bytes:
+    at = _at(data, draw)
+    start = next((i for i in range(at, len(data)) if data[i : i + 1].isdigit()), None)
+    if start is None:
+        return data
+    end = next((i for i in range(start, len(data)) if not data[i : i + 1].isdigit()), len(data))
+    return data[:start] + draw.choice(NUMBERS) + data[end:]
+
+
+def _piece(data: bytes, draw: random.Random) -> bytes:
+    at = _at(data, draw)
+    return data[:at] + draw.choice(PIECES) + data[at + draw.randrange(8) :]
+
+
+def _flip(data: bytes, draw: random.Random) -> bytes:
+    out = bytearray(data)
+    for _ in range(min(3, len(out))):
+        out[draw.randrange(len(out))] = draw.randrange(256)
+    return bytes(out)
+
+
+def _long(data: bytes, draw: random.Random) -> bytes:
+    at = _at(data, draw)
+    count = draw.choice((100, 5000, 5000, 5000, 5000, 5000, 5000, LONGEST + 7))
+    return data[:at] + draw.choice((b"a", b"9", b" ", b"\\", b'"', b"(", b"<", b"{")) * count + data[at:]
+
+
+def judge(name: str, data: bytes, options: dict[str, Any]) -> str:
+    """Convert data; "rows" or "refused", AssertionError for anything that an importer must not do."""
+    importer = registry.load("format", name)
+    with tempfile.TemporaryDirectory() as folder:
+        source, out = Path(folder) / "in", Path(folder) / "out.parquet"
+        source.write_bytes(data)
+        start = time.process_time()
+        try:
+            with TraceWriter(out, {}) as writer:
+                report = importer.convert(source, writer, **options)
+        except ScmsimError as error:
+            assert "\n" not in str(error) and len(str(error)) < 2000, f"an error that is no line: {str(error)[:300]!r}"
+            assert not out.exists() and not list(Path(folder).glob(".*")), "a refused input left something behind"
+            return "refused"
+        finally:
+            sniff_file(source)
+            took = time.process_time() - start
+            assert took < SLOW_S, f"{took:.0f} s of CPU for {len(data)} bytes"
+        trace = open_trace(out)
+        assert all_problems(trace) == [], all_problems(trace)[:3]
+        assert trace.rows == report.rows == report.calls + report.extra_rows
+        assert report.lines == report.calls + sum(report.left_out.values()) + report.bad
+        if name not in ("oracle-general", "strace"):
+            text = data.removesuffix(b"\n")
+            assert report.lines >= text.count(b"\n") + 1 - 2 * data.count(b"\r"), "lines are missing from the account"
+    return "rows"
