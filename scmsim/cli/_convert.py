@@ -9,7 +9,9 @@ from typing import Any
 Bar = Callable[[str], AbstractContextManager[Callable[[int, int], None] | None]]
 
 
-def convert(source: str, out: str, name: str | None, to: str | None, given: dict[str, str], bar: Bar, **more: Any) -> Any:
+def convert(
+    source: str, out: str, name: str | None, to: str | None, given: dict[str, str], bar: Bar, **more: Any
+) -> Any:
     """Convert, and return (name of the format, its Report); `more` goes to the importer."""
     from scmsim.errors import UsageError
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -153,7 +152,9 @@ def check(file: str, as_json: bool) -> int:
 @click.option("--format", "name", help="Format of IN (default: found by its content); see 'scmsim list format'.")
 @click.option("--to", help="Write the trace IN in this format, such as fio-iolog.")
 @click.option("--under", type=click.Path(), help="Keep only files at or below this directory.")
-@click.option("--columns", metavar="MAP", help="IN is a table: time=ts,op=type,offset=off,length=len,file=name,thread=cpu.")
+@click.option(
+    "--columns", metavar="MAP", help="IN is a table: time=ts,op=type,offset=off,length=len,file=name,thread=cpu."
+)
 @click.option("--set", "options", multiple=True, metavar="NAME=VALUE", help="Option of a format; see docs/traces.md.")
 @click.option("--strict", is_flag=True, help="Stop at the first line that is not understood.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -41,7 +41,10 @@ def made(path: Path, rows: list[tuple[int, ...]], names: list[str]) -> StoredTra
     records = np.zeros(len(rows), OP)
     records["file2"] = -1
     for record, row in zip(records, rows, strict=True):
-        record["time_ns"], (record["op"], record["file"], record["offset"], record["length"], record["flag"]) = row[0] * 1000, row[1:]
+        record["time_ns"], (record["op"], record["file"], record["offset"], record["length"], record["flag"]) = (
+            row[0] * 1000,
+            row[1:],
+        )
     with TraceWriter(path, {}) as writer:
         writer.append(records)
         writer.close(Files(names, np.zeros(len(names), "i8"), np.zeros(len(names), bool)))

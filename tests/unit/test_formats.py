@@ -46,7 +46,9 @@ def test_compressed_input_gives_the_same_rows(tmp_path: Path, file: str, kind: s
         "gzip": gzip.compress,
         "xz": lzma.compress,
         "zstd": lambda data: pa.compress(data, "zstd", asbytes=True),
-        "two zstd frames": lambda d: pa.compress(d[:500], "zstd", asbytes=True) + pa.compress(d[500:], "zstd", asbytes=True),
+        "two zstd frames": lambda d: (
+            pa.compress(d[:500], "zstd", asbytes=True) + pa.compress(d[500:], "zstd", asbytes=True)
+        ),
     }[kind](data)
     (tmp_path / "in").write_bytes(packed)
     found = convert(tmp_path / "in", tmp_path)
@@ -59,7 +61,9 @@ def test_compressed_input_gives_the_same_rows(tmp_path: Path, file: str, kind: s
 def test_a_pipe_and_standard_input_are_read_once(tmp_path: Path) -> None:
     wanted = convert("msr.csv", tmp_path).rows
     os.mkfifo(tmp_path / "pipe")
-    writer = subprocess.Popen([sys.executable, "-c", f"open({str(tmp_path / 'pipe')!r}, 'wb').write({(DATA / 'msr.csv').read_bytes()!r})"])
+    writer = subprocess.Popen(
+        [sys.executable, "-c", f"open({str(tmp_path / 'pipe')!r}, 'wb').write({(DATA / 'msr.csv').read_bytes()!r})"]
+    )
     with Input(tmp_path / "pipe") as given:
         importer = find(given)[1]
         with TraceWriter(tmp_path / "p.parquet", {}) as out:
@@ -91,7 +95,8 @@ def test_iolog_version_2_waits_since_the_start(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["5 /a read 0", "5 /a", "x /a open", "5 /a fly 0 1", "5 /a open 3", "5 /a read -1 4",
-                                  "5 /a read 0 9999999999999999999", "5 /a write 999999999999999999 999999999999999999"])  # fmt: skip
+                                  "5 /a read 0 9999999999999999999",
+                                  "5 /a write 999999999999999999 999999999999999999"])  # fmt: skip
 def test_iolog_lines_that_fio_would_refuse(tmp_path: Path, line: str) -> None:
     text = f"fio version 3 iolog\n1 /a open\n{line}\n"
     case = convert_text(tmp_path, text)
@@ -127,7 +132,9 @@ def test_ftrace_classic_has_no_sequence_number(tmp_path: Path) -> None:
 
 
 def test_msr_and_tencent(tmp_path: Path) -> None:
-    case = convert_text(tmp_path, "128166372003061629,hm,0,Write,7014912,4096,26\n128166372003061729,hm,1,Read,0,512,2\n")
+    case = convert_text(
+        tmp_path, "128166372003061629,hm,0,Write,7014912,4096,26\n128166372003061729,hm,1,Read,0,512,2\n"
+    )
     assert case.rows == [("write", "/hm/0", 7014912, 4096), ("read", "/hm/1", 0, 512)]
     assert case.records["time_ns"].tolist() == [0, 10_000]
     assert case.trace.files.first_size.tolist() == [7014912 + 4096, 512]
@@ -137,7 +144,8 @@ def test_msr_and_tencent(tmp_path: Path) -> None:
 
 
 def test_fiu_files_and_blocks(tmp_path: Path) -> None:
-    text = "1 100 OPEN 7 500\n2 150 READ 7 500 0 500 MISS\n3 160 WRITE 7 500 500 12 APPEND\n4 170 FDATASYNC 7 512\n5 180 CLOSE 7 512\n"
+    text = "1 100 OPEN 7 500\n2 150 READ 7 500 0 500 MISS\n3 160 WRITE 7 500 500 12 APPEND\n"
+    text += "4 170 FDATASYNC 7 512\n5 180 CLOSE 7 512\n"
     case = convert_text(tmp_path, text)
     assert [row[0] for row in case.rows] == ["open", "read", "write", "fsync", "close"]
     assert case.rows[2] == ("write", "/inode/7", 500, 12)
@@ -197,7 +205,15 @@ def test_a_table_by_names_and_by_numbers(tmp_path: Path) -> None:
     assert case.rows == [("read", "/a", 512, 4096), ("write", "/b", 4096, 4096)]
     assert case.records["time_ns"].tolist() == [0, 499_999_999] and case.records["thread"].tolist() == [0, 1]
     assert case.report.bad_lines[0][0] == 4 and case.report.left_out == {"title": 1}
-    case = convert_text(tmp_path, "0;100;7\n1;100;7\n", "csv", columns="op=1,offset=2,length=3", delimiter="semicolon", read="0", write="1")
+    case = convert_text(
+        tmp_path,
+        "0;100;7\n1;100;7\n",
+        "csv",
+        columns="op=1,offset=2,length=3",
+        delimiter="semicolon",
+        read="0",
+        write="1",
+    )
     assert case.rows == [("read", "/table", 100, 7), ("write", "/table", 100, 7)]
     assert "line numbers" in case.trace.header["time"]
 

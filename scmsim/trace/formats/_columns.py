@@ -100,7 +100,9 @@ class _Reader:
         try:
             found = csv.read_csv(
                 pa.BufferReader(block),
-                csv.ReadOptions(use_threads=False, block_size=2 * len(block) + 1, column_names=names, encoding="latin-1"),
+                csv.ReadOptions(
+                    use_threads=False, block_size=2 * len(block) + 1, column_names=names, encoding="latin-1"
+                ),
                 csv.ParseOptions(delimiter=self.delimiter, quote_char=False, ignore_empty_lines=False),
                 csv.ConvertOptions(
                     column_types=wanted, include_columns=list(wanted), null_values=[], strings_can_be_null=False
@@ -155,9 +157,9 @@ class _Reader:
 
 
 def _cell(column: Column, text: str) -> Any:
-    if column.kind == "word" and column.codes is None:
-        return text
     if column.kind == "word":
+        if column.codes is None:
+            return text
         if text not in column.codes:
             raise BadLine(f"unknown {column.name} {clip(text)!r}; known: {', '.join(column.codes)}")
         return column.codes[text]

@@ -28,7 +28,9 @@ class Segments:
     def add(self, ns: int, op: int, file: int, offset: int, length: int, thread: int) -> None:
         """Add one segment; `ns` is its start."""
         if len(self._rows) >= 6 * MOST:
-            raise UsageError(f"{self.intake.given.path!r} has more than {MOST} segments; convert a part of it (--under)")
+            raise UsageError(
+                f"{self.intake.given.path!r} has more than {MOST} segments; convert a part of it (--under)"
+            )
         self._rows.extend((ns, op, file, offset, length, thread))
 
     def finish(self) -> None:

@@ -1,6 +1,7 @@
 """Text of blkparse, and of the ftrace tracer `blk` with the option blk_classic: what programs asked of block devices.
 
-`MAJ,MIN CPU [SEQ] SECONDS PID ACTION RWBS SECTOR + SECTORS [PROCESS]`; only blkparse has the sequence number.  Sectors have 512 bytes.
+`MAJ,MIN CPU [SEQ] SECONDS PID ACTION RWBS SECTOR + SECTORS [PROCESS]`; only blkparse has the sequence number.  Sectors have
+512 bytes.
 A request is one row, at its action `Q` (queued: what was asked, before requests are merged or split); D (issued to the
 driver) or C (completed) can be chosen.  RWBS (blk_fill_rwbs in kernel/trace/blktrace.c): R, W, D = read, write,
 discard; a first F is a flush (FSYNC), an F after the letter makes a write synchronous.  A device is the file

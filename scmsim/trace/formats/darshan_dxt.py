@@ -1,7 +1,7 @@
 """Text of darshan-dxt-parser (Darshan's extended tracing): POSIX reads and writes of every rank of a parallel program.
 
-`# DXT, ... file_name: P` begins a file; a row is `MODULE RANK read|write SEGMENT OFFSET LENGTH START END [PTHREAD]`.  Rows of X_MPIIO are the
-same bytes seen from above and are left out.  A rank is a thread; a row has the time of its start.
+`# DXT, ... file_name: P` begins a file; a row is `MODULE RANK read|write SEGMENT OFFSET LENGTH START END [PTHREAD]`.  Rows of
+X_MPIIO are the same bytes seen from above and are left out.  A rank is a thread; a row has the time of its start.
 """
 
 import os

@@ -79,7 +79,9 @@ class _Log:
         if not self.version:
             self.version = _TITLES.get(line.strip(), 0)
             if not self.version:
-                raise UsageError(f"{self.intake.given.path!r} is not {_TOOL}: it does not begin with 'fio version 3 iolog'")
+                raise UsageError(
+                    f"{self.intake.given.path!r} is not {_TOOL}: it does not begin with 'fio version 3 iolog'"
+                )
             return "title"
         words = line.split()
         if not words:

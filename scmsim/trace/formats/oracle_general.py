@@ -18,7 +18,9 @@ from scmsim.trace.formats._lines import Progress
 from scmsim.trace.formats._report import Report
 from scmsim.trace.store import TraceWriter
 
-SUMMARY = "cache trace of libCacheSim, oracleGeneral (binary, also .zst); objects are files, or blocks with --set block=512"
+SUMMARY = (
+    "cache trace of libCacheSim, oracleGeneral (binary, also .zst); objects are files, or blocks with --set block=512"
+)
 PARAMS: dict[str, tuple[str | int, str, str]] = {
     "block": (0, "bytes", "ids are block numbers of one device with blocks of this many bytes (0: objects are files)"),
     "op": ("read", "read|write", "what a request is; the format does not say it"),

@@ -5,8 +5,8 @@
 
 Rules
 -----
-- An enter and the next exit of its thread are one call, which makes its row at the exit; a thread that was seen at its exit only began
-  before the trace.  Failed calls do nothing.
+- An enter and the next exit of its thread are one call, which makes its row at the exit; an exit without an enter is that of
+  a call from before the trace.  Failed calls do nothing.
 - perf records no names: each open is an object of its own, calls on paths (stat, unlink, rename, mkdir) are left out.  Which
   file two opens have in common is lost; capture with strace, or both together, where that matters.
 - Descriptors, positions, appends and sizes are followed as for strace.  Threads of a process (`pid,tid` in -F) share its
@@ -29,7 +29,7 @@ from scmsim.trace.formats._lines import LONGEST, Progress, byte_blocks
 from scmsim.trace.formats._report import Report
 from scmsim.trace.formats._strace_importer import Importer
 from scmsim.trace.formats._strace_names import Names
-from scmsim.trace.formats._strace_state import Task
+from scmsim.trace.formats._strace_state import Maps, Place, Table, Task
 from scmsim.trace.store import TraceWriter
 
 SUMMARY = "text of perf script with raw_syscalls:* or syscalls:* tracepoints (no file names: descriptors only)"
@@ -96,6 +96,7 @@ class _Conversion:
         self.fork_calls = np.array(sorted(self.forks), "i8")
         self.known = np.array(sorted(self.handlers), "i8")
         self.waiting = np.empty((0, perf_text.WIDTH), "i8")  # entries whose exit is to come
+        self.tasks: dict[int, Task] = {}
         self.processes: dict[int, Task] = {}
         self.children: dict[int, Task] = {}  # made by a fork, not seen yet
         self.parents: dict[int, int] = {}  # child -> parent of the forks that return in this block
@@ -173,9 +174,11 @@ class _Conversion:
         self.parents = dict(zip(result[forked].tolist(), enters[forked, text.TID].tolist(), strict=True))
         times = self._times(exits[good, text.TIME])
         arguments = enters[good, text.FIRST : text.FIRST + text.ARGUMENTS].tolist()
-        columns = (column.tolist() for column in (call[good], enters[good, text.PID], enters[good, text.TID], result[good]))
+        columns = (
+            column.tolist() for column in (call[good], enters[good, text.PID], enters[good, text.TID], result[good])
+        )
         imp, handlers, left_out, calls = self.imp, self.handlers, report.left_out, 0
-        tasks = imp.tasks
+        tasks = self.tasks
         for now, number, pid, tid, value, a in zip(times.tolist(), *columns, arguments, strict=True):
             imp.now = now
             task = tasks.get(tid) or self._task(pid, tid)
@@ -210,7 +213,7 @@ class _Conversion:
 
     def _task(self, pid: int, tid: int) -> Task:
         """A thread not seen before: of a known process, a child of the one that is in a fork, or of unknown origin."""
-        tasks = self.imp.tasks
+        tasks = self.tasks
         origin = self.processes.get(pid) if pid >= 0 else None
         if origin is not None:
             task = origin.spawn(str(tid), "CLONE_FILES CLONE_FS CLONE_VM")
@@ -219,7 +222,7 @@ class _Conversion:
         elif (parent := self._in_fork(tid)) is not None:
             task = parent.spawn(str(tid), "")
         else:
-            task = self.imp.task(str(tid))
+            task = Task(str(tid), Table(), Place(), Maps())
         tasks[tid] = task
         if pid >= 0:
             self.processes.setdefault(pid, task)
@@ -227,14 +230,14 @@ class _Conversion:
 
     def _in_fork(self, child: int) -> Task | None:
         """The thread whose fork returns this child later, or else one that is in a fork at the end of the block."""
-        text, tasks = self.text, self.imp.tasks
+        text, tasks = self.text, self.tasks
         if child in self.parents:
             return tasks.get(self.parents[child])
         return next((tasks.get(int(row[text.TID])) for row in self.waiting if int(row[text.CALL]) in self.forks), None)
 
     def _fork(self, task: Task, pid: int, child: int) -> None:
         """The parent's side of a fork, if the child has not been seen."""
-        if child > 0 and child not in self.imp.tasks and len(self.children) < _MOST_CHILDREN:
+        if child > 0 and child not in self.tasks and len(self.children) < _MOST_CHILDREN:
             shares = "CLONE_FILES CLONE_FS CLONE_VM" if pid < 0 else ""
             self.children[child] = task.spawn(str(child), shares)
 
@@ -250,7 +253,10 @@ class _Conversion:
             writer.append(rows)
         files = imp.files()
         report.files, report.duration_ns = len(files), imp.now
-        report.blind_spots = [_SPOT, *([f"io_uring: {self.rung} calls; what they start is not in the trace"] * (self.rung > 0))]
+        report.blind_spots = [
+            _SPOT,
+            *([f"io_uring: {self.rung} calls; what they start is not in the trace"] * (self.rung > 0)),
+        ]
         if self.lost:
             report.blind_spots.append(f"perf lost {self.lost} events: positions and sizes after that may be wrong")
         if self.jumps:

@@ -1,6 +1,7 @@
 """Takes lines of `perf script` with system-call tracepoints apart, into one row of numbers a line.
 
-A line ends in `[PID/]TID [[CPU]] SECONDS.FRACTION: EVENT: TEXT`; what comes before is the name of the command, which may hold anything.
+A line ends in `[PID/]TID [[CPU]] SECONDS.FRACTION: EVENT: TEXT`; what comes before is the name of the command, which may hold
+anything.
 """
 
 import numpy as np
@@ -16,7 +17,9 @@ OTHER, ENTER, EXIT, BAD = range(4)  # KIND; OTHER is a line without such a trace
 _TAG = np.frombuffer(b"syscalls:sys_e", np.uint8)
 _DIGITS = 18
 _FNV, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV-1a, 64 bits
-_SPACE, _COLON, _SLASH, _DOT, _OPEN, _CLOSE, _UNDERSCORE, _COMMA, _MINUS, _NEWLINE = np.frombuffer(b" :/.[]_,-\n", np.uint8)
+_SPACE, _COLON, _SLASH, _DOT, _OPEN, _CLOSE, _UNDERSCORE, _COMMA, _MINUS, _NEWLINE = np.frombuffer(
+    b" :/.[]_,-\n", np.uint8
+)
 _ZERO, _NINE, _A, _F, _N, _X = np.frombuffer(b"09afnx", np.uint8)
 
 
