@@ -1,7 +1,9 @@
 """Time stamps of strace: -ttt (since 1970), -t and -tt (time of day), -r (since the line above), or none."""
 
+import numpy as np
+
 _DAY = 24 * 3600 * 10**9  # ns
-_FAR = 1 << 62  # ns, 146 years: a time stamp that far away is damaged
+FAR = 1 << 62  # ns, 146 years: a time stamp that far away is damaged
 _RELATIVE = 10**8  # seconds; a smaller first time stamp is that of -r
 
 
@@ -21,7 +23,7 @@ class Clock:
         """From -ttt (since 1970) or -r (since the line above)."""
         if seconds == self._second and len(fraction) == 6:
             ns = self._second_ns + int(fraction) * 1000
-            if self.now <= ns < _FAR:
+            if self.now <= ns < FAR:
                 self.now = ns
                 return ns
         ns = int(seconds) * 10**9 + int(f"{fraction:0<9}")
@@ -55,10 +57,28 @@ class Clock:
             return self.seconds(seconds, fraction)
         return self.count(number) if of_day is None else self.of_day(of_day, day_fraction or "0")
 
+    @property
+    def is_absolute(self) -> bool:
+        """Whether the time stamps so far are those of -ttt."""
+        return self.kind[:1] == "w"
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether there were no time stamps so far."""
+        return self.kind[:1] == "l"
+
+    def many(self, stamps: np.ndarray, number: int) -> np.ndarray | None:
+        """Times of lines that follow each other: from -ttt in ns, or from the number of the first; None if one jumps."""
+        if self.is_counted:
+            return np.arange(number, number + len(stamps))
+        since = stamps - (self._start or 0)
+        sound = since[0] >= self.now and since[-1] < FAR and not (np.diff(since) < 0).any()
+        return since if sound else None
+
     def _advance(self, ns: int) -> int:
         if self._start is None:
             self._start = ns
-        if not self.now <= ns - self._start < _FAR:
+        if not self.now <= ns - self._start < FAR:
             self.jumps += 1
         else:
             self.now = ns - self._start

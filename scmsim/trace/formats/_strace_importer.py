@@ -1,6 +1,7 @@
 """The state of one strace conversion: rows waiting to be written, inodes with their numbers, descriptors, paths."""
 
 from array import array
+from typing import Any
 
 import numpy as np
 
@@ -59,6 +60,19 @@ class Importer:
             task.thread = self._next_thread()
         self._buffer.extend((self.now, offset, length, ident, file2, task.thread, flag, op))
         return None
+
+    def emit_many(self, now: Any, offset: Any, length: Any, ident: Any, thread: Any, flag: Any, op: Any) -> None:
+        """Add rows as columns of int64."""
+        table = np.empty((len(op), _WIDTH), "i8")
+        for column, values in enumerate((now, offset, length, ident, -1, thread, flag, op)):
+            table[:, column] = values
+        self._buffer.frombytes(table.tobytes())
+
+    def thread(self, task: Task) -> int:
+        """The dense number of a thread; given at its first use in a row."""
+        if task.thread < 0:
+            task.thread = self._next_thread()
+        return task.thread
 
     def also(
         self, task: Task, before: str | None, op: int, node: Node, offset: int, length: int, flag: int

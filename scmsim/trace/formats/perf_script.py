@@ -22,9 +22,12 @@ from typing import Any
 import numpy as np
 
 from scmsim.errors import UsageError
+from scmsim.records import DATA_ONLY, FSYNC, READ, WRITE
 from scmsim.trace.formats import _perf_calls
+from scmsim.trace.formats import _strace_runs as runs
 from scmsim.trace.formats import _strace_importer as why
 from scmsim.trace.formats._input import Input
+from scmsim.trace.formats._intake import FAR
 from scmsim.trace.formats._lines import LONGEST, Progress, byte_blocks
 from scmsim.trace.formats._report import Report
 from scmsim.trace.formats._strace_importer import Importer
@@ -46,6 +49,12 @@ _MOST_CHILDREN = 1 << 12  # that a trace may have made without showing them
 _ERRNOS = 4095  # results of -4095 to -1 are errors
 _ENTER = "entry of a call (its exit makes the row)"
 _OTHER = "another event"
+# calls that a run can hold: names, operation, flags of an FSYNC; those with an offset last
+_PLAIN = (
+    ("lseek", runs.SEEK, 0), ("read readv", READ, 0), ("write writev", WRITE, 0), ("fsync", FSYNC, 0),
+    ("fdatasync", FSYNC, DATA_ONLY), ("pread64 preadv", READ, 0), ("pwrite64 pwritev", WRITE, 0),
+)  # fmt: skip
+_SEEK, _POSITIONED = 0, 5
 _SPOT = "perf records no file names: each open is an object of its own, calls on paths are left out"
 
 
@@ -95,6 +104,8 @@ class _Conversion:
         self.forks = {key for key, name in self.names.items() if name in _perf_calls.FORKS}
         self.fork_calls = np.array(sorted(self.forks), "i8")
         self.known = np.array(sorted(self.handlers), "i8")
+        kinds = {name: i for i, (names, _, _) in enumerate(_PLAIN) for name in names.split()}
+        self.plain = np.array([kinds.get(self.names[key], -1) for key in self.known.tolist()], "i8")
         self.waiting = np.empty((0, perf_text.WIDTH), "i8")  # entries whose exit is to come
         self.tasks: dict[int, Task] = {}
         self.processes: dict[int, Task] = {}
@@ -172,11 +183,51 @@ class _Conversion:
         good = known & ~failed
         forked = np.isin(call, self.fork_calls) & (result > 0)
         self.parents = dict(zip(result[forked].tolist(), enters[forked, text.TID].tolist(), strict=True))
-        times = self._times(exits[good, text.TIME])
-        arguments = enters[good, text.FIRST : text.FIRST + text.ARGUMENTS].tolist()
-        columns = (
-            column.tolist() for column in (call[good], enters[good, text.PID], enters[good, text.TID], result[good])
+        enters, call, result = enters[good], call[good], result[good]
+        times, done = self._times(exits[good, text.TIME]), 0
+        plain = self._plain(enters, call, result)
+        for start, end in runs.stretches(plain >= 0):
+            self._some(times[done:start], enters[done:start], call[done:start], result[done:start])
+            self._run(times[start:end], enters[start:end], plain[start:end], result[start:end])
+            done = end
+        self._some(times[done:], enters[done:], call[done:], result[done:])
+
+    def _plain(self, enters: np.ndarray, call: np.ndarray, result: np.ndarray) -> np.ndarray:
+        """Index in _PLAIN of each call that a run can hold, else -1."""
+        text = self.text
+        kind = self.plain[np.searchsorted(self.known, call)]
+        third, offset = enters[:, text.FIRST + 2], enters[:, text.FIRST + 3]
+        odd = (kind == _SEEK) & ((third > 1) | (third < 0))  # SEEK_END shows a size
+        odd |= (kind >= _POSITIONED) & ((offset < 0) | (offset >= FAR))
+        return np.where(odd | (result < 0) | (result >= FAR), -1, kind)
+
+    def _run(self, now: np.ndarray, enters: np.ndarray, kind: np.ndarray, result: np.ndarray) -> None:
+        """Work on many data calls at once."""
+        text = self.text
+        first, task = runs.distinct(enters[:, text.TID])
+        pairs = enters[first][:, [text.PID, text.TID]].tolist()
+        tasks = [self.tasks.get(tid) or self._task(pid, tid) for pid, tid in pairs]
+        fd = enters[:, text.FIRST].astype(np.int32).astype("i8")
+        keys, found = runs.distinct(task << 33 ^ fd)
+        founds, place = runs.unique([tasks[task[i]].table.slots.get(int(fd[i])) for i in keys])
+        run = runs.Run(
+            now=now,
+            op=np.array([op for _, op, _ in _PLAIN])[kind],
+            at=np.where(kind >= _POSITIONED, enters[:, text.FIRST + 3], runs.HERE),
+            asked=np.array([flag for _, _, flag in _PLAIN])[kind],
+            count=result,
+            task=task,
+            found=place[found],
         )
+        if not runs.apply(self.imp, run, tasks, founds):
+            runs.one_by_one(self.imp, run, tasks, founds, lambda i, e: self._bad(self.report.lines, str(e)))
+        self.imp.now = int(now[-1])
+
+    def _some(self, times: np.ndarray, enters: np.ndarray, call: np.ndarray, result: np.ndarray) -> None:
+        """Work on calls one by one."""
+        text, report = self.text, self.report
+        arguments = enters[:, text.FIRST : text.FIRST + text.ARGUMENTS].tolist()
+        columns = (column.tolist() for column in (call, enters[:, text.PID], enters[:, text.TID], result))
         imp, handlers, left_out, calls = self.imp, self.handlers, report.left_out, 0
         tasks = self.tasks
         for now, number, pid, tid, value, a in zip(times.tolist(), *columns, arguments, strict=True):

@@ -32,12 +32,13 @@ from scmsim.errors import UsageError
 from scmsim.trace.formats import _strace_data, _strace_memory, _strace_paths
 from scmsim.trace.formats import _strace_importer as why
 from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._lines import Progress, blocks
+from scmsim.trace.formats._lines import Progress, byte_blocks
 from scmsim.trace.formats._report import Report
 from scmsim.trace.formats._strace_clock import Clock
 from scmsim.trace.formats._strace_importer import Importer
 from scmsim.trace.formats._strace_names import Names
 from scmsim.trace.formats._strace_state import Description, Task
+from scmsim.trace.formats._strace_stretches import Stretches
 from scmsim.trace.formats._strace_text import (
     CALL,
     EVENT,
@@ -55,6 +56,7 @@ from scmsim.trace.store import TraceWriter
 
 SUMMARY = "text of strace, best from 'strace -f -ttt -T -y -s 0 -o FILE CMD' (also .gz, .xz, .zst)"
 _FORMAT = "strace output"
+_SHORT = 1 << 20  # bytes of text that are read before compiled kernels pay
 _KEEP = 1 << 16  # rows held back, so that an assumed CREATE can still be changed
 
 
@@ -116,8 +118,8 @@ def convert(
     """
     with Input.of(path) as given:
         conversion = _Conversion(given.path, strict, Importer(Names(under), cwd))
-        for lines in blocks(given, _FORMAT, progress):
-            conversion.take(lines)
+        for block in byte_blocks(given, _FORMAT, progress):
+            conversion.take(block)
             rows = conversion.imp.drain(_KEEP)
             if rows is not None:
                 writer.append(rows)
@@ -134,9 +136,18 @@ class _Conversion:
         self.report = imp.report
         self.clock = Clock()
         self.understood = False  # some line was a complete call
+        self._taken = 0  # bytes
 
-    def take(self, lines: list[str]) -> None:
-        """Work on the next lines."""
+    def take(self, block: bytes) -> None:
+        """Work on the next lines; in a long text, on stretches of data calls all at once."""
+        if self._taken >= _SHORT and self.clock.kind:
+            Stretches(self.imp, self.clock, block, self._lines, self._bad).work()
+        else:
+            self._lines(block.decode("latin-1").removesuffix("\n").split("\n"))
+        self._taken += len(block)
+
+    def _lines(self, lines: list[str]) -> None:
+        """Work on lines one by one."""
         imp, tasks, clock, specs = self.imp, self.imp.tasks, self.clock, _SPECS
         number = self.report.lines
         self.report.lines += len(lines)
@@ -287,7 +298,7 @@ class _Conversion:
     def finish(self, writer: TraceWriter) -> Report:
         """Write what is left, the side table and the provenance."""
         imp, report = self.imp, self.report
-        if not self.understood:
+        if not (self.understood or report.calls):
             raise UsageError(f"{self.path!r} is not {_FORMAT}: none of its {report.lines} lines is a file operation")
         for task in imp.tasks.values():
             self._drop_pending(task)
