@@ -22,7 +22,7 @@ MOST = 1 << 31  # bytes that a call can move
 class Run(NamedTuple):
     """Finished calls in order, as int64 columns.
 
-    `op` is READ, WRITE, FSYNC (`asked` = flags) or SEEK (`count` = the new position); `at` is an offset or HERE; `asked` is what a
+    `op` is READ, WRITE, FSYNC (`asked` = flags) or SEEK (`moved` = the new position); `at` is an offset or HERE; `asked` is what a
     read asked for (0: not known); `task` and `found` index the lists of the tasks and descriptions in question.
     """
 
@@ -30,7 +30,7 @@ class Run(NamedTuple):
     op: np.ndarray
     at: np.ndarray
     asked: np.ndarray
-    count: np.ndarray
+    moved: np.ndarray
     task: np.ndarray
     found: np.ndarray
 
@@ -61,7 +61,7 @@ def unique(founds: list[Description | None]) -> tuple[list[Description | None], 
 
 def apply(imp: Importer, run: Run, tasks: list[Task], founds: list[Description | None]) -> bool:
     """Add the rows of a run; false, with nothing done, if it must be worked on call by call."""
-    if (run.count[run.op != SEEK] > MOST).any() or any(found is not None and found.append for found in founds):
+    if (run.moved[run.op != SEEK] > MOST).any() or any(found is not None and found.append for found in founds):
         return False
     offset, doubt = _positions(run, founds)
     nodes = [None if found is None else found.node for found in founds]
@@ -84,7 +84,7 @@ def _positions(run: Run, founds: list[Description | None]) -> tuple[np.ndarray, 
         rows = np.flatnonzero(here & (run.found == i))
         if found is None or not len(rows):
             continue
-        seek, count = run.op[rows] == SEEK, run.count[rows]
+        seek, count = run.op[rows] == SEEK, run.moved[rows]
         moved = np.where(seek, 0, count)
         before = np.cumsum(moved) - moved
         last = np.maximum.accumulate(np.where(seek, np.arange(len(rows)), -1))  # the seek that a row comes after
@@ -103,21 +103,21 @@ def _move(run: Run, founds: list[Description | None]) -> None:
             continue
         seeks = np.flatnonzero(run.op[rows] == SEEK)
         if len(seeks):
-            found.position, found.doubt = int(run.count[rows[seeks[-1]]]), 0
+            found.position, found.doubt = int(run.moved[rows[seeks[-1]]]), 0
             rows = rows[seeks[-1] + 1 :]
-        found.position += int(run.count[rows].sum())
+        found.position += int(run.moved[rows].sum())
 
 
 def _ends_are_shown(run: Run, nodes: list[Node | None], doubt: np.ndarray) -> bool:
     """Whether a short read shows the size of a file that was not known: that changes what later calls mean."""
     open_question = np.array([node is not None and not node.exact for node in nodes], bool)[run.found]
-    short = (run.op == READ) & (run.count > 0) & (run.count < run.asked) & (doubt == 0)
+    short = (run.op == READ) & (run.moved > 0) & (run.moved < run.asked) & (doubt == 0)
     return bool((short & open_question).any())
 
 
 def _grow(imp: Importer, node: Node, run: Run, offset: np.ndarray, rows: np.ndarray) -> None:
-    read, write = rows & (run.op == READ) & (run.count > 0), rows & (run.op == WRITE)
-    ends = offset + run.count
+    read, write = rows & (run.op == READ) & (run.moved > 0), rows & (run.op == WRITE)
+    ends = offset + run.moved
     if not node.exact and read.any():
         written = np.maximum.accumulate(np.where(write, ends, 0))
         unseen = read & (ends > np.maximum(written, node.written))
@@ -148,7 +148,7 @@ def _emit(
         run.op == WRITE
     )
     flag += np.array([DIRECTORY if _is_dir(found) else 0 for found in founds])[run.found] * (run.op == FSYNC)
-    length = np.where(run.op == FSYNC, 0, run.count)
+    length = np.where(run.op == FSYNC, 0, run.moved)
     imp.emit_many(run.now[rows], offset[rows], length[rows], idents, threads, flag[rows], run.op[rows])
     imp.report.calls += len(rows)
 
@@ -180,7 +180,9 @@ def one_by_one(imp: Importer, run: Run, tasks: list[Task], founds: list[Descript
     from scmsim.trace.formats._strace_data import do_fsync, do_read, do_seek, do_write
 
     left_out = imp.report.left_out
-    for i, (now, op, at, asked, count, task, which) in enumerate(zip(*(column.tolist() for column in run), strict=True)):
+    for i, (now, op, at, asked, count, task, which) in enumerate(
+        zip(*(column.tolist() for column in run), strict=True)
+    ):
         imp.now = now
         found, start = founds[which], None if at == HERE else at
         try:

@@ -6,7 +6,7 @@ import numpy as np
 
 from scmsim.records import DATA_ONLY, FSYNC, READ, WRITE
 from scmsim.trace.formats import _strace_runs as runs
-from scmsim.trace.formats._strace_clock import FAR, Clock
+from scmsim.trace.formats._strace_clock import Clock
 from scmsim.trace.formats._strace_importer import Importer
 from scmsim.trace.formats._strace_state import Description, Task
 
@@ -79,7 +79,7 @@ class Stretches:
             op=np.array(_OPS)[call],
             at=np.where(positioned, rows[:, text.OFFSET], runs.HERE),
             asked=np.where(call == text.FDATASYNC, DATA_ONLY, rows[:, text.ASKED]),
-            count=rows[:, text.RESULT],
+            moved=rows[:, text.RESULT],
             task=named[1],
             found=named[3],
         )

@@ -31,6 +31,8 @@ RESULT_FD = RESULT + PATHOF  # groups: descriptor, path
 
 # the usual line: process (with -f), time (with -ttt), name of the call
 CALL = re.compile(r"(?:(\d++) ++)?+(?:(\d{1,12}+)\.(\d{1,9}+) )?+([a-z]\w*+)\(").match
+# the second half of a split call, in the usual form
+SECOND_HALF = re.compile(r"(?:(\d++) ++)?+(?:(\d{1,12}+)\.(\d{1,9}+) )?+<\.\.\. (\w+) resumed> ?")
 # any line: process, time, the rest; [pid N] is the form without -o, 12:34:56 that of -t and -tt
 LINE = re.compile(
     r" *+(?:(\d++) ++|\[pid ++(\d++)\] ++)?+"

@@ -24,8 +24,8 @@ import numpy as np
 from scmsim.errors import UsageError
 from scmsim.records import DATA_ONLY, FSYNC, READ, WRITE
 from scmsim.trace.formats import _perf_calls
-from scmsim.trace.formats import _strace_runs as runs
 from scmsim.trace.formats import _strace_importer as why
+from scmsim.trace.formats import _strace_runs as runs
 from scmsim.trace.formats._input import Input
 from scmsim.trace.formats._intake import FAR
 from scmsim.trace.formats._lines import LONGEST, Progress, byte_blocks
@@ -215,12 +215,13 @@ class _Conversion:
             op=np.array([op for _, op, _ in _PLAIN])[kind],
             at=np.where(kind >= _POSITIONED, enters[:, text.FIRST + 3], runs.HERE),
             asked=np.array([flag for _, _, flag in _PLAIN])[kind],
-            count=result,
+            moved=result,
             task=task,
             found=place[found],
         )
         if not runs.apply(self.imp, run, tasks, founds):
-            runs.one_by_one(self.imp, run, tasks, founds, lambda i, e: self._bad(self.report.lines, str(e)))
+            names = [self.names[call] for call in enters[:, text.CALL].tolist()]
+            runs.one_by_one(self.imp, run, tasks, founds, lambda i, e: self._bad(self.report.lines, f"{names[i]}: {e}"))
         self.imp.now = int(now[-1])
 
     def _some(self, times: np.ndarray, enters: np.ndarray, call: np.ndarray, result: np.ndarray) -> None:

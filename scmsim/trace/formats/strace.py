@@ -49,6 +49,7 @@ from scmsim.trace.formats._strace_text import (
     NAME,
     NEVER,
     RESUMED,
+    SECOND_HALF,
     UNFINISHED,
     looks_like,
 )
@@ -149,19 +150,25 @@ class _Conversion:
     def _lines(self, lines: list[str]) -> None:
         """Work on lines one by one."""
         imp, tasks, clock, specs = self.imp, self.imp.tasks, self.clock, _SPECS
-        number = self.report.lines
+        number, second_half = self.report.lines, SECOND_HALF.match
         self.report.lines += len(lines)
         for line in lines:
             number += 1
-            m = CALL(line)
-            if m is None or line.endswith(UNFINISHED):
+            m = CALL(line) or second_half(line)
+            if m is None:
                 self._unusual(line, number)
                 continue
             pid, seconds, fraction, name = m.groups()
+            imp.now = clock.seconds(seconds, fraction) if seconds is not None else clock.count(number)
+            if m.re is SECOND_HALF:
+                self._second_half(pid, name, line[m.end() :], number)
+                continue
             task = tasks.get(pid)
             if task is None:
                 task = imp.task(pid)
-            imp.now = clock.seconds(seconds, fraction) if seconds is not None else clock.count(number)
+            if line.endswith(UNFINISHED):
+                self._first_half(task, name, line[m.start(4) :])
+                continue
             spec = specs.get(name)
             if spec is None:
                 self._other(name, line, number)
@@ -255,13 +262,16 @@ class _Conversion:
     def _first_half_or_call(self, pid: str | None, called: re.Match[str], body: str, number: int) -> None:
         name, task = called[1], self.imp.tasks.get(pid) or self.imp.task(pid)
         spec = _SPECS.get(name)
-        if not body.endswith(UNFINISHED):
-            if spec is None:
-                self._other(name, body, number)
-            else:
-                self._call(task, name, spec, body, called.end(), number)
-            return
-        if spec is None:
+        if body.endswith(UNFINISHED):
+            self._first_half(task, name, body)
+        elif spec is None:
+            self._other(name, body, number)
+        else:
+            self._call(task, name, spec, body, called.end(), number)
+
+    def _first_half(self, task: Task, name: str, body: str) -> None:
+        """A call that is not complete, its name at the start of `body`."""
+        if name not in _SPECS:
             self.report.left_out[why.NOT_A_FILE_OPERATION] += 1
             self.report.other[name] += 1
             return
@@ -269,8 +279,8 @@ class _Conversion:
         self.report.left_out[why.FIRST_HALF] += 1
         task.pending = name, body[: -len(UNFINISHED)]
         if name in _strace_memory.FORKS:
-            self.imp.forks[pid] = body
-        elif name == "close" and (m := _FD.match(body, called.end())):
+            self.imp.forks[task.pid] = body
+        elif name == "close" and (m := _FD.match(body, len(name) + 1)):
             # the kernel frees the descriptor at once: another thread may get its number before this call returns
             task.closing = self.imp.describe(task, m[1], m[2]) or Description(None)
             task.table.slots.pop(m[1], None)

@@ -19,13 +19,15 @@ READ, WRITE, PREAD, PWRITE, LSEEK, FSYNC, FDATASYNC = range(len(NAMES))
 
 _LONGEST = 10
 _TEXT = np.zeros((len(NAMES), _LONGEST), np.uint8)
-for _i, _name in enumerate(NAMES):
-    _TEXT[_i, : len(_name) + 1] = np.frombuffer(_name.encode() + b"(", np.uint8)
+for _i, _text in enumerate(NAMES):
+    _TEXT[_i, : len(_text) + 1] = np.frombuffer(_text.encode() + b"(", np.uint8)
 _LENGTH = np.array([len(name) + 1 for name in NAMES])
 _DIGITS = 18
 _FNV, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV-1a, 64 bits
 _SET, _CUR = np.frombuffer(b"SEEK_SET)SEEK_CUR)", np.uint8).reshape(2, 9)
-_SPACE, _DOT, _LESS, _MORE, _CLOSE, _COMMA, _EQUAL, _QUOTE, _ESCAPE, _MINUS, _NEWLINE = np.frombuffer(b' .<>),="\\-\n', np.uint8)
+_SPACE, _DOT, _LESS, _MORE, _CLOSE, _COMMA, _EQUAL, _QUOTE, _ESCAPE, _MINUS, _NEWLINE = np.frombuffer(
+    b' .<>),="\\-\n', np.uint8
+)
 _ZERO, _NINE, _A, _F, _X = np.frombuffer(b"09afx", np.uint8)
 
 
