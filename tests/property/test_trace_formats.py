@@ -76,7 +76,7 @@ def perf_twin(line: str) -> list[int] | None:
     else:
         kind, numbers = perf_text.EXIT, [int(result), 0, 0, 0, 0, 0]
     time = int(seconds) * 10**9 + int(f"{fraction:0<9}")
-    return [kind, -1 if pid is None else int(pid), int(tid), time, int(enter or leave), *numbers]
+    return [kind, -1 if pid is None else int(pid), int(tid), time, int(enter or leave), *numbers, 0]
 
 
 LINES = st.builds(

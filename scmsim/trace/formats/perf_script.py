@@ -17,7 +17,7 @@ Rules
 import os
 import re
 from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -85,6 +85,20 @@ def convert(
         return work.finish(writer)
 
 
+class _Calls(NamedTuple):
+    """Finished calls as columns; `enters` are the rows of their entries, `line` the numbers of the lines of their exits."""
+
+    now: np.ndarray
+    line: np.ndarray
+    enters: np.ndarray
+    call: np.ndarray
+    result: np.ndarray
+
+    def part(self, start: int, end: int) -> "_Calls":
+        """Some of them."""
+        return _Calls(*(column[start:end] for column in self))
+
+
 class _Conversion:
     """Pairs entries with exits, and gives each call to its handler."""
 
@@ -121,6 +135,7 @@ class _Conversion:
         lines = block.count(b"\n") + (not block.endswith(b"\n"))
         table = np.empty((lines, text.WIDTH), "i8")
         text.take_apart(np.frombuffer(block, np.uint8), table)
+        table[:, text.LINE] = np.arange(self.report.lines + 1, self.report.lines + lines + 1)
         odd = np.flatnonzero((table[:, text.KIND] == text.OTHER) | (table[:, text.KIND] == text.BAD))
         if len(odd):
             self._odd(block, table, odd)
@@ -183,27 +198,27 @@ class _Conversion:
         good = known & ~failed
         forked = np.isin(call, self.fork_calls) & (result > 0)
         self.parents = dict(zip(result[forked].tolist(), enters[forked, text.TID].tolist(), strict=True))
-        enters, call, result = enters[good], call[good], result[good]
-        times, done = self._times(exits[good, text.TIME]), 0
-        plain = self._plain(enters, call, result)
+        calls = _Calls(
+            self._times(exits[good, text.TIME]), exits[good, text.LINE], enters[good], call[good], result[good]
+        )
+        plain, done = self._plain(calls), 0
         for start, end in runs.stretches(plain >= 0):
-            self._some(times[done:start], enters[done:start], call[done:start], result[done:start])
-            self._run(times[start:end], enters[start:end], plain[start:end], result[start:end])
+            self._some(calls.part(done, start))
+            self._run(calls.part(start, end), plain[start:end])
             done = end
-        self._some(times[done:], enters[done:], call[done:], result[done:])
+        self._some(calls.part(done, len(plain)))
 
-    def _plain(self, enters: np.ndarray, call: np.ndarray, result: np.ndarray) -> np.ndarray:
+    def _plain(self, calls: _Calls) -> np.ndarray:
         """Index in _PLAIN of each call that a run can hold, else -1."""
-        text = self.text
-        kind = self.plain[np.searchsorted(self.known, call)]
-        third, offset = enters[:, text.FIRST + 2], enters[:, text.FIRST + 3]
+        kind = self.plain[np.searchsorted(self.known, calls.call)]
+        third, offset = calls.enters[:, self.text.FIRST + 2], calls.enters[:, self.text.FIRST + 3]
         odd = (kind == _SEEK) & ((third > 1) | (third < 0))  # SEEK_END shows a size
         odd |= (kind >= _POSITIONED) & ((offset < 0) | (offset >= FAR))
-        return np.where(odd | (result < 0) | (result >= FAR), -1, kind)
+        return np.where(odd | (calls.result < 0) | (calls.result >= FAR), -1, kind)
 
-    def _run(self, now: np.ndarray, enters: np.ndarray, kind: np.ndarray, result: np.ndarray) -> None:
+    def _run(self, calls: _Calls, kind: np.ndarray) -> None:
         """Work on many data calls at once."""
-        text = self.text
+        text, enters = self.text, calls.enters
         first, task = runs.distinct(enters[:, text.TID])
         pairs = enters[first][:, [text.PID, text.TID]].tolist()
         tasks = [self.tasks.get(tid) or self._task(pid, tid) for pid, tid in pairs]
@@ -211,41 +226,43 @@ class _Conversion:
         keys, found = runs.distinct(task << 33 ^ fd)
         founds, place = runs.unique([tasks[task[i]].table.slots.get(int(fd[i])) for i in keys])
         run = runs.Run(
-            now=now,
+            now=calls.now,
             op=np.array([op for _, op, _ in _PLAIN])[kind],
             at=np.where(kind >= _POSITIONED, enters[:, text.FIRST + 3], runs.HERE),
             asked=np.array([flag for _, _, flag in _PLAIN])[kind],
-            moved=result,
+            moved=calls.result,
             task=task,
             found=place[found],
         )
         if not runs.apply(self.imp, run, tasks, founds):
-            names = [self.names[call] for call in enters[:, text.CALL].tolist()]
-            runs.one_by_one(self.imp, run, tasks, founds, lambda i, e: self._bad(self.report.lines, f"{names[i]}: {e}"))
-        self.imp.now = int(now[-1])
+            runs.one_by_one(self.imp, run, tasks, founds, lambda i, error: self._impossible(calls, i, error))
+        self.imp.now = int(calls.now[-1])
 
-    def _some(self, times: np.ndarray, enters: np.ndarray, call: np.ndarray, result: np.ndarray) -> None:
+    def _impossible(self, calls: _Calls, i: int, error: Exception) -> None:
+        self._bad(int(calls.line[i]), f"{self.names[int(calls.call[i])]}: {error}")
+
+    def _some(self, calls: _Calls) -> None:
         """Work on calls one by one."""
-        text, report = self.text, self.report
+        text, enters, report = self.text, calls.enters, self.report
         arguments = enters[:, text.FIRST : text.FIRST + text.ARGUMENTS].tolist()
-        columns = (column.tolist() for column in (call, enters[:, text.PID], enters[:, text.TID], result))
-        imp, handlers, left_out, calls = self.imp, self.handlers, report.left_out, 0
-        tasks = self.tasks
-        for now, number, pid, tid, value, a in zip(times.tolist(), *columns, arguments, strict=True):
+        columns = (calls.now, calls.call, enters[:, text.PID], enters[:, text.TID], calls.result)
+        rows = zip(*(column.tolist() for column in columns), arguments, strict=True)
+        imp, handlers, left_out, tasks, kept = self.imp, self.handlers, report.left_out, self.tasks, 0
+        for i, (now, number, pid, tid, value, a) in enumerate(rows):
             imp.now = now
             task = tasks.get(tid) or self._task(pid, tid)
             try:
                 reason = handlers[number](imp, task, a, value)
             except ValueError as error:
-                self._bad(report.lines, f"{self.names[number]}: {error}")
+                self._impossible(calls, i, error)
                 continue
             if reason is None:
-                calls += 1
+                kept += 1
             else:
                 left_out[reason] += 1
                 if number in self.forks:
                     self._fork(task, pid, value)
-        report.calls += calls
+        report.calls += kept
 
     def _count(self, calls: np.ndarray, reason: str, names: Counter[str]) -> None:
         numbers, counts = np.unique(calls, return_counts=True)

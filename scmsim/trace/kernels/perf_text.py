@@ -11,7 +11,8 @@ from scmsim._jit import kernel, part
 # columns of a row
 KIND, PID, TID, TIME, CALL, FIRST = range(6)
 ARGUMENTS = 6
-WIDTH = FIRST + ARGUMENTS
+LINE = FIRST + ARGUMENTS  # number of the line in the file: filled by the caller
+WIDTH = LINE + 1
 OTHER, ENTER, EXIT, BAD = range(4)  # KIND; OTHER is a line without such a tracepoint
 
 _TAG = np.frombuffer(b"syscalls:sys_e", np.uint8)
