@@ -90,25 +90,6 @@ def workloads(operations: int) -> Iterator[Line]:
         yield f"generate {name}", rate(work.rows, seconds, "operations")
 
 
-def imports(lines: int) -> Iterator[Line]:
-    """Lines per second of the strace importer, on lines as `strace -f -yy -ttt -T` writes them."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / "made.strace"
-        with open(path, "w", encoding="utf-8") as file:
-            for i in range(lines // 4):
-                name, when = f"/data/f{i % 1000}", 1_700_000_000 + i * 1e-4
-                file.write(
-                    f'100 {when:.6f} openat(AT_FDCWD</>, "{name}", O_RDWR|O_CREAT, 0644) = 3<{name}> <0.000009>\n'
-                )
-                file.write(f'100 {when + 1e-5:.6f} write(3<{name}>, ""..., 4096) = 4096 <0.000009>\n')
-                file.write(f'100 {when + 2e-5:.6f} pread64(3<{name}>, ""..., 4096, 0) = 4096 <0.000009>\n')
-                file.write(f"100 {when + 3e-5:.6f} close(3<{name}>) = 0 <0.000009>\n")
-        out = str(pathlib.Path(folder) / "out.parquet")
-        empty, _ = command("-m", "scmsim", "trace", "convert", "--help")
-        seconds, told = command("-m", "scmsim", "trace", "convert", str(path), out)
-        yield "strace import", rate(lines, seconds - empty, "lines") if seconds == seconds else told
-
-
 def starts(systems: str, cold: bool) -> Iterator[Line]:
     """CPU time of starting, least of three; and of a small replay with and without compiled kernels."""
     cases = (
@@ -175,6 +156,7 @@ def main() -> None:
     counts = (1 << 18, 1 << 20) if small else (1_000_000, 10_000_000, *((50_000_000,) if options.full else ()))
     sys.path.insert(0, str(ROOT))
     from tests.bench import mmu
+    from tests.bench.importers import rates
 
     start = time.monotonic()
     groups = (
@@ -183,7 +165,7 @@ def main() -> None:
         scaling(1 << 15 if small else 1 << 17),
         workloads(1 << 17 if small else 1 << 20),
         mmu.lines(1 << 21 if small else 20_000_000),
-        imports(20_000 if small else 200_000),
+        rates(60_000 if small else 1_000_000),
         memory(counts),
         slowdowns(20_000 if small else 200_000, 1 if small else 3),
     )

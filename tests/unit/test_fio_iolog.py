@@ -140,3 +140,18 @@ def test_fio_replays_an_exported_workload(tmp_path: Path) -> None:
     assert Counter(row[0] for row in logged.rows)["write"] == 16
     assert {p: n for p, n in seen.sizes().items() if "/f" in p} == logged.sizes()
     assert all(Path(path).stat().st_size == size for path, size in logged.sizes().items())
+
+
+@REAL
+@pytest.mark.slow
+def test_four_threads_under_strace(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    options = ("--name=a", "--directory=data", "--rw=randwrite", "--bs=4k", "--size=1m", "--numjobs=4", "--thread")
+    seen = fio(tmp_path, *options, "--ioengine=psync", "--fsync=8", "--fallocate=none")
+    assert seen.report.bad == 0 and seen.report.left_out["first half of a split call"] > 0
+    sizes = {str(path): path.stat().st_size for path in (tmp_path / "data").iterdir()}
+    assert len(sizes) == 4 and {path: size for path, size in seen.sizes().items() if path in sizes} == sizes
+    written = Counter(path for op, path, _, _ in seen.rows if op == "write")
+    assert {path: written[path] for path in sizes} == dict.fromkeys(sizes, 256)
+    calls = (tmp_path / "strace.txt").read_text(errors="replace").count(" fsync(")
+    assert sum(row[0] == "fsync" for row in seen.rows) == calls > 100

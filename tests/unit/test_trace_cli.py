@@ -97,6 +97,46 @@ def test_convert_under_a_directory(tmp_path: Path) -> None:
     assert open_trace(tmp_path / "t.parquet").header["under"] == "/data"
 
 
+def test_convert_a_table_with_columns_and_options(tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("7,R,0,8,100\n7,W,8,8,200\n")
+    columns = ("--columns", "file=1,op=2,offset=3,length=4,time=5", "--set", "time_unit=us", "--set", "unit=512")
+    result = run("convert", tmp_path / "in", tmp_path / "t.parquet", *columns, "--set", "granularity=block")
+    assert result.exit_code == 0, result.output
+    assert "2 rows from 2 calls (2 lines of csv), 1 files" in result.stdout and "note: block trace" in result.stdout
+    trace = open_trace(tmp_path / "t.parquet")
+    assert trace.header["granularity"] == "block" and trace.files.first_size.tolist() == [8192]
+    shown = run("info", tmp_path / "t.parquet").stdout
+    assert "granularity" in shown and "note: block trace: each device is one big file" in shown
+
+
+def test_convert_to_an_io_log_and_back(tmp_path: Path, tricky: Path) -> None:
+    result = run("convert", tricky, tmp_path / "t.log", "--to", "fio-iolog")
+    assert result.exit_code == 0, result.output
+    assert "lines of fio-iolog from" in result.stdout and "not expressible in an I/O log: unlink" in result.stdout
+    found = json.loads(run("convert", tricky, tmp_path / "t2.log", "--to", "fio-iolog", "--json").stdout)
+    assert found["lines"] == open_trace(tricky).rows == found["calls"] + sum(found["left_out"].values())
+    back = run("convert", tmp_path / "t.log", tmp_path / "back.parquet")
+    assert back.exit_code == 0 and "lines of fio-iolog" in back.stdout
+
+
+def test_options_that_do_not_fit_are_one_line(tmp_path: Path, tricky: Path) -> None:
+    for args, message in (
+        ((TRICKY, "x", "--set", "unit=512"), "strace has no options"),
+        ((DATA.parent / "formats/blkparse.txt", "x", "--set", "actoin=D"), "did you mean 'action'"),
+        ((DATA.parent / "formats/blkparse.txt", "x", "--set", "action=Z"), "blkparse.action: no choice named 'Z'"),
+        ((DATA.parent / "formats/blkparse.txt", "x", "--set", "action"), "is not NAME=VALUE"),
+        ((tricky, "x", "--to", "strace"), "no format that can be written named 'strace'"),
+        ((tricky, "x", "--to", "fio-iolog", "--under", "/data"), "--under is for reading"),
+        ((tricky, "x", "--to", "fio-iolog", "--set", "version=4"), "fio-iolog.version: no choice named '4'"),
+        ((tricky, tmp_path / "none" / "x", "--to", "fio-iolog"), "cannot be written"),
+        ((TRICKY, "x", "--to", "fio-iolog"), "is strace output; convert it first"),
+        ((tricky, tmp_path / "y.parquet", "--format", "strace"), "is not strace output"),
+    ):
+        result = run("convert", *args)
+        assert result.exit_code == 2 and message in result.stderr, (args, result.output)
+        assert result.stderr.count("\n") == 1
+
+
 def test_info(tricky: Path) -> None:
     result = run("info", tricky)
     assert result.exit_code == 0

@@ -40,6 +40,9 @@ class Words:
     codes: np.ndarray
     values: list[str]
 
+    def __len__(self) -> int:
+        return len(self.codes)
+
     def numbers(self, number: Callable[[str], int]) -> np.ndarray:
         """Each word as the number (int64) that a function gives for it."""
         return np.array([number(value) for value in self.values], "i8")[self.codes]
