@@ -14,6 +14,7 @@ from scmsim.trace.formats._intake import BLANK, FAR, Intake
 from scmsim.trace.formats._lines import BadLine, Progress, byte_blocks, clip, whole
 
 _BLOCK = 1 << 22
+_MOST_COLUMNS = 1000
 _LONGEST_TIME = 40  # characters
 _FAR_TIME = 1 << 62  # ns
 
@@ -95,7 +96,7 @@ class _Reader:
         from pyarrow import csv
 
         width = self.width or block.split(b"\n", 1)[0].count(self.delimiter.encode()) + 1
-        if width <= max(column.place for column in self.columns):
+        if not max(column.place for column in self.columns) < width <= _MOST_COLUMNS:
             return None
         names = [str(place) for place in range(width)]
         types = {"whole": pa.int64(), "time": pa.decimal128(38, 9), "word": pa.dictionary(pa.int32(), pa.string())}
@@ -152,7 +153,7 @@ class _Reader:
         return {column.name: _packed(column, values) for column, values in zip(self.columns, columns, strict=True)}
 
     def _row(self, line: str) -> list[Any]:
-        cells = line.split(self.delimiter)
+        cells = line.split(self.delimiter, _MOST_COLUMNS)
         needed = self.width or max(column.place for column in self.columns) + 1
         if len(cells) < needed or (self.width and len(cells) > self.width):
             raise BadLine(f"{len(cells)} columns instead of {needed}")
