@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
+import numpy as np
 from llvmlite import ir
 from llvmlite.ir.instructions import StoreInstr
 from numba.core import types
@@ -94,6 +95,7 @@ def _find(lanes: int, bits: int) -> Callable:
 
 def _plain_touch(lanes: int) -> Callable:
     def touch(array: Any, index: int, tag: int, last: int) -> int:
+        tag = np.int64(tag).astype(array.dtype)  # cut to the length of a tag, as the vector does
         found = sum(1 << lane for lane in range(lanes) if array[index + lane] == tag)
         stop = (found & -found).bit_length() - 1 if found & ((2 << int(last)) - 1) else int(last)
         array[index + 1 : index + stop + 1] = array[index : index + stop].copy()
