@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 TRACE = ROOT / "traces" / "sqlite-load.parquet"
 EXPERIMENT = "quickstart"
 
-REWRITES = """
+REWRITES = r"""
 import re, sys, scmsim
 from scmsim.workload.microbench import source
 scmsim.replay(source("rewrite", 4096, 16 << 20, passes=max(1, int(sys.argv[1]) >> 12)), "nova-cow")
