@@ -1,0 +1,65 @@
+"""First fit of aligned huge blocks (2 MiB, 1 GiB) in the bitmaps of `first_fit`: the lowest aligned run that is wholly free.
+
+Source: PMFS fs/pmfs/balloc.c (pmfs_new_block: first gap of the list of used ranges, its start rounded up to the block's size).
+Unit: blocks of 4096 bytes; a huge block of `unit` blocks (a multiple of 512) is a whole number of bitmap words.
+"""
+
+from scmsim._jit import kernel
+
+FIELDS = [("huge_low", "i8")]  # no aligned free run begins below this bitmap word
+
+
+@kernel
+def next_run(s, arena, word, step):
+    """First bitmap word at or behind `word` where an aligned run of `step` free words begins; -1: none."""
+    last = s.tracked >> 6
+    while word + step <= last:
+        free = arena[s.summary + (word >> 6)] != 0
+        if free:
+            for w in range(word, word + step):
+                if arena[s.bits + w] != -1:
+                    free = False
+                    break
+        if free:
+            return word
+        word += step
+    return -1
+
+
+@kernel
+def count_runs(s, arena, unit, want):
+    """Aligned free runs of `unit` blocks, counted up to `want`."""
+    step = unit >> 6
+    found = 0
+    word = next_run(s, arena, s.huge_low // step * step, step)
+    while word >= 0 and found < want:
+        found += 1
+        word = next_run(s, arena, word + step, step)
+    return found
+
+
+@kernel
+def allocate(s, arena, unit):
+    """First block of the lowest aligned free run of `unit` blocks, -1 if there is none."""
+    step = unit >> 6
+    word = next_run(s, arena, s.huge_low // step * step, step)
+    if word < 0:
+        return -1
+    for w in range(word, word + step):
+        arena[s.bits + w] = 0
+        if w & 63 == 63 or w == word + step - 1:
+            i = w >> 6
+            rest = 0
+            for k in range(i << 6, min((i + 1) << 6, (s.tracked + 63) >> 6)):
+                rest |= arena[s.bits + k]
+            if rest == 0:
+                arena[s.summary + i] = 0
+    s.huge_low = word + step
+    s.free_blocks -= unit
+    return word << 6
+
+
+@kernel
+def freed(s, block):
+    """Note that blocks from `block` on were freed: an aligned run may begin there, or before it."""
+    s.huge_low = min(s.huge_low, (block >> 18) << 12)

@@ -1,0 +1,267 @@
+"""PMFS's namespace operations, truncate and fallocate.
+
+Source: PMFS fs/pmfs/namei.c (pmfs_create, pmfs_mkdir, pmfs_unlink, pmfs_rename, pmfs_link), inode.c (pmfs_truncate_add,
+pmfs_evict_inode, pmfs_free_inode, pmfs_notify_change), file.c (pmfs_fallocate).
+"""
+
+from scmsim import records as r
+from scmsim._jit import part
+from scmsim.fs.parts import pmfs_dirs as dirs
+from scmsim.fs.parts import pmfs_recipes as q
+from scmsim.fs.parts import pmfs_state as n
+from scmsim.fs.parts import table
+from scmsim.fs.parts.arena import has_room
+from scmsim.fs.parts.emit import has_events, play
+from scmsim.fs.parts.pmfs_data import device, inode_at
+from scmsim.fs.parts.pmfs_journal import begin, commit, log
+from scmsim.fs.parts.pmfs_tree import FILL_EVENTS, fill, free_leaf, grow, lower, reserve, words_for
+
+INODE_FIELDS = 80  # bytes of an inode that a create logs
+
+
+@part
+def ready_directory(s, arena, out, directory):
+    """A directory from before the trace gets its first block, silently."""
+    if arena[directory + n.DIRCOUNT] == 0:
+        emitted, journal = s.emitted, s.reg[q.JOURNAL]
+        dirs.dots(s, arena, out, directory)
+        s.emitted, s.reg[q.JOURNAL] = emitted, journal
+
+
+@part
+def create(s, arena, out, op, row, parent):
+    """create, mkdir."""
+    is_dir = op.op == r.MKDIR
+    arena[row + n.STATUS] |= n.EXISTS
+    arena[row + n.LINKS], arena[row + n.OPENS] = 1, not is_dir
+    play(s, out, q.MKDIR if is_dir else q.CREATE)
+    dirs.miss(s, arena, out, parent)
+    begin(s, out)
+    log(s, out, s.reg[q.INODE], INODE_FIELDS)
+    play(s, out, q.NEW_INODE)
+    if arena[row + n.STATUS] & n.IS_DIR:
+        dirs.dots(s, arena, out, row)
+        play(s, out, q.DOTS)
+    dirs.add_name(s, arena, out, row, parent)
+    if is_dir:
+        play(s, out, q.DIR_LINKS)
+    commit(s, out)
+
+
+@part
+def lose_link(s, arena, out, row):
+    """One name less; with the last one the inode goes to the truncate list."""
+    arena[row + n.LINKS] -= 1
+    play(s, out, q.LINKS)
+    if arena[row + n.LINKS] <= 0:
+        play(s, out, q.TRUNCATE_ADD)
+
+
+@part
+def number(s, row):
+    return (row - s.files) // n.FILE_WORDS
+
+
+@part
+def leave_directory(s, arena, out, row):
+    """Remove a file's newest name and the link that it is."""
+    s.reg[q.INODE] = inode_at(s, row)
+    log(s, out, s.reg[q.INODE], q.LOG_DATA)
+    dirs.remove_name(s, arena, out, arena[row + n.PARENT], arena[row + n.PLACE], number(s, row))
+    arena[row + n.PLACE] = 0
+
+
+@part
+def unlink(s, arena, out, op, row):
+    """unlink, rmdir."""
+    play(s, out, q.RMDIR if op.op == r.RMDIR else q.UNLINK)
+    begin(s, out)
+    leave_directory(s, arena, out, row)
+    if op.op == r.RMDIR:
+        play(s, out, q.DIR_LINKS)
+    lose_link(s, arena, out, row)
+    commit(s, out)
+
+
+@part
+def take_over(s, arena, out, row, replaced, directory):
+    """The replaced file's record gets the inode number of the file at `row`; False: it is in another directory, or not known."""
+    if arena[replaced + n.PARENT] != directory:
+        return False
+    j, k = dirs.find_place(arena, directory, arena[replaced + n.PLACE], number(s, replaced))
+    if j < 0:
+        return False
+    dirs.scan(s, arena, out, directory, j, k + 1, q.ONE)
+    place = table.get(arena, directory + n.DIRBLOCKS, j)
+    at = place + n.DIR_FIRST + k
+    s.reg[q.DIRENT] = arena[place + n.DIR_BLOCK] * q.BLOCK + dirs.offset_of(arena, place, k)
+    log(s, out, s.reg[q.DIRENT], 8)
+    play(s, out, q.KILL_DIRENT)
+    arena[at] = (arena[at] & ((q.ONE << dirs.OWNER) - 1)) | (number(s, row) + 1) << dirs.OWNER
+    arena[replaced + n.PLACE], arena[row + n.PLACE] = 0, place
+    s.reg[q.INODE] = inode_at(s, replaced)
+    log(s, out, s.reg[q.INODE], q.LOG_DATA)
+    return True
+
+
+@part
+def rename(s, arena, out, row, replaced):
+    """rename within the file's directory; `replaced`: the row of the file that loses its name, or 0."""
+    directory = arena[row + n.PARENT]
+    play(s, out, q.RENAME)
+    dirs.miss(s, arena, out, directory)
+    dirs.miss(s, arena, out, directory)
+    j, k = dirs.find_place(arena, directory, arena[row + n.PLACE], number(s, row))
+    if j >= 0:
+        dirs.scan(s, arena, out, directory, j, k + 1, q.ONE)
+        at = table.get(arena, directory + n.DIRBLOCKS, j) + n.DIR_FIRST + k
+        arena[at] = (arena[at] & ((q.ONE << dirs.OWNER) - 1)) | n.MOVING << dirs.OWNER
+    begin(s, out)
+    if replaced == 0:
+        dirs.add_name(s, arena, out, row, directory)
+    elif not take_over(s, arena, out, row, replaced, directory):
+        leave_directory(s, arena, out, replaced)
+        dirs.add_name(s, arena, out, row, directory)
+    if replaced != 0:
+        s.reg[q.INODE] = inode_at(s, replaced)
+        lose_link(s, arena, out, replaced)
+        s.reg[q.INODE] = inode_at(s, row)
+    log(s, out, s.reg[q.INODE], q.LOG_DATA)
+    dirs.remove_name(s, arena, out, directory, q.ZERO, n.MOVING - 1)
+    commit(s, out)
+
+
+@part
+def link(s, arena, out, row, parent):
+    """link: one more name."""
+    play(s, out, q.LINK)
+    dirs.miss(s, arena, out, parent)
+    begin(s, out)
+    log(s, out, s.reg[q.INODE], q.LOG_DATA)
+    dirs.add_name(s, arena, out, row, parent)
+    play(s, out, q.LINKS)
+    arena[row + n.LINKS] += 1
+    commit(s, out)
+
+
+@part
+def due(s, arena, row):
+    """Whether a file has neither a name nor, as far as the trace shows closes at all, an open descriptor."""
+    return arena[row + n.STATUS] & n.EXISTS and arena[row + n.LINKS] <= 0 and (s.closes == 0 or arena[row + n.OPENS] <= 0)
+
+
+@part
+def free_from(s, arena, out, row, first):
+    """Free the data blocks from `resume_at` on, which began at `first`, then the nodes above them; False: no room to go on."""
+    while s.resume_at < arena[row + n.END]:
+        if not has_events(s, out, 8):
+            return False
+        free_leaf(s, arena, out, row)
+    lower(s, arena, row, first)
+    return True
+
+
+@part
+def evict(s, arena, out, row):
+    """Free a file without links (pmfs_evict_inode); False: no room to go on."""
+    if not free_from(s, arena, out, row, q.ZERO) or not has_events(s, out, FILL_EVENTS):
+        return False
+    s.reg[q.INODE] = inode_at(s, row)
+    play(s, out, q.EVICT)
+    begin(s, out)
+    log(s, out, s.reg[q.INODE], q.LOG_DATA)
+    play(s, out, q.EVICTED)
+    commit(s, out)
+    play(s, out, q.TRUNCATE_DEL)
+    dirs.drop_blocks(s, arena, row)
+    for word in (n.BLOCKS, n.LEAVES, n.MIDS, n.OLD):
+        table.drop(s, arena, row + word)
+    for word in (n.SIZE, n.OPENS, n.PLACE, n.PARENT, n.MAPPED):
+        arena[row + word] = 0
+    arena[row + n.STATUS] &= ~n.EXISTS
+    return True
+
+
+@part
+def truncate(s, arena, out, row, new_size):
+    """truncate: the inode passes the truncate list; False: no room to go on."""
+    old_size, mask = arena[row + n.SIZE], (1 << s.shift) - 1
+    first = (new_size + mask) >> s.shift
+    s.reg[q.INODE] = inode_at(s, row)
+    if s.stage == n.READY:
+        play(s, out, q.TRUNCATE)
+        if new_size == old_size:
+            return True
+        play(s, out, q.TRUNCATE_ADD)
+        at = device(s, arena, row, new_size)
+        if new_size < old_size and new_size & 4095 and at >= 0:
+            s.reg[q.TO], s.reg[q.BYTES] = at, q.BLOCK - (new_size & 4095)
+            s.reg[q.LINES] = (s.reg[q.BYTES] + 63) >> 6
+            s.zeroed_bytes += s.reg[q.BYTES]
+            play(s, out, q.CUT)
+        s.stage, s.resume_at = n.COPYING, first
+    if new_size < old_size and not free_from(s, arena, out, row, first):
+        return False
+    if not has_events(s, out, 16):
+        return False
+    arena[row + n.SIZE] = new_size
+    play(s, out, q.SHRUNK)
+    play(s, out, q.TRUNCATE_DEL)
+    return True
+
+
+@part
+def fallocate(s, arena, out, op, row):
+    """fallocate: every hole gets a zeroed block, in one transaction; False: no room to go on."""
+    last = (op.offset + op.length - 1) >> s.shift
+    s.reg[q.INODE] = inode_at(s, row)
+    if s.stage == n.READY:
+        play(s, out, q.OTHER)
+        begin(s, out)
+        log(s, out, s.reg[q.INODE], q.LOG_DATA)
+        play(s, out, q.TIMES)
+        grow(s, arena, out, row, last)
+        s.stage, s.resume_at = n.ALLOCATING, op.offset >> s.shift
+    while s.resume_at <= last:
+        if not has_events(s, out, FILL_EVENTS + 3 * 512):
+            return False
+        fill(s, arena, out, row, last, q.ONE)
+    if not has_events(s, out, FILL_EVENTS):
+        return False
+    if not op.flag & r.KEEP_SIZE and op.offset + op.length > arena[row + n.SIZE]:
+        arena[row + n.SIZE] = op.offset + op.length
+        play(s, out, q.RESIZED)
+    commit(s, out)
+    return True
+
+
+@part
+def adopt(s, arena, out, row, parent):
+    """Bring a file that existed before the trace into being, silently; False: no room to go on."""
+    length = 0 if arena[row + n.STATUS] & n.IS_DIR else max(arena[row + n.FIRST] - 1, 0)
+    blocks = (length + (1 << s.shift) - 1) >> s.shift
+    emitted, journal = s.emitted, s.reg[q.JOURNAL]
+    if s.stage == n.NEW:
+        s.replacing = 0
+        words = dirs.words_for_name(arena, parent) + (words_for(arena, row, blocks) if blocks > 0 else 0)
+        words += 2 * dirs.words_for_name(arena, row)
+        if not has_room(s, arena, words) or not has_events(s, out, 2 * FILL_EVENTS + 4 * arena[parent + n.DIRCOUNT]):
+            return False
+        arena[row + n.STATUS] |= n.EXISTS
+        arena[row + n.LINKS] = 1
+        if row != parent:
+            ready_directory(s, arena, out, parent)
+            dirs.add_name(s, arena, out, row, parent)
+        if blocks > 0:
+            reserve(s, arena, row, blocks)
+            grow(s, arena, out, row, blocks - 1)
+        s.emitted, s.reg[q.JOURNAL] = emitted, journal
+        s.stage, s.resume_at = n.ADOPTING, 0
+    while s.resume_at < blocks:
+        if not has_events(s, out, FILL_EVENTS):
+            return False
+        s.fresh_root = 1
+        fill(s, arena, out, row, blocks - 1, q.ZERO)
+        s.emitted, s.reg[q.JOURNAL] = emitted, journal
+    arena[row + n.FIRST], arena[row + n.SIZE] = 0, max(length, arena[row + n.SIZE])
+    return True

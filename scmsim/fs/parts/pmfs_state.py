@@ -1,0 +1,131 @@
+"""PMFS's state: per-file rows, block maps, tree nodes and directory blocks inside the arena.
+
+Units: offsets and lengths in bytes, device blocks of 4096 bytes.  Source: PMFS fs/pmfs/{pmfs_def.h,pmfs.h,journal.h}.
+"""
+
+import numpy as np
+
+from scmsim.alloc import aligned_fit, first_fit
+from scmsim.errors import UsageError
+from scmsim.fs.parts import costs
+from scmsim.fs.parts import pmfs_recipes as q
+from scmsim.fs.parts.emit import HEADER, State, load_recipes, new_state
+from scmsim.fs.parts.pmfs_recipes import BLOCK, INODE_BYTES, SITES
+from scmsim.records import Files
+from scmsim.units import format_bytes
+
+# Words of a file's row.  BLOCKS: index of a data block in the file -> its device block; LEAVES, MIDS: tree nodes of level 1 and
+# 2 -> device block, TOP: the node of level 3; OLD: blocks replaced by the copy-on-write that is at work.
+# DIRBLOCKS: a directory's blocks -> arena; PLACE: the one that holds the file's newest name, PARENT: that directory's row.
+SIZE, BLOCKS, LEAVES, MIDS, OLD, DIRBLOCKS = 0, 1, 3, 5, 7, 9
+TOP, HEIGHT, STATUS, LINKS, NAME, FIRST, OPENS, MAPPED, END, PARENT, PLACE, DIRCOUNT, DIRENTS = range(11, 24)
+FILE_WORDS = 24
+EXISTS, IS_DIR = 1, 2  # STATUS bits
+
+# A directory block in the arena: records in it, its device block, a bound on its largest gap, then one word a record in the
+# order of the block: bytes | bytes that its name needs << 16 | row number + 1 << 32 (0: free).
+DIR_RECORDS, DIR_BLOCK, DIR_GAP, DIR_FIRST = 0, 1, 2, 4
+DIR_ORDER = 9
+DOT, MOVING = (1 << 30) + 1, (1 << 30) + 2  # owners of "." and ".."; of a name whose file is being renamed
+
+# How far the operation at work is.
+NEW, ADOPTING, READY, ALLOCATING, COPYING, EVICTING = range(6)
+RANGES = 8  # logged ranges that a commit writes back again; further ones are written back at once
+
+STATE = np.dtype(
+    (
+        np.record,
+        [
+            *HEADER,
+            *first_fit.FIELDS,
+            *aligned_fit.FIELDS,
+            ("files", "i8"),  # arena offset of the file rows
+            ("file_count", "i8"),
+            ("shift", "i8"),  # log2 of the data block's bytes
+            ("unit", "i8"),  # device blocks a data block
+            ("cow", "i8"),  # 1: overwrites go to fresh blocks
+            ("whole_edge", "i8"),  # 1: the original, which clears a new edge block as a whole
+            ("stage", "i8"),  # of the operation at work, see NEW
+            ("resume_at", "i8"),  # data block, page or byte at which it goes on
+            ("fresh_root", "i8"),  # the tree's root came into being in this operation
+            ("edges", "i8"),  # 1: the write's first block is new or replaced, 2: its last
+            ("replacing", "i8"),  # 1: existing blocks are replaced
+            ("saved", "i8", (4,)),  # by level: node whose slots the transaction has logged, + 1
+            ("entries", "i8"),  # of the transaction
+            ("uncleaned", "i8"),  # of the journal, since the cleaner ran
+            ("journal_blocks", "i8"),
+            ("ranges", "i8", (RANGES, 2)),
+            ("range_count", "i8"),
+            ("closes", "i8"),
+            ("inode_table", "i8"),
+            ("data_blocks", "i8"),  # device blocks that hold data
+            ("nodes", "i8"),  # tree nodes
+            ("dir_blocks", "i8"),
+            ("largest_height", "i8"),
+            ("scanned_dirents", "i8"),
+            ("zeroed_bytes", "i8"),
+            ("cleanings", "i8"),
+        ],
+    )
+)
+
+SMALLEST, LARGEST = 16 << 20, 1 << 50
+
+
+def start(params: dict, files: Files, *, shift: int) -> State:
+    """State of an empty PMFS with data blocks of 2**`shift` bytes that knows the trace's `files`."""
+    smallest = max(SMALLEST, 2 << shift)
+    if not smallest <= params["capacity"] <= LARGEST:
+        raise UsageError(
+            f"capacity {format_bytes(params['capacity'])} does not work; take a larger capacity: the journal, the inode table and "
+            f"a data block need {format_bytes(smallest)}, and the model ends at 1PiB"
+        )
+    if not 64 << 10 <= params["journal"] <= params["capacity"] // 4:
+        raise UsageError(
+            f"journal {format_bytes(params['journal'])} does not work; choose 64KiB to a quarter of the capacity"
+        )
+    rows = len(files) + 1  # the last row stands for a parent directory that the trace does not name
+    blocks = params["capacity"] // BLOCK
+    words = 16 + rows * FILE_WORDS + first_fit.arena_words(min(blocks, 2 * first_fit.AT_ONCE))
+    state = new_state(STATE, max(1 << 16, words + (1 << 14)), costs.load("pmfs-5.13", q.COSTS, list(SITES)))
+    dax = params["version"] == "dax"
+    load_recipes(state, dict(sorted(q.recipes(dax).items())), merge=bool(params.get("merge", 1)))
+    record = state.record[0]
+    record.shift, record.unit, record.cow = shift, 1 << (shift - 12), params["data_path"] == "cow"
+    record.whole_edge = not dax
+    record.journal_blocks = params["journal"] // BLOCK
+    record.reg[q.JOURNAL] = q.JOURNAL_AT
+    record.inode_table = -(-(q.JOURNAL_AT + params["journal"]) // (2 << 20)) * (2 << 20)
+    reserved = (int(record.inode_table) + -(-rows * INODE_BYTES // (2 << 20)) * (2 << 20)) // BLOCK
+    first_fit.attach(state, reserved, max(blocks, reserved + 1), first_fit.AT_ONCE)
+    record.files, record.file_count = record.arena_top, rows
+    record.arena_top += rows * FILE_WORDS
+    table = state.arena[record.files : record.arena_top].reshape(rows, FILE_WORDS)
+    table[:-1, NAME] = [min(len(path.rsplit("/", 1)[-1].encode()), 255) for path in files.path]
+    table[-1, STATUS] = EXISTS | IS_DIR
+    table[:-1, STATUS] = np.where(files.is_dir, IS_DIR, 0)
+    table[:-1, FIRST] = np.maximum(files.first_size + 1, 0)  # 0: did not exist before the trace
+    return state
+
+
+def space(state: State) -> dict[str, int]:
+    """Space report in bytes: `live_bytes` is what lies in blocks that exist, holes do not count."""
+    record = state.record[0]
+    rows = state.arena[record.files : record.files + record.file_count * FILE_WORDS].reshape(-1, FILE_WORDS)
+    files = rows[(rows[:, STATUS] & (EXISTS | IS_DIR)) == EXISTS]
+    sizes, mapped, unit = files[:, SIZE], files[:, MAPPED], 1 << int(record.shift)
+    return {
+        "capacity_bytes": int(record.blocks) * BLOCK,
+        "live_bytes": int(np.minimum(sizes, mapped * unit).sum()),
+        "file_bytes": int(sizes.sum()),
+        "allocated_bytes": int(record.data_blocks) * BLOCK,
+        "metadata_bytes": int(record.nodes + record.dir_blocks) * BLOCK
+        + int((rows[:, STATUS] & EXISTS).sum()) * INODE_BYTES,
+        "waste_bytes": int((-sizes[mapped > 0] % unit).sum()),
+        "files": len(files),
+        "tree_nodes": int(record.nodes),
+        "largest_tree_height": int(record.largest_height),
+        "directory_blocks": int(record.dir_blocks),
+        "scanned_dirents": int(record.scanned_dirents),
+        "journal_cleanings": int(record.cleanings),
+    }

@@ -1,0 +1,222 @@
+"""PMFS's B-tree of data blocks: 4 KiB nodes of 512 pointers, height 0 (the root is the only data block) to 3.
+
+Source: PMFS fs/pmfs/inode.c (pmfs_increase_btree_height, recursive_alloc_blocks, recursive_truncate_blocks,
+pmfs_decrease_btree_height), balloc.c.
+"""
+
+from scmsim._jit import part
+from scmsim.alloc import aligned_fit, first_fit
+from scmsim.fs.parts import pmfs_recipes as q
+from scmsim.fs.parts import pmfs_state as n
+from scmsim.fs.parts import table
+from scmsim.fs.parts.emit import play
+from scmsim.fs.parts.pmfs_journal import log
+
+MOST_BLOCKS = 1 << 27  # of a file: three levels of 512
+FILL_EVENTS = 96  # of one `fill` without zeroing
+
+
+@part
+def words_for(arena, row, stop):
+    """Words of arena that the file's tables take to hold the data blocks below `stop`, copy-on-write's included."""
+    words = table.words_to_hold(arena, row + n.BLOCKS, stop) + table.words_to_hold(arena, row + n.OLD, stop)
+    words += table.words_to_hold(arena, row + n.LEAVES, (stop >> 9) + 1)
+    return words + table.words_to_hold(arena, row + n.MIDS, (stop >> 18) + 1)
+
+
+@part
+def reserve(s, arena, row, stop):
+    """Make the tables hold the data blocks below `stop`; the arena has room."""
+    table.reserve(s, arena, row + n.BLOCKS, stop)
+    table.reserve(s, arena, row + n.LEAVES, (stop >> 9) + 1)
+    table.reserve(s, arena, row + n.MIDS, (stop >> 18) + 1)
+    if s.replacing:
+        table.reserve(s, arena, row + n.OLD, stop)
+
+
+@part
+def node(arena, row, level, i):
+    """Device block of node `i` of a level (1: leaves), 0 if there is none."""
+    if level == 3:
+        return arena[row + n.TOP]
+    return table.get(arena, row + (n.LEAVES if level == 1 else n.MIDS), i)
+
+
+@part
+def set_node(arena, row, level, i, block):
+    if level == 3:
+        arena[row + n.TOP] = block
+    else:
+        table.put(arena, row + (n.LEAVES if level == 1 else n.MIDS), i, block)
+
+
+@part
+def new_node(s, arena, row, level, i):
+    """Take a block for a node; sets register NODE."""
+    block = first_fit.allocate(s, arena, q.ONE)
+    set_node(arena, row, level, i, block)
+    s.nodes += 1
+    s.reg[q.NODE] = block * q.BLOCK
+
+
+@part
+def grow(s, arena, out, row, last):
+    """Raise the tree until it reaches data block `last`; notes whether its root is new."""
+    height = arena[row + n.HEIGHT]
+    s.fresh_root = height == 0 and table.get(arena, row + n.BLOCKS, q.ZERO) == 0
+    if last >> 9 * height == 0:
+        return
+    while last >> 9 * height > 0:
+        height += 1
+        new_node(s, arena, row, height, q.ZERO)
+        play(s, out, q.GROW)
+    arena[row + n.HEIGHT] = height
+    s.largest_height = max(s.largest_height, height)
+    play(s, out, q.ROOT)
+
+
+@part
+def hang(s, arena, out, row, level, i, last):
+    """Make sure of node `i` of a level below the root; `last` is the last one that the operation needs."""
+    if node(arena, row, level, i) != 0:
+        return
+    slot = node(arena, row, level + 1, i >> 9) * q.BLOCK + ((i & 511) << 3)
+    key = (i >> 9) + 1
+    s.reg[q.DIRTY] = 0
+    if s.saved[level + 1] != key:
+        span = (min(last, i | 511) - i + 1) << 3
+        if s.saved[level + 1] != -key and not s.fresh_root:
+            log(s, out, slot, span)
+        s.reg[q.DIRTY] = span
+        s.saved[level + 1] = key
+    new_node(s, arena, row, level, i)
+    s.reg[q.UPPER_AT] = slot
+    play(s, out, q.NODE_NEW)
+    s.saved[level] = -(i + 1)
+
+
+@part
+def take_blocks(s, arena, row, at, want, is_dir):
+    """Fresh device blocks for the data blocks from `at` on, at most `want`; returns how many, their first is in NODE."""
+    unit = q.ONE if is_dir else s.unit
+    if unit == 1:
+        block = first_fit.allocate(s, arena, want)
+        count = s.got
+    else:
+        block = aligned_fit.allocate(s, arena, unit)
+        count = q.ONE
+    for k in range(count):
+        before = table.get(arena, row + n.BLOCKS, at + k)
+        if before != 0:
+            table.put(arena, row + n.OLD, at + k, before)
+        else:
+            arena[row + n.MAPPED] += 1
+        table.put(arena, row + n.BLOCKS, at + k, block + k * unit)
+    if is_dir:
+        s.dir_blocks += count
+    else:
+        s.data_blocks += count * unit
+    s.reg[q.NODE] = block * q.BLOCK
+    return count
+
+
+@part
+def fill(s, arena, out, row, last, zero):
+    """Data blocks from `resume_at` to the end of its leaf, at most to `last`; existing ones stay unless `replacing`."""
+    first = s.resume_at
+    height, stop = arena[row + n.HEIGHT], min(last, first | 511)
+    if height == 3:
+        hang(s, arena, out, row, q.TWO, first >> 18, last >> 18)
+    if height >= 2:
+        hang(s, arena, out, row, q.ONE, first >> 9, last >> 9)
+    is_dir = arena[row + n.STATUS] & n.IS_DIR
+    leaf = node(arena, row, q.ONE, first >> 9) * q.BLOCK + ((first & 511) << 3)
+    fresh = s.fresh_root or s.saved[1] == -((first >> 9) + 1)
+    taken, replaced, at = q.ZERO, q.ZERO, first
+    while at <= stop:
+        want = 0
+        while at + want <= stop and (s.replacing or table.get(arena, row + n.BLOCKS, at + want) == 0):
+            want += 1
+        if want == 0:
+            at += 1
+            continue
+        if taken == 0 and height > 0 and not fresh:
+            log(s, out, leaf + ((at - first) << 3), (stop - at + 1) << 3)
+        mapped = arena[row + n.MAPPED]
+        count = take_blocks(s, arena, row, at, want, is_dir)
+        replaced += count - (arena[row + n.MAPPED] - mapped)
+        if zero:
+            s.reg[q.TO], s.reg[q.BYTES] = s.reg[q.NODE], count << s.shift
+            s.reg[q.LINES] = s.reg[q.BYTES] >> 6
+            s.zeroed_bytes += s.reg[q.BYTES]
+            play(s, out, q.ZEROED)
+        taken += count
+        at += count
+    s.resume_at = stop + 1
+    arena[row + n.END] = max(arena[row + n.END], stop + 1)
+    if taken == 0:
+        return
+    tree = height > 0
+    s.reg[q.LEAF_AT], s.reg[q.SLOTS], s.reg[q.UPPER] = leaf, (stop - first + 1 << 3) * tree, (taken << 3) * tree
+    s.reg[q.DIRTY] = (stop - first + 1 << 3) * (tree and fresh)
+    s.reg[q.BLOCK_BYTES], s.reg[q.NEW_BLOCKS] = taken << 3, taken
+    play(s, out, q.REPLACE if replaced > 0 else q.FILL)
+    if height == 0:
+        play(s, out, q.ROOT)
+
+
+@part
+def release(s, arena, block, is_dir):
+    """Free the device blocks of one data block."""
+    if is_dir:
+        first_fit.release(s, arena, block, q.ONE)
+        s.dir_blocks -= 1
+    else:
+        first_fit.release(s, arena, block, s.unit)
+        s.data_blocks -= s.unit
+    aligned_fit.freed(s, block)
+
+
+@part
+def free_leaf(s, arena, out, row):
+    """Free the data blocks from `resume_at` to the end of its leaf."""
+    first, stop = s.resume_at, min(arena[row + n.END], (s.resume_at | 511) + 1)
+    count = 0
+    for i in range(first, stop):
+        block = table.get(arena, row + n.BLOCKS, i)
+        if block != 0:
+            release(s, arena, block, arena[row + n.STATUS] & n.IS_DIR)
+            table.put(arena, row + n.BLOCKS, i, q.ZERO)
+            count += 1
+    arena[row + n.MAPPED] -= count
+    leaf = node(arena, row, q.ONE, first >> 9)
+    s.reg[q.LEAF_AT] = leaf * q.BLOCK + ((first & 511) << 3)
+    s.reg[q.SLOTS], s.reg[q.COUNT] = (stop - first << 3) * (leaf != 0), count
+    play(s, out, q.FREED)
+    s.resume_at = stop
+
+
+@part
+def drop_node(s, arena, row, level, i):
+    block = node(arena, row, level, i)
+    if block != 0:
+        first_fit.release(s, arena, block, q.ONE)
+        aligned_fit.freed(s, block)
+        set_node(arena, row, level, i, q.ZERO)
+        s.nodes -= 1
+
+
+@part
+def lower(s, arena, row, stop):
+    """Free the nodes that no data block below `stop` needs, and the levels above them."""
+    blocks = arena[row + n.END]
+    for i in range((stop + 511) >> 9, ((blocks + 511) >> 9) + 1):
+        drop_node(s, arena, row, q.ONE, i)
+    for i in range((stop + (1 << 18) - 1) >> 18, ((blocks + (1 << 18) - 1) >> 18) + 1):
+        drop_node(s, arena, row, q.TWO, i)
+    height = arena[row + n.HEIGHT]
+    while height > 0 and max(stop - 1, 0) >> 9 * (height - 1) == 0:
+        drop_node(s, arena, row, height, q.ZERO)
+        height -= 1
+    arena[row + n.HEIGHT] = height
+    arena[row + n.END] = min(blocks, stop)
