@@ -32,7 +32,7 @@ def ready_directory(s, arena, out, directory):
 def create(s, arena, out, op, row, parent):
     """create, mkdir."""
     is_dir = op.op == r.MKDIR
-    arena[row + n.STATUS] |= n.EXISTS
+    arena[row + n.STATUS] |= n.EXISTS | n.IS_DIR * is_dir
     arena[row + n.LINKS], arena[row + n.OPENS] = 1, not is_dir
     play(s, out, q.MKDIR if is_dir else q.CREATE)
     dirs.miss(s, arena, out, parent)
@@ -147,7 +147,9 @@ def link(s, arena, out, row, parent):
 @part
 def due(s, arena, row):
     """Whether a file has neither a name nor, as far as the trace shows closes at all, an open descriptor."""
-    return arena[row + n.STATUS] & n.EXISTS and arena[row + n.LINKS] <= 0 and (s.closes == 0 or arena[row + n.OPENS] <= 0)
+    return (
+        arena[row + n.STATUS] & n.EXISTS and arena[row + n.LINKS] <= 0 and (s.closes == 0 or arena[row + n.OPENS] <= 0)
+    )
 
 
 @part

@@ -58,7 +58,9 @@ TABLE_INODE = 256  # the inode table's own inode, likewise
 TRUNCATE_HEAD = 192
 JOURNAL_AT = 1 << 20
 LOG_DATA = 48
-TABLE_LOADS = 28  # bytes of inodes that a block look-up loads: of the inode table's and the file's root, height, block type
+TABLE_LOADS = (
+    28  # bytes of inodes that a block look-up loads: of the inode table's and the file's root, height, block type
+)
 _SITE = {name: code for code, name in enumerate(SITES)}
 
 

@@ -191,7 +191,7 @@ def free_leaf(s, arena, out, row):
     arena[row + n.MAPPED] -= count
     leaf = node(arena, row, q.ONE, first >> 9)
     s.reg[q.LEAF_AT] = leaf * q.BLOCK + ((first & 511) << 3)
-    s.reg[q.SLOTS], s.reg[q.COUNT] = (stop - first << 3) * (leaf != 0), count
+    s.reg[q.SLOTS], s.reg[q.COUNT] = (512 - (first & 511) << 3) * (leaf != 0), count  # to the end of the node
     play(s, out, q.FREED)
     s.resume_at = stop
 
