@@ -16,7 +16,7 @@ PAGE_BYTES = 1 << 21  # of a data block
 PARAMS = {
     "capacity": ("64GiB", "bytes", "size of the persistent-memory device"),
     "data_path": ("in-place", "in-place|cow", "overwrites: in place (the code of PMFS), or copy-on-write (added by VSM's authors)"),
-    "version": ("dax", "dax|original", "dax: cached copy and clwb; original: non-temporal copy, new edge blocks cleared as a whole"),
+    "version": ("dax", "dax|original", "dax: cached copy and clwb; original: non-temporal copy, whole new edge blocks cleared"),
     "journal": ("4MiB", "bytes", "size of the undo journal"),
 }  # fmt: skip
 

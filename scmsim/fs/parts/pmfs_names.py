@@ -32,14 +32,14 @@ def ready_directory(s, arena, out, directory):
 def create(s, arena, out, op, row, parent):
     """create, mkdir."""
     is_dir = op.op == r.MKDIR
-    arena[row + n.STATUS] |= n.EXISTS | n.IS_DIR * is_dir
+    arena[row + n.STATUS] = n.EXISTS | n.IS_DIR * is_dir
     arena[row + n.LINKS], arena[row + n.OPENS] = 1, not is_dir
     play(s, out, q.MKDIR if is_dir else q.CREATE)
     dirs.miss(s, arena, out, parent)
     begin(s, out)
     log(s, out, s.reg[q.INODE], INODE_FIELDS)
     play(s, out, q.NEW_INODE)
-    if arena[row + n.STATUS] & n.IS_DIR:
+    if is_dir:
         dirs.dots(s, arena, out, row)
         play(s, out, q.DOTS)
     dirs.add_name(s, arena, out, row, parent)

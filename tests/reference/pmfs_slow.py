@@ -1,0 +1,454 @@
+"""PMFS written down once more, slowly: trees as dictionaries, directories as lists of records, no code of the kernels.
+
+Counts what each operation stores (of it by non-temporal stores), writes back and fences, by mechanism; loads are left out.
+Source: as the kernels', fs/pmfs/{xip,journal,inode,dir,namei,file}.c.
+"""
+
+from collections import Counter
+
+from tests.reference.drive import lines
+
+TABLE = 6 << 20  # the inode table, behind a journal of 4 MiB that begins at 1 MiB
+DOTS = object()
+
+
+class Blocks:
+    """Free blocks of the device; the lowest aligned run is taken first."""
+
+    def __init__(self, first, count):
+        self.free = set(range(first, count))
+
+    def take(self, unit=1):
+        starts = sorted(
+            b for b in self.free if b % unit == 0 and (unit == 1 or all(b + k in self.free for k in range(unit)))
+        )
+        self.free -= set(range(starts[0], starts[0] + unit))
+        return starts[0]
+
+    def give(self, block, unit=1):
+        self.free |= set(range(block, block + unit))
+
+
+class File:
+    def __init__(self, number, name, is_dir=False):
+        self.number, self.name, self.is_dir = number, name, is_dir
+        self.exists, self.links, self.opens, self.length = False, 0, 0, 0
+        self.data, self.nodes, self.height = {}, {}, 0  # index -> block; (level, index) -> block
+        self.parent, self.records = None, []  # of a directory: a list of [bytes, needs, owner] for each block
+
+    def inode(self):
+        return TABLE + 128 * self.number
+
+
+class Pmfs:
+    """The file system; `stored`, `nt`, `flushes`, `fences` hold the last operation's counts by mechanism."""
+
+    def __init__(self, names, sizes, dirs, capacity, shift=12, cow=False, dax=True):
+        self.shift, self.unit, self.cow, self.dax = shift, 1 << shift - 12, cow, dax
+        self.size = 1 << shift
+        self.space = Blocks((TABLE + (2 << 20)) // 4096, capacity // 4096)
+        self.files = [File(i, name, i in dirs) for i, name in enumerate(names)] + [File(len(names), "", True)]
+        self.before = {i: size for i, size in enumerate(sizes) if size >= 0}
+        self.closes, self.uncleaned = 0, 0
+        self.reset()
+
+    def reset(self):
+        self.stored, self.nt, self.flushes, self.fences = Counter(), Counter(), Counter(), Counter()
+
+    def store(self, site, length):
+        self.stored[site] += length
+
+    def flush(self, site, addr, length):
+        self.flushes[site] += lines(addr, length)
+
+    def fence(self, site):
+        self.fences[site] += 1
+
+    def clear(self, site, length):
+        self.stored[site] += length
+        self.nt[site] += length
+
+    # The journal.
+
+    def begin(self):
+        if self.uncleaned > (4 << 20) // 64 // 8:
+            self.uncleaned = 0
+            self.store("log cleaner", 4)
+            self.flushes["log cleaner"] += 1
+            self.fence("log cleaner")
+        self.entries, self.ranges, self.logged_slots = 0, [], set()
+        self.store("journal", 4)
+        self.flushes["journal"] += 1
+
+    def log(self, addr, length):
+        for at in range(addr, addr + length, 48):
+            part = min(48, addr + length - at)
+            self.store("journal", 16 + part + (8 if part >= 8 else 1) + (self.entries == 0))
+            self.flushes["journal"] += 1
+            self.entries += 1
+            self.ranges.append((at, part))
+        self.fence("journal")
+
+    def commit(self):
+        for addr, length in self.ranges:
+            self.flush("journal", addr, length)
+        self.store("journal", 17)
+        self.flushes["journal"] += 1
+        self.fences["journal"] += 2
+        self.uncleaned += self.entries + 1
+
+    # The tree.
+
+    def new_node(self, f, level, index):
+        f.nodes[level, index] = self.space.take()
+        self.clear("index", 4096)
+
+    def grow(self, f, last):
+        height = f.height
+        while last >= 512**height:
+            height += 1
+        self.fresh = not f.data and not f.nodes
+        for level in range(f.height + 1, height + 1):
+            self.new_node(f, level, 0)
+            self.store("index", 8)
+            self.flushes["index"] += 1
+        if height > f.height:
+            self.store("inode", 9)
+        f.height = height
+
+    def slots(self, f, level, first, last, new):
+        """Slots `first` to `last` of one node are about to change: logged, or written back if the node is new."""
+        addr = f.nodes[level, first >> 9] * 4096 + 8 * (first % 512)
+        if (f, level, first >> 9) in self.logged_slots:
+            return
+        self.logged_slots.add((f, level, first >> 9))
+        if not new and not self.fresh:
+            self.log(addr, 8 * (last - first + 1))
+        if level > 1 or new or self.fresh:
+            self.flush("index", addr, 8 * (last - first + 1))
+
+    def allocate(self, f, first, last, replace=False, zero=False):
+        """Data blocks for [first, last]; returns those replaced, by index."""
+        self.grow(f, last)
+        old, unit, new_nodes = {}, 1 if f.is_dir else self.unit, set()
+        for i in range(first, last + 1):
+            for level in range(f.height - 1, 0, -1):
+                index = i >> 9 * level
+                if (level, index) not in f.nodes:
+                    end = min(last >> 9 * level, index | 511)
+                    self.slots(f, level + 1, index, end, (level + 1, index >> 9) in new_nodes)
+                    self.new_node(f, level, index)
+                    self.store("index", 8)
+                    new_nodes.add((level, index))
+            if i in f.data and not replace:
+                continue
+            if f.height:
+                new = (1, i >> 9) in new_nodes or self.fresh
+                self.slots(f, 1, max(first, i & ~511) if new else i, min(last, i | 511), new)
+                self.store("index", 8)
+            else:
+                self.store("inode", 9)
+            if i in f.data:
+                old[i] = f.data[i]
+            else:
+                self.store("inode", 8)
+            f.data[i] = self.space.take(unit)
+            if zero:
+                self.clear("block zeroing", self.size)
+        return old
+
+    def free(self, f, first):
+        """Free the data blocks from `first` on, and the nodes that no block before it needs."""
+        for i in [i for i in f.data if i >= first]:
+            self.space.give(f.data.pop(i), 1 if f.is_dir else self.unit)
+        height = f.height
+        while height > 0 and max(first - 1, 0) < 512 ** (height - 1):
+            height -= 1
+        for level, index in [key for key in f.nodes]:
+            if level > height or index * 512**level >= first:
+                self.space.give(f.nodes.pop((level, index)))
+        f.height = height
+
+    # Data.
+
+    def copy(self, offset, length, addr, pieces=True):
+        self.store("data copy", length)
+        if self.dax:
+            self.flush("data copy", addr, length)
+        else:
+            self.nt["data copy"] += length
+        self.flushes["data copy"] += (offset % 8 != 0) + (
+            (offset + length) % 8 != 0 and offset % 64 != (offset + length) % 64
+        )
+
+    def write(self, f, offset, length):
+        end, first, last = offset + length, offset >> self.shift, (offset + length - 1) >> self.shift
+        replace = self.cow and offset < f.length and any(i in f.data for i in range(first, last + 1))
+        if first == last and first in f.data and not replace:
+            self.copy(offset, length, offset % self.size)
+            if end > f.length:
+                self.fence("data copy")
+            self.store("inode", 16 if end > f.length else 8)
+            self.flushes["inode"] += 1
+            f.length = max(end, f.length)
+            return
+        self.begin()
+        self.log(f.inode(), 48)
+        self.store("inode", 8)
+        had = {i for i in (first, last) if i in f.data}
+        old = self.allocate(f, first, last, replace)
+        low, high = offset % self.size, end % self.size
+        if low and (first not in had or replace):
+            self.edge(first in old, first, 0, low)
+        if high and (last not in had or replace):
+            whole = first == last and low and not self.dax and not replace
+            if not whole:
+                self.edge(last in old, last, high, self.size)
+        at = offset
+        while at < end:
+            stop = self.piece_end(f, at, end)
+            self.copy(at, stop - at, at % 4096)
+            at = stop
+        if end > f.length:
+            self.store("inode", 8)
+            f.length = end
+        self.commit()
+        for block in old.values():
+            self.space.give(block, self.unit)
+
+    def piece_end(self, f, at, end):
+        """End of the copy that begins at `at`: at most 64 pages, as long as the blocks follow one another."""
+        limit, i = min(end, (at // 4096 + 64) * 4096), at >> self.shift
+        stop = i + 1
+        while stop << self.shift < limit and f.data.get(stop) == f.data[i] + (stop - i) * self.unit:
+            stop += 1
+        return min(limit, stop << self.shift)
+
+    def edge(self, copied, index, low, high):
+        if copied:
+            self.store("cow copy", high - low)
+            if self.dax:
+                self.flush("cow copy", low, high - low)
+            else:
+                self.nt["cow copy"] += high - low
+        elif not self.dax:
+            self.clear("block zeroing", self.size)
+        elif low == 0:
+            self.clear("block zeroing", -(-high // 8) * 8)
+        else:
+            self.clear("block zeroing", high - low // 8 * 8)
+
+    def truncate(self, f, length):
+        if length == f.length:
+            return
+        self.truncate_add()
+        if length < f.length:
+            if length % 4096 and length >> self.shift in f.data:
+                self.store("block zeroing", 4096 - length % 4096)
+                self.flush("block zeroing", length % 4096, 4096 - length % 4096)
+            self.free(f, -(-length // self.size))
+        f.length = length
+        self.store("inode", 32)
+        self.flushes["inode"] += 2
+        self.fence("inode")
+        self.truncate_del()
+
+    def truncate_add(self):
+        self.store("truncate list", 24)
+        self.flushes["truncate list"] += 2
+        self.fences["truncate list"] += 2
+
+    def truncate_del(self):
+        self.store("truncate list", 8)
+        self.flushes["truncate list"] += 1
+        self.fence("truncate list")
+
+    # Names.
+
+    def first_block(self, d):
+        d.data or self.allocate(d, 0, 0)
+        d.records = [[[16, 16, DOTS], [4080, 16, DOTS]]]
+
+    def adopt(self, f):
+        """A file from before the trace comes into being; nothing is counted, the journal stays as it is."""
+        f.exists, f.links, f.length = True, 1, 0 if f.is_dir else self.before.pop(f.number, 0)
+        counts = self.stored, self.nt, self.flushes, self.fences
+        self.reset()
+        self.entries, self.ranges, self.logged_slots = 0, [], set()
+        if not self.files[-1].records:
+            self.first_block(self.files[-1])
+        self.enter(f, self.files[-1])
+        if f.length:
+            self.logged_slots = set()
+            self.allocate(f, 0, (f.length - 1) >> self.shift)
+        self.stored, self.nt, self.flushes, self.fences = counts
+
+    def ready(self, d):
+        if not d.records:
+            counts = self.stored, self.nt, self.flushes, self.fences
+            self.reset()
+            self.entries, self.ranges, self.logged_slots = 0, [], set()
+            self.first_block(d)
+            self.stored, self.nt, self.flushes, self.fences = counts
+
+    def enter(self, f, d):
+        """pmfs_add_entry: the first gap that is large enough, or a new block."""
+        needs = -(-(12 + len(f.name)) // 4) * 4
+        self.log(d.inode(), 48)
+        for j, block in enumerate(d.records):
+            for k, record in enumerate(block):
+                if record[0] - record[1] >= needs:
+                    start = d.data[j] * 4096 + sum(r[0] for r in block[:k])
+                    split = record[2] is not None
+                    self.log(start + (8 if split else 0), 2 if split else 8)
+                    self.store("directory", 12 + len(f.name) - (0 if split else 2))
+                    self.flush("directory", start + (record[1] if split else 0), needs)
+                    if split:
+                        block.insert(k + 1, [record[0] - record[1], needs, f])
+                        record[0] = record[1]
+                    else:
+                        record[1:] = [needs, f]
+                    self.store("inode", 8)
+                    f.parent = d
+                    return
+        d.records.append([[4096, needs, f]])
+        self.allocate(d, len(d.records) - 1, len(d.records) - 1)
+        self.store("directory", 18 + len(f.name))
+        self.flush("directory", 0, needs)
+        self.store("inode", 8)
+        f.parent = d
+
+    def leave(self, owner, d):
+        """pmfs_remove_entry: the record's bytes go to the one before it."""
+        for j, block in reversed(list(enumerate(d.records))):
+            for k in range(len(block) - 1, -1, -1):
+                if block[k][2] is owner:
+                    if k == 0:
+                        self.log(d.data[j] * 4096, 8)
+                        self.store("directory", 8)
+                        block[0][1:] = [0, None]
+                    else:
+                        self.log(d.data[j] * 4096 + sum(r[0] for r in block[: k - 1]) + 8, 2)
+                        self.store("directory", 2)
+                        block[k - 1][0] += block.pop(k)[0]
+                    self.log(d.inode(), 48)
+                    self.store("inode", 8)
+                    return
+        self.log(d.inode(), 48)
+        self.store("inode", 8)
+
+    def lose_link(self, f):
+        f.links -= 1
+        self.store("inode", 6)
+        if f.links <= 0:
+            self.truncate_add()
+
+    def maybe_evict(self, f):
+        if not f.exists or f.links > 0 or (self.closes and f.opens > 0):
+            return
+        self.free(f, 0)
+        self.begin()
+        self.log(f.inode(), 48)
+        self.store("inode", 20)
+        self.commit()
+        self.truncate_del()
+        f.exists, f.opens, f.length, f.records, f.parent = False, 0, 0, [], None
+
+    def do(self, op, number, offset=0, length=0, other=-1):
+        """One operation."""
+        self.reset()
+        f = self.files[number]
+        d = self.files[other if other >= 0 and op != "rename" else -1]
+        was = f.exists
+        if not was and not (op in ("create", "mkdir") and number not in self.before):
+            self.adopt(f)
+            was = True
+        getattr(self, f"do_{op}", lambda *_: None)(f, d, offset, length, other, was)
+
+    def do_create(self, f, d, offset, length, other, was):
+        if was:
+            f.opens += 1
+            return
+        self.ready(d)
+        f.exists, f.links, f.opens, f.is_dir = True, 1, 1, False
+        self.begin()
+        self.log(f.inode(), 80)
+        self.store("inode", 58)
+        self.enter(f, d)
+        self.commit()
+
+    def do_open(self, f, *_):
+        f.opens += 1
+
+    def do_write(self, f, d, offset, length, *_):
+        if length:
+            self.write(f, offset, length)
+
+    def do_fallocate(self, f, d, offset, length, *_):
+        if length:
+            self.begin()
+            self.log(f.inode(), 48)
+            self.store("inode", 8)
+            self.allocate(f, offset >> self.shift, (offset + length - 1) >> self.shift, zero=True)
+            if offset + length > f.length:
+                f.length = offset + length
+                self.store("inode", 8)
+            self.commit()
+
+    def do_truncate(self, f, d, offset, *_):
+        self.truncate(f, offset)
+
+    def do_fsync(self, *_):
+        self.fence("fsync")
+
+    def do_close(self, f, *_):
+        self.fence("fsync")
+        self.closes += 1
+        f.opens = max(f.opens - 1, 0)
+        self.maybe_evict(f)
+
+    def do_unlink(self, f, *_):
+        self.begin()
+        self.log(f.inode(), 48)
+        self.leave(f, f.parent)
+        self.lose_link(f)
+        self.commit()
+        self.maybe_evict(f)
+
+    def do_link(self, f, d, *_):
+        self.ready(d)
+        self.begin()
+        self.log(f.inode(), 48)
+        self.enter(f, d)
+        f.links += 1
+        self.store("inode", 6)
+        self.commit()
+
+    def do_rename(self, f, d, offset, length, other, was):
+        replaced = self.files[other] if other not in (-1, f.number) and self.files[other].exists else None
+        d, old = f.parent, object()
+        newest = next((r for b in reversed(d.records) for r in reversed(b) if r[2] is f), None)
+        if newest:
+            newest[2] = old
+        self.begin()
+        record = replaced and replaced.parent is d and next(
+            ((j, k) for j in range(len(d.records) - 1, -1, -1) for k in range(len(d.records[j]) - 1, -1, -1) if d.records[j][k][2] is replaced), None
+        )  # fmt: skip
+        if record:
+            j, k = record
+            self.log(d.data[j] * 4096 + sum(r[0] for r in d.records[j][:k]), 8)
+            self.store("directory", 8)
+            d.records[j][k][2] = f
+            self.log(replaced.inode(), 48)
+        else:
+            if replaced:
+                self.log(replaced.inode(), 48)
+                self.leave(replaced, replaced.parent)
+            self.enter(f, d)
+        if replaced:
+            self.lose_link(replaced)
+        self.log(f.inode(), 48)
+        self.leave(old, d)
+        self.commit()
+        if other >= 0:
+            self.maybe_evict(self.files[other])
