@@ -76,6 +76,7 @@ def test_kernels_do_what_the_twin_does(variant, rows):
     both(variant, rows)
 
 
+@pytest.mark.slow
 def test_directories_of_many_names():
     """Names of three lengths come and go until directory blocks have gaps, and a second level of the tree is needed."""
     rows = [(op, i, 0, 0, 0) for _ in range(120) for i in (1, 2, 3) for op in ("create", "link", "link")]
@@ -83,6 +84,7 @@ def test_directories_of_many_names():
     both("in place", rows)
 
 
+@pytest.mark.slow
 def test_the_cleaner_runs_when_an_eighth_of_the_journal_is_used():
     model, slow = both("in place", [("write", 1, 0, 8192)] * 4200)
     assert int(model.record.cleanings) == 1

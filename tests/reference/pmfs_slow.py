@@ -19,11 +19,11 @@ class Blocks:
         self.free = set(range(first, count))
 
     def take(self, unit=1):
-        starts = sorted(
-            b for b in self.free if b % unit == 0 and (unit == 1 or all(b + k in self.free for k in range(unit)))
-        )
-        self.free -= set(range(starts[0], starts[0] + unit))
-        return starts[0]
+        start = min(self.free)
+        while not all(start + k in self.free for k in range(unit)) or start % unit:
+            start = (start // unit + 1) * unit
+        self.free -= set(range(start, start + unit))
+        return start
 
     def give(self, block, unit=1):
         self.free |= set(range(block, block + unit))
@@ -269,15 +269,14 @@ class Pmfs:
         d.data or self.allocate(d, 0, 0)
         d.records = [[[16, 16, DOTS], [4080, 16, DOTS]]]
 
-    def adopt(self, f):
+    def adopt(self, f, d):
         """A file from before the trace comes into being; nothing is counted, the journal stays as it is."""
         f.exists, f.links, f.length = True, 1, 0 if f.is_dir else self.before.pop(f.number, 0)
         counts = self.stored, self.nt, self.flushes, self.fences
         self.reset()
         self.entries, self.ranges, self.logged_slots = 0, [], set()
-        if not self.files[-1].records:
-            self.first_block(self.files[-1])
-        self.enter(f, self.files[-1])
+        d.records or self.first_block(d)
+        self.enter(f, d)
         if f.length:
             self.logged_slots = set()
             self.allocate(f, 0, (f.length - 1) >> self.shift)
@@ -361,7 +360,7 @@ class Pmfs:
         d = self.files[other if other >= 0 and op != "rename" else -1]
         was = f.exists
         if not was and not (op in ("create", "mkdir") and number not in self.before):
-            self.adopt(f)
+            self.adopt(f, d)
             was = True
         getattr(self, f"do_{op}", lambda *_: None)(f, d, offset, length, other, was)
 

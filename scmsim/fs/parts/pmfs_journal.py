@@ -31,9 +31,9 @@ def reflush(s, out, addr, length):
     lines = 0
     for at in range(addr, addr + length, q.LOG_DATA):
         lines += ((min(at + q.LOG_DATA, addr + length) - 1) >> 6) - (at >> 6) + 1
+    again = lines - (((addr + length - 1) >> 6) - (addr >> 6) + 1)
     s.reg[q.LOGGED_AT], s.reg[q.LOGGED] = addr, length
-    s.reg[q.TWICE] = (lines - (((addr + length - 1) >> 6) - (addr >> 6) + 1)) << 6
-    s.reg[q.LOGGED_AT] = addr
+    s.reg[q.TWICE] = max((again << 6) - (addr & 63), 0)
     play(s, out, q.REFLUSH)
 
 

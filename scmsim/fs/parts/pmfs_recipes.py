@@ -47,8 +47,8 @@ ONE, TWO = 1, 2  # constants that compiled kernels do not take for literals (see
     WRITE, FIND, COPY, FAST_END, BEGIN, LOG, REFLUSH, COMMIT, TIMES, GROW, NODE_NEW, ROOT, FILL, ZEROED, RESIZED, COW_EDGE, READ,
     READ_DATA, READ_HOLE, CLEAN, CREATE, MKDIR, NEW_INODE, DOTS, ADD_DIRENT, DEL_DIRENT, KILL_DIRENT, DIR_TIMES, LINKS, DIR_LINKS,
     SCAN_MATCH, MATCHED, SCAN_FIT, FITTED, TRUNCATE_ADD, TRUNCATE_DEL, EVICT, EVICTED, FREED, UNLINK, RMDIR, RENAME, LINK, OPEN,
-    CLOSE, FSYNC, STAT, READDIR, MAP, OTHER, TRUNCATE, SHRUNK, CUT, REPLACE, OLD_FREED,
-) = range(55)  # fmt: skip
+    CLOSE, FSYNC, STAT, READDIR, MAP, OTHER, TRUNCATE, SHRUNK, CUT, OLD_FREED,
+) = range(54)  # fmt: skip
 
 # Layout of the device, bytes.
 BLOCK = 4096
@@ -198,12 +198,6 @@ def _tree() -> dict[int, list]:
             _step(LOAD, "index", LEAF_AT, 0, 0, SLOTS),
             _step(LOAD, "inode", INODE, 0, 0, BLOCK_BYTES),
             _step(STORE, "inode", INODE, 0, 0, BLOCK_BYTES),
-            _step(STORE, "index", LEAF_AT, 0, 0, UPPER),
-            _step(FLUSH, "index", LEAF_AT, 0, 0, DIRTY),
-            _work("new_block", 0, NEW_BLOCKS),
-        ],
-        REPLACE: [
-            _step(LOAD, "index", LEAF_AT, 0, 0, SLOTS),
             _step(STORE, "index", LEAF_AT, 0, 0, UPPER),
             _step(FLUSH, "index", LEAF_AT, 0, 0, DIRTY),
             _work("new_block", 0, NEW_BLOCKS),

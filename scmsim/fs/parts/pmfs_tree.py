@@ -159,8 +159,8 @@ def fill(s, arena, out, row, last, zero):
     tree = height > 0
     s.reg[q.LEAF_AT], s.reg[q.SLOTS], s.reg[q.UPPER] = leaf, (stop - first + 1 << 3) * tree, (taken << 3) * tree
     s.reg[q.DIRTY] = (stop - first + 1 << 3) * (tree and fresh)
-    s.reg[q.BLOCK_BYTES], s.reg[q.NEW_BLOCKS] = taken << 3, taken
-    play(s, out, q.REPLACE if replaced > 0 else q.FILL)
+    s.reg[q.BLOCK_BYTES], s.reg[q.NEW_BLOCKS] = (taken - replaced) << 3, taken
+    play(s, out, q.FILL)
     if height == 0:
         play(s, out, q.ROOT)
 
