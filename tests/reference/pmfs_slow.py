@@ -430,9 +430,10 @@ class Pmfs:
         if newest:
             newest[2] = old
         self.begin()
-        record = replaced and replaced.parent is d and next(
-            ((j, k) for j in range(len(d.records) - 1, -1, -1) for k in range(len(d.records[j]) - 1, -1, -1) if d.records[j][k][2] is replaced), None
-        )  # fmt: skip
+        record = None
+        if replaced and replaced.parent is d:
+            places = [(j, k) for j, block in enumerate(d.records) for k, r in enumerate(block) if r[2] is replaced]
+            record = max(places, default=None)
         if record:
             j, k = record
             self.log(d.data[j] * 4096 + sum(r[0] for r in d.records[j][:k]), 8)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scmsim import registry
-from scmsim.fs.parts import costs, ext4_recipes, nova_recipes
+from scmsim.fs.parts import costs, ext4_recipes, nova_recipes, pmfs_recipes
 from scmsim.fs.parts.emit import HEADER, load_recipes, new_state, play, run, work
 from scmsim.records import EVENT, FENCE, FLUSH, KERNEL, LOAD, PM, STORE, TEXT, WORK, pack
 from tests.conftest import NO_JIT
@@ -78,6 +78,9 @@ def model_recipes(fs):
     sites = list(registry.load("fs", fs).SITES)
     if fs.startswith("ext4"):
         return ext4_recipes.all_recipes(fs == "ext4-dax"), costs.load("ext4-5.13", ext4_recipes.COSTS, sites)
+    if fs.startswith("pmfs"):
+        q = pmfs_recipes
+        return dict(sorted(q.recipes(dax=True).items())), costs.load("pmfs-5.13", q.COSTS, sites)
     inplace, counters = fs == "nova-inplace", fs != "nova-fast16"
     q = nova_recipes
     recipes = q.data_recipes(inplace, counters, False) | q.log_recipes(counters) | q.name_recipes(counters, False)
