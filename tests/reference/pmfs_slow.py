@@ -4,43 +4,10 @@ Counts what each operation stores (of it by non-temporal stores), writes back an
 Source: as the kernels', fs/pmfs/{xip,journal,inode,dir,namei,file}.c.
 """
 
-from collections import Counter
-
-from tests.reference.drive import lines
-
-TABLE = 6 << 20  # the inode table, behind a journal of 4 MiB that begins at 1 MiB
-DOTS = object()
+from tests.reference.pmfs_slow_log import DOTS, TABLE, Blocks, File, Journal
 
 
-class Blocks:
-    """Free blocks of the device; the lowest aligned run is taken first."""
-
-    def __init__(self, first, count):
-        self.free = set(range(first, count))
-
-    def take(self, unit=1):
-        start = min(self.free)
-        while not all(start + k in self.free for k in range(unit)) or start % unit:
-            start = (start // unit + 1) * unit
-        self.free -= set(range(start, start + unit))
-        return start
-
-    def give(self, block, unit=1):
-        self.free |= set(range(block, block + unit))
-
-
-class File:
-    def __init__(self, number, name, is_dir=False):
-        self.number, self.name, self.is_dir = number, name, is_dir
-        self.exists, self.links, self.opens, self.length = False, 0, 0, 0
-        self.data, self.nodes, self.height = {}, {}, 0  # index -> block; (level, index) -> block
-        self.parent, self.records = None, []  # of a directory: a list of [bytes, needs, owner] for each block
-
-    def inode(self):
-        return TABLE + 128 * self.number
-
-
-class Pmfs:
+class Pmfs(Journal):
     """The file system; `stored`, `nt`, `flushes`, `fences` hold the last operation's counts by mechanism."""
 
     def __init__(self, names, sizes, dirs, capacity, shift=12, cow=False, dax=True):
@@ -49,53 +16,8 @@ class Pmfs:
         self.space = Blocks((TABLE + (2 << 20)) // 4096, capacity // 4096)
         self.files = [File(i, name, i in dirs) for i, name in enumerate(names)] + [File(len(names), "", True)]
         self.before = {i: size for i, size in enumerate(sizes) if size >= 0}
-        self.closes, self.uncleaned = 0, 0
+        self.closes = 0
         self.reset()
-
-    def reset(self):
-        self.stored, self.nt, self.flushes, self.fences = Counter(), Counter(), Counter(), Counter()
-
-    def store(self, site, length):
-        self.stored[site] += length
-
-    def flush(self, site, addr, length):
-        self.flushes[site] += lines(addr, length)
-
-    def fence(self, site):
-        self.fences[site] += 1
-
-    def clear(self, site, length):
-        self.stored[site] += length
-        self.nt[site] += length
-
-    # The journal.
-
-    def begin(self):
-        if self.uncleaned > (4 << 20) // 64 // 8:
-            self.uncleaned = 0
-            self.store("log cleaner", 4)
-            self.flushes["log cleaner"] += 1
-            self.fence("log cleaner")
-        self.entries, self.ranges, self.logged_slots = 0, [], set()
-        self.store("journal", 4)
-        self.flushes["journal"] += 1
-
-    def log(self, addr, length):
-        for at in range(addr, addr + length, 48):
-            part = min(48, addr + length - at)
-            self.store("journal", 16 + part + (8 if part >= 8 else 1) + (self.entries == 0))
-            self.flushes["journal"] += 1
-            self.entries += 1
-            self.ranges.append((at, part))
-        self.fence("journal")
-
-    def commit(self):
-        for addr, length in self.ranges:
-            self.flush("journal", addr, length)
-        self.store("journal", 17)
-        self.flushes["journal"] += 1
-        self.fences["journal"] += 2
-        self.uncleaned += self.entries + 1
 
     # The tree.
 
