@@ -1,6 +1,7 @@
 """A comparison as plain text: one line a row, then what only one side has, the warnings and the verdict."""
 
 from scmsim.compare import Comparison, Quantity, Row
+from scmsim.printable import printable
 from scmsim.units import format_bytes
 
 _HEAD = (
@@ -31,13 +32,13 @@ def text(comparison: Comparison, rows: bool = True) -> str:
         parts.append(_grid([list(_SUMMARY_HEAD), *map(_quantity, comparison.quantities())], (0,)))
     for side, keys in (("simulated", comparison.only_simulated), ("measured", comparison.only_measured)):
         if keys:
-            parts.append(f"only {side}:\n" + "\n".join(f"  {key}" for key in keys))
+            parts.append(f"only {side}:\n" + "\n".join(f"  {printable(str(key))}" for key in keys))
     if comparison.absent:
-        lacking = (f"  {name}: not {' and not '.join(sides)}" for name, sides in comparison.absent.items())
+        lacking = (f"  {printable(name)}: not {' and not '.join(sides)}" for name, sides in comparison.absent.items())
         parts.append("not compared:\n" + "\n".join(lacking))
     if comparison.warnings:
         more = len(comparison.warnings) - _MOST_WARNINGS
-        lines = [f"warning: {warning}" for warning in comparison.warnings[:_MOST_WARNINGS]]
+        lines = [f"warning: {printable(warning)}" for warning in comparison.warnings[:_MOST_WARNINGS]]
         parts.append("\n".join([*lines, *([f"and {more} more warnings; see --json"] if more > 0 else [])]))
     parts.append(summary(comparison))
     return "\n\n".join(parts)
@@ -86,6 +87,7 @@ def _number(value: float) -> str:
 
 
 def _grid(rows: list[list[str]], left: tuple[int, ...]) -> str:
+    rows = [list(map(printable, row)) for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = []
     for row in rows:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from scmsim.config_lines import Path, line_of, lines
 from scmsim.errors import UsageError, unknown
+from scmsim.printable import printable
 
 _FOLDERS = (pathlib.Path(__file__).parent / "_configs", pathlib.Path(__file__).parent.parent / "configs")
 MATRIX_PREFIX = "perf-"  # shipped files for `scmsim perf run`, which are no experiments
@@ -66,7 +67,8 @@ class ConfigError(UsageError):
     def __init__(self, path: pathlib.Path, problems: list[Problem]) -> None:
         self.path = path
         self.problems = problems
-        super().__init__("\n".join(f"{path}:{p.line}: {p.key + ': ' if p.key else ''}{p.rule}" for p in problems))
+        said = (f"{path}:{p.line}: {p.key + ': ' if p.key else ''}{p.rule}" for p in problems)
+        super().__init__("\n".join(map(printable, said)))
 
 
 def find(name: str, matrix: bool = False) -> pathlib.Path:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from scmsim.errors import UsageError
+from scmsim.printable import printable
 from scmsim.records import KINDS
 from scmsim.result import Result, Run
 
@@ -175,11 +176,11 @@ def _varying(runs: list[Run]) -> list[str]:
 def _common(runs: list[Run]) -> str:
     """What all runs share, e.g. "machine i7-8700k, medium nvdimm"."""
     shared = [name for name in runs[0].names() if name != "fs" and name not in _varying(runs) and runs[0].names()[name]]
-    return ", ".join(f"{name} {runs[0].names()[name]}" for name in shared)
+    return printable(", ".join(f"{name} {runs[0].names()[name]}" for name in shared))
 
 
 def _title(run: Run) -> str:
-    return " ".join(name for name in run.names().values() if name)
+    return printable(" ".join(name for name in run.names().values() if name))
 
 
 def _notes(runs: list[Run]) -> list[str]:
@@ -189,10 +190,11 @@ def _notes(runs: list[Run]) -> list[str]:
     estimated = sorted({name for run in runs for name in run.estimated})
     if estimated:
         notes.append(f"estimated, not counted: {', '.join(estimated)}")
-    return list(dict.fromkeys(notes))
+    return list(dict.fromkeys(map(printable, notes)))
 
 
 def _grid(rows: list[list[str]]) -> str:
+    rows = [list(map(printable, row)) for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return "\n".join(
         "  ".join(

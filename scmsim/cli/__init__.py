@@ -19,6 +19,7 @@ from click.shell_completion import CompletionItem
 
 from scmsim import __version__
 from scmsim.errors import ScmsimError, unknown
+from scmsim.printable import printable
 
 _FOLDER = os.path.dirname(__file__)  # not pathlib: importing it costs `scmsim --help` a tenth of its time
 _INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
@@ -150,7 +151,7 @@ def _click_message(error: click.ClickException) -> str:
 
 def _fail(message: str, code: int) -> int:
     try:
-        click.echo(f"scmsim: error: {message}", err=True)
+        click.echo(f"scmsim: error: {printable(message, keep=chr(10))}", err=True)
     except OSError:  # stderr is closed too: the exit code is all that is left to say
         pass
     return code

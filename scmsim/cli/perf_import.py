@@ -44,6 +44,7 @@ def command(
     import json
 
     from scmsim.perf.importer import About, import_files
+    from scmsim.printable import printable
     from scmsim.result import check_writable
     from scmsim.units import parse_bytes
 
@@ -61,9 +62,9 @@ def command(
         click.echo(json.dumps({"path": out, "runs": len(result.runs), "fs": fs, "counters": counters}, indent=2))
         return
     for warning in dict.fromkeys(warning for run in result.runs for warning in run.warnings):
-        click.echo(f"scmsim: warning: {warning}", err=True)
+        click.echo(f"scmsim: warning: {printable(warning)}", err=True)
     click.echo(
-        f"{out}: {len(result.runs):,} runs of {', '.join(fs)}, {len(counters)} counters; next: scmsim compare SIM {out}"
+        f"{out}: {len(result.runs):,} runs of {printable(', '.join(fs))}, {len(counters)} counters; next: scmsim compare SIM {out}"
     )
 
 

@@ -1,0 +1,68 @@
+"""Names from files never reach the terminal as commands or extra lines."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from scmsim import cli
+from scmsim.compare import compare
+from scmsim.compare_table import text
+from scmsim.printable import printable
+from scmsim.result import Result, Run
+
+EVIL = "ext4\n\x1b[31m<script>\udc80"
+CELL = {"operation": EVIL, "file_bytes": 1 << 20, "unit_bytes": 4096}
+
+
+def run(*args: str | Path) -> str:
+    done = CliRunner().invoke(cli.main, list(map(str, args)))
+    assert not isinstance(done.exception, UnicodeEncodeError), done.exception
+    return done.output
+
+
+def harmless(shown: str) -> bool:
+    return all(line.isprintable() for line in shown.split("\n")) and "ext4\n" not in shown
+
+
+def test_text_that_prints_is_left_alone_and_the_rest_escaped() -> None:
+    assert printable("größe 4 KiB µ") == "größe 4 KiB µ"
+    assert printable("a\n\x1b[2J\x9b\u202e\udc80") == r"a\n\x1b[2J\x9b\u202e\udc80"
+    assert printable("a\nb\tc", keep="\n") == "a\nb\\tc"
+
+
+def test_the_table_of_a_result() -> None:
+    part = {EVIL: {"instructions": 5}}
+    evil = Run(EVIL, machine=EVIL, calls=1, counters={"instructions": 5}, sites=part, warnings=[EVIL], errors={EVIL: 1})
+    assert harmless(Result({}, [evil]).table("site"))
+    assert harmless(Result({}, [evil, Run("nova", machine="b", calls=1)]).table())
+
+
+def test_the_table_of_a_comparison() -> None:
+    one = Run(EVIL, calls=1, counters={"instructions": 5, "ext4\n": 1}, cell=CELL, warnings=[EVIL])
+    other = Run("only" + EVIL, calls=1, counters={"instructions": 5}, cell=CELL, warnings=[EVIL])
+    found = compare(Result({"kernel": EVIL}, [one, other]), Result({"kernel": "other"}, [one]))
+    assert found.rows and found.only_simulated and found.warnings
+    found.absent["ext4\n"] = ["simulated"]
+    assert harmless(text(found))
+
+
+@pytest.mark.parametrize("command", ["check", "perf run"])
+def test_a_key_of_a_file_stays_in_its_line(tmp_path: Path, command: str) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text('[fs."a\\n\\u001b[31mb"]\ndir = "/x"\n[matrix]\noperations = ["write"]\n')
+    more = ["-o", tmp_path / "out"] if command == "perf run" else []
+    shown = run(*command.split(), path, *more)
+    assert "\x1b" not in shown
+    assert r"fs.a\n\x1b[31mb" in shown
+
+
+def test_a_label_of_an_imported_file(tmp_path: Path) -> None:
+    path = tmp_path / "lab.csv"
+    path.write_text("fs,op,unit,calls,ins_call\n\x1b[31mred,write,4096,1,10\n")
+    assert harmless(run("perf", "import", path, "-o", tmp_path / "out.json"))
+
+
+def test_the_message_of_an_error() -> None:
+    shown = run("\x1b[31mcompare")
+    assert "compare" in shown and harmless(shown)
