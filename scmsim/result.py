@@ -5,6 +5,7 @@ measurement are two rows of one table.  JSON and Parquet keep everything and can
 per run.
 """
 
+import base64
 import csv
 import dataclasses
 import errno
@@ -12,6 +13,7 @@ import io
 import json
 import os
 import pathlib
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
 SCHEMA = 1
 SUFFIXES = (".json", ".csv", ".parquet")
 LEVELS = ("run", "site", "group")
-_PARQUET_KEY = b"scmsim.result"  # the whole result as JSON in the metadata of the Parquet file
+_PARQUET_KEY = b"scmsim.result"  # the whole result as compressed JSON in the metadata of the Parquet file
+_MAX_JSON = 1 << 30  # bytes of that JSON; a hundred times the thesis' whole matrix is less
 
 
 @dataclass
@@ -208,9 +211,11 @@ class Result:
 
         rows = self.rows()
         table = pyarrow.table({name: pyarrow.array([row.get(name) for row in rows]) for name in _columns(rows)})
-        table = table.replace_schema_metadata({_PARQUET_KEY: self.to_json(indent=None).encode()})
+        packed = base64.b64encode(zlib.compress(self.to_json(indent=None).encode()))  # metadata is text
         out = io.BytesIO()
-        pyarrow.parquet.write_table(table, out, compression="zstd")
+        with pyarrow.parquet.ParquetWriter(out, table.schema, compression="zstd") as writer:
+            writer.write_table(table)
+            writer.add_key_value_metadata({_PARQUET_KEY: packed})  # in the table's own schema it would be stored twice
         return out.getvalue()
 
 
@@ -230,6 +235,8 @@ def read(path: str | pathlib.Path) -> Result:
     """Read a result written as .json or .parquet; raises UsageError for another format or schema."""
     path = pathlib.Path(path)
     where = repr(str(path))
+    if not path.exists():
+        raise UsageError(f"no such file or folder {where}; give a result (.json, .parquet) or a folder of results")
     if path.suffix == ".csv":
         raise UsageError(f"{where} holds the flat table of a result only; write .json or .parquet to read it back")
     if path.suffix not in SUFFIXES:
@@ -267,13 +274,25 @@ def _parquet_json(path: pathlib.Path) -> bytes:
 
     with path.open("rb") as file:
         try:
-            metadata = pyarrow.parquet.read_schema(file).metadata or {}
+            metadata = pyarrow.parquet.read_metadata(file).metadata or {}
         except pyarrow.ArrowInvalid:
             raise UsageError(f"{str(path)!r} is not a Parquet file; was it written to the end?") from None
     if _PARQUET_KEY not in metadata:
         raise UsageError(f"{str(path)!r} is a Parquet file but not a result of scmsim; is it a trace?")
-    content: bytes = metadata[_PARQUET_KEY]
-    return content
+    return _unpacked(metadata[_PARQUET_KEY], path)
+
+
+def _unpacked(content: bytes, path: pathlib.Path) -> bytes:
+    if content.startswith(b"{"):  # written before results were compressed
+        return content
+    unpacking = zlib.decompressobj()
+    try:
+        text = unpacking.decompress(base64.b64decode(content, validate=True), _MAX_JSON)
+    except (ValueError, zlib.error):
+        text = b""
+    if not unpacking.eof:
+        raise UsageError(f"the result in {str(path)!r} is damaged; write it again")
+    return text
 
 
 def _check_schema(schema: Any, where: str) -> None:

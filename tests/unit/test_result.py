@@ -221,3 +221,37 @@ def test_manifest_says_where_a_result_comes_from(tmp_path: Path) -> None:
     assert found["seeds"] == {"workload": 42} and found["argv"] == ["scmsim", "replay"]
     assert found["packages"]["numpy"] == np.__version__ and found["trace"] == {"tool": "strace"}
     assert json.loads(json.dumps(found)) == found
+
+
+def test_a_parquet_result_is_not_larger_than_its_json(tmp_path: Path) -> None:
+    many = Result({}, [Run("ext4", calls=i, counters={f"counter_{j}": i * j for j in range(30)}) for i in range(300)])
+    sizes = {suffix: many.write(tmp_path / f"r.{suffix}").stat().st_size for suffix in ("parquet", "json")}
+    assert 4 * sizes["parquet"] < sizes["json"]
+    assert read(tmp_path / "r.parquet") == many
+
+
+@pytest.mark.parametrize("content", [b"", b"AAAA", b"\xff", b"eJyrVipKLS7NKVGyUjLUUVIqLk1OTi0uBgBX"])
+def test_a_damaged_result_in_a_parquet_file_is_refused(tmp_path: Path, content: bytes) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    table = pyarrow.table({"a": [1]}).replace_schema_metadata({b"scmsim.result": content})
+    pyarrow.parquet.write_table(table, tmp_path / "r.parquet")
+    with pytest.raises(UsageError, match="is damaged"):
+        read(tmp_path / "r.parquet")
+
+
+def test_a_parquet_result_written_uncompressed_is_still_read(tmp_path: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    old = example().to_json(indent=None).encode()
+    table = pyarrow.table({"a": [1]}).replace_schema_metadata({b"scmsim.result": old})
+    pyarrow.parquet.write_table(table, tmp_path / "r.parquet")
+    assert read(tmp_path / "r.parquet").to_json() == example().to_json()
+
+
+@pytest.mark.parametrize("name", ["nothing", "nothing.json", "nothing.csv"])
+def test_a_result_that_is_not_there(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match=r"^no such file or folder .*; give a result"):
+        read(tmp_path / name)
