@@ -152,7 +152,9 @@ def _kind(path: pathlib.Path, text: str) -> str:
 
 
 def _stat_runs(path: pathlib.Path, text: str, about: About) -> list[Run]:
-    readings = merged(parse_stat(text))
+    found = parse_stat(text)
+    _check_counted_once(found)
+    readings = merged(found)
     run = _perf_run(path, about)
     for event, reading in readings.items():
         name, mode = _modifier(event)
@@ -168,6 +170,18 @@ def _stat_runs(path: pathlib.Path, text: str, about: About) -> list[Run]:
     run.derive()
     run.why_absent |= {field: why for field, why in absent.items() if field not in run.counters}
     return [run]
+
+
+def _check_counted_once(readings: Sequence[Reading]) -> None:
+    """Refuse a file in which an event stands twice for one place and interval: a sum would be twice the count."""
+    counted = collections.Counter(
+        (reading.event, reading.pmu, reading.cpu, reading.interval) for reading in readings if reading.value is not None
+    )
+    twice = next((key[0] for key, times in counted.items() if times > 1), None)
+    if twice:
+        raise UsageError(
+            f"{twice!r} was counted more than once; give each perf stat a file of its own, and each event once"
+        )
 
 
 def _modifier(event: str) -> tuple[str, str]:

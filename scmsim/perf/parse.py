@@ -21,9 +21,7 @@ _PLACES = ("cpu", "core", "die", "cluster", "cache", "socket", "node", "thread",
 _SEPARATORS = ";\t|,"
 _EVENT = re.compile(r"[A-Za-z][^\s;\"'#]*")
 # cpu_core/cycles/u; raw codes (event=0x..) keep their spelling
-_NAMED = re.compile(
-    r"(?:cpu|cpu_core|cpu_atom|armv8_\w+)/([^/=,]+)/(\w*)"
-)  # cpu_core/cycles/u; raw codes (event=0x..) keep their spelling
+_NAMED = re.compile(r"(?:cpu|cpu_core|cpu_atom|armv8_\w+)/([^/=,]+)/(\w*)")
 _DECIMAL_COMMA = re.compile(r"(:\s*-?\d+),(\d+)(?=\s*[,}])")
 _NUMBER = r"\d{1,3}(?:[.,'’\u00a0\u202f]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)?"
 _TEXT_START = re.compile(r"Performance counter stats for|^#[ \t]+time[ \t].*\bevents\b", re.MULTILINE)

@@ -200,3 +200,10 @@ def test_bad_arguments(tmp_path: Path) -> None:
         import_files([tmp_path / "nothing"])
     done = CliRunner().invoke(cli.main, ["perf", "import", str(path), "-o", str(tmp_path / "x.json"), "--fs", "=b"])
     assert done.exit_code == 2 and "--fs takes one label" in done.stderr
+
+
+def test_several_perf_stat_in_one_file_are_not_added_up(tmp_path: Path) -> None:
+    path = tmp_path / "two.json"
+    path.write_text(lines(cycles=49, branches=1) + lines(cycles=48))
+    with pytest.raises(UsageError, match="'cycles' was counted more than once; give each perf stat a file"):
+        import_files([path])
