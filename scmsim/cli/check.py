@@ -1,27 +1,36 @@
-"""`scmsim check`: is an experiment file right?  All mistakes at once, each with its line."""
+"""`scmsim check`: is the file of an experiment or a matrix right?  All mistakes at once, each with its line."""
 
 import json
 
 import click
 from click.shell_completion import CompletionItem
 
-SUMMARY = "Check an experiment file and show every mistake with its line."
+SUMMARY = "Check the file of an experiment or of a measurement's matrix and show every mistake with its line."
 
 
 def _files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     return [CompletionItem(incomplete, type="file")]
 
 
-@click.command("check", help=f"{SUMMARY}\n\nFILE is a path or the name of a shipped experiment.")
+@click.command(
+    "check",
+    help=f"""{SUMMARY}
+
+FILE is a path or the name of a shipped experiment or matrix (perf-*). A file with a [matrix] is one for perf run.""",
+)
 @click.argument("file", shell_complete=_files)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: file, ok, problems (line, key, rule).")
 def command(file: str, as_json: bool) -> int:
-    from scmsim.config import ConfigError, load, resolve
+    from scmsim import config_matrix
+    from scmsim.config import MATRIX_PREFIX, ConfigError, load, resolve
 
-    path = resolve(file)
+    path = resolve(file, matrix=file.startswith(MATRIX_PREFIX))
     problems = []
     try:
-        load(path)
+        if config_matrix.is_matrix(path):
+            config_matrix.load(path)
+        else:
+            load(path)
     except ConfigError as error:
         problems = error.problems
         text = str(error)

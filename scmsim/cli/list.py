@@ -8,7 +8,7 @@ from click.shell_completion import CompletionItem
 
 from scmsim import registry
 
-SUMMARY = "Show file systems, machines, paging policies, media, workloads and trace formats."
+SUMMARY = "Show file systems, machines, paging, media, workloads, trace formats, event tables and more."
 
 
 def _kinds(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

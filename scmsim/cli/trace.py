@@ -20,9 +20,11 @@ _FLAGS = (
 _EVERY_S = 0.2
 
 
-@click.group(help=SUMMARY)
-def command() -> None:
-    pass
+@click.group(help=SUMMARY, invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
 for _tool in COMMANDS:

@@ -173,3 +173,27 @@ def test_a_file_named_after_a_group_is_that_groups_subcommand() -> None:
     assert "Usage: scmsim perf check" in run("perf", "check", "--help").output
     result = run("perf", "chekc")
     assert result.exit_code == 2 and result.stderr.startswith("scmsim: error: no command named 'chekc'; did you mean")
+
+
+@pytest.mark.parametrize("name", ["trace", "perf"])
+def test_a_group_without_a_subcommand_shows_its_help(name: str) -> None:
+    done = run(name)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert done.stdout == run(name, "--help").stdout
+
+
+def test_check_knows_the_matrix_of_a_measurement(tmp_path: Path) -> None:
+    assert run("check", "perf-smoke").stdout.endswith("perf-smoke.toml: ok\n")
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        '[fs.ext4]\ndir = "/mnt"\n[matrix]\noperations = ["wrte"]\nfile_sizes = ["1MiB"]\nunits = ["4KiB"]\n'
+    )
+    done = run("check", str(path))
+    assert done.exit_code == 2
+    assert done.stdout.startswith(f"{path}:4: matrix.operations: no operation named 'wrte'; did you mean 'write'?")
+    missing = run("check", "perf-nothing")
+    assert (missing.exit_code, "choose from perf-smoke, perf-thesis" in missing.stderr) == (2, True)
+
+
+def test_the_summary_of_list_names_the_event_tables() -> None:
+    assert "event tables" in cli.summary("list")
