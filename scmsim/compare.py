@@ -141,9 +141,10 @@ def compare(
             raise unknown("part of a cell's key", part, KEYS)
     ours, theirs = cells(simulated, ignore=ignore), cells(measured, names, ignore)
     had = [set().union(*(cell.values for cell in side.values())) for side in (ours, theirs)]
-    wanted = _wanted(events, had[0] | had[1])
+    known, tables = had[0] | had[1], _tables(measured, simulated)
+    wanted = _wanted(events, known, tables)
     limits = {name: tolerance.percent for name, tolerance in TOLERANCES.items()}
-    limits |= {_resolved(name, had[0] | had[1]): percent for name, percent in (tolerances or {}).items()}
+    limits |= {_resolved(name, known, tables): percent for name, percent in (tolerances or {}).items()}
     out = Comparison(
         only_simulated=[key for key in ours if key not in theirs],
         only_measured=[key for key in theirs if key not in ours],
@@ -160,18 +161,25 @@ def compare(
     return out
 
 
-def _wanted(events: Sequence[str], known: set[str]) -> list[str]:
+def _tables(*sides: Result) -> list[str]:
+    """Event tables of the CPUs that were measured: they say what `dTLB-load-misses` means there."""
+    named = [harness(side).get("table") for side in sides]
+    return [table for table in named if table in registry.names("events")]
+
+
+def _wanted(events: Sequence[str], known: set[str], tables: Sequence[str]) -> list[str]:
     if not events:
         return list(TOLERANCES)
     if list(events) == ["all"]:
         return sorted(known)
-    return list(dict.fromkeys(_resolved(name, known) for name in events))
+    return list(dict.fromkeys(_resolved(name, known, tables) for name in events))
 
 
-def _resolved(name: str, known: set[str]) -> str:
-    """A counter or metric by its own name or any of perf's."""
+def _resolved(name: str, known: set[str], tables: Sequence[str]) -> str:
+    """A counter or metric by its own name or any of perf's, as the measured CPU means it."""
     allowed = known | SCHEMA.keys() | MEASURED.keys() | metrics.METRICS.keys()
-    for candidate in (name, spelled(name), *fields(name)):
+    meant = (field for table in (*tables, None) for field in fields(name, table))
+    for candidate in (name, spelled(name), *meant):
         if candidate in allowed:
             return candidate
     raise unknown("counter or metric", name, sorted(known or allowed))

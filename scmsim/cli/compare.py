@@ -57,6 +57,7 @@ def command(
 
         drawing.check(figures)
     sides = {"simulated": read_all(simulated), "measured": read_all(measured)}
+    _check_renamed(names, {run.fs for run in sides["measured"].runs})
     for run in sides["measured"].runs:
         run.fs = names.get(run.fs, run.fs)
     found = compare(*sides.values(), events=wanted, tolerances=limits, ignore=parts)
@@ -81,6 +82,15 @@ def _tolerance(text: str) -> tuple[str, float]:
     if not match:
         raise UsageError(f"{text!r} is not COUNTER=PERCENT; write it like instructions=5%")
     return match[1], float(match[2])
+
+
+def _check_renamed(names: dict[str, str], known: set[str]) -> None:
+    """Raise UnknownName for a file system that the measured side does not have."""
+    from scmsim.errors import unknown
+
+    for old in names:
+        if old not in known:
+            raise unknown("file system in MEASURED", old, sorted(known))
 
 
 def _rename(text: str) -> tuple[str, str]:

@@ -255,3 +255,22 @@ def test_the_documented_tolerances_are_the_ones_used() -> None:
     documented = (Path(__file__).parents[2] / "docs" / "compare.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(\w+)` \| (\d+) % \|", documented, re.MULTILINE))
     assert {name: float(percent) for name, percent in rows.items()} == {n: t.percent for n, t in TOLERANCES.items()}
+
+
+def test_an_event_means_what_the_measured_cpu_means_by_it() -> None:
+    counts = {"dtlb_load_misses_walk_completed": 10, "dtlb_load_misses_miss_causes_a_walk": 20}
+    for table, field in (("skylake", "dtlb_load_misses_walk_completed"), ("nothing", None)):
+        measured = result(counts)
+        measured.manifest["harness"]["table"] = table
+        if field:
+            assert verdicts(result(counts), measured, events=["dTLB-load-misses"]) == {field: "ok"}
+        else:
+            with pytest.raises(UnknownName):
+                compare(result(counts), measured, events=["dTLB-load-misses"])
+
+
+def test_a_renamed_file_system_must_be_there(tmp_path: Path) -> None:
+    path = str(result({"instructions": 10}).write(tmp_path / "r.json"))
+    done = CliRunner().invoke(cli.main, ["compare", path, path, "--fs", "ext3=ext4"])
+    assert done.exit_code == 2
+    assert "no file system in MEASURED named 'ext3'; did you mean 'ext4'?" in done.stderr
