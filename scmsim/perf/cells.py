@@ -70,7 +70,7 @@ def opened(folder: str | os.PathLike[str], identity: Mapping[str, Any]) -> Itera
     """
     path = pathlib.Path(folder)
     check(path, identity)
-    store = Store(path)
+    store, fresh = Store(path), not path.exists()
     try:
         store.cells.mkdir(parents=True, exist_ok=True)
         lock = open(path / "lock", "wb")  # noqa: SIM115 - held until the end
@@ -84,7 +84,12 @@ def opened(folder: str | os.PathLike[str], identity: Mapping[str, Any]) -> Itera
         _sweep(store)
         if not (path / "matrix").exists():
             write_whole(path / "matrix", json.dumps({"format": FORMAT, "matrix": identity}, indent=2))
-        yield store
+        try:
+            yield store
+        except BaseException:
+            if fresh and not store.finished():
+                shutil.rmtree(path, ignore_errors=True)  # a run that failed at the start leaves nothing
+            raise
 
 
 def _sweep(store: Store) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from scmsim.errors import EnvironmentProblem, UsageError
 from scmsim.perf import cells, targets
-from scmsim.perf.matrix import Target
+from scmsim.perf.matrix import Cell, Target
 from tests.unit.perf_helper import matrix
 
 
@@ -181,3 +181,22 @@ def test_a_read_only_file_system(tmp_path: pathlib.Path) -> None:
             targets.check(Target("x", str(tmp_path)), 0)
     finally:
         subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+def test_a_run_that_fails_before_its_first_cell_leaves_no_folder(tmp_path: pathlib.Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(EnvironmentProblem), cells.opened(out, {"a": 1}):
+        raise EnvironmentProblem("read-only")
+    assert not out.exists()
+    out.mkdir()
+    with pytest.raises(EnvironmentProblem), cells.opened(out, {"a": 1}):
+        raise EnvironmentProblem("read-only")
+    assert out.exists()  # not ours to remove
+
+
+def test_a_run_that_fails_later_keeps_its_cells(tmp_path: pathlib.Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(EnvironmentProblem), cells.opened(out, {"a": 1}) as store:
+        store.save(Cell("ext4", "write", 4096, 4096, 1), {})
+        raise EnvironmentProblem("unmounted")
+    assert len(list((out / "cells").iterdir())) == 1
