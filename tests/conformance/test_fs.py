@@ -312,6 +312,16 @@ def test_lengths_far_beyond_the_device_cost_nothing(fs):
 
 
 @pytest.mark.parametrize("fs", SYSTEMS)
+def test_a_fallocate_without_a_length_fails(fs):
+    """EINVAL, so nothing is allocated, wherever it begins; and the file can go."""
+    model = drive.Model(fs, side())
+    model.feed(drive.ops(("create", 1), ("fallocate", 1, 239, 0), ("fallocate", 1, 1 << 20, 0)))
+    assert model.space()["allocated_bytes"] == 0
+    model.feed(drive.ops(("truncate", 1, 1642), ("unlink", 1)))
+    assert model.space()["allocated_bytes"] == 0
+
+
+@pytest.mark.parametrize("fs", SYSTEMS)
 def test_a_file_too_sparse_for_the_model_is_an_error_of_one_line(fs):
     with pytest.raises(ScmsimError) as caught:
         replay(fs, drive.ops(("create", 1), ("write", 1, 1 << 60, 4096)))

@@ -30,7 +30,7 @@ class Nova(Logs):
             self._read(f, offset, length)
         elif op == "truncate":
             self._truncate(f, offset)
-        elif op == "fallocate":
+        elif op == "fallocate" and length:
             self._inode_copied()
             self._fill_holes(f, offset // PAGE, -(-(offset + length) // PAGE), zero=True)
             f.length = max(f.length, offset + length)

@@ -173,7 +173,7 @@ def step(s, arena, out, op, places):
         return read_file(s, arena, out, op, row)
     if code == r.TRUNCATE:
         return names.truncate(s, arena, out, row, op.offset)
-    if code == r.FALLOCATE and not op.flag & r.PUNCH_HOLE:
+    if code == r.FALLOCATE and not op.flag & r.PUNCH_HOLE and op.length > 0:  # without a length it fails: EINVAL
         return fallocate(s, arena, out, op, row)
     exists = arena[row + n.STATUS] & n.EXISTS
     if r.UNLINK <= code <= r.RMDIR and code != r.MKDIR or (not exists and (code == r.CREATE or code == r.MKDIR)):
