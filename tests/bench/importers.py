@@ -96,7 +96,25 @@ def rates(lines: int) -> Iterator[Line]:
             yield f"import: {what}", f"{lines / took:>14,.0f} lines/s ({lines / split:,.0f} by split() alone)"
 
 
+def stored(rows: int) -> Iterator[Line]:
+    """CPU seconds of reading a stored trace, every row checked."""
+    from scmsim.trace import TraceWriter, open_trace
+    from scmsim.workload import thesis
+
+    source = thesis.source(op="rewrite", total=4096 * rows)
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "t.parquet"
+        with TraceWriter(path, {}) as writer:
+            for batch in source.batches():
+                writer.append(batch)
+            writer.close(source.files)
+        start = time.process_time()
+        count = sum(len(batch) for batch in open_trace(path).batches())
+        yield "read a stored trace", f"{count / (time.process_time() - start):>14,.0f} operations/s"
+
+
 if __name__ == "__main__":
     sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
-    for row in rates(int(sys.argv[1]) if len(sys.argv) > 1 else 400_000):
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 400_000
+    for row in (*stored(20 * count), *rates(count)):
         print(f"{row[0]:<62}{row[1]}", flush=True)

@@ -157,7 +157,7 @@ def main() -> None:
     counts = (1 << 18, 1 << 20) if small else (1_000_000, 10_000_000, *((50_000_000,) if options.full else ()))
     sys.path.insert(0, str(ROOT))
     from tests.bench import mmu
-    from tests.bench.importers import rates
+    from tests.bench.importers import rates, stored
 
     start = time.monotonic()
     groups = (
@@ -167,6 +167,7 @@ def main() -> None:
         workloads(1 << 17 if small else 1 << 20),
         mmu.lines(1 << 21 if small else 20_000_000),
         rates(60_000 if small else 1_000_000),
+        stored(600_000 if small else 10_000_000),
         memory(counts),
         slowdowns(20_000 if small else 200_000, 1 if small else 3),
     )
