@@ -68,6 +68,8 @@ def _params(name: str, which: str, given: dict[str, str]) -> dict[str, Any]:
     from scmsim.units import parse_param
 
     declared = registry.literals("format", name).get(which, {})
+    if given and not declared and name in registry.names("workload"):
+        raise UsageError(f"{name} has no options here; 'scmsim synth {name}' generates the same with all of its own")
     out: dict[str, Any] = {}
     for key, text in given.items():
         if key not in declared:

@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 
+from scmsim.printable import printable
+
 _FILE = click.Path()
 _OUT = click.option("-o", "--out", required=True, type=_FILE, help="Trace to write (.parquet).")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -41,8 +43,7 @@ def stats_command(file: str, setup: bool, as_json: bool) -> None:
     for way in ("read", "write"):
         _histogram(way, found[way]["sizes"])
     for entry in found["top"]:
-        path = entry["path"] if entry["path"].isprintable() else repr(entry["path"])
-        click.echo(f"{entry['bytes']:>16,} bytes  {path}")
+        click.echo(f"{entry['bytes']:>16,} bytes  {printable(entry['path'])}")
 
 
 def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:

@@ -62,7 +62,10 @@ def command(
         )
     click.echo(f"scmsim: {out}: {_outcome(captured.report)}", err=True)
     if captured.report.rows == 0:
-        hint = f" below {under!r}; check --under" if under else ""
+        nameless = (
+            "; perf knows only the names of files open at its start, so take another back end or leave --under out"
+        )
+        hint = f" below {under!r}{nameless if backend == 'perf' else '; check --under'}" if under else ""
         click.echo(f"scmsim: warning: the command did no file operation{hint}", err=True)
     return int(captured.status)
 

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from scmsim.cli._trace_tools import COMMANDS
+from scmsim.printable import printable
 
 SUMMARY = "Look at, check, convert and rewrite traces: info, stats, plot, convert, filter, cut, ..."
 
@@ -70,21 +71,22 @@ def info(file: str, as_json: bool) -> None:
     for name, value in sorted(ops.items(), key=lambda item: -item[1]):
         click.echo(f"  {name:14} {value:>15,}")
     for name, value in trace.header.items():
-        if name not in ("counts", "bad_lines", "blind_spots", "notes"):
-            click.echo(f"{name.replace('_', ' '):16} {' '.join(value) if isinstance(value, list) else value}")
+        if name not in ("counts", "bad_lines", "blind_spots", "notes") and value is not None:
+            text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
+            click.echo(printable(f"{name.replace('_', ' '):16} {text}"))
     _print_concerns(trace.header)
 
 
 def _print_concerns(header: dict[str, Any]) -> None:
     for spot in header.get("blind_spots", []):
-        click.echo(f"blind spot: {spot}")
+        click.echo(printable(f"blind spot: {spot}"))
     for note in header.get("notes", []):
-        click.echo(f"note: {note}")
+        click.echo(printable(f"note: {note}"))
     bad = header.get("bad_lines", {})
     if bad.get("count"):
         click.echo(f"{bad['count']} lines of the input were not understood, the first of them:")
         for entry in bad["first"]:
-            click.echo(f"  line {entry['line']}: {entry['reason']}")
+            click.echo(printable(f"  line {entry['line']}: {entry['reason']}"))
 
 
 @command.command()
@@ -107,7 +109,7 @@ def head(file: str, rows: int, as_json: bool) -> None:
     click.echo(f"{'time ns':>15} {'thread':>6} {'operation':10} {'offset':>14} {'length':>12}  file")
     for row in found:
         path = row["path"] or "-"
-        path = path if path.isprintable() else repr(path)
+        path = printable(path)
         tail = f"{path}{'  ' + ' '.join(row['flags']) if row['flags'] else ''}"
         where = f"{row['offset']:>14} {row['length']:>12}"
         click.echo(f"{row['time_ns']:>15} {row['thread']:>6} {row['op']:10} {where}  {tail}")

@@ -89,6 +89,26 @@ def test_convert_refuses_what_it_cannot_do(tmp_path: Path, tricky: Path) -> None
     assert not list(tmp_path.glob(".*"))
 
 
+def test_a_filebench_file_converts_and_refuses_what_only_synth_can(tmp_path: Path) -> None:
+    text = "define file name=f,path=/d,size=4k,prealloc\n"
+    text += "define process name=p { thread name=t { flowop write name=w,filename=f,iosize=1k } }\n"
+    (tmp_path / "w.f").write_text(text)
+    for more, message in (
+        (("--under", "/d"), "--under '/d' cannot choose among generated operations"),
+        (("--set", "flowops=3"), "'scmsim synth filebench' generates the same"),
+    ):
+        result = run("convert", tmp_path / "w.f", tmp_path / "w.parquet", *more)
+        assert result.exit_code == 2 and message in result.stderr
+        assert not (tmp_path / "w.parquet").exists()
+    assert run("convert", tmp_path / "w.f", tmp_path / "w.parquet").exit_code == 0
+    assert open_trace(tmp_path / "w.parquet").rows > 1
+
+
+def test_an_empty_file_is_called_empty(tmp_path: Path) -> None:
+    (tmp_path / "e").touch()
+    assert "is empty; run the tracer again" in run("convert", tmp_path / "e", tmp_path / "o.parquet").stderr
+
+
 def test_convert_under_a_directory(tmp_path: Path) -> None:
     found = json.loads(
         run("convert", DATA / "sqlite_wal.strace", tmp_path / "t.parquet", "--under", "/data", "--json").stdout

@@ -41,6 +41,8 @@ def find(path: "str | os.PathLike[str] | Input", name: str | None = None) -> tup
             f"{path.path!r} is a Parquet file; if it is a trace, there is nothing to convert, unless --to names a format"
         )
     found = sniff_name(path.head, path.path)
+    if not path.head:
+        raise UsageError(f"{path.path!r} is empty; run the tracer again")
     if found is None:
         known = ", ".join(registry.names("format"))
         raise UsageError(

@@ -30,6 +30,8 @@ def convert(
     under: str | None = None,
 ) -> Report:
     """Write the operations of a workload file; closes the writer (see `scmsim.trace.formats`)."""
+    if under is not None:
+        raise UsageError(f"--under {under!r} cannot choose among generated operations; leave it out")
     with Input.of(path) as given:
         return _generate(_source(given), writer, progress)
 
