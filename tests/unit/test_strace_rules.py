@@ -83,6 +83,18 @@ def test_appending(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_a_file_in_a_directory_that_the_trace_made_is_certainly_new(tmp_path: Path) -> None:
+    lines = (
+        'openat(AT_FDCWD</>, "/d/log", O_WRONLY|O_CREAT|O_APPEND, 0644) = 3</d/log>',
+        'write(3</d/log>, "", 5) = 5',
+        'write(3</d/log>, "", 5) = 5',
+    )
+    made = convert_lines(tmp_path, 'mkdir("/d", 0777) = 0', *lines)
+    assert ops(made)[2:] == [("write", 0, 5, APPENDS), ("write", 5, 5, APPENDS)]
+    found = convert_lines(tmp_path, *lines)
+    assert ops(found)[1:] == [("write", 0, 5, APPENDS | OFFSET_UNKNOWN), ("write", 5, 5, APPENDS | OFFSET_UNKNOWN)]
+
+
 def test_appending_to_a_file_of_unknown_length_is_marked_until_a_stat(tmp_path: Path) -> None:
     case = convert_lines(
         tmp_path,

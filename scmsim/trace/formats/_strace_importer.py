@@ -109,12 +109,13 @@ class Importer:
         count = len(self._buffer) // _WIDTH - keep
         if count <= 0:
             return None
-        table = np.array(self._buffer[: count * _WIDTH], "i8").reshape(count, _WIDTH)
-        del self._buffer[: count * _WIDTH]
-        self._drained += count
+        table = np.frombuffer(self._buffer, "i8", count * _WIDTH).reshape(count, _WIDTH)
         out = np.zeros(count, OP)
         for column, name in enumerate(_FIELDS):
             out[name] = table[:, column]
+        del table  # an array that is looked at cannot shrink
+        del self._buffer[: count * _WIDTH]
+        self._drained += count
         self.report.rows += count
         self.report.unknown_offsets += int(np.count_nonzero(out["flag"] & OFFSET_UNKNOWN))
         return out

@@ -74,7 +74,8 @@ def _find_or_make(imp: Importer, asked: str, path: str, flags: str) -> tuple[Nod
     known = table.get(path)
     if "O_CREAT" not in flags or (known is not None and "O_EXCL" not in flags):
         return imp.names.node(path, is_dir="O_DIRECTORY" in flags), OPEN
-    sure = "O_EXCL" in flags or path in table or asked in table
+    above = table.get(path.rpartition("/")[0])  # a directory that the trace made holds what the trace put there
+    sure = "O_EXCL" in flags or path in table or asked in table or (above is not None and above.first < 0)
     kind = "certainly new" if sure else "emptied when opened, taken as new" if "O_TRUNC" in flags else "assumed new"
     imp.report.creates[kind] += 1
     node = imp.names.make(path)

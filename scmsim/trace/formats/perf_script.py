@@ -132,17 +132,19 @@ class _Conversion:
     def take(self, block: bytes) -> None:
         """Work on whole lines."""
         text = self.text
-        lines = block.count(b"\n") + (not block.endswith(b"\n"))
+        characters = np.frombuffer(block, np.uint8)
+        lines = int(np.count_nonzero(characters == ord("\n"))) + (not block.endswith(b"\n"))
         table = np.empty((lines, text.WIDTH), "i8")
-        text.take_apart(np.frombuffer(block, np.uint8), table)
+        text.take_apart(characters, table)
         table[:, text.LINE] = np.arange(self.report.lines + 1, self.report.lines + lines + 1)
-        odd = np.flatnonzero((table[:, text.KIND] == text.OTHER) | (table[:, text.KIND] == text.BAD))
+        usual = (table[:, text.KIND] == text.ENTER) | (table[:, text.KIND] == text.EXIT)
+        odd = np.flatnonzero(~usual)
         if len(odd):
             self._odd(block, table, odd)
+            table = table[usual]
         self.report.lines += lines
-        calls = table[(table[:, text.KIND] == text.ENTER) | (table[:, text.KIND] == text.EXIT)]
-        if len(calls):
-            self._pair(np.concatenate((self.waiting, calls)))
+        if len(table):
+            self._pair(np.concatenate((self.waiting, table)) if len(self.waiting) else table)
 
     def _odd(self, block: bytes, table: np.ndarray, odd: np.ndarray) -> None:
         lines = block.split(b"\n")
@@ -185,12 +187,13 @@ class _Conversion:
         self.waiting = table[order[waiting]]
         at = np.flatnonzero(answered)
         by_time = np.argsort(order[at + 1], kind="stable")
-        self._calls(table[order[at][by_time]], table[order[at + 1][by_time]])
+        enters, exits = order[at][by_time], order[at + 1][by_time]
+        self._calls(table[enters], *(table[exits, column] for column in (text.TIME, text.LINE, text.FIRST)))
 
-    def _calls(self, enters: np.ndarray, exits: np.ndarray) -> None:
+    def _calls(self, enters: np.ndarray, now: np.ndarray, lines: np.ndarray, result: np.ndarray) -> None:
         """Work on finished calls, in the order in which they returned."""
         text, report = self.text, self.report
-        call, result = enters[:, text.CALL], exits[:, text.FIRST]
+        call = enters[:, text.CALL]
         known = np.isin(call, self.known)
         self._count(call[~known], why.NOT_A_FILE_OPERATION, report.other)
         failed = known & (result < 0) & (result >= -_ERRNOS)
@@ -199,7 +202,7 @@ class _Conversion:
         forked = np.isin(call, self.fork_calls) & (result > 0)
         self.parents = dict(zip(result[forked].tolist(), enters[forked, text.TID].tolist(), strict=True))
         calls = _Calls(
-            self._times(exits[good, text.TIME]), exits[good, text.LINE], enters[good], call[good], result[good]
+            self._times(now[good]), lines[good], enters[good], call[good], result[good]
         )
         plain, done = self._plain(calls), 0
         for start, end in runs.stretches(plain >= 0):
