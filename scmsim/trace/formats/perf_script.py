@@ -201,9 +201,7 @@ class _Conversion:
         good = known & ~failed
         forked = np.isin(call, self.fork_calls) & (result > 0)
         self.parents = dict(zip(result[forked].tolist(), enters[forked, text.TID].tolist(), strict=True))
-        calls = _Calls(
-            self._times(now[good]), lines[good], enters[good], call[good], result[good]
-        )
+        calls = _Calls(self._times(now[good]), lines[good], enters[good], call[good], result[good])
         plain, done = self._plain(calls), 0
         for start, end in runs.stretches(plain >= 0):
             self._some(calls.part(done, start))

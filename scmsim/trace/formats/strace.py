@@ -11,9 +11,10 @@ Rules
 - A write with O_APPEND goes to the end of the file, at a position or not (Linux appends in pwrite, too); it carries
   OFFSET_UNKNOWN where the end is not known.
 - O_CREAT: the file existed if the trace has seen it; it is new with O_EXCL, if a call has shown that the name was
-  free, or in a directory that the trace has made.  Otherwise: with O_TRUNC it is taken as new (it is empty either way); without, it is assumed to be new, and the
-  CREATE is changed to OPEN if a stat, seek or read soon shows bytes that the trace has not written.  "Soon" is at least
-  65536 rows.  The counts `creates` in the header tell how often each case occurred.
+  free, or in a directory that the trace has made. Otherwise: with O_TRUNC it is taken as new (it is empty either
+  way); without, it is assumed to be new, and the CREATE is changed to OPEN if a stat, seek or read soon shows bytes
+  that the trace has not written. "Soon" is at least 65536 rows. The counts `creates` in the header tell how often
+  each case occurred.
 - first_size of a file that existed: what the first stat or seek shows before the trace changes the length, else the
   furthest byte read that the trace has not written before.
 - An unlinked file stays itself for its open descriptors; a new file of that name is another object.
