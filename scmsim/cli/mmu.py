@@ -32,6 +32,8 @@ def command(
         raise UsageError("--machine and --l1 exclude each other; give one of them")
     if l2 and not l1:
         raise UsageError("--l2 without --l1; give the first level too, e.g. --l1 64x4")
+    if l1 and contiguous:
+        raise UsageError("--contiguous has no meaning with --l1, whose arrays do not coalesce; use --machine")
     if l1:
         counts = mmu.plain_misses(accesses.loads(file), l1, l2, page)
     else:
@@ -41,5 +43,5 @@ def command(
         return
     width = max(map(len, counts))
     for name, count in counts.items():
-        if count or l1:
+        if count or l1 or name == "dtlb_load_lookups":  # so that a file without accesses says so
             click.echo(f"{name:<{width}}  {count:>16,}")

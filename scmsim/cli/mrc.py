@@ -62,6 +62,11 @@ def command(
     except ValueError:
         raise UsageError("the addresses lie in more than 255 regions of 2^24 pages; use --curve") from None
     rows = [row for text, table in tables.items() for row in _rows(text, table, counts, widths)]
+    if not rows:
+        raise UsageError(
+            f"--sample {sample} follows too few pages for any capacity ({_FEWEST} are needed); "
+            "give a larger share, or use --curve, which is exact"
+        )
     accesses = next(iter(tables.values())).accesses
     if out:
         _write(out, rows)

@@ -21,6 +21,7 @@ from scmsim.mmu.state import ADDRESS
 SETS = tuple(1 << k for k in range(12))
 _REGION = 24  # see plain.py
 _GROUPS = 16  # of pages, for the interval of a sample
+_T_95 = 2.131  # Student's t, 97.5 %, 15 degrees of freedom: the spread of 16 groups is itself an estimate
 _HASH_BITS = 24
 
 
@@ -302,7 +303,7 @@ class Sample:
             ]
         )
         spread = np.sqrt((_GROUPS - 1) / _GROUPS * ((less - less.mean(0)) ** 2).sum(0))
-        return whole * self.accesses, 1.96 * spread * self.accesses
+        return whole * self.accesses, _T_95 * spread * self.accesses
 
 
 def geometries(

@@ -4,7 +4,7 @@ import os
 import pathlib
 from typing import Any
 
-from scmsim.errors import EnvironmentProblem
+from scmsim.errors import EnvironmentProblem, UsageError
 
 _BLUE_TO_ORANGE = ["#0072b2", "#56b4e9", "#009e73", "#e69f00"]  # Okabe and Ito: told apart by colour-blind readers too
 
@@ -19,7 +19,7 @@ def draw(rows: list[dict[str, Any]], path: str) -> None:
     path : str
         F.svg, F.png or F.html.
 
-    Raises EnvironmentProblem without the extra `report`.
+    Raises EnvironmentProblem without the extra `report`, UsageError for a file that cannot be written.
     """
     try:
         import altair as alt
@@ -42,11 +42,15 @@ def draw(rows: list[dict[str, Any]], path: str) -> None:
         alt.Chart(alt.Data(values=points)).mark_line(point=alt.OverlayMarkDef(size=12)).encode(x=x, y=y, color=colour)
     )
     if "ways" in rows[0]:
-        chart = chart.encode(strokeDash=alt.StrokeDash("ways:O", title="ways"))
+        legend = alt.Legend(symbolType="stroke", symbolStrokeWidth=2)
+        chart = chart.encode(strokeDash=alt.StrokeDash("ways:O", title="ways", legend=legend))
+    title = "TLB misses (LRU, from a sample of the pages)" if "interval_95" in rows[0] else "TLB misses (exact LRU)"
     target = pathlib.Path(path)
     temporary = target.with_name(f".{os.getpid()}.{target.name}")
     try:
-        chart.properties(width=560, height=340, title="TLB misses (exact LRU)").save(str(temporary))
+        chart.properties(width=560, height=340, title=title).save(str(temporary))
         os.replace(temporary, target)
+    except OSError as error:
+        raise UsageError(f"{path!r} cannot be written: {error.strerror or error}") from None
     finally:
         temporary.unlink(missing_ok=True)

@@ -106,6 +106,7 @@ def test_a_bad_file_is_one_line(tmp_path, command, name, content, message):
         (["--machine", "zen9"], "no machine named 'zen9'"),
         (["--machine", "i7-8700k", "--l1", "64x4"], "exclude each other"),
         (["--page", "5KiB"], "use a power of two from 4KiB to 1GiB"),
+        (["--l1", "64x4", "--contiguous"], "--contiguous has no meaning with --l1"),
     ],
 )
 def test_bad_options_of_mmu(raw, options, message):
@@ -121,6 +122,7 @@ def test_bad_options_of_mmu(raw, options, message):
         (["--ways", "0-4"], "no range of numbers from 1 up"),
         (["--ways", "1-20"], "at most 16"),
         (["--sample", "2"], "more than 0 and at most 1"),
+        (["--sample", "0.0001"], "too few pages for any capacity (100 are needed)"),
         (["--out", "x.txt"], "must end in .csv or .parquet"),
         (["--plot", "x.pdf"], "must end in .svg"),
     ],
@@ -160,3 +162,24 @@ def test_mrc_draws(raw, tmp_path):
     pytest.importorskip("vl_convert")
     assert run("mrc", raw, "--curve", "--page", "4KiB", "--plot", tmp_path / "c.svg").exit_code == 0
     assert "entries" in (tmp_path / "c.svg").read_text() and list(tmp_path.glob(".*")) == []
+
+
+def test_a_plot_that_cannot_be_written_is_one_line(raw, tmp_path):
+    pytest.importorskip("altair")
+    pytest.importorskip("vl_convert")
+    result = run("mrc", raw, "--curve", "--plot", tmp_path / "absent" / "c.svg")
+    assert result.exit_code == 2 and f"'{tmp_path / 'absent' / 'c.svg'}' cannot be written" in result.output
+
+
+def test_the_plot_of_a_sample_does_not_say_exact(raw, tmp_path):
+    pytest.importorskip("altair")
+    pytest.importorskip("vl_convert")
+    drawn = run("mrc", raw, "--sample", "1", "--page", "4KiB", "--plot", tmp_path / "s.svg")
+    assert drawn.exit_code == 0, drawn.output
+    text = (tmp_path / "s.svg").read_text()
+    assert "sample" in text and "exact" not in text
+
+
+def test_a_file_without_accesses_says_so(tmp_path):
+    (tmp_path / "none.u64").write_bytes(b"")
+    assert run("mmu", tmp_path / "none.u64").output.split() == ["dtlb_load_lookups", "0"]
