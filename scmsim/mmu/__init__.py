@@ -1,8 +1,8 @@
 """TLBs, page-walk caches and page walks of one core.
 
 `machine(name)` gives the state of an MMU, `scmsim.mmu.replay.replay` adds a batch of events to the counters, `simulate` does
-both for addresses, `plain_misses` counts the misses of one or two TLB arrays as fast as can be, `scmsim.mmu.mrc` those of every
-geometry at once.  Importing this package compiles nothing.
+both for addresses (`simulate_frame`: for several machines and page sizes at once), `plain_misses` counts the misses of one or
+two TLB arrays as fast as can be, `scmsim.mmu.mrc` those of every geometry at once.  Importing this package compiles nothing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING, Any
 from scmsim import registry
 
 if TYPE_CHECKING:
-    import numpy as np
+    import os
 
-    Addresses = Sequence[int] | np.ndarray | Iterable[np.ndarray]
+    import numpy as np
+    import pandas as pd
+
+    Addresses = Sequence[int] | np.ndarray | Iterable[np.ndarray] | Iterable[int]
+    Machine = str | os.PathLike[str] | dict[str, Any]
 
 
 CHUNK = 1 << 20  # addresses in flight
@@ -24,8 +28,8 @@ def names() -> list[str]:
     return registry.names("machine")
 
 
-def machine(name: str) -> "np.ndarray":
-    """Fresh MMU of a machine: a name of `names()` or the path of a TOML file (see `scmsim.mmu.presets`)."""
+def machine(name: "Machine") -> "np.ndarray":
+    """Fresh MMU of a machine: a name of `names()`, the path of a TOML file, or its table (see `scmsim.mmu.presets`)."""
     from scmsim.mmu import presets
 
     return presets.machine(name)
@@ -40,7 +44,7 @@ def timing(name: str) -> dict[str, float]:
 
 def simulate(
     addresses: "Addresses",
-    machine: "str | dict[str, Any]" = "i7-8700k",
+    machine: "Machine" = "i7-8700k",
     page: str | int = "4KiB",
     *,
     access: str = "load",
@@ -51,9 +55,9 @@ def simulate(
 
     Parameters
     ----------
-    addresses : array of integers, or an iterable of arrays
+    addresses : array of integers, or an iterable of arrays or integers
         Byte addresses; unsigned values of the kernel half are taken as they are.  An iterable is streamed.
-    machine : str or dict
+    machine : str, path or dict
         As for `mmu.machine`, or the table of a machine file.
     page : str or int
         Size of every page: a power of two from 4KiB to 1GiB.
@@ -78,12 +82,61 @@ def simulate(
     >>> simulate(range(0, 1 << 20, 4096))["dtlb_load_misses_walk_completed"]
     256
     """
+    run = [(machine, page)]
+    return _simulate_all(addresses, run, access=access, contiguous=contiguous, scm_tables=scm_tables)[0]
+
+
+def simulate_frame(
+    addresses: "Addresses",
+    machine: "Machine | list[Machine]" = "i7-8700k",
+    page: str | int | list[str | int] = "4KiB",
+    *,
+    access: str = "load",
+    contiguous: bool = False,
+    scm_tables: bool = False,
+) -> "pd.DataFrame":
+    """`simulate` for every machine x page size, in one pass over the addresses.
+
+    Parameters
+    ----------
+    addresses, access, contiguous, scm_tables
+        As for `simulate`.
+    machine : str or dict, or a list of them
+    page : str or int, or a list of them
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each machine and page size, with the columns `machine` (a table's summary), `page` and the counters.
+
+    Examples
+    --------
+    >>> frame = simulate_frame(range(0, 1 << 23, 4096), ["i7-8700k", "zen4"], ["4KiB", "2MiB"])
+    >>> frame["dtlb_load_misses_walk_completed"].tolist()
+    [2048, 4, 2048, 4]
+    """
+    import pandas as pd
+
+    machines = machine if isinstance(machine, list) else [machine]
+    pages = page if isinstance(page, list) else [page]
+    runs = [(one, size) for one in machines for size in pages]
+    counts = _simulate_all(addresses, runs, access=access, contiguous=contiguous, scm_tables=scm_tables)
+    names = [str(one.get("summary", "")) if isinstance(one, dict) else str(one) for one, _ in runs]
+    rows = [
+        {"machine": name, "page": size, **count} for name, (_, size), count in zip(names, runs, counts, strict=True)
+    ]
+    return pd.DataFrame(rows)
+
+
+def _simulate_all(
+    addresses: "Addresses", runs: "list[tuple[Machine, str | int]]", *, access: str, contiguous: bool, scm_tables: bool
+) -> list[dict[str, int]]:
+    """`simulate` for each machine and page size, in one pass over the addresses."""
     import numpy as np
 
     from scmsim.counters import COUNTERS, rounded
     from scmsim.errors import unknown
     from scmsim.mmu import presets
-    from scmsim.mmu.build import build
     from scmsim.mmu.columns import SUPPLIED
     from scmsim.mmu.stream import stream
     from scmsim.records import CONTIGUOUS, FETCH, LOAD, SCM_TABLE, STORE
@@ -91,31 +144,30 @@ def simulate(
     codes = {"load": LOAD, "store": STORE, "fetch": FETCH}
     if access not in codes:
         raise unknown("kind of access", access, codes)
-    order = order_of(page) | CONTIGUOUS * contiguous | SCM_TABLE * scm_tables
-    state = build(machine) if isinstance(machine, dict) else presets.machine(machine)
-    counters = np.zeros(1, COUNTERS)
+    kind = CONTIGUOUS * contiguous | SCM_TABLE * scm_tables
+    running = [(presets.machine(machine), np.zeros(1, COUNTERS), order_of(page) | kind) for machine, page in runs]
     for part in chunks(addresses):
-        stream(state, counters, part, codes[access], order)
-    total = rounded(counters[0])
-    return {field: total[field] for field in SUPPLIED}
+        for state, counters, order in running:
+            stream(state, counters, part, codes[access], order)
+    totals = [rounded(counters[0]) for _, counters, _ in running]
+    return [{field: total[field] for field in SUPPLIED} for total in totals]
 
 
 def simulate_file(
-    path: str, machine: "str | dict[str, Any]" = "i7-8700k", page: str | int = "4KiB", *, contiguous: bool = False
+    path: str, machine: "Machine" = "i7-8700k", page: str | int = "4KiB", *, contiguous: bool = False
 ) -> dict[str, int]:
     """`simulate` for a file of accesses (see `scmsim.mmu.accesses`): its loads, stores and instruction fetches."""
     import numpy as np
 
     from scmsim.counters import COUNTERS, rounded
     from scmsim.mmu import accesses, presets
-    from scmsim.mmu.build import build
     from scmsim.mmu.columns import SUPPLIED
     from scmsim.mmu.replay import replay
     from scmsim.mmu.stream import stream
     from scmsim.records import CONTIGUOUS, EVENT, LOAD
 
     order = order_of(page) | CONTIGUOUS * contiguous
-    state = build(machine) if isinstance(machine, dict) else presets.machine(machine)
+    state = presets.machine(machine)
     counters = np.zeros(1, COUNTERS)
     for codes, addresses in accesses.read(path):
         if codes is None:
@@ -182,7 +234,10 @@ def order_of(page: str | int) -> int:
     from scmsim.errors import UsageError
     from scmsim.units import parse_bytes
 
-    size = parse_bytes(page)
+    try:
+        size = parse_bytes(page)
+    except TypeError:
+        size = 0
     if size < 4096 or size > 1 << 30 or size & (size - 1):
         raise UsageError(f"page = {page!r}; use a power of two from 4KiB to 1GiB")
     return size.bit_length() - 1
@@ -192,16 +247,50 @@ def chunks(addresses: "Addresses") -> "Iterator[np.ndarray]":
     """Yield int64 arrays of at most CHUNK addresses; raises UsageError for what is not integers."""
     import numpy as np
 
-    from scmsim.errors import UsageError
-
-    pieces = not isinstance(addresses, np.ndarray | Sequence) or (
-        len(addresses) and isinstance(addresses[0], np.ndarray)
-    )
-    for array in addresses if pieces else (addresses,):
-        where = np.asarray(array).ravel()
-        if where.size and where.dtype.kind not in "iu":
-            raise UsageError(f"addresses must be integers, not {where.dtype}")
+    for array in _pieces(addresses):
+        where = _integers(array)
         if where.dtype == np.uint64:
             where = where.view(np.int64)
         for start in range(0, where.size, CHUNK):
             yield np.ascontiguousarray(where[start : start + CHUNK], np.int64)
+
+
+def _pieces(addresses: "Addresses") -> "Iterator[Any]":
+    """The arrays of an iterable of arrays; the numbers of an iterable of numbers, CHUNK at a time."""
+    import numpy as np
+
+    from scmsim.errors import UsageError
+
+    if isinstance(addresses, np.ndarray | Sequence) and not (len(addresses) and isinstance(addresses[0], np.ndarray)):
+        yield addresses
+        return
+    if not isinstance(addresses, Iterable):
+        raise UsageError(f"addresses = {addresses!r}; give an array of integers, or an iterable of arrays")
+    numbers: list[Any] = []
+    for item in addresses:
+        if np.ndim(item) == 0:
+            numbers.append(item)
+        if numbers and (np.ndim(item) or len(numbers) == CHUNK):
+            yield numbers
+            numbers = []
+        if np.ndim(item):
+            yield item
+    if numbers:
+        yield numbers
+
+
+def _integers(array: Any) -> "np.ndarray":
+    """One dimension of integers; raises UsageError for anything else."""
+    import numpy as np
+
+    from scmsim.errors import UsageError
+
+    where = np.asarray(array).ravel()
+    if where.size and where.dtype.kind not in "iu" and all(type(value) is int for value in array):
+        # both halves of the address space in one list: neither int64 nor uint64 holds all of it
+        if not all(-(1 << 63) <= value < 1 << 64 for value in array):
+            raise UsageError("addresses must be integers of at most 64 bits")
+        where = np.array([value & (1 << 64) - 1 for value in array], np.uint64)
+    if where.size and where.dtype.kind not in "iu":
+        raise UsageError(f"addresses must be integers, not {where.dtype}")
+    return where

@@ -7,6 +7,7 @@ estimate, as printed.  Where a level has no array for a page size, the next smal
 """
 
 import difflib
+import os
 import pathlib
 import tomllib
 from typing import TYPE_CHECKING, Any
@@ -78,11 +79,21 @@ def timing(name: str) -> dict[str, float]:
     return {key: value for key, value in read(name)["time"].items() if key != "source"}
 
 
-def machine(name: str) -> "np.ndarray":
-    """Fresh MMU of a machine, all its TLBs empty."""
+def machine(name: "str | os.PathLike[str] | dict[str, Any]") -> "np.ndarray":
+    """Fresh MMU of a machine, all its TLBs empty; a table may lack what has no part in counting: sources, [time].
+
+    Raises UsageError as `read` does, for a table too.
+    """
     from scmsim.mmu.build import build
 
-    return build(read(name))
+    if not isinstance(name, dict):
+        return build(read(os.fspath(name)))
+    table = {"walk_cache": [], **name}
+    try:
+        check(table, sources=False)
+    except _Bad as bad:
+        raise UsageError(f"machine table: {bad}") from None
+    return build(table)
 
 
 def plain(first: str, second: str | None = None, policy: str = "lru") -> dict[str, Any]:
@@ -107,24 +118,27 @@ def plain(first: str, second: str | None = None, policy: str = "lru") -> dict[st
     return table
 
 
-def check(table: dict[str, Any]) -> None:
-    """Raise _Bad for the first key that is missing, unknown, of a wrong type or without a source."""
-    _keys("", table, "")
+def check(table: dict[str, Any], *, sources: bool = True) -> None:
+    """Raise _Bad for the first key that is missing, unknown, of a wrong type or without a source.
+
+    Without `sources`, they, [time] and the summary may be missing.
+    """
+    _keys("", table, "", () if sources else ("summary", "time"))
     for kind in _LISTS:
         for i, entry in enumerate(table.get(kind, [])):
             where = f"{kind}[{i}]."
             if not isinstance(entry, dict):
                 raise _Bad(f"{kind} must be written as [[{kind}]] tables")
-            _keys(kind, entry, where)
+            _keys(kind, entry, where, () if sources else ("source", "name"))
             _geometry(entry, where)
-            if not entry["source"].strip():
+            if sources and not entry["source"].strip():
                 raise _Bad(f"{where}source is empty; say where the numbers come from")
     for kind in ("walk", "invalidate", "time"):
         if kind not in table:
             continue
-        _keys(kind, table[kind], f"{kind}.")
+        _keys(kind, table[kind], f"{kind}.", () if sources else ("source",))
         for key in table[kind]:
-            if key != "source" and not str(table[kind].get("source", {}).get(key, "")).strip():
+            if sources and key != "source" and not str(table[kind].get("source", {}).get(key, "")).strip():
                 raise _Bad(f"{kind}.source.{key} is missing; say where {kind}.{key} comes from")
             if isinstance(table[kind][key], int) and table[kind][key] < 0:
                 raise _Bad(f"{kind}.{key} = {table[kind][key]}; it must not be negative")
@@ -133,7 +147,7 @@ def check(table: dict[str, Any]) -> None:
     _tlbs(table["tlb"])
 
 
-def _keys(kind: str, entry: dict[str, Any], where: str) -> None:
+def _keys(kind: str, entry: dict[str, Any], where: str, spared: tuple[str, ...] = ()) -> None:
     needed, optional = _KEYS[kind], _OPTIONAL.get(kind, {})
     for key, value in entry.items():
         known = {**needed, **optional}
@@ -144,7 +158,7 @@ def _keys(kind: str, entry: dict[str, Any], where: str) -> None:
         if not isinstance(value, known[key]) or (isinstance(value, bool) and known[key] is not bool):
             raise _Bad(f"{where}{key} = {value!r} has the wrong type")
     for key in needed:
-        if key not in entry:
+        if key not in entry and key not in spared:
             raise _Bad(f"{where}{key} is missing")
 
 

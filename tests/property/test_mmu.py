@@ -257,3 +257,17 @@ def test_relabelled_pages_give_the_same_counts(name, pages, shift):
     addresses = np.array(pages, np.int64) * 4096
     moved = addresses + (shift << 44)
     assert simulate(addresses, name) == simulate(moved, name)
+
+
+@given(
+    st.lists(st.integers(0, 40), min_size=1, max_size=300),
+    st.integers(1, 40),
+    st.integers(0, 20),
+)
+def test_a_larger_fully_associative_lru_never_misses_more(pages, entries, more):
+    addresses = np.array(pages, np.int64) << PAGE_4K
+    small, large = (
+        simulate(addresses, presets.plain(f"{n}x{n}"))["dtlb_load_misses_walk_completed"]
+        for n in (entries, entries + more)
+    )
+    assert large <= small

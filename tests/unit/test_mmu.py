@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -190,6 +191,18 @@ def test_random_accesses_miss_as_reach_over_footprint_says(footprint):
     assert near(rate["dtlb_load_misses_walk_completed"], 1 - (1536 + 64) / pages, 1 - 1536 / pages)
 
 
+@pytest.mark.parametrize("pages", [4096, 1 << 14])
+def test_random_walks_cost_what_the_closed_formula_says(pages):
+    """Cycles an access = (1 - reach / footprint) x cost of a walk: 4 entries at 10 cycles each."""
+    n = 100_000
+    table = {**presets.plain("1024x1024"), "walk": {"levels": 4, "largest_page": "1GiB", "ref_cycles": 10}}
+    addresses = np.random.default_rng(1).integers(0, pages << 12, 2 * n)
+    warm, both = simulate(addresses[:n], table), simulate(addresses, table)
+    cost = (both["dtlb_load_misses_walk_pending"] - warm["dtlb_load_misses_walk_pending"]) / n
+    share = 1 - 1024 / pages
+    assert abs(cost - share * 40) < 5 * 40 * math.sqrt(share * (1 - share) / n)
+
+
 def test_a_sweep_within_reach_walks_once():
     sweep = np.tile(np.arange(1024) * 4096, 3)
     counters = simulate(sweep)
@@ -212,6 +225,37 @@ def test_simulate_says_what_is_wrong():
         simulate([0], machine="i7-8700")
     with pytest.raises(UsageError, match="must be integers, not float64"):
         simulate([0.5])
+
+
+@pytest.mark.parametrize("addresses", [None, 5, [1 << 64], [True], ["0"]])
+def test_simulate_wants_integers(addresses):
+    with pytest.raises(UsageError, match="integers"):
+        simulate(addresses)
+
+
+def test_simulate_takes_numbers_of_both_halves_and_iterables_of_numbers():
+    both = [0, (1 << 64) - 4096]
+    assert simulate(both) == simulate([0, -4096]) == simulate(iter(both))
+    assert simulate(iter(both))["dtlb_user_lookups"] == 1
+
+
+def test_a_machine_table_is_checked_as_a_file_is():
+    table = presets.read("zen4")
+    table["tlb"][0]["ways"] = 5
+    with pytest.raises(UsageError, match=r"machine table: tlb\[0\].ways = 5 does not divide entries = 72"):
+        simulate([0], table)
+    with pytest.raises(UsageError, match="machine table: tlb is missing"):
+        simulate([0], {})
+    file = pathlib.Path(presets.__file__).with_name("machines") / "zen4.toml"
+    assert simulate([0], file) == simulate([0], "zen4")
+
+
+def test_a_frame_has_a_row_for_each_machine_and_page_size():
+    sweep = np.arange(0, 1 << 23, 4096)
+    frame = mmu.simulate_frame(iter([sweep, sweep]), ["i7-8700k", presets.read("zen4")], ["4KiB", "2MiB"])
+    assert frame["page"].tolist() == ["4KiB", "2MiB"] * 2 and frame["machine"][0] == "i7-8700k"
+    for row, (machine, page) in enumerate((m, p) for m in ("i7-8700k", "zen4") for p in ("4KiB", "2MiB")):
+        assert frame.iloc[row, 2:].to_dict() == simulate(np.tile(sweep, 2), machine, page)
 
 
 @pytest.mark.parametrize("access", ["load", "store", "fetch"])
