@@ -1,6 +1,7 @@
 """Removing translations: one page, a range, everything, or the address space that is switched away from.
 
-A range of more than 33 pages is flushed whole, as Linux does (arch/x86/mm/tlb.c, tlb_single_page_flush_ceiling).  INVLPG and
+A range of more than 33 pages is flushed whole, as Linux does (arch/x86/mm/tlb.c, tlb_single_page_flush_ceiling); of kernel
+addresses it counts 4 KiB as a page, whatever maps them (flush_tlb_kernel_range), so a large page flushes everything.  INVLPG and
 every flush empty the page-walk caches too (Intel SDM volume 3, 4.10.4.1).  A kernel address is invalidated on every CPU
 (flush_tlb_kernel_range), a user address on the CPUs that run the program: each other one is interrupted.
 """
@@ -11,6 +12,7 @@ from scmsim.mmu.state import ADDRESS, ADDRESS_BITS, ASIDS, EMPTY
 from scmsim.mmu.tlb import first_slot, free, way_of
 
 _EVERYTHING = -1  # instead of an address space
+_SMALL = 12  # log2 of the bytes of a small page
 
 
 @part
@@ -24,13 +26,15 @@ def invalidate(s, c, vaddr, length, order, cpus):
     space = s.space if vaddr >= 0 else 0
     first, last = vaddr >> order, (vaddr + length - 1) >> order
     pages = last - first + 1
+    if vaddr < 0:  # Linux steps through kernel addresses by 4 KiB, whatever their pages
+        pages = pages << order - _SMALL
     if pages > s.ceiling:
         flush(s, space if vaddr >= 0 else _EVERYTHING)
         at[FLUSHES] += 1
         cycles = s.flush_cycles
     else:
         for a in range(s.tlbs):
-            remove(s, s.array[a], first << order & ADDRESS, pages << order, space)
+            remove(s, s.array[a], first << order & ADDRESS, (last - first + 1) << order, space)
         empty_walk_caches(s)
         at[INVALIDATIONS] += pages
         cycles = pages * s.invlpg_cycles

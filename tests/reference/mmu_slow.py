@@ -192,7 +192,7 @@ class Mmu:
     def invalidate(self, vaddr, length, order, cpus):
         size, count, rules = 1 << order, self.count, self.rules
         start, end = vaddr // size * size, -(-(vaddr + length) // size) * size
-        pages = (end - start) // size
+        pages = (end - start) // (size if vaddr >= 0 else 4096)
         space = self.space if vaddr >= 0 else 0
         if pages > rules["ceiling"]:
             self.flush(None if vaddr < 0 else space)

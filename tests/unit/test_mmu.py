@@ -124,6 +124,13 @@ def test_linux_flushes_everything_for_more_than_33_pages(pages, flushes):
     assert counters["dtlb_load_misses_walk_completed"] == 100 + (100 if flushes else pages)
 
 
+@pytest.mark.parametrize(("vaddr", "flushes"), [(1 << 40, 0), (-(1 << 40), 1)])
+def test_linux_counts_kernel_addresses_by_4k(vaddr, flushes):
+    """One 2 MiB page is one INVLPG for a program and 512, so a whole flush, for the kernel (flush_tlb_kernel_range)."""
+    counters = run([(UNMAP, vaddr, 1 << 21, PAGE_2M)])
+    assert counters.get("tlb_flushes", 0) == flushes and counters.get("tlb_invalidations", 0) == 1 - flushes
+
+
 def test_a_flush_of_user_addresses_keeps_the_kernels_pages():
     rows = [(LOAD, 0, 8, PAGE_4K, 8), (LOAD, -4096, 8, PAGE_4K, 8)]
     user = run([*rows, (UNMAP, 0, 1 << 20, PAGE_4K), *rows])
