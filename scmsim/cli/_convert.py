@@ -76,7 +76,7 @@ def _params(name: str, which: str, given: dict[str, str]) -> dict[str, Any]:
             raise unknown(f"option of {name}", key, declared) if declared else UsageError(f"{name} has no options")
         unit = declared[key][1]
         try:
-            out[key] = text if unit == "words" else parse_param(text, unit)
+            out[key] = parse_param(text, unit)
         except UsageError as error:
             raise UsageError(f"{name}.{key}: {error}") from None
     return out

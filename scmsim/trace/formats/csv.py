@@ -21,13 +21,13 @@ from scmsim.trace.store import TraceWriter
 
 SUMMARY = "any table, a read or write a line, its columns named by --columns time=ts,op=type,offset=off,length=len"
 PARAMS: dict[str, tuple[str | int, str, str]] = {
-    "columns": ("", "words", "ROLE=COLUMN,..., the same as --columns"),
+    "columns": ("", "text", "ROLE=COLUMN,..., the same as --columns"),
     "delimiter": ("comma", "comma|semicolon|tab|space", "what stands between the columns"),
     "time_unit": ("s", "s|ms|us|ns", "unit of the time column"),
     "unit": (1, "bytes", "what an offset and a length count (512 for sectors)"),
     "granularity": ("file", "file|block", "whether a file of the table is a file, or a device that is all there"),
-    "read": ("", "words", "further words for a read, like R+0"),
-    "write": ("", "words", "further words for a write, like W+1"),
+    "read": ("", "text", "further words for a read, like R+0"),
+    "write": ("", "text", "further words for a write, like W+1"),
 }
 _ROLES = ("time", "op", "offset", "length", "file", "thread")
 _DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": " "}
