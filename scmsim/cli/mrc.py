@@ -37,6 +37,7 @@ def command(
     from scmsim.errors import UsageError
     from scmsim.mmu import mrc, order_of
 
+    _unused(file, curve or sample is not None)
     if sample is not None and not 0 < sample <= 1:
         raise UsageError(f"--sample {sample}; give a share of the pages, more than 0 and at most 1")
     out, plot = how["out"], how["plot"]
@@ -78,6 +79,25 @@ def command(
         click.echo(json.dumps({"accesses": accesses, "rows": rows}))
     elif not out and not plot:
         _print(rows, accesses)
+
+
+def _unused(file: str, curve: bool) -> None:
+    """Refuse options that would have no effect."""
+    from scmsim.errors import UsageError
+    from scmsim.mmu import accesses
+
+    context = click.get_current_context()
+    given = [
+        name
+        for name in ("sets", "ways", "fs", "paging")
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+    ]
+    shapes = [f"--{name}" for name in given if name in ("sets", "ways")]
+    models = [f"--{name}" for name in given if name in ("fs", "paging")]
+    if curve and shapes:
+        raise UsageError(f"{' and '.join(shapes)} no use with --curve or --sample (fully associative); leave them out")
+    if models and accesses.is_access_file(file):
+        raise UsageError(f"{' and '.join(models)} only for traces of operations; {file!r} holds addresses already")
 
 
 def _numbers(text: str, what: str) -> list[int]:
