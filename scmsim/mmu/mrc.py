@@ -15,11 +15,10 @@ import numpy as np
 
 from scmsim._jit import kernel, part
 from scmsim._rows import touch16_short
-from scmsim.mmu.plain import WAYS, note_regions, number_of
+from scmsim.mmu.plain import REGION, REGIONS, WAYS, note_regions, number_of
 from scmsim.mmu.state import ADDRESS
 
 SETS = tuple(1 << k for k in range(12))
-_REGION = 24  # see plain.py
 _GROUPS = 16  # of pages, for the interval of a sample
 _T_95 = 2.131  # Student's t, 97.5 %, 15 degrees of freedom: the spread of 16 groups is itself an estimate
 _HASH_BITS = 24
@@ -45,14 +44,14 @@ class Geometries:
         self._found = np.zeros(
             (len(sets), (1 << WAYS) // 2 + 1), np.int64
         )  # indexed by the mask that a look-up returns
-        self._regions, self._short = np.full(255, -1, np.int64), np.empty(1 << 15, np.int64)
+        self._regions, self._short = np.full(REGIONS, -1, np.int64), np.empty(1 << 15, np.int64)
         self._skipped = 0
 
     def add(self, addresses: np.ndarray) -> None:
         """Look int64 addresses up."""
         if not len(addresses):
             return
-        if not note_regions(addresses, self.order + _REGION, self._regions):
+        if not note_regions(addresses, self.order + REGION, self._regions):
             raise ValueError("more than 255 regions")
         self.accesses += len(addresses)
         self._skipped += _add(
@@ -84,7 +83,7 @@ def _add(addresses, order, room, tags, sets, found):
 @part
 def shorten(addresses, order, regions, short):
     """Short tags of the accesses that are not to the page of the one before -> `short`; returns how many."""
-    shift, n = order + _REGION, 0
+    shift, n = order + REGION, 0
     region, previous, base = ~(addresses[0] >> shift), ~(addresses[0] >> order), 0
     for i in range(addresses.size):
         address = addresses[i]
@@ -94,7 +93,7 @@ def shorten(addresses, order, regions, short):
         previous = page
         if address >> shift != region:
             region = address >> shift
-            base = number_of(regions, region & 0x7FFFFFFFFF) << _REGION
+            base = number_of(regions, region & 0x7FFFFFFFFF) << REGION
         short[n] = base | (page & 0xFFFFFF)
         n += 1
     return n

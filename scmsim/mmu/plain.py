@@ -14,8 +14,8 @@ from scmsim._rows import touch16_short
 
 WAYS = 16  # most ways of a set: slots of a row
 BATCH = 1 << 15  # addresses that go through the first array before the second has its turn
-_REGION = 24  # log2 of the pages of a region
-_REGIONS = 255  # the number 255 would make an empty slot's tag
+REGION = 24  # log2 of the pages of a region
+REGIONS = 255  # the number 255 would make an empty slot's tag
 _FULL = -1
 
 
@@ -46,14 +46,14 @@ class Tlbs:
         self.order = order
         self.shape = np.array([(s.sets - 1, s.ways - 1) for s in shapes])
         self.tags = [_rows(s.sets) for s in shapes]
-        self.regions = np.full(_REGIONS, -1, np.int64)
+        self.regions = np.full(REGIONS, -1, np.int64)
         self.short = np.empty(BATCH, np.int64)
         self.misses = np.zeros(2, np.int64)
 
     def add(self, addresses: np.ndarray) -> bool:
         """Look int64 addresses up; False, and nothing has changed, if they touch too many regions."""
         seen = self.regions.copy()
-        if not note_regions(addresses, self.order + _REGION, seen):
+        if not note_regions(addresses, self.order + REGION, seen):
             return False
         self.regions = seen
         _add(addresses, self.order, (self.regions, self.short), (self.tags[0], self.tags[-1]), self.shape, self.misses)
@@ -110,7 +110,7 @@ def _add(addresses, order, room, tags, shape, misses):
 @part
 def first_level(addresses, order, regions, tags, shape, short):
     """Short tags of the accesses that miss -> `short`; returns how many."""
-    shift, n, mask, last = order + _REGION, 0, shape[0], shape[1]
+    shift, n, mask, last = order + REGION, 0, shape[0], shape[1]
     region, base, previous = ~(addresses[0] >> shift), 0, ~(addresses[0] >> order)
     for i in range(addresses.size):
         address = addresses[i]
@@ -120,7 +120,7 @@ def first_level(addresses, order, regions, tags, shape, short):
         previous = page
         if address >> shift != region:
             region = address >> shift
-            base = number_of(regions, region & 0x7FFFFFFFFF) << _REGION
+            base = number_of(regions, region & 0x7FFFFFFFFF) << REGION
         tag = base | (page & 0xFFFFFF)
         short[n] = tag
         n += touch16_short(tags, (tag & mask) * WAYS, tag, last) == 0

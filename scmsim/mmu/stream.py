@@ -1,10 +1,10 @@
 """Addresses -> TLB and page-walk counters, many at a time.
 
 The same results as `replay` gives for one event an address.  Where neither level asks the other (fills mostly-inclusive) and
-all arrays behind the first level are LRU with up to 16 ways, the
-accesses of a batch go through one array at a time: all through the first level, those that missed through the second, those
-that walk through one page-walk cache after the other, then their page-table entries through one cache after the other.  Each
-array sees the same accesses in the same order as if they had come singly, and each loop is short: 3 to 4 times as fast.
+all arrays behind the first level are LRU with up to 16 ways, the accesses of a batch go through one array at a time: all
+through the first level, those that missed through the second, those that walk through one page-walk cache after the other,
+then their page-table entries through one cache after the other.  Each array sees the same accesses in the same order as if they
+had come singly, and each loop is short: 3 to 4 times as fast.
 
 A detail that costs a factor of two: an address is cut to 57 bits with a mask read from the record.  From a constant LLVM makes
 an instruction that depends on the result of the look-up before, and the look-ups no longer overlap.
@@ -40,7 +40,7 @@ from scmsim.records import MILLI, SCM_TABLE
 
 BATCH = 1 << 16  # addresses that go through one array before the next has its turn
 
-_INDEX, _NEXT, _TOP, _LINE, _COST = range(5)  # rows of the scratch space
+_INDEX, _NEXT, _TOP, _COST = range(4)  # rows of the scratch space
 
 
 def stream(state: np.ndarray, counters: np.ndarray, addresses: np.ndarray, code: int, order: int) -> None:
@@ -62,7 +62,7 @@ def stream(state: np.ndarray, counters: np.ndarray, addresses: np.ndarray, code:
     page = s["page"][code, order & 63]
     relate(rows, -1)
     if s["filling"] == BOTH and not s["track_bits"] and not s["nested_levels"] and _rows_behind(s, page):
-        scratch = np.empty((5, min(BATCH, len(addresses))), np.int64)
+        scratch = np.empty((4, min(BATCH, len(addresses))), np.int64)
         lines = np.empty(2 * scratch.shape[1] * int(s["levels"]) if s["caches"] else 0, np.int64)
         _in_batches(state, rows, addresses, (code, order), (scratch, lines))
     else:
@@ -121,7 +121,7 @@ def batch(s, c, addresses, what, room):
     at[page.column + HIT] -= n
     if page.far >= 0:
         user = users(addresses, all_user, index, n)
-        walks = missing(s, s.array[page.far], (page.far_order, page.far_order), addresses, index, n, index)
+        walks = missing(s, s.array[page.far], page.far_order, addresses, index, n)
         at[page.column + FAR_HIT] += n - walks
         at[FAR_HIT_SIZED + page.leaf - 1] += (n - walks) * page.split
         at[USER_FAR_HIT] += (user - users(addresses, all_user, index, walks)) * page.split
@@ -163,15 +163,15 @@ def first_level(s, page, addresses, index):
 
 
 @part
-def missing(s, t, orders, addresses, index, n, out):
-    """Those of the accesses index[:n] that miss array `t`; `orders`: log2 of its pages, and the mark of a tag."""
-    order, mark, k, space, low = orders[0], orders[1], 0, s.space, s.low_bits
+def missing(s, t, order, addresses, index, n):
+    """Keep those of the accesses index[:n] that miss array `t`, whose pages have 2**order bytes; returns how many."""
+    k, space, low = 0, s.space, s.low_bits
     for j in range(n):
         i = index[j]
         address = addresses[i]
         number = (address & low) >> order
-        out[k] = i
-        k += not touch_row(s, t, number << order | mark | (space & ~(address >> 63)), number)
+        index[k] = i
+        k += not touch_row(s, t, number << order | order | (space & ~(address >> 63)), number)
     return k
 
 
