@@ -1,0 +1,96 @@
+"""`scmsim reproduce`: what the documents published, beside what the models say."""
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from scmsim.reproduce import Row
+
+SUMMARY = "Run the published figures of the five documents on the models: published, simulated, ratio, kind."
+
+
+@click.command(
+    "reproduce",
+    help=f"""{SUMMARY}
+
+ID is a row such as VSM-1 or a document: scmfs, thesis, vsm, scm_manager; none means all. No row is left out: one that the
+models cannot give says why. Exit code 1 if an exact row is not equal.""",
+)
+@click.argument("wanted", metavar="[ID]...", nargs=-1)
+@click.option("--quick", is_flag=True, help="Small workloads (about a minute); rows that need gigabytes say so.")
+@click.option("--json", "as_json", is_flag=True, help="Print a list of rows as JSON.")
+@click.option("--markdown", is_flag=True, help="Print Markdown tables.")
+def command(wanted: tuple[str, ...], quick: bool, as_json: bool, markdown: bool) -> int:
+    import json
+
+    from scmsim._jit import is_cold
+    from scmsim.cli._progress import Progress
+    from scmsim.reproduce import reproduce
+    from scmsim.reproduce.rows import published, titles
+
+    if is_cold():
+        click.echo("scmsim: compiling the models, once after an installation: 20 to 40 s each ...", err=True)
+    rows, total = [], len(published())
+    with Progress() as progress:
+        for row in reproduce(wanted, quick):
+            rows.append(row)
+            progress("published rows", len(rows), total)
+    if as_json:
+        click.echo(json.dumps([row.as_dict() for row in rows], indent=2, allow_nan=False))
+    else:
+        for document, title in titles().items():
+            chosen = [row for row in rows if row.document == document]
+            if chosen:
+                click.echo(_markdown(title, chosen) if markdown else _text(title, chosen))
+        click.echo(_sum(rows))
+    return 1 if any(row.answer.kind == "exact" and row.ok is False for row in rows) else 0
+
+
+def _cells(row: "Row") -> list[str]:
+    p = row.published
+    verdict = {True: "ok", False: "off", None: "-"}[row.ok]
+    about = " ".join(part for part in (p.system, p.workload, p.condition, p.metric) if part)
+    value = " ".join(
+        part for part in (p.relation if p.relation not in ("equals", "about") else "", p.value, p.unit) if part
+    )
+    ratio = "" if row.ratio is None else f"{row.ratio:.3g}"
+    return [p.id, about, value, _shown(row.answer.simulated), ratio, row.answer.kind, verdict]
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, tuple):
+        return " | ".join(map(_shown, value))
+    if isinstance(value, float) or isinstance(value, int) and abs(value) > 10**9:
+        return f"{value:.4g}"
+    return str(value)
+
+
+def _text(title: str, rows: list["Row"]) -> str:
+    lines = [title]
+    for row in rows:
+        id_, about, value, ours, ratio, kind, verdict = _cells(row)
+        lines.append(f"  {id_:8}{verdict:4}{about}")
+        lines.append(f"          published {value}; simulated {ours}{f'; ratio {ratio}' if ratio else ''}; {kind}")
+        lines += textwrap.wrap(row.answer.note, 118, initial_indent=" " * 10, subsequent_indent=" " * 10)
+    return "\n".join(lines) + "\n"
+
+
+def _markdown(title: str, rows: list["Row"]) -> str:
+    head = "| id | what | published | simulated | ratio | kind | | note |\n|" + "---|" * 8
+    lines = [
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in [*_cells(row), row.answer.note]) + " |" for row in rows
+    ]
+    return f"### {title}\n\n{head}\n" + "\n".join(lines) + "\n"
+
+
+def _sum(rows: list["Row"]) -> str:
+    judged = [row for row in rows if row.ok is not None]
+    exact = [row for row in rows if row.answer.kind == "exact"]
+    return (
+        f"{len(rows)} rows: {sum(row.ok is True for row in judged)} of {len(judged)} judged are met, of which "
+        f"{sum(row.ok is True for row in exact)} of {len(exact)} exact; {len(rows) - len(judged)} are not reproduced or not run"
+    )
