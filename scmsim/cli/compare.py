@@ -54,8 +54,9 @@ def command(
     parts = [{"file": "file_bytes", "unit": "unit_bytes"}.get(part, part) for part in ignore]
     if figures:
         from scmsim.report import figures as drawing
+        from scmsim.report.files import check_folder
 
-        drawing.check(figures)
+        check_folder(figures)
     sides = {"simulated": read_all(simulated), "measured": read_all(measured)}
     _check_renamed(names, {run.fs for run in sides["measured"].runs})
     for run in sides["measured"].runs:

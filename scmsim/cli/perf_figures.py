@@ -22,9 +22,10 @@ def command(result: str, out: str, operations: tuple[str, ...], events: str | No
 
     from scmsim.errors import UsageError
     from scmsim.report import figures
+    from scmsim.report.files import check_folder
     from scmsim.result import read_all
 
-    figures.check(out)
+    check_folder(out)
     quantities = [name.strip() for name in events.split(",") if name.strip()] if events else []
     drawn = figures.draw({"measured": read_all(result)}, out, suffix, quantities=quantities, operations=operations)
     if as_json:

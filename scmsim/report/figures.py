@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 from scmsim import metrics
 from scmsim.cells import Cell, Key, cells, grows, harness, machine
 from scmsim.counters import MEASURED, SCHEMA
-from scmsim.errors import EnvironmentProblem, UsageError
+from scmsim.report.charts import altair
+from scmsim.report.files import check_folder, write
 from scmsim.result import Result
 from scmsim.units import format_bytes
 
@@ -32,7 +33,6 @@ _SIZE_LABEL = (
     "datum.value >= 1048576 ? datum.value / 1048576 + 'M' : "
     "datum.value >= 1024 ? datum.value / 1024 + 'K' : datum.value + ''"
 )
-_MISSING = "figures need altair and vl-convert-python; install them with: pip install 'scmsim[report]'"
 
 
 class Point(NamedTuple):
@@ -53,16 +53,6 @@ class Drawn:
 
     paths: list[pathlib.Path] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
-
-
-def check(folder: str | os.PathLike[str]) -> None:
-    """Raise before the work if figures cannot be drawn or have no place: EnvironmentProblem, UsageError."""
-    _altair()
-    path = pathlib.Path(folder)
-    if path.exists() and not path.is_dir():
-        raise UsageError(f"{str(path)!r} is not a folder; give the name of a folder for the figures")
-    if not path.exists() and not path.absolute().parent.is_dir():
-        raise UsageError(f"no folder {str(path.absolute().parent)!r} for {path.name!r}; create it first")
 
 
 def draw(
@@ -95,7 +85,8 @@ def draw(
     EnvironmentProblem
         Without the extra `report`, or where the disk does not take a figure.
     """
-    check(folder)
+    folder = check_folder(folder)
+    folder.mkdir(exist_ok=True)
     by_side = {side: cells(result, ignore=ignore) for side, result in sides.items()}
     found = list(dict.fromkeys(key.operation for table in by_side.values() for key in table if key.unit_bytes))
     out = Drawn()
@@ -111,7 +102,7 @@ def draw(
             title, unit = _words(quantity)
             content = _rendered(_chart(points, title, f"{unit}{per}", caption), suffix)
             name = re.sub(r"[^A-Za-z0-9_-]+", "_", f"{quantity}-{operation or 'run'}")
-            out.paths.append(_write(pathlib.Path(folder), f"{name}.{suffix}", content))
+            out.paths.append(write(folder / f"{name}.{suffix}", content))
     return out
 
 
@@ -151,7 +142,7 @@ def panels(sizes: Sequence[int]) -> list[int]:
 
 def _chart(points: Sequence[Point], title: str, unit: str, caption: list[str]) -> Any:
     """The figure: colour and shape tell the file system; the last side is drawn solid and filled, the others dashed."""
-    alt = _altair()
+    alt = altair()
     sides = list(dict.fromkeys(point.side for point in points))
     systems = sorted({point.fs for point in points})
     sizes = sorted({point.file_bytes for point in points})
@@ -206,29 +197,6 @@ def _rendered(chart: Any, suffix: str) -> bytes:
     content = io.BytesIO()
     chart.save(content, format=suffix, **({"scale_factor": 2} if suffix == "png" else {}))
     return content.getvalue()
-
-
-def _write(folder: pathlib.Path, name: str, content: bytes) -> pathlib.Path:
-    """Write a file whole or not at all."""
-    path, part = folder / name, folder / f".{name}.{os.getpid()}.part"
-    try:
-        folder.mkdir(exist_ok=True)
-        part.write_bytes(content)
-        os.replace(part, path)
-    except OSError as error:
-        raise EnvironmentProblem(f"cannot write {str(path)!r}: {(error.strerror or str(error)).lower()}") from None
-    finally:
-        part.unlink(missing_ok=True)
-    return path
-
-
-def _altair() -> Any:
-    try:
-        import altair
-        import vl_convert  # noqa: F401 - altair needs it to write files
-    except ImportError:
-        raise EnvironmentProblem(_MISSING) from None
-    return altair
 
 
 def _words(quantity: str) -> tuple[str, str]:

@@ -1,14 +1,16 @@
 """The thesis on the TLB overhead of ext4, ext4-DAX and NOVA (University of Maine, 2020): its chapters 4 and 5.
 
-It ran Linux 4.1 and the NOVA of 2016 on an i7-8700K with DRAM as persistent memory.  The models are NOVA's FAST'16 personality and ext4
-with the costs of a 5.13 kernel: in 4.1 an append of ext4-DAX went through direct I/O on indirect blocks, a shorter way than the
-journalled one of 5.13 (7,300 loads and stores, where its figures need about 1,700).  Ratios to ext4-DAX inherit that.
+It ran Linux 4.1 and the NOVA of 2016 on an i7-8700K with DRAM as persistent memory.  The models are NOVA's FAST'16 personality and
+ext4 with the costs of a 5.13 kernel: in 4.1 an append of ext4-DAX went through direct I/O on indirect blocks, a shorter way than
+the journalled one of 5.13 (7,300 loads and stores, where its figures need about 1,700).  Ratios to ext4-DAX inherit that.
 """
 
 import math
 from functools import cache
+from typing import cast
 
 from scmsim.pipeline import replay
+from scmsim.records import Source
 from scmsim.reproduce.rows import NONE, Answer
 from scmsim.result import Run
 from scmsim.workload import filebench, microbench
@@ -26,17 +28,21 @@ MANY_GIB = Answer(None, "full only", "24 GiB of appends; leave --quick out")
 
 @cache
 def _appends(systems: str, unit: int, total: int, paging: str = "directmap-1g") -> dict[str, Run]:
-    runs = replay(microbench.source("append", unit, total), systems, MACHINE, paging=paging).runs
+    runs = replay(cast(Source, microbench.source("append", unit, total)), systems, MACHINE, paging=paging).runs
     return {run.fs: run for run in runs}
 
 
 @cache
 def _filebench(personality: str) -> dict[str, Run]:
-    return {run.fs: run for run in replay(filebench.source(personality=personality), ALL, MACHINE).runs}
+    return {run.fs: run for run in replay(cast(Source, filebench.source(personality=personality)), ALL, MACHINE).runs}
+
+
+def _metric(run: Run, name: str) -> float:
+    return run.metrics[name] or 0.0
 
 
 def _traffic(run: Run) -> float:
-    return run.metrics["tlb_traffic"]
+    return _metric(run, "tlb_traffic")
 
 
 def _share(run: Run, *sites: str) -> float:
@@ -49,15 +55,15 @@ def _matrix(quick: bool, metric: str, paging: str = "directmap-1g") -> tuple[flo
     """Least and greatest value of a metric over units and file systems."""
     total = 64 * MI if quick else 10 * GI
     units = (KI, 64 * KI, 4 * MI) if quick else tuple(KI << i for i in range(13))
-    values = [run.metrics[metric] for unit in units for run in _appends(ALL, unit, total, paging).values()]
+    values = [_metric(run, metric) for unit in units for run in _appends(ALL, unit, total, paging).values()]
     return min(values), max(values)
 
 
 def _data_walks(quick: bool) -> Answer:
     low, high = _matrix(quick, "walk_cycles_percent_data", "base-4k")
     note = (
-        "persistent memory on 4 KiB pages, the upper bound: on the direct map's 1 GiB pages walks are below 0.1 %. The models walk for the "
-        "calls alone; the published share is of a whole machine"
+        "persistent memory on 4 KiB pages, the upper bound: on the direct map's 1 GiB pages walks are below 0.1 %. The models "
+        "walk for the calls alone; the published share is of a whole machine"
     )
     return Answer((round(low, 4), round(high, 4)), "derived", note)
 
@@ -72,13 +78,13 @@ def _against_ext4(personality: str, quick: bool) -> Answer:
     ratio = {fs: _traffic(run) / _traffic(runs[EXT4]) for fs, run in runs.items()}
     each = f"loads and stores for the same calls: nova {ratio[NOVA]:.2f}, ext4-dax {ratio[DAX]:.2f} of ext4's"
     if personality == "varmail":
-        why = "Filebench runs for a set time, so the published ratio is that of calls done as well; waiting for the journal is not modelled"
+        why = "Filebench runs for a set time, so calls done enter the published ratio; waiting for the journal is not modelled"
         return Answer(round(ratio[NOVA], 3), "derived", f"{each}. {why}")
     return Answer(round((ratio[NOVA] + ratio[DAX]) / 2, 3), "derived", each)
 
 
 def _miss_rate(personality: str, quick: bool) -> Answer:
-    rates = [run.metrics["tlb_miss_percent"] for run in _filebench(personality).values()]
+    rates = [_metric(run, "tlb_miss_percent") for run in _filebench(personality).values()]
     mean = sum(rates) / len(rates)
     note = f"mean of three; the programs of Filebench are not modelled, whose pages miss too ({min(rates):.3f} to {max(rates):.3f})"
     return Answer(round(mean, 3), "derived", note)
@@ -98,7 +104,7 @@ def _nova_over_dax(gigabytes: int, quick: bool) -> Answer:
 
 def _loads_per_store(quick: bool) -> Answer:
     runs = [run for unit in (KI, 4 * KI, 64 * KI) for run in _appends(ALL, unit, 64 * MI).values() if run.fs != EXT4]
-    each = [run.metrics["tlb_loads_per_store"] for run in runs]
+    each = [_metric(run, "tlb_loads_per_store") for run in runs]
     return Answer(round(sum(each) / len(each), 3), "derived", "mean over NOVA and ext4-DAX, units of 1, 4 and 64 KiB")
 
 
@@ -136,7 +142,7 @@ def _extra(quick: bool) -> Answer:
 PERSONALITIES = ("fileserver", "webserver", "varmail")
 CACHES = Answer(None, "not reproduced", "data caches are not modelled")
 OLD_PATH = Answer(
-    None, "not reproduced", "dax_do_io of 4.1 holds look-up, allocation and copy in one function; 5.13 has no such path"
+    None, "not reproduced", "dax_do_io of 4.1 holds look-up, allocation and copy; 5.13 has no such function"
 )
 
 ANSWERS = {

@@ -10,7 +10,8 @@ from click.testing import CliRunner
 from scmsim import cli
 from scmsim.errors import EnvironmentProblem, UsageError
 from scmsim.metrics import TABLE7
-from scmsim.report.figures import check, draw
+from scmsim.report.figures import draw
+from scmsim.report.files import check_folder as check
 from scmsim.result import Result, Run
 from tests.unit.matrix_results import matrix
 

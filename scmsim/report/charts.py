@@ -1,0 +1,276 @@
+"""Charts of a report: one Vega-Lite chart, its words and its rows each; horizontal bars, so that they fit a phone.
+
+Colours are Okabe and Ito's (2008), told apart with every kind of colour vision; nothing is told by colour alone: bars have labels
+and tooltips, and every chart's rows come with it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scmsim.errors import EnvironmentProblem
+from scmsim.printable import printable
+from scmsim.records import KINDS
+from scmsim.result import Run
+
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8B6D00", "#6A51A3", "#999999")
+OTHER = "other"
+MOST_SITES = 8  # colours that can be told apart
+MOST_FILES = 20
+_LABEL = 150  # px that a label on the left may take
+_NUMBER = "datum.value >= 1e4 ? format(datum.value, '~s') : format(datum.value, ',~g')"
+_NAME = "length(datum.label) > 24 ? '\u2026' + slice(datum.label, -23) : datum.label"  # a path's end tells more than its beginning
+_MISSING = "figures need altair and vl-convert-python; install them with: pip install 'scmsim[report]'"
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart with its words: `name` for files, `title`, `caption` (one sentence or two, with units), `rows` as drawn."""
+
+    name: str
+    title: str
+    caption: str
+    rows: Rows
+    spec: dict[str, Any]
+
+
+def altair() -> Any:
+    """The library, or EnvironmentProblem with the command that installs it."""
+    try:
+        import altair
+        import vl_convert  # noqa: F401 - the page and the figures need it
+    except ImportError:
+        raise EnvironmentProblem(_MISSING) from None
+    return altair
+
+
+def labels(runs: Sequence[Run]) -> list[str]:
+    """One name a run: the file system, and what tells it from the other runs; a number where nothing does."""
+    varying = [name for name in ("fs", "machine", "paging", "medium") if len({run.names()[name] for run in runs}) > 1]
+    varying = [name for name in varying if name != "fs"]
+    names: list[str] = []
+    for run in runs:
+        cell = [str(part) for part in run.cell.values()] if len(runs) > 1 else []
+        parts = [run.fs, *(str(run.names()[name] or "-") for name in varying), *cell]
+        name = printable(" ".join(parts))
+        names.append(name if name not in names else f"{name} ({len(names) + 1})")
+    return names
+
+
+def charts(runs: Sequence[Run]) -> list[Chart]:
+    """Every chart that the runs have counters for, in the page's order."""
+    makers: tuple[Callable[[Sequence[Run]], Chart | None], ...] = (
+        traffic, time, lookups, walks, walk_cycles, sites, amplification, stored, space, hot,
+    )  # fmt: skip
+    return [chart for make in makers if (chart := make(runs)) is not None]
+
+
+def _per_call(run: Run, *fields: str) -> float | None:
+    if not run.calls or any(field not in run.counters for field in fields):
+        return None
+    return sum(run.counters[field] for field in fields) / run.calls
+
+
+def _gather(runs: Sequence[Run], parts: Mapping[str, Callable[[Run], float | None]]) -> Rows:
+    """Rows run x part of what the runs can supply."""
+    names = labels(runs)
+    found = [
+        {"run": name, "part": part, "value": value(run)}
+        for name, run in zip(names, runs, strict=True)
+        for part, value in parts.items()
+    ]
+    return [row for row in found if row["value"] is not None]
+
+
+def _bars(
+    name: str, title: str, caption: str, rows: Rows, unit: str, *, order: Sequence[str] = (), stack: bool = True
+) -> Chart | None:
+    """Horizontal bars: a run each, parts stacked; or, not stacked, one group of bars a run."""
+    if not any(row["value"] for row in rows):
+        return None
+    alt = altair()
+    parts = list(order) or list(dict.fromkeys(row["part"] for row in rows))
+    runs = list(dict.fromkeys(row["run"] for row in rows))
+    several = len(parts) > 1
+    x = alt.X("value:Q", title=unit, axis=alt.Axis(labelExpr=_NUMBER, tickCount=5), stack="zero" if stack else None)
+    y = alt.Y("run:N", title=None, sort=runs, axis=alt.Axis(labelLimit=_LABEL, labelExpr=_NAME))
+    ranked = [{**row, "rank": parts.index(row["part"])} for row in rows]
+    chart = alt.Chart(alt.InlineData(values=ranked)).mark_bar()
+    tooltip = [
+        alt.Tooltip("run:N"),
+        alt.Tooltip("part:N", title="part"),
+        alt.Tooltip("value:Q", title=unit, format=",.4~g"),
+    ]
+    encoded = {"x": x, "y": y, "tooltip": tooltip}
+    if several:
+        colours = [*COLOURS] * (1 + len(parts) // len(COLOURS))
+        encoded["color"] = alt.Color(
+            "part:N",
+            scale=alt.Scale(domain=parts, range=colours[: len(parts)]),
+            legend=alt.Legend(title=None, orient="bottom", columns=2, labelLimit=160),
+        )
+        encoded["order"] = alt.Order("rank:Q")
+    if several and not stack:
+        encoded["yOffset"] = alt.YOffset("part:N", sort=parts)
+    height = len(runs) * (26 if stack or not several else 11 * len(parts) + 12)
+    chart = chart.encode(**encoded).properties(width="container", height=height, description=f"{title}. {caption}")
+    return Chart(name, title, caption, rows, chart.to_dict())
+
+
+def traffic(runs: Sequence[Run]) -> Chart | None:
+    """Retired loads and stores per call."""
+    parts = {
+        "loads": lambda run: _per_call(run, "mem_inst_retired_all_loads"),
+        "stores": lambda run: _per_call(run, "mem_inst_retired_all_stores"),
+    }
+    caption = "Retired load and store instructions per call: what perf counts as dTLB-loads and dTLB-stores on Intel."
+    return _bars("traffic", "TLB traffic", caption, _gather(runs, parts), "instructions per call")
+
+
+def time(runs: Sequence[Run]) -> Chart | None:
+    """Terms of the time estimate."""
+    terms = list(dict.fromkeys(term for run in runs for term, value in run.time_ns.items() if value))
+    parts = {
+        term.replace("_", " "): lambda run, term=term: run.time_ns.get(term, 0) / run.calls if run.calls else None
+        for term in terms
+    }
+    caption = "Estimated time of a call in nanoseconds, by cause. An estimate from the counts, not a prediction."
+    return _bars("time", "Estimated time", caption, _gather(runs, parts), "ns per call (estimate)")
+
+
+def lookups(runs: Sequence[Run]) -> Chart | None:
+    """Where data look-ups were answered."""
+    sides = ("dtlb_load", "dtlb_store")
+    parts = {
+        "first level": lambda run: _per_call(run, *(f"{side}_l1_hit" for side in sides)),
+        "second level": lambda run: _per_call(run, *(f"{side}_misses_stlb_hit" for side in sides)),
+        "page walk": lambda run: _per_call(run, *(f"{side}_misses_walk_completed" for side in sides)),
+    }
+    caption = "Data TLB look-ups per call by where they were answered: first level, second level, or a walk of the page table."
+    return _bars("lookups", "TLB look-ups", caption, _gather(runs, parts), "look-ups per call")
+
+
+def walks(runs: Sequence[Run]) -> Chart | None:
+    """Page walks by page size."""
+
+    def of(size: str) -> Callable[[Run], float | None]:
+        return lambda run: _per_call(run, *(f"dtlb_{side}_misses_walk_completed_{size}" for side in ("load", "store")))
+
+    parts = {"4 KiB pages": of("4k"), "2 MiB pages": of("2m_4m"), "1 GiB pages": of("1g")}
+    return _bars(
+        "walks", "Page walks", "Page walks for data per call, by the size of the page that the walk ended at.",
+        _gather(runs, parts), "walks per call",
+    )  # fmt: skip
+
+
+def walk_cycles(runs: Sequence[Run]) -> Chart | None:
+    """Share of cycles in walks."""
+    parts = {
+        "data": lambda run: run.metrics.get("walk_cycles_percent_data"),
+        "instructions": lambda run: run.metrics.get("walk_cycles_percent_instruction"),
+    }
+    caption = "Cycles with a page walk under way, in percent of all cycles (of a simulation: of the estimated ones)."
+    return _bars("walk-cycles", "Cycles in page walks", caption, _gather(runs, parts), "% of cycles")
+
+
+def sites(runs: Sequence[Run]) -> Chart | None:
+    """Loads and stores by mechanism inside the file system; the largest by name, the rest together."""
+    fields = ("mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
+    total: dict[str, float] = {}
+    for run in runs:
+        for site, counts in run.sites.items():
+            total[site] = total.get(site, 0) + sum(counts.get(field, 0) for field in fields) / (run.calls or 1)
+    largest = sorted(total, key=lambda site: -total[site])[:MOST_SITES]
+    rows: Rows = []
+    for name, run in zip(labels(runs), runs, strict=True):
+        values = {
+            site: sum(counts.get(field, 0) for field in fields) / (run.calls or 1) for site, counts in run.sites.items()
+        }
+        rows += [{"run": name, "part": printable(site), "value": values.get(site, 0)} for site in largest]
+        rows.append({"run": name, "part": OTHER, "value": sum(v for site, v in values.items() if site not in largest)})
+    caption = "Retired loads and stores per call, by the mechanism inside the file system that causes them."
+    return _bars("sites", "Where the traffic comes from", caption, rows, "loads + stores per call")
+
+
+def amplification(runs: Sequence[Run]) -> Chart | None:
+    """Bytes at four levels per byte written."""
+    levels = {
+        "stored by the file system": "write_amplification",
+        "cache lines written back": "write_amplification_lines",
+        "medium, 64 B granule": "write_amplification_media_64",
+        "medium, 256 B granule": "write_amplification_media_256",
+        "medium, 4 KiB granule": "write_amplification_media_4096",
+    }
+    parts = {part: lambda run, metric=metric: run.metrics.get(metric) for part, metric in levels.items()}
+    caption = "Bytes for each byte that the program wrote: stored by the file system, in lines written back, and at the medium."
+    return _bars(
+        "amplification", "Write amplification", caption, _gather(runs, parts), "bytes per byte written", stack=False
+    )
+
+
+def stored(runs: Sequence[Run]) -> Chart | None:
+    """Bytes stored by kind."""
+    parts = {
+        kind: lambda run, kind=kind: (
+            run.stored_bytes[kind] / run.calls if run.calls and kind in run.stored_bytes else None
+        )
+        for kind in KINDS
+        if kind != "none"
+    }
+    caption = "Bytes stored to persistent memory per call, by what they are: file data, zeroing, log, metadata."
+    return _bars("stored", "Bytes stored", caption, _gather(runs, parts), "bytes per call")
+
+
+def space(runs: Sequence[Run]) -> Chart | None:
+    """Space at the end."""
+    fields = {
+        "file data": "live_bytes",
+        "waste in last pages": "waste_bytes",
+        "metadata": "metadata_bytes",
+        "page tables": "page_table_bytes",
+        "allocated ahead": "preallocated_bytes",
+    }
+    parts = {part: lambda run, field=field: run.space.get(field) for part, field in fields.items()}
+    caption = "Bytes of the device in use at the end of the trace."
+    return _bars("space", "Space", caption, _gather(runs, parts), "bytes")
+
+
+def hot(runs: Sequence[Run]) -> Chart | None:
+    """Files (or operations) with the most traffic, where the result was broken down by them."""
+    fields = ("mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
+    first = next((run for run in runs if run.groups), None)
+    if first is None:
+        return None
+    value = {name: sum(counts.get(field, 0) for field in fields) for name, counts in first.groups.items()}
+    most = sorted(value, key=lambda name: -value[name])[:MOST_FILES]
+    rows = [{"run": printable(name), "part": "traffic", "value": value[name]} for name in most]
+    caption = (
+        f"The {len(most)} files or operations with the most loads and stores on {printable(first.fs)}, of {len(value)}."
+    )
+    return _bars("hot", "Hot files", caption, rows, "loads + stores")
+
+
+def curve(rows: Rows) -> Chart | None:
+    """Miss ratio over TLB entries: rows of run, entries, value."""
+    if not rows:
+        return None
+    alt = altair()
+    title = "Miss-ratio curve"
+    caption = "Share of the touches of 4 KiB pages that miss a fully associative LRU TLB of so many entries; both axes logarithmic."
+    runs = list(dict.fromkeys(row["run"] for row in rows))
+    chart = (
+        alt.Chart(alt.InlineData(values=rows))
+        .mark_line(point=True)
+        .encode(
+            x=alt.X("entries:Q", title="entries", scale=alt.Scale(type="log", base=2), axis=alt.Axis(tickCount=6)),
+            y=alt.Y("value:Q", title="miss ratio", scale=alt.Scale(type="log"), axis=alt.Axis(format="~g", tickCount=5)),
+            color=alt.Color("run:N", scale=alt.Scale(domain=runs, range=list(COLOURS)[: len(runs)]),
+                            legend=alt.Legend(title=None, orient="bottom", columns=2)),
+            strokeDash=alt.StrokeDash("run:N", legend=None),
+            tooltip=["run:N", "entries:Q", "value:Q"],
+        )
+        .properties(width="container", height=240, description=f"{title}. {caption}")
+    )  # fmt: skip
+    return Chart("miss-ratio-curve", title, caption, rows, chart.to_dict())

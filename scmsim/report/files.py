@@ -1,0 +1,53 @@
+"""Files of a report: written whole or not at all; charts as vector or pixel files for a paper."""
+
+import os
+import pathlib
+from collections.abc import Sequence
+
+from scmsim.errors import EnvironmentProblem, UsageError
+from scmsim.report.charts import Chart, altair
+
+_WIDTH = 560  # px of a figure on paper, where no container gives it
+
+
+def write(path: pathlib.Path, content: bytes) -> pathlib.Path:
+    """Write a file through a temporary name; EnvironmentProblem where the disk does not take it."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(content)
+        os.replace(part, path)
+    except OSError as error:
+        raise EnvironmentProblem(f"cannot write {str(path)!r}: {(error.strerror or str(error)).lower()}") from None
+    finally:
+        part.unlink(missing_ok=True)
+    return path
+
+
+def check_folder(folder: str | os.PathLike[str]) -> pathlib.Path:
+    """Raise before the work if figures cannot be drawn or have no place: EnvironmentProblem, UsageError."""
+    altair()
+    path = pathlib.Path(folder)
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"{str(path)!r} is not a folder; give the name of a folder for the figures")
+    if not path.exists() and not path.absolute().parent.is_dir():
+        raise UsageError(f"no folder {str(path.absolute().parent)!r} for {path.name!r}; create it first")
+    return path
+
+
+def write_charts(found: Sequence[Chart], folder: str | os.PathLike[str], suffix: str) -> list[pathlib.Path]:
+    """Write each chart as DIR/NAME.suffix (svg, png or pdf) with its title, on white; returns the paths."""
+    import vl_convert
+
+    out = check_folder(folder)
+    out.mkdir(exist_ok=True)
+    paths = []
+    for chart in found:
+        spec = {**chart.spec, "width": _WIDTH, "title": {"text": chart.title, "anchor": "start"}, "background": "white"}
+        if suffix == "svg":
+            content = vl_convert.vegalite_to_svg(spec).encode()
+        elif suffix == "png":
+            content = vl_convert.vegalite_to_png(spec, scale=2)
+        else:
+            content = vl_convert.vegalite_to_pdf(spec)
+        paths.append(write(out / f"{chart.name}.{suffix}", content))
+    return paths

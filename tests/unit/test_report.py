@@ -1,0 +1,156 @@
+"""The report page: what it holds, that names from files stay text, and that a browser draws it without a complaint."""
+
+import base64
+import csv
+import io
+import re
+import shutil
+import subprocess
+
+import pytest
+from click.testing import CliRunner
+
+import scmsim
+from scmsim import cli
+from scmsim.report import charts, page
+from scmsim.result import Result, Run
+from tests.reference import drive
+
+HOSTILE = "</script><script>document.title='owned'</script>"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+def replayed(name="/mail", by="file"):
+    """A small replay on two file systems, broken down by file."""
+    files = drive.files(0, -1, -1, dirs=[0])
+    files.path[1] = name
+    rows = [("create", 1, 0, 0, 0)] + [("write", 1, 4096 * i, 4096) for i in range(20)] + [("fsync", 1)]
+    return scmsim.replay(drive.source(files, drive.ops(*rows)), "nova-cow,ext4-dax", by=by)
+
+
+@pytest.fixture(scope="module")
+def result():
+    return replayed(f"/{HOSTILE}")
+
+
+def test_every_chart_has_words_units_and_data(result):
+    found = charts.charts(result.runs)
+    assert {chart.name for chart in found} >= {
+        "traffic",
+        "lookups",
+        "walks",
+        "sites",
+        "amplification",
+        "stored",
+        "space",
+        "hot",
+    }
+    text = page.page(result)
+    for chart in found:
+        assert chart.caption.endswith(".") and f'id="chart-{chart.name}"' in text
+        assert chart.spec["encoding"]["x"]["title"]
+        link = re.search(rf'download="{chart.name}.csv" href="data:text/csv;base64,([^"]+)"', text)
+        assert link is not None
+        table = list(csv.DictReader(io.StringIO(base64.b64decode(link[1]).decode())))
+        assert len(table) == len(chart.rows)
+        assert [float(row["value"]) for row in table] == pytest.approx([row["value"] for row in chart.rows])
+
+
+def test_the_bars_add_up_to_the_counters(result):
+    run = result.runs[0]
+    total = (run.counters["mem_inst_retired_all_loads"] + run.counters["mem_inst_retired_all_stores"]) / run.calls
+    for chart in (charts.traffic(result.runs), charts.sites(result.runs)):
+        assert sum(row["value"] for row in chart.rows if row["run"] == "nova-cow") == pytest.approx(total, rel=0.01)
+
+
+def test_names_from_traces_stay_text(result):
+    text = page.page(result, title=HOSTILE)
+    assert "<script>document" not in text and HOSTILE not in text
+    text = text.replace(page._library(), "")
+    assert "default-src 'none'" in text and not re.search(r"<(?:script|link|img)[^>]+(?:src|href)=", text)
+
+
+def test_a_formula_in_a_name_is_quoted(result):
+    run = Run("=cmd()", calls=1, counters={"mem_inst_retired_all_loads": 1, "mem_inst_retired_all_stores": 2})
+    link = re.search(r'base64,([^"]+)"', page.page(Result({}, [run])))
+    assert "'=cmd()" in base64.b64decode(link[1]).decode()
+
+
+def test_size_and_sections(result):
+    text = page.page(result)
+    assert len(text.encode()) < 2 << 20
+    for section in (
+        "What was run",
+        "Headline",
+        "TLB",
+        "Where the traffic comes from",
+        "Space and waste",
+        "All figures",
+    ):
+        assert f"<h2>{section}</h2>" in text
+
+
+def test_a_measured_run_is_compared(tmp_path, result):
+    simulated = Run(
+        "nova-cow", paging="directmap-1g", calls=10, counters={"instructions": 1000}, cell={"operation": "write"}
+    )
+    measured = Run("nova-cow", calls=10, counters={"instructions": 1050}, cell={"operation": "write"})
+    for name, run in (("sim", simulated), ("real", measured)):
+        Result({}, [run]).write(tmp_path / f"{name}.json")
+    out = tmp_path / "both.html"
+    args = ["report", str(tmp_path / "sim.json"), str(tmp_path / "real.json"), "-o", str(out)]
+    assert CliRunner().invoke(cli.main, args).exit_code == 0
+    assert "Simulated and measured" in out.read_text() and "instructions" in out.read_text()
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["-o", "r.pdf"], "must end in .html"),
+        (["-o", "no/such/r.html"], "no folder"),
+        (["-o", "r.html", "--fs", "xfs"], "no file system in these results named 'xfs'"),
+    ],
+)
+def test_mistakes_are_one_line(tmp_path, monkeypatch, result, args, message):
+    monkeypatch.chdir(tmp_path)
+    result.write(tmp_path / "r.json")
+    done = CliRunner().invoke(cli.main, ["report", "r.json", *args])
+    assert done.exit_code == 2 and message in done.stderr and len(done.stderr.splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["r.json"]
+
+
+def test_results_without_runs_and_with_too_many_are_refused():
+    for runs, message in (([], "no runs"), ([Run("ext4")] * 61, "61 runs are too many")):
+        with pytest.raises(scmsim.errors.UsageError, match=message):
+            page.page(Result({}, runs))
+
+
+@pytest.mark.parametrize(("suffix", "magic"), [("svg", b"<svg"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_figures_for_a_paper(tmp_path, result, suffix, magic):
+    path = result.write(tmp_path / "r.json")
+    out = tmp_path / "figures"
+    args = ["report", str(path), "-o", str(tmp_path / "r.html"), "--figures", str(out), "--format", suffix]
+    assert CliRunner().invoke(cli.main, args).exit_code == 0
+    drawn = sorted(out.iterdir())
+    assert len(drawn) == len(charts.charts(result.runs)) and all(p.read_bytes().startswith(magic) for p in drawn)
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+@pytest.mark.parametrize("width", [1400, 390])
+def test_a_browser_draws_every_chart_without_a_word(tmp_path, result, width):
+    out = tmp_path / "page.html"
+    page.write(result, out)
+    line = [
+        CHROMIUM,
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--virtual-time-budget=10000",
+        "--enable-logging=stderr",
+    ]
+    line += [f"--window-size={width},2000", f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", f"file://{out}"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=120)
+    assert "CONSOLE" not in done.stderr
+    assert f'data-drawn="{len(charts.charts(result.runs))}"' in done.stdout
+    assert done.stdout.count('class="chart-wrapper') + done.stdout.count("<svg") >= len(charts.charts(result.runs))
+    assert "<title>scmsim: nova-cow, ext4-dax</title>" in done.stdout
