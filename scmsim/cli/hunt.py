@@ -1,0 +1,111 @@
+"""`scmsim hunt`: the access patterns that a file system likes least."""
+
+import pathlib
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from scmsim.hunt import Pattern
+
+SUMMARY = "Search for the access patterns that stress a file system most; say which mechanism is to blame."
+
+
+@click.command(
+    "hunt",
+    help=f"""{SUMMARY}
+
+For each operation (append, overwrite, read) patterns are drawn and bred; the worst one is shrunk to the plainest that keeps
+most of its score. Metrics: traffic, lookups, walks, stored are per byte of payload; growth is what a call costs late in a long
+run over what it costs early.""",
+)
+@click.option("--fs", required=True, help="One file system (scmsim list fs).")
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    help="traffic, lookups, walks, stored, growth; may be repeated.  [default: traffic]",
+)
+@click.option("--op", "operations", multiple=True, help="Only append, overwrite or read; may be repeated.")
+@click.option("--machine", help="Whose TLB and page walker.  [default: i7-8700k]")
+@click.option("--paging", help="How memory is mapped.  [default: directmap-1g]")
+@click.option("--set", "assignments", multiple=True, metavar="MODEL.KEY=VALUE", help="A parameter; may be repeated.")
+@click.option(
+    "--tries", default=60, show_default=True, type=click.IntRange(4, 10_000), help="Patterns for each operation."
+)
+@click.option("--seed", default=1, show_default=True, help="Of the search; the same seed gives the same findings.")
+@click.option("--json", "as_json", is_flag=True, help="Print a list of findings as JSON.")
+@click.option("-o", "--out", type=click.Path(), metavar="DIR", help="Write each finding as a trace and as a fio job.")
+def command(
+    fs: str,
+    metrics: tuple[str, ...],
+    operations: tuple[str, ...],
+    machine: str | None,
+    paging: str | None,
+    assignments: tuple[str, ...],
+    tries: int,
+    seed: int,
+    as_json: bool,
+    out: str | None,
+) -> None:
+    import json
+
+    from scmsim.cli._progress import Progress
+    from scmsim.cli.replay import _params
+    from scmsim.errors import unknown
+    from scmsim.hunt import OPERATIONS, Hunt
+    from scmsim.pipeline import DEFAULTS
+
+    for op in operations:
+        if op not in OPERATIONS:
+            raise unknown("operation", op, OPERATIONS)
+    folder = _folder(out) if out else None
+    models = {"machine": machine or DEFAULTS["machine"], "paging": paging or DEFAULTS["paging"]}
+    findings = []
+    with Progress() as progress:
+        for metric in metrics or ("traffic",):
+            hunt = Hunt(fs, metric, **models, params=_params(assignments), tries=tries, seed=seed)
+            for op in operations or OPERATIONS:
+                findings.append((metric, hunt.find(op, progress)))
+    rows = [
+        {
+            "fs": fs, "metric": metric, "pattern": vars(found.pattern), "words": found.pattern.in_words(), "score": found.score,
+            "typical": found.typical, "site": found.site, "site_percent": found.site_share,
+            "site_growth": None if found.site_growth == float("inf") else found.site_growth, "tried": found.tried,
+        }
+        for metric, found in findings
+    ]  # fmt: skip
+    if folder:
+        for metric, found in findings:
+            _write(folder, f"{fs}-{metric}-{found.pattern.op}", found.pattern)
+    if as_json:
+        click.echo(json.dumps(rows, indent=2, allow_nan=False))
+        return
+    for row in rows:
+        times = "it had none before" if row["site_growth"] is None else f"{row['site_growth']:.3g} times the usual"
+        against = "1 would be even" if row["metric"] == "growth" else f"median of drawn patterns {row['typical']:.4g}"
+        click.echo(f"{row['metric']}: {row['words']}")
+        click.echo(f"  {row['score']:.4g} ({against}); blame {row['site']}: {row['site_percent']:.0f} % of it, {times}")
+
+
+def _folder(out: str) -> pathlib.Path:
+    from scmsim.errors import UsageError
+
+    path = pathlib.Path(out)
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"{out!r} is not a folder; give the name of a folder for the findings")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"no folder {str(path.absolute().parent)!r} for {path.name!r}; create it first")
+    path.mkdir(exist_ok=True)
+    return path
+
+
+def _write(folder: pathlib.Path, name: str, pattern: "Pattern") -> None:
+    from scmsim.trace.store import TraceWriter
+
+    source = pattern.source()
+    with TraceWriter(folder / f"{name}.parquet", source.header) as writer:
+        for batch in source.batches():
+            writer.append(batch)
+        writer.close(source.files)
+    (folder / f"{name}.fio").write_text(pattern.fio(), encoding="utf-8")

@@ -1,0 +1,258 @@
+"""Search for the access pattern that stresses a file system most, for each operation; what the thesis left as future work.
+
+A pattern is a set of genes (`workload/pattern.py`).  The search draws patterns, then changes one or two genes of the best ones; the
+finding is shrunk gene by gene to the plainest pattern that keeps most of the score.  Its mechanism is the site whose loads and
+stores (or walks, or bytes) per call grew most against the median of the drawn patterns.  Same seed, same findings.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from statistics import median
+from typing import Any, cast
+
+from scmsim.errors import unknown
+from scmsim.pipeline import DEFAULTS, Params, replay
+from scmsim.records import Source
+from scmsim.result import Run
+from scmsim.units import format_bytes
+from scmsim.workload import pattern as workload
+
+KI, MI = 1 << 10, 1 << 20
+GENES: dict[str, tuple] = {
+    "unit": (512, KI, 1000, 2 * KI, 4 * KI, 5000, 16 * KI, 64 * KI, 256 * KI),
+    "stride": (0, 4 * KI, 64 * KI, 2 * MI, 2 * MI + 4 * KI),
+    "order": ("sequential", "random"),
+    "shift": (0, 100, 2 * KI),
+    "sync": (0, 1, 16),
+    "files": (1, 8, 64),
+    "file_size": (16 * MI, 256 * MI),
+    "calls": (256, KI, 4 * KI, 16 * KI, 64 * KI, 256 * KI),
+}
+OPERATIONS = ("append", "overwrite", "read")
+METRICS = {
+    "traffic": ("mem_inst_retired_all_loads", "mem_inst_retired_all_stores"),
+    "lookups": ("dtlb_load_lookups", "dtlb_store_lookups"),
+    "walks": ("dtlb_load_misses_walk_completed", "dtlb_store_misses_walk_completed"),
+    "stored": ("pm_stored_bytes",),
+}
+GROWTH = "growth"  # traffic of a call late in the run over that of an early one: what gets dearer with age
+MOST_BYTES = 512 * MI  # that one pattern may move or, sparse, reach
+MOST_MOVED = 16 << 30  # bytes of persistent memory, loaded and stored, beyond which the first calls stand for a pattern
+PROBE = 256  # calls
+EARLY = 4  # growth compares the whole run with its first quarter
+KEPT = 0.8  # of the score that a plainer pattern must keep
+PARENTS = 4
+LONG = {"calls": (16 * KI, 128 * KI, MI), "unit": (512, KI, 4 * KI, 16 * KI)}  # growth shows in long runs only
+LONG_BYTES = 16 << 30
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Genes of one pattern; fields are the parameters of the workload `pattern`."""
+
+    op: str
+    unit: int = 4 * KI
+    stride: int = 0
+    order: str = "sequential"
+    shift: int = 0
+    sync: int = 0
+    files: int = 1
+    file_size: int = 16 * MI
+    calls: int = 4 * KI
+
+    def source(self) -> Source:
+        """The workload."""
+        return cast(Source, workload.source(**vars(self)))
+
+    def in_words(self) -> str:
+        """One line for people."""
+        words = [f"{self.op} {format_bytes(self.unit)}"]
+        if self.stride > self.unit:
+            words.append(f"every {format_bytes(self.stride)}")
+        if self.op != "append":
+            words.append(f"{self.order} over {format_bytes(self.file_size)}")
+        words += [f"from byte {self.shift}"] if self.shift else []
+        words += ["fsync after each" if self.sync == 1 else f"fsync every {self.sync}"] if self.sync else []
+        words += [f"{self.files} files in turn"] if self.files > 1 else []
+        return ", ".join([*words, f"{self.calls:,} calls"])
+
+    def fio(self) -> str:
+        """The same as a fio job, to be run on hardware; fio draws its own random places."""
+        kind = "read" if self.op == "read" else "write"
+        rw = f"rand{kind}" if self.order == "random" and self.op != "append" else kind
+        gap = self.stride - self.unit
+        size = (
+            self.file_size
+            if self.op != "append"
+            else self.shift + self.calls // self.files * max(self.stride, self.unit)
+        )
+        lines = [
+            "; run with: fio --directory=MOUNT pattern.fio", "[pattern]", "ioengine=psync",
+            f"rw={rw}:{gap}" if gap > 0 and rw == kind else f"rw={rw}", f"bs={self.unit}", f"offset={self.shift}",
+            f"nrfiles={self.files}", "file_service_type=roundrobin", f"filesize={size}", f"io_size={self.calls * self.unit}",
+            f"fsync={self.sync}", f"overwrite={int(self.op == 'overwrite')}", "norandommap=1",
+        ]  # fmt: skip
+        return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The worst pattern of one operation.
+
+    Attributes
+    ----------
+    score, typical : float
+        The metric per byte of payload, of the finding and in the median of the drawn patterns.
+    site : str
+        The mechanism to blame; `site_share` is its percent of the finding's metric, `site_growth` its metric per call over that of
+        the median pattern (inf if the median has none).
+    """
+
+    pattern: Pattern
+    score: float
+    typical: float
+    site: str
+    site_share: float
+    site_growth: float
+    tried: int
+
+
+class Hunt:
+    """A search on one combination of models.
+
+    Parameters
+    ----------
+    fs, machine, paging, medium, params : as for `pipeline.replay`
+    metric : "traffic", "lookups", "walks" or "stored"
+    tries : patterns to replay for each operation, shrinking apart
+    seed : of the search
+    """
+
+    def __init__(
+        self,
+        fs: str,
+        metric: str = "traffic",
+        *,
+        machine: str = DEFAULTS["machine"],
+        paging: str = DEFAULTS["paging"],
+        medium: str = DEFAULTS["medium"],
+        params: Params | None = None,
+        tries: int = 60,
+        seed: int = 1,
+    ) -> None:
+        if metric not in (*METRICS, GROWTH):
+            raise unknown("metric", metric, [*METRICS, GROWTH])
+        self.fs, self.metric, self.tries, self.seed = fs, metric, tries, seed
+        self.even = 1.0 if metric == GROWTH else 0.0  # the score of a pattern that costs nothing
+        self.genes = {**GENES, **LONG} if metric == GROWTH else GENES
+        self.most = LONG_BYTES if metric == GROWTH else MOST_BYTES
+        self._models = {"machine": machine, "paging": paging, "medium": medium, "params": params}
+        self.run = cache(self._run)
+
+    def _run(self, pattern: Pattern) -> Run:
+        """The replay; a pattern that moves too many bytes is judged by its first calls."""
+        if pattern.calls > PROBE:
+            probe = self.run(replace(pattern, calls=PROBE))
+            moved = probe.counters["pm_loaded_bytes"] + probe.counters["pm_stored_bytes"]
+            if moved * pattern.calls > MOST_MOVED * PROBE:
+                return probe
+        return replay(pattern.source(), self.fs, **self._models).runs[0]  # type: ignore[arg-type]
+
+    def find(self, op: str, progress: Callable[[str, int, int], None] | None = None) -> Finding:
+        """The worst pattern of one operation."""
+        draw = random.Random(f"{self.seed} {op}")
+        tried: dict[Pattern, float] = {}
+        drawn: list[Pattern] = []
+        while len(tried) < self.tries:
+            first = len(tried) < self.tries // 2
+            parent = self._random(op, draw) if first else self._mutated(draw.choice(_best(tried, PARENTS)), draw)
+            if parent not in tried:
+                tried[parent] = self.score(parent)
+                drawn += [parent] if first else []
+            if progress:
+                progress(f"{self.fs} {op}", len(tried), self.tries)
+        worst = _best(tried, 1)[0]
+        found = self._shrunk(worst, tried[worst])
+        site, share, growth = self._blame(found, drawn)
+        return Finding(found, self.score(found), median(tried[each] for each in drawn), site, share, growth, len(tried))
+
+    def score(self, pattern: Pattern) -> float:
+        """The metric per byte of payload; 0 where operations failed (a full device proves nothing)."""
+        run = self.run(pattern)
+        payload = run.payload["written"] + run.payload["read"]
+        if run.errors or not payload:
+            return 0.0
+        if self.metric != GROWTH:
+            return self._total(run.counters) / payload
+        early = self.run(replace(pattern, calls=max(pattern.calls // EARLY, 1)))
+        if early.calls >= run.calls:
+            return 0.0
+        before, whole = self._total(early.counters) / early.calls, self._total(run.counters)
+        return (whole - before * early.calls) / (run.calls - early.calls) / before
+
+    def _total(self, counters: dict[str, int]) -> int:
+        return sum(counters.get(field, 0) for field in METRICS.get(self.metric, METRICS["traffic"]))
+
+    def _random(self, op: str, draw: random.Random) -> Pattern:
+        while True:
+            pattern = _plain(Pattern(op, **{gene: draw.choice(values) for gene, values in self.genes.items()}))
+            if self._fits(pattern):
+                return pattern
+
+    def _mutated(self, parent: Pattern, draw: random.Random) -> Pattern:
+        while True:
+            genes = draw.sample(sorted(self.genes), draw.choice((1, 1, 2)))
+            child = _plain(replace(parent, **{gene: draw.choice(self.genes[gene]) for gene in genes}))
+            if child != parent and self._fits(child):
+                return child
+
+    def _fits(self, pattern: Pattern) -> bool:
+        moved, reach = pattern.calls * pattern.unit, pattern.files * pattern.file_size
+        if pattern.op == "append":
+            reach = pattern.calls * max(pattern.stride, pattern.unit)
+        return max(moved, reach) <= self.most and pattern.shift + pattern.unit <= pattern.file_size
+
+    def _shrunk(self, found: Pattern, score: float) -> Pattern:
+        """The plainest pattern that keeps most of the score: each gene at its plainest, if that does."""
+        for gene, plain in _plainer(found, self.genes["calls"]):
+            plainer = replace(found, **cast(dict[str, Any], {gene: plain}))
+            if self.score(plainer) - self.even >= KEPT * (score - self.even):
+                found = plainer
+        return found
+
+    def _blame(self, found: Pattern, drawn: list[Pattern]) -> tuple[str, float, float]:
+        """(site, its share in percent, its growth) by the greatest rise per call: against the median drawn pattern, for growth
+        against the first quarter of the same run."""
+        run = self.run(found)
+        here = {site: self._total(counts) / run.calls for site, counts in run.sites.items()}
+        if self.metric == GROWTH:
+            others = [self.run(replace(found, calls=max(found.calls // EARLY, 1)))]
+        else:
+            others = [self.run(each) for each in drawn]
+        usual = {site: median(self._total(o.sites.get(site, {})) / o.calls for o in others) for site in here}
+        site = max(here, key=lambda name: here[name] - usual[name])
+        share = 100 * here[site] / (sum(here.values()) or 1)
+        return site, share, here[site] / usual[site] if usual[site] else float("inf")
+
+
+def _plain(pattern: Pattern) -> Pattern:
+    """Without the genes that its operation does not have."""
+    if pattern.op == "append":
+        return replace(pattern, order="sequential", file_size=16 * MI)
+    return replace(pattern, sync=0) if pattern.op == "read" else pattern
+
+
+def _best(tried: dict[Pattern, float], count: int) -> list[Pattern]:
+    return sorted(tried, key=lambda each: (-tried[each], repr(each)))[:count]
+
+
+def _plainer(found: Pattern, calls: tuple) -> list[tuple[str, int | str]]:
+    """Plainer values to try, in this order; calls last and step by step, since a shorter trace is the plainest."""
+    steps: list[tuple[str, int | str]] = [
+        ("files", 1), ("shift", 0), ("sync", 0), ("order", "sequential"), ("stride", 0), ("file_size", 16 * MI),
+    ]  # fmt: skip
+    steps += [("unit", 4 * KI)] if found.unit % (4 * KI) else []
+    fewer = [count for count in calls if count < found.calls]
+    return steps + [("calls", count) for count in reversed(fewer)]

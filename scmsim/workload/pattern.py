@@ -1,0 +1,95 @@
+"""One access pattern: append, overwrite or read `unit` bytes every `stride` bytes, in order or at random, over files in turn.
+
+Overwritten and read files exist before (their setting up counts nothing); appended ones are created first (marked SETUP).  With a
+stride beyond the unit an append leaves holes.  Random places are drawn from `seed`; every place is as likely as any other.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from scmsim.errors import UsageError
+from scmsim.records import APPENDS, CONTINUES, CREATE, FSYNC, READ, SETUP, WRITE
+from scmsim.workload import _stream
+from scmsim.workload._stream import ops
+
+SUMMARY = "one access pattern: append, overwrite or read in units, by stride or at random, with an fsync every n calls"
+PARAMS = {
+    "op": ("append", "append|overwrite|read", "what a call does"),
+    "unit": ("4KiB", "bytes", "bytes of one call"),
+    "stride": ("0", "bytes", "from the beginning of one call to that of the next; 0: the unit"),
+    "order": ("sequential", "sequential|random", "order of the places in a file (overwrite, read)"),
+    "shift": ("0", "bytes", "where the first call begins"),
+    "sync": ("0", "calls", "an fsync after every so many calls of a file; 0: none"),
+    "files": ("1", "files", "files that take turns"),
+    "file_size": ("16MiB", "bytes", "bytes of each file (overwrite, read)"),
+    "calls": ("4096", "calls", "calls in all, fsyncs apart"),
+    "seed": ("1", "number", "of the random places"),
+}
+
+
+class source(_stream.Stream):
+    """Stream of one pattern (a records.Source); see PARAMS.
+
+    Raises
+    ------
+    UsageError
+        For an unknown operation or order, or a file that does not hold one call.
+    """
+
+    interval = 1000
+
+    def __init__(
+        self,
+        op: str = "append",
+        unit: int = 4096,
+        stride: int = 0,
+        order: str = "sequential",
+        shift: int = 0,
+        sync: int = 0,
+        files: int = 1,
+        file_size: int = 16 << 20,
+        calls: int = 4096,
+        seed: int = 1,
+    ) -> None:
+        _stream.choose("operation of a pattern", op, ("append", "overwrite", "read"))
+        _stream.choose("order of a pattern", order, ("sequential", "random"))
+        _stream.at_least(1, unit=unit, files=files, calls=calls)
+        _stream.at_least(0, stride=stride, shift=shift, sync=sync)
+        if op != "append" and shift + unit > file_size:
+            raise UsageError(
+                f"file_size {file_size} does not hold a call of {unit} bytes at {shift}; make the file larger"
+            )
+        self.op, self.unit, self.stride, self.order, self.shift = op, unit, stride or unit, order, shift
+        self.sync, self.count, self.calls, self.seed = sync, files, calls, seed
+        self.places = 0 if op == "append" else (file_size - shift - unit) // self.stride + 1
+        sizes = [0] + [-1 if op == "append" else file_size] * files
+        paths = ["/pattern", *(f"/pattern/{i}" for i in range(files))]
+        self.files = _stream.table(paths, sizes, [True] + [False] * files)
+        self.header = _stream.header(
+            "pattern", op=op, unit=unit, stride=stride, order=order, shift=shift, sync=sync, files=files, file_size=file_size,
+            calls=calls, seed=seed,
+        )  # fmt: skip
+
+    def pieces(self) -> Iterator[np.ndarray]:
+        """Yield the calls in order, a few thousand at a time."""
+        if self.op == "append":
+            yield ops(CREATE, np.arange(1, self.count + 1), file2=0, flag=SETUP)
+        draw = np.random.default_rng(self.seed)
+        for first in range(0, self.calls, _stream.PIECE):
+            index = np.arange(first, min(first + _stream.PIECE, self.calls))
+            yield self._calls(index, index // self.count, draw)
+
+    def _calls(self, index: np.ndarray, turn: np.ndarray, draw: np.random.Generator) -> np.ndarray:
+        """Calls of running numbers `index`; `turn` counts the calls of a file."""
+        place = turn
+        if self.places:
+            place = draw.integers(0, self.places, len(turn)) if self.order == "random" else turn % self.places
+        code = READ if self.op == "read" else WRITE
+        appends = APPENDS if self.op == "append" and self.stride == self.unit and not self.shift else 0
+        file = 1 + index % self.count
+        calls = ops(code, file, self.shift + place * self.stride, self.unit, flag=appends)
+        if not self.sync:
+            return calls
+        due = turn % self.sync == self.sync - 1
+        return _stream.weave((index, calls), (index[due], ops(FSYNC, file[due], flag=CONTINUES)))
