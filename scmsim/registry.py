@@ -1,15 +1,23 @@
-"""A kind of plug-in is a folder; a plug-in is one file in it.  Listing reads the files' literals and imports nothing."""
+"""A kind of plug-in is a folder; a plug-in is one file in it.  Listing reads the files' literals and imports nothing.
+
+Besides the package's own folders, those of the folder that the environment variable SCMSIM_PLUGINS names are looked at: a file
+`fs/mine.py` there is the file system `mine`.  A name of the package's own cannot be taken.
+"""
 
 import ast
 import functools
 import importlib
+import importlib.util
+import os
 import pathlib
+import sys
 import tomllib
 from typing import Any
 
-from scmsim.errors import unknown
+from scmsim.errors import UsageError, unknown
 
 _ROOT = pathlib.Path(__file__).parent
+OWN_FOLDER = "SCMSIM_PLUGINS"
 
 # kind -> (folder, suffix of a plug-in, names that a module must define)
 KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
@@ -30,21 +38,43 @@ def names(kind: str) -> list[str]:
     """Names of all plug-ins of a kind, sorted; a file `nova_cow.py` is the plug-in `nova-cow`."""
     if kind not in KINDS:
         raise unknown("kind", kind, KINDS)
+    return sorted(_files(kind))
+
+
+def _files(kind: str) -> dict[str, pathlib.Path]:
+    """Name -> file of every plug-in of a kind; the user's own come after the package's and never replace one."""
     folder, suffix, _ = KINDS[kind]
-    paths = (_ROOT / folder).glob(f"*{suffix}")
-    return sorted(p.stem.replace("_", "-") for p in paths if not p.stem.startswith("_"))
+    found: dict[str, pathlib.Path] = {}
+    for root in _roots():
+        for file in sorted((root / folder).glob(f"*{suffix}")):
+            name = file.stem.replace("_", "-")
+            if file.stem.startswith("_"):
+                continue
+            if name in found:
+                raise UsageError(f"{str(file)!r} has the name of the package's own {kind} {name!r}; choose another")
+            found[name] = file
+    return found
+
+
+def _roots() -> list[pathlib.Path]:
+    own = os.environ.get(OWN_FOLDER)
+    if not own:
+        return [_ROOT]
+    if not pathlib.Path(own).is_dir():
+        raise UsageError(
+            f"{OWN_FOLDER} = {own!r} is no folder; make it, with a folder such as fs in it, or unset the variable"
+        )
+    return [_ROOT, pathlib.Path(own).absolute()]
 
 
 def path(kind: str, name: str) -> pathlib.Path:
     """File of one plug-in; raises UnknownName with the nearest match."""
-    known = names(kind)
+    names(kind)  # refuses a kind that is none
+    known = _files(kind)
     if name not in known:
-        raise unknown(
-            {"fs": "file system", "format": "trace format", "events": "event table"}.get(kind, kind), name, known
-        )
-    folder, suffix, _ = KINDS[kind]
-    stem = name if suffix == ".toml" and (_ROOT / folder / f"{name}.toml").exists() else name.replace("-", "_")
-    return _ROOT / folder / f"{stem}{suffix}"
+        what = {"fs": "file system", "format": "trace format", "events": "event table"}.get(kind, kind)
+        raise unknown(what, name, sorted(known))
+    return known[name]
 
 
 @functools.cache
@@ -68,8 +98,24 @@ def literals(kind: str, name: str) -> dict[str, Any]:
 def load(kind: str, name: str) -> Any:
     """Import one plug-in and check that it defines what its kind requires."""
     file = path(kind, name)
-    module = importlib.import_module("scmsim." + ".".join(file.relative_to(_ROOT).with_suffix("").parts))
+    module = _imported(file)
     missing = [attribute for attribute in KINDS[kind][2] if not hasattr(module, attribute)]
     if missing:
         raise TypeError(f"{file.name}: a {kind} plug-in must define {', '.join(missing)}")
     return module
+
+
+def _imported(file: pathlib.Path) -> Any:
+    if file.is_relative_to(_ROOT):
+        return importlib.import_module("scmsim." + ".".join(file.relative_to(_ROOT).with_suffix("").parts))
+    name = f"scmsim_plugins.{file.parent.name}.{file.stem}"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, file)
+        assert spec is not None and spec.loader is not None  # a .py file always has both
+        sys.modules[name] = module = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+    return sys.modules[name]

@@ -44,3 +44,30 @@ def test_it_is_replayed(toy):
 def test_its_parameters_are_checked(toy):
     with pytest.raises(UsageError, match="did you mean 'capacity'"):
         scmsim.replay(source(), toy, params={"toy": {"capasity": "1GiB"}})
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """The toy in a folder of the user's own, by the environment variable."""
+    (tmp_path / "fs").mkdir()
+    shutil.copy(MODEL, tmp_path / "fs" / "mine.py")
+    monkeypatch.setenv(registry.OWN_FOLDER, str(tmp_path))
+    return tmp_path
+
+
+def test_a_users_own_folder_adds_to_the_packages(own):
+    assert {"mine", "ext4"} <= set(registry.names("fs"))
+    run = scmsim.replay(source(op="append", unit=1000, total=50_000), "mine").runs[0]
+    assert run.fs == "mine" and run.counters["pm_stored_bytes"] == 50_000
+
+
+def test_a_users_file_cannot_take_a_name_of_the_package(own):
+    shutil.copy(MODEL, own / "fs" / "ext4.py")
+    with pytest.raises(UsageError, match="'ext4'; choose another"):
+        registry.names("fs")
+
+
+def test_a_folder_that_is_not_there(monkeypatch, tmp_path):
+    monkeypatch.setenv(registry.OWN_FOLDER, str(tmp_path / "none"))
+    with pytest.raises(UsageError, match="is no folder"):
+        registry.names("fs")
