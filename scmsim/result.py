@@ -119,13 +119,17 @@ class Run:
         return {"fs": self.fs, "machine": self.machine, "paging": self.paging, "medium": self.medium}
 
 
-@dataclass
+@dataclass(repr=False)
 class Result:
     """All runs of one experiment and the manifest that says how they came about (see `scmsim.manifest`)."""
 
     manifest: dict[str, Any] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
     schema: int = SCHEMA
+
+    def __repr__(self) -> str:
+        systems = ", ".join(dict.fromkeys(run.fs for run in self.runs))
+        return f"<Result of {len(self.runs)} run{'s' * (len(self.runs) != 1)}{': ' * bool(systems)}{systems}>"
 
     def to_json(self, indent: int | None = 2) -> str:
         """One JSON object: schema, manifest, results (one object per run; an absent metric is null, with its
