@@ -2,7 +2,7 @@
 
 A pattern is a set of genes (`workload/pattern.py`).  The search draws patterns, then changes one or two genes of the best ones; the
 finding is shrunk gene by gene to the plainest pattern that keeps most of the score.  Its mechanism is the site whose loads and
-stores (or walks, or bytes) per call grew most against the median of the drawn patterns.  Same seed, same findings.
+stores (or walks, or bytes) per byte grew most against the median of the drawn patterns.  Same seed, same findings.
 """
 
 import random
@@ -106,7 +106,7 @@ class Finding:
     score, typical : float
         The metric per byte of payload, of the finding and in the median of the drawn patterns.
     site : str
-        The mechanism to blame; `site_share` is its percent of the finding's metric, `site_growth` its metric per call over that of
+        The mechanism to blame; `site_share` is its percent of the finding's metric, `site_growth` its metric per byte over that of
         the median pattern (inf if the median has none).
     """
 
@@ -223,18 +223,23 @@ class Hunt:
         return found
 
     def _blame(self, found: Pattern, drawn: list[Pattern]) -> tuple[str, float, float]:
-        """(site, its share in percent, its growth) by the greatest rise per call: against the median drawn pattern, for growth
-        against the first quarter of the same run."""
-        run = self.run(found)
-        here = {site: self._total(counts) / run.calls for site, counts in run.sites.items()}
+        """(site, its share in percent, its growth) by the greatest rise: per byte of payload against the median drawn pattern; for
+        growth per call against the first quarter of the same run."""
         if self.metric == GROWTH:
             others = [self.run(replace(found, calls=max(found.calls // EARLY, 1)))]
         else:
             others = [self.run(each) for each in drawn]
-        usual = {site: median(self._total(o.sites.get(site, {})) / o.calls for o in others) for site in here}
+        run = self.run(found)
+        here = {site: self._each(run, site) for site in run.sites}
+        usual = {site: median(self._each(other, site) for other in others) for site in here}
         site = max(here, key=lambda name: here[name] - usual[name])
         share = 100 * here[site] / (sum(here.values()) or 1)
         return site, share, here[site] / usual[site] if usual[site] else float("inf")
+
+    def _each(self, run: Run, site: str) -> float:
+        """The metric of one site per call (growth) or per byte of payload."""
+        by = run.calls if self.metric == GROWTH else run.payload["written"] + run.payload["read"]
+        return self._total(run.sites.get(site, {})) / by if by else 0.0
 
 
 def _plain(pattern: Pattern) -> Pattern:
