@@ -1,0 +1,191 @@
+"""Buddy allocator: blocks of 2**k units, split in halves when taken and joined with their other half when freed.
+
+A chunk is the largest block, 128 KiB; the smallest is 32 bytes (SCM manager paper, section 4.2).  A chunk's blocks are the nodes
+of a binary heap: node 1 is the chunk, node i splits into 2i and 2i + 1, its buddy is i ^ 1; one bit a node, 1 = free as a whole.
+The smallest block that is large enough serves, the lowest one of its size (Linux takes the one freed last).  Only chunks that
+were ever touched have bits (`tracked`), so the state of a large device follows what is in use.  Units: bytes, orders.
+"""
+
+import numpy as np
+
+from scmsim._jit import kernel
+
+SMALLEST_SHIFT, LARGEST_SHIFT = 5, 17  # log2 of bytes
+ORDERS = LARGEST_SHIFT - SMALLEST_SHIFT + 1
+TOP = ORDERS - 1  # order of a chunk
+LEAVES = 1 << TOP  # smallest blocks of a chunk
+WORDS = 2 * LEAVES // 64  # bitmap words of a chunk
+AT_ONCE = 64  # chunks that are tracked from the start
+
+_ONE = np.int64(1)  # a Python 1 << 63 would not fit an int64 where kernels run as plain Python
+
+FIELDS = [
+    ("nodes", "i8"),  # arena offset of the chunks' bitmaps
+    ("having", "i8"),  # arena offset of a bitmap for each order: chunks with a free block of it
+    ("span", "i8"),  # words of one of those
+    ("chunks", "i8"),
+    ("held", "i8"),  # chunks that the bitmaps have room for
+    ("tracked", "i8"),  # chunks that were touched; all behind them are free
+    ("origin", "i8"),  # device offset of the first chunk
+    ("free_of", "i8", (ORDERS,)),  # free blocks by order, chunks not tracked included
+    ("lowest", "i8", (ORDERS,)),  # no chunk with a free block of the order lies below this word of `having`
+    ("splits", "i8"),
+    ("joins", "i8"),
+]
+
+
+def arena_words(chunks: int) -> int:
+    """Words of arena that bitmaps of `chunks` chunks take."""
+    return chunks * WORDS + ORDERS * -(-chunks // 64)
+
+
+def attach(state, origin: int, length: int) -> None:
+    """Manage the device's bytes [origin, origin + length), a whole number of chunks; bitmaps at the arena's top."""
+    record = state.record[0]
+    record.origin, record.chunks, record.tracked, record.held = origin, length >> LARGEST_SHIFT, 0, 0
+    record.free_of[TOP] = record.chunks
+    _hold(record, state.arena, min(int(record.chunks), AT_ONCE))
+
+
+@kernel
+def _hold(s, arena, target):
+    """Larger bitmaps, for `target` chunks, at the arena's top."""
+    nodes, span = s.arena_top, (target + 63) >> 6
+    having = nodes + target * WORDS
+    s.arena_top = having + ORDERS * span
+    for w in range(s.tracked * WORDS):
+        arena[nodes + w] = arena[s.nodes + w]
+    for order in range(ORDERS):
+        for w in range((s.tracked + 63) >> 6):
+            arena[having + order * span + w] = arena[s.having + order * s.span + w]
+    s.nodes, s.having, s.span, s.held = nodes, having, span, target
+
+
+@kernel
+def ready(s, arena, chunks):
+    """Whether `chunks` more chunks can be touched (bitmaps grow if they must); False: `need_words` is set."""
+    if s.held >= min(s.chunks, s.tracked + chunks):
+        return True
+    target = min(s.chunks, max(2 * s.held, s.tracked + chunks))
+    words = target * WORDS + ORDERS * ((target + 63) >> 6)
+    if s.arena_top + words > arena.size:
+        s.need_words = words
+        return False
+    _hold(s, arena, target)
+    return True
+
+
+@kernel
+def order_for(length):
+    """Order of the smallest block of at least `length` bytes; ORDERS or more: there is none."""
+    order = 0
+    while (1 << (SMALLEST_SHIFT + order)) < length:
+        order += 1
+    return order
+
+
+@kernel
+def room(s, order):
+    """How many blocks of an order can be taken one after the other."""
+    blocks = 0
+    for larger in range(order, ORDERS):
+        blocks += s.free_of[larger] << (larger - order)
+    return blocks
+
+
+@kernel
+def _set(s, arena, chunk, node, order):
+    """Mark a node as free."""
+    arena[s.nodes + chunk * WORDS + (node >> 6)] |= _ONE << (node & 63)
+    w = chunk >> 6
+    arena[s.having + order * s.span + w] |= _ONE << (chunk & 63)
+    s.lowest[order] = min(s.lowest[order], w)
+    s.free_of[order] += 1
+
+
+@kernel
+def _clear(s, arena, chunk, node, order):
+    """Mark a node as no longer free by itself."""
+    at = s.nodes + chunk * WORDS
+    arena[at + (node >> 6)] &= ~(_ONE << (node & 63))
+    s.free_of[order] -= 1
+    if _first(s, arena, chunk, order) == 0:
+        arena[s.having + order * s.span + (chunk >> 6)] &= ~(_ONE << (chunk & 63))
+
+
+@kernel
+def _lowest_bit(word):
+    n = 0
+    for step in (32, 16, 8, 4, 2, 1):
+        if word & ((_ONE << step) - 1) == 0:
+            word >>= step
+            n += step
+    return n
+
+
+@kernel
+def _first(s, arena, chunk, order):
+    """Lowest free node of an order in a chunk, 0: none."""
+    at, first = s.nodes + chunk * WORDS, LEAVES >> order
+    for w in range(first >> 6, ((2 * first - 1) >> 6) + 1):
+        word = arena[at + w]
+        if first < 64:
+            word &= ((_ONE << first) - 1) << first
+        if word != 0:
+            return w * 64 + _lowest_bit(word)
+    return 0
+
+
+@kernel
+def _chunk_with(s, arena, order):
+    """Lowest tracked chunk that has a free block of exactly this order, -1: none."""
+    for w in range(s.lowest[order], (s.tracked + 63) >> 6):
+        word = arena[s.having + order * s.span + w]
+        if word != 0:
+            s.lowest[order] = w
+            return w * 64 + _lowest_bit(word)
+    s.lowest[order] = (s.tracked + 63) >> 6
+    return -1
+
+
+@kernel
+def allocate(s, arena, order):
+    """Device offset of a free block of an order, -1 if there is none.  The caller asked `ready` for one chunk before."""
+    chunk, larger = -1, order
+    while larger < ORDERS:
+        chunk = _chunk_with(s, arena, larger)
+        if chunk >= 0:
+            break
+        larger += 1
+    if chunk < 0:
+        if s.tracked == s.chunks:
+            return -1
+        chunk, larger = s.tracked, TOP
+        s.tracked += 1
+        s.free_of[TOP] -= 1  # it moves from those not tracked to those tracked
+        _set(s, arena, chunk, 1, TOP)
+    node = _first(s, arena, chunk, larger)
+    _clear(s, arena, chunk, node, larger)
+    while larger > order:
+        larger -= 1
+        node *= 2
+        _set(s, arena, chunk, node + 1, larger)
+        s.splits += 1
+    return s.origin + (chunk << LARGEST_SHIFT) + ((node - (LEAVES >> order)) << (SMALLEST_SHIFT + order))
+
+
+@kernel
+def release(s, arena, at, order):
+    """Free the block of an order at device offset `at`; a part of a block that was taken whole may be freed by itself."""
+    at -= s.origin
+    chunk = at >> LARGEST_SHIFT
+    node = (LEAVES >> order) + ((at & ((1 << LARGEST_SHIFT) - 1)) >> (SMALLEST_SHIFT + order))
+    while order < TOP:
+        buddy = node ^ 1
+        if (arena[s.nodes + chunk * WORDS + (buddy >> 6)] >> (buddy & 63)) & 1 == 0:
+            break
+        _clear(s, arena, chunk, buddy, order)
+        node >>= 1
+        order += 1
+        s.joins += 1
+    _set(s, arena, chunk, node, order)
