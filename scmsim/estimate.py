@@ -16,6 +16,8 @@ Number = int | float
 _WALKS = ("dtlb_load_misses_walk_active", "dtlb_store_misses_walk_active", "itlb_misses_walk_active")
 _STLB_HITS = ("dtlb_load_misses_stlb_hit", "dtlb_store_misses_stlb_hit", "itlb_misses_stlb_hit")
 
+GRANULES = (64, 256, 4096)  # bytes, of which `counters.SCHEMA` counts what the medium writes
+
 
 @dataclass
 class Estimate:
@@ -72,7 +74,7 @@ def estimate(
         "load_bandwidth": lambda: _of(given, "pm_loaded_bytes") / _of(medium, "read_gb_s"),
         "store_bandwidth": lambda: max(
             _of(given, "pm_stored_bytes") / _of(time, "copy_gb_s"),
-            _of(given, f"media_bytes_{_of(medium, 'granule')}") / _of(medium, "write_gb_s"),
+            _media_bytes(given, _of(medium, "granule")) / _of(medium, "write_gb_s"),
         ),
         "fences": lambda: _of(given, "fences") * _of(medium, "fence_ns"),
         "calls": lambda: _of(given, "calls") * _of(time, "syscall_ns"),
@@ -86,6 +88,11 @@ def estimate(
     if out.terms and time.get("ghz"):
         out.cycles = out.total_ns * time["ghz"]
     return out
+
+
+def _media_bytes(given: Mapping[str, Any], granule: int) -> Any:
+    """Bytes written at the medium: those of its granule where it is counted; a medium of words just takes what is stored."""
+    return _of(given, f"media_bytes_{granule}" if granule in GRANULES else "pm_stored_bytes")
 
 
 def _of(table: Mapping[str, Any], name: str) -> Any:

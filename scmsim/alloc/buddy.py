@@ -3,7 +3,7 @@
 A chunk is the largest block, 128 KiB; the smallest is 32 bytes (SCM manager paper, section 4.2).  A chunk's blocks are the nodes
 of a binary heap: node 1 is the chunk, node i splits into 2i and 2i + 1, its buddy is i ^ 1; one bit a node, 1 = free as a whole.
 The smallest block that is large enough serves, the lowest one of its size (Linux takes the one freed last).  Only chunks that
-were ever touched have bits (`tracked`), so the state of a large device follows what is in use.  Units: bytes, orders.
+were ever in use have bits (`touched`), so the state of a large device follows what is in use.  Units: bytes, orders.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ ORDERS = LARGEST_SHIFT - SMALLEST_SHIFT + 1
 TOP = ORDERS - 1  # order of a chunk
 LEAVES = 1 << TOP  # smallest blocks of a chunk
 WORDS = 2 * LEAVES // 64  # bitmap words of a chunk
-AT_ONCE = 64  # chunks that are tracked from the start
+AT_ONCE = 64  # chunks that are touched from the start
 
 _ONE = np.int64(1)  # a Python 1 << 63 would not fit an int64 where kernels run as plain Python
 
@@ -25,9 +25,9 @@ FIELDS = [
     ("span", "i8"),  # words of one of those
     ("chunks", "i8"),
     ("held", "i8"),  # chunks that the bitmaps have room for
-    ("tracked", "i8"),  # chunks that were touched; all behind them are free
+    ("touched", "i8"),  # chunks that were ever in use; all behind them are free
     ("origin", "i8"),  # device offset of the first chunk
-    ("free_of", "i8", (ORDERS,)),  # free blocks by order, chunks not tracked included
+    ("free_of", "i8", (ORDERS,)),  # free blocks by order, chunks not touched included
     ("lowest", "i8", (ORDERS,)),  # no chunk with a free block of the order lies below this word of `having`
     ("splits", "i8"),
     ("joins", "i8"),
@@ -42,7 +42,7 @@ def arena_words(chunks: int) -> int:
 def attach(state, origin: int, length: int) -> None:
     """Manage the device's bytes [origin, origin + length), a whole number of chunks; bitmaps at the arena's top."""
     record = state.record[0]
-    record.origin, record.chunks, record.tracked, record.held = origin, length >> LARGEST_SHIFT, 0, 0
+    record.origin, record.chunks, record.touched, record.held = origin, length >> LARGEST_SHIFT, 0, 0
     record.free_of[TOP] = record.chunks
     _hold(record, state.arena, min(int(record.chunks), AT_ONCE))
 
@@ -53,10 +53,10 @@ def _hold(s, arena, target):
     nodes, span = s.arena_top, (target + 63) >> 6
     having = nodes + target * WORDS
     s.arena_top = having + ORDERS * span
-    for w in range(s.tracked * WORDS):
+    for w in range(s.touched * WORDS):
         arena[nodes + w] = arena[s.nodes + w]
     for order in range(ORDERS):
-        for w in range((s.tracked + 63) >> 6):
+        for w in range((s.touched + 63) >> 6):
             arena[having + order * span + w] = arena[s.having + order * s.span + w]
     s.nodes, s.having, s.span, s.held = nodes, having, span, target
 
@@ -64,9 +64,9 @@ def _hold(s, arena, target):
 @kernel
 def ready(s, arena, chunks):
     """Whether `chunks` more chunks can be touched (bitmaps grow if they must); False: `need_words` is set."""
-    if s.held >= min(s.chunks, s.tracked + chunks):
+    if s.held >= min(s.chunks, s.touched + chunks):
         return True
-    target = min(s.chunks, max(2 * s.held, s.tracked + chunks))
+    target = min(s.chunks, max(2 * s.held, s.touched + chunks))
     words = target * WORDS + ORDERS * ((target + 63) >> 6)
     if s.arena_top + words > arena.size:
         s.need_words = words
@@ -138,13 +138,13 @@ def _first(s, arena, chunk, order):
 
 @kernel
 def _chunk_with(s, arena, order):
-    """Lowest tracked chunk that has a free block of exactly this order, -1: none."""
-    for w in range(s.lowest[order], (s.tracked + 63) >> 6):
+    """Lowest touched chunk that has a free block of exactly this order, -1: none."""
+    for w in range(s.lowest[order], (s.touched + 63) >> 6):
         word = arena[s.having + order * s.span + w]
         if word != 0:
             s.lowest[order] = w
             return w * 64 + _lowest_bit(word)
-    s.lowest[order] = (s.tracked + 63) >> 6
+    s.lowest[order] = (s.touched + 63) >> 6
     return -1
 
 
@@ -158,11 +158,11 @@ def allocate(s, arena, order):
             break
         larger += 1
     if chunk < 0:
-        if s.tracked == s.chunks:
+        if s.touched == s.chunks:
             return -1
-        chunk, larger = s.tracked, TOP
-        s.tracked += 1
-        s.free_of[TOP] -= 1  # it moves from those not tracked to those tracked
+        chunk, larger = s.touched, TOP
+        s.touched += 1
+        s.free_of[TOP] -= 1  # it moves from those not touched to the others
         _set(s, arena, chunk, 1, TOP)
     node = _first(s, arena, chunk, larger)
     _clear(s, arena, chunk, node, larger)

@@ -146,7 +146,7 @@ def test_live_bytes_fit_what_is_allocated(fs, seed, count):
         model.feed(np.array([row]).view(np.recarray))
         space = model.space()
         assert 0 <= space["live_bytes"] <= space["allocated_bytes"] <= space["capacity_bytes"]
-        assert int(model.record.free_blocks) * 4096 + space["allocated_bytes"] <= space["capacity_bytes"]
+        assert int(model.record.free_blocks) * min(4096, page(fs)) + space["allocated_bytes"] <= space["capacity_bytes"]
         assert space["waste_bytes"] >= 0
     assert int(model.record.failed) == 0
 
@@ -352,9 +352,10 @@ def test_a_file_replaced_while_open_lives_until_its_close(fs):
 
 @pytest.mark.parametrize("fs", SYSTEMS)
 def test_holes_are_not_live(fs):
-    model = drive.Model(fs, side())
-    model.feed(drive.ops(("create", 1), ("write", 1, 1 << 30, 4096), ("fsync", 1)))
-    assert 4096 <= model.space()["live_bytes"] <= page(fs)
+    model, holes = drive.Model(fs, side()), getattr(registry.load("fs", fs), "HOLES", True)
+    gap = 1 << 30 if holes else 1 << 20  # a file system without holes fills it
+    model.feed(drive.ops(("create", 1), ("write", 1, gap, 4096), ("fsync", 1)))
+    assert 4096 <= model.space()["live_bytes"] <= max(4096, page(fs)) + gap * (not holes)
 
 
 HUGE = 32 << 30
@@ -374,8 +375,13 @@ HUGE_OPS = {
 @pytest.mark.parametrize("fs", SYSTEMS)
 @pytest.mark.parametrize("rows", HUGE_OPS.values(), ids=HUGE_OPS)
 def test_operations_on_32_gib_take_moderate_memory(fs, rows):
-    """Events go out in pieces, and the arena holds little more than the 64 MiB of the file's page map."""
-    model = drive.Model(fs, drive.files(0, -1, HUGE, dirs=[0]), room=1 << 14)
+    """Events go out in pieces, and the arena holds little more than the 64 MiB of the file's page map.
+
+    On file systems with smaller pages as many pages: fewer GiB.
+    """
+    share = min(4096, page(fs))
+    rows = [tuple(HUGE // 4096 * share if part == HUGE else part for part in row) for row in rows]
+    model = drive.Model(fs, drive.files(0, -1, HUGE // 4096 * share, dirs=[0]), room=1 << 14)
     grow, make = model.state.grow, model._buffer
     model.state.grow = lambda words: grow(words) if words <= 1 << 25 else pytest.fail(f"{words} words")
     model._buffer = lambda room: make(room) if room <= 1 << 17 else pytest.fail(f"{room} events")

@@ -1,0 +1,243 @@
+"""read, write, truncate, fallocate: unit by unit on the medium (SCM manager), or through the page cache (FAT, ext2).
+
+FAT and the SCM manager have no holes: what lies between the end of a file and a write behind it is allocated and cleared.
+Source: SCM manager paper, section 5.1 (two copies against one); Linux 2.6.24 mm/filemap.c, fs/buffer.c (cont_expand_zero,
+block_prepare_write: a unit that is written in part is read first), fs/mpage.c.
+"""
+
+from scmsim import records as r
+from scmsim._jit import part
+from scmsim.alloc import buddy
+from scmsim.fs.parts import scm_recipes as q
+from scmsim.fs.parts import scm_state as n
+from scmsim.fs.parts import table
+from scmsim.fs.parts.emit import has_events, play
+from scmsim.fs.parts.scm_cache import STEP, fetch, mark, mark_inode
+from scmsim.fs.parts.scm_units import (
+    DATA_ORDER,
+    extend,
+    free_nodes,
+    free_run,
+    place,
+    ready,
+    stretch,
+    take,
+    walk,
+)
+
+
+@part
+def set_run(s, arena, row, at, stop):
+    """Registers of the file's bytes [at, stop), which lie in one piece."""
+    start = place(arena, row, at >> s.shift)
+    s.reg[q.AT] = start + (at & ((1 << s.shift) - 1)) if start != 0 else 0
+    s.reg[q.BYTES], s.reg[q.WORDS] = stop - at, (stop - at + q.WORD - 1) // q.WORD
+    s.reg[q.UNITS] = ((stop - 1) >> s.shift) - (at >> s.shift) + 1
+
+
+@part
+def fill_cache(s, arena, out, row, first, stop, cold):
+    """Units [first, stop), which lie in one piece, come into the cache where they are not in it (`cold`: in any case)."""
+    i = first
+    while i < stop:
+        entry = table.get(arena, row + n.BLOCKS, i)
+        if entry == 0 or (entry & n.CACHED and not cold) or entry & n.DIRTY:
+            i += 1
+            continue
+        count = 0
+        while i + count < stop:
+            entry = table.get(arena, row + n.BLOCKS, i + count)
+            if (entry & n.CACHED and not cold) or entry & n.DIRTY:
+                break
+            table.put(arena, row + n.BLOCKS, i + count, entry | n.CACHED)
+            count += 1
+        fetch(s, arena, out, place(arena, row, i), count)
+        i += count
+
+
+@part
+def extend_to(s, arena, out, row, stop):
+    """Units from `resume_at` to `stop`; False: no room to go on."""
+    while s.resume_at < stop:
+        if not ready(s, arena, s.longest + 4) or not has_events(s, out, STEP):
+            return False
+        extend(s, arena, out, row, stop)
+    return True
+
+
+@part
+def clear_to(s, arena, out, row, end):
+    """Clear the file's bytes from `resume_at` to `end`; False: no room to go on."""
+    while s.resume_at < end:
+        if not ready(s, arena, q.ONE) or not has_events(s, out, STEP):
+            return False
+        at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
+        if place(arena, row, at >> s.shift) != 0:
+            set_run(s, arena, row, at, stop)
+            play(s, out, q.CLEAR)
+            mark(s, arena, row, at >> s.shift, s.reg[q.UNITS])
+        s.resume_at = stop
+    return True
+
+
+@part
+def lengthen(s, arena, out, row, first, end):
+    """Show a short unit the way out and allocate [first, end) bytes, the gap before it too where there are no holes."""
+    if s.stage == n.READY:
+        grow_short(s, arena, out, row, end)
+        s.resume_at = first >> s.shift if s.kind == q.EXT2 else arena[row + n.END]
+        s.stage = n.EXTENDING
+    if s.stage == n.EXTENDING:
+        if not extend_to(s, arena, out, row, (end + (1 << s.shift) - 1) >> s.shift):
+            return False
+        s.stage = n.CLEARING
+        s.resume_at = first if s.kind == q.EXT2 else arena[row + n.SIZE]
+    return True
+
+
+@part
+def grow_short(s, arena, out, row, end):
+    """A file made of a memory object of less than a unit gets a whole unit, with its bytes, before it grows out of it."""
+    order = arena[row + n.SHORT] - 1
+    if order < 0 or end <= 1 << (order + n.PLACE_SHIFT):
+        return
+    s.reg[q.HOP_AT], s.reg[q.BYTES] = place(arena, row, q.ZERO), arena[row + n.SIZE]
+    s.reg[q.AT] = take(s, arena, q.ONE)
+    play(s, out, q.MOVE)
+    s.moved_bytes += arena[row + n.SIZE]
+    buddy.release(s, arena, s.reg[q.HOP_AT], order)
+    table.put(arena, row + n.BLOCKS, q.ZERO, (s.reg[q.AT] >> n.PLACE_SHIFT) << 2)
+    arena[row + n.SHORT] = 0
+
+
+@part
+def write_file(s, arena, out, op, row):
+    """One write(); False: no room to go on."""
+    end = op.offset + op.length
+    if s.stage == n.READY:
+        play(s, out, q.WRITE)
+        s.reg[q.META] = arena[row + n.META]
+        play(s, out, q.INODE_LOAD)
+        walk(s, arena, out, row, op.offset >> s.shift)
+    if s.stage <= n.EXTENDING and not lengthen(s, arena, out, row, op.offset, end):
+        return False
+    if s.stage == n.CLEARING:
+        if not clear_to(s, arena, out, row, op.offset):
+            return False
+        s.stage, s.resume_at = n.COPYING, op.offset
+    while s.resume_at < end:
+        if not ready(s, arena, q.ONE) or not has_events(s, out, STEP):
+            return False
+        at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
+        if s.kind != q.MANAGER:
+            fetch_edges(s, arena, out, row, at, stop)
+        set_run(s, arena, row, at, stop)
+        s.reg[q.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
+        play(s, out, q.COPY_IN)
+        mark(s, arena, row, at >> s.shift, s.reg[q.UNITS])
+        s.resume_at = stop
+    if not has_events(s, out, STEP):
+        return False
+    arena[row + n.CURSOR] = (end - 1) >> s.shift
+    arena[row + n.SIZE] = max(arena[row + n.SIZE], end)
+    mark_inode(s, arena, out, row)
+    return True
+
+
+@part
+def fetch_edges(s, arena, out, row, at, stop):
+    """A unit of the file that is written in part comes into the cache first."""
+    mask, first, last = (1 << s.shift) - 1, at >> s.shift, (stop - 1) >> s.shift
+    size = arena[row + n.SIZE]
+    if at & mask and first << s.shift < size:
+        fill_cache(s, arena, out, row, first, first + 1, False)
+    if stop & mask and stop < size and (last > first or not at & mask):
+        fill_cache(s, arena, out, row, last, last + 1, False)
+
+
+@part
+def read_file(s, arena, out, op, row):
+    """One read(); False: no room to go on."""
+    if s.stage == n.READY:
+        play(s, out, q.READ)
+        s.reg[q.META] = arena[row + n.META]
+        play(s, out, q.INODE_LOAD)
+        if op.offset < arena[row + n.SIZE] and op.length > 0:
+            walk(s, arena, out, row, op.offset >> s.shift)
+        s.stage, s.resume_at = n.COPYING, op.offset
+    end = min(op.offset + op.length, arena[row + n.SIZE])
+    while s.resume_at < end:
+        if not has_events(s, out, STEP):
+            return False
+        at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
+        if s.kind != q.MANAGER:
+            fill_cache(s, arena, out, row, at >> s.shift, ((stop - 1) >> s.shift) + 1, s.cold)
+        set_run(s, arena, row, at, stop)
+        s.reg[q.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
+        play(s, out, q.COPY_OUT)
+        arena[row + n.CURSOR] = (stop - 1) >> s.shift
+        s.resume_at = stop
+    return True
+
+
+@part
+def free_to_end(s, arena, out, row, stop):
+    """Free the units from `resume_at` to the file's end, so that `stop` are left; False: no room to go on."""
+    while s.resume_at < arena[row + n.END]:
+        if not ready(s, arena, q.ONE) or not has_events(s, out, STEP):
+            return False
+        free_run(s, arena, out, row)
+    if s.kind == q.EXT2:
+        free_nodes(s, arena, row, stop)
+    arena[row + n.END] = stop
+    arena[row + n.CURSOR] = 0
+    return True
+
+
+@part
+def truncate(s, arena, out, row, new_size):
+    """truncate: units behind the end are freed, or the gap is filled; False: no room to go on."""
+    size, mask = arena[row + n.SIZE], (1 << s.shift) - 1
+    if new_size > size and s.kind != q.EXT2:
+        if s.stage == n.READY:
+            play(s, out, q.TRUNCATE)
+        if s.stage != n.CLEARING and not lengthen(s, arena, out, row, size, new_size):
+            return False
+        if not clear_to(s, arena, out, row, new_size):
+            return False
+    elif s.stage == n.READY:
+        play(s, out, q.TRUNCATE)
+        s.stage, s.resume_at = n.FREEING, (new_size + mask) >> s.shift
+        tail = min(size, (new_size | mask) + 1)
+        if new_size < size and new_size & mask and place(arena, row, new_size >> s.shift) != 0 and new_size < tail:
+            set_run(s, arena, row, new_size, tail)
+            play(s, out, q.CLEAR)
+            mark(s, arena, row, new_size >> s.shift, q.ONE)
+    if s.stage == n.FREEING and new_size < size:
+        left = min(arena[row + n.END], (new_size + mask) >> s.shift)
+        if not free_to_end(s, arena, out, row, left):
+            return False
+    if not has_events(s, out, STEP):
+        return False
+    arena[row + n.SIZE] = new_size
+    mark_inode(s, arena, out, row)
+    return True
+
+
+@part
+def fallocate(s, arena, out, op, row):
+    """fallocate: units, cleared where the file's size grows; False: no room to go on."""
+    end = op.offset + op.length
+    if s.stage == n.READY:
+        play(s, out, q.OTHER)
+    if s.stage <= n.EXTENDING and not lengthen(s, arena, out, row, op.offset, end):
+        return False
+    if not op.flag & r.KEEP_SIZE:
+        s.resume_at = max(s.resume_at, arena[row + n.SIZE])
+        if not clear_to(s, arena, out, row, end):
+            return False
+        arena[row + n.SIZE] = max(arena[row + n.SIZE], end)
+    if not has_events(s, out, STEP):
+        return False
+    mark_inode(s, arena, out, row)
+    return True

@@ -1,0 +1,127 @@
+"""Memory objects of the SCM manager: malloc, free, load, store, and conversions that copy nothing.
+
+A memory object is a block of the buddy system; seen as units of 512 bytes it becomes a file when it gets a metadata object and a
+name, its units linked in the chain table.  A file becomes a memory object when it is given a pointer; with the flag (file2: its
+directory) its name and metadata object go, and `free` is what is left to end it.  The paper does not say how the pointer reaches
+units that are not next to each other: loads and stores follow them here, run by run.  An object of less than 512 bytes stays
+where it is as a short only unit, and moves when the file grows out of it (`moved_bytes`).
+Source: SCM manager paper, section 4.2, Table 1, Figure 3.
+"""
+
+from scmsim import records as r
+from scmsim._jit import part
+from scmsim.alloc import buddy
+from scmsim.fs.parts import scm_recipes as q
+from scmsim.fs.parts import scm_state as n
+from scmsim.fs.parts import table
+from scmsim.fs.parts.emit import has_events, play
+from scmsim.fs.parts.scm_cache import STEP
+from scmsim.fs.parts.scm_data import free_to_end, set_run
+from scmsim.fs.parts.scm_names import add_name, new_inode, remove_name
+from scmsim.fs.parts.scm_units import DATA_ORDER, META_ORDER, entry_at, place, reserve, stretch
+
+
+@part
+def malloc(s, arena, out, row, length):
+    """malloc: one block of the buddy system; a row that is in use stays as it is."""
+    play(s, out, q.MALLOC)
+    if arena[row + n.STATUS] & (n.EXISTS | n.MEMORY):
+        return
+    order = buddy.order_for(max(length, 1))
+    at = buddy.allocate(s, arena, order)
+    units = (q.ONE << order) >> DATA_ORDER
+    for i in range(max(units, 1)):
+        table.put(arena, row + n.BLOCKS, i, ((at >> n.PLACE_SHIFT) + (i << DATA_ORDER)) << 2)
+    arena[row + n.MAPPED] = arena[row + n.END] = max(units, 1)
+    arena[row + n.SHORT] = order + 1 if units == 0 else 0
+    arena[row + n.SIZE], arena[row + n.FIRST] = max(length, 1), 0
+    arena[row + n.STATUS] |= n.MEMORY
+
+
+@part
+def units_of(length):
+    """Units that a memory object of `length` bytes takes."""
+    return max(1, (q.ONE << buddy.order_for(max(length, 1))) >> DATA_ORDER)
+
+
+@part
+def free(s, arena, out, row):
+    """free: the object goes, unless it is a file too; False: no room to go on."""
+    if s.stage == n.READY:
+        play(s, out, q.FREE)
+        s.stage, s.resume_at = n.FREEING, 0
+    if not arena[row + n.STATUS] & n.EXISTS and arena[row + n.STATUS] & n.MEMORY:
+        emitted = s.emitted
+        if not free_to_end(s, arena, out, row, q.ZERO):
+            return False
+        s.emitted = emitted  # the buddy system's own work is in the cost of free()
+        table.drop(s, arena, row + n.BLOCKS)
+        arena[row + n.SIZE] = 0
+    arena[row + n.STATUS] &= ~n.MEMORY
+    return True
+
+
+@part
+def touch(s, arena, out, op, row):
+    """load, store through a pointer; no call.  False: no room to go on."""
+    if not arena[row + n.STATUS] & n.MEMORY:
+        return True
+    if s.stage == n.READY:
+        s.stage, s.resume_at = n.COPYING, op.offset
+    end = min(op.offset + op.length, arena[row + n.SIZE])
+    while s.resume_at < end:
+        if not has_events(s, out, STEP):
+            return False
+        at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
+        set_run(s, arena, row, at, stop)
+        play(s, out, q.OBJECT_LOAD if op.op == r.ULOAD else q.OBJECT_STORE)
+        s.resume_at = stop
+    return True
+
+
+@part
+def to_file(s, arena, out, op, row, parent):
+    """mm_to_file: a metadata object, a name, and the chain; nothing is copied."""
+    if not arena[row + n.STATUS] & n.MEMORY or arena[row + n.STATUS] & n.EXISTS:
+        play(s, out, q.OTHER)
+        return
+    s.reg[q.CHAIN] = entry_at(s, place(arena, row, q.ZERO))
+    s.reg[q.CHAIN_BYTES] = q.WORD * ((arena[row + n.SIZE] + (1 << s.shift) - 1) >> s.shift)
+    play(s, out, q.TO_FILE)
+    arena[row + n.STATUS] = n.EXISTS
+    arena[row + n.LINKS], arena[row + n.OPENS] = 1, 1
+    new_inode(s, arena, out, row)
+    add_name(s, arena, out, row, parent)
+
+
+@part
+def to_memory(s, arena, out, op, row, parent):
+    """file_to_mm; with a directory to lose it the file's name and metadata go."""
+    play(s, out, q.TO_MM)
+    if not arena[row + n.STATUS] & n.EXISTS or arena[row + n.STATUS] & n.IS_DIR:
+        return
+    s.reg[q.META] = arena[row + n.META]
+    play(s, out, q.INODE_LOAD)
+    arena[row + n.STATUS] |= n.MEMORY
+    if op.file2 >= 0:
+        remove_name(s, arena, out, row, arena[row + n.PARENT] if arena[row + n.SLOT] >= 0 else parent)
+        buddy.release(s, arena, arena[row + n.META], q.ZERO + META_ORDER)
+        arena[row + n.META], arena[row + n.LINKS], arena[row + n.OPENS] = 0, 0, 0
+        arena[row + n.STATUS] &= ~n.EXISTS
+
+
+@part
+def object_call(s, arena, out, op, row, parent):
+    """malloc, free, load, store, mm_to_file, file_to_mm; False: no room to go on."""
+    if op.op == r.ULOAD or op.op == r.USTORE:
+        return touch(s, arena, out, op, row)
+    if op.op == r.FREE:
+        return free(s, arena, out, row)
+    if op.op == r.MALLOC:
+        reserve(s, arena, row, units_of(op.length))
+        malloc(s, arena, out, row, op.length)
+    elif op.op == r.MM_TO_FILE:
+        to_file(s, arena, out, op, row, parent)
+    else:
+        to_memory(s, arena, out, op, row, parent)
+    return True

@@ -1,0 +1,210 @@
+"""State of the SCM manager, FAT and ext2: rows of files, their units, directories, dirty lists, the NFTL; layout of the device.
+
+Units: bytes; a *unit* is what files are made of: a 512-byte data object, a FAT cluster of one sector, an ext2 block of 1 KiB.
+Source: SCM manager paper, sections 4.1 and 4.2; Linux 2.6.24 fs/fat, fs/ext2; mkdosfs and mke2fs for devices of 64 MiB.
+"""
+
+import numpy as np
+
+from scmsim.alloc import buddy, first_fit
+from scmsim.errors import UsageError
+from scmsim.fs.parts import costs
+from scmsim.fs.parts import scm_recipes as q
+from scmsim.fs.parts.emit import HEADER, State, load_recipes, new_state
+from scmsim.fs.parts.scm_recipes import SITES
+from scmsim.records import Files
+from scmsim.units import format_bytes
+
+# Words of a file's row.  BLOCKS: unit of the file -> device offset / 32 << 2 | CACHED | DIRTY; SLOTS: a directory's entries ->
+# row of the owner + 1 (of the FAT's row: the NFTL's two words an erase unit, times that each page was written and chain length); LEAVES, UPPERS: ext2's indirect blocks, as BLOCKS; SHORT: order + 1 of an only unit that is smaller than
+# one (a small memory object that became a file); PARENT, SLOT: directory and entry of the newest name.
+SIZE, BLOCKS, SLOTS, LEAVES, UPPERS = 0, 1, 3, 5, 7
+(
+    STATUS, LINKS, NAME, FIRST, OPENS, MAPPED, END, PARENT, SLOT, NAMES, TOP, GAP, META, SHORT, CURSOR, DIRTY_UNITS, LOW, SINCE,
+    NEXT, PREVIOUS,
+) = range(9, 29)  # fmt: skip
+FILE_WORDS = 29
+EXISTS, IS_DIR, MEMORY, SYSTEM = 1, 2, 4, 8  # STATUS bits; MEMORY: a memory object (too); SYSTEM: FAT, bitmaps, inode table
+DIRTY, CACHED = 1, 2  # bits of a unit
+PLACE_SHIFT = 5  # a unit's device offset is kept in 32 bytes
+
+# How far the operation at work is.
+NEW, READY, EXTENDING, CLEARING, COPYING, FREEING, EVICTING, FLUSHING = range(8)
+
+STATE = np.dtype(
+    (
+        np.record,
+        [
+            *HEADER,
+            *first_fit.FIELDS,
+            *buddy.FIELDS,
+            ("files", "i8"),  # arena offset of the file rows
+            ("file_count", "i8"),
+            ("nobody", "i8"),  # row of a parent directory that the trace does not name
+            ("table", "i8"),  # row of the FAT, or of ext2's bitmaps
+            ("inodes", "i8"),  # row of ext2's inode table
+            ("kind", "i8"),
+            ("shift", "i8"),  # log2 of a unit's bytes
+            ("entry", "i8"),  # bytes of a directory's entry
+            ("capacity", "i8"),
+            ("table_at", "i8"),  # device offset of the chain table, FAT or bitmaps
+            ("table_bytes", "i8"),
+            ("mirror", "i8"),  # distance of the second FAT, 0: none
+            ("inodes_at", "i8"),
+            ("first_objects", "i8"),  # units that a create allocates
+            ("synchronous", "i8"),  # mounted so
+            ("cold", "i8"),  # nothing stays in the page cache for reads
+            ("nand", "i8"),
+            ("longest", "i8"),  # units of one run
+            ("most_written", "i8"),  # units of one run of a write-back
+            ("replacements", "i8"),  # units that may replace an erase unit
+            ("spare", "i8"),  # erase units that are not in use
+            ("hand", "i8"),  # erase unit at which the search for one to fold goes on
+            ("stage", "i8"),
+            ("resume_at", "i8"),
+            ("flushed", "i8"),  # rows that the fsync at work has written back
+            ("quiet", "i8"),  # a file from before the trace comes into being
+            ("head", "i8"),  # rows with dirty units, the one that is dirty longest first
+            ("tail", "i8"),
+            ("now", "i8"),  # ns
+            ("closes", "i8"),
+            ("page_reads", "i8"),
+            ("page_programs", "i8"),
+            ("erases", "i8"),
+            ("folds", "i8"),
+            ("moved_bytes", "i8"),  # copied by conversions
+        ],
+    )
+)
+
+SMALLEST, LARGEST = 2 << 20, 1 << 50
+CHUNK = 1 << buddy.LARGEST_SHIFT
+SYSTEM_ROWS = 3
+NAMES_OF = {q.MANAGER: "scm-manager", q.FAT: "fat-scm", q.EXT2: "ext2-scm"}
+
+
+def _up(count: int, unit: int) -> int:
+    return -(-count // unit) * unit
+
+
+def start(params: dict, files: Files, *, kind: int, shift: int, nand: bool = False) -> State:
+    """State of an empty file system of a kind with units of 2**`shift` bytes that knows the trace's `files`."""
+    rows = len(files) + SYSTEM_ROWS
+    areas = sum(params.get(name, 0) for name in ("boot", "mm", "fs"))
+    least = areas + SMALLEST + 256 * rows
+    if not least <= params["capacity"] <= LARGEST:
+        raise UsageError(
+            f"capacity {format_bytes(params['capacity'])} does not work; take a larger capacity: the driver's areas and the tables "
+            f"need {format_bytes(least)}, and the model ends at 1PiB"
+        )
+    if nand and params["replacements"] not in (1, 2):
+        raise UsageError(f"replacements = {params['replacements']} does not work; an erase unit has 1 or 2 replacements")
+    words = 64 + rows * FILE_WORDS + 2 * first_fit.arena_words(1 << 18) + buddy.arena_words(buddy.AT_ONCE)
+    state = new_state(STATE, max(1 << 16, words + (1 << 14)), costs.load(NAMES_OF[kind], q.COSTS, list(SITES)))
+    load_recipes(state, q.recipes(kind, nand), merge=bool(params.get("merge", 1)))
+    record = state.record[0]
+    record.kind, record.shift, record.entry, record.nand = kind, shift, q.ENTRY[kind], nand
+    record.capacity = params["capacity"] // q.SECTOR * q.SECTOR
+    record.synchronous, record.cold = params.get("mount") == "sync", params.get("page_cache") == "cold"
+    record.longest, record.most_written = 64, 8 if nand else 64
+    record.first_objects = params.get("first_objects", 0)
+    _rows(state, files, rows)
+    layout = {q.MANAGER: _manager, q.FAT: _fat, q.EXT2: _ext2}[kind]
+    layout(state, _up(areas, 1 << shift), params)
+    return state
+
+
+def _rows(state: State, files: Files, rows: int) -> None:
+    """Rows of the trace's files, then of what it does not name."""
+    record = state.record[0]
+    record.files, record.file_count = record.arena_top, rows
+    record.arena_top += rows * FILE_WORDS
+    table = state.arena[record.files : record.arena_top].reshape(rows, FILE_WORDS)
+    known = len(files)
+    table[:known, NAME] = [min(len(path.rsplit("/", 1)[-1].encode()), 255) for path in files.path]
+    table[:known, STATUS] = np.where(files.is_dir, IS_DIR, 0)
+    table[:known, FIRST] = np.maximum(files.first_size + 1, 0)  # 0: did not exist before the trace
+    table[known, STATUS] = EXISTS | IS_DIR
+    table[known + 1 :, STATUS] = SYSTEM
+    record.nobody, record.table, record.inodes = (int(record.files) + (known + i) * FILE_WORDS for i in range(3))
+
+
+def _manager(state: State, at: int, params: dict) -> None:
+    """The driver's areas, the chain table (a word for each data object), then whole chunks of the buddy system."""
+    record = state.record[0]
+    rest = int(record.capacity) - at
+    record.table_at, record.table_bytes = at, _up(rest // q.SECTOR * q.WORD, q.SECTOR)
+    origin = _up(at + int(record.table_bytes), CHUNK)
+    buddy.attach(state, origin, (int(record.capacity) - origin) // CHUNK * CHUNK)
+
+
+def _fat(state: State, at: int, params: dict) -> None:
+    """Reserved sectors, two FATs, clusters of one sector; on NAND a 32nd of the erase units is spare."""
+    record = state.record[0]
+    record.spare = (int(record.capacity) // (q.SECTOR * q.PAGES) // 32 or 1) if record.nand else 0
+    record.replacements = params.get("replacements", 0)
+    usable = int(record.capacity) - int(record.spare) * q.SECTOR * q.PAGES
+    record.table_at = at + 32 * q.SECTOR
+    record.table_bytes = record.mirror = _up(usable // q.SECTOR * q.WORD, q.SECTOR)
+    first = (int(record.table_at) + 2 * int(record.table_bytes)) // q.SECTOR
+    first_fit.attach(state, first, usable // q.SECTOR, 1 << 18)
+
+
+def _ext2(state: State, at: int, params: dict) -> None:
+    """Super block and descriptors, block and inode bitmaps, inode table, blocks; all groups' tables lie at the front."""
+    record = state.record[0]
+    unit = 1 << int(record.shift)
+    groups = -(-int(record.capacity) // (8 * unit * unit))
+    record.table_at = at + unit + _up(32 * groups, unit)
+    record.table_bytes = 2 * groups * unit
+    record.inodes_at = record.table_at + record.table_bytes
+    first = (int(record.inodes_at) + _up(128 * int(record.file_count), unit)) // unit
+    first_fit.attach(state, first, int(record.capacity) // unit, 1 << 18)
+
+
+def space(state: State) -> dict[str, int]:
+    """Space report in bytes; units beyond a file's end count as `preallocated_bytes`, memory objects as allocated."""
+    record = state.record[0]
+    unit = 1 << int(record.shift)
+    rows = state.arena[record.files : record.files + record.file_count * FILE_WORDS].reshape(-1, FILE_WORDS)
+    status, sizes, mapped = rows[:, STATUS], rows[:, SIZE], rows[:, MAPPED]
+    is_file = (status & (EXISTS | IS_DIR)) == EXISTS
+    is_object = (status & (EXISTS | MEMORY)) == MEMORY
+    used = is_file | is_object
+    short = np.where(rows[:, SHORT] > 0, unit - (1 << np.maximum(rows[:, SHORT] - 1 + PLACE_SHIFT, 0)), 0)
+    wanted = np.minimum(mapped, -(-sizes // unit))
+    allocated = wanted * unit - short
+    trees = (rows[:, END] > 0) & (record.kind == q.EXT2)
+    report = {
+        "capacity_bytes": int(record.capacity),
+        "live_bytes": int(np.minimum(sizes, mapped * unit)[used].sum()),
+        "file_bytes": int(sizes[is_file].sum()),
+        "allocated_bytes": int(allocated[used].sum()),
+        "preallocated_bytes": int(((mapped - wanted) * unit)[used].sum()),
+        "metadata_bytes": int((mapped * unit)[(status & IS_DIR) != 0].sum()) + _fixed(record, is_file) + _nodes(rows[trees], unit),
+        "waste_bytes": int((-sizes % unit - short)[used & (mapped > 0)].sum()),
+        "files": int(is_file.sum()),
+        "memory_objects": int(is_object.sum()),
+        "memory_object_bytes": int(sizes[is_object].sum()),
+        "moved_bytes": int(record.moved_bytes),
+        "dirty_bytes": int(rows[:, DIRTY_UNITS].sum()) * unit,
+        "nand_page_reads": int(record.page_reads),
+        "nand_page_programs": int(record.page_programs),
+        "nand_erases": int(record.erases),
+        "nand_folds": int(record.folds),
+        "buddy_splits": int(record.splits),
+        "buddy_joins": int(record.joins),
+    }  # fmt: skip
+    return report
+
+
+def _fixed(record: np.void, is_file: np.ndarray) -> int:
+    """Bytes of tables of a fixed size and of inodes or metadata objects."""
+    per_file = {q.MANAGER: q.OBJECT, q.FAT: 0, q.EXT2: 128}[int(record.kind)]
+    return int(record.table_bytes) + int(record.mirror) + per_file * int(is_file.sum())
+
+
+def _nodes(rows: np.ndarray, unit: int) -> int:
+    """Bytes of ext2's indirect blocks: one for 256 blocks after the twelfth, one for 256 of those after the first."""
+    leaves = np.maximum(-(-(rows[:, END] - 12) // (unit // q.WORD)), 0)
+    return int((leaves + -(-np.maximum(leaves - 1, 0) // (unit // q.WORD))).sum()) * unit
