@@ -99,6 +99,8 @@ def start(params: dict, files: Files, *, kind: int, shift: int, nand: bool = Fal
         )
     if nand and params["replacements"] not in (1, 2):
         raise UsageError(f"replacements = {params['replacements']} does not work; an erase unit has 1 or 2 replacements")
+    if nand and params["capacity"] > 16 << 40:
+        raise UsageError(f"capacity {format_bytes(params['capacity'])} is too large; the model of NAND ends at 16TiB")
     words = 64 + rows * FILE_WORDS + 2 * first_fit.arena_words(1 << 18) + buddy.arena_words(buddy.AT_ONCE)
     state = new_state(STATE, max(1 << 16, words + (1 << 14)), costs.load(NAMES_OF[kind], q.COSTS, list(SITES)))
     load_recipes(state, q.recipes(kind, nand), merge=bool(params.get("merge", 1)))
@@ -146,8 +148,7 @@ def _fat(state: State, at: int, params: dict) -> None:
     usable = int(record.capacity) - int(record.spare) * q.SECTOR * q.PAGES
     record.table_at = at + 32 * q.SECTOR
     record.table_bytes = record.mirror = _up(usable // q.SECTOR * q.WORD, q.SECTOR)
-    first = (int(record.table_at) + 2 * int(record.table_bytes)) // q.SECTOR
-    first_fit.attach(state, first, usable // q.SECTOR, 1 << 18)
+    _blocks(state, int(record.table_at) + 2 * int(record.table_bytes), usable)
 
 
 def _ext2(state: State, at: int, params: dict) -> None:
@@ -158,8 +159,14 @@ def _ext2(state: State, at: int, params: dict) -> None:
     record.table_at = at + unit + _up(32 * groups, unit)
     record.table_bytes = 2 * groups * unit
     record.inodes_at = record.table_at + record.table_bytes
-    first = (int(record.inodes_at) + _up(128 * int(record.file_count), unit)) // unit
-    first_fit.attach(state, first, int(record.capacity) // unit, 1 << 18)
+    _blocks(state, int(record.inodes_at) + _up(128 * int(record.file_count), unit), int(record.capacity))
+
+
+def _blocks(state: State, origin: int, end: int) -> None:
+    """The bytes [origin, end) of the device are blocks of one unit, first fit."""
+    record = state.record[0]
+    record.origin = origin
+    first_fit.attach(state, 0, (end - origin) >> int(record.shift), 1 << 18)
 
 
 def space(state: State) -> dict[str, int]:

@@ -25,7 +25,7 @@ def ready(s, arena, units):
         return buddy.ready(s, arena, q.ONE * 2)
     if not first_fit.ready(s, arena, min(units, s.free_blocks)):
         return False
-    sectors, chains = table_unit(s, s.tracked) + 1, 2 * (s.tracked // q.PAGES + 1) * s.nand
+    sectors, chains = table_unit(s, s.tracked) + 1, 2 * (s.origin // (q.SECTOR * q.PAGES) + s.tracked // q.PAGES + 2) * s.nand
     inodes = (s.file_count >> 3) + 1
     words = table.words_to_hold(arena, s.table + n.BLOCKS, sectors)
     words += table.words_to_hold(arena, s.inodes + n.BLOCKS, inodes)
@@ -75,20 +75,26 @@ def stretch(s, arena, row, at, end):
 
 
 @part
+def number(s, at):
+    """Number of the unit at a device offset, from the first that can be allocated on."""
+    return (at - s.origin) >> s.shift
+
+
+@part
 def entry_at(s, unit_at):
     """Device offset of the entry of the unit at device offset `unit_at` in the chain table, the FAT or the bitmaps."""
     if s.kind == q.MANAGER:
         return s.table_at + ((unit_at - s.table_at) >> s.shift) * q.WORD
     if s.kind == q.FAT:
-        return s.table_at + (unit_at >> s.shift) * q.WORD
-    return s.table_at + ((unit_at >> s.shift) >> 3)
+        return s.table_at + number(s, unit_at) * q.WORD
+    return s.table_at + (number(s, unit_at) >> 3)
 
 
 @part
 def take(s, arena, want):
     """Device offset of the first of `s.got` fresh units, at most `want`; the caller has made sure that there are some."""
     if s.kind != q.MANAGER:
-        return first_fit.allocate(s, arena, want) << s.shift
+        return s.origin + (first_fit.allocate(s, arena, want) << s.shift)
     s.got = 1
     return buddy.allocate(s, arena, q.ZERO + DATA_ORDER)
 
@@ -102,9 +108,9 @@ def noted(s, arena, out, at, count, first):
     if s.kind == q.MANAGER or s.quiet:
         return
     if not s.synchronous:
-        mark_table(s, arena, at >> s.shift, count)
+        mark_table(s, arena, number(s, at), count)
         return
-    i = table_unit(s, at >> s.shift)
+    i = table_unit(s, number(s, at))
     entry = system_unit(s, arena, s.table, i)
     for _ in range(1 if s.kind == q.EXT2 or first == 0 else 2):
         send_table(s, arena, out, (entry >> 2) << n.PLACE_SHIFT, q.ZERO + 1)
@@ -169,7 +175,7 @@ def release(s, arena, row, i):
     at = place(arena, row, i)
     if s.kind != q.MANAGER:
         cleaned(s, arena, row, i)
-        first_fit.release(s, arena, at >> s.shift, q.ONE)
+        first_fit.release(s, arena, number(s, at), q.ONE)
     elif i == 0 and arena[row + n.SHORT] > 0:
         buddy.release(s, arena, at, arena[row + n.SHORT] - 1)
         arena[row + n.SHORT] = 0
@@ -197,7 +203,7 @@ def free_run(s, arena, out, row):
     s.reg[q.CHAIN_BYTES] = q.WORD * count if s.kind != q.EXT2 else q.WORD
     play(s, out, q.GIVE)
     if s.kind != q.MANAGER:
-        mark_table(s, arena, at >> s.shift, count)
+        mark_table(s, arena, number(s, at), count)
     s.resume_at = first + count
 
 
@@ -208,12 +214,12 @@ def free_nodes(s, arena, row, stop):
     for i in range(leaves, ((arena[row + n.END] >> 8) + 1)):
         entry = table.get(arena, row + n.LEAVES, i)
         if entry != 0:
-            first_fit.release(s, arena, (entry >> 2) << n.PLACE_SHIFT >> s.shift, q.ONE)
+            first_fit.release(s, arena, number(s, (entry >> 2) << n.PLACE_SHIFT), q.ONE)
             table.put(arena, row + n.LEAVES, i, q.ZERO)
     for i in range((max(leaves - 1, 0) + 255 >> 8) + 1, (arena[row + n.END] >> 16) + 2):
         entry = table.get(arena, row + n.UPPERS, i)
         if entry != 0:
-            first_fit.release(s, arena, (entry >> 2) << n.PLACE_SHIFT >> s.shift, q.ONE)
+            first_fit.release(s, arena, number(s, (entry >> 2) << n.PLACE_SHIFT), q.ONE)
             table.put(arena, row + n.UPPERS, i, q.ZERO)
 
 
@@ -238,7 +244,7 @@ def walk(s, arena, out, row, unit):
         s.reg[q.HOP_AT] = entry_at(s, place(arena, row, begin))
         s.reg[q.HOP_BYTES] = min(q.WORD * (unit - begin), s.table_at + s.table_bytes - s.reg[q.HOP_AT])
         if s.kind == q.FAT:
-            see(s, arena, out, place(arena, row, unit) >> s.shift)
+            see(s, arena, out, number(s, place(arena, row, unit)))
     arena[row + n.CURSOR] = unit
     play(s, out, q.HOP)
 
