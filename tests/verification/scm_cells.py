@@ -54,8 +54,8 @@ def micro(fs: str, size: int, medium: str | None = None, **params: str) -> dict[
     files = drive.files(0, *[-1] * (2 * times), dirs=[0])
     rows: list[tuple] = [("create", 1, 0, 0, 0, SETUP), ("unlink", 1, 0, 0, 0, SETUP)]
     for i in range(1, times + 1):
-        calls = [("create", i, 0, 0, 0), ("close", i), ("open", i), ("write", i, 0, size), ("read", i, 0, size), ("close", i)]
-        rows += calls
+        rows += [("create", i, 0, 0, 0), ("close", i), ("open", i), ("write", i, 0, size), ("read", i, 0, size), ("close", i)]
+        rows += [("unlink", i, 0, 0, 0, SETUP)]
     counts = dict.fromkeys(("create", "open", "write", "read"), times)
     if fs == "scm-manager":
         for i in range(times + 1, 2 * times + 1):
@@ -74,3 +74,8 @@ def program(fs: str, app: str, interface: str) -> float:
     found = run(fs, source, **params)
     calls = found.calls - sum(int(np.isin(batch.op, [OPS.index(op) for op in NO_CALLS]).sum()) for batch in source.batches())
     return nanoseconds(found, None, calls) / 10 / 1e6
+
+
+def latency(medium: str) -> float:
+    """Nanoseconds of one access, as the medium's preset has them."""
+    return float(registry.literals("medium", medium)["load_ns"])

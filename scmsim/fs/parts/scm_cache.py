@@ -255,7 +255,7 @@ def synchronize(s, arena, out, row):
     while s.flushed < 4:
         which = row
         if s.flushed == 1:
-            which = arena[row + n.PARENT]
+            which = s.directory
         elif s.flushed == 2:
             which = s.table
         elif s.flushed == 3:

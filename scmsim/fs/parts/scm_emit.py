@@ -71,7 +71,7 @@ def needed(s, arena, op, row):
 def begin(s, arena, op, row):
     """1: the device has what the operation may take, 0: its tables must grow first, -1: it has not."""
     first, stop = reach(s, arena, op, row)
-    if stop > 0 and op.op != r.TRUNCATE and op.length >> s.shift > available(s):
+    if stop > 0 and op.op != r.TRUNCATE and op.length > s.capacity:
         return -1
     if stop > MOST_UNITS:
         s.need_words = TOO_FAR
@@ -143,9 +143,19 @@ def change_names(s, arena, out, op, row, parent):
 
 
 @part
+def nameless(arena, op, row):
+    """Whether it is a file operation on a memory object that is no file: an error of the program."""
+    is_file = op.op <= r.CLOSE and op.op != r.ULOAD and op.op != r.USTORE or op.op == r.FILE_TO_MM
+    return is_file and arena[row + n.STATUS] & (n.EXISTS | n.MEMORY) == n.MEMORY
+
+
+@part
 def step(s, arena, out, op, row, parent):
     """An operation that was begun, or is gone on with; False: no room to finish it."""
     code = op.op
+    if nameless(arena, op, row):
+        play(s, out, q.OTHER)
+        return True
     if code == r.WRITE and op.length > 0:
         return write_file(s, arena, out, op, row)
     if code == r.READ:
@@ -211,6 +221,8 @@ def perform(s, arena, out, op):
     if s.stage < n.EVICTING and not step(s, arena, out, op, row, parent):
         return 0
     if s.stage != n.FLUSHING:
+        if s.stage != n.EVICTING:
+            s.directory = arena[row + n.PARENT]
         if not ready(s, arena, q.ONE) or not finish(s, arena, out, op, row):
             return 0
         s.stage, s.flushed = n.FLUSHING, 0

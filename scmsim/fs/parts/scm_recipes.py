@@ -55,7 +55,7 @@ ONE = 1  # a constant that compiled kernels do not take for a literal (see _jit.
 
 WORD = 4  # bytes of a word, and of a chain's entry
 OBJECT = 64  # bytes of a metadata object of the SCM manager
-ENTRY = {MANAGER: 4, FAT: 32, EXT2: 16}  # bytes that a directory grows by
+ENTRY = {MANAGER: 8, FAT: 32, EXT2: 16}  # bytes that a directory grows by
 SECTOR, PAGES = 512, 32  # NAND: bytes of a page, pages of an erase unit
 _SITE = {name: code for code, name in enumerate(SITES)}
 

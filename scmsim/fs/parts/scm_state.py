@@ -63,6 +63,7 @@ STATE = np.dtype(
             ("stage", "i8"),
             ("resume_at", "i8"),
             ("flushed", "i8"),  # rows that the fsync at work has written back
+            ("directory", "i8"),  # row of the directory of the file at work
             ("quiet", "i8"),  # a file from before the trace comes into being
             ("head", "i8"),  # rows with dirty units, the one that is dirty longest first
             ("tail", "i8"),

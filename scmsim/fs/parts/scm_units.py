@@ -112,6 +112,7 @@ def noted(s, arena, out, at, count, first):
         return
     i = table_unit(s, number(s, at))
     entry = system_unit(s, arena, s.table, i)
+    table.put(arena, s.table + n.BLOCKS, i, entry | n.CACHED)
     for _ in range(1 if s.kind == q.EXT2 or first == 0 else 2):
         send_table(s, arena, out, (entry >> 2) << n.PLACE_SHIFT, q.ZERO + 1)
 

@@ -1,0 +1,141 @@
+"""The kernels of the SCM manager, FAT, ext2 and FAT on NAND against their slow twin, operation by operation."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import NO_JIT
+from tests.reference import drive
+from tests.reference.scm_slow import EXT2, FAT, MANAGER
+from tests.reference.scm_slow_calls import Calls
+
+NAMES = ("/d", "/d/a", "/d/longer-name.text", "/d/n" + "x" * 60, "/d/old")
+SIZES = (0, -1, -1, -1, 20_000)
+PLAIN = st.integers(1, 4)
+PARENT = st.sampled_from([-1, 0])
+ZERO = st.just(0)
+
+offsets = st.one_of(
+    st.integers(0, 30_000), st.integers(0, 40).map(lambda unit: unit * 512), st.integers(250_000, 300_000)
+)
+lengths = st.one_of(st.integers(1, 9_000), st.integers(1, 90).map(lambda unit: unit * 512), ZERO)
+
+
+def command(op, *parts):
+    return st.tuples(st.just(op), *parts)
+
+
+files = st.one_of(
+    command("create", PLAIN, ZERO, ZERO, PARENT),
+    command("write", PLAIN, offsets, lengths),
+    command("write", PLAIN, offsets, lengths),
+    command("read", PLAIN, offsets, lengths),
+    command("truncate", PLAIN, offsets),
+    command("fallocate", PLAIN, offsets, lengths),
+    command("fsync", PLAIN),
+    command("close", PLAIN),
+    command("unlink", PLAIN, ZERO, ZERO, PARENT),
+    command("rename", PLAIN, ZERO, ZERO, st.sampled_from([-1, 1, 2, 3, 4])),
+)  # fmt: skip
+objects = st.one_of(
+    command("malloc", PLAIN, ZERO, st.one_of(st.integers(1, 5_000), st.integers(1, 128 << 10))),
+    command("store", PLAIN, offsets, lengths),
+    command("load", PLAIN, offsets, lengths),
+    command("free", PLAIN),
+    command("mm_to_file", PLAIN, ZERO, ZERO, PARENT),
+    command("file_to_mm", PLAIN, ZERO, ZERO, PARENT),
+)
+
+VARIANTS = {
+    "scm-manager": ("scm-manager", MANAGER, {}),
+    "four first objects": ("scm-manager", MANAGER, {"first_objects": 4}),
+    "fat": ("fat-scm", FAT, {}),
+    "fat sync": ("fat-scm", FAT, {"mount": "sync"}),
+    "ext2": ("ext2-scm", EXT2, {}),
+    "ext2 sync": ("ext2-scm", EXT2, {"mount": "sync"}),
+    "nand": ("fat-nand", FAT, {}),
+    "nand sync": ("fat-nand", FAT, {"mount": "sync"}),
+}
+
+
+def both(variant, rows, capacity=8 << 20):
+    """Feed kernels and twin; compare them after every operation."""
+    fs, kind, params = VARIANTS[variant]
+    model = drive.Model(fs, drive.files(*SIZES, dirs=[0], names=NAMES), capacity=capacity, **params)
+    names = [path.rsplit("/", 1)[-1] for path in NAMES]
+    more = {"first_objects": params["first_objects"]} if "first_objects" in params else {}
+    slow = Calls(kind, names, SIZES, (0,), capacity, params.get("mount") == "sync", fs == "fat-nand", **more)
+    for number, row in enumerate(rows):
+        found = drive.persistent(model.feed(drive.ops(row)), model.sites)
+        assert int(model.record.failed) == 0
+        slow.do(*row)
+        for field in ("stored", "loaded", "fences"):
+            expected = Counter({site: amount for site, amount in getattr(slow, field).items() if amount})
+            assert found[field] == expected, f"operation {number}, {row}, {field}"
+        assert found["nt"] == found["stored"]
+        free = sum(size // 512 for size, _ in slow.space.free) if kind == MANAGER else len(slow.free)
+        assert int(model.record.free_blocks) == free, f"operation {number}, {row}"
+    return model, slow
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@settings(max_examples=4 if NO_JIT else 30, deadline=None)
+@given(data=st.data())
+def test_kernels_do_what_the_twin_does(variant, data):
+    both(variant, data.draw(st.lists(st.one_of(files, objects) if VARIANTS[variant][1] == MANAGER else files, max_size=14)))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_files_that_grow_side_by_side(variant):
+    """Units of two files lie between each other; then one goes and its gaps are used."""
+    rows = [("create", i, 0, 0, 0) for i in (1, 2)]
+    rows += [("write", 1 + k % 2, k // 2 * 1500, 1500) for k in range(60)]
+    rows += [("fsync", 1), ("unlink", 1, 0, 0, 0), ("create", 3, 0, 0, 0), ("write", 3, 0, 60_000), ("read", 3, 7, 50_000)]
+    both(variant, [*rows, ("fsync", 3), ("read", 2, 0, 60_000), ("write", 2, 600, 20_000), ("fsync", 2)])
+
+
+def test_a_memory_object_becomes_a_file_and_back_without_a_copy():
+    """Figure 3 of the paper: 2 KiB are four data objects; then the name goes, and `free` gives everything back."""
+    model, _ = both("scm-manager", [("malloc", 1, 0, 2048), ("store", 1, 0, 2048)])
+    model.feed(drive.ops(("create", 3, 0, 0, 0)))
+    free = int(model.record.free_blocks)
+    found = drive.persistent(model.feed(drive.ops(("mm_to_file", 1, 0, 2048, 0))), model.sites)
+    assert found["stored"] == {"conversion": 4 * 4, "inode": 64, "directory": 8}
+    assert model.space()["moved_bytes"] == 0 and model.space()["files"] == 2 and model.space()["memory_objects"] == 0
+    read = drive.persistent(model.feed(drive.ops(("read", 1, 0, 4096))), model.sites)
+    assert read["loaded"]["data copy"] == 2048
+    model.feed(drive.ops(("file_to_mm", 1, 0, 2048, 0)))
+    assert model.space()["memory_objects"] == 1 and model.space()["files"] == 1
+    model.feed(drive.ops(("load", 1, 0, 2048), ("free", 1)))
+    assert model.space()["memory_objects"] == 0 and int(model.record.free_blocks) == free + 4
+
+
+def test_a_small_object_moves_only_when_it_outgrows_its_place():
+    model, _ = both("scm-manager", [("malloc", 1, 0, 40), ("mm_to_file", 1, 0, 40, 0), ("write", 1, 40, 20)])
+    assert model.space()["moved_bytes"] == 0
+    model.feed(drive.ops(("write", 1, 60, 20)))
+    assert model.space()["moved_bytes"] == 60
+
+
+def test_dirty_data_are_written_after_30_seconds():
+    model = drive.Model("fat-scm", drive.files(*SIZES, dirs=[0], names=NAMES))
+    rows = drive.ops(("create", 1, 0, 0, 0), ("write", 1, 0, 4096), ("stat", 1))
+    rows.time_ns = [0, 1_000, 29_000_000_000]
+    assert not drive.persistent(model.feed(rows), model.sites)["stored"]
+    late = drive.ops(("stat", 1))
+    late.time_ns = 31_000_000_000
+    assert drive.persistent(model.feed(late), model.sites)["stored"]["write-back"] == 4096
+    assert model.space()["dirty_bytes"] == 0
+
+
+def test_a_device_without_spare_units_folds_for_every_rewrite():
+    """NAND of 2 MiB and a bit: four spare units; a file rewritten sector by sector."""
+    model = drive.Model("fat-nand", drive.files(*SIZES, dirs=[0], names=NAMES), capacity=4 << 20)
+    model.feed(drive.ops(("create", 1, 0, 0, 0), ("write", 1, 0, 2 << 20), ("fsync", 1)))
+    for k in range(100):
+        model.feed(drive.ops(("write", 1, k * 20_000 % (2 << 20), 512), ("fsync", 1)))
+    space = model.space()
+    assert space["nand_folds"] > 100 and space["nand_erases"] == space["nand_folds"]
+    assert space["nand_page_programs"] > 31 * 100 and 0 <= int(model.record.spare) <= 8
