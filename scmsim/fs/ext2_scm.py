@@ -12,7 +12,9 @@ from scmsim.fs.parts.scm_state import space
 __all__ = ["PARAMS", "SITES", "SOURCE", "SUMMARY", "emit", "space", "start"]
 
 SUMMARY = "ext2 on the SCM driver: page cache, blocks of 1 KiB, bitmaps, inode table, indirect blocks"
-SOURCE = "Linux 2.6.24 fs/ext2 on the block driver of the SCM manager paper, section 4.1; costs in fs/costs/ext2-scm.toml"
+SOURCE = (
+    "Linux 2.6.24 fs/ext2 on the block driver of the SCM manager paper, section 4.1; costs in fs/costs/ext2-scm.toml"
+)
 PAGE_BYTES = 1024
 HOLES = True
 PARAMS = {

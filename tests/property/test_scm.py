@@ -84,7 +84,10 @@ def both(variant, rows, capacity=8 << 20):
 @settings(max_examples=4 if NO_JIT else 30, deadline=None)
 @given(data=st.data())
 def test_kernels_do_what_the_twin_does(variant, data):
-    both(variant, data.draw(st.lists(st.one_of(files, objects) if VARIANTS[variant][1] == MANAGER else files, max_size=14)))
+    both(
+        variant,
+        data.draw(st.lists(st.one_of(files, objects) if VARIANTS[variant][1] == MANAGER else files, max_size=14)),
+    )
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -92,7 +95,13 @@ def test_files_that_grow_side_by_side(variant):
     """Units of two files lie between each other; then one goes and its gaps are used."""
     rows = [("create", i, 0, 0, 0) for i in (1, 2)]
     rows += [("write", 1 + k % 2, k // 2 * 1500, 1500) for k in range(60)]
-    rows += [("fsync", 1), ("unlink", 1, 0, 0, 0), ("create", 3, 0, 0, 0), ("write", 3, 0, 60_000), ("read", 3, 7, 50_000)]
+    rows += [
+        ("fsync", 1),
+        ("unlink", 1, 0, 0, 0),
+        ("create", 3, 0, 0, 0),
+        ("write", 3, 0, 60_000),
+        ("read", 3, 7, 50_000),
+    ]
     both(variant, [*rows, ("fsync", 3), ("read", 2, 0, 60_000), ("write", 2, 600, 20_000), ("fsync", 2)])
 
 

@@ -191,7 +191,9 @@ class Scm:
         f.dirty.clear()
         while left:
             run = [left.pop(0)]
-            while left and len(run) < most and left[0] == run[-1] + 1 and f.units[left[0]] == f.units[run[-1]] + self.unit:
+            while (
+                left and len(run) < most and left[0] == run[-1] + 1 and f.units[left[0]] == f.units[run[-1]] + self.unit
+            ):
                 run.append(left.pop(0))
             for i in run:
                 self.send("metadata write-back" if f.is_dir else "write-back", f.units[i])

@@ -25,7 +25,9 @@ class Calls(Scm):
         if op == "file_to_mm":
             self.file_to_mm(f, file2, parent)
         elif op in ("create", "unlink", "rename"):
-            getattr(self, op)(f, self.files[file2] if op == "rename" and file2 >= 0 and file2 != number else parent, file2)
+            getattr(self, op)(
+                f, self.files[file2] if op == "rename" and file2 >= 0 and file2 != number else parent, file2
+            )
         elif op in ("write", "read", "fallocate"):
             if length > 0 or op == "read":
                 getattr(self, op)(f, offset, length)

@@ -102,7 +102,9 @@ def table(system: str, values: dict[str, float]) -> str:
         kind, source = origin(system, cost)
         cycles = values[cost]
         mix = (cycles, LOADS * cycles, STORES * cycles) if cost not in ("load_word", "store_word") else (cycles, 0, 0)
-        numbers = "\n".join(f"{field} = {value:.4g}" for field, value in zip(("instructions", "loads", "stores"), mix, strict=True))
+        numbers = "\n".join(
+            f"{field} = {value:.4g}" for field, value in zip(("instructions", "loads", "stores"), mix, strict=True)
+        )
         parts.append(f'[{cost}]\nsite = "{site}"\nper = "{per}"\n{numbers}\nkind = "{kind}"\nsource = "{source}"\n')
     return "\n".join(parts)
 
@@ -115,7 +117,9 @@ def write(folder: pathlib.Path, values: dict[str, dict[str, float]]) -> None:
 def fit(folder: pathlib.Path) -> dict[str, dict[str, float]]:
     """All costs, the fitted ones from the published figures, one after the other."""
     rows: dict[str, Any] = cells.published()
-    values = {system: dict.fromkeys(COSTS, 0.0) | {cost: fixed[0] for cost, fixed in FIXED.items()} for system in SYSTEMS}
+    values = {
+        system: dict.fromkeys(COSTS, 0.0) | {cost: fixed[0] for cost, fixed in FIXED.items()} for system in SYSTEMS
+    }
     for cost, cell, op, size, systems, row in FITS:
         target = rows[row]["values"][cells.COLUMNS.index(cell) if len(rows[row]["values"]) > 1 else 0]
         found = []
@@ -129,7 +133,9 @@ def fit(folder: pathlib.Path) -> dict[str, dict[str, float]]:
         for system in systems:
             values[system][cost] = value
         derived(values)
-        print(f"{cost:10s} {row:8s} {cell:12s} {op:7s} {size:5d}  published {target:8.2f}  without {found[0]:8.2f} us  {value:10.1f} cycles")
+        print(
+            f"{cost:10s} {row:8s} {cell:12s} {op:7s} {size:5d}  published {target:8.2f}  without {found[0]:8.2f} us  {value:10.1f} cycles"
+        )
     return values
 
 

@@ -34,7 +34,9 @@ def published() -> dict[str, dict[str, Any]]:
 def run(fs: str, trace: Any, medium: str | None = None, **params: str) -> Any:
     """Replay on the paper's board, by operation."""
     given = {fs: {"capacity": BOARD, **params}}
-    return scmsim.replay(trace, fs, MACHINE, medium=medium or MEDIUM[fs], params=given, by="op", paging="base-4k").runs[0]
+    return scmsim.replay(trace, fs, MACHINE, medium=medium or MEDIUM[fs], params=given, by="op", paging="base-4k").runs[
+        0
+    ]
 
 
 def nanoseconds(run: Any, op: str | None = None, calls: int = 0) -> float:
@@ -54,7 +56,14 @@ def micro(fs: str, size: int, medium: str | None = None, **params: str) -> dict[
     files = drive.files(0, *[-1] * (2 * times), dirs=[0])
     rows: list[tuple] = [("create", 1, 0, 0, 0, SETUP), ("unlink", 1, 0, 0, 0, SETUP)]
     for i in range(1, times + 1):
-        rows += [("create", i, 0, 0, 0), ("close", i), ("open", i), ("write", i, 0, size), ("read", i, 0, size), ("close", i)]
+        rows += [
+            ("create", i, 0, 0, 0),
+            ("close", i),
+            ("open", i),
+            ("write", i, 0, size),
+            ("read", i, 0, size),
+            ("close", i),
+        ]
         rows += [("unlink", i, 0, 0, 0, SETUP)]
     counts = dict.fromkeys(("create", "open", "write", "read"), times)
     if fs == "scm-manager":
@@ -72,7 +81,9 @@ def program(fs: str, app: str, interface: str) -> float:
     source = memory_objects.source(app=app, interface=interface, repeats=10)
     params = {} if fs == "scm-manager" else {"mount": "sync", "page_cache": "cold"}
     found = run(fs, source, **params)
-    calls = found.calls - sum(int(np.isin(batch.op, [OPS.index(op) for op in NO_CALLS]).sum()) for batch in source.batches())
+    calls = found.calls - sum(
+        int(np.isin(batch.op, [OPS.index(op) for op in NO_CALLS]).sum()) for batch in source.batches()
+    )
     return nanoseconds(found, None, calls) / 10 / 1e6
 
 

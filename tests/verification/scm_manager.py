@@ -25,8 +25,8 @@ TABLE3 = {
     "SCMM-17": ("close", 512),
 }  # fmt: skip
 PROGRAMS = {"SCMM-21": "distillery", "SCMM-22": "ftpget", "SCMM-23": "insmod", "SCMM-24": "cp", "SCMM-25": "cat"}
-# The paper gives the times of the first two per 512 bytes; cp's can be nothing else, since five files took less than one cold read of
-# 4096 bytes in Table 3.
+# The paper gives the times of the first two per 512 bytes; cp's can be nothing else, since five files took less than one cold read
+# of 4096 bytes in Table 3.
 PER_PIECE = ("distillery", "ftpget", "cp")
 OUTLIERS = {("SCMM-1", "sdram"), ("SCMM-2", "sdram"), ("SCMM-14", "fat-scm"), ("SCMM-14", "ext2-scm")}
 
@@ -52,7 +52,11 @@ def table3(rows: dict) -> Iterator[Line]:
 
 def table4(rows: dict) -> Iterator[Line]:
     """Seconds; the Andrew benchmark without its last phase, Postmark's defaults, both mounts."""
-    work = {"SCMM-18": ("async", andrew.source()), "SCMM-19": ("sync", postmark.source()), "SCMM-20": ("async", postmark.source())}
+    work = {
+        "SCMM-18": ("async", andrew.source()),
+        "SCMM-19": ("sync", postmark.source()),
+        "SCMM-20": ("async", postmark.source()),
+    }
     for row, (mount, source) in work.items():
         found = []
         for fs in cells.COLUMNS:
@@ -66,7 +70,9 @@ def table5(rows: dict) -> Iterator[Line]:
     pieces = sum(-(-size // memory_objects.PIECE) for size in memory_objects.FILES)
     for row, app in PROGRAMS.items():
         found = [cells.program(fs, app, "objects" if fs == "scm-manager" else "files") for fs in cells.COLUMNS]
-        yield from with_own_work(row, rows[row]["values"], [time / (pieces if app in PER_PIECE else 1) for time in found])
+        yield from with_own_work(
+            row, rows[row]["values"], [time / (pieces if app in PER_PIECE else 1) for time in found]
+        )
 
 
 def with_own_work(row: str, published: list[float], simulated: list[float]) -> Iterator[Line]:
@@ -80,7 +86,10 @@ def lines() -> list[Line]:
     """All rows."""
     rows = cells.published()
     found = [line for table in (table2, table3, table4, table5) for line in table(rows)]
-    found += [("SCMM-26", medium, latency, cells.latency(medium), "preset") for medium, latency in (("feram", 55), ("sdram", 35))]
+    found += [
+        ("SCMM-26", medium, latency, cells.latency(medium), "preset")
+        for medium, latency in (("feram", 55), ("sdram", 35))
+    ]
     return [(row, fs, there, here, kind_of(row, fs, kind)) for row, fs, there, here, kind in found]
 
 
@@ -93,7 +102,9 @@ def main() -> None:
     print("| row | what | system | published | simulated | ratio | kind |\n|---|---|---|---|---|---|---|")
     for row, fs, there, here, kind in lines():
         unit = rows[row]["unit"]
-        print(f"| {row} | {rows[row]['workload']} | {fs} | {there:,g} {unit} | {here:,.4g} {unit} | {here / there:.2f} | {kind} |")
+        print(
+            f"| {row} | {rows[row]['workload']} | {fs} | {there:,g} {unit} | {here:,.4g} {unit} | {here / there:.2f} | {kind} |"
+        )
 
 
 if __name__ == "__main__":

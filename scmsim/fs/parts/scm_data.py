@@ -14,7 +14,6 @@ from scmsim.fs.parts import table
 from scmsim.fs.parts.emit import has_events, play
 from scmsim.fs.parts.scm_cache import STEP, fetch, mark, mark_inode
 from scmsim.fs.parts.scm_units import (
-    DATA_ORDER,
     extend,
     free_nodes,
     free_run,

@@ -60,7 +60,9 @@ SECTOR, PAGES = 512, 32  # NAND: bytes of a page, pages of an erase unit
 _SITE = {name: code for code, name in enumerate(SITES)}
 
 
-def _step(code: int, site: str, base: int, at: int = 0, length: int = 0, by: int = 0, space: int = PM) -> tuple[int, ...]:
+def _step(
+    code: int, site: str, base: int, at: int = 0, length: int = 0, by: int = 0, space: int = PM
+) -> tuple[int, ...]:
     """One event: a run of `length` + register `by` bytes at register `base` + `at`, word by word."""
     width = WORD if code in (LOAD, STORE, NTSTORE) else 0
     return pack(code, _SITE[site], space, width), base, at, length, by, 0

@@ -16,15 +16,21 @@ from scmsim.records import Files
 from scmsim.units import format_bytes
 
 # Words of a file's row.  BLOCKS: unit of the file -> device offset / 32 << 2 | CACHED | DIRTY; SLOTS: a directory's entries ->
-# row of the owner + 1 (of the FAT's row: the NFTL's two words an erase unit, times that each page was written and chain length); LEAVES, UPPERS: ext2's indirect blocks, as BLOCKS; SHORT: order + 1 of an only unit that is smaller than
-# one (a small memory object that became a file); PARENT, SLOT: directory and entry of the newest name.
+# row of the owner + 1 (of the FAT's row: the NFTL's two words an erase unit, how often each page was written and the units in its
+# chain); LEAVES, UPPERS: ext2's indirect blocks, as BLOCKS; SHORT: order + 1 of an only unit that is smaller than one (a small
+# memory object that became a file); PARENT, SLOT: directory and entry of the newest name.
 SIZE, BLOCKS, SLOTS, LEAVES, UPPERS = 0, 1, 3, 5, 7
 (
     STATUS, LINKS, NAME, FIRST, OPENS, MAPPED, END, PARENT, SLOT, NAMES, TOP, GAP, META, SHORT, CURSOR, DIRTY_UNITS, LOW, SINCE,
     NEXT, PREVIOUS,
 ) = range(9, 29)  # fmt: skip
 FILE_WORDS = 29
-EXISTS, IS_DIR, MEMORY, SYSTEM = 1, 2, 4, 8  # STATUS bits; MEMORY: a memory object (too); SYSTEM: FAT, bitmaps, inode table
+EXISTS, IS_DIR, MEMORY, SYSTEM = (
+    1,
+    2,
+    4,
+    8,
+)  # STATUS bits; MEMORY: a memory object (too); SYSTEM: FAT, bitmaps, inode table
 DIRTY, CACHED = 1, 2  # bits of a unit
 PLACE_SHIFT = 5  # a unit's device offset is kept in 32 bytes
 
@@ -99,7 +105,9 @@ def start(params: dict, files: Files, *, kind: int, shift: int, nand: bool = Fal
             f"need {format_bytes(least)}, and the model ends at 1PiB"
         )
     if nand and params["replacements"] not in (1, 2):
-        raise UsageError(f"replacements = {params['replacements']} does not work; an erase unit has 1 or 2 replacements")
+        raise UsageError(
+            f"replacements = {params['replacements']} does not work; an erase unit has 1 or 2 replacements"
+        )
     if nand and params["capacity"] > 16 << 40:
         raise UsageError(f"capacity {format_bytes(params['capacity'])} is too large; the model of NAND ends at 16TiB")
     words = 64 + rows * FILE_WORDS + 2 * first_fit.arena_words(1 << 18) + buddy.arena_words(buddy.AT_ONCE)

@@ -25,7 +25,10 @@ def ready(s, arena, units):
         return buddy.ready(s, arena, q.ONE * 2)
     if not first_fit.ready(s, arena, min(units, s.free_blocks)):
         return False
-    sectors, chains = table_unit(s, s.tracked) + 1, 2 * (s.origin // (q.SECTOR * q.PAGES) + s.tracked // q.PAGES + 2) * s.nand
+    sectors, chains = (
+        table_unit(s, s.tracked) + 1,
+        2 * (s.origin // (q.SECTOR * q.PAGES) + s.tracked // q.PAGES + 2) * s.nand,
+    )
     inodes = (s.file_count >> 3) + 1
     words = table.words_to_hold(arena, s.table + n.BLOCKS, sectors)
     words += table.words_to_hold(arena, s.inodes + n.BLOCKS, inodes)
@@ -42,7 +45,9 @@ def ready(s, arena, units):
 @part
 def words_for(arena, row, stop):
     """Words of arena that the file's tables take to hold the units below `stop`."""
-    words = table.words_to_hold(arena, row + n.BLOCKS, stop) + table.words_to_hold(arena, row + n.LEAVES, (stop >> 8) + 1)
+    words = table.words_to_hold(arena, row + n.BLOCKS, stop) + table.words_to_hold(
+        arena, row + n.LEAVES, (stop >> 8) + 1
+    )
     return words + table.words_to_hold(arena, row + n.UPPERS, (stop >> 16) + 2)
 
 
@@ -101,7 +106,7 @@ def take(s, arena, want):
 
 @part
 def noted(s, arena, out, at, count, first):
-    """The entries of fresh units change; mounted synchronously each one is written: the new end of the chain, then the link to it."""
+    """The entries of fresh units change; mounted synchronously each is written: the chain's new end, then the link to it."""
     s.reg[q.CHAIN], s.reg[q.COUNT] = entry_at(s, at), count
     s.reg[q.CHAIN_BYTES] = q.WORD * (count + (first > 0)) if s.kind != q.EXT2 else q.WORD
     play(s, out, q.TAKE)
