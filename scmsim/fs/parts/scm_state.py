@@ -4,6 +4,8 @@ Units: bytes; a *unit* is what files are made of: a 512-byte data object, a FAT 
 Source: SCM manager paper, sections 4.1 and 4.2; Linux 2.6.24 fs/fat, fs/ext2; mkdosfs and mke2fs for devices of 64 MiB.
 """
 
+from typing import Any
+
 import numpy as np
 
 from scmsim.alloc import buddy, first_fit
@@ -214,7 +216,7 @@ def space(state: State) -> dict[str, int]:
     return report
 
 
-def _fixed(record: np.void, is_file: np.ndarray) -> int:
+def _fixed(record: Any, is_file: np.ndarray) -> int:
     """Bytes of tables of a fixed size and of inodes or metadata objects."""
     per_file = {q.MANAGER: q.OBJECT, q.FAT: 0, q.EXT2: 128}[int(record.kind)]
     return int(record.table_bytes) + int(record.mirror) + per_file * int(is_file.sum())
