@@ -1,7 +1,6 @@
 """Models ext2 on the SCM driver: page cache, blocks of 1 KiB, bitmaps, inode table, indirect blocks.
 Units: bytes, instructions.
-Source: Linux 2.6.24 fs/ext2 on the block driver of the SCM manager paper, section 4.1;
-costs in fs/costs/ext2-scm.toml.
+Source: Linux 2.6.24 fs/ext2 on the block driver of the SCM manager paper (section 4.1); costs in fs/costs/ext2-scm.toml.
 """
 
 from scmsim.fs.parts import scm_state

@@ -1,7 +1,6 @@
 """Models FAT on the SCM driver: page cache, two FATs, clusters of one 512-byte sector.
 Units: bytes, instructions.
-Source: Linux 2.6.24 fs/fat, fs/vfat on the block driver of the SCM manager paper, section 4.1;
-costs in fs/costs/fat-scm.toml.
+Source: Linux 2.6.24 fs/fat on the block driver of the SCM manager paper (section 4.1); costs in fs/costs/fat-scm.toml.
 """
 
 from scmsim.fs.parts import scm_state

@@ -193,7 +193,7 @@ def space(state: State) -> dict[str, int]:
     wanted = np.minimum(mapped, -(-sizes // unit))
     allocated = wanted * unit - short
     trees = (rows[:, END] > 0) & (record.kind == q.EXT2)
-    report = {
+    return {
         "capacity_bytes": int(record.capacity),
         "live_bytes": int(np.minimum(sizes, mapped * unit)[used].sum()),
         "file_bytes": int(sizes[is_file].sum()),
@@ -210,10 +210,7 @@ def space(state: State) -> dict[str, int]:
         "nand_page_programs": int(record.page_programs),
         "nand_erases": int(record.erases),
         "nand_folds": int(record.folds),
-        "buddy_splits": int(record.splits),
-        "buddy_joins": int(record.joins),
     }  # fmt: skip
-    return report
 
 
 def _fixed(record: Any, is_file: np.ndarray) -> int:
