@@ -1,26 +1,13 @@
 """The SCM manager, FAT, ext2 and FAT on NAND against the tables of the SCM manager paper (docs/validation-scm-manager.md)."""
 
-import functools
-
 import pytest
 
-from scmsim.workload import memory_objects
+from scmsim.reproduce import scm_manager as cells
 from tests.conftest import NO_JIT
 from tests.reference import drive
-from tests.verification import scm_cells as cells
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(NO_JIT, reason="the board's times are for the compiled kernels")]
 
-ROWS = cells.published()
-TABLE2 = [(row, op, size) for row, (op, size) in zip(
-    (f"SCMM-{k}" for k in range(1, 9)),
-    [("malloc", 512), ("free", 512), *[(op, size) for op in ("store", "load") for size in memory_objects.SIZES]], strict=True,
-)]  # fmt: skip
-TABLE3 = [(row, op, size) for row, (op, size) in zip(
-    (f"SCMM-{k}" for k in range(9, 18)),
-    [("create", 512), ("open", 512), *[(op, size) for op in ("write", "read") for size in memory_objects.SIZES], ("close", 512)],
-    strict=True,
-)]  # fmt: skip
 # Ratios of simulated to published between which Table 3's rows lie: writes and creates, reads.
 BANDS = {
     "scm-manager": ((0.55, 1.1), (0.7, 1.1)),
@@ -31,29 +18,25 @@ BANDS = {
 UNEXPLAINED = {("SCMM-14", "fat-scm"), ("SCMM-14", "ext2-scm")}  # the paper calls these figures unexplained
 
 
-@functools.cache
-def micro(fs, size, medium=None):
-    return cells.micro(fs, size, medium)
-
-
-@pytest.mark.parametrize(("row", "op", "size"), TABLE2)
-def test_memory_objects(row, op, size):
-    """On FeRAM within 7 % (malloc and free are fitted); loops on SDRAM within 4 %, its malloc and free as the paper says of them."""
-    assert micro("scm-manager", size)[op] == pytest.approx(ROWS[row]["values"][0], rel=0.07)
-    baseline = float(ROWS[row]["note"].removeprefix("baseline "))
-    simulated = micro("scm-manager", size, "sdram")[op]
+@pytest.mark.parametrize("row", cells.TABLE2)
+def test_memory_objects(row):
+    """On FeRAM within 7 % (malloc and free are fitted); loops on SDRAM within 4 %; its malloc and free had company."""
+    op, size = cells.TABLE2[row]
+    assert cells.micro("scm-manager", size)[op] == pytest.approx(cells.values(row)[0], rel=0.07)
+    simulated = cells.micro("scm-manager", size, "sdram")[op]
     if op in ("malloc", "free"):
-        assert simulated < baseline  # the kernel's daemons take space at the same time
+        assert simulated < cells.baseline(row)  # the kernel's daemons take space at the same time
     else:
-        assert simulated == pytest.approx(baseline, rel=0.04)
+        assert simulated == pytest.approx(cells.baseline(row), rel=0.04)
 
 
 @pytest.mark.parametrize("fs", BANDS)
-@pytest.mark.parametrize(("row", "op", "size"), TABLE3)
-def test_files(fs, row, op, size):
+@pytest.mark.parametrize("row", cells.TABLE3)
+def test_files(fs, row):
+    op, size = cells.TABLE3[row]
     if (row, fs) in UNEXPLAINED:
         pytest.skip("the paper calls this figure unexplained")
-    ratio = micro(fs, size)[op] / ROWS[row]["values"][cells.COLUMNS.index(fs)]
+    ratio = cells.micro(fs, size)[op] / cells.values(row)[cells.COLUMNS.index(fs)]
     low, high = BANDS[fs][op == "read"] if op in ("create", "write", "read") else (0.99, 1.05)
     assert low <= ratio <= high
 
@@ -61,11 +44,13 @@ def test_files(fs, row, op, size):
 def test_who_is_faster():
     """The paper's order: the SCM manager before ext2 and FAT on SCM, those by an order of magnitude before FAT on NAND."""
     for op, size in (("create", 512), ("write", 512), ("write", 1024), ("read", 1024), ("read", 4096)):
-        manager, ext2, fat, nand = (micro(fs, size)[op] for fs in ("scm-manager", "ext2-scm", "fat-scm", "fat-nand"))
+        manager, ext2, fat, nand = (
+            cells.micro(fs, size)[op] for fs in ("scm-manager", "ext2-scm", "fat-scm", "fat-nand")
+        )
         assert manager < min(ext2, fat)
         if op != "read":
             assert nand > 10 * fat
-    assert micro("ext2-scm", 4096)["write"] < micro("fat-scm", 4096)["write"]
+    assert cells.micro("ext2-scm", 4096)["write"] < cells.micro("fat-scm", 4096)["write"]
 
 
 def test_synchronous_writes_on_nand_cost_erases():

@@ -9,12 +9,10 @@ Run: python tests/verification/calibrate_scm.py [--write]
 import pathlib
 import sys
 import tempfile
-from typing import Any
-
-import scm_cells as cells
 
 from scmsim.fs.parts import costs
 from scmsim.fs.parts.scm_recipes import COSTS
+from scmsim.reproduce import scm_manager as cells
 
 LOADS, STORES = 0.3, 0.2
 FOLDER = pathlib.Path(__file__).parents[2] / "scmsim/fs/costs"
@@ -95,7 +93,7 @@ def table(system: str, values: dict[str, float]) -> str:
     """The TOML cost table of one system."""
     parts = [
         f"# Costs of {system} on the board of the SCM manager paper (XScale, 400 MHz), in cycles, one instruction each.\n"
-        "# Derived by tests/verification/calibrate_scm.py; published figures in tests/verification/data/published_scm_manager.csv.\n"
+        "# Derived by tests/verification/calibrate_scm.py; published figures in scmsim/reproduce/published.csv.\n"
     ]
     for cost in COSTS:
         site, per = SITE[cost]
@@ -116,18 +114,19 @@ def write(folder: pathlib.Path, values: dict[str, dict[str, float]]) -> None:
 
 def fit(folder: pathlib.Path) -> dict[str, dict[str, float]]:
     """All costs, the fitted ones from the published figures, one after the other."""
-    rows: dict[str, Any] = cells.published()
     values = {
         system: dict.fromkeys(COSTS, 0.0) | {cost: fixed[0] for cost, fixed in FIXED.items()} for system in SYSTEMS
     }
     for cost, cell, op, size, systems, row in FITS:
-        target = rows[row]["values"][cells.COLUMNS.index(cell) if len(rows[row]["values"]) > 1 else 0]
+        figures = cells.values(row)
+        target = figures[cells.COLUMNS.index(cell) if len(figures) > 1 else 0]
         found = []
         for trial in (0, 10_000):
             for system in systems:
                 values[system][cost] = trial
             derived(values)
             write(folder, values)
+            cells.micro.cache_clear()
             found.append(cells.micro(cell, size)[op])
         value = max((target - found[0]) / (found[1] - found[0]) * 10_000, 0)
         for system in systems:
