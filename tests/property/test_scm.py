@@ -148,3 +148,15 @@ def test_a_device_without_spare_units_folds_for_every_rewrite():
     space = model.space()
     assert space["nand_folds"] > 100 and space["nand_erases"] == space["nand_folds"]
     assert space["nand_page_programs"] > 31 * 100 and 0 <= int(model.record.spare) <= 8
+
+
+def test_a_full_buddy_system_refuses_and_recovers():
+    """malloc of a chunk each until none is left, and of more than a chunk; what is freed can be had again."""
+    model = drive.Model("scm-manager", drive.files(0, *[-1] * 60, dirs=[0]), capacity=4 << 20)
+    model.feed(drive.ops(("malloc", 60, 0, (128 << 10) + 1)))
+    assert int(model.record.failed) == 1
+    model.feed(drive.ops(*[("malloc", i, 0, 128 << 10) for i in range(1, 41)]))
+    taken = model.space()["memory_objects"]
+    assert taken == 41 - int(model.record.failed) and taken >= 20 and int(model.record.free_blocks) == 0
+    model.feed(drive.ops(("create", 50, 0, 0, 0), ("free", 1), ("create", 51, 0, 0, 0), ("write", 51, 0, 1000)))
+    assert model.space()["files"] == 1 and model.space()["live_bytes"] == (taken - 1) * (128 << 10) + 1000

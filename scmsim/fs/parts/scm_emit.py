@@ -58,12 +58,11 @@ def needed(s, arena, op, row):
     """Units that the operation takes at the most, of names and objects too."""
     code, exists = op.op, arena[row + n.STATUS] & n.EXISTS
     units = q.ZERO + 0
-    if not exists and code <= r.CLOSE and arena[row + n.FIRST] > 0 and not arena[row + n.STATUS] & n.IS_DIR:
+    adopts = not exists and (code <= r.CLOSE or code == r.FILE_TO_MM) and arena[row + n.FIRST] > 0
+    if adopts and not arena[row + n.STATUS] & n.IS_DIR:
         units += missing(s, arena, row, q.ZERO, (arena[row + n.FIRST] - 1 + (1 << s.shift) - 1) >> s.shift)
-    if (code == r.CREATE or code == r.MKDIR) and not exists or r.RENAME <= code <= r.LINK or code >= r.MALLOC:
-        units += names.NAME_UNITS * (code != r.FREE)
-    if code == r.MALLOC:
-        units += units_of(op.length)
+    if (code == r.CREATE or code == r.MKDIR) and not exists or r.RENAME <= code <= r.LINK or code >= r.MM_TO_FILE:
+        units += names.NAME_UNITS
     return units
 
 
