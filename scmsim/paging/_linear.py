@@ -70,9 +70,15 @@ def start(
 
 @kernel
 def place(state, events, n):
-    """Fill in `vaddr` and `order` of the first `n` events."""
+    """Fill in `vaddr` and `order` of the first `n` events.
+
+    An event that has an order already keeps its address: its file system maps persistent memory itself.
+    """
     s = state[0]
     for i in range(n):
         e = events[i]
+        if e.order != 0:
+            e.order |= s.order[PM] & SCM_TABLE
+            continue
         e.order = s.order[e.space]
         e.vaddr = s.origin[e.space] + (e.site * s.site_bytes if e.code == WORK else e.addr)

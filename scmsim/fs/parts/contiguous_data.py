@@ -1,0 +1,184 @@
+"""Reads and writes of files that are contiguous in virtual memory: one copy between the user's buffer and the file's addresses.
+
+A new page is not cleared as a whole: what lies before a write and behind the old end of the file is.  A file that grows gets `spare` pages
+more than it needs, within the 2 MiB of its last page.  Source: SCMFS superpage paper (2013), III; the rest are assumptions.
+"""
+
+from scmsim._jit import part
+from scmsim.alloc import two_zone
+from scmsim.fs.parts import contiguous_map as m
+from scmsim.fs.parts import contiguous_recipes as q
+from scmsim.fs.parts import contiguous_state as n
+from scmsim.fs.parts import table
+from scmsim.fs.parts.emit import has_events, play
+
+CHUNK = 1 << 14  # pages of one copy
+
+
+@part
+def inode_at(s, row):
+    """Device offset of a file's inode."""
+    return s.inode_table + (row - s.files) // n.FILE_WORDS * q.INODE_BYTES
+
+
+@part
+def stretch(arena, row, at, end):
+    """End of the run from byte `at` on, to `end` at most, that is one piece of the device in pages of one size, or a hole."""
+    page = at // q.BLOCK
+    last = min((end - 1) // q.BLOCK, page + CHUNK - 1)
+    block, order, stop = table.get(arena, row + n.BLOCKS, page), m.order_at(arena, row, page), page + 1
+    while stop <= last and m.order_at(arena, row, stop) == order:
+        if table.get(arena, row + n.BLOCKS, stop) != (block + stop - page if block != 0 else 0):
+            break
+        stop += 1
+    return min(end, stop * q.BLOCK)
+
+
+@part
+def touch(s, arena, out, row, recipe, at, stop):
+    """Play a recipe over the bytes [at, stop) of a file, one stretch; False in a hole, where nothing is played."""
+    page = at // q.BLOCK
+    block = table.get(arena, row + n.BLOCKS, page)
+    s.reg[q.BYTES] = stop - at
+    if block == 0:
+        return False
+    s.reg[q.AT] = block * q.BLOCK + at % q.BLOCK
+    m.play_at(s, out, recipe, m.address_of(arena, row, page) - block * q.BLOCK, m.order_at(arena, row, page))
+    return True
+
+
+@part
+def clear(s, arena, out, row, low, high):
+    """Clear the bytes [low, high) of a file as far as they have pages."""
+    high = min(high, arena[row + n.END] * q.BLOCK)
+    while low < high:
+        stop = stretch(arena, row, low, high)
+        if touch(s, arena, out, row, q.CLEAR, low, stop):
+            s.zeroed_bytes += stop - low
+        low = stop
+
+
+@part
+def clear_events(arena, row, low, high):
+    """Events that clearing the bytes [low, high) takes, at most."""
+    high, count = min(high, arena[row + n.END] * q.BLOCK), 16
+    while low < high:
+        low = stretch(arena, row, low, high)
+        count += 2
+    return count
+
+
+@part
+def use_spare(s, arena, row, last):
+    """Pages behind the end of the file, to page `last`, become pages of the file."""
+    count = min(max(last + 1 - arena[row + n.SPARE_AT], 0), arena[row + n.SPARE])
+    arena[row + n.SPARE_AT] += count
+    arena[row + n.SPARE] -= count
+    arena[row + n.MAPPED] += count
+    s.spare_blocks -= count
+
+
+@part
+def set_spare(s, arena, row, first):
+    """The pages from `first` to the end of what is mapped lie behind the end of the file."""
+    count = arena[row + n.END] - first
+    arena[row + n.SPARE_AT], arena[row + n.SPARE] = first, count
+    arena[row + n.MAPPED] -= count
+    s.spare_blocks += count
+
+
+@part
+def last_page(s, arena, row, op_last):
+    """Last page to map for a write that ends in page `op_last`: more than that where the file grows and space is plenty."""
+    if op_last < arena[row + n.END] or s.spare == 0 or arena[row + n.SPARE] > 0:
+        return op_last
+    if arena[row + n.HELD] > 0 and s.whole:
+        return op_last
+    if two_zone.free_everywhere(s) < 8 * (s.spare + s.owed) or s.free_blocks < 8 * (s.spare + s.owed):
+        return op_last
+    return min(op_last | (m.PIECE - 1), op_last + s.spare)
+
+
+@part
+def open_write(s, arena, out, op, row):
+    """What precedes the mapping of pages: the inode is read, and a range of addresses found."""
+    end = op.offset + op.length
+    first, last = op.offset // q.BLOCK, (end - 1) // q.BLOCK
+    s.old_size = arena[row + n.SIZE]
+    use_spare(s, arena, row, last)
+    s.edges = (table.get(arena, row + n.BLOCKS, first) == 0) + 2 * (table.get(arena, row + n.BLOCKS, last) == 0)
+    m.ensure_range(s, arena, out, row, last + 1)
+    s.resume_at, s.stage = first, n.MAPPING
+
+
+@part
+def map_pages(s, arena, out, row, last, wanted):
+    """Map the missing pages from `resume_at` to `wanted`; those behind `last` are spare.  False: no room to go on."""
+    while s.resume_at <= wanted:
+        if not has_events(s, out, m.MAP_EVENTS):
+            return False
+        m.fill(s, arena, out, row, wanted)
+    if wanted > last and arena[row + n.END] > last + 1 and arena[row + n.HELD] * m.PIECE <= last:
+        set_spare(s, arena, row, last + 1)
+    return True
+
+
+@part
+def clear_edges(s, arena, out, op, row):
+    """Clear what a write leaves over of new pages, and what lies between the old end of the file and the write."""
+    end, low = op.offset + op.length, s.old_size
+    if s.edges & 1:
+        low = min(low, op.offset // q.BLOCK * q.BLOCK)
+    clear(s, arena, out, row, low, op.offset)
+    if s.edges & 2 and end < s.old_size:
+        clear(s, arena, out, row, end, min(s.old_size, ((end - 1) // q.BLOCK + 1) * q.BLOCK))
+
+
+@part
+def copy_pieces(s, arena, out, op, row, end, reads):
+    """Copy from `resume_at` to `end`, stretch by stretch; False: no room to go on."""
+    while s.resume_at < end:
+        if not has_events(s, out, 8):
+            return False
+        at, stop = s.resume_at, stretch(arena, row, s.resume_at, end)
+        s.reg[q.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
+        if not touch(s, arena, out, row, q.COPY_OUT if reads else q.COPY_IN, at, stop):
+            play(s, out, q.HOLE)
+        s.resume_at = stop
+    return True
+
+
+@part
+def write_file(s, arena, out, op, row):
+    """One write(); False: no room to go on."""
+    end = op.offset + op.length
+    last = (end - 1) // q.BLOCK
+    s.reg[q.INODE] = inode_at(s, row)
+    if s.stage == n.READY:
+        play(s, out, q.WRITE)
+        open_write(s, arena, out, op, row)
+        s.wanted = last_page(s, arena, row, last)
+    if s.stage == n.MAPPING:
+        if not map_pages(s, arena, out, row, last, s.wanted):
+            return False
+        if not has_events(s, out, clear_events(arena, row, s.old_size, op.offset)):
+            return False
+        clear_edges(s, arena, out, op, row)
+        s.stage, s.resume_at = n.COPYING, op.offset
+    if not copy_pieces(s, arena, out, op, row, end, q.ZERO) or not has_events(s, out, 16):
+        return False
+    s.reg[q.GROWN] = 8 if end > arena[row + n.SIZE] else 0
+    arena[row + n.SIZE] = max(arena[row + n.SIZE], end)
+    arena[row + n.WRITTEN] = s.now
+    play(s, out, q.WRITTEN)
+    return True
+
+
+@part
+def read_file(s, arena, out, op, row):
+    """One read(); a hole is cleared in the user's buffer.  False: no room to go on."""
+    s.reg[q.INODE] = inode_at(s, row)
+    if s.stage == n.READY:
+        play(s, out, q.READ)
+        s.stage, s.resume_at = n.COPYING, op.offset
+    return copy_pieces(s, arena, out, op, row, min(op.offset + op.length, arena[row + n.SIZE]), q.ONE)

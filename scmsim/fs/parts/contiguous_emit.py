@@ -1,0 +1,241 @@
+"""The operations of file systems whose files are contiguous in virtual memory, one by one.
+
+An operation begins only if the device surely has the blocks for it.  A long one stops between two pieces when the buffer is full and goes
+on in the next call.  What background threads do (migration to superpages, collection of unused pages) is left to `collect`, between
+operations.
+"""
+
+from scmsim import records as r
+from scmsim._jit import kernel, part
+from scmsim.alloc import first_fit, two_zone
+from scmsim.fs.parts import contiguous_map as m
+from scmsim.fs.parts import contiguous_names as names
+from scmsim.fs.parts import contiguous_recipes as q
+from scmsim.fs.parts import contiguous_state as n
+from scmsim.fs.parts import table
+from scmsim.fs.parts.arena import has_room
+from scmsim.fs.parts.contiguous_data import inode_at, read_file, write_file
+from scmsim.fs.parts.contiguous_move import enqueue, next_due, reclaim
+from scmsim.fs.parts.emit import has_events, play, refuse
+
+
+@part
+def allocates(op):
+    return (op.op == r.WRITE or (op.op == r.FALLOCATE and not op.flag & r.PUNCH_HOLE)) and op.length > 0
+
+
+@part
+def missing(arena, row, first, stop):
+    """Blocks that mapping the pages [first, stop) takes, pages of entries included."""
+    end = min(stop, arena[row + n.END])
+    count = stop - max(first, arena[row + n.END]) if stop > arena[row + n.END] else 0
+    for page in range(first, end):
+        count += table.get(arena, row + n.BLOCKS, page) == 0
+    if count == 0:
+        return 0
+    return count + (stop - 1) // m.PIECE - first // m.PIECE + 1
+
+
+@part
+def blocks_needed(s, arena, op, row, adopts):
+    """Blocks that the operation may take."""
+    count, code = 0, op.op
+    if allocates(op):
+        first, stop = op.offset // q.BLOCK, (op.offset + op.length - 1) // q.BLOCK + 1
+        count = stop - first if stop - first > s.device_blocks else missing(arena, row, first, stop)
+    if adopts:
+        pages = (max(arena[row + n.FIRST] - 1, 0) + q.BLOCK - 1) // q.BLOCK
+        count += pages + pages // m.PIECE + 1
+    makes = code == r.CREATE or code == r.MKDIR or code == r.LINK or code == r.RENAME
+    return count + 2 * (adopts + makes)
+
+
+@part
+def words_needed(arena, op, row, parent, adopts):
+    """Words of arena that the operation may take for its tables."""
+    words = 2 * m.words_for(arena, parent, arena[parent + n.END] + 2) + 64
+    if op.op == r.RENAME and arena[row + n.PARENT] != 0:
+        words += m.words_for(arena, arena[row + n.PARENT], arena[arena[row + n.PARENT] + n.END] + 2)
+    if allocates(op):
+        words += m.words_for(arena, row, (op.offset + op.length - 1) // q.BLOCK + 1)
+    if adopts:
+        words += m.words_for(arena, row, (max(arena[row + n.FIRST] - 1, 0) + q.BLOCK - 1) // q.BLOCK)
+    return words
+
+
+@part
+def events_needed(arena, op, row, parent):
+    """Events that an operation may begin with: of one on names, the scans of directories included."""
+    if op.op != r.CREATE and op.op != r.MKDIR and not r.UNLINK <= op.op <= r.RMDIR and arena[row + n.STATUS] & n.EXISTS:
+        return names.NAME_EVENTS
+    pages = arena[parent + n.END]
+    if arena[row + n.PARENT] != 0:
+        pages += 2 * arena[arena[row + n.PARENT] + n.END]
+    if op.op == r.RENAME and op.file2 >= 0:
+        pages += 2 * arena[parent + n.END]
+    return names.NAME_EVENTS + 2 * pages
+
+
+@part
+def begin(s, arena, out, op, row, parent):
+    """A new operation: whether it fits (-1: the device is full, 0: no room yet), and its file exists."""
+    exists = arena[row + n.STATUS] & n.EXISTS
+    makes = op.op == r.CREATE or op.op == r.MKDIR
+    adopts = not exists and not (arena[row + n.FIRST] == 0 and makes)
+    changes = adopts or r.UNLINK <= op.op <= r.RMDIR or (makes and not exists)
+    s.owed = blocks_needed(s, arena, op, row, adopts)
+    if s.owed > 0 and not two_zone.free_everywhere(s) >= s.owed:
+        if s.spare_blocks > 0 and not reclaim(s, arena, out):
+            return 0
+        if two_zone.free_everywhere(s) < s.owed:
+            return -1
+    if allocates(op) and (op.offset + op.length - 1) // q.BLOCK < m.MOST_PAGES:
+        if not m.has_range(s, arena, row, (op.offset + op.length - 1) // q.BLOCK + 1):
+            return -1
+    if s.owed > 0 and not first_fit.ready(s, arena, min(s.free_blocks, s.owed + s.spare)):
+        return 0
+    if adopts and not has_events(s, out, m.MAP_EVENTS + events_needed(arena, op, row, parent)):
+        return 0
+    if (adopts or changes or allocates(op)) and not has_room(s, arena, words_needed(arena, op, row, parent, adopts)):
+        return 0
+    if changes:
+        reserve_names(s, arena, row, parent)
+    if allocates(op):
+        m.reserve(s, arena, row, (op.offset + op.length - 1) // q.BLOCK + 1)
+    if adopts:
+        names.adopt(s, arena, out, row, parent)
+    return 1
+
+
+@part
+def reserve_names(s, arena, row, parent):
+    """Room for one more page in the directories that an operation may change."""
+    m.reserve(s, arena, parent, arena[parent + n.END] + 2)
+    directory = arena[row + n.PARENT]
+    if directory != 0 and directory != parent:
+        m.reserve(s, arena, directory, arena[directory + n.END] + 2)
+
+
+@part
+def plain_call(s, arena, out, code, row):
+    """Operations that change nothing on the device."""
+    s.reg[q.INODE] = inode_at(s, row)
+    if code == r.FSYNC or code == r.MSYNC:
+        play(s, out, q.FSYNC)
+    elif code == r.OPEN or code == r.CREATE or code == r.MKDIR:
+        arena[row + n.OPENS] += code != r.MKDIR
+        play(s, out, q.OPEN)
+    elif code == r.CLOSE:
+        play(s, out, q.CLOSE)
+        s.closes += 1
+        arena[row + n.OPENS] = max(arena[row + n.OPENS] - 1, 0)
+    elif code == r.STAT:
+        play(s, out, q.STAT)
+    elif code == r.READDIR:
+        names.scan(s, arena, out, row, arena[row + n.SIZE] * (arena[row + n.STATUS] & n.IS_DIR != 0))
+        play(s, out, q.READDIR)
+    elif code == r.MMAP or code == r.MUNMAP:
+        play(s, out, q.MAP_CALL)
+    else:
+        play(s, out, q.OTHER)
+
+
+@part
+def step(s, arena, out, op, row, parent):
+    """An operation that was begun, or is gone on with; False: no room to finish it."""
+    code = op.op
+    if code == r.WRITE and op.length > 0:
+        if not write_file(s, arena, out, op, row) or not has_events(s, out, 4):
+            return False
+        if op.flag & r.SYNCHRONOUS:
+            play(s, out, q.FSYNC)
+        enqueue(s, arena, row)
+        return True
+    if code == r.READ:
+        return read_file(s, arena, out, op, row)
+    if code == r.TRUNCATE:
+        return names.truncate(s, arena, out, row, op.offset)
+    if allocates(op):
+        if not names.fallocate(s, arena, out, op, row):
+            return False
+        enqueue(s, arena, row)
+        return True
+    exists = arena[row + n.STATUS] & n.EXISTS
+    makes = code == r.CREATE or code == r.MKDIR
+    if (r.UNLINK <= code <= r.RMDIR and code != r.MKDIR) or (not exists and makes):
+        names.change_names(s, arena, out, op, row, parent)
+        return True
+    if not has_events(s, out, 16 + 2 * arena[row + n.END] * (code == r.READDIR)):
+        return False
+    plain_call(s, arena, out, code, row)
+    return True
+
+
+@part
+def finish(s, arena, out, op, row):
+    """Free what an unlink, rmdir, close or rename left without a name; False: no room to go on."""
+    gone = row
+    if op.op == r.RENAME:
+        if op.file2 < 0:
+            return True
+        gone = s.files + op.file2 * n.FILE_WORDS
+    if s.stage != n.RELEASING and not names.due(s, arena, gone):
+        return True
+    s.ending = 1
+    return names.evict(s, arena, out, gone)
+
+
+@part
+def perform(s, arena, out, op):
+    """One operation on a file: 1 done, 0 no room to go on yet, -1 the device is full."""
+    row = s.files + op.file * n.FILE_WORDS
+    parent = s.files + (s.file_count - 1) * n.FILE_WORDS
+    if op.op != r.RENAME and 0 <= op.file2 < s.file_count - 1:
+        parent = s.files + op.file2 * n.FILE_WORDS
+    if s.stage == n.FRESH:
+        fits = begin(s, arena, out, op, row, parent)
+        if fits <= 0:
+            return fits
+        s.stage, s.ending = n.READY, 0
+    if not s.ending:
+        if s.stage == n.READY and not has_events(s, out, events_needed(arena, op, row, parent)):
+            return 0
+        if not step(s, arena, out, op, row, parent):
+            return 0
+        s.stage = n.READY
+    if op.op == r.UNLINK or op.op == r.RMDIR or op.op == r.CLOSE or op.op == r.RENAME:
+        s.ending = 1
+        return 0 + finish(s, arena, out, op, row)
+    return 1
+
+
+@part
+def is_on_file(op):
+    """Whether an operation enters the file system by a file."""
+    return op.file >= 0 and op.op <= r.CLOSE and op.op != r.ULOAD and op.op != r.USTORE
+
+
+@kernel
+def emit(state, arena, ops, i, out):
+    """Turn operations from `ops[i]` on into events while they fit; returns the index of the first one not done."""
+    s = state[0]
+    s.emitted, s.need_events, s.need_words = 0, 0, 0
+    while i < ops.size and s.need_collect == 0:
+        op = ops[i]
+        s.op, s.now = i, op.time_ns
+        done = 1
+        if is_on_file(op):
+            if s.stage == n.FRESH:
+                s.need_collect = next_due(s, arena, op)
+                if s.need_collect != n.NOTHING:
+                    break
+            done = perform(s, arena, out, op)
+        if done == 0:
+            break
+        if done < 0:
+            refuse(s, op)
+        s.stage = n.FRESH
+        s.seen += 1
+        i += 1
+    m.place_metadata(s, out)
+    return i

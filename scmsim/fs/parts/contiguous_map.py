@@ -1,0 +1,318 @@
+"""Mapping pages at a file's virtual addresses, and unmapping them: the page table is the only index of a file's blocks.
+
+A file's range of addresses is a power of two, doubled when the file outgrows it; each 2 MiB of it have their own page of entries, or
+one superpage.  Source: SCMFS superpage paper (2013), III to IV; the sizes of ranges are an assumption.
+"""
+
+from scmsim._jit import part
+from scmsim.alloc import first_fit, two_zone
+from scmsim.fs.parts import contiguous_recipes as q
+from scmsim.fs.parts import contiguous_state as n
+from scmsim.fs.parts import ranges, table
+from scmsim.fs.parts.arena import has_room
+from scmsim.fs.parts.emit import play, run
+from scmsim.records import FETCH, FLUSH, MAP, PM, UNMAP, pack
+
+# Virtual addresses: metadata at its device offset above the start of Linux' vmalloc area, files' ranges 17 TiB behind it.
+METADATA = 0xFFFF_C900_0000_0000 - (1 << 64)
+RANGES = METADATA + (17 << 40)
+COPY_WINDOW = METADATA + (16 << 40) + (1 << 39)  # where a superpage is mapped while it is being filled
+NORMAL, SUPER = 12, 21  # log2 of the bytes of a page
+PIECE = 512  # pages that one page of entries maps
+
+MOST_PAGES = 1 << 31  # of a file: 8 TiB, the largest range
+TOO_FAR = 1 << 40  # words: more than the arena may have, so that its growth ends the replay with an error
+MAP_EVENTS = 32  # of one call of `fill`, at most
+_MAP, _UNMAP = pack(MAP, 5, PM), pack(UNMAP, 5, PM)  # site "page table"
+
+
+@part
+def play_at(s, out, recipe, shift, order):
+    """Play a recipe whose persistent memory is seen `shift` bytes above its device offset, in pages of 2**order bytes."""
+    first = s.emitted
+    play(s, out, recipe)
+    for k in range(first, s.emitted):
+        if out[k].space == PM and out[k].code <= FLUSH and out[k].code != FETCH:
+            out[k].vaddr = out[k].addr + shift
+            out[k].order = order
+
+
+@part
+def place_metadata(s, out):
+    """Give every event in persistent memory that has none its virtual address: metadata lies on normal pages."""
+    for k in range(s.emitted):
+        if out[k].space == PM and out[k].order == 0 and out[k].code <= FLUSH and out[k].code != FETCH:
+            out[k].vaddr = out[k].addr + METADATA
+            out[k].order = NORMAL
+
+
+@part
+def table_event(s, out, what, block, address, pages, order):
+    """A MAP or UNMAP of `pages` pages of 4 KiB at a virtual address."""
+    run(s, out, what, block * q.BLOCK, pages * q.BLOCK)
+    out[s.emitted - 1].vaddr = address
+    out[s.emitted - 1].order = order
+
+
+@part
+def address_of(arena, row, page):
+    return RANGES + arena[row + n.RANGE] + page * q.BLOCK
+
+
+@part
+def order_at(arena, row, page):
+    """log2 of the size of the page that maps page number `page` of a file."""
+    return SUPER if page < arena[row + n.HELD] * PIECE else NORMAL
+
+
+@part
+def directory_at(arena, row, piece):
+    """Device offset of the page-directory entry of a piece of a file."""
+    return q.TOP_TABLES + ((((arena[row + n.RANGE] >> SUPER) + piece) << 3) & (q.TOP_BYTES - 1))
+
+
+@part
+def words_for(arena, row, stop):
+    """Words of arena that a file of `stop` pages may take."""
+    if stop > MOST_PAGES:
+        return TOO_FAR
+    pieces = (stop + PIECE - 1) // PIECE
+    words = table.words_to_hold(arena, row + n.BLOCKS, pieces * PIECE) + ranges.NODE_WORDS
+    return words + table.words_to_hold(arena, row + n.PTES, pieces) + table.words_to_hold(arena, row + n.SUPERS, pieces)
+
+
+@part
+def reserve(s, arena, row, stop):
+    """Make the tables hold the pages below `stop`; the arena has room."""
+    pieces = (stop + PIECE - 1) // PIECE
+    table.reserve(s, arena, row + n.BLOCKS, pieces * PIECE)
+    table.reserve(s, arena, row + n.PTES, pieces)
+    if s.threshold > 0:
+        table.reserve(s, arena, row + n.SUPERS, pieces)
+
+
+@part
+def has_range(s, arena, row, stop):
+    """Whether addresses for `stop` pages can be had."""
+    order = ranges.order_for(stop * q.BLOCK)
+    if order <= arena[row + n.RANGE_ORDER] or stop > MOST_PAGES or s.range_free[order] != 0:
+        return True
+    return s.range_top + (2 << order) <= ranges.AREA
+
+
+@part
+def ensure_range(s, arena, out, row, stop):
+    """Addresses for `stop` pages: a larger range, to which the file's pages of entries are moved (nvmalloc_expand)."""
+    order = ranges.order_for(stop * q.BLOCK)
+    held = arena[row + n.RANGE_ORDER]
+    if order <= held:
+        return
+    start = ranges.take_range(s, arena, order)
+    old, end = arena[row + n.RANGE], arena[row + n.END]
+    arena[row + n.RANGE], arena[row + n.RANGE_ORDER] = start, order
+    if held == 0:
+        return
+    if end > 0:
+        s.reg[q.DIRECTORY] = directory_at(arena, row, q.ZERO)
+        s.reg[q.DIRECTORY_BYTES] = min(((end + PIECE - 1) // PIECE) << 3, q.TOP_BYTES)
+        play(s, out, q.RANGE_MOVED)
+        table_event(s, out, _UNMAP, q.ZERO, RANGES + old, end, NORMAL)
+        s.range_moves += 1
+    ranges.give_range(s, arena, old, held)
+
+
+@part
+def take_block(s, arena, want):
+    """First of at most `want` blocks of the normal zone, `s.got` of them; a superpage is lent to the zone when it is full."""
+    if s.free_blocks == 0:
+        two_zone.lend(s, arena)
+    return first_fit.allocate(s, arena, want)
+
+
+@part
+def count_blocks(s, arena, row, blocks):
+    """Note that a file or directory holds `blocks` more blocks."""
+    if arena[row + n.STATUS] & n.IS_DIR:
+        s.dir_blocks += blocks
+    else:
+        s.data_blocks += blocks
+
+
+@part
+def superpage_due(s, arena, row, piece, wanted):
+    """Whether a piece of a file that lies on superpages is to be one; `wanted` pages of it are needed."""
+    if arena[row + n.HELD] == 0 or not s.whole or piece != arena[row + n.HELD]:
+        return False
+    if table.get(arena, row + n.PTES, piece) != 0:
+        return False
+    if s.free_supers > 0 and two_zone.free_everywhere(s) - two_zone.SUPERPAGE >= s.owed - wanted:
+        return True
+    s.fallbacks += 1
+    return False
+
+
+@part
+def set_super(arena, row, piece):
+    """Enter superpage number `piece` of a file into its list of blocks."""
+    first = arena[arena[row + n.SUPERS] + piece]
+    for k in range(PIECE):
+        table.put(arena, row + n.BLOCKS, piece * PIECE + k, first + k)
+
+
+@part
+def map_super(s, arena, out, row, piece):
+    """One more superpage at the end of a file that lies on them (nvmalloc_expand_superpage)."""
+    held = arena[row + n.HELD]
+    arena[row + n.HELD] = two_zone.nvmalloc_expand_superpage(s, arena, arena[row + n.SUPERS], held, held + 1)
+    set_super(arena, row, piece)
+    arena[row + n.MAPPED] += PIECE
+    arena[row + n.END] = max(arena[row + n.END], (piece + 1) * PIECE)
+    s.data_blocks += PIECE
+    s.reg[q.DIRECTORY], s.reg[q.DIRECTORY_BYTES], s.reg[q.COUNT] = directory_at(arena, row, piece), 8, 1
+    play(s, out, q.NEW_SUPERS)
+    block = table.get(arena, row + n.BLOCKS, piece * PIECE)
+    table_event(s, out, _MAP, block, address_of(arena, row, piece * PIECE), PIECE, SUPER)
+
+
+@part
+def new_table(s, arena, out, row, piece):
+    """A page of page-table entries for a piece of a file."""
+    block = take_block(s, arena, q.ONE)
+    table.put(arena, row + n.PTES, piece, block)
+    s.table_blocks += 1
+    s.owed -= 1
+    s.reg[q.TABLE], s.reg[q.DIRECTORY] = block * q.BLOCK, directory_at(arena, row, piece)
+    play(s, out, q.NEW_TABLE)
+
+
+@part
+def fill(s, arena, out, row, last):
+    """Map the next run of pages from `resume_at` on that are missing, to `last` and within one piece."""
+    page = s.resume_at
+    while page <= last and table.get(arena, row + n.BLOCKS, page) != 0:
+        page += 1
+    piece, stop = page // PIECE, min(last, page | (PIECE - 1))
+    s.resume_at = page
+    if page > last:
+        return
+    if superpage_due(s, arena, row, piece, stop - page + 1):
+        s.owed -= stop - page + 1
+        map_super(s, arena, out, row, piece)
+        return
+    if table.get(arena, row + n.PTES, piece) == 0:
+        new_table(s, arena, out, row, piece)
+    want = 1
+    while page + want <= stop and table.get(arena, row + n.BLOCKS, page + want) == 0:
+        want += 1
+    block, count = take_block(s, arena, want), s.got
+    for k in range(count):
+        table.put(arena, row + n.BLOCKS, page + k, block + k)
+    s.owed -= count
+    s.resume_at = page + count
+    arena[row + n.MAPPED] += count
+    arena[row + n.END] = max(arena[row + n.END], page + count)
+    count_blocks(s, arena, row, count)
+    s.reg[q.PTE_AT] = table.get(arena, row + n.PTES, piece) * q.BLOCK + ((page & (PIECE - 1)) << 3)
+    s.reg[q.PTE_BYTES], s.reg[q.PAGES] = count << 3, count
+    play(s, out, q.MAPPED)
+    table_event(s, out, _MAP, block, address_of(arena, row, page), count, NORMAL)
+
+
+@part
+def free_pages(s, arena, row, first, stop):
+    """Free the blocks of the pages [first, stop), run by run; returns how many there were."""
+    page, freed = first, q.ZERO
+    while page < stop:
+        block = table.get(arena, row + n.BLOCKS, page)
+        count = 1
+        if block != 0:
+            while page + count < stop and table.get(arena, row + n.BLOCKS, page + count) == block + count:
+                count += 1
+            first_fit.release(s, arena, block, count)
+            for k in range(count):
+                table.put(arena, row + n.BLOCKS, page + k, q.ZERO)
+            freed += count
+        page += count
+    count_blocks(s, arena, row, -freed)
+    return freed
+
+
+@part
+def unmap(s, arena, out, row, first, stop):
+    """Unmap and free the pages [first, stop) of one piece on normal pages; its page of entries goes with the last of them."""
+    piece = first // PIECE
+    freed = free_pages(s, arena, row, first, stop)
+    entries = table.get(arena, row + n.PTES, piece)
+    if freed > 0:
+        s.reg[q.PTE_AT] = entries * q.BLOCK + ((first & (PIECE - 1)) << 3)
+        s.reg[q.PTE_BYTES], s.reg[q.PAGES] = (stop - first) << 3, freed
+        play(s, out, q.UNMAPPED)
+        table_event(s, out, _UNMAP, q.ZERO, address_of(arena, row, first), stop - first, NORMAL)
+    if entries == 0:
+        return freed
+    for page in range(piece * PIECE, min((piece + 1) * PIECE, arena[row + n.END])):
+        if table.get(arena, row + n.BLOCKS, page) != 0:
+            return freed
+    first_fit.release(s, arena, entries, q.ONE)
+    table.put(arena, row + n.PTES, piece, q.ZERO)
+    s.table_blocks -= 1
+    s.reg[q.DIRECTORY], s.reg[q.DIRECTORY_BYTES], s.reg[q.PAGES] = directory_at(arena, row, piece), 8, 1
+    play(s, out, q.TABLE_GONE)
+    return freed
+
+
+@part
+def drop_spare(s, arena, out, row):
+    """Give up the pages that a file has behind its end."""
+    if arena[row + n.SPARE] == 0:
+        return
+    first = arena[row + n.SPARE_AT]
+    freed = unmap(s, arena, out, row, first, first + arena[row + n.SPARE])
+    arena[row + n.SPARE] = 0
+    s.spare_blocks -= freed
+    s.reclaimed_blocks += freed
+
+
+@part
+def drop_supers(s, arena, out, row, wanted):
+    """Recycle a file's superpages from number `wanted` on (nvmalloc_shrink_superpage)."""
+    held = arena[row + n.HELD]
+    if held <= wanted:
+        return
+    for page in range(wanted * PIECE, held * PIECE):
+        table.put(arena, row + n.BLOCKS, page, q.ZERO)
+    arena[row + n.HELD] = two_zone.nvmalloc_shrink_superpage(s, arena, arena[row + n.SUPERS], held, wanted)
+    arena[row + n.MAPPED] -= (held - wanted) * PIECE
+    s.data_blocks -= (held - wanted) * PIECE
+    s.reg[q.DIRECTORY], s.reg[q.DIRECTORY_BYTES] = directory_at(arena, row, wanted), (held - wanted) << 3
+    s.reg[q.PAGES] = held - wanted
+    play(s, out, q.TABLE_GONE)
+    table_event(s, out, _UNMAP, q.ZERO, address_of(arena, row, wanted * PIECE), (held - wanted) * PIECE, SUPER)
+
+
+@part
+def release_from(s, arena, out, row, first):
+    """Unmap and free a file's pages from `resume_at` on, which began at `first`, piece by piece; True when all are."""
+    kept = (first + PIECE - 1) // PIECE
+    drop_spare(s, arena, out, row)
+    drop_supers(s, arena, out, row, kept)
+    s.resume_at = max(s.resume_at, min(arena[row + n.HELD] * PIECE, kept * PIECE))
+    if s.resume_at < arena[row + n.END]:
+        stop = min(arena[row + n.END], (s.resume_at | (PIECE - 1)) + 1)
+        arena[row + n.MAPPED] -= unmap(s, arena, out, row, s.resume_at, stop)
+        s.resume_at = stop
+        if stop < arena[row + n.END]:
+            return False
+    arena[row + n.END] = min(arena[row + n.END], max(first, arena[row + n.HELD] * PIECE))
+    return True
+
+
+@part
+def leave_tables(s, arena, row):
+    """Give a file's range and tables back; it holds no pages any more."""
+    if arena[row + n.RANGE_ORDER] != 0:
+        ranges.give_range(s, arena, arena[row + n.RANGE], arena[row + n.RANGE_ORDER])
+    for word in (n.BLOCKS, n.PTES, n.SUPERS, n.NEWER):
+        table.drop(s, arena, row + word)
+    for word in (n.RANGE, n.RANGE_ORDER, n.MAPPED, n.END, n.SPARE, n.SPARE_AT, n.HELD, n.FILLED):
+        arena[row + word] = 0

@@ -1,0 +1,175 @@
+"""State of the file systems whose files are contiguous in virtual memory: rows, page lists and mapping pages in the arena.
+
+Units: offsets and lengths in bytes, device blocks of 4096 bytes; virtual addresses in bytes above the start of the area (`ranges`).
+Sources: SCMFS superpage paper (2013); what it leaves open is marked as an assumption in docs/validation-scmfs.md.
+"""
+
+import numpy as np
+
+from scmsim.alloc import two_zone
+from scmsim.errors import UsageError
+from scmsim.fs.parts import contiguous_recipes as q
+from scmsim.fs.parts import costs, ranges
+from scmsim.fs.parts.emit import HEADER, State, load_recipes, new_state
+from scmsim.records import Files
+from scmsim.units import format_bytes
+
+# Words of a file's row.  BLOCKS: page -> device block; PTES: piece of 2 MiB -> block of its page of page-table entries; SUPERS: the
+# file's superpages, from its first byte on; NEWER: superpages that a migration is filling.
+SIZE, BLOCKS, PTES, SUPERS, NEWER = 0, 1, 3, 5, 7
+(
+    RANGE, RANGE_ORDER, STATUS, LINKS, NAME, FIRST, OPENS, MAPPED, END, SPARE_AT, SPARE, HELD, FILLED, DIRENTS, PLACE, PARENT,
+    WRITTEN, NEXT,
+) = range(9, 27)  # fmt: skip
+FILE_WORDS = 27
+EXISTS, IS_DIR, QUEUED = 1, 2, 4  # STATUS bits
+
+# An unused file (null file) is a row in a block of the arena; NEXT names the one behind it.
+NULL_ORDER = 5
+
+# How far the operation at work is.
+FRESH, ADOPTING, READY, MAPPING, COPYING, RELEASING = range(6)
+
+# What `collect` has to do (the state's `need_collect`).
+NOTHING, MIGRATE, SETTLE, TIDY = range(4)
+
+STATE = np.dtype(
+    (
+        np.record,
+        [
+            *HEADER,
+            *two_zone.FIELDS,
+            *ranges.FIELDS,
+            ("files", "i8"),  # arena offset of the file rows
+            ("file_count", "i8"),
+            ("inode_table", "i8"),
+            ("stage", "i8"),  # of the operation at work, see FRESH
+            ("resume_at", "i8"),  # page or byte at which it goes on
+            ("owed", "i8"),  # blocks that it may still need
+            ("edges", "i8"),  # 1: the page of its first byte is new, 2: that of its last
+            ("old_size", "i8"),  # of its file, before it
+            ("closes", "i8"),
+            ("now", "i8"),  # time of the operation at work, ns
+            ("spare", "i8"),  # pages that a growing file gets beyond what it needs
+            ("null_limit", "i8"),
+            ("nulls", "i8"),  # first unused file in the arena
+            ("null_count", "i8"),
+            ("tidy_above", "i8"),  # unused pages above which the collector works
+            ("tidy_every", "i8"),
+            ("tidied", "i8"),  # when it last worked
+            ("threshold", "i8"),  # mapped pages beyond which a file is due for superpages, 0 = never
+            ("whole", "i8"),  # 1: the rest behind the last whole superpage goes to one as well
+            ("quiet", "i8"),  # ns without a write after which an open file counts as not being written
+            ("copy_rate", "i8"),  # bytes a second that the migration thread copies
+            ("looked", "i8"),  # operations before which the queue was looked at
+            ("queue", "i8"),  # first and last file that is due for migration
+            ("queue_end", "i8"),
+            ("moving", "i8"),  # row of the file that is being migrated, 0 = none
+            ("moved_at", "i8"),  # when its copy is finished
+            ("copy_at", "i8"),  # page that the copy has come to
+            ("wanted", "i8"),  # last page that the operation maps, or page that the migration ends before
+            ("ending", "i8"),  # 1: the operation is done but for freeing a file that nothing names
+            ("data_blocks", "i8"),  # blocks that files hold, unused ones and superpages included
+            ("dir_blocks", "i8"),
+            ("table_blocks", "i8"),  # pages of page-table entries
+            ("spare_blocks", "i8"),  # blocks mapped behind the ends of files, or in null files
+            ("migrations", "i8"),
+            ("migrated_bytes", "i8"),
+            ("refused_migrations", "i8"),  # for want of superpages
+            ("fallbacks", "i8"),  # growths of a file on superpages that got normal pages
+            ("waited_writes", "i8"),
+            ("waited_ns", "i8"),
+            ("range_moves", "i8"),
+            ("null_reuses", "i8"),
+            ("reclaimed_blocks", "i8"),
+            ("zeroed_bytes", "i8"),
+            ("scanned_bytes", "i8"),
+        ],
+    )
+)
+
+SMALLEST, LARGEST = 8 << 20, 16 << 40
+
+
+def start(params: dict, files: Files) -> State:
+    """State of an empty file system of `params["capacity"]` bytes that knows the trace's `files`."""
+    capacity, rows = params["capacity"], len(files) + 1  # the last row: a parent directory that the trace does not name
+    blocks = capacity // q.BLOCK
+    reserved = (q.INODE_TABLE + -(-rows * q.INODE_BYTES // (2 << 20)) * (2 << 20)) // q.BLOCK
+    if not SMALLEST <= capacity <= LARGEST or blocks <= reserved:
+        raise UsageError(
+            f"capacity {format_bytes(capacity)} does not work; take a larger capacity: the tables and a file need "
+            f"{format_bytes(max(SMALLEST, (reserved + 1) * q.BLOCK))}, and the model ends at 16TiB"
+        )
+    percent = params.get("normal_percent", 100)
+    if not 1 <= percent <= 100:
+        raise UsageError(f"normal_percent = {percent}; use 1 to 100, the share of the device for normal pages")
+    boundary = two_zone.boundary_of(reserved, blocks, percent)
+    words = 16 + rows * FILE_WORDS + two_zone.arena_words(blocks, boundary)
+    state = new_state(STATE, max(1 << 16, words + (1 << 14)), costs.load("scmfs", q.COSTS, list(q.SITES)))
+    load_recipes(state, dict(sorted(q.recipes().items())))
+    two_zone.attach(state, reserved, blocks, boundary)
+    record = state.record[0]
+    record.inode_table = q.INODE_TABLE
+    if params["preallocate"] > 2 << 20:
+        raise UsageError(f"preallocate = {format_bytes(params['preallocate'])}; use 2MiB or less")
+    record.spare = params["preallocate"] // q.BLOCK
+    record.null_limit, record.tidy_above = params["null_files"], params["collect_above"] // q.BLOCK
+    record.tidy_every = params["collect_every"]
+    if "threshold" in params:
+        record.threshold, record.whole = max(params["threshold"] // q.BLOCK, 1), params["tail"] == "superpage"
+        record.quiet, record.copy_rate = params["quiet"], max(params["copy_rate"], 1)
+    record.files, record.file_count = record.arena_top, rows
+    record.arena_top += rows * FILE_WORDS
+    _rows(state, files)
+    return state
+
+
+def _rows(state: State, files: Files) -> None:
+    """Fill in what is known of each file before the trace."""
+    record = state.record[0]
+    table = state.arena[record.files : record.arena_top].reshape(-1, FILE_WORDS)
+    table[:-1, NAME] = [min(len(path.rsplit("/", 1)[-1].encode()), 255) for path in files.path]
+    table[-1, STATUS] = EXISTS | IS_DIR
+    table[:-1, STATUS] = np.where(files.is_dir, IS_DIR, 0)
+    table[:-1, FIRST] = np.maximum(files.first_size + 1, 0)  # 0: did not exist before the trace
+    table[:, WRITTEN] = -(1 << 62)
+
+
+def space(state: State) -> dict[str, int]:
+    """Space report in bytes; holes are not live, what is mapped behind the end of a file is preallocated, not allocated.
+
+    `waste_bytes` are the unused ends of last pages and last superpages; `superpage_waste_bytes` those of superpages alone.
+    """
+    record = state.record[0]
+    rows = state.arena[record.files : record.files + record.file_count * FILE_WORDS].reshape(-1, FILE_WORDS)
+    files = rows[(rows[:, STATUS] & (EXISTS | IS_DIR)) == EXISTS]
+    sizes, mapped = files[:, SIZE], files[:, MAPPED]
+    over = np.maximum(files[:, HELD] * two_zone.SUPERPAGE * q.BLOCK - sizes, 0)
+    held = int(record.supers - record.free_supers - record.lent)
+    return {
+        "capacity_bytes": int(record.device_blocks) * q.BLOCK,
+        "live_bytes": int(np.minimum(sizes, mapped * q.BLOCK).sum()),
+        "file_bytes": int(sizes.sum()),
+        "allocated_bytes": int(record.data_blocks - record.spare_blocks) * q.BLOCK,
+        "preallocated_bytes": int(record.spare_blocks) * q.BLOCK,
+        "metadata_bytes": int(record.dir_blocks) * q.BLOCK + int((rows[:, STATUS] & EXISTS).sum()) * q.INODE_BYTES,
+        "page_table_bytes": int(record.table_blocks) * q.BLOCK,
+        "waste_bytes": int(np.maximum(over, np.where(mapped > 0, -sizes % q.BLOCK, 0)).sum()),
+        "files": len(files),
+        "null_files": int(record.null_count),
+        "null_file_reuses": int(record.null_reuses),
+        "reclaimed_bytes": int(record.reclaimed_blocks) * q.BLOCK,
+        "range_moves": int(record.range_moves),
+        "superpage_region_bytes": int(record.supers) * two_zone.SUPERPAGE * q.BLOCK,
+        "superpage_bytes": held * two_zone.SUPERPAGE * q.BLOCK,
+        "superpage_waste_bytes": int(over.sum()),
+        "lent_superpages": int(record.lent),
+        "superpage_fallbacks": int(record.fallbacks),
+        "migrations": int(record.migrations),
+        "migrated_bytes": int(record.migrated_bytes),
+        "refused_migrations": int(record.refused_migrations),
+        "migrations_in_flight": int(record.moving != 0),
+        "waited_writes": int(record.waited_writes),
+        "waited_ns": int(record.waited_ns),
+    }
