@@ -69,7 +69,10 @@ EVENT = np.dtype(
             ("code", "u1"),
             ("site", "u1"),  # index into the model's SITES: the mechanism that caused the event
             ("space", "u1"),
-            ("order", "u1"),  # log2 of the page size, and the flags below; filled in by paging, or with vaddr by a file system that maps
+            (
+                "order",
+                "u1",
+            ),  # log2 of the page size, and the flags below; filled in by paging, or with vaddr by a file system that maps
             ("op", "i4"),  # row of the causing operation in the current OP batch
             # bytes moved per instruction; 0 = the instructions are part of a WORK event or of one rep-string
             ("width", "i8"),

@@ -1,8 +1,8 @@
 """A device in two zones: normal pages below a boundary, superpages of 2 MiB above it.
 
-Models SCMFS' allocator for superpages.  Source: SCMFS superpage paper (2013), IV.A and IV.C: the boundary is set at mount, and four
-functions serve files.  The normal zone is `first_fit`; the free superpages are a stack, lowest first at the start.  What happens when
-a zone is full is not in the paper; here `lend` moves a whole superpage to the normal zone for good, and is counted.
+Models SCMFS' allocator for superpages.  Source: SCMFS superpage paper (2013), IV.A and IV.C: the boundary is set at mount, and
+four functions serve files.  The normal zone is `first_fit`; the free superpages are a stack, lowest first at the start.  What
+happens when a zone is full is not in the paper; here `lend` moves a whole superpage to the normal zone for good, and is counted.
 Unit: blocks of 4096 bytes.
 """
 

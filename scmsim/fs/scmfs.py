@@ -1,6 +1,6 @@
 """Models SCMFS: each file contiguous in its own range of virtual addresses on pages of 4 KiB; the page table is the index.
 Units: bytes, pages and blocks of 4096 bytes, nanoseconds.
-Source: Qiu and Reddy, Exploiting superpages in a nonvolatile memory file system (2013), III and IV; a reconstruction: no code is public.
+Source: Qiu and Reddy, Exploiting superpages in a nonvolatile memory file system (2013), III to IV; a reconstruction.
 """
 
 from scmsim.fs.parts import contiguous_state

@@ -1,7 +1,8 @@
 """Reads and writes of files that are contiguous in virtual memory: one copy between the user's buffer and the file's addresses.
 
-A new page is not cleared as a whole: what lies before a write and behind the old end of the file is.  A file that grows gets `spare` pages
-more than it needs, within the 2 MiB of its last page.  Source: SCMFS superpage paper (2013), III; the rest are assumptions.
+A new page is not cleared as a whole: what lies before a write and behind the old end of the file is.  A file that grows
+gets `spare` pages more than it needs, within the 2 MiB of its last page.  Source: SCMFS superpage paper (2013), III; what it
+does not say are assumptions.
 """
 
 from scmsim._jit import part

@@ -1,8 +1,8 @@
 """The operations of file systems whose files are contiguous in virtual memory, one by one.
 
-An operation begins only if the device surely has the blocks for it.  A long one stops between two pieces when the buffer is full and goes
-on in the next call.  What background threads do (migration to superpages, collection of unused pages) is left to `collect`, between
-operations.
+An operation begins only if the device surely has the blocks for it.  A long one stops between two pieces when the buffer is full
+and goes on in the next call.  What background threads do (migration to superpages, collection of unused pages) is left to
+`collect`, between operations.
 """
 
 from scmsim import records as r

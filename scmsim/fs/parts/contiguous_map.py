@@ -1,7 +1,7 @@
 """Mapping pages at a file's virtual addresses, and unmapping them: the page table is the only index of a file's blocks.
 
-A file's range of addresses is a power of two, doubled when the file outgrows it; each 2 MiB of it have their own page of entries, or
-one superpage.  Source: SCMFS superpage paper (2013), III to IV; the sizes of ranges are an assumption.
+A file's range of addresses is a power of two, doubled when the file outgrows it; each 2 MiB of it have their own page of entries,
+or one superpage.  Source: SCMFS superpage paper (2013), III to IV; the sizes of ranges are an assumption.
 """
 
 from scmsim._jit import part
@@ -9,9 +9,8 @@ from scmsim.alloc import first_fit, two_zone
 from scmsim.fs.parts import contiguous_recipes as q
 from scmsim.fs.parts import contiguous_state as n
 from scmsim.fs.parts import ranges, table
-from scmsim.fs.parts.arena import has_room
 from scmsim.fs.parts.emit import play, run
-from scmsim.records import FETCH, FLUSH, MAP, PM, UNMAP, pack
+from scmsim.records import FETCH, FLUSH, MAP, PM, REMAP, UNMAP, pack
 
 # Virtual addresses: metadata at its device offset above the start of Linux' vmalloc area, files' ranges 17 TiB behind it.
 METADATA = 0xFFFF_C900_0000_0000 - (1 << 64)
@@ -23,7 +22,8 @@ PIECE = 512  # pages that one page of entries maps
 MOST_PAGES = 1 << 31  # of a file: 8 TiB, the largest range
 TOO_FAR = 1 << 40  # words: more than the arena may have, so that its growth ends the replay with an error
 MAP_EVENTS = 32  # of one call of `fill`, at most
-_MAP, _UNMAP = pack(MAP, 5, PM), pack(UNMAP, 5, PM)  # site "page table"
+# Site "page table".  A REMAP takes what is mapped at `vaddr` to the virtual address `addr`.
+_MAP, _UNMAP, _REMAP = pack(MAP, 5, PM), pack(UNMAP, 5, PM), pack(REMAP, 5, PM)
 
 
 @part
@@ -116,7 +116,8 @@ def ensure_range(s, arena, out, row, stop):
         s.reg[q.DIRECTORY] = directory_at(arena, row, q.ZERO)
         s.reg[q.DIRECTORY_BYTES] = min(((end + PIECE - 1) // PIECE) << 3, q.TOP_BYTES)
         play(s, out, q.RANGE_MOVED)
-        table_event(s, out, _UNMAP, q.ZERO, RANGES + old, end, NORMAL)
+        table_event(s, out, _REMAP, q.ZERO, RANGES + old, end, NORMAL)
+        out[s.emitted - 1].addr = RANGES + start
         s.range_moves += 1
     ranges.give_range(s, arena, old, held)
 
@@ -268,7 +269,7 @@ def drop_spare(s, arena, out, row):
         return
     first = arena[row + n.SPARE_AT]
     freed = unmap(s, arena, out, row, first, first + arena[row + n.SPARE])
-    arena[row + n.SPARE] = 0
+    arena[row + n.SPARE], arena[row + n.END] = 0, first
     s.spare_blocks -= freed
     s.reclaimed_blocks += freed
 

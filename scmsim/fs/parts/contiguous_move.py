@@ -1,8 +1,8 @@
 """What runs beside the operations: migration to superpages, and the collection of pages that are mapped but not used.
 
-One thread migrates one file at a time: it fills superpages while reads still go to the old pages, then switches the file's page-directory
-entries and frees the old ones.  A write that comes in between waits for it (counted with the time it waits).  Source: SCMFS superpage paper
-(2013), IV.B; how long a copy takes and when the threads run are parameters.
+One thread migrates one file at a time: it fills superpages while reads still go to the old pages, then switches the file's
+page-directory entries and frees the old ones.  A write that comes in between waits for it (counted with the time it waits).
+Source: SCMFS superpage paper (2013), IV.B; how long a copy takes and when the threads run are parameters.
 """
 
 from scmsim import records as r

@@ -1,8 +1,9 @@
 """Names, lengths and the life of files that are contiguous in virtual memory.
 
-A directory is a list of records in a file of its own; a new one goes to its end, and the list stays without gaps (a simplification).
+A directory is a list of records in a file of its own; a new one goes to its end, and the list stays without gaps (a
+simplification).
 An unlinked file may become a null file: its range and first pages wait, mapped, for the next file that is created.
-Source: SCMFS superpage paper (2013); lists of records and null files as recalled from the SCMFS paper (2011), see docs/validation-scmfs.md.
+Source: SCMFS superpage paper (2013); lists of records and null files are assumptions, see docs/validation-scmfs.md.
 """
 
 from scmsim import records as r

@@ -3,7 +3,8 @@
 Sources: SCMFS superpage paper (2013), III and IV: block look-up by the page table alone, so a read or write is one copy between the
 user's buffer and the file's addresses.  Metadata and page-table entries are ordered by memory barrier and clflush, file data is
 not ordered (Linux' clflush_cache_range: a barrier before and one after the lines); a copy is one rep-string (Linux 2.6.33 on
-CPUs with fast strings).  Which fields are stored, and directories as lists of records of a number, a link and a name, are assumptions.
+CPUs with fast strings).  Which fields are stored, and directories as lists of records of a number, a link and a name, are
+assumptions.
 """
 
 from scmsim.records import FENCE, FLUSH, LOAD, PM, STORE, USER, WORK, pack
@@ -25,9 +26,9 @@ SITES = {
 }
 
 COSTS = (
-    "write_call", "read_call", "copy_call", "zero_call", "new_page", "free_page", "new_table", "move_range", "create", "open", "close",
-    "unlink", "evict", "rename", "link", "mkdir", "rmdir", "stat", "readdir", "scan_entry", "truncate", "mmap", "fsync_call",
-    "other_call", "new_superpage", "migrate_call", "collect_file",
+    "write_call", "read_call", "copy_call", "zero_call", "new_page", "free_page", "new_table", "move_range", "create", "open",
+    "close", "unlink", "evict", "rename", "link", "mkdir", "rmdir", "stat", "readdir", "scan_entry", "truncate", "mmap",
+    "fsync_call", "other_call", "new_superpage", "migrate_call", "collect_file",
 )  # fmt: skip
 
 ZERO, ONE = 0, 1  # as constants that compiled kernels do not take for literals (see _jit.part)
@@ -40,13 +41,16 @@ ZERO, ONE = 0, 1  # as constants that compiled kernels do not take for literals 
 # Recipes.  Those that are played at a file's addresses (`contiguous_map.play_at`) come first.
 (
     COPY_IN, COPY_OUT, HOLE, CLEAR, MOVE_FROM, MOVE_TO, SCAN, ADD_DIRENT, DEL_DIRENT, WRITE, WRITTEN, READ, MAPPED, UNMAPPED,
-    TABLE_GONE, NEW_TABLE, NEW_SUPERS, SWITCHED, RANGE_MOVED, CREATE, MKDIR, NEW_INODE, DIR_GROWN, LINKS, UNLINK, RMDIR, EVICTED, RENAME,
-    LINK, OPEN, CLOSE, FSYNC, STAT, READDIR, MAP_CALL, OTHER, TRUNCATE, RESIZED, FALLOCATED, SCANNED, COLLECTED,
+    TABLE_GONE, NEW_TABLE, NEW_SUPERS, SWITCHED, RANGE_MOVED, CREATE, MKDIR, NEW_INODE, DIR_GROWN, LINKS, UNLINK, RMDIR,
+    EVICTED, RENAME, LINK, OPEN, CLOSE, FSYNC, STAT, READDIR, MAP_CALL, OTHER, TRUNCATE, RESIZED, FALLOCATED, SCANNED,
+    COLLECTED,
 ) = range(41)  # fmt: skip
 
 BLOCK = 4096
 INODE_BYTES = 128
-TOP_TABLES = 4096  # device offset of the pages of page-directory entries: 8 bytes for each 2 MiB of addresses, folded to 2 MiB
+TOP_TABLES = (
+    4096  # device offset of the pages of page-directory entries: 8 bytes for each 2 MiB of addresses, folded to 2 MiB
+)
 TOP_BYTES = 2 << 20
 INODE_TABLE = 4 << 20
 DIRENT_HEADER = 16  # bytes of a directory's record before the name

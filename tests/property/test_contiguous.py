@@ -1,0 +1,176 @@
+"""The kernels of files that are contiguous in virtual memory against their slow twin, and what must hold of any history."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scmsim.fs.parts import contiguous_state as n
+from scmsim.records import LOAD, MAP, PM, REMAP, STORE, UNMAP
+from tests.conftest import NO_JIT
+from tests.reference import drive
+from tests.reference.contiguous_slow import PIECE, Scmfs
+
+NAMES = ("/d", "/d/a", "/d/longer-name", "/d/n" + "x" * 60, "/d/old")
+SIZES = (0, -1, -1, -1, 10_000)
+PLAIN = st.integers(1, 4)
+PARENT = st.sampled_from([-1, 0])
+MIB = 1 << 20
+
+offsets = st.one_of(
+    st.integers(0, 70_000), st.integers(0, 20).map(lambda page: page * 4096), st.integers(2_000_000, 5_000_000)
+)
+lengths = st.one_of(st.integers(1, 20_000), st.integers(1, 900).map(lambda page: page * 4096), st.just(0))
+
+
+def command(op, *parts):
+    return st.tuples(st.just(op), *parts)
+
+
+commands = st.one_of(
+    command("create", PLAIN, st.just(0), st.just(0), PARENT),
+    command("write", PLAIN, offsets, lengths),
+    command("write", PLAIN, offsets, lengths),
+    command("write", PLAIN, st.just(0), st.integers(500, 1200).map(lambda page: page * 4096)),
+    command("read", PLAIN, offsets, lengths),
+    command("truncate", PLAIN, offsets),
+    command("fallocate", PLAIN, offsets, lengths),
+    command("fsync", PLAIN),
+    command("close", PLAIN),
+    command("unlink", PLAIN, st.just(0), st.just(0), PARENT),
+    command("link", PLAIN, st.just(0), st.just(0), PARENT),
+    st.tuples(PLAIN, st.sampled_from([-1, 1, 2, 3, 4])).filter(lambda pair: pair[0] != pair[1]).map(
+        lambda pair: ("rename", pair[0], 0, 0, pair[1])
+    ),
+)  # fmt: skip
+
+STEP = 400_000  # ns between two operations: less than the copy of 1 MiB takes
+SUPER = {"boundary": 12288, "threshold": 256, "quiet": 500_000}
+LP = {"normal_percent": 50, "threshold": MIB, "quiet": 500_000}
+VARIANTS = {
+    "scmfs": ("scmfs", {}, {}),
+    "nothing kept": ("scmfs", {"preallocate": 0, "null_files": 0}, {"spare": 0, "nulls": 0}),
+    "collector": ("scmfs", {"collect_above": 8192, "collect_every": 1_000_000}, {"tidy_above": 2, "tidy_every": 1_000_000}),
+    "superpages": ("scmfs-lp", LP, SUPER),
+    "whole superpages only": ("scmfs-lp", {**LP, "tail": "normal"}, {**SUPER, "whole": False}),
+}  # fmt: skip
+
+
+def timed(row, number):
+    batch = drive.ops(row)
+    batch.time_ns = STEP * number
+    return batch
+
+
+def both(variant, rows, capacity=96 * MIB):
+    """Feed kernels and twin; compare them after every operation."""
+    fs, params, more = VARIANTS[variant]
+    model = drive.Model(fs, drive.files(*SIZES, dirs=[0], names=NAMES), capacity=capacity, **params)
+    names = [path.rsplit("/", 1)[-1] for path in NAMES]
+    slow = Scmfs(names, SIZES, (0,), capacity // 4096, **more)
+    for number, row in enumerate(rows):
+        events = model.feed(timed(row, number))
+        found = drive.persistent(events, model.sites)
+        assert int(model.record.failed) == 0
+        slow.do(STEP * number, *row)
+        for field in ("stored", "flushes", "fences"):
+            expected = Counter({site: amount for site, amount in getattr(slow, field).items() if amount})
+            assert found[field] == expected, f"operation {number}, {row}, {field}"
+        where = f"operation {number}, {row}"
+        assert int(events["length"][np.isin(events["code"], [UNMAP, REMAP])].sum()) == slow.unmapped * 4096, where
+        assert int(model.record.free_blocks) == len(slow.free), where
+        assert int(model.record.free_supers) == len(slow.super_free), where
+        assert int(model.record.migrations) == slow.migrations and int(model.record.waited_writes) == slow.waited
+        assert int(model.record.spare_blocks) == slow.unused(), where
+    return model, slow
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@settings(max_examples=4 if NO_JIT else 25, deadline=None)
+@given(rows=st.lists(commands, max_size=14))
+def test_kernels_do_what_the_twin_does(variant, rows):
+    both(variant, rows)
+
+
+def test_a_growing_file_goes_to_superpages_and_a_write_waits_for_it():
+    rows = [("create", 1), *[("write", 1, i * 65536, 65536) for i in range(40)], ("close", 1)]
+    rows += [("read", 1, 0, MIB), ("write", 1, 0, 4096), ("open", 1), ("write", 1, 40 * 65536, 3 * MIB), ("close", 1)]
+    model, slow = both("superpages", rows)
+    assert slow.migrations >= 1 and slow.waited >= 1 and len(slow.files[1].supers) == 3
+
+
+class Pages:
+    """The page table that MAP and UNMAP events build: page of virtual addresses -> page of the device."""
+
+    def __init__(self):
+        self.at = {}
+
+    def take(self, events):
+        for e in events:
+            first, count = int(e.vaddr) >> 12, int(e.length) >> 12
+            if e.code == MAP:
+                for k in range(count):
+                    self.at[first + k] = None if e.order == 21 else (int(e.addr) >> 12) + k
+            elif e.code == REMAP:
+                moved = [self.at.pop(first + k, 0) for k in range(count)]
+                self.at |= {(int(e.addr) >> 12) + k: block for k, block in enumerate(moved) if block != 0}
+            elif e.code == UNMAP:
+                for k in range(count):
+                    self.at.pop(first + k, None)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@settings(max_examples=3 if NO_JIT else 15, deadline=None)
+@given(rows=st.lists(commands, max_size=12))
+def test_every_copy_goes_where_the_page_table_says(variant, rows):
+    """Data events lie at mapped addresses whose page on the device is the one that they name; no two pages share one."""
+    fs, params, _ = VARIANTS[variant]
+    model = drive.Model(fs, drive.files(0, -1, -1, -1, -1, dirs=[0], names=NAMES), capacity=96 * MIB, **params)
+    table = Pages()
+    copies = [model.sites.index(site) for site in ("data copy", "block zeroing")]
+    for number, row in enumerate(rows):
+        for e in model.feed(timed(row, number)):
+            table.take([e])
+            if e.site in copies and e.space == PM and e.code in (LOAD, STORE) and e.length > 0:
+                for page in range(int(e.vaddr) >> 12, (int(e.vaddr) + int(e.length) - 1 >> 12) + 1):
+                    device = (int(e.addr) >> 12) + page - (int(e.vaddr) >> 12)
+                    assert page in table.at and table.at[page] in (None, device), (number, row)
+                assert (int(e.addr) - int(e.vaddr)) % (1 << int(e.order)) == 0
+    held = Counter(block for block in table.at.values() if block is not None)
+    assert not held or max(held.values()) == 1
+
+
+@settings(max_examples=3 if NO_JIT else 20, deadline=None)
+@given(rows=st.lists(commands, max_size=20))
+def test_no_two_files_share_a_superpage(rows):
+    """So files of different permissions never do; a device of few superpages falls back to normal pages."""
+    model = drive.Model(
+        "scmfs-lp", drive.files(*SIZES, dirs=[0], names=NAMES), capacity=72 * MIB, **{**LP, "normal_percent": 80}
+    )
+    for number, row in enumerate(rows):
+        model.feed(timed(row, number))
+        record, arena = model.record, model.state.arena
+        words = arena[record.files : record.files + record.file_count * n.FILE_WORDS].reshape(-1, n.FILE_WORDS)
+        held = [arena[w[n.SUPERS] + k] for w in words for k in range(w[n.HELD])]
+        held += [arena[w[n.NEWER] + k] for w in words for k in range(w[n.FILLED])]
+        held += arena[record.stack : record.stack + record.free_supers].tolist()
+        assert len(set(held)) == len(held) == int(record.supers) - int(record.lent)
+        assert all((block - int(record.boundary)) % PIECE == 0 for block in held)
+
+
+def test_a_full_region_lends_or_falls_back_and_says_so():
+    model = drive.Model(
+        "scmfs-lp", drive.files(0, -1, -1, dirs=[0]), capacity=64 * MIB, normal_percent=75, threshold=MIB, quiet=0
+    )
+    rows = [("create", 1), *[("write", 1, i * MIB, MIB) for i in range(60)], ("close", 1), ("stat", 1)]
+    for number, row in enumerate(rows):
+        model.feed(timed(row, 1000 * number))
+    space = model.space()
+    assert space["superpage_fallbacks"] > 0 and space["superpage_bytes"] == 16 * MIB and int(model.record.failed) > 0
+    model = drive.Model("scmfs-lp", drive.files(0, *[-1] * 60, dirs=[0]), capacity=64 * MIB, normal_percent=25)
+    model.feed(drive.ops(*[row for i in range(1, 55) for row in (("create", i, 0, 0, 0), ("write", i, 0, MIB))]))
+    space = model.space()
+    assert space["lent_superpages"] > 0 and space["live_bytes"] == 54 * MIB and int(model.record.failed) == 0
+    assert np.all(np.array(list(space.values())) >= 0)

@@ -1,0 +1,398 @@
+"""SCMFS written down once more, slowly: pages as dictionaries, free blocks as a set, no code of the kernels.
+
+Counts what each operation stores, writes back and fences, by mechanism, and the pages that it unmaps; loads are left out.
+Good for files of up to 16 MiB, whose page-directory entries share a cache line.
+"""
+
+from collections import Counter, deque
+
+from tests.reference.drive import lines
+
+PAGE, PIECE = 4096, 512
+FIRST_BLOCK = 1536  # behind the tables
+
+
+class File:
+    def __init__(self, number, name, is_dir=False):
+        self.number, self.name, self.is_dir = number, name, is_dir
+        self.queued = False
+        self.clear()
+
+    def clear(self):
+        self.exists, self.links, self.opens, self.size, self.records = False, 0, 0, 0, 0
+        self.pages, self.tables, self.supers, self.spare = {}, {}, [], range(0)
+        self.parent, self.place, self.range, self.written = None, 0, 0, -(1 << 62)
+
+    def block(self, page):
+        if page < PIECE * len(self.supers):
+            return self.supers[page // PIECE] + page % PIECE
+        return self.pages.get(page)
+
+    def end(self):
+        """Page behind the last one that is mapped."""
+        return max([PIECE * len(self.supers), *(page + 1 for page in self.pages)])
+
+    def mapped(self):
+        return PIECE * len(self.supers) + len(self.pages) - len(self.spare)
+
+    def record(self):
+        return -(-(16 + len(self.name)) // 8) * 8
+
+
+class Scmfs:
+    """The file system; `stored`, `flushes`, `fences`, `unmapped` hold the last operation's counts."""
+
+    def __init__(self, names, sizes, dirs, blocks, *, spare=16, nulls=64, boundary=None, threshold=None, whole=True,
+                 quiet=0, rate=1 << 30, tidy_above=1 << 40, tidy_every=0):  # fmt: skip
+        boundary = boundary or blocks
+        self.free = set(range(FIRST_BLOCK, boundary))
+        self.super_free = list(range(boundary, blocks - PIECE + 1, PIECE))[::-1]
+        self.files = [File(i, name, i in dirs) for i, name in enumerate(names)] + [File(len(names), "", True)]
+        self.files[-1].exists = True
+        self.before = {i: size for i, size in enumerate(sizes) if size >= 0}
+        self.spare, self.null_limit, self.nulls = spare, nulls, []
+        self.threshold, self.whole, self.quiet, self.rate = threshold, whole, quiet, rate
+        self.tidy_above, self.tidy_every, self.tidied = tidy_above, tidy_every, 0
+        self.queue, self.moving, self.moved_at, self.filling = deque(), None, 0, []
+        self.closes = self.migrations = self.waited = self.lent = 0
+        self.reset()
+
+    def reset(self):
+        self.stored, self.flushes, self.fences, self.unmapped = Counter(), Counter(), Counter(), 0
+
+    def ordered(self, site, addr, length):
+        self.stored[site] += length
+        self.flushes[site] += lines(addr, length)
+        self.fences[site] += 2
+
+    # Blocks and pages.
+
+    def take(self):
+        if not self.free:
+            start = self.super_free.pop()
+            self.free |= set(range(start, start + PIECE))
+            self.lent += 1
+        block = min(self.free)
+        self.free.remove(block)
+        return block
+
+    def unused(self):
+        return sum(len(f.spare) for f in [*self.files, *self.nulls])
+
+    def grow_range(self, f, pages):
+        size = max(1 << 21, 1 << (pages * PAGE - 1).bit_length())
+        if size > f.range:
+            if f.range and f.end():
+                self.ordered("page table", 0, 8 * -(-f.end() // PIECE))
+                self.ordered("inode", 0, 8)
+                self.unmapped += f.end()
+            f.range = size
+
+    def map(self, f, first, last):
+        """Map what is missing of [first, last]; returns the pages that are new."""
+        new, page = [], first
+        while page <= last:
+            piece = page // PIECE
+            if f.block(page) is not None:
+                page += 1
+                continue
+            due = f.supers and self.whole and piece == len(f.supers) and piece not in f.tables
+            if due and self.super_free:
+                f.supers.append(self.super_free.pop())
+                self.ordered("page table", 0, 8)
+                new += range(piece * PIECE, (piece + 1) * PIECE)
+                continue
+            if piece not in f.tables:
+                f.tables[piece] = self.take()
+                self.ordered("page table", 0, 4096)
+                self.ordered("page table", 0, 8)
+            run = [page]
+            f.pages[page] = self.take()
+            stop = min(last, page | 511)
+            while page + len(run) <= stop and f.block(page + len(run)) is None and f.pages[run[-1]] + 1 in self.free:
+                f.pages[run[-1] + 1] = f.pages[run[-1]] + 1
+                self.free.remove(f.pages[run[-1]] + 1)
+                run.append(run[-1] + 1)
+            self.ordered("page table", 8 * (page % PIECE), 8 * len(run))
+            new += run
+            page += len(run)
+        return new
+
+    def unmap(self, f, first, stop):
+        """Unmap [first, stop), piece by piece."""
+        while first < stop:
+            piece, end = first // PIECE, min(stop, (first | 511) + 1)
+            gone = [page for page in range(first, end) if page in f.pages]
+            for page in gone:
+                self.free.add(f.pages.pop(page))
+            if gone:
+                self.ordered("page table", 8 * (first % PIECE), 8 * (end - first))
+                self.unmapped += end - first
+            if piece in f.tables and not any(page // PIECE == piece for page in f.pages):
+                self.free.add(f.tables.pop(piece))
+                self.ordered("page table", 0, 8)
+            first = end
+
+    def drop_spare(self, f):
+        spare, f.spare = f.spare, range(0)
+        if spare:
+            self.unmap(f, spare.start, spare.stop)
+
+    def cut(self, f, first):
+        """Give up a file's pages from `first` on."""
+        self.drop_spare(f)
+        kept = -(-first // PIECE)
+        if len(f.supers) > kept:
+            self.super_free += f.supers[kept:][::-1]
+            self.ordered("page table", 0, 8 * (len(f.supers) - kept))
+            self.unmapped += PIECE * (len(f.supers) - kept)
+            del f.supers[kept:]
+        self.unmap(f, max(first, PIECE * len(f.supers)), f.end())
+
+    # Data.
+
+    def clear_bytes(self, f, low, high):
+        for page in range(low // PAGE, -(-high // PAGE)):
+            if f.block(page) is not None:
+                self.stored["block zeroing"] += max(min(high, (page + 1) * PAGE) - max(low, page * PAGE), 0)
+
+    def use_spare(self, f, last):
+        f.spare = range(max(f.spare.start, min(last + 1, f.spare.stop)), f.spare.stop)
+
+    def write(self, f, offset, length):
+        end, first, last = offset + length, offset // PAGE, (offset + length - 1) // PAGE
+        self.use_spare(f, last)
+        fresh_first, fresh_last = f.block(first) is None, f.block(last) is None
+        self.grow_range(f, last + 1)
+        wanted = last
+        if last >= f.end() and not f.spare and not (f.supers and self.whole):
+            wanted = min(last | 511, last + self.spare)
+        mapped = self.map(f, first, wanted)
+        if wanted > last and wanted in mapped:
+            f.spare = range(last + 1, wanted + 1)
+        low = min(f.size, first * PAGE) if fresh_first else f.size
+        self.clear_bytes(f, low, offset)
+        if fresh_last and end < f.size:
+            self.clear_bytes(f, end, min(f.size, (last + 1) * PAGE))
+        self.stored["data copy"] += length
+        self.ordered("inode", 16, 16 if end > f.size else 8)
+        f.size, f.written = max(f.size, end), self.now
+        self.enqueue(f)
+
+    def enqueue(self, f):
+        normal = f.mapped() - PIECE * len(f.supers)
+        if self.threshold is None or f.queued or f.mapped() <= self.threshold or (f.supers and normal < PIECE):
+            return
+        f.queued = True
+        self.queue.append(f)
+
+    # Background.
+
+    def background(self, op, f, other):
+        if self.moving:
+            touched = other if op == "rename" else f
+            blocks = op in ("write", "truncate", "fallocate", "unlink", "close", "rename") and touched is self.moving
+            if self.now < self.moved_at and blocks and op == "write":
+                self.waited += 1
+            if self.now >= self.moved_at or blocks:
+                self.settle()
+        if not self.moving and self.queue:
+            g = self.queue.popleft()
+            g.queued = False
+            if g.exists and (g.opens <= 0 or self.now - g.written >= self.quiet):
+                self.migrate(g)
+                if self.moving:
+                    self.background(op, f, other)
+                    return
+            elif g.exists:
+                self.enqueue(g)
+        if self.unused() > self.tidy_above and self.now - self.tidied >= self.tidy_every:
+            self.tidy()
+
+    def migrate(self, f):
+        held = page = PIECE * len(f.supers)
+        while page in f.pages and page not in f.spare:
+            page += 1
+        wanted = page // PIECE + (self.whole and page % PIECE > 0 and page * PAGE >= f.size)
+        count = wanted - len(f.supers)
+        if count <= 0 or count > len(self.super_free):
+            return
+        self.filling = [self.super_free.pop() for _ in range(count)]
+        top = min(page, wanted * PIECE) if self.whole else page
+        self.stored["migration"] += (top - held) * PAGE
+        self.moving, self.moved_at = f, self.now + (top - held) * PAGE * 10**9 // self.rate
+
+    def settle(self):
+        f, first = self.moving, PIECE * len(self.moving.supers)
+        stop = first + PIECE * len(self.filling)
+        if f.spare and f.spare.start < stop:
+            self.drop_spare(f)
+        for page in [page for page in f.pages if page < stop]:
+            self.free.add(f.pages.pop(page))
+        for piece in [piece for piece in f.tables if piece * PIECE < stop]:
+            self.free.add(f.tables.pop(piece))
+        self.ordered("page table", 0, 8 * len(self.filling))
+        self.ordered("inode", 32, 16)
+        self.unmapped += stop - first
+        f.supers += self.filling
+        self.filling, self.moving = [], None
+        self.migrations += 1
+
+    def tidy(self):
+        while self.nulls and self.unused() > self.tidy_above:
+            self.drop_spare(self.nulls.pop())
+        for f in self.files:
+            if f.spare and f.written <= self.tidied and self.unused() > self.tidy_above:
+                self.drop_spare(f)
+        self.tidied = self.now
+
+    # Names.
+
+    def enter(self, f, d):
+        at = d.size
+        if at % PAGE + f.record() > PAGE:
+            at = (at // PAGE + 1) * PAGE
+        self.grow_range(d, at // PAGE + 1)
+        self.map(d, at // PAGE, at // PAGE)
+        self.ordered("directory", at, f.record())
+        self.ordered("inode", 16, 16)
+        d.size, d.records = at + f.record(), d.records + 1
+        f.place, f.parent = at, d
+
+    def leave(self, f):
+        d = f.parent
+        if d is None:
+            return
+        self.ordered("directory", max(min(f.place, d.size - f.record()), 0), 8)
+        self.ordered("inode", 16, 16)
+        d.records = max(d.records - 1, 0)
+        d.size = max(d.size - f.record(), 0) if d.records else 0
+
+    def lose_link(self, f):
+        f.links -= 1
+        self.ordered("inode", 4, 4)
+
+    def maybe_evict(self, f):
+        if not f.exists or f.links > 0 or (self.closes and f.opens > 0):
+            return
+        if len(self.nulls) < self.null_limit and f.range == 1 << 21 and not f.supers and not f.is_dir:
+            self.drop_spare(f)
+            count = 0
+            while count < self.spare and count in f.pages:
+                count += 1
+            if count:
+                self.unmap(f, count, f.end())
+                null = File(-1, "")
+                null.pages, null.tables, null.range, null.spare = f.pages, f.tables, f.range, range(count)
+                self.nulls.append(null)
+                f.pages, f.tables = {}, {}
+        self.cut(f, 0)
+        self.ordered("inode", 0, 8)
+        f.clear()
+        self.before.pop(f.number, None)
+
+    def adopt(self, f, d):
+        counts = self.stored, self.flushes, self.fences, self.unmapped
+        self.reset()
+        f.exists, f.links = True, 1
+        size = 0 if f.is_dir else self.before.get(f.number, 0)
+        if f is not d:
+            self.enter(f, d)
+        pages = -(-size // PAGE)
+        if pages:
+            self.grow_range(f, pages)
+            if self.threshold is not None and pages > self.threshold:
+                count = min(pages // PIECE, len(self.super_free))
+                f.supers = [self.super_free.pop() for _ in range(count)]
+                if self.whole and 0 < pages - count * PIECE < PIECE and self.super_free:
+                    f.supers.append(self.super_free.pop())
+            self.map(f, 0, pages - 1)
+        f.size = 0 if f.is_dir else size
+        if f.is_dir:
+            f.size, f.records = 0, 0
+        self.stored, self.flushes, self.fences, self.unmapped = counts
+
+    def do(self, now, op, number, offset=0, length=0, other=-1):
+        """One operation."""
+        self.reset()
+        self.now = now
+        f = self.files[number]
+        target = self.files[other] if other >= 0 else None
+        d = target if target is not None and op != "rename" else self.files[-1]
+        self.background(op, f, target)
+        was = f.exists
+        if not was and not (op == "create" and number not in self.before):
+            self.adopt(f, d)
+            was = True
+        getattr(self, f"do_{op}", lambda *_: None)(f, d, offset, length, target, was)
+
+    def do_create(self, f, d, offset, length, target, was):
+        f.opens += 1
+        if was:
+            return
+        f.exists, f.links, f.opens = True, 1, 1
+        if self.nulls:
+            null = self.nulls.pop()
+            f.pages, f.tables, f.range, f.spare = null.pages, null.tables, null.range, null.spare
+        self.ordered("inode", 0, 128)
+        self.enter(f, d)
+
+    def do_open(self, f, *_):
+        f.opens += 1
+
+    def do_write(self, f, d, offset, length, *_):
+        if length:
+            self.write(f, offset, length)
+
+    def do_fallocate(self, f, d, offset, length, *_):
+        if not length:
+            return
+        before = f.spare
+        last = (offset + length - 1) // PAGE
+        self.use_spare(f, last)
+        self.grow_range(f, last + 1)
+        self.clear_bytes(f, before.start * PAGE, (before.stop - len(f.spare)) * PAGE)
+        for page in self.map(f, offset // PAGE, last):
+            self.clear_bytes(f, page * PAGE, (page + 1) * PAGE)
+        if offset + length > f.size:
+            f.size = offset + length
+            self.ordered("inode", 16, 16)
+        self.enqueue(f)
+
+    def do_truncate(self, f, d, size, *_):
+        if size > f.size:
+            self.drop_spare(f)
+            self.clear_bytes(f, f.size, size)
+        elif size < f.size:
+            self.cut(f, -(-size // PAGE))
+        f.size = size
+        self.ordered("inode", 16, 16)
+
+    def do_fsync(self, *_):
+        self.fences["fsync"] += 1
+
+    def do_close(self, f, *_):
+        self.closes += 1
+        f.opens = max(f.opens - 1, 0)
+        self.maybe_evict(f)
+
+    def do_unlink(self, f, *_):
+        self.leave(f)
+        self.lose_link(f)
+        self.maybe_evict(f)
+
+    def do_link(self, f, d, *_):
+        self.enter(f, d)
+        f.links += 1
+        self.ordered("inode", 4, 4)
+
+    def do_rename(self, f, d, offset, length, replaced, was):
+        if replaced is not None and replaced is not f and replaced.exists:
+            self.leave(replaced)
+            replaced.parent = None
+            self.lose_link(replaced)
+        parent = f.parent or d
+        self.leave(f)
+        self.enter(f, parent)
+        if replaced is not None:
+            self.maybe_evict(replaced)
