@@ -122,3 +122,13 @@ def test_tailored_pages_have_the_size_asked_for(page, order):
     assert placed("tps", [(LOAD, PM, 0, 0)], pm_page=page)[0][1] == order
     with pytest.raises(UsageError, match="pm_page = 5KiB; use a power of two"):
         placed("tps", [(LOAD, PM, 0, 0)], pm_page=5 << 10)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_file_system_that_maps_by_itself_keeps_its_addresses(policy):
+    """An event that comes with a page size keeps it and its address; where the page tables lie is the policy's."""
+    plugin = registry.load("paging", policy)
+    batch = np.zeros(1, EVENT).view(np.recarray)
+    batch.code, batch.space, batch.addr, batch.vaddr, batch.order = LOAD, PM, 77, -(5 << 40), 21
+    plugin.place(plugin.start({"page_tables": "scm"}), batch, 1)
+    assert (int(batch.vaddr[0]), int(batch.order[0])) == (-(5 << 40), 21 | SCM_TABLE)
