@@ -1,0 +1,144 @@
+"""SCMFS and its superpages against what the paper (2013) says of them."""
+
+import numpy as np
+import pytest
+
+from scmsim.records import FENCE, FLUSH, LOAD, PM, STORE, UNMAP
+from scmsim.workload import iozone, postmark
+from tests.conftest import NO_JIT
+from tests.reference import drive
+from tests.verification import scmfs
+
+KIB, MIB = 1 << 10, 1 << 20
+
+
+def model(fs="scmfs-lp", files=8, **params):
+    return drive.Model(fs, drive.files(0, *[-1] * files, dirs=[0]), **params)
+
+
+def at(time_ns, *row):
+    batch = drive.ops(row)
+    batch.time_ns = time_ns
+    return batch
+
+
+def fill(file, size, step=64 * KIB):
+    return [("write", file, offset, step) for offset in range(0, size, step)]
+
+
+def test_a_read_or_write_looks_nothing_up():
+    """Section III: the start address plus the offset; beside the data only the inode is touched."""
+    it = model("scmfs")
+    it.feed(drive.ops(("create", 1), *fill(1, MIB)))
+    for row in (("read", 1, 123_456, 50_000), ("write", 1, 123_456, 50_000)):
+        events = it.feed(drive.ops(row))
+        touched = {it.sites[e.site] for e in events if e.space == PM and e.code in (LOAD, STORE)}
+        assert touched == {"inode", "data copy"}
+
+
+def test_data_is_not_ordered_and_metadata_is():
+    it = model("scmfs")
+    events = it.feed(drive.ops(("create", 1), *fill(1, MIB)))
+    assert {it.sites[e.site] for e in events if e.code == FLUSH} == {"inode", "directory", "page table"}
+    flushes, fences = (int(np.count_nonzero(events["code"] == code)) for code in (FLUSH, FENCE))
+    assert fences == 2 * flushes  # a barrier before and one after the lines
+
+
+def test_a_file_begins_on_normal_pages_and_migrates_when_it_outgrows_the_threshold():
+    it = model(threshold="1MiB")
+    it.feed(drive.ops(("create", 1), *fill(1, MIB)))
+    assert it.space()["superpage_bytes"] == 0 and it.space()["migrations"] == 0
+    it.feed(drive.ops(("write", 1, MIB, 4096)))
+    it.feed(at(1 << 30, "stat", 1))
+    it.feed(at(1 << 31, "stat", 1))
+    space = it.space()
+    assert space["migrations"] == 1 and space["superpage_bytes"] == space["allocated_bytes"] == 2 * MIB
+    assert space["migrated_bytes"] == MIB + 4096 and space["page_table_bytes"] == 4096  # the directory's
+
+
+def test_reads_go_to_the_old_pages_until_the_copy_is_done():
+    it = model(threshold="1MiB", copy_rate="1GiB", quiet="1s")
+    it.feed(drive.ops(("create", 1), *fill(1, 4 * MIB), ("close", 1)))
+    it.feed(at(1_000_000, "stat", 1))  # the copy of 4 MiB takes 3.9 ms
+    orders = [
+        {int(e.order) for e in it.feed(at(time, "read", 1, 0, 4096)) if it.sites[e.site] == "data copy" and e.space == PM}
+        for time in (2_000_000, 10_000_000)
+    ]  # fmt: skip
+    assert orders == [{12}, {21}]
+
+
+def test_a_write_waits_for_the_migration_of_its_file():
+    it = model(threshold="1MiB", copy_rate="1GiB", quiet="1s")
+    it.feed(drive.ops(("create", 1), *fill(1, 4 * MIB), ("close", 1)))
+    it.feed(at(1_000_000, "stat", 1))
+    it.feed(at(1_500_000, "write", 1, 0, 4096))
+    space = it.space()
+    copied = 4 * MIB * 10**9 // (1 << 30)
+    assert (space["waited_writes"], space["waited_ns"]) == (1, copied - 500_000) and space["migrations"] == 1
+
+
+def test_a_file_that_is_being_written_is_skipped():
+    it = model(threshold="1MiB", quiet="1ms")
+    it.feed(drive.ops(("create", 1), *fill(1, 4 * MIB)))
+    it.feed(at(500_000, "stat", 1))
+    assert it.space()["migrations_in_flight"] == 0
+    it.feed(at(2_000_000, "stat", 1))
+    assert it.space()["migrations_in_flight"] == 1
+
+
+def test_unused_superpages_are_recycled():
+    it = model(threshold="1MiB")
+    it.feed(drive.ops(("create", 1), *fill(1, 16 * MIB), ("close", 1)))
+    for time in (1 << 30, 1 << 31):
+        it.feed(at(time, "stat", 1))
+    assert it.space()["superpage_bytes"] == 16 * MIB
+    events = it.feed(at(1 << 32, "truncate", 1, 3 * MIB))
+    assert it.space()["superpage_bytes"] == 4 * MIB and it.space()["superpage_waste_bytes"] == MIB
+    assert int(events["length"][events["code"] == UNMAP].sum()) == 12 * MIB
+
+
+def test_null_files_serve_new_files_without_a_new_mapping():
+    it = model("scmfs")
+    it.feed(drive.ops(("create", 1, 0, 0, 0), ("write", 1, 0, 32 * KIB), ("unlink", 1, 0, 0, 0)))
+    assert it.space()["null_files"] == 1 and it.space()["allocated_bytes"] == 0
+    events = it.feed(drive.ops(("create", 2, 0, 0, 0), ("write", 2, 0, 32 * KIB)))
+    assert it.space()["null_file_reuses"] == 1 and "page table" not in {it.sites[site] for site in events["site"]}
+
+
+def test_the_collector_frees_what_is_unused():
+    it = model("scmfs", collect_above=0, collect_every="1ms", null_files=0)
+    it.feed(drive.ops(("create", 1), ("write", 1, 0, 4096)))
+    assert it.space()["preallocated_bytes"] == 64 * KIB
+    it.feed(at(2_000_000, "stat", 1))
+    it.feed(at(4_000_000, "stat", 1))
+    assert it.space()["preallocated_bytes"] == 0 and it.space()["reclaimed_bytes"] == 64 * KIB
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(NO_JIT, reason="some 100,000 operations")
+def test_superpages_cut_the_walks():
+    """SCMFS-1, -4, -5: small requests walk 10 times less on superpages, large ones walk for the program's pages as well."""
+    systems = ("scmfs", "scmfs-lp", *scmfs.BASELINES)
+    small = [scmfs.iozone_writes(fs, 16 * MIB, 4 * KIB)["random"][0] for fs in systems]
+    large = [scmfs.iozone_writes(fs, 16 * MIB, 4 * MIB)["random"][0] for fs in systems]
+    assert small[1] < 0.1 * small[0] and 0.4 * large[0] < large[1] < 0.6 * large[0]
+    assert small[0] == max(small) and scmfs.spread(large) < scmfs.spread(small)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(NO_JIT, reason="some 100,000 operations")
+def test_internal_fragmentation():
+    """SCMFS-3: at most 1 % where the rest of a file stays on normal pages, or where files are powers of two."""
+    trace = postmark.source(30, 60, 4 * KIB, 8 * MIB, 4096, 4096, 0)
+    assert scmfs.live_fragmentation(trace, "scmfs-lp", 4096, tail="normal")[0] < 1
+    assert scmfs.live_fragmentation(trace, "scmfs-lp", 4096)[1] > 1
+    trace = iozone.source(32 * MIB, 32 * MIB, 64 * KIB, 64 * KIB, 0, "0,2")
+    assert scmfs.live_fragmentation(trace, "scmfs-lp", 256)[1] < 1
+
+
+def test_waste_of_small_files():
+    """37,513 files in units of 2 MiB waste about 73 GiB; on pages of 4 KiB at most 4 KiB each."""
+    assert round(scmfs.FILES * (scmfs.LARGEST_UNIT - 2 * KIB) / (1 << 30)) == 73
+    count = 50 if NO_JIT else 500
+    space = scmfs.small_files("scmfs-lp", 2 * KIB, count)
+    assert space["waste_bytes"] == count * 2 * KIB and space["page_table_bytes"] == (count + 1) * 4096
