@@ -65,6 +65,29 @@ class Scmfs:
         self.flushes[site] += lines(addr, length)
         self.fences[site] += 2
 
+    # What SIMFS does more.
+
+    def took(self, count):
+        pass
+
+    def gave(self, count):
+        pass
+
+    def upper(self, f, piece):
+        pass
+
+    def drop_upper(self, f):
+        pass
+
+    def visit(self, times=1):
+        pass
+
+    def counted(self, count):
+        pass
+
+    def aside(self, f, offset, end):
+        pass
+
     # Blocks and pages.
 
     def take(self):
@@ -103,7 +126,9 @@ class Scmfs:
                 new += range(piece * PIECE, (piece + 1) * PIECE)
                 continue
             if piece not in f.tables:
+                self.upper(f, piece)
                 f.tables[piece] = self.take()
+                self.took(1)
                 self.ordered("page table", 0, 4096)
                 self.ordered("page table", 0, 8)
             run = [page]
@@ -113,6 +138,8 @@ class Scmfs:
                 f.pages[run[-1] + 1] = f.pages[run[-1]] + 1
                 self.free.remove(f.pages[run[-1]] + 1)
                 run.append(run[-1] + 1)
+            self.took(len(run))
+            self.counted(len(run))
             self.ordered("page table", 8 * (page % PIECE), 8 * len(run))
             new += run
             page += len(run)
@@ -125,11 +152,13 @@ class Scmfs:
             gone = [page for page in range(first, end) if page in f.pages]
             for page in gone:
                 self.free.add(f.pages.pop(page))
+            self.gave(len(gone))
             if gone:
                 self.ordered("page table", 8 * (first % PIECE), 8 * (end - first))
                 self.unmapped += end - first
             if piece in f.tables and not any(page // PIECE == piece for page in f.pages):
                 self.free.add(f.tables.pop(piece))
+                self.gave(1)
                 self.ordered("page table", 0, 8)
             first = end
 
@@ -174,6 +203,7 @@ class Scmfs:
         self.clear_bytes(f, low, offset)
         if fresh_last and end < f.size:
             self.clear_bytes(f, end, min(f.size, (last + 1) * PAGE))
+        self.aside(f, offset, end)
         self.stored["data copy"] += length
         self.ordered("inode", 16, 16 if end > f.size else 8)
         f.size, f.written = max(f.size, end), self.now
@@ -249,6 +279,7 @@ class Scmfs:
     # Names.
 
     def enter(self, f, d):
+        self.visit(2)
         at = d.size
         if at % PAGE + f.record() > PAGE:
             at = (at // PAGE + 1) * PAGE
@@ -263,6 +294,7 @@ class Scmfs:
         d = f.parent
         if d is None:
             return
+        self.visit()
         self.ordered("directory", max(min(f.place, d.size - f.record()), 0), 8)
         self.ordered("inode", 16, 16)
         d.records = max(d.records - 1, 0)
@@ -286,7 +318,9 @@ class Scmfs:
                 null.pages, null.tables, null.range, null.spare = f.pages, f.tables, f.range, range(count)
                 self.nulls.append(null)
                 f.pages, f.tables = {}, {}
+        self.visit()
         self.cut(f, 0)
+        self.drop_upper(f)
         self.ordered("inode", 0, 8)
         f.clear()
         self.before.pop(f.number, None)
@@ -396,3 +430,73 @@ class Scmfs:
         self.enter(f, parent)
         if replaced is not None:
             self.maybe_evict(replaced)
+
+
+class Simfs(Scmfs):
+    """SIMFS: nothing is ordered, pages are cleared when they are freed, a file has upper tables; `flushed` counts whole flushes."""
+
+    def __init__(self, names, sizes, dirs, blocks, *, atomic=False):
+        self.atomic = atomic
+        super().__init__(names, sizes, dirs, blocks, spare=0, nulls=0)
+        self.uppers = {}
+
+    def reset(self):
+        super().reset()
+        self.flushed = 0
+
+    def ordered(self, site, addr, length):
+        self.stored[site] += length
+
+    def took(self, count):
+        self.stored["free list"] += 8 + 8 * count
+
+    def gave(self, count):
+        self.stored["block zeroing"] += PAGE * count
+        self.stored["free list"] += 24 * count
+
+    def counted(self, count):
+        self.stored["inode"] += 8 * count
+
+    def upper(self, f, piece):
+        held = self.uppers.setdefault(f.number, {})
+        for name in ("upper", piece // PIECE):
+            if name not in held:
+                held[name] = self.take()
+                self.took(1)
+                self.stored["page table"] += PAGE + 8
+
+    def drop_upper(self, f):
+        for block in self.uppers.pop(f.number, {}).values():
+            self.free.add(block)
+            self.gave(1)
+
+    def visit(self, times=1):
+        self.flushed += times
+
+    def aside(self, f, offset, end):
+        size = PAGE
+        while offset // size != (end - 1) // size:
+            size *= 512
+        if not self.atomic or size > 1 << 30:
+            return
+        low = offset // size * size
+        high = min(low + size, max(f.size, end))
+        pages = -(-(high - low) // PAGE)
+        self.stored["inode"] += 128
+        self.stored["page table"] += 3 * PAGE + 24 + 8 * pages + 16
+        self.stored["free list"] += 8 + 48 + 8 * pages + 24 * (pages + 3)
+        self.stored["shadow copy"] += high - low - (end - offset)
+        self.stored["block zeroing"] += PAGE * (pages + 3)
+        self.flushed += 1
+
+    def adopt(self, f, d):
+        flushed = self.flushed
+        super().adopt(f, d)
+        self.flushed = flushed
+
+    def do_fsync(self, *_):
+        pass
+
+    def do_close(self, f, *rest):
+        self.flushed += f.opens == 1
+        super().do_close(f, *rest)

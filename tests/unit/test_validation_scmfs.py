@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scmsim.records import FENCE, FLUSH, LOAD, PM, STORE, UNMAP
+from scmsim.records import FENCE, FLUSH, INVALIDATE, LOAD, PM, STORE, UNMAP
 from scmsim.workload import iozone, postmark
 from tests.conftest import NO_JIT
 from tests.reference import drive
@@ -142,3 +142,40 @@ def test_waste_of_small_files():
     count = 50 if NO_JIT else 500
     space = scmfs.small_files("scmfs-lp", 2 * KIB, count)
     assert space["waste_bytes"] == count * 2 * KIB and space["page_table_bytes"] == (count + 1) * 4096
+
+
+def test_simfs_orders_nothing():
+    it = model("simfs")
+    events = it.feed(drive.ops(("create", 1), *fill(1, MIB), ("fsync", 1), ("close", 1), ("unlink", 1)))
+    assert not np.isin(events["code"], [FLUSH, FENCE]).any()
+
+
+def test_simfs_appends_a_page():
+    """An entry, the list's two words and the page count: pgtable.c, balloc.c, inode.c; the page is cleared when it is freed."""
+    it = model("simfs")
+    it.feed(drive.ops(("create", 1), ("write", 1, 0, 4096)))
+    found = drive.persistent(it.feed(drive.ops(("write", 1, 4096, 4096))), it.sites)
+    assert found["stored"] == {"data copy": 4096, "page table": 8, "free list": 16, "inode": 8 + 16}
+    assert it.space()["page_table_bytes"] == 2 * 3 * 4096  # of the file and of its directory
+    freed = drive.persistent(it.feed(drive.ops(("unlink", 1))), it.sites)
+    assert freed["stored"]["block zeroing"] == (2 + 3) * 4096
+
+
+def test_simfs_flushes_every_tlb_when_a_file_is_closed_for_good():
+    it = model("simfs")
+    it.feed(drive.ops(("create", 1), ("open", 1)))
+    counts = [int((it.feed(drive.ops(("close", 1)))["code"] == INVALIDATE).sum()) for _ in range(2)]
+    assert counts == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("offset", "length", "copied"),
+    [(4096, 4096, 0), (4096, 1000, 3096), (4096, 8192, 2 * MIB - 8192), (MIB, 2 * MIB, 2 * MIB)],
+)
+def test_simfs_copies_what_the_smallest_table_over_a_write_maps(offset, length, copied):
+    """file.c, nvmm_find_atomic_pointer_level: a page, 2 MiB or 1 GiB, as far as the file goes (4 MiB here)."""
+    it = model("simfs", update="atomic")
+    it.feed(drive.ops(("create", 1), *fill(1, 4 * MIB)))
+    found = drive.persistent(it.feed(drive.ops(("write", 1, offset, length))), it.sites)
+    assert found["stored"]["shadow copy"] == copied and found["stored"]["data copy"] == length
+    assert it.space()["allocated_bytes"] == 4 * MIB

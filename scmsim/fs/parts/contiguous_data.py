@@ -150,6 +150,30 @@ def copy_pieces(s, arena, out, op, row, end, reads):
 
 
 @part
+def write_aside(s, arena, out, op, row):
+    """SIMFS's atomic update: what the smallest table over the write maps besides it goes to a temporary file too, then one entry is
+    swapped, every TLB flushed, and the old pages cleared.  A write over two GiB goes in place.
+
+    Source: SIMFS file.c, nvmm_consistency_function; the temporary file's pages are not taken from the model's device.
+    """
+    end, shift = op.offset + op.length, 12
+    while op.offset >> shift != (end - 1) >> shift:
+        shift += 9
+    if shift > 30:
+        return
+    low, high = op.offset >> shift << shift, min(((op.offset >> shift) + 1) << shift, max(s.old_size, end))
+    pages = (high - low + q.BLOCK - 1) // q.BLOCK
+    s.reg[q.PAGES], s.reg[q.PTE_BYTES] = pages, pages << 3
+    play(s, out, q.SHADOW_OPEN)
+    s.reg[q.BYTES] = op.offset - low + high - end
+    if s.reg[q.BYTES] > 0:
+        play(s, out, q.SHADOW_COPY)
+    s.reg[q.BYTES], s.reg[q.COUNT] = pages * q.BLOCK, 24 * pages
+    play(s, out, q.SHADOW_CLOSE)
+    m.attach(s, arena, out, row, q.DETACHED)
+
+
+@part
 def write_file(s, arena, out, op, row):
     """One write(); False: no room to go on."""
     end = op.offset + op.length
@@ -162,9 +186,11 @@ def write_file(s, arena, out, op, row):
     if s.stage == n.MAPPING:
         if not map_pages(s, arena, out, row, last, s.wanted):
             return False
-        if not has_events(s, out, clear_events(arena, row, s.old_size, op.offset)):
+        if not has_events(s, out, clear_events(arena, row, s.old_size, op.offset) + 16):
             return False
         clear_edges(s, arena, out, op, row)
+        if s.shadow:
+            write_aside(s, arena, out, op, row)
         s.stage, s.resume_at = n.COPYING, op.offset
     if not copy_pieces(s, arena, out, op, row, end, q.ZERO) or not has_events(s, out, 16):
         return False

@@ -47,7 +47,9 @@ def blocks_needed(s, arena, op, row, adopts):
         pages = (max(arena[row + n.FIRST] - 1, 0) + q.BLOCK - 1) // q.BLOCK
         count += pages + pages // m.PIECE + 1
     makes = code == r.CREATE or code == r.MKDIR or code == r.LINK or code == r.RENAME
-    return count + 2 * (adopts + makes)
+    if s.embedded and count > 0:
+        count += 3 + (count >> 18)
+    return count + 2 * (adopts + makes) * (1 + s.embedded)
 
 
 @part
@@ -73,7 +75,7 @@ def events_needed(arena, op, row, parent):
         pages += 2 * arena[arena[row + n.PARENT] + n.END]
     if op.op == r.RENAME and op.file2 >= 0:
         pages += 2 * arena[parent + n.END]
-    return names.NAME_EVENTS + 2 * pages
+    return names.NAME_EVENTS + 4 * pages
 
 
 @part
@@ -123,15 +125,20 @@ def plain_call(s, arena, out, code, row):
     if code == r.FSYNC or code == r.MSYNC:
         play(s, out, q.FSYNC)
     elif code == r.OPEN or code == r.CREATE or code == r.MKDIR:
+        if s.embedded and code != r.MKDIR and arena[row + n.OPENS] == 0:
+            m.attach(s, arena, out, row, q.ATTACHED)
         arena[row + n.OPENS] += code != r.MKDIR
         play(s, out, q.OPEN)
     elif code == r.CLOSE:
         play(s, out, q.CLOSE)
         s.closes += 1
+        if s.embedded and arena[row + n.OPENS] == 1:
+            m.attach(s, arena, out, row, q.DETACHED)
         arena[row + n.OPENS] = max(arena[row + n.OPENS] - 1, 0)
     elif code == r.STAT:
         play(s, out, q.STAT)
     elif code == r.READDIR:
+        names.visit(s, arena, out, row)
         names.scan(s, arena, out, row, arena[row + n.SIZE] * (arena[row + n.STATUS] & n.IS_DIR != 0))
         play(s, out, q.READDIR)
     elif code == r.MMAP or code == r.MUNMAP:

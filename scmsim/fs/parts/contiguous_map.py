@@ -10,7 +10,7 @@ from scmsim.fs.parts import contiguous_recipes as q
 from scmsim.fs.parts import contiguous_state as n
 from scmsim.fs.parts import ranges, table
 from scmsim.fs.parts.emit import play, run
-from scmsim.records import FETCH, FLUSH, MAP, PM, REMAP, UNMAP, pack
+from scmsim.records import FETCH, FLUSH, INVALIDATE, MAP, PM, REMAP, UNMAP, pack
 
 # Virtual addresses: metadata at its device offset above the start of Linux' vmalloc area, files' ranges 17 TiB behind it.
 METADATA = 0xFFFF_C900_0000_0000 - (1 << 64)
@@ -21,9 +21,13 @@ PIECE = 512  # pages that one page of entries maps
 
 MOST_PAGES = 1 << 31  # of a file: 8 TiB, the largest range
 TOO_FAR = 1 << 40  # words: more than the arena may have, so that its growth ends the replay with an error
-MAP_EVENTS = 32  # of one call of `fill`, at most
+MAP_EVENTS = 48  # of one call of `fill`, at most
+UNMAP_EVENTS = 64  # of one call of `release_from`; SIMFS clears each run of pages
+CLEARED_EVENTS = 3 * PIECE
+_TABLE = list(q.SITES).index("page table")
 # Site "page table".  A REMAP takes what is mapped at `vaddr` to the virtual address `addr`.
-_MAP, _UNMAP, _REMAP = pack(MAP, 5, PM), pack(UNMAP, 5, PM), pack(REMAP, 5, PM)
+_FLUSH_ALL = pack(INVALIDATE, _TABLE, PM)
+_MAP, _UNMAP, _REMAP = pack(MAP, _TABLE, PM), pack(UNMAP, _TABLE, PM), pack(REMAP, _TABLE, PM)
 
 
 @part
@@ -40,6 +44,8 @@ def play_at(s, out, recipe, shift, order):
 @part
 def place_metadata(s, out):
     """Give every event in persistent memory that has none its virtual address: metadata lies on normal pages."""
+    if s.embedded:  # SIMFS reaches it through the direct map: the policy places it
+        return
     for k in range(s.emitted):
         if out[k].space == PM and out[k].order == 0 and out[k].code <= FLUSH and out[k].code != FETCH:
             out[k].vaddr = out[k].addr + METADATA
@@ -78,7 +84,11 @@ def words_for(arena, row, stop):
         return TOO_FAR
     pieces = (stop + PIECE - 1) // PIECE
     words = table.words_to_hold(arena, row + n.BLOCKS, pieces * PIECE) + ranges.NODE_WORDS
-    return words + table.words_to_hold(arena, row + n.PTES, pieces) + table.words_to_hold(arena, row + n.SUPERS, pieces)
+    return (
+        words
+        + table.words_to_hold(arena, row + n.PTES, pieces)
+        + table.words_to_hold(arena, row + n.SUPERS, pieces + 3)
+    )
 
 
 @part
@@ -87,8 +97,8 @@ def reserve(s, arena, row, stop):
     pieces = (stop + PIECE - 1) // PIECE
     table.reserve(s, arena, row + n.BLOCKS, pieces * PIECE)
     table.reserve(s, arena, row + n.PTES, pieces)
-    if s.threshold > 0:
-        table.reserve(s, arena, row + n.SUPERS, pieces)
+    if s.threshold > 0 or s.embedded:
+        table.reserve(s, arena, row + n.SUPERS, pieces + 3 * s.embedded)
 
 
 @part
@@ -176,12 +186,68 @@ def map_super(s, arena, out, row, piece):
 
 
 @part
+def freed(s, out, block, count):
+    """SIMFS clears the pages that it frees, and links them into its list."""
+    if s.embedded:
+        s.reg[q.AT], s.reg[q.BYTES], s.reg[q.COUNT] = block * q.BLOCK, count * q.BLOCK, count << 4
+        s.zeroed_bytes += count * q.BLOCK
+        play(s, out, q.PAGE_FREED)
+
+
+@part
+def taken(s, out, block, count):
+    """SIMFS takes pages from its list: each names the next one."""
+    if s.embedded:
+        s.reg[q.AT], s.reg[q.BYTES], s.reg[q.PTE_BYTES] = block * q.BLOCK, count * q.BLOCK, count << 3
+        play(s, out, q.PAGE_TAKEN)
+
+
+@part
+def upper_table(s, arena, out, row, k):
+    """SIMFS: number `k` of a file's upper tables, if it is missing."""
+    if table.get(arena, row + n.SUPERS, k) != 0:
+        return
+    block = take_block(s, arena, q.ONE)
+    table.put(arena, row + n.SUPERS, k, block)
+    s.table_blocks += 1
+    s.owed -= 1
+    taken(s, out, block, q.ONE)
+    s.reg[q.TABLE], s.reg[q.DIRECTORY] = block * q.BLOCK, directory_at(arena, row, q.ZERO)
+    play(s, out, q.NEW_TABLE)
+
+
+@part
+def drop_upper(s, arena, out, row):
+    """SIMFS: free the upper tables of a file that is gone."""
+    for k in range((1 << arena[row + n.SUPERS + 1]) if arena[row + n.SUPERS] != 0 else 0):
+        block = table.get(arena, row + n.SUPERS, k)
+        if block != 0:
+            first_fit.release(s, arena, block, q.ONE)
+            s.table_blocks -= 1
+            freed(s, out, block, q.ONE)
+
+
+@part
+def attach(s, arena, out, row, recipe):
+    """SIMFS: a file's tables are hooked into the kernel's or taken out, an entry a GiB; out of it every TLB is flushed."""
+    s.reg[q.DIRECTORY] = directory_at(arena, row, q.ZERO)
+    s.reg[q.DIRECTORY_BYTES] = max((arena[row + n.END] + (1 << 18) - 1) >> 18, 1) << 3
+    play(s, out, recipe)
+    if recipe == q.DETACHED:
+        table_event(s, out, _FLUSH_ALL, q.ZERO, address_of(arena, row, q.ZERO), q.ONE << 18, NORMAL)
+
+
+@part
 def new_table(s, arena, out, row, piece):
     """A page of page-table entries for a piece of a file."""
+    if s.embedded:
+        upper_table(s, arena, out, row, q.ZERO)
+        upper_table(s, arena, out, row, q.ONE + (piece >> 9))
     block = take_block(s, arena, q.ONE)
     table.put(arena, row + n.PTES, piece, block)
     s.table_blocks += 1
     s.owed -= 1
+    taken(s, out, block, q.ONE)
     s.reg[q.TABLE], s.reg[q.DIRECTORY] = block * q.BLOCK, directory_at(arena, row, piece)
     play(s, out, q.NEW_TABLE)
 
@@ -214,15 +280,16 @@ def fill(s, arena, out, row, last):
     arena[row + n.END] = max(arena[row + n.END], page + count)
     count_blocks(s, arena, row, count)
     s.reg[q.PTE_AT] = table.get(arena, row + n.PTES, piece) * q.BLOCK + ((page & (PIECE - 1)) << 3)
+    taken(s, out, block, count)
     s.reg[q.PTE_BYTES], s.reg[q.PAGES] = count << 3, count
     play(s, out, q.MAPPED)
     table_event(s, out, _MAP, block, address_of(arena, row, page), count, NORMAL)
 
 
 @part
-def free_pages(s, arena, row, first, stop):
+def free_pages(s, arena, out, row, first, stop):
     """Free the blocks of the pages [first, stop), run by run; returns how many there were."""
-    page, freed = first, q.ZERO
+    page, gone = first, q.ZERO
     while page < stop:
         block = table.get(arena, row + n.BLOCKS, page)
         count = 1
@@ -232,34 +299,36 @@ def free_pages(s, arena, row, first, stop):
             first_fit.release(s, arena, block, count)
             for k in range(count):
                 table.put(arena, row + n.BLOCKS, page + k, q.ZERO)
-            freed += count
+            freed(s, out, block, count)
+            gone += count
         page += count
-    count_blocks(s, arena, row, -freed)
-    return freed
+    count_blocks(s, arena, row, -gone)
+    return gone
 
 
 @part
 def unmap(s, arena, out, row, first, stop):
     """Unmap and free the pages [first, stop) of one piece on normal pages; its page of entries goes with the last of them."""
     piece = first // PIECE
-    freed = free_pages(s, arena, row, first, stop)
+    gone = free_pages(s, arena, out, row, first, stop)
     entries = table.get(arena, row + n.PTES, piece)
-    if freed > 0:
+    if gone > 0:
         s.reg[q.PTE_AT] = entries * q.BLOCK + ((first & (PIECE - 1)) << 3)
-        s.reg[q.PTE_BYTES], s.reg[q.PAGES] = (stop - first) << 3, freed
+        s.reg[q.PTE_BYTES], s.reg[q.PAGES] = (stop - first) << 3, gone
         play(s, out, q.UNMAPPED)
         table_event(s, out, _UNMAP, q.ZERO, address_of(arena, row, first), stop - first, NORMAL)
     if entries == 0:
-        return freed
+        return gone
     for page in range(piece * PIECE, min((piece + 1) * PIECE, arena[row + n.END])):
         if table.get(arena, row + n.BLOCKS, page) != 0:
-            return freed
+            return gone
     first_fit.release(s, arena, entries, q.ONE)
+    freed(s, out, entries, q.ONE)
     table.put(arena, row + n.PTES, piece, q.ZERO)
     s.table_blocks -= 1
     s.reg[q.DIRECTORY], s.reg[q.DIRECTORY_BYTES], s.reg[q.PAGES] = directory_at(arena, row, piece), 8, 1
     play(s, out, q.TABLE_GONE)
-    return freed
+    return gone
 
 
 @part
@@ -268,10 +337,10 @@ def drop_spare(s, arena, out, row):
     if arena[row + n.SPARE] == 0:
         return
     first = arena[row + n.SPARE_AT]
-    freed = unmap(s, arena, out, row, first, first + arena[row + n.SPARE])
+    gone = unmap(s, arena, out, row, first, first + arena[row + n.SPARE])
     arena[row + n.SPARE], arena[row + n.END] = 0, first
-    s.spare_blocks -= freed
-    s.reclaimed_blocks += freed
+    s.spare_blocks -= gone
+    s.reclaimed_blocks += gone
 
 
 @part

@@ -161,7 +161,7 @@ def settle(s, arena, out):
     first, stop = held * m.PIECE, (held + count) * m.PIECE
     if arena[row + n.SPARE] > 0 and arena[row + n.SPARE_AT] < stop:
         m.drop_spare(s, arena, out, row)
-    freed = m.free_pages(s, arena, row, first, min(stop, arena[row + n.END]))
+    freed = m.free_pages(s, arena, out, row, first, min(stop, arena[row + n.END]))
     for piece in range(held, held + count):
         entries = table.get(arena, row + n.PTES, piece)
         if entries != 0:

@@ -42,8 +42,20 @@ def scan(s, arena, out, directory, stop):
 
 
 @part
+def visit(s, arena, out, row):
+    """SIMFS: a directory or file is mapped for one look, and unmapped."""
+    if s.embedded:
+        m.attach(s, arena, out, row, q.ATTACHED)
+        m.attach(s, arena, out, row, q.DETACHED)
+
+
+@part
 def add_name(s, arena, out, row, directory):
     """Put a file's name at the end of a directory, after a look through all its records."""
+    if s.embedded:
+        visit(s, arena, out, directory)
+        scan(s, arena, out, directory, arena[directory + n.SIZE])
+        m.attach(s, arena, out, directory, q.ATTACHED)
     scan(s, arena, out, directory, arena[directory + n.SIZE])
     length, at = record_bytes(arena, row), arena[directory + n.SIZE]
     if at % q.BLOCK + length > q.BLOCK:
@@ -58,6 +70,8 @@ def add_name(s, arena, out, row, directory):
     arena[directory + n.SIZE] = at + length
     arena[directory + n.DIRENTS] += 1
     arena[row + n.PLACE], arena[row + n.PARENT] = at, directory
+    if s.embedded:
+        m.attach(s, arena, out, directory, q.DETACHED)
     s.reg[q.DIR] = inode_at(s, directory)
     play(s, out, q.DIR_GROWN)
 
@@ -68,6 +82,7 @@ def remove_name(s, arena, out, row):
     directory = arena[row + n.PARENT]
     if directory == 0:
         return
+    visit(s, arena, out, directory)
     length = record_bytes(arena, row)
     at = max(min(arena[row + n.PLACE], arena[directory + n.SIZE] - length), 0)
     scan(s, arena, out, directory, min(at + length, arena[directory + n.SIZE]))
@@ -145,6 +160,8 @@ def create(s, arena, out, op, row, parent):
         take_null(s, arena, row)
     play(s, out, q.NEW_INODE)
     add_name(s, arena, out, row, parent)
+    if s.embedded and not is_dir:
+        m.attach(s, arena, out, row, q.ATTACHED)
 
 
 @part
@@ -156,19 +173,28 @@ def due(s, arena, row):
 
 
 @part
+def release_fits(s, arena, out, row):
+    """Whether the events of one piece that is freed, and of the file's end, fit."""
+    return has_events(s, out, m.UNMAP_EVENTS + s.embedded * (m.CLEARED_EVENTS + 4 * (2 + (arena[row + n.END] >> 18))))
+
+
+@part
 def evict(s, arena, out, row):
     """Free a file that nothing names or uses; False: no room to go on."""
     if s.stage != n.RELEASING:
         if not has_events(s, out, 64) or not has_room(s, arena, ranges.NODE_WORDS + (1 << n.NULL_ORDER)):
             return False
+        visit(s, arena, out, row)
         s.stage, s.resume_at = n.RELEASING, 0
         if keep_null(s, arena, out, row):
             arena[row + n.MAPPED] = 0
     while True:
-        if not has_events(s, out, 64) or not has_room(s, arena, ranges.NODE_WORDS):
+        if not release_fits(s, arena, out, row) or not has_room(s, arena, ranges.NODE_WORDS):
             return False
         if m.release_from(s, arena, out, row, q.ZERO):
             break
+    if s.embedded:
+        m.drop_upper(s, arena, out, row)
     s.reg[q.INODE] = inode_at(s, row)
     play(s, out, q.EVICTED)
     m.leave_tables(s, arena, row)
@@ -230,7 +256,7 @@ def truncate(s, arena, out, row, new_size):
             clear(s, arena, out, row, old_size, new_size)
         s.stage, s.resume_at = n.RELEASING, (new_size + q.BLOCK - 1) // q.BLOCK
     while new_size < old_size:
-        if not has_events(s, out, 64):
+        if not release_fits(s, arena, out, row):
             return False
         if m.release_from(s, arena, out, row, (new_size + q.BLOCK - 1) // q.BLOCK):
             break

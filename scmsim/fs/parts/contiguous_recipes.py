@@ -7,7 +7,7 @@ CPUs with fast strings).  Which fields are stored, and directories as lists of r
 assumptions.
 """
 
-from scmsim.records import FENCE, FLUSH, LOAD, PM, STORE, USER, WORK, pack
+from scmsim.records import FENCE, FLUSH, KERNEL, LOAD, PM, STORE, USER, WORK, pack
 
 # Mechanism -> what the bytes that it stores are for.
 SITES = {
@@ -15,7 +15,9 @@ SITES = {
     "data copy": "data",
     "block zeroing": "zeroing",
     "migration": "data",
+    "shadow copy": "data",
     "allocation": "none",
+    "free list": "metadata",
     "page table": "metadata",
     "inode": "metadata",
     "directory": "metadata",
@@ -43,8 +45,9 @@ ZERO, ONE = 0, 1  # as constants that compiled kernels do not take for literals 
     COPY_IN, COPY_OUT, HOLE, CLEAR, MOVE_FROM, MOVE_TO, SCAN, ADD_DIRENT, DEL_DIRENT, WRITE, WRITTEN, READ, MAPPED, UNMAPPED,
     TABLE_GONE, NEW_TABLE, NEW_SUPERS, SWITCHED, RANGE_MOVED, CREATE, MKDIR, NEW_INODE, DIR_GROWN, LINKS, UNLINK, RMDIR,
     EVICTED, RENAME, LINK, OPEN, CLOSE, FSYNC, STAT, READDIR, MAP_CALL, OTHER, TRUNCATE, RESIZED, FALLOCATED, SCANNED,
-    COLLECTED,
-) = range(41)  # fmt: skip
+    COLLECTED, PAGE_TAKEN,
+    PAGE_FREED, ATTACHED, DETACHED, SHADOW_OPEN, SHADOW_COPY, SHADOW_CLOSE,
+) = range(48)  # fmt: skip
 
 BLOCK = 4096
 INODE_BYTES = 128
@@ -77,9 +80,13 @@ def _ordered(site: str, base: int, at: int = 0, length: int = 0, by: int = 0) ->
     ]
 
 
-def recipes() -> dict[int, list]:
-    """All recipes."""
-    return _data() | _tables() | _names() | _calls()
+def recipes(embedded: bool = False) -> dict[int, list]:
+    """All recipes; `embedded`: of SIMFS, which orders nothing and counts a file's pages in its inode."""
+    found = _data() | _tables() | _names() | _calls() | _embedded()
+    if not embedded:
+        return found
+    found[MAPPED].append(_step(STORE, "inode", INODE, 24, 0, PTE_BYTES))
+    return {number: [step for step in steps if step[0] & 255 not in (FENCE, FLUSH)] for number, steps in found.items()}
 
 
 def _data() -> dict[int, list]:
@@ -170,4 +177,44 @@ def _calls() -> dict[int, list]:
         TRUNCATE: [_work("truncate", 1), _step(LOAD, "inode", INODE, 0, 64)],
         RESIZED: _ordered("inode", INODE, 16, 16),
         COLLECTED: [_work("collect_file", 0, COUNT)],
+    }
+
+
+def _embedded() -> dict[int, list]:
+    """What SIMFS does beside: a list of free pages linked through their first 8 bytes, and mappings that come and go.
+
+    Sources: SIMFS balloc.c (nvmm_new_block, nvmm_free_block), pgtable.c (nvmm_establish_mapping, nvmm_destroy_mapping), file.c
+    (nvmm_consistency_function).
+    """
+    return {
+        PAGE_TAKEN: [
+            _step(LOAD, "free list", AT, 0, 0, BYTES, width=-8),
+            _step(STORE, "free list", NONE, 64, 8, PTE_BYTES),
+        ],
+        PAGE_FREED: [
+            _step(STORE, "block zeroing", AT, 0, 0, BYTES),
+            _step(STORE, "free list", AT, 0, 0, BYTES, width=-8),
+            _step(STORE, "free list", NONE, 64, 0, COUNT),
+        ],
+        ATTACHED: [_step(STORE, "page table", DIRECTORY, 0, 0, DIRECTORY_BYTES, space=KERNEL), _work("new_page", 1)],
+        DETACHED: [_step(STORE, "page table", DIRECTORY, 0, 0, DIRECTORY_BYTES, space=KERNEL), _work("free_page", 1)],
+        SHADOW_OPEN: [
+            _step(STORE, "inode", INODE, 0, INODE_BYTES),
+            _step(STORE, "page table", NONE, BLOCK, 3 * BLOCK + 24),
+            _step(STORE, "page table", NONE, BLOCK, 0, PTE_BYTES),
+            _step(STORE, "free list", NONE, 64, 8 + 3 * 16, PTE_BYTES),
+            _work("new_table", 3),
+            _work("new_page", 0, PAGES),
+        ],
+        SHADOW_COPY: [
+            _step(LOAD, "shadow copy", NONE, BLOCK, 0, BYTES),
+            _step(STORE, "shadow copy", NONE, BLOCK, 0, BYTES),
+            _work("copy_call", 1),
+        ],
+        SHADOW_CLOSE: [
+            _step(STORE, "page table", NONE, BLOCK, 16),
+            _step(STORE, "block zeroing", NONE, BLOCK, 3 * BLOCK, BYTES),
+            _step(STORE, "free list", NONE, 64, 3 * 24, COUNT),
+            _work("free_page", 3, PAGES),
+        ],
     }

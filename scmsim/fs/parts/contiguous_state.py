@@ -15,7 +15,8 @@ from scmsim.records import Files
 from scmsim.units import format_bytes
 
 # Words of a file's row.  BLOCKS: page -> device block; PTES: piece of 2 MiB -> block of its page of page-table entries; SUPERS: the
-# file's superpages, from its first byte on; NEWER: superpages that a migration is filling.
+# file's superpages, from its first byte on (SIMFS: its upper tables, the highest one first, then one for each GiB); NEWER:
+# superpages that a migration is filling.
 SIZE, BLOCKS, PTES, SUPERS, NEWER = 0, 1, 3, 5, 7
 (
     RANGE, RANGE_ORDER, STATUS, LINKS, NAME, FIRST, OPENS, MAPPED, END, SPARE_AT, SPARE, HELD, FILLED, DIRENTS, PLACE, PARENT,
@@ -48,6 +49,8 @@ STATE = np.dtype(
             ("owed", "i8"),  # blocks that it may still need
             ("edges", "i8"),  # 1: the page of its first byte is new, 2: that of its last
             ("old_size", "i8"),  # of its file, before it
+            ("embedded", "i8"),  # 1: SIMFS, whose files hold their upper tables too, and are mapped while they are open
+            ("shadow", "i8"),  # 1: a write goes to a temporary file, whose table entry is swapped with the file's
             ("closes", "i8"),
             ("now", "i8"),  # time of the operation at work, ns
             ("spare", "i8"),  # pages that a growing file gets beyond what it needs
@@ -91,7 +94,7 @@ STATE = np.dtype(
 SMALLEST, LARGEST = 8 << 20, 16 << 40
 
 
-def start(params: dict, files: Files) -> State:
+def start(params: dict, files: Files, embedded: bool = False) -> State:
     """State of an empty file system of `params["capacity"]` bytes that knows the trace's `files`."""
     capacity, rows = params["capacity"], len(files) + 1  # the last row: a parent directory that the trace does not name
     blocks = capacity // q.BLOCK
@@ -107,15 +110,13 @@ def start(params: dict, files: Files) -> State:
     boundary = two_zone.boundary_of(reserved, blocks, percent)
     words = 16 + rows * FILE_WORDS + two_zone.arena_words(blocks, boundary)
     state = new_state(STATE, max(1 << 16, words + (1 << 14)), costs.load("scmfs", q.COSTS, list(q.SITES)))
-    load_recipes(state, dict(sorted(q.recipes().items())))
+    load_recipes(state, dict(sorted(q.recipes(embedded).items())))
     two_zone.attach(state, reserved, blocks, boundary)
     record = state.record[0]
     record.inode_table = q.INODE_TABLE
-    if params["preallocate"] > 2 << 20:
-        raise UsageError(f"preallocate = {format_bytes(params['preallocate'])}; use 2MiB or less")
-    record.spare = params["preallocate"] // q.BLOCK
-    record.null_limit, record.tidy_above = params["null_files"], params["collect_above"] // q.BLOCK
-    record.tidy_every = params["collect_every"]
+    record.embedded, record.shadow = embedded, params.get("update") == "atomic"
+    if not embedded:
+        _keep(record, params)
     if "threshold" in params:
         record.threshold, record.whole = max(params["threshold"] // q.BLOCK, 1), params["tail"] == "superpage"
         record.quiet, record.copy_rate = params["quiet"], max(params["copy_rate"], 1)
@@ -123,6 +124,15 @@ def start(params: dict, files: Files) -> State:
     record.arena_top += rows * FILE_WORDS
     _rows(state, files)
     return state
+
+
+def _keep(record: np.record, params: dict) -> None:
+    """What SCMFS keeps mapped without using it."""
+    if params["preallocate"] > 2 << 20:
+        raise UsageError(f"preallocate = {format_bytes(params['preallocate'])}; use 2MiB or less")
+    record.spare = params["preallocate"] // q.BLOCK
+    record.null_limit, record.tidy_above = params["null_files"], params["collect_above"] // q.BLOCK
+    record.tidy_every = params["collect_every"]
 
 
 def _rows(state: State, files: Files) -> None:
