@@ -11,7 +11,8 @@ from scmsim.fs.parts import contiguous_state as n
 from scmsim.records import INVALIDATE, LOAD, MAP, PM, REMAP, STORE, UNMAP
 from tests.conftest import NO_JIT
 from tests.reference import drive
-from tests.reference.contiguous_slow import PIECE, Scmfs, Simfs
+from tests.reference.contiguous_slow import PIECE, Scmfs
+from tests.reference.simfs_slow import Simfs
 
 NAMES = ("/d", "/d/a", "/d/longer-name", "/d/n" + "x" * 60, "/d/old")
 SIZES = (0, -1, -1, -1, 10_000)

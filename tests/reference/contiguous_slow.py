@@ -6,40 +6,13 @@ Good for files of up to 16 MiB, whose page-directory entries share a cache line.
 
 from collections import Counter, deque
 
+from tests.reference.contiguous_slow_threads import PAGE, PIECE, File, Threads
 from tests.reference.drive import lines
 
-PAGE, PIECE = 4096, 512
 FIRST_BLOCK = 1536  # behind the tables
 
 
-class File:
-    def __init__(self, number, name, is_dir=False):
-        self.number, self.name, self.is_dir = number, name, is_dir
-        self.queued = False
-        self.clear()
-
-    def clear(self):
-        self.exists, self.links, self.opens, self.size, self.records = False, 0, 0, 0, 0
-        self.pages, self.tables, self.supers, self.spare = {}, {}, [], range(0)
-        self.parent, self.place, self.range, self.written = None, 0, 0, -(1 << 62)
-
-    def block(self, page):
-        if page < PIECE * len(self.supers):
-            return self.supers[page // PIECE] + page % PIECE
-        return self.pages.get(page)
-
-    def end(self):
-        """Page behind the last one that is mapped."""
-        return max([PIECE * len(self.supers), *(page + 1 for page in self.pages)])
-
-    def mapped(self):
-        return PIECE * len(self.supers) + len(self.pages) - len(self.spare)
-
-    def record(self):
-        return -(-(16 + len(self.name)) // 8) * 8
-
-
-class Scmfs:
+class Scmfs(Threads):
     """The file system; `stored`, `flushes`, `fences`, `unmapped` hold the last operation's counts."""
 
     def __init__(self, names, sizes, dirs, blocks, *, spare=16, nulls=64, boundary=None, threshold=None, whole=True,
@@ -209,73 +182,6 @@ class Scmfs:
         f.size, f.written = max(f.size, end), self.now
         self.enqueue(f)
 
-    def enqueue(self, f):
-        normal = f.mapped() - PIECE * len(f.supers)
-        if self.threshold is None or f.queued or f.mapped() <= self.threshold or (f.supers and normal < PIECE):
-            return
-        f.queued = True
-        self.queue.append(f)
-
-    # Background.
-
-    def background(self, op, f, other):
-        if self.moving:
-            touched = other if op == "rename" else f
-            blocks = op in ("write", "truncate", "fallocate", "unlink", "close", "rename") and touched is self.moving
-            if self.now < self.moved_at and blocks and op == "write":
-                self.waited += 1
-            if self.now >= self.moved_at or blocks:
-                self.settle()
-        if not self.moving and self.queue:
-            g = self.queue.popleft()
-            g.queued = False
-            if g.exists and (g.opens <= 0 or self.now - g.written >= self.quiet):
-                self.migrate(g)
-                if self.moving:
-                    self.background(op, f, other)
-                    return
-            elif g.exists:
-                self.enqueue(g)
-        if self.unused() > self.tidy_above and self.now - self.tidied >= self.tidy_every:
-            self.tidy()
-
-    def migrate(self, f):
-        held = page = PIECE * len(f.supers)
-        while page in f.pages and page not in f.spare:
-            page += 1
-        wanted = page // PIECE + (self.whole and page % PIECE > 0 and page * PAGE >= f.size)
-        count = wanted - len(f.supers)
-        if count <= 0 or count > len(self.super_free):
-            return
-        self.filling = [self.super_free.pop() for _ in range(count)]
-        top = min(page, wanted * PIECE) if self.whole else page
-        self.stored["migration"] += (top - held) * PAGE
-        self.moving, self.moved_at = f, self.now + (top - held) * PAGE * 10**9 // self.rate
-
-    def settle(self):
-        f, first = self.moving, PIECE * len(self.moving.supers)
-        stop = first + PIECE * len(self.filling)
-        if f.spare and f.spare.start < stop:
-            self.drop_spare(f)
-        for page in [page for page in f.pages if page < stop]:
-            self.free.add(f.pages.pop(page))
-        for piece in [piece for piece in f.tables if piece * PIECE < stop]:
-            self.free.add(f.tables.pop(piece))
-        self.ordered("page table", 0, 8 * len(self.filling))
-        self.ordered("inode", 32, 16)
-        self.unmapped += stop - first
-        f.supers += self.filling
-        self.filling, self.moving = [], None
-        self.migrations += 1
-
-    def tidy(self):
-        while self.nulls and self.unused() > self.tidy_above:
-            self.drop_spare(self.nulls.pop())
-        for f in self.files:
-            if f.spare and f.written <= self.tidied and self.unused() > self.tidy_above:
-                self.drop_spare(f)
-        self.tidied = self.now
-
     # Names.
 
     def enter(self, f, d):
@@ -430,73 +336,3 @@ class Scmfs:
         self.enter(f, parent)
         if replaced is not None:
             self.maybe_evict(replaced)
-
-
-class Simfs(Scmfs):
-    """SIMFS: nothing is ordered, pages are cleared when they are freed, a file has upper tables; `flushed` counts whole flushes."""
-
-    def __init__(self, names, sizes, dirs, blocks, *, atomic=False):
-        self.atomic = atomic
-        super().__init__(names, sizes, dirs, blocks, spare=0, nulls=0)
-        self.uppers = {}
-
-    def reset(self):
-        super().reset()
-        self.flushed = 0
-
-    def ordered(self, site, addr, length):
-        self.stored[site] += length
-
-    def took(self, count):
-        self.stored["free list"] += 8 + 8 * count
-
-    def gave(self, count):
-        self.stored["block zeroing"] += PAGE * count
-        self.stored["free list"] += 24 * count
-
-    def counted(self, count):
-        self.stored["inode"] += 8 * count
-
-    def upper(self, f, piece):
-        held = self.uppers.setdefault(f.number, {})
-        for name in ("upper", piece // PIECE):
-            if name not in held:
-                held[name] = self.take()
-                self.took(1)
-                self.stored["page table"] += PAGE + 8
-
-    def drop_upper(self, f):
-        for block in self.uppers.pop(f.number, {}).values():
-            self.free.add(block)
-            self.gave(1)
-
-    def visit(self, times=1):
-        self.flushed += times
-
-    def aside(self, f, offset, end):
-        size = PAGE
-        while offset // size != (end - 1) // size:
-            size *= 512
-        if not self.atomic or size > 1 << 30:
-            return
-        low = offset // size * size
-        high = min(low + size, max(f.size, end))
-        pages = -(-(high - low) // PAGE)
-        self.stored["inode"] += 128
-        self.stored["page table"] += 3 * PAGE + 24 + 8 * pages + 16
-        self.stored["free list"] += 8 + 48 + 8 * pages + 24 * (pages + 3)
-        self.stored["shadow copy"] += high - low - (end - offset)
-        self.stored["block zeroing"] += PAGE * (pages + 3)
-        self.flushed += 1
-
-    def adopt(self, f, d):
-        flushed = self.flushed
-        super().adopt(f, d)
-        self.flushed = flushed
-
-    def do_fsync(self, *_):
-        pass
-
-    def do_close(self, f, *rest):
-        self.flushed += f.opens == 1
-        super().do_close(f, *rest)

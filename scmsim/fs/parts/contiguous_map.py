@@ -27,7 +27,7 @@ CLEARED_EVENTS = 3 * PIECE
 _TABLE = list(q.SITES).index("page table")
 # Site "page table".  A REMAP takes what is mapped at `vaddr` to the virtual address `addr`.
 _FLUSH_ALL = pack(INVALIDATE, _TABLE, PM)
-_MAP, _UNMAP, _REMAP = pack(MAP, _TABLE, PM), pack(UNMAP, _TABLE, PM), pack(REMAP, _TABLE, PM)
+MAPS, UNMAPS, REMAPS = pack(MAP, _TABLE, PM), pack(UNMAP, _TABLE, PM), pack(REMAP, _TABLE, PM)
 
 
 @part
@@ -126,7 +126,7 @@ def ensure_range(s, arena, out, row, stop):
         s.reg[q.DIRECTORY] = directory_at(arena, row, q.ZERO)
         s.reg[q.DIRECTORY_BYTES] = min(((end + PIECE - 1) // PIECE) << 3, q.TOP_BYTES)
         play(s, out, q.RANGE_MOVED)
-        table_event(s, out, _REMAP, q.ZERO, RANGES + old, end, NORMAL)
+        table_event(s, out, REMAPS, q.ZERO, RANGES + old, end, NORMAL)
         out[s.emitted - 1].addr = RANGES + start
         s.range_moves += 1
     ranges.give_range(s, arena, old, held)
@@ -182,7 +182,7 @@ def map_super(s, arena, out, row, piece):
     s.reg[q.DIRECTORY], s.reg[q.DIRECTORY_BYTES], s.reg[q.COUNT] = directory_at(arena, row, piece), 8, 1
     play(s, out, q.NEW_SUPERS)
     block = table.get(arena, row + n.BLOCKS, piece * PIECE)
-    table_event(s, out, _MAP, block, address_of(arena, row, piece * PIECE), PIECE, SUPER)
+    table_event(s, out, MAPS, block, address_of(arena, row, piece * PIECE), PIECE, SUPER)
 
 
 @part
@@ -283,7 +283,7 @@ def fill(s, arena, out, row, last):
     taken(s, out, block, count)
     s.reg[q.PTE_BYTES], s.reg[q.PAGES] = count << 3, count
     play(s, out, q.MAPPED)
-    table_event(s, out, _MAP, block, address_of(arena, row, page), count, NORMAL)
+    table_event(s, out, MAPS, block, address_of(arena, row, page), count, NORMAL)
 
 
 @part
@@ -316,7 +316,7 @@ def unmap(s, arena, out, row, first, stop):
         s.reg[q.PTE_AT] = entries * q.BLOCK + ((first & (PIECE - 1)) << 3)
         s.reg[q.PTE_BYTES], s.reg[q.PAGES] = (stop - first) << 3, gone
         play(s, out, q.UNMAPPED)
-        table_event(s, out, _UNMAP, q.ZERO, address_of(arena, row, first), stop - first, NORMAL)
+        table_event(s, out, UNMAPS, q.ZERO, address_of(arena, row, first), stop - first, NORMAL)
     if entries == 0:
         return gone
     for page in range(piece * PIECE, min((piece + 1) * PIECE, arena[row + n.END])):
@@ -357,7 +357,7 @@ def drop_supers(s, arena, out, row, wanted):
     s.reg[q.DIRECTORY], s.reg[q.DIRECTORY_BYTES] = directory_at(arena, row, wanted), (held - wanted) << 3
     s.reg[q.PAGES] = held - wanted
     play(s, out, q.TABLE_GONE)
-    table_event(s, out, _UNMAP, q.ZERO, address_of(arena, row, wanted * PIECE), (held - wanted) * PIECE, SUPER)
+    table_event(s, out, UNMAPS, q.ZERO, address_of(arena, row, wanted * PIECE), (held - wanted) * PIECE, SUPER)
 
 
 @part

@@ -178,8 +178,8 @@ def settle(s, arena, out):
     s.reg[q.DIRECTORY], s.reg[q.DIRECTORY_BYTES] = m.directory_at(arena, row, held), count << 3
     play(s, out, q.SWITCHED)
     address = m.address_of(arena, row, first)
-    m.table_event(s, out, m._UNMAP, q.ZERO, address, stop - first, q.ZERO + m.NORMAL)
-    m.table_event(s, out, m._MAP, table.get(arena, row + n.BLOCKS, first), address, stop - first, q.ZERO + m.SUPER)
+    m.table_event(s, out, m.UNMAPS, q.ZERO, address, stop - first, q.ZERO + m.NORMAL)
+    m.table_event(s, out, m.MAPS, table.get(arena, row + n.BLOCKS, first), address, stop - first, q.ZERO + m.SUPER)
     s.migrations += 1
     s.moving = 0
     return True
