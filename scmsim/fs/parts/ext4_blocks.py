@@ -42,7 +42,7 @@ def take_blocks(s, arena, f, page, want):
     if empty."""
     if arena[f + e.WINDOW_BLOCKS] == 0:
         length = want
-        if s.free_blocks > s.blocks >> 5 and not arena[f + e.IS_DIR]:
+        if s.free_blocks > s.blocks >> 5 and not (arena[f + e.IS_DIR] or s.in_memory):
             window = 4
             while window < 2048 and window < max(page + want, arena[f + e.END]):
                 window *= 2

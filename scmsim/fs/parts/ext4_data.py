@@ -22,7 +22,7 @@ def add_zeroed(s, arena, f, out, page, count):
     how many."""
     words = arena[f + e.PAGES] + page
     if arena[words] == 0:
-        count = add_blocks(s, arena, f, page, count, e.NONE)
+        count = add_blocks(s, arena, f, page, count, s.page_bits)
         arena[f + e.MAPPED] += count
         change_blocks(s, arena, f, page, count)
     else:
@@ -75,6 +75,25 @@ def mark_dirty(s, arena, row, f, page, count):
 
 
 @part
+def touch_pages(s, arena, f, page, count):
+    """Memory: pages that exist are used; `s.new_pages` counts those used for the second time (mark_page_accessed)."""
+    words = arena[f + e.PAGES] + page
+    for at in range(words, words + count):
+        s.new_pages += 1 - (arena[at] & e.IS_DIRTY)
+        arena[at] |= e.IS_DIRTY
+
+
+@part
+def clear_edges(s, arena, f, out, at, stop):
+    """Memory: what a copy to [at, stop) leaves of its first and last page, which are new, is cleared."""
+    word = arena[arena[f + e.PAGES] + (at >> 12)]
+    block = s.key_base + ((word >> s.key_shift & s.key_mask) << 12)
+    s.reg[q.TO], s.reg[q.HEAD] = block, at & 4095
+    s.reg[q.TAIL_AT], s.reg[q.TAIL] = block + stop - (at & ~4095), -stop & 4095
+    play(s, out, q.EDGES)
+
+
+@part
 def copy_in(s, out, target, source, length):
     """Copy from the user's buffer: 8-byte non-temporal stores, cached bytes at ends that are not aligned to 8 bytes."""
     head = -target & 7 if length >= 8 else 0
@@ -119,6 +138,10 @@ def write_slice(s, arena, row, f, op, out):
             if word == 0 or word & e.IS_UNWRITTEN:
                 count = add_zeroed(s, arena, f, out, page, count)
                 s.changed = 1
+                if s.in_memory:
+                    clear_edges(s, arena, f, out, at, min(end, (page + count) << 12))
+            elif s.in_memory:
+                touch_pages(s, arena, f, page, count)
         else:
             if word & e.IS_CACHED == 0:
                 add_cached(s, arena, f, op, out, (page, page + count))
@@ -143,7 +166,9 @@ def finish_slice(s, arena, f, out, span):
     first, size, end = span
     grows = end > size
     pages = ((end - 1) >> 12) - first + 1
-    if s.dax:
+    if s.in_memory:
+        s.reg[q.PAGES], s.reg[q.NEW] = pages, s.new_pages
+    elif s.dax:
         s.reg[q.GROWN], s.reg[q.NEW], s.reg[q.HAS] = s.changed, 2 * s.changed, 0
         if grows:
             join(s, arena, e.SUPERBLOCK)
@@ -178,6 +203,8 @@ def read_slice(s, arena, f, op, out):
                 count = e.ONE
                 add_cached(s, arena, f, op, out, (page, page + count))
                 word = arena[arena[f + e.PAGES] + page]
+            elif word and s.in_memory:
+                touch_pages(s, arena, f, page, min(count, arena[f + e.END] - page))
         stop = min(end, (page + count) << 12)
         s.reg[q.USER_AT], s.reg[q.BYTES], s.reg[q.HAS] = (
             (op.thread << 36) + op.buffer + at - op.offset,

@@ -56,7 +56,7 @@ def settle(s, arena, out):
 def extents_fit(s, arena, f):
     """False if the file's extents need another leaf, which is left to the other kernel."""
     extents = arena[f + e.EXTENTS]
-    if extents > e.EXTENTS_INLINE and extents > arena[f + e.LEAF_COUNT] * e.EXTENTS_PER_LEAF:
+    if extents > s.inline_extents and extents > arena[f + e.LEAF_COUNT] * e.EXTENTS_PER_LEAF:
         s.grow_file, s.rare = f, 1
         return False
     return True
@@ -146,7 +146,7 @@ def create_known(s, arena, out, op, row):
     """create where the directory is known and has room for the entry; 0: left to the other kernel, -1: no inode
     left."""
     d = arena[s.rows + (op.file2 if op.file2 >= 0 else s.row_count - 1) * e.ROW_WORDS]
-    if d == 0 or arena[d + e.IS_DIR] == 0 or arena[row + e.ROW_SIZE] >= 0 or leaves_needed(arena, row, d):
+    if d == 0 or arena[d + e.IS_DIR] == 0 or arena[row + e.ROW_SIZE] >= 0 or leaves_needed(s, arena, row, d):
         s.rare = 1
         return 0
     if s.free_inode_count == 0 and s.next_inode > s.inode_count:

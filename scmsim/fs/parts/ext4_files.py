@@ -52,8 +52,10 @@ def entry_bytes(arena, row):
 
 
 @part
-def leaves_needed(arena, row, d):
+def leaves_needed(s, arena, row, d):
     """Blocks that directory `d` grows by when it takes the entry of the file of table row `row`."""
+    if s.in_memory:
+        return 0
     used = arena[d + e.ENTRIES] + entry_bytes(arena, row)
     blocks = arena[d + e.END]
     if blocks <= 1:

@@ -48,7 +48,9 @@ def touch(s, arena, row):
         return f
     is_dir = arena[row + e.ROW_DIR]
     size = max(arena[row + e.ROW_SIZE], 0)
-    pages = 1 if is_dir else (size + e.BLOCK - 1) // e.BLOCK
+    pages = (size + e.BLOCK - 1) // e.BLOCK
+    if is_dir:
+        pages = 1 - s.in_memory
     if not has_words(s, arena, e.ROOM + 2 * pages):
         return 0
     f = new_record(s, arena, row)
@@ -57,7 +59,7 @@ def touch(s, arena, row):
         table.reserve(s, arena, f + e.PAGES, pages)
     page = e.NONE
     while page < pages and s.free_blocks + s.windowed > s.reserved:
-        page += add_blocks(s, arena, f, page, pages - page, e.NONE)
+        page += add_blocks(s, arena, f, page, pages - page, s.page_bits)
     if is_dir:
         s.meta_blocks += page
         s.data_blocks -= page
@@ -96,7 +98,7 @@ def free_pages(s, arena, f, out, page, last):
         for i in range(words, words + count):
             if arena[i]:
                 arena[f + e.MAPPED] -= 1
-                arena[f + e.DIRTY] -= arena[i] & e.IS_DIRTY
+                arena[f + e.DIRTY] -= arena[i] & e.IS_DIRTY * (1 - s.in_memory)
                 s.reserved -= block == 0
                 s.reg[q.PAGES] += arena[i] & e.IS_CACHED != 0
             arena[i] = 0
@@ -160,8 +162,8 @@ def grow_directory(s, arena, d, count):
 @part
 def add_name(s, arena, op, row, d, out):
     """create, mkdir, link: a new entry in directory `d`; False if the device has no room for it."""
-    leaves = leaves_needed(arena, row, d)
-    if leaves + (op.op == r.MKDIR) > s.free_blocks + s.windowed - s.reserved:
+    leaves = leaves_needed(s, arena, row, d)
+    if leaves + (op.op == r.MKDIR) * (1 - s.in_memory) > s.free_blocks + s.windowed - s.reserved:
         return False
     if op.op != r.LINK and s.free_inode_count == 0 and s.next_inode > s.inode_count:
         return False
@@ -177,7 +179,7 @@ def add_name(s, arena, op, row, d, out):
     f = create(s, arena, op, row, d, out)
     if op.op == r.MKDIR:
         arena[f + e.IS_DIR], arena[f + e.OPENS] = 1, 0
-        grow_directory(s, arena, f, e.ONE)
+        grow_directory(s, arena, f, 1 - s.in_memory)
     call(s, arena, out, f, q.MKDIR if op.op == r.MKDIR else q.CREATE)
     return True
 
@@ -297,7 +299,7 @@ def fill_holes(s, arena, f, page, last, out):
             page + count >= arena[f + e.END] or arena[arena[f + e.PAGES] + page + count] == 0
         ):
             count += 1
-        count = add_blocks(s, arena, f, page, count, e.IS_UNWRITTEN)
+        count = add_blocks(s, arena, f, page, count, e.IS_UNWRITTEN | s.page_bits)
         arena[f + e.MAPPED] += count
         change_blocks(s, arena, f, page, count)
         s.reg[q.COUNT] += 1

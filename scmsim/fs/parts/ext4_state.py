@@ -60,6 +60,8 @@ CACHED_PAGES = {
 }
 SLICE_PAGES = 4096  # a read or write is done in slices of 16 MiB (DIO_MAX_BLOCKS, a handle of iomap)
 SUPERBLOCK = 0
+# `inline_extents` of a file system without extent leaves
+NO_LEAVES = 1 << 40
 NONE, ONE = 0, 1  # as names, because a kernel called with a literal is compiled once more for it
 ROOM = 64  # events that each operation may need
 HASH_FACTOR = 2654435761  # spreads the entries of a directory over its leaves
@@ -73,6 +75,9 @@ STATE = np.dtype(
             *HEADER,
             *first_fit.FIELDS,
             ("dax", "i8"),
+            ("in_memory", "i8"),  # tmpfs, ramfs: pages of DRAM in the place of blocks, no metadata blocks
+            ("page_bits", "i8"),  # flags of the word of a page that gets a block
+            ("inline_extents", "i8"),  # extents that the inode itself holds
             ("now", "i8"),  # ns, of the operation at work
             ("rare", "i8"),  # set when the kernel of the frequent operations leaves something to that of the rare ones
             ("stuck", "i8"),  # set when the latter has no room left for events or words
@@ -178,7 +183,15 @@ def start(params: dict[str, int], files: Files, *, dax: bool) -> State:
         record[name] = record.arena_top
         record.arena_top += count
     own = {name: params[name] for name in ("commit_interval", "dirty_expire", "timestamp_tick")}
-    own |= {"dax": dax, "row_count": rows, "tid": 1, "next_inode": FIRST_INODE, "oldest": -1, "newest": -1}
+    own |= {
+        "dax": dax,
+        "inline_extents": EXTENTS_INLINE,
+        "row_count": rows,
+        "tid": 1,
+        "next_inode": FIRST_INODE,
+        "oldest": -1,
+        "newest": -1,
+    }
     own |= {"next_tick": FLUSHER_PERIOD, "txn_limit": layout["journal_blocks"] // 4}
     for name, value in (layout | own | (DAX_PAGES if dax else CACHED_PAGES)).items():
         record[name] = value

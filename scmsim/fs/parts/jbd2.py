@@ -19,7 +19,9 @@ _ONE = np.int64(1)  # a Python 1 << 63 would not fit an int64 where kernels run 
 
 @part
 def join(s, arena, block):
-    """Metadata block `block` changed: it belongs to the running transaction."""
+    """Metadata block `block` changed: it belongs to the running transaction (no such thing in memory)."""
+    if s.in_memory:
+        return
     at = s.joined + (block >> 6)
     bit = _ONE << (block & 63)
     if arena[at] & bit == 0:

@@ -1,0 +1,84 @@
+"""tmpfs' and ramfs' mechanisms as recipes: the events of each mechanism, in the order of the source.
+
+Data lies in pages of DRAM (space KERNEL); nothing is persistent, nothing is written back, and fsync does nothing.
+Copies are rep-strings.  Sources: Linux mm/{filemap.c: generic_perform_write, shmem.c: shmem_write_begin, shmem_write_end,
+shmem_file_read_iter, swap.c: mark_page_accessed}, fs/libfs.c: simple_write_begin, simple_write_end, noop_fsync.
+"""
+
+from scmsim.fs.parts import ext4_recipes as q
+from scmsim.records import KERNEL, LOAD, STORE, USER, WORK, pack
+
+# Mechanism -> what the bytes that it stores to persistent memory are for.
+SITES = {
+    "syscall": "none",
+    "copy": "none",
+    "zeroing": "none",
+    "page cache": "none",
+    "inode": "none",
+    "namespace": "none",
+}
+
+COSTS = (
+    "null_call", "write_call", "write_page", "new_page", "activate_page", "read_call", "read_page", "timer_tick",
+    "fsync_call", "create", "open", "close", "stat", "unlink", "remove", "free_page", "rename", "link", "mkdir", "rmdir",
+)  # fmt: skip
+
+_SITE = {name: code for code, name in enumerate(SITES)}
+
+
+def _run(
+    code: int, site: str, base: int, at: int = 0, length: int = 0, by: int = 0, space: int = KERNEL
+) -> tuple[int, ...]:
+    """One event: run of `length` + register `by` bytes at register `base` + `at`, no instructions of its own."""
+    return pack(code, _SITE[site], space, 0), base, at, length, by, q.ZERO
+
+
+def _work(cost: str, times: int = 0, by: int = q.ZERO) -> tuple[int, ...]:
+    return WORK, q.ZERO, COSTS.index(cost), times, by, q.ZERO
+
+
+def _call(cost: str) -> list:
+    return [_work(cost, 1), _run(LOAD, "inode", q.INODE, 0, 64)]
+
+
+def all_recipes(activates: bool) -> dict[int, list]:
+    """Every recipe by number; `activates`: the second use of a page moves it to the active list (tmpfs)."""
+    again = [_work("activate_page", 0, q.NEW)] if activates else []
+    every = {
+        q.WRITE: _call("write_call"),
+        q.ALLOCATE: [_work("new_page", 0, q.COUNT)],
+        q.EDGES: [
+            _run(STORE, "zeroing", q.TO, 0, 0, q.HEAD),
+            _run(STORE, "zeroing", q.TAIL_AT, 0, 0, q.TAIL),
+        ],
+        q.COPY: [
+            _run(LOAD, "copy", q.USER_AT, 0, 0, q.BYTES, USER),
+            _run(STORE, "copy", q.TO, 0, 0, q.BYTES),
+        ],
+        q.FINISH: [_work("write_page", 0, q.PAGES), *again],
+        q.READ: _call("read_call"),
+        q.COPY_OUT: [
+            _run(LOAD, "copy", q.FROM, 0, 0, q.HAS),
+            _run(STORE, "copy", q.USER_AT, 0, 0, q.BYTES, USER),
+        ],
+        q.READ_PAGES: [_work("read_page", 0, q.PAGES), *again, _work("timer_tick", 0, q.LINES)],
+        q.FSYNC: [_work("fsync_call", 1)],
+        q.SYNC: [_work("null_call", 1)],
+        q.FREED: [_work("free_page", 0, q.PAGES)],
+        q.CLEAR_PM: [_run(STORE, "zeroing", q.TO, 0, 0, q.BYTES)],
+        q.TRUNCATE: _call("null_call"),
+        q.FALLOCATE: _call("null_call"),
+        q.FALLOCATED: [],
+        q.OTHER: _call("null_call"),
+        q.OPEN: _call("open"),
+        q.CLOSE: _call("close"),
+        q.STAT: _call("stat"),
+        q.CREATE: _call("create"),
+        q.UNLINK: _call("unlink"),
+        q.REMOVE: _call("remove"),
+        q.RMDIR: _call("rmdir"),
+        q.RENAME: _call("rename"),
+        q.LINK: _call("link"),
+        q.MKDIR: _call("mkdir"),
+    }
+    return {number: every.get(number, []) for number in range(q.RECIPES)}
