@@ -214,7 +214,7 @@ def test_what_needs_no_space_does_not_fail_for_want_of_it(fs):
     for extra in range(0, 130, 10):
         capacity, step = full(fs, 16 << 20)
         model = drive.Model(fs, side(), capacity=capacity + extra * 4096)
-        model.feed(drive.ops(("create", 1), *[("write", 1, i * step, 1 << 12) for i in range(4200)]))
+        model.feed(drive.ops(("create", 1), *[("write", 1, i * step, 1 << 12) for i in range(4300)]))
         failed = int(model.record.failed)
         model.feed(drive.ops(("read", 1, 0, 4096), ("fsync", 1), ("stat", 1), ("open", 1), ("close", 1)))
         model.feed(drive.ops(("fallocate", 1, 0, 1 << 20), ("load", 1, 0, 64), ("mmap", 1, 0, 4096)))

@@ -27,6 +27,11 @@ def _rows(kernel: str, fs: str) -> list[dict]:
     return [{k: v if k in ("kernel", "fs", "op") else float(v) for k, v in row.items() if v} for row in rows]
 
 
+def kernel(row: dict) -> dict[str, str]:
+    """The parameter that chooses the kernel of a row, for a model that knows several."""
+    return {"kernel": row["kernel"]} if "kernel" in row and "kernel" in registry.load("fs", row["fs"]).PARAMS else {}
+
+
 def workload(row: dict) -> source:
     """The microbenchmark of one cell, as it was measured."""
     unit, calls = int(row["unit"]), int(row["calls"])

@@ -13,7 +13,7 @@ import scmsim
 SYSTEMS = (
     tuple(sys.argv[1].split(","))
     if sys.argv[1:] and not sys.argv[1].startswith("-")
-    else ("nova-cow", "nova-inplace", "ext4-dax", "ext4", "pmfs-4k", "tmpfs", "6.1:ramfs")
+    else ("nova-cow", "nova-inplace", "ext4-dax", "ext4", "pmfs-4k", "tmpfs", "6.1:tmpfs", "6.1:ramfs")
 )
 # Ordering store fences of one call, from the source: a copy ends with one, NOVA's commit has two, an in-place update five in all.
 LIMITS = {"stored": 0.02, "flushes": 0.05, "loads+stores": 0.10}
@@ -21,7 +21,8 @@ LIMITS = {"stored": 0.02, "flushes": 0.05, "loads+stores": 0.10}
 
 def compare(row: dict) -> dict:
     """One row: measured and replayed figures per call and their ratios."""
-    run = scmsim.replay(cells.workload(row), fs=row["fs"], params={"directmap-1g": {"user_page": "2MiB"}}).runs[0]
+    params = {"directmap-1g": {"user_page": "2MiB"}, row["fs"]: cells.kernel(row)}
+    run = scmsim.replay(cells.workload(row), fs=row["fs"], params=params).runs[0]
     per_call = {name: value / run.calls for name, value in run.counters.items()}
     measured = {
         "stored": row["pmstB_call"],
@@ -59,7 +60,8 @@ def line(row: dict) -> str:
         for k in ("stored", "flushes", "loads+stores", "instructions")
     ]
     verdict = "ok" if badness(row) <= 1 else "**out**"
-    head = f"| {row['fs']} | {row['op']} | {int(row['unit'])} | {verdict} | "
+    name = f"{row['fs']} ({row['kernel']})" if "kernel" in row else row["fs"]
+    head = f"| {name} | {row['op']} | {int(row['unit'])} | {verdict} | "
     return head + " | ".join(figures) + f" | {row['fence_call']:.1f} | {row['fences']:.1f} |"
 
 

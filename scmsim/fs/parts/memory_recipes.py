@@ -21,6 +21,7 @@ SITES = {
 COSTS = (
     "null_call", "write_call", "write_page", "new_page", "activate_page", "read_call", "read_page", "timer_tick",
     "fsync_call", "create", "open", "close", "stat", "unlink", "remove", "free_page", "rename", "link", "mkdir", "rmdir",
+    "sync_call",
 )  # fmt: skip
 
 _SITE = {name: code for code, name in enumerate(SITES)}
@@ -63,7 +64,7 @@ def all_recipes(activates: bool) -> dict[int, list]:
         ],
         q.READ_PAGES: [_work("read_page", 0, q.PAGES), *again, _work("timer_tick", 0, q.LINES)],
         q.FSYNC: [_work("fsync_call", 1)],
-        q.SYNC: [_work("null_call", 1)],
+        q.SYNC: [_work("sync_call", 1)],
         q.FREED: [_work("free_page", 0, q.PAGES)],
         q.CLEAR_PM: [_run(STORE, "zeroing", q.TO, 0, 0, q.BYTES)],
         q.TRUNCATE: _call("null_call"),
