@@ -8,6 +8,7 @@ allocator is first fit, with a window per growing file that doubles with the fil
 from scmsim._jit import part
 from scmsim.alloc.first_fit import allocate, release
 from scmsim.fs.parts import ext4_state as e
+from scmsim.fs.parts.ext2_map import end_of_block, has_slot, parent_of_slot, slot_of
 from scmsim.fs.parts.jbd2 import join
 
 
@@ -71,16 +72,51 @@ def change_blocks(s, arena, f, page, count):
         join(s, arena, s.bitmap_at + group)
         join(s, arena, 1 + group // e.DESCRIPTORS_PER_BLOCK)
     leaves = arena[f + e.LEAF_COUNT]
-    if leaves:
+    if leaves and not s.indirect:
         # Leaves are ordered by page and evenly filled on average.
         leaf = min(page * leaves // max(arena[f + e.END], 1), leaves - 1)
         join(s, arena, arena[arena[f + e.LEAVES] + leaf])
 
 
 @part
+def add_pointers(s, arena, f, page):
+    """ext2: the pointer blocks that are missing on the way to `page`, the highest first, before its data
+    (ext2_alloc_blocks)."""
+    leaf = slot_of(page)
+    while leaf >= 0 and not has_slot(arena, f, leaf):
+        slot = leaf
+        parent = parent_of_slot(slot)
+        while parent >= 0 and not has_slot(arena, f, parent):
+            slot = parent
+            parent = parent_of_slot(slot)
+        arena[arena[f + e.LEAVES] + slot] = take_blocks(s, arena, f, page, e.ONE)
+        arena[f + e.LEAF_COUNT] = max(arena[f + e.LEAF_COUNT], slot + 1)
+        s.meta_blocks += 1
+        s.new_pointers += 1
+
+
+@part
+def change_pointers(s, arena, f, page):
+    """ext2: the block that points to `page` changes; if it is new, so do the one above it and its bitmap."""
+    slot = slot_of(page)
+    fresh = s.new_pointers
+    while slot >= 0:
+        block = arena[arena[f + e.LEAVES] + slot]
+        join(s, arena, block)
+        if fresh == 0:
+            return
+        fresh -= 1
+        join(s, arena, s.bitmap_at + block // e.GROUP_BLOCKS)
+        slot = parent_of_slot(slot)
+
+
+@part
 def add_blocks(s, arena, f, page, want, bits):
     """Allocate up to `want` blocks for the pages from `page` on, whose words keep their frames and get `bits`;
     returns how many."""
+    if s.indirect:
+        want = min(want, end_of_block(page) - page)
+        add_pointers(s, arena, f, page)
     block = take_blocks(s, arena, f, page, want)
     count = s.got
     words = arena[f + e.PAGES] + page
@@ -90,4 +126,15 @@ def add_blocks(s, arena, f, page, want, bits):
         arena[words + i] |= (block + i) << e.BLOCK_SHIFT | bits
     arena[f + e.END] = max(arena[f + e.END], page + count)
     s.data_blocks += count
+    return count
+
+
+@part
+def add_changed(s, arena, f, page, want, bits):
+    """As `add_blocks`; the metadata that tells of the new blocks changes."""
+    s.new_pointers = 0
+    count = add_blocks(s, arena, f, page, want, bits)
+    change_blocks(s, arena, f, page, count)
+    if s.indirect:
+        change_pointers(s, arena, f, page)
     return count

@@ -11,9 +11,10 @@ from scmsim._jit import part
 from scmsim.fs.parts import ext4_recipes as q
 from scmsim.fs.parts import ext4_state as e
 from scmsim.fs.parts.emit import play
-from scmsim.fs.parts.ext4_blocks import add_blocks, change_blocks, page_run
+from scmsim.fs.parts.ext2_map import DIRECT, levels
+from scmsim.fs.parts.ext4_blocks import add_changed, page_run
 from scmsim.fs.parts.ext4_files import dirty_inode, queue_dirty, unqueue_clean
-from scmsim.fs.parts.jbd2 import join
+from scmsim.fs.parts.jbd2 import join_orphans
 
 
 @part
@@ -22,9 +23,10 @@ def add_zeroed(s, arena, f, out, page, count):
     how many."""
     words = arena[f + e.PAGES] + page
     if arena[words] == 0:
-        count = add_blocks(s, arena, f, page, count, s.page_bits)
+        if s.by_ext4:
+            count = e.ONE
+        count = add_changed(s, arena, f, page, count, s.page_bits)
         arena[f + e.MAPPED] += count
-        change_blocks(s, arena, f, page, count)
     else:
         arena[f + e.EXTENTS] += 1
         for i in range(words, words + count):
@@ -34,6 +36,7 @@ def add_zeroed(s, arena, f, out, page, count):
     s.reg[q.BITMAP] = q.BUFFERS + (s.bitmap_at + group) * e.BLOCK + (block % e.GROUP_BLOCKS >> 3)
     s.reg[q.GROUP] = q.BUFFERS + e.BLOCK + group * 64
     s.reg[q.TO], s.reg[q.BYTES], s.reg[q.COUNT] = block * e.BLOCK, count * e.BLOCK, count
+    s.reg[q.POINTERS] = s.new_pointers
     play(s, out, q.ALLOCATE)
     return count
 
@@ -72,6 +75,32 @@ def mark_dirty(s, arena, row, f, page, count):
                 arena[f + e.MAPPED] += 1
             arena[at] = word | e.IS_DIRTY
     arena[f + e.END] = max(arena[f + e.END], page + count)
+
+
+@part
+def add_at_once(s, arena, f, out, page, count):
+    """ext2 with the page cache: those of `count` cached pages from `page` on that have no block get one, in write()."""
+    end = page + count
+    s.reg[q.COUNT], s.reg[q.POINTERS] = 0, 0
+    while page < end:
+        if page < arena[f + e.END] and arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT:
+            page += 1
+            continue
+        count = add_changed(s, arena, f, page, e.ONE, e.NONE)
+        arena[f + e.MAPPED] += count
+        s.reg[q.COUNT] += count
+        s.reg[q.POINTERS] += s.new_pointers
+        page += count
+    if s.reg[q.COUNT]:
+        s.changed = 1
+        play(s, out, q.ALLOCATE)
+
+
+@part
+def map_blocks(s, out, page, count):
+    """ext2 with DAX: the way to `count` blocks from `page` on, which lie one after the other."""
+    s.reg[q.LEVELS], s.reg[q.SCANNED] = levels(page), count if page >= DIRECT else 0
+    play(s, out, q.MAP)
 
 
 @part
@@ -129,6 +158,7 @@ def write_slice(s, arena, row, f, op, out):
             arena[f + e.STAMP] = stamp
             play(s, out, q.TIMES)
             dirty_inode(s, arena, f, out)
+            arena[f + e.TID] = s.tid
     s.new_pages, s.changed, s.reading = 0, 0, 0
     while at < end:
         page = at >> 12
@@ -145,7 +175,11 @@ def write_slice(s, arena, row, f, op, out):
         else:
             if word & e.IS_CACHED == 0:
                 add_cached(s, arena, f, op, out, (page, page + count))
+            if s.indirect:
+                add_at_once(s, arena, f, out, page, count)
             mark_dirty(s, arena, row, f, page, count)
+        if s.indirect and s.dax:
+            map_blocks(s, out, page, count)
         word = arena[arena[f + e.PAGES] + page]
         stop = min(end, (page + count) << 12)
         target = s.key_base + ((word >> s.key_shift & s.key_mask) << 12) + (at & 4095)
@@ -171,7 +205,7 @@ def finish_slice(s, arena, f, out, span):
     elif s.dax:
         s.reg[q.GROWN], s.reg[q.NEW], s.reg[q.HAS] = s.changed, 2 * s.changed, 0
         if grows:
-            join(s, arena, e.SUPERBLOCK)
+            join_orphans(s, arena)
             s.reg[q.GROWN], s.reg[q.NEW], s.reg[q.HAS] = 3, 6, 1
     else:
         s.reg[q.PAGES], s.reg[q.NEW] = pages, s.new_pages
@@ -181,6 +215,8 @@ def finish_slice(s, arena, f, out, span):
         arena[f + e.SIZE] = max(size, end)
         dirty_inode(s, arena, f, out)
         arena[f + e.DATA_TID] = s.tid
+        if s.changed:
+            arena[f + e.TID] = s.tid
 
 
 @part
@@ -205,6 +241,8 @@ def read_slice(s, arena, f, op, out):
                 word = arena[arena[f + e.PAGES] + page]
             elif word and s.in_memory:
                 touch_pages(s, arena, f, page, min(count, arena[f + e.END] - page))
+        if s.indirect and s.dax:
+            map_blocks(s, out, page, count)
         stop = min(end, (page + count) << 12)
         s.reg[q.USER_AT], s.reg[q.BYTES], s.reg[q.HAS] = (
             (op.thread << 36) + op.buffer + at - op.offset,
@@ -239,8 +277,7 @@ def flush_run(s, arena, f, out, page, most):
             break
         count += 1
     if block == 0:
-        count = add_blocks(s, arena, f, page, count, e.NONE)
-        change_blocks(s, arena, f, page, count)
+        count = add_changed(s, arena, f, page, count, e.NONE)
         s.reserved -= count
     s.changed += block == 0 or bits != e.IS_DIRTY
     s.reg[q.TO], s.reg[q.BYTES] = arena[words] >> e.BLOCK_SHIFT << 12, count * e.BLOCK

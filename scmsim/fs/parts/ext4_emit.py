@@ -10,10 +10,11 @@ from scmsim._jit import kernel, part
 from scmsim.fs.parts import ext4_recipes as q
 from scmsim.fs.parts import ext4_state as e
 from scmsim.fs.parts.emit import play, refuse
+from scmsim.fs.parts.ext2_map import pointers_missing, slot_of
 from scmsim.fs.parts.ext4_blocks import close_window
 from scmsim.fs.parts.ext4_data import flush_pages, read_slice, write_slice
 from scmsim.fs.parts.ext4_files import create, leaves_needed
-from scmsim.fs.parts.jbd2 import commit, log_blocks
+from scmsim.fs.parts.jbd2 import commit, log_blocks, store_dirty
 from scmsim.fs.parts.table import reserve, words_to_hold
 
 
@@ -33,7 +34,7 @@ def try_commit(s, arena, out):
     if s.log_used and s.log_used + log_blocks(s) + 1 > s.journal_blocks:
         s.want_checkpoint = s.rare = 1
         return False
-    if not has_events(s, out, s.txn_blocks + 16):
+    if not has_events(s, out, 3 * s.txn_blocks + 16):
         return False
     commit(s, arena, out)
     return True
@@ -63,6 +64,33 @@ def extents_fit(s, arena, f):
 
 
 @part
+def sync_metadata(s, arena, out, f):
+    """fsync without a journal: the file's dirty pointer blocks and its inode are stored in place; 0 = no room yet.
+
+    ext2 stores an inode that changed and flushes the device.  The driver of ext4 stores an inode that got blocks or a new time,
+    with it, once, the directory's block of a new file (ext4_sync_parent), and flushes if there was something to store.
+    """
+    parent = arena[arena[f + e.PARENT]]
+    if not has_events(s, out, 3 * min(s.txn_blocks, arena[f + e.LEAF_COUNT] + arena[parent + e.END] + 1) + 16):
+        return 0
+    for i in range(arena[f + e.LEAVES], arena[f + e.LEAVES] + arena[f + e.LEAF_COUNT]):
+        if arena[i]:
+            store_dirty(s, arena, out, arena[i])
+    changed = arena[f + e.TID] == s.tid
+    if changed:
+        arena[f + e.TID] = 0
+        store_dirty(s, arena, out, s.inode_table_at + (arena[f + e.INODE] - 1) // e.INODES_PER_BLOCK)
+        if s.by_ext4 and arena[f + e.FRESH]:
+            arena[f + e.FRESH] = 0
+            for i in range(arena[parent + e.PAGES], arena[parent + e.PAGES] + arena[parent + e.END]):
+                store_dirty(s, arena, out, arena[i] >> e.BLOCK_SHIFT)
+    play(s, out, q.FSYNC)
+    if changed or not s.by_ext4 or (not s.dax and arena[f + e.SIZE]):
+        play(s, out, q.BARRIER)
+    return 1
+
+
+@part
 def sync_file(s, arena, out, op, f):
     """fsync: write back, then commit the running transaction if the file is part of it, else only flush; 0 = no
     room yet."""
@@ -74,6 +102,8 @@ def sync_file(s, arena, out, op, f):
         flush_pages(s, arena, f, out)
         if not extents_fit(s, arena, f):
             return 0
+    if s.indirect:
+        return sync_metadata(s, arena, out, f)
     tid = arena[f + e.DATA_TID] if op.flag & r.DATA_ONLY else arena[f + e.TID]
     if not has_events(s, out, s.txn_blocks + 16):
         return 0
@@ -98,19 +128,38 @@ def holes(arena, f, op):
 
 
 @part
+def needed(s, arena, f, op):
+    """Blocks that a write takes: its holes, and the pointer blocks that are missing for them."""
+    count = holes(arena, f, op)
+    if count and s.indirect:
+        count += pointers_missing(arena, f, op.offset >> 12, (op.offset + op.length - 1) >> 12)
+    return count
+
+
+@part
+def reserve_pages(s, arena, f, last):
+    """A file's tables of pages and pointer blocks get room for page `last`; False: they need more words."""
+    words = words_to_hold(arena, f + e.PAGES, last + 1)
+    slots = slot_of(last) + 1 if s.indirect else 0
+    if slots:
+        words += words_to_hold(arena, f + e.LEAVES, slots)
+    if s.arena_top + words > arena.size:
+        s.need_words = words
+        return False
+    reserve(s, arena, f + e.PAGES, last + 1)
+    if slots:
+        reserve(s, arena, f + e.LEAVES, slots)
+    return True
+
+
+@part
 def slice_fits(s, arena, f, op, out):
     """Whether the next slice of a read or write surely fits; its table of pages is grown."""
     first = (op.offset + s.progress) >> 12
     last = min((op.offset + op.length - 1) >> 12, first + e.SLICE_PAGES - 1)
-    if not has_events(s, out, 64 + (16 if s.dax and op.op == r.WRITE else 4) * (last - first + 1)):
+    if not has_events(s, out, 64 + (24 if op.op == r.WRITE else 6) * (last - first + 1)):
         return False
-    if op.op == r.WRITE:
-        words = words_to_hold(arena, f + e.PAGES, last + 1)
-        if s.arena_top + words > arena.size:
-            s.need_words = words
-            return False
-        reserve(s, arena, f + e.PAGES, last + 1)
-    return True
+    return op.op != r.WRITE or reserve_pages(s, arena, f, last)
 
 
 @part
@@ -125,8 +174,9 @@ def transfer(s, arena, out, op, row, f):
         total = min(total, arena[f + e.SIZE] - op.offset)
     elif s.progress == 0:
         available = s.free_blocks + s.windowed - s.reserved
-        if available << 12 < op.length + 8191 and available < holes(arena, f, op):
-            return -1
+        if (available - 4 * s.indirect) << 12 < op.length + 8191 + (op.length >> 9) * s.indirect:
+            if available < needed(s, arena, f, op):
+                return -1
     while s.progress == 0 or s.progress < total:
         if not slice_fits(s, arena, f, op, out):
             return 0

@@ -36,11 +36,12 @@ def new_record(s, arena, row):
 @part
 def dirty_inode(s, arena, f, out):
     """A file's inode changed (ext4_mark_inode_dirty): its table block joins, and an fsync has to commit this
-    transaction."""
+    transaction (without one, the driver of ext4 does not tell it of a size or a link)."""
     inode = arena[f + e.INODE] - 1
     block = s.inode_table_at + inode // e.INODES_PER_BLOCK
     join(s, arena, block)
-    arena[f + e.TID] = s.tid
+    if not s.by_ext4:
+        arena[f + e.TID] = s.tid
     s.reg[q.SLOT] = q.BUFFERS + block * e.BLOCK + inode % e.INODES_PER_BLOCK * 256
     play(s, out, q.DIRTY_INODE)
 
@@ -58,19 +59,41 @@ def leaves_needed(s, arena, row, d):
         return 0
     used = arena[d + e.ENTRIES] + entry_bytes(arena, row)
     blocks = arena[d + e.END]
+    if s.indirect and not s.by_ext4:
+        return 1 if used + e.DOTS > blocks * e.BLOCK else 0
     if blocks <= 1:
         return 2 if used > e.DIR_LEAF_FULL else 1 - blocks
     return 1 if used > (blocks - 1) * e.DIR_LEAF_FILL else 0
 
 
 @part
-def change_entry(s, arena, row, d, out):
-    """The directory block that holds the entry of table row `row`, and the directory's inode, change; takes 3
-    events."""
+def scan_entries(s, arena, row, d, out, searched):
+    """ext2: a directory's entries are looked at one after the other (ext2_find_entry, ext2_add_link)."""
+    s.reg[q.SCANNED], s.reg[q.BYTES] = searched // entry_bytes(arena, row), searched
+    s.reg[q.FROM] = arena[arena[d + e.PAGES]] >> e.BLOCK_SHIFT << 12
+    play(s, out, q.SCAN)
+
+
+@part
+def change_entry(s, arena, row, d, out, added):
+    """The directory block that holds the entry of table row `row`, and the directory's inode, change; takes 5
+    events.
+
+    A linear directory is searched twice for a name that is `added`, for the name and for room, else from the start of the
+    block that the last search ended in: half a block on average.
+    """
     blocks = arena[d + e.END]
     if blocks:
         page = 0
-        if blocks > 1:
+        linear = s.indirect and not s.by_ext4
+        if linear:
+            used = arena[d + e.ENTRIES]
+            scan_entries(s, arena, row, d, out, 2 * used if added else min(used, e.BLOCK) >> 1)
+        if linear and added:
+            page = blocks - 1
+        elif linear:
+            page = ((row - s.rows) // e.ROW_WORDS * e.HASH_FACTOR >> 8) % blocks
+        elif blocks > 1:
             page = 1 + ((row - s.rows) // e.ROW_WORDS * e.HASH_FACTOR >> 8) % (blocks - 1)
         block = arena[arena[d + e.PAGES] + page] >> e.BLOCK_SHIFT
         join(s, arena, block)
@@ -93,9 +116,9 @@ def create(s, arena, op, row, d, out):
     f = new_record(s, arena, row)
     if op.file2 >= 0:
         arena[f + e.PARENT] = s.rows + op.file2 * e.ROW_WORDS
-    arena[f + e.OPENS] = 1
+    arena[f + e.OPENS], arena[f + e.FRESH] = 1, 1
     arena[d + e.ENTRIES] += entry_bytes(arena, row)
-    change_entry(s, arena, row, d, out)
+    change_entry(s, arena, row, d, out, e.ONE)
     dirty_inode(s, arena, f, out)
     change_inode_use(s, arena, f)
     return f

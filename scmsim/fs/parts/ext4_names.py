@@ -13,8 +13,9 @@ from scmsim.fs.parts import ext4_state as e
 from scmsim.fs.parts import table
 from scmsim.fs.parts.arena import give
 from scmsim.fs.parts.emit import play
-from scmsim.fs.parts.ext4_blocks import add_blocks, change_blocks, close_window
-from scmsim.fs.parts.ext4_emit import call
+from scmsim.fs.parts.ext2_map import pointers_missing, slot_of
+from scmsim.fs.parts.ext4_blocks import add_blocks, add_changed, change_blocks, close_window
+from scmsim.fs.parts.ext4_emit import call, reserve_pages
 from scmsim.fs.parts.ext4_files import (
     change_entry,
     change_inode_use,
@@ -25,7 +26,7 @@ from scmsim.fs.parts.ext4_files import (
     new_record,
     unqueue_clean,
 )
-from scmsim.fs.parts.jbd2 import forget, join
+from scmsim.fs.parts.jbd2 import forget, join, join_orphans
 
 
 @part
@@ -51,14 +52,14 @@ def touch(s, arena, row):
     pages = (size + e.BLOCK - 1) // e.BLOCK
     if is_dir:
         pages = 1 - s.in_memory
-    if not has_words(s, arena, e.ROOM + 2 * pages):
+    if not has_words(s, arena, e.ROOM + 3 * pages):
         return 0
     f = new_record(s, arena, row)
     arena[f + e.IS_DIR], arena[f + e.SIZE] = is_dir, size
     if pages:
-        table.reserve(s, arena, f + e.PAGES, pages)
+        reserve_pages(s, arena, f, pages - 1)
     page = e.NONE
-    while page < pages and s.free_blocks + s.windowed > s.reserved:
+    while page < pages and s.free_blocks + s.windowed > s.reserved + 3 * s.indirect:
         page += add_blocks(s, arena, f, page, pages - page, s.page_bits)
     if is_dir:
         s.meta_blocks += page
@@ -75,6 +76,14 @@ def change_group(s, arena, block):
     group = block // e.GROUP_BLOCKS
     join(s, arena, s.bitmap_at + group)
     join(s, arena, 1 + group // e.DESCRIPTORS_PER_BLOCK)
+
+
+@part
+def change_edges(s, arena, f, page, last):
+    """ext2: the pointer blocks of the first and the last page of a range that is freed change."""
+    for slot in (slot_of(page), slot_of(last)):
+        if slot >= 0 and slot < arena[f + e.LEAF_COUNT] and arena[arena[f + e.LEAVES] + slot]:
+            join(s, arena, arena[arena[f + e.LEAVES] + slot])
 
 
 @part
@@ -105,22 +114,26 @@ def free_pages(s, arena, f, out, page, last):
         at += count
     if was_dirty and arena[f + e.DIRTY] == 0:
         unqueue_clean(s, arena, f)
+    if s.indirect and page <= last:
+        change_edges(s, arena, f, page, last)
     if last == arena[f + e.END] - 1:
         arena[f + e.END] = min(arena[f + e.END], page)
     play(s, out, q.FREED)
 
 
 @part
-def free_leaves(s, arena, f):
-    """Free the extent leaves of a file without blocks."""
-    for i in range(arena[f + e.LEAF_COUNT]):
-        block = arena[arena[f + e.LEAVES] + i]
-        release(s, arena, block, e.ONE)
-        change_group(s, arena, block)
-        forget(s, arena, block)
-    s.meta_blocks -= arena[f + e.LEAF_COUNT]
-    arena[f + e.LEAF_COUNT] = 0
-    arena[f + e.EXTENTS] = 0
+def free_leaves(s, arena, f, keep):
+    """Free a file's extent leaves or pointer blocks but the first `keep`."""
+    for i in range(arena[f + e.LEAVES] + keep, arena[f + e.LEAVES] + arena[f + e.LEAF_COUNT]):
+        if arena[i]:
+            release(s, arena, arena[i], e.ONE)
+            change_group(s, arena, arena[i])
+            forget(s, arena, arena[i])
+            s.meta_blocks -= 1
+            arena[i] = 0
+    arena[f + e.LEAF_COUNT] = min(arena[f + e.LEAF_COUNT], keep)
+    if keep == 0:
+        arena[f + e.EXTENTS] = 0
 
 
 @part
@@ -128,7 +141,7 @@ def destroy(s, arena, row, f, out):
     """The last link of a file or directory is gone (ext4_evict_inode): blocks, inode and record are free; takes 3
     events."""
     dirty_inode(s, arena, f, out)
-    join(s, arena, e.SUPERBLOCK)
+    join_orphans(s, arena)
     change_inode_use(s, arena, f)
     if arena[f + e.IS_DIR]:
         for i in range(arena[f + e.PAGES], arena[f + e.PAGES] + arena[f + e.END]):
@@ -136,7 +149,7 @@ def destroy(s, arena, row, f, out):
         s.meta_blocks -= arena[f + e.END]
         s.data_blocks += arena[f + e.END]
     free_pages(s, arena, f, out, e.NONE, arena[f + e.END])
-    free_leaves(s, arena, f)
+    free_leaves(s, arena, f, e.NONE)
     close_window(s, arena, f)
     arena[s.free_inodes + s.free_inode_count] = arena[f + e.INODE]
     s.free_inode_count += 1
@@ -150,9 +163,8 @@ def destroy(s, arena, row, f, out):
 def grow_directory(s, arena, d, count):
     """Give directory `d` `count` more blocks; its index block (the first) changes too."""
     for page in range(arena[d + e.END], arena[d + e.END] + count):
-        table.reserve(s, arena, d + e.PAGES, page + 1)
-        add_blocks(s, arena, d, page, e.ONE, e.NONE)
-        change_blocks(s, arena, d, page, e.ONE)
+        reserve_pages(s, arena, d, page)
+        add_changed(s, arena, d, page, e.ONE, e.NONE)
         join(s, arena, arena[arena[d + e.PAGES] + page] >> e.BLOCK_SHIFT)
         join(s, arena, arena[arena[d + e.PAGES]] >> e.BLOCK_SHIFT)
     s.data_blocks -= count
@@ -163,7 +175,7 @@ def grow_directory(s, arena, d, count):
 def add_name(s, arena, op, row, d, out):
     """create, mkdir, link: a new entry in directory `d`; False if the device has no room for it."""
     leaves = leaves_needed(s, arena, row, d)
-    if leaves + (op.op == r.MKDIR) * (1 - s.in_memory) > s.free_blocks + s.windowed - s.reserved:
+    if leaves + (op.op == r.MKDIR) * (1 - s.in_memory) + 3 * s.indirect > s.free_blocks + s.windowed - s.reserved:
         return False
     if op.op != r.LINK and s.free_inode_count == 0 and s.next_inode > s.inode_count:
         return False
@@ -172,7 +184,7 @@ def add_name(s, arena, op, row, d, out):
         f = arena[row]
         arena[f + e.LINKS] += 1
         arena[d + e.ENTRIES] += entry_bytes(arena, row)
-        change_entry(s, arena, row, d, out)
+        change_entry(s, arena, row, d, out, e.ONE)
         dirty_inode(s, arena, f, out)
         call(s, arena, out, f, q.LINK)
         return True
@@ -193,7 +205,7 @@ def lose_link(s, arena, row, f, out):
         return True
     dirty_inode(s, arena, f, out)
     if arena[f + e.LINKS] <= 0:
-        join(s, arena, e.SUPERBLOCK)
+        join_orphans(s, arena)
     return False
 
 
@@ -201,7 +213,7 @@ def lose_link(s, arena, row, f, out):
 def rename(s, arena, op, row, d, out):
     """rename, over another file if there was one."""
     f = arena[row]
-    change_entry(s, arena, row, d, out)
+    change_entry(s, arena, row, d, out, e.ONE)
     dirty_inode(s, arena, f, out)
     call(s, arena, out, f, q.RENAME)
     replaced = s.rows + op.file2 * e.ROW_WORDS
@@ -250,7 +262,7 @@ def change_names(s, arena, op, row, out):
         play(s, out, q.OPEN)
     else:
         arena[d + e.ENTRIES] = max(arena[d + e.ENTRIES] - entry_bytes(arena, row), 0)
-        change_entry(s, arena, row, d, out)
+        change_entry(s, arena, row, d, out, e.NONE)
         gone = lose_link(s, arena, row, f, out)
         play(s, out, q.RMDIR if op.op == r.RMDIR else (q.REMOVE if gone else q.UNLINK))
     return 1
@@ -278,12 +290,14 @@ def truncate(s, arena, op, f, out):
         free_pages(s, arena, f, out, (size + 4095) >> 12, arena[f + e.END])
         close_window(s, arena, f)
         clear_part(s, arena, f, out, size, -size & 4095)
-        if arena[f + e.END] == 0:
-            free_leaves(s, arena, f)
+        if s.indirect:
+            free_leaves(s, arena, f, slot_of(arena[f + e.END] - 1) + 1)
+        elif arena[f + e.END] == 0:
+            free_leaves(s, arena, f, e.NONE)
     arena[f + e.SIZE] = size
-    join(s, arena, e.SUPERBLOCK)
+    join_orphans(s, arena)
     dirty_inode(s, arena, f, out)
-    arena[f + e.DATA_TID] = s.tid
+    arena[f + e.TID], arena[f + e.DATA_TID] = s.tid, s.tid
 
 
 @part
@@ -299,9 +313,8 @@ def fill_holes(s, arena, f, page, last, out):
             page + count >= arena[f + e.END] or arena[arena[f + e.PAGES] + page + count] == 0
         ):
             count += 1
-        count = add_blocks(s, arena, f, page, count, e.IS_UNWRITTEN | s.page_bits)
+        count = add_changed(s, arena, f, page, count, e.IS_UNWRITTEN | s.page_bits)
         arena[f + e.MAPPED] += count
-        change_blocks(s, arena, f, page, count)
         s.reg[q.COUNT] += 1
         page += count
     play(s, out, q.FALLOCATED)
@@ -328,15 +341,16 @@ def fallocate(s, arena, op, f, out):
         missing = max(last + 1 - max(arena[f + e.END], op.offset >> 12), 0)
         for page in range(op.offset >> 12, min(last + 1, arena[f + e.END])):
             missing += arena[arena[f + e.PAGES] + page] == 0
+        if missing and s.indirect:
+            missing += pointers_missing(arena, f, op.offset >> 12, last)
         if missing > s.free_blocks + s.windowed - s.reserved:
             return -1
-        if not has_words(s, arena, table.words_to_hold(arena, f + e.PAGES, last + 1)):
+        if not reserve_pages(s, arena, f, last):
             return 0
-        table.reserve(s, arena, f + e.PAGES, last + 1)
         call(s, arena, out, f, q.FALLOCATE)
         fill_holes(s, arena, f, op.offset >> 12, last, out)
         if not op.flag & r.KEEP_SIZE:
             arena[f + e.SIZE] = max(arena[f + e.SIZE], end)
     dirty_inode(s, arena, f, out)
-    arena[f + e.DATA_TID] = s.tid
+    arena[f + e.TID], arena[f + e.DATA_TID] = s.tid, s.tid
     return 1

@@ -26,15 +26,16 @@ REVOKES_PER_BLOCK = 510  # (4096 - 16) / 8
 DIR_LEAF_FULL = 4084  # bytes of entries that a directory's only block holds
 # bytes of entries per leaf of a hashed directory: leaves split in half, so they are 3/4 full on average
 DIR_LEAF_FILL = 3072
+DOTS = 24  # bytes of the entries "." and ".." in the first block of a linear directory
 FLUSH_PAGES = 2048  # pages of one step of write-back (MAX_WRITEPAGES_EXTENT_LEN)
 FLUSHER_PERIOD = 5 * 10**9  # dirty_writeback_centisecs = 500
 ROOT_INODE, FIRST_INODE = 2, 12  # 11 is lost+found
 
-# Words of a file's record.  PAGES and LEAVES are table handles (two words).
+# Words of a file's record.  PAGES and LEAVES are table handles (two words).  FRESH: no fsync has stored its entry yet.
 SIZE, PAGES, END, MAPPED, INODE, LINKS, OPENS, DIRTY, LOW, SINCE, OLDER, NEWER, TID, DATA_TID, STAMP, IS_DIR = (
     0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
 )  # fmt: skip
-WINDOW, WINDOW_BLOCKS, EXTENTS, LEAVES, LEAF_COUNT, PARENT, NAME, ENTRIES = 17, 18, 19, 20, 22, 23, 24, 25
+WINDOW, WINDOW_BLOCKS, EXTENTS, LEAVES, LEAF_COUNT, PARENT, FRESH, ENTRIES = 17, 18, 19, 20, 22, 23, 24, 25
 RECORD_ORDER = 5
 
 # Words of a row of the file table: record's offset (0: not touched yet), size before the trace, name length, is a
@@ -78,12 +79,15 @@ STATE = np.dtype(
             ("in_memory", "i8"),  # tmpfs, ramfs: pages of DRAM in the place of blocks, no metadata blocks
             ("page_bits", "i8"),  # flags of the word of a page that gets a block
             ("inline_extents", "i8"),  # extents that the inode itself holds
+            ("indirect", "i8"),  # ext2: pointer blocks in the place of extents, blocks allocated at write(), no journal
+            ("by_ext4", "i8"),  # an ext2 layout served by the driver of ext4: hashed directories, a block at a time
             ("now", "i8"),  # ns, of the operation at work
             ("rare", "i8"),  # set when the kernel of the frequent operations leaves something to that of the rare ones
             ("stuck", "i8"),  # set when the latter has no room left for events or words
             ("grow_file", "i8"),  # record of a file whose extents need another leaf, 0 = none
             ("want_checkpoint", "i8"),  # set when the log has no room for the running transaction
             ("new_pages", "i8"),  # pages that entered the cache in this slice
+            ("new_pointers", "i8"),  # pointer blocks that the last allocation added to a file
             ("changed", "i8"),  # extents that changed in this slice, or step of write-back
             ("reading", "i8"),
             ("settled", "i8"),  # set once the kernel's threads have had their turn before the operation at work
@@ -107,8 +111,9 @@ STATE = np.dtype(
             ("inode_count", "i8"),
             ("journal_at", "i8"),
             ("journal_blocks", "i8"),
-            ("joined", "i8"),  # bitmap over all blocks: in the running transaction
-            ("logged", "i8"),  # bitmap over all blocks: committed to the log, not yet written in place
+            ("joined", "i8"),  # bitmap over all blocks: in the running transaction (no journal: dirty)
+            # bitmap over all blocks: committed to the log, not yet written in place (no journal: in the list `txn`)
+            ("logged", "i8"),
             ("txn", "i8"),  # list of the running transaction's blocks; entries whose bit is gone are stale
             ("txn_length", "i8"),
             ("txn_blocks", "i8"),  # without the stale ones
@@ -154,16 +159,10 @@ def default_journal(blocks: int) -> int:
 
 def start(params: dict[str, int], files: Files, *, dax: bool) -> State:
     """State of an empty ext4 of `params["capacity"]` bytes that knows the trace's `files`."""
-    if params["capacity"] > LARGEST:
-        raise UsageError(
-            f"capacity {format_bytes(params['capacity'])} is too large for the ext4 models, which keep three bits a block; "
-            f"give {format_bytes(LARGEST)} or less"
-        )
+    check_capacity(params["capacity"])
     blocks = params["capacity"] // BLOCK
-    rows = len(files) + 1
-    folders = [rows - 1, *np.flatnonzero(files.is_dir & (files.first_size >= 0)).tolist()]
-    layout = _layout(blocks, params["journal"] // BLOCK or default_journal(blocks))
-    reserved = layout["journal_at"] + layout["journal_blocks"] + len(folders)
+    layout = layout_of(blocks, params["journal"] // BLOCK or default_journal(blocks))
+    reserved = layout["journal_at"] + layout["journal_blocks"] + len(known_folders(files))
     if layout["journal_blocks"] < MIN_JOURNAL or reserved + 8 > blocks:
         raise UsageError(
             f"a journal of {format_bytes(layout['journal_blocks'] * BLOCK)} on a device of "
@@ -171,29 +170,44 @@ def start(params: dict[str, int], files: Files, *, dax: bool) -> State:
             f"{format_bytes(MIN_JOURNAL * BLOCK)}, and other metadata {format_bytes(layout['journal_at'] * BLOCK)}; "
             "give a larger capacity or another journal"
         )
-    lists = _lists(blocks, rows, layout["journal_blocks"])
-    words = sum(lists.values()) + first_fit.arena_words(blocks) + 64 * len(folders) + (1 << 16)
-    state = new_state(STATE, 1 << words.bit_length(), costs.load("ext4-5.13", COSTS, list(SITES)))
-    record = state.record[0]
+    cost = costs.load("ext4-5.13", COSTS, list(SITES))
     if not params["tick"]:
-        record.cost[COSTS.index("timer_tick"), :3] = 0
+        cost[COSTS.index("timer_tick"), :3] = 0
+    own = {name: params[name] for name in ("commit_interval", "dirty_expire", "timestamp_tick")}
+    own |= {"inline_extents": EXTENTS_INLINE, "txn_limit": layout["journal_blocks"] // 4} | layout
+    state = build(files, blocks, dax, own, cost)
     load_recipes(state, all_recipes(dax, bool(params.get("copy_fence", 0))))
+    return state
+
+
+def check_capacity(capacity: int) -> None:
+    """Refuse a device that is too large for the models (bytes)."""
+    if capacity > LARGEST:
+        raise UsageError(
+            f"capacity {format_bytes(capacity)} is too large for the ext4 models, which keep three bits a block; "
+            f"give {format_bytes(LARGEST)} or less"
+        )
+
+
+def known_folders(files: Files) -> list[int]:
+    """Rows of the directories that exist from the start; the first is the root's."""
+    return [len(files), *np.flatnonzero(files.is_dir & (files.first_size >= 0)).tolist()]
+
+
+def build(files: Files, blocks: int, dax: bool, own: dict[str, int], cost: np.ndarray) -> State:
+    """State of an empty file system of `blocks` blocks with the fields `own` (layout, limits, times) and a cost table."""
+    folders, rows = known_folders(files), len(files) + 1
+    lists = _lists(blocks, rows, 4 * own["txn_limit"], blocks >> 10 if own.get("indirect") else 0)
+    words = sum(lists.values()) + first_fit.arena_words(blocks) + 64 * len(folders) + (1 << 16)
+    state = new_state(STATE, 1 << words.bit_length(), cost)
+    record, reserved = state.record[0], own["journal_at"] + own["journal_blocks"] + len(folders)
     first_fit.attach(state, reserved, blocks)
     for name, count in lists.items():
         record[name] = record.arena_top
         record.arena_top += count
-    own = {name: params[name] for name in ("commit_interval", "dirty_expire", "timestamp_tick")}
-    own |= {
-        "dax": dax,
-        "inline_extents": EXTENTS_INLINE,
-        "row_count": rows,
-        "tid": 1,
-        "next_inode": FIRST_INODE,
-        "oldest": -1,
-        "newest": -1,
-    }
-    own |= {"next_tick": FLUSHER_PERIOD, "txn_limit": layout["journal_blocks"] // 4}
-    for name, value in (layout | own | (DAX_PAGES if dax else CACHED_PAGES)).items():
+    more = {"dax": dax, "row_count": rows, "tid": 1, "next_inode": FIRST_INODE, "oldest": -1, "newest": -1}
+    more["next_tick"] = FLUSHER_PERIOD
+    for name, value in (own | more | (DAX_PAGES if dax else CACHED_PAGES)).items():
         record[name] = value
     table = state.arena[record.rows : record.rows + rows * ROW_WORDS].reshape(rows, ROW_WORDS)
     table[:-1, ROW_SIZE], table[:-1, ROW_DIR], table[-1, ROW_DIR] = files.first_size, files.is_dir, 1
@@ -202,7 +216,7 @@ def start(params: dict[str, int], files: Files, *, dax: bool) -> State:
     return state
 
 
-def _layout(blocks: int, journal: int) -> dict[str, int]:
+def layout_of(blocks: int, journal: int) -> dict[str, int]:
     """Where the metadata lies (first block of each kind), as mke2fs divides it up but all at the front."""
     groups = -(-blocks // GROUP_BLOCKS)
     inode_blocks = max(min(blocks, GROUP_BLOCKS) // 64, 1)  # one 256-byte inode for each 16 KiB
@@ -218,13 +232,14 @@ def _layout(blocks: int, journal: int) -> dict[str, int]:
     }
 
 
-def _lists(blocks: int, rows: int, journal: int) -> dict[str, int]:
+def _lists(blocks: int, rows: int, journal: int, pointers: int) -> dict[str, int]:
     """Words of the arena's fixed lists and bitmaps.
 
-    A transaction is closed at a quarter of the journal; the operation that passes it may touch each group once more.
+    A transaction is closed at a quarter of the journal; the operation that passes it may touch each group, and each of the
+    device's pointer blocks, once more.
     """
     groups, bitmap = -(-blocks // GROUP_BLOCKS), -(-blocks // 64)
-    more = 2 * groups + 4 * FLUSH_PAGES
+    more = 2 * groups + 4 * FLUSH_PAGES + pointers
     return {
         "rows": rows * ROW_WORDS,
         "free_inodes": rows,

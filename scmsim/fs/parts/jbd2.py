@@ -28,9 +28,21 @@ def join(s, arena, block):
         if s.txn_length == 0:
             s.txn_since = s.now
         arena[at] |= bit
+        s.txn_blocks += 1
+        if s.indirect:
+            at = s.logged + (block >> 6)
+            if arena[at] & bit:  # its entry is still there
+                return
+            arena[at] |= bit
         arena[s.txn + s.txn_length] = block
         s.txn_length += 1
-        s.txn_blocks += 1
+
+
+@part
+def join_orphans(s, arena):
+    """The list of orphans begins in the superblock; without a journal there is none."""
+    if not s.indirect:
+        join(s, arena, e.SUPERBLOCK)
 
 
 @part
@@ -41,7 +53,7 @@ def forget(s, arena, block):
     if arena[s.joined + (block >> 6)] & bit:
         arena[s.joined + (block >> 6)] &= ~bit
         s.txn_blocks -= 1
-    if arena[s.logged + (block >> 6)] & bit:
+    if arena[s.logged + (block >> 6)] & bit and not s.indirect:
         arena[s.logged + (block >> 6)] &= ~bit
         s.held_blocks -= 1
     s.revokes += 1
@@ -70,9 +82,37 @@ def log_blocks(s):
 
 
 @part
+def store_dirty(s, arena, out, block):
+    """No journal: store metadata block `block` in place if it is dirty; at most 3 events."""
+    bit = _ONE << (block & 63)
+    if arena[s.joined + (block >> 6)] & bit == 0:
+        return
+    arena[s.joined + (block >> 6)] &= ~bit
+    s.txn_blocks -= 1
+    s.reg[q.FROM] = block * e.BLOCK
+    play(s, out, q.IN_PLACE)
+
+
+@part
+def store_all(s, arena, out):
+    """No journal: store every dirty metadata block in place.  At most 3 * txn_blocks + 1 events."""
+    s.reg[q.COUNT] = s.txn_blocks
+    play(s, out, q.COMMIT)
+    for i in range(s.txn_length):
+        block = arena[s.txn + i]
+        store_dirty(s, arena, out, block)
+        arena[s.logged + (block >> 6)] &= ~(_ONE << (block & 63))
+    s.txn_length = 0
+    s.tid += 1
+
+
+@part
 def commit(s, arena, out):
-    """Write the running transaction to the log, which has room for it, and start the next.  At most txn_blocks + 9
+    """Write the running transaction to the log, which has room for it, and start the next.  At most 3 * txn_blocks + 9
     events."""
+    if s.indirect:
+        store_all(s, arena, out)
+        return
     count = log_blocks(s)
     if s.held_blocks == 0:
         s.held_length, s.held_since = 0, s.now

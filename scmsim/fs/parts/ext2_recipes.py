@@ -1,0 +1,191 @@
+"""ext2's mechanisms as recipes: the events of each mechanism, in the order of the source.
+
+Sources: Linux 5.13 fs/ext2/{inode,balloc,ialloc,namei,dir,file}.c, fs/dax.c, mm/filemap.c, fs/buffer.c, drivers/nvdimm/pmem.c
+(`nvdimm_flush` is two sfences), drivers/block/brd.c (a page of a RAM disk is copied by a rep-string and lies in DRAM).
+"""
+
+from scmsim.fs.parts import ext4_recipes as q
+from scmsim.records import FENCE, FLUSH, KERNEL, LOAD, NTSTORE, PM, STORE, USER, WORK, pack
+
+# Mechanism -> what the bytes that it stores to persistent memory are for.
+SITES = {
+    "syscall": "none",
+    "copy": "data",
+    "zeroing": "zeroing",
+    "page cache": "none",
+    "mapping": "none",
+    "allocation": "none",
+    "inode": "none",
+    "namespace": "none",
+    "directory scan": "none",
+    "writeback": "data",
+    "metadata": "metadata",
+}
+
+_COMMON = (
+    "null_call", "timer_tick", "fsync_call", "metadata_block", "late_block", "inode_update", "create", "open", "close", "unlink",
+    "remove", "free_run", "free_page", "rename", "link", "mkdir", "rmdir", "stat", "scan_entry", "sync_call",
+)  # fmt: skip
+DAX_COSTS = (
+    *_COMMON, "write_call", "read_call", "map_run", "map_level", "scan_block", "copy_line", "allocate", "new_pointers",
+    "zero_block",
+)  # fmt: skip
+CACHE_COSTS = (
+    *_COMMON, "cache_write_call", "cache_page", "cache_page_new", "allocate", "cache_read_call", "cache_read_page",
+    "cache_fill_page", "flush_call", "flush_page",
+)  # fmt: skip
+
+RAM_DISK = 5 << 40  # where the pages of a RAM disk lie in space KERNEL
+_SITE = {name: code for code, name in enumerate(SITES)}
+
+
+def _run(code: int, site: str, base: int, at: int = 0, length: int = 0, by: int = 0, **more: int) -> tuple[int, ...]:
+    """One event: run of `length` + register `by` bytes at register `base` + `at`; more: space, width, width_by."""
+    what = pack(code, _SITE[site], more.get("space", KERNEL), more.get("width", 0))
+    return what, base, at, length, by, more.get("width_by", q.ZERO)
+
+
+class _Recipes:
+    """Recipes over one tuple of costs and one kind of device."""
+
+    def __init__(self, costs: tuple[str, ...], ram_disk: bool) -> None:
+        self.costs, self.ram_disk = costs, ram_disk
+
+    def work(self, cost: str, times: int = 0, by: int = q.ZERO) -> tuple[int, ...]:
+        return WORK, q.ZERO, self.costs.index(cost), times, by, q.ZERO
+
+    def call(self, cost: str) -> list:
+        return [self.work(cost, 1), _run(LOAD, "inode", q.INODE, 0, 64)]
+
+    def device(self, code: int, site: str, base: int, length: int = 0, by: int = 0) -> tuple[int, ...]:
+        """A copy from or to the device at register `base`: non-temporal to persistent memory, a rep-string to a RAM disk."""
+        if self.ram_disk:
+            return _run(STORE if code == NTSTORE else code, site, base, RAM_DISK, length, by)
+        return _run(code, site, base, 0, length, by, space=PM, width=8 if code == NTSTORE else 0)
+
+    def flush(self) -> list:
+        """A flush of the device, which a RAM disk does not know."""
+        return [] if self.ram_disk else [_run(FENCE, "metadata", q.ZERO, 0, q.BARRIER_FENCES, space=PM)]
+
+    def names(self) -> dict[int, list]:
+        """Calls other than read and write, metadata in place."""
+        work, call = self.work, self.call
+        buffers = 0 if self.ram_disk else 8
+        return {
+            q.TIMES: [work("inode_update", 1)],
+            q.DIRTY_INODE: [_run(STORE, "inode", q.SLOT, 0, 160)],
+            q.FSYNC: [work("fsync_call", 1)],
+            q.BARRIER: self.flush(),
+            q.IN_PLACE: [
+                work("metadata_block", 1),
+                _run(LOAD, "metadata", q.FROM, q.BUFFERS, q.BLOCK, width=buffers),
+                self.device(NTSTORE, "metadata", q.FROM, q.BLOCK),
+            ],
+            q.COMMIT: [work("late_block", 0, q.COUNT)],
+            q.CHECKPOINT: self.flush(),
+            q.SYNC: [work("sync_call", 1)],
+            q.SCAN: [
+                work("scan_entry", 0, q.SCANNED),
+                _run(LOAD, "directory scan", q.FROM, q.BUFFERS, 0, q.BYTES),
+            ],
+            q.NAME: [_run(STORE, "namespace", q.FROM, q.BUFFERS, 64)],
+            q.CREATE: call("create"),
+            q.OPEN: call("open"),
+            q.CLOSE: call("close"),
+            q.STAT: call("stat"),
+            q.OTHER: call("null_call"),
+            q.UNLINK: call("unlink"),
+            q.REMOVE: call("remove"),
+            q.RMDIR: call("rmdir"),
+            q.RENAME: call("rename"),
+            q.LINK: call("link"),
+            q.MKDIR: call("mkdir"),
+            q.FREED: [work("free_run", 0, q.COUNT), work("free_page", 0, q.PAGES)],
+            q.TRUNCATE: [*call("null_call"), work("inode_update", 2)],
+            q.FALLOCATE: [*call("null_call"), work("inode_update", 1)],
+            q.FALLOCATED: [work("allocate", 0, q.COUNT)],
+            q.CLEAR_PM: [
+                _run(STORE, "zeroing", q.TO, 0, 0, q.BYTES, space=PM),
+                _run(FLUSH, "zeroing", q.TO, 0, 0, q.BYTES, space=PM),
+            ],
+            q.CLEAR_FRAME: [_run(STORE, "page cache", q.TO, 0, 0, q.BYTES)],
+        }
+
+    def dax(self, copy_fence: bool) -> dict[int, list]:
+        """write() and read() without a page cache."""
+        work = self.work
+        end = [_run(FENCE, "copy", q.ZERO, 0, 1, space=PM)] if copy_fence else []
+        return {
+            q.WRITE: self.call("write_call"),
+            q.MAP: [work("map_run", 1), work("map_level", 0, q.LEVELS), work("scan_block", 0, q.SCANNED)],
+            q.ALLOCATE: [
+                _run(STORE, "allocation", q.BITMAP, 0, 8),
+                _run(STORE, "allocation", q.GROUP, 0, 32),
+                work("allocate", 1),
+                work("new_pointers", 0, q.POINTERS),
+                work("zero_block", 0, q.COUNT),
+                _run(LOAD, "zeroing", q.ZERO, q.ZERO_PAGE, q.BLOCK),
+                _run(NTSTORE, "zeroing", q.TO, 0, 0, q.BYTES, space=PM, width=8),
+            ],
+            q.COPY: [
+                _run(LOAD, "copy", q.USER_AT, 0, 0, q.HEAD, space=USER, width=1),
+                _run(STORE, "copy", q.TO, 0, 0, q.HEAD, space=PM, width=1),
+                _run(LOAD, "copy", q.BODY_USER, 0, 0, q.BODY, space=USER, width=8, width_by=q.WIDTH),
+                _run(NTSTORE, "copy", q.BODY_AT, 0, 0, q.BODY, space=PM, width=8, width_by=q.WIDTH),
+                _run(LOAD, "copy", q.TAIL_USER, 0, 0, q.TAIL, space=USER, width=1),
+                _run(STORE, "copy", q.TAIL_AT, 0, 0, q.TAIL, space=PM, width=1),
+                *end,  # of the kernel's copy routine; orders nothing of ext2's own
+                _run(FLUSH, "copy", q.TO, 0, 0, q.HEAD_LINE, space=PM),
+                _run(FLUSH, "copy", q.TAIL_LINE_AT, 0, 0, q.TAIL_LINE, space=PM),
+                work("copy_line", 0, q.LINES),
+            ],
+            q.FINISH: [work("inode_update", 0, q.HAS)],
+            q.READ: self.call("read_call"),
+            q.COPY_OUT: [
+                _run(LOAD, "copy", q.FROM, 0, 0, q.HAS, space=PM),
+                _run(STORE, "copy", q.USER_AT, 0, 0, q.BYTES, space=USER),
+            ],
+            q.READ_PAGES: [work("timer_tick", 0, q.LINES)],
+        }
+
+    def cached(self) -> dict[int, list]:
+        """write(), read() and write-back with a page cache."""
+        work = self.work
+        return {
+            q.WRITE: self.call("cache_write_call"),
+            q.ALLOCATE: [work("allocate", 0, q.COUNT)],
+            q.COPY: [
+                _run(LOAD, "copy", q.USER_AT, 0, 0, q.BYTES, space=USER),
+                _run(STORE, "copy", q.TO, 0, 0, q.BYTES),
+            ],
+            q.FINISH: [
+                work("cache_page", 0, q.PAGES),
+                work("cache_page_new", 0, q.NEW),
+                work("inode_update", 0, q.GROWN),
+            ],
+            q.FILL: [
+                work("cache_fill_page", 1),
+                self.device(LOAD, "page cache", q.FROM, q.BLOCK),
+                _run(STORE, "page cache", q.TO, 0, q.BLOCK),
+            ],
+            q.READ: self.call("cache_read_call"),
+            q.COPY_OUT: [
+                _run(LOAD, "copy", q.FROM, 0, 0, q.HAS),
+                _run(STORE, "copy", q.USER_AT, 0, 0, q.BYTES, space=USER),
+            ],
+            q.READ_PAGES: [
+                work("cache_read_page", 0, q.PAGES),
+                work("cache_page_new", 0, q.NEW),
+                work("timer_tick", 0, q.LINES),
+            ],
+            q.FLUSH_RUN: [self.device(NTSTORE, "writeback", q.TO, 0, q.BYTES)],
+            q.FLUSH_LOAD: [_run(LOAD, "writeback", q.FROM, 0, 0, q.HAS, width=0 if self.ram_disk else 8)],
+            q.FLUSHED: [work("flush_call", 1), work("flush_page", 0, q.PAGES)],
+        }
+
+
+def all_recipes(dax: bool, ram_disk: bool, copy_fence: bool) -> dict[int, list]:
+    """Every recipe of a model by number; those that it never plays are empty."""
+    make = _Recipes(DAX_COSTS if dax else CACHE_COSTS, ram_disk)
+    every = make.names() | (make.dax(copy_fence) if dax else make.cached())
+    return {number: every.get(number, []) for number in range(q.RECIPES)}

@@ -1,0 +1,51 @@
+"""ext2's state: ext4's, with pointer blocks in the place of extents and no journal.
+
+Units: bytes, blocks of 4096 bytes.  Metadata that changed waits in a list and is stored in place by a write-back, each block once.
+Source: Linux fs/ext2/ext2.h; mke2fs (e2fsprogs) for the layout: groups of 32768 blocks, inodes of 256 bytes.
+"""
+
+from scmsim.errors import UsageError
+from scmsim.fs.parts import costs
+from scmsim.fs.parts import ext4_state as e
+from scmsim.fs.parts.emit import State, load_recipes
+from scmsim.fs.parts.ext2_recipes import CACHE_COSTS, DAX_COSTS, SITES, all_recipes
+from scmsim.fs.parts.ext4_recipes import BLOCK
+from scmsim.records import Files
+from scmsim.units import format_bytes
+
+MOST_DIRTY = 1 << 15  # blocks of metadata that wait at most
+
+
+def start(
+    params: dict[str, int], files: Files, *, table: str, dax: bool, by_ext4: bool = False, ram_disk: bool = False
+) -> State:
+    """State of an empty ext2 of `params["capacity"]` bytes that knows the trace's `files`.
+
+    `table` names the costs; `by_ext4`: the layout is served by the driver of ext4, as kernels without CONFIG_EXT2_FS do.
+    """
+    e.check_capacity(params["capacity"])
+    blocks = params["capacity"] // BLOCK
+    layout = e.layout_of(blocks, 0)
+    if layout["journal_at"] + len(e.known_folders(files)) + 8 > blocks:
+        raise UsageError(
+            f"metadata of {format_bytes(layout['journal_at'] * BLOCK)} does not leave room for files on a device of "
+            f"{format_bytes(params['capacity'])}; give a larger capacity"
+        )
+    names = DAX_COSTS if dax else CACHE_COSTS
+    cost = costs.load(table, names, list(SITES))
+    if not params["tick"]:
+        cost[names.index("timer_tick"), :3] = 0
+    own = {"commit_interval": params["dirty_expire"]} | {
+        name: params[name] for name in ("dirty_expire", "timestamp_tick")
+    }
+    own |= {"indirect": 1, "by_ext4": int(by_ext4), "inline_extents": e.NO_LEAVES, "txn_limit": MOST_DIRTY} | layout
+    state = e.build(files, blocks, dax, own, cost)
+    load_recipes(state, all_recipes(dax, ram_disk, bool(params.get("copy_fence", 0))))
+    return state
+
+
+def space(state: State) -> dict[str, int]:
+    """Space report in bytes (see ext4_state.space); without a journal, pointer blocks count as metadata."""
+    report = e.space(state)
+    del report["journal_bytes"], report["commits"]
+    return report

@@ -1,0 +1,288 @@
+"""Derives fs/costs/{ext2-dax-5.13,ext2-dax-6.1,ext2-6.1,ext2-ramdisk}.toml: what ext2's code costs per mechanism.
+
+How: the model itself says how often each cost is charged in each measured row (its structure) and what bulk copies count; a ridge
+fit moves priors as little as possible until the totals of a kernel's 12 rows are met.  Names: the driver of ext4 has measured rows,
+less what the model charges beside.  ext2's own driver has none: its names are those rows without the work on a hashed directory
+(an entry that is added: row link less ramfs' link; one that is removed: the search of half a leaf), and its search costs what
+PMFS' same loop does; both are estimates.
+Run: python -m tests.verification.calibrate_ext2 [--write]
+"""
+
+import csv
+import os
+import pathlib
+import sys
+
+import numpy as np
+
+from scmsim.fs.parts.emit import load_recipes
+from scmsim.fs.parts.ext2_recipes import CACHE_COSTS, DAX_COSTS, all_recipes
+from scmsim.records import CONTINUES, SETUP, WORK
+from tests.reference import ext4_lab as lab
+from tests.verification import cells
+
+FOLDER = pathlib.Path(__file__).parents[2] / "scmsim" / "fs" / "costs"
+COLUMNS = ("ins_call", "ld_norep_call", "st_norep_call")
+FIELDS = ("instructions", "loads", "stores")
+FIRST = 100  # site of the first cost while costs are counted
+
+# cost: site, per
+MEANING = {
+    "write_call": ("syscall", "write() without what each mapped run costs"),
+    "read_call": ("syscall", "read() without what each mapped run costs"),
+    "map_run": ("mapping", "run of blocks that a DAX read or write maps"),
+    "map_level": ("mapping", "pointer block on the way to a run"),
+    "scan_block": ("mapping", "block of a run that a pointer block names (ext2_get_blocks counts them one by one)"),
+    "copy_line": ("copy", "64 bytes of a copy to persistent memory"),
+    "allocate": ("allocation", "run of blocks allocated by a DAX write; page that gets a block in the page cache"),
+    "new_pointers": ("allocation", "pointer block added to a file"),
+    "zero_block": ("zeroing", "block zeroed, its stores not counted"),
+    "inode_update": ("inode", "inode marked dirty"),
+    "fsync_call": ("syscall", "fsync() without write-back and the blocks that it stores"),
+    "metadata_block": ("metadata", "block of metadata stored in place, its copy not counted"),
+    "late_block": ("metadata", "the same by write-back, beyond metadata_block"),
+    "cache_write_call": ("syscall", "write() without its pages"),
+    "cache_page": ("page cache", "page written"),
+    "cache_page_new": ("page cache", "page that enters the cache"),
+    "cache_read_call": ("syscall", "read() without its pages"),
+    "cache_read_page": ("page cache", "page read"),
+    "cache_fill_page": ("page cache", "page read from the device"),
+    "flush_call": ("writeback", "step of write-back of a file"),
+    "flush_page": ("writeback", "page written back, its copy not counted"),
+    "null_call": ("syscall", "call that is not modelled further"),
+    "timer_tick": ("syscall", "4096 bytes read: interrupts during a rep-string of 1 ns a byte"),
+    "scan_entry": ("directory scan", "entry of a linear directory looked at"),
+    "free_run": ("allocation", "run of blocks freed"),
+    "free_page": ("page cache", "page dropped from the cache"),
+    "sync_call": ("syscall", "sync() without write-back"),
+}  # fmt: skip
+NAMES = ("create", "open", "close", "unlink", "remove", "rename", "link", "mkdir", "rmdir", "stat")
+
+# (instructions, loads, stores, weight) before the fit, and why.
+DAX = {
+    "write_call": (700, 230, 150, 0.1, "vfs_write, new_sync_write, ext2_file_write_iter, file_update_time, dax_iomap_rw, entry and exit"),
+    "read_call": (650, 200, 110, 0.1, "vfs_read, new_sync_read, ext2_file_read_iter, atime_needs_update, entry and exit"),
+    "map_run": (560, 170, 130, 0.3, "iomap_apply, dax_iomap_actor, ext2_iomap_begin, __pmem_direct_access, ext2_get_blocks (rewrite 1024)"),
+    "map_level": (162, 48, 28, 1, "ext2_get_branch, __find_get_block, __getblk_gfp, mark_page_accessed (read 1024: 1.74 levels)"),
+    "scan_block": (33.3, 10.2, 0.02, 2, "ext2_get_blocks, read 262144 less read 1024, a block"),
+    "copy_line": (5.1, 0.1, 0, 2, "__copy_user_nocache: 338 instructions for 1024 bytes, 256 of them the moves"),
+    "allocate": (1500, 450, 330, 0.3, "ext2_new_blocks, ext2_try_to_allocate, ext2_get_blocks, submission of the zeroing (append 16384)"),
+    "new_pointers": (1500, 450, 330, 0.3, "as allocate: one per 1024 blocks, not seen alone"),
+    "zero_block": (1250, 580, 40, 0.5, "__memcpy_flushcache without its 512 stores, write_pmem, pmem_do_write, bio_add_page (append 262144)"),
+    "inode_update": (150, 50, 25, 0.5, "__mark_inode_dirty and its callers (append 1024)"),
+    "fsync_call": (1200, 400, 250, 0.1, "wsync 1024 less append 1024 less its blocks"),
+    "metadata_block": (3000, 1050, 450, 0.3, "__memcpy_flushcache, submit_bio_noacct, pmem_submit_bio, submit_bh_wbc (wsync)"),
+}  # fmt: skip
+DAX_EXT4 = DAX | {
+    "inode_update": (1000, 350, 250, 0.1, "append 1024 less rewrite 1024 less a quarter of a page"),
+    "scan_block": (0.1, 0.05, 0, 2, "ext4 keeps mapped runs in its extent status tree"),
+    "map_level": (5, 1, 1, 2, "as scan_block"),
+    "allocate": (9000, 2300, 2500, 0.1, "append 262144: a block at a time (ext4_mb_new_blocks, its csum and preallocation)"),
+    "metadata_block": (3000, 1050, 450, 0.5, "as on 5.13"),
+}  # fmt: skip
+CACHED = {
+    "cache_write_call": (780, 376, 217, 0.1, "rewrite 16384 less four pages"),
+    "cache_page": (1200, 368, 195, 0.3, "rewrite 262144 less rewrite 16384, a page"),
+    "cache_page_new": (900, 260, 160, 0.5, "page that enters the cache of ramfs: append less rewrite"),
+    "allocate": (7500, 2300, 1300, 0.3, "append 262144 less append 16384, a page, less the rest"),
+    "inode_update": (300, 130, 60, 0.3, "ext4_mark_inode_dirty without a journal (append 1024)"),
+    "cache_read_call": (1170, 331, 196, 0.1, "read 16384 less four pages"),
+    "cache_read_page": (282, 68.8, 36.9, 0.3, "read 262144 less read 16384, a page"),
+    "flush_call": (1500, 450, 300, 0.5, "ext4_writepages, blk_start_plug (wsync)"),
+    "flush_page": (1800, 850, 250, 0.3, "memcpy_flushcache without its 512 stores, bio (wsync 262144)"),
+    "fsync_call": (1000, 300, 200, 0.3, "ext4_sync_file, file_write_and_wait_range, blkdev_issue_flush (wsync 1024)"),
+    "metadata_block": (3000, 1050, 450, 0.5, "as on 5.13"),
+}  # fmt: skip
+TICK = (5.9, 1.8, 1.2)  # as fitted for ext4 to its reads of 262144
+SCAN = (38.6, 10.3, 4.1)  # match_entry of pmfs-5.13.toml, measured: the same loop over the same names
+HALF_LEAF = 95  # entries: leaves of 4096 bytes, three quarters full of entries of 16 bytes
+
+# table: (model, its rows, its priors, kernel, hashed directories)
+TABLES = {
+    "ext2-dax-5.13": ("ext2-dax", "ext2-dax", DAX, "5.13.13, ext2's own driver", False),
+    "ext2-dax-6.1": ("ext2-dax", "6.1:ext2-dax", DAX_EXT4, "6.1, the driver of ext4", True),
+    "ext2-6.1": ("ext2", "6.1:ext2", CACHED, "6.1, the driver of ext4", True),
+    "ext2-ramdisk": (
+        "ext2",
+        "6.1:ext2",
+        CACHED,
+        "6.1, the driver of ext4, carried over to ext2's own and a RAM disk",
+        False,
+    ),
+}
+
+
+def counted(fs: str, rows: str, row: dict) -> tuple[np.ndarray, np.ndarray]:
+    """(how often each cost is charged, instructions, loads and stores of the copies) per call of a row."""
+    work, names = cells.workload(row), DAX_COSTS if fs == "ext2-dax" else CACHE_COSTS
+    module, state = lab.begin(fs, work.files, **cells.kernel({**row, "kernel": "6.1" if ":" in rows else "5.13"}))
+    state.record.cost[0, : len(names)] = [(1000, 0, 0, FIRST + k) for k in range(len(names))]
+    load_recipes(state, all_recipes(fs == "ext2-dax", False, False), merge=False)
+    counts, direct, calls = np.zeros(len(names)), np.zeros(3), 0
+    for batch in work.batches():
+        keep = (batch.flag & SETUP) == 0
+        calls += int((keep & ((batch.flag & CONTINUES) == 0)).sum())
+        for chunk in lab.events(module, state, batch):
+            events = chunk[keep[chunk["op"]]]
+            charged = events["code"] == WORK
+            np.add.at(counts, events["site"][charged] - FIRST, events["addr"][charged] / 1000)
+            direct += lab.amounts(events[~charged]).sum(0)[:3]
+    return counts / calls, direct / calls
+
+
+def fit(table: str) -> dict[str, np.ndarray]:
+    """Costs after the fit; prints what is left."""
+    fs, rows, priors, *_ = TABLES[table]
+    measured, names = cells.measured(rows), DAX_COSTS if fs == "ext2-dax" else CACHE_COSTS
+    counts, direct = (np.array(part) for part in zip(*(counted(fs, rows, row) for row in measured), strict=True))
+    matrix, ticks = counts[:, [names.index(name) for name in priors]], counts[:, names.index("timer_tick")]
+    weight = np.array([prior[3] for prior in priors.values()]) * 0.15
+    found, left = np.zeros((len(priors), 3)), np.zeros((len(measured), 3))
+    for k, column in enumerate(COLUMNS):
+        target = np.array([row[column] for row in measured])
+        given, prior = direct[:, k] + ticks * TICK[k], np.array([each[k] for each in priors.values()], float)
+        system = np.vstack([matrix / target[:, None], np.diag(weight / np.maximum(prior, 1))])
+        right = np.concatenate([(target - given - matrix @ prior) / target, np.zeros(len(priors))])
+        found[:, k] = np.maximum(prior + np.linalg.lstsq(system, right, rcond=None)[0], 0)
+        left[:, k] = (matrix @ found[:, k] + given) / target - 1
+    for row, error in zip(measured, left, strict=True):
+        print(
+            f"{table:14s} {row['op']:8s} {int(row['unit']):7d}  "
+            + "  ".join(f"{field} {value:+.3f}" for field, value in zip(FIELDS, error, strict=True))
+        )
+    return dict(zip(priors, found, strict=True))
+
+
+def named(kernel: str, fs: str) -> dict[str, np.ndarray]:
+    """Rows of measured_namespace.csv of one system: row -> (instructions, loads, stores)."""
+    with open(cells.DATA / "measured_namespace.csv", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if (row["kernel"], row["fs"]) == (kernel, fs)]
+    return {row["op"]: np.array([float(row[column]) for column in COLUMNS]) for row in rows}
+
+
+def name_costs(fitted: dict[str, np.ndarray], hashed: bool) -> dict[str, tuple[np.ndarray, str, str]]:
+    """Cost of each name and of what is freed: (amounts, kind, source)."""
+    row, plain = named("6.1", "ext2"), named("6.1", "ramfs")
+    entry, gone = row["link"] - plain["link"], HALF_LEAF * np.array(SCAN)
+    pair = row["openclose"]
+    found = {
+        "create": (row["create"] - pair / 3, "create less close", entry),
+        "open": (pair * 2 / 3, "openclose less close", 0),
+        "close": (pair / 3, "a third of openclose: an assumption", 0),
+        "unlink": (row["unlinkl"], "unlinkl", row["unlinkl"] - plain["unlinkl"]),
+        "remove": (row["unlink0"], "unlink0", gone),
+        "rename": (row["rename"], "rename", entry + gone),
+        "link": (row["link"], "link", entry),
+        "mkdir": (row["mkdir"], "mkdir", entry),
+        "rmdir": (row["rmdir"], "rmdir", gone),
+        "stat": (row["stat"], "stat", 0),
+    }
+    freed = (row["unlink64k"] - row["unlink0"]) / 17
+    table = {}
+    for name, (amounts, text, directory) in found.items():
+        kind = "estimate" if name in ("open", "close") else "measured"
+        if not hashed and name not in ("open", "close", "stat"):
+            amounts, kind, text = (
+                amounts - directory,
+                "estimate",
+                f"{text} less the work on a hashed directory (see calibrate_ext2.py)",
+            )
+        if name == "rmdir":
+            amounts = amounts - freed
+        table[name] = (np.maximum(amounts, 0), kind, f"rows of ext2 in measured_namespace.csv: {text}")
+    source = "rows of ext2 in measured_namespace.csv"
+    table["free_run"] = (freed, "fitted", f"{source}: (unlink64k - unlink0) / 17: 16 pages and a run")
+    table["free_page"] = table["free_run"]
+    late = (
+        500 * (row["create_sync"] / 73 + row["mkdir_sync"] / 1075)
+        - fitted["metadata_block"]
+        - np.array([1024, 512, 512])
+    )
+    table["late_block"] = (
+        np.maximum(late, 0),
+        "fitted",
+        f"{source}: mean of create_sync's 73 blocks and mkdir_sync's 1075",
+    )
+    table["sync_call"] = (
+        1000 * plain["create_sync"],
+        "measured",
+        "rows of ramfs in measured_namespace.csv: create_sync",
+    )
+    return table
+
+
+def costs(table: str) -> dict[str, tuple[np.ndarray, str, str]]:
+    """Every cost of a table: (amounts, kind, source)."""
+    fs, rows, priors, _, hashed = TABLES[table]
+    fitted = fit(table)
+    names, kernel = DAX_COSTS if fs == "ext2-dax" else CACHE_COSTS, "610" if ":" in rows else "513"
+    with open(cells.DATA / f"measured_{kernel}.csv", newline="") as file:
+        null = next(r for r in csv.DictReader(file) if (r["fs"], r["op"]) == (rows.rpartition(":")[2], "null"))
+    found = {
+        name: (
+            amounts,
+            "fitted",
+            f"ridge fit to the 12 rows of ext2 in measured_{kernel}.csv; prior: {priors[name][4]}",
+        )
+        for name, amounts in fitted.items()
+    }
+    found["null_call"] = (
+        np.array([float(null[column]) for column in COLUMNS]),
+        "measured",
+        f"measured_{kernel}.csv: null",
+    )
+    found["timer_tick"] = (np.array(TICK), "estimate", "as fitted for ext4 to its reads of 262144")
+    found["scan_entry"] = (
+        np.array(SCAN),
+        "estimate",
+        "measured for PMFS, whose pmfs_match and loop are those of ext2 (pmfs-5.13.toml)",
+    )
+    found["cache_fill_page"] = (
+        np.array([1800.0, 850, 762]),
+        "estimate",
+        "as a page written back, the 512 stores of its copy included",
+    )
+    found |= name_costs(fitted, hashed)
+    if table == "ext2-ramdisk":
+        found |= ram_disk(found)
+    return {name: found[name] for name in names}
+
+
+def ram_disk(found: dict[str, tuple[np.ndarray, str, str]]) -> dict[str, tuple[np.ndarray, str, str]]:
+    """What a RAM disk changes: brd copies a page by a rep-string, memcpy_flushcache's 512 loads are not there."""
+    less = {"flush_page": (1061, 518, 5), "metadata_block": (1061, 518, 5), "cache_fill_page": (1061, 518, 517)}
+    return {
+        name: (
+            np.maximum(found[name][0] - np.array(amounts), 0),
+            "estimate",
+            f"{found[name][2]}; without __memcpy_flushcache of a page",
+        )
+        for name, amounts in less.items()
+    }
+
+
+def write(table: str) -> None:
+    """Replace a table on disk."""
+    text = f"# Costs of ext2's code on {TABLES[table][3]}: instructions, loads and stores (rep-strings left out) per unit.\n"
+    text += "# Written by tests/verification/calibrate_ext2.py, whose data files the sources name.\n"
+    for name, (amounts, kind, source) in costs(table).items():
+        site, per = MEANING[name] if name in MEANING else ("namespace", f"{name}()")
+        text += f'\n[{name}]\nsite = "{site}"\nper = "{per}"\n'
+        text += "".join(f"{field} = {value:.1f}\n" for field, value in zip(FIELDS, amounts, strict=True))
+        text += f'kind = "{kind}"\nsource = "{source}"\n'
+    draft = FOLDER / f"{table}.tmp"
+    draft.write_text(text, encoding="utf-8")
+    os.replace(draft, FOLDER / f"{table}.toml")
+
+
+def main() -> None:
+    """Fit every table; with --write replace the files."""
+    for table in TABLES:
+        if "--write" in sys.argv:
+            write(table)
+        else:
+            costs(table)
+
+
+if __name__ == "__main__":
+    main()
