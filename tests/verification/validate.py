@@ -13,7 +13,19 @@ import scmsim
 SYSTEMS = (
     tuple(sys.argv[1].split(","))
     if sys.argv[1:] and not sys.argv[1].startswith("-")
-    else ("nova-cow", "nova-inplace", "ext4-dax", "ext4", "pmfs-4k", "tmpfs", "6.1:tmpfs", "6.1:ramfs")
+    else (
+        "nova-cow",
+        "nova-inplace",
+        "ext4-dax",
+        "ext4",
+        "pmfs-4k",
+        "tmpfs",
+        "6.1:tmpfs",
+        "6.1:ramfs",
+        "ext2-dax",
+        "6.1:ext2-dax",
+        "6.1:ext2",
+    )
 )
 # Ordering store fences of one call, from the source: a copy ends with one, NOVA's commit has two, an in-place update five in all.
 LIMITS = {"stored": 0.02, "flushes": 0.05, "loads+stores": 0.10}

@@ -14,7 +14,7 @@ from scmsim.fs.parts.ext2_map import pointers_missing, slot_of
 from scmsim.fs.parts.ext4_blocks import close_window
 from scmsim.fs.parts.ext4_data import flush_pages, read_slice, write_slice
 from scmsim.fs.parts.ext4_files import create, leaves_needed
-from scmsim.fs.parts.jbd2 import commit, log_blocks, store_dirty
+from scmsim.fs.parts.jbd2 import commit, join, log_blocks, store_dirty
 from scmsim.fs.parts.table import reserve, words_to_hold
 
 
@@ -79,7 +79,10 @@ def sync_metadata(s, arena, out, f):
     changed = arena[f + e.TID] == s.tid
     if changed:
         arena[f + e.TID] = 0
-        store_dirty(s, arena, out, s.inode_table_at + (arena[f + e.INODE] - 1) // e.INODES_PER_BLOCK)
+        inode_block = s.inode_table_at + (arena[f + e.INODE] - 1) // e.INODES_PER_BLOCK
+        if not s.by_ext4:  # the inode goes into its block only now
+            join(s, arena, inode_block)
+        store_dirty(s, arena, out, inode_block)
         if s.by_ext4 and arena[f + e.FRESH]:
             arena[f + e.FRESH] = 0
             for i in range(arena[parent + e.PAGES], arena[parent + e.PAGES] + arena[parent + e.END]):

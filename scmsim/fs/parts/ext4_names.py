@@ -13,7 +13,7 @@ from scmsim.fs.parts import ext4_state as e
 from scmsim.fs.parts import table
 from scmsim.fs.parts.arena import give
 from scmsim.fs.parts.emit import play
-from scmsim.fs.parts.ext2_map import pointers_missing, slot_of
+from scmsim.fs.parts.ext2_map import end_of_block, pointers_missing, slot_of
 from scmsim.fs.parts.ext4_blocks import add_blocks, add_changed, change_blocks, close_window
 from scmsim.fs.parts.ext4_emit import call, reserve_pages
 from scmsim.fs.parts.ext4_files import (
@@ -309,7 +309,8 @@ def fill_holes(s, arena, f, page, last, out):
             page += 1
             continue
         count = 1
-        while page + count <= last and (
+        stop = min(last + 1, end_of_block(page)) if s.indirect else last + 1
+        while page + count < stop and (
             page + count >= arena[f + e.END] or arena[arena[f + e.PAGES] + page + count] == 0
         ):
             count += 1

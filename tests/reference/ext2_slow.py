@@ -1,0 +1,85 @@
+"""Slow twin of ext2: files as dicts of pages and pointer blocks named by their way in the tree.
+
+Shares no code with scmsim/fs/parts/ext2_*.py: a pointer block is a tuple of indices, dirty ones are kept in a set.
+"""
+
+from collections import Counter
+
+PAGE, DIRECT, FAN = 4096, 12, 1024
+
+
+def way(page):
+    """Pointer blocks on the way to `page`, from the inode on."""
+    if page < DIRECT:
+        return []
+    page -= DIRECT
+    if page < FAN:
+        return [("single",)]
+    page -= FAN
+    if page < FAN * FAN:
+        return [("double",), ("double", page // FAN)]
+    page -= FAN * FAN
+    return [("triple",), ("triple", page // FAN**2), ("triple", page // FAN**2, page // FAN % FAN)]
+
+
+class Slow:
+    """Each operation returns the bytes that it stores, by mechanism (kind "dax": data and zeroing at once)."""
+
+    def __init__(self, dax):
+        self.dax = dax
+        self.files, self.others = {}, set()
+
+    def file(self, name):
+        return self.files.setdefault(name, {"size": 0, "pages": set(), "dirty": set(), "pointers": {}, "changed": True})
+
+    def write(self, name, offset, length):
+        f, stored = self.file(name), Counter()
+        end = offset + length
+        for page in range(offset // PAGE, (end - 1) // PAGE + 1):
+            if page not in f["pages"]:
+                f["pages"].add(page)
+                stored["zeroing"] += PAGE * self.dax
+                f["changed"] = True
+                path, above = way(page), None
+                for pointer in path:
+                    if pointer not in f["pointers"]:
+                        f["pointers"][pointer] = True
+                        if above:
+                            f["pointers"][above] = True
+                    above = pointer
+                if path:
+                    f["pointers"][path[-1]] = True
+            if not self.dax:
+                f["dirty"].add(page)
+        f["changed"] |= end > f["size"]
+        f["size"] = max(f["size"], end)
+        stored["copy"] += length * self.dax
+        return stored
+
+    def fsync(self, name):
+        f, stored = self.file(name), Counter()
+        stored["writeback"] = PAGE * len(f["dirty"])
+        f["dirty"].clear()
+        stored["metadata"] = PAGE * (sum(f["pointers"].values()) + f["changed"])
+        f["pointers"] = dict.fromkeys(f["pointers"], False)
+        f["changed"] = False
+        return stored
+
+    def truncate(self, name, size):
+        f, stored = self.file(name), Counter()
+        if size < f["size"]:
+            gone = {page for page in f["pages"] if page >= -(-size // PAGE)}
+            f["pages"] -= gone
+            f["dirty"] -= gone
+            kept = {pointer for page in f["pages"] for pointer in way(page)}
+            f["pointers"] = {pointer: dirty for pointer, dirty in f["pointers"].items() if pointer in kept}
+            if size % PAGE and size // PAGE in f["pages"]:
+                stored["zeroing"] = (PAGE - size % PAGE) * self.dax
+        f["size"], f["changed"] = size, True
+        return stored
+
+    def pages(self):
+        return sum(len(f["pages"]) for f in self.files.values())
+
+    def pointers(self):
+        return sum(len(f["pointers"]) for f in self.files.values())
