@@ -72,7 +72,11 @@ class Slow:
             f["pages"] -= gone
             f["dirty"] -= gone
             kept = {pointer for page in f["pages"] for pointer in way(page)}
-            f["pointers"] = {pointer: dirty for pointer, dirty in f["pointers"].items() if pointer in kept}
+            lost = {pointer for page in gone for pointer in way(page)} - kept
+            hit = {way(page)[-1] for page in gone if way(page)} | {
+                above for p in gone for above, own in zip(way(p), way(p)[1:], strict=False) if own in lost
+            }
+            f["pointers"] = {p: dirty or p in hit for p, dirty in f["pointers"].items() if p in kept}
             if size % PAGE and size // PAGE in f["pages"]:
                 stored["zeroing"] = (PAGE - size % PAGE) * self.dax
         f["size"], f["changed"] = size, True

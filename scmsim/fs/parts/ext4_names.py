@@ -13,7 +13,7 @@ from scmsim.fs.parts import ext4_state as e
 from scmsim.fs.parts import table
 from scmsim.fs.parts.arena import give
 from scmsim.fs.parts.emit import play
-from scmsim.fs.parts.ext2_map import end_of_block, pointers_missing, slot_of
+from scmsim.fs.parts.ext2_map import end_of_block, parent_of_slot, pointers_missing, slot_of
 from scmsim.fs.parts.ext4_blocks import add_blocks, add_changed, change_blocks, close_window
 from scmsim.fs.parts.ext4_emit import call, reserve_pages
 from scmsim.fs.parts.ext4_files import (
@@ -80,7 +80,7 @@ def change_group(s, arena, block):
 
 @part
 def change_edges(s, arena, f, page, last):
-    """ext2: the pointer blocks of the first and the last page of a range that is freed change."""
+    """ext2: the pointer blocks of the first and the last page of a run that is freed change."""
     for slot in (slot_of(page), slot_of(last)):
         if slot >= 0 and slot < arena[f + e.LEAF_COUNT] and arena[arena[f + e.LEAVES] + slot]:
             join(s, arena, arena[arena[f + e.LEAVES] + slot])
@@ -101,6 +101,8 @@ def free_pages(s, arena, f, out, page, last):
             while at + count <= last and arena[words + count] >> e.BLOCK_SHIFT == block + count:
                 count += 1
             change_blocks(s, arena, f, at, count)
+            if s.indirect:
+                change_edges(s, arena, f, at, at + count - 1)
             release(s, arena, block, count)
             s.data_blocks -= count
             s.reg[q.COUNT] += 1
@@ -114,8 +116,6 @@ def free_pages(s, arena, f, out, page, last):
         at += count
     if was_dirty and arena[f + e.DIRTY] == 0:
         unqueue_clean(s, arena, f)
-    if s.indirect and page <= last:
-        change_edges(s, arena, f, page, last)
     if last == arena[f + e.END] - 1:
         arena[f + e.END] = min(arena[f + e.END], page)
     play(s, out, q.FREED)
@@ -131,6 +131,9 @@ def free_leaves(s, arena, f, keep):
             forget(s, arena, arena[i])
             s.meta_blocks -= 1
             arena[i] = 0
+            above = parent_of_slot(i - arena[f + e.LEAVES]) if s.indirect else -1
+            if above >= 0 and above < keep:
+                join(s, arena, arena[arena[f + e.LEAVES] + above])
     arena[f + e.LEAF_COUNT] = min(arena[f + e.LEAF_COUNT], keep)
     if keep == 0:
         arena[f + e.EXTENTS] = 0
@@ -291,6 +294,8 @@ def truncate(s, arena, op, f, out):
         close_window(s, arena, f)
         clear_part(s, arena, f, out, size, -size & 4095)
         if s.indirect:
+            while arena[f + e.END] and arena[arena[f + e.PAGES] + arena[f + e.END] - 1] == 0:
+                arena[f + e.END] -= 1  # a pointer block that names holes only goes too
             free_leaves(s, arena, f, slot_of(arena[f + e.END] - 1) + 1)
         elif arena[f + e.END] == 0:
             free_leaves(s, arena, f, e.NONE)
