@@ -1,10 +1,9 @@
-"""Time, derived last from counts: a sum of terms in nanoseconds, each traceable to its cause.  Estimates, not
-predictions.
+"""Time, derived last from counts: a sum of terms in nanoseconds, each traceable to its cause.  Estimates, not predictions.
 
-`instructions` x CPI + hits in the second TLB level + walk cycles that are not hidden + dependent loads x latency of
-the medium + the medium's bandwidth for loads and the slower of copy and medium for stores + fences x drain + calls x
-system-call entry.  The form of the sum follows the sustained-rate reasoning for persistent memory: what one call
-waits for is added, what overlaps is the larger of the two.
+`instructions` x CPI + hits in the second TLB level + walk cycles that are not hidden + invalidations of translations +
+dependent loads x latency of the medium + the medium's bandwidth for loads and the slower of copy and medium for stores
++ fences x drain + calls x system-call entry.  The form of the sum follows the sustained-rate reasoning for persistent
+memory: what one call waits for is added, what overlaps is the larger of the two.
 """
 
 from collections.abc import Mapping
@@ -70,6 +69,7 @@ def estimate(
             sum(_of(given, name) for name in _STLB_HITS) * _of(time, "stlb_hit_cycles") / _of(time, "ghz")
         ),
         "walks": lambda: sum(_of(given, name) for name in _WALKS) * (1 - _of(time, "walk_hidden")) / _of(time, "ghz"),
+        "invalidations": lambda: _of(given, "tlb_invalidation_cycles") / _of(time, "ghz"),
         "dependent_loads": lambda: _of(given, "dependent_loads") * _of(medium, "load_ns"),
         "load_bandwidth": lambda: _of(given, "pm_loaded_bytes") / _of(medium, "read_gb_s"),
         "store_bandwidth": lambda: max(

@@ -4,7 +4,11 @@ Source: PMFS fs/pmfs/balloc.c (pmfs_new_block: first gap of the list of used ran
 Unit: blocks of 4096 bytes; a huge block of `unit` blocks (a multiple of 512) is a whole number of bitmap words.
 """
 
+import numpy as np
+
 from scmsim._jit import kernel
+
+_ONE = np.int64(1)  # a Python 1 << 63 would not fit an int64 where kernels run as plain Python
 
 FIELDS = [("huge_low", "i8")]  # no aligned free run begins below this bitmap word
 
@@ -47,13 +51,7 @@ def allocate(s, arena, unit):
         return -1
     for w in range(word, word + step):
         arena[s.bits + w] = 0
-        if w & 63 == 63 or w == word + step - 1:
-            i = w >> 6
-            rest = 0
-            for k in range(i << 6, min((i + 1) << 6, (s.tracked + 63) >> 6)):
-                rest |= arena[s.bits + k]
-            if rest == 0:
-                arena[s.summary + i] = 0
+        arena[s.summary + (w >> 6)] &= ~(_ONE << (w & 63))
     s.huge_low = word + step
     s.free_blocks -= unit
     return word << 6

@@ -173,18 +173,20 @@ TIME = {"ghz": 4.0, "cpi": 0.5, "stlb_hit_cycles": 8, "walk_hidden": 0.25, "copy
 MEDIUM = {"load_ns": 300, "read_gb_s": 6.0, "write_gb_s": 2.0, "granule": 256, "fence_ns": 90}
 
 
-@given(st.lists(st.integers(0, 10**9), min_size=12, max_size=12))
+@given(st.lists(st.integers(0, 10**9), min_size=13, max_size=13))
 def test_time_terms_by_hand(n: list[int]) -> None:
     names = (
         "instructions", "dtlb_load_misses_walk_active", "dtlb_store_misses_walk_active", "itlb_misses_walk_active",
         "pm_loaded_bytes", "pm_stored_bytes", "media_bytes_256", "fences",
         "dtlb_load_misses_stlb_hit", "dtlb_store_misses_stlb_hit", "itlb_misses_stlb_hit",
     )  # fmt: skip
-    guess = estimate(dict(zip(names, n[:11], strict=True)), TIME, MEDIUM, calls=n[11], dependent_loads=n[4] // 64)
+    counters = {**dict(zip(names, n[:11], strict=True)), "tlb_invalidation_cycles": n[12]}
+    guess = estimate(counters, TIME, MEDIUM, calls=n[11], dependent_loads=n[4] // 64)
     expected = {
         "instructions": n[0] * 0.5 / 4,
         "stlb_hits": (n[8] + n[9] + n[10]) * 8 / 4,
         "walks": (n[1] + n[2] + n[3]) * 0.75 / 4,
+        "invalidations": n[12] / 4,
         "dependent_loads": n[4] // 64 * 300,
         "load_bandwidth": n[4] / 6,
         "store_bandwidth": max(n[5] / 8, n[6] / 2),

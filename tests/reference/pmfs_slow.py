@@ -10,6 +10,8 @@ from tests.reference.pmfs_slow_log import DOTS, TABLE, Blocks, File, Journal
 class Pmfs(Journal):
     """The file system; `stored`, `nt`, `flushes`, `fences` hold the last operation's counts by mechanism."""
 
+    CHUNK = 64  # pages of one copy
+
     def __init__(self, names, sizes, dirs, capacity, shift=12, cow=False, dax=True):
         self.shift, self.unit, self.cow, self.dax = shift, 1 << shift - 12, cow, dax
         self.size = 1 << shift
@@ -139,8 +141,8 @@ class Pmfs(Journal):
             self.space.give(block, self.unit)
 
     def piece_end(self, f, at, end):
-        """End of the copy that begins at `at`: at most 64 pages, as long as the blocks follow one another."""
-        limit, i = min(end, (at // 4096 + 64) * 4096), at >> self.shift
+        """End of the copy that begins at `at`: at most CHUNK pages, as long as the blocks follow one another."""
+        limit, i = min(end, (at // 4096 + self.CHUNK) * 4096), at >> self.shift
         stop = i + 1
         while stop << self.shift < limit and f.data.get(stop) == f.data[i] + (stop - i) * self.unit:
             stop += 1

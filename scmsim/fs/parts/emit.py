@@ -18,7 +18,7 @@ from scmsim.records import SETUP, TEXT, WORK, WRITE
 
 MAX_COSTS = 160  # rows of the cost table that a state record has room for
 FREE_COST = -1  # site of an unused cost row
-MAX_RECIPES = 64
+MAX_RECIPES = 96
 MAX_STEPS = 384  # steps of all recipes together
 MOST_WORDS = 1 << 31  # of an arena: 16 GiB
 ARENA_ORDERS = 48  # size classes (powers of two) of the arena's free lists

@@ -10,66 +10,22 @@ from scmsim.fs.parts import pmfs_recipes as q
 from scmsim.fs.parts import pmfs_state as n
 from scmsim.fs.parts import table
 from scmsim.fs.parts.emit import has_events, play
+from scmsim.fs.parts.pmfs_copy import clear, device, inode_at, set_copy, set_copy_within, set_find, stretch
 from scmsim.fs.parts.pmfs_journal import begin, commit, log
-from scmsim.fs.parts.pmfs_tree import FILL_EVENTS, fill, grow, node, release
-
-CHUNK = 64  # pages of one run of copies
-
-
-@part
-def inode_at(s, row):
-    """Device offset of a file's inode."""
-    return s.inode_table + (row - s.files) // n.FILE_WORDS * q.INODE_BYTES
-
-
-@part
-def set_find(s, arena, row, page, pages):
-    """Registers of the look-up of `pages` pages (at most CHUNK) from `page` on."""
-    i, height = page >> s.shift - 12, arena[row + n.HEIGHT]
-    leaf, upper = node(arena, row, q.ONE, i >> 9), node(arena, row, height, q.ZERO) if height > 1 else q.ZERO
-    span = pages << 3
-    s.reg[q.PAGES], s.reg[q.HEADERS] = pages, pages * q.TABLE_LOADS
-    s.reg[q.LEAF_AT], s.reg[q.LEAF] = leaf * q.BLOCK + min((i & 511) << 3, q.BLOCK - span), span * (leaf != 0)
-    s.reg[q.UPPER_AT], s.reg[q.UPPER] = upper * q.BLOCK, span * max(height - 1, 0) * (upper != 0)
-
-
-@part
-def device(s, arena, row, at):
-    """Device offset of byte `at` of the file, -1 in a hole."""
-    block = table.get(arena, row + n.BLOCKS, at >> s.shift)
-    return -1 if block == 0 else block * q.BLOCK + (at & ((1 << s.shift) - 1))
-
-
-@part
-def stretch(s, arena, row, at, end):
-    """End of the run from byte `at` on, at most CHUNK pages and to `end`, that lies in one piece on the device (or is a hole)."""
-    limit = min(end, ((at >> 12) + CHUNK) << 12)
-    first = at >> s.shift
-    block, stop = table.get(arena, row + n.BLOCKS, first), first + 1
-    while stop << s.shift < limit and table.get(arena, row + n.BLOCKS, stop) == (
-        block + (stop - first) * s.unit if block != 0 else 0
-    ):
-        stop += 1
-    return min(limit, stop << s.shift)
-
-
-@part
-def copy_in(s, out, op, target, low, high):
-    """Copy bytes [low, high) of the file from the caller's buffer to the device offset `target`; edges are written back."""
-    s.reg[q.TO], s.reg[q.BYTES], s.reg[q.LINES] = target, high - low, (high - low + 63) >> 6
-    s.reg[q.USER_AT] = (op.thread << 36) + op.buffer + low - op.offset
-    s.reg[q.LEAF] = (low & 7) != 0
-    s.reg[q.EDGE] = (high & 7) != 0 and (low & 63) != (high & 63)
-    s.reg[q.EDGE_AT] = target + high - low
-    play(s, out, q.COPY)
+from scmsim.fs.parts.pmfs_tree import FILL_EVENTS, fill, grow, release
+from scmsim.fs.parts.vsm_gaps import gaps
 
 
 @part
 def fast(s, arena, out, op, row):
     """A write inside one existing block (pmfs_file_write_fast)."""
     end = op.offset + op.length
+    if s.virtual:
+        s.edges = 0
+        gaps(s, arena, out, op, row)
+    set_copy(s, op, device(s, arena, row, op.offset), op.offset, end)
     s.reg[q.PAGES] = 0
-    copy_in(s, out, op, device(s, arena, row, op.offset), op.offset, end)
+    play(s, out, q.COPY)
     grows = end > arena[row + n.SIZE]
     s.reg[q.GROWN], s.reg[q.UPDATED] = grows, 16 if grows else 8
     play(s, out, q.FAST_END)
@@ -77,21 +33,11 @@ def fast(s, arena, out, op, row):
 
 
 @part
-def clear(s, out, block, low, high):
-    """Clear bytes [low, high) of a new block (memset_nt, whole words)."""
-    s.reg[q.TO], s.reg[q.BYTES] = block * q.BLOCK + low, high - low
-    s.reg[q.LINES] = (high - low + 63) >> 6
-    s.zeroed_bytes += high - low
-    play(s, out, q.ZEROED)
-
-
-@part
 def edge(s, arena, out, row, i, low, high):
     """Bytes [low, high) of data block `i` that the write leaves over: from the block it replaces, else zeroes."""
     block, old = table.get(arena, row + n.BLOCKS, i), table.get(arena, row + n.OLD, i)
     if s.replacing and old != 0:
-        s.reg[q.FROM], s.reg[q.TO] = old * q.BLOCK + low, block * q.BLOCK + low
-        s.reg[q.BYTES], s.reg[q.LINES] = high - low, (high - low + 63) >> 6
+        set_copy_within(s, old * q.BLOCK + low, block * q.BLOCK + low, high - low)
         play(s, out, q.COW_EDGE)
     elif s.whole_edge:
         clear(s, out, block, q.ZERO, q.ONE << s.shift)
@@ -157,7 +103,7 @@ def close_write(s, arena, out, op, row):
         for i in range(op.offset >> s.shift, ((end - 1) >> s.shift) + 1):
             old = table.get(arena, row + n.OLD, i)
             if old != 0:
-                release(s, arena, old, q.ZERO)
+                release(s, arena, row, i, old)
                 table.put(arena, row + n.OLD, i, q.ZERO)
                 s.reg[q.COUNT] += 1
         play(s, out, q.OLD_FREED)
@@ -184,7 +130,10 @@ def write_file(s, arena, out, op, row):
             fill(s, arena, out, row, last, q.ZERO)
         if not has_events(s, out, FILL_EVENTS):
             return False
-        edges(s, arena, out, op, row)
+        if s.virtual:
+            gaps(s, arena, out, op, row)
+        else:
+            edges(s, arena, out, op, row)
         s.stage, s.resume_at = n.COPYING, op.offset
     while s.resume_at < end:
         if not has_events(s, out, 24):
@@ -192,7 +141,8 @@ def write_file(s, arena, out, op, row):
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
         set_find(s, arena, row, at >> 12, ((stop - 1) >> 12) - (at >> 12) + 1)
         play(s, out, q.FIND)
-        copy_in(s, out, op, device(s, arena, row, at), at, stop)
+        set_copy(s, op, device(s, arena, row, at), at, stop)
+        play(s, out, q.COPY)
         s.resume_at = stop
     if not has_events(s, out, FILL_EVENTS):
         return False

@@ -10,7 +10,7 @@ from scmsim.fs.parts import pmfs_state as n
 from scmsim.fs.parts import table
 from scmsim.fs.parts.arena import give, take
 from scmsim.fs.parts.emit import play
-from scmsim.fs.parts.pmfs_data import inode_at
+from scmsim.fs.parts.pmfs_copy import inode_at
 from scmsim.fs.parts.pmfs_journal import log
 from scmsim.fs.parts.pmfs_tree import fill, grow, reserve, words_for
 

@@ -1,4 +1,4 @@
-"""PMFS's operations one by one, shared by pmfs-4k, pmfs-2m and pmfs-1g.
+"""PMFS's operations one by one, shared by pmfs-4k, pmfs-2m and pmfs-1g, and by vsm and vsm-1g (`virtual`).
 
 An operation begins only if the device surely has the blocks for it.  A long one stops between two of its tree leaves or copies
 when the buffer is full, and goes on in the next call; the state's `stage` and `resume_at` tell where.
@@ -11,10 +11,12 @@ from scmsim.fs.parts import pmfs_dirs as dirs
 from scmsim.fs.parts import pmfs_names as names
 from scmsim.fs.parts import pmfs_recipes as q
 from scmsim.fs.parts import pmfs_state as n
-from scmsim.fs.parts import table
+from scmsim.fs.parts import table, vsm_data
+from scmsim.fs.parts import vsm_zfdm as zfdm
 from scmsim.fs.parts.arena import has_room
 from scmsim.fs.parts.emit import has_events, play, refuse
-from scmsim.fs.parts.pmfs_data import inode_at, read_file, replaces, write_file
+from scmsim.fs.parts.pmfs_copy import inode_at
+from scmsim.fs.parts.pmfs_data import read_file, replaces, write_file
 from scmsim.fs.parts.pmfs_tree import FILL_EVENTS, MOST_BLOCKS, reserve, words_for
 
 NAME_EVENTS = 256  # of a namespace operation, without the scans of directory blocks
@@ -23,10 +25,10 @@ TOO_FAR = 1 << 40  # words: more than the arena may have, so that its growth end
 
 
 @part
-def missing(s, arena, row, first, stop):
+def missing(s, arena, op, row, first, stop):
     """Data blocks of [first, stop) that the operation has to allocate."""
     if s.replacing:
-        return stop - first
+        return vsm_data.count_needs(s, arena, op, row, first, stop) if s.virtual else stop - first
     count = max(stop - max(first, arena[row + n.END]), 0)
     for i in range(first, min(stop, arena[row + n.END])):
         count += table.get(arena, row + n.BLOCKS, i) == 0
@@ -55,7 +57,7 @@ def affordable(s, arena, data, nodes):
 @part
 def needed(s, arena, op, row):
     """Data blocks that the operation allocates; sets `replacing`."""
-    s.replacing = 0
+    s.replacing, s.singles = 0, 0
     allocates = op.op == r.WRITE or (op.op == r.FALLOCATE and not op.flag & r.PUNCH_HOLE)
     if not allocates or op.length <= 0:
         return 0
@@ -64,7 +66,7 @@ def needed(s, arena, op, row):
     first, stop = op.offset >> s.shift, ((op.offset + op.length - 1) >> s.shift) + 1
     if stop - first > s.blocks:
         return stop - first
-    return missing(s, arena, row, first, stop)
+    return missing(s, arena, op, row, first, stop)
 
 
 @part
@@ -72,16 +74,19 @@ def begin(s, arena, out, op, row, parent):
     """A new operation: whether the device has the blocks for it (-1: no) and its file exists; 1: it is due, 0: no room yet."""
     exists = arena[row + n.STATUS] & n.EXISTS
     adopts = not exists and not (arena[row + n.FIRST] == 0 and (op.op == r.CREATE or op.op == r.MKDIR))
-    data, nodes = needed(s, arena, op, row), 0
-    if data > 0:
-        nodes = NODES + (data >> 8)
+    data, nodes, s.singles = 0, 0, 0
+    if not (s.virtual and adopts):
+        data = needed(s, arena, op, row)
+        if data + s.singles > 0:
+            nodes = NODES + (data >> 8) + s.singles
+        data += zfdm.due(s, arena, op, row)
     if adopts and not arena[row + n.STATUS] & n.IS_DIR:
         old = (arena[row + n.FIRST] - 1 + (1 << s.shift) - 1) >> s.shift if arena[row + n.FIRST] > 0 else 0
         data += old
         nodes += NODES + (old >> 8)
     if adopts or (not exists and (op.op == r.CREATE or op.op == r.MKDIR)) or op.op == r.LINK or op.op == r.RENAME:
         nodes += 2 * NODES
-    fits = affordable(s, arena, data, nodes) if nodes > 0 else q.ONE
+    fits = affordable(s, arena, data, nodes) if data + nodes > 0 else q.ONE
     if fits <= 0:
         return fits
     if not adopts:
@@ -96,9 +101,12 @@ def room(s, arena, out, op, row, parent):
     if (code == r.WRITE or (code == r.FALLOCATE and not op.flag & r.PUNCH_HOLE)) and op.length > 0:
         stop = ((op.offset + op.length - 1) >> s.shift) + 1
         words = words_for(arena, row, stop) if stop <= MOST_BLOCKS else TOO_FAR
-        if not has_room(s, arena, words) or not has_events(s, out, FILL_EVENTS):
+        fresh = min(2 * s.unit, (op.length >> 12) + 2) if s.virtual and s.replacing else q.ZERO
+        words += table.words_to_hold(arena, s.fresh, fresh)
+        if not has_room(s, arena, words) or not has_events(s, out, FILL_EVENTS + s.virtual * FILL_EVENTS):
             return False
         reserve(s, arena, row, stop)
+        table.reserve(s, arena, s.fresh, fresh)
         return True
     if code == r.CREATE or r.UNLINK <= code <= r.RMDIR:
         blocks = 3 * arena[parent + n.DIRCOUNT] + 3 * dircount(arena, row)
@@ -108,7 +116,7 @@ def room(s, arena, out, op, row, parent):
         if arena[row + n.PARENT] != 0:
             words += 2 * dirs.words_for_name(arena, arena[row + n.PARENT])
         return has_room(s, arena, words) and has_events(s, out, NAME_EVENTS + 2 * blocks)
-    return has_events(s, out, FILL_EVENTS if code != r.READDIR else 8 + arena[row + n.DIRCOUNT])
+    return has_events(s, out, 2 * FILL_EVENTS if code != r.READDIR else 8 + arena[row + n.DIRCOUNT])
 
 
 @part
@@ -174,7 +182,12 @@ def step(s, arena, out, op, row, parent):
     """An operation that was begun, or is gone on with; False: no room to finish it."""
     code = op.op
     if code == r.WRITE and op.length > 0:
-        if not write_file(s, arena, out, op, row) or not has_events(s, out, 4):
+        written = (
+            vsm_data.overwrite(s, arena, out, op, row)
+            if s.virtual and s.replacing
+            else write_file(s, arena, out, op, row)
+        )
+        if not written or not has_events(s, out, 4):
             return False
         if op.flag & r.SYNCHRONOUS:
             play(s, out, q.FSYNC)
@@ -203,6 +216,8 @@ def finish(s, arena, out, op, row):
         gone = s.files + op.file2 * n.FILE_WORDS
     if s.stage != n.EVICTING:
         if not names.due(s, arena, gone):
+            if s.virtual and op.op == r.CLOSE and arena[row + n.OPENS] <= 0:
+                zfdm.reclaim(s, arena, out, row)
             return True
         s.stage, s.resume_at = n.EVICTING, 0
     return names.evict(s, arena, out, gone)
@@ -215,19 +230,24 @@ def perform(s, arena, out, op):
     parent = s.files + (s.file_count - 1) * n.FILE_WORDS
     if op.op != r.RENAME and 0 <= op.file2 < s.file_count - 1:
         parent = s.files + op.file2 * n.FILE_WORDS
-    if s.stage == n.NEW:
-        fits = begin(s, arena, out, op, row, parent)
-        if fits <= 0:
-            return fits
-        s.stage = n.READY
-    elif s.stage == n.ADOPTING:
+    if s.stage == n.ADOPTING:
         if not names.adopt(s, arena, out, row, parent):
             return 0
+        s.stage = n.NEW if s.virtual else n.READY
+    if s.stage == n.NEW:
+        fits = begin(s, arena, out, op, row, parent)
+        if fits > 0 and s.stage == n.ADOPTING and s.virtual:
+            s.stage = n.NEW
+            fits = begin(s, arena, out, op, row, parent)
+        if fits <= 0:
+            return fits
         s.stage = n.READY
     if s.stage == n.READY:
         s.replacing = op.op == r.WRITE and replaces(s, arena, op, row)
     if s.stage == n.READY and not room(s, arena, out, op, row, parent):
         return 0
+    if s.stage == n.READY and zfdm.due(s, arena, op, row):
+        zfdm.migrate(s, arena, out, row)
     if s.stage != n.EVICTING and not step(s, arena, out, op, row, parent):
         return 0
     if op.op == r.UNLINK or op.op == r.RMDIR or op.op == r.CLOSE or op.op == r.RENAME:
@@ -240,6 +260,9 @@ def emit(state, arena, ops, i, out):
     """Turn operations from `ops[i]` on into events while they fit; returns the index of the first one not done."""
     s = state[0]
     s.emitted, s.need_events, s.need_words = 0, 0, 0
+    if s.virtual and not s.mounted and ops.size > i:
+        s.op = i
+        vsm_data.mount(s, out)
     while i < ops.size:
         op = ops[i]
         s.op = i

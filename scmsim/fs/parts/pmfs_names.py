@@ -12,9 +12,10 @@ from scmsim.fs.parts import pmfs_state as n
 from scmsim.fs.parts import table
 from scmsim.fs.parts.arena import has_room
 from scmsim.fs.parts.emit import has_events, play
-from scmsim.fs.parts.pmfs_data import device, inode_at
+from scmsim.fs.parts.pmfs_copy import device, inode_at
 from scmsim.fs.parts.pmfs_journal import begin, commit, log
 from scmsim.fs.parts.pmfs_tree import FILL_EVENTS, fill, free_leaf, grow, lower, reserve, words_for
+from scmsim.fs.parts.vsm_gaps import behind_end, keep_tail
 
 INODE_FIELDS = 80  # bytes of an inode that a create logs
 
@@ -201,6 +202,7 @@ def truncate(s, arena, out, row, new_size):
             s.reg[q.LINES] = (s.reg[q.BYTES] + 63) >> 6
             s.zeroed_bytes += s.reg[q.BYTES]
             play(s, out, q.CUT)
+        behind_end(s, arena, out, row, new_size)
         s.stage, s.resume_at = n.COPYING, first
     if new_size < old_size and not free_from(s, arena, out, row, first):
         return False
@@ -222,6 +224,8 @@ def fallocate(s, arena, out, op, row):
         begin(s, out)
         log(s, out, s.reg[q.INODE], q.LOG_DATA)
         play(s, out, q.TIMES)
+        if not op.flag & r.KEEP_SIZE:
+            behind_end(s, arena, out, row, op.offset + op.length)
         grow(s, arena, out, row, last)
         s.stage, s.resume_at = n.ALLOCATING, op.offset >> s.shift
     while s.resume_at <= last:
@@ -266,4 +270,5 @@ def adopt(s, arena, out, row, parent):
         fill(s, arena, out, row, blocks - 1, q.ZERO)
         s.emitted, s.reg[q.JOURNAL] = emitted, journal
     arena[row + n.FIRST], arena[row + n.SIZE] = 0, max(length, arena[row + n.SIZE])
+    keep_tail(s, arena, row)
     return True

@@ -3,6 +3,9 @@
 Units: offsets and lengths in bytes, device blocks of 4096 bytes.  Source: PMFS fs/pmfs/{pmfs_def.h,pmfs.h,journal.h}.
 """
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
 
 from scmsim.alloc import aligned_fit, first_fit
@@ -19,7 +22,9 @@ from scmsim.units import format_bytes
 # DIRBLOCKS: a directory's blocks -> arena; PLACE: the one that holds the file's newest name, PARENT: that directory's row.
 SIZE, BLOCKS, LEAVES, MIDS, OLD, DIRBLOCKS = 0, 1, 3, 5, 7, 9
 TOP, HEIGHT, STATUS, LINKS, NAME, FIRST, OPENS, MAPPED, END, PARENT, PLACE, DIRCOUNT, DIRENTS = range(11, 24)
-FILE_WORDS = 24
+# KEPT: pages of the virtual superpage KEPT_AT that the file keeps, the others are reclaimed; 0: it has all of them.
+KEPT, KEPT_AT = 24, 25
+FILE_WORDS = 26
 EXISTS, IS_DIR = 1, 2  # STATUS bits
 
 # A directory block in the arena: records in it, its device block, a bound on its largest gap, then one word a record in the
@@ -29,8 +34,32 @@ DIR_ORDER = 9
 DOT, MOVING = (1 << 30) + 1, (1 << 30) + 2  # owners of "." and ".."; of a name whose file is being renamed
 
 # How far the operation at work is.
-NEW, ADOPTING, READY, ALLOCATING, COPYING, EVICTING = range(6)
+NEW, ADOPTING, READY, ALLOCATING, COPYING, EVICTING, SWAPPING = range(7)
 RANGES = 8  # logged ranges that a commit writes back again; further ones are written back at once
+
+# Of a file system with virtual superpages (see vsm_data), else 0.
+VIRTUAL = [
+    ("virtual", "i8"),  # 1: data blocks are virtual superpages
+    ("leaf", "i8"),  # log2 of the largest page that an entry of the page table maps
+    ("device_blocks", "i8"),  # with page table and logs
+    ("page_table", "i8"),  # device offset of the entries of 4 KiB pages, those of 2 MiB behind them
+    ("log_start", "i8"),  # device offset of the transactional logs
+    ("log_bytes", "i8"),  # of all of them
+    ("log_at", "i8"),  # the next one's place behind `log_start`
+    ("fresh", "i8"),  # handle of a table: pages that a copy-on-write at work has taken, in the order of the file
+    ("split", "i8"),  # arena offset of a bitmap: 2 MiB of addresses that are mapped by 4 KiB
+    ("superpages", "i8"),  # entries of the first array of the log at work
+    ("pages", "i8"),  # entries of its second array
+    ("piece", "i8"),  # how many of these the copy or swap at work is past
+    ("singles", "i8"),  # single pages that the operation takes
+    ("mounted", "i8"),
+    ("swapped_ptes", "i8"),
+    ("swapped_pmds", "i8"),
+    ("replaced_superpages", "i8"),
+    ("split_superpages", "i8"),
+    ("migrations", "i8"),
+    ("reclaimed_pages", "i8"),
+]
 
 STATE = np.dtype(
     (
@@ -65,15 +94,27 @@ STATE = np.dtype(
             ("scanned_dirents", "i8"),
             ("zeroed_bytes", "i8"),
             ("cleanings", "i8"),
+            ("chunk", "i8"),  # pages of one run of copies
+            *VIRTUAL,
         ],
     )
 )
 
+CHUNK = 64  # pages of one run of copies
 SMALLEST, LARGEST = 16 << 20, 1 << 50
 
 
-def start(params: dict, files: Files, *, shift: int) -> State:
+class Parts(NamedTuple):
+    """What a file system built on PMFS brings along: recipes and cost rows beside PMFS's, bytes at the device's end."""
+
+    recipes: Callable[[bool], dict[int, list]]
+    costs: np.ndarray
+    behind: int
+
+
+def start(params: dict, files: Files, *, shift: int, parts: Parts | None = None) -> State:
     """State of an empty PMFS with data blocks of 2**`shift` bytes that knows the trace's `files`."""
+    parts = parts or Parts(q.recipes, costs.load("pmfs-5.13", q.COSTS, list(SITES)), 0)
     smallest = max(SMALLEST, 2 << shift)
     if not smallest <= params["capacity"] <= LARGEST:
         raise UsageError(
@@ -85,14 +126,14 @@ def start(params: dict, files: Files, *, shift: int) -> State:
             f"journal {format_bytes(params['journal'])} does not work; choose 64KiB to a quarter of the capacity"
         )
     rows = len(files) + 1  # the last row stands for a parent directory that the trace does not name
-    blocks = params["capacity"] // BLOCK
+    blocks = (params["capacity"] - parts.behind) // BLOCK
     words = 16 + rows * FILE_WORDS + first_fit.arena_words(min(blocks, 2 * first_fit.AT_ONCE))
-    state = new_state(STATE, max(1 << 16, words + (1 << 14)), costs.load("pmfs-5.13", q.COSTS, list(SITES)))
+    state = new_state(STATE, max(1 << 16, words + (1 << 14)), parts.costs)
     dax = params["version"] == "dax"
-    load_recipes(state, dict(sorted(q.recipes(dax).items())), merge=bool(params.get("merge", 1)))
+    load_recipes(state, dict(sorted(parts.recipes(dax).items())), merge=bool(params.get("merge", 1)))
     record = state.record[0]
     record.shift, record.unit, record.cow = shift, 1 << (shift - 12), params["data_path"] == "cow"
-    record.whole_edge = not dax
+    record.whole_edge, record.chunk = not dax, CHUNK
     record.journal_blocks = params["journal"] // BLOCK
     record.reg[q.JOURNAL] = q.JOURNAL_AT
     record.inode_table = -(-(q.JOURNAL_AT + params["journal"]) // (2 << 20)) * (2 << 20)
@@ -108,11 +149,18 @@ def start(params: dict, files: Files, *, shift: int) -> State:
     return state
 
 
+def data_files(state: State) -> np.ndarray:
+    """Rows of the files that exist."""
+    record = state.record[0]
+    rows = state.arena[record.files : record.files + record.file_count * FILE_WORDS].reshape(-1, FILE_WORDS)
+    return rows[(rows[:, STATUS] & (EXISTS | IS_DIR)) == EXISTS]
+
+
 def space(state: State) -> dict[str, int]:
     """Space report in bytes: `live_bytes` is what lies in blocks that exist, holes do not count."""
     record = state.record[0]
     rows = state.arena[record.files : record.files + record.file_count * FILE_WORDS].reshape(-1, FILE_WORDS)
-    files = rows[(rows[:, STATUS] & (EXISTS | IS_DIR)) == EXISTS]
+    files = data_files(state)
     sizes, mapped, unit = files[:, SIZE], files[:, MAPPED], 1 << int(record.shift)
     return {
         "capacity_bytes": int(record.blocks) * BLOCK,

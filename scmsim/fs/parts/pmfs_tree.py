@@ -166,14 +166,18 @@ def fill(s, arena, out, row, last, zero):
 
 
 @part
-def release(s, arena, block, is_dir):
-    """Free the device blocks of one data block."""
-    if is_dir:
+def release(s, arena, row, i, block):
+    """Free the device blocks of data block `i`; those of a virtual superpage whose tail is reclaimed are fewer."""
+    if arena[row + n.STATUS] & n.IS_DIR:
         first_fit.release(s, arena, block, q.ONE)
         s.dir_blocks -= 1
     else:
-        first_fit.release(s, arena, block, s.unit)
-        s.data_blocks -= s.unit
+        pages = s.unit
+        if arena[row + n.KEPT] > 0 and arena[row + n.KEPT_AT] == i:
+            pages = arena[row + n.KEPT]
+            arena[row + n.KEPT] = 0
+        first_fit.release(s, arena, block, pages)
+        s.data_blocks -= pages
     aligned_fit.freed(s, block)
 
 
@@ -185,7 +189,7 @@ def free_leaf(s, arena, out, row):
     for i in range(first, stop):
         block = table.get(arena, row + n.BLOCKS, i)
         if block != 0:
-            release(s, arena, block, arena[row + n.STATUS] & n.IS_DIR)
+            release(s, arena, row, i, block)
             table.put(arena, row + n.BLOCKS, i, q.ZERO)
             count += 1
     arena[row + n.MAPPED] -= count

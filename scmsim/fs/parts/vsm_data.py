@@ -1,0 +1,323 @@
+"""Multi-grained copy-on-write (MCoW): a write over existing bytes of a file of virtual superpages.
+
+A superpage that the write covers is replaced in the file's index; of one that it covers in part, the 4 KiB pages
+touched are written to fresh ones, and then both exchange their entries in the page table.  A superpage that a hole
+lacks comes with the same log.
+Source: VSM paper (2020), III.B, steps 1 to 6.
+"""
+
+from scmsim._jit import part
+from scmsim.alloc import aligned_fit, first_fit
+from scmsim.fs.parts import pmfs_recipes as q
+from scmsim.fs.parts import pmfs_state as n
+from scmsim.fs.parts import table
+from scmsim.fs.parts import vsm_recipes as v
+from scmsim.fs.parts.emit import has_events, play, run
+from scmsim.fs.parts.pmfs_copy import device, inode_at, set_copy, set_copy_within, set_find
+from scmsim.fs.parts.pmfs_journal import begin, commit, log
+from scmsim.fs.parts.pmfs_tree import FILL_EVENTS, grow, hang, node, release
+from scmsim.fs.parts.vsm_gaps import after_end, round_up, wipe
+from scmsim.records import MAP, PM, pack
+
+WHOLE, FINE, IN_PLACE = 1, 2, 3  # what becomes of a 4 KiB page's place
+HOLE = -1  # in the table of replaced superpages: there was none
+PIECE_EVENTS = 48
+_MAPPED = pack(MAP, 0, PM)
+
+
+@part
+def mount(s, out):
+    """The whole device is mapped, by entries of one size."""
+    run(s, out, _MAPPED + (s.leaf << 24), q.ZERO, s.log_start)
+    s.mounted = 1
+
+
+@part
+def fine_stop(s, arena, op, row, i):
+    """First 4 KiB page of superpage `i` that the write need not copy: it holds no byte of the file, or follows the write."""
+    end = min(op.offset + op.length, round_up(arena[row + n.SIZE]))
+    return min((end + 4095) >> 12, (i + 1) << s.shift - 12)
+
+
+@part
+def covers(s, op, i):
+    """Whether the write covers superpage `i`."""
+    return op.offset <= i << s.shift and (i + 1) << s.shift <= op.offset + op.length
+
+
+@part
+def grain(s, arena, op, row, page):
+    """What becomes of the place of the file's 4 KiB page `page`."""
+    i = page >> s.shift - 12
+    if table.get(arena, row + n.OLD, i) != 0 or table.get(arena, row + n.BLOCKS, i) == 0 or covers(s, op, i):
+        return WHOLE
+    if page < fine_stop(s, arena, op, row, i):
+        return FINE
+    return IN_PLACE
+
+
+@part
+def count_needs(s, arena, op, row, first, stop):
+    """Superpages that the write takes; sets `singles` to the single pages."""
+    whole = q.ZERO
+    for i in range(first, stop):
+        if table.get(arena, row + n.BLOCKS, i) == 0 or covers(s, op, i):
+            whole += 1
+        else:
+            s.singles += max(fine_stop(s, arena, op, row, i) - max(op.offset >> 12, i << s.shift - 12), 0)
+    return whole
+
+
+@part
+def set_entries(s, block, fresh, count):
+    """Registers of the page-table entries of `count` pages from `block` on and of those from `fresh` on."""
+    s.reg[v.PTES_AT], s.reg[v.FRESH_AT] = s.page_table + block * v.PTE, s.page_table + fresh * v.PTE
+    s.reg[v.PTES], s.reg[v.COUNT], s.reg[v.SPAN] = count * v.PTE, count, count * q.BLOCK
+    s.reg[v.VA], s.reg[v.FRESH_VA] = block * q.BLOCK, fresh * q.BLOCK
+
+
+@part
+def take_apart(s, arena, out, block, count):
+    """Entries of 2 MiB that map some of the pages from `block` on become entries of 4 KiB."""
+    if s.leaf == 12:
+        return
+    for g in range(block >> 9, ((block + count - 1) >> 9) + 1):
+        if arena[s.split + (g >> 5)] >> (g & 31) & 1 == 0:
+            arena[s.split + (g >> 5)] |= q.ONE << (g & 31)
+            s.split_superpages += 1
+            s.reg[v.PTES_AT], s.reg[v.VA] = s.page_table + (g << 12), g << 21
+            s.reg[v.PMD_AT] = s.page_table + s.blocks * v.PTE + g * v.PTE
+            play(s, out, v.SPLIT)
+
+
+@part
+def open_log(s, entries):
+    """Place of the next transactional log of `entries` entries; sets its registers."""
+    length = v.HEADER_BYTES + entries * v.ENTRY_BYTES
+    if s.log_at + length > s.log_bytes:
+        s.log_at = 0
+    s.reg[v.LOG_AT], s.reg[v.LOG_BYTES], s.reg[v.ENTRIES] = s.log_start + s.log_at, length, entries
+    s.log_at += (length + 63) & ~63
+
+
+@part
+def ready_index(s, arena, out, op, row):
+    """Nodes of the file's index that the write needs, in a transaction of their own: empty ones change nothing."""
+    first, last = op.offset >> s.shift, (op.offset + op.length - 1) >> s.shift
+    height = arena[row + n.HEIGHT]
+    lacks = last >> 9 * height != 0
+    for i in range(first >> 9, (last >> 9) + 1):
+        lacks = lacks or (height > 0 and node(arena, row, q.ONE, i) == 0)
+    if not lacks:
+        return
+    begin(s, out)
+    log(s, out, s.reg[q.INODE], q.LOG_DATA)
+    grow(s, arena, out, row, last)
+    height = arena[row + n.HEIGHT]
+    for i in range(first >> 9, (last >> 9) + 1):
+        if height == 3:
+            hang(s, arena, out, row, q.TWO, i >> 9, last >> 18)
+        if height >= 2:
+            hang(s, arena, out, row, q.ONE, i, last >> 9)
+    commit(s, out)
+
+
+@part
+def take_superpage(s, arena, row, i):
+    """A fresh superpage in the place of the file's `i`-th; the old one, or HOLE, is noted."""
+    old = table.get(arena, row + n.BLOCKS, i)
+    table.put(arena, row + n.OLD, i, old if old != 0 else HOLE)
+    table.put(arena, row + n.BLOCKS, i, aligned_fit.allocate(s, arena, s.unit))
+    arena[row + n.MAPPED] += old == 0
+    arena[row + n.END] = max(arena[row + n.END], i + 1)
+    s.data_blocks += s.unit
+    s.superpages += 1
+
+
+@part
+def take_pages(s, arena, out, row, page, want):
+    """Fresh pages for those of the file from `page` on; returns how many."""
+    fresh = first_fit.allocate(s, arena, want)
+    count = s.got
+    for k in range(count):
+        table.put(arena, s.fresh, s.pages + k, fresh + k)
+    block = device(s, arena, row, page << 12) >> 12
+    take_apart(s, arena, out, block, count)
+    take_apart(s, arena, out, fresh, count)
+    set_entries(s, block, fresh, count)
+    play(s, out, v.TAKE_PAGES)
+    s.superpages += 1
+    s.pages += count
+    s.data_blocks += count
+    return count
+
+
+@part
+def take_piece(s, arena, out, op, row):
+    """Steps 1 and 2 for the place at `resume_at`: a superpage, or pages that share an entry of 2 MiB."""
+    page, end = s.resume_at, (op.offset + op.length + 4095) >> 12
+    i = page >> s.shift - 12
+    grain_of = grain(s, arena, op, row, page)
+    if grain_of == FINE:
+        want = min(fine_stop(s, arena, op, row, i), (page | 511) + 1) - page
+        s.resume_at += take_pages(s, arena, out, row, page, want)
+        return
+    if grain_of == WHOLE:
+        take_superpage(s, arena, row, i)
+        play(s, out, v.TAKE_SUPER)
+    s.resume_at = min(end, (i + 1) << s.shift - 12)
+
+
+@part
+def fresh_run(s, arena, limit):
+    """Pages from `piece` on, at most `limit`, that lie behind one another."""
+    fresh, count = table.get(arena, s.fresh, s.piece), q.ONE
+    while count < limit and table.get(arena, s.fresh, s.piece + count) == fresh + count:
+        count += 1
+    return count
+
+
+@part
+def rest_of_pages(s, arena, out, op, row):
+    """What the write leaves over of its first and its last 4 KiB page, and of superpages that a hole lacked."""
+    end, mask = op.offset + op.length, (1 << s.shift) - 1
+    first, last = op.offset >> 12, (end - 1) >> 12
+    if op.offset & 4095 and grain(s, arena, op, row, first) == FINE:
+        old, fresh = device(s, arena, row, first << 12), table.get(arena, s.fresh, q.ZERO) * q.BLOCK
+        set_copy_within(s, old, fresh, op.offset & 4095)
+        play(s, out, v.COPY_EDGE)
+    if op.offset & mask and table.get(arena, row + n.OLD, op.offset >> s.shift) == HOLE:
+        wipe(s, arena, out, row, op.offset & ~mask, op.offset)
+    if end & 4095 and grain(s, arena, op, row, last) == FINE:
+        old, fresh = device(s, arena, row, end), table.get(arena, s.fresh, s.pages - 1) * q.BLOCK + (end & 4095)
+        set_copy_within(s, old, fresh, q.BLOCK - (end & 4095))
+        play(s, out, v.COPY_EDGE)
+    if end & mask and grain(s, arena, op, row, last) != FINE:
+        after_end(s, arena, out, row, end, table.get(arena, row + n.OLD, (end - 1) >> s.shift) == HOLE)
+
+
+@part
+def copy_piece(s, arena, out, op, row):
+    """Step 4: the caller's bytes from `resume_at` on, as far as their new place is in one piece."""
+    at, page = s.resume_at, s.resume_at >> 12
+    i = page >> s.shift - 12
+    stop = min(op.offset + op.length, (i + 1) << s.shift, (page + s.chunk) << 12)
+    target = device(s, arena, row, at)
+    if grain(s, arena, op, row, page) == FINE:
+        count = fresh_run(s, arena, min(fine_stop(s, arena, op, row, i), page + s.chunk) - page)
+        target = table.get(arena, s.fresh, s.piece) * q.BLOCK + (at & 4095)
+        stop = min(stop, (page + count) << 12)
+        s.piece += count
+    set_find(s, arena, row, page, q.ONE)
+    play(s, out, q.FIND)
+    set_copy(s, op, target, at, stop)
+    play(s, out, v.COPY)
+    s.resume_at = stop
+
+
+@part
+def swap_piece(s, arena, out, op, row):
+    """Step 5 for the place at `resume_at`: slots of one leaf of the index, or page-table entries of one run."""
+    page, end = s.resume_at, (op.offset + op.length + 4095) >> 12
+    i, grain_of = page >> s.shift - 12, grain(s, arena, op, row, page)
+    if grain_of == FINE:
+        count = fresh_run(s, arena, min(fine_stop(s, arena, op, row, i), (page | 511) + 1) - page)
+        set_entries(s, device(s, arena, row, page << 12) >> 12, table.get(arena, s.fresh, s.piece), count)
+        play(s, out, v.SWAP)
+        s.piece += count
+        s.swapped_ptes += count
+        s.resume_at += count
+        return
+    stop = i + 1
+    if grain_of == WHOLE:
+        last = min(i | 511, (op.offset + op.length - 1) >> s.shift)
+        while stop <= last and table.get(arena, row + n.OLD, stop) != 0:
+            stop += 1
+        s.reg[v.SLOT_AT] = slot_at(s, arena, row, i)
+        s.reg[v.SLOTS], s.reg[v.COUNT] = (stop - i) * 8, stop - i
+        s.replaced_superpages += stop - i
+        play(s, out, v.INDEX)
+    s.resume_at = min(end, stop << s.shift - 12)
+
+
+@part
+def slot_at(s, arena, row, i):
+    """Device offset of the index's slot for superpage `i`: in a leaf, or the root in the inode."""
+    leaf = node(arena, row, q.ONE, i >> 9)
+    return leaf * q.BLOCK + ((i & 511) << 3) if arena[row + n.HEIGHT] > 0 else inode_at(s, row)
+
+
+@part
+def close_log(s, arena, out, op, row):
+    """End of step 5, the log is complete; step 6: what was replaced is free."""
+    end = op.offset + op.length
+    s.reg[v.GROWN] = 8 * (end > arena[row + n.SIZE])
+    play(s, out, v.COMPLETE)
+    arena[row + n.SIZE] = max(arena[row + n.SIZE], end)
+    s.reg[v.COUNT] = s.pages
+    for k in range(s.pages):
+        fresh = table.get(arena, s.fresh, k)
+        first_fit.release(s, arena, fresh, q.ONE)
+        aligned_fit.freed(s, fresh)
+    s.data_blocks -= s.pages
+    for i in range(op.offset >> s.shift, ((end - 1) >> s.shift) + 1):
+        old = table.get(arena, row + n.OLD, i)
+        if old > 0:
+            release(s, arena, row, i, old)
+            s.reg[v.COUNT] += 1
+        if old != 0:
+            table.put(arena, row + n.OLD, i, q.ZERO)
+    play(s, out, v.FREED)
+
+
+@part
+def overwrite(s, arena, out, op, row):
+    """One write() over existing bytes; False: no room to go on."""
+    end, first = op.offset + op.length, op.offset >> 12
+    last = (end + 4095) >> 12
+    s.reg[q.INODE] = inode_at(s, row)
+    if s.stage == n.READY:
+        leaves = ((end - 1) >> s.shift >> 9) - (op.offset >> s.shift >> 9) + 1
+        if not has_events(s, out, FILL_EVENTS * (leaves + 1)):
+            return False
+        set_find(s, arena, row, first, q.ONE)
+        play(s, out, q.WRITE)
+        play(s, out, v.OPEN)
+        ready_index(s, arena, out, op, row)
+        s.superpages, s.pages, s.piece = 0, 0, 0
+        s.stage, s.resume_at = n.ALLOCATING, first
+    if s.stage == n.ALLOCATING:
+        while s.resume_at < last:
+            if not has_events(s, out, PIECE_EVENTS):
+                return False
+            take_piece(s, arena, out, op, row)
+        if not has_events(s, out, PIECE_EVENTS):
+            return False
+        open_log(s, s.superpages + s.pages)
+        play(s, out, v.OPEN_LOG)
+        rest_of_pages(s, arena, out, op, row)
+        s.stage, s.resume_at = n.COPYING, op.offset
+    return swap_after_copy(s, arena, out, op, row)
+
+
+@part
+def swap_after_copy(s, arena, out, op, row):
+    """Steps 4 to 6; False: no room to go on."""
+    end = op.offset + op.length
+    while s.stage == n.COPYING and s.resume_at < end:
+        if not has_events(s, out, PIECE_EVENTS):
+            return False
+        copy_piece(s, arena, out, op, row)
+    if not has_events(s, out, PIECE_EVENTS):
+        return False
+    if s.stage == n.COPYING:
+        play(s, out, v.COMMIT)
+        s.stage, s.resume_at, s.piece = n.SWAPPING, op.offset >> 12, 0
+    while s.resume_at < (end + 4095) >> 12:
+        if not has_events(s, out, PIECE_EVENTS):
+            return False
+        swap_piece(s, arena, out, op, row)
+    if not has_events(s, out, PIECE_EVENTS):
+        return False
+    close_log(s, arena, out, op, row)
+    return True

@@ -1,0 +1,79 @@
+"""Virtual superpages: what lies in a superpage behind the end of its file.
+
+A superpage is not cleared when it is taken, as a huge block of PMFS is.  What lies behind the file's last 4 KiB page is
+unspecified until the file grows over it: then it is cleared.  Source: reconstruction; the paper (III.C) says that the
+rest of the last superpage is reclaimed when the file is closed.
+"""
+
+from scmsim._jit import part
+from scmsim.alloc import aligned_fit, first_fit
+from scmsim.fs.parts import pmfs_state as n
+from scmsim.fs.parts import table
+from scmsim.fs.parts.pmfs_copy import clear
+
+PAGE = 4096
+
+
+@part
+def round_up(length):
+    """Bytes of the 4 KiB pages that hold `length` bytes."""
+    return (length + PAGE - 1) & -PAGE
+
+
+@part
+def wipe(s, arena, out, row, low, high):
+    """Clear bytes [low, high) of the file, which lie in one superpage."""
+    if low < high:
+        i = low >> s.shift
+        clear(s, out, table.get(arena, row + n.BLOCKS, i), low - (i << s.shift), high - (i << s.shift))
+
+
+@part
+def behind_end(s, arena, out, row, new_size):
+    """The file grows to `new_size` without a write: clear the rest of the superpage that its end is in."""
+    size = arena[row + n.SIZE]
+    i = size >> s.shift
+    if s.virtual and new_size > size and table.get(arena, row + n.BLOCKS, i) != 0:
+        wipe(s, arena, out, row, size, min(new_size, (i + 1) << s.shift))
+
+
+@part
+def gaps(s, arena, out, op, row):
+    """A write that replaces nothing: clear what it leaves over of new superpages, and what lies between the file's end and it."""
+    size, end = arena[row + n.SIZE], op.offset + op.length
+    first, last = op.offset >> s.shift, (end - 1) >> s.shift
+    if op.offset > size and not (size >> s.shift == first and s.edges & 1):
+        behind_end(s, arena, out, row, op.offset)
+    if s.edges & 1:
+        wipe(s, arena, out, row, first << s.shift, op.offset)
+    after_end(s, arena, out, row, end, s.edges & 2 != 0 and (last << s.shift) < size)
+
+
+@part
+def after_end(s, arena, out, row, end, inside):
+    """Clear what follows a write up to `end`: the rest of a page that is new to the file, or (`inside`) of a filled hole."""
+    size, limit = round_up(arena[row + n.SIZE]), (((end - 1) >> s.shift) + 1) << s.shift
+    if inside:
+        wipe(s, arena, out, row, end, min(max(size, round_up(end)), limit))
+    elif round_up(end) > size:
+        wipe(s, arena, out, row, end, round_up(end))
+
+
+@part
+def keep_tail(s, arena, row):
+    """Free the pages of the file's last superpage behind its end; returns how many (0: there are none)."""
+    size = arena[row + n.SIZE]
+    if not s.virtual or size == 0 or arena[row + n.STATUS] & n.IS_DIR:
+        return 0
+    last = (size - 1) >> s.shift
+    block = table.get(arena, row + n.BLOCKS, last)
+    keep = ((size - 1) >> 12) + 1 - (last << s.shift - 12)
+    held = arena[row + n.KEPT] if arena[row + n.KEPT] > 0 else s.unit
+    if block == 0 or keep >= held:
+        return 0
+    first_fit.release(s, arena, block + keep, held - keep)
+    aligned_fit.freed(s, block)
+    s.data_blocks -= held - keep
+    s.reclaimed_pages += held - keep
+    arena[row + n.KEPT], arena[row + n.KEPT_AT] = keep, last
+    return held - keep

@@ -1,0 +1,164 @@
+"""The mechanisms of virtual superpages as recipes: multi-grained copy-on-write (MCoW) and zero-copy migration (ZFDM), on
+PMFS's.
+
+Source: the VSM paper (2020), III.B steps 1 to 6 and III.C steps 1 to 4.  Where the paper leaves it open (the layout of
+a log and of its states, which fences lie between the steps) this is a reconstruction; docs/validation-vsm.md says what
+each stored address means.
+"""
+
+from scmsim.fs.parts import pmfs_recipes as q
+from scmsim.records import FENCE, FLUSH, INVALIDATE, LOAD, MAP, PM, REMAP, STORE, WORK, pack
+
+# Mechanisms beside PMFS's, in the order of the steps -> what the bytes that they store are for.
+SITES = {
+    **q.SITES,
+    "page table": "metadata",  # step 2, and entries of 2 MiB taken apart
+    "mcow log": "log",  # step 3
+    "mcow data": "data",  # step 4
+    "mcow copy": "data",  # step 4: the rest of a 4 KiB page that the write covers in part
+    "mcow commit": "log",  # the new data are there
+    "mcow swap": "metadata",  # step 5: entries of the page table, of the file's index, the inode
+    "mcow index": "metadata",
+    "mcow complete": "log",  # before step 6
+    "zfdm flag": "metadata",  # III.C step 1
+    "zfdm log": "log",
+    "zfdm commit": "log",
+    "zfdm swap": "metadata",  # step 2
+    "zfdm index": "metadata",  # step 3
+    "zfdm complete": "log",
+}
+
+COSTS = (
+    "mcow_call", "new_superpage", "new_page", "table_entry", "vsm_log_entry", "swap_entry", "index_entry", "free_page",
+    "migrate_call", "reclaim_call", "split_call",
+)  # fmt: skip
+
+# Registers, which PMFS's recipes use for other things that are over by then.
+PTES_AT, FRESH_AT, PTES, VA, FRESH_VA, SPAN = q.LEAF_AT, q.UPPER_AT, q.LEAF, q.TO, q.FROM, q.BYTES
+LOG_AT, LOG_BYTES, ENTRIES, COUNT = q.DIRENT, q.DIR, q.ENTRIES, q.COUNT
+SLOT_AT, SLOTS, GROWN, PMD_AT = q.NODE, q.SLOTS, q.GROWN, q.EDGE_AT
+
+(
+    OPEN, TAKE_SUPER, TAKE_PAGES, OPEN_LOG, COPY, COPY_EDGE, COMMIT, SWAP, INDEX, COMPLETE, FREED, SPLIT, RECLAIM,
+    MIGRATE, MOVE, MOVED,
+) = range(q.OLD_FREED + 1, q.OLD_FREED + 17)  # fmt: skip
+
+# A log: a header of 64 bytes (see docs/validation-vsm.md), then both arrays, 16 bytes an entry.
+STATE_BYTES, HEADER_BYTES, ENTRY_BYTES = 8, 64, 16
+INODE_FLAG = 96  # offset of the flag in an inode: its last superpage has no tail
+PTE = 8
+_SITE = {name: code for code, name in enumerate(SITES)}
+
+
+def _step(code: int, site: str, base: int, at: int = 0, length: int = 0, by: int = 0) -> tuple[int, ...]:
+    """One event: run of `length` + register `by` bytes at register `base` + `at`."""
+    return pack(code, _SITE[site], PM), base, at, length, by, 0
+
+
+def _work(cost: str, times: int = 0, by: int = 0) -> tuple[int, ...]:
+    return WORK, 0, len(q.COSTS) + COSTS.index(cost), times, by, 0
+
+
+def _stored(site: str, base: int, at: int = 0, length: int = 0, by: int = 0) -> list[tuple[int, ...]]:
+    """Store and write back."""
+    return [_step(code, site, base, at, length, by) for code in (STORE, FLUSH)]
+
+
+def _fence(site: str) -> tuple[int, ...]:
+    return _step(FENCE, site, q.ZERO, 0, 1)
+
+
+def _swapped(site: str) -> list[tuple[int, ...]]:
+    """Exchange entries of the page table (of 4 KiB or 2 MiB), and invalidate what they mapped on every CPU."""
+    return [
+        *_stored(site, PTES_AT, 0, 0, PTES),
+        *_stored(site, FRESH_AT, 0, 0, PTES),
+        _step(REMAP, site, VA, 0, 0, SPAN),
+        _step(REMAP, site, FRESH_VA, 0, 0, SPAN),
+        _work("swap_entry", 0, COUNT),
+    ]
+
+
+def _resited(steps: list, sites: dict[str, str]) -> list:
+    """The steps with other mechanisms; WORK stays where its cost is."""
+    to = {_SITE[old]: _SITE[new] for old, new in sites.items()}
+    return [
+        (
+            what if what & 255 == WORK else what + (to.get(what >> 8 & 255, what >> 8 & 255) - (what >> 8 & 255) << 8),
+            *rest,
+        )
+        for what, *rest in steps
+    ]
+
+
+def recipes(dax: bool) -> dict[int, list]:
+    """PMFS's recipes and those of virtual superpages."""
+    pmfs = q.recipes(dax)
+    return pmfs | _overwrite(pmfs) | _migration()
+
+
+def _overwrite(pmfs: dict[int, list]) -> dict[int, list]:
+    """MCoW."""
+    return {
+        OPEN: [_work("mcow_call", 1)],
+        TAKE_SUPER: [_work("new_superpage", 1)],
+        TAKE_PAGES: [
+            _step(LOAD, "page table", PTES_AT, 0, 0, PTES),
+            _step(LOAD, "page table", FRESH_AT, 0, 0, PTES),
+            _work("new_page", 0, COUNT),
+            _work("table_entry", 0, COUNT),
+        ],
+        OPEN_LOG: [*_stored("mcow log", LOG_AT, 0, 0, LOG_BYTES), _fence("mcow log"), _work("vsm_log_entry", 0, ENTRIES)],
+        COPY: _resited(pmfs[q.COPY], {"data copy": "mcow data"}),
+        COPY_EDGE: _resited(pmfs[q.COW_EDGE], {"cow copy": "mcow copy"}),
+        COMMIT: [_fence("mcow data"), *_stored("mcow commit", LOG_AT, 0, STATE_BYTES), _fence("mcow commit")],
+        SWAP: _swapped("mcow swap"),
+        INDEX: [*_stored("mcow index", SLOT_AT, 0, 0, SLOTS), _work("index_entry", 0, COUNT)],
+        COMPLETE: [
+            _step(STORE, "mcow swap", q.INODE, 32, 8),
+            _step(STORE, "mcow swap", q.INODE, 24, 0, GROWN),
+            _step(FLUSH, "mcow swap", q.INODE, 0, 64),
+            _fence("mcow swap"),
+            *_stored("mcow complete", LOG_AT, 0, STATE_BYTES),
+            _fence("mcow complete"),
+        ],
+        FREED: [_work("free_page", 0, COUNT)],
+        SPLIT: [
+            *_stored("page table", PTES_AT, 0, q.BLOCK),
+            _fence("page table"),
+            *_stored("page table", PMD_AT, 0, PTE),
+            _fence("page table"),
+            (pack(MAP, _SITE["page table"], PM, 12), VA, 0, 1 << 21, 0, 0),
+            _step(INVALIDATE, "page table", VA, 0, 1 << 21),
+            _work("split_call", 1),
+        ],
+    }  # fmt: skip
+
+
+def _migration() -> dict[int, list]:
+    """ZFDM."""
+    return {
+        RECLAIM: [*_stored("zfdm flag", q.INODE, INODE_FLAG, 8), _fence("zfdm flag"), _work("reclaim_call", 1)],
+        MIGRATE: [
+            *_stored("zfdm log", LOG_AT, 0, 0, LOG_BYTES),
+            _fence("zfdm log"),
+            *_stored("zfdm commit", LOG_AT, 0, STATE_BYTES),
+            _fence("zfdm commit"),
+            _work("migrate_call", 1),
+            _work("new_superpage", 1),
+            _work("vsm_log_entry", 0, ENTRIES),
+        ],
+        MOVE: [
+            _step(LOAD, "zfdm swap", PTES_AT, 0, 0, PTES),
+            _step(LOAD, "zfdm swap", FRESH_AT, 0, 0, PTES),
+            *_swapped("zfdm swap"),
+        ],
+        MOVED: [
+            *_stored("zfdm index", SLOT_AT, 0, PTE),
+            *_stored("zfdm flag", q.INODE, INODE_FLAG, 8),
+            _fence("zfdm swap"),
+            *_stored("zfdm complete", LOG_AT, 0, STATE_BYTES),
+            _fence("zfdm complete"),
+            _work("free_page", 0, COUNT),
+        ],
+    }  # fmt: skip

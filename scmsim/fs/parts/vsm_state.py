@@ -1,0 +1,82 @@
+"""The state of a PMFS with virtual superpages: the page table and the transactional logs lie behind the data.
+
+Units: bytes, device blocks of 4096 bytes.  Source: VSM paper (2020), III.A: the whole device is mapped by a table of
+four levels in persistent memory.  Where table and logs lie is a reconstruction.
+"""
+
+import numpy as np
+
+from scmsim.errors import UsageError
+from scmsim.fs.parts import costs, pmfs_state
+from scmsim.fs.parts import pmfs_recipes as q
+from scmsim.fs.parts import vsm_recipes as v
+from scmsim.fs.parts.emit import State
+from scmsim.records import Files
+from scmsim.units import format_bytes
+
+LEAVES = (4 << 10, 2 << 20)  # what an entry of the page table maps at first
+
+
+def table_bytes(blocks: int) -> int:
+    """Bytes of a page table that maps `blocks` pages: 512 entries of 8 bytes a page of each of the four levels."""
+    pages, entries = 0, blocks
+    for _ in range(4):
+        entries = -(-entries // 512)
+        pages += entries
+    return pages * q.BLOCK
+
+
+def log_bytes(blocks: int, shift: int) -> int:
+    """Room for the log of any write: two superpages page by page, and one entry for each superpage of the device."""
+    return max(1 << 20, 1 << shift - 5) + -(-(blocks >> 8) // q.BLOCK) * q.BLOCK
+
+
+def start(params: dict, files: Files, *, shift: int) -> State:
+    """State of an empty file system with virtual superpages of 2**`shift` bytes that knows the trace's `files`."""
+    if params["entries"] not in LEAVES:
+        raise UsageError(f"entries = {format_bytes(params['entries'])}; use 4KiB or 2MiB")
+    blocks = params["capacity"] // q.BLOCK
+    behind = table_bytes(blocks) + log_bytes(blocks, shift)
+    rows = np.concatenate([costs.load("pmfs-5.13", q.COSTS, list(v.SITES)), costs.load("vsm", v.COSTS, list(v.SITES))])
+    parts = pmfs_state.Parts(v.recipes, rows, behind)
+    state = pmfs_state.start({**params, "data_path": "cow"}, files, shift=shift, parts=parts)
+    record = state.record[0]
+    record.virtual, record.chunk, record.leaf = 1, 512, params["entries"].bit_length() - 1
+    record.device_blocks = blocks
+    record.log_start = int(record.blocks) * q.BLOCK
+    record.log_bytes = log_bytes(blocks, shift)
+    record.page_table = record.log_start + record.log_bytes
+    record.fresh, record.split = record.arena_top, record.arena_top + 2
+    record.arena_top += 2 + (int(record.blocks) >> 14) + 1
+    state.grow(0)
+    return state
+
+
+def space(state: State) -> dict[str, int]:
+    """Space report in bytes, as PMFS's; files that are open hold whole superpages (`preallocated_bytes`)."""
+    record = state.record[0]
+    report = pmfs_state.space(state)
+    blocks = int(record.device_blocks)
+    unit, files = 1 << int(record.shift), pmfs_state.data_files(state)
+    kept = files[:, pmfs_state.KEPT]
+    held = files[:, pmfs_state.MAPPED] * unit - np.where(kept > 0, unit - kept * q.BLOCK, 0)
+    sizes = files[:, pmfs_state.SIZE]
+    waste = np.where(
+        kept > 0, (files[:, pmfs_state.KEPT_AT] << int(record.shift)) + kept * q.BLOCK - sizes, -sizes % unit
+    )
+    waste = np.where(files[:, pmfs_state.MAPPED] > 0, np.maximum(waste, 0), 0)
+    return {
+        **report,
+        "capacity_bytes": blocks * q.BLOCK,
+        "live_bytes": int(np.minimum(sizes, held).sum()),
+        "waste_bytes": int(waste.sum()),
+        "preallocated_bytes": int((waste // q.BLOCK * q.BLOCK).sum()),
+        "page_table_bytes": table_bytes(blocks),
+        "log_bytes": int(record.log_bytes),
+        "swapped_ptes": int(record.swapped_ptes),
+        "swapped_pmds": int(record.swapped_pmds),
+        "replaced_superpages": int(record.replaced_superpages),
+        "split_superpages": int(record.split_superpages),
+        "migrations": int(record.migrations),
+        "reclaimed_bytes": int(record.reclaimed_pages) * q.BLOCK,
+    }

@@ -1,0 +1,80 @@
+"""Persistent memory mapped by a page table of its own, whose entries a file system rewrites (VSM).
+
+Units: bytes.  Source: VSM paper (2020), III.A and IV.A: one window over the whole device, a four-level table in persistent memory.
+MAP says what its range is mapped with (`width`: 21 for entries of 2 MiB, less for 4 KiB); without one, all entries are of 4 KiB.
+REMAP exchanges entries: 2 MiB of addresses of which a part was exchanged have entries of 4 KiB from then on, and their pages are
+no longer neighbours in physical memory.
+"""
+
+import numpy as np
+
+from scmsim._jit import kernel
+from scmsim.paging import _linear
+from scmsim.records import CONTIGUOUS, MAP, ORDER, PM, REMAP, WORK
+
+SUMMARY = "persistent memory in a window whose page table, in persistent memory, the file system rewrites (vsm)"
+SOURCE = "VSM paper (2020), III.A, IV.A; Linux 5.1 Documentation/x86/x86_64/mm.txt"
+PARAMS = {
+    "user_page": ("4KiB", "bytes", "page of the program's buffers: 4KiB or 2MiB"),
+    "page_tables": ("scm", "dram|scm", "where the page tables of persistent memory lie"),
+    "text_page": ("2MiB", "bytes", "page of the file system's code: 2MiB if built in, 4KiB if loaded as a module"),
+}
+
+LARGE = 21  # log2 of the larger page
+WORD = 32  # bits used of a word of the bitmap
+WORDS = (1 << 50 - LARGE) // WORD  # for 1 PiB
+# A bit for each 2 MiB of addresses: they have one entry; their pages are not neighbours.
+STATE = np.dtype((np.record, [*_linear.STATE.descr, ("large", "u4", (WORDS,)), ("torn", "u4", (WORDS,))]))
+
+
+def start(params):
+    """State of the policy; see `_linear.start`.  The bitmap takes memory as far as the device goes."""
+    linear = _linear.start(params, PARAMS, (_linear.VMALLOC, 4 << 10), 2 << 20)
+    state = np.zeros(1, STATE).view(np.recarray)
+    for name in linear.dtype.names:
+        state[name] = linear[name]
+    return state
+
+
+@kernel
+def is_set(bits, piece):
+    return bits[piece // WORD] >> (piece & WORD - 1) & 1
+
+
+@kernel
+def put(bits, piece, value):
+    bit = np.uint32(1 << (piece & WORD - 1))
+    bits[piece // WORD] = bits[piece // WORD] | bit if value else bits[piece // WORD] & ~bit
+
+
+@kernel
+def change(s, e):
+    """MAP or REMAP of a range of persistent memory."""
+    mask = (1 << LARGE) - 1
+    first, stop = e.addr >> LARGE, (e.addr + e.length + mask) >> LARGE
+    torn = e.code == REMAP and (e.addr | e.length) & mask != 0
+    for piece in range(first, min(stop, WORDS * WORD)):
+        if e.code == MAP:
+            put(s.large, piece, e.width >= LARGE)
+        if torn:
+            put(s.large, piece, False)
+            put(s.torn, piece, True)
+
+
+@kernel
+def place(state, events, n):
+    """Fill in `vaddr` and `order` of the first `n` events; an event of several entries has the size of its first one's."""
+    s = state[0]
+    for i in range(n):
+        e = events[i]
+        e.order = s.order[e.space]
+        e.vaddr = s.origin[e.space] + (e.site * s.site_bytes if e.code == WORK else e.addr)
+        if e.space != PM or e.code == WORK:
+            continue
+        if e.code == MAP or e.code == REMAP:
+            change(s, e)
+        piece = min(e.addr >> LARGE, WORDS * WORD - 1)
+        if is_set(s.large, piece):
+            e.order = (e.order & 255 - ORDER) | LARGE
+        elif is_set(s.torn, piece):
+            e.order &= 255 - CONTIGUOUS

@@ -1,0 +1,44 @@
+"""Aligned huge blocks and single blocks from the same bitmaps, against a plain set of free blocks."""
+
+import numpy as np
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from scmsim.alloc import aligned_fit, first_fit
+from scmsim.fs.parts.emit import HEADER, new_state
+from tests.conftest import NO_JIT
+
+STATE = np.dtype((np.record, [*HEADER, *first_fit.FIELDS, *aligned_fit.FIELDS]))
+UNIT, BLOCKS, RESERVED = 512, 8192, 100
+
+steps = st.lists(st.tuples(st.sampled_from(["huge", "single", "give"]), st.integers(0, 1000)), max_size=40)
+
+
+@settings(max_examples=15 if NO_JIT else 60)
+@given(steps=steps)
+@example(steps=[("huge", 0), *[("single", 299)] * 3])
+def test_no_block_is_given_out_twice(steps):
+    state = new_state(STATE, 64 + first_fit.arena_words(BLOCKS), np.zeros((1, 4), np.int64))
+    first_fit.attach(state, RESERVED, BLOCKS)
+    s, arena, free, taken = state.record[0], state.arena, set(range(RESERVED, BLOCKS)), []
+    for what, number in steps:
+        if what == "give" and taken:
+            start, count = taken.pop(number % len(taken))
+            first_fit.release(s, arena, start, count)
+            aligned_fit.freed(s, start)
+            free |= set(range(start, start + count))
+            continue
+        count = UNIT if what == "huge" else number % 300 + 1
+        if what == "huge":
+            start = int(aligned_fit.allocate(s, arena, UNIT))
+            runs = [i for i in range(0, BLOCKS, UNIT) if free.issuperset(range(i, i + UNIT))]
+            assert start == (runs[0] if runs else -1)
+        else:
+            start = int(first_fit.allocate(s, arena, count))
+            count = int(s.got)
+            assert start == (min(free) if free else -1)
+        if start >= 0:
+            assert count > 0 and free.issuperset(range(start, start + count))
+            free -= set(range(start, start + count))
+            taken.append((start, count))
+        assert int(s.free_blocks) == len(free)
