@@ -5,6 +5,7 @@ import pytest
 
 import scmsim
 from scmsim import registry
+from scmsim.fs.parts import pmfs_state
 from scmsim.records import CONTIGUOUS, EVENT, FENCE, FLUSH, LOAD, MAP, ORDER, PM, REMAP, SCM_TABLE, STORE
 from tests.reference import drive
 
@@ -24,7 +25,7 @@ def at_site(fs, events, site, *codes):
 
 def superpages(fs, file=1):
     """First virtual page of each superpage of a file."""
-    table = fs.state.arena[int(fs.record.files) + 26 * file + 1]
+    table = fs.state.arena[int(fs.record.files) + pmfs_state.FILE_WORDS * file + pmfs_state.BLOCKS]
     return [int(page) for page in fs.state.arena[table : table + 4]]
 
 

@@ -25,7 +25,7 @@ def set_find(s, arena, row, page, pages):
     i, height = page >> s.shift - 12, arena[row + n.HEIGHT]
     leaf, upper = node(arena, row, q.ONE, i >> 9), node(arena, row, height, q.ZERO) if height > 1 else q.ZERO
     span = pages << 3
-    s.reg[q.PAGES], s.reg[q.HEADERS] = pages, pages * q.TABLE_LOADS
+    s.reg[q.PAGES], s.reg[q.HEADERS] = pages, pages * s.header_loads
     s.reg[q.LEAF_AT], s.reg[q.LEAF] = leaf * q.BLOCK + min((i & 511) << 3, q.BLOCK - span), span * (leaf != 0)
     s.reg[q.UPPER_AT], s.reg[q.UPPER] = upper * q.BLOCK, span * max(height - 1, 0) * (upper != 0)
 

@@ -8,6 +8,7 @@ from scmsim._jit import part
 from scmsim.fs.parts import pmfs_recipes as q
 from scmsim.fs.parts import pmfs_state as n
 from scmsim.fs.parts import table
+from scmsim.fs.parts import wine_recipes as wine
 from scmsim.fs.parts.arena import give, take
 from scmsim.fs.parts.emit import play
 from scmsim.fs.parts.pmfs_copy import inode_at
@@ -68,7 +69,14 @@ def dots(s, arena, out, directory):
 
 @part
 def scan(s, arena, out, directory, stop, within, match):
-    """Look at all records of the blocks before `stop` and at `within` of block `stop`; `match`: comparing names."""
+    """Look at all records of the blocks before `stop` and at `within` of block `stop`; `match`: comparing names.
+
+    WineFS asks a tree of the directory's names instead.
+    """
+    if s.wine:
+        s.reg[q.COUNT] = 1 + tree_depth(arena[directory + n.DIRENTS])
+        play(s, out, wine.SEARCH)
+        return
     total = within
     for j in range(min(stop + 1, arena[directory + n.DIRCOUNT])):
         place = table.get(arena, directory + n.DIRBLOCKS, j)
@@ -79,6 +87,24 @@ def scan(s, arena, out, directory, stop, within, match):
     s.reg[q.COUNT] = total
     s.scanned_dirents += total
     play(s, out, q.MATCHED if match else q.FITTED)
+
+
+@part
+def tree_depth(names):
+    """Nodes on the way to a leaf of a balanced tree."""
+    depth = 0
+    while names >> depth > 1:
+        depth += 1
+    return depth
+
+
+@part
+def last_gap(arena, directory, needs):
+    """Last record of the directory's last block if one of `needs` bytes fits behind it (or into it, if it is free), else -1."""
+    place = table.get(arena, directory + n.DIRBLOCKS, arena[directory + n.DIRCOUNT] - 1)
+    k = arena[place + n.DIR_RECORDS] - 1
+    word = arena[place + n.DIR_FIRST + k]
+    return k if (word & BYTES) - ((word >> NEEDS) & BYTES) >= needs else -1
 
 
 @part
@@ -158,7 +184,9 @@ def add_name(s, arena, out, row, directory):
     s.reg[q.DIR] = inode_at(s, directory)
     log(s, out, s.reg[q.DIR], q.LOG_DATA)
     count, j, k = arena[directory + n.DIRCOUNT], q.ZERO, -q.ONE
-    while j < count:
+    if s.wine and count > 0:
+        j, k = count - 1, last_gap(arena, directory, needs)
+    while not s.wine and j < count:
         place = table.get(arena, directory + n.DIRBLOCKS, j)
         if arena[place + n.DIR_GAP] >= needs:
             k = first_gap(arena, place, needs)
@@ -176,7 +204,7 @@ def add_name(s, arena, out, row, directory):
         split = arena[place + n.DIR_FIRST + k] >> OWNER != 0
         log(s, out, arena[place + n.DIR_BLOCK] * q.BLOCK + offset_of(arena, place, k) + 8 * split, 2 if split else 8)
         put_record(s, arena, place, k, needs, number)
-        arena[directory + n.DIRENTS] = before - arena[place + n.DIR_RECORDS] + 2 * split
+        arena[directory + n.DIRENTS] = before - arena[place + n.DIR_RECORDS] + 2 * split + s.wine * (not split)
         s.reg[q.BYTES] = HEADER + length - 2 * (not split)
     s.reg[q.LINES] = needs
     play(s, out, q.ADD_DIRENT)
@@ -191,11 +219,12 @@ def take_out(s, arena, out, directory, j, k):
     at, count = place + n.DIR_FIRST + k, arena[place + n.DIR_RECORDS]
     start = arena[place + n.DIR_BLOCK] * q.BLOCK
     arena[place + n.DIR_GAP] = q.BLOCK
-    if k == 0:
-        s.reg[q.DIRENT] = start
-        log(s, out, start, 8)
+    if k == 0 or s.wine:
+        s.reg[q.DIRENT] = start + offset_of(arena, place, k)
+        log(s, out, s.reg[q.DIRENT], 8)
         play(s, out, q.KILL_DIRENT)
         arena[at] &= BYTES
+        arena[directory + n.DIRENTS] -= s.wine
         return
     s.reg[q.DIRENT] = start + offset_of(arena, place, k - 1)
     log(s, out, s.reg[q.DIRENT] + 8, 2)

@@ -1,4 +1,4 @@
-"""PMFS's operations one by one, shared by pmfs-4k, pmfs-2m and pmfs-1g, and by vsm and vsm-1g (`virtual`).
+"""PMFS's operations one by one, shared by pmfs-4k, pmfs-2m and pmfs-1g, by vsm and vsm-1g (`virtual`) and by winefs (`wine`).
 
 An operation begins only if the device surely has the blocks for it.  A long one stops between two of its tree leaves or copies
 when the buffer is full, and goes on in the next call; the state's `stage` and `resume_at` tell where.
@@ -11,7 +11,7 @@ from scmsim.fs.parts import pmfs_dirs as dirs
 from scmsim.fs.parts import pmfs_names as names
 from scmsim.fs.parts import pmfs_recipes as q
 from scmsim.fs.parts import pmfs_state as n
-from scmsim.fs.parts import table, vsm_data
+from scmsim.fs.parts import table, vsm_data, wine_data
 from scmsim.fs.parts import vsm_zfdm as zfdm
 from scmsim.fs.parts.arena import has_room
 from scmsim.fs.parts.emit import has_events, play, refuse
@@ -178,16 +178,30 @@ def change_names(s, arena, out, op, row, parent):
 
 
 @part
+def write(s, arena, out, op, row):
+    """One write(), as the system at work does it; False: no room to finish it."""
+    if s.wine:
+        return wine_data.write_file(s, arena, out, op, row)
+    if s.virtual and s.replacing:
+        return vsm_data.overwrite(s, arena, out, op, row)
+    return write_file(s, arena, out, op, row)
+
+
+@part
+def run_on(s, cpu):
+    """Go on with the journal of another CPU."""
+    s.tails[s.cpu], s.used[s.cpu] = s.reg[q.JOURNAL], s.uncleaned
+    s.journal_at = q.JOURNAL_AT + cpu * s.journal_blocks * q.BLOCK
+    s.reg[q.JOURNAL], s.uncleaned = max(s.tails[cpu], s.journal_at), s.used[cpu]
+    s.cpu = cpu
+
+
+@part
 def step(s, arena, out, op, row, parent):
     """An operation that was begun, or is gone on with; False: no room to finish it."""
     code = op.op
     if code == r.WRITE and op.length > 0:
-        written = (
-            vsm_data.overwrite(s, arena, out, op, row)
-            if s.virtual and s.replacing
-            else write_file(s, arena, out, op, row)
-        )
-        if not written or not has_events(s, out, 4):
+        if not write(s, arena, out, op, row) or not has_events(s, out, 4):
             return False
         if op.flag & r.SYNCHRONOUS:
             play(s, out, q.FSYNC)
@@ -230,6 +244,8 @@ def perform(s, arena, out, op):
     parent = s.files + (s.file_count - 1) * n.FILE_WORDS
     if op.op != r.RENAME and 0 <= op.file2 < s.file_count - 1:
         parent = s.files + op.file2 * n.FILE_WORDS
+    if s.wine and op.thread % s.cpus != s.cpu:
+        run_on(s, op.thread % s.cpus)
     if s.stage == n.ADOPTING:
         if not names.adopt(s, arena, out, row, parent):
             return 0

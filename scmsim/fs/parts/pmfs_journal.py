@@ -42,9 +42,9 @@ def log(s, out, addr, length):
     """Save `length` bytes at `addr` in the journal, 48 an entry (pmfs_add_logentry)."""
     count = (length + q.LOG_DATA - 1) // q.LOG_DATA
     last = length - (count - 1) * q.LOG_DATA
-    end = q.JOURNAL_AT + s.journal_blocks * q.BLOCK
+    end = s.journal_at + s.journal_blocks * q.BLOCK
     if s.reg[q.JOURNAL] + (count + 1) * 64 > end:
-        s.reg[q.JOURNAL] = q.JOURNAL_AT
+        s.reg[q.JOURNAL] = s.journal_at
     s.reg[q.STORED] = 24 * count + length - (0 if last >= 8 else 7) + (s.entries == 0)
     s.reg[q.LOGGED_AT], s.reg[q.LOGGED] = addr, length
     s.reg[q.FLUSHED], s.reg[q.ENTRIES] = min(64 * count, end - s.reg[q.JOURNAL]), count

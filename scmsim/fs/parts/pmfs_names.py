@@ -179,7 +179,7 @@ def evict(s, arena, out, row):
     dirs.drop_blocks(s, arena, row)
     for word in (n.BLOCKS, n.LEAVES, n.MIDS, n.OLD):
         table.drop(s, arena, row + word)
-    for word in (n.SIZE, n.OPENS, n.PLACE, n.PARENT, n.MAPPED):
+    for word in (n.SIZE, n.OPENS, n.PLACE, n.PARENT, n.MAPPED, n.ALIGNED):
         arena[row + word] = 0
     arena[row + n.STATUS] &= ~n.EXISTS
     return True

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scmsim.alloc import aligned_fit, first_fit
+from scmsim.alloc import aligned_fit, aligned_holes, first_fit
 from scmsim.errors import UsageError
 from scmsim.fs.parts import costs
 from scmsim.fs.parts import pmfs_recipes as q
@@ -23,8 +23,9 @@ from scmsim.units import format_bytes
 SIZE, BLOCKS, LEAVES, MIDS, OLD, DIRBLOCKS = 0, 1, 3, 5, 7, 9
 TOP, HEIGHT, STATUS, LINKS, NAME, FIRST, OPENS, MAPPED, END, PARENT, PLACE, DIRCOUNT, DIRENTS = range(11, 24)
 # KEPT: pages of the virtual superpage KEPT_AT that the file keeps, the others are reclaimed; 0: it has all of them.
-KEPT, KEPT_AT = 24, 25
-FILE_WORDS = 26
+# ALIGNED: WineFS keeps the file on aligned extents.
+KEPT, KEPT_AT, ALIGNED = 24, 25, 26
+FILE_WORDS = 27
 EXISTS, IS_DIR = 1, 2  # STATUS bits
 
 # A directory block in the arena: records in it, its device block, a bound on its largest gap, then one word a record in the
@@ -34,7 +35,7 @@ DIR_ORDER = 9
 DOT, MOVING = (1 << 30) + 1, (1 << 30) + 2  # owners of "." and ".."; of a name whose file is being renamed
 
 # How far the operation at work is.
-NEW, ADOPTING, READY, ALLOCATING, COPYING, EVICTING, SWAPPING = range(7)
+NEW, ADOPTING, READY, ALLOCATING, COPYING, EVICTING, SWAPPING, DOUBLING = range(8)
 RANGES = 8  # logged ranges that a commit writes back again; further ones are written back at once
 
 # Of a file system with virtual superpages (see vsm_data), else 0.
@@ -59,6 +60,15 @@ VIRTUAL = [
     ("split_superpages", "i8"),
     ("migrations", "i8"),
     ("reclaimed_pages", "i8"),
+]
+
+# Of WineFS (see wine_data), else 0.
+WINE = [
+    *aligned_holes.FIELDS,
+    ("wine", "i8"),
+    ("doubled", "i8"),  # 1: the write at work goes in place, too
+    ("tails", "i8", (aligned_holes.MOST_CPUS,)),  # where each CPU's journal goes on
+    ("used", "i8", (aligned_holes.MOST_CPUS,)),  # its `uncleaned`
 ]
 
 STATE = np.dtype(
@@ -95,7 +105,10 @@ STATE = np.dtype(
             ("zeroed_bytes", "i8"),
             ("cleanings", "i8"),
             ("chunk", "i8"),  # pages of one run of copies
+            ("header_loads", "i8"),  # bytes of inodes that a block look-up loads
+            ("journal_at", "i8"),  # device offset of the journal
             *VIRTUAL,
+            *WINE,
         ],
     )
 )
@@ -110,6 +123,7 @@ class Parts(NamedTuple):
     recipes: Callable[[bool], dict[int, list]]
     costs: np.ndarray
     behind: int
+    cpus: int = 0  # that have a journal and a range of the device each; 0: one journal, one range
 
 
 def start(params: dict, files: Files, *, shift: int, parts: Parts | None = None) -> State:
@@ -121,7 +135,8 @@ def start(params: dict, files: Files, *, shift: int, parts: Parts | None = None)
             f"capacity {format_bytes(params['capacity'])} does not work; take a larger capacity: the journal, the inode table and "
             f"a data block need {format_bytes(smallest)}, and the model ends at 1PiB"
         )
-    if not 64 << 10 <= params["journal"] <= params["capacity"] // 4:
+    journals = params["journal"] * max(parts.cpus, 1)
+    if not 64 << 10 <= params["journal"] <= journals <= params["capacity"] // 4:
         raise UsageError(
             f"journal {format_bytes(params['journal'])} does not work; choose 64KiB to a quarter of the capacity"
         )
@@ -135,10 +150,14 @@ def start(params: dict, files: Files, *, shift: int, parts: Parts | None = None)
     record.shift, record.unit, record.cow = shift, 1 << (shift - 12), params["data_path"] == "cow"
     record.whole_edge, record.chunk = not dax, CHUNK
     record.journal_blocks = params["journal"] // BLOCK
-    record.reg[q.JOURNAL] = q.JOURNAL_AT
-    record.inode_table = -(-(q.JOURNAL_AT + params["journal"]) // (2 << 20)) * (2 << 20)
+    record.reg[q.JOURNAL] = record.journal_at = q.JOURNAL_AT
+    record.header_loads = q.TABLE_LOADS
+    record.inode_table = -(-(q.JOURNAL_AT + journals) // (2 << 20)) * (2 << 20)
     reserved = (int(record.inode_table) + -(-rows * INODE_BYTES // (2 << 20)) * (2 << 20)) // BLOCK
-    first_fit.attach(state, reserved, max(blocks, reserved + 1), first_fit.AT_ONCE)
+    if parts.cpus:
+        aligned_holes.attach(state, reserved, max(blocks, reserved + 1), parts.cpus)
+    else:
+        first_fit.attach(state, reserved, max(blocks, reserved + 1), first_fit.AT_ONCE)
     record.files, record.file_count = record.arena_top, rows
     record.arena_top += rows * FILE_WORDS
     table = state.arena[record.files : record.arena_top].reshape(rows, FILE_WORDS)

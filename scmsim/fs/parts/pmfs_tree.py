@@ -5,7 +5,7 @@ pmfs_decrease_btree_height), balloc.c.
 """
 
 from scmsim._jit import part
-from scmsim.alloc import aligned_fit, first_fit
+from scmsim.alloc import aligned_fit, aligned_holes, first_fit
 from scmsim.fs.parts import pmfs_recipes as q
 from scmsim.fs.parts import pmfs_state as n
 from scmsim.fs.parts import table
@@ -51,9 +51,27 @@ def set_node(arena, row, level, i, block):
 
 
 @part
+def take_run(s, arena, want):
+    """First block of a run of single blocks; `s.got` says how many of `want` it holds."""
+    if s.wine:
+        return aligned_holes.allocate(s, arena, want)
+    return first_fit.allocate(s, arena, want)
+
+
+@part
+def give_run(s, arena, block, count):
+    """Free a run of blocks."""
+    if s.wine:
+        aligned_holes.release(s, arena, block, count)
+        return
+    first_fit.release(s, arena, block, count)
+    aligned_fit.freed(s, block)
+
+
+@part
 def new_node(s, arena, row, level, i):
     """Take a block for a node; sets register NODE."""
-    block = first_fit.allocate(s, arena, q.ONE)
+    block = take_run(s, arena, q.ONE)
     set_node(arena, row, level, i, block)
     s.nodes += 1
     s.reg[q.NODE] = block * q.BLOCK
@@ -100,7 +118,7 @@ def take_blocks(s, arena, row, at, want, is_dir):
     """Fresh device blocks for the data blocks from `at` on, at most `want`; returns how many, their first is in NODE."""
     unit = q.ONE if is_dir else s.unit
     if unit == 1:
-        block = first_fit.allocate(s, arena, want)
+        block = take_run(s, arena, want)
         count = s.got
     else:
         block = aligned_fit.allocate(s, arena, unit)
@@ -132,7 +150,7 @@ def fill(s, arena, out, row, last, zero):
     is_dir = arena[row + n.STATUS] & n.IS_DIR
     leaf = node(arena, row, q.ONE, first >> 9) * q.BLOCK + ((first & 511) << 3)
     fresh = s.fresh_root or s.saved[1] == -((first >> 9) + 1)
-    taken, replaced, at = q.ZERO, q.ZERO, first
+    taken, replaced, calls, at = q.ZERO, q.ZERO, q.ZERO, first
     while at <= stop:
         want = 0
         while at + want <= stop and (s.replacing or table.get(arena, row + n.BLOCKS, at + want) == 0):
@@ -144,7 +162,11 @@ def fill(s, arena, out, row, last, zero):
             log(s, out, leaf + ((at - first) << 3), (stop - at + 1) << 3)
         mapped = arena[row + n.MAPPED]
         count = take_blocks(s, arena, row, at, want, is_dir)
-        replaced += count - (arena[row + n.MAPPED] - mapped)
+        filled = arena[row + n.MAPPED] - mapped
+        replaced += count - filled
+        calls += 1 + (count > filled)
+        if zero and want == 512 and not is_dir:
+            arena[row + n.ALIGNED] = s.wine
         if zero:
             s.reg[q.TO], s.reg[q.BYTES] = s.reg[q.NODE], count << s.shift
             s.reg[q.LINES] = s.reg[q.BYTES] >> 6
@@ -160,6 +182,8 @@ def fill(s, arena, out, row, last, zero):
     s.reg[q.LEAF_AT], s.reg[q.SLOTS], s.reg[q.UPPER] = leaf, (stop - first + 1 << 3) * tree, (taken << 3) * tree
     s.reg[q.DIRTY] = (stop - first + 1 << 3) * (tree and fresh)
     s.reg[q.BLOCK_BYTES], s.reg[q.NEW_BLOCKS] = (taken - replaced) << 3, taken
+    if s.wine:  # one call serves a run, and counts blocks once more if it replaces some
+        s.reg[q.BLOCK_BYTES] = calls << 3
     play(s, out, q.FILL)
     if height == 0:
         play(s, out, q.ROOT)
@@ -169,16 +193,15 @@ def fill(s, arena, out, row, last, zero):
 def release(s, arena, row, i, block):
     """Free the device blocks of data block `i`; those of a virtual superpage whose tail is reclaimed are fewer."""
     if arena[row + n.STATUS] & n.IS_DIR:
-        first_fit.release(s, arena, block, q.ONE)
+        give_run(s, arena, block, q.ONE)
         s.dir_blocks -= 1
     else:
         pages = s.unit
         if arena[row + n.KEPT] > 0 and arena[row + n.KEPT_AT] == i:
             pages = arena[row + n.KEPT]
             arena[row + n.KEPT] = 0
-        first_fit.release(s, arena, block, pages)
+        give_run(s, arena, block, pages)
         s.data_blocks -= pages
-    aligned_fit.freed(s, block)
 
 
 @part
@@ -204,8 +227,7 @@ def free_leaf(s, arena, out, row):
 def drop_node(s, arena, row, level, i):
     block = node(arena, row, level, i)
     if block != 0:
-        first_fit.release(s, arena, block, q.ONE)
-        aligned_fit.freed(s, block)
+        give_run(s, arena, block, q.ONE)
         set_node(arena, row, level, i, q.ZERO)
         s.nodes -= 1
 

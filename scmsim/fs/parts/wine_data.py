@@ -1,0 +1,161 @@
+"""WineFS's write in strict mode: an overwrite goes to fresh blocks, and of an aligned file also in place, so that it stays aligned.
+
+Source: WineFS fs/winefs/xip.c (pmfs_xip_file_write, pmfs_xip_cow_file_write, pmfs_copy_to_edge_blk, pmfs_clear_edge_blk).
+"""
+
+from scmsim._jit import part
+from scmsim.fs.parts import pmfs_recipes as q
+from scmsim.fs.parts import pmfs_state as n
+from scmsim.fs.parts import table
+from scmsim.fs.parts import wine_recipes as w
+from scmsim.fs.parts.emit import has_events, play
+from scmsim.fs.parts.pmfs_copy import clear, device, inode_at, set_copy, set_copy_within, set_find, stretch
+from scmsim.fs.parts.pmfs_data import close_write, fast, open_write
+from scmsim.fs.parts.pmfs_journal import begin, commit, log
+from scmsim.fs.parts.pmfs_tree import FILL_EVENTS, fill, node
+
+NEW_START, NEW_END, OVER_START, OVER_END = 1, 2, 4, 8  # edges of a write: of a new block, of one with the file's bytes
+COPY_EVENTS = 24
+
+
+@part
+def find_edges(s, arena, op, row):
+    """Which ends of the write leave bytes of their block over."""
+    end, size = op.offset + op.length, arena[row + n.SIZE]
+    s.edges = 0
+    if op.offset & 4095:
+        there = table.get(arena, row + n.BLOCKS, op.offset >> 12) != 0
+        s.edges |= (not there) * NEW_START | (there and op.offset < size) * OVER_START
+    if end & 4095:
+        there = table.get(arena, row + n.BLOCKS, (end - 1) >> 12) != 0
+        s.edges |= (not there) * NEW_END | (there and end < size and op.offset < size) * OVER_END
+
+
+@part
+def start_bytes(at):
+    """Bytes that precede a write in its first block, whole words, one more where they are whole already."""
+    return (at & 4095) + 8 - (at & 7)
+
+
+@part
+def copy_edge(s, arena, out, row, at, length):
+    """`length` bytes of the file from `at` on, from the block that was replaced to its successor (or to itself)."""
+    i = at >> 12
+    block, old = table.get(arena, row + n.BLOCKS, i), table.get(arena, row + n.OLD, i)
+    from_block = old if s.replacing and old != 0 else block
+    set_copy_within(s, from_block * q.BLOCK + (at & 4095), block * q.BLOCK + (at & 4095), length)
+    play(s, out, q.COW_EDGE)
+
+
+@part
+def fill_edges(s, arena, out, op, row):
+    """Clear or copy what the write leaves over."""
+    end = op.offset + op.length
+    first, last = op.offset & ~4095, end & ~7
+    if s.edges & NEW_START:
+        clear(s, out, table.get(arena, row + n.BLOCKS, op.offset >> 12), q.ZERO, start_bytes(op.offset))
+    if s.edges & NEW_END:
+        clear(s, out, table.get(arena, row + n.BLOCKS, (end - 1) >> 12), last & 4095, q.ZERO + q.BLOCK)
+    if s.edges & OVER_START:
+        copy_edge(s, arena, out, row, first, start_bytes(op.offset))
+    if s.edges & OVER_END:
+        copy_edge(s, arena, out, row, last, q.BLOCK - (last & 4095))
+
+
+@part
+def copy_pieces(s, arena, out, op, row):
+    """Copy from `resume_at` to the end of the write, a run of blocks at a time; False: no room to go on."""
+    end = op.offset + op.length
+    while s.resume_at < end:
+        if not has_events(s, out, COPY_EVENTS):
+            return False
+        at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
+        set_find(s, arena, row, at >> 12, ((stop - 1) >> 12) - (at >> 12) + 1)
+        play(s, out, q.FIND)
+        set_copy(s, op, device(s, arena, row, at), at, stop)
+        play(s, out, w.SECOND_COPY if s.stage == n.DOUBLING else q.COPY)
+        s.resume_at = stop
+    return has_events(s, out, FILL_EVENTS)
+
+
+@part
+def restore_leaf(s, arena, out, op, row):
+    """Slots of one leaf get their former blocks back, the fresh ones are noted as replaced."""
+    first, last = s.resume_at, min(s.resume_at | 511, (op.offset + op.length - 1) >> 12)
+    slots = node(arena, row, q.ONE, first >> 9) * q.BLOCK + ((first & 511) << 3)
+    log(s, out, slots, (last - first + 1) << 3)
+    count = q.ZERO
+    for i in range(first, last + 1):
+        old = table.get(arena, row + n.OLD, i)
+        if old != 0:
+            table.put(arena, row + n.OLD, i, table.get(arena, row + n.BLOCKS, i))
+            table.put(arena, row + n.BLOCKS, i, old)
+            count += 1
+    s.reg[q.LEAF_AT], s.reg[q.SLOTS], s.reg[q.UPPER] = slots, (last - first + 1) << 3, count << 3
+    play(s, out, w.RESTORE)
+    s.resume_at = last + 1
+
+
+@part
+def write_file(s, arena, out, op, row):
+    """One write(); False: no room to go on."""
+    first, last = op.offset >> 12, (op.offset + op.length - 1) >> 12
+    s.reg[q.INODE] = inode_at(s, row)
+    if s.stage == n.READY:
+        set_find(s, arena, row, first, q.ONE)
+        play(s, out, q.WRITE)
+        s.doubled = arena[row + n.ALIGNED] != 0 and op.offset < arena[row + n.SIZE]
+        if s.doubled and first == last and table.get(arena, row + n.BLOCKS, first) != 0:
+            fast(s, arena, out, op, row)
+            play(s, out, w.BARRIER)
+            return True
+        find_edges(s, arena, op, row)
+        edges = s.edges
+        if arena[row + n.HEIGHT] == 0 and last == 0:  # the only block, which hangs in the inode, is never replaced
+            s.replacing = 0
+        open_write(s, arena, out, op, row)
+        s.edges, s.stage, s.resume_at = edges, n.ALLOCATING, first
+    if s.stage == n.ALLOCATING:
+        while s.resume_at <= last:
+            if not has_events(s, out, FILL_EVENTS):
+                return False
+            fill(s, arena, out, row, last, q.ZERO)
+        if not has_events(s, out, FILL_EVENTS):
+            return False
+        fill_edges(s, arena, out, op, row)
+        s.stage, s.resume_at = n.COPYING, op.offset
+    if s.stage == n.COPYING:
+        if not copy_pieces(s, arena, out, op, row):
+            return False
+        if not (s.doubled and s.replacing):
+            close_write(s, arena, out, op, row)
+            return True
+        first_commit(s, arena, out, op, row)
+    return write_again(s, arena, out, op, row)
+
+
+@part
+def first_commit(s, arena, out, op, row):
+    """The fresh blocks are the file's; the second transaction begins."""
+    end = op.offset + op.length
+    if end > arena[row + n.SIZE]:
+        arena[row + n.SIZE] = end
+        play(s, out, q.RESIZED)
+    commit(s, out)
+    begin(s, out)
+    s.stage, s.resume_at = n.SWAPPING, op.offset >> 12
+
+
+@part
+def write_again(s, arena, out, op, row):
+    """Second transaction: the former blocks, the data once more, the fresh blocks are free; False: no room to go on."""
+    while s.stage == n.SWAPPING and s.resume_at <= (op.offset + op.length - 1) >> 12:
+        if not has_events(s, out, FILL_EVENTS):
+            return False
+        restore_leaf(s, arena, out, op, row)
+    if s.stage == n.SWAPPING:
+        s.stage, s.resume_at = n.DOUBLING, op.offset
+    if not copy_pieces(s, arena, out, op, row):
+        return False
+    close_write(s, arena, out, op, row)
+    return True

@@ -1,0 +1,46 @@
+"""WineFS's mechanisms beside PMFS's, as recipes.
+
+Source: WineFS fs/winefs/{xip,dir,journal}.c: data always by non-temporal stores; in strict mode a write to an aligned file
+is copied twice, first to fresh blocks, then in place.
+"""
+
+from scmsim.fs.parts import pmfs_recipes as q
+from scmsim.records import FENCE, FLUSH, LOAD, NTSTORE, PM, STORE, USER, WORK, pack
+
+SITES = {
+    **q.SITES,
+    "second copy": "data",  # in place, after the fresh blocks are committed
+    "directory index": "none",  # red-black tree in DRAM
+}
+COSTS = ("tree_step",)
+SECOND_COPY, BARRIER, RESTORE, SEARCH = range(q.OLD_FREED + 1, q.OLD_FREED + 5)
+_SITE = {name: code for code, name in enumerate(SITES)}
+
+
+def _step(code: int, site: str, base: int, by: int, space: int = PM, width: int = 0) -> tuple[int, ...]:
+    return pack(code, _SITE[site], space, width), base, 0, 0, by, 0
+
+
+def _work(cost: int, by: int) -> tuple[int, ...]:
+    return WORK, 0, cost, 0, by, 0
+
+
+def recipes(dax: bool) -> dict[int, list]:
+    """PMFS's recipes with non-temporal copies, and WineFS's own; it has no variant with cached copies."""
+    second = "second copy"
+    return q.recipes(False) | {
+        SECOND_COPY: [
+            _step(LOAD, second, q.USER_AT, q.BYTES, USER),
+            _step(NTSTORE, second, q.TO, q.BYTES, PM, 8),
+            _step(FLUSH, second, q.TO, q.LEAF),
+            _step(FLUSH, second, q.EDGE_AT, q.EDGE),
+            _work(q.COSTS.index("write_page"), q.PAGES),
+            _work(q.COSTS.index("copy_line"), q.LINES),
+        ],
+        BARRIER: [(pack(FENCE, _SITE["inode"], PM), 0, 0, 1, 0, 0)],
+        RESTORE: [
+            _step(LOAD, "index", q.LEAF_AT, q.SLOTS),
+            _step(STORE, "index", q.LEAF_AT, q.UPPER),
+        ],
+        SEARCH: [_work(len(q.COSTS), q.COUNT)],
+    }
