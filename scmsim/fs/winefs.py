@@ -18,5 +18,5 @@ SOURCE = (
 PARAMS = {
     "capacity": ("64GiB", "bytes", "size of the persistent-memory device"),
     "cpus": ("4", "CPUs", "CPUs, each with a journal and a range of the device; thread t runs on CPU t modulo this"),
-    "journal": ("4MiB", "bytes", "size of one CPU's undo journal"),
+    "journal": ("1MiB", "bytes", "size of one CPU's undo journal (4 MiB in WineFS; here small devices shall do)"),
 }

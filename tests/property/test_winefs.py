@@ -51,7 +51,9 @@ commands = st.one_of(
 
 def both(rows, capacity=128 << 20, cpus=3):
     """Feed kernels and twin; compare them after every operation."""
-    model = drive.Model("winefs", drive.files(*SIZES, dirs=[0], names=NAMES), capacity=capacity, cpus=cpus)
+    model = drive.Model(
+        "winefs", drive.files(*SIZES, dirs=[0], names=NAMES), capacity=capacity, cpus=cpus, journal="4MiB"
+    )
     slow = Wine([path.rsplit("/", 1)[-1] for path in NAMES], SIZES, (0,), capacity, cpus)
     for number, row in enumerate(rows):
         batch = drive.ops(row[:5])

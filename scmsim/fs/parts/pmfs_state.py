@@ -142,7 +142,7 @@ def start(params: dict, files: Files, *, shift: int, parts: Parts | None = None)
         )
     rows = len(files) + 1  # the last row stands for a parent directory that the trace does not name
     blocks = (params["capacity"] - parts.behind) // BLOCK
-    words = 16 + rows * FILE_WORDS + first_fit.arena_words(min(blocks, 2 * first_fit.AT_ONCE))
+    words = 16 + rows * FILE_WORDS + first_fit.arena_words(blocks if parts.cpus else min(blocks, 2 * first_fit.AT_ONCE))
     state = new_state(STATE, max(1 << 16, words + (1 << 14)), parts.costs)
     dax = params["version"] == "dax"
     load_recipes(state, dict(sorted(parts.recipes(dax).items())), merge=bool(params.get("merge", 1)))

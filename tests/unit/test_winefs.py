@@ -1,0 +1,85 @@
+"""WineFS: what its source says of bytes, fences, aligned extents and CPUs."""
+
+import pytest
+
+from scmsim.errors import UsageError
+from scmsim.records import NTSTORE, STORE
+from tests.reference import drive
+
+KIB, MIB = 1 << 10, 1 << 20
+
+
+def model(*sizes, **params):
+    return drive.Model("winefs", drive.files(0, *(sizes or (-1,)), dirs=[0]), **{"capacity": "1GiB", **params})
+
+
+def once(fs, row):
+    return drive.persistent(fs.feed(drive.ops(row)), fs.sites)
+
+
+@pytest.mark.parametrize(
+    ("aligned", "offset", "length", "copies", "fences"),
+    [
+        (False, 4 * KIB, 16 * KIB, 1, 4),  # log of the inode, log of the slots, two at the commit
+        (True, 4 * KIB, 16 * KIB, 2, 7),  # log of the slots and two at the commit once more
+        (False, 4 * KIB, KIB, 1, 4),
+        (True, 4 * KIB, KIB, 1, 1),  # within one block of an aligned file: in place, then the inode
+        (False, 2 * MIB, 2 * MIB, 1, 4),  # a leaf's slots are one call of the log
+        (True, MIB, 2 * MIB, 2, 3 + 2 + 2 + 2),
+    ],
+)
+def test_an_overwrite_is_copied_once_or_twice(aligned, offset, length, copies, fences):
+    fs = model()
+    fill = ("fallocate", 1, 0, 4 * MIB) if aligned else ("write", 1, 0, 4 * MIB)
+    fs.feed(drive.ops(("create", 1), fill))
+    assert fs.space()["aligned_files"] == aligned
+    found = once(fs, ("write", 1, offset, length))
+    assert found["stored"]["data copy"] == length
+    assert found["stored"]["second copy"] == (copies - 1) * length
+    assert sum(found["fences"].values()) == fences
+    assert fs.space()["allocated_bytes"] == 4 * MIB
+
+
+def test_an_append_within_a_block_is_a_transaction_too():
+    """Strict mode has no fast path for files that are not aligned."""
+    fs = model()
+    fs.feed(drive.ops(("create", 1), ("write", 1, 0, KIB)))
+    found = once(fs, ("write", 1, KIB, KIB))
+    assert found["stored"]["journal"] > 0 and sum(found["fences"].values()) == 3
+
+
+def test_small_files_break_one_extent_after_the_other():
+    """300 files of 12 KiB need 900 blocks, and directories and trees some more: two or three extents, not 300."""
+    fs = model(*[-1] * 300)
+    before = fs.space()["aligned_free_bytes"]
+    fs.feed(drive.ops(*[row for i in range(1, 301) for row in (("create", i), ("write", i, 0, 12 * KIB))]))
+    assert before - fs.space()["aligned_free_bytes"] <= 6 * MIB
+    fs.feed(drive.ops(*[("unlink", i) for i in range(1, 301)]))
+    assert before - fs.space()["aligned_free_bytes"] <= 4 * MIB  # those of the directory's blocks
+
+
+def test_each_cpu_has_its_journal_and_its_range():
+    fs = model(-1, -1, cpus=2, journal="4MiB")
+    where = {}
+    for thread in (0, 1):
+        batch = drive.ops(("create", thread + 1), ("write", thread + 1, 0, 64 * KIB))
+        batch.thread = thread
+        events = fs.feed(batch)
+        for site, code in (("data copy", NTSTORE), ("journal", STORE)):
+            chosen = events[(events["site"] == fs.sites.index(site)) & (events["code"] == code)]
+            where[site, thread] = int(chosen["addr"][chosen["addr"] >= MIB].min())
+    assert where["data copy", 0] < 512 * MIB <= where["data copy", 1]
+    assert where["journal", 1] - where["journal", 0] >= 4 * MIB - 64 * KIB
+
+
+def test_names_are_found_without_looking_at_records():
+    fs = model(*[-1] * 400)
+    found = drive.persistent(fs.feed(drive.ops(*[("create", i) for i in range(1, 401)])), fs.sites)
+    assert not found["loaded"]["directory scan"] and fs.space()["scanned_dirents"] == 0
+
+
+def test_parameters_are_checked():
+    with pytest.raises(UsageError, match="cpus = 65; use 1 to 64"):
+        model(cpus=65)
+    with pytest.raises(UsageError, match="ends at 16TiB"):
+        model(capacity="17TiB")
