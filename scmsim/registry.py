@@ -30,6 +30,7 @@ KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "capture": ("trace/capture", ".py", ("SUMMARY", "capture")),
     "events": ("perf/events", ".toml", ()),
     "sites": ("perf/sites", ".toml", ()),
+    "crash": ("crash", ".py", ("SUMMARY", "MODELS")),
     "backend": ("perf/backends", ".py", ("SUMMARY", "PARAMS", "start")),
 }
 

@@ -264,9 +264,10 @@ def log_recipes(counters: bool) -> dict[int, list]:
         GC_SWITCH: [
             _step(STORE, "log gc", PAGE, LOG_BYTES + 24, 8),
             _step(FLUSH, "log gc", PAGE, LOG_BYTES, 32),
+            _fence("log gc"),
             _step(STORE, "log gc", INODE, 64, 16),
             _step(FLUSH, "log gc", INODE, 0, 120),
-            _fence("log gc", 2),
+            _fence("log gc"),
         ],
     }
 
@@ -284,9 +285,9 @@ def name_recipes(counters: bool, inode_fence: bool) -> dict[int, list]:
             *_journal(PARENT, 2),
             *_commit(PARENT, counters, inode_fence),
             _step(STORE, "inode", INODE, 1, 1),
+            _step(FLUSH, "inode", INODE, 0, 120),
             _fence("inode"),
             *_journal_commit(),
-            _step(FLUSH, "inode", INODE, 0, 120),
         ]
 
     def two_tails(call: str, records: int, stores: int) -> list:

@@ -1,0 +1,104 @@
+"""Crash checking: every state that a crash may leave of a model's stores, and whether the file system's promise holds in it."""
+
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from scmsim import registry
+from scmsim.errors import UsageError
+from scmsim.pipeline import model_params
+from scmsim.records import Source
+
+__all__ = ["adapter_of", "check", "models"]
+
+
+def models() -> dict[str, str]:
+    """File-system models that an adapter speaks for -> the adapter."""
+    return {fs: name for name in registry.names("crash") for fs in registry.literals("crash", name)["MODELS"]}
+
+
+def adapter_of(fs: str) -> Any:
+    """The adapter class of a file-system model; raises UsageError where no guarantee is modelled, with the reason."""
+    registry.path("fs", fs)
+    known = models()
+    if fs not in known:
+        raise UsageError(
+            f"no crash guarantee is modelled for {fs!r}: no adapter says what its stores mean; "
+            f"choose from {', '.join(sorted(_checked(known)))}"
+        )
+    why = registry.literals("crash", known[fs]).get("NONE")
+    if why:
+        raise UsageError(f"no crash guarantee is modelled for {fs!r}: {why}; choose from {', '.join(sorted(_checked(known)))}")
+    return registry.load("crash", known[fs]).Adapter
+
+
+def _checked(known: Mapping[str, str]) -> list[str]:
+    return [fs for fs, name in known.items() if "NONE" not in registry.literals("crash", name)]
+
+
+def check(
+    trace: "str | pathlib.Path | Source",
+    fs: str,
+    *,
+    params: Mapping[str, str | int] | None = None,
+    first: int = 0,
+    stop: int = 1 << 62,
+    lines: int = 8,
+    samples: int = 128,
+    seed: int = 0,
+    progress: Callable[[str, int, int], None] | None = None,
+    change: Callable[[list], list] | None = None,
+) -> Any:
+    """Look at the states that crashes during a trace may leave, and recover from each.
+
+    Parameters
+    ----------
+    trace : path or Source
+        A stored trace or a workload.
+    fs : str
+        A file-system model that an adapter speaks for (`models`).
+    params : mapping
+        Parameters of the model.
+    first, stop : int
+        Operations of the trace to look at: [first, stop); those before are replayed only.
+    lines, samples : int
+        All states of a crash point with at most `lines` lines (pieces of runs) that may be lost; `samples` of one with more.
+    seed : int
+        Of the draw of samples.
+    progress : callable(fs, rows done, rows), optional
+    change : callable(events) -> events, optional
+        Breaks the order of each operation's events before they count; for tests of the checker.
+
+    Returns
+    -------
+    Report
+        Counts, and for each operation that fails its smallest counterexample.
+
+    Raises
+    ------
+    UsageError
+        For an unknown model, one without a guarantee, bad parameters, or a trace that cannot be read.
+    """
+    from scmsim.crash._check import Check, Plan, rows
+    from scmsim.crash._model import Model, prologue
+
+    kind = adapter_of(fs)
+    if lines < 0 or samples < 2 or first < 0 or stop <= first:
+        raise UsageError("lines must be 0 or more, samples 2 or more, and the range of operations not empty")
+    if isinstance(trace, str | pathlib.Path):
+        from scmsim.trace import open_trace
+
+        trace = open_trace(trace)
+    given = model_params("fs", fs, params or {})
+    files, before = prologue(trace)
+    model = Model(fs, given, files)
+    adapter = kind(fs, given, len(files), model.state)
+    work = Check(model, adapter, files.path, len(before), Plan(first, stop, lines, samples, seed))
+    work.change = change
+    for number, row in rows(trace, before):
+        if number >= stop:
+            break
+        work.operation(row, number)
+        if progress and number >= 0:
+            progress(fs, 1, trace.rows)
+    return work.report

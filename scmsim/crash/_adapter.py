@@ -1,0 +1,103 @@
+"""What every adapter gives: a claim, the meaning of each store that a model emits, and the recovery.
+
+An adapter is one file of this folder.  It defines `SUMMARY`, `MODELS` (names of file-system models, a literal) and either `NONE`
+(why there is nothing to check, a literal) or a class `Adapter`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from scmsim.crash._expected import Found
+from scmsim.crash._image import PAGE, Copy, Image, Write
+from scmsim.crash._model import Event
+from scmsim.records import NTSTORE, STORE
+
+
+class Unrecoverable(Exception):
+    """The recovery cannot go on: it found a record that the others lean on damaged or missing."""
+
+
+class Claim(NamedTuple):
+    """What a file system promises.
+
+    `atomic`: a call is seen whole or not at all, its data too (else a write may be seen in part and data may be torn into words of
+    8 bytes, while no byte is shown that was never written).  `at_return`: what a call did is durable when it returns (else when
+    fsync returns).
+    """
+
+    text: str
+    atomic: bool
+    at_return: bool
+
+
+Stores = list[list[Write | Copy]]
+
+
+class Adapter:
+    """Base of the adapters; `now` is the newest value of every word, `base` each file's pages as last found without loss."""
+
+    claim: Claim
+
+    def __init__(self, fs: str, params: Mapping[str, Any], count: int, state: Any) -> None:
+        self.fs, self.params, self.count, self.state = fs, params, count, state
+        self.now: dict[Any, Any] = {}
+        self.base: dict[int, dict[int, int]] = {}
+
+    def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
+        """For each event, the writes that it stands for (none for what the recovery does not read)."""
+        raise NotImplementedError
+
+    def recover(self, image: Image, file: int) -> Found:
+        """The file as the recovery finds it; raises Unrecoverable."""
+        raise NotImplementedError
+
+    def metadata(self) -> bool:
+        """Whether the last operation changed what `recover` keeps between two calls."""
+        return False
+
+    def settle(self, image: Image, file: int) -> Found:
+        """Take what has certainly arrived as the new base of a file."""
+        found = self.recover(image, file)
+        pages = self.base.setdefault(file, {})
+        for page, device in found.pages.items():
+            if device is None:
+                pages.pop(page, None)
+            else:
+                pages[page] = device
+        return found._replace(pages={}, base=pages)
+
+
+def copied(op: Any, events: Sequence[Event], site: str) -> list[tuple[int, int, int]]:
+    """(index of the event, offset in the file, bytes) of the stores of `site`, which fill the call's range in order."""
+    found, at, end = [], int(op.offset), int(op.offset + op.length)
+    for i, event in enumerate(events):
+        if event.site == site and event.code in (STORE, NTSTORE) and at < end:
+            length = min(event.length, end - at)
+            found.append((i, at, length))
+            at += length
+    return found
+
+
+def placed(pieces: Sequence[tuple[int, int, int]], events: Sequence[Event]) -> dict[int, int]:
+    """Page of the file -> page of the device, as the copies show it."""
+    pages = {}
+    for i, offset, length in pieces:
+        shift = events[i].addr - offset
+        for page in range(offset // PAGE, (offset + length - 1) // PAGE + 1):
+            pages[page] = (page * PAGE + shift) // PAGE
+    return pages
+
+
+def source_of(events: Sequence[Event], i: int) -> int | None:
+    """Where a copied event's data comes from: the last load before it in the same mechanism, as long as the store."""
+    for k in range(i - 1, max(i - 4, -1), -1):
+        if events[k].site == events[i].site and events[k].code not in (STORE, NTSTORE) and events[k].length == events[i].length:
+            return events[k].addr
+    return None
+
+
+def cut(label: np.ndarray | int, words: int) -> np.ndarray:
+    """The first words of a page's versions."""
+    return np.broadcast_to(label, PAGE // 8)[:words]

@@ -1,0 +1,157 @@
+"""Stores on their way to persistent memory, by the rules of x86: what may have arrived when the power goes.
+
+A line that was stored to may be written back at any time (eviction), so each line persists as some prefix of its stores, in
+program order, whatever the other lines do.  After FLUSH and FENCE, or NTSTORE and FENCE, what was stored before is certain.
+Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 3, memory ordering, and CLWB, CLFLUSHOPT, SFENCE.
+
+The lines of a long run stand for each other: in each page its first line, its last line, and the lines between persist on
+their own, those between together.  A run has one meaning, so a single lost line among them shows nothing else.
+"""
+
+import itertools
+import math
+import random
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+
+from scmsim.crash._image import LINE, PAGE, Image, Word, Write
+
+FINE_PAGES = 512  # pages of a run that are taken apart; those beyond persist in pieces of as many
+
+
+class Extent:
+    """Lines [low, high), in bytes, with the stores (number, write) that may not have arrived yet, in program order."""
+
+    __slots__ = ("flushed", "high", "low", "writes")
+
+    def __init__(self, low: int, high: int, writes: list[tuple[int, Write]], flushed: int = 0) -> None:
+        self.low, self.high, self.writes, self.flushed = low, high, writes, flushed
+
+
+class Cache:
+    """All extents, and the image of what has certainly arrived (`durable`)."""
+
+    def __init__(self) -> None:
+        self.durable = Image()
+        self._starts: list[int] = []
+        self._extents: dict[int, Extent] = {}
+
+    def extents(self) -> list[Extent]:
+        """Extents with stores that may be lost, by address."""
+        return [self._extents[start] for start in self._starts]
+
+    def store(self, number: int, write: Write, non_temporal: bool) -> None:
+        """Execute a store; `number` orders it among all others."""
+        length = 1 if isinstance(write, Word) else write.length
+        for low, high in _pieces(write.addr, write.addr + length):
+            for extent in self._cover(low, high, create=True):
+                extent.writes.append((number, write))
+                if non_temporal:
+                    extent.flushed = len(extent.writes)
+
+    def flush(self, low: int, high: int) -> None:
+        """Begin to write back the lines of the bytes [low, high)."""
+        for extent in self._cover(low // LINE * LINE, -(-high // LINE) * LINE, create=False):
+            extent.flushed = len(extent.writes)
+
+    def fence(self) -> None:
+        """All that was flushed, or stored past the cache, has arrived."""
+        arrived = []
+        for extent in self.extents():
+            arrived += [(number, write, extent) for number, write in extent.writes[: extent.flushed]]
+            del extent.writes[: extent.flushed]
+            extent.flushed = 0
+        for _, write, extent in sorted(arrived, key=lambda one: one[0]):
+            self.durable.apply(write, extent.low, extent.high)
+        self._extents = {start: extent for start, extent in self._extents.items() if extent.writes}
+        self._starts = sorted(self._extents)
+
+    def after(self, extents: list[Extent], kept: tuple[int, ...]) -> Image:
+        """The device after a crash in which extent i persisted its first `kept[i]` stores."""
+        image = Image(self.durable)
+        chosen = [
+            (number, write, extent)
+            for extent, count in zip(extents, kept, strict=True)
+            for number, write in extent.writes[:count]
+        ]
+        chosen.sort(key=lambda one: one[0])
+        for _, write, extent in chosen:
+            image.apply(write, extent.low, extent.high)
+        return image
+
+    def _split(self, at: int) -> None:
+        i = bisect_left(self._starts, at) - 1
+        if i < 0:
+            return
+        extent = self._extents[self._starts[i]]
+        if extent.low < at < extent.high:
+            self._add(Extent(at, extent.high, list(extent.writes), extent.flushed))
+            extent.high = at
+
+    def _add(self, extent: Extent) -> Extent:
+        insort(self._starts, extent.low)
+        self._extents[extent.low] = extent
+        return extent
+
+    def _cover(self, low: int, high: int, create: bool) -> list[Extent]:
+        """The extents of [low, high), cut at its ends; with `create` also new ones where there are none."""
+        self._split(low)
+        self._split(high)
+        found, at = [], low
+        while at < high:
+            i = bisect_left(self._starts, at)
+            following = self._starts[i] if i < len(self._starts) else high
+            if following == at:
+                found.append(self._extents[at])
+                at = found[-1].high
+                continue
+            stop = min(following, high)
+            if create:
+                found.append(self._add(Extent(at, stop, [])))
+            at = stop
+        return found
+
+
+def _pieces(low: int, high: int) -> Iterator[tuple[int, int]]:
+    """The lines of the bytes [low, high) in pieces that persist on their own."""
+    low, high = low // LINE * LINE, -(-high // LINE) * LINE
+    fine = low + FINE_PAGES * PAGE
+    while low < high:
+        stop = min(low // PAGE * PAGE + (PAGE if low < fine else FINE_PAGES * PAGE), high)
+        cuts = sorted({low, min(low + LINE, stop), max(stop - LINE, low), stop})
+        yield from itertools.pairwise(cuts)
+        low = stop
+
+
+def choices(extents: list[Extent], lines: int, samples: int, seed: str) -> tuple[int, Iterator[tuple[int, ...]]]:
+    """How many states a crash can leave, and those to look at: all of them for at most `lines` extents, else a sample.
+
+    A sample holds: all lost, all arrived, each extent lost alone and arrived alone (words and records before data) while the
+    number lasts, half of it at most, then random ones.
+    """
+    most = [len(extent.writes) for extent in extents]
+    total = math.prod(count + 1 for count in most)
+    if len(extents) <= lines and total <= 4**lines:
+        return total, itertools.product(*(range(count + 1) for count in most))
+    return total, _sample(extents, most, samples, random.Random(seed))
+
+
+def _sample(extents: list[Extent], most: list[int], samples: int, draw: random.Random) -> Iterator[tuple[int, ...]]:
+    seen: set[tuple[int, ...]] = set()
+    singles = sorted(range(len(most)), key=lambda i: (not isinstance(extents[i].writes[-1][1], Word), draw.random()))
+    planned: list[tuple[int, ...]] = [tuple(0 for _ in most), tuple(most)]
+    for i in singles[: samples // 4]:
+        planned.append(tuple(0 if k == i else count for k, count in enumerate(most)))
+        planned.append(tuple(count if k == i else 0 for k, count in enumerate(most)))
+    for kept in planned[:samples]:
+        if kept not in seen:
+            seen.add(kept)
+            yield kept
+    for _ in range(2 * samples):
+        if len(seen) >= samples:
+            return
+        share = draw.choice((0.1, 0.5, 0.9))
+        kept = tuple(count if draw.random() < share else draw.randint(0, count) for count in most)
+        if kept not in seen:
+            seen.add(kept)
+            yield kept

@@ -1,0 +1,339 @@
+"""The check: every state that a crash can leave, the recovery from it, and whether each file is as it was promised.
+
+A crash is taken before each fence and after each operation: what may be lost there includes all that may be lost since the
+fence before, so no crash point between two events shows more.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from scmsim.crash._adapter import Adapter, Unrecoverable
+from scmsim.crash._cache import Cache, Extent, choices
+from scmsim.crash._expected import Allowed, FileState, Files, Found
+from scmsim.crash._image import LINE, PAGE, WORD, WORDS, Copy, Image, resolve
+from scmsim.crash._model import Event, Model
+from scmsim.records import FENCE, FLUSH, FSYNC, MSYNC, NTSTORE, OPS, STORE, SYNC, SYNCHRONOUS, TRUNCATE, WRITE
+
+MOST_FAILURES = 20  # operations whose counterexample is kept
+MOST_TRIES = 8  # failing states of an operation from which a smaller one is looked for
+
+
+@dataclass
+class Failure:
+    """A crash after which a file is not what was promised, with as few lost lines as it takes.
+
+    `event` is the number of the operation's persistence event before which the power goes (its fence, or the end), `lost` the
+    lines that are lost: address in hexadecimal, mechanism of the first store that is lost there.
+    """
+
+    operation: int
+    call: str
+    event: int
+    before: str
+    lost: list[str]
+    file: str
+    wrong: str
+    states: int = 1  # of this operation that fail
+
+
+@dataclass
+class Report:
+    """What was looked at and what was found."""
+
+    fs: str
+    claim: str
+    operations: int = 0  # checked
+    crash_points: int = 0
+    states: int = 0  # looked at
+    possible_states: int = 0
+    sampled_points: int = 0  # crash points of which only a sample was looked at
+    failing_states: int = 0
+    failing_operations: int = 0
+    not_checked: int = 0  # operations on files that had failed before
+    failures: list[Failure] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON-able values."""
+        return asdict(self)
+
+
+@dataclass
+class Plan:
+    """How much to look at: operations [first, stop) of the trace, bounds of a crash point, and the draw."""
+
+    first: int = 0
+    stop: int = 1 << 62
+    lines: int = 8
+    samples: int = 128
+    seed: int = 0
+
+
+class Check:
+    """One model, one adapter, one trace."""
+
+    def __init__(self, model: Model, adapter: Adapter, paths: Sequence[str], skipped: int, plan: Plan) -> None:
+        self.model, self.adapter, self.paths, self.skipped, self.plan = model, adapter, paths, skipped, plan
+        self.files, self.cache = Files(), Cache()
+        self.volatile = Image()
+        self.report = Report(adapter.fs, adapter.claim.text)
+        self.tainted: set[int] = set()
+        self.moving: set[int] = set()  # files with stores that may be lost
+        self.owner: dict[int, tuple[int, int]] = {}  # device page -> file, page
+        self.owned: dict[int, dict[int, int]] = {}  # file -> page -> device page, as `owner` has them
+        self.history: dict[int, Allowed] = {}  # what may be left since the last call that made it durable
+        self.stale: dict[int, set[int]] = {}  # pages that changed since then
+        self.change: Callable[[list[Event]], list[Event]] | None = None  # breaks the order of events, in tests
+        self._stores = 0
+
+    def operation(self, row: np.recarray, number: int) -> None:
+        """Take the trace's operation `number` (below 0: it precedes the trace) and look at its crash points."""
+        version = number + self.skipped + 1
+        op = row[0]
+        events, succeeded = self.model.step(row)
+        if self.change and number >= 0:
+            events = self.change(events)
+        before = dict(self.files.now)
+        self.files.changed = {}
+        if succeeded:
+            self.files.apply(op, version)
+        changed = self.files.changed
+        self.moving |= set(changed)
+        point = _Point(self, op, number, events, before)
+        looks = self.plan.first <= number < self.plan.stop and not self._skips(changed)
+        meant = self.adapter.interpret(op, version, events)
+        self._remember(op, before, changed)
+        for i, event in enumerate(events):
+            if event.code == FENCE:
+                if looks:
+                    point.look(i)
+                self.cache.fence()
+            elif event.code == FLUSH:
+                for low, high in event.runs():
+                    self.cache.flush(low, high)
+            else:
+                self._store(event, meant[i])
+        self._synced(op, succeeded)
+        if looks:
+            self.report.operations += 1
+            point.look(len(events))
+            point.close()
+        self._settle()
+
+    def _skips(self, changed: dict[int, set[int]]) -> bool:
+        if self.tainted & set(changed):
+            self.report.not_checked += 1
+            return True
+        return False
+
+    def _store(self, event: Event, meant: Sequence[Any]) -> None:
+        for write in meant:
+            for part in resolve(write, self.volatile) if isinstance(write, Copy) else [write]:
+                self._stores += 1
+                length = getattr(part, "length", 1)
+                if part.addr // LINE < event.addr // LINE or part.addr + length > event.addr + event.length + LINE:
+                    raise AssertionError(f"{part} is no part of {event}")
+                self.volatile.apply(part, part.addr, part.addr + length)
+                self.cache.store(self._stores, part, event.code == NTSTORE)
+
+    def _remember(self, op: Any, before: dict[int, FileState], changed: dict[int, set[int]]) -> None:
+        """The call's new states join those that may be left of its files."""
+        for file, pages in changed.items():
+            allowed = self.history.setdefault(file, self._only(before.get(file, FileState())))
+            state = self.files.of(file)
+            if state is not allowed.states[-1]:
+                allowed.states.append(state)
+            self.stale.setdefault(file, set()).update(pages)
+            if op.op == TRUNCATE and op.offset % PAGE:
+                page, word = int(op.offset // PAGE), -(-int(op.offset % PAGE) // WORD)
+                allowed.cleared[page] = min(word, allowed.cleared.get(page, WORDS))
+
+    def _only(self, state: FileState) -> Allowed:
+        return Allowed([state], not self.adapter.claim.atomic, {}, self.skipped)
+
+    def _synced(self, op: Any, succeeded: bool) -> None:
+        """Once a call returned, or an fsync, nothing older may be left of what it made durable."""
+        synced = op.op in (FSYNC, MSYNC, SYNC) or (op.op == WRITE and op.flag & SYNCHRONOUS and succeeded)
+        if not synced and not self.adapter.claim.at_return:
+            return
+        for file in list(self.history):
+            if op.op == SYNC or file == op.file or self.adapter.claim.at_return:
+                del self.history[file]
+
+    def allowed(self, file: int) -> Allowed:
+        """What may be left of a file by now."""
+        return self.history.get(file) or self._only(self.files.of(file))
+
+    def _settle(self) -> None:
+        """Take over what has certainly arrived."""
+        for file in sorted(self.moving):
+            try:
+                found = self.adapter.settle(self.cache.durable, file)
+            except Unrecoverable:
+                continue
+            self._own(file, found)
+        if not self.cache.extents():
+            self.moving &= self.history.keys()
+        for file in self.stale.keys() - self.history.keys():
+            del self.stale[file]
+
+    def _own(self, file: int, found: Found) -> None:
+        new = found.base if found.names else {}
+        old = self.owned.get(file, {})
+        for page, device in old.items() - new.items():
+            if self.owner.get(device) == (file, page):
+                del self.owner[device]
+        for page, device in new.items() - old.items():
+            self.owner[device] = (file, page)
+        self.owned[file] = dict(new)
+
+    def problem(self, image: Image, before: dict[int, FileState]) -> tuple[int, str] | None:
+        """(file, what is wrong with it) in one state of the device, None: all is as promised."""
+        found: dict[int, Found] = {}
+        for file in sorted(self.moving - self.tainted):
+            try:
+                found[file] = self.adapter.recover(image, file)
+            except Unrecoverable as error:
+                return file, str(error)
+        for file, one in found.items():
+            text = self.allowed(file).wrong(one, image, self._pages(file, one, image))
+            if text:
+                return file, text
+        return self._shared(found) or self._parted(found, before)
+
+    def _parted(self, found: dict[int, Found], before: dict[int, FileState]) -> tuple[int, str] | None:
+        """A call that changes the names of two files (rename) shows both as before it or both as after it."""
+        if not self.adapter.claim.at_return:
+            return None
+        named = [file for file in found if before.get(file, FileState()).names != self.files.of(file).names]
+        old = [file for file in named if found[file].names == before.get(file, FileState()).names]
+        if 0 < len(old) < len(named):
+            new = next(file for file in named if file not in old)
+            return old[0], f"has the names from before the call, {self.paths[new]!r} those from after it"
+        return None
+
+    def _pages(self, file: int, found: Found, image: Image) -> set[int]:
+        """Pages of a file whose content may differ from what was compared before."""
+        pages = self.files.changed.get(file, set()) | set(found.pages) | self.stale.get(file, set())
+        for device in image.pages:
+            owner = self.owner.get(device)
+            if owner and owner[0] == file:
+                pages.add(owner[1])
+        return pages | {found.size // PAGE}
+
+    def _shared(self, found: dict[int, Found]) -> tuple[int, str] | None:
+        taken: dict[int, tuple[int, int]] = {}
+        for file, one in found.items():
+            if not one.names:
+                continue
+            for page, device in one.pages.items():
+                if device is None or page * PAGE >= one.size:
+                    continue
+                other = taken.setdefault(device, (file, page))
+                if other == (file, page):
+                    other = self.owner.get(device, other)
+                    if other[0] in found and found[other[0]].at(other[1]) != device:
+                        continue
+                    if other[0] in found and not found[other[0]].names:
+                        continue
+                if other != (file, page):
+                    return file, f"page {page} lies where page {other[1]} of {self.paths[other[0]]!r} lies"
+        return None
+
+
+class _Point:
+    """The crash points of one operation."""
+
+    def __init__(self, check: Check, op: Any, number: int, events: list[Event], before: dict[int, FileState]) -> None:
+        self.check, self.op, self.number, self.events, self.before = check, op, number, events, before
+        self.worst: Failure | None = None
+        self.files: set[int] = set()
+
+    def look(self, at: int) -> None:
+        """All states of a crash before event `at`."""
+        check, plan, report = self.check, self.check.plan, self.check.report
+        extents = check.cache.extents()
+        total, kept = choices(extents, plan.lines, plan.samples, f"{plan.seed}/{self.number}/{at}")
+        report.crash_points += 1
+        report.possible_states += total
+        looked = 0
+        for counts in kept:
+            looked += 1
+            problem = check.problem(check.cache.after(extents, counts), self.before)
+            if problem:
+                report.failing_states += 1
+                self._failed(at, extents, counts, problem)
+        report.states += looked
+        report.sampled_points += looked < total
+
+    def _failed(self, at: int, extents: list[Extent], counts: tuple[int, ...], problem: tuple[int, str]) -> None:
+        self.files.add(problem[0])
+        if self.worst:
+            self.worst.states += 1
+            if len(self.worst.lost) <= 1 or self.worst.states > MOST_TRIES:
+                return
+        counts, problem = self._smallest(extents, counts, problem)
+        lost = [_lost(extent, count, self.events) for extent, count in zip(extents, counts, strict=True) if count < len(extent.writes)]
+        if self.worst and len(lost) >= len(self.worst.lost):
+            return
+        before = f"{_CODES[self.events[at].code]} of {self.events[at].site!r}" if at < len(self.events) else "the next call"
+        self.worst = Failure(
+            self.number, call_text(self.op, self.check.paths), at, before, lost, self.check.paths[problem[0]], problem[1],
+            self.worst.states if self.worst else 1,
+        )  # fmt: skip
+
+    def _smallest(
+        self, extents: list[Extent], counts: tuple[int, ...], problem: tuple[int, str]
+    ) -> tuple[tuple[int, ...], tuple[int, str]]:
+        """Let one extent after the other arrive, as long as the state still fails."""
+        for i, extent in enumerate(extents):
+            if counts[i] == len(extent.writes):
+                continue
+            trial = (*counts[:i], len(extent.writes), *counts[i + 1 :])
+            again = self.check.problem(self.check.cache.after(extents, trial), self.before)
+            if again:
+                counts, problem = trial, again
+        return counts, problem
+
+    def close(self) -> None:
+        """Put the operation's counterexample into the report."""
+        if not self.worst:
+            return
+        report = self.check.report
+        report.failing_operations += 1
+        self.check.tainted |= self.files
+        if len(report.failures) < MOST_FAILURES:
+            report.failures.append(self.worst)
+
+
+_CODES = {FENCE: "the fence", FLUSH: "the flush", STORE: "the store", NTSTORE: "the store"}
+
+
+def _lost(extent: Extent, count: int, events: list[Event]) -> str:
+    addr = max(extent.low, extent.writes[count][1].addr)
+    site = next(
+        (e.site for e in events if e.code in (STORE, NTSTORE) and any(low <= addr < high + LINE for low, high in e.runs())),
+        "an earlier call",
+    )
+    lines = (extent.high - extent.low) // LINE
+    return f"{extent.low:#x} ({site}{f', {lines} lines' if lines > 1 else ''})"
+
+
+def call_text(op: Any, paths: Sequence[str]) -> str:
+    """An operation as text: write /a 4096+8192."""
+    path = paths[op.file] if 0 <= op.file < len(paths) else "-"
+    where = f" {op.offset}+{op.length}" if op.op == WRITE or op.length else (f" {op.offset}" if op.op == TRUNCATE else "")
+    return f"{OPS[op.op]} {path}{where}"
+
+
+def rows(source: Any, prologue: np.recarray) -> Iterator[tuple[int, np.recarray]]:
+    """(number, one row) of every operation, those before the trace first, with numbers below 0."""
+    for i in range(len(prologue)):
+        yield i - len(prologue), prologue[i : i + 1]
+    number = 0
+    for batch in source.batches():
+        for i in range(len(batch)):
+            yield number, batch[i : i + 1]
+            number += 1

@@ -1,0 +1,194 @@
+"""What a program may expect of its files after a crash: the states that POSIX calls leave, and which of them are allowed.
+
+Units: bytes, pages of 4096 bytes; a version is the number of the operation that wrote, a name the number of the one that gave it.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from scmsim import records as r
+from scmsim.crash._image import ABSENT, PAGE, WORD, WORDS, ZERO, Image, Label
+
+
+class FileState(NamedTuple):
+    """A file as the program sees it."""
+
+    names: frozenset[int] = frozenset()
+    size: int = 0
+    pages: dict[int, Label] = {}  # versions; a page that is not there reads as zeroes
+
+
+class Found(NamedTuple):
+    """A file as the recovery finds it: `pages` maps its pages to those of the device, on top of `base`."""
+
+    names: frozenset[int]
+    size: int
+    pages: dict[int, int | None]
+    base: dict[int, int]
+
+    def at(self, page: int) -> int | None:
+        """Device page of a page of the file, None: a hole."""
+        return self.pages[page] if page in self.pages else self.base.get(page)
+
+
+class Files:
+    """The state after each operation; `changed` of the last one says which pages of which files it touched."""
+
+    def __init__(self) -> None:
+        self.now: dict[int, FileState] = {}
+        self.changed: dict[int, set[int]] = {}
+
+    def of(self, file: int) -> FileState:
+        """A file's state."""
+        return self.now.get(file, FileState())
+
+    def apply(self, op: Any, version: int) -> None:
+        """Take one operation that succeeded."""
+        self.changed = {int(op.file): set()} if op.file >= 0 else {}
+        if op.file < 0:
+            return
+        code, file = int(op.op), int(op.file)
+        old = self.of(file)
+        if code in (r.CREATE, r.MKDIR):
+            if not old.names:
+                self._put(file, FileState(frozenset({version})))
+        elif code == r.WRITE and op.length > 0:
+            self._write(file, int(op.offset), int(op.length), version)
+        elif code == r.TRUNCATE:
+            self._truncate(file, int(op.offset))
+        elif code == r.FALLOCATE and op.length > 0 and not op.flag & (r.PUNCH_HOLE | r.KEEP_SIZE):
+            self._put(file, old._replace(size=max(old.size, int(op.offset + op.length))))
+        elif code in (r.UNLINK, r.RMDIR):
+            self._put(file, old._replace(names=_without_newest(old.names)))
+        elif code == r.LINK:
+            self._put(file, old._replace(names=old.names | {version}))
+        elif code == r.RENAME:
+            if op.file2 >= 0 and op.file2 != op.file:
+                other = self.of(int(op.file2))
+                self._put(int(op.file2), other._replace(names=_without_newest(other.names)))
+            self._put(file, old._replace(names=_without_newest(old.names) | {version}))
+
+    def _put(self, file: int, state: FileState) -> None:
+        self.now[file] = state
+        self.changed.setdefault(file, set())
+
+    def _write(self, file: int, offset: int, length: int, version: int) -> None:
+        old = self.of(file)
+        pages = dict(old.pages)
+        first, last = offset // PAGE, (offset + length - 1) // PAGE
+        for page in range(first, last + 1):
+            low, high = max(offset - page * PAGE, 0), min(offset + length - page * PAGE, PAGE)
+            pages[page] = overwritten(pages.get(page, ZERO), low, high, version)
+        self._put(file, old._replace(size=max(old.size, offset + length), pages=pages))
+        self.changed[file] = set(range(first, last + 1))
+
+    def _truncate(self, file: int, size: int) -> None:
+        old = self.of(file)
+        last = -(-size // PAGE)
+        pages = {page: label for page, label in old.pages.items() if page < last}
+        if size % PAGE and last - 1 in pages:
+            pages[last - 1] = overwritten(pages[last - 1], -(-(size % PAGE) // WORD) * WORD, PAGE, ZERO)
+        self._put(file, old._replace(size=size, pages=pages))
+        self.changed[file] = set(old.pages) - set(pages) | {last - 1}
+
+
+def _without_newest(names: frozenset[int]) -> frozenset[int]:
+    return names - {max(names)} if names else names
+
+
+def overwritten(label: Label, low: int, high: int, version: int) -> Label:
+    """Versions of a page after its bytes [low, high) were written."""
+    first, stop = low // WORD, -(-high // WORD)
+    if stop - first == WORDS:
+        return version
+    if first >= stop:
+        return label
+    new = label.copy() if isinstance(label, np.ndarray) else np.full(WORDS, label, np.int64)
+    new[first:stop] = version
+    return new
+
+
+@dataclass
+class Allowed:
+    """What may be left of one file: one of `states`; `torn`: names of one, a size between theirs, each word of any of them."""
+
+    states: list[FileState]
+    torn: bool = False
+    cleared: dict[int, int] = field(default_factory=dict)  # torn: page -> first word that a truncate may have cleared
+    skipped: int = 0  # operations before the trace's first, for texts
+
+    def wrong(self, found: Found, image: Image, pages: set[int]) -> str | None:
+        """What is wrong with the file, None: it is in an allowed state.  Content is compared on `pages`."""
+        texts = []
+        kinds = sorted({(state.names, state.size) for state in self.states}, key=lambda kind: (sorted(kind[0]), kind[1]))
+        if not found.names and any(not names for names, _ in kinds):
+            return None
+        sizes = [size for names, size in kinds if names == found.names]
+        between = self.torn and sizes and min(sizes) <= found.size <= max(sizes)
+        if found.size not in sizes and not between:
+            return self._other_kind(found, kinds)
+        matching = [state for state in self.states if (state.names, state.size) == (found.names, found.size)]
+        for states in [self.states] if self.torn else [[state] for state in matching]:
+            text = self._content(found, image, pages, states)
+            if text is None:
+                return None
+            texts.append(text)
+        return texts[-1]
+
+    def _content(self, found: Found, image: Image, pages: set[int], states: list[FileState]) -> str | None:
+        for page in sorted(pages):
+            words = min(-(-(found.size - page * PAGE) // WORD), WORDS)
+            if words <= 0:
+                continue
+            device = found.at(page)
+            label = ZERO if device is None else image.page(device)
+            wanted = [versions(state, page) for state in states]
+            if isinstance(label, int) and words == WORDS and any(isinstance(w, int) and w == label for w in wanted):
+                continue
+            have = np.broadcast_to(label, WORDS)[:words]
+            good = np.zeros(words, bool)
+            for want in wanted:
+                good |= have == np.broadcast_to(want, WORDS)[:words]
+            if self.torn and page in self.cleared:
+                good[self.cleared[page] :] |= have[self.cleared[page] :] == ZERO
+            if not good.all():
+                word = int(np.argmin(good))
+                want = " or ".join(dict.fromkeys(self._said(int(np.broadcast_to(w, WORDS)[word])) for w in wanted))
+                hole = ", a hole" if device is None else ""
+                return f"byte {page * PAGE + word * WORD} holds {self._said(int(have[word]))}{hole}, expected {want}"
+        return None
+
+    def _said(self, version: int) -> str:
+        if version == ABSENT:
+            return "nothing (behind the end)"
+        if version < 0:
+            return "bytes never written"
+        return "zeroes" if version == ZERO else f"data {self._of(version)}"
+
+    def _of(self, version: int) -> str:
+        number = version - 1 - self.skipped
+        return f"of operation {number}" if number >= 0 else "from before the trace"
+
+    def _other_kind(self, found: Found, kinds: list[tuple[frozenset[int], int]]) -> str:
+        if found.names not in [names for names, _ in kinds]:
+            want = " or ".join(dict.fromkeys(self._named(names) for names, _ in kinds))
+            return f"has {self._named(found.names)}, expected {want}"
+        sizes = sorted({size for names, size in kinds if names == found.names})
+        return f"has {found.size} bytes, expected {' or '.join(map(str, sizes))}"
+
+    def _named(self, names: frozenset[int]) -> str:
+        return " and ".join(f"the name {self._of(name)}" for name in sorted(names)) or "no name"
+
+
+def versions(state: FileState, page: int) -> Label:
+    """Versions of a page of a file; ABSENT behind its end."""
+    words = -(-(state.size - page * PAGE) // WORD)
+    if words >= WORDS:
+        return state.pages.get(page, ZERO)
+    if words <= 0 or not state.names:
+        return ABSENT
+    label = np.array(np.broadcast_to(state.pages.get(page, ZERO), WORDS))
+    label[words:] = ABSENT
+    return label

@@ -1,0 +1,144 @@
+"""What persistent memory holds, as a crash check sees it: words and records by name, and whose bytes the data pages hold.
+
+Content is tracked by version: each 8-byte word of a data page carries the number of the operation that wrote it (ZERO: cleared,
+GARBAGE: never written).  Units: bytes, pages of 4096 bytes, words of 8.
+"""
+
+from collections.abc import Hashable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+LINE, PAGE, WORD = 64, 4096, 8
+WORDS = PAGE // WORD
+ZERO, GARBAGE, ABSENT = 0, -1, -2  # ABSENT: behind the end of the file
+
+Label = int | np.ndarray  # of a page: one version, or one for each of its words
+
+
+class Word(NamedTuple):
+    """One store that persists whole or not at all: the word `key` gets a value."""
+
+    addr: int
+    key: Hashable
+    value: Any
+
+
+class Mark(NamedTuple):
+    """A part of the record `key`; the record is there when `Image.marked` counts all its bytes."""
+
+    addr: int
+    length: int
+    key: Hashable
+
+
+class Bulk(NamedTuple):
+    """Data: bytes of one version, or (inside one page) of one for each word."""
+
+    addr: int
+    length: int
+    label: Label
+
+
+class Copy(NamedTuple):
+    """Data copied from another place of the device; becomes Bulk when the store is executed."""
+
+    addr: int
+    length: int
+    source: int
+
+
+Write = Word | Mark | Bulk
+
+
+class Image:
+    """Contents of the device; one with a `base` shows the base except where it was written itself."""
+
+    def __init__(self, base: "Image | None" = None) -> None:
+        self.words: dict[Hashable, Any] = {}
+        self.marks: dict[Hashable, int] = {}
+        self.pages: dict[int, Label] = {}
+        self.base = base
+
+    def word(self, key: Hashable, default: Any = None) -> Any:
+        """Value of a word, `default` where it was never stored."""
+        if key in self.words:
+            value = self.words[key]
+            return default if value is None else value  # None: rolled back to never stored
+        return self.base.word(key, default) if self.base else default
+
+    def marked(self, key: Hashable) -> int:
+        """Bytes of a record that are there."""
+        if key in self.marks:
+            return self.marks[key]
+        return self.base.marked(key) if self.base else 0
+
+    def page(self, number: int) -> Label:
+        """Versions in a page of the device."""
+        if number in self.pages:
+            return self.pages[number]
+        return self.base.page(number) if self.base else GARBAGE
+
+    def apply(self, write: Write, low: int, high: int) -> None:
+        """Store the part of a write that lies in the bytes [low, high)."""
+        if isinstance(write, Word):
+            self.words[write.key] = write.value
+            return
+        low, high = max(low, write.addr), min(high, write.addr + write.length)
+        if isinstance(write, Mark):
+            self.marks[write.key] = self.marked(write.key) + high - low
+            return
+        for number, first, stop in words_of(low, high):
+            label = write.label
+            if isinstance(label, np.ndarray):
+                label = label[first - write.addr % PAGE // WORD : stop - write.addr % PAGE // WORD]
+            self._put(number, first, stop, label)
+
+    def _put(self, number: int, first: int, stop: int, label: Label) -> None:
+        if stop - first == WORDS:
+            self.pages[number] = label
+            return
+        old = self.page(number)
+        new = old.copy() if isinstance(old, np.ndarray) else np.full(WORDS, old, np.int64)
+        new[first:stop] = label
+        self.pages[number] = int(new[0]) if (new == new[0]).all() else new
+
+
+def words_of(low: int, high: int) -> Iterator[tuple[int, int, int]]:
+    """(page, first word, word behind the last) of each page that the bytes [low, high) touch."""
+    for number in range(low // PAGE, (high - 1) // PAGE + 1):
+        start = number * PAGE
+        yield number, max(low - start, 0) // WORD, (min(high - start, PAGE) + WORD - 1) // WORD
+
+
+def resolve(copy: Copy, image: Image) -> list[Bulk]:
+    """The pieces of a copy with the versions that its source has in `image`, none across a page of either side."""
+    pieces, at, end = [], copy.addr, copy.addr + copy.length
+    while at < end:
+        source = copy.source + at - copy.addr
+        length = min(end - at, PAGE - at % PAGE, PAGE - source % PAGE)
+        label = image.page(source // PAGE)
+        if isinstance(label, np.ndarray):
+            # a piece that begins or ends inside a word takes that word's version
+            first = source % PAGE // WORD
+            count = (at % PAGE % WORD + length + WORD - 1) // WORD
+            label = label[first : first + count]
+            if len(label) < count:
+                label = np.append(label, label[-1:])
+            label = int(label[0]) if (label == label[0]).all() else label
+        if pieces and isinstance(label, int) and isinstance(pieces[-1].label, int) and pieces[-1].label == label:
+            pieces[-1] = pieces[-1]._replace(length=pieces[-1].length + length)
+        else:
+            pieces.append(Bulk(at, length, label))
+        at += length
+    return pieces
+
+
+def words_at_line_pace(addr: int, length: int, key: Hashable) -> list[Mark]:
+    """A record as stores of 8 bytes, so that a line of it may persist in part."""
+    marks, at = [], addr
+    while at < addr + length:
+        step = min(WORD - at % WORD, addr + length - at)
+        marks.append(Mark(at, step, key))
+        at += step
+    return marks

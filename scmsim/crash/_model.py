@@ -1,0 +1,97 @@
+"""A file-system model fed with one operation at a time, and its events as plain Python tuples.
+
+What existed before the trace is written first, so that the checker has seen every store that made it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from scmsim import registry
+from scmsim.records import (
+    CREATE, EVENT, FENCE, FLUSH, LOAD, MKDIR, NTSTORE, OP, PM, REMAP, SETUP, STORE, WRITE, Files, Source,
+)  # fmt: skip
+
+PIECE = 1 << 20  # bytes of one write that brings an older file into being
+KEPT = (LOAD, STORE, NTSTORE, FLUSH, FENCE, REMAP)
+STRIDE = 4096
+
+
+class Event(NamedTuple):
+    """One event on persistent memory, or a fence; fields as in records.EVENT, `site` by name."""
+
+    code: int
+    site: str
+    addr: int
+    length: int
+    width: int
+
+    def runs(self) -> Iterator[tuple[int, int]]:
+        """The bytes [low, high) that it touches, page by page where it is strided."""
+        if self.width >= 0:
+            yield self.addr, self.addr + self.length
+            return
+        for page in range(self.addr // STRIDE, (self.addr + self.length - 1) // STRIDE + 1):
+            low = page * STRIDE + self.addr % STRIDE
+            yield low, low - self.width
+
+
+class Model:
+    """One model at work."""
+
+    def __init__(self, fs: str, params: dict[str, Any], files: Files) -> None:
+        self.module = registry.load("fs", fs)
+        self.state = self.module.start(params, files)
+        self.sites = list(self.module.SITES)
+        self._record = self.state.record.view(np.ndarray)
+        self._out = np.zeros(1 << 12, EVENT)
+
+    def step(self, op: np.recarray) -> tuple[list[Event], bool]:
+        """Take one operation (an array of one row): its events, and whether it succeeded."""
+        failed, events, done = int(self._record[0]["failed"]), [], 0
+        while done == 0:
+            done = self.module.emit(self.state.record, self.state.arena, op.view(np.ndarray), 0, self._out)
+            events += self._taken()
+            while "need_collect" in self._record.dtype.names and self._record[0]["need_collect"]:
+                self.module.collect(self.state.record, self.state.arena, self._out)
+                events += self._taken()
+        return events, int(self._record[0]["failed"]) == failed
+
+    def _taken(self) -> list[Event]:
+        record = self._record[0]
+        rows = self._out[: int(record["emitted"])]
+        rows = rows[(np.isin(rows["code"], KEPT)) & ((rows["space"] == PM) | (rows["code"] == FENCE)) & (rows["length"] > 0)]
+        columns = [rows[name].tolist() for name in ("code", "site", "addr", "length", "width")]
+        if record["need_words"]:
+            self.state.grow(int(record["need_words"]))
+        if record["need_events"] > len(self._out):
+            self._out = np.zeros(int(record["need_events"]), EVENT)
+        return [
+            Event(code, self.sites[site], addr, length, width)
+            for code, site, addr, length, width in zip(*columns, strict=True)
+        ]
+
+
+def prologue(source: Source) -> tuple[Files, np.recarray]:
+    """The side table of an empty file system, and the operations that make what the trace takes for given."""
+    files, rows, seen = source.files, [], set()
+    for batch in source.batches():
+        order, first = np.unique(batch.file, return_index=True)
+        for file, i in zip(order.tolist(), first.tolist(), strict=True):
+            made = batch.op[i] in (CREATE, MKDIR) and files.first_size[file] < 0
+            if file >= 0 and file not in seen and not made:
+                rows += _made(file, int(files.first_size[file]), bool(files.is_dir[file]))
+            seen.add(file)
+    ops = np.zeros(len(rows), OP).view(np.recarray)
+    for k, (op, file, offset, length) in enumerate(rows):
+        ops[k] = (0, offset, length, file, -1, 0, SETUP, 0, op)
+    return replace(files, first_size=np.full(len(files), -1, np.int64)), ops
+
+
+def _made(file: int, size: int, is_dir: bool) -> list[tuple[int, int, int, int]]:
+    if is_dir:
+        return [(MKDIR, file, 0, 0)]
+    pieces = [(WRITE, file, at, min(PIECE, size - at)) for at in range(0, max(size, 0), PIECE)]
+    return [(CREATE, file, 0, 0), *pieces]

@@ -1,0 +1,356 @@
+"""NOVA: per-inode logs with an atomic tail, a lite undo journal for what touches two logs, in-place or copy-on-write data.
+Units: bytes, pages of 4096 bytes.
+Source: NOVA fs/nova/{log,journal,rebuild}.c (nova_update_tail, nova_recover_lite_journal, nova_rebuild_file_inode_tree).
+
+The recovery rolls the journal back if it is open, walks each log from its head to its tail, and takes the blocks that it does
+not reach as free.  Entries in a log are known by number; a thorough garbage collection makes one record of the log's old part.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from scmsim import records as r
+from scmsim.crash._adapter import Adapter as Base
+from scmsim.crash._adapter import Claim, Stores, Unrecoverable, copied, placed, source_of
+from scmsim.crash._expected import Found
+from scmsim.crash._image import PAGE, ZERO, Bulk, Copy, Image, Mark, Word, words_at_line_pace
+from scmsim.crash._model import Event
+from scmsim.records import NTSTORE, STORE
+
+SUMMARY = "NOVA: each log's tail commits; names by a lite journal; copy-on-write data, or in place"
+MODELS = ("nova-cow", "nova-inplace", "nova-fast16")
+
+INODE_TABLE, INODE_BYTES = 2 << 20, 128
+HEAD = 64  # of an inode: where its log begins, then the tail
+LOG_BYTES = 4064  # of a log page; then counters and the address of the next page
+SIZE_WORD = 3  # of a write entry: the word that an in-place update changes
+JOURNAL_POINTERS, RECORD_BYTES = 48 * PAGE, 32
+ENTRY_BYTES = {"nova-fast16": 40}
+
+ATOMIC = Claim("every call is atomic and durable when it returns, its data too", True, True)
+TORN = Claim("durable when a call returns, names atomic; a write in place may be seen in part or torn", False, True)
+
+
+class Adapter(Base):
+    """Logs as lists of entries; a tail is (life of the inode, entries that it covers)."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.claim = TORN if self.fs == "nova-inplace" else ATOMIC
+        self.entry_bytes = ENTRY_BYTES.get(self.fs, 64)
+        self.life: dict[int, int] = {}  # how often an inode was given back
+        self.log: dict[tuple[int, int], list[tuple]] = {}  # file, life -> entries: (key, bytes, what)
+        self.links: dict[tuple[int, int], list[tuple[int, Any]]] = {}  # -> (entries before it, key of the link that leads on)
+        self.names: dict[int, dict[int, tuple[int, int]]] = {}  # file -> name -> directory, number of the entry
+        self.undo: dict[int, list[tuple[Any, Any]]] = {}  # journal transaction -> words and their old values
+        self.collected: dict[int, int] = {}  # thorough garbage collection -> bytes that it wrote
+        self.done: dict[int, tuple[int, int, int, int]] = {}  # file -> life, entries in `base`, their size and its age
+        self.sized: dict[int, list[Any]] = {}  # file -> entries whose size changed in place and may be lost
+        self.running: dict[int, Running] = {}
+
+    def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
+        """For each event, the writes that it stands for."""
+        return Call(self, op, version, events).stores()
+
+    def recover(self, image: Image, file: int) -> Found:
+        """The file as the recovery finds it; raises Unrecoverable."""
+        return self._walk(self._rolled_back(image), file)[0]
+
+    def settle(self, image: Image, file: int) -> Found:
+        """Take what has certainly arrived as the new base of a file."""
+        image = self._rolled_back(image)
+        found, done = self._walk(image, file)
+        if done[0] != self.done.get(file, done)[0]:
+            self.base[file] = {}
+        found = super().settle(image, file)
+        self.done[file] = done
+        self.sized[file] = [key for key in self.sized.get(file, []) if image.word(key) != self.now[key]]
+        return found
+
+    def _walk(self, image: Image, file: int) -> tuple[Found, tuple[int, int, int, int]]:
+        names = self._names(image, file)
+        if names and not image.word(("valid", file), False):
+            raise Unrecoverable("has a name but no valid inode")
+        gc = image.word(("collected", file), 0)
+        if gc and image.marked(("gc", gc)) < self.collected[gc]:
+            raise Unrecoverable("its log begins with a page whose entries have not arrived")
+        life, tail = image.word(("tail", file), (0, 0))
+        known, count, size, age = self.done.get(file, (life, 0, 0, 0))
+        base = self.base.get(file, {})
+        if known != life:
+            count, size, age, base = 0, 0, 0, {}
+        for at, key in self.links.get((file, life), []):
+            if count <= at < tail and not image.word(key, False):
+                raise Unrecoverable("the tail of its log lies on a page that no link leads to")
+        pages: dict[int, int | None] = {}
+        for number in range(count, tail):
+            key, what = self._whole(image, file, life, number)
+            if what[0] == "map":
+                pages.update({what[1] + i: what[3] + i for i in range(what[2])})
+                age, size = max((age, size), image.word(("size", key), (0, 0)))
+            elif what[0] == "cut":
+                age, size = what[2], what[1]
+                pages.update({page: None for page in {*pages, *base} if page * PAGE >= size})
+        for key in self.sized.get(file, []):
+            age, size = max((age, size), image.word(key, (0, 0)))
+        return Found(names, size, pages, base), (life, tail, size, age)
+
+    def _names(self, image: Image, file: int) -> frozenset[int]:
+        names = []
+        for name, (directory, number) in self.names.get(file, {}).items():
+            life, tail = image.word(("tail", directory), (0, 0))
+            if number < tail and not image.word(("dead", name), False):
+                self._whole(image, directory, life, number)
+                names.append(name)
+        return frozenset(names)
+
+    def _whole(self, image: Image, file: int, life: int, number: int) -> tuple[Any, tuple]:
+        key, length, what = self.log[file, life][number]
+        if image.marked(key) < length:
+            raise Unrecoverable("the tail of its log, or its directory's, covers an entry that has not arrived whole")
+        return key, what
+
+    def _rolled_back(self, image: Image) -> Image:
+        """The device after the recovery of the journal: old values are back if a transaction is open."""
+        transaction = image.word("journal tail", 0)
+        if image.word("journal head", 0) == transaction:
+            return image
+        rolled = Image(image)
+        for number, (key, old) in enumerate(self.undo[transaction]):
+            if image.marked(("undo", transaction, number)) < RECORD_BYTES:
+                raise Unrecoverable("the journal is open, but a record of it has not arrived whole")
+            rolled.words[key] = old
+        return rolled
+
+
+class Running:
+    """What the running system knows of a file."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.chain: list[int] = []  # addresses of its log pages, the last one's last
+        self.mapped: dict[int, int] = {}  # page -> device page
+        self.entry_of: dict[int, Any] = {}  # page -> write entry
+
+
+class Call:
+    """The stores of one call, taken in order."""
+
+    def __init__(self, adapter: Adapter, op: Any, version: int, events: Sequence[Event]) -> None:
+        self.a, self.op, self.version, self.events = adapter, op, version, events
+        self.file = int(op.file)
+        self.parent = int(op.file2) if op.op != r.RENAME and 0 <= op.file2 < adapter.count else adapter.count
+        self.replaced = int(op.file2) if op.op == r.RENAME and op.file2 >= 0 and op.file2 != op.file else -1
+        self.me = self._running(self.file)
+        copies = copied(op, events, "data copy") if op.op == r.WRITE else []
+        self.copies = {i: (offset, length) for i, offset, length in copies}
+        self.pages = placed(copies, events)
+        self.fresh: list[int] = []  # log pages that were initialised and not linked yet
+        self.pending: list[int] = []  # pages of the file that the next write entry maps
+        self.page = self.copied_to = 0  # of the last copy: its first page, its end in the file
+        self.victims = [file for file in (self.file, self.replaced) if file >= 0]
+
+    def stores(self) -> Stores:
+        """For each event, the writes that it stands for."""
+        handlers = {
+            "data copy": self._data, "partial block": self._partial, "block zeroing": self._zeroing,
+            "log append": self._append, "log extension": self._extend, "log gc": self._collect, "log commit": self._commit,
+            "journal": self._journal, "entry update": self._update, "inode": self._inode, "namespace": self._name,
+        }  # fmt: skip
+        meant = []
+        for i, event in enumerate(self.events):
+            handler = handlers.get(event.site) if event.code in (STORE, NTSTORE) else None
+            meant.append(handler(i, event) if handler else [])
+        return meant
+
+    def _running(self, file: int) -> Running:
+        return self.a.running.setdefault(file, Running())
+
+    def _key(self, file: int) -> tuple[int, int]:
+        return file, self.a.life.get(file, 0)
+
+    def _log(self, file: int) -> list[tuple]:
+        return self.a.log.setdefault(self._key(file), [])
+
+    def _put(self, addr: int, key: Any, value: Any) -> list[Word]:
+        self.a.now[key] = value
+        return [Word(addr, key, value)]
+
+    def _owner(self, addr: int) -> int:
+        """The file whose log has the page of this address."""
+        page = addr // PAGE * PAGE
+        return next(f for f in (self.file, self.parent, self.replaced) if page in self._running(f).chain)
+
+    def _inode_of(self, addr: int) -> int:
+        return (addr - INODE_TABLE) // INODE_BYTES
+
+    # data
+
+    def _data(self, i: int, event: Event) -> list:
+        if i not in self.copies:
+            return []
+        offset, length = self.copies[i]
+        if length:
+            self.page, self.copied_to = offset // PAGE, offset + length
+        last = (offset + length - 1) // PAGE
+        self.pending += [page for page in range(self.page, last + 1) if page not in self.pending]
+        return [Bulk(event.addr, length, self.version)]
+
+    def _partial(self, i: int, event: Event) -> list:
+        source = source_of(self.events, i)
+        return [] if source is None else [Copy(event.addr, event.length, source)]
+
+    def _zeroing(self, i: int, event: Event) -> list:
+        if self.op.op == r.FALLOCATE:
+            page, left = int(self.op.offset) // PAGE, event.length // PAGE
+            while left:
+                if page not in self.me.mapped:
+                    self.pages[page] = (event.addr + event.length) // PAGE - left
+                    self.pending.append(page)
+                    left -= 1
+                page += 1
+        return [Bulk(event.addr, event.length, ZERO)]
+
+    # logs
+
+    def _append(self, i: int, event: Event) -> list:
+        if event.addr % PAGE >= LOG_BYTES:
+            return []  # counters of a log page: rebuilt by the recovery
+        if event.code == NTSTORE:
+            return self._write_entry(event)
+        before = self.events[i - 1]
+        if before.addr != event.addr or before.code != STORE or before.length != event.length + 10:
+            return []  # the clearing of an entry before its fields
+        owner = self._owner(event.addr)
+        what: tuple = ("plain",)
+        if owner == self.file and self.op.op == r.TRUNCATE:
+            what = ("cut", int(self.op.offset), self.version)
+            self.me.size = int(self.op.offset)
+            self.me.mapped = {page: at for page, at in self.me.mapped.items() if page * PAGE < self.op.offset}
+        elif owner == self.parent:
+            self.a.names.setdefault(self.file, {})[self.version] = (owner, len(self._log(owner)))
+        key = ("entry", *self._key(owner), len(self._log(owner)))
+        self._log(owner).append((key, event.length, what))
+        return words_at_line_pace(event.addr, event.length, key)
+
+    def _write_entry(self, event: Event) -> list:
+        pages, self.pending = sorted(self.pending), []
+        key = ("entry", *self._key(self.file), len(self._log(self.file)))
+        first = self.pages[pages[0]]
+        self._log(self.file).append((key, event.length - 8, ("map", pages[0], len(pages), first)))
+        self.me.mapped.update({page: self.pages[page] for page in pages})
+        self.me.entry_of.update(dict.fromkeys(pages, key))
+        size_at = event.addr + 8 * SIZE_WORD
+        marks = [mark for mark in words_at_line_pace(event.addr, event.length, key) if mark.addr != size_at]
+        return [*marks, *self._put(size_at, ("size", key), self._size())]
+
+    def _size(self) -> tuple[int, int]:
+        """(age, size of the file) that an entry carries."""
+        if self.op.op == r.WRITE:
+            self.me.size = max(self.me.size, self.copied_to)
+        elif not self.op.flag & r.KEEP_SIZE:
+            self.me.size = max(self.me.size, int(self.op.offset + self.op.length))
+        return self.version, self.me.size
+
+    def _update(self, i: int, event: Event) -> list:
+        self.pending = []
+        key = ("size", self.me.entry_of[self.page])
+        self.a.sized.setdefault(self.file, []).append(key)
+        return self._put(event.addr + 8 * SIZE_WORD, key, self._size())
+
+    def _extend(self, i: int, event: Event) -> list:
+        if event.width < 0:
+            self.fresh += [low // PAGE * PAGE for low, _ in event.runs()]
+            return []
+        fresh, owner = self.fresh, -1
+        if event.addr % PAGE < LOG_BYTES:  # head and tail in the inode
+            if fresh:
+                self.fresh = []
+                self._running(self._inode_of(event.addr)).chain = fresh
+            return []
+        owner, self.fresh = self._owner(event.addr), []
+        self._running(owner).chain += fresh
+        key = ("link", *self._key(owner), len(self._log(owner)))
+        self.a.links.setdefault(self._key(owner), []).append((len(self._log(owner)), key))
+        return self._put(event.addr, key, True)
+
+    def _collect(self, i: int, event: Event) -> list:
+        """Fast: a page without live entries leaves the chain, nothing else changes.  Thorough: the old part becomes one record."""
+        if not any(e.site == "log gc" and e.code == NTSTORE for e in self.events):
+            return []
+        number = len(self.a.collected) + (i == self._first_of_gc())
+        if i == self._first_of_gc():
+            self.a.collected[number] = 0
+        if event.addr % INODE_BYTES == HEAD and event.length == 16 and INODE_TABLE <= event.addr < self._inodes_end():
+            running = self._running(self._inode_of(event.addr))
+            running.chain, self.fresh = self.fresh + running.chain, []
+            return self._put(event.addr, ("collected", self._inode_of(event.addr)), number)
+        self.a.collected[number] += event.length
+        return [Mark(event.addr, event.length, ("gc", number))]
+
+    def _first_of_gc(self) -> int:
+        last = max(i for i, e in enumerate(self.events) if e.site == "log gc" and e.code == NTSTORE)
+        return next(i for i in range(last + 1) if self.events[i].site == "log gc" and self.events[i].code == NTSTORE)
+
+    def _inodes_end(self) -> int:
+        return INODE_TABLE + (self.a.count + 1) * INODE_BYTES
+
+    # commits and names
+
+    def _commit(self, i: int, event: Event) -> list:
+        file = self._inode_of(event.addr)
+        return self._put(event.addr, ("tail", file), (self._key(file)[1], len(self._log(file))))
+
+    def _journal(self, i: int, event: Event) -> list:
+        transaction = len(self.a.undo)
+        if event.addr == JOURNAL_POINTERS + 8:
+            return self._put(event.addr, "journal tail", transaction)
+        if event.addr == JOURNAL_POINTERS:
+            return self._put(event.addr, "journal head", transaction)
+        transaction += 1
+        words = self._saved(i)[: event.length // RECORD_BYTES]
+        self.a.undo[transaction] = [(word, self.a.now.get(word)) for word in words]
+        return [
+            mark
+            for number in range(len(words))
+            for mark in words_at_line_pace(event.addr + number * RECORD_BYTES, RECORD_BYTES, ("undo", transaction, number))
+        ]
+
+    def _saved(self, i: int) -> list[Any]:
+        """The words whose old values a journal transaction holds, by what is changed next."""
+        change = next(e for e in self.events[i + 1 :] if e.code == STORE and e.site != "journal")
+        if change.site == "entry update":
+            return [("size", self.me.entry_of[self.page])]
+        if change.site == "namespace":
+            return [] if self._is_inode(change.addr) else [("dead", self._newest(self.victims[0]))]
+        if self.op.op in (r.CREATE, r.MKDIR):
+            return [("valid", self.file), ("tail", self.parent)]
+        words = [("tail", self.file), ("tail", self.parent), ("valid", self.file)]
+        return words[:2] + [("tail", self.replaced), ("valid", self.replaced)] if self.replaced >= 0 else words
+
+    def _is_inode(self, addr: int) -> bool:
+        return INODE_TABLE <= addr < self._inodes_end()
+
+    def _newest(self, file: int) -> int:
+        alive = [name for name in self.a.names.get(file, {}) if not self.a.now.get(("dead", name))]
+        return max(alive, default=0)
+
+    def _name(self, i: int, event: Event) -> list:
+        if self._is_inode(event.addr) or event.addr % PAGE >= LOG_BYTES:
+            return []  # a link count, which the names tell too; counters of a log page
+        return self._put(event.addr, ("dead", self._newest(self.victims.pop(0))), True)
+
+    def _inode(self, i: int, event: Event) -> list:
+        at = event.addr % INODE_BYTES
+        file = self._inode_of(event.addr)
+        if at == 0:
+            return self._put(event.addr, ("valid", file), False)
+        if at == 1:
+            return self._put(event.addr, ("valid", file), True)
+        if at == 96:
+            return self._put(event.addr, ("valid", file), self._newest(file) > 0)
+        if at == HEAD:
+            self.a.life[file] = self.a.life.get(file, 0) + 1
+            self.a.running[file] = Running()
+            return self._put(event.addr + 8, ("tail", file), (self.a.life[file], 0))
+        return []
