@@ -18,6 +18,7 @@ from scmsim.crash._model import Event, Model
 from scmsim.records import FENCE, FLUSH, FSYNC, MSYNC, NTSTORE, OPS, STORE, SYNC, SYNCHRONOUS, TRUNCATE, WRITE
 
 MOST_FAILURES = 20  # operations whose counterexample is kept
+MOST_STATES = 10**18  # where the count of possible states ends
 MOST_TRIES = 8  # failing states of an operation from which a smaller one is looked for
 
 
@@ -48,11 +49,12 @@ class Report:
     operations: int = 0  # checked
     crash_points: int = 0
     states: int = 0  # looked at
-    possible_states: int = 0
+    possible_states: int = 0  # 10**18: as many or more
     sampled_points: int = 0  # crash points of which only a sample was looked at
     failing_states: int = 0
     failing_operations: int = 0
     not_checked: int = 0  # operations on files that had failed before
+    unknown_pages: int = 0  # not compared, over all states: the model departs from the file system there
     failures: list[Failure] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
@@ -133,7 +135,7 @@ class Check:
             for part in resolve(write, self.volatile) if isinstance(write, Copy) else [write]:
                 self._stores += 1
                 length = getattr(part, "length", 1)
-                if part.addr // LINE < event.addr // LINE or part.addr + length > event.addr + event.length + LINE:
+                if part.addr // PAGE < event.addr // PAGE or part.addr + length > event.addr + event.length + PAGE:
                     raise AssertionError(f"{part} is no part of {event}")
                 self.volatile.apply(part, part.addr, part.addr + length)
                 self.cache.store(self._stores, part, event.code == NTSTORE)
@@ -197,6 +199,7 @@ class Check:
                 found[file] = self.adapter.recover(image, file)
             except Unrecoverable as error:
                 return file, str(error)
+        self.report.unknown_pages += sum(len(one.unknown) for one in found.values())
         for file, one in found.items():
             text = self.allowed(file).wrong(one, image, self._pages(file, one, image))
             if text:
@@ -229,7 +232,7 @@ class Check:
             if not one.names:
                 continue
             for page, device in one.pages.items():
-                if device is None or page * PAGE >= one.size:
+                if device is None or page * PAGE >= one.size or page in one.unknown:
                     continue
                 other = taken.setdefault(device, (file, page))
                 if other == (file, page):
@@ -257,7 +260,7 @@ class _Point:
         extents = check.cache.extents()
         total, kept = choices(extents, plan.lines, plan.samples, f"{plan.seed}/{self.number}/{at}")
         report.crash_points += 1
-        report.possible_states += total
+        report.possible_states = min(report.possible_states + total, MOST_STATES)
         looked = 0
         for counts in kept:
             looked += 1

@@ -21,12 +21,16 @@ class FileState(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A file as the recovery finds it: `pages` maps its pages to those of the device, on top of `base`."""
+    """A file as the recovery finds it: `pages` maps its pages to those of the device, on top of `base`.
+
+    `unknown` are pages that an adapter cannot speak for, as the model departs from the file system there.
+    """
 
     names: frozenset[int]
     size: int
     pages: dict[int, int | None]
     base: dict[int, int]
+    unknown: frozenset[int] = frozenset()
 
     def at(self, page: int) -> int | None:
         """Device page of a page of the file, None: a hole."""
@@ -61,14 +65,14 @@ class Files:
         elif code == r.FALLOCATE and op.length > 0 and not op.flag & (r.PUNCH_HOLE | r.KEEP_SIZE):
             self._put(file, old._replace(size=max(old.size, int(op.offset + op.length))))
         elif code in (r.UNLINK, r.RMDIR):
-            self._put(file, old._replace(names=_without_newest(old.names)))
+            self._put(file, old._replace(names=without_newest(old.names)))
         elif code == r.LINK:
             self._put(file, old._replace(names=old.names | {version}))
         elif code == r.RENAME:
             if op.file2 >= 0 and op.file2 != op.file:
                 other = self.of(int(op.file2))
-                self._put(int(op.file2), other._replace(names=_without_newest(other.names)))
-            self._put(file, old._replace(names=_without_newest(old.names) | {version}))
+                self._put(int(op.file2), other._replace(names=without_newest(other.names)))
+            self._put(file, old._replace(names=without_newest(old.names) | {version}))
 
     def _put(self, file: int, state: FileState) -> None:
         self.now[file] = state
@@ -94,7 +98,8 @@ class Files:
         self.changed[file] = set(old.pages) - set(pages) | {last - 1}
 
 
-def _without_newest(names: frozenset[int]) -> frozenset[int]:
+def without_newest(names: frozenset[int]) -> frozenset[int]:
+    """Names of a file after its newest is gone."""
     return names - {max(names)} if names else names
 
 
@@ -138,7 +143,7 @@ class Allowed:
         return texts[-1]
 
     def _content(self, found: Found, image: Image, pages: set[int], states: list[FileState]) -> str | None:
-        for page in sorted(pages):
+        for page in sorted(pages - found.unknown):
             words = min(-(-(found.size - page * PAGE) // WORD), WORDS)
             if words <= 0:
                 continue

@@ -134,7 +134,13 @@ def resolve(copy: Copy, image: Image) -> list[Bulk]:
     return pieces
 
 
-def words_at_line_pace(addr: int, length: int, key: Hashable) -> list[Mark]:
+def cleared(addr: int, length: int) -> list[Bulk]:
+    """Bytes that are set to zero; a word that keeps its first bytes keeps its version."""
+    first = -(-addr // WORD) * WORD
+    return [Bulk(first, addr + length - first, ZERO)] if first < addr + length else []
+
+
+def in_words(addr: int, length: int, key: Hashable) -> list[Mark]:
     """A record as stores of 8 bytes, so that a line of it may persist in part."""
     marks, at = [], addr
     while at < addr + length:

@@ -13,7 +13,7 @@ from scmsim import records as r
 from scmsim.crash._adapter import Adapter as Base
 from scmsim.crash._adapter import Claim, Stores, Unrecoverable, copied, placed, source_of
 from scmsim.crash._expected import Found
-from scmsim.crash._image import PAGE, ZERO, Bulk, Copy, Image, Mark, Word, words_at_line_pace
+from scmsim.crash._image import PAGE, Bulk, Copy, Image, Mark, Word, cleared, in_words
 from scmsim.crash._model import Event
 from scmsim.records import NTSTORE, STORE
 
@@ -209,7 +209,7 @@ class Call:
                     self.pending.append(page)
                     left -= 1
                 page += 1
-        return [Bulk(event.addr, event.length, ZERO)]
+        return cleared(event.addr, event.length)
 
     # logs
 
@@ -231,7 +231,7 @@ class Call:
             self.a.names.setdefault(self.file, {})[self.version] = (owner, len(self._log(owner)))
         key = ("entry", *self._key(owner), len(self._log(owner)))
         self._log(owner).append((key, event.length, what))
-        return words_at_line_pace(event.addr, event.length, key)
+        return in_words(event.addr, event.length, key)
 
     def _write_entry(self, event: Event) -> list:
         pages, self.pending = sorted(self.pending), []
@@ -241,7 +241,7 @@ class Call:
         self.me.mapped.update({page: self.pages[page] for page in pages})
         self.me.entry_of.update(dict.fromkeys(pages, key))
         size_at = event.addr + 8 * SIZE_WORD
-        marks = [mark for mark in words_at_line_pace(event.addr, event.length, key) if mark.addr != size_at]
+        marks = [mark for mark in in_words(event.addr, event.length, key) if mark.addr != size_at]
         return [*marks, *self._put(size_at, ("size", key), self._size())]
 
     def _size(self) -> tuple[int, int]:
@@ -313,7 +313,7 @@ class Call:
         return [
             mark
             for number in range(len(words))
-            for mark in words_at_line_pace(event.addr + number * RECORD_BYTES, RECORD_BYTES, ("undo", transaction, number))
+            for mark in in_words(event.addr + number * RECORD_BYTES, RECORD_BYTES, ("undo", transaction, number))
         ]
 
     def _saved(self, i: int) -> list[Any]:
