@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scmsim import records as r
-from scmsim.crash._image import ABSENT, PAGE, WORD, WORDS, ZERO, Image, Label
+from scmsim.crash._image import ABSENT, PAGE, VERSION_SHIFT, WORD, WORDS, ZERO, Image, Label, label_of
+
+MASK = (1 << VERSION_SHIFT) - 1
 
 
 class FileState(NamedTuple):
@@ -17,7 +19,7 @@ class FileState(NamedTuple):
 
     names: frozenset[int] = frozenset()
     size: int = 0
-    pages: dict[int, Label] = {}  # versions; a page that is not there reads as zeroes
+    pages: dict[int, Label] = {}  # a page that is not there reads as zeroes
 
 
 class Found(NamedTuple):
@@ -84,7 +86,7 @@ class Files:
         first, last = offset // PAGE, (offset + length - 1) // PAGE
         for page in range(first, last + 1):
             low, high = max(offset - page * PAGE, 0), min(offset + length - page * PAGE, PAGE)
-            pages[page] = overwritten(pages.get(page, ZERO), low, high, version)
+            pages[page] = overwritten(pages.get(page, ZERO), low, high, label_of(version, page * PAGE))
         self._put(file, old._replace(size=max(old.size, offset + length), pages=pages))
         self.changed[file] = set(range(first, last + 1))
 
@@ -103,15 +105,15 @@ def without_newest(names: frozenset[int]) -> frozenset[int]:
     return names - {max(names)} if names else names
 
 
-def overwritten(label: Label, low: int, high: int, version: int) -> Label:
-    """Versions of a page after its bytes [low, high) were written."""
+def overwritten(label: Label, low: int, high: int, by: int) -> Label:
+    """Labels of a page after its bytes [low, high) were written, or cleared."""
     first, stop = low // WORD, -(-high // WORD)
     if stop - first == WORDS:
-        return version
+        return by
     if first >= stop:
         return label
     new = label.copy() if isinstance(label, np.ndarray) else np.full(WORDS, label, np.int64)
-    new[first:stop] = version
+    new[first:stop] = by
     return new
 
 
@@ -149,7 +151,7 @@ class Allowed:
                 continue
             device = found.at(page)
             label = ZERO if device is None else image.page(device)
-            wanted = [versions(state, page) for state in states]
+            wanted = [labels(state, page) for state in states]
             if isinstance(label, int) and words == WORDS and any(isinstance(w, int) and w == label for w in wanted):
                 continue
             have = np.broadcast_to(label, WORDS)[:words]
@@ -165,12 +167,12 @@ class Allowed:
                 return f"byte {page * PAGE + word * WORD} holds {self._said(int(have[word]))}{hole}, expected {want}"
         return None
 
-    def _said(self, version: int) -> str:
-        if version == ABSENT:
+    def _said(self, label: int) -> str:
+        if label == ABSENT:
             return "nothing (behind the end)"
-        if version < 0:
+        if label < 0:
             return "bytes never written"
-        return "zeroes" if version == ZERO else f"data {self._of(version)}"
+        return "zeroes" if label == ZERO else f"page {label & MASK} {self._of(label >> VERSION_SHIFT)}"
 
     def _of(self, version: int) -> str:
         number = version - 1 - self.skipped
@@ -187,8 +189,8 @@ class Allowed:
         return " and ".join(f"the name {self._of(name)}" for name in sorted(names)) or "no name"
 
 
-def versions(state: FileState, page: int) -> Label:
-    """Versions of a page of a file; ABSENT behind its end."""
+def labels(state: FileState, page: int) -> Label:
+    """Labels of a page of a file; ABSENT behind its end."""
     words = -(-(state.size - page * PAGE) // WORD)
     if words >= WORDS:
         return state.pages.get(page, ZERO)

@@ -1,7 +1,7 @@
 """What persistent memory holds, as a crash check sees it: words and records by name, and whose bytes the data pages hold.
 
-Content is tracked by version: each 8-byte word of a data page carries the number of the operation that wrote it (ZERO: cleared,
-GARBAGE: never written).  Units: bytes, pages of 4096 bytes, words of 8.
+Content is tracked by label: each 8-byte word of a data page carries the version (number of the operation that wrote it) and the
+page of the file that it was written to; ZERO: cleared, GARBAGE: never written.  Units: bytes, pages of 4096 bytes, words of 8.
 """
 
 from collections.abc import Hashable, Iterator
@@ -13,7 +13,13 @@ LINE, PAGE, WORD = 64, 4096, 8
 WORDS = PAGE // WORD
 ZERO, GARBAGE, ABSENT = 0, -1, -2  # ABSENT: behind the end of the file
 
-Label = int | np.ndarray  # of a page: one version, or one for each of its words
+Label = int | np.ndarray  # of a page: one for all of it, or one for each of its words
+VERSION_SHIFT = 32
+
+
+def label_of(version: int, offset: int) -> int:
+    """Label of the bytes that an operation wrote at `offset` of a file, to the end of that page."""
+    return version << VERSION_SHIFT | offset // PAGE
 
 
 class Word(NamedTuple):
@@ -33,7 +39,7 @@ class Mark(NamedTuple):
 
 
 class Bulk(NamedTuple):
-    """Data: bytes of one version, or (inside one page) of one for each word."""
+    """Data: the label of its first page, which counts up with the pages unless it is ZERO; an array inside one page only."""
 
     addr: int
     length: int
@@ -90,7 +96,9 @@ class Image:
             return
         for number, first, stop in words_of(low, high):
             label = write.label
-            if isinstance(label, np.ndarray):
+            if not isinstance(label, np.ndarray):
+                label += (number - write.addr // PAGE) * (label > ZERO)
+            else:
                 label = label[first - write.addr % PAGE // WORD : stop - write.addr % PAGE // WORD]
             self._put(number, first, stop, label)
 
@@ -126,8 +134,11 @@ def resolve(copy: Copy, image: Image) -> list[Bulk]:
             if len(label) < count:
                 label = np.append(label, label[-1:])
             label = int(label[0]) if (label == label[0]).all() else label
-        if pieces and isinstance(label, int) and isinstance(pieces[-1].label, int) and pieces[-1].label == label:
-            pieces[-1] = pieces[-1]._replace(length=pieces[-1].length + length)
+        last = pieces[-1] if pieces else None
+        if last and isinstance(last.label, int) and isinstance(label, int) and at % PAGE == 0 and label == (
+            last.label + (at // PAGE - last.addr // PAGE) * (last.label > ZERO)
+        ):
+            pieces[-1] = last._replace(length=last.length + length)
         else:
             pieces.append(Bulk(at, length, label))
         at += length

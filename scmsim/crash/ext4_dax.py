@@ -13,7 +13,7 @@ from scmsim import records as r
 from scmsim.crash._adapter import Adapter as Base
 from scmsim.crash._adapter import Claim, Stores, Unrecoverable, copied, placed
 from scmsim.crash._expected import Found, without_newest
-from scmsim.crash._image import PAGE, Bulk, Image, Mark, cleared
+from scmsim.crash._image import PAGE, Bulk, Image, Mark, cleared, label_of
 from scmsim.crash._model import Event
 from scmsim.records import FENCE, NTSTORE, STORE
 
@@ -56,7 +56,7 @@ class Adapter(Base):
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
         """For each event, the writes that it stands for."""
         copies = copied(op, events, "copy") if op.op == r.WRITE else []
-        spans = {i: length for i, _, length in copies}
+        spans = {i: (offset, length) for i, offset, length in copies}
         last_copy = copies[-1][0] if copies else -1
         meant: Stores = []
         for i, event in enumerate(events):  # a commit before the copies is one of the kernel's threads: without this call
@@ -67,11 +67,12 @@ class Adapter(Base):
             self._apply(op, version, {})
         return meant
 
-    def _one(self, i: int, event: Event, events: Sequence[Event], spans: dict[int, int], version: int) -> list:
+    def _one(self, i: int, event: Event, events: Sequence[Event], spans: dict[int, tuple[int, int]], version: int) -> list:
         if event.code not in (STORE, NTSTORE):
             return []
         if i in spans:
-            return [Bulk(event.addr, spans[i], version)]
+            offset, length = spans[i]
+            return [Bulk(event.addr, length, label_of(version, offset))]
         if event.site == "zeroing":
             return cleared(event.addr, event.length)
         if event.site == "journal":

@@ -13,7 +13,7 @@ from scmsim import records as r
 from scmsim.crash._adapter import Adapter as Base
 from scmsim.crash._adapter import Claim, Stores, Unrecoverable, copied, placed, source_of
 from scmsim.crash._expected import Found
-from scmsim.crash._image import PAGE, Bulk, Copy, Image, Mark, Word, cleared, in_words
+from scmsim.crash._image import PAGE, Bulk, Copy, Image, Mark, Word, cleared, in_words, label_of
 from scmsim.crash._model import Event
 from scmsim.records import NTSTORE, STORE
 
@@ -79,6 +79,8 @@ class Adapter(Base):
         base = self.base.get(file, {})
         if known != life:
             count, size, age, base = 0, 0, 0, {}
+        if tail and not image.word(("head", file, life), False):
+            raise Unrecoverable("its log has a tail, but nothing leads to its first page")
         for at, key in self.links.get((file, life), []):
             if count <= at < tail and not image.word(key, False):
                 raise Unrecoverable("the tail of its log lies on a page that no link leads to")
@@ -194,7 +196,7 @@ class Call:
             self.page, self.copied_to = offset // PAGE, offset + length
         last = (offset + length - 1) // PAGE
         self.pending += [page for page in range(self.page, last + 1) if page not in self.pending]
-        return [Bulk(event.addr, length, self.version)]
+        return [Bulk(event.addr, length, label_of(self.version, offset))]
 
     def _partial(self, i: int, event: Event) -> list:
         source = source_of(self.events, i)
@@ -266,7 +268,9 @@ class Call:
         if event.addr % PAGE < LOG_BYTES:  # head and tail in the inode
             if fresh:
                 self.fresh = []
-                self._running(self._inode_of(event.addr)).chain = fresh
+                file = self._inode_of(event.addr)
+                self._running(file).chain = fresh
+                return self._put(event.addr, ("head", *self._key(file)), True)
             return []
         owner, self.fresh = self._owner(event.addr), []
         self._running(owner).chain += fresh

@@ -14,7 +14,7 @@ from scmsim import records as r
 from scmsim.crash._adapter import Adapter as Base
 from scmsim.crash._adapter import Claim, Stores, Unrecoverable, copied, placed, source_of
 from scmsim.crash._expected import Found
-from scmsim.crash._image import PAGE, Bulk, Copy, Image, Word, cleared, in_words
+from scmsim.crash._image import PAGE, Bulk, Copy, Image, Word, cleared, in_words, label_of
 from scmsim.crash._model import Event
 from scmsim.records import LOAD, NTSTORE, STORE
 
@@ -175,7 +175,10 @@ class Call:
     # data
 
     def _data(self, i: int, event: Event) -> list:
-        return [Bulk(event.addr, self.copies[i][1], self.version)] if i in self.copies else []
+        if i not in self.copies:
+            return []
+        offset, length = self.copies[i]
+        return [Bulk(event.addr, length, label_of(self.version, offset))]
 
     def _copy(self, i: int, event: Event) -> list:
         source = source_of(self.events, i)
