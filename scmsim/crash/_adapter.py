@@ -7,8 +7,6 @@ An adapter is one file of this folder.  It defines `SUMMARY`, `MODELS` (names of
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from scmsim.crash._expected import Found
 from scmsim.crash._image import PAGE, Copy, Image, Write
 from scmsim.crash._model import Event
@@ -53,9 +51,9 @@ class Adapter:
         """The file as the recovery finds it; raises Unrecoverable."""
         raise NotImplementedError
 
-    def metadata(self) -> bool:
-        """Whether the last operation changed what `recover` keeps between two calls."""
-        return False
+    def physical(self, events: Sequence[Event]) -> Sequence[Event]:
+        """The events at the places where their bytes lie, for a system whose page table moves them."""
+        return events
 
     def settle(self, image: Image, file: int) -> Found:
         """Take what has certainly arrived as the new base of a file."""
@@ -84,7 +82,7 @@ def placed(pieces: Sequence[tuple[int, int, int]], events: Sequence[Event]) -> d
     """Page of the file -> page of the device, as the copies show it."""
     pages = {}
     for i, offset, length in pieces:
-        shift = events[i].addr - offset
+        shift = events[i].addr - offset if events[i].virtual < 0 else events[i].virtual - offset
         for page in range(offset // PAGE, (offset + length - 1) // PAGE + 1):
             pages[page] = (page * PAGE + shift) // PAGE
     return pages
@@ -96,8 +94,3 @@ def source_of(events: Sequence[Event], i: int) -> int | None:
         if events[k].site == events[i].site and events[k].code not in (STORE, NTSTORE) and events[k].length == events[i].length:
             return events[k].addr
     return None
-
-
-def cut(label: np.ndarray | int, words: int) -> np.ndarray:
-    """The first words of a page's versions."""
-    return np.broadcast_to(label, PAGE // 8)[:words]

@@ -94,7 +94,8 @@ class Check:
         """Take the trace's operation `number` (below 0: it precedes the trace) and look at its crash points."""
         version = number + self.skipped + 1
         op = row[0]
-        events, succeeded = self.model.step(row)
+        raw, succeeded = self.model.step(row)
+        events = list(self.adapter.physical(raw))
         if self.change and number >= 0:
             events = self.change(events)
         before = dict(self.files.now)

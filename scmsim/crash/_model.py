@@ -11,22 +11,26 @@ import numpy as np
 
 from scmsim import registry
 from scmsim.records import (
-    CREATE, EVENT, FENCE, FLUSH, LOAD, MKDIR, NTSTORE, OP, PM, REMAP, SETUP, STORE, WRITE, Files, Source,
+    CREATE, EVENT, FENCE, FLUSH, LOAD, MKDIR, NTSTORE, OP, PM, SETUP, STORE, WRITE, Files, Source,
 )  # fmt: skip
 
 PIECE = 1 << 20  # bytes of one write that brings an older file into being
-KEPT = (LOAD, STORE, NTSTORE, FLUSH, FENCE, REMAP)
+KEPT = (LOAD, STORE, NTSTORE, FLUSH, FENCE)
 STRIDE = 4096
 
 
 class Event(NamedTuple):
-    """One event on persistent memory, or a fence; fields as in records.EVENT, `site` by name."""
+    """One event on persistent memory, or a fence; fields as in records.EVENT, `site` by name.
+
+    `virtual` is its address before an adapter's page table translated it (`Adapter.physical`), -1: it has no other.
+    """
 
     code: int
     site: str
     addr: int
     length: int
     width: int
+    virtual: int = -1
 
     def runs(self) -> Iterator[tuple[int, int]]:
         """The bytes [low, high) that it touches, page by page where it is strided."""
@@ -62,7 +66,7 @@ class Model:
     def _taken(self) -> list[Event]:
         record = self._record[0]
         rows = self._out[: int(record["emitted"])]
-        rows = rows[(np.isin(rows["code"], KEPT)) & ((rows["space"] == PM) | (rows["code"] == FENCE)) & (rows["length"] > 0)]
+        rows = rows[np.isin(rows["code"], KEPT) & ((rows["space"] == PM) | (rows["code"] == FENCE)) & (rows["length"] > 0)]
         columns = [rows[name].tolist() for name in ("code", "site", "addr", "length", "width")]
         if record["need_words"]:
             self.state.grow(int(record["need_words"]))

@@ -42,12 +42,13 @@ class Adapter(Base):
         self.slots: dict[int, set[int]] = {}  # file -> data blocks that ever had a pointer
         self.known: dict[int, dict[int, int]] = {}  # file -> data block -> device page, as the running system has them
         self.size: dict[int, int] = {}
+        self.call: Any = Call
         self.touched: dict[int, set[int]] = {}  # file -> blocks whose pointers may differ from `base`
         self.cuts: dict[int, bool] = {}
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
         """For each event, the writes that it stands for."""
-        return Call(self, op, version, events).stores()
+        return self.call(self, op, version, events).stores()
 
     def recover(self, image: Image, file: int) -> Found:
         """The file as the recovery finds it; raises Unrecoverable."""
@@ -70,9 +71,14 @@ class Adapter(Base):
         for block in blocks:
             first = self._block(image, file, block, root, cuts)
             for i in range(unit):
-                if base.get(block * unit + i) != (None if first is None else first + i):
-                    pages[block * unit + i] = None if first is None else first + i
+                at = None if first is None else self.frame(image, first + i)
+                if base.get(block * unit + i) != at:
+                    pages[block * unit + i] = at
         return Found(names, size, pages, base)
+
+    def frame(self, image: Image, page: int) -> int:
+        """Where a page of the device lies."""
+        return page
 
     def _block(self, image: Image, file: int, block: int, root: Any, cuts: tuple) -> int | None:
         """First device page of a data block, by the walk from the root."""
@@ -111,15 +117,13 @@ class Adapter(Base):
         if not found.names:
             self.base[file] = {}
             found = found._replace(base=self.base[file])
-        unit = 1 << self.block_shift - 12
-        running = self.known.get(file, {})
-        self.touched[file] = {
-            block
-            for block in self.touched.get(file, set())
-            if self.base[file].get(block * unit) != running.get(block)
-        }
+        self.touched[file] = {block for block in self.touched.get(file, set()) if not self.at_rest(file, block)}
         self.cuts[file] = image.word(("cuts", file), ()) != self.now.get(("cuts", file), ()) if self.cuts.get(file) else False
         return found
+
+    def at_rest(self, file: int, block: int) -> bool:
+        """Whether a data block is where the running system has it."""
+        return self.base[file].get(block << self.block_shift - 12) == self.known.get(file, {}).get(block)
 
 
 class Call:
@@ -129,11 +133,9 @@ class Call:
         self.a, self.op, self.version, self.events = adapter, op, version, events
         self.file = int(op.file)
         self.replaced = int(op.file2) if op.op == r.RENAME and op.file2 >= 0 and op.file2 != op.file else -1
-        copies = copied(op, events, "data copy") if op.op == r.WRITE else []
+        copies = copied(op, events, self.data_site()) if op.op == r.WRITE else []
         self.copies = {i: (offset, length) for i, offset, length in copies}
-        unit = 1 << adapter.block_shift - 12
-        pages = placed(copies, events)
-        self.blocks = {page // unit: device - page % unit for page, device in pages.items()}  # data block -> device page
+        self.blocks = self.blocks_of(placed(copies, events))
         if op.op == r.FALLOCATE:
             self._place_holes()
         self.known = adapter.known.setdefault(self.file, {})
@@ -141,6 +143,15 @@ class Call:
         self.entering = self.file  # whose tree or inode is changed
         self.transaction = len(adapter.saved)
         self.names_left = self._names_to_change()
+
+    def data_site(self) -> str:
+        """Mechanism that copies the caller's bytes."""
+        return "data copy"
+
+    def blocks_of(self, pages: dict[int, int]) -> dict[int, int]:
+        """Data blocks that the call writes to -> first device page."""
+        unit = 1 << self.a.block_shift - 12
+        return {page // unit: device - page % unit for page, device in pages.items()}
 
     def _place_holes(self) -> None:
         shift = self.a.block_shift
@@ -153,16 +164,20 @@ class Call:
 
     def stores(self) -> Stores:
         """For each event, the writes that it stands for."""
-        handlers = {
-            "data copy": self._data, "cow copy": self._copy, "block zeroing": self._zeroing, "index": self._index,
-            "journal": self._journal, "inode": self._inode, "directory": self._directory, "truncate list": self._list,
-        }  # fmt: skip
+        handlers = self.handlers()
         meant = []
         for i, event in enumerate(self.events):
             handler = handlers.get(event.site) if event.code in (STORE, NTSTORE) else None
             meant.append(handler(i, event) if handler else [])
         self.known.update(self.blocks)
         return meant
+
+    def handlers(self) -> dict[str, Any]:
+        """Mechanism -> what its stores mean."""
+        return {
+            "data copy": self._data, "cow copy": self._copy, "block zeroing": self._zeroing, "index": self._index,
+            "journal": self._journal, "inode": self._inode, "directory": self._directory, "truncate list": self._list,
+        }  # fmt: skip
 
     def _put(self, addr: int, word: Any, value: Any) -> list[Word]:
         self.a.now[word] = value

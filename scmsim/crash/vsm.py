@@ -1,0 +1,197 @@
+"""VSM: PMFS whose data lies in virtual superpages; an overwrite (MCoW) and a migration (ZFDM) have a transactional log.
+Units: bytes, pages of 4096 bytes; a page of the file system is a virtual one, the page table says where it lies.
+Source: VSM paper (2020), III.B.2 (crash recovery); what an address means: docs/validation-vsm.md.
+
+The recovery takes the log that says "the data is there" but not "complete", and does all its replacements again: entries of the
+page table for what was written in part, slots of the file's index for whole superpages, then the size.  Values are in the log,
+so doing them twice does no harm.  A log that says neither is forgotten: nothing was replaced yet.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from scmsim.crash._adapter import Claim, Unrecoverable
+from scmsim.crash._image import PAGE, Image, Mark, Word
+from scmsim.crash._model import Event
+from scmsim.crash.pmfs import FAN_OUT, INODE_BYTES, Call
+from scmsim.crash.pmfs import Adapter as Pmfs
+from scmsim.records import FLUSH, LOAD, NTSTORE, STORE
+
+SUMMARY = "VSM: PMFS, and for overwrites the transactional log of multi-grained copy-on-write"
+MODELS = ("vsm",)
+
+PTE = 8
+STATE = 8  # bytes of a log's state, its first word
+CLAIM = Claim("every call is atomic, an overwrite by its transactional log; durable when fsync returns", True, False)
+
+
+class Adapter(Pmfs):
+    """PMFS' words, and a word for each entry of the page table: virtual page -> where it lies."""
+
+    shift = {"vsm": 21}
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.claim, self.call = CLAIM, VsmCall
+        record = self.state.record[0]
+        self.table_at, self.data_end = int(record.page_table), int(record.log_start)
+        self.table: dict[int, int] = {}  # entries that differ from the first ones, as the running system has them
+        self.logs: list[tuple[int, list[tuple[Any, Any]]]] = []  # bytes of a log behind its state; words and their new values
+
+    def frame(self, image: Image, page: int) -> int:
+        """Where a virtual page lies."""
+        return int(image.word(("pte", page), page))
+
+    def at_rest(self, file: int, block: int) -> bool:
+        """Whether each page of a superpage is where the running system has it."""
+        unit = 1 << self.block_shift - 12
+        first = self.known.get(file, {}).get(block)
+        base = self.base[file]
+        return all(
+            base.get(block * unit + i) == (None if first is None else self.table.get(first + i, first + i)) for i in range(unit)
+        )
+
+    def _rolled_back(self, image: Image) -> Image:
+        rolled = super()._rolled_back(image)
+        for number in range(max(len(self.logs) - 1, 1), len(self.logs) + 1):
+            if not self.logs or image.word(("log state", number)) != "data":
+                continue
+            length, replacements = self.logs[number - 1]
+            if image.marked(("log", number)) < length:
+                raise Unrecoverable("its transactional log says that the data is there, but has not arrived whole")
+            rolled.words.update(replacements)
+        return rolled
+
+    def physical(self, events: Sequence[Event]) -> Sequence[Event]:
+        """The events at the places where the page table has their bytes, which swaps between them change."""
+        out: list[Event] = []
+        other: Event | None = None
+        for event in events:
+            if event.code == STORE and event.site.endswith(" swap") and event.addr >= self.table_at:
+                if other:
+                    self._swap(other, event)
+                other = None if other else event
+            if event.addr < self.data_end and event.code in (LOAD, STORE, NTSTORE, FLUSH):
+                out += self._translated(event)
+            else:
+                out.append(event)
+        return out
+
+    def entries(self, event: Event) -> range:
+        """Virtual pages whose entries a store covers."""
+        first = (event.addr - self.table_at) // PTE
+        return range(first, first + event.length // PTE)
+
+    def _swap(self, one: Event, other: Event) -> None:
+        for a, b in zip(self.entries(one), self.entries(other), strict=True):
+            self.table[a], self.table[b] = self.table.get(b, b), self.table.get(a, a)
+
+    def _translated(self, event: Event) -> list[Event]:
+        pieces: list[Event] = []
+        at, end = event.addr, event.addr + event.length
+        while at < end:
+            stop = min((at // PAGE + 1) * PAGE, end)
+            to = self.table.get(at // PAGE, at // PAGE) * PAGE + at % PAGE
+            last = pieces[-1] if pieces else None
+            if last and last.addr + last.length == to:
+                pieces[-1] = last._replace(length=last.length + stop - at)
+            else:
+                pieces.append(event._replace(addr=to, length=stop - at, virtual=at))
+            at = stop
+        return pieces
+
+
+class VsmCall(Call):
+    """The stores of one call."""
+
+    a: Adapter
+    replacing = False
+
+    def data_site(self) -> str:
+        """Mechanism that copies the caller's bytes."""
+        self.replacing = any(event.site == "mcow data" for event in self.events)
+        return "mcow data" if self.replacing else "data copy"
+
+    def blocks_of(self, pages: dict[int, int]) -> dict[int, int]:
+        """Superpages that the call takes anew -> first virtual page; with MCoW those whose slots it replaces."""
+        blocks = super().blocks_of(pages)
+        if not self.replacing:
+            return blocks
+        slots = {
+            event.addr % PAGE // PTE + k if event.addr >= self.a.inode_table + (self.a.count + 1) * INODE_BYTES else 0
+            for event in self.events
+            if event.site == "mcow index" and event.code == STORE
+            for k in range(event.length // PTE)
+        }
+        return {block: first for block, first in blocks.items() if block % FAN_OUT in slots}
+
+    def handlers(self) -> dict[str, Any]:
+        """Mechanism -> what its stores mean."""
+        begun = {f"{kind} log": self._log for kind in ("mcow", "zfdm")}
+        states = {f"{kind} {state}": self._state for kind in ("mcow", "zfdm") for state in ("commit", "complete")}
+        swaps = {f"{kind} swap": self._swapped for kind in ("mcow", "zfdm")}
+        slots = {"mcow index": self._replaced, "zfdm index": self._moved}
+        return super().handlers() | begun | states | swaps | slots | {"mcow data": self._data, "mcow copy": self._copy}
+
+    def _log(self, i: int, event: Event) -> list:
+        self.a.logs.append((event.length - STATE, []))
+        number = len(self.a.logs)
+        return [*self._put(event.addr, ("log state", number), "begun"), Mark(event.addr + STATE, event.length - STATE, ("log", number))]
+
+    def _state(self, i: int, event: Event) -> list:
+        return self._put(event.addr, ("log state", len(self.a.logs)), "data" if event.site.endswith("commit") else "complete")
+
+    def _both(self, addr: int, word: Any, value: Any) -> list[Word]:
+        """A replacement: the log has it too."""
+        self.a.logs[-1][1].append((word, value))
+        return self._put(addr, word, value)
+
+    other: Event | None = None  # first half of an exchange of entries
+
+    def _swapped(self, i: int, event: Event) -> list:
+        if event.addr < self.a.table_at:
+            return self._both(event.addr, ("size", self.file), self._size()) if event.addr % INODE_BYTES == 24 else []
+        now = self.a.now
+        if self.other is None:
+            self.other = event
+            following = next(e for e in self.events[i + 1 :] if e.code == STORE and e.site == event.site)
+            self.before = [now.get(("pte", page), page) for page in self.a.entries(event)]
+            values = [now.get(("pte", page), page) for page in self.a.entries(following)]
+        else:
+            self.other, values = None, self.before
+        for page in self.a.entries(event):
+            for block, first in self.known.items():
+                if first <= page < first + (1 << self.a.block_shift - 12):
+                    self._note(block)
+        return [
+            word
+            for k, (page, value) in enumerate(zip(self.a.entries(event), values, strict=True))
+            for word in self._both(event.addr + k * PTE, ("pte", page), value)
+        ]
+
+    def _replaced(self, i: int, event: Event) -> list:
+        """Slots of superpages that the write covers, or that a hole lacked."""
+        writes = []
+        height = self.height()
+        for k in range(event.length // PTE):
+            slot = event.addr % PAGE // PTE + k
+            block = next(b for b in sorted(self.blocks) if height == 0 or b % FAN_OUT == slot)
+            writes += self._slot(event.addr + k * PTE, height, block, self.blocks[block])
+        return writes
+
+    def _slot(self, addr: int, height: int, block: int, first: int) -> list:
+        self._note(block)
+        if height == 0:
+            return self._both(addr, ("root", self.file), (0, (first, self.version)))
+        return self._both(addr, ("slot", self.file, block), (first, self.version))
+
+    def _moved(self, i: int, event: Event) -> list:
+        """The slot of the last superpage, whose pages moved to a fresh one."""
+        swaps = [e for e in self.events[:i] if e.code == STORE and e.site == "zfdm swap"][-2:]
+        old, fresh = (self.a.entries(e)[0] for e in swaps)
+        block = next(b for b, first in self.known.items() if first <= old < first + (1 << self.a.block_shift - 12))
+        first = fresh - (old - self.known[block])
+        self.known[block] = first
+        if block in self.blocks and not self.replacing:
+            self.blocks[block] = first
+        return self._slot(event.addr, self.height(), block, first)
