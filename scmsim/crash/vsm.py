@@ -125,6 +125,18 @@ class VsmCall(Call):
         }
         return {block: first for block, first in blocks.items() if block % FAN_OUT in slots}
 
+    def _place_holes(self) -> None:
+        """Superpages that a fallocate takes, by what it clears of them."""
+        unit = 1 << self.a.block_shift - 12
+        known = self.a.known.get(self.file, {})
+        low, high = int(self.op.offset), int(self.op.offset + self.op.length)
+        holes = [b for b in range(low >> self.a.block_shift, (high - 1 >> self.a.block_shift) + 1) if b not in known]
+        for event in self.events:
+            first = event.virtual // PAGE // unit * unit
+            taken = first in known.values() or first in self.blocks.values()
+            if event.site == "block zeroing" and event.code == NTSTORE and holes and not taken:
+                self.blocks[holes.pop(0)] = first
+
     def handlers(self) -> dict[str, Any]:
         """Mechanism -> what its stores mean."""
         begun = {f"{kind} log": self._log for kind in ("mcow", "zfdm")}
