@@ -22,9 +22,11 @@ state.  Exit code 1: it is not, and the smallest counterexample is printed.""",
 @click.option("--lines", default=8, show_default=True, help="All states for up to so many lines that may be lost.")
 @click.option("--samples", default=128, show_default=True, help="States of a crash point with more lines.")
 @click.option("--seed", default=0, show_default=True, help="Of the draw of samples.")
-@click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="A parameter of the model; may be repeated.")
+@click.option(
+    "--set", "assignments", multiple=True, metavar="KEY=VALUE", help="A parameter of the model; may be repeated."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
-def command(trace: str, fs: str, ops: str, assignments: tuple[str, ...], as_json: bool, **bounds: int) -> int:
+def command(trace: str, fs: str, ops: str, assignments: tuple[str, ...], as_json: bool, **bounds: Any) -> int:
     from scmsim.cli._progress import Progress
     from scmsim.crash import check
 

@@ -28,7 +28,9 @@ def adapter_of(fs: str) -> Any:
         )
     why = registry.literals("crash", known[fs]).get("NONE")
     if why:
-        raise UsageError(f"no crash guarantee is modelled for {fs!r}: {why}; choose from {', '.join(sorted(_checked(known)))}")
+        raise UsageError(
+            f"no crash guarantee is modelled for {fs!r}: {why}; choose from {', '.join(sorted(_checked(known)))}"
+        )
     return registry.load("crash", known[fs]).Adapter
 
 
@@ -46,6 +48,7 @@ def check(
     lines: int = 8,
     samples: int = 128,
     seed: int = 0,
+    failures: int = 20,
     progress: Callable[[str, int, int], None] | None = None,
     change: Callable[[list], list] | None = None,
 ) -> Any:
@@ -65,6 +68,8 @@ def check(
         All states of a crash point with at most `lines` lines (pieces of runs) that may be lost; `samples` of one with more.
     seed : int
         Of the draw of samples.
+    failures : int
+        Failing operations after which the rest of the trace is not looked at.
     progress : callable(fs, rows done, rows), optional
     change : callable(events) -> events, optional
         Breaks the order of each operation's events before they count; for tests of the checker.
@@ -93,12 +98,14 @@ def check(
     files, before = prologue(trace)
     model = Model(fs, given, files)
     adapter = kind(fs, given, len(files), model.state)
-    work = Check(model, adapter, files.path, len(before), Plan(first, stop, lines, samples, seed))
+    work = Check(model, adapter, files.path, len(before), Plan(first, stop, lines, samples, seed, failures))
     work.change = change
     for number, row in rows(trace, before):
         if number >= stop:
             break
         work.operation(row, number)
+        if work.report.failing_operations >= failures:
+            break
         if progress and number >= 0:
             progress(fs, 1, trace.rows)
     return work.report

@@ -91,6 +91,10 @@ def placed(pieces: Sequence[tuple[int, int, int]], events: Sequence[Event]) -> d
 def source_of(events: Sequence[Event], i: int) -> int | None:
     """Where a copied event's data comes from: the last load before it in the same mechanism, as long as the store."""
     for k in range(i - 1, max(i - 4, -1), -1):
-        if events[k].site == events[i].site and events[k].code not in (STORE, NTSTORE) and events[k].length == events[i].length:
+        if (
+            events[k].site == events[i].site
+            and events[k].code not in (STORE, NTSTORE)
+            and events[k].length == events[i].length
+        ):
             return events[k].addr
     return None

@@ -12,12 +12,11 @@ import numpy as np
 
 from scmsim.crash._adapter import Adapter, Unrecoverable
 from scmsim.crash._cache import Cache, Extent, choices
-from scmsim.crash._expected import Allowed, FileState, Files, Found
+from scmsim.crash._expected import Allowed, Files, FileState, Found
 from scmsim.crash._image import LINE, PAGE, WORD, WORDS, Copy, Image, resolve
 from scmsim.crash._model import Event, Model
 from scmsim.records import FENCE, FLUSH, FSYNC, MSYNC, NTSTORE, OPS, STORE, SYNC, SYNCHRONOUS, TRUNCATE, WRITE
 
-MOST_FAILURES = 20  # operations whose counterexample is kept
 MOST_STATES = 10**18  # where the count of possible states ends
 MOST_TRIES = 8  # failing states of an operation from which a smaller one is looked for
 
@@ -62,6 +61,9 @@ class Report:
         return asdict(self)
 
 
+MOST_FAILURES = 20
+
+
 @dataclass
 class Plan:
     """How much to look at: operations [first, stop) of the trace, bounds of a crash point, and the draw."""
@@ -71,6 +73,7 @@ class Plan:
     lines: int = 8
     samples: int = 128
     seed: int = 0
+    failures: int = MOST_FAILURES  # failing operations after which no more are looked at
 
 
 class Check:
@@ -105,7 +108,8 @@ class Check:
         changed = self.files.changed
         self.moving |= set(changed)
         point = _Point(self, op, number, events, before)
-        looks = self.plan.first <= number < self.plan.stop and not self._skips(changed)
+        enough = self.report.failing_operations >= self.plan.failures
+        looks = self.plan.first <= number < self.plan.stop and not enough and not self._skips(changed)
         meant = self.adapter.interpret(op, version, events)
         self._remember(op, before, changed)
         for i, event in enumerate(events):
@@ -279,10 +283,16 @@ class _Point:
             if len(self.worst.lost) <= 1 or self.worst.states > MOST_TRIES:
                 return
         counts, problem = self._smallest(extents, counts, problem)
-        lost = [_lost(extent, count, self.events) for extent, count in zip(extents, counts, strict=True) if count < len(extent.writes)]
+        lost = [
+            _lost(extent, count, self.events)
+            for extent, count in zip(extents, counts, strict=True)
+            if count < len(extent.writes)
+        ]
         if self.worst and len(lost) >= len(self.worst.lost):
             return
-        before = f"{_CODES[self.events[at].code]} of {self.events[at].site!r}" if at < len(self.events) else "the next call"
+        before = (
+            f"{_CODES[self.events[at].code]} of {self.events[at].site!r}" if at < len(self.events) else "the next call"
+        )
         self.worst = Failure(
             self.number, call_text(self.op, self.check.paths), at, before, lost, self.check.paths[problem[0]], problem[1],
             self.worst.states if self.worst else 1,
@@ -291,14 +301,17 @@ class _Point:
     def _smallest(
         self, extents: list[Extent], counts: tuple[int, ...], problem: tuple[int, str]
     ) -> tuple[tuple[int, ...], tuple[int, str]]:
-        """Let one extent after the other arrive, as long as the state still fails."""
-        for i, extent in enumerate(extents):
-            if counts[i] == len(extent.writes):
-                continue
-            trial = (*counts[:i], len(extent.writes), *counts[i + 1 :])
+        """Let as many extents arrive as the failure allows, by halves."""
+        parts = [[i for i, extent in enumerate(extents) if counts[i] < len(extent.writes)]]
+        while parts:
+            part = parts.pop()
+            arriving = set(part)
+            trial = tuple(len(extents[i].writes) if i in arriving else count for i, count in enumerate(counts))
             again = self.check.problem(self.check.cache.after(extents, trial), self.before)
             if again:
                 counts, problem = trial, again
+            elif len(part) > 1:
+                parts += [part[: len(part) // 2], part[len(part) // 2 :]]
         return counts, problem
 
     def close(self) -> None:
@@ -308,8 +321,7 @@ class _Point:
         report = self.check.report
         report.failing_operations += 1
         self.check.tainted |= self.files
-        if len(report.failures) < MOST_FAILURES:
-            report.failures.append(self.worst)
+        report.failures.append(self.worst)
 
 
 _CODES = {FENCE: "the fence", FLUSH: "the flush", STORE: "the store", NTSTORE: "the store"}
@@ -318,7 +330,11 @@ _CODES = {FENCE: "the fence", FLUSH: "the flush", STORE: "the store", NTSTORE: "
 def _lost(extent: Extent, count: int, events: list[Event]) -> str:
     addr = max(extent.low, extent.writes[count][1].addr)
     site = next(
-        (e.site for e in events if e.code in (STORE, NTSTORE) and any(low <= addr < high + LINE for low, high in e.runs())),
+        (
+            e.site
+            for e in events
+            if e.code in (STORE, NTSTORE) and any(low <= addr < high + LINE for low, high in e.runs())
+        ),
         "an earlier call",
     )
     lines = (extent.high - extent.low) // LINE
@@ -328,11 +344,13 @@ def _lost(extent: Extent, count: int, events: list[Event]) -> str:
 def call_text(op: Any, paths: Sequence[str]) -> str:
     """An operation as text: write /a 4096+8192."""
     path = paths[op.file] if 0 <= op.file < len(paths) else "-"
-    where = f" {op.offset}+{op.length}" if op.op == WRITE or op.length else (f" {op.offset}" if op.op == TRUNCATE else "")
+    where = (
+        f" {op.offset}+{op.length}" if op.op == WRITE or op.length else (f" {op.offset}" if op.op == TRUNCATE else "")
+    )
     return f"{OPS[op.op]} {path}{where}"
 
 
-def rows(source: Any, prologue: np.recarray) -> Iterator[tuple[int, np.recarray]]:
+def rows(source: Any, prologue: Any) -> Iterator[tuple[int, Any]]:
     """(number, one row) of every operation, those before the trace first, with numbers below 0."""
     for i in range(len(prologue)):
         yield i - len(prologue), prologue[i : i + 1]

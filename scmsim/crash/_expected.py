@@ -129,7 +129,9 @@ class Allowed:
     def wrong(self, found: Found, image: Image, pages: set[int]) -> str | None:
         """What is wrong with the file, None: it is in an allowed state.  Content is compared on `pages`."""
         texts = []
-        kinds = sorted({(state.names, state.size) for state in self.states}, key=lambda kind: (sorted(kind[0]), kind[1]))
+        kinds = sorted(
+            {(state.names, state.size) for state in self.states}, key=lambda kind: (sorted(kind[0]), kind[1])
+        )
         if not found.names and any(not names for names, _ in kinds):
             return None
         sizes = [size for names, size in kinds if names == found.names]
@@ -162,9 +164,11 @@ class Allowed:
                 good[self.cleared[page] :] |= have[self.cleared[page] :] == ZERO
             if not good.all():
                 word = int(np.argmin(good))
-                want = " or ".join(dict.fromkeys(self._said(int(np.broadcast_to(w, WORDS)[word])) for w in wanted))
+                expected = " or ".join(dict.fromkeys(self._said(int(np.broadcast_to(w, WORDS)[word])) for w in wanted))
                 hole = ", a hole" if device is None else ""
-                return f"byte {page * PAGE + word * WORD} holds {self._said(int(have[word]))}{hole}, expected {want}"
+                return (
+                    f"byte {page * PAGE + word * WORD} holds {self._said(int(have[word]))}{hole}, expected {expected}"
+                )
         return None
 
     def _said(self, label: int) -> str:

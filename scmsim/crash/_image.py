@@ -121,7 +121,8 @@ def words_of(low: int, high: int) -> Iterator[tuple[int, int, int]]:
 
 def resolve(copy: Copy, image: Image) -> list[Bulk]:
     """The pieces of a copy with the versions that its source has in `image`, none across a page of either side."""
-    pieces, at, end = [], copy.addr, copy.addr + copy.length
+    pieces: list[Bulk] = []
+    at, end = copy.addr, copy.addr + copy.length
     while at < end:
         source = copy.source + at - copy.addr
         length = min(end - at, PAGE - at % PAGE, PAGE - source % PAGE)
@@ -135,8 +136,12 @@ def resolve(copy: Copy, image: Image) -> list[Bulk]:
                 label = np.append(label, label[-1:])
             label = int(label[0]) if (label == label[0]).all() else label
         last = pieces[-1] if pieces else None
-        if last and isinstance(last.label, int) and isinstance(label, int) and at % PAGE == 0 and label == (
-            last.label + (at // PAGE - last.addr // PAGE) * (last.label > ZERO)
+        if (
+            last
+            and isinstance(last.label, int)
+            and isinstance(label, int)
+            and at % PAGE == 0
+            and label == (last.label + (at // PAGE - last.addr // PAGE) * (last.label > ZERO))
         ):
             pieces[-1] = last._replace(length=last.length + length)
         else:

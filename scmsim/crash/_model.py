@@ -11,7 +11,20 @@ import numpy as np
 
 from scmsim import registry
 from scmsim.records import (
-    CREATE, EVENT, FENCE, FLUSH, LOAD, MKDIR, NTSTORE, OP, PM, SETUP, STORE, WRITE, Files, Source,
+    CREATE,
+    EVENT,
+    FENCE,
+    FLUSH,
+    LOAD,
+    MKDIR,
+    NTSTORE,
+    OP,
+    PM,
+    SETUP,
+    STORE,
+    WRITE,
+    Files,
+    Source,
 )  # fmt: skip
 
 PIECE = 1 << 20  # bytes of one write that brings an older file into being
@@ -66,7 +79,9 @@ class Model:
     def _taken(self) -> list[Event]:
         record = self._record[0]
         rows = self._out[: int(record["emitted"])]
-        rows = rows[np.isin(rows["code"], KEPT) & ((rows["space"] == PM) | (rows["code"] == FENCE)) & (rows["length"] > 0)]
+        rows = rows[
+            np.isin(rows["code"], KEPT) & ((rows["space"] == PM) | (rows["code"] == FENCE)) & (rows["length"] > 0)
+        ]
         columns = [rows[name].tolist() for name in ("code", "site", "addr", "length", "width")]
         if record["need_words"]:
             self.state.grow(int(record["need_words"]))

@@ -59,7 +59,9 @@ class Adapter(Base):
         spans = {i: (offset, length) for i, offset, length in copies}
         last_copy = copies[-1][0] if copies else -1
         meant: Stores = []
-        for i, event in enumerate(events):  # a commit before the copies is one of the kernel's threads: without this call
+        for i, event in enumerate(
+            events
+        ):  # a commit before the copies is one of the kernel's threads: without this call
             meant.append(self._one(i, event, events, spans, version))
             if i == last_copy:
                 self._apply(op, version, placed(copies, events))
@@ -67,7 +69,9 @@ class Adapter(Base):
             self._apply(op, version, {})
         return meant
 
-    def _one(self, i: int, event: Event, events: Sequence[Event], spans: dict[int, tuple[int, int]], version: int) -> list:
+    def _one(
+        self, i: int, event: Event, events: Sequence[Event], spans: dict[int, tuple[int, int]], version: int
+    ) -> list:
         if event.code not in (STORE, NTSTORE):
             return []
         if i in spans:
@@ -165,7 +169,11 @@ class Adapter(Base):
                 raise Unrecoverable("a commit block has arrived, but not all blocks of its transaction")
         held = [commit for commit in self.history.get(file, []) if commit <= number]
         inode = self.commits[held[-1]][file] if held else Inode()
-        gone = {page for page, device in inode.pages.items() if number <= self.reused.get(device, -1)} if self.reused else set()
+        gone = (
+            {page for page, device in inode.pages.items() if number <= self.reused.get(device, -1)}
+            if self.reused
+            else set()
+        )
         return Found(inode.names, inode.size, {}, inode.pages, frozenset(gone))
 
     def settle(self, image: Image, file: int) -> Found:

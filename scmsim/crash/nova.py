@@ -40,7 +40,9 @@ class Adapter(Base):
         self.entry_bytes = ENTRY_BYTES.get(self.fs, 64)
         self.life: dict[int, int] = {}  # how often an inode was given back
         self.log: dict[tuple[int, int], list[tuple]] = {}  # file, life -> entries: (key, bytes, what)
-        self.links: dict[tuple[int, int], list[tuple[int, Any]]] = {}  # -> (entries before it, key of the link that leads on)
+        self.links: dict[
+            tuple[int, int], list[tuple[int, Any]]
+        ] = {}  # -> (entries before it, key of the link that leads on)
         self.names: dict[int, dict[int, tuple[int, int]]] = {}  # file -> name -> directory, number of the entry
         self.undo: dict[int, list[tuple[Any, Any]]] = {}  # journal transaction -> words and their old values
         self.collected: dict[int, int] = {}  # thorough garbage collection -> bytes that it wrote

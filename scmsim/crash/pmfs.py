@@ -1,6 +1,6 @@
 """PMFS: an undo journal for inodes, pointers and names; data in place, or copy-on-write in the transaction.
 Units: bytes, device pages of 4096 bytes, data blocks of the model.
-Source: PMFS fs/pmfs/{journal,inode,xip,namei}.c (pmfs_recover_undo_journal, pmfs_recover_truncate_list); data_path = cow: VSM paper.
+Source: PMFS fs/pmfs/{journal,inode,xip,namei}.c (recovery of the journal, of the truncate list); data_path = cow: VSM paper.
 
 The recovery puts back what an open transaction has saved, finishes the truncate list, and takes the blocks that no tree reaches
 as free.  A truncate does not clear the pointers that it frees (the model has no stores for that): a pointer is good if it is
@@ -22,7 +22,11 @@ SUMMARY = "PMFS: an undo journal for metadata; data in place, or copy-on-write w
 MODELS = ("pmfs-4k", "pmfs-2m")
 
 ATOMIC = Claim("names, size and pointers are atomic; an overwrite too; durable when fsync returns", True, False)
-TORN = Claim("names, size and pointers are atomic; data is overwritten in place and may be torn; durable when fsync returns", False, False)
+TORN = Claim(
+    "names, size and pointers are atomic; data is overwritten in place and may be torn; durable when fsync returns",
+    False,
+    False,
+)
 JOURNAL_AT, ENTRY, SAVED = 1 << 20, 64, 48
 INODE_BYTES, FAN_OUT, SHIFT = 128, 512, 9
 
@@ -54,7 +58,10 @@ class Adapter(Base):
         """The file as the recovery finds it; raises Unrecoverable."""
         image = self._rolled_back(image)
         names = frozenset(
-            version for word in self.names.get(file, []) for owner, version in [image.word(word, (-1, 0))] if owner == file
+            version
+            for word in self.names.get(file, [])
+            for owner, version in [image.word(word, (-1, 0))]
+            if owner == file
         )
         base = self.base.get(file, {})
         if not names:
@@ -118,7 +125,9 @@ class Adapter(Base):
             self.base[file] = {}
             found = found._replace(base=self.base[file])
         self.touched[file] = {block for block in self.touched.get(file, set()) if not self.at_rest(file, block)}
-        self.cuts[file] = image.word(("cuts", file), ()) != self.now.get(("cuts", file), ()) if self.cuts.get(file) else False
+        self.cuts[file] = (
+            image.word(("cuts", file), ()) != self.now.get(("cuts", file), ()) if self.cuts.get(file) else False
+        )
         return found
 
     def at_rest(self, file: int, block: int) -> bool:
@@ -139,7 +148,9 @@ class Call:
         if op.op == r.FALLOCATE:
             self._place_holes()
         self.known = adapter.known.setdefault(self.file, {})
-        self.fresh = sorted(block for block, at in self.blocks.items() if self.known.get(block) != at)  # still without a pointer
+        self.fresh = sorted(
+            block for block, at in self.blocks.items() if self.known.get(block) != at
+        )  # still without a pointer
         self.entering = self.file  # whose tree or inode is changed
         self.transaction = len(adapter.saved)
         self.names_left = self._names_to_change()
@@ -156,7 +167,11 @@ class Call:
     def _place_holes(self) -> None:
         shift = self.a.block_shift
         known = self.a.known.get(self.file, {})
-        holes = [b for b in range(self.op.offset >> shift, (self.op.offset + self.op.length - 1 >> shift) + 1) if b not in known]
+        holes = [
+            b
+            for b in range(self.op.offset >> shift, (self.op.offset + self.op.length - 1 >> shift) + 1)
+            if b not in known
+        ]
         for event in self.events:
             if event.site == "block zeroing" and event.code == NTSTORE:
                 for i in range(event.length >> shift):
@@ -216,7 +231,11 @@ class Call:
 
     def _hangs(self, i: int) -> bool:
         """Whether a pointer is one to a new node: the load of the slot comes right after the clearing of the node."""
-        return self.events[i - 1].code == LOAD and self.events[i - 2].code == NTSTORE and self.events[i - 2].site == "index"
+        return (
+            self.events[i - 1].code == LOAD
+            and self.events[i - 2].code == NTSTORE
+            and self.events[i - 2].site == "index"
+        )
 
     def _grown(self, event: Event) -> list:
         """A new root above the old one."""
@@ -252,7 +271,9 @@ class Call:
         writes = []
         for block in chosen:
             self._note(block)
-            at = event.addr // PAGE * PAGE + block % FAN_OUT * 8  # the run begins at the first, existing ones lie between
+            at = (
+                event.addr // PAGE * PAGE + block % FAN_OUT * 8
+            )  # the run begins at the first, existing ones lie between
             writes += self._put(at, ("slot", self.file, block), (self.blocks[block], self.version))
         return writes
 
@@ -294,7 +315,11 @@ class Call:
         slot, blocks = low % PAGE // 8, range(low % PAGE // 8, (high - 1) % PAGE // 8 + 1)
         words: list[Any] = [("slot", self.file, block) for block in self.blocks if block % FAN_OUT in blocks]
         for level in (1, 2):
-            words += [("node", self.file, level, b >> SHIFT * level) for b in self.fresh[:1] if (b >> SHIFT * level) % FAN_OUT >= slot]
+            words += [
+                ("node", self.file, level, b >> SHIFT * level)
+                for b in self.fresh[:1]
+                if (b >> SHIFT * level) % FAN_OUT >= slot
+            ]
         return words
 
     # inodes and names
@@ -367,7 +392,9 @@ class Call:
         return [new, self._newest(self.file)] if self.op.op == r.RENAME else []
 
     def _newest(self, file: int) -> Any:
-        alive = [(self.a.now[word][1], word) for word in self.a.names.get(file, []) if self.a.now.get(word, (-1,))[0] == file]
+        alive = [
+            (self.a.now[word][1], word) for word in self.a.names.get(file, []) if self.a.now.get(word, (-1,))[0] == file
+        ]
         return max(alive)[1] if alive else None
 
     def _directory(self, i: int, event: Event) -> list:
@@ -376,8 +403,12 @@ class Call:
         word = self.names_left.pop(0)
         if word is None:
             return []
-        taken = word == ("name", self.version) or (self.op.op == r.RENAME and self.replaced >= 0 and len(self.names_left) == 1
-                                                    and self.names_left[0] != ("name", self.version))
+        taken = word == ("name", self.version) or (
+            self.op.op == r.RENAME
+            and self.replaced >= 0
+            and len(self.names_left) == 1
+            and self.names_left[0] != ("name", self.version)
+        )
         if taken:
             self.a.names.setdefault(self.file, []).append(word)
             return self._put(event.addr, word, (self.file, self.version))

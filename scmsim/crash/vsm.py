@@ -36,7 +36,9 @@ class Adapter(Pmfs):
         record = self.state.record[0]
         self.table_at, self.data_end = int(record.page_table), int(record.log_start)
         self.table: dict[int, int] = {}  # entries that differ from the first ones, as the running system has them
-        self.logs: list[tuple[int, list[tuple[Any, Any]]]] = []  # bytes of a log behind its state; words and their new values
+        self.logs: list[
+            tuple[int, list[tuple[Any, Any]]]
+        ] = []  # bytes of a log behind its state; words and their new values
 
     def frame(self, image: Image, page: int) -> int:
         """Where a virtual page lies."""
@@ -48,7 +50,8 @@ class Adapter(Pmfs):
         first = self.known.get(file, {}).get(block)
         base = self.base[file]
         return all(
-            base.get(block * unit + i) == (None if first is None else self.table.get(first + i, first + i)) for i in range(unit)
+            base.get(block * unit + i) == (None if first is None else self.table.get(first + i, first + i))
+            for i in range(unit)
         )
 
     def _rolled_back(self, image: Image) -> Image:
@@ -148,10 +151,15 @@ class VsmCall(Call):
     def _log(self, i: int, event: Event) -> list:
         self.a.logs.append((event.length - STATE, []))
         number = len(self.a.logs)
-        return [*self._put(event.addr, ("log state", number), "begun"), Mark(event.addr + STATE, event.length - STATE, ("log", number))]
+        return [
+            *self._put(event.addr, ("log state", number), "begun"),
+            Mark(event.addr + STATE, event.length - STATE, ("log", number)),
+        ]
 
     def _state(self, i: int, event: Event) -> list:
-        return self._put(event.addr, ("log state", len(self.a.logs)), "data" if event.site.endswith("commit") else "complete")
+        return self._put(
+            event.addr, ("log state", len(self.a.logs)), "data" if event.site.endswith("commit") else "complete"
+        )
 
     def _both(self, addr: int, word: Any, value: Any) -> list[Word]:
         """A replacement: the log has it too."""
