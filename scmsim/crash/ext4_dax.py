@@ -15,7 +15,7 @@ from scmsim.crash._adapter import Claim, Stores, Unrecoverable, copied, placed
 from scmsim.crash._expected import Found, without_newest
 from scmsim.crash._image import PAGE, Bulk, Image, Mark, cleared, label_of
 from scmsim.crash._model import Event
-from scmsim.records import FENCE, NTSTORE, STORE
+from scmsim.records import NTSTORE, STORE
 
 SUMMARY = "ext4-dax: metadata by jbd2, in transactions of many calls; data in place"
 MODELS = ("ext4-dax",)
@@ -50,6 +50,7 @@ class Adapter(Base):
         self.history: dict[int, list[int]] = {}  # file -> commits that hold it
         self.holder: dict[int, tuple[int, int]] = {}  # device page -> file, page in the last commit
         self.reused: dict[int, int] = {}  # device page -> last commit when it was handed on
+        self.log_at = 0  # of the commit being written
         self.open = False  # a commit is being written
         self.arrived = 0  # commits that certainly arrived
 
@@ -86,18 +87,17 @@ class Adapter(Base):
         return []
 
     def _log(self, i: int, event: Event, events: Sequence[Event]) -> list:
-        """The log's blocks, in two runs where the log's end is reached; then, behind a fence, the commit block."""
-        before = events[i - 1] if i else None
-        number = len(self.commits) - 1
-        if before and before.site == "journal" and before.code == FENCE and self.open:
-            self.open = False
-            return [Mark(event.addr, event.length, ("commit", number))]
-        if self.open:
-            self.logged[-1] += event.length
-        else:
-            number += 1
+        """The log's blocks, in two runs where the log's end is reached; then the commit block behind them."""
+        if not self.open:
             self._begin(event)
-        return [Mark(event.addr, event.length, ("log", number))]
+            return [Mark(event.addr, event.length, ("log", len(self.commits) - 1))]
+        number = len(self.commits) - 1
+        following = next((e for e in events[i + 1 :] if e.site == "journal" and e.code == NTSTORE), None)
+        if event.addr < self.log_at and following and following.addr == event.addr + event.length:
+            self.logged[-1] += event.length
+            return [Mark(event.addr, event.length, ("log", number))]
+        self.open = False
+        return [Mark(event.addr, event.length, ("commit", number))]
 
     def _begin(self, event: Event) -> None:
         number = len(self.commits)
@@ -110,7 +110,7 @@ class Adapter(Base):
             before.append(number)
         for file in self.changed:
             self.holder |= {device: (file, page) for page, device in self.inodes[file].pages.items()}
-        self.changed, self.open = set(), True
+        self.changed, self.open, self.log_at = set(), True, event.addr
         self.logged.append(event.length)
         self.held.append(number)
 
