@@ -122,20 +122,18 @@ def test_a_missing_flush_or_fence_is_found(fs, params):
         assert report.failures[0].wrong and report.failures[0].file.startswith("/d/")
 
 
-def test_a_commit_before_the_data_is_found():
-    """NOVA: the tail is stored and written back before the data and its entry are fenced."""
+def test_a_commit_before_the_fence_of_the_data_is_found():
+    """NOVA: the data, its entry and the tail that commits them are stored in one epoch."""
 
     def early(events):
-        commit = [e for e in events if e.site == "log commit" and e.code in (STORE, FLUSH)][:2]
-        at = next((i for i, e in enumerate(events) if e.site == "data copy"), None)
-        if at is None or not commit:
-            return events
-        rest = [e for e in events if e not in commit]
-        return [*rest[:at], *commit, *rest[at:]]
+        commit = next((i for i, e in enumerate(events) if e.site == "log commit" and e.code == STORE), 0)
+        copies = any(e.site == "data copy" for e in events)
+        return [e for i, e in enumerate(events) if not (copies and i < commit and e.code == FENCE)]
 
-    report = check("nova-cow", ROWS[:2], change=early)
-    assert report.failing_states
-    assert "has not arrived whole" in report.failures[0].wrong or "nothing leads" in report.failures[0].wrong
+    report = check("nova-cow", [*ROWS[:2], ("write", 1, 0, 4096)], first=2, change=early)
+    failure = report.failures[0]
+    assert len(failure.lost) == 1 and failure.before == "the fence of 'log commit'"
+    assert "data copy" in failure.lost[0] or "has not arrived whole" in failure.wrong
 
 
 def test_ext4_needs_both_fences_of_a_commit():
