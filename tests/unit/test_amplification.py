@@ -1,4 +1,4 @@
-"""Write amplification of update schemes: closed formulas, the VSM paper's figures, the command line, and a model beside a formula."""
+"""Write amplification of update schemes: closed formulas, the VSM paper, the command line, a model beside a formula."""
 
 import json
 
