@@ -13,7 +13,7 @@ from typing import Any
 from scmsim.crash._adapter import Claim, Unrecoverable
 from scmsim.crash._image import PAGE, Image, Mark, Word
 from scmsim.crash._model import Event
-from scmsim.crash.pmfs import FAN_OUT, INODE_BYTES, Call
+from scmsim.crash._pmfs_call import FAN_OUT, INODE_BYTES, Call
 from scmsim.crash.pmfs import Adapter as Pmfs
 from scmsim.records import FLUSH, LOAD, NTSTORE, STORE
 

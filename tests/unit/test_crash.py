@@ -35,6 +35,7 @@ ROWS = [
     ("create", 1, 0, 0, 0), ("write", 1, 0, 8192), ("write", 1, 512, 1024), ("fsync", 1), ("truncate", 1, 4096),
     ("write", 1, 4096, 40_000), ("fsync", 1), ("create", 2, 0, 0, 0), ("write", 2, 0, 4096), ("unlink", 1, 0, 0, 0),
     ("fallocate", 2, 8192, 8192), ("write", 2, 10_000, 80), ("fsync", 2),
+    ("write", 2, 800, 12_000), ("fsync", 2),
 ]  # fmt: skip
 
 

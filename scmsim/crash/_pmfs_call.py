@@ -1,0 +1,296 @@
+"""What the stores of one PMFS call mean, in their order: data, tree, journal, inode, names.
+Units: bytes, device pages of 4096 bytes, data blocks of the model.
+Source: PMFS fs/pmfs/{xip,inode,journal,namei,dir}.c.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from scmsim import records as r
+from scmsim.crash._adapter import Stores, copied, placed, source_of
+from scmsim.crash._image import PAGE, Bulk, Copy, Word, cleared, in_words, label_of
+from scmsim.crash._model import Event
+from scmsim.records import LOAD, NTSTORE, STORE
+
+JOURNAL_AT, ENTRY, SAVED = 1 << 20, 64, 48
+INODE_BYTES, FAN_OUT, SHIFT = 128, 512, 9
+
+
+class Call:
+    """The stores of one call, taken in order."""
+
+    def __init__(self, adapter: Any, op: Any, version: int, events: Sequence[Event]) -> None:
+        self.a, self.op, self.version, self.events = adapter, op, version, events
+        self.file = int(op.file)
+        self.replaced = int(op.file2) if op.op == r.RENAME and op.file2 >= 0 and op.file2 != op.file else -1
+        copies = copied(op, events, self.data_site()) if op.op == r.WRITE else []
+        self.copies = {i: (offset, length) for i, offset, length in copies}
+        self.blocks = self.blocks_of(placed(copies, events))
+        if op.op == r.FALLOCATE:
+            self._place_holes()
+        self.known = adapter.known.setdefault(self.file, {})
+        self.fresh = sorted(
+            block for block, at in self.blocks.items() if self.known.get(block) != at
+        )  # still without a pointer
+        self.entering = self.file  # whose tree or inode is changed
+        self.transaction = len(adapter.saved)
+        self.names_left = self._names_to_change()
+
+    def data_site(self) -> str:
+        """Mechanism that copies the caller's bytes."""
+        return "data copy"
+
+    def blocks_of(self, pages: dict[int, int]) -> dict[int, int]:
+        """Data blocks that the call writes to -> first device page."""
+        unit = 1 << self.a.block_shift - 12
+        return {page // unit: device - page % unit for page, device in pages.items()}
+
+    def _place_holes(self) -> None:
+        shift = self.a.block_shift
+        known = self.a.known.get(self.file, {})
+        holes = [
+            b
+            for b in range(self.op.offset >> shift, (self.op.offset + self.op.length - 1 >> shift) + 1)
+            if b not in known
+        ]
+        for event in self.events:
+            if event.site == "block zeroing" and event.code == NTSTORE:
+                for i in range(event.length >> shift):
+                    self.blocks[holes.pop(0)] = (event.addr + (i << shift)) // PAGE
+
+    def stores(self) -> Stores:
+        """For each event, the writes that it stands for."""
+        handlers = self.handlers()
+        meant = []
+        for i, event in enumerate(self.events):
+            handler = handlers.get(event.site) if event.code in (STORE, NTSTORE) else None
+            meant.append(handler(i, event) if handler else [])
+        self.known.update(self.blocks)
+        return meant
+
+    def handlers(self) -> dict[str, Any]:
+        """Mechanism -> what its stores mean."""
+        return {
+            "data copy": self._data, "cow copy": self._copy, "block zeroing": self._zeroing, "index": self._index,
+            "journal": self._journal, "inode": self._inode, "directory": self._directory, "truncate list": self._list,
+        }  # fmt: skip
+
+    def _put(self, addr: int, word: Any, value: Any) -> list[Word]:
+        self.a.now[word] = value
+        return [Word(addr, word, value)]
+
+    def _inode_of(self, addr: int) -> int:
+        file = (addr - self.a.inode_table) // INODE_BYTES
+        return file if 0 <= file <= self.a.count else -1
+
+    # data
+
+    def _data(self, i: int, event: Event) -> list:
+        if i not in self.copies:
+            return []
+        offset, length = self.copies[i]
+        return [Bulk(event.addr, length, label_of(self.version, offset))]
+
+    def _copy(self, i: int, event: Event) -> list:
+        source = source_of(self.events, i)
+        return [] if source is None else [Copy(event.addr, event.length, source)]
+
+    def _zeroing(self, i: int, event: Event) -> list:
+        return cleared(event.addr, event.length)
+
+    # the tree
+
+    def _index(self, i: int, event: Event) -> list:
+        if event.code == NTSTORE:
+            return []  # a new node, cleared: its pointers count from the store that hangs it up
+        before = self.events[i - 1]
+        if before.code == NTSTORE and before.site == "index" and before.addr == event.addr:
+            return self._grown(event)
+        if event.length == 8 and self._hangs(i):
+            return self._hung(event)
+        return self._filled(event)
+
+    def _hangs(self, i: int) -> bool:
+        """Whether a pointer is one to a new node: the load of the slot comes right after the clearing of the node."""
+        return (
+            self.events[i - 1].code == LOAD
+            and self.events[i - 2].code == NTSTORE
+            and self.events[i - 2].site == "index"
+        )
+
+    def _grown(self, event: Event) -> list:
+        """A new root above the old one."""
+        height = self.height() + 1
+        self.pending_height = height
+        if height == 1:
+            old = self.a.now.get(("root", self.file))
+            return self._put(event.addr, ("slot", self.file, 0), old[1] if old else None)
+        return self._put(event.addr, ("node", self.file, height - 1, 0), True)
+
+    pending_height = -1
+
+    def height(self) -> int:
+        """Of the tree, with what the call added already."""
+        if self.pending_height >= 0:
+            return self.pending_height
+        root = self.a.now.get(("root", self.file))
+        return root[0] if root else 0
+
+    def _hung(self, event: Event) -> list:
+        block = self.fresh[0] if self.fresh else 0
+        for level in range(self.height() - 1, 0, -1):
+            word = ("node", self.file, level, block >> SHIFT * level)
+            if not self.a.now.get(word):
+                return self._put(event.addr, word, True)
+        return []
+
+    def _filled(self, event: Event) -> list:
+        """Pointers of one leaf: those of the call's blocks that have none yet."""
+        count, leaf = event.length // 8, self.fresh[0] >> SHIFT if self.fresh else 0
+        chosen = [block for block in self.fresh if block >> SHIFT == leaf][:count]
+        self.fresh = [block for block in self.fresh if block not in chosen]
+        writes = []
+        for block in chosen:
+            self._note(block)
+            at = (
+                event.addr // PAGE * PAGE + block % FAN_OUT * 8
+            )  # the run begins at the first, existing ones lie between
+            writes += self._put(at, ("slot", self.file, block), (self.blocks[block], self.version))
+        return writes
+
+    def _note(self, block: int) -> None:
+        self.a.slots.setdefault(self.file, set()).add(block)
+        self.a.touched.setdefault(self.file, set()).add(block)
+
+    # the journal
+
+    def _journal(self, i: int, event: Event) -> list:
+        if event.addr < JOURNAL_AT:
+            if event.addr % 4096 == 128 + 16 and event.length == 4:
+                self.transaction += 1
+                self.a.saved[self.transaction] = []
+            return []
+        if event.length == 17:
+            return in_words(event.addr, ENTRY, ("committed", self.transaction))
+        logged = next(e for e in reversed(self.events[:i]) if e.code == LOAD and e.site == "journal")
+        marks = []
+        for k, at in enumerate(range(logged.addr, logged.addr + logged.length, SAVED)):
+            entries = self.a.saved[self.transaction]
+            entries.append(self._old(at, min(at + SAVED, logged.addr + logged.length), i))
+            marks += in_words(event.addr + k * ENTRY, ENTRY, ("saved", self.transaction, len(entries) - 1))
+        return marks
+
+    def _old(self, low: int, high: int, i: int) -> list[tuple[Any, Any]]:
+        """The words in the logged bytes [low, high), and their values."""
+        file = self._inode_of(low)
+        if file >= 0:
+            words: list[Any] = [(kind, file) for kind in ("root", "size", "cuts", "inode")]
+        else:
+            words = self._logged_pointers(low, high, i)
+        return [(word, self.a.now.get(word)) for word in words]
+
+    def _logged_pointers(self, low: int, high: int, i: int) -> list[Any]:
+        change = next((e for e in self.events[i + 1 :] if e.code in (STORE, NTSTORE) and e.site != "journal"), None)
+        if change is not None and change.site == "directory":
+            return self.names_left[:1]
+        slot, blocks = low % PAGE // 8, range(low % PAGE // 8, (high - 1) % PAGE // 8 + 1)
+        words: list[Any] = [("slot", self.file, block) for block in self.blocks if block % FAN_OUT in blocks]
+        for level in (1, 2):
+            words += [
+                ("node", self.file, level, b >> SHIFT * level)
+                for b in self.fresh[:1]
+                if (b >> SHIFT * level) % FAN_OUT >= slot
+            ]
+        return words
+
+    # inodes and names
+
+    def _inode(self, i: int, event: Event) -> list:
+        file, at = self._inode_of(event.addr), event.addr % INODE_BYTES
+        if at == 0 and event.length == 58:
+            self.a.known.pop(file, None)
+            self.a.size[file] = 0
+            self.a.now[("cuts", file)] = ((self.version, 0),)
+            return [
+                *self._put(event.addr, ("inode", file), True), *self._put(event.addr, ("root", file), None),
+                *self._put(event.addr, ("size", file), 0), *self._put(event.addr, ("cuts", file), ((self.version, 0),)),
+            ]  # fmt: skip
+        if file != self.file:
+            return []
+        if at == 0 and event.length == 9:
+            height = self.height()
+            first = self.blocks.get(0)
+            if height == 0 and first is not None:
+                self.fresh = [block for block in self.fresh if block]
+                self._note(0)
+            return self._put(event.addr, ("root", file), (height, (first, self.version) if height == 0 else None))
+        if at == 24 and event.length == 8 or at == 32 and event.length == 16:
+            return self._put(event.addr, ("size", file), self._size())
+        if at == 0 and event.length == 24 and self.op.op == r.TRUNCATE:
+            return self._cut(event)
+        return []
+
+    def _size(self) -> int:
+        if self.op.op == r.TRUNCATE:
+            new = int(self.op.offset)
+        else:
+            new = max(self.a.size.get(self.file, 0), int(self.op.offset + self.op.length))
+        self.a.size[self.file] = new
+        return new
+
+    def _after_cut(self) -> tuple:
+        unit = 1 << self.a.block_shift
+        first = -(-int(self.op.offset) // unit)
+        return (*[cut for cut in self.a.now.get(("cuts", self.file), ()) if cut[1] < first], (self.version, first))
+
+    def _cut(self, event: Event) -> list:
+        cuts = self._after_cut()
+        self.a.cuts[self.file] = True
+        for block in [block for block in self.known if block >= cuts[-1][1]]:
+            del self.known[block]
+        return self._put(event.addr, ("cuts", self.file), cuts)
+
+    def _list(self, i: int, event: Event) -> list:
+        if self.op.op != r.TRUNCATE:
+            return []  # a file that lost its last name: nothing of it is looked at any more
+        if event.length == 16:
+            self.a.cuts[self.file] = True
+            return self._put(event.addr, ("truncate", self.file), (int(self.op.offset), self._after_cut()))
+        head = self.a.now.get("truncate list")
+        return self._put(event.addr, "truncate list", None if head == self.file else self.file)
+
+    def _names_to_change(self) -> list[Any]:
+        """Words that hold names, in the order in which the call changes them."""
+        new = ("name", self.version)
+        if self.op.op in (r.CREATE, r.MKDIR, r.LINK):
+            return [new]
+        if self.op.op in (r.UNLINK, r.RMDIR):
+            return [self._newest(self.file)]
+        if self.op.op == r.RENAME and self.replaced >= 0 and self._newest(self.replaced):
+            added = sum(e.site == "directory" and e.code == STORE and e.length not in (2, 8) for e in self.events)
+            other = self._newest(self.replaced)
+            return [other, new, self._newest(self.file)] if added else [other, self._newest(self.file)]
+        return [new, self._newest(self.file)] if self.op.op == r.RENAME else []
+
+    def _newest(self, file: int) -> Any:
+        alive = [
+            (self.a.now[word][1], word) for word in self.a.names.get(file, []) if self.a.now.get(word, (-1,))[0] == file
+        ]
+        return max(alive)[1] if alive else None
+
+    def _directory(self, i: int, event: Event) -> list:
+        if event.length == 27 or not self.names_left:
+            return []  # "." and ".." of a new directory
+        word = self.names_left.pop(0)
+        if word is None:
+            return []
+        taken = word == ("name", self.version) or (
+            self.op.op == r.RENAME
+            and self.replaced >= 0
+            and len(self.names_left) == 1
+            and self.names_left[0] != ("name", self.version)
+        )
+        if taken:
+            self.a.names.setdefault(self.file, []).append(word)
+            return self._put(event.addr, word, (self.file, self.version))
+        return self._put(event.addr, word, (-1, 0))
