@@ -1,0 +1,242 @@
+"""XFS's writes with DAX, and what gives files blocks and takes them away.
+
+A hole, or unwritten blocks, under a write: one transaction for each run of at most 4 MiB, in which the blocks are zeroed
+through the block layer, before the data is copied; another one if the file grew.  Nothing is allocated beyond the write:
+only buffered writes preallocate.  Source: Linux 5.13 fs/xfs/{xfs_file.c: xfs_file_dax_write; xfs_iomap.c:
+xfs_direct_write_iomap_begin, xfs_iomap_write_direct; xfs_bmap_util.c}, fs/xfs/libxfs/xfs_bmap.c.  Simplified: the
+allocator is first fit; the extent tree has one level of leaves.
+"""
+
+from scmsim import records as r
+from scmsim._jit import part
+from scmsim.alloc.first_fit import allocate, release
+from scmsim.fs.parts import ext4_recipes as q
+from scmsim.fs.parts import ext4_state as e
+from scmsim.fs.parts import table
+from scmsim.fs.parts import xfs_recipes as x
+from scmsim.fs.parts import xfs_state as n
+from scmsim.fs.parts.emit import play
+from scmsim.fs.parts.ext4_blocks import page_run
+from scmsim.fs.parts.ext4_data import copy_in
+from scmsim.fs.parts.xfs_dirs import give_block, take_block
+from scmsim.fs.parts.xfs_log import add_bytes, fork_bytes, log_buffer, log_fork, log_free_space, log_inode
+
+
+@part
+def log_extents(s, arena, f, page, out):
+    """A file's extents changed at `page`: its inode, and the leaf of its extent tree if it has one; leaves are added."""
+    leaves = arena[f + e.LEAF_COUNT]
+    if leaves:
+        leaf = min(page * leaves // max(arena[f + e.END], 1), leaves - 1)
+        filled = arena[f + e.EXTENTS] // leaves
+        at = n.BTREE_ROOT + n.EXTENT_BYTES * min(filled, n.EXTENTS_PER_LEAF - 1)
+        log_buffer(s, arena, table.get(arena, f + e.LEAVES, leaf), at, at + n.EXTENT_BYTES - 1)
+    while wants_leaf(arena, f) and s.free_blocks:
+        leaves = arena[f + e.LEAF_COUNT]
+        table.reserve(s, arena, f + e.LEAVES, leaves + 1)
+        item = take_block(s, arena)
+        table.put(arena, f + e.LEAVES, leaves, item)
+        arena[f + e.LEAF_COUNT] = leaves + 1
+        filled = min(arena[f + e.EXTENTS] // (leaves + 1), n.EXTENTS_PER_LEAF)
+        log_buffer(s, arena, item, e.NONE, n.BTREE_ROOT + n.EXTENT_BYTES * filled)
+    log_fork(s, arena, f, fork_bytes(arena, f), out)
+
+
+@part
+def wants_leaf(arena, f):
+    """Whether the extents need one more leaf."""
+    extents = arena[f + e.EXTENTS]
+    return extents > n.EXTENTS_INLINE and extents > n.EXTENTS_PER_LEAF * arena[f + e.LEAF_COUNT]
+
+
+@part
+def free_leaves(s, arena, f):
+    """Free the extent leaves of a file whose extents fit its inode again."""
+    while arena[f + e.LEAF_COUNT]:
+        arena[f + e.LEAF_COUNT] -= 1
+        give_block(s, arena, table.get(arena, f + e.LEAVES, arena[f + e.LEAF_COUNT]))
+
+
+@part
+def starts(arena, f, page, behind):
+    """How many of two pages are the first of an extent."""
+    count = 0
+    for at in (page, behind):
+        if at < arena[f + e.END]:
+            words = arena[f + e.PAGES] + at
+            count += arena[words] != 0 and (at == 0 or arena[words - 1] != arena[words] - e.ONE_BLOCK)
+    return count
+
+
+@part
+def add_blocks(s, arena, f, page, want, mark):
+    """Up to `want` blocks in a row for the pages from `page` on, whose words get `mark`; returns how many."""
+    block = allocate(s, arena, want)
+    words = arena[f + e.PAGES] + page
+    arena[f + e.EXTENTS] -= starts(arena, f, page, page + s.got)
+    for i in range(s.got):
+        arena[words + i] = (block + i) << e.BLOCK_SHIFT | mark
+    arena[f + e.END] = max(arena[f + e.END], page + s.got)
+    arena[f + e.EXTENTS] += starts(arena, f, page, page + s.got)
+    arena[f + e.MAPPED] += s.got
+    s.data_blocks += s.got
+    return s.got
+
+
+@part
+def map_run(s, arena, f, out, page, count):
+    """The first of `count` pages from `page` on, all holes or all unwritten, get zeroed blocks; returns how many."""
+    count = min(count, n.EXTENT_PAGES)
+    words = arena[f + e.PAGES] + page
+    new = arena[words] == 0
+    if new:
+        count = add_blocks(s, arena, f, page, count, e.NONE)
+    else:
+        arena[f + e.EXTENTS] -= starts(arena, f, page, page + count)
+        for i in range(words, words + count):
+            arena[i] -= e.IS_UNWRITTEN
+        arena[f + e.EXTENTS] += starts(arena, f, page, page + count)
+    block = arena[words] >> e.BLOCK_SHIFT
+    if new:
+        log_free_space(s, arena, block)
+    log_extents(s, arena, f, page, out)
+    arena[f + e.DATA_TID] = s.sequence
+    s.reg[q.TO], s.reg[q.BYTES], s.reg[q.COUNT] = block * e.BLOCK, count * e.BLOCK, count
+    play(s, out, q.ALLOCATE if new else x.CONVERT)
+    return count
+
+
+@part
+def write_slice(s, arena, f, op, out):
+    """Part of a write(), from `s.progress` on: for each run of pages blocks where there are none, and a copy."""
+    at = op.offset + s.progress
+    end = min(op.offset + op.length, (at & ~4095) + n.EXTENT_PAGES * e.BLOCK)
+    if s.progress == 0:
+        play(s, out, q.WRITE)
+        stamp = s.now // s.timestamp_tick if s.timestamp_tick else s.sequence
+        if stamp != arena[f + e.STAMP]:
+            arena[f + e.STAMP] = stamp
+            play(s, out, q.TIMES)
+            log_inode(s, arena, f, out)
+    while at < end:
+        page = at >> 12
+        count = page_run(s, arena, f, page, (end - 1) >> 12)
+        word = arena[arena[f + e.PAGES] + page]
+        if word == 0 or word & e.IS_UNWRITTEN:
+            count = map_run(s, arena, f, out, page, count)
+            word = arena[arena[f + e.PAGES] + page]
+        stop = min(end, (page + count) << 12)
+        target = (word >> e.BLOCK_SHIFT << 12) + (at & 4095)
+        copy_in(s, out, target, (op.thread << 36) + op.buffer + at - op.offset, stop - at)
+        at = stop
+    s.progress = at - op.offset
+    if s.progress == op.length and at > arena[f + e.SIZE]:
+        arena[f + e.SIZE] = at
+        arena[f + e.DATA_TID] = s.sequence
+        log_inode(s, arena, f, out)
+        play(s, out, q.FINISH)
+
+
+@part
+def free_pages(s, arena, f, out, page, last):
+    """Free the blocks of the pages [page, last], two extents in a transaction; takes 4 events."""
+    last = min(last, arena[f + e.END] - 1)
+    s.reg[q.COUNT] = 0
+    at = page
+    while at <= last:
+        words = arena[f + e.PAGES] + at
+        block = arena[words] >> e.BLOCK_SHIFT
+        count = 1
+        if block:
+            while at + count <= last and arena[words + count] == arena[words] + count * e.ONE_BLOCK:
+                count += 1
+            release(s, arena, block, count)
+            log_free_space(s, arena, block)
+            if s.reg[q.COUNT] % n.FREE_AT_ONCE == 0:
+                add_bytes(s, 2 * n.INTENT)
+            add_bytes(s, 2 * n.EXTENT_BYTES)
+            s.reg[q.COUNT] += 1
+            s.data_blocks -= count
+            arena[f + e.MAPPED] -= count
+        arena[f + e.EXTENTS] -= starts(arena, f, at, at + count)
+        for i in range(words, words + count):
+            arena[i] = 0
+        arena[f + e.EXTENTS] += starts(arena, f, at, at + count)
+        at += count
+    if last == arena[f + e.END] - 1:
+        arena[f + e.END] = min(arena[f + e.END], page)
+    if arena[f + e.MAPPED] == 0:
+        free_leaves(s, arena, f)
+    play(s, out, q.FREED)
+    log_extents(s, arena, f, page, out)
+
+
+@part
+def clear_part(s, arena, f, out, at, length):
+    """Clear `length` bytes from `at` on, inside one page, if it has content; takes 2 events."""
+    page = at >> 12
+    if length > 0 and page < arena[f + e.END]:
+        word = arena[arena[f + e.PAGES] + page]
+        if word and not word & e.IS_UNWRITTEN:
+            s.reg[q.TO], s.reg[q.BYTES] = (word >> e.BLOCK_SHIFT << 12) + (at & 4095), length
+            play(s, out, q.CLEAR_PM)
+
+
+@part
+def truncate(s, arena, op, f, out):
+    """truncate: the rest of the new last page is cleared, pages behind it are freed."""
+    size = max(op.offset, 0)
+    s.reg[q.INODE] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
+    play(s, out, q.TRUNCATE)
+    if size < arena[f + e.SIZE]:
+        clear_part(s, arena, f, out, size, -size & 4095)
+        free_pages(s, arena, f, out, (size + 4095) >> 12, arena[f + e.END])
+    arena[f + e.SIZE] = size
+    log_inode(s, arena, f, out)
+    arena[f + e.DATA_TID] = s.sequence
+
+
+@part
+def fill_holes(s, arena, f, page, last, out):
+    """Unwritten blocks for the holes in the pages [page, last]."""
+    s.reg[q.COUNT] = 0
+    while page <= last:
+        count = page_run(s, arena, f, page, last)
+        if page >= arena[f + e.END] or arena[arena[f + e.PAGES] + page] == 0:
+            count = add_blocks(s, arena, f, page, count, e.IS_UNWRITTEN)
+            log_free_space(s, arena, arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT)
+            s.reg[q.COUNT] += 1
+        page += count
+    play(s, out, q.FALLOCATED)
+    log_extents(s, arena, f, last, out)
+
+
+@part
+def missing(arena, f, first, last):
+    """Pages in [first, last] that have no block."""
+    count = last + 1 - max(arena[f + e.END], first)
+    count = max(count, 0)
+    for page in range(first, min(last + 1, arena[f + e.END])):
+        count += arena[arena[f + e.PAGES] + page] == 0
+    return count
+
+
+@part
+def fallocate(s, arena, op, f, out):
+    """fallocate: unwritten blocks for the holes of the range, or (punch hole) the range becomes a hole."""
+    end = op.offset + op.length
+    s.reg[q.INODE] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
+    play(s, out, q.FALLOCATE)
+    if op.flag & r.PUNCH_HOLE:
+        if op.offset >> 12 == (end - 1) >> 12:
+            clear_part(s, arena, f, out, op.offset, op.length & 4095)
+        else:
+            clear_part(s, arena, f, out, op.offset, -op.offset & 4095)
+            clear_part(s, arena, f, out, end & ~4095, end & 4095)
+        free_pages(s, arena, f, out, (op.offset + 4095) >> 12, (end >> 12) - 1)
+    else:
+        fill_holes(s, arena, f, op.offset >> 12, (end - 1) >> 12, out)
+        if not op.flag & r.KEEP_SIZE:
+            arena[f + e.SIZE] = max(arena[f + e.SIZE], end)
+    log_inode(s, arena, f, out)
+    arena[f + e.DATA_TID] = s.sequence

@@ -1,0 +1,314 @@
+"""XFS's directories: which blocks they have, and which bytes of them a name changes.
+
+A directory's names lie in its inode, then in one block with their hashes, then in data blocks beside a leaf block of
+hashes, at last beside several leaves under a node and a block of free space.  A name goes into the first data block with
+room; a data block without names is freed.  Source: Linux 5.13 fs/xfs/libxfs/xfs_dir2{,_sf,_block,_leaf,_node,_data}.c.
+Simplified: hashes are spread evenly over the leaves (one more when they are half full, one less at a quarter); a directory turns
+back into a smaller form at the size at which it grew out of it.
+"""
+
+from scmsim._jit import part
+from scmsim.alloc.first_fit import allocate, release
+from scmsim.fs.parts import ext4_recipes as q
+from scmsim.fs.parts import ext4_state as e
+from scmsim.fs.parts import table
+from scmsim.fs.parts import xfs_state as n
+from scmsim.fs.parts.emit import play
+from scmsim.fs.parts.xfs_log import add_bytes, drop_buffer, log_buffer, log_fork, log_free_space, new_buffer
+
+LAST = e.BLOCK - 1
+
+
+@part
+def short_bytes(arena, row):
+    """Bytes of a file's entry in its directory's inode: length, offset, name, type, inode."""
+    return arena[row + e.ROW_NAME] + 8
+
+
+@part
+def entry_bytes(arena, row):
+    """Bytes of a file's entry in a data block: inode, length, name, type, tag, rounded up to 8."""
+    return (arena[row + e.ROW_NAME] + 19) & ~7
+
+
+@part
+def take_block(s, arena):
+    """Item of a new block of metadata; the caller knows that one is free."""
+    block = allocate(s, arena, e.ONE)
+    log_free_space(s, arena, block)
+    s.meta_blocks += 1
+    return new_buffer(s, arena, block)
+
+
+@part
+def give_block(s, arena, item):
+    """Free a block of metadata."""
+    block = arena[item + n.HOME]
+    release(s, arena, block, e.ONE)
+    log_free_space(s, arena, block)
+    add_bytes(s, 2 * (n.INTENT + n.EXTENT_BYTES))
+    drop_buffer(s, arena, item)
+    s.meta_blocks -= 1
+
+
+@part
+def new_data(s, arena, d, index):
+    """A new data block of a directory, at `index`; its header and its one free range are logged."""
+    table.reserve(s, arena, d + e.PAGES, index + 1)
+    item = take_block(s, arena)
+    table.put(arena, d + e.PAGES, index, item)
+    arena[d + e.END] = max(arena[d + e.END], index + 1)
+    if index == 0:
+        arena[item + n.FILL] = n.DOTS
+        arena[item + n.HIGH] = n.DATA_HEADER + n.DOTS
+    else:
+        arena[item + n.HIGH] = n.DATA_HEADER
+    log_buffer(s, arena, item, e.NONE, arena[item + n.HIGH] + 15)
+
+
+@part
+def free_data(s, arena, d, index):
+    """Free the data block at `index`, where there may be none."""
+    item = table.get(arena, d + e.PAGES, index)
+    if item:
+        give_block(s, arena, item)
+        table.put(arena, d + e.PAGES, index, e.NONE)
+
+
+@part
+def new_leaf(s, arena, d):
+    """One more leaf block, logged as far as it is filled."""
+    count = arena[d + e.LEAF_COUNT]
+    table.reserve(s, arena, d + e.LEAVES, count + 1)
+    item = take_block(s, arena)
+    table.put(arena, d + e.LEAVES, count, item)
+    arena[d + e.LEAF_COUNT] = count + 1
+    log_buffer(s, arena, item, e.NONE, n.LEAF_HEADER + n.LEAF_ENTRY * (arena[d + n.NAMES] // (count + 1)))
+
+
+@part
+def free_leaf(s, arena, d):
+    """Free the last leaf block."""
+    arena[d + e.LEAF_COUNT] -= 1
+    give_block(s, arena, table.get(arena, d + e.LEAVES, arena[d + e.LEAF_COUNT]))
+
+
+@part
+def blocks_to_add(s, arena, row, d):
+    """Blocks that directory `d` surely can grow by when it takes the entry of the file of table row `row`."""
+    if arena[d + n.FORM] == n.IN_INODE:
+        return e.ONE if arena[d + e.ENTRIES] + short_bytes(arena, row) > n.SHORT_FULL else e.NONE
+    return n.MOST_BLOCKS
+
+
+@part
+def fits_block(arena, d):
+    """Whether all entries and their hashes fit one block."""
+    used = n.DATA_HEADER + n.DOTS + arena[d + n.DATA_BYTES] + n.LEAF_ENTRY * (arena[d + n.NAMES] + 3)
+    return used <= e.BLOCK
+
+
+@part
+def log_leaf(s, arena, row, d, inserted):
+    """The hash of a name goes into its leaf, whose later entries move, or is marked stale."""
+    leaves = arena[d + e.LEAF_COUNT]
+    spread = (row - s.rows) // e.ROW_WORDS * e.HASH_FACTOR >> 8
+    item = table.get(arena, d + e.LEAVES, spread % leaves)
+    filled = arena[d + n.NAMES] // leaves
+    first = n.LEAF_HEADER + n.LEAF_ENTRY * (filled * ((spread >> 16) & 255) >> 8)
+    log_buffer(s, arena, item, e.NONE, n.LEAF_HEADER - 1)
+    log_buffer(s, arena, item, first, n.LEAF_HEADER + n.LEAF_ENTRY * filled + 7 if inserted else first + 7)
+
+
+@part
+def log_free_room(s, arena, d, index):
+    """The free space of the data block at `index` changed."""
+    if arena[d + n.FORM] == n.WITH_NODE:
+        log_buffer(s, arena, arena[d + n.FREES], e.NONE, n.DATA_HEADER - 1)
+        at = n.DATA_HEADER + 2 * index % 4032
+        log_buffer(s, arena, arena[d + n.FREES], at, at + 1)
+    else:
+        at = e.BLOCK - 4 - 2 * (index + 1)
+        log_buffer(s, arena, table.get(arena, d + e.LEAVES, e.NONE), at, LAST)
+
+
+@part
+def put_entry(s, arena, row, d):
+    """Put a name into the first data block with room for it, a new one at last; the directory has leaves."""
+    need, index = entry_bytes(arena, row), arena[d + n.HINT]
+    while index < arena[d + e.END]:
+        item = table.get(arena, d + e.PAGES, index)
+        if item == 0 or arena[item + n.FILL] + need <= e.BLOCK - n.DATA_HEADER:
+            break
+        index += 1
+    arena[d + n.HINT] = index
+    if table.get(arena, d + e.PAGES, index) == 0:
+        new_data(s, arena, d, index)
+    place(s, arena, row, table.get(arena, d + e.PAGES, index), index)
+    log_free_room(s, arena, d, index)
+
+
+@part
+def place(s, arena, row, item, index):
+    """A name's bytes in its data block: behind the others while there is room, else where names were removed."""
+    need = entry_bytes(arena, row)
+    at = arena[item + n.HIGH]
+    if at + need <= e.BLOCK:
+        arena[item + n.HIGH] = at + need
+    else:
+        at = n.DATA_HEADER + (row - s.rows) * e.HASH_FACTOR % (e.BLOCK - n.DATA_HEADER - need)
+    arena[item + n.FILL] += need
+    arena[arena[row] + n.ENTRY] = index << 12 | at
+    log_buffer(s, arena, item, e.NONE, n.DATA_HEADER - 1)
+    log_buffer(s, arena, item, at, at + need + 1)
+
+
+@part
+def turn_into_block(s, arena, d):
+    """The names move from the inode into a block."""
+    arena[d + n.FORM] = n.IN_BLOCK
+    new_data(s, arena, d, e.NONE)
+    item = table.get(arena, d + e.PAGES, e.NONE)
+    arena[item + n.FILL] += arena[d + n.DATA_BYTES]
+    arena[item + n.HIGH] += arena[d + n.DATA_BYTES]
+    log_buffer(s, arena, item, e.NONE, arena[item + n.HIGH] + 15)
+    log_buffer(s, arena, item, LAST - n.LEAF_ENTRY * (arena[d + n.NAMES] + 3), LAST)
+
+
+@part
+def turn_into_leaf(s, arena, d):
+    """The hashes move from the only block into a leaf."""
+    arena[d + n.FORM] = n.WITH_LEAF
+    new_leaf(s, arena, d)
+    item = table.get(arena, d + e.PAGES, e.NONE)
+    log_buffer(s, arena, item, e.NONE, n.DATA_HEADER - 1)
+    log_buffer(s, arena, item, LAST - n.LEAF_ENTRY * (arena[d + n.NAMES] + 2), LAST)
+
+
+@part
+def turn_into_node(s, arena, d):
+    """The free space of data blocks moves into a block of its own, and a node over two leaves begins."""
+    arena[d + n.FORM] = n.WITH_NODE
+    arena[d + n.NODE] = take_block(s, arena)
+    arena[d + n.FREES] = take_block(s, arena)
+    log_buffer(s, arena, arena[d + n.FREES], e.NONE, n.DATA_HEADER + 2 * arena[d + e.END])
+    split_leaf(s, arena, d)
+
+
+@part
+def split_leaf(s, arena, d):
+    """One more leaf; the node and the leaf beside it change."""
+    new_leaf(s, arena, d)
+    leaves = arena[d + e.LEAF_COUNT]
+    log_buffer(s, arena, table.get(arena, d + e.LEAVES, leaves - 2), e.NONE, n.LEAF_HEADER - 1)
+    log_buffer(s, arena, arena[d + n.NODE], e.NONE, n.LEAF_HEADER + 8 * leaves % 4032)
+
+
+@part
+def to_inode(s, arena, d):
+    """The names fit the inode again: all blocks are freed."""
+    for index in range(arena[d + e.END]):
+        free_data(s, arena, d, index)
+    while arena[d + e.LEAF_COUNT]:
+        free_leaf(s, arena, d)
+    if arena[d + n.FORM] == n.WITH_NODE:
+        give_block(s, arena, arena[d + n.NODE])
+        give_block(s, arena, arena[d + n.FREES])
+    arena[d + e.END], arena[d + n.HINT], arena[d + n.FORM] = 0, 0, n.IN_INODE
+
+
+@part
+def log_directory(s, arena, d, out):
+    """The directory's inode: its names or the extents of its blocks, its size and times."""
+    if arena[d + n.FORM] == n.IN_INODE:
+        log_fork(s, arena, d, (arena[d + e.ENTRIES] + 9) & ~3, out)
+        return
+    blocks = arena[d + e.END] + arena[d + e.LEAF_COUNT] + (2 if arena[d + n.FORM] == n.WITH_NODE else 0)
+    log_fork(s, arena, d, n.EXTENT_BYTES * min(blocks, n.EXTENTS_INLINE), out)
+
+
+@part
+def add_entry(s, arena, row, d, out):
+    """A name of the file of table row `row` enters directory `d`, which has the blocks for it.  Takes 4 events."""
+    arena[d + n.NAMES] += 1
+    arena[d + e.ENTRIES] += short_bytes(arena, row)
+    arena[d + n.DATA_BYTES] += entry_bytes(arena, row)
+    arena[arena[row] + n.KNOWN] += 1
+    arena[arena[row] + n.OLDER_ENTRY] = arena[arena[row] + n.ENTRY]
+    arena[arena[row] + n.ENTRY] = 0
+    form = arena[d + n.FORM]
+    if form == n.IN_INODE:
+        if arena[d + e.ENTRIES] > n.SHORT_FULL:
+            turn_into_block(s, arena, d)
+    elif form == n.IN_BLOCK and fits_block(arena, d):
+        item = table.get(arena, d + e.PAGES, e.NONE)
+        place(s, arena, row, item, e.NONE)
+        log_buffer(s, arena, item, LAST - n.LEAF_ENTRY * (arena[d + n.NAMES] + 3), LAST)
+    else:
+        if form == n.IN_BLOCK:
+            turn_into_leaf(s, arena, d)
+        elif form == n.WITH_LEAF and arena[d + n.NAMES] > n.ONE_LEAF:
+            turn_into_node(s, arena, d)
+        elif form == n.WITH_NODE and arena[d + n.NAMES] > n.LEAF_FILL * arena[d + e.LEAF_COUNT]:
+            split_leaf(s, arena, d)
+        put_entry(s, arena, row, d)
+        log_leaf(s, arena, row, d, e.ONE)
+    show_block(s, arena, d, out)
+    log_directory(s, arena, d, out)
+
+
+@part
+def show_block(s, arena, d, out):
+    """The memory of a directory block that is looked at; takes 2 events."""
+    if arena[d + n.FORM] != n.IN_INODE:
+        index = min(arena[d + n.HINT], arena[d + e.END] - 1)
+        item = table.get(arena, d + e.PAGES, index)
+        if item:
+            s.reg[q.FROM] = arena[item + n.HOME] * e.BLOCK
+            play(s, out, q.NAME)
+
+
+@part
+def remove_entry(s, arena, row, d, out):
+    """The newest name of the file of table row `row` leaves directory `d`.  Takes 4 events."""
+    if arena[arena[row] + n.KNOWN]:
+        forget_entry(s, arena, row, d, out)
+    log_directory(s, arena, d, out)
+
+
+@part
+def forget_entry(s, arena, row, d, out):
+    """A known name leaves its data block; the one before is the newest again."""
+    arena[arena[row] + n.KNOWN] -= 1
+    arena[d + n.NAMES] = max(arena[d + n.NAMES] - 1, 0)
+    arena[d + e.ENTRIES] = max(arena[d + e.ENTRIES] - short_bytes(arena, row), 0)
+    arena[d + n.DATA_BYTES] = max(arena[d + n.DATA_BYTES] - entry_bytes(arena, row), 0)
+    if arena[d + n.FORM] != n.IN_INODE and (arena[d + e.ENTRIES] <= n.SHORT_FULL):
+        to_inode(s, arena, d)
+    if arena[d + n.FORM] != n.IN_INODE:
+        clear_entry(s, arena, row, d)
+        show_block(s, arena, d, out)
+    arena[arena[row] + n.ENTRY] = arena[arena[row] + n.OLDER_ENTRY]
+
+
+@part
+def clear_entry(s, arena, row, d):
+    """A name's bytes become free; a data block without names, and leaves that are too many, are freed."""
+    index, at = arena[arena[row] + n.ENTRY] >> 12, arena[arena[row] + n.ENTRY] & LAST
+    item = table.get(arena, d + e.PAGES, index)
+    if item:
+        log_buffer(s, arena, item, e.NONE, n.DATA_HEADER - 1)
+        log_buffer(s, arena, item, at, at + entry_bytes(arena, row) - 1)
+        arena[item + n.FILL] = max(arena[item + n.FILL] - entry_bytes(arena, row), 0)
+        arena[d + n.HINT] = min(arena[d + n.HINT], index)
+    if arena[d + n.FORM] == n.IN_BLOCK:
+        log_buffer(s, arena, item, LAST - 7, LAST)
+        return
+    log_leaf(s, arena, row, d, e.NONE)
+    log_free_room(s, arena, d, index)
+    if item and index and arena[item + n.FILL] == 0:
+        free_data(s, arena, d, index)
+    leaves = arena[d + e.LEAF_COUNT]
+    if arena[d + n.FORM] == n.WITH_NODE and leaves > 2 and 2 * arena[d + n.NAMES] < n.LEAF_FILL * leaves:
+        free_leaf(s, arena, d)
+        log_buffer(s, arena, arena[d + n.NODE], e.NONE, n.LEAF_HEADER + 8 * leaves % 4032)

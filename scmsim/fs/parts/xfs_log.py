@@ -1,0 +1,199 @@
+"""XFS's log: changed items join the committed item list (CIL), a checkpoint writes them to the log, the log worker writes
+them in place.
+
+An item is logged as it is at the checkpoint, however often it changed before: a buffer's changed chunks of 128 bytes (and
+those that changed since it was last written in place), an inode's core and changed fork.  A checkpoint of n bytes stores
+n, a header of 512 bytes for each log buffer, 12 bytes for each region that is split, rounded up to the log's unit.
+Source: Linux 5.13 fs/xfs/{xfs_log.c: xlog_write, xlog_sync; xfs_log_cil.c: xlog_cil_push_work; xfs_buf_item.c,
+xfs_inode_item.c, xfs_trans_ail.c}.  Simplified: a full log is pushed as a whole (XFS: its oldest quarter); an idle log is
+not covered with dummy records; free space is one record in each of its trees' roots, and inode records have one block.
+"""
+
+from scmsim._jit import part
+from scmsim.fs.parts import ext4_recipes as q
+from scmsim.fs.parts import ext4_state as e
+from scmsim.fs.parts import xfs_recipes as x
+from scmsim.fs.parts import xfs_state as n
+from scmsim.fs.parts.arena import give, take
+from scmsim.fs.parts.emit import play
+
+ALL_CHUNKS = (1 << 32) - 1
+
+
+@part
+def bits(mask):
+    """Ones in 32 bits."""
+    mask -= (mask >> 1) & 0x55555555
+    mask = (mask & 0x33333333) + ((mask >> 2) & 0x33333333)
+    return (((mask + (mask >> 4)) & 0x0F0F0F0F) * 0x01010101 >> 24) & 255
+
+
+@part
+def add_bytes(s, count):
+    """`count` more bytes in the next checkpoint: what is logged once (intents, and the items' own)."""
+    if s.cil_bytes == 0:
+        s.txn_since = s.now
+    s.cil_bytes += count
+
+
+@part
+def insert(s, arena, item, count):
+    """An item takes `count` bytes in the next checkpoint (xlog_cil_insert_items)."""
+    if arena[item + n.MARK] & n.IN_CIL == 0:
+        arena[item + n.MARK] |= n.IN_CIL
+        arena[item + n.BYTES] = 0
+        arena[item + n.NEXT] = s.cil
+        s.cil = item
+        s.cil_items += 1
+    add_bytes(s, count - arena[item + n.BYTES])
+    arena[item + n.BYTES] = count
+
+
+@part
+def log_buffer(s, arena, item, first, last):
+    """Bytes [first, last] of a metadata block change (xfs_trans_log_buf)."""
+    low, high = first >> n.CHUNK_SHIFT, min(last, 4095) >> n.CHUNK_SHIFT
+    mask = arena[item + n.MASK] | ((1 << (high + 1)) - 1) & ~((1 << low) - 1)
+    if mask != arena[item + n.MASK] or arena[item + n.MARK] & n.IN_CIL == 0:
+        arena[item + n.MASK] = mask
+        runs = bits(mask & ~(mask << 1) & ALL_CHUNKS)
+        insert(s, arena, item, n.BUFFER_FORMAT + n.OP_HEADER * runs + (bits(mask) << n.CHUNK_SHIFT))
+
+
+@part
+def new_buffer(s, arena, block):
+    """Item of a new metadata block.  Takes 8 words."""
+    item = take(s, arena, n.ITEM_ORDER)
+    arena[item + n.HOME] = block
+    return item
+
+
+@part
+def drop_buffer(s, arena, item):
+    """A metadata block is freed: only its cancellation is logged (xfs_trans_binval)."""
+    insert(s, arena, item, n.BUFFER_FORMAT)
+    arena[item + n.MARK] |= n.IS_STALE
+
+
+@part
+def log_inode(s, arena, f, out):
+    """A file's inode core changed; its changed fork is logged with it (xfs_trans_log_inode)."""
+    item = arena[arena[s.inode_items] + arena[f + e.INODE]]
+    fork = arena[item + n.MASK]
+    insert(s, arena, item, n.INODE_FORMAT + (n.OP_HEADER + fork if fork else 0))
+    arena[f + e.TID] = s.sequence
+    s.reg[q.SLOT] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
+    play(s, out, x.ITEM)
+
+
+@part
+def fork_bytes(arena, f):
+    """Bytes of a file's extents in its inode, or of the root of their tree."""
+    if arena[f + e.LEAF_COUNT]:
+        return n.BTREE_ROOT + n.EXTENT_BYTES * arena[f + e.LEAF_COUNT]
+    return n.EXTENT_BYTES * min(arena[f + e.EXTENTS], n.EXTENTS_INLINE)
+
+
+@part
+def log_fork(s, arena, f, count, out):
+    """The inode's fork changed too and has `count` bytes now."""
+    arena[arena[arena[s.inode_items] + arena[f + e.INODE]] + n.MASK] = count
+    log_inode(s, arena, f, out)
+
+
+@part
+def log_free_space(s, arena, block):
+    """Blocks around `block` are taken or freed: the group's header and a record of each of its two trees."""
+    group = s.ag_items + (block // s.ag_blocks * n.AG_ITEMS << n.ITEM_ORDER)
+    for kind in range(n.AGF, n.CNT + 1):
+        log_buffer(s, arena, group + (kind << n.ITEM_ORDER), e.NONE, n.DATA_HEADER)
+
+
+@part
+def log_inode_use(s, arena, inode, first, last):
+    """An inode is taken or given back: bytes [first, last] of the group's header, and its chunk's records."""
+    chunk = inode // n.CHUNK_INODES
+    group = s.ag_items + (arena[arena[s.chunks] + chunk] // s.ag_blocks * n.AG_ITEMS << n.ITEM_ORDER)
+    log_buffer(s, arena, group + (n.AGI << n.ITEM_ORDER), first, last)
+    record = 56 + chunk * 16 % 4032
+    log_buffer(s, arena, group + (n.INO << n.ITEM_ORDER), record, record + 15)
+    log_buffer(s, arena, group + (n.FINO << n.ITEM_ORDER), e.NONE, n.DATA_HEADER)
+
+
+@part
+def checkpoint(s, arena, out):
+    """Write the CIL to the log, which has room for it; at most 12 events."""
+    count = s.cil_bytes + n.CHECKPOINT_BYTES
+    room = s.log_buffer - n.RECORD_HEADER
+    buffers = (count + room - 1) // room
+    count += n.OP_HEADER * (buffers - 1)
+    buffers = (count + room - 1) // room
+    rest = count - (buffers - 1) * room + n.RECORD_HEADER
+    count = (buffers - 1) * s.log_buffer + (rest + s.log_unit - 1) // s.log_unit * s.log_unit
+    capacity = s.journal_blocks * e.BLOCK
+    whole = min(count, capacity - s.log_head)
+    s.reg[q.COUNT], s.reg[q.BYTES], s.reg[x.FENCES] = (count + 4095) >> 12, count, x.LOG_WRITE_FENCES * buffers
+    s.reg[q.TO], s.reg[q.LOG] = s.journal_at * e.BLOCK + s.log_head, whole
+    s.reg[q.FROM], s.reg[q.LOG_WRAPPED] = s.journal_at * e.BLOCK, count - whole
+    play(s, out, x.LOG_WRITE)
+    s.reg[q.COUNT] = s.cil_items
+    play(s, out, x.LOG_DONE)
+    s.log_head = (s.log_head + count) % capacity
+    s.log_used += count
+    settle_items(s, arena)
+    s.cil, s.cil_items, s.cil_bytes = 0, 0, 0
+    s.sequence += 1
+    s.push |= s.log_used > capacity - (capacity >> 2)
+
+
+@part
+def settle_items(s, arena):
+    """The items of a checkpoint that is in the log: to be written in place, or gone."""
+    item = s.cil
+    while item:
+        behind = arena[item + n.NEXT]
+        mark = arena[item + n.MARK] & ~n.IN_CIL
+        if mark & (n.IS_STALE | n.IN_AIL) == n.IS_STALE:
+            give(s, arena, item, n.ITEM_ORDER)
+        else:
+            if mark & n.IN_AIL == 0:
+                arena[item + n.BEHIND] = s.ail
+                s.ail = item
+                s.ail_items += 1
+            arena[item + n.MARK] = mark | n.IN_AIL
+        item = behind
+
+
+@part
+def push_inode(s, arena, item, out):
+    """Write the cluster of an inode in place, and with it all its inodes."""
+    first = arena[item + n.HOME] // n.CLUSTER_INODES * n.CLUSTER_INODES
+    chunk = arena[arena[s.chunks] + first // n.CHUNK_INODES]
+    s.reg[q.FROM] = chunk * e.BLOCK + first % n.CHUNK_INODES * n.INODE_BYTES
+    s.reg[q.BYTES] = n.CLUSTER_BLOCKS * e.BLOCK
+    play(s, out, x.METADATA)
+    for inode in range(first, first + n.CLUSTER_INODES):
+        other = arena[arena[s.inode_items] + inode]
+        if other:
+            arena[other + n.MARK] &= ~n.IN_AIL
+            arena[other + n.MASK] = 0
+
+
+@part
+def push_all(s, arena, out):
+    """Write all logged metadata in place; the CIL is empty.  Takes 3 events an item at most."""
+    item = s.ail
+    while item:
+        behind = arena[item + n.BEHIND]
+        mark = arena[item + n.MARK]
+        if mark & n.IS_STALE:
+            give(s, arena, item, n.ITEM_ORDER)
+        elif mark & n.IN_AIL and mark & n.IS_INODE:
+            push_inode(s, arena, item, out)
+        elif mark & n.IN_AIL:
+            s.reg[q.FROM], s.reg[q.BYTES] = arena[item + n.HOME] * e.BLOCK, e.BLOCK
+            play(s, out, x.METADATA)
+            arena[item + n.MARK] &= ~n.IN_AIL
+            arena[item + n.MASK] = 0
+        item = behind
+    s.ail, s.ail_items, s.log_used, s.push = 0, 0, 0, 0

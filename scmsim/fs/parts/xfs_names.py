@@ -1,0 +1,265 @@
+"""XFS's names and inodes: which items a create, unlink, rename, link, mkdir or rmdir logs, and what it frees.
+
+A file without a name is freed at once, or at its last close if the trace has close operations (xfs_inactive).  A file
+that existed before the trace gets its inode and blocks, without events, when it is first touched; the names of
+directories from before the trace are not known.  Source: Linux 5.13 fs/xfs/{xfs_inode.c: xfs_create, xfs_link, xfs_remove,
+xfs_rename, xfs_inactive}, fs/xfs/libxfs/xfs_ialloc.c.  Simplified: inodes are taken in the order last freed, first used;
+chunks of 64 inodes are kept (mount option ikeep).
+"""
+
+from scmsim import records as r
+from scmsim._jit import part
+from scmsim.alloc.first_fit import allocate, release
+from scmsim.fs.parts import ext4_recipes as q
+from scmsim.fs.parts import ext4_state as e
+from scmsim.fs.parts import table
+from scmsim.fs.parts import xfs_state as n
+from scmsim.fs.parts.arena import give, take
+from scmsim.fs.parts.emit import play
+from scmsim.fs.parts.xfs_data import add_blocks, free_pages, wants_leaf
+from scmsim.fs.parts.xfs_dirs import add_entry, blocks_to_add, remove_entry, to_inode
+from scmsim.fs.parts.xfs_log import (
+    add_bytes,
+    log_free_space,
+    log_inode,
+    log_inode_use,
+    new_buffer,
+)
+
+UNLINKED = 40  # where the group's header keeps 64 lists of unlinked inodes
+
+
+@part
+def add_chunk(s, arena):
+    """64 more inodes; False if the device has no 8 blocks in a row for them."""
+    block = allocate(s, arena, n.CHUNK_BLOCKS)
+    if s.got < n.CHUNK_BLOCKS:
+        if s.got:
+            release(s, arena, block, s.got)
+        return False
+    know_chunk(s, arena, block)
+    s.meta_blocks += n.CHUNK_BLOCKS
+    return True
+
+
+@part
+def know_chunk(s, arena, block):
+    """64 more inodes from `block` on."""
+    chunk = s.inode_count // n.CHUNK_INODES
+    table.reserve(s, arena, s.chunks, chunk + 1)
+    table.put(arena, s.chunks, chunk, block)
+    s.inode_count += n.CHUNK_INODES
+    table.reserve(s, arena, s.inode_items, s.inode_count)
+
+
+@part
+def new_record(s, arena, row):
+    """Record of a new file with an inode, which there is.  Takes 2**RECORD_ORDER words and an item's."""
+    f = take(s, arena, e.RECORD_ORDER)
+    arena[row + e.ROW_RECORD] = f
+    arena[f + e.PARENT] = s.rows + (s.row_count - 1) * e.ROW_WORDS
+    arena[f + e.LINKS], arena[f + e.STAMP] = 1, -1
+    inode = s.next_inode
+    if s.free_inode_count:
+        s.free_inode_count -= 1
+        inode = arena[s.free_inodes + s.free_inode_count]
+    else:
+        s.next_inode += 1
+    arena[f + e.INODE] = inode
+    return f
+
+
+@part
+def has_item(s, arena, f):
+    """Make sure that a file's inode has a log item.  Takes 8 words."""
+    inode = arena[f + e.INODE]
+    if table.get(arena, s.inode_items, inode) == 0:
+        item = new_buffer(s, arena, inode)
+        arena[item + n.MARK] = n.IS_INODE
+        table.put(arena, s.inode_items, inode, item)
+
+
+@part
+def has_inode(s, arena):
+    """Whether there is a free inode, if need be in a new chunk; 2: a new chunk was taken."""
+    if s.free_inode_count or s.next_inode < s.inode_count:
+        return 1
+    return 2 if add_chunk(s, arena) else 0
+
+
+@part
+def touch(s, arena, row):
+    """Record of the file of table row `row`, 0 if the arena is full; one from before the trace gets its blocks."""
+    f = arena[row + e.ROW_RECORD]
+    if f:
+        return f
+    is_dir = arena[row + e.ROW_DIR]
+    size = 0 if is_dir else max(arena[row + e.ROW_SIZE], 0)
+    pages = (size + e.BLOCK - 1) // e.BLOCK
+    if not has_words(s, arena, n.WORDS + 2 * pages + 4 * s.inode_count):
+        return 0
+    if not has_inode(s, arena):
+        know_chunk(s, arena, arena[arena[s.chunks]])  # a file from before the trace has an inode, even on a full device
+    f = new_record(s, arena, row)
+    has_item(s, arena, f)
+    arena[f + e.IS_DIR], arena[f + e.SIZE] = is_dir, size
+    if pages:
+        table.reserve(s, arena, f + e.PAGES, pages)
+    page = e.NONE
+    while page < pages and s.free_blocks:
+        page += add_blocks(s, arena, f, page, pages - page, e.NONE)
+    return f
+
+
+@part
+def has_words(s, arena, words):
+    """Whether `words` more words fit in the arena; if not, asks for them."""
+    if s.arena_top + words <= arena.size:
+        return True
+    s.need_words = words
+    return False
+
+
+@part
+def destroy(s, arena, row, f, out):
+    """The last link of a file or directory is gone (xfs_inactive): blocks, inode and record are free; takes 8 events."""
+    if arena[f + e.IS_DIR]:
+        to_inode(s, arena, f)
+    elif arena[f + e.MAPPED]:
+        free_pages(s, arena, f, out, e.NONE, arena[f + e.END])
+    inode = arena[f + e.INODE]
+    arena[arena[arena[s.inode_items] + inode] + n.MASK] = 0
+    unlinked = UNLINKED + 4 * (inode % n.CHUNK_INODES)
+    log_inode_use(s, arena, inode, unlinked, unlinked + 3)
+    log_inode_use(s, arena, inode, e.NONE, UNLINKED - 1)
+    log_inode(s, arena, f, out)
+    arena[s.free_inodes + s.free_inode_count] = inode
+    s.free_inode_count += 1
+    table.drop(s, arena, f + e.PAGES)
+    table.drop(s, arena, f + e.LEAVES)
+    give(s, arena, f, e.RECORD_ORDER)
+    arena[row + e.ROW_RECORD], arena[row + e.ROW_SIZE], arena[row + e.ROW_DIR] = 0, -1, 0
+
+
+@part
+def create(s, arena, op, row, d, out):
+    """create, mkdir: 1 done, -1 the device is full."""
+    if blocks_to_add(s, arena, row, d) > s.free_blocks:
+        return -1
+    found = has_inode(s, arena)
+    if found == 0:
+        return -1
+    f = new_record(s, arena, row)
+    has_item(s, arena, f)
+    if found == 2:
+        add_bytes(s, n.ICREATE)
+        log_free_space(s, arena, arena[arena[s.chunks] + arena[f + e.INODE] // n.CHUNK_INODES])
+    if op.file2 >= 0:
+        arena[f + e.PARENT] = s.rows + op.file2 * e.ROW_WORDS
+    log_inode_use(s, arena, arena[f + e.INODE], e.NONE, UNLINKED - 1)
+    if op.op == r.MKDIR:
+        arena[f + e.IS_DIR] = 1
+        arena[arena[arena[s.inode_items] + arena[f + e.INODE]] + n.MASK] = 8
+    else:
+        arena[f + e.OPENS] = 1
+    log_inode(s, arena, f, out)
+    add_entry(s, arena, row, d, out)
+    call(s, arena, out, f, q.MKDIR if op.op == r.MKDIR else q.CREATE)
+    return 1
+
+
+@part
+def call(s, arena, out, f, recipe):
+    """A call that reads the inode and has a recipe of its own."""
+    s.reg[q.INODE] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
+    play(s, out, recipe)
+
+
+@part
+def lose_link(s, arena, row, f, out):
+    """One link less; the last one takes the file with it, unless it is open; True if the file is gone."""
+    arena[f + e.LINKS] -= 1
+    if arena[f + e.LINKS] <= 0 and not (s.closes and arena[f + e.OPENS] > 0):
+        destroy(s, arena, row, f, out)
+        return True
+    if arena[f + e.LINKS] <= 0:
+        unlinked = UNLINKED + 4 * (arena[f + e.INODE] % n.CHUNK_INODES)
+        log_inode_use(s, arena, arena[f + e.INODE], unlinked, unlinked + 3)
+    log_inode(s, arena, f, out)
+    return False
+
+
+@part
+def rename(s, arena, op, row, d, out):
+    """rename, over another file if there was one."""
+    f = arena[row]
+    call(s, arena, out, f, q.RENAME)
+    remove_entry(s, arena, row, d, out)
+    add_entry(s, arena, row, d, out)
+    log_inode(s, arena, f, out)
+    replaced = s.rows + op.file2 * e.ROW_WORDS
+    if op.file2 >= 0 and replaced != row:
+        if arena[replaced]:
+            remove_entry(s, arena, replaced, d, out)
+            lose_link(s, arena, replaced, arena[replaced], out)
+        arena[replaced + e.ROW_SIZE] = -1
+
+
+@part
+def parent_of(s, arena, op, row):
+    """Record of the directory that an operation changes, 0 if the arena is full; the root if the trace names none."""
+    root = s.rows + (s.row_count - 1) * e.ROW_WORDS
+    parent = root
+    if op.op == r.RENAME or op.file2 < 0:
+        if arena[row]:
+            parent = arena[arena[row] + e.PARENT]
+    else:
+        parent = s.rows + op.file2 * e.ROW_WORDS
+    d = touch(s, arena, parent)
+    if d == 0 or arena[d + e.IS_DIR]:
+        return d
+    if arena[d + e.SIZE] or arena[d + e.END]:  # a file with content: a trace that mixes up its ids
+        return arena[root]
+    arena[d + e.IS_DIR] = 1
+    return d
+
+
+@part
+def link(s, arena, row, d, out):
+    """link: 1 done, -1 the device is full."""
+    if blocks_to_add(s, arena, row, d) > s.free_blocks:
+        return -1
+    f = arena[row]
+    arena[f + e.LINKS] += 1
+    add_entry(s, arena, row, d, out)
+    log_inode(s, arena, f, out)
+    call(s, arena, out, f, q.LINK)
+    return 1
+
+
+@part
+def change_names(s, arena, op, row, out):
+    """create, mkdir, unlink, rmdir, rename, link: 1 done, 0 no room yet, -1 the device is full."""
+    d = parent_of(s, arena, op, row)
+    if d == 0:
+        return 0
+    if not has_words(s, arena, n.WORDS + 4 * (s.inode_count + arena[d + e.END] + arena[d + e.LEAF_COUNT])):
+        return 0
+    if (op.op == r.CREATE or op.op == r.MKDIR) and arena[row] == 0 and arena[row + e.ROW_SIZE] < 0:
+        return create(s, arena, op, row, d, out)
+    f = touch(s, arena, row)
+    if f == 0:
+        return 0
+    if op.op == r.LINK:
+        return link(s, arena, row, d, out)
+    if op.op == r.RENAME:
+        rename(s, arena, op, row, d, out)
+    elif op.op == r.MKDIR or op.op == r.CREATE:
+        arena[f + e.OPENS] += op.op == r.CREATE
+        call(s, arena, out, f, q.OPEN)
+    else:
+        s.reg[q.INODE] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
+        remove_entry(s, arena, row, d, out)
+        gone = lose_link(s, arena, row, f, out)
+        play(s, out, q.RMDIR if op.op == r.RMDIR else (q.REMOVE if gone else q.UNLINK))
+    return 1

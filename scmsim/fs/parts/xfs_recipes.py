@@ -1,0 +1,143 @@
+"""XFS's mechanisms as recipes: the events of each mechanism, in the order of the source.
+
+Registers, and the numbers of the recipes that the shared data kernels play, are those of ext4_recipes.  Sources: Linux
+5.13 fs/xfs/{xfs_file.c,xfs_iomap.c,xfs_log.c,xfs_log_cil.c,xfs_trans_ail.c}, fs/dax.c,
+arch/x86/lib/{usercopy_64.c,copy_user_64.S}, drivers/nvdimm/pmem.c.  Each log buffer goes out with a flush of the device
+before and after it (REQ_PREFLUSH, REQ_FUA: two store fences each, measured: four per log buffer).
+"""
+
+from scmsim.fs.parts import ext4_recipes as q
+from scmsim.records import FENCE, FLUSH, KERNEL, LOAD, NTSTORE, PM, STORE, USER, WORK, pack
+
+# Mechanism -> what the bytes that it stores to persistent memory are for.
+SITES = {
+    "syscall": "none",
+    "copy": "data",
+    "zeroing": "zeroing",
+    "mapping": "none",
+    "allocation": "none",
+    "transaction": "none",
+    "namespace": "none",
+    "log": "log",
+    "metadata": "metadata",
+}
+
+COSTS = (
+    "null_call", "write_call", "read_call", "map_run", "copy_line", "transaction", "allocate", "zero_block", "timer_tick",
+    "fsync_call", "checkpoint", "log_block", "log_item", "push_block", "create", "open", "close", "unlink", "remove",
+    "free_extent", "rename", "link", "mkdir", "rmdir", "stat", "sync_call",
+)  # fmt: skip
+
+FENCES = 30  # a register behind those of ext4_recipes
+
+# Recipes behind those of ext4_recipes.
+LOG_WRITE, LOG_DONE, METADATA, ITEM, CONVERT = range(q.RECIPES, q.RECIPES + 5)
+BARRIER_FENCES = 2
+LOG_WRITE_FENCES = 2 * BARRIER_FENCES
+_SITE = {name: code for code, name in enumerate(SITES)}
+
+
+def _run(code: int, site: str, base: int, at: int = 0, length: int = 0, by: int = 0, **more: int) -> tuple[int, ...]:
+    """One event: run of `length` + register `by` bytes at register `base` + `at`; more: space, width, width_by."""
+    what = pack(code, _SITE[site], more.get("space", KERNEL), more.get("width", 0))
+    return what, base, at, length, by, more.get("width_by", q.ZERO)
+
+
+def _work(cost: str, times: int = 0, by: int = q.ZERO) -> tuple[int, ...]:
+    return WORK, q.ZERO, COSTS.index(cost), times, by, q.ZERO
+
+
+def _call(cost: str) -> list:
+    return [_work(cost, 1), _run(LOAD, "transaction", q.INODE, 0, 64)]
+
+
+def data_recipes(copy_fence: bool) -> dict[int, list]:
+    """write() and read(); a write that changes nothing but data has no transaction."""
+    zeroing = [
+        _work("zero_block", 0, q.COUNT),
+        _run(LOAD, "zeroing", q.ZERO, q.ZERO_PAGE, q.BLOCK),
+        _run(NTSTORE, "zeroing", q.TO, 0, 0, q.BYTES, space=PM, width=8),
+    ]
+    return {
+        q.WRITE: _call("write_call"),
+        q.TIMES: [_work("transaction", 1)],
+        q.ALLOCATE: [_work("transaction", 1), _work("allocate", 1), *zeroing],
+        CONVERT: [_work("transaction", 1), *zeroing],
+        q.COPY: [
+            _work("map_run", 1),
+            _run(LOAD, "copy", q.USER_AT, 0, 0, q.HEAD, space=USER, width=1),
+            _run(STORE, "copy", q.TO, 0, 0, q.HEAD, space=PM, width=1),
+            _run(LOAD, "copy", q.BODY_USER, 0, 0, q.BODY, space=USER, width=8, width_by=q.WIDTH),
+            _run(NTSTORE, "copy", q.BODY_AT, 0, 0, q.BODY, space=PM, width=8, width_by=q.WIDTH),
+            _run(LOAD, "copy", q.TAIL_USER, 0, 0, q.TAIL, space=USER, width=1),
+            _run(STORE, "copy", q.TAIL_AT, 0, 0, q.TAIL, space=PM, width=1),
+            # The fence ends the kernel's copy routine; it orders nothing of XFS's own.
+            *([_run(FENCE, "copy", q.ZERO, 0, 1, space=PM)] if copy_fence else []),
+            _run(FLUSH, "copy", q.TO, 0, 0, q.HEAD_LINE, space=PM),
+            _run(FLUSH, "copy", q.TAIL_LINE_AT, 0, 0, q.TAIL_LINE, space=PM),
+            _work("copy_line", 0, q.LINES),
+        ],
+        q.FINISH: [_work("transaction", 1)],
+        q.READ: _call("read_call"),
+        q.COPY_OUT: [
+            _work("map_run", 1),
+            _run(LOAD, "copy", q.FROM, 0, 0, q.HAS, space=PM),
+            _run(STORE, "copy", q.USER_AT, 0, 0, q.BYTES, space=USER),
+        ],
+        q.READ_PAGES: [_work("timer_tick", 0, q.LINES)],
+    }
+
+
+def log_recipes() -> dict[int, list]:
+    """Items, checkpoint, log writes, and metadata in place."""
+    return {
+        ITEM: [_run(STORE, "transaction", q.SLOT, 0, 128)],
+        LOG_WRITE: [
+            _work("log_block", 0, q.COUNT),
+            _run(LOAD, "log", q.ZERO, q.DESCRIPTORS, 0, q.BYTES, width=8),
+            _run(NTSTORE, "log", q.TO, 0, 0, q.LOG, space=PM, width=8),
+            _run(NTSTORE, "log", q.FROM, 0, 0, q.LOG_WRAPPED, space=PM, width=8),
+            _run(FENCE, "log", q.ZERO, 0, 0, FENCES, space=PM),
+        ],
+        LOG_DONE: [_work("checkpoint", 1), _work("log_item", 0, q.COUNT)],
+        q.FSYNC: [_work("fsync_call", 1)],
+        q.BARRIER: [_run(FENCE, "log", q.ZERO, 0, BARRIER_FENCES, space=PM)],
+        METADATA: [
+            _work("push_block", 1),
+            _run(LOAD, "metadata", q.FROM, q.BUFFERS, 0, q.BYTES, width=8),
+            _run(NTSTORE, "metadata", q.FROM, 0, 0, q.BYTES, space=PM, width=8),
+        ],
+        q.SYNC: [_work("sync_call", 1)],
+    }
+
+
+def name_recipes() -> dict[int, list]:
+    """Calls other than read and write."""
+    return {
+        q.NAME: [_run(LOAD, "namespace", q.FROM, q.BUFFERS, q.BLOCK), _run(STORE, "namespace", q.FROM, q.BUFFERS, 64)],
+        q.CREATE: _call("create"),
+        q.OPEN: _call("open"),
+        q.CLOSE: _call("close"),
+        q.STAT: _call("stat"),
+        q.OTHER: _call("null_call"),
+        q.UNLINK: _call("unlink"),
+        q.REMOVE: _call("remove"),
+        q.RMDIR: _call("rmdir"),
+        q.RENAME: _call("rename"),
+        q.LINK: _call("link"),
+        q.MKDIR: _call("mkdir"),
+        q.FREED: [_work("free_extent", 0, q.COUNT)],
+        q.TRUNCATE: [*_call("null_call"), _work("transaction", 2)],
+        q.FALLOCATE: [*_call("null_call"), _work("transaction", 1)],
+        q.FALLOCATED: [_work("allocate", 0, q.COUNT)],
+        q.CLEAR_PM: [
+            _run(STORE, "zeroing", q.TO, 0, 0, q.BYTES, space=PM),
+            _run(FLUSH, "zeroing", q.TO, 0, 0, q.BYTES, space=PM),
+        ],
+    }
+
+
+def all_recipes(copy_fence: bool) -> dict[int, list]:
+    """Every recipe by number; those of ext4 that XFS never plays are empty."""
+    every = data_recipes(copy_fence) | log_recipes() | name_recipes()
+    return {number: every.get(number, []) for number in range(CONVERT + 1)}

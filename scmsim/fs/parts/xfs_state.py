@@ -1,0 +1,195 @@
+"""XFS's state: ext4's file records and page words, and log items, directories and the log inside the arena; its space.
+
+Units: offsets and lengths in bytes, blocks and pages of 4096 bytes.  Sources: Linux 5.13
+fs/xfs/libxfs/{xfs_format.h,xfs_log_format.h,xfs_da_format.h}, fs/xfs/{xfs_log.c,xfs_log_priv.h}; mkfs.xfs (xfsprogs
+mkfs/xfs_mkfs.c: calculate_log_size) for the log's default.  The fixed metadata of all allocation groups and the log lie
+at the front of the device (mkfs.xfs spreads them; the log lies in the middle).
+"""
+
+import numpy as np
+
+from scmsim.alloc import first_fit
+from scmsim.errors import UsageError
+from scmsim.fs.parts import costs, ext4_state
+from scmsim.fs.parts import ext4_state as e
+from scmsim.fs.parts.emit import State, load_recipes, new_state
+from scmsim.fs.parts.xfs_recipes import COSTS, SITES, all_recipes
+from scmsim.records import Files
+from scmsim.units import format_bytes
+
+# Words of a log item: block (buffer) or inode number; mask of changed 128-byte chunks (buffer) or bytes of the changed
+# fork (inode); flags; bytes that it takes in the next checkpoint; next in the CIL and in the AIL; entries' bytes and how
+# far they reach (data block of a directory).
+HOME, MASK, MARK, BYTES, NEXT, BEHIND, FILL, HIGH = range(8)
+ITEM_ORDER = 3
+IN_CIL, IN_AIL, IS_STALE, IS_INODE = 1, 2, 4, 8
+
+# Fixed metadata blocks of an allocation group, one item each: superblock and AGFL are never logged here.
+AGF, BNO, CNT, AGI, INO, FINO = range(6)
+AG_ITEMS = 6
+AG_BLOCKS = 8
+LARGEST = 16 << 40  # bytes
+
+OP_HEADER = 12  # xlog_op_header
+BUFFER_FORMAT = 24 + OP_HEADER  # xfs_buf_log_format with one map word
+CHUNK_SHIFT = 7  # XFS_BLF_SHIFT
+INODE_FORMAT = 56 + 176 + 2 * OP_HEADER  # xfs_inode_log_format, xfs_log_dinode
+EXTENT_BYTES = 16  # xfs_bmbt_rec
+FORK_BYTES = 336  # room for extents or entries in a 512-byte inode: 512 - 176
+EXTENTS_INLINE = 21
+EXTENTS_PER_LEAF = 251  # (4096 - 72) / 16
+BTREE_ROOT = 72  # header of the in-core root of a file's extent tree
+ICREATE = 28 + OP_HEADER  # xfs_icreate_log
+INTENT = 16 + OP_HEADER  # xfs_efi_log_format or xfs_efd_log_format, without its extents
+FREE_AT_ONCE = 2  # extents freed in a transaction (XFS_ITRUNC_MAX_EXTENTS)
+CHECKPOINT_BYTES = OP_HEADER + OP_HEADER + 16 + OP_HEADER  # start record, transaction header, commit record
+RECORD_HEADER = 512  # xlog_rec_header
+MOST_CIL = 32 << 20  # bytes (XLOG_CIL_SPACE_LIMIT)
+
+INODE_BYTES = 512
+CHUNK_INODES = 64
+CHUNK_BLOCKS = CHUNK_INODES * INODE_BYTES // e.BLOCK
+CLUSTER_BLOCKS = 4  # blocks that metadata in place writes at once for an inode: 32 inodes (M_IGEO inode_cluster_size)
+CLUSTER_INODES = 32
+ROOT_INODE, FIRST_INODE = 0, 3  # numbers count from the first chunk; the realtime inodes follow the root
+
+# Directories: words of the record that files use otherwise.  NAMES entries of DATA_BYTES in data blocks (PAGES: their
+# items), of ENTRIES bytes in the inode; leaf blocks' items in LEAVES.
+NAMES, DATA_BYTES, FORM, NODE, FREES, HINT = 8, 9, 10, 11, 26, 28
+# Of any file: where its newest name and the one before lie (data block << 12 | position), and how many names are known.
+ENTRY, OLDER_ENTRY, KNOWN = 27, 29, 30
+IN_INODE, IN_BLOCK, WITH_LEAF, WITH_NODE = range(4)
+DATA_HEADER = 64  # xfs_dir3_data_hdr
+DOTS = 32  # entries of . and ..
+LEAF_HEADER = 64
+LEAF_ENTRY = 8
+LEAF_FULL = 504  # (4096 - 64) / 8
+ONE_LEAF = 500  # the only leaf has the free space of data blocks too
+LEAF_FILL = 252  # names that count up have hashes that go up: a leaf that was split in half stays half full
+SHORT_FULL = FORK_BYTES - 6
+MOST_BLOCKS = 4  # that one name may take: a node, a block of free space, a leaf, a data block
+
+EXTENT_PAGES = 1024  # pages that one transaction of a write maps (XFS caps it at 4 MiB)
+ROOM = 64  # events that each operation may need
+WORDS = 1024  # words that each operation may need beside its tables
+
+STATE = np.dtype(
+    (
+        np.record,
+        [
+            *ext4_state.STATE.descr,
+            ("inode_items", "i8"),  # arena offset of a table handle: inode -> its item
+            ("chunks", "i8"),  # arena offset of a table handle: chunk of 64 inodes -> its first block
+            ("ag_items", "i8"),
+            ("ag_blocks", "i8"),  # blocks of an allocation group
+            ("ag_count", "i8"),
+            ("cil", "i8"),  # first item of the committed item list, 0 = none
+            ("cil_items", "i8"),
+            ("cil_bytes", "i8"),
+            ("cil_limit", "i8"),
+            ("ail", "i8"),  # first item that is logged and not in place yet
+            ("ail_items", "i8"),
+            ("sequence", "i8"),  # checkpoints so far
+            ("log_unit", "i8"),
+            ("log_buffer", "i8"),
+            ("sync_interval", "i8"),
+            ("push", "i8"),  # set when all logged metadata is to be written in place
+        ],
+    )
+)
+
+
+def default_log(blocks: int) -> int:
+    """Log blocks that mkfs.xfs chooses: 1/2048 of the device, 64 MiB at least and 2 GiB at most; an eighth of a small one."""
+    return max(min(max(blocks >> 11, 1 << 14), 1 << 19, blocks >> 3), 512)
+
+
+def start(params: dict[str, int], files: Files) -> State:
+    """State of an empty XFS of `params["capacity"]` bytes that knows the trace's `files`."""
+    blocks, groups = params["capacity"] // e.BLOCK, params["allocation_groups"]
+    log = params["log"] // e.BLOCK or default_log(blocks)
+    rows = len(files) + 1
+    folders = [rows - 1, *np.flatnonzero(files.is_dir & (files.first_size >= 0)).tolist()]
+    chunks = 1 + (FIRST_INODE + int((files.first_size >= 0).sum())) // CHUNK_INODES
+    reserved = groups * AG_BLOCKS + log + chunks * CHUNK_BLOCKS
+    _check(params, groups, log, reserved)
+    words = rows * (e.ROW_WORDS + 4) + first_fit.arena_words(blocks) + 64 * len(folders) + (1 << 16)
+    state = new_state(STATE, 1 << words.bit_length(), costs.load("xfs-5.13", COSTS, list(SITES)))
+    record = state.record[0]
+    if not params["tick"]:
+        record.cost[COSTS.index("timer_tick"), :3] = 0
+    load_recipes(state, all_recipes(bool(params["copy_fence"])), merge=bool(params.get("merge", 1)))
+    first_fit.attach(state, reserved, blocks)
+    lists = {"rows": rows * e.ROW_WORDS, "free_inodes": rows + CHUNK_INODES, "inode_items": 2, "chunks": 2}
+    for name, count in (lists | {"ag_items": groups * AG_ITEMS << ITEM_ORDER}).items():
+        record[name] = record.arena_top
+        record.arena_top += count
+    own = {name: params[name] for name in ("log_unit", "log_buffer", "sync_interval", "timestamp_tick")}
+    own |= {"dax": 1, "row_count": rows, "ag_count": groups, "ag_blocks": -(-blocks // groups)}
+    own |= {"journal_at": groups * AG_BLOCKS, "journal_blocks": log, "next_tick": params["sync_interval"]}
+    own |= {"cil_limit": min(log * e.BLOCK >> 3, MOST_CIL), "oldest": -1, "newest": -1, "sequence": 1}
+    for name, value in (own | e.DAX_PAGES).items():
+        record[name] = value
+    table = state.arena[record.rows : record.rows + rows * e.ROW_WORDS].reshape(rows, e.ROW_WORDS)
+    table[:-1, e.ROW_SIZE], table[:-1, e.ROW_DIR], table[-1, e.ROW_DIR] = files.first_size, files.is_dir, 1
+    table[:-1, e.ROW_NAME] = [len(path.rpartition("/")[2].encode()) for path in files.path]
+    _known(state, folders, chunks)
+    return state
+
+
+def _check(params: dict[str, int], groups: int, log: int, reserved: int) -> None:
+    """Refuse what no XFS could be."""
+    capacity, unit, buffer = params["capacity"], params["log_unit"], params["log_buffer"]
+    if capacity > LARGEST:
+        raise UsageError(
+            f"capacity {format_bytes(capacity)} is too large for the xfs model, which keeps a bit a block; "
+            f"give {format_bytes(LARGEST)} or less"
+        )
+    if groups < 1 or log < 512 or reserved + 8 > capacity // e.BLOCK:
+        raise UsageError(
+            f"a log of {format_bytes(log * e.BLOCK)} and {groups} allocation groups on a device of "
+            f"{format_bytes(capacity)} do not work: the log takes at least {format_bytes(512 * e.BLOCK)}, all metadata "
+            f"{format_bytes(reserved * e.BLOCK)}; give a larger capacity, another log or fewer groups"
+        )
+    if unit < 512 or unit % 512 or buffer % unit or not unit <= buffer <= 256 << 10:
+        raise UsageError(
+            f"log_unit {format_bytes(unit)} and log_buffer {format_bytes(buffer)} do not work: the unit is a multiple of "
+            "512 bytes, the buffer a multiple of the unit and at most 256KiB; give e.g. 4KiB and 32KiB"
+        )
+
+
+def _known(state: State, folders: list[int], chunks: int) -> None:
+    """Items of the fixed metadata, and the directories that exist from the start (empty); the first is the root."""
+    record, arena = state.record[0], state.arena
+    for group in range(record.ag_count):
+        for kind in range(AG_ITEMS):
+            item = record.ag_items + ((group * AG_ITEMS + kind) << ITEM_ORDER)
+            arena[item + HOME] = group * AG_BLOCKS + 1 + kind
+    root = record.rows + (record.row_count - 1) * e.ROW_WORDS
+    for index, folder in enumerate(folders):
+        f = record.arena_top
+        record.arena_top += 1 << e.RECORD_ORDER
+        arena[record.rows + folder * e.ROW_WORDS] = f
+        arena[f + e.IS_DIR], arena[f + e.LINKS], arena[f + e.PARENT], arena[f + e.STAMP] = 1, 1, root, -1
+        arena[f + e.INODE] = FIRST_INODE + index - 1 if index else ROOT_INODE
+    record.next_inode = FIRST_INODE + len(folders) - 1
+    order = max((chunks * CHUNK_INODES - 1).bit_length(), 1)
+    for handle, size in ((record.inode_items, order), (record.chunks, max(order - 5, 1))):
+        arena[handle], arena[handle + 1] = record.arena_top, size
+        record.arena_top += 1 << size
+    for inode in (ROOT_INODE, *range(FIRST_INODE, record.next_inode)):
+        item = record.arena_top
+        record.arena_top += 1 << ITEM_ORDER
+        arena[item + HOME], arena[item + MARK], arena[arena[record.inode_items] + inode] = inode, IS_INODE, item
+    first = record.journal_at + record.journal_blocks
+    for chunk in range(chunks):
+        arena[arena[record.chunks] + chunk] = first + chunk * CHUNK_BLOCKS
+    record.inode_count = chunks * CHUNK_INODES
+    record.meta_blocks = chunks * CHUNK_BLOCKS
+
+
+def space(state: State) -> dict[str, int]:
+    """Space report in bytes, as ext4's; XFS does not preallocate where it writes directly."""
+    record = state.record[0]
+    report = ext4_state.space(state)
+    return {**report, "commits": int(record.sequence) - 1, "logged_items": int(record.ail_items)}
