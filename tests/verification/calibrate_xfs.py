@@ -2,7 +2,7 @@
 
 Priors are what the measured functions of a mechanism do per call (5.13.13 kernel, rep-strings left out), or estimates; a
 ridge fit moves them as little as possible until the totals of the 12 cells of 1, 16 and 256 KiB are met.  The 4 cells of
-512 bytes, cwrite64k, create_fsync and the `_sync` rows but create_sync are held out: they are predictions.  The costs of
+512 bytes, cwrite64k, create_fsync and the `_sync` rows but those of create, unlink0 and unlink64k are held out: they are predictions.  The costs of
 namespace calls are the measured rows less what the model charges beside; nothing here touches stored bytes or fences.
 Run: python tests/verification/calibrate_xfs.py [--write]
 """
@@ -48,8 +48,13 @@ FIXED = {
 CALLS = {
     "create": ("create", "close"), "unlink": ("unlinkl",), "remove": ("unlink0",), "rename": ("rename",), "link": ("link",),
     "mkdir": ("mkdir",), "rmdir": ("rmdir",), "free_extent": ("unlink64k", "remove"), "log_item": ("create_sync",),
+    "freed_inode": ("unlink0_sync", "log_item"), "busy_extent": ("unlink64k_sync", "log_item", "freed_inode"),
 }  # fmt: skip
-SITE_OF = {"free_extent": "allocation", "log_item": "log"}
+SITE_OF = {"free_extent": "allocation", "log_item": "log", "freed_inode": "log", "busy_extent": "log"}
+PER = {
+    "free_extent": "extent freed", "log_item": "item in a checkpoint", "freed_inode": "inode freed in a checkpoint",
+    "busy_extent": "extent freed in a checkpoint",
+}  # fmt: skip
 
 
 def fit() -> tuple[dict, list]:
@@ -111,9 +116,7 @@ def table(fitted: dict, names: dict) -> str:
             values, kind, source = fitted[name], "fitted", f"ridge fit to 12 cells; prior: {source}"
         elif name in names:
             values, kind, site = names[name], "fitted", SITE_OF.get(name, "namespace")
-            per, (row, *less) = {"free_extent": "extent freed", "log_item": "item in a checkpoint"}.get(
-                name, f"{name}()"
-            ), CALLS[name]
+            per, (row, *less) = PER.get(name, f"{name}()"), CALLS[name]
             source = f"row {row} of measured_namespace.csv less what the model charges beside ({', '.join([*less, 'log writes'])})"
         else:
             *values, site, per, kind, source = FIXED[name]

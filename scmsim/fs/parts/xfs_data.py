@@ -156,6 +156,7 @@ def free_pages(s, arena, f, out, page, last):
                 add_bytes(s, 2 * n.INTENT)
             add_bytes(s, 2 * n.EXTENT_BYTES)
             s.reg[q.COUNT] += 1
+            s.freed_extents += 1
             s.data_blocks -= count
             arena[f + e.MAPPED] -= count
         arena[f + e.EXTENTS] -= starts(arena, f, at, at + count)

@@ -3,8 +3,9 @@
 A directory's names lie in its inode, then in one block with their hashes, then in data blocks beside a leaf block of
 hashes, at last beside several leaves under a node and a block of free space.  A name goes into the first data block with
 room; a data block without names is freed.  Source: Linux 5.13 fs/xfs/libxfs/xfs_dir2{,_sf,_block,_leaf,_node,_data}.c.
-Simplified: hashes are spread evenly over the leaves (one more when they are half full, one less at a quarter); a directory turns
-back into a smaller form at the size at which it grew out of it.
+Simplified: hashes come in the order of the names, as those of names that count up do (a full leaf is split in half, and
+its lower half stays as it is); there is one leaf less when they are a quarter full; a directory turns back into its
+inode when its names fit it, and into no other smaller form.
 """
 
 from scmsim._jit import part
@@ -47,6 +48,7 @@ def give_block(s, arena, item):
     release(s, arena, block, e.ONE)
     log_free_space(s, arena, block)
     add_bytes(s, 2 * (n.INTENT + n.EXTENT_BYTES))
+    s.freed_extents += 1
     drop_buffer(s, arena, item)
     s.meta_blocks -= 1
 
@@ -83,7 +85,7 @@ def new_leaf(s, arena, d):
     item = take_block(s, arena)
     table.put(arena, d + e.LEAVES, count, item)
     arena[d + e.LEAF_COUNT] = count + 1
-    log_buffer(s, arena, item, e.NONE, n.LEAF_HEADER + n.LEAF_ENTRY * (arena[d + n.NAMES] // (count + 1)))
+    log_buffer(s, arena, item, e.NONE, n.LEAF_HEADER + n.LEAF_ENTRY * min(arena[d + n.NAMES], n.LEAF_FILL))
 
 
 @part
@@ -109,15 +111,24 @@ def fits_block(arena, d):
 
 
 @part
-def log_leaf(s, arena, row, d, inserted):
-    """The hash of a name goes into its leaf, whose later entries move, or is marked stale."""
+def log_new_hash(s, arena, d):
+    """The hash of a new name goes to the end of the last leaf."""
     leaves = arena[d + e.LEAF_COUNT]
-    spread = (row - s.rows) // e.ROW_WORDS * e.HASH_FACTOR >> 8
-    item = table.get(arena, d + e.LEAVES, spread % leaves)
-    filled = arena[d + n.NAMES] // leaves
-    first = n.LEAF_HEADER + n.LEAF_ENTRY * (filled * ((spread >> 16) & 255) >> 8)
+    filled = max(arena[d + n.NAMES] - n.LEAF_FILL * (leaves - 1), 1)
+    item = table.get(arena, d + e.LEAVES, leaves - 1)
     log_buffer(s, arena, item, e.NONE, n.LEAF_HEADER - 1)
-    log_buffer(s, arena, item, first, n.LEAF_HEADER + n.LEAF_ENTRY * filled + 7 if inserted else first + 7)
+    at = min(n.LEAF_HEADER + n.LEAF_ENTRY * filled, LAST)
+    log_buffer(s, arena, item, at - n.LEAF_ENTRY, at)
+
+
+@part
+def log_stale_hash(s, arena, d, entry):
+    """The hash of the name at `entry` is marked stale; hashes lie in the order of the names."""
+    leaves, behind = arena[d + e.LEAF_COUNT], arena[d + e.END] << 12
+    item = table.get(arena, d + e.LEAVES, min(entry * leaves // behind, leaves - 1))
+    at = n.LEAF_HEADER + entry * leaves % behind * n.LEAF_FILL // behind * n.LEAF_ENTRY
+    log_buffer(s, arena, item, e.NONE, n.LEAF_HEADER - 1)
+    log_buffer(s, arena, item, at, at + n.LEAF_ENTRY - 1)
 
 
 @part
@@ -249,10 +260,10 @@ def add_entry(s, arena, row, d, out):
             turn_into_leaf(s, arena, d)
         elif form == n.WITH_LEAF and arena[d + n.NAMES] > n.ONE_LEAF:
             turn_into_node(s, arena, d)
-        elif form == n.WITH_NODE and arena[d + n.NAMES] > n.LEAF_FILL * arena[d + e.LEAF_COUNT]:
+        elif form == n.WITH_NODE and arena[d + n.NAMES] > n.LEAF_FULL + n.LEAF_FILL * (arena[d + e.LEAF_COUNT] - 1):
             split_leaf(s, arena, d)
         put_entry(s, arena, row, d)
-        log_leaf(s, arena, row, d, e.ONE)
+        log_new_hash(s, arena, d)
     show_block(s, arena, d, out)
     log_directory(s, arena, d, out)
 
@@ -304,7 +315,7 @@ def clear_entry(s, arena, row, d):
     if arena[d + n.FORM] == n.IN_BLOCK:
         log_buffer(s, arena, item, LAST - 7, LAST)
         return
-    log_leaf(s, arena, row, d, e.NONE)
+    log_stale_hash(s, arena, d, arena[arena[row] + n.ENTRY])
     log_free_room(s, arena, d, index)
     if item and index and arena[item + n.FILL] == 0:
         free_data(s, arena, d, index)

@@ -136,12 +136,12 @@ def checkpoint(s, arena, out):
     s.reg[q.TO], s.reg[q.LOG] = s.journal_at * e.BLOCK + s.log_head, whole
     s.reg[q.FROM], s.reg[q.LOG_WRAPPED] = s.journal_at * e.BLOCK, count - whole
     play(s, out, x.LOG_WRITE)
-    s.reg[q.COUNT] = s.cil_items
+    s.reg[q.COUNT], s.reg[q.REVOKES], s.reg[q.NEW] = s.cil_items, s.freed_extents, s.freed_inodes
     play(s, out, x.LOG_DONE)
     s.log_head = (s.log_head + count) % capacity
     s.log_used += count
     settle_items(s, arena)
-    s.cil, s.cil_items, s.cil_bytes = 0, 0, 0
+    s.cil, s.cil_items, s.cil_bytes, s.freed_extents, s.freed_inodes = 0, 0, 0, 0, 0
     s.sequence += 1
     s.push |= s.log_used > capacity - (capacity >> 2)
 

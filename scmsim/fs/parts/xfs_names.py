@@ -135,6 +135,7 @@ def destroy(s, arena, row, f, out):
     log_inode(s, arena, f, out)
     arena[s.free_inodes + s.free_inode_count] = inode
     s.free_inode_count += 1
+    s.freed_inodes += 1
     table.drop(s, arena, f + e.PAGES)
     table.drop(s, arena, f + e.LEAVES)
     give(s, arena, f, e.RECORD_ORDER)

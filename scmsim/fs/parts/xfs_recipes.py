@@ -24,7 +24,7 @@ SITES = {
 
 COSTS = (
     "null_call", "write_call", "read_call", "map_run", "copy_line", "transaction", "allocate", "zero_block", "timer_tick",
-    "fsync_call", "checkpoint", "log_block", "log_item", "push_block", "create", "open", "close", "unlink", "remove",
+    "fsync_call", "checkpoint", "log_block", "log_item", "busy_extent", "freed_inode", "push_block", "create", "open", "close", "unlink", "remove",
     "free_extent", "rename", "link", "mkdir", "rmdir", "stat", "sync_call",
 )  # fmt: skip
 
@@ -99,7 +99,12 @@ def log_recipes() -> dict[int, list]:
             _run(NTSTORE, "log", q.FROM, 0, 0, q.LOG_WRAPPED, space=PM, width=8),
             _run(FENCE, "log", q.ZERO, 0, 0, FENCES, space=PM),
         ],
-        LOG_DONE: [_work("checkpoint", 1), _work("log_item", 0, q.COUNT)],
+        LOG_DONE: [
+            _work("checkpoint", 1),
+            _work("log_item", 0, q.COUNT),
+            _work("busy_extent", 0, q.REVOKES),
+            _work("freed_inode", 0, q.NEW),
+        ],
         q.FSYNC: [_work("fsync_call", 1)],
         q.BARRIER: [_run(FENCE, "log", q.ZERO, 0, BARRIER_FENCES, space=PM)],
         METADATA: [

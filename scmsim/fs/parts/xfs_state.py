@@ -65,7 +65,7 @@ LEAF_HEADER = 64
 LEAF_ENTRY = 8
 LEAF_FULL = 504  # (4096 - 64) / 8
 ONE_LEAF = 500  # the only leaf has the free space of data blocks too
-LEAF_FILL = 252  # names that count up have hashes that go up: a leaf that was split in half stays half full
+LEAF_FILL = LEAF_FULL // 2
 SHORT_FULL = FORK_BYTES - 6
 MOST_BLOCKS = 4  # that one name may take: a node, a block of free space, a leaf, a data block
 
@@ -87,6 +87,8 @@ STATE = np.dtype(
             ("cil_items", "i8"),
             ("cil_bytes", "i8"),
             ("cil_limit", "i8"),
+            ("freed_extents", "i8"),  # in the CIL: extents and inodes that were given back
+            ("freed_inodes", "i8"),
             ("ail", "i8"),  # first item that is logged and not in place yet
             ("ail_items", "i8"),
             ("sequence", "i8"),  # checkpoints so far
