@@ -305,19 +305,22 @@ def forget_entry(s, arena, row, d, out):
 @part
 def clear_entry(s, arena, row, d):
     """A name's bytes become free; a data block without names, and leaves that are too many, are freed."""
-    index, at = arena[arena[row] + n.ENTRY] >> 12, arena[arena[row] + n.ENTRY] & LAST
-    item = table.get(arena, d + e.PAGES, index)
-    if item:
-        log_buffer(s, arena, item, e.NONE, n.DATA_HEADER - 1)
-        log_buffer(s, arena, item, at, at + entry_bytes(arena, row) - 1)
-        arena[item + n.FILL] = max(arena[item + n.FILL] - entry_bytes(arena, row), 0)
-        arena[d + n.HINT] = min(arena[d + n.HINT], index)
+    entry = arena[arena[row] + n.ENTRY]
+    item = table.get(arena, d + e.PAGES, entry >> 12)
+    if item == 0:  # it moved when the directory changed its form
+        entry = e.NONE
+        item = table.get(arena, d + e.PAGES, entry)
+    index, at = entry >> 12, entry & LAST
+    log_buffer(s, arena, item, e.NONE, n.DATA_HEADER - 1)
+    log_buffer(s, arena, item, at, at + entry_bytes(arena, row) - 1)
+    arena[item + n.FILL] = max(arena[item + n.FILL] - entry_bytes(arena, row), 0)
+    arena[d + n.HINT] = min(arena[d + n.HINT], index)
     if arena[d + n.FORM] == n.IN_BLOCK:
         log_buffer(s, arena, item, LAST - 7, LAST)
         return
-    log_stale_hash(s, arena, d, arena[arena[row] + n.ENTRY])
+    log_stale_hash(s, arena, d, entry)
     log_free_room(s, arena, d, index)
-    if item and index and arena[item + n.FILL] == 0:
+    if index and arena[item + n.FILL] == 0:
         free_data(s, arena, d, index)
     leaves = arena[d + e.LEAF_COUNT]
     if arena[d + n.FORM] == n.WITH_NODE and leaves > 2 and 2 * arena[d + n.NAMES] < n.LEAF_FILL * leaves:

@@ -1,0 +1,344 @@
+"""Slow twin of the xfs-dax model: what each operation stores, flushes and fences, with plain dicts, sets and lists.
+
+Written from the same description as scmsim/fs/parts/xfs_*.py, and shares no code with them.
+"""
+
+import numpy as np
+
+from tests.reference.xfs_slow_dirs import Dirs
+from tests.reference.xfs_slow_log import BLOCK, Item, Node
+
+NAMES = ("create", "mkdir", "unlink", "rmdir", "rename", "link")
+
+
+class Slow(Dirs):
+    """xfs-dax; `apply` returns what an operation stored by kind, and its flushed lines and fences."""
+
+    def __init__(self, files, capacity, **geometry):
+        existing = int((np.asarray(files.first_size) >= 0).sum())
+        super().__init__(capacity, existing=existing, **geometry)
+        self.files, self.root, self.nodes, self.gone = files, len(files), {}, set()
+        self.name_length = [len(path.rpartition("/")[2].encode()) for path in files.path] + [0]
+        self.closes = self.failed = 0
+        folders = [i for i in range(len(files)) if files.is_dir[i] and files.first_size[i] >= 0]
+        for number, folder in enumerate([self.root, *folders]):
+            inode = 2 + number if number else 0
+            self.nodes[folder] = Node(inode, self.root, is_dir=True)
+            self.inodes[inode] = Item(inode, inode=True)
+            self.next_inode = 3 + number
+
+    # Inodes
+
+    def has_inode(self):
+        """Whether there is a free inode: "old", "new" (in a new chunk) or nothing."""
+        if self.free_inodes or self.next_inode < 64 * len(self.chunks):
+            return "old"
+        blocks = self.take(8)
+        if len(blocks) < 8:
+            for block in blocks:
+                self.free[block] = True
+            return ""
+        self.chunks.append(blocks[0])
+        return "new"
+
+    def new_node(self, file):
+        """A node with an inode."""
+        if self.free_inodes:
+            inode = self.free_inodes.pop()
+        else:
+            inode, self.next_inode = self.next_inode, self.next_inode + 1
+        self.inodes.setdefault(inode, Item(inode, inode=True))
+        self.nodes[file] = Node(inode, self.root)
+        return self.nodes[file]
+
+    def node(self, file):
+        """The file, from before the trace if it is touched first now."""
+        if file in self.nodes:
+            return self.nodes[file]
+        if not self.has_inode():
+            self.chunks.append(self.chunks[0])
+        node = self.new_node(file)
+        if file not in self.gone:
+            node.is_dir = bool(self.files.is_dir[file])
+            node.size = 0 if node.is_dir else max(int(self.files.first_size[file]), 0)
+        page, pages = 0, -(-node.size // BLOCK)
+        while page < pages and True in self.free:
+            for block in self.take(pages - page):
+                node.pages[page] = (block, False)
+                page += 1
+        node.end = page
+        return node
+
+    def destroy(self, file):
+        """The end of a file."""
+        node = self.nodes.pop(file)
+        if node.is_dir:
+            self.empty_folder(node)
+        elif node.pages:
+            self.free_pages(node, 0, max(node.pages))
+        self.inodes[node.inode].fork = 0
+        unlinked = 40 + 4 * (node.inode % 64)
+        self.change_inode_use(node.inode, unlinked, unlinked + 3)
+        self.change_inode_use(node.inode, 0, 39)
+        self.change_inode(node)
+        self.free_inodes.append(node.inode)
+        self.gone.add(file)
+
+    def lose_link(self, file):
+        """One name less."""
+        node = self.nodes[file]
+        node.links -= 1
+        if node.links <= 0 and not (self.closes and node.opens > 0):
+            self.destroy(file)
+            return
+        if node.links <= 0:
+            unlinked = 40 + 4 * (node.inode % 64)
+            self.change_inode_use(node.inode, unlinked, unlinked + 3)
+        self.change_inode(node)
+
+    # Content
+
+    def free_count(self):
+        """Free blocks."""
+        return sum(self.free)
+
+    def change_extents(self, node, page):
+        """The extents of a file changed at a page."""
+        extents, leaves = node.extents(), len(node.leaves)
+        if leaves:
+            at = 72 + 16 * min(extents // leaves, 250)
+            self.change(node.leaves[min(page * leaves // max(node.end, 1), leaves - 1)], at, at + 15)
+        while extents > 21 and extents > 251 * len(node.leaves) and True in self.free:
+            item = self.meta_block()
+            node.leaves.append(item)
+            self.change(item, 0, 72 + 16 * min(extents // len(node.leaves), 251))
+        self.change_inode(node, 72 + 16 * len(node.leaves) if node.leaves else 16 * min(extents, 21))
+
+    def free_pages(self, node, first, last):
+        """Blocks of a range of pages go; two extents a transaction."""
+        last = min(last, node.end - 1)
+        doomed = {page: node.pages.pop(page) for page in sorted(node.pages) if first <= page <= last}
+        runs, before = 0, None
+        for page, (block, unwritten) in doomed.items():
+            self.free[block] = True
+            if before != (page - 1, block - 1, unwritten):
+                self.change_free_space(block)
+                self.extra += 32 + (56 if runs % 2 == 0 else 0)
+                runs += 1
+            before = (page, block, unwritten)
+        if last == node.end - 1:
+            node.end = min(node.end, first)
+        if not node.pages:
+            for item in node.leaves:
+                self.free_meta(item)
+            node.leaves = []
+        self.change_extents(node, first)
+
+    def run_of(self, node, page, last):
+        """How many pages from `page` on are alike: holes, or blocks that follow each other."""
+        count, first = 1, node.pages.get(page)
+        while page + count <= last:
+            expected = (first[0] + count, first[1]) if first else None
+            if node.pages.get(page + count) != expected:
+                break
+            count += 1
+        return count
+
+    def write(self, node, offset, length):
+        """write(); False if the device is full."""
+        first, last = offset // BLOCK, (offset + length - 1) // BLOCK
+        if sum(page not in node.pages for page in range(first, last + 1)) > self.free_count():
+            return False
+        if node.stamp != self.sequence:
+            node.stamp = self.sequence
+            self.change_inode(node)
+        at, end = offset, offset + length
+        while at < end:
+            page = at // BLOCK
+            # A transaction does not reach beyond 4 MiB from where the last part ended.
+            part_end = min(end, (at // BLOCK + 1024) * BLOCK) if at == offset or at == part_end else part_end
+            count = self.run_of(node, page, (part_end - 1) // BLOCK)
+            old = node.pages.get(page)
+            if old is None or old[1]:
+                blocks = self.take(count) if old is None else [old[0] + i for i in range(count)]
+                count = len(blocks)
+                node.pages |= {page + i: (block, False) for i, block in enumerate(blocks)}
+                node.end = max(node.end, page + count)
+                if old is None:
+                    self.change_free_space(blocks[0])
+                self.change_extents(node, page)
+                node.data_tid = self.sequence
+                self.zeroing += BLOCK * count
+            stop = min(part_end, (page + count) * BLOCK)
+            self.copy(node.pages[page][0] * BLOCK + at % BLOCK, stop - at)
+            at = stop
+        if end > node.size:
+            node.size, node.data_tid = end, self.sequence
+            self.change_inode(node)
+        return True
+
+    def copy(self, target, length):
+        """Stored bytes and the lines that the copy routine writes back."""
+        self.data += length
+        if length < 8:
+            if length != 4 or target % 4:
+                self.flushes += (target + length - 1) // 64 - target // 64 + 1
+            return
+        ahead = 0
+        if target % 8:
+            self.flushes += 1
+            ahead = -target % 64
+        if length > ahead and (length - ahead) % 8:
+            self.flushes += 1
+
+    def clear(self, node, at, length):
+        """Part of a page becomes zeros."""
+        block, unwritten = node.pages.get(at // BLOCK, (None, True))
+        if length > 0 and not unwritten:
+            self.zeroing += length
+            start = block * BLOCK + at % BLOCK
+            self.flushes += (start + length - 1) // 64 - start // 64 + 1
+
+    def fsync(self, node, data_only=False):
+        """fsync or fdatasync."""
+        if (node.data_tid if data_only else node.tid) == self.sequence and (self.cil or self.extra):
+            self.checkpoint()
+        else:
+            self.fences += 2
+
+    def truncate(self, node, size):
+        """truncate()."""
+        if size < node.size:
+            self.clear(node, size, -size % BLOCK)
+            self.free_pages(node, -(-size // BLOCK), node.end)
+        node.size, node.data_tid = size, self.sequence
+        self.change_inode(node)
+
+    def fallocate(self, node, offset, length, keep, punch):
+        """fallocate(); False if the device is full."""
+        end = offset + length
+        first, last = offset // BLOCK, (end - 1) // BLOCK
+        if punch:
+            if first == last:
+                self.clear(node, offset, length % BLOCK)
+            else:
+                self.clear(node, offset, -offset % BLOCK)
+                self.clear(node, end // BLOCK * BLOCK, end % BLOCK)
+            self.free_pages(node, -(-offset // BLOCK), end // BLOCK - 1)
+        else:
+            if sum(page not in node.pages for page in range(first, last + 1)) > self.free_count():
+                return False
+            page = first
+            while page <= last:
+                count = self.run_of(node, page, last)
+                if page not in node.pages:
+                    blocks = self.take(count)
+                    count = len(blocks)
+                    node.pages |= {page + i: (block, True) for i, block in enumerate(blocks)}
+                    node.end = max(node.end, page + count)
+                    self.change_free_space(blocks[0])
+                page += count
+            self.change_extents(node, last)
+            node.size = node.size if keep else max(node.size, end)
+        node.data_tid = self.sequence
+        self.change_inode(node)
+        return True
+
+    # Operations
+
+    def create(self, file, folder, parent, is_dir):
+        """create, mkdir; False if the device is full."""
+        if self.blocks_for(folder, file) > self.free_count():
+            return False
+        found = self.has_inode()
+        if not found:
+            return False
+        node = self.new_node(file)
+        if found == "new":
+            self.extra += 40
+            self.change_free_space(self.chunks[node.inode // 64])
+        node.parent = parent
+        self.change_inode_use(node.inode, 0, 39)
+        node.is_dir, node.opens = is_dir, int(not is_dir)
+        self.change_inode(node, 8 if is_dir else None)
+        self.add_name(folder, file)
+        return True
+
+    def change_names(self, name, file, file2):
+        """Namespace operations; False if there is no room."""
+        parent = file2
+        if name == "rename" or file2 < 0:
+            parent = self.nodes[file].parent if file in self.nodes else self.root
+        folder = self.node(parent)
+        if not folder.is_dir:
+            if folder.size or folder.end:
+                folder = self.nodes[self.root]
+            folder.is_dir = True
+        there = file in self.nodes or (file not in self.gone and self.files.first_size[file] >= 0)
+        if name in ("create", "mkdir") and not there:
+            return self.create(file, folder, file2 if file2 >= 0 else self.root, name == "mkdir")
+        node = self.node(file)
+        if name == "link":
+            if self.blocks_for(folder, file) > self.free_count():
+                return False
+            node.links += 1
+            self.add_name(folder, file)
+            self.change_inode(node)
+        elif name == "rename":
+            self.remove_name(folder, file)
+            self.add_name(folder, file)
+            self.change_inode(node)
+            if file2 >= 0 and file2 != file:
+                if file2 in self.nodes:
+                    self.remove_name(folder, file2)
+                    self.lose_link(file2)
+                self.gone.add(file2)
+        elif name in ("create", "mkdir"):
+            node.opens += name == "create"
+        else:
+            self.remove_name(folder, file)
+            self.lose_link(file)
+        return True
+
+    def apply(self, name, file, offset=0, length=0, flags=(), file2=-1, time_ns=0):
+        """One operation; returns (data, metadata, log, zeroing, flushed lines, fences)."""
+        self.data = self.metadata = self.log = self.zeroing = self.flushes = self.fences = 0
+        self.now = time_ns
+        self.settle()
+        if not self.run(name, file, offset, length, flags, file2):
+            self.failed += 1
+        return self.data, self.metadata, self.log, self.zeroing, self.flushes, self.fences
+
+    def run(self, name, file, offset, length, flags, file2):
+        """Dispatch; False if the device is full."""
+        if name == "sync":
+            if self.cil or self.extra:
+                self.checkpoint()
+            else:
+                self.fences += 2
+            return True
+        if name in NAMES and not (name == "create" and file in self.nodes):
+            return self.change_names(name, file, file2)
+        node = self.node(file)
+        if name in ("open", "create"):
+            node.opens += 1
+        elif name == "fsync":
+            self.fsync(node, "data only" in flags)
+        elif name == "close":
+            self.closes += 1
+            if node.links <= 0 and node.opens <= 1:
+                self.destroy(file)
+            else:
+                node.opens -= 1
+        elif node.is_dir or name in ("read", "stat"):
+            return True
+        elif name == "write" and length > 0:
+            if not self.write(node, offset, length):
+                return False
+            if "synchronous" in flags:
+                self.fsync(node)
+        elif name == "truncate":
+            self.truncate(node, offset)
+        elif name == "fallocate" and length > 0:
+            return self.fallocate(node, offset, length, "keep size" in flags, "punch" in flags)
+        return True

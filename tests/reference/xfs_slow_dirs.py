@@ -1,0 +1,168 @@
+"""Directories of XFS's slow twin.
+
+Written from the same description as scmsim/fs/parts/xfs_dirs.py, and shares no code with it.
+"""
+
+from tests.reference.xfs_slow_log import Log
+
+
+class Dirs(Log):
+    """Names in inodes, blocks and leaves."""
+
+    def short(self, file):
+        """Bytes of a name in an inode."""
+        return self.name_length[file] + 8
+
+    def long(self, file):
+        """Bytes of a name in a block."""
+        return -(-(self.name_length[file] + 12) // 8) * 8
+
+    def blocks_for(self, folder, file):
+        """Blocks that there must be before a name is added."""
+        if folder.form == "inode":
+            return int(folder.short + self.short(file) > 330)
+        return 4
+
+    def add_data(self, folder, index):
+        """A new data block."""
+        item = folder.data[index] = self.meta_block()
+        item.fill, item.high = (32, 96) if index == 0 else (0, 64)
+        self.change(item, 0, item.high + 15)
+        folder.end = max(folder.end, index + 1)
+
+    def add_leaf(self, folder):
+        """A new leaf."""
+        item = self.meta_block()
+        folder.leaves.append(item)
+        self.change(item, 0, 64 + 8 * min(folder.names, 252))
+
+    def add_leaf_under_node(self, folder):
+        """A new leaf and what it changes."""
+        self.add_leaf(folder)
+        self.change(folder.leaves[-2], 0, 63)
+        self.change(folder.node, 0, 64 + 8 * len(folder.leaves) % 4032)
+
+    def note_room(self, folder, index):
+        """The free space of a data block."""
+        if folder.form == "node":
+            self.change(folder.frees, 0, 63)
+            at = 64 + 2 * index % 4032
+            self.change(folder.frees, at, at + 1)
+        else:
+            self.change(folder.leaves[0], 4092 - 2 * (index + 1), 4095)
+
+    def place(self, item, index, file):
+        """A name in a data block."""
+        need, at = self.long(file), item.high
+        if at + need <= 4096:
+            item.high += need
+        else:
+            at = 64 + 4 * file * 2654435761 % (4096 - 64 - need)
+        item.fill += need
+        self.nodes[file].at = (index, at)
+        self.change(item, 0, 63)
+        self.change(item, at, at + need + 1)
+
+    def add_name(self, folder, file):
+        """A name enters a directory."""
+        node = self.nodes[file]
+        folder.names += 1
+        folder.short += self.short(file)
+        folder.long += self.long(file)
+        node.known += 1
+        node.before, node.at = node.at, (0, 0)
+        if folder.form == "inode":
+            if folder.short > 330:
+                folder.form = "block"
+                self.add_data(folder, 0)
+                item = folder.data[0]
+                item.fill += folder.long
+                item.high += folder.long
+                self.change(item, 0, item.high + 15)
+                self.change(item, 4095 - 8 * (folder.names + 3), 4095)
+        elif folder.form == "block" and 64 + 32 + folder.long + 8 * (folder.names + 3) <= 4096:
+            self.place(folder.data[0], 0, file)
+            self.change(folder.data[0], 4095 - 8 * (folder.names + 3), 4095)
+        else:
+            self.add_to_data(folder, file)
+        self.change_folder(folder)
+
+    def add_to_data(self, folder, file):
+        """A name in a directory with leaves, or that gets them now."""
+        if folder.form == "block":
+            folder.form = "leaf"
+            self.add_leaf(folder)
+            self.change(folder.data[0], 0, 63)
+            self.change(folder.data[0], 4095 - 8 * (folder.names + 2), 4095)
+        elif folder.form == "leaf" and folder.names > 500:
+            folder.form, folder.node, folder.frees = "node", self.meta_block(), self.meta_block()
+            self.change(folder.frees, 0, 64 + 2 * folder.end)
+            self.add_leaf_under_node(folder)
+        elif folder.form == "node" and folder.names > 504 + 252 * (len(folder.leaves) - 1):
+            self.add_leaf_under_node(folder)
+        index = folder.hint
+        while index < folder.end and index in folder.data and folder.data[index].fill + self.long(file) > 4032:
+            index += 1
+        folder.hint = index
+        if index not in folder.data:
+            self.add_data(folder, index)
+        self.place(folder.data[index], index, file)
+        self.note_room(folder, index)
+        last, filled = folder.leaves[-1], max(folder.names - 252 * (len(folder.leaves) - 1), 1)
+        end = min(64 + 8 * filled, 4095)
+        self.change(last, 0, 63)
+        self.change(last, end - 8, end)
+
+    def change_folder(self, folder):
+        """The inode of a directory."""
+        if folder.form == "inode":
+            self.change_inode(folder, -(-(folder.short + 6) // 4) * 4)
+        else:
+            blocks = folder.end + len(folder.leaves) + 2 * (folder.form == "node")
+            self.change_inode(folder, 16 * min(blocks, 21))
+
+    def empty_folder(self, folder):
+        """All blocks of a directory go."""
+        extra = [folder.node, folder.frees] if folder.form == "node" else []
+        for item in [*folder.data.values(), *folder.leaves, *extra]:
+            self.free_meta(item)
+        folder.data, folder.leaves, folder.end, folder.hint, folder.form = {}, [], 0, 0, "inode"
+
+    def remove_name(self, folder, file):
+        """The newest name of a file leaves a directory."""
+        node = self.nodes[file]
+        if node.known:
+            node.known -= 1
+            folder.names = max(folder.names - 1, 0)
+            folder.short = max(folder.short - self.short(file), 0)
+            folder.long = max(folder.long - self.long(file), 0)
+            if folder.form != "inode" and folder.short <= 330:
+                self.empty_folder(folder)
+            if folder.form != "inode":
+                self.clear_name(folder, file, *node.at)
+            node.at = node.before
+        self.change_folder(folder)
+
+    def clear_name(self, folder, file, index, at):
+        """The bytes and the hash of a name."""
+        if index not in folder.data:
+            index = at = 0
+        item = folder.data[index]
+        self.change(item, 0, 63)
+        self.change(item, at, at + self.long(file) - 1)
+        item.fill = max(item.fill - self.long(file), 0)
+        folder.hint = min(folder.hint, index)
+        if folder.form == "block":
+            self.change(item, 4088, 4095)
+            return
+        place, behind, leaves = index * 4096 + at, folder.end * 4096, len(folder.leaves)
+        leaf = folder.leaves[min(place * leaves // behind, leaves - 1)]
+        hash_at = 64 + place * leaves % behind * 252 // behind * 8
+        self.change(leaf, 0, 63)
+        self.change(leaf, hash_at, hash_at + 7)
+        self.note_room(folder, index)
+        if index and item.fill == 0:
+            self.free_meta(folder.data.pop(index))
+        if folder.form == "node" and leaves > 2 and 2 * folder.names < 252 * leaves:
+            self.free_meta(folder.leaves.pop())
+            self.change(folder.node, 0, 64 + 8 * leaves % 4032)

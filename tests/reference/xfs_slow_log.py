@@ -1,0 +1,168 @@
+"""Blocks, log items and the log of XFS's slow twin, with lists, sets and dicts.
+
+Written from the same description as scmsim/fs/parts/xfs_log.py, and shares no code with it.
+"""
+
+BLOCK = 4096
+SECONDS = 10**9
+
+
+class Item:
+    """A metadata block (its changed chunks of 128 bytes) or an inode (the bytes of its changed fork)."""
+
+    def __init__(self, home, inode=False):
+        self.home, self.inode = home, inode
+        self.chunks, self.fork, self.stale = set(), 0, False
+        self.fill = self.high = 0
+
+    def bytes(self):
+        """What it takes in a checkpoint."""
+        if self.inode:
+            return 56 + 176 + 24 + (12 + self.fork if self.fork else 0)
+        if self.stale:
+            return 36
+        runs = sum(chunk - 1 not in self.chunks for chunk in self.chunks)
+        return 36 + 12 * runs + 128 * len(self.chunks)
+
+
+class Node:
+    """A file or directory."""
+
+    def __init__(self, inode, parent, is_dir=False, size=0):
+        self.inode, self.parent, self.is_dir, self.size = inode, parent, is_dir, size
+        self.links, self.opens, self.stamp, self.tid, self.data_tid = 1, 0, -1, 0, 0
+        self.pages, self.end, self.leaves = {}, 0, []  # page -> (block, unwritten)
+        self.form, self.names, self.short, self.long, self.hint = "inode", 0, 0, 0, 0
+        self.data, self.node, self.frees = {}, None, None  # of a directory: index -> item
+        self.known, self.at, self.before = 0, (0, 0), (0, 0)  # where its names lie
+
+    def extents(self):
+        """Runs of pages whose blocks follow each other and are written, or not, alike."""
+        return sum(
+            self.pages.get(page - 1) != (block - 1, unwritten) for page, (block, unwritten) in self.pages.items()
+        )
+
+
+class Log:
+    """The device's blocks, the committed items, the log and what is in place."""
+
+    def __init__(self, capacity, log=None, groups=4, existing=0, unit=4096, buffer=32768, interval=30 * SECONDS):
+        blocks = capacity // BLOCK
+        self.log_bytes = BLOCK * (log or max(min(max(blocks // 2048, 16384), 1 << 19, blocks // 8), 512))
+        first = groups * 8 + self.log_bytes // BLOCK
+        count = 1 + (3 + existing) // 64
+        self.chunks = [first + 8 * i for i in range(count)]
+        self.free = [block >= first + 8 * count for block in range(blocks)]
+        self.group_blocks = -(-blocks // groups)
+        self.groups = [{kind: Item(8 * g + 1 + k) for k, kind in enumerate(KINDS)} for g in range(groups)]
+        self.inodes, self.free_inodes, self.next_inode = {}, [], 3
+        self.unit, self.buffer, self.interval, self.tick = unit, buffer, interval, interval
+        self.limit = min(self.log_bytes // 8, 32 << 20)
+        self.cil, self.extra, self.in_place = {}, 0, {}  # items by identity
+        self.used, self.push, self.sequence, self.now = 0, False, 1, 0
+        self.data = self.metadata = self.log = self.zeroing = self.flushes = self.fences = 0
+
+    def take(self, want):
+        """Up to `want` blocks of the lowest free run."""
+        if True not in self.free:
+            return []
+        start = stop = self.free.index(True)
+        while stop < len(self.free) and self.free[stop] and stop - start < want:
+            self.free[stop] = False
+            stop += 1
+        return list(range(start, stop))
+
+    def join(self, item):
+        """An item changes."""
+        self.cil[id(item)] = item
+
+    def change(self, item, first, last):
+        """Bytes of a metadata block change."""
+        item.chunks |= set(range(first // 128, min(last, 4095) // 128 + 1))
+        self.join(item)
+
+    def change_inode(self, node, fork=None):
+        """An inode changes, and its fork if `fork` tells its bytes."""
+        item = self.inodes[node.inode]
+        if fork is not None:
+            item.fork = fork
+        self.join(item)
+        node.tid = self.sequence
+
+    def change_free_space(self, block):
+        """Blocks are taken or freed."""
+        group = self.groups[block // self.group_blocks]
+        for kind in ("agf", "bno", "cnt"):
+            self.change(group[kind], 0, 64)
+
+    def change_inode_use(self, inode, first, last):
+        """An inode is taken or freed."""
+        group = self.groups[self.chunks[inode // 64] // self.group_blocks]
+        self.change(group["agi"], first, last)
+        record = 56 + inode // 64 * 16 % 4032
+        self.change(group["ino"], record, record + 15)
+        self.change(group["fino"], 0, 64)
+
+    def meta_block(self):
+        """A block for metadata."""
+        item = Item(self.take(1)[0])
+        self.change_free_space(item.home)
+        return item
+
+    def free_meta(self, item):
+        """The end of a metadata block."""
+        self.free[item.home] = True
+        self.change_free_space(item.home)
+        self.extra += 88
+        item.stale = True
+        self.join(item)
+
+    def checkpoint(self):
+        """The committed items to the log."""
+        left = 52 + self.extra + sum(item.bytes() for item in self.cil.values())
+        room, writes = self.buffer - 512, []
+        while left > 0:
+            writes.append(min(left, room))
+            left -= writes[-1]
+            left += 12 if left > 0 else 0
+        stored = sum(-(-(512 + write) // self.unit) * self.unit for write in writes)
+        self.log += stored
+        self.used += stored
+        self.fences += 4 * len(writes)
+        for key, item in self.cil.items():
+            if item.stale:
+                self.in_place.pop(key, None)
+            else:
+                self.in_place[key] = item
+        self.dead = [item for item in self.cil.values() if item.stale]  # keeps identities apart
+        self.cil, self.extra = {}, 0
+        self.sequence += 1
+        self.push |= self.used > self.log_bytes - self.log_bytes // 4
+
+    def write_in_place(self):
+        """All logged metadata where it belongs."""
+        clusters = {item.home // 32 for item in self.in_place.values() if item.inode}
+        self.metadata += 16384 * len(clusters) + BLOCK * sum(not item.inode for item in self.in_place.values())
+        for item in self.in_place.values():
+            item.chunks.clear()
+        for item in self.inodes.values():
+            if item.home // 32 in clusters:
+                item.fork = 0
+        self.in_place, self.used, self.push = {}, 0, False
+
+    def settle(self):
+        """What happened since the last operation."""
+        if self.now >= self.tick:
+            self.push |= bool(self.cil or self.extra or self.in_place)
+            self.tick = self.now // self.interval * self.interval + self.interval
+        if (self.cil or self.extra) and (self.push or self.size() >= self.limit):
+            self.checkpoint()
+        if self.push:
+            self.write_in_place()
+
+    def size(self):
+        """Bytes of the next checkpoint."""
+        return self.extra + sum(item.bytes() for item in self.cil.values())
+
+
+KINDS = ("agf", "bno", "cnt", "agi", "ino", "fino")
