@@ -146,7 +146,9 @@ def appends_with_fsync(count):
 def large_writes():
     """Parts of 4 MiB, two allocation groups, unwritten blocks."""
     rows = [("create", 1), ("write", 1, 100, 9 << 20), ("fallocate", 1, 0, 30 << 20), ("write", 1, 8 << 20, 20 << 20)]
-    return spaced(*rows, ("fsync", 1), ("create", 2), ("write", 2, 0, 13 << 20, -1, SYNCHRONOUS), ("unlink", 1), ("sync", -1))
+    return spaced(
+        *rows, ("fsync", 1), ("create", 2), ("write", 2, 0, 13 << 20, -1, SYNCHRONOUS), ("unlink", 1), ("sync", -1)
+    )
 
 
 @pytest.mark.parametrize(

@@ -152,11 +152,12 @@ class Slow(Dirs):
         if node.stamp != self.sequence:
             node.stamp = self.sequence
             self.change_inode(node)
-        at, end = offset, offset + length
+        at = part_end = offset
+        end = offset + length
         while at < end:
             page = at // BLOCK
-            # A transaction does not reach beyond 4 MiB from where the last part ended.
-            part_end = min(end, (at // BLOCK + 1024) * BLOCK) if at == offset or at == part_end else part_end
+            if at == part_end:
+                part_end = min(end, (page + 1024) * BLOCK)
             count = self.run_of(node, page, (part_end - 1) // BLOCK)
             old = node.pages.get(page)
             if old is None or old[1]:

@@ -136,9 +136,7 @@ def main() -> None:
         target.write_text(table(fitted, names), encoding="utf-8")
     for op, unit, *error in sorted(errors, key=lambda e: -max(map(abs, e[2:]))):
         held = "held out" if unit == HELD_OUT else ""
-        print(
-            f"{op:8s} {unit:7d}  instructions {error[0]:+.3f}  loads {error[1]:+.3f}  stores {error[2]:+.3f} {held}"
-        )
+        print(f"{op:8s} {unit:7d}  instructions {error[0]:+.3f}  loads {error[1]:+.3f}  stores {error[2]:+.3f} {held}")
 
 
 if __name__ == "__main__":

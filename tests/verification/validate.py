@@ -25,6 +25,7 @@ SYSTEMS = (
         "ext2-dax",
         "6.1:ext2-dax",
         "6.1:ext2",
+        "xfs-dax",
     )
 )
 # Ordering store fences of one call, from the source: a copy ends with one, NOVA's commit has two, an in-place update five in all.

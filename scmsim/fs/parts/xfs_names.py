@@ -16,7 +16,7 @@ from scmsim.fs.parts import table
 from scmsim.fs.parts import xfs_state as n
 from scmsim.fs.parts.arena import give, take
 from scmsim.fs.parts.emit import play
-from scmsim.fs.parts.xfs_data import add_blocks, free_pages, wants_leaf
+from scmsim.fs.parts.xfs_data import add_blocks, free_pages
 from scmsim.fs.parts.xfs_dirs import add_entry, blocks_to_add, remove_entry, to_inode
 from scmsim.fs.parts.xfs_log import (
     add_bytes,

@@ -24,8 +24,8 @@ SITES = {
 
 COSTS = (
     "null_call", "write_call", "read_call", "map_run", "copy_line", "transaction", "allocate", "zero_block", "timer_tick",
-    "fsync_call", "checkpoint", "log_block", "log_item", "busy_extent", "freed_inode", "push_block", "create", "open", "close", "unlink", "remove",
-    "free_extent", "rename", "link", "mkdir", "rmdir", "stat", "sync_call",
+    "fsync_call", "checkpoint", "log_block", "log_item", "busy_extent", "freed_inode", "push_block", "create", "open",
+    "close", "unlink", "remove", "free_extent", "rename", "link", "mkdir", "rmdir", "stat", "sync_call",
 )  # fmt: skip
 
 FENCES = 30  # a register behind those of ext4_recipes
