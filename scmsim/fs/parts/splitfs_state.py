@@ -1,0 +1,85 @@
+"""SplitFS's state: ext4's, where its logs and its filled staging file lie, and what each file has staged.
+
+Units: offsets and lengths in bytes, blocks and pages of 4096 bytes.  The logs and the scratch area for overwritten data in
+strict mode are files of ext4-DAX that exist from the start; they count as metadata.
+"""
+
+import numpy as np
+
+from scmsim.alloc.first_fit import allocate
+from scmsim.errors import UsageError
+from scmsim.fs.parts import costs, ext4_state
+from scmsim.fs.parts import ext4_state as e
+from scmsim.fs.parts.emit import State, load_recipes
+from scmsim.fs.parts.splitfs_recipes import COSTS, ENTRY, SITES, all_recipes
+from scmsim.records import Files
+from scmsim.units import format_bytes
+
+MODES = ("posix", "sync", "strict")
+SYNC, STRICT = 1, 2
+# Words of a file's record that ext4 uses for the page cache only: pages [STAGED, STAGED_END) wait for a relink, TO_COPY bytes
+# of pages that are not whole are copied by it.
+STAGED, STAGED_END, TO_COPY = e.LOW, e.SINCE, e.OLDER
+SCRATCH = 16 << 20  # bytes of overwritten data that wait for their relink, at most
+
+STATE = np.dtype(
+    (
+        np.record,
+        [
+            *ext4_state.STATE.descr,
+            ("mode", "i8"),
+            ("passed", "i8"),  # set when the operation at work is the kernel's
+            ("prepared", "i8"),  # set when the library has done its part of it
+            ("filled", "i8"),  # bytes of staging files that are filled in advance and not used yet
+            ("entries_at", "i8"),  # byte address of the logs, their length and where the next entry goes
+            ("entries_bytes", "i8"),
+            ("entry", "i8"),
+            ("scratch_at", "i8"),
+            ("scratch_bytes", "i8"),
+            ("scratch", "i8"),
+            ("relinks", "i8"),
+        ],
+    )
+)
+
+
+def start(params: dict, files: Files) -> State:
+    """State of an empty SplitFS over an empty ext4-DAX of `params["capacity"]` bytes."""
+    state = ext4_state.start(params, files, dax=True)
+    old = state.record
+    state.record = np.zeros(1, STATE).view(np.recarray)
+    for name in old.dtype.names:
+        state.record[name] = old[name]
+    record = state.record[0]
+    first = len(e.COSTS)
+    record.cost[first : first + len(COSTS)] = costs.load("splitfs", COSTS, list(SITES))
+    load_recipes(state, all_recipes())
+    small = int(record.blocks) * e.BLOCK >> 5
+    logs = 2 * min(params["operation_log"], small) & -e.BLOCK
+    scratch = min(SCRATCH, small) & -e.BLOCK
+    if min(logs, scratch) < e.BLOCK or (logs + scratch) // e.BLOCK + 8 > record.free_blocks:
+        raise UsageError(
+            f"logs of {format_bytes(logs)} on a device of {format_bytes(params['capacity'])} do not work; "
+            "give a larger capacity or operation_log"
+        )
+    record.mode, record.filled = MODES.index(params["mode"]), params["staging"]
+    for name, length in (("entries", logs), ("scratch", scratch)):
+        record[f"{name}_at"] = allocate(record, state.arena, length // e.BLOCK) * e.BLOCK
+        record[f"{name}_bytes"] = length
+        record.meta_blocks += length // e.BLOCK
+    return state
+
+
+def space(state: State) -> dict[str, int]:
+    """Space report in bytes, as ext4's; blocks that are staged count as the file's."""
+    record, arena = state.record[0], state.arena
+    table = arena[record.rows : record.rows + record.row_count * e.ROW_WORDS].reshape(-1, e.ROW_WORDS)
+    at = table[table[:, e.ROW_RECORD] > 0, e.ROW_RECORD]
+    at = at[arena[at + e.IS_DIR] == 0]
+    return {
+        **ext4_state.space(state),
+        "staged_bytes": int((arena[at + STAGED_END] - arena[at + STAGED]).sum()) * e.BLOCK,
+        "operation_log_bytes": int(record.entries_bytes),
+        "operation_log_entries": int(record.entry) // ENTRY,
+        "relinks": int(record.relinks),
+    }

@@ -1,0 +1,124 @@
+"""Slow twin of the splitfs model: ext4-dax's twin below a library in plain Python.
+
+Written from the same description as scmsim/fs/parts/splitfs_*.py, and shares no code with them.
+"""
+
+from tests.reference.ext4_slow import Slow
+from tests.reference.ext4_slow_disk import PAGE
+
+MINE = ("write", "read", "fsync")
+CHANGES = ("create", "mkdir", "unlink", "rmdir", "rename", "link", "truncate", "fallocate")
+
+
+class Split(Slow):
+    """SplitFS in a mode; `apply` as in the ext4 twin."""
+
+    def __init__(self, files, capacity, journal, mode, staging=16 << 20, log=128 << 20):
+        super().__init__(True, files, capacity, journal)
+        self.mode, self.filled = mode, staging
+        small = capacity // PAGE * PAGE // 32
+        taken = 2 * min(log, small) // PAGE + min(16 << 20, small) // PAGE
+        for _ in range(taken):
+            self.free[self.free.index(1)] = 0
+        self.staged, self.to_copy, self.relinks = {}, {}, 0  # by a node's identity: [first, end) of pages; bytes
+
+    def destroy(self, file):
+        """The end of a file; what it had staged is forgotten."""
+        node = self.nodes[file]
+        self.staged.pop(id(node), None)
+        self.to_copy.pop(id(node), None)
+        super().destroy(file)
+
+    def entry(self):
+        """An entry in a log."""
+        self.log += 64
+        self.fences += 1
+
+    def stage(self, node, page, count):
+        """Pages wait for a relink."""
+        first, end = self.staged.get(id(node), (page, page))
+        self.staged[id(node)] = (min(first, page), max(end, page + count))
+
+    def pieces(self, node, at, end):
+        """(page, count) of the run of pages at a byte."""
+        page, last = at // PAGE, (end - 1) // PAGE
+        count, first = 1, node.pages.get(page)
+        while page + count <= last and self.follows(first, node.pages.get(page + count), count):
+            count += 1
+        return page, count
+
+    def put(self, node, offset, length):
+        """write() by the library; False if the device is full."""
+        missing = sum(number not in node.pages for number in range(offset // PAGE, (offset + length - 1) // PAGE + 1))
+        if missing > self.available():
+            return False
+        at, end, size = offset, offset + length, node.size
+        while at < end:
+            page, count = self.pieces(node, at, end)
+            old, aside = node.pages.get(page), False
+            if old is None:
+                count = self.allocate(node, page, count)
+                self.stage(node, page, count)
+                used = min(self.filled, PAGE * count)
+                self.filled -= used
+                self.zeroing += PAGE * count - used
+            elif old.unwritten:
+                node.extents += 1
+                self.zeroing += PAGE * count
+                for number in range(page, page + count):
+                    node.pages[number].unwritten = False
+            else:
+                first, last = self.staged.get(id(node), (0, 0))
+                aside = (at >= size or self.mode == "strict") and not (first <= page and page + count <= last)
+            stop = min(end, (page + count) * PAGE)
+            self.copy(at % PAGE, stop - at)
+            if aside:
+                whole = sum(number * PAGE >= at and (number + 1) * PAGE <= stop for number in range(page, page + count))
+                self.stage(node, page, count)
+                self.to_copy[id(node)] = self.to_copy.get(id(node), 0) + stop - at - PAGE * whole
+            at = stop
+        if end > size or self.mode == "strict":
+            self.entry()
+        elif self.mode == "sync":
+            self.fences += 1
+        node.size = max(size, end)
+        self.grow_leaves(node)
+        return True
+
+    def relink(self, node):
+        """What is staged becomes the file's."""
+        if id(node) not in self.staged:
+            return
+        page, end = self.staged.pop(id(node))
+        end = min(end, node.end)
+        while page < end:
+            page, count = self.pieces(node, page * PAGE, end * PAGE)
+            if page in node.pages:
+                self.change_blocks(node, page, [node.pages[page + i].block for i in range(count)])
+            page += count
+        copied = self.to_copy.pop(id(node), 0)
+        self.data += copied
+        self.fences += -(-copied // PAGE)
+        self.join(self.inode_tables)
+        self.change_inode(node)
+        node.data_tid = self.tid
+        self.relinks += 1
+        self.grow_leaves(node)
+
+    def run(self, name, file, offset, length, flags, file2):
+        """Dispatch; False if the device is full."""
+        if name in MINE and not self.node(file).is_dir:
+            node = self.node(file)
+            if name == "fsync":
+                self.relink(node)
+            elif name == "write" and length > 0:
+                if not self.put(node, offset, length):
+                    return False
+                if "synchronous" in flags:
+                    self.relink(node)
+            return True
+        if name in ("close", "truncate", "fallocate") and file in self.nodes:
+            self.relink(self.nodes[file])
+        if name in CHANGES and self.mode != "posix":
+            self.entry()
+        return super().run(name, file, offset, length, flags, file2)
