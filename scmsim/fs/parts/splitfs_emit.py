@@ -248,7 +248,7 @@ def emit(state, arena, ops, i, out):
         rows = ops[: i + 1]
         if not flags["settled"]:  # only the kernel's threads have their turn; the library comes before the operation
             rows = rows.copy()
-            rows.op[i], rows.file[i] = r.STAT, -1
+            rows["op"][i], rows["file"][i] = r.STAT, -1
         before, i = i, rare(state, arena, rows, i, out)
         if i > before:
             flags["prepared"] = 0
