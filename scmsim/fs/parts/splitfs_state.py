@@ -48,7 +48,7 @@ def start(params: dict, files: Files) -> State:
     state = ext4_state.start(params, files, dax=True)
     old = state.record
     state.record = np.zeros(1, STATE).view(np.recarray)
-    for name in old.dtype.names:
+    for name in old.dtype.names or ():
         state.record[name] = old[name]
     record = state.record[0]
     first = len(e.COSTS)
