@@ -8,8 +8,13 @@ folder.
 import hashlib
 import os
 import pathlib
+import warnings
 
 import numba
+from numba.core.errors import NumbaExperimentalFeatureWarning
+
+# A model that extends another's state record passes it to the other's kernels: the fields that they know come first.
+warnings.filterwarnings("ignore", category=NumbaExperimentalFeatureWarning, message="Record")
 
 _ROOT = pathlib.Path(__file__).parent
 # the folders with kernels, beside the package's own files
