@@ -77,7 +77,7 @@ def replay(
     for target in params:
         if target not in known:
             raise unknown("model in this replay", target, known)
-    source, inputs = _open(trace)
+    source, inputs = opened(trace)
     result = Result(manifest={})
     for name in names:
         setup = _Setup(name, machine, paging, medium, params, by)
@@ -88,7 +88,8 @@ def replay(
     return result
 
 
-def _open(trace: "str | pathlib.Path | Source") -> tuple[Source, list]:
+def opened(trace: "str | pathlib.Path | Source") -> tuple[Source, list]:
+    """(The trace as a Source, the files that it comes from.)"""
     if isinstance(trace, str | pathlib.Path):
         from scmsim.trace import open_trace
 
@@ -108,7 +109,7 @@ def touches(
 
     Parameters and errors as for `replay`; operations that bring the file system into its starting state are left out.
     """
-    source, _ = _open(trace)
+    source, _ = opened(trace)
     registry.path("fs", fs)
     setup = _Setup(fs, DEFAULTS["machine"], paging, DEFAULTS["medium"], dict(params or {}), "site")
     run = _Touches(setup, source, CHUNK)
@@ -117,6 +118,23 @@ def touches(
         yield from run.taken()
         if progress:
             progress(fs, len(batch), source.rows)
+
+
+def placed(
+    trace: "str | pathlib.Path | Source", fs: str, params: Mapping[str, str | int], progress: Progress | None = None
+) -> tuple[dict[str, int], Any, Any]:
+    """Replay a trace on a file system alone: (its space report, the model's state, the model); errors as for `replay`."""
+    source, _ = opened(trace)
+    registry.path("fs", fs)
+    setup = _Setup(fs, DEFAULTS["machine"], DEFAULTS["paging"], DEFAULTS["medium"], {fs: params}, "site")
+    run, nothing, done = _Placed(setup, source, CHUNK), np.zeros(0, np.int64), 0
+    for batch in source.batches(CHUNK):
+        run._batch(batch, nothing)
+        done += len(batch)
+        if progress:
+            progress(fs, done, source.rows)
+    report = {**run.space(), "failed_operations": int(run.record[0]["failed"])}
+    return report, run.state, run.fs
 
 
 def model_params(kind: str, name: str, given: Mapping[str, str | int]) -> dict[str, Any]:
@@ -222,7 +240,7 @@ class _Replay:
                 self._stages(first_rows)
 
     def _stages(self, first_rows: np.ndarray) -> None:
-        """Paging, MMU and medium over the events just emitted; then room for what did not fit."""
+        """Paging, MMU and medium over the events just emitted."""
         record = self.record[0]
         n = int(record["emitted"])
         if n:
@@ -230,11 +248,22 @@ class _Replay:
             self.paging.place(self.pages, self.events, n)
             self._mmu(self.mmu, self.counters, self.events, self.bins, n)
             self._account(self.medium, self.counters, self.events, self.bins, n)
+        self._room(record)
+
+    def _room(self, record: Any) -> None:
+        """Room for what the model said did not fit."""
         if record["need_words"]:
             self.state.grow(int(record["need_words"]))
         if record["need_events"] > len(self.events):
             self.events = np.zeros(int(record["need_events"]), EVENT)
             self.bins = np.zeros(len(self.events), np.int64)
+
+    def space(self) -> dict[str, int]:
+        """The model's space report, with the contiguity of free space where its allocator tells."""
+        from scmsim.alloc import contiguity
+
+        free = contiguity.of_model(self.state.record[0], self.state.arena)
+        return {**self.fs.space(self.state), **(contiguity.of_runs(*free) if free else {})}
 
     def _finish(self, run: Run, unknown_offsets: int) -> None:
         """Totals, breakdowns, space, errors and warnings; then metrics and the time estimate."""
@@ -250,7 +279,7 @@ class _Replay:
                 if any(counts.values()):
                     run.groups[label if label not in run.groups else f"{label} ({len(run.groups)})"] = counts
         run.stored_bytes = {kind: int(self.medium[0]["stored"][k]) for k, kind in enumerate(KINDS) if kind != "none"}
-        run.space = self.fs.space(self.state)
+        run.space = self.space()
         if self.record[0]["failed"]:
             run.errors = {
                 "ENOSPC": int(self.record[0]["failed"]),
@@ -269,6 +298,13 @@ class _Replay:
         from scmsim.mmu.presets import timing
 
         run.derive(timing(self.setup.machine), self.medium_table)
+
+
+class _Placed(_Replay):
+    """A replay of the file system alone, whose events nobody takes."""
+
+    def _stages(self, first_rows: np.ndarray) -> None:
+        self._room(self.record[0])
 
 
 class _Touches(_Replay):

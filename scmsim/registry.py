@@ -24,6 +24,7 @@ KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "fs": ("fs", ".py", ("SUMMARY", "SITES", "PARAMS", "start", "emit", "space")),
     "machine": ("mmu/machines", ".toml", ()),
     "paging": ("paging", ".py", ("SUMMARY", "PARAMS", "start", "place")),
+    "policy": ("alloc/policies", ".py", ("SUMMARY", "SOURCE", "PARAMS", "rules")),
     "medium": ("medium", ".toml", ()),
     "workload": ("workload", ".py", ("SUMMARY", "PARAMS", "source")),
     "format": ("trace/formats", ".py", ("SUMMARY", "sniff", "convert")),
@@ -73,8 +74,8 @@ def path(kind: str, name: str) -> pathlib.Path:
     names(kind)  # refuses a kind that is none
     known = _files(kind)
     if name not in known:
-        what = {"fs": "file system", "format": "trace format", "events": "event table"}.get(kind, kind)
-        raise unknown(what, name, sorted(known))
+        said = {"fs": "file system", "format": "trace format", "events": "event table", "policy": "page-size policy"}
+        raise unknown(said.get(kind, kind), name, sorted(known))
     return known[name]
 
 

@@ -101,7 +101,7 @@ def runs(s, arena, want):
 
 
 @kernel
-def _lowest_bit(word):
+def lowest_bit(word):
     n = 0
     for step in (32, 16, 8, 4, 2, 1):
         if word & ((1 << step) - 1) == 0:
@@ -117,8 +117,8 @@ def _first_free(s, arena):
     while arena[s.summary + i] == 0:
         i += 1
     s.low = i
-    w = i * 64 + _lowest_bit(arena[s.summary + i])
-    return w * 64 + _lowest_bit(arena[s.bits + w])
+    w = i * 64 + lowest_bit(arena[s.summary + i])
+    return w * 64 + lowest_bit(arena[s.bits + w])
 
 
 @kernel

@@ -6,9 +6,9 @@ Source: PMFS (port to DAX kernels) fs/pmfs; data_path = cow: VSM paper, section 
 from scmsim.fs.parts import pmfs_state
 from scmsim.fs.parts.pmfs_emit import emit
 from scmsim.fs.parts.pmfs_recipes import SITES
-from scmsim.fs.parts.pmfs_state import space
+from scmsim.fs.parts.pmfs_state import by_file, space
 
-__all__ = ["PARAMS", "SITES", "SOURCE", "SUMMARY", "emit", "space", "start"]
+__all__ = ["PARAMS", "SITES", "SOURCE", "SUMMARY", "by_file", "emit", "space", "start"]
 
 SUMMARY = "PMFS with data blocks of 2 MiB: undo journal for metadata, data written in place or copy-on-write"
 SOURCE = "PMFS fs/pmfs (xip.c, journal.c, inode.c, balloc.c, dir.c, namei.c); costs measured on a 5.13.13 port"

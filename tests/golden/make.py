@@ -49,7 +49,7 @@ def cells() -> dict[str, Source]:
 
 
 def figures(fs: str) -> dict[str, Any]:
-    """Cell -> counters that are not 0, stored bytes by kind and the space report (no times)."""
+    """Cell -> counters that are not 0, stored bytes by kind and the space report (no times, no free space)."""
     table = {}
     for name, trace in cells().items():
         run = scmsim.replay(trace, fs).runs[0]
@@ -59,7 +59,7 @@ def figures(fs: str) -> dict[str, Any]:
                 field: count for field, count in run.counters.items() if count and SCHEMA[field].unit != "cycles"
             },
             "stored_bytes": {kind: count for kind, count in run.stored_bytes.items() if count},
-            "space": {key: value for key, value in run.space.items() if value},
+            "space": {key: value for key, value in run.space.items() if value and "free_" not in key},
         }
     return table
 

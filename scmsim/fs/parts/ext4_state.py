@@ -11,7 +11,7 @@ import numpy as np
 from scmsim.alloc import first_fit
 from scmsim.errors import UsageError
 from scmsim.fs.parts import costs
-from scmsim.fs.parts.emit import HEADER, State, load_recipes, new_state
+from scmsim.fs.parts.emit import HEADER, State, load_recipes, new_state, space_columns
 from scmsim.fs.parts.ext4_recipes import BLOCK, COSTS, FRAMES, SITES, all_recipes
 from scmsim.records import Files
 from scmsim.units import format_bytes
@@ -291,3 +291,13 @@ def space(state: State) -> dict[str, int]:
         "commits": int(record.commits),
         "ignored_operations": int(record.ignored),
     }
+
+
+def by_file(state: State) -> dict[str, np.ndarray]:
+    """Columns of one row a file: object id, length, allocated and wasted bytes."""
+    record, arena = state.record[0], state.arena
+    table = arena[record.rows : record.rows + record.row_count * ROW_WORDS].reshape(-1, ROW_WORDS)
+    file = np.flatnonzero(table[:, ROW_RECORD] > 0)
+    file = file[arena[table[file, ROW_RECORD] + IS_DIR] == 0]
+    at = table[file, ROW_RECORD]
+    return space_columns(file, arena[at + SIZE], arena[at + MAPPED], BLOCK)

@@ -10,7 +10,7 @@ from scmsim.alloc import first_fit
 from scmsim.errors import UsageError
 from scmsim.fs.parts import costs
 from scmsim.fs.parts import nova_recipes as q
-from scmsim.fs.parts.emit import HEADER, State, load_recipes, new_state
+from scmsim.fs.parts.emit import HEADER, State, load_recipes, new_state, space_columns
 from scmsim.fs.parts.nova_recipes import BLOCK, LOG_BYTES, SITES
 from scmsim.records import Files
 from scmsim.units import format_bytes
@@ -145,3 +145,12 @@ def space(state: State) -> dict[str, int]:
         "gc_copied_entries": int(record.copied_entries),
         "thorough_gcs": int(record.thorough_gcs),
     }
+
+
+def by_file(state: State) -> dict[str, np.ndarray]:
+    """Columns of one row a file: object id, length, allocated and wasted bytes."""
+    record = state.record[0]
+    rows = state.arena[record.files : record.files + record.file_count * FILE_WORDS].reshape(-1, FILE_WORDS)
+    file = np.flatnonzero((rows[:, STATUS] & (EXISTS | IS_DIR)) == EXISTS)
+    size, mapped = rows[file, SIZE], rows[file, MAPPED]
+    return space_columns(file, size, mapped, BLOCK)

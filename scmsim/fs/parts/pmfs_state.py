@@ -12,7 +12,7 @@ from scmsim.alloc import aligned_fit, aligned_holes, first_fit
 from scmsim.errors import UsageError
 from scmsim.fs.parts import costs
 from scmsim.fs.parts import pmfs_recipes as q
-from scmsim.fs.parts.emit import HEADER, State, load_recipes, new_state
+from scmsim.fs.parts.emit import HEADER, State, load_recipes, new_state, space_columns
 from scmsim.fs.parts.pmfs_recipes import BLOCK, INODE_BYTES, SITES
 from scmsim.records import Files
 from scmsim.units import format_bytes
@@ -196,3 +196,12 @@ def space(state: State) -> dict[str, int]:
         "scanned_dirents": int(record.scanned_dirents),
         "journal_cleanings": int(record.cleanings),
     }
+
+
+def by_file(state: State) -> dict[str, np.ndarray]:
+    """Columns of one row a file: object id, length, allocated and wasted bytes."""
+    record = state.record[0]
+    rows = state.arena[record.files : record.files + record.file_count * FILE_WORDS].reshape(-1, FILE_WORDS)
+    file = np.flatnonzero((rows[:, STATUS] & (EXISTS | IS_DIR)) == EXISTS)
+    size, mapped = rows[file, SIZE], rows[file, MAPPED]
+    return space_columns(file, size, mapped, 1 << int(record.shift))

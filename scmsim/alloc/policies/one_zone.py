@@ -1,0 +1,19 @@
+"""Normal pages and superpages out of the same space: what happens to superpages without a region of their own.
+
+Units: bytes; frames of 4096 bytes.  Source: the case that the SCMFS superpage paper (2013), section IV.A, argues against: as the
+file system ages, a superpage cannot be had although there is enough free space.
+"""
+
+from scmsim.alloc.frames import HUGE
+
+SUMMARY = "normal pages and superpages of 2 MiB mixed in one region, files move at a threshold"
+SOURCE = "SCMFS superpage paper (2013), section IV.A"
+PARAMS = {
+    "capacity": ("64GiB", "bytes", "size of the device"),
+    "threshold": ("2MiB", "bytes", "length above which a file moves to superpages"),
+}
+
+
+def rules(params):
+    """Rules for `scmsim.alloc.pages`."""
+    return {"threshold": params["threshold"] >> 12, "super_order": HUGE}

@@ -1,0 +1,13 @@
+"""Superpages alone: the waste that equation 1 of the VSM paper counts, 512 times fewer entries.
+
+Units: frames of 4096 bytes.  Source: VSM paper, section II.B.
+"""
+
+SUMMARY = "every file on pages of 2 MiB"
+SOURCE = "VSM paper, section II.B"
+PARAMS = {"capacity": ("64GiB", "bytes", "size of the device; whole pages are used")}
+
+
+def rules(params):
+    """Rules for `scmsim.alloc.pages`."""
+    return {"order": 9}

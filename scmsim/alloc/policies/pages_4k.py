@@ -1,0 +1,13 @@
+"""Base pages alone: what every file system can do, no waste beyond the last page, an entry for each 4 KiB.
+
+Units: frames of 4096 bytes.  Source: SCMFS before its superpages; PMFS, NOVA: the file systems' base page.
+"""
+
+SUMMARY = "every file on pages of 4 KiB"
+SOURCE = "SCMFS before its superpages; PMFS, NOVA: the file systems' base page"
+PARAMS = {"capacity": ("64GiB", "bytes", "size of the device; whole pages are used")}
+
+
+def rules(params):
+    """Rules for `scmsim.alloc.pages`."""
+    return {"order": 0}

@@ -1,0 +1,18 @@
+"""Tailored page sizes: a file is cut into pages of powers of two, each aligned in the file and on the device.
+
+Units: frames of 4096 bytes.  Source: Guvenilir and Patt, Tailored Page Sizes, ISCA 2020 (thesis, University of Maine, 2020,
+1.2.4): all sizes 2**n from n = 12 on; `exact` takes no frame that the file does not need, `doubling` reserves so that a file is
+few pages.  How a file system would use the sizes is ours: the paper is about memory of programs.
+"""
+
+SUMMARY = "tailored page sizes: every power of two from 4 KiB to 1 GiB"
+SOURCE = "Guvenilir and Patt, Tailored Page Sizes, ISCA 2020"
+PARAMS = {
+    "capacity": ("64GiB", "bytes", "size of the device"),
+    "sizing": ("exact", "exact|doubling", "exact: only what is needed; doubling: a growing file doubles"),
+}
+
+
+def rules(params):
+    """Rules for `scmsim.alloc.pages`."""
+    return {"sizing": 1 if params["sizing"] == "exact" else 2}

@@ -1,0 +1,16 @@
+"""Virtual superpages: contiguous addresses of 2 MiB over frames that need not be, the unused tail given back at close.
+
+Units: frames of 4096 bytes.  Source: VSM paper, sections III.A (mapping by a 4-level table, so an entry for each 4 KiB) and III.C
+(zero-copy migration: at close the frames of the last superpage without data are freed).  A reconstruction: no source is public.
+"""
+
+from scmsim.alloc.frames import HUGE
+
+SUMMARY = "virtual superpages of 2 MiB over frames of 4 KiB, the unused tail freed at close (VSM)"
+SOURCE = "VSM paper, section III"
+PARAMS = {"capacity": ("64GiB", "bytes", "size of the device")}
+
+
+def rules(params):
+    """Rules for `scmsim.alloc.pages`."""
+    return {"order": HUGE, "pieces": 1}

@@ -1,0 +1,246 @@
+"""Where the space of a device goes: the pages that a page-size policy gives each file, or those of a file-system model.
+
+A policy is replayed alone, without file system, page table or MMU, so a trace of millions of operations takes a second.
+"""
+
+import pathlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from scmsim import registry
+from scmsim.alloc import contiguity, frames, pages
+from scmsim.errors import UsageError
+from scmsim.pipeline import Progress, model_params, opened, placed
+from scmsim.records import OP, TRUNCATE, Files, Source
+from scmsim.units import format_bytes
+
+INODE_BYTES = 128  # PMFS and NOVA
+EXTENT_BYTES = 16  # estimate: start and length of a run in an index
+TABLE_BYTES = 4096
+_ENTRY_BYTES = 8  # of a page table
+_CHUNK = 1 << 16
+_NODES = 1 << 12
+LARGEST = 1 << 44  # bytes of a device: its bitmap takes 512 MiB
+
+
+@dataclass
+class Space:
+    """A space report at the end of a trace.
+
+    Attributes
+    ----------
+    name : str
+        Policy or file system.
+    total : dict
+        Bytes and counts by name; the meaning of each is in docs/space.md.
+    free_runs : dict
+        Free runs by the power of two, in bytes, that is at most their length.
+    files : dict
+        Columns of one row a file that exists: `file` (object id), `file_bytes`, `allocated_bytes`, `waste_bytes` and, of a
+        policy, `pages`.  Empty where a model does not tell.  Files of an ageing run are left out.
+    """
+
+    name: str
+    total: dict[str, int]
+    free_runs: dict[int, int] = field(default_factory=dict)
+    files: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+def of_policy(
+    trace: "str | pathlib.Path | Source",
+    policy: str,
+    params: Mapping[str, str | int] | None = None,
+    *,
+    aged: Source | None = None,
+    progress: Progress | None = None,
+) -> Space:
+    """Replay a trace on a page-size policy (`scmsim list policy`) and report its space.
+
+    Parameters
+    ----------
+    params : mapping
+        Parameters of the policy, e.g. {"threshold": "1MiB"}.
+    aged : Source
+        Replayed on the same device before, on files of its own: an ageing workload.
+    progress : callable(policy, rows done, rows), optional
+
+    Raises
+    ------
+    UsageError
+        For an unknown name or parameter, or a trace that cannot be read.
+    """
+    source, _ = opened(trace)
+    device = _Device(policy, params or {}, [s.files for s in (aged, source) if s])
+    if aged:
+        device.replay(aged, 0, None)
+        device.forget()
+    first = len(aged.files) if aged else 0
+    device.adopt(source.files, first)
+    device.replay(source, first, progress)
+    return device.report(first)
+
+
+def of_fs(
+    trace: "str | pathlib.Path | Source",
+    fs: str,
+    params: Mapping[str, str | int] | None = None,
+    *,
+    progress: Progress | None = None,
+) -> Space:
+    """Replay a trace on a file-system model alone and report its space; parameters and errors as for `of_policy`."""
+    total, state, module = placed(trace, fs, params or {}, progress)
+    free = contiguity.of_model(state.record[0], state.arena)
+    histogram = contiguity.histogram(free[1]) if free else {}
+    by_file = getattr(module, "by_file", None)
+    return Space(fs, total, histogram, by_file(state) if by_file else {})
+
+
+class _Device:
+    """A device under one policy."""
+
+    def __init__(self, policy: str, given: Mapping[str, str | int], tables: list[Files]) -> None:
+        self.name = policy
+        params = model_params("policy", policy, given)
+        rules = dict(registry.load("policy", policy).rules(params))
+        unit = 1 << max(frames.HUGE, int(rules.get("order", 0)))
+        count = int(params["capacity"]) // frames.FRAME // unit * unit
+        if not unit <= count <= LARGEST // frames.FRAME:
+            raise UsageError(
+                f"{policy}.capacity = {format_bytes(int(params['capacity']))}; "
+                f"use {format_bytes(unit * frames.FRAME)} to {format_bytes(LARGEST)}"
+            )
+        self.record = np.zeros(1, pages.STATE).view(np.recarray)
+        state = self.record[0]
+        state.super_order, state.threshold = pages.NO_SUPER, pages.MOST
+        boundary = min(int(rules.pop("boundary", 0)), count - frames.HUGE)
+        for name, value in rules.items():
+            state[name] = value
+        self.bits = np.zeros(count // 64, np.int64)
+        frames.attach(state, self.bits, boundary)
+        self.files = np.zeros((sum(map(len, tables)), pages.FILE_WORDS), np.int64)
+        self.files[:, pages.SIZE] = self.files[:, pages.TOP] = -1
+        self.nodes = np.zeros((0, 4), np.int64)
+        state.free_node = pages.NONE
+        self._more_nodes(_NODES)
+        self.forget()
+
+    def _more_nodes(self, more: int) -> None:
+        state, old = self.record[0], len(self.nodes)
+        self.nodes = np.concatenate([self.nodes, np.zeros((max(more, old), 4), np.int64)])
+        self.nodes[old:, pages.BELOW] = np.arange(old + 1, len(self.nodes) + 1)
+        self.nodes[-1, pages.BELOW] = state.free_node
+        state.free_node = old
+        state.free_nodes += len(self.nodes) - old
+
+    def forget(self) -> None:
+        """Counts start at 0."""
+        for name, _ in pages.COUNTS:
+            self.record[0][name] = 0
+        self.record[0].first_failed = -1
+
+    def adopt(self, files: Files, first: int) -> None:
+        """Create the files that exist before the trace, whose rows begin at `first`."""
+        there = np.flatnonzero((np.asarray(files.first_size) >= 0) & ~np.asarray(files.is_dir))
+        rows = np.zeros(len(there), OP)
+        rows["op"], rows["file"], rows["offset"] = TRUNCATE, there + first, np.asarray(files.first_size)[there]
+        self.files[there + first, pages.NAMES] = 1
+        self._feed(rows)
+        if self.record[0].failed:
+            raise UsageError(
+                f"the files that exist before the trace do not fit on {self.name}; give it a larger capacity: "
+                f"--set {self.name}.capacity=..."
+            )
+        self.forget()
+
+    def replay(self, source: Source, first: int, progress: Progress | None) -> None:
+        """Take all operations of a trace, whose files' rows begin at `first`."""
+        done = 0
+        for batch in source.batches(_CHUNK):
+            rows = batch.view(np.ndarray)
+            if first:
+                rows = rows.copy()
+                for name in ("file", "file2"):
+                    rows[name] += np.where(rows[name] >= 0, first, 0)
+            self._feed(rows)
+            done += len(rows)
+            if progress:
+                progress(self.name, done, source.rows)
+
+    def _feed(self, rows: np.ndarray) -> None:
+        i = 0
+        while i < len(rows):
+            i = pages.replay(self.record[0], (self.bits, self.files, self.nodes), rows, i)
+            if i < len(rows):
+                self._more_nodes(min(self._largest(rows[i]), int(self.record.free.sum())) + 8)
+
+    def _largest(self, row: np.void) -> int:
+        size = max(int(self.files[row["file"], pages.SIZE]), int(row["offset"]) + int(row["length"]))
+        return max(-(-size // frames.FRAME), int(self.files[row["file"], pages.KEPT]))
+
+    def report(self, first: int) -> Space:
+        """The space report; files by file from row `first` on."""
+        state = self.record[0]
+        held = np.zeros((len(self.files), frames.ORDERS), np.int64)
+        runs = pages.totals(state, self.files, self.nodes, held)
+        there = np.flatnonzero(self.files[:, pages.SIZE] >= 0)
+        size, allocated = self.files[there, pages.SIZE], self.files[there, pages.HELD] * frames.FRAME
+        by_order, kept = held.sum(0), self.files[there, pages.KEPT] * frames.FRAME
+        kept = np.maximum(kept - size, 0) // frames.FRAME * frames.FRAME
+        waste = (allocated - size - kept).clip(0)
+        free = contiguity.runs(self.bits)
+        entries = held.sum(1)[there] if not state.pieces else self.files[there, pages.HELD]
+        total = {
+            "capacity_bytes": len(self.bits) * 64 * frames.FRAME,
+            "files": len(there),
+            "live_bytes": int(size.sum()),
+            "allocated_bytes": int(allocated.sum()),
+            "waste_bytes": int(waste.sum()),
+            "preallocated_bytes": int(kept.sum()),
+            "metadata_bytes": len(there) * INODE_BYTES + runs * EXTENT_BYTES,
+            "page_table_bytes": self._tables(by_order),
+            "tlb_entries": int(entries.sum()),
+            "pages_4k": int(by_order[0]),
+            "pages_2m": int(by_order[frames.HUGE]),
+            "pages_1g": int(by_order[frames.GIANT]),
+            "pages_other": int(by_order.sum() - by_order[[0, frames.HUGE, frames.GIANT]].sum()),
+            **contiguity.of_runs(*free),
+            "failed_operations": int(state.failed),
+            "refused_although_free": int(state.refused_although_free),
+            "missing_superpages": int(state.missing_pages),
+            "missing_although_free": int(state.missing_although_free),
+            "migrations": int(state.migrations),
+            "migrated_bytes": int(state.migrated_frames) * frames.FRAME,
+            "spilled_files": int(state.spilled),
+        }
+        columns = {"file_bytes": size, "allocated_bytes": allocated, "waste_bytes": waste, "pages": entries}
+        shown = there >= first
+        by_file = {"file": there[shown] - first, **{name: column[shown] for name, column in columns.items()}}
+        return Space(self.name, total, contiguity.histogram(free[1]), by_file)
+
+    def _tables(self, by_order: np.ndarray) -> int:
+        """Bytes of page tables: leaf entries in whole tables (files packed), and one level above them for 512 tables.
+
+        A page between two hardware sizes takes as many entries as it has pages of the smaller one (TPS' alias entries); a
+        virtual superpage has a table of its own.
+        """
+        state = self.record[0]
+        if state.pieces:
+            held = self.files[:, pages.HELD]
+            tables = int((-(-held // (1 << frames.HUGE))).sum())
+        else:
+            entries = by_order << np.arange(frames.ORDERS) % 9
+            levels = [int(entries[first : first + 9].sum()) * _ENTRY_BYTES for first in (0, 9, 18)]
+            tables = sum(-(-level // TABLE_BYTES) for level in levels)
+        return (tables + -(-tables // 512)) * TABLE_BYTES
+
+
+def rows_by_file(space: Space, files: Files) -> Iterator[dict[str, Any]]:
+    """One dict a file, most waste first, with its path."""
+    if not space.files:
+        return
+    for i in np.argsort(-space.files["waste_bytes"], kind="stable"):
+        row = {name: int(column[i]) for name, column in space.files.items()}
+        yield {"path": files.path[row["file"]], **row}
