@@ -21,6 +21,8 @@ from scmsim.printable import printable
 
 _FOLDERS = (pathlib.Path(__file__).parent / "_configs", pathlib.Path(__file__).parent.parent / "configs")
 MATRIX_PREFIX = "perf-"  # shipped files for `scmsim perf run`, which are no experiments
+SWEEP_PREFIX = "sweep-"  # and for `scmsim sweep`
+_PREFIXES = {MATRIX_PREFIX: "matrix", SWEEP_PREFIX: "sweep", "": "experiment"}
 
 
 @dataclass(frozen=True)
@@ -71,12 +73,12 @@ class ConfigError(UsageError):
         super().__init__("\n".join(map(printable, said)))
 
 
-def find(name: str, matrix: bool = False) -> pathlib.Path:
-    """File of a shipped experiment, e.g. "quickstart", or of a measurement's matrix ("perf-*"); raises UnknownName."""
+def find(name: str, prefix: str = "") -> pathlib.Path:
+    """File of a shipped experiment, e.g. "quickstart", of a matrix ("perf-*") or a sweep ("sweep-*"); raises UnknownName."""
     found = {path.stem: path for folder in reversed(_FOLDERS) for path in sorted(folder.glob("*.toml"))}
-    shipped = {stem: path for stem, path in found.items() if stem.startswith(MATRIX_PREFIX) == matrix}
+    shipped = {stem: path for stem, path in found.items() if prefix == next(p for p in _PREFIXES if stem.startswith(p))}
     if name not in shipped:
-        raise unknown("matrix" if matrix else "experiment", name, sorted(shipped))
+        raise unknown(_PREFIXES[prefix], name, sorted(shipped))
     return shipped[name]
 
 
@@ -87,17 +89,17 @@ def resolve(text: str | pathlib.Path, matrix: bool = False) -> pathlib.Path:
         return path
     if path.suffix or len(path.parts) > 1:
         raise UsageError(f"no file {str(path)!r}; give the path of a TOML file or the name of a shipped experiment")
-    return find(str(text), matrix)
+    return find(str(text), MATRIX_PREFIX if matrix else "")
 
 
 def load(path: str | pathlib.Path) -> Experiment:
     """Read and check an experiment; raises ConfigError with every mistake."""
     path = pathlib.Path(path)
-    text = _read(path)
+    text = read_text(path)
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(path, [_syntax_problem(str(error), text)]) from None
+        raise ConfigError(path, [syntax_problem(str(error), text)]) from None
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for plug-ins reads every package's metadata
     from scmsim.config_model import check  # pydantic: only a command that reads an experiment pays for it
 
@@ -108,7 +110,8 @@ def load(path: str | pathlib.Path) -> Experiment:
     return Experiment(path=path, **values)
 
 
-def _read(path: pathlib.Path) -> str:
+def read_text(path: pathlib.Path) -> str:
+    """Text of a TOML file; raises UsageError if it cannot be read, ConfigError if it is no UTF-8."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -126,7 +129,8 @@ def _problem(where: dict[Path, int], at: Path, rule: str) -> Problem:
     return Problem(line_of(where, at), ".".join(map(str, key)), rule)
 
 
-def _syntax_problem(message: str, text: str) -> Problem:
+def syntax_problem(message: str, text: str) -> Problem:
+    """What tomllib says, with its line."""
     match = re.fullmatch(r"(.*?) \(at (?:line (\d+), column \d+|end of document)\)", message, re.DOTALL)
     rule, line = (match[1], match[2]) if match else (message, None)
     return Problem(int(line) if line else max(1, len(text.splitlines())), "", f"not TOML: {rule[:1].lower()}{rule[1:]}")

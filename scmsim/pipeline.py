@@ -27,7 +27,7 @@ Progress = Callable[[str, int, int], None]
 def replay(
     trace: "str | pathlib.Path | Source",
     fs: str | Iterable[str] = "nova-cow",
-    machine: str = DEFAULTS["machine"],
+    machine: str | dict[str, Any] = DEFAULTS["machine"],
     *,
     paging: str = DEFAULTS["paging"],
     medium: str = DEFAULTS["medium"],
@@ -45,7 +45,7 @@ def replay(
     fs : str or list of str
         File systems: "ext4,ext4-dax" or ["ext4", "ext4-dax"] (`scmsim list fs`).
     machine, paging, medium : str
-        Names from `scmsim list`, or the path of a machine's own TOML file.
+        Names from `scmsim list`, or the path of a machine's own TOML file, or its table (whose summary is its name).
     params : mapping
         Parameters by plug-in, e.g. {"nova-cow": {"capacity": "16GiB"}, "directmap-1g": {"user_page": "2MiB"}}.
     by : "site", "op" or "file"
@@ -162,7 +162,7 @@ class _Setup:
     """One combination of models, by name."""
 
     fs: str
-    machine: str
+    machine: str | dict[str, Any]
     paging: str
     medium: str
     params: Params
@@ -204,7 +204,9 @@ class _Replay:
 
     def run(self, progress: Progress | None) -> Run:
         """Replay the whole trace and put the counts together."""
-        run = Run(self.setup.fs, self.setup.machine, self.setup.paging, self.setup.medium)
+        machine = self.setup.machine
+        name = machine if isinstance(machine, str) else str(machine.get("summary", "table"))
+        run = Run(self.setup.fs, name, self.setup.paging, self.setup.medium)
         run.params = {**self.fs_params, **self.paging_params}
         cell = self.source.header.get("cell")
         run.cell = cell if isinstance(cell, dict) else {}

@@ -1,6 +1,7 @@
 """`scmsim check`: is the file of an experiment or a matrix right?  All mistakes at once, each with its line."""
 
 import json
+import pathlib
 
 import click
 from click.shell_completion import CompletionItem
@@ -16,18 +17,23 @@ def _files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
     "check",
     help=f"""{SUMMARY}
 
-FILE is a path or the name of a shipped experiment or matrix (perf-*). A file with a [matrix] is one for perf run.""",
+FILE is a path or the name of a shipped experiment, matrix (perf-*) or sweep (sweep-*). A file with a [matrix] is one for
+perf run, one whose name begins with sweep- one for sweep.""",
 )
 @click.argument("file", shell_complete=_files)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: file, ok, problems (line, key, rule).")
 def command(file: str, as_json: bool) -> int:
     from scmsim import config_matrix
-    from scmsim.config import MATRIX_PREFIX, ConfigError, load, resolve
+    from scmsim.config import MATRIX_PREFIX, SWEEP_PREFIX, ConfigError, load, resolve
+    from scmsim.sweep import config as sweeps
 
-    path = resolve(file, matrix=file.startswith(MATRIX_PREFIX))
+    sweep = pathlib.Path(file).name.startswith(SWEEP_PREFIX)
+    path = sweeps.resolve(file) if sweep else resolve(file, matrix=file.startswith(MATRIX_PREFIX))
     problems = []
     try:
-        if config_matrix.is_matrix(path):
+        if sweep:
+            sweeps.load(path)
+        elif config_matrix.is_matrix(path):
             config_matrix.load(path)
         else:
             load(path)

@@ -74,9 +74,10 @@ def read(name: str) -> dict[str, Any]:
     return table
 
 
-def timing(name: str) -> dict[str, float]:
+def timing(name: "str | dict[str, Any]") -> dict[str, float]:
     """Numbers of a machine's [time] table: ghz, cpi, stlb_hit_cycles, walk_hidden (0..1), copy_gb_s, syscall_ns."""
-    return {key: value for key, value in read(name)["time"].items() if key != "source"}
+    table = name if isinstance(name, dict) else read(name)
+    return {key: value for key, value in table.get("time", {}).items() if key != "source"}
 
 
 def machine(name: "str | os.PathLike[str] | dict[str, Any]") -> "np.ndarray":

@@ -73,14 +73,9 @@ def opened(folder: str | os.PathLike[str], identity: Mapping[str, Any]) -> Itera
     store, fresh = Store(path), not path.exists()
     try:
         store.cells.mkdir(parents=True, exist_ok=True)
-        lock = open(path / "lock", "wb")  # noqa: SIM115 - held until the end
     except OSError as error:
         raise unwritable(path, error) from None
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise EnvironmentProblem(f"another run uses {str(path)!r}; wait for it, or choose another -o") from None
+    with locked(path):
         _sweep(store)
         if not (path / "matrix").exists():
             write_whole(path / "matrix", json.dumps({"format": FORMAT, "matrix": identity}, indent=2))
@@ -90,6 +85,21 @@ def opened(folder: str | os.PathLike[str], identity: Mapping[str, Any]) -> Itera
             if fresh and not store.finished():
                 shutil.rmtree(path, ignore_errors=True)  # a run that failed at the start leaves nothing
             raise
+
+
+@contextlib.contextmanager
+def locked(path: pathlib.Path) -> Iterator[None]:
+    """Hold the lock of an output folder; raises EnvironmentProblem if another run does."""
+    try:
+        lock = open(path / "lock", "wb")  # noqa: SIM115 - held until the end
+    except OSError as error:
+        raise unwritable(path, error) from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise EnvironmentProblem(f"another run uses {str(path)!r}; wait for it, or choose another -o") from None
+        yield
 
 
 def _sweep(store: Store) -> None:

@@ -34,7 +34,7 @@ def test_waste_of_a_file_of_1_gib_and_2_kib(policy, waste):
 
 def test_waste_of_37513_small_files():
     """As many superpages, less what is in them: 73 GiB; the VSM paper's motivation."""
-    source = ageing.source(capacity=80 * GIB, utilisation=100, turnover=1, sizes="small")
+    source = ageing.source(capacity=512 * MIB, utilisation=100, turnover=1, sizes="small")
     small, large = (space.of_policy(source, name, {"capacity": "80GiB"}).total for name in ("pages-4k", "pages-2m"))
     assert small["files"] == large["files"] == 37_513 and not large["failed_operations"]
     assert 72.5 < large["waste_bytes"] / GIB < 73.3

@@ -1,0 +1,90 @@
+"""`scmsim sweep`: many replays that differ in some parameters, as one table."""
+
+import json
+import sys
+import time
+
+import click
+
+SUMMARY = "Replay every combination of parameters, resumable, on threads, processes or a cluster; one table at the end."
+
+
+@click.command(
+    "sweep",
+    help=f"""{SUMMARY}
+
+CONFIG is the file of a sweep or the name of a shipped one (sweep-*).  A sweep that was stopped or killed goes on where it was when
+the same command is given again.""",
+)
+@click.argument("config")
+@click.option(
+    "-o", "--out", required=True, type=click.Path(), help="Folder of the sweep: results.parquet, failed.json, points/."
+)
+@click.option("--executor", type=click.Choice(["threads", "processes", "dask"]), default="threads", show_default=True)
+@click.option("--jobs", type=click.IntRange(1), help="Workers.  [default: as many as CPUs]")
+@click.option(
+    "--scheduler", metavar="ADDRESS", help="Dask: a running scheduler, tcp://HOST:PORT.  [default: a cluster here]"
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Show how many points there are and about how long they take; run nothing."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: results, points, computed, failed.")
+def command(
+    config: str, out: str, executor: str, jobs: int | None, scheduler: str | None, dry_run: bool, as_json: bool
+) -> int:
+    import os
+
+    from scmsim.errors import UsageError
+    from scmsim.perf.plan import duration
+    from scmsim.sweep import config as configs
+    from scmsim.sweep import run as sweeps
+
+    if scheduler and executor != "dask":
+        raise UsageError("--scheduler is for --executor dask; add that, or leave it out")
+    sweep = configs.load(configs.resolve(config))
+    if dry_run:
+        workers = jobs or len(os.sched_getaffinity(0))
+        plan = sweeps.plan(sweep, out, workers)
+        left = len(plan.points) - len(plan.finished)
+        if as_json:
+            click.echo(
+                json.dumps({"points": len(plan.points), "finished": len(plan.finished), "seconds": plan.seconds})
+            )
+        else:
+            click.echo(
+                f"{len(plan.points):,} points, {len(plan.finished):,} finished already, {left:,} to compute on {workers} workers\n"
+                f"time about {duration(plan.seconds)} (assuming {sweeps.OPERATIONS_PER_S:,.0f} operations/s a worker)"
+            )
+        return 0
+    shown = _Shown()
+    try:
+        found = sweeps.run(sweep, out, executor=executor, jobs=jobs or 0, scheduler=scheduler, progress=shown)
+    finally:
+        shown.wipe()
+    if as_json:
+        click.echo(json.dumps(sweeps.summary(found)))
+    else:
+        click.echo(f"{found.points - len(found.failed):,} of {found.points:,} points in {found.results}")
+    for key, error in found.failed.items():
+        click.echo(f"scmsim: point {key} failed: {error}", err=True)
+    return 1 if found.failed else 0
+
+
+class _Shown:
+    """Progress on stderr, only where it is a terminal."""
+
+    def __init__(self) -> None:
+        self.last = 0.0
+
+    def __call__(self, done: int, points: int, left: float) -> None:
+        from scmsim.perf.plan import duration
+
+        if sys.stderr.isatty() and (time.monotonic() - self.last > 0.3 or done == points):
+            self.last = time.monotonic()
+            sys.stderr.write(f"\r\x1b[K{done:,} of {points:,} points, {duration(left)} left")
+            sys.stderr.flush()
+
+    def wipe(self) -> None:
+        if self.last:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

@@ -1,0 +1,131 @@
+"""Where points are computed: threads of this process, processes, or the workers of a Dask cluster; all give the same rows.
+
+Each yields (key, row or None, error or None) as points finish.  A worker that dies takes its points with it; they are given to
+others, up to `TRIES` times, and then count as failed.
+"""
+
+import ctypes
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent import futures
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+from scmsim.errors import EnvironmentProblem, ScmsimError, unknown
+from scmsim.sweep.point import Settings, evaluate
+
+Outcome = tuple[str, dict[str, Any] | None, str | None]
+TRIES = 3
+EXECUTORS = ("threads", "processes", "dask")
+_AHEAD = 2  # points waiting for each worker
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+
+
+def run(
+    name: str, points: list[tuple[str, Settings]], jobs: int, scheduler: str | None, stop: threading.Event
+) -> Iterator[Outcome]:
+    """Compute points; `stop` set: begin no further one."""
+    if name not in EXECUTORS:
+        raise unknown("executor", name, EXECUTORS)
+    if name == "dask":
+        yield from _dask(points, jobs, scheduler)
+    elif name == "threads":
+        with futures.ThreadPoolExecutor(jobs) as pool:
+            yield from _pooled(pool, dict(points), _AHEAD * jobs, stop)
+    else:
+        yield from _processes(points, jobs, stop)
+
+
+def outcome(key: str, settings: Settings) -> Outcome:
+    """A point's row, or what is wrong with it; a point must not stop the others, whatever it raises."""
+    try:
+        return key, evaluate(settings), None
+    except ScmsimError as error:
+        return key, None, str(error)
+    except Exception as error:  # a bug in one model: said with the point
+        return key, None, f"{type(error).__name__}: {error}"
+
+
+def _pooled(pool: futures.Executor, points: dict[str, Settings], most: int, stop: threading.Event) -> Iterator[Outcome]:
+    """Keep `most` points with a pool; what is taken out of `points` is under way or done."""
+    under_way: dict[futures.Future, tuple[str, Settings]] = {}
+    while points or under_way:
+        while points and len(under_way) < most and not stop.is_set():
+            key, settings = next(iter(points.items()))
+            under_way[pool.submit(outcome, key, settings)] = key, points.pop(key)
+        if not under_way:
+            return
+        done, _ = futures.wait(under_way, return_when=futures.FIRST_COMPLETED)
+        lost = []
+        for future in done:
+            key, settings = under_way.pop(future)
+            try:
+                found = future.result()
+            except BrokenProcessPool:
+                lost.append((key, settings))
+                continue
+            yield found
+        if lost:
+            raise _Lost([*lost, *under_way.values()])
+
+
+class _Lost(Exception):
+    """A worker died: its points, and those that waited behind them."""
+
+    def __init__(self, points: list[tuple[str, Settings]]) -> None:
+        super().__init__()
+        self.points = points
+
+
+def _processes(points: list[tuple[str, Settings]], jobs: int, stop: threading.Event) -> Iterator[Outcome]:
+    import multiprocessing
+
+    left, tries = dict(points), dict.fromkeys(dict(points), 0)
+    context = multiprocessing.get_context("spawn")
+    while left and not stop.is_set():
+        suspect = any(tries[key] for key in left)  # after a loss one at a time, so that the point to blame is known
+        width, most = (1, 1) if suspect else (jobs, _AHEAD * jobs)
+        with futures.ProcessPoolExecutor(width, context, initializer=_die_with_parent) as pool:
+            try:
+                yield from _pooled(pool, left, most, stop)
+            except _Lost as loss:
+                for key, settings in loss.points:
+                    tries[key] += 1
+                    if tries[key] < TRIES:
+                        left[key] = settings
+                    else:
+                        yield key, None, f"its worker died {TRIES} times; is there enough memory?"
+
+
+def _die_with_parent() -> None:
+    """A worker must not go on after the sweep was killed."""
+    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+
+
+def _dask(points: list[tuple[str, Settings]], jobs: int, scheduler: str | None) -> Iterator[Outcome]:
+    try:
+        import distributed
+    except ImportError:
+        raise EnvironmentProblem("the executor dask needs the extra 'cluster': pip install 'scmsim[cluster]'") from None
+    with _client(distributed, jobs, scheduler) as client:
+        tasks = {
+            client.submit(outcome, key, settings, key=f"scmsim-{key}", retries=TRIES): key for key, settings in points
+        }
+        for task in distributed.as_completed(tasks):
+            if task.status == "finished":
+                yield task.result()
+            else:
+                yield tasks[task], None, f"its workers died: {task.exception()}"
+
+
+def _client(distributed: Any, jobs: int, scheduler: str | None) -> Any:
+    if scheduler is None:
+        return distributed.Client(n_workers=jobs, threads_per_worker=1, dashboard_address=None)
+    try:
+        return distributed.Client(scheduler, timeout=20)
+    except (OSError, ValueError) as error:
+        raise EnvironmentProblem(
+            f"no Dask scheduler at {scheduler!r} ({error}); start one with 'dask scheduler'"
+        ) from None

@@ -1,0 +1,165 @@
+"""One point of a sweep: its settings, their digest, and its row of figures.
+
+A point is a flat mapping: `fs` or `policy`, `trace` or `workload.kind`, `machine`, `paging`, `medium`, `workload.KEY`,
+`set.NAME.KEY` and `machine.PART.KEY`, where PART is the name of a TLB array, or `walk` (`machine.stlb.entries`).
+"""
+
+import functools
+import hashlib
+import json
+import os
+import pathlib
+from typing import Any
+
+from scmsim import __version__, registry
+from scmsim.errors import UsageError, unknown
+from scmsim.units import parse_param
+
+Settings = dict[str, Any]
+FORMAT = 1
+PLAIN = ("fs", "policy", "machine", "paging", "medium", "trace", "workload.kind")
+SETTINGS = (*PLAIN, "workload.KEY", "set.NAME.KEY", "machine.PART.KEY")
+_OWNERS = ("fs", "policy", "paging")  # kinds whose parameters `set` gives
+
+
+def check_setting(key: str, value: Any, folder: pathlib.Path) -> Any:
+    """A setting's value as it is kept: plug-ins checked, paths made absolute; raises UsageError.
+
+    Parameters of plug-ins are parsed by `normal`, which knows the plug-in.
+    """
+    if isinstance(value, list | dict) or value is None:
+        raise UsageError(f"must be one value, not {str(value)[:40]}; lists belong into [axes]")
+    kind, *rest = key.split(".")
+    if key == "trace" or (key == "machine" and str(value).endswith(".toml")):
+        path = pathlib.Path(os.path.abspath(folder / str(value)))
+        if not path.is_file():
+            raise UsageError(f"no file {str(value)!r} beside the sweep (looked at {str(path)!r})")
+        return str(path)
+    if key == "workload.kind":
+        registry.path("workload", str(value))
+    elif key in PLAIN:
+        registry.path(key, str(value))
+    elif kind == "set" and len(rest) == 2:
+        params = registry.literals(owner(rest[0]), rest[0]).get("PARAMS", {})
+        if rest[1] not in params:
+            raise unknown(f"parameter of {rest[0]!r}", rest[1], params)
+        parse_param(value, params[rest[1]][1])
+    elif not (kind == "workload" and len(rest) == 1) and not (kind == "machine" and len(rest) == 2):
+        raise unknown("parameter", key, SETTINGS)
+    return value
+
+
+def owner(name: str) -> str:
+    """The kind of a plug-in whose parameters can be set."""
+    found = next((kind for kind in _OWNERS if name in registry.names(kind)), None)
+    if found is None:
+        raise unknown(
+            "file system, policy or paging", name, [each for kind in _OWNERS for each in registry.names(kind)]
+        )
+    return found
+
+
+def normal(settings: Settings) -> Settings:
+    """The settings that concern the point, numbers in their base units, sorted; raises UsageError for what cannot be one."""
+    if ("fs" in settings) == ("policy" in settings):
+        raise UsageError("a point needs fs (a file system) or policy (a page-size policy), not both")
+    if ("trace" in settings) == ("workload.kind" in settings):
+        raise UsageError("a point needs trace (a stored trace) or workload.kind (a generator), not both")
+    if "policy" in settings:
+        settings = {
+            key: value for key, value in settings.items() if key.split(".")[0] not in ("machine", "paging", "medium")
+        }
+    used = {settings.get(kind) for kind in _OWNERS} | {None if "policy" in settings else _default("paging")}
+    found: Settings = {}
+    for key, value in sorted(settings.items()):
+        kind, *rest = key.split(".")
+        if kind == "set":
+            if rest[0] in used:
+                found[key] = parse_param(value, registry.literals(owner(rest[0]), rest[0])["PARAMS"][rest[1]][1])
+        elif kind == "workload" and key != "workload.kind":
+            if "workload.kind" in settings:
+                params = registry.literals("workload", settings["workload.kind"]).get("PARAMS", {})
+                if rest[0] not in params:
+                    raise unknown(f"parameter of {settings['workload.kind']!r}", rest[0], params)
+                found[key] = parse_param(value, params[rest[0]][1])
+        else:
+            found[key] = value
+    return found
+
+
+def _default(kind: str) -> str:
+    from scmsim.pipeline import DEFAULTS
+
+    return DEFAULTS[kind]
+
+
+def key_of(settings: Settings) -> str:
+    """Digest of what a point's row depends on: its settings, the content of its files and the version of scmsim."""
+    content = {
+        key: _digest(value) if key == "trace" or str(value).endswith(".toml") else value
+        for key, value in settings.items()
+    }
+    text = json.dumps({"format": FORMAT, "scmsim": __version__, **content}, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+@functools.lru_cache(64)
+def _digest(path: str) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def source(settings: Settings) -> Any:
+    """What a point replays: the path of a trace, or a workload."""
+    if "trace" in settings:
+        return settings["trace"]
+    given = {key.removeprefix("workload."): value for key, value in settings.items() if key.startswith("workload.")}
+    return registry.load("workload", given.pop("kind")).source(**given)
+
+
+def evaluate(settings: Settings) -> dict[str, Any]:
+    """The row of figures of a point, the same wherever and whenever it is computed.
+
+    Raises
+    ------
+    ScmsimError
+        If the point cannot be run.
+    """
+    params: dict[str, dict[str, Any]] = {}
+    for key, value in settings.items():
+        if key.startswith("set."):
+            _, name, parameter = key.split(".")
+            params.setdefault(name, {})[parameter] = value
+    if "policy" in settings:
+        from scmsim import space
+
+        found = space.of_policy(source(settings), settings["policy"], params.get(settings["policy"]))
+        return {f"space_{name}": value for name, value in found.total.items()}
+    from scmsim.pipeline import replay
+
+    chosen = {kind: settings[kind] for kind in ("paging", "medium") if kind in settings}
+    result = replay(source(settings), settings["fs"], _machine(settings), params=params, **chosen)
+    row = result.rows()[0]
+    return {key: value for key, value in row.items() if key not in settings and value is not None}
+
+
+def _machine(settings: Settings) -> Any:
+    """Name of the machine, or its table with the point's changes."""
+    from scmsim.pipeline import DEFAULTS
+
+    name = settings.get("machine", DEFAULTS["machine"])
+    changes = {key: value for key, value in settings.items() if key.startswith("machine.")}
+    if not changes:
+        return name
+    from scmsim.mmu.presets import read
+
+    table = read(name)
+    for key, value in changes.items():
+        _, part, field = key.split(".")
+        arrays = {entry["name"]: entry for entry in table["tlb"]}
+        place = table["walk"] if part == "walk" else arrays.get(part)
+        if place is None:
+            raise unknown(f"TLB array of {name}", part, [*arrays, "walk"])
+        place[field] = value
+    table["summary"] = " ".join([name, *(f"{key.removeprefix('machine.')}={value}" for key, value in changes.items())])
+    return table

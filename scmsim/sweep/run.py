@@ -1,0 +1,136 @@
+"""A sweep from its points to its data set."""
+
+import os
+import pathlib
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from scmsim.errors import UsageError
+from scmsim.sweep import executors, store
+from scmsim.sweep.config import Sweep
+from scmsim.sweep.point import Settings, evaluate, key_of, source
+
+OPERATIONS_PER_S = 5e5  # assumption: a replay through MMU and medium; a policy alone is faster
+START_S = 0.2  # opening the trace, building the models
+
+Progress = Callable[[int, int, float], None]  # points done, points, seconds left
+
+
+@dataclass
+class Plan:
+    """What a sweep will take: its points by key, those that are finished already, and an estimate for the rest."""
+
+    points: dict[str, Settings]
+    finished: set[str]
+    seconds: float
+    unknown: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Outcome:
+    """Where the data set lies, how many points it has, and what failed."""
+
+    results: pathlib.Path
+    points: int
+    computed: int
+    failed: dict[str, str]
+
+
+def plan(sweep: Sweep, out: str | os.PathLike[str], jobs: int) -> Plan:
+    """Count and estimate; nothing is written."""
+    points = {key_of(settings): settings for settings in sweep.points}
+    if not points:
+        raise UsageError(f"{str(sweep.path)!r} has no points; give [axes] or [[point]]")
+    finished = store.check(pathlib.Path(out)) & points.keys()
+    rows: dict[str, float] = {}
+    seconds = 0.0
+    for key, settings in points.items():
+        if key not in finished:
+            replayed = repr(
+                [(name, value) for name, value in settings.items() if name.split(".")[0] in ("trace", "workload")]
+            )
+            if replayed not in rows:
+                rows[replayed] = _rows(settings)
+            seconds += START_S + rows[replayed] / OPERATIONS_PER_S
+    return Plan(points, finished, seconds / max(1, jobs))
+
+
+def _rows(settings: Settings) -> float:
+    from scmsim.errors import ScmsimError
+    from scmsim.pipeline import opened
+
+    try:
+        return opened(source(settings))[0].rows
+    except ScmsimError:
+        return 0.0  # the point will say so
+
+
+def run(
+    sweep: Sweep,
+    out: str | os.PathLike[str],
+    *,
+    executor: str = "threads",
+    jobs: int = 0,
+    scheduler: str | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Compute the points that the folder lacks and gather all of them.
+
+    Parameters
+    ----------
+    out : path
+        Folder of the sweep: `points/KEY.json`, `results.parquet`, `failed.json`.
+    executor : "threads", "processes" or "dask"
+    jobs : int
+        Workers; 0: as many as CPUs.
+    scheduler : str, optional
+        Address of a running Dask scheduler; else a cluster on this machine.
+    progress : callable(done, points, seconds left), optional
+
+    Raises
+    ------
+    UsageError, EnvironmentProblem
+        For a folder that is no sweep's or cannot be written, or an executor that is not there.  Finished points are kept.
+    """
+    jobs = jobs or len(os.sched_getaffinity(0))
+    ahead = plan(sweep, out, jobs)
+    failed: dict[str, str] = {}
+    with store.opened(out) as place:
+        todo = [(key, settings) for key, settings in ahead.points.items() if key not in place.finished()]
+        if executor != "dask" or scheduler is None:
+            warm([settings for _, settings in todo])
+        done, started, stop = len(ahead.points) - len(todo), time.monotonic(), threading.Event()
+        try:
+            for i, (key, row, error) in enumerate(executors.run(executor, todo, jobs, scheduler, stop), 1):
+                if row is not None:
+                    place.save(key, ahead.points[key], row)
+                else:
+                    failed[key] = str(error)
+                if progress:
+                    progress(done + i, len(ahead.points), (time.monotonic() - started) / i * (len(todo) - i))
+        finally:
+            stop.set()
+        order = {key: error for key in ahead.points if (error := failed.get(key)) is not None}
+        return Outcome(place.gather(list(ahead.points), order), len(ahead.points), len(todo), order)
+
+
+def warm(points: list[Settings]) -> None:
+    """Compile, or load from the cache, the kernels that the points need, once and before any worker starts."""
+    from scmsim.errors import ScmsimError
+
+    tiny = {"workload.kind": "microbench", "workload.op": "append", "workload.total": 8192, "workload.unit": 4096}
+    for kind, name in dict.fromkeys((kind, one[kind]) for one in points for kind in ("fs", "policy") if kind in one):
+        try:
+            evaluate({kind: name, **tiny})
+        except ScmsimError:
+            continue  # whatever it is, the points say it with their settings
+
+
+def summary(outcome: Outcome) -> dict[str, Any]:
+    """A JSON-able account of a run."""
+    return {
+        "results": str(outcome.results), "points": outcome.points, "computed": outcome.computed, "failed": outcome.failed,
+    }  # fmt: skip

@@ -1,0 +1,262 @@
+"""Sweeps: points, resuming after kill -9, the same data set on threads, processes and Dask, and points that fail."""
+
+import json
+import multiprocessing
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pyarrow.parquet
+import pytest
+from click.testing import CliRunner
+
+from scmsim import cli, config
+from scmsim.config import ConfigError
+from scmsim.errors import UsageError
+from scmsim.sweep import config as configs
+from scmsim.sweep import executors, point, run
+
+SMALL = """
+[fixed.workload]
+kind = "ageing"
+capacity = "1MiB"
+utilisation = 60
+turnover = 1
+dirs = 1
+[axes]
+policy = ["two-zone", "one-zone", "tps", "pages-4k"]
+"set.two-zone.threshold" = ["64KiB", "256KiB"]
+"workload.seed" = { from = 1, to = 6, step = 1 }
+"""
+POINTS = 5 * 6
+
+
+def write(folder, text, name="sweep-t.toml"):
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def invoke(*args):
+    return CliRunner().invoke(cli.main, ["sweep", *map(str, args)])
+
+
+def table(folder):
+    return pyarrow.parquet.read_table(pathlib.Path(folder) / "results.parquet")
+
+
+def process(*args):
+    code = "from scmsim.cli import main; main()"
+    return subprocess.Popen([sys.executable, "-c", code, "sweep", *map(str, args)], stdout=subprocess.DEVNULL)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
+    path = write(folder, SMALL)
+    assert invoke(path, "-o", folder / "out").exit_code == 0
+    return path, folder / "out"
+
+
+def test_a_grid_has_each_different_point_once(whole):
+    sweep = configs.load(whole[0])
+    assert len(sweep.points) == POINTS, "the threshold concerns one policy only"
+    assert all("set.two-zone.threshold" not in one for one in sweep.points if one["policy"] != "two-zone")
+    found = table(whole[1])
+    assert found.num_rows == POINTS == len(set(found["point"].to_pylist()))
+    assert set(found["set.two-zone.threshold"].to_pylist()) == {None, 64 << 10, 256 << 10}
+    assert min(found["space_allocated_bytes"].to_pylist()) > 0
+
+
+def test_text_and_number_of_a_size_are_the_same_point(tmp_path):
+    texts = (
+        'trace = "t.toml"\npolicy = "tps"\n"set.tps.capacity" = "1GiB"',
+        'trace = "t.toml"\npolicy = "tps"\nset.tps.capacity = 1073741824',
+    )
+    write(tmp_path, "", "t.toml")
+    sweeps = [configs.load(write(tmp_path, f'mode = "list"\n[[point]]\n{text}')) for text in texts]
+    assert len({point.key_of(sweep.points[0]) for sweep in sweeps}) == 1
+
+
+def test_the_key_follows_the_content_of_the_trace(tmp_path):
+    trace = write(tmp_path, "a", "t.parquet")
+    settings = {"policy": "tps", "trace": str(trace)}
+    before = point.key_of(settings)
+    point._digest.cache_clear()
+    trace.write_text("b")
+    assert point.key_of(settings) != before
+
+
+def test_random_points_are_drawn_by_their_seed(tmp_path):
+    text = 'mode = "random"\npoints = 7\nseed = SEED\n' + SMALL
+    drawn = [configs.load(write(tmp_path, text.replace("SEED", str(seed)))).points for seed in (3, 3, 4)]
+    assert drawn[0] == drawn[1] != drawn[2] and len(drawn[0]) <= 7
+
+
+def test_nothing_is_computed_twice(whole):
+    again = json.loads(invoke(whole[0], "-o", whole[1], "--json").stdout)
+    assert (again["points"], again["computed"], again["failed"]) == (POINTS, 0, {})
+
+
+def test_a_sweep_killed_at_random_points_ends_in_the_same_data_set(whole, tmp_path):
+    out = tmp_path / "out"
+    kills = 0
+    for wait in (1, 4, 9):
+        running = process(whole[0], "-o", out, "--jobs", 1)
+        until = time.monotonic() + 60
+        while running.poll() is None and time.monotonic() < until:
+            if len(list(out.glob("points/*.json"))) >= wait:
+                running.send_signal(signal.SIGKILL)
+                kills += running.wait() == -signal.SIGKILL
+                break
+            time.sleep(0.001)
+        running.wait()
+    assert kills >= 1
+    assert invoke(whole[0], "-o", out).exit_code == 0
+    assert table(out).equals(table(whole[1]))
+    assert sorted(p.name for p in out.glob("points/*")) == sorted(p.name for p in whole[1].glob("points/*"))
+    assert (out / "results.parquet").read_bytes() == (whole[1] / "results.parquet").read_bytes()
+
+
+@pytest.mark.slow
+def test_processes_give_the_same_files(whole, tmp_path):
+    assert process(whole[0], "-o", tmp_path / "out", "--executor", "processes", "--jobs", 2).wait() == 0
+    for name in ("results.parquet", *(f"points/{path.name}" for path in whole[1].glob("points/*"))):
+        assert (tmp_path / "out" / name).read_bytes() == (whole[1] / name).read_bytes()
+
+
+def _dies_once(settings):
+    """In a worker process: the first to come here dies."""
+    flag = pathlib.Path(os.environ["SCMSIM_TEST_FLAG"])
+    if settings["workload.seed"] == 3 and not flag.exists():
+        flag.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {"seed": settings["workload.seed"]}
+
+
+def test_a_lost_worker_is_replaced_and_its_point_tried_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("SCMSIM_TEST_FLAG", str(tmp_path / "died"))
+    monkeypatch.setattr(executors, "outcome", _outcome)
+    found = _by_processes()
+    assert found == {str(i): {"seed": i} for i in range(6)} and (tmp_path / "died").exists()
+
+
+def _outcome(key, settings):
+    return key, _dies_once(settings), None
+
+
+def _by_processes():
+    """A fork, not a fresh interpreter, so that the workers have the test's own `outcome`."""
+    fork = multiprocessing.get_context("fork")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(multiprocessing, "get_context", lambda _: fork)
+        points = [(str(i), {"workload.seed": i}) for i in range(6)]
+        return {key: row for key, row, _ in executors.run("processes", points, 2, None, threading.Event())}
+
+
+@pytest.mark.slow
+def test_a_dask_cluster_of_which_a_worker_is_killed_gives_the_same_files(whole, tmp_path):
+    distributed = pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        victim = next(iter(cluster.workers.values())).process.pid
+        running = process(
+            whole[0], "-o", tmp_path / "out", "--executor", "dask", "--scheduler", cluster.scheduler_address
+        )
+        while not list((tmp_path / "out").glob("points/*.json")) and running.poll() is None:
+            time.sleep(0.01)
+        os.kill(victim, signal.SIGKILL)
+        assert running.wait() == 0
+    assert (tmp_path / "out" / "results.parquet").read_bytes() == (whole[1] / "results.parquet").read_bytes()
+
+
+def test_a_failed_point_is_told_and_does_not_stop_the_rest(tmp_path):
+    text = """
+mode = "list"
+[fixed.workload]
+kind = "microbench"
+total = "64KiB"
+[[point]]
+policy = "tps"
+[[point]]
+policy = "pages-4k"
+set.pages-4k.capacity = "4KiB"
+[[point]]
+policy = "one-zone"
+"""
+    path = write(tmp_path, text)
+    shown = invoke(path, "-o", tmp_path / "out", "--json")
+    found = json.loads(shown.stdout)
+    assert shown.exit_code == 1 and found["points"] == 3
+    assert "pages-4k.capacity = 4KiB" in next(iter(found["failed"].values())) and "failed: pages-4k" in shown.stderr
+    assert table(tmp_path / "out")["policy"].to_pylist() == ["tps", "one-zone"]
+    assert json.loads((tmp_path / "out" / "failed.json").read_text()) == found["failed"]
+
+
+@pytest.mark.slow
+def test_the_shape_of_a_tlb_is_a_parameter(tmp_path):
+    text = """
+[fixed]
+fs = "pmfs-4k"
+paging = "base-4k"
+[fixed.workload]
+kind = "microbench"
+op = "rewrite"
+total = "4MiB"
+[axes]
+"machine.stlb.entries" = [192, 1536]
+"""
+    assert invoke(write(tmp_path, text), "-o", tmp_path / "out").exit_code == 0
+    found = table(tmp_path / "out")
+    small, large = (
+        sum(found[f"dtlb_{way}_misses_walk_completed"][i].as_py() for way in ("load", "store")) for i in (0, 1)
+    )
+    assert small > large > 0
+    assert found["machine"].to_pylist() == ["i7-8700k stlb.entries=192", "i7-8700k stlb.entries=1536"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[axes]\nfs = ['nova-cwo']", "2: axes.fs: no file system named 'nova-cwo'; did you mean 'nova-cow'"),
+        ("[axes]\nfs = []", "2: axes.fs: must be a list of values"),
+        ("[axes]\nset.nova-cow.size = ['1GiB']", "axes.set.nova-cow.size: no parameter of 'nova-cow' named 'size'"),
+        ("[fixed]\ntrace = 'none.parquet'", "2: fixed.trace: no file 'none.parquet' beside the sweep"),
+        ("[axes]\nfs = ['ext4']\n", "a point needs trace (a stored trace) or workload.kind"),
+        ("mode = 'gird'", "1: mode: no mode named 'gird'; did you mean 'grid'"),
+        ("[axes]\nx.y.z.w = [1]", "no parameter named 'x.y.z.w'"),
+        (
+            "[axes]\n'workload.unit' = {from = 1, to = 9}",
+            "2: axes.workload.unit: not a range: give from, to and either times",
+        ),
+        ("[axes]\nfs = ['ext4']\nfs = ['ext4']", "not TOML"),
+        ("mode = 'list'\n[axes]\nfs = ['ext4']", 'mode = "list" takes [[point]] tables'),
+    ],
+)
+def test_every_mistake_has_its_line(tmp_path, text, said):
+    with pytest.raises(ConfigError) as caught:
+        configs.load(write(tmp_path, text))
+    assert said in str(caught.value)
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path, whole):
+    (tmp_path / "mine.txt").touch()
+    with pytest.raises(UsageError, match="is not empty and not of a sweep"):
+        run.run(configs.load(whole[0]), tmp_path)
+    assert os.listdir(tmp_path) == ["mine.txt"]
+
+
+def test_a_dry_run_counts_and_writes_nothing(tmp_path, whole):
+    shown = invoke(whole[0], "-o", tmp_path / "out", "--dry-run")
+    assert f"{POINTS} points, 0 finished already, {POINTS} to compute" in shown.stdout and "time about" in shown.stdout
+    assert not (tmp_path / "out").exists()
+    assert json.loads(invoke(whole[0], "-o", whole[1], "--dry-run", "--json").stdout)["finished"] == POINTS
+
+
+def test_shipped_sweeps_are_right():
+    for path in pathlib.Path(config.__file__).parents[1].glob("configs/sweep-*.toml"):
+        assert configs.load(configs.resolve(path.stem)).points
+        assert CliRunner().invoke(cli.main, ["check", path.stem]).exit_code == 0
