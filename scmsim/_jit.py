@@ -18,7 +18,7 @@ warnings.filterwarnings("ignore", category=NumbaExperimentalFeatureWarning, mess
 
 _ROOT = pathlib.Path(__file__).parent
 # the folders with kernels, beside the package's own files
-_ROOMS = ("alloc", "crash", "fs", "medium", "mmu", "paging", "trace/kernels", "workload/kernels")
+_ROOMS = ("advise", "alloc", "crash", "fs", "medium", "mmu", "paging", "trace/kernels", "workload/kernels")
 
 
 def _digest() -> str:

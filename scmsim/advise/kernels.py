@@ -1,0 +1,159 @@
+"""The two loops of `advise`: over the operations of a trace, once, and over its page touches, once a placement of files."""
+
+from scmsim._jit import kernel, part
+from scmsim._rows import touch16
+from scmsim.records import CREATE, FALLOCATE, KEEP_SIZE, PUNCH_HOLE, READ, RENAME, SETUP, TRUNCATE, UNLINK, WRITE
+
+# Columns of a file's row: length, longest it ever was, longest in this life, overwritten bytes, bytes that copy-on-write copies
+# with pages of 4 KiB, 2 MiB and 1 GiB, frames touched, and from MOVED on the bytes copied when it outgrows each threshold.
+SIZE, PEAK, HIGH, OVERWRITTEN, COPIED, TOUCHED, MOVED = 0, 1, 2, 3, 4, 7, 8
+ORDERS = (12, 21, 30)  # log2 of the page sizes
+# Sums: bytes written, overwritten, entries swapped by MCoW (bytes), live bytes now, at the snapshot; runs of touches; then the
+# bytes that copy-on-write copies at each grain.
+WRITTEN, OVER, SWAPPED, LIVE, MOST, RUNS, GRAINS = range(7)
+ENTRY = 8  # bytes of a page-table entry or an index entry
+
+
+@kernel
+def profile(rows, files, sums, limits, runs, snapshot):
+    """Take the operations of a batch; `limits` are the thresholds, then the log2 of the grains (-1 between them)."""
+    for i in range(rows.size):
+        op = rows[i]
+        f = op.file
+        if f < 0:
+            continue
+        before, end = files[f, SIZE], op.offset + op.length
+        counted = op.flag & SETUP == 0
+        if op.op == WRITE and op.length > 0:
+            if counted:
+                sums[WRITTEN] += op.length
+                _touch(files, sums, runs, f, op.offset, end)
+                if op.offset < before:
+                    _overwrite(files, sums, limits, f, op.offset, end)
+            _resize(files, sums, limits, f, max(before, end), counted)
+        elif op.op == READ and counted and op.offset < before and op.length > 0:
+            _touch(files, sums, runs, f, op.offset, min(end, before))
+        elif op.op == TRUNCATE:
+            _resize(files, sums, limits, f, op.offset, counted)
+        elif op.op == FALLOCATE and op.flag & (KEEP_SIZE | PUNCH_HOLE) == 0:
+            _resize(files, sums, limits, f, max(before, end), counted)
+        elif op.op == CREATE or op.op == UNLINK:
+            _resize(files, sums, limits, f, 0, False)
+            files[f, HIGH] = 0
+        elif op.op == RENAME and op.file2 >= 0 and op.file2 != f:
+            _resize(files, sums, limits, op.file2, 0, False)
+            files[op.file2, HIGH] = 0
+        if sums[LIVE] * 20 > sums[MOST] * 21:  # within 5 % of the most there ever is
+            sums[MOST] = sums[LIVE]
+            for k in range(snapshot.size):
+                snapshot[k] = files[k, SIZE]
+
+
+@part
+def _resize(files, sums, limits, f, size, counted):
+    before = files[f, SIZE]
+    files[f, SIZE] = size
+    sums[LIVE] += size - before
+    if size <= files[f, HIGH]:
+        return
+    k = 0
+    while limits[k] >= 0:  # thresholds that this life of the file has not passed before
+        if counted and files[f, HIGH] <= limits[k] < size:
+            files[f, MOVED + k] += before
+        k += 1
+    files[f, HIGH] = size
+    files[f, PEAK] = max(files[f, PEAK], size)
+
+
+@part
+def _overwrite(files, sums, limits, f, start, end):
+    """What each grain copies beyond what is written."""
+    stop = min(end, files[f, SIZE])
+    files[f, OVERWRITTEN] += stop - start
+    sums[OVER] += stop - start
+    k = 0
+    while limits[k] >= 0:
+        k += 1
+    for g in range(limits.size - k - 1):
+        sums[GRAINS + g] += _beyond(start, stop, end, limits[k + 1 + g])
+    for g in range(3):
+        files[f, COPIED + g] += _beyond(start, stop, end, 12 + 9 * g)
+    whole = max(0, (end >> 21) - ((start + (1 << 21) - 1) >> 21))
+    frames = ((stop + 4095) >> 12) - (start >> 12)
+    sums[SWAPPED] += ENTRY * (max(0, frames - 512 * whole) + whole)
+
+
+@part
+def _beyond(start, stop, end, order):
+    """Bytes of the blocks of 2**`order` bytes that hold [start, stop) and lie outside of [start, end)."""
+    grain = 1 << order
+    return (start & (grain - 1)) + max(0, ((stop + grain - 1) >> order << order) - end)
+
+
+@part
+def _touch(files, sums, runs, f, start, end):
+    first, last = start >> 12, (end - 1) >> 12
+    files[f, TOUCHED] += last - first + 1
+    row = sums[RUNS]
+    runs[row, 0], runs[row, 1], runs[row, 2] = f, first, last
+    sums[RUNS] += 1
+
+
+# Rows of a machine's shape: the arrays of TLB level 1 and 2 by class of page, page-walk caches of level 2 to 4, caches of
+# entries, and memory (its cycles).  Columns: first tag, sets - 1, ways - 1 (-1: there is no such array), bits of an xor index
+# (0: linear), cycles.
+NEAR, WIDE, CUT, SERVE, MEMORY, SHAPE_ROWS = 0, 3, 6, 9, 12, 13
+FIRST, MASK, LAST, XOR, CYCLES = range(5)
+WALK_CYCLES = 3  # place in `out` behind the walks of three classes
+_LINE = 44  # a line of entries is named by its number in its level and, from this bit on, by the level
+
+
+@kernel
+def walks(runs, page_class, start, shape, tags, out):
+    """Page walks by class and their cycles -> `out`, if file f lies on pages of page_class[f] from page start[f] on.
+
+    Two levels of LRU; a walk fills both, a hit in the second the first.  A walk reads as `scmsim.mmu.walk` does.
+    """
+    previous = -1
+    for i in range(runs.shape[0]):
+        f = runs[i, 0]
+        c = page_class[f]
+        shift = 9 * c
+        first, last = start[f] + (runs[i, 1] >> shift), start[f] + (runs[i, 2] >> shift)
+        for page in range(first, last + 1):
+            tag = page << 2 | c
+            if tag != previous:
+                previous = tag
+                if not _held(shape, NEAR + c, tags, page, tag) and not _held(shape, WIDE + c, tags, page, tag):
+                    out[c] += 1
+                    out[WALK_CYCLES] += _walk(shape, tags, page << (12 + shift), c + 1)
+
+
+@part
+def _held(shape, row, tags, number, tag):
+    """Whether an array holds the tag; it does afterwards."""
+    if shape[row, LAST] < 0:
+        return False
+    if shape[row, XOR]:
+        number ^= number >> shape[row, XOR]
+    at = shape[row, FIRST] + (number & shape[row, MASK]) * 16
+    return touch16(tags, at, tag, shape[row, LAST]) != 0
+
+
+@part
+def _walk(shape, tags, address, leaf):
+    """Cycles of a walk to a page whose entry is of level `leaf`."""
+    top = leaf
+    while top < 4:
+        number = address >> (12 + 9 * top)
+        if _held(shape, CUT + top - 1, tags, number, number):
+            break
+        top += 1
+    cycles = 0
+    for level in range(top, leaf - 1, -1):
+        line = level << _LINE | address >> (15 + 9 * (level - 1))
+        row = SERVE
+        while row < MEMORY and not _held(shape, row, tags, line, line):
+            row += 1
+        cycles += shape[row, CYCLES]
+    return cycles

@@ -1,0 +1,98 @@
+"""One pass over a trace: what each file grew to, what was overwritten, and which pages were touched in which order."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from scmsim.advise import kernels as k
+from scmsim.errors import UsageError
+from scmsim.records import Files, Source
+from scmsim.units import format_bytes
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+FAR = 1 << 61  # a threshold that no file passes
+THRESHOLDS = (0, 4 * KIB, 16 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 512 * KIB, MIB, 2 * MIB, 4 * MIB, 8 * MIB, 16 * MIB, 64 * MIB,
+              256 * MIB, GIB, 4 * GIB, FAR)  # fmt: skip
+GRAINS = tuple(range(12, 31))  # log2 of the bytes that copy-on-write copies
+_CHUNK = 1 << 16
+_MOST_FILES = 1 << 21
+MOST_TOUCHES = 4_000_000  # pages of 4 KiB; of longer traces stretches are taken
+
+
+@dataclass
+class Profile:
+    """What `search` needs of a trace.
+
+    Attributes
+    ----------
+    rows : array (files, columns of `kernels`)
+        What each file grew to, what was overwritten and copied.
+    sums : array
+        See `kernels`.
+    snapshot : array (files,)
+        Lengths in bytes at a moment whose live bytes lie within 5 % of the most.
+    runs : array (n, 3)
+        File, first and last page of 4 KiB of each read and write.
+    share : float
+        Share of the touches that `runs` holds; 1 for all.
+    """
+
+    files: Files
+    rows: np.ndarray
+    sums: np.ndarray
+    snapshot: np.ndarray
+    runs: np.ndarray
+    share: float = 1.0
+
+    @property
+    def written(self) -> int:
+        """Bytes that the program wrote."""
+        return int(self.sums[k.WRITTEN])
+
+
+def profile(source: Source, progress: Callable[[str, int, int], None] | None = None) -> Profile:
+    """Read a trace once; raises UsageError if it has more than 2 million files or nothing to place."""
+    if len(source.files) > _MOST_FILES:
+        raise UsageError(
+            f"{len(source.files):,} files are too many for advise (at most {_MOST_FILES:,}); cut the trace"
+        )
+    rows = np.zeros((len(source.files), k.MOVED + len(THRESHOLDS)), np.int64)
+    there = np.maximum(np.asarray(source.files.first_size), 0)
+    there[np.asarray(source.files.is_dir)] = 0
+    for column in (k.SIZE, k.PEAK, k.HIGH):
+        rows[:, column] = there
+    sums = np.zeros(k.GRAINS + len(GRAINS), np.int64)
+    sums[k.LIVE] = sums[k.MOST] = there.sum()
+    snapshot, limits = there.copy(), np.array([*THRESHOLDS, -1, *GRAINS], np.int64)
+    parts, done = [], 0
+    room = np.zeros((_CHUNK, 3), np.int64)
+    for batch in source.batches(_CHUNK):
+        sums[k.RUNS] = 0
+        k.profile(batch.view(np.ndarray), rows, sums, limits, room, snapshot)
+        parts.append(room[: sums[k.RUNS]].copy())
+        done += len(batch)
+        if progress:
+            progress("reading", done, source.rows)
+    if not rows[:, k.PEAK].any():
+        raise UsageError("no file of this trace has any data; advise needs reads, writes or files that exist before")
+    runs = np.concatenate(parts)
+    touches = int((runs[:, 2] - runs[:, 1] + 1).sum())
+    share = 1.0
+    if touches > MOST_TOUCHES:
+        runs = _stretches(runs, touches)
+        share = int((runs[:, 2] - runs[:, 1] + 1).sum()) / touches
+    return Profile(source.files, rows, sums, snapshot, runs, share)
+
+
+def _stretches(runs: np.ndarray, touches: int) -> np.ndarray:
+    """16 stretches, evenly spread, that touch about MOST_TOUCHES pages together."""
+    seen = np.cumsum(runs[:, 2] - runs[:, 1] + 1)
+    starts = np.arange(16) * (touches // 16)
+    bounds = [np.searchsorted(seen, (start, start + MOST_TOUCHES // 16)) for start in starts]
+    return np.concatenate([runs[low : max(high, low + 1)] for low, high in bounds])
+
+
+def size_text(size: int) -> str:
+    """A threshold in words."""
+    return "never" if size >= FAR else format_bytes(size) if size else "0"

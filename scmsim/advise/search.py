@@ -1,0 +1,245 @@
+"""Every combination of page sizes, thresholds, boundary and copy-on-write grain, and the Pareto front of their costs.
+
+Files up to `small` bytes lie on 4 KiB pages, those up to `large` bytes on 2 MiB, the others on 1 GiB (a file counts by the
+longest it was).  With a boundary the large pages have a share of the device; files that find it full stay on 4 KiB.  An
+overwrite is copied out at a grain, or logged (undo).  A grain below a file's page breaks its mapping down to that grain, if it
+is ever overwritten; `mcow` breaks it to 4 KiB and gives the unused tail back.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from scmsim.advise import kernels as k
+from scmsim.advise.profile import FAR, GRAINS, THRESHOLDS, Profile
+from scmsim.errors import UsageError
+from scmsim.mmu import presets
+from scmsim.units import format_bytes, parse_bytes
+
+SHARES = (0, 25, 50, 75, 90)  # percent of the device for large pages; 0: no boundary
+WORDS = ("undo", "page", "mcow")  # in place with an undo log; the file's own page; virtual superpages
+PAGES = tuple(1 << order for order in k.ORDERS)
+OBJECTIVES = ("walk_cycles", "wasted_bytes", "write_amplification")
+
+
+class Choice(NamedTuple):
+    """One combination."""
+
+    small: int  # bytes up to which a file lies on 4 KiB pages
+    large: int  # bytes up to which it lies on 2 MiB pages
+    share: int  # percent of the device for large pages, 0: no boundary
+    grain: str  # of copy-on-write: bytes as text, or one of WORDS
+
+
+@dataclass
+class Advice:
+    """All combinations with their costs; `front` are the rows that no other row beats in all objectives."""
+
+    choices: list[Choice]
+    costs: np.ndarray  # float64 (choices, objectives)
+    front: np.ndarray
+    best: int
+    infeasible: int
+    capacity: int
+    placements: int  # different ones, each with its own pass over the touches
+    profile: Profile
+    orders: dict[int, np.ndarray] = field(default_factory=dict)
+
+
+def advise(
+    found: Profile,
+    machine: str = "i7-8700k",
+    capacity: int = 0,
+    jobs: int = 2,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Advice:
+    """Evaluate every combination on a profile.
+
+    Parameters
+    ----------
+    machine : str
+        Whose TLBs: arrays of at most 16 ways and a power of two of sets.
+    capacity : int
+        Bytes of the device; 0: the next power of two above twice the most that ever was live.
+    jobs : int
+        Threads.
+
+    Raises
+    ------
+    UsageError
+        For an unknown machine, one with other TLBs, or a device on which no combination fits.
+    """
+    model = _Model(found, machine, capacity)
+    placed, rows = {}, []
+    limits = THRESHOLDS[::-1]  # of combinations that cost the same the one with fewer sizes is named
+    pairs = [(small, large) for large, small in itertools.product(limits, limits) if small <= large]
+    grains = [*WORDS, *(format_bytes(1 << order) for order in GRAINS)]
+    infeasible = 0
+    for (small, large), share in itertools.product(pairs, SHARES):
+        classes = model.classes(small, large, share)
+        if classes is None:
+            infeasible += len(grains)
+            continue
+        for grain in grains:
+            mapped = model.mapped(classes, grain)
+            key = mapped.tobytes()
+            placed.setdefault(key, mapped)
+            rows.append((Choice(small, large, share, grain), classes, key))
+    if not rows:
+        raise UsageError(f"nothing fits a device of {format_bytes(model.capacity)}; give a larger --capacity")
+    cycles = model.cycles(placed, jobs, progress)
+    costs = np.array([[cycles[key], *model.other_costs(choice, classes)] for choice, classes, key in rows])
+    front = pareto(costs)
+    best = front[_closest(costs[front])]
+    orders = {int(i): rows[i][1] for i in front}
+    return Advice(
+        [choice for choice, _, _ in rows], costs, front, int(best), infeasible, model.capacity, len(placed), found, orders,
+    )  # fmt: skip
+
+
+def pareto(costs: np.ndarray) -> np.ndarray:
+    """Rows that no other row beats: none is as good everywhere and better somewhere; of equal rows the first."""
+    order = np.lexsort(costs.T[::-1])
+    front: list[int] = []
+    for i in order:
+        if not front or not (costs[front] <= costs[i]).all(axis=1).any():
+            front.append(int(i))
+    return np.array(front, np.int64)
+
+
+def _closest(costs: np.ndarray) -> int:
+    """The row nearest to the best of every objective, each scaled from the best to the worst of the front."""
+    low, high = costs.min(0), costs.max(0)
+    scaled = (costs - low) / np.where(high > low, high - low, 1)
+    return int(np.argmin((scaled**2).sum(1)))
+
+
+class _Model:
+    """The costs of a placement of files."""
+
+    def __init__(self, found: Profile, machine: str, capacity: int) -> None:
+        self.found, self.machine = found, machine
+        self.peak = found.rows[:, k.PEAK]
+        self.capacity = capacity or 1 << max(24, int(2 * found.sums[k.MOST]).bit_length())
+        self.shape, self.tags = shape_of(machine)
+        self.overwritten = found.rows[:, k.OVERWRITTEN] > 0
+
+    def classes(self, small: int, large: int, share: int) -> np.ndarray | None:
+        """Page class of each file (0: 4 KiB, 1: 2 MiB, 2: 1 GiB); None if the files do not fit."""
+        wanted = (self.peak > small).astype(np.int64) + (self.peak > large)
+        allocated = _whole(self.found.snapshot, wanted)
+        room = self.capacity
+        if share:
+            room = self.capacity * share // 100
+            fits = np.cumsum(np.where(wanted > 0, allocated, 0)) <= room
+            wanted = np.where(fits, wanted, 0)
+            if _whole(self.found.snapshot, np.zeros_like(wanted))[wanted == 0].sum() > self.capacity - room:
+                return None
+            return wanted
+        return wanted if allocated.sum() <= room else None
+
+    def mapped(self, classes: np.ndarray, grain: str) -> np.ndarray:
+        """Class of the pages that the MMU sees: a grain below the page breaks it, in files that are overwritten."""
+        if grain in ("undo", "page"):
+            most = 2
+        else:
+            most = 0 if grain == "mcow" else sum(1 << order <= parse_bytes(grain) for order in k.ORDERS[1:])
+        return np.where(self.overwritten, np.minimum(classes, most), classes).astype(np.int64)
+
+    def cycles(self, placed: dict[bytes, np.ndarray], jobs: int, progress: Any) -> dict[bytes, float]:
+        """Walk cycles of each placement."""
+        found, done = {}, 0
+        with ThreadPoolExecutor(jobs) as pool:
+            for key, counts in zip(placed, pool.map(self.walks, placed.values()), strict=True):
+                found[key] = float(counts[k.WALK_CYCLES]) / self.found.share
+                done += 1
+                if progress:
+                    progress("placements", done, len(placed))
+        return found
+
+    def walks(self, mapped: np.ndarray) -> np.ndarray:
+        """Page walks by class of page, and the cycles of all."""
+        out, tags = np.zeros(4, np.int64), np.full(self.tags, -1, np.int64)
+        k.walks(self.found.runs, mapped, layout(self.peak, mapped), self.shape, tags, out)
+        return out
+
+    def other_costs(self, choice: Choice, classes: np.ndarray) -> tuple[float, float]:
+        """(Wasted bytes, write amplification.)"""
+        sizes, rows = self.found.snapshot, self.found.rows
+        held = np.where(self.overwritten, 0, classes) if choice.grain == "mcow" else classes
+        waste = int((_whole(sizes, held) - sizes).sum())
+        if not self.found.written:
+            return waste, 1.0
+        extra = int(self.found.sums[k.OVER])
+        if choice.grain == "page":
+            extra = int(np.take_along_axis(rows[:, k.COPIED : k.COPIED + 3], classes[:, None], 1).sum())
+        elif choice.grain == "mcow":
+            extra = int(self.found.sums[k.GRAINS] + self.found.sums[k.SWAPPED])
+        elif choice.grain != "undo":
+            extra = int(self.found.sums[k.GRAINS + GRAINS.index(parse_bytes(choice.grain).bit_length() - 1)])
+        for limit, at_least in ((choice.small, 1), (choice.large, 2)):
+            if limit < FAR and (at_least == 1 or choice.large > choice.small):
+                extra += int(rows[classes >= at_least, k.MOVED + THRESHOLDS.index(limit)].sum())
+        return waste, (self.found.written + extra) / self.found.written
+
+
+def layout(peak: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """First page of each file, in pages of its class: files side by side, each size in a window of its own."""
+    start = np.zeros(len(peak), np.int64)
+    for c, page in enumerate(PAGES):
+        own = classes == c
+        pages = -(-peak[own] // page)
+        start[own] = np.cumsum(pages) - pages + (1 << (47 - 12 - 9 * c - c))
+    return start
+
+
+def shape_of(machine: str) -> tuple[np.ndarray, int]:
+    """(Shape for `kernels.walks`, tags of all arrays) of a machine's data side; raises UsageError."""
+    table = presets.read(machine)
+    shape = np.full((k.SHAPE_ROWS, 5), -1, np.int64)
+    walk, at = table["walk"], 0
+    if walk["levels"] != 4 or walk.get("nested_levels") or any(bits != 9 for bits in walk.get("level_bits", [])):
+        raise UsageError(
+            f"{machine}: advise takes machines of 4 levels of page tables and no host below; choose another"
+        )
+    for array in (*table["tlb"], *table["walk_cache"], *table.get("walk_memory", [])):
+        sets = array["entries"] // array["ways"]
+        found = list(_rows(array, table))
+        if found and (array["ways"] > 16 or sets & (sets - 1)):
+            raise UsageError(
+                f"{machine}: {array.get('name', array.get('entry'))} has {array['ways']} ways and {sets} sets; advise takes at "
+                "most 16 ways and a power of two of sets"
+            )
+        bits = sets.bit_length() - 1 if array.get("index") == "xor" else 0
+        for row in found:
+            shape[row] = at, sets - 1, array["ways"] - 1, bits, array.get("cycles", 0)
+        at += sets * 16
+    shape[k.MEMORY, k.CYCLES] = walk.get("memory_cycles", walk.get("ref_cycles", 0))
+    for c in (1, 2):
+        if shape[k.NEAR + c, k.LAST] < 0:
+            raise UsageError(
+                f"{machine}: its first level has no pages of {format_bytes(PAGES[c])}; choose another machine"
+            )
+    return shape, at
+
+
+def _rows(array: dict[str, Any], table: dict[str, Any]) -> Iterator[int]:
+    """The rows of the shape that an array fills."""
+    if "entry" in array:
+        yield k.CUT + presets.CACHE_LEVELS[array["entry"]] - 2
+    elif "pages" not in array:
+        yield k.SERVE + table["walk_memory"].index(array)
+    for key, level in (("first_level_for", k.NEAR), ("second_level_for", k.WIDE)):
+        for text in array["pages"] if "load" in array.get(key, []) else ():
+            for c, page in enumerate(PAGES):
+                if text == presets.ANY or presets.page_order(text, "pages") == page.bit_length() - 1:
+                    yield level + c
+
+
+def _whole(sizes: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    page = np.array(PAGES)[classes]
+    return -(-sizes // page) * page

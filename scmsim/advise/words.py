@@ -1,0 +1,105 @@
+"""The advice in sentences, and by size of file."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from scmsim.advise import kernels as k
+from scmsim.advise.profile import FAR, size_text
+from scmsim.advise.search import OBJECTIVES, PAGES, Advice, Choice
+from scmsim.units import format_bytes
+
+
+def pages(choice: Choice) -> str:
+    """Which pages a combination uses."""
+    if choice.small >= FAR:
+        return "4 KiB pages for all files"
+    if choice.small == choice.large == 0:
+        return "1 GiB pages for all files"
+    if choice.small == choice.large:
+        return f"4 KiB pages up to {size_text(choice.small)}, 1 GiB pages above"
+    low = "" if choice.small == 0 else f"4 KiB pages up to {size_text(choice.small)}, "
+    high = "" if choice.large >= FAR else f" up to {size_text(choice.large)}, 1 GiB pages above"
+    return f"{low}2 MiB pages {'for all files' if not low and not high else 'above' if not high else ''}{high}".replace(
+        "  ", " "
+    )
+
+
+def update(choice: Choice) -> str:
+    """How a combination overwrites."""
+    return {
+        "undo": "overwrites in place, with an undo log",
+        "page": "copy-on-write by the file's own page",
+        "mcow": "multi-grained copy-on-write in virtual superpages",
+    }.get(choice.grain, f"copy-on-write by {choice.grain}")
+
+
+def region(choice: Choice) -> str:
+    """Where the large pages lie."""
+    return f", {choice.share} % of the device set aside for large pages" if choice.share else ""
+
+
+def sentence(choice: Choice) -> str:
+    """A combination in one sentence."""
+    where = region(choice) if choice.small < FAR else ""
+    return f"{pages(choice)}{where}; {update(choice)}"
+
+
+def recommendation(advice: Advice) -> list[str]:
+    """The recommendation and what it costs beside the extremes of the front."""
+    best, costs = advice.best, advice.costs
+    lines = [f"recommended: {sentence(advice.choices[best])}", f"  {figures(costs[best])}"]
+    titles = ("fewest walk cycles", "least waste", "least write amplification")
+    for column, title in enumerate(titles):
+        row = advice.front[int(np.argmin(costs[advice.front, column]))]
+        if row != best:
+            lines += [f"{title}: {sentence(advice.choices[row])}", f"  {figures(costs[row])}"]
+    return lines
+
+
+def figures(cost: np.ndarray) -> str:
+    """The costs of a combination."""
+    return f"{cost[0]:,.0f} walk cycles, {cost[1]:,.0f} bytes wasted, write amplification {cost[2]:.3f}"
+
+
+def by_size(advice: Advice) -> Iterator[dict[str, Any]]:
+    """One row for each power of two of file length: files, touches, overwrites, and the page that is recommended."""
+    rows, classes = advice.profile.rows, advice.orders[advice.best]
+    peak = rows[:, k.PEAK]
+    order = np.where(peak > 0, np.frexp(np.maximum(peak - 1, 0).astype(np.float64))[1], -1)
+    whole = max(1, int(rows[:, k.TOUCHED].sum()))
+    for each in np.unique(order[order >= 0]):
+        own = order == each
+        counts = np.bincount(classes[own], minlength=3)
+        waste = {format_bytes(page): int((-peak[own] % page).sum()) for page in PAGES}
+        yield {
+            "up_to": 1 << int(each),
+            "files": int(own.sum()),
+            "touches_percent": 100 * int(rows[own, k.TOUCHED].sum()) / whole,
+            "overwritten_bytes": int(rows[own, k.OVERWRITTEN].sum()),
+            "page": format_bytes(PAGES[int(counts.argmax())]),
+            "waste_bytes": waste,
+        }
+
+
+def table(advice: Advice) -> dict[str, Any]:
+    """All of the advice as a JSON-able dict."""
+
+    def row(i: int) -> dict[str, Any]:
+        choice, cost = advice.choices[i], advice.costs[i]
+        limits = {"small_up_to": choice.small, "large_up_to": choice.large}
+        shown = {name: None if limit >= FAR else limit for name, limit in limits.items()}
+        costs = dict(zip(OBJECTIVES, map(float, cost), strict=True))
+        return {**shown, "boundary_percent": choice.share, "grain": choice.grain, **costs, "text": sentence(choice)}
+
+    return {
+        "combinations": len(advice.choices),
+        "infeasible": advice.infeasible,
+        "placements": advice.placements,
+        "capacity_bytes": advice.capacity,
+        "touches_share": advice.profile.share,
+        "recommended": row(advice.best),
+        "front": [row(int(i)) for i in advice.front],
+        "by_size": list(by_size(advice)),
+    }

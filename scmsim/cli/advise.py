@@ -1,0 +1,58 @@
+"""`scmsim advise`: which page sizes, thresholds and copy-on-write grain suit a trace."""
+
+import json
+
+import click
+
+SUMMARY = "Find the page sizes, thresholds and copy-on-write grain that no others beat for a trace."
+
+
+@click.command(
+    "advise",
+    help=f"""{SUMMARY}
+
+TRACE is a stored trace, an experiment file (.toml) or the name of a shipped experiment.  More than 10,000 combinations are
+weighed by page-walk cycles, wasted bytes and write amplification; docs/advise.md says what is exact.""",
+)
+@click.argument("trace")
+@click.option("--machine", default="i7-8700k", show_default=True, help="Whose TLBs; a name or a .toml file.")
+@click.option("--capacity", help="Size of the device.  [default: about twice what the files take]")
+@click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Threads.")
+@click.option("--top", type=click.IntRange(1), default=15, show_default=True, help="Combinations of the front to show.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: recommended, front (all of it), by_size and more.")
+def command(trace: str, machine: str, capacity: str | None, jobs: int, top: int, as_json: bool) -> None:
+    from scmsim.advise import words
+    from scmsim.advise.profile import profile
+    from scmsim.advise.search import advise
+    from scmsim.cli._progress import Progress
+    from scmsim.cli.replay import source_of
+    from scmsim.pipeline import opened
+    from scmsim.units import format_bytes, parse_bytes
+
+    size = parse_bytes(capacity) if capacity else 0
+    with Progress() as progress:
+        source, _ = opened(source_of(trace))
+        advice = advise(profile(source, progress), machine, size, jobs, progress)
+    if as_json:
+        click.echo(json.dumps(words.table(advice)))
+        return
+    click.echo("\n".join(words.recommendation(advice)))
+    click.echo(
+        f"\n{len(advice.choices) + advice.infeasible:,} combinations ({advice.infeasible:,} do not fit a device of "
+        f"{format_bytes(advice.capacity)}), {len(advice.front)} that no other beats"
+    )
+    if advice.profile.share < 1:
+        click.echo(f"walks are those of {100 * advice.profile.share:.1f} % of the touches, in 16 stretches, scaled up")
+    click.echo(f"{'walk cycles':>18}{'wasted bytes':>18}{'write ampl.':>13}")
+    order = sorted(advice.front, key=lambda i: tuple(advice.costs[i]))
+    for i in order[:: max(1, -(-len(order) // top))]:
+        cost = advice.costs[i]
+        click.echo(f"{cost[0]:>18,.0f}{cost[1]:>18,.0f}{cost[2]:>13.3f}  {words.sentence(advice.choices[i])}")
+    click.echo(
+        f"\n{'files up to':>12}{'files':>10}{'touches':>10}{'overwritten':>18}{'on 4 KiB, wasted':>18}{'on 2 MiB':>18}  page"
+    )
+    for row in words.by_size(advice):
+        click.echo(
+            f"{format_bytes(row['up_to']):>12}{row['files']:>10,}{row['touches_percent']:>8.1f} %{row['overwritten_bytes']:>18,}"
+            f"{row['waste_bytes']['4KiB']:>18,}{row['waste_bytes']['2MiB']:>18,}  {row['page']}"
+        )
