@@ -20,7 +20,7 @@ from scmsim.errors import UsageError
 from scmsim.mmu import presets
 from scmsim.units import format_bytes, parse_bytes
 
-SHARES = (0, 25, 50, 75, 90)  # percent of the device for large pages; 0: no boundary
+SHARES = (0, 10, 25, 50, 75, 90)  # percent of the device for large pages; 0: no boundary
 WORDS = ("undo", "page", "mcow")  # in place with an undo log; the file's own page; virtual superpages
 PAGES = tuple(1 << order for order in k.ORDERS)
 OBJECTIVES = ("walk_cycles", "wasted_bytes", "write_amplification")
@@ -64,7 +64,7 @@ def advise(
     machine : str
         Whose TLBs: arrays of at most 16 ways and a power of two of sets.
     capacity : int
-        Bytes of the device; 0: the next power of two above twice the most that ever was live.
+        Bytes of the device; 0: the next power of two above four times the most that ever was live.
     jobs : int
         Threads.
 
@@ -74,7 +74,8 @@ def advise(
         For an unknown machine, one with other TLBs, or a device on which no combination fits.
     """
     model = _Model(found, machine, capacity)
-    placed, rows = {}, []
+    placed: dict[bytes, np.ndarray] = {}
+    rows: list[tuple[Choice, np.ndarray, bytes]] = []
     limits = THRESHOLDS[::-1]  # of combinations that cost the same the one with fewer sizes is named
     pairs = [(small, large) for large, small in itertools.product(limits, limits) if small <= large]
     grains = [*WORDS, *(format_bytes(1 << order) for order in GRAINS)]
@@ -124,7 +125,7 @@ class _Model:
     def __init__(self, found: Profile, machine: str, capacity: int) -> None:
         self.found, self.machine = found, machine
         self.peak = found.rows[:, k.PEAK]
-        self.capacity = capacity or 1 << max(24, int(2 * found.sums[k.MOST]).bit_length())
+        self.capacity = capacity or 1 << max(24, int(4 * found.sums[k.MOST]).bit_length())
         self.shape, self.tags = shape_of(machine)
         self.overwritten = found.rows[:, k.OVERWRITTEN] > 0
 

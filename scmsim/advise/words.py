@@ -40,21 +40,22 @@ def region(choice: Choice) -> str:
     return f", {choice.share} % of the device set aside for large pages" if choice.share else ""
 
 
-def sentence(choice: Choice) -> str:
-    """A combination in one sentence."""
+def sentence(choice: Choice, advice: Advice | None = None) -> str:
+    """A combination in one sentence; of a trace that overwrites nothing without the grain."""
     where = region(choice) if choice.small < FAR else ""
-    return f"{pages(choice)}{where}; {update(choice)}"
+    overwrites = advice is None or advice.profile.sums[k.OVER] > 0
+    return f"{pages(choice)}{where}" + (f"; {update(choice)}" if overwrites else "")
 
 
 def recommendation(advice: Advice) -> list[str]:
     """The recommendation and what it costs beside the extremes of the front."""
     best, costs = advice.best, advice.costs
-    lines = [f"recommended: {sentence(advice.choices[best])}", f"  {figures(costs[best])}"]
+    lines = [f"recommended: {sentence(advice.choices[best], advice)}", f"  {figures(costs[best])}"]
     titles = ("fewest walk cycles", "least waste", "least write amplification")
     for column, title in enumerate(titles):
         row = advice.front[int(np.argmin(costs[advice.front, column]))]
         if row != best:
-            lines += [f"{title}: {sentence(advice.choices[row])}", f"  {figures(costs[row])}"]
+            lines += [f"{title}: {sentence(advice.choices[row], advice)}", f"  {figures(costs[row])}"]
     return lines
 
 
@@ -64,7 +65,7 @@ def figures(cost: np.ndarray) -> str:
 
 
 def by_size(advice: Advice) -> Iterator[dict[str, Any]]:
-    """One row for each power of two of file length: files, touches, overwrites, and the page that is recommended."""
+    """One row for each power of two of file length: files, touches, overwrites, and the pages that are recommended."""
     rows, classes = advice.profile.rows, advice.orders[advice.best]
     peak = rows[:, k.PEAK]
     order = np.where(peak > 0, np.frexp(np.maximum(peak - 1, 0).astype(np.float64))[1], -1)
@@ -78,7 +79,7 @@ def by_size(advice: Advice) -> Iterator[dict[str, Any]]:
             "files": int(own.sum()),
             "touches_percent": 100 * int(rows[own, k.TOUCHED].sum()) / whole,
             "overwritten_bytes": int(rows[own, k.OVERWRITTEN].sum()),
-            "page": format_bytes(PAGES[int(counts.argmax())]),
+            "pages": {format_bytes(page): int(count) for page, count in zip(PAGES, counts, strict=True)},
             "waste_bytes": waste,
         }
 
@@ -91,7 +92,13 @@ def table(advice: Advice) -> dict[str, Any]:
         limits = {"small_up_to": choice.small, "large_up_to": choice.large}
         shown = {name: None if limit >= FAR else limit for name, limit in limits.items()}
         costs = dict(zip(OBJECTIVES, map(float, cost), strict=True))
-        return {**shown, "boundary_percent": choice.share, "grain": choice.grain, **costs, "text": sentence(choice)}
+        return {
+            **shown,
+            "boundary_percent": choice.share,
+            "grain": choice.grain,
+            **costs,
+            "text": sentence(choice, advice),
+        }
 
     return {
         "combinations": len(advice.choices),

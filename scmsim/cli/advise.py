@@ -16,7 +16,7 @@ weighed by page-walk cycles, wasted bytes and write amplification; docs/advise.m
 )
 @click.argument("trace")
 @click.option("--machine", default="i7-8700k", show_default=True, help="Whose TLBs; a name or a .toml file.")
-@click.option("--capacity", help="Size of the device.  [default: about twice what the files take]")
+@click.option("--capacity", help="Size of the device.  [default: four to eight times what the files hold]")
 @click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Threads.")
 @click.option("--top", type=click.IntRange(1), default=15, show_default=True, help="Combinations of the front to show.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: recommended, front (all of it), by_size and more.")
@@ -47,12 +47,21 @@ def command(trace: str, machine: str, capacity: str | None, jobs: int, top: int,
     order = sorted(advice.front, key=lambda i: tuple(advice.costs[i]))
     for i in order[:: max(1, -(-len(order) // top))]:
         cost = advice.costs[i]
-        click.echo(f"{cost[0]:>18,.0f}{cost[1]:>18,.0f}{cost[2]:>13.3f}  {words.sentence(advice.choices[i])}")
+        click.echo(f"{cost[0]:>18,.0f}{cost[1]:>18,.0f}{cost[2]:>13.3f}  {words.sentence(advice.choices[i], advice)}")
     click.echo(
-        f"\n{'files up to':>12}{'files':>10}{'touches':>10}{'overwritten':>18}{'on 4 KiB, wasted':>18}{'on 2 MiB':>18}  page"
+        f"\n{'files up to':>12}{'files':>10}{'touches':>10}{'overwritten':>18}{'on 4 KiB, wasted':>18}{'on 2 MiB':>18}  recommended"
     )
     for row in words.by_size(advice):
         click.echo(
             f"{format_bytes(row['up_to']):>12}{row['files']:>10,}{row['touches_percent']:>8.1f} %{row['overwritten_bytes']:>18,}"
-            f"{row['waste_bytes']['4KiB']:>18,}{row['waste_bytes']['2MiB']:>18,}  {row['page']}"
+            f"{row['waste_bytes']['4KiB']:>18,}{row['waste_bytes']['2MiB']:>18,}  {_pages(row['pages'])}"
         )
+
+
+def _pages(counts: dict[str, int]) -> str:
+    """Which pages the files of a row get: "2MiB", or shares where they differ."""
+    whole = sum(counts.values())
+    used = {page: count for page, count in counts.items() if count}
+    return (
+        next(iter(used)) if len(used) == 1 else ", ".join(f"{page} {100 * n / whole:.0f} %" for page, n in used.items())
+    )
