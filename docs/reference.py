@@ -18,6 +18,7 @@ KINDS = {
     "fs": "File systems",
     "machine": "Machines",
     "paging": "Mapping policies",
+    "policy": "Page-size policies",
     "medium": "Media",
     "workload": "Workloads",
     "format": "Trace formats",
