@@ -40,7 +40,7 @@ def command(
     if out:
         check_writable(out)
     jobs, by, out = _jobs(trace, fs, (machine, paging, medium), by, out)
-    result = run_jobs(jobs, params_of(assignments), by)
+    result = run_jobs(jobs, _params(assignments), by)
     if out:
         result.write(out)
         click.echo(f"wrote {out}", err=True)
@@ -98,7 +98,7 @@ def source_of(trace: str) -> Any:
     return trace if experiment is None else _source(experiment)
 
 
-def params_of(assignments: tuple[str, ...]) -> dict[str, dict[str, str]]:
+def _params(assignments: tuple[str, ...]) -> dict[str, dict[str, str]]:
     """{"nova-cow": {"capacity": "1GiB"}} from ("nova-cow.capacity=1GiB", ...)."""
     from scmsim.errors import UsageError
 

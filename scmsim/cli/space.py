@@ -38,7 +38,7 @@ def command(
 ) -> None:
     from scmsim import registry, space
     from scmsim.cli._progress import Progress
-    from scmsim.cli.replay import params_of, source_of
+    from scmsim.cli.replay import _params, source_of
     from scmsim.errors import UsageError, unknown
     from scmsim.pipeline import opened
 
@@ -48,7 +48,7 @@ def command(
             registry.path(kind, name)
     if aged and systems:
         raise UsageError("--aged works for page-size policies only; leave --fs out, or age with 'scmsim synth ageing'")
-    params = params_of(assignments)
+    params = _params(assignments)
     for name in params:
         if name not in (*systems, *policies):
             raise unknown("file system or policy shown here", name, (*systems, *policies))

@@ -155,7 +155,10 @@ def test_missing_files_and_names(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "file",
-    sorted(set((ROOT / "configs").glob("*.toml")) - {*(ROOT / "configs").glob("perf-*"), *(ROOT / "configs").glob("sweep-*")}),
+    sorted(
+        set((ROOT / "configs").glob("*.toml"))
+        - {*(ROOT / "configs").glob("perf-*"), *(ROOT / "configs").glob("sweep-*")}
+    ),
     ids=lambda file: file.stem,
 )
 def test_shipped_experiments_are_right_and_found_by_name(file: Path) -> None:
