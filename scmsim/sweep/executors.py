@@ -113,12 +113,12 @@ def _dask(points: list[tuple[str, Settings]], jobs: int, scheduler: str | None) 
         tasks = {
             client.submit(outcome, key, settings, key=f"scmsim-{key}", retries=TRIES): key for key, settings in points
         }
-        for task in distributed.as_completed(list(tasks)):
+        for task, found in distributed.as_completed(list(tasks), with_results=True, raise_errors=False):
             key = tasks.pop(task)  # a row that has come back is forgotten by the cluster
             if task.status == "finished":
-                yield task.result()
+                yield found
             else:
-                yield key, None, f"its workers died: {task.exception()}"
+                yield key, None, f"its workers died {TRIES} times, or the cluster failed: {found!r}"[:300]
 
 
 def _client(distributed: Any, jobs: int, scheduler: str | None) -> Any:
