@@ -1,0 +1,71 @@
+"""Where the lab keeps what it builds: compiled programs, kernels, initial RAM disks; and how it compiles."""
+
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+
+from scmsim.errors import EnvironmentProblem
+
+HERE = pathlib.Path(__file__).parent
+_COMPILERS = ("cc", "gcc", "clang")
+
+
+def folder() -> pathlib.Path:
+    """The lab's folder below the user's cache, made if need be; raises EnvironmentProblem if it cannot be written."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    path = pathlib.Path(base) / "scmsim" / "lab"
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EnvironmentProblem(
+            f"cannot make {str(path)!r}: {(error.strerror or str(error)).lower()}; set XDG_CACHE_HOME to a folder"
+        ) from None
+    return path
+
+
+def compiler() -> str | None:
+    """The C compiler, if there is one."""
+    return next((path for path in map(shutil.which, _COMPILERS) if path), None)
+
+
+def digest(*parts: bytes | str) -> str:
+    """Twelve hexadecimal digits that name what was made of these parts."""
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(part.encode() if isinstance(part, str) else part)
+        found.update(b"\0")
+    return found.hexdigest()[:12]
+
+
+def plugin(api: int) -> pathlib.Path:
+    """The plugin for an API version of QEMU, compiled at first use."""
+    return _compiled(f"plugin-v{api}", ["plugin.c"], ["-fPIC", "-shared", f"-DQEMU_API_VERSION={api}"], ".so")
+
+
+def guest() -> pathlib.Path:
+    """The guest's program, compiled at first use."""
+    return _compiled("guest", ["guest.c", "guest_operations.c"], ["-static"], "")
+
+
+def _compiled(name: str, sources: Sequence[str], options: Sequence[str], suffix: str) -> pathlib.Path:
+    texts = [path.read_bytes() for path in sorted(HERE.glob("*.[ch]"))]
+    path = folder() / f"{name}-{digest(*texts, *options)}{suffix}"
+    if path.exists():
+        return path
+    program = compiler()
+    if program is None:
+        raise EnvironmentProblem(f"no C compiler ({', '.join(_COMPILERS)}); run: apt-get install gcc libc6-dev")
+    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+        made = os.path.join(scratch, "made")
+        files = [str(HERE / source) for source in sources]
+        command = [program, "-O2", *options, "-o", made, *files]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        if done.returncode:
+            said = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[:200])
+            raise EnvironmentProblem(f"{program} could not build the lab's {sources[0]}: {said}; is libc6-dev there?")
+        os.replace(made, path)
+    return path

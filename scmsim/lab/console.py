@@ -1,0 +1,63 @@
+"""What the guest's console and the emulator's messages say about a run that did not end well."""
+
+import os
+import re
+
+from scmsim.printable import printable
+
+_TAIL = 3  # lines that an error quotes
+_WHAT_TO_DO = {
+    "module": "the module does not fit the kernel; is --modules that of this kernel?",
+    "find": "is memmap= supported (CONFIG_X86_PMEM_LEGACY) and are its modules there?",
+    "dax": "choose a kernel with CONFIG_FS_DAX, or measure without DAX",
+    "mount": "does the kernel have this file system?",
+    "run": "mkfs refused; see its message",
+}
+
+
+def finished(text: str) -> bool:
+    """Whether the guest ran its job to the end."""
+    return "\nscmsim: finished" in text.replace("\r", "")
+
+
+def diagnose(text: str, messages: str, status: int | None) -> str:
+    """One line on why a run failed.
+
+    Parameters
+    ----------
+    text, messages : str
+        The guest's console, and what the emulator wrote to its standard error.
+    status : int or None
+        The emulator's exit status; None if it was stopped after its time.
+    """
+    lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text).replace("\r", "").splitlines()]
+    lines = [line for line in lines if line]
+    panic = next((line for line in lines if "Kernel panic" in line), None)
+    if panic:
+        said = re.sub(r"^\[[^]]*\] ", "", panic)
+        return f"the guest's kernel panicked: {_cut(said)}; {_tail(lines)}"
+    failed = next((re.fullmatch(r"scmsim: failed: (\w+) (.*): errno (\d+)", line) for line in lines if "scmsim: failed" in line), None)
+    if failed:
+        error = os.strerror(int(failed[3])).lower()
+        advice = _WHAT_TO_DO.get(failed[1], "see the last lines of its console")
+        before = [line for line in lines if not line.startswith("scmsim:")]
+        return f"the guest failed at {failed[1]} {_cut(failed[2])} ({error}); {advice}; {_tail(before)}"
+    plugin = next((line for line in messages.splitlines() if "plugin" in line.lower()), None)
+    if plugin:
+        return f"the emulator refused or lost the plugin: {_cut(plugin.strip())}"
+    if status is None:
+        return f"the guest took longer than it may (--timeout); {_tail(lines)}"
+    said = messages.strip().splitlines()
+    if status < 0 and not said:
+        said = [f"signal {-status}; is the disk or /dev/shm full?"]
+    return f"the emulator ended with status {status}: {_cut(said[-1]) if said else 'it said nothing'}; {_tail(lines)}"
+
+
+def _tail(lines: list[str]) -> str:
+    if not lines:
+        return "the console is empty"
+    return "the console ends: " + " | ".join(_cut(line) for line in lines[-_TAIL:])
+
+
+def _cut(line: str) -> str:
+    return printable(line[:160])

@@ -1,0 +1,44 @@
+/* What the two halves of the guest's program share: the job's format (see scmsim/lab/export.py) and what is left of a job. */
+#ifndef GUEST_H
+#define GUEST_H
+#include <stdint.h>
+
+#define MARK 0x5C3D0000L /* displacement of the marking store, see plugin.c */
+#define ROOT "/mnt"      /* where the file system is mounted */
+
+enum op { CREATE, OPEN, READ, WRITE, FSYNC, TRUNCATE, FALLOCATE, UNLINK, RENAME, LINK, MKDIR, RMDIR, STAT, READDIR, MMAP,
+          MUNMAP, MSYNC, ULOAD, USTORE, CLOSE, SYNC }; /* records.OPS */
+enum flag { SYNCHRONOUS = 16, DATA_ONLY = 32, KEEP_SIZE = 128, PUNCH_HOLE = 256 }; /* records.py */
+
+struct header {
+    char magic[8];
+    uint64_t setup_bytes, files, operations, buffer_bytes, output;
+};
+struct file {
+    int32_t parent; /* -1: the mount point */
+    uint32_t directory;
+    int64_t first_size; /* -1: does not exist at first */
+};
+struct operation {
+    uint8_t op, unused;
+    uint16_t region;
+    int32_t file, file2;
+    uint32_t flag;
+    int64_t offset, length, buffer;
+};
+struct output {
+    char magic[8];
+    uint64_t symbols, buffer, buffer_bytes, huge_bytes, done, failed, first_failed, first_errno, no_space;
+};
+
+extern struct header *job;
+extern struct file *files;
+extern struct output out;
+extern char *buffer;
+extern int root; /* descriptor of ROOT */
+
+void say(const char *format, ...);                             /* a line for the host */
+void check(int good, const char *what, const char *which);     /* stop the guest, with the kernel's last messages */
+void make_first_files(void);                                   /* those that exist before the first operation */
+void run_operations(void);
+#endif

@@ -1,0 +1,338 @@
+/* Runs the operations of a job: each one a few system calls, the marks before and after them tell the plugin what to count.
+ *
+ * Everything else, such as opening a file that the trace has open already, happens outside the marks.  Names are made from
+ * numbers: no name of a trace gets here.
+ */
+#define _GNU_SOURCE
+#include "guest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define DEPTH 64
+#define NAME 32
+
+struct name { /* of a file: "f<owner>.<number>" in directory `parent` */
+    int32_t parent, owner, number;
+};
+struct state { /* of a file while the job runs */
+    struct name name, *links;
+    int link_count, last_number, made;
+    int *fds, fd_count;
+    int64_t *at; /* position of each descriptor */
+    char *map;
+    int64_t map_offset, map_length;
+};
+
+static struct state *states;
+
+static void mark(long region)
+{
+    asm volatile("movb $0, 0x5C3D0000(%0)" : : "D"(region) : "memory");
+}
+
+/* One counted system call. */
+static __attribute__((noinline)) long counted(long region, long number, long a, long b, long c, long d, long e, long f)
+{
+    register long r10 asm("r10") = d, r8 asm("r8") = e, r9 asm("r9") = f;
+    long result;
+    mark(region);
+    asm volatile("syscall" : "=a"(result) : "0"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                 : "rcx", "r11", "memory");
+    mark(0);
+    return result;
+}
+
+/* Append the path of a name, its directories first; `path` has room for DEPTH names. */
+static int append(char *path, const struct name *name, int depth)
+{
+    int n = 0;
+    if (name->parent >= 0 && name->parent < (int64_t)job->files && depth < DEPTH - 1)
+        n = append(path, &states[name->parent].name, depth + 1);
+    else
+        n = sprintf(path, ROOT);
+    return n + sprintf(path + n, "/f%06d.%d", name->owner, name->number);
+}
+
+static const char *path_of(const struct name *name)
+{
+    static char paths[2][(DEPTH + 1) * NAME]; /* rename and link need two at a time */
+    static int turn;
+    turn = !turn;
+    append(paths[turn], name, 0);
+    return paths[turn];
+}
+
+static struct name next_name(long file)
+{
+    struct state *state = &states[file];
+    return (struct name){state->name.parent, file, ++state->last_number};
+}
+
+static void add_descriptor(struct state *state, int fd)
+{
+    state->fds = realloc(state->fds, (state->fd_count + 1) * sizeof *state->fds);
+    state->at = realloc(state->at, (state->fd_count + 1) * sizeof *state->at);
+    check(state->fds && state->at, "memory", "for descriptors");
+    state->fds[state->fd_count] = fd;
+    state->at[state->fd_count++] = 0;
+}
+
+static int descriptor(long file)
+{
+    struct state *state = &states[file];
+    if (!state->fd_count) {
+        int fd = open(path_of(&state->name), files[file].directory ? O_RDONLY | O_DIRECTORY : O_RDWR);
+        if (fd < 0)
+            return -1;
+        add_descriptor(state, fd);
+    }
+    return state->fds[state->fd_count - 1];
+}
+
+static long transfer(const struct operation *o)
+{
+    struct state *state = &states[o->file];
+    int fd = descriptor(o->file);
+    char *memory = buffer + (o->buffer + o->length <= (int64_t)job->buffer_bytes ? o->buffer : 0);
+    int64_t offset = o->offset < 0 ? 0 : o->offset, *at;
+    struct iovec vector = {memory, o->length};
+    long done;
+
+    if (fd < 0)
+        return -EBADF;
+    at = &state->at[state->fd_count - 1];
+    if (o->op == WRITE && o->flag & SYNCHRONOUS)
+        return counted(o->region, SYS_pwritev2, fd, (long)&vector, 1, offset, 0, o->flag & DATA_ONLY ? RWF_DSYNC : RWF_SYNC);
+    if (*at != offset)
+        *at = lseek(fd, offset, SEEK_SET);
+    done = counted(o->region, o->op == READ ? SYS_read : SYS_write, fd, (long)memory, o->length, 0, 0, 0);
+    if (done > 0)
+        *at += done;
+    return done >= 0 && done < o->length && o->op == WRITE ? -ENOSPC : done;
+}
+
+static long list(const struct operation *o)
+{
+    static char entries[32768];
+    int fd = open(path_of(&states[o->file].name), O_RDONLY | O_DIRECTORY);
+    long n = fd < 0 ? -errno : 1;
+    while (n > 0)
+        n = counted(o->region, SYS_getdents64, fd, (long)entries, sizeof entries, 0, 0, 0);
+    if (fd >= 0)
+        close(fd);
+    return n;
+}
+
+static long touch(const struct operation *o)
+{
+    struct state *state = &states[o->file];
+    int64_t from = o->offset - state->map_offset, i;
+    volatile uint64_t *word;
+    if (!state->map || from < 0 || from + o->length > state->map_length)
+        return -EFAULT;
+    word = (volatile uint64_t *)(state->map + from);
+    mark(o->region);
+    for (i = 0; i < o->length / 8; i++)
+        if (o->op == ULOAD)
+            (void)word[i];
+        else
+            word[i] = i;
+    mark(0);
+    return 0;
+}
+
+static long map(const struct operation *o)
+{
+    struct state *state = &states[o->file];
+    int64_t offset = o->offset & -4096L, length = o->length + (o->offset - offset);
+    long r = -EINVAL;
+    if (o->op == MMAP) {
+        int fd = descriptor(o->file);
+        r = counted(o->region, SYS_mmap, 0, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
+        if (r < 0 && r > -4096)
+            return r;
+        state->map = (char *)r;
+        state->map_offset = offset;
+        state->map_length = length;
+        return 0;
+    }
+    if (o->op == MUNMAP && state->map) {
+        r = counted(o->region, SYS_munmap, (long)state->map, state->map_length, 0, 0, 0, 0);
+        state->map = NULL;
+    } else if (o->op == MSYNC && state->map)
+        r = counted(o->region, SYS_msync, (long)state->map + offset - state->map_offset, length, MS_SYNC, 0, 0, 0);
+    return r;
+}
+
+static long rename_it(const struct operation *o)
+{
+    struct state *state = &states[o->file];
+    int replaces = o->file2 >= 0 && o->file2 < (int64_t)job->files;
+    struct name to = replaces ? states[o->file2].name : next_name(o->file);
+    long r = counted(o->region, SYS_rename, (long)path_of(&state->name), (long)path_of(&to), 0, 0, 0, 0);
+    if (!r) {
+        if (replaces)
+            states[o->file2].name = next_name(o->file2); /* should it be made again */
+        state->name = to;
+    }
+    return r;
+}
+
+static long link_it(const struct operation *o)
+{
+    struct state *state = &states[o->file];
+    struct name other = next_name(o->file);
+    long r = counted(o->region, SYS_link, (long)path_of(&state->name), (long)path_of(&other), 0, 0, 0, 0);
+    if (!r) {
+        state->links = realloc(state->links, (state->link_count + 1) * sizeof *state->links);
+        check(state->links != NULL, "memory", "for names");
+        state->links[state->link_count++] = other;
+    }
+    return r;
+}
+
+static long unlink_it(const struct operation *o)
+{
+    struct state *state = &states[o->file];
+    long r = counted(o->region, SYS_unlink, (long)path_of(&state->name), 0, 0, 0, 0, 0);
+    if (!r && state->link_count)
+        state->name = state->links[--state->link_count];
+    return r;
+}
+
+static long open_it(const struct operation *o)
+{
+    int old = files[o->file].directory ? O_RDONLY | O_DIRECTORY : O_RDWR, flags = o->op == CREATE ? O_CREAT | O_RDWR : old;
+    long r = counted(o->region, SYS_openat, -100 /* AT_FDCWD */, (long)path_of(&states[o->file].name), flags, 0644, 0, 0);
+    if (r >= 0)
+        add_descriptor(&states[o->file], r);
+    return r;
+}
+
+static long close_it(const struct operation *o)
+{
+    struct state *state = &states[o->file];
+    if (!state->fd_count)
+        return 0; /* opened before the trace began */
+    return counted(o->region, SYS_close, state->fds[--state->fd_count], 0, 0, 0, 0, 0);
+}
+
+static long with_descriptor(const struct operation *o)
+{
+    int fd = descriptor(o->file), mode;
+    if (fd < 0)
+        return -EBADF;
+    if (o->op == FSYNC)
+        return counted(o->region, o->flag & DATA_ONLY ? SYS_fdatasync : SYS_fsync, fd, 0, 0, 0, 0, 0);
+    if (o->op == TRUNCATE)
+        return counted(o->region, SYS_ftruncate, fd, o->offset, 0, 0, 0, 0);
+    mode = (o->flag & (KEEP_SIZE | PUNCH_HOLE) ? 1 : 0) | (o->flag & PUNCH_HOLE ? 2 : 0);
+    return counted(o->region, SYS_fallocate, fd, mode, o->offset, o->length, 0, 0);
+}
+
+static long run(const struct operation *o)
+{
+    struct stat about;
+    const char *path;
+    if (o->op == SYNC)
+        return counted(o->region, SYS_syncfs, root, 0, 0, 0, 0, 0);
+    if (o->file < 0 || o->file >= (int64_t)job->files)
+        return -EINVAL;
+    path = path_of(&states[o->file].name);
+    switch (o->op) {
+    case CREATE:
+    case OPEN:
+        return open_it(o);
+    case READ:
+    case WRITE:
+        return transfer(o);
+    case FSYNC:
+    case TRUNCATE:
+    case FALLOCATE:
+        return with_descriptor(o);
+    case UNLINK:
+        return unlink_it(o);
+    case RENAME:
+        return rename_it(o);
+    case LINK:
+        return link_it(o);
+    case MKDIR:
+        return counted(o->region, SYS_mkdir, (long)path, 0755, 0, 0, 0, 0);
+    case RMDIR:
+        return counted(o->region, SYS_rmdir, (long)path, 0, 0, 0, 0, 0);
+    case STAT:
+        return counted(o->region, SYS_stat, (long)path, (long)&about, 0, 0, 0, 0);
+    case READDIR:
+        return list(o);
+    case CLOSE:
+        return close_it(o);
+    case ULOAD:
+    case USTORE:
+        return touch(o);
+    default:
+        return map(o);
+    }
+}
+
+void run_operations(void)
+{
+    const struct operation *o = (const struct operation *)(files + job->files);
+    for (uint64_t i = 0; i < job->operations; i++, o++) {
+        long r = run(o);
+        out.done++;
+        if (r >= 0)
+            continue;
+        out.no_space += r == -ENOSPC;
+        if (!out.failed++) {
+            out.first_failed = i;
+            out.first_errno = -r;
+        }
+    }
+}
+
+static void make_first(long file)
+{
+    int64_t left = files[file].first_size;
+    const char *path;
+    int fd;
+    if (left < 0 || states[file].made)
+        return;
+    states[file].made = 1;
+    if (files[file].parent >= 0)
+        make_first(files[file].parent);
+    path = path_of(&states[file].name);
+    if (files[file].directory) {
+        check(!mkdir(path, 0755), "mkdir", path);
+        return;
+    }
+    fd = open(path, O_CREAT | O_EXCL | O_RDWR, 0644);
+    check(fd >= 0, "create", path);
+    while (left > 0) {
+        long n = write(fd, buffer, left < (int64_t)job->buffer_bytes ? left : (int64_t)job->buffer_bytes);
+        check(n > 0, "fill", path);
+        left -= n;
+    }
+    close(fd);
+}
+
+void make_first_files(void)
+{
+    long file;
+    states = calloc(job->files + 1, sizeof *states);
+    check(states != NULL, "memory", "for the files");
+    for (file = 0; file < (long)job->files; file++)
+        states[file].name = (struct name){files[file].parent, file, 0};
+    for (file = 0; file < (long)job->files; file++)
+        make_first(file);
+    check(!syncfs(root), "sync", ROOT);
+}

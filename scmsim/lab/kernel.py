@@ -1,0 +1,226 @@
+"""The guest's kernel: from a Debian package, an installed one, or any bzImage with its modules."""
+
+import dataclasses
+import io
+import json
+import lzma
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from scmsim.errors import EnvironmentProblem, UsageError
+from scmsim.lab import cache
+
+# In this order: the bus, its block translation (nd_pmem needs it), the block device, and what finds memmap= regions.
+PM_MODULES = ("libnvdimm", "nd_btt", "nd_pmem", "nd_e820")
+NEEDED = {
+    "CONFIG_X86_PMEM_LEGACY": "memory declared persistent (memmap=)",
+    "CONFIG_BLK_DEV_PMEM": "a block device on persistent memory",
+}
+CHOSEN = "kernel.json"  # in the lab's folder: what `scmsim lab setup` chose
+_DEPENDS = re.compile(rb"\0depends=([^\0]*)\0")
+_MAGIC = b"HdrS"  # of a bzImage, at byte 514: Linux, Documentation/x86/boot.rst
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel that can be started.
+
+    Attributes
+    ----------
+    image : str
+        A bzImage.
+    modules : str
+        Folder of its modules, or "" where everything needed is built in.
+    release : str
+        "6.1.0-56-cloud-amd64".
+    config : str
+        Its configuration file, or "".
+    """
+
+    image: str
+    modules: str = ""
+    release: str = ""
+    config: str = ""
+
+    def version(self) -> str:
+        """The release, or the image's file name."""
+        return self.release or pathlib.Path(self.image).name
+
+    def settings(self) -> dict[str, str]:
+        """{"CONFIG_FS_DAX": "y", ...}; empty where there is no configuration file."""
+        if not self.config:
+            return {}
+        lines = pathlib.Path(self.config).read_text(encoding="utf-8", errors="replace").splitlines()
+        return dict(line.split("=", 1) for line in lines if line.startswith("CONFIG_") and "=" in line)
+
+    def check(self, dax: bool = True) -> None:
+        """Raise EnvironmentProblem if its configuration says that it cannot serve."""
+        settings = self.settings()
+        needed = {**NEEDED, **({"CONFIG_FS_DAX": "DAX"} if dax else {})}
+        for name, what in needed.items() if settings else ():
+            if settings.get(name, "n") not in "ym":
+                raise EnvironmentProblem(
+                    f"the kernel {self.version()} was built without {name} ({what}); choose another: "
+                    "scmsim lab setup --kernel FILE.deb"
+                )
+
+
+def chosen() -> Kernel | None:
+    """The kernel that `scmsim lab setup` chose, if it is still there."""
+    try:
+        table = json.loads((cache.folder() / CHOSEN).read_text(encoding="utf-8"))
+        kernel = Kernel(**table)
+    except (OSError, ValueError, TypeError):
+        return None
+    return kernel if os.path.exists(kernel.image) else None
+
+
+def choose(kernel: Kernel) -> None:
+    """Remember a kernel for the runs to come."""
+    draft = cache.folder() / f".{CHOSEN}.{os.getpid()}"
+    draft.write_text(json.dumps(dataclasses.asdict(kernel), indent=2), encoding="utf-8")
+    os.replace(draft, cache.folder() / CHOSEN)
+
+
+def find(package: str | None = None, image: str | None = None, modules: str | None = None) -> Kernel:
+    """The kernel to use: a package, an image, the chosen one, or an installed one.
+
+    Raises
+    ------
+    EnvironmentProblem
+        If there is none.
+    UsageError
+        If a given file is not what it should be.
+    """
+    if package:
+        return from_package(package)
+    if image:
+        return from_image(image, modules)
+    kernel = chosen() or installed()
+    if kernel is None:
+        raise EnvironmentProblem("the lab has no kernel yet; run: scmsim lab setup --apply (or --kernel FILE.deb)")
+    return kernel
+
+
+def from_image(image: str, modules: str | None = None) -> Kernel:
+    """Any bzImage, with the folder of its modules (as `make modules_install` writes it) unless all is built in."""
+    path = pathlib.Path(image)
+    try:
+        with path.open("rb") as file:
+            head = file.read(1024)
+    except OSError as error:
+        raise UsageError(f"cannot read {image!r}: {(error.strerror or str(error)).lower()}") from None
+    if head[514:518] != _MAGIC:
+        raise UsageError(f"{image!r} is not a bzImage; give arch/x86/boot/bzImage of a built kernel")
+    if modules and not pathlib.Path(modules).is_dir():
+        raise UsageError(f"no folder {modules!r}; give the folder that holds the kernel's modules (lib/modules/RELEASE)")
+    release = pathlib.Path(modules).name if modules else ""
+    return Kernel(str(path.absolute()), str(pathlib.Path(modules).absolute()) if modules else "", release)
+
+
+def installed() -> Kernel | None:
+    """The newest kernel in /boot that may be read and has what the lab needs."""
+    for image in sorted(pathlib.Path("/boot").glob("vmlinuz-*"), reverse=True):
+        release = image.name.removeprefix("vmlinuz-")
+        modules, config = pathlib.Path("/lib/modules") / release, pathlib.Path(f"/boot/config-{release}")
+        if os.access(image, os.R_OK) and modules.is_dir() and config.exists():
+            kernel = Kernel(str(image), str(modules), release, str(config))
+            try:
+                kernel.check()
+            except EnvironmentProblem:
+                continue
+            return kernel
+    return None
+
+
+def from_package(package: str) -> Kernel:
+    """A Debian kernel package, unpacked into the lab's folder; nothing is installed."""
+    path = pathlib.Path(package)
+    if not path.is_file():
+        raise UsageError(f"no file {package!r}; get one with: apt-get download linux-image-RELEASE")
+    target = cache.folder() / f"kernel-{re.sub(r'[^A-Za-z0-9._+-]', '_', path.stem)[:80]}"
+    if not target.is_dir():
+        _unpack(path, target)
+    image = next(iter(sorted(target.glob("boot/vmlinuz-*"))), None)
+    if image is None:
+        raise UsageError(f"{package!r} holds no boot/vmlinuz-*; is it a linux-image package?")
+    release = image.name.removeprefix("vmlinuz-")
+    modules, config = target / "lib/modules" / release, target / f"boot/config-{release}"
+    if not modules.is_dir():
+        modules = target / "usr/lib/modules" / release
+    return Kernel(
+        str(image), str(modules) if modules.is_dir() else "", release, str(config) if config.exists() else ""
+    )
+
+
+def _unpack(path: pathlib.Path, target: pathlib.Path) -> None:
+    """Images, configuration and modules of a package -> the target folder, whole or not at all."""
+    if not shutil.which("dpkg-deb"):
+        raise EnvironmentProblem("no dpkg-deb to open a Debian package; unpack it and give --kernel-image and --modules")
+    scratch = pathlib.Path(tempfile.mkdtemp(dir=target.parent))
+    try:
+        made = subprocess.run(["dpkg-deb", "--fsys-tarfile", str(path)], capture_output=True, timeout=300)
+        if made.returncode:
+            raise UsageError(f"{str(path)!r} is not a Debian package: {made.stderr.decode(errors='replace').strip()[:200]}")
+        with tarfile.open(fileobj=io.BytesIO(made.stdout)) as files:
+            wanted = [file for file in files if file.isfile() and re.search(r"/(boot|modules)/", file.name)]
+            files.extractall(scratch, wanted, filter="data")
+        os.replace(scratch, target)
+    except OSError as error:
+        raise EnvironmentProblem(f"cannot unpack {str(path)!r}: {(error.strerror or str(error)).lower()}") from None
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def module_files(kernel: Kernel, wanted: Iterable[str]) -> dict[str, bytes]:
+    """Modules by name, each after those that it depends on; names that are built in, or that nobody has, are left out.
+
+    Raises
+    ------
+    EnvironmentProblem
+        If a module is compressed in a way that cannot be undone here.
+    """
+    if not kernel.modules:
+        return {}
+    known = {
+        _name(path.name.split(".ko", 1)[0]): path
+        for path in pathlib.Path(kernel.modules).rglob("*.ko*")
+        if re.search(r"\.ko(\.\w+)?$", path.name)
+    }
+    found: dict[str, bytes] = {}
+
+    def add(name: str) -> None:
+        if name in found or name not in known:
+            return
+        content = _content(known[name])
+        match = _DEPENDS.search(content)
+        for other in match[1].decode("ascii", "replace").split(",") if match else ():
+            add(_name(other))
+        found[name] = content
+
+    for name in wanted:
+        add(_name(name))
+    return found
+
+
+def _name(name: str) -> str:
+    return name.replace("-", "_")
+
+
+def _content(path: pathlib.Path) -> bytes:
+    content = path.read_bytes()
+    if path.suffix == ".xz":
+        return lzma.decompress(content)
+    if path.suffix == ".zst":
+        program = shutil.which("zstd")
+        if program is None:
+            raise EnvironmentProblem(f"{path.name} is compressed with zstd; run: apt-get install zstd")
+        return subprocess.run([program, "-dcq"], input=content, capture_output=True, check=True, timeout=60).stdout
+    return content

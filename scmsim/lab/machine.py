@@ -1,0 +1,241 @@
+"""One run of the guest: its memory, RAM disk and job are prepared, the emulator runs, its counts are read."""
+
+import contextlib
+import ctypes
+import os
+import pathlib
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from scmsim.errors import EnvironmentProblem, ScmsimError
+from scmsim.lab import cache, console, counts, initramfs, kernel, qemu
+from scmsim.lab.kernel import Kernel
+from scmsim.lab.plan import OUTPUT_ROOM, Plan
+from scmsim.lab.systems import System
+
+PREFIX = "scmsim-lab-"
+_OUTPUT = struct.Struct("<8s9Q")  # struct output of guest.h
+_SHARED_MEMORY = pathlib.Path("/dev/shm")
+_NEEDED = 3 << 30  # bytes that a guest touches at the most: the device and its memory
+_ALIGNED = 128 << 20  # of a persistent-memory region: a section of the memory map
+_MAX_TEXT = 1 << 22
+
+
+@dataclass(frozen=True)
+class Window:
+    """Which accesses the stream of addresses keeps: the first `length` of every `every`."""
+
+    length: int
+    every: int
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all runs of a job have in common."""
+
+    qemu: qemu.Qemu
+    kernel: Kernel
+    timeout_s: float = 1800.0
+    erms: bool = True
+    window: Window | None = None
+    stop: threading.Event = field(default_factory=threading.Event)
+
+
+@dataclass
+class Measured:
+    """What one run gave: rows of the plugin, the guest's symbols, and what became of its operations."""
+
+    rows: np.ndarray
+    symbols: bytes
+    about: dict[str, int]
+    seconds: float
+    stream: np.ndarray | None = None
+    ranges: list[tuple[int, int, int]] = field(default_factory=list)
+
+
+class Failed(EnvironmentProblem):
+    """A guest did not do its job; the message ends with the last lines of its console."""
+
+
+class Interrupted(ScmsimError):
+    """The run was told to stop."""
+
+    exit_code = 130
+
+
+def run(setting: Setting, system: System, plan: Plan) -> Measured:
+    """Run a plan on a fresh file system.
+
+    Raises
+    ------
+    EnvironmentProblem
+        If the emulator cannot run, or the guest fails; the message quotes the console.
+    Interrupted
+        If `setting.stop` was set.
+    """
+    setup, image = _prepared(setting.kernel, system)
+    job = plan.packed(setup)
+    mailbox = -(-(len(job) + OUTPUT_ROOM) // _ALIGNED) * _ALIGNED
+    if mailbox > qemu.MAILBOX_MOST:
+        raise EnvironmentProblem(f"the job has {len(job) >> 20} MiB; the guest has room for less than 1 GiB, cut the trace")
+    with _scratch() as folder:
+        ram = folder / "ram"
+        at = qemu.file_offset(qemu.MAILBOX_AT)
+        _write_job(ram, job, at)
+        initrd, text, messages = folder / "initrd", folder / "console", folder / "messages"
+        initrd.write_bytes(image)
+        argv = _command(setting, plan, folder, mailbox)
+        started = time.monotonic()
+        status = _emulate(argv, messages, setting)
+        said = _text(text)
+        if not console.finished(said):
+            if setting.stop.is_set():
+                raise Interrupted("interrupted")
+            raise Failed(f"{system.name} on {setting.kernel.version()}: {console.diagnose(said, _text(messages), status)}")
+        if not (folder / "counts").exists() or status:
+            raise Failed(f"{system.name}: {console.diagnose('', _text(messages), status)}")
+        return _collect(folder, at + _output_of(job), setting, time.monotonic() - started)
+
+
+def _prepared(chosen: Kernel, system: System) -> tuple[list[list[str]], bytes]:
+    """Commands that set the guest up, and its initial RAM disk."""
+    first = kernel.module_files(chosen, kernel.PM_MODULES)
+    later = {k: v for k, v in kernel.module_files(chosen, system.modules).items() if k not in first}
+    files = {"/init": initramfs.read(cache.guest())}
+    places = {name: f"/modules.d/{name}.ko" for name in (*first, *later)}
+    files |= {places[name]: content for name, content in {**first, **later}.items()}
+    files["/modules"] = "".join(f"{places[name]}\n" for name in first).encode()
+    setup = [["module", places[name], ""] for name in later]
+    if system.mkfs:
+        path = initramfs.tool(system.mkfs[0])
+        files |= {place: initramfs.read(file) for place, file in initramfs.with_libraries(path).items()}
+        setup.append(["run", path, *system.mkfs[1:]])
+    setup.append(["mount", system.source, system.type, system.options])
+    if system.dax:
+        setup.append(["dax"])
+    return setup, initramfs.archive(files)
+
+
+def _command(setting: Setting, plan: Plan, folder: pathlib.Path, mailbox: int) -> list[str]:
+    low = qemu.DIRECT_MAP + qemu.PM_AT
+    ram = qemu.file_offset(qemu.PM_AT)
+    words = [
+        str(cache.plugin(setting.qemu.api)),
+        f"out={folder / 'counts'}",
+        f"regions={len(plan.regions)}",
+        f"pmlo={low:#x}",
+        f"pmhi={low + qemu.PM_BYTES:#x}",
+        f"ramlo={ram:#x}",
+        f"ramhi={ram + qemu.PM_BYTES:#x}",
+    ]
+    if setting.window:
+        words += [f"stream={folder / 'stream'}", f"every={setting.window.every}", f"length={setting.window.length}"]
+    paths = {"initrd": "initrd", "ram": "ram", "console": "console"}
+    return qemu.arguments(
+        setting.qemu,
+        image=setting.kernel.image,
+        plugin=words,
+        mailbox=mailbox,
+        erms=setting.erms,
+        **{name: str(folder / file) for name, file in paths.items()},
+    )
+
+
+@contextlib.contextmanager
+def _scratch() -> Iterator[pathlib.Path]:
+    """A folder for one run, in shared memory if there is room (the guest's memory need not reach a disk then)."""
+    place = _SHARED_MEMORY if _free(_SHARED_MEMORY) > 2 * _NEEDED else pathlib.Path(tempfile.gettempdir())
+    if _free(place) < _NEEDED:
+        raise EnvironmentProblem(f"{str(place)!r} has less than {_NEEDED >> 30} GiB free for the guest; set TMPDIR")
+    folder = pathlib.Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _free(path: pathlib.Path) -> int:
+    try:
+        about = os.statvfs(path)
+    except OSError:
+        return 0
+    return about.f_bavail * about.f_frsize if os.access(path, os.W_OK) else 0
+
+
+def _write_job(ram: pathlib.Path, job: bytes, at: int) -> None:
+    try:
+        with ram.open("wb") as file:
+            file.truncate(qemu.RAM_BYTES)
+            file.seek(at)
+            file.write(job)
+    except OSError as error:
+        raise EnvironmentProblem(f"cannot write {str(ram)!r}: {(error.strerror or str(error)).lower()}") from None
+
+
+def _emulate(argv: Sequence[str], messages: pathlib.Path, setting: Setting) -> int | None:
+    """Run the emulator to its end; None if it had to be stopped."""
+    deadline = time.monotonic() + setting.timeout_s
+    with messages.open("wb") as said:
+        process = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True, preexec_fn=_die_with_us
+        )
+        try:
+            while process.poll() is None:
+                if time.monotonic() > deadline or setting.stop.wait(0.1):
+                    return None
+            return process.returncode
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+_libc = ctypes.CDLL(None)
+
+
+def _die_with_us() -> None:
+    """In the child: no emulator outlives us, however we end (PR_SET_PDEATHSIG is 1)."""
+    _libc.prctl(1, signal.SIGKILL)
+
+
+def _output_of(job: bytes) -> int:
+    return int(struct.unpack_from("<Q", job, 40)[0])
+
+
+def _collect(folder: pathlib.Path, at: int, setting: Setting, seconds: float) -> Measured:
+    """Counts, symbols and the guest's report, out of the files that the run left."""
+    with (folder / "ram").open("rb") as file:
+        file.seek(at)
+        magic, symbols, *values = _OUTPUT.unpack(file.read(_OUTPUT.size))
+        if magic != b"SCMOUT1\n" or symbols > OUTPUT_ROOM:
+            raise Failed("the guest left no report in its mailbox; run it again")
+        file.seek(at + 4096)
+        text = file.read(symbols)
+    names = ("buffer", "buffer_bytes", "huge_bytes", "done", "failed", "first_failed", "first_errno", "no_space")
+    about = dict(zip(names, values, strict=True))
+    found = Measured(counts.read(folder / "counts"), text, about, seconds)
+    if setting.window:
+        from scmsim.lab import pagetable
+
+        found.stream = np.fromfile(folder / "stream", "<u8")
+        found.ranges = pagetable.ranges(folder / "ram", text, about)
+    return found
+
+
+def _text(path: pathlib.Path) -> str:
+    """The end of a text file that anything may have been written to."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _MAX_TEXT))
+            return file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""

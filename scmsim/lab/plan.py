@@ -1,0 +1,288 @@
+"""What the guest does: operations with the region that each is counted in, and what each region means.
+
+A plan comes from a trace (a region for each kind of operation) or from a matrix of the microbenchmark's passes (a region
+for each pass and unit).  `packed` writes it as the guest reads it.
+"""
+
+import itertools
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from scmsim.errors import UsageError
+from scmsim.records import (
+    CLOSE,
+    CONTINUES,
+    CREATE,
+    FSYNC,
+    LINK,
+    MALLOC,
+    MKDIR,
+    OPEN,
+    OPS,
+    READ,
+    RENAME,
+    RMDIR,
+    SETUP,
+    STAT,
+    SYNC,
+    UNLINK,
+    WRITE,
+    Source,
+)
+
+OPERATION = np.dtype(
+    [
+        ("op", "u1"), ("unused", "u1"), ("region", "<u2"), ("file", "<i4"), ("file2", "<i4"), ("flag", "<u4"),
+        ("offset", "<i8"), ("length", "<i8"), ("buffer", "<i8"),
+    ]
+)  # fmt: skip
+FILE = np.dtype([("parent", "<i4"), ("directory", "<u4"), ("first_size", "<i8")])
+HEADER = struct.Struct("<8s5Q")  # magic, bytes of set-up, files, operations, bytes of the buffer, place of the output
+MAGIC = b"SCMJOB1\n"
+OUTPUT_ROOM = 32 << 20  # for the guest's symbols
+
+PASSES = ("append", "rewrite", "read", "wsync")
+NAMESPACE = (
+    "create", "stat", "openclose", "unlink0", "rename", "link", "unlinkl", "cwrite64k", "unlink64k", "mkdir", "rmdir",
+    "create_fsync",
+)  # fmt: skip
+MAX_OPERATIONS = 20_000_000  # what the mailbox has room for
+_MAX_LENGTH = 1 << 30  # bytes of one call
+_WSYNC_CALLS = 256
+_WARM_UP = 1 << 20  # bytes written and read in units of 4 KiB before anything is counted
+
+
+@dataclass
+class Region:
+    """What a region counts.
+
+    Attributes
+    ----------
+    cell : dict
+        For the result's `cell`, where the region is one.
+    label : str
+        Kind of operation, for the result's `groups`.
+    """
+
+    label: str
+    calls: int = 0
+    operations: int = 0
+    written: int = 0
+    read: int = 0
+    cell: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Plan:
+    """Files (dtype FILE), operations (dtype OPERATION), and regions: number k of an operation is `regions[k - 1]`."""
+
+    files: np.ndarray
+    operations: np.ndarray
+    regions: list[Region]
+    header: dict[str, Any] = field(default_factory=dict)
+
+    def packed(self, setup: Iterable[Sequence[str]]) -> bytes:
+        """The plan after the commands that set the guest up, as the guest reads it."""
+        words = b"".join(b"%d\0" % len(command) + b"".join(w.encode() + b"\0" for w in command) for command in setup)
+        words += bytes(8 - len(words) % 8)
+        buffer = max(4096, int((self.operations["buffer"] + self.operations["length"]).max(initial=0)))
+        if buffer > _MAX_LENGTH:
+            buffer = max(4096, int(self.operations["length"].max(initial=0)))
+        body = words + self.files.tobytes() + self.operations.tobytes()
+        output = (HEADER.size + len(body) + 4095) // 4096 * 4096
+        return HEADER.pack(MAGIC, len(words), len(self.files), len(self.operations), buffer, output) + body
+
+
+def from_trace(source: Source) -> Plan:
+    """Plan of a trace: SETUP operations run uncounted, every other kind has a region of its own.
+
+    Raises
+    ------
+    UsageError
+        For operations that no system call does (memory objects), or more than the guest has room for.
+    """
+    if source.rows > MAX_OPERATIONS:
+        raise UsageError(f"the trace has {source.rows:,} operations, the lab takes {MAX_OPERATIONS:,}; cut it first")
+    parts, regions = [], [Region(name) for name in OPS]
+    for batch in source.batches():
+        rows = batch.view(np.ndarray)
+        if (rows["op"] >= MALLOC).any():
+            kind = OPS[int(rows["op"][rows["op"] >= MALLOC][0])]
+            raise UsageError(f"the trace has the operation {kind!r}, which is no system call; leave it out (trace filter)")
+        if rows["length"].max(initial=0) > _MAX_LENGTH:
+            raise UsageError(f"an operation moves {int(rows['length'].max())} bytes; the lab takes {_MAX_LENGTH} at most")
+        counted = (rows["flag"] & SETUP) == 0
+        out = np.zeros(len(rows), OPERATION)
+        for name in ("op", "file", "file2", "offset", "length", "buffer"):
+            out[name] = rows[name]
+        out["flag"] = rows["flag"] & 0xFFFF
+        out["region"] = np.where(counted, rows["op"] + 1, 0)
+        parts.append(out)
+        _add(regions, rows[counted])
+    files = np.zeros(len(source.files), FILE)
+    files["parent"], files["first_size"] = _parents(source.files.path), source.files.first_size
+    files["directory"] = source.files.is_dir
+    operations = np.concatenate(parts) if parts else np.zeros(0, OPERATION)
+    first = [CREATE, MKDIR]
+    made = np.isin(operations["op"], first) & (operations["file2"] >= 0)
+    files["parent"][operations["file"][made][::-1]] = operations["file2"][made][::-1]
+    files["directory"][operations["file"][operations["op"] == MKDIR]] = 1
+    _break_loops(files)
+    warm, late = _warm_up(len(files))
+    files = np.concatenate([files, late])
+    return Plan(files, np.concatenate([warm, operations]), regions, dict(source.header))
+
+
+def microbench(
+    units: Sequence[int], total: int = 16 << 20, passes: Sequence[str] = PASSES, namespace: int = 0
+) -> Plan:
+    """Plan of the microbenchmark: for each unit a file is appended, rewritten, read, and appended with fsync.
+
+    Parameters
+    ----------
+    units : sequence of int
+        Bytes of a call.
+    total : int
+        Bytes of a pass; `wsync` has at most 256 calls.
+    passes : sequence of str
+        Those that are counted.
+    namespace : int
+        So many files for the passes over names (`NAMESPACE`), each followed by a syncfs; 0: none.
+    """
+    rows: list[np.ndarray] = []
+    regions: list[Region] = []
+
+    def region(label: str, calls: int, **cell: Any) -> int:
+        regions.append(Region(label, calls, calls, cell={"operation": label, **cell}))
+        return len(regions)
+
+    bench = 0
+    for unit in units:
+        calls = total // unit
+        for name in PASSES:
+            n = min(_WSYNC_CALLS, calls) if name == "wsync" else calls
+            number = 0
+            if name in passes:
+                number = region(name, n, file_bytes=n * unit, unit_bytes=unit)
+                moved = regions[-1]
+                moved.written, moved.read = (0, n * unit) if name == "read" else (n * unit, 0)
+                moved.operations = 2 * n if name == "wsync" else n
+            if name in ("append", "wsync"):
+                rows.append(_rows([(UNLINK, bench)] if rows else [], 0))
+                rows.append(_rows([(CREATE, bench)], 0))
+            else:
+                rows.append(_rows([(OPEN, bench)], 0))
+            rows.append(_pass(name, unit, n, number, bench))
+            rows.append(_rows([(CLOSE, bench)], 0))
+    files = np.zeros(1, FILE)
+    files["parent"], files["first_size"] = -1, -1
+    if namespace:
+        more, names = _names(namespace, len(files), region)
+        rows += more
+        files = np.concatenate([files, names])
+    warm, late = _warm_up(len(files))
+    cell = {"units": list(units), "total": total, "passes": list(passes), "namespace": namespace}
+    header = {"tool": "scmsim lab run", "microbench": cell}
+    return Plan(np.concatenate([files, late]), np.concatenate([warm, *rows]), regions, header)
+
+
+def _pass(name: str, unit: int, calls: int, number: int, file: int) -> np.ndarray:
+    """One pass over a file; `wsync` alternates write and fsync."""
+    each = 2 if name == "wsync" else 1
+    out = np.zeros(each * calls, OPERATION)
+    out["file"], out["file2"], out["region"] = file, -1, number
+    out["op"][::each] = READ if name == "read" else WRITE
+    out["offset"][::each], out["length"][::each] = np.arange(calls) * unit, unit
+    if each == 2:
+        out["op"][1::2], out["flag"][1::2] = FSYNC, CONTINUES
+    return out
+
+
+def _names(count: int, first: int, region: Any) -> tuple[list[np.ndarray], np.ndarray]:
+    """The passes over names in one fresh directory, and their files."""
+    files = np.zeros(count + 1, FILE)
+    parent = first + count
+    files["parent"], files["first_size"] = parent, -1
+    files["parent"][-1], files["directory"][-1] = -1, 1
+    names = range(first, first + count)
+    create, close, remove = (CREATE,), (CLOSE,), (UNLINK,)
+    prepare = {"unlinkl": None, "rename": [create, close], "stat": None}
+    steps: dict[str, list[tuple]] = {
+        "create": [create, close], "stat": [(STAT,)], "openclose": [(OPEN,), close], "unlink0": [remove],
+        "rename": [(RENAME,)], "link": [(LINK,)], "unlinkl": [remove],
+        "cwrite64k": [create, (WRITE, 0, 65536), close], "unlink64k": [remove],
+        "mkdir": [(MKDIR,)], "rmdir": [(RMDIR,)], "create_fsync": [create, (FSYNC,), close],
+    }  # fmt: skip
+    out = [_rows([(MKDIR, parent)], 0), _rows([(SYNC, -1)], 0)]
+
+    def sweep(what: list[tuple], number: int) -> None:
+        out.append(_rows([(step[0], i, *step[1:]) for i in names for step in what], number))
+
+    for name in NAMESPACE:
+        if prepare.get(name):
+            sweep(prepare[name] or [], 0)
+            out.append(_rows([(SYNC, -1)], 0))
+        if name == "cwrite64k":  # the files of rename and link
+            sweep([remove], 0)
+            out.append(_rows([(SYNC, -1)], 0))
+        sweep(steps[name], region(name, count))
+        out.append(_rows([(SYNC, -1)], region(f"{name}_sync", count)))
+    return out, files
+
+
+def _rows(entries: list[tuple], number: int) -> np.ndarray:
+    """Operations (op, file, offset, length) of one region."""
+    out = np.zeros(len(entries), OPERATION)
+    padded = [(*entry, *(0,) * (4 - len(entry))) for entry in entries]
+    for k, name in enumerate(("op", "file", "offset", "length")):
+        out[name] = [entry[k] for entry in padded]
+    out["file2"], out["region"] = -1, number
+    return out
+
+
+def _warm_up(file: int) -> tuple[np.ndarray, np.ndarray]:
+    """Operations that touch every path of the file system once, uncounted, and the file that they need."""
+    each = 4096
+    transfers = [(op, file, at, each) for op in (WRITE, READ) for at in range(0, _WARM_UP, each)]
+    late = np.zeros(1, FILE)
+    late["parent"], late["first_size"] = -1, -1
+    return _rows([(CREATE, file), *transfers, (CLOSE, file)], 0), late
+
+
+def _add(regions: list[Region], rows: np.ndarray) -> None:
+    starts = (rows["flag"] & CONTINUES) == 0
+    for op in np.unique(rows["op"]):
+        here = rows["op"] == op
+        found = regions[op]
+        found.operations += int(here.sum())
+        found.calls += int((here & starts).sum())
+        moved = int(rows["length"][here].sum())
+        found.written += moved if op == WRITE else 0
+        found.read += moved if op == READ else 0
+
+
+def _parents(paths: Sequence[str]) -> Iterator[int]:
+    """Row of the directory that holds each path, -1 where the trace does not know it."""
+    rows = {path.rstrip("/"): row for row, path in enumerate(paths)}
+    return np.fromiter(  # type: ignore[return-value]
+        (rows.get(path.rstrip("/").rpartition("/")[0], -1) if "/" in path.rstrip("/") else -1 for path in paths),
+        np.int64,
+        len(paths),
+    )
+
+
+def _break_loops(files: np.ndarray) -> None:
+    """A hostile trace may name a file as its own ancestor: such files lie at the mount point."""
+    depth, parents = np.zeros(len(files), np.int64), files["parent"]
+    parents[(parents >= len(files)) | (parents == np.arange(len(files)))] = -1
+    at = np.arange(len(files))
+    for _ in itertools.repeat(None, 48):  # deeper paths are cut: the kernel's limit is 4096 bytes
+        at = np.where(at >= 0, parents[at], -1)
+        depth += at >= 0
+        if not (at >= 0).any():
+            return
+    parents[at >= 0] = -1

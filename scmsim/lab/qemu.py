@@ -1,0 +1,103 @@
+"""The emulator: which QEMU is here, and with which arguments the guest runs, always the same."""
+
+import functools
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scmsim.errors import EnvironmentProblem
+
+PROGRAM = "qemu-system-x86_64"
+INSTALL = "apt-get install --no-install-recommends qemu-system-x86"
+# Physical memory: 2 GiB, then from 4 GiB on the device under test, memory, and the mailbox between guest and host.
+RAM_BYTES, LOW_BYTES, HIGH = 6 << 30, 2 << 30, 4 << 30
+PM_AT, PM_BYTES, MAILBOX_AT = 4 << 30, 2 << 30, 7 << 30
+MAILBOX_MOST = RAM_BYTES - LOW_BYTES + HIGH - MAILBOX_AT
+DIRECT_MAP = 0xFFFF888000000000  # page_offset_base with 4-level tables and nokaslr: Linux, Documentation/x86/x86_64/mm.rst
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Qemu:
+    """An emulator that the plugin can be loaded into."""
+
+    path: str
+    version: tuple[int, int, int]
+
+    @property
+    def api(self) -> int:
+        """Plugin API version that it speaks: QEMU's NEWS of 4.2, 9.0, 9.1, 9.2."""
+        steps = {(9, 2): 4, (9, 1): 3, (9, 0): 2, (4, 2): 1}
+        return next(api for since, api in steps.items() if self.version[:2] >= since)
+
+
+@functools.cache
+def find(program: str = PROGRAM) -> Qemu:
+    """The emulator; raises EnvironmentProblem if it is missing, too old, or has no plugins."""
+    path = shutil.which(program)
+    if path is None:
+        raise EnvironmentProblem(f"no program {program!r}; run: {INSTALL}")
+    said = _output([path, "--version"])
+    match = re.search(r"version (\d+)\.(\d+)(?:\.(\d+))?", said)
+    if not match:
+        raise EnvironmentProblem(f"{path!r} does not say its version; is it QEMU?")
+    version = (int(match[1]), int(match[2]), int(match[3] or 0))
+    if version < (4, 2, 0):
+        raise EnvironmentProblem(f"QEMU {match[1]}.{match[2]} has no plugins; 7.2 or newer is needed, run: {INSTALL}")
+    if "-plugin" not in _output([path, "--help"]):
+        raise EnvironmentProblem(f"{path!r} was built without plugins; Debian's and Ubuntu's have them, run: {INSTALL}")
+    return Qemu(path, version)
+
+
+def file_offset(physical: int) -> int:
+    """Place in the file that backs the guest's memory of a physical address."""
+    return physical if physical < LOW_BYTES else LOW_BYTES + physical - HIGH
+
+
+def physical(offset: int) -> int:
+    """Inverse of `file_offset`."""
+    return offset if offset < LOW_BYTES else HIGH + offset - LOW_BYTES
+
+
+def arguments(
+    qemu: Qemu, *, image: str, initrd: str, ram: str, console: str, plugin: Sequence[str], mailbox: int, erms: bool
+) -> list[str]:
+    """Command line of the guest.
+
+    Parameters
+    ----------
+    image, initrd, ram, console : str
+        Paths: the kernel, the RAM disk, the file that backs the memory, and where the console goes.
+    plugin : sequence of str
+        The plugin's path and its arguments.
+    mailbox : int
+        Bytes of the second device.
+    erms : bool
+        Whether the CPU says that its rep movsb is fast, as Intel's do since Ivy Bridge.
+    """
+    memory = f"memmap={PM_BYTES // _MIB}M!{PM_AT // _MIB}M memmap={mailbox // _MIB}M!{MAILBOX_AT // _MIB}M"
+    kernel = f"console=ttyS0 quiet nokaslr {memory} tsc=reliable init_on_alloc=0 panic=-1"
+    return [
+        qemu.path, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-smp", "1",
+        "-m", f"{RAM_BYTES // _MIB}M", "-machine", "q35,memory-backend=ram",
+        "-object", f"memory-backend-file,id=ram,size={RAM_BYTES},share=on,mem-path={_escaped(ram)}",
+        "-cpu", f"max,la57=off,erms={'on' if erms else 'off'}", "-accel", "tcg,tb-size=512",
+        "-icount", "shift=0,sleep=off", "-rtc", "base=2024-01-01,clock=vm", "-seed", "1",
+        "-chardev", f"file,id=console,path={_escaped(console)}", "-serial", "chardev:console",
+        "-kernel", image, "-initrd", initrd, "-append", kernel,
+        "-plugin", ",".join(_escaped(word) for word in plugin),
+    ]  # fmt: skip
+
+
+def _escaped(text: str) -> str:
+    """QEMU splits its options at commas; a doubled one is a comma."""
+    return text.replace(",", ",,")
+
+
+def _output(command: Sequence[str]) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise EnvironmentProblem(f"{command[0]!r} cannot be run: {str(error).lower()}") from None
