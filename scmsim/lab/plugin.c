@@ -31,11 +31,13 @@ struct cell { /* what a block did in a region */
 
 struct insn {
     struct block *block;
-    uint8_t kinds, loads, stores; /* the last two are learnt when it runs */
+    uint64_t loads, stores; /* accesses in all its executions, in regions or not */
+    int kinds;
 };
 
 struct block {
-    uint64_t address, digest, repeats; /* repeats: address of a rep-string that ends the block, or 0 */
+    uint64_t address, digest, executed;
+    uint64_t repeats; /* address of a rep-string that ends the block, or 0 */
     uint32_t count, starts_with_rep;
     struct insn *insns;
     struct cell **cells; /* by region, made when needed */
@@ -130,6 +132,7 @@ static void on_block(unsigned cpu, void *data)
     struct block *block = data;
     struct cell *cell;
     (void)cpu;
+    block->executed++;
     if (!region)
         return;
     cell = cell_of(block);
@@ -187,8 +190,8 @@ static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address
         repeating = 0;
         return;
     }
-    insn->loads |= !store;
-    insn->stores |= store;
+    insn->loads += !store;
+    insn->stores += store;
     if (!region)
         return;
     cell = cell_of(insn->block);
@@ -267,6 +270,13 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     }
 }
 
+/* Whether an instruction makes such accesses.  QEMU 7.2 ascribes the stores of an interrupt's delivery to whatever instruction
+ * ran last, so a few do not count. */
+static bool accesses(const struct block *block, uint64_t found)
+{
+    return 2 * found >= block->executed && found;
+}
+
 static struct row row_of(const struct block *block, uint64_t number)
 {
     struct row row = {.address = block->address, .region = number, .cell = *block->cells[number]};
@@ -278,8 +288,8 @@ static struct row row_of(const struct block *block, uint64_t number)
             continue;
         row.instructions += times;
         row.rep += kinds & REP ? times : 0;
-        row.load_instructions += insn->loads && !(kinds & REP) ? times : 0;
-        row.store_instructions += insn->stores && !(kinds & REP) ? times : 0;
+        row.load_instructions += accesses(block, insn->loads) && !(kinds & REP) ? times : 0;
+        row.store_instructions += accesses(block, insn->stores) && !(kinds & REP) ? times : 0;
         row.non_temporal += kinds & NON_TEMPORAL ? times : 0;
         row.flushes += kinds & FLUSH ? times : 0;
         row.store_fences += kinds & STORE_FENCE ? times : 0;
