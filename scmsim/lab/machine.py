@@ -156,7 +156,7 @@ def _scratch() -> Iterator[pathlib.Path]:
     place = _SHARED_MEMORY if _free(_SHARED_MEMORY) > 2 * _NEEDED else pathlib.Path(tempfile.gettempdir())
     if _free(place) < _NEEDED:
         raise EnvironmentProblem(f"{str(place)!r} has less than {_NEEDED >> 30} GiB free for the guest; set TMPDIR")
-    folder = pathlib.Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
+    folder = pathlib.Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=place))
     try:
         yield folder
     finally:

@@ -138,7 +138,7 @@ def from_trace(source: Source) -> Plan:
 
 
 def microbench(
-    units: Sequence[int], total: int = 16 << 20, passes: Sequence[str] = PASSES, namespace: int = 0
+    units: Sequence[int], total: int = 16 << 20, passes: Sequence[str] = PASSES, names: int = 0
 ) -> Plan:
     """Plan of the microbenchmark: for each unit a file is appended, rewritten, read, and appended with fsync.
 
@@ -150,7 +150,7 @@ def microbench(
         Bytes of a pass; `wsync` has at most 256 calls.
     passes : sequence of str
         Those that are counted.
-    namespace : int
+    names : int
         So many files for the passes over names (`NAMESPACE`), each followed by a syncfs; 0: none.
     """
     rows: list[np.ndarray] = []
@@ -180,12 +180,12 @@ def microbench(
             rows.append(_rows([(CLOSE, bench)], 0))
     files = np.zeros(1, FILE)
     files["parent"], files["first_size"] = -1, -1
-    if namespace:
-        more, names = _names(namespace, len(files), region)
+    if names:
+        more, named = _names(names, len(files), region)
         rows += more
-        files = np.concatenate([files, names])
+        files = np.concatenate([files, named])
     warm, late = _warm_up(len(files))
-    cell = {"units": list(units), "total": total, "passes": list(passes), "namespace": namespace}
+    cell = {"units": list(units), "total": total, "passes": list(passes), "names": names}
     header = {"tool": "scmsim lab run", "microbench": cell}
     return Plan(np.concatenate([files, late]), np.concatenate([warm, *rows]), regions, header)
 

@@ -156,11 +156,14 @@ def _simulate_all(
 def simulate_file(
     path: str, machine: "Machine" = "i7-8700k", page: str | int = "4KiB", *, contiguous: bool = False
 ) -> dict[str, int]:
-    """`simulate` for a file of accesses (see `scmsim.mmu.accesses`): its loads, stores and instruction fetches."""
+    """`simulate` for a file of accesses (see `scmsim.mmu.accesses`): its loads, stores and instruction fetches.
+
+    A file of page runs (`scmsim.mmu.page_runs`) brings the sizes of its pages; `page` is not used then.
+    """
     import numpy as np
 
     from scmsim.counters import COUNTERS, rounded
-    from scmsim.mmu import accesses, presets
+    from scmsim.mmu import accesses, page_runs, presets
     from scmsim.mmu.columns import SUPPLIED
     from scmsim.mmu.replay import replay
     from scmsim.mmu.stream import stream
@@ -169,7 +172,10 @@ def simulate_file(
     order = order_of(page) | CONTIGUOUS * contiguous
     state = presets.machine(machine)
     counters = np.zeros(1, COUNTERS)
-    for codes, addresses in accesses.read(path):
+    for runs in page_runs.events(path) if page_runs.is_page_runs(path) else ():
+        runs["order"] |= CONTIGUOUS * contiguous
+        replay(state, counters, runs, np.zeros(len(runs), np.int64), len(runs))
+    for codes, addresses in () if page_runs.is_page_runs(path) else accesses.read(path):
         if codes is None:
             stream(state, counters, addresses, LOAD, order)
             continue

@@ -1,0 +1,232 @@
+"""Runs a job: a guest for each file system and repeat, several at a time, each stored as soon as it is there."""
+
+import concurrent.futures
+import contextlib
+import csv
+import dataclasses
+import io
+import json
+import os
+import pathlib
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from scmsim import manifest
+from scmsim.errors import ScmsimError, UsageError
+from scmsim.lab import cache, machine, outcome
+from scmsim.lab.job import Job
+from scmsim.lab.machine import Setting
+from scmsim.lab.plan import Plan
+from scmsim.lab.systems import System
+from scmsim.perf.cells import Store, opened, write_whole
+from scmsim.result import Result, Run
+
+Progress = Callable[[str, int, int, float], None]  # what is done, guests done, guests in all, seconds left
+
+_MAX_CELL = 1 << 28
+_START_S, _OPERATIONS_PER_S, _BYTES_PER_S = 8.0, 10_000.0, 10e6  # of a guest on a slow core; corrected as guests finish
+
+
+class Guest(NamedTuple):
+    """One run: a file system and the number of its repeat."""
+
+    fs: str
+    repeat: int
+
+    @property
+    def key(self) -> str:
+        """Name of its file."""
+        return f"{self.fs}-{self.repeat}"
+
+
+def identity(job: Job, plan: Plan, setting: Setting, systems: Mapping[str, System]) -> dict[str, Any]:
+    """What the results depend on."""
+    return {
+        "fs": [dataclasses.asdict(systems[name]) for name in job.fs],
+        "plan": cache.digest(plan.packed([])),
+        "repeats": job.repeats,
+        "erms": job.erms,
+        "kernel": setting.kernel.version(),
+        "qemu": ".".join(map(str, setting.qemu.version)),
+        "plugin": cache.digest((cache.HERE / "plugin.c").read_bytes()),
+    }
+
+
+def guests(job: Job) -> list[Guest]:
+    """All runs of a job; the repeats of a file system are apart, so that a few finished ones tell the most."""
+    return [Guest(fs, repeat) for repeat in range(1, job.repeats + 1) for fs in job.fs]
+
+
+def run(
+    job: Job,
+    setting: Setting,
+    systems: Mapping[str, System],
+    folder: str | os.PathLike[str],
+    *,
+    workers: int,
+    inputs: list[str] | None = None,
+    progress: Progress | None = None,
+) -> tuple[Result, int, int]:
+    """Measure what the folder lacks and write result.json and functions.csv; the result, guests run now and before.
+
+    Raises
+    ------
+    EnvironmentProblem
+        If the emulator or a guest fails; finished guests are kept.
+    machine.Interrupted
+        After SIGINT, SIGTERM or SIGHUP, everything cleaned up.
+    """
+    plan = job.plan()
+    sweep()
+    with opened(folder, identity(job, plan, setting, systems)) as store:
+        finished = store.finished()
+        todo = [guest for guest in guests(job) if guest.key not in finished]
+        pace = _Pace(job, plan, len(todo), workers)
+        with _signals_stop(setting.stop):
+            _run_all(todo, job, setting, systems, store, workers, pace, progress)
+        records = [_load(store, guest) for guest in guests(job)]
+        result = Result(_manifest(job, plan, setting, inputs), [Run(**run) for record in records for run in record["runs"]])
+        write_whole(store.folder / "result.json", result.to_json(indent=1))
+        write_whole(store.folder / "functions.csv", _table([row for r in records for row in r["functions"]]))
+    return result, len(todo), len(guests(job)) - len(todo)
+
+
+def sweep() -> None:
+    """Remove what a killed run left in shared memory or the temporary folder: folders whose process is gone."""
+    for place in {"/dev/shm", tempfile.gettempdir()}:
+        for folder in pathlib.Path(place).glob(f"{machine.PREFIX}*-*"):
+            pid = folder.name.removeprefix(machine.PREFIX).split("-")[0]
+            if pid.isdigit() and not os.path.exists(f"/proc/{pid}") and os.access(folder, os.W_OK):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run_all(
+    todo: list[Guest],
+    job: Job,
+    setting: Setting,
+    systems: Mapping[str, System],
+    store: Store,
+    workers: int,
+    pace: "_Pace",
+    progress: Progress | None,
+) -> None:
+    plan = job.plan() if todo else None
+    with concurrent.futures.ThreadPoolExecutor(max(1, workers)) as pool:
+        waiting = {pool.submit(_one, guest, job, setting, systems, store, plan): guest for guest in todo}
+        try:
+            for done, each in enumerate(concurrent.futures.as_completed(waiting), 1):
+                each.result()
+                if progress:
+                    progress(waiting[each].key, done, len(todo), pace.left(done))
+        except BaseException:
+            setting.stop.set()
+            for each in waiting:
+                each.cancel()
+            raise
+
+
+def _one(guest: Guest, job: Job, setting: Setting, systems: Mapping[str, System], store: Store, plan: Any) -> None:
+    """Measure one guest and store what it gave."""
+    if setting.stop.is_set():
+        raise machine.Interrupted("interrupted")
+    measured = machine.run(setting, systems[guest.fs], plan)
+    runs = outcome.runs_of(guest.fs, plan, measured, guest.repeat, job.repeats)
+    functions = outcome.functions_of(guest.fs, plan, measured) if guest.repeat == 1 else []
+    if measured.stream is not None:
+        from scmsim.lab import stream
+
+        stream.write(store.folder / f"{guest.key}.pages.npz", measured.stream, measured.ranges)
+    record = {"runs": [dataclasses.asdict(run) for run in runs], "functions": functions, "seconds": measured.seconds}
+    write_whole(store.cells / f"{guest.key}.json", json.dumps(record))
+
+
+class _Pace:
+    """Time left, from what the finished guests took."""
+
+    def __init__(self, job: Job, plan: Plan, count: int, workers: int) -> None:
+        moved = int(plan.operations["length"].sum())
+        each = _START_S + len(plan.operations) / _OPERATIONS_PER_S + moved / _BYTES_PER_S
+        self.count, self.workers = count, max(1, min(workers, count or 1))
+        self.total, self.started = each * count / self.workers, time.monotonic()
+
+    def left(self, done: int) -> float:
+        """Seconds, after so many guests."""
+        taken = time.monotonic() - self.started
+        return taken / done * (self.count - done) if done else self.total
+
+
+def estimate(job: Job, plan: Plan, workers: int) -> float:
+    """Seconds that a job will take on slow cores."""
+    return _Pace(job, plan, len(guests(job)), workers).total
+
+
+def _load(store: Store, guest: Guest) -> dict[str, Any]:
+    path = store.cells / f"{guest.key}.json"
+    try:
+        with path.open("rb") as file:
+            found: dict[str, Any] = json.loads(file.read(_MAX_CELL))
+        if not {"runs", "functions"} <= found.keys():
+            raise ValueError("it lacks runs or functions")
+    except (OSError, ValueError, AttributeError) as error:
+        raise UsageError(f"{str(path)!r} is not a finished guest ({error}); remove it and run again") from None
+    return found
+
+
+def _manifest(job: Job, plan: Plan, setting: Setting, inputs: list[str] | None) -> dict[str, Any]:
+    about = {
+        "backend": "lab",
+        "qemu": ".".join(map(str, setting.qemu.version)),
+        "cpu": "QEMU TCG, one vCPU",
+        "erms": job.erms,
+        "fs": list(job.fs),
+    }
+    made = manifest.build(inputs or [], trace=plan.header, harness=about)
+    return {**made, "kernel": f"Linux {setting.kernel.version()}", "host": made["host"]}
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    if not rows:
+        return ""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+class _Stopped(ScmsimError):
+    """A signal ended the job."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(
+            f"stopped by {signal.Signals(number).name}; finished guests are kept, run the same command to go on"
+        )
+        self.exit_code = 128 + number
+
+
+@contextlib.contextmanager
+def _signals_stop(stop: threading.Event) -> Iterator[None]:
+    """SIGINT, SIGTERM and SIGHUP stop the guests and then end the job."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def caught(number: int, frame: object) -> None:
+        for each in before:
+            signal.signal(each, signal.SIG_IGN)
+        stop.set()
+        raise _Stopped(number)
+
+    before: dict[int, Any] = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    for number in before:
+        signal.signal(number, caught)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

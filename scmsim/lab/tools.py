@@ -1,0 +1,114 @@
+"""What the lab needs on this machine: what is there, and the one command that brings the rest."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from scmsim.errors import EnvironmentProblem
+from scmsim.lab import cache, initramfs, kernel, qemu
+
+_KERNELS = ("linux-image-cloud-amd64", "linux-image-amd64")  # Debian's; each depends on the newest image
+
+
+class Finding(NamedTuple):
+    """One need: what was found, and the package or command that helps where it is missing ("" otherwise)."""
+
+    name: str
+    value: str
+    package: str = ""
+
+
+def examine() -> list[Finding]:
+    """Everything that the lab needs; touches nothing but the lab's folder."""
+    return [_qemu(), _compiler(), _tool("mke2fs"), _tool("mkfs.xfs"), _kernel(), _place()]
+
+
+def _qemu() -> Finding:
+    try:
+        found = qemu.find()
+    except EnvironmentProblem as error:
+        return Finding("emulator", str(error), "qemu-system-x86")
+    return Finding("emulator", f"{found.path}, QEMU {'.'.join(map(str, found.version))}, plugin API {found.api}")
+
+
+def _compiler() -> Finding:
+    found = cache.compiler()
+    return Finding("compiler", found) if found else Finding("compiler", "no C compiler", "gcc libc6-dev")
+
+
+def _tool(name: str) -> Finding:
+    try:
+        return Finding(name, initramfs.tool(name))
+    except EnvironmentProblem as error:
+        return Finding(name, str(error), initramfs.PACKAGES[name])
+
+
+def _kernel() -> Finding:
+    try:
+        found = kernel.find()
+        found.check()
+    except EnvironmentProblem as error:
+        return Finding("kernel", str(error), "scmsim lab setup --apply")
+    return Finding("kernel", f"{found.version()} ({found.image})")
+
+
+def _place() -> Finding:
+    return Finding("folder", str(cache.folder()))
+
+
+def command(found: Sequence[Finding]) -> str:
+    """The one command that installs what is missing; "" if nothing is."""
+    packages = [word for finding in found for word in finding.package.split() if not finding.package.startswith("scmsim")]
+    return f"apt-get install --no-install-recommends {' '.join(dict.fromkeys(packages))}" if packages else ""
+
+
+def install() -> None:
+    """Install what is missing with apt; raises EnvironmentProblem if apt fails."""
+    missing = command(examine())
+    if missing:
+        _apt([*missing.split(), "--yes"], None)
+
+
+def download_kernel() -> str:
+    """Path of the newest Debian kernel package, downloaded with apt into the lab's folder; nothing is installed.
+
+    Raises
+    ------
+    EnvironmentProblem
+        If apt is missing, knows no kernel, or cannot download it.
+    """
+    if not shutil.which("apt-get"):
+        raise EnvironmentProblem("no apt-get here; get a Debian kernel package and give it with --kernel FILE.deb")
+    for meta in _KERNELS:
+        said = _output(["apt-cache", "depends", meta])
+        name = next((line.split()[-1] for line in said.splitlines() if "Depends: linux-image-" in line), None)
+        if name:
+            break
+    else:
+        raise EnvironmentProblem(f"apt knows no {_KERNELS[0]}; run apt-get update, or give --kernel FILE.deb")
+    folder = cache.folder()
+    before = set(folder.glob("linux-image-*.deb"))
+    _apt(["apt-get", "download", name], str(folder))
+    made = sorted(set(folder.glob(f"{name}_*.deb")) - before) or sorted(folder.glob(f"{name}_*.deb"))
+    if not made:
+        raise EnvironmentProblem(f"apt downloaded no {name}; give a package with --kernel FILE.deb")
+    return str(made[-1])
+
+
+def _apt(words: Sequence[str], folder: str | None) -> None:
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    try:
+        done = subprocess.run(words, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=2, timeout=1800)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise EnvironmentProblem(f"{' '.join(words)!r} failed: {str(error).lower()}") from None
+    if done.returncode:
+        raise EnvironmentProblem(f"{' '.join(words)!r} failed, see its message above; run it as root")
+
+
+def _output(words: Sequence[str]) -> str:
+    try:
+        return subprocess.run(words, capture_output=True, text=True, timeout=120, env={**os.environ, "LC_ALL": "C"}).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""

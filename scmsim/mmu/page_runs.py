@@ -1,0 +1,75 @@
+"""Files of page runs (.pages.npz): consecutive accesses of one kind to one page, with the size of the page.
+
+What the lab writes from a real kernel's accesses.  Four arrays of one length: `page` (uint64, address of the 4 KiB page),
+`count` (uint32, accesses), `store` (bool), `order` (uint8, log2 of the size of the page that the page table maps there).
+"""
+
+import os
+import pathlib
+import zipfile
+from collections.abc import Iterator
+
+import numpy as np
+
+from scmsim.errors import UsageError
+from scmsim.records import EVENT, LOAD, STORE
+
+SUFFIX = ".pages.npz"
+_ARRAYS = {"page": "u8", "count": "u4", "store": "?", "order": "u1"}
+_CHUNK = 1 << 16
+_PAGE = 4096  # an event of more 1-byte accesses would leave the smallest page
+_MAX_RUNS = 1 << 28
+
+
+def is_page_runs(path: str | os.PathLike[str]) -> bool:
+    """Whether the name is that of a file of page runs."""
+    return str(path).endswith(SUFFIX)
+
+
+def write(path: str | os.PathLike[str], page: np.ndarray, count: np.ndarray, store: np.ndarray, order: np.ndarray) -> None:
+    """Write a file of page runs, whole or not at all."""
+    target = pathlib.Path(path)
+    draft = target.with_name(f".{target.name}.{os.getpid()}.npz")
+    values = dict(zip(_ARRAYS, (page, count, store, order), strict=True))
+    try:
+        np.savez_compressed(draft, **{name: np.asarray(array, _ARRAYS[name]) for name, array in values.items()})
+        os.replace(draft, target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def events(path: str | os.PathLike[str]) -> Iterator[np.ndarray]:
+    """Yield arrays of EVENT for `mmu.replay`: one load or store run of 1-byte accesses for up to 4096 accesses.
+
+    Raises
+    ------
+    UsageError
+        For a file that is missing, damaged, or no file of page runs.
+    """
+    page, count, store, order = _read(path)
+    for start in range(0, len(page), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        pieces = -(-count[part].astype(np.int64) // _PAGE)
+        which = np.repeat(np.arange(len(pieces)), pieces)
+        out = np.zeros(len(which), EVENT)
+        out["code"] = np.where(store[part][which], STORE, LOAD)
+        out["vaddr"] = page[part].view(np.int64)[which]
+        out["order"], out["width"] = order[part][which], 1
+        out["length"] = _PAGE
+        last = np.cumsum(pieces) - 1
+        out["length"][last] = count[part] - (pieces - 1) * _PAGE
+        yield out
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[np.ndarray, ...]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            found = tuple(np.ascontiguousarray(file[name]) for name in _ARRAYS)
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise UsageError(f"{str(path)!r} is no file of page runs ({str(error)[:80]}); make it with scmsim lab run") from None
+    same = all(array.dtype == np.dtype(kind) and array.shape == found[0].shape for array, kind in zip(found, _ARRAYS.values(), strict=True))
+    if not same or found[0].ndim != 1 or len(found[0]) > _MAX_RUNS:
+        raise UsageError(f"{str(path)!r}: its arrays have not the types and one length that page runs have")
+    if len(found[0]) and (found[1].min() < 1 or not 12 <= found[3].min() <= found[3].max() <= 30):
+        raise UsageError(f"{str(path)!r}: a run has no accesses, or a page size outside of 4 KiB to 1 GiB")
+    return found
