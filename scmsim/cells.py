@@ -112,6 +112,26 @@ def cells(result: Result, names: Mapping[str, str] | None = None, ignore: Iterab
     return {key: Cell(key, runs) for key, runs in groups.items()}
 
 
+def by_operation(result: Result) -> Result:
+    """A result whose cells are the groups of its runs: the kinds of operation of a trace (replayed with `by="op"`, or run in
+    the lab).  Their calls are left open, so counts are compared per run.
+
+    Raises
+    ------
+    UsageError
+        If a run has no groups.
+    """
+    runs = []
+    for run in result.runs:
+        if not run.groups:
+            raise UsageError(f"the run of {run.fs!r} has no breakdown by operation; replay the trace with --by op")
+        for label, counters in run.groups.items():
+            cell = {**run.cell, "operation": label}
+            named = (run.fs, run.machine, run.paging, run.medium)
+            runs.append(Run(*named, counters=counters, cell=cell, events=run.events))
+    return Result(result.manifest, runs)
+
+
 def harness(result: Result) -> Mapping[str, Any]:
     """What the perf harness or an import recorded in the manifest; empty for a replay."""
     found = result.manifest.get("harness")

@@ -26,6 +26,7 @@ machine. Cells are aligned by file system, operation, file size and unit.""",
 @click.option(
     "--ignore", multiple=True, type=click.Choice(["fs", "operation", "file", "unit"]), help="What need not agree."
 )
+@click.option("--by", type=click.Choice(["op"]), help="Compare each kind of operation of a trace (replay --by op).")
 @click.option("--summary", is_flag=True, help="Leave out the rows; show each counter's ratios and verdicts only.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--figures", type=click.Path(), metavar="DIR", help="Draw the nine figures with both sides into DIR.")
@@ -37,6 +38,7 @@ def command(
     tolerances: tuple[str, ...],
     systems: tuple[str, ...],
     ignore: tuple[str, ...],
+    by: str | None,
     summary: bool,
     as_json: bool,
     figures: str | None,
@@ -61,6 +63,10 @@ def command(
     _check_renamed(names, {run.fs for run in sides["measured"].runs})
     for run in sides["measured"].runs:
         run.fs = names.get(run.fs, run.fs)
+    if by:
+        from scmsim.cells import by_operation
+
+        sides = {name: by_operation(side) for name, side in sides.items()}
     found = compare(*sides.values(), events=wanted, tolerances=limits, ignore=parts)
     if as_json:
         click.echo(json.dumps(found.as_dict(), indent=2, allow_nan=False))

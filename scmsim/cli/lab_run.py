@@ -30,7 +30,9 @@ Example: scmsim lab run smoke -o lab && scmsim compare SIM.json lab
 """,
 )
 @click.argument("job", shell_complete=_files)
-@click.option("-o", "--output", "out", required=True, type=click.Path(), help="Folder for result.json and functions.csv.")
+@click.option(
+    "-o", "--output", "out", required=True, type=click.Path(), help="Folder for result.json and functions.csv."
+)
 @click.option("--fs", help="File systems, separated by commas.  [default: the job's; ext4-dax]")
 @click.option("--units", help="Bytes of a call, separated by commas, instead of the job's.")
 @click.option("--repeat", "repeats", type=click.IntRange(1, 1000), help="Fresh guests for each file system.")
@@ -41,7 +43,9 @@ Example: scmsim lab run smoke -o lab && scmsim compare SIM.json lab
 @click.option("--modules", type=click.Path(), help="Modules of that image: lib/modules/RELEASE.")
 @click.option("--systems", type=click.Path(), help="More file systems: a TOML table like the lab's systems.toml.")
 @click.option("--no-erms", is_flag=True, help="A CPU without fast rep movsb; the kernel copies by 8 bytes then.")
-@click.option("--stream", metavar="LENGTH/EVERY", help="Keep the first LENGTH of EVERY accesses as page runs (scmsim mmu).")
+@click.option(
+    "--stream", metavar="LENGTH/EVERY", help="Keep the first LENGTH of EVERY accesses as page runs (scmsim mmu)."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(job: str, out: str, **given: Any) -> int:
     import os
@@ -71,7 +75,9 @@ def command(job: str, out: str, **given: Any) -> int:
     for warning in dict.fromkeys(warning for run in result.runs for warning in run.warnings):
         click.echo(f"scmsim: warning: {warning}", err=True)
     click.echo(_table(result))
-    click.echo(f"{out}/result.json: {len(result.runs)} runs from {ran + found} guests, {ran} now and {found} before", err=True)
+    click.echo(
+        f"{out}/result.json: {len(result.runs)} runs from {ran + found} guests, {ran} now and {found} before", err=True
+    )
     return 0
 
 

@@ -12,7 +12,8 @@ SUMMARY = "Count TLB misses and page walks of a file of memory accesses."
     help=f"""{SUMMARY}
 
 FILE holds byte addresses (.npy, .u64), or is a trace of Valgrind's lackey (.lackey) or of ChampSim (.champsim), both also
-.gz or .xz; or holds page runs of the lab (.pages.npz), which bring their page sizes.  A machine counts everything that its MMU does; --l1 and --l2 count the misses of one or two LRU arrays, fast.""",
+.gz or .xz, or page runs of the lab (.pages.npz), which bring their page sizes.  A machine
+counts everything that its MMU does; --l1 and --l2 count the misses of one or two LRU arrays, fast.""",
 )
 @click.argument("file", type=click.Path())
 @click.option("--machine", help="Whose MMU; a name (scmsim list machine) or a .toml file.  [default: i7-8700k]")

@@ -1,5 +1,6 @@
 """`scmsim replay`: a trace through models, side by side."""
 
+import contextlib
 import sys
 from typing import Any
 
@@ -21,6 +22,9 @@ experiment such as quickstart.""",
 @click.option("--paging", help="How memory is mapped (scmsim list paging).  [default: directmap-1g]")
 @click.option("--medium", help="Memory technology (scmsim list medium).  [default: nvdimm]")
 @click.option("--set", "assignments", multiple=True, metavar="MODEL.KEY=VALUE", help="A parameter; may be repeated.")
+@click.option(
+    "--costs", multiple=True, type=click.Path(), help="Costs of another kernel (lab calibrate); may be repeated."
+)
 @click.option("--by", type=click.Choice(["site", "op", "file"]), help="Show a breakdown too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object: schema, manifest, results.")
 @click.option("--out", type=click.Path(), help="Write the result to F.json, F.csv or F.parquet.")
@@ -31,6 +35,7 @@ def command(
     paging: str | None,
     medium: str | None,
     assignments: tuple[str, ...],
+    costs: tuple[str, ...],
     by: str | None,
     as_json: bool,
     out: str | None,
@@ -40,7 +45,8 @@ def command(
     if out:
         check_writable(out)
     jobs, by, out = _jobs(trace, fs, (machine, paging, medium), by, out)
-    result = run_jobs(jobs, _params(assignments), by)
+    with _costs(costs):
+        result = run_jobs(jobs, _params(assignments), by)
     if out:
         result.write(out)
         click.echo(f"wrote {out}", err=True)
@@ -48,6 +54,15 @@ def command(
         click.echo(result.to_json())
     elif not out or sys.stdout.isatty():
         click.echo(result.table(None if by is None else "site" if by == "site" else "group"))
+
+
+def _costs(paths: tuple[str, ...]) -> contextlib.AbstractContextManager[None]:
+    """The models' own costs, or those of the files."""
+    if not paths:
+        return contextlib.nullcontext()
+    from scmsim.calibrate import using
+
+    return using(paths)
 
 
 def _jobs(trace: str, fs: str | None, models: tuple, by: str | None, out: Any) -> tuple[list[dict], str | None, Any]:

@@ -5,6 +5,7 @@ import re
 
 from scmsim.printable import printable
 
+_FAILED = re.compile(r"scmsim: failed: (\w+) (.*): errno (\d+)")
 _TAIL = 3  # lines that an error quotes
 _WHAT_TO_DO = {
     "module": "the module does not fit the kernel; is --modules that of this kernel?",
@@ -36,7 +37,7 @@ def diagnose(text: str, messages: str, status: int | None) -> str:
     if panic:
         said = re.sub(r"^\[[^]]*\] ", "", panic)
         return f"the guest's kernel panicked: {_cut(said)}; {_tail(lines)}"
-    failed = next((re.fullmatch(r"scmsim: failed: (\w+) (.*): errno (\d+)", line) for line in lines if "scmsim: failed" in line), None)
+    failed = next((match for match in map(_FAILED.fullmatch, lines) if match), None)
     if failed:
         error = os.strerror(int(failed[3])).lower()
         advice = _WHAT_TO_DO.get(failed[1], "see the last lines of its console")
@@ -47,10 +48,10 @@ def diagnose(text: str, messages: str, status: int | None) -> str:
         return f"the emulator refused or lost the plugin: {_cut(plugin.strip())}"
     if status is None:
         return f"the guest took longer than it may (--timeout); {_tail(lines)}"
-    said = messages.strip().splitlines()
-    if status < 0 and not said:
-        said = [f"signal {-status}; is the disk or /dev/shm full?"]
-    return f"the emulator ended with status {status}: {_cut(said[-1]) if said else 'it said nothing'}; {_tail(lines)}"
+    last = _cut(messages.strip().splitlines()[-1]) if messages.strip() else "it said nothing"
+    if status < 0 and not messages.strip():
+        last = f"signal {-status}; is the disk or /dev/shm full?"
+    return f"the emulator ended with status {status}: {last}; {_tail(lines)}"
 
 
 def _tail(lines: list[str]) -> str:

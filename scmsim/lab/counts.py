@@ -2,14 +2,23 @@
 
 import pathlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from scmsim.errors import EnvironmentProblem
 
-_CELL = ("executed_again", "loads", "stores", "rep_loads", "rep_stores", "pm_loaded_bytes", "pm_stored_bytes", "nt_stored_bytes")
+_CELL = (
+    "executed_again",
+    "loads",
+    "stores",
+    "rep_loads",
+    "rep_stores",
+    "pm_loaded_bytes",
+    "pm_stored_bytes",
+    "nt_stored_bytes",
+)
 ROW = np.dtype(
     [
         (name, "<u8")
@@ -102,7 +111,7 @@ def by_function(rows: np.ndarray, functions: Symbols) -> dict[int, dict[str, dic
     return found
 
 
-def total(parts: list[Mapping[str, int]]) -> dict[str, int]:
+def total(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
     """Sum of counters."""
     found: dict[str, int] = {}
     for part in parts:

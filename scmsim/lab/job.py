@@ -108,7 +108,9 @@ def _read(path: pathlib.Path) -> dict[str, Any]:
     return values
 
 
-def _fields(table: Mapping[str, Any], prefix: str, rules: Mapping[str, Callable], problems: list[str]) -> dict[str, Any]:
+def _fields(
+    table: Mapping[str, Any], prefix: str, rules: Mapping[str, Callable], problems: list[str]
+) -> dict[str, Any]:
     """The values that their rules allow; what is wrong with the others is added to `problems`."""
     found = {}
     for key, value in table.items():

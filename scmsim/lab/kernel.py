@@ -120,7 +120,9 @@ def from_image(image: str, modules: str | None = None) -> Kernel:
     if head[514:518] != _MAGIC:
         raise UsageError(f"{image!r} is not a bzImage; give arch/x86/boot/bzImage of a built kernel")
     if modules and not pathlib.Path(modules).is_dir():
-        raise UsageError(f"no folder {modules!r}; give the folder that holds the kernel's modules (lib/modules/RELEASE)")
+        raise UsageError(
+            f"no folder {modules!r}; give the folder that holds the kernel's modules (lib/modules/RELEASE)"
+        )
     release = pathlib.Path(modules).name if modules else ""
     return Kernel(str(path.absolute()), str(pathlib.Path(modules).absolute()) if modules else "", release)
 
@@ -155,20 +157,22 @@ def from_package(package: str) -> Kernel:
     modules, config = target / "lib/modules" / release, target / f"boot/config-{release}"
     if not modules.is_dir():
         modules = target / "usr/lib/modules" / release
-    return Kernel(
-        str(image), str(modules) if modules.is_dir() else "", release, str(config) if config.exists() else ""
-    )
+    return Kernel(str(image), str(modules) if modules.is_dir() else "", release, str(config) if config.exists() else "")
 
 
 def _unpack(path: pathlib.Path, target: pathlib.Path) -> None:
     """Images, configuration and modules of a package -> the target folder, whole or not at all."""
     if not shutil.which("dpkg-deb"):
-        raise EnvironmentProblem("no dpkg-deb to open a Debian package; unpack it and give --kernel-image and --modules")
+        raise EnvironmentProblem(
+            "no dpkg-deb to open a Debian package; unpack it and give --kernel-image and --modules"
+        )
     scratch = pathlib.Path(tempfile.mkdtemp(dir=target.parent))
     try:
         made = subprocess.run(["dpkg-deb", "--fsys-tarfile", str(path)], capture_output=True, timeout=300)
         if made.returncode:
-            raise UsageError(f"{str(path)!r} is not a Debian package: {made.stderr.decode(errors='replace').strip()[:200]}")
+            raise UsageError(
+                f"{str(path)!r} is not a Debian package: {made.stderr.decode(errors='replace').strip()[:200]}"
+            )
         with tarfile.open(fileobj=io.BytesIO(made.stdout)) as files:
             wanted = [file for file in files if file.isfile() and re.search(r"/(boot|modules)/", file.name)]
             files.extractall(scratch, wanted, filter="data")

@@ -86,7 +86,9 @@ def run(setting: Setting, system: System, plan: Plan) -> Measured:
     job = plan.packed(setup)
     mailbox = -(-(len(job) + OUTPUT_ROOM) // _ALIGNED) * _ALIGNED
     if mailbox > qemu.MAILBOX_MOST:
-        raise EnvironmentProblem(f"the job has {len(job) >> 20} MiB; the guest has room for less than 1 GiB, cut the trace")
+        raise EnvironmentProblem(
+            f"the job has {len(job) >> 20} MiB; the guest has room for less than 1 GiB, cut the trace"
+        )
     with _scratch() as folder:
         ram = folder / "ram"
         at = qemu.file_offset(qemu.MAILBOX_AT)
@@ -100,7 +102,9 @@ def run(setting: Setting, system: System, plan: Plan) -> Measured:
         if not console.finished(said):
             if setting.stop.is_set():
                 raise Interrupted("interrupted")
-            raise Failed(f"{system.name} on {setting.kernel.version()}: {console.diagnose(said, _text(messages), status)}")
+            raise Failed(
+                f"{system.name} on {setting.kernel.version()}: {console.diagnose(said, _text(messages), status)}"
+            )
         if not (folder / "counts").exists() or status:
             raise Failed(f"{system.name}: {console.diagnose('', _text(messages), status)}")
         return _collect(folder, at + _output_of(job), setting, time.monotonic() - started)

@@ -52,7 +52,9 @@ def functions_of(fs: str, plan: Plan, measured: Measured) -> list[dict[str, Any]
         most = sorted(found.get(k, {}).items(), key=lambda item: -item[1].get("instructions", 0))[:_TOP]
         for name, counters in most:
             shown = {key: round(counters.get(key, 0) / max(1, region.calls), 4) for key in counts.COUNTERS}
-            rows.append({"fs": fs, "op": region.label, "unit": region.cell.get("unit_bytes", ""), "func": name, **shown})
+            rows.append(
+                {"fs": fs, "op": region.label, "unit": region.cell.get("unit_bytes", ""), "func": name, **shown}
+            )
     return rows
 
 
@@ -66,7 +68,7 @@ def sites(fs: str, functions: Functions) -> dict[str, dict[str, int]]:
     for name, counters in functions.items():
         site = name if name == counts.USER else by.get(plain(name), ELSEWHERE)
         found.setdefault(site, []).append(counters)
-    return {site: counts.total(parts) for site, parts in found.items()}  # type: ignore[arg-type]
+    return {site: counts.total(parts) for site, parts in found.items()}
 
 
 def _site_by_function(fs: str) -> dict[str, str]:

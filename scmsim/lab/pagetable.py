@@ -18,6 +18,7 @@ TEXT_MAP = 0xFFFFFFFF80000000
 _ADDRESS = 0x000FFFFFFFFFF000
 _PRESENT, _LARGE = 1, 1 << 7
 _SHIFTS = (39, 30, 21, 12)
+_MOST_TABLES = 1 << 18  # of a real guest of some GiB there are some thousands
 _KERNEL_HALF = 256  # first of the top table's 512 entries
 
 Range = tuple[int, int, int]  # first address, address behind the last, log2 of the page size
@@ -41,11 +42,22 @@ def ranges(ram: pathlib.Path, symbols: bytes, about: Mapping[str, int]) -> list[
 
 
 def walk(ram: str | os.PathLike[str], physical: int) -> list[Range]:
-    """Mapped ranges of the kernel half below the top-level table at a physical address, neighbours of one size merged."""
+    """Mapped ranges of the kernel half below the top-level table at a physical address, neighbours of one size merged.
+
+    Raises
+    ------
+    EnvironmentProblem
+        If there are more tables than a guest can have: the address is not that of a page table.
+    """
     memory = np.memmap(ram, np.uint8, "r")
     out: list[Range] = []
 
+    seen = [0]
+
     def table(at: int) -> np.ndarray:
+        seen[0] += 1
+        if seen[0] > _MOST_TABLES:
+            raise EnvironmentProblem(f"no page table at {physical:#x} of the guest's memory; is it this kernel's?")
         offset = qemu.file_offset(at)
         if at < 0 or offset + 4096 > len(memory):
             return np.zeros(512, "<u8")  # a table outside of the guest's memory: nothing that we can follow

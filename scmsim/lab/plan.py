@@ -112,9 +112,13 @@ def from_trace(source: Source) -> Plan:
         rows = batch.view(np.ndarray)
         if (rows["op"] >= MALLOC).any():
             kind = OPS[int(rows["op"][rows["op"] >= MALLOC][0])]
-            raise UsageError(f"the trace has the operation {kind!r}, which is no system call; leave it out (trace filter)")
+            raise UsageError(
+                f"the trace has the operation {kind!r}, which is no system call; leave it out (trace filter)"
+            )
         if rows["length"].max(initial=0) > _MAX_LENGTH:
-            raise UsageError(f"an operation moves {int(rows['length'].max())} bytes; the lab takes {_MAX_LENGTH} at most")
+            raise UsageError(
+                f"an operation moves {int(rows['length'].max())} bytes; the lab takes {_MAX_LENGTH} at most"
+            )
         counted = (rows["flag"] & SETUP) == 0
         out = np.zeros(len(rows), OPERATION)
         for name in ("op", "file", "file2", "offset", "length", "buffer"):
@@ -137,9 +141,7 @@ def from_trace(source: Source) -> Plan:
     return Plan(files, np.concatenate([warm, operations]), regions, dict(source.header))
 
 
-def microbench(
-    units: Sequence[int], total: int = 16 << 20, passes: Sequence[str] = PASSES, names: int = 0
-) -> Plan:
+def microbench(units: Sequence[int], total: int = 16 << 20, passes: Sequence[str] = PASSES, names: int = 0) -> Plan:
     """Plan of the microbenchmark: for each unit a file is appended, rewritten, read, and appended with fsync.
 
     Parameters

@@ -15,7 +15,9 @@ INSTALL = "apt-get install --no-install-recommends qemu-system-x86"
 RAM_BYTES, LOW_BYTES, HIGH = 6 << 30, 2 << 30, 4 << 30
 PM_AT, PM_BYTES, MAILBOX_AT = 4 << 30, 2 << 30, 7 << 30
 MAILBOX_MOST = RAM_BYTES - LOW_BYTES + HIGH - MAILBOX_AT
-DIRECT_MAP = 0xFFFF888000000000  # page_offset_base with 4-level tables and nokaslr: Linux, Documentation/x86/x86_64/mm.rst
+DIRECT_MAP = (
+    0xFFFF888000000000  # page_offset_base with 4-level tables and nokaslr: Linux, Documentation/x86/x86_64/mm.rst
+)
 _MIB = 1 << 20
 
 

@@ -90,7 +90,9 @@ def run(
         with _signals_stop(setting.stop):
             _run_all(todo, job, setting, systems, store, workers, pace, progress)
         records = [_load(store, guest) for guest in guests(job)]
-        result = Result(_manifest(job, plan, setting, inputs), [Run(**run) for record in records for run in record["runs"]])
+        result = Result(
+            _manifest(job, plan, setting, inputs), [Run(**run) for record in records for run in record["runs"]]
+        )
         write_whole(store.folder / "result.json", result.to_json(indent=1))
         write_whole(store.folder / "functions.csv", _table([row for r in records for row in r["functions"]]))
     return result, len(todo), len(guests(job)) - len(todo)

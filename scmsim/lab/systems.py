@@ -66,7 +66,8 @@ def _system(path: pathlib.Path, name: str, row: Any) -> System:
             raise UsageError(f"{where}: {key} must be {_KEYS[key].__name__} of words without control characters")
     if "type" not in row:
         raise UsageError(f"{where} lacks type, the file system's name for mount")
-    return System(name, **{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()})
+    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+    return System(name, **values)
 
 
 def _is_word(value: Any) -> bool:

@@ -60,7 +60,9 @@ def _place() -> Finding:
 
 def command(found: Sequence[Finding]) -> str:
     """The one command that installs what is missing; "" if nothing is."""
-    packages = [word for finding in found for word in finding.package.split() if not finding.package.startswith("scmsim")]
+    packages = [
+        word for finding in found for word in finding.package.split() if not finding.package.startswith("scmsim")
+    ]
     return f"apt-get install --no-install-recommends {' '.join(dict.fromkeys(packages))}" if packages else ""
 
 
@@ -109,6 +111,8 @@ def _apt(words: Sequence[str], folder: str | None) -> None:
 
 def _output(words: Sequence[str]) -> str:
     try:
-        return subprocess.run(words, capture_output=True, text=True, timeout=120, env={**os.environ, "LC_ALL": "C"}).stdout
+        return subprocess.run(
+            words, capture_output=True, text=True, timeout=120, env={**os.environ, "LC_ALL": "C"}
+        ).stdout
     except (OSError, subprocess.TimeoutExpired):
         return ""

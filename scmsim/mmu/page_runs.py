@@ -8,6 +8,7 @@ import os
 import pathlib
 import zipfile
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -26,13 +27,16 @@ def is_page_runs(path: str | os.PathLike[str]) -> bool:
     return str(path).endswith(SUFFIX)
 
 
-def write(path: str | os.PathLike[str], page: np.ndarray, count: np.ndarray, store: np.ndarray, order: np.ndarray) -> None:
+def write(
+    path: str | os.PathLike[str], page: np.ndarray, count: np.ndarray, store: np.ndarray, order: np.ndarray
+) -> None:
     """Write a file of page runs, whole or not at all."""
     target = pathlib.Path(path)
     draft = target.with_name(f".{target.name}.{os.getpid()}.npz")
-    values = dict(zip(_ARRAYS, (page, count, store, order), strict=True))
+    arrays = (page, count, store, order)
+    values: dict[str, Any] = {n: np.asarray(a, kind) for (n, kind), a in zip(_ARRAYS.items(), arrays, strict=True)}
     try:
-        np.savez_compressed(draft, **{name: np.asarray(array, _ARRAYS[name]) for name, array in values.items()})
+        np.savez_compressed(draft, **values)
         os.replace(draft, target)
     finally:
         draft.unlink(missing_ok=True)
@@ -66,8 +70,13 @@ def _read(path: str | os.PathLike[str]) -> tuple[np.ndarray, ...]:
         with np.load(path, allow_pickle=False) as file:
             found = tuple(np.ascontiguousarray(file[name]) for name in _ARRAYS)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise UsageError(f"{str(path)!r} is no file of page runs ({str(error)[:80]}); make it with scmsim lab run") from None
-    same = all(array.dtype == np.dtype(kind) and array.shape == found[0].shape for array, kind in zip(found, _ARRAYS.values(), strict=True))
+        raise UsageError(
+            f"{str(path)!r} is no file of page runs ({str(error)[:80]}); make it with scmsim lab run"
+        ) from None
+    same = all(
+        array.dtype == np.dtype(kind) and array.shape == found[0].shape
+        for array, kind in zip(found, _ARRAYS.values(), strict=True)
+    )
     if not same or found[0].ndim != 1 or len(found[0]) > _MAX_RUNS:
         raise UsageError(f"{str(path)!r}: its arrays have not the types and one length that page runs have")
     if len(found[0]) and (found[1].min() < 1 or not 12 <= found[3].min() <= found[3].max() <= 30):

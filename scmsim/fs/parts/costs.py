@@ -4,9 +4,11 @@ Each table of `fs/costs/NAME.toml` is one cost: `site`, `instructions`, `loads`,
 `per` (what the unit is), `kind` ("measured" or "fitted") and `source`.
 """
 
+import contextlib
 import pathlib
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +17,25 @@ from scmsim.records import MILLI
 _FOLDER = pathlib.Path(__file__).parent.parent / "costs"
 
 
+Change = Callable[[str, dict[str, Any]], dict[str, Any]]  # name of a table and the table -> the one to use
+_changes: list[Change] = []
+
+
+@contextlib.contextmanager
+def changed(change: Change) -> Iterator[None]:
+    """Within it, models take the tables that `change` makes of theirs: those of another kernel, or of a calibration."""
+    _changes.append(change)
+    try:
+        yield
+    finally:
+        _changes.remove(change)
+
+
 def load(name: str, costs: Sequence[str], sites: Sequence[str]) -> np.ndarray:
     """Rows (instructions, loads, stores in thousandths, site index) int64 of the named costs, in the order given."""
     table = tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    for change in _changes:
+        table = change(name, table)
     rows = np.zeros((len(costs), 4), np.int64)
     for i, cost in enumerate(costs):
         entry = table[cost]

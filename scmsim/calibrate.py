@@ -1,0 +1,294 @@
+"""The cost table of a model from measurements of a real kernel: `WORK` per mechanism, fitted to some cells, tested on others.
+
+Structure is the model's and stays: how often each cost is charged in a cell comes from replays in which one cost counts 1 and
+all others 0.  What a cell measured less what its copies count by width is then a sum of costs; they are found by least squares
+on relative errors, drawn slightly towards the table that the model has, so that what the cells do not tell stays as it was.
+"""
+
+import contextlib
+import os
+import pathlib
+import re
+import statistics
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from scmsim.cells import Cell, Key, cells
+from scmsim.errors import UsageError
+from scmsim.fs.parts import costs
+from scmsim.pipeline import replay
+from scmsim.result import Result
+from scmsim.workload import microbench
+
+COLUMNS = ("instructions", "loads", "stores")
+COUNTERS = ("instructions", "mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
+_PULL = 0.02  # weight of the table's own values: a cost may double if that takes 2 % off the error of one cell
+_PAGING = {"directmap-1g": {"user_page": "2MiB"}}
+_MAX_FILE = 1 << 20
+
+Table = dict[str, Any]
+
+
+@dataclass
+class Error:
+    """How far the model is from a cell, before and after, as relative errors by column."""
+
+    key: Key
+    fitted: bool
+    before: np.ndarray
+    after: np.ndarray
+
+
+@dataclass
+class Calibration:
+    """The new table, the name of the one it replaces, the errors by cell, and which costs the cells tell."""
+
+    name: str
+    table: Table
+    errors: list[Error]
+    told: list[str]
+
+    def summary(self) -> list[str]:
+        """Lines: median and worst error of each column, calibration and test cells apart."""
+        lines = []
+        for fitted, what in ((True, "calibration"), (False, "test")):
+            chosen = [error for error in self.errors if error.fitted == fitted]
+            for k, column in enumerate(COLUMNS) if chosen else ():
+                before, after = ([abs(100 * getattr(e, side)[k]) for e in chosen] for side in ("before", "after"))
+                lines.append(
+                    f"{what:11} {len(chosen):3} cells  {column:12} median {statistics.median(before):5.1f} % -> "
+                    f"{statistics.median(after):5.1f} %   worst {max(before):6.1f} % -> {max(after):6.1f} %"
+                )
+        return lines
+
+
+def calibrate(measured: Result, fs: str, units: Sequence[int]) -> Calibration:
+    """Fit the costs of `fs` to the measured cells of some units.
+
+    Parameters
+    ----------
+    measured : Result
+        Of `scmsim lab run` with the microbenchmark.
+    fs : str
+        A file system of the result that is also a model.
+    units : sequence of int
+        Bytes of a call of the cells to fit to; all others test.
+
+    Raises
+    ------
+    UsageError
+        If the result has no such cells, or none to fit to.
+    """
+    found = {key: cell for key, cell in cells(measured).items() if key.fs == fs and _known(key, cell)}
+    if not any(key.unit_bytes in units for key in found):
+        raise UsageError(
+            f"the result has no microbenchmark cell of {fs!r} with the units {', '.join(map(str, units))}; "
+            "measure with: scmsim lab run transfers"
+        )
+    name, table = _table_of(fs)
+    names = [cost for cost, entry in table.items() if isinstance(entry, dict)]
+    base, counts, now = _structure(fs, list(found), name, names)
+    target = np.array([[_per_call(cell, counter) for counter in COUNTERS] for cell in found.values()])
+    chosen = np.array([key.unit_bytes in units for key in found])
+    fitted = _fit(base, counts, now, target, chosen)
+    old, new = (base + counts @ values for values in (now, fitted))
+    errors = [
+        Error(key, bool(chosen[i]), old[i] / target[i] - 1, new[i] / target[i] - 1) for i, key in enumerate(found)
+    ]
+    told = [cost for k, cost in enumerate(names) if counts[chosen, k].any()]
+    kernel = str(measured.manifest.get("kernel", "")).removeprefix("Linux ")
+    return Calibration(name, _changed(table, names, told, fitted, kernel, units), errors, told)
+
+
+def write(found: Calibration, path: str | os.PathLike[str], kernel: str) -> None:
+    """Write the table as TOML, whole or not at all."""
+    text = (
+        f"# Costs on Linux {kernel}: instructions, loads and stores (rep-strings left out) per unit, in place of {found.name}.\n"
+        f"# Written by scmsim lab calibrate; use it with: scmsim replay --costs FILE\n\ntable = {_quoted(found.name)}\n"
+    )
+    for cost, entry in found.table.items():
+        if isinstance(entry, dict):
+            text += f"\n[{cost}]\n" + "".join(f"{key} = {_quoted(value)}\n" for key, value in entry.items())
+    target = pathlib.Path(path)
+    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        os.replace(draft, target)
+    except OSError as error:
+        raise UsageError(f"cannot write {str(path)!r}: {(error.strerror or str(error)).lower()}") from None
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def using(paths: Sequence[str]) -> Iterator[None]:
+    """Within it, models take the costs of these files (as `write` makes them) in place of the tables that they name."""
+    tables = dict(_read(path) for path in paths)
+    asked: set[str] = set()
+
+    def change(name: str, table: Table) -> Table:
+        asked.add(name)
+        return {**table, **tables.get(name, {})}
+
+    with costs.changed(change):
+        yield
+    unused = sorted(tables.keys() - asked)
+    if unused:
+        raise UsageError(f"--costs for {', '.join(unused)}, which no file system of this run uses; leave it out")
+
+
+def _read(path: str) -> tuple[str, Table]:
+    try:
+        with open(path, "rb") as file:
+            table = tomllib.loads(file.read(_MAX_FILE).decode())
+    except OSError as error:
+        raise UsageError(f"cannot read {path!r}: {(error.strerror or str(error)).lower()}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path!r} is not TOML: {error}") from None
+    name = table.pop("table", None)
+    if not isinstance(name, str):
+        raise UsageError(
+            f"{path!r} does not say which table it replaces (table = ...); make it with scmsim lab calibrate"
+        )
+    for cost, entry in table.items():
+        numbers = [entry.get(column) for column in COLUMNS] if isinstance(entry, dict) else [None]
+        if not all(isinstance(number, int | float) and 0 <= number < 1e9 for number in numbers):
+            raise UsageError(f"{path!r}: [{cost}] needs instructions, loads and stores, from 0 to 1e9")
+    return name, table
+
+
+def _known(key: Key, cell: Cell) -> bool:
+    measured = all(cell.values.get(counter) for counter in COUNTERS)
+    return bool(key.operation in microbench.PASSES and key.unit_bytes and key.file_bytes and cell.calls and measured)
+
+
+def _per_call(cell: Cell, counter: str) -> float:
+    value = cell.per_call(counter)
+    return value.mean if value else 0.0
+
+
+def _table_of(fs: str) -> tuple[str, Table]:
+    """The cost table that a model loads, and its name."""
+    found: list[tuple[str, Table]] = []
+
+    def note(name: str, table: Table) -> Table:
+        found.append((name, dict(table)))
+        return table
+
+    with costs.changed(note):
+        replay(microbench.source(unit=4096, total=4096), fs=fs)
+    if not found:
+        raise UsageError(f"the model {fs!r} has no cost table to calibrate")
+    return found[0]
+
+
+def _structure(
+    fs: str, keys: Sequence[Key], name: str, names: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Per call of each cell: what counts without any cost (cells, 3), how often each cost is charged (cells, costs); and the
+    costs as they are (costs, 3)."""
+    none = np.zeros((len(names), 3))
+    now = np.zeros((len(names), 3))
+
+    def read(table_name: str, table: Table) -> Table:
+        if table_name == name:
+            now[:] = [[table[cost][column] for column in COLUMNS] for cost in names]
+        return table
+
+    with costs.changed(read):
+        _replayed(fs, keys[:1])
+    base = _with(fs, keys, name, names, none)
+    counts = np.zeros((len(keys), len(names)))
+    for first in range(0, len(names), 3):  # three costs at a time, one in each column
+        values = none.copy()
+        several = range(first, min(first + 3, len(names)))
+        for column, cost in enumerate(several):
+            values[cost, column] = 1000.0
+        found = _with(fs, keys, name, names, values)
+        for column, cost in enumerate(several):
+            counts[:, cost] = (found[:, column] - base[:, column]) / 1000.0
+    return base, counts, now
+
+
+def _with(fs: str, keys: Sequence[Key], name: str, names: Sequence[str], values: np.ndarray) -> np.ndarray:
+    def change(table_name: str, table: Table) -> Table:
+        if table_name != name:
+            return table
+        return {cost: {**table[cost], **dict(zip(COLUMNS, values[k], strict=True))} for k, cost in enumerate(names)}
+
+    with costs.changed(change):
+        return _replayed(fs, keys)
+
+
+def _replayed(fs: str, keys: Sequence[Key]) -> np.ndarray:
+    """Counts per call of each cell."""
+    out = np.zeros((len(keys), 3))
+    for i, key in enumerate(keys):
+        work = microbench.source(op=key.operation, unit=key.unit_bytes or 0, total=key.file_bytes or 0)
+        run = replay(work, fs=fs, params=_PAGING).runs[0]
+        out[i] = [run.counters[counter] / run.calls for counter in COUNTERS]
+    return out
+
+
+def _fit(base: np.ndarray, counts: np.ndarray, now: np.ndarray, target: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """Costs (costs, 3), none negative."""
+    out = now.copy()
+    told = np.flatnonzero(counts[chosen].any(0))
+    for column in range(3):
+        scale = target[chosen, column]
+        matrix = counts[chosen][:, told] / scale[:, None]
+        rest = (target[chosen, column] - base[chosen, column]) / scale
+        held = np.maximum(now[told, column], 1.0)
+        both = np.vstack([matrix * held, _PULL * np.eye(len(told))])
+        wanted = np.concatenate([rest, _PULL * now[told, column] / held])
+        out[told, column] = held * _nonnegative(both, wanted)
+    return out
+
+
+def _nonnegative(matrix: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Least squares with no negative unknown (Lawson and Hanson's active set)."""
+    x = np.zeros(matrix.shape[1])
+    free = np.zeros(len(x), bool)
+    for _ in range(10 * len(x) + 10):
+        gradient = matrix.T @ (target - matrix @ x)
+        gradient[free] = -1.0
+        if not len(x) or gradient.max() < 1e-10:
+            break
+        free[gradient.argmax()] = True
+        while True:
+            trial = np.zeros(len(x))
+            trial[free] = np.linalg.lstsq(matrix[:, free], target, rcond=None)[0]
+            if trial[free].min() > 0:
+                x = trial
+                break
+            low = free & (trial <= 0)
+            x = x + (x[low] / (x[low] - trial[low])).min() * (trial - x)
+            free &= x > 1e-12
+            if not free.any():
+                break
+    return x
+
+
+def _changed(
+    table: Table, names: Sequence[str], told: Sequence[str], values: np.ndarray, kernel: str, units: Sequence[int]
+) -> Table:
+    out = {}
+    for k, cost in enumerate(names):
+        out[cost] = dict(table[cost])
+        if cost in told:
+            out[cost] |= {column: round(float(value), 1) for column, value in zip(COLUMNS, values[k], strict=True)}
+            out[cost]["kind"] = "fitted"
+            out[cost]["source"] = (
+                f"emulated machine, Linux {kernel}: cells with units of {', '.join(map(str, units))} bytes"
+            )
+    return out
+
+
+def _quoted(value: Any) -> str:
+    if isinstance(value, int | float):
+        return str(value)
+    return '"' + re.sub(r"[\x00-\x1f\x7f]", " ", str(value)).replace("\\", "\\\\").replace('"', '\\"') + '"'
