@@ -20,8 +20,9 @@
 
 #define DEPTH 64
 #define NAME 32
+#define LETTERS 20 /* from f on */
 
-struct name { /* of a file: "f<owner>.<number>" in directory `parent` */
+struct name { /* of a file: "f<owner>", after a rename or for a link "g<owner>", "h<owner>" ..., in directory `parent` */
     int32_t parent, owner, number;
 };
 struct state { /* of a file while the job runs */
@@ -60,7 +61,8 @@ static int append(char *path, const struct name *name, int depth)
         n = append(path, &states[name->parent].name, depth + 1);
     else
         n = sprintf(path, ROOT);
-    return n + sprintf(path + n, "/f%06d.%d", name->owner, name->number);
+    n += sprintf(path + n, "/%c%06d", 'f' + name->number % LETTERS, name->owner);
+    return n + (name->number < LETTERS ? 0 : sprintf(path + n, ".%d", name->number / LETTERS));
 }
 
 static const char *path_of(const struct name *name)
@@ -201,12 +203,12 @@ static long link_it(const struct operation *o)
     return r;
 }
 
-static long unlink_it(const struct operation *o)
+static long unlink_it(const struct operation *o) /* the newest of its names */
 {
     struct state *state = &states[o->file];
-    long r = counted(o->region, SYS_unlink, (long)path_of(&state->name), 0, 0, 0, 0, 0);
-    if (!r && state->link_count)
-        state->name = state->links[--state->link_count];
+    const struct name *name = state->link_count ? &state->links[state->link_count - 1] : &state->name;
+    long r = counted(o->region, SYS_unlink, (long)path_of(name), 0, 0, 0, 0, 0);
+    state->link_count -= !r && state->link_count;
     return r;
 }
 

@@ -46,10 +46,16 @@ MAGIC = b"SCMJOB1\n"
 OUTPUT_ROOM = 32 << 20  # for the guest's symbols
 
 PASSES = ("append", "rewrite", "read", "wsync")
-NAMESPACE = (
-    "create", "stat", "openclose", "unlink0", "rename", "link", "unlinkl", "cwrite64k", "unlink64k", "mkdir", "rmdir",
-    "create_fsync",
-)  # fmt: skip
+_CLOSE = (CLOSE,)
+_STEPS: dict[str, Sequence[tuple]] = {
+    "create": [(CREATE,), _CLOSE], "stat": [(STAT,)], "openclose": [(OPEN,), _CLOSE], "unlink0": [(UNLINK,)],
+    "rename": [(RENAME,)], "link": [(LINK,)], "unlinkl": [(UNLINK,)],
+    "cwrite64k": [(CREATE,), (WRITE, 0, 65536), _CLOSE], "unlink64k": [(UNLINK,)],
+    "mkdir": [(MKDIR,)], "rmdir": [(RMDIR,)], "create_fsync": [(CREATE,), (FSYNC,), _CLOSE],
+}  # fmt: skip
+NAMESPACE = tuple(_STEPS)
+_DIRECTORIES = (4, 3, 2, 2, 1)  # so many passes share a directory
+_GROUP_OF = dict(zip(NAMESPACE, np.repeat(np.arange(5), _DIRECTORIES).tolist(), strict=True))
 MAX_OPERATIONS = 20_000_000  # what the mailbox has room for
 _MAX_LENGTH = 1 << 30  # bytes of one call
 _WSYNC_CALLS = 256
@@ -205,35 +211,28 @@ def _pass(name: str, unit: int, calls: int, number: int, file: int) -> np.ndarra
 
 
 def _names(count: int, first: int, region: Any) -> tuple[list[np.ndarray], np.ndarray]:
-    """The passes over names in one fresh directory, and their files."""
-    files = np.zeros(count + 1, FILE)
-    parent = first + count
-    files["parent"], files["first_size"] = parent, -1
-    files["parent"][-1], files["directory"][-1] = -1, 1
-    names = range(first, first + count)
-    create, close, remove = (CREATE,), (CLOSE,), (UNLINK,)
-    prepare = {"unlinkl": None, "rename": [create, close], "stat": None}
-    steps: dict[str, list[tuple]] = {
-        "create": [create, close], "stat": [(STAT,)], "openclose": [(OPEN,), close], "unlink0": [remove],
-        "rename": [(RENAME,)], "link": [(LINK,)], "unlinkl": [remove],
-        "cwrite64k": [create, (WRITE, 0, 65536), close], "unlink64k": [remove],
-        "mkdir": [(MKDIR,)], "rmdir": [(RMDIR,)], "create_fsync": [create, (FSYNC,), close],
-    }  # fmt: skip
-    out = [_rows([(MKDIR, parent)], 0), _rows([(SYNC, -1)], 0)]
-
-    def sweep(what: list[tuple], number: int) -> None:
-        out.append(_rows([(step[0], i, *step[1:]) for i in names for step in what], number))
-
-    for name in NAMESPACE:
-        if prepare.get(name):
-            sweep(prepare[name] or [], 0)
-            out.append(_rows([(SYNC, -1)], 0))
-        if name == "cwrite64k":  # the files of rename and link
-            sweep([remove], 0)
-            out.append(_rows([(SYNC, -1)], 0))
-        sweep(steps[name], region(name, count))
-        out.append(_rows([(SYNC, -1)], region(f"{name}_sync", count)))
+    """The passes over names, each group of them in a fresh directory, and their files."""
+    groups = len(set(_GROUP_OF.values()))
+    files = np.zeros(groups * (count + 1), FILE)
+    files["first_size"] = -1
+    out = []
+    for group in range(groups):
+        own = slice(group * (count + 1), (group + 1) * (count + 1))
+        parent = first + own.stop - 1
+        files["parent"][own], files["parent"][own.stop - 1], files["directory"][own.stop - 1] = parent, -1, 1
+        out += [_rows([(MKDIR, parent)], 0), _rows([(SYNC, -1)], 0)]
+        rows = range(first + own.start, parent)
+        for name in (name for name in NAMESPACE if _GROUP_OF[name] == group):
+            if name == "rename":
+                out += [_sweep(_STEPS["create"], rows, 0), _rows([(SYNC, -1)], 0)]
+            out.append(_sweep(_STEPS[name], rows, region(name, count)))
+            out.append(_rows([(SYNC, -1)], region(f"{name}_sync", count)))
     return out, files
+
+
+def _sweep(steps: Sequence[tuple], files: Iterable[int], number: int) -> np.ndarray:
+    """The steps (op, offset, length) on one file after the other."""
+    return _rows([(step[0], file, *step[1:]) for file in files for step in steps], number)
 
 
 def _rows(entries: list[tuple], number: int) -> np.ndarray:
