@@ -11,16 +11,19 @@ import pathlib
 import re
 import statistics
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from scmsim.cells import Cell, Key, cells
 from scmsim.errors import UsageError
 from scmsim.fs.parts import costs
+from scmsim.lab.plan import Replayable
+from scmsim.lab.plan import microbench as microbench_plan
 from scmsim.pipeline import replay
+from scmsim.records import Source
 from scmsim.result import Result
 from scmsim.workload import microbench
 
@@ -30,7 +33,22 @@ _PULL = 0.02  # weight of the table's own values: a cost may double if that take
 _PAGING = {"directmap-1g": {"user_page": "2MiB"}}
 _MAX_FILE = 1 << 20
 
+_LEAST = 1.0  # per call: cells that do nothing tell nothing
+# Passes over names (see lab.plan): those that a cost each belongs to, and sums of them.
+FIT_NAMES = (
+    "create", "create_sync", "stat", "openclose", "unlink0", "rename", "rename_sync", "link", "link_sync", "unlinkl", "mkdir",
+    "mkdir_sync", "rmdir", "rmdir_sync", "unlink64k",
+)  # fmt: skip
+TEST_NAMES = ("unlink0_sync", "unlinkl_sync", "cwrite64k", "cwrite64k_sync", "unlink64k_sync", "create_fsync")
+
 Table = dict[str, Any]
+
+
+class Work(NamedTuple):
+    """What a cell did, and its calls; 0: those of the replay."""
+
+    source: Source
+    calls: int
 
 
 @dataclass
@@ -76,7 +94,8 @@ def calibrate(measured: Result, fs: str, units: Sequence[int]) -> Calibration:
     fs : str
         A file system of the result that is also a model.
     units : sequence of int
-        Bytes of a call of the cells to fit to; all others test.
+        Bytes of a call of the cells to fit to; all others test.  Passes over names, where the result has them, are fitted to as
+        well, but for those that are sums of others (`TEST_NAMES`).
 
     Raises
     ------
@@ -91,9 +110,10 @@ def calibrate(measured: Result, fs: str, units: Sequence[int]) -> Calibration:
         )
     name, table = _table_of(fs)
     names = [cost for cost, entry in table.items() if isinstance(entry, dict)]
-    base, counts, now = _structure(fs, list(found), name, names)
+    works = _works(list(found), found)
+    base, counts, now = _structure(fs, works, name, names)
     target = np.array([[_per_call(cell, counter) for counter in COUNTERS] for cell in found.values()])
-    chosen = np.array([key.unit_bytes in units for key in found])
+    chosen = np.array([key.unit_bytes in units or key.operation in FIT_NAMES for key in found])
     fitted = _fit(base, counts, now, target, chosen)
     old, new = (base + counts @ values for values in (now, fitted))
     errors = [
@@ -167,8 +187,24 @@ def _pass(key: Key) -> str:
 
 
 def _known(key: Key, cell: Cell) -> bool:
-    measured = all(cell.values.get(counter) for counter in COUNTERS)
-    return bool(_pass(key) in microbench.PASSES and key.unit_bytes and key.file_bytes and cell.calls and measured)
+    measured = all(_per_call(cell, counter) > _LEAST for counter in COUNTERS)
+    passed = _pass(key) in microbench.PASSES and key.unit_bytes and key.file_bytes
+    return bool(cell.calls and measured and (passed or key.operation in (*FIT_NAMES, *TEST_NAMES)))
+
+
+def _works(keys: Sequence[Key], found: Mapping[Key, Cell]) -> list[Work]:
+    """What each cell did, for a replay."""
+    calls = [int(found[key].calls) for key in keys if not key.unit_bytes]
+    names = microbench_plan((4096,), 4096, names=calls[0]) if calls else None
+    numbers = {region.label: k for k, region in enumerate(names.regions, 1)} if names else {}
+    works = []
+    for key in keys:
+        if key.unit_bytes or names is None:
+            source = microbench.source(op=_pass(key), unit=key.unit_bytes or 0, total=key.file_bytes or 0)
+            works.append(Work(source, 0))
+        else:
+            works.append(Work(Replayable(names, numbers[key.operation]), calls[0]))
+    return works
 
 
 def _per_call(cell: Cell, counter: str) -> float:
@@ -192,7 +228,7 @@ def _table_of(fs: str) -> tuple[str, Table]:
 
 
 def _structure(
-    fs: str, keys: Sequence[Key], name: str, names: Sequence[str]
+    fs: str, works: Sequence[Work], name: str, names: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Per call of each cell: what counts without any cost (cells, 3), how often each cost is charged (cells, costs); and the
     costs as they are (costs, 3)."""
@@ -205,37 +241,36 @@ def _structure(
         return table
 
     with costs.changed(read):
-        _replayed(fs, keys[:1])
-    base = _with(fs, keys, name, names, none)
-    counts = np.zeros((len(keys), len(names)))
+        _replayed(fs, works[:1])
+    base = _with(fs, works, name, names, none)
+    counts = np.zeros((len(works), len(names)))
     for first in range(0, len(names), 3):  # three costs at a time, one in each column
         values = none.copy()
         several = range(first, min(first + 3, len(names)))
         for column, cost in enumerate(several):
             values[cost, column] = 1000.0
-        found = _with(fs, keys, name, names, values)
+        found = _with(fs, works, name, names, values)
         for column, cost in enumerate(several):
             counts[:, cost] = (found[:, column] - base[:, column]) / 1000.0
     return base, counts, now
 
 
-def _with(fs: str, keys: Sequence[Key], name: str, names: Sequence[str], values: np.ndarray) -> np.ndarray:
+def _with(fs: str, works: Sequence[Work], name: str, names: Sequence[str], values: np.ndarray) -> np.ndarray:
     def change(table_name: str, table: Table) -> Table:
         if table_name != name:
             return table
         return {cost: {**table[cost], **dict(zip(COLUMNS, values[k], strict=True))} for k, cost in enumerate(names)}
 
     with costs.changed(change):
-        return _replayed(fs, keys)
+        return _replayed(fs, works)
 
 
-def _replayed(fs: str, keys: Sequence[Key]) -> np.ndarray:
+def _replayed(fs: str, works: Sequence[Work]) -> np.ndarray:
     """Counts per call of each cell."""
-    out = np.zeros((len(keys), 3))
-    for i, key in enumerate(keys):
-        work = microbench.source(op=_pass(key), unit=key.unit_bytes or 0, total=key.file_bytes or 0)
-        run = replay(work, fs=fs, params=_PAGING).runs[0]
-        out[i] = [run.counters[counter] / run.calls for counter in COUNTERS]
+    out = np.zeros((len(works), 3))
+    for i, work in enumerate(works):
+        run = replay(work.source, fs=fs, params=_PAGING).runs[0]
+        out[i] = [run.counters[counter] / (work.calls or run.calls) for counter in COUNTERS]
     return out
 
 

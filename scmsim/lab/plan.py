@@ -21,6 +21,7 @@ from scmsim.records import (
     LINK,
     MALLOC,
     MKDIR,
+    OP,
     OPEN,
     OPS,
     READ,
@@ -31,6 +32,7 @@ from scmsim.records import (
     SYNC,
     UNLINK,
     WRITE,
+    Files,
     Source,
 )
 
@@ -46,6 +48,7 @@ MAGIC = b"SCMJOB1\n"
 OUTPUT_ROOM = 32 << 20  # for the guest's symbols
 
 PASSES = ("append", "rewrite", "read", "wsync")
+_BY_NAME = (CREATE, OPEN, UNLINK, LINK, MKDIR, RMDIR, STAT)
 _CLOSE = (CLOSE,)
 _STEPS: dict[str, Sequence[tuple]] = {
     "create": [(CREATE,), _CLOSE], "stat": [(STAT,)], "openclose": [(OPEN,), _CLOSE], "unlink0": [(UNLINK,)],
@@ -196,6 +199,30 @@ def microbench(units: Sequence[int], total: int = 16 << 20, passes: Sequence[str
     cell = {"units": list(units), "total": total, "passes": list(passes), "names": names}
     header = {"tool": "scmsim lab run", "microbench": cell}
     return Plan(np.concatenate([files, late]), np.concatenate([warm, *rows]), regions, header)
+
+
+class Replayable:
+    """The operations of a plan as a `records.Source` that counts one region; the others only bring the model's state on."""
+
+    def __init__(self, plan: Plan, number: int) -> None:
+        self._parents = plan.files["parent"].astype(np.int64)
+        paths = [f"/{row}" if up < 0 else f"/{up}/f{row:06d}" for row, up in enumerate(self._parents.tolist())]
+        self.files = Files(paths, plan.files["first_size"].copy(), plan.files["directory"] > 0)
+        self.rows = len(plan.operations)
+        self.header: dict[str, Any] = {"tool": "scmsim lab", "cell": plan.regions[number - 1].cell}
+        self._operations, self._number = plan.operations, number
+
+    def batches(self, chunk: int = 1 << 14) -> Iterator[np.recarray]:
+        """Yield the operations in record arrays of at most `chunk` rows."""
+        for start in range(0, self.rows, chunk):
+            part = self._operations[start : start + chunk]
+            out = np.zeros(len(part), OP)
+            for name in ("op", "file", "offset", "length"):
+                out[name] = part[name]
+            out["file2"] = np.where(np.isin(part["op"], _BY_NAME), self._parents[part["file"]], part["file2"])
+            out["flag"] = np.where(part["region"] == self._number, 0, SETUP)
+            out["time_ns"] = 1000 * np.arange(start, start + len(part))
+            yield out.view(np.recarray)
 
 
 def _pass(name: str, unit: int, calls: int, number: int, file: int) -> np.ndarray:
