@@ -51,6 +51,7 @@ def identity(job: Job, plan: Plan, setting: Setting, systems: Mapping[str, Syste
         "plan": cache.digest(plan.packed([])),
         "repeats": job.repeats,
         "erms": job.erms,
+        "stream": dataclasses.astuple(setting.window) if setting.window else None,
         "kernel": setting.kernel.version(),
         "qemu": ".".join(map(str, setting.qemu.version)),
         "plugin": cache.digest((cache.HERE / "plugin.c").read_bytes()),

@@ -1,0 +1,165 @@
+"""The lab with an emulator: what a guest counts, and how each way to fail is told.  Skipped where it cannot run."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from scmsim.errors import EnvironmentProblem
+from scmsim.lab import initramfs, job, kernel, machine, outcome, plan, qemu, runner, systems, tools
+from scmsim.records import (
+    CLOSE,
+    CREATE,
+    FALLOCATE,
+    FSYNC,
+    LINK,
+    MKDIR,
+    MMAP,
+    OP,
+    READ,
+    RENAME,
+    RMDIR,
+    STAT,
+    SYNC,
+    TRUNCATE,
+    UNLINK,
+    USTORE,
+    WRITE,
+    Files,
+)
+
+pytestmark = pytest.mark.slow
+_MISSING = [finding for finding in tools.examine() if finding.package]
+if _MISSING:
+    pytest.skip(f"no lab here: {_MISSING[0].value}", allow_module_level=True)
+
+
+@pytest.fixture
+def setting():
+    return machine.Setting(qemu.find(), kernel.find(), timeout_s=300)
+
+
+class Trace:
+    """A source of rows (op, file, offset, length, file2)."""
+
+    header = {"tool": "test"}
+
+    def __init__(self, rows, files):
+        self.files, self.rows, self.array = files, len(rows), np.zeros(len(rows), OP)
+        for row, entry in zip(self.array, rows, strict=True):
+            given = (*entry, *(0, 0, 0, -1)[len(entry) - 1 :])
+            row["op"], row["file"], row["offset"], row["length"], row["file2"] = given
+
+    def batches(self, chunk=1 << 14):
+        yield self.array.view(np.recarray)
+
+
+def side_table(count, folders=(0,)):
+    sizes = np.full(count, -1, np.int64)
+    sizes[list(folders)] = 0
+    return Files([f"/{i}" for i in range(count)], sizes, np.isin(np.arange(count), folders))
+
+
+def test_counts_of_ext4_dax_and_resuming(setting, tmp_path):
+    wanted = job.Job(fs=("ext4-dax",), units=(4096,), total=1 << 20)
+    table = systems.load()
+    result, ran, before = runner.run(wanted, setting, table, tmp_path / "out", workers=1)
+    assert (ran, before) == (1, 0)
+    stored = {run.cell["operation"]: run.counters["pm_stored_bytes"] / run.calls for run in result.runs}
+    assert stored["append"] == 8192 and stored["rewrite"] == 4096 and stored["read"] == 0  # zeroed, then written
+    fences = {run.cell["operation"]: run.counters["fences"] / run.calls for run in result.runs}
+    assert fences["append"] == fences["rewrite"] == 1 and fences["read"] == 0
+    for run in result.runs:
+        assert sum(site["instructions"] for site in run.sites.values()) == run.counters["instructions"]
+        assert run.counters["instructions"] > run.counters["mem_inst_retired_all_loads"] > 0
+    assert json.loads((tmp_path / "out/result.json").read_text())["manifest"]["harness"]["backend"] == "lab"
+    again, ran, before = runner.run(wanted, setting, table, tmp_path / "out", workers=1)
+    assert (ran, before) == (0, 1) and again.runs == result.runs
+
+
+def test_every_kind_of_operation_runs(setting):
+    rows = [
+        (MKDIR, 1, 0, 0, 0), (CREATE, 2, 0, 0, 1), (WRITE, 2, 0, 8192), (READ, 2, 100, 1000), (FSYNC, 2), (TRUNCATE, 2, 4096),
+        (FALLOCATE, 2, 0, 65536), (MMAP, 2, 0, 8192), (USTORE, 2, 4096, 64), (CLOSE, 2), (STAT, 2), (LINK, 2), (RENAME, 2),
+        (UNLINK, 2), (CREATE, 3, 0, 0, 0), (RENAME, 3, 0, 0, 2), (UNLINK, 3), (RMDIR, 1), (SYNC, -1),
+    ]  # fmt: skip
+    made = plan.from_trace(Trace(rows, side_table(4)))
+    found = machine.run(setting, systems.load()["ext4-dax"], made)
+    assert found.about["failed"] == 0 and found.about["done"] == len(made.operations)
+    (run,) = outcome.runs_of("ext4-dax", made, found, 1, 1)
+    # the first touch of a block that fallocate gave zeroes it; then the program's own stores into its mapping
+    assert run.groups["store"]["pm_stored_bytes"] == 4096 + 64
+    assert run.groups["write"]["pm_stored_bytes"] == 16384
+    assert set(run.groups) == {"create", "read", "write", "fsync", "truncate", "fallocate", "unlink", "rename", "link",
+        "mkdir", "rmdir", "stat", "mmap", "store", "close", "sync"}  # fmt: skip
+
+
+def test_a_full_file_system_is_counted(setting):
+    small = dataclasses.replace(systems.load()["tmpfs"], options="size=2m")
+    rows = [(CREATE, 1, 0, 0, 0), *[(WRITE, 1, i << 20, 1 << 20) for i in range(4)]]
+    made = plan.from_trace(Trace(rows, side_table(2)))
+    (run,) = outcome.runs_of("tmpfs", made, machine.run(setting, small, made), 1, 1)
+    assert run.errors["ENOSPC"] >= 2 and "errno 28" in run.warnings[0]
+
+
+def fails(setting, system, match):
+    with pytest.raises(EnvironmentProblem, match=match) as caught:
+        machine.run(setting, system, plan.microbench([4096], total=4096))
+    assert "\n" not in str(caught.value) and caught.value.exit_code == 3
+    assert not list(pathlib.Path("/dev/shm").glob(f"{machine.PREFIX}{os.getpid()}-*"))
+
+
+def test_a_file_system_without_dax_is_refused(setting):
+    fails(setting, dataclasses.replace(systems.load()["tmpfs"], dax=True), "without DAX")
+
+
+def test_mkfs_that_fails(setting):
+    ext4 = systems.load()["ext4"]
+    fails(setting, dataclasses.replace(ext4, mkfs=("mke2fs", "-t", "nonsense", "DEVICE")), "failed at run")
+
+
+def test_a_panic_is_told(setting, monkeypatch):
+    monkeypatch.setattr(initramfs, "archive", lambda files: b"")
+    fails(setting, systems.load()["tmpfs"], "panicked: Kernel panic")
+
+
+def test_wrong_plugin_api(setting):
+    newer = dataclasses.replace(setting.qemu, version=(10, 0, 0) if setting.qemu.version < (9, 2, 0) else (7, 2, 0))
+    fails(dataclasses.replace(setting, qemu=newer), systems.load()["tmpfs"], "plugin")
+
+
+def test_too_long(setting):
+    fails(dataclasses.replace(setting, timeout_s=0.5), systems.load()["tmpfs"], "longer than it may")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_run_leaves_no_emulator(tmp_path, number):
+    command = [sys.executable, "-m", "scmsim", "lab", "run", "smoke", "-o", str(tmp_path / "out")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    emulators = []
+    for _ in range(600):
+        tasks = pathlib.Path(f"/proc/{process.pid}/task").glob("*/children")
+        emulators = [pid for task in tasks for pid in task.read_text().split()]
+        emulators = [pid for pid in emulators if "qemu" in pathlib.Path(f"/proc/{pid}/cmdline").read_text()]
+        if emulators or process.poll() is not None:
+            break
+        time.sleep(0.1)
+    assert emulators
+    process.send_signal(number)
+    said = process.communicate(timeout=60)[1]
+    for _ in range(100):
+        if not any(os.path.exists(f"/proc/{pid}") for pid in emulators):
+            break
+        time.sleep(0.1)
+    assert not any(os.path.exists(f"/proc/{pid}") for pid in emulators)
+    if number == signal.SIGINT:
+        assert process.returncode == 130 and "stopped by SIGINT" in said and len(said.strip().splitlines()) == 1
+    runner.sweep()
+    assert not list(pathlib.Path("/dev/shm").glob(f"{machine.PREFIX}{process.pid}-*"))
