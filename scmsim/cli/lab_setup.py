@@ -30,11 +30,11 @@ def command(package: str | None, image: str | None, modules: str | None, apply: 
     elif missing:
         click.echo(f"missing; run: {missing}\nor let apt do it: scmsim lab setup --apply")
         return 3
-    if not (package or image or kernel.chosen()):
-        if not apply and kernel.installed() is None:
+    if not (package or image or kernel.chosen() or kernel.installed()):
+        if not apply:
             click.echo("no kernel; give --kernel FILE.deb or --kernel-image FILE, or let apt download one with --apply")
             return 3
-        package = tools.download_kernel() if apply else None
+        package = tools.download_kernel()
     found = kernel.find(package, image, modules)
     found.check(dax=False)
     kernel.choose(found)

@@ -232,6 +232,7 @@ int main(void)
     read_job();
     set_up();
     make_buffer();
+    mark(COUNT);
     make_first_files();
     run_operations();
     report();

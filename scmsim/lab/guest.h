@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #define MARK 0x5C3D0000L /* displacement of the marking store, see plugin.c */
+#define COUNT 0xffe      /* number that switches counting on */
 #define ROOT "/mnt"      /* where the file system is mounted */
 
 enum op { CREATE, OPEN, READ, WRITE, FSYNC, TRUNCATE, FALLOCATE, UNLINK, RENAME, LINK, MKDIR, RMDIR, STAT, READDIR, MMAP,
@@ -41,4 +42,5 @@ void say(const char *format, ...);                             /* a line for the
 void check(int good, const char *what, const char *which);     /* stop the guest, with the kernel's last messages */
 void make_first_files(void);                                   /* those that exist before the first operation */
 void run_operations(void);
+void mark(long number);
 #endif

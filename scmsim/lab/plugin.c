@@ -17,6 +17,7 @@
 #include <string.h>
 
 #define MARK 0x5C3D0000u /* displacement of the marking store, and the address of the page that takes it */
+#define ARM 0xffe                /* the number that switches counting on, before the first region */
 #define PAGE_BITS 12
 #define PAGE_MASK ((1ull << 36) - 1) /* of a page number: 48-bit addresses */
 #define RUN_COUNT 27                 /* bits of a run's length in the stream */
@@ -54,6 +55,8 @@ struct row { /* of the output, see scmsim/lab/counts.py */
 static struct block *buckets[BUCKETS];
 static uint64_t regions = 64, region, repeating, pm_low, pm_high = 0, ram_low, ram_high;
 static const char *out_path;
+static qemu_plugin_id_t own_id;
+static bool armed; /* until then only marks are looked for, so that the boot takes half the time */
 static FILE *stream;
 static uint64_t every = 1, window = 1, seen, run, run_length;
 
@@ -177,6 +180,19 @@ static bool persistent(qemu_plugin_meminfo_t info, uint64_t address)
     return offset >= ram_low && offset < ram_high;
 }
 
+static void register_all(qemu_plugin_id_t);
+
+static void on_mark(uint64_t number)
+{
+    repeating = region = 0;
+    if (number == ARM && !armed) {
+        armed = true;
+        /* Everything is translated anew.  Not a second time: QEMU 7.2 goes on with freed callbacks of loads and stores. */
+        qemu_plugin_reset(own_id, register_all);
+    } else if (number <= regions)
+        region = number;
+}
+
 static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
 {
     struct insn *insn = data;
@@ -186,8 +202,7 @@ static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address
     (void)cpu;
 
     if (insn->kinds & MARKS) {
-        region = address - MARK <= regions ? address - MARK : 0;
-        repeating = 0;
+        on_mark(address - MARK);
         return;
     }
     insn->loads += !store;
@@ -261,11 +276,17 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
         struct block *block;
         for (to = from + 1; to < n && !marks(tb, to - 1); to++)
             ;
+        if (!armed && !marks(tb, to - 1)) {
+            from = to;
+            continue;
+        }
         block = block_of(tb, from, to);
-        qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_tb_get_insn(tb, from), on_block, QEMU_PLUGIN_CB_NO_REGS, block);
+        if (armed)
+            qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_tb_get_insn(tb, from), on_block, QEMU_PLUGIN_CB_NO_REGS, block);
         for (i = from; i < to; i++)
-            qemu_plugin_register_vcpu_mem_cb(qemu_plugin_tb_get_insn(tb, i), on_access, QEMU_PLUGIN_CB_NO_REGS,
-                                             QEMU_PLUGIN_MEM_RW, &block->insns[i - from]);
+            if (armed || block->insns[i - from].kinds & MARKS)
+                qemu_plugin_register_vcpu_mem_cb(qemu_plugin_tb_get_insn(tb, i), on_access, QEMU_PLUGIN_CB_NO_REGS,
+                                                 QEMU_PLUGIN_MEM_RW, &block->insns[i - from]);
         from = to;
     }
 }
@@ -326,6 +347,12 @@ static void on_exit_(qemu_plugin_id_t id, void *data)
     fprintf(stderr, "scmsim-plugin: %llu rows\n", (unsigned long long)rows);
 }
 
+static void register_all(qemu_plugin_id_t id)
+{
+    qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+    qemu_plugin_register_atexit_cb(id, on_exit_, NULL);
+}
+
 static const char *value_of(const char *argument, const char *name)
 {
     size_t n = strlen(name);
@@ -351,9 +378,9 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
         if ((value = value_of(argv[i], "stream")))
             stream_path = strdup(value);
     }
-    if (!out_path || !every || regions > 4095 || (stream_path && !(stream = fopen(stream_path, "wb"))))
+    if (!out_path || !every || regions >= ARM || (stream_path && !(stream = fopen(stream_path, "wb"))))
         return -1;
-    qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
-    qemu_plugin_register_atexit_cb(id, on_exit_, NULL);
+    own_id = id;
+    register_all(id);
     return 0;
 }

@@ -147,7 +147,7 @@ def test_an_interrupted_run_leaves_no_emulator(tmp_path, number):
     for _ in range(600):
         tasks = pathlib.Path(f"/proc/{process.pid}/task").glob("*/children")
         emulators = [pid for task in tasks for pid in task.read_text().split()]
-        emulators = [pid for pid in emulators if "qemu" in pathlib.Path(f"/proc/{pid}/cmdline").read_text()]
+        emulators = [pid for pid in emulators if "-initrd" in pathlib.Path(f"/proc/{pid}/cmdline").read_text()]
         if emulators or process.poll() is not None:
             break
         time.sleep(0.1)
