@@ -325,7 +325,7 @@ static struct row row_of(const struct block *block, uint64_t number)
 static void on_exit_(qemu_plugin_id_t id, void *data)
 {
     FILE *out = fopen(out_path, "wb");
-    uint64_t rows = 0, number, i;
+    uint64_t number, i;
     (void)id, (void)data;
 
     if (!out)
@@ -335,7 +335,7 @@ static void on_exit_(qemu_plugin_id_t id, void *data)
             for (number = 1; block->cells && number <= regions; number++)
                 if (block->cells[number]) {
                     struct row row = row_of(block, number);
-                    rows += fwrite(&row, sizeof row, 1, out);
+                    fwrite(&row, sizeof row, 1, out);
                 }
     if (ferror(out) | fclose(out))
         fail("the counts cannot be written: is the disk full?");
@@ -344,7 +344,6 @@ static void on_exit_(qemu_plugin_id_t id, void *data)
         if (fclose(stream))
             fail("the stream of addresses cannot be written: is the disk full?");
     }
-    fprintf(stderr, "scmsim-plugin: %llu rows\n", (unsigned long long)rows);
 }
 
 static void register_all(qemu_plugin_id_t id)
