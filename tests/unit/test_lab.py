@@ -482,3 +482,31 @@ def test_plugin_is_compiled_once(monkeypatch, tmp_path):
     stamp = first.stat().st_mtime_ns
     assert cache.plugin(1) == first and first.stat().st_mtime_ns == stamp
     assert cache.plugin(3) != first
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run", "smoke", "--fs", "ext4-dex"], "did you mean 'ext4-dax'"),
+        (["run", "smoke", "--fs", "ext4,ext4"], "twice"),
+        (["run", "smoke", "--units", "4XB"], "not a number of bytes"),
+        (["run", "nothing"], "no job named 'nothing'"),
+        (["setup", "--kernel", "a", "--kernel-image", "b"], "exclude each other"),
+        (["setup", "--modules", "a"], "goes with --kernel-image"),
+    ],
+)
+def test_mistakes_on_the_command_line_are_one_line(tmp_path, words, said):
+    from scmsim.cli import main
+
+    words = [*words, "-o", str(tmp_path / "out")] if words[0] == "run" else words
+    done = CliRunner().invoke(main, ["lab", *words], standalone_mode=False)
+    assert isinstance(done.exception, UsageError) and said in str(done.exception)
+    assert "\n" not in str(done.exception) and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("text", ["x", "5/2", "0/7", "1/", "9" * 50])
+def test_windows_that_make_no_sense(text):
+    from scmsim.cli.lab_run import _window
+
+    with pytest.raises(UsageError, match="--stream"):
+        _window(text)
