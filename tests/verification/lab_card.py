@@ -97,8 +97,8 @@ def single(name):
     return data[name], 101 if name == "truncate" else 2
 
 
-# What the emulated machine has: its device, and times of files that move on with the timer's tick (CONFIG_HZ=250).
-PARAMS = {"capacity": "2GiB", "timestamp_tick": "4ms", "copy_fence": 1}
+# What the emulated machine has: its kernel and device, and times of files that move on with the timer's tick (CONFIG_HZ=250).
+PARAMS = {"capacity": "2GiB", "timestamp_tick": "4ms", "copy_fence": 1, "kernel": "6.1"}
 
 
 def params(fs):
