@@ -1,5 +1,155 @@
-"""Superpages in SCMFS (2013)."""
+"""Superpages in SCMFS (Qiu and Reddy, 2013): its conclusion and section V, on the machine core2-q8200 with 4 GiB of SCM.
+
+The paper gives averages over runs whose file sizes it does not state; those here are choices (docs/validation-scmfs.md).  The
+migration thread has a core of its own: its events are left out of misses and time.  Nothing is fitted, but one open choice of the
+model, where the rest of a large file lies (`tail`), was made by SCMFS-3.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from statistics import mean
+from typing import cast
+
+import numpy as np
+
+from scmsim import registry
+from scmsim.estimate import estimate
+from scmsim.mmu import timing
+from scmsim.pipeline import replay
+from scmsim.records import Source
+from scmsim.reproduce.rows import Answer
+from scmsim.result import Run
+from scmsim.workload import iozone, postmark
 
 TITLE = "Superpages in SCMFS (2013)"
 SOURCES = ("scmfs-superpage-2013",)
-ANSWERS: dict = {}
+
+MACHINE, PAGING, MEDIUM = "core2-q8200", "directmap-2m", "nvdimm"
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+PAIR = ("scmfs", "scmfs-lp")
+BASELINES = ("ramfs", "tmpfs", "ext2-ramdisk")
+CUTS = 6  # points of a trace at which its space is looked at
+
+
+class Head:
+    """The first rows of a source."""
+
+    def __init__(self, source: Source, rows: int) -> None:
+        self.source, self.rows = source, rows
+        self.header, self.files = source.header, source.files
+
+    def batches(self, chunk: int = 1 << 14) -> Iterator[np.recarray]:
+        """Yield the batches up to the last row that is wanted."""
+        left = self.rows
+        for batch in self.source.batches(chunk):
+            yield batch[:left].view(np.recarray)
+            left -= len(batch)
+            if left <= 0:
+                return
+
+
+def run(trace: Source, fs: str) -> Run:
+    """One run on the paper's machine."""
+    params = {fs: {"capacity": 4 * GIB}}
+    return replay(trace, fs, MACHINE, paging=PAGING, medium=MEDIUM, params=params).runs[0]
+
+
+def walks_and_time(found: Run) -> tuple[int, float]:
+    """(data page walks, estimated ns) of a run without its migration thread."""
+    away = found.sites.get("migration", {})
+    counts = {name: count - away.get(name, 0) for name, count in found.counters.items()}
+    walks = counts["dtlb_load_misses_walk_completed"] + counts["dtlb_store_misses_walk_completed"]
+    terms = estimate(counts, timing(MACHINE), registry.literals("medium", MEDIUM), calls=found.calls)
+    return walks, terms.total_ns
+
+
+@cache
+def writes(fs: str, size: int, record: int) -> dict[str, tuple[int, float]]:
+    """(walks, ns) of IOzone's sequential test (write, rewrite) and of its random one (read, write)."""
+    part, whole = (
+        walks_and_time(run(cast(Source, iozone.source(size, size, record, record, 0, tests)), fs))
+        for tests in ("0", "0,2")
+    )
+    return {"sequential": part, "random": (whole[0] - part[0], whole[1] - part[1])}
+
+
+def mail(quick: bool) -> list[Source]:
+    """Postmark with small and large files: mostly appends, mostly reads."""
+    count = 30 if quick else 150
+    common = {
+        "files": count,
+        "transactions": 3 * count,
+        "size_low": 4 * KIB,
+        "size_high": 8 * MIB,
+        "read": 4096,
+        "write": 4096,
+    }
+    return [cast(Source, postmark.source(**common, buffering=0, bias_read=bias)) for bias in ("1", "9")]
+
+
+def _sizes(quick: bool) -> tuple[int, list[int]]:
+    return (32 * MIB, [4 * KIB, 2 * MIB]) if quick else (128 * MIB, [4 * KIB, 64 * KIB, 512 * KIB, 2 * MIB, 8 * MIB])
+
+
+@cache
+def _pairs(quick: bool) -> list[tuple[tuple[int, float], tuple[int, float]]]:
+    """(scmfs, scmfs-lp) of every run."""
+    size, records = _sizes(quick)
+    found = []
+    for record in records:
+        both = [writes(fs, size, record) for fs in PAIR]
+        found += [(both[0][order], both[1][order]) for order in ("sequential", "random")]
+    found += [tuple(walks_and_time(run(trace, fs)) for fs in PAIR) for trace in mail(quick)]  # type: ignore[misc]
+    return found
+
+
+def _misses(quick: bool) -> Answer:
+    cuts = [100 * (1 - after[0] / before[0]) for before, after in _pairs(quick)]
+    note = f"page walks for data; from {min(cuts):.1f} to {max(cuts):.1f} %, and the average depends on the mix"
+    return Answer(round(mean(cuts), 1), "derived", note)
+
+
+def _time(quick: bool) -> Answer:
+    gains = [100 * (before[1] / after[1] - 1) for before, after in _pairs(quick)]
+    return Answer(round(mean(gains), 1), "derived", f"estimated time; from {min(gains):+.1f} to {max(gains):+.1f} %")
+
+
+def _fragmentation(quick: bool) -> Answer:
+    size = _sizes(quick)[0]
+    shares = []
+    for trace in (*mail(quick), cast(Source, iozone.source(size, size, 64 * KIB, 64 * KIB, 0, "0,2"))):
+        cuts = [run(Head(trace, trace.rows * k // CUTS), "scmfs-lp").space for k in range(1, CUTS)]
+        shares.append(mean(100 * cut["waste_bytes"] / max(cut["allocated_bytes"], 1) for cut in cuts))
+    each = ", ".join(f"{share:.2f}" for share in shares)
+    note = f"Postmark (appends, reads), IOzone: {each} %. With the rest of a large file in a superpage Postmark has 14 to 16 %"
+    return Answer(round(mean(shares), 3), "calibrated", note + "; the paper does not say which, this row decided")
+
+
+def _spread(size: int, record: int) -> float:
+    """Percent by which the system with the fewest walks lies below the one with the most."""
+    counts = [writes(fs, size, record)["sequential"][0] for fs in (*PAIR, *BASELINES)]
+    return 100 * (1 - min(counts) / max(counts))
+
+
+def _closer(quick: bool) -> Answer:
+    size = _sizes(quick)[0]
+    small, large = _spread(size, 4 * KIB), _spread(size, 2 * MIB)
+    note = "here because the program's own buffer of 512 pages misses in every system, not because superpage entries run out"
+    text = f"least below most: {small:.0f} % at 4 KiB, {large:.0f} % at 2 MiB"
+    return Answer(text, "derived", note, large < small)
+
+
+def _small_writes(quick: bool) -> Answer:
+    size = _sizes(quick)[0]
+    walks = {fs: writes(fs, size, 4 * KIB)["random"][0] for fs in ("scmfs", *BASELINES)}
+    text = ", ".join(f"{fs} {count:,}" for fs, count in walks.items())
+    return Answer(text, "derived", "page walks, 4 KiB", all(walks["scmfs"] > walks[fs] for fs in BASELINES))
+
+
+ANSWERS = {
+    "SCMFS-1": _misses,
+    "SCMFS-2": _time,
+    "SCMFS-3": _fragmentation,
+    "SCMFS-4": _closer,
+    "SCMFS-5": _small_writes,
+}
