@@ -17,7 +17,7 @@ PARAMS = {
     "capacity": ("64GiB", "bytes", "size of the storage-class memory"),
     "normal_percent": ("50", "percent", "share of the device for normal pages: the boundary between the two regions"),
     "threshold": ("2MiB", "bytes", "a file that holds more than this is due for migration to superpages"),
-    "tail": ("normal", "superpage|normal", "where the rest behind the last whole 2 MiB of a large file goes"),
+    "tail": ("superpage", "superpage|normal", "where the rest behind the last whole 2 MiB of a large file goes"),
     "quiet": ("0ns", "time", "an open file without a write for this long counts as not being written"),
     "copy_rate": ("1GiB", "bytes", "bytes a second that the migration thread copies; writes to the file wait meanwhile"),
     "preallocate": ("64KiB", "bytes", "pages that a growing file gets beyond what it needs, at most 2MiB"),
