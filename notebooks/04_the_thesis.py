@@ -28,7 +28,7 @@ import pandas as pd
 import scmsim
 from scmsim.workload import microbench
 
-alt.renderers.enable("png")  # pictures that stay in the notebook
+_ = alt.renderers.enable("png")  # pictures that stay in the notebook
 
 # %%
 rows, sites = [], []

@@ -27,7 +27,7 @@ from scmsim.mmu import mrc, order_of
 from scmsim.pipeline import touches
 from scmsim.trace import open_trace
 
-alt.renderers.enable("png")  # pictures that stay in the notebook
+_ = alt.renderers.enable("png")  # pictures that stay in the notebook
 trace = pathlib.Path("../traces/varmail.parquet")
 stored = open_trace(trace)
 print(f"{stored.rows:,} operations on {len(stored.files):,} files; captured by: {stored.header.get('tool')}")
