@@ -72,6 +72,6 @@ waste = pd.DataFrame(
 waste
 
 # %%
-alt.Chart(waste).mark_bar().encode(
+alt.Chart(waste).mark_point(filled=True, size=120).encode(
     x=alt.X("waste per byte of data:Q", scale=alt.Scale(type="log")), y=alt.Y("page:N", sort=list(pages), title="page")
 ).properties(width=420, height=130, title="Bytes wasted for each byte of data")

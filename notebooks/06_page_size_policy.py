@@ -47,9 +47,10 @@ names = ["walk cycles", "wasted bytes", "write amplification"]
 everything = pd.DataFrame(advice.costs, columns=names)
 front = everything.iloc[advice.front].assign(kind="front")
 some = everything.sample(1500, random_state=1).assign(kind="a sample of the others")
-alt.Chart(pd.concat([some, front])).mark_point(filled=True).encode(
-    x=alt.X("walk cycles:Q", scale=alt.Scale(type="symlog")),
-    y=alt.Y("wasted bytes:Q", scale=alt.Scale(type="symlog"), axis=alt.Axis(format="~s")),
+shown = pd.concat([some, front])
+alt.Chart(shown[(shown["walk cycles"] > 0) & (shown["wasted bytes"] > 0)]).mark_point(filled=True).encode(
+    x=alt.X("walk cycles:Q", scale=alt.Scale(type="log"), axis=alt.Axis(format="~s", tickCount=6)),
+    y=alt.Y("wasted bytes:Q", scale=alt.Scale(type="log"), axis=alt.Axis(format="~s", tickCount=6)),
     color=alt.Color("kind:N", title=None),
     shape=alt.Shape("kind:N", title=None),
     size=alt.Size("write amplification:Q", scale=alt.Scale(type="log", range=[15, 200])),
