@@ -1,0 +1,84 @@
+"""Published rows beside simulated ones: none is hidden, verdicts follow from the relation, exact rows are equal."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from scmsim import cli
+from scmsim.errors import UsageError
+from scmsim.reproduce import KINDS, Answer, Row, reproduce
+from scmsim.reproduce.rows import DOCUMENTS, Published, published, titles
+from tests.conftest import NO_JIT
+
+
+def row(relation, value, answer, unit="ratio"):
+    return Row(Published("X-1", "s", "w", "a", "b", "", "", "m", relation, value, unit, "", ""), answer, "vsm")
+
+
+@pytest.mark.parametrize(
+    ("relation", "value", "answer", "ok"),
+    [
+        ("equals", "511", Answer(511, "exact"), True),
+        ("equals", "511", Answer(512, "exact"), False),
+        ("equals", "1 PMD + 1 PTE", Answer("1 PMD + 1 PTE", "exact"), True),
+        ("about", "3.5", Answer(1.8), True),
+        ("about", "3.5", Answer(1.7), False),
+        ("about", "1.2", Answer(0.9), False),  # the other side of 1
+        ("range", "1..3", Answer((2.5, 9.0)), True),
+        ("range", "1..3", Answer((3.5, 9.0)), False),
+        ("at_most", "1", Answer(0.99), True),
+        ("at_most", "1", Answer(1.01), False),
+        ("equals", "10 | 20", Answer((11, 39)), True),
+        ("equals", "10 | 20", Answer((11, 41)), False),
+        ("shrinks", "", Answer("words", holds=True), True),
+        ("shrinks", "", Answer("words", holds=False), False),
+        ("about", "5", Answer(None, "not reproduced"), None),
+        ("about", "5", Answer(None, "full only"), None),
+    ],
+)
+def test_verdicts(relation, value, answer, ok):
+    assert row(relation, value, answer).ok is ok
+
+
+def test_ratios():
+    assert row("about", "4", Answer(2)).ratio == 0.5
+    assert row("equals", "10 | 40", Answer((20, 20))).ratio == pytest.approx(1.0)
+    assert row("range", "1..3", Answer((1, 2))).ratio is None and row("about", "4", Answer(None)).ratio is None
+
+
+def test_every_published_row_belongs_to_one_document_and_has_an_answer():
+    rows = published()
+    assert len(rows) == len({each.id for each in rows}) == 81 and set(titles()) == set(DOCUMENTS)
+    from importlib import import_module
+
+    modules = [import_module(f"scmsim.reproduce.{document}") for document in DOCUMENTS]
+    for each in rows:
+        (home,) = [module for module in modules if each.source in module.SOURCES]
+        assert each.id in home.ANSWERS, each.id
+    assert not {answer for module in modules for answer in module.ANSWERS} - {each.id for each in rows}
+
+
+EXACT = [f"VSM-{i}" for i in (1, 2, 3, 4, 5, 6, 24, 25, 26)]
+
+
+@pytest.mark.skipif(NO_JIT, reason="replays of whole superpages")
+def test_exact_rows_are_equal():
+    found = list(reproduce(EXACT, quick=True))
+    assert [each.published.id for each in found] == EXACT
+    assert all(each.answer.kind == "exact" and each.ok for each in found)
+
+
+@pytest.mark.skipif(NO_JIT, reason="thousands of calls")
+def test_json_has_every_row_that_was_asked_for():
+    done = CliRunner().invoke(cli.main, ["reproduce", "TLB-13", "TLB-4", "TLB-11", "--quick", "--json"])
+    rows = json.loads(done.stdout)
+    assert done.exit_code == 0 and [each["id"] for each in rows] == ["TLB-4", "TLB-11", "TLB-13"]
+    assert {"id", "kind", "published", "simulated", "ratio", "ok", "note"} <= rows[0].keys()
+    assert [each["kind"] for each in rows] == ["not reproduced", "full only", "derived"] and rows[2]["ok"]
+    assert {each["kind"] for each in rows} <= set(KINDS) and all(each["note"] for each in rows)
+
+
+def test_an_unknown_row_is_named():
+    with pytest.raises(UsageError, match="VSM-99"):
+        list(reproduce(["VSM-99"]))
