@@ -34,6 +34,15 @@ def test_it_finds_the_copies_of_huge_blocks_by_itself():
 
 
 @compiled
+@pytest.mark.slow
+def test_it_finds_novas_log_scan_by_itself():
+    """What gets dearer with age on the NOVA of 2016: small appends, for which each extension scans the whole log."""
+    found = Hunt("nova-fast16", "growth", tries=8).find("append")
+    assert found.site == "log scan" and found.site_growth > 2 and found.pattern.unit <= 4096
+    assert found.score > 1.05
+
+
+@compiled
 def test_the_same_seed_gives_the_same_finding_and_shrinking_keeps_the_score():
     first, second = (Hunt("nova-fast16", tries=10, seed=3).find("overwrite") for _ in range(2))
     assert first == second
