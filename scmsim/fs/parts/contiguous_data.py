@@ -8,8 +8,10 @@ does not say are assumptions.
 from scmsim._jit import part
 from scmsim.alloc import two_zone
 from scmsim.fs.parts import contiguous_map as m
+from scmsim.fs.parts import contiguous_ranges as area
 from scmsim.fs.parts import contiguous_recipes as q
 from scmsim.fs.parts import contiguous_state as n
+from scmsim.fs.parts import contiguous_swap as swap
 from scmsim.fs.parts import table
 from scmsim.fs.parts.emit import has_events, play
 
@@ -50,7 +52,9 @@ def touch(s, arena, out, row, recipe, at, stop):
 
 @part
 def clear(s, arena, out, row, low, high):
-    """Clear the bytes [low, high) of a file as far as they have pages."""
+    """Clear the bytes [low, high) of a file as far as they have pages; ctFS clears nothing."""
+    if s.partitions:
+        return
     high = min(high, arena[row + n.END] * q.BLOCK)
     while low < high:
         stop = stretch(arena, row, low, high)
@@ -108,8 +112,8 @@ def open_write(s, arena, out, op, row):
     s.old_size = arena[row + n.SIZE]
     use_spare(s, arena, row, last)
     s.edges = (table.get(arena, row + n.BLOCKS, first) == 0) + 2 * (table.get(arena, row + n.BLOCKS, last) == 0)
-    m.ensure_range(s, arena, out, row, last + 1)
-    s.resume_at, s.stage = first, n.MAPPING
+    area.ensure_range(s, arena, out, row, last + 1)
+    s.resume_at, s.stage = min(first, arena[row + n.HELD] * m.PIECE) if s.partitions else first, n.MAPPING
 
 
 @part
@@ -136,14 +140,38 @@ def clear_edges(s, arena, out, op, row):
 
 
 @part
+def stream(s, arena, out, row, at, stop):
+    """ctFS's copy of one stretch: lines that it covers whole by streaming stores, the rest byte by byte with a write-back.
+
+    The write-back of the head goes to the line behind it, as the pointer was advanced.  Source: ctFS ctfs_cpy.c, avx_cpy.
+    """
+    user = s.reg[q.USER_AT] - at
+    low = min((at + 63) & ~63, stop)
+    high = max(stop & ~63, low)
+    for first, end, recipe, written in (
+        (at, low, q.COPY_EDGE, low),
+        (low, high, q.COPY_IN, high),
+        (high, stop, q.COPY_EDGE, stop - 1),
+    ):
+        if first < end:
+            s.reg[q.USER_AT], s.reg[q.PAGES] = user + first, (end - first) >> 6
+            s.reg[q.TABLE] = (
+                table.get(arena, row + n.BLOCKS, first // q.BLOCK) * q.BLOCK + first % q.BLOCK + written - first
+            )
+            touch(s, arena, out, row, recipe, first, end)
+
+
+@part
 def copy_pieces(s, arena, out, op, row, end, reads):
     """Copy from `resume_at` to `end`, stretch by stretch; False: no room to go on."""
     while s.resume_at < end:
-        if not has_events(s, out, 8):
+        if not has_events(s, out, 16):
             return False
         at, stop = s.resume_at, stretch(arena, row, s.resume_at, end)
         s.reg[q.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
-        if not touch(s, arena, out, row, q.COPY_OUT if reads else q.COPY_IN, at, stop):
+        if s.partitions and not reads:
+            stream(s, arena, out, row, at, stop)
+        elif not touch(s, arena, out, row, q.COPY_OUT if reads else q.COPY_IN, at, stop):
             play(s, out, q.HOLE)
         s.resume_at = stop
     return True
@@ -189,15 +217,21 @@ def write_file(s, arena, out, op, row):
         if not has_events(s, out, clear_events(arena, row, s.old_size, op.offset) + 16):
             return False
         clear_edges(s, arena, out, op, row)
-        if s.shadow:
+        if s.partitions:
+            if end > s.old_size:
+                play(s, out, q.WRITTEN)
+        elif s.shadow:
             write_aside(s, arena, out, op, row)
         s.stage, s.resume_at = n.COPYING, op.offset
-    if not copy_pieces(s, arena, out, op, row, end, q.ZERO) or not has_events(s, out, 16):
+    if not copy_pieces(s, arena, out, op, row, end, q.ZERO) or not has_events(s, out, 16 + swap.EVENTS * s.shadow):
         return False
     s.reg[q.GROWN] = 8 if end > arena[row + n.SIZE] else 0
     arena[row + n.SIZE] = max(arena[row + n.SIZE], end)
     arena[row + n.WRITTEN] = s.now
-    play(s, out, q.WRITTEN)
+    if not s.partitions:
+        play(s, out, q.WRITTEN)
+    elif s.shadow:
+        swap.write_swapped(s, arena, out, op, row)
     return True
 
 

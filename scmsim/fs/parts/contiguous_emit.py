@@ -10,6 +10,7 @@ from scmsim._jit import kernel, part
 from scmsim.alloc import first_fit, two_zone
 from scmsim.fs.parts import contiguous_map as m
 from scmsim.fs.parts import contiguous_names as names
+from scmsim.fs.parts import contiguous_ranges as area
 from scmsim.fs.parts import contiguous_recipes as q
 from scmsim.fs.parts import contiguous_state as n
 from scmsim.fs.parts import table
@@ -42,14 +43,17 @@ def blocks_needed(s, arena, op, row, adopts):
     count, code = 0, op.op
     if allocates(op):
         first, stop = op.offset // q.BLOCK, (op.offset + op.length - 1) // q.BLOCK + 1
+        if s.partitions:
+            first, stop = min(first, arena[row + n.HELD] * m.PIECE), m.whole_pieces(stop)
         count = stop - first if stop - first > s.device_blocks else missing(arena, row, first, stop)
+        count += 2 * s.shadow * s.partitions
     if adopts:
         pages = (max(arena[row + n.FIRST] - 1, 0) + q.BLOCK - 1) // q.BLOCK
-        count += pages + pages // m.PIECE + 1
+        count += (m.whole_pieces(pages) if s.partitions else pages) + pages // m.PIECE + 1
     makes = code == r.CREATE or code == r.MKDIR or code == r.LINK or code == r.RENAME
     if s.embedded and count > 0:
         count += 3 + (count >> 18)
-    return count + 2 * (adopts + makes) * (1 + s.embedded)
+    return count + (adopts + makes) * (2 * (1 + s.embedded) + m.PIECE * s.partitions)
 
 
 @part
@@ -92,7 +96,7 @@ def begin(s, arena, out, op, row, parent):
         if two_zone.free_everywhere(s) < s.owed:
             return -1
     if allocates(op) and (op.offset + op.length - 1) // q.BLOCK < m.MOST_PAGES:
-        if not m.has_range(s, arena, row, (op.offset + op.length - 1) // q.BLOCK + 1):
+        if not area.has_range(s, arena, row, (op.offset + op.length - 1) // q.BLOCK + 1):
             return -1
     if s.owed > 0 and not first_fit.ready(s, arena, min(s.free_blocks, s.owed + s.spare)):
         return 0
@@ -125,6 +129,7 @@ def plain_call(s, arena, out, code, row):
     if code == r.FSYNC or code == r.MSYNC:
         play(s, out, q.FSYNC)
     elif code == r.OPEN or code == r.CREATE or code == r.MKDIR:
+        names.look(s, arena, out, row)
         if s.embedded and code != r.MKDIR and arena[row + n.OPENS] == 0:
             m.attach(s, arena, out, row, q.ATTACHED)
         arena[row + n.OPENS] += code != r.MKDIR
@@ -136,6 +141,7 @@ def plain_call(s, arena, out, code, row):
             m.attach(s, arena, out, row, q.DETACHED)
         arena[row + n.OPENS] = max(arena[row + n.OPENS] - 1, 0)
     elif code == r.STAT:
+        names.look(s, arena, out, row)
         play(s, out, q.STAT)
     elif code == r.READDIR:
         names.visit(s, arena, out, row)
@@ -172,7 +178,7 @@ def step(s, arena, out, op, row, parent):
     if (r.UNLINK <= code <= r.RMDIR and code != r.MKDIR) or (not exists and makes):
         names.change_names(s, arena, out, op, row, parent)
         return True
-    if not has_events(s, out, 16 + 2 * arena[row + n.END] * (code == r.READDIR)):
+    if not has_events(s, out, 16 + 2 * arena[row + n.END] * (code == r.READDIR) + names.look_events(s, arena, row)):
         return False
     plain_call(s, arena, out, code, row)
     return True

@@ -26,7 +26,7 @@ UNMAP_EVENTS = 64  # of one call of `release_from`; SIMFS clears each run of pag
 CLEARED_EVENTS = 3 * PIECE
 _TABLE = list(q.SITES).index("page table")
 # Site "page table".  A REMAP takes what is mapped at `vaddr` to the virtual address `addr`.
-_FLUSH_ALL = pack(INVALIDATE, _TABLE, PM)
+FLUSH_ALL = pack(INVALIDATE, _TABLE, PM)
 MAPS, UNMAPS, REMAPS = pack(MAP, _TABLE, PM), pack(UNMAP, _TABLE, PM), pack(REMAP, _TABLE, PM)
 
 
@@ -49,7 +49,7 @@ def place_metadata(s, out):
     for k in range(s.emitted):
         if out[k].space == PM and out[k].order == 0 and out[k].code <= FLUSH and out[k].code != FETCH:
             out[k].vaddr = out[k].addr + METADATA
-            out[k].order = NORMAL
+            out[k].order = SUPER if s.partitions else NORMAL
 
 
 @part
@@ -68,7 +68,9 @@ def address_of(arena, row, page):
 @part
 def order_at(arena, row, page):
     """log2 of the size of the page that maps page number `page` of a file."""
-    return SUPER if page < arena[row + n.HELD] * PIECE else NORMAL
+    if page < arena[row + n.HELD] * PIECE and table.get(arena, row + n.PTES, page // PIECE) == 0:
+        return SUPER
+    return NORMAL
 
 
 @part
@@ -97,39 +99,14 @@ def reserve(s, arena, row, stop):
     pieces = (stop + PIECE - 1) // PIECE
     table.reserve(s, arena, row + n.BLOCKS, pieces * PIECE)
     table.reserve(s, arena, row + n.PTES, pieces)
-    if s.threshold > 0 or s.embedded:
+    if s.threshold > 0 or s.embedded or s.partitions:
         table.reserve(s, arena, row + n.SUPERS, pieces + 3 * s.embedded)
 
 
 @part
-def has_range(s, arena, row, stop):
-    """Whether addresses for `stop` pages can be had."""
-    order = ranges.order_for(stop * q.BLOCK)
-    if order <= arena[row + n.RANGE_ORDER] or stop > MOST_PAGES or s.range_free[order] != 0:
-        return True
-    return s.range_top + (2 << order) <= ranges.AREA
-
-
-@part
-def ensure_range(s, arena, out, row, stop):
-    """Addresses for `stop` pages: a larger range, to which the file's pages of entries are moved (nvmalloc_expand)."""
-    order = ranges.order_for(stop * q.BLOCK)
-    held = arena[row + n.RANGE_ORDER]
-    if order <= held:
-        return
-    start = ranges.take_range(s, arena, order)
-    old, end = arena[row + n.RANGE], arena[row + n.END]
-    arena[row + n.RANGE], arena[row + n.RANGE_ORDER] = start, order
-    if held == 0:
-        return
-    if end > 0:
-        s.reg[q.DIRECTORY] = directory_at(arena, row, q.ZERO)
-        s.reg[q.DIRECTORY_BYTES] = min(((end + PIECE - 1) // PIECE) << 3, q.TOP_BYTES)
-        play(s, out, q.RANGE_MOVED)
-        table_event(s, out, REMAPS, q.ZERO, RANGES + old, end, NORMAL)
-        out[s.emitted - 1].addr = RANGES + start
-        s.range_moves += 1
-    ranges.give_range(s, arena, old, held)
+def whole_pieces(stop):
+    """`stop` rounded up to whole pieces of 2 MiB, in pages."""
+    return (stop + PIECE - 1) // PIECE * PIECE
 
 
 @part
@@ -152,7 +129,7 @@ def count_blocks(s, arena, row, blocks):
 @part
 def superpage_due(s, arena, row, piece, wanted):
     """Whether a piece of a file that lies on superpages is to be one; `wanted` pages of it are needed."""
-    if arena[row + n.HELD] == 0 or not s.whole or piece != arena[row + n.HELD]:
+    if (arena[row + n.HELD] == 0 and not s.partitions) or not s.whole or piece != arena[row + n.HELD]:
         return False
     if table.get(arena, row + n.PTES, piece) != 0:
         return False
@@ -178,7 +155,7 @@ def map_super(s, arena, out, row, piece):
     set_super(arena, row, piece)
     arena[row + n.MAPPED] += PIECE
     arena[row + n.END] = max(arena[row + n.END], (piece + 1) * PIECE)
-    s.data_blocks += PIECE
+    count_blocks(s, arena, row, PIECE)
     s.reg[q.DIRECTORY], s.reg[q.DIRECTORY_BYTES], s.reg[q.COUNT] = directory_at(arena, row, piece), 8, 1
     play(s, out, q.NEW_SUPERS)
     block = table.get(arena, row + n.BLOCKS, piece * PIECE)
@@ -234,7 +211,7 @@ def attach(s, arena, out, row, recipe):
     s.reg[q.DIRECTORY_BYTES] = max((arena[row + n.END] + (1 << 18) - 1) >> 18, 1) << 3
     play(s, out, recipe)
     if recipe == q.DETACHED:
-        table_event(s, out, _FLUSH_ALL, q.ZERO, address_of(arena, row, q.ZERO), q.ONE << 18, NORMAL)
+        table_event(s, out, FLUSH_ALL, q.ZERO, address_of(arena, row, q.ZERO), q.ONE << 18, NORMAL)
 
 
 @part
@@ -256,6 +233,7 @@ def new_table(s, arena, out, row, piece):
 def fill(s, arena, out, row, last):
     """Map the next run of pages from `resume_at` on that are missing, to `last` and within one piece."""
     page = s.resume_at
+    last |= (PIECE - 1) * s.partitions
     while page <= last and table.get(arena, row + n.BLOCKS, page) != 0:
         page += 1
     piece, stop = page // PIECE, min(last, page | (PIECE - 1))
@@ -344,6 +322,17 @@ def drop_spare(s, arena, out, row):
 
 
 @part
+def drop_split(s, arena, row, wanted):
+    """Free the pages of entries of superpages from number `wanted` on that ctFS split."""
+    for piece in range(wanted, arena[row + n.HELD] * s.partitions):
+        entries = table.get(arena, row + n.PTES, piece)
+        if entries != 0:
+            first_fit.release(s, arena, entries, q.ONE)
+            table.put(arena, row + n.PTES, piece, q.ZERO)
+            s.table_blocks -= 1
+
+
+@part
 def drop_supers(s, arena, out, row, wanted):
     """Recycle a file's superpages from number `wanted` on (nvmalloc_shrink_superpage)."""
     held = arena[row + n.HELD]
@@ -351,9 +340,10 @@ def drop_supers(s, arena, out, row, wanted):
         return
     for page in range(wanted * PIECE, held * PIECE):
         table.put(arena, row + n.BLOCKS, page, q.ZERO)
+    drop_split(s, arena, row, wanted)
     arena[row + n.HELD] = two_zone.nvmalloc_shrink_superpage(s, arena, arena[row + n.SUPERS], held, wanted)
     arena[row + n.MAPPED] -= (held - wanted) * PIECE
-    s.data_blocks -= (held - wanted) * PIECE
+    count_blocks(s, arena, row, (wanted - held) * PIECE)
     s.reg[q.DIRECTORY], s.reg[q.DIRECTORY_BYTES] = directory_at(arena, row, wanted), (held - wanted) << 3
     s.reg[q.PAGES] = held - wanted
     play(s, out, q.TABLE_GONE)

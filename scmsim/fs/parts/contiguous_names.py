@@ -10,6 +10,7 @@ from scmsim import records as r
 from scmsim._jit import part
 from scmsim.alloc import two_zone
 from scmsim.fs.parts import contiguous_map as m
+from scmsim.fs.parts import contiguous_ranges as area
 from scmsim.fs.parts import contiguous_recipes as q
 from scmsim.fs.parts import contiguous_state as n
 from scmsim.fs.parts import ranges, table
@@ -17,12 +18,15 @@ from scmsim.fs.parts.arena import give, has_room, take
 from scmsim.fs.parts.contiguous_data import clear, clear_events, inode_at, open_write, stretch, touch
 from scmsim.fs.parts.emit import has_events, play
 
+PARTITION_RECORD = 256  # bytes of a directory's record in ctFS
 NAME_EVENTS = 160  # of a namespace operation, without the scans of directories
 
 
 @part
-def record_bytes(arena, row):
+def record_bytes(s, arena, row):
     """Bytes of a file's record in its directory."""
+    if s.partitions:
+        return PARTITION_RECORD
     return (q.DIRENT_HEADER + arena[row + n.NAME] + 7) & ~7
 
 
@@ -52,20 +56,22 @@ def visit(s, arena, out, row):
 @part
 def add_name(s, arena, out, row, directory):
     """Put a file's name at the end of a directory, after a look through all its records."""
-    if s.embedded:
+    if s.embedded or s.partitions:
         visit(s, arena, out, directory)
         scan(s, arena, out, directory, arena[directory + n.SIZE])
+    if s.embedded:
         m.attach(s, arena, out, directory, q.ATTACHED)
     scan(s, arena, out, directory, arena[directory + n.SIZE])
-    length, at = record_bytes(arena, row), arena[directory + n.SIZE]
+    length, at = record_bytes(s, arena, row), arena[directory + n.SIZE]
     if at % q.BLOCK + length > q.BLOCK:
         at = (at // q.BLOCK + 1) * q.BLOCK
     page = at // q.BLOCK
-    m.ensure_range(s, arena, out, directory, page + 1)
+    area.ensure_range(s, arena, out, directory, page + 1)
     resume = s.resume_at
     s.resume_at = page
     m.fill(s, arena, out, directory, page)
     s.resume_at = resume
+    s.reg[q.FIELDS] = min(arena[row + n.NAME], 231) + 2
     touch(s, arena, out, directory, q.ADD_DIRENT, at, at + length)
     arena[directory + n.SIZE] = at + length
     arena[directory + n.DIRENTS] += 1
@@ -83,14 +89,32 @@ def remove_name(s, arena, out, row):
     if directory == 0:
         return
     visit(s, arena, out, directory)
-    length = record_bytes(arena, row)
+    length = record_bytes(s, arena, row)
     at = max(min(arena[row + n.PLACE], arena[directory + n.SIZE] - length), 0)
     scan(s, arena, out, directory, min(at + length, arena[directory + n.SIZE]))
     touch(s, arena, out, directory, q.DEL_DIRENT, at, at + 8)
     arena[directory + n.DIRENTS] = max(arena[directory + n.DIRENTS] - 1, 0)
     arena[directory + n.SIZE] = max(arena[directory + n.SIZE] - length, 0) * (arena[directory + n.DIRENTS] > 0)
     s.reg[q.DIR] = inode_at(s, directory)
-    play(s, out, q.DIR_GROWN)
+    play(s, out, q.DIR_LEFT)
+
+
+@part
+def look(s, arena, out, row):
+    """ctFS has no cache of names: a path is looked up in its directory, up to the file's record."""
+    directory = arena[row + n.PARENT]
+    if directory == 0 or not s.partitions:
+        return
+    scan(s, arena, out, directory, min(arena[row + n.PLACE] + PARTITION_RECORD, arena[directory + n.SIZE]))
+    s.reg[q.DIR] = inode_at(s, directory)
+    play(s, out, q.LOOKED)
+
+
+@part
+def look_events(s, arena, row):
+    """Events that `look` takes, at most."""
+    directory = arena[row + n.PARENT]
+    return 8 + 2 * arena[directory + n.END] if s.partitions and directory != 0 else 0
 
 
 @part
@@ -255,7 +279,7 @@ def truncate(s, arena, out, row, new_size):
             m.drop_spare(s, arena, out, row)
             clear(s, arena, out, row, old_size, new_size)
         s.stage, s.resume_at = n.RELEASING, (new_size + q.BLOCK - 1) // q.BLOCK
-    while new_size < old_size:
+    while new_size < old_size and not s.partitions:
         if not release_fits(s, arena, out, row):
             return False
         if m.release_from(s, arena, out, row, (new_size + q.BLOCK - 1) // q.BLOCK):
@@ -329,7 +353,7 @@ def adopt(s, arena, out, row, parent):
         if row != parent:
             add_name(s, arena, out, row, parent)
         if pages > 0:
-            m.ensure_range(s, arena, out, row, pages)
+            area.ensure_range(s, arena, out, row, pages)
             m.reserve(s, arena, row, pages)
             adopt_supers(s, arena, row, pages)
         s.stage, s.resume_at = n.ADOPTING, 0

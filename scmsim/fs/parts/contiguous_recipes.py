@@ -46,8 +46,9 @@ ZERO, ONE = 0, 1  # as constants that compiled kernels do not take for literals 
     TABLE_GONE, NEW_TABLE, NEW_SUPERS, SWITCHED, RANGE_MOVED, CREATE, MKDIR, NEW_INODE, DIR_GROWN, LINKS, UNLINK, RMDIR,
     EVICTED, RENAME, LINK, OPEN, CLOSE, FSYNC, STAT, READDIR, MAP_CALL, OTHER, TRUNCATE, RESIZED, FALLOCATED, SCANNED,
     COLLECTED, PAGE_TAKEN,
-    PAGE_FREED, ATTACHED, DETACHED, SHADOW_OPEN, SHADOW_COPY, SHADOW_CLOSE,
-) = range(48)  # fmt: skip
+    PAGE_FREED, ATTACHED, DETACHED, SHADOW_OPEN, SHADOW_COPY, SHADOW_CLOSE, DIR_LEFT, COPY_EDGE, PARTITION, LOOKED, SPLIT, SWAP,
+    SWAP_PAGES, SWAP_PIECES,
+) = range(56)  # fmt: skip
 
 BLOCK = 4096
 INODE_BYTES = 128
@@ -154,6 +155,7 @@ def _names() -> dict[int, list]:
         MKDIR: [_work("mkdir", 1)],
         NEW_INODE: _ordered("inode", INODE, 0, INODE_BYTES),
         DIR_GROWN: _ordered("inode", DIR, 16, 16),
+        DIR_LEFT: _ordered("inode", DIR, 16, 16),
         LINKS: _ordered("inode", INODE, 4, 4),
         UNLINK: [_work("unlink", 1)],
         RMDIR: [_work("rmdir", 1)],

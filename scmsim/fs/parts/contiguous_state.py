@@ -10,6 +10,7 @@ from scmsim.alloc import two_zone
 from scmsim.errors import UsageError
 from scmsim.fs.parts import contiguous_recipes as q
 from scmsim.fs.parts import costs, ranges
+from scmsim.fs.parts import partition_recipes as partition
 from scmsim.fs.parts.emit import HEADER, State, load_recipes, new_state
 from scmsim.records import Files
 from scmsim.units import format_bytes
@@ -50,6 +51,10 @@ STATE = np.dtype(
             ("edges", "i8"),  # 1: the page of its first byte is new, 2: that of its last
             ("old_size", "i8"),  # of its file, before it
             ("embedded", "i8"),  # 1: SIMFS, whose files hold their upper tables too, and are mapped while they are open
+            (
+                "partitions",
+                "i8",
+            ),  # 1: ctFS, whose files lie in partitions of power-of-8 sizes, mapped by whole pieces of 2 MiB
             ("shadow", "i8"),  # 1: a write goes to a temporary file, whose table entry is swapped with the file's
             ("closes", "i8"),
             ("now", "i8"),  # time of the operation at work, ns
@@ -94,7 +99,7 @@ STATE = np.dtype(
 SMALLEST, LARGEST = 8 << 20, 16 << 40
 
 
-def start(params: dict, files: Files, embedded: bool = False) -> State:
+def start(params: dict, files: Files, embedded: bool = False, partitions: bool = False) -> State:
     """State of an empty file system of `params["capacity"]` bytes that knows the trace's `files`."""
     capacity, rows = params["capacity"], len(files) + 1  # the last row: a parent directory that the trace does not name
     blocks = capacity // q.BLOCK
@@ -104,18 +109,19 @@ def start(params: dict, files: Files, embedded: bool = False) -> State:
             f"capacity {format_bytes(capacity)} does not work; take a larger capacity: the tables and a file need "
             f"{format_bytes(max(SMALLEST, (reserved + 1) * q.BLOCK))}, and the model ends at 16TiB"
         )
-    percent = params.get("normal_percent", 100)
+    percent = params.get("normal_percent", 1 if partitions else 100)
     if not 1 <= percent <= 100:
         raise UsageError(f"normal_percent = {percent}; use 1 to 100, the share of the device for normal pages")
     boundary = two_zone.boundary_of(reserved, blocks, percent)
     words = 16 + rows * FILE_WORDS + two_zone.arena_words(blocks, boundary)
-    state = new_state(STATE, max(1 << 16, words + (1 << 14)), costs.load("scmfs", q.COSTS, list(q.SITES)))
-    load_recipes(state, dict(sorted(q.recipes(embedded).items())))
+    state = new_state(STATE, max(1 << 16, words + (1 << 14)), _costs(partitions))
+    load_recipes(state, dict(sorted((partition.recipes() if partitions else q.recipes(embedded)).items())))
     two_zone.attach(state, reserved, blocks, boundary)
     record = state.record[0]
     record.inode_table = q.INODE_TABLE
     record.embedded, record.shadow = embedded, params.get("update") == "atomic"
-    if not embedded:
+    record.partitions = record.whole = partitions
+    if not embedded and not partitions:
         _keep(record, params)
     if "threshold" in params:
         record.threshold, record.whole = max(params["threshold"] // q.BLOCK, 1), params["tail"] == "superpage"
@@ -124,6 +130,10 @@ def start(params: dict, files: Files, embedded: bool = False) -> State:
     record.arena_top += rows * FILE_WORDS
     _rows(state, files)
     return state
+
+
+def _costs(partitions: bool) -> np.ndarray:
+    return costs.load(*(("ctfs", partition.COSTS) if partitions else ("scmfs", q.COSTS)), list(q.SITES))
 
 
 def _keep(record: np.record, params: dict) -> None:

@@ -1,0 +1,30 @@
+"""Models ctFS: each file contiguous in a partition of the process's addresses; its persistent page table is the only index.
+Units: bytes, pages and blocks of 4096 bytes.
+Source: ctFS (GitHub robinlee09201/ctFS): ctfs_func.c, ctfs_inode.c, ctfs_pgg.c, ctfs_cpy.c, kernel/device.c.
+"""
+
+from scmsim.fs.parts import contiguous_state
+from scmsim.fs.parts.contiguous_emit import emit
+from scmsim.fs.parts.contiguous_move import collect
+from scmsim.fs.parts.contiguous_recipes import SITES
+from scmsim.fs.parts.contiguous_state import space
+
+__all__ = ["PARAMS", "SITES", "SOURCE", "SUMMARY", "collect", "emit", "space", "start"]
+
+SUMMARY = (
+    "ctFS: files contiguous in partitions from 2 MiB in powers of 8, grown and written atomically by swapping entries"
+)
+SOURCE = "ctFS (FAST 2022), ctfs_func.c, ctfs_inode.c, ctfs_pgg.c, ctfs_cpy.c, kernel/device.c"
+PARAMS = {
+    "capacity": ("64GiB", "bytes", "size of the persistent-memory device"),
+    "update": (
+        "in-place",
+        "in-place|atomic",
+        "writes: in place, or to a staging partition swapped with the file's pages",
+    ),
+}
+
+
+def start(params, files):
+    """State of an empty file system that knows the trace's files (see contiguous_state.start)."""
+    return contiguous_state.start(params, files, partitions=True)
