@@ -12,6 +12,7 @@ from scmsim.records import INVALIDATE, LOAD, MAP, PM, REMAP, STORE, UNMAP
 from tests.conftest import NO_JIT
 from tests.reference import drive
 from tests.reference.contiguous_slow import PIECE, Scmfs
+from tests.reference.ctfs_slow import Ctfs
 from tests.reference.simfs_slow import Simfs
 
 NAMES = ("/d", "/d/a", "/d/longer-name", "/d/n" + "x" * 60, "/d/old")
@@ -39,6 +40,8 @@ commands = st.one_of(
     command("truncate", PLAIN, offsets),
     command("fallocate", PLAIN, offsets, lengths),
     command("fsync", PLAIN),
+    command("stat", PLAIN),
+    command("open", PLAIN),
     command("close", PLAIN),
     command("unlink", PLAIN, st.just(0), st.just(0), PARENT),
     command("link", PLAIN, st.just(0), st.just(0), PARENT),
@@ -58,6 +61,8 @@ VARIANTS = {
     "whole superpages only": ("scmfs-lp", {**LP, "tail": "normal"}, {**SUPER, "whole": False}),
     "simfs": ("simfs", {}, {}),
     "simfs atomic": ("simfs", {"update": "atomic"}, {"atomic": True}),
+    "ctfs": ("ctfs", {}, {}),
+    "ctfs atomic": ("ctfs", {"update": "atomic"}, {"atomic": True}),
 }  # fmt: skip
 MAPPED = [variant for variant in VARIANTS if not variant.startswith("simfs")]  # always, not while a file is open
 
@@ -73,7 +78,7 @@ def both(variant, rows, capacity=96 * MIB):
     fs, params, more = VARIANTS[variant]
     model = drive.Model(fs, drive.files(*SIZES, dirs=[0], names=NAMES), capacity=capacity, **params)
     names = [path.rsplit("/", 1)[-1] for path in NAMES]
-    slow = (Simfs if fs == "simfs" else Scmfs)(names, SIZES, (0,), capacity // 4096, **more)
+    slow = {"simfs": Simfs, "ctfs": Ctfs}.get(fs, Scmfs)(names, SIZES, (0,), capacity // 4096, **more)
     for number, row in enumerate(rows):
         events = model.feed(timed(row, number))
         found = drive.persistent(events, model.sites)
