@@ -15,6 +15,8 @@ SUMMARY = (
     "ctFS: files contiguous in partitions from 2 MiB in powers of 8, grown and written atomically by swapping entries"
 )
 SOURCE = "ctFS (FAST 2022), ctfs_func.c, ctfs_inode.c, ctfs_pgg.c, ctfs_cpy.c, kernel/device.c"
+PAGE_BYTES = 2 << 20  # a file takes whole pieces of 2 MiB,
+HOLES = False  # from its first byte to its last
 PARAMS = {
     "capacity": ("64GiB", "bytes", "size of the persistent-memory device"),
     "update": (

@@ -6,7 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scmsim import registry
-from scmsim.fs.parts import costs, ext4_recipes, nova_recipes, pmfs_recipes, vsm_recipes, wine_recipes
+from scmsim.fs.parts import (
+    contiguous_recipes,
+    costs,
+    ext4_recipes,
+    nova_recipes,
+    partition_recipes,
+    pmfs_recipes,
+    vsm_recipes,
+    wine_recipes,
+)
 from scmsim.fs.parts.emit import HEADER, load_recipes, new_state, play, run, work
 from scmsim.records import EVENT, FENCE, FLUSH, KERNEL, LOAD, PM, STORE, TEXT, WORK, pack
 from tests.conftest import NO_JIT
@@ -91,6 +100,11 @@ def model_recipes(fs):
             costs.load(name, rows, sites) for name, rows in (("pmfs-5.13", pmfs_recipes.COSTS), ("winefs", w.COSTS))
         ]
         return dict(sorted(w.recipes(dax=True).items())), np.concatenate(tables)
+    if fs in ("scmfs", "scmfs-lp", "simfs"):
+        q = contiguous_recipes
+        return dict(sorted(q.recipes(fs == "simfs").items())), costs.load("scmfs", q.COSTS, sites)
+    if fs == "ctfs":
+        return dict(sorted(partition_recipes.recipes().items())), costs.load(fs, partition_recipes.COSTS, sites)
     inplace, counters = fs == "nova-inplace", fs != "nova-fast16"
     q = nova_recipes
     recipes = q.data_recipes(inplace, counters, False) | q.log_recipes(counters) | q.name_recipes(counters, False)

@@ -43,7 +43,7 @@ def blocks_needed(s, arena, op, row, adopts):
     count, code = 0, op.op
     if allocates(op):
         first, stop = op.offset // q.BLOCK, (op.offset + op.length - 1) // q.BLOCK + 1
-        if s.partitions:
+        if s.partitions and stop <= m.MOST_PAGES:
             first, stop = min(first, arena[row + n.HELD] * m.PIECE), m.whole_pieces(stop)
         count = stop - first if stop - first > s.device_blocks else missing(arena, row, first, stop)
         count += 2 * s.shadow * s.partitions
