@@ -179,3 +179,43 @@ def test_simfs_copies_what_the_smallest_table_over_a_write_maps(offset, length, 
     found = drive.persistent(it.feed(drive.ops(("write", 1, offset, length))), it.sites)
     assert found["stored"]["shadow copy"] == copied and found["stored"]["data copy"] == length
     assert it.space()["allocated_bytes"] == 4 * MIB
+
+
+def test_ctfs_grows_into_a_larger_partition_without_copying():
+    """ctfs_inode.c, inode_resize_lvl: 2, 16, 128 MiB; one entry of 2 MiB moves at the first step, 8 at the second."""
+    it = model("ctfs")
+    it.feed(drive.ops(("create", 1), ("write", 1, 0, 2 * MIB)))
+    for size, moved in ((2 * MIB, 1), (16 * MIB, 8)):
+        found = drive.persistent(it.feed(drive.ops(("write", 1, size, 4096))), it.sites)
+        assert found["stored"]["data copy"] == 4096 and "shadow copy" not in found["stored"]
+        assert found["stored"]["page table"] == 27 + 2 * 8 * moved + 8  # states, entries of both sides, a new one
+        it.feed(drive.ops(("write", 1, size, 14 * MIB)))
+    assert it.space()["range_moves"] == 2
+
+
+def test_ctfs_orders_nothing_and_streams_data():
+    """ctfs_cpy.c: whole lines by streaming stores, no fence anywhere; an overwrite touches no metadata."""
+    it = model("ctfs")
+    events = it.feed(drive.ops(("create", 1), *fill(1, MIB), ("fsync", 1), ("unlink", 1)))
+    assert not (events["code"] == FENCE).any()
+    it.feed(drive.ops(("create", 2), *fill(2, MIB)))
+    found = drive.persistent(it.feed(drive.ops(("write", 2, 4096, 8192))), it.sites)
+    assert found["stored"] == found["nt"] == {"data copy": 8192} and not found["flushes"]
+    found = drive.persistent(it.feed(drive.ops(("write", 2, 10, 100))), it.sites)
+    assert found["nt"] == {} and found["flushes"] == {"data copy": 2}
+
+
+@pytest.mark.parametrize(
+    ("offset", "length", "copied", "entries"), [(0, 4096, 0, 1), (100, 5000, 3192, 2), (0, 2 * MIB, 0, 1)]
+)
+def test_ctfs_swaps_the_entries_of_an_atomic_write(offset, length, copied, entries):
+    """ctfs_func.c, ctfs_pwrite_atomic; device.c, dax_pswap: residues are copied, two entries a page or a piece of 2 MiB."""
+    it = model("ctfs", update="atomic")
+    it.feed(drive.ops(("create", 1), *fill(1, 4 * MIB)))
+    it.feed(drive.ops(("write", 1, 4096, 4096)))  # splits the first piece
+    events = it.feed(drive.ops(("write", 1, offset, length)))
+    found = drive.persistent(events, it.sites)
+    assert found["stored"].get("shadow copy", 0) == copied
+    assert found["stored"]["page table"] == 27 + 2 * 8 * entries
+    whole = events["length"][events["code"] == INVALIDATE].max() > 33 * 4096
+    assert whole == (length == 2 * MIB)  # else a page at a time
