@@ -133,7 +133,9 @@ def start(params: dict, files: Files, embedded: bool = False, partitions: bool =
 
 
 def _costs(partitions: bool) -> np.ndarray:
-    return costs.load(*(("ctfs", partition.COSTS) if partitions else ("scmfs", q.COSTS)), list(q.SITES))
+    """Cost rows of ctFS, or of SCMFS and SIMFS."""
+    name, rows = ("ctfs", partition.COSTS) if partitions else ("scmfs", q.COSTS)
+    return costs.load(name, rows, list(q.SITES))
 
 
 def _keep(record: np.record, params: dict) -> None:
