@@ -23,6 +23,7 @@ SYSTEMS = [
     ("pmfs-2m", {"data_path": "cow"}),
     ("ext4-dax", {}),
     ("vsm", {}),
+    ("winefs", {}),
 ]
 IDS = [" ".join([fs, *params.values()]) for fs, params in SYSTEMS]
 SYSTEMS = [
@@ -115,6 +116,7 @@ BROKEN = {
         (FLUSH, "mcow swap"),
         (FLUSH, "mcow data"),
     ],
+    "winefs": [(FENCE, "journal"), (FLUSH, "journal"), (FENCE, "inode"), (FLUSH, "truncate list")],
 }
 
 

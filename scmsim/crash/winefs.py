@@ -1,0 +1,72 @@
+"""WineFS in strict mode: PMFS's undo entries in a journal for each CPU; a write goes to fresh blocks, in aligned files also in place.
+Units: bytes, device blocks of 4096 bytes.
+Source: WineFS fs/winefs/{journal,xip,inode,namei}.c (recovery of each CPU's journal); README: strict mode is atomic and synchronous.
+
+A call has one CPU and so one journal, and ends with its commit: no two open transactions touch the same words.  An overwrite of an
+aligned file has a second transaction that gives the former blocks back, while the fresh ones hold the same bytes.
+"""
+
+from typing import Any
+
+from scmsim.crash._adapter import Claim, copied
+from scmsim.crash._image import Bulk, label_of
+from scmsim.crash._model import Event
+from scmsim.crash._pmfs_call import FAN_OUT, JOURNAL_AT, Call
+from scmsim.crash.pmfs import Adapter as Pmfs
+from scmsim.records import LOAD
+
+SUMMARY = "WineFS, strict: undo journals, one a CPU; overwrites to fresh blocks, of aligned files then in place"
+MODELS = ("winefs",)
+
+REGION = 2 << 20  # bytes that the journals' end is rounded to
+CLAIM = Claim("every call is atomic, overwrites too, and durable when it returns (strict mode)", True, True)
+
+
+class Adapter(Pmfs):
+    """PMFS's words."""
+
+    shift = {"winefs": 12}
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.claim, self.call = CLAIM, WineCall
+        journals = self.params["journal"] * self.params["cpus"]
+        self.inode_table = -(-(JOURNAL_AT + journals) // REGION) * REGION
+
+
+class WineCall(Call):
+    """The stores of one call."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.former = {block: at for block, at in self.known.items() if self.blocks.get(block, at) != at}
+        self.again = {i: (offset, length) for i, offset, length in copied(self.op, self.events, "second copy")}
+
+    def handlers(self) -> dict[str, Any]:
+        """Mechanism -> what its stores mean."""
+        return super().handlers() | {"second copy": self._again}
+
+    def _again(self, i: int, event: Event) -> list:
+        if i not in self.again:
+            return []
+        offset, length = self.again[i]
+        return [Bulk(event.addr, length, label_of(self.version, offset))]
+
+    def _index(self, i: int, event: Event) -> list:
+        before = self.events[i - 1]
+        if self.again and (before.code, before.site) == (LOAD, "index") and not self.fresh:
+            return self._restored(before)
+        return super()._index(i, event)
+
+    def _restored(self, leaf: Event) -> list:
+        """Former blocks return to their slots of one leaf."""
+        writes, last = [], max(self.former, default=0) >> 9
+        slots = range(leaf.addr % 4096 // 8, (leaf.addr + leaf.length - 1) % 4096 // 8 + 1)
+        for block in [block for block in sorted(self.former) if block % FAN_OUT in slots]:
+            if block >> 9 > last:
+                break
+            last = block >> 9
+            at = leaf.addr // 4096 * 4096 + block % FAN_OUT * 8
+            self.blocks[block] = self.former.pop(block)
+            writes += self._put(at, ("slot", self.file, block), (self.blocks[block], self.version))
+        return writes
