@@ -22,12 +22,13 @@ class Claim(NamedTuple):
 
     `atomic`: a call is seen whole or not at all, its data too (else a write may be seen in part and data may be torn into words of
     8 bytes, while no byte is shown that was never written).  `at_return`: what a call did is durable when it returns (else when
-    fsync returns).
+    fsync returns).  `content`: what the pages hold is promised too.
     """
 
     text: str
     atomic: bool
     at_return: bool
+    content: bool = True
 
 
 Stores = list[list[Write | Copy]]

@@ -224,6 +224,8 @@ class Check:
 
     def _pages(self, file: int, found: Found, image: Image) -> set[int]:
         """Pages of a file whose content may differ from what was compared before."""
+        if not self.adapter.claim.content:
+            return set()
         pages = self.files.changed.get(file, set()) | set(found.pages) | self.stale.get(file, set())
         for device in image.pages:
             owner = self.owner.get(device)

@@ -1,6 +1,6 @@
-"""WineFS in strict mode: PMFS's undo entries in a journal for each CPU; a write goes to fresh blocks, in aligned files also in place.
+"""WineFS in strict mode: PMFS's undo entries in a journal for each CPU; overwrites to fresh blocks, in aligned files then in place.
 Units: bytes, device blocks of 4096 bytes.
-Source: WineFS fs/winefs/{journal,xip,inode,namei}.c (recovery of each CPU's journal); README: strict mode is atomic and synchronous.
+Source: WineFS fs/winefs/{journal,xip,inode,namei}.c (journals of the CPUs); README: strict mode is atomic, synchronous.
 
 A call has one CPU and so one journal, and ends with its commit: no two open transactions touch the same words.  An overwrite of an
 aligned file has a second transaction that gives the former blocks back, while the fresh ones hold the same bytes.

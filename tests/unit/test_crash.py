@@ -24,6 +24,8 @@ SYSTEMS = [
     ("ext4-dax", {}),
     ("vsm", {}),
     ("winefs", {}),
+    ("scmfs", {}),
+    ("scmfs-lp", {}),
 ]
 IDS = [" ".join([fs, *params.values()]) for fs, params in SYSTEMS]
 SYSTEMS = [
@@ -117,6 +119,10 @@ BROKEN = {
         (FLUSH, "mcow data"),
     ],
     "winefs": [(FENCE, "journal"), (FLUSH, "journal"), (FENCE, "inode"), (FLUSH, "truncate list")],
+    **dict.fromkeys(
+        ["scmfs", "scmfs-lp"],
+        [(code, site) for site in ("inode", "page table", "directory") for code in (FLUSH, FENCE)],
+    ),
 }
 
 

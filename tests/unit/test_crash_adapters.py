@@ -1,11 +1,12 @@
 """Crash checks of single systems: the orders that their own mechanisms live by, broken one by one."""
 
 import numpy as np
+import pytest
 
 from scmsim import crash
-from scmsim.records import FENCE
+from scmsim.records import FENCE, FLUSH, STORE
 from tests.reference import drive
-from tests.unit.test_crash import MIB, check
+from tests.unit.test_crash import MIB, check, without
 
 NEW = ("create", 1, 0, 0, 0)
 ALIGNED = [NEW, ("fallocate", 1, 0, 2 * MIB), ("write", 1, 0, 8192)]  # WineFS: a file whose overwrites stay in place
@@ -58,3 +59,53 @@ def test_winefs_tears_what_it_writes_in_place():
             report.failing_operations == 1 and report.failures[0].call == f"write /d/file-1 {rows[-1][2]}+{rows[-1][3]}"
         )
     assert check("winefs", [NEW, ("write", 1, 0, 8192), ("write", 1, 512, 1024)]).failures == []
+
+
+BIG = [
+    NEW, ("write", 1, 0, 3 * MIB), ("write", 1, 3 * MIB, 2 * MIB), ("close", 1), ("create", 2, 0, 0, 0), ("write", 2, 0, 5000),
+    ("truncate", 1, MIB), ("unlink", 1, 0, 0, 0), ("write", 2, 5000, MIB),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fs", ["scmfs", "scmfs-lp"])
+def test_scmfs_keeps_names_sizes_and_page_tables(fs):
+    """Across a move to a larger range, a migration to superpages, and a file that takes over a null file's pages."""
+    assert check(fs, BIG).failures == []
+    names = [NEW, ("link", 1, 0, 0, 0), ("unlink", 1, 0, 0, 0), ("mkdir", 3, 0, 0, 0), ("rmdir", 3, 0, 0, 0)]
+    assert check(fs, [*names, ("create", 3, 0, 0, 0), ("write", 3, 0, 70_000)]).failures == []
+
+
+def test_scmfs_lp_switches_only_to_entries_that_arrived():
+    """The moved file's second write needs the entries that the migration hung."""
+    report = check("scmfs-lp", BIG, change=without(FLUSH, "page table"), first=1, failures=1)
+    assert report.failures[0].lost and "not mapped" in report.failures[0].wrong
+
+
+def test_scmfs_inode_before_the_entries_of_its_pages():
+    def early(events):
+        """The size goes before everything else of a write."""
+        at = next((i for i, event in enumerate(events) if event.site == "inode" and event.code == STORE), 0)
+        return events[at:] + events[:at]
+
+    rows = [NEW, ("write", 1, 0, 8192)]
+    failure = check("scmfs", rows, first=1, change=early).failures[0]
+    assert "its size covers page 0, which is not mapped" in failure.wrong
+
+
+def test_scmfs_rename_is_two_steps():
+    """The old record goes before the new one comes (a reconstruction: the paper says nothing of it)."""
+    report = check("scmfs", [NEW, ("rename", 1)])
+    assert report.failing_operations == 1 and "has no name" in report.failures[0].wrong
+
+
+def test_simfs_orders_nothing_at_all():
+    """That is why there is nothing to check."""
+    from scmsim.crash._model import Model
+    from scmsim.pipeline import model_params
+
+    for update in ("in-place", "atomic"):
+        given = model_params("fs", "simfs", {"capacity": "256MiB", "update": update})
+        model = Model("simfs", given, drive.files(0, -1, dirs=[0]))
+        batch = drive.ops(NEW, ("write", 1, 0, 8192), ("write", 1, 100, 50), ("fsync", 1), ("close", 1))
+        events = [event for i in range(len(batch)) for event in model.step(batch[i : i + 1])[0]]
+        assert events and not any(event.code in (FLUSH, FENCE) for event in events)

@@ -1,0 +1,260 @@
+"""SCMFS: names, sizes and page-table entries are each written back between two barriers; file data is not ordered.
+Units: bytes, device pages of 4096 bytes; a piece is 2 MiB of a file, with a page of page-table entries or a superpage.
+Source: SCMFS superpage paper (2013), III and IV; what is stored and ordered: docs/validation-scmfs.md (a reconstruction).
+
+The recovery is a reconstruction too: the records that a directory counts, their inodes, and the page table as it is.  What data
+pages hold is not looked at, since nothing writes them back.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from scmsim import records as r
+from scmsim.crash._adapter import Adapter as Base
+from scmsim.crash._adapter import Claim, Stores, Unrecoverable
+from scmsim.crash._expected import Found
+from scmsim.crash._image import PAGE, Image, Word, in_words
+from scmsim.crash._model import Event
+from scmsim.fs.parts import contiguous_recipes as q
+from scmsim.fs.parts import contiguous_state as n
+from scmsim.records import LOAD, STORE
+
+SUMMARY = (
+    "scmfs: names, sizes and page tables in order, durable at return; file data is neither ordered nor written back"
+)
+MODELS = ("scmfs", "scmfs-lp")
+
+PIECE, SUPER, PTE = 512, 21, 8
+CLAIM = Claim(
+    "names, sizes and mapped pages are durable at return, a size never ahead of its pages; of data nothing is promised",
+    True,
+    True,
+    content=False,
+)
+
+
+class Adapter(Base):
+    """Words by name: records, inodes' sizes and ranges; by address: entries of page tables."""
+
+    claim = CLAIM
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.names: dict[
+            int, list[int]
+        ] = {}  # file -> versions of its names, oldest first, those that are gone left out
+        self.given: dict[int, list[int]] = {}  # file -> all of them
+        self.records: dict[int, int] = {}  # version of a name -> bytes of its record
+        self.born: dict[int, int] = {}  # file -> version of its inode
+        self.size: dict[int, int] = {}
+        self.first: dict[int, int] = {}  # file -> its first range, for which the model has no store
+        self.mapped: dict[int, dict[int, int]] = {}  # file -> page -> device page, as the running system has them
+        self.touched: dict[int, set[int]] = {}  # file -> pages whose entries may differ from `base`
+        self.grown: dict[int, set[int]] = {}  # file -> pages that the last call's growth needs
+        self.tables: dict[int, tuple[int, int]] = {}  # device page of entries -> file, piece
+
+    def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
+        """For each event, the writes that it stands for."""
+        self.op, self.version, self.events = op, version, events
+        self.leaving = [int(op.file)]
+        if op.op == r.RENAME and op.file2 >= 0 and op.file2 != op.file and self.names.get(int(op.file2)):
+            self.leaving.insert(0, int(op.file2))
+        before = self.mapped.get(int(op.file), {})
+        self._look()
+        grows = op.op in (r.WRITE, r.FALLOCATE)
+        fresh = set(self.mapped.get(int(op.file), {})) - set(before) if grows else set()
+        self.grown = {int(op.file): {page for page in fresh if page * PAGE >= self.size.get(int(op.file), 0)}}
+        handlers = {"directory": self._directory, "inode": self._inode, "page table": self._table}
+        return [
+            handlers[event.site](i, event) if event.code == STORE and event.site in handlers else []
+            for i, event in enumerate(events)
+        ]
+
+    # what the running system has, from the model's state
+
+    def _row(self, file: int) -> Any:
+        at = int(self.state.record[0].files) + file * n.FILE_WORDS
+        return self.state.arena[at : at + n.FILE_WORDS]
+
+    def _entries(self, row: Any, word: int) -> Any:
+        at, order = int(row[word]), int(row[word + 1])
+        return self.state.arena[at : at + (1 << order)] if at else self.state.arena[:0]
+
+    def _look(self) -> None:
+        for file in range(self.count):
+            row = self._row(file)
+            if row[n.STATUS] & n.IS_DIR:
+                continue
+            if row[n.RANGE_ORDER]:
+                self.first.setdefault(file, int(row[n.RANGE]))
+            for piece, table in enumerate(self._entries(row, n.PTES).tolist()):
+                if table:
+                    self.tables[table] = (file, piece)
+            pages = {page: at for page, at in enumerate(self._entries(row, n.BLOCKS).tolist()) if at}
+            old = self.mapped.get(file, {})
+            self.touched.setdefault(file, set()).update(page for page, _ in pages.items() ^ old.items())
+            self.mapped[file] = pages
+
+    # stores
+
+    def _put(self, addr: int, word: Any, value: Any) -> list[Word]:
+        self.now[word] = value
+        return [Word(addr, word, value)]
+
+    def _directory(self, i: int, event: Event) -> list:
+        file = int(self.op.file)
+        if event.length == 8:
+            names = self.names.get(self.leaving.pop(0), []) if self.leaving else []
+            return self._put(event.addr, ("gone", names.pop()), True) if names else []
+        self.names.setdefault(file, []).append(self.version)
+        self.given.setdefault(file, []).append(self.version)
+        self.records[self.version] = event.length
+        return in_words(event.addr, event.length, ("record", self.version))
+
+    def _inode(self, i: int, event: Event) -> list:
+        file, at = divmod(event.addr - q.INODE_TABLE, q.INODE_BYTES)
+        if at == 0 and event.length == q.INODE_BYTES:
+            self.born[file], self.size[file] = self.version, 0
+            self.first.pop(file, None)
+            self._look()
+            fields = self._put(event.addr, ("range", file), None) + self._put(event.addr, ("size", file), 0)
+            return fields + in_words(event.addr, event.length, ("inode", file, self.version))
+        if (
+            at == 16
+            and event.length == 16
+            and file == self.op.file
+            and self.op.op in (r.WRITE, r.FALLOCATE, r.TRUNCATE)
+        ):
+            end = int(self.op.offset + self.op.length)
+            self.size[file] = int(self.op.offset) if self.op.op == r.TRUNCATE else max(self.size[file], end)
+            return self._put(event.addr, ("size", file), self.size[file])
+        if at == 16 and event.length == 16 and self.version in self.records:
+            return self._put(event.addr, ("counted", self.version), True)
+        if at == 8 and event.length == 8 and file < self.count:
+            return self._put(event.addr, ("range", file), int(self._row(file)[n.RANGE]))
+        return []
+
+    def _table(self, i: int, event: Event) -> list:
+        if q.TOP_TABLES <= event.addr < q.TOP_TABLES + q.TOP_BYTES:
+            return self._upper(i, event)
+        if event.length == PAGE and event.addr % PAGE == 0 and self._next(i) is not None:
+            return self._cleared(i, event)
+        table, first = event.addr // PAGE, event.addr % PAGE // PTE
+        owner = self.tables.get(table)
+        before = self.events[i - 1]
+        gone = (before.code, before.addr, before.site) == (LOAD, event.addr, "page table")
+        writes = []
+        for k in range(event.length // PTE):
+            block = None
+            if owner and not gone:
+                block = self.mapped.get(owner[0], {}).get(owner[1] * PIECE + first + k)
+            writes += self._put(event.addr + k * PTE, ("pte", table, first + k), block)
+        return writes
+
+    def _stores(self, i: int, step: int) -> Iterator[Event]:
+        i += step
+        while 0 <= i < len(self.events):
+            if self.events[i].code == STORE:
+                yield self.events[i]
+            i += step
+
+    def _next(self, i: int) -> int | None:
+        """Address of the upper entry that a new page of entries is hung from, None: the store at `i` is of entries."""
+        before, after = self.events[i - 1], next(self._stores(i, 1), None)
+        new = after is not None and after.site == "page table" and after.length == PTE
+        upper = after is not None and q.TOP_TABLES <= after.addr < q.TOP_TABLES + q.TOP_BYTES
+        unmaps = i and before.code == LOAD and before.site == "page table"
+        return after.addr if after is not None and new and upper and not unmaps else None
+
+    def _cleared(self, i: int, event: Event) -> list:
+        table = event.addr // PAGE
+        return [w for k in range(PIECE) for w in self._put(event.addr + k * PTE, ("pte", table, k), None)]
+
+    def _upper(self, i: int, event: Event) -> list:
+        before, after = next(self._stores(i, -1), None), next(self._stores(i, 1), None)
+        if after is not None and after.site == "inode" and after.addr % q.INODE_BYTES == 8:
+            return self._moved(event, (after.addr - q.INODE_TABLE) // q.INODE_BYTES)
+        hung = (
+            before is not None
+            and before.site == "page table"
+            and before.length == PAGE
+            and self._next_is(before, event)
+        )
+        writes = []
+        for k in range(event.length // PTE):
+            addr = event.addr + k * PTE
+            value = ("table", before.addr // PAGE) if before is not None and hung else self._super(addr)
+            writes += self._put(addr, ("upper", addr), value)
+        return writes
+
+    def _next_is(self, table: Event, upper: Event) -> bool:
+        return self._next(self.events.index(table)) == upper.addr
+
+    def _super(self, addr: int) -> Any:
+        for file in range(self.count):
+            for piece in range(int(self._row(file)[n.HELD])):
+                if upper_at(self._start(file), piece) == addr:
+                    return "super", self.mapped[file][piece * PIECE]
+        return None
+
+    def _moved(self, event: Event, file: int) -> list:
+        if file >= self.count:
+            return []
+        old, writes = self._start(file), []
+        for k in range(event.length // PTE):
+            addr = event.addr + k * PTE
+            writes += self._put(addr, ("upper", addr), self.now.get(("upper", upper_at(old, k))))
+        return writes
+
+    def _start(self, file: int) -> int:
+        """Where the file's range of addresses begins by now."""
+        start = self.now.get(("range", file))
+        return self.first.get(file, 0) if start is None else int(start)
+
+    # recovery
+
+    def recover(self, image: Image, file: int) -> Found:
+        """The file as the recovery finds it; raises Unrecoverable."""
+        names = set()
+        for version in self.given.get(file, []):
+            if image.word(("counted", version)) and not image.word(("gone", version)):
+                if image.marked(("record", version)) < self.records[version]:
+                    raise Unrecoverable("its directory counts a record that has not arrived whole")
+                names.add(version)
+        base = self.base.get(file, {})
+        if not names:
+            return Found(frozenset(), 0, {}, base)
+        if file in self.born and image.marked(("inode", file, self.born[file])) < q.INODE_BYTES:
+            raise Unrecoverable("has a name but no inode")
+        size = image.word(("size", file), 0)
+        pages = {}
+        for page in self.touched.get(file, ()):
+            at = self._walk(image, file, page)
+            if base.get(page) != at:
+                pages[page] = at
+            if at is None and page in self.grown.get(file, ()) and page * PAGE < size and size == self.size.get(file):
+                raise Unrecoverable(f"its size covers page {page}, which is not mapped")
+        return Found(frozenset(names), size, pages, base)
+
+    def _walk(self, image: Image, file: int, page: int) -> int | None:
+        start = image.word(("range", file))
+        upper = image.word(("upper", upper_at(self.first.get(file, 0) if start is None else start, page // PIECE)))
+        if upper is None:
+            return None
+        kind, at = upper
+        return int(at) + page % PIECE if kind == "super" else image.word(("pte", at, page % PIECE))
+
+    def settle(self, image: Image, file: int) -> Found:
+        """Take what has certainly arrived as the new base of a file."""
+        found = super().settle(image, file)
+        if not found.names:
+            self.base[file] = {}
+            found = found._replace(base=self.base[file])
+        running = self.mapped.get(file, {})
+        self.touched[file] = {page for page in self.touched.get(file, ()) if found.base.get(page) != running.get(page)}
+        return found
+
+
+def upper_at(start: int, piece: int) -> int:
+    """Device offset of the entry of a piece of a range (contiguous_map.directory_at)."""
+    return q.TOP_TABLES + ((((start >> SUPER) + piece) << 3) & (q.TOP_BYTES - 1))
