@@ -159,10 +159,14 @@ class Adapter(Base):
         self.inodes[file] = inode
         self.changed.add(file)
 
+    def committed(self, image: Image, number: int) -> bool:
+        """Whether the recovery finds a commit's block."""
+        return image.marked(("commit", number)) >= PAGE
+
     def recover(self, image: Image, file: int) -> Found:
         """The file as the recovery finds it; raises Unrecoverable."""
         number = self.arrived
-        while number + 1 < len(self.commits) and image.marked(("commit", number + 1)) >= PAGE:
+        while number + 1 < len(self.commits) and self.committed(image, number + 1):
             number += 1
         for commit in range(max(self.arrived, 1), number + 1):
             if image.marked(("log", commit)) < self.logged[commit]:
@@ -178,6 +182,6 @@ class Adapter(Base):
 
     def settle(self, image: Image, file: int) -> Found:
         """Take what has certainly arrived as the new base of a file."""
-        while self.arrived + 1 < len(self.commits) and image.marked(("commit", self.arrived + 1)) >= PAGE:
+        while self.arrived + 1 < len(self.commits) and self.committed(image, self.arrived + 1):
             self.arrived += 1
         return self.recover(image, file)

@@ -26,6 +26,7 @@ SYSTEMS = [
     ("winefs", {}),
     ("scmfs", {}),
     ("scmfs-lp", {}),
+    ("xfs-dax", {}),
 ]
 IDS = [" ".join([fs, *params.values()]) for fs, params in SYSTEMS]
 SYSTEMS = [
@@ -118,6 +119,7 @@ BROKEN = {
         (FLUSH, "mcow swap"),
         (FLUSH, "mcow data"),
     ],
+    "xfs-dax": [(FENCE, "log")],
     "winefs": [(FENCE, "journal"), (FLUSH, "journal"), (FENCE, "inode"), (FLUSH, "truncate list")],
     **dict.fromkeys(
         ["scmfs", "scmfs-lp"],
@@ -173,7 +175,7 @@ def test_novas_rename_is_not_atomic(fs):
     assert report.failing_operations == 1 and "has no name" in report.failures[0].wrong
 
 
-@pytest.mark.parametrize("fs", ["pmfs-4k", "ext4-dax"])
+@pytest.mark.parametrize("fs", ["pmfs-4k", "ext4-dax", "xfs-dax", "winefs"])
 def test_other_names_are_atomic(fs):
     rows = [
         ("create", 1, 0, 0, 0),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from scmsim import crash
-from scmsim.records import FENCE, FLUSH, STORE
+from scmsim.records import FENCE, FLUSH, NTSTORE, STORE
 from tests.reference import drive
 from tests.unit.test_crash import MIB, check, without
 
@@ -109,3 +109,22 @@ def test_simfs_orders_nothing_at_all():
         batch = drive.ops(NEW, ("write", 1, 0, 8192), ("write", 1, 100, 50), ("fsync", 1), ("close", 1))
         events = [event for i in range(len(batch)) for event in model.step(batch[i : i + 1])[0]]
         assert events and not any(event.code in (FLUSH, FENCE) for event in events)
+
+
+def test_xfs_needs_the_flush_before_a_checkpoint():
+    """Else the checkpoint that has a file's size may be there without its data, and show what was never written."""
+
+    def late(events):
+        first = next((i for i, event in enumerate(events) if (event.code, event.site) == (NTSTORE, "log")), 0)
+        return [event for i, event in enumerate(events) if i != first - 1 or event.code != FENCE]
+
+    rows = [NEW, ("write", 1, 0, 8192), ("fsync", 1)]
+    assert check("xfs-dax", rows).failures == []
+    assert "bytes never written" in check("xfs-dax", rows, change=late).failures[0].wrong
+
+
+def test_xfs_writes_back_the_ends_of_an_unaligned_copy():
+    rows = [NEW, ("write", 1, 3, 100), ("fsync", 1)]
+    assert check("xfs-dax", rows).failures == []
+    failure = check("xfs-dax", rows, change=without(FLUSH, "copy")).failures[0]
+    assert failure.call == "fsync /d/file-1" and len(failure.lost) == 1 and "byte 96" in failure.wrong

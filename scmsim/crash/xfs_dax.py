@@ -1,0 +1,60 @@
+"""XFS with DAX: the log writes all metadata since the last checkpoint as one; data is written in place, new blocks zeroed first.
+Units: bytes, pages of 4096 bytes.
+Source: Linux fs/xfs/{xfs_log.c,xfs_log_cil.c,xfs_log_recover.c} (records have CRCs, the replay ends at the first that fails).
+
+A checkpoint stands for sizes, names and block maps as they are at that moment.  It goes out with a flush of the device before and
+after it (REQ_PREFLUSH, REQ_FUA); the model's recipe counts both behind it, so the first one is put back to its place here.
+"""
+
+from collections.abc import Sequence
+
+from scmsim.crash._image import Image, Mark
+from scmsim.crash._model import Event
+from scmsim.crash.ext4_dax import Adapter as Ext4
+from scmsim.crash.ext4_dax import Claim
+from scmsim.fs.parts.xfs_recipes import BARRIER_FENCES
+from scmsim.records import FENCE, NTSTORE
+
+SUMMARY = "xfs-dax: metadata by the log, in checkpoints of many calls; data in place"
+MODELS = ("xfs-dax",)
+
+CLAIM = Claim(
+    "metadata is that of a checkpoint; data is written in place and may be torn; durable when fsync returns",
+    False,
+    False,
+)
+
+
+class Adapter(Ext4):
+    """ext4-dax's snapshots, one for each checkpoint."""
+
+    claim = CLAIM
+
+    def physical(self, events: Sequence[Event]) -> Sequence[Event]:
+        """The events with the flush before each checkpoint."""
+        out: list[Event] = []
+        for i, event in enumerate(events):
+            if writes_log(event) and not (i and writes_log(events[i - 1])):
+                out.append(Event(FENCE, "log", 0, BARRIER_FENCES, 0))
+            out.append(event)
+        return out
+
+    def _one(
+        self, i: int, event: Event, events: Sequence[Event], spans: dict[int, tuple[int, int]], version: int
+    ) -> list:
+        if not writes_log(event):
+            return super()._one(i, event, events, spans, version)
+        if i and writes_log(events[i - 1]):  # at the log's end a checkpoint goes on at its start
+            self.logged[-1] += event.length
+        else:
+            self._begin(event)
+        return [Mark(event.addr, event.length, ("log", len(self.commits) - 1))]
+
+    def committed(self, image: Image, number: int) -> bool:
+        """Whether all records of a checkpoint pass their CRC."""
+        return image.marked(("log", number)) >= self.logged[number]
+
+
+def writes_log(event: Event) -> bool:
+    """Whether an event is a store of log records."""
+    return event.code == NTSTORE and event.site == "log"
