@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from scmsim import crash
+from scmsim.errors import UsageError
 from scmsim.records import FENCE, FLUSH, NTSTORE, STORE
 from tests.reference import drive
 from tests.unit.test_crash import MIB, check, without
@@ -128,3 +129,44 @@ def test_xfs_writes_back_the_ends_of_an_unaligned_copy():
     assert check("xfs-dax", rows).failures == []
     failure = check("xfs-dax", rows, change=without(FLUSH, "copy")).failures[0]
     assert failure.call == "fsync /d/file-1" and len(failure.lost) == 1 and "byte 96" in failure.wrong
+
+
+OBJECTS = [NEW, ("write", 1, 0, 9000), ("write", 1, 20_000, 700), ("fallocate", 1, 0, 30_000), ("truncate", 1, 40_000)]
+OBJECTS += [
+    ("mkdir", 3, 0, 0, 0),
+    ("rmdir", 3, 0, 0, 0),
+    ("unlink", 1, 0, 0, 0),
+    NEW,
+    ("write", 1, 5, 600),
+    ("fsync", 1),
+]
+
+
+def test_scm_manager_stores_sizes_and_names_last():
+    assert check("scm-manager", OBJECTS).failures == []
+
+
+@pytest.mark.parametrize(
+    ("site", "call", "wrong"),
+    [("inode", "write", "its size covers data objects"), ("directory", "create", "no metadata object")],
+)
+def test_scm_manager_stores_them_too_early(site, call, wrong):
+    def early(events):
+        """The last store of the mechanism, and the fence that stands for the board's order, go first."""
+        at = [i for i, event in enumerate(events) if event.site == site and event.code == NTSTORE]
+        return events[at[-1] : at[-1] + 2] + events[: at[-1]] + events[at[-1] + 2 :] if at else events
+
+    failure = check("scm-manager", OBJECTS[:2], change=early).failures[0]
+    assert failure.call.startswith(call) and wrong in failure.wrong
+
+
+def test_scm_manager_truncates_and_renames_in_two_steps():
+    """The reconstruction gives data objects back before the size changes, and takes the old name away before the new one comes."""
+    report = check("scm-manager", [*OBJECTS[:2], ("truncate", 1, 100)])
+    assert report.failing_operations == 1 and "which a truncate has given back" in report.failures[0].wrong
+    assert "has no name" in check("scm-manager", [NEW, ("rename", 1)]).failures[0].wrong
+
+
+def test_scm_manager_refuses_what_it_does_not_check():
+    with pytest.raises(UsageError, match="'link'.*not checked for 'scm-manager'"):
+        check("scm-manager", [NEW, ("link", 1, 0, 0, 0)])

@@ -1,0 +1,141 @@
+"""The SCM manager: every store goes to SCM at once, in program order, so what is stored last decides what a crash leaves.
+Units: bytes, data objects of 512 bytes.
+Source: SCM manager paper, sections 4.2 and 5.1 (chains of objects; copies word by word, no cache); a reconstruction.
+
+The recovery, of which the paper says nothing, takes the directory's entries, their metadata objects and, up to the size in these,
+the chain of data objects.  Bytes that a write changes in place may be torn, so what is looked at is whether a size covers only what
+arrived before it.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from scmsim import records as r
+from scmsim.crash._adapter import Adapter as Base
+from scmsim.crash._adapter import Claim, Stores, Unrecoverable
+from scmsim.crash._expected import Found
+from scmsim.crash._image import Image, Mark, Word
+from scmsim.crash._model import Event
+from scmsim.errors import UsageError
+from scmsim.fs.parts.scm_recipes import OBJECT, WORD
+from scmsim.records import FENCE, NTSTORE
+
+SUMMARY = (
+    "scm-manager: uncached stores in program order; a name after its metadata object, a size after its chain and data"
+)
+MODELS = ("scm-manager",)
+
+UNIT = 512
+CLAIM = Claim(
+    "names and sizes are whole and durable at return, a size never ahead of its chain and data; data in place may be torn",
+    True,
+    True,
+    content=False,
+)
+
+
+class Adapter(Base):
+    """Words for entries and sizes; records of what each call chained, cleared and copied."""
+
+    claim = CLAIM
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.names: dict[int, list[int]] = {}  # file -> versions of its names, those that are gone left out
+        self.given: dict[int, list[int]] = {}  # file -> all of them
+        self.born: dict[int, int] = {}  # file -> version of its metadata object
+        self.size: dict[int, int] = {}
+        self.units: dict[int, int] = {}  # file -> data objects in its chain
+        self.stored: dict[
+            int, int
+        ] = {}  # version -> bytes of the chain, of clearing and of data that its size stands on
+        self.cuts: dict[
+            int, tuple[int, int]
+        ] = {}  # file -> first data object that its last truncate gave back, version
+
+    def physical(self, events: Sequence[Event]) -> Sequence[Event]:
+        """The events, each store certain before the next: the board has no cache before SCM."""
+        fence = Event(FENCE, "bus", 0, 1, 0)
+        return [one for event in events for one in ([event, fence] if event.code == NTSTORE else [event])]
+
+    def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
+        """For each event, the writes that it stands for; raises UsageError for what is not checked."""
+        if op.op >= r.MALLOC or op.op in (r.ULOAD, r.USTORE, r.LINK):
+            raise UsageError(
+                f"{r.OPS[op.op]!r}: memory objects and links are not checked for 'scm-manager'; leave them out of the trace"
+            )
+        self.op, self.version, self.file, self.entered = op, version, int(op.file), False
+        self.leaving = [self.file]
+        if op.op == r.RENAME and op.file2 >= 0 and op.file2 != op.file and self.names.get(int(op.file2)):
+            self.leaving.insert(0, int(op.file2))
+        handlers: dict[str, Any] = {"directory": self._directory, "inode": self._inode, "allocation": self._chain}
+        handlers |= dict.fromkeys(("data copy", "zeroing"), self._bytes)
+        return [
+            handlers[event.site](event) if event.code == NTSTORE and event.site in handlers else [] for event in events
+        ]
+
+    def _resizes(self) -> bool:
+        return self.op.op in (r.WRITE, r.TRUNCATE) or self.op.op == r.FALLOCATE and not self.op.flag & r.KEEP_SIZE
+
+    def _shrinks(self) -> bool:
+        return bool(self.op.op == r.TRUNCATE and self.op.offset < self.size.get(self.file, 0))
+
+    def _bytes(self, event: Event) -> list[Mark]:
+        if self._shrinks():
+            return []
+        self.stored[self.version] = self.stored.get(self.version, 0) + event.length
+        return [Mark(event.addr, event.length, ("stored", self.version))]
+
+    def _chain(self, event: Event) -> list[Mark]:
+        """Data objects are linked, or given back; those of a directory do not count."""
+        entries = event.length // WORD
+        if self._shrinks():
+            left = -(-int(self.op.offset) // UNIT)
+            self.cuts[self.file] = left, self.version
+            self.units[self.file] = left
+            return [Mark(event.addr, event.length, ("given back", self.version))]
+        if not self._resizes() and not (self.op.op == r.CREATE and self.entered):
+            return []
+        self.units[self.file] = self.units.get(self.file, 0) + entries - (self.units.get(self.file, 0) > 0)
+        return self._bytes(event)
+
+    def _directory(self, event: Event) -> list[Word]:
+        adds = self.op.op in (r.CREATE, r.MKDIR) or not self.leaving
+        if adds:
+            self.entered = True
+            self.names.setdefault(self.file, []).append(self.version)
+            self.given.setdefault(self.file, []).append(self.version)
+            return [Word(event.addr, ("entry", self.version), True)]
+        names = self.names.get(self.leaving.pop(0), [])
+        return [Word(event.addr, ("entry", names.pop()), False)] if names else []
+
+    def _inode(self, event: Event) -> list[Word | Mark]:
+        if event.length == OBJECT:
+            self.born[self.file], self.size[self.file], self.units[self.file] = self.version, 0, 0
+            self.cuts.pop(self.file, None)
+            empty = Word(event.addr, ("size", self.file), (0, 0))
+            return [empty, Mark(event.addr, OBJECT, ("object", self.version))]
+        if not self._resizes():
+            return []
+        end = int(self.op.offset + self.op.length)
+        shrinks = self._shrinks()
+        self.size[self.file] = (
+            int(self.op.offset) if self.op.op == r.TRUNCATE else max(self.size.get(self.file, 0), end)
+        )
+        by = 0 if shrinks else self.version
+        return [Word(event.addr, ("size", self.file), (self.size[self.file], by))]
+
+    def recover(self, image: Image, file: int) -> Found:
+        """The file as the recovery finds it; raises Unrecoverable."""
+        names = frozenset(version for version in self.given.get(file, []) if image.word(("entry", version)))
+        if not names:
+            return Found(names, 0, {}, {})
+        if image.marked(("object", self.born[file])) < OBJECT:
+            raise Unrecoverable("has a name but no metadata object")
+        size, version = image.word(("size", file), (0, 0))
+        if image.marked(("stored", version)) < self.stored.get(version, 0):
+            raise Unrecoverable("its size covers data objects or bytes that have not arrived")
+        first, cut = self.cuts.get(file, (0, -1))
+        if version < cut and size > first * UNIT and image.marked(("given back", cut)):
+            raise Unrecoverable(f"its size covers data object {first}, which a truncate has given back")
+        return Found(names, size, {}, {})
