@@ -279,7 +279,8 @@ class Call:
         return max(alive)[1] if alive else None
 
     def _directory(self, i: int, event: Event) -> list:
-        if event.length == 27 or not self.names_left:
+        dots = self.op.op == r.MKDIR and event.length == 27 and self.events[i + 1].length == 24
+        if dots or not self.names_left:
             return []  # "." and ".." of a new directory
         word = self.names_left.pop(0)
         if word is None:

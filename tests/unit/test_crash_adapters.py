@@ -1,5 +1,7 @@
 """Crash checks of single systems: the orders that their own mechanisms live by, broken one by one."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,15 @@ from tests.unit.test_crash import MIB, check, without
 
 NEW = ("create", 1, 0, 0, 0)
 ALIGNED = [NEW, ("fallocate", 1, 0, 2 * MIB), ("write", 1, 0, 8192)]  # WineFS: a file whose overwrites stay in place
+
+
+@pytest.mark.parametrize("fs", ["pmfs-4k", "winefs"])
+def test_a_record_as_long_as_that_of_a_new_directory(fs):
+    """27 bytes, a name of 15 characters."""
+    side = drive.files(0, -1, -1, dirs=[0])
+    side = dataclasses.replace(side, path=["/d", "/d/load.db-journal", "/d/load.db-folders"])
+    batch = drive.ops(NEW, ("write", 1, 0, 100), ("mkdir", 2, 0, 0, 0), ("fsync", 1))
+    assert crash.check(drive.source(side, batch), fs, params={"capacity": "256MiB"}, samples=24).failures == []
 
 
 def test_winefs_writes_an_aligned_file_twice():
