@@ -160,6 +160,11 @@ class Allowed:
             good = np.zeros(words, bool)
             for want in wanted:
                 good |= have == np.broadcast_to(want, WORDS)[:words]
+            if (
+                page == found.size // PAGE and found.size % WORD
+            ):  # behind the end an append may have begun, in the same word
+                longer = [labels(state, page) for state in self.states if state.size > found.size]
+                good[-1] |= any(have[-1] == np.broadcast_to(label, WORDS)[words - 1] for label in longer)
             if self.torn and page in self.cleared:
                 good[self.cleared[page] :] |= have[self.cleared[page] :] == ZERO
             if not good.all():

@@ -24,6 +24,10 @@ def test_a_record_as_long_as_that_of_a_new_directory(fs):
     assert crash.check(drive.source(side, batch), fs, params={"capacity": "256MiB"}, samples=24).failures == []
 
 
+def test_an_append_inside_a_word_is_no_change_of_what_precedes_it():
+    assert check("winefs", [NEW, ("write", 1, 0, 7), ("write", 1, 7, 29), ("write", 1, 36, 17)]).failures == []
+
+
 def test_winefs_writes_an_aligned_file_twice():
     """Both transactions of an overwrite keep the file, each call on another CPU's journal, across leaves of the tree too."""
     rows = [
