@@ -36,4 +36,4 @@ def _print(table: dict[str, dict[str, Any]]) -> None:
     click.echo(f"{'scheme':<16}{'extra data':>14}" + "".join(f"{name.replace('_', ' '):>14}" for name in _COLUMNS))
     for name, levels in table.items():
         cells = [levels["cow_extra_ratio"], *(levels[column] / payload if payload else None for column in _COLUMNS)]
-        click.echo(f"{name:<16}" + "".join(f"{'-':>14}" if cell is None else f"{cell:>14,.3f}" for cell in cells))
+        click.echo(f"{name:<16}" + "".join(f"{'-':>14}" if cell is None else f" {cell:>13,.3f}" for cell in cells))

@@ -195,6 +195,25 @@ def test_a_full_device_is_an_error_in_the_result(fs, capacity):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fs", SYSTEMS)
+def test_a_full_device_refuses_growth_and_names_and_goes_on(fs):
+    """Small files that grow by one page and more, and calls on files whose creation was refused: each one ends."""
+    capacity, step = full(fs, 16 << 20)
+    small, large = range(1, 20), 20
+    model = drive.Model(fs, drive.files(0, *[-1] * 500, dirs=[0]), capacity=capacity)
+    rows = [(op, file, 0, 3000, 0) for file in small for op in ("create", "write")]
+    rows += [("create", large, 0, 0, 0), ("write", large, 0, step)]
+    rows += [("write", large, k * step, 4096) for k in range(1, capacity // step)]
+    rows += [("write", file, 3000 + 4096 * k, 4096 * k) for k in (1, 5, 20) for file in small]
+    rows += [(op, file, 0, 1, 0) for file in range(large + 1, 500) for op in ("create", "open", "write", "link")]
+    for i in range(0, len(rows), 64):
+        model.feed(drive.ops(*rows[i : i + 64]))
+        space = model.space()
+        assert 0 <= space["live_bytes"] <= space["allocated_bytes"] <= space["capacity_bytes"]
+    assert int(model.record.failed) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fs", SYSTEMS)
 def test_a_full_device_works_again_after_an_unlink(fs):
     capacity, step = full(fs, 32 << 20)
     model = drive.Model(fs, side(), capacity=capacity)

@@ -93,6 +93,7 @@ def begin(s, arena, out, op, row, parent):
     if s.owed > 0 and not two_zone.free_everywhere(s) >= s.owed:
         if s.spare_blocks > 0 and not reclaim(s, arena, out):
             return 0
+        s.owed = blocks_needed(s, arena, op, row, adopts)  # the file's own unused pages may be among those freed
         if two_zone.free_everywhere(s) < s.owed:
             return -1
     if allocates(op) and (op.offset + op.length - 1) // q.BLOCK < m.MOST_PAGES:

@@ -54,13 +54,24 @@ def available(s):
 
 
 @part
+def adopts(arena, op, row):
+    """Whether the operation is the first on a file that is taken to have existed before: any but the making of a new one."""
+    if arena[row + n.STATUS] & (n.EXISTS | n.MEMORY):
+        return False
+    born = arena[row + n.FIRST] == 0 and (op.op == r.CREATE or op.op == r.MKDIR)
+    return not born and (op.op <= r.CLOSE and op.op != r.ULOAD and op.op != r.USTORE or op.op == r.FILE_TO_MM)
+
+
+@part
 def needed(s, arena, op, row):
     """Units that the operation takes at the most, of names and objects too."""
     code, exists = op.op, arena[row + n.STATUS] & n.EXISTS
     units = q.ZERO + 0
-    adopts = not exists and (code <= r.CLOSE or code == r.FILE_TO_MM) and arena[row + n.FIRST] > 0
-    if adopts and not arena[row + n.STATUS] & n.IS_DIR:
-        units += missing(s, arena, row, q.ZERO, (arena[row + n.FIRST] - 1 + (1 << s.shift) - 1) >> s.shift)
+    if adopts(arena, op, row):
+        units += names.NAME_UNITS
+        if not arena[row + n.STATUS] & n.IS_DIR:
+            length = max(arena[row + n.FIRST] - 1, 0)
+            units += missing(s, arena, row, q.ZERO, (length + (1 << s.shift) - 1) >> s.shift)
     if (code == r.CREATE or code == r.MKDIR) and not exists or r.RENAME <= code <= r.LINK or code >= r.MM_TO_FILE:
         units += names.NAME_UNITS
     return units
@@ -209,9 +220,7 @@ def perform(s, arena, out, op):
         fits = begin(s, arena, op, row)
         if fits <= 0:
             return fits
-        born = arena[row + n.FIRST] == 0 and (op.op == r.CREATE or op.op == r.MKDIR)
-        is_call = op.op <= r.CLOSE and op.op != r.ULOAD and op.op != r.USTORE or op.op == r.FILE_TO_MM
-        if is_call and not arena[row + n.STATUS] & (n.EXISTS | n.MEMORY) and not born:
+        if adopts(arena, op, row):
             if not has_events(s, out, NAME_EVENTS) or not names.adopt(s, arena, out, row, parent):
                 return 0
         if not room(s, arena, out, op, row, parent):
