@@ -272,3 +272,12 @@ def test_the_command(stored):
             standalone_mode=False,
             catch_exceptions=False,
         )
+
+
+@pytest.mark.parametrize("fs", ["pmfs-4k", "vsm"])
+@pytest.mark.parametrize("op", ["create", "mkdir"])
+def test_a_name_of_15_characters_is_no_dot_entry(fs, op):
+    """Its record is as long as what a new directory of PMFS begins with."""
+    side = drive.files(0, -1, -1, dirs=[0] if op == "create" else [0, 2], names=["/d", "/d/a", "/d/load.db-journal"])
+    report = crash.check(drive.source(side, drive.ops(("create", 1, 0, 0, 0), (op, 2, 0, 0, 0), ("fsync", 2))), fs)
+    assert report.operations == 3 and not report.failures
