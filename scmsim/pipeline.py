@@ -10,7 +10,21 @@ import numpy as np
 from scmsim import registry
 from scmsim.counters import COUNTERS, SCHEMA, rounded
 from scmsim.errors import UsageError, unknown
-from scmsim.records import CONTINUES, EVENT, KINDS, OFFSET_UNKNOWN, OPS, READ, SETUP, WRITE, Source
+from scmsim.records import (
+    CONTINUES,
+    EVENT,
+    FILE_TO_MM,
+    FREE,
+    KINDS,
+    MALLOC,
+    MM_TO_FILE,
+    OFFSET_UNKNOWN,
+    OPS,
+    READ,
+    SETUP,
+    WRITE,
+    Source,
+)  # fmt: skip
 from scmsim.result import Result, Run
 from scmsim.units import parse_bytes, parse_param
 
@@ -210,7 +224,7 @@ class _Replay:
         run.params = {**self.fs_params, **self.paging_params}
         cell = self.source.header.get("cell")
         run.cell = cell if isinstance(cell, dict) else {}
-        done, unknown_offsets, written, read = 0, 0, 0, 0
+        done, unknown_offsets, written, read, objects = 0, 0, 0, 0, 0
         for batch in self.source.batches(self.chunk):
             counted = (batch.flag & SETUP) == 0
             run.operations += int(counted.sum())
@@ -218,11 +232,16 @@ class _Replay:
             written += int(batch.length[counted & (batch.op == WRITE)].sum())
             read += int(batch.length[counted & (batch.op == READ)].sum())
             unknown_offsets += int(((batch.flag & OFFSET_UNKNOWN) != 0).sum())
+            objects += int(np.isin(batch.op, (MALLOC, FREE, MM_TO_FILE, FILE_TO_MM)).sum())
             self._batch(batch, self._first_rows(batch, counted))
             done += len(batch)
             if progress:
                 progress(self.setup.fs, done, self.source.rows)
         run.payload = {"written": written - int(self.record[0]["failed_bytes"]), "read": read}
+        if objects and not getattr(self.fs, "MEMORY_OBJECTS", False):
+            run.warnings.append(
+                f"{objects} operations on memory objects mean nothing to {run.fs}; scm-manager has them"
+            )
         self._finish(run, unknown_offsets)
         return run
 

@@ -14,6 +14,7 @@ SUMMARY = "the SCM manager: files and memory objects from one buddy system; data
 SOURCE = "SCM manager paper, sections 3 and 4; costs in fs/costs/scm-manager.toml; a reconstruction"
 PAGE_BYTES = 512  # of a data object
 HOLES = False
+MEMORY_OBJECTS = True  # malloc, free, mm_to_file, file_to_mm
 PARAMS = {
     "capacity": ("64GiB", "bytes", "size of the SCM; the paper's board has 64MiB"),
     "boot": ("1MiB", "bytes", "the SCM driver's boot area"),

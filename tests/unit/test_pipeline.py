@@ -173,3 +173,13 @@ def test_setup_after_counted_operations_counts_nothing():
     loud = replay(("create", 1), ("write", 1, 0, 4096))
     quiet = replay(("create", 1), ("write", 1, 0, 4096), ("write", 1, 4096, 4096, -1, SETUP))
     assert loud.counters == quiet.counters and quiet.space["live_bytes"] == 8192
+
+
+def test_memory_objects_mean_something_to_the_scm_manager_only():
+    batch = drive.ops(("malloc", 1, 0, 512), ("free", 1))
+    found = {
+        run.fs: run.warnings
+        for run in scmsim.replay(drive.source(drive.files(0, -1, dirs=[0]), batch), "pmfs-4k,scm-manager").runs
+    }
+    assert "2 operations on memory objects mean nothing to pmfs-4k" in " ".join(found["pmfs-4k"])
+    assert not any("memory objects" in warning for warning in found["scm-manager"])
