@@ -22,7 +22,13 @@ models cannot give says why. Exit code 1 if an exact row is not equal.""",
 @click.option("--quick", is_flag=True, help="Small workloads (about a minute); rows that need gigabytes say so.")
 @click.option("--json", "as_json", is_flag=True, help="Print a list of rows as JSON.")
 @click.option("--markdown", is_flag=True, help="Print Markdown tables.")
-def command(wanted: tuple[str, ...], quick: bool, as_json: bool, markdown: bool) -> int:
+@click.option(
+    "--figures", type=click.Path(), metavar="DIR", help="Draw the documents' figures into DIR (extra 'report')."
+)
+@click.option("--format", "suffix", type=click.Choice(["svg", "png", "pdf"]), default="svg", show_default=True)
+def command(
+    wanted: tuple[str, ...], quick: bool, as_json: bool, markdown: bool, figures: str | None, suffix: str
+) -> int:
     import json
 
     from scmsim._jit import is_cold
@@ -30,6 +36,10 @@ def command(wanted: tuple[str, ...], quick: bool, as_json: bool, markdown: bool)
     from scmsim.reproduce import reproduce
     from scmsim.reproduce.rows import published, titles
 
+    if figures:
+        from scmsim.report.files import check_folder
+
+        check_folder(figures)
     if is_cold():
         click.echo("scmsim: compiling the models, once after an installation: 20 to 40 s each ...", err=True)
     rows, total = [], len(published())
@@ -45,6 +55,10 @@ def command(wanted: tuple[str, ...], quick: bool, as_json: bool, markdown: bool)
             if chosen:
                 click.echo(_markdown(title, chosen) if markdown else _text(title, chosen))
         click.echo(_sum(rows))
+    if figures:
+        from scmsim.reproduce.figures import draw
+
+        click.echo(f"{len(draw(figures, suffix, quick))} figures in {figures}", err=True)
     return 1 if any(row.answer.kind == "exact" and row.ok is False for row in rows) else 0
 
 

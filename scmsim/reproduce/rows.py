@@ -82,9 +82,19 @@ class Row:
     document: str
 
     @property
+    def published_numbers(self) -> list[float]:
+        """The published value as numbers: several for a range or a list of systems, none for words."""
+        return _numbers(self.published.value)
+
+    @property
+    def simulated_numbers(self) -> list[float]:
+        """The answer as numbers, none for words."""
+        return _listed(self.answer.simulated)
+
+    @property
     def ratio(self) -> float | None:
         """Simulated over published; the geometric mean where the row lists several values, None where it has no number."""
-        sides = [_numbers(self.published.value), _listed(self.answer.simulated)]
+        sides = [self.published_numbers, self.simulated_numbers]
         if not sides[0] or len(sides[0]) != len(sides[1]) or self.published.relation == "range":
             return None
         pairs = [(ours, theirs) for theirs, ours in zip(*sides, strict=True) if theirs > 0 and ours > 0]
@@ -95,7 +105,7 @@ class Row:
     @property
     def ok(self) -> bool | None:
         """The verdict (see the module's text); None where there is nothing to judge."""
-        ours, theirs = self.answer.simulated, _numbers(self.published.value)
+        ours, theirs = self.answer.simulated, self.published_numbers
         if self.answer.holds is not None:
             return self.answer.holds
         if ours is None or self.answer.kind in ("not reproduced", "full only"):

@@ -82,3 +82,17 @@ def test_json_has_every_row_that_was_asked_for():
 def test_an_unknown_row_is_named():
     with pytest.raises(UsageError, match="VSM-99"):
         list(reproduce(["VSM-99"]))
+
+
+def test_figures_of_rows_are_drawn(tmp_path):
+    from scmsim.report.files import write_charts
+    from scmsim.reproduce import figures
+
+    lines = [{"system": fs, "x": x, "value": x * k} for k, fs in enumerate(("scmfs", "scmfs-lp"), 1) for x in (4, 64)]
+    bars = figures._published_and_simulated(row("equals", "10 | 20", Answer((11, 39))))
+    assert [(each["system"], each["value"]) for each in bars] == [
+        ("published", 10.0), ("published", 20.0), ("simulated", 11.0), ("simulated", 39.0),
+    ]  # fmt: skip
+    charts = [figures._lines("l", "Lines", lines, "KiB", "walks"), figures._bars("b", "Bars", bars, "us", log=True)]
+    assert [path.name for path in write_charts(charts, tmp_path / "f", "svg")] == ["l.svg", "b.svg"]
+    assert "scmfs-lp" in (tmp_path / "f" / "l.svg").read_text()
