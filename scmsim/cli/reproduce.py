@@ -98,7 +98,7 @@ def _markdown(title: str, rows: list["Row"]) -> str:
     lines = [
         "| " + " | ".join(cell.replace("|", "\\|") for cell in [*_cells(row), row.answer.note]) + " |" for row in rows
     ]
-    return f"### {title}\n\n{head}\n" + "\n".join(lines) + "\n"
+    return f"## {title}\n\n{head}\n" + "\n".join(lines) + "\n"
 
 
 def _sum(rows: list["Row"]) -> str:

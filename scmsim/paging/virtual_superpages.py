@@ -10,7 +10,7 @@ import numpy as np
 
 from scmsim._jit import kernel
 from scmsim.paging import _linear
-from scmsim.records import CONTIGUOUS, MAP, ORDER, PM, REMAP, WORK
+from scmsim.records import CONTIGUOUS, MAP, ORDER, PM, REMAP, SCM_TABLE, WORK
 
 SUMMARY = "persistent memory in a window whose page table, in persistent memory, the file system rewrites (vsm)"
 SOURCE = "VSM paper (2020), III.A, IV.A; Linux 5.1 Documentation/x86/x86_64/mm.txt"
@@ -67,6 +67,9 @@ def place(state, events, n):
     s = state[0]
     for i in range(n):
         e = events[i]
+        if e.order != 0:  # its file system maps persistent memory itself
+            e.order |= s.order[PM] & SCM_TABLE
+            continue
         e.order = s.order[e.space]
         e.vaddr = s.origin[e.space] + (e.site * s.site_bytes if e.code == WORK else e.addr)
         if e.space != PM or e.code == WORK:

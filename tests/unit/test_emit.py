@@ -1,24 +1,21 @@
 """How a model's kernels write events: single ones, WORK, and recipes."""
 
+import contextlib
+import functools
+import sys
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scmsim import registry
-from scmsim.fs.parts import (
-    contiguous_recipes,
-    costs,
-    ext4_recipes,
-    nova_recipes,
-    partition_recipes,
-    pmfs_recipes,
-    vsm_recipes,
-    wine_recipes,
-)
-from scmsim.fs.parts.emit import HEADER, load_recipes, new_state, play, run, work
+from scmsim.fs.parts.emit import FREE_COST, HEADER, load_recipes, new_state, play, run, work
+from scmsim.pipeline import model_params
 from scmsim.records import EVENT, FENCE, FLUSH, KERNEL, LOAD, PM, STORE, TEXT, WORK, pack
 from tests.conftest import NO_JIT
+from tests.reference import drive
 
 STATE = np.dtype((np.record, HEADER))
 COSTS = np.array([[1000, 200, 30, 4], [5000, 0, 1000, 7], [100, 10, 1, 4]], np.int64)
@@ -82,33 +79,22 @@ def test_work_of_a_site_becomes_one_event():
     assert played(merged, 0) == [(WORK, 4, TEXT, 2000, 400, 60)]
 
 
+@functools.cache
 def model_recipes(fs):
-    """(recipes, cost rows) of a shipped model, as its `start` loads them."""
-    sites = list(registry.load("fs", fs).SITES)
-    if fs.startswith("ext4"):
-        return ext4_recipes.all_recipes(fs == "ext4-dax"), costs.load("ext4-5.13", ext4_recipes.COSTS, sites)
-    if fs.startswith("pmfs"):
-        q = pmfs_recipes
-        return dict(sorted(q.recipes(dax=True).items())), costs.load("pmfs-5.13", q.COSTS, sites)
-    if fs.startswith("vsm"):
-        v = vsm_recipes
-        tables = [costs.load(name, rows, sites) for name, rows in (("pmfs-5.13", pmfs_recipes.COSTS), ("vsm", v.COSTS))]
-        return dict(sorted(v.recipes(dax=True).items())), np.concatenate(tables)
-    if fs == "winefs":
-        w = wine_recipes
-        tables = [
-            costs.load(name, rows, sites) for name, rows in (("pmfs-5.13", pmfs_recipes.COSTS), ("winefs", w.COSTS))
-        ]
-        return dict(sorted(w.recipes(dax=True).items())), np.concatenate(tables)
-    if fs in ("scmfs", "scmfs-lp", "simfs"):
-        q = contiguous_recipes
-        return dict(sorted(q.recipes(fs == "simfs").items())), costs.load("scmfs", q.COSTS, sites)
-    if fs == "ctfs":
-        return dict(sorted(partition_recipes.recipes().items())), costs.load(fs, partition_recipes.COSTS, sites)
-    inplace, counters = fs == "nova-inplace", fs != "nova-fast16"
-    q = nova_recipes
-    recipes = q.data_recipes(inplace, counters, False) | q.log_recipes(counters) | q.name_recipes(counters, False)
-    return dict(sorted(recipes.items())), costs.load("nova-5.13", q.COSTS, sites)
+    """(recipes, cost rows) of a shipped model, as its `start` hands them to `load_recipes`."""
+    found = []
+
+    def note(state, recipes, merge=True):
+        cost = state.record.cost[0]
+        found.append((dict(recipes), cost[cost[:, 3] != FREE_COST].copy()))
+
+    module = registry.load("fs", fs)
+    users = [m for name, m in sys.modules.items() if name.startswith("scmsim.fs.parts.") and hasattr(m, "load_recipes")]
+    with contextlib.ExitStack() as stack:
+        for user in users:
+            stack.enter_context(mock.patch.object(user, "load_recipes", note))
+        module.start(model_params("fs", fs, {}), drive.files(0, -1, dirs=[0]))
+    return found[-1]  # a model on another's kernels loads its own last
 
 
 @pytest.mark.parametrize("fs", registry.names("fs"))
