@@ -58,7 +58,10 @@ def amounts(e):
     code, width, length, addr = (e[field].astype(np.int64) for field in ("code", "width", "length", "addr"))
     is_work, load, store = code == r.WORK, code == r.LOAD, np.isin(code, (r.STORE, r.NTSTORE))
     steps = np.where((load | store) & (width > 0), -(-length // np.maximum(width, 1)), 0)
+    pages = ((addr + length - 1) >> 12) - (addr >> 12) + 1  # a strided run (width < 0) moves -width bytes in each
+    moved = np.where(width < 0, -width * pages, length)
     lines = ((addr + length - 1) >> 6) - (addr >> 6) + 1
+    lines = np.where(width < 0, pages * ((((addr & 63) - width - 1) >> 6) + 1), lines * np.maximum(width, 1))
     pm = e["space"] == r.PM
     table = np.zeros((len(e), len(AMOUNTS)))
     table[:, 0] = np.where(is_work, addr / 1000, steps)
@@ -67,8 +70,8 @@ def amounts(e):
     table[:, 3] = steps * (code == r.NTSTORE)
     table[:, 4] = lines * (code == r.FLUSH)
     table[:, 5] = length * (code == r.FENCE)
-    table[:, 6] = length * (load & pm)
-    table[:, 7] = length * (store & pm)
+    table[:, 6] = moved * (load & pm)
+    table[:, 7] = moved * (store & pm)
     return table
 
 
