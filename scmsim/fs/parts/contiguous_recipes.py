@@ -7,7 +7,8 @@ CPUs with fast strings).  Which fields are stored, and directories as lists of r
 assumptions.
 """
 
-from scmsim.records import FENCE, FLUSH, KERNEL, LOAD, PM, STORE, USER, WORK, pack
+from scmsim.fs.parts.emit import Steps
+from scmsim.records import FENCE, FLUSH, KERNEL, LOAD, STORE, USER
 
 # Mechanism -> what the bytes that it stores are for.
 SITES = {
@@ -58,21 +59,13 @@ TOP_TABLES = (
 TOP_BYTES = 2 << 20
 INODE_TABLE = 4 << 20
 DIRENT_HEADER = 16  # bytes of a directory's record before the name
-_SITE = {name: code for code, name in enumerate(SITES)}
-
-
-def _step(code: int, site: str, base: int, at: int = 0, length: int = 0, by: int = 0, **more: int) -> tuple[int, ...]:
-    """One event: run of `length` + register `by` bytes at register `base` + `at`; more: space, width."""
-    return pack(code, _SITE[site], more.get("space", PM), more.get("width", 0)), base, at, length, by, 0
-
-
-def _work(cost: str, times: int = 0, by: int = 0) -> tuple[int, ...]:
-    return WORK, 0, COSTS.index(cost), times, by, 0
+_STEPS = Steps(SITES, COSTS)
+_step, _work, _fence = _STEPS.run, _STEPS.work, _STEPS.fence
 
 
 def _ordered(site: str, base: int, at: int = 0, length: int = 0, by: int = 0) -> list:
     """A store that is written back between two barriers."""
-    fence = (pack(FENCE, _SITE[site], PM), NONE, 0, 1, 0, 0)
+    fence = _fence(site)
     return [
         _step(STORE, site, base, at, length, by),
         fence,
@@ -167,7 +160,7 @@ def _names() -> dict[int, list]:
 
 def _calls() -> dict[int, list]:
     """Calls that change no names."""
-    fence = (pack(FENCE, _SITE["fsync"], PM), NONE, 0, 1, 0, 0)
+    fence = _fence("fsync")
     return {
         OPEN: [_work("open", 1), _step(LOAD, "inode", INODE, 0, 64)],
         CLOSE: [_work("close", 1)],

@@ -7,14 +7,14 @@ Recipes are data, so a model of many mechanisms stays a small kernel (compile ti
 Every model's state record starts with HEADER; `state.op` is the row of the operation at work.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from scmsim._jit import kernel
 from scmsim.errors import UsageError
-from scmsim.records import SETUP, TEXT, WORK, WRITE
+from scmsim.records import FENCE, PM, SETUP, TEXT, WORK, WRITE, pack
 
 MAX_COSTS = 160  # rows of the cost table that a state record has room for
 FREE_COST = -1  # site of an unused cost row
@@ -57,6 +57,34 @@ def new_state(dtype: np.dtype, words: int, costs: np.ndarray) -> "State":
     record.cost[0, :, 3] = FREE_COST
     record.cost[0, : len(costs)] = costs
     return State(record, np.zeros(words, np.int64))
+
+
+class Steps:
+    """Makes the steps of a model's recipes from the names of its sites and costs.
+
+    `space` is where runs lie unless a step says otherwise; `first_cost` is the cost row of the first of `costs`.
+    """
+
+    def __init__(self, sites: Iterable[str], costs: Sequence[str] = (), space: int = PM, first_cost: int = 0) -> None:
+        self._site = {name: code for code, name in enumerate(sites)}
+        self._cost = {name: first_cost + row for row, name in enumerate(costs)}
+        self._space = space
+
+    def run(
+        self, code: int, site: str, base: int, at: int = 0, length: int = 0, by: int = 0,
+        *, space: int | None = None, width: int = 0, width_by: int = 0,
+    ) -> tuple[int, ...]:  # fmt: skip
+        """One event: run of `length` + register `by` bytes at register `base` + `at`, wide `width` + register `width_by`."""
+        what = pack(code, self._site[site], self._space if space is None else space, width)
+        return what, base, at, length, by, width_by
+
+    def work(self, cost: str, times: int = 0, by: int = 0) -> tuple[int, ...]:
+        """A cost, `times` + register `by` times."""
+        return WORK, 0, self._cost[cost], times, by, 0
+
+    def fence(self, site: str, times: int = 1, by: int = 0) -> tuple[int, ...]:
+        """`times` + register `by` fences."""
+        return self.run(FENCE, site, 0, 0, times, by, space=PM)
 
 
 class State:

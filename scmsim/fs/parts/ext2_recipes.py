@@ -5,7 +5,8 @@ Sources: Linux 5.13 fs/ext2/{inode,balloc,ialloc,namei,dir,file}.c, fs/dax.c, mm
 """
 
 from scmsim.fs.parts import ext4_recipes as q
-from scmsim.records import FENCE, FLUSH, KERNEL, LOAD, NTSTORE, PM, STORE, USER, WORK, pack
+from scmsim.fs.parts.emit import Steps
+from scmsim.records import FENCE, FLUSH, KERNEL, LOAD, NTSTORE, PM, STORE, USER
 
 # Mechanism -> what the bytes that it stores to persistent memory are for.
 SITES = {
@@ -36,23 +37,14 @@ CACHE_COSTS = (
 )  # fmt: skip
 
 RAM_DISK = 5 << 40  # where the pages of a RAM disk lie in space KERNEL
-_SITE = {name: code for code, name in enumerate(SITES)}
-
-
-def _run(code: int, site: str, base: int, at: int = 0, length: int = 0, by: int = 0, **more: int) -> tuple[int, ...]:
-    """One event: run of `length` + register `by` bytes at register `base` + `at`; more: space, width, width_by."""
-    what = pack(code, _SITE[site], more.get("space", KERNEL), more.get("width", 0))
-    return what, base, at, length, by, more.get("width_by", q.ZERO)
+_run = Steps(SITES, space=KERNEL).run
 
 
 class _Recipes:
     """Recipes over one tuple of costs and one kind of device."""
 
     def __init__(self, costs: tuple[str, ...], ram_disk: bool) -> None:
-        self.costs, self.ram_disk = costs, ram_disk
-
-    def work(self, cost: str, times: int = 0, by: int = q.ZERO) -> tuple[int, ...]:
-        return WORK, q.ZERO, self.costs.index(cost), times, by, q.ZERO
+        self.work, self.ram_disk = Steps(SITES, costs).work, ram_disk
 
     def call(self, cost: str) -> list:
         return [self.work(cost, 1), _run(LOAD, "inode", q.INODE, 0, 64)]

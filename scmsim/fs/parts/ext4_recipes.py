@@ -7,7 +7,8 @@ unaligned ends, whose lines are written back; it ends with an sfence, measured: 
 cost rows know of have one run of 64 bytes or so here, so that a TLB sees them.
 """
 
-from scmsim.records import FENCE, FLUSH, KERNEL, LOAD, NTSTORE, PM, STORE, USER, WORK, pack
+from scmsim.fs.parts.emit import Steps
+from scmsim.records import FLUSH, KERNEL, LOAD, NTSTORE, PM, STORE, USER
 
 # Mechanism -> what the bytes that it stores to persistent memory are for.
 SITES = {
@@ -56,21 +57,8 @@ BLOCK = 4096
 BARRIER_FENCES = 2
 # Where kernel objects lie in space KERNEL: areas of 1 TiB, far more than they use.
 ZERO_PAGE, BUFFERS, INODES, FRAMES, DESCRIPTORS = BLOCK, 1 << 40, 2 << 40, 3 << 40, 4 << 40
-_SITE = {name: code for code, name in enumerate(SITES)}
-
-
-def _run(code: int, site: str, base: int, at: int = 0, length: int = 0, by: int = 0, **more: int) -> tuple[int, ...]:
-    """One event: run of `length` + register `by` bytes at register `base` + `at`; more: space, width, width_by."""
-    what = pack(code, _SITE[site], more.get("space", KERNEL), more.get("width", 0))
-    return what, base, at, length, by, more.get("width_by", ZERO)
-
-
-def _work(cost: str, times: int = 0, by: int = ZERO) -> tuple[int, ...]:
-    return WORK, ZERO, COSTS.index(cost), times, by, ZERO
-
-
-def _fence(site: str, times: int) -> tuple[int, ...]:
-    return _run(FENCE, site, ZERO, 0, times, space=PM)
+_STEPS = Steps(SITES, COSTS, KERNEL)
+_run, _work, _fence = _STEPS.run, _STEPS.work, _STEPS.fence
 
 
 _INODE = _run(LOAD, "inode", INODE, 0, 64)

@@ -6,7 +6,8 @@ shmem_file_read_iter, swap.c: mark_page_accessed}, fs/libfs.c: simple_write_begi
 """
 
 from scmsim.fs.parts import ext4_recipes as q
-from scmsim.records import KERNEL, LOAD, STORE, USER, WORK, pack
+from scmsim.fs.parts.emit import Steps
+from scmsim.records import KERNEL, LOAD, STORE, USER
 
 # Mechanism -> what the bytes that it stores to persistent memory are for.
 SITES = {
@@ -24,18 +25,8 @@ COSTS = (
     "sync_call",
 )  # fmt: skip
 
-_SITE = {name: code for code, name in enumerate(SITES)}
-
-
-def _run(
-    code: int, site: str, base: int, at: int = 0, length: int = 0, by: int = 0, space: int = KERNEL
-) -> tuple[int, ...]:
-    """One event: run of `length` + register `by` bytes at register `base` + `at`, no instructions of its own."""
-    return pack(code, _SITE[site], space, 0), base, at, length, by, q.ZERO
-
-
-def _work(cost: str, times: int = 0, by: int = q.ZERO) -> tuple[int, ...]:
-    return WORK, q.ZERO, COSTS.index(cost), times, by, q.ZERO
+_STEPS = Steps(SITES, COSTS, KERNEL)
+_run, _work = _STEPS.run, _STEPS.work
 
 
 def _call(cost: str) -> list:
@@ -53,14 +44,14 @@ def all_recipes(activates: bool) -> dict[int, list]:
             _run(STORE, "zeroing", q.TAIL_AT, 0, 0, q.TAIL),
         ],
         q.COPY: [
-            _run(LOAD, "copy", q.USER_AT, 0, 0, q.BYTES, USER),
+            _run(LOAD, "copy", q.USER_AT, 0, 0, q.BYTES, space=USER),
             _run(STORE, "copy", q.TO, 0, 0, q.BYTES),
         ],
         q.FINISH: [_work("write_page", 0, q.PAGES), *again],
         q.READ: _call("read_call"),
         q.COPY_OUT: [
             _run(LOAD, "copy", q.FROM, 0, 0, q.HAS),
-            _run(STORE, "copy", q.USER_AT, 0, 0, q.BYTES, USER),
+            _run(STORE, "copy", q.USER_AT, 0, 0, q.BYTES, space=USER),
         ],
         q.READ_PAGES: [_work("read_page", 0, q.PAGES), *again, _work("timer_tick", 0, q.LINES)],
         q.FSYNC: [_work("fsync_call", 1)],

@@ -6,7 +6,8 @@ page counters and inode write-back.  Field bytes of an inode (100) and of a chan
 unlink store what was measured on the 5.13 port (296 and 553 bytes).
 """
 
-from scmsim.records import FENCE, FLUSH, KERNEL, LOAD, NTSTORE, PM, STACK, STORE, USER, WORK, pack
+from scmsim.fs.parts.emit import Steps
+from scmsim.records import FENCE, FLUSH, KERNEL, LOAD, NTSTORE, STACK, STORE, USER
 
 # Mechanism -> what the bytes that it stores are for.
 SITES = {
@@ -62,21 +63,8 @@ DOT_BYTES = 56
 FAST16_BYTES = 32  # each of these in FAST'16
 JOURNAL_POINTERS = 48 * BLOCK
 JOURNAL_PAGE = 64 * BLOCK
-_SITE = {name: code for code, name in enumerate(SITES)}
-
-
-def _step(code: int, site: str, base: int, at: int = 0, length: int = 0, by: int = 0, **more: int) -> tuple[int, ...]:
-    """One event: run of `length` + register `by` bytes at register `base` + `at`; more: space, width, width_by."""
-    what = pack(code, _SITE[site], more.get("space", PM), more.get("width", 0))
-    return what, base, at, length, by, more.get("width_by", 0)
-
-
-def _work(cost: str, times: int = 0, by: int = 0) -> tuple[int, ...]:
-    return WORK, 0, COSTS.index(cost), times, by, 0
-
-
-def _fence(site: str, times: int = 1) -> tuple[int, ...]:
-    return _step(FENCE, site, ZERO, 0, times)
+_STEPS = Steps(SITES, COSTS)
+_step, _work, _fence = _STEPS.run, _STEPS.work, _STEPS.fence
 
 
 def _commit(base: int, counters: bool, inode_fence: bool) -> list:

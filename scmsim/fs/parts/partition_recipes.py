@@ -6,19 +6,17 @@ and nothing is fenced.  Inode: size at 8, block 16, names 24, level 56, times of
 
 from scmsim.fs.parts import contiguous_recipes as q
 from scmsim.fs.parts.contiguous_recipes import BLOCK, INODE_BYTES, NONE
-from scmsim.fs.parts.contiguous_recipes import _step as step
-from scmsim.records import FLUSH, KERNEL, LOAD, NTSTORE, STORE, USER, WORK
+from scmsim.fs.parts.emit import Steps
+from scmsim.records import FLUSH, KERNEL, LOAD, NTSTORE, STORE, USER
 
 COSTS = (*q.COSTS, "stream_line", "edge_byte")
+_STEPS = Steps(q.SITES, COSTS)
+step, work = _STEPS.run, _STEPS.work
 
 # Device offsets below the tables: the device's master page and its bitmap, the superblock, bitmap of inodes and partition headers
 # of ctFS, the entry tables of a staging partition, and its pages.
 MASTER, BITMAP, SUPERBLOCK, INODE_BITMAP, HEADERS, STAGING = 0, BLOCK, 3 * BLOCK, 4 * BLOCK, 5 * BLOCK, 16 * BLOCK
 STATE = MASTER + 120  # pswap's state in the master page: not at the start of a line, so its write-back takes two
-
-
-def work(cost: str, times: int = 0, by: int = 0) -> tuple[int, ...]:
-    return WORK, 0, COSTS.index(cost), times, by, 0
 
 
 def recipes() -> dict[int, list]:

@@ -7,7 +7,8 @@ inode's fields (58), of a new directory's (10) and of a freed inode's (20) are t
 was measured on the 5.13 port.
 """
 
-from scmsim.records import FENCE, FLUSH, LOAD, NTSTORE, PM, STORE, USER, WORK, pack
+from scmsim.fs.parts.emit import Steps
+from scmsim.records import FLUSH, LOAD, NTSTORE, STORE, USER
 
 # Mechanism -> what the bytes that it stores are for.
 SITES = {
@@ -62,19 +63,8 @@ TABLE_LOADS = (
     28  # bytes of inodes that a block look-up loads: of the inode table's and the file's root, height, block type
 )
 _SITE = {name: code for code, name in enumerate(SITES)}
-
-
-def _step(code: int, site: str, base: int, at: int = 0, length: int = 0, by: int = 0, **more: int) -> tuple[int, ...]:
-    """One event: run of `length` + register `by` bytes at register `base` + `at`; more: space, width."""
-    return pack(code, _SITE[site], more.get("space", PM), more.get("width", 0)), base, at, length, by, 0
-
-
-def _work(cost: str, times: int = 0, by: int = 0) -> tuple[int, ...]:
-    return WORK, 0, COSTS.index(cost), times, by, 0
-
-
-def _fence(site: str, times: int = 1, by: int = 0) -> tuple[int, ...]:
-    return _step(FENCE, site, ZERO, 0, times, by)
+_STEPS = Steps(SITES, COSTS)
+_step, _work, _fence = _STEPS.run, _STEPS.work, _STEPS.fence
 
 
 def _find(site: str) -> list:

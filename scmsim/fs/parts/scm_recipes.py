@@ -7,7 +7,8 @@ The board copies word by word without a cache (section 5.1: the times of load an
 4-byte instructions, and stores to the medium are non-temporal.
 """
 
-from scmsim.records import FENCE, KERNEL, LOAD, NTSTORE, PM, STORE, USER, WORK, pack
+from scmsim.fs.parts.emit import Steps
+from scmsim.records import FENCE, KERNEL, LOAD, NTSTORE, PM, STORE, USER
 
 MANAGER, FAT, EXT2 = 0, 1, 2  # kinds
 
@@ -57,7 +58,8 @@ WORD = 4  # bytes of a word, and of a chain's entry
 OBJECT = 64  # bytes of a metadata object of the SCM manager
 ENTRY = {MANAGER: 8, FAT: 32, EXT2: 16}  # bytes that a directory grows by
 SECTOR, PAGES = 512, 32  # NAND: bytes of a page, pages of an erase unit
-_SITE = {name: code for code, name in enumerate(SITES)}
+_STEPS = Steps(SITES, COSTS)
+_work = _STEPS.work
 
 
 def _step(
@@ -65,11 +67,7 @@ def _step(
 ) -> tuple[int, ...]:
     """One event: a run of `length` + register `by` bytes at register `base` + `at`, word by word."""
     width = WORD if code in (LOAD, STORE, NTSTORE) else 0
-    return pack(code, _SITE[site], space, width), base, at, length, by, 0
-
-
-def _work(cost: str, times: int = 0, by: int = 0) -> tuple[int, ...]:
-    return WORK, 0, COSTS.index(cost), times, by, 0
+    return _STEPS.run(code, site, base, at, length, by, space=space, width=width)
 
 
 def recipes(kind: int, nand: bool) -> dict[int, list]:

@@ -5,7 +5,8 @@ Source: utsaslab/SplitFS splitfs/fileops_nvp.c (_nvp_extend_write, _nvp_do_pwrit
 """
 
 from scmsim.fs.parts import ext4_recipes as q
-from scmsim.records import FENCE, FLUSH, LOAD, NTSTORE, PM, STORE, USER, WORK, pack
+from scmsim.fs.parts.emit import Steps
+from scmsim.records import FENCE, FLUSH, LOAD, NTSTORE, STORE, USER
 
 SITES = q.SITES | {
     "user library": "none",
@@ -18,17 +19,13 @@ COSTS = ("user_call", "user_write", "user_read", "user_copy_line", "log_entry", 
 
 LOG_ENTRY, PREFILL, RELINK, COPY_BACK, USER_CALL, DRAIN = range(q.RECIPES, q.RECIPES + 6)
 ENTRY = 64  # bytes of a log entry
-_SITE = {name: code for code, name in enumerate(SITES)}
-_COST = {name: len(q.COSTS) + code for code, name in enumerate(COSTS)}
+_STEPS = Steps(SITES, COSTS, first_cost=len(q.COSTS))
+_work = _STEPS.work
 
 
 def _run(code: int, site: str, base: int, length: int = 0, by: int = 0, width: int = 0, **more: int) -> tuple[int, ...]:
     """One event: run of `length` + register `by` bytes at register `base`; more: space, width_by."""
-    return pack(code, _SITE[site], more.get("space", PM), width), base, 0, length, by, more.get("width_by", q.ZERO)
-
-
-def _work(cost: str, times: int = 0, by: int = q.ZERO) -> tuple[int, ...]:
-    return WORK, q.ZERO, _COST[cost], times, by, q.ZERO
+    return _STEPS.run(code, site, base, 0, length, by, width=width, **more)
 
 
 def _nt_copy(site: str) -> list:

@@ -7,7 +7,8 @@ each stored address means.
 """
 
 from scmsim.fs.parts import pmfs_recipes as q
-from scmsim.records import FENCE, FLUSH, INVALIDATE, LOAD, MAP, PM, REMAP, STORE, WORK, pack
+from scmsim.fs.parts.emit import Steps
+from scmsim.records import FLUSH, INVALIDATE, LOAD, MAP, REMAP, STORE, WORK
 
 # Mechanisms beside PMFS's, in the order of the steps -> what the bytes that they store are for.
 SITES = {
@@ -48,24 +49,13 @@ STATE_BYTES, HEADER_BYTES, ENTRY_BYTES = 8, 64, 16
 INODE_FLAG = 96  # offset of the flag in an inode: its last superpage has no tail
 PTE = 8
 _SITE = {name: code for code, name in enumerate(SITES)}
-
-
-def _step(code: int, site: str, base: int, at: int = 0, length: int = 0, by: int = 0) -> tuple[int, ...]:
-    """One event: run of `length` + register `by` bytes at register `base` + `at`."""
-    return pack(code, _SITE[site], PM), base, at, length, by, 0
-
-
-def _work(cost: str, times: int = 0, by: int = 0) -> tuple[int, ...]:
-    return WORK, 0, len(q.COSTS) + COSTS.index(cost), times, by, 0
+_STEPS = Steps(SITES, COSTS, first_cost=len(q.COSTS))
+_step, _work, _fence = _STEPS.run, _STEPS.work, _STEPS.fence
 
 
 def _stored(site: str, base: int, at: int = 0, length: int = 0, by: int = 0) -> list[tuple[int, ...]]:
     """Store and write back."""
     return [_step(code, site, base, at, length, by) for code in (STORE, FLUSH)]
-
-
-def _fence(site: str) -> tuple[int, ...]:
-    return _step(FENCE, site, q.ZERO, 0, 1)
 
 
 def _swapped(site: str) -> list[tuple[int, ...]]:
@@ -128,7 +118,7 @@ def _overwrite(pmfs: dict[int, list]) -> dict[int, list]:
             _fence("page table"),
             *_stored("page table", PMD_AT, 0, PTE),
             _fence("page table"),
-            (pack(MAP, _SITE["page table"], PM, 12), VA, 0, 1 << 21, 0, 0),
+            _step(MAP, "page table", VA, 0, 1 << 21, width=12),
             _step(INVALIDATE, "page table", VA, 0, 1 << 21),
             _work("split_call", 1),
         ],

@@ -5,7 +5,8 @@ is copied twice, first to fresh blocks, then in place.
 """
 
 from scmsim.fs.parts import pmfs_recipes as q
-from scmsim.records import FENCE, FLUSH, LOAD, NTSTORE, PM, STORE, USER, WORK, pack
+from scmsim.fs.parts.emit import Steps
+from scmsim.records import FLUSH, LOAD, NTSTORE, PM, STORE, USER
 
 SITES = {
     **q.SITES,
@@ -14,15 +15,12 @@ SITES = {
 }
 COSTS = ("tree_step",)
 SECOND_COPY, BARRIER, RESTORE, SEARCH = range(q.OLD_FREED + 1, q.OLD_FREED + 5)
-_SITE = {name: code for code, name in enumerate(SITES)}
+_STEPS = Steps(SITES, (*q.COSTS, *COSTS))
+_work, _fence = _STEPS.work, _STEPS.fence
 
 
 def _step(code: int, site: str, base: int, by: int, space: int = PM, width: int = 0) -> tuple[int, ...]:
-    return pack(code, _SITE[site], space, width), base, 0, 0, by, 0
-
-
-def _work(cost: int, by: int) -> tuple[int, ...]:
-    return WORK, 0, cost, 0, by, 0
+    return _STEPS.run(code, site, base, 0, 0, by, space=space, width=width)
 
 
 def recipes(dax: bool) -> dict[int, list]:
@@ -34,13 +32,13 @@ def recipes(dax: bool) -> dict[int, list]:
             _step(NTSTORE, second, q.TO, q.BYTES, PM, 8),
             _step(FLUSH, second, q.TO, q.LEAF),
             _step(FLUSH, second, q.EDGE_AT, q.EDGE),
-            _work(q.COSTS.index("write_page"), q.PAGES),
-            _work(q.COSTS.index("copy_line"), q.LINES),
+            _work("write_page", 0, q.PAGES),
+            _work("copy_line", 0, q.LINES),
         ],
-        BARRIER: [(pack(FENCE, _SITE["inode"], PM), 0, 0, 1, 0, 0)],
+        BARRIER: [_fence("inode")],
         RESTORE: [
             _step(LOAD, "index", q.LEAF_AT, q.SLOTS),
             _step(STORE, "index", q.LEAF_AT, q.UPPER),
         ],
-        SEARCH: [_work(len(q.COSTS), q.COUNT)],
+        SEARCH: [_work(COSTS[0], 0, q.COUNT)],
     }

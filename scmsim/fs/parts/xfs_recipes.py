@@ -7,7 +7,8 @@ before and after it (REQ_PREFLUSH, REQ_FUA: two store fences each, measured: fou
 """
 
 from scmsim.fs.parts import ext4_recipes as q
-from scmsim.records import FENCE, FLUSH, KERNEL, LOAD, NTSTORE, PM, STORE, USER, WORK, pack
+from scmsim.fs.parts.emit import Steps
+from scmsim.records import FENCE, FLUSH, KERNEL, LOAD, NTSTORE, PM, STORE, USER
 
 # Mechanism -> what the bytes that it stores to persistent memory are for.
 SITES = {
@@ -34,17 +35,8 @@ FENCES = 30  # a register behind those of ext4_recipes
 LOG_WRITE, LOG_DONE, METADATA, ITEM, CONVERT = range(q.RECIPES, q.RECIPES + 5)
 BARRIER_FENCES = 2
 LOG_WRITE_FENCES = 2 * BARRIER_FENCES
-_SITE = {name: code for code, name in enumerate(SITES)}
-
-
-def _run(code: int, site: str, base: int, at: int = 0, length: int = 0, by: int = 0, **more: int) -> tuple[int, ...]:
-    """One event: run of `length` + register `by` bytes at register `base` + `at`; more: space, width, width_by."""
-    what = pack(code, _SITE[site], more.get("space", KERNEL), more.get("width", 0))
-    return what, base, at, length, by, more.get("width_by", q.ZERO)
-
-
-def _work(cost: str, times: int = 0, by: int = q.ZERO) -> tuple[int, ...]:
-    return WORK, q.ZERO, COSTS.index(cost), times, by, q.ZERO
+_STEPS = Steps(SITES, COSTS, KERNEL)
+_run, _work = _STEPS.run, _STEPS.work
 
 
 def _call(cost: str) -> list:
