@@ -11,7 +11,7 @@ from scmsim.alloc.first_fit import release
 from scmsim.fs.parts import ext4_recipes as q
 from scmsim.fs.parts import ext4_state as e
 from scmsim.fs.parts import table
-from scmsim.fs.parts.arena import give
+from scmsim.fs.parts.arena import give, has_room
 from scmsim.fs.parts.emit import play
 from scmsim.fs.parts.ext2_map import end_of_block, parent_of_slot, pointers_missing, slot_of
 from scmsim.fs.parts.ext4_blocks import add_blocks, add_changed, change_blocks, close_window
@@ -30,15 +30,6 @@ from scmsim.fs.parts.jbd2 import forget, join, join_orphans
 
 
 @part
-def has_words(s, arena, words):
-    """Whether `words` more words fit in the arena; if not, asks for them."""
-    if s.arena_top + words <= arena.size:
-        return True
-    s.need_words = words
-    return False
-
-
-@part
 def touch(s, arena, row):
     """Record of the file of table row `row`, 0 if the arena is full.
 
@@ -52,7 +43,7 @@ def touch(s, arena, row):
     pages = (size + e.BLOCK - 1) // e.BLOCK
     if is_dir:
         pages = 1 - s.in_memory
-    if not has_words(s, arena, e.ROOM + 3 * pages):
+    if not has_room(s, arena, e.ROOM + 3 * pages):
         return 0
     f = new_record(s, arena, row)
     arena[f + e.IS_DIR], arena[f + e.SIZE] = is_dir, size
@@ -227,20 +218,22 @@ def rename(s, arena, op, row, d, out):
 
 
 @part
-def parent_of(s, arena, op, row):
-    """Record of the directory that an operation changes, 0 if the arena is full; the root if the trace names none."""
-    root = s.rows + (s.row_count - 1) * e.ROW_WORDS
-    parent = root
-    if op.op == r.RENAME or op.file2 < 0:
-        if arena[row]:
-            parent = arena[arena[row] + e.PARENT]
-    else:
-        parent = s.rows + op.file2 * e.ROW_WORDS
-    d = touch(s, arena, parent)
+def parent_row(s, arena, op, row):
+    """Table row of the directory that an operation changes; the root's if the trace names none."""
+    if op.op != r.RENAME and op.file2 >= 0:
+        return s.rows + op.file2 * e.ROW_WORDS
+    if arena[row]:
+        return arena[arena[row] + e.PARENT]
+    return s.rows + (s.row_count - 1) * e.ROW_WORDS
+
+
+@part
+def as_directory(s, arena, d):
+    """Record `d` as a directory (0 stays 0); the root's if it is a file with content: a trace that mixes up its ids."""
     if d == 0 or arena[d + e.IS_DIR]:
         return d
-    if arena[d + e.SIZE] or arena[d + e.END]:  # a file with content: a trace that mixes up its ids
-        return arena[root]
+    if arena[d + e.SIZE] or arena[d + e.END]:
+        return arena[s.rows + (s.row_count - 1) * e.ROW_WORDS]
     arena[d + e.IS_DIR] = 1
     return d
 
@@ -248,8 +241,8 @@ def parent_of(s, arena, op, row):
 @part
 def change_names(s, arena, op, row, out):
     """create, mkdir, unlink, rmdir, rename, link: 1 done, 0 no room yet, -1 the device is full."""
-    d = parent_of(s, arena, op, row)
-    if d == 0 or not has_words(s, arena, 4 * (e.ROOM + arena[d + e.END])):
+    d = as_directory(s, arena, touch(s, arena, parent_row(s, arena, op, row)))
+    if d == 0 or not has_room(s, arena, 4 * (e.ROOM + arena[d + e.END])):
         return 0
     if (op.op == r.CREATE or op.op == r.MKDIR) and arena[row] == 0 and arena[row + e.ROW_SIZE] < 0:
         return 1 if add_name(s, arena, op, row, d, out) else -1

@@ -9,11 +9,12 @@ from scmsim._jit import kernel, part
 from scmsim.fs.parts import ext4_recipes as q
 from scmsim.fs.parts import ext4_state as e
 from scmsim.fs.parts import table
+from scmsim.fs.parts.arena import has_room
 from scmsim.fs.parts.emit import play, refuse
 from scmsim.fs.parts.ext4_blocks import take_blocks
 from scmsim.fs.parts.ext4_data import flush_pages
 from scmsim.fs.parts.ext4_emit import call, extents_fit, has_events, try_commit
-from scmsim.fs.parts.ext4_names import change_group, change_names, destroy, fallocate, has_words, touch, truncate
+from scmsim.fs.parts.ext4_names import change_group, change_names, destroy, fallocate, touch, truncate
 from scmsim.fs.parts.jbd2 import checkpoint, join
 
 
@@ -24,7 +25,7 @@ def grow_leaves(s, arena):
     f = s.grow_file
     while f and not extents_fit(s, arena, f) and s.free_blocks + s.windowed > s.reserved:
         leaves = arena[f + e.LEAF_COUNT]
-        if not has_words(s, arena, 4 * leaves + e.ROOM):
+        if not has_room(s, arena, 4 * leaves + e.ROOM):
             return False
         table.reserve(s, arena, f + e.LEAVES, leaves + 1)
         arena[arena[f + e.LEAVES] + leaves] = take_blocks(s, arena, f, arena[f + e.END], e.ONE)

@@ -5,12 +5,14 @@ from scmsim._jit import kernel, part
 from scmsim.fs.parts import ext4_recipes as q
 from scmsim.fs.parts import ext4_state as e
 from scmsim.fs.parts import xfs_state as n
+from scmsim.fs.parts.arena import has_room
 from scmsim.fs.parts.emit import has_events, play, refuse
 from scmsim.fs.parts.ext4_data import read_slice
+from scmsim.fs.parts.ext4_emit import call
 from scmsim.fs.parts.table import reserve, words_to_hold
 from scmsim.fs.parts.xfs_data import fallocate, missing, truncate, write_slice
 from scmsim.fs.parts.xfs_log import checkpoint, push_all
-from scmsim.fs.parts.xfs_names import call, change_names, destroy, has_words, touch
+from scmsim.fs.parts.xfs_names import change_names, destroy, touch
 
 PAGE_EVENTS = 24  # of a page that is written, at most
 
@@ -65,7 +67,7 @@ def slice_fits(s, arena, f, op, out):
         return False
     if is_write:
         words = words_to_hold(arena, f + e.PAGES, last + 1)
-        if not has_words(s, arena, words + n.WORDS + 4 * arena[f + e.LEAF_COUNT]):
+        if not has_room(s, arena, words + n.WORDS + 4 * arena[f + e.LEAF_COUNT]):
             return False
         reserve(s, arena, f + e.PAGES, last + 1)
     return True
@@ -117,7 +119,7 @@ def reserve_space(s, arena, op, f):
     if last + 1 - max(first, arena[f + e.END]) > s.free_blocks or missing(arena, f, first, last) > s.free_blocks:
         return -1
     words = words_to_hold(arena, f + e.PAGES, last + 1) + 4 * arena[f + e.LEAF_COUNT] + n.WORDS
-    if not has_words(s, arena, words + (last + 1 - first) // 8):
+    if not has_room(s, arena, words + (last + 1 - first) // 8):
         return 0
     reserve(s, arena, f + e.PAGES, last + 1)
     return 1
@@ -141,7 +143,7 @@ def change_file(s, arena, out, op, f):
     if arena[f + e.IS_DIR] or (op.op == r.FALLOCATE and (op.length <= 0 or op.offset < 0)):
         play(s, out, q.OTHER)
         return 1
-    if not has_words(s, arena, n.WORDS + 4 * arena[f + e.LEAF_COUNT]):
+    if not has_room(s, arena, n.WORDS + 4 * arena[f + e.LEAF_COUNT]):
         return 0
     if op.op == r.TRUNCATE:
         truncate(s, arena, op, f, out)

@@ -14,8 +14,10 @@ from scmsim.fs.parts import ext4_recipes as q
 from scmsim.fs.parts import ext4_state as e
 from scmsim.fs.parts import table
 from scmsim.fs.parts import xfs_state as n
-from scmsim.fs.parts.arena import give, take
+from scmsim.fs.parts.arena import give, has_room, take
 from scmsim.fs.parts.emit import play
+from scmsim.fs.parts.ext4_emit import call
+from scmsim.fs.parts.ext4_names import as_directory, parent_row
 from scmsim.fs.parts.xfs_data import add_blocks, free_pages
 from scmsim.fs.parts.xfs_dirs import add_entry, blocks_to_add, remove_entry, to_inode
 from scmsim.fs.parts.xfs_log import (
@@ -96,7 +98,7 @@ def touch(s, arena, row):
     is_dir = arena[row + e.ROW_DIR]
     size = 0 if is_dir else max(arena[row + e.ROW_SIZE], 0)
     pages = (size + e.BLOCK - 1) // e.BLOCK
-    if not has_words(s, arena, n.WORDS + 2 * pages + 4 * s.inode_count):
+    if not has_room(s, arena, n.WORDS + 2 * pages + 4 * s.inode_count):
         return 0
     if not has_inode(s, arena):
         know_chunk(s, arena, arena[arena[s.chunks]])  # a file from before the trace has an inode, even on a full device
@@ -109,15 +111,6 @@ def touch(s, arena, row):
     while page < pages and s.free_blocks:
         page += add_blocks(s, arena, f, page, pages - page, e.NONE)
     return f
-
-
-@part
-def has_words(s, arena, words):
-    """Whether `words` more words fit in the arena; if not, asks for them."""
-    if s.arena_top + words <= arena.size:
-        return True
-    s.need_words = words
-    return False
 
 
 @part
@@ -170,13 +163,6 @@ def create(s, arena, op, row, d, out):
 
 
 @part
-def call(s, arena, out, f, recipe):
-    """A call that reads the inode and has a recipe of its own."""
-    s.reg[q.INODE] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
-    play(s, out, recipe)
-
-
-@part
 def lose_link(s, arena, row, f, out):
     """One link less; the last one takes the file with it, unless it is open; True if the file is gone."""
     arena[f + e.LINKS] -= 1
@@ -207,25 +193,6 @@ def rename(s, arena, op, row, d, out):
 
 
 @part
-def parent_of(s, arena, op, row):
-    """Record of the directory that an operation changes, 0 if the arena is full; the root if the trace names none."""
-    root = s.rows + (s.row_count - 1) * e.ROW_WORDS
-    parent = root
-    if op.op == r.RENAME or op.file2 < 0:
-        if arena[row]:
-            parent = arena[arena[row] + e.PARENT]
-    else:
-        parent = s.rows + op.file2 * e.ROW_WORDS
-    d = touch(s, arena, parent)
-    if d == 0 or arena[d + e.IS_DIR]:
-        return d
-    if arena[d + e.SIZE] or arena[d + e.END]:  # a file with content: a trace that mixes up its ids
-        return arena[root]
-    arena[d + e.IS_DIR] = 1
-    return d
-
-
-@part
 def link(s, arena, row, d, out):
     """link: 1 done, -1 the device is full."""
     if blocks_to_add(s, arena, row, d) > s.free_blocks:
@@ -241,10 +208,10 @@ def link(s, arena, row, d, out):
 @part
 def change_names(s, arena, op, row, out):
     """create, mkdir, unlink, rmdir, rename, link: 1 done, 0 no room yet, -1 the device is full."""
-    d = parent_of(s, arena, op, row)
+    d = as_directory(s, arena, touch(s, arena, parent_row(s, arena, op, row)))
     if d == 0:
         return 0
-    if not has_words(s, arena, n.WORDS + 4 * (s.inode_count + arena[d + e.END] + arena[d + e.LEAF_COUNT])):
+    if not has_room(s, arena, n.WORDS + 4 * (s.inode_count + arena[d + e.END] + arena[d + e.LEAF_COUNT])):
         return 0
     if (op.op == r.CREATE or op.op == r.MKDIR) and arena[row] == 0 and arena[row + e.ROW_SIZE] < 0:
         return create(s, arena, op, row, d, out)
