@@ -7,7 +7,6 @@ on relative errors, drawn slightly towards the table that the model has, so that
 
 import contextlib
 import os
-import pathlib
 import re
 import statistics
 import tomllib
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scmsim.cells import Cell, Key, cells
+from scmsim.drafts import whole
 from scmsim.errors import UsageError
 from scmsim.fs.parts import costs
 from scmsim.lab.plan import Replayable
@@ -133,15 +133,11 @@ def write(found: Calibration, path: str | os.PathLike[str], kernel: str) -> None
     for cost, entry in found.table.items():
         if isinstance(entry, dict):
             text += f"\n[{cost}]\n" + "".join(f"{key} = {_quoted(value)}\n" for key, value in entry.items())
-    target = pathlib.Path(path)
-    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        draft.write_text(text, encoding="utf-8")
-        os.replace(draft, target)
+        with whole(path) as draft:
+            draft.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot write {str(path)!r}: {(error.strerror or str(error)).lower()}") from None
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from scmsim.config_lines import Path, line_of, lines
 from scmsim.errors import UsageError, unknown
@@ -92,14 +92,19 @@ def resolve(text: str | pathlib.Path, matrix: bool = False) -> pathlib.Path:
     return find(str(text), MATRIX_PREFIX if matrix else "")
 
 
+def read_toml(path: pathlib.Path) -> tuple[str, dict[str, Any]]:
+    """Text and table of a TOML file; raises ConfigError where it is none, UsageError if it cannot be read."""
+    text = read_text(path)
+    try:
+        return text, tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(path, [syntax_problem(str(error), text)]) from None
+
+
 def load(path: str | pathlib.Path) -> Experiment:
     """Read and check an experiment; raises ConfigError with every mistake."""
     path = pathlib.Path(path)
-    text = read_text(path)
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(path, [syntax_problem(str(error), text)]) from None
+    text, table = read_toml(path)
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for plug-ins reads every package's metadata
     from scmsim.config_model import check  # pydantic: only a command that reads an experiment pays for it
 

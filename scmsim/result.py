@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from scmsim.drafts import whole
 from scmsim.errors import EnvironmentProblem, UsageError
 
 if TYPE_CHECKING:
@@ -186,16 +187,13 @@ class Result:
         """Write by suffix (.json, .csv, .parquet), whole or not at all; returns the path."""
         path = check_writable(path)
         content = {".json": self._json_bytes, ".csv": self._csv_bytes, ".parquet": self._parquet_bytes}[path.suffix]()
-        part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
-            part.write_bytes(content)
-            os.replace(part, path)
+            with whole(path) as draft:
+                draft.write_bytes(content)
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             problem = EnvironmentProblem if full else UsageError
             raise problem(f"cannot write {str(path)!r}: {(error.strerror or str(error)).lower()}") from None
-        finally:
-            part.unlink(missing_ok=True)
         return path
 
     def _json_bytes(self) -> bytes:

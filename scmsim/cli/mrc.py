@@ -1,7 +1,6 @@
 """`scmsim mrc`: the TLB misses of every geometry, and of every capacity, in one pass."""
 
 import json
-import os
 import pathlib
 from collections.abc import Iterator
 from typing import Any
@@ -152,20 +151,19 @@ def _rows(page: str, table: Any, sets: list[int], ways: list[int]) -> Iterator[d
 def _write(path: str, rows: list[dict[str, Any]]) -> None:
     import pandas as pd
 
-    frame, target = pd.DataFrame(rows), pathlib.Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    from scmsim.drafts import whole
+
+    frame = pd.DataFrame(rows)
     try:
-        if target.suffix == ".csv":
-            frame.to_csv(temporary, index=False)
-        else:
-            frame.to_parquet(temporary)
-        os.replace(temporary, target)
+        with whole(path) as draft:
+            if draft.suffix == ".csv":
+                frame.to_csv(draft, index=False)
+            else:
+                frame.to_parquet(draft)
     except OSError as error:
         from scmsim.errors import UsageError
 
         raise UsageError(f"{path!r} cannot be written: {error.strerror or error}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _print(rows: list[dict[str, Any]], accesses: int) -> None:

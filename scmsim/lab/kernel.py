@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from scmsim.drafts import whole
 from scmsim.errors import EnvironmentProblem, UsageError
 from scmsim.lab import cache
 
@@ -84,9 +85,8 @@ def chosen() -> Kernel | None:
 
 def choose(kernel: Kernel) -> None:
     """Remember a kernel for the runs to come."""
-    draft = cache.folder() / f".{CHOSEN}.{os.getpid()}"
-    draft.write_text(json.dumps(dataclasses.asdict(kernel), indent=2), encoding="utf-8")
-    os.replace(draft, cache.folder() / CHOSEN)
+    with whole(cache.folder() / CHOSEN) as draft:
+        draft.write_text(json.dumps(dataclasses.asdict(kernel), indent=2), encoding="utf-8")
 
 
 def find(package: str | None = None, image: str | None = None, modules: str | None = None) -> Kernel:

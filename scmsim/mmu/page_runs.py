@@ -5,13 +5,13 @@ What the lab writes from a real kernel's accesses.  Four arrays of one length: `
 """
 
 import os
-import pathlib
 import zipfile
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from scmsim.drafts import whole
 from scmsim.errors import UsageError
 from scmsim.records import EVENT, LOAD, STORE
 
@@ -31,15 +31,10 @@ def write(
     path: str | os.PathLike[str], page: np.ndarray, count: np.ndarray, store: np.ndarray, order: np.ndarray
 ) -> None:
     """Write a file of page runs, whole or not at all."""
-    target = pathlib.Path(path)
-    draft = target.with_name(f".{target.name}.{os.getpid()}.npz")
     arrays = (page, count, store, order)
     values: dict[str, Any] = {n: np.asarray(a, kind) for (n, kind), a in zip(_ARRAYS.items(), arrays, strict=True)}
-    try:
+    with whole(path) as draft:
         np.savez_compressed(draft, **values)
-        os.replace(draft, target)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def events(path: str | os.PathLike[str]) -> Iterator[np.ndarray]:

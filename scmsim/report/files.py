@@ -4,6 +4,7 @@ import os
 import pathlib
 from collections.abc import Sequence
 
+from scmsim.drafts import whole
 from scmsim.errors import EnvironmentProblem, UsageError
 from scmsim.report.charts import Chart, altair
 
@@ -12,14 +13,11 @@ _WIDTH = 560  # px of a figure on paper, where no container gives it
 
 def write(path: pathlib.Path, content: bytes) -> pathlib.Path:
     """Write a file through a temporary name; EnvironmentProblem where the disk does not take it."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        part.write_bytes(content)
-        os.replace(part, path)
+        with whole(path) as draft:
+            draft.write_bytes(content)
     except OSError as error:
         raise EnvironmentProblem(f"cannot write {str(path)!r}: {(error.strerror or str(error)).lower()}") from None
-    finally:
-        part.unlink(missing_ok=True)
     return path
 
 

@@ -8,12 +8,11 @@ each parameter that varies.  Parameters are those of `point.SETTINGS`.
 import itertools
 import pathlib
 import random
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scmsim.config import SWEEP_PREFIX, ConfigError, Problem, find, read_text, syntax_problem
+from scmsim.config import SWEEP_PREFIX, ConfigError, Problem, find, read_toml
 from scmsim.config_lines import Path, line_of, lines
 from scmsim.errors import UsageError, unknown
 from scmsim.sweep.point import Settings, check_setting, normal
@@ -47,11 +46,7 @@ def resolve(text: str) -> pathlib.Path:
 def load(path: str | pathlib.Path) -> Sweep:
     """Read and check a sweep; raises ConfigError with every mistake, UsageError if the file cannot be read."""
     path = pathlib.Path(path)
-    text = read_text(path)
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(path, [syntax_problem(str(error), text)]) from None
+    text, table = read_toml(path)
     reader = _Reader(path.parent)
     points = reader.points(table)
     if reader.broken:
