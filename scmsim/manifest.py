@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from scmsim import __version__
+from scmsim import __version__, registry
 
 PACKAGES = ("numpy", "pandas", "numba", "llvmlite", "pyarrow", "click", "pydantic")
 
@@ -36,6 +36,7 @@ def build(
 
     return {
         "scmsim": __version__,
+        "sources": registry.sources(),
         "schemas": {"result": SCHEMA},
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "argv": list(sys.argv if argv is None else argv),

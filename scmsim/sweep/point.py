@@ -11,7 +11,7 @@ import os
 import pathlib
 from typing import Any
 
-from scmsim import __version__, registry
+from scmsim import registry
 from scmsim.errors import UsageError, unknown
 from scmsim.units import parse_param
 
@@ -94,12 +94,12 @@ def _default(kind: str) -> str:
 
 
 def key_of(settings: Settings) -> str:
-    """Digest of what a point's row depends on: its settings, the content of its files and the version of scmsim."""
+    """Digest of what a point's row depends on: its settings, the content of its files, the models and scmsim itself."""
     content = {
         key: _digest(value) if key == "trace" or str(value).endswith(".toml") else value
         for key, value in settings.items()
     }
-    text = json.dumps({"format": FORMAT, "scmsim": __version__, **content}, sort_keys=True)
+    text = json.dumps({"format": FORMAT, "scmsim": registry.sources(), **content}, sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 

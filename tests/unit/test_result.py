@@ -218,7 +218,7 @@ def test_manifest_says_where_a_result_comes_from(tmp_path: Path) -> None:
         "bytes": 3,
         "sha256": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
     }
-    assert found["seeds"] == {"workload": 42} and found["argv"] == ["scmsim", "replay"]
+    assert len(found["sources"]) == 24 and found["seeds"] == {"workload": 42} and found["argv"] == ["scmsim", "replay"]
     assert found["packages"]["numpy"] == np.__version__ and found["trace"] == {"tool": "strace"}
     assert json.loads(json.dumps(found)) == found
 

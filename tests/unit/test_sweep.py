@@ -14,7 +14,7 @@ import pyarrow.parquet
 import pytest
 from click.testing import CliRunner
 
-from scmsim import cli, config
+from scmsim import cli, config, registry
 from scmsim.config import ConfigError
 from scmsim.errors import UsageError
 from scmsim.sweep import config as configs
@@ -89,6 +89,19 @@ def test_the_key_follows_the_content_of_the_trace(tmp_path):
     point._digest.cache_clear()
     trace.write_text("b")
     assert point.key_of(settings) != before
+
+
+def test_the_key_follows_the_models(tmp_path, monkeypatch):
+    settings = {"policy": "tps", "workload.kind": "microbench"}
+    keys = set()
+    monkeypatch.setenv("SCMSIM_PLUGINS", str(tmp_path))
+    (tmp_path / "fs").mkdir()
+    for text in ("A = 1", "A = 2", "A = 1"):
+        write(tmp_path, text, "fs/mine.py")
+        registry.sources.cache_clear()
+        keys.add(point.key_of(settings))
+    registry.sources.cache_clear()
+    assert len(keys) == 2
 
 
 def test_random_points_are_drawn_by_their_seed(tmp_path):
