@@ -49,6 +49,7 @@ def unsigned(text):
         ("directmap-1g", "ffff888100000000", 30, 30),
         ("directmap-2m", "ffff888100000000", 21, 21),
         ("base-4k", "ffffc90000000000", 12, 21),
+        ("ioremap", "ffffc90000000000", 30, 30),
     ],
 )
 def test_windows(policy, pm, pm_order, kernel_order):
@@ -60,6 +61,13 @@ def test_windows(policy, pm, pm_order, kernel_order):
     assert where[3] == (unsigned("ffffffff81000000") + (5 << 12), 21)
     assert where[4][0] < 0 and where[4][1] == 12
     assert where[5] == (unsigned("ffffffff81000000") + 3 * _linear.SITE_BYTES, 21)
+
+
+def test_the_page_of_an_ioremap_region_is_chosen():
+    for page, order in ((4 << 10, 12), (2 << 20, 21)):
+        assert placed("ioremap", [(LOAD, PM, 0, 0)], pm_page=page) == [(unsigned("ffffc90000000000"), order)]
+    with pytest.raises(UsageError, match="pm_page = 1MiB; use 4KiB, 2MiB or 1GiB"):
+        registry.load("paging", "ioremap").start({"pm_page": 1 << 20})
 
 
 @pytest.mark.parametrize("policy", POLICIES)
