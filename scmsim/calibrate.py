@@ -133,11 +133,8 @@ def write(found: Calibration, path: str | os.PathLike[str], kernel: str) -> None
     for cost, entry in found.table.items():
         if isinstance(entry, dict):
             text += f"\n[{cost}]\n" + "".join(f"{key} = {_quoted(value)}\n" for key, value in entry.items())
-    try:
-        with whole(path) as draft:
-            draft.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write {str(path)!r}: {(error.strerror or str(error)).lower()}") from None
+    with whole(path) as draft:
+        draft.write_text(text, encoding="utf-8")
 
 
 @contextlib.contextmanager

@@ -8,7 +8,6 @@ per run.
 import base64
 import csv
 import dataclasses
-import errno
 import io
 import json
 import os
@@ -18,8 +17,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from scmsim.drafts import whole
-from scmsim.errors import EnvironmentProblem, UsageError
+from scmsim.drafts import whole, writable
+from scmsim.errors import UsageError
 
 if TYPE_CHECKING:
     import pandas
@@ -187,13 +186,8 @@ class Result:
         """Write by suffix (.json, .csv, .parquet), whole or not at all; returns the path."""
         path = check_writable(path)
         content = {".json": self._json_bytes, ".csv": self._csv_bytes, ".parquet": self._parquet_bytes}[path.suffix]()
-        try:
-            with whole(path) as draft:
-                draft.write_bytes(content)
-        except OSError as error:
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            problem = EnvironmentProblem if full else UsageError
-            raise problem(f"cannot write {str(path)!r}: {(error.strerror or str(error)).lower()}") from None
+        with whole(path) as draft:
+            draft.write_bytes(content)
         return path
 
     def _json_bytes(self) -> bytes:
@@ -226,10 +220,7 @@ def check_writable(path: str | pathlib.Path) -> pathlib.Path:
     path = pathlib.Path(path)
     if path.suffix not in SUFFIXES:
         raise UsageError(f"cannot tell the format of {str(path)!r}; the name must end in {', '.join(SUFFIXES)}")
-    if not path.parent.is_dir():
-        raise UsageError(f"no folder {str(path.parent)!r} for {path.name!r}; create it first")
-    if path.is_dir():
-        raise UsageError(f"{str(path)!r} is a folder; give the name of a file")
+    writable(path)
     return path
 
 

@@ -133,8 +133,10 @@ def _exit_code(run: Callable[[], Any]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _PIPE_CLOSED
     except OSError as error:
+        from scmsim.drafts import OF_THE_DISK
+
         where = f"{error.filename!r}: " if error.filename is not None else ""
-        return _fail(f"{where}{(error.strerror or str(error)).lower()}", 2)
+        return _fail(f"{where}{(error.strerror or str(error)).lower()}", 3 if error.errno in OF_THE_DISK else 2)
 
 
 def _click_message(error: click.ClickException) -> str:

@@ -54,8 +54,6 @@ def _export(
     for option, value in (("--format", name), ("--under", more["under"]), ("--columns", more["columns"])):
         if value:
             raise UsageError(f"{option} is for reading a format, not for writing {to}; leave it out")
-    if os.path.isdir(out) or not os.path.isdir(os.path.dirname(os.path.abspath(out))):
-        raise UsageError(f"{out!r} cannot be written: it is a directory, or its directory does not exist")
     options = _params(to, "EXPORT_PARAMS", given)
     with bar("writing") as progress:
         return to, registry.load("format", to).export(open_trace(source), out, progress=progress, **options)

@@ -18,16 +18,20 @@ PROGRAM = "make_sqlite.py"
 
 
 @click.command("demo", help=SUMMARY)
-@click.option("--keep", type=click.Path(dir_okay=False), help="Keep the captured trace here (.parquet).")
+@click.option("--keep", type=click.Path(), help="Keep the captured trace here (.parquet).")
 def command(keep: str | None) -> None:
     from scmsim.cli.replay import run_jobs
+    from scmsim.drafts import whole, writable
     from scmsim.pipeline import DEFAULTS
 
+    if keep is not None:
+        writable(keep)
     folder = next(path for path in _TRACES if (path / STORED).exists())
     with tempfile.TemporaryDirectory(prefix="scmsim-demo-") as scratch:
         trace = _capture(folder / PROGRAM, pathlib.Path(scratch)) or folder / STORED
-        if keep:
-            shutil.copyfile(trace, keep)
+        if keep is not None:
+            with whole(keep) as draft:
+                shutil.copyfile(trace, draft)
         click.echo(f"\n2. replaying it on {FILE_SYSTEMS.replace(',', ', ')} with the TLB of {MACHINE}\n")
         job = {"trace": str(trace), "fs": FILE_SYSTEMS, "params": {}, **DEFAULTS, "machine": MACHINE}
         click.echo(run_jobs([job], {}, None).table())

@@ -33,6 +33,7 @@ access is the touch of a 4 KiB page.  The table has the columns page, sets, ways
 def command(
     file: str, sets: str, ways: str, page: str, curve: bool, sample: float | None, fs: str, paging: str, **how: Any
 ) -> None:
+    from scmsim.drafts import writable
     from scmsim.errors import UsageError
     from scmsim.mmu import mrc, order_of
 
@@ -41,8 +42,10 @@ def command(
         raise UsageError(f"--sample {sample}; give a share of the pages, more than 0 and at most 1")
     out, plot = how["out"], how["plot"]
     for path, kinds in ((out, (".csv", ".parquet")), (plot, (".svg", ".png", ".html"))):
-        if path and pathlib.Path(path).suffix not in kinds:
+        if path is not None and pathlib.Path(path).suffix not in kinds:
             raise UsageError(f"{path!r}: the name must end in {' or '.join(kinds)}")
+        if path is not None:
+            writable(path)
     orders = {text.strip(): order_of(text.strip()) for text in page.split(",")}
     counts, widths = _numbers(sets, "sets"), _numbers(ways, "ways")
     if any(count & (count - 1) or count > 1 << 20 for count in counts):
@@ -154,16 +157,11 @@ def _write(path: str, rows: list[dict[str, Any]]) -> None:
     from scmsim.drafts import whole
 
     frame = pd.DataFrame(rows)
-    try:
-        with whole(path) as draft:
-            if draft.suffix == ".csv":
-                frame.to_csv(draft, index=False)
-            else:
-                frame.to_parquet(draft)
-    except OSError as error:
-        from scmsim.errors import UsageError
-
-        raise UsageError(f"{path!r} cannot be written: {error.strerror or error}") from None
+    with whole(path) as draft:
+        if draft.suffix == ".csv":
+            frame.to_csv(draft, index=False)
+        else:
+            frame.to_parquet(draft)
 
 
 def _print(rows: list[dict[str, Any]], accesses: int) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from scmsim.drafts import whole
-from scmsim.errors import EnvironmentProblem, UsageError
+from scmsim.errors import EnvironmentProblem
 
 _BLUE_TO_ORANGE = ["#0072b2", "#56b4e9", "#009e73", "#e69f00"]  # Okabe and Ito: told apart by colour-blind readers too
 
@@ -44,8 +44,5 @@ def draw(rows: list[dict[str, Any]], path: str) -> None:
         legend = alt.Legend(symbolType="stroke", symbolStrokeWidth=2)
         chart = chart.encode(strokeDash=alt.StrokeDash("ways:O", title="ways", legend=legend))
     title = "TLB misses (LRU, from a sample of the pages)" if "interval_95" in rows[0] else "TLB misses (exact LRU)"
-    try:
-        with whole(path) as draft:
-            chart.properties(width=560, height=340, title=title).save(str(draft))
-    except OSError as error:
-        raise UsageError(f"{path!r} cannot be written: {error.strerror or error}") from None
+    with whole(path) as draft:
+        chart.properties(width=560, height=340, title=title).save(str(draft))

@@ -5,19 +5,16 @@ import pathlib
 from collections.abc import Sequence
 
 from scmsim.drafts import whole
-from scmsim.errors import EnvironmentProblem, UsageError
+from scmsim.errors import UsageError
 from scmsim.report.charts import Chart, altair
 
 _WIDTH = 560  # px of a figure on paper, where no container gives it
 
 
 def write(path: pathlib.Path, content: bytes) -> pathlib.Path:
-    """Write a file through a temporary name; EnvironmentProblem where the disk does not take it."""
-    try:
-        with whole(path) as draft:
-            draft.write_bytes(content)
-    except OSError as error:
-        raise EnvironmentProblem(f"cannot write {str(path)!r}: {(error.strerror or str(error)).lower()}") from None
+    """Write a file, there whole or not at all."""
+    with whole(path) as draft:
+        draft.write_bytes(content)
     return path
 
 

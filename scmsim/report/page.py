@@ -17,6 +17,7 @@ from functools import cache
 from typing import Any
 
 from scmsim import __version__
+from scmsim.drafts import writable
 from scmsim.errors import UsageError
 from scmsim.printable import printable
 from scmsim.report import charts as drawing
@@ -73,8 +74,7 @@ def check(path: str | os.PathLike[str]) -> pathlib.Path:
     out = pathlib.Path(path)
     if out.suffix != ".html":
         raise UsageError(f"{str(out)!r}: the name of a report must end in .html")
-    if not out.absolute().parent.is_dir():
-        raise UsageError(f"no folder {str(out.absolute().parent)!r} for {out.name!r}; create it first")
+    writable(out)
     return out
 
 

@@ -5,11 +5,11 @@ Altair and vl-convert-python are the optional extra `report`; they are imported 
 
 import os
 import pathlib
-import tempfile
 from typing import Any
 
 import numpy as np
 
+from scmsim.drafts import whole, writable
 from scmsim.errors import EnvironmentProblem, UsageError
 from scmsim.records import READ, WRITE
 from scmsim.trace._rewrite import CHUNK
@@ -50,6 +50,7 @@ def plot_trace(
     suffix = pathlib.Path(out).suffix.lower()
     if suffix not in FORMATS:
         raise UsageError(f"{str(out)!r} ends in none of {', '.join(FORMATS)}, which say the format; rename it")
+    writable(out)
     altair, convert = _libraries()
     trace = open_trace(source)
     chosen, calls = _busiest(trace, files)
@@ -62,7 +63,8 @@ def plot_trace(
     else:
         text = convert.vegalite_to_svg(spec) if suffix == ".svg" else convert.vegalite_to_html(spec, bundle=True)
         drawn = text.encode()
-    _put(pathlib.Path(out), drawn)
+    with whole(out) as draft:
+        draft.write_bytes(drawn)
     return {"files": len(chosen), "transfers": len(rows), "of": int(calls[chosen].sum())}
 
 
@@ -157,17 +159,3 @@ def _name(path: str) -> str:
     """A name that shows everything and ends no markup: odd characters escaped, the end of a long one."""
     plain = "".join(c if c.isprintable() and c not in "<>&" else f"\\x{ord(c):02x}" for c in path)
     return plain if len(plain) <= _NAME else "…" + plain[1 - _NAME :]
-
-
-def _put(out: pathlib.Path, content: bytes) -> None:
-    if not out.parent.is_dir():
-        raise UsageError(f"no directory {str(out.parent)!r} to write {out.name!r} into; make it first")
-    with tempfile.NamedTemporaryFile(dir=out.parent, prefix=f".{out.name}.", delete=False) as file:
-        temporary = pathlib.Path(file.name)
-        try:
-            file.write(content)
-            file.close()
-            temporary.chmod(0o644)
-            os.replace(temporary, out)
-        finally:
-            temporary.unlink(missing_ok=True)

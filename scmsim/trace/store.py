@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from scmsim.drafts import writable
 from scmsim.errors import UsageError
 from scmsim.records import OP, OPS, Files
 from scmsim.trace.rules import all_sound, first_problem
@@ -53,13 +54,9 @@ class TraceWriter:
     def __init__(self, path: str | os.PathLike[str], header: dict[str, Any]) -> None:
         import pyarrow.parquet as pq
 
-        self.path = pathlib.Path(path)
+        self.path = writable(path)
         self.header = header
         self.rows = 0
-        if self.path.is_dir():
-            raise UsageError(f"{str(path)!r} is a directory; give the name of the trace file to write")
-        if not self.path.parent.is_dir():
-            raise UsageError(f"no directory {str(self.path.parent)!r} to write {self.path.name!r} into; make it first")
         self._temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
         self._waiting: list[np.ndarray] = []
         self._waiting_rows = 0

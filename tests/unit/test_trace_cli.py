@@ -79,7 +79,7 @@ def test_convert_refuses_what_it_cannot_do(tmp_path: Path, tricky: Path) -> None
         ((tmp_path / "missing", "x"), "no file"),
         ((tmp_path, "x"), "is a directory"),
         ((tricky, tmp_path / "x"), "is a Parquet file; if it is a trace, there is nothing to convert"),
-        ((copy, tmp_path), "is a directory; give the name of the trace file to write"),
+        ((copy, tmp_path), "is a folder; give the name of a file"),
         ((copy, tmp_path / "x", "--under", "relative"), "is not absolute"),
     ):
         result = run("convert", *args)
@@ -148,7 +148,7 @@ def test_options_that_do_not_fit_are_one_line(tmp_path: Path, tricky: Path) -> N
         ((tricky, "x", "--to", "strace"), "no format that can be written named 'strace'"),
         ((tricky, "x", "--to", "fio-iolog", "--under", "/data"), "--under is for reading"),
         ((tricky, "x", "--to", "fio-iolog", "--set", "version=4"), "fio-iolog.version: no choice named '4'"),
-        ((tricky, tmp_path / "none" / "x", "--to", "fio-iolog"), "cannot be written"),
+        ((tricky, tmp_path / "none" / "x", "--to", "fio-iolog"), "no folder"),
         ((TRICKY, "x", "--to", "fio-iolog"), "is strace output; convert it first"),
         ((tricky, tmp_path / "y.parquet", "--format", "strace"), "is not strace output"),
     ):

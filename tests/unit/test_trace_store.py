@@ -99,7 +99,7 @@ def test_nothing_is_left_after_an_error_and_the_old_file_stays(tmp_path: Path) -
 
 
 def test_writing_to_a_bad_place_is_a_usage_error(tmp_path: Path) -> None:
-    for path, message in ((tmp_path, "is a directory"), (tmp_path / "no" / "t.parquet", "no directory")):
+    for path, message in ((tmp_path, "is a folder"), (tmp_path / "no" / "t.parquet", "no folder")):
         with pytest.raises(UsageError, match=message):
             TraceWriter(path, {})
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from scmsim import __version__
+from scmsim.drafts import writable
 from scmsim.errors import EnvironmentProblem, UsageError
 from scmsim.trace.capture import Options
 from scmsim.trace.formats._lines import Progress
@@ -27,12 +28,7 @@ _POLL_S = 0.5
 def check_output(out: pathlib.Path, keep_raw: Any) -> None:
     """Find a bad output name before the command runs, not after."""
     for path in [out] + ([pathlib.Path(keep_raw)] if keep_raw is not None else []):
-        if path.is_dir():
-            raise UsageError(f"{str(path)!r} is a directory; give the name of the file to write")
-        if not path.parent.is_dir():
-            raise UsageError(f"no directory {str(path.parent)!r} to write {path.name!r} into; make it first")
-        if not os.access(path.parent, os.W_OK):
-            raise UsageError(f"{str(path.parent)!r} is not writable; choose another place for {path.name!r}")
+        writable(path)
     if keep_raw is not None and pathlib.Path(keep_raw).absolute() == out.absolute():
         raise UsageError(f"{str(out)!r} cannot be both the trace and the raw text; give --keep-raw another name")
 

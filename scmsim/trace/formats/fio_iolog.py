@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from scmsim import drafts
 from scmsim.errors import UsageError
 from scmsim.records import (
     CLOSE,
@@ -150,10 +151,9 @@ def export(
     version : 2 or 3
         Version 2 has no times.
     """
-    temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
     work = _Export(trace.files.path, int(version))
-    try:
-        with open(temporary, "w", encoding="utf-8", errors="surrogateescape") as out:
+    with drafts.whole(path) as draft:
+        with open(draft, "w", encoding="utf-8", errors="surrogateescape") as out:
             out.write(f"fio version {int(version)} iolog\n")
             for batch in trace.batches(1 << 16):
                 out.writelines(work.lines(batch))
@@ -162,10 +162,6 @@ def export(
             out.writelines(work.closes())
         if not work.report.rows:
             raise UsageError("the trace has no operation that an I/O log can express; see 'scmsim trace info'")
-        os.replace(temporary, path)
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
     return work.done()
 
 
