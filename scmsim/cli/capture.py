@@ -21,7 +21,7 @@ SUMMARY = "Run a command and record its file operations as a trace."
     """,
     context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
 )
-@click.option("-o", "--output", "out", type=click.Path(), help="Trace to write (Parquet).")
+@click.option("-o", "--out", type=click.Path(), help="Trace to write (Parquet).")
 @click.option("--backend", default="strace", show_default=True, help="How to record; see 'scmsim list capture'.")
 @click.option("--under", type=click.Path(), help="Keep only files at or below this directory.")
 @click.option("--keep-raw", type=click.Path(), help="Also keep the text that the back end wrote.")

@@ -30,13 +30,11 @@ Example: scmsim lab run smoke -o lab && scmsim compare SIM.json lab
 """,
 )
 @click.argument("job", shell_complete=_files)
-@click.option(
-    "-o", "--output", "out", required=True, type=click.Path(), help="Folder for result.json and functions.csv."
-)
+@click.option("-o", "--out", required=True, type=click.Path(), help="Folder for result.json and functions.csv.")
 @click.option("--fs", help="File systems, separated by commas.  [default: the job's; ext4-dax]")
 @click.option("--units", help="Bytes of a call, separated by commas, instead of the job's.")
 @click.option("--repeat", "repeats", type=click.IntRange(1, 1000), help="Fresh guests for each file system.")
-@click.option("--workers", type=click.IntRange(1, 256), help="Guests at a time.  [default: CPUs]")
+@click.option("--jobs", "workers", type=click.IntRange(1, 256), help="Guests at a time.  [default: CPUs]")
 @click.option("--timeout", help="Of one guest, e.g. 10min.  [default: 30min]")
 @click.option("--kernel", "package", type=click.Path(), help="Debian kernel package instead of the chosen one.")
 @click.option("--kernel-image", "image", type=click.Path(), help="Any bzImage instead.")

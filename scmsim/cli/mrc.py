@@ -28,7 +28,7 @@ access is the touch of a 4 KiB page.  The table has the columns page, sets, ways
 @click.option("--fs", default="nova-cow", show_default=True, help="File system that a trace of operations runs on.")
 @click.option("--paging", default="directmap-1g", show_default=True, help="How its memory is mapped.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: accesses, rows.")
-@click.option("--out", type=click.Path(), help="Write the rows to F.csv or F.parquet.")
+@click.option("-o", "--out", type=click.Path(), help="Write the rows to F.csv or F.parquet.")
 @click.option("--plot", type=click.Path(), help="Draw the misses: F.svg, F.png, F.html (needs the extra 'report').")
 def command(
     file: str, sets: str, ways: str, page: str, curve: bool, sample: float | None, fs: str, paging: str, **how: Any

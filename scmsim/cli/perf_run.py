@@ -35,9 +35,7 @@ def _files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
     """,
 )
 @click.argument("config", shell_complete=_files)
-@click.option(
-    "-o", "--output", "out", required=True, type=click.Path(), help="Folder for the measurements and result.json."
-)
+@click.option("-o", "--out", required=True, type=click.Path(), help="Folder for the measurements and result.json.")
 @click.option("--backend", "name", help="How to count, instead of the file's choice; see 'scmsim list backend'.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done and what would stop it; touch nothing.")
 @click.option("--require-pmu", is_flag=True, help="Stop (exit code 3) unless hardware events can be counted.")

@@ -15,7 +15,7 @@ SUMMARY = "Show, or carry out, the steps to a file system on persistent memory."
     carried out, all or none: on a device that is mounted, in use or holds a file system, nothing is done.
     'scmsim perf teardown' undoes them.
 
-    \\b
+    \b
     Example: scmsim perf setup --fs ext4-dax --device /dev/pmem0 --size 16GiB --show
     """,
 )

@@ -152,7 +152,8 @@ def check(file: str, as_json: bool) -> int:
 
 @command.command()
 @click.argument("source", metavar="IN", type=click.Path(allow_dash=True))
-@click.argument("out", metavar="OUT", type=click.Path())
+@click.argument("out", metavar="OUT", required=False, type=click.Path())
+@click.option("-o", "--out", "named", type=click.Path(), help="The same as OUT.")
 @click.option("--format", "name", help="Format of IN (default: found by its content); see 'scmsim list format'.")
 @click.option("--to", help="Write the trace IN in this format, such as fio-iolog.")
 @click.option("--under", type=click.Path(), help="Keep only files at or below this directory.")
@@ -162,11 +163,18 @@ def check(file: str, as_json: bool) -> int:
 @click.option("--set", "options", multiple=True, metavar="NAME=VALUE", help="Option of a format; see docs/traces.md.")
 @click.option("--strict", is_flag=True, help="Stop at the first line that is not understood.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def convert(source: str, out: str, name: str | None, to: str | None, options: tuple[str, ...], **more: Any) -> None:
+def convert(
+    source: str, out: str | None, name: str | None, to: str | None, options: tuple[str, ...], **more: Any
+) -> None:
     """Convert the output of a tracer to a trace, or (--to) a trace to another format.  IN may be - (standard input)."""
     from scmsim.cli import _convert
+    from scmsim.errors import UsageError
 
-    as_json = more.pop("as_json")
+    as_json, named = more.pop("as_json"), more.pop("named")
+    given = [name for name in (out, named) if name is not None]
+    if len(given) != 1:
+        raise UsageError("name the file to write once, as OUT or with -o")
+    out = given[0]
     name, report = _convert.convert(source, out, name, to, _convert.pairs(options), progress_bar, **more)
     if as_json:
         click.echo(_convert.as_json(source, out, name, report))
