@@ -27,6 +27,7 @@ class UnknownName(UsageError):
 def unknown(what: str, name: str, allowed: Iterable[str]) -> UnknownName:
     """Build the error for an unknown name: quotes it, then the nearest match or the whole set."""
     allowed = list(allowed)
-    near = difflib.get_close_matches(name, allowed, 1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    plain = {known.lower(): known for known in allowed}
+    near = difflib.get_close_matches(name.lower(), plain, 1)
+    hint = f"did you mean {plain[near[0]]!r}? " if near else ""
     return UnknownName(f"no {what} named {name!r}; {hint}choose from {', '.join(allowed)}")

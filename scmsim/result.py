@@ -143,7 +143,7 @@ class Result:
         """Inverse of `to_json`; `where` names the source in errors.  Raises UsageError for another schema."""
         try:
             table = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(f"{where} is not JSON: {error}; write it with scmsim's --out") from None
         if not isinstance(table, dict) or not {"schema", "manifest", "results"} <= table.keys():
             raise UsageError(f"{where} is not a result of scmsim: it has no schema, manifest and results")
@@ -226,9 +226,8 @@ def check_writable(path: str | pathlib.Path) -> pathlib.Path:
 
 def read(path: str | pathlib.Path) -> Result:
     """Read a result written as .json or .parquet; raises UsageError for another format or schema."""
-    path = pathlib.Path(path)
-    where = repr(str(path))
-    if not path.exists():
+    where, path = repr(str(path)), pathlib.Path(path)
+    if where == "''" or not path.exists():
         raise UsageError(f"no such file or folder {where}; give a result (.json, .parquet) or a folder of results")
     if path.suffix == ".csv":
         raise UsageError(f"{where} holds the flat table of a result only; write .json or .parquet to read it back")
@@ -249,8 +248,8 @@ def read_all(path: str | pathlib.Path) -> Result:
         For a folder without a result, or anything that `read` refuses.
     """
     folder = pathlib.Path(path)
-    if not folder.is_dir():
-        return read(folder)
+    if not folder.is_dir() or path == "":  # which would be the folder that the command was called in
+        return read(path)
     if (folder / "result.json").exists():  # of perf run, beside other files
         return read(folder / "result.json")
     files = sorted(file for file in folder.iterdir() if file.suffix in (".json", ".parquet"))

@@ -65,6 +65,10 @@ def parse_param(text: str | int, unit: str) -> int | str:
             return 0
         raise UsageError(f"{text!r} is not true or false")
     try:
-        return int(text)
+        number = int(text)
     except ValueError:
         raise UsageError(f"{text!r} is not a whole number") from None
+    if abs(number) >= 1 << 62 or unit == "seed" and number < 0:
+        least = "0" if unit == "seed" else "-2^62"
+        raise UsageError(f"{text} is out of range; give a whole number from {least} to 2^62")
+    return number

@@ -24,6 +24,8 @@ from scmsim.printable import printable
 _FOLDER = os.path.dirname(__file__)  # not pathlib: importing it costs `scmsim --help` a tenth of its time
 _INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 _PIPE_CLOSED = 141  # 128 + SIGPIPE
+_PLAIN = {"integer": "a whole number", "float": "a number"}
+_NUMBERS = re.compile(r"a valid (integer|float)(?: range)?")
 
 
 class LazyGroup(click.Group):
@@ -132,6 +134,8 @@ def _exit_code(run: Callable[[], Any]) -> int:
         # the reader (head, less) has gone: keep Python from complaining about it at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _PIPE_CLOSED
+    except MemoryError:
+        return _fail("not enough memory; give a smaller input or smaller numbers", 3)
     except OSError as error:
         from scmsim.drafts import OF_THE_DISK
 
@@ -147,7 +151,7 @@ def _click_message(error: click.ClickException) -> str:
             name for param in context.command.get_params(context) for name in param.opts if name.startswith("--")
         ]
         return str(unknown("option", error.option_name, options))
-    text = error.format_message().strip().rstrip(".")
+    text = _NUMBERS.sub(lambda match: _PLAIN[match[1]], error.format_message().strip().rstrip("."))
     return f"{text[:1].lower()}{text[1:]}; see '{context.command_path if context else 'scmsim'} --help'"
 
 

@@ -26,10 +26,13 @@ def command(trace: str, machine: str, capacity: str | None, jobs: int, top: int,
     from scmsim.advise.search import advise
     from scmsim.cli._progress import Progress
     from scmsim.cli.replay import source_of
+    from scmsim.errors import UsageError
     from scmsim.pipeline import opened
     from scmsim.units import format_bytes, parse_bytes
 
-    size = parse_bytes(capacity) if capacity else 0
+    size = 0 if capacity is None else parse_bytes(capacity)
+    if size == 0 and capacity is not None:
+        raise UsageError(f"--capacity {capacity}; give the size of a device, like 64GiB, or leave it out")
     with Progress() as progress:
         source, _ = opened(source_of(trace))
         advice = advise(profile(source, progress), machine, size, jobs, progress)

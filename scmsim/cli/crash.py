@@ -19,9 +19,19 @@ state.  Exit code 1: it is not, and the smallest counterexample is printed.""",
 @click.argument("trace")
 @click.option("--fs", required=True, help="A file system with a modelled guarantee (named if there is none).")
 @click.option("--ops", default="", metavar="FIRST-LAST", help="Operations to look at, counted from 0.  [default: all]")
-@click.option("--lines", default=8, show_default=True, help="All states for up to so many lines that may be lost.")
-@click.option("--samples", default=128, show_default=True, help="States of a crash point with more lines.")
-@click.option("--seed", default=0, show_default=True, help="Of the draw of samples.")
+@click.option(
+    "--lines", default=8, show_default=True, type=click.IntRange(0, 24), help="All states for up to so many lost lines."
+)
+@click.option(
+    "--samples",
+    default=128,
+    show_default=True,
+    type=click.IntRange(2, 1 << 24),
+    help="States of a crash point with more lines.",
+)
+@click.option(
+    "--seed", default=0, show_default=True, type=click.IntRange(0, (1 << 62) - 1), help="Of the draw of samples."
+)
 @click.option(
     "--set", "assignments", multiple=True, metavar="KEY=VALUE", help="A parameter of the model; may be repeated."
 )
@@ -29,10 +39,13 @@ state.  Exit code 1: it is not, and the smallest counterexample is printed.""",
 def command(trace: str, fs: str, ops: str, assignments: tuple[str, ...], as_json: bool, **bounds: Any) -> int:
     from scmsim.cli._progress import Progress
     from scmsim.crash import check
+    from scmsim.errors import UsageError
 
     first, stop = _range(ops)
     with Progress() as progress:
         report = check(trace, fs, params=_params(fs, assignments), first=first, stop=stop, progress=progress, **bounds)
+    if first and not report.operations + report.not_checked:
+        raise UsageError(f"--ops {ops}: the trace ends before; see 'scmsim trace info'")
     if as_json:
         click.echo(json.dumps(report.to_dict()))
     else:

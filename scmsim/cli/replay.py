@@ -27,7 +27,7 @@ experiment such as quickstart.""",
 )
 @click.option("--by", type=click.Choice(["site", "op", "file"]), help="Show a breakdown too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object: schema, manifest, results.")
-@click.option("--out", type=click.Path(), help="Write the result to F.json, F.csv or F.parquet.")
+@click.option("-o", "--out", type=click.Path(), help="Write the result to F.json, F.csv or F.parquet.")
 def command(
     trace: str,
     fs: str | None,
@@ -42,7 +42,7 @@ def command(
 ) -> None:
     from scmsim.result import check_writable
 
-    if out:
+    if out is not None:
         check_writable(out)
     jobs, by, out = _jobs(trace, fs, (machine, paging, medium), by, out)
     with _costs(costs):
@@ -70,10 +70,15 @@ def _jobs(trace: str, fs: str | None, models: tuple, by: str | None, out: Any) -
     from scmsim.pipeline import DEFAULTS
 
     kinds = ("machine", "paging", "medium")
-    given = {kind: name for kind, name in zip(kinds, models, strict=True) if name}
+    given = {kind: name for kind, name in zip(kinds, models, strict=True) if name is not None}
     experiment = _experiment(trace)
     if experiment is None:
-        job = {"trace": trace, "fs": fs or "ext4,ext4-dax,nova-cow", "params": {}, **{**DEFAULTS, **given}}
+        job = {
+            "trace": trace,
+            "fs": "ext4,ext4-dax,nova-cow" if fs is None else fs,
+            "params": {},
+            **{**DEFAULTS, **given},
+        }
         return [job], by, out
     combinations: list[dict] = [{}]
     for kind in kinds:
@@ -81,7 +86,7 @@ def _jobs(trace: str, fs: str | None, models: tuple, by: str | None, out: Any) -
         combinations = [{**c, kind: name} for c in combinations for name in names]
     common = {
         "trace": _source(experiment),
-        "fs": fs or list(experiment.fs),
+        "fs": list(experiment.fs) if fs is None else fs,
         "params": experiment.params,
     }
     return [{**common, **c} for c in combinations], by or experiment.by, out or experiment.out

@@ -17,19 +17,21 @@ TRACE is a stored trace, an experiment file (.toml) or the name of a shipped exp
 policies are shown (scmsim list policy).""",
 )
 @click.argument("trace")
-@click.option("--fs", default="", help="File systems, separated by commas (scmsim list fs).")
-@click.option("--policy", default="", help="Page-size policies, separated by commas (scmsim list policy).")
+@click.option("--fs", help="File systems, separated by commas (scmsim list fs).")
+@click.option("--policy", help="Page-size policies, separated by commas (scmsim list policy).")
 @click.option("--set", "assignments", multiple=True, metavar="NAME.KEY=VALUE", help="A parameter; may be repeated.")
 @click.option(
     "--aged", type=click.IntRange(1, 100), metavar="PERCENT", help="Policies: age the device to this use first."
 )
 @click.option("--by-file", is_flag=True, help="Show the files with the most waste too.")
-@click.option("--top", default=20, show_default=True, type=click.IntRange(1), help="Files to show with --by-file.")
+@click.option(
+    "--top", default=20, show_default=True, type=click.IntRange(1, 1_000_000), help="Files to show with --by-file."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: one object a policy or file system (every file).")
 def command(
     trace: str,
-    fs: str,
-    policy: str,
+    fs: str | None,
+    policy: str | None,
     assignments: tuple[str, ...],
     aged: int | None,
     by_file: bool,
@@ -42,7 +44,9 @@ def command(
     from scmsim.errors import UsageError, unknown
     from scmsim.pipeline import opened
 
-    systems, policies = _names(fs), _names(policy or ("" if fs else _ALL))
+    systems, policies = _names(fs or ""), _names(_ALL if fs is None and policy is None else policy or "")
+    if not systems and not policies:
+        raise UsageError("no file system or policy given; name one or more, e.g. --policy two-zone")
     for kind, names in (("fs", systems), ("policy", policies)):
         for name in names:
             registry.path(kind, name)

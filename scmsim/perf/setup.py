@@ -43,10 +43,11 @@ def boot_parameter(machine: Machine, size: int | None, start: int | None) -> str
 
     Raises UsageError if it does not fit (the form is size!start, not start!end), where /proc/iomem tells.
     """
-    if (size or 0) % HUGE or (start or 0) % HUGE or size == 0:
-        raise UsageError(
-            f"a region of {size} bytes at {start or 0} is not in multiples of 2 MiB, which 2 MiB mappings need"
-        )
+    for name, value in (("size", size), ("start", start)):
+        if (value or 0) % HUGE or (name, value) == ("size", 0):
+            raise UsageError(
+                f"the {name} {value} is not in multiples of 2 MiB, which 2 MiB mappings need; write it like 16GiB"
+            )
     ram = _ram(machine)
     if not ram:
         return f"memmap={_memparse(size) if size else 'SIZE'}!{'START' if start is None else _memparse(start)}"

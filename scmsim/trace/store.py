@@ -309,7 +309,7 @@ def _decode(path: pathlib.Path, what: str, read: Any) -> Any:
 
     try:
         return read()
-    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+    except (pa.ArrowException, OSError, ValueError, KeyError, RecursionError) as error:
         raise UsageError(f"{str(path)!r}: its {what} cannot be read ({_line(error)}); make the trace again") from None
 
 

@@ -24,7 +24,7 @@ PARAMS = {
     "files": ("1", "files", "files that take turns"),
     "file_size": ("16MiB", "bytes", "bytes of each file (overwrite, read)"),
     "calls": ("4096", "calls", "calls in all, fsyncs apart"),
-    "seed": ("1", "number", "of the random places"),
+    "seed": ("1", "seed", "seed of the random places"),
 }
 
 

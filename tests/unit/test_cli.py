@@ -197,3 +197,40 @@ def test_check_knows_the_matrix_of_a_measurement(tmp_path: Path) -> None:
 
 def test_the_summary_of_list_names_the_event_tables() -> None:
     assert "event tables" in cli.summary("list")
+
+
+def test_an_empty_value_is_no_value_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # an unset variable of a shell must not read this folder or take a default
+    for args, message in (
+        (("report", "", "-o", "r.html"), "no such file or folder ''"),
+        (("replay", "quickstart", "--fs", ""), "no file system given"),
+        (("replay", "quickstart", "--machine", ""), "no machine named ''"),
+        (("replay", "quickstart", "-o", ""), "cannot tell the format"),
+        (("space", "quickstart", "--fs", ""), "no file system or policy given"),
+        (("advise", "quickstart", "--capacity", "0"), "--capacity 0"),
+    ):
+        result = run(*args)
+        assert result.exit_code == 2 and message in result.stderr, (args, result.output)
+
+
+def test_numbers_out_of_range_are_one_line() -> None:
+    for args, message in (
+        (("synth", "pattern", "--seed", "-1"), "pattern.seed: -1 is out of range; give a whole number from 0 "),
+        (("synth", "pattern", "--files", "9" * 20), "is out of range"),
+        (("trace", "head", "x", "-n", "4KB"), "'4KB' is not a whole number; see 'scmsim trace head --help'"),
+        (("crash", "x", "--fs", "vsm", "--lines", "99"), "99 is not in the range 0<=x<=24"),
+    ):
+        more = ("-o", "x.parquet") if args[0] == "synth" else ()
+        result = run(*args, *more)
+        assert result.exit_code == 2 and message in result.stderr, (args, result.output)
+        assert result.stderr.count("\n") == 1
+
+
+def test_a_name_in_capitals_is_near_enough() -> None:
+    assert "did you mean 'nova-cow'?" in run("list", "fs", "NOVA-COW").stderr
+
+
+def test_no_memory_is_a_problem_of_the_environment(failing) -> None:
+    failing(MemoryError())
+    result = run("list")
+    assert result.exit_code == 3 and result.stderr.startswith("scmsim: error: not enough memory")

@@ -49,9 +49,9 @@ def test_no_file_takes_the_place_of_something_else(
     monkeypatch.chdir(tmp_path)
     Path("folder").mkdir()
     os.mkfifo("pipe")
-    Path("link").symlink_to("/dev/null")
+    Path("link").symlink_to("pipe")
     with pytest.raises(UsageError, match=message):
         writable(name)
     with pytest.raises(UsageError, match=message), whole(name):
         pass
-    assert Path("pipe").is_fifo() and not Path("/dev/null").is_file()
+    assert Path("pipe").is_fifo() and Path("link").is_symlink()
