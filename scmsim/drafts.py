@@ -59,4 +59,5 @@ def whole(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
 def unwritten(path: str | os.PathLike[str], error: OSError) -> ScmsimError:
     """The error for a file that the system did not take; a full or broken disk is one of the environment."""
     kind = EnvironmentProblem if error.errno in OF_THE_DISK else UsageError
-    return kind(f"cannot write {os.fspath(path)!r}: {(error.strerror or str(error)).lower()}")
+    reason = os.strerror(error.errno) if error.errno else str(error)  # pyarrow's and pandas' texts are their own
+    return kind(f"cannot write {os.fspath(path)!r}: {reason.lower()}")

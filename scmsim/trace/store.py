@@ -7,6 +7,7 @@ pyarrow is imported on first use, because it takes longer to load than a light c
 """
 
 import base64
+import contextlib
 import json
 import os
 import pathlib
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.drafts import writable
+from scmsim.drafts import unwritten, writable
 from scmsim.errors import UsageError
 from scmsim.records import OP, OPS, Files
 from scmsim.trace.rules import all_sound, first_problem
@@ -76,10 +77,9 @@ class TraceWriter:
     def __exit__(self, *error: object) -> None:
         writer, self._writer = self._writer, None
         if writer is not None:
-            try:
+            with contextlib.suppress(OSError):  # the error that ends the writing says more
                 writer.close()
-            finally:
-                self._temporary.unlink(missing_ok=True)
+            self._temporary.unlink(missing_ok=True)
 
     def append(self, batch: np.ndarray) -> None:
         """Add records of dtype OP; written as soon as a row group is full."""
@@ -101,16 +101,22 @@ class TraceWriter:
                 "scmsim.files": _pack_files(files),
             }
         )
-        self._writer.close()
-        self._writer = None
-        os.replace(self._temporary, self.path)
+        try:
+            self._writer.close()
+            self._writer = None
+            os.replace(self._temporary, self.path)
+        except OSError as error:
+            raise unwritten(self.path, error) from None
 
     def _flush(self, at_least: int) -> None:
         waiting = np.concatenate(self._waiting) if self._waiting else np.empty(0, OP)
         start = 0
         while len(waiting) - start >= at_least:
             group = waiting[start : start + ROWS_PER_GROUP]
-            self._writer.write_table(_to_table(group), row_group_size=ROWS_PER_GROUP)
+            try:
+                self._writer.write_table(_to_table(group), row_group_size=ROWS_PER_GROUP)
+            except OSError as error:
+                raise unwritten(self.path, error) from None
             start += len(group)
         self._waiting, self._waiting_rows = [waiting[start:]], len(waiting) - start
 

@@ -2,6 +2,9 @@
 
 import errno
 import os
+import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,3 +58,17 @@ def test_no_file_takes_the_place_of_something_else(
     with pytest.raises(UsageError, match=message), whole(name):
         pass
     assert Path("pipe").is_fifo() and Path("link").is_symlink()
+
+
+def test_a_trace_that_the_system_does_not_take_leaves_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "big.parquet"
+    words = f"synth pattern --op overwrite --order random --calls 20000 -o {out}".split()
+    done = subprocess.run(
+        [sys.executable, "-m", "scmsim", *words],
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"scmsim: error: cannot write '{out}': file too large\n"
+    assert list(tmp_path.iterdir()) == []
