@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from scmsim.cli._trace_tools import COMMANDS
-from scmsim.printable import printable
+from scmsim.printable import printable, words
 
 SUMMARY = "Look at, check, convert and rewrite traces: info, stats, plot, convert, filter, cut, ..."
 
@@ -72,16 +72,8 @@ def info(file: str, as_json: bool) -> None:
         click.echo(f"  {name:14} {value:>15,}")
     for name, value in trace.header.items():
         if name not in ("counts", "bad_lines", "blind_spots", "notes") and value is not None:
-            text = " ".join(map(_shown, value)) if isinstance(value, list) else _shown(value)
-            click.echo(printable(f"{name.replace('_', ' '):16} {text}"))
+            click.echo(printable(f"{name.replace('_', ' '):16} {words(value)}"))
     _print_concerns(trace.header)
-
-
-def _shown(value: Any) -> str:
-    """A value of a header as a person reads it: a table as its keys and values."""
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {_shown(inner)}" for key, inner in value.items())
-    return str(value) or "-"
 
 
 def _print_concerns(header: dict[str, Any]) -> None:

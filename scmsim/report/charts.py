@@ -18,6 +18,7 @@ OTHER = "other"
 MOST_SITES = 8  # colours that can be told apart
 MOST_FILES = 20
 _LABEL = 150  # px that a label on the left may take
+_SHORT = 17  # letters of a label in a legend of which two stand side by side on a phone
 _NUMBER = "datum.value >= 1e4 ? format(datum.value, '~s') : format(datum.value, ',~g')"
 _NAME = "length(datum.label) > 24 ? '\u2026' + slice(datum.label, -23) : datum.label"  # a path's end tells more than its beginning
 _MISSING = "figures need altair and vl-convert-python; install them with: pip install 'scmsim[report]'"
@@ -109,7 +110,7 @@ def _bars(
         encoded["color"] = alt.Color(
             "part:N",
             scale=alt.Scale(domain=parts, range=colours[: len(parts)]),
-            legend=alt.Legend(title=None, orient="bottom", columns=2, labelLimit=160),
+            legend=_legend(parts),
         )
         encoded["order"] = alt.Order("rank:Q")
     if several and not stack:
@@ -117,6 +118,12 @@ def _bars(
     height = len(runs) * (26 if stack or not several else 11 * len(parts) + 12)
     chart = chart.encode(**encoded).properties(width="container", height=height, description=f"{title}. {caption}")
     return Chart(name, title, caption, rows, chart.to_dict())
+
+
+def _legend(labels: Sequence[str], **symbols: Any) -> Any:
+    """A legend below the chart, which a phone shows whole: long labels stand one in a line."""
+    columns = 1 if max(map(len, labels)) > _SHORT else 2
+    return altair().Legend(title=None, orient="bottom", columns=columns, labelLimit=160, **symbols)
 
 
 def traffic(runs: Sequence[Run]) -> Chart | None:
@@ -260,15 +267,15 @@ def curve(rows: Rows) -> Chart | None:
     title = "Miss-ratio curve"
     caption = "Share of the touches of 4 KiB pages that miss a fully associative LRU TLB of so many entries; both axes logarithmic."
     runs = list(dict.fromkeys(row["run"] for row in rows))
+    scale, legend = alt.Scale(domain=runs), _legend(runs, symbolType="stroke", symbolStrokeWidth=2, symbolSize=400)
     chart = (
         alt.Chart(alt.InlineData(values=rows))
         .mark_line(point=True)
         .encode(
             x=alt.X("entries:Q", title="entries", scale=alt.Scale(type="log", base=2), axis=alt.Axis(tickCount=6)),
             y=alt.Y("value:Q", title="miss ratio", scale=alt.Scale(type="log"), axis=alt.Axis(format="~g", tickCount=5)),
-            color=alt.Color("run:N", scale=alt.Scale(domain=runs, range=list(COLOURS)[: len(runs)]),
-                            legend=alt.Legend(title=None, orient="bottom", columns=2)),
-            strokeDash=alt.StrokeDash("run:N", legend=None),
+            color=alt.Color("run:N", scale=alt.Scale(domain=runs, range=list(COLOURS)[: len(runs)]), legend=legend),
+            strokeDash=alt.StrokeDash("run:N", scale=scale, legend=legend),
             tooltip=["run:N", "entries:Q", "value:Q"],
         )
         .properties(width="container", height=240, description=f"{title}. {caption}")

@@ -11,6 +11,7 @@ import io
 import json
 import os
 import pathlib
+import shlex
 import string
 from collections.abc import Sequence
 from functools import cache
@@ -19,7 +20,7 @@ from typing import Any
 from scmsim import __version__
 from scmsim.drafts import writable
 from scmsim.errors import UsageError
-from scmsim.printable import printable
+from scmsim.printable import printable, words
 from scmsim.report import charts as drawing
 from scmsim.report import files
 from scmsim.report.charts import Chart, Rows
@@ -153,13 +154,21 @@ def _manifest(result: Result) -> str:
     for name in ("fs", "machine", "paging", "medium"):
         lines.append((name, ", ".join(dict.fromkeys(str(run.names()[name] or "-") for run in result.runs))))
     lines.append(("calls", ", ".join(dict.fromkeys(f"{run.calls:,}" for run in result.runs))))
-    lines += [(str(key), _flat(value)) for key, value in result.manifest.items()]
+    lines += [
+        ("command", _command(value)) if key == "argv" else (str(key), _flat(value))
+        for key, value in result.manifest.items()
+    ]
     items = (f"<dt>{html.escape(printable(k))}</dt><dd>{html.escape(printable(v))}</dd>" for k, v in lines if v)
     return f"<dl>{''.join(items)}</dl>"
 
 
+def _command(argv: Any) -> str:
+    """The command line, without the path of the program; a file may hold anything."""
+    return f"scmsim {shlex.join(map(str, argv[1:]))}" if isinstance(argv, list) else _flat(argv)
+
+
 def _flat(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    text = words(value)
     return text if len(text) <= 600 else text[:600] + " ..."
 
 
@@ -187,8 +196,10 @@ def _warnings(runs: Sequence[Run]) -> str:
         for name, run in zip(names, runs, strict=True)
         for what, n in run.errors.items()
     ]
-    absent: dict[str, str] = {}
-    for run in runs:
-        absent.update(run.why_absent)
-    lines += [f"no {printable(name)}: {printable(why)}" for name, why in absent.items()]
-    return "".join(f'<p class="warning">{html.escape(line)}</p>' for line in dict.fromkeys(lines))
+    shown = "".join(f'<p class="warning">{html.escape(line)}</p>' for line in dict.fromkeys(lines))
+    absent = [
+        f"{printable(name)} ({printable(why)})"
+        for name, why in runs[0].why_absent.items()
+        if all(name in run.why_absent for run in runs)
+    ]
+    return shown + (f'<p class="absent">In no run: {html.escape("; ".join(absent))}.</p>' if absent else "")

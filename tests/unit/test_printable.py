@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from scmsim import cli
 from scmsim.compare import compare
 from scmsim.compare_table import text
-from scmsim.printable import printable
+from scmsim.printable import printable, words
 from scmsim.result import Result, Run
 
 EVIL = "ext4\n\x1b[31m<script>\udc80"
@@ -66,3 +66,8 @@ def test_a_label_of_an_imported_file(tmp_path: Path) -> None:
 def test_the_message_of_an_error() -> None:
     shown = run("\x1b[31mcompare")
     assert "compare" in shown and harmless(shown)
+
+
+def test_tables_as_words() -> None:
+    assert words({"kind": "fio", "job": "", "sizes": [1, 2], "of": {"a": 1}}) == "kind fio, job -, sizes 1 2, of (a 1)"
+    assert (words({}), words([]), words("x"), words([{"a": 1}, {"a": 2}])) == ("", "", "x", "(a 1) (a 2)")
