@@ -4,10 +4,12 @@ import html as markup
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from scmsim import registry
 from scmsim.errors import UsageError
 from scmsim.printable import printable
 from scmsim.records import KINDS
 from scmsim.result import Result, Run
+from scmsim.units import format_bytes, parse_param
 
 ABSENT = "-"
 BY = ("site", "op", "file", "group")  # group: whichever of operation and file the run was broken down by
@@ -174,9 +176,24 @@ def _varying(runs: list[Run]) -> list[str]:
 
 
 def _common(runs: list[Run]) -> str:
-    """What all runs share, e.g. "machine i7-8700k, medium nvdimm"."""
+    """What all runs share, e.g. "machine i7-8700k, medium nvdimm", and parameters that are not the defaults."""
     shared = [name for name in runs[0].names() if name != "fs" and name not in _varying(runs) and runs[0].names()[name]]
-    return printable(", ".join(f"{name} {runs[0].names()[name]}" for name in shared))
+    chosen = dict.fromkeys(text for run in runs for text in _chosen(run))
+    return printable(", ".join([*(f"{name} {runs[0].names()[name]}" for name in shared), *chosen]))
+
+
+def _chosen(run: Run) -> list[str]:
+    """Parameters that differ from the models' defaults, written as for --set."""
+    found = []
+    for kind, name in (("fs", run.fs), ("paging", run.paging)):
+        declared = registry.literals(kind, name).get("PARAMS", {}) if name in registry.names(kind) else {}
+        for key, (default, unit, _) in declared.items():
+            value = run.params.get(key, "")
+            if key in run.params and value != parse_param(default, unit):
+                found.append(
+                    f"{name}.{key}={format_bytes(value) if unit == 'bytes' and isinstance(value, int) else value}"
+                )
+    return found
 
 
 def _title(run: Run) -> str:

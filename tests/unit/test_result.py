@@ -162,7 +162,7 @@ def test_frames(level: str, rows: int) -> None:
 
 def test_text_table_has_runs_as_columns_and_figures_per_call() -> None:
     lines = example().table().splitlines()
-    assert lines[0] == "machine i7-8700k, medium optane"
+    assert lines[0] == "machine i7-8700k, medium optane, nova-cow.capacity=1GiB"
     cells = {line.rsplit(maxsplit=2)[0].strip(): line.split()[-2:] for line in lines[2:] if len(line.split()) > 2}
     assert lines[2].split() == ["nova-cow", "ext4"]
     assert cells["loads + stores (TLB traffic)"] == ["10,000", "10,000"]
@@ -255,3 +255,9 @@ def test_a_parquet_result_written_uncompressed_is_still_read(tmp_path: Path) -> 
 def test_a_result_that_is_not_there(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match=r"^no such file or folder .*; give a result"):
         read(tmp_path / name)
+
+
+def test_the_table_says_which_parameters_are_not_the_defaults() -> None:
+    params = {"capacity": 1 << 30, "data_path": "in-place"}
+    table = Result({}, [Run(fs="pmfs-2m", paging="directmap-1g", params=params), Run(fs="measured", params={"x": 1})])
+    assert table.table().splitlines()[0] == "pmfs-2m.capacity=1GiB"
