@@ -162,7 +162,7 @@ def test_frames(level: str, rows: int) -> None:
 
 def test_text_table_has_runs_as_columns_and_figures_per_call() -> None:
     lines = example().table().splitlines()
-    assert lines[0] == "machine i7-8700k, medium optane, nova-cow.capacity=1GiB"
+    assert lines[0] == "machine i7-8700k, medium optane, nova-cow.capacity=1GiB, ext4.capacity=1GiB"
     cells = {line.rsplit(maxsplit=2)[0].strip(): line.split()[-2:] for line in lines[2:] if len(line.split()) > 2}
     assert lines[2].split() == ["nova-cow", "ext4"]
     assert cells["loads + stores (TLB traffic)"] == ["10,000", "10,000"]
