@@ -223,6 +223,8 @@ def _grid(rows: list[list[str]]) -> str:
 
 def _html_row(cells: list[str], tag: str) -> str:
     first, *rest = (markup.escape(str(cell)) for cell in cells)
-    return (
-        f"<tr><th style='text-align:left'>{first}</th>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in rest) + "</tr>"
-    )
+    if first.startswith(" "):  # a figure of a section
+        label = f"<td style='text-align:left; padding-left:1.5em'>{first.strip()}</td>"
+    else:
+        label = f"<th style='text-align:left'>{first}</th>"
+    return f"<tr>{label}{''.join(f'<{tag}>{cell}</{tag}>' for cell in rest)}</tr>"

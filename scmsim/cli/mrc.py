@@ -71,12 +71,14 @@ def command(
             "give a larger share, or use --curve, which is exact"
         )
     accesses = next(iter(tables.values())).accesses
-    if out:
+    if out is not None:
         _write(out, rows)
-    if plot:
+    if plot is not None:
         from scmsim.mmu.plot import draw
 
         draw(rows, plot)
+    for path in filter(None, (out, plot)):
+        click.echo(f"wrote {path}", err=True)
     if how["as_json"]:
         click.echo(json.dumps({"accesses": accesses, "rows": rows}))
     elif not out and not plot:

@@ -261,3 +261,9 @@ def test_the_table_says_which_parameters_are_not_the_defaults() -> None:
     params = {"capacity": 1 << 30, "data_path": "in-place"}
     table = Result({}, [Run(fs="pmfs-2m", paging="directmap-1g", params=params), Run(fs="measured", params={"x": 1})])
     assert table.table().splitlines()[0] == "pmfs-2m.capacity=1GiB"
+
+
+def test_html_sets_sections_apart_from_their_figures() -> None:
+    html = example()._repr_html_()
+    assert "<tr><th style='text-align:left'>per call</th>" in html
+    assert "<tr><td style='text-align:left; padding-left:1.5em'>instructions</td><td>" in html
