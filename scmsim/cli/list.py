@@ -7,6 +7,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from scmsim import registry
+from scmsim.printable import words
 
 SUMMARY = "Show file systems, machines, paging, media, workloads, trace formats, event tables and more."
 
@@ -80,7 +81,7 @@ def _flat(table: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
             if isinstance(item, dict):
                 rows += _flat(item, f"{prefix}{dotted}.")
             else:
-                rows.append((f"{prefix}{dotted}", str(item)))
+                rows.append((f"{prefix}{dotted}", words(item)))
     return rows
 
 

@@ -234,3 +234,7 @@ def test_no_memory_is_a_problem_of_the_environment(failing) -> None:
     failing(MemoryError())
     result = run("list")
     assert result.exit_code == 3 and result.stderr.startswith("scmsim: error: not enough memory")
+
+
+def test_list_shows_lists_as_words() -> None:
+    assert "4KiB 2MiB 1GiB\n" in run("list", "machine", "zen4").output and "['" not in run("list", "machine").output
