@@ -30,7 +30,14 @@ machine. Cells are aligned by file system, operation, file size and unit.""",
 @click.option("--summary", is_flag=True, help="Leave out the rows; show each counter's ratios and verdicts only.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--figures", type=click.Path(), metavar="DIR", help="Draw the nine figures with both sides into DIR.")
-@click.option("--format", "suffix", type=click.Choice(["svg", "png", "pdf"]), default="svg", show_default=True)
+@click.option(
+    "--format",
+    "suffix",
+    type=click.Choice(["svg", "png", "pdf"]),
+    default="svg",
+    show_default=True,
+    help="Of the figures.",
+)
 def command(
     simulated: str,
     measured: str,

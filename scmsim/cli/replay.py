@@ -96,11 +96,15 @@ def _experiment(trace: str) -> Any:
     import pathlib
 
     from scmsim.config import load, resolve
+    from scmsim.errors import UnknownName
 
     if pathlib.Path(trace).exists() and not trace.endswith(".toml"):
         return None
     if trace.endswith(".toml") or "/" not in trace and "." not in trace:
-        return load(resolve(trace))
+        try:
+            return load(resolve(trace))
+        except UnknownName as error:
+            raise UnknownName(f"no trace file {trace!r}, and {error}") from None
     return None
 
 

@@ -25,7 +25,14 @@ models cannot give says why. Exit code 1 if an exact row is not equal.""",
 @click.option(
     "--figures", type=click.Path(), metavar="DIR", help="Draw the documents' figures into DIR (extra 'report')."
 )
-@click.option("--format", "suffix", type=click.Choice(["svg", "png", "pdf"]), default="svg", show_default=True)
+@click.option(
+    "--format",
+    "suffix",
+    type=click.Choice(["svg", "png", "pdf"]),
+    default="svg",
+    show_default=True,
+    help="Of the figures.",
+)
 def command(
     wanted: tuple[str, ...], quick: bool, as_json: bool, markdown: bool, figures: str | None, suffix: str
 ) -> int:

@@ -20,7 +20,13 @@ the same command is given again.""",
 @click.option(
     "-o", "--out", required=True, type=click.Path(), help="Folder of the sweep: results.parquet, failed.json, points/."
 )
-@click.option("--executor", type=click.Choice(["threads", "processes", "dask"]), default="threads", show_default=True)
+@click.option(
+    "--executor",
+    type=click.Choice(["threads", "processes", "dask"]),
+    default="threads",
+    show_default=True,
+    help="Where points run.",
+)
 @click.option("--jobs", type=click.IntRange(1), help="Workers.  [default: as many as CPUs]")
 @click.option(
     "--scheduler", metavar="ADDRESS", help="Dask: a running scheduler, tcp://HOST:PORT.  [default: a cluster here]"

@@ -238,3 +238,9 @@ def test_no_memory_is_a_problem_of_the_environment(failing) -> None:
 
 def test_list_shows_lists_as_words() -> None:
     assert "4KiB 2MiB 1GiB\n" in run("list", "machine", "zen4").output and "['" not in run("list", "machine").output
+
+
+def test_a_trace_named_without_its_suffix_is_not_taken_for_an_experiment_alone() -> None:
+    message = "no trace file 'mine', and no experiment named 'mine'; choose from "
+    for command in ("replay", "space", "advise"):
+        assert message in run(command, "mine").stderr
