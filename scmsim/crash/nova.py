@@ -144,6 +144,7 @@ class Call:
         self.a, self.op, self.version, self.events = adapter, op, version, events
         self.file = int(op.file)
         self.parent = int(op.file2) if op.op != r.RENAME and 0 <= op.file2 < adapter.count else adapter.count
+        self.older = 0  # journal records that lie before those of an event, at the end of the ring
         self.replaced = int(op.file2) if op.op == r.RENAME and op.file2 >= 0 and op.file2 != op.file else -1
         self.me = self._running(self.file)
         copies = copied(op, events, "data copy") if op.op == r.WRITE else []

@@ -16,9 +16,9 @@ PARAMS = {
     "capacity": ("64GiB", "bytes", "size of the persistent-memory device"),
     "tick": ("1", "bool", "timer interrupts that fall into long reads, as on the measured machine (1 ns a byte)"),
     "inode_fence": (
-        "0",
+        "1",
         "bool",
-        "1: the inode's write-back after a commit has a fence of its own (as in the 5.13 port)",
+        "the inode's write-back after each commit ends with a fence, as in the port to Linux 5.13; 0: without",
     ),
 }
 

@@ -116,42 +116,31 @@ def transfer_sequence(units_):
 def namespace_sequence(count=1000):
     """The passes of measured_namespace.csv (each followed by its `_sync`): operations, labels, side table.
 
-    Files 0 .. count-1 and directories in one fresh directory; further rows are the second names and the directories.
+    Files 0 .. count-1; the rows behind them are directories, a fresh one for each group of passes.
     """
-    rows, labels = [], []
-    parent = count
-    files = [f"/d/f{i:06d}" for i in range(count)] + ["/d"]
-
-    def sweep(label, *steps):
-        for i in range(count):
-            for step in steps:
-                rows.append((step[0], i, *step[1:], *(0,) * (4 - len(step)), parent))
-                labels.append(label)
-        rows.append((r.SYNC, -1))
-        labels.append(f"{label}_sync")
-
-    rows += [(r.MKDIR, parent), (r.SYNC, -1)]
-    labels += [None, None]
     create, close, remove = (r.CREATE,), (r.CLOSE,), (r.UNLINK,)
-    sweep("create", create, close)
-    sweep("stat", (r.STAT,))
-    sweep("openclose", (r.OPEN,), close)
-    sweep("unlink0", remove)
-    sweep(None, create, close)
-    for i in range(count):
-        rows.append((r.RENAME, i))
-        labels.append("rename")
-    rows.append((r.SYNC, -1))
-    labels.append("rename_sync")
-    sweep("link", (r.LINK,))
-    sweep("unlinkl", remove)
-    sweep(None, remove)
-    sweep("cwrite64k", create, (r.WRITE, 0, 65536), close)
-    sweep("unlink64k", remove)
-    sweep("mkdir", (r.MKDIR,))
-    sweep("rmdir", (r.RMDIR,))
-    sweep("create_fsync", create, (r.FSYNC,), close)
-    return batch(rows), labels, side_table(files)
+    groups = [
+        [("create", create, close), ("stat", (r.STAT,)), ("openclose", (r.OPEN,), close), ("unlink0", remove)],
+        [(None, create, close), ("rename", (r.RENAME,)), ("link", (r.LINK,)), ("unlinkl", remove), (None, remove)],
+        [("cwrite64k", create, (r.WRITE, 0, 65536), close), ("unlink64k", remove)],
+        [("mkdir", (r.MKDIR,)), ("rmdir", (r.RMDIR,))],
+        [("create_fsync", create, (r.FSYNC,), close)],
+    ]
+    rows, labels = [], []
+    for parent, passes in enumerate(groups, count):
+        rows += [(r.MKDIR, parent), (r.SYNC, -1)]
+        labels += [None, None]
+        for label, *steps in passes:
+            for i in range(count):
+                for op, *extent in steps:
+                    directory = -1 if op == r.RENAME else parent
+                    rows.append((op, i, *extent, *(0,) * (3 - len(extent)), directory))
+                    labels.append(label)
+            rows.append((r.SYNC, -1))
+            labels.append(f"{label}_sync")
+    directories = [f"/d{i}" for i in range(len(groups))]
+    files = [f"/d/f{i:05d}" for i in range(count)] + directories
+    return batch(rows), labels, side_table(files, dirs=range(count, len(files)))
 
 
 def capacity_with(fs, files, free):

@@ -1,11 +1,10 @@
 """NOVA's persistent accounting, slow and obvious: what each operation stores, loads, writes back and fences.
 
-Shares no code with scmsim.fs.  Sources: NOVA (Linux 5.1 lineage) fs/nova/{file,dax,namei,dir,inode}.c; FAST'16 NOVA
-dax.c.  Two sums of field bytes are not in the source but measured on the 5.13 port: what a create stores to its inode
-(100), what an unlink changes in a dentry (30).
+Shares no code with scmsim.fs.  Sources: NOVA (Linux 5.1 lineage, its port to 5.13) fs/nova/{file,dax,namei,dir,inode,log}.c;
+FAST'16 NOVA dax.c.  FAST'16's field bytes of an inode (100) and of a changed entry (30) are estimates.
 """
 
-from tests.reference.nova_slow_log import JOURNAL, PAGE, VARIANTS, Logs, Reading
+from tests.reference.nova_slow_log import LINE, PAGE, VARIANTS, Entry, Logs, Reading
 
 __all__ = ["VARIANTS", "Nova", "Reading"]
 
@@ -18,6 +17,8 @@ class Nova(Logs):
         self._clear()
         f = self.files[file]
         parent = self.files[file2] if file2 >= 0 and op != "rename" else self.files[-1]
+        if op == "rename" and f.directory:
+            parent = f.directory
         if not f.exists and (f.first_size >= 0 or op not in ("create", "mkdir")):
             self._adopt(f)
         f.opens += op == "open" or (op == "create" and f.exists)
@@ -47,23 +48,17 @@ class Nova(Logs):
         elif op == "link":
             self._add_dentry(f, parent)
             self._change_links(f, 1)
-            self._two_tails(f, parent, records=5, stored=0)
-            self.fences["namespace"] += 1
+            self._commit_names(f, parent)
         elif op == "rename":
             self._rename(f, parent, self.files[file2] if file2 >= 0 else None)
         elif op in ("unlink", "rmdir"):
-            self._drop_name(f)
+            self._drop_name(f, f.dentry)
             self._change_links(f, -1)
-            self._two_tails(f, parent, records=4, stored=9)
+            self._commit_names(f, parent, gone=f if f.links <= 0 or op == "rmdir" else None)
             self._leave(f)
         if self._due is not None:
             self._thorough_gc(*self._due)
             self._due = None
-
-    def _inode_copied(self):
-        """nova_check_inode_integrity: the inode is copied, checksums or not."""
-        if self.v.counters:
-            self.loaded["inode"] += 120
 
     def _leave(self, f):
         """A file without a name goes, unless it is still open (in a trace that has closes at all)."""
@@ -154,15 +149,12 @@ class Nova(Logs):
             self._assign(f, entry)
 
     def _update_in_place(self, entry):
-        if self.journal + 256 > JOURNAL + PAGE:
-            self.journal = JOURNAL
         self.loaded["entry update"] += 21 + 20
         self._transaction(self.v.entry // 8)
         self._store("entry update", 29)
         self._flush("entry update", entry.addr, 64)
         self.fences["entry update"] += 1
         self._end_transaction()
-        self.journal += 256
 
     def _read(self, f, offset, length):
         end = min(offset + length, f.length)
@@ -177,7 +169,7 @@ class Nova(Logs):
             offset = stop
 
     def _truncate(self, f, length):
-        self._append_record(f, self.v.setattr)
+        self._append_record(f, self.v.setattr, self.v.setattr_fields)
         self._commit(f)
         if length < f.length:
             if length % PAGE and length // PAGE in f.pages:
@@ -224,74 +216,110 @@ class Nova(Logs):
         self._clear()
 
     def _add_dentry(self, f, parent):
-        f.dentry_page = self._append_record(parent, -(-(self.v.dentry + f.name) // 8) * 8).page
+        """The name goes past the cache in words of 4 bytes, and is fenced; the rest of the fields has 34 bytes and a zero."""
+        length = -(-(self.v.dentry + f.name) // 8) * 8
+        past = f.name // 4 * 4 if self.v.counters else 0
+        fields = 34 + f.name + 1 if self.v.counters else length - 10
+        f.dentry, f.directory = self._append_record(parent, length, fields), parent
+        self.nt["log append"] += past
+        self.fences["log append"] += 1
 
     def _create(self, f, parent, directory):
         f.exists, f.links, f.opens = True, 1, not directory
-        for _ in range(2 if directory else 0):
-            self._append_record(f, self.v.dot)
         self._add_dentry(f, parent)
-        self.fences["namespace"] += 1
-        self._store("inode", 100)
-        self._flush("inode", self._inode(f), 120)
+        self._store("inode", 106 if self.v.counters else 100)
+        self.flushes["inode"] += 2
+        if directory:
+            self._begin_directory(f)
         self._transaction(2)
         self._commit(parent)
         self._store("inode", 1)
+        if self.v.counters:
+            self._written_back("inode", f)
+        else:
+            self.flushes["inode"] += 2
         self.fences["inode"] += 1
         self._end_transaction()
-        self._flush("inode", self._inode(f), 120)
 
-    def _drop_name(self, f):
+    def _begin_directory(self, f):
+        """A log page with "." and "..", each cleared, stored, written back alone and then both together; read again."""
+        self._add_log_pages(f, 1)
+        page = f.log[0]
+        for name in (1, 2):
+            addr = page.block * PAGE + page.used
+            page.records.append(Entry(page, addr, self.v.dot, 0, 1, -1))
+            page.used += self.v.dot
+            self._store("log append", self.v.dot + 34 + name + 1 if self.v.counters else 27 + name)
+            self._flush("log append", addr, LINE if self.v.counters else self.v.dot)
+        self._store("log extension", 16)
+        self._flush("log extension", self._inode(f) + 64, 64)
+        self._new_tail(f)
+        if self.v.counters:
+            self._store("log append", 4)
+            self.flushes["log append"] += 1
+            self._flush("log append", page.block * PAGE, 2 * self.v.dot)
+            self._store("inode", 40)
+            self._written_back("inode", f)
+
+    def _drop_name(self, f, dentry):
         """The dentry is invalidated in place, under a transaction of its own."""
         self._transaction(6)
-        self._store("namespace", 30)
-        self.flushes["namespace"] += 1
+        self._store("namespace", 31 if self.v.counters else 30)
+        self._flush("namespace", dentry.addr if dentry else 0, LINE if self.v.counters else 56)
         if self.v.counters or self.reading.counter_in_dentry:
             self._store("namespace", 4)
             self.flushes["namespace"] += 1
         self.fences["namespace"] += 1
         self._end_transaction()
-        if f.dentry_page is not None:
-            f.dentry_page.dead += 1
-            f.dentry_page = None
+        if dentry:
+            dentry.page.dead += 1
+            if f.dentry is dentry:
+                f.dentry = None
 
     def _change_links(self, f, by):
         if f.link_entry:
+            self._inode_copied()
             self._transaction(self.v.link_change // 8)
-            self._store("namespace", 30)
-            self._flush("namespace", self._inode(f), self.v.link_change)
+            self._store("namespace", 32 if self.v.counters else 30)
+            self.flushes["namespace"] += 1
             self.fences["namespace"] += 1
             self._end_transaction()
         else:
-            self._append_record(f, self.v.link_change)
+            self._append_record(f, self.v.link_change, self.v.link_fields)
             f.link_entry = True
         f.links += by
 
-    def _two_tails(self, f, parent, records, stored):
-        self._transaction(records)
-        self._commit(f)
-        self._commit(parent)
-        self._store("inode", stored)
+    def _commit_names(self, f, parent, replaced=None, gone=None):
+        """One transaction for both tails, that of a replaced file too; `gone` is no longer valid."""
+        files = [f, parent, replaced] if replaced else [f, parent]
+        self._transaction(len(files) + 2 * bool(gone))
+        for file in files:
+            self._commit(file)
+        self._store("inode", 9 * bool(gone))
         self.fences["inode"] += 1
         self._end_transaction()
 
     def _rename(self, f, parent, replaced):
-        self._drop_name(f)
-        over = replaced is not None and replaced.exists
-        if over:
-            self._drop_name(replaced)
-            self._change_links(replaced, -1)
-            self._commit(replaced)
-        self._add_dentry(f, parent)
+        over = replaced if replaced is not None and replaced.exists and replaced is not f else None
+        old = f.dentry
         self._change_links(f, 0)
-        self._two_tails(f, parent, records=5 if over else 2, stored=0)
-        self.fences["namespace"] += 1
-        if replaced is not None:
-            self._leave(replaced)
+        if over:
+            self._drop_name(over, over.dentry)
+        self._add_dentry(f, parent)
+        self._drop_name(f, old)
+        if over:
+            self._change_links(over, -1)
+        self._commit_names(f, parent, over, over if over and over.links <= 0 else None)
+        if over:
+            self._leave(over)
 
     def _evict(self, f):
         self._store("inode", 33)
-        self._flush("inode", self._inode(f), 120)
+        if self.v.counters:
+            self._written_back("inode", f)  # deleted
+            self._written_back("inode", f)  # the log's ends
+        else:
+            self._flush("inode", self._inode(f), 120)
         self._free_from(f, 0, invalidate=False)
         for page in f.log:
             self.space.give(page.block, 1)

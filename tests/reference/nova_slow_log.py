@@ -22,16 +22,18 @@ class Variant(NamedTuple):
     entry: int  # bytes of a write entry
     counters: bool  # log pages count their entries; entries are cleared before they are written; inodes have a checksum
     inplace: bool
-    dentry: int  # bytes of a dentry without its name
+    dentry: int  # bytes of a dentry without its name, but with a closing zero if it has one
     setattr: int  # bytes of the records without data
     link_change: int
     dot: int
+    setattr_fields: int  # bytes that the source stores into the fields of these records
+    link_fields: int
 
 
 VARIANTS = {
-    "nova-cow": Variant(64, True, False, 49, 56, 40, 56),
-    "nova-inplace": Variant(64, True, True, 49, 56, 40, 56),
-    "nova-fast16": Variant(40, False, False, 29, 32, 32, 32),
+    "nova-cow": Variant(64, True, False, 49, 56, 40, 56, 49, 32),
+    "nova-inplace": Variant(64, True, True, 49, 56, 40, 56, 49, 32),
+    "nova-fast16": Variant(40, False, False, 29, 32, 32, 32, 22, 22),
 }
 
 
@@ -79,7 +81,8 @@ class File:
     links: int = 0
     opens: int = 0
     link_entry: bool = False
-    dentry_page: LogPage | None = None
+    dentry: Entry | None = None  # of its newest name
+    directory: "File | None" = None  # that this name lies in
 
 
 class Logs:
@@ -114,20 +117,35 @@ class Logs:
     def _inode(self, f):
         return INODE_TABLE + f.number * INODE
 
-    def _commit(self, f):
-        """nova_update_tail, then the write-back of the inode whose checksum changed."""
-        site, inode = "log commit", self._inode(f)
-        self.fences[site] += 2 + self.inode_fence
-        self._store(site, 8)
-        self._flush(site, inode + 72, 64)
+    def _inode_copied(self):
+        """nova_check_inode_integrity: the inode is copied, checksums or not."""
         if self.v.counters:
-            self._flush(site, inode, 120)
+            self.loaded["inode"] += 120
+
+    def _commit(self, f):
+        """nova_update_tail, then the inode's write-back."""
+        self._new_tail(f)
+        self._written_back("log commit", f)
+
+    def _new_tail(self, f):
+        site = "log commit"
+        self.fences[site] += 2
+        self._store(site, 8)
+        self._flush(site, self._inode(f) + 72, 64)
+
+    def _written_back(self, site, f):
+        """nova_update_inode_checksum: also without checksums; FAST'16 has none."""
+        if self.v.counters:
+            self._flush(site, self._inode(f), 120)
+            self.fences[site] += self.inode_fence
 
     def _transaction(self, records):
         """Old 8-byte values as 32-byte records, whose first 28 bytes have a checksum, then the tail pointer."""
         self.loaded["journal"] += 8 + 8 + 8 + (8 + 28) * records
         self._store("journal", 32 * records)
-        self._flush("journal", self.journal, 32 * records)
+        places = [(self.journal - JOURNAL + 32 * i) % PAGE for i in range(records)]
+        self.flushes["journal"] += len({place // LINE for place in places})
+        self.journal = JOURNAL + (self.journal - JOURNAL + 32 * records) % PAGE
         self._store("journal", 8)
         self.flushes["journal"] += 1
         self.fences["journal"] += 2
@@ -144,6 +162,7 @@ class Logs:
             start, got = self.space.take(count - len(added))
             assert got, "no block for a log page"
             added += [LogPage(start + i) for i in range(got)]
+            self.fences["log extension"] += 1
         self._store("log extension", (16 if self.v.counters else 8) * count)
         self.flushes["log extension"] += count
         f.log += added
@@ -154,13 +173,18 @@ class Logs:
         site = "log extension"
         if not f.log:
             self._add_log_pages(f, 1)
-            self.fences[site] += 2
+            self.fences[site] += 1
             self._store(site, 16)
             self._flush(site, self._inode(f) + 72, 64)
             self._flush(site, self._inode(f) + 64, 64)
+            self._written_back(site, f)
         page = f.log[f.tail]
         if page.used + length > LOG_BYTES:
             self.loaded["log append"] += 32
+            if page.used < LOG_BYTES:  # room for a mark that the log goes on elsewhere
+                self._store("log append", 1)
+                self._flush("log append", page.block * PAGE + page.used, LINE)
+                self.fences["log append"] += 1
             if f.tail == len(f.log) - 1:
                 self._extend(f)
             f.tail += 1
@@ -174,7 +198,7 @@ class Logs:
         """More pages behind a full log; each page before the tail is looked at, those without live entries go."""
         site, tail_page = "log extension", f.log[f.tail]
         self._add_log_pages(f, min(f.log_size, EXTEND_THRESHOLD))
-        self.fences[site] += 3
+        self.fences[site] += 2
         self.loaded["log scan"] += f.tail * (40 if self.v.counters else LOG_BYTES // self.v.entry * self.v.entry)
         self.scanned_pages += f.tail
         kept: list[LogPage] = []
@@ -193,6 +217,7 @@ class Logs:
         self._store(site, 8)  # the tail page's link to the new pages
         self.flushes[site] += 1
         self._store(site, 16)  # the log's head
+        self._written_back(site, f)
         self._flush(site, self._inode(f) + 64, 64)
         entries = sum(len(page.records) for page in kept)
         valid = entries - sum(page.dead for page in kept)
@@ -240,6 +265,7 @@ class Logs:
         f.tail += at + 1 - old
         f.log_size -= old
         self._store(site, 8 + 16)  # link to the rest of the log; the log's head
+        self._written_back(site, f)
         self.flushes[site] += 1
         self._flush(site, self._inode(f), 120)
         self.fences[site] += 2
@@ -251,11 +277,12 @@ class Logs:
             self._store("log append", 4)
             self.flushes["log append"] += 1
 
-    def _append_record(self, f, length):
-        """A record without data: cleared, then its fields."""
+    def _append_record(self, f, length, fields):
+        """A record without data: cleared, then its fields; of these kernels that count entries write back 64 bytes."""
+        self._inode_copied()
         entry = self._append(f, length)
-        self._store("log append", length + length - 10)
-        self._flush("log append", entry.addr, length)
+        self._store("log append", length + fields)
+        self._flush("log append", entry.addr, LINE if self.v.counters else length)
         self._count_entry(entry.page)
         return entry
 

@@ -13,10 +13,13 @@ from tests.reference import ext4_lab
 from tests.verification import cells
 
 PARTS = {"stored B": ("pmst",), "loads + stores": ("ld", "st"), "instructions": ("ins",)}
+COUNTS = {"write-backs": ("flush",), "store fences": ("sfence",)}  # compared as they are, without an error
 COLUMNS = {
     "stored B": ("pmstB_call",),
     "loads + stores": ("ld_norep_call", "st_norep_call"),
     "instructions": ("ins_call",),
+    "write-backs": ("flush_call",),
+    "store fences": ("sfence_call",),
 }
 
 
@@ -29,7 +32,7 @@ def rows(name: str) -> list[dict]:
 
 
 def compare(fs: str, name: str) -> list[dict]:
-    """Per row, for each of PARTS, (measured, replayed) per call."""
+    """Per row, for each of PARTS and COUNTS, (measured, replayed) per call."""
     ops, labels, files = ext4_lab.namespace_sequence()
     params = cells.kernel({"kernel": name.split(":")[0], "fs": fs})
     sums = ext4_lab.per_op(*ext4_lab.begin(fs, files, capacity=2 << 30, **params), ops)
@@ -38,8 +41,8 @@ def compare(fs: str, name: str) -> list[dict]:
         chosen = np.array([label == row["op"] for label in labels])
         found = dict(zip(ext4_lab.AMOUNTS, sums[chosen].sum(0) / float(row["calls"]), strict=True))
         pairs = {
-            part: (sum(float(row[column]) for column in COLUMNS[part]), float(sum(found[own] for own in PARTS[part])))
-            for part in PARTS
+            part: (sum(float(row[column] or "nan") for column in COLUMNS[part]), float(sum(found[own] for own in owns)))
+            for part, owns in (PARTS | COUNTS).items()
         }
         table.append({"op": row["op"], **pairs})
     return table
@@ -53,14 +56,13 @@ def error(measured: float, replayed: float) -> str:
 def main() -> None:
     """Print the table."""
     fs = sys.argv[1]
-    print("| row | " + " | ".join(f"{part} measured | replayed | error" for part in PARTS) + " |")
-    print("|" + "---|" * (1 + 3 * len(PARTS)))
+    heads = [f"{part} measured | replayed | error" for part in PARTS] + [f"{part} measured | replayed" for part in COUNTS]
+    print("| row | " + " | ".join(heads) + " |")
+    print("|" + "---|" * (1 + 3 * len(PARTS) + 2 * len(COUNTS)))
     for row in compare(fs, sys.argv[2] if sys.argv[2:] else f"6.1:{fs}"):
-        print(
-            f"| {row['op']} | "
-            + " | ".join(f"{m:,.1f} | {r:,.1f} | {error(m, r)}" for m, r in map(row.get, PARTS))
-            + " |"
-        )
+        figures = [f"{m:,.1f} | {r:,.1f} | {error(m, r)}" for m, r in map(row.get, PARTS)]
+        figures += [f"{m:,.2f} | {r:,.2f}" for m, r in map(row.get, COUNTS)]
+        print(f"| {row['op']} | " + " | ".join(figures) + " |")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from scmsim.fs.parts import nova_recipes as q
 from scmsim.fs.parts import nova_state as n
 from scmsim.fs.parts import table
 from scmsim.fs.parts.emit import has_events, play
-from scmsim.fs.parts.nova_log import append_entry, entry_fits, used_bytes, words_of
+from scmsim.fs.parts.nova_log import append_entry, begin_transaction, entry_fits, used_bytes, words_of
 
 
 @part
@@ -135,10 +135,10 @@ def write_extent(s, arena, out, op, row, page):
         ref = table.get(arena, row + n.PAGES, page)
         if ref != 0:
             copy_in(s, out, locate(s, arena, ref, page) + (low & 4095), low, min(end, (page + count) * n.BLOCK))
-            if s.reg[q.JOURNAL] + 256 > q.JOURNAL_PAGE + n.BLOCK:
-                s.reg[q.JOURNAL] = q.JOURNAL_PAGE
+            play(s, out, q.FOUND)
+            begin_transaction(s, out, s.reg[q.ENTRY], q.ENTRY_RECORDS)
             play(s, out, q.UPDATE)
-            s.reg[q.JOURNAL] += 256
+            play(s, out, q.RELEASE)
             return count
     block = first_fit.allocate(s, arena, count)
     count = s.got

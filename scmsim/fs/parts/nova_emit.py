@@ -191,7 +191,9 @@ def perform(s, arena, out, op):
     """One operation on a file: 1 done, 0 no room to go on yet, -1 the device is full."""
     row = s.files + op.file * n.FILE_WORDS
     parent = s.files + (s.file_count - 1) * n.FILE_WORDS
-    if op.op != r.RENAME and 0 <= op.file2 < s.file_count - 1:
+    if op.op == r.RENAME and arena[row + n.DIRECTORY] != 0:
+        parent = 0 + arena[row + n.DIRECTORY]
+    elif op.op != r.RENAME and 0 <= op.file2 < s.file_count - 1:
         parent = s.files + op.file2 * n.FILE_WORDS
     other = s.files + op.file2 * n.FILE_WORDS if op.op == r.RENAME and op.file2 >= 0 else parent
     places = (row, parent, other)

@@ -158,6 +158,8 @@ def append_entry(s, arena, out, row, length):
     page = arena[arena[row + n.LOG] + arena[row + n.TAIL_PAGE]]
     if arena[row + n.TAIL_BYTES] + length > n.LOG_BYTES:
         s.reg[q.PAGE] = arena[page + n.PAGE_BLOCK] * n.BLOCK
+        s.reg[q.ENTRY] = s.reg[q.PAGE] + arena[row + n.TAIL_BYTES]
+        s.reg[q.HAS] = q.LINE if arena[row + n.TAIL_BYTES] < n.LOG_BYTES else 0
         play(s, out, q.NEXT_PAGE)
         if arena[row + n.TAIL_PAGE] + 1 == arena[row + n.LOG_COUNT]:
             extend_log(s, arena, out, row)
@@ -173,12 +175,27 @@ def append_entry(s, arena, out, row, length):
 
 
 @part
-def append_record(s, arena, out, row, length):
-    """Append an entry that maps no data (dentry, link change, setattr); returns its log page (arena offset)."""
+def append_record(s, arena, out, row, record):
+    """Append an entry that maps no data, `record` = (recipe, its bytes, those of its fields); returns its ref."""
+    recipe, length, fields = record
     s.reg[q.INODE] = s.inode_table + (row - s.files) // n.FILE_WORDS * n.INODE_BYTES
-    page = append_entry(s, arena, out, row, length) >> 9
-    arena[page + n.PAGE_COUNTS] += n.PLAIN_ONE + length * n.PLAIN_BYTE
+    ref = append_entry(s, arena, out, row, length)
+    arena[(ref >> 9) + n.PAGE_COUNTS] += n.PLAIN_ONE + length * n.PLAIN_BYTE
     s.reg[q.BYTES] = length
-    s.reg[q.FIELDS] = length - 10
-    play(s, out, q.RECORD)
-    return page
+    s.reg[q.FIELDS] = fields
+    play(s, out, recipe)
+    return ref
+
+
+@part
+def begin_transaction(s, out, source, records):
+    """Save `records` words from device address `source` on in the journal, which goes on; RELEASE ends the transaction."""
+    first = min(records, (q.JOURNAL_PAGE + n.BLOCK - s.reg[q.JOURNAL]) // q.RECORD_BYTES)
+    rest = records - first
+    s.reg[q.FROM], s.reg[q.FIELDS] = source, 8 * records
+    s.reg[q.BYTES], s.reg[q.LINES] = first * q.RECORD_BYTES, rest * q.RECORD_BYTES
+    s.reg[q.ENTRIES], s.reg[q.CHECKED] = first * q.CHECKED_BYTES, rest * q.CHECKED_BYTES
+    play(s, out, q.TRANSACTION)
+    s.reg[q.JOURNAL] += s.reg[q.BYTES]
+    if s.reg[q.JOURNAL] == q.JOURNAL_PAGE + n.BLOCK:
+        s.reg[q.JOURNAL] = q.JOURNAL_PAGE + s.reg[q.LINES]

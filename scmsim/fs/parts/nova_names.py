@@ -1,6 +1,6 @@
 """NOVA's namespace operations, truncate and fallocate.
 
-Source: NOVA (Linux 5.1 lineage) fs/nova/namei.c, dir.c, inode.c, journal.c.
+Source: NOVA (Linux 5.1 lineage, its port to 5.13) fs/nova/namei.c, dir.c, inode.c, journal.c.
 """
 
 from scmsim import records as r
@@ -12,41 +12,54 @@ from scmsim.fs.parts import table
 from scmsim.fs.parts.arena import give, has_room
 from scmsim.fs.parts.emit import has_events, play
 from scmsim.fs.parts.nova_data import assign_entry, free_old
-from scmsim.fs.parts.nova_log import append_entry, append_record, entry_fits, words_of
+from scmsim.fs.parts.nova_log import add_pages, append_entry, append_record, begin_transaction, entry_fits, words_of
 
 ADOPT_PAGES = 256  # a file that existed before the trace is taken to have been written in 1 MiB writes
 
 
 @part
 def add_dentry(s, arena, out, row, parent):
-    """Append the dentry of the file at `row` to its parent's log; registers INODE and PARENT are set for what follows."""
-    length = (s.dentry_header + arena[row + n.NAME] + 7) & ~7
-    arena[row + n.DENTRY_PAGE] = append_record(s, arena, out, parent, length)
-    s.reg[q.PARENT] = s.reg[q.INODE]
-    s.reg[q.INODE] = s.inode_table + (row - s.files) // n.FILE_WORDS * n.INODE_BYTES
+    """Append the dentry of the file at `row` to its parent's log.  Of the name, whole words of 4 bytes go past the cache."""
+    name = arena[row + n.NAME]
+    length = (s.dentry_header + name + 7) & ~7
+    s.reg[q.NAME] = name & ~3 if s.counters else 0
+    fields = s.dentry_fields + name - s.reg[q.NAME] if s.counters else length - 10
+    arena[row + n.DENTRY] = append_record(s, arena, out, parent, (q.NAMED, length, fields))
+    arena[row + n.DIRECTORY] = parent
 
 
 @part
-def drop_name(s, arena, out, row, parent):
-    """Invalidate the dentry of the file at `row` in place, then record the link change in the inode's own log."""
-    page = arena[row + n.DENTRY_PAGE]
-    s.reg[q.OLD] = q.JOURNAL_PAGE
-    if page != 0:
-        s.reg[q.OLD] = arena[page + n.PAGE_BLOCK] * n.BLOCK
-        arena[page + n.PAGE_COUNTS] += n.INVALID_ONE
-        arena[row + n.DENTRY_PAGE] = 0
+def inode_of(s, row):
+    """Device address of the inode of the file at `row`."""
+    return s.inode_table + (row - s.files) // n.FILE_WORDS * n.INODE_BYTES
+
+
+@part
+def drop_name(s, arena, out, row, ref):
+    """Invalidate the dentry `ref` of the file at `row` in place (0: an unknown one, whose address the journal's stands for)."""
+    s.reg[q.OLD], s.reg[q.OLD_PAGE] = q.JOURNAL_PAGE, q.JOURNAL_PAGE
+    if ref != 0:
+        s.reg[q.OLD_PAGE] = arena[(ref >> 9) + n.PAGE_BLOCK] * n.BLOCK
+        s.reg[q.OLD] = s.reg[q.OLD_PAGE] + ((ref & 511) << 3)
+        arena[(ref >> 9) + n.PAGE_COUNTS] += n.INVALID_ONE
+        if arena[row + n.DENTRY] == ref:
+            arena[row + n.DENTRY] = 0
+    begin_transaction(s, out, s.reg[q.OLD], q.DENTRY_RECORDS)
     play(s, out, q.DROP_NAME)
-    s.reg[q.PARENT] = s.inode_table + (parent - s.files) // n.FILE_WORDS * n.INODE_BYTES
-    s.reg[q.INODE] = s.inode_table + (row - s.files) // n.FILE_WORDS * n.INODE_BYTES
+    play(s, out, q.RELEASE)
 
 
 @part
 def change_links(s, arena, out, row, by):
     """Record a new link count: a log entry the first time, later updates are made in place under the journal."""
+    s.reg[q.INODE] = inode_of(s, row)
     if arena[row + n.LINK_ENTRY]:
+        play(s, out, q.CHECK)
+        begin_transaction(s, out, s.reg[q.INODE], s.link_bytes >> 3)
         play(s, out, q.LINK_CHANGE)
+        play(s, out, q.RELEASE)
     else:
-        append_record(s, arena, out, row, s.link_bytes)
+        append_record(s, arena, out, row, (q.RECORD, s.link_bytes, s.link_fields))
         arena[row + n.LINK_ENTRY] = 1
     arena[row + n.LINKS] += by
 
@@ -88,7 +101,7 @@ def evict(s, arena, out, row):
 
     (Dentries of lost children may still point into a directory's log pages, so those words are not used again.)
     """
-    s.reg[q.INODE] = s.inode_table + (row - s.files) // n.FILE_WORDS * n.INODE_BYTES
+    s.reg[q.INODE] = inode_of(s, row)
     play(s, out, q.EVICT)
     s.resume_at, s.freed = 0, 0
     free_pages(s, arena, out, row, q.ZERO, q.ZERO)
@@ -114,7 +127,7 @@ def fill_holes(s, arena, out, row, stop, zero):
     `zero`: zeroed and committed (fallocate); else silently, the events are taken back.  The table of pages has room.
     """
     emitted = s.emitted
-    s.reg[q.INODE] = s.inode_table + (row - s.files) // n.FILE_WORDS * n.INODE_BYTES
+    s.reg[q.INODE] = inode_of(s, row)
     while s.resume_at < stop:
         page, count = s.resume_at, 0
         while page + count < stop and count < ADOPT_PAGES and table.get(arena, row + n.PAGES, page + count) == 0:
@@ -172,7 +185,7 @@ def truncate(s, arena, out, row, new_size):
     first = (new_size + n.BLOCK - 1) >> 12
     if s.stage == n.READY:
         play(s, out, q.TRUNCATE)
-        append_record(s, arena, out, row, s.setattr_bytes)
+        append_record(s, arena, out, row, (q.RECORD, s.setattr_bytes, s.setattr_fields))
         play(s, out, q.COMMIT)
         s.stage, s.resume_at, s.freed = n.AT_WORK, first, 0
         ref = table.get(arena, row + n.PAGES, new_size >> 12)
@@ -205,44 +218,95 @@ def close(s, arena, out, row):
 
 
 @part
-def rename(s, arena, out, row, parent, replaced):
-    """rename: the old name goes, the file it replaces (row, or 0) loses its own, the new name comes."""
-    drop_name(s, arena, out, row, parent)
+def commit_names(s, out, row, parent, replaced, removed):
+    """The transaction of both tails, and of that of the file that a rename replaced (row, or 0).
+
+    `removed`: a file (the replaced one if there is one) loses its last name.  nova_lite_transaction_for_time_and_link and the
+    end of nova_rename, which marks the replaced file last.
+    """
+    s.reg[q.INODE] = inode_of(s, row)
+    begin_transaction(s, out, s.reg[q.INODE], q.TAILS + (replaced != 0) + q.REMOVAL * removed)
+    if removed and replaced == 0:
+        play(s, out, q.REMOVE)
+    play(s, out, q.COMMIT)
+    s.reg[q.INODE] = inode_of(s, parent)
+    play(s, out, q.COMMIT)
     if replaced != 0:
-        drop_name(s, arena, out, replaced, parent)
-        change_links(s, arena, out, replaced, -q.ONE)
-        s.reg[q.INODE] = s.inode_table + (replaced - s.files) // n.FILE_WORDS * n.INODE_BYTES
+        s.reg[q.INODE] = inode_of(s, replaced)
+        if removed:
+            play(s, out, q.REMOVE)
         play(s, out, q.COMMIT)
-    add_dentry(s, arena, out, row, parent)
+    play(s, out, q.BARRIER)
+    play(s, out, q.RELEASE)
+
+
+@part
+def rename(s, arena, out, row, parent, replaced):
+    """rename: the link change, the file that is replaced (row, or 0) loses its name, the new name comes, the old one goes."""
+    play(s, out, q.RENAME)
+    old, removed = arena[row + n.DENTRY], 0
     change_links(s, arena, out, row, q.ZERO)
-    play(s, out, q.RENAME if replaced == 0 else q.RENAME_OVER)
+    if replaced != 0:
+        drop_name(s, arena, out, replaced, arena[replaced + n.DENTRY])
+    add_dentry(s, arena, out, row, parent)
+    drop_name(s, arena, out, row, old)
+    if replaced != 0:
+        change_links(s, arena, out, replaced, -q.ONE)
+        removed = 0 + (arena[replaced + n.LINKS] <= 0)
+    commit_names(s, out, row, parent, replaced, removed)
     if replaced != 0:
         leave(s, arena, out, replaced)
+
+
+@part
+def create(s, arena, out, op, row, parent):
+    """create, mkdir: the name, the inode, a directory's log with "." and ".."; then the parent's tail and the inode's valid bit."""
+    arena[row + n.STATUS] |= n.EXISTS
+    arena[row + n.LINKS] = 1
+    arena[row + n.OPENS] = op.op == r.CREATE
+    play(s, out, q.CREATE if op.op == r.CREATE else q.MKDIR)
+    add_dentry(s, arena, out, row, parent)
+    s.reg[q.INODE] = inode_of(s, row)
+    play(s, out, q.NEW_INODE)
+    if op.op == r.MKDIR:
+        add_pages(s, arena, out, row, q.ONE)
+        play(s, out, q.DOTS)
+        arena[arena[arena[row + n.LOG]] + n.PAGE_COUNTS] += 2 * (1 + n.PLAIN_ONE + s.dot_bytes * n.PLAIN_BYTE)
+        arena[row + n.TAIL_BYTES] = 2 * s.dot_bytes
+    s.reg[q.INODE] = inode_of(s, parent)
+    begin_transaction(s, out, s.reg[q.INODE], q.TAILS)
+    play(s, out, q.COMMIT)
+    s.reg[q.INODE] = inode_of(s, row)
+    play(s, out, q.VALID)
+    play(s, out, q.RELEASE)
+
+
+@part
+def unlink(s, arena, out, op, row, parent):
+    """unlink, rmdir: the name goes, and with the last name the file."""
+    drop_name(s, arena, out, row, arena[row + n.DENTRY])
+    change_links(s, arena, out, row, -q.ONE)
+    removed = 0 + (arena[row + n.LINKS] <= 0 or op.op == r.RMDIR)
+    call = 0 + q.UNLINK if removed else 0 + q.UNLINK_NAME
+    play(s, out, q.RMDIR if op.op == r.RMDIR else call)
+    commit_names(s, out, row, parent, q.ZERO, removed)
+    leave(s, arena, out, row)
 
 
 @part
 def change_names(s, arena, out, op, row, parent):
     """create, mkdir, unlink, rmdir, rename, link."""
     if op.op == r.CREATE or op.op == r.MKDIR:
-        arena[row + n.STATUS] |= n.EXISTS
-        arena[row + n.LINKS] = 1
-        arena[row + n.OPENS] = op.op == r.CREATE
-        if op.op == r.MKDIR:  # the new directory's "." and ".."
-            append_record(s, arena, out, row, s.dot_bytes)
-            append_record(s, arena, out, row, s.dot_bytes)
-        add_dentry(s, arena, out, row, parent)
-        play(s, out, q.MKDIR if op.op == r.MKDIR else q.CREATE)
+        create(s, arena, out, op, row, parent)
     elif op.op == r.RENAME:
         replaced = s.files + op.file2 * n.FILE_WORDS if op.file2 >= 0 and op.file2 != op.file else 0
         if replaced != 0 and not arena[replaced + n.STATUS] & n.EXISTS:
             replaced = 0
         rename(s, arena, out, row, parent, replaced)
     elif op.op == r.LINK:
+        play(s, out, q.LINK)
         add_dentry(s, arena, out, row, parent)
         change_links(s, arena, out, row, q.ONE)
-        play(s, out, q.LINK)
+        commit_names(s, out, row, parent, q.ZERO, q.ZERO)
     else:
-        drop_name(s, arena, out, row, parent)
-        change_links(s, arena, out, row, -q.ONE)
-        play(s, out, q.RMDIR if op.op == r.RMDIR else q.UNLINK)
-        leave(s, arena, out, row)
+        unlink(s, arena, out, op, row, parent)

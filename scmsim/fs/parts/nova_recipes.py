@@ -1,9 +1,8 @@
 """NOVA's mechanisms as recipes: every event of each mechanism, in the order of the source.
 
-Sources: NOVA (Linux 5.1 lineage) fs/nova/{file,dax,log,gc,journal,namei,inode}.c and inode.h, log.h; helpers: nova_flush_buffer
-(one clwb a line), memcpy_to_pmem_nocache (8-byte non-temporal stores, then a fence).  FAST'16: the same without entry clearing,
-page counters and inode write-back.  Field bytes of an inode (100) and of a changed dentry (30) are those that make create and
-unlink store what was measured on the 5.13 port (296 and 553 bytes).
+Sources: NOVA (Linux 5.1 lineage, its port to 5.13) fs/nova/{file,dax,log,gc,journal,namei,dir,inode,rebuild,checksum}.c and
+inode.h, log.h, nova.h; helpers: nova_flush_buffer (one clwb a line, a fence if asked), memcpy_to_pmem_nocache (non-temporal
+stores, then a fence).  FAST'16: the same without entry clearing, page counters and inode write-back.
 """
 
 from scmsim.fs.parts.emit import Steps
@@ -34,16 +33,16 @@ COSTS = (
     "write_call", "cow_write", "inplace_write", "check_entry", "allocate", "partial_end", "partial_line", "copy_call",
     "copy_line", "append_entry", "commit_tail", "assign_entry", "page_insert", "page_replace", "node_allocate",
     "free_old_entry", "update_entry", "read_call", "read_extent", "extend_log", "extend_page", "scan_page", "scan_entry",
-    "gc_entry", "gc_copy", "gc_page_reassign", "fsync_call", "create", "open", "close", "unlink", "free_page", "rename",
-    "link", "mkdir", "rmdir", "stat", "readdir", "truncate", "mmap", "other_call", "timer_tick", "stack_word",
+    "gc_entry", "gc_copy", "gc_page_reassign", "fsync_call", "create", "open", "close", "unlink", "unlink_name", "free_page",
+    "rename", "link", "mkdir", "rmdir", "stat", "readdir", "truncate", "mmap", "other_call", "timer_tick", "stack_word",
 )  # fmt: skip
 
 ONE = 1  # a constant that compiled kernels do not take for a literal (see _jit.part)
 
 # Registers.
 (
-    ZERO, INODE, PARENT, ENTRY, PAGE, FROM, TO, USER_AT, BYTES, LINES, HEAD, BODY_AT, BODY, EDGE_AT, EDGE, OLD, OLD_PAGE, DEAD,
-    JOURNAL, NODE, INSERTED, REPLACED, NODES, COUNT, ENTRIES, FIELDS, HAS, CHECKED, ASSIGNED,
+    ZERO, INODE, ENTRY, PAGE, FROM, TO, USER_AT, BYTES, LINES, HEAD, BODY_AT, BODY, EDGE_AT, EDGE, OLD, OLD_PAGE, DEAD,
+    JOURNAL, NODE, INSERTED, REPLACED, NODES, COUNT, ENTRIES, FIELDS, HAS, CHECKED, ASSIGNED, NAME,
 ) = range(29)  # fmt: skip
 
 # Recipes.
@@ -51,8 +50,9 @@ ONE = 1  # a constant that compiled kernels do not take for a literal (see _jit.
     WRITE, FIND, ALLOCATE, FILL_OLD, FILL_ZERO, COPY, APPEND, RECORD, NEXT_PAGE, COMMIT, ASSIGN, FREE_OLD, UPDATE, READ,
     READ_EXTENT, LOG_START, LOG_PAGES, LOG_EXTEND, LOG_SCAN, LOG_SCANNED, LOG_DROP, LOG_LINK, GC_PAGE, GC_SWITCH, CREATE, MKDIR,
     DROP_NAME, LINK_CHANGE, UNLINK, RMDIR, EVICT, RENAME, LINK, TRUNCATE, TRUNCATE_TAIL, FREED, ZEROED, OPEN, CLOSE, FSYNC, STAT,
-    READDIR, MAP, OTHER, RENAME_OVER,
-) = range(45)  # fmt: skip
+    READDIR, MAP, OTHER, NAMED, NEW_INODE, DOTS, UNLINK_NAME, FOUND, TRANSACTION, VALID, REMOVE, BARRIER,
+    RELEASE, CHECK,
+) = range(55)  # fmt: skip
 
 # Layout of the device, bytes.
 BLOCK = 4096
@@ -61,36 +61,58 @@ LINK_BYTES = 40  # log entries without data, 5.1 lineage
 SETATTR_BYTES = 56
 DOT_BYTES = 56
 FAST16_BYTES = 32  # each of these in FAST'16
+LINE = 64
 JOURNAL_POINTERS = 48 * BLOCK
 JOURNAL_PAGE = 64 * BLOCK
+RECORD_BYTES, CHECKED_BYTES = 32, 28  # of a journal record, of what its checksum covers
+# Records of a transaction: 8-byte words whose old values it keeps.  Of a log entry that changes in place (journal.c:
+# nova_create_logentry_transaction); both tails of nova_create_inode_transaction and nova_create_rename_transaction; what an
+# inode that goes adds to them, `valid` and `delete_epoch_id`.
+DENTRY_RECORDS, ENTRY_RECORDS, TAILS, REMOVAL = 6, 8, 2, 2
 _STEPS = Steps(SITES, COSTS)
 _step, _work, _fence = _STEPS.run, _STEPS.work, _STEPS.fence
 
 
-def _commit(base: int, counters: bool, inode_fence: bool) -> list:
-    """nova_update_tail, then the inode's checksum write-back (5.1 lineage; its own fence only in the 5.13 port)."""
+def persist(base: int, site: str, inode_fence: bool) -> list:
+    """nova_update_inode_checksum: the inode written back, checksums or not, and fenced (inode.h of the 5.13 port)."""
+    return [_step(FLUSH, site, base, 0, 120), *([_fence(site)] if inode_fence else [])]
+
+
+def commit(base: int, counters: bool, inode_fence: bool) -> list:
+    """nova_update_inode: nova_update_tail, then nova_update_inode_checksum."""
+    return [
+        *new_tail(base),
+        *(persist(base, "log commit", inode_fence) if counters else []),
+        _work("commit_tail", 1),
+    ]
+
+
+def new_tail(base: int) -> list:
+    """nova_update_tail: its write-back of 64 bytes from offset 72 reaches the next inode's first line."""
     return [
         _fence("log commit"),
         _step(STORE, "log commit", base, 72, 8),
         _step(FLUSH, "log commit", base, 72, 64),
         _fence("log commit"),
-        *([_step(FLUSH, "log commit", base, 0, 120)] if counters else []),
-        *([_fence("log commit")] if inode_fence else []),
-        _work("commit_tail", 1),
     ]
 
 
-def _journal(source: int, records: int) -> list:
-    """Lite transaction: 32-byte records of old 8-byte values with a checksum, then the journal's tail pointer.
+def transaction() -> list:
+    """Lite transaction: 32-byte records of the old 8-byte values from FROM on with a checksum, then the journal's tail pointer.
 
-    Loaded: the pair of pointers (head, tail, head again), the old values, and each record but its checksum.
+    The journal's page is a ring: BYTES of records from JOURNAL on, LINES from its begin on.  Two fences:
+    nova_flush_journal_in_batch, and the flush of the pointers that every nova_create_*_transaction ends with.  Loaded: the
+    pair of pointers (head, tail, head again), FIELDS of old values, and each record but its checksum (ENTRIES, CHECKED).
     """
     return [
         _step(LOAD, "journal", ZERO, JOURNAL_POINTERS, 24),
-        _step(LOAD, "journal", source, 0, 8 * records),
-        _step(LOAD, "journal", JOURNAL, 0, 28 * records),
-        _step(STORE, "journal", JOURNAL, 0, 32 * records),
-        _step(FLUSH, "journal", JOURNAL, 0, 32 * records),
+        _step(LOAD, "journal", FROM, 0, 0, FIELDS),
+        _step(LOAD, "journal", JOURNAL, 0, 0, ENTRIES),
+        _step(LOAD, "journal", ZERO, JOURNAL_PAGE, 0, CHECKED),
+        _step(STORE, "journal", JOURNAL, 0, 0, BYTES),
+        _step(STORE, "journal", ZERO, JOURNAL_PAGE, 0, LINES),
+        _step(FLUSH, "journal", JOURNAL, 0, 0, BYTES),
+        _step(FLUSH, "journal", ZERO, JOURNAL_PAGE, 0, LINES),
         _fence("journal"),
         _step(STORE, "journal", ZERO, JOURNAL_POINTERS + 8, 8),
         _step(FLUSH, "journal", ZERO, JOURNAL_POINTERS + 8, 8),
@@ -98,7 +120,8 @@ def _journal(source: int, records: int) -> list:
     ]
 
 
-def _journal_commit() -> list:
+def release() -> list:
+    """nova_commit_lite_transaction."""
     return [
         _step(LOAD, "journal", ZERO, JOURNAL_POINTERS + 8, 8),
         _step(STORE, "journal", ZERO, JOURNAL_POINTERS, 8),
@@ -128,9 +151,18 @@ def data_recipes(inplace: bool, counters: bool, inode_fence: bool) -> dict[int, 
         _step(STORE, "log append", PAGE, LOG_BYTES, 4),
         _step(FLUSH, "log append", PAGE, LOG_BYTES, 4),
     ]
+    # nova_append_log_entry of a record without data: cleared, its fields, and nova_update_entry_csum writes back one line's
+    # length of it, checksums or not.
+    checked = [_step(LOAD, "inode", INODE, 0, 120)] if counters else []  # nova_check_inode_integrity
+    entry = [*checked, _step(STORE, "log append", ENTRY, 0, 0, BYTES), _step(STORE, "log append", ENTRY, 0, 0, FIELDS)]
+    written = (
+        [_step(FLUSH, "log append", ENTRY, 0, LINE), *page_tail]
+        if counters
+        else [_step(FLUSH, "log append", ENTRY, 0, 0, BYTES)]
+    )
     return {
         WRITE: [
-            *([_step(LOAD, "inode", INODE, 0, 120)] if counters else []),
+            *checked,
             _work("write_call", 1),
             _work("inplace_write" if inplace else "cow_write", 1),
         ],
@@ -156,14 +188,17 @@ def data_recipes(inplace: bool, counters: bool, inode_fence: bool) -> dict[int, 
             *(page_tail if counters else []),
             _work("append_entry", 1),
         ],
-        RECORD: [
-            _step(STORE, "log append", ENTRY, 0, 0, BYTES),
-            _step(STORE, "log append", ENTRY, 0, 0, FIELDS),
-            *(page_tail if counters else []),
-            _step(FLUSH, "log append", ENTRY, 0, 0, BYTES),
+        RECORD: [*entry, *written],
+        # The name goes by memcpy_to_pmem_nocache, with its fence (nova_update_new_dentry).
+        NAMED: [*entry, _step(NTSTORE, "log append", ENTRY, 48, 0, NAME), _fence("log append"), *written],
+        # nova_set_next_page_flag, where the full page has room for it (HAS: 64 or 0).
+        NEXT_PAGE: [
+            _step(LOAD, "log append", PAGE, LOG_BYTES, 32),
+            _step(STORE, "log append", ENTRY, 0, 1 - LINE, HAS),
+            _step(FLUSH, "log append", ENTRY, 0, 0, HAS),
+            _fence("log append", 1 - LINE, HAS),
         ],
-        NEXT_PAGE: [_step(LOAD, "log append", PAGE, LOG_BYTES, 32)],
-        COMMIT: _commit(INODE, counters, inode_fence),
+        COMMIT: commit(INODE, counters, inode_fence),
         ASSIGN: [
             _step(LOAD, "radix tree", ENTRY, 0, 13),
             _step(STORE, "radix tree", NODE, 0, 8, space=KERNEL),
@@ -181,15 +216,16 @@ def data_recipes(inplace: bool, counters: bool, inode_fence: bool) -> dict[int, 
             _step(FLUSH, "entry invalidation", OLD, 0, entry_bytes if counters else 8),
             _work("free_old_entry", 1),
         ],
+        FOUND: [_step(LOAD, "entry update", ENTRY, 0, 41)],  # found: 21, then its block: 20
         UPDATE: [
-            _step(LOAD, "entry update", ENTRY, 0, 41),  # found: 21, then its block: 20
-            *_journal(ENTRY, 8),
             _step(STORE, "entry update", ENTRY, 0, 29),
             _step(FLUSH, "entry update", ENTRY, 0, 64),
             _fence("entry update"),
-            *_journal_commit(),
             _work("update_entry", 1),
         ],
+        CHECK: checked,
+        TRANSACTION: transaction(),
+        RELEASE: release(),
         READ: [_work("read_call", 1)],
         READ_EXTENT: [
             _step(LOAD, "radix tree", ENTRY, 0, 0, HAS),
@@ -202,25 +238,29 @@ def data_recipes(inplace: bool, counters: bool, inode_fence: bool) -> dict[int, 
     }
 
 
-def log_recipes(counters: bool) -> dict[int, list]:
+def log_recipes(counters: bool, inode_fence: bool) -> dict[int, list]:
     """Growth of a log, the scan at each extension, and garbage collection."""
+    inode_written = persist(INODE, "log extension", inode_fence) if counters else []
     entry_bytes = 64 if counters else 40
     page_tail = 16 if counters else 8  # counters and next page, or next page alone
     scanned = 40 if counters else LOG_BYTES // entry_bytes * entry_bytes
     return {
+        # nova_initialize_inode_log, behind LOG_PAGES.
         LOG_START: [
-            _fence("log extension"),
             _step(STORE, "log extension", INODE, 64, 16),
             _step(FLUSH, "log extension", INODE, 72, 64),
             _step(FLUSH, "log extension", INODE, 64, 64),
             _fence("log extension"),
+            *inode_written,
         ],
+        # nova_coalesce_log_pages: the last page of each run of blocks is fenced.
         LOG_PAGES: [
             _step(STORE, "log extension", TO, LOG_BYTES, 32 - BLOCK, BYTES, width=-page_tail),
             _step(FLUSH, "log extension", TO, LOG_BYTES, 32 - BLOCK, BYTES, width=-32),
+            _fence("log extension"),
             _work("extend_page", 0, COUNT),
         ],
-        LOG_EXTEND: [_fence("log extension"), _work("extend_log", 1)],
+        LOG_EXTEND: [_work("extend_log", 1)],
         LOG_SCAN: [_step(LOAD, "log scan", FROM, 0, 0, BYTES, width=-scanned)],
         LOG_SCANNED: [_work("scan_page", 0, COUNT), *([] if counters else [_work("scan_entry", 0, ENTRIES)])],
         LOG_DROP: [
@@ -228,11 +268,13 @@ def log_recipes(counters: bool) -> dict[int, list]:
             _step(FLUSH, "log gc", PAGE, LOG_BYTES, 32),
             _fence("log gc"),
         ],
+        # The end of nova_inode_log_fast_gc: the new pages' link, then the log's head.
         LOG_LINK: [
             _step(STORE, "log extension", PAGE, LOG_BYTES + 24, 8),
             _step(FLUSH, "log extension", PAGE, LOG_BYTES, 32),
             _fence("log extension"),
             _step(STORE, "log extension", INODE, 64, 16),
+            *inode_written,
             _step(FLUSH, "log extension", INODE, 64, 64),
             _fence("log extension"),
         ],
@@ -254,85 +296,8 @@ def log_recipes(counters: bool) -> dict[int, list]:
             _step(FLUSH, "log gc", PAGE, LOG_BYTES, 32),
             _fence("log gc"),
             _step(STORE, "log gc", INODE, 64, 16),
+            *(persist(INODE, "log gc", inode_fence) if counters else []),
             _step(FLUSH, "log gc", INODE, 0, 120),
             _fence("log gc"),
         ],
-    }
-
-
-def name_recipes(counters: bool, inode_fence: bool) -> dict[int, list]:
-    """Namespace operations; dentries and link changes go to the logs by RECORD."""
-    link_bytes = LINK_BYTES if counters else FAST16_BYTES
-
-    def new_inode(call: str) -> list:
-        return [
-            _work(call, 1),
-            _fence("namespace"),  # the name's non-temporal copy
-            _step(STORE, "inode", INODE, 0, 100),
-            _step(FLUSH, "inode", INODE, 0, 120),
-            *_journal(PARENT, 2),
-            *_commit(PARENT, counters, inode_fence),
-            _step(STORE, "inode", INODE, 1, 1),
-            _step(FLUSH, "inode", INODE, 0, 120),
-            _fence("inode"),
-            *_journal_commit(),
-        ]
-
-    def two_tails(call: str, records: int, stores: int) -> list:
-        return [
-            _work(call, 1),
-            *_journal(INODE, records),
-            *_commit(INODE, counters, inode_fence),
-            *_commit(PARENT, counters, inode_fence),
-            _step(STORE, "inode", INODE, 1, 0, ZERO) if stores == 0 else _step(STORE, "inode", INODE, 96, stores),
-            _fence("inode"),
-            *_journal_commit(),
-        ]
-
-    return {
-        CREATE: new_inode("create"),
-        MKDIR: new_inode("mkdir"),
-        DROP_NAME: [
-            *_journal(OLD, 6),
-            _step(STORE, "namespace", OLD, 0, 30),
-            *([_step(STORE, "namespace", OLD, LOG_BYTES, 4)] if counters else []),
-            *([_step(FLUSH, "namespace", OLD, LOG_BYTES, 4)] if counters else []),
-            _step(FLUSH, "namespace", OLD, 0, 56),
-            _fence("namespace"),
-            *_journal_commit(),
-        ],
-        LINK_CHANGE: [
-            *_journal(INODE, link_bytes // 8),
-            _step(STORE, "namespace", INODE, 0, 30),
-            _step(FLUSH, "namespace", INODE, 0, link_bytes),
-            _fence("namespace"),
-            *_journal_commit(),
-        ],
-        UNLINK: two_tails("unlink", 4, 9),
-        RMDIR: two_tails("rmdir", 4, 9),
-        EVICT: [
-            _step(STORE, "inode", INODE, 2, 1),
-            _step(STORE, "inode", INODE, 64, 32),
-            _step(FLUSH, "inode", INODE, 0, 120),
-        ],
-        RENAME: [_fence("namespace"), *two_tails("rename", 2, 0)],
-        RENAME_OVER: [
-            _fence("namespace"),
-            *two_tails("rename", 5, 0),
-        ],  # and tail, valid, delete_epoch_id of the old file
-        LINK: [_fence("namespace"), *two_tails("link", 5, 0)],
-        TRUNCATE: [_work("truncate", 1)],
-        TRUNCATE_TAIL: [
-            _step(NTSTORE, "block zeroing", TO, 0, 0, BYTES, width=8),
-            _fence("block zeroing"),
-        ],
-        FREED: [_work("free_page", 0, COUNT)],
-        ZEROED: [_work("allocate", 1), _step(NTSTORE, "block zeroing", TO, 0, 0, BYTES, width=8)],
-        OPEN: [_work("open", 1)],
-        CLOSE: [_work("close", 1), _fence("fsync")],
-        FSYNC: [_work("fsync_call", 1), _fence("fsync")],
-        STAT: [_work("stat", 1)],
-        READDIR: [_work("readdir", 1)],
-        MAP: [_work("mmap", 1)],
-        OTHER: [_work("other_call", 1)],
     }

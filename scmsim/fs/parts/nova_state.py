@@ -11,6 +11,7 @@ from scmsim.errors import UsageError
 from scmsim.fs.parts import costs
 from scmsim.fs.parts import nova_recipes as q
 from scmsim.fs.parts.emit import HEADER, State, load_recipes, new_state, space_columns
+from scmsim.fs.parts.nova_name_recipes import name_recipes
 from scmsim.fs.parts.nova_recipes import BLOCK, LOG_BYTES, SITES
 from scmsim.records import Files
 from scmsim.units import format_bytes
@@ -18,11 +19,12 @@ from scmsim.units import format_bytes
 # Words of a file's row in the arena; PAGES and LOG are tables (page -> write entry, index -> log page).
 # LOG_SIZE is NOVA's own count of log pages (sih->log_pages): thorough GC adds the pages it asked for, not those it used, so it
 # may lie above LOG_COUNT.  It sets the size of an extension.
-SIZE, PAGES, LOG, LOG_COUNT, TAIL_PAGE, TAIL_BYTES, STATUS, TOP_PAGE, LINKS, NAME, LINK_ENTRY, FIRST, DENTRY_PAGE, LOG_SIZE = (
+SIZE, PAGES, LOG, LOG_COUNT, TAIL_PAGE, TAIL_BYTES, STATUS, TOP_PAGE, LINKS, NAME, LINK_ENTRY, FIRST, DENTRY, LOG_SIZE = (
     0, 1, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
 )  # fmt: skip
 MAPPED, OPENS = 16, 17  # pages with a block; descriptors open on the file
-FILE_WORDS = 18
+DIRECTORY = 18  # row of the directory that its newest name lies in, 0 = none known
+FILE_WORDS = 19
 EXISTS, IS_DIR = 1, 2  # STATUS bits
 
 # A log page in the arena: its block, its counters (entries | plain entries << 16 | invalid << 32 | bytes of plain entries << 48;
@@ -57,6 +59,9 @@ STATE = np.dtype(
             ("setattr_bytes", "i8"),  # log entries without data
             ("link_bytes", "i8"),
             ("dot_bytes", "i8"),
+            ("setattr_fields", "i8"),  # bytes of their fields; of a dentry's without the name
+            ("link_fields", "i8"),
+            ("dentry_fields", "i8"),
             ("stage", "i8"),  # of the operation at work, see NEW
             ("resume_at", "i8"),  # page (read: byte) at which it goes on
             ("fresh", "i8"),  # write entries that it appended and that the radix tree does not know yet
@@ -100,7 +105,7 @@ def start(params: dict[str, int], files: Files, *, inplace: bool, counters: bool
     if not params.get("tick", 1):
         state.record.cost[0, q.COSTS.index("timer_tick"), :3] = 0
     fence = bool(params.get("inode_fence", 0))
-    recipes = q.data_recipes(inplace, counters, fence) | q.log_recipes(counters) | q.name_recipes(counters, fence)
+    recipes = q.data_recipes(inplace, counters, fence) | q.log_recipes(counters, fence) | name_recipes(counters, fence)
     load_recipes(state, dict(sorted(recipes.items())), merge=bool(params.get("merge", 1)))
     record = state.record[0]
     record.inplace, record.counters, record.entry_bytes = inplace, counters, 64 if counters else 40
@@ -109,6 +114,9 @@ def start(params: dict[str, int], files: Files, *, inplace: bool, counters: bool
     record.setattr_bytes, record.link_bytes, record.dot_bytes = (
         (q.SETATTR_BYTES, q.LINK_BYTES, q.DOT_BYTES) if counters else (q.FAST16_BYTES, q.FAST16_BYTES, q.FAST16_BYTES)
     )
+    record.setattr_fields, record.link_fields, record.dentry_fields = (
+        (49, 32, 35) if counters else (q.FAST16_BYTES - 10, q.FAST16_BYTES - 10, 0)
+    )  # log.c: nova_update_setattr_entry, nova_update_link_change_entry, nova_update_new_dentry
     record.dentry_header = 49 if counters else 29  # with the name's closing zero (5.1 lineage)
     record.inode_table = INODE_TABLE
     record.reg[q.JOURNAL] = q.JOURNAL_PAGE
