@@ -143,9 +143,8 @@ class Call:
     def __init__(self, adapter: Adapter, op: Any, version: int, events: Sequence[Event]) -> None:
         self.a, self.op, self.version, self.events = adapter, op, version, events
         self.file = int(op.file)
-        self.parent = int(op.file2) if op.op != r.RENAME and 0 <= op.file2 < adapter.count else adapter.count
-        self.older = 0  # journal records that lie before those of an event, at the end of the ring
         self.replaced = int(op.file2) if op.op == r.RENAME and op.file2 >= 0 and op.file2 != op.file else -1
+        self.parent = self._parent()
         self.me = self._running(self.file)
         copies = copied(op, events, "data copy") if op.op == r.WRITE else []
         self.copies = {i: (offset, length) for i, offset, length in copies}
@@ -153,7 +152,7 @@ class Call:
         self.fresh: list[int] = []  # log pages that were initialised and not linked yet
         self.pending: list[int] = []  # pages of the file that the next write entry maps
         self.page = self.copied_to = 0  # of the last copy: its first page, its end in the file
-        self.victims = [file for file in (self.file, self.replaced) if file >= 0]
+        self.victims = [file for file in (self.replaced, self.file) if file >= 0]  # the files that lose a name, in order
 
     def stores(self) -> Stores:
         """For each event, the writes that it stands for."""
@@ -167,6 +166,13 @@ class Call:
             handler = handlers.get(event.site) if event.code in (STORE, NTSTORE) else None
             meant.append(handler(i, event) if handler else [])
         return meant
+
+    def _parent(self) -> int:
+        """The directory that the call changes: a rename's is that of the newest name."""
+        if self.op.op == r.RENAME:
+            names = self.a.names.get(self.file, {})
+            return names[max(names)][0] if names else self.a.count
+        return int(self.op.file2) if 0 <= self.op.file2 < self.a.count else self.a.count
 
     def _running(self, file: int) -> Running:
         return self.a.running.setdefault(file, Running())
@@ -222,10 +228,10 @@ class Call:
         if event.addr % PAGE >= LOG_BYTES:
             return []  # counters of a log page: rebuilt by the recovery
         if event.code == NTSTORE:
-            return self._write_entry(event)
+            return self._write_entry(event) if self.pending else self._copied_name(event)
         before = self.events[i - 1]
-        if before.addr != event.addr or before.code != STORE or before.length != event.length + 10:
-            return []  # the clearing of an entry before its fields
+        if before.addr != event.addr or before.code != STORE or before.length < event.length:
+            return []  # the clearing of an entry before its fields, or the mark at a page's end
         owner = self._owner(event.addr)
         what: tuple = ("plain",)
         if owner == self.file and self.op.op == r.TRUNCATE:
@@ -236,6 +242,13 @@ class Call:
             self.a.names.setdefault(self.file, {})[self.version] = (owner, len(self._log(owner)))
         key = ("entry", *self._key(owner), len(self._log(owner)))
         self._log(owner).append((key, event.length, what))
+        return in_words(event.addr, event.length, key)
+
+    def _copied_name(self, event: Event) -> list:
+        """The part of a name that goes past the cache, behind the fields of its entry."""
+        log = self._log(self._owner(event.addr))
+        key, length, what = log[-1]
+        log[-1] = key, length + event.length, what
         return in_words(event.addr, event.length, key)
 
     def _write_entry(self, event: Event) -> list:
@@ -314,13 +327,18 @@ class Call:
             return self._put(event.addr, "journal tail", transaction)
         if event.addr == JOURNAL_POINTERS:
             return self._put(event.addr, "journal head", transaction)
-        transaction += 1
-        words = self._saved(i)[: event.length // RECORD_BYTES]
-        self.a.undo[transaction] = [(word, self.a.now.get(word)) for word in words]
+        before, first = self.events[i - 1], 0
+        if (before.code, before.site) == (STORE, "journal"):  # the records go on at the begin of the ring
+            first = before.length // RECORD_BYTES
+        else:
+            transaction += 1
+            self.a.undo[transaction] = []
+        words = self._saved(i)[first : first + event.length // RECORD_BYTES]
+        self.a.undo[transaction] += [(word, self.a.now.get(word)) for word in words]
         return [
             mark
-            for number in range(len(words))
-            for mark in in_words(event.addr + number * RECORD_BYTES, RECORD_BYTES, ("undo", transaction, number))
+            for k in range(len(words))
+            for mark in in_words(event.addr + k * RECORD_BYTES, RECORD_BYTES, ("undo", transaction, first + k))
         ]
 
     def _saved(self, i: int) -> list[Any]:
@@ -339,7 +357,9 @@ class Call:
         return INODE_TABLE <= addr < self._inodes_end()
 
     def _newest(self, file: int) -> int:
-        alive = [name for name in self.a.names.get(file, {}) if not self.a.now.get(("dead", name))]
+        """The newest name from before this call."""
+        names = self.a.names.get(file, {})
+        alive = [name for name in names if name != self.version and not self.a.now.get(("dead", name))]
         return max(alive, default=0)
 
     def _name(self, i: int, event: Event) -> list:
