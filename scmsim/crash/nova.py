@@ -152,7 +152,8 @@ class Call:
         self.fresh: list[int] = []  # log pages that were initialised and not linked yet
         self.pending: list[int] = []  # pages of the file that the next write entry maps
         self.page = self.copied_to = 0  # of the last copy: its first page, its end in the file
-        self.victims = [file for file in (self.replaced, self.file) if file >= 0]  # the files that lose a name, in order
+        # The files that lose a name, in order.
+        self.victims = [file for file in (self.replaced, self.file) if file >= 0]
 
     def stores(self) -> Stores:
         """For each event, the writes that it stands for."""

@@ -44,5 +44,5 @@ def test_a_missing_one_is_found(code, site):
 
 @pytest.mark.parametrize(("code", "site"), COVERED)
 def test_what_the_commit_does_again_may_be_missing(code, site):
-    """The fence of a name's copy, the barrier of an update in place, a new log's head: the next tail's fences and line cover them."""
+    """A name's copy, an update in place, a new log's head: the fences and the write-back of the next tail cover them."""
     assert check("nova-cow", NAMES, without(code, site), samples=40).failures == []

@@ -49,7 +49,11 @@ def test_all_cells_are_there():
 
 # First log page: its tail, log_head and log_tail of the inode, whose lines are written back 3 times and then 2, each with a fence.
 START = (16 + 16, 1 + 3 + 2, 3)
-NEW = (64 + 64 + 4 + 8, 1 + 2 + 2, 5)  # entry cleared and written, page counter, log_tail; 5 fences, the last the inode's
+NEW = (
+    64 + 64 + 4 + 8,
+    1 + 2 + 2,
+    5,
+)  # entry cleared and written, page counter, log_tail; 5 fences, the last the inode's
 STACK = {"nova-cow": 1, "nova-inplace": 2}  # lines of the entry's copy on the stack
 UPDATE = (256 + 8 + 29 + 8, 4 + 1 + 1 + 1, 5)  # journal records, its tail, entry, its head
 DEAD = (5 + 4, 2, 0)  # reassigned + invalid_pages of the old entry, counter of its page
@@ -133,7 +137,12 @@ def test_measured_names(fs):
     The costs are those of nova-cow's rows.
     """
     for row in (row for row in validate_names.compare(fs, f"5.13.13:{fs}") if not row["op"].endswith("_sync")):
-        near = {"stored B": (1e-3, 0.01), "write-backs": (2e-3, 0.01), "store fences": (0, 0.0051), "loads + stores": (0.05, 0)}
+        near = {
+            "stored B": (1e-3, 0.01),
+            "write-backs": (2e-3, 0.01),
+            "store fences": (0, 0.0051),
+            "loads + stores": (0.05, 0),
+        }
         off = {
             part: row[part]
             for part, (share, much) in near.items()

@@ -56,7 +56,9 @@ def error(measured: float, replayed: float) -> str:
 def main() -> None:
     """Print the table."""
     fs = sys.argv[1]
-    heads = [f"{part} measured | replayed | error" for part in PARTS] + [f"{part} measured | replayed" for part in COUNTS]
+    heads = [f"{part} measured | replayed | error" for part in PARTS] + [
+        f"{part} measured | replayed" for part in COUNTS
+    ]
     print("| row | " + " | ".join(heads) + " |")
     print("|" + "---|" * (1 + 3 * len(PARTS) + 2 * len(COUNTS)))
     for row in compare(fs, sys.argv[2] if sys.argv[2:] else f"6.1:{fs}"):

@@ -287,8 +287,10 @@ def unlink(s, arena, out, op, row, parent):
     drop_name(s, arena, out, row, arena[row + n.DENTRY])
     change_links(s, arena, out, row, -q.ONE)
     removed = 0 + (arena[row + n.LINKS] <= 0 or op.op == r.RMDIR)
-    call = 0 + q.UNLINK if removed else 0 + q.UNLINK_NAME
-    play(s, out, q.RMDIR if op.op == r.RMDIR else call)
+    if op.op == r.RMDIR:
+        play(s, out, q.RMDIR)
+    else:
+        play(s, out, q.UNLINK if removed else q.UNLINK_NAME)
     commit_names(s, out, row, parent, q.ZERO, removed)
     leave(s, arena, out, row)
 
