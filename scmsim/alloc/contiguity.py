@@ -13,18 +13,17 @@ HUGE = 512  # blocks of 2 MiB
 
 def runs(words: np.ndarray, behind: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """(First block, length) of each free run in the bitmap words; `behind` further blocks follow, all of them free."""
-    used = np.flatnonzero(words != -1)
-    kept = int(used[-1]) + 1 if len(used) else 0  # nearly always most of a device has never been used
-    bits = np.unpackbits(words[:kept].view(np.uint8), bitorder="little").view(np.int8)
-    edges = np.diff(np.concatenate([[0], bits, [0]]).astype(np.int8))
-    start, length = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - np.flatnonzero(edges == 1)
-    tail = 64 * (len(words) - kept) + behind
-    if not tail:
-        return start, length
-    if len(start) and start[-1] + length[-1] == 64 * kept:
-        length[-1] += tail
-        return start, length
-    return np.append(start, 64 * kept), np.append(length, tail)
+    bits = words.view(np.uint64)
+    changes = bits ^ (bits << np.uint64(1))  # a bit where a block differs from the one before
+    changes[1:] ^= bits[:-1] >> np.uint64(63)
+    at = np.flatnonzero(changes)  # few: nearly all of a device lies in long runs
+    word, bit = np.nonzero(np.unpackbits(changes[at].view(np.uint8), bitorder="little").reshape(-1, 64))
+    edges, blocks = 64 * at[word] + bit, 64 * len(words)
+    if len(edges) % 2:
+        edges = np.append(edges, blocks + behind)
+    elif behind:
+        edges = np.append(edges, [blocks, blocks + behind])
+    return edges[::2], edges[1::2] - edges[::2]
 
 
 def of_runs(start: np.ndarray, length: np.ndarray) -> dict[str, int]:
