@@ -35,9 +35,14 @@ def build(table: dict[str, Any]) -> np.ndarray:
     s, first = state[0], 0
     for a, entry in enumerate(arrays):
         s["array"][a] = _geometry(entry, first)
+        s["array_of"][first >> layout.ROW_SHIFT : first + _slots(entry) >> layout.ROW_SHIFT] = a
         first += _slots(entry)
     s["tlbs"] = len(tlbs)
     before = sum(_slots(entry) for entry in tlbs)
+    s["listed"][before >> layout.ROW_SHIFT :] = 1
+    held = [(a, order) for a, entry in enumerate(tlbs) for order in _sizes(entry)]
+    s["held"] = len(held)
+    s["array_held"][: len(held)], s["order_held"][: len(held)] = zip(*held, strict=True)
     s["walk_slots"] = before, before + sum(_slots(entry) for entry in [*caches, *nested])
     for a, entry in enumerate(caches, len(tlbs)):
         s["walk_cache"][CACHE_LEVELS[entry["entry"]]] = a

@@ -8,7 +8,7 @@ every flush empty the page-walk caches too (Intel SDM volume 3, 4.10.4.1).  A ke
 
 from scmsim._jit import part
 from scmsim.mmu.columns import FLUSHES, INVALIDATION_CYCLES, INVALIDATIONS, SHOOTDOWNS
-from scmsim.mmu.state import ADDRESS, ADDRESS_BITS, ASIDS, EMPTY
+from scmsim.mmu.state import ADDRESS, ADDRESS_BITS, ASIDS, EMPTY, ROW_SHIFT
 from scmsim.mmu.tlb import first_slot, free, way_of
 
 _EVERYTHING = -1  # instead of an address space
@@ -33,8 +33,9 @@ def invalidate(s, c, vaddr, length, order, cpus):
         at[FLUSHES] += 1
         cycles = s.flush_cycles
     else:
-        for a in range(s.tlbs):
-            remove(s, s.array[a], first << order & ADDRESS, (last - first + 1) << order, space)
+        start, span = first << order & ADDRESS, (last - first + 1) << order
+        for k in range(s.held):
+            remove(s, s.array[s.array_held[k]], s.order_held[k], start, span, space)
         empty_walk_caches(s)
         at[INVALIDATIONS] += pages
         cycles = pages * s.invlpg_cycles
@@ -43,21 +44,18 @@ def invalidate(s, c, vaddr, length, order, cpus):
 
 
 @part
-def remove(s, t, start, span, space):
-    """Remove from array `t` what overlaps the addresses [start, start + span) of a space."""
-    for order in range(12, 32):
-        if t.orders >> order & 1 == 0:
-            continue
-        first, last = start >> order, (start + span - 1) >> order
-        if last - first > t.sets * t.lanes:
-            remove_scanning(s, t, first, last, order, space)
-            continue
-        for page in range(first, last + 1):
-            tag = (page << order & ADDRESS) | order | space
-            at = first_slot(t, (tag & ADDRESS) >> order)
-            way = way_of(s, t, tag, at)
-            if way >= 0:
-                free(s, t, at, way)
+def remove(s, t, order, start, span, space):
+    """Remove the pages of 2**order bytes from array `t` that overlap the addresses [start, start + span) of a space."""
+    first, last = start >> order, (start + span - 1) >> order
+    if last - first > t.sets * t.lanes:
+        remove_scanning(s, t, first, last, order, space)
+        return
+    for page in range(first, last + 1):
+        tag = (page << order & ADDRESS) | order | space
+        at = first_slot(t, (tag & ADDRESS) >> order)
+        way = way_of(s, t, tag, at)
+        if way >= 0:
+            free(s, t, at, way)
 
 
 @part
@@ -74,23 +72,28 @@ def remove_scanning(s, t, first, last, order, space):
 @part
 def empty_walk_caches(s):
     """Empty page-walk caches and nested TLB."""
-    for i in range(s.walk_slots[0], s.walk_slots[1]):
-        s.tag[i] = EMPTY
-        s.mark[i] = 0
+    tags = s.tag[s.walk_slots[0] : s.walk_slots[1]]
+    marks = s.mark[s.walk_slots[0] : s.walk_slots[1]]
+    for i in range(tags.size):
+        tags[i] = EMPTY
+    for i in range(marks.size):
+        marks[i] = 0
 
 
 @part
 def flush(s, space):
     """Remove all user pages of an address space, or everything (-1)."""
-    tags = s.tag
-    for a in range(s.tlbs):
-        t = s.array[a]
-        for at in range(t.first, t.first + t.sets * t.lanes, t.lanes):
-            for way in range(t.ways - 1, -1, -1):
-                tag = tags[at + way]
-                user = tag >> (ADDRESS_BITS - 1) & 1 == 0
-                if tag != EMPTY and (space < 0 or (user and tag & ~ADDRESS == space)):
-                    free(s, t, at, way)
+    for k in range(s.filled):
+        at = s.filled_set[k]
+        t = s.array[s.array_of[at >> ROW_SHIFT]]
+        for way in range(t.ways - 1, -1, -1):
+            tag = s.tag[at + way]
+            user = tag >> (ADDRESS_BITS - 1) & 1 == 0
+            if tag != EMPTY and (space < 0 or (user and tag & ~ADDRESS == space)):
+                free(s, t, at, way)
+        s.listed[at >> ROW_SHIFT] = space >= 0
+    if space < 0:
+        s.filled = 0
     empty_walk_caches(s)
 
 

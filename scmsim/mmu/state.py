@@ -13,6 +13,9 @@ from scmsim.records import CONTIGUOUS, EVENTS, SCM_TABLE
 SLOTS = 1 << 15  # of the pool: 20 times what one core has
 REGIONS = 1 << 14  # of 64 user pages whose accessed and dirty bits are remembered
 ARRAYS = 40  # most arrays together
+ROW_SHIFT = 3  # log2 of the slots of the smallest set: every set begins at a multiple
+ROWS = SLOTS >> ROW_SHIFT
+HELD = 20 * ARRAYS  # pairs of an array and a page size that it holds
 LEVELS = 5  # most levels of the page table
 CACHES = 3  # most levels of caches that serve page-table entries
 WALKERS = 6  # most page walkers (Zen 3)
@@ -74,6 +77,13 @@ MMU = np.dtype(
             ("tag", "i8", (SLOTS,)),  # first, so that sets lie on cache lines
             ("mark", "u1", (SLOTS,)),
             ("tlbs", "i8"),  # TLB arrays in use; page-walk caches, nested TLB, caches of page-table entries follow
+            ("held", "i8"),  # pairs of a TLB array and the log2 of a page size that it holds
+            ("array_held", "i8", (HELD,)),
+            ("order_held", "i8", (HELD,)),
+            ("array_of", "u1", (ROWS,)),  # by row of slots: its array
+            ("listed", "u1", (ROWS,)),  # 1: the set that begins at this row is in the list below, or need not be
+            ("filled", "i8"),  # sets of TLBs that a page came into since everything was flushed
+            ("filled_set", "i8", (ROWS,)),  # their first slots
             ("walk_slots", "i8", (2,)),  # slots of page-walk caches and nested TLB: first, and first behind them
             ("filling", "i8"),
             ("far_of", "i8", (2, 32)),  # second-level array that victims of this log2 size enter; [0] fetches, [1] data

@@ -65,6 +65,7 @@ def stream(state: np.ndarray, counters: np.ndarray, addresses: np.ndarray, code:
         scratch = np.empty((4, min(BATCH, len(addresses))), np.int64)
         lines = np.empty(2 * scratch.shape[1] * int(s["levels"]) if s["caches"] else 0, np.int64)
         _in_batches(state, rows, addresses, (code, order), (scratch, lines))
+        _note_all_filled(s)
     else:
         _one_by_one(state, rows, addresses, code, order)
     rows["at"][0, page["column"]] += len(addresses)
@@ -80,6 +81,14 @@ def _rows_behind(s: np.void, page: np.void) -> bool:
         behind[page["far"]] = True
     used = s["array"][behind]
     return bool((used["policy"] == LRU).all() and (used["lanes"] <= 16).all())
+
+
+def _note_all_filled(s: np.void) -> None:
+    """Note every set of the TLBs as filled, as `touch_row` notes none."""
+    tlbs = s["array"][: s["tlbs"]]
+    sets = np.concatenate([t["first"] + t["lanes"] * np.arange(t["sets"]) for t in tlbs])
+    s["filled"], s["listed"] = len(sets), 1
+    s["filled_set"][: len(sets)] = sets
 
 
 @kernel

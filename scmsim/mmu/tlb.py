@@ -7,7 +7,7 @@ What real TLBs do: Tatar et al., TLB;DR, USENIX Security 2022.
 
 from scmsim._jit import inlined, part
 from scmsim._rows import find8, find16, touch8, touch16
-from scmsim.mmu.state import BITS, EMPTY, FIFO, LRU, RANDOM, SRRIP, TREE
+from scmsim.mmu.state import BITS, EMPTY, FIFO, LRU, RANDOM, ROW_SHIFT, SRRIP, TREE
 
 _NEAR, _LONG, _FAR = 0, 2, 3  # SRRIP: distance of a page just used, of a new one, of one that may go
 
@@ -21,9 +21,23 @@ def first_slot(t, page):
 
 
 @inlined
+def note_filled(s, at):
+    """A page comes into the set at `at`: a flush of everything has to empty it.  Most sets are empty when much is flushed."""
+    if s.listed[at >> ROW_SHIFT] == 0:
+        s.listed[at >> ROW_SHIFT] = 1
+        s.filled_set[s.filled] = at
+        s.filled += 1
+
+
+@inlined
 def touch_row(s, t, tag, page):
-    """`touch` for LRU and sets of up to 16 ways."""
-    at = first_slot(t, page)
+    """`touch` for LRU and sets of up to 16 ways, without a note."""
+    return touch_set(s, t, tag, first_slot(t, page))
+
+
+@inlined
+def touch_set(s, t, tag, at):
+    """`touch_row` of the set at `at`."""
     if t.lanes == 8:
         return touch8(s.tag, at, tag, t.ways - 1) != 0
     return touch16(s.tag, at, tag, t.ways - 1) != 0
@@ -32,9 +46,12 @@ def touch_row(s, t, tag, page):
 @part
 def touch(s, t, tag, page):
     """Look a tag, of the page of this number, up in array `t` and let it in; True if it was there."""
-    if t.policy == LRU and t.lanes <= 16:
-        return touch_row(s, t, tag, page)
     at = first_slot(t, page)
+    if t.policy == LRU and t.lanes <= 16:
+        if touch_set(s, t, tag, at):
+            return True
+        note_filled(s, at)
+        return False
     if probe(s, t, tag, at):
         return True
     insert(s, t, tag, at)
@@ -92,6 +109,7 @@ def use(s, t, at, way, distance):
 def insert(s, t, tag, at):
     """Let a tag in that the set at `at` does not have; returns the tag that goes, or EMPTY."""
     tags, way = s.tag, t.ways - 1
+    note_filled(s, at)
     if t.policy > FIFO:
         way = victim(s, t, at)
     gone = tags[at + way]
