@@ -26,15 +26,18 @@ def build(table: dict[str, Any]) -> np.ndarray:
     arrays = [*tlbs, *caches, *nested, *memory]
     if len(arrays) > layout.ARRAYS:
         raise UsageError(f"a machine can have {layout.ARRAYS} TLB arrays and caches, not {len(arrays)}; merge some")
-    slots = sum(_slots(entry) for entry in arrays)
+    sets_end = sum(_slots(entry) for entry in arrays)
+    slots = sets_end + sum(_slots(entry) >> layout.ROW_SHIFT for entry in arrays if _policy(entry) != layout.LRU)
     if slots > layout.SLOTS:
         raise UsageError(
             f"the arrays of a machine can have {layout.SLOTS} slots together, not {slots}; see 'scmsim mrc' for more"
         )
     state = layout.empty()
-    s, first = state[0], 0
+    s, first, recent = state[0], 0, sets_end
     for a, entry in enumerate(arrays):
-        s["array"][a] = _geometry(entry, first)
+        is_lru = _policy(entry) == layout.LRU
+        s["array"][a] = *_geometry(entry, first), *((first, 0) if is_lru else (recent, layout.ROW_SHIFT))
+        recent += 0 if is_lru else _slots(entry) >> layout.ROW_SHIFT
         s["array_of"][first >> layout.ROW_SHIFT : first + _slots(entry) >> layout.ROW_SHIFT] = a
         first += _slots(entry)
     s["tlbs"] = len(tlbs)
@@ -71,9 +74,11 @@ def _geometry(entry: _Array, first: int) -> tuple[int, ...]:
     sets = entry["entries"] // entry["ways"]
     mask = sets - 1 if sets & (sets - 1) == 0 else -1
     fold = sets.bit_length() - 1 if entry.get("index") == "xor" else 62
-    orders = sum(1 << order for order in _sizes(entry))
-    policy = layout.POLICIES.index(entry.get("policy", "lru"))
-    return first, sets, mask, fold, _lanes(entry), entry["ways"], policy, orders
+    return first, sets, mask, fold, _lanes(entry), entry["ways"], _policy(entry)
+
+
+def _policy(entry: _Array) -> int:
+    return layout.POLICIES.index(entry.get("policy", "lru"))
 
 
 def _sizes(entry: _Array) -> list[int]:

@@ -30,8 +30,8 @@ from scmsim.mmu.columns import (
 )
 from scmsim.mmu.columns import SUPPLIED as SUPPLIED
 from scmsim.mmu.invalidate import invalidate, switch
-from scmsim.mmu.state import ADDRESS, BOTH, EMPTY, EXCLUSIVE, LRU, SCM_SHIFT
-from scmsim.mmu.tlb import first_slot, free, insert, probe, touch, way_of
+from scmsim.mmu.state import ADDRESS, BOTH, EMPTY, EXCLUSIVE, SCM_SHIFT
+from scmsim.mmu.tlb import first_slot, free, insert, probe, recent_slot, touch, way_of
 from scmsim.mmu.walk import walk
 from scmsim.records import FLUSH, INVALIDATE, MAP, MILLI, ORDER, SCM_TABLE, WORK
 
@@ -109,10 +109,10 @@ def relate(counts, sign):
 
 @inlined
 def is_first(s, page, address):
-    """Whether the page is the most recent of its first-level set under LRU: a hit that changes nothing, as most do."""
+    """Whether the page is the one used last in its first-level set: a hit that changes nothing, as most do."""
     t, number, space = s.array[page.near], (address & s.low_bits) >> page.order, s.space & ~(address >> 63)
-    found = s.tag[first_slot(t, number)] == number << page.order | page.order | space
-    return found and t.policy == LRU and s.track_bits == 0
+    found = s.tag[recent_slot(t, first_slot(t, number))] == number << page.order | page.order | space
+    return found and s.track_bits == 0
 
 
 @part

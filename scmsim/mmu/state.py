@@ -44,7 +44,9 @@ ARRAY = np.dtype(
             ("lanes", "i8"),  # slots of a set
             ("ways", "i8"),
             ("policy", "i8"),
-            ("orders", "i8"),  # bit n: holds pages, or pieces of pages, of 2**n bytes
+            # where the page used last of a set is noted: its first slot under LRU, else a slot of a row behind all sets
+            ("recent", "i8"),
+            ("recent_shift", "i8"),
         ],
     )
 )

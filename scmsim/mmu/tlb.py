@@ -21,6 +21,12 @@ def first_slot(t, page):
 
 
 @inlined
+def recent_slot(t, at):
+    """Slot that names the page used last in the set at `at`; to use it again changes nothing (SRRIP: unless it has just come in)."""
+    return t.recent + ((at - t.first) >> t.recent_shift)
+
+
+@inlined
 def note_filled(s, at):
     """A page comes into the set at `at`: a flush of everything has to empty it.  Most sets are empty when much is flushed."""
     if s.listed[at >> ROW_SHIFT] == 0:
@@ -75,9 +81,11 @@ def way_of(s, t, tag, at):
 def probe(s, t, tag, at):
     """Whether the set at `at` has the tag; the rule notes the use."""
     way = way_of(s, t, tag, at)
-    if way >= 0:
-        use(s, t, at, way, _NEAR)
-    return way >= 0
+    if way < 0:
+        return False
+    use(s, t, at, way, _NEAR)
+    s.tag[recent_slot(t, at)] = tag
+    return True
 
 
 @part
@@ -120,6 +128,7 @@ def insert(s, t, tag, at):
     tags[at + way] = tag
     if t.policy > FIFO:
         use(s, t, at, way, _LONG)
+    s.tag[recent_slot(t, at)] = tag if t.policy != SRRIP else EMPTY
     return gone
 
 
@@ -163,5 +172,7 @@ def free(s, t, at, way):
             tags[at + w] = tags[at + w + 1]
         way = t.ways - 1
     tags[at + way] = EMPTY
+    if t.policy != LRU:
+        tags[recent_slot(t, at)] = EMPTY
     if t.policy == BITS or t.policy == SRRIP:
         s.mark[at + way] = 0
