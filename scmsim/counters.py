@@ -3,6 +3,7 @@
 A producer that cannot supply a counter leaves it out of its result; absent is not zero.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -155,8 +156,8 @@ MILLI_FIELDS = ("instructions", "mem_inst_retired_all_loads", "mem_inst_retired_
 COUNTERS = np.dtype((np.record, [(field, "i8") for field in SCHEMA]))
 
 
-def rounded(record: np.void) -> dict[str, int]:
-    """One COUNTERS record as a dict of whole numbers, thousandths rounded half up."""
+def rounded(record: Mapping[str, int] | np.void) -> dict[str, int]:
+    """One COUNTERS record, or a dict of its fields, as a dict of whole numbers, thousandths rounded half up."""
     values = {field: int(record[field]) for field in SCHEMA}
     for field in MILLI_FIELDS:
         values[field] = (values[field] + 500) // 1000

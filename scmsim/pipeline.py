@@ -189,7 +189,7 @@ class _Replay:
     def __init__(self, setup: _Setup, source: Source, chunk: int) -> None:
         from scmsim.binning import assign_bins
         from scmsim.medium import model as medium
-        from scmsim.mmu.presets import machine
+        from scmsim.mmu import presets
         from scmsim.mmu.replay import replay as mmu_replay
 
         self.setup, self.source, self.chunk = setup, source, chunk
@@ -198,7 +198,8 @@ class _Replay:
         self.fs = registry.load("fs", setup.fs)
         self.paging = registry.load("paging", setup.paging)
         self.medium_table = registry.literals("medium", setup.medium)
-        self.mmu = machine(setup.machine).view(np.ndarray)
+        self.machine = presets.read(setup.machine) if isinstance(setup.machine, str) else setup.machine
+        self.mmu = presets.machine(self.machine).view(np.ndarray)
         self.state = self.fs.start(self.fs_params, source.files)
         self.record = self.state.record.view(np.ndarray)  # plain: attribute access of a recarray takes microseconds
         self.pages = self.paging.start(self.paging_params).view(np.ndarray)
@@ -288,14 +289,13 @@ class _Replay:
 
     def _finish(self, run: Run, unknown_offsets: int) -> None:
         """Totals, breakdowns, space, errors and warnings; then metrics and the time estimate."""
-        shape = (self.groups, len(self.sites))
-        cells = {field: self.counters[field][:-1].reshape(shape) for field in SCHEMA}
-        run.counters = _summed(cells, slice(None), slice(None))
-        run.sites = {site: _summed(cells, slice(None), s) for s, site in enumerate(self.sites)}
+        cells = self.counters[:-1].view(np.int64).reshape(self.groups, len(self.sites), len(SCHEMA))
+        run.counters = _summed(cells)
+        run.sites = {site: _summed(cells[:, s]) for s, site in enumerate(self.sites)}
         run.sites = {site: counts for site, counts in run.sites.items() if any(counts.values())}
         if self.setup.by != "site":
             labels = OPS if self.setup.by == "op" else self.source.files.path
-            groups = ((label, _summed(cells, g, slice(None))) for g, label in enumerate(labels))
+            groups = ((label, _summed(cells[g])) for g, label in enumerate(labels))
             for label, counts in groups:
                 if any(counts.values()):
                     run.groups[label if label not in run.groups else f"{label} ({len(run.groups)})"] = counts
@@ -318,7 +318,7 @@ class _Replay:
             )
         from scmsim.mmu.presets import timing
 
-        run.derive(timing(self.setup.machine), self.medium_table)
+        run.derive(timing(self.machine), self.medium_table)
 
 
 class _Placed(_Replay):
@@ -351,9 +351,7 @@ class _Touches(_Replay):
         return taken
 
 
-def _summed(cells: Mapping[str, np.ndarray], group: Any, site: Any) -> dict[str, int]:
-    """Counters summed over a selection of (group, site) cells, thousandths rounded."""
-    total = np.zeros(1, COUNTERS)
-    for field, values in cells.items():
-        total[field] = values[group, site].sum()
-    return rounded(total[0])
+def _summed(cells: np.ndarray) -> dict[str, int]:
+    """Counters summed over cells of all of them, thousandths rounded."""
+    total = cells.reshape(-1, len(SCHEMA)).sum(axis=0)
+    return rounded(dict(zip(SCHEMA, total.tolist(), strict=True)))

@@ -22,7 +22,7 @@ def first_slot(t, page):
 
 @inlined
 def recent_slot(t, at):
-    """Slot that names the page used last in the set at `at`; to use it again changes nothing (SRRIP: unless it has just come in)."""
+    """Slot that names the page used last in the set at `at`; using it again changes nothing (SRRIP: unless it is new)."""
     return t.recent + ((at - t.first) >> t.recent_shift)
 
 
