@@ -18,10 +18,10 @@ FIELDS = (
 BUFFERS = [64, 256, 1024, 4096, 16 << 10, 1 << 20]
 COUNTED, TRASH = 0, 1
 
-# few lines, close together or 4096 lines apart, so that they meet in the cache and in the buffer
+# few lines, close together or 4096 lines apart, so that they meet in the cache and in the buffer, or at the cache's end
 addresses = st.builds(
     lambda slot, turn, byte: (slot + 4096 * turn) * 64 + byte,
-    st.integers(0, 70),
+    st.integers(0, 70) | st.integers(4080, 4095),
     st.integers(0, 2),
     st.sampled_from([0, 0, 0, 8, 24, 63]),
 )

@@ -121,6 +121,20 @@ def test_bits_beyond_what_is_tracked_are_free():
     assert (start.tolist(), length.tolist()) == ([0, 69], [2, 1])
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_free_runs_are_those_of_a_look_at_every_block(seed):
+    random = np.random.default_rng(seed)
+    count, behind = int(random.integers(0, 6)), int(random.choice([0, 100]))
+    words = np.where(
+        random.random(count) < 0.4, random.choice([0, -1], count), random.integers(-(1 << 63), 1 << 63, count)
+    )
+    free = [bool(word >> bit & 1) for word in words.tolist() for bit in range(64)] + [True] * behind
+    starts = [i for i, is_free in enumerate(free) if is_free and (i == 0 or not free[i - 1])]
+    start, length = contiguity.runs(words, behind)
+    assert start.tolist() == starts
+    assert length.tolist() == [(free[i:] + [False]).index(False) for i in starts]
+
+
 def test_the_command_shows_policies_beside_file_systems(tmp_path):
     trace = tmp_path / "t.parquet"
     assert run("synth", "microbench", "--op", "append", "--total", "1MiB", "-o", trace).exit_code == 0
