@@ -334,3 +334,26 @@ def test_the_tail_line_of_every_fresh_log_page_is_written_back():
     medium.account(cache, counters, events, np.zeros(len(events), np.int64), len(events))
     dirty = cache.dirty[0][cache.dirty[0] > 0] - 1
     assert counters.lines_written_back[0] > 300 and not (dirty % 64 == 63).any()
+
+
+@pytest.mark.parametrize("fs", VARIANTS)
+def test_a_directory_may_have_names_before_it_is_made(fs):
+    """A trace that begins late: its log is there already and is not begun again."""
+    both(
+        fs,
+        [("create", 1, 0, 0, 5), ("mkdir", 5, 0, 0, -1), ("create", 2, 0, 0, 5), ("rmdir", 5), ("unlink", 1, 0, 0, 5)],
+    )
+
+
+@pytest.mark.parametrize("fs", VARIANTS)
+def test_names_go_with_their_directories(fs):
+    """Renames within a directory, onto a file with one name and with two, and unlinks of each name."""
+    rows = [("mkdir", 5, 0, 0, 0), ("create", 1, 0, 0, 5), ("create", 2, 0, 0, 5), ("link", 2, 0, 0, 0), ("rename", 1)]
+    rows += [
+        ("rename", 1, 0, 0, 2),
+        ("rename", 1, 0, 0, 2),
+        ("link", 1, 0, 0, 0),
+        ("unlink", 1, 0, 0, 0),
+        ("unlink", 1),
+    ]
+    both(fs, rows * 8)

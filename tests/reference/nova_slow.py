@@ -229,7 +229,7 @@ class Nova(Logs):
         self._add_dentry(f, parent)
         self._store("inode", 106 if self.v.counters else 100)
         self.flushes["inode"] += 2
-        if directory:
+        if directory and not f.log:  # the trace may have put names into it before
             self._begin_directory(f)
         self._transaction(2)
         self._commit(parent)

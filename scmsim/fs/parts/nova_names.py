@@ -260,7 +260,10 @@ def rename(s, arena, out, row, parent, replaced):
 
 @part
 def create(s, arena, out, op, row, parent):
-    """create, mkdir: the name, the inode, a directory's log with "." and ".."; then the parent's tail and the inode's valid bit."""
+    """create, mkdir: the name, the inode, a directory's log with "." and ".."; then the parent's tail and the inode's valid bit.
+
+    (A directory that had names before the trace made it has a log already.)
+    """
     arena[row + n.STATUS] |= n.EXISTS
     arena[row + n.LINKS] = 1
     arena[row + n.OPENS] = op.op == r.CREATE
@@ -268,7 +271,7 @@ def create(s, arena, out, op, row, parent):
     add_dentry(s, arena, out, row, parent)
     s.reg[q.INODE] = inode_of(s, row)
     play(s, out, q.NEW_INODE)
-    if op.op == r.MKDIR:
+    if op.op == r.MKDIR and arena[row + n.LOG_COUNT] == 0:
         add_pages(s, arena, out, row, q.ONE)
         play(s, out, q.DOTS)
         arena[arena[arena[row + n.LOG]] + n.PAGE_COUNTS] += 2 * (1 + n.PLAIN_ONE + s.dot_bytes * n.PLAIN_BYTE)
