@@ -4,8 +4,8 @@ A line that was stored to may be written back at any time (eviction), so each li
 program order, whatever the other lines do.  After FLUSH and FENCE, or NTSTORE and FENCE, what was stored before is certain.
 Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 3, memory ordering, and CLWB, CLFLUSHOPT, SFENCE.
 
-The lines of a long run stand for each other: in each page its first line, its last line, and the lines between persist on
-their own, those between together.  A run has one meaning, so a single lost line among them shows nothing else.
+The lines of a long run stand for each other: in each of its first pages the first line, the last line, and those between persist
+on their own, those between together; pages far behind persist in larger pieces.  A run has one meaning, so a single lost line among them shows nothing else.
 """
 
 import itertools
@@ -16,7 +16,8 @@ from collections.abc import Iterator
 
 from scmsim.crash._image import LINE, PAGE, Image, Word, Write
 
-FINE_PAGES = 512  # pages of a run that are taken apart; those beyond persist in pieces of as many
+FINE_PAGES = 512  # pages of a run that are taken apart;
+COARSE = 2 << 20  # those beyond persist in pieces of so many bytes
 
 
 class Extent:
@@ -117,9 +118,12 @@ def _pieces(low: int, high: int) -> Iterator[tuple[int, int]]:
     low, high = low // LINE * LINE, -(-high // LINE) * LINE
     fine = low + FINE_PAGES * PAGE
     while low < high:
-        stop = min(low // PAGE * PAGE + (PAGE if low < fine else FINE_PAGES * PAGE), high)
-        cuts = sorted({low, min(low + LINE, stop), max(stop - LINE, low), stop})
-        yield from itertools.pairwise(cuts)
+        step = PAGE if low < fine else COARSE
+        stop = min((low // step + 1) * step, high)
+        if step == PAGE:
+            yield from itertools.pairwise(sorted({low, min(low + LINE, stop), max(stop - LINE, low), stop}))
+        else:
+            yield low, stop
         low = stop
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from scmsim.crash._adapter import Adapter, Unrecoverable
 from scmsim.crash._cache import Cache, Extent, choices
 from scmsim.crash._expected import Allowed, Files, FileState, Found
-from scmsim.crash._image import LINE, PAGE, WORD, WORDS, Copy, Image, resolve
+from scmsim.crash._image import LINE, PAGE, PIECE, WORD, WORDS, Copy, Image, resolve
 from scmsim.crash._model import Event, Model
 from scmsim.records import FENCE, FLUSH, FSYNC, MSYNC, NTSTORE, OPS, STORE, SYNC, SYNCHRONOUS, TRUNCATE, WRITE
 
@@ -231,6 +231,9 @@ class Check:
             owner = self.owner.get(device)
             if owner and owner[0] == file:
                 pages.add(owner[1])
+        if image.zeroed:
+            owned = self.owned.get(file, {})
+            pages |= {page for page, device in owned.items() if device // PIECE in image.zeroed}
         return pages | {found.size // PAGE}
 
     def _shared(self, found: dict[int, Found]) -> tuple[int, str] | None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 LINE, PAGE, WORD = 64, 4096, 8
+PIECE = 512  # pages that are cleared in one
 WORDS = PAGE // WORD
 ZERO, GARBAGE, ABSENT = 0, -1, -2  # ABSENT: behind the end of the file
 
@@ -64,6 +65,7 @@ class Image:
         self.words: dict[Hashable, Any] = {}
         self.marks: dict[Hashable, int] = {}
         self.pages: dict[int, Label] = {}
+        self.zeroed: set[int] = set()  # pieces that are zeroes, but for `pages`
         self.base = base
 
     def word(self, key: Hashable, default: Any = None) -> Any:
@@ -83,6 +85,8 @@ class Image:
         """Versions in a page of the device."""
         if number in self.pages:
             return self.pages[number]
+        if number // PIECE in self.zeroed:
+            return ZERO
         return self.base.page(number) if self.base else GARBAGE
 
     def apply(self, write: Write, low: int, high: int) -> None:
@@ -94,6 +98,11 @@ class Image:
         if isinstance(write, Mark):
             self.marks[write.key] = self.marked(write.key) + high - low
             return
+        whole = range(-(-low // (PIECE * PAGE)), high // (PIECE * PAGE))
+        if whole and isinstance(write.label, int) and write.label == ZERO:
+            self._clear(whole)
+            self.apply(write, low, whole.start * PIECE * PAGE)
+            low = whole.stop * PIECE * PAGE
         for number, first, stop in words_of(low, high):
             label = write.label
             if not isinstance(label, np.ndarray):
@@ -101,6 +110,11 @@ class Image:
             else:
                 label = label[first - write.addr % PAGE // WORD : stop - write.addr % PAGE // WORD]
             self._put(number, first, stop, label)
+
+    def _clear(self, pieces: range) -> None:
+        for number in [number for number in self.pages if number // PIECE in pieces]:
+            del self.pages[number]
+        self.zeroed.update(pieces)
 
     def _put(self, number: int, first: int, stop: int, label: Label) -> None:
         if stop - first == WORDS:

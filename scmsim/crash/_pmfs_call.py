@@ -236,7 +236,16 @@ class Call:
         else:
             new = max(self.a.size.get(self.file, 0), int(self.op.offset + self.op.length))
         self.a.size[self.file] = new
+        self._reach(new)
         return new
+
+    def _reach(self, size: int) -> None:
+        """More pages of large data blocks are followed."""
+        if size > self.a.reach.get(self.file, 0):
+            self.a.reach[self.file] = size
+            if self.a.block_shift > 21:
+                for block in (self.known | self.blocks).keys():
+                    self._note(block)
 
     def _after_cut(self) -> tuple:
         unit = 1 << self.a.block_shift

@@ -13,12 +13,14 @@ from typing import Any
 from scmsim.crash._adapter import Adapter as Base
 from scmsim.crash._adapter import Claim, Stores, Unrecoverable
 from scmsim.crash._expected import Found
-from scmsim.crash._image import Image
+from scmsim.crash._image import PAGE, Image
 from scmsim.crash._model import Event
 from scmsim.crash._pmfs_call import ENTRY, JOURNAL_AT, SHIFT, Call
 
 SUMMARY = "PMFS: an undo journal for metadata; data in place, or copy-on-write within the transaction"
-MODELS = ("pmfs-4k", "pmfs-2m")
+MODELS = ("pmfs-4k", "pmfs-2m", "pmfs-1g")
+
+FOLLOWED = 512  # pages of a data block that are followed one by one; of a larger one those that the file ever reached
 
 ATOMIC = Claim("names, size and pointers are atomic; an overwrite too; durable when fsync returns", True, False)
 TORN = Claim(
@@ -31,7 +33,7 @@ TORN = Claim(
 class Adapter(Base):
     """Words by name; the journal's entries hold their old values."""
 
-    shift = {"pmfs-4k": 12, "pmfs-2m": 21}
+    shift = {"pmfs-4k": 12, "pmfs-2m": 21, "pmfs-1g": 30}
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
@@ -43,6 +45,7 @@ class Adapter(Base):
         self.slots: dict[int, set[int]] = {}  # file -> data blocks that ever had a pointer
         self.known: dict[int, dict[int, int]] = {}  # file -> data block -> device page, as the running system has them
         self.size: dict[int, int] = {}
+        self.reach: dict[int, int] = {}  # file -> the largest size that it had
         self.call: Any = Call
         self.touched: dict[int, set[int]] = {}  # file -> blocks whose pointers may differ from `base`
         self.cuts: dict[int, bool] = {}
@@ -74,11 +77,18 @@ class Adapter(Base):
         root = image.word(("root", file))
         for block in blocks:
             first = self._block(image, file, block, root, cuts)
-            for i in range(unit):
+            for i in range(self.followed(file, block)):
                 at = None if first is None else self.frame(image, first + i)
                 if base.get(block * unit + i) != at:
                     pages[block * unit + i] = at
         return Found(names, size, pages, base)
+
+    def followed(self, file: int, block: int) -> int:
+        """Pages of a data block to look at."""
+        unit = 1 << self.block_shift - 12
+        if unit <= FOLLOWED:
+            return unit
+        return max(min(-(-self.reach.get(file, 0) // PAGE) - block * unit, unit), 1)
 
     def frame(self, image: Image, page: int) -> int:
         """Where a page of the device lies."""
@@ -129,4 +139,5 @@ class Adapter(Base):
 
     def at_rest(self, file: int, block: int) -> bool:
         """Whether a data block is where the running system has it."""
-        return self.base[file].get(block << self.block_shift - 12) == self.known.get(file, {}).get(block)
+        first, base, at = self.known.get(file, {}).get(block), self.base[file], block << self.block_shift - 12
+        return all(base.get(at + i) == (None if first is None else first + i) for i in range(self.followed(file, block)))

@@ -7,7 +7,7 @@ page table for what was written in part, slots of the file's index for whole sup
 so doing them twice does no harm.  A log that says neither is forgotten: nothing was replaced yet.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from scmsim.crash._adapter import Claim, Unrecoverable
@@ -18,9 +18,10 @@ from scmsim.crash.pmfs import Adapter as Pmfs
 from scmsim.records import FLUSH, LOAD, NTSTORE, STORE
 
 SUMMARY = "VSM: PMFS, and for overwrites the transactional log of multi-grained copy-on-write"
-MODELS = ("vsm",)
+MODELS = ("vsm", "vsm-1g")
 
 PTE = 8
+GROUP = 512  # pages behind an entry of the level above
 STATE = 8  # bytes of a log's state, its first word
 CLAIM = Claim("every call is atomic, an overwrite by its transactional log; durable when fsync returns", True, False)
 
@@ -28,21 +29,26 @@ CLAIM = Claim("every call is atomic, an overwrite by its transactional log; dura
 class Adapter(Pmfs):
     """PMFS' words, and a word for each entry of the page table: virtual page -> where it lies."""
 
-    shift = {"vsm": 21}
+    shift = {"vsm": 21, "vsm-1g": 30}
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.claim, self.call = CLAIM, VsmCall
         record = self.state.record[0]
         self.table_at, self.data_end = int(record.page_table), int(record.log_start)
+        self.groups_at = self.table_at + int(record.blocks) * PTE
         self.table: dict[int, int] = {}  # entries that differ from the first ones, as the running system has them
+        self.running: dict[int, int] = {}  # entries as the calls interpreted so far left them
+        self.stamp = 0  # of an exchange of entries
         self.logs: list[
             tuple[int, list[tuple[Any, Any]]]
         ] = []  # bytes of a log behind its state; words and their new values
 
     def frame(self, image: Image, page: int) -> int:
         """Where a virtual page lies."""
-        return int(image.word(("pte", page), page))
+        stamp, at = image.word(("pte", page), (0, page))
+        newest, group = image.word(("ptes", page // GROUP), (0, ()))
+        return int(group[page % GROUP] if newest > stamp else at)
 
     def at_rest(self, file: int, block: int) -> bool:
         """Whether each page of a superpage is where the running system has it."""
@@ -51,7 +57,7 @@ class Adapter(Pmfs):
         base = self.base[file]
         return all(
             base.get(block * unit + i) == (None if first is None else self.table.get(first + i, first + i))
-            for i in range(unit)
+            for i in range(self.followed(file, block))
         )
 
     def _rolled_back(self, image: Image) -> Image:
@@ -82,8 +88,11 @@ class Adapter(Pmfs):
 
     def entries(self, event: Event) -> range:
         """Virtual pages whose entries a store covers."""
-        first = (event.addr - self.table_at) // PTE
-        return range(first, first + event.length // PTE)
+        if event.addr >= self.groups_at:
+            first, count = (event.addr - self.groups_at) // PTE * GROUP, event.length // PTE * GROUP
+        else:
+            first, count = (event.addr - self.table_at) // PTE, event.length // PTE
+        return range(first, first + count)
 
     def _swap(self, one: Event, other: Event) -> None:
         for a, b in zip(self.entries(one), self.entries(other), strict=True):
@@ -171,23 +180,30 @@ class VsmCall(Call):
     def _swapped(self, i: int, event: Event) -> list:
         if event.addr < self.a.table_at:
             return self._both(event.addr, ("size", self.file), self._size()) if event.addr % INODE_BYTES == 24 else []
-        now = self.a.now
+        now, pages = self.a.running, self.a.entries(event)
         if self.other is None:
             self.other = event
             following = next(e for e in self.events[i + 1 :] if e.code == STORE and e.site == event.site)
-            self.before = [now.get(("pte", page), page) for page in self.a.entries(event)]
-            values = [now.get(("pte", page), page) for page in self.a.entries(following)]
+            self.before = [now.get(page, page) for page in pages]
+            values = [now.get(page, page) for page in self.a.entries(following)]
         else:
             self.other, values = None, self.before
-        for page in self.a.entries(event):
-            for block, first in self.known.items():
-                if first <= page < first + (1 << self.a.block_shift - 12):
-                    self._note(block)
-        return [
-            word
-            for k, (page, value) in enumerate(zip(self.a.entries(event), values, strict=True))
-            for word in self._both(event.addr + k * PTE, ("pte", page), value)
-        ]
+        now.update(zip(pages, values, strict=True))
+        for block, first in self.known.items():
+            if pages.start < first + (1 << self.a.block_shift - 12) and first < pages.stop:
+                self._note(block)
+        return [word for addr, key, value in self._entries(event, pages, values) for word in self._both(addr, key, value)]
+
+    def _entries(self, event: Event, pages: range, values: list[int]) -> Iterator[tuple[int, Any, Any]]:
+        """Address, name and value of each entry; a later one of either level holds for its pages."""
+        self.a.stamp += 1
+        if event.addr < self.a.groups_at:
+            for k, (page, value) in enumerate(zip(pages, values, strict=True)):
+                yield event.addr + k * PTE, ("pte", page), (self.a.stamp, value)
+            return
+        for k in range(len(pages) // GROUP):
+            group = tuple(values[k * GROUP : (k + 1) * GROUP])
+            yield event.addr + k * PTE, ("ptes", pages[k * GROUP] // GROUP), (self.a.stamp, group)
 
     def _replaced(self, i: int, event: Event) -> list:
         """Slots of superpages that the write covers, or that a hole lacked."""
