@@ -50,7 +50,7 @@ def command(trace: str, fs: str, ops: str, assignments: tuple[str, ...], as_json
         click.echo(json.dumps(report.to_dict()))
     else:
         _print(report)
-    return 1 if report.failing_states else 0
+    return 1 if report.failing_states and report.promised else 0
 
 
 def _range(text: str) -> tuple[int, int]:
@@ -89,11 +89,16 @@ def _print(report: Any) -> None:
     if report.not_checked:
         click.echo(f"{report.not_checked:,} calls not checked: a file of theirs had failed before")
     if not report.failing_states:
-        click.echo("every state is as promised")
+        click.echo("every state is as promised" if report.promised else "nothing is promised, and nothing was found")
         return
-    click.echo(f"{report.failing_states:,} states of {report.failing_operations:,} calls are not as promised")
+    if report.promised:
+        click.echo(f"{report.failing_states:,} states of {report.failing_operations:,} calls are not as promised")
+    else:
+        click.echo(f"nothing is promised; {report.failing_states:,} states of {report.failing_operations:,} calls show")
+        for kind, states in sorted(report.found.items()):
+            click.echo(f"  {states:,} {kind}")
     for failure in report.failures:
-        click.echo(f"\ncall {failure.operation}: {failure.call}")
+        click.echo(f"\n{failure.kind + ': ' if not report.promised else ''}call {failure.operation}: {failure.call}")
         click.echo(f"  crash before event {failure.event}, {failure.before}")
         click.echo(f"  lost: {', '.join(failure.lost) if failure.lost else 'nothing'}")
         click.echo(f"  {failure.file} {failure.wrong}")

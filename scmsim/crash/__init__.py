@@ -104,7 +104,7 @@ def check(
         if number >= stop:
             break
         work.operation(row, number)
-        if work.report.failing_operations >= failures:
+        if work.enough():
             break
         if progress and number >= 0:
             progress(fs, 1, trace.rows)

@@ -22,13 +22,15 @@ class Claim(NamedTuple):
 
     `atomic`: a call is seen whole or not at all, its data too (else a write may be seen in part and data may be torn into words of
     8 bytes, while no byte is shown that was never written).  `at_return`: what a call did is durable when it returns (else when
-    fsync returns).  `content`: what the pages hold is promised too.
+    fsync returns).  `content`: what the pages hold is promised too.  `promised`: False where the system promises nothing of
+    it, so that what a crash leaves otherwise is counted and is no failure.
     """
 
     text: str
     atomic: bool
     at_return: bool
     content: bool = True
+    promised: bool = True
 
 
 Stores = list[list[Write | Copy]]

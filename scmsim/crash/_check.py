@@ -12,7 +12,7 @@ import numpy as np
 
 from scmsim.crash._adapter import Adapter, Unrecoverable
 from scmsim.crash._cache import Cache, Extent, choices
-from scmsim.crash._expected import Allowed, Files, FileState, Found
+from scmsim.crash._expected import BROKEN, HALVED, SHARED, Allowed, Files, FileState, Found, Wrong
 from scmsim.crash._image import LINE, PAGE, PIECE, WORD, WORDS, Copy, Image, resolve
 from scmsim.crash._model import Event, Model
 from scmsim.records import FENCE, FLUSH, FSYNC, MSYNC, NTSTORE, OPS, STORE, SYNC, SYNCHRONOUS, TRUNCATE, WRITE
@@ -37,6 +37,7 @@ class Failure:
     file: str
     wrong: str
     states: int = 1  # of this operation that fail
+    kind: str = ""  # as in Report.found
 
 
 @dataclass
@@ -50,7 +51,9 @@ class Report:
     states: int = 0  # looked at
     possible_states: int = 0  # 10**18: as many or more
     sampled_points: int = 0  # crash points of which only a sample was looked at
+    promised: bool = True  # False: what is found is no failure, `failures` has an example of each kind
     failing_states: int = 0
+    found: dict[str, int] = field(default_factory=dict)  # kind of what is wrong -> states
     failing_operations: int = 0
     not_checked: int = 0  # operations on files that had failed before
     unknown_pages: int = 0  # not compared, over all states: the model departs from the file system there
@@ -83,7 +86,7 @@ class Check:
         self.model, self.adapter, self.paths, self.skipped, self.plan = model, adapter, paths, skipped, plan
         self.files, self.cache = Files(), Cache()
         self.volatile = Image()
-        self.report = Report(adapter.fs, adapter.claim.text)
+        self.report = Report(adapter.fs, adapter.claim.text, promised=adapter.claim.promised)
         self.tainted: set[int] = set()
         self.moving: set[int] = set()  # files with stores that may be lost
         self.owner: dict[int, tuple[int, int]] = {}  # device page -> file, page
@@ -108,8 +111,7 @@ class Check:
         changed = self.files.changed
         self.moving |= set(changed)
         point = _Point(self, op, number, events, before)
-        enough = self.report.failing_operations >= self.plan.failures
-        looks = self.plan.first <= number < self.plan.stop and not enough and not self._skips(changed)
+        looks = self.plan.first <= number < self.plan.stop and not self.enough() and not self._skips(changed)
         meant = self.adapter.interpret(op, version, events)
         self._remember(op, before, changed)
         for i, event in enumerate(events):
@@ -128,6 +130,10 @@ class Check:
             point.look(len(events))
             point.close()
         self._settle()
+
+    def enough(self) -> bool:
+        """Whether the rest of the trace is not looked at."""
+        return self.adapter.claim.promised and self.report.failing_operations >= self.plan.failures
 
     def _skips(self, changed: dict[int, set[int]]) -> bool:
         if self.tainted & set(changed):
@@ -196,22 +202,22 @@ class Check:
             self.owner[device] = (file, page)
         self.owned[file] = dict(new)
 
-    def problem(self, image: Image, before: dict[int, FileState]) -> tuple[int, str] | None:
+    def problem(self, image: Image, before: dict[int, FileState]) -> tuple[int, Wrong] | None:
         """(file, what is wrong with it) in one state of the device, None: all is as promised."""
         found: dict[int, Found] = {}
         for file in sorted(self.moving - self.tainted):
             try:
                 found[file] = self.adapter.recover(image, file)
             except Unrecoverable as error:
-                return file, str(error)
+                return file, Wrong(BROKEN, str(error))
         self.report.unknown_pages += sum(len(one.unknown) for one in found.values())
         for file, one in found.items():
-            text = self.allowed(file).wrong(one, image, self._pages(file, one, image))
-            if text:
-                return file, text
+            wrong = self.allowed(file).wrong(one, image, self._pages(file, one, image))
+            if wrong:
+                return file, wrong
         return self._shared(found) or self._parted(found, before)
 
-    def _parted(self, found: dict[int, Found], before: dict[int, FileState]) -> tuple[int, str] | None:
+    def _parted(self, found: dict[int, Found], before: dict[int, FileState]) -> tuple[int, Wrong] | None:
         """A call that changes the names of two files (rename) shows both as before it or both as after it."""
         if not self.adapter.claim.at_return:
             return None
@@ -219,7 +225,8 @@ class Check:
         old = [file for file in named if found[file].names == before.get(file, FileState()).names]
         if 0 < len(old) < len(named):
             new = next(file for file in named if file not in old)
-            return old[0], f"has the names from before the call, {self.paths[new]!r} those from after it"
+            text = f"has the names from before the call, {self.paths[new]!r} those from after it"
+            return old[0], Wrong(HALVED, text)
         return None
 
     def _pages(self, file: int, found: Found, image: Image) -> set[int]:
@@ -236,7 +243,7 @@ class Check:
             pages |= {page for page, device in owned.items() if device // PIECE in image.zeroed}
         return pages | {found.size // PAGE}
 
-    def _shared(self, found: dict[int, Found]) -> tuple[int, str] | None:
+    def _shared(self, found: dict[int, Found]) -> tuple[int, Wrong] | None:
         taken: dict[int, tuple[int, int]] = {}
         for file, one in found.items():
             if not one.names:
@@ -252,7 +259,8 @@ class Check:
                     if other[0] in found and not found[other[0]].names:
                         continue
                 if other != (file, page):
-                    return file, f"page {page} lies where page {other[1]} of {self.paths[other[0]]!r} lies"
+                    text = f"page {page} lies where page {other[1]} of {self.paths[other[0]]!r} lies"
+                    return file, Wrong(SHARED, text)
         return None
 
 
@@ -261,7 +269,7 @@ class _Point:
 
     def __init__(self, check: Check, op: Any, number: int, events: list[Event], before: dict[int, FileState]) -> None:
         self.check, self.op, self.number, self.events, self.before = check, op, number, events, before
-        self.worst: Failure | None = None
+        self.worst: dict[str, Failure] = {}  # by kind where nothing is promised, else one
         self.files: set[int] = set()
 
     def look(self, at: int) -> None:
@@ -281,39 +289,44 @@ class _Point:
         report.states += looked
         report.sampled_points += looked < total
 
-    def _failed(self, at: int, extents: list[Extent], counts: tuple[int, ...], problem: tuple[int, str]) -> None:
+    def _failed(self, at: int, extents: list[Extent], counts: tuple[int, ...], problem: tuple[int, Wrong]) -> None:
         self.files.add(problem[0])
-        if self.worst:
-            self.worst.states += 1
-            if len(self.worst.lost) <= 1 or self.worst.states > MOST_TRIES:
+        kind = problem[1].kind
+        found = self.check.report.found
+        found[kind] = found.get(kind, 0) + 1
+        key = "" if self.check.adapter.claim.promised else kind
+        worst = self.worst.get(key)
+        if worst:
+            worst.states += 1
+            if len(worst.lost) <= 1 or worst.states > MOST_TRIES:
                 return
-        counts, problem = self._smallest(extents, counts, problem)
+        counts, problem = self._smallest(extents, counts, problem, key)
         lost = [
             _lost(extent, count, self.events)
             for extent, count in zip(extents, counts, strict=True)
             if count < len(extent.writes)
         ]
-        if self.worst and len(lost) >= len(self.worst.lost):
+        if worst and len(lost) >= len(worst.lost):
             return
         before = (
             f"{_CODES[self.events[at].code]} of {self.events[at].site!r}" if at < len(self.events) else "the next call"
         )
-        self.worst = Failure(
-            self.number, call_text(self.op, self.check.paths), at, before, lost, self.check.paths[problem[0]], problem[1],
-            self.worst.states if self.worst else 1,
+        self.worst[key] = Failure(
+            self.number, call_text(self.op, self.check.paths), at, before, lost, self.check.paths[problem[0]], problem[1].text,
+            worst.states if worst else 1, problem[1].kind,
         )  # fmt: skip
 
     def _smallest(
-        self, extents: list[Extent], counts: tuple[int, ...], problem: tuple[int, str]
-    ) -> tuple[tuple[int, ...], tuple[int, str]]:
-        """Let as many extents arrive as the failure allows, by halves."""
+        self, extents: list[Extent], counts: tuple[int, ...], problem: tuple[int, Wrong], kind: str
+    ) -> tuple[tuple[int, ...], tuple[int, Wrong]]:
+        """Let as many extents arrive as the failure allows, one of this kind if there is one, by halves."""
         parts = [[i for i, extent in enumerate(extents) if counts[i] < len(extent.writes)]]
         while parts:
             part = parts.pop()
             arriving = set(part)
             trial = tuple(len(extents[i].writes) if i in arriving else count for i, count in enumerate(counts))
             again = self.check.problem(self.check.cache.after(extents, trial), self.before)
-            if again:
+            if again and kind in ("", again[1].kind):
                 counts, problem = trial, again
             elif len(part) > 1:
                 parts += [part[: len(part) // 2], part[len(part) // 2 :]]
@@ -325,8 +338,12 @@ class _Point:
             return
         report = self.check.report
         report.failing_operations += 1
-        self.check.tainted |= self.files
-        report.failures.append(self.worst)
+        if self.check.adapter.claim.promised:
+            self.check.tainted |= self.files
+            report.failures.append(self.worst[""])
+            return
+        seen = {failure.kind for failure in report.failures}
+        report.failures += [failure for kind, failure in self.worst.items() if kind not in seen]
 
 
 _CODES = {FENCE: "the fence", FLUSH: "the flush", STORE: "the store", NTSTORE: "the store"}

@@ -39,6 +39,17 @@ class Found(NamedTuple):
         return self.pages[page] if page in self.pages else self.base.get(page)
 
 
+class Wrong(NamedTuple):
+    """What is wrong with a file: one of the kinds below, and the text that says it."""
+
+    kind: str
+    text: str
+
+
+NAME, SIZE, UNWRITTEN, DATA = "lost or stale names", "wrong sizes", "bytes never written", "lost or stale data"
+SHARED, HALVED, BROKEN = "pages in two files", "halves of a rename", "broken metadata"
+
+
 class Files:
     """The state after each operation; `changed` of the last one says which pages of which files it touched."""
 
@@ -126,9 +137,9 @@ class Allowed:
     cleared: dict[int, int] = field(default_factory=dict)  # torn: page -> first word that a truncate may have cleared
     skipped: int = 0  # operations before the trace's first, for texts
 
-    def wrong(self, found: Found, image: Image, pages: set[int]) -> str | None:
+    def wrong(self, found: Found, image: Image, pages: set[int]) -> Wrong | None:
         """What is wrong with the file, None: it is in an allowed state.  Content is compared on `pages`."""
-        texts = []
+        wrongs = []
         kinds = sorted(
             {(state.names, state.size) for state in self.states}, key=lambda kind: (sorted(kind[0]), kind[1])
         )
@@ -140,13 +151,13 @@ class Allowed:
             return self._other_kind(found, kinds)
         matching = [state for state in self.states if (state.names, state.size) == (found.names, found.size)]
         for states in [self.states] if self.torn else [[state] for state in matching]:
-            text = self._content(found, image, pages, states)
-            if text is None:
+            wrong = self._content(found, image, pages, states)
+            if wrong is None:
                 return None
-            texts.append(text)
-        return texts[-1]
+            wrongs.append(wrong)
+        return wrongs[-1]
 
-    def _content(self, found: Found, image: Image, pages: set[int], states: list[FileState]) -> str | None:
+    def _content(self, found: Found, image: Image, pages: set[int], states: list[FileState]) -> Wrong | None:
         for page in sorted(pages - found.unknown):
             words = min(-(-(found.size - page * PAGE) // WORD), WORDS)
             if words <= 0:
@@ -171,9 +182,8 @@ class Allowed:
                 word = int(np.argmin(good))
                 expected = " or ".join(dict.fromkeys(self._said(int(np.broadcast_to(w, WORDS)[word])) for w in wanted))
                 hole = ", a hole" if device is None else ""
-                return (
-                    f"byte {page * PAGE + word * WORD} holds {self._said(int(have[word]))}{hole}, expected {expected}"
-                )
+                text = f"byte {page * PAGE + word * WORD} holds {self._said(int(have[word]))}{hole}, expected {expected}"
+                return Wrong(UNWRITTEN if have[word] < 0 else DATA, text)
         return None
 
     def _said(self, label: int) -> str:
@@ -187,12 +197,12 @@ class Allowed:
         number = version - 1 - self.skipped
         return f"of operation {number}" if number >= 0 else "from before the trace"
 
-    def _other_kind(self, found: Found, kinds: list[tuple[frozenset[int], int]]) -> str:
+    def _other_kind(self, found: Found, kinds: list[tuple[frozenset[int], int]]) -> Wrong:
         if found.names not in [names for names, _ in kinds]:
             want = " or ".join(dict.fromkeys(self._named(names) for names, _ in kinds))
-            return f"has {self._named(found.names)}, expected {want}"
+            return Wrong(NAME, f"has {self._named(found.names)}, expected {want}")
         sizes = sorted({size for names, size in kinds if names == found.names})
-        return f"has {found.size} bytes, expected {' or '.join(map(str, sizes))}"
+        return Wrong(SIZE, f"has {found.size} bytes, expected {' or '.join(map(str, sizes))}")
 
     def _named(self, names: frozenset[int]) -> str:
         return " and ".join(f"the name {self._of(name)}" for name in sorted(names)) or "no name"

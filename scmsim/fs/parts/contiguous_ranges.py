@@ -42,6 +42,8 @@ def ensure_range(s, arena, out, row, stop):
     old, end = arena[row + n.RANGE], arena[row + n.END]
     arena[row + n.RANGE], arena[row + n.RANGE_ORDER] = start, order
     play(s, out, q.PARTITION)
+    if held == 0 or end == 0:
+        play(s, out, q.PLACED)
     if held == 0:
         return
     if end > 0:

@@ -34,6 +34,11 @@ def _resized(base: int) -> list:
     return [step(STORE, "inode", base, 8, 8), step(STORE, "inode", base, 80, 32), *_inode_written(base)]
 
 
+def _placed() -> list:
+    """inode_resize_lvl: size and block, level; of a file that moves after its entries were swapped."""
+    return [step(STORE, "inode", q.INODE, 8, 16), step(STORE, "inode", q.INODE, 56, 1)]
+
+
 def _data() -> dict[int, list]:
     """avx_cpy, and the inode of a file that grew."""
     return {
@@ -81,16 +86,13 @@ def _tables() -> dict[int, list]:
         ],
         q.UNMAPPED: [work("free_page", 1)],
         q.TABLE_GONE: [work("free_page", 1)],
-        q.PARTITION: [
-            step(STORE, "free list", NONE, HEADERS, 2),
-            step(STORE, "inode", q.INODE, 8, 16),
-            step(STORE, "inode", q.INODE, 56, 1),
-            work("move_range", 1),
-        ],
+        q.PARTITION: [step(STORE, "free list", NONE, HEADERS, 2), work("move_range", 1)],
+        q.PLACED: _placed(),
         q.RANGE_MOVED: [
             *_swapped(),
             *_entries(q.DIRECTORY, q.DIRECTORY_BYTES),
             step(STORE, "free list", NONE, HEADERS, 2),
+            *_placed(),
             step(FLUSH, "inode", q.INODE, 0, 1),
         ],
     }
