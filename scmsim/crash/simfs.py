@@ -1,8 +1,60 @@
-"""SIMFS: nothing is written back or fenced, so nothing is promised to outlive a crash.
-Units: none.
+"""SIMFS: nothing is written back or fenced, so nothing is promised to outlive a crash; what one leaves is found and counted.
+Units: bytes, device pages of 4096 bytes; a piece is 2 MiB of a file.
 Source: SIMFS fs/simfs (noop_fsync in file.c; no clflush, no barrier after a store): docs/validation-scmfs.md.
+
+The recovery is SCMFS's: SIMFS has none of its own.  Links of the list of free pages, the number of pages in an inode and the
+temporary file of an atomic update are not followed.
 """
 
-SUMMARY = "SIMFS: no write-back and no fence anywhere, fsync does nothing; atomic update swaps an entry without either"
+from collections.abc import Sequence
+from typing import Any
+
+from scmsim import records as r
+from scmsim.crash._adapter import Claim, Stores, copied
+from scmsim.crash._image import PAGE, Bulk, Word, cleared, label_of
+from scmsim.crash._model import Event
+from scmsim.crash.scmfs import PIECE, PTE
+from scmsim.crash.scmfs import Adapter as Scmfs
+from scmsim.fs.parts import contiguous_recipes as q
+from scmsim.records import STORE
+
+SUMMARY = "SIMFS: no write-back and no fence anywhere, fsync does nothing; what a crash leaves is counted"
 MODELS = ("simfs",)
-NONE = "its code never writes a line back nor fences, and its fsync does nothing, so no call is durable and none is ordered"
+
+CLAIM = Claim(
+    "names, sizes and data are hoped to be durable when fsync returns, though nothing is ever written back",
+    False,
+    False,
+    promised=False,
+)
+
+
+class Adapter(Scmfs):
+    """SCMFS's words, and data."""
+
+    claim = CLAIM
+
+    def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
+        """For each event, the writes that it stands for."""
+        meant = super().interpret(op, version, events)
+        for i, offset, length in copied(op, events, "data copy") if op.op == r.WRITE else []:
+            meant[i] = [Bulk(events[i].addr, length, label_of(version, offset))]
+        for i, event in enumerate(events):
+            if event.code == STORE and event.site == "block zeroing" and event.addr >= q.INODE_TABLE:
+                meant[i] = [*self._tables_gone(event), *cleared(event.addr, event.length)]
+        return meant
+
+    def _inode(self, i: int, event: Event) -> list:
+        if self.op.op == r.WRITE and event.length == q.INODE_BYTES:
+            return []  # of the temporary file of an atomic update
+        return super()._inode(i, event)
+
+    def _cleared(self, i: int, event: Event) -> list:
+        return self._tables_gone(event)
+
+    def _tables_gone(self, event: Event) -> list[Word]:
+        """The entries in pages that are cleared."""
+        pages = range(event.addr // PAGE, (event.addr + event.length - 1) // PAGE + 1)
+        words = [("pte", page, k) for page in pages if page in self.tables for k in range(PIECE)]
+        used = [word for word in words if self.now.get(word) is not None]
+        return [w for word in used for w in self._put(word[1] * PAGE + word[2] * PTE, word, None)]

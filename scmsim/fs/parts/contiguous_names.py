@@ -66,11 +66,11 @@ def add_name(s, arena, out, row, directory):
     if at % q.BLOCK + length > q.BLOCK:
         at = (at // q.BLOCK + 1) * q.BLOCK
     page = at // q.BLOCK
+    resume, inode = s.resume_at, s.reg[q.INODE]
+    s.resume_at, s.reg[q.INODE] = page, inode_at(s, directory)
     area.ensure_range(s, arena, out, directory, page + 1)
-    resume = s.resume_at
-    s.resume_at = page
     m.fill(s, arena, out, directory, page)
-    s.resume_at = resume
+    s.resume_at, s.reg[q.INODE] = resume, inode
     s.reg[q.FIELDS] = min(arena[row + n.NAME], 231) + 2
     touch(s, arena, out, directory, q.ADD_DIRENT, at, at + length)
     arena[directory + n.SIZE] = at + length

@@ -1,0 +1,141 @@
+"""ctFS: lines are written back but nothing is fenced; only the locked instruction that ends a call (bitlock_release) orders them.
+Units: bytes, device pages of 4096 bytes; a piece is 2 MiB of a file.
+Source: ctFS ctfs_func.c, ctfs_inode.c, ctfs_cpy.c, ctfs_bitmap.c, kernel/device.c (the recovery of a swap is commented out there);
+LOCK orders CLWB and non-temporal stores: Intel 64 and IA-32 Architectures Software Developer's Manual, CLWB.
+
+The recovery is a reconstruction: records whose inode number is there, the block and the size of their inodes, the page table as it is.
+A directory's own size is certain before a record is stored (inode_alloc takes a lock in between), so it is not followed.  Where an
+atomic write's staging pages lie is not modelled, so of its data nothing is looked at.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from scmsim import records as r
+from scmsim.crash._adapter import Claim, Stores, copied
+from scmsim.crash._expected import Found
+from scmsim.crash._image import PAGE, Bulk, Image, in_words, label_of
+from scmsim.crash._model import Event
+from scmsim.crash.scmfs import PIECE, PTE, upper_at
+from scmsim.crash.scmfs import Adapter as Scmfs
+from scmsim.fs.parts import contiguous_recipes as q
+from scmsim.fs.parts import contiguous_state as n
+from scmsim.fs.parts.partition_recipes import MASTER, STAGING
+from scmsim.records import FENCE, NTSTORE, STORE
+
+SUMMARY = "ctFS: written back but not fenced before the call ends; names before inodes, sizes before data, unlink not at all"
+MODELS = ("ctfs",)
+
+RECORD, NAME_AT = 256, 18
+IN_PLACE = Claim(
+    "names, sizes and data are hoped to be durable at return (the paper); data may be torn", False, True, promised=False
+)
+ATOMIC = Claim(
+    "names and sizes are hoped to be durable at return (the paper); the data of atomic writes is not followed",
+    True,
+    True,
+    content=False,
+    promised=False,
+)
+
+
+class Adapter(Scmfs):
+    """SCMFS's words; a record is there when its inode number is, a range is what the inode says."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.claim = ATOMIC if self.params["update"] == "atomic" else IN_PLACE
+        self.named = False  # the call has stored the name of a record
+
+    def physical(self, events: Sequence[Event]) -> Sequence[Event]:
+        """What the recovery reads, and the locked instruction at the end of the call."""
+        kept = [event for event in events if not _beside(event)]
+        return [*kept, Event(FENCE, "lock", 0, 1, 0)] if any(e.code in (STORE, NTSTORE) for e in events) else kept
+
+    def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
+        """For each event, the writes that it stands for."""
+        self.named = False
+        meant = super().interpret(op, version, events)
+        for i, offset, length in copied(op, events, "data copy") if op.op == r.WRITE else []:
+            meant[i] = [Bulk(events[i].addr, length, label_of(version, offset))]
+        return meant
+
+    def _look(self) -> None:
+        super()._look()
+        self.first.clear()
+
+    def _directory(self, i: int, event: Event) -> list:
+        file = int(self.op.file)
+        if event.addr % RECORD == NAME_AT:
+            self.named = True
+            self.names.setdefault(file, []).append(self.version)
+            self.given.setdefault(file, []).append(self.version)
+            self.records[self.version] = event.length
+            return in_words(event.addr, event.length, ("record", self.version))
+        if self.named:
+            return self._put(event.addr, ("counted", self.version), True)
+        names = self.names.get(self.leaving.pop(0), []) if self.leaving else []
+        return self._put(event.addr, ("gone", names.pop()), True) if names else []
+
+    def _inode(self, i: int, event: Event) -> list:
+        file, at = divmod(event.addr - q.INODE_TABLE, q.INODE_BYTES)
+        if at == 0 and event.length == q.INODE_BYTES:
+            return super()._inode(i, event)
+        if at != 8 or not 0 <= file < self.count:
+            return []
+        if event.length == 16:
+            row = self._row(file)
+            placed = self._put(event.addr + 8, ("range", file), int(row[n.RANGE]))
+            return placed + self._put(event.addr, ("size", file), 1 << int(row[n.RANGE_ORDER]))
+        if file != self.op.file:
+            return []
+        end = int(self.op.offset + self.op.length)
+        self.size[file] = int(self.op.offset) if self.op.op == r.TRUNCATE else max(self.size.get(file, 0), end)
+        return self._put(event.addr, ("size", file), self.size[file])
+
+    def _cleared(self, i: int, event: Event) -> list:
+        """A superpage's entry taken apart."""
+        table = event.addr // PAGE
+        file, piece = self.tables[table]
+        pages = self.mapped.get(file, {})
+        return [
+            word
+            for k in range(PIECE)
+            for word in self._put(event.addr + k * PTE, ("pte", table, k), pages.get(piece * PIECE + k))
+        ]
+
+    def _upper(self, i: int, event: Event) -> list:
+        after = next(self._stores(i, 1), None)
+        moves = after is not None and after.site == "inode" and after.addr % q.INODE_BYTES == 8 and after.length == 16
+        if after is not None and moves:
+            return self._moved(event, (after.addr - q.INODE_TABLE) // q.INODE_BYTES)
+        addrs = range(event.addr, event.addr + event.length, PTE)
+        return [word for addr in addrs for word in self._put(addr, ("upper", addr), self._entry(addr))]
+
+    def _entry(self, addr: int) -> Any:
+        """What an entry of a piece is: the piece's page of entries, its superpage, or nothing."""
+        for file in range(self.count):
+            row = self._row(file)
+            if row[n.STATUS] & n.IS_DIR or not row[n.RANGE_ORDER]:
+                continue
+            tables = self._entries(row, n.PTES)
+            for piece in range(max(int(row[n.HELD]), -(-int(row[n.END]) // PIECE))):
+                if upper_at(int(row[n.RANGE]), piece) == addr:
+                    if piece < len(tables) and tables[piece]:
+                        return "table", int(tables[piece])
+                    return "super", self.mapped[file][piece * PIECE]
+        return None
+
+    def recover(self, image: Image, file: int) -> Found:
+        """The file as the recovery finds it; raises Unrecoverable."""
+        self.grown = {}  # an entry that is missing shows as a hole
+        return super().recover(image, file)
+
+
+def _beside(event: Event) -> bool:
+    """Whether an event is of what the recovery does not read: bitmaps, headers, states of a swap, a staging partition's entries."""
+    if event.site == "free list" or event.code == FENCE:
+        return True
+    if event.site == "inode":
+        return event.addr < q.INODE_TABLE
+    return event.site in ("page table", "shadow copy") and event.addr // PAGE in (MASTER // PAGE, STAGING // PAGE)
