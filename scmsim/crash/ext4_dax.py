@@ -163,11 +163,16 @@ class Adapter(Base):
         """Whether the recovery finds a commit's block."""
         return image.marked(("commit", number)) >= PAGE
 
-    def recover(self, image: Image, file: int) -> Found:
-        """The file as the recovery finds it; raises Unrecoverable."""
+    def last(self, image: Image) -> int:
+        """The last commit that the recovery replays."""
         number = self.arrived
         while number + 1 < len(self.commits) and self.committed(image, number + 1):
             number += 1
+        return number
+
+    def recover(self, image: Image, file: int) -> Found:
+        """The file as the recovery finds it; raises Unrecoverable."""
+        number = self.last(image)
         for commit in range(max(self.arrived, 1), number + 1):
             if image.marked(("log", commit)) < self.logged[commit]:
                 raise Unrecoverable("a commit block has arrived, but not all blocks of its transaction")

@@ -93,10 +93,10 @@ def write_part(s, arena, f, op, out):
         at = stop
     s.progress = at - op.offset
     if s.progress == op.length:
+        if op.offset < size:
+            play(s, out, x.DRAIN)
         if at > size or s.mode == n.STRICT:
             log_entry(s, out)
-        elif s.mode == n.SYNC:
-            play(s, out, x.DRAIN)
         arena[f + e.SIZE] = max(size, at)
 
 
@@ -169,7 +169,7 @@ def transfer(s, arena, out, op, f):
 def prepare(s, arena, out, op, f):
     """The library's part of a call that the kernel does: an entry in the operation log, and staged blocks first."""
     code = op.op
-    changes = code == r.CREATE or r.UNLINK <= code <= r.RMDIR or code == r.TRUNCATE or code == r.FALLOCATE
+    changes = code == r.CREATE or r.UNLINK <= code <= r.RMDIR
     staged = f != 0 and arena[f + e.IS_DIR] == 0 and arena[f + n.STAGED_END] != 0
     if staged and (code == r.CLOSE or code == r.TRUNCATE or code == r.FALLOCATE) and flush(s, arena, out, f) == 0:
         return 0
