@@ -4,5 +4,5 @@ Source: none.
 """
 
 SUMMARY = "file systems through the page cache: no adapter says what a block that is written back means"
-MODELS = ("ext4", "ext2", "ext2-ramdisk", "ext2-dax", "fat-scm", "ext2-scm", "fat-nand")
+MODELS = ("ext2", "ext2-ramdisk", "ext2-dax", "fat-scm", "ext2-scm", "fat-nand")
 NONE = "no adapter says what its stores of whole blocks mean to a recovery (fsck, or the journal's replay)"

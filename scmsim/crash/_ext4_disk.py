@@ -1,0 +1,47 @@
+"""Where the models of ext4 and ext2 have a file's pages, read from their state.
+Units: pages and blocks of 4096 bytes.
+Source: scmsim/fs/parts/ext4_state.py.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from scmsim.crash._image import PAGE, Bulk
+from scmsim.crash._model import Event
+from scmsim.fs.parts import ext4_state as e
+
+
+class Disk:
+    """The block of each page of each file, and whose page a block holds, as the last call left them."""
+
+    def __init__(self, state: Any, count: int) -> None:
+        self.state, self.count = state, count
+        self.owner: dict[int, tuple[int, int]] = {}  # block -> file, page
+        self.pages: dict[int, dict[int, int]] = {}  # file -> page -> block
+        self.inode: dict[int, int] = {}  # file -> number of its inode
+
+    def look(self) -> None:
+        """Take over what the model has now; blocks that nobody has any more keep their last owner."""
+        arena, rows = self.state.arena, int(self.state.record[0].rows)
+        for file in range(self.count):
+            f = int(arena[rows + file * e.ROW_WORDS + e.ROW_RECORD])
+            self.pages[file] = {}
+            if not f:
+                self.inode.pop(file, None)
+                continue
+            self.inode[file] = int(arena[f + e.INODE])
+            at, end = int(arena[f + e.PAGES]), int(arena[f + e.END])
+            blocks = (arena[at : at + end] >> e.BLOCK_SHIFT).tolist() if at else []
+            self.pages[file] = {page: block for page, block in enumerate(blocks) if block}
+            self.owner |= {block: (file, page) for page, block in self.pages[file].items()}
+
+
+def written_back(event: Event, disk: Disk, content: Any) -> tuple[list[Bulk], Sequence[tuple[int, int, int]]]:
+    """The data that a write-back of whole pages stores, from the page cache (`_expected.Files`); file, page and block of each."""
+    writes, places = [], []
+    for block in range(event.addr // PAGE, (event.addr + event.length) // PAGE):
+        if block in disk.owner:
+            file, page = disk.owner[block]
+            writes.append(Bulk(block * PAGE, PAGE, content.of(file).pages.get(page, 0)))
+            places.append((file, page, block))
+    return writes, places

@@ -1,0 +1,62 @@
+"""ext4 in ordered mode with the page cache: data goes to its place before the commit of the metadata that points to it.
+Units: bytes, pages of 4096 bytes.
+Source: Linux fs/jbd2/{commit,recovery}.c, fs/ext4/inode.c (ordered mode, delayed allocation, i_disksize).
+
+What the page cache holds is lost.  A commit has of a file the size and pages that have been written back (i_disksize).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from scmsim import records as r
+from scmsim.crash._adapter import Claim, Stores
+from scmsim.crash._expected import Files
+from scmsim.crash._ext4_disk import Disk, written_back
+from scmsim.crash._model import Event
+from scmsim.crash.ext4_dax import Adapter as Dax
+from scmsim.crash.ext4_dax import Inode
+from scmsim.records import NTSTORE
+
+SUMMARY = "ext4, ordered: data written back before the commit that points to it; what the page cache holds is lost"
+MODELS = ("ext4",)
+
+CLAIM = Claim(
+    "metadata is that of a commit, with its data; data is overwritten in place and may be torn; durable when fsync returns",
+    False,
+    False,
+)
+
+
+class Adapter(Dax):
+    """ext4-dax's commits, and the page cache."""
+
+    claim = CLAIM
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.cache, self.disk = Files(), Disk(self.state, self.count)
+
+    def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
+        """For each event, the writes that it stands for."""
+        self.disk.look()
+        at_once = op.op == r.WRITE and op.flag & r.SYNCHRONOUS
+        if at_once:  # else what is written back is older than the call
+            self.cache.apply(op, version)
+        meant = [self._one(i, event, events, {}, version) for i, event in enumerate(events)]
+        if not at_once:
+            self.cache.apply(op, version)
+        self._apply(op, version, {})
+        return meant
+
+    def _one(self, i: int, event: Event, events: Sequence[Event], spans: dict, version: int) -> list:
+        if event.site != "writeback" or event.code != NTSTORE:
+            return super()._one(i, event, events, spans, version)
+        writes, places = written_back(event, self.disk, self.cache)
+        for file, page, block in places:
+            old = self.inodes.get(file, Inode())
+            if self.holder.get(block, (file, page)) != (file, page):
+                self.reused[block] = len(self.commits) - 1
+            size = max(old.size, min(self.cache.of(file).size, (page + 1) << 12))
+            if size != old.size or old.pages.get(page) != block:
+                self._set(file, old._replace(size=size, pages={**old.pages, page: block}))
+        return list(writes)
