@@ -40,7 +40,8 @@ class Adapter:
     """Base of the adapters; `now` is the newest value of every word, `base` each file's pages as last found without loss."""
 
     claim: Claim
-    op: Any = None  # the operation at work
+    op: Any = None  # the operation at work, and whether the model has done it
+    succeeded: bool = True
 
     def __init__(self, fs: str, params: Mapping[str, Any], count: int, state: Any) -> None:
         self.fs, self.params, self.count, self.state = fs, params, count, state

@@ -101,7 +101,7 @@ class Check:
         version = number + self.skipped + 1
         op = row[0]
         raw, succeeded = self.model.step(row)
-        self.adapter.op = op
+        self.adapter.op, self.adapter.succeeded = op, succeeded
         events = list(self.adapter.physical(raw))
         if self.change and number >= 0:
             events = self.change(events)

@@ -182,7 +182,9 @@ class Allowed:
                 word = int(np.argmin(good))
                 expected = " or ".join(dict.fromkeys(self._said(int(np.broadcast_to(w, WORDS)[word])) for w in wanted))
                 hole = ", a hole" if device is None else ""
-                text = f"byte {page * PAGE + word * WORD} holds {self._said(int(have[word]))}{hole}, expected {expected}"
+                text = (
+                    f"byte {page * PAGE + word * WORD} holds {self._said(int(have[word]))}{hole}, expected {expected}"
+                )
                 return Wrong(UNWRITTEN if have[word] < 0 else DATA, text)
         return None
 

@@ -18,6 +18,7 @@ class Disk:
         self.state, self.count = state, count
         self.owner: dict[int, tuple[int, int]] = {}  # block -> file, page
         self.pages: dict[int, dict[int, int]] = {}  # file -> page -> block
+        self.leaves: dict[int, dict[int, int]] = {}  # file -> slot of a pointer block -> block
         self.inode: dict[int, int] = {}  # file -> number of its inode
 
     def look(self) -> None:
@@ -25,13 +26,15 @@ class Disk:
         arena, rows = self.state.arena, int(self.state.record[0].rows)
         for file in range(self.count):
             f = int(arena[rows + file * e.ROW_WORDS + e.ROW_RECORD])
-            self.pages[file] = {}
+            self.pages[file], self.leaves[file] = {}, {}
             if not f:
                 self.inode.pop(file, None)
                 continue
             self.inode[file] = int(arena[f + e.INODE])
             at, end = int(arena[f + e.PAGES]), int(arena[f + e.END])
             blocks = (arena[at : at + end] >> e.BLOCK_SHIFT).tolist() if at else []
+            at, held = int(arena[f + e.LEAVES]), int(arena[f + e.LEAF_COUNT])
+            self.leaves[file] = {slot: int(arena[at + slot]) for slot in range(held if at else 0) if arena[at + slot]}
             self.pages[file] = {page: block for page, block in enumerate(blocks) if block}
             self.owner |= {block: (file, page) for page, block in self.pages[file].items()}
 

@@ -23,7 +23,9 @@ from scmsim.fs.parts import contiguous_state as n
 from scmsim.fs.parts.partition_recipes import MASTER, STAGING
 from scmsim.records import FENCE, NTSTORE, STORE
 
-SUMMARY = "ctFS: written back but not fenced before the call ends; names before inodes, sizes before data, unlink not at all"
+SUMMARY = (
+    "ctFS: written back but not fenced before the call ends; names before inodes, sizes before data, unlink not at all"
+)
 MODELS = ("ctfs",)
 
 RECORD, NAME_AT = 256, 18

@@ -140,4 +140,6 @@ class Adapter(Base):
     def at_rest(self, file: int, block: int) -> bool:
         """Whether a data block is where the running system has it."""
         first, base, at = self.known.get(file, {}).get(block), self.base[file], block << self.block_shift - 12
-        return all(base.get(at + i) == (None if first is None else first + i) for i in range(self.followed(file, block)))
+        return all(
+            base.get(at + i) == (None if first is None else first + i) for i in range(self.followed(file, block))
+        )

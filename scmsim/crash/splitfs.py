@@ -103,7 +103,9 @@ class Adapter(Ext4):
         old = self.files.get(file, Inode())
         if op.offset > old.size:  # nothing clears what the staging file held between the two
             self.aside.setdefault(file, set()).update({old.size // PAGE, int(op.offset) // PAGE})
-        self.reused |= {device: len(self.commits) - 1 for page, device in pages.items() if self._handed_on(old, page, device)}
+        self.reused |= {
+            device: len(self.commits) - 1 for page, device in pages.items() if self._handed_on(old, page, device)
+        }
         size = max(old.size, int(op.offset + op.length))
         self.files[file] = old._replace(size=size, pages={**old.pages, **pages})
         if op.flag & r.SYNCHRONOUS:
@@ -132,7 +134,9 @@ class Adapter(Ext4):
         changed = [one for one, inode in self.inodes.items() if before.get(one) is not inode]
         for one in changed:
             inode = self.inodes[one]
-            staged = self.files.get(one, Inode()) if op.op not in (r.CREATE, r.MKDIR, r.TRUNCATE, r.FALLOCATE) else inode
+            staged = (
+                self.files.get(one, Inode()) if op.op not in (r.CREATE, r.MKDIR, r.TRUNCATE, r.FALLOCATE) else inode
+            )
             self.files[one] = staged._replace(names=inode.names)
         return changed
 

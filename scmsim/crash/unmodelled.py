@@ -1,8 +1,8 @@
-"""Models whose stores to the device are those of a block layer: what a block write means is not modelled.
+"""FAT and ext2 on the SCM driver: clusters of 512 bytes and blocks of 1 KiB, smaller than the pages that the check follows.
 Units: none.
 Source: none.
 """
 
-SUMMARY = "file systems through the page cache: no adapter says what a block that is written back means"
-MODELS = ("ext2", "ext2-ramdisk", "ext2-dax", "fat-scm", "ext2-scm", "fat-nand")
-NONE = "no adapter says what its stores of whole blocks mean to a recovery (fsck, or the journal's replay)"
+SUMMARY = "FAT and ext2 on the SCM driver: blocks smaller than the 4 KiB pages that the check follows"
+MODELS = ("fat-scm", "ext2-scm", "fat-nand")
+NONE = "its blocks are smaller than the 4 KiB pages that the check follows; it promises nothing before fsck"

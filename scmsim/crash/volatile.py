@@ -1,8 +1,8 @@
-"""Memory file systems: a crash loses everything, by design.
+"""File systems in DRAM: a crash loses everything, by design.
 Units: none.
-Source: Linux Documentation/filesystems/{tmpfs,ramfs-rootfs-initramfs}.rst.
+Source: Linux Documentation/filesystems/{tmpfs,ramfs-rootfs-initramfs}.rst, drivers/block/brd.c.
 """
 
-SUMMARY = "tmpfs, ramfs: volatile, so there is nothing to check"
-MODELS = ("tmpfs", "ramfs")
-NONE = "its files live in DRAM and claim nothing that outlives a crash"
+SUMMARY = "tmpfs, ramfs, ext2 on a RAM disk: volatile, so there is nothing to check"
+MODELS = ("tmpfs", "ramfs", "ext2-ramdisk")
+NONE = "its files live in DRAM, so a crash loses all of them by design, what was synced too"

@@ -192,7 +192,9 @@ class VsmCall(Call):
         for block, first in self.known.items():
             if pages.start < first + (1 << self.a.block_shift - 12) and first < pages.stop:
                 self._note(block)
-        return [word for addr, key, value in self._entries(event, pages, values) for word in self._both(addr, key, value)]
+        return [
+            word for addr, key, value in self._entries(event, pages, values) for word in self._both(addr, key, value)
+        ]
 
     def _entries(self, event: Event, pages: range, values: list[int]) -> Iterator[tuple[int, Any, Any]]:
         """Address, name and value of each entry; a later one of either level holds for its pages."""
