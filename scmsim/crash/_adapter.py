@@ -7,7 +7,7 @@ An adapter is one file of this folder.  It defines `SUMMARY`, `MODELS` (names of
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from scmsim.crash._expected import Found
+from scmsim.crash._expected import BROKEN, Found
 from scmsim.crash._image import PAGE, Copy, Image, Write
 from scmsim.crash._model import Event
 from scmsim.records import NTSTORE, STORE
@@ -15,6 +15,10 @@ from scmsim.records import NTSTORE, STORE
 
 class Unrecoverable(Exception):
     """The recovery cannot go on: it found a record that the others lean on damaged or missing."""
+
+    def __init__(self, text: str, kind: str = BROKEN) -> None:
+        super().__init__(text)
+        self.kind = kind
 
 
 class Claim(NamedTuple):

@@ -5,7 +5,8 @@ program order, whatever the other lines do.  After FLUSH and FENCE, or NTSTORE a
 Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 3, memory ordering, and CLWB, CLFLUSHOPT, SFENCE.
 
 The lines of a long run stand for each other: in each of its first pages the first line, the last line, and those between persist
-on their own, those between together; pages far behind persist in larger pieces.  A run has one meaning, so a single lost line among them shows nothing else.
+on their own, those between together; pages far behind persist in larger pieces.  A run has one meaning, so a single lost line among
+them shows nothing else.
 """
 
 import itertools

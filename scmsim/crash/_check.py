@@ -12,7 +12,7 @@ import numpy as np
 
 from scmsim.crash._adapter import Adapter, Unrecoverable
 from scmsim.crash._cache import Cache, Extent, choices
-from scmsim.crash._expected import BROKEN, HALVED, SHARED, Allowed, Files, FileState, Found, Wrong
+from scmsim.crash._expected import HALVED, SHARED, Allowed, Files, FileState, Found, Wrong
 from scmsim.crash._image import LINE, PAGE, PIECE, WORD, WORDS, Copy, Image, resolve
 from scmsim.crash._model import Event, Model
 from scmsim.records import FENCE, FLUSH, FSYNC, MSYNC, NTSTORE, OPS, STORE, SYNC, SYNCHRONOUS, TRUNCATE, WRITE
@@ -210,7 +210,7 @@ class Check:
             try:
                 found[file] = self.adapter.recover(image, file)
             except Unrecoverable as error:
-                return file, Wrong(BROKEN, str(error))
+                return file, Wrong(error.kind, str(error))
         self.report.unknown_pages += sum(len(one.unknown) for one in found.values())
         for file, one in found.items():
             wrong = self.allowed(file).wrong(one, image, self._pages(file, one, image))

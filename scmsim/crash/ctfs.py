@@ -3,8 +3,8 @@ Units: bytes, device pages of 4096 bytes; a piece is 2 MiB of a file.
 Source: ctFS ctfs_func.c, ctfs_inode.c, ctfs_cpy.c, ctfs_bitmap.c, kernel/device.c (the recovery of a swap is commented out there);
 LOCK orders CLWB and non-temporal stores: Intel 64 and IA-32 Architectures Software Developer's Manual, CLWB.
 
-The recovery is a reconstruction: records whose inode number is there, the block and the size of their inodes, the page table as it is.
-A directory's own size is certain before a record is stored (inode_alloc takes a lock in between), so it is not followed.  Where an
+The recovery is a reconstruction: records whose inode number is there, block and size of their inodes, the page table as it is.  A
+directory's own size is certain before a record is stored (inode_alloc takes a lock in between), so it is not followed.  Where an
 atomic write's staging pages lie is not modelled, so of its data nothing is looked at.
 """
 

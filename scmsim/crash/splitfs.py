@@ -2,9 +2,9 @@
 Units: bytes, pages of 4096 bytes.
 Source: SplitFS splitfs/{log.c,fileops_nvp.c}, kernel fs/ext4/move_extent.c; SplitFS paper (SOSP 2019) for what a mode promises.
 
-The recovery is that of ext4-DAX, then both logs in order, up to the first entry that is not whole: as the paper has it.  The published
-replay does less (docs/crash.md).  Which block of a pair that a relink exchanges a file has is not followed, so pages with bytes in
-the scratch area are not compared from then on.
+The recovery is that of ext4-DAX, then both logs in order, up to the first entry that is not whole, as the paper has it; the
+published replay does less (docs/crash.md).  Which block of a pair that a relink exchanges a file has is not followed, so pages with
+bytes in the scratch area are not compared from then on.
 """
 
 from collections.abc import Sequence

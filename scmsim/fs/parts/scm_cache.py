@@ -251,12 +251,13 @@ def write_back(s, arena, out, row):
 
 @part
 def synchronize(s, arena, out, row):
-    """fsync: the file, its directory, the FAT or bitmaps, the inode table; False: no room to go on."""
+    """fsync: the file, its directory, the bitmaps, the inode table; FAT's table comes before the directory, as sync_blockdev
+    (file_fsync, fs/buffer.c) writes from the first block on.  False: no room to go on."""
     while s.flushed < 4:
         which = row
-        if s.flushed == 1:
+        if s.flushed == (2 if s.kind == q.FAT else 1):
             which = s.directory
-        elif s.flushed == 2:
+        elif s.flushed == (1 if s.kind == q.FAT else 2):
             which = s.table
         elif s.flushed == 3:
             which = s.inodes
