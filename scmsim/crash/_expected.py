@@ -12,6 +12,7 @@ from scmsim import records as r
 from scmsim.crash._image import ABSENT, PAGE, VERSION_SHIFT, WORD, WORDS, ZERO, Image, Label, label_of
 
 MASK = (1 << VERSION_SHIFT) - 1
+MOST_SHOWN = 512  # pages that are looked at where a file grows without a write
 
 
 class FileState(NamedTuple):
@@ -77,6 +78,7 @@ class Files:
             self._truncate(file, int(op.offset))
         elif code == r.FALLOCATE and op.length > 0 and not op.flag & (r.PUNCH_HOLE | r.KEEP_SIZE):
             self._put(file, old._replace(size=max(old.size, int(op.offset + op.length))))
+            self.changed[file] = shown(old.size, int(op.offset + op.length))
         elif code in (r.UNLINK, r.RMDIR):
             self._put(file, old._replace(names=without_newest(old.names)))
         elif code == r.LINK:
@@ -108,7 +110,12 @@ class Files:
         if size % PAGE and last - 1 in pages:
             pages[last - 1] = overwritten(pages[last - 1], -(-(size % PAGE) // WORD) * WORD, PAGE, ZERO)
         self._put(file, old._replace(size=size, pages=pages))
-        self.changed[file] = set(old.pages) - set(pages) | {last - 1}
+        self.changed[file] = set(old.pages) - set(pages) | {last - 1} | shown(old.size, size)
+
+
+def shown(old: int, new: int) -> set[int]:
+    """The first pages that a file shows anew as it grows without a write."""
+    return set(range(old // PAGE, min(-(-new // PAGE), old // PAGE + MOST_SHOWN)))
 
 
 def without_newest(names: frozenset[int]) -> frozenset[int]:

@@ -20,6 +20,7 @@ class Disk:
         self.pages: dict[int, dict[int, int]] = {}  # file -> page -> block
         self.leaves: dict[int, dict[int, int]] = {}  # file -> slot of a pointer block -> block
         self.inode: dict[int, int] = {}  # file -> number of its inode
+        self.folder: dict[int, int] = {}  # file -> directory of its newest name
 
     def look(self) -> None:
         """Take over what the model has now; blocks that nobody has any more keep their last owner."""
@@ -31,6 +32,7 @@ class Disk:
                 self.inode.pop(file, None)
                 continue
             self.inode[file] = int(arena[f + e.INODE])
+            self.folder[file] = (int(arena[f + e.PARENT]) - rows) // e.ROW_WORDS
             at, end = int(arena[f + e.PAGES]), int(arena[f + e.END])
             blocks = (arena[at : at + end] >> e.BLOCK_SHIFT).tolist() if at else []
             at, held = int(arena[f + e.LEAVES]), int(arena[f + e.LEAF_COUNT])

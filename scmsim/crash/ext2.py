@@ -101,8 +101,7 @@ class Adapter(Base):
                 if name.file == file and name.alive and one not in alive:
                     self.names[one] = name._replace(alive=False)
             if version in alive and version not in self.names:
-                folder = int(op.file2) if op.op != r.RENAME and op.file2 >= 0 else self.count
-                self.names[version] = Name(file, folder, True)
+                self.names[version] = Name(file, self.disk.folder.get(file, self.count), True)
 
     # what blocks hold in memory
 

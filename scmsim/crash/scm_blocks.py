@@ -66,7 +66,7 @@ class Adapter(Base):
             self._look(op, version)
         return meant
 
-    def _one(self, event: Event) -> list[Word]:
+    def _one(self, event: Event) -> list:
         end = event.addr + event.length
         if event.site == "write-back":
             units = [at for at in range(event.addr, end, self.unit) if at in self.owner]

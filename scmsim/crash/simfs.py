@@ -34,6 +34,13 @@ class Adapter(Scmfs):
 
     claim = CLAIM
 
+    def physical(self, events: Sequence[Event]) -> Sequence[Event]:
+        """The events without the tables of an atomic update's temporary file."""
+        opened = [i for i, e in enumerate(events) if e.site == "inode" and e.length == q.INODE_BYTES]
+        if self.op.op != r.WRITE or not opened:
+            return events
+        return [e for i, e in enumerate(events) if i < opened[0] or e.site != "page table" or e.addr != q.BLOCK]
+
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
         """For each event, the writes that it stands for."""
         meant = super().interpret(op, version, events)

@@ -218,6 +218,8 @@ class Scm:
 
     def synchronize(self, f, parent):
         self.flush(f)
+        if self.kind == FAT:  # the device from its first block on
+            self.flush_tables()
         if parent:
             self.flush(parent)
         self.flush_tables()

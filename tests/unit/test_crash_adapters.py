@@ -185,3 +185,87 @@ def test_scm_manager_truncates_and_renames_in_two_steps():
 def test_scm_manager_refuses_what_it_does_not_check():
     with pytest.raises(UsageError, match="'link'.*not checked for 'scm-manager'"):
         check("scm-manager", [NEW, ("link", 1, 0, 0, 0)])
+
+
+def test_ext4_writes_data_back_before_the_commit():
+    """Else the commit has the file's old size; what the page cache holds is lost."""
+    rows = [NEW, ("write", 1, 0, 8192), ("fsync", 1)]
+    assert check("ext4", rows).failures == []
+    late = check("ext4", rows, change=lambda events: sorted(events, key=lambda event: event.site == "writeback"))
+    assert "has 0 bytes, expected 8192" in late.failures[0].wrong
+    lost = check("ext4", rows, change=lambda events: [event for event in events if event.site != "writeback"])
+    assert "fsync" in lost.failures[0].call
+
+
+SMALL = [
+    NEW,
+    ("write", 1, 0, 9000),
+    ("fsync", 1),
+    ("write", 1, 100, 5000),
+    ("fsync", 1),
+    ("truncate", 1, 4096),
+    ("fsync", 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("fs", "params", "broken"),
+    [
+        ("pmfs-1g", {}, [(FLUSH, "data copy"), (FLUSH, "journal")]),
+        ("pmfs-1g", {"data_path": "cow"}, [(FENCE, "journal")]),
+        ("vsm-1g", {}, [(FENCE, "mcow data"), (FLUSH, "mcow log"), (FLUSH, "mcow swap")]),
+    ],
+)
+def test_blocks_of_1_gib(fs, params, broken):
+    """The pages of a block that its file reaches are followed, what was cleared behind them as pieces."""
+    given = {"capacity": "6GiB", **params}
+    assert check(fs, SMALL, given).failures == []
+    for code, site in broken:
+        assert check(fs, SMALL, given, without(code, site), failures=1).failures[0].lost
+
+
+def test_a_migration_exchanges_entries_of_2_mib_at_once():
+    rows = [NEW, ("write", 1, 0, 3 * MIB), ("close", 1), ("write", 1, 3 * MIB, 8192), ("fsync", 1)]
+    assert check("vsm-1g", rows, {"capacity": "6GiB"}, first=2).failures == []
+    report = check("vsm-1g", rows, {"capacity": "6GiB"}, without(FLUSH, "zfdm swap"), first=2, failures=1)
+    assert "zfdm swap" in " ".join(report.failures[0].lost)
+
+
+APPENDS = [
+    NEW, ("write", 1, 0, 8192), ("write", 1, 8192, 4096), ("fsync", 1), ("write", 1, 12_288, 8192), ("close", 1),
+    ("write", 1, 0, 4096), ("fsync", 1), ("create", 2, 0, 0, 0), ("rename", 1), ("mkdir", 3, 0, 0, 0), ("unlink", 2), ("sync", 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["sync", "strict"])
+def test_splitfs_replays_its_logs(mode):
+    given = {"mode": mode}
+    assert check("splitfs", APPENDS, given).failures == []
+    entry = check("splitfs", APPENDS, given, without(FENCE, "operation log"), failures=1).failures[0]
+    assert "operation log" in entry.lost[0] and "no name" in entry.wrong
+    early = check("splitfs", APPENDS, given, without(FENCE, "lock"), failures=1).failures[0]
+    assert early.call.startswith("write") and "bytes never written" in early.wrong
+
+
+def test_splitfs_commits_nothing_at_an_fsync():
+    """What has no log entry is lost: names in posix mode, truncates in every mode."""
+    posix = check("splitfs", [NEW, ("write", 1, 0, 8192), ("fsync", 1)])
+    assert posix.failures[0].call == "fsync /d/file-1" and "has no name" in posix.failures[0].wrong
+    assert check("splitfs", [NEW, ("sync", 1), ("write", 1, 0, 8192), ("fsync", 1)]).failures == []
+    cut = check("splitfs", [NEW, ("write", 1, 0, 8192), ("truncate", 1, 100)], {"mode": "strict"})
+    assert cut.failures[0].call == "truncate /d/file-1 100" and "has 8192 bytes" in cut.failures[0].wrong
+
+
+def test_pmfs_clears_only_4_kib_behind_a_cut():
+    """pmfs_block_truncate_page clears to the end of a page of 4 KiB, whatever the block: a file that grows shows old bytes."""
+    rows = [
+        NEW,
+        ("write", 1, 0, 20_000),
+        ("truncate", 1, 888),
+        ("fsync", 1),
+        ("fallocate", 1, 8192, 8192),
+        ("fsync", 1),
+    ]
+    assert check("pmfs-4k", rows).failures == []
+    failure = check("pmfs-2m", rows).failures[0]
+    assert not failure.lost and "byte 4096 holds page 1 of operation 1" in failure.wrong
