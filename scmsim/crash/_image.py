@@ -66,6 +66,7 @@ class Image:
         self.marks: dict[Hashable, int] = {}
         self.pages: dict[int, Label] = {}
         self.zeroed: set[int] = set()  # pieces that are zeroes, but for `pages`
+        self.held: set[int] = set()  # pieces with a page in `pages`
         self.base = base
 
     def word(self, key: Hashable, default: Any = None) -> Any:
@@ -112,11 +113,14 @@ class Image:
             self._put(number, first, stop, label)
 
     def _clear(self, pieces: range) -> None:
-        for number in [number for number in self.pages if number // PIECE in pieces]:
-            del self.pages[number]
+        for piece in self.held.intersection(pieces):
+            for number in range(piece * PIECE, (piece + 1) * PIECE):
+                self.pages.pop(number, None)
+        self.held.difference_update(pieces)
         self.zeroed.update(pieces)
 
     def _put(self, number: int, first: int, stop: int, label: Label) -> None:
+        self.held.add(number // PIECE)
         if stop - first == WORDS:
             self.pages[number] = label
             return

@@ -83,7 +83,7 @@ class Adapter(Scmfs):
         file, at = divmod(event.addr - q.INODE_TABLE, q.INODE_BYTES)
         if at == 0 and event.length == q.INODE_BYTES:
             return super()._inode(i, event)
-        if at != 8 or not 0 <= file < self.count:
+        if at != 8 or not 0 <= file < self.count or self._row(file)[n.STATUS] & n.IS_DIR:
             return []
         if event.length == 16:
             row = self._row(file)

@@ -1,6 +1,6 @@
 """ext2: no journal and no order; each block of metadata is stored in place when it is synced, or when it is old.
 Units: bytes, pages and blocks of 4096 bytes.
-Source: Linux fs/ext2/{fsync.c,inode.c,dir.c}, fs/libfs.c (__generic_file_fsync: the file's data, pointer blocks and inode, not its
+Source: Linux fs/ext2/{file.c,inode.c,dir.c}, fs/libfs.c (__generic_file_fsync: the file's data, pointer blocks and inode, not its
 name), fs/ext4/fsync.c for the driver of ext4 (the new name's directory too); e2fsck for what a mount after a crash needs.
 
 The recovery reads what is there: directory entries, the inodes that they lead to, pointers.  What e2fsck would clear, clone or
