@@ -28,7 +28,28 @@ _PLAIN = {"integer": "a whole number", "float": "a number"}
 _NUMBERS = re.compile(r"a valid (integer|float)(?: range)?")
 
 
-class LazyGroup(click.Group):
+class Group(click.Group):
+    """A group that names a wrong command with its nearest, and shows the whole first sentence of each."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        command = self.get_command(ctx, args[0])
+        if command is None:
+            raise unknown("command", args[0], self.list_commands(ctx))
+        return args[0], command, args[1:]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self.sentence(ctx, name)) for name in self.list_commands(ctx)])
+
+    def sentence(self, ctx: click.Context, name: str) -> str:
+        """What the help of the group says of a command."""
+        command = self.get_command(ctx, name)
+        return (command.short_help or command.help or "").partition("\n")[0] if command else ""
+
+
+class LazyGroup(Group):
     """A group whose commands are the files of the folder `scmsim/cli`; help and completion import none of them.
 
     Parameters
@@ -61,17 +82,8 @@ class LazyGroup(click.Group):
         command.name = cmd_name
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        command = self.get_command(ctx, args[0])
-        if command is None:
-            raise unknown("command", args[0], self.list_commands(ctx))
-        return args[0], command, args[1:]
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary(self._file(name))) for name in self.list_commands(ctx)])
+    def sentence(self, ctx: click.Context, name: str) -> str:
+        return summary(self._file(name))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         if incomplete.startswith("-"):

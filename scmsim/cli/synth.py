@@ -5,10 +5,12 @@ from typing import Any
 
 import click
 
+from scmsim.cli import Group
+
 SUMMARY = "Write the trace of a generated workload: a classic benchmark to the bit, or your own job file."
 
 
-class Workloads(click.Group):
+class Workloads(Group):
     """One subcommand per file of the workload folder; its options are the workload's PARAMS.
 
     A parameter of the unit "file" is the subcommand's argument: `scmsim synth fio JOB.fio -o OUT.parquet`.
@@ -76,4 +78,8 @@ def _writer(name: str) -> Any:
     return write
 
 
-command = Workloads("synth", help=SUMMARY)
+@click.group("synth", cls=Workloads, help=SUMMARY, invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())

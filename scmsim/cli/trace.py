@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from scmsim.cli import Group
 from scmsim.cli._trace_tools import COMMANDS
 from scmsim.printable import printable, words
 
@@ -21,7 +22,7 @@ _FLAGS = (
 _EVERY_S = 0.2
 
 
-@click.group(help=SUMMARY, invoke_without_command=True)
+@click.group(cls=Group, help=SUMMARY, invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
     if ctx.invoked_subcommand is None:

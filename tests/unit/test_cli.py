@@ -175,7 +175,7 @@ def test_a_file_named_after_a_group_is_that_groups_subcommand() -> None:
     assert result.exit_code == 2 and result.stderr.startswith("scmsim: error: no command named 'chekc'; did you mean")
 
 
-@pytest.mark.parametrize("name", ["trace", "perf"])
+@pytest.mark.parametrize("name", ["trace", "perf", "lab", "synth"])
 def test_a_group_without_a_subcommand_shows_its_help(name: str) -> None:
     done = run(name)
     assert (done.exit_code, done.stderr) == (0, "")

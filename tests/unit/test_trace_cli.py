@@ -210,3 +210,8 @@ def test_the_checked_in_trace_is_sound_and_shows_no_private_path() -> None:
     assert trace.header["bad_lines"]["count"] == 0 and trace.header["lost_events"] == 0
     assert path.stat().st_size < 300 * 1024
     assert pq.ParquetFile(path).metadata.num_rows == trace.rows > 1000
+
+
+def test_the_group_says_whole_sentences_and_the_nearest_name() -> None:
+    assert "merge    Several traces as one, in the order of time; files and threads stay\n" in run("--help").output
+    assert run("stat").stderr.startswith("scmsim: error: no command named 'stat'; did you mean 'stats'? choose from ")
