@@ -23,6 +23,8 @@ _FOLDERS = (pathlib.Path(__file__).parent / "_configs", pathlib.Path(__file__).p
 MATRIX_PREFIX = "perf-"  # shipped files for `scmsim perf run`, which are no experiments
 SWEEP_PREFIX = "sweep-"  # and for `scmsim sweep`
 _PREFIXES = {MATRIX_PREFIX: "matrix", SWEEP_PREFIX: "sweep", "": "experiment"}
+_TABLES = {MATRIX_PREFIX: r"\[\s*matrix\s*\]", SWEEP_PREFIX: r"\[\s*axes\s*\]|\[\s*fixed\b|\[\[\s*point\s*\]\]"}
+_MOST = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,21 @@ def resolve(text: str | pathlib.Path, matrix: bool = False) -> pathlib.Path:
     if path.suffix or len(path.parts) > 1:
         raise UsageError(f"no file {str(path)!r}; give the path of a TOML file or the name of a shipped experiment")
     return find(str(text), MATRIX_PREFIX if matrix else "")
+
+
+def meant_as(path: pathlib.Path) -> str:
+    """What a file is meant to be, right or wrong: MATRIX_PREFIX, SWEEP_PREFIX or "" (an experiment), by its name or tables."""
+    for prefix in _TABLES:
+        if path.name.startswith(prefix):
+            return prefix
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            text = file.read(_MOST)
+    except OSError:
+        return ""  # the experiment's reader says why
+    return next(
+        (prefix for prefix, table in _TABLES.items() if re.search(rf"^[ \t]*(?:{table})", text, re.MULTILINE)), ""
+    )
 
 
 def read_toml(path: pathlib.Path) -> tuple[str, dict[str, Any]]:

@@ -7,29 +7,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from scmsim import registry
-from scmsim.config import MATRIX_PREFIX, ConfigError, Problem
+from scmsim.config import ConfigError, Problem
 from scmsim.config_lines import Path, line_of, lines
 from scmsim.errors import UsageError, unknown
 from scmsim.perf.matrix import COUNTS, MAX_UNIT, OPERATIONS, Matrix, Target
 from scmsim.units import parse_bytes, parse_param
 
 _LABEL = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
-_IS_MATRIX = re.compile(r"^[ \t]*\[[ \t]*matrix[ \t]*\]", re.MULTILINE)
 _MAX_BYTES = 1 << 44  # 16 TiB: a slip of a unit, not a wish
 _MAX_FILE = 1 << 20
 _MAX_CELLS = 1_000_000
 _TABLES = ("summary", "fs", "matrix", "run")
-
-
-def is_matrix(path: pathlib.Path) -> bool:
-    """Whether a file is meant as a matrix, right or wrong: it has a [matrix], or the name of a shipped one."""
-    if path.name.startswith(MATRIX_PREFIX):
-        return True
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return bool(_IS_MATRIX.search(file.read(_MAX_FILE)))
-    except OSError:
-        return False  # the experiment's reader says why
 
 
 def load(path: str | pathlib.Path, backend: str | None = None) -> Matrix:

@@ -244,3 +244,18 @@ def test_a_trace_named_without_its_suffix_is_not_taken_for_an_experiment_alone()
     message = "no trace file 'mine', and no experiment named 'mine'; choose from "
     for command in ("replay", "space", "advise"):
         assert message in run(command, "mine").stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('[fixed]\nmachine = "i7"\n[axes]\nfs = ["nova-cow"]\n', "fixed.machine"),
+        ('mode = "list"\n[[point]]\nfs = "nova"\n', "point.0.fs"),
+        ('[fixed.workload]\nkind = "mikrobench"\n', "fixed.workload.kind"),
+    ],
+)
+def test_check_knows_a_sweep_by_its_tables(tmp_path: Path, text: str, problem: str) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(text)
+    found = json.loads(run("check", str(file), "--json").stdout)["problems"]
+    assert problem in [entry["key"] for entry in found], found
