@@ -27,11 +27,27 @@ def writable(path: str | os.PathLike[str]) -> pathlib.Path:
         raise UsageError(f"{str(path)!r} is a folder; give the name of a file")
     if target.exists() and not target.is_file():
         raise UsageError(f"{str(path)!r} is a device or a pipe, which a file would replace; give the name of a file")
-    if not target.parent.is_dir():
-        raise UsageError(f"no folder {str(target.parent)!r} for {target.name!r}; create it first")
-    if not os.access(target.parent, os.W_OK):
-        raise UsageError(f"{str(target.parent)!r} is not writable; choose another place for {target.name!r}")
+    _check_parent(target)
     return pathlib.Path(os.path.realpath(target))
+
+
+def writable_folder(path: str | os.PathLike[str]) -> pathlib.Path:
+    """The path of a folder for several files, there or to be made; asked before the work.  Raises UsageError."""
+    folder = pathlib.Path(path)
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{str(path)!r} is not a folder; give the name of a folder")
+    if not folder.exists():
+        _check_parent(folder.absolute())
+    elif not os.access(folder, os.W_OK):
+        raise UsageError(f"{str(path)!r} is not writable; choose another folder")
+    return folder
+
+
+def _check_parent(path: pathlib.Path) -> None:
+    if not path.parent.is_dir():
+        raise UsageError(f"no folder {str(path.parent)!r} for {path.name!r}; create it first")
+    if not os.access(path.parent, os.W_OK):
+        raise UsageError(f"{str(path.parent)!r} is not writable; choose another place for {path.name!r}")
 
 
 @contextlib.contextmanager

@@ -89,13 +89,9 @@ def command(
 
 
 def _folder(out: str) -> pathlib.Path:
-    from scmsim.errors import UsageError
+    from scmsim.drafts import writable_folder
 
-    path = pathlib.Path(out)
-    if path.exists() and not path.is_dir():
-        raise UsageError(f"{out!r} is not a folder; give the name of a folder for the findings")
-    if not path.absolute().parent.is_dir():
-        raise UsageError(f"no folder {str(path.absolute().parent)!r} for {path.name!r}; create it first")
+    path = writable_folder(out)
     path.mkdir(exist_ok=True)
     return path
 

@@ -4,8 +4,7 @@ import os
 import pathlib
 from collections.abc import Sequence
 
-from scmsim.drafts import whole
-from scmsim.errors import UsageError
+from scmsim.drafts import whole, writable_folder
 from scmsim.report.charts import Chart, altair
 
 _WIDTH = 560  # px of a figure on paper, where no container gives it
@@ -21,12 +20,7 @@ def write(path: pathlib.Path, content: bytes) -> pathlib.Path:
 def check_folder(folder: str | os.PathLike[str]) -> pathlib.Path:
     """Raise before the work if figures cannot be drawn or have no place: EnvironmentProblem, UsageError."""
     altair()
-    path = pathlib.Path(folder)
-    if path.exists() and not path.is_dir():
-        raise UsageError(f"{str(path)!r} is not a folder; give the name of a folder for the figures")
-    if not path.exists() and not path.absolute().parent.is_dir():
-        raise UsageError(f"no folder {str(path.absolute().parent)!r} for {path.name!r}; create it first")
-    return path
+    return writable_folder(folder)
 
 
 def write_charts(found: Sequence[Chart], folder: str | os.PathLike[str], suffix: str) -> list[pathlib.Path]:

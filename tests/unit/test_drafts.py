@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scmsim.drafts import unwritten, whole, writable
+from scmsim.drafts import unwritten, whole, writable, writable_folder
 from scmsim.errors import EnvironmentProblem, UsageError
 
 
@@ -72,3 +72,15 @@ def test_a_trace_that_the_system_does_not_take_leaves_nothing(tmp_path: Path) ->
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"scmsim: error: cannot write '{out}': file too large\n"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_for_output_is_there_or_can_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    assert writable_folder(tmp_path) == tmp_path and writable_folder(tmp_path / "new") == tmp_path / "new"
+    for name, message in (("file", "is not a folder"), ("no/new", "no folder"), ("file/new", "no folder")):
+        with pytest.raises(UsageError, match=message):
+            writable_folder(tmp_path / name)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    for path in (tmp_path, tmp_path / "new"):
+        with pytest.raises(UsageError, match="is not writable"):
+            writable_folder(path)
