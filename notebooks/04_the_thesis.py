@@ -61,7 +61,7 @@ alt.Chart(frame).mark_line(point=True).encode(
 alt.Chart(pd.DataFrame(sites)).mark_bar().encode(
     x=alt.X("traffic per call:Q", stack="zero"),
     y=alt.Y("fs:N", title=None),
-    color="site:N",
+    color=alt.Color("site:N", scale=alt.Scale(scheme="tableau20")),
     tooltip=["site", "traffic per call"],
 ).properties(width=480, height=110)
 
