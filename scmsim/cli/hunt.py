@@ -50,12 +50,14 @@ def command(
 ) -> None:
     import json
 
+    from scmsim import registry
     from scmsim.cli._progress import Progress
     from scmsim.cli.replay import _params
     from scmsim.errors import unknown
     from scmsim.hunt import OPERATIONS, Hunt
     from scmsim.pipeline import DEFAULTS
 
+    registry.path("fs", fs)  # one, not a list
     for op in operations:
         if op not in OPERATIONS:
             raise unknown("operation", op, OPERATIONS)

@@ -199,7 +199,7 @@ def test_the_summary_of_list_names_the_event_tables() -> None:
     assert "event tables" in cli.summary("list")
 
 
-def test_an_empty_value_is_no_value_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_or_wrong_value_is_no_value_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # an unset variable of a shell must not read this folder or take a default
     for args, message in (
         (("report", "", "-o", "r.html"), "no such file or folder ''"),
@@ -207,6 +207,7 @@ def test_an_empty_value_is_no_value_left_out(tmp_path: Path, monkeypatch: pytest
         (("replay", "quickstart", "--machine", ""), "no machine named ''"),
         (("replay", "quickstart", "-o", ""), "cannot tell the format"),
         (("space", "quickstart", "--fs", ""), "no file system or policy given"),
+        (("hunt", "--fs", "nova-cow,ext4"), "no file system named 'nova-cow,ext4'"),
         (("advise", "quickstart", "--capacity", "0"), "--capacity 0"),
     ):
         result = run(*args)
