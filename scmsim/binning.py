@@ -1,6 +1,52 @@
-"""Which row of the counters each event goes to: (operation or file of its cause) x (site), or the row that counts nothing."""
+"""What operations ask for, and which row of the counters each event goes to: (operation or file of its cause) x (site), or the row
+that counts nothing."""
+
+import numpy as np
 
 from scmsim._jit import kernel
+from scmsim.records import CONTINUES, MALLOC, OFFSET_UNKNOWN, READ, SETUP, WRITE
+
+SUMS = np.dtype(
+    (
+        np.record,
+        [
+            ("rows", "i8"),
+            ("operations", "i8"),  # without SETUP, as are the next three
+            ("calls", "i8"),
+            ("written", "i8"),  # bytes
+            ("read", "i8"),
+            ("unknown_offsets", "i8"),
+            ("objects", "i8"),  # operations on memory objects
+        ],
+    )
+)
+_BY_OP, _BY_FILE = 1, 2
+
+
+@kernel
+def first_rows(ops, by, sites, sums, out):
+    """out[i] = first row of the group (1: operation, 2: file, else one) that operation i counts in, -1 for SETUP; adds to `sums`."""
+    s = sums[0]
+    for i in range(ops.size):
+        o = ops[i]
+        s.rows += 1
+        s.unknown_offsets += o.flag & OFFSET_UNKNOWN
+        s.objects += o.op >= MALLOC
+        if o.flag & SETUP:
+            out[i] = -1
+            continue
+        s.operations += 1
+        s.calls += o.flag & CONTINUES == 0
+        if o.op == WRITE:
+            s.written += o.length
+        elif o.op == READ:
+            s.read += o.length
+        group = 0
+        if by == _BY_OP:
+            group = o.op
+        elif by == _BY_FILE and o.file > 0:
+            group = o.file
+        out[i] = group * sites
 
 
 @kernel

@@ -10,21 +10,8 @@ import numpy as np
 from scmsim import registry
 from scmsim.counters import COUNTERS, SCHEMA, rounded
 from scmsim.errors import UsageError, unknown
-from scmsim.records import (
-    CONTINUES,
-    EVENT,
-    FILE_TO_MM,
-    FREE,
-    KINDS,
-    MALLOC,
-    MM_TO_FILE,
-    OFFSET_UNKNOWN,
-    OPS,
-    READ,
-    SETUP,
-    WRITE,
-    Source,
-)  # fmt: skip
+from scmsim.passes import Watch, parts
+from scmsim.records import EVENT, KINDS, OPS, Source
 from scmsim.result import Result, Run
 from scmsim.units import parse_bytes, parse_param
 
@@ -187,7 +174,7 @@ class _Replay:
     """State of all stages for one run, and the loop over the trace."""
 
     def __init__(self, setup: _Setup, source: Source, chunk: int) -> None:
-        from scmsim.binning import assign_bins
+        from scmsim.binning import SUMS, assign_bins, first_rows
         from scmsim.medium import model as medium
         from scmsim.mmu import presets
         from scmsim.mmu.replay import replay as mmu_replay
@@ -213,7 +200,10 @@ class _Replay:
         self.counters = np.zeros(self.groups * len(self.sites) + 1, COUNTERS)
         self.events = np.zeros(chunk, EVENT)
         self.bins = np.zeros(chunk, np.int64)
+        self.sums = np.zeros(1, SUMS)  # what the operations so far asked for
+        self.ended = 0  # trace time of the last one, ns
         self._assign = assign_bins
+        self._rows: Callable[..., None] = first_rows
         self._mmu: Callable[..., None] = mmu_replay
         self._account: Callable[..., None] = medium.account
 
@@ -225,31 +215,39 @@ class _Replay:
         run.params = {**self.fs_params, **self.paging_params}
         cell = self.source.header.get("cell")
         run.cell = cell if isinstance(cell, dict) else {}
-        done, unknown_offsets, written, read, objects = 0, 0, 0, 0, 0
-        for batch in self.source.batches(self.chunk):
-            counted = (batch.flag & SETUP) == 0
-            run.operations += int(counted.sum())
-            run.calls += int((counted & ((batch.flag & CONTINUES) == 0)).sum())
-            written += int(batch.length[counted & (batch.op == WRITE)].sum())
-            read += int(batch.length[counted & (batch.op == READ)].sum())
-            unknown_offsets += int(((batch.flag & OFFSET_UNKNOWN) != 0).sum())
-            objects += int(np.isin(batch.op, (MALLOC, FREE, MM_TO_FILE, FILE_TO_MM)).sum())
-            self._batch(batch, self._first_rows(batch, counted))
-            done += len(batch)
-            if progress:
-                progress(self.setup.fs, done, self.source.rows)
-        run.payload = {"written": written - int(self.record[0]["failed_bytes"]), "read": read}
-        if objects and not getattr(self.fs, "MEMORY_OBJECTS", False):
+        for batches, times in parts(self.source, self.chunk):
+            run.repeated += self._part(batches, times, progress)
+        sums = self.sums[0]
+        run.operations, run.calls = int(sums["operations"]), int(sums["calls"])
+        run.payload = {"written": int(sums["written"] - self.record[0]["failed_bytes"]), "read": int(sums["read"])}
+        if sums["objects"] and not getattr(self.fs, "MEMORY_OBJECTS", False):
             run.warnings.append(
-                f"{objects} operations on memory objects mean nothing to {run.fs}; scm-manager has them"
+                f"{sums['objects']} operations on memory objects mean nothing to {run.fs}; scm-manager has them"
             )
-        self._finish(run, unknown_offsets)
+        self._finish(run, int(sums["unknown_offsets"]))
         return run
 
-    def _first_rows(self, batch: np.recarray, counted: np.ndarray) -> np.ndarray:
-        """Per operation: the first counters row of its group, -1 where it is not to be counted."""
-        group = {"site": 0, "op": batch.op, "file": np.maximum(batch.file, 0)}[self.setup.by]
-        return np.where(counted, group * np.int64(len(self.sites)), -1)
+    def _part(self, batches: Callable[[int], Iterable[np.recarray]], times: int, progress: Progress | None) -> int:
+        """Replay `times` passes over a part of the trace; returns the operations of those that needed no replay."""
+        watch, repeated = Watch(self) if times > 2 and hasattr(self.fs, "TALLIES") else None, 0
+        while times:
+            for batch in batches(int(self.sums[0]["rows"])):
+                self._batch(batch, self._first_rows(batch))
+                self.ended = int(batch[-1]["time_ns"])
+                if progress:
+                    progress(self.setup.fs, int(self.sums[0]["rows"]), self.source.rows)
+            times -= 1
+            if watch and times:
+                before = int(self.sums[0]["operations"])
+                times -= watch.skip(times)
+                repeated += int(self.sums[0]["operations"]) - before
+        return repeated
+
+    def _first_rows(self, batch: np.recarray) -> np.ndarray:
+        """Per operation: the first counters row of its group, -1 where it is not to be counted; adds up what is asked for."""
+        out = np.empty(len(batch), np.int64)
+        self._rows(batch.view(np.ndarray), GROUPS.index(self.setup.by), len(self.sites), self.sums, out)
+        return out
 
     def _batch(self, batch: np.recarray, first_rows: np.ndarray) -> None:
         """All operations of a batch, in as many event buffers as they take."""
@@ -343,7 +341,7 @@ class _Touches(_Replay):
 
     def batch(self, batch: np.recarray) -> None:
         """Replay a batch."""
-        self._batch(batch, self._first_rows(batch, (batch.flag & SETUP) == 0))
+        self._batch(batch, self._first_rows(batch))
 
     def taken(self) -> list[np.ndarray]:
         """The addresses since the last call."""

@@ -38,6 +38,8 @@ class Run:
     ----------
     calls, operations : int
         Measured calls (a write and the fsync that continues it are one) and measured trace operations.
+    repeated : int
+        Operations that were not replayed one by one, because they belong to passes that repeat (see `scmsim.passes`).
     counters : dict
         Fields of `counters.SCHEMA` that the producer can supply, whole run.
     sites, groups : dict
@@ -65,6 +67,7 @@ class Run:
     medium: str | None = None
     calls: int = 0
     operations: int = 0
+    repeated: int = 0
     counters: dict[str, int] = field(default_factory=dict)
     metrics: dict[str, float | None] = field(default_factory=dict)
     why_absent: dict[str, str] = field(default_factory=dict)
@@ -321,7 +324,7 @@ def _run_row(run: Run) -> dict[str, Any]:
         ("param_", run.params),
     ]
     row: dict[str, Any] = {**run.names(), **{f"cell_{key}": value for key, value in run.cell.items()}}
-    row |= {"calls": run.calls, "operations": run.operations}
+    row |= {"calls": run.calls, "operations": run.operations, "repeated": run.repeated}
     for prefix, table in tables:
         row.update({f"{prefix}{name}": value for name, value in table.items()})
     row["warnings"] = "; ".join(run.warnings)

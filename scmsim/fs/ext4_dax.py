@@ -6,9 +6,9 @@ Source: Linux fs/ext4, fs/jbd2, fs/dax.c, arch/x86/lib/usercopy_64.c; costs in f
 from scmsim.fs.parts import ext4_state
 from scmsim.fs.parts.ext4_emit import emit
 from scmsim.fs.parts.ext4_recipes import SITES
-from scmsim.fs.parts.ext4_state import by_file, space
+from scmsim.fs.parts.ext4_state import TALLIES, by_file, quiet_until, space
 
-__all__ = ["PARAMS", "SITES", "SOURCE", "SUMMARY", "by_file", "emit", "space", "start"]
+__all__ = ["PARAMS", "SITES", "SOURCE", "SUMMARY", "TALLIES", "by_file", "emit", "quiet_until", "space", "start"]
 
 SUMMARY = "ext4 with DAX: no page cache, new blocks are zeroed and then written, metadata goes through the journal"
 SOURCE = "Linux 5.13 fs/ext4, fs/jbd2, fs/dax.c, arch/x86/lib/usercopy_64.c; costs measured on 5.13.13"

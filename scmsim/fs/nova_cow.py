@@ -7,9 +7,9 @@ from scmsim.fs.parts import nova_state
 from scmsim.fs.parts.nova_emit import emit
 from scmsim.fs.parts.nova_gc import collect
 from scmsim.fs.parts.nova_recipes import SITES
-from scmsim.fs.parts.nova_state import by_file, space
+from scmsim.fs.parts.nova_state import TALLIES, by_file, space
 
-__all__ = ["PARAMS", "SITES", "SUMMARY", "by_file", "collect", "emit", "space", "start"]
+__all__ = ["PARAMS", "SITES", "SUMMARY", "TALLIES", "by_file", "collect", "emit", "space", "start"]
 
 SUMMARY = "NOVA (Linux 5.1 lineage, mount option data_cow): every write goes to fresh blocks"
 PARAMS = {

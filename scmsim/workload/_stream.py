@@ -9,6 +9,8 @@ import numpy as np
 from scmsim.errors import UsageError
 from scmsim.records import OP, Files
 
+Pieces = Callable[[], Iterable[np.ndarray]]
+
 PIECE = 1 << 15  # rows that a generator aims to make at once: the arrays of a piece stay in the cache
 
 
@@ -16,16 +18,22 @@ class Stream:
     """A records.Source made of pieces: record arrays of any length, in order, without times.
 
     A subclass sets `header`, `files` and `interval` (nanoseconds between two rows) and yields its rows from `pieces()`, which
-    may be called several times and yields the same rows each time.
+    may be called several times and yields the same rows each time; one that repeats itself says so in `parts()` instead.
     """
 
     header: dict[str, Any]
     files: Files
     interval: int = 1000
 
+    def parts(self) -> Iterator[tuple[Pieces, int]]:
+        """Yield (what makes the pieces of a pass, how often the pass comes in a row): passes need not all be replayed."""
+        yield self.pieces, 1
+
     def pieces(self) -> Iterator[np.ndarray]:
-        """Yield arrays of OP; times are filled in by `batches`."""
-        raise NotImplementedError
+        """Yield arrays of OP; times are filled in by `timed`."""
+        for make, times in self.parts():
+            for _ in range(times):
+                yield from make()
 
     @cached_property
     def rows(self) -> int:
@@ -36,8 +44,11 @@ class Stream:
         """Yield the operations in record arrays of at most `chunk` rows; the chunk changes nothing but the cuts."""
         if chunk < 1:
             raise UsageError(f"a chunk of {chunk} rows is impossible; give at least 1")
-        row = 0
-        for batch in _cut(self.pieces(), chunk):
+        yield from self.timed(self.pieces, chunk, 0)
+
+    def timed(self, make: Pieces, chunk: int, row: int) -> Iterator[np.recarray]:
+        """Yield the rows of `make()` in record arrays of at most `chunk`, with times; the first is the stream's number `row`."""
+        for batch in _cut(make(), chunk):
             batch["time_ns"] = np.arange(row, row + len(batch)) * self.interval
             row += len(batch)
             yield batch.view(np.recarray)
@@ -116,6 +127,21 @@ def repeated(make: Callable[[], Iterable[np.ndarray]], rows: int, times: int) ->
     many = np.tile(np.concatenate(list(make())), step)
     for first in range(0, times, step):
         yield many[: rows * min(step, times - first)]
+
+
+def together(make: Pieces, rows: int, moved: int, times: int) -> Iterator[tuple[Pieces, int]]:
+    """Yield the parts (see `Stream.parts`) of `times` passes of `rows` rows that move `moved` bytes each.
+
+    Short passes are put together, up to 8192 rows and 256 MiB, so that what is done once a pass stays small beside it.
+    """
+    many = max(1, min((1 << 13) // max(rows, 1), (1 << 28) // max(moved, 1), times))
+    if many == 1:
+        yield make, times
+        return
+    tiled = np.tile(np.concatenate(list(make())), many)
+    yield lambda: [tiled], times // many
+    if times % many:
+        yield lambda: [tiled[: rows * (times % many)]], 1
 
 
 def table(paths: list[str], first_size: Any, is_dir: Any) -> Files:

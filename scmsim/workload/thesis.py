@@ -88,13 +88,13 @@ class source(_stream.Stream):
             interval=interval,
         )  # fmt: skip
 
-    def pieces(self) -> Iterator[np.ndarray]:
-        """Yield the cells, a part of a pass or many short passes at a time."""
+    def parts(self) -> Iterator[tuple[_stream.Pieces, int]]:
+        """Yield the passes of each cell, and how often they come."""
         for size, unit, op in self.cells:
             file, unit = self.sizes.index(size) + 1, min(unit, size)
             for segments, times in self._passes(size, unit, op):
                 make = partial(self._calls, segments, file, unit)
-                yield from _stream.repeated(make, sum(calls for _, _, calls in segments), times)
+                yield from _stream.together(make, sum(calls for _, _, calls in segments), size, times)
 
     def _rows(self, cell: tuple[int, int, str]) -> int:
         return sum(times * sum(calls for _, _, calls in segments) for segments, times in self._passes(*cell))

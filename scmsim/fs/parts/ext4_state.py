@@ -13,6 +13,7 @@ from scmsim.errors import UsageError
 from scmsim.fs.parts import costs
 from scmsim.fs.parts.emit import HEADER, State, load_recipes, new_state, space_columns
 from scmsim.fs.parts.ext4_recipes import BLOCK, COSTS, FRAMES, SITES, all_recipes
+from scmsim.passes import NEVER
 from scmsim.records import Files
 from scmsim.units import format_bytes
 
@@ -145,6 +146,7 @@ STATE = np.dtype(
     )
 )
 
+TALLIES = ("now", "closes", "commits", "ignored")  # see passes.py; `now` is set by each operation before it is read
 INODE_OBJECT = 1088  # bytes of an ext4_inode_info in its slab
 
 
@@ -264,6 +266,15 @@ def _known_folders(state: State, folders: list[int], block: int) -> None:
         arena[page] = (block + index) << BLOCK_SHIFT
     record.next_inode += len(folders) - 1
     record.meta_blocks += len(folders)
+
+
+def quiet_until(state: State) -> int:
+    """Trace time in ns up to which nothing happens only because time has passed, and no file's time would change."""
+    record = state.record[0]
+    commit = int(record.txn_since + record.commit_interval) if record.txn_length else NEVER
+    step = int(record.timestamp_tick)
+    stamp = (int(record.now) // step + 1) * step if step else NEVER
+    return min(int(record.next_tick), commit, stamp)
 
 
 def space(state: State) -> dict[str, int]:
