@@ -3,8 +3,12 @@
 import json
 import sys
 import time
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from scmsim.sweep.run import Work
 
 SUMMARY = "Replay every combination of parameters, resumable, on threads, processes or a cluster; one table at the end."
 
@@ -34,7 +38,7 @@ the same command is given again.""",
 @click.option(
     "--dry-run", is_flag=True, help="Show how many points there are and about how long they take; run nothing."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: results, points, computed, failed.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: results, points, computed, failed, and the work done.")
 def command(
     config: str, out: str, executor: str, jobs: int | None, scheduler: str | None, dry_run: bool, as_json: bool
 ) -> int:
@@ -71,9 +75,22 @@ def command(
         click.echo(json.dumps(sweeps.summary(found)))
     else:
         click.echo(f"{found.points - len(found.failed):,} of {found.points:,} points in {found.results}")
+        if found.work.operations:
+            click.echo(_rate(found.work))
     for key, error in found.failed.items():
         click.echo(f"scmsim: point {key} failed: {error}", err=True)
     return 1 if found.failed else 0
+
+
+def _rate(work: "Work") -> str:
+    from scmsim.perf.plan import duration
+    from scmsim.units import format_bytes
+
+    seconds, shown = max(work.seconds, 1e-9), format_bytes(work.moved >> 20 << 20)
+    return (
+        f"{work.operations:,} operations ({work.repeated:,} in passes that repeat) on {shown} in {duration(seconds)}: "
+        f"{work.operations / seconds:,.0f} operations/s, {work.moved / seconds / 1e9:,.2f} GB/s simulated"
+    )
 
 
 class _Shown:

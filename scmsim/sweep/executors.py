@@ -50,6 +50,20 @@ def outcome(key: str, settings: Settings) -> Outcome:
 def _pooled(pool: futures.Executor, points: dict[str, Settings], most: int, stop: threading.Event) -> Iterator[Outcome]:
     """Keep `most` points with a pool; what is taken out of `points` is under way or done."""
     under_way: dict[futures.Future, tuple[str, Settings]] = {}
+    try:
+        yield from _finishing(pool, points, under_way, most, stop)
+    finally:  # stopped early: what has not begun is not waited for
+        for future in under_way:
+            future.cancel()
+
+
+def _finishing(
+    pool: futures.Executor,
+    points: dict[str, Settings],
+    under_way: dict[futures.Future, tuple[str, Settings]],
+    most: int,
+    stop: threading.Event,
+) -> Iterator[Outcome]:
     while points or under_way:
         while points and len(under_way) < most and not stop.is_set():
             key, settings = next(iter(points.items()))

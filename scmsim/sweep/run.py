@@ -4,7 +4,7 @@ import os
 import pathlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ from scmsim.sweep import executors, store
 from scmsim.sweep.config import Sweep
 from scmsim.sweep.point import Settings, evaluate, key_of, source
 
-OPERATIONS_PER_S = 5e5  # assumption: a replay through MMU and medium; a policy alone is faster
+OPERATIONS_PER_S = 1e6  # assumption: a replay through MMU and medium; a policy alone, and passes that repeat, take less
 START_S = 0.2  # opening the trace, building the models
 
 Progress = Callable[[int, int, float], None]  # points done, points, seconds left
@@ -31,12 +31,29 @@ class Plan:
 
 @dataclass
 class Outcome:
-    """Where the data set lies, how many points it has, and what failed."""
+    """Where the data set lies, how many points it has, what failed, and how much was replayed for it this time."""
 
     results: pathlib.Path
     points: int
     computed: int
     failed: dict[str, str]
+    work: "Work"
+
+
+@dataclass
+class Work:
+    """What the points that were computed this time simulated: operations, those of them that only repeat a pass, bytes."""
+
+    operations: int = 0
+    repeated: int = 0
+    moved: int = 0
+    seconds: float = 0.0
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Add a point's row; one without operations, of a policy, adds nothing."""
+        self.operations += row.get("operations", 0)
+        self.repeated += row.get("repeated", 0)
+        self.moved += row.get("payload_written", 0) + row.get("payload_read", 0)
 
 
 def plan(sweep: Sweep, out: str | os.PathLike[str], jobs: int) -> Plan:
@@ -98,6 +115,7 @@ def run(
     jobs = jobs or len(os.sched_getaffinity(0))
     ahead = plan(sweep, out, jobs)
     failed: dict[str, str] = {}
+    work = Work()
     with store.opened(out) as place:
         todo = [(key, settings) for key, settings in ahead.points.items() if key not in place.finished()]
         if executor != "dask" or scheduler is None:
@@ -107,14 +125,16 @@ def run(
             for i, (key, row, error) in enumerate(executors.run(executor, todo, jobs, scheduler, stop), 1):
                 if row is not None:
                     place.save(key, ahead.points[key], row)
+                    work.add(row)
                 else:
                     failed[key] = str(error)
                 if progress:
                     progress(done + i, len(ahead.points), (time.monotonic() - started) / i * (len(todo) - i))
         finally:
             stop.set()
+        work.seconds = time.monotonic() - started
         order = {key: error for key in ahead.points if (error := failed.get(key)) is not None}
-        return Outcome(place.gather(list(ahead.points), order), len(ahead.points), len(todo), order)
+        return Outcome(place.gather(list(ahead.points), order), len(ahead.points), len(todo), order, work)
 
 
 def warm(points: list[Settings]) -> None:
@@ -131,6 +151,9 @@ def warm(points: list[Settings]) -> None:
 
 def summary(outcome: Outcome) -> dict[str, Any]:
     """A JSON-able account of a run."""
+    work = outcome.work
     return {
         "results": str(outcome.results), "points": outcome.points, "computed": outcome.computed, "failed": outcome.failed,
+        "operations": work.operations, "repeated_operations": work.repeated, "bytes": work.moved,
+        "seconds": round(work.seconds, 3),
     }  # fmt: skip

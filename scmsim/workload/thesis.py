@@ -24,9 +24,9 @@ SUMMARY = "the thesis' matrix: file size x unit x write, rewrite, read, reread; 
 PARAMS = {
     "op": ("all", "all|write|rewrite|read|reread", "operation of the cells"),
     "size_from": ("64MiB", "bytes", "smallest file size of the cells (the whole matrix: 1MiB)"),
-    "size_to": ("64MiB", "bytes", "largest file size of the cells (the whole matrix: 1GiB)"),
+    "size_to": ("0", "bytes", "largest file size of the cells; 0: size_from (the whole matrix: 1GiB)"),
     "unit_from": ("4KiB", "bytes", "smallest unit of the cells (the whole matrix: 1KiB)"),
-    "unit_to": ("4KiB", "bytes", "largest unit of the cells (the whole matrix: 4MiB)"),
+    "unit_to": ("0", "bytes", "largest unit of the cells; 0: unit_from (the whole matrix: 4MiB)"),
     "total": ("10GiB", "bytes", "bytes moved in one cell"),
     "interval": ("1us", "time", "trace time between two calls"),
 }
@@ -71,12 +71,13 @@ class source(_stream.Stream):
         self,
         op: str = "all",
         size_from: int = 64 << 20,
-        size_to: int = 64 << 20,
+        size_to: int = 0,
         unit_from: int = 4 << 10,
-        unit_to: int = 4 << 10,
+        unit_to: int = 0,
         total: int = TOTAL,
         interval: int = 1000,
     ) -> None:
+        size_to, unit_to = size_to or size_from, unit_to or unit_from
         self.cells = _chosen(op, size_from, size_to, unit_from, unit_to, total)
         self.total, self.interval = total, interval
         self.sizes = sorted({size for size, _, _ in self.cells})
@@ -87,6 +88,9 @@ class source(_stream.Stream):
             "thesis", op=op, size_from=size_from, size_to=size_to, unit_from=unit_from, unit_to=unit_to, total=total,
             interval=interval,
         )  # fmt: skip
+        if len(self.cells) == 1:
+            size, unit, operation = self.cells[0]
+            self.header["cell"] = {"operation": operation, "file_bytes": size, "unit_bytes": unit}
 
     def parts(self) -> Iterator[tuple[_stream.Pieces, int]]:
         """Yield the passes of each cell, and how often they come."""
