@@ -26,6 +26,9 @@ models cannot give says why. Exit code 1 if an exact row is not equal.""",
     "--figures", type=click.Path(), metavar="DIR", help="Draw the documents' figures into DIR (extra 'report')."
 )
 @click.option(
+    "--matrix", type=click.Path(), metavar="DIR", help="Folder of 'scmsim sweep sweep-thesis' for --figures' matrix."
+)
+@click.option(
     "--format",
     "suffix",
     type=click.Choice(["svg", "png", "pdf"]),
@@ -34,12 +37,13 @@ models cannot give says why. Exit code 1 if an exact row is not equal.""",
     help="Of the figures.",
 )
 def command(
-    wanted: tuple[str, ...], quick: bool, as_json: bool, markdown: bool, figures: str | None, suffix: str
+    wanted: tuple[str, ...], quick: bool, as_json: bool, markdown: bool, figures: str | None, matrix: str | None, suffix: str
 ) -> int:
     import json
 
     from scmsim._jit import is_cold
     from scmsim.cli._progress import Progress
+    from scmsim.errors import UsageError
     from scmsim.reproduce import reproduce
     from scmsim.reproduce.rows import published, titles
 
@@ -47,6 +51,8 @@ def command(
         from scmsim.report.files import check_folder
 
         check_folder(figures)
+    elif matrix:
+        raise UsageError("--matrix is for --figures; add --figures DIR, or leave it out")
     if is_cold():
         click.echo("scmsim: compiling the models, once after an installation: 20 to 40 s each ...", err=True)
     rows, total = [], len(published())
@@ -65,7 +71,7 @@ def command(
     if figures:
         from scmsim.reproduce.figures import draw
 
-        click.echo(f"{len(draw(figures, suffix, quick))} figures in {figures}", err=True)
+        click.echo(f"{len(draw(figures, suffix, quick, matrix))} figures in {figures}", err=True)
     return 1 if any(row.answer.kind == "exact" and row.ok is False for row in rows) else 0
 
 

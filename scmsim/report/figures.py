@@ -63,6 +63,7 @@ def draw(
     quantities: Sequence[str] = (),
     operations: Sequence[str] = (),
     ignore: Sequence[str] = (),
+    prefix: str = "",
 ) -> Drawn:
     """Draw one figure for each quantity and operation.
 
@@ -71,7 +72,7 @@ def draw(
     sides : mapping
         Results by what they are: {"simulated": ..., "measured": ...}, or one alone.
     folder : path
-        Is made if it is not there; a figure is `<quantity>-<operation>.<suffix>`.
+        Is made if it is not there; a figure is `<prefix><quantity>-<operation>.<suffix>`.
     suffix : "svg", "png" or "pdf"
     quantities : sequence of str
         Counters and metrics; by default the nine of Table 7.
@@ -101,7 +102,7 @@ def draw(
             caption = _caption(sides, by_side, operation, points, zeros)
             title, unit = _words(quantity)
             content = _rendered(_chart(points, title, f"{unit}{per}", caption), suffix)
-            name = re.sub(r"[^A-Za-z0-9_-]+", "_", f"{quantity}-{operation or 'run'}")
+            name = re.sub(r"[^A-Za-z0-9_-]+", "_", f"{prefix}{quantity}-{operation or 'run'}")
             out.paths.append(write(folder / f"{name}.{suffix}", content))
     return out
 

@@ -31,7 +31,8 @@ def write_charts(found: Sequence[Chart], folder: str | os.PathLike[str], suffix:
     out.mkdir(exist_ok=True)
     paths = []
     for chart in found:
-        spec = {**chart.spec, "width": _WIDTH, "title": {"text": chart.title, "anchor": "start"}, "background": "white"}
+        width = {} if "facet" in chart.spec else {"width": _WIDTH}  # panels bring their own
+        spec = {**chart.spec, **width, "title": {"text": chart.title, "anchor": "start"}, "background": "white"}
         if suffix == "svg":
             content = vl_convert.vegalite_to_svg(spec).encode()
         elif suffix == "png":

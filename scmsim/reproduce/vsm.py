@@ -116,13 +116,17 @@ def _slightly_less(quick: bool) -> Answer:
     )
 
 
-def _extra(systems: tuple[str, ...], unit: int, quick: bool) -> Answer:
-    """Extra data bytes per byte of an aligned overwrite: one value, or a text where the systems differ."""
+@cache
+def extra(fs: str, unit: int) -> float | None:
+    """Extra data bytes per byte of an aligned overwrite."""
     work = pattern.source(op="overwrite", unit=unit, stride=2 * MIB, file_size=16 * MIB, calls=8)
-    found = {}
-    for fs in systems:
-        params = {fs: COW} if fs.startswith("pmfs") else {}
-        found[fs] = replay(cast(Source, work), fs, params=params).runs[0].metrics["cow_extra_ratio"]
+    params = {fs: COW} if fs.startswith("pmfs") else {}
+    return replay(cast(Source, work), fs, params=params).runs[0].metrics["cow_extra_ratio"]
+
+
+def _extra(systems: tuple[str, ...], unit: int, quick: bool) -> Answer:
+    """The same: one value, or a text where the systems differ."""
+    found = {fs: extra(fs, unit) for fs in systems}
     values = set(found.values())
     same = values.pop() if len(values) == 1 else None
     note = ", ".join(f"{fs} {value:g}" for fs, value in found.items() if value is not None)

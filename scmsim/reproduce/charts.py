@@ -1,0 +1,73 @@
+"""Charts of the documents' figures: lines over a size, groups of bars, panels of lines; rows are dicts of what is drawn.
+
+Rows have `system` and `value`, lines also `x`, bars `group`, panels `x` and `panel`.  A system named PUBLISHED is drawn as points
+without a line.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from scmsim.report.charts import COLOURS, Chart, Rows, altair
+
+PUBLISHED = "published"
+_BLACK = "#000000"
+_PANEL = {"width": 250, "height": 180}
+_COUNT = "datum.value >= 1e4 ? format(datum.value, '~s') : format(datum.value, '~g')"
+
+
+def lines(name: str, title: str, rows: Rows, x: str, y: str, log_y: bool = True) -> Chart:
+    """One line a system over a logarithmic size."""
+    return Chart(name, title, title, rows, _lined(rows, x, y, log_y).properties(height=280).to_dict())
+
+
+def panels(name: str, title: str, rows: Rows, x: str, log_y: bool = True, columns: int = 2) -> Chart:
+    """A panel of lines for each value of `panel`, each with its own scale."""
+    alt = altair()
+    order = list(dict.fromkeys(row["panel"] for row in rows))
+    facet = alt.Facet("panel:N", title=None, sort=order, header=alt.Header(labelFontSize=12, labelFontWeight="bold"))
+    chart = _lined(rows, x, "", log_y).properties(**_PANEL).facet(facet, columns=columns)
+    return Chart(name, title, title, rows, chart.resolve_scale(y="independent").resolve_axis(x="independent").to_dict())
+
+
+def _lined(rows: Rows, x: str, y: str, log_y: bool) -> Any:
+    alt = altair()
+    systems = list(dict.fromkeys(row["system"] for row in rows))
+    base = alt.Chart(alt.InlineData(values=[row for row in rows if row["value"] > 0 or not log_y])).encode(
+        x=alt.X("x:Q", title=x, scale=alt.Scale(type="log", base=2), axis=alt.Axis(labelExpr=_COUNT, tickCount=7)),
+        y=alt.Y(
+            "value:Q",
+            title=y or None,
+            scale=alt.Scale(type="log" if log_y else "linear"),
+            axis=alt.Axis(labelExpr=_COUNT, tickCount=5),
+        ),
+        color=_colour(alt, systems),
+    )
+    simulated = base.mark_line(point=True).encode(strokeDash=alt.StrokeDash("system:N", legend=None))
+    if PUBLISHED not in systems:
+        return simulated
+    given = f"datum.system === '{PUBLISHED}'"
+    points = base.mark_point(filled=True, shape="diamond", size=90, opacity=1).transform_filter(given)
+    return alt.layer(simulated.transform_filter(f"!({given})"), points)
+
+
+def bars(name: str, title: str, rows: Rows, x: str, log: bool = False) -> Chart:
+    """Groups of bars; points where the axis is logarithmic, because a bar has no beginning there."""
+    alt = altair()
+    systems = list(dict.fromkeys(row["system"] for row in rows))
+    groups = list(dict.fromkeys(row["group"] for row in rows))
+    chart = alt.Chart(alt.InlineData(values=rows))
+    chart = (chart.mark_point(filled=True, size=70) if log else chart.mark_bar()).encode(
+        x=alt.X("value:Q", title=x, scale=alt.Scale(type="log" if log else "linear"), axis=alt.Axis(labelExpr=_COUNT)),
+        y=alt.Y("group:N", title=None, sort=groups, axis=alt.Axis(labelLimit=300)),
+        yOffset=alt.YOffset("system:N", sort=systems),
+        color=_colour(alt, systems),
+    )
+    chart = chart.properties(height=max(len(groups) * 14 * len(systems), 80))
+    return Chart(name, title, title, rows, chart.to_dict())
+
+
+def _colour(alt: Any, systems: Sequence[str]) -> Any:
+    own = [system for system in systems if system != PUBLISHED]
+    colours = dict(zip(own, [*COLOURS] * (1 + len(own) // len(COLOURS)), strict=False)) | {PUBLISHED: _BLACK}
+    scale = alt.Scale(domain=list(systems), range=[colours[system] for system in systems])
+    return alt.Color("system:N", title=None, scale=scale)
