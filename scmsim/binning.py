@@ -25,7 +25,7 @@ _BY_OP, _BY_FILE = 1, 2
 
 @kernel
 def first_rows(ops, by, sites, sums, out):
-    """out[i] = first row of the group (1: operation, 2: file, else one) that operation i counts in, -1 for SETUP; adds to `sums`."""
+    """out[i] = first row of the group (by 1: operation, 2: file, else one) of operation i, -1 for SETUP; adds to `sums`."""
     s = sums[0]
     for i in range(ops.size):
         o = ops[i]

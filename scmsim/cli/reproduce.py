@@ -37,7 +37,13 @@ models cannot give says why. Exit code 1 if an exact row is not equal.""",
     help="Of the figures.",
 )
 def command(
-    wanted: tuple[str, ...], quick: bool, as_json: bool, markdown: bool, figures: str | None, matrix: str | None, suffix: str
+    wanted: tuple[str, ...],
+    quick: bool,
+    as_json: bool,
+    markdown: bool,
+    figures: str | None,
+    matrix: str | None,
+    suffix: str,
 ) -> int:
     import json
 

@@ -38,7 +38,9 @@ the same command is given again.""",
 @click.option(
     "--dry-run", is_flag=True, help="Show how many points there are and about how long they take; run nothing."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: results, points, computed, failed, and the work done.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON: results, points, computed, failed, and the work done."
+)
 def command(
     config: str, out: str, executor: str, jobs: int | None, scheduler: str | None, dry_run: bool, as_json: bool
 ) -> int:

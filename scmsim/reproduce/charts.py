@@ -1,7 +1,7 @@
 """Charts of the documents' figures: lines over a size, groups of bars, panels of lines; rows are dicts of what is drawn.
 
-Rows have `system` and `value`, lines also `x`, bars `group`, panels `x` and `panel`.  A system named PUBLISHED is drawn as points
-without a line.
+Rows have `system` and `value`, lines also `x`, bars `group`, panels `x` and `panel`.  What was PUBLISHED is black; among lines it is
+points.
 """
 
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from scmsim.report.charts import COLOURS, Chart, Rows, altair
 PUBLISHED = "published"
 _BLACK = "#000000"
 _PANEL = {"width": 250, "height": 180}
+_SIZE = "format(datum.value, ',')"
 _COUNT = "datum.value >= 1e4 ? format(datum.value, '~s') : format(datum.value, '~g')"
 
 
@@ -33,12 +34,14 @@ def _lined(rows: Rows, x: str, y: str, log_y: bool) -> Any:
     alt = altair()
     systems = list(dict.fromkeys(row["system"] for row in rows))
     base = alt.Chart(alt.InlineData(values=[row for row in rows if row["value"] > 0 or not log_y])).encode(
-        x=alt.X("x:Q", title=x, scale=alt.Scale(type="log", base=2), axis=alt.Axis(labelExpr=_COUNT, tickCount=7)),
+        x=alt.X(
+            "x:Q", title=x, scale=alt.Scale(type="log", base=2, padding=6), axis=alt.Axis(labelExpr=_SIZE, tickCount=7)
+        ),
         y=alt.Y(
             "value:Q",
             title=y or None,
-            scale=alt.Scale(type="log" if log_y else "linear"),
-            axis=alt.Axis(labelExpr=_COUNT, tickCount=5),
+            scale=alt.Scale(type="log" if log_y else "linear", nice=not log_y, padding=10),
+            axis=alt.Axis(labelExpr=_COUNT, tickCount=4, labelOverlap=True),
         ),
         color=_colour(alt, systems),
     )
@@ -55,7 +58,7 @@ def bars(name: str, title: str, rows: Rows, x: str, log: bool = False) -> Chart:
     alt = altair()
     systems = list(dict.fromkeys(row["system"] for row in rows))
     groups = list(dict.fromkeys(row["group"] for row in rows))
-    chart = alt.Chart(alt.InlineData(values=rows))
+    chart = alt.Chart(alt.InlineData(values=[row for row in rows if row["value"] > 0 or not log]))
     chart = (chart.mark_point(filled=True, size=70) if log else chart.mark_bar()).encode(
         x=alt.X("value:Q", title=x, scale=alt.Scale(type="log" if log else "linear"), axis=alt.Axis(labelExpr=_COUNT)),
         y=alt.Y("group:N", title=None, sort=groups, axis=alt.Axis(labelLimit=300)),
@@ -67,7 +70,7 @@ def bars(name: str, title: str, rows: Rows, x: str, log: bool = False) -> Chart:
 
 
 def _colour(alt: Any, systems: Sequence[str]) -> Any:
-    own = [system for system in systems if system != PUBLISHED]
-    colours = dict(zip(own, [*COLOURS] * (1 + len(own) // len(COLOURS)), strict=False)) | {PUBLISHED: _BLACK}
-    scale = alt.Scale(domain=list(systems), range=[colours[system] for system in systems])
+    own = [system for system in systems if not system.startswith(PUBLISHED)]
+    colours = dict(zip(own, [*COLOURS] * (1 + len(own) // len(COLOURS)), strict=False))
+    scale = alt.Scale(domain=list(systems), range=[colours.get(system, _BLACK) for system in systems])
     return alt.Color("system:N", title=None, scale=scale)

@@ -61,7 +61,9 @@ def test_the_thesis_file_systems_take_part():
     assert {"ext4", "ext4-dax", "nova-fast16", "nova-cow", "nova-inplace"} <= set(MODELS)
 
 
-ROW = st.tuples(st.sampled_from(["read", "write", "write", "fsync", "stat", "fresh"]), st.integers(0, 3), st.integers(1, 3))
+ROW = st.tuples(
+    st.sampled_from(["read", "write", "write", "fsync", "stat", "fresh"]), st.integers(0, 3), st.integers(1, 3)
+)
 
 
 @pytest.mark.parametrize("fs", MODELS)
@@ -69,7 +71,9 @@ ROW = st.tuples(st.sampled_from(["read", "write", "write", "fsync", "stat", "fre
 @given(
     rows=st.lists(ROW, min_size=1, max_size=5),
     times=st.integers(1, 70),
-    interval=st.sampled_from([1000, 10**6, 3 * 10**8, 10**10]),  # ns: commits and write-back fall between passes, or into them
+    interval=st.sampled_from(
+        [1000, 10**6, 3 * 10**8, 10**10]
+    ),  # ns: commits and write-back fall between passes, or into them
     paging=st.sampled_from(["directmap-1g", "base-4k"]),
     by=st.sampled_from(["site", "op", "file"]),
 )

@@ -86,13 +86,87 @@ def test_an_unknown_row_is_named():
 
 def test_figures_of_rows_are_drawn(tmp_path):
     from scmsim.report.files import write_charts
-    from scmsim.reproduce import figures
+    from scmsim.reproduce import charts, figures
 
-    lines = [{"system": fs, "x": x, "value": x * k} for k, fs in enumerate(("scmfs", "scmfs-lp"), 1) for x in (4, 64)]
-    bars = figures._published_and_simulated(row("equals", "10 | 20", Answer((11, 39))))
-    assert [(each["system"], each["value"]) for each in bars] == [
+    sides = figures._published_and_simulated(row("equals", "10 | 20", Answer((11, 39))))
+    assert [(each["system"], each["value"]) for each in sides] == [
         ("published", 10.0), ("published", 20.0), ("simulated", 11.0), ("simulated", 39.0),
     ]  # fmt: skip
-    charts = [figures._lines("l", "Lines", lines, "KiB", "walks"), figures._bars("b", "Bars", bars, "us", log=True)]
-    assert [path.name for path in write_charts(charts, tmp_path / "f", "svg")] == ["l.svg", "b.svg"]
-    assert "scmfs-lp" in (tmp_path / "f" / "l.svg").read_text()
+    rows = [{"system": fs, "x": x, "value": x * k} for k, fs in enumerate(("scmfs", "scmfs-lp"), 1) for x in (4, 64)]
+    rows.append({"system": charts.PUBLISHED, "x": 16, "value": 7})
+    made = [
+        charts.lines("l", "Lines", rows, "KiB", "walks"),
+        charts.panels(
+            "p", "Panels", [{**each, "panel": panel} for each in rows for panel in ("loads", "stores")], "KiB"
+        ),
+        charts.bars("b", "Bars", sides, "us", log=True),
+    ]
+    assert [path.name for path in write_charts(made, tmp_path / "f", "svg")] == ["l.svg", "p.svg", "b.svg"]
+    drawn = {path.stem: path.read_text() for path in (tmp_path / "f").iterdir()}
+    assert "scmfs-lp" in drawn["l"] and "published" in drawn["l"]
+    assert all(text in drawn["p"] for text in ("loads", "stores", "Panels"))
+
+
+@pytest.mark.parametrize("figure", [24, 25, 32, 33, 34])
+def test_a_published_profile_and_the_models_sites_are_whole(figure):
+    from scmsim import registry
+    from scmsim.reproduce.thesis_figures import PROFILES
+
+    profile = PROFILES[figure]
+    assert profile.published.keys() == profile.sites.keys() and 0 < sum(profile.published.values()) < 100
+    sites = [site for part in profile.sites.values() for site in part]
+    assert len(sites) == len(set(sites)) and set(sites) <= set(registry.load("fs", profile.fs).SITES)
+
+
+CELLS = """
+[fixed]
+machine = "i7-8700k-thesis"
+[fixed.workload]
+kind = "thesis"
+total = "2MiB"
+[axes]
+fs = ["nova-fast16"]
+"workload.size_from" = ["1MiB", "2MiB"]
+"workload.unit_from" = ["1MiB", "4MiB"]
+"workload.op" = ["write", "read"]
+"""
+
+
+def test_the_sweep_of_the_thesis_is_the_whole_matrix():
+    from scmsim.sweep import config
+    from scmsim.workload import thesis
+
+    points = config.load(config.resolve("sweep-thesis")).points
+    whole = {(size, unit, op) for size, unit, op, _ in thesis.cells()}
+    assert len(points) == 3 * len(whole) == 1848 and {point["workload.total"] for point in points} == {10 << 30}
+    cell = ("workload.size_from", "workload.unit_from", "workload.op")
+    assert {tuple(point[key] for key in cell) for point in points} == whole
+
+
+@pytest.mark.slow
+def test_cells_of_a_sweep_are_drawn(tmp_path):
+    from scmsim.reproduce import matrix, thesis_figures
+
+    (tmp_path / "sweep-cells.toml").write_text(CELLS)
+    done = CliRunner().invoke(cli.main, ["sweep", str(tmp_path / "sweep-cells.toml"), "-o", str(tmp_path / "cells")])
+    assert done.exit_code == 0 and "8 of 8 points" in done.stdout and "operations/s" in done.stdout
+    found = matrix.read(tmp_path / "cells")
+    assert {(run.cell["file_bytes"], run.cell["unit_bytes"], run.cell["operation"]) for run in found.runs} == {
+        (size << 20, unit << 20, op) for size in (1, 2) for unit in (1, 4) for op in ("write", "read")
+    }
+    assert all(
+        run.calls == 2 and run.metrics["tlb_traffic"] > 0 for run in found.runs if run.cell["unit_bytes"] == 1 << 20
+    )
+    names = {path.name for path in matrix.draw(found, tmp_path / "f", "svg")}
+    assert {"thesis-walk_cycles_percent_data-write.svg", "thesis-walk_cycles_percent_data-read.svg"} <= names
+    (chart,) = thesis_figures.overheads(found)
+    assert {each["system"] for each in chart.rows} == {"nova-fast16", "published"}
+
+
+def test_a_folder_without_cells_is_told(tmp_path):
+    from scmsim.reproduce import matrix
+
+    with pytest.raises(UsageError, match="scmsim sweep sweep-thesis -o"):
+        matrix.read(tmp_path)
+    told = CliRunner().invoke(cli.main, ["reproduce", "VSM-4", "--matrix", str(tmp_path)])
+    assert told.exit_code == 2 and "--figures" in told.stderr
