@@ -85,13 +85,10 @@ def command(
 
 
 def _rate(work: "Work") -> str:
-    from scmsim.perf.plan import duration
-    from scmsim.units import format_bytes
-
-    seconds, shown = max(work.seconds, 1e-9), format_bytes(work.moved >> 20 << 20)
+    seconds = max(work.seconds, 1e-9)
     return (
-        f"{work.operations:,} operations ({work.repeated:,} in passes that repeat) on {shown} in {duration(seconds)}: "
-        f"{work.operations / seconds:,.0f} operations/s, {work.moved / seconds / 1e9:,.2f} GB/s simulated"
+        f"{work.operations:,} operations ({work.repeated:,} in passes that repeat), {work.moved / 2**30:,.2f} GiB, "
+        f"in {seconds:,.1f} s: {work.operations / seconds:,.0f} operations/s, {work.moved / seconds / 1e9:,.2f} GB/s simulated"
     )
 
 

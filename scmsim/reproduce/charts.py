@@ -1,7 +1,7 @@
 """Charts of the documents' figures: lines over a size, groups of bars, panels of lines; rows are dicts of what is drawn.
 
-Rows have `system` and `value`, lines also `x`, bars `group`, panels `x` and `panel`.  What was PUBLISHED is black; among lines it is
-points.
+Rows have `system` and `value`, lines also `x`, bars `group`, panels `x` and `panel`.  What was PUBLISHED is black, and points
+among lines.
 """
 
 from collections.abc import Sequence

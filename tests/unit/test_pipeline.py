@@ -5,9 +5,9 @@ import pytest
 
 import scmsim
 from scmsim import pipeline
-from scmsim.binning import assign_bins
+from scmsim.binning import SUMS, assign_bins, first_rows
 from scmsim.errors import UnknownName, UsageError
-from scmsim.records import APPENDS, EVENT, OFFSET_UNKNOWN, SETUP
+from scmsim.records import APPENDS, CONTINUES, EVENT, OFFSET_UNKNOWN, SETUP
 from scmsim.workload.microbench import source
 from tests.reference import drive
 
@@ -23,6 +23,18 @@ def test_events_go_to_the_row_of_their_operation_and_site():
     events["op"], events["site"] = [0, 1, 2, 1], [3, 0, 4, 2]
     assign_bins(events, 3, np.array([0, -1, 10]), 99, bins)
     assert bins.tolist() == [3, 99, 14, 0]
+
+
+@pytest.mark.parametrize(("by", "rows"), [(0, [-1, 0, 0, 0]), (1, [-1, 15, 20, 10]), (2, [-1, 10, 10, 0])])
+def test_operations_are_summed_up_and_go_to_the_rows_of_their_group(by, rows):
+    batch = drive.ops(
+        ("write", 1, 0, 7, -1, SETUP), ("write", 2, 0, 50, -1, OFFSET_UNKNOWN), ("fsync", 2, 0, 0, -1, CONTINUES),
+        ("read", -1, 0, 9),
+    )  # fmt: skip
+    sums, out = np.zeros(1, SUMS), np.zeros(4, np.int64)
+    first_rows(batch.view(np.ndarray), by, 5, sums, out)
+    assert out.tolist() == rows
+    assert sums[0].tolist() == (4, 3, 2, 50, 9, 1, 0)
 
 
 @pytest.mark.parametrize("names", ["nova-cow,nova-fast16", "nova-cow , nova-fast16", ["nova-cow", "nova-fast16"]])
