@@ -47,8 +47,9 @@ def _run(row: dict[str, Any]) -> Run:
     """A row of the table as the run that it was."""
     found = {name: value for name, value in row.items() if value is not None}
     cell = {key: found[f"cell_{key}"] for key in ("operation", "file_bytes", "unit_bytes")}
-    names = {key: found.get(key) for key in ("machine", "paging", "medium")}
-    run = Run(found["fs"], calls=int(found["calls"]), cell=cell, **names)
+    run = Run(
+        found["fs"], found.get("machine"), found.get("paging"), found.get("medium"), int(found["calls"]), cell=cell
+    )
     run.counters = {name: int(found[name]) for name in SCHEMA if name in found}
     run.metrics = {name: found[name] for name in metrics.METRICS if name in found}
     return run
