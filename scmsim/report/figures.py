@@ -159,7 +159,8 @@ def _chart(points: Sequence[Point], title: str, unit: str, caption: list[str]) -
     bars = base.mark_rule(strokeWidth=1).encode(y=alt.Y("low:Q"), y2="high:Q")
     solid = f"datum.side === {json.dumps(sides[-1])}"
     # the first is drawn largest, so that equal values of several file systems can all be seen; rings go around them
-    size = alt.Size("fs:N", legend=None).scale(alt.Scale(domain=systems, range=_cycled(_AREAS, systems)))
+    size = alt.Size("fs:N", legend=None)
+    size = size.scale(alt.Scale(type="ordinal", domain=systems, range=_cycled(_AREAS, systems)))
     filled = base.mark_point(filled=True, opacity=1).encode(shape=shape, size=size).transform_filter(solid)
     rings = base.mark_point(size=130, strokeWidth=1.3, opacity=1).encode(shape=shape).transform_filter(f"!({solid})")
     layers = [line, bars, filled, rings] if len(sides) > 1 else [line, bars, filled]

@@ -4,6 +4,7 @@ Rows have `system` and `value`, lines also `x`, bars `group`, panels `x` and `pa
 among lines.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,24 +34,42 @@ def panels(name: str, title: str, rows: Rows, x: str, log_y: bool = True, column
 def _lined(rows: Rows, x: str, y: str, log_y: bool) -> Any:
     alt = altair()
     systems = list(dict.fromkeys(row["system"] for row in rows))
-    base = alt.Chart(alt.InlineData(values=[row for row in rows if row["value"] > 0 or not log_y])).encode(
-        x=alt.X(
-            "x:Q", title=x, scale=alt.Scale(type="log", base=2, padding=6), axis=alt.Axis(labelExpr=_SIZE, tickCount=7)
+    shown = [row for row in rows if row["value"] > 0 or not log_y]
+    base = alt.Chart(alt.InlineData(values=shown)).encode(
+        x=alt.X("x:Q", title=x, scale=alt.Scale(type="log", base=2, padding=6)).axis(
+            values=sorted({row["x"] for row in shown}), labelExpr=_SIZE, labelOverlap=True
         ),
-        y=alt.Y(
-            "value:Q",
-            title=y or None,
-            scale=alt.Scale(type="log" if log_y else "linear", nice=not log_y, padding=10),
-            axis=alt.Axis(labelExpr=_COUNT, tickCount=4, labelOverlap=True),
-        ),
+        y=_y(alt, shown, y, log_y),
         color=_colour(alt, systems),
     )
-    simulated = base.mark_line(point=True).encode(strokeDash=alt.StrokeDash("system:N", legend=None))
+    # lines that coincide can all be seen: the first is the widest, and its points are the largest
+    rank = [max(len(systems) - place - 1 - (PUBLISHED in systems), 0) for place in range(len(systems))]
+    width = alt.Scale(type="ordinal", domain=systems, range=[1.5 + 0.6 * steps for steps in rank])
+    area = alt.Scale(type="ordinal", domain=systems, range=[(5 + 2 * steps) ** 2 for steps in rank])
+    line = base.mark_line().encode(strokeWidth=alt.StrokeWidth("system:N", legend=None, scale=width))
+    dots = base.mark_point(filled=True, opacity=1).encode(size=alt.Size("system:N", legend=None, scale=area))
     if PUBLISHED not in systems:
-        return simulated
+        return alt.layer(line, dots)
     given = f"datum.system === '{PUBLISHED}'"
     points = base.mark_point(filled=True, shape="diamond", size=90, opacity=1).transform_filter(given)
-    return alt.layer(simulated.transform_filter(f"!({given})"), points)
+    return alt.layer(line.transform_filter(f"!({given})"), dots.transform_filter(f"!({given})"), points)
+
+
+def _y(alt: Any, rows: Rows, title: str, log: bool) -> Any:
+    """The axis of values; a logarithmic one is marked at 1, 2, 5, 10, 20, 50, ..."""
+    y = alt.Y("value:Q", title=title or None)
+    if not log or not rows:
+        return y.axis(labelExpr=_COUNT, tickCount=5)
+    decades = [math.log10(row["value"]) for row in rows]
+    widest = max(
+        math.log10(max(values) / min(values))
+        for panel in {row.get("panel") for row in rows}
+        if (values := [row["value"] for row in rows if row.get("panel") == panel])
+    )
+    steps = (1, 2, 5) if widest < 2.5 else (1,)
+    marks = [step * 10.0**k for k in range(math.floor(min(decades)), math.ceil(max(decades)) + 1) for step in steps]
+    scale = alt.Scale(type="log", nice=False, padding=10)
+    return y.scale(scale).axis(values=marks, labelExpr=_COUNT, labelOverlap=True)
 
 
 def bars(name: str, title: str, rows: Rows, x: str, log: bool = False) -> Chart:
@@ -60,7 +79,12 @@ def bars(name: str, title: str, rows: Rows, x: str, log: bool = False) -> Chart:
     groups = list(dict.fromkeys(row["group"] for row in rows))
     chart = alt.Chart(alt.InlineData(values=[row for row in rows if row["value"] > 0 or not log]))
     chart = (chart.mark_point(filled=True, size=70) if log else chart.mark_bar()).encode(
-        x=alt.X("value:Q", title=x, scale=alt.Scale(type="log" if log else "linear"), axis=alt.Axis(labelExpr=_COUNT)),
+        x=alt.X(
+            "value:Q",
+            title=x,
+            scale=alt.Scale(type="log" if log else "linear"),
+            axis=alt.Axis(labelExpr=_COUNT, labelOverlap=True),
+        ),
         y=alt.Y("group:N", title=None, sort=groups, axis=alt.Axis(labelLimit=300)),
         yOffset=alt.YOffset("system:N", sort=systems),
         color=_colour(alt, systems),

@@ -95,9 +95,10 @@ def _scm_manager(quick: bool) -> Iterator[Chart]:
 
 def _published_and_simulated(row: Row) -> Rows:
     name = f"{row.published.id} {row.published.workload}"
+    systems = [system.strip() for system in row.published.system.split("|")]
     sides = {"published": row.published_numbers, "simulated": row.simulated_numbers}
     return [
-        {"group": f"{name} ({i + 1})" if i else name, "system": side, "value": value}
+        {"group": f"{name}, {systems[i]}" if i < len(systems) else f"{name} ({i + 1})", "system": side, "value": value}
         for side, values in sides.items()
         for i, value in enumerate(values)
         if value > 0
