@@ -19,16 +19,21 @@ _COUNT = "datum.value >= 1e4 ? format(datum.value, '~s') : format(datum.value, '
 
 def lines(name: str, title: str, rows: Rows, x: str, y: str, log_y: bool = True) -> Chart:
     """One line a system over a logarithmic size."""
+    title = _told(title, rows, log_y)
     return Chart(name, title, title, rows, _lined(rows, x, y, log_y).properties(height=280).to_dict())
 
 
 def panels(name: str, title: str, rows: Rows, x: str, log_y: bool = True, columns: int = 2) -> Chart:
     """A panel of lines for each value of `panel`, each with its own scale."""
-    alt = altair()
+    alt, title = altair(), _told(title, rows, log_y)
     order = list(dict.fromkeys(row["panel"] for row in rows))
     facet = alt.Facet("panel:N", title=None, sort=order, header=alt.Header(labelFontSize=12, labelFontWeight="bold"))
     chart = _lined(rows, x, "", log_y).properties(**_PANEL).facet(facet, columns=columns)
     return Chart(name, title, title, rows, chart.resolve_scale(y="independent").resolve_axis(x="independent").to_dict())
+
+
+def _told(title: str, rows: Rows, log: bool) -> str:
+    return f"{title} (values of 0 are left out)" if log and any(row["value"] <= 0 for row in rows) else title
 
 
 def _lined(rows: Rows, x: str, y: str, log_y: bool) -> Any:
@@ -97,4 +102,4 @@ def _colour(alt: Any, systems: Sequence[str]) -> Any:
     own = [system for system in systems if not system.startswith(PUBLISHED)]
     colours = dict(zip(own, [*COLOURS] * (1 + len(own) // len(COLOURS)), strict=False))
     scale = alt.Scale(domain=list(systems), range=[colours.get(system, _BLACK) for system in systems])
-    return alt.Color("system:N", title=None, scale=scale)
+    return alt.Color("system:N", title=None, scale=scale, legend=alt.Legend(symbolSize=90))
