@@ -14,7 +14,7 @@ from tests.reference.scm_slow_calls import Calls
 NAMES = ("/d", "/d/a", "/d/longer-name.text", "/d/n" + "x" * 60, "/d/old")
 SIZES = (0, -1, -1, -1, 20_000)
 PLAIN = st.integers(1, 4)
-PARENT = st.sampled_from([-1, 0])
+PARENT = st.sampled_from([-1, 0, 0, 3])  # 3 is a plain file, which has no names
 ZERO = st.just(0)
 
 offsets = st.one_of(
@@ -160,3 +160,41 @@ def test_a_full_buddy_system_refuses_and_recovers():
     assert taken == 41 - int(model.record.failed) and taken >= 20 and int(model.record.free_blocks) == 0
     model.feed(drive.ops(("create", 50, 0, 0, 0), ("free", 1), ("create", 51, 0, 0, 0), ("write", 51, 0, 1000)))
     assert model.space()["files"] == 1 and model.space()["live_bytes"] == (taken - 1) * (128 << 10) + 1000
+
+
+MIXED = st.one_of(
+    command("create", st.integers(0, 4), ZERO, ZERO, st.integers(-1, 4)),
+    command("mkdir", st.integers(0, 4), ZERO, ZERO, st.integers(-1, 4)),
+    command("write", st.integers(0, 4), st.sampled_from([0, 40, 7000]), st.sampled_from([40, 600, 9000])),
+    command("truncate", st.integers(0, 4), st.sampled_from([0, 30, 8000])),
+    command("read", st.integers(0, 4), offsets, lengths),
+    command("unlink", st.integers(0, 4), ZERO, ZERO, st.integers(-1, 4)),
+    command("rmdir", st.integers(0, 4), ZERO, ZERO, st.integers(-1, 4)),
+    command("rename", st.integers(0, 4), ZERO, ZERO, st.integers(-1, 4)),
+    command("malloc", st.integers(1, 4), ZERO, st.sampled_from([40, 600])),
+    command("mm_to_file", st.integers(1, 4), ZERO, st.sampled_from([40, 600]), st.integers(-1, 4)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("variant", ["scm-manager", "fat", "ext2"])
+@settings(max_examples=4 if NO_JIT else 30, deadline=None)
+@given(rows=st.lists(MIXED, max_size=20))
+def test_space_holds_for_a_trace_that_mixes_up_files_and_directories(variant, rows):
+    fs, _, params = VARIANTS[variant]
+    model = drive.Model(fs, drive.files(*SIZES, dirs=[0], names=NAMES), capacity=8 << 20, **params)
+    for row in rows:
+        model.feed(drive.ops(row))
+        space = model.space()
+        assert 0 <= space["live_bytes"] <= space["allocated_bytes"] <= space["capacity_bytes"], row
+
+
+def test_a_plain_file_as_parent_and_data_of_a_directory():
+    """Names of a plain file go to the directory that no trace names; a directory has no data (EISDIR)."""
+    model = drive.Model("scm-manager", drive.files(*SIZES, dirs=[0], names=NAMES))
+    model.feed(drive.ops(("malloc", 1, 0, 40), ("mm_to_file", 1, 0, 40, 0), ("create", 2, 0, 0, 1)))
+    space = model.space()
+    assert space["live_bytes"] == space["file_bytes"] == 40
+    found = drive.persistent(model.feed(drive.ops(("write", 0, 0, 100_000), ("truncate", 0, 1 << 30))), model.sites)
+    assert not found["stored"] and model.space() == space
+    model.feed(drive.ops(("rmdir", 0), ("create", 0, 0, 0, -1), ("unlink", 1), ("unlink", 2)))
+    assert model.space()["files"] == 1 and model.space()["live_bytes"] == 0

@@ -12,6 +12,8 @@ class Calls(Scm):
     def do(self, op, number, offset=0, length=0, file2=-1, flag=0):
         self.reset()
         f, parent = self.files[number], self.files[file2] if 0 <= file2 and op != "rename" else self.files[-1]
+        if not parent.is_dir and op != "rename":
+            parent = self.files[-1]
         objects = ("malloc", "free", "load", "store", "mm_to_file", "file_to_mm")
         if op in objects and self.kind != MANAGER:
             return

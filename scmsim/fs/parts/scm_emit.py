@@ -23,12 +23,28 @@ TOO_FAR = 1 << 40  # words: more than the arena may have, so that its growth end
 
 
 @part
+def of_directory(arena, op, row):
+    """Whether it transfers, cuts or allocates data of a directory: EISDIR, or EBADF."""
+    code = op.op
+    return arena[row + n.STATUS] & n.IS_DIR and (r.READ <= code <= r.WRITE or r.TRUNCATE <= code <= r.FALLOCATE)
+
+
+@part
 def reach(s, arena, op, row):
     """(first unit that may be allocated, end of the file then) in units; the end is 0 where nothing is allocated."""
     first, end = op.offset, op.offset + op.length
-    if op.op == r.TRUNCATE and s.kind != q.EXT2 and op.offset > arena[row + n.SIZE]:
+    if (
+        op.op == r.TRUNCATE
+        and not of_directory(arena, op, row)
+        and s.kind != q.EXT2
+        and op.offset > arena[row + n.SIZE]
+    ):
         first, end = arena[row + n.SIZE], op.offset
-    elif op.length <= 0 or not (op.op == r.WRITE or (op.op == r.FALLOCATE and not op.flag & r.PUNCH_HOLE)):
+    elif (
+        op.length <= 0
+        or of_directory(arena, op, row)
+        or not (op.op == r.WRITE or (op.op == r.FALLOCATE and not op.flag & r.PUNCH_HOLE))
+    ):
         return q.ZERO + 0, q.ZERO + 0
     return first >> s.shift, (end + (1 << s.shift) - 1) >> s.shift
 
@@ -163,7 +179,7 @@ def nameless(arena, op, row):
 def step(s, arena, out, op, row, parent):
     """An operation that was begun, or is gone on with; False: no room to finish it."""
     code = op.op
-    if nameless(arena, op, row):
+    if nameless(arena, op, row) or of_directory(arena, op, row):
         play(s, out, q.OTHER)
         return True
     if code == r.WRITE and op.length > 0:
@@ -215,7 +231,7 @@ def perform(s, arena, out, op):
     """One operation on a file: 1 done, 0 no room to go on yet, -1 the device is full."""
     row, parent = s.files + op.file * n.FILE_WORDS, s.nobody
     if op.op != r.RENAME and 0 <= op.file2 < s.file_count - n.SYSTEM_ROWS:
-        parent = s.files + op.file2 * n.FILE_WORDS
+        parent = names.as_directory(s, arena, s.files + op.file2 * n.FILE_WORDS)
     if s.stage == n.NEW:
         fits = begin(s, arena, op, row)
         if fits <= 0:

@@ -103,12 +103,20 @@ def add_name(s, arena, out, row, directory):
 
 
 @part
+def as_directory(s, arena, row):
+    """Row of a directory: that of a parent that is not named for a plain file, which has no entries."""
+    return row if arena[row + n.STATUS] & n.IS_DIR else s.nobody
+
+
+@part
 def find_slot(s, arena, row, directory):
-    """First entry of a file in a directory, -1: none."""
-    if arena[row + n.PARENT] == directory and arena[row + n.SLOT] >= 0:
-        return arena[row + n.SLOT]
+    """First entry of a file in a directory, -1: none, as after the directory went with the names that it had."""
+    number, known = (row - s.files) // n.FILE_WORDS + 1, arena[row + n.SLOT]
+    if arena[row + n.PARENT] == directory and 0 <= known < arena[directory + n.TOP]:
+        if table.get(arena, directory + n.SLOTS, known) == number:
+            return known
     for i in range(arena[directory + n.TOP]):
-        if table.get(arena, directory + n.SLOTS, i) == (row - s.files) // n.FILE_WORDS + 1:
+        if table.get(arena, directory + n.SLOTS, i) == number:
             return i
     return q.ZERO - 1
 
@@ -174,7 +182,7 @@ def unlink(s, arena, out, row, parent):
 @part
 def rename(s, arena, out, row, replaced):
     """rename within the file's directory; `replaced`: the row of the file that loses its name, or 0."""
-    directory = arena[row + n.PARENT]
+    directory = as_directory(s, arena, arena[row + n.PARENT])
     play(s, out, q.RENAME)
     scan(s, arena, out, directory, arena[directory + n.TOP])
     if replaced != 0:
