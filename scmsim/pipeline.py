@@ -12,6 +12,7 @@ from scmsim.counters import COUNTERS, SCHEMA, rounded
 from scmsim.errors import UsageError, unknown
 from scmsim.passes import Watch, parts
 from scmsim.records import EVENT, KINDS, OPS, Source
+from scmsim.refusals import LARGEST_FILE, Refusals
 from scmsim.result import Result, Run
 from scmsim.units import parse_bytes, parse_param
 
@@ -130,11 +131,12 @@ def placed(
     setup = _Setup(fs, DEFAULTS["machine"], DEFAULTS["paging"], DEFAULTS["medium"], {fs: params}, "site")
     run, nothing, done = _Placed(setup, source, CHUNK), np.zeros(0, np.int64), 0
     for batch in source.batches(CHUNK):
-        run._batch(batch, nothing)
+        run._batch(run.refusals.screen(batch), nothing)
         done += len(batch)
         if progress:
             progress(fs, done, source.rows)
-    report = {**run.space(), "failed_operations": int(run.record[0]["failed"])}
+    failed = int(run.record[0]["failed"]) + sum(run.refusals.counts.values())
+    report = {**run.space(), "failed_operations": failed}
     return report, run.state, run.fs
 
 
@@ -189,6 +191,7 @@ class _Replay:
         self.mmu = presets.machine(self.machine).view(np.ndarray)
         self.state = self.fs.start(self.fs_params, source.files)
         self.record = self.state.record.view(np.ndarray)  # plain: attribute access of a recarray takes microseconds
+        self.refusals = Refusals(source.files, getattr(self.fs, "LARGEST_FILE", LARGEST_FILE))
         self.pages = self.paging.start(self.paging_params).view(np.ndarray)
         self.sites = list(self.fs.SITES)
         self.medium = medium.start(list(self.fs.SITES.values()), parse_bytes(self.medium_table["buffer"])).view(
@@ -232,12 +235,13 @@ class _Replay:
         watch, repeated = Watch(self) if times > 2 and hasattr(self.fs, "TALLIES") else None, 0
         while times:
             for batch in batches(int(self.sums[0]["rows"])):
+                batch = self.refusals.screen(batch)
                 self._batch(batch, self._first_rows(batch))
                 self.ended = int(batch[-1]["time_ns"])
                 if progress:
                     progress(self.setup.fs, int(self.sums[0]["rows"]), self.source.rows)
             times -= 1
-            if watch and times:
+            if watch and times and not self.refusals.counts:  # these are counted pass by pass
                 before = int(self.sums[0]["operations"])
                 times -= watch.skip(times)
                 repeated += int(self.sums[0]["operations"]) - before
@@ -273,7 +277,10 @@ class _Replay:
     def _room(self, record: Any) -> None:
         """Room for what the model said did not fit."""
         if record["need_words"]:
-            self.state.grow(int(record["need_words"]))
+            try:
+                self.state.grow(int(record["need_words"]))
+            except UsageError as error:
+                raise UsageError(f"operation {int(record['seen'])} on {self.setup.fs}: {error}") from None
         if record["need_events"] > len(self.events):
             self.events = np.zeros(int(record["need_events"]), EVENT)
             self.bins = np.zeros(len(self.events), np.int64)
@@ -308,6 +315,7 @@ class _Replay:
                 f"the device is full: {run.errors['ENOSPC']} operations failed with ENOSPC, the first is operation "
                 f"{run.errors['first ENOSPC']}; a larger one: --set {run.fs}.capacity=..."
             )
+        run.errors |= self.refusals.counts
         if unknown_offsets:
             run.warnings.append(f"{unknown_offsets} operations have an offset that the trace could not tell")
         if run.space.get("dirty_bytes"):
@@ -341,6 +349,7 @@ class _Touches(_Replay):
 
     def batch(self, batch: np.recarray) -> None:
         """Replay a batch."""
+        batch = self.refusals.screen(batch)
         self._batch(batch, self._first_rows(batch))
 
     def taken(self) -> list[np.ndarray]:

@@ -167,6 +167,29 @@ def test_payload_leaves_out_what_failed(fs):
     assert run.errors["ENOSPC"] > 1 and run.payload["written"] == run.space["live_bytes"] > 0
 
 
+@pytest.mark.parametrize("fs", ["pmfs-4k", "nova-cow"])
+def test_data_of_a_directory_fails_and_is_no_payload(fs):
+    files = drive.files(0, -1, -1, dirs=[0])
+    rows = [("create", 1), ("write", 1, 0, 5000)]
+    run = replay(*rows, ("write", 0, 0, 1 << 20), ("read", 0, 0, 4096), fs=fs, files=files)
+    plain = replay(*rows, fs=fs, files=files)
+    assert run.payload == {"written": 5000, "read": 0} and run.errors == {"EISDIR": 2} and run.calls == 4
+    assert run.space["allocated_bytes"] == plain.space["allocated_bytes"] and not plain.errors
+
+
+def test_a_file_beyond_the_largest_is_refused_and_the_replay_goes_on():
+    """2**63 of any file system, 16 TiB of ext4: the call costs its way into the kernel, the file stays as it is."""
+    rows = [("create", 1), ("write", 1, (1 << 63) - 4097, 4098), ("fallocate", 1, 1 << 44, 1), ("truncate", 1, 1 << 44)]
+    run = replay(*rows, ("write", 1, 0, 100), fs="ext4-dax")
+    assert run.errors == {"EFBIG": 3} and run.payload["written"] == run.space["file_bytes"] == 100
+    assert run.space["live_bytes"] == 100 and run.calls == 5
+
+
+def test_a_file_that_the_tables_cannot_hold_ends_the_replay_with_its_operation():
+    with pytest.raises(UsageError, match="operation 1 on nova-cow: the model's tables would take"):
+        replay(("create", 1), ("write", 1, 1 << 60, 4096))
+
+
 def test_a_stored_trace_and_its_workload_give_the_same(tmp_path):
     from scmsim.trace import TraceWriter
 
