@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scmsim.fs.parts import ext2_map
+from scmsim.fs.parts.ext2_recipes import CACHE_COSTS
 from scmsim.records import WORK
 from tests.conftest import NO_JIT
 from tests.reference import drive
@@ -96,3 +97,53 @@ def test_a_create_costs_more_the_more_names_there_are():
             work.append(int(events["addr"][events["code"] == WORK].sum()))
         costs[kernel] = work[1] / work[0]
     assert costs["5.13"] > 1.2 and costs["6.1"] < 1.05
+
+
+def cost_of(fs, name, amount=0):
+    """A cost of the model's table, in thousandths."""
+    module = drive.Model(fs, drive.files(0, dirs=[0]))
+    return int(module.record.cost[list(CACHE_COSTS).index(name), amount])
+
+
+def creates(fs, before, pause_s, there=0):
+    """WORK instructions (thousandths) of 20 creates in directory `there`, `pause_s` after 20 files of directory 0 went (or not)."""
+    model = drive.Model(fs, drive.files(0, *[-1] * 40, -1, dirs=[0, 41]), room=1 << 15)
+    rows = [("mkdir", 41), *[("create", i, 0, 0, 0) for i in range(1, 21)]]
+    rows += [("close", i) for i in range(1, 21)] + [("unlink", i, 0, 0, 0) for i in range(1, 21)]
+    model.feed(drive.ops(*rows[: 21 + 40 * before]))
+    late = drive.ops(*[("create", i, 0, 0, there) for i in range(21, 41)])
+    late.time_ns = int(pause_s * 10**9)
+    events = model.feed(late)
+    return int(events["addr"][events["code"] == WORK].sum())
+
+
+@pytest.mark.parametrize(("pause", "passed"), [(0.5, 0), (2, 20), (59, 20), (61, 0)])
+def test_a_new_file_passes_over_inodes_that_were_freed_in_the_last_minute(pause, passed):
+    """By the driver of ext4, without a journal: not those of the same second, nor those of another directory of the root."""
+    alone, found = creates("ext2", 0, pause), creates("ext2", 1, pause)
+    assert found - alone == pytest.approx(20 * passed * cost_of("ext2", "recent_inode"), abs=20)
+    assert creates("ext2", 1, pause, there=41) == pytest.approx(creates("ext2", 0, pause, there=41), abs=20)
+
+
+def test_inodes_that_wait_are_taken_before_the_device_has_none_left():
+    """Files that come and go, one a second, on a small device: none is refused."""
+    model = drive.Model("ext2", drive.files(0, -1, dirs=[0]), capacity=24 << 20)
+    inodes = int(model.record.inode_count)
+    rows = drive.ops(*[("create", 1, 0, 0, 0), ("close", 1), ("unlink", 1, 0, 0, 0)] * 100)
+    rows.time_ns = np.repeat(np.arange(100), 3) * 10**7 * 11
+    model.state.record.next_inode[0] = inodes - 5
+    model.feed(rows)
+    assert int(model.record.failed) == 0 and int(model.record.next_inode) <= inodes + 1
+
+
+def test_a_sync_looks_in_vain_at_pointer_blocks_that_were_freed_while_dirty():
+    """16 pages a file: its pointer block changes as its pointers go, then it is freed; with 12 pages there is none."""
+    work = []
+    for pages in (12, 16):
+        model = drive.Model("ext2", drive.files(0, -1, dirs=[0]), room=1 << 15)
+        model.feed(drive.ops(("create", 1, 0, 0, 0), ("write", 1, 0, pages * BLOCK), ("close", 1), ("sync", -1)))
+        model.feed(drive.ops(("unlink", 1, 0, 0, 0)))
+        events = model.feed(drive.ops(("sync", -1)))
+        assert drive.persistent(events, model.sites)["stored"]["metadata"] > 0
+        work.append(int(events["addr"][events["code"] == WORK].sum()))
+    assert work[1] - work[0] == pytest.approx(cost_of("ext2", "forgotten_block"), rel=0.01)

@@ -1,7 +1,7 @@
 """Namespace operations, measured beside replayed: python -m tests.verification.validate_names FS [ROWS]
 
-ROWS names the rows of measured_namespace.csv (default: 6.1:FS).  1000 files in one fresh directory; X_sync is one syncfs
-after X, divided by the same calls.
+ROWS names the rows of measured_namespace.csv (default: 6.1:FS).  1000 files in a fresh directory; X_sync is one syncfs after X,
+divided by the same calls.
 """
 
 import csv
@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 
-from tests.reference import ext4_lab
+from tests.reference import ext4_lab, names_lab
 from tests.verification import cells
 
 PARTS = {"stored B": ("pmst",), "loads + stores": ("ld", "st"), "instructions": ("ins",)}
@@ -33,7 +33,7 @@ def rows(name: str) -> list[dict]:
 
 def compare(fs: str, name: str) -> list[dict]:
     """Per row, for each of PARTS and COUNTS, (measured, replayed) per call."""
-    ops, labels, files = ext4_lab.namespace_sequence()
+    ops, labels, files = names_lab.sequence()
     params = cells.kernel({"kernel": name.split(":")[0], "fs": fs})
     sums = ext4_lab.per_op(*ext4_lab.begin(fs, files, capacity=2 << 30, **params), ops)
     table = []

@@ -26,6 +26,7 @@ SITES = {
 _COMMON = (
     "null_call", "timer_tick", "fsync_call", "metadata_block", "late_block", "inode_update", "create", "open", "close", "unlink",
     "remove", "free_run", "free_page", "rename", "link", "mkdir", "rmdir", "stat", "scan_entry", "sync_call",
+    "forgotten_block", "recent_inode",
 )  # fmt: skip
 DAX_COSTS = (
     *_COMMON, "write_call", "read_call", "map_run", "map_level", "scan_block", "copy_line", "allocate", "new_pointers",
@@ -73,7 +74,7 @@ class _Recipes:
                 _run(LOAD, "metadata", q.FROM, q.BUFFERS, q.BLOCK, width=buffers),
                 self.device(NTSTORE, "metadata", q.FROM, q.BLOCK),
             ],
-            q.COMMIT: [work("late_block", 0, q.COUNT)],
+            q.COMMIT: [work("late_block", 0, q.COUNT), work("forgotten_block", 0, q.REVOKES)],
             q.CHECKPOINT: self.flush(),
             q.SYNC: [work("sync_call", 1)],
             q.SCAN: [
@@ -81,7 +82,7 @@ class _Recipes:
                 _run(LOAD, "directory scan", q.FROM, q.BUFFERS, 0, q.BYTES),
             ],
             q.NAME: [_run(STORE, "namespace", q.FROM, q.BUFFERS, 64)],
-            q.CREATE: call("create"),
+            q.CREATE: [*call("create"), work("recent_inode", 0, q.SCANNED)],
             q.OPEN: call("open"),
             q.CLOSE: call("close"),
             q.STAT: call("stat"),
@@ -91,7 +92,7 @@ class _Recipes:
             q.RMDIR: call("rmdir"),
             q.RENAME: call("rename"),
             q.LINK: call("link"),
-            q.MKDIR: call("mkdir"),
+            q.MKDIR: [*call("mkdir"), work("recent_inode", 0, q.SCANNED)],
             q.FREED: [work("free_run", 0, q.COUNT), work("free_page", 0, q.PAGES)],
             q.TRUNCATE: [*call("null_call"), work("inode_update", 2)],
             q.FALLOCATE: [*call("null_call"), work("inode_update", 1)],

@@ -10,6 +10,7 @@ from scmsim._jit import kernel, part
 from scmsim.fs.parts import ext4_recipes as q
 from scmsim.fs.parts import ext4_state as e
 from scmsim.fs.parts.emit import play, refuse
+from scmsim.fs.parts.ext2_inodes import age_inodes
 from scmsim.fs.parts.ext2_map import pointers_missing, slot_of
 from scmsim.fs.parts.ext4_blocks import close_window
 from scmsim.fs.parts.ext4_data import flush_pages, read_slice, write_slice
@@ -202,6 +203,7 @@ def create_known(s, arena, out, op, row):
     if d == 0 or arena[d + e.IS_DIR] == 0 or arena[row + e.ROW_SIZE] >= 0 or leaves_needed(s, arena, row, d):
         s.rare = 1
         return 0
+    age_inodes(s, arena)
     if s.free_inode_count == 0 and s.next_inode > s.inode_count:
         return -1
     if s.arena_top + e.ROOM > arena.size:

@@ -11,6 +11,7 @@ from scmsim.fs.parts import ext4_recipes as q
 from scmsim.fs.parts import ext4_state as e
 from scmsim.fs.parts.arena import take
 from scmsim.fs.parts.emit import play
+from scmsim.fs.parts.ext2_inodes import passed_over
 from scmsim.fs.parts.jbd2 import join
 
 
@@ -121,6 +122,7 @@ def create(s, arena, op, row, d, out):
     change_entry(s, arena, row, d, out, e.ONE)
     dirty_inode(s, arena, f, out)
     change_inode_use(s, arena, f)
+    s.reg[q.SCANNED] = passed_over(s, arena, f)
     return f
 
 

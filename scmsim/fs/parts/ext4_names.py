@@ -13,6 +13,7 @@ from scmsim.fs.parts import ext4_state as e
 from scmsim.fs.parts import table
 from scmsim.fs.parts.arena import give, has_room
 from scmsim.fs.parts.emit import play
+from scmsim.fs.parts.ext2_inodes import age_inodes, free_inode
 from scmsim.fs.parts.ext2_map import end_of_block, parent_of_slot, pointers_missing, slot_of
 from scmsim.fs.parts.ext4_blocks import add_blocks, add_changed, change_blocks, close_window
 from scmsim.fs.parts.ext4_emit import call, reserve_pages
@@ -45,6 +46,7 @@ def touch(s, arena, row):
         pages = 1 - s.in_memory
     if not has_room(s, arena, e.ROOM + 3 * pages):
         return 0
+    age_inodes(s, arena)
     f = new_record(s, arena, row)
     arena[f + e.IS_DIR], arena[f + e.SIZE] = is_dir, size
     if pages:
@@ -145,8 +147,7 @@ def destroy(s, arena, row, f, out):
     free_pages(s, arena, f, out, e.NONE, arena[f + e.END])
     free_leaves(s, arena, f, e.NONE)
     close_window(s, arena, f)
-    arena[s.free_inodes + s.free_inode_count] = arena[f + e.INODE]
-    s.free_inode_count += 1
+    free_inode(s, arena, f)
     table.drop(s, arena, f + e.PAGES)
     table.drop(s, arena, f + e.LEAVES)
     give(s, arena, f, e.RECORD_ORDER)
@@ -171,6 +172,7 @@ def add_name(s, arena, op, row, d, out):
     leaves = leaves_needed(s, arena, row, d)
     if leaves + (op.op == r.MKDIR) * (1 - s.in_memory) + 3 * s.indirect > s.free_blocks + s.windowed - s.reserved:
         return False
+    age_inodes(s, arena)
     if op.op != r.LINK and s.free_inode_count == 0 and s.next_inode > s.inode_count:
         return False
     grow_directory(s, arena, d, leaves)

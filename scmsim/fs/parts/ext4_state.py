@@ -137,6 +137,11 @@ STATE = np.dtype(
             ("free_inodes", "i8"),  # stack of freed inode numbers
             ("free_inode_count", "i8"),
             ("next_inode", "i8"),
+            # by_ext4: a ring of the inodes that were freed less than a minute ago, see ext2_inodes
+            ("recent", "i8"),
+            ("recent_room", "i8"),
+            ("recent_first", "i8"),
+            ("recent_count", "i8"),
             ("closes", "i8"),  # close operations seen
             ("data_blocks", "i8"),
             ("meta_blocks", "i8"),  # directory blocks and extent leaves
@@ -200,6 +205,8 @@ def build(files: Files, blocks: int, dax: bool, own: dict[str, int], cost: np.nd
     """State of an empty file system of `blocks` blocks with the fields `own` (layout, limits, times) and a cost table."""
     folders, rows = known_folders(files), len(files) + 1
     lists = _lists(blocks, rows, 4 * own["txn_limit"], blocks >> 10 if own.get("indirect") else 0)
+    recent = rows + own["group_inodes"] if own.get("by_ext4") else 0
+    lists |= {"free_inodes": rows + recent, "recent": 2 * recent}
     words = sum(lists.values()) + first_fit.arena_words(blocks) + 64 * len(folders) + (1 << 16)
     state = new_state(STATE, 1 << words.bit_length(), cost)
     record, reserved = state.record[0], own["journal_at"] + own["journal_blocks"] + len(folders)
@@ -207,6 +214,7 @@ def build(files: Files, blocks: int, dax: bool, own: dict[str, int], cost: np.nd
     for name, count in lists.items():
         record[name] = record.arena_top
         record.arena_top += count
+    record.recent_room = recent
     more = {"dax": dax, "row_count": rows, "tid": 1, "next_inode": FIRST_INODE, "oldest": -1, "newest": -1}
     more["next_tick"] = FLUSHER_PERIOD
     for name, value in (own | more | (DAX_PAGES if dax else CACHED_PAGES)).items():

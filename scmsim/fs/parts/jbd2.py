@@ -48,15 +48,17 @@ def join_orphans(s, arena):
 @part
 def forget(s, arena, block):
     """Metadata block `block` was freed: no image of it may be written any more, which the log learns by a revoke
-    record."""
+    record.  Without a journal, by the driver of ext4, the page of a dirty one keeps its mark, and write-back finds
+    nothing dirty in it (ext4_forget)."""
     bit = _ONE << (block & 63)
-    if arena[s.joined + (block >> 6)] & bit:
+    dirty = arena[s.joined + (block >> 6)] & bit != 0
+    if dirty:
         arena[s.joined + (block >> 6)] &= ~bit
         s.txn_blocks -= 1
     if arena[s.logged + (block >> 6)] & bit and not s.indirect:
         arena[s.logged + (block >> 6)] &= ~bit
         s.held_blocks -= 1
-    s.revokes += 1
+    s.revokes += dirty * s.by_ext4 if s.indirect else 1
 
 
 @part
@@ -96,8 +98,9 @@ def store_dirty(s, arena, out, block):
 @part
 def store_all(s, arena, out):
     """No journal: store every dirty metadata block in place.  At most 3 * txn_blocks + 1 events."""
-    s.reg[q.COUNT] = s.txn_blocks
+    s.reg[q.COUNT], s.reg[q.REVOKES] = s.txn_blocks, s.revokes
     play(s, out, q.COMMIT)
+    s.revokes = 0
     for i in range(s.txn_length):
         block = arena[s.txn + i]
         store_dirty(s, arena, out, block)
