@@ -18,6 +18,10 @@ PARAMS = {
     "allocation_groups": ("4", "int", "number of allocation groups"),
     "log_unit": ("4KiB", "bytes", "multiple to which a log write is rounded up (log stripe unit, else the sector: 512)"),
     "log_buffer": ("32KiB", "bytes", "size of one in-core log buffer (mount option logbsize)"),
+    "crc32c": (
+        "instruction", "instruction|table",
+        "checksum of a log record: by the processor's instruction (crc32c-intel), or by tables (crc32c-generic, if loaded first)",
+    ),
     "sync_interval": ("30s", "time", "period of the log worker: log force, then all metadata in place (xfssyncd_centisecs)"),
     "timestamp_tick": (
         "0ns", "time", "a file's times change at most once per tick of the trace's clock; 0: once per checkpoint",

@@ -286,8 +286,19 @@ class Slow(Dirs):
             self.add_name(folder, file)
             self.change_inode(node)
         elif name == "rename":
-            self.remove_name(folder, file)
-            self.add_name(folder, file)
+            over = file2 >= 0 and file2 != file
+            if over or not node.known:
+                self.remove_name(folder, file)
+                self.add_name(folder, file)
+            else:
+                if self.blocks_for(folder, file) > self.free_count():
+                    return False
+                old, older = node.at, node.before
+                self.add_name(folder, file)
+                new, node.at = node.at, old
+                node.before = new
+                self.remove_name(folder, file)
+                node.before = older
             self.change_inode(node)
             if file2 >= 0 and file2 != file:
                 if file2 in self.nodes:

@@ -100,9 +100,13 @@ class Dirs(Log):
             self.add_leaf_under_node(folder)
         elif folder.form == "node" and folder.names > 504 + 252 * (len(folder.leaves) - 1):
             self.add_leaf_under_node(folder)
-        index = folder.hint
-        while index < folder.end and index in folder.data and folder.data[index].fill + self.long(file) > 4032:
-            index += 1
+        if folder.form == "node":
+            fitting = [i for i, item in folder.data.items() if item.fill + self.long(file) <= 4032]
+            index = max(fitting, default=next(i for i in range(folder.end + 1) if i not in folder.data))
+        else:
+            index = folder.hint
+            while index < folder.end and index in folder.data and folder.data[index].fill + self.long(file) > 4032:
+                index += 1
         folder.hint = index
         if index not in folder.data:
             self.add_data(folder, index)
@@ -151,7 +155,7 @@ class Dirs(Log):
         self.change(item, 0, 63)
         self.change(item, at, at + self.long(file) - 1)
         item.fill = max(item.fill - self.long(file), 0)
-        folder.hint = min(folder.hint, index)
+        folder.hint = index if folder.form == "node" else min(folder.hint, index)
         if folder.form == "block":
             self.change(item, 4088, 4095)
             return

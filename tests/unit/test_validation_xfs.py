@@ -13,8 +13,8 @@ pytestmark = pytest.mark.slow
 
 ROWS = cells.measured("xfs-dax")
 KIB, MIB = 1 << 10, 1 << 20
-# Of rename and unlinkl the kernel logs five and eight blocks more than the model, of 80: not explained.
-SHORT_OF = {"rename_sync": 0.08, "unlinkl_sync": 0.11}
+# Of rename and unlinkl the kernel logs six and seven blocks more than the model, of 80: not explained.
+SHORT_OF = {"rename_sync": 0.08, "unlinkl_sync": 0.09}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{r['op']} {int(r['unit'])}" for r in ROWS])
@@ -28,8 +28,21 @@ def test_a_measured_cell(row):
 
 
 @pytest.mark.parametrize("row", cells.measured("6.1:xfs-dax"), ids=lambda r: f"{r['op']} {int(r['unit'])}")
-def test_stored_bytes_of_a_newer_kernel(row):
-    assert cells.totals("xfs-dax", cells.workload(row))["pmst"] == pytest.approx(row["pmstB_call"])
+def test_a_newer_kernel_that_checks_its_log_by_tables(row):
+    """Stored bytes exact, loads + stores 10 % with costs of 5.13.13; 1 KiB synced 13 %: 6.1 counts pressure at each switch."""
+    found = cells.totals("xfs-dax", cells.workload(row), **cells.kernel(row))
+    assert found["pmst"] == pytest.approx(row["pmstB_call"])
+    limit = 0.13 if (row["op"], row["unit"]) == ("wsync", 1024) else 0.1
+    assert found["ld"] + found["st"] == pytest.approx(row["ld_norep_call"] + row["st_norep_call"], rel=limit)
+
+
+def test_a_checksum_by_tables_covers_the_record_but_not_all_of_its_header():
+    """A log write of 4096 bytes: (4096 - 512 + 328) / 8 steps of nine loads more."""
+    calls = 16
+    work = source(op="wsync", unit=4 * KIB, total=calls * 4 * KIB)
+    by = {name: cells.totals("xfs-dax", work, crc32c=name) for name in ("instruction", "table")}
+    assert by["table"]["ld"] - by["instruction"]["ld"] == pytest.approx(489 * 9)
+    assert by["table"]["st"] == pytest.approx(by["instruction"]["st"])
 
 
 @pytest.mark.skipif(NO_JIT, reason="20,000 operations on directories of 1000 names")

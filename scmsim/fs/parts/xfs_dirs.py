@@ -2,7 +2,8 @@
 
 A directory's names lie in its inode, then in one block with their hashes, then in data blocks beside a leaf block of
 hashes, at last beside several leaves under a node and a block of free space.  A name goes into the first data block with
-room; a data block without names is freed.  Source: Linux 5.13 fs/xfs/libxfs/xfs_dir2{,_sf,_block,_leaf,_node,_data}.c.
+room, under a node into the last one (since Linux 5.4); a data block without names is freed.
+Source: Linux 5.13 fs/xfs/libxfs/xfs_dir2{,_sf,_block,_leaf,_node,_data}.c.
 Simplified: hashes come in the order of the names, as those of names that count up do (a full leaf is split in half, and
 its lower half stays as it is); there is one leaf less when they are a quarter full; a directory turns back into its
 inode when its names fit it, and into no other smaller form.
@@ -144,14 +145,43 @@ def log_free_room(s, arena, d, index):
 
 
 @part
-def put_entry(s, arena, row, d):
-    """Put a name into the first data block with room for it, a new one at last; the directory has leaves."""
-    need, index = entry_bytes(arena, row), arena[d + n.HINT]
+def takes(arena, item, need):
+    """Whether a data block has room for `need` bytes."""
+    return item != 0 and arena[item + n.FILL] + need <= e.BLOCK - n.DATA_HEADER
+
+
+@part
+def first_with_room(arena, d, need):
+    """Under one leaf: index of the first data block with room, or of the first hole if that comes before (addname)."""
+    index = arena[d + n.HINT]
     while index < arena[d + e.END]:
         item = table.get(arena, d + e.PAGES, index)
-        if item == 0 or arena[item + n.FILL] + need <= e.BLOCK - n.DATA_HEADER:
+        if item == 0 or takes(arena, item, need):
             break
         index += 1
+    return index
+
+
+@part
+def last_with_room(arena, d, need):
+    """Under a node: index of the last data block with room, else of the first hole (xfs_dir2_node_find_freeblk)."""
+    index, hole = arena[d + e.END] - 1, arena[d + e.END]
+    while index >= 0:
+        item = table.get(arena, d + e.PAGES, index)
+        if takes(arena, item, need):
+            return index
+        if item == 0:
+            hole = index
+        index -= 1
+    return hole
+
+
+@part
+def put_entry(s, arena, row, d):
+    """Put a name into a data block with room for it, a new one at last; the directory has leaves."""
+    need = entry_bytes(arena, row)
+    with_node = arena[d + n.FORM] == n.WITH_NODE
+    index = last_with_room(arena, d, need) if with_node else first_with_room(arena, d, need)
     arena[d + n.HINT] = index
     if table.get(arena, d + e.PAGES, index) == 0:
         new_data(s, arena, d, index)
@@ -314,7 +344,7 @@ def clear_entry(s, arena, row, d):
     log_buffer(s, arena, item, e.NONE, n.DATA_HEADER - 1)
     log_buffer(s, arena, item, at, at + entry_bytes(arena, row) - 1)
     arena[item + n.FILL] = max(arena[item + n.FILL] - entry_bytes(arena, row), 0)
-    arena[d + n.HINT] = min(arena[d + n.HINT], index)
+    arena[d + n.HINT] = index if arena[d + n.FORM] == n.WITH_NODE else min(arena[d + n.HINT], index)
     if arena[d + n.FORM] == n.IN_BLOCK:
         log_buffer(s, arena, item, LAST - 7, LAST)
         return

@@ -135,6 +135,7 @@ def checkpoint(s, arena, out):
     s.reg[q.COUNT], s.reg[q.BYTES], s.reg[x.FENCES] = (count + 4095) >> 12, count, x.LOG_WRITE_FENCES * buffers
     s.reg[q.TO], s.reg[q.LOG] = s.journal_at * e.BLOCK + s.log_head, whole
     s.reg[q.FROM], s.reg[q.LOG_WRAPPED] = s.journal_at * e.BLOCK, count - whole
+    s.reg[x.CHECKED] = (count - buffers * (n.RECORD_HEADER - n.CHECKED_HEADER)) >> 3
     play(s, out, x.LOG_WRITE)
     s.reg[q.COUNT], s.reg[q.REVOKES], s.reg[q.NEW] = s.cil_items, s.freed_extents, s.freed_inodes
     play(s, out, x.LOG_DONE)

@@ -178,18 +178,29 @@ def lose_link(s, arena, row, f, out):
 
 @part
 def rename(s, arena, op, row, d, out):
-    """rename, over another file if there was one."""
-    f = arena[row]
+    """rename: the new name enters, then the old one leaves; or it takes the place of another file's: 1 done, -1 no room."""
+    f, replaced = arena[row], s.rows + op.file2 * e.ROW_WORDS
+    takes_place = op.file2 >= 0 and replaced != row
+    adds_first = not takes_place and arena[f + n.KNOWN] > 0
+    if adds_first and blocks_to_add(s, arena, row, d) > s.free_blocks:
+        return -1
     call(s, arena, out, f, q.RENAME)
-    remove_entry(s, arena, row, d, out)
-    add_entry(s, arena, row, d, out)
+    if not adds_first:
+        remove_entry(s, arena, row, d, out)
+        add_entry(s, arena, row, d, out)
+    else:
+        newest, before = arena[f + n.ENTRY], arena[f + n.OLDER_ENTRY]
+        add_entry(s, arena, row, d, out)
+        arena[f + n.OLDER_ENTRY], arena[f + n.ENTRY] = arena[f + n.ENTRY], newest
+        remove_entry(s, arena, row, d, out)
+        arena[f + n.OLDER_ENTRY] = before
     log_inode(s, arena, f, out)
-    replaced = s.rows + op.file2 * e.ROW_WORDS
-    if op.file2 >= 0 and replaced != row:
+    if takes_place:
         if arena[replaced]:
             remove_entry(s, arena, replaced, d, out)
             lose_link(s, arena, replaced, arena[replaced], out)
         arena[replaced + e.ROW_SIZE] = -1
+    return 1
 
 
 @part
@@ -221,8 +232,8 @@ def change_names(s, arena, op, row, out):
     if op.op == r.LINK:
         return link(s, arena, row, d, out)
     if op.op == r.RENAME:
-        rename(s, arena, op, row, d, out)
-    elif op.op == r.MKDIR or op.op == r.CREATE:
+        return rename(s, arena, op, row, d, out)
+    if op.op == r.MKDIR or op.op == r.CREATE:
         arena[f + e.OPENS] += op.op == r.CREATE
         call(s, arena, out, f, q.OPEN)
     else:

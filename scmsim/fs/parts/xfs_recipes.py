@@ -27,9 +27,10 @@ COSTS = (
     "null_call", "write_call", "read_call", "map_run", "copy_line", "transaction", "allocate", "zero_block", "timer_tick",
     "fsync_call", "checkpoint", "log_block", "log_item", "busy_extent", "freed_inode", "push_block", "create", "open",
     "close", "unlink", "remove", "free_extent", "rename", "link", "mkdir", "rmdir", "stat", "sync_call",
+    "checksum_step",
 )  # fmt: skip
 
-FENCES = 30  # a register behind those of ext4_recipes
+FENCES, CHECKED = 30, 31  # registers behind those of ext4_recipes
 
 # Recipes behind those of ext4_recipes.
 LOG_WRITE, LOG_DONE, METADATA, ITEM, CONVERT = range(q.RECIPES, q.RECIPES + 5)
@@ -80,12 +81,13 @@ def data_recipes(copy_fence: bool) -> dict[int, list]:
     }
 
 
-def log_recipes() -> dict[int, list]:
+def log_recipes(table_checksum: bool) -> dict[int, list]:
     """Items, checkpoint, log writes, and metadata in place."""
     return {
         ITEM: [_run(STORE, "transaction", q.SLOT, 0, 128)],
         LOG_WRITE: [
             _work("log_block", 0, q.COUNT),
+            *([_work("checksum_step", 0, CHECKED)] if table_checksum else []),
             _run(LOAD, "log", q.ZERO, q.DESCRIPTORS, 0, q.BYTES, width=8),
             _run(NTSTORE, "log", q.TO, 0, 0, q.LOG, space=PM, width=8),
             _run(NTSTORE, "log", q.FROM, 0, 0, q.LOG_WRAPPED, space=PM, width=8),
@@ -134,7 +136,7 @@ def name_recipes() -> dict[int, list]:
     }
 
 
-def all_recipes(copy_fence: bool) -> dict[int, list]:
+def all_recipes(copy_fence: bool, table_checksum: bool) -> dict[int, list]:
     """Every recipe by number; those of ext4 that XFS never plays are empty."""
-    every = data_recipes(copy_fence) | log_recipes() | name_recipes()
+    every = data_recipes(copy_fence) | log_recipes(table_checksum) | name_recipes()
     return {number: every.get(number, []) for number in range(CONVERT + 1)}

@@ -43,7 +43,8 @@ ICREATE = 28 + OP_HEADER  # xfs_icreate_log
 INTENT = 16 + OP_HEADER  # xfs_efi_log_format or xfs_efd_log_format, without its extents
 FREE_AT_ONCE = 2  # extents freed in a transaction (XFS_ITRUNC_MAX_EXTENTS)
 CHECKPOINT_BYTES = OP_HEADER + OP_HEADER + 16 + OP_HEADER  # start record, transaction header, commit record
-RECORD_HEADER = 512  # xlog_rec_header
+RECORD_HEADER = 512  # a log buffer's
+CHECKED_HEADER = 328  # what its checksum covers of that: struct xlog_rec_header (xlog_cksum)
 MOST_CIL = 32 << 20  # bytes (XLOG_CIL_SPACE_LIMIT)
 
 INODE_BYTES = 512
@@ -120,7 +121,9 @@ def start(params: dict[str, int], files: Files) -> State:
     record = state.record[0]
     if not params["tick"]:
         record.cost[COSTS.index("timer_tick"), :3] = 0
-    load_recipes(state, all_recipes(bool(params["copy_fence"])), merge=bool(params.get("merge", 1)))
+    load_recipes(
+        state, all_recipes(bool(params["copy_fence"]), params["crc32c"] == "table"), merge=bool(params.get("merge", 1))
+    )
     first_fit.attach(state, reserved, blocks)
     lists = {"rows": rows * e.ROW_WORDS, "free_inodes": rows + CHUNK_INODES, "inode_items": 2, "chunks": 2}
     for name, count in (lists | {"ag_items": groups * AG_ITEMS << ITEM_ORDER}).items():
