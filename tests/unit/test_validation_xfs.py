@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 ROWS = cells.measured("xfs-dax")
 KIB, MIB = 1 << 10, 1 << 20
-# Of rename and unlinkl the kernel logs six and seven blocks more than the model, of 80: names whose hashes collide get blocks of their own.
+# Of rename and unlinkl the kernel logs six and seven blocks of 80 more: names whose hashes collide get blocks of their own.
 SHORT_OF = {"rename_sync": 0.08, "unlinkl_sync": 0.09}
 
 
