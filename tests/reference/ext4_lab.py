@@ -113,10 +113,11 @@ def transfer_sequence(units_):
     return batch(rows), labels
 
 
-def namespace_sequence(count=1000):
+def namespace_sequence(count=1000, apart=False):
     """The passes of measured_namespace.csv (each followed by its `_sync`): operations, labels, side table.
 
-    Files 0 .. count-1; the rows behind them are directories, a fresh one for each group of passes.
+    Files 0 .. count-1; the rows behind them are directories, a fresh one for each group of passes.  `apart`: each group has
+    files of its own, as it was measured, in the place of the same ones again.
     """
     create, close, remove = (r.CREATE,), (r.CLOSE,), (r.UNLINK,)
     groups = [
@@ -126,12 +127,13 @@ def namespace_sequence(count=1000):
         [("mkdir", (r.MKDIR,)), ("rmdir", (r.RMDIR,))],
         [("create_fsync", create, (r.FSYNC,), close)],
     ]
-    rows, labels = [], []
-    for parent, passes in enumerate(groups, count):
+    rows, labels, own = [], [], count * (len(groups) if apart else 1)
+    for group, passes in enumerate(groups):
+        parent, first = own + group, group * count if apart else 0
         rows += [(r.MKDIR, parent), (r.SYNC, -1)]
         labels += [None, None]
         for label, *steps in passes:
-            for i in range(count):
+            for i in range(first, first + count):
                 for op, *extent in steps:
                     directory = -1 if op == r.RENAME else parent
                     rows.append((op, i, *extent, *(0,) * (3 - len(extent)), directory))
@@ -139,8 +141,8 @@ def namespace_sequence(count=1000):
             rows.append((r.SYNC, -1))
             labels.append(f"{label}_sync")
     directories = [f"/d{i}" for i in range(len(groups))]
-    files = [f"/d/f{i:05d}" for i in range(count)] + directories
-    return batch(rows), labels, side_table(files, dirs=range(count, len(files)))
+    files = [f"/d/f{i:05d}" for i in range(own)] + directories
+    return batch(rows), labels, side_table(files, dirs=range(own, len(files)))
 
 
 def capacity_with(fs, files, free):

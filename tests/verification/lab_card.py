@@ -115,26 +115,29 @@ SINGLE = (
 
 def make(name, path):
     """Write the trace of a row of the card."""
-    if name in WHOLE:
-        kind, given = WHOLE[name]
-        module = registry.load("workload", kind)
-        source = module.source(**given)
-        batches, files, header = source.batches(), source.files, source.header
-    else:
-        rows, count = single(name)
-        batch = np.zeros(len(rows), OP)
-        for k, field in enumerate(("op", "file", "offset", "length", "flag")):
-            batch[field] = [row[k] for row in rows]
-        batch["file2"] = np.where(np.isin(batch["op"], (CREATE, OPEN, UNLINK, MKDIR, RMDIR, STAT)), 0, -1)
-        batch["time_ns"] = 1000 * np.arange(len(batch))
-        sizes = np.full(count, -1, np.int64)
-        sizes[0] = 0
-        files = Files(["/d", *(f"/d/f{i:06d}" for i in range(1, count))], sizes, np.arange(count) == 0)
-        batches, header = [batch], {"tool": "lab_card"}
-    with TraceWriter(path, dict(header)) as writer:
-        for part in batches:
+    if name not in WHOLE:
+        store(*single(name), path)
+        return
+    kind, given = WHOLE[name]
+    source = registry.load("workload", kind).source(**given)
+    with TraceWriter(path, dict(source.header)) as writer:
+        for part in source.batches():
             writer.append(part)
-        writer.close(files)
+        writer.close(source.files)
+
+
+def store(rows, count, path):
+    """Write a trace of rows as `single` has them, on `count` files."""
+    batch = np.zeros(len(rows), OP)
+    for k, field in enumerate(("op", "file", "offset", "length", "flag")):
+        batch[field] = [row[k] for row in rows]
+    batch["file2"] = np.where(np.isin(batch["op"], (CREATE, OPEN, UNLINK, MKDIR, RMDIR, STAT)), 0, -1)
+    batch["time_ns"] = 1000 * np.arange(len(batch))
+    sizes = np.full(count, -1, np.int64)
+    sizes[0] = 0
+    with TraceWriter(path, {"tool": "lab_card"}) as writer:
+        writer.append(batch)
+        writer.close(Files(["/d", *(f"/d/f{i:06d}" for i in range(1, count))], sizes, np.arange(count) == 0))
 
 
 def measure(traces, systems, folder):

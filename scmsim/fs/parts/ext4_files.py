@@ -12,6 +12,7 @@ from scmsim.fs.parts import ext4_state as e
 from scmsim.fs.parts.arena import take
 from scmsim.fs.parts.emit import play
 from scmsim.fs.parts.ext2_inodes import passed_over
+from scmsim.fs.parts.ext4_dirs import look_at_entries
 from scmsim.fs.parts.jbd2 import join
 
 
@@ -76,11 +77,11 @@ def scan_entries(s, arena, row, d, out, searched):
 
 
 @part
-def change_entry(s, arena, row, d, out, added):
-    """The directory block that holds the entry of table row `row`, and the directory's inode, change; takes 5
-    events.
+def change_entry(s, arena, row, d, out, change):
+    """The directory block that holds the entry of table row `row`, and the directory's inode, change; takes 8
+    events.  `change`: NONE takes the entry away, ONE adds it, BOTH renames it.
 
-    A linear directory is searched twice for a name that is `added`, for the name and for room, else from the start of the
+    A linear directory of ext2 is searched twice for a name that is added, for the name and for room, else from the start of the
     block that the last search ended in: half a block on average.
     """
     blocks = arena[d + e.END]
@@ -89,8 +90,10 @@ def change_entry(s, arena, row, d, out, added):
         linear = s.indirect and not s.by_ext4
         if linear:
             used = arena[d + e.ENTRIES]
-            scan_entries(s, arena, row, d, out, 2 * used if added else min(used, e.BLOCK) >> 1)
-        if linear and added:
+            scan_entries(s, arena, row, d, out, 2 * used if change else min(used, e.BLOCK) >> 1)
+        else:
+            look_at_entries(s, arena, row, d, change)
+        if linear and change:
             page = blocks - 1
         elif linear:
             page = ((row - s.rows) // e.ROW_WORDS * e.HASH_FACTOR >> 8) % blocks
@@ -120,6 +123,7 @@ def create(s, arena, op, row, d, out):
     arena[f + e.OPENS], arena[f + e.FRESH] = 1, 1
     arena[d + e.ENTRIES] += entry_bytes(arena, row)
     change_entry(s, arena, row, d, out, e.ONE)
+    arena[row + e.ROW_SIZE] = -1
     dirty_inode(s, arena, f, out)
     change_inode_use(s, arena, f)
     s.reg[q.SCANNED] = passed_over(s, arena, f)

@@ -151,7 +151,7 @@ def destroy(s, arena, row, f, out):
     table.drop(s, arena, f + e.PAGES)
     table.drop(s, arena, f + e.LEAVES)
     give(s, arena, f, e.RECORD_ORDER)
-    arena[row + e.ROW_RECORD], arena[row + e.ROW_SIZE], arena[row + e.ROW_DIR] = 0, -1, 0
+    arena[row + e.ROW_RECORD], arena[row + e.ROW_SIZE], arena[row + e.ROW_DIR] = 0, e.REMOVED, 0
 
 
 @part
@@ -209,7 +209,7 @@ def lose_link(s, arena, row, f, out):
 def rename(s, arena, op, row, d, out):
     """rename, over another file if there was one."""
     f = arena[row]
-    change_entry(s, arena, row, d, out, e.ONE)
+    change_entry(s, arena, row, d, out, e.BOTH)
     dirty_inode(s, arena, f, out)
     call(s, arena, out, f, q.RENAME)
     replaced = s.rows + op.file2 * e.ROW_WORDS

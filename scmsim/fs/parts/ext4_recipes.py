@@ -32,7 +32,8 @@ COSTS = (
     "orphan", "allocate", "zero_block", "cache_write_call", "cache_page", "cache_page_new", "cache_read_call",
     "cache_read_page", "cache_fill_page", "timer_tick", "fsync_call", "flush_call", "flush_page", "flush_run",
     "commit", "journal_block", "revoke", "checkpoint_block", "create", "open", "close", "unlink", "remove",
-    "free_run", "free_page", "rename", "link", "mkdir", "rmdir", "stat", "sync_call",
+    "free_run", "free_page", "rename", "link", "mkdir", "rmdir", "stat", "sync_call", "search_entry", "place_entry",
+    "remove_entry", "lookup", "probe",
 )  # fmt: skip
 
 # Registers.
@@ -41,6 +42,9 @@ COSTS = (
     TAIL_AT, TAIL, TAIL_LINE_AT, TAIL_LINE, LINES, FROM, HAS, PAGES, NEW, GROWN, COUNT, BITMAP, GROUP, LOG,
     LOG_WRAPPED, COMMIT_AT, REVOKES,
 ) = range(30)  # fmt: skip
+# Entries of a directory that are looked at for a name, for room, and for the one before an entry that goes; names that the dentry
+# cache does not know, and searches of an index.
+SEARCHED, PLACED, REMOVED, LOOKUPS, PROBES = NEW, GROWN, COUNT, HAS, PAGES
 # A file system without a journal uses these for other things.
 LEVELS, SCANNED, POINTERS = LOG, LOG_WRAPPED, COMMIT_AT
 
@@ -180,7 +184,15 @@ def name_recipes() -> dict[int, list]:
     """Calls other than read and write."""
     orphan = _run(STORE, "orphan list", ZERO, BUFFERS, 8)
     return {
-        NAME: [_run(LOAD, "namespace", FROM, BUFFERS, BLOCK), _run(STORE, "namespace", FROM, BUFFERS, 64)],
+        NAME: [
+            _run(LOAD, "namespace", FROM, BUFFERS, BLOCK),
+            _work("search_entry", 0, SEARCHED),
+            _work("place_entry", 0, PLACED),
+            _work("remove_entry", 0, REMOVED),
+            _work("lookup", 0, LOOKUPS),
+            _work("probe", 0, PROBES),
+            _run(STORE, "namespace", FROM, BUFFERS, 64),
+        ],
         CREATE: _call("create"),
         OPEN: _call("open"),
         CLOSE: _call("close"),

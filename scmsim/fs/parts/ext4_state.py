@@ -32,15 +32,19 @@ FLUSH_PAGES = 2048  # pages of one step of write-back (MAX_WRITEPAGES_EXTENT_LEN
 FLUSHER_PERIOD = 5 * 10**9  # dirty_writeback_centisecs = 500
 ROOT_INODE, FIRST_INODE = 2, 12  # 11 is lost+found
 
-# Words of a file's record.  PAGES and LEAVES are table handles (two words).  FRESH: no fsync has stored its entry yet.
+# Words of a file's record.  PAGES and LEAVES are table handles (two words).  FRESH: no fsync has stored its entry yet.  SLOT:
+# place of its entry in its directory; of a directory, SLOTS: places in use or left as gaps, LIVE: entries, FIRST: no entry
+# lies in a place before it, GAP: the first gap's place.
 SIZE, PAGES, END, MAPPED, INODE, LINKS, OPENS, DIRTY, LOW, SINCE, OLDER, NEWER, TID, DATA_TID, STAMP, IS_DIR = (
     0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
 )  # fmt: skip
 WINDOW, WINDOW_BLOCKS, EXTENTS, LEAVES, LEAF_COUNT, PARENT, FRESH, ENTRIES = 17, 18, 19, 20, 22, 23, 24, 25
+SLOT, SLOTS, LIVE, FIRST, GAP = 26, 27, 28, 29, 30
 RECORD_ORDER = 5
 
-# Words of a row of the file table: record's offset (0: not touched yet), size before the trace, name length, is a
-# directory.
+# Words of a row of the file table: record's offset (0: not touched yet), size before the trace (-1: there was none, REMOVED: it
+# is gone, and its name with it), name length, is a directory.
+REMOVED = -2
 ROW_RECORD, ROW_SIZE, ROW_NAME, ROW_DIR = 0, 1, 2, 3
 ROW_WORDS = 4
 
@@ -64,7 +68,7 @@ SLICE_PAGES = 4096  # a read or write is done in slices of 16 MiB (DIO_MAX_BLOCK
 SUPERBLOCK = 0
 # `inline_extents` of a file system without extent leaves
 NO_LEAVES = 1 << 40
-NONE, ONE = 0, 1  # as names, because a kernel called with a literal is compiled once more for it
+NONE, ONE, BOTH = 0, 1, 2  # as names, because a kernel called with a literal is compiled once more for it
 ROOM = 64  # events that each operation may need
 HASH_FACTOR = 2654435761  # spreads the entries of a directory over its leaves
 LARGEST = 16 << 40  # bytes

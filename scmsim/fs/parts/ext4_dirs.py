@@ -1,0 +1,106 @@
+"""Where a directory's entries lie in its blocks, and so how many of them the kernel looks at.
+
+A lookup looks at all entries of a block (of its only one, or of the leaf that the hash names) or at those before the one it
+finds; a new entry goes into the first gap, or behind the last entry; a removal looks at the entries before it and leaves a gap.
+Entries have one length here, and lie in the order in which they came, but for the older half of those in leaves: a split sorts
+them by hash.  Source: Linux fs/ext4/namei.c (ext4_search_dir, ext4_find_dest_de, ext4_generic_delete_entry, do_split).
+"""
+
+from scmsim._jit import part
+from scmsim.fs.parts import ext4_recipes as q
+from scmsim.fs.parts import ext4_state as e
+
+DOTS = 2  # entries "." and "..", in front of those of a directory with one block
+TAIL = 1  # the entry that holds a block's checksum
+
+
+@part
+def entries_of_block(arena, d):
+    """Entries of a directory's only block, or of one of its leaves, on average."""
+    return arena[d + e.LIVE] // max(arena[d + e.END] - 1, 1)
+
+
+@part
+def entries_before(arena, d, slot):
+    """Entries of a block that lie before the one in place `slot` of the directory."""
+    first, slots, entries = arena[d + e.FIRST], arena[d + e.SLOTS], entries_of_block(arena, d)
+    sorted_end = slots // 2 if arena[d + e.END] > 1 else 0
+    span = max(slots - first, 1)
+    if slot < sorted_end:
+        return (sorted_end - first) * entries // span // 2
+    return (max(slot - first, 0) * entries + span - 1) // span
+
+
+@part
+def dots(arena, d):
+    """Entries that are in front of all others of a block."""
+    return DOTS if arena[d + e.END] <= 1 else 0
+
+
+@part
+def entries_to_gap(arena, d):
+    """Entries that are looked at for room for one more."""
+    gaps, leaves = arena[d + e.SLOTS] - arena[d + e.LIVE], max(arena[d + e.END] - 1, 1)
+    ahead = entries_of_block(arena, d)
+    if gaps and leaves == 1:
+        ahead = entries_before(arena, d, arena[d + e.GAP])
+    elif gaps:
+        ahead //= gaps // leaves + 2  # the first of those in a leaf that has one
+    return max(ahead + dots(arena, d), 1)
+
+
+@part
+def take_slot(arena, f, d):
+    """File `f` gets the first gap of directory `d`, or the place behind its last entry."""
+    slots, gaps = arena[d + e.SLOTS], arena[d + e.SLOTS] - arena[d + e.LIVE]
+    slot = slots
+    if gaps:
+        slot = arena[d + e.GAP]
+        # The next gap: behind this one if nothing is left there, else those that are left lie evenly.
+        spread = 0 if slot + 1 < arena[d + e.FIRST] else (slots - slot - 1) // gaps
+        arena[d + e.GAP] = slot + 1 + spread
+        arena[d + e.FIRST] = min(arena[d + e.FIRST], slot)
+    else:
+        arena[d + e.SLOTS] += 1
+    arena[d + e.LIVE] += 1
+    arena[f + e.SLOT] = slot
+
+
+@part
+def give_slot(arena, slot, d):
+    """The entry in place `slot` of directory `d` is gone."""
+    slots, live = arena[d + e.SLOTS], max(arena[d + e.LIVE] - 1, 0)
+    if slot == slots - 1:
+        arena[d + e.SLOTS] -= 1
+    else:
+        arena[d + e.GAP] = slot if slots == live + 1 else min(arena[d + e.GAP], slot)
+    if slot == arena[d + e.FIRST]:
+        arena[d + e.FIRST] += 1
+    if live == 0:
+        arena[d + e.SLOTS], arena[d + e.FIRST] = 0, 0
+    arena[d + e.LIVE] = live
+
+
+@part
+def look_at_entries(s, arena, row, d, change):
+    """Count in registers what a change of names looks at in directory `d`, and make it: `change` adds the entry of table row
+    `row`, takes it away, or does both (rename).
+
+    A name that was removed is known not to be there (a negative dentry), so its file is made anew without a lookup.
+    """
+    f, adds, goes = arena[row + e.ROW_RECORD], change != e.NONE, change != e.ONE
+    slot, lookups = arena[f + e.SLOT], 1 if adds else 0
+    if arena[row + e.ROW_SIZE] == e.REMOVED:
+        lookups = 0
+    found = entries_before(arena, d, slot) + dots(arena, d) + 1
+    whole = entries_of_block(arena, d) + dots(arena, d) + TAIL
+    s.reg[q.LOOKUPS], s.reg[q.PLACED], s.reg[q.REMOVED] = lookups, 0, 0
+    s.reg[q.SEARCHED] = lookups * whole
+    s.reg[q.PROBES] = 0 if arena[d + e.END] <= 1 else lookups + adds + goes * (1 + adds)
+    if adds:
+        s.reg[q.PLACED] = entries_to_gap(arena, d)
+        take_slot(arena, f, d)
+    if goes:  # a rename looks for the new name once more
+        s.reg[q.SEARCHED] += found + adds * whole
+        s.reg[q.REMOVED] = found
+        give_slot(arena, slot, d)

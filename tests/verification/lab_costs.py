@@ -1,0 +1,133 @@
+"""Costs of ext4 that no cell of the microbenchmark tells, measured in the lab one by one, and a calibration that starts from them.
+
+    python tests/verification/lab_costs.py FOLDER
+    python tests/verification/lab_costs.py FOLDER --fit RESULT --fs ext4-dax -o ext4-dax-6.1.toml
+
+Each trace repeats what one cost is charged for, so often that its count per call is known; a cost is what the kernel's functions
+of it, or the calls less what else they do, took.  None of the traces is a row of the card (lab_card.py).  The second form is
+`scmsim lab calibrate` with units of 1, 16 and 256 KiB, on a table that has these costs already.
+"""
+
+import argparse
+import csv
+import pathlib
+
+import lab_card as card
+import numpy as np
+
+from scmsim import calibrate
+from scmsim.fs.parts.costs import changed
+from scmsim.records import CLOSE, CREATE, FSYNC, OPEN, SETUP, SYNC, UNLINK, WRITE
+from scmsim.result import read
+
+UNITS = (1 << 10, 16 << 10, 256 << 10)
+COUNT = 250  # files, fewer than a directory's only block holds
+COLUMNS = ("instructions", "mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
+_FILE = [(CREATE, 1, 0, 0, SETUP), (WRITE, 1, 0, 4096, SETUP), (SYNC, -1, 0, 0, SETUP)]
+_AGAIN = [(op, 2, 0, 0, 0) for _ in range(300) for op in (CREATE, CLOSE, UNLINK)]
+_MANY = range(1, COUNT + 1)
+TRACES = {
+    # n-th of the files made, all removed again, the last one first: n + 2 entries (with the dots) lie before each.
+    "entries": (
+        [(op, i, 0, 0, 0) for i in _MANY for op in (CREATE, CLOSE)] + [(UNLINK, i, 0, 0, 0) for i in reversed(_MANY)],
+        COUNT + 1,
+    ),
+    # A name that is known not to be there, in a directory with one block and in one with an index.
+    "again": ([*_FILE, *_AGAIN], 3),
+    "hashed": ([*[(CREATE, i, 0, 0, SETUP) for i in range(3, 403)], *_AGAIN], 403),
+    "quiet": ([*_FILE, *[(op, 1, 0, 0, 0) for _ in range(300) for op in (FSYNC, OPEN, CLOSE)]], 2),
+}
+MATCH = ("ext4_match", "fscrypt_match_name", "memcmp")
+ENTRIES = (*MATCH, "ext4_search_dir", "__ext4_check_dir_entry", "ext4_find_dest_de", "ext4_generic_delete_entry")
+
+
+def functions(folder, trace, fs):
+    """{(kind of operation, function): (instructions, loads, stores) per call}."""
+    with open(folder / f"lab-{trace}" / "functions.csv", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["fs"] == fs]
+    return {(row["op"], row["func"]): np.array([float(row[column]) for column in COLUMNS]) for row in rows}
+
+
+def entry_costs(found):
+    """Costs of an entry that is looked at, from the mean number of them per call."""
+
+    def each(op, names, count):
+        return sum(found[op, name] for name in names) / count
+
+    before = (COUNT - 1) / 2 + 2
+    match = each("create", MATCH, 2 * before + 1)  # the lookup sees the checksum's entry too
+    check = each("create", ["__ext4_check_dir_entry"], before)
+    return {
+        "search_entry": match + each("create", ["ext4_search_dir"], before + 1),
+        "place_entry": match + check + each("create", ["ext4_find_dest_de"], before),
+        "remove_entry": check + each("unlink", ["ext4_generic_delete_entry"], before + 1),
+    }
+
+
+def name_costs(runs, found):
+    """Costs of names besides the entries that are looked at; `found`: functions by trace."""
+
+    def rest(trace, kind):
+        run = runs[trace]
+        calls = np.array([run.groups[kind][name] for name in COLUMNS]) / run.params[f"calls_{kind}"]
+        return calls - sum(found[trace].get((kind, name), 0) for name in ENTRIES)
+
+    kinds = ("create", "unlink")
+    return {
+        "create": rest("again", "create"),
+        "remove": rest("again", "unlink"),
+        "lookup": rest("entries", "create") - rest("again", "create"),
+        "probe": np.mean([rest("hashed", kind) - rest("again", kind) for kind in kinds], axis=0),
+        "open": rest("quiet", "open"),
+        "close": rest("quiet", "close"),
+        "fsync_call": rest("quiet", "fsync"),
+    }
+
+
+def costs_of(folder, fs):
+    """{cost: (instructions, loads, stores)}; what is missing runs first."""
+    paths = {name: folder / f"{name}.parquet" for name in TRACES}
+    for name, path in paths.items():
+        if not path.exists():
+            card.store(*TRACES[name], path)
+    measured = card.measure(paths, ["ext4-dax", "ext4"], folder)
+    found = {name: functions(folder, name, fs) for name in TRACES}
+    runs = {name: next(run for run in result.runs if run.fs == fs) for name, result in measured.items()}
+    return entry_costs(found["entries"]) | name_costs(runs, found)
+
+
+def fitted(costs, result, fs):
+    """Calibration of a model, from its table with `costs` in it."""
+
+    def start(name, table):
+        more = {
+            cost: table[cost] | dict(zip(calibrate.COLUMNS, map(float, value), strict=True))
+            for cost, value in costs.items()
+        }
+        return table | more if name == "ext4-5.13" else table
+
+    with changed(start):
+        return calibrate.calibrate(result, fs, UNITS)
+
+
+def main():
+    """Print the costs; fit the others if asked."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--fs", default="ext4-dax")
+    parser.add_argument("--fit", metavar="RESULT", help="of scmsim lab run: transfers, with names = 1000")
+    parser.add_argument("-o", metavar="TABLE.toml", help="where the fitted table goes")
+    given = parser.parse_args()
+    given.folder.mkdir(exist_ok=True)
+    costs = costs_of(given.folder, given.fs)
+    for name, values in costs.items():
+        print(f"{name:20}" + "".join(f"{value:10.1f}" for value in values))
+    if given.fit:
+        result = read(given.fit)
+        found = fitted(costs, result, given.fs)
+        print(*found.summary(), sep="\n")
+        calibrate.write(found, given.o, str(result.manifest.get("kernel", "")).removeprefix("Linux "))
+
+
+if __name__ == "__main__":
+    main()
