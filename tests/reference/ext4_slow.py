@@ -29,7 +29,7 @@ class Slow(Data):
             inode = self.inodes_left.pop()
         else:
             inode, self.next_inode = self.next_inode, self.next_inode + 1
-        node = self.nodes[file] = Node(inode, before, parent=len(self.files))
+        node = self.nodes[file] = Node(inode, before, parent=len(self.files), read_stamp=0 if fresh else -1)
         node.is_dir = root or (bool(self.files.is_dir[file]) and file not in self.gone and not fresh)
         pages = 1 if node.is_dir else -(-before // PAGE)
         page = 0
@@ -196,7 +196,10 @@ class Slow(Data):
         return True
 
     def read(self, node, offset, length):
-        """read(): only the page cache changes."""
+        """read(): the page cache changes, and the access time once after a change."""
+        if length > 0 and node.stamp >= node.read_stamp != self.tid:
+            node.read_stamp = self.tid
+            self.change_inode(node)
         for number in range(offset // PAGE, -(-min(offset + length, node.size) // PAGE)):
             if number in node.pages:
                 node.pages[number].cached = True

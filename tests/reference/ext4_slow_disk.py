@@ -37,6 +37,7 @@ class Node:
     tid: int = 0
     data_tid: int = 0
     stamp: int = -1
+    read_stamp: int = 0
     since: int = 0
     pages: dict[int, Page] = field(default_factory=dict)
     window: list[int] = field(default_factory=list)

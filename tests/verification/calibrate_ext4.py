@@ -83,6 +83,8 @@ MEANING = {
         "entries, scaled to rows of names",
     ),
     "remove_entry": ("namespace", "directory entry before one that goes", "entries, scaled to rows of names"),
+    "join_block": ("journal handle", "metadata block that joins a transaction", "first"),
+    "cache_page_dirty": ("page cache", "clean page that becomes dirty", "clean pages less dirty pages"),
     "lookup": (
         "namespace",
         "name that the dentry cache does not know, entries not counted",
@@ -91,7 +93,11 @@ MEANING = {
     "probe": ("namespace", "search of a directory's index", "hashed, scaled to rows of names"),
 }
 # Measured on 6.1 by lab_costs.py, because no row of 5.13 tells them.
-LAB = {"fsync_call": (1468.0, 478.0, 298.0)}
+LAB = {
+    "fsync_call": (1468.0, 478.0, 298.0),
+    "join_block": (582.8, 174.9, 128.1),
+    "cache_page_dirty": (634.3, 182.5, 105.0),
+}
 # The same for names.  A row of 5.13 is one factor times what 6.1 took besides looking at entries, and another times that.
 ENTRIES = {
     "search_entry": (138.9, 38.5, 18.0),

@@ -25,6 +25,8 @@ COUNT = 250  # files, fewer than a directory's only block holds
 COLUMNS = ("instructions", "mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
 _FILE = [(CREATE, 1, 0, 0, SETUP), (WRITE, 1, 0, 4096, SETUP), (SYNC, -1, 0, 0, SETUP)]
 _AGAIN = [(op, 2, 0, 0, 0) for _ in range(300) for op in (CREATE, CLOSE, UNLINK)]
+_OVER = [(WRITE, 1, at << 12, 4096, 0) for at in range(256)]
+_PAGES = [(CREATE, 1, 0, 0, SETUP), (WRITE, 1, 0, 1 << 20, SETUP)]
 _MANY = range(1, COUNT + 1)
 TRACES = {
     # n-th of the files made, all removed again, the last one first: n + 2 entries (with the dots) lie before each.
@@ -35,15 +37,34 @@ TRACES = {
     # A name that is known not to be there, in a directory with one block and in one with an index.
     "again": ([*_FILE, *_AGAIN], 3),
     "hashed": ([*[(CREATE, i, 0, 0, SETUP) for i in range(3, 403)], *_AGAIN], 403),
+    # The same in a directory of one file, each time in a new transaction: file 1 is written and synced in between.
+    "first": (
+        [
+            (CREATE, 1, 0, 0, SETUP),
+            *[
+                row
+                for at in range(200)
+                for row in (
+                    *((WRITE, 1, at << 12, 4096, SETUP), (FSYNC, 1, 0, 0, SETUP), (CREATE, 2, 0, 0, 0)),
+                    *((CLOSE, 2, 0, 0, SETUP), (UNLINK, 2, 0, 0, SETUP)),
+                )
+            ],
+        ],
+        3,
+    ),
+    # Each page of a file once, after a sync; and the same when they are dirty already.
+    "clean pages": ([*_PAGES, (SYNC, -1, 0, 0, SETUP), *_OVER], 2),
+    "dirty pages": ([*_PAGES, (SYNC, -1, 0, 0, SETUP), *[(*row[:4], SETUP) for row in _OVER], *_OVER], 2),
     "quiet": ([*_FILE, *[(op, 1, 0, 0, 0) for _ in range(300) for op in (FSYNC, OPEN, CLOSE)]], 2),
 }
 MATCH = ("ext4_match", "fscrypt_match_name", "memcmp")
+FIRST_JOINS = 4  # blocks that "first" changes: directory, inode table, inode bitmap, group descriptor
 ENTRIES = (*MATCH, "ext4_search_dir", "__ext4_check_dir_entry", "ext4_find_dest_de", "ext4_generic_delete_entry")
 
 
 def functions(folder, trace, fs):
     """{(kind of operation, function): (instructions, loads, stores) per call}."""
-    with open(folder / f"lab-{trace}" / "functions.csv", newline="") as file:
+    with open(folder / f"lab-{trace.replace(' ', '-')}" / "functions.csv", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["fs"] == fs]
     return {(row["op"], row["func"]): np.array([float(row[column]) for column in COLUMNS]) for row in rows}
 
@@ -69,7 +90,8 @@ def name_costs(runs, found):
 
     def rest(trace, kind):
         run = runs[trace]
-        calls = np.array([run.groups[kind][name] for name in COLUMNS]) / run.params[f"calls_{kind}"]
+        counters, count = run.groups.get(kind, run.counters), run.params.get(f"calls_{kind}", run.calls)
+        calls = np.array([counters[name] for name in COLUMNS]) / count
         return calls - sum(found[trace].get((kind, name), 0) for name in ENTRIES)
 
     kinds = ("create", "unlink")
@@ -78,6 +100,8 @@ def name_costs(runs, found):
         "remove": rest("again", "unlink"),
         "lookup": rest("entries", "create") - rest("again", "create"),
         "probe": np.mean([rest("hashed", kind) - rest("again", kind) for kind in kinds], axis=0),
+        "join_block": (rest("first", "create") - rest("again", "create")) / FIRST_JOINS,
+        "cache_page_dirty": rest("clean pages", "write") - rest("dirty pages", "write"),
         "open": rest("quiet", "open"),
         "close": rest("quiet", "close"),
         "fsync_call": rest("quiet", "fsync"),
@@ -86,7 +110,7 @@ def name_costs(runs, found):
 
 def costs_of(folder, fs):
     """{cost: (instructions, loads, stores)}; what is missing runs first."""
-    paths = {name: folder / f"{name}.parquet" for name in TRACES}
+    paths = {name: folder / f"{name.replace(' ', '-')}.parquet" for name in TRACES}
     for name, path in paths.items():
         if not path.exists():
             card.store(*TRACES[name], path)

@@ -69,6 +69,7 @@ def mark_dirty(s, arena, row, f, page, count):
     for at in range(words + page, words + page + count):
         word = arena[at]
         if not word & e.IS_DIRTY:
+            s.soiled += 1
             arena[f + e.DIRTY] += 1
             if word >> e.BLOCK_SHIFT == 0:
                 s.reserved += 1
@@ -153,13 +154,13 @@ def write_slice(s, arena, row, f, op, out):
     first = at >> 12
     if s.progress == 0:
         play(s, out, q.WRITE)
-        stamp = s.now // s.timestamp_tick if s.timestamp_tick else s.tid
+        stamp = time_stamp(s)
         if stamp != arena[f + e.STAMP]:
             arena[f + e.STAMP] = stamp
             play(s, out, q.TIMES)
             dirty_inode(s, arena, f, out)
             arena[f + e.TID] = s.tid
-    s.new_pages, s.changed, s.reading = 0, 0, 0
+    s.new_pages, s.changed, s.reading, s.soiled = 0, 0, 0, 0
     while at < end:
         page = at >> 12
         count = page_run(s, arena, f, page, (end - 1) >> 12)
@@ -209,6 +210,7 @@ def finish_slice(s, arena, f, out, span):
             s.reg[q.GROWN], s.reg[q.NEW], s.reg[q.HAS] = 3, 6, 1
     else:
         s.reg[q.PAGES], s.reg[q.NEW] = pages, s.new_pages
+        s.reg[q.HAS] = s.soiled - s.new_pages
         s.reg[q.GROWN] = 2 * min(pages, ((end - 1) >> 12) - (size >> 12) + 1) if grows else 0
     play(s, out, q.FINISH)
     if grows or s.changed:
@@ -217,6 +219,24 @@ def finish_slice(s, arena, f, out, span):
         arena[f + e.DATA_TID] = s.tid
         if s.changed:
             arena[f + e.TID] = s.tid
+
+
+@part
+def time_stamp(s):
+    """What the times of files are compared by: the tick of the clock, or the transaction."""
+    return s.now // s.timestamp_tick if s.timestamp_tick else s.tid
+
+
+@part
+def set_access_time(s, arena, f, out):
+    """The first read after a change sets the access time (relatime; touch_atime, ext4_dirty_inode); takes 2 events."""
+    if s.indirect or s.in_memory or arena[f + e.READ_STAMP] > arena[f + e.STAMP]:
+        return
+    stamp = time_stamp(s)
+    if stamp != arena[f + e.READ_STAMP]:
+        arena[f + e.READ_STAMP] = stamp
+        play(s, out, q.TIMES)
+        dirty_inode(s, arena, f, out)
 
 
 @part
@@ -229,6 +249,7 @@ def read_slice(s, arena, f, op, out):
     s.new_pages, s.reading = 0, 1
     if s.progress == 0:
         play(s, out, q.READ)
+        set_access_time(s, arena, f, out)
     while at < end:
         page = at >> 12
         count = page_run(s, arena, f, page, (end - 1) >> 12)

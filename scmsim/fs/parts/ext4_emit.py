@@ -15,7 +15,7 @@ from scmsim.fs.parts.ext2_map import pointers_missing, slot_of
 from scmsim.fs.parts.ext4_blocks import close_window
 from scmsim.fs.parts.ext4_data import flush_pages, read_slice, write_slice
 from scmsim.fs.parts.ext4_files import create, leaves_needed
-from scmsim.fs.parts.jbd2 import commit, join, log_blocks, store_dirty
+from scmsim.fs.parts.jbd2 import charge_joins, commit, join, log_blocks, store_dirty
 from scmsim.fs.parts.table import reserve, words_to_hold
 
 
@@ -283,6 +283,7 @@ def frequent(state, arena, ops, i, out):
             break
         if done < 0:
             refuse(s, op)
+        charge_joins(s, out)
         s.seen += 1
         s.settled = s.progress = 0
         i += 1

@@ -48,7 +48,7 @@ def touch(s, arena, row):
         return 0
     age_inodes(s, arena)
     f = new_record(s, arena, row)
-    arena[f + e.IS_DIR], arena[f + e.SIZE] = is_dir, size
+    arena[f + e.IS_DIR], arena[f + e.SIZE], arena[f + e.READ_STAMP] = is_dir, size, -1
     if pages:
         reserve_pages(s, arena, f, pages - 1)
     page = e.NONE

@@ -15,7 +15,7 @@ from scmsim.fs.parts.ext4_blocks import take_blocks
 from scmsim.fs.parts.ext4_data import flush_pages
 from scmsim.fs.parts.ext4_emit import call, extents_fit, has_events, try_commit
 from scmsim.fs.parts.ext4_names import change_group, change_names, destroy, fallocate, touch, truncate
-from scmsim.fs.parts.jbd2 import checkpoint, join
+from scmsim.fs.parts.jbd2 import charge_joins, checkpoint, join
 
 
 @part
@@ -168,6 +168,7 @@ def rare(state, arena, ops, i, out):
             return i
         if done < 0:
             refuse(s, op)
+        charge_joins(s, out)
         s.seen += 1
         s.settled = 0
         i += 1

@@ -34,6 +34,7 @@ COSTS = (
     "commit", "journal_block", "revoke", "checkpoint_block", "create", "open", "close", "unlink", "remove",
     "free_run", "free_page", "rename", "link", "mkdir", "rmdir", "stat", "sync_call", "search_entry", "place_entry",
     "remove_entry", "lookup", "probe",
+    "join_block", "cache_page_dirty",
 )  # fmt: skip
 
 # Registers.
@@ -53,10 +54,10 @@ LEVELS, SCANNED, POINTERS = LOG, LOG_WRAPPED, COMMIT_AT
     WRITE, TIMES, ALLOCATE, COPY, FINISH, FILL, READ, COPY_OUT, READ_PAGES, DIRTY_INODE, FLUSH_RUN,
     FLUSH_LOAD, FLUSHED, FSYNC, BARRIER, IMAGE, COMMIT, CHECKPOINT, IN_PLACE, NAME, CREATE, OPEN, CLOSE, STAT,
     OTHER, UNLINK, REMOVE, RMDIR, RENAME, LINK, MKDIR, FREED, TRUNCATE, FALLOCATE, FALLOCATED, CLEAR_PM,
-    CLEAR_FRAME, ORPHAN, SYNC, EDGES, MAP, SCAN,
-) = range(42)  # fmt: skip
+    CLEAR_FRAME, ORPHAN, SYNC, EDGES, MAP, SCAN, JOINED,
+) = range(43)  # fmt: skip
 
-RECIPES = SCAN + 1
+RECIPES = JOINED + 1
 BLOCK = 4096
 BARRIER_FENCES = 2
 # Where kernel objects lie in space KERNEL: areas of 1 TiB, far more than they use.
@@ -128,6 +129,7 @@ def cache_recipes() -> dict[int, list]:
             _work("cache_page", 0, PAGES),
             _work("handle", 0, PAGES),
             _work("cache_page_new", 0, NEW),
+            _work("cache_page_dirty", 0, HAS),
             _work("inode_update", 0, GROWN),
         ],
         FILL: [
@@ -156,6 +158,7 @@ def journal_recipes() -> dict[int, list]:
     REQ_FUA)."""
     return {
         TIMES: [_work("handle", 1), _work("inode_update", 1)],
+        JOINED: [_work("join_block", 0, COUNT)],
         DIRTY_INODE: [_run(STORE, "inode", SLOT, 0, 160)],
         FSYNC: [_work("fsync_call", 1)],
         BARRIER: [_fence("journal", BARRIER_FENCES)],

@@ -34,12 +34,12 @@ ROOT_INODE, FIRST_INODE = 2, 12  # 11 is lost+found
 
 # Words of a file's record.  PAGES and LEAVES are table handles (two words).  FRESH: no fsync has stored its entry yet.  SLOT:
 # place of its entry in its directory; of a directory, SLOTS: places in use or left as gaps, LIVE: entries, FIRST: no entry
-# lies in a place before it, GAP: the first gap's place.
+# lies in a place before it, GAP: the first gap's place.  STAMP and READ_STAMP: when it was last written and its access time set.
 SIZE, PAGES, END, MAPPED, INODE, LINKS, OPENS, DIRTY, LOW, SINCE, OLDER, NEWER, TID, DATA_TID, STAMP, IS_DIR = (
     0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
 )  # fmt: skip
 WINDOW, WINDOW_BLOCKS, EXTENTS, LEAVES, LEAF_COUNT, PARENT, FRESH, ENTRIES = 17, 18, 19, 20, 22, 23, 24, 25
-SLOT, SLOTS, LIVE, FIRST, GAP = 26, 27, 28, 29, 30
+SLOT, SLOTS, LIVE, FIRST, GAP, READ_STAMP = 26, 27, 28, 29, 30, 31
 RECORD_ORDER = 5
 
 # Words of a row of the file table: record's offset (0: not touched yet), size before the trace (-1: there was none, REMOVED: it
@@ -95,6 +95,8 @@ STATE = np.dtype(
             ("new_pointers", "i8"),  # pointer blocks that the last allocation added to a file
             ("changed", "i8"),  # extents that changed in this slice, or step of write-back
             ("reading", "i8"),
+            ("joins", "i8"),  # metadata blocks that joined the running transaction in the operation at work
+            ("soiled", "i8"),  # pages that became dirty in this slice
             ("settled", "i8"),  # set once the kernel's threads have had their turn before the operation at work
             ("progress", "i8"),  # bytes of the operation at work that are done
             # Pages make one run if their words, masked by `key`, count up by `key_step`; where they lie is

@@ -29,6 +29,7 @@ def join(s, arena, block):
             s.txn_since = s.now
         arena[at] |= bit
         s.txn_blocks += 1
+        s.joins += 1
         if s.indirect:
             at = s.logged + (block >> 6)
             if arena[at] & bit:  # its entry is still there
@@ -36,6 +37,14 @@ def join(s, arena, block):
             arena[at] |= bit
         arena[s.txn + s.txn_length] = block
         s.txn_length += 1
+
+
+@part
+def charge_joins(s, out):
+    """What the blocks cost that the operation at work was the first to change in this transaction; takes an event."""
+    if s.joins:
+        s.reg[q.COUNT], s.joins = s.joins, 0
+        play(s, out, q.JOINED)
 
 
 @part
