@@ -98,13 +98,18 @@ def single(name):
 
 
 # What the emulated machine has: its kernel and device, and times of files that move on with the timer's tick (CONFIG_HZ=250).
-PARAMS = {"capacity": "2GiB", "timestamp_tick": "4ms", "copy_fence": 1, "kernel": "6.1"}
+PARAMS = {"capacity": "2GiB", "copy_fence": 1, "kernel": "6.1"}
+TICK = 4_000_000  # ns of the machine, which takes 1 ns for an instruction and for each access of a rep-string
 
 
-def params(fs):
-    """Parameters of the machine that was measured, those that the model has."""
+def params(fs, path, lab):
+    """Parameters of the machine that was measured, those that the model has; the tick in times of the trace in `path`."""
     known = registry.literals("fs", fs).get("PARAMS", {})
-    return {"directmap-1g": {"user_page": "2MiB"}, fs: {key: value for key, value in PARAMS.items() if key in known}}
+    times = np.concatenate([part["time_ns"][part["flag"] & SETUP == 0] for part in open_trace(path).batches()])
+    took = sum(lab.counters.get(name, 0) for name in ("instructions", "rep_loads", "rep_stores"))
+    tick = max(TICK * int(times.max() - times.min()) // took, 1)
+    values = PARAMS | {"timestamp_tick": f"{tick}ns"}
+    return {"directmap-1g": {"user_page": "2MiB"}, fs: {key: value for key, value in values.items() if key in known}}
 
 
 SINGLE = (
@@ -213,7 +218,7 @@ def card(fs, traces, measured, tables):
     for name, path in traces.items():
         lab = next(run for run in measured[name].runs if run.fs == fs)
         with using([tables[fs]]) if fs in tables else contextlib.nullcontext():
-            replayed = scmsim.replay(open_trace(path), fs=fs, by="op", params=params(fs))
+            replayed = scmsim.replay(open_trace(path), fs=fs, by="op", params=params(fs, path, lab))
         for row in rows_of(name, lab, replayed.runs[0]):
             print(line(*row))
             errors.append((row[0], row[-1]))
