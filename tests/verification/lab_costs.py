@@ -17,7 +17,7 @@ import numpy as np
 
 from scmsim import calibrate
 from scmsim.fs.parts.costs import changed
-from scmsim.records import CLOSE, CREATE, FSYNC, OPEN, SETUP, SYNC, UNLINK, WRITE
+from scmsim.records import CLOSE, CREATE, FSYNC, OPEN, READ, SETUP, SYNC, UNLINK, WRITE
 from scmsim.result import read
 
 UNITS = (1 << 10, 16 << 10, 256 << 10)
@@ -28,6 +28,10 @@ _AGAIN = [(op, 2, 0, 0, 0) for _ in range(300) for op in (CREATE, CLOSE, UNLINK)
 _OVER = [(WRITE, 1, at << 12, 4096, 0) for at in range(256)]
 _PAGES = [(CREATE, 1, 0, 0, SETUP), (WRITE, 1, 0, 1 << 20, SETUP)]
 _MANY = range(1, COUNT + 1)
+_SMALL = [row for i in _MANY for row in ((CREATE, i, 0, 0, SETUP), (WRITE, i, 0, 4096, SETUP))] + [
+    (SYNC, -1, 0, 0, SETUP)
+]
+_READS = [(READ, i, 0, 4096, 0) for i in _MANY]
 TRACES = {
     # n-th of the files made, all removed again, the last one first: n + 2 entries (with the dots) lie before each.
     "entries": (
@@ -55,6 +59,9 @@ TRACES = {
     # Each page of a file once, after a sync; and the same when they are dirty already.
     "clean pages": ([*_PAGES, (SYNC, -1, 0, 0, SETUP), *_OVER], 2),
     "dirty pages": ([*_PAGES, (SYNC, -1, 0, 0, SETUP), *[(*row[:4], SETUP) for row in _OVER], *_OVER], 2),
+    # The first read of a file after it was written, and the next.
+    "first reads": ([*_SMALL, *_READS], COUNT + 1),
+    "later reads": ([*_SMALL, *[(*row[:4], SETUP) for row in _READS], *_READS], COUNT + 1),
     "quiet": ([*_FILE, *[(op, 1, 0, 0, 0) for _ in range(300) for op in (FSYNC, OPEN, CLOSE)]], 2),
 }
 MATCH = ("ext4_match", "fscrypt_match_name", "memcmp")
@@ -102,6 +109,7 @@ def name_costs(runs, found):
         "probe": np.mean([rest("hashed", kind) - rest("again", kind) for kind in kinds], axis=0),
         "join_block": (rest("first", "create") - rest("again", "create")) / FIRST_JOINS,
         "cache_page_dirty": rest("clean pages", "write") - rest("dirty pages", "write"),
+        "access_time": rest("first reads", "read") - rest("later reads", "read"),
         "open": rest("quiet", "open"),
         "close": rest("quiet", "close"),
         "fsync_call": rest("quiet", "fsync"),

@@ -235,7 +235,7 @@ def set_access_time(s, arena, f, out):
     stamp = time_stamp(s)
     if stamp != arena[f + e.READ_STAMP]:
         arena[f + e.READ_STAMP] = stamp
-        play(s, out, q.TIMES)
+        play(s, out, q.ACCESSED)
         dirty_inode(s, arena, f, out)
 
 

@@ -34,7 +34,7 @@ COSTS = (
     "commit", "journal_block", "revoke", "checkpoint_block", "create", "open", "close", "unlink", "remove",
     "free_run", "free_page", "rename", "link", "mkdir", "rmdir", "stat", "sync_call", "search_entry", "place_entry",
     "remove_entry", "lookup", "probe",
-    "join_block", "cache_page_dirty",
+    "join_block", "cache_page_dirty", "access_time",
 )  # fmt: skip
 
 # Registers.
@@ -54,10 +54,10 @@ LEVELS, SCANNED, POINTERS = LOG, LOG_WRAPPED, COMMIT_AT
     WRITE, TIMES, ALLOCATE, COPY, FINISH, FILL, READ, COPY_OUT, READ_PAGES, DIRTY_INODE, FLUSH_RUN,
     FLUSH_LOAD, FLUSHED, FSYNC, BARRIER, IMAGE, COMMIT, CHECKPOINT, IN_PLACE, NAME, CREATE, OPEN, CLOSE, STAT,
     OTHER, UNLINK, REMOVE, RMDIR, RENAME, LINK, MKDIR, FREED, TRUNCATE, FALLOCATE, FALLOCATED, CLEAR_PM,
-    CLEAR_FRAME, ORPHAN, SYNC, EDGES, MAP, SCAN, JOINED,
-) = range(43)  # fmt: skip
+    CLEAR_FRAME, ORPHAN, SYNC, EDGES, MAP, SCAN, JOINED, ACCESSED,
+) = range(44)  # fmt: skip
 
-RECIPES = JOINED + 1
+RECIPES = ACCESSED + 1
 BLOCK = 4096
 BARRIER_FENCES = 2
 # Where kernel objects lie in space KERNEL: areas of 1 TiB, far more than they use.
@@ -158,6 +158,7 @@ def journal_recipes() -> dict[int, list]:
     REQ_FUA)."""
     return {
         TIMES: [_work("handle", 1), _work("inode_update", 1)],
+        ACCESSED: [_work("access_time", 1)],
         JOINED: [_work("join_block", 0, COUNT)],
         DIRTY_INODE: [_run(STORE, "inode", SLOT, 0, 160)],
         FSYNC: [_work("fsync_call", 1)],
