@@ -9,12 +9,10 @@ import sys
 
 import numpy as np
 
-from tests.reference import ext4_lab, names_lab
+from tests.reference import ext4_lab
 from tests.verification import cells
 
-FRESH = {
-    "ext2"
-}  # replayed in a fresh directory for each group of passes; the others in one, whose leaves they do not keep
+APART = ("ext2", "ext4", "ext4-dax")  # a directory keeps its blocks, and a name that was there before is known
 PARTS = {"stored B": ("pmst",), "loads + stores": ("ld", "st"), "instructions": ("ins",)}
 COUNTS = {"write-backs": ("flush",), "store fences": ("sfence",)}  # compared as they are, without an error
 COLUMNS = {
@@ -36,7 +34,7 @@ def rows(name: str) -> list[dict]:
 
 def compare(fs: str, name: str) -> list[dict]:
     """Per row, for each of PARTS and COUNTS, (measured, replayed) per call."""
-    ops, labels, files = names_lab.sequence() if fs in FRESH else ext4_lab.namespace_sequence()
+    ops, labels, files = ext4_lab.namespace_sequence(apart=fs in APART)
     params = cells.kernel({"kernel": name.split(":")[0], "fs": fs})
     sums = ext4_lab.per_op(*ext4_lab.begin(fs, files, capacity=2 << 30, **params), ops)
     table = []
