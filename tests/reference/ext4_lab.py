@@ -113,11 +113,11 @@ def transfer_sequence(units_):
     return batch(rows), labels
 
 
-def namespace_sequence(count=1000, apart=False):
+def namespace_sequence(count=1000):
     """The passes of measured_namespace.csv (each followed by its `_sync`): operations, labels, side table.
 
-    Files 0 .. count-1; the rows behind them are directories, a fresh one for each group of passes.  `apart`: each group has
-    files of its own, as it was measured, in the place of the same ones again.
+    Files 0 .. count-1; the rows behind them are directories, a fresh one for each group of passes.  See `names_lab` for file
+    systems that know a name again or keep what a directory once had.
     """
     create, close, remove = (r.CREATE,), (r.CLOSE,), (r.UNLINK,)
     groups = [
@@ -127,22 +127,20 @@ def namespace_sequence(count=1000, apart=False):
         [("mkdir", (r.MKDIR,)), ("rmdir", (r.RMDIR,))],
         [("create_fsync", create, (r.FSYNC,), close)],
     ]
-    rows, labels, own = [], [], count * (len(groups) if apart else 1)
-    for group, passes in enumerate(groups):
-        parent, first = own + group, group * count if apart else 0
+    rows, labels = [], []
+    for parent, passes in enumerate(groups, count):
         rows += [(r.MKDIR, parent), (r.SYNC, -1)]
         labels += [None, None]
         for label, *steps in passes:
-            for i in range(first, first + count):
+            for i in range(count):
                 for op, *extent in steps:
                     directory = -1 if op == r.RENAME else parent
                     rows.append((op, i, *extent, *(0,) * (3 - len(extent)), directory))
                     labels.append(label)
             rows.append((r.SYNC, -1))
             labels.append(f"{label}_sync")
-    directories = [f"/d{i}" for i in range(len(groups))]
-    files = [f"/d/f{i:05d}" for i in range(own)] + directories
-    return batch(rows), labels, side_table(files, dirs=range(own, len(files)))
+    files = [f"/d/f{i:05d}" for i in range(count)] + [f"/d{i}" for i in range(len(groups))]
+    return batch(rows), labels, side_table(files, dirs=range(count, len(files)))
 
 
 def capacity_with(fs, files, free):

@@ -12,7 +12,7 @@ from scmsim.errors import UsageError
 from scmsim.fs.parts import costs, ext4_state
 from scmsim.fs.parts.ext4_recipes import COSTS, RECIPES, SITES, all_recipes
 from tests.conftest import NO_JIT
-from tests.reference import drive, ext4_lab
+from tests.reference import drive, ext4_lab, names_lab
 
 DATA = pathlib.Path(__file__).parents[1] / "verification" / "data"
 SYSTEMS = ("ext4", "ext4-dax")
@@ -79,7 +79,7 @@ def test_all_measured_transfers(fs):
 @pytest.mark.parametrize("fs", SYSTEMS)
 def test_all_measured_names(fs):
     """Each namespace pass within 5 %; the write-back after it within 10 % in stored bytes; fences exactly."""
-    rows, (ops, labels, files) = measured("measured_namespace_ext4.csv"), ext4_lab.namespace_sequence(apart=True)
+    rows, (ops, labels, files) = measured("measured_namespace_ext4.csv"), names_lab.sequence()
     sums = ext4_lab.per_op(*ext4_lab.begin(fs, files, capacity=2 << 30, copy_fence=1), ops)
     for (system, op, _), row in rows.items():
         chosen = np.array([label == op for label in labels])

@@ -16,12 +16,13 @@ import tomllib
 import numpy as np
 
 HERE = pathlib.Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "reference"))
+sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent / "reference")]
 
 import ext4_lab as lab  # noqa: E402
 
 from scmsim.fs.parts.emit import load_recipes  # noqa: E402
 from scmsim.fs.parts.ext4_recipes import COSTS, all_recipes  # noqa: E402
+from tests.reference import names_lab  # noqa: E402
 
 TABLE = HERE.parents[1] / "scmsim" / "fs" / "costs" / "ext4-5.13.toml"
 SYSTEMS = ("ext4-dax", "ext4")
@@ -156,7 +157,7 @@ def structure(fs, identity):
             ops, labels = lab.transfer_sequence(UNITS)
             files = lab.side_table(["/bench"])
         else:
-            ops, labels, files = lab.namespace_sequence(apart=True)
+            ops, labels, files = names_lab.sequence()
         module, state = lab.begin(fs, files, capacity=2 << 30)
         if identity:
             state.record.cost[0, : len(COSTS)] = [(1000, 0, 0, k) for k in range(len(COSTS))]

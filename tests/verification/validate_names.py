@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 
-from tests.reference import ext4_lab
+from tests.reference import ext4_lab, names_lab
 from tests.verification import cells
 
 APART = ("ext2", "ext4", "ext4-dax")  # a directory keeps its blocks, and a name that was there before is known
@@ -34,7 +34,7 @@ def rows(name: str) -> list[dict]:
 
 def compare(fs: str, name: str) -> list[dict]:
     """Per row, for each of PARTS and COUNTS, (measured, replayed) per call."""
-    ops, labels, files = ext4_lab.namespace_sequence(apart=fs in APART)
+    ops, labels, files = names_lab.sequence() if fs in APART else ext4_lab.namespace_sequence()
     params = cells.kernel({"kernel": name.split(":")[0], "fs": fs})
     sums = ext4_lab.per_op(*ext4_lab.begin(fs, files, capacity=2 << 30, **params), ops)
     table = []

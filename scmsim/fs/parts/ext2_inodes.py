@@ -15,8 +15,9 @@ RECENT = 60  # seconds
 NUMBER_BITS = 32  # an entry of the ring: second << 32 | inode number, row of the directory in the root
 ENTRY_WORDS = 2
 DEEPEST = 64  # directories; ends a ring of parents in a trace that mixes up its ids
-# Words of a directory's record: its inodes in the ring, the last second in which one came, how many came then.
-WAITING, LAST_SECOND, JUST_FREED = 26, 27, 28
+# Words of a directory's record: its inodes in the ring, the last second in which one came, how many came then.  A directory is never
+# in the queue of dirty files, to which they belong otherwise.
+WAITING, LAST_SECOND, JUST_FREED = e.SINCE, e.OLDER, e.NEWER
 
 
 @part
@@ -32,11 +33,18 @@ def family(s, arena, row):
 
 
 @part
+def directory(arena, row):
+    """Record of a directory; 0 where the row's is gone, or is a plain file's in a trace that mixes up its ids."""
+    d = arena[row + e.ROW_RECORD]
+    return d if d != 0 and arena[d + e.IS_DIR] else 0
+
+
+@part
 def passed_over(s, arena, f):
     """Inodes that the new file `f` passed over."""
     if not s.by_ext4:
         return e.NONE
-    d = arena[family(s, arena, arena[f + e.PARENT]) + e.ROW_RECORD]
+    d = directory(arena, family(s, arena, arena[f + e.PARENT]))
     if d == 0:
         return e.NONE
     return arena[d + WAITING] - (arena[d + JUST_FREED] if arena[d + LAST_SECOND] == s.now // SECOND else 0)
@@ -46,7 +54,7 @@ def passed_over(s, arena, f):
 def end_wait(s, arena, index):
     """The inode at an index of the ring, counted from its oldest, can be taken."""
     at = s.recent + (s.recent_first + index) % s.recent_room * ENTRY_WORDS
-    d = arena[arena[at + 1] + e.ROW_RECORD]
+    d = directory(arena, arena[at + 1])
     if d:
         arena[d + WAITING] = max(arena[d + WAITING] - 1, 0)
         if arena[d + LAST_SECOND] == arena[at] >> NUMBER_BITS:
@@ -85,7 +93,7 @@ def free_inode(s, arena, f):
     at = s.recent + (s.recent_first + s.recent_count) % s.recent_room * ENTRY_WORDS
     arena[at], arena[at + 1] = second << NUMBER_BITS | arena[f + e.INODE], row
     s.recent_count += 1
-    d = arena[row + e.ROW_RECORD]
+    d = directory(arena, row)
     if d:
         arena[d + WAITING] += 1
         arena[d + JUST_FREED] = 1 + (arena[d + JUST_FREED] if arena[d + LAST_SECOND] == second else 0)
