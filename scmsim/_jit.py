@@ -12,6 +12,9 @@ import warnings
 
 import numba
 from numba.core.errors import NumbaExperimentalFeatureWarning
+from numba.core.types import unliteral
+
+from scmsim._linking import KernelCompiler, PartCompiler
 
 # A model that extends another's state record passes it to the other's kernels: the fields that they know come first.
 warnings.filterwarnings("ignore", category=NumbaExperimentalFeatureWarning, message="Record")
@@ -39,20 +42,38 @@ def is_cold() -> bool:
     return not numba.config.DISABLE_JIT and not os.path.isdir(numba.config.CACHE_DIR)
 
 
-# A kernel that Python calls.
-kernel = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-# A kernel that only kernels call: without the wrappers for Python it compiles a third faster.  Arguments that are literals
-# (`f(s, 1)`) would compile it once more for each value: pass a variable or a module's constant.
-part = numba.njit(
-    cache=True, nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False
+_COMMON = {"nogil": True, "error_model": "numpy", "_nrt": False}
+_compile_kernel = numba.njit(cache=True, pipeline_class=KernelCompiler, **_COMMON)
+_compile_part = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=PartCompiler, **_COMMON)
+_compile_inlined = numba.njit(
+    no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=PartCompiler, forceinline=True, **_COMMON
 )
-# A small part of a kernel that is always compiled into its callers: passing it three arrays costs more than what it does.
-inlined = numba.njit(
-    cache=True,
-    nogil=True,
-    error_model="numpy",
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-    _nrt=False,
-    forceinline=True,
-)
+
+
+def _as_part(dispatcher):
+    """`dispatcher` as kernels are to call it: compiled for `int`, not once more for each literal that it is called with."""
+    if not numba.config.DISABLE_JIT:
+        template = dispatcher.get_call_template
+        dispatcher.get_call_template = lambda args, kws: template(
+            tuple(map(unliteral, args)), {name: unliteral(arg) for name, arg in kws.items()}
+        )
+    return dispatcher
+
+
+def kernel(function):
+    """A function that Python calls; a kernel that calls it takes it as a part."""
+    made = _compile_kernel(function)
+    if not numba.config.DISABLE_JIT:
+        inside = part(function)
+        made.get_call_template, made.get_overload = inside.get_call_template, inside.get_overload
+    return made
+
+
+def part(function):
+    """A function that only kernels call."""
+    return _as_part(_compile_part(function))
+
+
+def inlined(function):
+    """A small part that is always compiled into its callers: passing it three arrays costs more than what it does."""
+    return _as_part(_compile_inlined(function))

@@ -1,0 +1,97 @@
+"""How a kernel and the parts that it calls are compiled: a part once, as LLVM code; the whole once, in the kernel that Python calls.
+
+numba finishes every function before the one that calls it: it links what the function calls, optimises all of that and makes machine
+code.  A part eight calls deep would be optimised eight times more, and none of the machine code between would ever run.  Here a part
+stays unoptimised, without machine code, and is not kept on disk; a kernel links all parts that it reaches and is then finished as any
+function of numba's is.  Half of the compile time goes (measured on numba 0.68: 40 to 20 s for a model of PMFS, replays as fast).
+"""
+
+from collections.abc import Iterator
+
+from numba import _dynfunc
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import register_pass
+from numba.core.typed_passes import NativeLowering
+
+
+class _Part(JITCodeLibrary):
+    """The LLVM code of one part; what it calls stays beside it."""
+
+    def _optimize_functions(self, ll_module):
+        ll_module.data_layout = self._codegen._data_layout
+
+    def finalize(self):
+        self._finalized = True
+
+    def get_pointer_to_function(self, name):
+        return 0  # as numba says of a function without wrappers for Python
+
+
+class _Kernel(JITCodeLibrary):
+    """A kernel with all that it calls."""
+
+    def finalize(self):
+        self._linking_libraries = list(_reached(self))
+        super().finalize()
+
+
+def _reached(library) -> Iterator[JITCodeLibrary]:
+    """Every library that `library` calls, itself or through parts, once."""
+    seen, ahead = set(), list(library._linking_libraries)
+    while ahead:
+        found = ahead.pop()
+        if found not in seen:
+            seen.add(found)
+            yield found
+            if isinstance(found, _Part):
+                ahead += found._linking_libraries
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _PartLowering(NativeLowering):
+    _name = "part_lowering"
+
+    def run_pass(self, state):
+        """Make the LLVM code and let it be called by other kernels."""
+        library = state.library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.flags.no_compile = True
+        super().run_pass(state)
+        library.finalize()
+        made = state["cr"]
+        name = made.fndesc.qualname.split(".")[-1]
+        key = _dynfunc.make_function(made.fndesc.lookup_module(), name, "", 0, made.env, (library,))
+        state.targetctx.insert_user_function(key, made.fndesc, [library])
+        state.reload_init.extend(library._reload_init)
+        state["cr"] = made._replace(cfunc=key)
+        return True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _KernelLowering(NativeLowering):
+    _name = "kernel_lowering"
+
+    def run_pass(self, state):
+        """Lower as numba does, with the parts linked."""
+        state.library = _Kernel(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return super().run_pass(state)
+
+
+class PartCompiler(CompilerBase):
+    """For functions that only kernels call."""
+
+    lowering = _PartLowering
+
+    def define_pipelines(self):
+        """numba's pipeline with another last step."""
+        pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        pipeline.passes = [(self.lowering if step is NativeLowering else step, text) for step, text in pipeline.passes]
+        pipeline.finalize()
+        return [pipeline]
+
+
+class KernelCompiler(PartCompiler):
+    """For functions that Python calls."""
+
+    lowering = _KernelLowering
