@@ -28,6 +28,14 @@ class _Part(JITCodeLibrary):
         return 0  # as numba says of a function without wrappers for Python
 
 
+class _OptimizedPart(_Part):
+    """A part that is optimised before the kernel is."""
+
+    def finalize(self):
+        self._optimize_final_module()
+        super().finalize()
+
+
 class _Kernel(JITCodeLibrary):
     """A kernel with all that it calls."""
 
@@ -51,10 +59,11 @@ def _reached(library) -> Iterator[JITCodeLibrary]:
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _PartLowering(NativeLowering):
     _name = "part_lowering"
+    library = _Part
 
     def run_pass(self, state):
         """Make the LLVM code and let it be called by other kernels."""
-        library = state.library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
+        library = state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
         super().run_pass(state)
         library.finalize()
@@ -65,6 +74,12 @@ class _PartLowering(NativeLowering):
         state.reload_init.extend(library._reload_init)
         state["cr"] = made._replace(cfunc=key)
         return True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _OptimizedPartLowering(_PartLowering):
+    _name = "optimized_part_lowering"
+    library = _OptimizedPart
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -89,6 +104,12 @@ class PartCompiler(CompilerBase):
         pipeline.passes = [(self.lowering if step is NativeLowering else step, text) for step, text in pipeline.passes]
         pipeline.finalize()
         return [pipeline]
+
+
+class OptimizedPartCompiler(PartCompiler):
+    """For functions that only kernels call, whose loops are best optimised before they are compiled into their callers."""
+
+    lowering = _OptimizedPartLowering
 
 
 class KernelCompiler(PartCompiler):
