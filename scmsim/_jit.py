@@ -11,8 +11,8 @@ import pathlib
 import warnings
 
 import numba
+from numba import types
 from numba.core.errors import NumbaExperimentalFeatureWarning
-from numba.core.types import unliteral
 
 from scmsim._linking import KernelCompiler, OptimizedPartCompiler, PartCompiler
 
@@ -65,7 +65,7 @@ def part(function, **options):
         # compiled for `int`, not once more for each literal that it is called with
         template = made.get_call_template
         made.get_call_template = lambda args, kws: template(
-            tuple(map(unliteral, args)), {name: unliteral(arg) for name, arg in kws.items()}
+            tuple(map(types.unliteral, args)), {name: types.unliteral(arg) for name, arg in kws.items()}
         )
     return made
 

@@ -46,6 +46,7 @@ def command(
     suffix: str,
 ) -> int:
     import json
+    import os
 
     from scmsim._jit import is_cold
     from scmsim.cli._progress import Progress
@@ -63,7 +64,9 @@ def command(
         click.echo("scmsim: compiling the models, once after an installation: 20 to 40 s each ...", err=True)
     rows, total = [], len(published())
     with Progress() as progress:
-        for row in reproduce(wanted, quick):
+        # the figures take what their rows have computed: in this process
+        jobs = 1 if figures else len(os.sched_getaffinity(0))
+        for row in reproduce(wanted, quick, jobs):
             rows.append(row)
             progress("published rows", len(rows), total)
     if as_json:

@@ -9,9 +9,11 @@ import csv
 import math
 import pathlib
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from multiprocessing import get_context
 from typing import NamedTuple
 
 from scmsim.errors import unknown
@@ -155,7 +157,7 @@ def titles() -> dict[str, str]:
     return {document: import_module(f"scmsim.reproduce.{document}").TITLE for document in DOCUMENTS}
 
 
-def reproduce(wanted: Iterable[str] = (), quick: bool = True) -> Iterator[Row]:
+def reproduce(wanted: Iterable[str] = (), quick: bool = True, jobs: int = 1) -> Iterator[Row]:
     """Yield the rows of the wanted ids or documents (none: all), in the order of the table.
 
     Parameters
@@ -163,6 +165,8 @@ def reproduce(wanted: Iterable[str] = (), quick: bool = True) -> Iterator[Row]:
     wanted : ids such as "VSM-1", or documents: scmfs, thesis, vsm, scm_manager
     quick : bool
         Small workloads; rows that need gigabytes say "full only".
+    jobs : int
+        Processes, each with a document at a time; 1: this process.
 
     Raises
     ------
@@ -174,10 +178,27 @@ def reproduce(wanted: Iterable[str] = (), quick: bool = True) -> Iterator[Row]:
     for name in names:
         if name not in DOCUMENTS and name not in {row.id for row, _ in table}:
             raise unknown("published row or document", name, [*DOCUMENTS, *(row.id for row, _ in table)])
+    chosen: dict[str, list[Published]] = {}
     for row, document in table:
         if not names or row.id in names or document in names:
-            answer = _answers(document).get(row.id, lambda quick: NONE)(quick)
-            yield Row(row, answer, document)
+            chosen.setdefault(document, []).append(row)
+    if jobs == 1 or len(chosen) == 1:
+        for document, rows in chosen.items():
+            yield from (answered(row, document, quick) for row in rows)
+        return
+    context = get_context("spawn")  # kernels may be compiling on another thread of this process
+    with ProcessPoolExecutor(min(jobs, len(chosen)), context) as pool:
+        for found in [pool.submit(_document, rows, document, quick) for document, rows in chosen.items()]:
+            yield from found.result()
+
+
+def answered(row: Published, document: str, quick: bool) -> Row:
+    """A row with its document's answer."""
+    return Row(row, _answers(document).get(row.id, lambda quick: NONE)(quick), document)
+
+
+def _document(rows: list[Published], document: str, quick: bool) -> list[Row]:
+    return [answered(row, document, quick) for row in rows]
 
 
 def _belongs(row: Published, document: str) -> bool:

@@ -50,14 +50,14 @@ class Draws:
             word = (69069 * word + 1) & 0xFFFFFFFF
             key[i] = high | word >> 16
             word = (69069 * word + 1) & 0xFFFFFFFF
-        self._random = np.random.RandomState(0)
-        self._random.set_state({"bit_generator": "MT19937", "state": {"key": key, "pos": 624}})
+        self._bits = np.random.MT19937(0)
+        self._bits.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": 624}}
+        self._random = np.random.RandomState(self._bits)
         self._next: Iterator[int] = iter(())
 
     def skip(self, count: int) -> None:
         """Draw `count` numbers before the first call and forget them."""
-        for start in range(0, count, _DRAWS):
-            self._random.randint(0, 1 << 32, min(_DRAWS, count - start), np.uint32)
+        self._bits.random_raw(count, output=False)
 
     def __call__(self, limit: int) -> int:
         if limit <= 0:
