@@ -72,7 +72,6 @@ class _PartLowering(NativeLowering):
         name = made.fndesc.qualname.split(".")[-1]
         key = _dynfunc.make_function(made.fndesc.lookup_module(), name, "", 0, made.env, (library,))
         state.targetctx.insert_user_function(key, made.fndesc, [library])
-        state.reload_init.extend(library._reload_init)
         state["cr"] = made._replace(cfunc=key)
         return True
 

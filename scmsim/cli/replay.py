@@ -143,7 +143,7 @@ def run_jobs(jobs: list[dict], params: dict[str, dict[str, str]], by: str | None
     from scmsim.pipeline import replay
 
     if is_cold():
-        click.echo("scmsim: compiling the models, once after an installation: 20 to 40 s each ...", err=True)
+        click.echo("scmsim: compiling the models, once after an installation: 10 to 20 s each ...", err=True)
     result = None
     with Progress() as progress:
         for job in jobs:

@@ -19,7 +19,7 @@ ID is a row such as VSM-1 or a document: scmfs, thesis, vsm, scm_manager; none m
 models cannot give says why. Exit code 1 if an exact row is not equal.""",
 )
 @click.argument("wanted", metavar="[ID]...", nargs=-1)
-@click.option("--quick", is_flag=True, help="Small workloads (about a minute); rows that need gigabytes say so.")
+@click.option("--quick", is_flag=True, help="Small workloads (10 s on 2 CPUs once the models are compiled); rows that need gigabytes say so.")
 @click.option("--json", "as_json", is_flag=True, help="Print a list of rows as JSON.")
 @click.option("--markdown", is_flag=True, help="Print Markdown tables.")
 @click.option(
@@ -61,7 +61,7 @@ def command(
     elif matrix:
         raise UsageError("--matrix is for --figures; add --figures DIR, or leave it out")
     if is_cold():
-        click.echo("scmsim: compiling the models, once after an installation: 20 to 40 s each ...", err=True)
+        click.echo("scmsim: compiling the models, once after an installation: about a minute of 2 CPUs ...", err=True)
     rows, total = [], len(published())
     with Progress() as progress:
         # the figures take what their rows have computed: in this process

@@ -1,0 +1,52 @@
+"""Parts are compiled once, for `int` and not for its literals, and become machine code in the kernel that Python calls only."""
+
+import numpy as np
+import pytest
+from numba import types
+
+from scmsim._jit import inlined, kernel, part
+from tests.conftest import NO_JIT
+
+pytestmark = pytest.mark.skipif(NO_JIT, reason="nothing is compiled")
+
+
+@inlined
+def doubled(x):
+    return 2 * x
+
+
+@part
+def add(table, row, x):
+    if row < 0:
+        raise ValueError("row below 0")
+    table[row] += doubled(x)
+    return table[row]
+
+
+@kernel
+def one_row(table, x):
+    return add(table, 0, x)
+
+
+@kernel
+def two_rows(table, row):
+    return one_row(table, 3) + add(table, 1, 4) + add(table, row, 5)
+
+
+def test_a_kernel_with_parts_gives_what_python_gives():
+    table, plain = np.zeros(3, np.int64), np.zeros(3, np.int64)
+    assert two_rows(table, 2) == 6 + 8 + 10 and table.tolist() == [6, 8, 10]
+    assert one_row(plain, 3) == 6, "a kernel that a kernel calls can be called from Python, too"
+
+
+def test_a_part_is_compiled_once_for_all_literals_and_has_no_machine_code():
+    table = types.Array(types.int64, 1, "C")
+    for row in (types.int64, types.literal(0), types.literal(1)):
+        add.get_call_template((table, row, types.int64), {})
+    (made,) = add.overloads.values()
+    assert not made.library.codegen._engine.get_function_address(made.fndesc.mangled_name)
+
+
+def test_an_error_in_a_part_reaches_python():
+    with pytest.raises(ValueError, match="row below 0"):
+        two_rows(np.zeros(3, np.int64), -1)
