@@ -19,7 +19,11 @@ ID is a row such as VSM-1 or a document: scmfs, thesis, vsm, scm_manager; none m
 models cannot give says why. Exit code 1 if an exact row is not equal.""",
 )
 @click.argument("wanted", metavar="[ID]...", nargs=-1)
-@click.option("--quick", is_flag=True, help="Small workloads (10 s on 2 CPUs once the models are compiled); rows that need gigabytes say so.")
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="Small workloads (10 s once the models are compiled); rows that need gigabytes say so.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print a list of rows as JSON.")
 @click.option("--markdown", is_flag=True, help="Print Markdown tables.")
 @click.option(
