@@ -12,9 +12,8 @@ import warnings
 
 import numba
 from numba import types
+from numba.core.compiler import Compiler
 from numba.core.errors import NumbaExperimentalFeatureWarning
-
-from scmsim._linking import KernelCompiler, OptimizedPartCompiler, PartCompiler
 
 # A model that extends another's state record passes it to the other's kernels: the fields that they know come first.
 warnings.filterwarnings("ignore", category=NumbaExperimentalFeatureWarning, message="Record")
@@ -42,16 +41,25 @@ def is_cold() -> bool:
     return not numba.config.DISABLE_JIT and not os.path.isdir(numba.config.CACHE_DIR)
 
 
+# The way that `_linking` compiles leans on numba's inside, so a numba that it has not been tested with compiles as it always does:
+# with the same results, but twice as long.
+LINKS = (0, 60) <= numba.version_info[:2] <= (0, 68) and not numba.config.DISABLE_JIT
+if LINKS:
+    from scmsim import _linking
+
+    _KERNEL, _PART, _OPTIMIZED = _linking.KernelCompiler, _linking.PartCompiler, _linking.OptimizedPartCompiler
+else:
+    _KERNEL = _PART = _OPTIMIZED = Compiler
 _COMMON = {"nogil": True, "error_model": "numpy", "_nrt": False}
-_INSIDE = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **_COMMON}
+_INSIDE = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "cache": not LINKS, **_COMMON}
 # Replays are a fifth slower if the MMU's parts are not optimised before they are compiled into their kernel; others gain nothing.
 _OPTIMIZED_FIRST = "scmsim.mmu."
 
 
 def kernel(function):
     """A function that Python calls; a kernel that calls it takes it as a part."""
-    made = numba.njit(cache=True, pipeline_class=KernelCompiler, **_COMMON)(function)
-    if not numba.config.DISABLE_JIT:
+    made = numba.njit(cache=True, pipeline_class=_KERNEL, **_COMMON)(function)
+    if LINKS:
         inside = part(function)
         made.get_call_template, made.get_overload = inside.get_call_template, inside.get_overload
     return made
@@ -59,7 +67,7 @@ def kernel(function):
 
 def part(function, **options):
     """A function that only kernels call."""
-    compiler = OptimizedPartCompiler if function.__module__.startswith(_OPTIMIZED_FIRST) else PartCompiler
+    compiler = _OPTIMIZED if function.__module__.startswith(_OPTIMIZED_FIRST) else _PART
     made = numba.njit(pipeline_class=compiler, **_INSIDE, **options)(function)
     if not numba.config.DISABLE_JIT:
         # compiled for `int`, not once more for each literal that it is called with

@@ -1,13 +1,18 @@
 """Parts are compiled once, for `int` and not for its literals, and become machine code in the kernel that Python calls only."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from numba import types
 
+from scmsim import _jit
 from scmsim._jit import inlined, kernel, part
 from tests.conftest import NO_JIT
 
-pytestmark = pytest.mark.skipif(NO_JIT, reason="nothing is compiled")
+pytestmark = pytest.mark.skipif(NO_JIT or not _jit.LINKS, reason="parts are not compiled, or as numba does it")
 
 
 @inlined
@@ -50,3 +55,19 @@ def test_a_part_is_compiled_once_for_all_literals_and_has_no_machine_code():
 def test_an_error_in_a_part_reaches_python():
     with pytest.raises(ValueError, match="row below 0"):
         two_rows(np.zeros(3, np.int64), -1)
+
+
+NEWER = """
+import numba
+numba.version_info = numba.version_info._replace(minor=999)
+from scmsim import _jit
+import tests.unit.test_linking as own
+assert not _jit.LINKS
+own.test_a_kernel_with_parts_gives_what_python_gives()
+own.test_an_error_in_a_part_reaches_python()
+"""
+
+
+def test_a_numba_that_is_not_known_compiles_in_its_own_way(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", NEWER], check=True, env=environment, timeout=120)

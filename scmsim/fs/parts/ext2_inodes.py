@@ -15,8 +15,8 @@ RECENT = 60  # seconds
 NUMBER_BITS = 32  # an entry of the ring: second << 32 | inode number, row of the directory in the root
 ENTRY_WORDS = 2
 DEEPEST = 64  # directories; ends a ring of parents in a trace that mixes up its ids
-# Words of a directory's record: its inodes in the ring, the last second in which one came, how many came then.  A directory is never
-# in the queue of dirty files, to which they belong otherwise.
+# Words of a directory's record: its inodes in the ring, the last second in which one came, how many came then.  A directory is
+# never in the queue of dirty files, to which they belong otherwise.
 WAITING, LAST_SECOND, JUST_FREED = e.SINCE, e.OLDER, e.NEWER
 
 
