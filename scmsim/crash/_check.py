@@ -97,7 +97,10 @@ class Check:
         self._stores = 0
 
     def operation(self, row: np.recarray, number: int) -> None:
-        """Take the trace's operation `number` (below 0: it precedes the trace) and look at its crash points."""
+        """Take the trace's operation `number` and look at its crash points.
+
+        What precedes the trace (below 0) has arrived when the trace begins.
+        """
         version = number + self.skipped + 1
         op = row[0]
         raw, succeeded = self.model.step(row)
@@ -130,6 +133,8 @@ class Check:
             self.report.operations += 1
             point.look(len(events))
             point.close()
+        if number < 0:
+            self.cache.drain()
         self._settle()
 
     def enough(self) -> bool:

@@ -22,6 +22,7 @@ from scmsim.records import (
     PM,
     SETUP,
     STORE,
+    SYNC,
     WRITE,
     Files,
     Source,
@@ -94,7 +95,7 @@ class Model:
 
 
 def prologue(source: Source) -> tuple[Files, np.recarray]:
-    """The side table of an empty file system, and the operations that make what the trace takes for given."""
+    """The side table of an empty file system, and the operations that make what the trace takes for given; a sync ends them."""
     files, rows, seen = source.files, [], set()
     for batch in source.batches():
         order, first = np.unique(batch.file, return_index=True)
@@ -103,6 +104,8 @@ def prologue(source: Source) -> tuple[Files, np.recarray]:
             if file >= 0 and file not in seen and not made:
                 rows += _made(file, int(files.first_size[file]), bool(files.is_dir[file]))
             seen.add(file)
+    if rows:
+        rows.append((SYNC, -1, 0, 0))
     ops = np.zeros(len(rows), OP).view(np.recarray)
     for k, (op, file, offset, length) in enumerate(rows):
         ops[k] = (0, offset, length, file, -1, 0, SETUP, 0, op)
