@@ -223,7 +223,7 @@ def write_file(s, arena, out, op, row):
         elif s.shadow:
             write_aside(s, arena, out, op, row)
         s.stage, s.resume_at = n.COPYING, op.offset
-    if not copy_pieces(s, arena, out, op, row, end, q.ZERO) or not has_events(s, out, 16 + swap.EVENTS * s.shadow):
+    if not copy_pieces(s, arena, out, op, row, end, 0) or not has_events(s, out, 16 + swap.EVENTS * s.shadow):
         return False
     s.reg[q.GROWN] = 8 if end > arena[row + n.SIZE] else 0
     arena[row + n.SIZE] = max(arena[row + n.SIZE], end)
@@ -242,4 +242,4 @@ def read_file(s, arena, out, op, row):
     if s.stage == n.READY:
         play(s, out, q.READ)
         s.stage, s.resume_at = n.COPYING, op.offset
-    return copy_pieces(s, arena, out, op, row, min(op.offset + op.length, arena[row + n.SIZE]), q.ONE)
+    return copy_pieces(s, arena, out, op, row, min(op.offset + op.length, arena[row + n.SIZE]), 1)

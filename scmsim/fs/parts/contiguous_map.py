@@ -184,12 +184,12 @@ def upper_table(s, arena, out, row, k):
     """SIMFS: number `k` of a file's upper tables, if it is missing."""
     if table.get(arena, row + n.SUPERS, k) != 0:
         return
-    block = take_block(s, arena, q.ONE)
+    block = take_block(s, arena, 1)
     table.put(arena, row + n.SUPERS, k, block)
     s.table_blocks += 1
     s.owed -= 1
-    taken(s, out, block, q.ONE)
-    s.reg[q.TABLE], s.reg[q.DIRECTORY] = block * q.BLOCK, directory_at(arena, row, q.ZERO)
+    taken(s, out, block, 1)
+    s.reg[q.TABLE], s.reg[q.DIRECTORY] = block * q.BLOCK, directory_at(arena, row, 0)
     play(s, out, q.NEW_TABLE)
 
 
@@ -199,32 +199,32 @@ def drop_upper(s, arena, out, row):
     for k in range((1 << arena[row + n.SUPERS + 1]) if arena[row + n.SUPERS] != 0 else 0):
         block = table.get(arena, row + n.SUPERS, k)
         if block != 0:
-            first_fit.release(s, arena, block, q.ONE)
+            first_fit.release(s, arena, block, 1)
             s.table_blocks -= 1
-            freed(s, out, block, q.ONE)
+            freed(s, out, block, 1)
 
 
 @part
 def attach(s, arena, out, row, recipe):
     """SIMFS: a file's tables are hooked into the kernel's or taken out, an entry a GiB; out of it every TLB is flushed."""
-    s.reg[q.DIRECTORY] = directory_at(arena, row, q.ZERO)
+    s.reg[q.DIRECTORY] = directory_at(arena, row, 0)
     s.reg[q.DIRECTORY_BYTES] = max((arena[row + n.END] + (1 << 18) - 1) >> 18, 1) << 3
     play(s, out, recipe)
     if recipe == q.DETACHED:
-        table_event(s, out, FLUSH_ALL, q.ZERO, address_of(arena, row, q.ZERO), q.ONE << 18, NORMAL)
+        table_event(s, out, FLUSH_ALL, 0, address_of(arena, row, 0), 1 << 18, NORMAL)
 
 
 @part
 def new_table(s, arena, out, row, piece):
     """A page of page-table entries for a piece of a file."""
     if s.embedded:
-        upper_table(s, arena, out, row, q.ZERO)
-        upper_table(s, arena, out, row, q.ONE + (piece >> 9))
-    block = take_block(s, arena, q.ONE)
+        upper_table(s, arena, out, row, 0)
+        upper_table(s, arena, out, row, 1 + (piece >> 9))
+    block = take_block(s, arena, 1)
     table.put(arena, row + n.PTES, piece, block)
     s.table_blocks += 1
     s.owed -= 1
-    taken(s, out, block, q.ONE)
+    taken(s, out, block, 1)
     s.reg[q.TABLE], s.reg[q.DIRECTORY] = block * q.BLOCK, directory_at(arena, row, piece)
     play(s, out, q.NEW_TABLE)
 
@@ -267,7 +267,7 @@ def fill(s, arena, out, row, last):
 @part
 def free_pages(s, arena, out, row, first, stop):
     """Free the blocks of the pages [first, stop), run by run; returns how many there were."""
-    page, gone = first, q.ZERO
+    page, gone = first, 0
     while page < stop:
         block = table.get(arena, row + n.BLOCKS, page)
         count = 1
@@ -276,7 +276,7 @@ def free_pages(s, arena, out, row, first, stop):
                 count += 1
             first_fit.release(s, arena, block, count)
             for k in range(count):
-                table.put(arena, row + n.BLOCKS, page + k, q.ZERO)
+                table.put(arena, row + n.BLOCKS, page + k, 0)
             freed(s, out, block, count)
             gone += count
         page += count
@@ -294,15 +294,15 @@ def unmap(s, arena, out, row, first, stop):
         s.reg[q.PTE_AT] = entries * q.BLOCK + ((first & (PIECE - 1)) << 3)
         s.reg[q.PTE_BYTES], s.reg[q.PAGES] = (stop - first) << 3, gone
         play(s, out, q.UNMAPPED)
-        table_event(s, out, UNMAPS, q.ZERO, address_of(arena, row, first), stop - first, NORMAL)
+        table_event(s, out, UNMAPS, 0, address_of(arena, row, first), stop - first, NORMAL)
     if entries == 0:
         return gone
     for page in range(piece * PIECE, min((piece + 1) * PIECE, arena[row + n.END])):
         if table.get(arena, row + n.BLOCKS, page) != 0:
             return gone
-    first_fit.release(s, arena, entries, q.ONE)
-    freed(s, out, entries, q.ONE)
-    table.put(arena, row + n.PTES, piece, q.ZERO)
+    first_fit.release(s, arena, entries, 1)
+    freed(s, out, entries, 1)
+    table.put(arena, row + n.PTES, piece, 0)
     s.table_blocks -= 1
     s.reg[q.DIRECTORY], s.reg[q.DIRECTORY_BYTES], s.reg[q.PAGES] = directory_at(arena, row, piece), 8, 1
     play(s, out, q.TABLE_GONE)
@@ -327,8 +327,8 @@ def drop_split(s, arena, row, wanted):
     for piece in range(wanted, arena[row + n.HELD] * s.partitions):
         entries = table.get(arena, row + n.PTES, piece)
         if entries != 0:
-            first_fit.release(s, arena, entries, q.ONE)
-            table.put(arena, row + n.PTES, piece, q.ZERO)
+            first_fit.release(s, arena, entries, 1)
+            table.put(arena, row + n.PTES, piece, 0)
             s.table_blocks -= 1
 
 
@@ -339,7 +339,7 @@ def drop_supers(s, arena, out, row, wanted):
     if held <= wanted:
         return
     for page in range(wanted * PIECE, held * PIECE):
-        table.put(arena, row + n.BLOCKS, page, q.ZERO)
+        table.put(arena, row + n.BLOCKS, page, 0)
     drop_split(s, arena, row, wanted)
     arena[row + n.HELD] = two_zone.nvmalloc_shrink_superpage(s, arena, arena[row + n.SUPERS], held, wanted)
     arena[row + n.MAPPED] -= (held - wanted) * PIECE
@@ -347,7 +347,7 @@ def drop_supers(s, arena, out, row, wanted):
     s.reg[q.DIRECTORY], s.reg[q.DIRECTORY_BYTES] = directory_at(arena, row, wanted), (held - wanted) << 3
     s.reg[q.PAGES] = held - wanted
     play(s, out, q.TABLE_GONE)
-    table_event(s, out, UNMAPS, q.ZERO, address_of(arena, row, wanted * PIECE), (held - wanted) * PIECE, SUPER)
+    table_event(s, out, UNMAPS, 0, address_of(arena, row, wanted * PIECE), (held - wanted) * PIECE, SUPER)
 
 
 @part

@@ -123,10 +123,10 @@ def copy_stretch(s, arena, out, row, stop):
     target = arena[arena[row + n.NEWER] + piece - held] + (page & (m.PIECE - 1))
     s.reg[q.BYTES] = (end - page) * q.BLOCK
     s.reg[q.AT] = block * q.BLOCK
-    m.play_at(s, out, q.MOVE_FROM, m.address_of(arena, row, page) - block * q.BLOCK, q.ZERO + m.NORMAL)
+    m.play_at(s, out, q.MOVE_FROM, m.address_of(arena, row, page) - block * q.BLOCK, m.NORMAL)
     s.reg[q.AT] = target * q.BLOCK
     window = m.COPY_WINDOW + (piece - held << m.SUPER) + (page & (m.PIECE - 1)) * q.BLOCK
-    m.play_at(s, out, q.MOVE_TO, window - target * q.BLOCK, q.ZERO + m.SUPER)
+    m.play_at(s, out, q.MOVE_TO, window - target * q.BLOCK, m.SUPER)
     s.migrated_bytes += s.reg[q.BYTES]
     s.copy_at = end
 
@@ -165,8 +165,8 @@ def settle(s, arena, out):
     for piece in range(held, held + count):
         entries = table.get(arena, row + n.PTES, piece)
         if entries != 0:
-            first_fit.release(s, arena, entries, q.ONE)
-            table.put(arena, row + n.PTES, piece, q.ZERO)
+            first_fit.release(s, arena, entries, 1)
+            table.put(arena, row + n.PTES, piece, 0)
             s.table_blocks -= 1
         arena[arena[row + n.SUPERS] + piece] = arena[arena[row + n.NEWER] + piece - held]
         m.set_super(arena, row, piece)
@@ -178,8 +178,8 @@ def settle(s, arena, out):
     s.reg[q.DIRECTORY], s.reg[q.DIRECTORY_BYTES] = m.directory_at(arena, row, held), count << 3
     play(s, out, q.SWITCHED)
     address = m.address_of(arena, row, first)
-    m.table_event(s, out, m.UNMAPS, q.ZERO, address, stop - first, q.ZERO + m.NORMAL)
-    m.table_event(s, out, m.MAPS, table.get(arena, row + n.BLOCKS, first), address, stop - first, q.ZERO + m.SUPER)
+    m.table_event(s, out, m.UNMAPS, 0, address, stop - first, m.NORMAL)
+    m.table_event(s, out, m.MAPS, table.get(arena, row + n.BLOCKS, first), address, stop - first, m.SUPER)
     s.migrations += 1
     s.moving = 0
     return True

@@ -33,7 +33,7 @@ def record_bytes(s, arena, row):
 @part
 def scan(s, arena, out, directory, stop):
     """Look through a directory's records up to byte `stop`."""
-    at, seen = q.ZERO, arena[directory + n.DIRENTS]
+    at, seen = 0, arena[directory + n.DIRENTS]
     if stop < arena[directory + n.SIZE]:
         seen = seen * stop // arena[directory + n.SIZE]
     while at < stop:
@@ -142,7 +142,7 @@ def keep_null(s, arena, out, row):
     if arena[row + n.STATUS] & n.IS_DIR:
         return False
     m.drop_spare(s, arena, out, row)
-    count = q.ZERO
+    count = 0
     while count < s.spare and table.get(arena, row + n.BLOCKS, count) != 0:
         count += 1
     if count == 0:
@@ -215,7 +215,7 @@ def evict(s, arena, out, row):
     while True:
         if not release_fits(s, arena, out, row) or not has_room(s, arena, ranges.NODE_WORDS):
             return False
-        if m.release_from(s, arena, out, row, q.ZERO):
+        if m.release_from(s, arena, out, row, 0):
             break
     if s.embedded:
         m.drop_upper(s, arena, out, row)

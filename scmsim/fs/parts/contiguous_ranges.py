@@ -47,13 +47,13 @@ def ensure_range(s, arena, out, row, stop):
     if held == 0:
         return
     if end > 0:
-        s.reg[q.DIRECTORY] = m.directory_at(arena, row, q.ZERO)
+        s.reg[q.DIRECTORY] = m.directory_at(arena, row, 0)
         s.reg[q.DIRECTORY_BYTES] = min(((end + m.PIECE - 1) // m.PIECE) << 3, q.TOP_BYTES)
         if s.partitions:
             s.reg[q.DIRECTORY_BYTES] = 8 << (held - (30 if held >= 30 else m.SUPER))
-            m.table_event(s, out, m.FLUSH_ALL, q.ZERO, m.RANGES + old, q.ONE << 18, m.NORMAL)
+            m.table_event(s, out, m.FLUSH_ALL, 0, m.RANGES + old, 1 << 18, m.NORMAL)
         play(s, out, q.RANGE_MOVED)
-        m.table_event(s, out, m.REMAPS, q.ZERO, m.RANGES + old, end, m.NORMAL)
+        m.table_event(s, out, m.REMAPS, 0, m.RANGES + old, end, m.NORMAL)
         out[s.emitted - 1].addr = m.RANGES + start
         s.range_moves += 1
     ranges.give_range(s, arena, old, held)

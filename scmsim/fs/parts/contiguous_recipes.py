@@ -34,7 +34,6 @@ COSTS = (
     "fsync_call", "other_call", "new_superpage", "migrate_call", "collect_file",
 )  # fmt: skip
 
-ZERO, ONE = 0, 1  # as constants that compiled kernels do not take for literals (see _jit.part)
 
 # Registers.
 (

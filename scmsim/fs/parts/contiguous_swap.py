@@ -21,7 +21,7 @@ _INVALIDATES = pack(INVALIDATE, list(q.SITES).index("page table"), PM)
 @part
 def flush_all(s, arena, out, row):
     """A flush of the user's whole TLB."""
-    m.table_event(s, out, _INVALIDATES, q.ZERO, m.address_of(arena, row, q.ZERO), q.ONE << 18, m.NORMAL)
+    m.table_event(s, out, _INVALIDATES, 0, m.address_of(arena, row, 0), 1 << 18, m.NORMAL)
 
 
 @part
@@ -29,7 +29,7 @@ def split(s, arena, out, row, piece):
     """Map a piece by entries of 4 KiB, if it is not yet."""
     if table.get(arena, row + n.PTES, piece) != 0:
         return False
-    block = m.take_block(s, arena, q.ONE)
+    block = m.take_block(s, arena, 1)
     table.put(arena, row + n.PTES, piece, block)
     s.table_blocks += 1
     s.owed -= 1
@@ -50,7 +50,7 @@ def swap_pages(s, arena, out, row, first, count):
     page = first
     while not whole and page < first + count:
         many = min(first + count - page, AT_ONCE)
-        m.table_event(s, out, _INVALIDATES, q.ZERO, m.address_of(arena, row, page), many, m.NORMAL)
+        m.table_event(s, out, _INVALIDATES, 0, m.address_of(arena, row, page), many, m.NORMAL)
         page += many
     return whole
 

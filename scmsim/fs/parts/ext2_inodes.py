@@ -43,10 +43,10 @@ def directory(arena, row):
 def passed_over(s, arena, f):
     """Inodes that the new file `f` passed over."""
     if not s.by_ext4:
-        return e.NONE
+        return 0
     d = directory(arena, family(s, arena, arena[f + e.PARENT]))
     if d == 0:
-        return e.NONE
+        return 0
     return arena[d + WAITING] - (arena[d + JUST_FREED] if arena[d + LAST_SECOND] == s.now // SECOND else 0)
 
 
@@ -71,13 +71,13 @@ def age_inodes(s, arena):
     """Before a new file: inodes that waited long enough are free, and one of this second, or the oldest if no other is left."""
     second = s.now // SECOND
     while s.recent_count and (arena[s.recent + s.recent_first * ENTRY_WORDS] >> NUMBER_BITS) + RECENT <= second:
-        end_wait(s, arena, e.NONE)
+        end_wait(s, arena, 0)
     if s.recent_count and s.free_inode_count == 0:
         newest = s.recent + (s.recent_first + s.recent_count - 1) % s.recent_room * ENTRY_WORDS
         if arena[newest] >> NUMBER_BITS == second:
             end_wait(s, arena, s.recent_count - 1)
         elif s.next_inode > s.inode_count:
-            end_wait(s, arena, e.NONE)
+            end_wait(s, arena, 0)
 
 
 @part
@@ -88,7 +88,7 @@ def free_inode(s, arena, f):
         s.free_inode_count += 1
         return
     if s.recent_count == s.recent_room:
-        end_wait(s, arena, e.NONE)
+        end_wait(s, arena, 0)
     second, row = s.now // SECOND, family(s, arena, arena[f + e.PARENT])
     at = s.recent + (s.recent_first + s.recent_count) % s.recent_room * ENTRY_WORDS
     arena[at], arena[at + 1] = second << NUMBER_BITS | arena[f + e.INODE], row

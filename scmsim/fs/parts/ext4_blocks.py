@@ -89,7 +89,7 @@ def add_pointers(s, arena, f, page):
         while parent >= 0 and not has_slot(arena, f, parent):
             slot = parent
             parent = parent_of_slot(slot)
-        arena[arena[f + e.LEAVES] + slot] = take_blocks(s, arena, f, page, e.ONE)
+        arena[arena[f + e.LEAVES] + slot] = take_blocks(s, arena, f, page, 1)
         arena[f + e.LEAF_COUNT] = max(arena[f + e.LEAF_COUNT], slot + 1)
         s.meta_blocks += 1
         s.new_pointers += 1

@@ -24,7 +24,7 @@ def add_zeroed(s, arena, f, out, page, count):
     words = arena[f + e.PAGES] + page
     if arena[words] == 0:
         if s.by_ext4:
-            count = e.ONE
+            count = 1
         count = add_changed(s, arena, f, page, count, s.page_bits)
         arena[f + e.MAPPED] += count
     else:
@@ -87,7 +87,7 @@ def add_at_once(s, arena, f, out, page, count):
         if page < arena[f + e.END] and arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT:
             page += 1
             continue
-        count = add_changed(s, arena, f, page, e.ONE, e.NONE)
+        count = add_changed(s, arena, f, page, 1, 0)
         arena[f + e.MAPPED] += count
         s.reg[q.COUNT] += count
         s.reg[q.POINTERS] += s.new_pointers
@@ -257,7 +257,7 @@ def read_slice(s, arena, f, op, out):
         if page < arena[f + e.END]:
             word = arena[arena[f + e.PAGES] + page]
             if word and not s.dax and not word & e.IS_CACHED:
-                count = e.ONE
+                count = 1
                 add_cached(s, arena, f, op, out, (page, page + count))
                 word = arena[arena[f + e.PAGES] + page]
             elif word and s.in_memory:
@@ -298,7 +298,7 @@ def flush_run(s, arena, f, out, page, most):
             break
         count += 1
     if block == 0:
-        count = add_changed(s, arena, f, page, count, e.NONE)
+        count = add_changed(s, arena, f, page, count, 0)
         s.reserved -= count
     s.changed += block == 0 or bits != e.IS_DIRTY
     s.reg[q.TO], s.reg[q.BYTES] = arena[words] >> e.BLOCK_SHIFT << 12, count * e.BLOCK

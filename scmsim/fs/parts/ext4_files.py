@@ -79,7 +79,7 @@ def scan_entries(s, arena, row, d, out, searched):
 @part
 def change_entry(s, arena, row, d, out, change):
     """The directory block that holds the entry of table row `row`, and the directory's inode, change; takes 8
-    events.  `change`: NONE takes the entry away, ONE adds it, BOTH renames it.
+    events.  `change`: the entry GOES, COMES or is RENAMED.
 
     A linear directory of ext2 is searched twice for a name that is added, for the name and for room, else from the start of the
     block that the last search ended in: half a block on average.
@@ -122,7 +122,7 @@ def create(s, arena, op, row, d, out):
         arena[f + e.PARENT] = s.rows + op.file2 * e.ROW_WORDS
     arena[f + e.OPENS], arena[f + e.FRESH] = 1, 1
     arena[d + e.ENTRIES] += entry_bytes(arena, row)
-    change_entry(s, arena, row, d, out, e.ONE)
+    change_entry(s, arena, row, d, out, e.COMES)
     arena[row + e.ROW_SIZE] = -1
     dirty_inode(s, arena, f, out)
     change_inode_use(s, arena, f)

@@ -51,7 +51,7 @@ def touch(s, arena, row):
     arena[f + e.IS_DIR], arena[f + e.SIZE], arena[f + e.READ_STAMP] = is_dir, size, -1
     if pages:
         reserve_pages(s, arena, f, pages - 1)
-    page = e.NONE
+    page = 0
     while page < pages and s.free_blocks + s.windowed > s.reserved + 3 * s.indirect:
         page += add_blocks(s, arena, f, page, pages - page, s.page_bits)
     if is_dir:
@@ -119,7 +119,7 @@ def free_leaves(s, arena, f, keep):
     """Free a file's extent leaves or pointer blocks but the first `keep`."""
     for i in range(arena[f + e.LEAVES] + keep, arena[f + e.LEAVES] + arena[f + e.LEAF_COUNT]):
         if arena[i]:
-            release(s, arena, arena[i], e.ONE)
+            release(s, arena, arena[i], 1)
             change_group(s, arena, arena[i])
             forget(s, arena, arena[i])
             s.meta_blocks -= 1
@@ -144,8 +144,8 @@ def destroy(s, arena, row, f, out):
             forget(s, arena, arena[i] >> e.BLOCK_SHIFT)
         s.meta_blocks -= arena[f + e.END]
         s.data_blocks += arena[f + e.END]
-    free_pages(s, arena, f, out, e.NONE, arena[f + e.END])
-    free_leaves(s, arena, f, e.NONE)
+    free_pages(s, arena, f, out, 0, arena[f + e.END])
+    free_leaves(s, arena, f, 0)
     close_window(s, arena, f)
     free_inode(s, arena, f)
     table.drop(s, arena, f + e.PAGES)
@@ -159,7 +159,7 @@ def grow_directory(s, arena, d, count):
     """Give directory `d` `count` more blocks; its index block (the first) changes too."""
     for page in range(arena[d + e.END], arena[d + e.END] + count):
         reserve_pages(s, arena, d, page)
-        add_changed(s, arena, d, page, e.ONE, e.NONE)
+        add_changed(s, arena, d, page, 1, 0)
         join(s, arena, arena[arena[d + e.PAGES] + page] >> e.BLOCK_SHIFT)
         join(s, arena, arena[arena[d + e.PAGES]] >> e.BLOCK_SHIFT)
     s.data_blocks -= count
@@ -180,7 +180,7 @@ def add_name(s, arena, op, row, d, out):
         f = arena[row]
         arena[f + e.LINKS] += 1
         arena[d + e.ENTRIES] += entry_bytes(arena, row)
-        change_entry(s, arena, row, d, out, e.ONE)
+        change_entry(s, arena, row, d, out, e.COMES)
         dirty_inode(s, arena, f, out)
         call(s, arena, out, f, q.LINK)
         return True
@@ -209,7 +209,7 @@ def lose_link(s, arena, row, f, out):
 def rename(s, arena, op, row, d, out):
     """rename, over another file if there was one."""
     f = arena[row]
-    change_entry(s, arena, row, d, out, e.BOTH)
+    change_entry(s, arena, row, d, out, e.RENAMED)
     dirty_inode(s, arena, f, out)
     call(s, arena, out, f, q.RENAME)
     replaced = s.rows + op.file2 * e.ROW_WORDS
@@ -260,7 +260,7 @@ def change_names(s, arena, op, row, out):
         play(s, out, q.OPEN)
     else:
         arena[d + e.ENTRIES] = max(arena[d + e.ENTRIES] - entry_bytes(arena, row), 0)
-        change_entry(s, arena, row, d, out, e.NONE)
+        change_entry(s, arena, row, d, out, e.GOES)
         gone = lose_link(s, arena, row, f, out)
         play(s, out, q.RMDIR if op.op == r.RMDIR else (q.REMOVE if gone else q.UNLINK))
     return 1
@@ -293,7 +293,7 @@ def truncate(s, arena, op, f, out):
                 arena[f + e.END] -= 1  # a pointer block that names holes only goes too
             free_leaves(s, arena, f, slot_of(arena[f + e.END] - 1) + 1)
         elif arena[f + e.END] == 0:
-            free_leaves(s, arena, f, e.NONE)
+            free_leaves(s, arena, f, 0)
     arena[f + e.SIZE] = size
     join_orphans(s, arena)
     dirty_inode(s, arena, f, out)

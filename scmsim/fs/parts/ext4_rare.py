@@ -28,7 +28,7 @@ def grow_leaves(s, arena):
         if not has_room(s, arena, 4 * leaves + e.ROOM):
             return False
         table.reserve(s, arena, f + e.LEAVES, leaves + 1)
-        arena[arena[f + e.LEAVES] + leaves] = take_blocks(s, arena, f, arena[f + e.END], e.ONE)
+        arena[arena[f + e.LEAVES] + leaves] = take_blocks(s, arena, f, arena[f + e.END], 1)
         arena[f + e.LEAF_COUNT] += 1
         s.meta_blocks += 1
         join(s, arena, arena[arena[f + e.LEAVES] + leaves])

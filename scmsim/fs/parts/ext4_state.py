@@ -68,7 +68,7 @@ SLICE_PAGES = 4096  # a read or write is done in slices of 16 MiB (DIO_MAX_BLOCK
 SUPERBLOCK = 0
 # `inline_extents` of a file system without extent leaves
 NO_LEAVES = 1 << 40
-NONE, ONE, BOTH = 0, 1, 2  # as names, because a kernel called with a literal is compiled once more for it
+GOES, COMES, RENAMED = 0, 1, 2  # what happens to an entry of a directory
 ROOM = 64  # events that each operation may need
 HASH_FACTOR = 2654435761  # spreads the entries of a directory over its leaves
 LARGEST = 16 << 40  # bytes

@@ -150,7 +150,7 @@ def fallocate(s, arena, out, op, row):
         s.reg[q.INODE] = s.inode_table + op.file * n.INODE_BYTES
         play(s, out, q.WRITE)
         s.stage, s.resume_at = n.AT_WORK, op.offset >> 12
-    if not names.fill_holes(s, arena, out, row, (op.offset + op.length + 4095) >> 12, q.ONE):
+    if not names.fill_holes(s, arena, out, row, (op.offset + op.length + 4095) >> 12, 1):
         return False
     if not op.flag & r.KEEP_SIZE:
         arena[row + n.SIZE] = max(arena[row + n.SIZE], op.offset + op.length)

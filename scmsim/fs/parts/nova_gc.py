@@ -84,7 +84,7 @@ def drop_pages(s, arena, row, low, high):
     """Free the log pages [low, high) of the file's log, blocks and words."""
     for i in range(low, high):
         page = arena[arena[row + n.LOG] + i]
-        first_fit.release(s, arena, arena[page + n.PAGE_BLOCK], q.ONE)
+        first_fit.release(s, arena, arena[page + n.PAGE_BLOCK], 1)
         give(s, arena, page, s.page_order)
     s.log_pages -= high - low
 
@@ -117,7 +117,7 @@ def collect(state, arena, out):
             target + 1 == arena[row + n.LOG_COUNT]
             and used + used_bytes(s, arena, page) - dead * s.entry_bytes > n.LOG_BYTES
         ):
-            add_pages(s, arena, out, row, q.ONE)
+            add_pages(s, arena, out, row, 1)
         s.reg[q.OLD_PAGE] = page
         target = copy_live(s, arena, out, row, target)
     drop_pages(s, arena, row, q.ZERO, old)

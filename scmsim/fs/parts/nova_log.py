@@ -101,7 +101,7 @@ def sweep_log(s, arena, out, row):
                 if keep > 0:
                     s.reg[q.PAGE] = arena[arena[arena[row + n.LOG] + keep - 1] + n.PAGE_BLOCK] * n.BLOCK
                     play(s, out, q.LOG_DROP)
-                first_fit.release(s, arena, block, q.ONE)
+                first_fit.release(s, arena, block, 1)
                 give(s, arena, page, s.page_order)
                 continue
             entries += count
@@ -153,7 +153,7 @@ def append_entry(s, arena, out, row, length):
     Returns the ref of the entry, counted but not filled in.  The caller has made sure of room with `log_growth`.
     """
     if arena[row + n.LOG_COUNT] == 0:
-        add_pages(s, arena, out, row, q.ONE)
+        add_pages(s, arena, out, row, 1)
         play(s, out, q.LOG_START)
     page = arena[arena[row + n.LOG] + arena[row + n.TAIL_PAGE]]
     if arena[row + n.TAIL_BYTES] + length > n.LOG_BYTES:

@@ -107,7 +107,7 @@ def evict(s, arena, out, row):
     free_pages(s, arena, out, row, q.ZERO, q.ZERO)
     for i in range(arena[row + n.LOG_COUNT]):
         page = arena[arena[row + n.LOG] + i]
-        first_fit.release(s, arena, arena[page + n.PAGE_BLOCK], q.ONE)
+        first_fit.release(s, arena, arena[page + n.PAGE_BLOCK], 1)
         if not arena[row + n.STATUS] & n.IS_DIR:
             give(s, arena, page, s.page_order)
     s.log_pages -= arena[row + n.LOG_COUNT]
@@ -195,7 +195,7 @@ def truncate(s, arena, out, row, new_size):
             s.reg[q.TO] = block * n.BLOCK + (new_size & 4095)
             s.reg[q.BYTES] = n.BLOCK - (new_size & 4095)
             play(s, out, q.TRUNCATE_TAIL)
-    if new_size < arena[row + n.SIZE] and not free_pages(s, arena, out, row, first, q.ONE):
+    if new_size < arena[row + n.SIZE] and not free_pages(s, arena, out, row, first, 1):
         return False
     arena[row + n.SIZE] = new_size
     return True
@@ -251,7 +251,7 @@ def rename(s, arena, out, row, parent, replaced):
     add_dentry(s, arena, out, row, parent)
     drop_name(s, arena, out, row, old)
     if replaced != 0:
-        change_links(s, arena, out, replaced, -q.ONE)
+        change_links(s, arena, out, replaced, -1)
         removed = 0 + (arena[replaced + n.LINKS] <= 0)
     commit_names(s, out, row, parent, replaced, removed)
     if replaced != 0:
@@ -272,7 +272,7 @@ def create(s, arena, out, op, row, parent):
     s.reg[q.INODE] = inode_of(s, row)
     play(s, out, q.NEW_INODE)
     if op.op == r.MKDIR and arena[row + n.LOG_COUNT] == 0:
-        add_pages(s, arena, out, row, q.ONE)
+        add_pages(s, arena, out, row, 1)
         play(s, out, q.DOTS)
         arena[arena[arena[row + n.LOG]] + n.PAGE_COUNTS] += 2 * (1 + n.PLAIN_ONE + s.dot_bytes * n.PLAIN_BYTE)
         arena[row + n.TAIL_BYTES] = 2 * s.dot_bytes
@@ -288,7 +288,7 @@ def create(s, arena, out, op, row, parent):
 def unlink(s, arena, out, op, row, parent):
     """unlink, rmdir: the name goes, and with the last name the file."""
     drop_name(s, arena, out, row, arena[row + n.DENTRY])
-    change_links(s, arena, out, row, -q.ONE)
+    change_links(s, arena, out, row, -1)
     removed = 0 + (arena[row + n.LINKS] <= 0 or op.op == r.RMDIR)
     if op.op == r.RMDIR:
         play(s, out, q.RMDIR)
@@ -311,7 +311,7 @@ def change_names(s, arena, out, op, row, parent):
     elif op.op == r.LINK:
         play(s, out, q.LINK)
         add_dentry(s, arena, out, row, parent)
-        change_links(s, arena, out, row, q.ONE)
+        change_links(s, arena, out, row, 1)
         commit_names(s, out, row, parent, q.ZERO, q.ZERO)
     else:
         unlink(s, arena, out, op, row, parent)

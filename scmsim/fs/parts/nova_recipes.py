@@ -37,7 +37,6 @@ COSTS = (
     "rename", "link", "mkdir", "rmdir", "stat", "readdir", "truncate", "mmap", "other_call", "timer_tick", "stack_word",
 )  # fmt: skip
 
-ONE = 1  # a constant that compiled kernels do not take for a literal (see _jit.part)
 
 # Registers.
 (

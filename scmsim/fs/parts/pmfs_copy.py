@@ -21,9 +21,9 @@ def inode_at(s, row):
 def set_find(s, arena, row, page, pages):
     """Registers of the look-up of `pages` pages (at most `chunk`) from `page` on; virtual superpages are looked up once."""
     if s.virtual:
-        pages = q.ONE
+        pages = 1
     i, height = page >> s.shift - 12, arena[row + n.HEIGHT]
-    leaf, upper = node(arena, row, q.ONE, i >> 9), node(arena, row, height, q.ZERO) if height > 1 else q.ZERO
+    leaf, upper = node(arena, row, 1, i >> 9), node(arena, row, height, q.ZERO) if height > 1 else q.ZERO
     span = pages << 3
     s.reg[q.PAGES], s.reg[q.HEADERS] = pages, pages * s.header_loads
     s.reg[q.LEAF_AT], s.reg[q.LEAF] = leaf * q.BLOCK + min((i & 511) << 3, q.BLOCK - span), span * (leaf != 0)

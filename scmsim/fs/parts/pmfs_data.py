@@ -40,7 +40,7 @@ def edge(s, arena, out, row, i, low, high):
         set_copy_within(s, old * q.BLOCK + low, block * q.BLOCK + low, high - low)
         play(s, out, q.COW_EDGE)
     elif s.whole_edge:
-        clear(s, out, block, q.ZERO, q.ONE << s.shift)
+        clear(s, out, block, q.ZERO, 1 << s.shift)
     elif low == 0:
         clear(s, out, block, low, (high + 7) & ~7)
     else:
@@ -82,10 +82,10 @@ def open_write(s, arena, out, op, row):
         s.replacing or table.get(arena, row + n.BLOCKS, last) == 0
     )
     if op.offset & mask:
-        set_find(s, arena, row, op.offset >> 12, q.ONE)
+        set_find(s, arena, row, op.offset >> 12, 1)
         play(s, out, q.FIND)
     if end & mask:
-        set_find(s, arena, row, (end - 1) >> 12, q.ONE)
+        set_find(s, arena, row, (end - 1) >> 12, 1)
         play(s, out, q.FIND)
     grow(s, arena, out, row, last)
 
@@ -116,7 +116,7 @@ def write_file(s, arena, out, op, row):
     first, last = op.offset >> s.shift, (end - 1) >> s.shift
     s.reg[q.INODE] = inode_at(s, row)
     if s.stage == n.READY:
-        set_find(s, arena, row, op.offset >> 12, q.ONE)
+        set_find(s, arena, row, op.offset >> 12, 1)
         play(s, out, q.WRITE)
         if first == last and not s.replacing and table.get(arena, row + n.BLOCKS, first) != 0:
             fast(s, arena, out, op, row)

@@ -110,7 +110,7 @@ def last_gap(arena, directory, needs):
 @part
 def miss(s, arena, out, directory):
     """Look a name up that is not there."""
-    scan(s, arena, out, directory, arena[directory + n.DIRCOUNT], q.ZERO, q.ONE)
+    scan(s, arena, out, directory, arena[directory + n.DIRCOUNT], q.ZERO, 1)
 
 
 @part
@@ -183,7 +183,7 @@ def add_name(s, arena, out, row, directory):
     needs = record_bytes(length)
     s.reg[q.DIR] = inode_at(s, directory)
     log(s, out, s.reg[q.DIR], q.LOG_DATA)
-    count, j, k = arena[directory + n.DIRCOUNT], q.ZERO, -q.ONE
+    count, j, k = arena[directory + n.DIRCOUNT], q.ZERO, -1
     if s.wine and count > 0:
         j, k = count - 1, last_gap(arena, directory, needs)
     while not s.wine and j < count:
@@ -242,7 +242,7 @@ def remove_name(s, arena, out, directory, hint, row_number):
     j, k = find_place(arena, directory, hint, row_number)
     s.reg[q.DIR] = inode_at(s, directory)
     if j >= 0:
-        scan(s, arena, out, directory, j, k + 1, q.ONE)
+        scan(s, arena, out, directory, j, k + 1, 1)
         take_out(s, arena, out, directory, j, k)
     log(s, out, s.reg[q.DIR], q.LOG_DATA)
     play(s, out, q.DIR_TIMES)

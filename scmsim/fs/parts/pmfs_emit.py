@@ -86,7 +86,7 @@ def begin(s, arena, out, op, row, parent):
         nodes += NODES + (old >> 8)
     if adopts or (not exists and (op.op == r.CREATE or op.op == r.MKDIR)) or op.op == r.LINK or op.op == r.RENAME:
         nodes += 2 * NODES
-    fits = affordable(s, arena, data, nodes) if data + nodes > 0 else q.ONE
+    fits = affordable(s, arena, data, nodes) if data + nodes > 0 else 1
     if fits <= 0:
         return fits
     if not adopts:

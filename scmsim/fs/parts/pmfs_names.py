@@ -92,13 +92,13 @@ def take_over(s, arena, out, row, replaced, directory):
     j, k = dirs.find_place(arena, directory, arena[replaced + n.PLACE], number(s, replaced))
     if j < 0:
         return False
-    dirs.scan(s, arena, out, directory, j, k + 1, q.ONE)
+    dirs.scan(s, arena, out, directory, j, k + 1, 1)
     place = table.get(arena, directory + n.DIRBLOCKS, j)
     at = place + n.DIR_FIRST + k
     s.reg[q.DIRENT] = arena[place + n.DIR_BLOCK] * q.BLOCK + dirs.offset_of(arena, place, k)
     log(s, out, s.reg[q.DIRENT], 8)
     play(s, out, q.KILL_DIRENT)
-    arena[at] = (arena[at] & ((q.ONE << dirs.OWNER) - 1)) | (number(s, row) + 1) << dirs.OWNER
+    arena[at] = (arena[at] & ((1 << dirs.OWNER) - 1)) | (number(s, row) + 1) << dirs.OWNER
     arena[replaced + n.PLACE], arena[row + n.PLACE] = 0, place
     s.reg[q.INODE] = inode_at(s, replaced)
     log(s, out, s.reg[q.INODE], q.LOG_DATA)
@@ -114,9 +114,9 @@ def rename(s, arena, out, row, replaced):
     dirs.miss(s, arena, out, directory)
     j, k = dirs.find_place(arena, directory, arena[row + n.PLACE], number(s, row))
     if j >= 0:
-        dirs.scan(s, arena, out, directory, j, k + 1, q.ONE)
+        dirs.scan(s, arena, out, directory, j, k + 1, 1)
         at = table.get(arena, directory + n.DIRBLOCKS, j) + n.DIR_FIRST + k
-        arena[at] = (arena[at] & ((q.ONE << dirs.OWNER) - 1)) | n.MOVING << dirs.OWNER
+        arena[at] = (arena[at] & ((1 << dirs.OWNER) - 1)) | n.MOVING << dirs.OWNER
     begin(s, out)
     if replaced == 0:
         dirs.add_name(s, arena, out, row, directory)
@@ -231,7 +231,7 @@ def fallocate(s, arena, out, op, row):
     while s.resume_at <= last:
         if not has_events(s, out, FILL_EVENTS + 3 * 512):
             return False
-        fill(s, arena, out, row, last, q.ONE)
+        fill(s, arena, out, row, last, 1)
     if not has_events(s, out, FILL_EVENTS):
         return False
     if not op.flag & r.KEEP_SIZE and op.offset + op.length > arena[row + n.SIZE]:

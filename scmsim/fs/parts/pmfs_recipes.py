@@ -35,7 +35,6 @@ COSTS = (
     "match_entry", "fit_entry", "free_block", "cow_edge",
 )  # fmt: skip
 
-ONE, TWO = 1, 2  # constants that compiled kernels do not take for literals (see _jit.part)
 
 # Registers.
 (

@@ -71,7 +71,7 @@ def give_run(s, arena, block, count):
 @part
 def new_node(s, arena, row, level, i):
     """Take a block for a node; sets register NODE."""
-    block = take_run(s, arena, q.ONE)
+    block = take_run(s, arena, 1)
     set_node(arena, row, level, i, block)
     s.nodes += 1
     s.reg[q.NODE] = block * q.BLOCK
@@ -116,13 +116,13 @@ def hang(s, arena, out, row, level, i, last):
 @part
 def take_blocks(s, arena, row, at, want, is_dir):
     """Fresh device blocks for the data blocks from `at` on, at most `want`; returns how many, their first is in NODE."""
-    unit = q.ONE if is_dir else s.unit
+    unit = 1 if is_dir else s.unit
     if unit == 1:
         block = take_run(s, arena, want)
         count = s.got
     else:
         block = aligned_fit.allocate(s, arena, unit)
-        count = q.ONE
+        count = 1
     for k in range(count):
         before = table.get(arena, row + n.BLOCKS, at + k)
         if before != 0:
@@ -144,11 +144,11 @@ def fill(s, arena, out, row, last, zero):
     first = s.resume_at
     height, stop = arena[row + n.HEIGHT], min(last, first | 511)
     if height == 3:
-        hang(s, arena, out, row, q.TWO, first >> 18, last >> 18)
+        hang(s, arena, out, row, 2, first >> 18, last >> 18)
     if height >= 2:
-        hang(s, arena, out, row, q.ONE, first >> 9, last >> 9)
+        hang(s, arena, out, row, 1, first >> 9, last >> 9)
     is_dir = arena[row + n.STATUS] & n.IS_DIR
-    leaf = node(arena, row, q.ONE, first >> 9) * q.BLOCK + ((first & 511) << 3)
+    leaf = node(arena, row, 1, first >> 9) * q.BLOCK + ((first & 511) << 3)
     fresh = s.fresh_root or s.saved[1] == -((first >> 9) + 1)
     taken, replaced, calls, at = q.ZERO, q.ZERO, q.ZERO, first
     while at <= stop:
@@ -193,7 +193,7 @@ def fill(s, arena, out, row, last, zero):
 def release(s, arena, row, i, block):
     """Free the device blocks of data block `i`; those of a virtual superpage whose tail is reclaimed are fewer."""
     if arena[row + n.STATUS] & n.IS_DIR:
-        give_run(s, arena, block, q.ONE)
+        give_run(s, arena, block, 1)
         s.dir_blocks -= 1
     else:
         pages = s.unit
@@ -216,7 +216,7 @@ def free_leaf(s, arena, out, row):
             table.put(arena, row + n.BLOCKS, i, q.ZERO)
             count += 1
     arena[row + n.MAPPED] -= count
-    leaf = node(arena, row, q.ONE, first >> 9)
+    leaf = node(arena, row, 1, first >> 9)
     s.reg[q.LEAF_AT] = leaf * q.BLOCK + ((first & 511) << 3)
     s.reg[q.SLOTS], s.reg[q.COUNT] = (512 - (first & 511) << 3) * (leaf != 0), count  # to the end of the node
     play(s, out, q.FREED)
@@ -227,7 +227,7 @@ def free_leaf(s, arena, out, row):
 def drop_node(s, arena, row, level, i):
     block = node(arena, row, level, i)
     if block != 0:
-        give_run(s, arena, block, q.ONE)
+        give_run(s, arena, block, 1)
         set_node(arena, row, level, i, q.ZERO)
         s.nodes -= 1
 
@@ -237,9 +237,9 @@ def lower(s, arena, row, stop):
     """Free the nodes that no data block below `stop` needs, and the levels above them."""
     blocks = arena[row + n.END]
     for i in range((stop + 511) >> 9, ((blocks + 511) >> 9) + 1):
-        drop_node(s, arena, row, q.ONE, i)
+        drop_node(s, arena, row, 1, i)
     for i in range((stop + (1 << 18) - 1) >> 18, ((blocks + (1 << 18) - 1) >> 18) + 1):
-        drop_node(s, arena, row, q.TWO, i)
+        drop_node(s, arena, row, 2, i)
     height = arena[row + n.HEIGHT]
     while height > 0 and max(stop - 1, 0) >> 9 * (height - 1) == 0:
         drop_node(s, arena, row, height, q.ZERO)

@@ -45,7 +45,7 @@ def fold(s, arena, out, at, unit):
 @part
 def spare_unit(s, arena, out, chains):
     """Fold the next chain with a replacement unit, so that a unit is spare."""
-    units = (q.ONE << arena[s.table + n.SLOTS + 1]) >> 1
+    units = (1 << arena[s.table + n.SLOTS + 1]) >> 1
     for _ in range(units):
         s.hand = (s.hand + 1) % units
         if arena[chains + 2 * s.hand + 1] > 1:
@@ -206,7 +206,7 @@ def mark_inode(s, arena, out, row):
 def dirty_run(s, arena, row, first):
     """How many units from the dirty one `first` on can be written at once."""
     entry, count = table.get(arena, row + n.BLOCKS, first), 1
-    step = q.ONE << (s.shift - n.PLACE_SHIFT)
+    step = 1 << (s.shift - n.PLACE_SHIFT)
     while count < s.most_written:
         other = table.get(arena, row + n.BLOCKS, first + count)
         if not other & n.DIRTY or (other >> 2) != (entry >> 2) + count * step:

@@ -68,7 +68,7 @@ def extend_to(s, arena, out, row, stop):
 def clear_to(s, arena, out, row, end):
     """Clear the file's bytes from `resume_at` to `end`; False: no room to go on."""
     while s.resume_at < end:
-        if not ready(s, arena, q.ONE) or not has_events(s, out, STEP):
+        if not ready(s, arena, 1) or not has_events(s, out, STEP):
             return False
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
         if place(arena, row, at >> s.shift) != 0:
@@ -101,7 +101,7 @@ def grow_short(s, arena, out, row, end):
     if order < 0 or end <= 1 << (order + n.PLACE_SHIFT):
         return
     s.reg[q.HOP_AT], s.reg[q.BYTES] = place(arena, row, q.ZERO), arena[row + n.SIZE]
-    s.reg[q.AT] = take(s, arena, q.ONE)
+    s.reg[q.AT] = take(s, arena, 1)
     play(s, out, q.MOVE)
     s.moved_bytes += arena[row + n.SIZE]
     buddy.release(s, arena, s.reg[q.HOP_AT], order)
@@ -125,7 +125,7 @@ def write_file(s, arena, out, op, row):
             return False
         s.stage, s.resume_at = n.COPYING, op.offset
     while s.resume_at < end:
-        if not ready(s, arena, q.ONE) or not has_events(s, out, STEP):
+        if not ready(s, arena, 1) or not has_events(s, out, STEP):
             return False
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
         if s.kind != q.MANAGER:
@@ -183,7 +183,7 @@ def read_file(s, arena, out, op, row):
 def free_to_end(s, arena, out, row, stop):
     """Free the units from `resume_at` to the file's end, so that `stop` are left; False: no room to go on."""
     while s.resume_at < arena[row + n.END]:
-        if not ready(s, arena, q.ONE) or not has_events(s, out, STEP):
+        if not ready(s, arena, 1) or not has_events(s, out, STEP):
             return False
         free_run(s, arena, out, row)
     if s.kind == q.EXT2:
@@ -211,7 +211,7 @@ def truncate(s, arena, out, row, new_size):
         if new_size < size and new_size & mask and place(arena, row, new_size >> s.shift) != 0 and new_size < tail:
             set_run(s, arena, row, new_size, tail)
             play(s, out, q.CLEAR)
-            mark(s, arena, row, new_size >> s.shift, q.ONE)
+            mark(s, arena, row, new_size >> s.shift, 1)
     if s.stage == n.FREEING and new_size < size:
         left = min(arena[row + n.END], (new_size + mask) >> s.shift)
         if not free_to_end(s, arena, out, row, left):

@@ -247,7 +247,7 @@ def perform(s, arena, out, op):
     if s.stage != n.FLUSHING:
         if s.stage != n.EVICTING:
             s.directory = arena[row + n.PARENT]
-        if not ready(s, arena, q.ONE) or not finish(s, arena, out, op, row):
+        if not ready(s, arena, 1) or not finish(s, arena, out, op, row):
             return 0
         s.stage, s.flushed = n.FLUSHING, 0
     if ordered(s, op) and not synchronize(s, arena, out, row):

@@ -30,7 +30,7 @@ def entries(s, arena, row):
         return 1 + (length + 12) // 13 * (length > 12)
     if s.kind == q.EXT2:
         return (8 + length + 15) >> 4
-    return q.ONE + 0
+    return 1 + 0
 
 
 @part

@@ -29,7 +29,7 @@ def malloc(s, arena, out, row, length):
         return
     order = buddy.order_for(max(length, 1))
     at = buddy.allocate(s, arena, order)
-    units = (q.ONE << order) >> DATA_ORDER
+    units = (1 << order) >> DATA_ORDER
     for i in range(max(units, 1)):
         table.put(arena, row + n.BLOCKS, i, ((at >> n.PLACE_SHIFT) + (i << DATA_ORDER)) << 2)
     arena[row + n.MAPPED] = arena[row + n.END] = max(units, 1)
@@ -41,7 +41,7 @@ def malloc(s, arena, out, row, length):
 @part
 def units_of(length):
     """Units that a memory object of `length` bytes takes."""
-    return max(1, (q.ONE << buddy.order_for(max(length, 1))) >> DATA_ORDER)
+    return max(1, (1 << buddy.order_for(max(length, 1))) >> DATA_ORDER)
 
 
 @part

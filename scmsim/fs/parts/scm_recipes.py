@@ -39,7 +39,6 @@ COSTS = (
     "request", "read_in", "take_unit", "free_unit", "hop", "malloc", "free", "convert", "nand_read", "nand_program", "nand_erase",
 )  # fmt: skip
 
-ONE = 1  # a constant that compiled kernels do not take for a literal (see _jit.part)
 
 # Registers.
 (

@@ -22,7 +22,7 @@ DATA_ORDER, META_ORDER = 4, 1  # buddy orders of a data object (512 bytes) and o
 def ready(s, arena, units):
     """Whether the allocator and the tables that follow the device can serve `units` units; False: they must grow first."""
     if s.kind == q.MANAGER:
-        return buddy.ready(s, arena, q.ONE * 2)
+        return buddy.ready(s, arena, 1 * 2)
     if not first_fit.ready(s, arena, min(units, s.free_blocks)):
         return False
     sectors, chains = (
@@ -148,7 +148,7 @@ def extend(s, arena, out, row, stop):
     first = s.resume_at
     while first < stop and place(arena, row, first) != 0:
         first += 1
-    want, most = 0, q.ONE if s.synchronous else s.longest
+    want, most = 0, 1 if s.synchronous else s.longest
     while first + want < stop and want < most and place(arena, row, first + want) == 0:
         want += 1
     if want == 0:
@@ -181,7 +181,7 @@ def release(s, arena, row, i):
     at = place(arena, row, i)
     if s.kind != q.MANAGER:
         cleaned(s, arena, row, i)
-        first_fit.release(s, arena, number(s, at), q.ONE)
+        first_fit.release(s, arena, number(s, at), 1)
     elif i == 0 and arena[row + n.SHORT] > 0:
         buddy.release(s, arena, at, arena[row + n.SHORT] - 1)
         arena[row + n.SHORT] = 0
@@ -220,12 +220,12 @@ def free_nodes(s, arena, row, stop):
     for i in range(leaves, ((arena[row + n.END] >> 8) + 1)):
         entry = table.get(arena, row + n.LEAVES, i)
         if entry != 0:
-            first_fit.release(s, arena, number(s, (entry >> 2) << n.PLACE_SHIFT), q.ONE)
+            first_fit.release(s, arena, number(s, (entry >> 2) << n.PLACE_SHIFT), 1)
             table.put(arena, row + n.LEAVES, i, q.ZERO)
     for i in range((max(leaves - 1, 0) + 255 >> 8) + 1, (arena[row + n.END] >> 16) + 2):
         entry = table.get(arena, row + n.UPPERS, i)
         if entry != 0:
-            first_fit.release(s, arena, number(s, (entry >> 2) << n.PLACE_SHIFT), q.ONE)
+            first_fit.release(s, arena, number(s, (entry >> 2) << n.PLACE_SHIFT), 1)
             table.put(arena, row + n.UPPERS, i, q.ZERO)
 
 

@@ -41,7 +41,7 @@ def stage(s, arena, f, page, count):
 @part
 def take_staging(s, arena, f, out, page, want):
     """Up to `want` staging blocks for the pages from `page` on; those beyond the first staging file were filled before."""
-    count = add_blocks(s, arena, f, page, want, e.NONE)
+    count = add_blocks(s, arena, f, page, want, 0)
     arena[f + e.MAPPED] += count
     stage(s, arena, f, page, count)
     used = min(s.filled, count * e.BLOCK)

@@ -83,7 +83,7 @@ def take_apart(s, arena, out, block, count):
         return
     for g in range(block >> 9, ((block + count - 1) >> 9) + 1):
         if arena[s.split + (g >> 5)] >> (g & 31) & 1 == 0:
-            arena[s.split + (g >> 5)] |= q.ONE << (g & 31)
+            arena[s.split + (g >> 5)] |= 1 << (g & 31)
             s.split_superpages += 1
             s.reg[v.PTES_AT], s.reg[v.VA] = s.page_table + (g << 12), g << 21
             s.reg[v.PMD_AT] = s.page_table + s.blocks * v.PTE + g * v.PTE
@@ -107,7 +107,7 @@ def ready_index(s, arena, out, op, row):
     height = arena[row + n.HEIGHT]
     lacks = last >> 9 * height != 0
     for i in range(first >> 9, (last >> 9) + 1):
-        lacks = lacks or (height > 0 and node(arena, row, q.ONE, i) == 0)
+        lacks = lacks or (height > 0 and node(arena, row, 1, i) == 0)
     if not lacks:
         return
     begin(s, out)
@@ -116,9 +116,9 @@ def ready_index(s, arena, out, op, row):
     height = arena[row + n.HEIGHT]
     for i in range(first >> 9, (last >> 9) + 1):
         if height == 3:
-            hang(s, arena, out, row, q.TWO, i >> 9, last >> 18)
+            hang(s, arena, out, row, 2, i >> 9, last >> 18)
         if height >= 2:
-            hang(s, arena, out, row, q.ONE, i, last >> 9)
+            hang(s, arena, out, row, 1, i, last >> 9)
     commit(s, out)
 
 
@@ -171,7 +171,7 @@ def take_piece(s, arena, out, op, row):
 @part
 def fresh_run(s, arena, limit):
     """Pages from `piece` on, at most `limit`, that lie behind one another."""
-    fresh, count = table.get(arena, s.fresh, s.piece), q.ONE
+    fresh, count = table.get(arena, s.fresh, s.piece), 1
     while count < limit and table.get(arena, s.fresh, s.piece + count) == fresh + count:
         count += 1
     return count
@@ -208,7 +208,7 @@ def copy_piece(s, arena, out, op, row):
         target = table.get(arena, s.fresh, s.piece) * q.BLOCK + (at & 4095)
         stop = min(stop, (page + count) << 12)
         s.piece += count
-    set_find(s, arena, row, page, q.ONE)
+    set_find(s, arena, row, page, 1)
     play(s, out, q.FIND)
     set_copy(s, op, target, at, stop)
     play(s, out, v.COPY)
@@ -243,7 +243,7 @@ def swap_piece(s, arena, out, op, row):
 @part
 def slot_at(s, arena, row, i):
     """Device offset of the index's slot for superpage `i`: in a leaf, or the root in the inode."""
-    leaf = node(arena, row, q.ONE, i >> 9)
+    leaf = node(arena, row, 1, i >> 9)
     return leaf * q.BLOCK + ((i & 511) << 3) if arena[row + n.HEIGHT] > 0 else inode_at(s, row)
 
 
@@ -257,7 +257,7 @@ def close_log(s, arena, out, op, row):
     s.reg[v.COUNT] = s.pages
     for k in range(s.pages):
         fresh = table.get(arena, s.fresh, k)
-        first_fit.release(s, arena, fresh, q.ONE)
+        first_fit.release(s, arena, fresh, 1)
         aligned_fit.freed(s, fresh)
     s.data_blocks -= s.pages
     for i in range(op.offset >> s.shift, ((end - 1) >> s.shift) + 1):
@@ -280,7 +280,7 @@ def overwrite(s, arena, out, op, row):
         leaves = ((end - 1) >> s.shift >> 9) - (op.offset >> s.shift >> 9) + 1
         if not has_events(s, out, FILL_EVENTS * (leaves + 1)):
             return False
-        set_find(s, arena, row, first, q.ONE)
+        set_find(s, arena, row, first, 1)
         play(s, out, q.WRITE)
         play(s, out, v.OPEN)
         ready_index(s, arena, out, op, row)

@@ -68,7 +68,7 @@ def migrate(s, arena, out, row):
     open_log(s, 1 + (pages >> 9) + rest)
     play(s, out, v.MIGRATE)
     swap(s, arena, out, old, new, pages)
-    s.reg[q.INODE], s.reg[v.SLOT_AT], s.reg[v.COUNT] = inode_at(s, row), slot_at(s, arena, row, i), q.ONE
+    s.reg[q.INODE], s.reg[v.SLOT_AT], s.reg[v.COUNT] = inode_at(s, row), slot_at(s, arena, row, i), 1
     play(s, out, v.MOVED)
     table.put(arena, row + n.BLOCKS, i, new)
     first_fit.release(s, arena, old, pages)

@@ -82,7 +82,7 @@ def copy_pieces(s, arena, out, op, row):
 def restore_leaf(s, arena, out, op, row):
     """Slots of one leaf get their former blocks back, the fresh ones are noted as replaced."""
     first, last = s.resume_at, min(s.resume_at | 511, (op.offset + op.length - 1) >> 12)
-    slots = node(arena, row, q.ONE, first >> 9) * q.BLOCK + ((first & 511) << 3)
+    slots = node(arena, row, 1, first >> 9) * q.BLOCK + ((first & 511) << 3)
     log(s, out, slots, (last - first + 1) << 3)
     count = q.ZERO
     for i in range(first, last + 1):
@@ -102,7 +102,7 @@ def write_file(s, arena, out, op, row):
     first, last = op.offset >> 12, (op.offset + op.length - 1) >> 12
     s.reg[q.INODE] = inode_at(s, row)
     if s.stage == n.READY:
-        set_find(s, arena, row, first, q.ONE)
+        set_find(s, arena, row, first, 1)
         play(s, out, q.WRITE)
         s.doubled = arena[row + n.ALIGNED] != 0 and op.offset < arena[row + n.SIZE]
         if s.doubled and first == last and table.get(arena, row + n.BLOCKS, first) != 0:

@@ -38,7 +38,7 @@ def log_extents(s, arena, f, page, out):
         table.put(arena, f + e.LEAVES, leaves, item)
         arena[f + e.LEAF_COUNT] = leaves + 1
         filled = min(arena[f + e.EXTENTS] // (leaves + 1), n.EXTENTS_PER_LEAF)
-        log_buffer(s, arena, item, e.NONE, n.BTREE_ROOT + n.EXTENT_BYTES * filled)
+        log_buffer(s, arena, item, 0, n.BTREE_ROOT + n.EXTENT_BYTES * filled)
     log_fork(s, arena, f, fork_bytes(arena, f), out)
 
 
@@ -90,7 +90,7 @@ def map_run(s, arena, f, out, page, count):
     words = arena[f + e.PAGES] + page
     new = arena[words] == 0
     if new:
-        count = add_blocks(s, arena, f, page, count, e.NONE)
+        count = add_blocks(s, arena, f, page, count, 0)
     else:
         arena[f + e.EXTENTS] -= starts(arena, f, page, page + count)
         for i in range(words, words + count):

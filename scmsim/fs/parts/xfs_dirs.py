@@ -36,7 +36,7 @@ def entry_bytes(arena, row):
 @part
 def take_block(s, arena):
     """Item of a new block of metadata; the caller knows that one is free."""
-    block = allocate(s, arena, e.ONE)
+    block = allocate(s, arena, 1)
     log_free_space(s, arena, block)
     s.meta_blocks += 1
     return new_buffer(s, arena, block)
@@ -46,7 +46,7 @@ def take_block(s, arena):
 def give_block(s, arena, item):
     """Free a block of metadata."""
     block = arena[item + n.HOME]
-    release(s, arena, block, e.ONE)
+    release(s, arena, block, 1)
     log_free_space(s, arena, block)
     add_bytes(s, 2 * (n.INTENT + n.EXTENT_BYTES))
     s.freed_extents += 1
@@ -66,7 +66,7 @@ def new_data(s, arena, d, index):
         arena[item + n.HIGH] = n.DATA_HEADER + n.DOTS
     else:
         arena[item + n.HIGH] = n.DATA_HEADER
-    log_buffer(s, arena, item, e.NONE, arena[item + n.HIGH] + 15)
+    log_buffer(s, arena, item, 0, arena[item + n.HIGH] + 15)
 
 
 @part
@@ -75,7 +75,7 @@ def free_data(s, arena, d, index):
     item = table.get(arena, d + e.PAGES, index)
     if item:
         give_block(s, arena, item)
-        table.put(arena, d + e.PAGES, index, e.NONE)
+        table.put(arena, d + e.PAGES, index, 0)
 
 
 @part
@@ -86,7 +86,7 @@ def new_leaf(s, arena, d):
     item = take_block(s, arena)
     table.put(arena, d + e.LEAVES, count, item)
     arena[d + e.LEAF_COUNT] = count + 1
-    log_buffer(s, arena, item, e.NONE, n.LEAF_HEADER + n.LEAF_ENTRY * min(arena[d + n.NAMES], n.LEAF_FILL))
+    log_buffer(s, arena, item, 0, n.LEAF_HEADER + n.LEAF_ENTRY * min(arena[d + n.NAMES], n.LEAF_FILL))
 
 
 @part
@@ -100,7 +100,7 @@ def free_leaf(s, arena, d):
 def blocks_to_add(s, arena, row, d):
     """Blocks that directory `d` surely can grow by when it takes the entry of the file of table row `row`."""
     if arena[d + n.FORM] == n.IN_INODE:
-        return e.ONE if arena[d + e.ENTRIES] + short_bytes(arena, row) > n.SHORT_FULL else e.NONE
+        return 1 if arena[d + e.ENTRIES] + short_bytes(arena, row) > n.SHORT_FULL else 0
     return n.MOST_BLOCKS
 
 
@@ -117,7 +117,7 @@ def log_new_hash(s, arena, d):
     leaves = arena[d + e.LEAF_COUNT]
     filled = max(arena[d + n.NAMES] - n.LEAF_FILL * (leaves - 1), 1)
     item = table.get(arena, d + e.LEAVES, leaves - 1)
-    log_buffer(s, arena, item, e.NONE, n.LEAF_HEADER - 1)
+    log_buffer(s, arena, item, 0, n.LEAF_HEADER - 1)
     at = min(n.LEAF_HEADER + n.LEAF_ENTRY * filled, LAST)
     log_buffer(s, arena, item, at - n.LEAF_ENTRY, at)
 
@@ -128,7 +128,7 @@ def log_stale_hash(s, arena, d, entry):
     leaves, behind = arena[d + e.LEAF_COUNT], arena[d + e.END] << 12
     item = table.get(arena, d + e.LEAVES, min(entry * leaves // behind, leaves - 1))
     at = n.LEAF_HEADER + entry * leaves % behind * n.LEAF_FILL // behind * n.LEAF_ENTRY
-    log_buffer(s, arena, item, e.NONE, n.LEAF_HEADER - 1)
+    log_buffer(s, arena, item, 0, n.LEAF_HEADER - 1)
     log_buffer(s, arena, item, at, at + n.LEAF_ENTRY - 1)
 
 
@@ -136,12 +136,12 @@ def log_stale_hash(s, arena, d, entry):
 def log_free_room(s, arena, d, index):
     """The free space of the data block at `index` changed."""
     if arena[d + n.FORM] == n.WITH_NODE:
-        log_buffer(s, arena, arena[d + n.FREES], e.NONE, n.DATA_HEADER - 1)
+        log_buffer(s, arena, arena[d + n.FREES], 0, n.DATA_HEADER - 1)
         at = n.DATA_HEADER + 2 * index % 4032
         log_buffer(s, arena, arena[d + n.FREES], at, at + 1)
     else:
         at = e.BLOCK - 4 - 2 * (index + 1)
-        log_buffer(s, arena, table.get(arena, d + e.LEAVES, e.NONE), at, LAST)
+        log_buffer(s, arena, table.get(arena, d + e.LEAVES, 0), at, LAST)
 
 
 @part
@@ -200,7 +200,7 @@ def place(s, arena, row, item, index):
         at = n.DATA_HEADER + (row - s.rows) * e.HASH_FACTOR % (e.BLOCK - n.DATA_HEADER - need)
     arena[item + n.FILL] += need
     arena[arena[row] + n.ENTRY] = index << 12 | at
-    log_buffer(s, arena, item, e.NONE, n.DATA_HEADER - 1)
+    log_buffer(s, arena, item, 0, n.DATA_HEADER - 1)
     log_buffer(s, arena, item, at, at + need + 1)
 
 
@@ -208,11 +208,11 @@ def place(s, arena, row, item, index):
 def turn_into_block(s, arena, d):
     """The names move from the inode into a block."""
     arena[d + n.FORM] = n.IN_BLOCK
-    new_data(s, arena, d, e.NONE)
-    item = table.get(arena, d + e.PAGES, e.NONE)
+    new_data(s, arena, d, 0)
+    item = table.get(arena, d + e.PAGES, 0)
     arena[item + n.FILL] += arena[d + n.DATA_BYTES]
     arena[item + n.HIGH] += arena[d + n.DATA_BYTES]
-    log_buffer(s, arena, item, e.NONE, arena[item + n.HIGH] + 15)
+    log_buffer(s, arena, item, 0, arena[item + n.HIGH] + 15)
     log_buffer(s, arena, item, LAST - n.LEAF_ENTRY * (arena[d + n.NAMES] + 3), LAST)
 
 
@@ -221,8 +221,8 @@ def turn_into_leaf(s, arena, d):
     """The hashes move from the only block into a leaf."""
     arena[d + n.FORM] = n.WITH_LEAF
     new_leaf(s, arena, d)
-    item = table.get(arena, d + e.PAGES, e.NONE)
-    log_buffer(s, arena, item, e.NONE, n.DATA_HEADER - 1)
+    item = table.get(arena, d + e.PAGES, 0)
+    log_buffer(s, arena, item, 0, n.DATA_HEADER - 1)
     log_buffer(s, arena, item, LAST - n.LEAF_ENTRY * (arena[d + n.NAMES] + 2), LAST)
 
 
@@ -232,7 +232,7 @@ def turn_into_node(s, arena, d):
     arena[d + n.FORM] = n.WITH_NODE
     arena[d + n.NODE] = take_block(s, arena)
     arena[d + n.FREES] = take_block(s, arena)
-    log_buffer(s, arena, arena[d + n.FREES], e.NONE, n.DATA_HEADER + 2 * arena[d + e.END])
+    log_buffer(s, arena, arena[d + n.FREES], 0, n.DATA_HEADER + 2 * arena[d + e.END])
     split_leaf(s, arena, d)
 
 
@@ -241,8 +241,8 @@ def split_leaf(s, arena, d):
     """One more leaf; the node and the leaf beside it change."""
     new_leaf(s, arena, d)
     leaves = arena[d + e.LEAF_COUNT]
-    log_buffer(s, arena, table.get(arena, d + e.LEAVES, leaves - 2), e.NONE, n.LEAF_HEADER - 1)
-    log_buffer(s, arena, arena[d + n.NODE], e.NONE, n.LEAF_HEADER + 8 * leaves % 4032)
+    log_buffer(s, arena, table.get(arena, d + e.LEAVES, leaves - 2), 0, n.LEAF_HEADER - 1)
+    log_buffer(s, arena, arena[d + n.NODE], 0, n.LEAF_HEADER + 8 * leaves % 4032)
 
 
 @part
@@ -282,8 +282,8 @@ def add_entry(s, arena, row, d, out):
         if arena[d + e.ENTRIES] > n.SHORT_FULL:
             turn_into_block(s, arena, d)
     elif form == n.IN_BLOCK and fits_block(arena, d):
-        item = table.get(arena, d + e.PAGES, e.NONE)
-        place(s, arena, row, item, e.NONE)
+        item = table.get(arena, d + e.PAGES, 0)
+        place(s, arena, row, item, 0)
         log_buffer(s, arena, item, LAST - n.LEAF_ENTRY * (arena[d + n.NAMES] + 3), LAST)
     else:
         if form == n.IN_BLOCK:
@@ -338,10 +338,10 @@ def clear_entry(s, arena, row, d):
     entry = arena[arena[row] + n.ENTRY]
     item = table.get(arena, d + e.PAGES, entry >> 12)
     if item == 0:  # it moved when the directory changed its form
-        entry = e.NONE
+        entry = 0
         item = table.get(arena, d + e.PAGES, entry)
     index, at = entry >> 12, entry & LAST
-    log_buffer(s, arena, item, e.NONE, n.DATA_HEADER - 1)
+    log_buffer(s, arena, item, 0, n.DATA_HEADER - 1)
     log_buffer(s, arena, item, at, at + entry_bytes(arena, row) - 1)
     arena[item + n.FILL] = max(arena[item + n.FILL] - entry_bytes(arena, row), 0)
     arena[d + n.HINT] = index if arena[d + n.FORM] == n.WITH_NODE else min(arena[d + n.HINT], index)
@@ -355,4 +355,4 @@ def clear_entry(s, arena, row, d):
     leaves = arena[d + e.LEAF_COUNT]
     if arena[d + n.FORM] == n.WITH_NODE and leaves > 2 and 2 * arena[d + n.NAMES] < n.LEAF_FILL * leaves:
         free_leaf(s, arena, d)
-        log_buffer(s, arena, arena[d + n.NODE], e.NONE, n.LEAF_HEADER + 8 * leaves % 4032)
+        log_buffer(s, arena, arena[d + n.NODE], 0, n.LEAF_HEADER + 8 * leaves % 4032)

@@ -106,7 +106,7 @@ def log_free_space(s, arena, block):
     """Blocks around `block` are taken or freed: the group's header and a record of each of its two trees."""
     group = s.ag_items + (block // s.ag_blocks * n.AG_ITEMS << n.ITEM_ORDER)
     for kind in range(n.AGF, n.CNT + 1):
-        log_buffer(s, arena, group + (kind << n.ITEM_ORDER), e.NONE, n.DATA_HEADER)
+        log_buffer(s, arena, group + (kind << n.ITEM_ORDER), 0, n.DATA_HEADER)
 
 
 @part
@@ -117,7 +117,7 @@ def log_inode_use(s, arena, inode, first, last):
     log_buffer(s, arena, group + (n.AGI << n.ITEM_ORDER), first, last)
     record = 56 + chunk * 16 % 4032
     log_buffer(s, arena, group + (n.INO << n.ITEM_ORDER), record, record + 15)
-    log_buffer(s, arena, group + (n.FINO << n.ITEM_ORDER), e.NONE, n.DATA_HEADER)
+    log_buffer(s, arena, group + (n.FINO << n.ITEM_ORDER), 0, n.DATA_HEADER)
 
 
 @part

@@ -107,9 +107,9 @@ def touch(s, arena, row):
     arena[f + e.IS_DIR], arena[f + e.SIZE] = is_dir, size
     if pages:
         table.reserve(s, arena, f + e.PAGES, pages)
-    page = e.NONE
+    page = 0
     while page < pages and s.free_blocks:
-        page += add_blocks(s, arena, f, page, pages - page, e.NONE)
+        page += add_blocks(s, arena, f, page, pages - page, 0)
     return f
 
 
@@ -119,12 +119,12 @@ def destroy(s, arena, row, f, out):
     if arena[f + e.IS_DIR]:
         to_inode(s, arena, f)
     elif arena[f + e.MAPPED]:
-        free_pages(s, arena, f, out, e.NONE, arena[f + e.END])
+        free_pages(s, arena, f, out, 0, arena[f + e.END])
     inode = arena[f + e.INODE]
     arena[arena[arena[s.inode_items] + inode] + n.MASK] = 0
     unlinked = UNLINKED + 4 * (inode % n.CHUNK_INODES)
     log_inode_use(s, arena, inode, unlinked, unlinked + 3)
-    log_inode_use(s, arena, inode, e.NONE, UNLINKED - 1)
+    log_inode_use(s, arena, inode, 0, UNLINKED - 1)
     log_inode(s, arena, f, out)
     arena[s.free_inodes + s.free_inode_count] = inode
     s.free_inode_count += 1
@@ -150,7 +150,7 @@ def create(s, arena, op, row, d, out):
         log_free_space(s, arena, arena[arena[s.chunks] + arena[f + e.INODE] // n.CHUNK_INODES])
     if op.file2 >= 0:
         arena[f + e.PARENT] = s.rows + op.file2 * e.ROW_WORDS
-    log_inode_use(s, arena, arena[f + e.INODE], e.NONE, UNLINKED - 1)
+    log_inode_use(s, arena, arena[f + e.INODE], 0, UNLINKED - 1)
     if op.op == r.MKDIR:
         arena[f + e.IS_DIR] = 1
         arena[arena[arena[s.inode_items] + arena[f + e.INODE]] + n.MASK] = 8
