@@ -230,7 +230,7 @@ def time_stamp(s):
 @part
 def set_access_time(s, arena, f, out):
     """The first read after a change sets the access time (relatime; touch_atime, ext4_dirty_inode); takes 2 events."""
-    if s.indirect or s.in_memory or arena[f + e.READ_STAMP] > arena[f + e.STAMP]:
+    if not s.relatime or arena[f + e.READ_STAMP] > arena[f + e.STAMP]:
         return
     stamp = time_stamp(s)
     if stamp != arena[f + e.READ_STAMP]:

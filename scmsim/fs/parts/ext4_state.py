@@ -95,6 +95,7 @@ STATE = np.dtype(
             ("new_pointers", "i8"),  # pointer blocks that the last allocation added to a file
             ("changed", "i8"),  # extents that changed in this slice, or step of write-back
             ("reading", "i8"),
+            ("relatime", "i8"),  # the first read after a change sets the access time
             ("joins", "i8"),  # metadata blocks that joined the running transaction in the operation at work
             ("soiled", "i8"),  # pages that became dirty in this slice
             ("settled", "i8"),  # set once the kernel's threads have had their turn before the operation at work
@@ -187,7 +188,7 @@ def start(params: dict[str, int], files: Files, *, dax: bool) -> State:
     if not params["tick"]:
         cost[COSTS.index("timer_tick"), :3] = 0
     own = {name: params[name] for name in ("commit_interval", "dirty_expire", "timestamp_tick")}
-    own |= {"inline_extents": EXTENTS_INLINE, "txn_limit": layout["journal_blocks"] // 4} | layout
+    own |= {"relatime": 1, "inline_extents": EXTENTS_INLINE, "txn_limit": layout["journal_blocks"] // 4} | layout
     state = build(files, blocks, dax, own, cost)
     load_recipes(state, all_recipes(dax, bool(params.get("copy_fence", 0))))
     return state

@@ -62,6 +62,7 @@ def start(params: dict, files: Files) -> State:
             f"logs of {format_bytes(logs)} on a device of {format_bytes(params['capacity'])} do not work; "
             "give a larger capacity or operation_log"
         )
+    record.relatime = 0  # the library reads what it has mapped
     record.mode, record.filled = MODES.index(params["mode"]), params["staging"]
     for name, length in (("entries", logs), ("scratch", scratch)):
         record[f"{name}_at"] = allocate(record, state.arena, length // e.BLOCK) * e.BLOCK
