@@ -12,7 +12,6 @@ from scmsim.counters import COUNTERS, SCHEMA, rounded
 from scmsim.errors import UsageError, unknown
 from scmsim.passes import Watch, parts
 from scmsim.records import EVENT, KINDS, OPS, Source
-from scmsim.refusals import LARGEST_FILE, Refusals
 from scmsim.result import Result, Run
 from scmsim.units import parse_bytes, parse_param
 
@@ -180,6 +179,7 @@ class _Replay:
         from scmsim.medium import model as medium
         from scmsim.mmu import presets
         from scmsim.mmu.replay import replay as mmu_replay
+        from scmsim.refusals import LARGEST_FILE, Refusals
 
         self.setup, self.source, self.chunk = setup, source, chunk
         self.fs_params = model_params("fs", setup.fs, setup.params.get(setup.fs, {}))

@@ -7,9 +7,26 @@ inode_newsize_ok (`s_maxbytes` of the file system).  Simplified: a write that pa
 
 import numpy as np
 
+from scmsim._jit import kernel
 from scmsim.records import FALLOCATE, READ, TRUNCATE, WRITE, Files
 
 LARGEST_FILE = (1 << 63) - 1  # bytes (MAX_LFS_FILESIZE)
+
+
+@kernel
+def any_fails(ops, is_dir, most):
+    """Whether any operation of a batch fails: looked for in every batch, found in hardly any."""
+    for i in range(ops.size):
+        o = ops[i]
+        if o.op == TRUNCATE:
+            if o.offset > most:
+                return True
+        elif o.length > 0 and (o.op == READ or o.op == WRITE or o.op == FALLOCATE):
+            if o.op != READ and o.offset > most - o.length:
+                return True
+            if o.op != FALLOCATE and o.file >= 0 and is_dir[o.file]:
+                return True
+    return False
 
 
 class Refusals:
@@ -24,30 +41,26 @@ class Refusals:
     """
 
     def __init__(self, files: Files, most_bytes: int = LARGEST_FILE) -> None:
-        self._is_dir = np.asarray(files.is_dir, bool)
-        self._any_directory, self._most = bool(self._is_dir.any()), most_bytes
+        self._is_dir, self._most = np.asarray(files.is_dir, bool), most_bytes
         self.counts: dict[str, int] = {}
 
     def screen(self, batch: np.recarray) -> np.recarray:
         """The operations of a batch, the failing ones as calls of no bytes; the batch itself where none fails."""
-        changed = batch
+        if not any_fails(batch.view(np.ndarray), self._is_dir, self._most):
+            return batch
+        changed = batch.copy()
         for name, failing in (("EISDIR", self._directories(batch)), ("EFBIG", self._beyond(batch))):
-            if failing is not None and failing.any():
+            if failing.any():
                 self.counts[name] = self.counts.get(name, 0) + int(failing.sum())
-                changed = changed.copy() if changed is batch else changed
                 changed["op"][failing & (batch.op == TRUNCATE)] = FALLOCATE
                 changed["offset"][failing], changed["length"][failing] = 0, 0
         return changed
 
-    def _directories(self, batch: np.recarray) -> np.ndarray | None:
-        if not self._any_directory:
-            return None
+    def _directories(self, batch: np.recarray) -> np.ndarray:
         on_directory = (batch.file >= 0) & self._is_dir[np.maximum(batch.file, 0)]
         return on_directory & ((batch.op == READ) | (batch.op == WRITE)) & (batch.length > 0)
 
-    def _beyond(self, batch: np.recarray) -> np.ndarray | None:
-        if int(batch.offset.max(initial=0)) <= self._most - int(batch.length.max(initial=0)):
-            return None
+    def _beyond(self, batch: np.recarray) -> np.ndarray:
         grows = ((batch.op == WRITE) | (batch.op == FALLOCATE)) & (batch.length > 0)
         grows &= batch.offset > self._most - batch.length
         return grows | (batch.op == TRUNCATE) & (batch.offset > self._most)
