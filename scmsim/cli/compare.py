@@ -4,6 +4,8 @@ import re
 
 import click
 
+from scmsim.cli._figures import figure_format
+
 SUMMARY = "Compare a simulation with a measurement, cell by cell; exit code 1 if they disagree."
 
 
@@ -30,14 +32,7 @@ machine. Cells are aligned by file system, operation, file size and unit.""",
 @click.option("--summary", is_flag=True, help="Leave out the rows; show each counter's ratios and verdicts only.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--figures", type=click.Path(), metavar="DIR", help="Draw the nine figures with both sides into DIR.")
-@click.option(
-    "--format",
-    "suffix",
-    type=click.Choice(["svg", "png", "pdf"]),
-    default="svg",
-    show_default=True,
-    help="Of the figures.",
-)
+@figure_format
 def command(
     simulated: str,
     measured: str,

@@ -2,6 +2,8 @@
 
 import click
 
+from scmsim.cli._figures import figure_format
+
 SUMMARY = "Draw the thesis' nine figures from a result of perf run or perf import."
 
 
@@ -15,14 +17,7 @@ RESULT is a result (.json, .parquet) or a folder of results. To draw a simulatio
 @click.option("-o", "--out", required=True, type=click.Path(), metavar="DIR", help="Folder for the figures.")
 @click.option("--operation", "operations", multiple=True, help="Only this operation; may be repeated.  [default: all]")
 @click.option("--events", help="Counters and metrics to draw, separated by commas.  [default: the nine of Table 7]")
-@click.option(
-    "--format",
-    "suffix",
-    type=click.Choice(["svg", "png", "pdf"]),
-    default="svg",
-    show_default=True,
-    help="Of the figures.",
-)
+@figure_format
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: figures, left_out.")
 def command(result: str, out: str, operations: tuple[str, ...], events: str | None, suffix: str, as_json: bool) -> None:
     import json

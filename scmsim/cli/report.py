@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from scmsim.cli._figures import figure_format
+
 if TYPE_CHECKING:
     from scmsim.result import Result
 
@@ -23,14 +25,7 @@ and measured runs are compared where their cells agree. Needs the extra 'report'
 @click.option("--fs", help="Only these file systems, separated by commas.")
 @click.option("--trace", type=click.Path(), help="Add the miss-ratio curve of this trace on each simulated run.")
 @click.option("--figures", type=click.Path(), metavar="DIR", help="Write each chart as a file into DIR, too.")
-@click.option(
-    "--format",
-    "suffix",
-    type=click.Choice(["svg", "png", "pdf"]),
-    default="svg",
-    show_default=True,
-    help="Of the figures.",
-)
+@figure_format
 def command(
     results: tuple[str, ...], out: str, title: str, fs: str | None, trace: str | None, figures: str | None, suffix: str
 ) -> None:

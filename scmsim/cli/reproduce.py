@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from scmsim.cli._figures import figure_format
+
 if TYPE_CHECKING:
     from scmsim.reproduce import Row
 
@@ -32,14 +34,7 @@ models cannot give says why. Exit code 1 if an exact row is not equal.""",
 @click.option(
     "--matrix", type=click.Path(), metavar="DIR", help="Folder of 'scmsim sweep sweep-thesis' for --figures' matrix."
 )
-@click.option(
-    "--format",
-    "suffix",
-    type=click.Choice(["svg", "png", "pdf"]),
-    default="svg",
-    show_default=True,
-    help="Of the figures.",
-)
+@figure_format
 def command(
     wanted: tuple[str, ...],
     quick: bool,
