@@ -5,7 +5,7 @@ Source: Linux fs/ext4/{inode.c,indirect.c,fsync.c}, mm/filemap.c, drivers/nvdimm
 
 from scmsim.fs.parts import ext2_state
 from scmsim.fs.parts.ext2_recipes import SITES
-from scmsim.fs.parts.ext2_state import space
+from scmsim.fs.parts.ext2_state import LARGEST_FILE, space
 from scmsim.fs.parts.ext4_emit import emit
 
 __all__ = ["LARGEST_FILE", "PARAMS", "SITES", "SOURCE", "SUMMARY", "emit", "space", "start"]
@@ -14,7 +14,6 @@ SUMMARY = (
     "ext2 layout with the page cache, by the driver of ext4: pointer blocks, blocks allocated in write(), no journal"
 )
 SOURCE = "Linux 6.1 fs/ext4/{inode.c,indirect.c,fsync.c}, mm/filemap.c, drivers/nvdimm/pmem.c; costs measured on 6.1"
-LARGEST_FILE = 2_196_873_666_560  # bytes (ext2_max_size: 2**32 sectors less pointer blocks)
 PARAMS = {
     "capacity": ("64GiB", "bytes", "size of the persistent-memory device"),
     "dirty_expire": ("30s", "time", "age at which dirty pages and metadata are written back (trace time)"),

@@ -5,7 +5,7 @@ Source: Linux fs/ext2, fs/dax.c (6.1: fs/ext4/indirect.c); costs in fs/costs/ext
 
 from scmsim.fs.parts import ext2_state
 from scmsim.fs.parts.ext2_recipes import SITES
-from scmsim.fs.parts.ext2_state import space
+from scmsim.fs.parts.ext2_state import LARGEST_FILE, space
 from scmsim.fs.parts.ext4_emit import emit
 
 __all__ = ["LARGEST_FILE", "PARAMS", "SITES", "SOURCE", "SUMMARY", "emit", "space", "start"]
@@ -14,7 +14,6 @@ SUMMARY = "ext2 with DAX: no page cache and no journal; new blocks are zeroed an
 SOURCE = (
     "Linux 5.13 fs/ext2, fs/dax.c, arch/x86/lib/usercopy_64.c; costs measured on 5.13.13 and on 6.1 (driver of ext4)"
 )
-LARGEST_FILE = 2_196_873_666_560  # bytes (ext2_max_size: 2**32 sectors less pointer blocks)
 PARAMS = {
     "capacity": ("64GiB", "bytes", "size of the persistent-memory device"),
     "kernel": ("5.13", "5.13|6.1", "5.13: ext2's own driver; 6.1: the driver of ext4 on an ext2 layout"),

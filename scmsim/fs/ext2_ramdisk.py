@@ -4,7 +4,7 @@ Source: Linux 5.13 fs/ext2, mm/filemap.c, drivers/block/brd.c; costs in fs/costs
 """
 
 from scmsim.fs.parts import ext2_recipes, ext2_state
-from scmsim.fs.parts.ext2_state import space
+from scmsim.fs.parts.ext2_state import LARGEST_FILE, space
 from scmsim.fs.parts.ext4_emit import emit
 
 __all__ = ["LARGEST_FILE", "PARAMS", "SITES", "SOURCE", "SUMMARY", "emit", "space", "start"]
@@ -12,7 +12,6 @@ __all__ = ["LARGEST_FILE", "PARAMS", "SITES", "SOURCE", "SUMMARY", "emit", "spac
 SUMMARY = "ext2 on a RAM disk: page cache and device both in DRAM (the direct map), so data is copied twice"
 SOURCE = "Linux 5.13 fs/ext2, mm/filemap.c, drivers/block/brd.c; costs after those of ext2 on 6.1, see the table"
 SITES = dict.fromkeys(ext2_recipes.SITES, "none")  # nothing is persistent
-LARGEST_FILE = 2_196_873_666_560  # bytes (ext2_max_size: 2**32 sectors less pointer blocks)
 PARAMS = {
     "capacity": ("64GiB", "bytes", "size of the RAM disk"),
     "dirty_expire": ("30s", "time", "age at which dirty pages and metadata are written back (trace time)"),

@@ -6,7 +6,7 @@ Source: Linux fs/ext4, fs/jbd2, fs/dax.c, arch/x86/lib/usercopy_64.c; costs in f
 from scmsim.fs.parts import ext4_state
 from scmsim.fs.parts.ext4_emit import emit
 from scmsim.fs.parts.ext4_recipes import SITES
-from scmsim.fs.parts.ext4_state import TALLIES, by_file, quiet_until, space
+from scmsim.fs.parts.ext4_state import LARGEST_FILE, TALLIES, by_file, quiet_until, space
 
 __all__ = [
     "LARGEST_FILE",
@@ -24,7 +24,6 @@ __all__ = [
 
 SUMMARY = "ext4 with DAX: no page cache, new blocks are zeroed and then written, metadata goes through the journal"
 SOURCE = "Linux 5.13 fs/ext4, fs/jbd2, fs/dax.c, arch/x86/lib/usercopy_64.c; costs measured on 5.13.13"
-LARGEST_FILE = (1 << 44) - 4096  # bytes (ext4_max_size)
 PARAMS = {
     "capacity": ("64GiB", "bytes", "size of the persistent-memory device"),
     "journal": ("0", "bytes", "size of the journal; 0: what mke2fs chooses for the capacity"),

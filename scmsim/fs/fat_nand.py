@@ -6,6 +6,7 @@ Source: SCM manager paper, section 5; Linux 2.6.24 fs/fat, drivers/mtd/nftlcore.
 from scmsim.fs.parts import scm_state
 from scmsim.fs.parts.scm_emit import emit
 from scmsim.fs.parts.scm_recipes import FAT, SITES
+from scmsim.fs.parts.scm_state import FAT_LARGEST_FILE as LARGEST_FILE
 from scmsim.fs.parts.scm_state import space
 
 __all__ = ["LARGEST_FILE", "PARAMS", "SITES", "SOURCE", "SUMMARY", "emit", "space", "start"]
@@ -14,7 +15,6 @@ SUMMARY = "FAT over an NFTL on NAND flash: page cache, pages of 512 bytes, erase
 SOURCE = "SCM manager paper, section 5; Linux 2.6.24 fs/fat, drivers/mtd/nftlcore.c; costs in fs/costs/fat-scm.toml"
 PAGE_BYTES = 512
 HOLES = False
-LARGEST_FILE = (1 << 32) - 1  # bytes (fat_fill_super: s_maxbytes)
 PARAMS = {
     "capacity": ("64GiB", "bytes", "size of the flash; the paper's board has 64MiB"),
     "mount": ("async", "async|sync", "sync: every change is written to the device before its call ends"),

@@ -6,6 +6,7 @@ Source: Linux 2.6.24 fs/fat on the block driver of the SCM manager paper (sectio
 from scmsim.fs.parts import scm_state
 from scmsim.fs.parts.scm_emit import emit
 from scmsim.fs.parts.scm_recipes import FAT, SITES
+from scmsim.fs.parts.scm_state import FAT_LARGEST_FILE as LARGEST_FILE
 from scmsim.fs.parts.scm_state import space
 
 __all__ = ["LARGEST_FILE", "PARAMS", "SITES", "SOURCE", "SUMMARY", "emit", "space", "start"]
@@ -14,7 +15,6 @@ SUMMARY = "FAT on the SCM driver: page cache, two FATs, clusters of one 512-byte
 SOURCE = "Linux 2.6.24 fs/fat, fs/vfat on the block driver of the SCM manager paper, section 4.1; costs in fs/costs/fat-scm.toml"
 PAGE_BYTES = 512
 HOLES = False
-LARGEST_FILE = (1 << 32) - 1  # bytes (fat_fill_super: s_maxbytes)
 PARAMS = {
     "capacity": ("64GiB", "bytes", "size of the SCM; the paper's board has 64MiB"),
     "boot": ("1MiB", "bytes", "the SCM driver's boot area"),

@@ -4,6 +4,7 @@ Source: SplitFS (utsaslab/SplitFS: splitfs/fileops_nvp.c, log.c; kernel fs/ext4/
 """
 
 from scmsim.fs.parts import splitfs_state
+from scmsim.fs.parts.ext4_state import LARGEST_FILE
 from scmsim.fs.parts.splitfs_emit import emit
 from scmsim.fs.parts.splitfs_recipes import SITES
 from scmsim.fs.parts.splitfs_state import space
@@ -14,7 +15,6 @@ SUMMARY = (
     "SplitFS over ext4-DAX: data is written by the program into mapped and staging files, fsync relinks staged blocks"
 )
 SOURCE = "utsaslab/SplitFS (kernel 4.13); kernel part as ext4-dax on Linux 5.13; costs of the library are estimates"
-LARGEST_FILE = (1 << 44) - 4096  # bytes (ext4_max_size)
 PARAMS = {
     "mode": ("posix", "posix|sync|strict", "what is atomic and synchronous: nothing more than POSIX, all calls, data too"),
     "capacity": ("64GiB", "bytes", "size of the persistent-memory device"),

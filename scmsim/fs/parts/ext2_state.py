@@ -13,6 +13,7 @@ from scmsim.fs.parts.ext4_recipes import BLOCK
 from scmsim.records import Files
 from scmsim.units import format_bytes
 
+LARGEST_FILE = 2_196_873_666_560  # bytes (ext2_max_size: 2**32 sectors less pointer blocks)
 MOST_DIRTY = 1 << 15  # blocks of metadata that wait at most
 
 

@@ -72,6 +72,7 @@ GOES, COMES, RENAMED = 0, 1, 2  # what happens to an entry of a directory
 ROOM = 64  # events that each operation may need
 HASH_FACTOR = 2654435761  # spreads the entries of a directory over its leaves
 LARGEST = 16 << 40  # bytes
+LARGEST_FILE = (1 << 44) - 4096  # bytes (ext4_max_size)
 MIN_JOURNAL = 1024  # blocks (JBD2_MIN_JOURNAL_BLOCKS)
 
 STATE = np.dtype(

@@ -87,6 +87,7 @@ STATE = np.dtype(
 )
 
 SMALLEST, LARGEST = 2 << 20, 1 << 50
+FAT_LARGEST_FILE = (1 << 32) - 1  # bytes (fat_fill_super: s_maxbytes)
 CHUNK = 1 << buddy.LARGEST_SHIFT
 SYSTEM_ROWS = 3
 NAMES_OF = {q.MANAGER: "scm-manager", q.FAT: "fat-scm", q.EXT2: "ext2-scm"}
