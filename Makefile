@@ -26,8 +26,11 @@ $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 	  { echo "$(PYTHON) cannot make virtual environments; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 3; }
 	@echo "setting up $(VENV) (about a minute, once) ..." >&2
-	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@# pip says nothing for long while it unpacks: the seconds are counted, by a loop that ends with this shell
+	@if test -t 2; then (i=0; while sleep 1 && kill -0 $$$$ 2>/dev/null; do i=$$((i + 1)); printf '\r  %d s' $$i >&2; done) & fi; \
+	  { test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV); } && \
+	  $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@if test -t 2; then printf '\r\033[K' >&2; fi
 	@touch $@
 
 clean:  ## remove what the targets above made, .venv included

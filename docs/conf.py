@@ -1,12 +1,12 @@
-"""Sphinx: python -m sphinx docs docs/_build (extra `docs`); the pages of docs/reference are made from the code at each build."""
+"""Sphinx: python -m sphinx docs docs/_build (extra `docs`)."""
 
 import pathlib
+import re
+import shutil
 import sys
 
 HERE = pathlib.Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
-
-import reference  # noqa: E402
+sys.path.insert(0, str(HERE.parent))
 
 import scmsim  # noqa: E402
 
@@ -14,7 +14,7 @@ project = "scmsim"
 author = "scmsim authors"
 version = release = scmsim.__version__
 extensions = ["myst_nb"]
-exclude_patterns = ["_build", "notebooks/*.py"]
+exclude_patterns = ["_build", "jupyter_execute", "notebooks/*.py"]
 nb_execution_mode = "off"  # the notebooks are kept with their outputs, which the gate makes again
 myst_heading_anchors = 3
 suppress_warnings = ["mystnb.unknown_mime_type"]
@@ -23,7 +23,31 @@ html_title = f"scmsim {version}"
 language = "en"
 
 
-def setup(app: object) -> None:
-    """Write the generated pages before Sphinx looks for sources."""
-    reference.write(HERE / "reference")
-    reference.link_notebooks(HERE / "notebooks", HERE.parent / "notebooks")
+def copy_notebooks() -> None:
+    """The notebooks as pages: Sphinx takes only what lies below its own folder."""
+    folder = HERE / "notebooks"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for file in sorted((HERE.parent / "notebooks").glob("*.ipynb")):
+        shutil.copyfile(file, folder / file.name)
+
+
+def on_source_read(app: object, page: str, text: list[str]) -> None:
+    """Links that are right in the repository -> links that are right in the site; index.md's lists -> the site's menu."""
+    text[0] = re.sub(r"\]\(\.\./notebooks/(\w+)\.ipynb\)", r"](notebooks/\1.ipynb)", text[0])
+    if page == "index":
+        text[0] += "".join(map(_menu, re.split(r"^## ", text[0], flags=re.MULTILINE)[1:]))
+    if page == "reference/README":
+        text[0] += _menu(f"Reference\n{text[0]}")
+
+
+def _menu(section: str) -> str:
+    """Hidden table of contents of a section: every page that it links to, in that order."""
+    title = section.partition("\n")[0]
+    linked = dict.fromkeys(re.findall(r"\]\(([\w/-]+)\.(?:md|ipynb)\)", section))
+    return "\n".join(["\n```{toctree}", f":caption: {title}", ":hidden:", *linked, "```\n"])
+
+
+def setup(app) -> None:  # noqa: ANN001
+    copy_notebooks()
+    app.connect("source-read", on_source_read)

@@ -1,92 +1,123 @@
 """Pages of the reference, from the code itself: command line, models with their parameters and sources, counters, metrics.
 
-Run by Sphinx (conf.py); `python docs/reference.py` writes them without it.
+`python docs/reference.py` writes docs/reference; the pages are kept in the repository, and a test says when they are out of date.
 """
 
 import os
 import pathlib
 import shutil
 from collections.abc import Iterator
+from typing import Any
 
 import click
 
-from scmsim import cli, registry
-from scmsim.counters import MEASURED, SCHEMA
-from scmsim.metrics import METRICS
+from scmsim import cli
+from scmsim.core import registry
+from scmsim.core.counters import MEASURED, SCHEMA
+from scmsim.result.metrics import METRICS
 
+FOLDER = pathlib.Path(__file__).parent / "reference"
+
+# kind of plug-in -> (page, title, what to know first)
 KINDS = {
-    "fs": "File systems",
-    "machine": "Machines",
-    "paging": "Mapping policies",
-    "policy": "Page-size policies",
-    "medium": "Media",
-    "workload": "Workloads",
-    "format": "Trace formats",
-    "capture": "Capture back ends",
-    "events": "Event tables of micro-architectures",
+    "fs": ("file-systems", "File systems", "Choose with `--fs`; parameters are set with `--set NAME.KEY=VALUE`."),
+    "machine": (
+        "machines",
+        "Machines",
+        "Choose with `--machine`. Their TLBs side by side: [machines](../machines.md).",
+    ),
+    "paging": ("paging", "Mapping policies", "How memory is mapped; choose with `--paging`."),
+    "policy": ("policies", "Page-size policies", "Choose with `scmsim space --policy` ([space](../space.md))."),
+    "medium": ("media", "Media", "The memory technology; choose with `--medium`."),
+    "workload": (
+        "workloads",
+        "Workloads",
+        "Generators of traces: `scmsim synth NAME --KEY VALUE` ([workloads](../workloads.md)).",
+    ),
+    "format": ("formats", "Trace formats", "What `scmsim trace convert` reads ([traces](../traces.md))."),
+    "capture": ("capture", "Capture back ends", "Choose with `scmsim capture --backend` ([capture](../capture.md))."),
+    "backend": (
+        "backends",
+        "Measurement back ends",
+        "Choose with `scmsim perf run --backend` ([harness](../harness.md)).",
+    ),
+    "events": (
+        "events",
+        "Event tables",
+        "The events of each micro-architecture that supply the counters ([harness](../harness.md)).",
+    ),
 }
 
 
-def write(folder: pathlib.Path) -> None:
+def pages() -> dict[str, str]:
+    """Text of every page by its name."""
+    made = {"README": _index(), "cli": _command_line(), "counters": _counters()}
+    made |= {page: _plugins(kind, title, first) for kind, (page, title, first) in KINDS.items()}
+    return {name: "\n".join(lines).rstrip("\n") + "\n" for name, lines in made.items()}
+
+
+def write(folder: pathlib.Path = FOLDER) -> None:
     """Write every page into `folder`, which is made anew."""
+    texts = pages()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    pages = {"cli": command_line(), "models": models(), "counters": counters()}
-    for name, lines in pages.items():
-        (folder / f"{name}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for name, text in texts.items():
+        (folder / f"{name}.md").write_text(text, encoding="utf-8")
 
 
-def link_notebooks(folder: pathlib.Path, source: pathlib.Path) -> None:
-    """The notebooks as pages: Sphinx takes only what lies below its own folder."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    for file in sorted(source.glob("*.ipynb")):
-        shutil.copyfile(file, folder / file.name)
+def _index() -> Iterator[str]:
+    yield "# Reference\n\nWritten from the code by `python docs/reference.py`; do not edit.\n"
+    yield "- [Command line](cli.md): every command and option"
+    yield "- [Counters and metrics](counters.md): what each figure of a result means"
+    for kind, (page, title, _) in KINDS.items():
+        yield f"- [{title}]({page}.md): {', '.join(registry.names(kind))}"
 
 
-def command_line() -> Iterator[str]:
+def _command_line() -> Iterator[str]:
     """Help of every command and subcommand."""
     os.environ["COLUMNS"] = "100"
     yield "# Command line\n"
     yield from _command(cli.main, "scmsim", 2)
 
 
-def _command(command: click.Command, name: str, level: int) -> Iterator[str]:
-    context = click.Context(command, info_name=name, terminal_width=100, max_content_width=100)
+def _command(command: click.Command, name: str, level: int, parent: click.Context | None = None) -> Iterator[str]:
+    width = {"terminal_width": 100, "max_content_width": 100}
+    context = click.Context(command, parent, info_name=name.split()[-1], **width, **command.context_settings)
     yield f"{'#' * min(level, 4)} {name}\n"
     yield f"```text\n{command.get_help(context)}\n```\n"
     if isinstance(command, click.Group):
         for each in command.list_commands(context):
-            child = command.get_command(context, each)
+            _, child, _ = command.resolve_command(context, [each])  # as on a call: with the options that all have
             if child is not None:
-                yield from _command(child, f"{name} {each}", level + 1)
+                yield from _command(child, f"{name} {each}", level + 1, context)
 
 
-def models() -> Iterator[str]:
-    """Every plug-in: what it is, where it comes from, its parameters."""
-    yield "# Models\n"
-    for kind, title in KINDS.items():
-        yield f"## {title}\n"
-        for name in registry.names(kind):
-            found = registry.literals(kind, name)
-            yield f"### {name}\n"
-            yield f"{_text(str(found.get('SUMMARY', '')))}.\n"
-            source = found.get("SOURCE") or found.get("source")
-            if isinstance(source, str):
-                yield f"Source: {_text(source)}.\n"
-            if found.get("PARAMS"):
-                yield from _table(
-                    ("parameter", "default", "unit", "meaning"),
-                    [(f"`{key}`", default, unit, meaning) for key, (default, unit, meaning) in found["PARAMS"].items()],
-                )
-            if found.get("SITES"):
-                sites = ", ".join(
-                    f"{site} ({stored})" if stored != "none" else site for site, stored in found["SITES"].items()
-                )
-                yield f"Sites (and the kind of bytes they store): {sites}.\n"
+def _plugins(kind: str, title: str, first: str) -> Iterator[str]:
+    """Every plug-in of a kind: what it is, where it comes from, its parameters."""
+    found = {name: registry.literals(kind, name) for name in registry.names(kind)}
+    detailed = {name for name, model in found.items() if model.get("PARAMS") or model.get("SITES")}
+    yield f"# {title}\n\n{first}\n"
+    rows = [(f"[`{name}`](#{name})" if name in detailed else f"`{name}`", _summary(m)) for name, m in found.items()]
+    yield from _table(("name", "what it is"), rows)
+    for name in found:
+        if name in detailed:
+            yield from _plugin(name, found[name])
 
 
-def counters() -> Iterator[str]:
+def _plugin(name: str, model: dict[str, Any]) -> Iterator[str]:
+    source = model.get("SOURCE") or model.get("source")
+    yield f"## {name}\n\n{_text(_summary(model))}.\n"
+    if isinstance(source, str):
+        yield f"Source: {_text(source)}.\n"
+    if model.get("PARAMS"):
+        rows = [(f"`{key}`", default, unit, meaning) for key, (default, unit, meaning) in model["PARAMS"].items()]
+        yield from _table(("parameter", "default", "unit", "meaning"), rows)
+    if model.get("SITES"):
+        sites = ", ".join(f"{site} ({kind})" if kind != "none" else site for site, kind in model["SITES"].items())
+        yield f"Sites (and the kind of bytes they store): {sites}.\n"
+
+
+def _counters() -> Iterator[str]:
     """The counter schema and the metrics."""
     yield "# Counters and metrics\n\n## Counters that models and measurements share\n"
     yield from _table(
@@ -105,11 +136,15 @@ def counters() -> Iterator[str]:
     yield from _table(("metric", "unit", "meaning", "from"), rows)
 
 
-def _table(head: tuple[str, ...], rows: list[tuple]) -> Iterator[str]:
+def _table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Iterator[str]:
     yield "| " + " | ".join(head) + " |\n|" + "---|" * len(head)
     for row in rows:
         yield "| " + " | ".join(_text(str(cell)) for cell in row) + " |"
     yield ""
+
+
+def _summary(model: dict[str, Any]) -> str:
+    return str(model.get("SUMMARY", ""))
 
 
 def _text(words: str) -> str:
@@ -117,4 +152,4 @@ def _text(words: str) -> str:
 
 
 if __name__ == "__main__":
-    write(pathlib.Path(__file__).parent / "reference")
+    write()

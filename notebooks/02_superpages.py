@@ -21,7 +21,7 @@ import altair as alt
 import pandas as pd
 
 import scmsim
-from scmsim.metrics import space_waste
+from scmsim.result.metrics import space_waste
 from scmsim.workload import iozone, postmark
 
 _ = alt.renderers.enable("png")  # pictures that stay in the notebook

@@ -58,29 +58,41 @@ alt.Chart(frame).mark_line(point=True).encode(
 # Where the traffic of 1 KiB appends comes from, as a profile by symbol would show it:
 
 # %%
-alt.Chart(pd.DataFrame(sites)).mark_bar().encode(
+causes = pd.DataFrame(sites)
+largest = list(causes.groupby("site")["traffic per call"].sum().nlargest(8).index)
+causes["site"] = causes["site"].where(causes["site"].isin(largest), "other")
+causes = causes.groupby(["fs", "site"], as_index=False)["traffic per call"].sum()
+alt.Chart(causes).mark_bar().encode(
     x=alt.X("traffic per call:Q", stack="zero"),
     y=alt.Y("fs:N", title=None),
-    color=alt.Color("site:N", scale=alt.Scale(scheme="tableau20")),
+    color=alt.Color("site:N", sort=[*largest, "other"], scale=alt.Scale(scheme="tableau10")),
     tooltip=["site", "traffic per call"],
 ).properties(width=480, height=110)
 
 # %% [markdown]
 # ## The log scan
-# NOVA of 2016 scans a file's whole log each time it grows. The longer the file, the dearer an append:
+# NOVA of 2016 scans a file's whole log each time it grows. A log doubles up to 256 pages and grows by 256 pages after that. So the scan
+# costs an append about the same while the log is short, and rises with the length of the file from then on:
 
 # %%
 scan = []
 for total in (16 << 20, 64 << 20, 256 << 20):
     run = scmsim.replay(microbench.source("append", 1 << 10, total), "nova-fast16", "i7-8700k-thesis").runs[0]
-    share = run.sites["log scan"]["instructions"] / run.counters["instructions"]
-    scan.append({"appended, MiB": total >> 20, "log scan, % of instructions": round(100 * share, 2)})
+    found = run.sites["log scan"]
+    scan.append(
+        {
+            "appended, MiB": total >> 20,
+            "log scan, instructions a call": round(found["instructions"] / run.calls, 1),
+            "log scan, loads a call": round(found["mem_inst_retired_all_loads"] / run.calls, 1),
+            "log scan, % of instructions": round(100 * found["instructions"] / run.counters["instructions"], 2),
+        }
+    )
 pd.DataFrame(scan)
 
 # %% [markdown]
 # ## Measured
 # `scmsim perf run` measures the same kind of matrix with perf. Here it uses the software back end (page faults, time), which needs no
-# counters of the CPU; with hardware counters leave `--backend` out. Its result has the schema of a simulation.
+# counters of the CPU; with hardware counters leave `--backend` out, and `perf run` writes the same cells as a sweep of the models.
 
 # %%
 with tempfile.TemporaryDirectory() as scratch:
@@ -90,6 +102,11 @@ with tempfile.TemporaryDirectory() as scratch:
     print(done.stderr.strip().splitlines()[-1] if done.returncode else "measured")
     measured = scmsim.result.read_all(out) if done.returncode == 0 else None
 if measured is not None:
-    columns = ["fs", "operation", "unit_bytes", "page_faults", "task_clock"]
     table = measured.to_frame()
-    display(table[[column for column in columns if column in table]].head(8))  # noqa: F821
+    cell = [column for column in table if column.startswith("cell_")]
+    for counter in ("page_faults", "task_clock"):
+        table[f"{counter} per call"] = table[counter] / table["calls"]
+    shown = table[["fs", *cell, "calls", "page_faults per call", "task_clock per call"]].rename(
+        columns={"task_clock per call": "ns on a CPU per call"}
+    )
+    display(shown.rename(columns=lambda name: name.removeprefix("cell_")).head(8))  # noqa: F821

@@ -36,7 +36,7 @@ print(f"{stored.rows:,} operations on {len(stored.files):,} files; captured by: 
 # Which operations are in it, and how large are the transfers?
 
 # %%
-from scmsim.records import OPS  # noqa: E402
+from scmsim.core.records import OPS  # noqa: E402
 
 operations = pd.concat(pd.DataFrame({"op": batch.op, "length": batch.length}) for batch in stored.batches())
 operations["op"] = operations["op"].map(dict(enumerate(OPS)))

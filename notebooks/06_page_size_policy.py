@@ -21,10 +21,10 @@ import altair as alt
 import pandas as pd
 
 import scmsim
-from scmsim.advise.profile import profile
-from scmsim.advise.search import OBJECTIVES, advise
-from scmsim.advise.words import recommendation
-from scmsim.units import format_bytes
+from scmsim.core.units import format_bytes
+from scmsim.study.advise.profile import FAR, profile
+from scmsim.study.advise.search import OBJECTIVES, advise
+from scmsim.study.advise.words import recommendation
 from scmsim.workload import postmark
 
 _ = alt.renderers.enable("png")  # pictures that stay in the notebook
@@ -56,11 +56,17 @@ alt.Chart(shown[(shown["walk cycles"] > 0) & (shown["wasted bytes"] > 0)]).mark_
     size=alt.Size("write amplification:Q", scale=alt.Scale(type="log", range=[15, 200])),
 ).properties(width=480, height=320)
 
+
 # %%
+def limit(size):
+    """The longest file of a class; beyond FAR there is none."""
+    return "any size" if size >= FAR else format_bytes(size)
+
+
 rows = [
     {
-        "4 KiB pages up to": format_bytes(choice.small),
-        "2 MiB pages up to": format_bytes(choice.large),
+        "4 KiB pages up to": limit(choice.small),
+        "2 MiB pages up to": limit(choice.large),
         "set aside, %": choice.share,
         "copy-on-write": choice.grain,
         **dict(zip(OBJECTIVES, advice.costs[i].round(3), strict=True)),

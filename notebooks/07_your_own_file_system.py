@@ -23,7 +23,7 @@ import pathlib
 import tempfile
 
 import scmsim
-from scmsim import registry
+from scmsim.core import registry
 from scmsim.workload import pattern
 
 folder = pathlib.Path(tempfile.mkdtemp(prefix="my-models-"))
@@ -39,10 +39,10 @@ Source: made up, as an example.
 
 import numpy as np
 
-from scmsim import records as r
-from scmsim._jit import kernel
-from scmsim.fs.parts.emit import HEADER, new_state, run
-from scmsim.records import FENCE, FLUSH, NTSTORE, PM, STORE, pack
+from scmsim.core import records as r
+from scmsim.jit import kernel
+from scmsim.fs.engine.events import HEADER, new_state, run
+from scmsim.core.records import FENCE, FLUSH, NTSTORE, PM, STORE, pack
 
 SUMMARY = "a redo log, then in place"
 SITES = {"log": "log", "commit": "metadata", "copy": "data"}  # mechanism -> kind of bytes it stores
@@ -90,7 +90,7 @@ def space(state):
 
 # %% [markdown]
 # It is listed, takes parameters and replays like the others. Instructions of its code are not charged (that takes a cost table, see
-# `scmsim/fs/costs`), but bytes, flushes, fences and the TLB are.
+# `scmsim/fs/*/costs`), but bytes, flushes, fences and the TLB are.
 
 # %%
 work = pattern.source(op="overwrite", unit=4096, order="random", file_size=64 << 20, calls=20_000)

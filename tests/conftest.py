@@ -2,6 +2,8 @@
 (NUMBA_DISABLE_JIT=1)."""
 
 import os
+import signal
+import threading
 
 import pytest
 from hypothesis import settings
@@ -14,6 +16,14 @@ settings.register_profile("default", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, max_examples=1000)
 settings.register_profile("no-jit", deadline=None, derandomize=True, max_examples=5)
 settings.load_profile("no-jit" if NO_JIT else "default")
+
+
+def pytest_configure() -> None:
+    """Signals that nohup, cron or a script's background ignore would be ignored by every program that a test starts."""
+    if threading.current_thread() is threading.main_thread():
+        for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+            if signal.getsignal(number) == signal.SIG_IGN:
+                signal.signal(number, usual)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

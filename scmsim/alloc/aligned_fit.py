@@ -6,7 +6,7 @@ Unit: blocks of 4096 bytes; a huge block of `unit` blocks (a multiple of 512) is
 
 import numpy as np
 
-from scmsim._jit import kernel
+from scmsim.jit import kernel
 
 _ONE = np.int64(1)  # a Python 1 << 63 would not fit an int64 where kernels run as plain Python
 

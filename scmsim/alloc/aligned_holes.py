@@ -8,8 +8,8 @@ Works on the bitmaps of `first_fit`, all of which are tracked.  Ranges are whole
 
 import numpy as np
 
-from scmsim._jit import kernel
 from scmsim.alloc import first_fit
+from scmsim.jit import kernel
 
 _ONE = np.int64(1)  # a Python 1 << 63 would not fit an int64 where kernels run as plain Python
 EXTENT, WORDS = 512, 8  # blocks of an aligned extent, and words of the bitmap

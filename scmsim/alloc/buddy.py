@@ -8,7 +8,7 @@ were ever in use have bits (`touched`), so the state of a large device follows w
 
 import numpy as np
 
-from scmsim._jit import kernel
+from scmsim.jit import kernel
 
 SMALLEST_SHIFT, LARGEST_SHIFT = 5, 17  # log2 of bytes
 ORDERS = LARGEST_SHIFT - SMALLEST_SHIFT + 1

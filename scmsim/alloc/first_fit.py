@@ -8,7 +8,7 @@ what lies above was never taken, so the state of a device of many TiB follows wh
 
 import numpy as np
 
-from scmsim._jit import kernel
+from scmsim.jit import kernel
 
 _ONE = np.int64(1)  # a Python 1 << 63 would not fit an int64 where kernels run as plain Python
 

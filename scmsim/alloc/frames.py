@@ -6,8 +6,8 @@ can be found keeps a search short.  Zones begin and end at multiples of 2 MiB, s
 
 import numpy as np
 
-from scmsim._jit import kernel, part
 from scmsim.alloc.first_fit import lowest_bit
+from scmsim.jit import kernel, part
 
 FRAME = 4096
 HUGE = 9  # log2 of the frames of 2 MiB

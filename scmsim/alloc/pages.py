@@ -8,10 +8,10 @@ Unit: frames of 4096 bytes.  Source of the mechanisms: each policy's file.
 
 import numpy as np
 
-from scmsim._jit import kernel, part
 from scmsim.alloc import frames
 from scmsim.alloc.frames import GIANT, give, take_page, take_run
-from scmsim.records import CLOSE, CREATE, FALLOCATE, KEEP_SIZE, LINK, PUNCH_HOLE, RENAME, TRUNCATE, UNLINK, WRITE
+from scmsim.core.records import CLOSE, CREATE, FALLOCATE, KEEP_SIZE, LINK, PUNCH_HOLE, RENAME, TRUNCATE, UNLINK, WRITE
+from scmsim.jit import kernel, part
 
 NO_SUPER = -1  # super_order of a policy with one page size
 SIZING = (
@@ -38,14 +38,14 @@ COUNTS = [
     ("missing_although_free", "i8"),  # of them, with as many free frames in the zone
     ("migrated_frames", "i8"),  # copied from small to large pages
     ("migrations", "i8"),
-    ("spilled", "i8"),  # files that moved to the large pages because the small ones had run out
+    ("spilled", "i8"),  # files with small pages out of the zone of large ones, because their own had run out
 ]
 STATE = np.dtype((np.record, [*frames.FIELDS, *RULES, *COUNTS, ("free_nodes", "i8"), ("free_node", "i8")]))
 
 # Columns of a file's row: length in bytes (-1: does not exist), frames that it holds, its last run, zone, frames that
-# fallocate keeps beyond the length, names.
-SIZE, HELD, TOP, SUPER, KEPT, NAMES = range(6)
-FILE_WORDS = 6
+# fallocate keeps beyond the length, names, whether it was counted as spilled.
+SIZE, HELD, TOP, SUPER, KEPT, NAMES, SPILLED = range(7)
+FILE_WORDS = 7
 # A run of pages: first frame, frames, log2 of the frames of a page, the run below it (or the next free node).
 START, COUNT, ORDER, BELOW = range(4)
 NONE = -1
@@ -128,7 +128,7 @@ def _resize(s, room, f, size, kept):
         _shrink(s, room, f, (want + tail) & ~tail)
     files[f, SIZE], files[f, KEPT] = size, kept
     if size < 0:
-        files[f, SUPER] = 0
+        files[f, SUPER] = files[f, SPILLED] = 0
 
 
 @part
@@ -144,9 +144,6 @@ def _grow(s, room, f, want):
     if _extend(s, room, f, want, True):
         return True
     _shrink(s, room, f, held)
-    if s.super_order >= 0 and files[f, SUPER] == 0 and not above and _migrate(s, room, f, want):
-        s.spilled += 1
-        return True
     return False
 
 
@@ -209,9 +206,15 @@ def _add_page(s, room, f, zone, order):
 
 @part
 def _add_frames(s, room, f, zone, count):
-    """Add single frames."""
+    """Add single frames; where their zone is full, out of the zone of large pages."""
+    files = room[1]
     while count > 0:
         start = take_run(s, room[0], zone, count)
+        if start < 0 and s.super_zone > zone:
+            zone = s.super_zone
+            start = take_run(s, room[0], zone, count)
+            s.spilled += start >= 0 and files[f, SPILLED] == 0
+            files[f, SPILLED] |= start >= 0
         if start < 0:
             return False
         _push(s, room, f, start, s.got, 0)
@@ -224,7 +227,8 @@ def _push(s, room, f, start, count, order):
     bits, files, nodes = room
     top = files[f, TOP]
     files[f, HELD] += count
-    if top >= 0 and nodes[top, ORDER] == order and nodes[top, START] + nodes[top, COUNT] == start:
+    joins = top >= 0 and nodes[top, ORDER] == order and nodes[top, START] + nodes[top, COUNT] == start
+    if joins and start != s.first[1] << 6:  # a run lies in one zone
         nodes[top, COUNT] += count
         return
     node = s.free_node

@@ -8,8 +8,8 @@ Unit: blocks of 4096 bytes.
 
 import numpy as np
 
-from scmsim._jit import kernel
 from scmsim.alloc import first_fit
+from scmsim.jit import kernel
 
 SUPERPAGE = 512  # blocks
 STEP = 4096  # the boundary is a multiple of this many blocks (16 MiB): whole words of the bitmap's summary

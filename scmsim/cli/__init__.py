@@ -1,8 +1,9 @@
 """The command line: a subcommand is one file of this folder, and only the one that runs is imported.
 
 A subcommand file defines `SUMMARY` (one line, a literal on one line) and a click command named `command`.  An integer
-that a command returns is the exit code (0 ok, 1 comparison failed, 2 usage or input, 3 environment).
-A file `perf_stat.py` beside `perf.py` is the subcommand `scmsim perf stat`.
+that a command returns is the exit code (0 ok, 1 comparison failed, 2 usage or input, 3 environment, 4 input lost or understood
+only in part).
+A folder is a group: the file `perf/stat.py` is the subcommand `scmsim perf stat`.
 """
 
 import ast
@@ -18,8 +19,9 @@ import click
 from click.shell_completion import CompletionItem
 
 from scmsim import __version__
-from scmsim.errors import ScmsimError, unknown
-from scmsim.printable import printable
+from scmsim.cli._process import Stopped
+from scmsim.core.errors import ScmsimError, unknown
+from scmsim.core.text import printable
 
 _FOLDER = os.path.dirname(__file__)  # not pathlib: importing it costs `scmsim --help` a tenth of its time
 _INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
@@ -28,8 +30,20 @@ _PLAIN = {"integer": "a whole number", "float": "a number"}
 _NUMBERS = re.compile(r"a valid (integer|float)(?: range)?")
 
 
+def _set_quiet(ctx: click.Context, param: click.Parameter, quiet: bool) -> None:
+    if quiet:
+        from scmsim.cli import _progress
+
+        _progress.start(quiet)
+
+
+QUIET = click.Option(
+    ["-q", "--quiet"], is_flag=True, expose_value=False, callback=_set_quiet, help="Show no progress on stderr."
+)
+
+
 class Group(click.Group):
-    """A group that names a wrong command with its nearest, and shows the whole first sentence of each."""
+    """A group that names a wrong command with its nearest, shows the whole first sentence of each, and lets each be quiet."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -37,6 +51,8 @@ class Group(click.Group):
         command = self.get_command(ctx, args[0])
         if command is None:
             raise unknown("command", args[0], self.list_commands(ctx))
+        if QUIET not in command.params:
+            command.params.append(QUIET)
         return args[0], command, args[1:]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -50,49 +66,39 @@ class Group(click.Group):
 
 
 class LazyGroup(Group):
-    """A group whose commands are the files of the folder `scmsim/cli`; help and completion import none of them.
+    """A group whose commands are the files and folders of a folder; help and completion import none of them.
 
     Parameters
     ----------
     parent : str
-        Name of this group's own file; its commands are the files `<parent>_*.py`. Empty for `scmsim` itself.
+        Name of the group's folder in `scmsim/cli`. Empty for `scmsim` itself.
     """
 
     def __init__(self, *args: Any, parent: str = "", **extra: Any) -> None:
         super().__init__(*args, **extra)
-        self.prefix = f"{parent}_" if parent else ""
+        self.parent = parent
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        names = {name.removesuffix(".py") for name in os.listdir(_FOLDER) if name.endswith(".py")}
-        parents = tuple(f"{name}_" for name in names)
-        own = (
-            name.removeprefix(self.prefix)
-            for name in names
-            if name.startswith(self.prefix)
-            and not name.startswith("_")
-            and (self.prefix or not name.startswith(parents))
-        )
-        return sorted(name.replace("_", "-") for name in own)
+        return sorted(_files(self.parent))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.list_commands(ctx):
+        file = _files(self.parent).get(cmd_name)
+        if file is None:
             return None
-        module = importlib.import_module(f"scmsim.cli.{self._file(cmd_name)}")
+        name = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        module = importlib.import_module(f"scmsim.cli.{name}")
         command: click.Command = module.command
         command.name = cmd_name
-        return command
+        return completed(command, f"{self.parent} {cmd_name}".strip())
 
     def sentence(self, ctx: click.Context, name: str) -> str:
-        return summary(self._file(name))
+        return summary(name, self.parent)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         if incomplete.startswith("-"):
             return super().shell_complete(ctx, incomplete)
         known = (name for name in self.list_commands(ctx) if name.startswith(incomplete))
-        return [CompletionItem(name, help=summary(self._file(name))) for name in known]
-
-    def _file(self, name: str) -> str:
-        return f"{self.prefix}{name.replace('-', '_')}"
+        return [CompletionItem(name, help=summary(name, self.parent)) for name in known]
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         with _pipe_watched():
@@ -111,6 +117,15 @@ class LazyGroup(Group):
         sys.exit(_exit_code(run))
 
 
+def completed(command: click.Command, path: str) -> click.Command:
+    """The command; where a shell asks for completions, with the values of its parameters."""
+    if "_SCMSIM_COMPLETE" in os.environ:
+        from scmsim.cli._completion import attach
+
+        return attach(command, path)
+    return command
+
+
 class _PipeClosed(Exception):
     """The reader of stdout has gone; not an OSError, because click would leave with code 1 for it."""
 
@@ -123,9 +138,20 @@ def _pipe_watched() -> Iterator[None]:
         raise _PipeClosed from None
 
 
-def summary(name: str) -> str:
+def _files(parent: str) -> dict[str, str]:
+    """Command of a group -> its file below `scmsim/cli`; `import_.py`, named so because of the keyword, is `import`."""
+    found = {}
+    for entry in os.listdir(os.path.join(_FOLDER, parent)):
+        file = f"{parent}/{entry}" if parent else entry
+        file = file if entry.endswith(".py") else f"{file}/__init__.py"
+        if not entry.startswith("_") and os.path.isfile(os.path.join(_FOLDER, file)):
+            found[entry.removesuffix(".py").rstrip("_").replace("_", "-")] = file
+    return found
+
+
+def summary(name: str, parent: str = "") -> str:
     """The one-line help of a subcommand, read from its file without importing it."""
-    with open(os.path.join(_FOLDER, f"{name.replace('-', '_')}.py"), encoding="utf-8") as file:
+    with open(os.path.join(_FOLDER, _files(parent)[name]), encoding="utf-8") as file:
         match = re.search(r"^SUMMARY = (.+)$", file.read(), re.MULTILINE)
     return str(ast.literal_eval(match[1])) if match else ""
 
@@ -138,7 +164,11 @@ def _exit_code(run: Callable[[], Any]) -> int:
         return result if isinstance(result, int) else 0
     except ScmsimError as error:
         return _fail(str(error), error.exit_code)
-    except click.Abort:
+    except Stopped as stop:
+        return _fail(f"stopped by {stop.name}", stop.exit_code)
+    except click.Abort as abort:
+        if isinstance(abort.__cause__, EOFError):  # which click takes for Ctrl-D at a prompt
+            raise abort.__cause__ from None
         return _fail("interrupted", _INTERRUPTED)
     except click.ClickException as error:
         return _fail(_click_message(error), 2)
@@ -149,7 +179,7 @@ def _exit_code(run: Callable[[], Any]) -> int:
     except MemoryError:
         return _fail("not enough memory; give a smaller input or smaller numbers", 3)
     except OSError as error:
-        from scmsim.drafts import OF_THE_DISK
+        from scmsim.core.atomic import OF_THE_DISK
 
         where = f"{error.filename!r}: " if error.filename is not None else ""
         return _fail(f"{where}{(error.strerror or str(error)).lower()}", 3 if error.errno in OF_THE_DISK else 2)
@@ -181,12 +211,17 @@ def _fail(message: str, code: int) -> int:
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog='Completion for bash: eval "$(_SCMSIM_COMPLETE=bash_source scmsim)" (zsh_source and fish_source likewise).',
 )
-@click.version_option(__version__, prog_name="scmsim", message="%(prog)s %(version)s")
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress on stderr.")
+@click.version_option(__version__, "-V", "--version", prog_name="scmsim", message="%(prog)s %(version)s")
 @click.pass_context
-def main(ctx: click.Context) -> None:
+def main(ctx: click.Context, quiet: bool) -> None:
     """Replay file-system traces against models of storage-class-memory file systems.
 
     Predicts what perf would count: TLB misses and page walks, bytes stored, write amplification, and space.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
+        return
+    from scmsim.cli import _progress
+
+    _progress.start(quiet)

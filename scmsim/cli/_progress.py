@@ -1,38 +1,167 @@
-"""Progress of long work on stderr, only where stderr is a terminal."""
+"""What goes on, on stderr: one line that is redrawn where stderr is a terminal; elsewhere only what is compiled is said."""
 
+import functools
+import signal
 import sys
+import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
 
+import click
+
+from scmsim.core import compiling
+
 INTERVAL = 0.3  # seconds between two updates
+_MEASURED = 1.0  # seconds before a rate is shown
+_SAID_AFTER = 1.0  # seconds of compiling before it is said where stderr is no terminal
+
+_quiet = False
+_lock = threading.Lock()
+_drawn = False
+_subject = ""  # what is at work, as `Progress` was told
+
+
+def start(quiet: bool) -> None:
+    """Begin a command: watch what it compiles."""
+    global _quiet, _subject
+    _quiet, _subject = quiet, ""
+    compiling.watcher = Compiling()
+
+
+def starter() -> Callable[[], None]:
+    """The same for a worker process of this one."""
+    return functools.partial(start, _quiet)
+
+
+def on_terminal() -> bool:
+    """Whether progress is to be drawn."""
+    return not _quiet and sys.stderr.isatty()
+
+
+def draw(text: str) -> None:
+    """Put a text into the line."""
+    global _drawn
+    sys.stderr.write(f"\r\x1b[K{text}")
+    sys.stderr.flush()
+    _drawn = True
+
+
+def wipe() -> None:
+    """Rub the line out."""
+    global _drawn
+    if _drawn:
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
+    _drawn = False
 
 
 class Progress:
-    """Callable (what, done, total) that draws one line and rubs it out at the end."""
+    """Callable (what, done, total), drawn as a share and, once measured, a rate; rubbed out at the end.
 
-    def __init__(self) -> None:
-        self.shown = False
-        self.started = self.last = time.monotonic()
-        self.what = ""
+    Parameters
+    ----------
+    unit : str
+        What `done` and `total` count.
+    """
+
+    def __init__(self, unit: str = "operations") -> None:
+        self.unit = unit
+        self.last = 0.0
+        self.began: tuple[float, int] | None = None  # when the first of it was done, and how much that was
+        self.done = self.total = 0
 
     def __enter__(self) -> "Progress":
         return self
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        now = time.monotonic()
-        if what != self.what:
-            self.what, self.started = what, now
-        if not sys.stderr.isatty() or now - self.last < INTERVAL:
-            return
-        self.last = now
-        rate = done / max(now - self.started, 1e-9)
-        left = (total - done) / rate if rate and total > done else 0.0
-        share = f"{100 * done / total:3.0f} %" if total else f"{done:,}"
-        sys.stderr.write(f"\r\x1b[K{what}: {share}, {rate:,.0f} operations/s, {left:.0f} s left")
-        sys.stderr.flush()
-        self.shown = True
+        global _subject
+        now, _subject = time.monotonic(), what
+        if total != self.total or done < self.done:
+            self.began = None
+        self.done, self.total = done, total
+        if self.began is None and done:
+            self.began = now, done
+        if on_terminal() and now - self.last >= INTERVAL:
+            self.last = now
+            with _lock:
+                draw(f"{what}: {self._share()}{self._rate(now)}")
+
+    def _share(self) -> str:
+        return f"{100 * self.done / self.total:3.0f} %" if self.total else f"{self.done:,} {self.unit}"
+
+    def _rate(self, now: float) -> str:
+        """Rate and time left, from what was done since the first of it: what came before was compiling."""
+        if self.began is None:
+            return ""
+        seconds, done = now - self.began[0], self.done - self.began[1]
+        if seconds < _MEASURED or not done:
+            return ""
+        rate = done / seconds
+        left = f", {(self.total - self.done) / rate:,.0f} s left" if self.total else ""
+        return f", {rate:,.{0 if rate >= 10 else 1}f} {self.unit}/s{left}"
 
     def __exit__(self, kind: type | None, value: BaseException | None, trace: TracebackType | None) -> None:
-        if self.shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        global _subject
+        _subject = ""
+        with _lock:
+            wipe()
+
+
+class Compiling(compiling.Watcher):
+    """Says that functions are compiled, for which model, how many so far and since when."""
+
+    def __init__(self) -> None:
+        self.depth = self.functions = 0
+        self.name, self.seconds, self.began = "", 0.0, 0.0
+        self.said: set[str] = set()
+        self.over = threading.Event()
+
+    def begins(self, module: str) -> None:
+        self.depth += 1
+        if self.depth > 1:
+            return
+        name = _subject or _named(module)
+        if name != self.name:
+            self.name, self.functions, self.seconds = name, 0, 0.0
+        self.began, self.over = time.monotonic(), threading.Event()
+        if not _quiet:
+            threading.Thread(target=self._tell, args=(self.over,), daemon=True).start()
+
+    def ends(self) -> None:
+        self.depth -= 1
+        self.functions += 1
+        if self.depth == 0:
+            self.seconds += time.monotonic() - self.began
+            with _lock:
+                self.over.set()
+                wipe()
+
+    def not_kept(self, folder: str, why: str) -> None:
+        with _lock:
+            wipe()
+            click.echo(f"scmsim: warning: {compiling.not_kept(folder, why)}", err=True)
+
+    def _tell(self, over: threading.Event) -> None:
+        """While one kernel is compiled, which may take seconds in LLVM, where no Python runs but this thread's."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # they are for the thread that works
+        while not over.wait(INTERVAL):
+            with _lock:
+                if over.is_set():
+                    return
+                seconds = self.seconds + time.monotonic() - self.began
+                if on_terminal():
+                    draw(
+                        f"compiling {self.name} (once after an installation): {self.functions} functions, {seconds:.0f} s"
+                    )
+                elif seconds >= _SAID_AFTER and self.name not in self.said:
+                    self.said.add(self.name)
+                    click.echo(f"scmsim: compiling {self.name} (once after an installation) ...", err=True)
+
+
+def _named(module: str) -> str:
+    """What a module's kernels belong to, where nobody has said what is at work."""
+    room, *rest = module.removeprefix("scmsim.").split(".")
+    if room == "fs":
+        return f"the models of {next(name for name in rest if name != 'parts').partition('_')[0]}"
+    return {"trace": "the reader of traces", "mmu": "the MMU", "workload": "the workload"}.get(room, "the models")

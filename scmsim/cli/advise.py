@@ -4,7 +4,7 @@ import json
 
 import click
 
-SUMMARY = "Find the page sizes, thresholds and copy-on-write grain that no others beat for a trace."
+SUMMARY = "Find the best page sizes, thresholds and copy-on-write grain for a trace (the Pareto front)."
 
 
 @click.command(
@@ -21,21 +21,23 @@ weighed by page-walk cycles, wasted bytes and write amplification; docs/advise.m
 @click.option("--top", type=click.IntRange(1), default=15, show_default=True, help="Combinations of the front to show.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: recommended, front (all of it), by_size and more.")
 def command(trace: str, machine: str, capacity: str | None, jobs: int, top: int, as_json: bool) -> None:
-    from scmsim.advise import words
-    from scmsim.advise.profile import profile
-    from scmsim.advise.search import advise
     from scmsim.cli._progress import Progress
     from scmsim.cli.replay import source_of
-    from scmsim.errors import UsageError
+    from scmsim.core.errors import UsageError
+    from scmsim.core.units import format_bytes, parse_bytes
     from scmsim.pipeline import opened
-    from scmsim.units import format_bytes, parse_bytes
+    from scmsim.study.advise import words
+    from scmsim.study.advise.profile import profile
+    from scmsim.study.advise.search import advise
 
     size = 0 if capacity is None else parse_bytes(capacity)
     if size == 0 and capacity is not None:
         raise UsageError(f"--capacity {capacity}; give the size of a device, like 64GiB, or leave it out")
+    source, _ = opened(source_of(trace))
     with Progress() as progress:
-        source, _ = opened(source_of(trace))
-        advice = advise(profile(source, progress), machine, size, jobs, progress)
+        found = profile(source, progress)
+    with Progress("placements") as progress:
+        advice = advise(found, machine, size, jobs, progress)
     if as_json:
         click.echo(json.dumps(words.table(advice)))
         return

@@ -20,8 +20,8 @@ written back, bytes at media with three granules.  File systems with all their m
 @click.option("--grain", default="4KiB,2MiB,1GiB", show_default=True, help="Page sizes of copy-on-write and MCoW.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object: bytes and ratios of each scheme.")
 def command(trace: str, grain: str, as_json: bool) -> None:
-    from scmsim.amplification import amplify
-    from scmsim.units import parse_bytes
+    from scmsim.core.units import parse_bytes
+    from scmsim.study.amplification import amplify
 
     table = amplify(trace, [parse_bytes(text.strip()) for text in grain.split(",")])
     if as_json:

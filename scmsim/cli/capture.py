@@ -4,14 +4,29 @@ from typing import Any
 
 import click
 
+from scmsim.cli.trace._convert import allow_loss, loss
+from scmsim.core.text import printable
+
 SUMMARY = "Run a command and record its file operations as a trace."
+# what every program reads before its own files: the loader, libraries, locales
+_SYSTEM = (
+    "/lib/",
+    "/lib64/",
+    "/usr/lib/",
+    "/usr/lib64/",
+    "/usr/share/locale",
+    "/usr/share/zoneinfo",
+    "/etc/ld.so",
+    "/etc/locale",
+)
 
 
 @click.command(
     help=f"""{SUMMARY}
 
     The command runs as usual: its input, output and exit status are passed through.  With --pid, a process that runs
-    already is recorded until it ends, --seconds are over or Ctrl-C is pressed; it goes on.
+    already is recorded until it ends, --seconds are over or Ctrl-C is pressed; it goes on.  A trace that lost more than
+    --allow-loss is written, and the exit code is 4 in place of the command's.
 
     \b
     Examples:
@@ -35,14 +50,15 @@ SUMMARY = "Run a command and record its file operations as a trace."
 @click.option(
     "--buffer", "pages", type=click.IntRange(2, 65536), help="Pages of perf's buffer per CPU.  [default: 4096]"
 )
-@click.option("--allow-lost", is_flag=True, help="Keep a trace although the kernel lost events, and say so in it.")
+@allow_loss
+@click.option("--allow-lost", is_flag=True, hidden=True, help="The old name of --allow-loss 1.")
 @click.argument("command_line", metavar="[CMD...]", nargs=-1, type=click.UNPROCESSED)
 def command(
     out: str | None, backend: str, under: str | None, calibrate: bool, command_line: tuple[str, ...], **more: Any
 ) -> int:
-    from scmsim import registry
     from scmsim.cli.trace import progress_bar
-    from scmsim.errors import UsageError
+    from scmsim.core import registry
+    from scmsim.core.errors import UsageError
     from scmsim.trace.capture import PAGES, Options, check_target
 
     if calibrate and out is None and not command_line:
@@ -50,6 +66,7 @@ def command(
     if out is None:
         raise UsageError("no name for the trace; give it with -o NAME.parquet")
     keep_raw, pages = more.pop("keep_raw"), more.pop("pages") or PAGES
+    allowed, all_allowed = more.pop("allow_loss"), more.pop("allow_lost")
     options = Options(pages=pages, **more)
     _check(options, keep_raw)
     recorder = registry.load("capture", backend)
@@ -60,6 +77,7 @@ def command(
         captured = recorder.capture(
             command_line, out, keep_raw=keep_raw, under=under, progress=progress, options=options
         )
+    lost = loss(out, captured.report, 1.0 if all_allowed else allowed)
     click.echo(f"scmsim: {out}: {_outcome(captured.report)}", err=True)
     if captured.report.rows == 0:
         nameless = (
@@ -67,11 +85,29 @@ def command(
         )
         hint = f" below {under!r}{nameless if backend == 'perf' else '; check --under'}" if under else ""
         click.echo(f"scmsim: warning: the command did no file operation{hint}", err=True)
-    return int(captured.status)
+    if not under and (hint := _system_files(out)):
+        click.echo(f"scmsim: hint: {hint}", err=True)
+    return lost or int(captured.status)
+
+
+def _system_files(out: str) -> str:
+    """A hint for a trace that holds libraries, locales and the loader besides the files of the program."""
+    from scmsim.trace import open_trace
+
+    files = open_trace(out).files
+    theirs = [i for i, path in enumerate(files.path) if path.startswith(_SYSTEM) and not files.is_dir[i]]
+    if not theirs:
+        return ""
+    most = max(theirs, key=lambda i: files.first_size[i])
+    size = files.first_size[theirs].clip(0).sum() / 1e6
+    return printable(
+        f"{len(theirs)} of {len(files)} files are the system's own ({size:,.1f} MB, such as {files.path[most]}); "
+        "--under DIR keeps only the files that you ask about"
+    )
 
 
 def _check(options: Any, keep_raw: str | None) -> None:
-    from scmsim.errors import UsageError
+    from scmsim.core.errors import UsageError
 
     if options.pages & (options.pages - 1):
         raise UsageError(f"--buffer {options.pages} is not a power of two; give {1 << options.pages.bit_length()}")
@@ -82,7 +118,7 @@ def _check(options: Any, keep_raw: str | None) -> None:
 
 
 def _calibration(backend: str) -> dict[str, Any]:
-    from scmsim.errors import EnvironmentProblem
+    from scmsim.core.errors import EnvironmentProblem
     from scmsim.trace.capture._calibrate import calibrate
 
     measured = calibrate([backend])[backend]
@@ -109,6 +145,7 @@ def _print_calibration(backends: list[str]) -> int:
 
 def _outcome(report: Any) -> str:
     spots = len(report.blind_spots)
-    blind = "no blind spots" if not spots else f"{spots} blind spot{'s' * (spots > 1)} (see 'scmsim trace info')"
-    bad = f", {report.bad} lines not understood" if report.bad else ""
-    return f"{report.rows} operations, {report.files} files, {blind}{bad}"
+    losses = report.losses()
+    blind = [f"{spots} blind spot{'s' * (spots > 1)} (see 'scmsim trace info')"] if spots else []
+    told = blind + losses or ["no blind spots"]
+    return ", ".join([f"{report.rows} operations", f"{report.files} files", *told])

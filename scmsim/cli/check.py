@@ -6,13 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
 SUMMARY = "Check the file of an experiment, a sweep or a matrix of measurements; show every mistake with its line."
-
-
-def _files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    return [CompletionItem(incomplete, type="file")]
 
 
 @click.command(
@@ -20,19 +15,20 @@ def _files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
     help=f"""{SUMMARY}
 
 FILE is a path or the name of a shipped experiment, matrix (perf-*) or sweep (sweep-*). A file with a [matrix] is one for
-perf run, one with [axes], [fixed] or [[point]] one for sweep.""",
+perf run, one with [axes], [fixed] or [[point]] one for sweep, whose models are built too, without a replay: points that cannot be
+run are counted, with the reason.""",
 )
-@click.argument("file", shell_complete=_files)
+@click.argument("file")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: file, ok, problems (line, key, rule).")
 def command(file: str, as_json: bool) -> int:
-    from scmsim import config_matrix
-    from scmsim.config import MATRIX_PREFIX, SWEEP_PREFIX, ConfigError, load, meant_as, resolve
+    from scmsim.config import MATRIX_PREFIX, SWEEP_PREFIX, load, matrix, meant_as, resolve
+    from scmsim.core.toml import ConfigError
     from scmsim.sweep import config as sweeps
 
     named = pathlib.Path(file).name.startswith(SWEEP_PREFIX)
     path = sweeps.resolve(file) if named else resolve(file, matrix=file.startswith(MATRIX_PREFIX))
     checks: dict[str, Callable[[pathlib.Path], Any]]
-    checks = {MATRIX_PREFIX: config_matrix.load, SWEEP_PREFIX: sweeps.load, "": load}
+    checks = {MATRIX_PREFIX: matrix.load, SWEEP_PREFIX: sweeps.check, "": load}
     problems = []
     try:
         checks[meant_as(path)](path)

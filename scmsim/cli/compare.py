@@ -5,6 +5,7 @@ import re
 import click
 
 from scmsim.cli._figures import figure_format
+from scmsim.cli._results import read_results
 
 SUMMARY = "Compare a simulation with a measurement, cell by cell; exit code 1 if they disagree."
 
@@ -49,8 +50,7 @@ def command(
     import json
 
     from scmsim.compare import compare
-    from scmsim.compare_table import text
-    from scmsim.result import read_all
+    from scmsim.compare.table import text
 
     limits = dict(map(_tolerance, tolerances))
     names = dict(map(_rename, systems))
@@ -61,12 +61,12 @@ def command(
         from scmsim.report.files import check_folder
 
         check_folder(figures)
-    sides = {"simulated": read_all(simulated), "measured": read_all(measured)}
+    sides = {"simulated": read_results(simulated), "measured": read_results(measured)}
     _check_renamed(names, {run.fs for run in sides["measured"].runs})
     for run in sides["measured"].runs:
         run.fs = names.get(run.fs, run.fs)
     if by:
-        from scmsim.cells import by_operation
+        from scmsim.result.cells import by_operation
 
         sides = {name: by_operation(side) for name, side in sides.items()}
     found = compare(*sides.values(), events=wanted, tolerances=limits, ignore=parts)
@@ -77,15 +77,16 @@ def command(
     if figures:
         quantities = [*(each.quantity for each in found.quantities()), *found.absent] if wanted else []
         drawn = drawing.draw(sides, figures, suffix, quantities=quantities, ignore=parts)
-        click.echo(f"{len(drawn.paths)} figures in {figures}", err=True)
-        for reason in drawn.left_out:
-            click.echo(f"scmsim: warning: {reason}", err=True)
+        if drawn.paths:
+            click.echo(f"{len(drawn.paths)} figures in {figures}", err=True)
+        if drawn.left_out:
+            click.echo(f"scmsim: warning: {drawn.summary()}", err=True)
     return 0 if found.verdict == "ok" else 1
 
 
 def _tolerance(text: str) -> tuple[str, float]:
     """("instructions", 5.0) from "instructions=5%"."""
-    from scmsim.errors import UsageError
+    from scmsim.core.errors import UsageError
 
     match = re.fullmatch(r"(.+)=(\d{1,6}(?:\.\d{1,6})?) ?%?", text)
     if not match:
@@ -95,7 +96,7 @@ def _tolerance(text: str) -> tuple[str, float]:
 
 def _check_renamed(names: dict[str, str], known: set[str]) -> None:
     """Raise UnknownName for a file system that the measured side does not have."""
-    from scmsim.errors import unknown
+    from scmsim.core.errors import unknown
 
     for old in names:
         if old not in known:
@@ -104,7 +105,7 @@ def _check_renamed(names: dict[str, str], known: set[str]) -> None:
 
 def _rename(text: str) -> tuple[str, str]:
     """("nova", "nova-cow") from "nova=nova-cow"."""
-    from scmsim.errors import UsageError
+    from scmsim.core.errors import UsageError
 
     old, _, new = text.partition("=")
     if not (old and new):

@@ -14,10 +14,13 @@ SUMMARY = "Crash a file system at every fence of a trace, recover, and check wha
 
 TRACE is a stored trace.  Before each fence and after each call, the lines that may not have arrived are lost in every combination
 (up to --lines of them; a sample of --samples states beyond), the model's recovery runs, and each file must be in its old or its new
-state.  Exit code 1: it is not, and the smallest counterexample is printed.""",
+state.  Exit code 0: every state is as promised, or nothing is promised; 1: a promise is broken, and the smallest counterexample
+says where and whether the file system or its model is to blame, as far as is known; 2: usage.""",
 )
 @click.argument("trace")
-@click.option("--fs", required=True, help="A file system with a modelled guarantee (named if there is none).")
+@click.option(
+    "--fs", required=True, help="File systems with a modelled guarantee, separated by commas (named if there is none)."
+)
 @click.option("--ops", default="", metavar="FIRST-LAST", help="Operations to look at, counted from 0.  [default: all]")
 @click.option(
     "--lines", default=8, show_default=True, type=click.IntRange(0, 24), help="All states for up to so many lost lines."
@@ -30,32 +33,45 @@ state.  Exit code 1: it is not, and the smallest counterexample is printed.""",
     help="States of a crash point with more lines.",
 )
 @click.option(
-    "--seed", default=0, show_default=True, type=click.IntRange(0, (1 << 62) - 1), help="Of the draw of samples."
+    "--seed", default=0, show_default=True, type=click.IntRange(0, (1 << 62) - 1), help="Seed of the random samples."
 )
 @click.option(
-    "--set", "assignments", multiple=True, metavar="KEY=VALUE", help="A parameter of the model; may be repeated."
+    "--set",
+    "assignments",
+    multiple=True,
+    metavar="[FS.]KEY=VALUE",
+    help="A parameter, of all file systems or of FS; may be repeated.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object, of several file systems a list of them.")
 def command(trace: str, fs: str, ops: str, assignments: tuple[str, ...], as_json: bool, **bounds: Any) -> int:
     from scmsim.cli._progress import Progress
-    from scmsim.crash import check
-    from scmsim.errors import UsageError
+    from scmsim.core.errors import UsageError
+    from scmsim.crash import adapter_of, check
 
     first, stop = _range(ops)
+    names = list(dict.fromkeys(name.strip() for name in fs.split(",") if name.strip())) or [fs]
+    for name in names:
+        adapter_of(name)
+    given = {name: _params(name, names, assignments) for name in names}
+    reports = []
     with Progress() as progress:
-        report = check(trace, fs, params=_params(fs, assignments), first=first, stop=stop, progress=progress, **bounds)
-    if first and not report.operations + report.not_checked:
-        raise UsageError(f"--ops {ops}: the trace ends before; see 'scmsim trace info'")
+        for name in names:
+            reports.append(check(trace, name, params=given[name], first=first, stop=stop, progress=progress, **bounds))
+            if first and not reports[-1].operations + reports[-1].not_checked:
+                raise UsageError(f"--ops {ops}: the trace ends before; see 'scmsim trace info'")
     if as_json:
-        click.echo(json.dumps(report.to_dict()))
-    else:
+        found = [report.to_dict() for report in reports]
+        click.echo(json.dumps(found if len(found) > 1 else found[0]))
+    for i, report in enumerate([] if as_json else reports):
+        if i:
+            click.echo()
         _print(report)
-    return 1 if report.failing_states and report.promised else 0
+    return 1 if any(report.failing_states and report.promised for report in reports) else 0
 
 
 def _range(text: str) -> tuple[int, int]:
     """[first, stop) of "3", "3-9"."""
-    from scmsim.errors import UsageError
+    from scmsim.core.errors import UsageError
 
     if not text:
         return 0, 1 << 62
@@ -65,19 +81,26 @@ def _range(text: str) -> tuple[int, int]:
     return int(first), int(last or first) + 1
 
 
-def _params(fs: str, assignments: tuple[str, ...]) -> dict[str, str]:
-    from scmsim.errors import UsageError
+def _params(fs: str, names: list[str], assignments: tuple[str, ...]) -> dict[str, str]:
+    """The parameters of one file system: those given for it, and those given for all."""
+    from scmsim.core.errors import UsageError, unknown
 
     params = {}
     for text in assignments:
-        key, equals, value = text.removeprefix(f"{fs}.").partition("=")
+        name, equals, value = text.partition("=")
+        model, dot, key = name.rpartition(".")
         if not equals:
             raise UsageError(f"--set {text!r}: write KEY=VALUE, e.g. capacity=1GiB")
-        params[key] = value
+        if dot and model not in names:
+            raise unknown("file system in this check", model, names)
+        if model in ("", fs):
+            params[key] = value
     return params
 
 
 def _print(report: Any) -> None:
+    from scmsim.core.text import printable
+
     sampled = f", a sample at {report.sampled_points:,} of them" if report.sampled_points else ""
     click.echo(f"{report.fs}: {report.claim}")
     click.echo(
@@ -85,7 +108,11 @@ def _print(report: Any) -> None:
         f"{report.possible_states:,}{' or more' if report.possible_states >= 10**18 else ''}"
     )
     if report.unknown_pages:
-        click.echo(f"{report.unknown_pages:,} pages not compared: the model departs from the file system there")
+        files = sorted(report.unknown_files, key=lambda file: -report.unknown_files[file])
+        shown = ", ".join(printable(file) for file in files[:3]) + (", ..." if len(files) > 3 else "")
+        click.echo(
+            f"{report.unknown_pages:,} pages, over all states, of {shown} are not compared: {report.unknown_why}"
+        )
     if report.not_checked:
         click.echo(f"{report.not_checked:,} calls not checked: a file of theirs had failed before")
     if not report.failing_states:
@@ -103,3 +130,5 @@ def _print(report: Any) -> None:
         click.echo(f"  lost: {', '.join(failure.lost) if failure.lost else 'nothing'}")
         click.echo(f"  {failure.file} {failure.wrong}")
         click.echo(f"  states of this call that fail: {failure.states:,}")
+        if failure.blame:
+            click.echo(f"  to blame: {failure.blame}")

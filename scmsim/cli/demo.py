@@ -1,7 +1,9 @@
 """`scmsim demo`: from a real program's file operations to a table of counters, step by step."""
 
+import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,7 +23,7 @@ PROGRAM = "make_sqlite.py"
 @click.option("--keep", type=click.Path(), help="Keep the captured trace here (.parquet).")
 def command(keep: str | None) -> None:
     from scmsim.cli.replay import run_jobs
-    from scmsim.drafts import whole, writable
+    from scmsim.core.atomic import whole, writable
     from scmsim.pipeline import DEFAULTS
 
     if keep is not None:
@@ -35,7 +37,7 @@ def command(keep: str | None) -> None:
         click.echo(f"\n2. replaying it on {FILE_SYSTEMS.replace(',', ', ')} with the TLB of {MACHINE}\n")
         job = {"trace": str(trace), "fs": FILE_SYSTEMS, "params": {}, **DEFAULTS, "machine": MACHINE}
         click.echo(run_jobs([job], {}, None).table())
-    click.echo(_NEXT.format(trace=keep or f"traces/{STORED}"))
+    click.echo(_NEXT.format(trace=keep or os.path.relpath(folder / STORED)))
 
 
 def _capture(program: pathlib.Path, scratch: pathlib.Path) -> pathlib.Path | None:
@@ -47,9 +49,16 @@ def _capture(program: pathlib.Path, scratch: pathlib.Path) -> pathlib.Path | Non
     trace, database = scratch / "sqlite.parquet", scratch / "database"
     database.mkdir()
     line = [sys.executable, "-m", "scmsim", "capture", "--under", str(database), "-o", str(trace), "--"]
-    done = subprocess.run([*line, sys.executable, str(program), str(database)], stdout=subprocess.DEVNULL)
-    if done.returncode or not trace.exists():
-        click.echo(f"   capturing did not work here (exit status {done.returncode}); using the stored trace {STORED}")
+    line += [sys.executable, str(program), str(database)]
+    # a session of its own, which ends without a word: Ctrl-C would make the program show where in Python it was
+    with subprocess.Popen(line, stdout=subprocess.DEVNULL, start_new_session=True) as child:
+        try:
+            status = child.wait()
+        except BaseException:
+            os.killpg(child.pid, signal.SIGKILL)
+            raise
+    if status or not trace.exists():
+        click.echo(f"   capturing did not work here (exit status {status}); using the stored trace {STORED}")
         return None
     return trace
 

@@ -1,14 +1,14 @@
 """`scmsim hunt`: the access patterns that a file system likes least."""
 
 import pathlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from scmsim.hunt import Pattern
+    from scmsim.study.worst_case import Finding, Pattern
 
-SUMMARY = "Search for the access patterns that stress a file system most; say which mechanism is to blame."
+SUMMARY = "Search for the access patterns that stress a file system most, and the mechanism that causes it."
 
 
 @click.command(
@@ -16,8 +16,8 @@ SUMMARY = "Search for the access patterns that stress a file system most; say wh
     help=f"""{SUMMARY}
 
 For each operation (append, overwrite, read) patterns are drawn and bred; the worst one is shrunk to the plainest that keeps
-most of its score. Metrics: traffic, lookups, walks, stored are per byte of payload; growth is what a call costs late in a long
-run over what it costs early.""",
+most of its score. A pattern that scores less than 1.1 times the median of the drawn ones is no finding. Metrics: traffic, lookups,
+walks, stored are per byte of payload; growth is what a call costs late in a long run over what it costs early.""",
 )
 @click.option("--fs", required=True, help="One file system (scmsim list fs).")
 @click.option(
@@ -28,7 +28,7 @@ run over what it costs early.""",
 )
 @click.option("--op", "operations", multiple=True, help="Only append, overwrite or read; may be repeated.")
 @click.option("--machine", help="Whose TLB and page walker.  [default: i7-8700k]")
-@click.option("--paging", help="How memory is mapped.  [default: directmap-1g]")
+@click.option("--paging", help="How memory is mapped.  [default: as the file system wants it]")
 @click.option("--set", "assignments", multiple=True, metavar="MODEL.KEY=VALUE", help="A parameter; may be repeated.")
 @click.option(
     "--tries", default=60, show_default=True, type=click.IntRange(4, 10_000), help="Patterns for each operation."
@@ -50,21 +50,21 @@ def command(
 ) -> None:
     import json
 
-    from scmsim import registry
     from scmsim.cli._progress import Progress
     from scmsim.cli.replay import _params
-    from scmsim.errors import unknown
-    from scmsim.hunt import OPERATIONS, Hunt
+    from scmsim.core import registry
+    from scmsim.core.errors import unknown
     from scmsim.pipeline import DEFAULTS
+    from scmsim.study.worst_case import OPERATIONS, Hunt
 
     registry.path("fs", fs)  # one, not a list
     for op in operations:
         if op not in OPERATIONS:
             raise unknown("operation", op, OPERATIONS)
     folder = _folder(out) if out else None
-    models = {"machine": machine or DEFAULTS["machine"], "paging": paging or DEFAULTS["paging"]}
+    models: dict[str, Any] = {"machine": machine or DEFAULTS["machine"], "paging": paging}
     findings = []
-    with Progress() as progress:
+    with Progress("patterns") as progress:
         for metric in metrics or ("traffic",):
             hunt = Hunt(fs, metric, **models, params=_params(assignments), tries=tries, seed=seed)
             for op in operations or OPERATIONS:
@@ -72,26 +72,45 @@ def command(
     rows = [
         {
             "fs": fs, "metric": metric, "pattern": vars(found.pattern), "words": found.pattern.in_words(), "score": found.score,
-            "typical": found.typical, "site": found.site, "site_percent": found.site_share,
+            "typical": found.typical, "stands_out": found.stands_out, "site": found.site, "site_percent": found.site_share,
             "site_growth": None if found.site_growth == float("inf") else found.site_growth, "tried": found.tried,
         }
         for metric, found in findings
     ]  # fmt: skip
     if folder:
         for metric, found in findings:
-            _write(folder, f"{fs}-{metric}-{found.pattern.op}", found.pattern)
+            if found.stands_out:
+                _write(folder, f"{fs}-{metric}-{found.pattern.op}", found.pattern)
     if as_json:
         click.echo(json.dumps(rows, indent=2, allow_nan=False))
         return
-    for row in rows:
-        times = "it had none before" if row["site_growth"] is None else f"{row['site_growth']:.3g} times the usual"
-        against = "1 would be even" if row["metric"] == "growth" else f"median of drawn patterns {row['typical']:.4g}"
-        click.echo(f"{row['metric']}: {row['words']}")
-        click.echo(f"  {row['score']:.4g} ({against}); blame {row['site']}: {row['site_percent']:.0f} % of it, {times}")
+    for metric, found in findings:
+        click.echo("\n".join(_lines(metric, found)))
+
+
+def _lines(metric: str, found: "Finding") -> list[str]:
+    """A finding, or that there is none."""
+    from scmsim.study.worst_case import GROWTH, MARGIN
+
+    against = "1 would be even" if metric == GROWTH else f"median of drawn patterns {found.typical:.4g}"
+    if not found.stands_out:
+        return [
+            f"{metric}: {found.pattern.op}: no pattern stands out: the worst of {found.tried} has {found.score:.4g} ({against}); "
+            f"a finding has {MARGIN:g} times that or more"
+        ]
+    blame = "no single mechanism rose"
+    if found.site is not None:
+        usual = (
+            "which is not in the others"
+            if found.site_growth == float("inf")
+            else f"{found.site_growth:.3g} times the usual"
+        )
+        blame = f"blame {found.site}: {found.site_share:.0f} % of it, {usual}"
+    return [f"{metric}: {found.pattern.in_words()}", f"  {found.score:.4g} ({against}); {blame}"]
 
 
 def _folder(out: str) -> pathlib.Path:
-    from scmsim.drafts import writable_folder
+    from scmsim.core.atomic import writable_folder
 
     path = writable_folder(out)
     path.mkdir(exist_ok=True)

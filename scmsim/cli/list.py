@@ -1,31 +1,53 @@
 """`scmsim list`: what there is to choose from, read from the files' literals (nothing heavy is imported)."""
 
+import dataclasses
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from scmsim import registry
-from scmsim.printable import words
+from scmsim.core import registry
+from scmsim.core.errors import unknown
+from scmsim.core.text import words
+from scmsim.paging._choice import wanted
 
-SUMMARY = "Show file systems, machines, paging, media, workloads, trace formats, event tables and more."
+if TYPE_CHECKING:
+    from scmsim.result.glossary import Term
+
+SUMMARY = "Show file systems, machines, paging, media, workloads, formats, event tables, counters, metrics and more."
+
+_TERMS = {
+    "counters": "counter",
+    "metrics": "metric",
+    "rows": "row",
+}  # kinds of the glossary, beside those of the registry
+_KINDS = (*registry.KINDS, *_TERMS)
 
 
 def _kinds(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    return [CompletionItem(kind) for kind in registry.KINDS if kind.startswith(incomplete)]
+    return [CompletionItem(kind) for kind in _KINDS if kind.startswith(incomplete)]
 
 
 def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     kind = ctx.params.get("kind")
+    if kind in _TERMS:
+        return [
+            CompletionItem(term.name, help=term.meaning)
+            for term in _terms(kind, None)
+            if term.name.startswith(incomplete)
+        ]
     if kind not in registry.KINDS:
         return []
     known = (name for name in registry.names(kind) if name.startswith(incomplete))
     return [CompletionItem(name, help=registry.literals(kind, name).get("SUMMARY", "")) for name in known]
 
 
-@click.command("list", help=f"{SUMMARY}\n\nWithout KIND: all names of every kind. With NAME: its parameters.")
-@click.argument("kind", required=False, shell_complete=_kinds, metavar=f"[{'|'.join(registry.KINDS)}]")
+@click.command(
+    "list",
+    help=f"{SUMMARY}\n\nWithout KIND: all names of every kind. With NAME: its parameters, or the whole explanation.",
+)
+@click.argument("kind", required=False, shell_complete=_kinds, metavar=f"[{'|'.join(_KINDS)}]")
 @click.argument("name", required=False, shell_complete=_names)
 @click.option("--params", is_flag=True, help="Show the parameters of every plug-in of KIND.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -35,6 +57,17 @@ def command(kind: str | None, name: str | None, params: bool, as_json: bool) -> 
         rows = [(kind, ", ".join(names) or "(none)") for kind, names in found.items()]
         click.echo(json.dumps(found, indent=2) if as_json else _aligned(rows))
         return
+    if kind in _TERMS:
+        found_terms = _terms(kind, name)
+        if as_json:
+            click.echo(json.dumps([dataclasses.asdict(term) for term in found_terms], indent=2))
+        elif name:
+            click.echo("\n".join(map(str, found_terms)))
+        else:
+            click.echo(_aligned([(t.name, f"{t.unit:<12}  {t.sentence}") for t in found_terms]))
+        return
+    if kind not in registry.KINDS:
+        raise unknown("kind", kind, _KINDS)
     chosen = [name] if name else registry.names(kind)
     plugins = {each: _describe(kind, each) for each in chosen}
     if as_json:
@@ -43,6 +76,16 @@ def command(kind: str | None, name: str | None, params: bool, as_json: bool) -> 
         click.echo("\n\n".join(_details(each, about) for each, about in plugins.items()))
     else:
         click.echo(_aligned([(each, about["summary"]) for each, about in plugins.items()]))
+
+
+def _terms(kind: str, name: str | None) -> "list[Term]":
+    """Terms of the glossary, one or all."""
+    from scmsim.result import glossary
+
+    known = {term.name: term for term in glossary.terms() if term.kind == _TERMS[kind]}
+    if name is not None and name not in known:
+        raise unknown(_TERMS[kind], name, known, f"scmsim list {kind}")
+    return list(known.values()) if name is None else [known[name]]
 
 
 def _describe(kind: str, name: str) -> dict[str, Any]:
@@ -56,11 +99,15 @@ def _describe(kind: str, name: str) -> dict[str, Any]:
         key: {"default": default, "unit": unit, "meaning": meaning}
         for key, (default, unit, meaning) in literals.get("PARAMS", {}).items()
     }
+    if kind == "fs":
+        about["paging"] = wanted(name)
     return about
 
 
 def _details(name: str, about: dict[str, Any]) -> str:
     lines = [f"{name}: {about['summary']}"]
+    if "paging" in about:
+        lines.append(f"  paging, unless another is given: {about['paging']}")
     if "values" in about:
         rows = _flat(about["values"])
     else:

@@ -11,8 +11,8 @@ SUMMARY = "Count TLB misses and page walks of a file of memory accesses."
     "mmu",
     help=f"""{SUMMARY}
 
-FILE holds byte addresses (.npy, .u64), or is a trace of Valgrind's lackey (.lackey) or of ChampSim (.champsim), both also
-.gz or .xz, or page runs of the lab (.pages.npz), which bring their page sizes.  A machine
+FILE holds byte addresses (.npy, .u64), or is a trace of Valgrind's lackey (.lackey) or of ChampSim (.champsim), all but
+.npy also .gz or .xz, or page runs of the lab (.pages.npz), which bring their page sizes.  A machine
 counts everything that its MMU does; --l1 and --l2 count the misses of one or two LRU arrays, fast.""",
 )
 @click.argument("file", type=click.Path())
@@ -21,12 +21,12 @@ counts everything that its MMU does; --l1 and --l2 count the misses of one or tw
 @click.option("--l2", metavar="ENTRIESxWAYS", help="A second level behind --l1, e.g. 1536x12.")
 @click.option("--page", default="4KiB", show_default=True, help="Size of every page: a power of two, 4KiB to 1GiB.")
 @click.option("--contiguous", is_flag=True, help="Neighbouring pages are contiguous, so TLBs that can coalesce them.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: file, machine, page, results.")
 def command(
     file: str, machine: str | None, l1: str | None, l2: str | None, page: str, contiguous: bool, as_json: bool
 ) -> None:
     from scmsim import mmu
-    from scmsim.errors import UsageError
+    from scmsim.core.errors import UsageError
     from scmsim.mmu import accesses
 
     if machine and (l1 or l2):
@@ -38,11 +38,13 @@ def command(
     if l1:
         counts = mmu.plain_misses(accesses.loads(file), l1, l2, page)
     else:
-        counts = mmu.simulate_file(file, machine or "i7-8700k", page, contiguous=contiguous)
+        machine = machine or "i7-8700k"
+        counts = mmu.simulate_file(file, machine, page, contiguous=contiguous)
+    how = {"l1": l1, "l2": l2, "page": page} if l1 else {"machine": machine, "page": page, "contiguous": contiguous}
     if as_json:
-        click.echo(json.dumps(counts))
+        click.echo(json.dumps({"file": file, **how, "results": [counts]}))
         return
-    width = max(map(len, counts))
-    for name, count in counts.items():
-        if count or l1 or name == "dtlb_load_lookups":  # so that a file without accesses says so
-            click.echo(f"{name:<{width}}  {count:>16,}")
+    from scmsim.result.tables.counts import lru, tlb
+
+    what = f"arrays {' '.join(filter(None, [l1, l2]))}" if l1 else f"machine {machine}"
+    click.echo("\n".join([f"{what}, pages of {page}", *(lru(counts) if l1 else tlb(counts))]))

@@ -17,7 +17,8 @@ _PAGES = "4KiB,64KiB,2MiB,1GiB"
     help=f"""{SUMMARY}
 
 FILE holds memory accesses (see scmsim mmu --help) or is a trace of file operations, which is replayed on --fs first; then an
-access is the touch of a 4 KiB page.  The table has the columns page, sets, ways, misses; with --curve page, entries, misses.""",
+access is the touch of a 4 KiB page.  Page runs (.pages.npz) get the page sizes of --page, not their own.  The table has the
+columns page, sets, ways, misses; with --curve page, entries, misses.""",
 )
 @click.argument("file", type=click.Path())
 @click.option("--sets", default=",".join(str(1 << k) for k in range(12)), show_default=True, help="Powers of two.")
@@ -26,15 +27,23 @@ access is the touch of a 4 KiB page.  The table has the columns page, sets, ways
 @click.option("--curve", is_flag=True, help="Fully associative, every capacity (powers of two and halves are shown).")
 @click.option("--sample", type=float, metavar="RATE", help="Curve from a share of the pages, for 100,000 pages and up.")
 @click.option("--fs", default="nova-cow", show_default=True, help="File system that a trace of operations runs on.")
-@click.option("--paging", default="directmap-1g", show_default=True, help="How its memory is mapped.")
+@click.option("--paging", help="How its memory is mapped.  [default: as the file system wants it]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: accesses, rows.")
 @click.option("-o", "--out", type=click.Path(), help="Write the rows to F.csv or F.parquet.")
 @click.option("--plot", type=click.Path(), help="Draw the misses: F.svg, F.png, F.html (needs the extra 'report').")
 def command(
-    file: str, sets: str, ways: str, page: str, curve: bool, sample: float | None, fs: str, paging: str, **how: Any
+    file: str,
+    sets: str,
+    ways: str,
+    page: str,
+    curve: bool,
+    sample: float | None,
+    fs: str,
+    paging: str | None,
+    **how: Any,
 ) -> None:
-    from scmsim.drafts import writable
-    from scmsim.errors import UsageError
+    from scmsim.core.atomic import writable
+    from scmsim.core.errors import UsageError
     from scmsim.mmu import mrc, order_of
 
     _unused(file, curve or sample is not None)
@@ -87,7 +96,7 @@ def command(
 
 def _unused(file: str, curve: bool) -> None:
     """Refuse options that would have no effect."""
-    from scmsim.errors import UsageError
+    from scmsim.core.errors import UsageError
     from scmsim.mmu import accesses
 
     context = click.get_current_context()
@@ -106,7 +115,7 @@ def _unused(file: str, curve: bool) -> None:
 
 def _numbers(text: str, what: str) -> list[int]:
     """The numbers of "1,2,4" or "1-16"."""
-    from scmsim.errors import UsageError
+    from scmsim.core.errors import UsageError
 
     numbers: set[int] = set()
     for part in text.split(","):
@@ -120,7 +129,7 @@ def _numbers(text: str, what: str) -> list[int]:
     return sorted(numbers)
 
 
-def _addresses(file: str, fs: str, paging: str) -> Iterator[Any]:
+def _addresses(file: str, fs: str, paging: str | None) -> Iterator[Any]:
     from scmsim.cli._progress import Progress
     from scmsim.mmu import accesses
 
@@ -156,7 +165,7 @@ def _rows(page: str, table: Any, sets: list[int], ways: list[int]) -> Iterator[d
 def _write(path: str, rows: list[dict[str, Any]]) -> None:
     import pandas as pd
 
-    from scmsim.drafts import whole
+    from scmsim.core.atomic import whole
 
     frame = pd.DataFrame(rows)
     with whole(path) as draft:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+_DEFAULT_FS = ["ext4", "ext4-dax", "nova-cow"]
 SUMMARY = "Replay a trace through file systems, page table and MMU; show the counters side by side."
 
 
@@ -17,17 +18,46 @@ TRACE is a stored trace (scmsim capture, synth, trace convert), an experiment fi
 experiment such as quickstart.""",
 )
 @click.argument("trace")
-@click.option("--fs", help="File systems, separated by commas (scmsim list fs).  [default: ext4,ext4-dax,nova-cow]")
-@click.option("--machine", help="Whose TLB and page walker; a name or a .toml file.  [default: i7-8700k]")
-@click.option("--paging", help="How memory is mapped (scmsim list paging).  [default: directmap-1g]")
-@click.option("--medium", help="Memory technology (scmsim list medium).  [default: nvdimm]")
+@click.option(
+    "--fs", help="File systems: ext4,nova-cow or 'nova*' or all (scmsim list fs).  [default: ext4,ext4-dax,nova-cow]"
+)
+@click.option("--machine", help="Whose TLB and page walker; names or .toml files.  [default: i7-8700k]")
+@click.option("--paging", help="How memory is mapped (scmsim list paging).  [default: as each file system wants it]")
+@click.option("--medium", help="Memory technologies (scmsim list medium).  [default: nvdimm]")
 @click.option("--set", "assignments", multiple=True, metavar="MODEL.KEY=VALUE", help="A parameter; may be repeated.")
 @click.option(
     "--costs", multiple=True, type=click.Path(), help="Costs of another kernel (lab calibrate); may be repeated."
 )
 @click.option("--by", type=click.Choice(["site", "op", "file"]), help="Show a breakdown too.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object: schema, manifest, results.")
-@click.option("-o", "--out", type=click.Path(), help="Write the result to F.json, F.csv or F.parquet.")
+@click.option("--sync-at-end", is_flag=True, help="Write back what is dirty at the end, as sync(2) does, and count it.")
+@click.option(
+    "--top", default=20, show_default=True, type=click.IntRange(1, 1_000_000), help="Files to show with --by file."
+)
+@click.option(
+    "--rows",
+    default="",
+    metavar="NAMES",
+    help="Rows to show: parts of names, patterns, sections: 'stored,walk*,totals'.",
+)
+@click.option("--sort", default="", metavar="ROW", help="Order the columns by this row, the least first.")
+@click.option("--ratios", is_flag=True, help="Show beside each figure its ratio to the first column.")
+@click.option("--explain", is_flag=True, help="Say below the table what each row means (scmsim explain).")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "markdown", "csv", "json"]),
+    default="table",
+    help="Of what is printed.",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object: schema, manifest, results (as --format json)."
+)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(),
+    help="Write F.json; or a table, with --by of its rows: F.csv, F.parquet.",
+)
 def command(
     trace: str,
     fs: str | None,
@@ -37,57 +67,69 @@ def command(
     assignments: tuple[str, ...],
     costs: tuple[str, ...],
     by: str | None,
+    top: int,
+    form: str,
+    sync_at_end: bool,
     as_json: bool,
     out: str | None,
+    **shown: Any,
 ) -> None:
+    from scmsim.cli._notes import print_notes
     from scmsim.result import check_writable
+    from scmsim.result.table import check
+    from scmsim.result.tables.layout import terminal_width
 
     if out is not None:
         check_writable(out)
+    check(**shown)
     jobs, by, out = _jobs(trace, fs, (machine, paging, medium), by, out)
+    for job in jobs if sync_at_end else ():
+        job["sync_at_end"] = True
+    level = None if by is None else "site" if by == "site" else "group"
     with _costs(costs):
         result = run_jobs(jobs, _params(assignments), by)
     if out:
-        result.write(out)
+        result.write(out, level or "run")
         click.echo(f"wrote {out}", err=True)
-    if as_json:
+    if as_json or form == "json":
         click.echo(result.to_json())
-    elif not out or sys.stdout.isatty():
-        click.echo(result.table(None if by is None else "site" if by == "site" else "group"))
+    elif not out or form != "table" or sys.stdout.isatty():
+        click.echo(result.table(by, form=form, top=top, width=terminal_width(), **shown))
+        if form != "csv":
+            return
+    print_notes(result)
 
 
 def _costs(paths: tuple[str, ...]) -> contextlib.AbstractContextManager[None]:
     """The models' own costs, or those of the files."""
     if not paths:
         return contextlib.nullcontext()
-    from scmsim.calibrate import using
+    from scmsim.study.calibrate import using
 
     return using(paths)
 
 
 def _jobs(trace: str, fs: str | None, models: tuple, by: str | None, out: Any) -> tuple[list[dict], str | None, Any]:
     """Keyword sets for `pipeline.replay`, one per combination of machine, paging and medium."""
+    from scmsim.core import registry
     from scmsim.pipeline import DEFAULTS
 
     kinds = ("machine", "paging", "medium")
-    given = {kind: name for kind, name in zip(kinds, models, strict=True) if name is not None}
+    given = {kind: registry.select(kind, text) for kind, text in zip(kinds, models, strict=True) if text is not None}
     experiment = _experiment(trace)
-    if experiment is None:
-        job = {
-            "trace": trace,
-            "fs": "ext4,ext4-dax,nova-cow" if fs is None else fs,
-            "params": {},
-            **{**DEFAULTS, **given},
-        }
-        return [job], by, out
     combinations: list[dict] = [{}]
     for kind in kinds:
-        names = (given[kind],) if kind in given else getattr(experiment, kind) or (DEFAULTS[kind],)
+        names = given.get(kind) or getattr(experiment, kind, None) or (DEFAULTS[kind],)
         combinations = [{**c, kind: name} for c in combinations for name in names]
+    chosen = None if fs is None else registry.select("fs", fs)
+    if experiment is None:
+        common = {"trace": trace, "fs": chosen or _DEFAULT_FS, "params": {}}
+        return [{**common, **c} for c in combinations], by, out
     common = {
         "trace": _source(experiment),
-        "fs": list(experiment.fs) if fs is None else fs,
+        "fs": chosen or list(experiment.fs),
         "params": experiment.params,
+        "sync_at_end": experiment.sync_at_end,
     }
     return [{**common, **c} for c in combinations], by or experiment.by, out or experiment.out
 
@@ -96,7 +138,7 @@ def _experiment(trace: str) -> Any:
     import pathlib
 
     from scmsim.config import load, resolve
-    from scmsim.errors import UnknownName
+    from scmsim.core.errors import UnknownName
 
     if pathlib.Path(trace).exists() and not trace.endswith(".toml"):
         return None
@@ -111,7 +153,7 @@ def _experiment(trace: str) -> Any:
 def _source(experiment: Any) -> Any:
     if experiment.workload is None:
         return experiment.trace
-    from scmsim import registry
+    from scmsim.core import registry
 
     return registry.load("workload", experiment.workload).source(**experiment.workload_params)
 
@@ -124,7 +166,7 @@ def source_of(trace: str) -> Any:
 
 def _params(assignments: tuple[str, ...]) -> dict[str, dict[str, str]]:
     """{"nova-cow": {"capacity": "1GiB"}} from ("nova-cow.capacity=1GiB", ...)."""
-    from scmsim.errors import UsageError
+    from scmsim.core.errors import UsageError
 
     params: dict[str, dict[str, str]] = {}
     for text in assignments:
@@ -138,20 +180,19 @@ def _params(assignments: tuple[str, ...]) -> dict[str, dict[str, str]]:
 
 def run_jobs(jobs: list[dict], params: dict[str, dict[str, str]], by: str | None) -> Any:
     """Replay every job with progress on stderr; one Result with the runs of all."""
-    from scmsim._jit import is_cold
     from scmsim.cli._progress import Progress
     from scmsim.pipeline import replay
+    from scmsim.pipeline.arguments import models_of, names_of
 
-    if is_cold():
-        click.echo("scmsim: compiling the models, once after an installation: 10 to 20 s each ...", err=True)
     result = None
+    elsewhere = {job["paging"] for job in jobs}  # parameters of one paging mean nothing to the jobs of another
     with Progress() as progress:
         for job in jobs:
             merged = {k: {**job["params"].get(k, {}), **params.get(k, {})} for k in {*job["params"], *params}}
-            names = job["fs"].split(",") if isinstance(job["fs"], str) else job["fs"]
-            known = {*(name.strip() for name in names), job["paging"]}
+            known = models_of(names_of(job["fs"]), job["machine"], job["paging"])
             if job["params"]:  # an experiment may hold parameters of models that this run leaves out
                 merged = {k: v for k, v in merged.items() if k in known or k in params}
+            merged = {k: v for k, v in merged.items() if k in known or k not in elsewhere}
             one = replay(**{**job, "params": merged}, by=by or "site", progress=progress)
             if result is None:
                 result = one

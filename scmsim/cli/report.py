@@ -1,12 +1,16 @@
 """`scmsim report`: results as one HTML page, or as figures for a paper."""
 
+import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from scmsim.cli._figures import figure_format
+from scmsim.cli._results import read_results
 
 if TYPE_CHECKING:
+    from scmsim.compare import Comparison
     from scmsim.result import Result
 
 SUMMARY = "Make one self-contained HTML page of results: tables, charts, warnings."
@@ -16,8 +20,8 @@ SUMMARY = "Make one self-contained HTML page of results: tables, charts, warning
     "report",
     help=f"""{SUMMARY}
 
-RESULT is a result (.json, .parquet) or a folder of results: of replay, perf run, perf import or the emulated machine. Simulated
-and measured runs are compared where their cells agree. Needs the extra 'report'.""",
+RESULT is a result (.json, .parquet) or a folder: of results, of a sweep, of perf run or of the emulated machine. Simulated and
+measured runs are compared where their cells agree. Needs the extra 'report'.""",
 )
 @click.argument("results", metavar="RESULT...", nargs=-1, required=True, type=click.Path())
 @click.option("-o", "--out", required=True, type=click.Path(), metavar="FILE.html", help="The page.")
@@ -29,53 +33,92 @@ and measured runs are compared where their cells agree. Needs the extra 'report'
 def command(
     results: tuple[str, ...], out: str, title: str, fs: str | None, trace: str | None, figures: str | None, suffix: str
 ) -> None:
-    from scmsim.errors import unknown
-    from scmsim.report import charts, files, page
-    from scmsim.result import Result, read_all
+    from scmsim.core.errors import unknown
+    from scmsim.core.text import printable
+    from scmsim.report import files, names, page
+    from scmsim.result import Result
 
     page.check(out)
     if figures:
         files.check_folder(figures)
-    read = [read_all(path) for path in results]
-    whole = Result(
-        read[0].manifest if len(read) == 1 else {"results": list(results)}, [r for one in read for r in one.runs]
-    )
+    read = {path: read_results(path) for path in results}
+    for path, each in read.items():
+        if failed := each.manifest.get("failed points"):
+            click.echo(f"scmsim: warning: {path}: points that failed are not shown: {printable(str(failed))}", err=True)
+    manifest = next(iter(read.values())).manifest if len(read) == 1 else {"results": list(results)}
+    whole = Result(manifest, [run for one in read.values() for run in one.runs])
     if fs:
         wanted = [name.strip() for name in fs.split(",")]
         for name in wanted:
             if name not in {run.fs for run in whole.runs}:
                 raise unknown("file system in these results", name, {run.fs for run in whole.runs})
-        whole.runs = [run for run in whole.runs if run.fs in wanted]
-    curves = _curves(whole, trace) if trace else []
-    length = page.write(whole, out, title=title, curves=curves, compared=_compared(whole))
+        for one in (whole, *read.values()):
+            one.runs = [run for run in one.runs if run.fs in wanted]
+    curves = _curves(whole, read, trace) if trace else []
+    length = page.write(whole, out, title=title, curves=curves, compared=_compared(list(read.values())))
     click.echo(f"wrote {out} ({length / 1024:,.0f} KiB)", err=True)
     if figures:
-        found = [*charts.charts(whole.runs), *filter(None, [charts.curve(curves)])]
-        for path in files.write_charts(found, figures, suffix):
-            click.echo(str(path))
+        for written in files.write_charts(page.drawn(names.means(whole.runs), curves), figures, suffix):
+            click.echo(str(written))
 
 
-def _compared(result: "Result") -> str:
-    """The comparison of simulated with measured runs as text; empty where there is only one kind."""
+def _compared(results: "list[Result]") -> "Comparison | None":
+    """The comparison of simulated with measured runs, each side under the manifest of its first result; None for one kind."""
     from scmsim.compare import compare
-    from scmsim.compare_table import text
+    from scmsim.report.names import is_measured
     from scmsim.result import Result
 
-    sides = [
-        Result(result.manifest, [run for run in result.runs if bool(run.paging) is model]) for model in (True, False)
-    ]
-    if not all(side.runs for side in sides):
-        return ""
-    return text(compare(*sides))
+    sides = []
+    for measured in (False, True):
+        parts = [(one.manifest, run) for one in results for run in one.runs if is_measured(run) is measured]
+        if not parts:
+            return None
+        sides.append(Result(parts[0][0], [run for _, run in parts]))
+    return compare(*sides)
 
 
-def _curves(result: "Result", trace: str) -> list[dict[str, Any]]:
+def _check_trace(read: "Mapping[str, Result]", trace: str) -> None:
+    """Raise UsageError unless every simulated run says that it replayed this very trace."""
+    from scmsim.core.errors import UsageError
+    from scmsim.result.provenance import digest
+
+    if not os.path.isfile(trace):
+        raise UsageError(f"no trace {trace!r}; give the file that was replayed")
+    given = digest(trace)["sha256"]
+    for path in (part for each in read for part in _parts(each)):
+        result = read_results(path)
+        if not any(run.paging for run in result.runs):
+            continue
+        known = _digests(result.manifest.get("inputs"))
+        if not known:
+            raise UsageError(f"{path!r} does not say which trace it replayed; leave out --trace")
+        if given not in known.values():
+            raise UsageError(
+                f"{path!r} is a replay of {', '.join(known)!r}, whose content is not that of {trace!r}; give that file"
+            )
+
+
+def _parts(path: str) -> list[str]:
+    """The results in a folder, which may be of several traces; or the one file."""
+    files = sorted(os.listdir(path)) if os.path.isdir(path) else []
+    parts = [os.path.join(path, name) for name in files if name.endswith((".json", ".parquet"))]
+    return [path] if not parts or "result.json" in files or "points" in files else parts
+
+
+def _digests(inputs: Any) -> dict[str, Any]:
+    """The sha256 of each input that a manifest names; a file may hold anything."""
+    table = inputs if isinstance(inputs, dict) else {}
+    return {name: one.get("sha256") for name, one in table.items() if isinstance(one, dict)}
+
+
+def _curves(result: "Result", read: "Mapping[str, Result]", trace: str) -> list[dict[str, Any]]:
     """Miss ratios over powers of two of entries, one curve for each simulated run."""
     from scmsim.cli._progress import Progress
     from scmsim.mmu import mrc, order_of
     from scmsim.pipeline import touches
-    from scmsim.report.charts import labels
+    from scmsim.report.names import labels
 
+    _check_trace(read, trace)
     rows: list[dict[str, Any]] = []
     with Progress() as progress:
         for label, run in zip(labels(result.runs), result.runs, strict=True):

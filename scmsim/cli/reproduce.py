@@ -10,21 +10,21 @@ from scmsim.cli._figures import figure_format
 if TYPE_CHECKING:
     from scmsim.reproduce import Row
 
-SUMMARY = "Run the published figures of the five documents on the models: published, simulated, ratio, kind."
+SUMMARY = "Run the published figures of four papers on the models: published, simulated, ratio, kind."
 
 
 @click.command(
     "reproduce",
     help=f"""{SUMMARY}
 
-ID is a row such as VSM-1 or a document: scmfs, thesis, vsm, scm_manager; none means all. No row is left out: one that the
-models cannot give says why. Exit code 1 if an exact row is not equal.""",
+ID is a row such as VSM-1 or a document: scmfs (the paper and its slides), thesis, vsm, scm_manager; none means all. No row is
+left out: one that the models cannot give says why. Exit code 1 if an exact row is not equal.""",
 )
 @click.argument("wanted", metavar="[ID]...", nargs=-1)
 @click.option(
     "--quick",
     is_flag=True,
-    help="Small workloads (10 s once the models are compiled); rows that need gigabytes say so.",
+    help="Small workloads: about 20 s of CPU, 100 s the first time, on two cores side by side; rows that need gigabytes say so.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a list of rows as JSON.")
 @click.option("--markdown", is_flag=True, help="Print Markdown tables.")
@@ -47,9 +47,8 @@ def command(
     import json
     import os
 
-    from scmsim._jit import is_cold
-    from scmsim.cli._progress import Progress
-    from scmsim.errors import UsageError
+    from scmsim.cli._progress import Progress, starter
+    from scmsim.core.errors import UsageError
     from scmsim.reproduce import reproduce
     from scmsim.reproduce.rows import published, titles
 
@@ -59,13 +58,11 @@ def command(
         check_folder(figures)
     elif matrix:
         raise UsageError("--matrix is for --figures; add --figures DIR, or leave it out")
-    if is_cold():
-        click.echo("scmsim: compiling the models, once after an installation: about a minute of 2 CPUs ...", err=True)
     rows, total = [], len(published())
-    with Progress() as progress:
+    with Progress("rows") as progress:
         # the figures take what their rows have computed: in this process
         jobs = 1 if figures else len(os.sched_getaffinity(0))
-        for row in reproduce(wanted, quick, jobs):
+        for row in reproduce(wanted, quick, jobs, starter()):
             rows.append(row)
             progress("published rows", len(rows), total)
     if as_json:

@@ -38,13 +38,17 @@ def command(
     top: int,
     as_json: bool,
 ) -> None:
-    from scmsim import registry, space
     from scmsim.cli._progress import Progress
     from scmsim.cli.replay import _params, source_of
-    from scmsim.errors import UsageError, unknown
+    from scmsim.core import registry
+    from scmsim.core.errors import UsageError, unknown
     from scmsim.pipeline import opened
+    from scmsim.study import space
 
-    systems, policies = _names(fs or ""), _names(_ALL if fs is None and policy is None else policy or "")
+    systems = registry.select("fs", fs) if fs else []
+    policies = (
+        registry.select("policy", policy or "") if policy else _ALL.split(",") if fs is None and policy is None else []
+    )
     if not systems and not policies:
         raise UsageError("no file system or policy given; name one or more, e.g. --policy two-zone")
     for kind, names in (("fs", systems), ("policy", policies)):
@@ -57,22 +61,26 @@ def command(
         if name not in (*systems, *policies):
             raise unknown("file system or policy shown here", name, (*systems, *policies))
     source, _ = opened(source_of(trace))
-    found = []
+    found: list[Any] = []
+    left_out: list[space.NoRoom] = []
     with Progress() as progress:
         for name in policies:
             before = _ageing(name, params.get(name, {}), aged) if aged else None
-            found.append(space.of_policy(source, name, params.get(name), aged=before, progress=progress))
+            try:
+                found.append(space.of_policy(source, name, params.get(name), aged=before, progress=progress))
+            except space.NoRoom as error:
+                left_out.append(error)
         found += [space.of_fs(source, name, params.get(name), progress=progress) for name in systems]
+    if left_out and (policy is not None or not found):
+        raise left_out[0]
+    for reason in left_out:
+        click.echo(f"scmsim: warning: left out: {reason}", err=True)
     if as_json:
         click.echo(json.dumps([_object(one, source.files, by_file) for one in found]))
         return
     _table(found)
     for one in found if by_file else ():
         _files(one, source.files, top)
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _ageing(policy: str, params: Any, percent: int) -> Any:
@@ -83,7 +91,7 @@ def _ageing(policy: str, params: Any, percent: int) -> Any:
 
 
 def _object(one: Any, files: Any, by_file: bool) -> dict[str, Any]:
-    from scmsim.space import rows_by_file
+    from scmsim.study.space import rows_by_file
 
     free_runs = {str(length): count for length, count in one.free_runs.items()}
     rows = {"by_file": list(rows_by_file(one, files))} if by_file else {}
@@ -91,28 +99,31 @@ def _object(one: Any, files: Any, by_file: bool) -> dict[str, Any]:
 
 
 def _table(found: list[Any]) -> None:
-    """Rows of figures, one column a policy or file system."""
-    from scmsim.units import format_bytes
+    """Rows of figures with their units, one column a policy or file system."""
+    from scmsim.core.units import format_bytes
+    from scmsim.result import glossary
+    from scmsim.result.tables.layout import grid, terminal_width
 
-    names = list(dict.fromkeys(name for one in found for name in one.total))
-    width = max(16, *(len(one.name) + 2 for one in found))
-    click.echo(f"{'':24}" + "".join(f"{one.name:>{width}}" for one in found))
-    for name in names:
-        cells = (f"{one.total[name]:,}" if name in one.total else "-" for one in found)
-        click.echo(f"{name:24}" + "".join(f"{cell:>{width}}" for cell in cells))
+    def cells(table: str, key: Any) -> list[str]:
+        values = (getattr(one, table).get(key) for one in found)
+        return ["-" if value is None else f"{value:,}" for value in values]
+
+    rows = [["", *(one.name for one in found)]]
+    for name in dict.fromkeys(name for one in found for name in one.total):
+        unit = f", {glossary.unit(name)}" if glossary.unit(name) in ("bytes", "ns") else ""
+        rows.append([f"{glossary.label(name)}{unit}", *cells("total", name)])
     lengths = sorted({length for one in found for length in one.free_runs})
     if lengths:
-        click.echo("free runs of at least")
-    for length in lengths:
-        cells = (f"{one.free_runs[length]:,}" if length in one.free_runs else "-" for one in found)
-        click.echo(f"  {format_bytes(length):22}" + "".join(f"{cell:>{width}}" for cell in cells))
+        rows.append(["free runs of at least", *[""] * len(found)])
+        rows += [[f"  {format_bytes(length)}", *cells("free_runs", length)] for length in lengths]
+    click.echo(grid(rows, terminal_width()))
 
 
 def _files(one: Any, files: Any, top: int) -> None:
     import itertools
 
-    from scmsim.printable import printable
-    from scmsim.space import rows_by_file
+    from scmsim.core.text import printable
+    from scmsim.study.space import rows_by_file
 
     click.echo(f"\n{one.name}: files with the most waste")
     rows = list(itertools.islice(rows_by_file(one, files), top))

@@ -1,5 +1,6 @@
 """`scmsim sweep`: many replays that differ in some parameters, as one table."""
 
+import itertools
 import json
 import sys
 import time
@@ -12,13 +13,15 @@ if TYPE_CHECKING:
 
 SUMMARY = "Replay every combination of parameters, resumable, on threads, processes or a cluster; one table at the end."
 
+_SHOWN = 20  # failed points on stderr
+
 
 @click.command(
     "sweep",
     help=f"""{SUMMARY}
 
-CONFIG is the file of a sweep or the name of a shipped one (sweep-*).  A sweep that was stopped or killed goes on where it was when
-the same command is given again.""",
+CONFIG is the file of a sweep or the name of a shipped one (sweep-*).  Run the same command again to resume a sweep that was
+stopped or killed.  Points that cannot be run are counted, named by their parameters and left out; the exit code is then 1.""",
 )
 @click.argument("config")
 @click.option(
@@ -46,7 +49,8 @@ def command(
 ) -> int:
     import os
 
-    from scmsim.errors import UsageError
+    from scmsim.core.errors import UsageError
+    from scmsim.core.text import printable
     from scmsim.perf.plan import duration
     from scmsim.sweep import config as configs
     from scmsim.sweep import run as sweeps
@@ -76,11 +80,19 @@ def command(
     if as_json:
         click.echo(json.dumps(sweeps.summary(found)))
     else:
-        click.echo(f"{found.points - len(found.failed):,} of {found.points:,} points in {found.results}")
+        failed = f"; {len(found.failed):,} could not be run" if found.failed else ""
+        click.echo(f"{found.points - len(found.failed):,} of {found.points:,} points in {found.results}{failed}")
+        click.echo("what its columns mean: scmsim explain NAME")
         if found.work.operations:
             click.echo(_rate(found.work))
-    for key, error in found.failed.items():
-        click.echo(f"scmsim: point {key} failed: {error}", err=True)
+    if found.work.warned:
+        click.echo(
+            f"scmsim: {found.work.warned:,} points have warnings: column 'warnings' of {found.results}", err=True
+        )
+    for words, error in itertools.islice(found.failed.items(), _SHOWN):
+        click.echo(f"scmsim: point {printable(words)} failed: {printable(error)}", err=True)
+    if len(found.failed) > _SHOWN:
+        click.echo(f"scmsim: {len(found.failed) - _SHOWN:,} more in {found.results.with_name('failed.json')}", err=True)
     return 1 if found.failed else 0
 
 
@@ -99,9 +111,10 @@ class _Shown:
         self.last = 0.0
 
     def __call__(self, done: int, points: int, left: float) -> None:
+        from scmsim.cli._progress import on_terminal
         from scmsim.perf.plan import duration
 
-        if sys.stderr.isatty() and (time.monotonic() - self.last > 0.3 or done == points):
+        if on_terminal() and (time.monotonic() - self.last > 0.3 or done == points):
             self.last = time.monotonic()
             sys.stderr.write(f"\r\x1b[K{done:,} of {points:,} points, {duration(left)} left")
             sys.stderr.flush()

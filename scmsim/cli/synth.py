@@ -1,13 +1,12 @@
 """`scmsim synth`: a generated workload as a stored trace."""
 
-import sys
 from typing import Any
 
 import click
 
-from scmsim.cli import Group
+from scmsim.cli import Group, completed
 
-SUMMARY = "Write the trace of a generated workload: a classic benchmark to the bit, or your own job file."
+SUMMARY = "Write the trace of a generated workload: a classic benchmark, call by call, or your own job file."
 
 
 class Workloads(Group):
@@ -17,12 +16,12 @@ class Workloads(Group):
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        from scmsim import registry
+        from scmsim.core import registry
 
         return registry.names("workload")
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        from scmsim import registry
+        from scmsim.core import registry
 
         if cmd_name not in registry.names("workload"):
             registry.path("workload", cmd_name)  # raises with the nearest match
@@ -32,13 +31,14 @@ class Workloads(Group):
         params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print JSON: path, rows, calls."))
         text = literals["SUMMARY"]
         files = [f"{name.upper()}: {about[2]}." for name, about in literals["PARAMS"].items() if about[1] == "file"]
-        return click.Command(
+        command = click.Command(
             cmd_name,
             params=params,
             callback=_writer(cmd_name),
             help="\n\n".join([f"{text[:1].upper()}{text[1:]}.", *files]),
             short_help=text,
         )
+        return completed(command, f"synth {cmd_name}")
 
 
 def _parameter(name: str, default: str, unit: str, meaning: str) -> click.Parameter:
@@ -47,21 +47,26 @@ def _parameter(name: str, default: str, unit: str, meaning: str) -> click.Parame
         return click.Argument([name], type=click.Path(), default=default, required=False, metavar=f"[{name.upper()}]")
     metavar = f"[{unit}]" if "|" in unit else unit.upper()
     flag = f"--{name.replace('_', '-')}"
+    if name == "set":  # as in replay: --set a=1 --set b=2, beside --set 'a=1 b=2'
+        return click.Option(
+            [flag, name], multiple=True, metavar="NAME=VALUE", help=f"{meaning}; may be given several times"
+        )
     return click.Option([flag, name], default=default, show_default=bool(default), metavar=metavar, help=meaning)
 
 
 def _writer(name: str) -> Any:
-    def write(out: str, as_json: bool, **given: str) -> None:
+    def write(out: str, as_json: bool, **options: str | tuple[str, ...]) -> None:
         import json
 
-        from scmsim import registry
-        from scmsim.cli._progress import Progress
+        from scmsim.cli._progress import Progress, on_terminal
+        from scmsim.core import registry
+        from scmsim.core.records import CONTINUES, SETUP
         from scmsim.pipeline import model_params
-        from scmsim.records import CONTINUES, SETUP
         from scmsim.trace import TraceWriter
 
+        given = {key: value if isinstance(value, str) else " ".join(value) for key, value in options.items()}
         source = registry.load("workload", name).source(**model_params("workload", name, given))
-        total = source.rows if sys.stderr.isatty() else 0  # some workloads count by running once
+        total = source.rows if on_terminal() else 0  # some workloads count by running once
         rows = calls = 0
         with Progress() as progress, TraceWriter(out, source.header) as writer:
             for batch in source.batches():

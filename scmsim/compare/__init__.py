@@ -5,13 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from scmsim import metrics, registry
-from scmsim.cells import KEYS, Cell, Key, cells, grows, harness, machine
-from scmsim.counters import MEASURED, SCHEMA
-from scmsim.errors import unknown
+from scmsim.compare.tolerances import TOLERANCES
+from scmsim.core import registry
+from scmsim.core.counters import MEASURED, SCHEMA
+from scmsim.core.errors import unknown
 from scmsim.perf.fields import fields, same, spelled
-from scmsim.result import Result
-from scmsim.tolerances import TOLERANCES
+from scmsim.result import Result, metrics
+from scmsim.result.cells import KEYS, Cell, Key, cells, grows, harness, machine
 
 NEARLY_NOTHING = 0.01  # of a count per call: smaller ones on both sides are alike
 _MACHINE_FREE = ("instructions", "fences", "flushes", "pm_", "nt_", "mem_inst_", "tlb_traffic", "write_amp", "read_amp")
@@ -70,6 +70,7 @@ class Comparison:
     only_measured: list[Key] = field(default_factory=list)
     absent: dict[str, list[str]] = field(default_factory=dict)  # judged or asked for, and lacking on a side
     warnings: list[str] = field(default_factory=list)
+    common: int = 0  # cells that both have, with or without a row
 
     @property
     def verdict(self) -> str:
@@ -148,6 +149,7 @@ def compare(
     out = Comparison(
         only_simulated=[key for key in ours if key not in theirs],
         only_measured=[key for key in theirs if key not in ours],
+        common=len(ours.keys() & theirs.keys()),
     )
     for key, cell in ours.items():
         if key in theirs:
@@ -182,7 +184,7 @@ def _resolved(name: str, known: set[str], tables: Sequence[str]) -> str:
     for candidate in (name, spelled(name), *meant):
         if candidate in allowed:
             return candidate
-    raise unknown("counter or metric", name, sorted(known or allowed))
+    raise unknown("counter or metric", name, sorted(known or allowed), "scmsim list counters")
 
 
 def _rows(ours: Cell, theirs: Cell, wanted: Iterable[str], limits: Mapping[str, float]) -> list[Row]:
@@ -262,8 +264,8 @@ def _cost_kernels(fs: str) -> list[str]:
     if fs not in registry.names("fs"):
         return []
     family = fs.split("-")[0]
-    folder = registry.path("fs", fs).parent / "costs"
-    return [path.stem.removeprefix(f"{family}-") for path in folder.glob(f"{family}-[0-9]*.toml")]
+    folder = registry.path("fs", fs).parents[1]
+    return [path.stem.removeprefix(f"{family}-") for path in folder.glob(f"*/costs/{family}-[0-9]*.toml")]
 
 
 def _meanings(side: Result) -> dict[str, str]:

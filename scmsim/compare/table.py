@@ -1,8 +1,8 @@
 """A comparison as plain text: one line a row, then what only one side has, the warnings and the verdict."""
 
 from scmsim.compare import Comparison, Quantity, Row
-from scmsim.printable import printable
-from scmsim.units import format_bytes
+from scmsim.core.text import printable
+from scmsim.core.units import format_bytes
 
 _HEAD = (
     "fs",
@@ -25,17 +25,9 @@ _MOST_WARNINGS = 20
 
 def text(comparison: Comparison, rows: bool = True) -> str:
     """The comparison for a terminal; without `rows`, only their summary by quantity."""
-    parts = []
-    if comparison.rows and rows:
-        parts.append(_grid([list(_HEAD), *(_cells(row) for row in comparison.rows)], _LEFT))
-    if len({row.key for row in comparison.rows}) > 1:
-        parts.append(_grid([list(_SUMMARY_HEAD), *map(_quantity, comparison.quantities())], (0,)))
-    for side, keys in (("simulated", comparison.only_simulated), ("measured", comparison.only_measured)):
-        if keys:
-            parts.append(f"only {side}:\n" + "\n".join(f"  {printable(str(key))}" for key in keys))
-    if comparison.absent:
-        lacking = (f"  {printable(name)}: not {' and not '.join(sides)}" for name, sides in comparison.absent.items())
-        parts.append("not compared:\n" + "\n".join(lacking))
+    parts = [_grid(grid, left) for grid, left in tables(comparison, rows)]
+    for title, lines in lists(comparison).items():
+        parts.append(f"{title}:\n" + "\n".join(f"  {line}" for line in lines))
     if comparison.warnings:
         more = len(comparison.warnings) - _MOST_WARNINGS
         lines = [f"warning: {printable(warning)}" for warning in comparison.warnings[:_MOST_WARNINGS]]
@@ -44,11 +36,39 @@ def text(comparison: Comparison, rows: bool = True) -> str:
     return "\n\n".join(parts)
 
 
+def tables(comparison: Comparison, rows: bool = True) -> list[tuple[list[list[str]], tuple[int, ...]]]:
+    """Tables of words, the first row being the head, each with its columns that stand on the left."""
+    found: list[tuple[list[list[str]], tuple[int, ...]]] = []
+    if comparison.rows and rows:
+        found.append(([list(_HEAD), *(_cells(row) for row in comparison.rows)], _LEFT))
+    if len({row.key for row in comparison.rows}) > 1:
+        found.append(([list(_SUMMARY_HEAD), *map(_quantity, comparison.quantities())], (0,)))
+    return found
+
+
+def lists(comparison: Comparison) -> dict[str, list[str]]:
+    """What could not be compared: cells of one side only, and counters that a side lacks."""
+    sides = {"only simulated": comparison.only_simulated, "only measured": comparison.only_measured}
+    found = {side: [printable(str(key)) for key in keys] for side, keys in sides.items() if keys}
+    if comparison.absent:
+        lacking = comparison.absent.items()
+        found["not compared"] = [f"{printable(name)}: not {' and not '.join(sides)}" for name, sides in lacking]
+    return found
+
+
 def summary(comparison: Comparison) -> str:
     """One line: the verdict, and how many rows stand behind it."""
     counts = comparison.as_dict()["counts"]
     if comparison.verdict == "nothing in common":
-        return "nothing in common: no cell and counter on both sides; try --ignore file, --fs OLD=NEW or --events all"
+        if not comparison.common:
+            return (
+                "nothing in common: no cell on both sides; simulate the cells that were measured (docs/compare.md), "
+                "or try --ignore file or --fs OLD=NEW"
+            )
+        return (
+            f"nothing in common: {comparison.common} cells on both sides, and none of the judged counters in both (the "
+            "software back end has none of them); try --events all"
+        )
     if comparison.verdict == "nothing judged":
         return "nothing judged: no counter here has a tolerance; set one with --tolerance COUNTER=PERCENT"
     judged = counts["ok"] + counts["noisy"] + counts["out"]

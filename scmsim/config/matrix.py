@@ -2,20 +2,18 @@
 
 import pathlib
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from scmsim import registry
-from scmsim.config import ConfigError, Problem
-from scmsim.config_lines import Path, line_of, lines
-from scmsim.errors import UsageError, unknown
+from scmsim.config.positions import Path, line_of, lines
+from scmsim.core import registry, toml
+from scmsim.core.errors import UsageError, unknown
+from scmsim.core.toml import ConfigError, Problem
+from scmsim.core.units import parse_bytes, parse_param
 from scmsim.perf.matrix import COUNTS, MAX_UNIT, OPERATIONS, Matrix, Target
-from scmsim.units import parse_bytes, parse_param
 
 _LABEL = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 _MAX_BYTES = 1 << 44  # 16 TiB: a slip of a unit, not a wish
-_MAX_FILE = 1 << 20
 _MAX_CELLS = 1_000_000
 _TABLES = ("summary", "fs", "matrix", "run")
 
@@ -36,20 +34,7 @@ def load(path: str | pathlib.Path, backend: str | None = None) -> Matrix:
         If the file cannot be read.
     """
     path = pathlib.Path(path)
-    try:
-        with path.open("rb") as file:
-            content = file.read(_MAX_FILE + 1)
-        if len(content) > _MAX_FILE:
-            raise UsageError(f"{str(path)!r} is larger than {_MAX_FILE >> 10} KiB; is it the file of a matrix?")
-        text = content.decode()
-        table = tomllib.loads(text)
-    except OSError as error:
-        raise UsageError(f"cannot read {str(path)!r}: {(error.strerror or str(error)).lower()}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(path, [Problem(1, "", "not UTF-8 text; save the file as UTF-8")]) from None
-    except tomllib.TOMLDecodeError as error:
-        found = re.search(r"at line (\d+)", str(error))
-        raise ConfigError(path, [Problem(int(found[1]) if found else 1, "", f"not TOML: {error}")]) from None
+    text, table = toml.read(path)
     if backend is not None:
         registry.path("backend", backend)
         given = table.get("run")

@@ -9,11 +9,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, create_model
 
-from scmsim import registry
-from scmsim.config_lines import Path
-from scmsim.errors import UsageError, unknown
-from scmsim.result import SUFFIXES
-from scmsim.units import parse_param
+from scmsim.config.positions import Path
+from scmsim.core import registry
+from scmsim.core.errors import UsageError, unknown
+from scmsim.core.units import parse_param
+from scmsim.paging._choice import wanted
+from scmsim.result import SUFFIXES, is_result
 
 _WITH_PARAMS = ("fs", "paging")  # the kinds that [set.NAME] may name
 
@@ -39,6 +40,12 @@ def check(table: dict[str, Any], folder: pathlib.Path) -> tuple[dict[str, Any], 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError(f"must be text in quotes, not {_shown(value)}")
+    return value
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"must be true or false, not {_shown(value)}")
     return value
 
 
@@ -78,10 +85,21 @@ def _machine(value: Any, info: ValidationInfo) -> str:
     return str(_existing(value, info)) if str(value).endswith(".toml") else _plugin("machine")(value)
 
 
-def _output(value: Any) -> pathlib.Path:
-    path = pathlib.Path(_text(value))
+def _output(value: Any, info: ValidationInfo) -> pathlib.Path:
+    """Where a result goes: an experiment may come from a stranger, so it writes below its folder or the current one, and over
+    nothing but a result."""
+    folder = (info.context or {})["folder"]
+    path = pathlib.Path(os.path.normpath(folder / _text(value)))
     if path.suffix not in SUFFIXES:
         raise ValueError(f"{value!r} must end in {', '.join(SUFFIXES)}")
+    real = pathlib.Path(os.path.realpath(path))
+    if not any(real.is_relative_to(os.path.realpath(place)) for place in (folder, ".")):
+        raise ValueError(
+            f"{value!r} is neither below the experiment's folder nor below the current one; name a file there, or leave this "
+            "key out and give -o"
+        )
+    if os.path.lexists(path) and not is_result(path):
+        raise ValueError(f"{str(path)!r} exists and is no result of scmsim; name another file, or remove that one")
     return path
 
 
@@ -162,6 +180,7 @@ class _Experiment(BaseModel):
     trace: Annotated[pathlib.Path | None, BeforeValidator(_existing)] = None
     workload: Annotated[dict[str, Any] | None, BeforeValidator(_workload)] = None
     by: Literal["site", "op", "file"] | None = None
+    sync_at_end: Annotated[bool, BeforeValidator(_truth)] = False
     params: Annotated[dict[str, Any], BeforeValidator(_settings)] = Field({}, alias="set")
     out: Annotated[pathlib.Path | None, BeforeValidator(_output)] = None
     summary: Annotated[str, BeforeValidator(_text)] = ""
@@ -174,6 +193,7 @@ def _broken_together(table: dict[str, Any]) -> list[tuple[Path, str]]:
         at: Path = ("workload",) if "workload" in table else ()
         broken.append((at, 'give either trace = "FILE" or [workload] with a kind, not both and not neither'))
     used = [name for kind in _WITH_PARAMS for name in _as_list(table.get(kind))]
+    used += [wanted(name) for name in _as_list(table.get("fs")) if name in registry.names("fs")]  # paging is its own
     for name in table["set"] if isinstance(table.get("set"), dict) else ():
         if _owner(name) and name not in used:
             broken.append((("set", name), f"{name!r} is not used here; add it to fs or paging, or drop this table"))
@@ -206,7 +226,7 @@ def _unknown_key(at: Path, table: dict[str, Any]) -> str:
         keys = (field.alias or key for key, field in _Experiment.model_fields.items())
         return str(unknown("key", name, keys))
     if at[0] == "set" and len(at) == 2:
-        return str(unknown("file system or paging policy", name, _all_names()))
+        return str(unknown("file system or paging policy", name, _all_names(), "scmsim list"))
     kind, plugin = ("workload", table["workload"]["kind"]) if at[0] == "workload" else (_owner(str(at[1])), str(at[1]))
     params = registry.literals(str(kind), plugin).get("PARAMS", {})
     if not params:

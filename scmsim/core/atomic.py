@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: written under another name in the same folder, then renamed."""
+"""Atomic file writes: write to a temporary name in the same folder, then rename."""
 
 import contextlib
 import errno
@@ -6,7 +6,7 @@ import os
 import pathlib
 from collections.abc import Iterator
 
-from scmsim.errors import EnvironmentProblem, ScmsimError, UsageError
+from scmsim.core.errors import EnvironmentProblem, ScmsimError, UsageError
 
 OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)  # errors of the environment, not of the user
 

@@ -18,7 +18,7 @@ class Counter(NamedTuple):
 
 
 def _walks(side: str, what: str) -> dict[str, Counter]:
-    event = f"{side}_misses" if side == "itlb" else f"{side}_misses"
+    event = f"{side}_misses"
     sizes = ("4k", "2m_4m") if side == "itlb" else ("4k", "2m_4m", "1g")
     table = {
         f"{side}_lookups": Counter(None, "accesses", f"TLB look-ups for {what}"),
@@ -63,7 +63,7 @@ SCHEMA: dict[str, Counter] = {
     },
     "page_walker_loads": Counter(None, "loads", "page-table entries read by page walks"),
     **{
-        f"page_walker_loads_{level}": Counter(None, "loads", f"of those, {level.upper()}s")
+        f"page_walker_loads_{level}": Counter(None, "loads", f"page-table entries read by page walks: {level.upper()}s")
         for level in ("pte", "pde", "pdpte", "pml4e", "pml5e")
     },
     **{
@@ -76,10 +76,10 @@ SCHEMA: dict[str, Counter] = {
             ("scm", "storage-class memory"),
         )
     },
-    "page_walker_nested_loads": Counter(None, "loads", "of the page-table entries read, those of the host's tables"),
+    "page_walker_nested_loads": Counter(None, "loads", "page-table entries read by page walks in the host's tables"),
     "page_walk_cache_hits": Counter(None, "hits", "walks shortened by a page-walk cache"),
     **{
-        f"page_walk_cache_hits_{level}": Counter(None, "hits", f"of those, by a cached {level.upper()}")
+        f"page_walk_cache_hits_{level}": Counter(None, "hits", f"walks shortened by a cached {level.upper()}")
         for level in ("pde", "pdpte", "pml4e")
     },
     "page_table_updates": Counter(None, "updates", "accessed and dirty bits that the MMU set in user pages' entries"),
@@ -90,7 +90,7 @@ SCHEMA: dict[str, Counter] = {
     "tlb_invalidation_cycles": Counter(None, "cycles", "spent in invalidations, waiting for other CPUs included"),
     "pm_loaded_bytes": Counter(None, "bytes", "bytes loaded from persistent memory"),
     "pm_stored_bytes": Counter(None, "bytes", "bytes stored to persistent memory"),
-    "nt_stored_bytes": Counter(None, "bytes", "of those, by non-temporal stores"),
+    "nt_stored_bytes": Counter(None, "bytes", "bytes stored to persistent memory by non-temporal stores"),
     "flushes": Counter(None, "lines", "cache-line write-back instructions (clwb, clflushopt)"),
     "fences": Counter(None, "fences", "ordering store fences (sfence)"),
     "lines_written_back": Counter(None, "lines", "dirty 64-byte lines that left the CPU caches for persistent memory"),

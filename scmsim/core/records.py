@@ -53,6 +53,8 @@ OP = np.dtype(
 # EVENT.code.  LOAD, STORE and NTSTORE are runs over [addr, addr + length); FLUSH writes back the cache lines of its run;
 # FENCE orders (length = how many); WORK carries retired instructions that have no data structure of their own, in thousandths:
 # addr = instructions, length = loads, width = stores.
+NEVER = 1 << 62  # ns: later than any time of a trace
+
 EVENTS = ("LOAD", "STORE", "NTSTORE", "FETCH", "FLUSH", "FENCE", "MAP", "UNMAP", "REMAP", "INVALIDATE", "WORK")
 LOAD, STORE, NTSTORE, FETCH, FLUSH, FENCE, MAP, UNMAP, REMAP, INVALIDATE, WORK = range(len(EVENTS))
 
@@ -93,7 +95,7 @@ KINDS = ("data", "metadata", "log", "zeroing", "none")
 
 
 def pack(code: int, site: int, space: int, width: int = 0) -> int:
-    """Pack the constant part of an event into one integer (see `scmsim.fs.parts.emit.run`)."""
+    """Pack the constant part of an event into one integer (see `scmsim.fs.engine.events.run`)."""
     return code | site << 8 | space << 16 | width << 24
 
 

@@ -5,6 +5,7 @@ Besides the package's own folders, those of the folder that the environment vari
 """
 
 import ast
+import fnmatch
 import functools
 import hashlib
 import importlib
@@ -12,12 +13,12 @@ import importlib.util
 import os
 import pathlib
 import sys
-import tomllib
 from typing import Any
 
-from scmsim.errors import UsageError, unknown
+from scmsim.core import toml
+from scmsim.core.errors import UnknownName, UsageError, unknown
 
-_ROOT = pathlib.Path(__file__).parent
+_ROOT = pathlib.Path(__file__).parents[1]
 OWN_FOLDER = "SCMSIM_PLUGINS"
 _SOURCES = (".py", ".toml", ".csv")
 
@@ -36,6 +37,10 @@ KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "crash": ("crash", ".py", ("SUMMARY", "MODELS")),
     "backend": ("perf/backends", ".py", ("SUMMARY", "PARAMS", "start")),
 }
+_SAID = {"fs": "file system", "format": "trace format", "events": "event table", "policy": "page-size policy"}
+
+# where the package's own are that stand with the family of file systems that they belong to
+_PLACES = {"fs": "fs/models/*.py", "crash": "fs/*/crash*.py"}
 
 
 def names(kind: str) -> list[str]:
@@ -50,14 +55,21 @@ def _files(kind: str) -> dict[str, pathlib.Path]:
     folder, suffix, _ = KINDS[kind]
     found: dict[str, pathlib.Path] = {}
     for root in _roots():
-        for file in sorted((root / folder).glob(f"*{suffix}")):
-            name = file.stem.replace("_", "-")
+        own = root == _ROOT
+        for file in sorted(root.glob(_PLACES.get(kind, f"{folder}/*{suffix}") if own else f"{folder}/*{suffix}")):
+            name = _name(file, with_room=own and kind == "crash")
             if file.stem.startswith("_"):
                 continue
             if name in found:
                 raise UsageError(f"{str(file)!r} has the name of the package's own {kind} {name!r}; choose another")
             found[name] = file
     return found
+
+
+def _name(file: pathlib.Path, with_room: bool) -> str:
+    """Name of the plug-in in a file; `ext4/crash_dax.py` is the adapter `ext4-dax`."""
+    stem = file.parent.name + file.stem.removeprefix("crash") if with_room else file.stem
+    return stem.replace("_", "-")
 
 
 def _roots() -> list[pathlib.Path]:
@@ -69,6 +81,24 @@ def _roots() -> list[pathlib.Path]:
             f"{OWN_FOLDER} = {own!r} is no folder; make it, with a folder such as fs in it, or unset the variable"
         )
     return [_ROOT, pathlib.Path(own).absolute()]
+
+
+def select(kind: str, text: str) -> list[str]:
+    """Names of a list separated by commas; "all" and patterns ("nova*") stand for those that match.  Other names stay as they are.
+
+    Raises
+    ------
+    UnknownName
+        For a pattern that matches none.
+    """
+    chosen: list[str] = []
+    for part in (part.strip() for part in text.split(",")):
+        pattern = "*" if part == "all" else part
+        found = fnmatch.filter(names(kind), pattern) if set(pattern) & set("*?[") else [part]
+        if not found:
+            raise UnknownName(f"no {_SAID.get(kind, kind)} matches {part!r}; 'scmsim list {kind}' shows all")
+        chosen += found
+    return list(dict.fromkeys(chosen))
 
 
 @functools.cache
@@ -92,8 +122,7 @@ def path(kind: str, name: str) -> pathlib.Path:
     names(kind)  # refuses a kind that is none
     known = _files(kind)
     if name not in known:
-        said = {"fs": "file system", "format": "trace format", "events": "event table", "policy": "page-size policy"}
-        raise unknown(said.get(kind, kind), name, sorted(known))
+        raise unknown(_SAID.get(kind, kind), name, sorted(known), f"scmsim list {kind}")
     return known[name]
 
 
@@ -102,7 +131,7 @@ def literals(kind: str, name: str) -> dict[str, Any]:
     """Top-level literal assignments of a plug-in (SUMMARY, PARAMS, SITES, ... or the TOML table), without importing it."""
     file = path(kind, name)
     if file.suffix == ".toml":
-        table = tomllib.loads(file.read_text(encoding="utf-8"))
+        table = toml.read(file)[1]
         return {"SUMMARY": table.get("summary", ""), **table}
     found: dict[str, Any] = {}
     for node in ast.parse(file.read_text(encoding="utf-8")).body:

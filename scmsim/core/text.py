@@ -1,5 +1,6 @@
 """Text from files as it may be shown: a name may hold line ends and terminal commands, and a file is hostile."""
 
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -8,6 +9,25 @@ def printable(text: str, keep: str = "") -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
+
+
+def shortened(text: str, width: int) -> str:
+    """A printable text of at most `width` characters; a longer one loses its middle, since names differ at their ends."""
+    text = printable(text)
+    if len(text) <= width:
+        return text
+    end = 2 * (width - 3) // 3
+    return f"{text[: width - 3 - end]}...{text[len(text) - end :]}"
+
+
+def distinct(names: Sequence[str], width: int) -> list[str]:
+    """Names shortened to about `width`, but no further than they can be told apart; a width of 120 is the most."""
+    whole = len({printable(name) for name in names})
+    for wide in range(width, 121, 8):
+        short = [shortened(name, wide) for name in names]
+        if len(set(short)) == whole:
+            return short
+    return [f"{shortened(name, width)} [{i}]" for i, name in enumerate(names, 1)]
 
 
 def words(value: Any) -> str:

@@ -1,11 +1,15 @@
 """Text to bytes, pages and nanoseconds and back: the only place that knows suffixes.
 
-Decimal and binary suffixes both mean powers of two here ("4K" = "4KiB" = 4096), as in the memory tools of Linux.
+A suffix means a power of two, with or without "iB" ("4K" = "4KiB" = 4096), as in dd, fio and mke2fs.  "4KB" is refused: standards
+say 4000, many tools 4096, and a silent guess would be wrong for half of the readers.
 """
 
+import numbers
+import operator
 import re
+from typing import TypeGuard
 
-from scmsim.errors import UsageError, unknown
+from scmsim.core.errors import UsageError, shown, unknown
 
 _BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 _TIMES = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
@@ -13,11 +17,15 @@ _TIMES = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min": 60
 
 def parse_bytes(text: str | int) -> int:
     """Bytes from "4KiB", "4K", "4096", "2MiB", 4096; raises UsageError for anything else or a fraction of a byte."""
-    if isinstance(text, int):
-        return text
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGTP]?)(?:i?B)?\s*", text, re.IGNORECASE)
+    if is_whole(text):
+        return int(text)
+    match = _matched(r"\s*(\d+(?:\.\d+)?)\s*([KMGTP]?)(i?B)?\s*", text)
     if not match:
-        raise UsageError(f"{text!r} is not a number of bytes; write it like 4096, 4KiB, 2MiB or 1GiB")
+        raise UsageError(f"{shown(text)} is not a number of bytes; write it like 4096, 4KiB, 2MiB or 1GiB")
+    if match[2] and (match[3] or "").upper() == "B":
+        raise UsageError(
+            f"{text!r} could mean powers of two or of ten; write {match[1]}{match[2].upper()}iB for powers of two, or the bytes"
+        )
     whole, _, decimals = match[1].partition(".")
     value, rest = divmod(int(whole + decimals) * _BYTES[match[2].upper()], 10 ** len(decimals))
     if rest or value >= 1 << 62:
@@ -35,12 +43,21 @@ def format_bytes(value: int) -> str:
 
 def parse_time(text: str | int) -> int:
     """Nanoseconds from "300ns", "5s", "1.5ms"; a plain integer is nanoseconds already."""
-    if isinstance(text, int):
-        return text
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s|min)\s*", text)
+    if is_whole(text):
+        return int(text)
+    match = _matched(r"\s*(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s|min)\s*", text, 0)
     if not match:
-        raise UsageError(f"{text!r} is not a time; write it like 300ns, 5ms or 5s")
+        raise UsageError(f"{shown(text)} is not a time; write it like 300ns, 5ms or 5s")
     return round(float(match[1]) * _TIMES[match[2]])
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether a value is an integer of Python or NumPy; True and False are none."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _matched(pattern: str, text: object, flags: int = re.IGNORECASE) -> "re.Match[str] | None":
+    return re.fullmatch(pattern, text, flags) if isinstance(text, str) else None
 
 
 PARSERS = {"bytes": parse_bytes, "time": parse_time}
@@ -63,11 +80,11 @@ def parse_param(text: str | int, unit: str) -> int | str:
             return 1
         if str(text).lower() in ("0", "false", "no", "off"):
             return 0
-        raise UsageError(f"{text!r} is not true or false")
+        raise UsageError(f"{shown(text)} is not true or false")
     try:
-        number = int(text)
-    except ValueError:
-        raise UsageError(f"{text!r} is not a whole number") from None
+        number = int(text if isinstance(text, str) else operator.index(text))
+    except (TypeError, ValueError):
+        raise UsageError(f"{shown(text)} is not a whole number") from None
     if abs(number) >= 1 << 62 or unit == "seed" and number < 0:
         least = "0" if unit == "seed" else "-2^62"
         raise UsageError(f"{text} is out of range; give a whole number from {least} to 2^62")

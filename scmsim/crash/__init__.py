@@ -4,10 +4,10 @@ import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from scmsim import registry
-from scmsim.errors import UsageError
+from scmsim.core import registry
+from scmsim.core.errors import UsageError
+from scmsim.core.records import Source
 from scmsim.pipeline import model_params
-from scmsim.records import Source
 
 __all__ = ["adapter_of", "check", "models"]
 
@@ -67,10 +67,10 @@ def check(
     lines, samples : int
         All states of a crash point with at most `lines` lines (pieces of runs) that may be lost; `samples` of one with more.
     seed : int
-        Of the draw of samples.
+        Seed of the random samples.
     failures : int
         Failing operations after which the rest of the trace is not looked at.
-    progress : callable(fs, rows done, rows), optional
+    progress : callable(fs, operations looked at, those to look at), optional
     change : callable(events) -> events, optional
         Breaks the order of each operation's events before they count; for tests of the checker.
 
@@ -84,8 +84,9 @@ def check(
     UsageError
         For an unknown model, one without a guarantee, bad parameters, or a trace that cannot be read.
     """
-    from scmsim.crash._check import Check, Plan, rows
-    from scmsim.crash._model import Model, prologue
+    from scmsim.crash._check import Check, rows
+    from scmsim.crash._report import Plan
+    from scmsim.fs.engine.model import Model, prologue
 
     kind = adapter_of(fs)
     if lines < 0 or samples < 2 or first < 0 or stop <= first:
@@ -100,12 +101,15 @@ def check(
     adapter = kind(fs, given, len(files), model.state)
     work = Check(model, adapter, files.path, len(before), Plan(first, stop, lines, samples, seed, failures))
     work.change = change
+    total = min(stop, trace.rows) - first if progress else 0
+    if progress:
+        progress(fs, 0, total)
     for number, row in rows(trace, before):
         if number >= stop:
             break
         work.operation(row, number)
         if work.enough():
             break
-        if progress and number >= 0:
-            progress(fs, 1, trace.rows)
+        if progress and number >= first:
+            progress(fs, number + 1 - first, total)
     return work.report

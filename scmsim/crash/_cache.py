@@ -15,7 +15,7 @@ import random
 from bisect import bisect_left, insort
 from collections.abc import Iterator
 
-from scmsim.crash._image import LINE, PAGE, Image, Word, Write
+from scmsim.fs.recovery.image import LINE, PAGE, Image, Word, Write
 
 FINE_PAGES = 512  # pages of a run that are taken apart;
 COARSE = 2 << 20  # those beyond persist in pieces of so many bytes

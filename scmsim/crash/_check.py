@@ -5,78 +5,20 @@ fence before, so no crash point between two events shows more.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
-from scmsim.crash._adapter import Adapter, Unrecoverable
+from scmsim.core.records import FENCE, FLUSH, FSYNC, MSYNC, NTSTORE, OPS, STORE, SYNC, SYNCHRONOUS, TRUNCATE, WRITE
 from scmsim.crash._cache import Cache, Extent, choices
-from scmsim.crash._expected import HALVED, SHARED, Allowed, Files, FileState, Found, Wrong
-from scmsim.crash._image import LINE, PAGE, PIECE, WORD, WORDS, Copy, Image, resolve
-from scmsim.crash._model import Event, Model
-from scmsim.records import FENCE, FLUSH, FSYNC, MSYNC, NTSTORE, OPS, STORE, SYNC, SYNCHRONOUS, TRUNCATE, WRITE
+from scmsim.crash._report import Failure, Plan, Report
+from scmsim.fs.engine.model import Event, Model
+from scmsim.fs.recovery.adapter import Adapter, Unrecoverable
+from scmsim.fs.recovery.expected import HALVED, SHARED, Allowed, Files, FileState, Found, Wrong
+from scmsim.fs.recovery.image import LINE, PAGE, PIECE, WORD, WORDS, Copy, Image, resolve
 
 MOST_STATES = 10**18  # where the count of possible states ends
 MOST_TRIES = 8  # failing states of an operation from which a smaller one is looked for
-
-
-@dataclass
-class Failure:
-    """A crash after which a file is not what was promised, with as few lost lines as it takes.
-
-    `event` is the number of the operation's persistence event before which the power goes (its fence, or the end), `lost` the
-    lines that are lost: address in hexadecimal, mechanism of the first store that is lost there.
-    """
-
-    operation: int
-    call: str
-    event: int
-    before: str
-    lost: list[str]
-    file: str
-    wrong: str
-    states: int = 1  # of this operation that fail
-    kind: str = ""  # as in Report.found
-
-
-@dataclass
-class Report:
-    """What was looked at and what was found."""
-
-    fs: str
-    claim: str
-    operations: int = 0  # checked
-    crash_points: int = 0
-    states: int = 0  # looked at
-    possible_states: int = 0  # 10**18: as many or more
-    sampled_points: int = 0  # crash points of which only a sample was looked at
-    promised: bool = True  # False: what is found is no failure, `failures` has an example of each kind
-    failing_states: int = 0
-    found: dict[str, int] = field(default_factory=dict)  # kind of what is wrong -> states
-    failing_operations: int = 0
-    not_checked: int = 0  # operations on files that had failed before
-    unknown_pages: int = 0  # not compared, over all states: the model departs from the file system there
-    failures: list[Failure] = field(default_factory=list)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON-able values."""
-        return asdict(self)
-
-
-MOST_FAILURES = 20
-
-
-@dataclass
-class Plan:
-    """How much to look at: operations [first, stop) of the trace, bounds of a crash point, and the draw."""
-
-    first: int = 0
-    stop: int = 1 << 62
-    lines: int = 8
-    samples: int = 128
-    seed: int = 0
-    failures: int = MOST_FAILURES  # failing operations after which no more are looked at
 
 
 class Check:
@@ -216,12 +158,21 @@ class Check:
                 found[file] = self.adapter.recover(image, file)
             except Unrecoverable as error:
                 return file, Wrong(error.kind, str(error))
-        self.report.unknown_pages += sum(len(one.unknown) for one in found.values())
+        for file, one in found.items():
+            self._left_out(self.paths[file], len(one.unknown))
         for file, one in found.items():
             wrong = self.allowed(file).wrong(one, image, self._pages(file, one, image))
             if wrong:
                 return file, wrong
         return self._shared(found) or self._parted(found, before)
+
+    def _left_out(self, path: str, pages: int) -> None:
+        """Count pages that are not compared."""
+        if pages:
+            report = self.report
+            report.unknown_pages += pages
+            report.unknown_why = self.adapter.unknown_why
+            report.unknown_files[path] = report.unknown_files.get(path, 0) + pages
 
     def _parted(self, found: dict[int, Found], before: dict[int, FileState]) -> tuple[int, Wrong] | None:
         """A call that changes the names of two files (rename) shows both as before it or both as after it."""
@@ -320,6 +271,7 @@ class _Point:
         self.worst[key] = Failure(
             self.number, call_text(self.op, self.check.paths), at, before, lost, self.check.paths[problem[0]], problem[1].text,
             worst.states if worst else 1, problem[1].kind,
+            self.check.adapter.to_blame(self.op, lost) if self.check.adapter.claim.promised else "",
         )  # fmt: skip
 
     def _smallest(

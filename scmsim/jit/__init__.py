@@ -5,6 +5,7 @@ file, so the cache folder carries a digest of the sources that kernels can come 
 folder.
 """
 
+import functools
 import hashlib
 import os
 import pathlib
@@ -12,56 +13,87 @@ import warnings
 
 import numba
 from numba import types
+from numba.core import event
 from numba.core.compiler import Compiler
 from numba.core.errors import NumbaExperimentalFeatureWarning
+
+from scmsim.core import compiling
+from scmsim.jit.cache import KernelCache
 
 # A model that extends another's state record passes it to the other's kernels: the fields that they know come first.
 warnings.filterwarnings("ignore", category=NumbaExperimentalFeatureWarning, message="Record")
 
-_ROOT = pathlib.Path(__file__).parent
-# the folders with kernels, beside the package's own files
-_ROOMS = ("advise", "alloc", "crash", "fs", "medium", "mmu", "paging", "trace/kernels", "workload/kernels")
+_ROOT = pathlib.Path(__file__).parents[1]
+# the folders with kernels, and with what they know
+_ROOMS = (
+    "alloc",
+    "core",
+    "fs",
+    "jit",
+    "medium",
+    "mmu",
+    "paging",
+    "pipeline",
+    "study/advise",
+    "trace/kernels",
+    "workload/kernels",
+)
 
 
 def _digest() -> str:
     digest = hashlib.blake2b(numba.__version__.encode(), digest_size=8)
-    for path in sorted([*_ROOT.glob("*.py"), *(path for room in _ROOMS for path in (_ROOT / room).rglob("*.py"))]):
+    for path in sorted(path for room in _ROOMS for path in (_ROOT / room).rglob("*.py")):
         stat = path.stat()
         digest.update(f"{path.relative_to(_ROOT)}:{stat.st_size}:{stat.st_mtime_ns}\n".encode())
     return digest.hexdigest()
 
 
-if "NUMBA_CACHE_DIR" not in os.environ:
+if not os.environ.get("NUMBA_CACHE_DIR"):
     _base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     numba.config.CACHE_DIR = os.path.join(_base, "scmsim", _digest())
 
 
-def is_cold() -> bool:
-    """Whether nothing has been compiled yet for these sources (the first replay after an installation or a change)."""
-    return not numba.config.DISABLE_JIT and not os.path.isdir(numba.config.CACHE_DIR)
+class _Teller(event.Listener):
+    """Passes on what numba compiles; a function that it finds on disk is no such event."""
+
+    def on_start(self, event):
+        compiling.watcher.begins(event.data["dispatcher"].py_func.__module__)
+
+    def on_end(self, event):
+        compiling.watcher.ends()
 
 
-# The way that `_linking` compiles leans on numba's inside, so a numba that it has not been tested with compiles as it always does:
+event.register("numba:compile", _Teller())
+
+# The way that `linking` compiles leans on numba's inside, so a numba that it has not been tested with compiles as it always does:
 # with the same results, but twice as long.
 LINKS = (0, 60) <= numba.version_info[:2] <= (0, 68) and not numba.config.DISABLE_JIT
 if LINKS:
-    from scmsim import _linking
+    from scmsim.jit import linking
 
-    _KERNEL, _PART, _OPTIMIZED = _linking.KernelCompiler, _linking.PartCompiler, _linking.OptimizedPartCompiler
+    _KERNEL, _PART, _OPTIMIZED = linking.KernelCompiler, linking.PartCompiler, linking.OptimizedPartCompiler
 else:
     _KERNEL = _PART = _OPTIMIZED = Compiler
 _COMMON = {"nogil": True, "error_model": "numpy", "_nrt": False}
-_INSIDE = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "cache": not LINKS, **_COMMON}
+_INSIDE = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **_COMMON}
 # Replays are a fifth slower if the MMU's parts are not optimised before they are compiled into their kernel; others gain nothing.
 _OPTIMIZED_FIRST = "scmsim.mmu."
 
 
 def kernel(function):
     """A function that Python calls; a kernel that calls it takes it as a part."""
-    made = numba.njit(cache=True, pipeline_class=_KERNEL, **_COMMON)(function)
+    made = _kept(numba.njit(pipeline_class=_KERNEL, **_COMMON)(function))
     if LINKS:
         inside = part(function)
         made.get_call_template, made.get_overload = inside.get_call_template, inside.get_overload
+    made.made_by = kernel
+    return made
+
+
+def _kept(made):
+    """The function with a cache on disk."""
+    if not numba.config.DISABLE_JIT:
+        made._cache = KernelCache(made.py_func)
     return made
 
 
@@ -69,15 +101,23 @@ def part(function, **options):
     """A function that only kernels call."""
     compiler = _OPTIMIZED if function.__module__.startswith(_OPTIMIZED_FIRST) else _PART
     made = numba.njit(pipeline_class=compiler, **_INSIDE, **options)(function)
+    if not LINKS:
+        _kept(made)
     if not numba.config.DISABLE_JIT:
         # compiled for `int`, not once more for each literal that it is called with
         template = made.get_call_template
         made.get_call_template = lambda args, kws: template(
             tuple(map(types.unliteral, args)), {name: types.unliteral(arg) for name, arg in kws.items()}
         )
+    made.made_by = functools.partial(part, **options)
     return made
 
 
 def inlined(function):
     """A small part that is always compiled into its callers: passing it three arrays costs more than what it does."""
     return part(function, forceinline=True)
+
+
+def decorator_of(value):
+    """Which of the decorators above made a function; None if none of them did."""
+    return getattr(value, "__dict__", {}).get("made_by")

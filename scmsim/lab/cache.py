@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 
-from scmsim.errors import EnvironmentProblem
+from scmsim.core.errors import EnvironmentProblem
 
 HERE = pathlib.Path(__file__).parent
 _COMPILERS = ("cc", "gcc", "clang")

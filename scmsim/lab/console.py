@@ -3,13 +3,13 @@
 import os
 import re
 
-from scmsim.printable import printable
+from scmsim.core.text import printable
 
 _FAILED = re.compile(r"scmsim: failed: (\w+) (.*): errno (\d+)")
 _TAIL = 3  # lines that an error quotes
 _WHAT_TO_DO = {
     "module": "the module does not fit the kernel; is --modules that of this kernel?",
-    "find": "is memmap= supported (CONFIG_X86_PMEM_LEGACY) and are its modules there?",
+    "find": "choose a kernel that has it, or give its modules with --modules",
     "dax": "choose a kernel with CONFIG_FS_DAX, or measure without DAX",
     "mount": "does the kernel have this file system?",
     "run": "mkfs refused; see its message",

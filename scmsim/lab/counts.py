@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scmsim.errors import EnvironmentProblem
+from scmsim.core.errors import EnvironmentProblem
 
 _CELL = (
     "executed_again",

@@ -92,6 +92,18 @@ static int holds_job(const char *path)
 }
 
 /* The driver looks for its devices in the background, and in no certain order. */
+/* Which part of the kernel is missing where there is no device: the region, its driver, or its block device. */
+static const char *missing(void)
+{
+    mkdir("/sys", 0755);
+    mount("none", "/sys", "sysfs", 0, "");
+    if (access("/sys/bus/platform/devices/e820_pmem", F_OK))
+        return "persistent memory: the kernel takes no memmap= for it (CONFIG_X86_PMEM_LEGACY)";
+    if (access("/sys/bus/nd/devices/region0", F_OK))
+        return "persistent memory: nothing drives it (CONFIG_LIBNVDIMM, modules libnvdimm and nd_e820)";
+    return "persistent memory: it has no block device (CONFIG_BLK_DEV_PMEM and CONFIG_BTT, modules nd_pmem and nd_btt)";
+}
+
 static void find_devices(void)
 {
     for (int patience = 0; patience < 500 && !*mailbox; patience++) {
@@ -106,8 +118,9 @@ static void find_devices(void)
             }
         usleep(10000);
     }
+    const char *why = *mailbox ? "" : missing();
     errno = ENODEV;
-    check(*mailbox, "find", "persistent memory: the kernel made no /dev/pmem0 and /dev/pmem1");
+    check(*mailbox, "find", why);
 }
 
 static void read_job(void)
@@ -191,7 +204,10 @@ static void make_buffer(void)
     memset(buffer, 0x5a, bytes);
     out.buffer = (uint64_t)buffer;
     out.buffer_bytes = bytes;
-    check((maps = fopen("/proc/self/smaps", "r")) != NULL, "open", "/proc/self/smaps");
+    if (!(maps = fopen("/proc/self/smaps", "r"))) { /* CONFIG_PROC_PAGE_MONITOR */
+        out.huge_bytes = UNKNOWN;
+        return;
+    }
     while (fgets(line, sizeof line, maps)) {
         unsigned long first, last;
         if (sscanf(line, "%lx-%lx ", &first, &last) == 2)

@@ -27,6 +27,7 @@ struct operation {
     uint32_t flag;
     int64_t offset, length, buffer;
 };
+#define UNKNOWN UINT64_MAX /* huge_bytes where the kernel does not tell */
 struct output {
     char magic[8];
     uint64_t symbols, buffer, buffer_bytes, huge_bytes, done, failed, first_failed, first_errno, no_space;

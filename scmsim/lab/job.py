@@ -1,18 +1,17 @@
 """A job: which file systems run what, how often; and its file."""
 
 import pathlib
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scmsim.errors import UsageError, unknown
+from scmsim.core import toml
+from scmsim.core.errors import UsageError, unknown
+from scmsim.core.units import parse_bytes, parse_time
 from scmsim.lab import plan
 from scmsim.lab.plan import PASSES, Plan
-from scmsim.units import parse_bytes, parse_time
 
 _JOBS = pathlib.Path(__file__).parent / "jobs"
-_MAX_FILE = 1 << 20
 _MAX_UNIT, _MAX_TOTAL = 1 << 26, 1 << 30
 _MAX_NAMES = 100_000
 
@@ -81,15 +80,7 @@ def load(text: str, given: Mapping[str, Any]) -> Job:
 
 
 def _read(path: pathlib.Path) -> dict[str, Any]:
-    try:
-        content = path.read_bytes()
-        if len(content) > _MAX_FILE:
-            raise UsageError(f"{str(path)!r} is larger than {_MAX_FILE >> 10} KiB; is it the file of a job?")
-        table = tomllib.loads(content.decode())
-    except OSError as error:
-        raise UsageError(f"cannot read {str(path)!r}: {(error.strerror or str(error)).lower()}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{str(path)!r} is not TOML: {error}") from None
+    _, table = toml.read(path)
     problems: list[str] = []
     values = _fields(table, "", {**_TOP, **dict.fromkeys(_TABLES, dict)}, problems)
     for name, rules in _TABLES.items():

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from scmsim.errors import EnvironmentProblem, ScmsimError
+from scmsim.core.errors import EnvironmentProblem, ScmsimError
 from scmsim.lab import cache, console, counts, initramfs, kernel, qemu
 from scmsim.lab.kernel import Kernel
 from scmsim.lab.plan import OUTPUT_ROOM, Plan
@@ -24,6 +24,7 @@ from scmsim.lab.systems import System
 
 PREFIX = "scmsim-lab-"
 _OUTPUT = struct.Struct("<8s9Q")  # struct output of guest.h
+UNKNOWN = (1 << 64) - 1  # a number of it that the guest could not tell
 _SHARED_MEMORY = pathlib.Path("/dev/shm")
 _NEEDED = 3 << 30  # bytes that a guest touches at the most: the device and its memory
 _ALIGNED = 128 << 20  # of a persistent-memory region: a section of the memory map
@@ -224,6 +225,7 @@ def _collect(folder: pathlib.Path, at: int, setting: Setting, seconds: float) ->
             raise Failed("the guest left no report in its mailbox; run it again")
         file.seek(at + 4096)
         text = file.read(symbols)
+    # huge_bytes: of the program's buffer on large pages, UNKNOWN where the kernel does not tell
     names = ("buffer", "buffer_bytes", "huge_bytes", "done", "failed", "first_failed", "first_errno", "no_space")
     about = dict(zip(names, values, strict=True))
     found = Measured(counts.read(folder / "counts"), text, about, seconds)

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from scmsim import registry
+from scmsim.core import registry
 from scmsim.lab import counts
-from scmsim.lab.machine import Measured
+from scmsim.lab.machine import UNKNOWN, Measured
 from scmsim.lab.plan import Plan, Region
 from scmsim.perf.measured import finish
 from scmsim.perf.profile import map_for, plain, rules
@@ -117,9 +117,15 @@ def _errors(about: Mapping[str, int]) -> dict[str, int]:
 
 
 def _warnings(about: Mapping[str, int]) -> list[str]:
-    if not about["failed"]:
-        return []
-    return [
-        f"{about['failed']} of {about['done']} operations failed in the guest, the first is operation "
-        f"{about['first_failed']} with errno {about['first_errno']}"
-    ]
+    found = []
+    if about["failed"]:
+        found.append(
+            f"{about['failed']} of {about['done']} operations failed in the guest, the first is operation "
+            f"{about['first_failed']} with errno {about['first_errno']}"
+        )
+    if about["huge_bytes"] == UNKNOWN:
+        found.append(
+            "the kernel has no /proc/self/smaps (CONFIG_PROC_PAGE_MONITOR), so the page size of the program's buffer is not known: "
+            "counts are complete, but a --stream takes its pages as 4 KiB"
+        )
+    return found

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from scmsim.errors import EnvironmentProblem
+from scmsim.core.errors import EnvironmentProblem
 from scmsim.lab import qemu
 from scmsim.lab.counts import symbol_address
+from scmsim.lab.machine import UNKNOWN
 
 TEXT_MAP = 0xFFFFFFFF80000000
 _ADDRESS = 0x000FFFFFFFFFF000
@@ -25,7 +26,7 @@ Range = tuple[int, int, int]  # first address, address behind the last, log2 of 
 
 
 def ranges(ram: pathlib.Path, symbols: bytes, about: Mapping[str, int]) -> list[Range]:
-    """Kernel ranges from the page table, and the user's buffer; addresses outside have pages of 4 KiB.
+    """Kernel ranges from the page table, and the user's buffer if the guest could tell; addresses outside have pages of 4 KiB.
 
     Raises
     ------
@@ -36,7 +37,7 @@ def ranges(ram: pathlib.Path, symbols: bytes, about: Mapping[str, int]) -> list[
     if top is None:
         raise EnvironmentProblem("the guest's kernel has no symbol init_top_pgt (CONFIG_KALLSYMS_ALL); no page sizes")
     found = walk(ram, top - TEXT_MAP)
-    if about["huge_bytes"]:
+    if about["huge_bytes"] and about["huge_bytes"] != UNKNOWN:
         found.append((about["buffer"], about["buffer"] + about["buffer_bytes"], 21))
     return sorted(found)
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.errors import UsageError
-from scmsim.records import (
+from scmsim.core.errors import UsageError
+from scmsim.core.records import (
     CLOSE,
     CONTINUES,
     CREATE,

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scmsim.errors import EnvironmentProblem
+from scmsim.core.errors import EnvironmentProblem
 
 PROGRAM = "qemu-system-x86_64"
 INSTALL = "apt-get install --no-install-recommends qemu-system-x86"

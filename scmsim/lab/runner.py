@@ -16,15 +16,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from scmsim import manifest
-from scmsim.errors import ScmsimError, UsageError
+from scmsim.core.errors import ScmsimError, UsageError
 from scmsim.lab import cache, machine, outcome
 from scmsim.lab.job import Job
 from scmsim.lab.machine import Setting
 from scmsim.lab.plan import Plan
 from scmsim.lab.systems import System
 from scmsim.perf.cells import Store, opened, write_whole
-from scmsim.result import Result, Run
+from scmsim.result import Result, Run, provenance
 
 Progress = Callable[[str, int, int, float], None]  # what is done, guests done, guests in all, seconds left
 
@@ -188,7 +187,7 @@ def _manifest(job: Job, plan: Plan, setting: Setting, inputs: list[str] | None) 
         "erms": job.erms,
         "fs": list(job.fs),
     }
-    made = manifest.build(inputs or [], trace=plan.header, harness=about)
+    made = provenance.build(inputs or [], trace=plan.header, harness=about)
     return {**made, "kernel": f"Linux {setting.kernel.version()}", "host": made["host"]}
 
 
@@ -214,7 +213,7 @@ class _Stopped(ScmsimError):
 
 @contextlib.contextmanager
 def _signals_stop(stop: threading.Event) -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP stop the guests and then end the job."""
+    """SIGINT, SIGTERM and SIGHUP stop the guests and then end the job; one that is ignored (nohup) stays so."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -225,7 +224,8 @@ def _signals_stop(stop: threading.Event) -> Iterator[None]:
         stop.set()
         raise _Stopped(number)
 
-    before: dict[int, Any] = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    found: dict[int, Any] = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {number: handler for number, handler in found.items() if handler is not signal.SIG_IGN}
     for number in before:
         signal.signal(number, caught)
     try:

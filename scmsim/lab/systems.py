@@ -1,11 +1,11 @@
 """The table of file systems: how the guest makes and mounts each."""
 
 import pathlib
-import tomllib
 from dataclasses import dataclass
 from typing import Any
 
-from scmsim.errors import UsageError, unknown
+from scmsim.core import toml
+from scmsim.core.errors import UsageError, unknown
 
 _TABLE = pathlib.Path(__file__).parent / "systems.toml"
 _KEYS = {"modules": list, "mkfs": list, "type": str, "options": str, "source": str, "dax": bool}
@@ -45,13 +45,7 @@ def get(table: dict[str, System], name: str) -> System:
 
 
 def _read(path: pathlib.Path) -> dict[str, System]:
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"cannot read {str(path)!r}: {(error.strerror or str(error)).lower()}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{str(path)!r} is not TOML: {error}") from None
-    return {name: _system(path, name, row) for name, row in table.items()}
+    return {name: _system(path, name, row) for name, row in toml.read(path)[1].items()}
 
 
 def _system(path: pathlib.Path, name: str, row: Any) -> System:

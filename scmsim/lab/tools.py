@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from scmsim.errors import EnvironmentProblem
+from scmsim.core.errors import EnvironmentProblem
 from scmsim.lab import cache, initramfs, kernel, qemu
 
 _KERNELS = ("linux-image-cloud-amd64", "linux-image-amd64")  # Debian's; each depends on the newest image

@@ -8,8 +8,8 @@ is that of a 256 KiB L2.
 
 import numpy as np
 
-from scmsim._jit import inlined, kernel, part
-from scmsim.records import FENCE, FLUSH, KINDS, LOAD, NTSTORE, PM, STORE
+from scmsim.core.records import FENCE, FLUSH, KINDS, LOAD, NTSTORE, PM, STORE
+from scmsim.jit import inlined, kernel, part
 
 DIRTY_SLOTS = 4096
 BUFFER_SLOTS = 64

@@ -8,7 +8,7 @@ two TLB arrays as fast as can be, `scmsim.mmu.mrc` those of every geometry at on
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from scmsim import registry
+from scmsim.core import registry
 
 if TYPE_CHECKING:
     import os
@@ -134,14 +134,17 @@ def _simulate_all(
     """`simulate` for each machine and page size, in one pass over the addresses."""
     import numpy as np
 
-    from scmsim.counters import COUNTERS, rounded
-    from scmsim.errors import unknown
+    from scmsim.core.counters import COUNTERS, rounded
+    from scmsim.core.errors import expect, unknown
+    from scmsim.core.records import CONTIGUOUS, FETCH, LOAD, SCM_TABLE, STORE
     from scmsim.mmu import presets
     from scmsim.mmu.columns import SUPPLIED
     from scmsim.mmu.stream import stream
-    from scmsim.records import CONTIGUOUS, FETCH, LOAD, SCM_TABLE, STORE
 
     codes = {"load": LOAD, "store": STORE, "fetch": FETCH}
+    expect("access", access, str, f"one of {', '.join(codes)}")
+    expect("contiguous", contiguous, bool, "True or False")
+    expect("scm_tables", scm_tables, bool, "True or False")
     if access not in codes:
         raise unknown("kind of access", access, codes)
     kind = CONTIGUOUS * contiguous | SCM_TABLE * scm_tables
@@ -162,12 +165,12 @@ def simulate_file(
     """
     import numpy as np
 
-    from scmsim.counters import COUNTERS, rounded
+    from scmsim.core.counters import COUNTERS, rounded
+    from scmsim.core.records import CONTIGUOUS, EVENT, LOAD
     from scmsim.mmu import accesses, page_runs, presets
     from scmsim.mmu.columns import SUPPLIED
     from scmsim.mmu.replay import replay
     from scmsim.mmu.stream import stream
-    from scmsim.records import CONTIGUOUS, EVENT, LOAD
 
     order = order_of(page) | CONTIGUOUS * contiguous
     state = presets.machine(machine)
@@ -194,10 +197,12 @@ def plain_misses(
 
     Up to 16 ways and a power of two of sets, this runs at several times the speed of `simulate`, which takes the rest.
     """
-    from scmsim.errors import UsageError
+    from scmsim.core.errors import UsageError, expect
     from scmsim.mmu import presets
     from scmsim.mmu.plain import WAYS, Shape, Tlbs
 
+    expect("first", first, str, "a TLB as entries x ways, e.g. 64x4")
+    expect("second", second, (str, type(None)), "a TLB as entries x ways, e.g. 1536x12, or None")
     table, order = presets.plain(first, second), order_of(page)
     shapes = [Shape(entry["entries"], entry["ways"]) for entry in table["tlb"]]
     quick = all(shape.ways <= WAYS and shape.sets & (shape.sets - 1) == 0 for shape in shapes)
@@ -217,14 +222,14 @@ class _Plain:
     def __init__(self, table: "dict[str, Any]", order: int) -> None:
         import numpy as np
 
-        from scmsim.counters import COUNTERS
+        from scmsim.core.counters import COUNTERS
         from scmsim.mmu.build import build
 
         self.state, self.order, self.counters = build(table), order, np.zeros(1, COUNTERS)
 
     def add(self, addresses: "np.ndarray") -> bool:
+        from scmsim.core.records import LOAD
         from scmsim.mmu.stream import stream
-        from scmsim.records import LOAD
 
         stream(self.state, self.counters, addresses, LOAD, self.order)
         return True
@@ -237,13 +242,13 @@ class _Plain:
 
 def order_of(page: str | int) -> int:
     """log2 of a page size; raises UsageError for what is not a power of two from 4 KiB to 1 GiB."""
-    from scmsim.errors import UsageError
-    from scmsim.units import parse_bytes
+    from scmsim.core.errors import UsageError
+    from scmsim.core.units import parse_bytes
 
     try:
         size = parse_bytes(page)
-    except TypeError:
-        size = 0
+    except UsageError as error:
+        raise UsageError(f"page: {error}") from None
     if size < 4096 or size > 1 << 30 or size & (size - 1):
         raise UsageError(f"page = {page!r}; use a power of two from 4KiB to 1GiB")
     return size.bit_length() - 1
@@ -265,7 +270,7 @@ def _pieces(addresses: "Addresses") -> "Iterator[Any]":
     """The arrays of an iterable of arrays; the numbers of an iterable of numbers, CHUNK at a time."""
     import numpy as np
 
-    from scmsim.errors import UsageError
+    from scmsim.core.errors import UsageError
 
     if isinstance(addresses, np.ndarray | Sequence) and not (len(addresses) and isinstance(addresses[0], np.ndarray)):
         yield addresses
@@ -289,7 +294,7 @@ def _integers(array: Any) -> "np.ndarray":
     """One dimension of integers; raises UsageError for anything else."""
     import numpy as np
 
-    from scmsim.errors import UsageError
+    from scmsim.core.errors import UsageError
 
     where = np.asarray(array).ravel()
     if where.size and where.dtype.kind not in "iu" and all(type(value) is int for value in array):

@@ -2,7 +2,7 @@
 
 NumPy arrays (.npy) and raw little-endian 64-bit integers (.u64) are loads of byte addresses; Valgrind's lackey
 (`valgrind --tool=lackey --trace-mem=yes`) writes one access a line; ChampSim's traces have 64 bytes an instruction
-(inc/trace_instruction.h).  Text and ChampSim files may be compressed (.gz, .xz).
+(inc/trace_instruction.h).  All but NumPy's may be compressed (.gz, .xz).  `loads` and `is_access_file` know page runs too.
 """
 
 import contextlib
@@ -15,8 +15,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from scmsim.errors import UsageError
-from scmsim.records import FETCH, LOAD, STORE
+from scmsim.core.errors import UsageError
+from scmsim.core.records import FETCH, LOAD, STORE
+from scmsim.mmu import page_runs
 
 Batch = tuple[np.ndarray | None, np.ndarray]  # event codes (None: all loads), int64 addresses
 
@@ -24,6 +25,7 @@ KINDS = (".npy", ".u64", ".lackey", ".champsim")
 _CHUNK = 1 << 20
 _LACKEY = {b"I": (FETCH,), b"L": (LOAD,), b"S": (STORE,), b"M": (LOAD, STORE)}
 _LONGEST = 1 << 12  # bytes of a text line
+_FOREIGN = 100  # of so many lines, one may be neither an access nor a message of valgrind
 _INSTRUCTION = np.dtype(
     [("ip", "<u8"), ("branch", "u1", (2,)), ("registers", "u1", (6,)), ("stores", "<u8", (2,)), ("loads", "<u8", (4,))]
 )
@@ -31,28 +33,40 @@ _INSTRUCTION = np.dtype(
 
 def is_access_file(path: str | os.PathLike[str]) -> bool:
     """Whether the name is that of a file of accesses."""
-    return _kind(pathlib.Path(path)) in KINDS
+    return page_runs.is_page_runs(path) or _kind(pathlib.Path(path)) in KINDS
 
 
 def read(path: str | os.PathLike[str]) -> Iterator[Batch]:
     """Yield batches of accesses.
 
-    Raises UsageError for a file that is missing, of an unknown kind or damaged.
+    Raises UsageError for a file that is missing, of an unknown kind, damaged or without any access.
     """
     file = pathlib.Path(path)
     kind = _kind(file)
     readers = {".npy": _numpy, ".u64": _raw, ".lackey": _lackey, ".champsim": _champsim}
     if kind not in readers:
-        raise UsageError(f"{str(path)!r} is no file of accesses; use {', '.join(KINDS)}, the last two also .gz or .xz")
+        raise UsageError(
+            f"{str(path)!r} is not a file of memory accesses; use {', '.join(KINDS)}, all but .npy also .gz or .xz"
+        )
+    found = False
     try:
-        yield from readers[kind](file)
+        for codes, addresses in readers[kind](file):
+            found = found or len(addresses) > 0
+            yield codes, addresses
     except (OSError, EOFError, lzma.LZMAError, MemoryError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"{str(path)!r} cannot be read: {reason}") from None
+    if not found:
+        raise UsageError(
+            f"{str(path)!r} holds no access; record it again, or see the forms of FILE in 'scmsim mmu --help'"
+        )
 
 
 def loads(path: str | os.PathLike[str]) -> Iterator[np.ndarray]:
-    """Yield the data addresses alone."""
+    """Yield the data addresses alone, also those of a file of page runs."""
+    if page_runs.is_page_runs(path):
+        yield from page_runs.addresses(path)
+        return
     for codes, addresses in read(path):
         yield addresses if codes is None else addresses[codes != FETCH]
 
@@ -74,24 +88,32 @@ def _numpy(file: pathlib.Path) -> Iterator[Batch]:
     flat = array.reshape(-1)
     for start in range(0, flat.size, _CHUNK):
         part = np.ascontiguousarray(flat[start : start + _CHUNK])
+        if part.dtype.kind == "i" and part.min() < 0:
+            row = int(np.argmax(part < 0))
+            raise UsageError(
+                f"{str(file)!r}: entry {start + row} is {part[row]}, no address; save addresses of the kernel's half as uint64"
+            )
         yield None, part.view(np.int64) if part.dtype == np.uint64 else part.astype(np.int64)
 
 
 def _raw(file: pathlib.Path) -> Iterator[Batch]:
-    left = file.stat().st_size
-    if left % 8:
-        raise UsageError(f"{str(file)!r} has {left} bytes, no multiple of 8; it is cut short or no .u64 file")
-    room = np.empty(_CHUNK, "<i8")
-    with open(file, "rb") as source:
-        while count := source.readinto(room.view(np.uint8).data):
-            yield None, room[: count // 8]
+    taken, rest = 0, b""
+    with _open(file) as source:
+        while block := source.read(8 * _CHUNK):
+            taken += len(block)
+            block = rest + block
+            whole = len(block) // 8 * 8
+            rest = block[whole:]
+            yield None, np.frombuffer(block, "<i8", whole // 8).copy()  # writable: another type has kernels of its own
+    if rest:
+        raise UsageError(f"{str(file)!r} has {taken} bytes, no multiple of 8; it is cut short or no .u64 file")
 
 
 def _lackey(file: pathlib.Path) -> Iterator[Batch]:
     codes: list[int] = []
     addresses: list[int] = []
     with _open(file) as source:
-        number = 0
+        number = foreign = first = 0
         while lines := source.readlines(1 << 22):
             for line in lines:
                 number += 1
@@ -101,7 +123,9 @@ def _lackey(file: pathlib.Path) -> Iterator[Batch]:
                         raise UsageError(
                             f"{str(file)!r}: line {number} is {len(line)} bytes long; this is no lackey trace"
                         )
-                    continue  # valgrind's own messages begin with ==
+                    if line.strip() and not line.startswith(b"=="):  # valgrind's own messages
+                        foreign, first = foreign + 1, first or number
+                    continue
                 address, comma, size = line[3:].strip().partition(b",")
                 try:
                     value = int(address, 16)
@@ -120,6 +144,11 @@ def _lackey(file: pathlib.Path) -> Iterator[Batch]:
                 yield np.array(codes, np.uint8), np.array(addresses, np.uint64).view(np.int64)
                 codes.clear()
                 addresses.clear()
+    if foreign * _FOREIGN > number:
+        raise UsageError(
+            f"{str(file)!r}: {foreign:,} of {number:,} lines are no accesses, the first is line {first}; let valgrind write to a "
+            "file of its own with --log-file=F"
+        )
 
 
 def _champsim(file: pathlib.Path) -> Iterator[Batch]:

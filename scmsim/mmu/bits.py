@@ -5,7 +5,7 @@ itself when a fault maps a user page; so this is off unless a machine asks for i
 remembered, 16 Ki regions of 64 pages (4 GiB of small pages); what has fallen out counts again.
 """
 
-from scmsim._jit import part
+from scmsim.jit import part
 from scmsim.mmu.columns import UPDATE_CYCLES, UPDATES
 from scmsim.mmu.state import ADDRESS, REGIONS
 

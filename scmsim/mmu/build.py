@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.counters import SCHEMA
-from scmsim.errors import UsageError
+from scmsim.core.counters import SCHEMA
+from scmsim.core.errors import UsageError
+from scmsim.core.records import CONTIGUOUS, EVENTS, FETCH, FLUSH, LOAD, NTSTORE, ORDER, STORE, WORK
 from scmsim.mmu import state as layout
 from scmsim.mmu.presets import ANY, CACHE_LEVELS, page_order
-from scmsim.records import CONTIGUOUS, EVENTS, FETCH, FLUSH, LOAD, NTSTORE, ORDER, STORE, WORK
 
 _Array = dict[str, Any]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from scmsim.counters import SCHEMA
+from scmsim.core.counters import SCHEMA
 
 _NAMES = list(SCHEMA)
 ROW = np.dtype((np.record, [("at", "i8", (len(_NAMES),))]))

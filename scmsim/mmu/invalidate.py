@@ -6,7 +6,7 @@ every flush empty the page-walk caches too (Intel SDM volume 3, 4.10.4.1).  A ke
 (flush_tlb_kernel_range), a user address on the CPUs that run the program: each other one is interrupted.
 """
 
-from scmsim._jit import part
+from scmsim.jit import part
 from scmsim.mmu.columns import FLUSHES, INVALIDATION_CYCLES, INVALIDATIONS, SHOOTDOWNS
 from scmsim.mmu.state import ADDRESS, ADDRESS_BITS, ASIDS, EMPTY, ROW_SHIFT
 from scmsim.mmu.tlb import first_slot, free, way_of

@@ -13,8 +13,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from scmsim._jit import kernel, part
-from scmsim._rows import touch16_short
+from scmsim.core.errors import UsageError, shown
+from scmsim.core.units import is_whole
+from scmsim.jit import kernel, part
+from scmsim.jit.vectors import touch16_short
 from scmsim.mmu.plain import REGION, REGIONS, WAYS, note_regions, number_of
 from scmsim.mmu.state import ADDRESS
 
@@ -22,6 +24,12 @@ SETS = tuple(1 << k for k in range(12))
 _GROUPS = 16  # of pages, for the interval of a sample
 _T_95 = 2.131  # Student's t, 97.5 %, 15 degrees of freedom: the spread of 16 groups is itself an estimate
 _HASH_BITS = 24
+
+
+def _checked_order(order: int) -> int:
+    if not is_whole(order) or not 12 <= order <= 30:
+        raise UsageError(f"order must be log2 of a page size, from 12 (4KiB) to 30 (1GiB), not {shown(order)}")
+    return int(order)
 
 
 class Geometries:
@@ -38,7 +46,9 @@ class Geometries:
     """
 
     def __init__(self, order: int, sets: Sequence[int] = SETS) -> None:
-        self.order, self.sets, self.accesses = order, np.array(sets, np.int64), 0
+        if not isinstance(sets, Iterable) or not all(is_whole(n) and n > 0 and n & (n - 1) == 0 for n in sets):
+            raise UsageError(f"sets must be a list of powers of two, not {shown(sets)}")
+        self.order, self.sets, self.accesses = _checked_order(order), np.array(sets, np.int64), 0
         self._tags = np.full(int(self.sets.sum()) * WAYS + 16, -1, np.int32)
         self._start = -self._tags.ctypes.data % 64 // 4
         self._found = np.zeros(
@@ -114,7 +124,7 @@ class Curve:
     """
 
     def __init__(self, order: int) -> None:
-        self.order, self.accesses = order, 0
+        self.order, self.accesses = _checked_order(order), 0
         self._page = np.full(1 << 12, -1, np.int64)  # open hash table: page + 1, and when it was last used
         self._used = np.zeros(1 << 12, np.int64)
         self._tree = np.zeros((1 << 13) + 1, np.int64)  # Fenwick tree over times: 1 where a page was last used
@@ -249,7 +259,9 @@ class Sample:
     """
 
     def __init__(self, order: int, rate: float, capacities: Sequence[int]) -> None:
-        self.order, self.accesses = order, 0
+        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate <= 1:
+            raise UsageError(f"rate must be a share of the pages, more than 0 and at most 1, not {shown(rate)}")
+        self.order, self.accesses = _checked_order(order), 0
         self._limit = max(1, round(rate * (1 << _HASH_BITS)))
         self.rate = self._limit / (1 << _HASH_BITS)
         self.capacities = np.array(sorted(capacities), np.int64)

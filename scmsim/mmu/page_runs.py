@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.drafts import whole
-from scmsim.errors import UsageError
-from scmsim.records import EVENT, LOAD, STORE
+from scmsim.core.atomic import whole
+from scmsim.core.errors import UsageError
+from scmsim.core.records import EVENT, LOAD, STORE
 
 SUFFIX = ".pages.npz"
 _ARRAYS = {"page": "u8", "count": "u4", "store": "?", "order": "u1"}
 _CHUNK = 1 << 16
 _PAGE = 4096  # an event of more 1-byte accesses would leave the smallest page
+_EXPANDED = 256  # events: 1 M addresses at most
 _MAX_RUNS = 1 << 28
 
 
@@ -30,7 +31,7 @@ def is_page_runs(path: str | os.PathLike[str]) -> bool:
 def write(
     path: str | os.PathLike[str], page: np.ndarray, count: np.ndarray, store: np.ndarray, order: np.ndarray
 ) -> None:
-    """Write a file of page runs, whole or not at all."""
+    """Write a file of page runs atomically."""
     arrays = (page, count, store, order)
     values: dict[str, Any] = {n: np.asarray(a, kind) for (n, kind), a in zip(_ARRAYS.items(), arrays, strict=True)}
     with whole(path) as draft:
@@ -58,6 +59,14 @@ def events(path: str | os.PathLike[str]) -> Iterator[np.ndarray]:
         last = np.cumsum(pieces) - 1
         out["length"][last] = count[part] - (pieces - 1) * _PAGE
         yield out
+
+
+def addresses(path: str | os.PathLike[str]) -> Iterator[np.ndarray]:
+    """Yield arrays with the address of the page of each access, in order; the sizes of the pages are left out."""
+    for runs in events(path):
+        for start in range(0, len(runs), _EXPANDED):
+            part = runs[start : start + _EXPANDED]
+            yield np.repeat(part["vaddr"], part["length"])
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[np.ndarray, ...]:

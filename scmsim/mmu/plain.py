@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scmsim._jit import kernel, part
-from scmsim._rows import touch16_short
+from scmsim.jit import kernel, part
+from scmsim.jit.vectors import touch16_short
 
 WAYS = 16  # most ways of a set: slots of a row
 BATCH = 1 << 15  # addresses that go through the first array before the second has its turn

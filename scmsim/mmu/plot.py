@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from scmsim.drafts import whole
-from scmsim.errors import EnvironmentProblem
+from scmsim.core.atomic import whole
+from scmsim.core.errors import EnvironmentProblem
 
 _BLUE_TO_ORANGE = ["#0072b2", "#56b4e9", "#009e73", "#e69f00"]  # Okabe and Ito: told apart by colour-blind readers too
 
@@ -23,7 +23,9 @@ def draw(rows: list[dict[str, Any]], path: str) -> None:
     try:
         import altair as alt
     except ImportError:
-        raise EnvironmentProblem("plots need Altair and vl-convert: pip install 'scmsim[report]'") from None
+        raise EnvironmentProblem(
+            "plots need Altair and vl-convert; in the checkout: pip install -e '.[report]'"
+        ) from None
     points = [
         {
             "page": row["page"],

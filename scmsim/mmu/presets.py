@@ -9,13 +9,12 @@ estimate, as printed.  Where a level has no array for a page size, the next smal
 import difflib
 import os
 import pathlib
-import tomllib
 from typing import TYPE_CHECKING, Any
 
-from scmsim import registry
-from scmsim.errors import UsageError
+from scmsim.core import registry, toml
+from scmsim.core.errors import UsageError, expect
+from scmsim.core.units import format_bytes, parse_bytes
 from scmsim.mmu import state as layout
-from scmsim.units import format_bytes, parse_bytes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,13 +61,9 @@ def read(name: str) -> dict[str, Any]:
     Raises UsageError with file and key for a file that is missing, is not TOML or does not describe a machine.
     """
     file = pathlib.Path(name) if name.endswith(".toml") or "/" in name else registry.path("machine", name)
+    _, table = toml.read(file)
     try:
-        table = tomllib.loads(file.read_text(encoding="utf-8"))
         check(table)
-    except OSError as error:
-        raise UsageError(f"{name}: cannot be read ({error.strerror}); give a machine's name or a TOML file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: not a TOML file: {error}") from None
     except _Bad as bad:
         raise UsageError(f"{file}: {bad}") from None
     return table
@@ -87,6 +82,7 @@ def machine(name: "str | os.PathLike[str] | dict[str, Any]") -> "np.ndarray":
     """
     from scmsim.mmu.build import build
 
+    expect("machine", name, (str, os.PathLike, dict), "the name of one machine, a TOML file or its table")
     if not isinstance(name, dict):
         return build(read(os.fspath(name)))
     table = {"walk_cache": [], **name}

@@ -10,7 +10,8 @@ change nothing.  Every look-up is a first-level hit, a second-level hit or a com
 
 import numpy as np
 
-from scmsim._jit import inlined, kernel, part
+from scmsim.core.records import FLUSH, INVALIDATE, MAP, MILLI, ORDER, SCM_TABLE, WORK
+from scmsim.jit import inlined, kernel, part
 from scmsim.mmu import bits
 from scmsim.mmu.columns import (
     BLOCK,
@@ -33,7 +34,6 @@ from scmsim.mmu.invalidate import invalidate, switch
 from scmsim.mmu.state import ADDRESS, BOTH, EMPTY, EXCLUSIVE, SCM_SHIFT
 from scmsim.mmu.tlb import first_slot, free, insert, probe, recent_slot, touch, way_of
 from scmsim.mmu.walk import walk
-from scmsim.records import FLUSH, INVALIDATE, MAP, MILLI, ORDER, SCM_TABLE, WORK
 
 
 def replay(state: np.ndarray, counters: np.ndarray, events: np.ndarray, bins: np.ndarray, n: int) -> None:

@@ -8,7 +8,7 @@ come last; under the other rules a page keeps its slot, and `mark` has a byte fo
 
 import numpy as np
 
-from scmsim.records import CONTIGUOUS, EVENTS, SCM_TABLE
+from scmsim.core.records import CONTIGUOUS, EVENTS, SCM_TABLE
 
 SLOTS = 1 << 15  # of the pool: 20 times what one core has
 REGIONS = 1 << 14  # of 64 user pages whose accessed and dirty bits are remembered

@@ -12,7 +12,8 @@ an instruction that depends on the result of the look-up before, and the look-up
 
 import numpy as np
 
-from scmsim._jit import kernel, part
+from scmsim.core.records import MILLI, SCM_TABLE
+from scmsim.jit import kernel, part
 from scmsim.mmu import bits
 from scmsim.mmu.columns import (
     ACTIVE,
@@ -36,7 +37,6 @@ from scmsim.mmu.replay import relate, translate
 from scmsim.mmu.state import BOTH, LRU, ON_WALK, SCM_SHIFT, SRRIP
 from scmsim.mmu.tlb import touch, touch_row
 from scmsim.mmu.walk import LEVEL_BITS, MEMORY, busy
-from scmsim.records import MILLI, SCM_TABLE
 
 BATCH = 1 << 16  # addresses that go through one array before the next has its turn
 

@@ -5,8 +5,8 @@ last is set; NRU), SRRIP with two bits (a new page at distance 2; Jaleel et al.,
 What real TLBs do: Tatar et al., TLB;DR, USENIX Security 2022.
 """
 
-from scmsim._jit import inlined, part
-from scmsim._rows import find8, find16, touch8, touch16
+from scmsim.jit import inlined, part
+from scmsim.jit.vectors import find8, find16, touch8, touch16
 from scmsim.mmu.state import BITS, EMPTY, FIFO, LRU, RANDOM, ROW_SHIFT, SRRIP, TREE
 
 _NEAR, _LONG, _FAR = 0, 2, 3  # SRRIP: distance of a page just used, of a new one, of one that may go

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from scmsim._jit import kernel
-from scmsim.records import FETCH, FLUSH
+from scmsim.core.records import FETCH, FLUSH
+from scmsim.jit import kernel
 
 _SHIFT = 12
 

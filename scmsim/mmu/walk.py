@@ -13,7 +13,7 @@ Time is one cycle a look-up; a walk starts when a walker is free and the program
 much as they can: `walk_pending` adds walkers up, `walk_active` is the time with at least one at work.
 """
 
-from scmsim._jit import part
+from scmsim.jit import part
 from scmsim.mmu.columns import (
     ACTIVE,
     LOADS_FROM,

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from scmsim._jit import kernel
-from scmsim.errors import UsageError, unknown
-from scmsim.records import CONTIGUOUS, KERNEL, PM, SCM_TABLE, SPACES, STACK, TEXT, USER, WORK
-from scmsim.units import format_bytes, parse_param
+from scmsim.core.errors import UsageError, unknown
+from scmsim.core.records import CONTIGUOUS, KERNEL, PM, SCM_TABLE, SPACES, STACK, TEXT, USER, WORK
+from scmsim.core.units import format_bytes, parse_param
+from scmsim.jit import kernel
 
 DIRECT_MAP = 0xFFFF_8880_0000_0000 - (1 << 64)  # all physical memory
 VMALLOC = 0xFFFF_C900_0000_0000 - (1 << 64)

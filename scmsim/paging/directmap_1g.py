@@ -15,6 +15,7 @@ PARAMS = {
     "page_tables": ("dram", "dram|scm", "where the page tables of persistent memory lie"),
     "text_page": ("2MiB", "bytes", "page of the file system's code: 2MiB if built in, 4KiB if loaded as a module"),
 }
+SMALLER = ("directmap-2m", "1GiB")  # runs instead on a machine whose largest page is below this size
 
 
 def start(params):

@@ -5,10 +5,10 @@ the region allows, 1 GiB, 2 MiB or 4 KiB; the mount option `nohugeioremap` means
 direct map with 1 GiB pages.
 """
 
-from scmsim.errors import UsageError
+from scmsim.core.errors import UsageError
+from scmsim.core.units import format_bytes
 from scmsim.paging import _linear
 from scmsim.paging._linear import place as place
-from scmsim.units import format_bytes
 
 SUMMARY = "persistent memory in an ioremap region, 1 GiB, 2 MiB or 4 KiB pages (the original PMFS)"
 SOURCE = "PMFS super.c and lib/ioremap.c (linux-pmfs 3.11); Linux 5.1 Documentation/x86/x86_64/mm.txt"

@@ -5,10 +5,10 @@ of 2**n for all n from 12 up, one entry for a range.  No CPU does this: replay i
 (machine `tps`); on others a page is held in pieces.
 """
 
-from scmsim.errors import UsageError
+from scmsim.core.errors import UsageError
+from scmsim.core.units import format_bytes, parse_param
 from scmsim.paging import _linear
 from scmsim.paging._linear import place as place
-from scmsim.units import format_bytes, parse_param
 
 SUMMARY = "persistent memory on pages of one tailored size, any power of two (machine tps)"
 SOURCE = "Guvenilir and Patt, Tailored Page Sizes, ISCA 2020"

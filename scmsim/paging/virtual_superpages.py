@@ -8,9 +8,9 @@ no longer neighbours in physical memory.
 
 import numpy as np
 
-from scmsim._jit import kernel
+from scmsim.core.records import CONTIGUOUS, MAP, ORDER, PM, REMAP, SCM_TABLE, WORK
+from scmsim.jit import kernel
 from scmsim.paging import _linear
-from scmsim.records import CONTIGUOUS, MAP, ORDER, PM, REMAP, SCM_TABLE, WORK
 
 SUMMARY = "persistent memory in a window whose page table, in persistent memory, the file system rewrites (vsm)"
 SOURCE = "VSM paper (2020), III.A, IV.A; Linux 5.1 Documentation/x86/x86_64/mm.txt"

@@ -1,4 +1,4 @@
-"""Finished cells on disk: one file each, there whole or not at all, so that a killed run goes on where it was.
+"""Finished cells on disk: one file each, written atomically, so that a killed run can be resumed.
 
 `matrix` says what the cells depend on; a folder holds cells of one matrix.  A lock keeps a second run out; the kernel
 drops it with the process, however that ends.
@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from scmsim.errors import EnvironmentProblem, UsageError
+from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.perf.matrix import Cell
 from scmsim.perf.stat import TEMPORARY
 from scmsim.perf.workload import NAME
@@ -35,7 +35,7 @@ class Store:
         return {name.removesuffix(".json") for name in os.listdir(self.cells) if name.endswith(".json")}
 
     def save(self, cell: Cell, record: dict[str, Any]) -> None:
-        """Store a finished cell, whole or not at all; raises EnvironmentProblem where the disk does not take it."""
+        """Store a finished cell atomically; raises EnvironmentProblem where the disk does not take it."""
         write_whole(self.cells / f"{cell.key}.json", json.dumps({"cell": cell._asdict(), **record}))
 
     def load(self, key: str) -> dict[str, Any]:
@@ -144,13 +144,15 @@ def check_space(path: pathlib.Path, needed: int) -> None:
     about = os.statvfs(at)
     free = about.f_bavail * about.f_frsize
     if free < needed:
+        unit, shift = ("KiB", 10) if needed < 10 << 20 else ("MiB", 20)
         raise EnvironmentProblem(
-            f"{str(path)!r} has {free >> 20} MiB free, the results need {needed >> 20} MiB; choose another -o, or free some"
+            f"{str(path)!r} has {free >> shift:,} {unit} free, the results need {-(-needed >> shift):,} {unit}; "
+            "choose another -o, or free some"
         )
 
 
 def write_whole(path: pathlib.Path, text: str) -> None:
-    """Write a file, there whole or not at all; raises EnvironmentProblem."""
+    """Write a file atomically; raises EnvironmentProblem."""
     part = path.with_name(f".{path.name}.part")
     try:
         part.write_text(text, encoding="utf-8")

@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from scmsim.errors import EnvironmentProblem
+from scmsim.core.errors import EnvironmentProblem
 from scmsim.perf.machine import CAP_SYS_ADMIN, Machine
 from scmsim.perf.mounts import Mount, Region, mounts, regions
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from scmsim import registry
-from scmsim.errors import UsageError
+from scmsim.core import registry
+from scmsim.core.errors import UsageError
 
 # In every pass, so that each ratio is taken inside one pass.
 RIDERS = ("instructions", "cycles")
@@ -101,7 +101,7 @@ def _bind(row: Row, old: str, new: str) -> Row:
 @functools.cache
 def table(name: str) -> Table:
     """The event table of a micro-architecture; raises UnknownName, or UsageError that lists what is wrong with it."""
-    from scmsim.counters import MEASURED, SCHEMA
+    from scmsim.core.counters import MEASURED, SCHEMA
 
     literals = registry.literals("events", name)
     found = problems(literals)
@@ -127,7 +127,7 @@ def table(name: str) -> Table:
 @functools.cache
 def hardware_fields() -> tuple[str, ...]:
     """The fields that some CPU's PMU supplies: each table has a row or a reason for every one of them."""
-    from scmsim.counters import MEASURED, SCHEMA, SOFTWARE
+    from scmsim.core.counters import MEASURED, SCHEMA, SOFTWARE
 
     lookups = {"dtlb_load_lookups", "dtlb_store_lookups", "itlb_lookups"}
     predicted = [field for field, counter in SCHEMA.items() if counter.event or field in lookups]
@@ -305,7 +305,7 @@ def thesis(table: Table) -> dict[str, str]:
 
 def metric_fields(table: Table) -> dict[str, list[str]]:
     """The metrics of Table 7 that this CPU can compute, each with the fields that it needs."""
-    from scmsim.metrics import TABLE7
+    from scmsim.result.metrics import TABLE7
 
     ways = {name: [_supplied(table, way.inputs) for way in metric.ways] for name, metric in TABLE7.items()}
     return {name: next(filter(None, found)) for name, found in ways.items() if any(found)}
@@ -313,7 +313,7 @@ def metric_fields(table: Table) -> dict[str, list[str]]:
 
 def _supplied(table: Table, inputs: Iterable[str]) -> list[str]:
     """A field of the table for each of a formula's inputs; empty if one of them has none."""
-    from scmsim.metrics import suppliers
+    from scmsim.result.metrics import suppliers
 
     found = [next((field for field in suppliers(needed) if field in table.rows), "") for needed in inputs]
     return found if all(found) else []
@@ -321,7 +321,7 @@ def _supplied(table: Table, inputs: Iterable[str]) -> list[str]:
 
 def metrics_absent(table: Table) -> dict[str, str]:
     """The metrics of Table 7 that this CPU cannot compute, each with the reason."""
-    from scmsim.metrics import TABLE7, suppliers
+    from scmsim.result.metrics import TABLE7, suppliers
 
     computable = metric_fields(table)
     reasons = {}

@@ -3,9 +3,9 @@
 import functools
 import re
 
-from scmsim import registry
-from scmsim.counters import SCHEMA
-from scmsim.errors import unknown
+from scmsim.core import registry
+from scmsim.core.counters import SCHEMA
+from scmsim.core.errors import unknown
 
 # Programmable twins of the fixed counters, and perf's own names for them: the same on every CPU.
 _EVERYWHERE = {

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from scmsim.errors import unknown
+from scmsim.core.errors import unknown
 from scmsim.perf import events
 from scmsim.perf.backend import Request
 from scmsim.perf.counts import Event
@@ -51,7 +51,7 @@ def fields(table: events.Table, request: Request) -> list[str]:
     known = events.hardware_fields()
     for name in request.counters:
         if name not in known:
-            raise unknown("counter", name, known)
+            raise unknown("counter", name, known, "scmsim list counters")
     if request.counters:
         return list(request.counters)
     return list(dict.fromkeys([*events.study_fields(table), *events.THESIS.values()]))

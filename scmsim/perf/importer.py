@@ -15,12 +15,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scmsim import manifest, metrics
-from scmsim.errors import UsageError
+from scmsim.core.errors import UsageError
 from scmsim.perf.fields import check_table, fields
 from scmsim.perf.parse import Reading, merged, parse_stat, stat_kind
 from scmsim.perf.script import parse_script
-from scmsim.result import Result, Run
+from scmsim.result import Result, Run, metrics, provenance
 
 MAX_BYTES = 1 << 28  # of a file; the longest perf script of a profile is some tens of MB
 
@@ -120,7 +119,7 @@ def import_files(paths: Sequence[str | pathlib.Path], about: About | None = None
     # of the machine that was measured, not of this one
     kernels = {str(run.params["kernel"]) for run in runs if "kernel" in run.params}
     kernel = about.kernel or (kernels.pop() if len(kernels) == 1 else "")
-    return Result(manifest.build(paths, harness=harness, host="", cpu=about.cpu, kernel=kernel), runs)
+    return Result(provenance.build(paths, harness=harness, host="", cpu=about.cpu, kernel=kernel), runs)
 
 
 def _read(path: pathlib.Path) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from scmsim.units import format_bytes
+from scmsim.core.units import format_bytes
 
 OPERATIONS = ("write", "rewrite", "read", "reread", "fwrite")
 COUNTS = ("all", "split", "user")

@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from scmsim import manifest
-from scmsim.metrics import TABLE7, table7
 from scmsim.perf import direct, hardware
 from scmsim.perf.backend import Backend
 from scmsim.perf.cells import Store
@@ -12,7 +10,8 @@ from scmsim.perf.check import examine
 from scmsim.perf.machine import Machine
 from scmsim.perf.matrix import Cell, Matrix
 from scmsim.perf.runner import warnings
-from scmsim.result import Result, Run
+from scmsim.result import Result, Run, provenance
+from scmsim.result.metrics import TABLE7, table7
 
 
 def result(matrix: Matrix, backend: Backend, store: Store, config: str | None = None) -> Result:
@@ -30,7 +29,7 @@ def result(matrix: Matrix, backend: Backend, store: Store, config: str | None = 
         machine = Machine()
         about["machine"] = {finding.name: finding.value for finding in examine(machine).findings}
         about["mounts"] = direct.described(matrix, machine)
-    made = manifest.build([config] if config else [], {"order": matrix.seed}, None, matrix=matrix.identity(), **about)
+    made = provenance.build([config] if config else [], {"order": matrix.seed}, None, matrix=matrix.identity(), **about)
     runs = [run(cell, store.load(cell.key), backend.why_absent, events) for cell in cells]
     return Result(made, runs)
 

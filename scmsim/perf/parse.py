@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from scmsim.errors import UsageError
+from scmsim.core.errors import UsageError
 
 MAX_LINE = 1 << 14  # characters; perf's longest lines (a group of raw events with a cgroup path) are below 1 KiB
 MAX_READINGS = 1 << 20

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from scmsim.core.units import format_bytes
 from scmsim.perf.matrix import Cell, Matrix
-from scmsim.units import format_bytes
 
 # Assumptions, not measurements: what a file system in memory does on a current core.  Once cells are finished, the time
 # left follows from how long they took.

@@ -12,8 +12,8 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from scmsim import registry
-from scmsim.errors import EnvironmentProblem, unknown
+from scmsim.core import registry
+from scmsim.core.errors import EnvironmentProblem, unknown
 from scmsim.perf.machine import Machine
 from scmsim.perf.script import Profile, Table, read
 from scmsim.perf.stat import STDERR, TEMPORARY, Perf, check_permission, run

@@ -4,13 +4,14 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from scmsim.errors import EnvironmentProblem
-from scmsim.metrics import TABLE7
+from scmsim.core.errors import EnvironmentProblem
 from scmsim.perf import hardware
 from scmsim.perf.backend import Backend
 from scmsim.perf.counts import Counts, combined, from_stat
 from scmsim.perf.measured import finish, inside
 from scmsim.result import Run
+from scmsim.result.metrics import TABLE7
+from scmsim.result.tables.counts import lines
 
 
 class Counted(NamedTuple):
@@ -68,21 +69,24 @@ def _run(backend: Backend, label: str, repeat: int, passes: Sequence[Counts]) ->
 
 def table(runs: Sequence[Run]) -> list[str]:
     """Lines for a reader: counters and metrics as means with their spread, then what is absent and why."""
-    lines = []
-    for name in dict.fromkeys(name for run in runs for name in run.counters):
-        lines.append(_line(name, [run.counters[name] for run in runs if name in run.counters]))
-    for name in dict.fromkeys(name for run in runs for name in run.metrics):
-        lines.append(_line(name, [value for run in runs if (value := run.metrics.get(name)) is not None]))
+    shown = [_figure(name, [r.counters[name] for r in runs if name in r.counters]) for name in _every(runs, "counters")]
+    for name in _every(runs, "metrics"):
+        found = [value for run in runs if (value := run.metrics.get(name)) is not None]
+        shown += [_figure(name, found)] if found else []
     reasons: dict[str, list[str]] = {}
     for name, why in runs[0].why_absent.items():
         why = "not all of its counters are there" if name in TABLE7 else re.sub(r"^perf: \S+ ", "perf: ", why)
         reasons.setdefault(why, []).append(name)
-    return [*lines, *(f"absent, {why}: {', '.join(names)}" for why, names in reasons.items())]
+    return [*lines(shown), *(f"absent, {why}: {', '.join(names)}" for why, names in reasons.items())]
 
 
-def _line(name: str, values: Sequence[float]) -> str:
+def _every(runs: Sequence[Run], table: str) -> list[str]:
+    return list(dict.fromkeys(name for run in runs for name in getattr(run, table)))
+
+
+def _figure(name: str, values: Sequence[float]) -> tuple[str, str, str]:
+    """A figure's name, mean and spread."""
     average = sum(values) / len(values)
     deviation = (sum((value - average) ** 2 for value in values) / (len(values) - 1)) ** 0.5 if len(values) > 1 else 0.0
     shown = f"{average:,.0f}" if all(isinstance(value, int) for value in values) else f"{average:,.4g}"
-    spread = f"  +- {100 * deviation / abs(average):.1f} %" if len(values) > 1 and average else ""
-    return f"{shown:>20}  {name}{spread}"
+    return name, shown, f"+- {100 * deviation / abs(average):.1f} %" if len(values) > 1 and average else ""

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from scmsim.errors import EnvironmentProblem, ScmsimError, UsageError
+from scmsim.core.errors import EnvironmentProblem, ScmsimError, UsageError
 from scmsim.perf import cells, direct, plan, targets, workload
 from scmsim.perf.backend import Backend, Request, Task
 from scmsim.perf.counts import Counts, combined, from_stat
@@ -243,7 +243,7 @@ def _check_machine(matrix: Matrix) -> None:
 
 @contextlib.contextmanager
 def _signals_stop() -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP become `Stopped`, so that everything is cleaned up on the way out."""
+    """SIGINT, SIGTERM and SIGHUP become `Stopped`, so that everything is cleaned up on the way out; an ignored one stays so."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -253,7 +253,8 @@ def _signals_stop() -> Iterator[None]:
             signal.signal(each, signal.SIG_IGN)  # a second one must not cut the cleaning short
         raise Stopped(number)
 
-    caught = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    caught = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, stop) for number in caught}
     try:
         yield

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from scmsim.errors import UsageError
+from scmsim.core.errors import UsageError
 
 MAX_LINE = 1 << 14  # a C++ symbol may take some KiB
 MAX_FRAMES = 1 << 12  # perf records at most kernel.perf_event_max_stack frames, 127 by default

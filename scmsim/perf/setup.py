@@ -10,11 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from scmsim.errors import EnvironmentProblem, UsageError, unknown
+from scmsim.core.errors import EnvironmentProblem, UsageError, unknown
+from scmsim.core.units import format_bytes
 from scmsim.perf.machine import CAP_SYS_ADMIN, Machine
 from scmsim.perf.mounts import HUGE, mounts, regions
 from scmsim.perf.undo import Journal, Step, carry_out, roll_back, setting
-from scmsim.units import format_bytes
 
 FILE_SYSTEMS = ("ext4-dax", "ext4", "xfs-dax", "nova-cow", "nova-inplace")
 _TOOLS = {"ext4": ("mkfs.ext4", "e2fsprogs"), "xfs": ("mkfs.xfs", "xfsprogs"), "nova": ("modprobe", "kmod")}

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from scmsim.errors import EnvironmentProblem, UsageError
+from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.perf.counts import Event
 from scmsim.perf.machine import Machine
 from scmsim.perf.parse import parse_stat

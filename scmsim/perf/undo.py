@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scmsim.errors import EnvironmentProblem, UsageError
+from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.perf.machine import Machine
 
 MARKER = ".scmsim-setup.json"
@@ -208,11 +208,13 @@ def _uninterrupted() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _handlers(handler: Any, *numbers: int) -> Iterator[None]:
-    """Handlers for the time of a block; without effect outside the main thread, where Python allows none."""
+    """Handlers for the time of a block; without effect on what is ignored (nohup), and outside the main thread, where Python
+    allows none."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    old = [(number, signal.signal(number, handler)) for number in numbers]
+    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    old = [(number, signal.signal(number, handler)) for number in heard]
     try:
         yield
     finally:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from scmsim.errors import EnvironmentProblem
+from scmsim.core.errors import EnvironmentProblem
 from scmsim.perf.matrix import Cell
 
 NAME = "loop"  # of the compiled program

@@ -3,8 +3,8 @@ that counts nothing."""
 
 import numpy as np
 
-from scmsim._jit import kernel
-from scmsim.records import CONTINUES, MALLOC, OFFSET_UNKNOWN, READ, SETUP, WRITE
+from scmsim.core.records import CONTINUES, MALLOC, OFFSET_UNKNOWN, READ, SETUP, WRITE
+from scmsim.jit import kernel
 
 SUMS = np.dtype(
     (

@@ -7,8 +7,8 @@ inode_newsize_ok (`s_maxbytes` of the file system).  Simplified: a write that pa
 
 import numpy as np
 
-from scmsim._jit import kernel
-from scmsim.records import FALLOCATE, READ, TRUNCATE, WRITE, Files
+from scmsim.core.records import FALLOCATE, READ, TRUNCATE, WRITE, Files
+from scmsim.jit import kernel
 
 LARGEST_FILE = (1 << 63) - 1  # bytes (MAX_LFS_FILESIZE)
 

@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-TALLIES = ("seen", "failed", "failed_bytes")  # of every model (fs.parts.emit.HEADER)
-NEVER = 1 << 62  # ns
+from scmsim.core.records import NEVER
+
+TALLIES = ("seen", "failed", "failed_bytes", "failed_calls")  # of every model (fs.parts.emit.HEADER)
 _CLOCKS = ("now", "free_at", "active_until")  # of the MMU
 _MMU = 2  # its place among the stages
 
@@ -78,7 +79,8 @@ class Watch:
 
     def _totals(self) -> list[np.ndarray]:
         """What is counted outside the stages, as rows of int64."""
-        return [array.view(np.ndarray).view(np.int64) for array in (self.replay.counters, self.replay.sums)]
+        r = self.replay
+        return [array.view(np.ndarray).view(np.int64) for array in (r.counters, r.sums, r.group_operations)]
 
     def _is_back(self) -> bool:
         """Whether every stage is as it was when it was saved."""

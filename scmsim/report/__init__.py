@@ -1,1 +1,1 @@
-"""Pictures of results; needs the extra `report` (`pip install 'scmsim[report]'`)."""
+"""Pictures of results; needs the extra `report` (`pip install -e '.[report]'`)."""

@@ -8,20 +8,27 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scmsim.errors import EnvironmentProblem
-from scmsim.printable import printable
-from scmsim.records import KINDS
+from scmsim.core.errors import EnvironmentProblem
+from scmsim.core.records import KINDS, OPS
+from scmsim.core.text import printable
+from scmsim.report.names import labels, short
 from scmsim.result import Run
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8B6D00", "#6A51A3", "#999999")
 OTHER = "other"
 MOST_SITES = 8  # colours that can be told apart
 MOST_FILES = 20
-_LABEL = 150  # px that a label on the left may take
+MOST_HOT = 4  # runs whose files stand side by side
+_LABEL = 170  # px that a label on the left may take
 _SHORT = 17  # letters of a label in a legend of which two stand side by side on a phone
-_NUMBER = "datum.value >= 1e4 ? format(datum.value, '~s') : format(datum.value, ',~g')"
-_NAME = "length(datum.label) > 24 ? '\u2026' + slice(datum.label, -23) : datum.label"  # a path's end tells more than its beginning
-_MISSING = "figures need altair and vl-convert-python; install them with: pip install 'scmsim[report]'"
+NUMBER = "datum.value >= 1e4 ? format(datum.value, '~s') : format(datum.value, ',~g')"
+# Models name the same thing differently; one name gives it one colour.
+_SAME_SITE = {"copy": "data copy", "block zeroing": "zeroing"}
+_COLOUR_OF = {
+    "data": 0, "data copy": 0, "file data": 0, "zeroing": 1, "log": 2, "log append": 2, "metadata": 3, "inode": 3,
+    "journal": 4, "allocation": 5, "allocated ahead": 5, "namespace": 6, "syscall": 7, OTHER: 8,
+}  # fmt: skip
+_MISSING = "figures need altair and vl-convert-python; install them in the checkout with: pip install -e '.[report]'"
 
 Rows = list[dict[str, Any]]
 
@@ -47,28 +54,16 @@ def altair() -> Any:
     return altair
 
 
-def labels(runs: Sequence[Run]) -> list[str]:
-    """One name a run: the file system, and what tells it from the other runs; a number where nothing does."""
-    varying = [name for name in ("fs", "machine", "paging", "medium") if len({run.names()[name] for run in runs}) > 1]
-    varying = [name for name in varying if name != "fs"]
-    names: list[str] = []
-    for run in runs:
-        cell = [str(part) for part in run.cell.values()] if len(runs) > 1 else []
-        parts = [run.fs, *(str(run.names()[name] or "-") for name in varying), *cell]
-        name = printable(" ".join(parts))
-        names.append(name if name not in names else f"{name} ({len(names) + 1})")
-    return names
-
-
 def charts(runs: Sequence[Run]) -> list[Chart]:
     """Every chart that the runs have counters for, in the page's order."""
     makers: tuple[Callable[[Sequence[Run]], Chart | None], ...] = (
-        traffic, time, lookups, walks, walk_cycles, sites, amplification, stored, space, hot,
+        traffic, time, misses, walks, walk_cycles, sites, amplification, stored, space, hot,
     )  # fmt: skip
     return [chart for make in makers if (chart := make(runs)) is not None]
 
 
-def _per_call(run: Run, *fields: str) -> float | None:
+def per_call(run: Run, *fields: str) -> float | None:
+    """Sum of some counters, divided by the calls; None where one is absent."""
     if not run.calls or any(field not in run.counters for field in fields):
         return None
     return sum(run.counters[field] for field in fields) / run.calls
@@ -95,9 +90,10 @@ def _bars(
     parts = list(order) or list(dict.fromkeys(row["part"] for row in rows))
     runs = list(dict.fromkeys(row["run"] for row in rows))
     several = len(parts) > 1
-    x = alt.X("value:Q", title=unit, axis=alt.Axis(labelExpr=_NUMBER, tickCount=5), stack="zero" if stack else None)
-    y = alt.Y("run:N", title=None, sort=runs, axis=alt.Axis(labelLimit=_LABEL, labelExpr=_NAME))
-    ranked = [{**row, "rank": parts.index(row["part"])} for row in rows]
+    shown = dict(zip(runs, short(runs), strict=True))
+    x = alt.X("value:Q", title=unit, axis=alt.Axis(labelExpr=NUMBER, tickCount=5), stack="zero" if stack else None)
+    y = alt.Y("name:N", title=None, sort=[*shown.values()], axis=alt.Axis(labelLimit=_LABEL))
+    ranked = [{**row, "name": shown[row["run"]], "rank": parts.index(row["part"])} for row in rows]
     chart = alt.Chart(alt.InlineData(values=ranked)).mark_bar()
     tooltip = [
         alt.Tooltip("run:N"),
@@ -106,11 +102,8 @@ def _bars(
     ]
     encoded = {"x": x, "y": y, "tooltip": tooltip}
     if several:
-        colours = [*COLOURS] * (1 + len(parts) // len(COLOURS))
         encoded["color"] = alt.Color(
-            "part:N",
-            scale=alt.Scale(domain=parts, range=colours[: len(parts)]),
-            legend=_legend(parts),
+            "part:N", scale=alt.Scale(domain=parts, range=_colours(parts)), legend=legend(parts)
         )
         encoded["order"] = alt.Order("rank:Q")
     if several and not stack:
@@ -120,17 +113,28 @@ def _bars(
     return Chart(name, title, caption, rows, chart.to_dict())
 
 
-def _legend(labels: Sequence[str], **symbols: Any) -> Any:
+def _colours(parts: Sequence[str]) -> list[str]:
+    """A colour for each part: the one that its name has in every chart, else the next that no other part takes."""
+    taken = {_COLOUR_OF[part] for part in parts if part in _COLOUR_OF}
+    free = [i for i in range(len(COLOURS)) if i not in taken] or list(range(len(COLOURS)))
+    others = [part for part in parts if part not in _COLOUR_OF]
+    number = {part: free[i % len(free)] for i, part in enumerate(others)} | {
+        part: _COLOUR_OF[part] for part in parts if part in _COLOUR_OF
+    }
+    return [COLOURS[number[part]] for part in parts]
+
+
+def legend(names: Sequence[str], **symbols: Any) -> Any:
     """A legend below the chart, which a phone shows whole: long labels stand one in a line."""
-    columns = 1 if max(map(len, labels)) > _SHORT else 2
+    columns = 1 if max(map(len, names)) > _SHORT else 2
     return altair().Legend(title=None, orient="bottom", columns=columns, labelLimit=160, **symbols)
 
 
 def traffic(runs: Sequence[Run]) -> Chart | None:
     """Retired loads and stores per call."""
     parts = {
-        "loads": lambda run: _per_call(run, "mem_inst_retired_all_loads"),
-        "stores": lambda run: _per_call(run, "mem_inst_retired_all_stores"),
+        "loads": lambda run: per_call(run, "mem_inst_retired_all_loads"),
+        "stores": lambda run: per_call(run, "mem_inst_retired_all_stores"),
     }
     caption = "Retired load and store instructions per call: what perf counts as dTLB-loads and dTLB-stores on Intel."
     return _bars("traffic", "TLB traffic", caption, _gather(runs, parts), "instructions per call")
@@ -147,29 +151,39 @@ def time(runs: Sequence[Run]) -> Chart | None:
     return _bars("time", "Estimated time", caption, _gather(runs, parts), "ns per call (estimate)")
 
 
-def lookups(runs: Sequence[Run]) -> Chart | None:
-    """Where data look-ups were answered."""
+def misses(runs: Sequence[Run]) -> Chart | None:
+    """First-level misses of data look-ups, by what answered them."""
     sides = ("dtlb_load", "dtlb_store")
     parts = {
-        "first level": lambda run: _per_call(run, *(f"{side}_l1_hit" for side in sides)),
-        "second level": lambda run: _per_call(run, *(f"{side}_misses_stlb_hit" for side in sides)),
-        "page walk": lambda run: _per_call(run, *(f"{side}_misses_walk_completed" for side in sides)),
+        "second level": lambda run: per_call(run, *(f"{side}_misses_stlb_hit" for side in sides)),
+        "page walk": lambda run: per_call(run, *(f"{side}_misses_walk_completed" for side in sides)),
     }
-    caption = "Data TLB look-ups per call by where they were answered: first level, second level, or a walk of the page table."
-    return _bars("lookups", "TLB look-ups", caption, _gather(runs, parts), "look-ups per call")
+    caption = "Data TLB look-ups per call that missed the first level, by what answered them: the second level, or a page walk."
+    return _bars("misses", "TLB misses", caption, _gather(runs, parts), "misses per call")
 
 
 def walks(runs: Sequence[Run]) -> Chart | None:
     """Page walks by page size."""
 
     def of(size: str) -> Callable[[Run], float | None]:
-        return lambda run: _per_call(run, *(f"dtlb_{side}_misses_walk_completed_{size}" for side in ("load", "store")))
+        return lambda run: per_call(run, *(f"dtlb_{side}_misses_walk_completed_{size}" for side in ("load", "store")))
 
     parts = {"4 KiB pages": of("4k"), "2 MiB pages": of("2m_4m"), "1 GiB pages": of("1g")}
-    return _bars(
-        "walks", "Page walks", "Page walks for data per call, by the size of the page that the walk ended at.",
-        _gather(runs, parts), "walks per call",
-    )  # fmt: skip
+    caption = f"Page walks for data per call, by the size of the page that the walk ended at{_user_share(runs)}."
+    return _bars("walks", "Page walks", caption, _gather(runs, parts), "walks per call")
+
+
+def _user_share(runs: Sequence[Run]) -> str:
+    """Whose pages they were: the share of the program's own, above all its buffer."""
+    shares = [
+        run.counters["dtlb_user_misses_walk_completed"] / total
+        for run in runs
+        if "dtlb_user_misses_walk_completed" in run.counters and (total := run.metrics.get("dtlb_walks"))
+    ]
+    if not shares:
+        return ""
+    low, high = f"{min(shares):.0%}", f"{max(shares):.0%}"
+    return f"; {low if low == high else f'{low} to {high}'} at addresses of the program (its buffer), the others in the kernel"
 
 
 def walk_cycles(runs: Sequence[Run]) -> Chart | None:
@@ -185,16 +199,17 @@ def walk_cycles(runs: Sequence[Run]) -> Chart | None:
 def sites(runs: Sequence[Run]) -> Chart | None:
     """Loads and stores by mechanism inside the file system; the largest by name, the rest together."""
     fields = ("mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
-    total: dict[str, float] = {}
+    traffic: list[dict[str, float]] = []
     for run in runs:
+        traffic.append({})
         for site, counts in run.sites.items():
-            total[site] = total.get(site, 0) + sum(counts.get(field, 0) for field in fields) / (run.calls or 1)
+            name = _SAME_SITE.get(site, site)
+            value = sum(counts.get(field, 0) for field in fields) / (run.calls or 1)
+            traffic[-1][name] = traffic[-1].get(name, 0) + value
+    total = {site: sum(values.get(site, 0) for values in traffic) for values in traffic for site in values}
     largest = sorted(total, key=lambda site: -total[site])[:MOST_SITES]
     rows: Rows = []
-    for name, run in zip(labels(runs), runs, strict=True):
-        values = {
-            site: sum(counts.get(field, 0) for field in fields) / (run.calls or 1) for site, counts in run.sites.items()
-        }
+    for name, values in zip(labels(runs), traffic, strict=True):
         rows += [{"run": name, "part": printable(site), "value": values.get(site, 0)} for site in largest]
         rows.append({"run": name, "part": OTHER, "value": sum(v for site, v in values.items() if site not in largest)})
     caption = "Retired loads and stores per call, by the mechanism inside the file system that causes them."
@@ -247,16 +262,22 @@ def space(runs: Sequence[Run]) -> Chart | None:
 def hot(runs: Sequence[Run]) -> Chart | None:
     """Files (or operations) with the most traffic, where the result was broken down by them."""
     fields = ("mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
-    first = next((run for run in runs if run.groups), None)
-    if first is None:
-        return None
-    value = {name: sum(counts.get(field, 0) for field in fields) for name, counts in first.groups.items()}
-    most = sorted(value, key=lambda name: -value[name])[:MOST_FILES]
-    rows = [{"run": printable(name), "part": "traffic", "value": value[name]} for name in most]
-    caption = (
-        f"The {len(most)} files or operations with the most loads and stores on {printable(first.fs)}, of {len(value)}."
-    )
-    return _bars("hot", "Hot files", caption, rows, "loads + stores")
+    broken = [(name, run) for name, run in zip(labels(runs), runs, strict=True) if run.groups][:MOST_HOT]
+    value = {
+        name: {group: sum(counts.get(field, 0) for field in fields) for group, counts in run.groups.items()}
+        for name, run in broken
+    }
+    total = {group: sum(groups.get(group, 0) for groups in value.values()) for one in value.values() for group in one}
+    most = sorted(total, key=lambda group: -total[group])[:MOST_FILES]
+    rows = [
+        {"run": printable(group), "part": name, "value": groups.get(group, 0)}
+        for group in most
+        for name, groups in value.items()
+    ]
+    what = "operations" if set(total) <= set(OPS) else "files" if any("/" in group for group in total) else "groups"
+    some = f"; {len(broken)} runs are shown" if len(broken) == MOST_HOT < len(runs) else ""
+    caption = f"The {len(most)} of {len(total)} {what} with the most loads and stores, whole run{some}."
+    return _bars("hot", f"Hot {what}", caption, rows, "loads + stores", stack=False)
 
 
 def curve(rows: Rows) -> Chart | None:
@@ -267,15 +288,15 @@ def curve(rows: Rows) -> Chart | None:
     title = "Miss-ratio curve"
     caption = "Share of the touches of 4 KiB pages that miss a fully associative LRU TLB of so many entries; both axes logarithmic."
     runs = list(dict.fromkeys(row["run"] for row in rows))
-    scale, legend = alt.Scale(domain=runs), _legend(runs, symbolType="stroke", symbolStrokeWidth=2, symbolSize=400)
+    scale, key = alt.Scale(domain=runs), legend(runs, symbolType="stroke", symbolStrokeWidth=2, symbolSize=400)
     chart = (
         alt.Chart(alt.InlineData(values=rows))
         .mark_line(point=True)
         .encode(
             x=alt.X("entries:Q", title="entries", scale=alt.Scale(type="log", base=2), axis=alt.Axis(tickCount=6)),
             y=alt.Y("value:Q", title="miss ratio", scale=alt.Scale(type="log"), axis=alt.Axis(format="~g", tickCount=5)),
-            color=alt.Color("run:N", scale=alt.Scale(domain=runs, range=list(COLOURS)[: len(runs)]), legend=legend),
-            strokeDash=alt.StrokeDash("run:N", scale=scale, legend=legend),
+            color=alt.Color("run:N", scale=alt.Scale(domain=runs, range=list(COLOURS)[: len(runs)]), legend=key),
+            strokeDash=alt.StrokeDash("run:N", scale=scale, legend=key),
             tooltip=["run:N", "entries:Q", "value:Q"],
         )
         .properties(width="container", height=240, description=f"{title}. {caption}")

@@ -14,13 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from scmsim import metrics
-from scmsim.cells import Cell, Key, cells, grows, harness, machine
-from scmsim.counters import MEASURED, SCHEMA
+from scmsim.core.counters import MEASURED, SCHEMA
+from scmsim.core.units import format_bytes
 from scmsim.report.charts import altair
 from scmsim.report.files import check_folder, write
-from scmsim.result import Result
-from scmsim.units import format_bytes
+from scmsim.result import Result, metrics
+from scmsim.result.cells import Cell, Key, cells, grows, harness, machine
 
 PANELS = 4
 _THESIS_FILES = tuple(mib << 20 for mib in (1, 8, 64, 1024))
@@ -54,6 +53,11 @@ class Drawn:
     paths: list[pathlib.Path] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
+    def summary(self) -> str:
+        """The first of what was left out and how many more there are; empty if nothing was."""
+        more = len(self.left_out) - 1
+        return "".join(self.left_out[:1]) + (f"; and {more} more figures (--json lists them)" if more > 0 else "")
+
 
 def draw(
     sides: Mapping[str, Result],
@@ -72,7 +76,7 @@ def draw(
     sides : mapping
         Results by what they are: {"simulated": ..., "measured": ...}, or one alone.
     folder : path
-        Is made if it is not there; a figure is `<prefix><quantity>-<operation>.<suffix>`.
+        Is made for the first figure if it is not there; a figure is `<prefix><quantity>-<operation>.<suffix>`.
     suffix : "svg", "png" or "pdf"
     quantities : sequence of str
         Counters and metrics; by default the nine of Table 7.
@@ -87,7 +91,6 @@ def draw(
         Without the extra `report`, or where the disk does not take a figure.
     """
     folder = check_folder(folder)
-    folder.mkdir(exist_ok=True)
     by_side = {side: cells(result, ignore=ignore) for side, result in sides.items()}
     found = list(dict.fromkeys(key.operation for table in by_side.values() for key in table if key.unit_bytes))
     out = Drawn()
@@ -99,6 +102,7 @@ def draw(
                     f"no figure of {quantity} for {operation}: {_why_none(by_side, quantity, operation)}"
                 )
                 continue
+            folder.mkdir(exist_ok=True)  # here, so that there is none without a figure
             caption = _caption(sides, by_side, operation, points, zeros)
             title, unit = _words(quantity)
             content = _rendered(_chart(points, title, f"{unit}{per}", caption), suffix)

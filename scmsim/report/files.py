@@ -1,17 +1,17 @@
-"""Files of a report: written whole or not at all; charts as vector or pixel files for a paper."""
+"""Files of a report, written atomically; charts as vector or pixel files for a paper."""
 
 import os
 import pathlib
 from collections.abc import Sequence
 
-from scmsim.drafts import whole, writable_folder
+from scmsim.core.atomic import whole, writable_folder
 from scmsim.report.charts import Chart, altair
 
 _WIDTH = 560  # px of a figure on paper, where no container gives it
 
 
 def write(path: pathlib.Path, content: bytes) -> pathlib.Path:
-    """Write a file, there whole or not at all."""
+    """Write a file atomically."""
     with whole(path) as draft:
         draft.write_bytes(content)
     return path

@@ -18,25 +18,28 @@ from functools import cache
 from typing import Any
 
 from scmsim import __version__
-from scmsim.drafts import writable
-from scmsim.errors import UsageError
-from scmsim.printable import printable, words
+from scmsim.compare import Comparison
+from scmsim.core.atomic import writable
+from scmsim.core.errors import UsageError
+from scmsim.core.text import printable, words
 from scmsim.report import charts as drawing
-from scmsim.report import files
+from scmsim.report import files, lines, names, tables
 from scmsim.report.charts import Chart, Rows
+from scmsim.report.summary import summary
 from scmsim.result import Result, Run
-from scmsim.result_table import SECTIONS, number
 
 SECTION_OF = {
-    "traffic": "Headline", "time": "Headline", "lookups": "TLB", "walks": "TLB", "walk-cycles": "TLB",
+    "traffic": "Headline", "time": "Headline", "misses": "TLB", "walks": "TLB", "walk-cycles": "TLB",
     "sites": "Where the traffic comes from", "amplification": "Write amplification", "stored": "Write amplification",
     "space": "Space and waste", "miss-ratio-curve": "Miss-ratio curve", "hot": "Hot files",
 }  # fmt: skip
+OVER = "Over the parameters"
 ORDER = (
-    "What was run", "Headline", "TLB", "Where the traffic comes from", "Write amplification", "Space and waste",
-    "Miss-ratio curve", "Hot files", "Simulated and measured", "All figures", "Warnings",
+    "Headline", OVER, "TLB", "Where the traffic comes from", "Write amplification", "Space and waste", "Miss-ratio curve",
+    "Hot files", "Simulated and measured", "Warnings", "What varies", "All figures", "What was run", "Not supplied",
 )  # fmt: skip
-MOST_RUNS = 60  # columns of the table; more runs are a matter for `scmsim sweep` and a notebook
+MOST_RUNS = 10_000  # of one page
+MOST_BARS = 60  # runs that bars are drawn for
 
 
 def write(
@@ -45,7 +48,7 @@ def write(
     *,
     title: str = "",
     curves: Sequence[dict[str, Any]] = (),
-    compared: str = "",
+    compared: Comparison | None = None,
 ) -> int:
     """Write the report; returns its bytes.
 
@@ -56,7 +59,8 @@ def write(
     path : file ending in .html
     title : str, by default the file systems
     curves : list of {"run", "entries", "value"}, miss ratios (see `charts.curve`)
-    compared : plain text of a comparison with a measurement
+    compared : Comparison, optional
+        Of the simulated runs with the measured ones.
 
     Raises
     ------
@@ -79,24 +83,29 @@ def check(path: str | os.PathLike[str]) -> pathlib.Path:
     return out
 
 
-def page(result: Result, *, title: str = "", curves: Sequence[dict[str, Any]] = (), compared: str = "") -> str:
+def page(
+    result: Result, *, title: str = "", curves: Sequence[dict[str, Any]] = (), compared: Comparison | None = None
+) -> str:
     """The page as text (see `write`)."""
-    runs = result.runs
-    if not runs:
+    if not result.runs:
         raise UsageError("the result has no runs; nothing to report")
-    if len(runs) > MOST_RUNS:
+    if len(result.runs) > MOST_RUNS:
         raise UsageError(
-            f"{len(runs)} runs are too many for one page; choose up to {MOST_RUNS} with --fs or several reports"
+            f"{len(result.runs)} runs are too many for one page; choose up to {MOST_RUNS:,} with --fs or several reports"
         )
-    found = [*drawing.charts(runs), *filter(None, [drawing.curve(list(curves))])]
+    runs = names.means(result.runs)
+    found = drawn(runs, curves)
     parts = {
+        "Simulated and measured": tables.comparison(compared) if compared else "",
+        "Warnings": _warnings(result.runs),
+        "What varies": tables.varying(runs),
+        "All figures": tables.figures(runs),
         "What was run": _manifest(result),
-        "Simulated and measured": f'<div class="scroll"><pre>{html.escape(compared)}</pre></div>' if compared else "",
-        "All figures": _table(runs),
-        "Warnings": _warnings(runs),
+        "Not supplied": _absent(runs),
     }
+    many = _many(runs)
     for section in ORDER:
-        inside = [_figure(chart) for chart in found if SECTION_OF[chart.name] == section]
+        inside = [_figure(chart) for chart in found if (OVER if many else SECTION_OF[chart.name]) == section]
         if inside:
             parts[section] = f'<div class="grid">{"".join(inside)}</div>' + parts.get(section, "")
     shown = [section for section in ORDER if parts.get(section)]
@@ -104,12 +113,54 @@ def page(result: Result, *, title: str = "", curves: Sequence[dict[str, Any]] = 
     heading = printable(title or f"scmsim: {', '.join(dict.fromkeys(run.fs for run in runs))}")
     return _template().substitute(
         title=html.escape(heading),
+        summary=_lead(Result(result.manifest, runs), parts["Warnings"].count("<p ")),
         nav=" ".join(f'<a href="#{_anchor(section)}">{html.escape(section)}</a>' for section in shown),
         body="\n".join(f'<section id="{_anchor(s)}"><h2>{html.escape(s)}</h2>{parts[s]}</section>' for s in shown),
+        trust=_trust(runs),
         version=html.escape(__version__),
         library=_library(),
         specs=json.dumps(specs).replace("<", "\\u003c"),
     )
+
+
+def _lead(result: Result, warnings: int) -> str:
+    """The first sentences, and whether there is something to heed."""
+    said = "".join(f"<p>{html.escape(line)}</p>" for line in summary(result))
+    heed = (
+        f'<p><a class="warning" href="#warnings">{warnings:,} warning{"s" * (warnings > 1)}</a></p>' if warnings else ""
+    )
+    return f"{said}{heed}<p>{html.escape(_shared(result.runs))}</p>"
+
+
+def drawn(runs: Sequence[Run], curves: Sequence[dict[str, Any]] = ()) -> list[Chart]:
+    """The charts of a page: bars, or lines over a parameter where there are many runs."""
+    bars = drawing.charts(runs) if len(runs) <= MOST_BARS else []
+    found = lines.charts(runs) if _many(runs) else bars
+    return [*found, *filter(None, [drawing.curve(list(curves))])]
+
+
+def _many(runs: Sequence[Run]) -> bool:
+    return len(runs) > lines.MANY and lines.over(runs) is not None
+
+
+def _shared(runs: Sequence[Run]) -> str:
+    """What all runs have in common: "machine i7-8700k, medium nvdimm; 6,721 calls"."""
+    values = {name: {run.names()[name] for run in runs} for name in ("machine", "paging", "medium")}
+    shared = [
+        f"{name} {printable(str(*found))}" for name, found in values.items() if len(found) == 1 and None not in found
+    ]
+    calls = {run.calls for run in runs}
+    return "; ".join([*filter(None, [", ".join(shared)]), *([f"{calls.pop():,} calls"] if len(calls) == 1 else [])])
+
+
+def _trust(runs: Sequence[Run]) -> str:
+    """What the numbers are."""
+    kinds = {names.is_measured(run) for run in runs}
+    said = {
+        False: "Simulated counts are predictions from structure; times are estimates.",
+        True: "Measured counts are perf's.",
+    }
+    return " ".join(text for kind, text in said.items() if kind in kinds)
 
 
 @cache
@@ -150,15 +201,15 @@ def _csv(rows: Rows) -> str:
 
 
 def _manifest(result: Result) -> str:
-    lines = [("runs", str(len(result.runs)))]
+    rows = [("runs", f"{len(result.runs):,}")]
     for name in ("fs", "machine", "paging", "medium"):
-        lines.append((name, ", ".join(dict.fromkeys(str(run.names()[name] or "-") for run in result.runs))))
-    lines.append(("calls", ", ".join(dict.fromkeys(f"{run.calls:,}" for run in result.runs))))
-    lines += [
+        rows.append((name, ", ".join(dict.fromkeys(str(run.names()[name] or "") for run in result.runs))))
+    rows.append(("calls", _flat(", ".join(dict.fromkeys(f"{run.calls:,}" for run in result.runs)))))
+    rows += [
         ("command", _command(value)) if key == "argv" else (str(key), _flat(value))
         for key, value in result.manifest.items()
     ]
-    items = (f"<dt>{html.escape(printable(k))}</dt><dd>{html.escape(printable(v))}</dd>" for k, v in lines if v)
+    items = (f"<dt>{html.escape(printable(k))}</dt><dd>{html.escape(printable(v))}</dd>" for k, v in rows if v)
     return f"<dl>{''.join(items)}</dl>"
 
 
@@ -172,34 +223,30 @@ def _flat(value: Any) -> str:
     return text if len(text) <= 600 else text[:600] + " ..."
 
 
-def _table(runs: Sequence[Run]) -> str:
-    """The comparison table, every figure that a run has."""
-    rows = [_row(["", *drawing.labels(runs)], "th")]
-    for title, section in SECTIONS.items():
-        values = [(row.label, [row.value(run) for run in runs]) for row in section]
-        kept = [(label, cells) for label, cells in values if any(cell is not None for cell in cells)]
-        if title and kept:
-            rows.append(_row([title, *[""] * len(runs)], "th"))
-        rows += [_row([f"  {label}" if title else label, *map(number, cells)], "td") for label, cells in kept]
-    return f'<div class="scroll"><table>{"".join(rows)}</table></div>'
-
-
-def _row(cells: Sequence[str], tag: str) -> str:
-    return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-
 def _warnings(runs: Sequence[Run]) -> str:
-    names = drawing.labels(runs)
-    lines = [f"{name}: {printable(w)}" for name, run in zip(names, runs, strict=True) for w in run.warnings]
-    lines += [
+    called = names.labels(runs)
+    found = [f"{name}: {printable(w)}" for name, run in zip(called, runs, strict=True) for w in run.warnings]
+    found += [
         f"{name}: {printable(what)} {n:,}"
-        for name, run in zip(names, runs, strict=True)
+        for name, run in zip(called, runs, strict=True)
         for what, n in run.errors.items()
     ]
-    shown = "".join(f'<p class="warning">{html.escape(line)}</p>' for line in dict.fromkeys(lines))
-    absent = [
-        f"{printable(name)} ({printable(why)})"
-        for name, why in runs[0].why_absent.items()
-        if all(name in run.why_absent for run in runs)
-    ]
-    return shown + (f'<p class="absent">In no run: {html.escape("; ".join(absent))}.</p>' if absent else "")
+    return "".join(f'<p class="warning">{html.escape(line)}</p>' for line in dict.fromkeys(found))
+
+
+def _absent(runs: Sequence[Run]) -> str:
+    """Figures that no run has, each with the reason, folded: they are no warnings."""
+    reasons: dict[str, list[str]] = {}
+    for name, why in runs[0].why_absent.items():
+        if all(name in run.why_absent for run in runs):
+            reasons.setdefault(why, []).append(name)
+    items = (
+        f"<li>{html.escape(printable(', '.join(found)))}: {html.escape(printable(why))}</li>"
+        for why, found in reasons.items()
+    )
+    count = sum(map(len, reasons.values()))
+    return (
+        f'<details class="absent"><summary>{count} figures</summary><ul>{"".join(items)}</ul></details>'
+        if count
+        else ""
+    )

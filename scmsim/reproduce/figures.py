@@ -1,4 +1,4 @@
-"""The figures of the five documents from the models' figures, one file each; for SCM manager's tables published beside simulated.
+"""The figures of the papers from the models' figures, one file each; for SCM manager's tables published beside simulated.
 
 What a figure shows is in its title; axes and systems are those of the document as far as the models have them, times estimates.
 """
@@ -7,7 +7,7 @@ import os
 import pathlib
 from collections.abc import Iterator
 
-from scmsim.records import READ, WRITE
+from scmsim.core.records import READ, WRITE
 from scmsim.report.charts import Chart, Rows
 from scmsim.report.files import write_charts
 from scmsim.reproduce import matrix, scmfs, thesis_figures, vsm

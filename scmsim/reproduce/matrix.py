@@ -6,53 +6,32 @@ operation for files of 1, 8, 64 and 1024 MiB.  Its Figures 14 to 16 are misses o
 
 import os
 import pathlib
-from typing import Any, cast
+from typing import cast
 
-from scmsim import metrics
-from scmsim.counters import SCHEMA
-from scmsim.errors import UsageError
+from scmsim.core.errors import UsageError
+from scmsim.core.records import Source
 from scmsim.pipeline import replay
-from scmsim.records import Source
 from scmsim.report import figures
 from scmsim.reproduce.thesis import ALL, MACHINE
-from scmsim.result import Result, Run
+from scmsim.result import Result, metrics
+from scmsim.sweep import table
 from scmsim.workload import thesis
 
 MI = 1 << 20
 FILES = tuple(size * MI for size in (1, 8, 64, 1024))
 UNITS = thesis.UNITS[::2]  # of the small cells
 WALKS = tuple(name for name in metrics.TABLE7 if "walk" in name)
-_TABLE = "results.parquet"  # of a sweep
 
 
 def read(folder: str | os.PathLike[str]) -> Result:
     """The cells that the sweep has in `folder`; raises UsageError where there are none."""
-    import pyarrow
-    import pyarrow.parquet
-
-    path = pathlib.Path(folder) / _TABLE
-    if not path.is_file():
-        raise UsageError(f"no {_TABLE} in {str(folder)!r}; make it with 'scmsim sweep sweep-thesis -o {folder}'")
-    try:
-        rows = pyarrow.parquet.read_table(path).to_pylist()
-    except (pyarrow.ArrowException, OSError) as error:
-        raise UsageError(f"{str(path)!r} cannot be read ({str(error).splitlines()[0]}); run the sweep again") from None
-    runs = [_run(row) for row in rows if row.get("cell_operation")]
+    if not table.is_sweep(folder):
+        raise UsageError(f"{str(folder)!r} is not of a sweep; make it with 'scmsim sweep sweep-thesis -o {folder}'")
+    found = table.read(folder)
+    runs = [run for run in found.runs if run.cell.get("operation")]
     if not runs:
-        raise UsageError(f"{str(path)!r} has no cells of the thesis; make it with 'scmsim sweep sweep-thesis'")
-    return Result({"tool": "scmsim sweep"}, runs)
-
-
-def _run(row: dict[str, Any]) -> Run:
-    """A row of the table as the run that it was."""
-    found = {name: value for name, value in row.items() if value is not None}
-    cell = {key: found[f"cell_{key}"] for key in ("operation", "file_bytes", "unit_bytes")}
-    run = Run(
-        found["fs"], found.get("machine"), found.get("paging"), found.get("medium"), int(found["calls"]), cell=cell
-    )
-    run.counters = {name: int(found[name]) for name in SCHEMA if name in found}
-    run.metrics = {name: found[name] for name in metrics.METRICS if name in found}
-    return run
+        raise UsageError(f"{str(folder)!r} has no cells of the thesis; make it with 'scmsim sweep sweep-thesis'")
+    return Result(found.manifest, runs)
 
 
 def small(quick: bool) -> Result:

@@ -9,14 +9,13 @@ import csv
 import math
 import pathlib
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from multiprocessing import get_context
 from typing import NamedTuple
 
-from scmsim.errors import unknown
+from scmsim.core.errors import unknown
+from scmsim.sweep.executors import processes
 
 DOCUMENTS = ("scmfs", "thesis", "vsm", "scm_manager")  # modules of this room
 FACTOR = 2.0  # within which an `about` counts as met
@@ -157,7 +156,9 @@ def titles() -> dict[str, str]:
     return {document: import_module(f"scmsim.reproduce.{document}").TITLE for document in DOCUMENTS}
 
 
-def reproduce(wanted: Iterable[str] = (), quick: bool = True, jobs: int = 1) -> Iterator[Row]:
+def reproduce(
+    wanted: Iterable[str] = (), quick: bool = True, jobs: int = 1, start: Callable[[], None] | None = None
+) -> Iterator[Row]:
     """Yield the rows of the wanted ids or documents (none: all), in the order of the table.
 
     Parameters
@@ -167,6 +168,8 @@ def reproduce(wanted: Iterable[str] = (), quick: bool = True, jobs: int = 1) -> 
         Small workloads; rows that need gigabytes say "full only".
     jobs : int
         Processes, each with a document at a time; 1: this process.
+    start : callable, optional
+        What each of these processes calls first.
 
     Raises
     ------
@@ -186,8 +189,7 @@ def reproduce(wanted: Iterable[str] = (), quick: bool = True, jobs: int = 1) -> 
         for document, rows in chosen.items():
             yield from (answered(row, document, quick) for row in rows)
         return
-    context = get_context("spawn")  # kernels may be compiling on another thread of this process
-    with ProcessPoolExecutor(min(jobs, len(chosen)), context) as pool:
+    with processes(min(jobs, len(chosen)), start) as pool:
         for found in [pool.submit(_document, rows, document, quick) for document, rows in chosen.items()]:
             yield from found.result()
 

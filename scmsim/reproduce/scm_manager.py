@@ -1,8 +1,8 @@
 """The SCM driver and manager ("Research on a software architecture for SCM"): its tables on the models of its board.
 
 Times are estimates from counts: machine xscale, media feram, sdram and nand.  Costs that were set by single figures of these tables
-are named in fs/costs/{scm-manager,fat-scm,ext2-scm}.toml (derived by tests/verification/calibrate_scm.py); every system of every
-row: docs/validation-scm-manager.md.
+are named in fs/scm_manager/costs (derived by tests/verification/calibrate_scm.py); every system of every
+row: docs/fs/scm_manager.md.
 """
 
 from collections.abc import Iterator
@@ -11,12 +11,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from scmsim import registry
-from scmsim.estimate import estimate
+from scmsim.core import registry
+from scmsim.core.records import OP, OPS, SETUP, Files, Source
 from scmsim.mmu.presets import timing
 from scmsim.pipeline import replay
-from scmsim.records import OP, OPS, SETUP, Files, Source
 from scmsim.reproduce.rows import Answer, published
+from scmsim.result.time import estimate
 from scmsim.workload import andrew, memory_objects, postmark
 
 TITLE = "The SCM driver and manager"

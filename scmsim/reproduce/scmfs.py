@@ -1,6 +1,6 @@
 """Superpages in SCMFS (Qiu and Reddy, 2013): its conclusion and section V, on the machine core2-q8200 with 4 GiB of SCM.
 
-The paper gives averages over runs whose file sizes it does not state; those here are choices (docs/validation-scmfs.md).  The
+The paper gives averages over runs whose file sizes it does not state; those here are choices (docs/fs/scmfs.md).  The
 migration thread has a core of its own: its events are left out of misses and time.  Nothing is fitted.
 """
 
@@ -11,13 +11,13 @@ from typing import cast
 
 import numpy as np
 
-from scmsim import registry
-from scmsim.estimate import estimate
+from scmsim.core import registry
+from scmsim.core.records import Source
 from scmsim.mmu import timing
 from scmsim.pipeline import replay
-from scmsim.records import Source
 from scmsim.reproduce.rows import Answer
 from scmsim.result import Run
+from scmsim.result.time import estimate
 from scmsim.workload import iozone, postmark
 
 TITLE = "Superpages in SCMFS (2013)"

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import NamedTuple, cast
 
+from scmsim.core.records import Source
 from scmsim.pipeline import replay
-from scmsim.records import Source
 from scmsim.report.charts import Chart, Rows
 from scmsim.reproduce import thesis
 from scmsim.reproduce.charts import PUBLISHED, bars, lines, panels

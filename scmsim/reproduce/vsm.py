@@ -11,13 +11,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from scmsim import metrics, registry
-from scmsim.fs.parts import pmfs_state
-from scmsim.fs.parts.emit import State
+from scmsim.core import registry
+from scmsim.core.records import CLOSE, CREATE, EVENT, OP, OPEN, READ, STORE, UNLINK, WRITE, Files, Source
+from scmsim.fs.engine.events import State
+from scmsim.fs.pmfs import state as pmfs_state
 from scmsim.pipeline import model_params, replay
-from scmsim.records import CLOSE, CREATE, EVENT, OP, OPEN, READ, STORE, UNLINK, WRITE, Files, Source
 from scmsim.reproduce.rows import Answer
-from scmsim.result import Run
+from scmsim.result import Run, metrics
 from scmsim.workload import pattern, postmark
 
 TITLE = "Virtual superpages and multi-grained copy-on-write (VSM)"

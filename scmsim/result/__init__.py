@@ -17,8 +17,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from scmsim.drafts import whole, writable
-from scmsim.errors import UsageError
+from scmsim.core.atomic import whole, writable
+from scmsim.core.errors import UsageError, expect
+from scmsim.core.text import printable
+from scmsim.result.rows import columns, plain, run_row
+from scmsim.result.rules import check
 
 if TYPE_CHECKING:
     import pandas
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 SUFFIXES = (".json", ".csv", ".parquet")
 LEVELS = ("run", "site", "group")
+SYNC_AT_END = "sync_at_end"  # among a run's params: what was left dirty was written back, and counts
 _PARQUET_KEY = b"scmsim.result"  # the whole result as compressed JSON in the metadata of the Parquet file
 _MAX_JSON = 1 << 30  # bytes of that JSON; a hundred times the thesis' whole matrix is less
 
@@ -37,13 +41,16 @@ class Run:
     Attributes
     ----------
     calls, operations : int
-        Measured calls (a write and the fsync that continues it are one) and measured trace operations.
+        Calls that did something (a write and the fsync that continues it are one) and trace operations, setup left out.  A call
+        that failed for want of space moves nothing and costs nothing in the models; it is one of the operations only.
     repeated : int
-        Operations that were not replayed one by one, because they belong to passes that repeat (see `scmsim.passes`).
+        Operations that were not replayed one by one, because they belong to passes that repeat (see `scmsim.pipeline.periods`).
     counters : dict
         Fields of `counters.SCHEMA` that the producer can supply, whole run.
     sites, groups : dict
         The same counters by mechanism inside the file system, and by operation or file (`by` of the experiment).
+    group_operations : dict
+        Operations of each group; empty where the producer does not tell.
     payload : dict
         Bytes that the program asked to write and to read: `written`, `read`.
     stored_bytes : dict
@@ -53,7 +60,7 @@ class Run:
     errors : dict
         Operations that failed by error name, e.g. {"ENOSPC": 3, "first ENOSPC": 17}.
     time_ns : dict
-        Terms of the time estimate in ns (see `scmsim.estimate`); estimates, not predictions.
+        Terms of the time estimate in ns (see `scmsim.result.time`); estimates, not predictions.
     cell : dict
         What was measured, where it is one cell of a matrix: `operation`, `file_bytes`, `unit_bytes`, and `repeat` from 1
         where it was measured several times.  Runs with the same fs and cell are compared (`scmsim.compare`).
@@ -74,6 +81,7 @@ class Run:
     estimated: list[str] = field(default_factory=list)
     sites: dict[str, dict[str, int]] = field(default_factory=dict)
     groups: dict[str, dict[str, int]] = field(default_factory=dict)
+    group_operations: dict[str, int] = field(default_factory=dict)
     payload: dict[str, int] = field(default_factory=dict)
     stored_bytes: dict[str, int] = field(default_factory=dict)
     space: dict[str, int] = field(default_factory=dict)
@@ -92,11 +100,11 @@ class Run:
     ) -> "Run":
         """Fill `metrics`, `why_absent`, `estimated` and `time_ns` from the counts; returns self.
 
-        `time` is the machine's [time] table and `medium` the medium's table (see `estimate.estimate`); without `time`
+        `time` is the machine's [time] table and `medium` the medium's table (see `time.estimate`); without `time`
         nothing is estimated.
         """
-        from scmsim import metrics as formulas  # here, because reading a result needs neither
-        from scmsim.estimate import Estimate, estimate
+        from scmsim.result import metrics as formulas  # here, because reading a result needs neither
+        from scmsim.result.time import Estimate, estimate
 
         guess = Estimate()
         if time:
@@ -117,6 +125,11 @@ class Run:
         self.estimated = found.estimated
         return self
 
+    @property
+    def failed(self) -> int:
+        """Operations that failed, by whatever error."""
+        return sum(count for name, count in self.errors.items() if not name.startswith("first "))
+
     def names(self) -> dict[str, str | None]:
         """The combination: fs, machine, paging, medium."""
         return {"fs": self.fs, "machine": self.machine, "paging": self.paging, "medium": self.medium}
@@ -124,7 +137,7 @@ class Run:
 
 @dataclass(repr=False)
 class Result:
-    """All runs of one experiment and the manifest that says how they came about (see `scmsim.manifest`)."""
+    """All runs of one experiment and the manifest that says how they came about (see `scmsim.result.provenance`)."""
 
     manifest: dict[str, Any] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
@@ -134,38 +147,64 @@ class Result:
         systems = ", ".join(dict.fromkeys(run.fs for run in self.runs))
         return f"<Result of {len(self.runs)} run{'s' * (len(self.runs) != 1)}{': ' * bool(systems)}{systems}>"
 
+    def __str__(self) -> str:
+        return self.table()
+
+    def notes(self) -> list[str]:
+        """Failures and warnings of all runs, each said once after its run's names."""
+        found: dict[str, None] = {}
+        for run in self.runs:
+            title = " ".join(name for name in run.names().values() if name)
+            for note in [
+                *(f"{what} {count:,}" for what, count in run.errors.items()),
+                *(f"warning: {text}" for text in run.warnings),
+            ]:
+                found[printable(f"{title}: {note}")] = None
+        return list(found)
+
     def to_json(self, indent: int | None = 2) -> str:
         """One JSON object: schema, manifest, results (one object per run; an absent metric is null, with its
         reason)."""
         results = [dataclasses.asdict(run) for run in self.runs]
         table = {"schema": self.schema, "manifest": self.manifest, "results": results}
-        return json.dumps(table, indent=indent, allow_nan=False, default=_plain)
+        return json.dumps(table, indent=indent, allow_nan=False, default=plain)
 
     @classmethod
     def from_json(cls, text: str | bytes, where: str = "text") -> "Result":
         """Inverse of `to_json`; `where` names the source in errors.  Raises UsageError for another schema."""
+        expect("text", text, (str, bytes), "text of a result")
         try:
-            table = json.loads(text)
+            table = json.loads(text, parse_constant=_no_number)
         except (ValueError, RecursionError) as error:
             raise UsageError(f"{where} is not JSON: {error}; write it with scmsim's --out") from None
         if not isinstance(table, dict) or not {"schema", "manifest", "results"} <= table.keys():
             raise UsageError(f"{where} is not a result of scmsim: it has no schema, manifest and results")
         _check_schema(table["schema"], where)
-        try:
-            return cls(dict(table["manifest"]), [_checked(Run(**run)) for run in table["results"]], table["schema"])
-        except (TypeError, ValueError) as error:
-            raise UsageError(f"{where} has a run that schema {SCHEMA} does not allow: {error}") from None
+        manifest, results = table["manifest"], table["results"]
+        if not isinstance(manifest, dict) or not isinstance(results, list):
+            raise UsageError(f"{where} is not a result of scmsim: its manifest must be a table, its results a list")
+        return cls(manifest, [_run(run, f"{where}: results[{i}]") for i, run in enumerate(results)], table["schema"])
 
     def rows(self, level: str = "run") -> list[dict[str, Any]]:
-        """Flat rows: one per run, per site or per group (operation or file)."""
+        """Flat rows: one per run, per site or per group (operation or file).
+
+        Those of sites and groups name their run, with its `calls`, and have the counters of the whole run: divide for figures per
+        call.
+        """
         if level not in LEVELS:
             raise UsageError(f"no level {level!r}; choose from {', '.join(LEVELS)}")
         if level == "run":
-            return [_run_row(run) for run in self.runs]
+            return [run_row(run) for run in self.runs]
+        if level == "site":
+            return [
+                {**run.names(), "site": name, "calls": run.calls, **counters}
+                for run in self.runs
+                for name, counters in run.sites.items()
+            ]
         return [
-            {**run.names(), level: name, **counters}
+            {**run.names(), "group": name, "calls": run.calls, "operations": run.group_operations.get(name), **counters}
             for run in self.runs
-            for name, counters in (run.sites if level == "site" else run.groups).items()
+            for name, counters in run.groups.items()
         ]
 
     def to_frame(self, level: str = "run") -> "pandas.DataFrame":
@@ -174,21 +213,32 @@ class Result:
 
         return pandas.DataFrame.from_records(self.rows(level))
 
-    def table(self, by: str | None = None) -> str:
-        """Plain-text comparison, runs as columns; `by` = "site", "op", "file" or "group" adds the breakdown."""
-        from scmsim.result_table import text
+    def table(self, by: str | None = None, **how: Any) -> str:
+        """Plain-text comparison, runs as columns; `by` = "site", "op", "file" or "group" adds the breakdown.
 
-        return text(self, by)
+        `how` chooses rows, ratios and the format (see `scmsim.result.table.text`).
+        """
+        from scmsim.result.table import text
+
+        return text(self, by, **how)
 
     def _repr_html_(self) -> str:
-        from scmsim.result_table import html
+        from scmsim.result.table import html
 
         return html(self)
 
-    def write(self, path: str | pathlib.Path) -> pathlib.Path:
-        """Write by suffix (.json, .csv, .parquet), whole or not at all; returns the path."""
+    def write(self, path: str | pathlib.Path, level: str = "run") -> pathlib.Path:
+        """Write by suffix (.json, .csv, .parquet), atomically; returns the path.
+
+        The table of .csv and .parquet has the rows of `level`, as `rows` gives them; .json and .parquet keep everything beside.
+        """
         path = check_writable(path)
-        content = {".json": self._json_bytes, ".csv": self._csv_bytes, ".parquet": self._parquet_bytes}[path.suffix]()
+        rows = self.rows(level)
+        if not rows and self.runs:
+            raise UsageError(f"this result was not broken down by {level}; replay it again with by='op' or by='file'")
+        content = self._json_bytes() if path.suffix == ".json" else self._csv_bytes(rows)
+        if path.suffix == ".parquet":
+            content = self._parquet_bytes(rows)
         with whole(path) as draft:
             draft.write_bytes(content)
         return path
@@ -196,20 +246,18 @@ class Result:
     def _json_bytes(self) -> bytes:
         return self.to_json().encode() + b"\n"
 
-    def _csv_bytes(self) -> bytes:
-        rows = self.rows()
+    def _csv_bytes(self, rows: list[dict[str, Any]]) -> bytes:
         out = io.StringIO(newline="")
-        writer = csv.DictWriter(out, _columns(rows), lineterminator="\n")
+        writer = csv.DictWriter(out, columns(rows), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
         return out.getvalue().encode()
 
-    def _parquet_bytes(self) -> bytes:
+    def _parquet_bytes(self, rows: list[dict[str, Any]]) -> bytes:
         import pyarrow
         import pyarrow.parquet
 
-        rows = self.rows()
-        table = pyarrow.table({name: pyarrow.array([row.get(name) for row in rows]) for name in _columns(rows)})
+        table = pyarrow.table({name: pyarrow.array([row.get(name) for row in rows]) for name in columns(rows)})
         packed = base64.b64encode(zlib.compress(self.to_json(indent=None).encode()))  # metadata is text
         out = io.BytesIO()
         with pyarrow.parquet.ParquetWriter(out, table.schema, compression="zstd") as writer:
@@ -220,6 +268,7 @@ class Result:
 
 def check_writable(path: str | pathlib.Path) -> pathlib.Path:
     """Check before the work that a result can be written there: known suffix, existing folder."""
+    expect("path", path, (str, os.PathLike), "the name of a file")
     path = pathlib.Path(path)
     if path.suffix not in SUFFIXES:
         raise UsageError(f"cannot tell the format of {str(path)!r}; the name must end in {', '.join(SUFFIXES)}")
@@ -229,6 +278,7 @@ def check_writable(path: str | pathlib.Path) -> pathlib.Path:
 
 def read(path: str | pathlib.Path) -> Result:
     """Read a result written as .json or .parquet; raises UsageError for another format or schema."""
+    expect("path", path, (str, os.PathLike), "the name of a file or a folder")
     where, path = repr(str(path)), pathlib.Path(path)
     if where == "''" or not path.exists():
         raise UsageError(f"no such file or folder {where}; give a result (.json, .parquet) or a folder of results")
@@ -242,6 +292,18 @@ def read(path: str | pathlib.Path) -> Result:
         raise UsageError(f"cannot read {where}: {(error.strerror or str(error)).lower()}") from None
 
 
+def is_result(path: pathlib.Path) -> bool:
+    """Whether a file holds a result, as `Result.write` writes it."""
+    try:
+        if path.suffix == ".csv":
+            with path.open(encoding="utf-8") as file:
+                return file.readline(200).startswith("fs,machine,")
+        read(path)
+    except (OSError, ValueError, UsageError):
+        return False
+    return True
+
+
 def read_all(path: str | pathlib.Path) -> Result:
     """A result, or those of a folder as one: its result.json, or else all, under the manifest of the first.
 
@@ -250,6 +312,7 @@ def read_all(path: str | pathlib.Path) -> Result:
     UsageError
         For a folder without a result, or anything that `read` refuses.
     """
+    expect("path", path, (str, os.PathLike), "the name of a file or a folder")
     folder = pathlib.Path(path)
     if not folder.is_dir() or path == "":  # which would be the folder that the command was called in
         return read(path)
@@ -298,47 +361,14 @@ def _check_schema(schema: Any, where: str) -> None:
     raise UsageError(f"{where} has schema {schema!r}, this scmsim reads {SCHEMA}; run the experiment again")
 
 
-def _checked(run: Run) -> Run:
-    """The run, if every table of it is one; a file may hold anything."""
-    if not isinstance(run.fs, str) or not isinstance(run.calls, int):
-        raise TypeError("fs must be text and calls a whole number")
-    if not all(isinstance(name, str | None) for name in run.names().values()):
-        raise TypeError("machine, paging and medium must be text")
-    for part in dataclasses.fields(run):
-        kind: Any = part.default_factory
-        if kind in (dict, list) and not isinstance(getattr(run, part.name), kind):
-            raise TypeError(f"{part.name} must be a {kind.__name__}")
+def _run(table: Any, where: str) -> Run:
+    try:
+        run = Run(**table)
+        check(run)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{where} has a run that schema {SCHEMA} does not allow: {error}") from None
     return run
 
 
-def _run_row(run: Run) -> dict[str, Any]:
-    """One flat row: counters and metrics under their own names, the other tables under a prefix."""
-    tables: list[tuple[str, Mapping[str, Any]]] = [
-        ("", run.counters),
-        ("", run.metrics),
-        ("payload_", run.payload),
-        ("stored_bytes_", run.stored_bytes),
-        ("space_", run.space),
-        ("time_ns_", run.time_ns),
-        ("errors_", run.errors),
-        ("param_", run.params),
-    ]
-    row: dict[str, Any] = {**run.names(), **{f"cell_{key}": value for key, value in run.cell.items()}}
-    row |= {"calls": run.calls, "operations": run.operations, "repeated": run.repeated}
-    for prefix, table in tables:
-        row.update({f"{prefix}{name}": value for name, value in table.items()})
-    row["warnings"] = "; ".join(run.warnings)
-    return row
-
-
-def _columns(rows: list[dict[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(column for row in rows for column in row))
-
-
-def _plain(value: Any) -> Any:
-    """NumPy scalars and paths as JSON values."""
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if hasattr(value, "item"):
-        return value.item()
-    raise TypeError(f"{type(value).__name__} has no place in a result")
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is no number of JSON")

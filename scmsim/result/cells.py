@@ -4,15 +4,14 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from scmsim import metrics
-from scmsim.errors import UsageError
-from scmsim.result import Result, Run
-from scmsim.units import format_bytes
+from scmsim.core.errors import UsageError
+from scmsim.core.units import format_bytes
+from scmsim.result import Result, Run, metrics
+from scmsim.result.rules import check
 
 # Metrics that grow with the work, as counters do; the others are ratios.
 EXTENSIVE = ("l1_misses", "l2_misses", "llc_misses", "tlb_traffic", "dtlb_lookups", "dtlb_l1_misses", "dtlb_walks")
 _SAME_OPERATION = {"append": "write"}  # the microbenchmark's name for the thesis' write: a fresh file is written
-_LEAST = 1e-30  # of figures: smaller or larger ones would leave the range of floats when divided
 KEYS = ("fs", "operation", "file_bytes", "unit_bytes")
 
 
@@ -105,8 +104,9 @@ def cells(result: Result, names: Mapping[str, str] | None = None, ignore: Iterab
     for run in result.runs:
         groups.setdefault(_key(run, names or {}, same, set(ignore)), []).append(run)
     for key, runs in groups.items():
-        for part in ("machine", "paging", "medium"):
-            found = sorted({str(run.names()[part]) for run in runs})
+        others = sorted({name for run in runs for name in run.cell} - {*KEYS, "repeat"})  # parameters of a sweep
+        for part in ("machine", "paging", "medium", *others):
+            found = sorted({str({**run.cell, **run.names()}.get(part)) for run in runs})
             if len(found) > 1:
                 raise UsageError(f"{key} was run with {part} {' and '.join(found)}; compare results of one {part} each")
     return {key: Cell(key, runs) for key, runs in groups.items()}
@@ -205,17 +205,11 @@ def _deviation(samples: list) -> float:
 
 
 def _check(run: Run) -> None:
-    """Raise UsageError for a run without a proper cell, or whose figures are no numbers that can be divided by each other."""
-    operation, *sizes = (run.cell.get(part) for part in ("operation", "file_bytes", "unit_bytes"))
-    if not isinstance(operation, str | None) or not all(isinstance(size, int | None) for size in sizes):
-        raise UsageError(
-            f"a run of {run.fs!r} has the cell {repr(run.cell)[:80]}; operation must be text, sizes whole numbers"
-        )
-    present = {name: value for name, value in run.metrics.items() if value is not None}
-    for table in ({"calls": run.calls}, run.counters, present, run.payload, run.stored_bytes, run.space):
-        for name, value in table.items():
-            if not isinstance(value, int | float) or value != 0 and not _LEAST <= abs(value) <= 1 / _LEAST:
-                raise UsageError(f"a run of {run.fs!r} has {repr(value)[:40]} for {name!r}, not a number")
+    """Raise UsageError for a run made in Python that a file could not hold: its figures cannot be divided by each other."""
+    try:
+        check(run)
+    except ValueError as error:
+        raise UsageError(f"a run of {str(run.fs)!r} has something that cannot be compared: {error}") from None
 
 
 def _bytes(size: int | None) -> str:

@@ -97,8 +97,20 @@ def _metric(unit: str, meaning: str, inputs: str, formula: Callable[..., float],
     return Metric(unit, meaning, (*others, Way(tuple(inputs.split()), formula)))
 
 
+class _Meaningless(ValueError):
+    """The inputs are there, but the figure would say nothing; the reason."""
+
+
 def _ratio(a: Number, b: Number) -> float:
     return a / b
+
+
+def _extra(stored: Number, written: Number) -> float:
+    if stored < written:
+        raise _Meaningless(
+            "fewer data bytes were stored than written: some are still dirty, or were overwritten before"
+        )
+    return (stored - written) / written
 
 
 def _percent(a: Number, whole: Number) -> float:
@@ -232,7 +244,7 @@ METRICS: dict[str, Metric] = {
         "ratio",
         "data bytes stored beyond the request per byte written (write amplification of the VSM paper)",
         "stored_bytes_data written_bytes",
-        lambda stored, written: (stored - written) / written,
+        _extra,
     ),
     "read_amplification": _metric(
         "ratio",
@@ -291,7 +303,7 @@ def compute(
     space : mapping
         The model's space report at the end: `live_bytes`, `allocated_bytes`, `metadata_bytes`, `waste_bytes`.
     estimated_ns, estimated_cycles : float
-        From `estimate.estimate`: the cycles stand in for a missing cycle counter and mark what uses them as estimated.
+        From `time.estimate`: the cycles stand in for a missing cycle counter and mark what uses them as estimated.
     """
     inputs = canonical(counters)
     extra = {"calls": calls, "written_bytes": written_bytes, "read_bytes": read_bytes, "estimated_ns": estimated_ns}
@@ -350,6 +362,9 @@ def _evaluate(table: Mapping[str, Metric], inputs: Mapping[str, Number], guesses
             continue
         try:
             out.values[name] = way.formula(*(inputs[needed] for needed in way.inputs))
+        except _Meaningless as reason:
+            out.why_absent[name] = str(reason)
+            continue
         except ZeroDivisionError:
             zero = [needed for needed in way.inputs if inputs[needed] == 0]
             out.why_absent[name] = f"divides by zero: {', '.join(_event(needed) for needed in zero)} is 0"

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from scmsim import __version__, registry
+from scmsim import __version__
+from scmsim.core import registry
 
 PACKAGES = ("numpy", "pandas", "numba", "llvmlite", "pyarrow", "click", "pydantic")
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scmsim.errors import UsageError
-from scmsim.records import SETUP, TRUNCATE, UNLINK, WRITE, Source
-from scmsim.units import format_bytes
+from scmsim.core.errors import UsageError
+from scmsim.core.records import SETUP, TRUNCATE, UNLINK, WRITE, Source
+from scmsim.core.units import format_bytes
 
 PAGE, LINE, GRANULES = 4096, 64, (64, 256, 4096)
 POINTER = 8  # of an index, a log's tail, a log's state

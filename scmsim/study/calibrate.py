@@ -9,29 +9,28 @@ import contextlib
 import os
 import re
 import statistics
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from scmsim.cells import Cell, Key, cells
-from scmsim.drafts import whole
-from scmsim.errors import UsageError
-from scmsim.fs.parts import costs
+from scmsim.core import toml
+from scmsim.core.atomic import whole
+from scmsim.core.errors import UsageError
+from scmsim.core.records import Source
+from scmsim.fs.engine import costs
 from scmsim.lab.plan import Replayable
 from scmsim.lab.plan import microbench as microbench_plan
 from scmsim.pipeline import replay
-from scmsim.records import Source
 from scmsim.result import Result
+from scmsim.result.cells import Cell, Key, cells
 from scmsim.workload import microbench
 
 COLUMNS = ("instructions", "loads", "stores")
 COUNTERS = ("instructions", "mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
 _PULL = 0.02  # weight of the table's own values: a cost may double if that takes 2 % off the error of one cell
 _PAGING = {"directmap-1g": {"user_page": "2MiB"}}
-_MAX_FILE = 1 << 20
 
 _LEAST = 1.0  # per call: cells that do nothing tell nothing
 # Passes over names (see lab.plan): those that a cost each belongs to, and sums of them.
@@ -125,7 +124,7 @@ def calibrate(measured: Result, fs: str, units: Sequence[int]) -> Calibration:
 
 
 def write(found: Calibration, path: str | os.PathLike[str], kernel: str) -> None:
-    """Write the table as TOML, whole or not at all."""
+    """Write the table as TOML, atomically."""
     text = (
         f"# Costs on Linux {kernel}: instructions, loads and stores (rep-strings left out) per unit, in place of {found.name}.\n"
         f"# Written by scmsim lab calibrate; use it with: scmsim replay --costs FILE\n\ntable = {_quoted(found.name)}\n"
@@ -155,13 +154,7 @@ def using(paths: Sequence[str]) -> Iterator[None]:
 
 
 def _read(path: str) -> tuple[str, Table]:
-    try:
-        with open(path, "rb") as file:
-            table = tomllib.loads(file.read(_MAX_FILE).decode())
-    except OSError as error:
-        raise UsageError(f"cannot read {path!r}: {(error.strerror or str(error)).lower()}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path!r} is not TOML: {error}") from None
+    _, table = toml.read(path)
     name = table.pop("table", None)
     if not isinstance(name, str):
         raise UsageError(

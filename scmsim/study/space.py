@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from scmsim import registry
 from scmsim.alloc import contiguity, frames, pages
-from scmsim.errors import UsageError
+from scmsim.core import registry
+from scmsim.core.errors import UsageError
+from scmsim.core.records import OP, TRUNCATE, Files, Source
+from scmsim.core.units import format_bytes
 from scmsim.pipeline import Progress, model_params, opened, placed
-from scmsim.records import OP, TRUNCATE, Files, Source
-from scmsim.units import format_bytes
 
 INODE_BYTES = 128  # PMFS and NOVA
 EXTENT_BYTES = 16  # estimate: start and length of a run in an index
@@ -23,6 +23,7 @@ TABLE_BYTES = 4096
 _ENTRY_BYTES = 8  # of a page table
 _CHUNK = 1 << 16
 _NODES = 1 << 12
+MIB = 1 << 20
 LARGEST = 1 << 44  # bytes of a device: its bitmap takes 512 MiB
 
 
@@ -70,7 +71,7 @@ def of_policy(
     Raises
     ------
     UsageError
-        For an unknown name or parameter, or a trace that cannot be read.
+        For an unknown name or parameter, or a trace that cannot be read; `NoRoom` if its first files do not fit.
     """
     source, _ = opened(trace)
     device = _Device(policy, params or {}, [s.files for s in (aged, source) if s])
@@ -96,6 +97,10 @@ def of_fs(
     histogram = contiguity.histogram(free[1]) if free else {}
     by_file = getattr(module, "by_file", None)
     return Space(fs, total, histogram, by_file(state) if by_file else {})
+
+
+class NoRoom(UsageError):
+    """The files that exist before a trace do not fit on the device."""
 
 
 class _Device:
@@ -149,15 +154,26 @@ class _Device:
         self.files[there + first, pages.NAMES] = 1
         self._feed(rows)
         if self.record[0].failed:
-            raise UsageError(
-                f"the files that exist before the trace do not fit on {self.name}; give it a larger capacity: "
-                f"--set {self.name}.capacity=..."
-            )
+            raise NoRoom(self._no_room(rows, aged=first > 0))
         self.forget()
+
+    def _no_room(self, rows: np.ndarray, aged: bool) -> str:
+        """One line: what the files ask for, what the device has left, and which parameter mends it."""
+        state, page = self.record[0], frames.FRAME << int(self.record[0].order)
+        wanted = int((-(-rows["offset"] // page) * page).sum())
+        left, whole = int(state.free.sum()) * frames.FRAME, len(self.bits) * 64 * frames.FRAME
+        held = int(self.files[rows["file"], pages.HELD].sum()) * frames.FRAME
+        return (
+            f"the {len(rows):,} files that exist before the trace take {wanted / MIB:,.1f} MiB in pages of "
+            f"{format_bytes(page)}, and {self.name} has {(left + held) / MIB:,.1f} of {whole / MIB:,.0f} MiB free for them; "
+            f"{'age the device less (--aged), or ' if aged else ''}raise --set {self.name}.capacity=..."
+        )
 
     def replay(self, source: Source, first: int, progress: Progress | None) -> None:
         """Take all operations of a trace, whose files' rows begin at `first`."""
         done = 0
+        if progress:
+            progress(self.name, 0, source.rows)
         for batch in source.batches(_CHUNK):
             rows = batch.view(np.ndarray)
             if first:

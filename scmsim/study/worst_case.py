@@ -1,8 +1,9 @@
 """Search for the access pattern that stresses a file system most, for each operation; what the thesis left as future work.
 
 A pattern is a set of genes (`workload/pattern.py`).  The search draws patterns, then changes one or two genes of the best ones; the
-finding is shrunk gene by gene to the plainest pattern that keeps most of the score.  Its mechanism is the site whose loads and
-stores (or walks, or bytes) per byte grew most against the median of the drawn patterns.  Same seed, same findings.
+finding is shrunk gene by gene to the plainest pattern that keeps most of the score.  It is one only if it scores `MARGIN` times the
+median of the drawn patterns.  Its mechanism is the site whose loads and stores (or walks, or bytes) per byte grew most
+against that median.  Same seed, same findings.
 """
 
 import random
@@ -12,11 +13,11 @@ from functools import cache
 from statistics import median
 from typing import Any, cast
 
-from scmsim.errors import unknown
+from scmsim.core.errors import unknown
+from scmsim.core.records import Source
+from scmsim.core.units import format_bytes
 from scmsim.pipeline import DEFAULTS, Params, replay
-from scmsim.records import Source
 from scmsim.result import Run
-from scmsim.units import format_bytes
 from scmsim.workload import pattern as workload
 
 KI, MI = 1 << 10, 1 << 20
@@ -37,11 +38,12 @@ METRICS = {
     "walks": ("dtlb_load_misses_walk_completed", "dtlb_store_misses_walk_completed"),
     "stored": ("pm_stored_bytes",),
 }
-GROWTH = "growth"  # traffic of a call late in the run over that of an early one: what gets dearer with age
+GROWTH = "growth"  # traffic of a call late in the run over that of an early one: the cost that grows with age
 MOST_BYTES = 512 * MI  # that one pattern may move or, sparse, reach
 MOST_MOVED = 16 << 30  # bytes of persistent memory, loaded and stored, beyond which the first calls stand for a pattern
 PROBE = 256  # calls
 EARLY = 4  # growth compares the whole run with its first quarter
+MARGIN = 1.1  # times the median of the drawn patterns (growth: times an early call): what counts as a finding
 KEPT = 0.8  # of the score that a plainer pattern must keep
 PARENTS = 4
 LONG = {"calls": (16 * KI, 128 * KI, MI), "unit": (512, KI, 4 * KI, 16 * KI)}  # growth shows in long runs only
@@ -99,24 +101,29 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Finding:
-    """The worst pattern of one operation.
+    """The worst pattern of one operation; whether it is worth a word, `stands_out` says.
 
     Attributes
     ----------
     score, typical : float
-        The metric per byte of payload, of the finding and in the median of the drawn patterns.
-    site : str
-        The mechanism to blame; `site_share` is its percent of the finding's metric, `site_growth` its metric per byte over that of
-        the median pattern (inf if the median has none).
+        The metric per byte of payload, of the finding and in the median of the drawn patterns (growth: 1, which is none).
+    site : str or None
+        The mechanism that causes it, None if the pattern does not stand out or none rose; `site_share` is its percent of the
+        finding's metric, `site_growth` its metric per byte over that of the median pattern (inf if the median has none).
     """
 
     pattern: Pattern
     score: float
     typical: float
-    site: str
+    site: str | None
     site_share: float
     site_growth: float
     tried: int
+
+    @property
+    def stands_out(self) -> bool:
+        """Whether the score is `MARGIN` times the typical one, or more; a score of 0 never is."""
+        return self.score > 0 and self.score >= MARGIN * self.typical
 
 
 class Hunt:
@@ -136,7 +143,7 @@ class Hunt:
         metric: str = "traffic",
         *,
         machine: str = DEFAULTS["machine"],
-        paging: str = DEFAULTS["paging"],
+        paging: str | None = None,
         medium: str = DEFAULTS["medium"],
         params: Params | None = None,
         tries: int = 60,
@@ -165,6 +172,8 @@ class Hunt:
         draw = random.Random(f"{self.seed} {op}")
         tried: dict[Pattern, float] = {}
         drawn: list[Pattern] = []
+        if progress:
+            progress(f"{self.fs} {op}", 0, self.tries)
         while len(tried) < self.tries:
             first = len(tried) < self.tries // 2
             parent = self._random(op, draw) if first else self._mutated(draw.choice(_best(tried, PARENTS)), draw)
@@ -174,9 +183,13 @@ class Hunt:
             if progress:
                 progress(f"{self.fs} {op}", len(tried), self.tries)
         worst = _best(tried, 1)[0]
-        found = self._shrunk(worst, tried[worst])
-        site, share, growth = self._blame(found, drawn)
-        return Finding(found, self.score(found), median(tried[each] for each in drawn), site, share, growth, len(tried))
+        pattern = self._shrunk(worst, tried[worst])
+        typical = self.even or median(tried[each] for each in drawn)
+        found = Finding(pattern, self.score(pattern), typical, None, 0.0, 0.0, len(tried))
+        if not found.stands_out:
+            return found
+        site, share, growth = self._blame(pattern, drawn)
+        return replace(found, site=site, site_share=share, site_growth=growth)
 
     def score(self, pattern: Pattern) -> float:
         """The metric per byte of payload; 0 where operations failed (a full device proves nothing)."""
@@ -222,9 +235,9 @@ class Hunt:
                 found = plainer
         return found
 
-    def _blame(self, found: Pattern, drawn: list[Pattern]) -> tuple[str, float, float]:
-        """(site, its share in percent, its growth) by the greatest rise: per byte of payload against the median drawn pattern; for
-        growth per call against the first quarter of the same run."""
+    def _blame(self, found: Pattern, drawn: list[Pattern]) -> tuple[str | None, float, float]:
+        """(site, its share in percent, its growth) by the greatest rise, None if none rose: per byte of payload against the median
+        drawn pattern; for growth per call against the first quarter of the same run."""
         if self.metric == GROWTH:
             others = [self.run(replace(found, calls=max(found.calls // EARLY, 1)))]
         else:
@@ -233,6 +246,8 @@ class Hunt:
         here = {site: self._each(run, site) for site in run.sites}
         usual = {site: median(self._each(other, site) for other in others) for site in here}
         site = max(here, key=lambda name: here[name] - usual[name])
+        if here[site] <= usual[site]:
+            return None, 0.0, 0.0
         share = 100 * here[site] / (sum(here.values()) or 1)
         return site, share, here[site] / usual[site] if usual[site] else float("inf")
 

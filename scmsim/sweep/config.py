@@ -12,11 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scmsim.config import SWEEP_PREFIX, ConfigError, Problem, find, read_toml
-from scmsim.config_lines import Path, line_of, lines
-from scmsim.errors import UsageError, unknown
-from scmsim.sweep.point import Settings, check_setting, normal
-from scmsim.units import parse_bytes
+from scmsim.config import SWEEP_PREFIX, find
+from scmsim.config.positions import Path, line_of, lines
+from scmsim.core import toml
+from scmsim.core.errors import UsageError, unknown
+from scmsim.core.toml import ConfigError, Problem
+from scmsim.core.units import parse_bytes
+from scmsim.sweep.point import Settings, check_setting, in_words, normal, varying
 
 MODES = ("grid", "random", "list")
 MOST = 1_000_000
@@ -43,10 +45,29 @@ def resolve(text: str) -> pathlib.Path:
     return find(text, prefix=SWEEP_PREFIX)
 
 
+def check(path: str | pathlib.Path) -> None:
+    """Read a sweep, and build the models of its points; raises as `load`, and ConfigError for points that cannot be run."""
+    from scmsim.sweep import trial
+
+    sweep = load(path)
+    by_reason: dict[str, list[Settings]] = {}
+    for settings, reason in trial.failures(sweep.points):
+        by_reason.setdefault(reason, []).append(settings)
+    keys, total = varying(sweep.points), len(sweep.points)
+    rules = [
+        f"{len(failed):,} of {total:,} points cannot be run: {reason}; the first: {in_words(failed[0], keys)}"
+        for reason, failed in by_reason.items()
+    ]
+    if rules:
+        where = lines(toml.read(sweep.path)[0])
+        line = line_of(where, ("axes",)) if ("axes",) in where else line_of(where, ("point", 0))
+        raise ConfigError(sweep.path, [Problem(line, "", rule) for rule in rules])
+
+
 def load(path: str | pathlib.Path) -> Sweep:
     """Read and check a sweep; raises ConfigError with every mistake, UsageError if the file cannot be read."""
     path = pathlib.Path(path)
-    text, table = read_toml(path)
+    text, table = toml.read(path)
     reader = _Reader(path.parent)
     points = reader.points(table)
     if reader.broken:

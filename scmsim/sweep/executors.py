@@ -4,15 +4,17 @@ Each yields (key, row or None, error or None) as points finish.  A worker that d
 others, up to `TRIES` times, and then count as failed.
 """
 
+import contextlib
 import ctypes
+import multiprocessing
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent import futures
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from scmsim.errors import EnvironmentProblem, ScmsimError, unknown
+from scmsim.core.errors import EnvironmentProblem, ScmsimError, unknown
 from scmsim.sweep.point import Settings, evaluate
 
 Outcome = tuple[str, dict[str, Any] | None, str | None]
@@ -31,7 +33,7 @@ def run(
     if name == "dask":
         yield from _dask(points, jobs, scheduler)
     elif name == "threads":
-        with futures.ThreadPoolExecutor(jobs) as pool:
+        with _threads(jobs) as pool:
             yield from _pooled(pool, dict(points), _AHEAD * jobs, stop)
     else:
         yield from _processes(points, jobs, stop)
@@ -92,15 +94,44 @@ class _Lost(Exception):
         self.points = points
 
 
-def _processes(points: list[tuple[str, Settings]], jobs: int, stop: threading.Event) -> Iterator[Outcome]:
-    import multiprocessing
+@contextlib.contextmanager
+def _threads(jobs: int) -> Iterator[futures.Executor]:
+    """Worker threads, which are not waited for if the block is left by an error or a signal."""
+    pool = futures.ThreadPoolExecutor(jobs)
+    try:
+        yield pool
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown()
 
+
+@contextlib.contextmanager
+def processes(jobs: int, start: Callable[[], None] | None = None) -> Iterator[futures.Executor]:
+    """Worker processes that call `start` first, and end at once if the block is left by an error or a signal."""
+    context = multiprocessing.get_context("spawn")  # kernels may be compiling on another thread of this process
+    pool = futures.ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(start,))
+    try:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # Ctrl-C is the parent's to handle
+        try:
+            pool.submit(int)  # starts all of them, which inherit what is blocked
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        yield pool
+    except BaseException:
+        for worker in list((pool._processes or {}).values()):
+            worker.kill()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _processes(points: list[tuple[str, Settings]], jobs: int, stop: threading.Event) -> Iterator[Outcome]:
     left, tries = dict(points), dict.fromkeys(dict(points), 0)
-    context = multiprocessing.get_context("spawn")
     while left and not stop.is_set():
         suspect = any(tries[key] for key in left)  # after a loss one at a time, so that the point to blame is known
         width, most = (1, 1) if suspect else (jobs, _AHEAD * jobs)
-        with futures.ProcessPoolExecutor(width, context, initializer=_die_with_parent) as pool:
+        with processes(width) as pool:
             try:
                 yield from _pooled(pool, left, most, stop)
             except _Lost as loss:
@@ -112,17 +143,20 @@ def _processes(points: list[tuple[str, Settings]], jobs: int, stop: threading.Ev
                         yield key, None, f"its worker died {TRIES} times; is there enough memory?"
 
 
-def _die_with_parent() -> None:
-    """A worker must not go on after the sweep was killed."""
+def _begin(start: Callable[[], None] | None) -> None:
+    """A worker must not go on after its parent was killed."""
     ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    if start:
+        start()
 
 
 def _dask(points: list[tuple[str, Settings]], jobs: int, scheduler: str | None) -> Iterator[Outcome]:
     try:
         import distributed
     except ImportError:
-        raise EnvironmentProblem("the executor dask needs the extra 'cluster': pip install 'scmsim[cluster]'") from None
+        raise EnvironmentProblem(
+            "the executor dask needs the extra 'cluster'; in the checkout: pip install -e '.[cluster]'"
+        ) from None
     with _client(distributed, jobs, scheduler) as client:
         tasks = {
             client.submit(outcome, key, settings, key=f"scmsim-{key}", retries=TRIES): key for key, settings in points

@@ -9,11 +9,15 @@ import hashlib
 import json
 import os
 import pathlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from scmsim import registry
-from scmsim.errors import UsageError, unknown
-from scmsim.units import parse_param
+from scmsim.core import registry
+from scmsim.core.errors import UsageError, unknown
+from scmsim.core.units import format_bytes, parse_param
+from scmsim.paging._choice import wanted
+
+if TYPE_CHECKING:
+    from scmsim.core.records import Source
 
 Settings = dict[str, Any]
 FORMAT = 1
@@ -54,7 +58,10 @@ def owner(name: str) -> str:
     found = next((kind for kind in _OWNERS if name in registry.names(kind)), None)
     if found is None:
         raise unknown(
-            "file system, policy or paging", name, [each for kind in _OWNERS for each in registry.names(kind)]
+            "file system, policy or paging",
+            name,
+            [each for kind in _OWNERS for each in registry.names(kind)],
+            "scmsim list",
         )
     return found
 
@@ -69,7 +76,7 @@ def normal(settings: Settings) -> Settings:
         settings = {
             key: value for key, value in settings.items() if key.split(".")[0] not in ("machine", "paging", "medium")
         }
-    used = {settings.get(kind) for kind in _OWNERS} | {None if "policy" in settings else _default("paging")}
+    used = {settings.get(kind) for kind in _OWNERS} | ({wanted(settings["fs"])} if "fs" in settings else set())
     found: Settings = {}
     for key, value in sorted(settings.items()):
         kind, *rest = key.split(".")
@@ -85,12 +92,6 @@ def normal(settings: Settings) -> Settings:
         else:
             found[key] = value
     return found
-
-
-def _default(kind: str) -> str:
-    from scmsim.pipeline import DEFAULTS
-
-    return DEFAULTS[kind]
 
 
 def key_of(settings: Settings) -> str:
@@ -117,8 +118,29 @@ def source(settings: Settings) -> Any:
     return registry.load("workload", given.pop("kind")).source(**given)
 
 
-def evaluate(settings: Settings) -> dict[str, Any]:
-    """The row of figures of a point, the same wherever and whenever it is computed.
+def varying(points: list[Settings]) -> set[str]:
+    """The parameters in which points differ."""
+    keys = {key for settings in points for key in settings}
+    return {key for key in keys if len({str(settings.get(key)) for settings in points}) > 1}
+
+
+def in_words(settings: Settings, keys: set[str]) -> str:
+    """A point by those of its parameters that are in `keys`, "fs=nova-cow, workload.unit=4KiB"; by all if it has none of them."""
+    chosen = [key for key in settings if key in keys] or list(settings)
+    return ", ".join(f"{key}={_shown(settings, key)}" for key in chosen)
+
+
+def _shown(settings: Settings, key: str) -> str:
+    kind, *rest = key.split(".")
+    name, value = rest[0] if kind == "set" else settings.get("workload.kind"), settings[key]
+    params: dict[str, Any] = {}
+    if kind == "set" or (kind == "workload" and key != "workload.kind"):
+        params = registry.literals(owner(str(name)) if kind == "set" else kind, str(name)).get("PARAMS", {})
+    return format_bytes(value) if params and params[rest[-1]][1] == "bytes" else str(value)
+
+
+def evaluate(settings: Settings, given: "Source | None" = None) -> dict[str, Any]:
+    """The row of figures of a point, the same wherever and whenever it is computed; `given` is replayed in place of its own trace.
 
     Raises
     ------
@@ -131,14 +153,14 @@ def evaluate(settings: Settings) -> dict[str, Any]:
             _, name, parameter = key.split(".")
             params.setdefault(name, {})[parameter] = value
     if "policy" in settings:
-        from scmsim import space
+        from scmsim.study import space
 
-        found = space.of_policy(source(settings), settings["policy"], params.get(settings["policy"]))
+        found = space.of_policy(given or source(settings), settings["policy"], params.get(settings["policy"]))
         return {f"space_{name}": value for name, value in found.total.items()}
     from scmsim.pipeline import replay
 
     chosen = {kind: settings[kind] for kind in ("paging", "medium") if kind in settings}
-    result = replay(source(settings), settings["fs"], _machine(settings), params=params, **chosen)
+    result = replay(given or source(settings), settings["fs"], _machine(settings), params=params, **chosen)
     row = result.rows()[0]
     return {key: value for key, value in row.items() if key not in settings and value is not None}
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from scmsim.errors import UsageError
+from scmsim.core.errors import UsageError
 from scmsim.sweep import executors, store
 from scmsim.sweep.config import Sweep
-from scmsim.sweep.point import Settings, evaluate, key_of, source
+from scmsim.sweep.point import Settings, evaluate, in_words, key_of, source, varying
 
 OPERATIONS_PER_S = 1e6  # assumption: a replay through MMU and medium; a policy alone, and passes that repeat, take less
 START_S = 0.2  # opening the trace, building the models
@@ -31,7 +31,7 @@ class Plan:
 
 @dataclass
 class Outcome:
-    """Where the data set lies, how many points it has, what failed, and how much was replayed for it this time."""
+    """Where the data set lies, how many points it has, what failed (parameters -> reason), and what was replayed this time."""
 
     results: pathlib.Path
     points: int
@@ -48,11 +48,13 @@ class Work:
     repeated: int = 0
     moved: int = 0
     seconds: float = 0.0
+    warned: int = 0  # points whose run has warnings
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Add a point's row; one without operations, of a policy, adds nothing."""
         self.operations += row.get("operations", 0)
         self.repeated += row.get("repeated", 0)
+        self.warned += bool(row.get("warnings"))
         self.moved += row.get("payload_written", 0) + row.get("payload_read", 0)
 
 
@@ -76,7 +78,7 @@ def plan(sweep: Sweep, out: str | os.PathLike[str], jobs: int) -> Plan:
 
 
 def _rows(settings: Settings) -> float:
-    from scmsim.errors import ScmsimError
+    from scmsim.core.errors import ScmsimError
     from scmsim.pipeline import opened
 
     try:
@@ -133,13 +135,14 @@ def run(
         finally:
             stop.set()
         work.seconds = time.monotonic() - started
-        order = {key: error for key in ahead.points if (error := failed.get(key)) is not None}
+        keys = varying(sweep.points)
+        order = {in_words(one, keys): failed[key] for key, one in ahead.points.items() if key in failed}
         return Outcome(place.gather(list(ahead.points), order), len(ahead.points), len(todo), order, work)
 
 
 def warm(points: list[Settings]) -> None:
     """Compile, or load from the cache, the kernels that the points need, once and before any worker starts."""
-    from scmsim.errors import ScmsimError
+    from scmsim.core.errors import ScmsimError
 
     tiny = {"workload.kind": "microbench", "workload.op": "append", "workload.total": 8192, "workload.unit": 4096}
     for kind, name in dict.fromkeys((kind, one[kind]) for one in points for kind in ("fs", "policy") if kind in one):
@@ -154,6 +157,6 @@ def summary(outcome: Outcome) -> dict[str, Any]:
     work = outcome.work
     return {
         "results": str(outcome.results), "points": outcome.points, "computed": outcome.computed, "failed": outcome.failed,
-        "operations": work.operations, "repeated_operations": work.repeated, "bytes": work.moved,
+        "warned": work.warned, "operations": work.operations, "repeated_operations": work.repeated, "bytes": work.moved,
         "seconds": round(work.seconds, 3),
     }  # fmt: skip

@@ -7,11 +7,11 @@ import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from scmsim.errors import UsageError
+from scmsim.core.errors import UsageError
 from scmsim.perf.cells import locked, unwritable, write_whole
 from scmsim.sweep.point import FORMAT, Settings
 
-RESULTS, FAILED, _MARK = "results.parquet", "failed.json", "sweep"
+RESULTS, FAILED, MARK = "results.parquet", "failed.json", "sweep"
 _MOST = 1 << 24  # bytes of a point's file
 
 
@@ -26,7 +26,7 @@ class Store:
         return {name.removesuffix(".json") for name in os.listdir(self.points) if name.endswith(".json")}
 
     def save(self, key: str, settings: Settings, row: Mapping[str, Any]) -> None:
-        """Store a finished point, whole or not at all."""
+        """Store a finished point atomically."""
         write_whole(self.points / f"{key}.json", json.dumps({"point": settings, "row": row}, default=_plain))
 
     def load(self, key: str) -> dict[str, Any]:
@@ -77,8 +77,8 @@ def opened(folder: str | os.PathLike[str]) -> Iterator[Store]:
     with locked(path):
         for part in [*store.points.glob(".*.part"), *path.glob(".*.part")]:
             part.unlink(missing_ok=True)
-        if not (path / _MARK).exists():
-            write_whole(path / _MARK, json.dumps({"format": FORMAT}))
+        if not (path / MARK).exists():
+            write_whole(path / MARK, json.dumps({"format": FORMAT}))
         yield store
 
 
@@ -90,7 +90,7 @@ def check(path: pathlib.Path) -> set[str]:
         return set()
     if not path.is_dir():
         raise UsageError(f"{str(path)!r} is not a folder; give -o the name of a new folder")
-    if not (path / _MARK).exists() and any(name not in ("points", "lock") for name in os.listdir(path)):
+    if not (path / MARK).exists() and any(name not in ("points", "lock") for name in os.listdir(path)):
         raise UsageError(f"{str(path)!r} is not empty and not of a sweep; give -o the name of a new folder")
     return Store(path).finished() if (path / "points").is_dir() else set()
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.errors import UsageError
-from scmsim.records import Files
+from scmsim.core.errors import UsageError
+from scmsim.core.records import Files
 from scmsim.trace.store import StoredTrace, TraceWriter
 
 CHUNK = 1 << 16

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from scmsim.records import (
+from scmsim.core.records import (
     CREATE,
     FALLOCATE,
     FREE,

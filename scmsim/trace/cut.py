@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from scmsim.errors import UsageError
-from scmsim.records import SETUP
+from scmsim.core.errors import UsageError
+from scmsim.core.records import SETUP
 from scmsim.trace._rewrite import CHUNK, Renumber, derived, different, write
 from scmsim.trace._sizes import Sizes
 from scmsim.trace.store import StoredTrace, open_trace

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from scmsim.errors import UsageError, unknown
-from scmsim.records import OPS, SETUP
+from scmsim.core.errors import UsageError, unknown
+from scmsim.core.records import OPS, SETUP
 from scmsim.trace._rewrite import CHUNK, Renumber, derived, different, write
 from scmsim.trace.store import open_trace
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.drafts import whole, writable
-from scmsim.errors import EnvironmentProblem, UsageError
-from scmsim.records import READ, WRITE
+from scmsim.core.atomic import whole, writable
+from scmsim.core.errors import EnvironmentProblem, UsageError
+from scmsim.core.records import READ, WRITE
 from scmsim.trace._rewrite import CHUNK
 from scmsim.trace.store import StoredTrace, open_trace
 
@@ -74,7 +74,7 @@ def _libraries() -> tuple[Any, Any]:
         import vl_convert
     except ImportError as error:
         raise EnvironmentProblem(
-            f"a plot needs the module {error.name!r}; install the extra: pip install 'scmsim[report]'"
+            f"a plot needs the module {error.name!r}; install the extra in the checkout: pip install -e '.[report]'"
         ) from None
     return altair, vl_convert
 

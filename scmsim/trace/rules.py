@@ -1,11 +1,12 @@
 """What a row of a trace must fulfil to be replayed: used when reading and by `scmsim trace check`."""
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
-from scmsim.records import (
+from scmsim.core.records import (
     FALLOCATE,
     FILE_TO_MM,
     FREE,
@@ -27,6 +28,7 @@ _NEEDS_OFFSET = (READ, WRITE, TRUNCATE, FALLOCATE, MMAP)
 _NEEDS_NO_FILE = (SYNC, MALLOC, FREE, MM_TO_FILE, FILE_TO_MM, ULOAD, USTORE)
 _KNOWN_FLAGS = 2 * WRITABLE_SHARED - 1
 _FAR = 1 << 62  # offset + length beyond this would overflow the arithmetic of a model
+NEVER = -(1 << 62)  # ns; the time of the row above the first one
 _THREAD = 1 << 36  # bytes of a thread's memory
 _OFFSET_OF_OP, _FILE_OF_OP = np.zeros(len(OPS), bool), np.ones(len(OPS), bool)  # by operation: must it have one?
 _OFFSET_OF_OP[list(_NEEDS_OFFSET)], _FILE_OF_OP[list(_NEEDS_NO_FILE)] = True, False
@@ -40,17 +42,18 @@ class Broken(NamedTuple):
     text: str
 
 
-def first_problem(batch: np.ndarray, files: int) -> tuple[int, str] | None:
+def first_problem(batch: np.ndarray, files: int, before: int = NEVER) -> tuple[int, str] | None:
     """Row (index into `batch`) and text of the first row that would corrupt a replay, or None."""
-    found = [(int(rows[0]), text) for _, rows, text in problems(batch, files)]
+    found = [(int(rows[0]), text) for _, rows, text in chain(problems(batch, files), time_problems(batch, before))]
     return min(found) if found else None
 
 
-def all_sound(columns: Mapping[str, np.ndarray], files: int) -> bool:
+def all_sound(columns: Mapping[str, np.ndarray], files: int, before: int = NEVER) -> bool:
     """Whether the extremes of each column alone show that no rule is broken: much faster than looking for the row.
 
-    `columns` are the fields of records.OP, each an array of its own.
+    `columns` are the fields of records.OP, each an array of its own; `before` is the time of the row above them.
     """
+    times = columns["time_ns"]
 
     def within(name: str, low: int, high: int) -> bool:
         column = columns[name]
@@ -67,6 +70,7 @@ def all_sound(columns: Mapping[str, np.ndarray], files: int) -> bool:
         and within("thread", 0, np.iinfo("i8").max)
         and not (_OFFSET_OF_OP[columns["op"]] & (columns["offset"] == -1)).any()
         and not (_FILE_OF_OP[columns["op"]] & (columns["file"] == -1)).any()
+        and (not len(times) or bool(times[0] >= before and (times[1:] >= times[:-1]).all()))
     )
 
 

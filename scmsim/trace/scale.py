@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from scmsim.errors import UsageError
-from scmsim.records import Files
+from scmsim.core.errors import UsageError
+from scmsim.core.records import Files
 from scmsim.trace._rewrite import CHUNK, derived, different, write
 from scmsim.trace.merge import renumbered
 from scmsim.trace.store import StoredTrace, open_trace

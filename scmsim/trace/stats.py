@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.records import CONTINUES, CREATE, OPS, READ, SETUP, ULOAD, UNLINK, USTORE, WRITE, Source
+from scmsim.core.records import CONTINUES, CREATE, OPS, READ, SETUP, ULOAD, UNLINK, USTORE, WRITE, Source
 from scmsim.trace._pages import PAGE, Pages
 from scmsim.trace._sizes import Sizes
 

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.drafts import unwritten, writable
-from scmsim.errors import UsageError
-from scmsim.records import OP, OPS, Files
-from scmsim.trace.rules import all_sound, first_problem
+from scmsim.core.atomic import unwritten
+from scmsim.core.errors import UsageError
+from scmsim.core.records import OP, OPS, Files
+from scmsim.trace._path import MAGIC, trace_path
+from scmsim.trace.rules import NEVER, all_sound, first_problem
 
 SCHEMA = 2
 ROWS_PER_GROUP = 1 << 16
@@ -35,7 +36,6 @@ COLUMNS = (
     ("buffer", "i8"),
 )
 _SINCE = {"buffer": 2}  # columns that older schemas lack: all zero there
-_MAGIC = b"PAR1"
 _BLOCK = 1 << 11  # rows that stay in a core's cache while they are filled column by column
 
 
@@ -55,21 +55,25 @@ class TraceWriter:
     def __init__(self, path: str | os.PathLike[str], header: dict[str, Any]) -> None:
         import pyarrow.parquet as pq
 
-        self.path = writable(path)
+        self.path = trace_path(path)
         self.header = header
         self.rows = 0
         self._temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
         self._waiting: list[np.ndarray] = []
         self._waiting_rows = 0
-        self._writer: Any = pq.ParquetWriter(
-            self._temporary,
-            _schema(),
-            compression="zstd",
-            compression_level=9,
-            use_dictionary=["op", "file", "file2", "length", "thread", "flags"],
-            column_encoding={"time_ns": "DELTA_BINARY_PACKED", "offset": "DELTA_BINARY_PACKED"},
-            write_page_checksum=True,
-        )
+        try:
+            self._writer: Any = pq.ParquetWriter(
+                self._temporary,
+                _schema(),
+                compression="zstd",
+                compression_level=9,
+                use_dictionary=["op", "file", "file2", "length", "thread", "flags"],
+                column_encoding={"time_ns": "DELTA_BINARY_PACKED", "offset": "DELTA_BINARY_PACKED"},
+                write_page_checksum=True,
+            )
+        except OSError as error:
+            self._temporary.unlink(missing_ok=True)
+            raise unwritten(self.path, error) from None
 
     def __enter__(self) -> "TraceWriter":
         return self
@@ -127,22 +131,23 @@ class StoredTrace:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = pathlib.Path(path)
         metadata, self.rows = _footer(self.path)
-        self.header: dict[str, Any] = _decode(self.path, "header", lambda: json.loads(metadata[b"scmsim.header"]))
+        self.header: dict[str, Any] = _decode(self.path, "header", lambda: _header(metadata[b"scmsim.header"]))
         self.files: Files = _decode(self.path, "side table", lambda: _unpack_files(metadata[b"scmsim.files"]))
 
     def batches(self, chunk: int = 1 << 14) -> Iterator[np.recarray]:
         """Yield record arrays of OP with at most `chunk` rows; raises UsageError at a row that cannot be replayed."""
         if chunk < 1:
             raise UsageError(f"a chunk of {chunk} rows is impossible; give at least 1")
-        first, count = 0, len(self.files)
+        first, count, before = 0, len(self.files), NEVER
         for columns in self._columns():
             group = _records(columns)
-            if not all_sound(columns, count) and (problem := first_problem(group, count)):
+            if not all_sound(columns, count, before) and (problem := first_problem(group, count, before)):
                 row, what = problem
                 raise UsageError(
                     f"{str(self.path)!r}: row {first + row}: {what}; see all with 'scmsim trace check {self.path}'"
                 )
             first += len(group)
+            before = int(columns["time_ns"][-1]) if len(group) else before
             for start in range(0, len(group), chunk):
                 yield group[start : start + chunk].view(np.recarray)
 
@@ -292,7 +297,7 @@ def _check_kind(path: pathlib.Path) -> None:
         raise UsageError(f"no trace file {str(path)!r}; make one with 'scmsim capture -o {path} -- CMD'")
     with open(path, "rb") as file:
         head = file.read(1 << 14)
-    if head[:4] == _MAGIC:
+    if head[:4] == MAGIC:
         return
     if not head:
         raise UsageError(f"{str(path)!r} is empty; make the trace again")
@@ -308,6 +313,13 @@ def _open(path: pathlib.Path) -> Any:
     import pyarrow.parquet as pq
 
     return pq.ParquetFile(path, page_checksum_verification=True)
+
+
+def _header(text: bytes) -> dict[str, Any]:
+    header = json.loads(text)
+    if not isinstance(header, dict) or not isinstance(header.get("counts", {}), dict):
+        raise ValueError("it must be a table, and so must its counts")
+    return header
 
 
 def _decode(path: pathlib.Path, what: str, read: Any) -> Any:

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.records import CONTINUES, OFFSET_UNKNOWN, OPS, READ, SETUP, WRITE
-from scmsim.trace.rules import files_problems, problems, time_problems
+from scmsim.core.records import CONTINUES, OFFSET_UNKNOWN, OPS, READ, SETUP, WRITE
+from scmsim.trace.rules import NEVER, files_problems, problems, time_problems
 from scmsim.trace.store import StoredTrace
 
 
@@ -34,7 +34,7 @@ def totals(trace: StoredTrace) -> dict[str, Any]:
 def all_problems(trace: StoredTrace) -> list[str]:
     """Every broken rule once a kind, with its first row and how many rows break it; empty for a sound trace."""
     seen: dict[str, list[Any]] = {}
-    rows, before = 0, np.iinfo("i8").min // 2
+    rows, before = 0, NEVER
     for first, group in trace.groups():
         for rule, broken, text in chain(problems(group, len(trace.files)), time_problems(group, before)):
             entry = seen.setdefault(rule, [first + int(broken[0]), text, 0])

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from scmsim.errors import UsageError
+from scmsim.core.errors import UsageError
 
 _MASK = (1 << 48) - 1
 _MULTIPLIER, _INCREMENT = 0x5DEECE66D, 0xB

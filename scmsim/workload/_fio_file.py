@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from scmsim.errors import UsageError, unknown
+from scmsim.core.errors import UsageError, unknown
 
 MAX_BYTES = 1 << 20  # of a job file
 MAX_JOBS = 4096

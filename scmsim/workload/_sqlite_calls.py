@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from scmsim.records import (
+from scmsim.core.records import (
     CLOSE,
     CREATE,
     DATA_ONLY,

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.errors import UsageError
-from scmsim.records import OP, Files
+from scmsim.core.errors import UsageError
+from scmsim.core.records import OP, Files
 
 # length: bytes of the whole run; unit: bytes of a piece (0: the run is one operation), the last piece takes what is left;
 # stride and buffer_stride: what the offset and the buffer's address grow by from piece to piece.
@@ -120,7 +120,7 @@ class Stream:
 
 
 def _rest(steps: np.ndarray, ends: np.ndarray, first: int) -> np.ndarray:
-    """The STEPs from operation `first` on; one that was begun is shortened."""
+    """The STEPs from operation `first` on; one that has started is shortened."""
     at = int(np.searchsorted(ends, first, "right"))
     rest = steps[at:].copy()
     if len(rest):

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.errors import UsageError
-from scmsim.records import OP, Files
+from scmsim.core.errors import UsageError
+from scmsim.core.records import OP, Files
 
 Pieces = Callable[[], Iterable[np.ndarray]]
 
@@ -165,7 +165,7 @@ def at_least(minimum: int, **given: int) -> None:
 
 def choose(what: str, given: str, allowed: Iterable[str]) -> None:
     """Raise UnknownName unless `given` is one of `allowed`."""
-    from scmsim.errors import unknown
+    from scmsim.core.errors import unknown
 
     allowed = list(allowed)
     if given not in allowed:

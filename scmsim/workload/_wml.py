@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from scmsim.errors import UsageError, unknown
+from scmsim.core.errors import UsageError, unknown
 from scmsim.workload._fileset import Gamma
 
 MAX_BYTES = 1 << 20

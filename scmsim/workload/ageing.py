@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scmsim.errors import UsageError
-from scmsim.records import APPENDS, CLOSE, CREATE, SETUP, UNLINK, WRITE
+from scmsim.core.errors import UsageError
+from scmsim.core.records import APPENDS, CLOSE, CREATE, SETUP, UNLINK, WRITE
 from scmsim.workload import _stream
 from scmsim.workload._stream import ops, weave
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from scmsim.errors import UsageError
-from scmsim.records import CLOSE, CREATE, DIRECTORY, MKDIR, OPEN, READ, READDIR, SETUP, STAT, WRITE
+from scmsim.core.errors import UsageError
+from scmsim.core.records import CLOSE, CREATE, DIRECTORY, MKDIR, OPEN, READ, READDIR, SETUP, STAT, WRITE
 from scmsim.workload import _stream
 from scmsim.workload._stream import ops, weave
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from scmsim import records
-from scmsim.errors import UsageError
-from scmsim.records import CLOSE, CREATE, DIRECTORY, MKDIR, SETUP, SYNCHRONOUS, WRITE
+from scmsim.core import records
+from scmsim.core.errors import UsageError
+from scmsim.core.records import CLOSE, CREATE, DIRECTORY, MKDIR, SETUP, SYNCHRONOUS, WRITE
 from scmsim.workload import _wml
 from scmsim.workload._fileset import Drand48, Tree, rand
 from scmsim.workload._steps import FIELDS, STEP, Stream, calls, check_times

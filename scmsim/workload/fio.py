@@ -1,4 +1,4 @@
-"""fio 3.33 with a synchronous engine: reads a job file and makes the job's calls, to the bit for one job.
+"""fio 3.33 with a synchronous engine: reads a job file and makes the job's calls, exactly for one job.
 
 Several jobs run at once: here they take turns, one call each.  With an asynchronous engine the order of submission is the same
 and the buffers go round.  Not modelled: time (runtime, rate, thinktime), verify, trim, zones, and what `_fio_file` refuses.
@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from scmsim.errors import UsageError
-from scmsim.records import (
+from scmsim.core.errors import UsageError
+from scmsim.core.records import (
     CLOSE,
     CREATE,
     DATA_ONLY,

@@ -9,8 +9,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from scmsim.errors import UsageError
-from scmsim.records import CLOSE, CREATE, FSYNC, OPEN, READ, STAT, SYNC, TRUNCATE, UNLINK, WRITE, Files
+from scmsim.core.errors import UsageError
+from scmsim.core.records import CLOSE, CREATE, FSYNC, OPEN, READ, STAT, SYNC, TRUNCATE, UNLINK, WRITE, Files
 from scmsim.workload._mt64 import permutation
 from scmsim.workload._steps import Stream, calls, check_times, run
 

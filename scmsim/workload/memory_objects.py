@@ -16,8 +16,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from scmsim.errors import UsageError
-from scmsim.records import (
+from scmsim.core.errors import UsageError
+from scmsim.core.records import (
     CLOSE,
     CREATE,
     FILE_TO_MM,

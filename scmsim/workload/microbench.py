@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from scmsim.errors import UsageError
-from scmsim.records import APPENDS, CLOSE, CONTINUES, CREATE, FSYNC, OP, OPEN, READ, SETUP, WRITE, Files
+from scmsim.core.errors import UsageError, shown
+from scmsim.core.records import APPENDS, CLOSE, CONTINUES, CREATE, FSYNC, OP, OPEN, READ, SETUP, WRITE, Files
+from scmsim.core.units import is_whole
 
 SUMMARY = "the thesis' microbenchmark: append, rewrite, read, reread or wsync in units of one size"
 PARAMS = {
@@ -50,6 +51,12 @@ class source:
     ) -> None:
         if op not in PASSES:
             raise UsageError(f"no microbench pass named {op!r}; choose from {', '.join(PASSES)}")
+        given = {"unit": unit, "total": total, "files": files, "passes": passes, "interval": interval}
+        for name, value in given.items():
+            if not is_whole(value):
+                raise UsageError(
+                    f"{name} must be a whole number, not {shown(value)}; 'parse_bytes' reads texts such as '4KiB'"
+                )
         if unit < 1 or total < unit:
             raise UsageError(
                 f"unit {unit} and total {total} give no call; the unit must be at least 1 and at most the total"

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from scmsim.errors import UsageError
-from scmsim.records import APPENDS, CONTINUES, CREATE, FSYNC, READ, SETUP, WRITE
+from scmsim.core.errors import UsageError
+from scmsim.core.records import APPENDS, CONTINUES, CREATE, FSYNC, READ, SETUP, WRITE
 from scmsim.workload import _stream
 from scmsim.workload._stream import ops
 

@@ -1,4 +1,4 @@
-"""Postmark 1.53 (as Debian ships it): its random numbers, its transactions and the sizes of its calls, to the bit.
+"""Postmark 1.53 (as Debian ships it): its random numbers, its transactions and the sizes of its calls, exactly.
 
 A pool of small files is created, then each transaction reads or appends to one file and creates or deletes another, then all are
 deleted.  Source: J. Katcher, "PostMark: a new file system benchmark", NetApp TR3022 (1997); behaviour of postmark-1.53.c as seen
@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from scmsim.errors import UsageError
-from scmsim.records import APPENDS, CLOSE, CREATE, DIRECTORY, MKDIR, OPEN, READ, RMDIR, STAT, UNLINK, WRITE, Files
+from scmsim.core.errors import UsageError
+from scmsim.core.records import APPENDS, CLOSE, CREATE, DIRECTORY, MKDIR, OPEN, READ, RMDIR, STAT, UNLINK, WRITE, Files
 from scmsim.workload._stdio import BUFFER, sizes
 from scmsim.workload._steps import Stream, calls, check_times, pieces
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from scmsim.errors import UsageError
+from scmsim.core.errors import UsageError
 from scmsim.workload import _stream
 from scmsim.workload._btree import LARGEST_BLOB, PAGE, SCHEMA_PAGE, Tree
 from scmsim.workload._sqlite_calls import RollbackCalls, WalCalls

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scmsim.errors import UsageError
-from scmsim.records import APPENDS, CLOSE, CREATE, OPEN, READ, SETUP, UNLINK, WRITE
-from scmsim.units import format_bytes
+from scmsim.core.errors import UsageError
+from scmsim.core.records import APPENDS, CLOSE, CREATE, OPEN, READ, SETUP, UNLINK, WRITE
+from scmsim.core.units import format_bytes
 from scmsim.workload import _stream
 from scmsim.workload._stream import ops
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
 from scmsim.alloc import buddy
-from scmsim.fs.parts.emit import HEADER, new_state
+from scmsim.fs.engine.events import HEADER, new_state
 from tests.conftest import NO_JIT
 from tests.reference.buddy_slow import LARGEST, SMALLEST, Buddies
 

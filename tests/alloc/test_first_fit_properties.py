@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
 from scmsim.alloc import first_fit
-from scmsim.fs.parts.emit import HEADER, new_state
+from scmsim.fs.engine.events import HEADER, new_state
 from tests.conftest import NO_JIT
 from tests.reference.first_fit_slow import Ranges
 

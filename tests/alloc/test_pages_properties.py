@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scmsim import registry
 from scmsim.alloc import contiguity, pages
-from scmsim.records import KEEP_SIZE
-from scmsim.space import _Device
+from scmsim.core import registry
+from scmsim.core.records import KEEP_SIZE
+from scmsim.study.space import _Device
 from tests.conftest import NO_JIT
-from tests.reference import drive
+from tests.fs import drive
 from tests.reference.pages_slow import Device
 
 FILES, FRAMES = 5, 2048  # a device of 8 MiB

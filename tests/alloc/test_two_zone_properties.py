@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scmsim.alloc import first_fit, two_zone
-from scmsim.fs.parts.emit import HEADER, new_state
+from scmsim.fs.engine.events import HEADER, new_state
 from tests.conftest import NO_JIT
 
 STATE = np.dtype((np.record, [*HEADER, *two_zone.FIELDS]))

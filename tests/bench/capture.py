@@ -119,8 +119,8 @@ def _folder() -> Iterator[pathlib.Path]:
 
 def _compare(argv: list[str], root: pathlib.Path, repeats: int, calls: int | None) -> Iterator[Line]:
     """Run a command that writes its nanoseconds to `took`, alone and under each back end, in turns."""
-    from scmsim import registry
-    from scmsim.errors import EnvironmentProblem
+    from scmsim.core import registry
+    from scmsim.core.errors import EnvironmentProblem
 
     took: dict[str, list[float]] = {name: [] for name in ("", *registry.names("capture"))}
     problems: dict[str, str] = {}

@@ -71,7 +71,7 @@ CASES: tuple[tuple[str, str, Callable[[int], Iterator[str]]], ...] = (
 
 def rates(lines: int) -> Iterator[Line]:
     """CPU seconds of each importer, kernels loaded, the trace written; and of `line.split()` on the same lines."""
-    from scmsim import registry
+    from scmsim.core import registry
     from scmsim.trace.store import TraceWriter
 
     with tempfile.TemporaryDirectory() as folder:

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import scmsim
-from scmsim import pipeline, registry
-from scmsim.records import CREATE, OP, READ, SETUP, WRITE, Files
+from scmsim import pipeline
+from scmsim.core import registry
+from scmsim.core.records import CREATE, OP, READ, SETUP, WRITE, Files
 
 UNIT, FILE = 4096, 16 << 20
 READS, OVERWRITES = 0.5, 0.4

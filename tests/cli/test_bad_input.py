@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from scmsim import cli
-from scmsim.records import OP, Files
+from scmsim.core.records import OP, Files
 from scmsim.trace import TraceWriter
 
 READERS = {

@@ -11,8 +11,9 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from scmsim import cli, registry
-from scmsim.errors import EnvironmentProblem, UsageError
+from scmsim import cli
+from scmsim.core import registry
+from scmsim.core.errors import EnvironmentProblem, UsageError
 
 COMMANDS = cli.main.list_commands(click.Context(cli.main))
 
@@ -58,7 +59,9 @@ def test_help_lists_every_subcommand() -> None:
 def test_summaries_are_the_literals_of_the_files() -> None:
     folder = Path(cli.__file__).parent
     for name in COMMANDS:
-        tree = ast.parse((folder / f"{name.replace('-', '_')}.py").read_text())
+        stem = name.replace("-", "_")
+        file = folder / stem / "__init__.py" if (folder / stem).is_dir() else folder / f"{stem}.py"
+        tree = ast.parse(file.read_text())
         values = [
             ast.literal_eval(n.value) for n in tree.body if isinstance(n, ast.Assign) and n.targets[0].id == "SUMMARY"
         ]
@@ -66,7 +69,22 @@ def test_summaries_are_the_literals_of_the_files() -> None:
 
 
 def test_version() -> None:
-    assert run("--version").output.split() == ["scmsim", cli.__version__]
+    for words in ("--version", "-V", "version"):
+        assert run(words).output.split() == ["scmsim", cli.__version__]
+
+
+def test_help_is_a_command_too() -> None:
+    for words in ((), ("replay",), ("trace", "convert"), ("perf",)):
+        assert run("help", *words).output == run(*words, "--help").output
+    for words, message in ((("relpay",), "did you mean 'replay'?"), (("list", "fs"), "'scmsim list' has no commands")):
+        result = run("help", *words)
+        assert result.exit_code == 2 and message in result.stderr and result.stderr.count("\n") == 1
+
+
+def test_every_command_can_be_quiet() -> None:
+    for words in (("-q", "list", "fs"), ("list", "fs", "--quiet"), ("trace", "-q", "info", "--help")):
+        assert run(*words).exit_code == 0
+    assert "--quiet" in run("trace", "convert", "--help").output
 
 
 @pytest.mark.parametrize(
@@ -75,7 +93,10 @@ def test_version() -> None:
         (["lsit"], "no command named 'lsit'; did you mean 'list'? choose from "),
         (["list", "fz"], "no kind named 'fz'; "),
         (["list", "fs", "nova-cwo"], "no file system named 'nova-cwo'; did you mean 'nova-cow'? "),
-        (["list", "--jsno"], "no option named '--jsno'; did you mean '--json'? choose from --params, --json, --help"),
+        (
+            ["list", "--jsno"],
+            "no option named '--jsno'; did you mean '--json'? choose from --params, --json, --quiet, --help",
+        ),
         (["check"], "missing argument 'FILE'; see 'scmsim check --help'"),
         (["check", "no/such.toml"], "no file 'no/such.toml'; "),
     ],
@@ -144,7 +165,7 @@ def test_list_presets_with_their_values() -> None:
     [
         ("scmsim ch", {"check"}),
         ("scmsim ", set(COMMANDS)),
-        ("scmsim list ", set(registry.KINDS)),
+        ("scmsim list ", {*registry.KINDS, "counters", "metrics", "rows"}),
         ("scmsim list fs nova-c", {"nova-cow"}),
         ("scmsim list --js", {"--json"}),
     ],

@@ -6,11 +6,17 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from scmsim import cli
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "traces" / "README.md"]
+DOCUMENTS = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "fs").glob("*.md")),
+    ROOT / "traces" / "README.md",
+]
 SOURCES = [*sorted((ROOT / "scmsim").rglob("*.py")), *sorted((ROOT / "notebooks").glob("*.ipynb"))]
 WORD = re.compile(r"[a-z][a-z-]*$")
 
@@ -83,3 +89,20 @@ def test_the_same_thing_has_the_same_option_everywhere() -> None:
         assert ("--out" in options) == ("-o" in options), f"{path}: -o and --out go together"
 
     walk(cli.main, "scmsim")
+
+
+def test_the_demo_ends_with_commands_on_a_trace_that_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from scmsim.cli import demo, replay
+
+    class Shown:
+        @staticmethod
+        def table() -> str:
+            return ""
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo, "_capture", lambda program, scratch: None)
+    monkeypatch.setattr(replay, "run_jobs", lambda *jobs: Shown)
+    done = CliRunner().invoke(cli.main, ["demo"])
+    assert done.exit_code == 0, done.output
+    traces = re.findall(r"scmsim replay (\S+) --fs", done.output)
+    assert len(traces) == 2 and all(Path(trace).exists() for trace in traces)

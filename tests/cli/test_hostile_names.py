@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from scmsim import cli
-from scmsim.records import OP, WRITE, Files
+from scmsim.core.records import OP, WRITE, Files
 from scmsim.trace import TraceWriter
 
 ESCAPE = "\x1b[31m"

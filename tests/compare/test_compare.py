@@ -9,12 +9,12 @@ from click.testing import CliRunner
 from click.testing import Result as Done
 
 from scmsim import cli
-from scmsim.cells import Key, cells
 from scmsim.compare import compare
-from scmsim.compare_table import text
-from scmsim.errors import UnknownName, UsageError
+from scmsim.compare.table import text
+from scmsim.compare.tolerances import TOLERANCES
+from scmsim.core.errors import UnknownName, UsageError
 from scmsim.result import Result, Run
-from scmsim.tolerances import TOLERANCES
+from scmsim.result.cells import Key, cells
 
 CELL = {"operation": "write", "file_bytes": 1 << 20, "unit_bytes": 4096}
 
@@ -243,8 +243,8 @@ def test_a_result_with_something_else_than_numbers_is_one_line(part: dict) -> No
 
 
 def test_every_tolerance_is_of_something_that_exists_and_has_a_reason() -> None:
-    from scmsim.counters import SCHEMA
-    from scmsim.metrics import METRICS
+    from scmsim.core.counters import SCHEMA
+    from scmsim.result.metrics import METRICS
 
     for name, tolerance in TOLERANCES.items():
         assert name in SCHEMA or name in METRICS

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scmsim.cells import cells
 from scmsim.compare import compare
 from scmsim.report.figures import collect, panels
 from scmsim.result import Result, Run
+from scmsim.result.cells import cells
 
 COUNTERS = (
     "cycles", "instructions", "dtlb_load_misses_walk_active", "dtlb_store_misses_walk_active", "itlb_misses_walk_active",

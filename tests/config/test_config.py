@@ -2,13 +2,17 @@
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from scmsim import config, registry
-from scmsim.config import ConfigError, Experiment, load
-from scmsim.config_lines import line_of, lines
-from scmsim.errors import UnknownName, UsageError
+from scmsim import config
+from scmsim.config import Experiment, load
+from scmsim.config.positions import line_of, lines
+from scmsim.core import registry
+from scmsim.core.errors import UnknownName, UsageError
+from scmsim.core.toml import ConfigError
+from scmsim.result import SUFFIXES, Result, Run
 
 GOOD = 'fs = "nova-cow"\n[workload]\nkind = "microbench"\n'
 ROOT = Path(__file__).parents[2]
@@ -51,7 +55,7 @@ capacity = "64 giga"
     ]
     rules = [rule for *_, rule in found]
     assert "no file 'missing.parquet'" in rules[0]
-    assert "did you mean 'nova-cow'?" in rules[1] and "choose from" in rules[1]
+    assert "did you mean 'nova-cow'?" in rules[1]
     assert "did you mean 'machine'?" in rules[2]
     assert rules[3] == "must be 'site', 'op' or 'file'"
     assert "'64 giga' is not a number of bytes" in rules[4]
@@ -116,8 +120,41 @@ def test_a_right_experiment(tmp_path: Path) -> None:
         medium=("optane",),
         by="op",
         params={"nova-cow": {"capacity": 1 << 30, "inode_fence": 1}},
-        out=Path("r.json"),
+        out=tmp_path / "e" / "r.json",
     )
+
+
+def test_an_experiment_writes_below_its_folder_or_the_current_one_only(tmp_path: Path, monkeypatch: Any) -> None:
+    """One from a stranger must not overwrite what the user may write elsewhere."""
+    (tmp_path / "e").mkdir()
+    (tmp_path / "here").mkdir()
+    (tmp_path / "e" / "link").symlink_to(tmp_path)
+    monkeypatch.chdir(tmp_path / "here")
+
+    def out_of(text: Any) -> Any:
+        file = tmp_path / "e" / "x.toml"
+        file.write_text(f'out = "{text}"\n' + GOOD)
+        return load(file).out
+
+    assert out_of("r.csv") == tmp_path / "e" / "r.csv"
+    assert out_of(tmp_path / "here" / "r.parquet") == tmp_path / "here" / "r.parquet"
+    for text in ("/etc/x.json", "../x.json", "link/x.json", tmp_path / "x.json"):
+        with pytest.raises(ConfigError, match=":1: out: .*is neither below the experiment's folder"):
+            out_of(text)
+
+
+def test_an_experiment_overwrites_nothing_but_a_result(tmp_path: Path) -> None:
+    file = tmp_path / "x.toml"
+    for name, content in (("a.json", '{"mine": 1}'), ("b.csv", "name,age\n"), ("c.parquet", "PAR1"), ("d.json", "")):
+        (tmp_path / name).write_text(content)
+        file.write_text(f'out = "{name}"\n' + GOOD)
+        with pytest.raises(ConfigError, match=f"{name}' exists and is no result of scmsim"):
+            load(file)
+    result = Result({}, [Run("ext4", "m", "p", "nvdimm")])
+    for suffix in SUFFIXES:
+        file.write_text(f'out = "r{suffix}"\n' + GOOD)
+        result.write(tmp_path / f"r{suffix}")
+        assert load(file).out == tmp_path / f"r{suffix}"
 
 
 def test_workload_parameters_come_in_their_units(tmp_path: Path) -> None:

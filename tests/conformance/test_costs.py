@@ -6,11 +6,11 @@ import tomllib
 import pytest
 
 import scmsim
-from scmsim import registry
+from scmsim.core import registry
 
-FOLDER = pathlib.Path(scmsim.__file__).parent / "fs" / "costs"
+FOLDER = pathlib.Path(scmsim.__file__).parent / "fs"
 SITES = {site for fs in registry.names("fs") for site in registry.load("fs", fs).SITES}
-TABLES = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.toml"))}
+TABLES = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*/costs/*.toml"))}
 ENTRIES = [(table, name) for table, entries in TABLES.items() for name in entries]
 
 

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import scmsim
-from scmsim import records, registry
-from scmsim.counters import MILLI_FIELDS, SCHEMA
-from scmsim.errors import ScmsimError, UsageError
-from scmsim.records import CONTINUES, SETUP
+from scmsim.core import records, registry
+from scmsim.core.counters import MILLI_FIELDS, SCHEMA
+from scmsim.core.errors import ScmsimError, UsageError
+from scmsim.core.records import CONTINUES, SETUP
 from tests.conftest import NO_JIT
-from tests.reference import drive
+from tests.fs import drive
 
 
 def page(fs):
@@ -489,7 +489,7 @@ def test_what_a_model_declares(fs):
     assert module.SUMMARY and "\n" not in module.SUMMARY and module.SUMMARY == table["SUMMARY"]
     assert table["PARAMS"].keys() == module.PARAMS.keys() >= {"capacity"}
     for name, (default, unit, meaning) in module.PARAMS.items():
-        assert scmsim.units.parse_param(default, unit) is not None and meaning, name
+        assert scmsim.core.units.parse_param(default, unit) is not None and meaning, name
     assert len(module.__doc__.splitlines()) >= 3 and "Source" in module.__doc__ and "Units" in module.__doc__
 
 

@@ -6,9 +6,9 @@ import shutil
 import pytest
 
 import scmsim
-import scmsim.fs
-from scmsim import registry
-from scmsim.errors import UsageError
+import scmsim.fs.models
+from scmsim.core import registry
+from scmsim.core.errors import UsageError
 from scmsim.workload.microbench import source
 
 MODEL = pathlib.Path(__file__).parent / "toy_model.py"
@@ -20,10 +20,10 @@ def toy(tmp_path, monkeypatch):
     package = pathlib.Path(scmsim.__file__).parent
     for folder in ("paging", "medium", "mmu", "workload"):
         (tmp_path / folder).symlink_to(package / folder)
-    (tmp_path / "fs").mkdir()
-    shutil.copy(MODEL, tmp_path / "fs" / "toy.py")
+    (tmp_path / "fs" / "models").mkdir(parents=True)
+    shutil.copy(MODEL, tmp_path / "fs" / "models" / "toy.py")
     monkeypatch.setattr(registry, "_ROOT", tmp_path)
-    monkeypatch.setattr(scmsim.fs, "__path__", [*scmsim.fs.__path__, str(tmp_path / "fs")])
+    monkeypatch.setattr(scmsim.fs.models, "__path__", [*scmsim.fs.models.__path__, str(tmp_path / "fs" / "models")])
     return "toy"
 
 

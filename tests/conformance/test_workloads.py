@@ -6,10 +6,10 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from scmsim import registry
-from scmsim.errors import UsageError
+from scmsim.core import registry
+from scmsim.core.errors import UsageError
+from scmsim.core.records import READ, WRITE
 from scmsim.pipeline import model_params
-from scmsim.records import READ, WRITE
 from scmsim.trace.rules import files_problems, problems, time_problems
 
 SMALL = {

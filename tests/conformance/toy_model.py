@@ -5,10 +5,10 @@ Source: made up, to show how little a model needs.
 
 import numpy as np
 
-from scmsim import records as r
-from scmsim._jit import kernel
-from scmsim.fs.parts.emit import HEADER, State, new_state, run
-from scmsim.records import FENCE, NTSTORE, PM, pack
+from scmsim.core import records as r
+from scmsim.core.records import FENCE, NTSTORE, PM, pack
+from scmsim.fs.engine.events import HEADER, State, new_state, run
+from scmsim.jit import kernel
 
 SUMMARY = "a file system that stores each write in place"
 SITES = {"copy": "data"}

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import scmsim
-from scmsim import records
-from scmsim.counters import COUNTERS, MILLI_FIELDS, SCHEMA, rounded
+from scmsim.core import records
+from scmsim.core.counters import COUNTERS, MILLI_FIELDS, SCHEMA, rounded
 
-ROOMS = ("alloc", "counters", "fs", "medium", "mmu", "paging", "records", "trace", "workload")
+ROOMS = ("alloc", "core", "fs", "medium", "mmu", "paging", "trace", "workload")
 
 
 def modules() -> list[str]:
@@ -36,7 +36,9 @@ def test_no_field_hides_behind_a_numpy_attribute(module: str) -> None:
 
 def test_the_guard_finds_a_hidden_field() -> None:
     dtype = np.dtype([("fine", "i8"), ("inner", [("size", "i8")], (3,))])
-    assert fields(dtype) == ["fine", "inner", "size"] and {"scmsim.records", "scmsim.counters"} <= set(modules())
+    assert fields(dtype) == ["fine", "inner", "size"] and {"scmsim.core.records", "scmsim.core.counters"} <= set(
+        modules()
+    )
     assert hasattr(np.recarray, "size") and not hasattr(np.recarray, "fine")
 
 

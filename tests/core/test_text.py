@@ -7,8 +7,8 @@ from click.testing import CliRunner
 
 from scmsim import cli
 from scmsim.compare import compare
-from scmsim.compare_table import text
-from scmsim.printable import printable, words
+from scmsim.compare.table import text
+from scmsim.core.text import printable, words
 from scmsim.result import Result, Run
 
 EVIL = "ext4\n\x1b[31m<script>\udc80"

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scmsim.errors import UsageError
-from scmsim.units import format_bytes, parse_bytes, parse_param, parse_time
+from scmsim.core.errors import UsageError
+from scmsim.core.units import format_bytes, parse_bytes, parse_param, parse_time
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,8 @@ from scmsim.units import format_bytes, parse_bytes, parse_param, parse_time
         ("4096", 4096),
         ("4K", 4096),
         ("4KiB", 4096),
-        ("4kb", 4096),
+        ("4kib", 4096),
+        ("4096B", 4096),
         ("2M", 1 << 21),
         ("1.5KiB", 1536),
         (" 1 GiB ", 1 << 30),
@@ -29,6 +30,20 @@ def test_bytes(text: str | int, value: int) -> None:
 def test_not_bytes(text: str) -> None:
     with pytest.raises(UsageError, match="write it like 4096"):
         parse_bytes(text)
+
+
+@pytest.mark.parametrize(("text", "hint"), [("16GB", "16GiB"), ("4kb", "4KiB"), ("1.5 MB", "1.5MiB")])
+def test_a_unit_of_two_meanings_is_refused(text: str, hint: str) -> None:
+    with pytest.raises(UsageError, match=f"could mean powers of two or of ten; write {hint}"):
+        parse_bytes(text)
+
+
+@pytest.mark.parametrize("value", [4096.0, None, True, [1]])
+def test_what_is_neither_text_nor_a_whole_number_is_refused(value: object) -> None:
+    for parse in (parse_bytes, parse_time, lambda x: parse_param(x, "int")):
+        if value is not True or parse in (parse_bytes, parse_time):
+            with pytest.raises(UsageError, match="is not a"):
+                parse(value)  # type: ignore[arg-type]
 
 
 @given(st.integers(0, (1 << 62) - 1))

@@ -1,16 +1,18 @@
 """Crash checks: what holds is found to hold, what is broken is found broken, and known flaws of real file systems are found."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from scmsim import cli, crash, registry
-from scmsim.errors import UsageError
-from scmsim.records import FENCE, FLUSH, STORE
+from scmsim import cli, crash
+from scmsim.core import registry
+from scmsim.core.errors import UsageError
+from scmsim.core.records import FENCE, FLUSH, FSYNC, RENAME, STORE, WRITE
 from scmsim.trace import TraceWriter
-from tests.reference import drive
+from tests.fs import drive
 
 MIB = 1 << 20
 SYSTEMS = [
@@ -205,21 +207,21 @@ def test_a_long_log_and_its_garbage_collection():
 @pytest.mark.skipif("vsm" not in registry.names("fs"), reason="no such model")
 def test_the_worked_example_of_mcow():
     """An 8 MiB file, 4 MiB overwritten at 3 MiB: the log holds a slot and two halves of entries, and every crash keeps the file."""
-    from scmsim.crash import vsm
+    from scmsim.fs.vsm import crash as vsm_crash
 
     kept = []
 
-    class Spy(vsm.Adapter):
+    class Spy(vsm_crash.Adapter):
         def __init__(self, *given):
             super().__init__(*given)
             kept.append(self)
 
     rows = [("create", 1, 0, 0, 0), ("write", 1, 0, 8 * MIB), ("write", 1, 3 * MIB, 4 * MIB)]
-    original, vsm.Adapter = vsm.Adapter, Spy
+    original, vsm_crash.Adapter = vsm_crash.Adapter, Spy
     try:
         report = check("vsm", rows, first=2)
     finally:
-        vsm.Adapter = original
+        vsm_crash.Adapter = original
     assert report.operations == 1 and report.failures == [] and report.states > 100
     (length, replacements), adapter = kept[0].logs[-1], kept[0]
     slots = [word[2] for word, _ in replacements if word[0] == "slot"]
@@ -263,6 +265,7 @@ def test_the_command(stored):
     run = CliRunner()
     bad = run.invoke(cli.main, ["crash", stored, "--fs", "nova-cow", "--set", "capacity=64MiB"], standalone_mode=False)
     assert bad.return_value == 1 and "call 2: write /d/file-1 0+100" in bad.output and "lost: 0x" in bad.output
+    assert "to blame: the file system: its copy stores the ends" in bad.output
     good = run.invoke(cli.main, ["crash", stored, "--fs", "nova-cow", "--ops", "0-1", "--json"], standalone_mode=False)
     table = json.loads(good.output)
     assert good.return_value == 0 and table["operations"] == 2 and table["failures"] == []
@@ -275,6 +278,45 @@ def test_the_command(stored):
         )
 
 
+def test_several_file_systems_at_once(stored):
+    args = ["crash", stored, "--ops", "0-1", "--set", "capacity=64MiB", "--set", "pmfs-4k.data_path=cow"]
+    done = CliRunner().invoke(cli.main, [*args, "--fs", "nova-cow,pmfs-4k", "--json"], standalone_mode=False)
+    found = json.loads(done.stdout)
+    assert done.return_value == 0 and [one["fs"] for one in found] == ["nova-cow", "pmfs-4k"]
+    assert [one["operations"] for one in found] == [2, 2] and "an overwrite too" in found[1]["claim"]
+    bad = CliRunner().invoke(cli.main, [*args, "--fs", "nova-cow"])
+    assert bad.exit_code == 2 and "no file system in this check named 'pmfs-4k'" in bad.stderr
+    assert CliRunner().invoke(cli.main, [*args, "--fs", "nova-cow,tmpfs"]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("fs", "op", "offset", "length", "lost", "blamed"),
+    [
+        ("nova", WRITE, 0, 100, ["0x40 (data copy)"], "the file system: its copy stores the ends"),
+        ("nova", WRITE, 0, 4096, ["0x40 (data copy)"], "not known: "),
+        ("nova", WRITE, 0, 100, ["0x40 (log append)"], "not known: "),
+        ("nova", RENAME, 0, 0, [], "the file system: the old name is taken away in place"),
+        ("winefs", WRITE, 0, 8, ["0x40 (data copy)"], "the file system: inside a block"),
+        ("splitfs", FSYNC, 0, 0, ["0x40 (journal)"], "the file system: an fsync relinks"),
+        ("pmfs", WRITE, 0, 100, ["0x40 (data copy)"], "not known: "),
+        ("vsm", WRITE, 0, 100, ["0x40 (mcow log)"], "the model, as far as is known"),
+        ("scmfs", RENAME, 0, 0, [], "the model, as far as is known"),
+    ],
+)
+def test_who_is_to_blame(fs, op, offset, length, lost, blamed):
+    kind = registry.load("crash", fs).Adapter
+    call = SimpleNamespace(op=op, offset=offset, length=length)
+    assert kind.to_blame(SimpleNamespace(flaws=kind.flaws, blame=kind.blame), call, lost).startswith(blamed)
+
+
+def test_pages_that_are_not_compared_are_explained():
+    """The block of a file that is gone is another's at once in the model, and only after the commit in ext4."""
+    rows = [("create", 1, 0, 0, 0), ("write", 1, 0, 4096), ("fsync", 1), ("unlink", 1, 0, 0, 0)]
+    report = check("ext4-dax", [*rows, ("create", 2, 0, 0, 0), ("write", 2, 0, 4096), ("fsync", 2)])
+    assert report.unknown_pages == sum(report.unknown_files.values()) > 0
+    assert list(report.unknown_files) == ["/d/file-1"] and "waits for the commit that frees it" in report.unknown_why
+
+
 @pytest.mark.parametrize("fs", ["pmfs-4k", "vsm"])
 @pytest.mark.parametrize("op", ["create", "mkdir"])
 def test_a_name_of_15_characters_is_no_dot_entry(fs, op):
@@ -282,3 +324,9 @@ def test_a_name_of_15_characters_is_no_dot_entry(fs, op):
     side = drive.files(0, -1, -1, dirs=[0] if op == "create" else [0, 2], names=["/d", "/d/a", "/d/load.db-journal"])
     report = crash.check(drive.source(side, drive.ops(("create", 1, 0, 0, 0), (op, 2, 0, 0, 0), ("fsync", 2))), fs)
     assert report.operations == 3 and not report.failures
+
+
+def test_progress_counts_the_operations_that_were_asked_for():
+    seen = []
+    check(*("nova-cow", ROWS), first=2, stop=6, samples=4, progress=lambda *step: seen.append(step))
+    assert seen == [("nova-cow", done, 4) for done in range(5)]

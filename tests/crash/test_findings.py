@@ -4,12 +4,12 @@ import pytest
 from click.testing import CliRunner
 
 from scmsim import cli
-from scmsim.crash._expected import BROKEN, DATA, NAME, SHARED, SIZE, UNWRITTEN
-from scmsim.crash._model import Event
-from scmsim.records import FENCE, FLUSH, STORE
+from scmsim.core.records import FENCE, FLUSH, STORE
+from scmsim.fs.engine.model import Event
+from scmsim.fs.recovery.expected import BROKEN, DATA, NAME, SHARED, SIZE, UNWRITTEN
 from scmsim.trace import TraceWriter
-from tests.reference import drive
-from tests.unit.test_crash import MIB, check, without
+from tests.crash.test_crash import MIB, check, without
+from tests.fs import drive
 
 NEW = ("create", 1, 0, 0, 0)
 FENCED = Event(FENCE, "lock", 0, 1, 0)

@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scmsim import amplification as amp
 from scmsim.crash._cache import Cache, choices
-from scmsim.crash._image import LINE, Bulk, Word
+from scmsim.fs.recovery.image import LINE, Bulk, Word
+from scmsim.study import amplification as amp
 from tests.reference import crash_slow
 
 lines = st.integers(0, 2)

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from scmsim import registry, units
-from scmsim.records import EVENT, FENCE, FLUSH, LOAD, NTSTORE, OP, OPS, PM, STORE, Files
+from scmsim.core import registry, units
+from scmsim.core.records import EVENT, FENCE, FLUSH, LOAD, NTSTORE, OP, OPS, PM, STORE, Files
 
 GUARD = 1 << 12  # events behind the event buffer
 FIELDS = ("stored", "nt", "loaded", "flushes", "fences")

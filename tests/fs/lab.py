@@ -1,12 +1,10 @@
 """Drives an ext4 model without the rest of the package, and builds the operations of the measured experiments."""
 
-import importlib
-
 import numpy as np
 
-from scmsim import records as r
-from scmsim import units
-from scmsim.records import EVENT, OP, Files
+from scmsim.core import records as r
+from scmsim.core import registry, units
+from scmsim.core.records import EVENT, OP, Files
 
 AMOUNTS = ("ins", "ld", "st", "ntst", "flush", "sfence", "pmld", "pmst")
 
@@ -29,7 +27,7 @@ def side_table(names, sizes=None, dirs=()):
 
 def begin(fs, files, **params):
     """(module, state) of a fresh model."""
-    module = importlib.import_module(f"scmsim.fs.{fs.replace('-', '_')}")
+    module = registry.load("fs", fs)
     values = {name: units.parse_param(text, unit) for name, (text, unit, _) in module.PARAMS.items()}
     return module, module.start(values | params, files)
 

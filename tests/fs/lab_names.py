@@ -1,7 +1,7 @@
 """The operations of the measured passes over names as the lab runs them: passes that belong together share a fresh directory."""
 
-from scmsim import records as r
-from tests.reference import ext4_lab
+from scmsim.core import records as r
+from tests.fs import lab
 
 CREATE, CLOSE = (r.CREATE,), (r.CLOSE,)
 GROUPS = (
@@ -29,4 +29,4 @@ def sequence(count=1000):
                     labels.append(label)
             rows.append((r.SYNC, -1))
             labels.append(f"{label}_sync")
-    return ext4_lab.batch(rows), labels, ext4_lab.side_table(files)
+    return lab.batch(rows), labels, lab.side_table(files)

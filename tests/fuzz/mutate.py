@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from scmsim import registry
-from scmsim.errors import ScmsimError
+from scmsim.core import registry
+from scmsim.core.errors import ScmsimError
 from scmsim.trace import open_trace
 from scmsim.trace.formats import sniff_file
 from scmsim.trace.formats._lines import LONGEST

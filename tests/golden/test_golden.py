@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from scmsim import registry
+from scmsim.core import registry
 from tests.golden import make
 
 HINT = (

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from scmsim.cli import main
-from scmsim.records import OFFSET_UNKNOWN, OPS, READ, SETUP, WRITE
+from scmsim.core.records import OFFSET_UNKNOWN, OPS, READ, SETUP, WRITE
 from scmsim.trace import open_trace
 from scmsim.workload import filebench, fio, iozone, postmark
 

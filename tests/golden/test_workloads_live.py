@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from scmsim.records import OFFSET_UNKNOWN, OPS, SETUP
+from scmsim.core.records import OFFSET_UNKNOWN, OPS, SETUP
 from scmsim.trace import open_trace
 from scmsim.workload import fio, postmark
 

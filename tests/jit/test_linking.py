@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from numba import types
 
-from scmsim import _jit
-from scmsim._jit import inlined, kernel, part
+from scmsim import jit
+from scmsim.jit import inlined, kernel, part
 from tests.conftest import NO_JIT
 
-pytestmark = pytest.mark.skipif(NO_JIT or not _jit.LINKS, reason="parts are not compiled, or as numba does it")
+pytestmark = pytest.mark.skipif(NO_JIT or not jit.LINKS, reason="parts are not compiled, or as numba does it")
 
 
 @inlined
@@ -60,9 +60,9 @@ def test_an_error_in_a_part_reaches_python():
 NEWER = """
 import numba
 numba.version_info = numba.version_info._replace(minor=999)
-from scmsim import _jit
-import tests.unit.test_linking as own
-assert not _jit.LINKS
+from scmsim import jit
+import tests.jit.test_linking as own
+assert not jit.LINKS
 own.test_a_kernel_with_parts_gives_what_python_gives()
 own.test_an_error_in_a_part_reaches_python()
 """

@@ -12,9 +12,8 @@ import time
 import numpy as np
 import pytest
 
-from scmsim.errors import EnvironmentProblem
-from scmsim.lab import initramfs, job, kernel, machine, outcome, plan, qemu, runner, systems, tools
-from scmsim.records import (
+from scmsim.core.errors import EnvironmentProblem
+from scmsim.core.records import (
     CLOSE,
     CREATE,
     FALLOCATE,
@@ -34,6 +33,7 @@ from scmsim.records import (
     WRITE,
     Files,
 )
+from scmsim.lab import initramfs, job, kernel, machine, outcome, plan, qemu, runner, systems, tools
 
 pytestmark = pytest.mark.slow
 _MISSING = [finding for finding in tools.examine() if finding.package]

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from scmsim.cells import by_operation
-from scmsim.errors import EnvironmentProblem, UsageError
+from scmsim.core.errors import EnvironmentProblem, UsageError
+from scmsim.core.records import CLOSE, CREATE, FSYNC, MALLOC, MKDIR, OP, READ, RENAME, SETUP, SYNC, UNLINK, WRITE, Files
 from scmsim.lab import (
     cache,
     console,
@@ -25,9 +25,10 @@ from scmsim.lab import (
     systems,
     tools,
 )
+from scmsim.lab.machine import UNKNOWN
 from scmsim.mmu import page_runs, simulate, simulate_file
-from scmsim.records import CLOSE, CREATE, FSYNC, MALLOC, MKDIR, OP, READ, RENAME, SETUP, SYNC, UNLINK, WRITE, Files
 from scmsim.result import Result, Run
+from scmsim.result.cells import by_operation
 
 KALLSYMS = b"""\
 0000000000000000 A fixed_percpu_data
@@ -208,6 +209,20 @@ def test_a_result_without_a_breakdown_cannot_be_compared_by_operation():
         by_operation(Result({}, [Run("ext4")]))
 
 
+def test_a_kernel_that_does_not_tell_page_sizes_is_measured_and_the_gap_is_told(tmp_path):
+    """CONFIG_PROC_PAGE_MONITOR: only the pages of the program's buffer depend on it."""
+    found = measured()
+    found.about |= {"huge_bytes": UNKNOWN, "buffer": 4 << 20, "buffer_bytes": 2 << 20}
+    (run,) = outcome.runs_of("tmpfs", plan.from_trace(small_trace()), found, 1, 1)
+    assert run.counters["instructions"] == 50 and not run.errors
+    assert "CONFIG_PROC_PAGE_MONITOR" in run.warnings[0] and len(run.warnings) == 1
+    ram = tmp_path / "ram"
+    with ram.open("wb") as file:
+        file.truncate(64 << 20)
+    for huge, ranges in ((UNKNOWN, []), (2 << 20, [(4 << 20, 6 << 20, 21)])):
+        assert pagetable.ranges(ram, KALLSYMS, {**found.about, "huge_bytes": huge}) == ranges
+
+
 def test_failed_operations_are_told():
     found = measured()
     found.about |= {"failed": 3, "done": 9, "first_failed": 4, "first_errno": 28, "no_space": 2}
@@ -292,6 +307,13 @@ def test_damaged_page_runs_are_refused(tmp_path, content):
     [
         ("[ 1.2] Kernel panic - not syncing: VFS\n", "", 0, "panicked: Kernel panic - not syncing: VFS"),
         ("a\nscmsim: failed: mount ext4: errno 22\n", "", 0, "failed at mount ext4 (invalid argument)"),
+        (
+            "\nscmsim: failed: find persistent memory: it has no block device (CONFIG_BLK_DEV_PMEM and CONFIG_BTT, modules nd_pmem "
+            "and nd_btt): errno 19\n",
+            "",
+            0,
+            "CONFIG_BTT, modules nd_pmem and nd_btt) (no such device); choose a kernel that has it, or give its modules",
+        ),
         ("\nscmsim: failed: dax the file system was mounted, but without DAX: errno 95\n", "", 0, "CONFIG_FS_DAX"),
         ("", "qemu: Could not load plugin x.so: undefined symbol\n", 1, "plugin x.so"),
         ("one\ntwo\n", "", None, "longer than it may"),
@@ -506,7 +528,7 @@ def test_mistakes_on_the_command_line_are_one_line(tmp_path, words, said):
 
 @pytest.mark.parametrize("text", ["x", "5/2", "0/7", "1/", "9" * 50])
 def test_windows_that_make_no_sense(text):
-    from scmsim.cli.lab_run import _window
+    from scmsim.cli.lab.run import _window
 
     with pytest.raises(UsageError, match="--stream"):
         _window(text)

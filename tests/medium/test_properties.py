@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scmsim.counters import COUNTERS
+from scmsim.core.counters import COUNTERS
+from scmsim.core.records import EVENT, EVENTS, KINDS, SPACES
 from scmsim.medium import model
-from scmsim.records import EVENT, EVENTS, KINDS, SPACES
 from tests.conftest import NO_JIT
 from tests.reference.medium_slow import Medium
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from scmsim import cli
-from scmsim.mmu import accesses, mrc, simulate
+from scmsim.mmu import accesses, mrc, page_runs, simulate
 
 ROOT = Path(__file__).parents[2]
 PAGES = np.random.default_rng(4).zipf(1.3, 3000) % 2000 * 4096
@@ -28,15 +28,20 @@ def raw(tmp_path: Path) -> Path:
 
 def test_a_raw_file_and_a_numpy_file_say_the_same(raw, tmp_path):
     np.save(tmp_path / "a.npy", PAGES.astype(np.int32))
-    texts = [run("mmu", file, "--json").output for file in (raw, tmp_path / "a.npy")]
-    assert texts[0] == texts[1] and json.loads(texts[0]) == simulate(PAGES)
+    with gzip.open(tmp_path / "b.u64.gz", "wb") as file:
+        file.write(raw.read_bytes())
+    files = (raw, tmp_path / "a.npy", tmp_path / "b.u64.gz")
+    told = [json.loads(run("mmu", file, "--json").output)["results"] for file in files]
+    assert told == 3 * [[simulate(PAGES)]]
 
 
 def test_two_levels_of_given_shapes(raw):
-    counts = json.loads(run("mmu", raw, "--l1", "64x4", "--l2", "1536x12", "--json").output)
+    told = json.loads(run("mmu", raw, "--l1", "64x4", "--l2", "1536x12", "--json").output)
+    assert list(told) == ["file", "l1", "l2", "page", "results"]
+    (counts,) = told["results"]
     assert list(counts) == ["accesses", "l1_misses", "l2_misses"]
     assert counts["accesses"] == 3000 and counts["l2_misses"] == len(np.unique(PAGES))
-    wide = json.loads(run("mmu", raw, "--l1", "100x20", "--json").output)
+    (wide,) = json.loads(run("mmu", raw, "--l1", "100x20", "--json").output)["results"]
     assert wide["l1_misses"] <= counts["l1_misses"] and set(wide) == {"accesses", "l1_misses"}
     shown = run("mmu", raw, "--l1", "64x4").output
     assert f"{counts['l1_misses']:,}" in shown
@@ -55,7 +60,9 @@ I  0023C790,2
 def test_lackey_counts_loads_stores_and_fetches(tmp_path, packed):
     file = tmp_path / ("t.lackey.gz" if packed else "t.lackey")
     file.write_bytes(gzip.compress(LACKEY.encode()) if packed else LACKEY.encode())
-    counts = json.loads(run("mmu", file, "--json").output)
+    told = json.loads(run("mmu", file, "--json").output)
+    assert (told["machine"], told["page"]) == ("i7-8700k", "4KiB")
+    (counts,) = told["results"]
     assert (counts["dtlb_load_lookups"], counts["dtlb_store_lookups"], counts["itlb_lookups"]) == (2, 2, 1)
     assert counts["dtlb_load_misses_walk_completed"] == 2 and counts["dtlb_store_misses_walk_completed"] == 0
 
@@ -64,20 +71,27 @@ def test_champsim_instructions(tmp_path):
     table = np.zeros(2, accesses._INSTRUCTION)
     table["ip"], table["loads"][:, 0], table["stores"][1, 0] = [0x1000, 0x1004], [0x9000, 0xA000], 0xB000
     table.tofile(tmp_path / "t.champsim")
-    counts = json.loads(run("mmu", tmp_path / "t.champsim", "--json").output)
+    (counts,) = json.loads(run("mmu", tmp_path / "t.champsim", "--json").output)["results"]
     assert (counts["itlb_lookups"], counts["dtlb_load_lookups"], counts["dtlb_store_lookups"]) == (2, 2, 1)
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.txt", b"", "is no file of accesses; use .npy, .u64"),
+        ("a.txt", b"", "is not a file of memory accesses; use .npy, .u64"),
         ("a.u64", b"1234567", "has 7 bytes, no multiple of 8"),
         ("a.npy", b"hello", "is not a NumPy array"),
         ("b.npy", None, "holds float64, not integers"),
         ("a.lackey", b" L 12zz,4\n", "line 1: 'L 12zz,4' is no access; an access reads"),
         ("c.lackey", b"== hello\n L 10\n", "line 2: 'L 10' is no access"),
         ("d.lackey", b"x" * 10_000, "line 1 is 10000 bytes long"),
+        ("e.lackey", b"garbage\n" * 1000, "1,000 of 1,000 lines are no accesses, the first is line 1"),
+        ("f.lackey", b"==1== a message\n", "holds no access"),
+        ("b.u64", b"", "holds no access"),
+        ("c.u64.gz", gzip.compress(b"12345678123", mtime=0), "has 11 bytes, no multiple of 8"),
+        ("c.npy", np.array([8, -1]), "entry 1 is -1, no address"),
+        ("d.npy", np.zeros(0, "i8"), "holds no access"),
+        ("a.pages.npz", b"1234", "is no file of page runs"),
         ("a.champsim", b"12345", "ends within an instruction"),
         ("a.lackey.gz", b"12345", "cannot be read"),
         ("missing.u64", ..., "cannot be read: No such file"),
@@ -86,8 +100,8 @@ def test_champsim_instructions(tmp_path):
 @pytest.mark.parametrize("command", ["mmu", "mrc"])
 def test_a_bad_file_is_one_line(tmp_path, command, name, content, message):
     file = tmp_path / name
-    if content is None:
-        np.save(file, np.zeros(3))
+    if content is None or isinstance(content, np.ndarray):
+        np.save(file, np.zeros(3) if content is None else content)
     elif content is not ...:
         file.write_bytes(content)
     if command == "mrc" and name == "a.txt":
@@ -183,6 +197,18 @@ def test_the_plot_of_a_sample_does_not_say_exact(raw, tmp_path):
     assert "sample" in text and "exact" not in text
 
 
-def test_a_file_without_accesses_says_so(tmp_path):
-    (tmp_path / "none.u64").write_bytes(b"")
-    assert run("mmu", tmp_path / "none.u64").output.split() == ["dtlb_load_lookups", "0"]
+def test_counts_are_shown_with_units_meanings_and_ratios(raw):
+    shown = run("mmu", raw, "--machine", "zen4", "--page", "2MiB").output
+    assert shown.startswith("machine zen4, pages of 2MiB\n")
+    assert "page walks for loads" in shown and "data look-ups that ended in a page walk" in shown
+    assert run("mmu", raw, "--l1", "64x4").output.splitlines()[0] == "arrays 64x4, pages of 4KiB"
+    assert "misses of the first array, " in run("mmu", raw, "--l1", "64x4").output
+
+
+def test_page_runs_of_the_lab_are_accesses_for_every_reader(raw, tmp_path):
+    runs, count = PAGES[:500].astype("u8"), np.arange(500) % 3 + 1
+    page_runs.write(tmp_path / "a.pages.npz", runs, count, np.zeros(500, bool), np.full(500, 12))
+    np.repeat(runs, count).tofile(tmp_path / "b.u64")
+    for options in (["mrc", "--sets", "1,16", "--ways", "1,4"], ["mmu", "--l1", "64x4"]):
+        told = [json.loads(run(*options, tmp_path / name, "--json").output) for name in ("a.pages.npz", "b.u64")]
+        assert [{**one, "file": ""} for one in told[:1]] == [{**one, "file": ""} for one in told[1:]]

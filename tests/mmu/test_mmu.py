@@ -11,13 +11,27 @@ import numpy as np
 import pytest
 
 from scmsim import mmu
-from scmsim.counters import COUNTERS
-from scmsim.errors import UsageError
+from scmsim.core.counters import COUNTERS
+from scmsim.core.errors import UsageError
+from scmsim.core.records import (
+    EVENT,
+    EVENTS,
+    FENCE,
+    FETCH,
+    FLUSH,
+    INVALIDATE,
+    LOAD,
+    MAP,
+    NTSTORE,
+    REMAP,
+    STORE,
+    UNMAP,
+    WORK,
+)
 from scmsim.mmu import presets, simulate, state
 from scmsim.mmu.build import build
 from scmsim.mmu.replay import replay
 from scmsim.mmu.stream import stream
-from scmsim.records import EVENT, EVENTS, FENCE, FETCH, FLUSH, INVALIDATE, LOAD, MAP, NTSTORE, REMAP, STORE, UNMAP, WORK
 
 PAGE_4K, PAGE_2M, PAGE_1G = 12, 21, 30
 

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scmsim.counters import COUNTERS
+from scmsim.core.counters import COUNTERS
+from scmsim.core.records import EVENT, EVENTS
 from scmsim.mmu import machine, names, presets, simulate
 from scmsim.mmu.build import build
 from scmsim.mmu.columns import SUPPLIED
 from scmsim.mmu.replay import replay
-from scmsim.records import EVENT, EVENTS
 from tests.reference import mmu_slow
 
 PAGE_4K, PAGE_2M = 12, 21

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scmsim.counters import COUNTERS
+from scmsim.core.counters import COUNTERS
+from scmsim.core.records import EVENTS
 from scmsim.mmu import mrc, plain, presets, stream
 from scmsim.mmu.build import build
 from scmsim.mmu.columns import SUPPLIED
-from scmsim.records import EVENTS
-from tests.property.test_mmu import machines, shape
+from tests.mmu.test_properties import machines, shape
 from tests.reference import mmu_slow
 
 BASES = st.sampled_from([0, 1 << 40, (1 << 47) - (1 << 20), -(1 << 47), -4096 * 64])

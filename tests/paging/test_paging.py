@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from scmsim import registry
-from scmsim.errors import UsageError
-from scmsim.paging import _linear
-from scmsim.records import (
+from scmsim.core import registry
+from scmsim.core.errors import UsageError
+from scmsim.core.records import (
     CONTIGUOUS,
     EVENT,
     EVENTS,
@@ -21,6 +20,7 @@ from scmsim.records import (
     USER,
     WORK,
 )
+from scmsim.paging import _linear
 
 POLICIES = registry.names("paging")
 

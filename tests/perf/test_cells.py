@@ -1,16 +1,17 @@
-"""Finished cells and the directories of the targets: whole or not at all, locked, and nothing that is not ours."""
+"""Finished cells and the directories of the targets: atomic, locked, and nothing that is not ours."""
 
 import json
 import os
 import pathlib
 import subprocess
+import types
 
 import pytest
 
-from scmsim.errors import EnvironmentProblem, UsageError
+from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.perf import cells, targets
 from scmsim.perf.matrix import Cell, Target
-from tests.unit.perf_helper import matrix
+from tests.perf.helper import matrix
 
 
 def test_a_cell_is_there_whole_or_not_at_all(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,8 +71,14 @@ def test_output_folders_that_are_refused(tmp_path: pathlib.Path) -> None:
 
 def test_room_for_the_results_is_asked_for_before_the_start(tmp_path: pathlib.Path) -> None:
     cells.check_space(tmp_path / "new", 1)
-    with pytest.raises(EnvironmentProblem, match="MiB free, the results need 1099511627776 MiB; choose another -o"):
+    with pytest.raises(EnvironmentProblem, match="MiB free, the results need 1,099,511,627,776 MiB; choose another -o"):
         cells.check_space(tmp_path, 1 << 60)
+
+
+def test_little_room_is_said_in_kib(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "statvfs", lambda path: types.SimpleNamespace(f_bavail=2, f_frsize=1024))
+    with pytest.raises(EnvironmentProblem, match="has 2 KiB free, the results need 313 KiB; choose another -o"):
+        cells.check_space(tmp_path, 320_000)
 
 
 def test_leftovers_of_a_killed_run_are_swept(tmp_path: pathlib.Path) -> None:

@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from scmsim import cli
-from scmsim.errors import EnvironmentProblem
+from scmsim.core.errors import EnvironmentProblem
 from scmsim.perf import check
 from scmsim.perf.machine import Machine, dax_attribute, run_tool
 from scmsim.perf.mounts import mounts, queue_dax, regions
-from tests.unit.perf_machine_helper import ALL_CAPABILITIES, READY, SKYLAKE, Perf, machine
+from tests.perf.machine_helper import ALL_CAPABILITIES, READY, SKYLAKE, Perf, machine
 
 VIRTUAL = SKYLAKE.replace("fpu", "fpu hypervisor")
 NO_PMU = {"/sys/bus/event_source/devices/cpu/type": None, "/sys/bus/event_source/devices/software/type": "1"}

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from scmsim import registry
-from scmsim.errors import EnvironmentProblem, UnknownName, UsageError
+from scmsim.core import registry
+from scmsim.core.errors import EnvironmentProblem, UnknownName, UsageError
 from scmsim.perf import events, hardware
 from scmsim.perf.backend import Request
 from scmsim.perf.counts import Counts, Event, combined, from_stat, mean

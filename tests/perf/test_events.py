@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scmsim import registry
-from scmsim.counters import COUNTERS, MEASURED, SCHEMA
-from scmsim.errors import UnknownName, UsageError
-from scmsim.metrics import METRICS, TABLE7, table7
+from scmsim.core import registry
+from scmsim.core.counters import COUNTERS, MEASURED, SCHEMA
+from scmsim.core.errors import UnknownName, UsageError
 from scmsim.perf import events
+from scmsim.result.metrics import METRICS, TABLE7, table7
 
 NAMES = registry.names("events")
 

@@ -9,16 +9,17 @@ import subprocess
 import pytest
 from click.testing import CliRunner, Result
 
-from scmsim import cli, registry
-from scmsim.config_matrix import load
-from scmsim.errors import EnvironmentProblem
+from scmsim import cli
+from scmsim.config.matrix import load
+from scmsim.core import registry
+from scmsim.core.errors import EnvironmentProblem
 from scmsim.perf import cells, runner, stat, targets
 from scmsim.perf.backend import Backend, Task
 from scmsim.perf.counts import Event
 from scmsim.perf.machine import Machine
 from scmsim.perf.matrix import Matrix
 from scmsim.perf.stat import Ran
-from tests.unit.perf_helper import config, matrix, only, program, stand_in
+from tests.perf.helper import config, matrix, only, program, stand_in
 
 needs_perf = pytest.mark.skipif(
     shutil.which("perf") is None or Machine().paranoia() > 1,

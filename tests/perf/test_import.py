@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from scmsim import cli
-from scmsim.errors import UsageError
+from scmsim.core.errors import UsageError
 from scmsim.perf.importer import FILE_SIZES, OPERATIONS, UNITS, About, import_files
 from scmsim.result import Result, read
 

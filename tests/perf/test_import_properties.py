@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scmsim.compare import compare
-from scmsim.compare_table import text
-from scmsim.errors import UsageError
+from scmsim.compare.table import text
+from scmsim.core.errors import UsageError
 from scmsim.perf.importer import import_files
 from scmsim.result import Result
 

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from scmsim.errors import EnvironmentProblem
+from scmsim.core.errors import EnvironmentProblem
 from scmsim.perf import workload
 from scmsim.perf.matrix import OPERATIONS, Cell
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from scmsim import config
-from scmsim.config_matrix import load
-from scmsim.errors import UsageError
+from scmsim.config.matrix import load
+from scmsim.core.errors import UsageError
 from scmsim.perf import plan
 from scmsim.perf.matrix import OPERATIONS, Cell, Matrix, Target
 
@@ -94,7 +94,7 @@ dir = "mnt"
 dri = "/x"
 [matrix]
 operations = ["write", "wirte"]
-file_sizes = ["1MB", "1MiB"]
+file_sizes = ["1M", "1MiB"]
 units = ["32MiB"]
 repeats = 0
 [run]

@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from scmsim.errors import UsageError
+from scmsim.core.errors import UsageError
 from scmsim.perf.parse import Reading, merged, parse_stat, stat_kind
 from scmsim.perf.script import parse_script
 

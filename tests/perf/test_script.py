@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scmsim.errors import UsageError
-from scmsim.records import APPENDS, OFFSET_UNKNOWN
-from tests.unit.formats_helper import Case, convert, convert_text
+from scmsim.core.errors import UsageError
+from scmsim.core.records import APPENDS, OFFSET_UNKNOWN
+from tests.trace.formats_helper import Case, convert, convert_text
 
 NR = {"read": 0, "write": 1, "close": 3, "lseek": 8, "pwrite64": 18, "pread64": 17, "dup": 32, "clone": 56, "fsync": 74,
       "openat": 257, "ftruncate": 77, "clone3": 435}  # fmt: skip

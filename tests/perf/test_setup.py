@@ -11,12 +11,12 @@ import pytest
 from click.testing import CliRunner
 
 from scmsim import cli
-from scmsim.errors import EnvironmentProblem, UsageError
+from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.perf import setup
 from scmsim.perf.machine import Done, Machine
 from scmsim.perf.setup import Request
 from scmsim.perf.undo import MARKER, Journal, Step, _undo_format, setting
-from tests.unit.perf_machine_helper import ALL_CAPABILITIES, NO_CAPABILITIES, machine
+from tests.perf.machine_helper import ALL_CAPABILITIES, NO_CAPABILITIES, machine
 
 FREE = {
     "/proc/self/status": ALL_CAPABILITIES,
@@ -341,10 +341,25 @@ def test_a_step_that_fails_undoes_the_ones_before(tmp_path: Path, tool: str) -> 
 def test_ctrl_c_and_sigterm_undo_what_was_done(tmp_path: Path, tool: str, number: int, error: type) -> None:
     here, commands = pretended(tmp_path)
     commands.before[tool] = lambda: os.kill(os.getpid(), number)
+    old = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the suite runs under nohup
     before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(error):
+    try:
+        with pytest.raises(error):
+            setup.apply(here, Request())
+        assert untouched(here, commands) and signal.getsignal(signal.SIGTERM) is before
+    finally:
+        signal.signal(signal.SIGINT, old)
+
+
+def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
+    here, commands = pretended(tmp_path)
+    commands.before["mount"] = lambda: os.kill(os.getpid(), signal.SIGHUP)
+    old = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
         setup.apply(here, Request())
-    assert untouched(here, commands) and signal.getsignal(signal.SIGTERM) is before
+        assert not untouched(here, commands) and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, old)
 
 
 def test_signals_wait_while_it_undoes(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scmsim.records import FALLOCATE, FSYNC, OP, READ, TRUNCATE, WRITE
-from scmsim.refusals import Refusals
-from tests.reference import drive
+from scmsim.core.records import FALLOCATE, FSYNC, OP, READ, TRUNCATE, WRITE
+from scmsim.pipeline.failing_calls import Refusals
+from tests.fs import drive
 
 MOST = 1 << 20
 FILES = drive.files(0, 0, 0, dirs=[0])

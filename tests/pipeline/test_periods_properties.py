@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import scmsim
-from scmsim import registry
-from scmsim.records import APPENDS, CLOSE, CREATE, FSYNC, OPEN, READ, SETUP, STAT, UNLINK, WRITE
+from scmsim.core import registry
+from scmsim.core.records import APPENDS, CLOSE, CREATE, FSYNC, OPEN, READ, SETUP, STAT, UNLINK, WRITE
 from scmsim.workload import _stream, thesis
 from scmsim.workload._stream import ops
 from tests.conftest import NO_JIT

@@ -5,11 +5,11 @@ import pytest
 
 import scmsim
 from scmsim import pipeline
-from scmsim.binning import SUMS, assign_bins, first_rows
-from scmsim.errors import UnknownName, UsageError
-from scmsim.records import APPENDS, CONTINUES, EVENT, OFFSET_UNKNOWN, SETUP
+from scmsim.core.errors import UnknownName, UsageError
+from scmsim.core.records import APPENDS, CONTINUES, EVENT, OFFSET_UNKNOWN, SETUP
+from scmsim.pipeline.bins import SUMS, assign_bins, first_rows
 from scmsim.workload.microbench import source
-from tests.reference import drive
+from tests.fs import drive
 
 SMALL = {"op": "append", "unit": 4096, "total": 40_960}
 
@@ -44,6 +44,21 @@ def test_several_file_systems_give_several_runs_in_order(names):
     alone = scmsim.replay(source(**SMALL), "nova-fast16").runs[0]
     assert result.runs[1].counters == alone.counters
     assert result.manifest["trace"]["workload"]["kind"] == "microbench"
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ({"counts": {"lines": 100, "bad": 2}}, ["the trace is incomplete: 2 of 100 lines not understood (2 %)"]),
+        ({"counts": {"lines": 1000, "bad": 2}, "lost_events": 0}, []),
+        ({"lost_events": 7}, ["the trace is incomplete: 7 events lost by the recorder"]),
+        ({"counts": {"lines": "many"}, "lost_events": None}, []),
+    ],
+)
+def test_an_incomplete_trace_is_told_in_every_result(header, said):
+    trace = source(**SMALL)
+    trace.header |= header
+    assert scmsim.replay(trace, "nova-cow").runs[0].warnings == said
 
 
 @pytest.mark.parametrize("names", ["", "nova-cow,", []])

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from scmsim.records import APPENDS, CLOSE, CREATE, FSYNC, OPEN, READ, STAT, SYNCHRONOUS, UNLINK, WRITE
+from scmsim.core.records import APPENDS, CLOSE, CREATE, FSYNC, OPEN, READ, STAT, SYNCHRONOUS, UNLINK, WRITE
 from scmsim.workload._wml import Flowop
 
 MAX_DESCRIPTORS = 128  # a thread's descriptors (threadflow.h); opennext goes round them

@@ -12,7 +12,7 @@ class Device:
         self.boundary, self.sizing, self.pieces = boundary or frames, sizing, pieces
         self.separate = boundary is not None
         self.free = bytearray(b"\1" * frames)
-        self.files = {}  # file -> [length, kept frames, names, on superpages, pages as (frame, order)]
+        self.files = {}  # file -> [length, kept frames, names, on superpages, pages as (frame, order), spilled]
         self.counts = dict.fromkeys(
             ("failed", "refused", "missing", "although_free", "migrations", "migrated", "spilled"), 0
         )
@@ -27,6 +27,14 @@ class Device:
                 self.free[start : start + step] = bytes(step)
                 return start
         return None
+
+    def take_small(self, file):
+        start = self.take(0, 0)
+        if start is None and self.separate:
+            start = self.take(1, 0)
+            self.counts["spilled"] += start is not None and not file[5]
+            file[5] |= start is not None
+        return start
 
     def give(self, start, order):
         self.free[start : start + (1 << order)] = b"\1" * (1 << order)
@@ -90,7 +98,7 @@ class Device:
                         return False
             if start is None:
                 order = 0
-                start = self.take(0, 0)
+                start = self.take_small(file)
                 if start is None:
                     return False
             file[4].append((start, order))
@@ -98,14 +106,14 @@ class Device:
         return True
 
     def migrate(self, file, want):
-        moved = [*file[:3], True, []]
+        moved = [*file[:3], True, [], file[5]]
         if not self.extend(moved, want, mixed=False):
             self.drop(moved, 0)
             return False
         self.counts["migrations"] += bool(file[4])
         self.counts["migrated"] += self.held(file)
         self.drop(file, 0)
-        file[3:] = moved[3:]
+        file[3:5] = moved[3:5]
         return True
 
     def grow(self, file, want):
@@ -118,9 +126,6 @@ class Device:
         if self.extend(file, want):
             return True
         self.drop(file, held)
-        if self.super_order is not None and not file[3] and not above and self.migrate(file, want):
-            self.counts["spilled"] += 1
-            return True
         return False
 
     def resize(self, number, length, kept):
@@ -148,11 +153,11 @@ class Device:
                 self.files[number][2] = 1
                 self.resize(number, 0, 0)
             else:
-                self.files[number] = [0, 0, 1, False, []]
+                self.files[number] = [0, 0, 1, False, [], False]
         grows = name == "truncate" or (name == "write" and length) or (name == "fallocate" and not keep)
         made = grows and number not in self.files  # by a write to a file that the trace did not see made
         if made:
-            self.files[number] = [0, 0, 1, False, []]
+            self.files[number] = [0, 0, 1, False, [], False]
         file = self.files.get(number)
         if file is None:
             return

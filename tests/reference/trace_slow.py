@@ -1,6 +1,6 @@
 """Row-by-row twins of the trace tools, on plain dictionaries and sets."""
 
-from scmsim.records import (
+from scmsim.core.records import (
     CREATE,
     FALLOCATE,
     FREE,

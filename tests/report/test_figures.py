@@ -8,12 +8,12 @@ import pytest
 from click.testing import CliRunner
 
 from scmsim import cli
-from scmsim.errors import EnvironmentProblem, UsageError
-from scmsim.metrics import TABLE7
+from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.report.figures import draw
 from scmsim.report.files import check_folder as check
 from scmsim.result import Result, Run
-from tests.unit.matrix_results import matrix
+from scmsim.result.metrics import TABLE7
+from tests.report.matrix_results import matrix
 
 FILES = (1 << 20, 8 << 20, 64 << 20, 1 << 30, 1 << 22)
 
@@ -88,7 +88,7 @@ def test_places_and_the_missing_extra(tmp_path: Path, extra: None, monkeypatch: 
         return imported(name, *more)
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(EnvironmentProblem, match=r"install them with: pip install 'scmsim\[report\]'"):
+    with pytest.raises(EnvironmentProblem, match=r"in the checkout with: pip install -e '.\[report\]'"):
         check(tmp_path)
 
 
@@ -109,3 +109,14 @@ def test_commands(tmp_path: Path, extra: None) -> None:
     empty = Result().write(tmp_path / "e.json")
     done = run(cli.main, ["perf", "figures", str(empty), "-o", str(tmp_path / "h")], standalone_mode=False)
     assert "nothing to draw" in str(done.exception)
+
+
+def test_without_a_figure_there_is_no_folder_and_one_warning(tmp_path: Path, extra: None) -> None:
+    result = small(systems=("ext4",), files=(1 << 20,), units=(4096,))
+    for run in result.runs:
+        run.counters, run.metrics = {"page_faults": 3}, {}
+    path = result.write(tmp_path / "r.json")
+    done = CliRunner().invoke(cli.main, ["compare", str(path), str(path), "--figures", str(tmp_path / "figures")])
+    warnings = [line for line in done.stderr.splitlines() if "no figure of" in line]
+    assert len(warnings) == 1 and "and 8 more figures" in warnings[0] and not (tmp_path / "figures").exists()
+    assert "1 cells on both sides, and none of the judged counters in both" in done.stdout

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 import scmsim
 from scmsim import cli
 from scmsim.report import charts, page
-from scmsim.result import Result, Run
-from tests.reference import drive
+from scmsim.result import Result, Run, provenance
+from tests.fs import drive
 
 HOSTILE = "</script><script>document.title='owned'</script>"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -37,7 +37,7 @@ def test_every_chart_has_words_units_and_data(result):
     found = charts.charts(result.runs)
     assert {chart.name for chart in found} >= {
         "traffic",
-        "lookups",
+        "misses",
         "walks",
         "sites",
         "amplification",
@@ -48,7 +48,7 @@ def test_every_chart_has_words_units_and_data(result):
     text = page.page(result)
     for chart in found:
         assert chart.caption.endswith(".") and f'id="chart-{chart.name}"' in text
-        assert chart.spec["encoding"]["x"]["title"]
+        assert chart.spec["encoding"]["x"]["title"] and "labelExpr" not in chart.spec["encoding"]["y"]["axis"]
         link = re.search(rf'download="{chart.name}.csv" href="data:text/csv;base64,([^"]+)"', text)
         assert link is not None
         table = list(csv.DictReader(io.StringIO(base64.b64decode(link[1]).decode())))
@@ -103,6 +103,39 @@ def test_a_measured_run_is_compared(tmp_path, result):
     assert "Simulated and measured" in out.read_text() and "instructions" in out.read_text()
 
 
+def test_both_sides_keep_what_their_manifests_say(tmp_path):
+    simulated = Run("ext4", paging="p", calls=10, counters={"instructions": 1000}, cell={"operation": "write"})
+    measured = Run("ext4", calls=10, counters={"instructions": 1050}, cell={"operation": "write"})
+    Result({}, [simulated]).write(tmp_path / "sim.json")
+    Result({"kernel": "Linux 6.1.0-56"}, [measured]).write(tmp_path / "real.json")
+    out = tmp_path / "both.html"
+    args = ["report", str(tmp_path / "sim.json"), str(tmp_path / "real.json"), "-o", str(out)]
+    assert CliRunner().invoke(cli.main, args).exit_code == 0
+    assert "the kernel of the measured side is not recorded" not in out.read_text()
+
+
+def test_the_trace_of_a_curve_is_the_one_that_was_replayed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, content in (("right", "a"), ("wrong", "b")):
+        (tmp_path / f"{name}.parquet").write_text(content)
+    made = {"inputs": {"right.parquet": provenance.digest("right.parquet")}}
+    for name, about in (("r.json", made), ("none.json", {})):
+        Result(about, [Run("ext4", paging="p", calls=1)]).write(tmp_path / name)
+    for result, trace, message in (
+        (
+            "r.json",
+            "wrong.parquet",
+            "'r.json' is a replay of 'right.parquet', whose content is not that of 'wrong.parquet'",
+        ),
+        ("r.json", "no.parquet", "no trace 'no.parquet'"),
+        ("none.json", "right.parquet", "'none.json' does not say which trace it replayed"),
+    ):
+        done = CliRunner().invoke(cli.main, ["report", result, "-o", "r.html", "--trace", trace])
+        assert (done.exit_code, message in done.stderr) == (2, True) and not (tmp_path / "r.html").exists()
+    done = CliRunner().invoke(cli.main, ["report", "r.json", "-o", "r.html", "--trace", "right.parquet"])
+    assert "is not that of" not in done.stderr  # the next obstacle: it is no trace
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [
@@ -120,8 +153,8 @@ def test_mistakes_are_one_line(tmp_path, monkeypatch, result, args, message):
 
 
 def test_results_without_runs_and_with_too_many_are_refused():
-    for runs, message in (([], "no runs"), ([Run("ext4")] * 61, "61 runs are too many")):
-        with pytest.raises(scmsim.errors.UsageError, match=message):
+    for runs, message in (([], "no runs"), ([Run("ext4")] * 10_001, "10001 runs are too many")):
+        with pytest.raises(scmsim.core.errors.UsageError, match=message):
             page.page(Result({}, runs))
 
 

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from scmsim.metrics import TABLE7, table7
 from scmsim.perf.events import THESIS
+from scmsim.result.metrics import TABLE7, table7
 
 OPERATIONS = ("write", "rewrite", "read", "reread")
 FILE_SYSTEMS = ("EXT4", "EXT4DAX", "NOVA")

@@ -1,15 +1,19 @@
 """Published rows beside simulated ones: none is hidden, verdicts follow from the relation, exact rows are equal."""
 
 import json
+import pathlib
 
 import pytest
 from click.testing import CliRunner
 
 from scmsim import cli
-from scmsim.errors import UsageError
+from scmsim.cli.reproduce import SUMMARY
+from scmsim.core.errors import UsageError
 from scmsim.reproduce import KINDS, Answer, Row, reproduce
 from scmsim.reproduce.rows import DOCUMENTS, Published, published, titles
 from tests.conftest import NO_JIT
+
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 def row(relation, value, answer, unit="ratio"):
@@ -57,6 +61,14 @@ def test_every_published_row_belongs_to_one_document_and_has_an_answer():
         (home,) = [module for module in modules if each.source in module.SOURCES]
         assert each.id in home.ANSWERS, each.id
     assert not {answer for module in modules for answer in module.ANSWERS} - {each.id for each in rows}
+
+
+def test_the_documents_are_counted_the_same_everywhere():
+    """SCMFS's slides are no document of their own."""
+    texts = [SUMMARY, *((ROOT / name).read_text() for name in ("README.md", "docs/reproduce.md", "docs/validation.md"))]
+    assert len(DOCUMENTS) == 4 and all("four papers" in text and "five documents" not in text for text in texts)
+    shown = CliRunner().invoke(cli.main, ["reproduce", "--help"]).stdout
+    assert all(document in shown for document in DOCUMENTS) and "slides" in shown
 
 
 EXACT = [f"VSM-{i}" for i in (1, 2, 3, 4, 5, 6, 24, 25, 26)]
@@ -109,7 +121,7 @@ def test_figures_of_rows_are_drawn(tmp_path):
 
 @pytest.mark.parametrize("figure", [24, 25, 32, 33, 34])
 def test_a_published_profile_and_the_models_sites_are_whole(figure):
-    from scmsim import registry
+    from scmsim.core import registry
     from scmsim.reproduce.thesis_figures import PROFILES
 
     profile = PROFILES[figure]

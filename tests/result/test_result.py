@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scmsim import manifest
-from scmsim.errors import EnvironmentProblem, UsageError
-from scmsim.result import SCHEMA, Result, Run, check_writable, read
+from scmsim.core.errors import EnvironmentProblem, UsageError
+from scmsim.result import SCHEMA, Result, Run, check_writable, provenance, read
 
 
 def example() -> Result:
@@ -83,8 +82,53 @@ def test_cells_are_columns_and_older_results_have_none() -> None:
 @pytest.mark.parametrize("part", [{"counters": []}, {"cell": "x"}, {"calls": "9"}, {"fs": None}, {"warnings": {}}])
 def test_a_run_with_a_table_of_the_wrong_kind_is_refused(part: dict) -> None:
     table = {"schema": SCHEMA, "manifest": {}, "results": [{"fs": "ext4", **part}]}
-    with pytest.raises(UsageError, match="has a run that schema 1 does not allow"):
+    with pytest.raises(UsageError, match=r"results\[0\] has a run that schema 1 does not allow"):
         Result.from_json(json.dumps(table))
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        (
+            '"counters": {"instructions": 1e999}',
+            "counters.instructions is inf; it must be a whole number from 0 to",
+        ),
+        ('"counters": {"instructions": 1' + "0" * 400 + "}", "counters.instructions is 1000"),
+        ('"counters": {"instructions": "abc"}', "counters.instructions is 'abc'"),
+        ('"counters": {"instructions": -1}', "counters.instructions is -1"),
+        ('"counters": {"instructions": true}', "counters.instructions is True"),
+        ('"calls": -1', "calls is -1; it must be a whole number"),
+        ('"sites": {"a": 5}', "sites.a must be a table"),
+        ('"groups": {"a": {"fences": null}}', "groups.a.fences is None"),
+        ('"metrics": {"tlb_traffic": 1e999}', "metrics.tlb_traffic is inf; it must be a number"),
+        ('"space": {"live_bytes": "q"}', "space.live_bytes is 'q'"),
+        ('"space": "q"', "space must be a table"),
+        ('"time_ns": {"walks": []}', r"time_ns.walks is \[\]"),
+        ('"warnings": [5]', r"warnings\[0\] is 5; it must be text"),
+        ('"machine": "' + "m" * 100_000 + '"', "machine is 'mmm.*; it must be text of at most 1,000 characters"),
+        ('"cell": {"unit_bytes": 0.5}', "cell.unit_bytes is 0.5"),
+        ('"cell": {"operation": [1]}', r"cell.operation is \[1\]"),
+    ],
+)
+def test_what_a_run_holds_is_checked_on_reading(tmp_path: Path, part: str, message: str) -> None:
+    file = tmp_path / "r.json"
+    file.write_text(f'{{"schema": {SCHEMA}, "manifest": {{}}, "results": [{{"fs": "a"}}, {{"fs": "ext4", {part}}}]}}')
+    with pytest.raises(UsageError, match=rf"r.json': results\[1\] has a run that schema 1 .*{message}") as caught:
+        read(file)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 400 + len(str(tmp_path))
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+def test_what_json_has_no_number_for_is_refused(number: str) -> None:
+    text = f'{{"schema": {SCHEMA}, "manifest": {{"x": {number}}}, "results": []}}'
+    with pytest.raises(UsageError, match=f"is not JSON: {number} is no number of JSON"):
+        Result.from_json(text)
+
+
+@pytest.mark.parametrize("table", ['"manifest": 5, "results": []', '"manifest": {}, "results": {"fs": 1}'])
+def test_a_manifest_is_a_table_and_results_are_a_list(table: str) -> None:
+    with pytest.raises(UsageError, match="its manifest must be a table, its results a list"):
+        Result.from_json(f'{{"schema": {SCHEMA}, {table}}}')
 
 
 def test_numpy_numbers_are_written_as_numbers() -> None:
@@ -164,9 +208,9 @@ def test_text_table_has_runs_as_columns_and_figures_per_call() -> None:
     lines = example().table().splitlines()
     assert lines[0] == "machine i7-8700k, medium optane, nova-cow.capacity=1GiB, ext4.capacity=1GiB"
     cells = {line.rsplit(maxsplit=2)[0].strip(): line.split()[-2:] for line in lines[2:] if len(line.split()) > 2}
-    assert lines[2].split() == ["nova-cow", "ext4"]
+    assert lines[2].split() == ["nova-cow", "(1", "failed)", "ext4", "(1", "failed)"]
     assert cells["loads + stores (TLB traffic)"] == ["10,000", "10,000"]
-    assert "  instructions                        2,000    2,000" in lines
+    assert "instructions 2,000 2,000" in [" ".join(line.split()) for line in lines]
     assert cells["write amplification: stored"] == ["2", "4"]
     assert cells["bytes stored: log"] == ["64", "64"]
     assert "nova-cow i7-8700k optane: ENOSPC 1" in lines
@@ -181,12 +225,12 @@ def test_text_table_leaves_out_what_no_run_supplies() -> None:
 
 
 def test_breakdown_by_site_and_operation() -> None:
-    by_site = example().table("site").split("by site, per call of the run")[1].splitlines()
+    by_site = example().table("site").split("by site, per call of the run (10 calls)")[1].splitlines()
     assert by_site[1].split() == ["stored", "B", "fences"], "absent is not zero"
     assert by_site[2].rsplit(maxsplit=2) == ["log append", "64", "2"]
     for by in ("op", "group"):
         lines = example().table(by).splitlines()
-        title = lines.index(f"nova-cow i7-8700k optane, by {by}, per call of the run")
+        title = lines.index(f"nova-cow i7-8700k optane, by {by}, per call of the run (10 calls)")
         assert lines[title + 2].split() == ["write", "6,554"]
     with pytest.raises(UsageError, match="choose from site, op, file"):
         example().table("inode")
@@ -213,7 +257,7 @@ def test_derive_estimates_time_only_with_a_machine() -> None:
 def test_manifest_says_where_a_result_comes_from(tmp_path: Path) -> None:
     trace = tmp_path / "t.parquet"
     trace.write_bytes(b"abc")
-    found = manifest.build([trace], {"workload": 42}, ["scmsim", "replay"], trace={"tool": "strace"})
+    found = provenance.build([trace], {"workload": 42}, ["scmsim", "replay"], trace={"tool": "strace"})
     assert found["inputs"][str(trace)] == {
         "bytes": 3,
         "sha256": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",

@@ -8,10 +8,10 @@ from click.testing import CliRunner
 
 import scmsim
 from scmsim import cli
-from scmsim.amplification import Writes, amplify, writes
-from scmsim.errors import UsageError
-from scmsim.metrics import space_waste
-from tests.reference import drive
+from scmsim.core.errors import UsageError
+from scmsim.result.metrics import space_waste
+from scmsim.study.amplification import Writes, amplify, writes
+from tests.fs import drive
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 

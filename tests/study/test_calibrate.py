@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import scmsim
-from scmsim import calibrate
-from scmsim.cells import Key
-from scmsim.errors import UsageError
-from scmsim.fs.parts import costs
+from scmsim.core.errors import UsageError
+from scmsim.core.records import CREATE, SETUP, WRITE
+from scmsim.fs.engine import costs
 from scmsim.lab.plan import Replayable
 from scmsim.lab.plan import microbench as plan
-from scmsim.records import CREATE, SETUP, WRITE
 from scmsim.result import Result, Run
+from scmsim.result.cells import Key
+from scmsim.study import calibrate
 from scmsim.workload import microbench
 
 

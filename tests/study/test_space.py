@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from scmsim import cli, registry, space
+from scmsim import cli
 from scmsim.alloc import contiguity
+from scmsim.core import registry
+from scmsim.study import space
+from scmsim.trace import TraceWriter
 from scmsim.workload import ageing
-from tests.reference import drive
+from tests.fs import drive
 
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -89,6 +92,41 @@ def test_an_aged_device_keeps_the_files_of_the_trace_apart():
     assert found.total["files"] > 100
 
 
+def test_small_pages_come_out_of_superpages_where_their_region_is_full():
+    """4 MiB of small files in a region of 2 MiB: they take two superpages apart, and a large file still finds one."""
+    rows = [row for i in range(64) for row in (("create", i), ("write", i, 0, 64 << 10))]
+    rows += [("create", 64), ("write", 64, 0, 4 * MIB)]
+    source = drive.source(drive.files(*[-1] * 65), drive.ops(*rows))
+    found = space.of_policy(source, "two-zone", {"capacity": "16MiB", "superpages": 90}).total
+    assert (found["spilled_files"], found["failed_operations"], found["waste_bytes"]) == (32, 0, 0)
+    assert (found["pages_4k"], found["pages_2m"], found["free_2m_bytes"]) == (1024, 2, 8 * MIB)
+
+
+def test_files_of_a_trace_fit_on_two_zones_that_are_aged():
+    """Three quarters of the device are superpages, and most of what ages it are small files."""
+    source = drive.source(drive.files(*[100_000] * 80), drive.ops(("write", 0, 0, 10)))
+    old = ageing.source(capacity=GIB, utilisation=90)
+    found = space.of_policy(source, "two-zone", {"capacity": GIB}, aged=old).total
+    assert 0.9 * GIB < found["allocated_bytes"] < 0.95 * GIB and found["failed_operations"] == 0
+
+
+def test_files_that_do_not_fit_are_told_with_what_is_free(tmp_path):
+    trace = tmp_path / "t.parquet"
+    with TraceWriter(trace, {"tool": "test"}) as writer:
+        writer.append(drive.ops(("write", 0, 0, 100)))
+        writer.close(drive.files(*[5000] * 70))
+    said = (
+        "the 70 files that exist before the trace take 71,680.0 MiB in pages of 1GiB, and pages-1g has 65,536.0 of "
+        "65,536 MiB free for them; raise --set pages-1g.capacity=..."
+    )
+    shown = run("space", trace)
+    assert shown.exit_code == 0 and f"warning: left out: {said}" in shown.stderr and "pages-1g" not in shown.stdout
+    shown = run("space", trace, "--policy", "tps,pages-1g")
+    assert shown.exit_code == 2 and said in shown.stderr
+    shown = run("space", trace, "--policy", "pages-2m", "--aged", "99", "--set", "pages-2m.capacity=128MiB")
+    assert shown.exit_code == 2 and "age the device less (--aged), or raise" in shown.stderr
+
+
 @pytest.mark.parametrize("name", registry.names("policy"))
 def test_a_full_device_refuses_and_goes_on(name):
     capacity = 4 * GIB if name == "pages-1g" else 32 * MIB
@@ -143,7 +181,9 @@ def test_the_command_shows_policies_beside_file_systems(tmp_path):
     assert [one["name"] for one in found] == ["two-zone", "tps", "pmfs-4k"]
     assert all(one["live_bytes"] == MIB and len(one["by_file"]) == 1 for one in found)
     text = run("space", trace, "--policy", "pages-2m", "--by-file", "--top", "1").output
-    assert "waste_bytes" in text and "files with the most waste" in text and "free runs of at least" in text
+    assert (
+        "waste in last pages, bytes" in text and "files with the most waste" in text and "free runs of at least" in text
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 from scmsim import cli, trace
-from scmsim.errors import UsageError
-from scmsim.hunt import Hunt, Pattern
-from scmsim.records import FSYNC, READ, WRITE
+from scmsim.cli.hunt import _lines
+from scmsim.core.errors import UsageError
+from scmsim.core.records import FSYNC, READ, WRITE
+from scmsim.study.worst_case import Finding, Hunt, Pattern
 from scmsim.workload import pattern
 from tests.conftest import NO_JIT
 
@@ -36,10 +37,59 @@ def test_it_finds_the_copies_of_huge_blocks_by_itself():
 @compiled
 @pytest.mark.slow
 def test_it_finds_novas_log_scan_by_itself():
-    """What gets dearer with age on the NOVA of 2016: small appends, for which each extension scans the whole log."""
+    """What grows with age on the NOVA of 2016: small appends, for which each extension scans the whole log."""
     found = Hunt("nova-fast16", "growth", tries=8).find("append")
     assert found.site == "log scan" and found.site_growth > 2 and found.pattern.unit <= 4096
     assert found.score > 1.05
+
+
+def finding(score, typical, **more):
+    return Finding(
+        Pattern("append"), score, typical, **{"site": None, "site_share": 0, "site_growth": 0, "tried": 9, **more}
+    )
+
+
+@pytest.mark.parametrize(
+    ("score", "typical", "stands_out"),
+    [(1.002, 1.004, False), (0, 0, False), (1.09, 1.0, False), (1.1, 1.0, True), (3.0, 0, True)],
+)
+def test_a_finding_differs_from_the_median_by_a_margin(score, typical, stands_out):
+    assert finding(score, typical).stands_out is stands_out
+
+
+def test_what_is_no_finding_is_said_and_blames_nothing():
+    (line,) = _lines("stored", finding(1.002, 1.004))
+    assert line == (
+        "stored: append: no pattern stands out: the worst of 9 has 1.002 (median of drawn patterns 1.004); a finding has 1.1 times "
+        "that or more"
+    )
+    assert "blame" not in "".join(_lines("walks", finding(0, 0)))
+    assert _lines("growth", finding(1.2, 1.0))[1] == "  1.2 (1 would be even); no single mechanism rose"
+    blamed = finding(2, 1, site="log scan", site_share=30, site_growth=float("inf"))
+    assert _lines("traffic", blamed)[1].endswith("blame log scan: 30 % of it, which is not in the others")
+
+
+@compiled
+def test_nothing_stands_out_where_all_patterns_cost_the_same(tmp_path):
+    """Reads store nothing."""
+    args = [
+        "hunt",
+        "--fs",
+        "pmfs-4k",
+        "--op",
+        "read",
+        "--metric",
+        "stored",
+        "--tries",
+        "4",
+        "-o",
+        str(tmp_path / "found"),
+    ]
+    done = CliRunner().invoke(cli.main, [*args, "--json"])
+    (row,) = json.loads(done.stdout)
+    assert (row["score"], row["stands_out"], row["site"]) == (0, False, None) and not list(
+        (tmp_path / "found").iterdir()
+    )
 
 
 @compiled

@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,9 +15,13 @@ import pyarrow.parquet
 import pytest
 from click.testing import CliRunner
 
-from scmsim import cli, config, registry
-from scmsim.config import ConfigError
-from scmsim.errors import UsageError
+from scmsim import cli, config
+from scmsim.cli._results import read_results
+from scmsim.core import registry
+from scmsim.core.errors import UsageError
+from scmsim.core.toml import ConfigError
+from scmsim.result import Result, Run
+from scmsim.result.cells import cells
 from scmsim.sweep import config as configs
 from scmsim.sweep import executors, point, run
 
@@ -204,9 +209,36 @@ policy = "one-zone"
     shown = invoke(path, "-o", tmp_path / "out", "--json")
     found = json.loads(shown.stdout)
     assert shown.exit_code == 1 and found["points"] == 3
-    assert "pages-4k.capacity = 4KiB" in next(iter(found["failed"].values())) and "failed: pages-4k" in shown.stderr
+    ((name, reason),) = found["failed"].items()
+    assert name == "policy=pages-4k, set.pages-4k.capacity=4KiB" and "pages-4k.capacity = 4KiB" in reason
+    assert f"scmsim: point {name} failed: pages-4k" in shown.stderr
     assert table(tmp_path / "out")["policy"].to_pylist() == ["tps", "one-zone"]
     assert json.loads((tmp_path / "out" / "failed.json").read_text()) == found["failed"]
+
+
+def test_check_counts_the_points_that_cannot_be_run(tmp_path):
+    text = """
+[fixed]
+fs = "nova-cow"
+[fixed.workload]
+kind = "microbench"
+total = "64KiB"
+[axes]
+"machine.stlb.entries" = [1536, 1000]
+"workload.unit" = ["4KiB", "1KiB", "0"]
+"set.nova-cow.capacity" = ["1GiB", "4KiB"]
+"""
+    shown = CliRunner().invoke(cli.main, ["check", str(write(tmp_path, text))], standalone_mode=False)
+    lines = shown.stdout.splitlines()
+    assert shown.return_value == 2 and len(lines) == 3 and all("sweep-t.toml:7: " in line for line in lines)
+    for line, count, words in zip(
+        sorted(lines), (2, 4, 4), ("capacity 4KiB", "does not divide entries = 1000", "unit"), strict=True
+    ):
+        assert f"{count} of 12 points cannot be run: " in line and words in line
+    assert "the first: machine.stlb.entries=1536, set.nova-cow.capacity=4KiB, workload.unit=4KiB" in shown.stdout
+    good = text.replace(", 1000", "").replace(', "0"', "").replace(', "4KiB"]', "]", 1)
+    good = good.replace('["1GiB", "4KiB"]', '["1GiB"]')
+    assert CliRunner().invoke(cli.main, ["check", str(write(tmp_path, good))]).stdout.endswith(": ok\n")
 
 
 @pytest.mark.slow
@@ -269,6 +301,39 @@ def test_a_dry_run_counts_and_writes_nothing(tmp_path, whole):
 
 
 def test_shipped_sweeps_are_right():
-    for path in pathlib.Path(config.__file__).parents[1].glob("configs/sweep-*.toml"):
+    for path in pathlib.Path(config.__file__).parents[2].glob("configs/sweep-*.toml"):
         assert configs.load(configs.resolve(path.stem)).points
         assert CliRunner().invoke(cli.main, ["check", path.stem]).exit_code == 0
+
+
+def test_a_sweep_is_a_result_wherever_one_is_read(whole, tmp_path):
+    pytest.importorskip("altair")
+    from scmsim.sweep import table as tables
+
+    for path in (whole[1], whole[1] / "results.parquet"):
+        out = tmp_path / f"{path.name}.html"
+        done = CliRunner().invoke(cli.main, ["report", str(path), "-o", str(out)])
+        assert done.exit_code == 0, done.stderr
+        text = out.read_text()
+        assert "30 runs: 4 of fs, 2 of two-zone.threshold, 6 of seed." in text
+        assert "<td class=word>two-zone.threshold</td><td class=word>64KiB, 256KiB" in text
+        assert "Simulated counts" in text and "Measured counts" not in text
+    shutil.copytree(whole[1], tmp_path / "some")
+    (tmp_path / "some" / "failed.json").write_text('{"a": "why"}')
+    done = CliRunner().invoke(cli.main, ["report", str(tmp_path / "some"), "-o", str(tmp_path / "some.html")])
+    assert "points that failed are not shown: 1, see failed.json" in done.stderr
+    run = tables.read(whole[1]).runs[0]
+    assert run.space["allocated_bytes"] > 0 and set(run.cell) == {"set.two-zone.threshold", "workload.seed"}
+
+
+def test_points_that_differ_in_another_parameter_are_no_repeats():
+    runs = [Run("ext4", cell={"operation": "read", "machine.stlb.entries": n}) for n in (768, 1536)]
+    with pytest.raises(UsageError, match="run with machine.stlb.entries 1536 and 768; compare results of one"):
+        cells(Result({}, runs))
+
+
+def test_a_sweep_without_a_table_is_named(whole, tmp_path):
+    shutil.copytree(whole[1], tmp_path / "s")
+    (tmp_path / "s" / "results.parquet").unlink()
+    with pytest.raises(UsageError, match="no results.parquet in .*: the sweep was stopped; run the same command again"):
+        read_results(str(tmp_path / "s"))

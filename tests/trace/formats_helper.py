@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scmsim import registry
-from scmsim.records import OPS
+from scmsim.core import registry
+from scmsim.core.records import OPS
 from scmsim.trace.formats import find
 from scmsim.trace.formats._report import Report
 from scmsim.trace.store import StoredTrace, TraceWriter, open_trace

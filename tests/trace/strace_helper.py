@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scmsim.records import OPS
+from scmsim.core.records import OPS
 from scmsim.trace.formats import strace
 from scmsim.trace.formats._report import Report
 from scmsim.trace.store import StoredTrace, TraceWriter, open_trace

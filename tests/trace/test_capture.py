@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from scmsim.errors import EnvironmentProblem, UsageError
+from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.trace import open_trace
 from scmsim.trace.capture import CommandError, check_command
 from scmsim.trace.capture import strace as backend
 from scmsim.trace.formats.strace import CALLS
-from tests.unit.strace_helper import convert
+from tests.trace.strace_helper import convert
 
 WRITES = "import os; f = os.open('{}', os.O_RDWR | os.O_CREAT); os.write(f, b'x' * 100); os.pwrite(f, b'y', 4096)"
 

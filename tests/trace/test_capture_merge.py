@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scmsim.errors import EnvironmentProblem
+from scmsim.core.errors import EnvironmentProblem
 from scmsim.trace.capture._merge import Merge, StraceCalls
 from scmsim.trace.capture._numbers import names
 from scmsim.trace.capture._words import NEEDS_MEMORY, arguments, result
 from scmsim.trace.capture.perf import Nameless
 from scmsim.trace.formats.strace import _SPECS, CALLS
-from tests.unit.strace_helper import Row, convert
+from tests.trace.strace_helper import Row, convert
 
 NAMES = names("x86_64")
 NUMBER = {name: number for number, name in NAMES.items()}

@@ -13,10 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from scmsim.errors import EnvironmentProblem, UsageError
-from scmsim.records import OPS
-from scmsim.registry import load
+from scmsim.cli import main
+from scmsim.core.errors import EnvironmentProblem, UsageError
+from scmsim.core.records import OPS
+from scmsim.core.registry import load
 from scmsim.trace import open_trace
 from scmsim.trace.capture import Options, _perf, perf
 from scmsim.trace.capture._anonymize import Anonymizer
@@ -113,6 +115,7 @@ def test_ctrl_c_at_a_terminal_ends_the_command_and_leaves_a_complete_trace(tmp_p
     argv = [sys.executable, "-m", "scmsim", "capture", "-o", str(tmp_path / "t.parquet"), "--backend", "hybrid", "--"]
     child, terminal = pty.fork()
     if child == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored under nohup, and then no shell can trap it
         os.execv(argv[0], [*argv, "sh", "-c", script])
     shown = b""
     with contextlib.suppress(OSError):  # the end of a terminal's output is an error
@@ -264,15 +267,22 @@ def test_first_touches_of_a_shared_mapping_are_rows(tmp_path: Path) -> None:
 
 
 @needs_both
-def test_lost_events_are_an_error_unless_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lost_events_are_told_first_and_in_the_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_perf.Recording, "count_lost", lambda self: 7)
     out = tmp_path / "t.parquet"
-    with pytest.raises(EnvironmentProblem, match=r"lost 7 events; give --buffer 16384"):
-        load("capture", "hybrid").capture(["true"], out)
-    assert list(tmp_path.iterdir()) == []
-    load("capture", "hybrid").capture(["true"], out, options=Options(allow_lost=True))
-    header = open_trace(out).header
-    assert header["lost_events"] == 7 and "7 events were lost" in header["notes"][0]
+    for options, code in (
+        ([], 4),
+        (["--allow-loss", "0.0001"], 4),
+        (["--allow-loss", "90%"], 0),
+        (["--allow-lost"], 0),
+    ):
+        done = CliRunner().invoke(main, ["capture", "-o", str(out), "--backend", "hybrid", *options, "--", "true"])
+        assert done.exit_code == code, done.output
+        told = "scmsim: incomplete: 7 events lost by the recorder; "
+        assert done.output.startswith(told) == (code == 4) and "no blind spots" not in done.output
+        header = open_trace(out).header
+        assert header["lost_events"] == 7 and "7 events were lost" in header["notes"][0]
+        assert "--buffer 16384" in header["notes"][0]
 
 
 def test_what_perf_says_becomes_one_line_with_a_command() -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scmsim.errors import EnvironmentProblem
-from scmsim.records import CREATE, LINK, MKDIR, OPS, READ, RENAME, RMDIR, TRUNCATE, UNLINK, WRITE
-from scmsim.registry import load
+from scmsim.core.errors import EnvironmentProblem
+from scmsim.core.records import CREATE, LINK, MKDIR, OPS, READ, RENAME, RMDIR, TRUNCATE, UNLINK, WRITE
+from scmsim.core.registry import load
 from scmsim.trace import open_trace
 from scmsim.trace.capture import Options
 from scmsim.trace.summary import all_problems

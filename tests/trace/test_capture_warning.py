@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
-from scmsim import cli, registry
+from scmsim import cli
+from scmsim.core import registry
 from scmsim.trace.formats._report import Report
 
 

@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from scmsim import cli
-from scmsim.records import OP, WRITE, Files
+from scmsim.core.records import OP, WRITE, Files
 from scmsim.trace import TraceWriter, open_trace
-from tests.unit.strace_helper import DATA
+from tests.trace.strace_helper import DATA
 
 TRICKY = str(DATA / "tricky.strace")
 
@@ -20,8 +20,8 @@ def run(*args: object) -> Result:
     return CliRunner().invoke(cli.main, ["trace", *map(str, args)])
 
 
-def write(path: Path, rows: np.ndarray) -> Path:
-    with TraceWriter(path, {"tool": "test"}) as writer:
+def write(path: Path, rows: np.ndarray, **header: object) -> Path:
+    with TraceWriter(path, {"tool": "test", **header}) as writer:
         writer.append(rows)
         writer.close(Files(["/a"], np.zeros(1, "i8"), np.zeros(1, bool)))
     return path
@@ -60,7 +60,7 @@ def test_convert_shows_bad_lines_and_strict_refuses_them(tmp_path: Path) -> None
     text = tmp_path / "in"
     text.write_text('1 1.0 write(3</f>, "", 5) = 5\nrubbish\n')
     result = run("convert", text, tmp_path / "t.parquet", "--format", "strace")
-    assert result.exit_code == 0 and "line 2: this is no line of strace" in result.stdout
+    assert result.exit_code == 4 and "line 2: this is no line of strace" in result.stdout
     result = run("convert", text, tmp_path / "s.parquet", "--format", "strace", "--strict")
     assert result.exit_code == 2 and "line 2: this is no line of strace" in result.stderr
     assert not (tmp_path / "s.parquet").exists()
@@ -164,6 +164,31 @@ def test_info(tricky: Path) -> None:
     found = json.loads(run("info", tricky, "--json").stdout)
     assert found["rows"] == 49 and found["calls"] == 47 and found["ops"]["write"] == 19
     assert found["header"]["counts"]["lines"] == 91
+
+
+def test_info_is_made_for_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = {"command": ["x" * 500], "wall_ns": 11_325_187_434, "duration_ns": 7, "lost_events": 12_345}
+    write(tmp_path / "t.parquet", np.zeros(1, OP), **facts)
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = run("info", tmp_path / "t.parquet").stdout.splitlines()
+    assert [line.split() for line in lines if line.startswith("duration")] == [["duration", "0", "s"]]
+    assert "wall             11.3252 s" in lines and "lost events      12,345" in lines
+    assert "incomplete: 12,345 events lost by the recorder" in lines
+    (command,) = (line for line in lines if line.startswith("command"))
+    assert len(command) == 60 and command.endswith("xxx...")
+    assert json.loads(run("info", tmp_path / "t.parquet", "--json").stdout)["header"]["command"] == ["x" * 500]
+
+
+def test_a_trace_is_not_written_over_another_kind_of_file(tmp_path: Path) -> None:
+    text = tmp_path / "in.txt"
+    text.write_text('1 1.0 write(3</f>, "", 5) = 5\n')
+    for name, told in (("o.json", "end its name in .parquet"), ("Makefile", "is there and is no trace; give")):
+        (tmp_path / name).write_text("all:\n")
+        result = run("convert", text, tmp_path / name)
+        assert result.exit_code == 2 and told in result.stderr and (tmp_path / name).read_text() == "all:\n"
+    (tmp_path / "plain").touch()
+    assert run("convert", text, tmp_path / "plain").exit_code == 0
+    assert run("convert", text, tmp_path / "plain").exit_code == 0  # a trace replaces a trace
 
 
 def test_head(tricky: Path) -> None:

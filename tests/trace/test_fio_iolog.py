@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scmsim.errors import UsageError
-from scmsim.records import (
+from scmsim.core.errors import UsageError
+from scmsim.core.records import (
     CLOSE,
     CREATE,
     DATA_ONLY,
@@ -28,7 +28,7 @@ from scmsim.records import (
 )
 from scmsim.trace.formats import fio_iolog
 from scmsim.trace.store import StoredTrace, TraceWriter, open_trace
-from tests.unit.formats_helper import Case, convert
+from tests.trace.formats_helper import Case, convert
 
 REAL = pytest.mark.skipif(
     shutil.which("fio") is None or shutil.which("strace") is None, reason="fio or strace is not installed"
@@ -72,14 +72,17 @@ def test_what_a_log_cannot_express_is_counted(tmp_path: Path) -> None:
     rows = [
         (0, CREATE, 0, -1, 0, SETUP), (1, STAT, 0, -1, 0, 0), (2, WRITE, 0, 0, 1, 0), (3, WRITE, 1, 0, 1, 0),
         (4, WRITE, 0, 1, 0, 0), (5, UNLINK, 0, -1, 0, 0), (6, FALLOCATE, 0, 0, 9, 0),
+        (7, WRITE, 2, 0, 1, 0),
     ]  # fmt: skip
-    report = fio_iolog.export(made(tmp_path / "t", rows, ["/f", "/with space"]), tmp_path / "log", version=2)
+    report = fio_iolog.export(
+        made(tmp_path / "t", rows, ["/f", "/with space", "/\x1b[2Jcleared"]), tmp_path / "log", version=2
+    )
     assert report.left_out == {
         "preparation of the file system": 1,
         "not expressible in an I/O log: stat": 1,
         "not expressible in an I/O log: unlink": 1,
         "not expressible in an I/O log: fallocate": 1,
-        "not expressible in an I/O log: a file name with white space, or none": 1,
+        "not expressible in an I/O log: a file name with white space or control characters, or none": 2,
         "transfer of no bytes": 1,
     }
     assert report.lines == report.calls + sum(report.left_out.values())

@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from scmsim import registry
-from scmsim.errors import EnvironmentProblem, ScmsimError, UsageError
-from scmsim.records import APPENDS, CONTINUES, DATA_ONLY, KEEP_SIZE, PUNCH_HOLE, SYNCHRONOUS
+from scmsim.core import registry
+from scmsim.core.errors import EnvironmentProblem, ScmsimError, UsageError
+from scmsim.core.records import APPENDS, CONTINUES, DATA_ONLY, KEEP_SIZE, PUNCH_HOLE, SYNCHRONOUS
 from scmsim.trace.formats import find, sniff_name, writable
 from scmsim.trace.formats._input import Input
 from scmsim.trace.store import TraceWriter
-from tests.unit.formats_helper import DATA, convert, convert_text
+from tests.trace.formats_helper import DATA, convert, convert_text
 
 TABLE = "time=ts,op=type,offset=off,length=len,file=name,thread=cpu"
 FORMATS = {
@@ -188,7 +188,7 @@ def test_darshan_log_without_the_library_says_how_to_get_it(tmp_path: Path, monk
     log.write_bytes(b"3.41\0\0\0\0" + (6567223).to_bytes(8, "little") + bytes(64))
     monkeypatch.setitem(sys.modules, "darshan", None)
     assert sniff_name(log.read_bytes(), log) == "darshan"
-    with pytest.raises(EnvironmentProblem, match=r"pip install 'scmsim\[darshan\]'"):
+    with pytest.raises(EnvironmentProblem, match=r"pip install -e '.\[darshan\]'"):
         convert(log, tmp_path)
 
 
@@ -295,3 +295,23 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
         assert source.wait() == 0
         peaks.append(int(done.stdout))
     assert peaks[1] < 1.25 * peaks[0], peaks
+
+
+def test_random_bytes_are_no_cache_trace(tmp_path: Path) -> None:
+    noise = np.random.default_rng(1).bytes(200_000)
+    with pytest.raises(
+        UsageError, match=r"is not an oracleGeneral trace: of its first 682 records, 68\d run backwards"
+    ):
+        convert_text(tmp_path, noise, "oracle-general")
+    good = (DATA / "oracle_general.bin").read_bytes() * 10
+    case = convert_text(tmp_path, good + noise[:4800], "oracle-general")
+    assert case.report.bad > 190 and case.report.is_incomplete()
+
+
+def test_progress_of_compressed_input_is_that_of_what_is_stored(tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(gzip.compress(np.random.default_rng(1).bytes(300_000), 0))
+    with Input(tmp_path / "in") as given:
+        shares = []
+        while given.read(1 << 16):
+            shares.append(100 * given.taken // given.total)
+    assert shares[0] < 40 and shares[-1] == 100 and len(set(shares)) >= 4

@@ -116,7 +116,7 @@ def test_names_of_calls_have_different_hashes() -> None:
 
 
 def test_samples_cover_every_format_that_reads_text_or_records() -> None:
-    from scmsim import registry
+    from scmsim.core import registry
 
     assert set(registry.names("format")) - set(SAMPLES) == {"darshan", "filebench"}
     assert all((Path(DATA) / file).exists() for files, _ in SAMPLES.values() for file in files)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scmsim.records import FSYNC, OP, OPS, SYNC, WRITE
+from scmsim.core.records import FSYNC, OP, OPS, SYNC, WRITE
 from scmsim.trace.rules import all_sound, first_problem
 
 FILES = 3

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from scmsim.errors import UsageError
-from scmsim.records import OP, OPS, Files
+from scmsim.core.errors import UsageError
+from scmsim.core.records import OP, OPS, Files
 from scmsim.trace import TraceWriter, open_trace
 from scmsim.trace import store as store_module
 from scmsim.trace.summary import all_problems
@@ -45,9 +45,15 @@ def file_tables(draw) -> Files:
     return Files(path, sizes, draw(arrays(bool, FILES)))
 
 
-@given(st.lists(op_arrays(), max_size=4), file_tables(), st.integers(1, 70), st.integers(1, 50))
+@given(st.lists(op_arrays(), max_size=4), file_tables(), st.integers(1, 70), st.integers(1, 50), st.booleans())
 @settings(max_examples=60)
-def test_round_trip_in_any_pieces(batches: list[np.ndarray], files: Files, chunk: int, group: int) -> None:
+def test_round_trip_in_any_pieces(
+    batches: list[np.ndarray], files: Files, chunk: int, group: int, ordered: bool
+) -> None:
+    expected = np.concatenate([*batches, np.empty(0, OP)])
+    if ordered:
+        expected["time_ns"].sort()
+        batches = [expected[: len(expected) // 3], expected[len(expected) // 3 :]]
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(store_module, "ROWS_PER_GROUP", group)
         with TraceWriter(Path(folder) / "t.parquet", {"x": 1}) as writer:
@@ -55,16 +61,19 @@ def test_round_trip_in_any_pieces(batches: list[np.ndarray], files: Files, chunk
                 writer.append(batch)
             writer.close(files)
         trace = open_trace(Path(folder) / "t.parquet")
+        in_order = bool((np.diff(expected["time_ns"]) >= 0).all())
+        assert (all_problems(trace) == []) == in_order
+        if not in_order:
+            with pytest.raises(UsageError, match="lies before that of the row above"):
+                list(trace.batches(chunk))
+            return
         pieces = list(trace.batches(chunk))
         assert all(0 < len(piece) <= chunk for piece in pieces)
-        expected = np.concatenate([*batches, np.empty(0, OP)])
         assert np.array_equal(np.concatenate([*pieces, np.empty(0, OP)]), expected)
         assert trace.rows == len(expected)
         assert trace.files.path == files.path
         assert np.array_equal(trace.files.first_size, files.first_size)
         assert np.array_equal(trace.files.is_dir, files.is_dir)
-        in_order = bool((np.diff(expected["time_ns"]) >= 0).all())
-        assert (all_problems(trace) == []) == in_order
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from scmsim.errors import UsageError
+from scmsim.core.errors import UsageError
 from scmsim.trace.formats import find, sniff_name, strace
 from scmsim.trace.formats._strace_text import unescape
 from scmsim.trace.store import TraceWriter
-from tests.unit.strace_helper import DATA, convert, convert_lines
+from tests.trace.strace_helper import DATA, convert, convert_lines
 
 GOOD = 'write(3</d/f>, "", 5) = 5'
 

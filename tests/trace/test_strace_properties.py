@@ -6,11 +6,11 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scmsim.errors import UsageError
-from scmsim.records import OPS
+from scmsim.core.errors import UsageError
+from scmsim.core.records import OPS
 from scmsim.trace.formats import strace
 from scmsim.trace.store import TraceWriter, open_trace
-from tests.unit.strace_helper import DATA, convert
+from tests.trace.strace_helper import DATA, convert
 
 # one call of a thread on its own file: kind and a number (bytes, or a position)
 STEPS = st.lists(

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from scmsim.records import APPENDS, CONTINUES, DATA_ONLY, DIRECTORY, OFFSET_UNKNOWN, OPS, WRITABLE_SHARED
-from tests.unit.strace_helper import DATA, Case, Row, convert, first_sizes
+from scmsim.core.records import APPENDS, CONTINUES, DATA_ONLY, DIRECTORY, OFFSET_UNKNOWN, OPS, WRITABLE_SHARED
+from tests.trace.strace_helper import DATA, Case, Row, convert, first_sizes
 
 ODD = '/data/a "q" \\ \n\té\x01 -> <x>.txt'
 REL = "/data/rel.dat"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from scmsim.records import (
+from scmsim.core.records import (
     APPENDS,
     CONTINUES,
     DATA_ONLY,
@@ -14,7 +14,7 @@ from scmsim.records import (
     PUNCH_HOLE,
     SYNCHRONOUS,
 )
-from tests.unit.strace_helper import convert_lines, first_sizes
+from tests.trace.strace_helper import convert_lines, first_sizes
 
 OPEN = 'openat(AT_FDCWD</d>, "f", O_RDWR) = 3</d/f>'
 NEW = 'openat(AT_FDCWD</d>, "f", O_RDWR|O_CREAT|O_EXCL, 0644) = 3</d/f>'

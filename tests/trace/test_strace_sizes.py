@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.formats_helper import Case, convert
+from tests.trace.formats_helper import Case, convert
 
 SQLITE = """
 import sqlite3, sys

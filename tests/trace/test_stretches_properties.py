@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scmsim.errors import UsageError
+from scmsim.core.errors import UsageError
 from scmsim.trace.formats import _lines, _strace_runs, perf_script, strace
 from scmsim.trace.store import TraceWriter, open_trace
 from tests.fuzz.mutate import DATA, mutated

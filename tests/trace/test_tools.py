@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from scmsim import cli
-from scmsim.errors import EnvironmentProblem, UsageError
-from scmsim.records import CREATE, FSYNC, OP, READ, SETUP, SYNC, WRITE, Files
+from scmsim.core.errors import EnvironmentProblem, UsageError
+from scmsim.core.records import CREATE, FSYNC, OP, READ, SETUP, SYNC, WRITE, Files
 from scmsim.trace import open_trace
 from scmsim.trace._rewrite import write
 from scmsim.trace.cut import cut_trace
@@ -51,7 +51,8 @@ def read(path: Path) -> np.ndarray:
 
 def test_stats_prints_and_gives_json(small: Path) -> None:
     text = run("stats", small).stdout
-    assert "overwritten bytes        10.9 %" in text and "/d/new" in text and "write from    4KiB" in text
+    assert "overwritten bytes        10.9 %" in text and "/d/new" in text and "\nwrite calls by size\n  from " in text
+    assert "\nfiles with the most bytes read and written\n           9,192 bytes  /d/new\n" in text
     found = json.loads(run("stats", small, "--json").stdout)
     assert (found["rows"], found["setup_rows"], found["threads"], found["duration_ns"]) == (6, 1, 2, 50)
     assert found["overwritten"] == pytest.approx(1000 / 9192) and found["appends"] == pytest.approx(2 / 3)
@@ -100,7 +101,7 @@ def test_merge_keeps_files_and_threads_apart(small: Path, tmp_path: Path) -> Non
 def test_merge_refuses_times_that_go_back(small: Path, tmp_path: Path) -> None:
     rows = read(small)[::-1]
     write(tmp_path / "back.parquet", {}, [rows], open_trace(small).files)
-    with pytest.raises(UsageError, match="go backwards; see 'scmsim trace check"):
+    with pytest.raises(UsageError, match="row 1: time 50 ns lies before that of the row above; see all"):
         merge_traces([small, tmp_path / "back.parquet"], tmp_path / "out.parquet")
     assert not (tmp_path / "out.parquet").exists()
 
@@ -197,7 +198,7 @@ def test_plot_of_more_transfers_than_points(hostile: Path, tmp_path: Path) -> No
 
 def test_plot_without_its_extra(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "altair", None)
-    with pytest.raises(EnvironmentProblem, match=r"pip install 'scmsim\[report\]'"):
+    with pytest.raises(EnvironmentProblem, match=r"pip install -e '.\[report\]'"):
         plot_trace(small, tmp_path / "p.svg")
     assert run("plot", small, "-o", tmp_path / "p.svg").exit_code == 3
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scmsim.records import OP, OPS, READ, SETUP, WRITE, Files
+from scmsim.core.records import OP, OPS, READ, SETUP, WRITE, Files
 from scmsim.trace import _pages, open_trace
 from scmsim.trace._rewrite import write
 from scmsim.trace._sizes import Sizes

@@ -1,4 +1,4 @@
-"""Derives fs/costs/{ext2-dax-5.13,ext2-dax-6.1,ext2-6.1,ext2-ramdisk}.toml: what ext2's code costs per mechanism.
+"""Derives fs/ext2/costs/{ext2-dax-5.13,ext2-dax-6.1,ext2-6.1,ext2-ramdisk}.toml: what ext2's code costs per mechanism.
 
 How: the model itself says how often each cost is charged in each measured row (its structure) and what bulk copies count; a ridge
 fit moves priors as little as possible until the totals of a kernel's 12 rows are met.  Names: the driver of ext4 has measured rows,
@@ -15,13 +15,13 @@ import sys
 
 import numpy as np
 
-from scmsim.fs.parts.emit import load_recipes
-from scmsim.fs.parts.ext2_recipes import CACHE_COSTS, DAX_COSTS, all_recipes
-from scmsim.records import CONTINUES, SETUP, WORK
-from tests.reference import ext4_lab as lab
+from scmsim.core.records import CONTINUES, SETUP, WORK
+from scmsim.fs.engine.events import load_recipes
+from scmsim.fs.ext2.recipes import CACHE_COSTS, DAX_COSTS, all_recipes
+from tests.fs import lab as lab
 from tests.verification import cells
 
-FOLDER = pathlib.Path(__file__).parents[2] / "scmsim" / "fs" / "costs"
+FOLDER = pathlib.Path(__file__).parents[2] / "scmsim" / "fs" / "ext2" / "costs"
 COLUMNS = ("ins_call", "ld_norep_call", "st_norep_call")
 FIELDS = ("instructions", "loads", "stores")
 FIRST = 100  # site of the first cost while costs are counted

@@ -1,4 +1,4 @@
-"""Derives scmsim/fs/costs/ext4-5.13.toml from the measured rows, and compares the model with all of them.
+"""Derives scmsim/fs/ext4/costs/ext4-5.13.toml from the measured rows, and compares the model with all of them.
 
 `python tests/verification/calibrate_ext4.py` compares; with `--write` it fits and writes the table before.
 
@@ -16,15 +16,13 @@ import tomllib
 import numpy as np
 
 HERE = pathlib.Path(__file__).parent
-sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent / "reference")]
+sys.path[:0] = [str(HERE.parents[1])]
 
-import ext4_lab as lab  # noqa: E402
+from scmsim.fs.engine.events import load_recipes  # noqa: E402
+from scmsim.fs.linux.recipes import COSTS, all_recipes  # noqa: E402
+from tests.fs import lab, lab_names  # noqa: E402
 
-from scmsim.fs.parts.emit import load_recipes  # noqa: E402
-from scmsim.fs.parts.ext4_recipes import COSTS, all_recipes  # noqa: E402
-from tests.reference import names_lab  # noqa: E402
-
-TABLE = HERE.parents[1] / "scmsim" / "fs" / "costs" / "ext4-5.13.toml"
+TABLE = HERE.parents[1] / "scmsim" / "fs" / "ext4" / "costs" / "ext4-5.13.toml"
 SYSTEMS = ("ext4-dax", "ext4")
 COLUMNS = ("ins_call", "ld_norep_call", "st_norep_call")
 UNITS = (1024, 16384, 262144, 512)  # in the order in which they were measured
@@ -157,7 +155,7 @@ def structure(fs, identity):
             ops, labels = lab.transfer_sequence(UNITS)
             files = lab.side_table(["/bench"])
         else:
-            ops, labels, files = names_lab.sequence()
+            ops, labels, files = lab_names.sequence()
         module, state = lab.begin(fs, files, capacity=2 << 30)
         if identity:
             state.record.cost[0, : len(COSTS)] = [(1000, 0, 0, k) for k in range(len(COSTS))]

@@ -1,4 +1,4 @@
-"""Derives scmsim/fs/costs/{tmpfs-5.13,tmpfs-6.1,ramfs-6.1}.toml from the measured rows: `python tests/verification/calibrate_memory.py`.
+"""Derives scmsim/fs/tmpfs/costs/{tmpfs-5.13,tmpfs-6.1,ramfs-6.1}.toml from the measured rows: `python tests/verification/calibrate_memory.py`.
 
 How: a call's cost is that of the call, of its pages, and of what happens to a page once (new; second use).  Differences
 between units of 16 Ki and 256 Ki give the pages, what is left gives the call.  Of the 1 Ki rows, tmpfs' rewrite tells a
@@ -13,7 +13,7 @@ import pathlib
 import numpy as np
 
 HERE = pathlib.Path(__file__).parent
-FOLDER = HERE.parents[1] / "scmsim" / "fs" / "costs"
+FOLDER = HERE.parents[1] / "scmsim" / "fs" / "tmpfs" / "costs"
 COLUMNS = ("ins_call", "ld_norep_call", "st_norep_call")
 SMALL, MIDDLE, LARGE = 1024, 16384, 262144
 

@@ -1,4 +1,4 @@
-"""Derives fs/costs/nova-5.13.toml: instructions, loads and stores of NOVA's code per mechanism.
+"""Derives fs/nova/costs/nova-5.13.toml: instructions, loads and stores of NOVA's code per mechanism.
 
 Every cost starts from what the measured functions of that mechanism do per call (the priors below: sums over functions of the
 5.13.13 kernel, rep-strings left out).  The functions outside each cell's top 15 are not listed one by one, so a ridge fit moves
@@ -13,7 +13,7 @@ import sys
 import cells
 import numpy as np
 
-from scmsim.fs.parts.nova_recipes import COSTS
+from scmsim.fs.nova.recipes import COSTS
 
 # cost: (instructions, loads, stores, weight of the prior, site, per, source of the prior)
 # Weight: 1 = the functions are listed one by one; 0.1 = a remainder that the fit may move.
@@ -142,7 +142,7 @@ if __name__ == "__main__":
     left_out = int(sys.argv[sys.argv.index("--leave-out") + 1]) if "--leave-out" in sys.argv else 0
     result, errors = fit(left_out)
     if "--write" in sys.argv:
-        target = pathlib.Path(__file__).parents[2] / "scmsim/fs/costs/nova-5.13.toml"
+        target = pathlib.Path(__file__).parents[2] / "scmsim/fs/nova/costs/nova-5.13.toml"
         target.write_text(table(result), encoding="utf-8")
     for fs, op, unit, *error in sorted(errors, key=lambda e: -max(map(abs, e[3:]))):
         mark = "not fitted to" if unit == left_out else ""

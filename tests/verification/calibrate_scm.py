@@ -1,4 +1,4 @@
-"""Derives fs/costs/{scm-manager,fat-scm,ext2-scm}.toml: cycles of the paper's 400 MHz board, per unit of work.
+"""Derives fs/scm_manager/costs/{scm-manager,fat-scm,ext2-scm}.toml: cycles of the paper's 400 MHz board, per unit of work.
 
 Each fitted cost is the one unknown of one published figure (FITS); everything else the model gives.  The rows that fit nothing are
 what tests/verification/scm_manager.py compares.  The paper counts no instructions: a cost of c cycles is written as c instructions,
@@ -10,12 +10,12 @@ import pathlib
 import sys
 import tempfile
 
-from scmsim.fs.parts import costs
-from scmsim.fs.parts.scm_recipes import COSTS
+from scmsim.fs.engine import costs
+from scmsim.fs.scm_manager.recipes import COSTS
 from scmsim.reproduce import scm_manager as cells
 
 LOADS, STORES = 0.3, 0.2
-FOLDER = pathlib.Path(__file__).parents[2] / "scmsim/fs/costs"
+FOLDER = pathlib.Path(__file__).parents[2] / "scmsim/fs/scm_manager/costs"
 SYSTEMS = ("scm-manager", "fat-scm", "ext2-scm")
 ALL = SYSTEMS
 

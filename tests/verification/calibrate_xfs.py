@@ -1,4 +1,4 @@
-"""Derives fs/costs/xfs-5.13.toml: instructions, loads and stores of XFS's code per mechanism.
+"""Derives fs/xfs/costs/xfs-5.13.toml: instructions, loads and stores of XFS's code per mechanism.
 
 Priors are what the measured functions of a mechanism do per call (5.13.13 kernel, rep-strings left out), or estimates; a
 ridge fit moves them as little as possible until the totals of the 12 cells of 1, 16 and 256 KiB are met.  The 4 cells of
@@ -14,8 +14,8 @@ import sys
 import cells
 import numpy as np
 
-from scmsim.fs.parts.xfs_recipes import COSTS
-from tests.reference import ext4_lab, names_lab
+from scmsim.fs.xfs.recipes import COSTS
+from tests.fs import lab, lab_names
 
 SYSTEM = "xfs-dax"
 HELD_OUT = 512
@@ -89,13 +89,13 @@ def namespace_costs(fitted: dict) -> dict:
     """Costs of namespace calls: measured row less everything else that the model charges for it."""
     with open(cells.DATA / "measured_namespace.csv", newline="") as file:
         measured = {row["op"]: row for row in csv.DictReader(file) if (row["kernel"], row["fs"]) == ("5.13.13", SYSTEM)}
-    ops, labels, files = names_lab.sequence()
-    module, state = ext4_lab.begin(SYSTEM, files, capacity=2 << 30, merge=0)
+    ops, labels, files = lab_names.sequence()
+    module, state = lab.begin(SYSTEM, files, capacity=2 << 30, merge=0)
     state.record.cost[0, :, :3] = 0
     for name, values in {**fitted, **{name: cost[:3] for name, cost in FIXED.items()}}.items():
         state.record.cost[0, COSTS.index(name), :3] = [round(1000 * value) for value in values[:3]]
     state.record.cost[0, COSTS.index("close"), :3] = 0  # create() and its close are one row
-    sums = ext4_lab.per_op(module, state, ops)
+    sums = lab.per_op(module, state, ops)
     found: dict = {}
     for name, (row, *less) in CALLS.items():
         model = sums[np.array([label == row for label in labels])].sum(0)[:3] / 1000
@@ -133,7 +133,7 @@ def main() -> None:
     fitted, errors = fit()
     names = namespace_costs(fitted)
     if "--write" in sys.argv:
-        target = pathlib.Path(__file__).parents[2] / "scmsim/fs/costs/xfs-5.13.toml"
+        target = pathlib.Path(__file__).parents[2] / "scmsim/fs/xfs/costs/xfs-5.13.toml"
         target.write_text(table(fitted, names), encoding="utf-8")
     for op, unit, *error in sorted(errors, key=lambda e: -max(map(abs, e[2:]))):
         held = "held out" if unit == HELD_OUT else ""

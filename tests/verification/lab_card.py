@@ -17,9 +17,8 @@ import sys
 import numpy as np
 
 import scmsim
-from scmsim import registry
-from scmsim.calibrate import using
-from scmsim.records import (
+from scmsim.core import registry
+from scmsim.core.records import (
     APPENDS,
     CLOSE,
     CREATE,
@@ -39,6 +38,7 @@ from scmsim.records import (
     Files,
 )
 from scmsim.result import read
+from scmsim.study.calibrate import using
 from scmsim.trace import open_trace
 from scmsim.trace.store import TraceWriter
 

@@ -15,10 +15,10 @@ import pathlib
 import lab_card as card
 import numpy as np
 
-from scmsim import calibrate
-from scmsim.fs.parts.costs import changed
-from scmsim.records import CLOSE, CREATE, FSYNC, OPEN, READ, SETUP, SYNC, UNLINK, WRITE
+from scmsim.core.records import CLOSE, CREATE, FSYNC, OPEN, READ, SETUP, SYNC, UNLINK, WRITE
+from scmsim.fs.engine.costs import changed
 from scmsim.result import read
+from scmsim.study import calibrate
 
 UNITS = (1 << 10, 16 << 10, 256 << 10)
 COUNT = 250  # files, fewer than a directory's only block holds

@@ -2,7 +2,7 @@
 
 Run: python tests/verification/scmfs.py [--quick]      about five minutes
 On the machine core2-q8200 with 4 GiB of SCM, as in the paper's section V.A; the program's buffers lie on 4 KiB pages.  The
-paper gives averages over runs whose file sizes it does not state: those here are choices, listed in docs/validation-scmfs.md.
+paper gives averages over runs whose file sizes it does not state: those here are choices, listed in docs/fs/scmfs.md.
 Nothing is fitted.
 """
 
@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from statistics import mean
 
 import scmsim
-from scmsim import registry
-from scmsim.estimate import estimate
+from scmsim.core import registry
 from scmsim.mmu import timing
 from scmsim.result import Run
+from scmsim.result.time import estimate
 from scmsim.workload import iozone, postmark
-from tests.reference import drive
+from tests.fs import drive
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 MACHINE, PAGING, MEDIUM = "core2-q8200", "directmap-2m", "nvdimm"

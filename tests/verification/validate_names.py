@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 
-from tests.reference import ext4_lab, names_lab
+from tests.fs import lab, lab_names
 from tests.verification import cells
 
 APART = ("ext2", "ext4", "ext4-dax")  # a directory keeps its blocks, and a name that was there before is known
@@ -34,13 +34,13 @@ def rows(name: str) -> list[dict]:
 
 def compare(fs: str, name: str) -> list[dict]:
     """Per row, for each of PARTS and COUNTS, (measured, replayed) per call."""
-    ops, labels, files = names_lab.sequence() if fs in APART else ext4_lab.namespace_sequence()
+    ops, labels, files = lab_names.sequence() if fs in APART else lab.namespace_sequence()
     params = cells.kernel({"kernel": name.split(":")[0], "fs": fs})
-    sums = ext4_lab.per_op(*ext4_lab.begin(fs, files, capacity=2 << 30, **params), ops)
+    sums = lab.per_op(*lab.begin(fs, files, capacity=2 << 30, **params), ops)
     table = []
     for row in rows(name):
         chosen = np.array([label == row["op"] for label in labels])
-        found = dict(zip(ext4_lab.AMOUNTS, sums[chosen].sum(0) / float(row["calls"]), strict=True))
+        found = dict(zip(lab.AMOUNTS, sums[chosen].sum(0) / float(row["calls"]), strict=True))
         pairs = {
             part: (sum(float(row[column] or "nan") for column in COLUMNS[part]), float(sum(found[own] for own in owns)))
             for part, owns in (PARTS | COUNTS).items()

@@ -7,7 +7,7 @@ import csv
 
 import numpy as np
 
-from tests.reference import ext4_lab, names_lab
+from tests.fs import lab, lab_names
 from tests.verification import cells
 
 KERNELS = ("5.13.13", "6.1")
@@ -16,8 +16,8 @@ LIMITS = (0.05, 0.15)  # stored bytes, loads + stores
 
 def rows() -> list[dict]:
     """One row for each measured row that a trace has an operation for: figures per call."""
-    ops, labels, files = names_lab.sequence()
-    sums = ext4_lab.per_op(*ext4_lab.begin("xfs-dax", files, capacity=2 << 30), ops)
+    ops, labels, files = lab_names.sequence()
+    sums = lab.per_op(*lab.begin("xfs-dax", files, capacity=2 << 30), ops)
     with open(cells.DATA / "measured_namespace.csv", newline="") as file:
         table = [row for row in csv.DictReader(file) if row["fs"] == "xfs-dax" and row["kernel"] in KERNELS]
     found = []
@@ -25,7 +25,7 @@ def rows() -> list[dict]:
         chosen = np.array([label == row["op"] for label in labels])
         if not chosen.any():
             continue
-        amounts = dict(zip(ext4_lab.AMOUNTS, sums[chosen].sum(0) / 1000, strict=True))
+        amounts = dict(zip(lab.AMOUNTS, sums[chosen].sum(0) / 1000, strict=True))
         found.append(
             {
                 "kernel": row["kernel"],

@@ -4,7 +4,7 @@ Run: python tests/verification/vsm.py   (some minutes)
 The same figures as `scmsim reproduce vsm`, which says what each one is.
 """
 
-from scmsim.records import READ, WRITE
+from scmsim.core.records import READ, WRITE
 from scmsim.reproduce.vsm import SIZES, faster, mail
 
 KIB, MIB = 1 << 10, 1 << 20

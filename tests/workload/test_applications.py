@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scmsim.records import (
+from scmsim.core.records import (
     CLOSE,
     CREATE,
     FILE_TO_MM,

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scmsim import registry
-from scmsim.errors import UsageError
-from scmsim.records import APPENDS, CREATE, OPS, READ, SETUP, WRITE
+from scmsim.core import registry
+from scmsim.core.errors import UsageError
+from scmsim.core.records import APPENDS, CREATE, OPS, READ, SETUP, WRITE
 from scmsim.workload import _wml, filebench
 from scmsim.workload._fileset import Drand48, Gamma, Tree, rand
 

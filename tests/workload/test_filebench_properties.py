@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scmsim.records import SETUP
+from scmsim.core.records import SETUP
 from scmsim.workload import filebench
 from tests.conftest import NO_JIT
 from tests.reference.filebench_slow import play

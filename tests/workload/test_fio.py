@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scmsim.errors import UsageError
-from scmsim.records import OPEN, OPS, READ, SETUP, WRITE
+from scmsim.core.errors import UsageError
+from scmsim.core.records import OPEN, OPS, READ, SETUP, WRITE
 from scmsim.workload import fio
 from scmsim.workload._fio_file import parse, size
 from scmsim.workload._fio_state import jhash

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scmsim.records import SETUP, WRITE
+from scmsim.core.records import SETUP, WRITE
 from scmsim.workload import fio
 from scmsim.workload._fio_state import seeded
 from tests.conftest import NO_JIT

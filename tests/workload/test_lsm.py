@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scmsim.records import APPENDS, CREATE, FSYNC, OPS, READ, SETUP, UNLINK, WRITE
+from scmsim.core.records import APPENDS, CREATE, FSYNC, OPS, READ, SETUP, UNLINK, WRITE
 from scmsim.workload import _lsm, _ycsb, lsm
 
 SMALL = {"records": 4000, "operations": 4000, "write_buffer": 1 << 18, "target": 1 << 18, "level_base": 1 << 19}

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from scmsim import registry
-from scmsim.errors import UsageError
-from scmsim.records import APPENDS, CLOSE, CONTINUES, CREATE, FSYNC, OPEN, OPS, READ, SETUP, WRITE
+from scmsim.core import registry
+from scmsim.core.errors import UsageError
+from scmsim.core.records import APPENDS, CLOSE, CONTINUES, CREATE, FSYNC, OPEN, OPS, READ, SETUP, WRITE
 from scmsim.workload import microbench
 from scmsim.workload.microbench import PASSES, source
 

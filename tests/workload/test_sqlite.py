@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scmsim.records import OPS
+from scmsim.core.records import OPS
 from scmsim.workload import _btree, sqlite
 from scmsim.workload._sqlite_calls import RollbackCalls, WalCalls
-from tests.unit.strace_helper import DATA, convert
+from tests.trace.strace_helper import DATA, convert
 
 # Runs the schema and the transactions that scmsim/workload/sqlite.py states: JOURNAL OP TRANSACTIONS ROWS RECORDS BLOB
 # SYNCHRONOUS CHECKPOINT build|run

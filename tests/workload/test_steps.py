@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scmsim.records import READ
+from scmsim.core.records import READ
 from scmsim.workload._stdio import sizes
 from scmsim.workload._steps import FIELDS, Stream, from_rows, pieces
 

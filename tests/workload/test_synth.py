@@ -5,9 +5,9 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from scmsim import registry
 from scmsim.cli import main
 from scmsim.config import load
+from scmsim.core import registry
 from scmsim.trace import open_trace
 
 
@@ -43,6 +43,15 @@ def test_parameters_carry_units(tmp_path):
     result = run("iozone", "--max-file", "128KiB", "--tests", "0,1", "--interval", "2us", "-o", out)
     assert result.exit_code == 0 and open_trace(out).header["workload"]["interval"] == 2000
     assert "did you mean 'varmail'" in run("filebench", "--personality", "varmial", "-o", out).output
+
+
+def test_values_of_variables_are_given_as_in_replay(tmp_path):
+    told = []
+    for options in (["--set", "nfiles=10 nthreads=1"], ["--set", "nfiles=10", "--set", "nthreads=1"]):
+        result = run("filebench", *options, "--flowops", 50, "-o", tmp_path / "o.parquet")
+        assert result.exit_code == 0, result.output
+        told.append(open_trace(tmp_path / "o.parquet").header["workload"]["set"])
+    assert told == 2 * ["nfiles=10 nthreads=1"]
 
 
 def test_an_experiment_names_a_job_file_relative_to_itself(tmp_path):

@@ -6,10 +6,9 @@ import json
 import numpy as np
 import pytest
 
-from scmsim import registry
-from scmsim.errors import UsageError
-from scmsim.pipeline import model_params
-from scmsim.records import (
+from scmsim.core import registry
+from scmsim.core.errors import UsageError
+from scmsim.core.records import (
     CLOSE,
     CREATE,
     FALLOCATE,
@@ -32,6 +31,7 @@ from scmsim.records import (
     USTORE,
     WRITE,
 )
+from scmsim.pipeline import model_params
 from scmsim.trace.rules import first_problem
 from scmsim.workload import _stream
 

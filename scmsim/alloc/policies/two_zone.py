@@ -2,7 +2,8 @@
 
 Units: bytes; frames of 4096 bytes.  Source: SCMFS superpage paper (2013), section IV.A and IV.B: all files begin on normal pages,
 the boundary between the regions is a mount option.  The paper does not say what happens when a region is full.  Here: a file that
-finds no superpage stays on (or goes on with) normal pages; one that finds no normal page moves to superpages.
+finds no superpage stays on (or goes on with) normal pages; one that finds no normal page takes it out of a superpage, as the model
+`scmfs-lp` does (`lend`), and the superpage is whole again once all its pages are free.
 """
 
 from scmsim.alloc.frames import HUGE

@@ -1,4 +1,4 @@
-"""`scmsim lab`: measure real kernels in an emulated machine; its subcommands are the files `lab_*.py` beside this one."""
+"""`scmsim lab`: measure real kernels in an emulated machine; its subcommands are the files of this folder."""
 
 import click
 

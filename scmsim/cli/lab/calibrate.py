@@ -27,9 +27,10 @@ Example: scmsim lab run transfers -o lab
 def command(measured: str, fs: str, fit: str, out: str, show: bool, as_json: bool) -> None:
     import json
 
-    from scmsim import calibrate, registry
+    from scmsim.core import registry
     from scmsim.lab.job import units_of
     from scmsim.result import read_all
+    from scmsim.study import calibrate
 
     registry.path("fs", fs)
     result = read_all(measured)

@@ -1,12 +1,10 @@
 """`scmsim lab run`: a trace or a microbenchmark on real file systems, counted."""
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
     from scmsim.lab.machine import Setting
@@ -14,22 +12,18 @@ if TYPE_CHECKING:
 SUMMARY = "Run a trace or a microbenchmark on real file systems and count what the kernel does."
 
 
-def _files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    return [CompletionItem(incomplete, type="file")]
-
-
 @click.command(
     "run",
     help=f"""{SUMMARY}
 
 JOB is a stored trace, the file of a job (.toml), or the name of a shipped job: smoke, transfers, measured-610. A guest runs for
-each file system and repeat; finished ones are kept in the folder -o, and the same command goes on where a run was stopped.
+each file system and repeat; finished ones are kept in the folder -o, and the same command resumes a run that was stopped.
 
 \b
 Example: scmsim lab run smoke -o lab && scmsim compare SIM.json lab
 """,
 )
-@click.argument("job", shell_complete=_files)
+@click.argument("job")
 @click.option("-o", "--out", required=True, type=click.Path(), help="Folder for result.json and functions.csv.")
 @click.option("--fs", help="File systems, separated by commas.  [default: the job's; ext4-dax]")
 @click.option("--units", help="Bytes of a call, separated by commas, instead of the job's.")
@@ -48,9 +42,9 @@ Example: scmsim lab run smoke -o lab && scmsim compare SIM.json lab
 def command(job: str, out: str, **given: Any) -> int:
     import os
 
+    from scmsim.core.units import parse_time
     from scmsim.lab import job as jobs
     from scmsim.lab import runner, systems
-    from scmsim.units import parse_time
 
     fields = {
         "fs": jobs.systems_of(given["fs"]) if given["fs"] else None,
@@ -91,7 +85,7 @@ def _setting(job: Any, given: dict[str, Any], dax: bool) -> "Setting":
 
 def _window(text: str | None) -> Any:
     """1000/100000 -> Window(1000, 100000)."""
-    from scmsim.errors import UsageError
+    from scmsim.core.errors import UsageError
     from scmsim.lab.machine import Window
 
     if not text:
@@ -122,7 +116,9 @@ def _table(result: Any) -> str:
 @contextlib.contextmanager
 def _progress() -> Iterator[Callable[[str, int, int, float], None] | None]:
     """Draws one line on stderr, where that is a terminal."""
-    if not sys.stderr.isatty():
+    from scmsim.cli._progress import on_terminal
+
+    if not on_terminal():
         yield None
         return
 

@@ -17,7 +17,7 @@ works too. Without an option: what would be done. With --apply, apt brings what 
 @click.option("--modules", type=click.Path(), help="Its modules: the folder lib/modules/RELEASE.")
 @click.option("--apply", is_flag=True, help="Let apt install what is missing and download the newest kernel package.")
 def command(package: str | None, image: str | None, modules: str | None, apply: bool) -> int:
-    from scmsim.errors import UsageError
+    from scmsim.core.errors import UsageError
     from scmsim.lab import cache, kernel, qemu, tools
 
     if package and image:

@@ -1,4 +1,4 @@
-"""`scmsim perf`: measure with perf what the models predict; its subcommands are the files `perf_*.py` beside this one."""
+"""`scmsim perf`: measure with perf what the models predict; its subcommands are the files of this folder."""
 
 import click
 

@@ -3,6 +3,7 @@
 import click
 
 from scmsim.cli._figures import figure_format
+from scmsim.cli._results import read_results
 
 SUMMARY = "Draw the thesis' nine figures from a result of perf run or perf import."
 
@@ -22,21 +23,20 @@ RESULT is a result (.json, .parquet) or a folder of results. To draw a simulatio
 def command(result: str, out: str, operations: tuple[str, ...], events: str | None, suffix: str, as_json: bool) -> None:
     import json
 
-    from scmsim.errors import UsageError
+    from scmsim.core.errors import UsageError
     from scmsim.report import figures
     from scmsim.report.files import check_folder
-    from scmsim.result import read_all
 
     check_folder(out)
     quantities = [name.strip() for name in events.split(",") if name.strip()] if events else []
-    drawn = figures.draw({"measured": read_all(result)}, out, suffix, quantities=quantities, operations=operations)
+    drawn = figures.draw({"measured": read_results(result)}, out, suffix, quantities=quantities, operations=operations)
     if as_json:
         click.echo(json.dumps({"figures": [str(path) for path in drawn.paths], "left_out": drawn.left_out}, indent=2))
     else:
         for path in drawn.paths:
             click.echo(str(path))
-        for reason in drawn.left_out:
-            click.echo(f"scmsim: warning: {reason}", err=True)
+        if drawn.left_out:
+            click.echo(f"scmsim: warning: {drawn.summary()}", err=True)
     if not drawn.paths:
         raise UsageError(
             f"nothing to draw in {result!r}: no run says its operation, file size and unit together with a metric"

@@ -43,10 +43,10 @@ def command(
 ) -> None:
     import json
 
+    from scmsim.core.text import printable
+    from scmsim.core.units import parse_bytes
     from scmsim.perf.importer import About, import_files
-    from scmsim.printable import printable
     from scmsim.result import check_writable
-    from scmsim.units import parse_bytes
 
     check_writable(out)
     label, names = _systems(systems)
@@ -70,7 +70,7 @@ def command(
 
 def _systems(given: tuple[str, ...]) -> tuple[str, dict[str, str]]:
     """Label and renames, from "ext4" and "NOVA=nova-cow"."""
-    from scmsim.errors import UsageError
+    from scmsim.core.errors import UsageError
 
     names = dict(text.split("=", 1) for text in given if "=" in text)
     labels = [text for text in given if "=" not in text]

@@ -61,11 +61,10 @@ def command(
     as_json: bool,
     command_line: tuple[str, ...],
 ) -> None:
-    from scmsim import manifest
-    from scmsim.errors import UsageError
+    from scmsim.core.errors import UsageError
     from scmsim.perf import profile
     from scmsim.perf.fields import fields
-    from scmsim.result import Result, check_writable
+    from scmsim.result import Result, check_writable, provenance
 
     if bool(recorded) == bool(command_line):
         raise UsageError("give either a command after '--' or --from FILE")
@@ -79,7 +78,7 @@ def command(
         click.echo(f"scmsim: warning: perf lost samples: {found.lost}; take a larger --period", err=True)
     run = profile.as_run(found, fs or "unknown", command_line, supplied)
     result = Result(
-        manifest.build([recorded] if recorded else [], harness={"backend": "profile", "event": event}), [run]
+        provenance.build([recorded] if recorded else [], harness={"backend": "profile", "event": event}), [run]
     )
     if out:
         result.write(out)
@@ -92,7 +91,7 @@ def command(
 
 
 def _reduce(path: str, fs: str | None) -> "Sites":
-    from scmsim.errors import UsageError
+    from scmsim.core.errors import UsageError
     from scmsim.perf import profile
 
     try:
@@ -104,7 +103,7 @@ def _reduce(path: str, fs: str | None) -> "Sites":
 
 def _predicted(path: str, fs: str | None, counter: str) -> dict[str, float]:
     """Share of each mechanism in a simulated counter, in percent."""
-    from scmsim.errors import UsageError, unknown
+    from scmsim.core.errors import UsageError, unknown
     from scmsim.result import read
 
     runs = [run for run in read(path).runs if run.fs == fs]

@@ -1,15 +1,16 @@
 """`scmsim perf run`: measure a matrix of file systems, operations, sizes and repeats."""
 
 import contextlib
-import sys
+import os
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
+    import pathlib
+
     from scmsim.perf.backend import Backend
     from scmsim.perf.matrix import Cell, Matrix
     from scmsim.perf.runner import Progress
@@ -19,22 +20,18 @@ SUMMARY = "Measure a matrix of file systems, operations, file sizes and units; r
 _EVERY_S = 0.3
 
 
-def _files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    return [CompletionItem(incomplete, type="file")]
-
-
 @click.command(
     "run",
     help=f"""{SUMMARY}
 
     CONFIG is a path or the name of a shipped matrix (perf-smoke, perf-thesis). Finished measurements are kept in the
-    folder -o; the same command goes on where a run was stopped or killed.
+    folder -o; the same command resumes a run that was stopped or killed.
 
     \b
     Example: scmsim perf run perf-smoke --backend software -o smoke
     """,
 )
-@click.argument("config", shell_complete=_files)
+@click.argument("config")
 @click.option("-o", "--out", required=True, type=click.Path(), help="Folder for the measurements and result.json.")
 @click.option("--backend", "name", help="How to count, instead of the file's choice; see 'scmsim list backend'.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done and what would stop it; touch nothing.")
@@ -46,9 +43,9 @@ def command(
 ) -> int:
     import dataclasses
 
-    from scmsim import registry
     from scmsim.config import resolve
-    from scmsim.config_matrix import load
+    from scmsim.config.matrix import load
+    from scmsim.core import registry
     from scmsim.perf import runner
 
     path = resolve(config, matrix=True)
@@ -65,6 +62,7 @@ def command(
         click.echo(result)
     else:
         click.echo(f"{out}/result.json: {ran + found} measurements, {ran} now and {found} before; {_absent(backend)}")
+        click.echo(_next(matrix, backend, out), err=True)
     return 0
 
 
@@ -82,7 +80,34 @@ def _run(matrix: "Matrix", backend: "Backend", out: str, config: str) -> tuple[s
             ran = runner.run(matrix, backend, store, show)
         text = measured.result(matrix, backend, store, config).to_json(indent=1)
         cells.write_whole(store.folder / "result.json", text)
+        _write_sweep(matrix, backend, store.folder)
     return text, ran, len(finished)
+
+
+def _write_sweep(matrix: "Matrix", backend: "Backend", folder: "pathlib.Path") -> None:
+    """Put the same cells as a sweep of the models beside the result, if there is something to compare."""
+    from scmsim.perf import cells, simulate
+
+    text = simulate.sweep(matrix, simulate.models(matrix, backend)) if simulate.is_comparable(backend) else ""
+    if text:
+        cells.write_whole(folder / simulate.NAME, text)
+
+
+def _next(matrix: "Matrix", backend: "Backend", out: str) -> str:
+    """The commands that show the result, and set a simulation beside it if it counted anything that a model predicts."""
+    import shlex
+
+    from scmsim.perf import simulate
+
+    place = shlex.quote(out)
+    if not os.path.exists(os.path.join(out, simulate.NAME)):
+        return (
+            f"next: scmsim report {place} -o report.html (nothing here can be compared with a simulation: that takes hardware "
+            "events of a file system that has a model; without a PMU use scmsim lab)"
+        )
+    renamed = [f"--fs {label}={name}" for label, name in simulate.models(matrix, backend).items() if label != name]
+    sweep = shlex.quote(os.path.join(out, simulate.NAME))
+    return f"next: scmsim sweep {sweep} -o simulated; {' '.join(['scmsim compare simulated', place, *renamed])}"
 
 
 def _dry_run(matrix: "Matrix", backend: "Backend", out: str, as_json: bool) -> int:
@@ -124,9 +149,10 @@ def _absent(backend: "Backend") -> str:
 @contextlib.contextmanager
 def _progress() -> "Iterator[Progress | None]":
     """Draws one line with the time left on stderr, where that is a terminal."""
+    from scmsim.cli._progress import on_terminal
     from scmsim.perf.plan import duration
 
-    if not sys.stderr.isatty():
+    if not on_terminal():
         yield None
         return
     last = [0.0]

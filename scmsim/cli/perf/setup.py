@@ -26,14 +26,21 @@ SUMMARY = "Show, or carry out, the steps to a file system on persistent memory."
 @click.option("--size", help="Region to cut out of DRAM where there is no device.  [default: half of it]")
 @click.option("--start", help="Physical address of that region (memmap=size!start).  [default: at the end of RAM]")
 @click.option("--namespace", help="Make this ndctl namespace 2 MiB aligned first; everything on it is lost.")
-@click.option("--quiet/--no-quiet", default=True, show_default=True, help="Still the clock, open the counters.")
+@click.option(
+    "--still/--no-still",
+    " /--no-quiet",
+    "quiet",
+    default=True,
+    show_default=True,
+    help="Still the clock, open the counters.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: boot, steps, remarks, mount_point.")
 def command(show: bool, as_json: bool, size: str | None, start: str | None, **given: Any) -> None:
     import json
 
+    from scmsim.core.units import parse_bytes
     from scmsim.perf import setup
     from scmsim.perf.machine import Machine
-    from scmsim.units import parse_bytes
 
     machine = Machine()
     span: dict[str, Any] = {name: parse_bytes(text) for name, text in (("size", size), ("start", start)) if text}

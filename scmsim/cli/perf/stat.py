@@ -48,10 +48,10 @@ def command(
     as_json: bool,
     command_line: tuple[str, ...],
 ) -> int:
-    from scmsim import manifest, registry
+    from scmsim.core import registry
     from scmsim.perf import program
     from scmsim.perf.backend import Request
-    from scmsim.result import Result, check_writable
+    from scmsim.result import Result, check_writable, provenance
     from scmsim.trace.capture import check_command
 
     if out:
@@ -67,7 +67,7 @@ def command(
         )
     counted = program.count(backend, command_line, label=label, repeats=repeats, allow_multiplexing=one_pass)
     harness = {**backend.facts, "command": list(command_line), "warnings": list(backend.warnings)}
-    result = Result(manifest.build(harness=harness), counted.runs)
+    result = Result(provenance.build(harness=harness), counted.runs)
     if out:
         result.write(out)
     click.echo(result.to_json() if as_json else "\n".join(program.table(counted.runs)))

@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-import sys
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,8 +10,10 @@ from typing import Any
 import click
 
 from scmsim.cli import Group
-from scmsim.cli._trace_tools import COMMANDS
-from scmsim.printable import printable, words
+from scmsim.cli._progress import on_terminal
+from scmsim.cli.trace._convert import allow_loss
+from scmsim.cli.trace._tools import COMMANDS
+from scmsim.core.text import printable, words
 
 SUMMARY = "Look at, check, convert and rewrite traces: info, stats, plot, convert, filter, cut, ..."
 
@@ -20,6 +22,7 @@ _FLAGS = (
     "PUNCH_HOLE", "WRITABLE_SHARED",
 )  # fmt: skip
 _EVERY_S = 0.2
+_SHOWN_APART = ("counts", "bad_lines", "blind_spots", "notes", "duration_ns")  # entries of a header
 
 
 @click.group(cls=Group, help=SUMMARY, invoke_without_command=True)
@@ -36,15 +39,16 @@ for _tool in COMMANDS:
 @contextlib.contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
     """A callable(done, total) that shows a percentage on stderr if that is a terminal, else None."""
-    if not sys.stderr.isatty():
+    if not on_terminal():
         yield None
         return
     shown = [0.0]
 
     def show(done: int, total: int) -> None:
-        if time.monotonic() - shown[0] > _EVERY_S and total:
+        if time.monotonic() - shown[0] > _EVERY_S:
             shown[0] = time.monotonic()
-            click.echo(f"\r{what} {100 * done // total}%", nl=False, err=True)
+            amount = f"{100 * done // total}%" if total else f"{done >> 20:,} MiB"
+            click.echo(f"\r{what} {amount}", nl=False, err=True)
 
     try:
         yield show
@@ -66,15 +70,30 @@ def info(file: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"file": file, **found, "header": trace.header}, indent=2))
         return
-    ops = found.pop("ops")
+    ops, duration = found.pop("ops"), found.pop("duration_ns")
     for name, value in found.items():
         click.echo(f"{name.replace('_', ' '):16} {value:>15,}")
+    click.echo(f"{'duration':16} {_seconds(duration):>17}")
     for name, value in sorted(ops.items(), key=lambda item: -item[1]):
         click.echo(f"  {name:14} {value:>15,}")
     for name, value in trace.header.items():
-        if name not in ("counts", "bad_lines", "blind_spots", "notes") and value is not None:
-            click.echo(printable(f"{name.replace('_', ' '):16} {words(value)}"))
+        if name not in _SHOWN_APART and value is not None:
+            click.echo(_fact(name, value))
     _print_concerns(trace.header)
+
+
+def _seconds(ns: int) -> str:
+    return f"{ns / 1e9:,.6g} s"
+
+
+def _fact(name: str, value: Any) -> str:
+    """An entry of a header in one line as wide as the terminal; the whole of it is in the JSON."""
+    if name.endswith("_ns") and isinstance(value, int):
+        name, value = name.removesuffix("_ns"), _seconds(value)
+    text = f"{value:,}" if type(value) is int else words(value)
+    line = printable(f"{name.replace('_', ' '):16} {text}")
+    width = shutil.get_terminal_size().columns
+    return line if len(line) <= width else f"{line[: max(width - 3, 17)]}..."
 
 
 def _print_concerns(header: dict[str, Any]) -> None:
@@ -83,8 +102,11 @@ def _print_concerns(header: dict[str, Any]) -> None:
     for note in header.get("notes", []):
         click.echo(printable(f"note: {note}"))
     bad = header.get("bad_lines", {})
+    if header.get("lost_events"):
+        click.echo(f"incomplete: {header['lost_events']:,} events lost by the recorder")
     if bad.get("count"):
-        click.echo(f"{bad['count']} lines of the input were not understood, the first of them:")
+        share = f" ({100 * bad['count'] / lines:.2g} %)" if (lines := header.get("counts", {}).get("lines")) else ""
+        click.echo(f"{bad['count']:,} lines of the input{share} were not understood, the first of them:")
         for entry in bad["first"]:
             click.echo(printable(f"  line {entry['line']}: {entry['reason']}"))
 
@@ -116,7 +138,7 @@ def head(file: str, rows: int, as_json: bool) -> None:
 
 
 def _row(trace: Any, record: Any) -> dict[str, Any]:
-    from scmsim.records import OPS
+    from scmsim.core.records import OPS
 
     row = {name: int(record[name]) for name in ("time_ns", "thread", "file", "file2", "offset", "length")}
     flags = [name.lower() for bit, name in enumerate(_FLAGS) if int(record["flag"]) & 1 << bit]
@@ -129,7 +151,7 @@ def _row(trace: Any, record: Any) -> dict[str, Any]:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def check(file: str, as_json: bool) -> int:
     """Check every row of a trace; exit code 2 if it has problems, all of which are listed."""
-    from scmsim.errors import UsageError
+    from scmsim.core.errors import UsageError
     from scmsim.trace import open_trace
     from scmsim.trace.summary import all_problems
 
@@ -162,24 +184,27 @@ def check(file: str, as_json: bool) -> int:
 )
 @click.option("--set", "options", multiple=True, metavar="NAME=VALUE", help="Option of a format; see docs/traces.md.")
 @click.option("--strict", is_flag=True, help="Stop at the first line that is not understood.")
+@allow_loss
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def convert(
     source: str, out: str | None, name: str | None, to: str | None, options: tuple[str, ...], **more: Any
-) -> None:
+) -> int:
     """Convert the output of a tracer to a trace, or (--to) a trace to another format.  IN may be - (standard input)."""
-    from scmsim.cli import _convert
-    from scmsim.errors import UsageError
+    from scmsim.cli.trace import _convert
+    from scmsim.core.errors import UsageError
 
-    as_json, named = more.pop("as_json"), more.pop("named")
+    as_json, named, allowed = more.pop("as_json"), more.pop("named"), more.pop("allow_loss")
     given = [name for name in (out, named) if name is not None]
     if len(given) != 1:
         raise UsageError("name the file to write once, as OUT or with -o")
     out = given[0]
     name, report = _convert.convert(source, out, name, to, _convert.pairs(options), progress_bar, **more)
+    code = _convert.loss(out, report, allowed)
     if as_json:
         click.echo(_convert.as_json(source, out, name, report))
-        return
+        return code
     click.echo(_convert.told(out, name, report, exported=bool(to)))
     for line in _convert.left_out(report):
         click.echo(line)
     _print_concerns(report.provenance())
+    return code

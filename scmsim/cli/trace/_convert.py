@@ -1,4 +1,7 @@
-"""`scmsim trace convert`: any format in, or a trace out to a format that can be written."""
+"""`scmsim trace convert`: any format in, or a trace out to a format that can be written.
+
+What it says of loss, `scmsim capture` says too.
+"""
 
 import json
 import os
@@ -6,6 +9,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
+import click
+
+from scmsim.core.text import printable
+
+INCOMPLETE = 4  # exit code: more was lost, or not understood, than is allowed
 Bar = Callable[[str], AbstractContextManager[Callable[[int, int], None] | None]]
 
 
@@ -13,7 +21,7 @@ def convert(
     source: str, out: str, name: str | None, to: str | None, given: dict[str, str], bar: Bar, **more: Any
 ) -> Any:
     """Convert, and return (name of the format, its Report); `more` goes to the importer."""
-    from scmsim.errors import UsageError
+    from scmsim.core.errors import UsageError
 
     if os.path.exists(out) and os.path.exists(source) and os.path.samefile(source, out):
         raise UsageError(f"IN and OUT are the same file {out!r}; give OUT another name")
@@ -44,8 +52,8 @@ def _import(source: str, out: str, name: str | None, given: dict[str, str], bar:
 def _export(
     source: str, out: str, to: str, name: str | None, given: dict[str, str], bar: Bar, more: dict[str, Any]
 ) -> Any:
-    from scmsim import registry
-    from scmsim.errors import UsageError, unknown
+    from scmsim.core import registry
+    from scmsim.core.errors import UsageError, unknown
     from scmsim.trace import open_trace
     from scmsim.trace.formats import writable
 
@@ -61,9 +69,9 @@ def _export(
 
 def _params(name: str, which: str, given: dict[str, str]) -> dict[str, Any]:
     """Values of --set by the unit that the format declares for each."""
-    from scmsim import registry
-    from scmsim.errors import UsageError, unknown
-    from scmsim.units import parse_param
+    from scmsim.core import registry
+    from scmsim.core.errors import UsageError, unknown
+    from scmsim.core.units import parse_param
 
     declared = registry.literals("format", name).get(which, {})
     if given and not declared and name in registry.names("workload"):
@@ -82,12 +90,50 @@ def _params(name: str, which: str, given: dict[str, str]) -> dict[str, Any]:
 
 def pairs(texts: tuple[str, ...]) -> dict[str, str]:
     """NAME=VALUE as a dictionary."""
-    from scmsim.errors import UsageError
+    from scmsim.core.errors import UsageError
 
     for text in texts:
         if "=" not in text:
             raise UsageError(f"--set {text!r} is not NAME=VALUE, like --set unit=512")
     return dict(text.split("=", 1) for text in texts)
+
+
+class Share(click.ParamType):
+    """A share from 0 to 1, or in percent: 0.05 or 5%."""
+
+    name = "share"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        text = str(value)
+        try:
+            share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        except ValueError:
+            share = -1.0
+        if not 0 <= share <= 1:
+            self.fail(f"{text!r} is no share; give a number from 0 to 1, or a percentage like 5%", param, ctx)
+        return share
+
+
+allow_loss = click.option(
+    "--allow-loss",
+    type=Share(),
+    metavar="SHARE",
+    help="Accept that this share of the lines and events is lost or not understood, like 5%. Beyond it the exit code is 4.  "
+    "[default: 1% of the lines, no event]",
+)
+
+
+def loss(out: str, report: Any, allowed: float | None) -> int:
+    """Say on stderr what was lost, if that is more than is allowed; returns the exit code."""
+    if not report.is_incomplete(allowed):
+        return 0
+    first = f", the first in line {report.bad_lines[0][0]}: {report.bad_lines[0][1]}" if report.bad_lines else ""
+    line = (
+        f"scmsim: incomplete: {', '.join(report.losses())}{first}; {out} was written all the same, "
+        "accept it with --allow-loss SHARE"
+    )
+    click.echo(printable(line), err=True)
+    return INCOMPLETE
 
 
 def told(out: str, name: str, report: Any, *, exported: bool) -> str:

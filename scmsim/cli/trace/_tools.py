@@ -1,11 +1,11 @@
-"""The subcommands of `scmsim trace` that measure, draw and rewrite traces; `trace.py` takes them up."""
+"""The subcommands of `scmsim trace` that measure, draw and rewrite traces; `scmsim trace` takes them up."""
 
 import json
 from typing import Any
 
 import click
 
-from scmsim.printable import printable
+from scmsim.core.text import printable
 
 _FILE = click.Path()
 _OUT = click.option("-o", "--out", required=True, type=_FILE, help="Trace to write (.parquet).")
@@ -20,7 +20,7 @@ def _told(out: str, rows: int, as_json: bool) -> None:
 
 
 def _nanoseconds(text: str | None) -> int | None:
-    from scmsim.units import parse_time
+    from scmsim.core.units import parse_time
 
     return None if text is None else parse_time(text)
 
@@ -41,7 +41,11 @@ def stats_command(file: str, setup: bool, as_json: bool) -> None:
     for name, value in _lines(found):
         click.echo(f"{name:24} {value}")
     for way in ("read", "write"):
-        _histogram(way, found[way]["sizes"])
+        if found[way]["sizes"]:
+            click.echo(f"\n{way} calls by size")
+            _histogram(found[way]["sizes"])
+    if found["top"]:
+        click.echo("\nfiles with the most bytes read and written")
     for entry in found["top"]:
         click.echo(f"{entry['bytes']:>16,} bytes  {printable(entry['path'])}")
 
@@ -73,12 +77,12 @@ def _share(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f} %"
 
 
-def _histogram(way: str, sizes: dict[str, int]) -> None:
-    from scmsim.units import format_bytes
+def _histogram(sizes: dict[str, int]) -> None:
+    from scmsim.core.units import format_bytes
 
     most = max(sizes.values(), default=0)
     for size, count in sizes.items():
-        click.echo(f"{way:>6} from {format_bytes(int(size)):>7} {count:>14,}  {'#' * -(-40 * count // most)}")
+        click.echo(f"  from {format_bytes(int(size)):>7} {count:>14,}  {'#' * -(-40 * count // most)}")
 
 
 @click.command("filter")

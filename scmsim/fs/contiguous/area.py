@@ -3,12 +3,12 @@
 Sources: SCMFS superpage paper (2013), III to IV, the sizes of ranges an assumption; ctFS ctfs_pgg.c, ctfs_inode.c.
 """
 
-from scmsim._jit import part
-from scmsim.fs.parts import contiguous_map as m
-from scmsim.fs.parts import contiguous_recipes as q
-from scmsim.fs.parts import contiguous_state as n
-from scmsim.fs.parts import ranges
-from scmsim.fs.parts.emit import play
+from scmsim.fs.contiguous import map as m
+from scmsim.fs.contiguous import recipes as q
+from scmsim.fs.contiguous import state as n
+from scmsim.fs.engine import ranges
+from scmsim.fs.engine.events import play
+from scmsim.jit import part
 
 LARGEST_PARTITION = 39  # of ctFS: log2 of 512 GiB
 

@@ -5,15 +5,15 @@ gets `spare` pages more than it needs, within the 2 MiB of its last page.  Sourc
 does not say are assumptions.
 """
 
-from scmsim._jit import part
 from scmsim.alloc import two_zone
-from scmsim.fs.parts import contiguous_map as m
-from scmsim.fs.parts import contiguous_ranges as area
-from scmsim.fs.parts import contiguous_recipes as q
-from scmsim.fs.parts import contiguous_state as n
-from scmsim.fs.parts import contiguous_swap as swap
-from scmsim.fs.parts import table
-from scmsim.fs.parts.emit import has_events, play
+from scmsim.fs.contiguous import area as area
+from scmsim.fs.contiguous import map as m
+from scmsim.fs.contiguous import recipes as q
+from scmsim.fs.contiguous import state as n
+from scmsim.fs.ctfs import swap as swap
+from scmsim.fs.engine import table
+from scmsim.fs.engine.events import has_events, play
+from scmsim.jit import part
 
 CHUNK = 1 << 14  # pages of one copy
 

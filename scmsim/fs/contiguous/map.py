@@ -4,13 +4,13 @@ A file's range of addresses is a power of two, doubled when the file outgrows it
 or one superpage.  Source: SCMFS superpage paper (2013), III to IV; the sizes of ranges are an assumption.
 """
 
-from scmsim._jit import part
 from scmsim.alloc import first_fit, two_zone
-from scmsim.fs.parts import contiguous_recipes as q
-from scmsim.fs.parts import contiguous_state as n
-from scmsim.fs.parts import ranges, table
-from scmsim.fs.parts.emit import play, run
-from scmsim.records import FETCH, FLUSH, INVALIDATE, MAP, PM, REMAP, UNMAP, pack
+from scmsim.core.records import FETCH, FLUSH, INVALIDATE, MAP, PM, REMAP, UNMAP, pack
+from scmsim.fs.contiguous import recipes as q
+from scmsim.fs.contiguous import state as n
+from scmsim.fs.engine import ranges, table
+from scmsim.fs.engine.events import play, run
+from scmsim.jit import part
 
 # Virtual addresses: metadata at its device offset above the start of Linux' vmalloc area, files' ranges 17 TiB behind it.
 METADATA = 0xFFFF_C900_0000_0000 - (1 << 64)

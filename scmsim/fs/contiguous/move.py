@@ -5,17 +5,17 @@ page-directory entries and frees the old ones.  A write that comes in between wa
 Source: SCMFS superpage paper (2013), IV.B; how long a copy takes and when the threads run are parameters.
 """
 
-from scmsim import records as r
-from scmsim._jit import kernel, part
 from scmsim.alloc import first_fit, two_zone
-from scmsim.fs.parts import contiguous_map as m
-from scmsim.fs.parts import contiguous_names as names
-from scmsim.fs.parts import contiguous_recipes as q
-from scmsim.fs.parts import contiguous_state as n
-from scmsim.fs.parts import ranges, table
-from scmsim.fs.parts.arena import has_room
-from scmsim.fs.parts.contiguous_data import inode_at, stretch
-from scmsim.fs.parts.emit import has_events, play
+from scmsim.core import records as r
+from scmsim.fs.contiguous import map as m
+from scmsim.fs.contiguous import names as names
+from scmsim.fs.contiguous import recipes as q
+from scmsim.fs.contiguous import state as n
+from scmsim.fs.contiguous.data import inode_at, stretch
+from scmsim.fs.engine import ranges, table
+from scmsim.fs.engine.arena import has_room
+from scmsim.fs.engine.events import has_events, play
+from scmsim.jit import kernel, part
 
 SECOND = 1_000_000_000
 

@@ -3,20 +3,20 @@
 A directory is a list of records in a file of its own; a new one goes to its end, and the list stays without gaps (a
 simplification).
 An unlinked file may become a null file: its range and first pages wait, mapped, for the next file that is created.
-Source: SCMFS superpage paper (2013); lists of records and null files are assumptions, see docs/validation-scmfs.md.
+Source: SCMFS superpage paper (2013); lists of records and null files are assumptions, see docs/fs/scmfs.md.
 """
 
-from scmsim import records as r
-from scmsim._jit import part
 from scmsim.alloc import two_zone
-from scmsim.fs.parts import contiguous_map as m
-from scmsim.fs.parts import contiguous_ranges as area
-from scmsim.fs.parts import contiguous_recipes as q
-from scmsim.fs.parts import contiguous_state as n
-from scmsim.fs.parts import ranges, table
-from scmsim.fs.parts.arena import give, has_room, take
-from scmsim.fs.parts.contiguous_data import clear, clear_events, inode_at, open_write, stretch, touch
-from scmsim.fs.parts.emit import has_events, play
+from scmsim.core import records as r
+from scmsim.fs.contiguous import area as area
+from scmsim.fs.contiguous import map as m
+from scmsim.fs.contiguous import recipes as q
+from scmsim.fs.contiguous import state as n
+from scmsim.fs.contiguous.data import clear, clear_events, inode_at, open_write, stretch, touch
+from scmsim.fs.engine import ranges, table
+from scmsim.fs.engine.arena import give, has_room, take
+from scmsim.fs.engine.events import has_events, play
+from scmsim.jit import part
 
 PARTITION_RECORD = 256  # bytes of a directory's record in ctFS
 NAME_EVENTS = 160  # of a namespace operation, without the scans of directories

@@ -5,19 +5,20 @@ and goes on in the next call.  What background threads do (migration to superpag
 `collect`, between operations.
 """
 
-from scmsim import records as r
-from scmsim._jit import kernel, part
 from scmsim.alloc import first_fit, two_zone
-from scmsim.fs.parts import contiguous_map as m
-from scmsim.fs.parts import contiguous_names as names
-from scmsim.fs.parts import contiguous_ranges as area
-from scmsim.fs.parts import contiguous_recipes as q
-from scmsim.fs.parts import contiguous_state as n
-from scmsim.fs.parts import table
-from scmsim.fs.parts.arena import has_room
-from scmsim.fs.parts.contiguous_data import inode_at, read_file, write_file
-from scmsim.fs.parts.contiguous_move import enqueue, next_due, reclaim
-from scmsim.fs.parts.emit import has_events, play, refuse
+from scmsim.core import records as r
+from scmsim.fs.contiguous import area as area
+from scmsim.fs.contiguous import map as m
+from scmsim.fs.contiguous import names as names
+from scmsim.fs.contiguous import recipes as q
+from scmsim.fs.contiguous import state as n
+from scmsim.fs.contiguous.data import inode_at, read_file, write_file
+from scmsim.fs.contiguous.move import enqueue, next_due, reclaim
+from scmsim.fs.engine import operations, table
+from scmsim.fs.engine.arena import has_room
+from scmsim.fs.engine.events import has_events, play
+from scmsim.jit import part
+from scmsim.jit.binding import bind
 
 
 @part
@@ -156,7 +157,7 @@ def plain_call(s, arena, out, code, row):
 
 @part
 def step(s, arena, out, op, row, parent):
-    """An operation that was begun, or is gone on with; False: no room to finish it."""
+    """Run or resume an operation; False: no room to finish it."""
     code = op.op
     if code == r.WRITE and op.length > 0:
         if not write_file(s, arena, out, op, row) or not has_events(s, out, 4):
@@ -224,32 +225,19 @@ def perform(s, arena, out, op):
 
 
 @part
-def is_on_file(op):
-    """Whether an operation enters the file system by a file."""
-    return op.file >= 0 and op.op <= r.CLOSE and op.op != r.ULOAD and op.op != r.USTORE
+def prepare(s, arena, out, op):
+    """Before a new operation, background threads have their turn (see `collect`); False: they have work to do."""
+    s.now = op.time_ns
+    if s.stage == n.FRESH and operations.concerns(s, op):
+        s.need_collect = next_due(s, arena, op)
+    return s.need_collect == n.NOTHING
 
 
-@kernel
-def emit(state, arena, ops, i, out):
-    """Turn operations from `ops[i]` on into events while they fit; returns the index of the first one not done."""
-    s = state[0]
-    s.emitted, s.need_events, s.need_words = 0, 0, 0
-    while i < ops.size and s.need_collect == 0:
-        op = ops[i]
-        s.op, s.now = i, op.time_ns
-        done = 1
-        if is_on_file(op):
-            if s.stage == n.FRESH:
-                s.need_collect = next_due(s, arena, op)
-                if s.need_collect != n.NOTHING:
-                    break
-            done = perform(s, arena, out, op)
-        if done == 0:
-            break
-        if done < 0:
-            refuse(s, op)
-        s.stage = n.FRESH
-        s.seen += 1
-        i += 1
-    m.place_metadata(s, out)
-    return i
+@part
+def end(s, out):
+    """The next operation is a new one."""
+    s.stage = n.FRESH
+
+
+_HOOKS = {"prepare": prepare, "perform": perform, "end": end, "leave": m.place_metadata}
+emit = bind("contiguous", operations, {operations: _HOOKS}).emit

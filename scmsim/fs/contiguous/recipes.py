@@ -7,8 +7,8 @@ CPUs with fast strings).  Which fields are stored, and directories as lists of r
 assumptions.
 """
 
-from scmsim.fs.parts.emit import Steps
-from scmsim.records import FENCE, FLUSH, KERNEL, LOAD, STORE, USER
+from scmsim.core.records import FENCE, FLUSH, KERNEL, LOAD, STORE, USER
+from scmsim.fs.engine.events import Steps
 
 # Mechanism -> what the bytes that it stores are for.
 SITES = {

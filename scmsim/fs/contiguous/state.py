@@ -1,19 +1,19 @@
 """State of the file systems whose files are contiguous in virtual memory: rows, page lists and mapping pages in the arena.
 
 Units: offsets and lengths in bytes, device blocks of 4096 bytes; virtual addresses in bytes above the start of the area (`ranges`).
-Sources: SCMFS superpage paper (2013); what it leaves open is marked as an assumption in docs/validation-scmfs.md.
+Sources: SCMFS superpage paper (2013); what it leaves open is marked as an assumption in docs/fs/scmfs.md.
 """
 
 import numpy as np
 
 from scmsim.alloc import two_zone
-from scmsim.errors import UsageError
-from scmsim.fs.parts import contiguous_recipes as q
-from scmsim.fs.parts import costs, ranges
-from scmsim.fs.parts import partition_recipes as partition
-from scmsim.fs.parts.emit import HEADER, State, load_recipes, new_state
-from scmsim.records import Files
-from scmsim.units import format_bytes
+from scmsim.core.errors import UsageError
+from scmsim.core.records import Files
+from scmsim.core.units import format_bytes
+from scmsim.fs.contiguous import recipes as q
+from scmsim.fs.ctfs import recipes as partition
+from scmsim.fs.engine import costs, ranges
+from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state
 
 # Words of a file's row.  BLOCKS: page -> device block; PTES: piece of 2 MiB -> block of its page of page-table entries; SUPERS: the
 # file's superpages, from its first byte on (SIMFS: its upper tables, the highest one first, then one for each GiB); NEWER:

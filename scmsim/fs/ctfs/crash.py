@@ -11,17 +11,17 @@ atomic write's staging pages lie is not modelled, so of its data nothing is look
 from collections.abc import Sequence
 from typing import Any
 
-from scmsim import records as r
-from scmsim.crash._adapter import Claim, Stores, copied
-from scmsim.crash._expected import Found
-from scmsim.crash._image import PAGE, Bulk, Image, in_words, label_of
-from scmsim.crash._model import Event
-from scmsim.crash.scmfs import PIECE, PTE, upper_at
-from scmsim.crash.scmfs import Adapter as Scmfs
-from scmsim.fs.parts import contiguous_recipes as q
-from scmsim.fs.parts import contiguous_state as n
-from scmsim.fs.parts.partition_recipes import MASTER, STAGING
-from scmsim.records import FENCE, NTSTORE, STORE
+from scmsim.core import records as r
+from scmsim.core.records import FENCE, NTSTORE, STORE
+from scmsim.fs.contiguous import recipes as q
+from scmsim.fs.contiguous import state as n
+from scmsim.fs.ctfs.recipes import MASTER, STAGING
+from scmsim.fs.engine.model import Event
+from scmsim.fs.recovery.adapter import Claim, Stores, copied
+from scmsim.fs.recovery.expected import Found
+from scmsim.fs.recovery.image import PAGE, Bulk, Image, in_words, label_of
+from scmsim.fs.scmfs.crash import PIECE, PTE, upper_at
+from scmsim.fs.scmfs.crash import Adapter as Scmfs
 
 SUMMARY = (
     "ctFS: written back but not fenced before the call ends; names before inodes, sizes before data, unlink not at all"

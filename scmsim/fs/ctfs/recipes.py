@@ -4,10 +4,10 @@ Sources: ctFS ctfs_func.c, ctfs_func2.c, ctfs_inode.c, ctfs_pgg.c, ctfs_cpy.c, k
 and nothing is fenced.  Inode: size at 8, block 16, names 24, level 56, times of access 64, modification 80, change 96, opening 112.
 """
 
-from scmsim.fs.parts import contiguous_recipes as q
-from scmsim.fs.parts.contiguous_recipes import BLOCK, INODE_BYTES, NONE
-from scmsim.fs.parts.emit import Steps
-from scmsim.records import FLUSH, KERNEL, LOAD, NTSTORE, STORE, USER
+from scmsim.core.records import FLUSH, KERNEL, LOAD, NTSTORE, STORE, USER
+from scmsim.fs.contiguous import recipes as q
+from scmsim.fs.contiguous.recipes import BLOCK, INODE_BYTES, NONE
+from scmsim.fs.engine.events import Steps
 
 COSTS = (*q.COSTS, "stream_line", "edge_byte")
 _STEPS = Steps(q.SITES, COSTS)

@@ -5,13 +5,13 @@ Sources: ctFS ctfs_func.c (ctfs_pwrite_atomic), kernel/device.c (dax_pswap, dax_
 are not taken from the model's device, and the file keeps its blocks.
 """
 
-from scmsim._jit import part
-from scmsim.fs.parts import contiguous_map as m
-from scmsim.fs.parts import contiguous_recipes as q
-from scmsim.fs.parts import contiguous_state as n
-from scmsim.fs.parts import table
-from scmsim.fs.parts.emit import play
-from scmsim.records import INVALIDATE, PM, pack
+from scmsim.core.records import INVALIDATE, PM, pack
+from scmsim.fs.contiguous import map as m
+from scmsim.fs.contiguous import recipes as q
+from scmsim.fs.contiguous import state as n
+from scmsim.fs.engine import table
+from scmsim.fs.engine.events import play
+from scmsim.jit import part
 
 EVENTS = 160  # of one atomic write, at most
 AT_ONCE = 32  # pages of one event: a longer one would count as a flush of the whole TLB

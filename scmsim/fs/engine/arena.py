@@ -3,7 +3,7 @@
 So the arena's size follows what is alive at the same time, not the number of operations.
 """
 
-from scmsim._jit import kernel
+from scmsim.jit import kernel
 
 
 @kernel

@@ -1,6 +1,6 @@
 """Cost tables: instructions, loads and stores of code that has no data structure of its own, from a TOML file with sources.
 
-Each table of `fs/costs/NAME.toml` is one cost: `site`, `instructions`, `loads`, `stores` (per unit, rep-strings left out),
+Each table of a family's `costs/NAME.toml` is one cost: `site`, `instructions`, `loads`, `stores` (per unit, rep-strings left out),
 `per` (what the unit is), `kind` ("measured" or "fitted") and `source`.
 """
 
@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.records import MILLI
+from scmsim.core.records import MILLI
 
-_FOLDER = pathlib.Path(__file__).parent.parent / "costs"
+_FOLDER = pathlib.Path(__file__).parents[1]  # of the families
 
 
 Change = Callable[[str, dict[str, Any]], dict[str, Any]]  # name of a table and the table -> the one to use
@@ -33,7 +33,8 @@ def changed(change: Change) -> Iterator[None]:
 
 def load(name: str, costs: Sequence[str], sites: Sequence[str]) -> np.ndarray:
     """Rows (instructions, loads, stores in thousandths, site index) int64 of the named costs, in the order given."""
-    table = tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    (file,) = _FOLDER.rglob(f"{name}.toml")
+    table = tomllib.loads(file.read_text(encoding="utf-8"))
     for change in _changes:
         table = change(name, table)
     rows = np.zeros((len(costs), 4), np.int64)

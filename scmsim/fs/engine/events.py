@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from scmsim._jit import kernel
-from scmsim.errors import UsageError
-from scmsim.records import FENCE, PM, SETUP, TEXT, WORK, WRITE, pack
+from scmsim.core.errors import UsageError
+from scmsim.core.records import CONTINUES, FENCE, PM, SETUP, TEXT, WORK, WRITE, pack
+from scmsim.jit import kernel
 
 MAX_COSTS = 160  # rows of the cost table that a state record has room for
 FREE_COST = -1  # site of an unused cost row
@@ -38,6 +38,7 @@ HEADER = [
     ("arena_free", "i8", (ARENA_ORDERS,)),  # heads of the free lists, -1 = empty
     ("failed", "i8"),  # operations that ended with ENOSPC
     ("failed_bytes", "i8"),  # what the writes among them would have written, setup left out
+    ("failed_calls", "i8"),  # calls among them, setup left out
     ("first_failed", "i8"),  # running number of the first of them, -1 = none
     ("seen", "i8"),  # operations taken so far
     # (instructions, loads, stores in thousandths, site) per unit of each cost
@@ -181,8 +182,12 @@ def refuse(s, op):
     s.failed += 1
     if s.first_failed < 0:
         s.first_failed = s.seen
-    if op.op == WRITE and not op.flag & SETUP:
+    if op.flag & SETUP:
+        return
+    if op.op == WRITE:
         s.failed_bytes += op.length
+    if not op.flag & CONTINUES:
+        s.failed_calls += 1
 
 
 @kernel

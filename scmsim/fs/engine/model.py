@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scmsim import registry
-from scmsim.records import (
+from scmsim.core import registry
+from scmsim.core.records import (
     CREATE,
     EVENT,
     FENCE,

@@ -3,8 +3,8 @@
 Units: bytes above the start of the area.  As a nvmalloc area would hand them out; the addresses themselves cost nothing.
 """
 
-from scmsim._jit import part
-from scmsim.fs.parts.arena import give, take
+from scmsim.fs.engine.arena import give, take
+from scmsim.jit import part
 
 SMALLEST = 21  # log2 of the bytes of a range: the reach of one page of page-table entries
 LARGEST = 43

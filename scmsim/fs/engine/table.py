@@ -4,8 +4,8 @@ A table's handle is two words of the arena: where its block is (0 = none yet) an
 log entry, page -> block, log page list.
 """
 
-from scmsim._jit import kernel
-from scmsim.fs.parts.arena import give, order_of, take
+from scmsim.fs.engine.arena import give, order_of, take
+from scmsim.jit import kernel
 
 HANDLE_WORDS = 2
 

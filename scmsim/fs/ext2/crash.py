@@ -10,16 +10,16 @@ connect to lost+found is counted, not repaired.  Files beyond the double-indirec
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from scmsim import records as r
-from scmsim.crash._adapter import Adapter as Base
-from scmsim.crash._adapter import Claim, Stores, Unrecoverable, copied
-from scmsim.crash._expected import Files, Found
-from scmsim.crash._ext4_disk import Disk, written_back
-from scmsim.crash._image import PAGE, Bulk, Image, Word, cleared, label_of
-from scmsim.crash._model import Event
-from scmsim.fs.parts import ext4_state as e
-from scmsim.fs.parts.ext2_map import DIRECT, FAN_SHIFT, GROUP
-from scmsim.records import NTSTORE, STORE
+from scmsim.core import records as r
+from scmsim.core.records import NTSTORE, STORE
+from scmsim.fs.engine.model import Event
+from scmsim.fs.ext2.map import DIRECT, FAN_SHIFT, GROUP
+from scmsim.fs.linux import state as e
+from scmsim.fs.linux.disk import Disk, written_back
+from scmsim.fs.recovery.adapter import Adapter as Base
+from scmsim.fs.recovery.adapter import Claim, Stores, Unrecoverable, copied
+from scmsim.fs.recovery.expected import Files, Found
+from scmsim.fs.recovery.image import PAGE, Bulk, Image, Word, cleared, label_of
 
 SUMMARY = "ext2: metadata in place, in no order; what a crash leaves for fsck is counted"
 MODELS = ("ext2", "ext2-dax")

@@ -7,8 +7,8 @@ Simplified: all that are left aside lie before the inode that is taken; the file
 group, and no others do (find_group_orlov spreads those directories); 60 s also where the table block is dirty (there 360 s).
 """
 
-from scmsim._jit import part
-from scmsim.fs.parts import ext4_state as e
+from scmsim.fs.linux import state as e
+from scmsim.jit import part
 
 SECOND = 10**9  # ns
 RECENT = 60  # seconds

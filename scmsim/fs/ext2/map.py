@@ -5,8 +5,8 @@ slots 2 to 1025 those that it points to; slot 1026 the triple-indirect block, th
 Source: Linux fs/ext2/inode.c, ext2_block_to_path().
 """
 
-from scmsim._jit import part
-from scmsim.fs.parts import ext4_state as e
+from scmsim.fs.linux import state as e
+from scmsim.jit import part
 
 DIRECT = 12
 FAN_SHIFT = 10  # pointers in a block: 1024

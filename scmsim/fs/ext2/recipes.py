@@ -4,9 +4,9 @@ Sources: Linux 5.13 fs/ext2/{inode,balloc,ialloc,namei,dir,file}.c, fs/dax.c, mm
 (`nvdimm_flush` is two sfences), drivers/block/brd.c (a page of a RAM disk is copied by a rep-string and lies in DRAM).
 """
 
-from scmsim.fs.parts import ext4_recipes as q
-from scmsim.fs.parts.emit import Steps
-from scmsim.records import FENCE, FLUSH, KERNEL, LOAD, NTSTORE, PM, STORE, USER
+from scmsim.core.records import FENCE, FLUSH, KERNEL, LOAD, NTSTORE, PM, STORE, USER
+from scmsim.fs.engine.events import Steps
+from scmsim.fs.linux import recipes as q
 
 # Mechanism -> what the bytes that it stores to persistent memory are for.
 SITES = {

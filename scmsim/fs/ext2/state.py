@@ -4,14 +4,14 @@ Units: bytes, blocks of 4096 bytes.  Metadata that changed waits in a list and i
 Source: Linux fs/ext2/ext2.h; mke2fs (e2fsprogs) for the layout: groups of 32768 blocks, inodes of 256 bytes.
 """
 
-from scmsim.errors import UsageError
-from scmsim.fs.parts import costs
-from scmsim.fs.parts import ext4_state as e
-from scmsim.fs.parts.emit import State, load_recipes
-from scmsim.fs.parts.ext2_recipes import CACHE_COSTS, DAX_COSTS, SITES, all_recipes
-from scmsim.fs.parts.ext4_recipes import BLOCK
-from scmsim.records import Files
-from scmsim.units import format_bytes
+from scmsim.core.errors import UsageError
+from scmsim.core.records import Files
+from scmsim.core.units import format_bytes
+from scmsim.fs.engine import costs
+from scmsim.fs.engine.events import State, load_recipes
+from scmsim.fs.ext2.recipes import CACHE_COSTS, DAX_COSTS, SITES, all_recipes
+from scmsim.fs.linux import state as e
+from scmsim.fs.linux.recipes import BLOCK
 
 LARGEST_FILE = 2_196_873_666_560  # bytes (ext2_max_size: 2**32 sectors less pointer blocks)
 MOST_DIRTY = 1 << 15  # blocks of metadata that wait at most

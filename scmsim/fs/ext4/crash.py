@@ -8,14 +8,14 @@ What the page cache holds is lost.  A commit has of a file the size and pages th
 from collections.abc import Sequence
 from typing import Any
 
-from scmsim import records as r
-from scmsim.crash._adapter import Claim, Stores
-from scmsim.crash._expected import Files
-from scmsim.crash._ext4_disk import Disk, written_back
-from scmsim.crash._model import Event
-from scmsim.crash.ext4_dax import Adapter as Dax
-from scmsim.crash.ext4_dax import Inode
-from scmsim.records import NTSTORE
+from scmsim.core import records as r
+from scmsim.core.records import NTSTORE
+from scmsim.fs.engine.model import Event
+from scmsim.fs.ext4.crash_dax import Adapter as Dax
+from scmsim.fs.ext4.crash_dax import Inode
+from scmsim.fs.linux.disk import Disk, written_back
+from scmsim.fs.recovery.adapter import Claim, Stores
+from scmsim.fs.recovery.expected import Files
 
 SUMMARY = "ext4, ordered: data written back before the commit that points to it; what the page cache holds is lost"
 MODELS = ("ext4",)

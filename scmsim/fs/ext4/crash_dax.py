@@ -9,13 +9,13 @@ block, on top of what the checkpoints wrote in place.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from scmsim import records as r
-from scmsim.crash._adapter import Adapter as Base
-from scmsim.crash._adapter import Claim, Stores, Unrecoverable, copied, placed
-from scmsim.crash._expected import Found, without_newest
-from scmsim.crash._image import PAGE, Bulk, Image, Mark, cleared, label_of
-from scmsim.crash._model import Event
-from scmsim.records import NTSTORE, STORE
+from scmsim.core import records as r
+from scmsim.core.records import NTSTORE, STORE
+from scmsim.fs.engine.model import Event
+from scmsim.fs.recovery.adapter import Adapter as Base
+from scmsim.fs.recovery.adapter import Claim, Stores, Unrecoverable, copied, placed
+from scmsim.fs.recovery.expected import Found, without_newest
+from scmsim.fs.recovery.image import PAGE, Bulk, Image, Mark, cleared, label_of
 
 SUMMARY = "ext4-dax: metadata by jbd2, in transactions of many calls; data in place"
 MODELS = ("ext4-dax",)
@@ -37,6 +37,10 @@ class Adapter(Base):
     """Snapshots of the changed inodes, one for each commit."""
 
     claim = CLAIM
+    unknown_why = (
+        "their block was freed and the model gave it to another file at once, where the system waits for the commit that frees it: "
+        "what a crash leaves there says nothing of the system"
+    )
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)

@@ -6,9 +6,9 @@ Entries have one length here, and lie in the order in which they came, but for t
 them by hash.  Source: Linux fs/ext4/namei.c (ext4_search_dir, ext4_find_dest_de, ext4_generic_delete_entry, do_split).
 """
 
-from scmsim._jit import part
-from scmsim.fs.parts import ext4_recipes as q
-from scmsim.fs.parts import ext4_state as e
+from scmsim.fs.linux import recipes as q
+from scmsim.fs.linux import state as e
+from scmsim.jit import part
 
 DOTS = 2  # entries "." and "..", in front of those of a directory with one block
 TAIL = 1  # the entry that holds a block's checksum

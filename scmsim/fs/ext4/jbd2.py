@@ -9,10 +9,10 @@ holds is written more often.
 
 import numpy as np
 
-from scmsim._jit import part
-from scmsim.fs.parts import ext4_recipes as q
-from scmsim.fs.parts import ext4_state as e
-from scmsim.fs.parts.emit import play
+from scmsim.fs.engine.events import play
+from scmsim.fs.linux import recipes as q
+from scmsim.fs.linux import state as e
+from scmsim.jit import part
 
 _ONE = np.int64(1)  # a Python 1 << 63 would not fit an int64 where kernels run as plain Python
 

@@ -5,11 +5,11 @@ allocator is first fit, with a window per growing file that doubles with the fil
 (ext4_mb_normalize_request); extents merge with the one before them only; the extent tree has one level of leaves.
 """
 
-from scmsim._jit import part
 from scmsim.alloc.first_fit import allocate, release
-from scmsim.fs.parts import ext4_state as e
-from scmsim.fs.parts.ext2_map import end_of_block, has_slot, parent_of_slot, slot_of
-from scmsim.fs.parts.jbd2 import join
+from scmsim.fs.ext2.map import end_of_block, has_slot, parent_of_slot, slot_of
+from scmsim.fs.ext4.jbd2 import join
+from scmsim.fs.linux import state as e
+from scmsim.jit import part
 
 
 @part

@@ -1,14 +1,14 @@
 """Where the models of ext4 and ext2 have a file's pages, read from their state.
 Units: pages and blocks of 4096 bytes.
-Source: scmsim/fs/parts/ext4_state.py.
+Source: scmsim/fs/linux/state.py.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
-from scmsim.crash._image import PAGE, Bulk
-from scmsim.crash._model import Event
-from scmsim.fs.parts import ext4_state as e
+from scmsim.fs.engine.model import Event
+from scmsim.fs.linux import state as e
+from scmsim.fs.recovery.image import PAGE, Bulk
 
 
 class Disk:

@@ -6,14 +6,14 @@ block is linear; a larger one is an index block and leaves, an entry lies in the
 Linux fs/ext4/{inode.c,ialloc.c,namei.c}.
 """
 
-from scmsim._jit import part
-from scmsim.fs.parts import ext4_recipes as q
-from scmsim.fs.parts import ext4_state as e
-from scmsim.fs.parts.arena import take
-from scmsim.fs.parts.emit import play
-from scmsim.fs.parts.ext2_inodes import passed_over
-from scmsim.fs.parts.ext4_dirs import look_at_entries
-from scmsim.fs.parts.jbd2 import join
+from scmsim.fs.engine.arena import take
+from scmsim.fs.engine.events import play
+from scmsim.fs.ext2.inodes import passed_over
+from scmsim.fs.ext4.dirs import look_at_entries
+from scmsim.fs.ext4.jbd2 import join
+from scmsim.fs.linux import recipes as q
+from scmsim.fs.linux import state as e
+from scmsim.jit import part
 
 
 @part

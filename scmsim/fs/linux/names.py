@@ -5,19 +5,18 @@ never shrink.  A file without a name is freed at once, or at its last close if t
 Source: Linux fs/ext4/{namei.c,inode.c,extents.c}.
 """
 
-from scmsim import records as r
-from scmsim._jit import part
 from scmsim.alloc.first_fit import release
-from scmsim.fs.parts import ext4_recipes as q
-from scmsim.fs.parts import ext4_state as e
-from scmsim.fs.parts import table
-from scmsim.fs.parts.arena import give, has_room
-from scmsim.fs.parts.emit import play
-from scmsim.fs.parts.ext2_inodes import age_inodes, free_inode
-from scmsim.fs.parts.ext2_map import end_of_block, parent_of_slot, pointers_missing, slot_of
-from scmsim.fs.parts.ext4_blocks import add_blocks, add_changed, change_blocks, close_window
-from scmsim.fs.parts.ext4_emit import call, reserve_pages
-from scmsim.fs.parts.ext4_files import (
+from scmsim.core import records as r
+from scmsim.fs.engine import table
+from scmsim.fs.engine.arena import give, has_room
+from scmsim.fs.engine.events import play
+from scmsim.fs.ext2.inodes import age_inodes, free_inode
+from scmsim.fs.ext2.map import end_of_block, parent_of_slot, pointers_missing, slot_of
+from scmsim.fs.ext4.jbd2 import forget, join, join_orphans
+from scmsim.fs.linux import recipes as q
+from scmsim.fs.linux import state as e
+from scmsim.fs.linux.blocks import add_blocks, add_changed, change_blocks, close_window
+from scmsim.fs.linux.files import (
     change_entry,
     change_inode_use,
     create,
@@ -27,7 +26,8 @@ from scmsim.fs.parts.ext4_files import (
     new_record,
     unqueue_clean,
 )
-from scmsim.fs.parts.jbd2 import forget, join, join_orphans
+from scmsim.fs.linux.operations import call, reserve_pages
+from scmsim.jit import part
 
 
 @part

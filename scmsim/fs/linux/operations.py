@@ -5,18 +5,20 @@ Two kernels share the work, because compile time follows the amount of code: `fr
 first needs it.
 """
 
-from scmsim import records as r
-from scmsim._jit import kernel, part
-from scmsim.fs.parts import ext4_recipes as q
-from scmsim.fs.parts import ext4_state as e
-from scmsim.fs.parts.emit import play, refuse
-from scmsim.fs.parts.ext2_inodes import age_inodes
-from scmsim.fs.parts.ext2_map import pointers_missing, slot_of
-from scmsim.fs.parts.ext4_blocks import close_window
-from scmsim.fs.parts.ext4_data import flush_pages, read_slice, write_slice
-from scmsim.fs.parts.ext4_files import create, leaves_needed
-from scmsim.fs.parts.jbd2 import charge_joins, commit, join, log_blocks, store_dirty
-from scmsim.fs.parts.table import reserve, words_to_hold
+from scmsim.core import records as r
+from scmsim.fs.engine import operations
+from scmsim.fs.engine.events import play
+from scmsim.fs.engine.table import reserve, words_to_hold
+from scmsim.fs.ext2.inodes import age_inodes
+from scmsim.fs.ext2.map import pointers_missing, slot_of
+from scmsim.fs.ext4.jbd2 import charge_joins, commit, join, log_blocks, store_dirty
+from scmsim.fs.linux import recipes as q
+from scmsim.fs.linux import state as e
+from scmsim.fs.linux.blocks import close_window
+from scmsim.fs.linux.files import create, leaves_needed
+from scmsim.fs.linux.transfer import flush_pages, read_slice, write_slice
+from scmsim.jit import kernel, part
+from scmsim.jit.binding import bind
 
 
 @part
@@ -260,34 +262,56 @@ def step(s, arena, out, op, row):
     return other_call(s, arena, out, op.op, f)
 
 
+@part
+def settled(s, arena, out, op):
+    """Whether the kernel's threads have had their turn before an operation, and there is room for it; False: not yet."""
+    s.now = op.time_ns
+    if not has_events(s, out, e.ROOM) or not (s.settled or settle(s, arena, out)):
+        return False
+    s.settled = 1
+    return True
+
+
+@part
+def prepare(s, arena, out, op):
+    """The turn of the kernel's threads; False: it is not over yet, or the operation is a rare one."""
+    if s.rare or not settled(s, arena, out, op):
+        return False
+    s.rare = r.UNLINK <= op.op <= r.RMDIR or op.op == r.TRUNCATE or op.op == r.FALLOCATE or op.op == r.SYNC
+    return not s.rare
+
+
+@part
+def concerns(s, op):
+    """Whether an operation enters the file system; others are counted as ignored."""
+    ignored = op.op > r.SYNC or op.op == r.ULOAD or op.op == r.USTORE or (op.file < 0 and op.op != r.SYNC)
+    s.ignored += ignored
+    return not ignored
+
+
+@part
+def perform(s, arena, out, op):
+    """Run or resume an operation; returns its outcome."""
+    return step(s, arena, out, op, s.rows + op.file * e.ROW_WORDS)
+
+
+@part
+def end(s, out):
+    """After an operation: what its joins of the transaction cost."""
+    charge_joins(s, out)
+    s.settled = s.progress = 0
+
+
+_HOOKS = {"prepare": prepare, "concerns": concerns, "perform": perform, "end": end}
+loop = bind("ext4", operations, {operations: _HOOKS}).loop
+
+
 @kernel
 def frequent(state, arena, ops, i, out):
     """Turn operations from `ops[i]` on into events until one does not fit or is rare; returns its index."""
     s = state[0]
     s.rare = s.grow_file
-    while i < ops.size and not s.rare:
-        op = ops[i]
-        s.op = i
-        s.now = op.time_ns
-        done = 0
-        if has_events(s, out, e.ROOM) and (s.settled or settle(s, arena, out)):
-            s.settled = done = 1
-            if r.UNLINK <= op.op <= r.RMDIR or op.op == r.TRUNCATE or op.op == r.FALLOCATE or op.op == r.SYNC:
-                s.rare = 1
-                done = 0
-            elif op.op > r.SYNC or op.op == r.ULOAD or op.op == r.USTORE or op.file < 0:
-                s.ignored += 1
-            else:
-                done = step(s, arena, out, op, s.rows + op.file * e.ROW_WORDS)
-        if done == 0:
-            break
-        if done < 0:
-            refuse(s, op)
-        charge_joins(s, out)
-        s.seen += 1
-        s.settled = s.progress = 0
-        i += 1
-    return i
+    return loop(s, arena, ops, i, out)
 
 
 def emit(state, arena, ops, i, out):
@@ -298,7 +322,7 @@ def emit(state, arena, ops, i, out):
         i = frequent(state, arena, ops, i, out)
         if not flags["rare"]:
             return i
-        from scmsim.fs.parts.ext4_rare import rare
+        from scmsim.fs.linux.rare import rare
 
         i = rare(state, arena, ops, i, out)
         if flags["stuck"]:

@@ -4,18 +4,20 @@ checkpoints, extent leaves and first touches.
 Source: Linux fs/ext4/{inode.c,extents.c}, fs/jbd2/checkpoint.c, fs/fs-writeback.c.
 """
 
-from scmsim import records as r
-from scmsim._jit import kernel, part
-from scmsim.fs.parts import ext4_recipes as q
-from scmsim.fs.parts import ext4_state as e
-from scmsim.fs.parts import table
-from scmsim.fs.parts.arena import has_room
-from scmsim.fs.parts.emit import play, refuse
-from scmsim.fs.parts.ext4_blocks import take_blocks
-from scmsim.fs.parts.ext4_data import flush_pages
-from scmsim.fs.parts.ext4_emit import call, extents_fit, has_events, try_commit
-from scmsim.fs.parts.ext4_names import change_group, change_names, destroy, fallocate, touch, truncate
-from scmsim.fs.parts.jbd2 import charge_joins, checkpoint, join
+from scmsim.core import records as r
+from scmsim.fs.engine import operations, table
+from scmsim.fs.engine.arena import has_room
+from scmsim.fs.engine.events import play
+from scmsim.fs.ext4.jbd2 import checkpoint, join
+from scmsim.fs.linux import operations as ext4_emit
+from scmsim.fs.linux import recipes as q
+from scmsim.fs.linux import state as e
+from scmsim.fs.linux.blocks import take_blocks
+from scmsim.fs.linux.names import change_group, change_names, destroy, fallocate, touch, truncate
+from scmsim.fs.linux.operations import call, end, extents_fit, has_events, settled, try_commit
+from scmsim.fs.linux.transfer import flush_pages
+from scmsim.jit import kernel, part
+from scmsim.jit.binding import bind
 
 
 @part
@@ -137,6 +139,35 @@ def is_rare(s, arena, op, row):
     return code == r.CLOSE and arena[arena[row] + e.LINKS] <= 0 and arena[arena[row] + e.OPENS] <= 1
 
 
+@part
+def prepare(s, arena, out, op):
+    """The turn of the kernel's threads; False: it is not over yet, or the operation, whose file is known now, is not a rare one."""
+    if not settled(s, arena, out, op):
+        return False
+    row = s.rows + op.file * e.ROW_WORDS
+    if is_rare(s, arena, op, row):
+        return True
+    ignored = op.file < 0 or op.op > r.SYNC or op.op == r.ULOAD or op.op == r.USTORE
+    s.stuck = not ignored and touch(s, arena, row) == 0
+    return False
+
+
+@part
+def concerns(s, op):
+    """Every rare operation enters the file system."""
+    return True
+
+
+@part
+def perform(s, arena, out, op):
+    """Run or resume an operation; returns its outcome."""
+    return step(s, arena, out, op, s.rows + op.file * e.ROW_WORDS)
+
+
+_HOOKS = {"prepare": prepare, "concerns": concerns, "perform": perform, "end": end}
+loop = bind("ext4_rare", operations, {operations: _HOOKS, ext4_emit: {"settle": settle}}).loop
+
+
 @kernel
 def rare(state, arena, ops, i, out):
     """What `frequent` left: leaves, checkpoints, write-back, then operations from `ops[i]` on as long as they are
@@ -150,27 +181,6 @@ def rare(state, arena, ops, i, out):
             return i
         checkpoint(s, arena, out)
         s.want_checkpoint = 0
-    while i < ops.size:
-        op = ops[i]
-        s.op = i
-        s.now = op.time_ns
-        if not has_events(s, out, e.ROOM) or not (s.settled or settle(s, arena, out)):
-            return i
-        s.settled = 1
-        row = s.rows + op.file * e.ROW_WORDS
-        if not is_rare(s, arena, op, row):
-            known = op.file < 0 or op.op > r.SYNC or op.op == r.ULOAD or op.op == r.USTORE
-            if not known and touch(s, arena, row) == 0:
-                return i
-            break
-        done = step(s, arena, out, op, row)
-        if done == 0:
-            return i
-        if done < 0:
-            refuse(s, op)
-        charge_joins(s, out)
-        s.seen += 1
-        s.settled = 0
-        i += 1
-    s.stuck = 0
+    i = loop(s, arena, ops, i, out)
+    s.stuck = s.stuck and i < ops.size
     return i

@@ -7,8 +7,8 @@ unaligned ends, whose lines are written back; it ends with an sfence, measured: 
 cost rows know of have one run of 64 bytes or so here, so that a TLB sees them.
 """
 
-from scmsim.fs.parts.emit import Steps
-from scmsim.records import FLUSH, KERNEL, LOAD, NTSTORE, PM, STORE, USER
+from scmsim.core.records import FLUSH, KERNEL, LOAD, NTSTORE, PM, STORE, USER
+from scmsim.fs.engine.events import Steps
 
 # Mechanism -> what the bytes that it stores to persistent memory are for.
 SITES = {

@@ -9,13 +9,12 @@ ext2fs_default_journal_size) for the layout's defaults.
 import numpy as np
 
 from scmsim.alloc import first_fit
-from scmsim.errors import UsageError
-from scmsim.fs.parts import costs
-from scmsim.fs.parts.emit import HEADER, State, load_recipes, new_state, space_columns
-from scmsim.fs.parts.ext4_recipes import BLOCK, COSTS, FRAMES, SITES, all_recipes
-from scmsim.passes import NEVER
-from scmsim.records import Files
-from scmsim.units import format_bytes
+from scmsim.core.errors import UsageError
+from scmsim.core.records import NEVER, Files
+from scmsim.core.units import format_bytes
+from scmsim.fs.engine import costs
+from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state, space_columns
+from scmsim.fs.linux.recipes import BLOCK, COSTS, FRAMES, SITES, all_recipes
 
 GROUP_BLOCKS = 32768
 INODES_PER_BLOCK = 16  # 256-byte inodes
@@ -159,7 +158,12 @@ STATE = np.dtype(
     )
 )
 
-TALLIES = ("now", "closes", "commits", "ignored")  # see passes.py; `now` is set by each operation before it is read
+TALLIES = (
+    "now",
+    "closes",
+    "commits",
+    "ignored",
+)  # see pipeline/periods.py; `now` is set by each operation before it is read
 INODE_OBJECT = 1088  # bytes of an ext4_inode_info in its slab
 
 
@@ -315,6 +319,7 @@ def space(state: State) -> dict[str, int]:
         "page_count": allocated,
         "files": len(at),
         "dirty_bytes": int(arena[at + DIRTY].sum()) * BLOCK,
+        "uncommitted_bytes": int(record.txn_blocks) * BLOCK,
         "commits": int(record.commits),
         "ignored_operations": int(record.ignored),
     }

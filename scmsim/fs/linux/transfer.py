@@ -7,14 +7,14 @@ ext4_dax_write_iter, inode.c: ext4_iomap_begin, ext4_da_write_begin, ext4_da_wri
 dax_iomap_actor, mm/filemap.c.
 """
 
-from scmsim._jit import part
-from scmsim.fs.parts import ext4_recipes as q
-from scmsim.fs.parts import ext4_state as e
-from scmsim.fs.parts.emit import play
-from scmsim.fs.parts.ext2_map import DIRECT, levels
-from scmsim.fs.parts.ext4_blocks import add_changed, page_run
-from scmsim.fs.parts.ext4_files import dirty_inode, queue_dirty, unqueue_clean
-from scmsim.fs.parts.jbd2 import join_orphans
+from scmsim.fs.engine.events import play
+from scmsim.fs.ext2.map import DIRECT, levels
+from scmsim.fs.ext4.jbd2 import join_orphans
+from scmsim.fs.linux import recipes as q
+from scmsim.fs.linux import state as e
+from scmsim.fs.linux.blocks import add_changed, page_run
+from scmsim.fs.linux.files import dirty_inode, queue_dirty, unqueue_clean
+from scmsim.jit import part
 
 
 @part

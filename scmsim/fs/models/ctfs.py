@@ -3,11 +3,11 @@ Units: bytes, pages and blocks of 4096 bytes.
 Source: ctFS (GitHub robinlee09201/ctFS): ctfs_func.c, ctfs_inode.c, ctfs_pgg.c, ctfs_cpy.c, kernel/device.c.
 """
 
-from scmsim.fs.parts import contiguous_state
-from scmsim.fs.parts.contiguous_emit import emit
-from scmsim.fs.parts.contiguous_move import collect
-from scmsim.fs.parts.contiguous_recipes import SITES
-from scmsim.fs.parts.contiguous_state import space
+from scmsim.fs.contiguous import state
+from scmsim.fs.contiguous.move import collect
+from scmsim.fs.contiguous.operations import emit
+from scmsim.fs.contiguous.recipes import SITES
+from scmsim.fs.contiguous.state import space
 
 __all__ = ["PARAMS", "SITES", "SOURCE", "SUMMARY", "collect", "emit", "space", "start"]
 
@@ -17,6 +17,7 @@ SUMMARY = (
 SOURCE = "ctFS (FAST 2022), ctfs_func.c, ctfs_inode.c, ctfs_pgg.c, ctfs_cpy.c, kernel/device.c"
 PAGE_BYTES = 2 << 20  # a file takes whole pieces of 2 MiB,
 HOLES = False  # from its first byte to its last
+PAGING = "own"  # its own page tables
 PARAMS = {
     "capacity": ("64GiB", "bytes", "size of the persistent-memory device"),
     "update": (
@@ -28,5 +29,5 @@ PARAMS = {
 
 
 def start(params, files):
-    """State of an empty file system that knows the trace's files (see contiguous_state.start)."""
-    return contiguous_state.start(params, files, partitions=True)
+    """State of an empty file system that knows the trace's files (see state.start)."""
+    return state.start(params, files, partitions=True)

@@ -1,12 +1,12 @@
 """Models an ext2 layout with the page cache on persistent memory, served by the driver of ext4 (Linux 6.1): no journal.
 Units: bytes, blocks of 4096 bytes, instructions.
-Source: Linux fs/ext4/{inode.c,indirect.c,fsync.c}, mm/filemap.c, drivers/nvdimm/pmem.c; costs in fs/costs/ext2-6.1.toml.
+Source: Linux fs/ext4/{inode.c,indirect.c,fsync.c}, mm/filemap.c, drivers/nvdimm/pmem.c; costs in ext2-6.1.toml.
 """
 
-from scmsim.fs.parts import ext2_state
-from scmsim.fs.parts.ext2_recipes import SITES
-from scmsim.fs.parts.ext2_state import LARGEST_FILE, space
-from scmsim.fs.parts.ext4_emit import emit
+from scmsim.fs.ext2 import state
+from scmsim.fs.ext2.recipes import SITES
+from scmsim.fs.ext2.state import LARGEST_FILE, space
+from scmsim.fs.linux.operations import emit
 
 __all__ = ["LARGEST_FILE", "PARAMS", "SITES", "SOURCE", "SUMMARY", "emit", "space", "start"]
 
@@ -25,5 +25,5 @@ PARAMS = {
 
 
 def start(params, files):
-    """State of an empty file system that knows the trace's files (see ext2_state.start)."""
-    return ext2_state.start(params, files, table="ext2-6.1", dax=False, by_ext4=True)
+    """State of an empty file system that knows the trace's files (see state.start)."""
+    return state.start(params, files, table="ext2-6.1", dax=False, by_ext4=True)

@@ -1,12 +1,12 @@
 """Models ext2 mounted with -o dax (Linux 5.13; 6.1, where the driver of ext4 serves it): no journal, pointer blocks.
 Units: bytes, blocks of 4096 bytes, instructions.
-Source: Linux fs/ext2, fs/dax.c (6.1: fs/ext4/indirect.c); costs in fs/costs/ext2-dax-5.13.toml and ext2-dax-6.1.toml.
+Source: Linux fs/ext2, fs/dax.c (6.1: fs/ext4/indirect.c); costs in ext2-dax-5.13.toml and ext2-dax-6.1.toml.
 """
 
-from scmsim.fs.parts import ext2_state
-from scmsim.fs.parts.ext2_recipes import SITES
-from scmsim.fs.parts.ext2_state import LARGEST_FILE, space
-from scmsim.fs.parts.ext4_emit import emit
+from scmsim.fs.ext2 import state
+from scmsim.fs.ext2.recipes import SITES
+from scmsim.fs.ext2.state import LARGEST_FILE, space
+from scmsim.fs.linux.operations import emit
 
 __all__ = ["LARGEST_FILE", "PARAMS", "SITES", "SOURCE", "SUMMARY", "emit", "space", "start"]
 
@@ -22,11 +22,11 @@ PARAMS = {
         "0ns", "time", "a file's times change at most once per tick of the trace's clock; 0: once between two write-backs",
     ),
     "tick": ("1", "bool", "timer interrupts that fall into long reads, as on the measured machine (1 ns a byte)"),
-    "copy_fence": ("0", "bool", "1: count the fence that ends the kernel's non-temporal copy (one a run, as measured on 5.13)"),
+    "copy_fence": ("1", "bool", "the fence that ends the kernel's non-temporal copy (one a run, as measured); 0: leave it out"),
 }  # fmt: skip
 
 
 def start(params, files):
-    """State of an empty file system that knows the trace's files (see ext2_state.start)."""
+    """State of an empty file system that knows the trace's files (see state.start)."""
     kernel = params["kernel"]
-    return ext2_state.start(params, files, table=f"ext2-dax-{kernel}", dax=True, by_ext4=kernel == "6.1")
+    return state.start(params, files, table=f"ext2-dax-{kernel}", dax=True, by_ext4=kernel == "6.1")

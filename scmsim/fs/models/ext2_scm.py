@@ -1,19 +1,17 @@
 """Models ext2 on the SCM driver: page cache, blocks of 1 KiB, bitmaps, inode table, indirect blocks.
 Units: bytes, instructions.
-Source: Linux 2.6.24 fs/ext2 on the block driver of the SCM manager paper (section 4.1); costs in fs/costs/ext2-scm.toml.
+Source: Linux 2.6.24 fs/ext2 on the block driver of the SCM manager paper (section 4.1); costs in ext2-scm.toml.
 """
 
-from scmsim.fs.parts import scm_state
-from scmsim.fs.parts.scm_emit import emit
-from scmsim.fs.parts.scm_recipes import EXT2, SITES
-from scmsim.fs.parts.scm_state import space
+from scmsim.fs.scm_manager import state
+from scmsim.fs.scm_manager.operations import emit
+from scmsim.fs.scm_manager.recipes import EXT2, SITES
+from scmsim.fs.scm_manager.state import space
 
 __all__ = ["PARAMS", "SITES", "SOURCE", "SUMMARY", "emit", "space", "start"]
 
 SUMMARY = "ext2 on the SCM driver: page cache, blocks of 1 KiB, bitmaps, inode table, indirect blocks"
-SOURCE = (
-    "Linux 2.6.24 fs/ext2 on the block driver of the SCM manager paper, section 4.1; costs in fs/costs/ext2-scm.toml"
-)
+SOURCE = "Linux 2.6.24 fs/ext2 on the block driver of the SCM manager paper, section 4.1; costs in ext2-scm.toml"
 PAGE_BYTES = 1024
 HOLES = True
 PARAMS = {
@@ -25,5 +23,5 @@ PARAMS = {
 
 
 def start(params, files):
-    """State of an empty file system that knows the trace's files (see scm_state.start)."""
-    return scm_state.start(params, files, kind=EXT2, shift=10)
+    """State of an empty file system that knows the trace's files (see state.start)."""
+    return state.start(params, files, kind=EXT2, shift=10)

@@ -1,12 +1,12 @@
 """Models ext4 in ordered mode with the page cache on a persistent-memory block device (Linux 5.13), jbd2 included.
 Units: bytes, blocks of 4096 bytes, instructions.
-Source: Linux fs/ext4, fs/jbd2, mm/filemap.c, drivers/nvdimm/pmem.c; costs in fs/costs/ext4-5.13.toml.
+Source: Linux fs/ext4, fs/jbd2, mm/filemap.c, drivers/nvdimm/pmem.c; costs in ext4-5.13.toml.
 """
 
-from scmsim.fs.parts import ext4_state
-from scmsim.fs.parts.ext4_emit import emit
-from scmsim.fs.parts.ext4_recipes import SITES
-from scmsim.fs.parts.ext4_state import LARGEST_FILE, TALLIES, by_file, quiet_until, space
+from scmsim.fs.linux import state
+from scmsim.fs.linux.operations import emit
+from scmsim.fs.linux.recipes import SITES
+from scmsim.fs.linux.state import LARGEST_FILE, TALLIES, by_file, quiet_until, space
 
 __all__ = [
     "LARGEST_FILE",
@@ -37,5 +37,5 @@ PARAMS = {
 
 
 def start(params, files):
-    """State of an empty file system that knows the trace's files (see ext4_state.start)."""
-    return ext4_state.start(params, files, dax=False)
+    """State of an empty file system that knows the trace's files (see state.start)."""
+    return state.start(params, files, dax=False)

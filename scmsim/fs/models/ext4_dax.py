@@ -1,12 +1,12 @@
 """Models ext4 mounted with -o dax (Linux 5.13): data goes straight to persistent memory, metadata through jbd2.
 Units: bytes, blocks of 4096 bytes, instructions.
-Source: Linux fs/ext4, fs/jbd2, fs/dax.c, arch/x86/lib/usercopy_64.c; costs in fs/costs/ext4-5.13.toml.
+Source: Linux fs/ext4, fs/jbd2, fs/dax.c, arch/x86/lib/usercopy_64.c; costs in ext4-5.13.toml.
 """
 
-from scmsim.fs.parts import ext4_state
-from scmsim.fs.parts.ext4_emit import emit
-from scmsim.fs.parts.ext4_recipes import SITES
-from scmsim.fs.parts.ext4_state import LARGEST_FILE, TALLIES, by_file, quiet_until, space
+from scmsim.fs.linux import state
+from scmsim.fs.linux.operations import emit
+from scmsim.fs.linux.recipes import SITES
+from scmsim.fs.linux.state import LARGEST_FILE, TALLIES, by_file, quiet_until, space
 
 __all__ = [
     "LARGEST_FILE",
@@ -33,10 +33,10 @@ PARAMS = {
         "0ns", "time", "a file's times change at most once per tick of the trace's clock; 0: once per transaction",
     ),
     "tick": ("1", "bool", "timer interrupts that fall into long reads, as on the measured machine (1 ns a byte)"),
-    "copy_fence": ("0", "bool", "1: count the fence that ends the kernel's non-temporal copy (one a write, as measured on 5.13)"),
+    "copy_fence": ("1", "bool", "the fence that ends the kernel's non-temporal copy (one a write, as measured); 0: leave it out"),
 }  # fmt: skip
 
 
 def start(params, files):
-    """State of an empty file system that knows the trace's files (see ext4_state.start)."""
-    return ext4_state.start(params, files, dax=True)
+    """State of an empty file system that knows the trace's files (see state.start)."""
+    return state.start(params, files, dax=True)

@@ -1,18 +1,18 @@
 """Models FAT over an NFTL on NAND flash: pages of 512 bytes, erase units of 32 pages, replacement units that are folded.
 Units: bytes, instructions.
-Source: SCM manager paper, section 5; Linux 2.6.24 fs/fat, drivers/mtd/nftlcore.c; costs in fs/costs/fat-scm.toml.
+Source: SCM manager paper, section 5; Linux 2.6.24 fs/fat, drivers/mtd/nftlcore.c; costs in fat-scm.toml.
 """
 
-from scmsim.fs.parts import scm_state
-from scmsim.fs.parts.scm_emit import emit
-from scmsim.fs.parts.scm_recipes import FAT, SITES
-from scmsim.fs.parts.scm_state import FAT_LARGEST_FILE as LARGEST_FILE
-from scmsim.fs.parts.scm_state import space
+from scmsim.fs.scm_manager import state
+from scmsim.fs.scm_manager.operations import emit
+from scmsim.fs.scm_manager.recipes import FAT, SITES
+from scmsim.fs.scm_manager.state import FAT_LARGEST_FILE as LARGEST_FILE
+from scmsim.fs.scm_manager.state import space
 
 __all__ = ["LARGEST_FILE", "PARAMS", "SITES", "SOURCE", "SUMMARY", "emit", "space", "start"]
 
 SUMMARY = "FAT over an NFTL on NAND flash: page cache, pages of 512 bytes, erase units of 16 KiB with replacement units"
-SOURCE = "SCM manager paper, section 5; Linux 2.6.24 fs/fat, drivers/mtd/nftlcore.c; costs in fs/costs/fat-scm.toml"
+SOURCE = "SCM manager paper, section 5; Linux 2.6.24 fs/fat, drivers/mtd/nftlcore.c; costs in fat-scm.toml"
 PAGE_BYTES = 512
 HOLES = False
 PARAMS = {
@@ -24,5 +24,5 @@ PARAMS = {
 
 
 def start(params, files):
-    """State of an empty file system that knows the trace's files (see scm_state.start)."""
-    return scm_state.start(params, files, kind=FAT, shift=9, nand=True)
+    """State of an empty file system that knows the trace's files (see state.start)."""
+    return state.start(params, files, kind=FAT, shift=9, nand=True)

@@ -3,11 +3,11 @@ Units: bytes, blocks of 4096 bytes, instructions.
 Source: NOVA (FAST'16 release) inode.c (nova_inode_log_garbage_collection, curr_page_invalid), dax.c; costs as in 5.13 (see there).
 """
 
-from scmsim.fs.parts import nova_state
-from scmsim.fs.parts.nova_emit import emit
-from scmsim.fs.parts.nova_gc import collect
-from scmsim.fs.parts.nova_recipes import SITES
-from scmsim.fs.parts.nova_state import TALLIES, by_file, space
+from scmsim.fs.nova import state
+from scmsim.fs.nova.gc import collect
+from scmsim.fs.nova.operations import emit
+from scmsim.fs.nova.recipes import SITES
+from scmsim.fs.nova.state import TALLIES, by_file, space
 
 __all__ = ["PARAMS", "SITES", "SUMMARY", "TALLIES", "by_file", "collect", "emit", "space", "start"]
 
@@ -19,5 +19,5 @@ PARAMS = {
 
 
 def start(params, files):
-    """State of an empty file system that knows the trace's files (see nova_state.start)."""
-    return nova_state.start(params, files, inplace=False, counters=False, cost_table="nova-5.13")
+    """State of an empty file system that knows the trace's files (see state.start)."""
+    return state.start(params, files, inplace=False, counters=False, cost_table="nova-5.13")

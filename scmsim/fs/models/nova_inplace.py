@@ -1,13 +1,13 @@
 """Models NOVA of the Linux 5.1 lineage with in-place data updates: an overwrite journals and updates its write entry.
 Units: bytes, blocks of 4096 bytes, instructions.
-Source: NOVA fs/nova/dax.c (do_nova_inplace_file_write), journal.c, log.c, gc.c; costs in fs/costs/nova-5.13.toml.
+Source: NOVA fs/nova/dax.c (do_nova_inplace_file_write), journal.c, log.c, gc.c; costs in nova-5.13.toml.
 """
 
-from scmsim.fs.parts import nova_state
-from scmsim.fs.parts.nova_emit import emit
-from scmsim.fs.parts.nova_gc import collect
-from scmsim.fs.parts.nova_recipes import SITES
-from scmsim.fs.parts.nova_state import TALLIES, by_file, space
+from scmsim.fs.nova import state
+from scmsim.fs.nova.gc import collect
+from scmsim.fs.nova.operations import emit
+from scmsim.fs.nova.recipes import SITES
+from scmsim.fs.nova.state import TALLIES, by_file, space
 
 __all__ = ["PARAMS", "SITES", "SUMMARY", "TALLIES", "by_file", "collect", "emit", "space", "start"]
 
@@ -24,5 +24,5 @@ PARAMS = {
 
 
 def start(params, files):
-    """State of an empty file system that knows the trace's files (see nova_state.start)."""
-    return nova_state.start(params, files, inplace=True, counters=True, cost_table="nova-5.13")
+    """State of an empty file system that knows the trace's files (see state.start)."""
+    return state.start(params, files, inplace=True, counters=True, cost_table="nova-5.13")

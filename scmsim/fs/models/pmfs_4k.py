@@ -1,12 +1,12 @@
 """Models PMFS with data blocks of 4 KiB: B-tree of blocks, undo journal, linear directories; data in place or copy-on-write.
 Units: bytes, device blocks of 4096 bytes, instructions.
-Source: PMFS (port to DAX kernels) fs/pmfs; data_path = cow: VSM paper, section IV.A; costs in fs/costs/pmfs-5.13.toml.
+Source: PMFS (port to DAX kernels) fs/pmfs; data_path = cow: VSM paper, section IV.A; costs in pmfs-5.13.toml.
 """
 
-from scmsim.fs.parts import pmfs_state
-from scmsim.fs.parts.pmfs_emit import emit
-from scmsim.fs.parts.pmfs_recipes import SITES
-from scmsim.fs.parts.pmfs_state import by_file, space
+from scmsim.fs.pmfs import state
+from scmsim.fs.pmfs.operations import emit
+from scmsim.fs.pmfs.recipes import SITES
+from scmsim.fs.pmfs.state import by_file, space
 
 __all__ = ["PARAMS", "SITES", "SOURCE", "SUMMARY", "by_file", "emit", "space", "start"]
 
@@ -22,5 +22,5 @@ PARAMS = {
 
 
 def start(params, files):
-    """State of an empty file system that knows the trace's files (see pmfs_state.start)."""
-    return pmfs_state.start(params, files, shift=12)
+    """State of an empty file system that knows the trace's files (see state.start)."""
+    return state.start(params, files, shift=12)

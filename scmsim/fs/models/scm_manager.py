@@ -3,15 +3,15 @@ Units: bytes, data objects of 512 bytes, metadata objects of 64 bytes, instructi
 Source: SCM manager paper ("Research on a software architecture for SCM"), sections 3 and 4; not public, so a reconstruction.
 """
 
-from scmsim.fs.parts import scm_state
-from scmsim.fs.parts.scm_emit import emit
-from scmsim.fs.parts.scm_recipes import MANAGER, SITES
-from scmsim.fs.parts.scm_state import space
+from scmsim.fs.scm_manager import state
+from scmsim.fs.scm_manager.operations import emit
+from scmsim.fs.scm_manager.recipes import MANAGER, SITES
+from scmsim.fs.scm_manager.state import space
 
 __all__ = ["PARAMS", "SITES", "SOURCE", "SUMMARY", "emit", "space", "start"]
 
 SUMMARY = "the SCM manager: files and memory objects from one buddy system; data objects of 512 bytes chained as in FAT"
-SOURCE = "SCM manager paper, sections 3 and 4; costs in fs/costs/scm-manager.toml; a reconstruction"
+SOURCE = "SCM manager paper, sections 3 and 4; costs in scm-manager.toml; a reconstruction"
 PAGE_BYTES = 512  # of a data object
 HOLES = False
 MEMORY_OBJECTS = True  # malloc, free, mm_to_file, file_to_mm
@@ -25,5 +25,5 @@ PARAMS = {
 
 
 def start(params, files):
-    """State of an empty SCM manager that knows the trace's files (see scm_state.start)."""
-    return scm_state.start(params, files, kind=MANAGER, shift=9)
+    """State of an empty SCM manager that knows the trace's files (see state.start)."""
+    return state.start(params, files, kind=MANAGER, shift=9)

@@ -3,16 +3,17 @@ Units: bytes, pages and blocks of 4096 bytes, nanoseconds.
 Source: Qiu and Reddy, Exploiting superpages in a nonvolatile memory file system (2013), III to IV; a reconstruction.
 """
 
-from scmsim.fs.parts import contiguous_state
-from scmsim.fs.parts.contiguous_emit import emit
-from scmsim.fs.parts.contiguous_move import collect
-from scmsim.fs.parts.contiguous_recipes import SITES
-from scmsim.fs.parts.contiguous_state import space
+from scmsim.fs.contiguous import state
+from scmsim.fs.contiguous.move import collect
+from scmsim.fs.contiguous.operations import emit
+from scmsim.fs.contiguous.recipes import SITES
+from scmsim.fs.contiguous.state import space
 
 __all__ = ["PARAMS", "SITES", "SOURCE", "SUMMARY", "collect", "emit", "space", "start"]
 
 SUMMARY = "SCMFS with superpages (reconstruction): large files migrate from 4 KiB pages to a region of 2 MiB pages"
 SOURCE = "Qiu and Reddy, Exploiting superpages in a nonvolatile memory file system, MSST 2013 (reconstruction)"
+PAGING = "own"  # its own page tables
 PARAMS = {
     "capacity": ("64GiB", "bytes", "size of the storage-class memory"),
     "normal_percent": ("50", "percent", "share of the device for normal pages: the boundary between the two regions"),
@@ -28,5 +29,5 @@ PARAMS = {
 
 
 def start(params, files):
-    """State of an empty file system that knows the trace's files (see contiguous_state.start)."""
-    return contiguous_state.start(params, files)
+    """State of an empty file system that knows the trace's files (see state.start)."""
+    return state.start(params, files)

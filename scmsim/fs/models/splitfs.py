@@ -1,15 +1,15 @@
 """Models SplitFS: a user-space library that writes to memory-mapped files of ext4-DAX, and the kernel's ext4-DAX below it.
 Units: bytes, blocks of 4096 bytes, instructions.
-Source: SplitFS (utsaslab/SplitFS: splitfs/fileops_nvp.c, log.c; kernel fs/ext4/move_extent.c); costs in fs/costs/splitfs.toml.
+Source: SplitFS (utsaslab/SplitFS: splitfs/fileops_nvp.c, log.c; kernel fs/ext4/move_extent.c); costs in splitfs.toml.
 """
 
-from scmsim.fs.parts import splitfs_state
-from scmsim.fs.parts.ext4_state import LARGEST_FILE
-from scmsim.fs.parts.splitfs_emit import emit
-from scmsim.fs.parts.splitfs_recipes import SITES
-from scmsim.fs.parts.splitfs_state import space
+from scmsim.fs.linux.state import LARGEST_FILE
+from scmsim.fs.splitfs import state
+from scmsim.fs.splitfs.operations import emit
+from scmsim.fs.splitfs.recipes import SITES
+from scmsim.fs.splitfs.state import space, unsynced
 
-__all__ = ["LARGEST_FILE", "PARAMS", "SITES", "SOURCE", "SUMMARY", "emit", "space", "start"]
+__all__ = ["LARGEST_FILE", "PARAMS", "SITES", "SOURCE", "SUMMARY", "emit", "space", "start", "unsynced"]
 
 SUMMARY = (
     "SplitFS over ext4-DAX: data is written by the program into mapped and staging files, fsync relinks staged blocks"
@@ -31,5 +31,5 @@ PARAMS = {
 
 
 def start(params, files):
-    """State of an empty file system that knows the trace's files (see splitfs_state.start)."""
-    return splitfs_state.start(params, files)
+    """State of an empty file system that knows the trace's files (see state.start)."""
+    return state.start(params, files)

@@ -1,12 +1,12 @@
 """Models tmpfs (Linux 5.13 or 6.1): the page cache is the file, in DRAM; a baseline without persistence.
 Units: bytes, pages of 4096 bytes, instructions.
-Source: Linux 5.13 mm/shmem.c, mm/filemap.c, fs/libfs.c; costs in fs/costs/tmpfs-5.13.toml and tmpfs-6.1.toml.
+Source: Linux 5.13 mm/shmem.c, mm/filemap.c, fs/libfs.c; costs in tmpfs-5.13.toml and tmpfs-6.1.toml.
 """
 
-from scmsim.fs.parts import memory_state
-from scmsim.fs.parts.ext4_emit import emit
-from scmsim.fs.parts.memory_recipes import SITES
-from scmsim.fs.parts.memory_state import space
+from scmsim.fs.linux.operations import emit
+from scmsim.fs.tmpfs import state
+from scmsim.fs.tmpfs.recipes import SITES
+from scmsim.fs.tmpfs.state import space
 
 __all__ = ["PARAMS", "SITES", "SOURCE", "SUMMARY", "emit", "space", "start"]
 
@@ -20,5 +20,5 @@ PARAMS = {
 
 
 def start(params, files):
-    """State of an empty file system that knows the trace's files (see memory_state.start)."""
-    return memory_state.start(params, files, table=f"tmpfs-{params['kernel']}", activates=True)
+    """State of an empty file system that knows the trace's files (see state.start)."""
+    return state.start(params, files, table=f"tmpfs-{params['kernel']}", activates=True)

@@ -1,12 +1,12 @@
 """Models VSM with virtual superpages of 2 MiB: PMFS with multi-grained copy-on-write and zero-copy migration; a reconstruction.
 Units: bytes, device blocks of 4096 bytes, instructions.
-Source: VSM paper (2020), sections III and IV.A; PMFS fs/pmfs for what it builds on; costs in fs/costs/pmfs-5.13.toml and vsm.toml.
+Source: VSM paper (2020), sections III and IV.A; PMFS fs/pmfs for what it builds on; costs in pmfs-5.13.toml and vsm.toml.
 """
 
-from scmsim.fs.parts import vsm_state
-from scmsim.fs.parts.pmfs_emit import emit
-from scmsim.fs.parts.vsm_recipes import SITES
-from scmsim.fs.parts.vsm_state import space
+from scmsim.fs.vsm import state
+from scmsim.fs.vsm.operations import emit
+from scmsim.fs.vsm.recipes import SITES
+from scmsim.fs.vsm.state import space
 
 __all__ = ["PARAMS", "SITES", "SOURCE", "SUMMARY", "emit", "space", "start"]
 
@@ -16,6 +16,7 @@ SOURCE = (
 )
 PAGE_BYTES = 1 << 21  # of a virtual superpage
 TAIL_BYTES = 1 << 12  # a closed file's last superpage is held by pages of this size
+PAGING = "virtual-superpages"  # its page table, whose entries it swaps
 PARAMS = {
     "capacity": ("64GiB", "bytes", "size of the persistent-memory device"),
     "entries": ("4KiB", "bytes", "what an entry of the page table maps before it is swapped: 4KiB (the paper) or 2MiB"),
@@ -25,5 +26,5 @@ PARAMS = {
 
 
 def start(params, files):
-    """State of an empty file system that knows the trace's files (see vsm_state.start)."""
-    return vsm_state.start(params, files, shift=21)
+    """State of an empty file system that knows the trace's files (see state.start)."""
+    return state.start(params, files, shift=21)

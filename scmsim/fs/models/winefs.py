@@ -1,11 +1,11 @@
 """Models WineFS in strict mode: PMFS's trees, an alignment-aware allocator, a journal for each CPU, names indexed in DRAM.
 Units: bytes, device blocks of 4096 bytes, instructions.
-Source: WineFS (utsaslab/WineFS) Linux-5.1/fs/winefs; costs in fs/costs/pmfs-5.13.toml and winefs.toml: nothing measured on it.
+Source: WineFS (utsaslab/WineFS) Linux-5.1/fs/winefs; costs in pmfs-5.13.toml and winefs.toml: nothing measured on it.
 """
 
-from scmsim.fs.parts.pmfs_emit import emit
-from scmsim.fs.parts.wine_recipes import SITES
-from scmsim.fs.parts.wine_state import space, start
+from scmsim.fs.winefs.operations import emit
+from scmsim.fs.winefs.recipes import SITES
+from scmsim.fs.winefs.state import space, start
 
 __all__ = ["PARAMS", "SITES", "SOURCE", "SUMMARY", "emit", "space", "start"]
 

@@ -1,12 +1,12 @@
 """Models XFS mounted with -o dax (Linux 5.13, mkfs.xfs with reflink=0): data goes straight to persistent memory.
 Units: bytes, blocks of 4096 bytes, instructions.
-Source: Linux fs/xfs, fs/dax.c, arch/x86/lib/usercopy_64.c; costs in fs/costs/xfs-5.13.toml.
+Source: Linux fs/xfs, fs/dax.c, arch/x86/lib/usercopy_64.c; costs in xfs-5.13.toml.
 """
 
-from scmsim.fs.parts import xfs_state
-from scmsim.fs.parts.xfs_emit import emit
-from scmsim.fs.parts.xfs_recipes import SITES
-from scmsim.fs.parts.xfs_state import space
+from scmsim.fs.xfs import state
+from scmsim.fs.xfs.operations import emit
+from scmsim.fs.xfs.recipes import SITES
+from scmsim.fs.xfs.state import space
 
 __all__ = ["PARAMS", "SITES", "SOURCE", "SUMMARY", "emit", "space", "start"]
 
@@ -27,10 +27,10 @@ PARAMS = {
         "0ns", "time", "a file's times change at most once per tick of the trace's clock; 0: once per checkpoint",
     ),
     "tick": ("1", "bool", "timer interrupts that fall into long reads, as on the measured machine (1 ns a byte)"),
-    "copy_fence": ("0", "bool", "1: count the fence that ends the kernel's non-temporal copy (one a write, as measured on 5.13)"),
+    "copy_fence": ("1", "bool", "the fence that ends the kernel's non-temporal copy (one a write, as measured); 0: leave it out"),
 }  # fmt: skip
 
 
 def start(params, files):
-    """State of an empty file system that knows the trace's files (see xfs_state.start)."""
-    return xfs_state.start(params, files)
+    """State of an empty file system that knows the trace's files (see state.start)."""
+    return state.start(params, files)

@@ -9,13 +9,13 @@ not reach as free.  Entries in a log are known by number; a thorough garbage col
 from collections.abc import Sequence
 from typing import Any
 
-from scmsim import records as r
-from scmsim.crash._adapter import Adapter as Base
-from scmsim.crash._adapter import Claim, Stores, Unrecoverable, copied, placed, source_of
-from scmsim.crash._expected import Found
-from scmsim.crash._image import PAGE, Bulk, Copy, Image, Mark, Word, cleared, in_words, label_of
-from scmsim.crash._model import Event
-from scmsim.records import NTSTORE, STORE
+from scmsim.core import records as r
+from scmsim.core.records import NTSTORE, STORE
+from scmsim.fs.engine.model import Event
+from scmsim.fs.recovery.adapter import Adapter as Base
+from scmsim.fs.recovery.adapter import Claim, Known, Stores, Unrecoverable, copied, placed, source_of
+from scmsim.fs.recovery.expected import Found
+from scmsim.fs.recovery.image import PAGE, Bulk, Copy, Image, Mark, Word, cleared, in_words, label_of
 
 SUMMARY = "NOVA: each log's tail commits; names by a lite journal; copy-on-write data, or in place"
 MODELS = ("nova-cow", "nova-inplace", "nova-fast16")
@@ -31,8 +31,20 @@ ATOMIC = Claim("every call is atomic and durable when it returns, its data too",
 TORN = Claim("durable when a call returns, names atomic; a write in place may be seen in part or torn", False, True)
 
 
+KNOWN = (
+    Known(
+        r.WRITE, "data copy",
+        "its copy stores the ends of a write that are no whole 8 bytes through the cache, and nobody writes them back (fs/nova)",
+        ragged=True,
+    ),
+    Known(r.RENAME, "", "the old name is taken away in place before the new one is committed (LeBlanc et al., arXiv:2204.06066)"),
+)  # fmt: skip
+
+
 class Adapter(Base):
     """Logs as lists of entries; a tail is (life of the inode, entries that it covers)."""
+
+    flaws = KNOWN
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)

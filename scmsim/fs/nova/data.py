@@ -4,13 +4,13 @@ Source: NOVA (Linux 5.1 lineage) fs/nova/file.c (do_nova_cow_file_write, do_dax_
 (do_nova_inplace_file_write, nova_handle_head_tail_blocks), log.c (nova_assign_write_entry, nova_free_old_entry).
 """
 
-from scmsim._jit import part
 from scmsim.alloc import first_fit
-from scmsim.fs.parts import nova_recipes as q
-from scmsim.fs.parts import nova_state as n
-from scmsim.fs.parts import table
-from scmsim.fs.parts.emit import has_events, play
-from scmsim.fs.parts.nova_log import append_entry, begin_transaction, entry_fits, used_bytes, words_of
+from scmsim.fs.engine import table
+from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.nova import recipes as q
+from scmsim.fs.nova import state as n
+from scmsim.fs.nova.log import append_entry, begin_transaction, entry_fits, used_bytes, words_of
+from scmsim.jit import part
 
 
 @part

@@ -4,13 +4,13 @@ Runs between two operations, on what the extension that asked for it found.  Sou
 (nova_inode_log_thorough_gc, nova_gc_assign_file_entry).
 """
 
-from scmsim._jit import kernel, part
 from scmsim.alloc import first_fit
-from scmsim.fs.parts import nova_recipes as q
-from scmsim.fs.parts import nova_state as n
-from scmsim.fs.parts.arena import give, has_room
-from scmsim.fs.parts.emit import has_events, play
-from scmsim.fs.parts.nova_log import add_pages, used_bytes, words_of
+from scmsim.fs.engine.arena import give, has_room
+from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.nova import recipes as q
+from scmsim.fs.nova import state as n
+from scmsim.fs.nova.log import add_pages, used_bytes, words_of
+from scmsim.jit import kernel, part
 
 CHECKED_BYTES = 9  # loaded of an entry to see whether it is live: type 1, num_pages 4, invalid_pages 4
 ASSIGNED_BYTES = 13  # loaded of an entry that is copied, to find its pages: type 1, pgoff 8, num_pages 4

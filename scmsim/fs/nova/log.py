@@ -4,13 +4,13 @@ Source: NOVA fs/nova/log.c (nova_append_log_entry, nova_get_append_head, nova_ex
 (nova_inode_log_fast_gc, nova_inode_log_thorough_gc).
 """
 
-from scmsim._jit import part
 from scmsim.alloc import first_fit
-from scmsim.fs.parts import nova_recipes as q
-from scmsim.fs.parts import nova_state as n
-from scmsim.fs.parts import table
-from scmsim.fs.parts.arena import give, has_room, take
-from scmsim.fs.parts.emit import has_events, play
+from scmsim.fs.engine import table
+from scmsim.fs.engine.arena import give, has_room, take
+from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.nova import recipes as q
+from scmsim.fs.nova import state as n
+from scmsim.jit import part
 
 EXTEND_THRESHOLD = 256  # log pages added by one extension at the most
 EXTENT_EVENTS = 64  # of one extent of a write, without an extension of the log

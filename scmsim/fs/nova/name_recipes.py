@@ -5,9 +5,9 @@ are those of the fields that the source stores.  FAST'16 is given the same opera
 the inode's write-backs; its field bytes (100 of an inode, 30 of a changed entry) are estimates.
 """
 
-from scmsim.fs.parts import nova_recipes as q
-from scmsim.fs.parts.emit import Steps
-from scmsim.records import FLUSH, NTSTORE, STORE
+from scmsim.core.records import FLUSH, NTSTORE, STORE
+from scmsim.fs.engine.events import Steps
+from scmsim.fs.nova import recipes as q
 
 DOT_FIELDS = 73  # "." and "..": 34 each, then 2 and 3 of the names (nova_init_dentry)
 FAST16_DOT_FIELDS = 57

@@ -3,16 +3,16 @@
 Source: NOVA (Linux 5.1 lineage, its port to 5.13) fs/nova/namei.c, dir.c, inode.c, journal.c.
 """
 
-from scmsim import records as r
-from scmsim._jit import part
 from scmsim.alloc import first_fit
-from scmsim.fs.parts import nova_recipes as q
-from scmsim.fs.parts import nova_state as n
-from scmsim.fs.parts import table
-from scmsim.fs.parts.arena import give, has_room
-from scmsim.fs.parts.emit import has_events, play
-from scmsim.fs.parts.nova_data import assign_entry, free_old
-from scmsim.fs.parts.nova_log import add_pages, append_entry, append_record, begin_transaction, entry_fits, words_of
+from scmsim.core import records as r
+from scmsim.fs.engine import table
+from scmsim.fs.engine.arena import give, has_room
+from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.nova import recipes as q
+from scmsim.fs.nova import state as n
+from scmsim.fs.nova.data import assign_entry, free_old
+from scmsim.fs.nova.log import add_pages, append_entry, append_record, begin_transaction, entry_fits, words_of
+from scmsim.jit import part
 
 ADOPT_PAGES = 256  # a file that existed before the trace is taken to have been written in 1 MiB writes
 

@@ -5,17 +5,18 @@ of a file from before the trace) stops between two of its extents when the buffe
 call; the state's `stage` and `resume_at` tell where.
 """
 
-from scmsim import records as r
-from scmsim._jit import kernel, part
 from scmsim.alloc import first_fit
-from scmsim.fs.parts import nova_names as names
-from scmsim.fs.parts import nova_recipes as q
-from scmsim.fs.parts import nova_state as n
-from scmsim.fs.parts import table
-from scmsim.fs.parts.arena import has_room
-from scmsim.fs.parts.emit import has_events, play, refuse
-from scmsim.fs.parts.nova_data import read_file, write_file
-from scmsim.fs.parts.nova_log import log_growth
+from scmsim.core import records as r
+from scmsim.fs.engine import operations, table
+from scmsim.fs.engine.arena import has_room
+from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.nova import names as names
+from scmsim.fs.nova import recipes as q
+from scmsim.fs.nova import state as n
+from scmsim.fs.nova.data import read_file, write_file
+from scmsim.fs.nova.log import log_growth
+from scmsim.jit import part
+from scmsim.jit.binding import bind
 
 NAME_EVENTS = 192  # of a namespace operation or the begin of a truncate, without extensions of logs
 OWN_BYTES, DENTRY_BYTES = 3 * 56, 312  # most that it appends to a file's own log, to a directory's
@@ -159,7 +160,7 @@ def fallocate(s, arena, out, op, row):
 
 @part
 def step(s, arena, out, op, places):
-    """An operation that was begun, or is gone on with; False: no room to finish it."""
+    """Run or resume an operation; False: no room to finish it."""
     if s.stage == n.READY and not room(s, arena, out, op, places):
         return False
     code, row = op.op, places[0]
@@ -209,24 +210,12 @@ def perform(s, arena, out, op):
     return 0 + step(s, arena, out, op, places)
 
 
-@kernel
-def emit(state, arena, ops, i, out):
-    """Turn operations from `ops[i]` on into events while they fit; returns the index of the first one not done."""
-    s = state[0]
-    s.emitted, s.need_events, s.need_words = 0, 0, 0
-    while i < ops.size and s.need_collect == 0:
-        op = ops[i]
-        s.op = i
-        done = 1
-        if op.file >= 0 and op.op <= r.CLOSE and op.op != r.ULOAD and op.op != r.USTORE:
-            done = perform(s, arena, out, op)
-        if done == 0:
-            break
-        if done < 0:
-            refuse(s, op)
-        s.need_collect = s.gc_row
-        s.gc_row = 0
-        s.stage = n.NEW
-        s.seen += 1
-        i += 1
-    return i
+@part
+def end(s, out):
+    """The next operation is a new one; a log that became long is collected before it."""
+    s.need_collect = s.gc_row
+    s.gc_row = 0
+    s.stage = n.NEW
+
+
+emit = bind("nova", operations, {operations: {"perform": perform, "end": end}}).emit

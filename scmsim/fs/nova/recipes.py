@@ -5,8 +5,8 @@ inode.h, log.h, nova.h; helpers: nova_flush_buffer (one clwb a line, a fence if 
 stores, then a fence).  FAST'16: the same without entry clearing, page counters and inode write-back.
 """
 
-from scmsim.fs.parts.emit import Steps
-from scmsim.records import FENCE, FLUSH, KERNEL, LOAD, NTSTORE, STACK, STORE, USER
+from scmsim.core.records import FENCE, FLUSH, KERNEL, LOAD, NTSTORE, STACK, STORE, USER
+from scmsim.fs.engine.events import Steps
 
 # Mechanism -> what the bytes that it stores are for.
 SITES = {

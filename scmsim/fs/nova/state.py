@@ -7,14 +7,14 @@ nova_def.h,journal.h}; FAST'16 NOVA nova.h, nova_def.h (40-byte entries, no page
 import numpy as np
 
 from scmsim.alloc import first_fit
-from scmsim.errors import UsageError
-from scmsim.fs.parts import costs
-from scmsim.fs.parts import nova_recipes as q
-from scmsim.fs.parts.emit import HEADER, State, load_recipes, new_state, space_columns
-from scmsim.fs.parts.nova_name_recipes import name_recipes
-from scmsim.fs.parts.nova_recipes import BLOCK, LOG_BYTES, SITES
-from scmsim.records import Files
-from scmsim.units import format_bytes
+from scmsim.core.errors import UsageError
+from scmsim.core.records import Files
+from scmsim.core.units import format_bytes
+from scmsim.fs.engine import costs
+from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state, space_columns
+from scmsim.fs.nova import recipes as q
+from scmsim.fs.nova.name_recipes import name_recipes
+from scmsim.fs.nova.recipes import BLOCK, LOG_BYTES, SITES
 
 # Words of a file's row in the arena; PAGES and LOG are tables (page -> write entry, index -> log page).
 # LOG_SIZE is NOVA's own count of log pages (sih->log_pages): thorough GC adds the pages it asked for, not those it used, so it
@@ -84,7 +84,7 @@ STATE = np.dtype(
     )
 )
 
-TALLIES = ("closes", "scanned_entries", "scanned_pages", "copied_entries", "thorough_gcs")  # see passes.py
+TALLIES = ("closes", "scanned_entries", "scanned_pages", "copied_entries", "thorough_gcs")  # see pipeline/periods.py
 SMALLEST, LARGEST = 4 << 20, 1 << 50
 INODE_TABLE = 2 << 20
 INODE_BYTES = 128

@@ -3,12 +3,12 @@
 Source: PMFS fs/pmfs/xip.c (__pmfs_xip_file_write, pmfs_clear_edge_blk), inode.c (pmfs_find_data_block).
 """
 
-from scmsim._jit import part
-from scmsim.fs.parts import pmfs_recipes as q
-from scmsim.fs.parts import pmfs_state as n
-from scmsim.fs.parts import table
-from scmsim.fs.parts.emit import play
-from scmsim.fs.parts.pmfs_tree import node
+from scmsim.fs.engine import table
+from scmsim.fs.engine.events import play
+from scmsim.fs.pmfs import recipes as q
+from scmsim.fs.pmfs import state as n
+from scmsim.fs.pmfs.tree import node
+from scmsim.jit import part
 
 
 @part
@@ -18,10 +18,15 @@ def inode_at(s, row):
 
 
 @part
+def looked_up(pages):
+    """How often a run of `pages` pages is looked up: page by page."""
+    return pages
+
+
+@part
 def set_find(s, arena, row, page, pages):
-    """Registers of the look-up of `pages` pages (at most `chunk`) from `page` on; virtual superpages are looked up once."""
-    if s.virtual:
-        pages = 1
+    """Registers of the look-up of `pages` pages (at most `chunk`) from `page` on."""
+    pages = looked_up(pages)
     i, height = page >> s.shift - 12, arena[row + n.HEIGHT]
     leaf, upper = node(arena, row, 1, i >> 9), node(arena, row, height, q.ZERO) if height > 1 else q.ZERO
     span = pages << 3

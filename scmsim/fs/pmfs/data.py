@@ -5,24 +5,26 @@ transaction and frees the old blocks (the VSM paper, section IV.A: its authors a
 Source: PMFS fs/pmfs/xip.c (pmfs_xip_file_write, pmfs_file_write_fast, __pmfs_xip_file_write, pmfs_clear_edge_blk).
 """
 
-from scmsim._jit import part
-from scmsim.fs.parts import pmfs_recipes as q
-from scmsim.fs.parts import pmfs_state as n
-from scmsim.fs.parts import table
-from scmsim.fs.parts.emit import has_events, play
-from scmsim.fs.parts.pmfs_copy import clear, device, inode_at, set_copy, set_copy_within, set_find, stretch
-from scmsim.fs.parts.pmfs_journal import begin, commit, log
-from scmsim.fs.parts.pmfs_tree import FILL_EVENTS, fill, grow, release
-from scmsim.fs.parts.vsm_gaps import gaps
+from scmsim.fs.engine import table
+from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.pmfs import recipes as q
+from scmsim.fs.pmfs import state as n
+from scmsim.fs.pmfs.copy import clear, device, inode_at, set_copy, set_copy_within, set_find, stretch
+from scmsim.fs.pmfs.journal import begin, commit, log
+from scmsim.fs.pmfs.tree import FILL_EVENTS, fill, grow, release
+from scmsim.jit import part
+
+
+@part
+def open_fast(s, arena, out, op, row):
+    """What precedes a write inside one existing block: nothing."""
 
 
 @part
 def fast(s, arena, out, op, row):
     """A write inside one existing block (pmfs_file_write_fast)."""
     end = op.offset + op.length
-    if s.virtual:
-        s.edges = 0
-        gaps(s, arena, out, op, row)
+    open_fast(s, arena, out, op, row)
     set_copy(s, op, device(s, arena, row, op.offset), op.offset, end)
     s.reg[q.PAGES] = 0
     play(s, out, q.COPY)
@@ -130,10 +132,7 @@ def write_file(s, arena, out, op, row):
             fill(s, arena, out, row, last, q.ZERO)
         if not has_events(s, out, FILL_EVENTS):
             return False
-        if s.virtual:
-            gaps(s, arena, out, op, row)
-        else:
-            edges(s, arena, out, op, row)
+        edges(s, arena, out, op, row)
         s.stage, s.resume_at = n.COPYING, op.offset
     while s.resume_at < end:
         if not has_events(s, out, 24):

@@ -4,20 +4,20 @@ A new name takes the first gap that is large enough; a removed one's bytes go to
 Source: PMFS fs/pmfs/{dir,namei}.c (pmfs_find_entry, pmfs_add_entry, pmfs_add_dirent_to_buf, pmfs_remove_entry).
 """
 
-from scmsim._jit import part
-from scmsim.fs.parts import pmfs_recipes as q
-from scmsim.fs.parts import pmfs_state as n
-from scmsim.fs.parts import table
-from scmsim.fs.parts import wine_recipes as wine
-from scmsim.fs.parts.arena import give, take
-from scmsim.fs.parts.emit import play
-from scmsim.fs.parts.pmfs_copy import inode_at
-from scmsim.fs.parts.pmfs_journal import log
-from scmsim.fs.parts.pmfs_tree import fill, grow, reserve, words_for
+from scmsim.fs.engine import table
+from scmsim.fs.engine.arena import give, take
+from scmsim.fs.engine.events import play
+from scmsim.fs.pmfs import recipes as q
+from scmsim.fs.pmfs import state as n
+from scmsim.fs.pmfs.copy import inode_at
+from scmsim.fs.pmfs.journal import log
+from scmsim.fs.pmfs.tree import fill, grow, reserve, words_for
+from scmsim.jit import part
 
 HEADER, LOADED = 12, 12  # bytes of a record's header; that looking at a record loads
 BYTES, NEEDS, OWNER = (1 << 16) - 1, 16, 32
 FILL_EVENTS = 40  # of a directory's new block
+KILLS = 0  # 1: a removed record stays, free, and counts as a name no longer; 0: only the first of a block
 
 
 @part
@@ -69,14 +69,7 @@ def dots(s, arena, out, directory):
 
 @part
 def scan(s, arena, out, directory, stop, within, match):
-    """Look at all records of the blocks before `stop` and at `within` of block `stop`; `match`: comparing names.
-
-    WineFS asks a tree of the directory's names instead.
-    """
-    if s.wine:
-        s.reg[q.COUNT] = 1 + tree_depth(arena[directory + n.DIRENTS])
-        play(s, out, wine.SEARCH)
-        return
+    """Look at all records of the blocks before `stop` and at `within` of block `stop`; `match`: comparing names."""
     total = within
     for j in range(min(stop + 1, arena[directory + n.DIRCOUNT])):
         place = table.get(arena, directory + n.DIRBLOCKS, j)
@@ -87,24 +80,6 @@ def scan(s, arena, out, directory, stop, within, match):
     s.reg[q.COUNT] = total
     s.scanned_dirents += total
     play(s, out, q.MATCHED if match else q.FITTED)
-
-
-@part
-def tree_depth(names):
-    """Nodes on the way to a leaf of a balanced tree."""
-    depth = 0
-    while names >> depth > 1:
-        depth += 1
-    return depth
-
-
-@part
-def last_gap(arena, directory, needs):
-    """Last record of the directory's last block if one of `needs` bytes fits behind it (or into it, if it is free), else -1."""
-    place = table.get(arena, directory + n.DIRBLOCKS, arena[directory + n.DIRCOUNT] - 1)
-    k = arena[place + n.DIR_RECORDS] - 1
-    word = arena[place + n.DIR_FIRST + k]
-    return k if (word & BYTES) - ((word >> NEEDS) & BYTES) >= needs else -1
 
 
 @part
@@ -177,22 +152,27 @@ def put_record(s, arena, place, k, needs, row_number):
 
 
 @part
-def add_name(s, arena, out, row, directory):
-    """Enter a file's name into a directory, within a transaction (pmfs_add_entry)."""
-    number, length = (row - s.files) // n.FILE_WORDS, arena[row + n.NAME]
-    needs = record_bytes(length)
-    s.reg[q.DIR] = inode_at(s, directory)
-    log(s, out, s.reg[q.DIR], q.LOG_DATA)
+def find_gap(arena, directory, needs):
+    """(block, record in it) of the first gap with room for a name of `needs` bytes; record -1: none."""
     count, j, k = arena[directory + n.DIRCOUNT], q.ZERO, -1
-    if s.wine and count > 0:
-        j, k = count - 1, last_gap(arena, directory, needs)
-    while not s.wine and j < count:
+    while j < count:
         place = table.get(arena, directory + n.DIRBLOCKS, j)
         if arena[place + n.DIR_GAP] >= needs:
             k = first_gap(arena, place, needs)
             if k >= 0:
                 break
         j += 1
+    return j, k
+
+
+@part
+def add_name(s, arena, out, row, directory):
+    """Enter a file's name into a directory, within a transaction (pmfs_add_entry)."""
+    number, length = (row - s.files) // n.FILE_WORDS, arena[row + n.NAME]
+    needs = record_bytes(length)
+    s.reg[q.DIR] = inode_at(s, directory)
+    log(s, out, s.reg[q.DIR], q.LOG_DATA)
+    j, k = find_gap(arena, directory, needs)
     scan(s, arena, out, directory, j, k + 1, q.ZERO)
     if k < 0:
         place, k = add_block(s, arena, out, directory), q.ZERO
@@ -204,7 +184,7 @@ def add_name(s, arena, out, row, directory):
         split = arena[place + n.DIR_FIRST + k] >> OWNER != 0
         log(s, out, arena[place + n.DIR_BLOCK] * q.BLOCK + offset_of(arena, place, k) + 8 * split, 2 if split else 8)
         put_record(s, arena, place, k, needs, number)
-        arena[directory + n.DIRENTS] = before - arena[place + n.DIR_RECORDS] + 2 * split + s.wine * (not split)
+        arena[directory + n.DIRENTS] = before - arena[place + n.DIR_RECORDS] + 2 * split + KILLS * (not split)
         s.reg[q.BYTES] = HEADER + length - 2 * (not split)
     s.reg[q.LINES] = needs
     play(s, out, q.ADD_DIRENT)
@@ -219,12 +199,12 @@ def take_out(s, arena, out, directory, j, k):
     at, count = place + n.DIR_FIRST + k, arena[place + n.DIR_RECORDS]
     start = arena[place + n.DIR_BLOCK] * q.BLOCK
     arena[place + n.DIR_GAP] = q.BLOCK
-    if k == 0 or s.wine:
+    if k == 0 or KILLS:
         s.reg[q.DIRENT] = start + offset_of(arena, place, k)
         log(s, out, s.reg[q.DIRENT], 8)
         play(s, out, q.KILL_DIRENT)
         arena[at] &= BYTES
-        arena[directory + n.DIRENTS] -= s.wine
+        arena[directory + n.DIRENTS] -= KILLS
         return
     s.reg[q.DIRENT] = start + offset_of(arena, place, k - 1)
     log(s, out, s.reg[q.DIRENT] + 8, 2)

@@ -3,10 +3,10 @@
 Source: PMFS fs/pmfs/journal.c (pmfs_new_transaction, pmfs_add_logentry, pmfs_commit_transaction, the log cleaner).
 """
 
-from scmsim._jit import part
-from scmsim.fs.parts import pmfs_recipes as q
-from scmsim.fs.parts import pmfs_state as n
-from scmsim.fs.parts.emit import play
+from scmsim.fs.engine.events import play
+from scmsim.fs.pmfs import recipes as q
+from scmsim.fs.pmfs import state as n
+from scmsim.jit import part
 
 CLEANED = 6  # bytes of an entry that the cleaner loads
 

@@ -4,20 +4,29 @@ Source: PMFS fs/pmfs/namei.c (pmfs_create, pmfs_mkdir, pmfs_unlink, pmfs_rename,
 pmfs_evict_inode, pmfs_free_inode, pmfs_notify_change), file.c (pmfs_fallocate).
 """
 
-from scmsim import records as r
-from scmsim._jit import part
-from scmsim.fs.parts import pmfs_dirs as dirs
-from scmsim.fs.parts import pmfs_recipes as q
-from scmsim.fs.parts import pmfs_state as n
-from scmsim.fs.parts import table
-from scmsim.fs.parts.arena import has_room
-from scmsim.fs.parts.emit import has_events, play
-from scmsim.fs.parts.pmfs_copy import device, inode_at
-from scmsim.fs.parts.pmfs_journal import begin, commit, log
-from scmsim.fs.parts.pmfs_tree import FILL_EVENTS, fill, free_leaf, grow, lower, reserve, words_for
-from scmsim.fs.parts.vsm_gaps import behind_end, keep_tail
+from scmsim.core import records as r
+from scmsim.fs.engine import table
+from scmsim.fs.engine.arena import has_room
+from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.pmfs import dirs as dirs
+from scmsim.fs.pmfs import recipes as q
+from scmsim.fs.pmfs import state as n
+from scmsim.fs.pmfs.copy import device, inode_at
+from scmsim.fs.pmfs.journal import begin, commit, log
+from scmsim.fs.pmfs.tree import FILL_EVENTS, fill, free_leaf, grow, lower, reserve, words_for
+from scmsim.jit import part
 
 INODE_FIELDS = 80  # bytes of an inode that a create logs
+
+
+@part
+def behind_end(s, arena, out, row, new_size):
+    """The file grows to `new_size` without a write: blocks were cleared when they were taken."""
+
+
+@part
+def adopted(s, arena, row):
+    """A file that existed before the trace has its blocks."""
 
 
 @part
@@ -270,5 +279,5 @@ def adopt(s, arena, out, row, parent):
         fill(s, arena, out, row, blocks - 1, q.ZERO)
         s.emitted, s.reg[q.JOURNAL] = emitted, journal
     arena[row + n.FIRST], arena[row + n.SIZE] = 0, max(length, arena[row + n.SIZE])
-    keep_tail(s, arena, row)
+    adopted(s, arena, row)
     return True

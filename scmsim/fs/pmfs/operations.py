@@ -1,34 +1,42 @@
-"""PMFS's operations one by one, shared by pmfs-4k, pmfs-2m and pmfs-1g, by vsm and vsm-1g (`virtual`) and by winefs (`wine`).
+"""PMFS's operations one by one, for pmfs-4k, pmfs-2m and pmfs-1g; other families bind subroutines of their own to them.
 
 An operation begins only if the device surely has the blocks for it.  A long one stops between two of its tree leaves or copies
 when the buffer is full, and goes on in the next call; the state's `stage` and `resume_at` tell where.
 """
 
-from scmsim import records as r
-from scmsim._jit import kernel, part
 from scmsim.alloc import aligned_fit, first_fit
-from scmsim.fs.parts import pmfs_dirs as dirs
-from scmsim.fs.parts import pmfs_names as names
-from scmsim.fs.parts import pmfs_recipes as q
-from scmsim.fs.parts import pmfs_state as n
-from scmsim.fs.parts import table, vsm_data, wine_data
-from scmsim.fs.parts import vsm_zfdm as zfdm
-from scmsim.fs.parts.arena import has_room
-from scmsim.fs.parts.emit import has_events, play, refuse
-from scmsim.fs.parts.pmfs_copy import inode_at
-from scmsim.fs.parts.pmfs_data import read_file, replaces, write_file
-from scmsim.fs.parts.pmfs_tree import FILL_EVENTS, MOST_BLOCKS, reserve, words_for
+from scmsim.core import records as r
+from scmsim.fs.engine import operations, table
+from scmsim.fs.engine.arena import has_room
+from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.pmfs import dirs as dirs
+from scmsim.fs.pmfs import names as names
+from scmsim.fs.pmfs import recipes as q
+from scmsim.fs.pmfs import state as n
+from scmsim.fs.pmfs.copy import inode_at
+from scmsim.fs.pmfs.data import read_file, replaces, write_file
+from scmsim.fs.pmfs.tree import FILL_EVENTS, MOST_BLOCKS, reserve, words_for
+from scmsim.jit import part
+from scmsim.jit.binding import bind
 
+ADOPTS_FIRST = 0  # 1: what a file from before the trace needs is allocated before the operation's own need is counted
+WRITE_EVENTS = FILL_EVENTS  # with which a write or fallocate may begin
 NAME_EVENTS = 256  # of a namespace operation, without the scans of directory blocks
 NODES = 8  # blocks that a tree of few blocks, or one more block of a directory, takes for nodes beside its leaves
 TOO_FAR = 1 << 40  # words: more than the arena may have, so that its growth ends the replay with an error
 
 
 @part
+def count_replaced(s, arena, op, row, first, stop):
+    """Data blocks that a copy-on-write of [first, stop) takes."""
+    return stop - first
+
+
+@part
 def missing(s, arena, op, row, first, stop):
     """Data blocks of [first, stop) that the operation has to allocate."""
     if s.replacing:
-        return vsm_data.count_needs(s, arena, op, row, first, stop) if s.virtual else stop - first
+        return count_replaced(s, arena, op, row, first, stop)
     count = max(stop - max(first, arena[row + n.END]), 0)
     for i in range(first, min(stop, arena[row + n.END])):
         count += table.get(arena, row + n.BLOCKS, i) == 0
@@ -70,16 +78,27 @@ def needed(s, arena, op, row):
 
 
 @part
+def moves(s, arena, op, row):
+    """Data blocks that must move to fresh ones before the operation."""
+    return 0
+
+
+@part
+def move(s, arena, out, row):
+    """Move what `moves` counted."""
+
+
+@part
 def begin(s, arena, out, op, row, parent):
     """A new operation: whether the device has the blocks for it (-1: no) and its file exists; 1: it is due, 0: no room yet."""
     exists = arena[row + n.STATUS] & n.EXISTS
     adopts = not exists and not (arena[row + n.FIRST] == 0 and (op.op == r.CREATE or op.op == r.MKDIR))
     data, nodes, s.singles = 0, 0, 0
-    if not (s.virtual and adopts):
+    if not (ADOPTS_FIRST and adopts):
         data = needed(s, arena, op, row)
         if data + s.singles > 0:
             nodes = NODES + (data >> 8) + s.singles
-        data += zfdm.due(s, arena, op, row)
+        data += moves(s, arena, op, row)
     if adopts and not arena[row + n.STATUS] & n.IS_DIR:
         old = (arena[row + n.FIRST] - 1 + (1 << s.shift) - 1) >> s.shift if arena[row + n.FIRST] > 0 else 0
         data += old
@@ -95,18 +114,27 @@ def begin(s, arena, out, op, row, parent):
 
 
 @part
+def words_aside(s, arena, op):
+    """Words of arena that a write takes beside those of the file's tables."""
+    return 0
+
+
+@part
+def reserve_aside(s, arena, op):
+    """Grow what `words_aside` counted."""
+
+
+@part
 def room(s, arena, out, op, row, parent):
     """Whether the operation's first piece surely fits; the tables that it changes are grown."""
     code = op.op
     if (code == r.WRITE or (code == r.FALLOCATE and not op.flag & r.PUNCH_HOLE)) and op.length > 0:
         stop = ((op.offset + op.length - 1) >> s.shift) + 1
         words = words_for(arena, row, stop) if stop <= MOST_BLOCKS else TOO_FAR
-        fresh = min(2 * s.unit, (op.length >> 12) + 2) if s.virtual and s.replacing else q.ZERO
-        words += table.words_to_hold(arena, s.fresh, fresh)
-        if not has_room(s, arena, words) or not has_events(s, out, FILL_EVENTS + s.virtual * FILL_EVENTS):
+        if not has_room(s, arena, words + words_aside(s, arena, op)) or not has_events(s, out, WRITE_EVENTS):
             return False
         reserve(s, arena, row, stop)
-        table.reserve(s, arena, s.fresh, fresh)
+        reserve_aside(s, arena, op)
         return True
     if code == r.CREATE or r.UNLINK <= code <= r.RMDIR:
         blocks = 3 * arena[parent + n.DIRCOUNT] + 3 * dircount(arena, row)
@@ -179,26 +207,23 @@ def change_names(s, arena, out, op, row, parent):
 
 @part
 def write(s, arena, out, op, row):
-    """One write(), as the system at work does it; False: no room to finish it."""
-    if s.wine:
-        return wine_data.write_file(s, arena, out, op, row)
-    if s.virtual and s.replacing:
-        return vsm_data.overwrite(s, arena, out, op, row)
+    """One write(); False: no room to finish it."""
     return write_file(s, arena, out, op, row)
 
 
 @part
-def run_on(s, cpu):
-    """Go on with the journal of another CPU."""
-    s.tails[s.cpu], s.used[s.cpu] = s.reg[q.JOURNAL], s.uncleaned
-    s.journal_at = q.JOURNAL_AT + cpu * s.journal_blocks * q.BLOCK
-    s.reg[q.JOURNAL], s.uncleaned = max(s.tails[cpu], s.journal_at), s.used[cpu]
-    s.cpu = cpu
+def run_on(s, thread):
+    """The operation runs on its thread's CPU, which shares all with the others."""
+
+
+@part
+def closed(s, arena, out, row):
+    """The last descriptor of a file that has a name is closed."""
 
 
 @part
 def step(s, arena, out, op, row, parent):
-    """An operation that was begun, or is gone on with; False: no room to finish it."""
+    """Run or resume an operation; False: no room to finish it."""
     code = op.op
     if code == r.WRITE and op.length > 0:
         if not write(s, arena, out, op, row) or not has_events(s, out, 4):
@@ -230,8 +255,8 @@ def finish(s, arena, out, op, row):
         gone = s.files + op.file2 * n.FILE_WORDS
     if s.stage != n.EVICTING:
         if not names.due(s, arena, gone):
-            if s.virtual and op.op == r.CLOSE and arena[row + n.OPENS] <= 0:
-                zfdm.reclaim(s, arena, out, row)
+            if op.op == r.CLOSE and arena[row + n.OPENS] <= 0:
+                closed(s, arena, out, row)
             return True
         s.stage, s.resume_at = n.EVICTING, 0
     return names.evict(s, arena, out, gone)
@@ -244,15 +269,14 @@ def perform(s, arena, out, op):
     parent = s.files + (s.file_count - 1) * n.FILE_WORDS
     if op.op != r.RENAME and 0 <= op.file2 < s.file_count - 1:
         parent = s.files + op.file2 * n.FILE_WORDS
-    if s.wine and op.thread % s.cpus != s.cpu:
-        run_on(s, op.thread % s.cpus)
+    run_on(s, op.thread)
     if s.stage == n.ADOPTING:
         if not names.adopt(s, arena, out, row, parent):
             return 0
-        s.stage = n.NEW if s.virtual else n.READY
+        s.stage = n.NEW if ADOPTS_FIRST else n.READY
     if s.stage == n.NEW:
         fits = begin(s, arena, out, op, row, parent)
-        if fits > 0 and s.stage == n.ADOPTING and s.virtual:
+        if ADOPTS_FIRST and fits > 0 and s.stage == n.ADOPTING:
             s.stage = n.NEW
             fits = begin(s, arena, out, op, row, parent)
         if fits <= 0:
@@ -262,8 +286,8 @@ def perform(s, arena, out, op):
         s.replacing = op.op == r.WRITE and replaces(s, arena, op, row)
     if s.stage == n.READY and not room(s, arena, out, op, row, parent):
         return 0
-    if s.stage == n.READY and zfdm.due(s, arena, op, row):
-        zfdm.migrate(s, arena, out, row)
+    if s.stage == n.READY and moves(s, arena, op, row) > 0:
+        move(s, arena, out, row)
     if s.stage != n.EVICTING and not step(s, arena, out, op, row, parent):
         return 0
     if op.op == r.UNLINK or op.op == r.RMDIR or op.op == r.CLOSE or op.op == r.RENAME:
@@ -271,25 +295,11 @@ def perform(s, arena, out, op):
     return 1
 
 
-@kernel
-def emit(state, arena, ops, i, out):
-    """Turn operations from `ops[i]` on into events while they fit; returns the index of the first one not done."""
-    s = state[0]
-    s.emitted, s.need_events, s.need_words = 0, 0, 0
-    if s.virtual and not s.mounted and ops.size > i:
-        s.op = i
-        vsm_data.mount(s, out)
-    while i < ops.size:
-        op = ops[i]
-        s.op = i
-        done = 1
-        if op.file >= 0 and op.op <= r.CLOSE and op.op != r.ULOAD and op.op != r.USTORE:
-            done = perform(s, arena, out, op)
-        if done == 0:
-            break
-        if done < 0:
-            refuse(s, op)
-        s.stage = n.NEW
-        s.seen += 1
-        i += 1
-    return i
+@part
+def end(s, out):
+    """The next operation is a new one."""
+    s.stage = n.NEW
+
+
+HOOKS = {"perform": perform, "end": end}
+emit = bind("pmfs", operations, {operations: HOOKS}).emit

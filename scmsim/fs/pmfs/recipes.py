@@ -7,8 +7,8 @@ inode's fields (58), of a new directory's (10) and of a freed inode's (20) are t
 was measured on the 5.13 port.
 """
 
-from scmsim.fs.parts.emit import Steps
-from scmsim.records import FLUSH, LOAD, NTSTORE, STORE, USER
+from scmsim.core.records import FLUSH, LOAD, NTSTORE, STORE, USER
+from scmsim.fs.engine.events import Steps
 
 # Mechanism -> what the bytes that it stores are for.
 SITES = {

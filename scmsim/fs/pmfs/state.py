@@ -3,19 +3,20 @@
 Units: offsets and lengths in bytes, device blocks of 4096 bytes.  Source: PMFS fs/pmfs/{pmfs_def.h,pmfs.h,journal.h}.
 """
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from scmsim.alloc import aligned_fit, aligned_holes, first_fit
-from scmsim.errors import UsageError
-from scmsim.fs.parts import costs
-from scmsim.fs.parts import pmfs_recipes as q
-from scmsim.fs.parts.emit import HEADER, State, load_recipes, new_state, space_columns
-from scmsim.fs.parts.pmfs_recipes import BLOCK, INODE_BYTES, SITES
-from scmsim.records import Files
-from scmsim.units import format_bytes
+from scmsim.alloc import aligned_fit, first_fit
+from scmsim.core.errors import UsageError
+from scmsim.core.records import Files
+from scmsim.core.units import format_bytes
+from scmsim.fs.engine import costs
+from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state, space_columns
+from scmsim.fs.pmfs import recipes as q
+from scmsim.fs.pmfs.recipes import BLOCK, INODE_BYTES, SITES
 
 # Words of a file's row.  BLOCKS: index of a data block in the file -> its device block; LEAVES, MIDS: tree nodes of level 1 and
 # 2 -> device block, TOP: the node of level 3; OLD: blocks replaced by the copy-on-write that is at work.
@@ -38,114 +39,81 @@ DOT, MOVING = (1 << 30) + 1, (1 << 30) + 2  # owners of "." and ".."; of a name 
 NEW, ADOPTING, READY, ALLOCATING, COPYING, EVICTING, SWAPPING, DOUBLING = range(8)
 RANGES = 8  # logged ranges that a commit writes back again; further ones are written back at once
 
-# Of a file system with virtual superpages (see vsm_data), else 0.
-VIRTUAL = [
-    ("virtual", "i8"),  # 1: data blocks are virtual superpages
-    ("leaf", "i8"),  # log2 of the largest page that an entry of the page table maps
-    ("device_blocks", "i8"),  # with page table and logs
-    ("page_table", "i8"),  # device offset of the entries of 4 KiB pages, those of 2 MiB behind them
-    ("log_start", "i8"),  # device offset of the transactional logs
-    ("log_bytes", "i8"),  # of all of them
-    ("log_at", "i8"),  # the next one's place behind `log_start`
-    ("fresh", "i8"),  # handle of a table: pages that a copy-on-write at work has taken, in the order of the file
-    ("split", "i8"),  # arena offset of a bitmap: 2 MiB of addresses that are mapped by 4 KiB
-    ("superpages", "i8"),  # entries of the first array of the log at work
-    ("pages", "i8"),  # entries of its second array
-    ("piece", "i8"),  # how many of these the copy or swap at work is past
-    ("singles", "i8"),  # single pages that the operation takes
-    ("mounted", "i8"),
-    ("swapped_ptes", "i8"),
-    ("swapped_pmds", "i8"),
-    ("replaced_superpages", "i8"),
-    ("split_superpages", "i8"),
-    ("migrations", "i8"),
-    ("reclaimed_pages", "i8"),
-]
 
-# Of WineFS (see wine_data), else 0.
-WINE = [
-    *aligned_holes.FIELDS,
-    ("wine", "i8"),
-    ("doubled", "i8"),  # 1: the write at work goes in place, too
-    ("tails", "i8", (aligned_holes.MOST_CPUS,)),  # where each CPU's journal goes on
-    ("used", "i8", (aligned_holes.MOST_CPUS,)),  # its `uncleaned`
+FIELDS = [
+    *HEADER,
+    *first_fit.FIELDS,
+    *aligned_fit.FIELDS,
+    ("files", "i8"),  # arena offset of the file rows
+    ("file_count", "i8"),
+    ("shift", "i8"),  # log2 of the data block's bytes
+    ("unit", "i8"),  # device blocks a data block
+    ("cow", "i8"),  # 1: overwrites go to fresh blocks
+    ("whole_edge", "i8"),  # 1: the original, which clears a new edge block as a whole
+    ("stage", "i8"),  # of the operation at work, see NEW
+    ("resume_at", "i8"),  # data block, page or byte at which it goes on
+    ("fresh_root", "i8"),  # the tree's root came into being in this operation
+    ("edges", "i8"),  # 1: the write's first block is new or replaced, 2: its last
+    ("replacing", "i8"),  # 1: existing blocks are replaced
+    ("singles", "i8"),  # single blocks that the operation takes beside data blocks and nodes
+    ("saved", "i8", (4,)),  # by level: node whose slots the transaction has logged, + 1
+    ("entries", "i8"),  # of the transaction
+    ("uncleaned", "i8"),  # of the journal, since the cleaner ran
+    ("journal_blocks", "i8"),
+    ("ranges", "i8", (RANGES, 2)),
+    ("range_count", "i8"),
+    ("closes", "i8"),
+    ("inode_table", "i8"),
+    ("data_blocks", "i8"),  # device blocks that hold data
+    ("nodes", "i8"),  # tree nodes
+    ("dir_blocks", "i8"),
+    ("largest_height", "i8"),
+    ("scanned_dirents", "i8"),
+    ("zeroed_bytes", "i8"),
+    ("cleanings", "i8"),
+    ("chunk", "i8"),  # pages of one run of copies
+    ("header_loads", "i8"),  # bytes of inodes that a block look-up loads
+    ("journal_at", "i8"),  # device offset of the journal
 ]
-
-STATE = np.dtype(
-    (
-        np.record,
-        [
-            *HEADER,
-            *first_fit.FIELDS,
-            *aligned_fit.FIELDS,
-            ("files", "i8"),  # arena offset of the file rows
-            ("file_count", "i8"),
-            ("shift", "i8"),  # log2 of the data block's bytes
-            ("unit", "i8"),  # device blocks a data block
-            ("cow", "i8"),  # 1: overwrites go to fresh blocks
-            ("whole_edge", "i8"),  # 1: the original, which clears a new edge block as a whole
-            ("stage", "i8"),  # of the operation at work, see NEW
-            ("resume_at", "i8"),  # data block, page or byte at which it goes on
-            ("fresh_root", "i8"),  # the tree's root came into being in this operation
-            ("edges", "i8"),  # 1: the write's first block is new or replaced, 2: its last
-            ("replacing", "i8"),  # 1: existing blocks are replaced
-            ("saved", "i8", (4,)),  # by level: node whose slots the transaction has logged, + 1
-            ("entries", "i8"),  # of the transaction
-            ("uncleaned", "i8"),  # of the journal, since the cleaner ran
-            ("journal_blocks", "i8"),
-            ("ranges", "i8", (RANGES, 2)),
-            ("range_count", "i8"),
-            ("closes", "i8"),
-            ("inode_table", "i8"),
-            ("data_blocks", "i8"),  # device blocks that hold data
-            ("nodes", "i8"),  # tree nodes
-            ("dir_blocks", "i8"),
-            ("largest_height", "i8"),
-            ("scanned_dirents", "i8"),
-            ("zeroed_bytes", "i8"),
-            ("cleanings", "i8"),
-            ("chunk", "i8"),  # pages of one run of copies
-            ("header_loads", "i8"),  # bytes of inodes that a block look-up loads
-            ("journal_at", "i8"),  # device offset of the journal
-            *VIRTUAL,
-            *WINE,
-        ],
-    )
-)
+STATE = np.dtype((np.record, FIELDS))
 
 CHUNK = 64  # pages of one run of copies
 SMALLEST, LARGEST = 16 << 20, 1 << 50
 
 
-class Parts(NamedTuple):
-    """What a file system built on PMFS brings along: recipes and cost rows beside PMFS's, bytes at the device's end."""
+class Variant(NamedTuple):
+    """What a file system built on PMFS brings along."""
 
-    recipes: Callable[[bool], dict[int, list]]
-    costs: np.ndarray
-    behind: int
-    cpus: int = 0  # that have a journal and a range of the device each; 0: one journal, one range
+    recipes: Callable[[bool], dict[int, list]]  # beside PMFS's
+    costs: np.ndarray  # rows behind PMFS's
+    dtype: np.dtype = STATE  # record with FIELDS and its own
+    behind: int = 0  # bytes that it has at the device's end
+    journals: int = 1
+    attach: Callable[[State, int, int], None] = functools.partial(
+        first_fit.attach, at_once=first_fit.AT_ONCE
+    )  # allocator
 
 
-def start(params: dict, files: Files, *, shift: int, parts: Parts | None = None) -> State:
+def start(params: dict, files: Files, *, shift: int, variant: Variant | None = None) -> State:
     """State of an empty PMFS with data blocks of 2**`shift` bytes that knows the trace's `files`."""
-    parts = parts or Parts(q.recipes, costs.load("pmfs-5.13", q.COSTS, list(SITES)), 0)
+    variant = variant or Variant(q.recipes, costs.load("pmfs-5.13", q.COSTS, list(SITES)))
     smallest = max(SMALLEST, 2 << shift)
     if not smallest <= params["capacity"] <= LARGEST:
         raise UsageError(
             f"capacity {format_bytes(params['capacity'])} does not work; take a larger capacity: the journal, the inode table and "
             f"a data block need {format_bytes(smallest)}, and the model ends at 1PiB"
         )
-    journals = params["journal"] * max(parts.cpus, 1)
+    journals = params["journal"] * variant.journals
     if not 64 << 10 <= params["journal"] <= journals <= params["capacity"] // 4:
         raise UsageError(
             f"journal {format_bytes(params['journal'])} does not work; choose 64KiB to a quarter of the capacity"
         )
     rows = len(files) + 1  # the last row stands for a parent directory that the trace does not name
-    blocks = (params["capacity"] - parts.behind) // BLOCK
-    words = 16 + rows * FILE_WORDS + first_fit.arena_words(blocks if parts.cpus else min(blocks, 2 * first_fit.AT_ONCE))
-    state = new_state(STATE, max(1 << 16, words + (1 << 14)), parts.costs)
+    blocks = (params["capacity"] - variant.behind) // BLOCK
+    words = 16 + rows * FILE_WORDS + first_fit.arena_words(min(blocks, 2 * first_fit.AT_ONCE))
+    state = new_state(variant.dtype, max(1 << 16, words + (1 << 14)), variant.costs)
     dax = params["version"] == "dax"
-    load_recipes(state, dict(sorted(parts.recipes(dax).items())), merge=bool(params.get("merge", 1)))
+    load_recipes(state, dict(sorted(variant.recipes(dax).items())), merge=bool(params.get("merge", 1)))
     record = state.record[0]
     record.shift, record.unit, record.cow = shift, 1 << (shift - 12), params["data_path"] == "cow"
     record.whole_edge, record.chunk = not dax, CHUNK
@@ -154,10 +122,7 @@ def start(params: dict, files: Files, *, shift: int, parts: Parts | None = None)
     record.header_loads = q.TABLE_LOADS
     record.inode_table = -(-(q.JOURNAL_AT + journals) // (2 << 20)) * (2 << 20)
     reserved = (int(record.inode_table) + -(-rows * INODE_BYTES // (2 << 20)) * (2 << 20)) // BLOCK
-    if parts.cpus:
-        aligned_holes.attach(state, reserved, max(blocks, reserved + 1), parts.cpus)
-    else:
-        first_fit.attach(state, reserved, max(blocks, reserved + 1), first_fit.AT_ONCE)
+    variant.attach(state, reserved, max(blocks, reserved + 1))
     record.files, record.file_count = record.arena_top, rows
     record.arena_top += rows * FILE_WORDS
     table = state.arena[record.files : record.arena_top].reshape(rows, FILE_WORDS)

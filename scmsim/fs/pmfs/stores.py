@@ -6,11 +6,11 @@ Source: PMFS fs/pmfs/{xip,inode,journal,namei,dir}.c.
 from collections.abc import Sequence
 from typing import Any
 
-from scmsim import records as r
-from scmsim.crash._adapter import Stores, copied, placed, source_of
-from scmsim.crash._image import PAGE, Bulk, Copy, Word, cleared, in_words, label_of
-from scmsim.crash._model import Event
-from scmsim.records import LOAD, NTSTORE, STORE
+from scmsim.core import records as r
+from scmsim.core.records import LOAD, NTSTORE, STORE
+from scmsim.fs.engine.model import Event
+from scmsim.fs.recovery.adapter import Stores, copied, placed, source_of
+from scmsim.fs.recovery.image import PAGE, Bulk, Copy, Word, cleared, in_words, label_of
 
 JOURNAL_AT, ENTRY, SAVED = 1 << 20, 64, 48
 INODE_BYTES, FAN_OUT, SHIFT = 128, 512, 9

@@ -4,13 +4,13 @@ Source: PMFS fs/pmfs/inode.c (pmfs_increase_btree_height, recursive_alloc_blocks
 pmfs_decrease_btree_height), balloc.c.
 """
 
-from scmsim._jit import part
-from scmsim.alloc import aligned_fit, aligned_holes, first_fit
-from scmsim.fs.parts import pmfs_recipes as q
-from scmsim.fs.parts import pmfs_state as n
-from scmsim.fs.parts import table
-from scmsim.fs.parts.emit import play
-from scmsim.fs.parts.pmfs_journal import log
+from scmsim.alloc import aligned_fit, first_fit
+from scmsim.fs.engine import table
+from scmsim.fs.engine.events import play
+from scmsim.fs.pmfs import recipes as q
+from scmsim.fs.pmfs import state as n
+from scmsim.fs.pmfs.journal import log
+from scmsim.jit import part
 
 MOST_BLOCKS = 1 << 27  # of a file: three levels of 512
 FILL_EVENTS = 96  # of one `fill` without zeroing
@@ -53,17 +53,12 @@ def set_node(arena, row, level, i, block):
 @part
 def take_run(s, arena, want):
     """First block of a run of single blocks; `s.got` says how many of `want` it holds."""
-    if s.wine:
-        return aligned_holes.allocate(s, arena, want)
     return first_fit.allocate(s, arena, want)
 
 
 @part
 def give_run(s, arena, block, count):
     """Free a run of blocks."""
-    if s.wine:
-        aligned_holes.release(s, arena, block, count)
-        return
     first_fit.release(s, arena, block, count)
     aligned_fit.freed(s, block)
 
@@ -139,6 +134,17 @@ def take_blocks(s, arena, row, at, want, is_dir):
 
 
 @part
+def filled_whole(arena, row):
+    """512 blocks of a file were allocated and cleared at once: of no consequence."""
+
+
+@part
+def counted(fresh, calls):
+    """How often the inode's count of blocks is stored, for `fresh` blocks that `calls` calls took: once a block."""
+    return fresh
+
+
+@part
 def fill(s, arena, out, row, last, zero):
     """Data blocks from `resume_at` to the end of its leaf, at most to `last`; existing ones stay unless `replacing`."""
     first = s.resume_at
@@ -166,7 +172,7 @@ def fill(s, arena, out, row, last, zero):
         replaced += count - filled
         calls += 1 + (count > filled)
         if zero and want == 512 and not is_dir:
-            arena[row + n.ALIGNED] = s.wine
+            filled_whole(arena, row)
         if zero:
             s.reg[q.TO], s.reg[q.BYTES] = s.reg[q.NODE], count << s.shift
             s.reg[q.LINES] = s.reg[q.BYTES] >> 6
@@ -181,25 +187,26 @@ def fill(s, arena, out, row, last, zero):
     tree = height > 0
     s.reg[q.LEAF_AT], s.reg[q.SLOTS], s.reg[q.UPPER] = leaf, (stop - first + 1 << 3) * tree, (taken << 3) * tree
     s.reg[q.DIRTY] = (stop - first + 1 << 3) * (tree and fresh)
-    s.reg[q.BLOCK_BYTES], s.reg[q.NEW_BLOCKS] = (taken - replaced) << 3, taken
-    if s.wine:  # one call serves a run, and counts blocks once more if it replaces some
-        s.reg[q.BLOCK_BYTES] = calls << 3
+    s.reg[q.BLOCK_BYTES], s.reg[q.NEW_BLOCKS] = counted(taken - replaced, calls) << 3, taken
     play(s, out, q.FILL)
     if height == 0:
         play(s, out, q.ROOT)
 
 
 @part
+def pages_of(s, arena, row, i):
+    """Device blocks that data block `i` holds, which is to be freed."""
+    return s.unit
+
+
+@part
 def release(s, arena, row, i, block):
-    """Free the device blocks of data block `i`; those of a virtual superpage whose tail is reclaimed are fewer."""
+    """Free the device blocks of data block `i`."""
     if arena[row + n.STATUS] & n.IS_DIR:
         give_run(s, arena, block, 1)
         s.dir_blocks -= 1
     else:
-        pages = s.unit
-        if arena[row + n.KEPT] > 0 and arena[row + n.KEPT_AT] == i:
-            pages = arena[row + n.KEPT]
-            arena[row + n.KEPT] = 0
+        pages = pages_of(s, arena, row, i)
         give_run(s, arena, block, pages)
         s.data_blocks -= pages
 

@@ -1,16 +1,16 @@
 """What every adapter gives: a claim, the meaning of each store that a model emits, and the recovery.
 
-An adapter is one file of this folder.  It defines `SUMMARY`, `MODELS` (names of file-system models, a literal) and either `NONE`
-(why there is nothing to check, a literal) or a class `Adapter`.
+An adapter is the file `crash.py` of a family.  It defines `SUMMARY`, `MODELS` (names of file-system models, a literal) and
+either `NONE` (why there is nothing to check, a literal) or a class `Adapter`.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from scmsim.crash._expected import BROKEN, Found
-from scmsim.crash._image import PAGE, Copy, Image, Write
-from scmsim.crash._model import Event
-from scmsim.records import NTSTORE, STORE
+from scmsim.core.records import NTSTORE, STORE
+from scmsim.fs.engine.model import Event
+from scmsim.fs.recovery.expected import BROKEN, Found
+from scmsim.fs.recovery.image import PAGE, Copy, Image, Write
 
 
 class Unrecoverable(Exception):
@@ -24,7 +24,7 @@ class Unrecoverable(Exception):
 class Claim(NamedTuple):
     """What a file system promises.
 
-    `atomic`: a call is seen whole or not at all, its data too (else a write may be seen in part and data may be torn into words of
+    `atomic`: a call is atomic, its data too (else a write may be seen in part and data may be torn into words of
     8 bytes, while no byte is shown that was never written).  `at_return`: what a call did is durable when it returns (else when
     fsync returns).  `content`: what the pages hold is promised too.  `promised`: False where the system promises nothing of
     it, so that what a crash leaves otherwise is counted and is no failure.
@@ -37,13 +37,34 @@ class Claim(NamedTuple):
     promised: bool = True
 
 
+class Known(NamedTuple):
+    """What is known to break the promise in the file system itself: calls `op` that lose a line of mechanism `site` ("": any).
+
+    `ragged`: only calls that do not begin and end at multiples of 8 bytes.
+    """
+
+    op: int
+    site: str
+    text: str
+    ragged: bool = False
+
+
 Stores = list[list[Write | Copy]]
+BY_SOURCE = (
+    "not known: the model's order of stores follows the source that it names; where they differ, the model is wrong"
+)
+RECONSTRUCTED = (
+    "the model, as far as is known: its order of stores is a reconstruction from papers, as no source is public"
+)
 
 
 class Adapter:
     """Base of the adapters; `now` is the newest value of every word, `base` each file's pages as last found without loss."""
 
     claim: Claim
+    flaws: tuple[Known, ...] = ()
+    blame: str = BY_SOURCE  # where nothing is known
+    unknown_why: str = ""  # what pages are that the adapter leaves out of the comparison
     op: Any = None  # the operation at work, and whether the model has done it
     succeeded: bool = True
 
@@ -51,6 +72,15 @@ class Adapter:
         self.fs, self.params, self.count, self.state = fs, params, count, state
         self.now: dict[Any, Any] = {}
         self.base: dict[int, dict[int, int]] = {}
+
+    def to_blame(self, op: Any, lost: Sequence[str]) -> str:
+        """Whether the file system or its model is to blame for a broken promise, as far as is known."""
+        ragged = (op.offset | (op.offset + op.length)) % 8 != 0
+        for known in self.flaws:
+            lines = not known.site or any(known.site in line for line in lost)
+            if op.op == known.op and lines and (ragged or not known.ragged):
+                return f"the file system: {known.text}"
+        return self.blame
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
         """For each event, the writes that it stands for (none for what the recovery does not read)."""

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scmsim import records as r
-from scmsim.crash._image import ABSENT, PAGE, VERSION_SHIFT, WORD, WORDS, ZERO, Image, Label, label_of
+from scmsim.core import records as r
+from scmsim.fs.recovery.image import ABSENT, PAGE, VERSION_SHIFT, WORD, WORDS, ZERO, Image, Label, label_of
 
 MASK = (1 << VERSION_SHIFT) - 1
 MOST_SHOWN = 512  # pages that are looked at where a file grows without a write

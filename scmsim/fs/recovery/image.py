@@ -24,7 +24,7 @@ def label_of(version: int, offset: int) -> int:
 
 
 class Word(NamedTuple):
-    """One store that persists whole or not at all: the word `key` gets a value."""
+    """One store that persists atomically: the word `key` gets a value."""
 
     addr: int
     key: Hashable

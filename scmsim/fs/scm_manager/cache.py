@@ -10,11 +10,11 @@ NFTL_foldchain, NFTL_makefreeblock).
 
 import numpy as np
 
-from scmsim._jit import part
-from scmsim.fs.parts import scm_recipes as q
-from scmsim.fs.parts import scm_state as n
-from scmsim.fs.parts import table
-from scmsim.fs.parts.emit import has_events, play
+from scmsim.fs.engine import table
+from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.scm_manager import recipes as q
+from scmsim.fs.scm_manager import state as n
+from scmsim.jit import part
 
 EXPIRE = 30_000_000_000  # ns
 STEP = 256  # events of one piece of work at the most

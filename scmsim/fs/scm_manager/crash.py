@@ -10,15 +10,15 @@ arrived before it.
 from collections.abc import Sequence
 from typing import Any
 
-from scmsim import records as r
-from scmsim.crash._adapter import Adapter as Base
-from scmsim.crash._adapter import Claim, Stores, Unrecoverable
-from scmsim.crash._expected import Found
-from scmsim.crash._image import Image, Mark, Word
-from scmsim.crash._model import Event
-from scmsim.errors import UsageError
-from scmsim.fs.parts.scm_recipes import OBJECT, WORD
-from scmsim.records import FENCE, NTSTORE
+from scmsim.core import records as r
+from scmsim.core.errors import UsageError
+from scmsim.core.records import FENCE, NTSTORE
+from scmsim.fs.engine.model import Event
+from scmsim.fs.recovery.adapter import RECONSTRUCTED, Claim, Stores, Unrecoverable
+from scmsim.fs.recovery.adapter import Adapter as Base
+from scmsim.fs.recovery.expected import Found
+from scmsim.fs.recovery.image import Image, Mark, Word
+from scmsim.fs.scm_manager.recipes import OBJECT, WORD
 
 SUMMARY = (
     "scm-manager: uncached stores in program order; a name after its metadata object, a size after its chain and data"
@@ -38,6 +38,7 @@ class Adapter(Base):
     """Words for entries and sizes; records of what each call chained, cleared and copied."""
 
     claim = CLAIM
+    blame = RECONSTRUCTED
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)

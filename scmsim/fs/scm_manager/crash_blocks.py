@@ -11,15 +11,15 @@ taken as recovered, and of the two FATs the first one is read.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from scmsim import records as r
-from scmsim.crash._adapter import Adapter as Base
-from scmsim.crash._adapter import Claim, Stores, Unrecoverable
-from scmsim.crash._expected import DATA, UNWRITTEN, Files, Found
-from scmsim.crash._image import Image, Word
-from scmsim.crash._model import Event
-from scmsim.fs.parts import scm_recipes as q
-from scmsim.fs.parts import scm_state as n
-from scmsim.records import FENCE, NTSTORE
+from scmsim.core import records as r
+from scmsim.core.records import FENCE, NTSTORE
+from scmsim.fs.engine.model import Event
+from scmsim.fs.recovery.adapter import Adapter as Base
+from scmsim.fs.recovery.adapter import Claim, Stores, Unrecoverable
+from scmsim.fs.recovery.expected import DATA, UNWRITTEN, Files, Found
+from scmsim.fs.recovery.image import Image, Word
+from scmsim.fs.scm_manager import recipes as q
+from scmsim.fs.scm_manager import state as n
 
 SUMMARY = (
     "FAT and ext2 on the SCM driver: blocks written back in no safe order; what a crash leaves for fsck is counted"

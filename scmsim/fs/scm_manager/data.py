@@ -5,15 +5,14 @@ Source: SCM manager paper, section 5.1 (two copies against one); Linux 2.6.24 mm
 block_prepare_write: a unit that is written in part is read first), fs/mpage.c.
 """
 
-from scmsim import records as r
-from scmsim._jit import part
 from scmsim.alloc import buddy
-from scmsim.fs.parts import scm_recipes as q
-from scmsim.fs.parts import scm_state as n
-from scmsim.fs.parts import table
-from scmsim.fs.parts.emit import has_events, play
-from scmsim.fs.parts.scm_cache import STEP, fetch, mark, mark_inode
-from scmsim.fs.parts.scm_units import (
+from scmsim.core import records as r
+from scmsim.fs.engine import table
+from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.scm_manager import recipes as q
+from scmsim.fs.scm_manager import state as n
+from scmsim.fs.scm_manager.cache import STEP, fetch, mark, mark_inode
+from scmsim.fs.scm_manager.units import (
     extend,
     free_nodes,
     free_run,
@@ -23,6 +22,7 @@ from scmsim.fs.parts.scm_units import (
     take,
     walk,
 )
+from scmsim.jit import part
 
 
 @part

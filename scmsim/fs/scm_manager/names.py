@@ -7,17 +7,17 @@ paper's Table 4 has it.  The units of a directory are taken as following one ano
 Source: SCM manager paper, section 4.2; Linux 2.6.24 fs/fat/dir.c, fs/vfat/namei.c, fs/ext2/dir.c.
 """
 
-from scmsim import records as r
-from scmsim._jit import part
 from scmsim.alloc import buddy
-from scmsim.fs.parts import scm_recipes as q
-from scmsim.fs.parts import scm_state as n
-from scmsim.fs.parts import table
-from scmsim.fs.parts.arena import has_room
-from scmsim.fs.parts.emit import play
-from scmsim.fs.parts.scm_cache import mark, mark_inode
-from scmsim.fs.parts.scm_data import free_to_end
-from scmsim.fs.parts.scm_units import META_ORDER, extend, place, ready, reserve, settle, words_for
+from scmsim.core import records as r
+from scmsim.fs.engine import table
+from scmsim.fs.engine.arena import has_room
+from scmsim.fs.engine.events import play
+from scmsim.fs.scm_manager import recipes as q
+from scmsim.fs.scm_manager import state as n
+from scmsim.fs.scm_manager.cache import mark, mark_inode
+from scmsim.fs.scm_manager.data import free_to_end
+from scmsim.fs.scm_manager.units import META_ORDER, extend, place, ready, reserve, settle, words_for
+from scmsim.jit import part
 
 NAME_UNITS = 24  # units that one more name may take: of the directory, of indirect blocks, objects
 

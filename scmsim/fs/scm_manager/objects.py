@@ -8,17 +8,17 @@ where it is as a short only unit, and moves when the file grows out of it (`move
 Source: SCM manager paper, section 4.2, Table 1, Figure 3.
 """
 
-from scmsim import records as r
-from scmsim._jit import part
 from scmsim.alloc import buddy
-from scmsim.fs.parts import scm_recipes as q
-from scmsim.fs.parts import scm_state as n
-from scmsim.fs.parts import table
-from scmsim.fs.parts.emit import has_events, play
-from scmsim.fs.parts.scm_cache import STEP
-from scmsim.fs.parts.scm_data import free_to_end, set_run
-from scmsim.fs.parts.scm_names import add_name, new_inode, remove_name
-from scmsim.fs.parts.scm_units import DATA_ORDER, META_ORDER, entry_at, place, reserve, stretch
+from scmsim.core import records as r
+from scmsim.fs.engine import table
+from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.scm_manager import recipes as q
+from scmsim.fs.scm_manager import state as n
+from scmsim.fs.scm_manager.cache import STEP
+from scmsim.fs.scm_manager.data import free_to_end, set_run
+from scmsim.fs.scm_manager.names import add_name, new_inode, remove_name
+from scmsim.fs.scm_manager.units import DATA_ORDER, META_ORDER, entry_at, place, reserve, stretch
+from scmsim.jit import part
 
 
 @part

@@ -4,18 +4,20 @@ An operation begins only if the device surely has the units for it.  A long one 
 full, and goes on in the next call; the state's `stage` and `resume_at` tell where.
 """
 
-from scmsim import records as r
-from scmsim._jit import kernel, part
 from scmsim.alloc import buddy
-from scmsim.fs.parts import scm_names as names
-from scmsim.fs.parts import scm_recipes as q
-from scmsim.fs.parts import scm_state as n
-from scmsim.fs.parts.arena import has_room
-from scmsim.fs.parts.emit import has_events, play, refuse
-from scmsim.fs.parts.scm_cache import STEP, expire, synchronize
-from scmsim.fs.parts.scm_data import fallocate, read_file, truncate, write_file
-from scmsim.fs.parts.scm_objects import object_call, units_of
-from scmsim.fs.parts.scm_units import DATA_ORDER, place, ready, reserve, words_for
+from scmsim.core import records as r
+from scmsim.fs.engine import operations
+from scmsim.fs.engine.arena import has_room
+from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.scm_manager import names as names
+from scmsim.fs.scm_manager import recipes as q
+from scmsim.fs.scm_manager import state as n
+from scmsim.fs.scm_manager.cache import STEP, expire, synchronize
+from scmsim.fs.scm_manager.data import fallocate, read_file, truncate, write_file
+from scmsim.fs.scm_manager.objects import object_call, units_of
+from scmsim.fs.scm_manager.units import DATA_ORDER, place, ready, reserve, words_for
+from scmsim.jit import part
+from scmsim.jit.binding import bind
 
 NAME_EVENTS = 4 * STEP  # of a namespace operation
 MOST_UNITS = 1 << 33  # of a file: below, its tables fit the largest arena
@@ -177,7 +179,7 @@ def nameless(arena, op, row):
 
 @part
 def step(s, arena, out, op, row, parent):
-    """An operation that was begun, or is gone on with; False: no room to finish it."""
+    """Run or resume an operation; False: no room to finish it."""
     code = op.op
     if nameless(arena, op, row) or of_directory(arena, op, row):
         play(s, out, q.OTHER)
@@ -264,26 +266,25 @@ def known(s, op):
     return s.kind == q.MANAGER if is_object else op.op <= r.CLOSE
 
 
-@kernel
-def emit(state, arena, ops, i, out):
-    """Turn operations from `ops[i]` on into events while they fit; returns the index of the first one not done."""
-    s = state[0]
-    s.emitted, s.need_events, s.need_words = 0, 0, 0
-    while i < ops.size:
-        op = ops[i]
-        s.op, s.now = i, op.time_ns
-        done = 1
-        if s.stage == n.NEW and s.head != 0 and not expire(s, arena, out, op.time_ns, op.op == r.SYNC):
-            break
-        if known(s, op):
-            done = perform(s, arena, out, op)
-        if done == 0:
-            break
-        if done < 0:
-            refuse(s, op)
-        s.stage = n.NEW
-        s.seen += 1
-        i += 1
+@part
+def prepare(s, arena, out, op):
+    """Dirty blocks that are older than the period are written back first; False: no room to finish that."""
+    s.now = op.time_ns
+    return s.stage != n.NEW or s.head == 0 or expire(s, arena, out, op.time_ns, op.op == r.SYNC)
+
+
+@part
+def end(s, out):
+    """The next operation is a new one."""
+    s.stage = n.NEW
+
+
+@part
+def leave(s, out):
+    """What the space report reads."""
     if s.kind == q.MANAGER:
         s.free_blocks = buddy.room(s, q.ZERO + DATA_ORDER)
-    return i
+
+
+_HOOKS = {"prepare": prepare, "concerns": known, "perform": perform, "end": end, "leave": leave}
+emit = bind("scm", operations, {operations: _HOOKS}).emit

@@ -7,8 +7,8 @@ The board copies word by word without a cache (section 5.1: the times of load an
 4-byte instructions, and stores to the medium are non-temporal.
 """
 
-from scmsim.fs.parts.emit import Steps
-from scmsim.records import FENCE, KERNEL, LOAD, NTSTORE, PM, STORE, USER
+from scmsim.core.records import FENCE, KERNEL, LOAD, NTSTORE, PM, STORE, USER
+from scmsim.fs.engine.events import Steps
 
 MANAGER, FAT, EXT2 = 0, 1, 2  # kinds
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from scmsim.alloc import buddy, first_fit
-from scmsim.errors import UsageError
-from scmsim.fs.parts import costs
-from scmsim.fs.parts import scm_recipes as q
-from scmsim.fs.parts.emit import HEADER, State, load_recipes, new_state
-from scmsim.fs.parts.scm_recipes import SITES
-from scmsim.records import Files
-from scmsim.units import format_bytes
+from scmsim.core.errors import UsageError
+from scmsim.core.records import Files
+from scmsim.core.units import format_bytes
+from scmsim.fs.engine import costs
+from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state
+from scmsim.fs.scm_manager import recipes as q
+from scmsim.fs.scm_manager.recipes import SITES
 
 # Words of a file's row.  BLOCKS: unit of the file -> device offset / 32 << 2 | CACHED | DIRTY; SLOTS: a directory's entries ->
 # row of the owner + 1 (of the FAT's row: the NFTL's two words an erase unit, how often each page was written and the units in its

@@ -6,14 +6,14 @@ windows of ext2, and its block groups.
 Source: SCM manager paper, section 4.2; Linux 2.6.24 fs/fat/{cache,fatent,misc}.c, fs/ext2/{balloc,inode}.c.
 """
 
-from scmsim._jit import part
 from scmsim.alloc import buddy, first_fit
-from scmsim.fs.parts import scm_recipes as q
-from scmsim.fs.parts import scm_state as n
-from scmsim.fs.parts import table
-from scmsim.fs.parts.arena import has_room
-from scmsim.fs.parts.emit import play
-from scmsim.fs.parts.scm_cache import cleaned, fetch, mark_table, program, send_table, system_unit, table_unit
+from scmsim.fs.engine import table
+from scmsim.fs.engine.arena import has_room
+from scmsim.fs.engine.events import play
+from scmsim.fs.scm_manager import recipes as q
+from scmsim.fs.scm_manager import state as n
+from scmsim.fs.scm_manager.cache import cleaned, fetch, mark_table, program, send_table, system_unit, table_unit
+from scmsim.jit import part
 
 DATA_ORDER, META_ORDER = 4, 1  # buddy orders of a data object (512 bytes) and of a metadata object (64 bytes)
 

@@ -1,6 +1,6 @@
 """SCMFS: names, sizes and page-table entries are each written back between two barriers; file data is not ordered.
 Units: bytes, device pages of 4096 bytes; a piece is 2 MiB of a file, with a page of page-table entries or a superpage.
-Source: SCMFS superpage paper (2013), III and IV; what is stored and ordered: docs/validation-scmfs.md (a reconstruction).
+Source: SCMFS superpage paper (2013), III and IV; what is stored and ordered: docs/fs/scmfs.md (a reconstruction).
 
 The recovery is a reconstruction too: the records that a directory counts, their inodes, and the page table as it is.  What data
 pages hold is not looked at, since nothing writes them back.
@@ -9,15 +9,15 @@ pages hold is not looked at, since nothing writes them back.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from scmsim import records as r
-from scmsim.crash._adapter import Adapter as Base
-from scmsim.crash._adapter import Claim, Stores, Unrecoverable
-from scmsim.crash._expected import Found
-from scmsim.crash._image import PAGE, Image, Word, in_words
-from scmsim.crash._model import Event
-from scmsim.fs.parts import contiguous_recipes as q
-from scmsim.fs.parts import contiguous_state as n
-from scmsim.records import LOAD, STORE
+from scmsim.core import records as r
+from scmsim.core.records import LOAD, STORE
+from scmsim.fs.contiguous import recipes as q
+from scmsim.fs.contiguous import state as n
+from scmsim.fs.engine.model import Event
+from scmsim.fs.recovery.adapter import RECONSTRUCTED, Claim, Stores, Unrecoverable
+from scmsim.fs.recovery.adapter import Adapter as Base
+from scmsim.fs.recovery.expected import Found
+from scmsim.fs.recovery.image import PAGE, Image, Word, in_words
 
 SUMMARY = (
     "scmfs: names, sizes and page tables in order, durable at return; file data is neither ordered nor written back"
@@ -37,6 +37,7 @@ class Adapter(Base):
     """Words by name: records, inodes' sizes and ranges; by address: entries of page tables."""
 
     claim = CLAIM
+    blame = RECONSTRUCTED
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)

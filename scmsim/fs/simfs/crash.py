@@ -1,6 +1,6 @@
 """SIMFS: nothing is written back or fenced, so nothing is promised to outlive a crash; what one leaves is found and counted.
 Units: bytes, device pages of 4096 bytes; a piece is 2 MiB of a file.
-Source: SIMFS fs/simfs (noop_fsync in file.c; no clflush, no barrier after a store): docs/validation-scmfs.md.
+Source: SIMFS fs/simfs (noop_fsync in file.c; no clflush, no barrier after a store): docs/fs/scmfs.md.
 
 The recovery is SCMFS's: SIMFS has none of its own.  Links of the list of free pages, the number of pages in an inode and the
 temporary file of an atomic update are not followed.
@@ -9,14 +9,14 @@ temporary file of an atomic update are not followed.
 from collections.abc import Sequence
 from typing import Any
 
-from scmsim import records as r
-from scmsim.crash._adapter import Claim, Stores, copied
-from scmsim.crash._image import PAGE, Bulk, Word, cleared, label_of
-from scmsim.crash._model import Event
-from scmsim.crash.scmfs import PIECE, PTE
-from scmsim.crash.scmfs import Adapter as Scmfs
-from scmsim.fs.parts import contiguous_recipes as q
-from scmsim.records import STORE
+from scmsim.core import records as r
+from scmsim.core.records import STORE
+from scmsim.fs.contiguous import recipes as q
+from scmsim.fs.engine.model import Event
+from scmsim.fs.recovery.adapter import Claim, Stores, copied
+from scmsim.fs.recovery.image import PAGE, Bulk, Word, cleared, label_of
+from scmsim.fs.scmfs.crash import PIECE, PTE
+from scmsim.fs.scmfs.crash import Adapter as Scmfs
 
 SUMMARY = "SIMFS: no write-back and no fence anywhere, fsync does nothing; what a crash leaves is counted"
 MODELS = ("simfs",)

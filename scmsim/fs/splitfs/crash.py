@@ -10,15 +10,15 @@ bytes in the scratch area are not compared from then on.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from scmsim import records as r
-from scmsim.crash._adapter import Claim, Stores, copied, placed
-from scmsim.crash._expected import Found
-from scmsim.crash._image import PAGE, Image, in_words
-from scmsim.crash._model import Event
-from scmsim.crash.ext4_dax import Adapter as Ext4
-from scmsim.crash.ext4_dax import Inode
-from scmsim.fs.parts.splitfs_recipes import ENTRY
-from scmsim.records import FENCE, NTSTORE
+from scmsim.core import records as r
+from scmsim.core.records import FALLOCATE, FENCE, FSYNC, NTSTORE, TRUNCATE, WRITE
+from scmsim.fs.engine.model import Event
+from scmsim.fs.ext4.crash_dax import Adapter as Ext4
+from scmsim.fs.ext4.crash_dax import Inode
+from scmsim.fs.recovery.adapter import Claim, Known, Stores, copied, placed
+from scmsim.fs.recovery.expected import Found
+from scmsim.fs.recovery.image import PAGE, Image, in_words
+from scmsim.fs.splitfs.recipes import ENTRY
 
 SUMMARY = "SplitFS: ext4-DAX, and logs of appends and operations that are replayed on top of its journal"
 MODELS = ("splitfs",)
@@ -41,6 +41,14 @@ class Entry(NamedTuple):
 
 class Adapter(Ext4):
     """The kernel's inodes and commits as in ext4-dax, and the library's view of each file."""
+
+    flaws = (
+        Known(FSYNC, "", "an fsync relinks and commits nothing (fileops_nvp.c)"),
+        Known(TRUNCATE, "", "truncate has no log entry (fileops_nvp.c)"),
+        Known(FALLOCATE, "", "fallocate has no log entry (fileops_nvp.c)"),
+        Known(WRITE, "", "a write into what is staged already changes it in place (fileops_nvp.c)"),
+    )
+    unknown_why = f"{Ext4.unknown_why}; or they had bytes in the scratch area, whose exchange of blocks is not followed"
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)

@@ -7,18 +7,20 @@ splitfs/fileops_nvp.c.  Simplified: bytes of a page that is not whole are copied
 which block of an exchanged pair a file has afterwards is not followed; logs wrap without a clean-up.
 """
 
-from scmsim import records as r
-from scmsim._jit import kernel, part
-from scmsim.fs.parts import ext4_recipes as q
-from scmsim.fs.parts import ext4_state as e
-from scmsim.fs.parts import splitfs_recipes as x
-from scmsim.fs.parts import splitfs_state as n
-from scmsim.fs.parts.emit import play, refuse
-from scmsim.fs.parts.ext4_blocks import add_blocks, change_blocks, page_run
-from scmsim.fs.parts.ext4_data import add_zeroed, copy_in, read_slice
-from scmsim.fs.parts.ext4_emit import extents_fit, frequent, has_events, holes, settle, slice_fits
-from scmsim.fs.parts.ext4_files import dirty_inode
-from scmsim.fs.parts.jbd2 import join
+from scmsim.core import records as r
+from scmsim.fs.engine import operations
+from scmsim.fs.engine.events import play
+from scmsim.fs.ext4.jbd2 import join
+from scmsim.fs.linux import recipes as q
+from scmsim.fs.linux import state as e
+from scmsim.fs.linux.blocks import add_blocks, change_blocks, page_run
+from scmsim.fs.linux.files import dirty_inode
+from scmsim.fs.linux.operations import concerns, extents_fit, frequent, has_events, holes, settled, slice_fits
+from scmsim.fs.linux.transfer import add_zeroed, copy_in, read_slice
+from scmsim.fs.splitfs import recipes as x
+from scmsim.fs.splitfs import state as n
+from scmsim.jit import kernel, part
+from scmsim.jit.binding import bind
 
 
 @part
@@ -201,33 +203,37 @@ def step(s, arena, out, op, row):
     return flush(s, arena, out, f)
 
 
+@part
+def prepare_call(s, arena, out, op):
+    """The turn of the kernel's threads; False: it is not over yet, or the operation is the kernel's."""
+    if s.rare or not settled(s, arena, out, op):
+        return False
+    s.passed = op.op == r.SYNC
+    return not s.passed
+
+
+@part
+def perform(s, arena, out, op):
+    """Run or resume an operation; returns its outcome."""
+    return step(s, arena, out, op, s.rows + op.file * e.ROW_WORDS)
+
+
+@part
+def end(s, out):
+    """The next operation is a new one."""
+    s.settled = s.progress = s.prepared = 0
+
+
+_HOOKS = {"prepare": prepare_call, "concerns": concerns, "perform": perform, "end": end}
+loop = bind("splitfs", operations, {operations: _HOOKS}).loop
+
+
 @kernel
 def library(state, arena, ops, i, out):
     """Turn operations from `ops[i]` on into events until one does not fit or is the kernel's; returns its index."""
     s = state[0]
     s.rare, s.passed = s.grow_file, 0
-    while i < ops.size and not s.rare:
-        op = ops[i]
-        s.op = i
-        s.now = op.time_ns
-        done = 0
-        if has_events(s, out, e.ROOM) and (s.settled or settle(s, arena, out)):
-            s.settled = 1
-            if op.op == r.SYNC:
-                s.passed = 1
-            elif op.op > r.SYNC or op.op == r.ULOAD or op.op == r.USTORE or op.file < 0:
-                s.ignored += 1
-                done = 1
-            else:
-                done = step(s, arena, out, op, s.rows + op.file * e.ROW_WORDS)
-        if done == 0:
-            break
-        if done < 0:
-            refuse(s, op)
-        s.seen += 1
-        s.settled = s.progress = s.prepared = 0
-        i += 1
-    return i
+    return loop(s, arena, ops, i, out)
 
 
 def emit(state, arena, ops, i, out):
@@ -243,7 +249,7 @@ def emit(state, arena, ops, i, out):
                 continue
         if not flags["rare"]:
             return i
-        from scmsim.fs.parts.ext4_rare import rare
+        from scmsim.fs.linux.rare import rare
 
         rows = ops[: i + 1]
         if not flags["settled"]:  # only the kernel's threads have their turn; the library comes before the operation

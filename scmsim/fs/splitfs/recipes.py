@@ -4,9 +4,9 @@ Source: utsaslab/SplitFS splitfs/fileops_nvp.c (_nvp_extend_write, _nvp_do_pwrit
 (persist_append_entry, persist_op_entry), kernel fs/ext4/move_extent.c (ext4_dynamic_remap).
 """
 
-from scmsim.fs.parts import ext4_recipes as q
-from scmsim.fs.parts.emit import Steps
-from scmsim.records import FENCE, FLUSH, LOAD, NTSTORE, STORE, USER
+from scmsim.core.records import FENCE, FLUSH, LOAD, NTSTORE, STORE, USER
+from scmsim.fs.engine.events import Steps
+from scmsim.fs.linux import recipes as q
 
 SITES = q.SITES | {
     "user library": "none",

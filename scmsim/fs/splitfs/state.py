@@ -7,13 +7,14 @@ strict mode are files of ext4-DAX that exist from the start; they count as metad
 import numpy as np
 
 from scmsim.alloc.first_fit import allocate
-from scmsim.errors import UsageError
-from scmsim.fs.parts import costs, ext4_state
-from scmsim.fs.parts import ext4_state as e
-from scmsim.fs.parts.emit import State, load_recipes
-from scmsim.fs.parts.splitfs_recipes import COSTS, ENTRY, SITES, all_recipes
-from scmsim.records import Files
-from scmsim.units import format_bytes
+from scmsim.core.errors import UsageError
+from scmsim.core.records import Files
+from scmsim.core.units import format_bytes
+from scmsim.fs.engine import costs
+from scmsim.fs.engine.events import State, load_recipes
+from scmsim.fs.linux import state as e
+from scmsim.fs.linux import state as linux_state
+from scmsim.fs.splitfs.recipes import COSTS, ENTRY, SITES, all_recipes
 
 MODES = ("posix", "sync", "strict")
 SYNC, STRICT = 1, 2
@@ -26,7 +27,7 @@ STATE = np.dtype(
     (
         np.record,
         [
-            *ext4_state.STATE.descr,
+            *linux_state.STATE.descr,
             ("mode", "i8"),
             ("passed", "i8"),  # set when the operation at work is the kernel's
             ("prepared", "i8"),  # set when the library has done its part of it
@@ -45,7 +46,7 @@ STATE = np.dtype(
 
 def start(params: dict, files: Files) -> State:
     """State of an empty SplitFS over an empty ext4-DAX of `params["capacity"]` bytes."""
-    state = ext4_state.start(params, files, dax=True)
+    state = linux_state.start(params, files, dax=True)
     old = state.record
     state.record = np.zeros(1, STATE).view(np.recarray)
     for name in old.dtype.names or ():
@@ -71,14 +72,24 @@ def start(params: dict, files: Files) -> State:
     return state
 
 
+def unsynced(state: State) -> np.ndarray:
+    """Object ids of the files with staged blocks, which sync() does not know of: only their own fsync relinks them."""
+    at = _records(state)
+    return np.flatnonzero((at > 0) & (state.arena[at + e.IS_DIR] == 0) & (state.arena[at + STAGED_END] > 0))
+
+
+def _records(state: State) -> np.ndarray:
+    """Arena offset of each file's record, 0 where it has none; the row of the root is left out."""
+    record = state.record[0]
+    return state.arena[record.rows : record.rows + record.row_count * e.ROW_WORDS : e.ROW_WORDS][:-1]
+
+
 def space(state: State) -> dict[str, int]:
     """Space report in bytes, as ext4's; blocks that are staged count as the file's."""
     record, arena = state.record[0], state.arena
-    table = arena[record.rows : record.rows + record.row_count * e.ROW_WORDS].reshape(-1, e.ROW_WORDS)
-    at = table[table[:, e.ROW_RECORD] > 0, e.ROW_RECORD]
-    at = at[arena[at + e.IS_DIR] == 0]
+    at = _records(state)[unsynced(state)]
     return {
-        **ext4_state.space(state),
+        **linux_state.space(state),
         "staged_bytes": int((arena[at + STAGED_END] - arena[at + STAGED]).sum()) * e.BLOCK,
         "operation_log_bytes": int(record.entries_bytes),
         "operation_log_entries": int(record.entry) // ENTRY,

@@ -5,9 +5,9 @@ Copies are rep-strings.  Sources: Linux mm/{filemap.c: generic_perform_write, sh
 shmem_file_read_iter, swap.c: mark_page_accessed}, fs/libfs.c: simple_write_begin, simple_write_end, noop_fsync.
 """
 
-from scmsim.fs.parts import ext4_recipes as q
-from scmsim.fs.parts.emit import Steps
-from scmsim.records import KERNEL, LOAD, STORE, USER
+from scmsim.core.records import KERNEL, LOAD, STORE, USER
+from scmsim.fs.engine.events import Steps
+from scmsim.fs.linux import recipes as q
 
 # Mechanism -> what the bytes that it stores to persistent memory are for.
 SITES = {

@@ -8,14 +8,14 @@ Source: Linux mm/shmem.c, fs/ramfs/inode.c, fs/libfs.c.
 import numpy as np
 
 from scmsim.alloc import first_fit
-from scmsim.errors import UsageError
-from scmsim.fs.parts import costs
-from scmsim.fs.parts import ext4_state as e
-from scmsim.fs.parts.emit import State, load_recipes, new_state
-from scmsim.fs.parts.ext4_recipes import BLOCK, FRAMES
-from scmsim.fs.parts.memory_recipes import COSTS, SITES, all_recipes
-from scmsim.records import Files
-from scmsim.units import format_bytes
+from scmsim.core.errors import UsageError
+from scmsim.core.records import Files
+from scmsim.core.units import format_bytes
+from scmsim.fs.engine import costs
+from scmsim.fs.engine.events import State, load_recipes, new_state
+from scmsim.fs.linux import state as e
+from scmsim.fs.linux.recipes import BLOCK, FRAMES
+from scmsim.fs.tmpfs.recipes import COSTS, SITES, all_recipes
 
 NEVER = 1 << 62  # ns
 # Of a page's word, all but whether it was used twice tells pages apart.
@@ -71,6 +71,6 @@ def _known_folder(state: State, folder: int) -> None:
 def space(state: State) -> dict[str, int]:
     """Space report in bytes (see ext4_state.space); without what only a file system on a device has."""
     report = e.space(state)
-    for name in ("journal_bytes", "preallocated_bytes", "dirty_bytes", "commits"):
+    for name in ("journal_bytes", "preallocated_bytes", "dirty_bytes", "uncommitted_bytes", "commits"):
         del report[name]
     return report

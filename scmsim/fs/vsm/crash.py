@@ -1,6 +1,6 @@
 """VSM: PMFS whose data lies in virtual superpages; an overwrite (MCoW) and a migration (ZFDM) have a transactional log.
 Units: bytes, pages of 4096 bytes; a page of the file system is a virtual one, the page table says where it lies.
-Source: VSM paper (2020), III.B.2 (crash recovery); what an address means: docs/validation-vsm.md.
+Source: VSM paper (2020), III.B.2 (crash recovery); what an address means: docs/fs/vsm.md.
 
 The recovery takes the log that says "the data is there" but not "complete", and does all its replacements again: entries of the
 page table for what was written in part, slots of the file's index for whole superpages, then the size.  Values are in the log,
@@ -10,12 +10,12 @@ so doing them twice does no harm.  A log that says neither is forgotten: nothing
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from scmsim.crash._adapter import Claim, Unrecoverable
-from scmsim.crash._image import PAGE, Image, Mark, Word
-from scmsim.crash._model import Event
-from scmsim.crash._pmfs_call import FAN_OUT, INODE_BYTES, Call
-from scmsim.crash.pmfs import Adapter as Pmfs
-from scmsim.records import FLUSH, LOAD, NTSTORE, STORE
+from scmsim.core.records import FLUSH, LOAD, NTSTORE, STORE
+from scmsim.fs.engine.model import Event
+from scmsim.fs.pmfs.crash import Adapter as Pmfs
+from scmsim.fs.pmfs.stores import FAN_OUT, INODE_BYTES, Call
+from scmsim.fs.recovery.adapter import RECONSTRUCTED, Claim, Unrecoverable
+from scmsim.fs.recovery.image import PAGE, Image, Mark, Word
 
 SUMMARY = "VSM: PMFS, and for overwrites the transactional log of multi-grained copy-on-write"
 MODELS = ("vsm", "vsm-1g")
@@ -30,6 +30,7 @@ class Adapter(Pmfs):
     """PMFS' words, and a word for each entry of the page table: virtual page -> where it lies."""
 
     shift = {"vsm": 21, "vsm-1g": 30}
+    blame = RECONSTRUCTED
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)

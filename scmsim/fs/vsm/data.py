@@ -6,18 +6,18 @@ lacks comes with the same log.
 Source: VSM paper (2020), III.B, steps 1 to 6.
 """
 
-from scmsim._jit import part
 from scmsim.alloc import aligned_fit, first_fit
-from scmsim.fs.parts import pmfs_recipes as q
-from scmsim.fs.parts import pmfs_state as n
-from scmsim.fs.parts import table
-from scmsim.fs.parts import vsm_recipes as v
-from scmsim.fs.parts.emit import has_events, play, run
-from scmsim.fs.parts.pmfs_copy import device, inode_at, set_copy, set_copy_within, set_find
-from scmsim.fs.parts.pmfs_journal import begin, commit, log
-from scmsim.fs.parts.pmfs_tree import FILL_EVENTS, grow, hang, node, release
-from scmsim.fs.parts.vsm_gaps import after_end, round_up, wipe
-from scmsim.records import MAP, PM, pack
+from scmsim.core.records import MAP, PM, pack
+from scmsim.fs.engine import table
+from scmsim.fs.engine.events import has_events, play, run
+from scmsim.fs.pmfs import recipes as q
+from scmsim.fs.pmfs import state as n
+from scmsim.fs.pmfs.copy import device, inode_at, set_copy, set_copy_within, set_find
+from scmsim.fs.pmfs.journal import begin, commit, log
+from scmsim.fs.pmfs.tree import FILL_EVENTS, grow, hang, node, release
+from scmsim.fs.vsm import recipes as v
+from scmsim.fs.vsm.gaps import after_end, round_up, wipe
+from scmsim.jit import part
 
 WHOLE, FINE, IN_PLACE = 1, 2, 3  # what becomes of a 4 KiB page's place
 HOLE = -1  # in the table of replaced superpages: there was none
@@ -27,7 +27,9 @@ _MAPPED = pack(MAP, 0, PM)
 
 @part
 def mount(s, out):
-    """The whole device is mapped, by entries of one size."""
+    """Once, before the first operation: the whole device is mapped, by entries of one size."""
+    if s.mounted:
+        return
     run(s, out, _MAPPED + (s.leaf << 24), q.ZERO, s.log_start)
     s.mounted = 1
 

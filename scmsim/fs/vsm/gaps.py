@@ -5,11 +5,11 @@ unspecified until the file grows over it: then it is cleared.  Source: reconstru
 rest of the last superpage is reclaimed when the file is closed.
 """
 
-from scmsim._jit import part
 from scmsim.alloc import aligned_fit, first_fit
-from scmsim.fs.parts import pmfs_state as n
-from scmsim.fs.parts import table
-from scmsim.fs.parts.pmfs_copy import clear
+from scmsim.fs.engine import table
+from scmsim.fs.pmfs import state as n
+from scmsim.fs.pmfs.copy import clear
+from scmsim.jit import part
 
 PAGE = 4096
 
@@ -33,7 +33,7 @@ def behind_end(s, arena, out, row, new_size):
     """The file grows to `new_size` without a write: clear the rest of the superpage that its end is in."""
     size = arena[row + n.SIZE]
     i = size >> s.shift
-    if s.virtual and new_size > size and table.get(arena, row + n.BLOCKS, i) != 0:
+    if new_size > size and table.get(arena, row + n.BLOCKS, i) != 0:
         wipe(s, arena, out, row, size, min(new_size, (i + 1) << s.shift))
 
 
@@ -63,7 +63,7 @@ def after_end(s, arena, out, row, end, inside):
 def keep_tail(s, arena, row):
     """Free the pages of the file's last superpage behind its end; returns how many (0: there are none)."""
     size = arena[row + n.SIZE]
-    if not s.virtual or size == 0 or arena[row + n.STATUS] & n.IS_DIR:
+    if size == 0 or arena[row + n.STATUS] & n.IS_DIR:
         return 0
     last = (size - 1) >> s.shift
     block = table.get(arena, row + n.BLOCKS, last)

@@ -2,13 +2,13 @@
 PMFS's.
 
 Source: the VSM paper (2020), III.B steps 1 to 6 and III.C steps 1 to 4.  Where the paper leaves it open (the layout of
-a log and of its states, which fences lie between the steps) this is a reconstruction; docs/validation-vsm.md says what
+a log and of its states, which fences lie between the steps) this is a reconstruction; docs/fs/vsm.md says what
 each stored address means.
 """
 
-from scmsim.fs.parts import pmfs_recipes as q
-from scmsim.fs.parts.emit import Steps
-from scmsim.records import FLUSH, INVALIDATE, LOAD, MAP, REMAP, STORE, WORK
+from scmsim.core.records import FLUSH, INVALIDATE, LOAD, MAP, REMAP, STORE, WORK
+from scmsim.fs.engine.events import Steps
+from scmsim.fs.pmfs import recipes as q
 
 # Mechanisms beside PMFS's, in the order of the steps -> what the bytes that they store are for.
 SITES = {
@@ -44,7 +44,7 @@ SLOT_AT, SLOTS, GROWN, PMD_AT = q.NODE, q.SLOTS, q.GROWN, q.EDGE_AT
     MIGRATE, MOVE, MOVED,
 ) = range(q.OLD_FREED + 1, q.OLD_FREED + 17)  # fmt: skip
 
-# A log: a header of 64 bytes (see docs/validation-vsm.md), then both arrays, 16 bytes an entry.
+# A log: a header of 64 bytes (see docs/fs/vsm.md), then both arrays, 16 bytes an entry.
 STATE_BYTES, HEADER_BYTES, ENTRY_BYTES = 8, 64, 16
 INODE_FLAG = 96  # offset of the flag in an inode: its last superpage has no tail
 PTE = 8

@@ -6,14 +6,36 @@ four levels in persistent memory.  Where table and logs lie is a reconstruction.
 
 import numpy as np
 
-from scmsim.errors import UsageError
-from scmsim.fs.parts import costs, pmfs_state
-from scmsim.fs.parts import pmfs_recipes as q
-from scmsim.fs.parts import vsm_recipes as v
-from scmsim.fs.parts.emit import State
-from scmsim.records import Files
-from scmsim.units import format_bytes
+from scmsim.core.errors import UsageError
+from scmsim.core.records import Files
+from scmsim.core.units import format_bytes
+from scmsim.fs.engine import costs
+from scmsim.fs.engine.events import State
+from scmsim.fs.pmfs import recipes as q
+from scmsim.fs.pmfs import state as pmfs_state
+from scmsim.fs.vsm import recipes as v
 
+FIELDS = [
+    ("leaf", "i8"),  # log2 of the largest page that an entry of the page table maps
+    ("device_blocks", "i8"),  # with page table and logs
+    ("page_table", "i8"),  # device offset of the entries of 4 KiB pages, those of 2 MiB behind them
+    ("log_start", "i8"),  # device offset of the transactional logs
+    ("log_bytes", "i8"),  # of all of them
+    ("log_at", "i8"),  # the next one's place behind `log_start`
+    ("fresh", "i8"),  # handle of a table: pages that a copy-on-write at work has taken, in the order of the file
+    ("split", "i8"),  # arena offset of a bitmap: 2 MiB of addresses that are mapped by 4 KiB
+    ("superpages", "i8"),  # entries of the first array of the log at work
+    ("pages", "i8"),  # entries of its second array
+    ("piece", "i8"),  # how many of these the copy or swap at work is past
+    ("mounted", "i8"),
+    ("swapped_ptes", "i8"),
+    ("swapped_pmds", "i8"),
+    ("replaced_superpages", "i8"),
+    ("split_superpages", "i8"),
+    ("migrations", "i8"),
+    ("reclaimed_pages", "i8"),
+]
+STATE = np.dtype((np.record, [*pmfs_state.FIELDS, *FIELDS]))
 LEAVES = (4 << 10, 2 << 20)  # what an entry of the page table maps at first
 
 
@@ -38,10 +60,10 @@ def start(params: dict, files: Files, *, shift: int) -> State:
     blocks = params["capacity"] // q.BLOCK
     behind = table_bytes(blocks) + log_bytes(blocks, shift)
     rows = np.concatenate([costs.load("pmfs-5.13", q.COSTS, list(v.SITES)), costs.load("vsm", v.COSTS, list(v.SITES))])
-    parts = pmfs_state.Parts(v.recipes, rows, behind)
-    state = pmfs_state.start({**params, "data_path": "cow"}, files, shift=shift, parts=parts)
+    variant = pmfs_state.Variant(v.recipes, rows, STATE, behind)
+    state = pmfs_state.start({**params, "data_path": "cow"}, files, shift=shift, variant=variant)
     record = state.record[0]
-    record.virtual, record.chunk, record.leaf = 1, 512, params["entries"].bit_length() - 1
+    record.chunk, record.leaf = 512, params["entries"].bit_length() - 1
     record.device_blocks = blocks
     record.log_start = int(record.blocks) * q.BLOCK
     record.log_bytes = log_bytes(blocks, shift)

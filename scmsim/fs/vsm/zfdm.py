@@ -4,17 +4,17 @@ Source: VSM paper (2020), III.C: step 1 at close, steps 2 and 3 before an append
 overwrite's is, is a reconstruction: the paper does not say how a migration survives a crash.
 """
 
-from scmsim import records as r
-from scmsim._jit import part
 from scmsim.alloc import aligned_fit, first_fit
-from scmsim.fs.parts import pmfs_recipes as q
-from scmsim.fs.parts import pmfs_state as n
-from scmsim.fs.parts import table
-from scmsim.fs.parts import vsm_recipes as v
-from scmsim.fs.parts.emit import play
-from scmsim.fs.parts.pmfs_copy import inode_at
-from scmsim.fs.parts.vsm_data import covers, open_log, set_entries, slot_at, take_apart
-from scmsim.fs.parts.vsm_gaps import keep_tail
+from scmsim.core import records as r
+from scmsim.fs.engine import table
+from scmsim.fs.engine.events import play
+from scmsim.fs.pmfs import recipes as q
+from scmsim.fs.pmfs import state as n
+from scmsim.fs.pmfs.copy import inode_at
+from scmsim.fs.vsm import recipes as v
+from scmsim.fs.vsm.data import covers, open_log, set_entries, slot_at, take_apart
+from scmsim.fs.vsm.gaps import keep_tail
+from scmsim.jit import part
 
 
 @part

@@ -8,12 +8,12 @@ aligned file has a second transaction that gives the former blocks back, while t
 
 from typing import Any
 
-from scmsim.crash._adapter import Claim, copied
-from scmsim.crash._image import Bulk, label_of
-from scmsim.crash._model import Event
-from scmsim.crash._pmfs_call import FAN_OUT, JOURNAL_AT, Call
-from scmsim.crash.pmfs import Adapter as Pmfs
-from scmsim.records import LOAD
+from scmsim.core.records import LOAD, WRITE
+from scmsim.fs.engine.model import Event
+from scmsim.fs.pmfs.crash import Adapter as Pmfs
+from scmsim.fs.pmfs.stores import FAN_OUT, JOURNAL_AT, Call
+from scmsim.fs.recovery.adapter import Claim, Known, copied
+from scmsim.fs.recovery.image import Bulk, label_of
 
 SUMMARY = "WineFS, strict: undo journals, one a CPU; overwrites to fresh blocks, of aligned files then in place"
 MODELS = ("winefs",)
@@ -26,6 +26,9 @@ class Adapter(Pmfs):
     """PMFS's words."""
 
     shift = {"winefs": 12}
+    flaws = (
+        Known(WRITE, "data copy", "inside a block of an aligned file, or in a file of one block, writes go in place (xip.c)"),
+    )  # fmt: skip
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)

@@ -3,16 +3,16 @@
 Source: WineFS fs/winefs/xip.c (pmfs_xip_file_write, pmfs_xip_cow_file_write, pmfs_copy_to_edge_blk, pmfs_clear_edge_blk).
 """
 
-from scmsim._jit import part
-from scmsim.fs.parts import pmfs_recipes as q
-from scmsim.fs.parts import pmfs_state as n
-from scmsim.fs.parts import table
-from scmsim.fs.parts import wine_recipes as w
-from scmsim.fs.parts.emit import has_events, play
-from scmsim.fs.parts.pmfs_copy import clear, device, inode_at, set_copy, set_copy_within, set_find, stretch
-from scmsim.fs.parts.pmfs_data import close_write, fast, open_write
-from scmsim.fs.parts.pmfs_journal import begin, commit, log
-from scmsim.fs.parts.pmfs_tree import FILL_EVENTS, fill, node
+from scmsim.fs.engine import table
+from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.pmfs import recipes as q
+from scmsim.fs.pmfs import state as n
+from scmsim.fs.pmfs.copy import clear, device, inode_at, set_copy, set_copy_within, set_find, stretch
+from scmsim.fs.pmfs.data import close_write, fast, open_write
+from scmsim.fs.pmfs.journal import begin, commit, log
+from scmsim.fs.pmfs.tree import FILL_EVENTS, fill, node
+from scmsim.fs.winefs import recipes as w
+from scmsim.jit import part
 
 NEW_START, NEW_END, OVER_START, OVER_END = 1, 2, 4, 8  # edges of a write: of a new block, of one with the file's bytes
 COPY_EVENTS = 24

@@ -4,9 +4,9 @@ Source: WineFS fs/winefs/{xip,dir,journal}.c: data always by non-temporal stores
 is copied twice, first to fresh blocks, then in place.
 """
 
-from scmsim.fs.parts import pmfs_recipes as q
-from scmsim.fs.parts.emit import Steps
-from scmsim.records import FLUSH, LOAD, NTSTORE, PM, STORE, USER
+from scmsim.core.records import FLUSH, LOAD, NTSTORE, PM, STORE, USER
+from scmsim.fs.engine.events import Steps
+from scmsim.fs.pmfs import recipes as q
 
 SITES = {
     **q.SITES,

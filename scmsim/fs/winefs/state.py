@@ -5,15 +5,28 @@ Units: bytes, device blocks of 4096 bytes.  Source: WineFS fs/winefs/{super,ball
 
 import numpy as np
 
-from scmsim.alloc import aligned_holes
-from scmsim.errors import UsageError
-from scmsim.fs.parts import costs, pmfs_state
-from scmsim.fs.parts import pmfs_recipes as q
-from scmsim.fs.parts import wine_recipes as w
-from scmsim.fs.parts.emit import State
-from scmsim.records import Files
-from scmsim.units import format_bytes
+from scmsim.alloc import aligned_holes, first_fit
+from scmsim.core.errors import UsageError
+from scmsim.core.records import Files
+from scmsim.core.units import format_bytes
+from scmsim.fs.engine import costs
+from scmsim.fs.engine.events import State
+from scmsim.fs.pmfs import recipes as q
+from scmsim.fs.pmfs import state as pmfs_state
+from scmsim.fs.winefs import recipes as w
 
+STATE = np.dtype(
+    (
+        np.record,
+        [
+            *pmfs_state.FIELDS,
+            *aligned_holes.FIELDS,
+            ("doubled", "i8"),  # 1: the write at work goes in place, too
+            ("tails", "i8", (aligned_holes.MOST_CPUS,)),  # where each CPU's journal goes on
+            ("used", "i8", (aligned_holes.MOST_CPUS,)),  # its `uncleaned`
+        ],
+    )
+)
 LARGEST = 16 << 40  # every block's bit is in memory
 INODE_LOADS = 22  # bytes of a look-up: head of the CPU's inode table, root, height and block type of the inode
 
@@ -25,10 +38,15 @@ def start(params: dict, files: Files) -> State:
     if not 1 <= params["cpus"] <= aligned_holes.MOST_CPUS:
         raise UsageError(f"cpus = {params['cpus']}; use 1 to {aligned_holes.MOST_CPUS}")
     rows = [costs.load(name, table, list(w.SITES)) for name, table in (("pmfs-5.13", q.COSTS), ("winefs", w.COSTS))]
-    parts = pmfs_state.Parts(w.recipes, np.concatenate(rows), 0, params["cpus"])
-    state = pmfs_state.start({**params, "data_path": "cow", "version": "dax"}, files, shift=12, parts=parts)
+
+    def attach(state: State, reserved: int, blocks: int) -> None:
+        state.grow(first_fit.arena_words(blocks))
+        aligned_holes.attach(state, reserved, blocks, params["cpus"])
+
+    variant = pmfs_state.Variant(w.recipes, np.concatenate(rows), STATE, journals=params["cpus"], attach=attach)
+    state = pmfs_state.start({**params, "data_path": "cow", "version": "dax"}, files, shift=12, variant=variant)
     record = state.record[0]
-    record.wine, record.chunk, record.header_loads = 1, aligned_holes.EXTENT, INODE_LOADS
+    record.chunk, record.header_loads = aligned_holes.EXTENT, INODE_LOADS
     return state
 
 

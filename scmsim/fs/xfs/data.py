@@ -7,19 +7,19 @@ xfs_direct_write_iomap_begin, xfs_iomap_write_direct; xfs_bmap_util.c}, fs/xfs/l
 allocator is first fit; the extent tree has one level of leaves.
 """
 
-from scmsim import records as r
-from scmsim._jit import part
 from scmsim.alloc.first_fit import allocate, release
-from scmsim.fs.parts import ext4_recipes as q
-from scmsim.fs.parts import ext4_state as e
-from scmsim.fs.parts import table
-from scmsim.fs.parts import xfs_recipes as x
-from scmsim.fs.parts import xfs_state as n
-from scmsim.fs.parts.emit import play
-from scmsim.fs.parts.ext4_blocks import page_run
-from scmsim.fs.parts.ext4_data import copy_in
-from scmsim.fs.parts.xfs_dirs import give_block, take_block
-from scmsim.fs.parts.xfs_log import add_bytes, fork_bytes, log_buffer, log_fork, log_free_space, log_inode
+from scmsim.core import records as r
+from scmsim.fs.engine import table
+from scmsim.fs.engine.events import play
+from scmsim.fs.linux import recipes as q
+from scmsim.fs.linux import state as e
+from scmsim.fs.linux.blocks import page_run
+from scmsim.fs.linux.transfer import copy_in
+from scmsim.fs.xfs import recipes as x
+from scmsim.fs.xfs import state as n
+from scmsim.fs.xfs.dirs import give_block, take_block
+from scmsim.fs.xfs.log import add_bytes, fork_bytes, log_buffer, log_fork, log_free_space, log_inode
+from scmsim.jit import part
 
 
 @part

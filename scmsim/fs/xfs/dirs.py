@@ -9,14 +9,14 @@ its lower half stays as it is); there is one leaf less when they are a quarter f
 inode when its names fit it, and into no other smaller form.
 """
 
-from scmsim._jit import part
 from scmsim.alloc.first_fit import allocate, release
-from scmsim.fs.parts import ext4_recipes as q
-from scmsim.fs.parts import ext4_state as e
-from scmsim.fs.parts import table
-from scmsim.fs.parts import xfs_state as n
-from scmsim.fs.parts.emit import play
-from scmsim.fs.parts.xfs_log import add_bytes, drop_buffer, log_buffer, log_fork, log_free_space, new_buffer
+from scmsim.fs.engine import table
+from scmsim.fs.engine.events import play
+from scmsim.fs.linux import recipes as q
+from scmsim.fs.linux import state as e
+from scmsim.fs.xfs import state as n
+from scmsim.fs.xfs.log import add_bytes, drop_buffer, log_buffer, log_fork, log_free_space, new_buffer
+from scmsim.jit import part
 
 LAST = e.BLOCK - 1
 

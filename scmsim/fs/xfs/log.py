@@ -9,13 +9,13 @@ xfs_inode_item.c, xfs_trans_ail.c}.  Simplified: a full log is pushed as a whole
 not covered with dummy records; free space is one record in each of its trees' roots, and inode records have one block.
 """
 
-from scmsim._jit import part
-from scmsim.fs.parts import ext4_recipes as q
-from scmsim.fs.parts import ext4_state as e
-from scmsim.fs.parts import xfs_recipes as x
-from scmsim.fs.parts import xfs_state as n
-from scmsim.fs.parts.arena import give, take
-from scmsim.fs.parts.emit import play
+from scmsim.fs.engine.arena import give, take
+from scmsim.fs.engine.events import play
+from scmsim.fs.linux import recipes as q
+from scmsim.fs.linux import state as e
+from scmsim.fs.xfs import recipes as x
+from scmsim.fs.xfs import state as n
+from scmsim.jit import part
 
 ALL_CHUNKS = (1 << 32) - 1
 

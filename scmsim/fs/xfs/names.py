@@ -7,26 +7,26 @@ xfs_rename, xfs_inactive}, fs/xfs/libxfs/xfs_ialloc.c.  Simplified: inodes are t
 chunks of 64 inodes are kept (mount option ikeep).
 """
 
-from scmsim import records as r
-from scmsim._jit import part
 from scmsim.alloc.first_fit import allocate, release
-from scmsim.fs.parts import ext4_recipes as q
-from scmsim.fs.parts import ext4_state as e
-from scmsim.fs.parts import table
-from scmsim.fs.parts import xfs_state as n
-from scmsim.fs.parts.arena import give, has_room, take
-from scmsim.fs.parts.emit import play
-from scmsim.fs.parts.ext4_emit import call
-from scmsim.fs.parts.ext4_names import as_directory, parent_row
-from scmsim.fs.parts.xfs_data import add_blocks, free_pages
-from scmsim.fs.parts.xfs_dirs import add_entry, blocks_to_add, remove_entry, to_inode
-from scmsim.fs.parts.xfs_log import (
+from scmsim.core import records as r
+from scmsim.fs.engine import table
+from scmsim.fs.engine.arena import give, has_room, take
+from scmsim.fs.engine.events import play
+from scmsim.fs.linux import recipes as q
+from scmsim.fs.linux import state as e
+from scmsim.fs.linux.names import as_directory, parent_row
+from scmsim.fs.linux.operations import call
+from scmsim.fs.xfs import state as n
+from scmsim.fs.xfs.data import add_blocks, free_pages
+from scmsim.fs.xfs.dirs import add_entry, blocks_to_add, remove_entry, to_inode
+from scmsim.fs.xfs.log import (
     add_bytes,
     log_free_space,
     log_inode,
     log_inode_use,
     new_buffer,
 )
+from scmsim.jit import part
 
 UNLINKED = 40  # where the group's header keeps 64 lists of unlinked inodes
 

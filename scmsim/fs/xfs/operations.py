@@ -1,18 +1,20 @@
 """XFS's operations one by one."""
 
-from scmsim import records as r
-from scmsim._jit import kernel, part
-from scmsim.fs.parts import ext4_recipes as q
-from scmsim.fs.parts import ext4_state as e
-from scmsim.fs.parts import xfs_state as n
-from scmsim.fs.parts.arena import has_room
-from scmsim.fs.parts.emit import has_events, play, refuse
-from scmsim.fs.parts.ext4_data import read_slice
-from scmsim.fs.parts.ext4_emit import call
-from scmsim.fs.parts.table import reserve, words_to_hold
-from scmsim.fs.parts.xfs_data import fallocate, missing, truncate, write_slice
-from scmsim.fs.parts.xfs_log import checkpoint, push_all
-from scmsim.fs.parts.xfs_names import change_names, destroy, touch
+from scmsim.core import records as r
+from scmsim.fs.engine import operations
+from scmsim.fs.engine.arena import has_room
+from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.table import reserve, words_to_hold
+from scmsim.fs.linux import recipes as q
+from scmsim.fs.linux import state as e
+from scmsim.fs.linux.operations import call, concerns
+from scmsim.fs.linux.transfer import read_slice
+from scmsim.fs.xfs import state as n
+from scmsim.fs.xfs.data import fallocate, missing, truncate, write_slice
+from scmsim.fs.xfs.log import checkpoint, push_all
+from scmsim.fs.xfs.names import change_names, destroy, touch
+from scmsim.jit import part
+from scmsim.jit.binding import bind
 
 PAGE_EVENTS = 24  # of a page that is written, at most
 
@@ -184,31 +186,31 @@ def step(s, arena, out, op, row):
     return 1
 
 
-@kernel
-def emit(state, arena, ops, i, out):
-    """Turn operations from `ops[i]` on into events while they fit; returns the index of the first one not done."""
-    s = state[0]
-    s.emitted, s.need_events, s.need_words = 0, 0, 0
-    while i < ops.size:
-        op = ops[i]
-        s.op = i
-        s.now = op.time_ns
-        if not has_events(s, out, n.ROOM) or not (s.settled or settle(s, arena, out)):
-            break
-        s.settled = 1
-        done = 1
-        if op.op == r.SYNC:
-            force(s, arena, out)
-            play(s, out, q.SYNC)
-        elif op.op > r.SYNC or op.op == r.ULOAD or op.op == r.USTORE or op.file < 0:
-            s.ignored += 1
-        else:
-            done = step(s, arena, out, op, s.rows + op.file * e.ROW_WORDS)
-        if done == 0:
-            break
-        if done < 0:
-            refuse(s, op)
-        s.seen += 1
-        s.settled = s.progress = 0
-        i += 1
-    return i
+@part
+def prepare(s, arena, out, op):
+    """The log's workers have their turn first; False: no room to finish that."""
+    s.now = op.time_ns
+    if not has_events(s, out, n.ROOM) or not (s.settled or settle(s, arena, out)):
+        return False
+    s.settled = 1
+    return True
+
+
+@part
+def perform(s, arena, out, op):
+    """Run or resume an operation; returns its outcome."""
+    if op.op == r.SYNC:
+        force(s, arena, out)
+        play(s, out, q.SYNC)
+        return 1
+    return step(s, arena, out, op, s.rows + op.file * e.ROW_WORDS)
+
+
+@part
+def end(s, out):
+    """The next operation is a new one."""
+    s.settled = s.progress = 0
+
+
+_HOOKS = {"prepare": prepare, "concerns": concerns, "perform": perform, "end": end}
+emit = bind("xfs", operations, {operations: _HOOKS}).emit

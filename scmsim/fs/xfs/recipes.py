@@ -6,9 +6,9 @@ arch/x86/lib/{usercopy_64.c,copy_user_64.S}, drivers/nvdimm/pmem.c.  Each log bu
 before and after it (REQ_PREFLUSH, REQ_FUA: two store fences each, measured: four per log buffer).
 """
 
-from scmsim.fs.parts import ext4_recipes as q
-from scmsim.fs.parts.emit import Steps
-from scmsim.records import FENCE, FLUSH, KERNEL, LOAD, NTSTORE, PM, STORE, USER
+from scmsim.core.records import FENCE, FLUSH, KERNEL, LOAD, NTSTORE, PM, STORE, USER
+from scmsim.fs.engine.events import Steps
+from scmsim.fs.linux import recipes as q
 
 # Mechanism -> what the bytes that it stores to persistent memory are for.
 SITES = {

@@ -9,13 +9,14 @@ at the front of the device (mkfs.xfs spreads them; the log lies in the middle).
 import numpy as np
 
 from scmsim.alloc import first_fit
-from scmsim.errors import UsageError
-from scmsim.fs.parts import costs, ext4_state
-from scmsim.fs.parts import ext4_state as e
-from scmsim.fs.parts.emit import State, load_recipes, new_state
-from scmsim.fs.parts.xfs_recipes import COSTS, SITES, all_recipes
-from scmsim.records import Files
-from scmsim.units import format_bytes
+from scmsim.core.errors import UsageError
+from scmsim.core.records import Files
+from scmsim.core.units import format_bytes
+from scmsim.fs.engine import costs
+from scmsim.fs.engine.events import State, load_recipes, new_state
+from scmsim.fs.linux import state as e
+from scmsim.fs.linux import state as linux_state
+from scmsim.fs.xfs.recipes import COSTS, SITES, all_recipes
 
 # Words of a log item: block (buffer) or inode number; mask of changed 128-byte chunks (buffer) or bytes of the changed
 # fork (inode); flags; bytes that it takes in the next checkpoint; next in the CIL and in the AIL; entries' bytes and how
@@ -78,7 +79,7 @@ STATE = np.dtype(
     (
         np.record,
         [
-            *ext4_state.STATE.descr,
+            *linux_state.STATE.descr,
             ("inode_items", "i8"),  # arena offset of a table handle: inode -> its item
             ("chunks", "i8"),  # arena offset of a table handle: chunk of 64 inodes -> its first block
             ("ag_items", "i8"),
@@ -196,5 +197,6 @@ def _known(state: State, folders: list[int], chunks: int) -> None:
 def space(state: State) -> dict[str, int]:
     """Space report in bytes, as ext4's; XFS does not preallocate where it writes directly."""
     record = state.record[0]
-    report = ext4_state.space(state)
-    return {**report, "commits": int(record.sequence) - 1, "logged_items": int(record.ail_items)}
+    report = linux_state.space(state)
+    report |= {"uncommitted_bytes": int(record.cil_bytes), "commits": int(record.sequence) - 1}
+    return {**report, "logged_items": int(record.ail_items)}

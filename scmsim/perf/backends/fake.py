@@ -10,12 +10,12 @@ import random
 import time
 from collections.abc import Sequence
 
-from scmsim.errors import EnvironmentProblem, UsageError
+from scmsim.core.errors import EnvironmentProblem, UsageError
+from scmsim.core.units import parse_param
 from scmsim.perf import events, hardware
 from scmsim.perf.backend import Backend, Request, Task
 from scmsim.perf.counts import Event
 from scmsim.perf.stat import Ran
-from scmsim.units import parse_param
 
 SUMMARY = "made-up or recorded answers of perf, with noise and faults; measures nothing"
 PARAMS = {

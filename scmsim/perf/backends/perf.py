@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from scmsim.errors import EnvironmentProblem
+from scmsim.core.errors import EnvironmentProblem
 from scmsim.perf import hardware
 from scmsim.perf.backend import Backend, Request
 from scmsim.perf.backends.software import software

@@ -1,7 +1,7 @@
 """Software events and system-call tracepoints: what can be counted without a PMU, as in most virtual machines."""
 
-from scmsim.counters import SOFTWARE
-from scmsim.errors import EnvironmentProblem
+from scmsim.core.counters import SOFTWARE
+from scmsim.core.errors import EnvironmentProblem
 from scmsim.perf.backend import Backend, Request
 from scmsim.perf.counts import Event
 from scmsim.perf.hardware import absent

@@ -1,8 +1,8 @@
 """The two loops of `advise`: over the operations of a trace, once, and over its page touches, once a placement of files."""
 
-from scmsim._jit import kernel, part
-from scmsim._rows import touch16
-from scmsim.records import CREATE, FALLOCATE, KEEP_SIZE, PUNCH_HOLE, READ, RENAME, SETUP, TRUNCATE, UNLINK, WRITE
+from scmsim.core.records import CREATE, FALLOCATE, KEEP_SIZE, PUNCH_HOLE, READ, RENAME, SETUP, TRUNCATE, UNLINK, WRITE
+from scmsim.jit import kernel, part
+from scmsim.jit.vectors import touch16
 
 # Columns of a file's row: length, longest it ever was, longest in this life, overwritten bytes, bytes that copy-on-write copies
 # with pages of 4 KiB, 2 MiB and 1 GiB, frames touched, and from MOVED on the bytes copied when it outgrows each threshold.

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scmsim.advise import kernels as k
-from scmsim.errors import UsageError
-from scmsim.records import Files, Source
-from scmsim.units import format_bytes
+from scmsim.core.errors import UsageError
+from scmsim.core.records import Files, Source
+from scmsim.core.units import format_bytes
+from scmsim.study.advise import kernels as k
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 FAR = 1 << 61  # a threshold that no file passes

@@ -14,15 +14,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scmsim.advise import kernels as k
-from scmsim.advise.profile import FAR, GRAINS, THRESHOLDS, Profile
-from scmsim.errors import UsageError
+from scmsim.core.errors import UsageError
+from scmsim.core.units import format_bytes, parse_bytes
 from scmsim.mmu import presets
-from scmsim.units import format_bytes, parse_bytes
+from scmsim.study.advise import kernels as k
+from scmsim.study.advise.profile import FAR, GRAINS, THRESHOLDS, Profile
 
 SHARES = (0, 10, 25, 50, 75, 90)  # percent of the device for large pages; 0: no boundary
 WORDS = ("undo", "page", "mcow")  # in place with an undo log; the file's own page; virtual superpages
 PAGES = tuple(1 << order for order in k.ORDERS)
+FLAT = 0.05  # of the walk cycles: what replacement by LRU may be off by (docs/advise.md)
 OBJECTIVES = ("walk_cycles", "wasted_bytes", "write_amplification")
 
 
@@ -48,6 +49,12 @@ class Advice:
     placements: int  # different ones, each with its own pass over the touches
     profile: Profile
     orders: dict[int, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def flat(self) -> bool:
+        """Whether the page sizes do not matter for the trace: walk cycles of the front differ by less than `FLAT`."""
+        cycles = self.costs[self.front, 0]
+        return bool(cycles.max() - cycles.min() <= FLAT * cycles.max())
 
 
 def advise(
@@ -95,7 +102,7 @@ def advise(
     cycles = model.cycles(placed, jobs, progress)
     costs = np.array([[cycles[key], *model.other_costs(choice, classes)] for choice, classes, key in rows])
     front = pareto(costs)
-    best = front[_closest(costs[front])]
+    best = front[_knee(costs[front], int(found.snapshot.sum()))]
     orders = {int(i): rows[i][1] for i in front}
     return Advice(
         [choice for choice, _, _ in rows], costs, front, int(best), infeasible, model.capacity, len(placed), found, orders,
@@ -112,11 +119,10 @@ def pareto(costs: np.ndarray) -> np.ndarray:
     return np.array(front, np.int64)
 
 
-def _closest(costs: np.ndarray) -> int:
-    """The row nearest to the best of every objective, each scaled from the best to the worst of the front."""
-    low, high = costs.min(0), costs.max(0)
-    scaled = (costs - low) / np.where(high > low, high - low, 1)
-    return int(np.argmin((scaled**2).sum(1)))
+def _knee(costs: np.ndarray, live: int) -> int:
+    """The row with the least product of walk cycles, bytes allocated and bytes written: a percent more of one must save more
+    than a percent of another."""
+    return int(np.argmin((costs[:, 0] + 1) * (live + costs[:, 1]) * costs[:, 2]))
 
 
 class _Model:
@@ -154,12 +160,14 @@ class _Model:
     def cycles(self, placed: dict[bytes, np.ndarray], jobs: int, progress: Any) -> dict[bytes, float]:
         """Walk cycles of each placement."""
         found, done = {}, 0
+        if progress:
+            progress("weighing", 0, len(placed))
         with ThreadPoolExecutor(jobs) as pool:
             for key, counts in zip(placed, pool.map(self.walks, placed.values()), strict=True):
                 found[key] = float(counts[k.WALK_CYCLES]) / self.found.share
                 done += 1
                 if progress:
-                    progress("placements", done, len(placed))
+                    progress("weighing", done, len(placed))
         return found
 
     def walks(self, mapped: np.ndarray) -> np.ndarray:

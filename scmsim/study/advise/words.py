@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.advise import kernels as k
-from scmsim.advise.profile import FAR, size_text
-from scmsim.advise.search import OBJECTIVES, PAGES, Advice, Choice
-from scmsim.units import format_bytes
+from scmsim.core.units import format_bytes
+from scmsim.study.advise import kernels as k
+from scmsim.study.advise.profile import FAR, size_text
+from scmsim.study.advise.search import FLAT, OBJECTIVES, PAGES, Advice, Choice
 
 
 def pages(choice: Choice) -> str:
@@ -47,10 +47,19 @@ def sentence(choice: Choice, advice: Advice | None = None) -> str:
     return f"{pages(choice)}{where}" + (f"; {update(choice)}" if overwrites else "")
 
 
+RULE = "the least product of walk cycles, bytes allocated and bytes written, of the combinations that no other beats"
+
+
 def recommendation(advice: Advice) -> list[str]:
-    """The recommendation and what it costs beside the extremes of the front."""
+    """The recommendation, its rule, and what it costs beside the extremes of the front."""
     best, costs = advice.best, advice.costs
-    lines = [f"recommended: {sentence(advice.choices[best], advice)}", f"  {figures(costs[best])}"]
+    lines = [f"recommended: {sentence(advice.choices[best], advice)}", f"  {figures(costs[best])}", f"  rule: {RULE}"]
+    if advice.flat:
+        cycles = costs[advice.front, 0]
+        lines.append(
+            f"page sizes do not matter for this trace: walk cycles of all {len(cycles)} combinations of the front lie between "
+            f"{cycles.min():,.0f} and {cycles.max():,.0f}, less than {FLAT:.0%} apart"
+        )
     titles = ("fewest walk cycles", "least waste", "least write amplification")
     for column, title in enumerate(titles):
         row = advice.front[int(np.argmin(costs[advice.front, column]))]
@@ -107,6 +116,8 @@ def table(advice: Advice) -> dict[str, Any]:
         "capacity_bytes": advice.capacity,
         "touches_share": advice.profile.share,
         "recommended": row(advice.best),
+        "rule": RULE,
+        "page_sizes_matter": not advice.flat,
         "front": [row(int(i)) for i in advice.front],
         "by_size": list(by_size(advice)),
     }

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from scmsim.errors import ScmsimError, UsageError
+from scmsim.core.errors import ScmsimError, UsageError
 from scmsim.trace.formats._report import Report
 
 PAGES = 4096  # of perf's ring buffer for each CPU (16 MiB); its default lost 15 % of the events of eight busy threads
@@ -26,8 +26,6 @@ class Options:
         Record the first touches of mapped files as rows load and store.
     anonymize : bool
         Replace names in the trace by hashes with a key that is not kept.
-    allow_lost : bool
-        Keep a trace although the kernel lost events, and say so in its header; else it is an error.
     pages : int
         Pages of 4 KiB of perf's ring buffer for each CPU; a power of two.
     facts : dict
@@ -38,7 +36,6 @@ class Options:
     seconds: float | None = None
     page_touches: bool = False
     anonymize: bool = False
-    allow_lost: bool = False
     pages: int = PAGES
     facts: dict[str, Any] = field(default_factory=dict)
 

@@ -8,9 +8,8 @@ import sys
 import tempfile
 from typing import Any
 
-from scmsim import registry
-from scmsim.errors import EnvironmentProblem
-from scmsim.trace.capture import Options
+from scmsim.core import registry
+from scmsim.core.errors import EnvironmentProblem
 
 CALLS = 20_000
 UNIT = 4096
@@ -80,8 +79,7 @@ def _once(backend: str, folder: pathlib.Path, calls: int) -> float:
     result = folder / "took"
     argv = [sys.executable, "-I", "-S", "-c", _LOOP, str(folder / "data"), str(result), str(calls)]
     if backend:
-        options = Options(allow_lost=True)
-        registry.load("capture", backend).capture(argv, folder / "trace.parquet", under=str(folder), options=options)
+        registry.load("capture", backend).capture(argv, folder / "trace.parquet", under=str(folder))
     else:
         subprocess.run(argv, check=True)
     return float(result.read_text())

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from scmsim.errors import EnvironmentProblem
+from scmsim.core.errors import EnvironmentProblem
 from scmsim.trace.capture._words import NEEDS_MEMORY, arguments, flags, result
 from scmsim.trace.formats._strace_text import UNFINISHED, number
 

@@ -3,7 +3,7 @@
 Source: the kernel's own headers, asm/unistd_64.h (x86-64) and asm-generic/unistd.h (64-bit Arm).
 """
 
-from scmsim.errors import EnvironmentProblem
+from scmsim.core.errors import EnvironmentProblem
 
 _X86_64 = """
     read=0 write=1 open=2 close=3 stat=4 fstat=5 lstat=6 lseek=8 mmap=9 munmap=11 pread64=17 pwrite64=18 readv=19

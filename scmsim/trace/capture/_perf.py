@@ -1,6 +1,7 @@
 """perf as a recorder of tracepoints: start it on a process and all that it starts, stop it, read what it saw."""
 
 import contextlib
+import errno
 import itertools
 import os
 import pathlib
@@ -13,7 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
-from scmsim.errors import EnvironmentProblem
+from scmsim.core.errors import EnvironmentProblem
 from scmsim.trace.capture import Options, _seed
 from scmsim.trace.capture import _run as common
 from scmsim.trace.capture._merge import Merged
@@ -78,22 +79,18 @@ def write(file: IO[bytes], lines: Iterator[str], root: int, seeds: list[bytes]) 
         file.write(line.encode("latin-1"))
 
 
-def check_lost(recorded: "Recording", options: Options) -> int:
-    """How many events the kernel lost; raises EnvironmentProblem for any, unless they are allowed."""
-    lost = recorded.count_lost()
-    if lost and not options.allow_lost:
-        more = f"--buffer {4 * options.pages}"
-        raise EnvironmentProblem(f"the kernel lost {lost} events; give {more}, or keep what is there with --allow-lost")
-    return lost
-
-
 def account(recorded: "Recording", merged: Merged, options: Options) -> dict[str, Any]:
     """What the header says about a recording of perf."""
-    lost = check_lost(recorded, options)
-    notes = [f"{lost} events were lost: rows are missing, positions after them may be wrong"] if lost else []
+    lost, notes = recorded.count_lost(), []
+    if lost:
+        more = f"--buffer {4 * options.pages}"
+        notes.append(
+            f"{lost} events were lost: rows are missing, positions after them may be wrong; {more} loses fewer"
+        )
     if merged.unpaired:
         notes.append(f"{merged.unpaired} calls were seen by only one of strace and perf; they have no row")
-    out: dict[str, Any] = {"lost_events": lost, "calls_with_names": merged.paired, "calls_from_perf": merged.plain}
+    out: dict[str, Any] = {"lost_events": lost, "unpaired_calls": merged.unpaired}
+    out |= {"calls_with_names": merged.paired, "calls_from_perf": merged.plain}
     if options.page_touches:
         out["page_faults"] = merged.faults
         notes.append(TOUCHES)
@@ -117,8 +114,11 @@ class Recording:
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
         ended = self._process.wait()
+        said = (self._data.parent / _SAID).read_text(errors="replace").strip().splitlines() or [f"status {ended}"]
+        full = os.strerror(errno.ENOSPC)
+        if any(full in line for line in said):
+            raise common.no_room(self._data, full, kept=False)
         if ended not in (0, -signal.SIGINT):
-            said = (self._data.parent / _SAID).read_text(errors="replace").strip().splitlines() or [f"status {ended}"]
             raise EnvironmentProblem(f"perf failed while it recorded ({said[-1].strip()}); no trace was written")
 
     def lines(self) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """What every capture does: check the output name, hold the signals, run the command, convert the text, store."""
 
 import contextlib
+import fcntl
 import os
 import pathlib
 import platform
@@ -8,13 +9,15 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from scmsim import __version__
-from scmsim.drafts import writable
-from scmsim.errors import EnvironmentProblem, UsageError
+from scmsim.core.atomic import OF_THE_DISK, writable
+from scmsim.core.errors import EnvironmentProblem, UsageError
+from scmsim.trace._path import trace_path
 from scmsim.trace.capture import Options
 from scmsim.trace.formats._lines import Progress
 from scmsim.trace.formats._report import Report
@@ -23,12 +26,15 @@ FORWARDED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
 _WATCHED = FORWARDED | {signal.SIGCHLD}
 _SENT_BY_KERNEL = 0x80  # si_code SI_KERNEL: typed at the terminal, so the command has it already
 _POLL_S = 0.5
+_PIPE = 1 << 20  # bytes between a tracer and its file; it waits when they are full
+_NAP_S = 0.002  # between two looks at them: a look for each line would take the program's CPU
 
 
 def check_output(out: pathlib.Path, keep_raw: Any) -> None:
     """Find a bad output name before the command runs, not after."""
-    for path in [out] + ([pathlib.Path(keep_raw)] if keep_raw is not None else []):
-        writable(path)
+    trace_path(out)
+    if keep_raw is not None:
+        writable(keep_raw)
     if keep_raw is not None and pathlib.Path(keep_raw).absolute() == out.absolute():
         raise UsageError(f"{str(out)!r} cannot be both the trace and the raw text; give --keep-raw another name")
 
@@ -58,22 +64,99 @@ def raw_file(out: pathlib.Path, keep_raw: Any) -> Iterator[pathlib.Path]:
 
 
 @contextlib.contextmanager
+def disk_watched(path: pathlib.Path, *, kept: bool) -> Iterator[None]:
+    """Turn a full or broken disk into one line that names it; `path` is what is written, `kept` if it was asked for."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in OF_THE_DISK:
+            raise
+        raise no_room(path, os.strerror(error.errno), kept=kept) from None
+
+
+def no_room(path: pathlib.Path, reason: str, *, kept: bool) -> EnvironmentProblem:
+    """The error for a recording that the disk did not take; a temporary one is named by where its folder was."""
+    where = os.fspath(path if kept else path.absolute().parent.parent)
+    return EnvironmentProblem(
+        f"cannot write the recording to {where!r}: {reason.lower()}; the command ran, but there is no trace: "
+        "make room, or name another disk with -o or --keep-raw"
+    )
+
+
+@contextlib.contextmanager
+def collected(raw: pathlib.Path, *, kept: bool) -> Iterator[str]:
+    """Yield a name that a tracer can write to; what it writes is appended to `raw`.
+
+    A tracer that writes to a full disk itself complains about each line on the command's stderr, and goes on.
+
+    Raises
+    ------
+    EnvironmentProblem
+        The disk did not take all of it.  The command has run to its end, and a temporary `raw` holds no space since.
+    """
+    source, sink = os.pipe()
+    with contextlib.suppress(OSError):  # more than an ordinary user may have
+        fcntl.fcntl(sink, fcntl.F_SETPIPE_SZ, _PIPE)
+    problems: list[OSError] = []
+    with open(raw, "ab", buffering=0) as file:
+        thread = threading.Thread(target=_copy, args=(source, file, problems, kept), daemon=True)
+        thread.start()
+        try:
+            yield f"/proc/{os.getpid()}/fd/{sink}"
+        finally:
+            os.close(sink)
+            thread.join()
+            os.close(source)
+    with disk_watched(raw, kept=kept):
+        for problem in problems:
+            raise problem
+
+
+def _copy(source: int, file: Any, problems: list[OSError], kept: bool) -> None:
+    """Copy a pipe to a file until all writers have closed it; behind the first problem, only empty it."""
+    while block := memoryview(os.read(source, _PIPE)):
+        try:
+            while block and not problems:
+                block = block[file.write(block) :]
+        except OSError as error:
+            problems.append(error)
+            if not kept:  # the command may need the room
+                file.truncate(0)
+        time.sleep(_NAP_S)
+
+
+@contextlib.contextmanager
 def signals_held() -> Iterator[Any]:
     """Block the signals that are for the command; yields the mask that it starts with.
 
-    Threads that start meanwhile (NumPy's) inherit the blocked mask, so that no signal can reach one of them instead.
+    Threads that start meanwhile inherit the blocked mask, so that no signal can reach one of them instead: NumPy starts
+    some when it is loaded.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
     try:
+        import numpy  # noqa: F401
+
         yield before
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def stop_if_asked() -> None:
+    """End where a signal has come before the command runs: from then on they are for the command."""
+    received = signal.sigtimedwait(FORWARDED, 0)
+    if received is not None and received.si_signo == signal.SIGINT:
+        raise KeyboardInterrupt
+    if received is not None:
+        raise SystemExit(128 + received.si_signo)
 
 
 def start(argv: Sequence[str], mask: Any, **options: Any) -> subprocess.Popen[bytes]:
     """Start a process with a signal mask; never through a shell."""
 
     def unblock() -> None:
+        for number in FORWARDED:  # one that comes before the program is there must end it, not raise in here
+            if callable(signal.getsignal(number)):
+                signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     return subprocess.Popen(argv, preexec_fn=unblock, **options)
@@ -84,11 +167,14 @@ def run(argv: Sequence[str], mask: Any, passed_on: Callable[[int, int], None]) -
 
     `passed_on(pid of the program, signal)` is called for each signal that somebody sends to this process meanwhile.
     """
+    stop_if_asked()
     process = start(argv, mask, close_fds=False)  # Python's own are closed by execve; the others are for the command
     while process.poll() is None:
         received = signal.sigtimedwait(_WATCHED, _POLL_S)
         if received is not None and received.si_signo in FORWARDED and received.si_code != _SENT_BY_KERNEL:
             passed_on(process.pid, received.si_signo)
+    while signal.sigtimedwait(_WATCHED, 0):  # those of the last moment were for the command, too
+        pass
     return 128 - process.returncode if process.returncode < 0 else process.returncode, process.pid
 
 
@@ -131,4 +217,5 @@ def store(
         base = os.path.realpath(under) if under else None
         report = text.convert(raw, writer, progress=progress, under=base, cwd=cwd or os.getcwd())
     report.blind_spots, report.notes = writer.header["blind_spots"], writer.header["notes"]
+    report.lost_events, report.unpaired = writer.header["lost_events"], writer.header.get("unpaired_calls", 0)
     return report

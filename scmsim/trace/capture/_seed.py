@@ -15,7 +15,7 @@ import stat
 import time
 from collections.abc import Iterator
 
-from scmsim.errors import EnvironmentProblem, UsageError
+from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.trace.capture._words import open_flags
 
 _STOP_S = 5.0

@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from scmsim.records import Files
+from scmsim.core.records import Files
 from scmsim.trace.store import TraceWriter
 
 

@@ -6,7 +6,7 @@ import platform
 import time
 from collections.abc import Sequence
 
-from scmsim.errors import EnvironmentProblem, UsageError
+from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.trace.capture import Captured, Options, _perf, _seed, check_target, strace
 from scmsim.trace.capture import _run as common
 from scmsim.trace.capture._merge import Merge, Merged, StraceCalls
@@ -41,21 +41,24 @@ def capture(
     common.check_output(pathlib.Path(out), keep_raw)
     numbers = names(platform.machine())
     with common.work_folder(pathlib.Path(out)) as work, common.raw_file(pathlib.Path(out), keep_raw) as raw:
+        calls = work / "names.txt"
         with common.signals_held() as before:
             tracer, version, flags = strace.probe(_named_calls())
-            argv = [tracer, *flags, "-o", os.fspath(work / "names.txt"), "--", *command]
             seeds = _seed.descriptors(os.getpid(), inherited_only=True)
             start = time.monotonic_ns()
-            with _perf.recording(work, os.getpid(), _perf.events(options), _others(), options.pages) as recorded:
-                status, _ = common.run(
-                    argv, before, lambda pid, number: strace.pass_on(pid, number, work / "names.txt")
-                )
-            header = common.facts(command, options, status, start)
-            _perf.check_lost(recorded, options)
-            header |= {"tool": "strace, perf", "tool_version": f"{version}, {recorded.version}"}
-            header |= {"options": [*flags[:-2], *recorded.options]}
-            header |= _perf.account(recorded, _write(raw, work / "names.txt", recorded, numbers, seeds), options)
-            return Captured(status, common.store(raw, out, header, under=under, progress=progress, options=options))
+            with (
+                common.collected(calls, kept=False) as pipe,
+                _perf.recording(work, os.getpid(), _perf.events(options), _others(), options.pages) as recorded,
+            ):
+                argv = [tracer, *flags, "-o", pipe, "--", *command]
+                status, _ = common.run(argv, before, lambda pid, number: strace.pass_on(pid, number, calls))
+        header = common.facts(command, options, status, start)
+        header |= {"tool": "strace, perf", "tool_version": f"{version}, {recorded.version}"}
+        header |= {"options": [*flags[:-2], *recorded.options]}
+        with common.disk_watched(raw, kept=keep_raw is not None):
+            merged = _write(raw, calls, recorded, numbers, seeds)
+        header |= _perf.account(recorded, merged, options)
+        return Captured(status, common.store(raw, out, header, under=under, progress=progress, options=options))
 
 
 def _named_calls() -> list[str]:

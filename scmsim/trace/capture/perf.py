@@ -49,19 +49,18 @@ def capture(
         with common.signals_held() as before:
             start = time.monotonic_ns()
             seen = _launch(work, command, options, before) if options.pid is None else _attach(work, options)
-            header = common.facts(command, options, seen.status, start)
-            _perf.check_lost(seen.recorded, options)
-            merge = Merge(numbers, texts, _perf.boot_s(), seen.threads)
-            events = seen.recorded.lines()
-            if options.pid is None:
-                events = _after_exec(events, seen.threads[0], numbers)
-            with open(raw, "wb") as file:
-                _perf.write(file, merge.lines(events), seen.threads[0], seen.seeds)
-            header |= {"tool": "perf", "tool_version": seen.recorded.version, "options": seen.recorded.options}
-            header |= _perf.account(seen.recorded, merge.report, options)
-            header["blind_spots"] = texts.blind_spots()
-            report = common.store(raw, out, header, under=under, progress=progress, options=options, cwd=seen.cwd)
-            return Captured(seen.status, report)
+        header = common.facts(command, options, seen.status, start)
+        merge = Merge(numbers, texts, _perf.boot_s(), seen.threads)
+        events = seen.recorded.lines()
+        if options.pid is None:
+            events = _after_exec(events, seen.threads[0], numbers)
+        with common.disk_watched(raw, kept=keep_raw is not None), open(raw, "wb") as file:
+            _perf.write(file, merge.lines(events), seen.threads[0], seen.seeds)
+        header |= {"tool": "perf", "tool_version": seen.recorded.version, "options": seen.recorded.options}
+        header |= _perf.account(seen.recorded, merge.report, options)
+        header["blind_spots"] = texts.blind_spots()
+        report = common.store(raw, out, header, under=under, progress=progress, options=options, cwd=seen.cwd)
+        return Captured(seen.status, report)
 
 
 class _Seen(NamedTuple):

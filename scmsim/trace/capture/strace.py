@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from scmsim.errors import EnvironmentProblem, UsageError
+from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.trace.capture import Captured, Options, _seed, check_target
 from scmsim.trace.capture import _run as common
 from scmsim.trace.formats._lines import Progress
@@ -57,15 +57,17 @@ def capture(
         raise UsageError("strace sees no page touches; use --mmap with --backend hybrid or --backend perf")
     check_target(command, options.pid)
     common.check_output(pathlib.Path(out), keep_raw)
-    with common.raw_file(pathlib.Path(out), keep_raw) as raw, common.signals_held() as before:
-        strace, version, flags = probe(filtered=options.pid is None)
-        argv = [strace, *flags, "-o", os.fspath(raw)]
-        start = time.monotonic_ns()
-        if options.pid is None:
-            status, _ = common.run([*argv, "--", *command], before, lambda pid, number: pass_on(pid, number, raw))
-            cwd = None
-        else:
-            status, cwd = 0, _attach(argv, options.pid, options.seconds, raw, before)
+    with common.raw_file(pathlib.Path(out), keep_raw) as raw:
+        with common.signals_held() as before:
+            strace, version, flags = probe(filtered=options.pid is None)
+            start = time.monotonic_ns()
+            with common.collected(raw, kept=keep_raw is not None) as pipe:
+                argv = [strace, *flags, "-o", pipe]
+                if options.pid is None:
+                    status, _ = common.run([*argv, "--", *command], before, lambda pid, n: pass_on(pid, n, raw))
+                    cwd = None
+                else:
+                    status, cwd = 0, _attach(argv, options.pid, options.seconds, raw, before)
         tool = {"tool_version": version, "options": flags[:-2]}  # without the long list of calls
         header = {**tool, **common.facts(command, options, status, start)}
         return Captured(
@@ -96,6 +98,7 @@ def probe(calls: Sequence[str] | None = None, *, filtered: bool = True) -> tuple
         options = [*_OPTIONS, *filters, "-e", listed]
         test = [strace, *options, "-o", os.devnull, "--", shutil.which("true") or "/bin/true"]
         result = subprocess.run(test, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        common.stop_if_asked()
         if result.returncode == 0 and not result.stderr:
             return strace, found[1] if found else "", options
         trouble = (result.stderr.strip().splitlines() or [f"exit status {result.returncode}"])[0]
@@ -126,12 +129,12 @@ def pass_on(strace: int, number: int, raw: pathlib.Path) -> None:
 def _attach(argv: list[str], pid: int, seconds: float | None, raw: pathlib.Path, mask: Any) -> str:
     """Trace a running process until it ends or a signal says stop; returns its working directory.
 
-    The text begins with lines that say what the process has open; strace appends to them.
+    The text begins with lines that say what the process has open; those of strace follow.
     """
     with _seed.frozen(pid):
         cwd = _seed.write(pid, raw)
         tracer = common.start(
-            [*argv, "-A", "-q", "-p", str(pid)],
+            [*argv, "-q", "-p", str(pid)],
             mask,
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

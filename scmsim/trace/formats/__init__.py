@@ -10,8 +10,8 @@ Names that begin with `_` are shared parts.
 import os
 from typing import Any
 
-from scmsim import registry
-from scmsim.errors import UsageError
+from scmsim.core import registry
+from scmsim.core.errors import UsageError
 from scmsim.trace.formats._input import Input
 
 

@@ -7,8 +7,8 @@ from array import array
 
 import numpy as np
 
-from scmsim.errors import UsageError
-from scmsim.records import READ, WRITE
+from scmsim.core.errors import UsageError
+from scmsim.core.records import READ, WRITE
 from scmsim.trace.formats._intake import Intake
 
 MOST = 1 << 25  # segments, of 48 bytes

@@ -9,12 +9,13 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from scmsim.errors import UsageError
+from scmsim.core.errors import UsageError
 
 HEAD = 1 << 14  # bytes that a sniffer gets to see
 STDIN = "-"
 _GZIP, _XZ, _ZSTD = b"\x1f\x8b", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"
 _LONGEST_MAGIC = 6
+_PACKED = 1 << 14  # bytes of compressed data read ahead: `taken` tells the progress
 
 
 class _Raw(io.RawIOBase):
@@ -116,7 +117,8 @@ class Input:
 
     def _decompressed(self, first: bytes) -> Any:
         self._rest, self._kind = b"", "gzip"
-        buffered = io.BufferedReader(self._raw, 1 << 20)
+        is_packed = first.startswith((_GZIP, _XZ, _ZSTD))
+        buffered = io.BufferedReader(self._raw, _PACKED if is_packed else 1 << 20)
         if first.startswith(_GZIP):
             return gzip.GzipFile(fileobj=buffered)
         if first.startswith(_XZ):

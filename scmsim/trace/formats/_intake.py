@@ -9,8 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.errors import UsageError
-from scmsim.records import DATA_ONLY, FALLOCATE, FSYNC, KEEP_SIZE, OFFSET_UNKNOWN, OP, PUNCH_HOLE, READ, WRITE, Files
+from scmsim.core.errors import UsageError
+from scmsim.core.records import (
+    DATA_ONLY,
+    FALLOCATE,
+    FSYNC,
+    KEEP_SIZE,
+    OFFSET_UNKNOWN,
+    OP,
+    PUNCH_HOLE,
+    READ,
+    WRITE,
+    Files,
+)
 from scmsim.trace.formats._input import Input
 from scmsim.trace.formats._lines import BadLine, Progress, blocks, clip
 from scmsim.trace.formats._report import Report

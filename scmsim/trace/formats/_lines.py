@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 
-from scmsim.errors import UsageError
+from scmsim.core.errors import UsageError
 from scmsim.trace.formats._input import Input
 
 _BLOCK = 1 << 20

@@ -6,7 +6,7 @@ that it opened is a pointer.
 
 from collections.abc import Callable
 
-from scmsim.records import (
+from scmsim.core.records import (
     APPENDS,
     CLOSE,
     CONTINUES,

@@ -1,10 +1,24 @@
 """What an importer did with every line of its input; nothing is dropped without a count."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 KEPT_BAD_LINES = 20
+ALLOWED = 0.01  # share of the lines that need not be understood; a lost event is always a loss
+
+
+def missed(header: Mapping[str, Any]) -> str:
+    """What a trace lost on its way, in words; empty where that is nothing, or too little to matter."""
+    counts, events = header.get("counts", {}), header.get("lost_events")
+    lines, bad = counts.get("lines"), counts.get("bad")
+    report = Report(lines=_count(lines), bad=_count(bad), lost_events=_count(events))
+    return "; ".join(report.losses()) if report.is_incomplete() else ""
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) else 0  # a file may hold anything
 
 
 @dataclass
@@ -25,6 +39,8 @@ class Report:
     left_out: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
     other: Counter[str] = field(default_factory=Counter)
+    lost_events: int = 0  # that the recorder said it lost
+    unpaired: int = 0  # calls that only one of two recorders saw
     unknown_offsets: int = 0
     creates: Counter[str] = field(default_factory=Counter)
     blind_spots: list[str] = field(default_factory=list)
@@ -36,6 +52,23 @@ class Report:
         self.bad += 1
         if len(self.bad_lines) < KEPT_BAD_LINES:
             self.bad_lines.append((line, reason))
+
+    def is_incomplete(self, allowed: float | None = None) -> bool:
+        """Whether more was lost than `allowed`, a share of all; by default any event, or more than ALLOWED of the lines."""
+        missed = self.bad + self.unpaired
+        if allowed is None:
+            return self.lost_events > 0 or missed > ALLOWED * self.lines
+        return missed + self.lost_events > allowed * (self.lines + self.lost_events)
+
+    def losses(self) -> list[str]:
+        """What was lost or not understood, a phrase each; empty if nothing was."""
+        share = 100 * self.bad / max(self.lines, 1)
+        counts = (
+            (self.lost_events, "{:,} events lost by the recorder"),
+            (self.bad, f"{{:,}} of {self.lines:,} lines not understood ({share:.2g} %)"),
+            (self.unpaired, "{:,} calls seen by only one of two recorders"),
+        )
+        return [text.format(count) for count, text in counts if count]
 
     def check(self) -> None:
         """Raise RuntimeError (an error of the importer, not of the user) unless every line and row is accounted for."""
@@ -63,5 +96,5 @@ class Report:
     def as_dict(self) -> dict[str, Any]:
         """Everything, JSON-able."""
         bad_lines = [{"line": line, "reason": reason} for line, reason in self.bad_lines]
-        rest = {name: getattr(self, name) for name in ("blind_spots", "notes", "duration_ns")}
+        rest = {name: getattr(self, name) for name in ("lost_events", "blind_spots", "notes", "duration_ns")}
         return {**self.counts(), "bad_lines": bad_lines, **rest}

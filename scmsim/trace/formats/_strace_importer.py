@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.records import CONTINUES, OFFSET_UNKNOWN, OP, OPEN, Files
+from scmsim.core.records import CONTINUES, OFFSET_UNKNOWN, OP, OPEN, Files
 from scmsim.trace.formats._report import Report
 from scmsim.trace.formats._strace_names import Names, is_special
 from scmsim.trace.formats._strace_state import Description, Maps, Node, Place, Table, Task

@@ -2,7 +2,7 @@
 
 from re import Match
 
-from scmsim.records import MMAP, MSYNC, MUNMAP, ULOAD, USTORE, WRITABLE_SHARED
+from scmsim.core.records import MMAP, MSYNC, MUNMAP, ULOAD, USTORE, WRITABLE_SHARED
 from scmsim.trace.formats._strace_importer import BOOKKEEPING, NOT_A_FILE, NOT_A_FILE_OPERATION, UNKNOWN_FD, Importer
 from scmsim.trace.formats._strace_state import Task
 from scmsim.trace.formats._strace_text import COMMA, DIR, FD, NUMBER, PATH, REST, RESULT, WORD, number, unescape

@@ -2,7 +2,7 @@
 
 from re import Match
 
-from scmsim.records import (
+from scmsim.core.records import (
     CREATE,
     DIRECTORY,
     LINK,

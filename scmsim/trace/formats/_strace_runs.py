@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scmsim.records import DATA_ONLY, DIRECTORY, FSYNC, READ, SYNCHRONOUS, WRITE
+from scmsim.core.records import DATA_ONLY, DIRECTORY, FSYNC, READ, SYNCHRONOUS, WRITE
 from scmsim.trace.formats._strace_importer import BOOKKEEPING, NOT_A_FILE, OUTSIDE, UNKNOWN_FD, Importer
 from scmsim.trace.formats._strace_state import Description, Node, Task
 

@@ -4,7 +4,7 @@ import bisect
 from collections.abc import Iterator
 from typing import Any
 
-from scmsim.records import OFFSET_UNKNOWN
+from scmsim.core.records import OFFSET_UNKNOWN
 
 
 class Node:

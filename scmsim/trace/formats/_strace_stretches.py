@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from scmsim.records import DATA_ONLY, FSYNC, READ, WRITE
+from scmsim.core.records import DATA_ONLY, FSYNC, READ, WRITE
 from scmsim.trace.formats import _strace_runs as runs
 from scmsim.trace.formats._strace_clock import Clock
 from scmsim.trace.formats._strace_importer import Importer

@@ -2,22 +2,24 @@ r"""How strace writes a line: the patterns that take it apart.
 
 Strings come first, then `<...>`: inside quotes `<`, `>` and `)` stand for themselves, inside `<...>` (the paths that -y
 prints) `<` and `>` are written `\74` and `\76`, so neither can be mistaken for the end of an argument.
+A loop over a group that must not give anything back is an atomic group, `(?>(?:...)*)`: the possessive form, `*+` behind it, can
+fail to match in Python before 3.11.5 (gh-106052).  Possessive loops over single characters are sound everywhere.
 Seen in the output of strace 6.1; the syntax is described in strace(1).
 """
 
 import re
 
-_BODY = r"[^<>]*+(?:<[^<>]*+>[^<>]*+)*+"  # one level of nesting: -yy writes </dev/null<char 1:3>>
-_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"(?:\.\.\.)?'
+_BODY = r"[^<>]*+(?>(?:<[^<>]*+>[^<>]*+)*)"  # one level of nesting: -yy writes </dev/null<char 1:3>>
+_STRING = r'"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"(?:\.\.\.)?'
 _POINTER = r"0x[0-9a-f]+|NULL"
 COMMA = r", *+"
 PATHOF = rf"(<{_BODY}>(?:\(deleted\))?)?"  # group: what -y says about a descriptor
 FD = rf"(-?\d+){PATHOF}"  # groups: descriptor, path
 DIR = rf"(AT_FDCWD|-?\d+){PATHOF}"  # groups: descriptor, path
-PATH = r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"'  # group: still escaped
+PATH = r'"([^"\\]*+(?>(?:\\.[^"\\]*+)*))"'  # group: still escaped
 DATA = rf"(?:{_STRING}|{_POINTER})"
-VECTOR = rf'(?:\[(?:[^"\]]++|{_STRING})*+\]|{_POINTER})'
-STRUCT = rf"(\{{[^{{}}]*+(?:\{{[^{{}}]*+\}}[^{{}}]*+)*+\}}|{_POINTER})"  # group
+VECTOR = rf'(?:\[(?>(?:[^"\]]++|{_STRING})*)\]|{_POINTER})'
+STRUCT = rf"(\{{[^{{}}]*+(?>(?:\{{[^{{}}]*+\}}[^{{}}]*+)*)\}}|{_POINTER})"  # group
 NUMBER = r"(0x[0-9a-f]{1,15}|\d{1,18})"  # group; below 2^60, so that sums stay in 64 bits
 SIGNED = r"(-?\d{1,18})"  # group
 WORD = r"([^,()]+)"  # group: names of flags, possibly with a comment
@@ -25,18 +27,18 @@ OFFSET_AT = (
     r"(?:NULL|\[(\d{1,18})\](?: *=> *\[\d+\])?)"  # group: pointer to an offset (sendfile, copy_file_range, splice)
 )
 # everything up to the end of the arguments, whatever it is
-REST = rf'(?:[^"<)]++|{_STRING}|<{_BODY}>|\)(?!\s+=\s))*+'
+REST = rf'(?>(?:[^"<)]++|{_STRING}|<{_BODY}>|\)(?!\s+=\s))*)'
 RESULT = r"\)\s+= (?P<result>0x[0-9a-f]{1,16}|-?\d{1,18}(?!\d)|\?)"  # group
 RESULT_FD = RESULT + PATHOF  # groups: descriptor, path
 
 # the usual line: process (with -f), time (with -ttt), name of the call
-CALL = re.compile(r"(?:(\d++) ++)?+(?:(\d{1,12}+)\.(\d{1,9}+) )?+([a-z]\w*+)\(").match
+CALL = re.compile(r"(?>(?:(\d++) ++)?)(?>(?:(\d{1,12}+)\.(\d{1,9}+) )?)([a-z]\w*+)\(").match
 # the second half of a split call, in the usual form
-SECOND_HALF = re.compile(r"(?:(\d++) ++)?+(?:(\d{1,12}+)\.(\d{1,9}+) )?+<\.\.\. (\w+) resumed> ?")
+SECOND_HALF = re.compile(r"(?>(?:(\d++) ++)?)(?>(?:(\d{1,12}+)\.(\d{1,9}+) )?)<\.\.\. (\w+) resumed> ?")
 # any line: process, time, the rest; [pid N] is the form without -o, 12:34:56 that of -t and -tt
 LINE = re.compile(
-    r" *+(?:(\d++) ++|\[pid ++(\d++)\] ++)?+"
-    r"(?:(?:(\d{1,12}+)\.(\d{1,9}+)|(\d\d:\d\d:\d\d)(?:\.(\d{1,9}+))?+) ++)?+(.*)",
+    r" *+(?>(?:(\d++) ++|\[pid ++(\d++)\] ++)?)"
+    r"(?>(?:(?:(\d{1,12}+)\.(\d{1,9}+)|(\d\d:\d\d:\d\d)(?>(?:\.(\d{1,9}+))?)) ++)?)(.*)",
     re.DOTALL,
 ).match
 NAME = re.compile(r"([a-z]\w*+)\(").match

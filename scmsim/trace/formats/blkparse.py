@@ -12,8 +12,8 @@ import os
 import re
 from collections import Counter
 
-from scmsim.errors import UsageError
-from scmsim.records import CONTINUES, SYNCHRONOUS
+from scmsim.core.errors import UsageError
+from scmsim.core.records import CONTINUES, SYNCHRONOUS
 from scmsim.trace.formats._input import Input
 from scmsim.trace.formats._intake import BLANK, SECTOR, Intake
 from scmsim.trace.formats._lines import BadLine, Progress, nanoseconds, whole

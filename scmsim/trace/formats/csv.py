@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.errors import UsageError, unknown
-from scmsim.records import READ, WRITE
+from scmsim.core.errors import UsageError, unknown
+from scmsim.core.records import READ, WRITE
 from scmsim.trace.formats._columns import Column, Words, tables
 from scmsim.trace.formats._input import Input
 from scmsim.trace.formats._intake import Intake

@@ -6,7 +6,7 @@ A log without extended tracing has only sums by file, no operations: set DXT_ENA
 import os
 from typing import Any
 
-from scmsim.errors import EnvironmentProblem, UsageError
+from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.trace.formats._dxt import NOTES, OPS, Segments
 from scmsim.trace.formats._input import STDIN, Input
 from scmsim.trace.formats._intake import FAR, Intake
@@ -14,7 +14,7 @@ from scmsim.trace.formats._lines import Progress
 from scmsim.trace.formats._report import Report
 from scmsim.trace.store import TraceWriter
 
-SUMMARY = "binary log of Darshan with extended tracing (needs the package darshan: pip install 'scmsim[darshan]')"
+SUMMARY = "binary log of Darshan with extended tracing (needs the package darshan: pip install -e '.[darshan]')"
 _TOOL = "a Darshan log with extended tracing"
 _MAGIC = (6567223).to_bytes(8, "little"), (6567223).to_bytes(8, "big")  # DARSHAN_MAGIC_NR, after 8 bytes of version
 
@@ -57,7 +57,7 @@ def _open(path: str) -> Any:
     except ImportError as error:
         raise EnvironmentProblem(
             f"{path!r} is a Darshan log, and the package 'darshan' cannot be imported ({error}); "
-            "install it with pip install 'scmsim[darshan]', or convert the text of darshan-dxt-parser"
+            "install it in the checkout with pip install -e '.[darshan]', or convert the text of darshan-dxt-parser"
         ) from None
     try:
         log = darshan.DarshanReport(path, read_all=False)

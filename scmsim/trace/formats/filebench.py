@@ -4,8 +4,8 @@ import os
 import re
 from typing import Any
 
-from scmsim import registry
-from scmsim.errors import UsageError
+from scmsim.core import registry
+from scmsim.core.errors import UsageError
 from scmsim.trace.formats._input import STDIN, Input
 from scmsim.trace.formats._lines import Progress
 from scmsim.trace.formats._report import Report

@@ -15,9 +15,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from scmsim import drafts
-from scmsim.errors import UsageError
-from scmsim.records import (
+from scmsim.core import atomic
+from scmsim.core.errors import UsageError
+from scmsim.core.records import (
     CLOSE,
     CREATE,
     DATA_ONLY,
@@ -152,7 +152,7 @@ def export(
         Version 2 has no times.
     """
     work = _Export(trace.files.path, int(version))
-    with drafts.whole(path) as draft:
+    with atomic.whole(path) as draft:
         with open(draft, "w", encoding="utf-8", errors="surrogateescape") as out:
             out.write(f"fio version {int(version)} iolog\n")
             for batch in trace.batches(1 << 16):
@@ -172,7 +172,8 @@ class _Export:
         self.paths, self.version = paths, version
         self.report = Report()
         self.opened: dict[str, int] = {}  # name -> how often it is open
-        self.unfit = {i for i, path in enumerate(paths) if not path or len(path.split()) != 1 or path != path.strip()}
+        # split() leaves a name alone that has no white space; a name that does not print could steer a terminal
+        self.unfit = {i for i, path in enumerate(paths) if path.split() != [path] or not path.isprintable()}
         self.added: Counter[str] = Counter()
         self.now = 0
 
@@ -196,7 +197,7 @@ class _Export:
         if not action:
             return f"not expressible in an I/O log: {OPS[row.op]}"
         if row.file in self.unfit:
-            return "not expressible in an I/O log: a file name with white space, or none"
+            return "not expressible in an I/O log: a file name with white space or control characters, or none"
         if row.op in (READ, WRITE) and row.length == 0:
             return "transfer of no bytes"
         return None

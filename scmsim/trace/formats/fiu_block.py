@@ -7,7 +7,7 @@ the hashes have no place in a trace.
 import os
 import re
 
-from scmsim.records import READ, WRITE
+from scmsim.core.records import READ, WRITE
 from scmsim.trace.formats._columns import Column, tables
 from scmsim.trace.formats._input import Input
 from scmsim.trace.formats._intake import SECTOR, Intake

@@ -8,7 +8,7 @@ creation and removal are not in these traces.
 import os
 import re
 
-from scmsim.records import APPENDS, CLOSE, OPEN
+from scmsim.core.records import APPENDS, CLOSE, OPEN
 from scmsim.trace.formats._input import Input
 from scmsim.trace.formats._intake import BLANK, Intake
 from scmsim.trace.formats._lines import BadLine, Progress, clip, nanoseconds, whole

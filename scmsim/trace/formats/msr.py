@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 
-from scmsim.records import READ, WRITE
+from scmsim.core.records import READ, WRITE
 from scmsim.trace.formats._columns import Column, tables
 from scmsim.trace.formats._input import Input
 from scmsim.trace.formats._intake import Intake

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.errors import UsageError
-from scmsim.records import READ, WRITE
+from scmsim.core.errors import UsageError
+from scmsim.core.records import READ, WRITE
 from scmsim.trace.formats._input import Input
 from scmsim.trace.formats._intake import FAR, Intake
 from scmsim.trace.formats._lines import Progress
@@ -31,6 +31,8 @@ _NAME = "oracleGeneral"  # of files that say what they are
 _ENOUGH = 4  # records that tell it from other binary data
 _RECORDS = 1 << 16  # in a block
 _LAST = np.iinfo("i8").max
+_LARGEST = 1 << 31  # bytes of an object
+_FURTHEST = 1 << 40  # requests ahead
 _NOTE = "oracleGeneral does not say what a request does: each is a {} here"
 
 
@@ -39,12 +41,20 @@ def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     records = np.frombuffer(head[: len(head) // RECORD.itemsize * RECORD.itemsize], RECORD)
     if head.isascii() or len(records) < (1 if _NAME in os.fspath(path) else _ENOUGH):
         return False
-    there = (records["next"] != -1) & (records["next"] != _LAST)
-    ahead = records["next"] > np.arange(len(records))
-    near = records["next"] < 1 << 40
+    return bool(_sane(records).all() and (records["length"] > 0).all() and _in_time(records).all())
+
+
+def _sane(records: Any) -> Any:
+    """Which records can be requests: no absurd size, the next request of the object absent or ahead."""
+    following = records["next"]
+    ahead = (following >= 0) & (following < _FURTHEST)
+    return (records["length"] < _LARGEST) & ((following == -1) | (following == _LAST) | ahead)
+
+
+def _in_time(records: Any) -> Any:
+    """Which records do not lie before the one above them, nor four years after the first."""
     times = records["time"].astype("i8")
-    sane = (records["length"] > 0) & (records["length"] < 1 << 31) & (~there | (ahead & near))
-    return bool(sane.all() and (np.diff(times) >= 0).all() and times[-1] - times[0] < 1 << 27)
+    return (np.diff(times, prepend=times[:1]) >= 0) & (times - times[:1] < 1 << 27)
 
 
 def convert(
@@ -59,6 +69,7 @@ def convert(
 ) -> Report:
     """Convert a cache trace; closes the writer (see `scmsim.trace.formats`, and PARAMS)."""
     with Input.of(path) as given:
+        _check_head(given)
         kind = "block" if block else "object"
         intake = Intake(given, writer, strict=strict, under=under, granularity=kind)
         code = READ if op == "read" else WRITE
@@ -73,8 +84,19 @@ def convert(
         return intake.finish("oracle-general", _TOOL, clock="seconds", notes=[_NOTE.format(op)], block=block)
 
 
+def _check_head(given: Input) -> None:
+    """Refuse other binary data: the format has no signature, but most of its first records must make sense."""
+    records = np.frombuffer(given.head[: len(given.head) // RECORD.itemsize * RECORD.itemsize], RECORD)
+    good = int((_sane(records) & _in_time(records)).sum())
+    if 2 * good < len(records):
+        raise UsageError(
+            f"{given.path!r} is not {_TOOL}: of its first {len(records)} records, {len(records) - good} run backwards in time "
+            "or have an impossible size or next request; see 'scmsim list format' for others"
+        )
+
+
 def _add(intake: Intake, records: Any, op: int, block: int) -> None:
-    records = _sane(intake, records, block)
+    records = _possible(intake, records, block)
     length = records["length"].astype("i8")
     if block:
         file = np.full(len(records), intake.file("/device"), "i8")
@@ -89,14 +111,22 @@ def _add(intake: Intake, records: Any, op: int, block: int) -> None:
     intake.table(records["time"].astype("i8") * 10**9, np.full(len(records), op, "i8"), file, offset, length)
 
 
-def _sane(intake: Intake, records: Any, block: int) -> Any:
-    """The records whose end can be reached; the others are counted."""
+def _possible(intake: Intake, records: Any, block: int) -> Any:
+    """The records that can be requests and whose end can be reached; the others are counted."""
+    good = _sane(records)
+    _count_bad(intake, int((~good).sum()), "a request has an impossible size or next request")
+    records = records[good]
     if not block:
         return records
     if not 1 <= block <= 1 << 30:
         raise UsageError(f"a block of {block} bytes is not between 1 byte and 1 GiB; give --set block=512")
     good = records["ident"] < (FAR >> 1) // block
     for row in np.flatnonzero(~good):
-        intake.report.lines += 1
-        intake.bad(f"block {records['ident'][row]} lies beyond 2^59 bytes", intake.report.lines)
+        _count_bad(intake, 1, f"block {records['ident'][row]} lies beyond 2^59 bytes")
     return records[good]
+
+
+def _count_bad(intake: Intake, count: int, reason: str) -> None:
+    for _ in range(count):
+        intake.report.lines += 1
+        intake.bad(reason, intake.report.lines)

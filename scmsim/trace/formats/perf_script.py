@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scmsim.errors import UsageError
-from scmsim.records import DATA_ONLY, FSYNC, READ, WRITE
+from scmsim.core.errors import UsageError
+from scmsim.core.records import DATA_ONLY, FSYNC, READ, WRITE
 from scmsim.trace.formats import _perf_calls
 from scmsim.trace.formats import _strace_importer as why
 from scmsim.trace.formats import _strace_runs as runs
@@ -322,7 +322,7 @@ class _Conversion:
         if rows is not None:
             writer.append(rows)
         files = imp.files()
-        report.files, report.duration_ns = len(files), imp.now
+        report.files, report.duration_ns, report.lost_events = len(files), imp.now, self.lost
         report.blind_spots = [
             _SPOT,
             *([f"io_uring: {self.rung} calls; what they start is not in the trace"] * (self.rung > 0)),

@@ -29,7 +29,7 @@ import os
 import re
 from typing import Any, NamedTuple
 
-from scmsim.errors import UsageError
+from scmsim.core.errors import UsageError
 from scmsim.trace.formats import _strace_data, _strace_memory, _strace_paths
 from scmsim.trace.formats import _strace_importer as why
 from scmsim.trace.formats._input import Input

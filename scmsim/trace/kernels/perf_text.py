@@ -6,7 +6,7 @@ anything.
 
 import numpy as np
 
-from scmsim._jit import kernel, part
+from scmsim.jit import kernel, part
 
 # columns of a row
 KIND, PID, TID, TIME, CALL, FIRST = range(6)

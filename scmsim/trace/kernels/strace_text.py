@@ -7,7 +7,7 @@ Any other line is left to the patterns of `scmsim.trace.formats._strace_text`, w
 
 import numpy as np
 
-from scmsim._jit import kernel, part
+from scmsim.jit import kernel, part
 
 # columns of a row; START and END are the place of the line in the text, RAW and RAW_END that of <PATH> (-1: not there), and
 # HASH tells one <PATH> from another

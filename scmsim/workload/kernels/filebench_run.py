@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scmsim._jit import kernel, part
-from scmsim.records import APPENDS, CLOSE, CREATE, FSYNC, OPEN, READ, STAT, UNLINK, WRITE
+from scmsim.core.records import APPENDS, CLOSE, CREATE, FSYNC, OPEN, READ, STAT, UNLINK, WRITE
+from scmsim.jit import kernel, part
 
 KINDS = (
     "createfile", "openfile", "closefile", "deletefile", "statfile", "fsync", "fsyncset", "readwholefile", "writewholefile",

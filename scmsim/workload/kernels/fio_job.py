@@ -6,7 +6,7 @@ synchronous engine.
 
 import numpy as np
 
-from scmsim._jit import kernel, part
+from scmsim.jit import kernel, part
 from scmsim.workload.kernels.fio_random import (
     DISTRIBUTION,
     LFSR,

@@ -5,7 +5,7 @@ Source: fio 3.33, lib/rand.h (taus88 of L'Ecuyer 1996), lib/lfsr.c, lib/zipf.c, 
 
 import numpy as np
 
-from scmsim._jit import part
+from scmsim.jit import part
 
 WORD = 0xFFFFFFFF
 _GOLDEN = np.uint64(0x61C8864680B583EB)

@@ -6,8 +6,8 @@ Good for files of up to 16 MiB, whose page-directory entries share a cache line.
 
 from collections import Counter, deque
 
-from tests.reference.contiguous_slow_threads import PAGE, PIECE, File, Threads
-from tests.reference.drive import lines
+from tests.fs.contiguous.reference_threads import PAGE, PIECE, File, Threads
+from tests.fs.drive import lines
 
 FIRST_BLOCK = 1536  # behind the tables
 
@@ -139,6 +139,7 @@ class Scmfs(Threads):
         spare, f.spare = f.spare, range(0)
         if spare:
             self.unmap(f, spare.start, spare.stop)
+            f.reach = min(f.reach, spare.start)
 
     def cut(self, f, first):
         """Give up a file's pages from `first` on."""
@@ -149,7 +150,9 @@ class Scmfs(Threads):
             self.ordered("page table", 0, 8 * (len(f.supers) - kept))
             self.unmapped += PIECE * (len(f.supers) - kept)
             del f.supers[kept:]
-        self.unmap(f, max(first, PIECE * len(f.supers)), f.end())
+        end, low = f.end(), max(first, PIECE * len(f.supers))
+        self.unmap(f, low, end)
+        f.reach = min(end, low)
 
     # Data.
 
@@ -161,13 +164,19 @@ class Scmfs(Threads):
     def use_spare(self, f, last):
         f.spare = range(max(f.spare.start, min(last + 1, f.spare.stop)), f.spare.stop)
 
+    def plenty(self, f, first, last):
+        """Whether the device has eight times what a write may take and its unused pages: else it gets none."""
+        new = range(first, last + 1) if self.adopted else [p for p in range(first, last + 1) if f.block(p) is None]
+        owed = self.adopted + len(new) + (last // PIECE - first // PIECE + 1) * (len(new) > 0)
+        return self.free_before >= 8 * (self.spare + owed)
+
     def write(self, f, offset, length):
         end, first, last = offset + length, offset // PAGE, (offset + length - 1) // PAGE
         self.use_spare(f, last)
         fresh_first, fresh_last = f.block(first) is None, f.block(last) is None
         self.grow_range(f, last + 1)
         wanted = last
-        if last >= f.end() and not f.spare and not (f.supers and self.whole):
+        if last >= f.end() and not f.spare and not (f.supers and self.whole) and self.plenty(f, first, last):
             wanted = min(last | 511, last + self.spare)
         mapped = self.map(f, first, wanted)
         if wanted > last and wanted in mapped:
@@ -261,9 +270,13 @@ class Scmfs(Threads):
         d = target if target is not None and op != "rename" else self.files[-1]
         self.background(op, f, target)
         was = f.exists
+        self.adopted = 0  # blocks that the file may take for what it had before the trace
         if not was and not (op == "create" and number not in self.before):
+            pages = -(-max(self.before.get(number, 0), 0) // PAGE)
+            self.adopted = pages + pages // PIECE + 3
             self.adopt(f, d)
             was = True
+        self.free_before = len(self.free)
         getattr(self, f"do_{op}", lambda *_: None)(f, d, offset, length, target, was)
 
     def do_create(self, f, d, offset, length, target, was):

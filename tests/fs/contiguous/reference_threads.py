@@ -12,6 +12,7 @@ class File:
     def clear(self):
         self.exists, self.links, self.opens, self.size, self.records = False, 0, 0, 0, 0
         self.pages, self.tables, self.supers, self.spare = {}, {}, [], range(0)
+        self.reach = 0  # where the last truncation cut it, though a hole may precede that
         self.parent, self.place, self.range, self.written = None, 0, 0, -(1 << 62)
 
     def block(self, page):
@@ -20,8 +21,8 @@ class File:
         return self.pages.get(page)
 
     def end(self):
-        """Page behind the last one that is mapped."""
-        return max([PIECE * len(self.supers), *(page + 1 for page in self.pages)])
+        """Page behind the last one that is mapped, or that was until the last truncation."""
+        return max([self.reach, PIECE * len(self.supers), *(page + 1 for page in self.pages)])
 
     def mapped(self):
         return PIECE * len(self.supers) + len(self.pages) - len(self.spare)

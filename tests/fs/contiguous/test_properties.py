@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scmsim.fs.parts import contiguous_state as n
-from scmsim.records import INVALIDATE, LOAD, MAP, PM, REMAP, STORE, UNMAP
+from scmsim.core.records import INVALIDATE, LOAD, MAP, PM, REMAP, STORE, UNMAP
+from scmsim.fs.contiguous import state as n
 from tests.conftest import NO_JIT
-from tests.reference import drive
-from tests.reference.contiguous_slow import PIECE, Scmfs
-from tests.reference.ctfs_slow import Ctfs
-from tests.reference.simfs_slow import Simfs
+from tests.fs import drive
+from tests.fs.contiguous.reference import PIECE, Scmfs
+from tests.fs.ctfs.reference import Ctfs
+from tests.fs.simfs.reference import Simfs
 
 NAMES = ("/d", "/d/a", "/d/longer-name", "/d/n" + "x" * 60, "/d/old")
 SIZES = (0, -1, -1, -1, 10_000)

@@ -1,8 +1,8 @@
 """ctFS written down once more, slowly: what it does otherwise than SCMFS.  Source: as the kernels'."""
 
-from tests.reference.contiguous_slow import FIRST_BLOCK, Scmfs
-from tests.reference.contiguous_slow_threads import PAGE, PIECE
-from tests.reference.drive import lines
+from tests.fs.contiguous.reference import FIRST_BLOCK, Scmfs
+from tests.fs.contiguous.reference_threads import PAGE, PIECE
+from tests.fs.drive import lines
 
 STEP, FIRST_SUPER = 4096, 4096  # blocks: the zone of normal pages ends at 16 MiB
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scmsim.fs.parts import costs
+from scmsim.fs.engine import costs
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scmsim import registry
-from scmsim.fs.parts.emit import FREE_COST, HEADER, load_recipes, new_state, play, run, work
+from scmsim.core import registry
+from scmsim.core.records import EVENT, FENCE, FLUSH, KERNEL, LOAD, PM, STORE, TEXT, WORK, pack
+from scmsim.fs.engine.events import FREE_COST, HEADER, load_recipes, new_state, play, run, work
 from scmsim.pipeline import model_params
-from scmsim.records import EVENT, FENCE, FLUSH, KERNEL, LOAD, PM, STORE, TEXT, WORK, pack
 from tests.conftest import NO_JIT
-from tests.reference import drive
+from tests.fs import drive
 
 STATE = np.dtype((np.record, HEADER))
 COSTS = np.array([[1000, 200, 30, 4], [5000, 0, 1000, 7], [100, 10, 1, 4]], np.int64)
@@ -89,7 +89,7 @@ def model_recipes(fs):
         found.append((dict(recipes), cost[cost[:, 3] != FREE_COST].copy()))
 
     module = registry.load("fs", fs)
-    users = [m for name, m in sys.modules.items() if name.startswith("scmsim.fs.parts.") and hasattr(m, "load_recipes")]
+    users = [m for name, m in sys.modules.items() if name.startswith("scmsim.fs.") and hasattr(m, "load_recipes")]
     with contextlib.ExitStack() as stack:
         for user in users:
             stack.enter_context(mock.patch.object(user, "load_recipes", note))

@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scmsim._jit import kernel
-from scmsim.fs.parts import arena as blocks
-from scmsim.fs.parts import table
-from scmsim.fs.parts.emit import HEADER, State, new_state
+from scmsim.fs.engine import arena as blocks
+from scmsim.fs.engine import table
+from scmsim.fs.engine.events import HEADER, State, new_state
+from scmsim.jit import kernel
 from tests.conftest import NO_JIT
 
 STATE = np.dtype((np.record, HEADER))

@@ -1,6 +1,6 @@
 """Slow twin of ext2: files as dicts of pages and pointer blocks named by their way in the tree.
 
-Shares no code with scmsim/fs/parts/ext2_*.py: a pointer block is a tuple of indices, dirty ones are kept in a set.
+Shares no code with scmsim/fs/ext2/*.py: a pointer block is a tuple of indices, dirty ones are kept in a set.
 """
 
 from collections import Counter

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scmsim.fs.parts import ext2_map
-from scmsim.fs.parts.ext2_recipes import CACHE_COSTS
-from scmsim.records import WORK
+from scmsim.core.records import WORK
+from scmsim.fs.ext2 import map
+from scmsim.fs.ext2.recipes import CACHE_COSTS
 from tests.conftest import NO_JIT
-from tests.reference import drive
-from tests.reference.ext2_slow import Slow, way
+from tests.fs import drive
+from tests.fs.ext2.reference import Slow, way
 
 KIB, BLOCK = 1024, 4096
 # Places around the ends of what the inode, the single- and the first double-indirect block name.
@@ -56,7 +56,7 @@ def test_slots_stand_for_pointer_blocks_in_order(pages):
     """One slot a pointer block, its parents below it, none shared."""
     slots = {}
     for page in sorted(pages):
-        path, slot = way(page), int(ext2_map.slot_of.py_func(page) if not NO_JIT else ext2_map.slot_of(page))
+        path, slot = way(page), int(map.slot_of.py_func(page) if not NO_JIT else map.slot_of(page))
         for pointer in reversed(path):
             assert slots.setdefault(slot, pointer) == pointer
             slot = parent(slot)
@@ -64,7 +64,7 @@ def test_slots_stand_for_pointer_blocks_in_order(pages):
 
 
 def parent(slot):
-    return int(ext2_map.parent_of_slot.py_func(slot) if not NO_JIT else ext2_map.parent_of_slot(slot))
+    return int(map.parent_of_slot.py_func(slot) if not NO_JIT else map.parent_of_slot(slot))
 
 
 @pytest.mark.parametrize("kernel", ["5.13", "6.1"])

@@ -1,10 +1,10 @@
 """Slow twin of the ext4 models: what each operation stores, flushes and fences, with plain dicts, sets and lists.
 
-Written from the same description as scmsim/fs/parts/ext4_*.py, and shares no code with them.
+Written from the same description as scmsim/fs/linux/*.py, and shares no code with them.
 """
 
-from tests.reference.ext4_slow_data import Data
-from tests.reference.ext4_slow_disk import PAGE, SECONDS, Node
+from tests.fs.ext4.reference_data import Data
+from tests.fs.ext4.reference_disk import PAGE, SECONDS, Node
 
 
 class Slow(Data):

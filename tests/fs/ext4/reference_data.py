@@ -1,9 +1,9 @@
 """Reads, writes, write-back and fsync of ext4's slow twin, page by page.
 
-Written from the same description as scmsim/fs/parts/ext4_data.py, and shares no code with it.
+Written from the same description as scmsim/fs/linux/transfer.py, and shares no code with it.
 """
 
-from tests.reference.ext4_slow_disk import CHUNK, PAGE, Disk, Page
+from tests.fs.ext4.reference_disk import CHUNK, PAGE, Disk, Page
 
 
 class Data(Disk):
@@ -88,6 +88,7 @@ class Data(Disk):
                 self.zeroing += PAGE * count
             stop = min(end, (page + count) * PAGE)
             self.copy(node.pages[page].block * PAGE + at % PAGE, stop - at)
+            self.fences += 1  # ends the kernel's copy routine
             at = stop
         if grows:
             self.join(0)
@@ -103,7 +104,7 @@ class Data(Disk):
         return other.block == first.block + distance and other.unwritten == first.unwritten
 
     def copy(self, target, length):
-        """Stored bytes and the lines that the copy routine writes back (its closing fence is off by default)."""
+        """Stored bytes and the lines that the copy routine writes back."""
         self.data += length
         if length < 8:
             if length != 4 or target % 4:

@@ -1,6 +1,6 @@
 """The disk of ext4's slow twin: blocks, windows, extent leaves and the journal, with plain sets and lists.
 
-Written from the same description as scmsim/fs/parts/ext4_blocks.py and jbd2.py, and shares no code with them.
+Written from the same description as scmsim/fs/linux/blocks.py and jbd2.py, and shares no code with them.
 """
 
 from dataclasses import dataclass, field

@@ -7,14 +7,15 @@ import tomllib
 import numpy as np
 import pytest
 
-from scmsim import records as r
-from scmsim.errors import UsageError
-from scmsim.fs.parts import costs, ext4_state
-from scmsim.fs.parts.ext4_recipes import COSTS, RECIPES, SITES, all_recipes
+from scmsim.core import records as r
+from scmsim.core.errors import UsageError
+from scmsim.fs.engine import costs
+from scmsim.fs.linux import state as linux_state
+from scmsim.fs.linux.recipes import COSTS, RECIPES, SITES, all_recipes
 from tests.conftest import NO_JIT
-from tests.reference import drive, ext4_lab, names_lab
+from tests.fs import drive, lab, lab_names
 
-DATA = pathlib.Path(__file__).parents[1] / "verification" / "data"
+DATA = pathlib.Path(__file__).parents[2] / "verification" / "data"
 SYSTEMS = ("ext4", "ext4-dax")
 SECOND = 10**9
 PAGE = 4096
@@ -47,7 +48,7 @@ def measured(name):
 
 def deviations(row, amounts):
     """(stored bytes, loads + stores, instructions) of a measured row, relative."""
-    model = dict(zip(ext4_lab.AMOUNTS, amounts, strict=True))
+    model = dict(zip(lab.AMOUNTS, amounts, strict=True))
     accesses = float(row["ld_norep_call"]) + float(row["st_norep_call"])
     stored = float(row["pmstB_call"])
     return (
@@ -61,9 +62,9 @@ def deviations(row, amounts):
 @pytest.mark.parametrize("fs", SYSTEMS)
 def test_all_measured_transfers(fs):
     """Every pass and unit: stored bytes within 0.2 %, loads + stores and instructions within 3 %."""
-    rows, (ops, labels) = measured("measured_513.csv"), ext4_lab.transfer_sequence((1024, 16384, 262144, 512))
-    module, state = ext4_lab.begin(fs, ext4_lab.side_table(["/bench"]), capacity=2 << 30)
-    sums = ext4_lab.per_op(module, state, ops)
+    rows, (ops, labels) = measured("measured_513.csv"), lab.transfer_sequence((1024, 16384, 262144, 512))
+    module, state = lab.begin(fs, lab.side_table(["/bench"]), capacity=2 << 30)
+    sums = lab.per_op(module, state, ops)
     keys = [key for key in rows if key[0] == fs and key[1] != "null"]
     assert len(keys) == 16
     for key in keys:
@@ -72,15 +73,15 @@ def test_all_measured_transfers(fs):
         assert calls == float(rows[key]["calls"])
         stored, accesses, instructions = deviations(rows[key], sums[chosen].sum(0) / calls)
         assert abs(stored) < 0.002 and abs(accesses) < 0.03 and abs(instructions) < 0.03, key
-        assert abs(sums[chosen, ext4_lab.AMOUNTS.index("ntst")].sum() / calls - float(rows[key]["ntst_call"])) < 30
+        assert abs(sums[chosen, lab.AMOUNTS.index("ntst")].sum() / calls - float(rows[key]["ntst_call"])) < 30
 
 
 @pytest.mark.skipif(NO_JIT, reason="20,000 operations")
 @pytest.mark.parametrize("fs", SYSTEMS)
 def test_all_measured_names(fs):
     """Each namespace pass within 5 %; the write-back after it within 10 % in stored bytes; fences exactly."""
-    rows, (ops, labels, files) = measured("measured_namespace_ext4.csv"), names_lab.sequence()
-    sums = ext4_lab.per_op(*ext4_lab.begin(fs, files, capacity=2 << 30, copy_fence=1), ops)
+    rows, (ops, labels, files) = measured("measured_namespace_ext4.csv"), lab_names.sequence()
+    sums = lab.per_op(*lab.begin(fs, files, capacity=2 << 30, copy_fence=1), ops)
     for (system, op, _), row in rows.items():
         chosen = np.array([label == op for label in labels])
         if system != fs or not chosen.any():
@@ -90,11 +91,11 @@ def test_all_measured_names(fs):
         assert abs(stored) < 0.10, op
         if not op.endswith("_sync"):
             assert abs(accesses) < 0.05 and abs(instructions) < 0.05, op
-            assert amounts[ext4_lab.AMOUNTS.index("sfence")] == pytest.approx(float(row["sfence_call"]), abs=0.001), op
+            assert amounts[lab.AMOUNTS.index("sfence")] == pytest.approx(float(row["sfence_call"]), abs=0.001), op
 
 
 def test_the_cost_table_names_what_the_model_charges():
-    path = pathlib.Path(costs.__file__).parents[1] / "costs" / "ext4-5.13.toml"
+    path = pathlib.Path(costs.__file__).parents[1] / "ext4" / "costs" / "ext4-5.13.toml"
     assert list(tomllib.loads(path.read_text(encoding="utf-8"))) == list(COSTS)
     charged = {
         step[2] for dax in (False, True) for steps in all_recipes(dax).values() for step in steps if step[0] == r.WORK
@@ -242,12 +243,12 @@ def test_a_journal_or_device_that_is_too_small_is_a_usage_error(fs):
 
 @pytest.mark.parametrize(("capacity", "journal"), [(2 << 30, 64 << 20), (64 << 30, 512 << 20), (256 << 30, 1 << 30)])
 def test_the_journal_is_as_large_as_mke2fs_makes_it(capacity, journal):
-    assert ext4_state.default_journal(capacity // PAGE) * PAGE == journal
+    assert linux_state.default_journal(capacity // PAGE) * PAGE == journal
 
 
 @pytest.mark.parametrize("fs", SYSTEMS)
 def test_an_enospc_changes_nothing(fs):
-    model = drive.Model(fs, side(), capacity=ext4_lab.capacity_with(fs, side(), 10))
+    model = drive.Model(fs, side(), capacity=lab.capacity_with(fs, side(), 10))
     model.feed(drive.ops(("create", 1, 0, 0, 0), ("write", 1, 0, 6 * PAGE)))
     before = model.space()
     events = model.feed(drive.ops(("write", 1, 5 * PAGE, 6 * PAGE)))

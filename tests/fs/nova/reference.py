@@ -4,7 +4,7 @@ Shares no code with scmsim.fs.  Sources: NOVA (Linux 5.1 lineage, its port to 5.
 FAST'16 NOVA dax.c.  FAST'16's field bytes of an inode (100) and of a changed entry (30) are estimates.
 """
 
-from tests.reference.nova_slow_log import LINE, PAGE, VARIANTS, Entry, Logs, Reading
+from tests.fs.nova.reference_log import LINE, PAGE, VARIANTS, Entry, Logs, Reading
 
 __all__ = ["VARIANTS", "Nova", "Reading"]
 

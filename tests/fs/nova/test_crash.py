@@ -3,9 +3,9 @@
 import pytest
 
 from scmsim import crash
-from scmsim.records import FENCE, FLUSH
-from tests.reference import drive
-from tests.unit.test_crash import without
+from scmsim.core.records import FENCE, FLUSH
+from tests.crash.test_crash import without
+from tests.fs import drive
 
 pytestmark = pytest.mark.slow
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from scmsim.counters import COUNTERS
+from scmsim.core.counters import COUNTERS
+from scmsim.core.records import SYNCHRONOUS
 from scmsim.medium import model as medium
-from scmsim.records import SYNCHRONOUS
 from tests.conftest import NO_JIT
-from tests.reference import drive
-from tests.reference.nova_slow import VARIANTS, Nova, Reading
+from tests.fs import drive
+from tests.fs.nova.reference import VARIANTS, Nova, Reading
 
 # Where the kernels read the source differently.
 KERNELS = Reading(plain_first=True)
@@ -102,7 +102,7 @@ def test_kernels_do_what_the_twin_does(fs, commands):
 
 def sorted_sizes(model):
     """Lengths of the existing plain files, in the order of their numbers."""
-    from scmsim.fs.parts import nova_state as n
+    from scmsim.fs.nova import state as n
 
     rows = model.state.arena[model.record.files :][: model.record.file_count * n.FILE_WORDS].reshape(-1, n.FILE_WORDS)
     return [int(row[n.SIZE]) for row in rows if row[n.STATUS] & (n.EXISTS | n.IS_DIR) == n.EXISTS]
@@ -186,7 +186,7 @@ def test_a_file_from_before_on_a_fragmented_device_stays_in_the_event_buffer():
 
 
 NEARLY_FULL = """
-from tests.property.test_nova import drive, small_holes
+from tests.fs.nova.test_properties import drive, small_holes
 model = drive.Model("nova-cow", drive.files(3020 * 4096, *[-1] * 3000), capacity=7130 * 4096, room=1 << 18)
 small_holes(model, 1500)
 print(int(model.record.free_blocks), int(model.record.failed), flush=True)
@@ -207,7 +207,7 @@ def test_a_file_from_before_that_does_not_fit_is_an_error():
 
 
 SCATTERED = """
-from tests.property.test_nova import drive
+from tests.fs.nova.test_properties import drive
 
 def scattered(blocks, pages):
     model = drive.Model("nova-cow", drive.files(pages * 4096, -1, -1), capacity=blocks * 4096, room=1 << 18)
@@ -251,8 +251,8 @@ def test_a_log_that_is_due_for_compaction_goes_with_its_file():
 
 
 MOST_LIVE = """
-from tests.property.test_nova import drive, np
-from scmsim.fs.parts import nova_state as n
+from tests.fs.nova.test_properties import drive, np
+from scmsim.fs.nova import state as n
 
 def due(blocks):
     \"\"\"A FAST'16 log with 200,000 live entries of 400,000, up to the operation after which it is due for compaction.\"\"\"

@@ -4,7 +4,7 @@ Counts what each operation stores (of it by non-temporal stores), writes back an
 Source: as the kernels', fs/pmfs/{xip,journal,inode,dir,namei,file}.c.
 """
 
-from tests.reference.pmfs_slow_log import DOTS, TABLE, Blocks, File, Journal
+from tests.fs.pmfs.reference_log import DOTS, TABLE, Blocks, File, Journal
 
 
 class Pmfs(Journal):

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from tests.reference.drive import lines
+from tests.fs.drive import lines
 
 TABLE = 6 << 20  # the inode table, behind a journal of 4 MiB that begins at 1 MiB
 DOTS = object()

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import NO_JIT
-from tests.reference import drive
-from tests.reference.pmfs_slow import Pmfs
+from tests.fs import drive
+from tests.fs.pmfs.reference import Pmfs
 
 NAMES = ("/d", "/d/a", "/d/longer-name", "/d/n" + "x" * 60, "/d/old")
 SIZES = (0, -1, -1, -1, 10_000)

@@ -8,7 +8,7 @@ import pytest
 import scmsim
 from scmsim.workload.microbench import source
 from tests.conftest import NO_JIT
-from tests.reference import drive, ext4_lab
+from tests.fs import drive, lab
 from tests.verification import cells
 
 pytestmark = pytest.mark.slow
@@ -40,8 +40,8 @@ def test_fences_are_those_of_the_source(op, unit):
 @pytest.mark.skipif(NO_JIT, reason="20,000 operations on directories of 1000 names")
 def test_all_measured_names():
     """Stored bytes within 1.5 %, loads + stores 3 %, write-backs 0.5 %, fences as measured."""
-    ops, labels, files = ext4_lab.namespace_sequence()
-    sums = ext4_lab.per_op(*ext4_lab.begin("pmfs-4k", files, capacity=2 << 30), ops)
+    ops, labels, files = lab.namespace_sequence()
+    sums = lab.per_op(*lab.begin("pmfs-4k", files, capacity=2 << 30), ops)
     with open(cells.DATA / "measured_namespace_pmfs.csv", newline="") as file:
         rows = [
             {k: v if k in ("fs", "op") else float(v) for k, v in row.items() if k != "kernel"}
@@ -52,7 +52,7 @@ def test_all_measured_names():
         chosen = np.array([label == row["op"] for label in labels])
         if row["op"].endswith("_sync") or not chosen.any():
             continue
-        found = dict(zip(ext4_lab.AMOUNTS, sums[chosen].sum(0) / 1000, strict=True))
+        found = dict(zip(lab.AMOUNTS, sums[chosen].sum(0) / 1000, strict=True))
         seen += 1
         assert found["pmst"] == pytest.approx(row["pmstB_call"], rel=0.015), row["op"]
         assert found["flush"] == pytest.approx(row["flush_call"], rel=0.005), row["op"]

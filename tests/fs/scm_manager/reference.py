@@ -6,8 +6,8 @@ Sources: as the kernels': SCM manager paper, sections 4.1 and 4.2; Linux 2.6.24 
 
 from collections import Counter
 
+from tests.fs.scm_manager.reference_nftl import Nftl
 from tests.reference.buddy_slow import Buddies
-from tests.reference.scm_slow_nftl import Nftl
 
 MANAGER, FAT, EXT2 = "manager", "fat", "ext2"
 MIB = 1 << 20

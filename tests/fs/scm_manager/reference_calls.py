@@ -1,11 +1,11 @@
-"""The calls of the SCM manager, FAT and ext2 over tests/reference/scm_slow.py: data, names, memory objects."""
+"""The calls of the SCM manager, FAT and ext2 over tests/fs/scm_manager/reference.py: data, names, memory objects."""
 
+from tests.fs.scm_manager.reference import EXT2, FAT, MANAGER, Scm
 from tests.reference.buddy_slow import SMALLEST
-from tests.reference.scm_slow import EXT2, FAT, MANAGER, Scm
 
 
 class Calls(Scm):
-    """`do` takes one operation, as the rows of tests.reference.drive.ops."""
+    """`do` takes one operation, as the rows of tests.fs.drive.ops."""
 
     quiet = False
 

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import NO_JIT
-from tests.reference import drive
-from tests.reference.scm_slow import EXT2, FAT, MANAGER
-from tests.reference.scm_slow_calls import Calls
+from tests.fs import drive
+from tests.fs.scm_manager.reference import EXT2, FAT, MANAGER
+from tests.fs.scm_manager.reference_calls import Calls
 
 NAMES = ("/d", "/d/a", "/d/longer-name.text", "/d/n" + "x" * 60, "/d/old")
 SIZES = (0, -1, -1, -1, 20_000)

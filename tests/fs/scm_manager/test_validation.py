@@ -1,10 +1,10 @@
-"""The SCM manager, FAT, ext2 and FAT on NAND against the tables of the SCM manager paper (docs/validation-scm-manager.md)."""
+"""The SCM manager, FAT, ext2 and FAT on NAND against the tables of the SCM manager paper (docs/fs/scm_manager.md)."""
 
 import pytest
 
 from scmsim.reproduce import scm_manager as cells
 from tests.conftest import NO_JIT
-from tests.reference import drive
+from tests.fs import drive
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(NO_JIT, reason="the board's times are for the compiled kernels")]
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from scmsim.records import FENCE, FLUSH, INVALIDATE, LOAD, PM, STORE, UNMAP
+from scmsim.core.records import FENCE, FLUSH, INVALIDATE, LOAD, PM, STORE, UNMAP
 from scmsim.workload import iozone, postmark
 from tests.conftest import NO_JIT
-from tests.reference import drive
+from tests.fs import drive
 from tests.verification import scmfs
 
 KIB, MIB = 1 << 10, 1 << 20

@@ -1,7 +1,7 @@
 """SIMFS written down once more, slowly: what it does otherwise than SCMFS.  Source: as the kernels'."""
 
-from tests.reference.contiguous_slow import Scmfs
-from tests.reference.contiguous_slow_threads import PAGE, PIECE
+from tests.fs.contiguous.reference import Scmfs
+from tests.fs.contiguous.reference_threads import PAGE, PIECE
 
 
 class Simfs(Scmfs):

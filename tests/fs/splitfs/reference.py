@@ -1,10 +1,10 @@
 """Slow twin of the splitfs model: ext4-dax's twin below a library in plain Python.
 
-Written from the same description as scmsim/fs/parts/splitfs_*.py, and shares no code with them.
+Written from the same description as scmsim/fs/splitfs/*.py, and shares no code with them.
 """
 
-from tests.reference.ext4_slow import Slow
-from tests.reference.ext4_slow_disk import PAGE
+from tests.fs.ext4.reference import Slow
+from tests.fs.ext4.reference_disk import PAGE
 
 MINE = ("write", "read", "fsync")
 CHANGES = ("create", "mkdir", "unlink", "rmdir", "rename", "link")

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scmsim.records import OPS
+from scmsim.core.records import OPS
 from tests.conftest import NO_JIT
-from tests.property.test_ext4 import FLAGS, laws, same_state, side, spaced, stored_by_operation, traces
-from tests.reference import drive
-from tests.reference.splitfs_slow import Split
+from tests.fs import drive
+from tests.fs.ext4.test_properties import FLAGS, laws, same_state, side, spaced, stored_by_operation, traces
+from tests.fs.splitfs.reference import Split
 
 MODES = ("posix", "sync", "strict")
 

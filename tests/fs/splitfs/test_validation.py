@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.reference import drive
+from tests.fs import drive
 
 
 def run(mode, *rows, **params):

@@ -1,6 +1,6 @@
 """Slow twin of tmpfs and ramfs: which pages a file has, and how often each cost is charged, with plain dicts and sets.
 
-Shares no code with scmsim/fs/parts/memory_*.py.
+Shares no code with scmsim/fs/tmpfs/*.py.
 """
 
 from collections import Counter

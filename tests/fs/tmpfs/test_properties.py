@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scmsim.fs.parts.emit import load_recipes
-from scmsim.fs.parts.memory_recipes import COSTS, SITES, all_recipes
-from scmsim.records import STORE, WORK
+from scmsim.core.records import STORE, WORK
+from scmsim.fs.engine.events import load_recipes
+from scmsim.fs.tmpfs.recipes import COSTS, SITES, all_recipes
 from tests.conftest import NO_JIT
-from tests.reference import drive
-from tests.reference.memory_slow import Slow
+from tests.fs import drive
+from tests.fs.tmpfs.reference import Slow
 
 offset = st.one_of(st.integers(0, 60_000), st.integers(0, 15).map(lambda page: page * 4096))
 length = st.one_of(st.integers(1, 30_000), st.integers(1, 9).map(lambda page: page * 4096))

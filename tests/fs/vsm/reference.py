@@ -5,8 +5,8 @@
 
 from dataclasses import dataclass, field
 
-from tests.reference.drive import lines
-from tests.reference.pmfs_slow import Pmfs
+from tests.fs.drive import lines
+from tests.fs.pmfs.reference import Pmfs
 
 PAGE, OPEN, COMMITTED, COMPLETE = 4096, 1, 2, 0
 

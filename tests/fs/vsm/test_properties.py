@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import NO_JIT
-from tests.reference import drive, vsm_slow
-from tests.reference.vsm_slow import Vsm
+from tests.fs import drive
+from tests.fs.vsm import reference
+from tests.fs.vsm.reference import Vsm
 
 NAMES = ("/d", "/d/a", "/d/longer-name", "/d/n" + "x" * 60, "/d/old", "/d/two")
 SIZES = (0, -1, -1, -1, 10_000, (2 << 20) + 5000)
@@ -102,11 +103,11 @@ def test_an_overwrite_survives_a_crash_at_any_point(offset, length, seed):
         return [frame.get(v := index[p // 512] + p % 512, v) for p in pages]
 
     log = slow.log_written
-    log.state = vsm_slow.OPEN
-    assert vsm_slow.recover(log, dict(before.index), dict(before.frame), before.size, 21) == before.size
-    log.state = vsm_slow.COMMITTED
+    log.state = reference.OPEN
+    assert reference.recover(log, dict(before.index), dict(before.frame), before.size, 21) == before.size
+    log.state = reference.COMMITTED
     index, frame = reached("index"), reached("frame")
-    size = vsm_slow.recover(log, index, frame, before.size, 21)
+    size = reference.recover(log, index, frame, before.size, 21)
     assert size == after.size and mapped(index, frame, size) == mapped(after.index, after.frame, after.size)
     assert len(set(mapped(index, frame, size))) == -(-size // 4096)
-    assert log.state == vsm_slow.COMPLETE
+    assert log.state == reference.COMPLETE

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import scmsim
-from scmsim import registry
-from scmsim.fs.parts import pmfs_state
-from scmsim.records import CONTIGUOUS, EVENT, FENCE, FLUSH, LOAD, MAP, ORDER, PM, REMAP, SCM_TABLE, STORE
-from tests.reference import drive
+from scmsim.core import registry
+from scmsim.core.records import CONTIGUOUS, EVENT, FENCE, FLUSH, LOAD, MAP, ORDER, PM, REMAP, SCM_TABLE, STORE
+from scmsim.fs.pmfs import state as pmfs_state
+from tests.fs import drive
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 PTE, SUPERPAGE = 8, 512

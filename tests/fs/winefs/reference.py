@@ -3,8 +3,8 @@
 Source: as the kernels', WineFS fs/winefs/{xip,balloc,inode,dir,journal}.c.
 """
 
-from tests.reference.pmfs_slow import Pmfs
-from tests.reference.pmfs_slow_log import Blocks
+from tests.fs.pmfs.reference import Pmfs
+from tests.fs.pmfs.reference_log import Blocks
 
 PAGE, EXTENT = 4096, 512
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from scmsim.errors import UsageError
-from scmsim.records import NTSTORE, STORE
-from tests.reference import drive
+from scmsim.core.errors import UsageError
+from scmsim.core.records import NTSTORE, STORE
+from tests.fs import drive
 
 KIB, MIB = 1 << 10, 1 << 20
 

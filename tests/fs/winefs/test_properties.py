@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scmsim.alloc import aligned_holes, first_fit
-from scmsim.fs.parts.emit import HEADER, new_state
+from scmsim.fs.engine.events import HEADER, new_state
 from tests.conftest import NO_JIT
-from tests.reference import drive
-from tests.reference.winefs_slow import Holes, Wine
+from tests.fs import drive
+from tests.fs.winefs.reference import Holes, Wine
 
 NAMES = ("/d", "/d/a", "/d/longer-name", "/d/n" + "x" * 60, "/d/old")
 SIZES = (0, -1, -1, -1, 10_000)

@@ -1,12 +1,12 @@
 """Slow twin of the xfs-dax model: what each operation stores, flushes and fences, with plain dicts, sets and lists.
 
-Written from the same description as scmsim/fs/parts/xfs_*.py, and shares no code with them.
+Written from the same description as scmsim/fs/xfs/*.py, and shares no code with them.
 """
 
 import numpy as np
 
-from tests.reference.xfs_slow_dirs import Dirs
-from tests.reference.xfs_slow_log import BLOCK, Item, Node
+from tests.fs.xfs.reference_dirs import Dirs
+from tests.fs.xfs.reference_log import BLOCK, Item, Node
 
 NAMES = ("create", "mkdir", "unlink", "rmdir", "rename", "link")
 
@@ -172,6 +172,7 @@ class Slow(Dirs):
                 self.zeroing += BLOCK * count
             stop = min(part_end, (page + count) * BLOCK)
             self.copy(node.pages[page][0] * BLOCK + at % BLOCK, stop - at)
+            self.fences += 1  # ends the kernel's copy routine
             at = stop
         if end > node.size:
             node.size, node.data_tid = end, self.sequence

@@ -1,9 +1,9 @@
 """Directories of XFS's slow twin.
 
-Written from the same description as scmsim/fs/parts/xfs_dirs.py, and shares no code with it.
+Written from the same description as scmsim/fs/xfs/dirs.py, and shares no code with it.
 """
 
-from tests.reference.xfs_slow_log import Log
+from tests.fs.xfs.reference_log import Log
 
 
 class Dirs(Log):

@@ -1,6 +1,6 @@
 """Blocks, log items and the log of XFS's slow twin, with lists, sets and dicts.
 
-Written from the same description as scmsim/fs/parts/xfs_log.py, and shares no code with it.
+Written from the same description as scmsim/fs/xfs/log.py, and shares no code with it.
 """
 
 BLOCK = 4096

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scmsim.fs.parts import ext4_state as e
-from scmsim.fs.parts import xfs_state as n
-from scmsim.records import DATA_ONLY, FENCE, FLUSH, KEEP_SIZE, NTSTORE, OPS, PM, PUNCH_HOLE, STORE, SYNCHRONOUS
+from scmsim.core.records import DATA_ONLY, FENCE, FLUSH, KEEP_SIZE, NTSTORE, OPS, PM, PUNCH_HOLE, STORE, SYNCHRONOUS
+from scmsim.fs.linux import state as e
+from scmsim.fs.xfs import state as n
 from tests.conftest import NO_JIT
-from tests.reference import drive
-from tests.reference.xfs_slow import Slow
+from tests.fs import drive
+from tests.fs.xfs.reference import Slow
 
 SECOND = 10**9
 # 0 and 7 are directories (7 is made in the trace, if at all), 5 and 6 existed before.

@@ -6,7 +6,7 @@ import pytest
 
 from scmsim.workload.microbench import source
 from tests.conftest import NO_JIT
-from tests.reference import drive
+from tests.fs import drive
 from tests.verification import cells, validate_xfs_names
 
 pytestmark = pytest.mark.slow
@@ -55,8 +55,7 @@ def test_all_measured_names():
         assert abs(validate_xfs_names.error(row["stored"])) <= limit, row
         assert abs(validate_xfs_names.error(row["loads + stores"])) <= 0.12, row
         measured, replayed = row["fences"]
-        off = 1 if row["op"] == "cwrite64k" else 0.0041  # the fence that ends a copy is off by default; one log buffer
-        assert replayed == pytest.approx(measured, abs=off), row
+        assert replayed == pytest.approx(measured, abs=0.0041), row  # one log buffer
 
 
 def test_every_byte_of_an_append_is_stored_twice_and_a_log_write_is_rounded_up():

@@ -1,0 +1,25 @@
+"""What a result says beside its figures, on stderr where no table is printed that holds it."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from scmsim.result import Result
+
+MOST = 20  # notes that are shown
+
+
+def print_notes(result: "Result") -> None:
+    """Print each distinct failure and warning of a result once."""
+    print_distinct(result.notes(), "the result has all")
+
+
+def print_distinct(notes: Iterable[str], rest: str) -> None:
+    """Print notes on stderr, each once and at most MOST of them; `rest` says where the others are."""
+    distinct = list(dict.fromkeys(notes))
+    for note in distinct[:MOST]:
+        click.echo(f"scmsim: {note}", err=True)
+    if len(distinct) > MOST:
+        click.echo(f"scmsim: {len(distinct) - MOST:,} more warnings; {rest}", err=True)

@@ -1,0 +1,58 @@
+"""`scmsim explain`: what a word of the output means."""
+
+import dataclasses
+import json
+
+import click
+
+SUMMARY = "Say what a counter, a metric, a row of a table, a site or a word of the output means."
+
+
+@click.command(
+    "explain",
+    help=f"""{SUMMARY}
+
+\b
+Examples: scmsim explain write amplification
+          scmsim explain STLB
+          scmsim explain log scan
+
+Without WORD: every term with its first sentence.""",
+)
+@click.argument("word", nargs=-1)
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print all terms as a Markdown page (docs/glossary.md).")
+@click.option("--json", "as_json", is_flag=True, help="Print a list of terms as JSON.")
+def command(word: tuple[str, ...], as_markdown: bool, as_json: bool) -> None:
+    from scmsim.core.errors import UsageError
+    from scmsim.result import glossary
+
+    if as_markdown:
+        if word:
+            raise UsageError("--markdown prints every term; leave WORD out")
+        click.echo(glossary.markdown(), nl=False)
+        return
+    text = " ".join(word)
+    plugins = _plugins(text)
+    found = [] if plugins else glossary.find(text)
+    if as_json:
+        click.echo(json.dumps([dataclasses.asdict(term) for term in found], indent=2))
+    elif plugins:
+        click.echo("\n".join(plugins))
+    elif not text:
+        for kind, title in glossary.KINDS.items():
+            click.echo(title)
+            for term in found:
+                if term.kind == kind:
+                    click.echo(f"  {term.name}: {term.sentence}")
+    else:
+        click.echo("\n".join(map(str, found)))
+
+
+def _plugins(name: str) -> list[str]:
+    """A line for each plug-in of that name."""
+    from scmsim.core import registry
+
+    kinds = [kind for kind in registry.KINDS if kind != "sites" and name in registry.names(kind)]
+    return [
+        f"{kind} {name}: {registry.literals(kind, name)['SUMMARY']} ('scmsim list {kind} {name}')" for kind in kinds
+    ]

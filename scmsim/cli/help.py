@@ -1,0 +1,21 @@
+"""`scmsim help COMMAND`: the same as `scmsim COMMAND --help`."""
+
+import click
+
+SUMMARY = "Show the help of a command."
+
+
+@click.command("help", help=SUMMARY)
+@click.argument("names", metavar="[COMMAND]...", nargs=-1)
+@click.pass_context
+def command(ctx: click.Context, names: tuple[str, ...]) -> None:
+    from scmsim.core.errors import UsageError
+
+    context = ctx.find_root()
+    for name in names:
+        if not isinstance(context.command, click.Group):
+            raise UsageError(f"{context.command_path!r} has no commands of its own; leave {name!r} out")
+        _, found, _ = context.command.resolve_command(context, [name])
+        assert found is not None  # else it has been refused
+        context = click.Context(found, context, name)
+    click.echo(context.get_help())

@@ -1,0 +1,12 @@
+"""`scmsim version`: the same as `scmsim --version`."""
+
+import click
+
+from scmsim import __version__
+
+SUMMARY = "Show the version."
+
+
+@click.command("version", help=SUMMARY)
+def command() -> None:
+    click.echo(f"scmsim {__version__}")

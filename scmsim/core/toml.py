@@ -1,0 +1,85 @@
+"""Reads TOML: the only place that does, so that whatever is wrong with a file is one line with its place in it."""
+
+import os
+import pathlib
+import re
+import tomllib
+from typing import Any, NamedTuple
+
+from scmsim.core.errors import UsageError
+from scmsim.core.text import printable
+
+_MOST = 1 << 20  # bytes
+_DEEPEST = 32  # tables and lists within each other
+
+
+class Problem(NamedTuple):
+    """One mistake: line (from 1), dotted key ("" for the whole file) and the rule that it breaks."""
+
+    line: int
+    key: str
+    rule: str
+
+
+class ConfigError(UsageError):
+    """All mistakes of one file; `str()` has one line for each."""
+
+    def __init__(self, path: str | os.PathLike[str], problems: list[Problem]) -> None:
+        self.path = pathlib.Path(path)
+        self.problems = problems
+        said = (f"{path}:{p.line}: {p.key + ': ' if p.key else ''}{p.rule}" for p in problems)
+        super().__init__("\n".join(map(printable, said)))
+
+
+def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
+    """Text and table of a file.
+
+    Raises
+    ------
+    ConfigError
+        Where it is not UTF-8 text, not TOML, or nested too deeply.
+    UsageError
+        If it cannot be read, or is too large to be a table that somebody wrote.
+    """
+    try:
+        with open(path, "rb") as file:
+            content = file.read(_MOST + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read {os.fspath(path)!r}: {(error.strerror or str(error)).lower()}") from None
+    if len(content) > _MOST:
+        raise UsageError(f"{os.fspath(path)!r} is larger than {_MOST >> 10} KiB; is it the right file?")
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError(path, [Problem(line, "", "not UTF-8 text; save the file as UTF-8")]) from None
+    try:
+        table = tomllib.loads(text)
+    except ValueError as error:  # a number of thousands of digits is no TOMLDecodeError
+        raise ConfigError(path, [_syntax(str(error), text)]) from None
+    except RecursionError:
+        table = None
+    if table is None or _too_deep(table):
+        raise ConfigError(path, [Problem(_deepest(text), "", f"nested more than {_DEEPEST} deep; flatten it")])
+    return text, table
+
+
+def _syntax(message: str, text: str) -> Problem:
+    """What tomllib says, with its line."""
+    match = re.fullmatch(r"(.*?) \(at (?:line (\d+), column \d+|end of document)\)", message, re.DOTALL)
+    rule, line = (match[1], match[2]) if match else (message, None)
+    return Problem(int(line) if line else max(1, len(text.splitlines())), "", f"not TOML: {rule[:1].lower()}{rule[1:]}")
+
+
+def _too_deep(table: dict[str, Any]) -> bool:
+    level: list[Any] = [table]
+    for _ in range(_DEEPEST):
+        inner = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [value for values in inner for value in values if isinstance(value, dict | list)]
+    return bool(level)
+
+
+def _deepest(text: str) -> int:
+    """The line with the most that opens a table or a list."""
+    counts = [line.count("[") + line.count("{") + line.count(".") for line in text.splitlines()]
+    return counts.index(max(counts)) + 1

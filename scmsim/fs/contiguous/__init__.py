@@ -1,0 +1,1 @@
+"""Files that are contiguous in virtual memory: what SCMFS, SIMFS and ctFS share."""

@@ -1,0 +1,1 @@
+"""The file systems by name: a file is one of them."""

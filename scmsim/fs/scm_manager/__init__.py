@@ -1,0 +1,1 @@
+"""The SCM manager, and FAT and ext2 on its SCM driver."""

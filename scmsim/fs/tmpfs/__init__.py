@@ -1,0 +1,1 @@
+"""tmpfs and ramfs."""

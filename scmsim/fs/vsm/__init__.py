@@ -1,0 +1,1 @@
+"""VSM: virtual superpages on PMFS."""

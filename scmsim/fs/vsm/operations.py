@@ -1,0 +1,87 @@
+"""VSM's operations: those of PMFS, with multi-grained copy-on-write and zero-copy migration.
+
+Source: VSM paper (2020), III; IV.A says that its authors built it on PMFS.
+"""
+
+from scmsim.fs.engine import operations, table
+from scmsim.fs.pmfs import copy, tree
+from scmsim.fs.pmfs import data as pmfs_data
+from scmsim.fs.pmfs import names as pmfs_names
+from scmsim.fs.pmfs import operations as pmfs_operations
+from scmsim.fs.pmfs import state as n
+from scmsim.fs.vsm import data, gaps, zfdm
+from scmsim.jit import part
+from scmsim.jit.binding import bind
+
+
+@part
+def looked_up(pages):
+    """A run of pages lies in one superpage, which is looked up once."""
+    return 1
+
+
+@part
+def open_fast(s, arena, out, op, row):
+    """A write inside one existing superpage clears what lies between the file's end and it."""
+    s.edges = 0
+    gaps.gaps(s, arena, out, op, row)
+
+
+@part
+def pages_of(s, arena, row, i):
+    """A superpage whose tail was reclaimed holds fewer pages."""
+    if arena[row + n.KEPT] == 0 or arena[row + n.KEPT_AT] != i:
+        return s.unit
+    pages = arena[row + n.KEPT]
+    arena[row + n.KEPT] = 0
+    return pages
+
+
+@part
+def fresh_pages(s, op):
+    """Fresh pages that a copy-on-write may take."""
+    return s.replacing * min(2 * s.unit, (op.length >> 12) + 2)
+
+
+@part
+def words_aside(s, arena, op):
+    """Words of the table of fresh pages."""
+    return table.words_to_hold(arena, s.fresh, fresh_pages(s, op))
+
+
+@part
+def reserve_aside(s, arena, op):
+    """Grow the table of fresh pages."""
+    table.reserve(s, arena, s.fresh, fresh_pages(s, op))
+
+
+@part
+def write(s, arena, out, op, row):
+    """One write(); False: no room to finish it."""
+    if s.replacing:
+        return data.overwrite(s, arena, out, op, row)
+    return pmfs_data.write_file(s, arena, out, op, row)
+
+
+emit = bind(
+    "vsm",
+    operations,
+    {
+        copy: {"looked_up": looked_up},
+        pmfs_data: {"open_fast": open_fast, "edges": gaps.gaps},
+        tree: {"pages_of": pages_of},
+        pmfs_names: {"behind_end": gaps.behind_end, "adopted": gaps.keep_tail},
+        operations: {**pmfs_operations.HOOKS, "mount": data.mount},
+        pmfs_operations: {
+            "ADOPTS_FIRST": 1,
+            "WRITE_EVENTS": 2 * pmfs_operations.WRITE_EVENTS,
+            "count_replaced": data.count_needs,
+            "words_aside": words_aside,
+            "reserve_aside": reserve_aside,
+            "moves": zfdm.due,
+            "move": zfdm.migrate,
+            "write": write,
+            "closed": zfdm.reclaim,
+        },
+    },
+).emit

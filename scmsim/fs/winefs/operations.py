@@ -1,0 +1,86 @@
+"""WineFS's operations: those of PMFS, with aligned extents, a journal for each CPU and directories indexed in DRAM.
+
+Source: WineFS fs/winefs/{balloc,journal,dir,namei,inode}.c.
+"""
+
+from scmsim.alloc import aligned_holes
+from scmsim.fs.engine import operations, table
+from scmsim.fs.engine.events import play
+from scmsim.fs.pmfs import dirs, tree
+from scmsim.fs.pmfs import operations as pmfs_operations
+from scmsim.fs.pmfs import recipes as q
+from scmsim.fs.pmfs import state as n
+from scmsim.fs.winefs import data
+from scmsim.fs.winefs import recipes as w
+from scmsim.jit import part
+from scmsim.jit.binding import bind
+
+
+@part
+def filled_whole(arena, row):
+    """512 blocks of a file were allocated and cleared at once: it is kept on aligned extents."""
+    arena[row + n.ALIGNED] = 1
+
+
+@part
+def counted(fresh, calls):
+    """One call serves a run, and counts blocks once more if it replaces some."""
+    return calls
+
+
+@part
+def scan(s, arena, out, directory, stop, within, match):
+    """A name is looked up in a balanced tree of the directory's names."""
+    s.reg[q.COUNT] = 1 + tree_depth(arena[directory + n.DIRENTS])
+    play(s, out, w.SEARCH)
+
+
+@part
+def tree_depth(names):
+    """Nodes on the way to a leaf of a balanced tree."""
+    depth = 0
+    while names >> depth > 1:
+        depth += 1
+    return depth
+
+
+@part
+def find_gap(arena, directory, needs):
+    """(last block, its last record if a name of `needs` bytes fits behind it, or into it if it is free, else -1)."""
+    last = arena[directory + n.DIRCOUNT] - 1
+    if last < 0:
+        return q.ZERO + 0, -1
+    place = table.get(arena, directory + n.DIRBLOCKS, last)
+    k = arena[place + n.DIR_RECORDS] - 1
+    word = arena[place + n.DIR_FIRST + k]
+    fits = (word & dirs.BYTES) - ((word >> dirs.NEEDS) & dirs.BYTES) >= needs
+    return last, k if fits else -1
+
+
+@part
+def run_on(s, thread):
+    """Go on with the journal of the thread's CPU."""
+    cpu = thread % s.cpus
+    if cpu == s.cpu:
+        return
+    s.tails[s.cpu], s.used[s.cpu] = s.reg[q.JOURNAL], s.uncleaned
+    s.journal_at = q.JOURNAL_AT + cpu * s.journal_blocks * q.BLOCK
+    s.reg[q.JOURNAL], s.uncleaned = max(s.tails[cpu], s.journal_at), s.used[cpu]
+    s.cpu = cpu
+
+
+emit = bind(
+    "winefs",
+    operations,
+    {
+        tree: {
+            "take_run": aligned_holes.allocate,
+            "give_run": aligned_holes.release,
+            "filled_whole": filled_whole,
+            "counted": counted,
+        },
+        dirs: {"KILLS": 1, "scan": scan, "find_gap": find_gap},
+        operations: pmfs_operations.HOOKS,
+        pmfs_operations: {"write": data.write_file, "run_on": run_on},
+    },
+).emit

@@ -1,0 +1,85 @@
+"""Kernels written once and bound to the subroutines of several families.
+
+A module of kernels calls its subroutines by name.  `bind` makes a second set of its functions in which some of these names stand
+for another family's subroutines or constants, as a subclass overrides methods.  Every call stays static, so numba compiles,
+optimises and caches a copy as any other kernel.  The module that is bound does not know for whom.
+"""
+
+import sys
+import types
+from collections.abc import Mapping
+from typing import Any
+
+from scmsim.jit import decorator_of
+
+Names = Mapping[str, Any]
+
+
+def bind(family: str, module: types.ModuleType, replaced: Mapping[types.ModuleType, Names]) -> types.ModuleType:
+    """A copy of `module` in which, however deep, the names that `replaced` gives stand for something else.
+
+    Every module between `module` and a replaced name is copied, too; those that reach none are shared.
+
+    Parameters
+    ----------
+    family : str
+        Whose copy it is: numba's cache tells copies apart by it.
+    module : module
+        With the kernels that are wanted.
+    replaced : mapping of module to mapping
+        What the names of a module stand for in the copy: functions made by a decorator of `scmsim.jit`, or constants.
+
+    Raises
+    ------
+    TypeError
+        For a name that the module does not have.
+    """
+    for changed, names in replaced.items():
+        if missing := names.keys() - vars(changed).keys():
+            raise TypeError(f"{family} replaces {', '.join(sorted(missing))}, which {changed.__name__} does not have")
+    globals_of = {one: {**vars(one), **replaced.get(one, {})} for one in _reached(module, replaced)}
+    copies = {one: types.ModuleType(one.__name__, one.__doc__) for one in _leading_to(set(replaced), globals_of)}
+    made: dict[int, Any] = {id(one): copy for one, copy in copies.items()}
+    for one, copy in copies.items():
+        for value in vars(one).values():
+            if decorator_of(value) and value.__module__ == one.__name__:
+                made[id(value)] = _copied(value, vars(copy), family)
+    for one, copy in copies.items():
+        vars(copy).update({name: made.get(id(value), value) for name, value in globals_of[one].items()})
+    return copies.get(module, module)
+
+
+def _module_of(value: Any) -> types.ModuleType | None:
+    """The module of a kernel or subroutine, or a module that has some."""
+    if isinstance(value, types.ModuleType):
+        return value if any(map(decorator_of, vars(value).values())) else None
+    return sys.modules[value.__module__] if decorator_of(value) else None
+
+
+def _named_by(names: Names) -> set[types.ModuleType]:
+    return {found for value in names.values() if (found := _module_of(value))}
+
+
+def _reached(module: types.ModuleType, replaced: Mapping[types.ModuleType, Names]) -> set[types.ModuleType]:
+    """Every module of kernels that `module` leads to, itself or through others."""
+    found, ahead = set(), {module, *replaced}
+    while ahead:
+        found |= ahead
+        ahead = {one for at in ahead for one in _named_by({**vars(at), **replaced.get(at, {})})} - found
+    return found
+
+
+def _leading_to(wanted: set[types.ModuleType], globals_of: Mapping[types.ModuleType, Names]) -> set[types.ModuleType]:
+    """Those that lead to one of `wanted`."""
+    named = {one: _named_by(names) for one, names in globals_of.items()}
+    while more := {one for one, seen in named.items() if seen & wanted} - wanted:
+        wanted = wanted | more
+    return wanted
+
+
+def _copied(function: Any, names: dict[str, Any], family: str) -> Any:
+    """A kernel or subroutine once more, with `names` as its globals."""
+    plain = getattr(function, "py_func", function)
+    copy = types.FunctionType(plain.__code__, names, plain.__name__, plain.__defaults__)
+    copy.__qualname__, copy.__module__, copy.__doc__ = f"{family}.{plain.__qualname__}", plain.__module__, plain.__doc__
+    return decorator_of(function)(copy)

@@ -1,0 +1,57 @@
+"""Which paging policy a replay runs: the one that was asked for or the file system's own, as far as the machine has its pages."""
+
+from typing import Any
+
+from scmsim.core import registry
+from scmsim.core.errors import UsageError
+from scmsim.core.units import format_bytes, parse_bytes
+
+DEFAULT = "directmap-1g"
+OWN = "own"  # of a file system that maps persistent memory itself
+
+
+def wanted(fs: str) -> str:
+    """The policy of a file system that is given none: the literal PAGING of its file, else the kernel's direct map."""
+    return str(registry.literals("fs", fs).get("PAGING", DEFAULT))
+
+
+def choose(fs: str, asked: str | None, largest_page: str | int) -> tuple[str, str]:
+    """(The policy whose parameters count, the policy that runs), where `largest_page` is the machine's.
+
+    Raises UsageError for a policy that is none, or is not for this file system.
+    """
+    own = wanted(fs)
+    policy = own if asked is None else asked
+    registry.path("paging", policy)
+    if policy == OWN and own != OWN:
+        raise UsageError(f"{fs} does not map persistent memory itself, so paging {OWN!r} is none for it; leave it out")
+    if own == OWN:
+        return policy, OWN
+    smaller = registry.literals("paging", policy).get("SMALLER")  # (what runs instead, where pages are below this size)
+    if smaller and parse_bytes(largest_page) < parse_bytes(smaller[1]):
+        return policy, smaller[0]
+    return policy, policy
+
+
+def remarks(
+    fs: str, asked: str | None, ran: str, machine: tuple[str, str | int], state: Any, in_dram: bool
+) -> list[str]:
+    """Where what runs is not what was asked for or what its name says; `machine` is (its name, its largest page)."""
+    from scmsim.core.records import KERNEL, ORDER, PM  # here: lists of plug-ins ask `wanted` and need no NumPy
+
+    pm, kernel = (1 << (int(state["order"][0][space]) & ORDER) for space in (PM, KERNEL))
+    name, largest = machine[0], parse_bytes(machine[1])
+    policy = asked or wanted(fs)
+    if ran == OWN:
+        return [] if policy == OWN else [f"{fs} maps persistent memory itself: paging {policy!r} has no effect"]
+    found = []
+    if policy != ran:
+        missing = registry.literals("paging", policy)["SMALLER"][1]
+        found.append(f"{name} has no pages of {missing}: {ran} ran in place of {policy}")
+    if in_dram and asked and pm != kernel:
+        found.append(f"{fs} lies in DRAM, which {ran} maps with pages of {format_bytes(min(kernel, largest))}")
+    if not in_dram and pm > largest:
+        found.append(
+            f"{name} has no pages of {format_bytes(pm)}: persistent memory is on pages of {format_bytes(largest)}"
+        )
+    return found

@@ -1,0 +1,64 @@
+"""The cells of a matrix as a sweep over the models: `simulate.toml`, beside the result that it simulates."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from scmsim.core import registry
+from scmsim.core.counters import SCHEMA
+from scmsim.perf import direct, hardware
+from scmsim.perf.backend import Backend
+from scmsim.perf.machine import Machine
+from scmsim.perf.matrix import Matrix
+
+NAME = "simulate.toml"
+_SIMULATED = (
+    "write",
+    "rewrite",
+    "read",
+    "reread",
+)  # of the workload `thesis`; fwrite goes through a library that has no model
+_MODELS = {"ext4": "ext4", "ext2": "ext2", "tmpfs": "tmpfs", "NOVA": "nova-cow"}
+_DAX = {"ext4": "ext4-dax", "ext2": "ext2-dax", "xfs": "xfs-dax"}
+
+
+def models(matrix: Matrix, backend: Backend) -> dict[str, str]:
+    """The model for each label that has one: of that name, or of what is mounted there."""
+    mounted: Mapping[str, Mapping[str, Any]] = direct.described(matrix, Machine()) if backend.runs_programs else {}
+    found = {}
+    for target in matrix.targets:
+        mount = mounted.get(target.label, {})
+        by_mount = (_DAX if mount.get("dax") else _MODELS).get(str(mount.get("type")))
+        name = target.label if target.label in registry.names("fs") else by_mount
+        if name:
+            found[target.label] = name
+    return found
+
+
+def is_comparable(backend: Backend) -> bool:
+    """Whether the back end counts anything that a model predicts."""
+    return any(name in SCHEMA for name in hardware.events_of(backend.passes))
+
+
+def sweep(matrix: Matrix, names: Mapping[str, str]) -> str:
+    """The file of the sweep, one point a cell; empty if no cell can be simulated."""
+    points = [
+        {
+            "fs": names[cell.fs],
+            "workload.kind": "thesis",
+            "workload.op": cell.operation,
+            "workload.size_from": cell.file_bytes,
+            "workload.unit_from": cell.unit_bytes,
+            "workload.total": max(matrix.total, cell.pass_calls * cell.length),
+        }
+        for cell in matrix.points()
+        if cell.operation in _SIMULATED and cell.fs in names
+    ]
+    if not points:
+        return ""
+    head = (
+        'summary = "the measured cells on the models"\nmode = "list"\n\n'
+        '[fixed]\n# machine = "zen4"  # your CPU: scmsim list machine; paging: how the kernel maps the memory (docs/harness.md)\n'
+    )
+    tables = ("\n".join(f'"{key}" = {json.dumps(value)}' for key, value in point.items()) for point in points)
+    return head + "".join(f"\n[[point]]\n{table}\n" for table in tables)

@@ -1,0 +1,93 @@
+"""What a caller gives to a replay, checked: each mistake is a UsageError that names the argument."""
+
+import os
+import pathlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from scmsim.core import registry
+from scmsim.core.errors import UsageError, expect, shown, unknown
+from scmsim.core.records import Source
+from scmsim.core.units import parse_param
+from scmsim.paging import _choice as choice
+
+Params = Mapping[str, Mapping[str, str | int]]
+
+
+def names_of(fs: str | Iterable[str]) -> list[str]:
+    """Names of file systems, all known, from a list or a text with commas and patterns."""
+    names = registry.select("fs", fs) if isinstance(fs, str) else list(fs) if isinstance(fs, Iterable) else [fs]
+    for name in names:
+        expect("fs", name, str, "the name of a file system, or a list of names")
+    names = [name.strip() for name in names]
+    if not names or not all(names):
+        raise UsageError("no file system given; name one or more, e.g. nova-cow,ext4-dax")
+    for name in names:
+        registry.path("fs", name)
+    return names
+
+
+def models_of(names: Iterable[str], machine: str | dict[str, Any], paging: str | None) -> set[str]:
+    """The models of a replay whose parameters can be set: file systems, and the paging policies that they get."""
+    if paging is not None:
+        expect("paging", paging, str, "the name of a paging policy, or None")
+    largest = machine_table(machine)["walk"]["largest_page"]
+    return {*names, *(policy for name in names for policy in choice.choose(name, paging, largest))}
+
+
+def machine_table(machine: "str | os.PathLike[str] | dict[str, Any]") -> dict[str, Any]:
+    """A machine's checked table."""
+    from scmsim.mmu import presets
+
+    expect("machine", machine, (str, os.PathLike, dict), "the name of one machine, a TOML file or its table")
+    if not isinstance(machine, dict):
+        return presets.read(os.fspath(machine))
+    presets.machine(machine)  # refuses what is none
+    return machine
+
+
+def checked_params(params: Params | None) -> dict[str, Mapping[str, str | int]]:
+    form = 'a table of tables, e.g. {"nova-cow": {"capacity": "16GiB"}}'
+    expect("params", params or {}, Mapping, form)
+    for name, given in (params or {}).items():
+        expect(f"params[{name!r}]", given, Mapping, "a table of parameters, e.g. {'capacity': '16GiB'}")
+    return dict(params or {})
+
+
+def check_progress(progress: object) -> None:
+    """Refuse a callback that cannot be called."""
+    if progress is not None and not callable(progress):
+        raise UsageError(f"progress must be a function or None, not {shown(progress)}")
+
+
+def opened(trace: "str | pathlib.Path | Source") -> tuple[Source, list]:
+    """(The trace as a Source, the files that it comes from.)"""
+    if isinstance(trace, str | os.PathLike):
+        from scmsim.trace import open_trace
+
+        return open_trace(trace), [trace]
+    if isinstance(trace, type) or not all(hasattr(trace, name) for name in ("header", "files", "rows", "batches")):
+        raise UsageError(
+            f"trace must be the path of a stored trace or one workload such as microbench.source(), not {shown(trace)}"
+        )
+    return trace, []
+
+
+def model_params(kind: str, name: str, given: Mapping[str, str | int]) -> dict[str, Any]:
+    """All parameters of a plug-in as integers (bytes, ns) or words: its defaults, with `given` put in.
+
+    Raises UsageError for an unknown parameter (nearest named) or a value that its unit does not allow.
+    """
+    declared = registry.literals(kind, name).get("PARAMS", {})
+    for key in given:
+        if key not in declared:
+            raise (
+                unknown(f"parameter of {name}", key, declared) if declared else UsageError(f"{name} has no parameters")
+            )
+    values = {}
+    for key, (default, unit, _) in declared.items():
+        try:
+            values[key] = parse_param(given.get(key, default), unit)
+        except UsageError as error:
+            raise UsageError(f"{name}.{key}: {error}") from None
+    return values

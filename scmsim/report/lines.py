@@ -1,0 +1,122 @@
+"""Charts of many runs: a figure over the parameter that has the most values, one line for each choice of the others."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from scmsim.report.charts import COLOURS, NUMBER, Chart, Rows, altair, legend, per_call
+from scmsim.report.names import axes, said, title
+from scmsim.result import Run
+
+MANY = 12  # runs; fewer are bars
+
+Value = float | None
+
+
+class Figure(NamedTuple):
+    """A figure of a run: its name in files, its title with the unit, and where it is found."""
+
+    name: str
+    title: str
+    value: Callable[[Run], Value]
+
+
+def _counted(*fields: str) -> Callable[[Run], Value]:
+    return lambda run: per_call(run, *fields)
+
+
+def _metric(name: str) -> Callable[[Run], Value]:
+    return lambda run: run.metrics.get(name)
+
+
+FIGURES = (
+    Figure("traffic", "Loads and stores per call", _counted("mem_inst_retired_all_loads", "mem_inst_retired_all_stores")),
+    Figure("instructions", "Instructions per call", _counted("instructions")),
+    Figure("walks", "Page walks for data per call",
+           _counted("dtlb_load_misses_walk_completed", "dtlb_store_misses_walk_completed")),
+    Figure("walk-cycles", "Cycles in page walks for data, %", _metric("walk_cycles_percent_data")),
+    Figure("amplification", "Bytes stored per byte written", _metric("write_amplification")),
+    Figure("time", "Time per call, ns (estimate)", _metric("estimated_ns_per_call")),
+    Figure("task-clock", "Time on a CPU per call, ns", _counted("task_clock")),
+    Figure("elapsed", "Time of the loop per call, ns", _counted("elapsed_ns")),
+    Figure("page-faults", "Page faults per call", _counted("page_faults")),
+    Figure("waste", "Waste in last pages, bytes", lambda run: run.space.get("waste_bytes")),
+)  # fmt: skip
+
+
+def over(runs: Sequence[Run]) -> str | None:
+    """The parameter for the x axis: the number with the most values; None without one."""
+    numeric = {
+        axis: values
+        for axis, values in axes(runs).items()
+        if all(isinstance(value, int | float | None) and not isinstance(value, bool) for value in values)
+    }
+    return max(numeric, key=lambda axis: len(set(numeric[axis])), default=None)
+
+
+def charts(runs: Sequence[Run]) -> list[Chart]:
+    """One chart for each figure that the runs have; none where no parameter is a number."""
+    axis = over(runs)
+    return [chart for figure in FIGURES if axis and (chart := _chart(runs, figure, axis)) is not None]
+
+
+def _chart(runs: Sequence[Run], figure: Figure, axis: str) -> Chart | None:
+    every = axes(runs)
+    others = [name for name in every if name != axis]
+    words = _words(every, others)
+    rows: Rows = []
+    for i, run in enumerate(runs):
+        value, x = figure.value(run), every[axis][i]
+        if value is not None and x is not None:
+            line = {"line": " ".join(said(name, every[name][i]) for name in words) or run.fs}
+            detail = {"others": ", ".join(f"{title(name)} {said(name, every[name][i])}" for name in others)}
+            rows.append({**line, **detail, "x": x, "value": value})
+    if not any(row["value"] for row in rows):
+        return None
+    apart = [title(name) for name in others if name not in words]
+    caption = f"{figure.title}, over {title(axis)}" + (f"; a line for each {', '.join(apart)}." if apart else ".")
+    return Chart(figure.name, figure.title, caption, rows, _spec(rows, title(axis), f"{figure.title}. {caption}"))
+
+
+def _words(every: Mapping[str, Sequence[Any]], others: Sequence[str]) -> list[str]:
+    """Parameters that are words, as many as there are colours for their combinations."""
+    found: list[str] = []
+    for name in others:
+        tried = [*found, name]
+        textual = any(isinstance(value, str) for value in every[name])
+        if textual and len(set(zip(*(every[each] for each in tried), strict=True))) <= len(COLOURS):
+            found = tried
+    return found
+
+
+def _spec(rows: Rows, x_title: str, description: str) -> dict[str, Any]:
+    alt = altair()
+    names = list(dict.fromkeys(row["line"] for row in rows))
+    colours = alt.Scale(domain=names, range=[COLOURS[i % len(COLOURS)] for i in range(len(names))])
+    xs = sorted({row["x"] for row in rows})
+    ticks = [said("", x) for x in xs]
+    expression = " : ".join(f"datum.value === {x} ? '{text}'" for x, text in zip(xs, ticks, strict=True)) + " : ''"
+    axis = alt.Axis(values=xs, labelExpr=expression, labelOverlap="greedy")
+    chart = (
+        alt.Chart(alt.InlineData(values=rows))
+        .mark_line(point=True, opacity=0.8)
+        .encode(
+            x=alt.X("x:Q", title=x_title, scale=_scale(alt, xs, nice=False), axis=axis),
+            y=alt.Y(
+                "value:Q",
+                title=None,
+                scale=_scale(alt, [row["value"] for row in rows]),
+                axis=alt.Axis(labelExpr=NUMBER, tickCount=6),
+            ),
+            color=alt.Color("line:N", scale=colours, legend=legend(names)),
+            detail="others:N",
+            tooltip=["others:N", alt.Tooltip("x:Q", title=x_title), alt.Tooltip("value:Q", format=",.4~g")],
+        )
+        .properties(width="container", height=220, description=description)
+    )
+    return dict(chart.to_dict())
+
+
+def _scale(alt: Any, values: Sequence[float], nice: bool = True) -> Any:
+    """Logarithmic where the values differ by more than 20 times and none is 0."""
+    wide = min(values) > 0 and max(values) > 20 * min(values)
+    return alt.Scale(type="log", base=10 if nice else 2, nice=False) if wide else alt.Scale(zero=nice, nice=nice)

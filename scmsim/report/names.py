@@ -1,0 +1,111 @@
+"""What runs are called in a report: what tells them apart, and names that fit beside a bar."""
+
+import dataclasses
+import os
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from scmsim.core.text import printable
+from scmsim.core.units import format_bytes
+from scmsim.result import Run
+
+MOST_LETTERS = 24  # of a name beside a bar
+_TITLES = {"file_bytes": "file", "unit_bytes": "unit"}
+REPEAT = "repeat"  # of a measurement: no parameter
+
+
+def is_measured(run: Run) -> bool:
+    """A simulated run has a mapping, or, of a page-size policy alone, its space."""
+    return not (run.paging or run.space)
+
+
+def axes(runs: Sequence[Run]) -> dict[str, list[Any]]:
+    """What differs between the runs, each as one value a run: fs, whether it was measured, its names, the parts of its cell."""
+    columns: dict[str, list[Any]] = {
+        "fs": [run.fs for run in runs],
+        "result": ["measured" if is_measured(run) else "simulated" for run in runs],
+    }
+    for name in ("machine", "paging", "medium"):  # which a measurement lacks; that is said already
+        values = [run.names()[name] for run in runs]
+        columns[name] = values if len(set(values) - {None}) > 1 else []
+    for name in dict.fromkeys(name for run in runs for name in run.cell if name != REPEAT):
+        columns[name] = [run.cell.get(name) for run in runs]
+    return {name: values for name, values in columns.items() if len(set(values)) > 1}
+
+
+def title(axis: str) -> str:
+    """An axis in words: "unit" for `unit_bytes` and `workload.unit`, "stlb.entries" for `machine.stlb.entries`."""
+    return _TITLES.get(axis) or axis.split(".", 1)[-1]
+
+
+def said(axis: str, value: Any) -> str:
+    """A value of an axis as text: sizes with their suffix."""
+    if value is None:
+        return "-"
+    sized = isinstance(value, int) and value >= 1024 and "entries" not in axis
+    return format_bytes(value) if sized else printable(str(value))
+
+
+def labels(runs: Sequence[Run]) -> list[str]:
+    """One name a run: the file system, and what tells it from the other runs; a number where nothing does."""
+    varying = {name: values for name, values in axes(runs).items() if name != "fs"}
+    names: list[str] = []
+    for i, run in enumerate(runs):
+        parts = [printable(run.fs)]
+        for axis, values in varying.items():
+            text = said(axis, values[i])
+            parts.append(f"{title(axis)} {text}" if isinstance(values[i], int) else text)
+        if len({one.cell.get(REPEAT) for one in runs}) > 1:
+            parts.append(f"#{run.cell.get(REPEAT)}")
+        names.append(" ".join(parts))
+    return unique(names)
+
+
+def unique(names: Iterable[str]) -> list[str]:
+    """The names, each with a number where it stood before."""
+    found: list[str] = []
+    for name in names:
+        found.append(name if name not in found else f"{name} ({len(found) + 1})")
+    return found
+
+
+def short(names: Sequence[str], most: int = MOST_LETTERS) -> list[str]:
+    """Names that fit: of paths without the folder and the suffix that all share, long ones cut in the middle; all different."""
+    kept = list(names)
+    if len(kept) > 1 and all("/" in name for name in kept):
+        folder = os.path.commonprefix([name.rpartition("/")[0] + "/" for name in kept]).rpartition("/")[0]
+        kept = [name[len(folder) :].lstrip("/") for name in kept]
+        suffixes = {os.path.splitext(name)[1] for name in kept}
+        kept = [os.path.splitext(name)[0] for name in kept] if len(suffixes) == 1 else kept
+    half = (most - 1) // 2
+    return unique(name if len(name) <= most else f"{name[:half]}…{name[half - most + 1 :]}" for name in kept)
+
+
+def means(runs: Sequence[Run]) -> list[Run]:
+    """The runs, repeats of a measurement as their mean; counts rounded to whole numbers."""
+    groups: dict[Any, list[Run]] = {}
+    for i, run in enumerate(runs):
+        cell = tuple((name, value) for name, value in run.cell.items() if name != REPEAT)
+        groups.setdefault((*run.names().values(), cell) if REPEAT in run.cell else i, []).append(run)
+    return [_mean(group) for group in groups.values()]
+
+
+def _mean(runs: Sequence[Run]) -> Run:
+    first = runs[0]
+    if len(runs) == 1:
+        return first
+    cell = {name: value for name, value in first.cell.items() if name != REPEAT}
+    warnings = list(dict.fromkeys(warning for run in runs for warning in run.warnings))
+    counters = {name: round(value) for name, value in _averages([run.counters for run in runs]).items()}
+    metrics: dict[str, float | None] = {**_averages([run.metrics for run in runs])}
+    return dataclasses.replace(first, counters=counters, metrics=metrics, cell=cell, warnings=warnings)
+
+
+def _averages(tables: Sequence[Mapping[str, float | None]]) -> dict[str, float]:
+    columns: dict[str, list[float]] = {}
+    for table in tables:
+        for name, value in table.items():
+            if value is not None:
+                columns.setdefault(name, []).append(value)
+    return {name: statistics.fmean(values) for name, values in columns.items()}

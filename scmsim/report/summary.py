@@ -1,0 +1,60 @@
+"""The first sentences of a report: which system needs least and most of what, and where it comes from."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from scmsim.core.text import printable
+from scmsim.report.names import axes, labels, title
+from scmsim.result import Result, Run
+from scmsim.result.table import number
+
+_MANY = 8  # runs; of more, the shape of the result is said instead
+_TRAFFIC = ("mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
+
+
+class _Topic(NamedTuple):
+    what: str
+    value: Callable[[Run], float | None]
+
+
+_TOPICS = (
+    _Topic("loads and stores a call", lambda run: _per_call(run, run.metrics.get("tlb_traffic"))),
+    _Topic("page walks for data a call", lambda run: _per_call(run, run.metrics.get("dtlb_walks"))),
+    _Topic("bytes stored for each byte written", lambda run: run.metrics.get("write_amplification")),
+    _Topic("ns on a CPU a call", lambda run: _per_call(run, run.counters.get("task_clock"))),
+)
+
+
+def summary(result: Result) -> list[str]:
+    """Sentences about a result, the most important first."""
+    runs = result.runs
+    if len(runs) > _MANY:
+        varying = ", ".join(f"{len(set(values) - {None})} of {title(axis)}" for axis, values in axes(runs).items())
+        return [f"{len(runs):,} runs: {varying}." if varying else f"{len(runs):,} runs."]
+    return [line for topic in _TOPICS if (line := _sentence(runs, topic))]
+
+
+def _sentence(runs: list[Run], topic: _Topic) -> str:
+    found = [(value, name, run) for name, run in zip(labels(runs), runs, strict=True) if (value := topic.value(run))]
+    if not found:
+        return ""
+    (low, least, _), (high, most, run) = (choose(found, key=lambda one: one[0]) for choose in (min, max))
+    if len(found) == 1 or high < 1.005 * low:
+        return f"{topic.what[:1].upper()}{topic.what[1:]}: {number(high)}{' everywhere' * (len(found) > 1)}."
+    times = f"{high / low:,.3g} times as many"
+    why = _main_site(run) if topic is _TOPICS[0] else ""
+    return f"{most} needs most {topic.what}, {number(high)}{why}: {times} as {least} with {number(low)}."
+
+
+def _per_call(run: Run, total: float | None) -> float | None:
+    return total / run.calls if total is not None and run.calls else None
+
+
+def _main_site(run: Run) -> str:
+    """The mechanism behind most of the traffic, if it is half of it or more."""
+    traffic = {site: sum(counts.get(name, 0) for name in _TRAFFIC) for site, counts in run.sites.items()}
+    if not traffic:
+        return ""
+    site = max(traffic, key=lambda name: traffic[name])
+    share = traffic[site] / max(1, sum(traffic.values()))
+    return f" ({share:.0%} of them in {printable(site)})" if share >= 0.5 else ""

@@ -1,0 +1,93 @@
+"""Tables of a report as HTML: all figures, what varies between many runs, a comparison with a measurement."""
+
+import html
+from collections.abc import Sequence
+
+from scmsim.compare import Comparison
+from scmsim.compare import table as compare_table
+from scmsim.core.counters import MEASURED
+from scmsim.core.text import printable
+from scmsim.report.charts import per_call
+from scmsim.report.names import axes, labels, said, title
+from scmsim.result import Run
+from scmsim.result.table import SECTIONS, Row, number
+
+MOST_COLUMNS = 8  # runs side by side; more are rows
+MOST_ROWS = 2000
+_UNITS = ("ns", "bytes", "cycles")  # said with a counter's meaning; of other counters the meaning says it
+
+
+def figures(runs: Sequence[Run]) -> str:
+    """Every figure that a run has: runs as columns, or as rows where there are many."""
+    return _wide(runs) if len(runs) <= MOST_COLUMNS else _long(runs)
+
+
+def varying(runs: Sequence[Run]) -> str:
+    """The parameters of many runs and their values."""
+    rows = [["parameter", "values"]]
+    for axis, values in axes(runs).items():
+        rows.append([title(axis), ", ".join(dict.fromkeys(said(axis, value) for value in values if value is not None))])
+    return table(rows, left=(0, 1)) if len(runs) > MOST_COLUMNS and len(rows) > 1 else ""
+
+
+def comparison(found: Comparison) -> str:
+    """What `scmsim compare` prints, as tables."""
+    parts = [f"<p><strong>{html.escape(compare_table.summary(found))}</strong></p>"]
+    parts += [table([[*map(printable, row)] for row in rows], left) for rows, left in compare_table.tables(found)]
+    for name, lines in compare_table.lists(found).items():
+        items = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
+        parts.append(f"<details><summary>{name}: {len(lines)}</summary><ul>{items}</ul></details>")
+    warnings = dict.fromkeys(map(printable, found.warnings))
+    parts += [f'<p class="warning">warning: {html.escape(warning)}</p>' for warning in warnings]
+    return "".join(parts)
+
+
+def table(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
+    """A table that scrolls sideways where it must; the first row is its head, `left` its columns of words."""
+    head, *body = (_cells(row, "th" if i == 0 or not any(row[1:]) else "td", left) for i, row in enumerate(rows))
+    lines = "".join(f"<tr>{row}</tr>" for row in body)
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>'
+
+
+def _cells(row: Sequence[str], tag: str, left: Sequence[int]) -> str:
+    return "".join(
+        f"<{tag}{' class=word' if i in left else ''}>{html.escape(cell)}</{tag}>" for i, cell in enumerate(row)
+    )
+
+
+def _rows(runs: Sequence[Run]) -> dict[str, list[Row]]:
+    """Rows of the comparison table and those that only a measurement has, as far as a run has them."""
+    rows = {**SECTIONS, "measured, per call": [_measured(name) for name in MEASURED]}
+    kept = {
+        section: [row for row in found if any(row.value(run) is not None for run in runs)]
+        for section, found in rows.items()
+    }
+    return {section: found for section, found in kept.items() if found}
+
+
+def _measured(name: str) -> Row:
+    counter = MEASURED[name]
+    unit = f", {counter.unit}" if counter.unit in _UNITS else ""
+    return Row(f"{counter.meaning}{unit}", lambda run: per_call(run, name))
+
+
+def _wide(runs: Sequence[Run]) -> str:
+    rows = [["", *labels(runs)]]
+    for section, found in _rows(runs).items():
+        rows += [[section, *[""] * len(runs)]] if section else []
+        rows += [
+            [f"  {row.label}" if section else row.label, *(number(row.value(run)) for run in runs)] for row in found
+        ]
+    return table(rows)
+
+
+def _long(runs: Sequence[Run]) -> str:
+    """A row for each run: its parameters, then its figures; totals follow from those per call."""
+    every = axes(runs)
+    found = [row for section, rows in _rows(runs).items() if section != "totals" for row in rows]
+    lines = [[*(title(axis) for axis in every), *(row.label for row in found)]]
+    for i, run in enumerate(runs[:MOST_ROWS]):
+        words = [said(axis, values[i]) for axis, values in every.items()]
+        lines.append([*words, *(number(row.value(run)) for row in found)])
+    more = f"<p>The first {MOST_ROWS:,} of {len(runs):,} runs.</p>" if len(runs) > MOST_ROWS else ""
+    return more + table(lines, left=range(len(every)))

@@ -1,0 +1,183 @@
+"""What every figure and word of the output means: one source for the terminal (`scmsim explain`), the tables and docs/glossary.md.
+
+Counters and metrics are explained where they are defined (`counters`, `metrics`); the rows of the comparison table, the figures
+of a space report, the sites and the words are in the TOML files beside this one.
+"""
+
+import difflib
+import functools
+import pathlib
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from scmsim.core.counters import MEASURED, SCHEMA
+from scmsim.core.errors import UnknownName
+from scmsim.result.metrics import METRICS
+
+_FOLDER = pathlib.Path(__file__).parent
+KINDS = {
+    "word": "Words",
+    "row": "Rows of the comparison table",
+    "space": "Figures of a space report",
+    "site": "Sites: mechanisms inside file systems",
+    "metric": "Metrics",
+    "counter": "Counters",
+}
+_MOST = 12
+
+
+@dataclass(frozen=True)
+class Term:
+    """A name that the output shows.
+
+    Attributes
+    ----------
+    name : str
+        As it is printed.
+    kind : one of KINDS
+    meaning : str
+        One sentence without its capital and its full stop.
+    more : str
+        Further sentences: how it comes about, what it is easily taken for.
+    field : str
+        Its name in results (JSON, Parquet), where that is another one.
+    """
+
+    name: str
+    kind: str
+    meaning: str
+    unit: str = ""
+    more: str = ""
+    field: str = ""
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """The meaning as a sentence."""
+        return f"{self.meaning[:1].upper()}{self.meaning[1:]}."
+
+    def __str__(self) -> str:
+        about = ", ".join(part for part in (self.kind, f"in {self.unit}" if self.unit else "", self.field) if part)
+        return f"{self.name} ({about})\n  " + "\n  ".join(filter(None, [self.sentence, self.more]))
+
+
+@functools.cache
+def terms() -> tuple[Term, ...]:
+    """Every term, in the order of KINDS."""
+    own = [
+        Term(name, kind, about["meaning"], **_rest(about))
+        for kind, file in (("word", "words"), ("space", "space"))
+        for name, about in ((about.get("label", key), {"field": key, **about}) for key, about in _table(file).items())
+    ]
+    found = [
+        *own,
+        *(row(name) for name in _table("rows")),
+        *(Term(name, "site", meaning) for name, meaning in _table("sites").items()),
+        *(Term(name, "metric", metric.meaning, metric.unit) for name, metric in METRICS.items()),
+        *(Term(name, "counter", c.meaning, c.unit, _event(c.event)) for name, c in (SCHEMA | MEASURED).items()),
+    ]
+    return tuple(sorted(found, key=lambda term: list(KINDS).index(term.kind)))
+
+
+def row(label: str) -> Term:
+    """A row of the comparison table; unit and meaning are those of its counter or metric where it has none of its own."""
+    about = _table("rows").get(label)
+    if about is None:
+        return next(term for term in terms() if (term.name, term.kind) == (label, "space"))
+    behind = _field(about["of"]) if "of" in about else None
+    meaning = about.get("meaning") or (behind.meaning if behind else "")
+    unit = about.get("unit") or (behind.unit if behind else "")
+    return Term(label, "row", meaning, **_rest({**about, "unit": unit, "field": about.get("of", "")}))
+
+
+def label(field: str) -> str:
+    """What a reader is shown for a figure of a result: the row or label that stands for it, else its meaning."""
+    if field in _table("space"):
+        return str(_table("space")[field]["label"])
+    row_of = next((name for name, about in _table("rows").items() if about.get("of") == field), None)
+    return row_of or (_field(field).meaning if field in METRICS or field in SCHEMA | MEASURED else field)
+
+
+def unit(field: str) -> str:
+    """Unit of a figure of a result, "" where it has none."""
+    if field in _table("space"):
+        return str(_table("space")[field]["unit"])
+    return _field(field).unit if field in METRICS or field in SCHEMA | MEASURED else ""
+
+
+def meaning(field: str) -> str:
+    """Meaning of a counter or metric; "" of any other name."""
+    return _field(field).meaning if field in METRICS or field in SCHEMA | MEASURED else ""
+
+
+def find(text: str) -> list[Term]:
+    """The terms of that name, else those whose name holds its words.
+
+    Raises
+    ------
+    UnknownName
+        If there is none; names the nearest.
+    """
+    wanted = _plain(text)
+    names = {term: {_plain(name) for name in (term.name, term.field, *term.aliases)} - {""} for term in terms()}
+    exact = [term for term, own in names.items() if wanted in own]
+    if exact or not wanted:
+        shown = {term.field for term in exact}  # a row says what its metric is
+        return [term for term in exact if term.name not in shown] or list(terms())
+    holding = [term for term, own in names.items() if any(f" {wanted} " in f" {name} " for name in own)]
+    if holding:
+        return holding[:_MOST]
+    known = {name: term.name for term, own in reversed(names.items()) for name in own}  # a row before its metric
+    near = dict.fromkeys(repr(known[name]) for name in difflib.get_close_matches(wanted, known, 3))
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    raise UnknownName(f"no term {text!r}; {hint}'scmsim explain' lists all {len(terms())}")
+
+
+def markdown() -> str:
+    """The page docs/glossary.md."""
+    return "\n".join(_page()) + "\n"
+
+
+def _page() -> Iterator[str]:
+    yield "# Glossary\n"
+    yield "Every figure and word of the output. The same texts on a terminal: `scmsim explain WORD`, `scmsim replay ... --explain`,"
+    yield "`scmsim list counters`, `scmsim list metrics`. Made by `scmsim explain --markdown`."
+    for kind, title in KINDS.items():
+        yield f"\n## {title}\n\n| name | unit | meaning |\n|---|---|---|"
+        for term in terms():
+            if term.kind == kind:
+                name = f"`{term.name}`" if kind in ("counter", "metric", "site") else term.name
+                field = f" (`{term.field}`)" if term.field else ""
+                text = " ".join(filter(None, [term.sentence, term.more]))
+                yield "| " + " | ".join(cell.replace("|", "\\|") for cell in (name + field, term.unit, text)) + " |"
+
+
+@functools.cache
+def _table(name: str) -> dict[str, Any]:
+    return tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def _field(name: str) -> Any:
+    return METRICS[name] if name in METRICS else (SCHEMA | MEASURED)[name]
+
+
+def _rest(about: dict[str, Any]) -> dict[str, Any]:
+    """The optional parts of a term; a name in results that is the name itself is left out."""
+    field = about.get("field", "") if "label" in about or "of" in about else ""
+    return {
+        "unit": about.get("unit", ""),
+        "more": about.get("more", ""),
+        "field": field,
+        "aliases": tuple(about.get("aliases", ())),
+    }
+
+
+def _event(name: str | None) -> str:
+    return f"perf: {name}." if name else ""
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.findall(r"[a-z0-9%]+", text.lower()))

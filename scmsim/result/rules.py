@@ -1,0 +1,90 @@
+"""What a run of a result may hold: one check for every place that reads results, because a file may hold anything."""
+
+import numbers
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from scmsim.core.text import printable
+
+if TYPE_CHECKING:
+    from scmsim.result import Run
+
+MOST = 10**30  # of a figure: larger ones, and ratios of smaller ones than its inverse, leave the range of floats
+MOST_NAME = 1000  # characters of a name that stands in legends and heads of tables
+MOST_TEXT = 1 << 16  # characters of any other text; the longest paths of files, all escaped, are below
+
+
+class Rule(NamedTuple):
+    """What a value must be, as a test and in words."""
+
+    holds: Callable[[Any], bool]
+    words: str
+
+
+def check(run: "Run") -> None:
+    """Raise ValueError that names the first value of the run which is not what its field allows."""
+    for name, (shape, rule) in _FIELDS.items():
+        _walk(getattr(run, name), shape, rule, name)
+    for name in ("file_bytes", "unit_bytes"):
+        _walk(run.cell.get(name), "", _SIZE, f"cell.{name}")
+    _walk(run.cell.get("operation"), "", _LABEL, "cell.operation")
+
+
+def _walk(value: Any, shape: str, rule: Rule, where: str) -> None:
+    """Check a value, or all values of a table ("t"), list ("l") or table of tables ("tt")."""
+    if not shape:
+        if not rule.holds(value):
+            raise ValueError(f"{printable(where)[:200]} is {repr(value)[:40]}; it must be {rule.words}")
+    elif shape[0] == "l":
+        if not isinstance(value, list):
+            raise ValueError(f"{where} must be a list")
+        for number, one in enumerate(value):
+            _walk(one, shape[1:], rule, f"{where}[{number}]")
+    else:
+        if not isinstance(value, dict):
+            raise ValueError(f"{printable(where)[:200]} must be a table")
+        for name, one in value.items():
+            if not _is_text(name):
+                raise ValueError(f"{where} has a name that is not {_TEXT.words}")
+            _walk(one, shape[1:], rule, f"{where}.{name}")
+
+
+def _is_count(value: Any) -> bool:
+    whole = type(value) is int or isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    return whole and 0 <= value <= MOST
+
+
+def _is_figure(value: Any) -> bool:
+    real = type(value) in (int, float) or isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return real and (value == 0 or 1 / MOST <= abs(value) <= MOST)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= MOST_TEXT
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= MOST_NAME
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool) or _is_text(value) or _is_figure(value)
+
+
+_COUNT = Rule(_is_count, "a whole number from 0 to 10^30")
+_FIGURE = Rule(_is_figure, "a number from 10^-30 to 10^30 (or 0, or negative)")
+_METRIC = Rule(lambda value: value is None or _is_figure(value), f"{_FIGURE.words} or null")
+_TEXT = Rule(_is_text, f"text of at most {MOST_TEXT:,} characters")
+_NAME = Rule(_is_name, f"text of at most {MOST_NAME:,} characters")
+_LABEL = Rule(lambda value: value is None or _is_name(value), f"{_NAME.words} or null")
+_SIZE = Rule(lambda value: value is None or _is_count(value), f"{_COUNT.words} or null")
+_PLAIN = Rule(_is_plain, "text, a number, true, false or null")
+_FIELDS = {
+    "fs": ("", _NAME), "machine": ("", _LABEL), "paging": ("", _LABEL), "medium": ("", _LABEL),
+    "calls": ("", _COUNT), "operations": ("", _COUNT), "repeated": ("", _COUNT),
+    "counters": ("t", _COUNT), "metrics": ("t", _METRIC), "why_absent": ("t", _TEXT), "estimated": ("l", _TEXT),
+    "sites": ("tt", _COUNT), "groups": ("tt", _COUNT), "group_operations": ("t", _COUNT),
+    "payload": ("t", _COUNT), "stored_bytes": ("t", _COUNT),
+    "space": ("t", _COUNT), "time_ns": ("t", _FIGURE), "errors": ("t", _COUNT), "warnings": ("l", _TEXT),
+    "params": ("t", _PLAIN), "cell": ("t", _PLAIN), "events": ("t", _TEXT),
+}  # fmt: skip

@@ -1,0 +1,259 @@
+"""A Result as a comparison table: runs as columns, figures as rows; text, Markdown and CSV, and HTML for notebooks."""
+
+import fnmatch
+import html as markup
+from collections.abc import Sequence
+
+from scmsim.core import registry
+from scmsim.core.errors import UsageError, unknown
+from scmsim.core.text import printable
+from scmsim.core.units import format_bytes, parse_param
+from scmsim.result import SYNC_AT_END, Result, Run, glossary
+from scmsim.result.tables import breakdown, layout, summary
+from scmsim.result.tables.figures import ABSENT, SECTIONS, Row, number
+
+__all__ = ["BY", "FORMATS", "SECTIONS", "html", "number", "text"]
+
+BY = ("site", "op", "file", "group")  # group: whichever of operation and file the run was broken down by
+FORMATS = ("table", "markdown", "csv")
+_RATIO_WIDTH = 7
+Chosen = dict[str, list[Row]]  # section -> its rows
+
+
+def text(
+    result: Result,
+    by: str | None = None,
+    *,
+    rows: str = "",
+    sort: str = "",
+    ratios: bool = False,
+    explain: bool = False,
+    top: int = breakdown.TOP,
+    width: int | None = None,
+    form: str = "table",
+) -> str:
+    """The table for a reader.
+
+    Parameters
+    ----------
+    by : one of BY, optional
+        Adds one breakdown a run.
+    rows : str
+        Rows to show: parts of their names, or patterns with *, or titles of sections, separated by commas.
+    sort : str
+        Row by which the columns are ordered, the least first.
+    ratios : bool
+        Show beside each figure its ratio to that of the first column.
+    explain : bool
+        Say below the table what each row means.
+    top : int
+        Files of a breakdown by file; the others are one row.
+    width : int
+        Break wider tables into groups of columns.
+    form : one of FORMATS
+        CSV holds exact figures and nothing else: the table, or with `by` the counters of every part of the breakdown.
+
+    Raises
+    ------
+    UsageError
+        For a name that is none of a table's, or a breakdown that the result does not have.
+    """
+    if by is not None and by not in BY:
+        raise UsageError(f"no breakdown by {by!r}; choose from {', '.join(BY)}")
+    if form not in FORMATS:
+        raise unknown("format of a table", form, FORMATS)
+    if not result.runs:
+        return "no runs"
+    if by and not any(run.sites if by == "site" else run.groups for run in result.runs):
+        raise UsageError(f"this result was not broken down by {by!r}; run it again with --by {by}")
+    shown = _chosen(rows)
+    runs = _sorted(result.runs, sort)
+    if form == "csv":
+        return layout.comma_separated(_parts(Result(runs=runs), by) if by else _exact(runs, shown))
+    drawn = layout.markdown if form == "markdown" else lambda cells: layout.grid(cells, width)
+    blocks = [_common(runs), drawn(_main_rows(runs, shown, ratios))]
+    if by:
+        blocks += [
+            f"{_title(run)}, {breakdown.heading(run, by)}\n{'' if form == 'table' else chr(10)}"
+            f"{drawn(breakdown.rows(run, by, top))}"
+            for run in runs
+        ]
+    blocks += ["\n".join(printable(line) for line in summary.sentences(runs)), "\n".join(_notes(runs, shown))]
+    if explain:
+        blocks.append("\n".join(_explained(runs, shown)))
+    return "\n\n".join(block for block in blocks if block)
+
+
+def check(rows: str = "", sort: str = "", **_: bool) -> None:
+    """Raise UsageError for rows that no table has, before the work is done that it would show."""
+    _chosen(rows)
+    if sort:
+        _row_of(sort)
+
+
+def html(result: Result) -> str:
+    """The same table as HTML; every text is escaped."""
+    if not result.runs:
+        return "<p>no runs</p>"
+    head, *body = _main_rows(result.runs, SECTIONS)
+    lines = [f"<p>{markup.escape(_common(result.runs))}</p>", "<table>", _html_row(head, "th")]
+    lines += [_html_row(row, "td") for row in body]
+    below = [*map(printable, summary.sentences(result.runs)), *_notes(result.runs, SECTIONS)]
+    lines += ["</table>", *(f"<p>{markup.escape(note)}</p>" for note in below)]
+    return "\n".join(lines)
+
+
+def _chosen(wanted: str) -> Chosen:
+    """The sections with the rows that are wanted, all of them where nothing is."""
+    if not wanted:
+        return SECTIONS
+    kept: Chosen = {title: [] for title in SECTIONS}
+    for pattern in (part.strip().lower() for part in wanted.split(",") if part.strip()):
+        found = False
+        for title, section in SECTIONS.items():
+            for row in section:
+                if title == pattern or _matches(row.label.lower(), pattern):
+                    found = True
+                    kept[title] += [] if row in kept[title] else [row]
+        if not found:
+            raise unknown("row of the table", pattern, _labels(), "scmsim list rows")
+    return kept
+
+
+def _matches(label: str, pattern: str) -> bool:
+    return fnmatch.fnmatchcase(label, pattern if "*" in pattern else f"*{pattern}*")
+
+
+def _labels() -> list[str]:
+    return list(dict.fromkeys(row.label for section in SECTIONS.values() for row in section))
+
+
+def _row_of(name: str) -> Row:
+    """The row of that name, or the first whose name holds it."""
+    rows = [row for section in SECTIONS.values() for row in section]
+    found = [row for row in rows if row.label == name] or [
+        row for row in rows if _matches(row.label.lower(), name.lower())
+    ]
+    if not found:
+        raise unknown("row of the table", name, _labels(), "scmsim list rows")
+    return found[0]
+
+
+def _sorted(runs: Sequence[Run], by: str) -> list[Run]:
+    """The runs in the order of a row, the least first; those without the figure come last."""
+    if not by:
+        return list(runs)
+    row = _row_of(by)
+    return sorted(runs, key=lambda run: (row.value(run) is None, row.value(run) or 0))
+
+
+def _kept(runs: Sequence[Run], rows: Sequence[Row]) -> list[Row]:
+    """The rows that at least one run has a figure for."""
+    return [row for row in rows if any(row.value(run) is not None for run in runs)]
+
+
+def _heads(runs: Sequence[Run]) -> list[list[str]]:
+    varying = [name for name in _varying(runs) if name != "fs"]
+    names = [f"{run.fs} ({run.failed:,} failed)" if run.failed else run.fs for run in runs]
+    return [["", *names], *([n, *(str(run.names()[n] or ABSENT) for run in runs)] for n in varying)]
+
+
+def _main_rows(runs: Sequence[Run], chosen: Chosen, ratios: bool = False) -> list[list[str]]:
+    """Heads, then sections; a section's title stands alone in its row."""
+    rows = _heads(runs)
+    for title, section in chosen.items():
+        kept = _kept(runs, section)
+        if kept and title:
+            rows.append([title, *[""] * len(runs)])
+        for row in kept:
+            cells = [row.cell(run) for run in runs]
+            if ratios:
+                cells = [
+                    cells[0],
+                    *(f"{cell} {_ratio(row, run, runs[0])}" for cell, run in zip(cells[1:], runs[1:], strict=True)),
+                ]
+            rows.append([f"  {row.label}" if title else row.label, *cells])
+    return rows
+
+
+def _ratio(row: Row, run: Run, first: Run) -> str:
+    """The ratio to the first column in a width of its own, so that figures stay aligned; none of too small counts."""
+    value, one = row.value(run), row.value(first)
+    if value is None or not one or row.written(run) or row.written(first):
+        return " " * _RATIO_WIDTH
+    ratio = value / one
+    shown = "x<0.001" if 0 < ratio < 0.001 else f"x{number(float(f'{ratio:.3g}'))}"
+    return shown.ljust(_RATIO_WIDTH)
+
+
+def _exact(runs: Sequence[Run], chosen: Chosen) -> list[list[object]]:
+    """The table with figures as they are; the section is a column of its own."""
+    head, *varying = _heads(runs)
+    rows: list[list[object]] = [["section", "row", *head[1:]]]
+    rows += [["", *cells] for cells in varying]
+    for title, section in chosen.items():
+        rows += [[title, row.label, *(row.value(run) for run in runs)] for row in _kept(runs, section)]
+    return rows
+
+
+def _parts(result: Result, by: str) -> list[list[object]]:
+    """The breakdown with figures as they are, one row a part of a run."""
+    rows = result.rows("site" if by == "site" else "group")
+    head = list(dict.fromkeys(column for row in rows for column in row))
+    return [list(head), *([row.get(column) for column in head] for row in rows)]
+
+
+def _explained(runs: Sequence[Run], chosen: Chosen) -> list[str]:
+    labels = dict.fromkeys(row.label for section in chosen.values() for row in _kept(runs, section))
+    width = max(map(len, labels), default=0)
+    lines = [f"  {label:<{width}}  {glossary.row(label).sentence}" for label in labels]
+    return ["what the rows mean (more: scmsim explain NAME)", *lines]
+
+
+def _varying(runs: Sequence[Run]) -> list[str]:
+    return [name for name in runs[0].names() if len({run.names()[name] for run in runs}) > 1]
+
+
+def _common(runs: Sequence[Run]) -> str:
+    """What all runs share, e.g. "machine i7-8700k, medium nvdimm", and parameters that are not the defaults."""
+    shared = [name for name in runs[0].names() if name != "fs" and name not in _varying(runs) and runs[0].names()[name]]
+    chosen = dict.fromkeys(text for run in runs for text in _parameters(run))
+    return printable(", ".join([*(f"{name} {runs[0].names()[name]}" for name in shared), *chosen]))
+
+
+def _parameters(run: Run) -> list[str]:
+    """Parameters that differ from the models' defaults, written as for --set."""
+    found = ["written back at the end"] if run.params.get(SYNC_AT_END) else []
+    for kind, name in (("fs", run.fs), ("paging", run.paging)):
+        declared = registry.literals(kind, name).get("PARAMS", {}) if name in registry.names(kind) else {}
+        for key, (default, unit, _) in declared.items():
+            value = run.params.get(key, "")
+            if key in run.params and value != parse_param(default, unit):
+                found.append(
+                    f"{name}.{key}={format_bytes(value) if unit == 'bytes' and isinstance(value, int) else value}"
+                )
+    return found
+
+
+def _title(run: Run) -> str:
+    return printable(" ".join(name for name in run.names().values() if name))
+
+
+def _notes(runs: Sequence[Run], chosen: Chosen) -> list[str]:
+    """Failures and warnings below the table, each said once, and which of its rows are estimates."""
+    notes = Result(runs=list(runs)).notes()
+    behind = {name for run in runs for name in run.estimated}
+    labels = dict.fromkeys(row.label for section in chosen.values() for row in _kept(runs, section))
+    estimated = [label for label in labels if glossary.row(label).field in behind]
+    if estimated:
+        notes.append(f"estimated, not counted: {'; '.join(estimated)}")
+    return list(dict.fromkeys(map(printable, notes)))
+
+
+def _html_row(cells: list[str], tag: str) -> str:
+    first, *rest = (markup.escape(str(cell)) for cell in cells)
+    if first.startswith(" "):  # a figure of a section
+        label = f"<td style='text-align:left; padding-left:1.5em'>{first.strip()}</td>"
+    else:
+        label = f"<th style='text-align:left'>{first}</th>"
+    return f"<tr>{label}{''.join(f'<{tag}>{cell}</{tag}>' for cell in rest)}</tr>"

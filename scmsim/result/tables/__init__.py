@@ -1,0 +1,1 @@
+"""Parts of the tables for readers: their layout, the breakdowns, and the sentences of summary."""

@@ -1,0 +1,135 @@
+"""The rows of the comparison table, and how a figure is written."""
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import NamedTuple
+
+from scmsim.core.records import KINDS
+from scmsim.result import Run, glossary
+
+ABSENT = "-"
+FEW = 100  # events: a rate out of fewer says nothing, so their number is shown
+_LEAST = 1e-6
+Value = int | float | None
+
+
+class Row(NamedTuple):
+    """One figure of the table; a row that no run can supply is left out.
+
+    `written` is the cell where it is not the plain number; None leaves it at that.
+    """
+
+    label: str
+    value: Callable[[Run], Value]
+    written: Callable[[Run], str | None] = lambda run: None
+
+    def cell(self, run: Run) -> str:
+        """The figure of a run as text."""
+        return self.written(run) or number(self.value(run))
+
+
+def number(value: Value) -> str:
+    """Four significant digits, thousands separated, never an exponent; an absent value is a dash."""
+    if value is None:
+        return ABSENT
+    if value == int(value) or abs(value) >= 1000:
+        return f"{value:,.0f}"
+    if abs(value) < _LEAST:
+        return f"{'-' if value < 0 else ''}<{Decimal(str(_LEAST)):f}"
+    return f"{Decimal(f'{value:.4g}'):f}"
+
+
+def _counter(name: str) -> Callable[[Run], Value]:
+    return lambda run: run.counters.get(name)
+
+
+def _metric(name: str) -> Callable[[Run], Value]:
+    return lambda run: run.metrics.get(name)
+
+
+def _stored(kind: str) -> Callable[[Run], Value]:
+    return lambda run: run.stored_bytes.get(kind)
+
+
+def _payload(name: str) -> Callable[[Run], Value]:
+    return lambda run: run.payload.get(name)
+
+
+def _per_call(label: str, total: Callable[[Run], Value]) -> Row:
+    def divided(run: Run) -> Value:
+        value = total(run)
+        return value / run.calls if value is not None and run.calls else None
+
+    def few(run: Run) -> str | None:
+        value = total(run)
+        return f"{value:,} in all" if value and 10 * value < run.calls and value < FEW else None
+
+    return Row(label, divided, few)
+
+
+_walks = _metric("dtlb_walks")
+
+
+def _per_million(run: Run) -> Value:
+    rate = run.metrics.get("walks_per_1000_instructions_data")
+    return 1000 * rate if rate is not None else None
+
+
+def _few_walks(run: Run) -> str | None:
+    walks = _walks(run)
+    return f"{walks:,} in all" if walks and walks < FEW else None
+
+
+def _cycles_of_few_walks(run: Run) -> str | None:
+    walks, cycles = _walks(run), run.metrics.get("cycles_per_walk_data")
+    return f"{cycles:,.0f} ({walks:,} walks)" if cycles is not None and walks and walks < FEW else None
+
+
+SECTIONS: dict[str, list[Row]] = {
+    "": [Row("calls", lambda run: run.calls), Row("trace operations", lambda run: run.operations)],
+    "per call": [
+        _per_call("instructions", _counter("instructions")),
+        _per_call("loads + stores (TLB traffic)", _metric("tlb_traffic")),
+        _per_call("dTLB look-ups", _metric("dtlb_lookups")),
+        _per_call("dTLB first-level misses", _metric("dtlb_l1_misses")),
+        _per_call("dTLB page walks", _walks),
+        *(_per_call(f"bytes stored: {kind}", _stored(kind)) for kind in KINDS if kind != "none"),
+        _per_call("bytes stored: all", _counter("pm_stored_bytes")),
+        _per_call("bytes loaded", _counter("pm_loaded_bytes")),
+        _per_call("cache-line flushes", _counter("flushes")),
+        _per_call("store fences", _counter("fences")),
+        Row("time (estimate), ns", _metric("estimated_ns_per_call")),
+    ],
+    "ratios": [
+        Row("walks per million instructions", _per_million, _few_walks),
+        Row("walk cycles, %", _metric("walk_cycles_percent_data")),
+        Row("cycles per walk", _metric("cycles_per_walk_data"), _cycles_of_few_walks),
+        Row("write amplification: stored", _metric("write_amplification")),
+        Row("write amplification: lines", _metric("write_amplification_lines")),
+        *(
+            Row(f"write amplification: media {granule}", _metric(f"write_amplification_media_{granule}"))
+            for granule in (64, 256, 4096)
+        ),
+        Row("extra data bytes per byte (VSM)", _metric("cow_extra_ratio")),
+        Row("read amplification", _metric("read_amplification")),
+    ],
+    "totals": [
+        Row("instructions", _counter("instructions")),
+        Row("loads + stores (TLB traffic)", _metric("tlb_traffic")),
+        Row("dTLB page walks", _walks),
+        Row("bytes written by the program", _payload("written")),
+        Row("bytes read by the program", _payload("read")),
+        Row("bytes stored", _counter("pm_stored_bytes")),
+        Row("bytes loaded", _counter("pm_loaded_bytes")),
+    ],
+    "space, bytes": [
+        *(
+            Row(glossary.label(name), lambda run, name=name: run.space.get(name))  # type: ignore[misc]
+            for name in ("live_bytes", "allocated_bytes", "metadata_bytes", "waste_bytes")
+        ),
+        *(
+            Row(glossary.label(name), lambda run, name=name: run.space.get(name) or None)  # type: ignore[misc]
+            for name in ("dirty_bytes", "uncommitted_bytes")
+        ),
+    ],
+}

@@ -1,0 +1,97 @@
+"""The table of a sweep as a Result: one Run a point, what varies between the points as its cell."""
+
+import json
+import os
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scmsim.core.counters import SCHEMA
+from scmsim.core.errors import UsageError
+from scmsim.result import Result, Run, metrics
+from scmsim.result.rules import check
+from scmsim.sweep.store import FAILED, MARK, RESULTS
+
+_TABLES = ("payload", "stored_bytes", "space", "time_ns", "errors")
+_NAMED = ("fs", "machine", "paging", "medium")  # settings that a Run has a field for
+_SETTINGS = ("trace", "policy", "workload.", "set.", "machine.")
+
+
+def is_sweep(path: str | os.PathLike[str]) -> bool:
+    """True for the folder of a sweep, or the table in it."""
+    folder = _folder(path)
+    return (folder / MARK).is_file() and (folder / "points").is_dir()
+
+
+def read(path: str | os.PathLike[str]) -> Result:
+    """The points of a sweep that were computed; their parameters that vary are in each run's `cell`.
+
+    Raises
+    ------
+    UsageError
+        If the sweep has no table yet, or no point of it could be run.
+    """
+    import pyarrow
+    import pyarrow.parquet
+
+    table = _folder(path) / RESULTS
+    try:
+        rows = pyarrow.parquet.read_table(table).to_pylist()
+    except FileNotFoundError:
+        raise UsageError(f"no {RESULTS} in {str(path)!r}: the sweep was stopped; run the same command again") from None
+    except (pyarrow.ArrowException, OSError) as error:
+        raise UsageError(f"{str(table)!r} cannot be read ({str(error).splitlines()[0]}); run the sweep again") from None
+    if not rows:
+        raise UsageError(f"no point of the sweep {str(path)!r} was computed; the reasons are in its {FAILED}")
+    axes = _axes(rows)
+    try:
+        about = {"tool": "scmsim sweep", "folder": str(path), "failed points": _failed(_folder(path) / FAILED)}
+        return Result({name: value for name, value in about.items() if value}, [_run(row, axes) for row in rows])
+    except (ValueError, TypeError, KeyError) as error:
+        raise UsageError(f"{str(table)!r} is not the table of a sweep: {error}; run the sweep again") from None
+
+
+def _folder(path: str | os.PathLike[str]) -> pathlib.Path:
+    return pathlib.Path(path).parent if pathlib.Path(path).name == RESULTS else pathlib.Path(path)
+
+
+def _failed(path: pathlib.Path) -> str:
+    """How many points could not be run; empty if none."""
+    try:
+        count = len(json.loads(path.read_bytes()))
+    except (OSError, ValueError, TypeError, RecursionError):
+        return ""
+    return f"{count}, see {FAILED}" if count else ""
+
+
+def _axes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Settings that vary, without those that a run says already: its names, and the operation and sizes of its cell."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    said = [[row.get(name) for row in rows] for name in names if name in _NAMED or name.startswith("cell_")]
+    said.append([row.get("fs") or row.get("policy") for row in rows])
+    found = []
+    for name in names:
+        column = [row.get(name) for row in rows]
+        if name.startswith(_SETTINGS) and len(set(column)) > 1 and column not in said:
+            said.append(column)
+            found.append(name)
+    return found
+
+
+def _run(row: Mapping[str, Any], axes: Sequence[str]) -> Run:
+    """A row as the run that it was; a point of a policy has no file system but the policy's name."""
+    given = {name: value for name, value in row.items() if value is not None}
+    machine, paging, medium = (given.get(name) for name in _NAMED[1:])
+    run = Run(given.get("fs") or given["policy"], machine, paging, medium)
+    run.calls, run.operations, run.repeated = (int(given.get(name, 0)) for name in ("calls", "operations", "repeated"))
+    run.counters = {name: int(given[name]) for name in SCHEMA if name in given}
+    run.metrics = {name: given[name] for name in metrics.METRICS if name in given}
+    for table in _TABLES:
+        found = {name.removeprefix(f"{table}_"): value for name, value in given.items() if name.startswith(f"{table}_")}
+        whole = table != "time_ns"
+        setattr(run, table, {name: int(value) if whole else value for name, value in found.items()})
+    run.warnings = [text for text in str(given.get("warnings", "")).split("; ") if text]
+    run.cell = {name.removeprefix("cell_"): value for name, value in given.items() if name.startswith("cell_")}
+    run.cell |= {name: given[name] for name in axes if name in given}
+    check(run)
+    return run

@@ -1,0 +1,56 @@
+"""Which points of a sweep cannot be run: their models are built and nothing is replayed, each different set of models once."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from scmsim.core.errors import ScmsimError
+from scmsim.core.records import Source
+from scmsim.pipeline import opened
+from scmsim.sweep import point
+from scmsim.sweep.point import Settings
+
+
+class _Nothing:
+    """A trace's files and header without its operations."""
+
+    def __init__(self, source: Source) -> None:
+        self.header, self.files, self.rows = source.header, source.files, 0
+
+    def batches(self, chunk: int = 0) -> Iterator[np.recarray]:
+        """Yield nothing."""
+        return iter(())
+
+
+def failures(points: list[Settings]) -> list[tuple[Settings, str]]:
+    """The points that cannot be run, with the reason."""
+    sources: dict[str, _Nothing | str] = {}
+    broken: dict[str, str | None] = {}
+    found = []
+    for settings in points:
+        replayed = {key: value for key, value in settings.items() if key.split(".")[0] in ("trace", "workload")}
+        trace, models = repr(replayed), repr({key: value for key, value in settings.items() if key not in replayed})
+        if trace not in sources:
+            sources[trace] = _source(replayed)
+        source = sources[trace]
+        if not isinstance(source, str) and models not in broken:
+            broken[models] = _broken(settings, source)
+        reason = source if isinstance(source, str) else broken[models]
+        if reason:
+            found.append((settings, reason))
+    return found
+
+
+def _source(settings: Settings) -> _Nothing | str:
+    try:
+        return _Nothing(opened(point.source(settings))[0])
+    except ScmsimError as error:
+        return str(error)
+
+
+def _broken(settings: Settings, source: Source) -> str | None:
+    try:
+        point.evaluate(settings, source)
+    except ScmsimError as error:
+        return str(error)
+    return None

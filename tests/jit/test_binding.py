@@ -1,0 +1,114 @@
+"""Kernels are bound to the subroutines of several families: by name, however deep, cached on disk and without a compiler."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from scmsim import jit
+from scmsim.jit import kernel, part
+from scmsim.jit.binding import bind
+from tests.conftest import NO_JIT
+
+STEP = 1
+
+
+@part
+def step(x):
+    return x + STEP
+
+
+@part
+def twice(x):
+    return step(step(x))
+
+
+@part
+def once(x):
+    return x
+
+
+@kernel
+def fill(table):
+    """The kernel that families share."""
+    for i in range(table.size):
+        table[i] = twice(i) + once(i)
+    return table.size
+
+
+@part
+def by_tens(x):
+    return x + 10
+
+
+OWN = sys.modules[__name__]
+
+
+def filled(module):
+    table = np.zeros(4, np.int64)
+    assert module.fill(table) == 4
+    return table.tolist()
+
+
+def test_a_family_replaces_a_subroutine_or_a_constant_however_deep():
+    tens = bind("tens", OWN, {OWN: {"step": by_tens}})
+    assert filled(tens) == [20, 22, 24, 26]
+    assert filled(bind("far", OWN, {OWN: {"STEP": 5}})) == [10, 12, 14, 16]
+    assert filled(OWN) == [2, 4, 6, 8], "who is bound does not change"
+    assert tens.fill.__doc__ == fill.__doc__
+
+
+def test_a_replacement_may_call_what_it_replaces_nothing_of():
+    assert filled(bind("more", OWN, {OWN: {"once": twice}})) == [4, 6, 8, 10]
+
+
+def test_what_leads_to_no_replaced_name_is_shared():
+    from scmsim.fs.engine import table
+    from scmsim.fs.pmfs import operations as pmfs_operations
+
+    copy = bind("own", pmfs_operations, {pmfs_operations: {}})
+    assert copy is not pmfs_operations and copy.table is table
+
+
+def test_a_name_that_is_not_there_is_refused():
+    with pytest.raises(TypeError, match=r"tens replaces stride, which .*test_binding does not have"):
+        bind("tens", OWN, {OWN: {"stride": by_tens}})
+
+
+PROGRAM = """
+import sys
+import numba
+if sys.argv[1:] == ["other"]:
+    numba.version_info = numba.version_info._replace(minor=999)
+from scmsim.jit.binding import bind
+from tests.jit import test_binding as own
+bound = bind("tens", own, {own: {"step": own.by_tens}})
+assert own.filled(bound) == [20, 22, 24, 26] and own.filled(own) == [2, 4, 6, 8]
+print(sum(bound.fill.stats.cache_hits.values()) if hasattr(bound.fill, "stats") else "plain")
+"""
+
+
+def run(*args, **environment):
+    given = {**os.environ, **environment}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *args], env=given, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.skipif(NO_JIT, reason="nothing is compiled")
+@pytest.mark.parametrize("numba", ["own", "other"])
+def test_a_second_process_finds_the_copy_in_the_cache(tmp_path, numba):
+    """Also with a numba that compiles in its own way."""
+    assert [run(numba, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2)] == ["0", "1"]
+
+
+def test_without_a_compiler_it_is_plain_python():
+    assert run(NUMBA_DISABLE_JIT="1") == "plain"
+
+
+def test_functions_know_their_decorator():
+    assert jit.decorator_of(fill) and jit.decorator_of(step) and not jit.decorator_of(np.zeros)
