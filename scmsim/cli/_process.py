@@ -31,6 +31,7 @@ def run(command_line: Callable[[], Any]) -> None:
     caught = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]  # others: nohup
     for number in caught:
         signal.signal(number, _stop)
+    sys.unraisablehook = _lost
     try:
         command_line()
     except SystemExit as end:
@@ -46,6 +47,19 @@ def _stop(number: int, frame: FrameType | None) -> None:
     if number == signal.SIGINT:
         raise KeyboardInterrupt
     raise Stopped(number)
+
+
+def _lost(report: Any) -> None:
+    """Python drops what is raised in a destructor or in a callback of C code (LLVM's, on loading a kernel): raise an end again."""
+    if isinstance(report.exc_value, Exception) or not hasattr(signal, "setitimer"):
+        sys.__unraisablehook__(report)
+        return
+
+    def again(number: int, frame: FrameType | None) -> None:
+        raise report.exc_value
+
+    signal.signal(signal.SIGALRM, again)
+    signal.setitimer(signal.ITIMER_REAL, 0.001)  # seconds: when the callback has returned
 
 
 def _leave(code: Any) -> None:

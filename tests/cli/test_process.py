@@ -95,6 +95,13 @@ def test_a_stopped_command_does_not_wait_for_its_threads() -> None:
     assert process.communicate(timeout=20)[0] == "cleaned up\n" and process.returncode == 143
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_within_a_destructor_is_not_lost(number: int, code: int) -> None:
+    dying = f"type('Dying', (), {{'__del__': lambda self: signal.raise_signal({int(number)})}})()"
+    process = started("import signal\n" + BUSY.replace('print("at work", flush=True)', dying))
+    assert process.communicate(timeout=30)[0] == "cleaned up\n" and process.returncode == code
+
+
 def test_a_stopped_command_leaves_no_temporary_file(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*SCMSIM, "-q", "synth", "pattern", "--calls", "1000000000", "-o", str(tmp_path / "x.parquet")],

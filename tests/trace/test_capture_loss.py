@@ -182,7 +182,8 @@ def test_sigterm_leaves_no_temporary(tmp_path: Path, command: str) -> None:
     if command == "convert":
         os.mkfifo(tmp_path / "bin")
         argv = ["trace", "convert", tmp_path / "bin", out, "--format", "strace"]
-    process = subprocess.Popen([sys.executable, "-m", "scmsim", *map(str, argv)], stderr=subprocess.PIPE, text=True)
+    line = [sys.executable, "-X", "faulthandler", "-m", "scmsim", *map(str, argv)]
+    process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
     with open(tmp_path / "bin", "wb") if command == "convert" else contextlib.nullcontext() as pipe:
         if pipe:
             pipe.write(OPEN.format("/d/f").encode() * 60_000)  # more than is read ahead
@@ -192,5 +193,9 @@ def test_sigterm_leaves_no_temporary(tmp_path: Path, command: str) -> None:
             time.sleep(0.02)
         assert len(left(tmp_path)) == 1
         process.terminate()
-        process.wait(timeout=60)
+        try:
+            process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGABRT)
+            pytest.fail("SIGTERM did not end it, it is here: " + process.communicate()[1])
     assert process.returncode == 143 and "Traceback" not in process.communicate()[1] and left(tmp_path) == []
