@@ -2,13 +2,12 @@
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from scmsim.result import Run
+from scmsim.result.run import Run
 
 
-def run_row(run: "Run") -> dict[str, Any]:
+def run_row(run: Run) -> dict[str, Any]:
     """One flat row: counters and metrics under their own names, the other tables under a prefix."""
     tables: list[tuple[str, Mapping[str, Any]]] = [
         ("", run.counters),
