@@ -5,8 +5,8 @@ from typing import Any
 
 from scmsim.core import registry
 from scmsim.lab import counts
-from scmsim.lab.machine import UNKNOWN, Measured
-from scmsim.lab.plan import Plan, Region
+from scmsim.lab.machine import Measured
+from scmsim.lab.plan import UNKNOWN, Plan, Region
 from scmsim.perf.measured import finish
 from scmsim.perf.profile import map_for, plain, rules
 from scmsim.result import Run

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from scmsim.core import registry, toml
 from scmsim.core.errors import UsageError, expect
-from scmsim.core.units import format_bytes, parse_bytes
+from scmsim.core.units import page_order
 from scmsim.mmu import state as layout
+from scmsim.mmu.build import build
+from scmsim.mmu.state import ANY, CACHE_LEVELS
 
 if TYPE_CHECKING:
     import numpy as np
-
-CACHE_LEVELS = {"pde": 2, "pdpte": 3, "pml4e": 4}
-ANY = "any"  # a TLB that holds every power of two from 4 KiB up
-_PAGE_SIZES = "use a power of two from 4KiB to 1GiB"
 
 _Types = dict[str, type | tuple[type, ...]]
 _ARRAY: _Types = {"entries": int, "ways": int, "source": str}
@@ -80,8 +78,6 @@ def machine(name: "str | os.PathLike[str] | dict[str, Any]") -> "np.ndarray":
 
     Raises UsageError as `read` does, for a table too.
     """
-    from scmsim.mmu.build import build
-
     expect("machine", name, (str, os.PathLike, dict), "the name of one machine, a TOML file or its table")
     if not isinstance(name, dict):
         return build(read(os.fspath(name)))
@@ -196,8 +192,8 @@ def _walk(table: dict[str, Any]) -> None:
     bits = walk.get("level_bits", [9] * (walk["levels"] - 1))
     if len(bits) != walk["levels"] - 1 or not all(isinstance(b, int) and 1 <= b <= 12 for b in bits):
         raise _Bad(f"walk.level_bits = {bits!r}; give for each level but the last log2 of its entries a table, 1 to 12")
-    page_order(walk["largest_page"], "walk.largest_page")
-    page_order(walk.get("nested_page", "4KiB"), "walk.nested_page")
+    _page_order(walk["largest_page"], "walk.largest_page")
+    _page_order(walk.get("nested_page", "4KiB"), "walk.nested_page")
     for i, entry in enumerate(table["walk_cache"]):
         if entry["entry"] not in CACHE_LEVELS or entry["entry"] in seen:
             raise _Bad(f"walk_cache[{i}].entry = {entry['entry']!r}; use {', '.join(CACHE_LEVELS)}, each once")
@@ -210,27 +206,22 @@ def _tlbs(tlbs: list[dict[str, Any]]) -> None:
     for i, entry in enumerate(tlbs):
         for text in entry["pages"]:
             if text != ANY:
-                page_order(text, f"tlb[{i}].pages")
+                _page_order(text, f"tlb[{i}].pages")
         for key in ("first_level_for", "second_level_for"):
             for side in entry.get(key, []):
                 _choice(side, layout.SIDES, f"tlb[{i}].{key}")
     for key in ("first_level_for", "second_level_for"):
         for side in layout.SIDES:
             sizes = [text for entry in tlbs if side in entry.get(key, []) for text in entry["pages"]]
-            orders = [text if text == ANY else page_order(text, "") for text in sizes]
+            orders = [text if text == ANY else page_order(text) for text in sizes]
             if len(orders) > len(set(orders)):
                 raise _Bad(f"tlb: two arrays have the same page size and {key} = {side!r}")
             if 12 not in orders and ANY not in orders and (orders or key == "first_level_for"):
                 raise _Bad(f"tlb: no array has 4KiB pages and {key} = {side!r}")
 
 
-def page_order(text: Any, where: str) -> int:
-    """log2 of a page size."""
+def _page_order(text: Any, where: str) -> int:
     try:
-        size = parse_bytes(text)
-    except (UsageError, TypeError):
-        size = 0
-    if size < 4096 or size > 1 << 30 or size & (size - 1):
-        shown = text if isinstance(text, str) else format_bytes(text) if isinstance(text, int) else text
-        raise _Bad(f"{where} = {shown!r}; {_PAGE_SIZES}")
-    return size.bit_length() - 1
+        return page_order(text)
+    except UsageError as error:
+        raise _Bad(f"{where}: {error}") from None

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from scmsim.core.atomic import whole, writable
 from scmsim.core.errors import UsageError, expect
-from scmsim.core.text import printable
-from scmsim.result.rows import columns, plain, run_row
+from scmsim.result.rows import columns, notes_of, plain, rows_of
 from scmsim.result.rules import check
 from scmsim.result.run import SYNC_AT_END as SYNC_AT_END
 from scmsim.result.run import Run
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 SUFFIXES = (".json", ".csv", ".parquet")
-LEVELS = ("run", "site", "group")
 _PARQUET_KEY = b"scmsim.result"  # the whole result as compressed JSON in the metadata of the Parquet file
 _MAX_JSON = 1 << 30  # bytes of that JSON; a hundred times the thesis' whole matrix is less
 
@@ -51,15 +49,7 @@ class Result:
 
     def notes(self) -> list[str]:
         """Failures and warnings of all runs, each said once after its run's names."""
-        found: dict[str, None] = {}
-        for run in self.runs:
-            title = " ".join(name for name in run.names().values() if name)
-            for note in [
-                *(f"{what} {count:,}" for what, count in run.errors.items()),
-                *(f"warning: {text}" for text in run.warnings),
-            ]:
-                found[printable(f"{title}: {note}")] = None
-        return list(found)
+        return notes_of(self.runs)
 
     def to_json(self, indent: int | None = 2) -> str:
         """One JSON object: schema, manifest, results (one object per run; an absent metric is null, with its
@@ -90,21 +80,7 @@ class Result:
         Those of sites and groups name their run, with its `calls`, and have the counters of the whole run: divide for figures per
         call.
         """
-        if level not in LEVELS:
-            raise UsageError(f"no level {level!r}; choose from {', '.join(LEVELS)}")
-        if level == "run":
-            return [run_row(run) for run in self.runs]
-        if level == "site":
-            return [
-                {**run.names(), "site": name, "calls": run.calls, **counters}
-                for run in self.runs
-                for name, counters in run.sites.items()
-            ]
-        return [
-            {**run.names(), "group": name, "calls": run.calls, "operations": run.group_operations.get(name), **counters}
-            for run in self.runs
-            for name, counters in run.groups.items()
-        ]
+        return rows_of(self.runs, level)
 
     def to_frame(self, level: str = "run") -> "pandas.DataFrame":
         """The rows as a pandas DataFrame; what is absent is missing (NaN)."""
@@ -119,12 +95,12 @@ class Result:
         """
         from scmsim.result.table import text
 
-        return text(self, by, **how)
+        return text(self.runs, by, **how)
 
     def _repr_html_(self) -> str:
         from scmsim.result.table import html
 
-        return html(self)
+        return html(self.runs)
 
     def write(self, path: str | pathlib.Path, level: str = "run") -> pathlib.Path:
         """Write by suffix (.json, .csv, .parquet), atomically; returns the path.

@@ -25,7 +25,7 @@ from scmsim.lab import (
     systems,
     tools,
 )
-from scmsim.lab.machine import UNKNOWN
+from scmsim.lab.plan import UNKNOWN
 from scmsim.mmu import page_runs, simulate, simulate_file
 from scmsim.result import Result, Run
 from scmsim.result.cells import by_operation

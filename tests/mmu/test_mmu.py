@@ -250,7 +250,7 @@ def test_simulate_takes_kernel_addresses_of_any_integer_type():
 
 
 def test_simulate_says_what_is_wrong():
-    with pytest.raises(UsageError, match="'3KiB'; use a power of two from 4KiB to 1GiB"):
+    with pytest.raises(UsageError, match="'3KiB' is not the size of a page; use a power of two from 4KiB to 1GiB"):
         simulate([0], page="3KiB")
     with pytest.raises(UsageError, match="did you mean 'i7-8700k'"):
         simulate([0], machine="i7-8700")
