@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from scmsim.config.positions import Path, line_of, lines
 from scmsim.core import toml
 from scmsim.core.errors import UsageError, unknown
+from scmsim.core.positions import Path, line_of, lines
 from scmsim.core.toml import ConfigError, Problem
 
 _FOLDERS = (pathlib.Path(__file__).parents[1] / "_configs", pathlib.Path(__file__).parents[2] / "configs")

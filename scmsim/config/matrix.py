@@ -5,9 +5,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from scmsim.config.positions import Path, line_of, lines
 from scmsim.core import registry, toml
 from scmsim.core.errors import UsageError, unknown
+from scmsim.core.positions import Path, line_of, lines
 from scmsim.core.toml import ConfigError, Problem
 from scmsim.core.units import parse_bytes, parse_param
 from scmsim.perf.matrix import COUNTS, MAX_UNIT, OPERATIONS, Matrix, Target

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, create_model
 
-from scmsim.config.positions import Path
 from scmsim.core import registry
 from scmsim.core.errors import UsageError, unknown
+from scmsim.core.positions import Path
 from scmsim.core.units import parse_param
 from scmsim.paging._choice import wanted
 from scmsim.result import SUFFIXES, is_result

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from scmsim.config import SWEEP_PREFIX, find
-from scmsim.config.positions import Path, line_of, lines
 from scmsim.core import toml
 from scmsim.core.errors import UsageError, unknown
+from scmsim.core.positions import Path, line_of, lines
 from scmsim.core.toml import ConfigError, Problem
 from scmsim.core.units import parse_bytes
 from scmsim.sweep.point import Settings, check_setting, in_words, normal, varying

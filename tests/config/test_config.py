@@ -8,9 +8,9 @@ import pytest
 
 from scmsim import config
 from scmsim.config import Experiment, load
-from scmsim.config.positions import line_of, lines
 from scmsim.core import registry
 from scmsim.core.errors import UnknownName, UsageError
+from scmsim.core.positions import line_of, lines
 from scmsim.core.toml import ConfigError
 from scmsim.result import SUFFIXES, Result, Run
 
