@@ -12,7 +12,8 @@ from scmsim.core import registry
 from scmsim.core.counters import COUNTERS, SCHEMA, rounded
 from scmsim.core.errors import UsageError, expect, unknown
 from scmsim.core.records import CONTINUES, EVENT, FSYNC, KINDS, OP, OPS, SYNC, Source
-from scmsim.core.units import is_whole, parse_bytes
+from scmsim.core.units import is_whole
+from scmsim.medium import read as read_medium
 from scmsim.paging import _choice as choice
 from scmsim.pipeline.arguments import Params, check_progress, checked_params, machine_table, models_of, names_of
 from scmsim.pipeline.arguments import model_params as model_params
@@ -184,7 +185,7 @@ class _Replay:
 
         self.setup, self.source, self.chunk = setup, source, chunk
         expect("medium", setup.medium, str, "the name of a medium")
-        self.medium_table = registry.literals("medium", setup.medium)
+        self.medium_table = read_medium(setup.medium)
         self.machine = machine_table(setup.machine)
         self.fs_params = model_params("fs", setup.fs, setup.params.get(setup.fs, {}))
         self.fs = registry.load("fs", setup.fs)
@@ -205,9 +206,7 @@ class _Replay:
         in_dram = set(self.fs.SITES.values()) == {"none"}
         self.remarks = choice.remarks(setup.fs, setup.paging, self.policy, (self.name, largest), self.pages, in_dram)
         self.sites = list(self.fs.SITES)
-        self.medium = medium.start(list(self.fs.SITES.values()), parse_bytes(self.medium_table["buffer"])).view(
-            np.ndarray
-        )
+        self.medium = medium.start(list(self.fs.SITES.values()), self.medium_table["buffer"]).view(np.ndarray)
         self.groups = {"site": 1, "op": len(OPS), "file": len(source.files) + 1}[setup.by]  # the last: of no file
         if self.groups * len(self.sites) > MAX_BINS:
             raise UsageError(f"{self.groups} files are too many for --by file; use --by op, or cut the trace")

@@ -12,7 +12,7 @@ from scmsim import __version__
 from scmsim.core import registry
 from scmsim.result import SCHEMA
 
-PACKAGES = ("numpy", "pandas", "numba", "llvmlite", "pyarrow", "click", "pydantic")
+PACKAGES = ("numpy", "pandas", "numba", "llvmlite", "pyarrow", "click")
 
 
 def build(

@@ -4,10 +4,10 @@ import fnmatch
 import html as markup
 from collections.abc import Sequence
 
-from scmsim.core import registry
+from scmsim.core import params, registry
 from scmsim.core.errors import UsageError, unknown
 from scmsim.core.text import printable
-from scmsim.core.units import format_bytes, parse_param
+from scmsim.core.units import parse_param
 from scmsim.result import glossary
 from scmsim.result.rows import columns, notes_of, rows_of
 from scmsim.result.run import SYNC_AT_END, Run
@@ -227,13 +227,10 @@ def _parameters(run: Run) -> list[str]:
     """Parameters that differ from the models' defaults, written as for --set."""
     found = ["written back at the end"] if run.params.get(SYNC_AT_END) else []
     for kind, name in (("fs", run.fs), ("paging", run.paging)):
-        declared = registry.literals(kind, name).get("PARAMS", {}) if name in registry.names(kind) else {}
+        declared = params.declared(kind, name) if name in registry.names(kind) else {}
         for key, (default, unit, _) in declared.items():
-            value = run.params.get(key, "")
-            if key in run.params and value != parse_param(default, unit):
-                found.append(
-                    f"{name}.{key}={format_bytes(value) if unit == 'bytes' and isinstance(value, int) else value}"
-                )
+            if key in run.params and run.params[key] != parse_param(default, unit):
+                found.append(f"{name}.{key}={params.shown(run.params[key], unit)}")
     return found
 
 

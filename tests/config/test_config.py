@@ -57,7 +57,7 @@ capacity = "64 giga"
     assert "no file 'missing.parquet'" in rules[0]
     assert "did you mean 'nova-cow'?" in rules[1]
     assert "did you mean 'machine'?" in rules[2]
-    assert rules[3] == "must be 'site', 'op' or 'file'"
+    assert rules[3] == "no breakdown named 'inode'; choose from site, op, file"
     assert "'64 giga' is not a number of bytes" in rules[4]
 
 

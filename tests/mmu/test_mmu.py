@@ -273,9 +273,9 @@ def test_simulate_takes_numbers_of_both_halves_and_iterables_of_numbers():
 def test_a_machine_table_is_checked_as_a_file_is():
     table = presets.read("zen4")
     table["tlb"][0]["ways"] = 5
-    with pytest.raises(UsageError, match=r"machine table: tlb\[0\].ways = 5 does not divide entries = 72"):
+    with pytest.raises(UsageError, match=r"machine table: tlb.0.ways: 5 does not divide entries = 72"):
         simulate([0], table)
-    with pytest.raises(UsageError, match="machine table: tlb is missing"):
+    with pytest.raises(UsageError, match="machine table: tlb: is missing"):
         simulate([0], {})
     file = pathlib.Path(presets.__file__).with_name("machines") / "zen4.toml"
     assert simulate([0], file) == simulate([0], "zen4")
