@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.core import registry
 from scmsim.core.counters import SCHEMA, rounded
 from scmsim.core.errors import expect
 from scmsim.core.records import CONTINUES, FSYNC, KINDS, OP, OPS, SYNC, Source
 from scmsim.fs.engine.model import Model
+from scmsim.medium import read as read_medium
 from scmsim.mmu.presets import timing
 from scmsim.paging import _choice as choice
 from scmsim.pipeline.arguments import Params, Progress, machine_table, model_params
@@ -50,7 +50,7 @@ class Replay:
     ) -> None:  # fmt: skip
         expect("medium", medium, str, "the name of a medium")
         self.source, self.chunk, self.by = source, chunk, by
-        self.medium_table, self.machine = registry.literals("medium", medium), machine_table(machine)
+        self.medium_table, self.machine = read_medium(medium), machine_table(machine)
         self.params = model_params("fs", fs, params.get(fs, {}))
         self.paging = Paging(fs, self.machine, paging, params)
         self.model = Model(fs, self.params, source.files, chunk)

@@ -13,7 +13,6 @@ from scmsim.core import registry
 from scmsim.core.counters import COUNTERS
 from scmsim.core.errors import UsageError
 from scmsim.core.records import OPS, Files
-from scmsim.core.units import parse_bytes
 from scmsim.fs.engine.model import ROOM, Model
 from scmsim.medium import model as medium
 from scmsim.mmu import presets
@@ -139,7 +138,7 @@ class Medium(Stage):
     """The memory technology behind the caches."""
 
     def __init__(self, table: Mapping[str, Any], kinds: Sequence[str], counting: Counting) -> None:
-        self.state = medium.start(list(kinds), parse_bytes(table["buffer"])).view(np.ndarray)
+        self.state = medium.start(list(kinds), table["buffer"]).view(np.ndarray)
         self.counting = counting
 
     def take(self, events: np.ndarray) -> None:
