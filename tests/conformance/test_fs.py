@@ -426,9 +426,9 @@ def test_operations_on_32_gib_take_moderate_memory(fs, rows):
     share = min(4096, page(fs))
     rows = [tuple(HUGE // 4096 * share if part == HUGE else part for part in row) for row in rows]
     model = drive.Model(fs, drive.files(0, -1, HUGE // 4096 * share, dirs=[0]), room=1 << 14)
-    grow, make = model.state.grow, model._buffer
+    grow, make = model.state.grow, model.buffer
     model.state.grow = lambda words: grow(words) if words <= 1 << 25 else pytest.fail(f"{words} words")
-    model._buffer = lambda room: make(room) if room <= 1 << 17 else pytest.fail(f"{room} events")
+    model.buffer = lambda room: make(room) if room <= 1 << 17 else pytest.fail(f"{room} events")
     model.feed(drive.ops(*rows))
     assert int(model.record.failed) == 0 and model.space()["allocated_bytes"] == 0
     assert len(model.state.arena) <= 1 << 26
@@ -441,9 +441,9 @@ def test_a_truncate_of_many_entries_goes_out_in_pieces(fs):
     model = drive.Model(fs, side())
     count = 2000 if NO_JIT else 40_000
     model.feed(drive.ops(("create", 1), *[("write", 1, (count - i) << 12, 4096) for i in range(count)], ("fsync", 1)))
-    make = model._buffer
+    make = model.buffer
     make(1 << 12)
-    model._buffer = lambda room: make(room) if room <= 1 << 15 else pytest.fail(f"{room} events")
+    model.buffer = lambda room: make(room) if room <= 1 << 15 else pytest.fail(f"{room} events")
     model.feed(drive.ops(("truncate", 1, 5000), ("read", 1, 0, 1 << 30), ("unlink", 1)))
     assert model.space()["allocated_bytes"] == 0
 

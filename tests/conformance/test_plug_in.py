@@ -78,14 +78,14 @@ summary = "the toy with stores twice as wide"
 source = "made up"
 variant = { scale = 2 }
 
-[model.nova-small]
-summary = "NOVA with other defaults"
+[model.nova-128]
+summary = "NOVA with entries of 128 bytes, on a small device"
 source = "made up"
 parameters = ["capacity"]
 parameter.capacity = ["16MiB", "bytes", "size of the device"]
-variant = { inplace = true, counters = true, cost_table = "nova-5.13" }
+variant = { inplace = false, counters = true, entry_bytes = 128, cost_table = "nova-5.13" }
 
-[model.nova-small.code]
+[model.nova-128.code]
 start = "scmsim.fs.nova.state.start"
 emit = "scmsim.fs.nova.operations.emit"
 collect = "scmsim.fs.nova.gc.collect"
@@ -110,16 +110,24 @@ def family(tmp_path, monkeypatch):
 
 
 def test_a_users_folder_is_a_family(family):
-    assert {"toy-8", "toy-16", "nova-small", "nova-cow"} <= set(registry.names("fs")) and "toy" not in registry.names(
+    assert {"toy-8", "toy-16", "nova-128", "nova-cow"} <= set(registry.names("fs")) and "toy" not in registry.names(
         "fs"
     )
     assert registry.literals("fs", "toy-8")["PARAMS"]["width"] == ("8", "bytes", "bytes of a store")
     work = source(op="append", unit=1000, total=50_000)
-    runs = scmsim.replay(work, "toy-8,nova-small").runs
+    runs = scmsim.replay(work, "toy-8,nova-128").runs
     assert [run.space["capacity_bytes"] for run in runs] == [1 << 30, 16 << 20]
     assert [run.counters["pm_stored_bytes"] >= 50_000 for run in runs] == [True, True]
     widths = [registry.load("fs", fs).start({"width": 4}, work.files).record.reg[0, 1] for fs in ("toy-8", "toy-16")]
     assert widths == [4, 8]
+
+
+def test_a_variant_of_the_packages_own_code_is_a_row(family):
+    """Entries of 128 bytes: 31 a log page of 4064 bytes, where those of NOVA are 63."""
+    short, long = scmsim.replay(source(op="append", unit=4096, total=4096 * 620), "nova-cow,nova-128").runs
+    assert long.space["capacity_bytes"] == 16 << 20
+    assert long.sites["log append"]["nt_stored_bytes"] == 2 * short.sites["log append"]["nt_stored_bytes"] == 620 * 128
+    assert (short.space["log_pages"], long.space["log_pages"]) == (17, 33)
 
 
 def test_code_that_is_not_there_is_named(family):

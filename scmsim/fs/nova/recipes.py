@@ -140,9 +140,8 @@ def _fill(site: str, load: bool) -> list:
     ]
 
 
-def data_recipes(inplace: bool, counters: bool, inode_fence: bool) -> dict[int, list]:
+def data_recipes(inplace: bool, counters: bool, entry_bytes: int, inode_fence: bool) -> dict[int, list]:
     """write() and read()."""
-    entry_bytes = 64 if counters else 40
     # The in-place path keeps its entry unaligned on the stack, so that flush covers one line more (measured, 5.13 port).
     stack = [_step(FLUSH, "log append", ZERO, 32 if inplace else 0, 64, space=STACK)] if counters else []
     page_tail = [
@@ -237,10 +236,9 @@ def data_recipes(inplace: bool, counters: bool, inode_fence: bool) -> dict[int, 
     }
 
 
-def log_recipes(counters: bool, inode_fence: bool) -> dict[int, list]:
+def log_recipes(counters: bool, entry_bytes: int, inode_fence: bool) -> dict[int, list]:
     """Growth of a log, the scan at each extension, and garbage collection."""
     inode_written = persist(INODE, "log extension", inode_fence) if counters else []
-    entry_bytes = 64 if counters else 40
     page_tail = 16 if counters else 8  # counters and next page, or next page alone
     scanned = 40 if counters else LOG_BYTES // entry_bytes * entry_bytes
     return {

@@ -92,8 +92,10 @@ HEAP = 1 << 40  # KERNEL addresses: radix nodes, one slab area of 64 MiB per fil
 NODE_BYTES = 576
 
 
-def start(params: dict[str, int], files: Files, *, inplace: bool, counters: bool, cost_table: str) -> State:
-    """State of an empty NOVA of `params["capacity"]` bytes that knows the trace's `files`."""
+def start(
+    params: dict[str, int], files: Files, *, inplace: bool, counters: bool, entry_bytes: int, cost_table: str
+) -> State:
+    """State of an empty NOVA of `params["capacity"]` bytes, with write entries of `entry_bytes`, that knows the trace's `files`."""
     if not SMALLEST <= params["capacity"] <= LARGEST:
         raise UsageError(
             f"capacity {format_bytes(params['capacity'])} does not work; NOVA's inode table and a file need 4MiB or more, "
@@ -106,11 +108,12 @@ def start(params: dict[str, int], files: Files, *, inplace: bool, counters: bool
     if not params.get("tick", 1):
         state.record.cost[0, q.COSTS.index("timer_tick"), :3] = 0
     fence = bool(params.get("inode_fence", 0))
-    recipes = q.data_recipes(inplace, counters, fence) | q.log_recipes(counters, fence) | name_recipes(counters, fence)
+    recipes = q.data_recipes(inplace, counters, entry_bytes, fence) | q.log_recipes(counters, entry_bytes, fence)
+    recipes |= name_recipes(counters, fence)
     load_recipes(state, dict(sorted(recipes.items())), merge=bool(params.get("merge", 1)))
     record = state.record[0]
-    record.inplace, record.counters, record.entry_bytes = inplace, counters, 64 if counters else 40
-    record.slots, record.entry_shift = LOG_BYTES // record.entry_bytes, 6 if counters else 5
+    record.inplace, record.counters, record.entry_bytes = inplace, counters, entry_bytes
+    record.slots, record.entry_shift = LOG_BYTES // entry_bytes, entry_bytes.bit_length() - 1
     record.page_order = (PAGE_ENTRIES + 2 * (LOG_BYTES >> int(record.entry_shift)) - 1).bit_length()
     record.setattr_bytes, record.link_bytes, record.dot_bytes = (
         (q.SETATTR_BYTES, q.LINK_BYTES, q.DOT_BYTES) if counters else (q.FAST16_BYTES, q.FAST16_BYTES, q.FAST16_BYTES)
