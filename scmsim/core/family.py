@@ -110,7 +110,7 @@ def _table(of: Any, key: str) -> dict[str, Any]:
 
 
 def _references(family: Any) -> None:
-    """A rule of the whole file: each parameter that is named is declared, and its values are those of its choice."""
+    """A rule of the whole file: a row has a source, a parameter that is named is declared, its values are those of its choice."""
     mistakes = Mistakes()
     for name, own in _table(family, "model").items():
         if not _NAME.fullmatch(name):
@@ -118,6 +118,8 @@ def _references(family: Any) -> None:
         if not isinstance(own, dict):
             continue
         row = _completed(family, own)
+        if "source" not in row:
+            mistakes.note(("model", name, "source"), "is missing; say where it is described")
         known, named_by = row["parameter"], ("model", name) if "parameters" in own else ()
         for i, key in enumerate(row["parameters"] if isinstance(row["parameters"], list) else ()):
             if key not in known:
