@@ -64,12 +64,13 @@ def command(
             raise unknown("operation", op, OPERATIONS)
     folder = _folder(out) if out else None
     models: dict[str, Any] = {"machine": machine or DEFAULTS["machine"], "paging": paging}
+    given = {**models, "params": _params(assignments), "tries": tries, "seed": seed}
+    hunts = [Hunt(fs, metric, **given) for metric in metrics or ("traffic",)]
     findings = []
     with Progress("patterns") as progress:
-        for metric in metrics or ("traffic",):
-            hunt = Hunt(fs, metric, **models, params=_params(assignments), tries=tries, seed=seed)
+        for hunt in hunts:
             for op in operations or OPERATIONS:
-                findings.append((metric, hunt.find(op, progress)))
+                findings.append((hunt.metric, hunt.find(op, progress)))
     rows = [
         {
             "fs": fs, "metric": metric, "pattern": vars(found.pattern), "words": found.pattern.in_words(), "score": found.score,

@@ -18,8 +18,13 @@ _SET = "file system or paging policy"
 
 def rule(folder: pathlib.Path) -> Rule:
     """Rule of an experiment; paths in it are relative to `folder`."""
+    return both(table(keys(folder), {"fs": f"choose from {', '.join(registry.names('fs'))}"}), _together)
+
+
+def keys(folder: pathlib.Path) -> dict[str, Rule]:
+    """The keys of an experiment, each with its rule."""
     existing = functools.partial(_existing, folder)
-    fields: dict[str, Rule] = {
+    return {
         "fs": one_or_several(plugin("fs")),
         "machine": one_or_several(lambda value: _machine(value, existing)),
         "paging": one_or_several(plugin("paging")),
@@ -32,7 +37,6 @@ def rule(folder: pathlib.Path) -> Rule:
         "out": functools.partial(_output, folder),
         "summary": text,
     }
-    return both(table(fields, {"fs": f"choose from {', '.join(registry.names('fs'))}"}), _together)
 
 
 def plugin(kind: str) -> Rule:

@@ -148,7 +148,8 @@ def evaluate(settings: Settings, given: "Source | None" = None) -> dict[str, Any
     chosen = {kind: settings[kind] for kind in ("paging", "medium") if kind in settings}
     result = replay(given or source(settings), settings["fs"], _machine(settings), params=given_params, **chosen)
     row = result.rows()[0]
-    return {key: value for key, value in row.items() if key not in settings and value is not None}
+    told = settings.keys() - {"paging"}  # what ran, which may not be what was asked for
+    return {key: value for key, value in row.items() if key not in told and value is not None}
 
 
 def _machine(settings: Settings) -> Any:

@@ -242,6 +242,25 @@ total = "64KiB"
 
 
 @pytest.mark.slow
+def test_the_table_names_the_paging_that_ran(tmp_path):
+    text = """
+[fixed]
+paging = "base-4k"
+[fixed.workload]
+kind = "microbench"
+total = "16KiB"
+[axes]
+fs = ["pmfs-4k", "scmfs"]
+"""
+    assert invoke(write(tmp_path, text), "-o", tmp_path / "out").exit_code == 0
+    found = table(tmp_path / "out")
+    assert dict(zip(found["fs"].to_pylist(), found["paging"].to_pylist(), strict=True)) == {
+        "pmfs-4k": "base-4k",
+        "scmfs": "own",
+    }
+
+
+@pytest.mark.slow
 def test_the_shape_of_a_tlb_is_a_parameter(tmp_path):
     text = """
 [fixed]
