@@ -11,8 +11,8 @@ from typing import Any
 from scmsim.core.errors import EnvironmentProblem
 from scmsim.core.records import KINDS, OPS
 from scmsim.core.text import printable
-from scmsim.report.names import labels, short
 from scmsim.result import Run
+from scmsim.result.names import labels, short
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8B6D00", "#6A51A3", "#999999")
 OTHER = "other"

@@ -5,7 +5,7 @@ import pathlib
 from collections.abc import Sequence
 
 from scmsim.core.atomic import whole, writable_folder
-from scmsim.report.charts import Chart, altair
+from scmsim.plot.charts import Chart, altair
 
 _WIDTH = 560  # px of a figure on paper, where no container gives it
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from scmsim.core.text import printable
-from scmsim.report.names import axes, labels, title
 from scmsim.result import Result, Run
+from scmsim.result.names import axes, labels, title
 from scmsim.result.table import number
 
 _MANY = 8  # runs; of more, the shape of the result is said instead
