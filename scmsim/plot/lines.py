@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from scmsim.plot.charts import COLOURS, NUMBER, Chart, Rows, altair, legend, per_call
+from scmsim.plot.charts import NUMBER, legend, per_call
+from scmsim.plot.library import COLOURS, Chart, Rows, altair
 from scmsim.result import Run
 from scmsim.result.names import axes, said, title
 

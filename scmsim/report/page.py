@@ -24,7 +24,7 @@ from scmsim.core.errors import UsageError
 from scmsim.core.text import printable, words
 from scmsim.plot import charts as drawing
 from scmsim.plot import files, lines
-from scmsim.plot.charts import Chart, Rows
+from scmsim.plot.library import Chart, Rows
 from scmsim.report import tables
 from scmsim.report.summary import summary
 from scmsim.result import Result, Run, names

@@ -8,9 +8,9 @@ import pathlib
 from collections.abc import Iterator
 
 from scmsim.core.records import READ, WRITE
-from scmsim.plot.charts import Chart, Rows
 from scmsim.plot.documents import PUBLISHED, bars, lines
 from scmsim.plot.files import write_charts
+from scmsim.plot.library import Chart, Rows
 from scmsim.reproduce import matrix, scmfs, thesis_figures, vsm
 from scmsim.reproduce.rows import Row, reproduce
 
