@@ -58,8 +58,8 @@ def command(
     wanted = [name.strip() for name in events.split(",") if name.strip()] if events else []
     parts = [{"file": "file_bytes", "unit": "unit_bytes"}.get(part, part) for part in ignore]
     if figures:
-        from scmsim.report import figures as drawing
-        from scmsim.report.files import check_folder
+        from scmsim.plot import panels as drawing
+        from scmsim.plot.files import check_folder
 
         check_folder(figures)
     sides = {"simulated": read_results(simulated), "measured": read_results(measured)}

@@ -84,7 +84,7 @@ def command(
     if out is not None:
         _write(out, rows)
     if plot is not None:
-        from scmsim.mmu.plot import draw
+        from scmsim.plot.misses import draw
 
         draw(rows, plot)
     for path in filter(None, (out, plot)):

@@ -35,8 +35,9 @@ measured runs are compared where their cells agree. Needs the extra 'report'."""
 def command(
     results: tuple[str, ...], out: str, title: str, fs: str | None, trace: str | None, figures: str | None, suffix: str
 ) -> None:
-    from scmsim.report import files, names, page
-    from scmsim.result import Result
+    from scmsim.plot import files
+    from scmsim.report import page
+    from scmsim.result import Result, names
 
     page.check(out)
     if figures:
@@ -65,8 +66,8 @@ def command(
 def _compared(results: "list[Result]") -> "Comparison | None":
     """The comparison of simulated with measured runs, each side under the manifest of its first result; None for one kind."""
     from scmsim.compare import compare
-    from scmsim.report.names import is_measured
     from scmsim.result import Result
+    from scmsim.result.names import is_measured
 
     sides = []
     for measured in (False, True):
@@ -115,7 +116,7 @@ def _curves(result: "Result", read: "Mapping[str, Result]", trace: str) -> list[
     from scmsim.cli._progress import Progress
     from scmsim.mmu import mrc, order_of
     from scmsim.pipeline import touches
-    from scmsim.report.names import labels
+    from scmsim.result.names import labels
 
     _check_trace(read, trace)
     rows: list[dict[str, Any]] = []

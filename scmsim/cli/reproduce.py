@@ -53,7 +53,7 @@ def command(
     from scmsim.reproduce.rows import published, titles
 
     if figures:
-        from scmsim.report.files import check_folder
+        from scmsim.plot.files import check_folder
 
         check_folder(figures)
     elif matrix:

@@ -76,4 +76,6 @@ def unwritten(path: str | os.PathLike[str], error: OSError) -> ScmsimError:
     """The error for a file that the system did not take; a full or broken disk is one of the environment."""
     kind = EnvironmentProblem if error.errno in OF_THE_DISK else UsageError
     reason = os.strerror(error.errno) if error.errno else str(error)  # pyarrow's and pandas' texts are their own
-    return kind(f"cannot write {os.fspath(path)!r}: {reason.lower()}")
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    hint = "free some space and run the same command again" if full else "choose another place"
+    return kind(f"cannot write {os.fspath(path)!r}: {reason.lower()}; {hint}")

@@ -1,33 +1,29 @@
 """Runs a job: a guest for each file system and repeat, several at a time, each stored as soon as it is there."""
 
 import concurrent.futures
-import contextlib
 import csv
 import dataclasses
 import io
-import json
 import os
 import pathlib
 import shutil
-import signal
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from scmsim.core.errors import ScmsimError, UsageError
+from scmsim.core.resumable import Folder, write
+from scmsim.core.signals import stopping
 from scmsim.lab import cache, machine, outcome
 from scmsim.lab.job import Job
 from scmsim.lab.machine import Setting
 from scmsim.lab.plan import Plan
 from scmsim.lab.systems import System
-from scmsim.perf.cells import Store, opened, write_whole
+from scmsim.perf.cells import opened
 from scmsim.result import Result, Run, provenance
 
 Progress = Callable[[str, int, int, float], None]  # what is done, guests done, guests in all, seconds left
 
-_MAX_CELL = 1 << 28
 _START_S, _OPERATIONS_PER_S, _BYTES_PER_S = 8.0, 10_000.0, 10e6  # of a guest on a slow core; corrected as guests finish
 
 
@@ -87,14 +83,14 @@ def run(
         finished = store.finished()
         todo = [guest for guest in guests(job) if guest.key not in finished]
         pace = _Pace(job, plan, len(todo), workers)
-        with _signals_stop(setting.stop):
+        with stopping("guests", setting.stop.set):
             _run_all(todo, job, setting, systems, store, workers, pace, progress)
-        records = [_load(store, guest) for guest in guests(job)]
+        records = [store.load(guest.key, _whole) for guest in guests(job)]
         result = Result(
             _manifest(job, plan, setting, inputs), [Run(**run) for record in records for run in record["runs"]]
         )
-        write_whole(store.folder / "result.json", result.to_json(indent=1))
-        write_whole(store.folder / "functions.csv", _table([row for r in records for row in r["functions"]]))
+        write(store.path / "result.json", result.to_json(indent=1))
+        write(store.path / "functions.csv", _table([row for r in records for row in r["functions"]]))
     return result, len(todo), len(guests(job)) - len(todo)
 
 
@@ -112,7 +108,7 @@ def _run_all(
     job: Job,
     setting: Setting,
     systems: Mapping[str, System],
-    store: Store,
+    store: Folder,
     workers: int,
     pace: "_Pace",
     progress: Progress | None,
@@ -132,7 +128,7 @@ def _run_all(
             raise
 
 
-def _one(guest: Guest, job: Job, setting: Setting, systems: Mapping[str, System], store: Store, plan: Any) -> None:
+def _one(guest: Guest, job: Job, setting: Setting, systems: Mapping[str, System], store: Folder, plan: Any) -> None:
     """Measure one guest and store what it gave."""
     if setting.stop.is_set():
         raise machine.Interrupted("interrupted")
@@ -142,9 +138,9 @@ def _one(guest: Guest, job: Job, setting: Setting, systems: Mapping[str, System]
     if measured.stream is not None:
         from scmsim.lab import stream
 
-        stream.write(store.folder / f"{guest.key}.pages.npz", measured.stream, measured.ranges)
+        stream.write(store.path / f"{guest.key}.pages.npz", measured.stream, measured.ranges)
     record = {"runs": [dataclasses.asdict(run) for run in runs], "functions": functions, "seconds": measured.seconds}
-    write_whole(store.cells / f"{guest.key}.json", json.dumps(record))
+    store.save(guest.key, record)
 
 
 class _Pace:
@@ -167,16 +163,10 @@ def estimate(job: Job, plan: Plan, workers: int) -> float:
     return _Pace(job, plan, len(guests(job)), workers).total
 
 
-def _load(store: Store, guest: Guest) -> dict[str, Any]:
-    path = store.cells / f"{guest.key}.json"
-    try:
-        with path.open("rb") as file:
-            found: dict[str, Any] = json.loads(file.read(_MAX_CELL))
-        if not {"runs", "functions"} <= found.keys():
-            raise ValueError("it lacks runs or functions")
-    except (OSError, ValueError, AttributeError) as error:
-        raise UsageError(f"{str(path)!r} is not a finished guest ({error}); remove it and run again") from None
-    return found
+def _whole(record: dict[str, Any]) -> dict[str, Any]:
+    if not {"runs", "functions"} <= record.keys():
+        raise ValueError("it lacks runs or functions")
+    return record
 
 
 def _manifest(job: Job, plan: Plan, setting: Setting, inputs: list[str] | None) -> dict[str, Any]:
@@ -199,37 +189,3 @@ def _table(rows: list[dict[str, Any]]) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()
-
-
-class _Stopped(ScmsimError):
-    """A signal ended the job."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(
-            f"stopped by {signal.Signals(number).name}; finished guests are kept, run the same command to go on"
-        )
-        self.exit_code = 128 + number
-
-
-@contextlib.contextmanager
-def _signals_stop(stop: threading.Event) -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP stop the guests and then end the job; one that is ignored (nohup) stays so."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def caught(number: int, frame: object) -> None:
-        for each in before:
-            signal.signal(each, signal.SIG_IGN)
-        stop.set()
-        raise _Stopped(number)
-
-    found: dict[int, Any] = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    before = {number: handler for number, handler in found.items() if handler is not signal.SIG_IGN}
-    for number in before:
-        signal.signal(number, caught)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from scmsim.core.resumable import Folder
 from scmsim.perf import direct, hardware
 from scmsim.perf.backend import Backend
-from scmsim.perf.cells import Store
+from scmsim.perf.cells import load
 from scmsim.perf.check import examine
 from scmsim.perf.machine import Machine
 from scmsim.perf.matrix import Cell, Matrix
@@ -14,7 +15,7 @@ from scmsim.result import Result, Run, provenance
 from scmsim.result.metrics import TABLE7, table7
 
 
-def result(matrix: Matrix, backend: Backend, store: Store, config: str | None = None) -> Result:
+def result(matrix: Matrix, backend: Backend, store: Folder, config: str | None = None) -> Result:
     """All cells of a finished matrix, in the order of the file (not of the run).
 
     Parameters
@@ -30,7 +31,7 @@ def result(matrix: Matrix, backend: Backend, store: Store, config: str | None = 
         about["machine"] = {finding.name: finding.value for finding in examine(machine).findings}
         about["mounts"] = direct.described(matrix, machine)
     made = provenance.build([config] if config else [], {"order": matrix.seed}, None, matrix=matrix.identity(), **about)
-    runs = [run(cell, store.load(cell.key), backend.why_absent, events) for cell in cells]
+    runs = [run(cell, load(store, cell.key), backend.why_absent, events) for cell in cells]
     return Result(made, runs)
 
 

@@ -4,13 +4,13 @@ import contextlib
 import os
 import pathlib
 import re
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from scmsim.core.errors import EnvironmentProblem, ScmsimError, UsageError
+from scmsim.core.resumable import Folder
+from scmsim.core.signals import stopping
 from scmsim.perf import cells, direct, plan, targets, workload
 from scmsim.perf.backend import Backend, Request, Task
 from scmsim.perf.counts import Counts, combined, from_stat
@@ -23,16 +23,6 @@ Progress = Callable[[Cell, int, int, float], None]  # next cell, cells done, cel
 
 _PATIENCE = 50.0  # a run may take that many times its estimate, and no less than a minute
 _DROP_CACHES = "/proc/sys/vm/drop_caches"
-
-
-class Stopped(ScmsimError):
-    """A signal ended the run; finished cells are kept."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(
-            f"stopped by {signal.Signals(number).name}; finished cells are kept, run the same command to go on"
-        )
-        self.exit_code = 128 + number
 
 
 def request(matrix: Matrix, out: str, require_pmu: bool = False) -> Request:
@@ -74,14 +64,14 @@ def obstacles(matrix: Matrix, backend: Backend, out: Any) -> list[str]:
     return found
 
 
-def run(matrix: Matrix, backend: Backend, store: cells.Store, progress: Progress | None = None) -> int:
+def run(matrix: Matrix, backend: Backend, store: Folder, progress: Progress | None = None) -> int:
     """Measure every cell that the store lacks; returns how many that were.
 
     Parameters
     ----------
     matrix, backend
         What to measure, and how.
-    store : cells.Store
+    store : Folder
         Where finished cells go, and whose cells are not measured again.
     progress : callable(cell, done, in all, seconds left), optional
         Called before each cell.
@@ -95,13 +85,13 @@ def run(matrix: Matrix, backend: Backend, store: cells.Store, progress: Progress
     """
     finished = store.finished()
     todo = [cell for cell in matrix.cells() if cell.key not in finished]
-    cells.check_space(store.folder, plan.plan(matrix, todo, 1).out_bytes)
-    with _signals_stop(), _Rig(matrix, backend, store, todo) as rig:
+    cells.check_space(store.path, plan.plan(matrix, todo, 1).out_bytes)
+    with stopping("cells"), _Rig(matrix, backend, store, todo) as rig:
         pace = _Pace([plan.seconds(matrix, cell) for cell in todo])
         for number, cell in enumerate(todo):
             if progress:
                 progress(cell, len(finished) + number, len(finished) + len(todo), pace.left())
-            store.save(cell, rig.measure(cell, number))
+            cells.save(store, cell, rig.measure(cell, number))
             pace.done(number)
     return len(todo)
 
@@ -130,7 +120,7 @@ class _Pace:
 class _Rig:
     """Everything that must be set up for a matrix and taken down after it."""
 
-    def __init__(self, matrix: Matrix, backend: Backend, store: cells.Store, todo: Sequence[Cell]) -> None:
+    def __init__(self, matrix: Matrix, backend: Backend, store: Folder, todo: Sequence[Cell]) -> None:
         self.matrix, self.backend, self.store, self.todo = matrix, backend, store, todo
         self.places: dict[str, targets.Place] = {}
         self.program = workload.Program([], None)
@@ -147,8 +137,8 @@ class _Rig:
             needed = plan.plan(self.matrix, self.todo, 1).free_bytes
             opened = targets.opened(self.matrix.targets, needed, self.matrix.allow_other_files)
             self.places = stack.enter_context(opened)
-            stack.callback(lambda: (self.store.folder / workload.NAME).unlink(missing_ok=True))
-            self.program = workload.build(self.store.folder)
+            stack.callback(lambda: (self.store.path / workload.NAME).unlink(missing_ok=True))
+            self.program = workload.build(self.store.path)
             self.stack = stack.pop_all()
         return self
 
@@ -239,25 +229,3 @@ def _check_machine(matrix: Matrix) -> None:
         raise EnvironmentProblem(
             f"run.drop_caches = true: {_DROP_CACHES} may not be written; run as root, or set it to false"
         )
-
-
-@contextlib.contextmanager
-def _signals_stop() -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP become `Stopped`, so that everything is cleaned up on the way out; an ignored one stays so."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, frame: object) -> None:
-        for each in caught:
-            signal.signal(each, signal.SIG_IGN)  # a second one must not cut the cleaning short
-        raise Stopped(number)
-
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    caught = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, stop) for number in caught}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

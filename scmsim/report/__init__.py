@@ -1,1 +1,1 @@
-"""Pictures of results; needs the extra `report` (`pip install -e '.[report]'`)."""
+"""A report of results as one page of HTML."""

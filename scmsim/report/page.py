@@ -22,11 +22,12 @@ from scmsim.compare import Comparison
 from scmsim.core.atomic import writable
 from scmsim.core.errors import UsageError
 from scmsim.core.text import printable, words
-from scmsim.report import charts as drawing
-from scmsim.report import files, lines, names, tables
-from scmsim.report.charts import Chart, Rows
+from scmsim.plot import charts as drawing
+from scmsim.plot import files, lines
+from scmsim.plot.library import Chart, Rows
+from scmsim.report import tables
 from scmsim.report.summary import summary
-from scmsim.result import Result, Run
+from scmsim.result import Result, Run, names
 
 SECTION_OF = {
     "traffic": "Headline", "time": "Headline", "misses": "TLB", "walks": "TLB", "walk-cycles": "TLB",

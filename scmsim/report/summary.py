@@ -1,20 +1,19 @@
 """The first sentences of a report: which system needs least and most of what, and where it comes from."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from scmsim.core.text import printable
-from scmsim.report.names import axes, labels, title
 from scmsim.result import Result, Run
-from scmsim.result.table import number
+from scmsim.result.names import axes, labels, title
+from scmsim.result.tables.figures import number
+from scmsim.result.tables.summary import Figure, extremes, traffic_of_sites
 
 _MANY = 8  # runs; of more, the shape of the result is said instead
-_TRAFFIC = ("mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
 
 
 class _Topic(NamedTuple):
     what: str
-    value: Callable[[Run], float | None]
+    value: Figure
 
 
 _TOPICS = (
@@ -35,15 +34,17 @@ def summary(result: Result) -> list[str]:
 
 
 def _sentence(runs: list[Run], topic: _Topic) -> str:
-    found = [(value, name, run) for name, run in zip(labels(runs), runs, strict=True) if (value := topic.value(run))]
-    if not found:
+    known = [run for run in runs if topic.value(run)]
+    found = extremes(known, topic.value)
+    if found is None:
         return ""
-    (low, least, _), (high, most, run) = (choose(found, key=lambda one: one[0]) for choose in (min, max))
-    if len(found) == 1 or high < 1.005 * low:
-        return f"{topic.what[:1].upper()}{topic.what[1:]}: {number(high)}{' everywhere' * (len(found) > 1)}."
-    times = f"{high / low:,.3g} times as many"
-    why = _main_site(run) if topic is _TOPICS[0] else ""
-    return f"{most} needs most {topic.what}, {number(high)}{why}: {times} as {least} with {number(low)}."
+    if found.high < 1.005 * found.low:
+        return f"{topic.what[:1].upper()}{topic.what[1:]}: {number(found.high)}{' everywhere' * (len(known) > 1)}."
+    names = {id(run): name for run, name in zip(runs, labels(runs), strict=True)}
+    times = f"{found.high / found.low:,.3g} times as many"
+    why = _main_site(found.most) if topic is _TOPICS[0] else ""
+    most, least = names[id(found.most)], names[id(found.least)]
+    return f"{most} needs most {topic.what}, {number(found.high)}{why}: {times} as {least} with {number(found.low)}."
 
 
 def _per_call(run: Run, total: float | None) -> float | None:
@@ -52,7 +53,7 @@ def _per_call(run: Run, total: float | None) -> float | None:
 
 def _main_site(run: Run) -> str:
     """The mechanism behind most of the traffic, if it is half of it or more."""
-    traffic = {site: sum(counts.get(name, 0) for name in _TRAFFIC) for site, counts in run.sites.items()}
+    traffic = traffic_of_sites(run)
     if not traffic:
         return ""
     site = max(traffic, key=lambda name: traffic[name])

@@ -7,9 +7,9 @@ from scmsim.compare import Comparison
 from scmsim.compare import table as compare_table
 from scmsim.core.counters import MEASURED
 from scmsim.core.text import printable
-from scmsim.report.charts import per_call
-from scmsim.report.names import axes, labels, said, title
+from scmsim.plot.charts import per_call
 from scmsim.result import Run
+from scmsim.result.names import axes, labels, said, title
 from scmsim.result.table import SECTIONS, Row, number
 
 MOST_COLUMNS = 8  # runs side by side; more are rows

@@ -8,10 +8,10 @@ import pathlib
 from collections.abc import Iterator
 
 from scmsim.core.records import READ, WRITE
-from scmsim.report.charts import Chart, Rows
-from scmsim.report.files import write_charts
+from scmsim.plot.documents import PUBLISHED, bars, lines
+from scmsim.plot.files import write_charts
+from scmsim.plot.library import Chart, Rows
 from scmsim.reproduce import matrix, scmfs, thesis_figures, vsm
-from scmsim.reproduce.charts import PUBLISHED, bars, lines
 from scmsim.reproduce.rows import Row, reproduce
 
 KI, MI = 1 << 10, 1 << 20

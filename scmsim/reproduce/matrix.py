@@ -11,7 +11,7 @@ from typing import cast
 from scmsim.core.errors import UsageError
 from scmsim.core.records import Source
 from scmsim.pipeline import replay
-from scmsim.report import figures
+from scmsim.plot import panels
 from scmsim.reproduce.thesis import ALL, MACHINE
 from scmsim.result import Result, metrics
 from scmsim.sweep import table
@@ -47,4 +47,4 @@ def small(quick: bool) -> Result:
 
 def draw(found: Result, folder: str | os.PathLike[str], suffix: str) -> list[pathlib.Path]:
     """Draw the page walks of each operation, the thesis' Figures 8 to 13 among them; returns the paths."""
-    return figures.draw({"simulated": found}, folder, suffix, quantities=WALKS, prefix="thesis-").paths
+    return panels.draw({"simulated": found}, folder, suffix, quantities=WALKS, prefix="thesis-").paths

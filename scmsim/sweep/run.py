@@ -125,7 +125,7 @@ def run(
         try:
             for i, (key, row, error) in enumerate(executors.run(executor, todo, jobs, scheduler, stop), 1):
                 if row is not None:
-                    place.save(key, ahead.points[key], row)
+                    store.save(place, key, ahead.points[key], row)
                     work.add(row)
                 else:
                     failed[key] = str(error)
@@ -136,7 +136,7 @@ def run(
         work.seconds = time.monotonic() - started
         keys = varying(sweep.points)
         order = {in_words(one, keys): failed[key] for key, one in ahead.points.items() if key in failed}
-        return Outcome(place.gather(list(ahead.points), order), len(ahead.points), len(todo), order, work)
+        return Outcome(store.gather(place, list(ahead.points), order), len(ahead.points), len(todo), order, work)
 
 
 def warm(points: list[Settings]) -> None:

@@ -10,7 +10,7 @@ from scmsim.core.counters import SCHEMA
 from scmsim.core.errors import UsageError
 from scmsim.result import Result, Run, metrics
 from scmsim.result.rules import check
-from scmsim.sweep.store import FAILED, MARK, RESULTS
+from scmsim.sweep.store import FAILED, RESULTS, SWEEP
 
 _TABLES = ("payload", "stored_bytes", "space", "time_ns", "errors")
 _NAMED = ("fs", "machine", "paging", "medium")  # settings that a Run has a field for
@@ -20,7 +20,7 @@ _SETTINGS = ("trace", "policy", "workload.", "set.", "machine.")
 def is_sweep(path: str | os.PathLike[str]) -> bool:
     """True for the folder of a sweep, or the table in it."""
     folder = _folder(path)
-    return (folder / MARK).is_file() and (folder / "points").is_dir()
+    return (folder / SWEEP.name).is_file() and (folder / "points").is_dir()
 
 
 def read(path: str | os.PathLike[str]) -> Result:

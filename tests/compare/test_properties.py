@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scmsim.compare import compare
-from scmsim.report.figures import collect, panels
+from scmsim.plot.panels import collect, panels
 from scmsim.result import Result, Run
 from scmsim.result.cells import cells
 

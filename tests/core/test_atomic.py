@@ -70,7 +70,8 @@ def test_a_trace_that_the_system_does_not_take_leaves_nothing(tmp_path: Path) ->
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.endswith(f"scmsim: error: cannot write '{out}': file too large\n")  # nor what it compiled
+    # nor does it say what it compiled
+    assert done.stderr.endswith(f"scmsim: error: cannot write '{out}': file too large; choose another place\n")
     assert list(tmp_path.iterdir()) == []
 
 

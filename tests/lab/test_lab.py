@@ -371,7 +371,7 @@ def test_every_mistake_of_a_job_is_told_at_once(tmp_path):
     with pytest.raises(UsageError) as caught:
         job.load(str(path), {})
     lines = str(caught.value).splitlines()
-    keys = ("fs:", "foo:", "microbench.units:", "microbench.passes:", "run.repeats:")
+    keys = ("fs:", "foo:", "microbench.units.0:", "microbench.passes.0:", "run.repeats:")
     assert len(lines) == 5 and all(any(key in line for line in lines) for key in keys)
 
 

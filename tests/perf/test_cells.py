@@ -19,8 +19,8 @@ def test_a_cell_is_there_whole_or_not_at_all(tmp_path: pathlib.Path, monkeypatch
     small = whole.identity()
     first, second, *_ = whole.cells()
     with cells.opened(tmp_path / "out", small) as store:
-        store.save(first, {"counters": {"a": 1}})
-        assert store.finished() == {first.key} and store.load(first.key)["counters"] == {"a": 1}
+        cells.save(store, first, {"counters": {"a": 1}})
+        assert store.finished() == {first.key} and cells.load(store, first.key)["counters"] == {"a": 1}
 
         def fail(source: object, target: object) -> None:
             raise OSError(28, "No space left on device")
@@ -28,14 +28,14 @@ def test_a_cell_is_there_whole_or_not_at_all(tmp_path: pathlib.Path, monkeypatch
         with monkeypatch.context() as patch:
             patch.setattr(os, "replace", fail)
             with pytest.raises(EnvironmentProblem, match="no space left on device; free some space"):
-                store.save(second, {})
-        assert store.finished() == {first.key} and len(list(store.cells.iterdir())) == 1
-        (store.cells / f"{second.key}.json").write_text("{")
+                cells.save(store, second, {})
+        assert store.finished() == {first.key} and len(list(store.pieces.iterdir())) == 1
+        (store.pieces / f"{second.key}.json").write_text("{")
         with pytest.raises(UsageError, match="is not a finished cell"):
-            store.load(second.key)
-        (store.cells / f"{second.key}.json").write_text(json.dumps({"cell": first._asdict()}))
+            cells.load(store, second.key)
+        (store.pieces / f"{second.key}.json").write_text(json.dumps({"cell": first._asdict()}))
         with pytest.raises(UsageError, match="it is another cell's"):
-            store.load(second.key)
+            cells.load(store, second.key)
 
 
 def test_one_run_at_a_time_and_one_matrix_a_folder(tmp_path: pathlib.Path) -> None:
@@ -84,11 +84,11 @@ def test_little_room_is_said_in_kib(tmp_path: pathlib.Path, monkeypatch: pytest.
 def test_leftovers_of_a_killed_run_are_swept(tmp_path: pathlib.Path) -> None:
     small = matrix(tmp_path).identity()
     with cells.opened(tmp_path / "out", small) as store:
-        (store.cells / ".x.json.part").write_text("")
-        (store.folder / "scmsim-perf-abc").mkdir()
+        (store.pieces / ".123.x.json").write_text("")
+        (store.path / "scmsim-perf-abc").mkdir()
     with cells.opened(tmp_path / "out", small) as store:
-        assert sorted(path.name for path in store.folder.iterdir()) == ["cells", "lock", "matrix"]
-        assert not list(store.cells.iterdir())
+        assert sorted(path.name for path in store.path.iterdir()) == ["cells", "lock", "matrix"]
+        assert not list(store.pieces.iterdir())
 
 
 def test_a_target_is_marked_and_left_as_it_was(tmp_path: pathlib.Path) -> None:
@@ -204,6 +204,6 @@ def test_a_run_that_fails_before_its_first_cell_leaves_no_folder(tmp_path: pathl
 def test_a_run_that_fails_later_keeps_its_cells(tmp_path: pathlib.Path) -> None:
     out = tmp_path / "out"
     with pytest.raises(EnvironmentProblem), cells.opened(out, {"a": 1}) as store:
-        store.save(Cell("ext4", "write", 4096, 4096, 1), {})
+        cells.save(store, Cell("ext4", "write", 4096, 4096, 1), {})
         raise EnvironmentProblem("unmounted")
     assert len(list((out / "cells").iterdir())) == 1

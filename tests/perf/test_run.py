@@ -255,12 +255,12 @@ def test_killed_fifty_times_nothing_is_lost_or_run_twice(tmp_path: pathlib.Path)
             finally:
                 os._exit(0)
         wanted, late = len(seen) + draw.choice((0, 1)), time.monotonic() + 60  # cells, however slow the machine is
-        while len(list((out / "cells").glob("*.json"))) < wanted and time.monotonic() < late:
+        while len(list((out / "cells").glob("[!.]*.json"))) < wanted and time.monotonic() < late:
             time.sleep(0.001)
         time.sleep(draw.uniform(0.0, 0.004))
         os.kill(child, signal.SIGKILL)
         kills += os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-        now = {path.name: path.stat() for path in (out / "cells").glob("*.json")} if out.exists() else {}
+        now = {path.name: path.stat() for path in (out / "cells").glob("[!.]*.json")} if out.exists() else {}
         found = {name: (about.st_ino, about.st_mtime_ns) for name, about in now.items()}
         assert seen.items() <= found.items()  # nothing lost, nothing written a second time
         seen = found

@@ -12,7 +12,8 @@ from click.testing import CliRunner
 
 import scmsim
 from scmsim import cli
-from scmsim.report import charts, page
+from scmsim.plot import charts
+from scmsim.report import page
 from scmsim.result import Result, Run, provenance
 from tests.fs import drive
 

@@ -40,7 +40,7 @@ def test_only_what_every_run_lacks_is_called_missing() -> None:
 
 
 def test_long_labels_stand_one_in_a_line_and_lines_show_their_dashes() -> None:
-    from scmsim.report.charts import curve, traffic
+    from scmsim.plot.charts import curve, traffic
 
     chart = traffic([run("ext4"), run("vsm")])
     assert chart is not None and chart.spec["encoding"]["color"]["legend"]["columns"] == 2
@@ -94,8 +94,8 @@ def test_many_runs_are_lines_over_a_parameter_and_rows_of_a_table() -> None:
 
 
 def test_bars_of_files_are_told_apart() -> None:
-    from scmsim.report.charts import hot
-    from scmsim.report.names import short
+    from scmsim.plot.charts import hot
+    from scmsim.result.names import short
 
     counts = {"mem_inst_retired_all_loads": 5, "mem_inst_retired_all_stores": 1}
     names = [f"/home/user/project/tree/00000001/{i:08d}/some-very-long-name-of-a-file.txt" for i in range(3)]
@@ -109,7 +109,7 @@ def test_bars_of_files_are_told_apart() -> None:
 
 
 def test_one_thing_has_one_colour_in_every_chart() -> None:
-    from scmsim.report.charts import sites, stored
+    from scmsim.plot.charts import sites, stored
 
     counts = {"mem_inst_retired_all_loads": 5, "mem_inst_retired_all_stores": 1}
     names = (["copy", "zeroing"], ["data copy", "block zeroing", "log scan"])
@@ -138,7 +138,7 @@ def test_a_comparison_is_tables() -> None:
 
 
 def test_simulated_and_measured_runs_are_told_apart() -> None:
-    from scmsim.report.names import axes, labels
+    from scmsim.result.names import axes, labels
 
     runs = [Run("ext4", "zen4", "base-4k", "nvdimm"), Run("ext4")]
     assert labels(runs) == ["ext4 simulated", "ext4 measured"] and list(axes(runs)) == ["result"]

@@ -11,12 +11,12 @@ from click.testing import CliRunner, Result
 from scmsim import cli
 from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.core.records import CREATE, FSYNC, OP, READ, SETUP, SYNC, WRITE, Files
+from scmsim.plot.trace import plot_trace
 from scmsim.trace import open_trace
 from scmsim.trace._rewrite import write
 from scmsim.trace.cut import cut_trace
 from scmsim.trace.filter import filter_trace
 from scmsim.trace.merge import merge_traces
-from scmsim.trace.plot import plot_trace
 from scmsim.trace.scale import scale_trace
 from scmsim.trace.summary import all_problems
 

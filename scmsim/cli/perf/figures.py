@@ -24,12 +24,12 @@ RESULT is a result (.json, .parquet) or a folder of results. To draw a simulatio
 def command(result: str, out: str, operations: tuple[str, ...], events: str | None, suffix: str, as_json: bool) -> None:
     import json
 
-    from scmsim.report import figures
-    from scmsim.report.files import check_folder
+    from scmsim.plot import panels
+    from scmsim.plot.files import check_folder
 
     check_folder(out)
     quantities = [name.strip() for name in events.split(",") if name.strip()] if events else []
-    drawn = figures.draw({"measured": read_results(result)}, out, suffix, quantities=quantities, operations=operations)
+    drawn = panels.draw({"measured": read_results(result)}, out, suffix, quantities=quantities, operations=operations)
     if as_json:
         click.echo(json.dumps({"figures": [str(path) for path in drawn.paths], "left_out": drawn.left_out}, indent=2))
     else:

@@ -68,6 +68,7 @@ def command(
 
 def _run(matrix: "Matrix", backend: "Backend", out: str, config: str) -> tuple[str, int, int]:
     """The result as JSON, and how many cells were measured now and before."""
+    from scmsim.core import resumable
     from scmsim.perf import cells, measured, plan, runner
 
     with cells.opened(out, runner.identity(matrix, backend)) as store:
@@ -79,18 +80,19 @@ def _run(matrix: "Matrix", backend: "Backend", out: str, config: str) -> tuple[s
         with _progress() as show:
             ran = runner.run(matrix, backend, store, show)
         text = measured.result(matrix, backend, store, config).to_json(indent=1)
-        cells.write_whole(store.folder / "result.json", text)
-        _write_sweep(matrix, backend, store.folder)
+        resumable.write(store.path / "result.json", text)
+        _write_sweep(matrix, backend, store.path)
     return text, ran, len(finished)
 
 
 def _write_sweep(matrix: "Matrix", backend: "Backend", folder: "pathlib.Path") -> None:
     """Put the same cells as a sweep of the models beside the result, if there is something to compare."""
-    from scmsim.perf import cells, simulate
+    from scmsim.core import resumable
+    from scmsim.perf import simulate
 
     text = simulate.sweep(matrix, simulate.models(matrix, backend)) if simulate.is_comparable(backend) else ""
     if text:
-        cells.write_whole(folder / simulate.NAME, text)
+        resumable.write(folder / simulate.NAME, text)
 
 
 def _next(matrix: "Matrix", backend: "Backend", out: str) -> str:

@@ -154,7 +154,7 @@ def scale_command(file: str, out: str, times: int, together: bool, as_json: bool
 @_JSON
 def plot_command(file: str, out: str, files: int, points: int, as_json: bool) -> None:
     """Draw the offsets of reads and writes over time, one panel a file (needs the extra 'report')."""
-    from scmsim.trace.plot import plot_trace
+    from scmsim.plot.trace import plot_trace
 
     drawn = plot_trace(file, out, files=files, points=points)
     if as_json:

@@ -6,6 +6,7 @@ more.  Runs in which operations failed are left out, and so are bytes stored whe
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from scmsim.core.records import KINDS
 from scmsim.result.run import Run
@@ -15,7 +16,31 @@ _DIFFERENT = 1.1
 _PART = 0.1
 _CAUSES = 3
 _TRAFFIC = ("mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
+Figure = Callable[[Run], float | None]
 Causes = Callable[[Run], Mapping[str, float]]
+
+
+class Extremes(NamedTuple):
+    """The runs with the least and the most of a figure."""
+
+    least: Run
+    low: float
+    most: Run
+    high: float
+
+
+def extremes(runs: Sequence[Run], value: Figure) -> Extremes | None:
+    """The run with the least and the one with the most, of those that have the figure; None where none has it."""
+    known = [(found, run) for run in runs if (found := value(run)) is not None]
+    if not known:
+        return None
+    (low, least), (high, most) = (pick(known, key=lambda each: each[0]) for pick in (min, max))
+    return Extremes(least, low, most, high)
+
+
+def traffic_of_sites(run: Run) -> dict[str, float]:
+    """Loads and stores of each mechanism."""
+    return {site: sum(counts.get(field, 0) for field in _TRAFFIC) for site, counts in run.sites.items()}
 
 
 def sentences(runs: Sequence[Run]) -> list[str]:
@@ -25,7 +50,7 @@ def sentences(runs: Sequence[Run]) -> list[str]:
         return []
     names = _names(sound)
     return [
-        *_compared(sound, names, "loads and stores", lambda run: run.metrics.get("tlb_traffic"), _traffic),
+        *_compared(sound, names, "loads and stores", lambda run: run.metrics.get("tlb_traffic"), traffic_of_sites),
         *_compared(
             [run for run in sound if not run.space.get("dirty_bytes")],
             names,
@@ -37,39 +62,29 @@ def sentences(runs: Sequence[Run]) -> list[str]:
     ]
 
 
-def _compared(
-    runs: Sequence[Run], names: Mapping[int, str], what: str, total: Callable[[Run], float | None], causes: Causes
-) -> list[str]:
-    known = [run for run in runs if total(run)]
-    if len(known) < 2:
+def _compared(runs: Sequence[Run], names: Mapping[int, str], what: str, total: Figure, causes: Causes) -> list[str]:
+    found = extremes(runs, lambda run: total(run) or None)
+    if found is None or found.high < _DIFFERENT * found.low:
         return []
-    least, most = min(known, key=lambda run: total(run) or 0), max(known, key=lambda run: total(run) or 0)
-    low, high = total(least) or 0, total(most) or 0
-    if high < _DIFFERENT * low:
-        return []
+    least, low, most, high = found
     a, b = causes(most), causes(least)
     gaps = sorted(((a[name] - b.get(name, 0), name) for name in a), reverse=True)
-    found = [
+    parts = [
         f"{name} {number(round(a[name] / most.calls))} a call against {number(round(b.get(name, 0) / most.calls))}"
         for gap, name in gaps[:_CAUSES]
         if gap >= _PART * (high - low)
     ]
-    because = f": {', '.join(found)}" if found else ""
+    because = f": {', '.join(parts)}" if parts else ""
     return [f"{names[id(most)]} has {_times(high / low)} times the {what} of {names[id(least)]}{because}."]
 
 
-def _traffic(run: Run) -> dict[str, float]:
-    return {site: sum(counts.get(field, 0) for field in _TRAFFIC) for site, counts in run.sites.items()}
-
-
 def _walks(runs: Sequence[Run], names: Mapping[int, str]) -> list[str]:
-    known = [(walks, run) for run in runs if (walks := run.metrics.get("dtlb_walks")) is not None]
-    if len(known) < 2:
+    found = extremes(runs, lambda run: run.metrics.get("dtlb_walks"))
+    if found is None or found.high < FEW or found.high < _DIFFERENT * found.low:
         return []
-    (low, least), (high, most) = (pick(known, key=lambda each: each[0]) for pick in (min, max))
-    if high < FEW or high < _DIFFERENT * low:
-        return []
-    return [f"{names[id(most)]} takes {number(high)} page walks, {names[id(least)]} {number(low)}."]
+    return [
+        f"{names[id(found.most)]} takes {number(found.high)} page walks, {names[id(found.least)]} {number(found.low)}."
+    ]
 
 
 def _times(ratio: float) -> str:

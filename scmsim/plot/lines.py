@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from scmsim.report.charts import COLOURS, NUMBER, Chart, Rows, altair, legend, per_call
-from scmsim.report.names import axes, said, title
+from scmsim.plot.charts import NUMBER, legend, per_call
+from scmsim.plot.library import COLOURS, Chart, Rows, altair
 from scmsim.result import Run
+from scmsim.result.names import axes, said, title
 
 MANY = 12  # runs; fewer are bars
 

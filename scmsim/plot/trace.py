@@ -1,7 +1,4 @@
-"""A picture of a trace: the offsets of its reads and writes over time, one panel a file.
-
-Altair and vl-convert-python are the optional extra `report`; they are imported when a picture is made.
-"""
+"""A picture of a trace: the offsets of its reads and writes over time, one panel a file."""
 
 import os
 import pathlib
@@ -9,9 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.core.atomic import whole, writable
-from scmsim.core.errors import EnvironmentProblem, UsageError
+from scmsim.core.atomic import writable
+from scmsim.core.errors import UsageError
 from scmsim.core.records import READ, WRITE
+from scmsim.plot import library
+from scmsim.plot.files import write
+from scmsim.plot.library import drawn
 from scmsim.trace._rewrite import CHUNK
 from scmsim.trace.store import StoredTrace, open_trace
 
@@ -51,32 +51,15 @@ def plot_trace(
     if suffix not in FORMATS:
         raise UsageError(f"{str(out)!r} ends in none of {', '.join(FORMATS)}, which say the format; rename it")
     writable(out)
-    altair, convert = _libraries()
+    altair = library.altair()
     trace = open_trace(source)
     chosen, calls = _busiest(trace, files)
     every = -(-calls // max(points, 1))
     every[~np.isin(np.arange(len(every)), chosen)] = 0
     rows = _sample(trace, every)
     spec = _chart(altair, trace, chosen, every, rows).to_dict()
-    if suffix == ".png":
-        drawn: bytes = convert.vegalite_to_png(spec, scale=2)
-    else:
-        text = convert.vegalite_to_svg(spec) if suffix == ".svg" else convert.vegalite_to_html(spec, bundle=True)
-        drawn = text.encode()
-    with whole(out) as draft:
-        draft.write_bytes(drawn)
+    write(pathlib.Path(out), drawn(spec, suffix[1:]))
     return {"files": len(chosen), "transfers": len(rows), "of": int(calls[chosen].sum())}
-
-
-def _libraries() -> tuple[Any, Any]:
-    try:
-        import altair
-        import vl_convert
-    except ImportError as error:
-        raise EnvironmentProblem(
-            f"a plot needs the module {error.name!r}; install the extra in the checkout: pip install -e '.[report]'"
-        ) from None
-    return altair, vl_convert
 
 
 def _busiest(trace: StoredTrace, files: int) -> tuple[list[int], np.ndarray]:

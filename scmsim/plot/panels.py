@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from scmsim.core.counters import MEASURED, SCHEMA
 from scmsim.core.units import format_bytes
-from scmsim.report.charts import altair
-from scmsim.report.files import check_folder, write
+from scmsim.plot.files import check_folder, write
+from scmsim.plot.library import altair
 from scmsim.result import Result, metrics
 from scmsim.result.cells import Cell, Key, cells, grows, harness, machine
 

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from scmsim import cli
 from scmsim.core.errors import EnvironmentProblem, UsageError
-from scmsim.report.figures import draw
-from scmsim.report.files import check_folder as check
+from scmsim.plot.files import check_folder as check
+from scmsim.plot.panels import draw
 from scmsim.result import Result, Run
 from scmsim.result.metrics import TABLE7
 from tests.report.matrix_results import matrix

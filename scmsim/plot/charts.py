@@ -5,16 +5,14 @@ and tooltips, and every chart's rows come with it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from scmsim.core.errors import EnvironmentProblem
 from scmsim.core.records import KINDS, OPS
 from scmsim.core.text import printable
-from scmsim.report.names import labels, short
+from scmsim.plot.library import COLOURS, Chart, Rows, altair
 from scmsim.result import Run
+from scmsim.result.names import labels, short
 
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8B6D00", "#6A51A3", "#999999")
 OTHER = "other"
 MOST_SITES = 8  # colours that can be told apart
 MOST_FILES = 20
@@ -28,30 +26,6 @@ _COLOUR_OF = {
     "data": 0, "data copy": 0, "file data": 0, "zeroing": 1, "log": 2, "log append": 2, "metadata": 3, "inode": 3,
     "journal": 4, "allocation": 5, "allocated ahead": 5, "namespace": 6, "syscall": 7, OTHER: 8,
 }  # fmt: skip
-_MISSING = "figures need altair and vl-convert-python; install them in the checkout with: pip install -e '.[report]'"
-
-Rows = list[dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class Chart:
-    """A chart with its words: `name` for files, `title`, `caption` (one sentence or two, with units), `rows` as drawn."""
-
-    name: str
-    title: str
-    caption: str
-    rows: Rows
-    spec: dict[str, Any]
-
-
-def altair() -> Any:
-    """The library, or EnvironmentProblem with the command that installs it."""
-    try:
-        import altair
-        import vl_convert  # noqa: F401 - the page and the figures need it
-    except ImportError:
-        raise EnvironmentProblem(_MISSING) from None
-    return altair
 
 
 def charts(runs: Sequence[Run]) -> list[Chart]:

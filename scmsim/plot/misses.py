@@ -1,9 +1,10 @@
 """The misses of `scmsim mrc` as a picture."""
 
+import pathlib
 from typing import Any
 
-from scmsim.core.atomic import whole
-from scmsim.core.errors import EnvironmentProblem
+from scmsim.plot.files import write
+from scmsim.plot.library import altair, drawn
 
 _BLUE_TO_ORANGE = ["#0072b2", "#56b4e9", "#009e73", "#e69f00"]  # Okabe and Ito: told apart by colour-blind readers too
 
@@ -20,12 +21,7 @@ def draw(rows: list[dict[str, Any]], path: str) -> None:
 
     Raises EnvironmentProblem without the extra `report`, UsageError for a file that cannot be written.
     """
-    try:
-        import altair as alt
-    except ImportError:
-        raise EnvironmentProblem(
-            "plots need Altair and vl-convert; in the checkout: pip install -e '.[report]'"
-        ) from None
+    alt = altair()
     points = [
         {
             "page": row["page"],
@@ -46,5 +42,5 @@ def draw(rows: list[dict[str, Any]], path: str) -> None:
         legend = alt.Legend(symbolType="stroke", symbolStrokeWidth=2)
         chart = chart.encode(strokeDash=alt.StrokeDash("ways:O", title="ways", legend=legend))
     title = "TLB misses (LRU, from a sample of the pages)" if "interval_95" in rows[0] else "TLB misses (exact LRU)"
-    with whole(path) as draft:
-        chart.properties(width=560, height=340, title=title).save(str(draft))
+    spec = chart.properties(width=560, height=340, title=title).to_dict()
+    write(pathlib.Path(path), drawn(spec, pathlib.Path(path).suffix[1:]))

@@ -5,7 +5,7 @@ import pathlib
 from collections.abc import Sequence
 
 from scmsim.core.atomic import whole, writable_folder
-from scmsim.report.charts import Chart, altair
+from scmsim.plot.library import Chart, altair, drawn
 
 _WIDTH = 560  # px of a figure on paper, where no container gives it
 
@@ -25,19 +25,11 @@ def check_folder(folder: str | os.PathLike[str]) -> pathlib.Path:
 
 def write_charts(found: Sequence[Chart], folder: str | os.PathLike[str], suffix: str) -> list[pathlib.Path]:
     """Write each chart as DIR/NAME.suffix (svg, png or pdf) with its title, on white; returns the paths."""
-    import vl_convert
-
     out = check_folder(folder)
     out.mkdir(exist_ok=True)
     paths = []
     for chart in found:
         width = {} if "facet" in chart.spec else {"width": _WIDTH}  # panels bring their own
         spec = {**chart.spec, **width, "title": {"text": chart.title, "anchor": "start"}, "background": "white"}
-        if suffix == "svg":
-            content = vl_convert.vegalite_to_svg(spec).encode()
-        elif suffix == "png":
-            content = vl_convert.vegalite_to_png(spec, scale=2)
-        else:
-            content = vl_convert.vegalite_to_pdf(spec)
-        paths.append(write(out / f"{chart.name}.{suffix}", content))
+        paths.append(write(out / f"{chart.name}.{suffix}", drawn(spec, suffix)))
     return paths

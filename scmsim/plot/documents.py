@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from scmsim.report.charts import COLOURS, Chart, Rows, altair
+from scmsim.plot.library import COLOURS, Chart, Rows, altair
 
 PUBLISHED = "published"
 _BLACK = "#000000"

@@ -1,0 +1,152 @@
+"""A folder of results that a long job fills piece by piece, one atomic file each: the same command resumes after any end.
+
+A marker file says what the pieces depend on.  A lock keeps a second run out; the kernel drops it with the process.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import pathlib
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from scmsim.core.atomic import unwritten, whole
+from scmsim.core.errors import EnvironmentProblem, UsageError
+
+FORMAT = 1
+_MOST = 1 << 28  # bytes of a piece
+_LOCK = "lock"
+Kept = TypeVar("Kept")
+
+
+class Kind(NamedTuple):
+    """What a folder is of.
+
+    Attributes
+    ----------
+    name : str
+        The job, which is the name of its marker file too.
+    piece : str
+        A piece, which names the folder of all: "cell", "cells".
+    leftovers : tuple of str
+        Patterns of what a killed run may leave.
+    """
+
+    name: str
+    piece: str
+    leftovers: tuple[str, ...] = ()
+
+
+class Folder:
+    """The folder of one job; make it with `opened`."""
+
+    def __init__(self, path: pathlib.Path, kind: Kind) -> None:
+        self.path, self.kind, self.pieces = path, kind, path / f"{kind.piece}s"
+
+    def finished(self) -> set[str]:
+        """Keys of the finished pieces."""
+        names = os.listdir(self.pieces) if self.pieces.is_dir() else []
+        return {name.removesuffix(".json") for name in names if name.endswith(".json") and not name.startswith(".")}
+
+    def save(self, key: str, record: Mapping[str, Any]) -> None:
+        """Store a finished piece; raises EnvironmentProblem where the disk does not take it."""
+        write(self.pieces / f"{key}.json", json.dumps(record, default=_plain))
+
+    def load(self, key: str, of: Callable[[dict[str, Any]], Kept]) -> Kept:
+        """What `of` makes of a finished piece; raises UsageError if the file is not one of ours."""
+        path = self.pieces / f"{key}.json"
+        try:
+            with path.open("rb") as file:
+                return of(json.loads(file.read(_MOST)))
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise UsageError(
+                f"{str(path)!r} is not a finished {self.kind.piece} ({error}); remove it and run again"
+            ) from None
+
+    def sweep(self) -> None:
+        """Remove what a run that was killed left."""
+        for pattern in (".[0-9]*", *self.kind.leftovers):
+            for left in [*self.pieces.glob(pattern), *self.path.glob(pattern)]:
+                shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def opened(path: str | os.PathLike[str], kind: Kind, identity: Mapping[str, Any]) -> Iterator[Folder]:
+    """Make or resume the folder of a job, locked.
+
+    Parameters
+    ----------
+    identity : mapping
+        What the pieces depend on; a folder holds those of one identity.
+
+    Raises
+    ------
+    UsageError
+        If the folder holds something else, or belongs to another identity, or cannot be written.
+    EnvironmentProblem
+        If the disk does not take it, or another run uses it.
+    """
+    folder = Folder(pathlib.Path(path), kind)
+    check(folder.path, kind, identity)
+    fresh = not folder.path.exists()
+    try:
+        folder.pieces.mkdir(parents=True, exist_ok=True)
+        lock = open(folder.path / _LOCK, "wb")  # noqa: SIM115 - held until the end
+    except OSError as error:
+        raise unwritten(path, error) from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise EnvironmentProblem(f"another run uses {str(path)!r}; wait for it, or choose another -o") from None
+        folder.sweep()
+        if not (folder.path / kind.name).exists():
+            write(folder.path / kind.name, json.dumps({"format": FORMAT, kind.name: identity}, indent=2))
+        try:
+            yield folder
+        except BaseException:
+            if fresh and not folder.finished():
+                shutil.rmtree(folder.path, ignore_errors=True)  # a run that failed at the start leaves nothing
+            raise
+
+
+def check(path: pathlib.Path, kind: Kind, identity: Mapping[str, Any]) -> None:
+    """Raise UsageError if the folder cannot be that of the job."""
+    if not path.exists():
+        if not path.absolute().parent.is_dir():
+            raise UsageError(f"no folder {str(path.absolute().parent)!r} to make {path.name!r} in; make it first")
+        return
+    if not path.is_dir():
+        raise UsageError(f"{str(path)!r} is not a folder; give -o the name of a new folder")
+    try:
+        stored = json.loads((path / kind.name).read_bytes())
+    except FileNotFoundError:
+        if any(name not in (f"{kind.piece}s", _LOCK) for name in os.listdir(path)):
+            raise UsageError(
+                f"{str(path)!r} is not empty and not of a {kind.name}; give -o the name of a new folder"
+            ) from None
+        return
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{str(path / kind.name)!r} cannot be read: {error}; choose another -o") from None
+    if not isinstance(stored, dict) or stored.get("format") != FORMAT:
+        raise UsageError(f"{str(path)!r} was made by another version of scmsim; choose another -o")
+    theirs, mine = stored.get(kind.name, {}), json.loads(json.dumps(identity))
+    changed = [key for key in mine if not isinstance(theirs, dict) or theirs.get(key) != mine[key]]
+    if changed:
+        raise UsageError(
+            f"{str(path)!r} holds another {kind.name} ({', '.join(changed)} differ); choose another -o, or go on with the old file"
+        )
+
+
+def write(path: pathlib.Path, content: str) -> None:
+    """Write a text atomically."""
+    with whole(path) as draft:
+        draft.write_text(content, encoding="utf-8")
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} has no place in a piece of a result")

@@ -1,0 +1,46 @@
+"""Signals that end a long job: it stops where it can be resumed, and cleans up on the way out."""
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+
+from scmsim.core.errors import ScmsimError
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Stopped(ScmsimError):
+    """A signal ended the job; what is finished is kept."""
+
+    def __init__(self, number: int, pieces: str) -> None:
+        name = signal.Signals(number).name
+        super().__init__(f"stopped by {name}; finished {pieces} are kept, run the same command to go on")
+        self.exit_code = 128 + number
+
+
+@contextlib.contextmanager
+def stopping(pieces: str, first: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """SIGINT, SIGTERM and SIGHUP raise Stopped, after a call of `first`; one that is ignored (nohup, cron) stays so.
+
+    Outside of the main thread nothing is changed.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: object) -> None:
+        for each in before:
+            signal.signal(each, signal.SIG_IGN)  # a second one must not cut the cleaning short
+        first()
+        raise Stopped(number, pieces)
+
+    found = {number: signal.getsignal(number) for number in _ENDING}
+    before = {number: handler for number, handler in found.items() if handler is not signal.SIG_IGN}
+    for number in before:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
