@@ -6,6 +6,7 @@ allocator is first fit, with a window per growing file that doubles with the fil
 """
 
 from scmsim.alloc.first_fit import allocate, release
+from scmsim.fs.engine.table import reserve, words_to_hold
 from scmsim.fs.ext2.map import end_of_block, has_slot, parent_of_slot, slot_of
 from scmsim.fs.ext4.jbd2 import join
 from scmsim.fs.linux import state as e
@@ -138,3 +139,27 @@ def add_changed(s, arena, f, page, want, bits):
     if s.indirect:
         change_pointers(s, arena, f, page)
     return count
+
+
+@part
+def reserve_pages(s, arena, f, last):
+    """A file's tables of pages and pointer blocks get room for page `last`; False: they need more words."""
+    words = words_to_hold(arena, f + e.PAGES, last + 1)
+    slots = slot_of(last) + 1 if s.indirect else 0
+    if slots:
+        words += words_to_hold(arena, f + e.LEAVES, slots)
+    if s.arena_top + words > arena.size:
+        s.need_words = words
+        return False
+    reserve(s, arena, f + e.PAGES, last + 1)
+    if slots:
+        reserve(s, arena, f + e.LEAVES, slots)
+    return True
+
+
+@part
+def change_group(s, arena, block):
+    """A block of metadata is taken or freed: its bitmap and group descriptor join."""
+    group = block // e.GROUP_BLOCKS
+    join(s, arena, s.bitmap_at + group)
+    join(s, arena, 1 + group // e.DESCRIPTORS_PER_BLOCK)

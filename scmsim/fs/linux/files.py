@@ -1,5 +1,4 @@
-"""ext4's files: records of the files that the trace touches, their inodes, directory entries, and the queue of dirty
-files.
+"""ext4's files: records of the files that the trace touches, their inodes, directory entries.
 
 Inode numbers are used again in the order last freed, first used (ext4: the lowest free one).  A directory with one
 block is linear; a larger one is an index block and leaves, an entry lies in the leaf that its hash names.  Source:
@@ -131,28 +130,7 @@ def create(s, arena, op, row, d, out):
 
 
 @part
-def queue_dirty(s, arena, row, f):
-    """Put a file that just became dirty at the end of the queue of dirty files."""
-    arena[f + e.SINCE] = s.now
-    arena[f + e.OLDER] = s.newest
-    arena[f + e.NEWER] = -1
-    if s.newest >= 0:
-        arena[arena[s.newest] + e.NEWER] = row
-    else:
-        s.oldest = row
-    s.newest = row
-
-
-@part
-def unqueue_clean(s, arena, f):
-    """Take a file that has no dirty page any more out of the queue of dirty files."""
-    older = arena[f + e.OLDER]
-    newer = arena[f + e.NEWER]
-    if older >= 0:
-        arena[arena[older] + e.NEWER] = newer
-    else:
-        s.oldest = newer
-    if newer >= 0:
-        arena[arena[newer] + e.OLDER] = older
-    else:
-        s.newest = older
+def call(s, arena, out, f, recipe):
+    """A call that reads the inode and has a recipe of its own."""
+    s.reg[q.INODE] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
+    play(s, out, recipe)

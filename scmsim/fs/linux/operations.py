@@ -8,15 +8,15 @@ first needs it.
 from scmsim.core import records as r
 from scmsim.fs.engine import operations
 from scmsim.fs.engine.events import play
-from scmsim.fs.engine.table import reserve, words_to_hold
 from scmsim.fs.ext2.inodes import age_inodes
-from scmsim.fs.ext2.map import pointers_missing, slot_of
+from scmsim.fs.ext2.map import pointers_missing
 from scmsim.fs.ext4.jbd2 import charge_joins, commit, join, log_blocks, store_dirty
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux.blocks import close_window
-from scmsim.fs.linux.files import create, leaves_needed
-from scmsim.fs.linux.transfer import flush_pages, read_slice, write_slice
+from scmsim.fs.linux.blocks import close_window, reserve_pages
+from scmsim.fs.linux.files import call, create, leaves_needed
+from scmsim.fs.linux.transfer import read_slice, write_slice
+from scmsim.fs.linux.writeback import flush_pages
 from scmsim.jit import kernel, part
 from scmsim.jit.binding import bind
 
@@ -143,22 +143,6 @@ def needed(s, arena, f, op):
 
 
 @part
-def reserve_pages(s, arena, f, last):
-    """A file's tables of pages and pointer blocks get room for page `last`; False: they need more words."""
-    words = words_to_hold(arena, f + e.PAGES, last + 1)
-    slots = slot_of(last) + 1 if s.indirect else 0
-    if slots:
-        words += words_to_hold(arena, f + e.LEAVES, slots)
-    if s.arena_top + words > arena.size:
-        s.need_words = words
-        return False
-    reserve(s, arena, f + e.PAGES, last + 1)
-    if slots:
-        reserve(s, arena, f + e.LEAVES, slots)
-    return True
-
-
-@part
 def slice_fits(s, arena, f, op, out):
     """Whether the next slice of a read or write surely fits; its table of pages is grown."""
     first = (op.offset + s.progress) >> 12
@@ -213,13 +197,6 @@ def create_known(s, arena, out, op, row):
         return 0
     call(s, arena, out, create(s, arena, op, row, d, out), q.CREATE)
     return 1
-
-
-@part
-def call(s, arena, out, f, recipe):
-    """A call that reads the inode and has a recipe of its own."""
-    s.reg[q.INODE] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
-    play(s, out, recipe)
 
 
 @part
@@ -312,18 +289,3 @@ def frequent(state, arena, ops, i, out):
     s = state[0]
     s.rare = s.grow_file
     return loop(s, arena, ops, i, out)
-
-
-def emit(state, arena, ops, i, out):
-    """Turn operations from `ops[i]` on into events while they fit; returns the index of the first one not done."""
-    flags = state[0]
-    flags["emitted"], flags["need_events"], flags["need_words"] = 0, 0, 0
-    while True:
-        i = frequent(state, arena, ops, i, out)
-        if not flags["rare"]:
-            return i
-        from scmsim.fs.linux.rare import rare
-
-        i = rare(state, arena, ops, i, out)
-        if flags["stuck"]:
-            return i

@@ -12,10 +12,12 @@ from scmsim.fs.ext4.jbd2 import checkpoint, join
 from scmsim.fs.linux import operations as ext4_emit
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux.blocks import take_blocks
-from scmsim.fs.linux.names import change_group, change_names, destroy, fallocate, touch, truncate
-from scmsim.fs.linux.operations import call, end, extents_fit, has_events, settled, try_commit
-from scmsim.fs.linux.transfer import flush_pages
+from scmsim.fs.linux.blocks import change_group, take_blocks
+from scmsim.fs.linux.files import call
+from scmsim.fs.linux.names import change_names, destroy, touch
+from scmsim.fs.linux.operations import end, extents_fit, has_events, settled, try_commit
+from scmsim.fs.linux.pages import fallocate, truncate
+from scmsim.fs.linux.writeback import flush_pages
 from scmsim.jit import kernel, part
 from scmsim.jit.binding import bind
 

@@ -6,7 +6,7 @@ Source: Linux fs/ext4/{inode.c,indirect.c,fsync.c}, mm/filemap.c, drivers/nvdimm
 from scmsim.fs.ext2 import state
 from scmsim.fs.ext2.recipes import SITES
 from scmsim.fs.ext2.state import LARGEST_FILE, space
-from scmsim.fs.linux.operations import emit
+from scmsim.fs.linux.driver import emit
 
 __all__ = ["LARGEST_FILE", "PARAMS", "SITES", "SOURCE", "SUMMARY", "emit", "space", "start"]
 

@@ -4,7 +4,7 @@ Source: Linux fs/ext4, fs/jbd2, mm/filemap.c, drivers/nvdimm/pmem.c; costs in ex
 """
 
 from scmsim.fs.linux import state
-from scmsim.fs.linux.operations import emit
+from scmsim.fs.linux.driver import emit
 from scmsim.fs.linux.recipes import SITES
 from scmsim.fs.linux.state import LARGEST_FILE, TALLIES, by_file, quiet_until, space
 

@@ -4,7 +4,7 @@ Source: Linux fs/ext4, fs/jbd2, fs/dax.c, arch/x86/lib/usercopy_64.c; costs in e
 """
 
 from scmsim.fs.linux import state
-from scmsim.fs.linux.operations import emit
+from scmsim.fs.linux.driver import emit
 from scmsim.fs.linux.recipes import SITES
 from scmsim.fs.linux.state import LARGEST_FILE, TALLIES, by_file, quiet_until, space
 

@@ -16,6 +16,7 @@ from scmsim.fs.linux import state as e
 from scmsim.fs.linux.blocks import add_blocks, change_blocks, page_run
 from scmsim.fs.linux.files import dirty_inode
 from scmsim.fs.linux.operations import concerns, extents_fit, frequent, has_events, holes, settled, slice_fits
+from scmsim.fs.linux.rare import rare
 from scmsim.fs.linux.transfer import add_zeroed, copy_in, read_slice
 from scmsim.fs.splitfs import recipes as x
 from scmsim.fs.splitfs import state as n
@@ -249,8 +250,6 @@ def emit(state, arena, ops, i, out):
                 continue
         if not flags["rare"]:
             return i
-        from scmsim.fs.linux.rare import rare
-
         rows = ops[: i + 1]
         if not flags["settled"]:  # only the kernel's threads have their turn; the library comes before the operation
             rows = rows.copy()

@@ -14,8 +14,8 @@ from scmsim.fs.engine.arena import give, has_room, take
 from scmsim.fs.engine.events import play
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux.files import call
 from scmsim.fs.linux.names import as_directory, parent_row
-from scmsim.fs.linux.operations import call
 from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs.data import add_blocks, free_pages
 from scmsim.fs.xfs.dirs import add_entry, blocks_to_add, remove_entry, to_inode

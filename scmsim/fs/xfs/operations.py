@@ -7,7 +7,8 @@ from scmsim.fs.engine.events import has_events, play
 from scmsim.fs.engine.table import reserve, words_to_hold
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux.operations import call, concerns
+from scmsim.fs.linux.files import call
+from scmsim.fs.linux.operations import concerns
 from scmsim.fs.linux.transfer import read_slice
 from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs.data import fallocate, missing, truncate, write_slice
