@@ -1,4 +1,4 @@
-"""ext4's names: which metadata blocks they change, and what they free.
+"""Names of files: which metadata blocks they change, and what they free.
 
 A file that existed before the trace gets its inode and blocks, without events, when it is first touched.  Directories
 never shrink.  A file without a name is freed at once, or at its last close if the trace has close operations.
@@ -9,11 +9,10 @@ from scmsim.core import records as r
 from scmsim.fs.engine import table
 from scmsim.fs.engine.arena import give, has_room
 from scmsim.fs.engine.events import play
-from scmsim.fs.ext2.inodes import age_inodes, free_inode
-from scmsim.fs.ext4.jbd2 import forget, join, join_orphans
+from scmsim.fs.linux import entries, index, inodes, metadata
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux.blocks import add_blocks, add_changed, close_window, reserve_pages
+from scmsim.fs.linux.blocks import add_blocks, add_changed, blocks_left, close_window, reserve_pages
 from scmsim.fs.linux.files import (
     call,
     change_entry,
@@ -21,7 +20,6 @@ from scmsim.fs.linux.files import (
     create,
     dirty_inode,
     entry_bytes,
-    leaves_needed,
     new_record,
 )
 from scmsim.fs.linux.pages import free_leaves, free_pages
@@ -41,16 +39,16 @@ def touch(s, arena, row):
     size = max(arena[row + e.ROW_SIZE], 0)
     pages = (size + e.BLOCK - 1) // e.BLOCK
     if is_dir:
-        pages = 1 - s.in_memory
+        pages = entries.FIRST_BLOCKS
     if not has_room(s, arena, e.ROOM + 3 * pages):
         return 0
-    age_inodes(s, arena)
+    inodes.age(s, arena)
     f = new_record(s, arena, row)
     arena[f + e.IS_DIR], arena[f + e.SIZE], arena[f + e.READ_STAMP] = is_dir, size, -1
     if pages:
         reserve_pages(s, arena, f, pages - 1)
     page = 0
-    while page < pages and s.free_blocks + s.windowed > s.reserved + 3 * s.indirect:
+    while page < pages and blocks_left(s) > index.MOST_ABOVE:
         page += add_blocks(s, arena, f, page, pages - page, s.page_bits)
     if is_dir:
         s.meta_blocks += page
@@ -66,17 +64,17 @@ def destroy(s, arena, row, f, out):
     """The last link of a file or directory is gone (ext4_evict_inode): blocks, inode and record are free; takes 3
     events."""
     dirty_inode(s, arena, f, out)
-    join_orphans(s, arena)
+    metadata.join_orphans(s, arena)
     change_inode_use(s, arena, f)
     if arena[f + e.IS_DIR]:
         for i in range(arena[f + e.PAGES], arena[f + e.PAGES] + arena[f + e.END]):
-            forget(s, arena, arena[i] >> e.BLOCK_SHIFT)
+            metadata.forget(s, arena, arena[i] >> e.BLOCK_SHIFT)
         s.meta_blocks -= arena[f + e.END]
         s.data_blocks += arena[f + e.END]
     free_pages(s, arena, f, out, 0, arena[f + e.END])
     free_leaves(s, arena, f, 0)
     close_window(s, arena, f)
-    free_inode(s, arena, f)
+    inodes.give_number(s, arena, f)
     table.drop(s, arena, f + e.PAGES)
     table.drop(s, arena, f + e.LEAVES)
     give(s, arena, f, e.RECORD_ORDER)
@@ -89,8 +87,8 @@ def grow_directory(s, arena, d, count):
     for page in range(arena[d + e.END], arena[d + e.END] + count):
         reserve_pages(s, arena, d, page)
         add_changed(s, arena, d, page, 1, 0)
-        join(s, arena, arena[arena[d + e.PAGES] + page] >> e.BLOCK_SHIFT)
-        join(s, arena, arena[arena[d + e.PAGES]] >> e.BLOCK_SHIFT)
+        metadata.join(s, arena, arena[arena[d + e.PAGES] + page] >> e.BLOCK_SHIFT)
+        metadata.join(s, arena, arena[arena[d + e.PAGES]] >> e.BLOCK_SHIFT)
     s.data_blocks -= count
     s.meta_blocks += count
 
@@ -98,13 +96,13 @@ def grow_directory(s, arena, d, count):
 @part
 def add_name(s, arena, op, row, d, out):
     """create, mkdir, link: a new entry in directory `d`; False if the device has no room for it."""
-    leaves = leaves_needed(s, arena, row, d)
-    if leaves + (op.op == r.MKDIR) * (1 - s.in_memory) + 3 * s.indirect > s.free_blocks + s.windowed - s.reserved:
+    more = entries.growth(s, arena, row, d)
+    if more + (op.op == r.MKDIR) * entries.FIRST_BLOCKS + index.MOST_ABOVE > blocks_left(s):
         return False
-    age_inodes(s, arena)
-    if op.op != r.LINK and s.free_inode_count == 0 and s.next_inode > s.inode_count:
+    inodes.age(s, arena)
+    if op.op != r.LINK and inodes.all_used(s):
         return False
-    grow_directory(s, arena, d, leaves)
+    grow_directory(s, arena, d, more)
     if op.op == r.LINK:
         f = arena[row]
         arena[f + e.LINKS] += 1
@@ -116,7 +114,7 @@ def add_name(s, arena, op, row, d, out):
     f = create(s, arena, op, row, d, out)
     if op.op == r.MKDIR:
         arena[f + e.IS_DIR], arena[f + e.OPENS] = 1, 0
-        grow_directory(s, arena, f, 1 - s.in_memory)
+        grow_directory(s, arena, f, entries.FIRST_BLOCKS)
     call(s, arena, out, f, q.MKDIR if op.op == r.MKDIR else q.CREATE)
     return True
 
@@ -130,7 +128,7 @@ def lose_link(s, arena, row, f, out):
         return True
     dirty_inode(s, arena, f, out)
     if arena[f + e.LINKS] <= 0:
-        join_orphans(s, arena)
+        metadata.join_orphans(s, arena)
     return False
 
 

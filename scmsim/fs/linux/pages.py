@@ -6,22 +6,13 @@ Source: Linux fs/ext4/{inode.c,extents.c}.
 from scmsim.alloc.first_fit import release
 from scmsim.core import records as r
 from scmsim.fs.engine.events import play
-from scmsim.fs.ext2.map import end_of_block, parent_of_slot, pointers_missing, slot_of
-from scmsim.fs.ext4.jbd2 import forget, join, join_orphans
+from scmsim.fs.linux import index, metadata
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux.blocks import add_changed, change_blocks, change_group, close_window, reserve_pages
+from scmsim.fs.linux.blocks import add_changed, blocks_left, blocks_needed, change_groups, close_window, reserve_pages
 from scmsim.fs.linux.files import call, dirty_inode
 from scmsim.fs.linux.writeback import unqueue_clean
 from scmsim.jit import part
-
-
-@part
-def change_edges(s, arena, f, page, last):
-    """ext2: the pointer blocks of the first and the last page of a run that is freed change."""
-    for slot in (slot_of(page), slot_of(last)):
-        if slot >= 0 and slot < arena[f + e.LEAF_COUNT] and arena[arena[f + e.LEAVES] + slot]:
-            join(s, arena, arena[arena[f + e.LEAVES] + slot])
 
 
 @part
@@ -38,16 +29,15 @@ def free_pages(s, arena, f, out, page, last):
         if block:
             while at + count <= last and arena[words + count] >> e.BLOCK_SHIFT == block + count:
                 count += 1
-            change_blocks(s, arena, f, at, count)
-            if s.indirect:
-                change_edges(s, arena, f, at, at + count - 1)
+            change_groups(s, arena, block, count)
+            index.freed(s, arena, f, at, count)
             release(s, arena, block, count)
             s.data_blocks -= count
             s.reg[q.COUNT] += 1
         for i in range(words, words + count):
             if arena[i]:
                 arena[f + e.MAPPED] -= 1
-                arena[f + e.DIRTY] -= arena[i] & e.IS_DIRTY * (1 - s.in_memory)
+                arena[f + e.DIRTY] -= arena[i] & e.IS_DIRTY
                 s.reserved -= block == 0
                 s.reg[q.PAGES] += arena[i] & e.IS_CACHED != 0
             arena[i] = 0
@@ -61,19 +51,19 @@ def free_pages(s, arena, f, out, page, last):
 
 @part
 def free_leaves(s, arena, f, keep):
-    """Free a file's extent leaves or pointer blocks but the first `keep`."""
+    """Free a file's index blocks but the first `keep`."""
     for i in range(arena[f + e.LEAVES] + keep, arena[f + e.LEAVES] + arena[f + e.LEAF_COUNT]):
         if arena[i]:
             release(s, arena, arena[i], 1)
-            change_group(s, arena, arena[i])
-            forget(s, arena, arena[i])
+            change_groups(s, arena, arena[i], 1)
+            metadata.forget(s, arena, arena[i])
             s.meta_blocks -= 1
             arena[i] = 0
-            above = parent_of_slot(i - arena[f + e.LEAVES]) if s.indirect else -1
+            above = index.above(i - arena[f + e.LEAVES])
             if above >= 0 and above < keep:
-                join(s, arena, arena[arena[f + e.LEAVES] + above])
+                metadata.join(s, arena, arena[arena[f + e.LEAVES] + above])
     arena[f + e.LEAF_COUNT] = min(arena[f + e.LEAF_COUNT], keep)
-    if keep == 0:
+    if arena[f + e.END] == 0:
         arena[f + e.EXTENTS] = 0
 
 
@@ -99,14 +89,9 @@ def truncate(s, arena, op, f, out):
         free_pages(s, arena, f, out, (size + 4095) >> 12, arena[f + e.END])
         close_window(s, arena, f)
         clear_part(s, arena, f, out, size, -size & 4095)
-        if s.indirect:
-            while arena[f + e.END] and arena[arena[f + e.PAGES] + arena[f + e.END] - 1] == 0:
-                arena[f + e.END] -= 1  # a pointer block that names holes only goes too
-            free_leaves(s, arena, f, slot_of(arena[f + e.END] - 1) + 1)
-        elif arena[f + e.END] == 0:
-            free_leaves(s, arena, f, 0)
+        free_leaves(s, arena, f, index.kept(arena, f))
     arena[f + e.SIZE] = size
-    join_orphans(s, arena)
+    metadata.join_orphans(s, arena)
     dirty_inode(s, arena, f, out)
     arena[f + e.TID], arena[f + e.DATA_TID] = s.tid, s.tid
 
@@ -120,8 +105,7 @@ def fill_holes(s, arena, f, page, last, out):
             page += 1
             continue
         count = 1
-        stop = min(last + 1, end_of_block(page)) if s.indirect else last + 1
-        while page + count < stop and (
+        while page + count <= last and (
             page + count >= arena[f + e.END] or arena[arena[f + e.PAGES] + page + count] == 0
         ):
             count += 1
@@ -150,12 +134,7 @@ def fallocate(s, arena, op, f, out):
             clear_part(s, arena, f, out, end & ~4095, end & 4095)
         free_pages(s, arena, f, out, (op.offset + 4095) >> 12, (end >> 12) - 1)
     else:
-        missing = max(last + 1 - max(arena[f + e.END], op.offset >> 12), 0)
-        for page in range(op.offset >> 12, min(last + 1, arena[f + e.END])):
-            missing += arena[arena[f + e.PAGES] + page] == 0
-        if missing and s.indirect:
-            missing += pointers_missing(arena, f, op.offset >> 12, last)
-        if missing > s.free_blocks + s.windowed - s.reserved:
+        if blocks_needed(arena, f, op.offset >> 12, last) > blocks_left(s):
             return -1
         if not reserve_pages(s, arena, f, last):
             return 0

@@ -65,8 +65,6 @@ CACHED_PAGES = {
 }
 SLICE_PAGES = 4096  # a read or write is done in slices of 16 MiB (DIO_MAX_BLOCKS, a handle of iomap)
 SUPERBLOCK = 0
-# `inline_extents` of a file system without extent leaves
-NO_LEAVES = 1 << 40
 GOES, COMES, RENAMED = 0, 1, 2  # what happens to an entry of a directory
 ROOM = 64  # events that each operation may need
 HASH_FACTOR = 2654435761  # spreads the entries of a directory over its leaves
@@ -81,11 +79,7 @@ STATE = np.dtype(
             *HEADER,
             *first_fit.FIELDS,
             ("dax", "i8"),
-            ("in_memory", "i8"),  # tmpfs, ramfs: pages of DRAM in the place of blocks, no metadata blocks
             ("page_bits", "i8"),  # flags of the word of a page that gets a block
-            ("inline_extents", "i8"),  # extents that the inode itself holds
-            ("indirect", "i8"),  # ext2: pointer blocks in the place of extents, blocks allocated at write(), no journal
-            ("by_ext4", "i8"),  # an ext2 layout served by the driver of ext4: hashed directories, a block at a time
             ("now", "i8"),  # ns, of the operation at work
             ("rare", "i8"),  # set when the kernel of the frequent operations leaves something to that of the rare ones
             ("stuck", "i8"),  # set when the latter has no room left for events or words
@@ -144,7 +138,7 @@ STATE = np.dtype(
             ("free_inodes", "i8"),  # stack of freed inode numbers
             ("free_inode_count", "i8"),
             ("next_inode", "i8"),
-            # by_ext4: a ring of the inodes that were freed less than a minute ago, see ext2_inodes
+            # a ring of inodes that were freed and cannot be used again yet
             ("recent", "i8"),
             ("recent_room", "i8"),
             ("recent_first", "i8"),
@@ -193,7 +187,7 @@ def start(params: dict[str, int], files: Files, *, dax: bool) -> State:
     if not params["tick"]:
         cost[COSTS.index("timer_tick"), :3] = 0
     own = {name: params[name] for name in ("commit_interval", "dirty_expire", "timestamp_tick")}
-    own |= {"relatime": 1, "inline_extents": EXTENTS_INLINE, "txn_limit": layout["journal_blocks"] // 4} | layout
+    own |= {"relatime": 1, "txn_limit": layout["journal_blocks"] // 4} | layout
     state = build(files, blocks, dax, own, cost)
     load_recipes(state, all_recipes(dax, bool(params.get("copy_fence", 0))))
     return state
@@ -213,12 +207,16 @@ def known_folders(files: Files) -> list[int]:
     return [len(files), *np.flatnonzero(files.is_dir & (files.first_size >= 0)).tolist()]
 
 
-def build(files: Files, blocks: int, dax: bool, own: dict[str, int], cost: np.ndarray) -> State:
-    """State of an empty file system of `blocks` blocks with the fields `own` (layout, limits, times) and a cost table."""
+def build(
+    files: Files, blocks: int, dax: bool, own: dict[str, int], cost: np.ndarray, *, pointers: int = 0, waiting: int = 0
+) -> State:
+    """State of an empty file system of `blocks` blocks with the fields `own` (layout, limits, times) and a cost table.
+
+    `pointers`: pointer blocks that one operation may change; `waiting`: freed inodes that cannot be used again yet, at most.
+    """
     folders, rows = known_folders(files), len(files) + 1
-    lists = _lists(blocks, rows, 4 * own["txn_limit"], blocks >> 10 if own.get("indirect") else 0)
-    recent = rows + own["group_inodes"] if own.get("by_ext4") else 0
-    lists |= {"free_inodes": rows + recent, "recent": 2 * recent}
+    lists = _lists(blocks, rows, 4 * own["txn_limit"], pointers)
+    lists |= {"free_inodes": rows + waiting, "recent": 2 * waiting}
     words = sum(lists.values()) + first_fit.arena_words(blocks) + 64 * len(folders) + (1 << 16)
     state = new_state(STATE, 1 << words.bit_length(), cost)
     record, reserved = state.record[0], own["journal_at"] + own["journal_blocks"] + len(folders)
@@ -226,7 +224,7 @@ def build(files: Files, blocks: int, dax: bool, own: dict[str, int], cost: np.nd
     for name, count in lists.items():
         record[name] = record.arena_top
         record.arena_top += count
-    record.recent_room = recent
+    record.recent_room = waiting
     more = {"dax": dax, "row_count": rows, "tid": 1, "next_inode": FIRST_INODE, "oldest": -1, "newest": -1}
     more["next_tick"] = FLUSHER_PERIOD
     for name, value in (own | more | (DAX_PAGES if dax else CACHED_PAGES)).items():

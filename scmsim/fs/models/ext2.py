@@ -4,9 +4,9 @@ Source: Linux fs/ext4/{inode.c,indirect.c,fsync.c}, mm/filemap.c, drivers/nvdimm
 """
 
 from scmsim.fs.ext2 import state
+from scmsim.fs.ext2.operations import emit_by_ext4 as emit
 from scmsim.fs.ext2.recipes import SITES
 from scmsim.fs.ext2.state import LARGEST_FILE, space
-from scmsim.fs.linux.driver import emit
 
 __all__ = ["LARGEST_FILE", "PARAMS", "SITES", "SOURCE", "SUMMARY", "emit", "space", "start"]
 

@@ -4,9 +4,9 @@ Source: Linux fs/ext2, fs/dax.c (6.1: fs/ext4/indirect.c); costs in ext2-dax-5.1
 """
 
 from scmsim.fs.ext2 import state
+from scmsim.fs.ext2.operations import emit_by_either as emit
 from scmsim.fs.ext2.recipes import SITES
 from scmsim.fs.ext2.state import LARGEST_FILE, space
-from scmsim.fs.linux.driver import emit
 
 __all__ = ["LARGEST_FILE", "PARAMS", "SITES", "SOURCE", "SUMMARY", "emit", "space", "start"]
 

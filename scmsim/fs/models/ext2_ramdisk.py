@@ -4,8 +4,8 @@ Source: Linux 5.13 fs/ext2, mm/filemap.c, drivers/block/brd.c; costs in ext2-ram
 """
 
 from scmsim.fs.ext2 import recipes, state
+from scmsim.fs.ext2.operations import emit
 from scmsim.fs.ext2.state import LARGEST_FILE, space
-from scmsim.fs.linux.driver import emit
 
 __all__ = ["LARGEST_FILE", "PARAMS", "SITES", "SOURCE", "SUMMARY", "emit", "space", "start"]
 

@@ -5,7 +5,7 @@ Source: SplitFS (utsaslab/SplitFS: splitfs/fileops_nvp.c, log.c; kernel fs/ext4/
 
 from scmsim.fs.linux.state import LARGEST_FILE
 from scmsim.fs.splitfs import state
-from scmsim.fs.splitfs.operations import emit
+from scmsim.fs.splitfs.driver import emit
 from scmsim.fs.splitfs.recipes import SITES
 from scmsim.fs.splitfs.state import space, unsynced
 

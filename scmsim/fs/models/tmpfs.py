@@ -3,8 +3,8 @@ Units: bytes, pages of 4096 bytes, instructions.
 Source: Linux 5.13 mm/shmem.c, mm/filemap.c, fs/libfs.c; costs in tmpfs-5.13.toml and tmpfs-6.1.toml.
 """
 
-from scmsim.fs.linux.driver import emit
 from scmsim.fs.tmpfs import state
+from scmsim.fs.tmpfs.operations import emit
 from scmsim.fs.tmpfs.recipes import SITES
 from scmsim.fs.tmpfs.state import space
 

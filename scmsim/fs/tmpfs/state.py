@@ -18,8 +18,8 @@ from scmsim.fs.linux.recipes import BLOCK, FRAMES
 from scmsim.fs.tmpfs.recipes import COSTS, SITES, all_recipes
 
 NEVER = 1 << 62  # ns
-# Of a page's word, all but whether it was used twice tells pages apart.
-PAGES = {**e.DAX_PAGES, "key": ~e.IS_DIRTY, "key_base": FRAMES, "page_bits": e.IS_CACHED}
+IS_USED = 8  # flag of a page's word: it was used twice, which does not tell it apart from others
+PAGES = {**e.DAX_PAGES, "key": ~IS_USED, "key_base": FRAMES, "page_bits": e.IS_CACHED}
 
 
 def start(params: dict[str, int], files: Files, *, table: str, activates: bool) -> State:
@@ -40,7 +40,7 @@ def start(params: dict[str, int], files: Files, *, table: str, activates: bool) 
     for name, count in {"rows": rows * e.ROW_WORDS, "free_inodes": rows}.items():
         record[name] = record.arena_top
         record.arena_top += count
-    own = {"dax": 1, "in_memory": 1, "inline_extents": e.NO_LEAVES, "row_count": rows, "tid": 1, "txn_limit": NEVER}
+    own = {"dax": 1, "row_count": rows, "tid": 1, "txn_limit": NEVER}
     own |= {"next_inode": e.FIRST_INODE, "inode_count": NEVER, "group_inodes": NEVER, "oldest": -1, "newest": -1}
     own |= {"next_tick": NEVER, "commit_interval": NEVER, "dirty_expire": NEVER}
     for name, value in (own | PAGES).items():
@@ -69,7 +69,7 @@ def _known_folder(state: State, folder: int) -> None:
 
 
 def space(state: State) -> dict[str, int]:
-    """Space report in bytes (see ext4_state.space); without what only a file system on a device has."""
+    """Space report in bytes (see linux.state.space); without what only a file system on a device has."""
     report = e.space(state)
     for name in ("journal_bytes", "preallocated_bytes", "dirty_bytes", "uncommitted_bytes", "commits"):
         del report[name]

@@ -107,7 +107,7 @@ def map_run(s, arena, f, out, page, count):
 
 
 @part
-def write_slice(s, arena, f, op, out):
+def write_slice(s, arena, row, f, op, out):
     """Part of a write(), from `s.progress` on: for each run of pages blocks where there are none, and a copy."""
     at = op.offset + s.progress
     end = min(op.offset + op.length, (at & ~4095) + n.EXTENT_PAGES * e.BLOCK)
@@ -210,16 +210,6 @@ def fill_holes(s, arena, f, page, last, out):
         page += count
     play(s, out, q.FALLOCATED)
     log_extents(s, arena, f, last, out)
-
-
-@part
-def missing(arena, f, first, last):
-    """Pages in [first, last] that have no block."""
-    count = last + 1 - max(arena[f + e.END], first)
-    count = max(count, 0)
-    for page in range(first, min(last + 1, arena[f + e.END])):
-        count += arena[arena[f + e.PAGES] + page] == 0
-    return count
 
 
 @part
