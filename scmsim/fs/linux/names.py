@@ -9,6 +9,7 @@ from scmsim.core import records as r
 from scmsim.fs.engine import table
 from scmsim.fs.engine.arena import give, has_room
 from scmsim.fs.engine.events import play
+from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.linux import entries, index, inodes, metadata
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
@@ -94,8 +95,8 @@ def grow_directory(s, arena, d, count):
 
 
 @part
-def add_name(s, arena, op, row, d, out):
-    """create, mkdir, link: a new entry in directory `d`; False if the device has no room for it."""
+def has_place(s, arena, op, row, d):
+    """Make sure of a place for one more entry in directory `d`, and of an inode for a new file; False: the device is full."""
     more = entries.growth(s, arena, row, d)
     if more + (op.op == r.MKDIR) * entries.FIRST_BLOCKS + index.MOST_ABOVE > blocks_left(s):
         return False
@@ -103,20 +104,49 @@ def add_name(s, arena, op, row, d, out):
     if op.op != r.LINK and inodes.all_used(s):
         return False
     grow_directory(s, arena, d, more)
-    if op.op == r.LINK:
-        f = arena[row]
-        arena[f + e.LINKS] += 1
-        arena[d + e.ENTRIES] += entry_bytes(arena, row)
-        change_entry(s, arena, row, d, out, e.COMES)
-        dirty_inode(s, arena, f, out)
-        call(s, arena, out, f, q.LINK)
-        return True
+    return True
+
+
+@part
+def add_file(s, arena, op, row, d, out):
+    """create, mkdir: a new file with its entry in directory `d`; returns the outcome."""
+    if not has_place(s, arena, op, row, d):
+        return FULL
     f = create(s, arena, op, row, d, out)
     if op.op == r.MKDIR:
         arena[f + e.IS_DIR], arena[f + e.OPENS] = 1, 0
         grow_directory(s, arena, f, entries.FIRST_BLOCKS)
     call(s, arena, out, f, q.MKDIR if op.op == r.MKDIR else q.CREATE)
-    return True
+    return DONE
+
+
+@part
+def link(s, arena, op, row, d, out):
+    """link: one more entry, in directory `d`; returns the outcome."""
+    if not has_place(s, arena, op, row, d):
+        return FULL
+    f = arena[row]
+    arena[f + e.LINKS] += 1
+    arena[d + e.ENTRIES] += entry_bytes(arena, row)
+    change_entry(s, arena, row, d, out, e.COMES)
+    dirty_inode(s, arena, f, out)
+    call(s, arena, out, f, q.LINK)
+    return DONE
+
+
+@part
+def remove_entry(s, arena, row, d, out):
+    """The entry of table row `row` leaves directory `d`."""
+    arena[d + e.ENTRIES] = max(arena[d + e.ENTRIES] - entry_bytes(arena, row), 0)
+    change_entry(s, arena, row, d, out, e.GOES)
+
+
+@part
+def unlinked(s, arena, f, out):
+    """A file that stays has one link less; one without any is an orphan."""
+    dirty_inode(s, arena, f, out)
+    if arena[f + e.LINKS] <= 0:
+        metadata.join_orphans(s, arena)
 
 
 @part
@@ -126,24 +156,37 @@ def lose_link(s, arena, row, f, out):
     if arena[f + e.LINKS] <= 0 and not (s.closes and arena[f + e.OPENS] > 0):
         destroy(s, arena, row, f, out)
         return True
-    dirty_inode(s, arena, f, out)
-    if arena[f + e.LINKS] <= 0:
-        metadata.join_orphans(s, arena)
+    unlinked(s, arena, f, out)
     return False
 
 
 @part
-def rename(s, arena, op, row, d, out):
-    """rename, over another file if there was one."""
+def move_entry(s, arena, row, d, out, replaces):
+    """The entry of a rename changes; `replaces`: it takes another one's place.  Returns the outcome."""
     f = arena[row]
     change_entry(s, arena, row, d, out, e.RENAMED)
     dirty_inode(s, arena, f, out)
     call(s, arena, out, f, q.RENAME)
+    return DONE
+
+
+@part
+def give_way(s, arena, row, d, out):
+    """The entry of table row `row`, whose place another one has taken, leaves directory `d`."""
+
+
+@part
+def rename(s, arena, op, row, d, out):
+    """rename, over another file if there was one; returns the outcome."""
     replaced = s.rows + op.file2 * e.ROW_WORDS
-    if op.file2 >= 0 and replaced != row:
+    replaces = op.file2 >= 0 and replaced != row
+    outcome = move_entry(s, arena, row, d, out, replaces)
+    if outcome == DONE and replaces:
         if arena[replaced]:
+            give_way(s, arena, replaced, d, out)
             lose_link(s, arena, replaced, arena[replaced], out)
         arena[replaced + e.ROW_SIZE] = -1
+    return outcome
 
 
 @part
@@ -168,26 +211,33 @@ def as_directory(s, arena, d):
 
 
 @part
+def words_needed(s, arena, d):
+    """Words of the arena that a change of names in directory `d` may take."""
+    return 4 * (e.ROOM + arena[d + e.END])
+
+
+@part
 def change_names(s, arena, op, row, out):
-    """create, mkdir, unlink, rmdir, rename, link: 1 done, 0 no room yet, -1 the device is full."""
+    """create, mkdir, unlink, rmdir, rename, link; returns the outcome."""
     d = as_directory(s, arena, touch(s, arena, parent_row(s, arena, op, row)))
-    if d == 0 or not has_room(s, arena, 4 * (e.ROOM + arena[d + e.END])):
-        return 0
-    if (op.op == r.CREATE or op.op == r.MKDIR) and arena[row] == 0 and arena[row + e.ROW_SIZE] < 0:
-        return 1 if add_name(s, arena, op, row, d, out) else -1
+    if d == 0 or not has_room(s, arena, words_needed(s, arena, d)):
+        return NO_ROOM
+    makes = op.op == r.CREATE or op.op == r.MKDIR
+    if makes and arena[row] == 0 and arena[row + e.ROW_SIZE] < 0:
+        return add_file(s, arena, op, row, d, out)
     f = touch(s, arena, row)
     if f == 0:
-        return 0
+        return NO_ROOM
     if op.op == r.LINK:
-        return 1 if add_name(s, arena, op, row, d, out) else -1
+        return link(s, arena, op, row, d, out)
     s.reg[q.INODE] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
     if op.op == r.RENAME:
-        rename(s, arena, op, row, d, out)
-    elif op.op == r.MKDIR:
+        return rename(s, arena, op, row, d, out)
+    if makes:
+        arena[f + e.OPENS] += op.op == r.CREATE
         play(s, out, q.OPEN)
-    else:
-        arena[d + e.ENTRIES] = max(arena[d + e.ENTRIES] - entry_bytes(arena, row), 0)
-        change_entry(s, arena, row, d, out, e.GOES)
-        gone = lose_link(s, arena, row, f, out)
-        play(s, out, q.RMDIR if op.op == r.RMDIR else (q.REMOVE if gone else q.UNLINK))
-    return 1
+        return DONE
+    remove_entry(s, arena, row, d, out)
+    gone = lose_link(s, arena, row, f, out)
+    play(s, out, q.RMDIR if op.op == r.RMDIR else (q.REMOVE if gone else q.UNLINK))
+    return DONE

@@ -6,6 +6,7 @@ Source: Linux fs/ext4/{inode.c,extents.c}.
 from scmsim.alloc.first_fit import release
 from scmsim.core import records as r
 from scmsim.fs.engine.events import play
+from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.linux import index, metadata
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
@@ -92,8 +93,7 @@ def truncate(s, arena, op, f, out):
         free_leaves(s, arena, f, index.kept(arena, f))
     arena[f + e.SIZE] = size
     metadata.join_orphans(s, arena)
-    dirty_inode(s, arena, f, out)
-    arena[f + e.TID], arena[f + e.DATA_TID] = s.tid, s.tid
+    note_change(s, arena, f, out)
 
 
 @part
@@ -117,31 +117,50 @@ def fill_holes(s, arena, f, page, last, out):
 
 
 @part
-def fallocate(s, arena, op, f, out):
-    """fallocate: unwritten blocks for the holes of the range, or (punch hole) the range becomes a hole; -1: no
-    blocks left."""
-    end = op.offset + op.length
-    last = (end - 1) >> 12
-    if op.length <= 0 or op.offset < 0:
-        play(s, out, q.OTHER)
-        return 1
-    if op.flag & r.PUNCH_HOLE:
-        call(s, arena, out, f, q.FALLOCATE)
-        if op.offset >> 12 == last:
-            clear_part(s, arena, f, out, op.offset, op.length & 4095)
-        else:
-            clear_part(s, arena, f, out, op.offset, -op.offset & 4095)
-            clear_part(s, arena, f, out, end & ~4095, end & 4095)
-        free_pages(s, arena, f, out, (op.offset + 4095) >> 12, (end >> 12) - 1)
-    else:
-        if blocks_needed(arena, f, op.offset >> 12, last) > blocks_left(s):
-            return -1
-        if not reserve_pages(s, arena, f, last):
-            return 0
-        call(s, arena, out, f, q.FALLOCATE)
-        fill_holes(s, arena, f, op.offset >> 12, last, out)
-        if not op.flag & r.KEEP_SIZE:
-            arena[f + e.SIZE] = max(arena[f + e.SIZE], end)
+def reserve_range(s, arena, f, first, last):
+    """Room for the pages [first, last], whose holes are to get blocks; returns an outcome."""
+    if blocks_needed(arena, f, first, last) > blocks_left(s):
+        return FULL
+    return DONE if reserve_pages(s, arena, f, last) else NO_ROOM
+
+
+@part
+def note_change(s, arena, f, out):
+    """A file's inode and its blocks changed."""
     dirty_inode(s, arena, f, out)
     arena[f + e.TID], arena[f + e.DATA_TID] = s.tid, s.tid
-    return 1
+
+
+@part
+def punch_hole(s, arena, f, out, at, end):
+    """The bytes [at, end) become a hole: parts of pages are cleared, whole pages freed."""
+    if at >> 12 == (end - 1) >> 12:
+        clear_part(s, arena, f, out, at, (end - at) & 4095)
+    else:
+        clear_part(s, arena, f, out, at, -at & 4095)
+        clear_part(s, arena, f, out, end & ~4095, end & 4095)
+    free_pages(s, arena, f, out, (at + 4095) >> 12, (end >> 12) - 1)
+
+
+@part
+def fallocate(s, arena, op, f, out):
+    """fallocate: unwritten blocks for the holes of the range, or (punch hole) the range becomes a hole; returns the outcome."""
+    end = op.offset + op.length
+    first, last = op.offset >> 12, (end - 1) >> 12
+    if op.length <= 0 or op.offset < 0:
+        play(s, out, q.OTHER)
+        return DONE
+    punches = op.flag & r.PUNCH_HOLE != 0
+    if not punches:
+        outcome = reserve_range(s, arena, f, first, last)
+        if outcome != DONE:
+            return outcome
+    call(s, arena, out, f, q.FALLOCATE)
+    if punches:
+        punch_hole(s, arena, f, out, op.offset, end)
+    else:
+        fill_holes(s, arena, f, first, last, out)
+        if not op.flag & r.KEEP_SIZE:
+            arena[f + e.SIZE] = max(arena[f + e.SIZE], end)
+    note_change(s, arena, f, out)
+    return DONE

@@ -217,23 +217,44 @@ def build(
     folders, rows = known_folders(files), len(files) + 1
     lists = _lists(blocks, rows, 4 * own["txn_limit"], pointers)
     lists |= {"free_inodes": rows + waiting, "recent": 2 * waiting}
-    words = sum(lists.values()) + first_fit.arena_words(blocks) + 64 * len(folders) + (1 << 16)
+    words = rows * ROW_WORDS + sum(lists.values()) + first_fit.arena_words(blocks) + 64 * len(folders) + (1 << 16)
     state = new_state(STATE, 1 << words.bit_length(), cost)
-    record, reserved = state.record[0], own["journal_at"] + own["journal_blocks"] + len(folders)
+    reserved = own["journal_at"] + own["journal_blocks"] + len(folders)
     first_fit.attach(state, reserved, blocks)
-    for name, count in lists.items():
-        record[name] = record.arena_top
-        record.arena_top += count
-    record.recent_room = waiting
-    more = {"dax": dax, "row_count": rows, "tid": 1, "next_inode": FIRST_INODE, "oldest": -1, "newest": -1}
-    more["next_tick"] = FLUSHER_PERIOD
-    for name, value in (own | more | (DAX_PAGES if dax else CACHED_PAGES)).items():
-        record[name] = value
-    table = state.arena[record.rows : record.rows + rows * ROW_WORDS].reshape(rows, ROW_WORDS)
-    table[:-1, ROW_SIZE], table[:-1, ROW_DIR], table[-1, ROW_DIR] = files.first_size, files.is_dir, 1
-    table[:-1, ROW_NAME] = [len(path.rpartition("/")[2].encode()) for path in files.path]
+    own = own | {"dax": dax, "tid": 1, "next_inode": FIRST_INODE, "next_tick": FLUSHER_PERIOD, "recent_room": waiting}
+    lay_out(state, files, lists, own | (DAX_PAGES if dax else CACHED_PAGES))
     _known_folders(state, folders, reserved - len(folders))
     return state
+
+
+def lay_out(state: State, files: Files, lists: dict[str, int], fields: dict[str, int]) -> None:
+    """Set fields of the state record; put the file table and `lists` of so many words each into the arena."""
+    record, rows = state.record[0], len(files) + 1
+    for name, count in {"rows": rows * ROW_WORDS, **lists}.items():
+        record[name] = record.arena_top
+        record.arena_top += count
+    for name, value in ({"row_count": rows, "oldest": -1, "newest": -1} | fields).items():
+        record[name] = value
+    table = file_table(state)
+    table[:-1, ROW_SIZE], table[:-1, ROW_DIR], table[-1, ROW_DIR] = files.first_size, files.is_dir, 1
+    table[:-1, ROW_NAME] = [len(path.rpartition("/")[2].encode()) for path in files.path]
+
+
+def file_table(state: State) -> np.ndarray:
+    """The rows of the file table; the last one is the root directory's."""
+    record = state.record[0]
+    return state.arena[record.rows : record.rows + record.row_count * ROW_WORDS].reshape(-1, ROW_WORDS)
+
+
+def add_folder(state: State, row: int, inode: int) -> int:
+    """Record of a directory that exists from the start."""
+    record, arena = state.record[0], state.arena
+    f = int(record.arena_top)
+    record.arena_top += 1 << RECORD_ORDER
+    arena[record.rows + row * ROW_WORDS] = f
+    arena[f + IS_DIR], arena[f + LINKS], arena[f + STAMP], arena[f + INODE] = 1, 1, -1, inode
+    arena[f + PARENT] = record.rows + (record.row_count - 1) * ROW_WORDS
+    return f
 
 
 def layout_of(blocks: int, journal: int) -> dict[str, int]:
@@ -261,7 +282,6 @@ def _lists(blocks: int, rows: int, journal: int, pointers: int) -> dict[str, int
     groups, bitmap = -(-blocks // GROUP_BLOCKS), -(-blocks // 64)
     more = 2 * groups + 4 * FLUSH_PAGES + pointers
     return {
-        "rows": rows * ROW_WORDS,
         "free_inodes": rows,
         "joined": bitmap,
         "logged": bitmap,
@@ -272,16 +292,12 @@ def _lists(blocks: int, rows: int, journal: int, pointers: int) -> dict[str, int
 
 def _known_folders(state: State, folders: list[int], block: int) -> None:
     """Records of the directories that exist from the start, a block each from `block` on; the first is the root."""
-    record = state.record[0]
-    arena, root = state.arena, record.rows + (record.row_count - 1) * ROW_WORDS
+    record, arena = state.record[0], state.arena
     for index, folder in enumerate(folders):
-        f, page = record.arena_top, record.arena_top + (1 << RECORD_ORDER)
-        record.arena_top = page + 1
-        arena[record.rows + folder * ROW_WORDS] = f
-        arena[f + PAGES], arena[f + END], arena[f + EXTENTS], arena[f + IS_DIR], arena[f + LINKS] = page, 1, 1, 1, 1
-        arena[f + PARENT], arena[f + STAMP] = root, -1
-        arena[f + INODE] = FIRST_INODE + index - 1 if index else ROOT_INODE
-        arena[page] = (block + index) << BLOCK_SHIFT
+        f = add_folder(state, folder, FIRST_INODE + index - 1 if index else ROOT_INODE)
+        arena[f + PAGES], arena[f + END], arena[f + EXTENTS] = record.arena_top, 1, 1
+        arena[record.arena_top] = (block + index) << BLOCK_SHIFT
+        record.arena_top += 1
     record.next_inode += len(folders) - 1
     record.meta_blocks += len(folders)
 
@@ -295,13 +311,18 @@ def quiet_until(state: State) -> int:
     return min(int(record.next_tick), commit, stamp)
 
 
+def known_files(state: State) -> tuple[np.ndarray, np.ndarray]:
+    """Object ids of the files that have a record, and where it is; directories are left out."""
+    at = file_table(state)[:, ROW_RECORD]
+    file = np.flatnonzero((at > 0) & (state.arena[at + IS_DIR] == 0))
+    return file, at[file]
+
+
 def space(state: State) -> dict[str, int]:
     """Space report in bytes; `live_bytes` counts what lies in pages that have (or are promised) a block, holes do
     not count."""
     record, arena = state.record[0], state.arena
-    table = arena[record.rows : record.rows + record.row_count * ROW_WORDS].reshape(-1, ROW_WORDS)
-    at = table[table[:, ROW_RECORD] > 0, ROW_RECORD]
-    at = at[arena[at + IS_DIR] == 0]
+    _, at = known_files(state)
     sizes, mapped = arena[at + SIZE], arena[at + MAPPED]
     allocated = int(record.data_blocks + record.reserved)
     fixed = int(record.journal_at + record.journal_blocks)
@@ -325,9 +346,5 @@ def space(state: State) -> dict[str, int]:
 
 def by_file(state: State) -> dict[str, np.ndarray]:
     """Columns of one row a file: object id, length, allocated and wasted bytes."""
-    record, arena = state.record[0], state.arena
-    table = arena[record.rows : record.rows + record.row_count * ROW_WORDS].reshape(-1, ROW_WORDS)
-    file = np.flatnonzero(table[:, ROW_RECORD] > 0)
-    file = file[arena[table[file, ROW_RECORD] + IS_DIR] == 0]
-    at = table[file, ROW_RECORD]
-    return space_columns(file, arena[at + SIZE], arena[at + MAPPED], BLOCK)
+    file, at = known_files(state)
+    return space_columns(file, state.arena[at + SIZE], state.arena[at + MAPPED], BLOCK)

@@ -80,8 +80,7 @@ def unsynced(state: State) -> np.ndarray:
 
 def _records(state: State) -> np.ndarray:
     """Arena offset of each file's record, 0 where it has none; the row of the root is left out."""
-    record = state.record[0]
-    return state.arena[record.rows : record.rows + record.row_count * e.ROW_WORDS : e.ROW_WORDS][:-1]
+    return linux_state.file_table(state)[:-1, e.ROW_RECORD]
 
 
 def space(state: State) -> dict[str, int]:

@@ -6,16 +6,19 @@ from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import has_events, play
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.engine.table import reserve, words_to_hold
-from scmsim.fs.linux import calls, transfer
+from scmsim.fs.linux import calls, names, pages, transfer
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux.blocks import holes
 from scmsim.fs.linux.calls import data_call, plain_call
 from scmsim.fs.linux.files import call
+from scmsim.fs.linux.names import change_names
+from scmsim.fs.linux.pages import fallocate
 from scmsim.fs.xfs import state as n
-from scmsim.fs.xfs.data import fallocate, truncate, write_slice
+from scmsim.fs.xfs.data import PAGES, truncate, write_slice
 from scmsim.fs.xfs.log import checkpoint, push_all
-from scmsim.fs.xfs.names import change_names, destroy, touch
+from scmsim.fs.xfs.names import HOOKS as NAMES
+from scmsim.fs.xfs.names import destroy, touch
 from scmsim.jit import part
 from scmsim.jit.binding import bind
 
@@ -69,8 +72,6 @@ def sync_file(s, arena, out, op, f):
 def has_blocks(s, arena, f, op):
     """Whether the device has the blocks that a write takes; they are counted only where it has few left."""
     first, last = op.offset >> 12, (op.offset + op.length - 1) >> 12
-    if last + 1 - max(first, arena[f + e.END]) > s.free_blocks:
-        return False
     return s.free_blocks >= 2 * (last + 1 - first) + n.MOST_BLOCKS or holes(arena, f, first, last) <= s.free_blocks
 
 
@@ -91,21 +92,6 @@ def slice_fits(s, arena, f, op, out):
 
 
 @part
-def reserve_space(s, arena, op, f):
-    """Whether a fallocate may begin: 1 yes, 0 no words yet, -1 the device is full."""
-    first, last = op.offset >> 12, (op.offset + op.length - 1) >> 12
-    if op.flag & r.PUNCH_HOLE:
-        return 1
-    if last + 1 - max(first, arena[f + e.END]) > s.free_blocks or holes(arena, f, first, last) > s.free_blocks:
-        return -1
-    words = words_to_hold(arena, f + e.PAGES, last + 1) + 4 * arena[f + e.LEAF_COUNT] + n.WORDS
-    if not has_room(s, arena, words + (last + 1 - first) // 8):
-        return 0
-    reserve(s, arena, f + e.PAGES, last + 1)
-    return 1
-
-
-@part
 def close(s, arena, out, row, f):
     """close: the last one of a file without a name frees it."""
     s.closes += 1
@@ -114,24 +100,21 @@ def close(s, arena, out, row, f):
         destroy(s, arena, row, f, out)
     else:
         arena[f + e.OPENS] -= 1
-    return 1
+    return DONE
 
 
 @part
 def change_file(s, arena, out, op, f):
-    """truncate, fallocate: 1 done, 0 no room yet, -1 the device is full."""
+    """truncate, fallocate; returns the outcome."""
     if arena[f + e.IS_DIR] or (op.op == r.FALLOCATE and (op.length <= 0 or op.offset < 0)):
         play(s, out, q.OTHER)
-        return 1
+        return DONE
     if not has_room(s, arena, n.WORDS + 4 * arena[f + e.LEAF_COUNT]):
-        return 0
-    if op.op == r.TRUNCATE:
-        truncate(s, arena, op, f, out)
-        return 1
-    ready = reserve_space(s, arena, op, f)
-    if ready > 0:
-        fallocate(s, arena, op, f, out)
-    return ready
+        return NO_ROOM
+    if op.op == r.FALLOCATE:
+        return fallocate(s, arena, op, f, out)
+    truncate(s, arena, op, f, out)
+    return DONE
 
 
 @part
@@ -158,4 +141,6 @@ def step(s, arena, out, op, row):
 
 _CALLS = {"settle": settle, "step": step, "sync_file": sync_file}
 _TRANSFER = {"has_blocks": has_blocks, "slice_fits": slice_fits, "write_slice": write_slice}
-emit = bind("xfs", operations, {operations: calls.HOOKS, calls: _CALLS, transfer: _TRANSFER}).emit
+emit = bind(
+    "xfs", operations, {operations: calls.HOOKS, calls: _CALLS, names: NAMES, pages: PAGES, transfer: _TRANSFER}
+).emit
