@@ -10,12 +10,14 @@ from scmsim.fs.linux import state as e
 from scmsim.fs.linux.files import entry_bytes
 from scmsim.jit import part
 
+DOTS = 24  # bytes of the entries "." and ".." in a directory's first block
+
 
 @part
 def growth(s, arena, row, d):
     """Blocks that directory `d` grows by when it takes the entry of table row `row`."""
     used = arena[d + e.ENTRIES] + entry_bytes(arena, row)
-    return 1 if used + e.DOTS > arena[d + e.END] * e.BLOCK else 0
+    return 1 if used + DOTS > arena[d + e.END] * e.BLOCK else 0
 
 
 @part

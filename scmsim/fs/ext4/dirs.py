@@ -13,6 +13,8 @@ from scmsim.fs.linux import state as e
 from scmsim.fs.linux.files import entry_bytes
 from scmsim.jit import part
 
+LEAF_FULL = 4084  # bytes of entries that a directory's only block holds
+LEAF_FILL = 3072  # and each of several leaves: they split in half, so they are 3/4 full on average
 DOTS = 2  # entries "." and "..", in front of those of a directory with one block
 TAIL = 1  # the entry that holds a block's checksum
 
@@ -115,8 +117,8 @@ def growth(s, arena, row, d):
     used = arena[d + e.ENTRIES] + entry_bytes(arena, row)
     blocks = arena[d + e.END]
     if blocks <= 1:
-        return 2 if used > e.DIR_LEAF_FULL else 1 - blocks
-    return 1 if used > (blocks - 1) * e.DIR_LEAF_FILL else 0
+        return 2 if used > LEAF_FULL else 1 - blocks
+    return 1 if used > (blocks - 1) * LEAF_FILL else 0
 
 
 @part

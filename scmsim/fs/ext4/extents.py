@@ -10,6 +10,9 @@ from scmsim.fs.linux import state as e
 from scmsim.fs.linux.blocks import blocks_left, change_groups, take_blocks
 from scmsim.jit import part
 
+INLINE = 4  # extents that the inode holds
+PER_LEAF = 340
+
 
 @part
 def change_leaf(s, arena, f, page, count):
@@ -30,7 +33,7 @@ def kept(arena, f):
 def fits(s, arena, f):
     """False if the file's extents need another leaf, which is left to the kernel of the rare operations."""
     extents = arena[f + e.EXTENTS]
-    if extents > e.EXTENTS_INLINE and extents > arena[f + e.LEAF_COUNT] * e.EXTENTS_PER_LEAF:
+    if extents > INLINE and extents > arena[f + e.LEAF_COUNT] * PER_LEAF:
         s.grow_file, s.rare = f, 1
         return False
     return True

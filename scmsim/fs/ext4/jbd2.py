@@ -15,6 +15,8 @@ from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
 from scmsim.jit import part
 
+TAGS_PER_DESCRIPTOR = 254
+REVOKES_PER_BLOCK = 510  # (4096 - 16) / 8
 _ONE = np.int64(1)  # a Python 1 << 63 would not fit an int64 where kernels run as plain Python
 
 
@@ -79,8 +81,8 @@ def checkpoint(s, arena, out):
 @part
 def log_blocks(s):
     """Blocks that a commit of the running transaction writes to the log, its commit block not counted."""
-    descriptors = (s.txn_blocks + e.TAGS_PER_DESCRIPTOR - 1) // e.TAGS_PER_DESCRIPTOR
-    return s.txn_blocks + descriptors + (s.revokes + e.REVOKES_PER_BLOCK - 1) // e.REVOKES_PER_BLOCK
+    descriptors = (s.txn_blocks + TAGS_PER_DESCRIPTOR - 1) // TAGS_PER_DESCRIPTOR
+    return s.txn_blocks + descriptors + (s.revokes + REVOKES_PER_BLOCK - 1) // REVOKES_PER_BLOCK
 
 
 @part

@@ -1,32 +1,21 @@
-"""ext4's state: per-file records, page words, metadata bitmaps and the journal inside the arena; its events and its
-space.
+"""State of Linux's file systems: per-file records, page words, metadata bitmaps and lists inside the arena; their space.
 
 Units: offsets and lengths in bytes, blocks and pages of 4096 bytes.  Sources: Linux
-fs/ext4/{ext4.h,ext4_extents.h,mballoc.c}, include/linux/jbd2.h; mke2fs (e2fsprogs lib/ext2fs/mkjournal.c,
-ext2fs_default_journal_size) for the layout's defaults.
+fs/ext4/{ext4.h,ext4_extents.h,mballoc.c}, include/linux/jbd2.h; mke2fs (e2fsprogs) for the layout that ext4 and ext2 share.
 """
 
 import numpy as np
 
 from scmsim.alloc import first_fit
 from scmsim.core.errors import UsageError
-from scmsim.core.records import NEVER, Files
+from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
-from scmsim.fs.engine import costs
-from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state, space_columns
-from scmsim.fs.linux.recipes import BLOCK, COSTS, FRAMES, SITES, all_recipes
+from scmsim.fs.engine.events import HEADER, State, new_state, space_columns
+from scmsim.fs.linux.recipes import BLOCK, FRAMES
 
 GROUP_BLOCKS = 32768
 INODES_PER_BLOCK = 16  # 256-byte inodes
 DESCRIPTORS_PER_BLOCK = 64  # 64-byte group descriptors
-EXTENTS_INLINE = 4
-EXTENTS_PER_LEAF = 340
-TAGS_PER_DESCRIPTOR = 254
-REVOKES_PER_BLOCK = 510  # (4096 - 16) / 8
-DIR_LEAF_FULL = 4084  # bytes of entries that a directory's only block holds
-# bytes of entries per leaf of a hashed directory: leaves split in half, so they are 3/4 full on average
-DIR_LEAF_FILL = 3072
-DOTS = 24  # bytes of the entries "." and ".." in the first block of a linear directory
 FLUSH_PAGES = 2048  # pages of one step of write-back (MAX_WRITEPAGES_EXTENT_LEN)
 FLUSHER_PERIOD = 5 * 10**9  # dirty_writeback_centisecs = 500
 ROOT_INODE, FIRST_INODE = 2, 12  # 11 is lost+found
@@ -69,8 +58,6 @@ GOES, COMES, RENAMED = 0, 1, 2  # what happens to an entry of a directory
 ROOM = 64  # events that each operation may need
 HASH_FACTOR = 2654435761  # spreads the entries of a directory over its leaves
 LARGEST = 16 << 40  # bytes
-LARGEST_FILE = (1 << 44) - 4096  # bytes (ext4_max_size)
-MIN_JOURNAL = 1024  # blocks (JBD2_MIN_JOURNAL_BLOCKS)
 
 STATE = np.dtype(
     (
@@ -152,45 +139,7 @@ STATE = np.dtype(
     )
 )
 
-TALLIES = (
-    "now",
-    "closes",
-    "commits",
-    "ignored",
-)  # see pipeline/periods.py; `now` is set by each operation before it is read
 INODE_OBJECT = 1088  # bytes of an ext4_inode_info in its slab
-
-
-def default_journal(blocks: int) -> int:
-    """Journal blocks that mke2fs chooses for a device of `blocks` blocks (ext2fs_default_journal_size)."""
-    steps = ((32768, 1024), (1 << 18, 4096), (1 << 19, 8192), (1 << 22, 16384), (1 << 23, 32768), (1 << 24, 65536))
-    for limit, journal in (*steps, (1 << 25, 131072)):
-        if blocks < limit:
-            return journal
-    return 262144
-
-
-def start(params: dict[str, int], files: Files, *, dax: bool) -> State:
-    """State of an empty ext4 of `params["capacity"]` bytes that knows the trace's `files`."""
-    check_capacity(params["capacity"])
-    blocks = params["capacity"] // BLOCK
-    layout = layout_of(blocks, params["journal"] // BLOCK or default_journal(blocks))
-    reserved = layout["journal_at"] + layout["journal_blocks"] + len(known_folders(files))
-    if layout["journal_blocks"] < MIN_JOURNAL or reserved + 8 > blocks:
-        raise UsageError(
-            f"a journal of {format_bytes(layout['journal_blocks'] * BLOCK)} on a device of "
-            f"{format_bytes(params['capacity'])} does not work: the journal takes at least "
-            f"{format_bytes(MIN_JOURNAL * BLOCK)}, and other metadata {format_bytes(layout['journal_at'] * BLOCK)}; "
-            "give a larger capacity or another journal"
-        )
-    cost = costs.load("ext4-5.13", COSTS, list(SITES))
-    if not params["tick"]:
-        cost[COSTS.index("timer_tick"), :3] = 0
-    own = {name: params[name] for name in ("commit_interval", "dirty_expire", "timestamp_tick")}
-    own |= {"relatime": 1, "txn_limit": layout["journal_blocks"] // 4} | layout
-    state = build(files, blocks, dax, own, cost)
-    load_recipes(state, all_recipes(dax, bool(params.get("copy_fence", 0))))
-    return state
 
 
 def check_capacity(capacity: int) -> None:
@@ -300,15 +249,6 @@ def _known_folders(state: State, folders: list[int], block: int) -> None:
         record.arena_top += 1
     record.next_inode += len(folders) - 1
     record.meta_blocks += len(folders)
-
-
-def quiet_until(state: State) -> int:
-    """Trace time in ns up to which nothing happens only because time has passed, and no file's time would change."""
-    record = state.record[0]
-    commit = int(record.txn_since + record.commit_interval) if record.txn_length else NEVER
-    step = int(record.timestamp_tick)
-    stamp = (int(record.now) // step + 1) * step if step else NEVER
-    return min(int(record.next_tick), commit, stamp)
 
 
 def known_files(state: State) -> tuple[np.ndarray, np.ndarray]:

@@ -3,10 +3,11 @@ Units: bytes, blocks of 4096 bytes, instructions.
 Source: Linux fs/ext4, fs/jbd2, fs/dax.c, arch/x86/lib/usercopy_64.c; costs in ext4-5.13.toml.
 """
 
+from scmsim.fs.ext4 import state
 from scmsim.fs.ext4.operations import emit
-from scmsim.fs.linux import state
-from scmsim.fs.linux.recipes import SITES
-from scmsim.fs.linux.state import LARGEST_FILE, TALLIES, by_file, quiet_until, space
+from scmsim.fs.ext4.recipes import SITES
+from scmsim.fs.ext4.state import LARGEST_FILE, TALLIES, quiet_until
+from scmsim.fs.linux.state import by_file, space
 
 __all__ = [
     "LARGEST_FILE",

@@ -3,7 +3,7 @@ Units: bytes, blocks of 4096 bytes, instructions.
 Source: SplitFS (utsaslab/SplitFS: splitfs/fileops_nvp.c, log.c; kernel fs/ext4/move_extent.c); costs in splitfs.toml.
 """
 
-from scmsim.fs.linux.state import LARGEST_FILE
+from scmsim.fs.ext4.state import LARGEST_FILE
 from scmsim.fs.splitfs import state
 from scmsim.fs.splitfs.driver import emit
 from scmsim.fs.splitfs.recipes import SITES

@@ -15,7 +15,6 @@ from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs
 from scmsim.fs.engine.events import State, load_recipes, new_state
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux import state as linux_state
 from scmsim.fs.xfs.recipes import COSTS, SITES, all_recipes
 
 # Words of a log item: block (buffer) or inode number; mask of changed 128-byte chunks (buffer) or bytes of the changed
@@ -79,7 +78,7 @@ STATE = np.dtype(
     (
         np.record,
         [
-            *linux_state.STATE.descr,
+            *e.STATE.descr,
             ("inode_items", "i8"),  # arena offset of a table handle: inode -> its item
             ("chunks", "i8"),  # arena offset of a table handle: chunk of 64 inodes -> its first block
             ("ag_items", "i8"),
@@ -190,6 +189,6 @@ def _known(state: State, folders: list[int], chunks: int) -> None:
 def space(state: State) -> dict[str, int]:
     """Space report in bytes, as ext4's; XFS does not preallocate where it writes directly."""
     record = state.record[0]
-    report = linux_state.space(state)
+    report = e.space(state)
     report |= {"uncommitted_bytes": int(record.cil_bytes), "commits": int(record.sequence) - 1}
     return {**report, "logged_items": int(record.ail_items)}
