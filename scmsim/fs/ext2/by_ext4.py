@@ -6,6 +6,7 @@ fs/ext4/{fsync.c: ext4_sync_parent; ext4_jbd2.c: ext4_forget}.
 """
 
 from scmsim.fs.engine.events import play
+from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.ext2 import metadata
 from scmsim.fs.ext2.metadata import inode_block, store_dirty, store_index
 from scmsim.fs.linux import recipes as q
@@ -21,10 +22,10 @@ def forget(s, arena, block):
 
 @part
 def sync(s, arena, out, op, f):
-    """The end of an fsync; 0 = no room yet."""
+    """The end of an fsync; returns the outcome."""
     parent = arena[arena[f + e.PARENT]]
     if not store_index(s, arena, out, f, arena[parent + e.END] + 1):
-        return 0
+        return NO_ROOM
     changed = arena[f + e.TID] == s.tid
     if changed:
         arena[f + e.TID] = 0
@@ -36,7 +37,7 @@ def sync(s, arena, out, op, f):
     play(s, out, q.FSYNC)
     if changed or (not s.dax and arena[f + e.SIZE]):
         play(s, out, q.BARRIER)
-    return 1
+    return DONE
 
 
 @part

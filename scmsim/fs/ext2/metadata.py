@@ -7,6 +7,7 @@ Source: Linux fs/ext2/inode.c, fs/buffer.c; driver of ext4: fs/ext4/{fsync.c,ext
 import numpy as np
 
 from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
 from scmsim.jit import part
@@ -92,16 +93,16 @@ def inode_block(s, arena, f):
 
 @part
 def sync(s, arena, out, op, f):
-    """fsync stores the inode if it changed, which goes into its block only now, and flushes the device; 0 = no room yet."""
+    """fsync stores the inode if it changed, which goes into its block only now, and flushes the device."""
     if not store_index(s, arena, out, f, 1):
-        return 0
+        return NO_ROOM
     if arena[f + e.TID] == s.tid:
         arena[f + e.TID] = 0
         join(s, arena, inode_block(s, arena, f))
         store_dirty(s, arena, out, inode_block(s, arena, f))
     play(s, out, q.FSYNC)
     play(s, out, q.BARRIER)
-    return 1
+    return DONE
 
 
 HOOKS = {"join": join, "forget": forget, "commit": commit, "checkpoint": checkpoint, "sync": sync}

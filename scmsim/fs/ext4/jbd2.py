@@ -11,6 +11,7 @@ import numpy as np
 
 from scmsim.core import records as r
 from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
 from scmsim.jit import part
@@ -99,16 +100,16 @@ def commit(s, arena, out):
 
 @part
 def sync(s, arena, out, op, f):
-    """fsync commits the running transaction if the file is part of it, else it only flushes the device; 0 = no room yet."""
+    """fsync commits the running transaction if the file is part of it, else it only flushes the device."""
     tid = arena[f + e.DATA_TID] if op.flag & r.DATA_ONLY else arena[f + e.TID]
     if not has_events(s, out, s.txn_blocks + 16):
-        return 0
+        return NO_ROOM
     if tid != s.tid or s.txn_length == 0:
         play(s, out, q.BARRIER)
     elif not commit(s, arena, out):
-        return 0
+        return NO_ROOM
     play(s, out, q.FSYNC)
-    return 1
+    return DONE
 
 
 @part

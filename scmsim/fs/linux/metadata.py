@@ -5,6 +5,7 @@ place.
 """
 
 from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.linux import recipes as q
 from scmsim.jit import part
 
@@ -42,8 +43,8 @@ def checkpoint(s, arena, out):
 
 @part
 def sync(s, arena, out, op, f):
-    """The end of an fsync, after the file's data: 1 done, 0 no room yet."""
+    """The end of an fsync, after the file's data; returns the outcome."""
     if not has_events(s, out, 16):
-        return 0
+        return NO_ROOM
     play(s, out, q.FSYNC)
-    return 1
+    return DONE

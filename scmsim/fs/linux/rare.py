@@ -6,6 +6,7 @@ Source: Linux fs/ext4/{inode.c,extents.c}, fs/jbd2/checkpoint.c, fs/fs-writeback
 
 from scmsim.core import records as r
 from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.linux import index, metadata
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
@@ -66,27 +67,27 @@ def settle(s, arena, out):
 
 @part
 def sync_all(s, arena, out):
-    """sync, syncfs: write back all files, commit, then write the logged metadata in place; 0 = not done yet."""
+    """sync, syncfs: write back all files, commit, then write the logged metadata in place; returns the outcome."""
     if not write_back(s, arena, out, s.now):
-        return 0
+        return NO_ROOM
     if s.txn_length and not make_room(s, arena, out):
-        return 0
+        return NO_ROOM
     if not has_events(s, out, 2 * s.held_blocks + 8):
-        return 0
+        return NO_ROOM
     metadata.checkpoint(s, arena, out)
     play(s, out, q.SYNC)
-    return 1
+    return DONE
 
 
 @part
 def step(s, arena, out, op, row):
-    """One rare operation: 1 done, 0 no room yet, -1 the device is full."""
+    """Run or resume a rare operation; returns its outcome."""
     if op.op == r.SYNC:
         return sync_all(s, arena, out)
     if op.op == r.TRUNCATE or op.op == r.FALLOCATE or op.op == r.CLOSE:
         f = touch(s, arena, row)
         if f == 0:
-            return 0
+            return NO_ROOM
         if arena[f + e.IS_DIR] and op.op != r.CLOSE:
             call(s, arena, out, f, q.OTHER)
         elif op.op == r.FALLOCATE:
@@ -98,7 +99,7 @@ def step(s, arena, out, op, row):
             call(s, arena, out, f, q.CLOSE)
             play(s, out, q.ORPHAN)
             destroy(s, arena, row, f, out)
-        return 1
+        return DONE
     return change_names(s, arena, op, row, out)
 
 
