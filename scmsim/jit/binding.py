@@ -2,7 +2,7 @@
 
 A module of kernels calls its subroutines by name.  `bind` makes a second set of its functions in which some of these names stand
 for another family's subroutines or constants, as a subclass overrides methods.  Every call stays static, so numba compiles,
-optimises and caches a copy as any other kernel.  The module that is bound does not know for whom.
+optimises and caches a copy as any other kernel.  The module that is bound does not know for whom.  A copy may be bound again.
 """
 
 import sys
@@ -42,8 +42,8 @@ def bind(family: str, module: types.ModuleType, replaced: Mapping[types.ModuleTy
     made: dict[int, Any] = {id(one): copy for one, copy in copies.items()}
     for one, copy in copies.items():
         for value in vars(one).values():
-            if decorator_of(value) and value.__module__ == one.__name__:
-                made[id(value)] = _copied(value, vars(copy), family)
+            if decorator_of(value) and _module_of(value) is one:
+                made[id(value)] = _copied(value, copy, family)
     for one, copy in copies.items():
         vars(copy).update({name: made.get(id(value), value) for name, value in globals_of[one].items()})
     return copies.get(module, module)
@@ -53,7 +53,7 @@ def _module_of(value: Any) -> types.ModuleType | None:
     """The module of a kernel or subroutine, or a module that has some."""
     if isinstance(value, types.ModuleType):
         return value if any(map(decorator_of, vars(value).values())) else None
-    return sys.modules[value.__module__] if decorator_of(value) else None
+    return getattr(value, "bound_in", sys.modules[value.__module__]) if decorator_of(value) else None
 
 
 def _named_by(names: Names) -> set[types.ModuleType]:
@@ -77,9 +77,11 @@ def _leading_to(wanted: set[types.ModuleType], globals_of: Mapping[types.ModuleT
     return wanted
 
 
-def _copied(function: Any, names: dict[str, Any], family: str) -> Any:
-    """A kernel or subroutine once more, with `names` as its globals."""
+def _copied(function: Any, module: types.ModuleType, family: str) -> Any:
+    """A kernel or subroutine once more, with the names of `module` as its globals."""
     plain = getattr(function, "py_func", function)
-    copy = types.FunctionType(plain.__code__, names, plain.__name__, plain.__defaults__)
+    copy = types.FunctionType(plain.__code__, vars(module), plain.__name__, plain.__defaults__)
     copy.__qualname__, copy.__module__, copy.__doc__ = f"{family}.{plain.__qualname__}", plain.__module__, plain.__doc__
-    return decorator_of(function)(copy)
+    made = decorator_of(function)(copy)
+    made.bound_in = module
+    return made

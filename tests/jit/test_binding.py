@@ -112,3 +112,10 @@ def test_without_a_compiler_it_is_plain_python():
 
 def test_functions_know_their_decorator():
     assert jit.decorator_of(fill) and jit.decorator_of(step) and not jit.decorator_of(np.zeros)
+
+
+def test_a_copy_can_be_bound_again():
+    tens = bind("tens", OWN, {OWN: {"step": by_tens}})
+    far = bind("far_tens", tens, {tens: {"once": by_tens}})
+    assert filled(far) == [30, 32, 34, 36]
+    assert filled(tens) == [20, 22, 24, 26]

@@ -19,7 +19,7 @@ HERE = pathlib.Path(__file__).parent
 sys.path[:0] = [str(HERE.parents[1])]
 
 from scmsim.fs.engine.events import load_recipes  # noqa: E402
-from scmsim.fs.linux.recipes import COSTS, all_recipes  # noqa: E402
+from scmsim.fs.ext4.recipes import COSTS, all_recipes  # noqa: E402
 from tests.fs import lab, lab_names  # noqa: E402
 
 TABLE = HERE.parents[1] / "scmsim" / "fs" / "ext4" / "costs" / "ext4-5.13.toml"

@@ -42,8 +42,6 @@ def directory(arena, row):
 @part
 def passed_over(s, arena, f):
     """Inodes that the new file `f` passed over."""
-    if not s.by_ext4:
-        return 0
     d = directory(arena, family(s, arena, arena[f + e.PARENT]))
     if d == 0:
         return 0
@@ -67,7 +65,7 @@ def end_wait(s, arena, index):
 
 
 @part
-def age_inodes(s, arena):
+def age(s, arena):
     """Before a new file: inodes that waited long enough are free, and one of this second, or the oldest if no other is left."""
     second = s.now // SECOND
     while s.recent_count and (arena[s.recent + s.recent_first * ENTRY_WORDS] >> NUMBER_BITS) + RECENT <= second:
@@ -81,12 +79,8 @@ def age_inodes(s, arena):
 
 
 @part
-def free_inode(s, arena, f):
-    """The inode of a file that is gone waits, or is free at once."""
-    if not s.by_ext4:
-        arena[s.free_inodes + s.free_inode_count] = arena[f + e.INODE]
-        s.free_inode_count += 1
-        return
+def give_number(s, arena, f):
+    """The inode of a file that is gone waits."""
     if s.recent_count == s.recent_room:
         end_wait(s, arena, 0)
     second, row = s.now // SECOND, family(s, arena, arena[f + e.PARENT])
@@ -98,3 +92,6 @@ def free_inode(s, arena, f):
         arena[d + WAITING] += 1
         arena[d + JUST_FREED] = 1 + (arena[d + JUST_FREED] if arena[d + LAST_SECOND] == second else 0)
         arena[d + LAST_SECOND] = second
+
+
+HOOKS = {"age": age, "passed_over": passed_over, "give_number": give_number}

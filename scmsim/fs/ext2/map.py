@@ -1,11 +1,13 @@
-"""Where ext2's pointer blocks stand in a file: 12 pages need none, 1024 one, 1024 * 1024 two levels, the rest three.
+"""ext2's pointer blocks, and where they stand in a file: 12 pages need none, 1024 one, 1024 * 1024 two levels, the rest three.
 
 A file's pointer blocks lie in one table in logical order: slot 0 the single-indirect block; slot 1 the double-indirect block,
 slots 2 to 1025 those that it points to; slot 1026 the triple-indirect block, then groups of 1025, a middle block and its 1024.
-Source: Linux fs/ext2/inode.c, ext2_block_to_path().
+Source: Linux fs/ext2/inode.c: ext2_block_to_path(), ext2_alloc_blocks().
 """
 
+from scmsim.fs.linux import metadata
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux.blocks import take_blocks
 from scmsim.jit import part
 
 DIRECT = 12
@@ -72,3 +74,70 @@ def pointers_missing(arena, f, page, last):
         missing += not has_slot(arena, f, slot)
         slot = parent_of_slot(slot)
     return missing
+
+
+@part
+def slots(page):
+    """Slots that the table of a file with page `page` has."""
+    return slot_of(page) + 1
+
+
+@part
+def reach(s, arena, f, page, want):
+    """Add the pointer blocks that are missing on the way to `page`, the highest first, before its data; returns how many of
+    `want` pages the last of them names."""
+    leaf = slot_of(page)
+    while leaf >= 0 and not has_slot(arena, f, leaf):
+        slot = leaf
+        parent = parent_of_slot(slot)
+        while parent >= 0 and not has_slot(arena, f, parent):
+            slot = parent
+            parent = parent_of_slot(slot)
+        arena[arena[f + e.LEAVES] + slot] = take_blocks(s, arena, f, page, 1)
+        arena[f + e.LEAF_COUNT] = max(arena[f + e.LEAF_COUNT], slot + 1)
+        s.meta_blocks += 1
+        s.new_pointers += 1
+    return min(want, end_of_block(page) - page)
+
+
+@part
+def added(s, arena, f, page, count):
+    """The block that points to `page` changes; if it is new, so do the one above it and its bitmap."""
+    slot = slot_of(page)
+    fresh = s.new_pointers
+    while slot >= 0:
+        block = arena[arena[f + e.LEAVES] + slot]
+        metadata.join(s, arena, block)
+        if fresh == 0:
+            return
+        fresh -= 1
+        metadata.join(s, arena, s.bitmap_at + block // e.GROUP_BLOCKS)
+        slot = parent_of_slot(slot)
+
+
+@part
+def freed(s, arena, f, page, count):
+    """The pointer blocks of the first and the last page of a run that is freed change."""
+    for slot in (slot_of(page), slot_of(page + count - 1)):
+        if slot >= 0 and has_slot(arena, f, slot):
+            metadata.join(s, arena, arena[arena[f + e.LEAVES] + slot])
+
+
+@part
+def kept(arena, f):
+    """Pointer blocks that a file needs after a truncation; one that names holes only goes too."""
+    while arena[f + e.END] and arena[arena[f + e.PAGES] + arena[f + e.END] - 1] == 0:
+        arena[f + e.END] -= 1
+    return slot_of(arena[f + e.END] - 1) + 1
+
+
+HOOKS = {
+    "MOST_ABOVE": 3,
+    "slots": slots,
+    "missing": pointers_missing,
+    "reach": reach,
+    "added": added,
+    "freed": freed,
+    "above": parent_of_slot,
+    "kept": kept,
+}

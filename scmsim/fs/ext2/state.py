@@ -39,14 +39,15 @@ def start(
     own = {"commit_interval": params["dirty_expire"]} | {
         name: params[name] for name in ("dirty_expire", "timestamp_tick")
     }
-    own |= {"indirect": 1, "by_ext4": int(by_ext4), "inline_extents": e.NO_LEAVES, "txn_limit": MOST_DIRTY} | layout
-    state = e.build(files, blocks, dax, own, cost)
+    own |= {"txn_limit": MOST_DIRTY} | layout
+    waiting = len(files) + 1 + layout["group_inodes"] if by_ext4 else 0
+    state = e.build(files, blocks, dax, own, cost, pointers=blocks >> 10, waiting=waiting)
     load_recipes(state, all_recipes(dax, ram_disk, bool(params.get("copy_fence", 0))))
     return state
 
 
 def space(state: State) -> dict[str, int]:
-    """Space report in bytes (see ext4_state.space); without a journal, pointer blocks count as metadata."""
+    """Space report in bytes (see linux.state.space); without a journal, pointer blocks count as metadata."""
     report = e.space(state)
     del report["journal_bytes"], report["commits"]
     return report

@@ -1,4 +1,6 @@
-"""Where a directory's entries lie in its blocks, and so how many of them the kernel looks at.
+"""ext4's directories: where entries lie in their blocks, and so how many of them the kernel looks at.
+
+A directory with one block is linear; a larger one is an index block and leaves, an entry lies in the leaf that its hash names.
 
 A lookup looks at all entries of a block (of its only one, or of the leaf that the hash names) or at those before the one it
 finds; a new entry goes into the first gap, or behind the last entry; a removal looks at the entries before it and leaves a gap.
@@ -8,8 +10,11 @@ them by hash.  Source: Linux fs/ext4/namei.c (ext4_search_dir, ext4_find_dest_de
 
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux.files import entry_bytes
 from scmsim.jit import part
 
+LEAF_FULL = 4084  # bytes of entries that a directory's only block holds
+LEAF_FILL = 3072  # and each of several leaves: they split in half, so they are 3/4 full on average
 DOTS = 2  # entries "." and "..", in front of those of a directory with one block
 TAIL = 1  # the entry that holds a block's checksum
 
@@ -104,3 +109,24 @@ def look_at_entries(s, arena, row, d, change):
         s.reg[q.SEARCHED] += found + adds * whole
         s.reg[q.REMOVED] = found
         give_slot(arena, slot, d)
+
+
+@part
+def growth(s, arena, row, d):
+    """Blocks that directory `d` grows by when it takes the entry of table row `row`."""
+    used = arena[d + e.ENTRIES] + entry_bytes(arena, row)
+    blocks = arena[d + e.END]
+    if blocks <= 1:
+        return 2 if used > LEAF_FULL else 1 - blocks
+    return 1 if used > (blocks - 1) * LEAF_FILL else 0
+
+
+@part
+def search(s, arena, row, d, out, change):
+    """Look for the entry of table row `row` in directory `d` and change it; returns the page that it lies in."""
+    look_at_entries(s, arena, row, d, change)
+    leaves = arena[d + e.END] - 1
+    return 1 + ((row - s.rows) // e.ROW_WORDS * e.HASH_FACTOR >> 8) % leaves if leaves > 0 else 0
+
+
+HOOKS = {"FIRST_BLOCKS": 1, "growth": growth, "search": search}

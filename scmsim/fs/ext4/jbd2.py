@@ -9,19 +9,21 @@ holds is written more often.
 
 import numpy as np
 
-from scmsim.fs.engine.events import play
+from scmsim.core import records as r
+from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
 from scmsim.jit import part
 
+TAGS_PER_DESCRIPTOR = 254
+REVOKES_PER_BLOCK = 510  # (4096 - 16) / 8
 _ONE = np.int64(1)  # a Python 1 << 63 would not fit an int64 where kernels run as plain Python
 
 
 @part
 def join(s, arena, block):
-    """Metadata block `block` changed: it belongs to the running transaction (no such thing in memory)."""
-    if s.in_memory:
-        return
+    """Metadata block `block` changed: it belongs to the running transaction."""
     at = s.joined + (block >> 6)
     bit = _ONE << (block & 63)
     if arena[at] & bit == 0:
@@ -30,11 +32,6 @@ def join(s, arena, block):
         arena[at] |= bit
         s.txn_blocks += 1
         s.joins += 1
-        if s.indirect:
-            at = s.logged + (block >> 6)
-            if arena[at] & bit:  # its entry is still there
-                return
-            arena[at] |= bit
         arena[s.txn + s.txn_length] = block
         s.txn_length += 1
 
@@ -49,25 +46,22 @@ def charge_joins(s, out):
 
 @part
 def join_orphans(s, arena):
-    """The list of orphans begins in the superblock; without a journal there is none."""
-    if not s.indirect:
-        join(s, arena, e.SUPERBLOCK)
+    """The list of orphans begins in the superblock."""
+    join(s, arena, e.SUPERBLOCK)
 
 
 @part
 def forget(s, arena, block):
     """Metadata block `block` was freed: no image of it may be written any more, which the log learns by a revoke
-    record.  Without a journal, by the driver of ext4, the page of a dirty one keeps its mark, and write-back finds
-    nothing dirty in it (ext4_forget)."""
+    record."""
     bit = _ONE << (block & 63)
-    dirty = arena[s.joined + (block >> 6)] & bit != 0
-    if dirty:
+    if arena[s.joined + (block >> 6)] & bit:
         arena[s.joined + (block >> 6)] &= ~bit
         s.txn_blocks -= 1
-    if arena[s.logged + (block >> 6)] & bit and not s.indirect:
+    if arena[s.logged + (block >> 6)] & bit:
         arena[s.logged + (block >> 6)] &= ~bit
         s.held_blocks -= 1
-    s.revokes += dirty * s.by_ext4 if s.indirect else 1
+    s.revokes += 1
 
 
 @part
@@ -88,43 +82,39 @@ def checkpoint(s, arena, out):
 @part
 def log_blocks(s):
     """Blocks that a commit of the running transaction writes to the log, its commit block not counted."""
-    descriptors = (s.txn_blocks + e.TAGS_PER_DESCRIPTOR - 1) // e.TAGS_PER_DESCRIPTOR
-    return s.txn_blocks + descriptors + (s.revokes + e.REVOKES_PER_BLOCK - 1) // e.REVOKES_PER_BLOCK
-
-
-@part
-def store_dirty(s, arena, out, block):
-    """No journal: store metadata block `block` in place if it is dirty; at most 3 events."""
-    bit = _ONE << (block & 63)
-    if arena[s.joined + (block >> 6)] & bit == 0:
-        return
-    arena[s.joined + (block >> 6)] &= ~bit
-    s.txn_blocks -= 1
-    s.reg[q.FROM] = block * e.BLOCK
-    play(s, out, q.IN_PLACE)
-
-
-@part
-def store_all(s, arena, out):
-    """No journal: store every dirty metadata block in place.  At most 3 * txn_blocks + 1 events."""
-    s.reg[q.COUNT], s.reg[q.REVOKES] = s.txn_blocks, s.revokes
-    play(s, out, q.COMMIT)
-    s.revokes = 0
-    for i in range(s.txn_length):
-        block = arena[s.txn + i]
-        store_dirty(s, arena, out, block)
-        arena[s.logged + (block >> 6)] &= ~(_ONE << (block & 63))
-    s.txn_length = 0
-    s.tid += 1
+    descriptors = (s.txn_blocks + TAGS_PER_DESCRIPTOR - 1) // TAGS_PER_DESCRIPTOR
+    return s.txn_blocks + descriptors + (s.revokes + REVOKES_PER_BLOCK - 1) // REVOKES_PER_BLOCK
 
 
 @part
 def commit(s, arena, out):
-    """Write the running transaction to the log, which has room for it, and start the next.  At most 3 * txn_blocks + 9
-    events."""
-    if s.indirect:
-        store_all(s, arena, out)
-        return
+    """Commit the running transaction and start the next; False: no room for the events, or a checkpoint is due first."""
+    if s.log_used and s.log_used + log_blocks(s) + 1 > s.journal_blocks:
+        s.want_checkpoint = s.rare = 1
+        return False
+    if not has_events(s, out, 3 * s.txn_blocks + 16):
+        return False
+    write_log(s, arena, out)
+    return True
+
+
+@part
+def sync(s, arena, out, op, f):
+    """fsync commits the running transaction if the file is part of it, else it only flushes the device."""
+    tid = arena[f + e.DATA_TID] if op.flag & r.DATA_ONLY else arena[f + e.TID]
+    if not has_events(s, out, s.txn_blocks + 16):
+        return NO_ROOM
+    if tid != s.tid or s.txn_length == 0:
+        play(s, out, q.BARRIER)
+    elif not commit(s, arena, out):
+        return NO_ROOM
+    play(s, out, q.FSYNC)
+    return DONE
+
+
+@part
+def write_log(s, arena, out):
+    """Write the running transaction to the log, which has room for it.  At most 3 * txn_blocks + 9 events."""
     count = log_blocks(s)
     if s.held_blocks == 0:
         s.held_length, s.held_since = 0, s.now
@@ -152,3 +142,14 @@ def commit(s, arena, out):
     s.txn_length, s.txn_blocks, s.revokes = 0, 0, 0
     s.tid += 1
     s.commits += 1
+
+
+HOOKS = {
+    "join": join,
+    "join_orphans": join_orphans,
+    "forget": forget,
+    "charge_joins": charge_joins,
+    "commit": commit,
+    "checkpoint": checkpoint,
+    "sync": sync,
+}

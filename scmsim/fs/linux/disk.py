@@ -42,7 +42,7 @@ class Disk:
 
 
 def written_back(event: Event, disk: Disk, content: Any) -> tuple[list[Bulk], Sequence[tuple[int, int, int]]]:
-    """The data that a write-back of whole pages stores, from the page cache (`_expected.Files`); file, page and block of each."""
+    """The data that a write-back of whole pages stores, from the page cache; file, page and block of each."""
     writes, places = [], []
     for block in range(event.addr // PAGE, (event.addr + event.length) // PAGE):
         if block in disk.owner:

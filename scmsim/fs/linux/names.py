@@ -1,32 +1,29 @@
-"""ext4's names, truncate and fallocate: which metadata blocks they change, and what they free.
+"""Names of files: which metadata blocks they change, and what they free.
 
 A file that existed before the trace gets its inode and blocks, without events, when it is first touched.  Directories
 never shrink.  A file without a name is freed at once, or at its last close if the trace has close operations.
-Source: Linux fs/ext4/{namei.c,inode.c,extents.c}.
+Source: Linux fs/ext4/{namei.c,inode.c}.
 """
 
-from scmsim.alloc.first_fit import release
 from scmsim.core import records as r
 from scmsim.fs.engine import table
 from scmsim.fs.engine.arena import give, has_room
 from scmsim.fs.engine.events import play
-from scmsim.fs.ext2.inodes import age_inodes, free_inode
-from scmsim.fs.ext2.map import end_of_block, parent_of_slot, pointers_missing, slot_of
-from scmsim.fs.ext4.jbd2 import forget, join, join_orphans
+from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
+from scmsim.fs.linux import entries, index, inodes, metadata
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux.blocks import add_blocks, add_changed, change_blocks, close_window
+from scmsim.fs.linux.blocks import add_blocks, add_changed, blocks_left, close_window, reserve_pages
 from scmsim.fs.linux.files import (
+    call,
     change_entry,
     change_inode_use,
     create,
     dirty_inode,
     entry_bytes,
-    leaves_needed,
     new_record,
-    unqueue_clean,
 )
-from scmsim.fs.linux.operations import call, reserve_pages
+from scmsim.fs.linux.pages import free_leaves, free_pages
 from scmsim.jit import part
 
 
@@ -43,16 +40,16 @@ def touch(s, arena, row):
     size = max(arena[row + e.ROW_SIZE], 0)
     pages = (size + e.BLOCK - 1) // e.BLOCK
     if is_dir:
-        pages = 1 - s.in_memory
+        pages = entries.FIRST_BLOCKS
     if not has_room(s, arena, e.ROOM + 3 * pages):
         return 0
-    age_inodes(s, arena)
+    inodes.age(s, arena)
     f = new_record(s, arena, row)
     arena[f + e.IS_DIR], arena[f + e.SIZE], arena[f + e.READ_STAMP] = is_dir, size, -1
     if pages:
         reserve_pages(s, arena, f, pages - 1)
     page = 0
-    while page < pages and s.free_blocks + s.windowed > s.reserved + 3 * s.indirect:
+    while page < pages and blocks_left(s) > index.MOST_ABOVE:
         page += add_blocks(s, arena, f, page, pages - page, s.page_bits)
     if is_dir:
         s.meta_blocks += page
@@ -64,90 +61,21 @@ def touch(s, arena, row):
 
 
 @part
-def change_group(s, arena, block):
-    """A block of metadata is taken or freed: its bitmap and group descriptor join."""
-    group = block // e.GROUP_BLOCKS
-    join(s, arena, s.bitmap_at + group)
-    join(s, arena, 1 + group // e.DESCRIPTORS_PER_BLOCK)
-
-
-@part
-def change_edges(s, arena, f, page, last):
-    """ext2: the pointer blocks of the first and the last page of a run that is freed change."""
-    for slot in (slot_of(page), slot_of(last)):
-        if slot >= 0 and slot < arena[f + e.LEAF_COUNT] and arena[arena[f + e.LEAVES] + slot]:
-            join(s, arena, arena[arena[f + e.LEAVES] + slot])
-
-
-@part
-def free_pages(s, arena, f, out, page, last):
-    """Free the pages [page, last]; takes 2 events."""
-    last = min(last, arena[f + e.END] - 1)
-    was_dirty = arena[f + e.DIRTY]
-    s.reg[q.COUNT], s.reg[q.PAGES] = 0, 0
-    at = page
-    while at <= last:
-        words = arena[f + e.PAGES] + at
-        block = arena[words] >> e.BLOCK_SHIFT
-        count = 1
-        if block:
-            while at + count <= last and arena[words + count] >> e.BLOCK_SHIFT == block + count:
-                count += 1
-            change_blocks(s, arena, f, at, count)
-            if s.indirect:
-                change_edges(s, arena, f, at, at + count - 1)
-            release(s, arena, block, count)
-            s.data_blocks -= count
-            s.reg[q.COUNT] += 1
-        for i in range(words, words + count):
-            if arena[i]:
-                arena[f + e.MAPPED] -= 1
-                arena[f + e.DIRTY] -= arena[i] & e.IS_DIRTY * (1 - s.in_memory)
-                s.reserved -= block == 0
-                s.reg[q.PAGES] += arena[i] & e.IS_CACHED != 0
-            arena[i] = 0
-        at += count
-    if was_dirty and arena[f + e.DIRTY] == 0:
-        unqueue_clean(s, arena, f)
-    if last == arena[f + e.END] - 1:
-        arena[f + e.END] = min(arena[f + e.END], page)
-    play(s, out, q.FREED)
-
-
-@part
-def free_leaves(s, arena, f, keep):
-    """Free a file's extent leaves or pointer blocks but the first `keep`."""
-    for i in range(arena[f + e.LEAVES] + keep, arena[f + e.LEAVES] + arena[f + e.LEAF_COUNT]):
-        if arena[i]:
-            release(s, arena, arena[i], 1)
-            change_group(s, arena, arena[i])
-            forget(s, arena, arena[i])
-            s.meta_blocks -= 1
-            arena[i] = 0
-            above = parent_of_slot(i - arena[f + e.LEAVES]) if s.indirect else -1
-            if above >= 0 and above < keep:
-                join(s, arena, arena[arena[f + e.LEAVES] + above])
-    arena[f + e.LEAF_COUNT] = min(arena[f + e.LEAF_COUNT], keep)
-    if keep == 0:
-        arena[f + e.EXTENTS] = 0
-
-
-@part
 def destroy(s, arena, row, f, out):
     """The last link of a file or directory is gone (ext4_evict_inode): blocks, inode and record are free; takes 3
     events."""
     dirty_inode(s, arena, f, out)
-    join_orphans(s, arena)
+    metadata.join_orphans(s, arena)
     change_inode_use(s, arena, f)
     if arena[f + e.IS_DIR]:
         for i in range(arena[f + e.PAGES], arena[f + e.PAGES] + arena[f + e.END]):
-            forget(s, arena, arena[i] >> e.BLOCK_SHIFT)
+            metadata.forget(s, arena, arena[i] >> e.BLOCK_SHIFT)
         s.meta_blocks -= arena[f + e.END]
         s.data_blocks += arena[f + e.END]
     free_pages(s, arena, f, out, 0, arena[f + e.END])
     free_leaves(s, arena, f, 0)
     close_window(s, arena, f)
-    free_inode(s, arena, f)
+    inodes.give_number(s, arena, f)
     table.drop(s, arena, f + e.PAGES)
     table.drop(s, arena, f + e.LEAVES)
     give(s, arena, f, e.RECORD_ORDER)
@@ -160,36 +88,65 @@ def grow_directory(s, arena, d, count):
     for page in range(arena[d + e.END], arena[d + e.END] + count):
         reserve_pages(s, arena, d, page)
         add_changed(s, arena, d, page, 1, 0)
-        join(s, arena, arena[arena[d + e.PAGES] + page] >> e.BLOCK_SHIFT)
-        join(s, arena, arena[arena[d + e.PAGES]] >> e.BLOCK_SHIFT)
+        metadata.join(s, arena, arena[arena[d + e.PAGES] + page] >> e.BLOCK_SHIFT)
+        metadata.join(s, arena, arena[arena[d + e.PAGES]] >> e.BLOCK_SHIFT)
     s.data_blocks -= count
     s.meta_blocks += count
 
 
 @part
-def add_name(s, arena, op, row, d, out):
-    """create, mkdir, link: a new entry in directory `d`; False if the device has no room for it."""
-    leaves = leaves_needed(s, arena, row, d)
-    if leaves + (op.op == r.MKDIR) * (1 - s.in_memory) + 3 * s.indirect > s.free_blocks + s.windowed - s.reserved:
+def has_place(s, arena, op, row, d):
+    """Make sure of a place for one more entry in directory `d`, and of an inode for a new file; False: the device is full."""
+    more = entries.growth(s, arena, row, d)
+    if more + (op.op == r.MKDIR) * entries.FIRST_BLOCKS + index.MOST_ABOVE > blocks_left(s):
         return False
-    age_inodes(s, arena)
-    if op.op != r.LINK and s.free_inode_count == 0 and s.next_inode > s.inode_count:
+    inodes.age(s, arena)
+    if op.op != r.LINK and inodes.all_used(s):
         return False
-    grow_directory(s, arena, d, leaves)
-    if op.op == r.LINK:
-        f = arena[row]
-        arena[f + e.LINKS] += 1
-        arena[d + e.ENTRIES] += entry_bytes(arena, row)
-        change_entry(s, arena, row, d, out, e.COMES)
-        dirty_inode(s, arena, f, out)
-        call(s, arena, out, f, q.LINK)
-        return True
+    grow_directory(s, arena, d, more)
+    return True
+
+
+@part
+def add_file(s, arena, op, row, d, out):
+    """create, mkdir: a new file with its entry in directory `d`; returns the outcome."""
+    if not has_place(s, arena, op, row, d):
+        return FULL
     f = create(s, arena, op, row, d, out)
     if op.op == r.MKDIR:
         arena[f + e.IS_DIR], arena[f + e.OPENS] = 1, 0
-        grow_directory(s, arena, f, 1 - s.in_memory)
+        grow_directory(s, arena, f, entries.FIRST_BLOCKS)
     call(s, arena, out, f, q.MKDIR if op.op == r.MKDIR else q.CREATE)
-    return True
+    return DONE
+
+
+@part
+def link(s, arena, op, row, d, out):
+    """link: one more entry, in directory `d`; returns the outcome."""
+    if not has_place(s, arena, op, row, d):
+        return FULL
+    f = arena[row]
+    arena[f + e.LINKS] += 1
+    arena[d + e.ENTRIES] += entry_bytes(arena, row)
+    change_entry(s, arena, row, d, out, e.COMES)
+    dirty_inode(s, arena, f, out)
+    call(s, arena, out, f, q.LINK)
+    return DONE
+
+
+@part
+def remove_entry(s, arena, row, d, out):
+    """The entry of table row `row` leaves directory `d`."""
+    arena[d + e.ENTRIES] = max(arena[d + e.ENTRIES] - entry_bytes(arena, row), 0)
+    change_entry(s, arena, row, d, out, e.GOES)
+
+
+@part
+def unlinked(s, arena, f, out):
+    """A file that stays has one link less; one without any is an orphan."""
+    dirty_inode(s, arena, f, out)
+    if arena[f + e.LINKS] <= 0:
+        metadata.join_orphans(s, arena)
 
 
 @part
@@ -199,24 +156,37 @@ def lose_link(s, arena, row, f, out):
     if arena[f + e.LINKS] <= 0 and not (s.closes and arena[f + e.OPENS] > 0):
         destroy(s, arena, row, f, out)
         return True
-    dirty_inode(s, arena, f, out)
-    if arena[f + e.LINKS] <= 0:
-        join_orphans(s, arena)
+    unlinked(s, arena, f, out)
     return False
 
 
 @part
-def rename(s, arena, op, row, d, out):
-    """rename, over another file if there was one."""
+def move_entry(s, arena, row, d, out, replaces):
+    """The entry of a rename changes; `replaces`: it takes another one's place.  Returns the outcome."""
     f = arena[row]
     change_entry(s, arena, row, d, out, e.RENAMED)
     dirty_inode(s, arena, f, out)
     call(s, arena, out, f, q.RENAME)
+    return DONE
+
+
+@part
+def give_way(s, arena, row, d, out):
+    """The entry of table row `row`, whose place another one has taken, leaves directory `d`."""
+
+
+@part
+def rename(s, arena, op, row, d, out):
+    """rename, over another file if there was one; returns the outcome."""
     replaced = s.rows + op.file2 * e.ROW_WORDS
-    if op.file2 >= 0 and replaced != row:
+    replaces = op.file2 >= 0 and replaced != row
+    outcome = move_entry(s, arena, row, d, out, replaces)
+    if outcome == DONE and replaces:
         if arena[replaced]:
+            give_way(s, arena, replaced, d, out)
             lose_link(s, arena, replaced, arena[replaced], out)
         arena[replaced + e.ROW_SIZE] = -1
+    return outcome
 
 
 @part
@@ -241,117 +211,33 @@ def as_directory(s, arena, d):
 
 
 @part
+def words_needed(s, arena, d):
+    """Words of the arena that a change of names in directory `d` may take."""
+    return 4 * (e.ROOM + arena[d + e.END])
+
+
+@part
 def change_names(s, arena, op, row, out):
-    """create, mkdir, unlink, rmdir, rename, link: 1 done, 0 no room yet, -1 the device is full."""
+    """create, mkdir, unlink, rmdir, rename, link; returns the outcome."""
     d = as_directory(s, arena, touch(s, arena, parent_row(s, arena, op, row)))
-    if d == 0 or not has_room(s, arena, 4 * (e.ROOM + arena[d + e.END])):
-        return 0
-    if (op.op == r.CREATE or op.op == r.MKDIR) and arena[row] == 0 and arena[row + e.ROW_SIZE] < 0:
-        return 1 if add_name(s, arena, op, row, d, out) else -1
+    if d == 0 or not has_room(s, arena, words_needed(s, arena, d)):
+        return NO_ROOM
+    makes = op.op == r.CREATE or op.op == r.MKDIR
+    if makes and arena[row] == 0 and arena[row + e.ROW_SIZE] < 0:
+        return add_file(s, arena, op, row, d, out)
     f = touch(s, arena, row)
     if f == 0:
-        return 0
+        return NO_ROOM
     if op.op == r.LINK:
-        return 1 if add_name(s, arena, op, row, d, out) else -1
+        return link(s, arena, op, row, d, out)
     s.reg[q.INODE] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
     if op.op == r.RENAME:
-        rename(s, arena, op, row, d, out)
-    elif op.op == r.MKDIR:
+        return rename(s, arena, op, row, d, out)
+    if makes:
+        arena[f + e.OPENS] += op.op == r.CREATE
         play(s, out, q.OPEN)
-    else:
-        arena[d + e.ENTRIES] = max(arena[d + e.ENTRIES] - entry_bytes(arena, row), 0)
-        change_entry(s, arena, row, d, out, e.GOES)
-        gone = lose_link(s, arena, row, f, out)
-        play(s, out, q.RMDIR if op.op == r.RMDIR else (q.REMOVE if gone else q.UNLINK))
-    return 1
-
-
-@part
-def clear_part(s, arena, f, out, at, length):
-    """Clear `length` bytes from `at` on, inside one page, if it has content; takes 2 events."""
-    page = at >> 12
-    if length > 0 and page < arena[f + e.END]:
-        word = arena[arena[f + e.PAGES] + page]
-        s.reg[q.TO], s.reg[q.BYTES] = s.key_base + ((word >> s.key_shift & s.key_mask) << 12) + (at & 4095), length
-        if s.dax and word and not word & e.IS_UNWRITTEN:
-            play(s, out, q.CLEAR_PM)
-        elif word & e.IS_CACHED:
-            play(s, out, q.CLEAR_FRAME)
-
-
-@part
-def truncate(s, arena, op, f, out):
-    """truncate: pages behind the new size are freed, the rest of its last page is cleared."""
-    size = max(op.offset, 0)
-    call(s, arena, out, f, q.TRUNCATE)
-    if size < arena[f + e.SIZE]:
-        free_pages(s, arena, f, out, (size + 4095) >> 12, arena[f + e.END])
-        close_window(s, arena, f)
-        clear_part(s, arena, f, out, size, -size & 4095)
-        if s.indirect:
-            while arena[f + e.END] and arena[arena[f + e.PAGES] + arena[f + e.END] - 1] == 0:
-                arena[f + e.END] -= 1  # a pointer block that names holes only goes too
-            free_leaves(s, arena, f, slot_of(arena[f + e.END] - 1) + 1)
-        elif arena[f + e.END] == 0:
-            free_leaves(s, arena, f, 0)
-    arena[f + e.SIZE] = size
-    join_orphans(s, arena)
-    dirty_inode(s, arena, f, out)
-    arena[f + e.TID], arena[f + e.DATA_TID] = s.tid, s.tid
-
-
-@part
-def fill_holes(s, arena, f, page, last, out):
-    """Unwritten blocks for the holes in the pages [page, last]."""
-    s.reg[q.COUNT] = 0
-    while page <= last:
-        if page < arena[f + e.END] and arena[arena[f + e.PAGES] + page]:
-            page += 1
-            continue
-        count = 1
-        stop = min(last + 1, end_of_block(page)) if s.indirect else last + 1
-        while page + count < stop and (
-            page + count >= arena[f + e.END] or arena[arena[f + e.PAGES] + page + count] == 0
-        ):
-            count += 1
-        count = add_changed(s, arena, f, page, count, e.IS_UNWRITTEN | s.page_bits)
-        arena[f + e.MAPPED] += count
-        s.reg[q.COUNT] += 1
-        page += count
-    play(s, out, q.FALLOCATED)
-
-
-@part
-def fallocate(s, arena, op, f, out):
-    """fallocate: unwritten blocks for the holes of the range, or (punch hole) the range becomes a hole; -1: no
-    blocks left."""
-    end = op.offset + op.length
-    last = (end - 1) >> 12
-    if op.length <= 0 or op.offset < 0:
-        play(s, out, q.OTHER)
-        return 1
-    if op.flag & r.PUNCH_HOLE:
-        call(s, arena, out, f, q.FALLOCATE)
-        if op.offset >> 12 == last:
-            clear_part(s, arena, f, out, op.offset, op.length & 4095)
-        else:
-            clear_part(s, arena, f, out, op.offset, -op.offset & 4095)
-            clear_part(s, arena, f, out, end & ~4095, end & 4095)
-        free_pages(s, arena, f, out, (op.offset + 4095) >> 12, (end >> 12) - 1)
-    else:
-        missing = max(last + 1 - max(arena[f + e.END], op.offset >> 12), 0)
-        for page in range(op.offset >> 12, min(last + 1, arena[f + e.END])):
-            missing += arena[arena[f + e.PAGES] + page] == 0
-        if missing and s.indirect:
-            missing += pointers_missing(arena, f, op.offset >> 12, last)
-        if missing > s.free_blocks + s.windowed - s.reserved:
-            return -1
-        if not reserve_pages(s, arena, f, last):
-            return 0
-        call(s, arena, out, f, q.FALLOCATE)
-        fill_holes(s, arena, f, op.offset >> 12, last, out)
-        if not op.flag & r.KEEP_SIZE:
-            arena[f + e.SIZE] = max(arena[f + e.SIZE], end)
-    dirty_inode(s, arena, f, out)
-    arena[f + e.TID], arena[f + e.DATA_TID] = s.tid, s.tid
-    return 1
+        return DONE
+    remove_entry(s, arena, row, d, out)
+    gone = lose_link(s, arena, row, f, out)
+    play(s, out, q.RMDIR if op.op == r.RMDIR else (q.REMOVE if gone else q.UNLINK))
+    return DONE

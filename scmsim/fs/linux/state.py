@@ -1,32 +1,21 @@
-"""ext4's state: per-file records, page words, metadata bitmaps and the journal inside the arena; its events and its
-space.
+"""State of Linux's file systems: per-file records, page words, metadata bitmaps and lists inside the arena; their space.
 
 Units: offsets and lengths in bytes, blocks and pages of 4096 bytes.  Sources: Linux
-fs/ext4/{ext4.h,ext4_extents.h,mballoc.c}, include/linux/jbd2.h; mke2fs (e2fsprogs lib/ext2fs/mkjournal.c,
-ext2fs_default_journal_size) for the layout's defaults.
+fs/ext4/{ext4.h,ext4_extents.h,mballoc.c}, include/linux/jbd2.h; mke2fs (e2fsprogs) for the layout that ext4 and ext2 share.
 """
 
 import numpy as np
 
 from scmsim.alloc import first_fit
 from scmsim.core.errors import UsageError
-from scmsim.core.records import NEVER, Files
+from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
-from scmsim.fs.engine import costs
-from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state, space_columns
-from scmsim.fs.linux.recipes import BLOCK, COSTS, FRAMES, SITES, all_recipes
+from scmsim.fs.engine.events import HEADER, State, new_state, space_columns
+from scmsim.fs.linux.recipes import BLOCK, FRAMES
 
 GROUP_BLOCKS = 32768
 INODES_PER_BLOCK = 16  # 256-byte inodes
 DESCRIPTORS_PER_BLOCK = 64  # 64-byte group descriptors
-EXTENTS_INLINE = 4
-EXTENTS_PER_LEAF = 340
-TAGS_PER_DESCRIPTOR = 254
-REVOKES_PER_BLOCK = 510  # (4096 - 16) / 8
-DIR_LEAF_FULL = 4084  # bytes of entries that a directory's only block holds
-# bytes of entries per leaf of a hashed directory: leaves split in half, so they are 3/4 full on average
-DIR_LEAF_FILL = 3072
-DOTS = 24  # bytes of the entries "." and ".." in the first block of a linear directory
 FLUSH_PAGES = 2048  # pages of one step of write-back (MAX_WRITEPAGES_EXTENT_LEN)
 FLUSHER_PERIOD = 5 * 10**9  # dirty_writeback_centisecs = 500
 ROOT_INODE, FIRST_INODE = 2, 12  # 11 is lost+found
@@ -65,14 +54,10 @@ CACHED_PAGES = {
 }
 SLICE_PAGES = 4096  # a read or write is done in slices of 16 MiB (DIO_MAX_BLOCKS, a handle of iomap)
 SUPERBLOCK = 0
-# `inline_extents` of a file system without extent leaves
-NO_LEAVES = 1 << 40
 GOES, COMES, RENAMED = 0, 1, 2  # what happens to an entry of a directory
 ROOM = 64  # events that each operation may need
 HASH_FACTOR = 2654435761  # spreads the entries of a directory over its leaves
 LARGEST = 16 << 40  # bytes
-LARGEST_FILE = (1 << 44) - 4096  # bytes (ext4_max_size)
-MIN_JOURNAL = 1024  # blocks (JBD2_MIN_JOURNAL_BLOCKS)
 
 STATE = np.dtype(
     (
@@ -81,11 +66,7 @@ STATE = np.dtype(
             *HEADER,
             *first_fit.FIELDS,
             ("dax", "i8"),
-            ("in_memory", "i8"),  # tmpfs, ramfs: pages of DRAM in the place of blocks, no metadata blocks
             ("page_bits", "i8"),  # flags of the word of a page that gets a block
-            ("inline_extents", "i8"),  # extents that the inode itself holds
-            ("indirect", "i8"),  # ext2: pointer blocks in the place of extents, blocks allocated at write(), no journal
-            ("by_ext4", "i8"),  # an ext2 layout served by the driver of ext4: hashed directories, a block at a time
             ("now", "i8"),  # ns, of the operation at work
             ("rare", "i8"),  # set when the kernel of the frequent operations leaves something to that of the rare ones
             ("stuck", "i8"),  # set when the latter has no room left for events or words
@@ -144,7 +125,7 @@ STATE = np.dtype(
             ("free_inodes", "i8"),  # stack of freed inode numbers
             ("free_inode_count", "i8"),
             ("next_inode", "i8"),
-            # by_ext4: a ring of the inodes that were freed less than a minute ago, see ext2_inodes
+            # a ring of inodes that were freed and cannot be used again yet
             ("recent", "i8"),
             ("recent_room", "i8"),
             ("recent_first", "i8"),
@@ -158,45 +139,7 @@ STATE = np.dtype(
     )
 )
 
-TALLIES = (
-    "now",
-    "closes",
-    "commits",
-    "ignored",
-)  # see pipeline/periods.py; `now` is set by each operation before it is read
 INODE_OBJECT = 1088  # bytes of an ext4_inode_info in its slab
-
-
-def default_journal(blocks: int) -> int:
-    """Journal blocks that mke2fs chooses for a device of `blocks` blocks (ext2fs_default_journal_size)."""
-    steps = ((32768, 1024), (1 << 18, 4096), (1 << 19, 8192), (1 << 22, 16384), (1 << 23, 32768), (1 << 24, 65536))
-    for limit, journal in (*steps, (1 << 25, 131072)):
-        if blocks < limit:
-            return journal
-    return 262144
-
-
-def start(params: dict[str, int], files: Files, *, dax: bool) -> State:
-    """State of an empty ext4 of `params["capacity"]` bytes that knows the trace's `files`."""
-    check_capacity(params["capacity"])
-    blocks = params["capacity"] // BLOCK
-    layout = layout_of(blocks, params["journal"] // BLOCK or default_journal(blocks))
-    reserved = layout["journal_at"] + layout["journal_blocks"] + len(known_folders(files))
-    if layout["journal_blocks"] < MIN_JOURNAL or reserved + 8 > blocks:
-        raise UsageError(
-            f"a journal of {format_bytes(layout['journal_blocks'] * BLOCK)} on a device of "
-            f"{format_bytes(params['capacity'])} does not work: the journal takes at least "
-            f"{format_bytes(MIN_JOURNAL * BLOCK)}, and other metadata {format_bytes(layout['journal_at'] * BLOCK)}; "
-            "give a larger capacity or another journal"
-        )
-    cost = costs.load("ext4-5.13", COSTS, list(SITES))
-    if not params["tick"]:
-        cost[COSTS.index("timer_tick"), :3] = 0
-    own = {name: params[name] for name in ("commit_interval", "dirty_expire", "timestamp_tick")}
-    own |= {"relatime": 1, "inline_extents": EXTENTS_INLINE, "txn_limit": layout["journal_blocks"] // 4} | layout
-    state = build(files, blocks, dax, own, cost)
-    load_recipes(state, all_recipes(dax, bool(params.get("copy_fence", 0))))
-    return state
 
 
 def check_capacity(capacity: int) -> None:
@@ -213,29 +156,54 @@ def known_folders(files: Files) -> list[int]:
     return [len(files), *np.flatnonzero(files.is_dir & (files.first_size >= 0)).tolist()]
 
 
-def build(files: Files, blocks: int, dax: bool, own: dict[str, int], cost: np.ndarray) -> State:
-    """State of an empty file system of `blocks` blocks with the fields `own` (layout, limits, times) and a cost table."""
+def build(
+    files: Files, blocks: int, dax: bool, own: dict[str, int], cost: np.ndarray, *, pointers: int = 0, waiting: int = 0
+) -> State:
+    """State of an empty file system of `blocks` blocks with the fields `own` (layout, limits, times) and a cost table.
+
+    `pointers`: pointer blocks that one operation may change; `waiting`: freed inodes that cannot be used again yet, at most.
+    """
     folders, rows = known_folders(files), len(files) + 1
-    lists = _lists(blocks, rows, 4 * own["txn_limit"], blocks >> 10 if own.get("indirect") else 0)
-    recent = rows + own["group_inodes"] if own.get("by_ext4") else 0
-    lists |= {"free_inodes": rows + recent, "recent": 2 * recent}
-    words = sum(lists.values()) + first_fit.arena_words(blocks) + 64 * len(folders) + (1 << 16)
+    lists = _lists(blocks, rows, 4 * own["txn_limit"], pointers)
+    lists |= {"free_inodes": rows + waiting, "recent": 2 * waiting}
+    words = rows * ROW_WORDS + sum(lists.values()) + first_fit.arena_words(blocks) + 64 * len(folders) + (1 << 16)
     state = new_state(STATE, 1 << words.bit_length(), cost)
-    record, reserved = state.record[0], own["journal_at"] + own["journal_blocks"] + len(folders)
+    reserved = own["journal_at"] + own["journal_blocks"] + len(folders)
     first_fit.attach(state, reserved, blocks)
-    for name, count in lists.items():
-        record[name] = record.arena_top
-        record.arena_top += count
-    record.recent_room = recent
-    more = {"dax": dax, "row_count": rows, "tid": 1, "next_inode": FIRST_INODE, "oldest": -1, "newest": -1}
-    more["next_tick"] = FLUSHER_PERIOD
-    for name, value in (own | more | (DAX_PAGES if dax else CACHED_PAGES)).items():
-        record[name] = value
-    table = state.arena[record.rows : record.rows + rows * ROW_WORDS].reshape(rows, ROW_WORDS)
-    table[:-1, ROW_SIZE], table[:-1, ROW_DIR], table[-1, ROW_DIR] = files.first_size, files.is_dir, 1
-    table[:-1, ROW_NAME] = [len(path.rpartition("/")[2].encode()) for path in files.path]
+    own = own | {"dax": dax, "tid": 1, "next_inode": FIRST_INODE, "next_tick": FLUSHER_PERIOD, "recent_room": waiting}
+    lay_out(state, files, lists, own | (DAX_PAGES if dax else CACHED_PAGES))
     _known_folders(state, folders, reserved - len(folders))
     return state
+
+
+def lay_out(state: State, files: Files, lists: dict[str, int], fields: dict[str, int]) -> None:
+    """Set fields of the state record; put the file table and `lists` of so many words each into the arena."""
+    record, rows = state.record[0], len(files) + 1
+    for name, count in {"rows": rows * ROW_WORDS, **lists}.items():
+        record[name] = record.arena_top
+        record.arena_top += count
+    for name, value in ({"row_count": rows, "oldest": -1, "newest": -1} | fields).items():
+        record[name] = value
+    table = file_table(state)
+    table[:-1, ROW_SIZE], table[:-1, ROW_DIR], table[-1, ROW_DIR] = files.first_size, files.is_dir, 1
+    table[:-1, ROW_NAME] = [len(path.rpartition("/")[2].encode()) for path in files.path]
+
+
+def file_table(state: State) -> np.ndarray:
+    """The rows of the file table; the last one is the root directory's."""
+    record = state.record[0]
+    return state.arena[record.rows : record.rows + record.row_count * ROW_WORDS].reshape(-1, ROW_WORDS)
+
+
+def add_folder(state: State, row: int, inode: int) -> int:
+    """Record of a directory that exists from the start."""
+    record, arena = state.record[0], state.arena
+    f = int(record.arena_top)
+    record.arena_top += 1 << RECORD_ORDER
+    arena[record.rows + row * ROW_WORDS] = f
+    arena[f + IS_DIR], arena[f + LINKS], arena[f + STAMP], arena[f + INODE] = 1, 1, -1, inode
+    arena[f + PARENT] = record.rows + (record.row_count - 1) * ROW_WORDS
+    return f
 
 
 def layout_of(blocks: int, journal: int) -> dict[str, int]:
@@ -263,7 +231,6 @@ def _lists(blocks: int, rows: int, journal: int, pointers: int) -> dict[str, int
     groups, bitmap = -(-blocks // GROUP_BLOCKS), -(-blocks // 64)
     more = 2 * groups + 4 * FLUSH_PAGES + pointers
     return {
-        "rows": rows * ROW_WORDS,
         "free_inodes": rows,
         "joined": bitmap,
         "logged": bitmap,
@@ -274,36 +241,28 @@ def _lists(blocks: int, rows: int, journal: int, pointers: int) -> dict[str, int
 
 def _known_folders(state: State, folders: list[int], block: int) -> None:
     """Records of the directories that exist from the start, a block each from `block` on; the first is the root."""
-    record = state.record[0]
-    arena, root = state.arena, record.rows + (record.row_count - 1) * ROW_WORDS
+    record, arena = state.record[0], state.arena
     for index, folder in enumerate(folders):
-        f, page = record.arena_top, record.arena_top + (1 << RECORD_ORDER)
-        record.arena_top = page + 1
-        arena[record.rows + folder * ROW_WORDS] = f
-        arena[f + PAGES], arena[f + END], arena[f + EXTENTS], arena[f + IS_DIR], arena[f + LINKS] = page, 1, 1, 1, 1
-        arena[f + PARENT], arena[f + STAMP] = root, -1
-        arena[f + INODE] = FIRST_INODE + index - 1 if index else ROOT_INODE
-        arena[page] = (block + index) << BLOCK_SHIFT
+        f = add_folder(state, folder, FIRST_INODE + index - 1 if index else ROOT_INODE)
+        arena[f + PAGES], arena[f + END], arena[f + EXTENTS] = record.arena_top, 1, 1
+        arena[record.arena_top] = (block + index) << BLOCK_SHIFT
+        record.arena_top += 1
     record.next_inode += len(folders) - 1
     record.meta_blocks += len(folders)
 
 
-def quiet_until(state: State) -> int:
-    """Trace time in ns up to which nothing happens only because time has passed, and no file's time would change."""
-    record = state.record[0]
-    commit = int(record.txn_since + record.commit_interval) if record.txn_length else NEVER
-    step = int(record.timestamp_tick)
-    stamp = (int(record.now) // step + 1) * step if step else NEVER
-    return min(int(record.next_tick), commit, stamp)
+def known_files(state: State) -> tuple[np.ndarray, np.ndarray]:
+    """Object ids of the files that have a record, and where it is; directories are left out."""
+    at = file_table(state)[:, ROW_RECORD]
+    file = np.flatnonzero((at > 0) & (state.arena[at + IS_DIR] == 0))
+    return file, at[file]
 
 
 def space(state: State) -> dict[str, int]:
     """Space report in bytes; `live_bytes` counts what lies in pages that have (or are promised) a block, holes do
     not count."""
     record, arena = state.record[0], state.arena
-    table = arena[record.rows : record.rows + record.row_count * ROW_WORDS].reshape(-1, ROW_WORDS)
-    at = table[table[:, ROW_RECORD] > 0, ROW_RECORD]
-    at = at[arena[at + IS_DIR] == 0]
+    _, at = known_files(state)
     sizes, mapped = arena[at + SIZE], arena[at + MAPPED]
     allocated = int(record.data_blocks + record.reserved)
     fixed = int(record.journal_at + record.journal_blocks)
@@ -327,9 +286,5 @@ def space(state: State) -> dict[str, int]:
 
 def by_file(state: State) -> dict[str, np.ndarray]:
     """Columns of one row a file: object id, length, allocated and wasted bytes."""
-    record, arena = state.record[0], state.arena
-    table = arena[record.rows : record.rows + record.row_count * ROW_WORDS].reshape(-1, ROW_WORDS)
-    file = np.flatnonzero(table[:, ROW_RECORD] > 0)
-    file = file[arena[table[file, ROW_RECORD] + IS_DIR] == 0]
-    at = table[file, ROW_RECORD]
-    return space_columns(file, arena[at + SIZE], arena[at + MAPPED], BLOCK)
+    file, at = known_files(state)
+    return space_columns(file, state.arena[at + SIZE], state.arena[at + MAPPED], BLOCK)

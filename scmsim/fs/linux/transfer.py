@@ -1,4 +1,4 @@
-"""ext4's read, write and write-back, with DAX and with the page cache.
+"""ext4's read and write, with DAX and with the page cache.
 
 With DAX a copy goes to persistent memory at once; a new block is zeroed through the block layer before, so its bytes
 are stored twice.  With the page cache a copy goes to cached pages, blocks are allocated at write-back (delayed
@@ -7,14 +7,40 @@ ext4_dax_write_iter, inode.c: ext4_iomap_begin, ext4_da_write_begin, ext4_da_wri
 dax_iomap_actor, mm/filemap.c.
 """
 
-from scmsim.fs.engine.events import play
-from scmsim.fs.ext2.map import DIRECT, levels
-from scmsim.fs.ext4.jbd2 import join_orphans
+from scmsim.core import records as r
+from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
+from scmsim.fs.linux import index, metadata
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux.blocks import add_changed, page_run
-from scmsim.fs.linux.files import dirty_inode, queue_dirty, unqueue_clean
+from scmsim.fs.linux.blocks import add_changed, blocks_left, blocks_needed, page_run, reserve_pages
+from scmsim.fs.linux.files import dirty_inode
+from scmsim.fs.linux.writeback import queue_dirty
 from scmsim.jit import part
+
+NOTHING = q.OTHER  # recipe of a call that transfers no byte
+MOST_NEW = e.SLICE_PAGES  # pages that get blocks at once with DAX
+
+
+# What a family may bind (see `scmsim.jit.binding`); by default nothing.
+@part
+def fill_new(s, arena, f, out, at, stop):
+    """DAX: what a write to [at, stop) leaves of its first and last page, which are new, gets its content."""
+
+
+@part
+def use_pages(s, arena, f, page, count):
+    """DAX: `count` pages from `page` on, which exist, are used."""
+
+
+@part
+def allocate_now(s, arena, f, out, page, count):
+    """Page cache: `count` pages from `page` on may get blocks in write() already."""
+
+
+@part
+def find_blocks(s, out, page, count):
+    """What it costs to find the blocks of `count` pages from `page` on, which lie one after the other."""
 
 
 @part
@@ -23,9 +49,7 @@ def add_zeroed(s, arena, f, out, page, count):
     how many."""
     words = arena[f + e.PAGES] + page
     if arena[words] == 0:
-        if s.by_ext4:
-            count = 1
-        count = add_changed(s, arena, f, page, count, s.page_bits)
+        count = add_changed(s, arena, f, page, min(count, MOST_NEW), s.page_bits)
         arena[f + e.MAPPED] += count
     else:
         arena[f + e.EXTENTS] += 1
@@ -79,51 +103,6 @@ def mark_dirty(s, arena, row, f, page, count):
 
 
 @part
-def add_at_once(s, arena, f, out, page, count):
-    """ext2 with the page cache: those of `count` cached pages from `page` on that have no block get one, in write()."""
-    end = page + count
-    s.reg[q.COUNT], s.reg[q.POINTERS] = 0, 0
-    while page < end:
-        if page < arena[f + e.END] and arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT:
-            page += 1
-            continue
-        count = add_changed(s, arena, f, page, 1, 0)
-        arena[f + e.MAPPED] += count
-        s.reg[q.COUNT] += count
-        s.reg[q.POINTERS] += s.new_pointers
-        page += count
-    if s.reg[q.COUNT]:
-        s.changed = 1
-        play(s, out, q.ALLOCATE)
-
-
-@part
-def map_blocks(s, out, page, count):
-    """ext2 with DAX: the way to `count` blocks from `page` on, which lie one after the other."""
-    s.reg[q.LEVELS], s.reg[q.SCANNED] = levels(page), count if page >= DIRECT else 0
-    play(s, out, q.MAP)
-
-
-@part
-def touch_pages(s, arena, f, page, count):
-    """Memory: pages that exist are used; `s.new_pages` counts those used for the second time (mark_page_accessed)."""
-    words = arena[f + e.PAGES] + page
-    for at in range(words, words + count):
-        s.new_pages += 1 - (arena[at] & e.IS_DIRTY)
-        arena[at] |= e.IS_DIRTY
-
-
-@part
-def clear_edges(s, arena, f, out, at, stop):
-    """Memory: what a copy to [at, stop) leaves of its first and last page, which are new, is cleared."""
-    word = arena[arena[f + e.PAGES] + (at >> 12)]
-    block = s.key_base + ((word >> s.key_shift & s.key_mask) << 12)
-    s.reg[q.TO], s.reg[q.HEAD] = block, at & 4095
-    s.reg[q.TAIL_AT], s.reg[q.TAIL] = block + stop - (at & ~4095), -stop & 4095
-    play(s, out, q.EDGES)
-
-
-@part
 def copy_in(s, out, target, source, length):
     """Copy from the user's buffer: 8-byte non-temporal stores, cached bytes at ends that are not aligned to 8 bytes."""
     head = -target & 7 if length >= 8 else 0
@@ -169,18 +148,15 @@ def write_slice(s, arena, row, f, op, out):
             if word == 0 or word & e.IS_UNWRITTEN:
                 count = add_zeroed(s, arena, f, out, page, count)
                 s.changed = 1
-                if s.in_memory:
-                    clear_edges(s, arena, f, out, at, min(end, (page + count) << 12))
-            elif s.in_memory:
-                touch_pages(s, arena, f, page, count)
+                fill_new(s, arena, f, out, at, min(end, (page + count) << 12))
+            else:
+                use_pages(s, arena, f, page, count)
         else:
             if word & e.IS_CACHED == 0:
                 add_cached(s, arena, f, op, out, (page, page + count))
-            if s.indirect:
-                add_at_once(s, arena, f, out, page, count)
+            allocate_now(s, arena, f, out, page, count)
             mark_dirty(s, arena, row, f, page, count)
-        if s.indirect and s.dax:
-            map_blocks(s, out, page, count)
+        find_blocks(s, out, page, count)
         word = arena[arena[f + e.PAGES] + page]
         stop = min(end, (page + count) << 12)
         target = s.key_base + ((word >> s.key_shift & s.key_mask) << 12) + (at & 4095)
@@ -191,29 +167,32 @@ def write_slice(s, arena, row, f, op, out):
 
 
 @part
-def finish_slice(s, arena, f, out, span):
-    """Journal handles, inode updates and size after a slice; span = (first page, size before, end).
+def count_slice(s, arena, out, pages, grown):
+    """Journal handles and inode updates of a slice of `pages` pages; the size moved behind `grown` of them, -1: it did not.
 
     DAX: a write that extends the file has three handles (on the orphan list, allocation, size and off the list), one
     that fills a hole has one.  Page cache: one handle per page, two inode updates for each page that the size moves
     behind.
     """
-    first, size, end = span
-    grows = end > size
-    pages = ((end - 1) >> 12) - first + 1
-    if s.in_memory:
-        s.reg[q.PAGES], s.reg[q.NEW] = pages, s.new_pages
-    elif s.dax:
+    if s.dax:
         s.reg[q.GROWN], s.reg[q.NEW], s.reg[q.HAS] = s.changed, 2 * s.changed, 0
-        if grows:
-            join_orphans(s, arena)
+        if grown >= 0:
+            metadata.join_orphans(s, arena)
             s.reg[q.GROWN], s.reg[q.NEW], s.reg[q.HAS] = 3, 6, 1
     else:
         s.reg[q.PAGES], s.reg[q.NEW] = pages, s.new_pages
         s.reg[q.HAS] = s.soiled - s.new_pages
-        s.reg[q.GROWN] = 2 * min(pages, ((end - 1) >> 12) - (size >> 12) + 1) if grows else 0
+        s.reg[q.GROWN] = 2 * min(pages, grown + 1)
+
+
+@part
+def finish_slice(s, arena, f, out, span):
+    """What follows the copies of a slice, and the file's size; span = (first page, size before, end)."""
+    first, size, end = span
+    last = (end - 1) >> 12
+    count_slice(s, arena, out, last - first + 1, last - (size >> 12) if end > size else -1)
     play(s, out, q.FINISH)
-    if grows or s.changed:
+    if end > size or s.changed:
         arena[f + e.SIZE] = max(size, end)
         dirty_inode(s, arena, f, out)
         arena[f + e.DATA_TID] = s.tid
@@ -260,10 +239,9 @@ def read_slice(s, arena, f, op, out):
                 count = 1
                 add_cached(s, arena, f, op, out, (page, page + count))
                 word = arena[arena[f + e.PAGES] + page]
-            elif word and s.in_memory:
-                touch_pages(s, arena, f, page, min(count, arena[f + e.END] - page))
-        if s.indirect and s.dax:
-            map_blocks(s, out, page, count)
+            elif word and s.dax:
+                use_pages(s, arena, f, page, min(count, arena[f + e.END] - page))
+        find_blocks(s, out, page, count)
         stop = min(end, (page + count) << 12)
         s.reg[q.USER_AT], s.reg[q.BYTES], s.reg[q.HAS] = (
             (op.thread << 36) + op.buffer + at - op.offset,
@@ -282,60 +260,46 @@ def read_slice(s, arena, f, op, out):
 
 
 @part
-def flush_run(s, arena, f, out, page, most):
-    """Store dirty pages from `page` on (at most `most`) whose blocks follow each other, allocated now if there are
-    none.
-
-    Returns the pages stored; `s.changed` counts runs whose extent changed.
-    """
-    words = arena[f + e.PAGES] + page
-    block = arena[words] >> e.BLOCK_SHIFT
-    bits = arena[words] & e.IS_UNWRITTEN | e.IS_DIRTY
-    count = 1
-    stop = min(most, arena[f + e.END] - page)
-    while count < stop and arena[words + count] & (e.IS_UNWRITTEN | e.IS_DIRTY) == bits:
-        if arena[words + count] >> e.BLOCK_SHIFT != (block + count if block else 0):
-            break
-        count += 1
-    if block == 0:
-        count = add_changed(s, arena, f, page, count, 0)
-        s.reserved -= count
-    s.changed += block == 0 or bits != e.IS_DIRTY
-    s.reg[q.TO], s.reg[q.BYTES] = arena[words] >> e.BLOCK_SHIFT << 12, count * e.BLOCK
-    play(s, out, q.FLUSH_RUN)
-    at = page
-    while at < page + count:
-        frames = page_run(s, arena, f, at, page + count - 1)
-        s.reg[q.FROM] = q.FRAMES + ((arena[arena[f + e.PAGES] + at] >> e.FRAME_SHIFT) & e.FRAME_MASK) * e.BLOCK
-        s.reg[q.HAS] = frames * e.BLOCK
-        play(s, out, q.FLUSH_LOAD)
-        at += frames
-    for i in range(words, words + count):
-        arena[i] &= ~(e.IS_DIRTY | e.IS_UNWRITTEN)
-    return count
+def has_blocks(s, arena, f, op):
+    """Whether the device has the blocks that a write takes; they are counted only where it has few left."""
+    # more than what the index takes: four blocks at the ends, and one for each 512 pages
+    if (blocks_left(s) - 4) << 12 >= op.length + 8191 + (op.length >> 9):
+        return True
+    return blocks_left(s) >= blocks_needed(arena, f, op.offset >> 12, (op.offset + op.length - 1) >> 12)
 
 
 @part
-def flush_pages(s, arena, f, out):
-    """One step of write-back: store up to FLUSH_PAGES dirty pages of a file, lowest first; at most 16 + 2 * pages
-    events."""
-    left = min(arena[f + e.DIRTY], e.FLUSH_PAGES)
-    arena[f + e.DIRTY] -= left
-    pages = left
-    page = arena[f + e.LOW]
-    s.changed = 0
-    while left:
-        if arena[arena[f + e.PAGES] + page] & e.IS_DIRTY:
-            count = flush_run(s, arena, f, out, page, left)
-            left -= count
-            page += count
+def slice_fits(s, arena, f, op, out):
+    """Whether the next slice of a read or write surely fits; its table of pages is grown."""
+    first = (op.offset + s.progress) >> 12
+    last = min((op.offset + op.length - 1) >> 12, first + e.SLICE_PAGES - 1)
+    if not has_events(s, out, 64 + (24 if op.op == r.WRITE else 6) * (last - first + 1)):
+        return False
+    return op.op != r.WRITE or reserve_pages(s, arena, f, last)
+
+
+@part
+def transfer(s, arena, out, op, row):
+    """Run or resume a read or write, slice by slice; returns its outcome."""
+    f = arena[row + e.ROW_RECORD]
+    s.reg[q.INODE] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
+    if op.length <= 0 or op.offset < 0:
+        play(s, out, NOTHING)
+        return DONE
+    total = op.length
+    if op.op == r.READ:
+        total = min(total, arena[f + e.SIZE] - op.offset)
+    elif s.progress == 0 and not has_blocks(s, arena, f, op):
+        return FULL
+    while s.progress == 0 or s.progress < total:
+        if not slice_fits(s, arena, f, op, out):
+            return NO_ROOM
+        if op.op == r.READ:
+            read_slice(s, arena, f, op, out)
+            if s.progress == 0:
+                return DONE
         else:
-            page += 1
-    arena[f + e.LOW] = page
-    s.reg[q.PAGES], s.reg[q.NEW] = pages, s.changed
-    play(s, out, q.FLUSHED)
-    if s.changed:
-        dirty_inode(s, arena, f, out)
-        arena[f + e.DATA_TID] = s.tid
-    if arena[f + e.DIRTY] == 0:
-        unqueue_clean(s, arena, f)
+            write_slice(s, arena, row, f, op, out)
+            if not index.fits(s, arena, f):
+                return NO_ROOM
+    return DONE

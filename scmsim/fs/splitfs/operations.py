@@ -8,19 +8,20 @@ which block of an exchanged pair a file has afterwards is not followed; logs wra
 """
 
 from scmsim.core import records as r
-from scmsim.fs.engine import operations
-from scmsim.fs.engine.events import play
+from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.operations import DONE, NO_ROOM
+from scmsim.fs.ext4.extents import change_leaf, fits
 from scmsim.fs.ext4.jbd2 import join
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux.blocks import add_blocks, change_blocks, page_run
+from scmsim.fs.linux.blocks import add_blocks, change_groups, page_run
+from scmsim.fs.linux.calls import data_call
 from scmsim.fs.linux.files import dirty_inode
-from scmsim.fs.linux.operations import concerns, extents_fit, frequent, has_events, holes, settled, slice_fits
-from scmsim.fs.linux.transfer import add_zeroed, copy_in, read_slice
+from scmsim.fs.linux.operations import settle
+from scmsim.fs.linux.transfer import add_zeroed, copy_in
 from scmsim.fs.splitfs import recipes as x
 from scmsim.fs.splitfs import state as n
-from scmsim.jit import kernel, part
-from scmsim.jit.binding import bind
+from scmsim.jit import part
 
 
 @part
@@ -68,7 +69,7 @@ def to_scratch(s, arena, f, page, at, length):
 
 
 @part
-def write_part(s, arena, f, op, out):
+def write_part(s, arena, row, f, op, out):
     """Part of a write, from `s.progress` on: each run of pages is copied by the program."""
     at = op.offset + s.progress
     end = min(op.offset + op.length, (at & ~4095) + e.SLICE_PAGES * e.BLOCK)
@@ -110,8 +111,10 @@ def relink(s, arena, f, out):
     while page < end:
         count = page_run(s, arena, f, page, end - 1)
         if arena[arena[f + e.PAGES] + page]:
-            s.reg[q.FROM] = arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT << 12
-            change_blocks(s, arena, f, page, count)
+            block = arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT
+            s.reg[q.FROM] = block << 12
+            change_groups(s, arena, block, count)
+            change_leaf(s, arena, f, page, count)
             s.reg[q.COUNT] += 1
         page += count
     s.reg[q.TO], s.reg[q.FROM] = s.reg[q.FROM], s.scratch_at
@@ -128,43 +131,16 @@ def relink(s, arena, f, out):
 
 
 @part
-def flush(s, arena, out, f):
-    """fsync: relink what is staged; 1 done, 0 no room yet."""
+def flush(s, arena, out, op, f):
+    """fsync: relink what is staged; returns its outcome."""
     if not has_events(s, out, e.ROOM + 3 * (arena[f + n.TO_COPY] // e.BLOCK + 1)):
-        return 0
+        return NO_ROOM
     play(s, out, x.USER_CALL)
     if arena[f + n.STAGED_END]:
         relink(s, arena, f, out)
-        if not extents_fit(s, arena, f):
-            return 0
-    return 1
-
-
-@part
-def transfer(s, arena, out, op, f):
-    """read, write: 1 done, 0 not done yet, -1 the device is full."""
-    if op.length <= 0 or op.offset < 0:
-        play(s, out, x.USER_CALL)
-        return 1
-    total = op.length
-    if op.op == r.READ:
-        total = min(total, arena[f + e.SIZE] - op.offset)
-    elif s.progress == 0:
-        available = s.free_blocks + s.windowed - s.reserved
-        if available << 12 < op.length + 8191 and available < holes(arena, f, op):
-            return -1
-    while s.progress == 0 or s.progress < total:
-        if not slice_fits(s, arena, f, op, out):
-            return 0
-        if op.op == r.READ:
-            read_slice(s, arena, f, op, out)
-            if s.progress == 0:
-                return 1
-        else:
-            write_part(s, arena, f, op, out)
-            if not extents_fit(s, arena, f):
-                return 0
-    return 1
+        if not fits(s, arena, f):
+            return NO_ROOM
+    return DONE
 
 
 @part
@@ -173,49 +149,37 @@ def prepare(s, arena, out, op, f):
     code = op.op
     changes = code == r.CREATE or r.UNLINK <= code <= r.RMDIR
     staged = f != 0 and arena[f + e.IS_DIR] == 0 and arena[f + n.STAGED_END] != 0
-    if staged and (code == r.CLOSE or code == r.TRUNCATE or code == r.FALLOCATE) and flush(s, arena, out, f) == 0:
-        return 0
+    if staged and (code == r.CLOSE or code == r.TRUNCATE or code == r.FALLOCATE):
+        if flush(s, arena, out, op, f) == NO_ROOM:
+            return NO_ROOM
     if changes and s.mode >= n.SYNC:
         log_entry(s, out)
     s.prepared = s.passed = 1
-    return 0
+    return NO_ROOM
 
 
 @part
 def step(s, arena, out, op, row):
-    """One operation: 1 done, 0 not done (no room yet, or it is the kernel's), -1 the device is full."""
+    """Run or resume an operation of the library; the kernel's are left to it (`s.passed`)."""
     f = arena[row + e.ROW_RECORD]
     code = op.op
     mine = code == r.WRITE or code == r.READ or code == r.FSYNC or code == r.MSYNC
     if not mine or (f != 0 and arena[f + e.IS_DIR]):
         if s.prepared:
             s.passed = 1
-            return 0
+            return NO_ROOM
         return prepare(s, arena, out, op, f)
     if f == 0:
         s.rare = 1
-        return 0
-    if code == r.FSYNC or code == r.MSYNC:
-        return flush(s, arena, out, f)
-    done = transfer(s, arena, out, op, f)
-    if done < 1 or code == r.READ or op.length <= 0 or not op.flag & r.SYNCHRONOUS:
-        return done
-    return flush(s, arena, out, f)
+        return NO_ROOM
+    return data_call(s, arena, out, op, row)
 
 
 @part
-def prepare_call(s, arena, out, op):
-    """The turn of the kernel's threads; False: it is not over yet, or the operation is the kernel's."""
-    if s.rare or not settled(s, arena, out, op):
-        return False
+def accepts(s, arena, op):
+    """Whether the library takes part in an operation."""
     s.passed = op.op == r.SYNC
     return not s.passed
-
-
-@part
-def perform(s, arena, out, op):
-    """Run or resume an operation; returns its outcome."""
-    return step(s, arena, out, op, s.rows + op.file * e.ROW_WORDS)
 
 
 @part
@@ -224,40 +188,5 @@ def end(s, out):
     s.settled = s.progress = s.prepared = 0
 
 
-_HOOKS = {"prepare": prepare_call, "concerns": concerns, "perform": perform, "end": end}
-loop = bind("splitfs", operations, {operations: _HOOKS}).loop
-
-
-@kernel
-def library(state, arena, ops, i, out):
-    """Turn operations from `ops[i]` on into events until one does not fit or is the kernel's; returns its index."""
-    s = state[0]
-    s.rare, s.passed = s.grow_file, 0
-    return loop(s, arena, ops, i, out)
-
-
-def emit(state, arena, ops, i, out):
-    """Turn operations from `ops[i]` on into events while they fit; returns the index of the first one not done."""
-    flags = state[0]
-    flags["emitted"], flags["need_events"], flags["need_words"] = 0, 0, 0
-    while i < len(ops):
-        i = library(state, arena, ops, i, out)
-        if flags["passed"]:
-            before, i = i, frequent(state, arena, ops[: i + 1], i, out)
-            if i > before:
-                flags["prepared"] = 0
-                continue
-        if not flags["rare"]:
-            return i
-        from scmsim.fs.linux.rare import rare
-
-        rows = ops[: i + 1]
-        if not flags["settled"]:  # only the kernel's threads have their turn; the library comes before the operation
-            rows = rows.copy()
-            rows["op"][i], rows["file"][i] = r.STAT, -1
-        before, i = i, rare(state, arena, rows, i, out)
-        if i > before:
-            flags["prepared"] = 0
-        if flags["stuck"]:
-            return i
-    return i
+CALLS = {"settle": settle, "accepts": accepts, "step": step, "sync_file": flush}
+TRANSFER = {"NOTHING": x.USER_CALL, "write_slice": write_part}

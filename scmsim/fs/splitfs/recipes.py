@@ -6,9 +6,10 @@ Source: utsaslab/SplitFS splitfs/fileops_nvp.c (_nvp_extend_write, _nvp_do_pwrit
 
 from scmsim.core.records import FENCE, FLUSH, LOAD, NTSTORE, STORE, USER
 from scmsim.fs.engine.events import Steps
+from scmsim.fs.ext4 import recipes as ext4
 from scmsim.fs.linux import recipes as q
 
-SITES = q.SITES | {
+SITES = ext4.SITES | {
     "user library": "none",
     "user copy": "data",
     "staging": "zeroing",
@@ -19,7 +20,7 @@ COSTS = ("user_call", "user_write", "user_read", "user_copy_line", "log_entry", 
 
 LOG_ENTRY, PREFILL, RELINK, COPY_BACK, USER_CALL, DRAIN = range(q.RECIPES, q.RECIPES + 6)
 ENTRY = 64  # bytes of a log entry
-_STEPS = Steps(SITES, COSTS, first_cost=len(q.COSTS))
+_STEPS = Steps(SITES, COSTS, first_cost=len(ext4.COSTS))
 _work = _STEPS.work
 
 
@@ -45,7 +46,7 @@ def _nt_copy(site: str) -> list:
 
 def all_recipes() -> dict[int, list]:
     """Every recipe by number: ext4-dax's, those of read() and write() replaced, and the library's."""
-    return q.all_recipes(True) | {
+    return ext4.all_recipes(True) | {
         q.WRITE: [_work("user_write", 1)],
         q.COPY: _nt_copy("user copy"),
         q.READ: [_work("user_read", 1)],

@@ -12,8 +12,9 @@ from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs
 from scmsim.fs.engine.events import State, load_recipes
+from scmsim.fs.ext4 import state as ext4_state
+from scmsim.fs.ext4.recipes import COSTS as EXT4_COSTS
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux import state as linux_state
 from scmsim.fs.splitfs.recipes import COSTS, ENTRY, SITES, all_recipes
 
 MODES = ("posix", "sync", "strict")
@@ -27,7 +28,7 @@ STATE = np.dtype(
     (
         np.record,
         [
-            *linux_state.STATE.descr,
+            *e.STATE.descr,
             ("mode", "i8"),
             ("passed", "i8"),  # set when the operation at work is the kernel's
             ("prepared", "i8"),  # set when the library has done its part of it
@@ -46,13 +47,13 @@ STATE = np.dtype(
 
 def start(params: dict, files: Files) -> State:
     """State of an empty SplitFS over an empty ext4-DAX of `params["capacity"]` bytes."""
-    state = linux_state.start(params, files, dax=True)
+    state = ext4_state.start(params, files, dax=True)
     old = state.record
     state.record = np.zeros(1, STATE).view(np.recarray)
     for name in old.dtype.names or ():
         state.record[name] = old[name]
     record = state.record[0]
-    first = len(e.COSTS)
+    first = len(EXT4_COSTS)
     record.cost[first : first + len(COSTS)] = costs.load("splitfs", COSTS, list(SITES))
     load_recipes(state, all_recipes())
     small = int(record.blocks) * e.BLOCK >> 5
@@ -80,8 +81,7 @@ def unsynced(state: State) -> np.ndarray:
 
 def _records(state: State) -> np.ndarray:
     """Arena offset of each file's record, 0 where it has none; the row of the root is left out."""
-    record = state.record[0]
-    return state.arena[record.rows : record.rows + record.row_count * e.ROW_WORDS : e.ROW_WORDS][:-1]
+    return e.file_table(state)[:-1, e.ROW_RECORD]
 
 
 def space(state: State) -> dict[str, int]:
@@ -89,7 +89,7 @@ def space(state: State) -> dict[str, int]:
     record, arena = state.record[0], state.arena
     at = _records(state)[unsynced(state)]
     return {
-        **linux_state.space(state),
+        **e.space(state),
         "staged_bytes": int((arena[at + STAGED_END] - arena[at + STAGED]).sum()) * e.BLOCK,
         "operation_log_bytes": int(record.entries_bytes),
         "operation_log_entries": int(record.entry) // ENTRY,

@@ -8,12 +8,15 @@ allocator is first fit; the extent tree has one level of leaves.
 """
 
 from scmsim.alloc.first_fit import allocate, release
-from scmsim.core import records as r
 from scmsim.fs.engine import table
+from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import play
+from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux.blocks import page_run
+from scmsim.fs.linux.blocks import holes, page_run
+from scmsim.fs.linux.files import call
+from scmsim.fs.linux.pages import clear_part
 from scmsim.fs.linux.transfer import copy_in
 from scmsim.fs.xfs import recipes as x
 from scmsim.fs.xfs import state as n
@@ -107,7 +110,7 @@ def map_run(s, arena, f, out, page, count):
 
 
 @part
-def write_slice(s, arena, f, op, out):
+def write_slice(s, arena, row, f, op, out):
     """Part of a write(), from `s.progress` on: for each run of pages blocks where there are none, and a copy."""
     at = op.offset + s.progress
     end = min(op.offset + op.length, (at & ~4095) + n.EXTENT_PAGES * e.BLOCK)
@@ -173,28 +176,34 @@ def free_pages(s, arena, f, out, page, last):
 
 
 @part
-def clear_part(s, arena, f, out, at, length):
-    """Clear `length` bytes from `at` on, inside one page, if it has content; takes 2 events."""
-    page = at >> 12
-    if length > 0 and page < arena[f + e.END]:
-        word = arena[arena[f + e.PAGES] + page]
-        if word and not word & e.IS_UNWRITTEN:
-            s.reg[q.TO], s.reg[q.BYTES] = (word >> e.BLOCK_SHIFT << 12) + (at & 4095), length
-            play(s, out, q.CLEAR_PM)
-
-
-@part
 def truncate(s, arena, op, f, out):
     """truncate: the rest of the new last page is cleared, pages behind it are freed."""
     size = max(op.offset, 0)
-    s.reg[q.INODE] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
-    play(s, out, q.TRUNCATE)
+    call(s, arena, out, f, q.TRUNCATE)
     if size < arena[f + e.SIZE]:
         clear_part(s, arena, f, out, size, -size & 4095)
         free_pages(s, arena, f, out, (size + 4095) >> 12, arena[f + e.END])
     arena[f + e.SIZE] = size
+    note_change(s, arena, f, out)
+
+
+@part
+def note_change(s, arena, f, out):
+    """A file's inode and its blocks changed."""
     log_inode(s, arena, f, out)
     arena[f + e.DATA_TID] = s.sequence
+
+
+@part
+def reserve_range(s, arena, f, first, last):
+    """Room for the pages [first, last], whose holes are to get blocks; returns an outcome."""
+    if holes(arena, f, first, last) > s.free_blocks:
+        return FULL
+    words = table.words_to_hold(arena, f + e.PAGES, last + 1) + 4 * arena[f + e.LEAF_COUNT] + n.WORDS
+    if not has_room(s, arena, words + (last + 1 - first) // 8):
+        return NO_ROOM
+    table.reserve(s, arena, f + e.PAGES, last + 1)
+    return DONE
 
 
 @part
@@ -212,32 +221,4 @@ def fill_holes(s, arena, f, page, last, out):
     log_extents(s, arena, f, last, out)
 
 
-@part
-def missing(arena, f, first, last):
-    """Pages in [first, last] that have no block."""
-    count = last + 1 - max(arena[f + e.END], first)
-    count = max(count, 0)
-    for page in range(first, min(last + 1, arena[f + e.END])):
-        count += arena[arena[f + e.PAGES] + page] == 0
-    return count
-
-
-@part
-def fallocate(s, arena, op, f, out):
-    """fallocate: unwritten blocks for the holes of the range, or (punch hole) the range becomes a hole."""
-    end = op.offset + op.length
-    s.reg[q.INODE] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
-    play(s, out, q.FALLOCATE)
-    if op.flag & r.PUNCH_HOLE:
-        if op.offset >> 12 == (end - 1) >> 12:
-            clear_part(s, arena, f, out, op.offset, op.length & 4095)
-        else:
-            clear_part(s, arena, f, out, op.offset, -op.offset & 4095)
-            clear_part(s, arena, f, out, end & ~4095, end & 4095)
-        free_pages(s, arena, f, out, (op.offset + 4095) >> 12, (end >> 12) - 1)
-    else:
-        fill_holes(s, arena, f, op.offset >> 12, (end - 1) >> 12, out)
-        if not op.flag & r.KEEP_SIZE:
-            arena[f + e.SIZE] = max(arena[f + e.SIZE], end)
-    log_inode(s, arena, f, out)
-    arena[f + e.DATA_TID] = s.sequence
+PAGES = {"free_pages": free_pages, "fill_holes": fill_holes, "reserve_range": reserve_range, "note_change": note_change}

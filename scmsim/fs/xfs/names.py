@@ -11,11 +11,10 @@ from scmsim.alloc.first_fit import allocate, release
 from scmsim.core import records as r
 from scmsim.fs.engine import table
 from scmsim.fs.engine.arena import give, has_room, take
-from scmsim.fs.engine.events import play
+from scmsim.fs.engine.operations import DONE, FULL
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux.names import as_directory, parent_row
-from scmsim.fs.linux.operations import call
+from scmsim.fs.linux.files import call
 from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs.data import add_blocks, free_pages
 from scmsim.fs.xfs.dirs import add_entry, blocks_to_add, remove_entry, to_inode
@@ -137,12 +136,12 @@ def destroy(s, arena, row, f, out):
 
 @part
 def create(s, arena, op, row, d, out):
-    """create, mkdir: 1 done, -1 the device is full."""
+    """create, mkdir: a new file with its entry in directory `d`; returns the outcome."""
     if blocks_to_add(s, arena, row, d) > s.free_blocks:
-        return -1
+        return FULL
     found = has_inode(s, arena)
     if found == 0:
-        return -1
+        return FULL
     f = new_record(s, arena, row)
     has_item(s, arena, f)
     if found == 2:
@@ -159,31 +158,25 @@ def create(s, arena, op, row, d, out):
     log_inode(s, arena, f, out)
     add_entry(s, arena, row, d, out)
     call(s, arena, out, f, q.MKDIR if op.op == r.MKDIR else q.CREATE)
-    return 1
+    return DONE
 
 
 @part
-def lose_link(s, arena, row, f, out):
-    """One link less; the last one takes the file with it, unless it is open; True if the file is gone."""
-    arena[f + e.LINKS] -= 1
-    if arena[f + e.LINKS] <= 0 and not (s.closes and arena[f + e.OPENS] > 0):
-        destroy(s, arena, row, f, out)
-        return True
+def unlinked(s, arena, f, out):
+    """A file that stays has one link less; one without any enters a list of unlinked inodes."""
     if arena[f + e.LINKS] <= 0:
-        unlinked = UNLINKED + 4 * (arena[f + e.INODE] % n.CHUNK_INODES)
-        log_inode_use(s, arena, arena[f + e.INODE], unlinked, unlinked + 3)
+        at = UNLINKED + 4 * (arena[f + e.INODE] % n.CHUNK_INODES)
+        log_inode_use(s, arena, arena[f + e.INODE], at, at + 3)
     log_inode(s, arena, f, out)
-    return False
 
 
 @part
-def rename(s, arena, op, row, d, out):
-    """rename: the new name enters, then the old one leaves; or it takes the place of another file's: 1 done, -1 no room."""
-    f, replaced = arena[row], s.rows + op.file2 * e.ROW_WORDS
-    takes_place = op.file2 >= 0 and replaced != row
-    adds_first = not takes_place and arena[f + n.KNOWN] > 0
+def move_entry(s, arena, row, d, out, replaces):
+    """rename: the new name enters, then the old one leaves; or it takes another one's place.  Returns the outcome."""
+    f = arena[row]
+    adds_first = not replaces and arena[f + n.KNOWN] > 0
     if adds_first and blocks_to_add(s, arena, row, d) > s.free_blocks:
-        return -1
+        return FULL
     call(s, arena, out, f, q.RENAME)
     if not adds_first:
         remove_entry(s, arena, row, d, out)
@@ -195,50 +188,36 @@ def rename(s, arena, op, row, d, out):
         remove_entry(s, arena, row, d, out)
         arena[f + n.OLDER_ENTRY] = before
     log_inode(s, arena, f, out)
-    if takes_place:
-        if arena[replaced]:
-            remove_entry(s, arena, replaced, d, out)
-            lose_link(s, arena, replaced, arena[replaced], out)
-        arena[replaced + e.ROW_SIZE] = -1
-    return 1
+    return DONE
 
 
 @part
-def link(s, arena, row, d, out):
-    """link: 1 done, -1 the device is full."""
+def link(s, arena, op, row, d, out):
+    """link: one more entry, in directory `d`; returns the outcome."""
     if blocks_to_add(s, arena, row, d) > s.free_blocks:
-        return -1
+        return FULL
     f = arena[row]
     arena[f + e.LINKS] += 1
     add_entry(s, arena, row, d, out)
     log_inode(s, arena, f, out)
     call(s, arena, out, f, q.LINK)
-    return 1
+    return DONE
 
 
 @part
-def change_names(s, arena, op, row, out):
-    """create, mkdir, unlink, rmdir, rename, link: 1 done, 0 no room yet, -1 the device is full."""
-    d = as_directory(s, arena, touch(s, arena, parent_row(s, arena, op, row)))
-    if d == 0:
-        return 0
-    if not has_room(s, arena, n.WORDS + 4 * (s.inode_count + arena[d + e.END] + arena[d + e.LEAF_COUNT])):
-        return 0
-    if (op.op == r.CREATE or op.op == r.MKDIR) and arena[row] == 0 and arena[row + e.ROW_SIZE] < 0:
-        return create(s, arena, op, row, d, out)
-    f = touch(s, arena, row)
-    if f == 0:
-        return 0
-    if op.op == r.LINK:
-        return link(s, arena, row, d, out)
-    if op.op == r.RENAME:
-        return rename(s, arena, op, row, d, out)
-    if op.op == r.MKDIR or op.op == r.CREATE:
-        arena[f + e.OPENS] += op.op == r.CREATE
-        call(s, arena, out, f, q.OPEN)
-    else:
-        s.reg[q.INODE] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
-        remove_entry(s, arena, row, d, out)
-        gone = lose_link(s, arena, row, f, out)
-        play(s, out, q.RMDIR if op.op == r.RMDIR else (q.REMOVE if gone else q.UNLINK))
-    return 1
+def words_needed(s, arena, d):
+    """Words of the arena that a change of names in directory `d` may take."""
+    return n.WORDS + 4 * (s.inode_count + arena[d + e.END] + arena[d + e.LEAF_COUNT])
+
+
+HOOKS = {
+    "touch": touch,
+    "destroy": destroy,
+    "add_file": create,
+    "link": link,
+    "remove_entry": remove_entry,
+    "unlinked": unlinked,
+    "move_entry": move_entry,
+    "give_way": remove_entry,
+    "words_needed": words_needed,
+}

@@ -15,7 +15,6 @@ from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs
 from scmsim.fs.engine.events import State, load_recipes, new_state
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux import state as linux_state
 from scmsim.fs.xfs.recipes import COSTS, SITES, all_recipes
 
 # Words of a log item: block (buffer) or inode number; mask of changed 128-byte chunks (buffer) or bytes of the changed
@@ -79,7 +78,7 @@ STATE = np.dtype(
     (
         np.record,
         [
-            *linux_state.STATE.descr,
+            *e.STATE.descr,
             ("inode_items", "i8"),  # arena offset of a table handle: inode -> its item
             ("chunks", "i8"),  # arena offset of a table handle: chunk of 64 inodes -> its first block
             ("ag_items", "i8"),
@@ -113,7 +112,7 @@ def start(params: dict[str, int], files: Files) -> State:
     blocks, groups = params["capacity"] // e.BLOCK, params["allocation_groups"]
     log = params["log"] // e.BLOCK or default_log(blocks)
     rows = len(files) + 1
-    folders = [rows - 1, *np.flatnonzero(files.is_dir & (files.first_size >= 0)).tolist()]
+    folders = e.known_folders(files)
     chunks = 1 + (FIRST_INODE + int((files.first_size >= 0).sum())) // CHUNK_INODES
     reserved = groups * AG_BLOCKS + log + chunks * CHUNK_BLOCKS
     _check(params, groups, log, reserved)
@@ -126,19 +125,17 @@ def start(params: dict[str, int], files: Files) -> State:
         state, all_recipes(bool(params["copy_fence"]), params["crc32c"] == "table"), merge=bool(params.get("merge", 1))
     )
     first_fit.attach(state, reserved, blocks)
-    lists = {"rows": rows * e.ROW_WORDS, "free_inodes": rows + CHUNK_INODES, "inode_items": 2, "chunks": 2}
-    for name, count in (lists | {"ag_items": groups * AG_ITEMS << ITEM_ORDER}).items():
-        record[name] = record.arena_top
-        record.arena_top += count
+    lists = {
+        "free_inodes": rows + CHUNK_INODES,
+        "inode_items": 2,
+        "chunks": 2,
+        "ag_items": groups * AG_ITEMS << ITEM_ORDER,
+    }
     own = {name: params[name] for name in ("log_unit", "log_buffer", "sync_interval", "timestamp_tick")}
-    own |= {"dax": 1, "row_count": rows, "ag_count": groups, "ag_blocks": -(-blocks // groups)}
+    own |= {"dax": 1, "ag_count": groups, "ag_blocks": -(-blocks // groups)}
     own |= {"journal_at": groups * AG_BLOCKS, "journal_blocks": log, "next_tick": params["sync_interval"]}
-    own |= {"cil_limit": min(log * e.BLOCK >> 3, MOST_CIL), "oldest": -1, "newest": -1, "sequence": 1}
-    for name, value in (own | e.DAX_PAGES).items():
-        record[name] = value
-    table = state.arena[record.rows : record.rows + rows * e.ROW_WORDS].reshape(rows, e.ROW_WORDS)
-    table[:-1, e.ROW_SIZE], table[:-1, e.ROW_DIR], table[-1, e.ROW_DIR] = files.first_size, files.is_dir, 1
-    table[:-1, e.ROW_NAME] = [len(path.rpartition("/")[2].encode()) for path in files.path]
+    own |= {"cil_limit": min(log * e.BLOCK >> 3, MOST_CIL), "sequence": 1}
+    e.lay_out(state, files, lists, own | e.DAX_PAGES)
     _known(state, folders, chunks)
     return state
 
@@ -171,13 +168,8 @@ def _known(state: State, folders: list[int], chunks: int) -> None:
         for kind in range(AG_ITEMS):
             item = record.ag_items + ((group * AG_ITEMS + kind) << ITEM_ORDER)
             arena[item + HOME] = group * AG_BLOCKS + 1 + kind
-    root = record.rows + (record.row_count - 1) * e.ROW_WORDS
     for index, folder in enumerate(folders):
-        f = record.arena_top
-        record.arena_top += 1 << e.RECORD_ORDER
-        arena[record.rows + folder * e.ROW_WORDS] = f
-        arena[f + e.IS_DIR], arena[f + e.LINKS], arena[f + e.PARENT], arena[f + e.STAMP] = 1, 1, root, -1
-        arena[f + e.INODE] = FIRST_INODE + index - 1 if index else ROOT_INODE
+        e.add_folder(state, folder, FIRST_INODE + index - 1 if index else ROOT_INODE)
     record.next_inode = FIRST_INODE + len(folders) - 1
     order = max((chunks * CHUNK_INODES - 1).bit_length(), 1)
     for handle, size in ((record.inode_items, order), (record.chunks, max(order - 5, 1))):
@@ -197,6 +189,6 @@ def _known(state: State, folders: list[int], chunks: int) -> None:
 def space(state: State) -> dict[str, int]:
     """Space report in bytes, as ext4's; XFS does not preallocate where it writes directly."""
     record = state.record[0]
-    report = linux_state.space(state)
+    report = e.space(state)
     report |= {"uncommitted_bytes": int(record.cil_bytes), "commits": int(record.sequence) - 1}
     return {**report, "logged_items": int(record.ail_items)}

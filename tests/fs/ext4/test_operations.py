@@ -10,8 +10,9 @@ import pytest
 from scmsim.core import records as r
 from scmsim.core.errors import UsageError
 from scmsim.fs.engine import costs
-from scmsim.fs.linux import state as linux_state
-from scmsim.fs.linux.recipes import COSTS, RECIPES, SITES, all_recipes
+from scmsim.fs.ext4.recipes import COSTS, SITES, all_recipes
+from scmsim.fs.ext4.state import default_journal
+from scmsim.fs.linux.recipes import RECIPES
 from tests.conftest import NO_JIT
 from tests.fs import drive, lab, lab_names
 
@@ -243,7 +244,7 @@ def test_a_journal_or_device_that_is_too_small_is_a_usage_error(fs):
 
 @pytest.mark.parametrize(("capacity", "journal"), [(2 << 30, 64 << 20), (64 << 30, 512 << 20), (256 << 30, 1 << 30)])
 def test_the_journal_is_as_large_as_mke2fs_makes_it(capacity, journal):
-    assert linux_state.default_journal(capacity // PAGE) * PAGE == journal
+    assert default_journal(capacity // PAGE) * PAGE == journal
 
 
 @pytest.mark.parametrize("fs", SYSTEMS)

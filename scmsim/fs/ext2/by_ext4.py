@@ -1,0 +1,48 @@
+"""An ext2 layout served by the driver of ext4, as kernels without CONFIG_EXT2_FS do: metadata without a journal.
+
+An fsync stores an inode that got blocks or a new time (the driver does not tell it of a size or a link), with it, once, the
+directory's block of a new file, and flushes the device if there was something to store.  Source: Linux 6.1
+fs/ext4/{fsync.c: ext4_sync_parent; ext4_jbd2.c: ext4_forget}.
+"""
+
+from scmsim.fs.engine.events import play
+from scmsim.fs.engine.operations import DONE, NO_ROOM
+from scmsim.fs.ext2 import metadata
+from scmsim.fs.ext2.metadata import inode_block, store_dirty, store_index
+from scmsim.fs.linux import recipes as q
+from scmsim.fs.linux import state as e
+from scmsim.jit import part
+
+
+@part
+def forget(s, arena, block):
+    """Metadata block `block` was freed: the page of a dirty one keeps its mark, and write-back finds nothing dirty in it."""
+    s.revokes += metadata.forget(s, arena, block)
+
+
+@part
+def sync(s, arena, out, op, f):
+    """The end of an fsync; returns the outcome."""
+    parent = arena[arena[f + e.PARENT]]
+    if not store_index(s, arena, out, f, arena[parent + e.END] + 1):
+        return NO_ROOM
+    changed = arena[f + e.TID] == s.tid
+    if changed:
+        arena[f + e.TID] = 0
+        store_dirty(s, arena, out, inode_block(s, arena, f))
+        if arena[f + e.FRESH]:
+            arena[f + e.FRESH] = 0
+            for i in range(arena[parent + e.PAGES], arena[parent + e.PAGES] + arena[parent + e.END]):
+                store_dirty(s, arena, out, arena[i] >> e.BLOCK_SHIFT)
+    play(s, out, q.FSYNC)
+    if changed or (not s.dax and arena[f + e.SIZE]):
+        play(s, out, q.BARRIER)
+    return DONE
+
+
+@part
+def note_change(s, arena, f):
+    """Only blocks and times that change concern an fsync."""
+
+
+HOOKS = {**metadata.HOOKS, "forget": forget, "sync": sync}

@@ -1,0 +1,108 @@
+"""ext2's metadata: blocks that changed wait in a list, and are stored in place by a write-back or an fsync, each once.
+
+The list is the one that ext4 has for its running transaction; a block that an fsync stored keeps its entry (bitmap `logged`).
+Source: Linux fs/ext2/inode.c, fs/buffer.c; driver of ext4: fs/ext4/{fsync.c,ext4_jbd2.c}.
+"""
+
+import numpy as np
+
+from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.operations import DONE, NO_ROOM
+from scmsim.fs.linux import recipes as q
+from scmsim.fs.linux import state as e
+from scmsim.jit import part
+
+_ONE = np.int64(1)  # a Python 1 << 63 would not fit an int64 where kernels run as plain Python
+
+
+@part
+def join(s, arena, block):
+    """Metadata block `block` changed: it is dirty."""
+    at = s.joined + (block >> 6)
+    bit = _ONE << (block & 63)
+    if arena[at] & bit == 0:
+        if s.txn_length == 0:
+            s.txn_since = s.now
+        arena[at] |= bit
+        s.txn_blocks += 1
+        at = s.logged + (block >> 6)
+        if arena[at] & bit == 0:  # else its entry is still there
+            arena[at] |= bit
+            arena[s.txn + s.txn_length] = block
+            s.txn_length += 1
+
+
+@part
+def forget(s, arena, block):
+    """Metadata block `block` was freed: it is not stored any more; 1 if it was dirty."""
+    bit = _ONE << (block & 63)
+    if arena[s.joined + (block >> 6)] & bit == 0:
+        return 0
+    arena[s.joined + (block >> 6)] &= ~bit
+    s.txn_blocks -= 1
+    return 1
+
+
+@part
+def store_dirty(s, arena, out, block):
+    """Store metadata block `block` in place if it is dirty; at most 3 events."""
+    if forget(s, arena, block):
+        s.reg[q.FROM] = block * e.BLOCK
+        play(s, out, q.IN_PLACE)
+
+
+@part
+def commit(s, arena, out):
+    """Store every dirty metadata block in place; False: no room for the events."""
+    if not has_events(s, out, 3 * s.txn_blocks + 16):
+        return False
+    s.reg[q.COUNT], s.reg[q.REVOKES] = s.txn_blocks, s.revokes
+    play(s, out, q.COMMIT)
+    s.revokes = 0
+    for i in range(s.txn_length):
+        block = arena[s.txn + i]
+        store_dirty(s, arena, out, block)
+        arena[s.logged + (block >> 6)] &= ~(_ONE << (block & 63))
+    s.txn_length = 0
+    s.tid += 1
+    return True
+
+
+@part
+def checkpoint(s, arena, out):
+    """The end of sync(): the device is flushed."""
+    play(s, out, q.CHECKPOINT)
+
+
+@part
+def store_index(s, arena, out, f, more):
+    """fsync: a file's dirty pointer blocks are stored in place; False: no room for them and `more` blocks yet."""
+    if not has_events(s, out, 3 * min(s.txn_blocks, arena[f + e.LEAF_COUNT] + more) + 16):
+        return False
+    for i in range(arena[f + e.LEAVES], arena[f + e.LEAVES] + arena[f + e.LEAF_COUNT]):
+        if arena[i]:
+            store_dirty(s, arena, out, arena[i])
+    return True
+
+
+@part
+def inode_block(s, arena, f):
+    """The block that a file's inode lies in."""
+    return s.inode_table_at + (arena[f + e.INODE] - 1) // e.INODES_PER_BLOCK
+
+
+@part
+def sync(s, arena, out, op, f):
+    """fsync stores the inode if it changed, which goes into its block only now, and flushes the device."""
+    if not store_index(s, arena, out, f, 1):
+        return NO_ROOM
+    if arena[f + e.TID] == s.tid:
+        arena[f + e.TID] = 0
+        join(s, arena, inode_block(s, arena, f))
+        store_dirty(s, arena, out, inode_block(s, arena, f))
+    play(s, out, q.FSYNC)
+    play(s, out, q.BARRIER)
+    return DONE
+
+
+HOOKS = {"join": join, "forget": forget, "commit": commit, "checkpoint": checkpoint, "sync": sync}

@@ -1,0 +1,24 @@
+"""ext2's operations: those of Linux's file systems, with pointer blocks and without a journal, by two drivers."""
+
+from scmsim.fs.ext2 import by_ext4, dirs, map, metadata
+from scmsim.fs.ext2 import inodes as waiting_inodes
+from scmsim.fs.ext2 import transfer as ext2_transfer
+from scmsim.fs.ext4 import dirs as hashed_dirs
+from scmsim.fs.linux import driver, entries, index, inodes, transfer
+from scmsim.fs.linux import metadata as linux_metadata
+from scmsim.jit.binding import bind
+
+_HOOKS = {entries: dirs.HOOKS, index: map.HOOKS, linux_metadata: metadata.HOOKS, transfer: ext2_transfer.HOOKS}
+_BY_EXT4 = {
+    entries: hashed_dirs.HOOKS,
+    inodes: {**waiting_inodes.HOOKS, "note_change": by_ext4.note_change},
+    linux_metadata: by_ext4.HOOKS,
+    transfer: {**ext2_transfer.HOOKS, "MOST_NEW": 1},
+}
+emit = driver.emitter(bind("ext2", driver, _HOOKS))
+emit_by_ext4 = driver.emitter(bind("ext2_by_ext4", driver, _HOOKS | _BY_EXT4))
+
+
+def emit_by_either(state, arena, ops, i, out):
+    """`emit` by the driver that a state was made for: only ext4's lets freed inodes wait."""
+    return (emit_by_ext4 if state[0]["recent_room"] else emit)(state, arena, ops, i, out)

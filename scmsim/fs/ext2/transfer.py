@@ -1,0 +1,38 @@
+"""What ext2's reads and writes do otherwise than ext4's: blocks are allocated in write(), and pointer blocks lead to them."""
+
+from scmsim.fs.engine.events import play
+from scmsim.fs.ext2.map import DIRECT, levels
+from scmsim.fs.linux import recipes as q
+from scmsim.fs.linux import state as e
+from scmsim.fs.linux.blocks import add_changed
+from scmsim.jit import part
+
+
+@part
+def allocate_now(s, arena, f, out, page, count):
+    """Page cache: those of `count` cached pages from `page` on that have no block get one."""
+    end = page + count
+    s.reg[q.COUNT], s.reg[q.POINTERS] = 0, 0
+    while page < end:
+        if page < arena[f + e.END] and arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT:
+            page += 1
+            continue
+        count = add_changed(s, arena, f, page, 1, 0)
+        arena[f + e.MAPPED] += count
+        s.reg[q.COUNT] += count
+        s.reg[q.POINTERS] += s.new_pointers
+        page += count
+    if s.reg[q.COUNT]:
+        s.changed = 1
+        play(s, out, q.ALLOCATE)
+
+
+@part
+def find_blocks(s, out, page, count):
+    """DAX: the way to `count` blocks from `page` on, which lie one after the other."""
+    if s.dax:
+        s.reg[q.LEVELS], s.reg[q.SCANNED] = levels(page), count if page >= DIRECT else 0
+        play(s, out, q.MAP)
+
+
+HOOKS = {"allocate_now": allocate_now, "find_blocks": find_blocks}

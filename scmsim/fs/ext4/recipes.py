@@ -1,0 +1,201 @@
+"""ext4's mechanisms as recipes: the events of each mechanism, in the order of the source.
+
+Sources: Linux 5.13 fs/ext4/{file,inode,namei,ialloc}.c, fs/jbd2/commit.c, fs/dax.c,
+arch/x86/lib/{usercopy_64.c,copy_user_64.S} (`__copy_user_flushcache`: 8-byte non-temporal stores, cached bytes at
+unaligned ends, whose lines are written back; it ends with an sfence, measured: one per write), drivers/nvdimm/pmem.c
+(`memcpy_flushcache` per page; `nvdimm_flush` is two sfences, measured: four per fsync).  Data structures that only the
+cost rows know of have one run of 64 bytes or so here, so that a TLB sees them.
+"""
+
+from scmsim.core.records import FLUSH, KERNEL, LOAD, NTSTORE, PM, STORE, USER
+from scmsim.fs.engine.events import Steps
+from scmsim.fs.linux import recipes as q
+
+# Mechanism -> what the bytes that it stores to persistent memory are for.
+SITES = {
+    "syscall": "none",
+    "copy": "data",
+    "zeroing": "zeroing",
+    "page cache": "none",
+    "mapping": "none",
+    "allocation": "none",
+    "journal handle": "none",
+    "inode": "none",
+    "orphan list": "none",
+    "namespace": "none",
+    "writeback": "data",
+    "journal": "log",
+    "checkpoint": "metadata",
+}
+
+COSTS = (
+    "null_call", "dax_write_call", "dax_read_call", "map_run", "copy_line", "handle", "inode_update",
+    "orphan", "allocate", "zero_block", "cache_write_call", "cache_page", "cache_page_new", "cache_read_call",
+    "cache_read_page", "cache_fill_page", "timer_tick", "fsync_call", "flush_call", "flush_page", "flush_run",
+    "commit", "journal_block", "revoke", "checkpoint_block", "create", "open", "close", "unlink", "remove",
+    "free_run", "free_page", "rename", "link", "mkdir", "rmdir", "stat", "sync_call", "search_entry", "place_entry",
+    "remove_entry", "lookup", "probe",
+    "join_block", "cache_page_dirty", "access_time",
+)  # fmt: skip
+
+_STEPS = Steps(SITES, COSTS, KERNEL)
+_run, _work, _fence = _STEPS.run, _STEPS.work, _STEPS.fence
+_INODE = _run(LOAD, "inode", q.INODE, 0, 64)
+
+
+def _call(cost: str) -> list:
+    return [_work(cost, 1), _INODE]
+
+
+def dax_recipes(copy_fence: bool) -> dict[int, list]:
+    """write() and read() without a page cache."""
+    return {
+        q.WRITE: _call("dax_write_call"),
+        q.ALLOCATE: [
+            _run(STORE, "allocation", q.BITMAP, 0, 8),
+            _run(STORE, "allocation", q.GROUP, 0, 64),
+            _work("allocate", 1),
+            _work("zero_block", 0, q.COUNT),
+            _run(LOAD, "zeroing", q.ZERO, q.ZERO_PAGE, q.BLOCK),
+            _run(NTSTORE, "zeroing", q.TO, 0, 0, q.BYTES, space=PM, width=8),
+        ],
+        q.COPY: [
+            _work("map_run", 1),
+            _run(LOAD, "copy", q.USER_AT, 0, 0, q.HEAD, space=USER, width=1),
+            _run(STORE, "copy", q.TO, 0, 0, q.HEAD, space=PM, width=1),
+            _run(LOAD, "copy", q.BODY_USER, 0, 0, q.BODY, space=USER, width=8, width_by=q.WIDTH),
+            _run(NTSTORE, "copy", q.BODY_AT, 0, 0, q.BODY, space=PM, width=8, width_by=q.WIDTH),
+            _run(LOAD, "copy", q.TAIL_USER, 0, 0, q.TAIL, space=USER, width=1),
+            _run(STORE, "copy", q.TAIL_AT, 0, 0, q.TAIL, space=PM, width=1),
+            *(
+                [_fence("copy", 1)] if copy_fence else []
+            ),  # ends the kernel's copy routine; orders nothing of ext4's own
+            _run(FLUSH, "copy", q.TO, 0, 0, q.HEAD_LINE, space=PM),
+            _run(FLUSH, "copy", q.TAIL_LINE_AT, 0, 0, q.TAIL_LINE, space=PM),
+            _work("copy_line", 0, q.LINES),
+        ],
+        # Three handles: on the orphan list, allocation, and size and off the orphan list.
+        q.FINISH: [
+            _work("handle", 0, q.GROWN),
+            _work("inode_update", 0, q.NEW),
+            _work("orphan", 0, q.HAS),
+            _run(STORE, "orphan list", q.ZERO, q.BUFFERS, 0, q.HAS),
+        ],
+        q.READ: _call("dax_read_call"),
+        q.COPY_OUT: [
+            _work("map_run", 1),
+            _run(LOAD, "copy", q.FROM, 0, 0, q.HAS, space=PM),
+            _run(STORE, "copy", q.USER_AT, 0, 0, q.BYTES, space=USER),
+        ],
+        q.READ_PAGES: [_work("timer_tick", 0, q.LINES)],
+    }
+
+
+def cache_recipes() -> dict[int, list]:
+    """write(), read() and write-back with a page cache."""
+    return {
+        q.WRITE: _call("cache_write_call"),
+        q.COPY: [
+            _run(LOAD, "copy", q.USER_AT, 0, 0, q.BYTES, space=USER),
+            _run(STORE, "copy", q.TO, 0, 0, q.BYTES),
+        ],
+        q.FINISH: [
+            _work("cache_page", 0, q.PAGES),
+            _work("handle", 0, q.PAGES),
+            _work("cache_page_new", 0, q.NEW),
+            _work("cache_page_dirty", 0, q.HAS),
+            _work("inode_update", 0, q.GROWN),
+        ],
+        q.FILL: [
+            _work("cache_fill_page", 1),
+            _run(LOAD, "page cache", q.FROM, 0, q.BLOCK, space=PM),
+            _run(STORE, "page cache", q.TO, 0, q.BLOCK),
+        ],
+        q.READ: _call("cache_read_call"),
+        q.COPY_OUT: [
+            _run(LOAD, "copy", q.FROM, 0, 0, q.HAS),
+            _run(STORE, "copy", q.USER_AT, 0, 0, q.BYTES, space=USER),
+        ],
+        q.READ_PAGES: [
+            _work("cache_read_page", 0, q.PAGES),
+            _work("cache_page_new", 0, q.NEW),
+            _work("timer_tick", 0, q.LINES),
+        ],
+        q.FLUSH_RUN: [_run(NTSTORE, "writeback", q.TO, 0, 0, q.BYTES, space=PM, width=8)],
+        q.FLUSH_LOAD: [_run(LOAD, "writeback", q.FROM, 0, 0, q.HAS, width=8)],
+        q.FLUSHED: [_work("flush_call", 1), _work("flush_page", 0, q.PAGES), _work("flush_run", 0, q.NEW)],
+    }
+
+
+def journal_recipes() -> dict[int, list]:
+    """Handles, commit and checkpoint.  A commit block goes out between two flushes of the device (REQ_PREFLUSH,
+    REQ_FUA)."""
+    return {
+        q.TIMES: [_work("handle", 1), _work("inode_update", 1)],
+        q.ACCESSED: [_work("access_time", 1)],
+        q.JOINED: [_work("join_block", 0, q.COUNT)],
+        q.DIRTY_INODE: [_run(STORE, "inode", q.SLOT, 0, 160)],
+        q.FSYNC: [_work("fsync_call", 1)],
+        q.BARRIER: [_fence("journal", q.BARRIER_FENCES)],
+        q.IMAGE: [_run(LOAD, "journal", q.FROM, q.BUFFERS, q.BLOCK, width=8)],
+        q.COMMIT: [
+            _work("commit", 1),
+            _work("journal_block", 0, q.COUNT),
+            _work("revoke", 0, q.REVOKES),
+            _run(LOAD, "journal", q.ZERO, q.DESCRIPTORS, 0, q.BYTES, width=8),
+            _run(NTSTORE, "journal", q.TO, 0, 0, q.LOG, space=PM, width=8),
+            _run(NTSTORE, "journal", q.FROM, 0, 0, q.LOG_WRAPPED, space=PM, width=8),
+            _fence("journal", q.BARRIER_FENCES),
+            _run(NTSTORE, "journal", q.COMMIT_AT, 0, q.BLOCK, space=PM, width=8),
+            _fence("journal", q.BARRIER_FENCES),
+        ],
+        q.CHECKPOINT: [_work("checkpoint_block", 0, q.COUNT), _fence("checkpoint", q.BARRIER_FENCES)],
+        q.IN_PLACE: [
+            _run(LOAD, "checkpoint", q.FROM, q.BUFFERS, q.BLOCK, width=8),
+            _run(NTSTORE, "checkpoint", q.FROM, 0, q.BLOCK, space=PM, width=8),
+        ],
+        q.SYNC: [_work("sync_call", 1)],
+    }
+
+
+def name_recipes() -> dict[int, list]:
+    """Calls other than read and write."""
+    orphan = _run(STORE, "orphan list", q.ZERO, q.BUFFERS, 8)
+    return {
+        q.NAME: [
+            _run(LOAD, "namespace", q.FROM, q.BUFFERS, q.BLOCK),
+            _work("search_entry", 0, q.SEARCHED),
+            _work("place_entry", 0, q.PLACED),
+            _work("remove_entry", 0, q.REMOVED),
+            _work("lookup", 0, q.LOOKUPS),
+            _work("probe", 0, q.PROBES),
+            _run(STORE, "namespace", q.FROM, q.BUFFERS, 64),
+        ],
+        q.CREATE: _call("create"),
+        q.OPEN: _call("open"),
+        q.CLOSE: _call("close"),
+        q.STAT: _call("stat"),
+        q.OTHER: _call("null_call"),
+        q.UNLINK: _call("unlink"),
+        q.REMOVE: [*_call("remove"), orphan],
+        q.RMDIR: [*_call("rmdir"), orphan],
+        q.RENAME: _call("rename"),
+        q.LINK: _call("link"),
+        q.MKDIR: _call("mkdir"),
+        q.FREED: [_work("free_run", 0, q.COUNT), _work("free_page", 0, q.PAGES)],
+        q.TRUNCATE: [*_call("null_call"), _work("handle", 2), _work("inode_update", 2), _work("orphan", 1), orphan],
+        q.FALLOCATE: [*_call("null_call"), _work("handle", 1), _work("inode_update", 1)],
+        q.FALLOCATED: [_work("allocate", 0, q.COUNT)],
+        q.CLEAR_PM: [
+            _run(STORE, "zeroing", q.TO, 0, 0, q.BYTES, space=PM),
+            _run(FLUSH, "zeroing", q.TO, 0, 0, q.BYTES, space=PM),
+        ],
+        q.CLEAR_FRAME: [_run(STORE, "page cache", q.TO, 0, 0, q.BYTES)],
+        q.ORPHAN: [_work("handle", 1), _work("orphan", 1), orphan],
+    }
+
+
+def all_recipes(dax: bool, copy_fence: bool = False) -> dict[int, list]:
+    """Every recipe of a model by number; those that it never plays are empty."""
+    every = (dax_recipes(copy_fence) if dax else cache_recipes()) | journal_recipes() | name_recipes()
+    return {number: every.get(number, []) for number in range(q.RECIPES)}

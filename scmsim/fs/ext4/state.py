@@ -1,0 +1,63 @@
+"""ext4's state at the start: the layout that mke2fs makes, its journal and its limits.
+
+Units: bytes, blocks of 4096 bytes, ns.  Source: mke2fs (e2fsprogs lib/ext2fs/mkjournal.c, ext2fs_default_journal_size).
+"""
+
+from scmsim.core.errors import UsageError
+from scmsim.core.records import NEVER, Files
+from scmsim.core.units import format_bytes
+from scmsim.fs.engine import costs
+from scmsim.fs.engine.events import State, load_recipes
+from scmsim.fs.ext4.recipes import COSTS, SITES, all_recipes
+from scmsim.fs.linux import state as e
+from scmsim.fs.linux.recipes import BLOCK
+
+LARGEST_FILE = (1 << 44) - 4096  # bytes (ext4_max_size)
+MIN_JOURNAL = 1024  # blocks (JBD2_MIN_JOURNAL_BLOCKS)
+TALLIES = (
+    "now",
+    "closes",
+    "commits",
+    "ignored",
+)  # see pipeline/periods.py; `now` is set by each operation before it is read
+
+
+def default_journal(blocks: int) -> int:
+    """Journal blocks that mke2fs chooses for a device of `blocks` blocks (ext2fs_default_journal_size)."""
+    steps = ((32768, 1024), (1 << 18, 4096), (1 << 19, 8192), (1 << 22, 16384), (1 << 23, 32768), (1 << 24, 65536))
+    for limit, journal in (*steps, (1 << 25, 131072)):
+        if blocks < limit:
+            return journal
+    return 262144
+
+
+def start(params: dict[str, int], files: Files, *, dax: bool) -> State:
+    """State of an empty ext4 of `params["capacity"]` bytes that knows the trace's `files`."""
+    e.check_capacity(params["capacity"])
+    blocks = params["capacity"] // BLOCK
+    layout = e.layout_of(blocks, params["journal"] // BLOCK or default_journal(blocks))
+    reserved = layout["journal_at"] + layout["journal_blocks"] + len(e.known_folders(files))
+    if layout["journal_blocks"] < MIN_JOURNAL or reserved + 8 > blocks:
+        raise UsageError(
+            f"a journal of {format_bytes(layout['journal_blocks'] * BLOCK)} on a device of "
+            f"{format_bytes(params['capacity'])} does not work: the journal takes at least "
+            f"{format_bytes(MIN_JOURNAL * BLOCK)}, and other metadata {format_bytes(layout['journal_at'] * BLOCK)}; "
+            "give a larger capacity or another journal"
+        )
+    cost = costs.load("ext4-5.13", COSTS, list(SITES))
+    if not params["tick"]:
+        cost[COSTS.index("timer_tick"), :3] = 0
+    own = {name: params[name] for name in ("commit_interval", "dirty_expire", "timestamp_tick")}
+    own |= {"relatime": 1, "txn_limit": layout["journal_blocks"] // 4} | layout
+    state = e.build(files, blocks, dax, own, cost)
+    load_recipes(state, all_recipes(dax, bool(params.get("copy_fence", 0))))
+    return state
+
+
+def quiet_until(state: State) -> int:
+    """Trace time in ns up to which nothing happens only because time has passed, and no file's time would change."""
+    record = state.record[0]
+    commit = int(record.txn_since + record.commit_interval) if record.txn_length else NEVER
+    step = int(record.timestamp_tick)
+    stamp = (int(record.now) // step + 1) * step if step else NEVER
+    return min(int(record.next_tick), commit, stamp)

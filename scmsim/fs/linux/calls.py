@@ -1,0 +1,94 @@
+"""One call to a file system of Linux: the kernel's threads have their turn, then it is done.
+
+A family binds `settle`, `step` and what else differs (see `scmsim.jit.binding`), and HOOKS to the loop over operations.
+"""
+
+from scmsim.core import records as r
+from scmsim.fs.engine.events import has_events
+from scmsim.fs.engine.operations import DONE
+from scmsim.fs.linux import metadata
+from scmsim.fs.linux import recipes as q
+from scmsim.fs.linux import state as e
+from scmsim.fs.linux.files import call
+from scmsim.fs.linux.transfer import transfer
+from scmsim.jit import part
+
+
+@part
+def settle(s, arena, out):
+    """What the kernel's threads did since the last operation; False if that is not done yet."""
+    return True
+
+
+@part
+def accepts(s, arena, op):
+    """Whether the kernel at work is the one for an operation."""
+    return True
+
+
+@part
+def step(s, arena, out, op, row):
+    """Run or resume an operation on the file of table row `row`; returns its outcome."""
+    return DONE
+
+
+@part
+def sync_file(s, arena, out, op, f):
+    """fsync; returns its outcome."""
+    return DONE
+
+
+@part
+def data_call(s, arena, out, op, row):
+    """read, write, fsync, msync; returns the outcome."""
+    if op.op == r.READ or op.op == r.WRITE:
+        outcome = transfer(s, arena, out, op, row)
+        if outcome != DONE or op.op == r.READ or op.length <= 0 or not op.flag & r.SYNCHRONOUS:
+            return outcome
+    return sync_file(s, arena, out, op, arena[row + e.ROW_RECORD])
+
+
+@part
+def plain_call(s, arena, out, code, f):
+    """open, stat, and the calls that only cost their way into the kernel."""
+    recipe = q.OTHER
+    if code == r.OPEN or code == r.CREATE:
+        arena[f + e.OPENS] += 1
+        recipe = q.OPEN
+    elif code == r.STAT:
+        recipe = q.STAT
+    call(s, arena, out, f, recipe)
+
+
+@part
+def prepare(s, arena, out, op):
+    """The turn of the kernel's threads; False: it is not over yet, or the operation is another kernel's."""
+    s.now = op.time_ns
+    if not has_events(s, out, e.ROOM) or not (s.settled or settle(s, arena, out)):
+        return False
+    s.settled = 1
+    return accepts(s, arena, op)
+
+
+@part
+def concerns(s, op):
+    """Whether an operation enters the file system; others are counted as ignored."""
+    ignored = op.op > r.SYNC or op.op == r.ULOAD or op.op == r.USTORE or (op.file < 0 and op.op != r.SYNC)
+    s.ignored += ignored
+    return not ignored
+
+
+@part
+def perform(s, arena, out, op):
+    """Run or resume an operation; returns its outcome."""
+    return step(s, arena, out, op, s.rows + op.file * e.ROW_WORDS)
+
+
+@part
+def end(s, out):
+    """The next operation is a new one."""
+    metadata.charge_joins(s, out)
+    s.settled = s.progress = 0
+
+
+HOOKS = {"prepare": prepare, "concerns": concerns, "perform": perform, "end": end}

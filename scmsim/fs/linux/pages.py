@@ -1,0 +1,166 @@
+"""How a file loses pages, and gets some without writing them: truncate, fallocate and what they free.
+
+Source: Linux fs/ext4/{inode.c,extents.c}.
+"""
+
+from scmsim.alloc.first_fit import release
+from scmsim.core import records as r
+from scmsim.fs.engine.events import play
+from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
+from scmsim.fs.linux import index, metadata
+from scmsim.fs.linux import recipes as q
+from scmsim.fs.linux import state as e
+from scmsim.fs.linux.blocks import add_changed, blocks_left, blocks_needed, change_groups, close_window, reserve_pages
+from scmsim.fs.linux.files import call, dirty_inode
+from scmsim.fs.linux.writeback import unqueue_clean
+from scmsim.jit import part
+
+
+@part
+def free_pages(s, arena, f, out, page, last):
+    """Free the pages [page, last]; takes 2 events."""
+    last = min(last, arena[f + e.END] - 1)
+    was_dirty = arena[f + e.DIRTY]
+    s.reg[q.COUNT], s.reg[q.PAGES] = 0, 0
+    at = page
+    while at <= last:
+        words = arena[f + e.PAGES] + at
+        block = arena[words] >> e.BLOCK_SHIFT
+        count = 1
+        if block:
+            while at + count <= last and arena[words + count] >> e.BLOCK_SHIFT == block + count:
+                count += 1
+            change_groups(s, arena, block, count)
+            index.freed(s, arena, f, at, count)
+            release(s, arena, block, count)
+            s.data_blocks -= count
+            s.reg[q.COUNT] += 1
+        for i in range(words, words + count):
+            if arena[i]:
+                arena[f + e.MAPPED] -= 1
+                arena[f + e.DIRTY] -= arena[i] & e.IS_DIRTY
+                s.reserved -= block == 0
+                s.reg[q.PAGES] += arena[i] & e.IS_CACHED != 0
+            arena[i] = 0
+        at += count
+    if was_dirty and arena[f + e.DIRTY] == 0:
+        unqueue_clean(s, arena, f)
+    if last == arena[f + e.END] - 1:
+        arena[f + e.END] = min(arena[f + e.END], page)
+    play(s, out, q.FREED)
+
+
+@part
+def free_leaves(s, arena, f, keep):
+    """Free a file's index blocks but the first `keep`."""
+    for i in range(arena[f + e.LEAVES] + keep, arena[f + e.LEAVES] + arena[f + e.LEAF_COUNT]):
+        if arena[i]:
+            release(s, arena, arena[i], 1)
+            change_groups(s, arena, arena[i], 1)
+            metadata.forget(s, arena, arena[i])
+            s.meta_blocks -= 1
+            arena[i] = 0
+            above = index.above(i - arena[f + e.LEAVES])
+            if above >= 0 and above < keep:
+                metadata.join(s, arena, arena[arena[f + e.LEAVES] + above])
+    arena[f + e.LEAF_COUNT] = min(arena[f + e.LEAF_COUNT], keep)
+    if arena[f + e.END] == 0:
+        arena[f + e.EXTENTS] = 0
+
+
+@part
+def clear_part(s, arena, f, out, at, length):
+    """Clear `length` bytes from `at` on, inside one page, if it has content; takes 2 events."""
+    page = at >> 12
+    if length > 0 and page < arena[f + e.END]:
+        word = arena[arena[f + e.PAGES] + page]
+        s.reg[q.TO], s.reg[q.BYTES] = s.key_base + ((word >> s.key_shift & s.key_mask) << 12) + (at & 4095), length
+        if s.dax and word and not word & e.IS_UNWRITTEN:
+            play(s, out, q.CLEAR_PM)
+        elif word & e.IS_CACHED:
+            play(s, out, q.CLEAR_FRAME)
+
+
+@part
+def truncate(s, arena, op, f, out):
+    """truncate: pages behind the new size are freed, the rest of its last page is cleared."""
+    size = max(op.offset, 0)
+    call(s, arena, out, f, q.TRUNCATE)
+    if size < arena[f + e.SIZE]:
+        free_pages(s, arena, f, out, (size + 4095) >> 12, arena[f + e.END])
+        close_window(s, arena, f)
+        clear_part(s, arena, f, out, size, -size & 4095)
+        free_leaves(s, arena, f, index.kept(arena, f))
+    arena[f + e.SIZE] = size
+    metadata.join_orphans(s, arena)
+    note_change(s, arena, f, out)
+
+
+@part
+def fill_holes(s, arena, f, page, last, out):
+    """Unwritten blocks for the holes in the pages [page, last]."""
+    s.reg[q.COUNT] = 0
+    while page <= last:
+        if page < arena[f + e.END] and arena[arena[f + e.PAGES] + page]:
+            page += 1
+            continue
+        count = 1
+        while page + count <= last and (
+            page + count >= arena[f + e.END] or arena[arena[f + e.PAGES] + page + count] == 0
+        ):
+            count += 1
+        count = add_changed(s, arena, f, page, count, e.IS_UNWRITTEN | s.page_bits)
+        arena[f + e.MAPPED] += count
+        s.reg[q.COUNT] += 1
+        page += count
+    play(s, out, q.FALLOCATED)
+
+
+@part
+def reserve_range(s, arena, f, first, last):
+    """Room for the pages [first, last], whose holes are to get blocks; returns an outcome."""
+    if blocks_needed(arena, f, first, last) > blocks_left(s):
+        return FULL
+    return DONE if reserve_pages(s, arena, f, last) else NO_ROOM
+
+
+@part
+def note_change(s, arena, f, out):
+    """A file's inode and its blocks changed."""
+    dirty_inode(s, arena, f, out)
+    arena[f + e.TID], arena[f + e.DATA_TID] = s.tid, s.tid
+
+
+@part
+def punch_hole(s, arena, f, out, at, end):
+    """The bytes [at, end) become a hole: parts of pages are cleared, whole pages freed."""
+    if at >> 12 == (end - 1) >> 12:
+        clear_part(s, arena, f, out, at, (end - at) & 4095)
+    else:
+        clear_part(s, arena, f, out, at, -at & 4095)
+        clear_part(s, arena, f, out, end & ~4095, end & 4095)
+    free_pages(s, arena, f, out, (at + 4095) >> 12, (end >> 12) - 1)
+
+
+@part
+def fallocate(s, arena, op, f, out):
+    """fallocate: unwritten blocks for the holes of the range, or (punch hole) the range becomes a hole; returns the outcome."""
+    end = op.offset + op.length
+    first, last = op.offset >> 12, (end - 1) >> 12
+    if op.length <= 0 or op.offset < 0:
+        play(s, out, q.OTHER)
+        return DONE
+    punches = op.flag & r.PUNCH_HOLE != 0
+    if not punches:
+        outcome = reserve_range(s, arena, f, first, last)
+        if outcome != DONE:
+            return outcome
+    call(s, arena, out, f, q.FALLOCATE)
+    if punches:
+        punch_hole(s, arena, f, out, op.offset, end)
+    else:
+        fill_holes(s, arena, f, first, last, out)
+        if not op.flag & r.KEEP_SIZE:
+            arena[f + e.SIZE] = max(arena[f + e.SIZE], end)
+    note_change(s, arena, f, out)
+    return DONE

@@ -1,0 +1,99 @@
+"""Write-back of the page cache: the queue of dirty files, and how a file's dirty pages are stored.
+
+Source: Linux 5.13 fs/fs-writeback.c, fs/ext4/inode.c: ext4_writepages, mpage_prepare_extent_to_map.
+"""
+
+from scmsim.fs.engine.events import play
+from scmsim.fs.linux import recipes as q
+from scmsim.fs.linux import state as e
+from scmsim.fs.linux.blocks import add_changed, page_run
+from scmsim.fs.linux.files import dirty_inode
+from scmsim.jit import part
+
+
+@part
+def queue_dirty(s, arena, row, f):
+    """Put a file that just became dirty at the end of the queue of dirty files."""
+    arena[f + e.SINCE] = s.now
+    arena[f + e.OLDER] = s.newest
+    arena[f + e.NEWER] = -1
+    if s.newest >= 0:
+        arena[arena[s.newest] + e.NEWER] = row
+    else:
+        s.oldest = row
+    s.newest = row
+
+
+@part
+def unqueue_clean(s, arena, f):
+    """Take a file that has no dirty page any more out of the queue of dirty files."""
+    older = arena[f + e.OLDER]
+    newer = arena[f + e.NEWER]
+    if older >= 0:
+        arena[arena[older] + e.NEWER] = newer
+    else:
+        s.oldest = newer
+    if newer >= 0:
+        arena[arena[newer] + e.OLDER] = older
+    else:
+        s.newest = older
+
+
+@part
+def flush_run(s, arena, f, out, page, most):
+    """Store dirty pages from `page` on (at most `most`) whose blocks follow each other, allocated now if there are
+    none.
+
+    Returns the pages stored; `s.changed` counts runs whose extent changed.
+    """
+    words = arena[f + e.PAGES] + page
+    block = arena[words] >> e.BLOCK_SHIFT
+    bits = arena[words] & e.IS_UNWRITTEN | e.IS_DIRTY
+    count = 1
+    stop = min(most, arena[f + e.END] - page)
+    while count < stop and arena[words + count] & (e.IS_UNWRITTEN | e.IS_DIRTY) == bits:
+        if arena[words + count] >> e.BLOCK_SHIFT != (block + count if block else 0):
+            break
+        count += 1
+    if block == 0:
+        count = add_changed(s, arena, f, page, count, 0)
+        s.reserved -= count
+    s.changed += block == 0 or bits != e.IS_DIRTY
+    s.reg[q.TO], s.reg[q.BYTES] = arena[words] >> e.BLOCK_SHIFT << 12, count * e.BLOCK
+    play(s, out, q.FLUSH_RUN)
+    at = page
+    while at < page + count:
+        frames = page_run(s, arena, f, at, page + count - 1)
+        s.reg[q.FROM] = q.FRAMES + ((arena[arena[f + e.PAGES] + at] >> e.FRAME_SHIFT) & e.FRAME_MASK) * e.BLOCK
+        s.reg[q.HAS] = frames * e.BLOCK
+        play(s, out, q.FLUSH_LOAD)
+        at += frames
+    for i in range(words, words + count):
+        arena[i] &= ~(e.IS_DIRTY | e.IS_UNWRITTEN)
+    return count
+
+
+@part
+def flush_pages(s, arena, f, out):
+    """One step of write-back: store up to FLUSH_PAGES dirty pages of a file, lowest first; at most 16 + 2 * pages
+    events."""
+    left = min(arena[f + e.DIRTY], e.FLUSH_PAGES)
+    arena[f + e.DIRTY] -= left
+    pages = left
+    page = arena[f + e.LOW]
+    s.changed = 0
+    while left:
+        if arena[arena[f + e.PAGES] + page] & e.IS_DIRTY:
+            count = flush_run(s, arena, f, out, page, left)
+            left -= count
+            page += count
+        else:
+            page += 1
+    arena[f + e.LOW] = page
+    s.reg[q.PAGES], s.reg[q.NEW] = pages, s.changed
+    play(s, out, q.FLUSHED)
+    if s.changed:
+        dirty_inode(s, arena, f, out)
+        arena[f + e.DATA_TID] = s.tid
+    if arena[f + e.DIRTY] == 0:
+        unqueue_clean(s, arena, f)

@@ -1,0 +1,52 @@
+"""SplitFS at work: its library, and the two kernels of ext4-DAX where it leaves something to those."""
+
+import sys
+
+from scmsim.core import records as r
+from scmsim.fs.engine import operations
+from scmsim.fs.ext4.operations import HOOKS
+from scmsim.fs.linux import calls, transfer
+from scmsim.fs.linux.driver import frequent, rare
+from scmsim.fs.splitfs.operations import CALLS, TRANSFER, end
+from scmsim.jit import kernel
+from scmsim.jit.binding import bind
+
+_LIBRARY = {operations: {**calls.HOOKS, "end": end}, calls: CALLS, transfer: TRANSFER}
+library_loop = bind("splitfs_library", operations, _LIBRARY).loop
+
+
+@kernel
+def library(state, arena, ops, i, out):
+    """Turn operations from `ops[i]` on into events until one does not fit or is the kernel's; returns its index."""
+    s = state[0]
+    s.rare, s.passed = s.grow_file != 0, 0
+    return i if s.rare else library_loop(s, arena, ops, i, out)
+
+
+_kernels = bind("splitfs", sys.modules[__name__], HOOKS)
+__all__ = ["emit", "frequent", "library", "rare"]
+
+
+def emit(state, arena, ops, i, out):
+    """Turn operations from `ops[i]` on into events while they fit; returns the index of the first one not done."""
+    flags = state[0]
+    flags["emitted"], flags["need_events"], flags["need_words"] = 0, 0, 0
+    while i < len(ops):
+        i = _kernels.library(state, arena, ops, i, out)
+        if flags["passed"]:
+            before, i = i, _kernels.frequent(state, arena, ops[: i + 1], i, out)
+            if i > before:
+                flags["prepared"] = 0
+                continue
+        if not flags["rare"]:
+            return i
+        rows = ops[: i + 1]
+        if not flags["settled"]:  # only the kernel's threads have their turn; the library comes before the operation
+            rows = rows.copy()
+            rows["op"][i], rows["file"][i] = r.STAT, -1
+        before, i = i, _kernels.rare(state, arena, rows, i, out)
+        if i > before:
+            flags["prepared"] = 0
+        if flags["stuck"]:
+            return i
+    return i
