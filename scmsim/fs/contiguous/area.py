@@ -1,6 +1,6 @@
-"""Where a file's addresses lie: ranges in powers of two (SCMFS, SIMFS), partitions in powers of 8 (ctFS).
+"""Where a file's addresses lie: in a range of a power of two, which a file that outgrows it leaves for a larger one.
 
-Sources: SCMFS superpage paper (2013), III to IV, the sizes of ranges an assumption; ctFS ctfs_pgg.c, ctfs_inode.c.
+Source: SCMFS superpage paper (2013), III to IV; the sizes of ranges are an assumption.
 """
 
 from scmsim.fs.contiguous import map as m
@@ -10,21 +10,31 @@ from scmsim.fs.engine import ranges
 from scmsim.fs.engine.events import play
 from scmsim.jit import part
 
-LARGEST_PARTITION = 39  # of ctFS: log2 of 512 GiB
+LARGEST = ranges.LARGEST  # log2 of the bytes of a range
 
 
 @part
-def range_order(s, stop):
-    """log2 of the addresses for `stop` pages; partitions of ctFS grow by powers of 8 from 2 MiB."""
-    order = ranges.order_for(stop * q.BLOCK)
-    return order + -order % 3 if s.partitions else order
+def range_order(stop):
+    """log2 of the addresses for `stop` pages."""
+    return ranges.order_for(stop * q.BLOCK)
+
+
+@part
+def placed(s, out, is_first):
+    """A file got addresses; `is_first`: it has no pages at others."""
+
+
+@part
+def set_moved(s, arena, out, row, old, held):
+    """Registers of the page-directory entries that change as a file leaves its 2**`held` addresses from `old` on."""
+    s.reg[q.DIRECTORY_BYTES] = min(((arena[row + n.END] + m.PIECE - 1) // m.PIECE) << 3, q.TOP_BYTES)
 
 
 @part
 def has_range(s, arena, row, stop):
     """Whether addresses for `stop` pages can be had."""
-    order = range_order(s, stop)
-    if s.partitions and order > LARGEST_PARTITION:
+    order = range_order(stop)
+    if order > LARGEST:
         return False
     if order <= arena[row + n.RANGE_ORDER] or stop > m.MOST_PAGES or s.range_free[order] != 0:
         return True
@@ -34,24 +44,19 @@ def has_range(s, arena, row, stop):
 @part
 def ensure_range(s, arena, out, row, stop):
     """Addresses for `stop` pages: a larger range, to which the file's pages of entries are moved (nvmalloc_expand)."""
-    order = range_order(s, stop)
+    order = range_order(stop)
     held = arena[row + n.RANGE_ORDER]
     if order <= held:
         return
     start = ranges.take_range(s, arena, order)
     old, end = arena[row + n.RANGE], arena[row + n.END]
     arena[row + n.RANGE], arena[row + n.RANGE_ORDER] = start, order
-    play(s, out, q.PARTITION)
-    if held == 0 or end == 0:
-        play(s, out, q.PLACED)
+    placed(s, out, held == 0 or end == 0)
     if held == 0:
         return
     if end > 0:
         s.reg[q.DIRECTORY] = m.directory_at(arena, row, 0)
-        s.reg[q.DIRECTORY_BYTES] = min(((end + m.PIECE - 1) // m.PIECE) << 3, q.TOP_BYTES)
-        if s.partitions:
-            s.reg[q.DIRECTORY_BYTES] = 8 << (held - (30 if held >= 30 else m.SUPER))
-            m.table_event(s, out, m.FLUSH_ALL, 0, m.RANGES + old, 1 << 18, m.NORMAL)
+        set_moved(s, arena, out, row, old, held)
         play(s, out, q.RANGE_MOVED)
         m.table_event(s, out, m.REMAPS, 0, m.RANGES + old, end, m.NORMAL)
         out[s.emitted - 1].addr = m.RANGES + start

@@ -10,12 +10,12 @@ from scmsim.fs.contiguous import area as area
 from scmsim.fs.contiguous import map as m
 from scmsim.fs.contiguous import recipes as q
 from scmsim.fs.contiguous import state as n
-from scmsim.fs.ctfs import swap as swap
 from scmsim.fs.engine import table
 from scmsim.fs.engine.events import has_events, play
 from scmsim.jit import part
 
 CHUNK = 1 << 14  # pages of one copy
+END_EVENTS = 16  # of what follows the copy of a write
 
 
 @part
@@ -52,9 +52,7 @@ def touch(s, arena, out, row, recipe, at, stop):
 
 @part
 def clear(s, arena, out, row, low, high):
-    """Clear the bytes [low, high) of a file as far as they have pages; ctFS clears nothing."""
-    if s.partitions:
-        return
+    """Clear the bytes [low, high) of a file as far as they have pages."""
     high = min(high, arena[row + n.END] * q.BLOCK)
     while low < high:
         stop = stretch(arena, row, low, high)
@@ -113,7 +111,7 @@ def open_write(s, arena, out, op, row):
     use_spare(s, arena, row, last)
     s.edges = (table.get(arena, row + n.BLOCKS, first) == 0) + 2 * (table.get(arena, row + n.BLOCKS, last) == 0)
     area.ensure_range(s, arena, out, row, last + 1)
-    s.resume_at, s.stage = min(first, arena[row + n.HELD] * m.PIECE) if s.partitions else first, n.MAPPING
+    s.resume_at, s.stage = m.span(arena, row, first, last + 1)[0], n.MAPPING
 
 
 @part
@@ -140,25 +138,9 @@ def clear_edges(s, arena, out, op, row):
 
 
 @part
-def stream(s, arena, out, row, at, stop):
-    """ctFS's copy of one stretch: lines that it covers whole by streaming stores, the rest byte by byte with a write-back.
-
-    The write-back of the head goes to the line behind it, as the pointer was advanced.  Source: ctFS ctfs_cpy.c, avx_cpy.
-    """
-    user = s.reg[q.USER_AT] - at
-    low = min((at + 63) & ~63, stop)
-    high = max(stop & ~63, low)
-    for first, end, recipe, written in (
-        (at, low, q.COPY_EDGE, low),
-        (low, high, q.COPY_IN, high),
-        (high, stop, q.COPY_EDGE, stop - 1),
-    ):
-        if first < end:
-            s.reg[q.USER_AT], s.reg[q.PAGES] = user + first, (end - first) >> 6
-            s.reg[q.TABLE] = (
-                table.get(arena, row + n.BLOCKS, first // q.BLOCK) * q.BLOCK + first % q.BLOCK + written - first
-            )
-            touch(s, arena, out, row, recipe, first, end)
+def copy_in(s, arena, out, row, at, stop):
+    """Copy the user's bytes to one stretch of a file."""
+    touch(s, arena, out, row, q.COPY_IN, at, stop)
 
 
 @part
@@ -169,36 +151,23 @@ def copy_pieces(s, arena, out, op, row, end, reads):
             return False
         at, stop = s.resume_at, stretch(arena, row, s.resume_at, end)
         s.reg[q.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
-        if s.partitions and not reads:
-            stream(s, arena, out, row, at, stop)
-        elif not touch(s, arena, out, row, q.COPY_OUT if reads else q.COPY_IN, at, stop):
+        if not reads:
+            copy_in(s, arena, out, row, at, stop)
+        elif not touch(s, arena, out, row, q.COPY_OUT, at, stop):
             play(s, out, q.HOLE)
         s.resume_at = stop
     return True
 
 
 @part
-def write_aside(s, arena, out, op, row):
-    """SIMFS's atomic update: what the smallest table over the write maps besides it goes to a temporary file too, then one entry is
-    swapped, every TLB flushed, and the old pages cleared.  A write over two GiB goes in place.
+def mapped(s, arena, out, op, row):
+    """What a write does between the mapping of its pages and its copy."""
 
-    Source: SIMFS file.c, nvmm_consistency_function; the temporary file's pages are not taken from the model's device.
-    """
-    end, shift = op.offset + op.length, 12
-    while op.offset >> shift != (end - 1) >> shift:
-        shift += 9
-    if shift > 30:
-        return
-    low, high = op.offset >> shift << shift, min(((op.offset >> shift) + 1) << shift, max(s.old_size, end))
-    pages = (high - low + q.BLOCK - 1) // q.BLOCK
-    s.reg[q.PAGES], s.reg[q.PTE_BYTES] = pages, pages << 3
-    play(s, out, q.SHADOW_OPEN)
-    s.reg[q.BYTES] = op.offset - low + high - end
-    if s.reg[q.BYTES] > 0:
-        play(s, out, q.SHADOW_COPY)
-    s.reg[q.BYTES], s.reg[q.COUNT] = pages * q.BLOCK, 24 * pages
-    play(s, out, q.SHADOW_CLOSE)
-    m.attach(s, arena, out, row, q.DETACHED)
+
+@part
+def copied(s, arena, out, op, row):
+    """What a write does after its copy."""
+    play(s, out, q.WRITTEN)
 
 
 @part
@@ -217,21 +186,14 @@ def write_file(s, arena, out, op, row):
         if not has_events(s, out, clear_events(arena, row, s.old_size, op.offset) + 16):
             return False
         clear_edges(s, arena, out, op, row)
-        if s.partitions:
-            if end > s.old_size:
-                play(s, out, q.WRITTEN)
-        elif s.shadow:
-            write_aside(s, arena, out, op, row)
+        mapped(s, arena, out, op, row)
         s.stage, s.resume_at = n.COPYING, op.offset
-    if not copy_pieces(s, arena, out, op, row, end, 0) or not has_events(s, out, 16 + swap.EVENTS * s.shadow):
+    if not copy_pieces(s, arena, out, op, row, end, 0) or not has_events(s, out, END_EVENTS):
         return False
     s.reg[q.GROWN] = 8 if end > arena[row + n.SIZE] else 0
     arena[row + n.SIZE] = max(arena[row + n.SIZE], end)
     arena[row + n.WRITTEN] = s.now
-    if not s.partitions:
-        play(s, out, q.WRITTEN)
-    elif s.shadow:
-        swap.write_swapped(s, arena, out, op, row)
+    copied(s, arena, out, op, row)
     return True
 
 

@@ -22,8 +22,9 @@ PIECE = 512  # pages that one page of entries maps
 MOST_PAGES = 1 << 31  # of a file: 8 TiB, the largest range
 TOO_FAR = 1 << 40  # words: more than the arena may have, so that its growth ends the replay with an error
 MAP_EVENTS = 48  # of one call of `fill`, at most
-UNMAP_EVENTS = 64  # of one call of `release_from`; SIMFS clears each run of pages
-CLEARED_EVENTS = 3 * PIECE
+UNMAP_EVENTS = 64  # of one call of `release_from`
+METADATA_ORDER = NORMAL  # of the pages that metadata lies on
+UPPER_TABLES = 0  # words of SUPERS beside those of superpages
 _TABLE = list(q.SITES).index("page table")
 # Site "page table".  A REMAP takes what is mapped at `vaddr` to the virtual address `addr`.
 FLUSH_ALL = pack(INVALIDATE, _TABLE, PM)
@@ -43,13 +44,11 @@ def play_at(s, out, recipe, shift, order):
 
 @part
 def place_metadata(s, out):
-    """Give every event in persistent memory that has none its virtual address: metadata lies on normal pages."""
-    if s.embedded:  # SIMFS reaches it through the direct map: the policy places it
-        return
+    """Give every event in persistent memory that has none the virtual address of metadata."""
     for k in range(s.emitted):
         if out[k].space == PM and out[k].order == 0 and out[k].code <= FLUSH and out[k].code != FETCH:
             out[k].vaddr = out[k].addr + METADATA
-            out[k].order = SUPER if s.partitions else NORMAL
+            out[k].order = METADATA_ORDER
 
 
 @part
@@ -89,7 +88,7 @@ def words_for(arena, row, stop):
     return (
         words
         + table.words_to_hold(arena, row + n.PTES, pieces)
-        + table.words_to_hold(arena, row + n.SUPERS, pieces + 3)
+        + table.words_to_hold(arena, row + n.SUPERS, pieces + UPPER_TABLES)
     )
 
 
@@ -99,8 +98,20 @@ def reserve(s, arena, row, stop):
     pieces = (stop + PIECE - 1) // PIECE
     table.reserve(s, arena, row + n.BLOCKS, pieces * PIECE)
     table.reserve(s, arena, row + n.PTES, pieces)
-    if s.threshold > 0 or s.embedded or s.partitions:
-        table.reserve(s, arena, row + n.SUPERS, pieces + 3 * s.embedded)
+    if has_supers(s):
+        table.reserve(s, arena, row + n.SUPERS, pieces + UPPER_TABLES)
+
+
+@part
+def has_supers(s):
+    """Whether files have a table SUPERS."""
+    return s.threshold > 0
+
+
+@part
+def span(arena, row, first, stop):
+    """The pages that are mapped so that [first, stop) are."""
+    return first, stop
 
 
 @part
@@ -127,9 +138,15 @@ def count_blocks(s, arena, row, blocks):
 
 
 @part
+def extends_supers(s, arena, row, piece):
+    """Whether a file's superpages go on with a piece of it."""
+    return arena[row + n.HELD] > 0 and s.whole and piece == arena[row + n.HELD]
+
+
+@part
 def superpage_due(s, arena, row, piece, wanted):
-    """Whether a piece of a file that lies on superpages is to be one; `wanted` pages of it are needed."""
-    if (arena[row + n.HELD] == 0 and not s.partitions) or not s.whole or piece != arena[row + n.HELD]:
+    """Whether a piece of a file is to be a superpage; `wanted` pages of it are needed."""
+    if not extends_supers(s, arena, row, piece):
         return False
     if table.get(arena, row + n.PTES, piece) != 0:
         return False
@@ -164,62 +181,23 @@ def map_super(s, arena, out, row, piece):
 
 @part
 def freed(s, out, block, count):
-    """SIMFS clears the pages that it frees, and links them into its list."""
-    if s.embedded:
-        s.reg[q.AT], s.reg[q.BYTES], s.reg[q.COUNT] = block * q.BLOCK, count * q.BLOCK, count << 4
-        s.zeroed_bytes += count * q.BLOCK
-        play(s, out, q.PAGE_FREED)
+    """Blocks were freed."""
 
 
 @part
 def taken(s, out, block, count):
-    """SIMFS takes pages from its list: each names the next one."""
-    if s.embedded:
-        s.reg[q.AT], s.reg[q.BYTES], s.reg[q.PTE_BYTES] = block * q.BLOCK, count * q.BLOCK, count << 3
-        play(s, out, q.PAGE_TAKEN)
+    """Blocks were allocated."""
 
 
 @part
-def upper_table(s, arena, out, row, k):
-    """SIMFS: number `k` of a file's upper tables, if it is missing."""
-    if table.get(arena, row + n.SUPERS, k) != 0:
-        return
-    block = take_block(s, arena, 1)
-    table.put(arena, row + n.SUPERS, k, block)
-    s.table_blocks += 1
-    s.owed -= 1
-    taken(s, out, block, 1)
-    s.reg[q.TABLE], s.reg[q.DIRECTORY] = block * q.BLOCK, directory_at(arena, row, 0)
-    play(s, out, q.NEW_TABLE)
-
-
-@part
-def drop_upper(s, arena, out, row):
-    """SIMFS: free the upper tables of a file that is gone."""
-    for k in range((1 << arena[row + n.SUPERS + 1]) if arena[row + n.SUPERS] != 0 else 0):
-        block = table.get(arena, row + n.SUPERS, k)
-        if block != 0:
-            first_fit.release(s, arena, block, 1)
-            s.table_blocks -= 1
-            freed(s, out, block, 1)
-
-
-@part
-def attach(s, arena, out, row, recipe):
-    """SIMFS: a file's tables are hooked into the kernel's or taken out, an entry a GiB; out of it every TLB is flushed."""
-    s.reg[q.DIRECTORY] = directory_at(arena, row, 0)
-    s.reg[q.DIRECTORY_BYTES] = max((arena[row + n.END] + (1 << 18) - 1) >> 18, 1) << 3
-    play(s, out, recipe)
-    if recipe == q.DETACHED:
-        table_event(s, out, FLUSH_ALL, 0, address_of(arena, row, 0), 1 << 18, NORMAL)
+def upper_tables(s, arena, out, row, piece):
+    """The page tables above the page of entries of a piece of a file."""
 
 
 @part
 def new_table(s, arena, out, row, piece):
     """A page of page-table entries for a piece of a file."""
-    if s.embedded:
-        upper_table(s, arena, out, row, 0)
-        upper_table(s, arena, out, row, 1 + (piece >> 9))
+    upper_tables(s, arena, out, row, piece)
     block = take_block(s, arena, 1)
     table.put(arena, row + n.PTES, piece, block)
     s.table_blocks += 1
@@ -233,7 +211,7 @@ def new_table(s, arena, out, row, piece):
 def fill(s, arena, out, row, last):
     """Map the next run of pages from `resume_at` on that are missing, to `last` and within one piece."""
     page = s.resume_at
-    last |= (PIECE - 1) * s.partitions
+    last = span(arena, row, page, last + 1)[1] - 1
     while page <= last and table.get(arena, row + n.BLOCKS, page) != 0:
         page += 1
     piece, stop = page // PIECE, min(last, page | (PIECE - 1))
@@ -323,13 +301,7 @@ def drop_spare(s, arena, out, row):
 
 @part
 def drop_split(s, arena, row, wanted):
-    """Free the pages of entries of superpages from number `wanted` on that ctFS split."""
-    for piece in range(wanted, arena[row + n.HELD] * s.partitions):
-        entries = table.get(arena, row + n.PTES, piece)
-        if entries != 0:
-            first_fit.release(s, arena, entries, 1)
-            table.put(arena, row + n.PTES, piece, 0)
-            s.table_blocks -= 1
+    """Free the pages of entries of superpages from number `wanted` on that were split."""
 
 
 @part

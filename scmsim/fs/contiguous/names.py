@@ -9,24 +9,23 @@ Source: SCMFS superpage paper (2013); lists of records and null files are assump
 from scmsim.alloc import two_zone
 from scmsim.core import records as r
 from scmsim.fs.contiguous import area as area
+from scmsim.fs.contiguous import data as data
 from scmsim.fs.contiguous import map as m
 from scmsim.fs.contiguous import recipes as q
 from scmsim.fs.contiguous import state as n
-from scmsim.fs.contiguous.data import clear, clear_events, inode_at, open_write, stretch, touch
+from scmsim.fs.contiguous.data import clear_events, inode_at, open_write, stretch, touch
 from scmsim.fs.engine import ranges, table
 from scmsim.fs.engine.arena import give, has_room, take
 from scmsim.fs.engine.events import has_events, play
 from scmsim.jit import part
 
-PARTITION_RECORD = 256  # bytes of a directory's record in ctFS
+KEEPS_PAGES = 0  # 1: a file keeps the pages behind its end when it is cut
 NAME_EVENTS = 160  # of a namespace operation, without the scans of directories
 
 
 @part
-def record_bytes(s, arena, row):
+def record_bytes(arena, row):
     """Bytes of a file's record in its directory."""
-    if s.partitions:
-        return PARTITION_RECORD
     return (q.DIRENT_HEADER + arena[row + n.NAME] + 7) & ~7
 
 
@@ -47,22 +46,25 @@ def scan(s, arena, out, directory, stop):
 
 @part
 def visit(s, arena, out, row):
-    """SIMFS: a directory or file is mapped for one look, and unmapped."""
-    if s.embedded:
-        m.attach(s, arena, out, row, q.ATTACHED)
-        m.attach(s, arena, out, row, q.DETACHED)
+    """A directory or file is looked at once."""
+
+
+@part
+def enter(s, arena, out, directory):
+    """What precedes the look through a directory that gets a name."""
+
+
+@part
+def leave(s, arena, out, directory):
+    """A directory got a name."""
 
 
 @part
 def add_name(s, arena, out, row, directory):
     """Put a file's name at the end of a directory, after a look through all its records."""
-    if s.embedded or s.partitions:
-        visit(s, arena, out, directory)
-        scan(s, arena, out, directory, arena[directory + n.SIZE])
-    if s.embedded:
-        m.attach(s, arena, out, directory, q.ATTACHED)
+    enter(s, arena, out, directory)
     scan(s, arena, out, directory, arena[directory + n.SIZE])
-    length, at = record_bytes(s, arena, row), arena[directory + n.SIZE]
+    length, at = record_bytes(arena, row), arena[directory + n.SIZE]
     if at % q.BLOCK + length > q.BLOCK:
         at = (at // q.BLOCK + 1) * q.BLOCK
     page = at // q.BLOCK
@@ -76,8 +78,7 @@ def add_name(s, arena, out, row, directory):
     arena[directory + n.SIZE] = at + length
     arena[directory + n.DIRENTS] += 1
     arena[row + n.PLACE], arena[row + n.PARENT] = at, directory
-    if s.embedded:
-        m.attach(s, arena, out, directory, q.DETACHED)
+    leave(s, arena, out, directory)
     s.reg[q.DIR] = inode_at(s, directory)
     play(s, out, q.DIR_GROWN)
 
@@ -89,7 +90,7 @@ def remove_name(s, arena, out, row):
     if directory == 0:
         return
     visit(s, arena, out, directory)
-    length = record_bytes(s, arena, row)
+    length = record_bytes(arena, row)
     at = max(min(arena[row + n.PLACE], arena[directory + n.SIZE] - length), 0)
     scan(s, arena, out, directory, min(at + length, arena[directory + n.SIZE]))
     touch(s, arena, out, directory, q.DEL_DIRENT, at, at + 8)
@@ -101,20 +102,23 @@ def remove_name(s, arena, out, row):
 
 @part
 def look(s, arena, out, row):
-    """ctFS has no cache of names: a path is looked up in its directory, up to the file's record."""
-    directory = arena[row + n.PARENT]
-    if directory == 0 or not s.partitions:
-        return
-    scan(s, arena, out, directory, min(arena[row + n.PLACE] + PARTITION_RECORD, arena[directory + n.SIZE]))
-    s.reg[q.DIR] = inode_at(s, directory)
-    play(s, out, q.LOOKED)
+    """A path is looked up in the cache of names, without an event."""
 
 
 @part
-def look_events(s, arena, row):
+def look_events(arena, row):
     """Events that `look` takes, at most."""
-    directory = arena[row + n.PARENT]
-    return 8 + 2 * arena[directory + n.END] if s.partitions and directory != 0 else 0
+    return 0
+
+
+@part
+def opened(s, arena, out, row):
+    """A file got its first descriptor."""
+
+
+@part
+def closed(s, arena, out, row):
+    """A file lost its last descriptor."""
 
 
 @part
@@ -184,8 +188,8 @@ def create(s, arena, out, op, row, parent):
         take_null(s, arena, row)
     play(s, out, q.NEW_INODE)
     add_name(s, arena, out, row, parent)
-    if s.embedded and not is_dir:
-        m.attach(s, arena, out, row, q.ATTACHED)
+    if not is_dir:
+        opened(s, arena, out, row)
 
 
 @part
@@ -197,9 +201,14 @@ def due(s, arena, row):
 
 
 @part
-def release_fits(s, arena, out, row):
-    """Whether the events of one piece that is freed, and of the file's end, fit."""
-    return has_events(s, out, m.UNMAP_EVENTS + s.embedded * (m.CLEARED_EVENTS + 4 * (2 + (arena[row + n.END] >> 18))))
+def release_events(arena, row):
+    """Events of one piece that is freed, and of the file's end, at most."""
+    return m.UNMAP_EVENTS
+
+
+@part
+def released(s, arena, out, row):
+    """A file that goes has no pages any more."""
 
 
 @part
@@ -213,12 +222,11 @@ def evict(s, arena, out, row):
         if keep_null(s, arena, out, row):
             arena[row + n.MAPPED] = 0
     while True:
-        if not release_fits(s, arena, out, row) or not has_room(s, arena, ranges.NODE_WORDS):
+        if not has_events(s, out, release_events(arena, row)) or not has_room(s, arena, ranges.NODE_WORDS):
             return False
         if m.release_from(s, arena, out, row, 0):
             break
-    if s.embedded:
-        m.drop_upper(s, arena, out, row)
+    released(s, arena, out, row)
     s.reg[q.INODE] = inode_at(s, row)
     play(s, out, q.EVICTED)
     m.leave_tables(s, arena, row)
@@ -277,10 +285,10 @@ def truncate(s, arena, out, row, new_size):
         play(s, out, q.TRUNCATE)
         if new_size > old_size:
             m.drop_spare(s, arena, out, row)
-            clear(s, arena, out, row, old_size, new_size)
+            data.clear(s, arena, out, row, old_size, new_size)
         s.stage, s.resume_at = n.RELEASING, (new_size + q.BLOCK - 1) // q.BLOCK
-    while new_size < old_size and not s.partitions:
-        if not release_fits(s, arena, out, row):
+    while new_size < old_size and not KEEPS_PAGES:
+        if not has_events(s, out, release_events(arena, row)):
             return False
         if m.release_from(s, arena, out, row, (new_size + q.BLOCK - 1) // q.BLOCK):
             break
@@ -303,7 +311,7 @@ def fallocate(s, arena, out, op, row):
             return False
         play(s, out, q.FALLOCATED)
         open_write(s, arena, out, op, row)
-        clear(s, arena, out, row, used * q.BLOCK, (used + count - arena[row + n.SPARE]) * q.BLOCK)
+        data.clear(s, arena, out, row, used * q.BLOCK, (used + count - arena[row + n.SPARE]) * q.BLOCK)
     while s.resume_at <= last:
         if not has_events(s, out, m.MAP_EVENTS + 8):
             return False
@@ -312,9 +320,9 @@ def fallocate(s, arena, out, op, row):
         mapped = arena[row + n.MAPPED] - mapped
         if mapped == m.PIECE and m.order_at(arena, row, s.resume_at) == m.SUPER:
             start = s.resume_at // m.PIECE * m.PIECE
-            clear(s, arena, out, row, start * q.BLOCK, (start + m.PIECE) * q.BLOCK)
+            data.clear(s, arena, out, row, start * q.BLOCK, (start + m.PIECE) * q.BLOCK)
         elif mapped > 0:
-            clear(s, arena, out, row, (s.resume_at - mapped) * q.BLOCK, s.resume_at * q.BLOCK)
+            data.clear(s, arena, out, row, (s.resume_at - mapped) * q.BLOCK, s.resume_at * q.BLOCK)
     if not has_events(s, out, 16):
         return False
     if not op.flag & r.KEEP_SIZE and end > arena[row + n.SIZE]:

@@ -20,6 +20,8 @@ from scmsim.fs.engine.events import has_events, play
 from scmsim.jit import part
 from scmsim.jit.binding import bind
 
+NAME_BLOCKS = 2  # that one more name may take in a directory
+
 
 @part
 def allocates(op):
@@ -44,17 +46,19 @@ def blocks_needed(s, arena, op, row, adopts):
     count, code = 0, op.op
     if allocates(op):
         first, stop = op.offset // q.BLOCK, (op.offset + op.length - 1) // q.BLOCK + 1
-        if s.partitions and stop <= m.MOST_PAGES:
-            first, stop = min(first, arena[row + n.HELD] * m.PIECE), m.whole_pieces(stop)
+        first, stop = m.span(arena, row, first, stop)
         count = stop - first if stop - first > s.device_blocks else missing(arena, row, first, stop)
-        count += 2 * s.shadow * s.partitions
     if adopts:
         pages = (max(arena[row + n.FIRST] - 1, 0) + q.BLOCK - 1) // q.BLOCK
-        count += (m.whole_pieces(pages) if s.partitions else pages) + pages // m.PIECE + 1
+        count += m.span(arena, row, 0, pages)[1] + pages // m.PIECE + 1
     makes = code == r.CREATE or code == r.MKDIR or code == r.LINK or code == r.RENAME
-    if s.embedded and count > 0:
-        count += 3 + (count >> 18)
-    return count + (adopts + makes) * (2 * (1 + s.embedded) + m.PIECE * s.partitions)
+    return count + blocks_beside(s, op, count) + (adopts + makes) * NAME_BLOCKS
+
+
+@part
+def blocks_beside(s, op, count):
+    """Blocks that an operation on data may take beside `count` ones."""
+    return 0
 
 
 @part
@@ -132,15 +136,15 @@ def plain_call(s, arena, out, code, row):
         play(s, out, q.FSYNC)
     elif code == r.OPEN or code == r.CREATE or code == r.MKDIR:
         names.look(s, arena, out, row)
-        if s.embedded and code != r.MKDIR and arena[row + n.OPENS] == 0:
-            m.attach(s, arena, out, row, q.ATTACHED)
+        if code != r.MKDIR and arena[row + n.OPENS] == 0:
+            names.opened(s, arena, out, row)
         arena[row + n.OPENS] += code != r.MKDIR
         play(s, out, q.OPEN)
     elif code == r.CLOSE:
         play(s, out, q.CLOSE)
         s.closes += 1
-        if s.embedded and arena[row + n.OPENS] == 1:
-            m.attach(s, arena, out, row, q.DETACHED)
+        if arena[row + n.OPENS] == 1:
+            names.closed(s, arena, out, row)
         arena[row + n.OPENS] = max(arena[row + n.OPENS] - 1, 0)
     elif code == r.STAT:
         names.look(s, arena, out, row)
@@ -180,7 +184,7 @@ def step(s, arena, out, op, row, parent):
     if (r.UNLINK <= code <= r.RMDIR and code != r.MKDIR) or (not exists and makes):
         names.change_names(s, arena, out, op, row, parent)
         return True
-    if not has_events(s, out, 16 + 2 * arena[row + n.END] * (code == r.READDIR) + names.look_events(s, arena, row)):
+    if not has_events(s, out, 16 + 2 * arena[row + n.END] * (code == r.READDIR) + names.look_events(arena, row)):
         return False
     plain_call(s, arena, out, code, row)
     return True
@@ -239,5 +243,5 @@ def end(s, out):
     s.stage = n.FRESH
 
 
-_HOOKS = {"prepare": prepare, "perform": perform, "end": end, "leave": m.place_metadata}
-emit = bind("contiguous", operations, {operations: _HOOKS}).emit
+HOOKS = {"prepare": prepare, "perform": perform, "end": end}
+emit = bind("contiguous", operations, {operations: {**HOOKS, "leave": m.place_metadata}}).emit

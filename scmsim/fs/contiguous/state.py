@@ -4,6 +4,8 @@ Units: offsets and lengths in bytes, device blocks of 4096 bytes; virtual addres
 Sources: SCMFS superpage paper (2013); what it leaves open is marked as an assumption in docs/fs/scmfs.md.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from scmsim.alloc import two_zone
@@ -11,13 +13,11 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.contiguous import recipes as q
-from scmsim.fs.ctfs import recipes as partition
 from scmsim.fs.engine import costs, ranges
 from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state
 
 # Words of a file's row.  BLOCKS: page -> device block; PTES: piece of 2 MiB -> block of its page of page-table entries; SUPERS: the
-# file's superpages, from its first byte on (SIMFS: its upper tables, the highest one first, then one for each GiB); NEWER:
-# superpages that a migration is filling.
+# file's superpages, from its first byte on; NEWER: superpages that a migration is filling.
 SIZE, BLOCKS, PTES, SUPERS, NEWER = 0, 1, 3, 5, 7
 (
     RANGE, RANGE_ORDER, STATUS, LINKS, NAME, FIRST, OPENS, MAPPED, END, SPARE_AT, SPARE, HELD, FILLED, DIRENTS, PLACE, PARENT,
@@ -35,72 +35,72 @@ FRESH, ADOPTING, READY, MAPPING, COPYING, RELEASING = range(6)
 # What `collect` has to do (the state's `need_collect`).
 NOTHING, MIGRATE, SETTLE, TIDY = range(4)
 
-STATE = np.dtype(
-    (
-        np.record,
-        [
-            *HEADER,
-            *two_zone.FIELDS,
-            *ranges.FIELDS,
-            ("files", "i8"),  # arena offset of the file rows
-            ("file_count", "i8"),
-            ("inode_table", "i8"),
-            ("stage", "i8"),  # of the operation at work, see FRESH
-            ("resume_at", "i8"),  # page or byte at which it goes on
-            ("owed", "i8"),  # blocks that it may still need
-            ("edges", "i8"),  # 1: the page of its first byte is new, 2: that of its last
-            ("old_size", "i8"),  # of its file, before it
-            ("embedded", "i8"),  # 1: SIMFS, whose files hold their upper tables too, and are mapped while they are open
-            (
-                "partitions",
-                "i8",
-            ),  # 1: ctFS, whose files lie in partitions of power-of-8 sizes, mapped by whole pieces of 2 MiB
-            ("shadow", "i8"),  # 1: a write goes to a temporary file, whose table entry is swapped with the file's
-            ("closes", "i8"),
-            ("now", "i8"),  # time of the operation at work, ns
-            ("spare", "i8"),  # pages that a growing file gets beyond what it needs
-            ("null_limit", "i8"),
-            ("nulls", "i8"),  # first unused file in the arena
-            ("null_count", "i8"),
-            ("tidy_above", "i8"),  # unused pages above which the collector works
-            ("tidy_every", "i8"),
-            ("tidied", "i8"),  # when it last worked
-            ("threshold", "i8"),  # mapped pages beyond which a file is due for superpages, 0 = never
-            ("whole", "i8"),  # 1: the rest behind the last whole superpage goes to one as well
-            ("quiet", "i8"),  # ns without a write after which an open file counts as not being written
-            ("copy_rate", "i8"),  # bytes a second that the migration thread copies
-            ("looked", "i8"),  # operations before which the queue was looked at
-            ("queue", "i8"),  # first and last file that is due for migration
-            ("queue_end", "i8"),
-            ("moving", "i8"),  # row of the file that is being migrated, 0 = none
-            ("moved_at", "i8"),  # when its copy is finished
-            ("copy_at", "i8"),  # page that the copy has come to
-            ("wanted", "i8"),  # last page that the operation maps, or page that the migration ends before
-            ("ending", "i8"),  # 1: the operation is done but for freeing a file that nothing names
-            ("data_blocks", "i8"),  # blocks that files hold, unused ones and superpages included
-            ("dir_blocks", "i8"),
-            ("table_blocks", "i8"),  # pages of page-table entries
-            ("spare_blocks", "i8"),  # blocks mapped behind the ends of files, or in null files
-            ("migrations", "i8"),
-            ("migrated_bytes", "i8"),
-            ("refused_migrations", "i8"),  # for want of superpages
-            ("fallbacks", "i8"),  # growths of a file on superpages that got normal pages
-            ("waited_writes", "i8"),
-            ("waited_ns", "i8"),
-            ("range_moves", "i8"),
-            ("null_reuses", "i8"),
-            ("reclaimed_blocks", "i8"),
-            ("zeroed_bytes", "i8"),
-            ("scanned_bytes", "i8"),
-        ],
-    )
-)
+FIELDS = [
+    *HEADER,
+    *two_zone.FIELDS,
+    *ranges.FIELDS,
+    ("files", "i8"),  # arena offset of the file rows
+    ("file_count", "i8"),
+    ("inode_table", "i8"),
+    ("stage", "i8"),  # of the operation at work, see FRESH
+    ("resume_at", "i8"),  # page or byte at which it goes on
+    ("owed", "i8"),  # blocks that it may still need
+    ("edges", "i8"),  # 1: the page of its first byte is new, 2: that of its last
+    ("old_size", "i8"),  # of its file, before it
+    ("closes", "i8"),
+    ("now", "i8"),  # time of the operation at work, ns
+    ("spare", "i8"),  # pages that a growing file gets beyond what it needs
+    ("null_limit", "i8"),
+    ("nulls", "i8"),  # first unused file in the arena
+    ("null_count", "i8"),
+    ("tidy_above", "i8"),  # unused pages above which the collector works
+    ("tidy_every", "i8"),
+    ("tidied", "i8"),  # when it last worked
+    ("threshold", "i8"),  # mapped pages beyond which a file is due for superpages, 0 = never
+    ("whole", "i8"),  # 1: the rest behind the last whole superpage goes to one as well
+    ("quiet", "i8"),  # ns without a write after which an open file counts as not being written
+    ("copy_rate", "i8"),  # bytes a second that the migration thread copies
+    ("looked", "i8"),  # operations before which the queue was looked at
+    ("queue", "i8"),  # first and last file that is due for migration
+    ("queue_end", "i8"),
+    ("moving", "i8"),  # row of the file that is being migrated, 0 = none
+    ("moved_at", "i8"),  # when its copy is finished
+    ("copy_at", "i8"),  # page that the copy has come to
+    ("wanted", "i8"),  # last page that the operation maps, or page that the migration ends before
+    ("ending", "i8"),  # 1: the operation is done but for freeing a file that nothing names
+    ("data_blocks", "i8"),  # blocks that files hold, unused ones and superpages included
+    ("dir_blocks", "i8"),
+    ("table_blocks", "i8"),  # pages of page-table entries
+    ("spare_blocks", "i8"),  # blocks mapped behind the ends of files, or in null files
+    ("migrations", "i8"),
+    ("migrated_bytes", "i8"),
+    ("refused_migrations", "i8"),  # for want of superpages
+    ("fallbacks", "i8"),  # growths of a file on superpages that got normal pages
+    ("waited_writes", "i8"),
+    ("waited_ns", "i8"),
+    ("range_moves", "i8"),
+    ("null_reuses", "i8"),
+    ("reclaimed_blocks", "i8"),
+    ("zeroed_bytes", "i8"),
+    ("scanned_bytes", "i8"),
+]
+STATE = np.dtype((np.record, FIELDS))
 
 SMALLEST, LARGEST = 8 << 20, 16 << 40
 
 
-def start(params: dict, files: Files, embedded: bool = False, partitions: bool = False) -> State:
+class Variant(NamedTuple):
+    """What a file system built on this one brings along."""
+
+    recipes: dict[int, list]
+    costs: np.ndarray
+    dtype: np.dtype = STATE  # record with FIELDS and its own
+    normal_percent: int = 100  # share of the device for normal pages
+
+
+def start(params: dict, files: Files, variant: Variant | None = None) -> State:
     """State of an empty file system of `params["capacity"]` bytes that knows the trace's `files`."""
+    variant = variant or Variant(q.recipes(), costs.load("scmfs", q.COSTS, list(q.SITES)))
     capacity, rows = params["capacity"], len(files) + 1  # the last row: a parent directory that the trace does not name
     blocks = capacity // q.BLOCK
     reserved = (q.INODE_TABLE + -(-rows * q.INODE_BYTES // (2 << 20)) * (2 << 20)) // q.BLOCK
@@ -109,19 +109,17 @@ def start(params: dict, files: Files, embedded: bool = False, partitions: bool =
             f"capacity {format_bytes(capacity)} does not work; take a larger capacity: the tables and a file need "
             f"{format_bytes(max(SMALLEST, (reserved + 1) * q.BLOCK))}, and the model ends at 16TiB"
         )
-    percent = params.get("normal_percent", 1 if partitions else 100)
+    percent = params.get("normal_percent", variant.normal_percent)
     if not 1 <= percent <= 100:
         raise UsageError(f"normal_percent = {percent}; use 1 to 100, the share of the device for normal pages")
     boundary = two_zone.boundary_of(reserved, blocks, percent)
     words = 16 + rows * FILE_WORDS + two_zone.arena_words(blocks, boundary)
-    state = new_state(STATE, max(1 << 16, words + (1 << 14)), _costs(partitions))
-    load_recipes(state, dict(sorted((partition.recipes() if partitions else q.recipes(embedded)).items())))
+    state = new_state(variant.dtype, max(1 << 16, words + (1 << 14)), variant.costs)
+    load_recipes(state, dict(sorted(variant.recipes.items())))
     two_zone.attach(state, reserved, blocks, boundary)
     record = state.record[0]
     record.inode_table = q.INODE_TABLE
-    record.embedded, record.shadow = embedded, params.get("update") == "atomic"
-    record.partitions = record.whole = partitions
-    if not embedded and not partitions:
+    if "preallocate" in params:
         _keep(record, params)
     if "threshold" in params:
         record.threshold, record.whole = max(params["threshold"] // q.BLOCK, 1), params["tail"] == "superpage"
@@ -132,14 +130,8 @@ def start(params: dict, files: Files, embedded: bool = False, partitions: bool =
     return state
 
 
-def _costs(partitions: bool) -> np.ndarray:
-    """Cost rows of ctFS, or of SCMFS and SIMFS."""
-    name, rows = ("ctfs", partition.COSTS) if partitions else ("scmfs", q.COSTS)
-    return costs.load(name, rows, list(q.SITES))
-
-
 def _keep(record: np.record, params: dict) -> None:
-    """What SCMFS keeps mapped without using it."""
+    """What stays mapped without being used."""
     if params["preallocate"] > 2 << 20:
         raise UsageError(f"preallocate = {format_bytes(params['preallocate'])}; use 2MiB or less")
     record.spare = params["preallocate"] // q.BLOCK

@@ -1,4 +1,4 @@
-"""ctFS's mechanisms as recipes, in place of those of `contiguous_recipes`.
+"""ctFS's mechanisms as recipes, in place of those of files contiguous in virtual memory.
 
 Sources: ctFS ctfs_func.c, ctfs_func2.c, ctfs_inode.c, ctfs_pgg.c, ctfs_cpy.c, kernel/device.c.  Lines are written back by CLWB,
 and nothing is fenced.  Inode: size at 8, block 16, names 24, level 56, times of access 64, modification 80, change 96, opening 112.
@@ -17,6 +17,10 @@ step, work = _STEPS.run, _STEPS.work
 # of ctFS, the entry tables of a staging partition, and its pages.
 MASTER, BITMAP, SUPERBLOCK, INODE_BITMAP, HEADERS, STAGING = 0, BLOCK, 3 * BLOCK, 4 * BLOCK, 5 * BLOCK, 16 * BLOCK
 STATE = MASTER + 120  # pswap's state in the master page: not at the start of a line, so its write-back takes two
+
+(
+    COPY_EDGE, PARTITION, LOOKED, PLACED, SHADOW_COPY, SWAP, SPLIT, SWAP_PAGES, SWAP_PIECES,
+) = range(q.COLLECTED + 1, q.COLLECTED + 10)  # fmt: skip
 
 
 def recipes() -> dict[int, list]:
@@ -48,7 +52,7 @@ def _data() -> dict[int, list]:
             work("copy_call", 1),
             work("stream_line", 0, q.PAGES),
         ],
-        q.COPY_EDGE: [
+        COPY_EDGE: [
             step(LOAD, "data copy", q.USER_AT, 0, 0, q.BYTES, space=USER),
             step(STORE, "data copy", q.AT, 0, 0, q.BYTES),
             step(FLUSH, "data copy", q.TABLE, 0, 1),
@@ -86,8 +90,8 @@ def _tables() -> dict[int, list]:
         ],
         q.UNMAPPED: [work("free_page", 1)],
         q.TABLE_GONE: [work("free_page", 1)],
-        q.PARTITION: [step(STORE, "free list", NONE, HEADERS, 2), work("move_range", 1)],
-        q.PLACED: _placed(),
+        PARTITION: [step(STORE, "free list", NONE, HEADERS, 2), work("move_range", 1)],
+        PLACED: _placed(),
         q.RANGE_MOVED: [
             *_swapped(),
             *_entries(q.DIRECTORY, q.DIRECTORY_BYTES),
@@ -133,7 +137,7 @@ def _names() -> dict[int, list]:
             work("evict", 1),
         ],
         q.OPEN: [work("open", 1), step(LOAD, "inode", q.INODE, 0, 64), step(STORE, "inode", q.INODE, 112, 8)],
-        q.LOOKED: [step(STORE, "inode", q.DIR, 64, 16)],
+        LOOKED: [step(STORE, "inode", q.DIR, 64, 16)],
     }
 
 
@@ -164,19 +168,19 @@ def _entries(base: int, by: int) -> list:
 def _swaps() -> dict[int, list]:
     """An atomic write: a staging partition is taken, entries are swapped, the partition is given back."""
     return {
-        q.SHADOW_COPY: [
+        SHADOW_COPY: [
             step(LOAD, "shadow copy", NONE, STAGING, 0, q.BYTES),
             step(STORE, "shadow copy", NONE, STAGING, 0, q.BYTES),
             work("copy_call", 1),
         ],
-        q.SWAP: [
+        SWAP: [
             step(STORE, "free list", NONE, HEADERS, 2),
             *_swapped(),
             step(STORE, "free list", NONE, HEADERS, 2),
             step(STORE, "inode", q.INODE, 57, 1),
             work("move_range", 2),
         ],
-        q.SPLIT: [
+        SPLIT: [
             step(STORE, "page table", q.TABLE, 0, BLOCK),
             step(FLUSH, "page table", q.TABLE, 0, BLOCK),
             step(STORE, "page table", q.DIRECTORY, 0, 8),
@@ -185,7 +189,7 @@ def _swaps() -> dict[int, list]:
             step(FLUSH, "page table", NONE, STAGING, BLOCK + 8),
             work("new_table", 2),
         ],
-        q.SWAP_PAGES: [
+        SWAP_PAGES: [
             step(STORE, "page table", q.PTE_AT, 0, 0, q.PTE_BYTES),
             step(FLUSH, "page table", q.TABLE, 0, BLOCK),
             step(STORE, "page table", NONE, STAGING, 0, q.PTE_BYTES),
@@ -194,5 +198,5 @@ def _swaps() -> dict[int, list]:
             step(STORE, "page table", NONE, STAGING, 0, q.PTE_BYTES, space=KERNEL),
             work("new_page", 0, q.PAGES),
         ],
-        q.SWAP_PIECES: _entries(q.DIRECTORY, q.DIRECTORY_BYTES),
+        SWAP_PIECES: _entries(q.DIRECTORY, q.DIRECTORY_BYTES),
     }

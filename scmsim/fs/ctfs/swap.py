@@ -9,6 +9,7 @@ from scmsim.core.records import INVALIDATE, PM, pack
 from scmsim.fs.contiguous import map as m
 from scmsim.fs.contiguous import recipes as q
 from scmsim.fs.contiguous import state as n
+from scmsim.fs.ctfs import recipes
 from scmsim.fs.engine import table
 from scmsim.fs.engine.events import play
 from scmsim.jit import part
@@ -34,7 +35,7 @@ def split(s, arena, out, row, piece):
     s.table_blocks += 1
     s.owed -= 1
     s.reg[q.TABLE], s.reg[q.DIRECTORY] = block * q.BLOCK, m.directory_at(arena, row, piece)
-    play(s, out, q.SPLIT)
+    play(s, out, recipes.SPLIT)
     return True
 
 
@@ -46,7 +47,7 @@ def swap_pages(s, arena, out, row, first, count):
     s.reg[q.TABLE] = table.get(arena, row + n.PTES, piece) * q.BLOCK
     s.reg[q.PTE_AT] = s.reg[q.TABLE] + ((first & (m.PIECE - 1)) << 3)
     s.reg[q.PTE_BYTES], s.reg[q.PAGES] = count << 3, count
-    play(s, out, q.SWAP_PAGES)
+    play(s, out, recipes.SWAP_PAGES)
     page = first
     while not whole and page < first + count:
         many = min(first + count - page, AT_ONCE)
@@ -58,14 +59,14 @@ def swap_pages(s, arena, out, row, first, count):
 @part
 def write_swapped(s, arena, out, op, row):
     """What an atomic write does besides its copy; an append is written in place."""
-    if op.offset >= s.old_size:
+    if not s.shadow or op.offset >= s.old_size:
         return
     end, first = op.offset + op.length, op.offset // q.BLOCK
     stop = (end - 1) // q.BLOCK + 1
     s.reg[q.BYTES] = op.offset - first * q.BLOCK + min(stop * q.BLOCK, max(s.old_size, end)) - end
     if s.reg[q.BYTES] > 0:
-        play(s, out, q.SHADOW_COPY)
-    play(s, out, q.SWAP)
+        play(s, out, recipes.SHADOW_COPY)
+    play(s, out, recipes.SWAP)
     begin = min(m.whole_pieces(first), stop)
     middle = max(stop // m.PIECE * m.PIECE, begin)
     whole = False
@@ -74,7 +75,7 @@ def write_swapped(s, arena, out, op, row):
     if begin < middle:
         s.reg[q.DIRECTORY] = m.directory_at(arena, row, begin // m.PIECE)
         s.reg[q.DIRECTORY_BYTES] = (middle - begin) // m.PIECE << 3
-        play(s, out, q.SWAP_PIECES)
+        play(s, out, recipes.SWAP_PIECES)
         whole = True
     if middle < stop:
         whole = swap_pages(s, arena, out, row, middle, stop - middle) or whole

@@ -3,13 +3,12 @@ Units: bytes, pages and blocks of 4096 bytes.
 Source: ctFS (GitHub robinlee09201/ctFS): ctfs_func.c, ctfs_inode.c, ctfs_pgg.c, ctfs_cpy.c, kernel/device.c.
 """
 
-from scmsim.fs.contiguous import state
-from scmsim.fs.contiguous.move import collect
-from scmsim.fs.contiguous.operations import emit
 from scmsim.fs.contiguous.recipes import SITES
 from scmsim.fs.contiguous.state import space
+from scmsim.fs.ctfs.operations import emit
+from scmsim.fs.ctfs.state import start
 
-__all__ = ["PARAMS", "SITES", "SOURCE", "SUMMARY", "collect", "emit", "space", "start"]
+__all__ = ["PARAMS", "SITES", "SOURCE", "SUMMARY", "emit", "space", "start"]
 
 SUMMARY = (
     "ctFS: files contiguous in partitions from 2 MiB in powers of 8, grown and written atomically by swapping entries"
@@ -26,8 +25,3 @@ PARAMS = {
         "writes: in place, or to a staging partition swapped with the file's pages",
     ),
 }
-
-
-def start(params, files):
-    """State of an empty file system that knows the trace's files (see state.start)."""
-    return state.start(params, files, partitions=True)
