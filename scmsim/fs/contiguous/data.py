@@ -10,7 +10,7 @@ from scmsim.fs.contiguous import area as area
 from scmsim.fs.contiguous import map as m
 from scmsim.fs.contiguous import recipes as q
 from scmsim.fs.contiguous import state as n
-from scmsim.fs.engine import table
+from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import has_events, play
 from scmsim.jit import part
 
@@ -77,7 +77,7 @@ def use_spare(s, arena, row, last):
     count = min(max(last + 1 - arena[row + n.SPARE_AT], 0), arena[row + n.SPARE])
     arena[row + n.SPARE_AT] += count
     arena[row + n.SPARE] -= count
-    arena[row + n.MAPPED] += count
+    arena[row + file_row.MAPPED] += count
     s.spare_blocks -= count
 
 
@@ -86,7 +86,7 @@ def set_spare(s, arena, row, first):
     """The pages from `first` to the end of what is mapped lie behind the end of the file."""
     count = arena[row + n.END] - first
     arena[row + n.SPARE_AT], arena[row + n.SPARE] = first, count
-    arena[row + n.MAPPED] -= count
+    arena[row + file_row.MAPPED] -= count
     s.spare_blocks += count
 
 
@@ -107,7 +107,7 @@ def open_write(s, arena, out, op, row):
     """What precedes the mapping of pages: the inode is read, and a range of addresses found."""
     end = op.offset + op.length
     first, last = op.offset // q.BLOCK, (end - 1) // q.BLOCK
-    s.old_size = arena[row + n.SIZE]
+    s.old_size = arena[row + file_row.SIZE]
     use_spare(s, arena, row, last)
     s.edges = (table.get(arena, row + n.BLOCKS, first) == 0) + 2 * (table.get(arena, row + n.BLOCKS, last) == 0)
     area.ensure_range(s, arena, out, row, last + 1)
@@ -190,8 +190,8 @@ def write_file(s, arena, out, op, row):
         s.stage, s.resume_at = n.COPYING, op.offset
     if not copy_pieces(s, arena, out, op, row, end, 0) or not has_events(s, out, END_EVENTS):
         return False
-    s.reg[q.GROWN] = 8 if end > arena[row + n.SIZE] else 0
-    arena[row + n.SIZE] = max(arena[row + n.SIZE], end)
+    s.reg[q.GROWN] = 8 if end > arena[row + file_row.SIZE] else 0
+    arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], end)
     arena[row + n.WRITTEN] = s.now
     copied(s, arena, out, op, row)
     return True
@@ -204,4 +204,4 @@ def read_file(s, arena, out, op, row):
     if s.stage == n.READY:
         play(s, out, q.READ)
         s.stage, s.resume_at = n.COPYING, op.offset
-    return copy_pieces(s, arena, out, op, row, min(op.offset + op.length, arena[row + n.SIZE]), 1)
+    return copy_pieces(s, arena, out, op, row, min(op.offset + op.length, arena[row + file_row.SIZE]), 1)

@@ -8,7 +8,7 @@ from scmsim.alloc import first_fit, two_zone
 from scmsim.core.records import FETCH, FLUSH, INVALIDATE, MAP, PM, REMAP, UNMAP, pack
 from scmsim.fs.contiguous import recipes as q
 from scmsim.fs.contiguous import state as n
-from scmsim.fs.engine import ranges, table
+from scmsim.fs.engine import file_row, ranges, table
 from scmsim.fs.engine.events import play, run
 from scmsim.jit import part
 
@@ -131,7 +131,7 @@ def take_block(s, arena, want):
 @part
 def count_blocks(s, arena, row, blocks):
     """Note that a file or directory holds `blocks` more blocks."""
-    if arena[row + n.STATUS] & n.IS_DIR:
+    if arena[row + file_row.STATUS] & file_row.IS_DIR:
         s.dir_blocks += blocks
     else:
         s.data_blocks += blocks
@@ -170,7 +170,7 @@ def map_super(s, arena, out, row, piece):
     held = arena[row + n.HELD]
     arena[row + n.HELD] = two_zone.nvmalloc_expand_superpage(s, arena, arena[row + n.SUPERS], held, held + 1)
     set_super(arena, row, piece)
-    arena[row + n.MAPPED] += PIECE
+    arena[row + file_row.MAPPED] += PIECE
     arena[row + n.END] = max(arena[row + n.END], (piece + 1) * PIECE)
     count_blocks(s, arena, row, PIECE)
     s.reg[q.DIRECTORY], s.reg[q.DIRECTORY_BYTES], s.reg[q.COUNT] = directory_at(arena, row, piece), 8, 1
@@ -232,7 +232,7 @@ def fill(s, arena, out, row, last):
         table.put(arena, row + n.BLOCKS, page + k, block + k)
     s.owed -= count
     s.resume_at = page + count
-    arena[row + n.MAPPED] += count
+    arena[row + file_row.MAPPED] += count
     arena[row + n.END] = max(arena[row + n.END], page + count)
     count_blocks(s, arena, row, count)
     s.reg[q.PTE_AT] = table.get(arena, row + n.PTES, piece) * q.BLOCK + ((page & (PIECE - 1)) << 3)
@@ -314,7 +314,7 @@ def drop_supers(s, arena, out, row, wanted):
         table.put(arena, row + n.BLOCKS, page, 0)
     drop_split(s, arena, row, wanted)
     arena[row + n.HELD] = two_zone.nvmalloc_shrink_superpage(s, arena, arena[row + n.SUPERS], held, wanted)
-    arena[row + n.MAPPED] -= (held - wanted) * PIECE
+    arena[row + file_row.MAPPED] -= (held - wanted) * PIECE
     count_blocks(s, arena, row, (wanted - held) * PIECE)
     s.reg[q.DIRECTORY], s.reg[q.DIRECTORY_BYTES] = directory_at(arena, row, wanted), (held - wanted) << 3
     s.reg[q.PAGES] = held - wanted
@@ -331,7 +331,7 @@ def release_from(s, arena, out, row, first):
     s.resume_at = max(s.resume_at, min(arena[row + n.HELD] * PIECE, kept * PIECE))
     if s.resume_at < arena[row + n.END]:
         stop = min(arena[row + n.END], (s.resume_at | (PIECE - 1)) + 1)
-        arena[row + n.MAPPED] -= unmap(s, arena, out, row, s.resume_at, stop)
+        arena[row + file_row.MAPPED] -= unmap(s, arena, out, row, s.resume_at, stop)
         s.resume_at = stop
         if stop < arena[row + n.END]:
             return False
@@ -346,5 +346,5 @@ def leave_tables(s, arena, row):
         ranges.give_range(s, arena, arena[row + n.RANGE], arena[row + n.RANGE_ORDER])
     for word in (n.BLOCKS, n.PTES, n.SUPERS, n.NEWER):
         table.drop(s, arena, row + word)
-    for word in (n.RANGE, n.RANGE_ORDER, n.MAPPED, n.END, n.SPARE, n.SPARE_AT, n.HELD, n.FILLED):
+    for word in (n.RANGE, n.RANGE_ORDER, file_row.MAPPED, n.END, n.SPARE, n.SPARE_AT, n.HELD, n.FILLED):
         arena[row + word] = 0

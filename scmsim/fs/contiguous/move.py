@@ -12,7 +12,7 @@ from scmsim.fs.contiguous import names as names
 from scmsim.fs.contiguous import recipes as q
 from scmsim.fs.contiguous import state as n
 from scmsim.fs.contiguous.data import inode_at, stretch
-from scmsim.fs.engine import ranges, table
+from scmsim.fs.engine import file_row, ranges, table
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import has_events, play
 from scmsim.jit import kernel, part
@@ -23,12 +23,16 @@ SECOND = 1_000_000_000
 @part
 def enqueue(s, arena, row):
     """A file that outgrew the threshold, or grew by a superpage's bytes on normal pages since, is due for migration."""
-    normal = arena[row + n.MAPPED] - arena[row + n.HELD] * m.PIECE
-    if s.threshold == 0 or arena[row + n.STATUS] & (n.QUEUED | n.IS_DIR) or arena[row + n.MAPPED] <= s.threshold:
+    normal = arena[row + file_row.MAPPED] - arena[row + n.HELD] * m.PIECE
+    if (
+        s.threshold == 0
+        or arena[row + file_row.STATUS] & (n.QUEUED | file_row.IS_DIR)
+        or arena[row + file_row.MAPPED] <= s.threshold
+    ):
         return
     if arena[row + n.HELD] > 0 and normal < m.PIECE:
         return
-    arena[row + n.STATUS] |= n.QUEUED
+    arena[row + file_row.STATUS] |= n.QUEUED
     arena[row + n.NEXT] = 0
     if s.queue == 0:
         s.queue = row
@@ -42,7 +46,7 @@ def dequeue(s, arena):
     """Take the first file that is due out of the queue."""
     row = s.queue
     s.queue = arena[row + n.NEXT]
-    arena[row + n.STATUS] &= ~n.QUEUED
+    arena[row + file_row.STATUS] &= ~n.QUEUED
     return row
 
 
@@ -71,8 +75,8 @@ def next_due(s, arena, op):
     elif s.queue != 0 and s.looked <= s.seen:
         s.looked = s.seen + 1
         row = dequeue(s, arena)
-        if arena[row + n.STATUS] & n.EXISTS:
-            if arena[row + n.OPENS] <= 0 or s.now - arena[row + n.WRITTEN] >= s.quiet:
+        if arena[row + file_row.STATUS] & file_row.EXISTS:
+            if arena[row + file_row.OPENS] <= 0 or s.now - arena[row + n.WRITTEN] >= s.quiet:
                 s.moving, s.copy_at = row, -1
                 return n.MIGRATE
             enqueue(s, arena, row)
@@ -95,7 +99,7 @@ def begin_move(s, arena, out, row):
     """Take the superpages of a migration; 1: the copy can begin, -1: nothing to migrate, or no superpages, 0: no room yet."""
     pages, held = pages_to_move(s, arena, row), arena[row + n.HELD]
     wanted = pages // m.PIECE
-    if s.whole and pages % m.PIECE and pages * q.BLOCK >= arena[row + n.SIZE]:
+    if s.whole and pages % m.PIECE and pages * q.BLOCK >= arena[row + file_row.SIZE]:
         wanted += 1
     if wanted <= held:
         return -1
@@ -172,7 +176,7 @@ def settle(s, arena, out):
         m.set_super(arena, row, piece)
     table.drop(s, arena, row + n.NEWER)
     arena[row + n.HELD], arena[row + n.FILLED] = held + count, 0
-    arena[row + n.MAPPED] += count * m.PIECE - freed
+    arena[row + file_row.MAPPED] += count * m.PIECE - freed
     arena[row + n.END] = max(arena[row + n.END], stop)
     s.reg[q.INODE], s.reg[q.PAGES] = inode_at(s, row), freed
     s.reg[q.DIRECTORY], s.reg[q.DIRECTORY_BYTES] = m.directory_at(arena, row, held), count << 3

@@ -14,7 +14,7 @@ from scmsim.fs.contiguous import map as m
 from scmsim.fs.contiguous import recipes as q
 from scmsim.fs.contiguous import state as n
 from scmsim.fs.contiguous.data import clear_events, inode_at, open_write, stretch, touch
-from scmsim.fs.engine import ranges, table
+from scmsim.fs.engine import file_row, ranges, table
 from scmsim.fs.engine.arena import give, has_room, take
 from scmsim.fs.engine.events import has_events, play
 from scmsim.jit import part
@@ -26,15 +26,15 @@ NAME_EVENTS = 160  # of a namespace operation, without the scans of directories
 @part
 def record_bytes(arena, row):
     """Bytes of a file's record in its directory."""
-    return (q.DIRENT_HEADER + arena[row + n.NAME] + 7) & ~7
+    return (q.DIRENT_HEADER + arena[row + file_row.NAME] + 7) & ~7
 
 
 @part
 def scan(s, arena, out, directory, stop):
     """Look through a directory's records up to byte `stop`."""
     at, seen = 0, arena[directory + n.DIRENTS]
-    if stop < arena[directory + n.SIZE]:
-        seen = seen * stop // arena[directory + n.SIZE]
+    if stop < arena[directory + file_row.SIZE]:
+        seen = seen * stop // arena[directory + file_row.SIZE]
     while at < stop:
         end = stretch(arena, directory, at, stop)
         touch(s, arena, out, directory, q.SCAN, at, end)
@@ -63,8 +63,8 @@ def leave(s, arena, out, directory):
 def add_name(s, arena, out, row, directory):
     """Put a file's name at the end of a directory, after a look through all its records."""
     enter(s, arena, out, directory)
-    scan(s, arena, out, directory, arena[directory + n.SIZE])
-    length, at = record_bytes(arena, row), arena[directory + n.SIZE]
+    scan(s, arena, out, directory, arena[directory + file_row.SIZE])
+    length, at = record_bytes(arena, row), arena[directory + file_row.SIZE]
     if at % q.BLOCK + length > q.BLOCK:
         at = (at // q.BLOCK + 1) * q.BLOCK
     page = at // q.BLOCK
@@ -73,9 +73,9 @@ def add_name(s, arena, out, row, directory):
     area.ensure_range(s, arena, out, directory, page + 1)
     m.fill(s, arena, out, directory, page)
     s.resume_at, s.reg[q.INODE] = resume, inode
-    s.reg[q.FIELDS] = min(arena[row + n.NAME], 231) + 2
+    s.reg[q.FIELDS] = min(arena[row + file_row.NAME], 231) + 2
     touch(s, arena, out, directory, q.ADD_DIRENT, at, at + length)
-    arena[directory + n.SIZE] = at + length
+    arena[directory + file_row.SIZE] = at + length
     arena[directory + n.DIRENTS] += 1
     arena[row + n.PLACE], arena[row + n.PARENT] = at, directory
     leave(s, arena, out, directory)
@@ -91,11 +91,13 @@ def remove_name(s, arena, out, row):
         return
     visit(s, arena, out, directory)
     length = record_bytes(arena, row)
-    at = max(min(arena[row + n.PLACE], arena[directory + n.SIZE] - length), 0)
-    scan(s, arena, out, directory, min(at + length, arena[directory + n.SIZE]))
+    at = max(min(arena[row + n.PLACE], arena[directory + file_row.SIZE] - length), 0)
+    scan(s, arena, out, directory, min(at + length, arena[directory + file_row.SIZE]))
     touch(s, arena, out, directory, q.DEL_DIRENT, at, at + 8)
     arena[directory + n.DIRENTS] = max(arena[directory + n.DIRENTS] - 1, 0)
-    arena[directory + n.SIZE] = max(arena[directory + n.SIZE] - length, 0) * (arena[directory + n.DIRENTS] > 0)
+    arena[directory + file_row.SIZE] = max(arena[directory + file_row.SIZE] - length, 0) * (
+        arena[directory + n.DIRENTS] > 0
+    )
     s.reg[q.DIR] = inode_at(s, directory)
     play(s, out, q.DIR_LEFT)
 
@@ -143,7 +145,7 @@ def keep_null(s, arena, out, row):
     """A file that is gone becomes a null file, with as many first pages as a new file gets; False: it does not."""
     if s.null_count >= s.null_limit or arena[row + n.RANGE_ORDER] != ranges.SMALLEST or arena[row + n.HELD] > 0:
         return False
-    if arena[row + n.STATUS] & n.IS_DIR:
+    if arena[row + file_row.STATUS] & file_row.IS_DIR:
         return False
     m.drop_spare(s, arena, out, row)
     count = 0
@@ -181,8 +183,8 @@ def drop_null(s, arena, out):
 def create(s, arena, out, op, row, parent):
     """create, mkdir."""
     is_dir = op.op == r.MKDIR
-    arena[row + n.STATUS] = arena[row + n.STATUS] & n.QUEUED | n.EXISTS | n.IS_DIR * is_dir
-    arena[row + n.LINKS], arena[row + n.OPENS] = 1, not is_dir
+    arena[row + file_row.STATUS] = arena[row + file_row.STATUS] & n.QUEUED | file_row.EXISTS | file_row.IS_DIR * is_dir
+    arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 1, not is_dir
     play(s, out, q.MKDIR if is_dir else q.CREATE)
     if not is_dir:
         take_null(s, arena, row)
@@ -196,7 +198,9 @@ def create(s, arena, out, op, row, parent):
 def due(s, arena, row):
     """Whether a file has neither a name nor, as far as the trace shows closes at all, an open descriptor."""
     return (
-        arena[row + n.STATUS] & n.EXISTS and arena[row + n.LINKS] <= 0 and (s.closes == 0 or arena[row + n.OPENS] <= 0)
+        arena[row + file_row.STATUS] & file_row.EXISTS
+        and arena[row + file_row.LINKS] <= 0
+        and (s.closes == 0 or arena[row + file_row.OPENS] <= 0)
     )
 
 
@@ -220,7 +224,7 @@ def evict(s, arena, out, row):
         visit(s, arena, out, row)
         s.stage, s.resume_at = n.RELEASING, 0
         if keep_null(s, arena, out, row):
-            arena[row + n.MAPPED] = 0
+            arena[row + file_row.MAPPED] = 0
     while True:
         if not has_events(s, out, release_events(arena, row)) or not has_room(s, arena, ranges.NODE_WORDS):
             return False
@@ -230,9 +234,9 @@ def evict(s, arena, out, row):
     s.reg[q.INODE] = inode_at(s, row)
     play(s, out, q.EVICTED)
     m.leave_tables(s, arena, row)
-    for word in (n.SIZE, n.OPENS, n.PLACE, n.PARENT, n.DIRENTS, n.FIRST, n.LINKS):
+    for word in (file_row.SIZE, file_row.OPENS, n.PLACE, n.PARENT, n.DIRENTS, file_row.FIRST, file_row.LINKS):
         arena[row + word] = 0
-    arena[row + n.STATUS] &= ~n.EXISTS
+    arena[row + file_row.STATUS] &= ~file_row.EXISTS
     return True
 
 
@@ -247,13 +251,13 @@ def change_names(s, arena, out, op, row, parent):
     if code == r.LINK:
         play(s, out, q.LINK)
         add_name(s, arena, out, row, parent)
-        arena[row + n.LINKS] += 1
+        arena[row + file_row.LINKS] += 1
         play(s, out, q.LINKS)
         return
     if code == r.RENAME:
         play(s, out, q.RENAME)
         replaced = s.files + op.file2 * n.FILE_WORDS
-        if op.file2 >= 0 and op.file2 != op.file and arena[replaced + n.STATUS] & n.EXISTS:
+        if op.file2 >= 0 and op.file2 != op.file and arena[replaced + file_row.STATUS] & file_row.EXISTS:
             remove_name(s, arena, out, replaced)
             arena[replaced + n.PARENT] = 0
             lose_link(s, arena, out, replaced)
@@ -269,7 +273,7 @@ def change_names(s, arena, out, op, row, parent):
 @part
 def lose_link(s, arena, out, row):
     """One name less."""
-    arena[row + n.LINKS] -= 1
+    arena[row + file_row.LINKS] -= 1
     s.reg[q.INODE] = inode_at(s, row)
     play(s, out, q.LINKS)
 
@@ -277,7 +281,7 @@ def lose_link(s, arena, out, row):
 @part
 def truncate(s, arena, out, row, new_size):
     """truncate; False: no room to go on."""
-    old_size = arena[row + n.SIZE]
+    old_size = arena[row + file_row.SIZE]
     s.reg[q.INODE] = inode_at(s, row)
     if s.stage == n.READY:
         if not has_events(s, out, clear_events(arena, row, old_size, new_size)):
@@ -294,7 +298,7 @@ def truncate(s, arena, out, row, new_size):
             break
     if not has_events(s, out, 16):
         return False
-    arena[row + n.SIZE] = new_size
+    arena[row + file_row.SIZE] = new_size
     play(s, out, q.RESIZED)
     return True
 
@@ -315,9 +319,9 @@ def fallocate(s, arena, out, op, row):
     while s.resume_at <= last:
         if not has_events(s, out, m.MAP_EVENTS + 8):
             return False
-        mapped = arena[row + n.MAPPED]
+        mapped = arena[row + file_row.MAPPED]
         m.fill(s, arena, out, row, last)
-        mapped = arena[row + n.MAPPED] - mapped
+        mapped = arena[row + file_row.MAPPED] - mapped
         if mapped == m.PIECE and m.order_at(arena, row, s.resume_at) == m.SUPER:
             start = s.resume_at // m.PIECE * m.PIECE
             data.clear(s, arena, out, row, start * q.BLOCK, (start + m.PIECE) * q.BLOCK)
@@ -325,8 +329,8 @@ def fallocate(s, arena, out, op, row):
             data.clear(s, arena, out, row, (s.resume_at - mapped) * q.BLOCK, s.resume_at * q.BLOCK)
     if not has_events(s, out, 16):
         return False
-    if not op.flag & r.KEEP_SIZE and end > arena[row + n.SIZE]:
-        arena[row + n.SIZE] = end
+    if not op.flag & r.KEEP_SIZE and end > arena[row + file_row.SIZE]:
+        arena[row + file_row.SIZE] = end
         play(s, out, q.RESIZED)
     return True
 
@@ -344,7 +348,7 @@ def adopt_supers(s, arena, row, pages):
     arena[row + n.HELD] = two_zone.nvmalloc_superpage(s, arena, arena[row + n.SUPERS], count)
     for piece in range(count):
         m.set_super(arena, row, piece)
-    arena[row + n.MAPPED] = count * m.PIECE
+    arena[row + file_row.MAPPED] = count * m.PIECE
     arena[row + n.END] = count * m.PIECE
     s.data_blocks += count * m.PIECE
     s.owed -= min(pages, count * m.PIECE)
@@ -353,11 +357,11 @@ def adopt_supers(s, arena, row, pages):
 @part
 def adopt(s, arena, out, row, parent):
     """Bring a file that existed before the trace into being, silently; False: no room to go on."""
-    length = 0 if arena[row + n.STATUS] & n.IS_DIR else max(arena[row + n.FIRST] - 1, 0)
+    length = 0 if arena[row + file_row.STATUS] & file_row.IS_DIR else max(arena[row + file_row.FIRST] - 1, 0)
     pages, emitted = (length + q.BLOCK - 1) // q.BLOCK, s.emitted
     if s.stage == n.FRESH:
-        arena[row + n.STATUS] |= n.EXISTS
-        arena[row + n.LINKS] = 1
+        arena[row + file_row.STATUS] |= file_row.EXISTS
+        arena[row + file_row.LINKS] = 1
         if row != parent:
             add_name(s, arena, out, row, parent)
         if pages > 0:
@@ -369,5 +373,5 @@ def adopt(s, arena, out, row, parent):
     while s.resume_at < pages:
         m.fill(s, arena, out, row, pages - 1)
         s.emitted = emitted
-    arena[row + n.SIZE] = length
+    arena[row + file_row.SIZE] = length
     return True

@@ -14,7 +14,7 @@ from scmsim.fs.contiguous import recipes as q
 from scmsim.fs.contiguous import state as n
 from scmsim.fs.contiguous.data import inode_at, read_file, write_file
 from scmsim.fs.contiguous.move import enqueue, next_due, reclaim
-from scmsim.fs.engine import operations, table
+from scmsim.fs.engine import file_row, operations, table
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import has_events, play
 from scmsim.jit import part
@@ -49,7 +49,7 @@ def blocks_needed(s, arena, op, row, adopts):
         first, stop = m.span(arena, row, first, stop)
         count = stop - first if stop - first > s.device_blocks else missing(arena, row, first, stop)
     if adopts:
-        pages = (max(arena[row + n.FIRST] - 1, 0) + q.BLOCK - 1) // q.BLOCK
+        pages = (max(arena[row + file_row.FIRST] - 1, 0) + q.BLOCK - 1) // q.BLOCK
         count += m.span(arena, row, 0, pages)[1] + pages // m.PIECE + 1
     makes = code == r.CREATE or code == r.MKDIR or code == r.LINK or code == r.RENAME
     return count + blocks_beside(s, op, count) + (adopts + makes) * NAME_BLOCKS
@@ -70,14 +70,19 @@ def words_needed(arena, op, row, parent, adopts):
     if allocates(op):
         words += m.words_for(arena, row, (op.offset + op.length - 1) // q.BLOCK + 1)
     if adopts:
-        words += m.words_for(arena, row, (max(arena[row + n.FIRST] - 1, 0) + q.BLOCK - 1) // q.BLOCK)
+        words += m.words_for(arena, row, (max(arena[row + file_row.FIRST] - 1, 0) + q.BLOCK - 1) // q.BLOCK)
     return words
 
 
 @part
 def events_needed(arena, op, row, parent):
     """Events that an operation may begin with: of one on names, the scans of directories included."""
-    if op.op != r.CREATE and op.op != r.MKDIR and not r.UNLINK <= op.op <= r.RMDIR and arena[row + n.STATUS] & n.EXISTS:
+    if (
+        op.op != r.CREATE
+        and op.op != r.MKDIR
+        and not r.UNLINK <= op.op <= r.RMDIR
+        and arena[row + file_row.STATUS] & file_row.EXISTS
+    ):
         return names.NAME_EVENTS
     pages = arena[parent + n.END]
     if arena[row + n.PARENT] != 0:
@@ -90,9 +95,9 @@ def events_needed(arena, op, row, parent):
 @part
 def begin(s, arena, out, op, row, parent):
     """A new operation: whether it fits (-1: the device is full, 0: no room yet), and its file exists."""
-    exists = arena[row + n.STATUS] & n.EXISTS
+    exists = arena[row + file_row.STATUS] & file_row.EXISTS
     makes = op.op == r.CREATE or op.op == r.MKDIR
-    adopts = not exists and not (arena[row + n.FIRST] == 0 and makes)
+    adopts = not exists and not (arena[row + file_row.FIRST] == 0 and makes)
     changes = adopts or r.UNLINK <= op.op <= r.RMDIR or (makes and not exists)
     s.owed = blocks_needed(s, arena, op, row, adopts)
     if s.owed > 0 and not two_zone.free_everywhere(s) >= s.owed:
@@ -136,22 +141,24 @@ def plain_call(s, arena, out, code, row):
         play(s, out, q.FSYNC)
     elif code == r.OPEN or code == r.CREATE or code == r.MKDIR:
         names.look(s, arena, out, row)
-        if code != r.MKDIR and arena[row + n.OPENS] == 0:
+        if code != r.MKDIR and arena[row + file_row.OPENS] == 0:
             names.opened(s, arena, out, row)
-        arena[row + n.OPENS] += code != r.MKDIR
+        arena[row + file_row.OPENS] += code != r.MKDIR
         play(s, out, q.OPEN)
     elif code == r.CLOSE:
         play(s, out, q.CLOSE)
         s.closes += 1
-        if arena[row + n.OPENS] == 1:
+        if arena[row + file_row.OPENS] == 1:
             names.closed(s, arena, out, row)
-        arena[row + n.OPENS] = max(arena[row + n.OPENS] - 1, 0)
+        arena[row + file_row.OPENS] = max(arena[row + file_row.OPENS] - 1, 0)
     elif code == r.STAT:
         names.look(s, arena, out, row)
         play(s, out, q.STAT)
     elif code == r.READDIR:
         names.visit(s, arena, out, row)
-        names.scan(s, arena, out, row, arena[row + n.SIZE] * (arena[row + n.STATUS] & n.IS_DIR != 0))
+        names.scan(
+            s, arena, out, row, arena[row + file_row.SIZE] * (arena[row + file_row.STATUS] & file_row.IS_DIR != 0)
+        )
         play(s, out, q.READDIR)
     elif code == r.MMAP or code == r.MUNMAP:
         play(s, out, q.MAP_CALL)
@@ -179,7 +186,7 @@ def step(s, arena, out, op, row, parent):
             return False
         enqueue(s, arena, row)
         return True
-    exists = arena[row + n.STATUS] & n.EXISTS
+    exists = arena[row + file_row.STATUS] & file_row.EXISTS
     makes = code == r.CREATE or code == r.MKDIR
     if (r.UNLINK <= code <= r.RMDIR and code != r.MKDIR) or (not exists and makes):
         names.change_names(s, arena, out, op, row, parent)

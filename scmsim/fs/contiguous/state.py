@@ -13,18 +13,17 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.contiguous import recipes as q
-from scmsim.fs.engine import costs, ranges
+from scmsim.fs.engine import costs, file_row, ranges
 from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state
 
 # Words of a file's row.  BLOCKS: page -> device block; PTES: piece of 2 MiB -> block of its page of page-table entries; SUPERS: the
 # file's superpages, from its first byte on; NEWER: superpages that a migration is filling.
-SIZE, BLOCKS, PTES, SUPERS, NEWER = 0, 1, 3, 5, 7
-(
-    RANGE, RANGE_ORDER, STATUS, LINKS, NAME, FIRST, OPENS, MAPPED, END, SPARE_AT, SPARE, HELD, FILLED, DIRENTS, PLACE, PARENT,
-    WRITTEN, NEXT,
-) = range(9, 27)  # fmt: skip
-FILE_WORDS = 27
-EXISTS, IS_DIR, QUEUED = 1, 2, 4  # STATUS bits
+BLOCKS, PTES, SUPERS, NEWER = range(file_row.OWN, file_row.OWN + 8, 2)
+RANGE, RANGE_ORDER, END, SPARE_AT, SPARE, HELD, FILLED, DIRENTS, PLACE, PARENT, WRITTEN, NEXT = range(
+    file_row.OWN + 8, file_row.OWN + 20
+)
+FILE_WORDS = file_row.OWN + 20
+QUEUED = 4  # STATUS bit
 
 # An unused file (null file) is a row in a block of the arena; NEXT names the one behind it.
 NULL_ORDER = 5
@@ -124,9 +123,7 @@ def start(params: dict, files: Files, variant: Variant | None = None) -> State:
     if "threshold" in params:
         record.threshold, record.whole = max(params["threshold"] // q.BLOCK, 1), params["tail"] == "superpage"
         record.quiet, record.copy_rate = params["quiet"], max(params["copy_rate"], 1)
-    record.files, record.file_count = record.arena_top, rows
-    record.arena_top += rows * FILE_WORDS
-    _rows(state, files)
+    file_row.add(state, files, FILE_WORDS)[:, WRITTEN] = -(1 << 62)
     return state
 
 
@@ -139,26 +136,15 @@ def _keep(record: np.record, params: dict) -> None:
     record.tidy_every = params["collect_every"]
 
 
-def _rows(state: State, files: Files) -> None:
-    """Fill in what is known of each file before the trace."""
-    record = state.record[0]
-    table = state.arena[record.files : record.arena_top].reshape(-1, FILE_WORDS)
-    table[:-1, NAME] = [min(len(path.rsplit("/", 1)[-1].encode()), 255) for path in files.path]
-    table[-1, STATUS] = EXISTS | IS_DIR
-    table[:-1, STATUS] = np.where(files.is_dir, IS_DIR, 0)
-    table[:-1, FIRST] = np.maximum(files.first_size + 1, 0)  # 0: did not exist before the trace
-    table[:, WRITTEN] = -(1 << 62)
-
-
 def space(state: State) -> dict[str, int]:
     """Space report in bytes; holes are not live, what is mapped behind the end of a file is preallocated, not allocated.
 
     `waste_bytes` are the unused ends of last pages and last superpages; `superpage_waste_bytes` those of superpages alone.
     """
     record = state.record[0]
-    rows = state.arena[record.files : record.files + record.file_count * FILE_WORDS].reshape(-1, FILE_WORDS)
-    files = rows[(rows[:, STATUS] & (EXISTS | IS_DIR)) == EXISTS]
-    sizes, mapped = files[:, SIZE], files[:, MAPPED]
+    rows = file_row.of(state, FILE_WORDS)
+    files = rows[file_row.is_file(rows)]
+    sizes, mapped = files[:, file_row.SIZE], files[:, file_row.MAPPED]
     over = np.maximum(files[:, HELD] * two_zone.SUPERPAGE * q.BLOCK - sizes, 0)
     held = int(record.supers - record.free_supers - record.lent)
     return {
@@ -167,7 +153,8 @@ def space(state: State) -> dict[str, int]:
         "file_bytes": int(sizes.sum()),
         "allocated_bytes": int(record.data_blocks - record.spare_blocks) * q.BLOCK,
         "preallocated_bytes": int(record.spare_blocks) * q.BLOCK,
-        "metadata_bytes": int(record.dir_blocks) * q.BLOCK + int((rows[:, STATUS] & EXISTS).sum()) * q.INODE_BYTES,
+        "metadata_bytes": int(record.dir_blocks) * q.BLOCK
+        + int((rows[:, file_row.STATUS] & file_row.EXISTS).sum()) * q.INODE_BYTES,
         "page_table_bytes": int(record.table_blocks) * q.BLOCK,
         "waste_bytes": int(np.maximum(over, np.where(mapped > 0, -sizes % q.BLOCK, 0)).sum()),
         "files": len(files),

@@ -16,6 +16,7 @@ from scmsim.core.records import FENCE, NTSTORE, STORE
 from scmsim.fs.contiguous import recipes as q
 from scmsim.fs.contiguous import state as n
 from scmsim.fs.ctfs.recipes import MASTER, STAGING
+from scmsim.fs.engine import file_row
 from scmsim.fs.engine.model import Event
 from scmsim.fs.recovery.adapter import Claim, Stores, copied
 from scmsim.fs.recovery.expected import Found
@@ -83,7 +84,7 @@ class Adapter(Scmfs):
         file, at = divmod(event.addr - q.INODE_TABLE, q.INODE_BYTES)
         if at == 0 and event.length == q.INODE_BYTES:
             return super()._inode(i, event)
-        if at != 8 or not 0 <= file < self.count or self._row(file)[n.STATUS] & n.IS_DIR:
+        if at != 8 or not 0 <= file < self.count or self._row(file)[file_row.STATUS] & file_row.IS_DIR:
             return []
         if event.length == 16:
             row = self._row(file)
@@ -118,7 +119,7 @@ class Adapter(Scmfs):
         """What an entry of a piece is: the piece's page of entries, its superpage, or nothing."""
         for file in range(self.count):
             row = self._row(file)
-            if row[n.STATUS] & n.IS_DIR or not row[n.RANGE_ORDER]:
+            if row[file_row.STATUS] & file_row.IS_DIR or not row[n.RANGE_ORDER]:
                 continue
             tables = self._entries(row, n.PTES)
             for piece in range(max(int(row[n.HELD]), -(-int(row[n.END]) // PIECE))):

@@ -11,7 +11,7 @@ from scmsim.fs.contiguous import operations as contiguous_operations
 from scmsim.fs.contiguous import recipes as q
 from scmsim.fs.contiguous import state as n
 from scmsim.fs.ctfs import partitions, recipes, swap
-from scmsim.fs.engine import operations, table
+from scmsim.fs.engine import file_row, operations, table
 from scmsim.fs.engine.events import play
 from scmsim.jit import part
 from scmsim.jit.binding import bind
@@ -62,7 +62,7 @@ def record_bytes(arena, row):
 @part
 def enter(s, arena, out, directory):
     """A directory is looked through once to find that it lacks a name."""
-    contiguous_names.scan(s, arena, out, directory, arena[directory + n.SIZE])
+    contiguous_names.scan(s, arena, out, directory, arena[directory + file_row.SIZE])
 
 
 @part
@@ -70,7 +70,7 @@ def look(s, arena, out, row):
     """There is no cache of names: a path is looked up in its directory, up to the file's record."""
     directory = arena[row + n.PARENT]
     if directory != 0:
-        stop = min(arena[row + n.PLACE] + RECORD_BYTES, arena[directory + n.SIZE])
+        stop = min(arena[row + n.PLACE] + RECORD_BYTES, arena[directory + file_row.SIZE])
         contiguous_names.scan(s, arena, out, directory, stop)
         s.reg[q.DIR] = contiguous_data.inode_at(s, directory)
         play(s, out, recipes.LOOKED)

@@ -5,7 +5,7 @@ Source: NOVA (Linux 5.1 lineage) fs/nova/file.c (do_nova_cow_file_write, do_dax_
 """
 
 from scmsim.alloc import first_fit
-from scmsim.fs.engine import table
+from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import has_events, play
 from scmsim.fs.nova import recipes as q
 from scmsim.fs.nova import state as n
@@ -101,7 +101,7 @@ def assign_entry(s, arena, out, row, ref):
     s.reg[q.NODE] = n.HEAP + ((row - s.files) // n.FILE_WORDS << 26) + (first >> 6) * n.NODE_BYTES
     s.reg[q.INSERTED], s.reg[q.REPLACED], s.reg[q.NODES] = inserted, count - inserted, nodes
     play(s, out, q.ASSIGN)
-    arena[row + n.MAPPED] += inserted
+    arena[row + file_row.MAPPED] += inserted
     arena[row + n.TOP_PAGE] = max(arena[row + n.TOP_PAGE], first + count)
 
 
@@ -198,7 +198,7 @@ def write_file(s, arena, out, op, row):
             return False
         s.resume_at += write_extent(s, arena, out, op, row, s.resume_at)
         if s.resume_at * n.BLOCK >= op.offset + op.length:
-            arena[row + n.SIZE] = max(arena[row + n.SIZE], op.offset + op.length)
+            arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], op.offset + op.length)
             if s.fresh > 0:
                 play(s, out, q.COMMIT)
             s.stage = n.ASSIGNING
@@ -214,7 +214,7 @@ def read_file(s, arena, out, op, row):
     if s.stage == n.READY:
         play(s, out, q.READ)
         s.stage, s.resume_at = n.AT_WORK, op.offset
-    end = min(op.offset + op.length, arena[row + n.SIZE])
+    end = min(op.offset + op.length, arena[row + file_row.SIZE])
     while s.resume_at < end:
         if not has_events(s, out, 8):
             return False

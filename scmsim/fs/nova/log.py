@@ -5,7 +5,7 @@ Source: NOVA fs/nova/log.c (nova_append_log_entry, nova_get_append_head, nova_ex
 """
 
 from scmsim.alloc import first_fit
-from scmsim.fs.engine import table
+from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import give, has_room, take
 from scmsim.fs.engine.events import has_events, play
 from scmsim.fs.nova import recipes as q
@@ -135,7 +135,7 @@ def extend_log(s, arena, out, row):
     checked = arena[row + n.TAIL_PAGE]
     if s.gc_row == row:
         s.gc_row = 0
-    if entries == 0 or arena[row + n.STATUS] & n.IS_DIR:
+    if entries == 0 or arena[row + file_row.STATUS] & file_row.IS_DIR:
         return  # a directory's dentries are not tracked one by one, so its log is never compacted here
     blocks = (valid * checked + entries - 1) // entries
     if not s.counters:

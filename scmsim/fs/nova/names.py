@@ -5,7 +5,7 @@ Source: NOVA (Linux 5.1 lineage, its port to 5.13) fs/nova/namei.c, dir.c, inode
 
 from scmsim.alloc import first_fit
 from scmsim.core import records as r
-from scmsim.fs.engine import table
+from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import give, has_room
 from scmsim.fs.engine.events import has_events, play
 from scmsim.fs.nova import recipes as q
@@ -20,7 +20,7 @@ ADOPT_PAGES = 256  # a file that existed before the trace is taken to have been 
 @part
 def add_dentry(s, arena, out, row, parent):
     """Append the dentry of the file at `row` to its parent's log.  Of the name, whole words of 4 bytes go past the cache."""
-    name = arena[row + n.NAME]
+    name = arena[row + file_row.NAME]
     length = (s.dentry_header + name + 7) & ~7
     s.reg[q.NAME] = name & ~3 if s.counters else 0
     fields = s.dentry_fields + name - s.reg[q.NAME] if s.counters else length - 10
@@ -61,7 +61,7 @@ def change_links(s, arena, out, row, by):
     else:
         append_record(s, arena, out, row, (q.RECORD, s.link_bytes, s.link_fields))
         arena[row + n.LINK_ENTRY] = 1
-    arena[row + n.LINKS] += by
+    arena[row + file_row.LINKS] += by
 
 
 @part
@@ -89,7 +89,7 @@ def free_pages(s, arena, out, row, first, invalidate):
                 s.data_blocks -= stop - page
         s.resume_at = stop
     arena[row + n.TOP_PAGE] = min(first, arena[row + n.TOP_PAGE])
-    arena[row + n.MAPPED] -= s.freed
+    arena[row + file_row.MAPPED] -= s.freed
     s.reg[q.COUNT] = s.freed
     play(s, out, q.FREED)
     return True
@@ -108,14 +108,14 @@ def evict(s, arena, out, row):
     for i in range(arena[row + n.LOG_COUNT]):
         page = arena[arena[row + n.LOG] + i]
         first_fit.release(s, arena, arena[page + n.PAGE_BLOCK], 1)
-        if not arena[row + n.STATUS] & n.IS_DIR:
+        if not arena[row + file_row.STATUS] & file_row.IS_DIR:
             give(s, arena, page, s.page_order)
     s.log_pages -= arena[row + n.LOG_COUNT]
     table.drop(s, arena, row + n.PAGES)
     table.drop(s, arena, row + n.LOG)
-    for word in (n.LOG_COUNT, n.LOG_SIZE, n.TAIL_PAGE, n.TAIL_BYTES, n.SIZE, n.LINK_ENTRY, n.OPENS):
+    for word in (n.LOG_COUNT, n.LOG_SIZE, n.TAIL_PAGE, n.TAIL_BYTES, file_row.SIZE, n.LINK_ENTRY, file_row.OPENS):
         arena[row + word] = 0
-    arena[row + n.STATUS] &= ~n.EXISTS
+    arena[row + file_row.STATUS] &= ~file_row.EXISTS
     if s.gc_row == row:
         s.gc_row = 0
 
@@ -159,7 +159,7 @@ def fill_holes(s, arena, out, row, stop, zero):
 @part
 def adopt(s, arena, out, row):
     """Bring a file that existed before the trace into being, silently; False: no room to go on."""
-    length = 0 if arena[row + n.STATUS] & n.IS_DIR else max(arena[row + n.FIRST] - 1, 0)
+    length = 0 if arena[row + file_row.STATUS] & file_row.IS_DIR else max(arena[row + file_row.FIRST] - 1, 0)
     pages = (length + n.BLOCK - 1) >> 12
     if s.stage == n.NEW:
         words = table.words_to_hold(arena, row + n.PAGES, pages) if pages > 0 else 0
@@ -167,12 +167,12 @@ def adopt(s, arena, out, row):
             return False
         if pages > 0:
             table.reserve(s, arena, row + n.PAGES, pages)
-        arena[row + n.STATUS] |= n.EXISTS
-        arena[row + n.LINKS] = 1
+        arena[row + file_row.STATUS] |= file_row.EXISTS
+        arena[row + file_row.LINKS] = 1
         s.stage, s.resume_at = n.ADOPTING, 0
     if not fill_holes(s, arena, out, row, pages, q.ZERO):
         return False
-    arena[row + n.FIRST], arena[row + n.SIZE] = 0, length
+    arena[row + file_row.FIRST], arena[row + file_row.SIZE] = 0, length
     return True
 
 
@@ -189,22 +189,26 @@ def truncate(s, arena, out, row, new_size):
         play(s, out, q.COMMIT)
         s.stage, s.resume_at, s.freed = n.AT_WORK, first, 0
         ref = table.get(arena, row + n.PAGES, new_size >> 12)
-        if new_size < arena[row + n.SIZE] and new_size & 4095 and ref != 0:
+        if new_size < arena[row + file_row.SIZE] and new_size & 4095 and ref != 0:
             at = words_of(s, ref)
             block = (arena[at + 1] >> 24) + (new_size >> 12) - (arena[at] >> 24)
             s.reg[q.TO] = block * n.BLOCK + (new_size & 4095)
             s.reg[q.BYTES] = n.BLOCK - (new_size & 4095)
             play(s, out, q.TRUNCATE_TAIL)
-    if new_size < arena[row + n.SIZE] and not free_pages(s, arena, out, row, first, 1):
+    if new_size < arena[row + file_row.SIZE] and not free_pages(s, arena, out, row, first, 1):
         return False
-    arena[row + n.SIZE] = new_size
+    arena[row + file_row.SIZE] = new_size
     return True
 
 
 @part
 def leave(s, arena, out, row):
     """Free a file that has neither a name nor, as far as the trace shows closes at all, an open descriptor."""
-    if arena[row + n.STATUS] & n.EXISTS and arena[row + n.LINKS] <= 0 and (s.closes == 0 or arena[row + n.OPENS] <= 0):
+    if (
+        arena[row + file_row.STATUS] & file_row.EXISTS
+        and arena[row + file_row.LINKS] <= 0
+        and (s.closes == 0 or arena[row + file_row.OPENS] <= 0)
+    ):
         evict(s, arena, out, row)
 
 
@@ -213,7 +217,7 @@ def close(s, arena, out, row):
     """close: a fence; the last one of a file without a name frees it."""
     play(s, out, q.CLOSE)
     s.closes += 1
-    arena[row + n.OPENS] = max(arena[row + n.OPENS] - 1, 0)
+    arena[row + file_row.OPENS] = max(arena[row + file_row.OPENS] - 1, 0)
     leave(s, arena, out, row)
 
 
@@ -252,7 +256,7 @@ def rename(s, arena, out, row, parent, replaced):
     drop_name(s, arena, out, row, old)
     if replaced != 0:
         change_links(s, arena, out, replaced, -1)
-        removed = 0 + (arena[replaced + n.LINKS] <= 0)
+        removed = 0 + (arena[replaced + file_row.LINKS] <= 0)
     commit_names(s, out, row, parent, replaced, removed)
     if replaced != 0:
         leave(s, arena, out, replaced)
@@ -264,9 +268,9 @@ def create(s, arena, out, op, row, parent):
 
     (A directory that had names before the trace made it has a log already.)
     """
-    arena[row + n.STATUS] |= n.EXISTS
-    arena[row + n.LINKS] = 1
-    arena[row + n.OPENS] = op.op == r.CREATE
+    arena[row + file_row.STATUS] |= file_row.EXISTS
+    arena[row + file_row.LINKS] = 1
+    arena[row + file_row.OPENS] = op.op == r.CREATE
     play(s, out, q.CREATE if op.op == r.CREATE else q.MKDIR)
     add_dentry(s, arena, out, row, parent)
     s.reg[q.INODE] = inode_of(s, row)
@@ -289,7 +293,7 @@ def unlink(s, arena, out, op, row, parent):
     """unlink, rmdir: the name goes, and with the last name the file."""
     drop_name(s, arena, out, row, arena[row + n.DENTRY])
     change_links(s, arena, out, row, -1)
-    removed = 0 + (arena[row + n.LINKS] <= 0 or op.op == r.RMDIR)
+    removed = 0 + (arena[row + file_row.LINKS] <= 0 or op.op == r.RMDIR)
     if op.op == r.RMDIR:
         play(s, out, q.RMDIR)
     else:
@@ -305,7 +309,7 @@ def change_names(s, arena, out, op, row, parent):
         create(s, arena, out, op, row, parent)
     elif op.op == r.RENAME:
         replaced = s.files + op.file2 * n.FILE_WORDS if op.file2 >= 0 and op.file2 != op.file else 0
-        if replaced != 0 and not arena[replaced + n.STATUS] & n.EXISTS:
+        if replaced != 0 and not arena[replaced + file_row.STATUS] & file_row.EXISTS:
             replaced = 0
         rename(s, arena, out, row, parent, replaced)
     elif op.op == r.LINK:

@@ -7,7 +7,7 @@ call; the state's `stage` and `resume_at` tell where.
 
 from scmsim.alloc import first_fit
 from scmsim.core import records as r
-from scmsim.fs.engine import operations, table
+from scmsim.fs.engine import file_row, operations, table
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import has_events, play
 from scmsim.fs.nova import names as names
@@ -75,14 +75,14 @@ def begin(s, arena, out, op, places):
     1: the operation itself is due; 0: no room yet.
     """
     row = places[0]
-    exists = arena[row + n.STATUS] & n.EXISTS
+    exists = arena[row + file_row.STATUS] & file_row.EXISTS
     pages, adopted = 0, 0
     if (op.op == r.WRITE or (op.op == r.FALLOCATE and not op.flag & r.PUNCH_HOLE)) and op.length > 0:
         pages = ((op.offset & 4095) + op.length + 4095) >> 12
         if pages > s.blocks:
             return -1
-    if not exists and not arena[row + n.STATUS] & n.IS_DIR:
-        adopted = (arena[row + n.FIRST] + 4094) >> 12
+    if not exists and not arena[row + file_row.STATUS] & file_row.IS_DIR:
+        adopted = (arena[row + file_row.FIRST] + 4094) >> 12
     most = pages + adopted + (pages + adopted) // 8 + SPARE
     if s.free_blocks < most:
         if not affordable(s, arena, op, places, pages, adopted):
@@ -90,7 +90,7 @@ def begin(s, arena, out, op, places):
         most = s.free_blocks
     if not first_fit.ready(s, arena, most):
         return 0
-    if exists or (arena[row + n.FIRST] == 0 and (op.op == r.CREATE or op.op == r.MKDIR)):
+    if exists or (arena[row + file_row.FIRST] == 0 and (op.op == r.CREATE or op.op == r.MKDIR)):
         s.stage = n.READY
         return 1
     return 0 + names.adopt(s, arena, out, row)
@@ -154,7 +154,7 @@ def fallocate(s, arena, out, op, row):
     if not names.fill_holes(s, arena, out, row, (op.offset + op.length + 4095) >> 12, 1):
         return False
     if not op.flag & r.KEEP_SIZE:
-        arena[row + n.SIZE] = max(arena[row + n.SIZE], op.offset + op.length)
+        arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], op.offset + op.length)
     return True
 
 
@@ -176,13 +176,13 @@ def step(s, arena, out, op, places):
         return names.truncate(s, arena, out, row, op.offset)
     if code == r.FALLOCATE and not op.flag & r.PUNCH_HOLE and op.length > 0:  # without a length it fails: EINVAL
         return fallocate(s, arena, out, op, row)
-    exists = arena[row + n.STATUS] & n.EXISTS
+    exists = arena[row + file_row.STATUS] & file_row.EXISTS
     if r.UNLINK <= code <= r.RMDIR and code != r.MKDIR or (not exists and (code == r.CREATE or code == r.MKDIR)):
         names.change_names(s, arena, out, op, row, places[1])
     elif code == r.CLOSE:
         names.close(s, arena, out, row)
     else:
-        arena[row + n.OPENS] += code == r.OPEN or code == r.CREATE
+        arena[row + file_row.OPENS] += code == r.OPEN or code == r.CREATE
         plain_call(s, out, code)
     return True
 

@@ -5,7 +5,7 @@ transaction and frees the old blocks (the VSM paper, section IV.A: its authors a
 Source: PMFS fs/pmfs/xip.c (pmfs_xip_file_write, pmfs_file_write_fast, __pmfs_xip_file_write, pmfs_clear_edge_blk).
 """
 
-from scmsim.fs.engine import table
+from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import has_events, play
 from scmsim.fs.pmfs import recipes as q
 from scmsim.fs.pmfs import state as n
@@ -28,10 +28,10 @@ def fast(s, arena, out, op, row):
     set_copy(s, op, device(s, arena, row, op.offset), op.offset, end)
     s.reg[q.PAGES] = 0
     play(s, out, q.COPY)
-    grows = end > arena[row + n.SIZE]
+    grows = end > arena[row + file_row.SIZE]
     s.reg[q.GROWN], s.reg[q.UPDATED] = grows, 16 if grows else 8
     play(s, out, q.FAST_END)
-    arena[row + n.SIZE] = max(arena[row + n.SIZE], end)
+    arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], end)
 
 
 @part
@@ -64,7 +64,7 @@ def edges(s, arena, out, op, row):
 @part
 def replaces(s, arena, op, row):
     """Whether a copy-on-write is due: the write covers bytes of the file that have a block."""
-    if not s.cow or op.length <= 0 or op.offset >= arena[row + n.SIZE]:
+    if not s.cow or op.length <= 0 or op.offset >= arena[row + file_row.SIZE]:
         return False
     for i in range(op.offset >> s.shift, min(((op.offset + op.length - 1) >> s.shift) + 1, arena[row + n.END])):
         if table.get(arena, row + n.BLOCKS, i) != 0:
@@ -96,8 +96,8 @@ def open_write(s, arena, out, op, row):
 def close_write(s, arena, out, op, row):
     """Size, commit, and the blocks that a copy-on-write replaced."""
     end = op.offset + op.length
-    if end > arena[row + n.SIZE]:
-        arena[row + n.SIZE] = end
+    if end > arena[row + file_row.SIZE]:
+        arena[row + file_row.SIZE] = end
         play(s, out, q.RESIZED)
     commit(s, out)
     if s.replacing:
@@ -155,7 +155,7 @@ def read_file(s, arena, out, op, row):
     if s.stage == n.READY:
         play(s, out, q.READ)
         s.stage, s.resume_at = n.COPYING, op.offset
-    end = min(op.offset + op.length, arena[row + n.SIZE])
+    end = min(op.offset + op.length, arena[row + file_row.SIZE])
     while s.resume_at < end:
         if not has_events(s, out, 8):
             return False

@@ -4,7 +4,7 @@ A new name takes the first gap that is large enough; a removed one's bytes go to
 Source: PMFS fs/pmfs/{dir,namei}.c (pmfs_find_entry, pmfs_add_entry, pmfs_add_dirent_to_buf, pmfs_remove_entry).
 """
 
-from scmsim.fs.engine import table
+from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import give, take
 from scmsim.fs.engine.events import play
 from scmsim.fs.pmfs import recipes as q
@@ -51,7 +51,7 @@ def add_block(s, arena, out, directory):
     arena[place + n.DIR_FIRST] = q.BLOCK
     arena[directory + n.DIRCOUNT] += 1
     arena[directory + n.DIRENTS] += 1
-    arena[directory + n.SIZE] += q.BLOCK
+    arena[directory + file_row.SIZE] += q.BLOCK
     s.replacing, s.resume_at, s.reg[q.INODE] = replacing, resume_at, inode
     return place
 
@@ -168,7 +168,7 @@ def find_gap(arena, directory, needs):
 @part
 def add_name(s, arena, out, row, directory):
     """Enter a file's name into a directory, within a transaction (pmfs_add_entry)."""
-    number, length = (row - s.files) // n.FILE_WORDS, arena[row + n.NAME]
+    number, length = (row - s.files) // n.FILE_WORDS, arena[row + file_row.NAME]
     needs = record_bytes(length)
     s.reg[q.DIR] = inode_at(s, directory)
     log(s, out, s.reg[q.DIR], q.LOG_DATA)

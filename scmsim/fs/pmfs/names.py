@@ -5,7 +5,7 @@ pmfs_evict_inode, pmfs_free_inode, pmfs_notify_change), file.c (pmfs_fallocate).
 """
 
 from scmsim.core import records as r
-from scmsim.fs.engine import table
+from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import has_events, play
 from scmsim.fs.pmfs import dirs as dirs
@@ -42,8 +42,8 @@ def ready_directory(s, arena, out, directory):
 def create(s, arena, out, op, row, parent):
     """create, mkdir."""
     is_dir = op.op == r.MKDIR
-    arena[row + n.STATUS] = n.EXISTS | n.IS_DIR * is_dir
-    arena[row + n.LINKS], arena[row + n.OPENS] = 1, not is_dir
+    arena[row + file_row.STATUS] = file_row.EXISTS | file_row.IS_DIR * is_dir
+    arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 1, not is_dir
     play(s, out, q.MKDIR if is_dir else q.CREATE)
     dirs.miss(s, arena, out, parent)
     begin(s, out)
@@ -61,9 +61,9 @@ def create(s, arena, out, op, row, parent):
 @part
 def lose_link(s, arena, out, row):
     """One name less; with the last one the inode goes to the truncate list."""
-    arena[row + n.LINKS] -= 1
+    arena[row + file_row.LINKS] -= 1
     play(s, out, q.LINKS)
-    if arena[row + n.LINKS] <= 0:
+    if arena[row + file_row.LINKS] <= 0:
         play(s, out, q.TRUNCATE_ADD)
 
 
@@ -150,7 +150,7 @@ def link(s, arena, out, row, parent):
     log(s, out, s.reg[q.INODE], q.LOG_DATA)
     dirs.add_name(s, arena, out, row, parent)
     play(s, out, q.LINKS)
-    arena[row + n.LINKS] += 1
+    arena[row + file_row.LINKS] += 1
     commit(s, out)
 
 
@@ -158,7 +158,9 @@ def link(s, arena, out, row, parent):
 def due(s, arena, row):
     """Whether a file has neither a name nor, as far as the trace shows closes at all, an open descriptor."""
     return (
-        arena[row + n.STATUS] & n.EXISTS and arena[row + n.LINKS] <= 0 and (s.closes == 0 or arena[row + n.OPENS] <= 0)
+        arena[row + file_row.STATUS] & file_row.EXISTS
+        and arena[row + file_row.LINKS] <= 0
+        and (s.closes == 0 or arena[row + file_row.OPENS] <= 0)
     )
 
 
@@ -188,16 +190,16 @@ def evict(s, arena, out, row):
     dirs.drop_blocks(s, arena, row)
     for word in (n.BLOCKS, n.LEAVES, n.MIDS, n.OLD):
         table.drop(s, arena, row + word)
-    for word in (n.SIZE, n.OPENS, n.PLACE, n.PARENT, n.MAPPED, n.ALIGNED):
+    for word in (file_row.SIZE, file_row.OPENS, n.PLACE, n.PARENT, file_row.MAPPED, n.ALIGNED):
         arena[row + word] = 0
-    arena[row + n.STATUS] &= ~n.EXISTS
+    arena[row + file_row.STATUS] &= ~file_row.EXISTS
     return True
 
 
 @part
 def truncate(s, arena, out, row, new_size):
     """truncate: the inode passes the truncate list; False: no room to go on."""
-    old_size, mask = arena[row + n.SIZE], (1 << s.shift) - 1
+    old_size, mask = arena[row + file_row.SIZE], (1 << s.shift) - 1
     first = (new_size + mask) >> s.shift
     s.reg[q.INODE] = inode_at(s, row)
     if s.stage == n.READY:
@@ -217,7 +219,7 @@ def truncate(s, arena, out, row, new_size):
         return False
     if not has_events(s, out, 16):
         return False
-    arena[row + n.SIZE] = new_size
+    arena[row + file_row.SIZE] = new_size
     play(s, out, q.SHRUNK)
     play(s, out, q.TRUNCATE_DEL)
     return True
@@ -243,8 +245,8 @@ def fallocate(s, arena, out, op, row):
         fill(s, arena, out, row, last, 1)
     if not has_events(s, out, FILL_EVENTS):
         return False
-    if not op.flag & r.KEEP_SIZE and op.offset + op.length > arena[row + n.SIZE]:
-        arena[row + n.SIZE] = op.offset + op.length
+    if not op.flag & r.KEEP_SIZE and op.offset + op.length > arena[row + file_row.SIZE]:
+        arena[row + file_row.SIZE] = op.offset + op.length
         play(s, out, q.RESIZED)
     commit(s, out)
     return True
@@ -253,7 +255,7 @@ def fallocate(s, arena, out, op, row):
 @part
 def adopt(s, arena, out, row, parent):
     """Bring a file that existed before the trace into being, silently; False: no room to go on."""
-    length = 0 if arena[row + n.STATUS] & n.IS_DIR else max(arena[row + n.FIRST] - 1, 0)
+    length = 0 if arena[row + file_row.STATUS] & file_row.IS_DIR else max(arena[row + file_row.FIRST] - 1, 0)
     blocks = (length + (1 << s.shift) - 1) >> s.shift
     emitted, journal = s.emitted, s.reg[q.JOURNAL]
     if s.stage == n.NEW:
@@ -262,8 +264,8 @@ def adopt(s, arena, out, row, parent):
         words += 2 * dirs.words_for_name(arena, row)
         if not has_room(s, arena, words) or not has_events(s, out, 2 * FILL_EVENTS + 4 * arena[parent + n.DIRCOUNT]):
             return False
-        arena[row + n.STATUS] |= n.EXISTS
-        arena[row + n.LINKS] = 1
+        arena[row + file_row.STATUS] |= file_row.EXISTS
+        arena[row + file_row.LINKS] = 1
         if row != parent:
             ready_directory(s, arena, out, parent)
             dirs.add_name(s, arena, out, row, parent)
@@ -278,6 +280,6 @@ def adopt(s, arena, out, row, parent):
         s.fresh_root = 1
         fill(s, arena, out, row, blocks - 1, q.ZERO)
         s.emitted, s.reg[q.JOURNAL] = emitted, journal
-    arena[row + n.FIRST], arena[row + n.SIZE] = 0, max(length, arena[row + n.SIZE])
+    arena[row + file_row.FIRST], arena[row + file_row.SIZE] = 0, max(length, arena[row + file_row.SIZE])
     adopted(s, arena, row)
     return True

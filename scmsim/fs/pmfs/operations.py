@@ -6,7 +6,7 @@ when the buffer is full, and goes on in the next call; the state's `stage` and `
 
 from scmsim.alloc import aligned_fit, first_fit
 from scmsim.core import records as r
-from scmsim.fs.engine import operations, table
+from scmsim.fs.engine import file_row, operations, table
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import has_events, play
 from scmsim.fs.pmfs import dirs as dirs
@@ -91,16 +91,18 @@ def move(s, arena, out, row):
 @part
 def begin(s, arena, out, op, row, parent):
     """A new operation: whether the device has the blocks for it (-1: no) and its file exists; 1: it is due, 0: no room yet."""
-    exists = arena[row + n.STATUS] & n.EXISTS
-    adopts = not exists and not (arena[row + n.FIRST] == 0 and (op.op == r.CREATE or op.op == r.MKDIR))
+    exists = arena[row + file_row.STATUS] & file_row.EXISTS
+    adopts = not exists and not (arena[row + file_row.FIRST] == 0 and (op.op == r.CREATE or op.op == r.MKDIR))
     data, nodes, s.singles = 0, 0, 0
     if not (ADOPTS_FIRST and adopts):
         data = needed(s, arena, op, row)
         if data + s.singles > 0:
             nodes = NODES + (data >> 8) + s.singles
         data += moves(s, arena, op, row)
-    if adopts and not arena[row + n.STATUS] & n.IS_DIR:
-        old = (arena[row + n.FIRST] - 1 + (1 << s.shift) - 1) >> s.shift if arena[row + n.FIRST] > 0 else 0
+    if adopts and not arena[row + file_row.STATUS] & file_row.IS_DIR:
+        old = (
+            (arena[row + file_row.FIRST] - 1 + (1 << s.shift) - 1) >> s.shift if arena[row + file_row.FIRST] > 0 else 0
+        )
         data += old
         nodes += NODES + (old >> 8)
     if adopts or (not exists and (op.op == r.CREATE or op.op == r.MKDIR)) or op.op == r.LINK or op.op == r.RENAME:
@@ -170,12 +172,12 @@ def plain_call(s, arena, out, code, row):
     if code == r.FSYNC or code == r.MSYNC:
         play(s, out, q.FSYNC)
     elif code == r.OPEN or code == r.CREATE or code == r.MKDIR:
-        arena[row + n.OPENS] += code != r.MKDIR
+        arena[row + file_row.OPENS] += code != r.MKDIR
         play(s, out, q.OPEN)
     elif code == r.CLOSE:
         play(s, out, q.CLOSE)
         s.closes += 1
-        arena[row + n.OPENS] = max(arena[row + n.OPENS] - 1, 0)
+        arena[row + file_row.OPENS] = max(arena[row + file_row.OPENS] - 1, 0)
     elif code == r.STAT:
         play(s, out, q.STAT)
     elif code == r.READDIR:
@@ -195,7 +197,7 @@ def change_names(s, arena, out, op, row, parent):
         names.create(s, arena, out, op, row, parent)
     elif op.op == r.RENAME:
         replaced = s.files + op.file2 * n.FILE_WORDS if op.file2 >= 0 and op.file2 != op.file else 0
-        if replaced != 0 and not arena[replaced + n.STATUS] & n.EXISTS:
+        if replaced != 0 and not arena[replaced + file_row.STATUS] & file_row.EXISTS:
             replaced = 0
         names.rename(s, arena, out, row, replaced)
     elif op.op == r.LINK:
@@ -237,7 +239,7 @@ def step(s, arena, out, op, row, parent):
         return names.truncate(s, arena, out, row, op.offset)
     if code == r.FALLOCATE and not op.flag & r.PUNCH_HOLE and op.length > 0:
         return names.fallocate(s, arena, out, op, row)
-    exists = arena[row + n.STATUS] & n.EXISTS
+    exists = arena[row + file_row.STATUS] & file_row.EXISTS
     if r.UNLINK <= code <= r.RMDIR and code != r.MKDIR or (not exists and (code == r.CREATE or code == r.MKDIR)):
         change_names(s, arena, out, op, row, parent)
     else:
@@ -255,7 +257,7 @@ def finish(s, arena, out, op, row):
         gone = s.files + op.file2 * n.FILE_WORDS
     if s.stage != n.EVICTING:
         if not names.due(s, arena, gone):
-            if op.op == r.CLOSE and arena[row + n.OPENS] <= 0:
+            if op.op == r.CLOSE and arena[row + file_row.OPENS] <= 0:
                 closed(s, arena, out, row)
             return True
         s.stage, s.resume_at = n.EVICTING, 0

@@ -5,7 +5,7 @@ pmfs_decrease_btree_height), balloc.c.
 """
 
 from scmsim.alloc import aligned_fit, first_fit
-from scmsim.fs.engine import table
+from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import play
 from scmsim.fs.pmfs import recipes as q
 from scmsim.fs.pmfs import state as n
@@ -123,7 +123,7 @@ def take_blocks(s, arena, row, at, want, is_dir):
         if before != 0:
             table.put(arena, row + n.OLD, at + k, before)
         else:
-            arena[row + n.MAPPED] += 1
+            arena[row + file_row.MAPPED] += 1
         table.put(arena, row + n.BLOCKS, at + k, block + k * unit)
     if is_dir:
         s.dir_blocks += count
@@ -153,7 +153,7 @@ def fill(s, arena, out, row, last, zero):
         hang(s, arena, out, row, 2, first >> 18, last >> 18)
     if height >= 2:
         hang(s, arena, out, row, 1, first >> 9, last >> 9)
-    is_dir = arena[row + n.STATUS] & n.IS_DIR
+    is_dir = arena[row + file_row.STATUS] & file_row.IS_DIR
     leaf = node(arena, row, 1, first >> 9) * q.BLOCK + ((first & 511) << 3)
     fresh = s.fresh_root or s.saved[1] == -((first >> 9) + 1)
     taken, replaced, calls, at = q.ZERO, q.ZERO, q.ZERO, first
@@ -166,9 +166,9 @@ def fill(s, arena, out, row, last, zero):
             continue
         if taken == 0 and height > 0 and not fresh:
             log(s, out, leaf + ((at - first) << 3), (stop - at + 1) << 3)
-        mapped = arena[row + n.MAPPED]
+        mapped = arena[row + file_row.MAPPED]
         count = take_blocks(s, arena, row, at, want, is_dir)
-        filled = arena[row + n.MAPPED] - mapped
+        filled = arena[row + file_row.MAPPED] - mapped
         replaced += count - filled
         calls += 1 + (count > filled)
         if zero and want == 512 and not is_dir:
@@ -202,7 +202,7 @@ def pages_of(s, arena, row, i):
 @part
 def release(s, arena, row, i, block):
     """Free the device blocks of data block `i`."""
-    if arena[row + n.STATUS] & n.IS_DIR:
+    if arena[row + file_row.STATUS] & file_row.IS_DIR:
         give_run(s, arena, block, 1)
         s.dir_blocks -= 1
     else:
@@ -222,7 +222,7 @@ def free_leaf(s, arena, out, row):
             release(s, arena, row, i, block)
             table.put(arena, row + n.BLOCKS, i, q.ZERO)
             count += 1
-    arena[row + n.MAPPED] -= count
+    arena[row + file_row.MAPPED] -= count
     leaf = node(arena, row, 1, first >> 9)
     s.reg[q.LEAF_AT] = leaf * q.BLOCK + ((first & 511) << 3)
     s.reg[q.SLOTS], s.reg[q.COUNT] = (512 - (first & 511) << 3) * (leaf != 0), count  # to the end of the node

@@ -10,7 +10,7 @@ NFTL_foldchain, NFTL_makefreeblock).
 
 import numpy as np
 
-from scmsim.fs.engine import table
+from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import has_events, play
 from scmsim.fs.scm_manager import recipes as q
 from scmsim.fs.scm_manager import state as n
@@ -242,7 +242,7 @@ def write_back(s, arena, out, row):
         if row == s.table:
             send_table(s, arena, out, at, count)
             continue
-        is_data = arena[row + n.STATUS] & (n.IS_DIR | n.SYSTEM) == 0
+        is_data = arena[row + file_row.STATUS] & (file_row.IS_DIR | n.SYSTEM) == 0
         send(s, arena, out, at, count, q.ZERO + (q.OUT_DATA if is_data else q.OUT_META))
         if s.kind == q.EXT2:
             send_leaf(s, arena, out, row, first)

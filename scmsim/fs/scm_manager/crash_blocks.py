@@ -13,6 +13,7 @@ from typing import Any
 
 from scmsim.core import records as r
 from scmsim.core.records import FENCE, NTSTORE
+from scmsim.fs.engine import file_row
 from scmsim.fs.engine.model import Event
 from scmsim.fs.recovery.adapter import Adapter as Base
 from scmsim.fs.recovery.adapter import Claim, Stores, Unrecoverable
@@ -101,7 +102,7 @@ class Adapter(Base):
         for file in range(self.count):
             row = self._row(file)
             names = self.cache.of(file).names
-            if row[n.STATUS] & n.EXISTS and names:
+            if row[file_row.STATUS] & file_row.EXISTS and names:
                 units = self._units(row, n.BLOCKS)
                 self.owner |= {at: (file, i) for i, at in units.items()}
                 size = self.cache.of(file).size

@@ -7,7 +7,7 @@ block_prepare_write: a unit that is written in part is read first), fs/mpage.c.
 
 from scmsim.alloc import buddy
 from scmsim.core import records as r
-from scmsim.fs.engine import table
+from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import has_events, play
 from scmsim.fs.scm_manager import recipes as q
 from scmsim.fs.scm_manager import state as n
@@ -90,7 +90,7 @@ def lengthen(s, arena, out, row, first, end):
         if not extend_to(s, arena, out, row, (end + (1 << s.shift) - 1) >> s.shift):
             return False
         s.stage = n.CLEARING
-        s.resume_at = first if s.kind == q.EXT2 else arena[row + n.SIZE]
+        s.resume_at = first if s.kind == q.EXT2 else arena[row + file_row.SIZE]
     return True
 
 
@@ -100,10 +100,10 @@ def grow_short(s, arena, out, row, end):
     order = arena[row + n.SHORT] - 1
     if order < 0 or end <= 1 << (order + n.PLACE_SHIFT):
         return
-    s.reg[q.HOP_AT], s.reg[q.BYTES] = place(arena, row, q.ZERO), arena[row + n.SIZE]
+    s.reg[q.HOP_AT], s.reg[q.BYTES] = place(arena, row, q.ZERO), arena[row + file_row.SIZE]
     s.reg[q.AT] = take(s, arena, 1)
     play(s, out, q.MOVE)
-    s.moved_bytes += arena[row + n.SIZE]
+    s.moved_bytes += arena[row + file_row.SIZE]
     buddy.release(s, arena, s.reg[q.HOP_AT], order)
     table.put(arena, row + n.BLOCKS, q.ZERO, (s.reg[q.AT] >> n.PLACE_SHIFT) << 2)
     arena[row + n.SHORT] = 0
@@ -138,7 +138,7 @@ def write_file(s, arena, out, op, row):
     if not has_events(s, out, STEP):
         return False
     arena[row + n.CURSOR] = (end - 1) >> s.shift
-    arena[row + n.SIZE] = max(arena[row + n.SIZE], end)
+    arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], end)
     mark_inode(s, arena, out, row)
     return True
 
@@ -147,7 +147,7 @@ def write_file(s, arena, out, op, row):
 def fetch_edges(s, arena, out, row, at, stop):
     """A unit of the file that is written in part comes into the cache first."""
     mask, first, last = (1 << s.shift) - 1, at >> s.shift, (stop - 1) >> s.shift
-    size = arena[row + n.SIZE]
+    size = arena[row + file_row.SIZE]
     if at & mask and first << s.shift < size:
         fill_cache(s, arena, out, row, first, first + 1, False)
     if stop & mask and stop < size and (last > first or not at & mask):
@@ -161,10 +161,10 @@ def read_file(s, arena, out, op, row):
         play(s, out, q.READ)
         s.reg[q.META] = arena[row + n.META]
         play(s, out, q.INODE_LOAD)
-        if op.offset < arena[row + n.SIZE] and op.length > 0:
+        if op.offset < arena[row + file_row.SIZE] and op.length > 0:
             walk(s, arena, out, row, op.offset >> s.shift)
         s.stage, s.resume_at = n.COPYING, op.offset
-    end = min(op.offset + op.length, arena[row + n.SIZE])
+    end = min(op.offset + op.length, arena[row + file_row.SIZE])
     while s.resume_at < end:
         if not has_events(s, out, STEP):
             return False
@@ -196,7 +196,7 @@ def free_to_end(s, arena, out, row, stop):
 @part
 def truncate(s, arena, out, row, new_size):
     """truncate: units behind the end are freed, or the gap is filled; False: no room to go on."""
-    size, mask = arena[row + n.SIZE], (1 << s.shift) - 1
+    size, mask = arena[row + file_row.SIZE], (1 << s.shift) - 1
     if new_size > size and s.kind != q.EXT2:
         if s.stage == n.READY:
             play(s, out, q.TRUNCATE)
@@ -218,7 +218,7 @@ def truncate(s, arena, out, row, new_size):
             return False
     if not has_events(s, out, STEP):
         return False
-    arena[row + n.SIZE] = new_size
+    arena[row + file_row.SIZE] = new_size
     mark_inode(s, arena, out, row)
     return True
 
@@ -232,10 +232,10 @@ def fallocate(s, arena, out, op, row):
     if s.stage <= n.EXTENDING and not lengthen(s, arena, out, row, op.offset, end):
         return False
     if not op.flag & r.KEEP_SIZE:
-        s.resume_at = max(s.resume_at, arena[row + n.SIZE])
+        s.resume_at = max(s.resume_at, arena[row + file_row.SIZE])
         if not clear_to(s, arena, out, row, end):
             return False
-        arena[row + n.SIZE] = max(arena[row + n.SIZE], end)
+        arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], end)
     if not has_events(s, out, STEP):
         return False
     mark_inode(s, arena, out, row)

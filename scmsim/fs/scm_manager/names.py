@@ -9,7 +9,7 @@ Source: SCM manager paper, section 4.2; Linux 2.6.24 fs/fat/dir.c, fs/vfat/namei
 
 from scmsim.alloc import buddy
 from scmsim.core import records as r
-from scmsim.fs.engine import table
+from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import play
 from scmsim.fs.scm_manager import recipes as q
@@ -25,7 +25,7 @@ NAME_UNITS = 24  # units that one more name may take: of the directory, of indir
 @part
 def entries(s, arena, row):
     """Entries that a file's name takes in its directory."""
-    length = arena[row + n.NAME]
+    length = arena[row + file_row.NAME]
     if s.kind == q.FAT:
         return 1 + (length + 12) // 13 * (length > 12)
     if s.kind == q.EXT2:
@@ -93,7 +93,7 @@ def add_name(s, arena, out, row, directory):
     while s.resume_at < stop:
         extend(s, arena, out, directory, stop)
     s.resume_at = resume_at
-    arena[directory + n.SIZE] = arena[directory + n.END] << s.shift
+    arena[directory + file_row.SIZE] = arena[directory + n.END] << s.shift
     for i in range(slot, slot + needs):
         table.put(arena, directory + n.SLOTS, i, (row - s.files) // n.FILE_WORDS + 1)
     arena[directory + n.TOP] = max(arena[directory + n.TOP], slot + needs)
@@ -105,7 +105,7 @@ def add_name(s, arena, out, row, directory):
 @part
 def as_directory(s, arena, row):
     """Row of a directory: that of a parent that is not named for a plain file, which has no entries."""
-    return row if arena[row + n.STATUS] & n.IS_DIR else s.nobody
+    return row if arena[row + file_row.STATUS] & file_row.IS_DIR else s.nobody
 
 
 @part
@@ -152,8 +152,8 @@ def create(s, arena, out, op, row, parent):
     is_dir = op.op == r.MKDIR
     play(s, out, q.CREATE)
     scan(s, arena, out, parent, arena[parent + n.TOP])
-    arena[row + n.STATUS] = n.EXISTS | n.IS_DIR * is_dir
-    arena[row + n.LINKS], arena[row + n.OPENS] = 1, not is_dir
+    arena[row + file_row.STATUS] = file_row.EXISTS | file_row.IS_DIR * is_dir
+    arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 1, not is_dir
     new_inode(s, arena, out, row)
     add_name(s, arena, out, row, parent)
     stop = s.first_objects if not is_dir else q.ZERO + (s.kind != q.MANAGER)
@@ -166,7 +166,7 @@ def create(s, arena, out, op, row, parent):
 @part
 def lose_link(s, arena, out, row):
     """One name less."""
-    arena[row + n.LINKS] -= 1
+    arena[row + file_row.LINKS] -= 1
     if s.kind != q.FAT:
         mark_inode(s, arena, out, row)
 
@@ -200,15 +200,15 @@ def link(s, arena, out, row, parent):
     if s.kind == q.EXT2:
         scan(s, arena, out, parent, arena[parent + n.TOP])
         add_name(s, arena, out, row, parent)
-        arena[row + n.LINKS] += 1
+        arena[row + file_row.LINKS] += 1
         mark_inode(s, arena, out, row)
 
 
 @part
 def due(s, arena, row):
     """Whether a file has neither a name nor, as far as the trace shows closes at all, an open descriptor."""
-    alive = arena[row + n.STATUS] & n.EXISTS and arena[row + n.LINKS] <= 0
-    return alive and (s.closes == 0 or arena[row + n.OPENS] <= 0)
+    alive = arena[row + file_row.STATUS] & file_row.EXISTS and arena[row + file_row.LINKS] <= 0
+    return alive and (s.closes == 0 or arena[row + file_row.OPENS] <= 0)
 
 
 @part
@@ -220,25 +220,25 @@ def evict(s, arena, out, row):
         buddy.release(s, arena, arena[row + n.META], q.ZERO + META_ORDER)
     for word in (n.BLOCKS, n.SLOTS, n.LEAVES, n.UPPERS):
         table.drop(s, arena, row + word)
-    for word in (n.SIZE, n.OPENS, n.PARENT, n.NAMES, n.TOP, n.GAP, n.META, n.SHORT, n.LINKS):
+    for word in (file_row.SIZE, file_row.OPENS, n.PARENT, n.NAMES, n.TOP, n.GAP, n.META, n.SHORT, file_row.LINKS):
         arena[row + word] = 0
-    arena[row + n.STATUS] &= ~(n.EXISTS | n.MEMORY)
+    arena[row + file_row.STATUS] &= ~(file_row.EXISTS | n.MEMORY)
     return True
 
 
 @part
 def adopt(s, arena, out, row, parent):
     """Bring a file that existed before the trace into being, silently; False: no room to go on."""
-    is_dir = arena[row + n.STATUS] & n.IS_DIR
-    length = 0 if is_dir else max(arena[row + n.FIRST] - 1, 0)
+    is_dir = arena[row + file_row.STATUS] & file_row.IS_DIR
+    length = 0 if is_dir else max(arena[row + file_row.FIRST] - 1, 0)
     units = (length + (1 << s.shift) - 1) >> s.shift
     emitted, synchronous = s.emitted, s.synchronous
     s.quiet, s.synchronous = 1, 0
     done = False
     if has_room(s, arena, words_for(arena, row, units) + words_for_name(s, arena, parent)):
-        if not arena[row + n.STATUS] & n.EXISTS:
-            arena[row + n.STATUS] |= n.EXISTS
-            arena[row + n.LINKS] = 1
+        if not arena[row + file_row.STATUS] & file_row.EXISTS:
+            arena[row + file_row.STATUS] |= file_row.EXISTS
+            arena[row + file_row.LINKS] = 1
             reserve(s, arena, row, units)
             new_inode(s, arena, out, row)
             if row != parent:
@@ -255,5 +255,5 @@ def adopt(s, arena, out, row, parent):
                 s.emitted = emitted
     s.quiet, s.synchronous = 0, synchronous
     if done:
-        arena[row + n.FIRST], arena[row + n.SIZE] = 0, max(length, arena[row + n.SIZE])
+        arena[row + file_row.FIRST], arena[row + file_row.SIZE] = 0, max(length, arena[row + file_row.SIZE])
     return done

@@ -10,7 +10,7 @@ Source: SCM manager paper, section 4.2, Table 1, Figure 3.
 
 from scmsim.alloc import buddy
 from scmsim.core import records as r
-from scmsim.fs.engine import table
+from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import has_events, play
 from scmsim.fs.scm_manager import recipes as q
 from scmsim.fs.scm_manager import state as n
@@ -25,17 +25,17 @@ from scmsim.jit import part
 def malloc(s, arena, out, row, length):
     """malloc: one block of the buddy system; a row that is in use stays as it is."""
     play(s, out, q.MALLOC)
-    if arena[row + n.STATUS] & (n.EXISTS | n.MEMORY):
+    if arena[row + file_row.STATUS] & (file_row.EXISTS | n.MEMORY):
         return
     order = buddy.order_for(max(length, 1))
     at = buddy.allocate(s, arena, order)
     units = (1 << order) >> DATA_ORDER
     for i in range(max(units, 1)):
         table.put(arena, row + n.BLOCKS, i, ((at >> n.PLACE_SHIFT) + (i << DATA_ORDER)) << 2)
-    arena[row + n.MAPPED] = arena[row + n.END] = max(units, 1)
+    arena[row + file_row.MAPPED] = arena[row + n.END] = max(units, 1)
     arena[row + n.SHORT] = order + 1 if units == 0 else 0
-    arena[row + n.SIZE], arena[row + n.FIRST] = max(length, 1), 0
-    arena[row + n.STATUS] |= n.MEMORY
+    arena[row + file_row.SIZE], arena[row + file_row.FIRST] = max(length, 1), 0
+    arena[row + file_row.STATUS] |= n.MEMORY
 
 
 @part
@@ -50,25 +50,25 @@ def free(s, arena, out, row):
     if s.stage == n.READY:
         play(s, out, q.FREE)
         s.stage, s.resume_at = n.FREEING, 0
-    if not arena[row + n.STATUS] & n.EXISTS and arena[row + n.STATUS] & n.MEMORY:
+    if not arena[row + file_row.STATUS] & file_row.EXISTS and arena[row + file_row.STATUS] & n.MEMORY:
         emitted = s.emitted
         if not free_to_end(s, arena, out, row, q.ZERO):
             return False
         s.emitted = emitted  # the buddy system's own work is in the cost of free()
         table.drop(s, arena, row + n.BLOCKS)
-        arena[row + n.SIZE] = 0
-    arena[row + n.STATUS] &= ~n.MEMORY
+        arena[row + file_row.SIZE] = 0
+    arena[row + file_row.STATUS] &= ~n.MEMORY
     return True
 
 
 @part
 def touch(s, arena, out, op, row):
     """load, store through a pointer; no call.  False: no room to go on."""
-    if not arena[row + n.STATUS] & n.MEMORY:
+    if not arena[row + file_row.STATUS] & n.MEMORY:
         return True
     if s.stage == n.READY:
         s.stage, s.resume_at = n.COPYING, op.offset
-    end = min(op.offset + op.length, arena[row + n.SIZE])
+    end = min(op.offset + op.length, arena[row + file_row.SIZE])
     while s.resume_at < end:
         if not has_events(s, out, STEP):
             return False
@@ -82,14 +82,14 @@ def touch(s, arena, out, op, row):
 @part
 def to_file(s, arena, out, op, row, parent):
     """mm_to_file: a metadata object, a name, and the chain; nothing is copied."""
-    if not arena[row + n.STATUS] & n.MEMORY or arena[row + n.STATUS] & n.EXISTS:
+    if not arena[row + file_row.STATUS] & n.MEMORY or arena[row + file_row.STATUS] & file_row.EXISTS:
         play(s, out, q.OTHER)
         return
     s.reg[q.CHAIN] = entry_at(s, place(arena, row, q.ZERO))
-    s.reg[q.CHAIN_BYTES] = q.WORD * ((arena[row + n.SIZE] + (1 << s.shift) - 1) >> s.shift)
+    s.reg[q.CHAIN_BYTES] = q.WORD * ((arena[row + file_row.SIZE] + (1 << s.shift) - 1) >> s.shift)
     play(s, out, q.TO_FILE)
-    arena[row + n.STATUS] = n.EXISTS
-    arena[row + n.LINKS], arena[row + n.OPENS] = 1, 1
+    arena[row + file_row.STATUS] = file_row.EXISTS
+    arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 1, 1
     new_inode(s, arena, out, row)
     add_name(s, arena, out, row, parent)
 
@@ -98,16 +98,16 @@ def to_file(s, arena, out, op, row, parent):
 def to_memory(s, arena, out, op, row, parent):
     """file_to_mm; with a directory to lose it the file's name and metadata go."""
     play(s, out, q.TO_MM)
-    if not arena[row + n.STATUS] & n.EXISTS or arena[row + n.STATUS] & n.IS_DIR:
+    if not arena[row + file_row.STATUS] & file_row.EXISTS or arena[row + file_row.STATUS] & file_row.IS_DIR:
         return
     s.reg[q.META] = arena[row + n.META]
     play(s, out, q.INODE_LOAD)
-    arena[row + n.STATUS] |= n.MEMORY
+    arena[row + file_row.STATUS] |= n.MEMORY
     if op.file2 >= 0:
         remove_name(s, arena, out, row, arena[row + n.PARENT] if arena[row + n.SLOT] >= 0 else parent)
         buddy.release(s, arena, arena[row + n.META], q.ZERO + META_ORDER)
-        arena[row + n.META], arena[row + n.LINKS], arena[row + n.OPENS] = 0, 0, 0
-        arena[row + n.STATUS] &= ~n.EXISTS
+        arena[row + n.META], arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 0, 0, 0
+        arena[row + file_row.STATUS] &= ~file_row.EXISTS
 
 
 @part

@@ -6,7 +6,7 @@ full, and goes on in the next call; the state's `stage` and `resume_at` tell whe
 
 from scmsim.alloc import buddy
 from scmsim.core import records as r
-from scmsim.fs.engine import operations
+from scmsim.fs.engine import file_row, operations
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import has_events, play
 from scmsim.fs.scm_manager import names as names
@@ -28,7 +28,9 @@ TOO_FAR = 1 << 40  # words: more than the arena may have, so that its growth end
 def of_directory(arena, op, row):
     """Whether it transfers, cuts or allocates data of a directory: EISDIR, or EBADF."""
     code = op.op
-    return arena[row + n.STATUS] & n.IS_DIR and (r.READ <= code <= r.WRITE or r.TRUNCATE <= code <= r.FALLOCATE)
+    return arena[row + file_row.STATUS] & file_row.IS_DIR and (
+        r.READ <= code <= r.WRITE or r.TRUNCATE <= code <= r.FALLOCATE
+    )
 
 
 @part
@@ -39,9 +41,9 @@ def reach(s, arena, op, row):
         op.op == r.TRUNCATE
         and not of_directory(arena, op, row)
         and s.kind != q.EXT2
-        and op.offset > arena[row + n.SIZE]
+        and op.offset > arena[row + file_row.SIZE]
     ):
-        first, end = arena[row + n.SIZE], op.offset
+        first, end = arena[row + file_row.SIZE], op.offset
     elif (
         op.length <= 0
         or of_directory(arena, op, row)
@@ -74,21 +76,21 @@ def available(s):
 @part
 def adopts(arena, op, row):
     """Whether the operation is the first on a file that is taken to have existed before: any but the making of a new one."""
-    if arena[row + n.STATUS] & (n.EXISTS | n.MEMORY):
+    if arena[row + file_row.STATUS] & (file_row.EXISTS | n.MEMORY):
         return False
-    born = arena[row + n.FIRST] == 0 and (op.op == r.CREATE or op.op == r.MKDIR)
+    born = arena[row + file_row.FIRST] == 0 and (op.op == r.CREATE or op.op == r.MKDIR)
     return not born and (op.op <= r.CLOSE and op.op != r.ULOAD and op.op != r.USTORE or op.op == r.FILE_TO_MM)
 
 
 @part
 def needed(s, arena, op, row):
     """Units that the operation takes at the most, of names and objects too."""
-    code, exists = op.op, arena[row + n.STATUS] & n.EXISTS
+    code, exists = op.op, arena[row + file_row.STATUS] & file_row.EXISTS
     units = q.ZERO + 0
     if adopts(arena, op, row):
         units += names.NAME_UNITS
-        if not arena[row + n.STATUS] & n.IS_DIR:
-            length = max(arena[row + n.FIRST] - 1, 0)
+        if not arena[row + file_row.STATUS] & file_row.IS_DIR:
+            length = max(arena[row + file_row.FIRST] - 1, 0)
             units += missing(s, arena, row, q.ZERO, (length + (1 << s.shift) - 1) >> s.shift)
     if (code == r.CREATE or code == r.MKDIR) and not exists or r.RENAME <= code <= r.LINK or code >= r.MM_TO_FILE:
         units += names.NAME_UNITS
@@ -136,12 +138,12 @@ def plain_call(s, arena, out, op, row):
     """Operations that change nothing on the device."""
     code = op.op
     if code == r.OPEN or code == r.CREATE or code == r.MKDIR:
-        arena[row + n.OPENS] += code != r.MKDIR
+        arena[row + file_row.OPENS] += code != r.MKDIR
         play(s, out, q.OPEN)
     elif code == r.CLOSE:
         play(s, out, q.CLOSE)
         s.closes += 1
-        arena[row + n.OPENS] = max(arena[row + n.OPENS] - 1, 0)
+        arena[row + file_row.OPENS] = max(arena[row + file_row.OPENS] - 1, 0)
     elif code == r.STAT:
         play(s, out, q.STAT)
     elif code == r.READDIR:
@@ -161,7 +163,7 @@ def change_names(s, arena, out, op, row, parent):
         names.create(s, arena, out, op, row, parent)
     elif op.op == r.RENAME:
         replaced = s.files + op.file2 * n.FILE_WORDS if op.file2 >= 0 and op.file2 != op.file else q.ZERO + 0
-        if replaced != 0 and not arena[replaced + n.STATUS] & n.EXISTS:
+        if replaced != 0 and not arena[replaced + file_row.STATUS] & file_row.EXISTS:
             replaced = q.ZERO + 0
         names.rename(s, arena, out, row, replaced)
     elif op.op == r.LINK:
@@ -174,7 +176,7 @@ def change_names(s, arena, out, op, row, parent):
 def nameless(arena, op, row):
     """Whether it is a file operation on a memory object that is no file: an error of the program."""
     is_file = op.op <= r.CLOSE and op.op != r.ULOAD and op.op != r.USTORE or op.op == r.FILE_TO_MM
-    return is_file and arena[row + n.STATUS] & (n.EXISTS | n.MEMORY) == n.MEMORY
+    return is_file and arena[row + file_row.STATUS] & (file_row.EXISTS | n.MEMORY) == n.MEMORY
 
 
 @part
@@ -194,7 +196,7 @@ def step(s, arena, out, op, row, parent):
         return fallocate(s, arena, out, op, row)
     if code >= r.MALLOC or code == r.ULOAD or code == r.USTORE:
         return object_call(s, arena, out, op, row, parent)
-    exists = arena[row + n.STATUS] & n.EXISTS
+    exists = arena[row + file_row.STATUS] & file_row.EXISTS
     if r.UNLINK <= code <= r.RMDIR and code != r.MKDIR or (not exists and (code == r.CREATE or code == r.MKDIR)):
         change_names(s, arena, out, op, row, parent)
     else:

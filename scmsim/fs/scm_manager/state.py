@@ -12,7 +12,7 @@ from scmsim.alloc import buddy, first_fit
 from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
-from scmsim.fs.engine import costs
+from scmsim.fs.engine import costs, file_row
 from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state
 from scmsim.fs.scm_manager import recipes as q
 from scmsim.fs.scm_manager.recipes import SITES
@@ -21,18 +21,12 @@ from scmsim.fs.scm_manager.recipes import SITES
 # row of the owner + 1 (of the FAT's row: the NFTL's two words an erase unit, how often each page was written and the units in its
 # chain); LEAVES, UPPERS: ext2's indirect blocks, as BLOCKS; SHORT: order + 1 of an only unit that is smaller than one (a small
 # memory object that became a file); PARENT, SLOT: directory and entry of the newest name.
-SIZE, BLOCKS, SLOTS, LEAVES, UPPERS = 0, 1, 3, 5, 7
+BLOCKS, SLOTS, LEAVES, UPPERS = range(file_row.OWN, file_row.OWN + 8, 2)
 (
-    STATUS, LINKS, NAME, FIRST, OPENS, MAPPED, END, PARENT, SLOT, NAMES, TOP, GAP, META, SHORT, CURSOR, DIRTY_UNITS, LOW, SINCE,
-    NEXT, PREVIOUS,
-) = range(9, 29)  # fmt: skip
-FILE_WORDS = 29
-EXISTS, IS_DIR, MEMORY, SYSTEM = (
-    1,
-    2,
-    4,
-    8,
-)  # STATUS bits; MEMORY: a memory object (too); SYSTEM: FAT, bitmaps, inode table
+    END, PARENT, SLOT, NAMES, TOP, GAP, META, SHORT, CURSOR, DIRTY_UNITS, LOW, SINCE, NEXT, PREVIOUS,
+) = range(file_row.OWN + 8, file_row.OWN + 22)  # fmt: skip
+FILE_WORDS = file_row.OWN + 22
+MEMORY, SYSTEM = 4, 8  # STATUS bits: a memory object (too); FAT, bitmaps, inode table
 DIRTY, CACHED = 1, 2  # bits of a unit
 PLACE_SHIFT = 5  # a unit's device offset is kept in 32 bytes
 
@@ -122,25 +116,12 @@ def start(params: dict, files: Files, *, kind: int, shift: int, nand: bool = Fal
     record.synchronous, record.cold = params.get("mount") == "sync", params.get("page_cache") == "cold"
     record.longest, record.most_written = 64, 8 if nand else 64
     record.first_objects = params.get("first_objects", 0)
-    _rows(state, files, rows)
+    known = len(files)
+    file_row.add(state, files, FILE_WORDS, SYSTEM_ROWS)[known + 1 :, file_row.STATUS] = SYSTEM
+    record.nobody, record.table, record.inodes = (int(record.files) + (known + i) * FILE_WORDS for i in range(3))
     layout = {q.MANAGER: _manager, q.FAT: _fat, q.EXT2: _ext2}[kind]
     layout(state, _up(areas, 1 << shift), params)
     return state
-
-
-def _rows(state: State, files: Files, rows: int) -> None:
-    """Rows of the trace's files, then of what it does not name."""
-    record = state.record[0]
-    record.files, record.file_count = record.arena_top, rows
-    record.arena_top += rows * FILE_WORDS
-    table = state.arena[record.files : record.arena_top].reshape(rows, FILE_WORDS)
-    known = len(files)
-    table[:known, NAME] = [min(len(path.rsplit("/", 1)[-1].encode()), 255) for path in files.path]
-    table[:known, STATUS] = np.where(files.is_dir, IS_DIR, 0)
-    table[:known, FIRST] = np.maximum(files.first_size + 1, 0)  # 0: did not exist before the trace
-    table[known, STATUS] = EXISTS | IS_DIR
-    table[known + 1 :, STATUS] = SYSTEM
-    record.nobody, record.table, record.inodes = (int(record.files) + (known + i) * FILE_WORDS for i in range(3))
 
 
 def _manager(state: State, at: int, params: dict) -> None:
@@ -185,10 +166,10 @@ def space(state: State) -> dict[str, int]:
     """Space report in bytes; units beyond a file's end count as `preallocated_bytes`, memory objects as allocated."""
     record = state.record[0]
     unit = 1 << int(record.shift)
-    rows = state.arena[record.files : record.files + record.file_count * FILE_WORDS].reshape(-1, FILE_WORDS)
-    status, sizes, mapped = rows[:, STATUS], rows[:, SIZE], rows[:, MAPPED]
-    is_file = (status & (EXISTS | IS_DIR)) == EXISTS
-    is_object = (status & (EXISTS | MEMORY)) == MEMORY
+    rows = file_row.of(state, FILE_WORDS)
+    status, sizes, mapped = rows[:, file_row.STATUS], rows[:, file_row.SIZE], rows[:, file_row.MAPPED]
+    is_file, is_dir = file_row.is_file(rows), (status & file_row.IS_DIR) != 0
+    is_object = (status & (file_row.EXISTS | MEMORY)) == MEMORY
     used = is_file | is_object
     short = np.where(rows[:, SHORT] > 0, unit - (1 << np.maximum(rows[:, SHORT] - 1 + PLACE_SHIFT, 0)), 0)
     wanted = np.minimum(mapped, -(-sizes // unit))
@@ -200,7 +181,7 @@ def space(state: State) -> dict[str, int]:
         "file_bytes": int(sizes[is_file].sum()),
         "allocated_bytes": int(allocated[used].sum()),
         "preallocated_bytes": int(((mapped - wanted) * unit)[used].sum()),
-        "metadata_bytes": int((mapped * unit)[(status & IS_DIR) != 0].sum()) + _fixed(record, is_file) + _nodes(rows[trees], unit),
+        "metadata_bytes": int((mapped * unit)[is_dir].sum()) + _fixed(record, is_file) + _nodes(rows[trees], unit),
         "waste_bytes": int((-sizes % unit - short)[used & (mapped > 0)].sum()),
         "files": int(is_file.sum()),
         "memory_objects": int(is_object.sum()),

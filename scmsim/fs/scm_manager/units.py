@@ -7,7 +7,7 @@ Source: SCM manager paper, section 4.2; Linux 2.6.24 fs/fat/{cache,fatent,misc}.
 """
 
 from scmsim.alloc import buddy, first_fit
-from scmsim.fs.engine import table
+from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import play
 from scmsim.fs.scm_manager import recipes as q
@@ -170,7 +170,7 @@ def extend(s, arena, out, row, stop):
         run += s.got
         done += s.got
     noted(s, arena, out, start, run, first + done - run)
-    arena[row + n.MAPPED] += want
+    arena[row + file_row.MAPPED] += want
     arena[row + n.END] = max(arena[row + n.END], first + want)
     s.resume_at = first + want
 
@@ -188,7 +188,7 @@ def release(s, arena, row, i):
     else:
         buddy.release(s, arena, at, q.ZERO + DATA_ORDER)
     table.put(arena, row + n.BLOCKS, i, q.ZERO)
-    arena[row + n.MAPPED] -= 1
+    arena[row + file_row.MAPPED] -= 1
 
 
 @part

@@ -13,6 +13,7 @@ from scmsim.core import records as r
 from scmsim.core.records import LOAD, STORE
 from scmsim.fs.contiguous import recipes as q
 from scmsim.fs.contiguous import state as n
+from scmsim.fs.engine import file_row
 from scmsim.fs.engine.model import Event
 from scmsim.fs.recovery.adapter import RECONSTRUCTED, Claim, Stores, Unrecoverable
 from scmsim.fs.recovery.adapter import Adapter as Base
@@ -84,7 +85,7 @@ class Adapter(Base):
     def _look(self) -> None:
         for file in range(self.count):
             row = self._row(file)
-            if row[n.STATUS] & n.IS_DIR:
+            if row[file_row.STATUS] & file_row.IS_DIR:
                 continue
             if row[n.RANGE_ORDER]:
                 self.first.setdefault(file, int(row[n.RANGE]))

@@ -9,7 +9,7 @@ from scmsim.fs.contiguous import names as contiguous_names
 from scmsim.fs.contiguous import operations as contiguous_operations
 from scmsim.fs.contiguous import recipes as q
 from scmsim.fs.contiguous import state as n
-from scmsim.fs.engine import operations
+from scmsim.fs.engine import file_row, operations
 from scmsim.fs.engine.events import play
 from scmsim.fs.simfs import recipes, tables
 from scmsim.jit import part
@@ -46,7 +46,7 @@ def write_aside(s, arena, out, op, row):
 def enter(s, arena, out, directory):
     """A directory is looked through once to find that it lacks a name, then mapped to get it."""
     tables.visit(s, arena, out, directory)
-    contiguous_names.scan(s, arena, out, directory, arena[directory + n.SIZE])
+    contiguous_names.scan(s, arena, out, directory, arena[directory + file_row.SIZE])
     tables.attach(s, arena, out, directory)
 
 

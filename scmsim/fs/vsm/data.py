@@ -8,7 +8,7 @@ Source: VSM paper (2020), III.B, steps 1 to 6.
 
 from scmsim.alloc import aligned_fit, first_fit
 from scmsim.core.records import MAP, PM, pack
-from scmsim.fs.engine import table
+from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import has_events, play, run
 from scmsim.fs.pmfs import recipes as q
 from scmsim.fs.pmfs import state as n
@@ -37,7 +37,7 @@ def mount(s, out):
 @part
 def fine_stop(s, arena, op, row, i):
     """First 4 KiB page of superpage `i` that the write need not copy: it holds no byte of the file, or follows the write."""
-    end = min(op.offset + op.length, round_up(arena[row + n.SIZE]))
+    end = min(op.offset + op.length, round_up(arena[row + file_row.SIZE]))
     return min((end + 4095) >> 12, (i + 1) << s.shift - 12)
 
 
@@ -130,7 +130,7 @@ def take_superpage(s, arena, row, i):
     old = table.get(arena, row + n.BLOCKS, i)
     table.put(arena, row + n.OLD, i, old if old != 0 else HOLE)
     table.put(arena, row + n.BLOCKS, i, aligned_fit.allocate(s, arena, s.unit))
-    arena[row + n.MAPPED] += old == 0
+    arena[row + file_row.MAPPED] += old == 0
     arena[row + n.END] = max(arena[row + n.END], i + 1)
     s.data_blocks += s.unit
     s.superpages += 1
@@ -253,9 +253,9 @@ def slot_at(s, arena, row, i):
 def close_log(s, arena, out, op, row):
     """End of step 5, the log is complete; step 6: what was replaced is free."""
     end = op.offset + op.length
-    s.reg[v.GROWN] = 8 * (end > arena[row + n.SIZE])
+    s.reg[v.GROWN] = 8 * (end > arena[row + file_row.SIZE])
     play(s, out, v.COMPLETE)
-    arena[row + n.SIZE] = max(arena[row + n.SIZE], end)
+    arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], end)
     s.reg[v.COUNT] = s.pages
     for k in range(s.pages):
         fresh = table.get(arena, s.fresh, k)

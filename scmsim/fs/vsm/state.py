@@ -9,7 +9,7 @@ import numpy as np
 from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
-from scmsim.fs.engine import costs
+from scmsim.fs.engine import costs, file_row
 from scmsim.fs.engine.events import State
 from scmsim.fs.pmfs import recipes as q
 from scmsim.fs.pmfs import state as pmfs_state
@@ -81,12 +81,12 @@ def space(state: State) -> dict[str, int]:
     blocks = int(record.device_blocks)
     unit, files = 1 << int(record.shift), pmfs_state.data_files(state)
     kept = files[:, pmfs_state.KEPT]
-    held = files[:, pmfs_state.MAPPED] * unit - np.where(kept > 0, unit - kept * q.BLOCK, 0)
-    sizes = files[:, pmfs_state.SIZE]
+    held = files[:, file_row.MAPPED] * unit - np.where(kept > 0, unit - kept * q.BLOCK, 0)
+    sizes = files[:, file_row.SIZE]
     waste = np.where(
         kept > 0, (files[:, pmfs_state.KEPT_AT] << int(record.shift)) + kept * q.BLOCK - sizes, -sizes % unit
     )
-    waste = np.where(files[:, pmfs_state.MAPPED] > 0, np.maximum(waste, 0), 0)
+    waste = np.where(files[:, file_row.MAPPED] > 0, np.maximum(waste, 0), 0)
     return {
         **report,
         "capacity_bytes": blocks * q.BLOCK,

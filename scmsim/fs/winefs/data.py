@@ -3,7 +3,7 @@
 Source: WineFS fs/winefs/xip.c (pmfs_xip_file_write, pmfs_xip_cow_file_write, pmfs_copy_to_edge_blk, pmfs_clear_edge_blk).
 """
 
-from scmsim.fs.engine import table
+from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import has_events, play
 from scmsim.fs.pmfs import recipes as q
 from scmsim.fs.pmfs import state as n
@@ -21,7 +21,7 @@ COPY_EVENTS = 24
 @part
 def find_edges(s, arena, op, row):
     """Which ends of the write leave bytes of their block over."""
-    end, size = op.offset + op.length, arena[row + n.SIZE]
+    end, size = op.offset + op.length, arena[row + file_row.SIZE]
     s.edges = 0
     if op.offset & 4095:
         there = table.get(arena, row + n.BLOCKS, op.offset >> 12) != 0
@@ -104,7 +104,7 @@ def write_file(s, arena, out, op, row):
     if s.stage == n.READY:
         set_find(s, arena, row, first, 1)
         play(s, out, q.WRITE)
-        s.doubled = arena[row + n.ALIGNED] != 0 and op.offset < arena[row + n.SIZE]
+        s.doubled = arena[row + n.ALIGNED] != 0 and op.offset < arena[row + file_row.SIZE]
         if s.doubled and first == last and table.get(arena, row + n.BLOCKS, first) != 0:
             fast(s, arena, out, op, row)
             play(s, out, w.BARRIER)
@@ -138,8 +138,8 @@ def write_file(s, arena, out, op, row):
 def first_commit(s, arena, out, op, row):
     """The fresh blocks are the file's; the second transaction begins."""
     end = op.offset + op.length
-    if end > arena[row + n.SIZE]:
-        arena[row + n.SIZE] = end
+    if end > arena[row + file_row.SIZE]:
+        arena[row + file_row.SIZE] = end
         play(s, out, q.RESIZED)
     commit(s, out)
     begin(s, out)
