@@ -175,7 +175,6 @@ def write_file(s, arena, out, op, row):
     """One write(); False: no room to go on."""
     end = op.offset + op.length
     last = (end - 1) // q.BLOCK
-    s.reg[q.INODE] = inode_at(s, row)
     if s.stage == n.READY:
         play(s, out, q.WRITE)
         open_write(s, arena, out, op, row)
@@ -200,7 +199,6 @@ def write_file(s, arena, out, op, row):
 @part
 def read_file(s, arena, out, op, row):
     """One read(); a hole is cleared in the user's buffer.  False: no room to go on."""
-    s.reg[q.INODE] = inode_at(s, row)
     if s.stage == n.READY:
         play(s, out, q.READ)
         s.stage, s.resume_at = n.COPYING, op.offset

@@ -14,7 +14,7 @@ from scmsim.fs.contiguous import map as m
 from scmsim.fs.contiguous import recipes as q
 from scmsim.fs.contiguous import state as n
 from scmsim.fs.contiguous.data import clear_events, inode_at, open_write, stretch, touch
-from scmsim.fs.engine import file_row, ranges, table
+from scmsim.fs.engine import calls, file_row, ranges, table
 from scmsim.fs.engine.arena import give, has_room, take
 from scmsim.fs.engine.events import has_events, play
 from scmsim.jit import part
@@ -103,24 +103,9 @@ def remove_name(s, arena, out, row):
 
 
 @part
-def look(s, arena, out, row):
-    """A path is looked up in the cache of names, without an event."""
-
-
-@part
 def look_events(arena, row):
     """Events that `look` takes, at most."""
     return 0
-
-
-@part
-def opened(s, arena, out, row):
-    """A file got its first descriptor."""
-
-
-@part
-def closed(s, arena, out, row):
-    """A file lost its last descriptor."""
 
 
 @part
@@ -191,17 +176,7 @@ def create(s, arena, out, op, row, parent):
     play(s, out, q.NEW_INODE)
     add_name(s, arena, out, row, parent)
     if not is_dir:
-        opened(s, arena, out, row)
-
-
-@part
-def due(s, arena, row):
-    """Whether a file has neither a name nor, as far as the trace shows closes at all, an open descriptor."""
-    return (
-        arena[row + file_row.STATUS] & file_row.EXISTS
-        and arena[row + file_row.LINKS] <= 0
-        and (s.closes == 0 or arena[row + file_row.OPENS] <= 0)
-    )
+        calls.opened(s, arena, out, row)
 
 
 @part
@@ -216,15 +191,19 @@ def released(s, arena, out, row):
 
 
 @part
+def begin_eviction(s, arena, out, row):
+    """A file that goes is looked at, and may become a null file; False: no room for it."""
+    if not has_events(s, out, 64) or not has_room(s, arena, ranges.NODE_WORDS + (1 << n.NULL_ORDER)):
+        return False
+    visit(s, arena, out, row)
+    if keep_null(s, arena, out, row):
+        arena[row + file_row.MAPPED] = 0
+    return True
+
+
+@part
 def evict(s, arena, out, row):
     """Free a file that nothing names or uses; False: no room to go on."""
-    if s.stage != n.RELEASING:
-        if not has_events(s, out, 64) or not has_room(s, arena, ranges.NODE_WORDS + (1 << n.NULL_ORDER)):
-            return False
-        visit(s, arena, out, row)
-        s.stage, s.resume_at = n.RELEASING, 0
-        if keep_null(s, arena, out, row):
-            arena[row + file_row.MAPPED] = 0
     while True:
         if not has_events(s, out, release_events(arena, row)) or not has_room(s, arena, ranges.NODE_WORDS):
             return False
@@ -241,31 +220,31 @@ def evict(s, arena, out, row):
 
 
 @part
-def change_names(s, arena, out, op, row, parent):
-    """create, mkdir, unlink, rmdir, rename, link."""
-    code = op.op
-    s.reg[q.INODE] = inode_at(s, row)
-    if code == r.CREATE or code == r.MKDIR:
-        create(s, arena, out, op, row, parent)
-        return
-    if code == r.LINK:
-        play(s, out, q.LINK)
-        add_name(s, arena, out, row, parent)
-        arena[row + file_row.LINKS] += 1
-        play(s, out, q.LINKS)
-        return
-    if code == r.RENAME:
-        play(s, out, q.RENAME)
-        replaced = s.files + op.file2 * n.FILE_WORDS
-        if op.file2 >= 0 and op.file2 != op.file and arena[replaced + file_row.STATUS] & file_row.EXISTS:
-            remove_name(s, arena, out, replaced)
-            arena[replaced + n.PARENT] = 0
-            lose_link(s, arena, out, replaced)
-        directory = arena[row + n.PARENT] if arena[row + n.PARENT] != 0 else parent
-        remove_name(s, arena, out, row)
-        add_name(s, arena, out, row, directory)
-        return
-    play(s, out, q.RMDIR if code == r.RMDIR else q.UNLINK)
+def link(s, arena, out, op, row, parent):
+    """link: one more name."""
+    play(s, out, q.LINK)
+    add_name(s, arena, out, row, parent)
+    arena[row + file_row.LINKS] += 1
+    play(s, out, q.LINKS)
+
+
+@part
+def rename(s, arena, out, row, parent, replaced):
+    """rename within the file's directory."""
+    play(s, out, q.RENAME)
+    if replaced != 0:
+        remove_name(s, arena, out, replaced)
+        arena[replaced + n.PARENT] = 0
+        lose_link(s, arena, out, replaced)
+    directory = arena[row + n.PARENT] if arena[row + n.PARENT] != 0 else parent
+    remove_name(s, arena, out, row)
+    add_name(s, arena, out, row, directory)
+
+
+@part
+def unlink(s, arena, out, op, row, parent):
+    """unlink, rmdir."""
+    play(s, out, q.RMDIR if op.op == r.RMDIR else q.UNLINK)
     remove_name(s, arena, out, row)
     lose_link(s, arena, out, row)
 
@@ -282,7 +261,6 @@ def lose_link(s, arena, out, row):
 def truncate(s, arena, out, row, new_size):
     """truncate; False: no room to go on."""
     old_size = arena[row + file_row.SIZE]
-    s.reg[q.INODE] = inode_at(s, row)
     if s.stage == n.READY:
         if not has_events(s, out, clear_events(arena, row, old_size, new_size)):
             return False
@@ -308,7 +286,6 @@ def fallocate(s, arena, out, op, row):
     """fallocate: every page that is missing is mapped and cleared; False: no room to go on."""
     end = op.offset + op.length
     last = (end - 1) // q.BLOCK
-    s.reg[q.INODE] = inode_at(s, row)
     if s.stage == n.READY:
         used, count = arena[row + n.SPARE_AT], arena[row + n.SPARE]
         if not has_events(s, out, 32 + clear_events(arena, row, used * q.BLOCK, (used + count) * q.BLOCK)):
@@ -359,7 +336,7 @@ def adopt(s, arena, out, row, parent):
     """Bring a file that existed before the trace into being, silently; False: no room to go on."""
     length = 0 if arena[row + file_row.STATUS] & file_row.IS_DIR else max(arena[row + file_row.FIRST] - 1, 0)
     pages, emitted = (length + q.BLOCK - 1) // q.BLOCK, s.emitted
-    if s.stage == n.FRESH:
+    if s.stage == n.NEW:
         arena[row + file_row.STATUS] |= file_row.EXISTS
         arena[row + file_row.LINKS] = 1
         if row != parent:

@@ -44,7 +44,7 @@ COSTS = (
 (
     COPY_IN, COPY_OUT, HOLE, CLEAR, MOVE_FROM, MOVE_TO, SCAN, ADD_DIRENT, DEL_DIRENT, WRITE, WRITTEN, READ, MAPPED, UNMAPPED,
     TABLE_GONE, NEW_TABLE, NEW_SUPERS, SWITCHED, RANGE_MOVED, CREATE, MKDIR, NEW_INODE, DIR_GROWN, DIR_LEFT, LINKS, UNLINK, RMDIR,
-    EVICTED, RENAME, LINK, OPEN, CLOSE, FSYNC, STAT, READDIR, MAP_CALL, OTHER, TRUNCATE, RESIZED, FALLOCATED, SCANNED,
+    EVICTED, RENAME, LINK, OPEN, CLOSE, FSYNC, STAT, READDIR, MAP, OTHER, TRUNCATE, RESIZED, FALLOCATED, SCANNED,
     COLLECTED,
 ) = range(42)  # fmt: skip
 
@@ -158,7 +158,7 @@ def _calls() -> dict[int, list]:
         FSYNC: [work("fsync_call", 1), fence("fsync")],
         STAT: [work("stat", 1), step(LOAD, "inode", INODE, 0, 64)],
         READDIR: [work("readdir", 1)],
-        MAP_CALL: [work("mmap", 1)],
+        MAP: [work("mmap", 1)],
         OTHER: [work("other_call", 1)],
         TRUNCATE: [work("truncate", 1), step(LOAD, "inode", INODE, 0, 64)],
         RESIZED: _ordered("inode", INODE, 16, 16),

@@ -22,14 +22,14 @@ BLOCKS, PTES, SUPERS, NEWER = range(file_row.OWN, file_row.OWN + 8, 2)
 RANGE, RANGE_ORDER, END, SPARE_AT, SPARE, HELD, FILLED, DIRENTS, PLACE, PARENT, WRITTEN, NEXT = range(
     file_row.OWN + 8, file_row.OWN + 20
 )
-FILE_WORDS = file_row.OWN + 20
+FILE_WORDS, UNNAMED = file_row.OWN + 20, 1
 QUEUED = 4  # STATUS bit
 
 # An unused file (null file) is a row in a block of the arena; NEXT names the one behind it.
 NULL_ORDER = 5
 
 # How far the operation at work is.
-FRESH, ADOPTING, READY, MAPPING, COPYING, RELEASING = range(6)
+NEW, ADOPTING, READY, MAPPING, COPYING, RELEASING, ENDING, EVICTING = range(8)
 
 # What `collect` has to do (the state's `need_collect`).
 NOTHING, MIGRATE, SETTLE, TIDY = range(4)
@@ -41,7 +41,7 @@ FIELDS = [
     ("files", "i8"),  # arena offset of the file rows
     ("file_count", "i8"),
     ("inode_table", "i8"),
-    ("stage", "i8"),  # of the operation at work, see FRESH
+    ("stage", "i8"),  # of the operation at work, see NEW
     ("resume_at", "i8"),  # page or byte at which it goes on
     ("owed", "i8"),  # blocks that it may still need
     ("edges", "i8"),  # 1: the page of its first byte is new, 2: that of its last
@@ -66,7 +66,6 @@ FIELDS = [
     ("moved_at", "i8"),  # when its copy is finished
     ("copy_at", "i8"),  # page that the copy has come to
     ("wanted", "i8"),  # last page that the operation maps, or page that the migration ends before
-    ("ending", "i8"),  # 1: the operation is done but for freeing a file that nothing names
     ("data_blocks", "i8"),  # blocks that files hold, unused ones and superpages included
     ("dir_blocks", "i8"),
     ("table_blocks", "i8"),  # pages of page-table entries

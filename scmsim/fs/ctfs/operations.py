@@ -11,7 +11,7 @@ from scmsim.fs.contiguous import operations as contiguous_operations
 from scmsim.fs.contiguous import recipes as q
 from scmsim.fs.contiguous import state as n
 from scmsim.fs.ctfs import partitions, recipes, swap
-from scmsim.fs.engine import file_row, operations, table
+from scmsim.fs.engine import calls, file_row, operations, table
 from scmsim.fs.engine.events import play
 from scmsim.jit import part
 from scmsim.jit.binding import bind
@@ -86,14 +86,15 @@ def look_events(arena, row):
 @part
 def blocks_beside(s, op, count):
     """Pages of entries of pieces that an atomic write splits."""
-    return 2 * s.shadow * contiguous_operations.allocates(op)
+    return 2 * s.shadow * calls.allocates(op)
 
 
 emit = bind(
     "ctfs",
     operations,
     {
-        operations: {**contiguous_operations.HOOKS, "leave": m.place_metadata},
+        operations: {**contiguous_operations.HOOKS[operations], "leave": m.place_metadata},
+        calls: {**contiguous_operations.HOOKS[calls], "look": look},
         contiguous_operations: {"NAME_BLOCKS": 2 + m.PIECE, "blocks_beside": blocks_beside},
         contiguous_data: {
             "END_EVENTS": contiguous_data.END_EVENTS + swap.EVENTS,
@@ -106,7 +107,6 @@ emit = bind(
             "KEEPS_PAGES": 1,
             "record_bytes": record_bytes,
             "enter": enter,
-            "look": look,
             "look_events": look_events,
         },
         area: {

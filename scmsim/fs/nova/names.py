@@ -97,7 +97,7 @@ def free_pages(s, arena, out, row, first, invalidate):
 
 @part
 def evict(s, arena, out, row):
-    """Free a file without links: data blocks, then the log page by page; a directory's log stays in the arena.
+    """Free a file without names: data blocks, then the log page by page; a directory's log stays in the arena.
 
     (Dentries of lost children may still point into a directory's log pages, so those words are not used again.)
     """
@@ -118,6 +118,7 @@ def evict(s, arena, out, row):
     arena[row + file_row.STATUS] &= ~file_row.EXISTS
     if s.gc_row == row:
         s.gc_row = 0
+    return True
 
 
 @part
@@ -202,26 +203,6 @@ def truncate(s, arena, out, row, new_size):
 
 
 @part
-def leave(s, arena, out, row):
-    """Free a file that has neither a name nor, as far as the trace shows closes at all, an open descriptor."""
-    if (
-        arena[row + file_row.STATUS] & file_row.EXISTS
-        and arena[row + file_row.LINKS] <= 0
-        and (s.closes == 0 or arena[row + file_row.OPENS] <= 0)
-    ):
-        evict(s, arena, out, row)
-
-
-@part
-def close(s, arena, out, row):
-    """close: a fence; the last one of a file without a name frees it."""
-    play(s, out, q.CLOSE)
-    s.closes += 1
-    arena[row + file_row.OPENS] = max(arena[row + file_row.OPENS] - 1, 0)
-    leave(s, arena, out, row)
-
-
-@part
 def commit_names(s, out, row, parent, replaced, removed):
     """The transaction of both tails, and of that of the file that a rename replaced (row, or 0).
 
@@ -258,8 +239,6 @@ def rename(s, arena, out, row, parent, replaced):
         change_links(s, arena, out, replaced, -1)
         removed = 0 + (arena[replaced + file_row.LINKS] <= 0)
     commit_names(s, out, row, parent, replaced, removed)
-    if replaced != 0:
-        leave(s, arena, out, replaced)
 
 
 @part
@@ -299,23 +278,12 @@ def unlink(s, arena, out, op, row, parent):
     else:
         play(s, out, q.UNLINK if removed else q.UNLINK_NAME)
     commit_names(s, out, row, parent, q.ZERO, removed)
-    leave(s, arena, out, row)
 
 
 @part
-def change_names(s, arena, out, op, row, parent):
-    """create, mkdir, unlink, rmdir, rename, link."""
-    if op.op == r.CREATE or op.op == r.MKDIR:
-        create(s, arena, out, op, row, parent)
-    elif op.op == r.RENAME:
-        replaced = s.files + op.file2 * n.FILE_WORDS if op.file2 >= 0 and op.file2 != op.file else 0
-        if replaced != 0 and not arena[replaced + file_row.STATUS] & file_row.EXISTS:
-            replaced = 0
-        rename(s, arena, out, row, parent, replaced)
-    elif op.op == r.LINK:
-        play(s, out, q.LINK)
-        add_dentry(s, arena, out, row, parent)
-        change_links(s, arena, out, row, 1)
-        commit_names(s, out, row, parent, q.ZERO, q.ZERO)
-    else:
-        unlink(s, arena, out, op, row, parent)
+def link(s, arena, out, op, row, parent):
+    """link: the name, then the link change."""
+    play(s, out, q.LINK)
+    add_dentry(s, arena, out, row, parent)
+    change_links(s, arena, out, row, 1)
+    commit_names(s, out, row, parent, q.ZERO, q.ZERO)

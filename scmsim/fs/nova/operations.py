@@ -7,9 +7,10 @@ call; the state's `stage` and `resume_at` tell where.
 
 from scmsim.alloc import first_fit
 from scmsim.core import records as r
-from scmsim.fs.engine import file_row, operations, table
+from scmsim.fs.engine import calls, file_row, operations, table
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.nova import names as names
 from scmsim.fs.nova import recipes as q
 from scmsim.fs.nova import state as n
@@ -70,30 +71,25 @@ def affordable(s, arena, op, places, pages, adopted):
 
 @part
 def begin(s, arena, out, op, places):
-    """A new operation: whether the device has the blocks for it (-1: no), the bitmaps cover them, and its file exists.
-
-    1: the operation itself is due; 0: no room yet.
-    """
+    """A new operation: whether the device has the blocks for it, the bitmaps cover them, and its file exists; DONE: it is due."""
     row = places[0]
-    exists = arena[row + file_row.STATUS] & file_row.EXISTS
     pages, adopted = 0, 0
-    if (op.op == r.WRITE or (op.op == r.FALLOCATE and not op.flag & r.PUNCH_HOLE)) and op.length > 0:
+    if calls.allocates(op):
         pages = ((op.offset & 4095) + op.length + 4095) >> 12
         if pages > s.blocks:
-            return -1
-    if not exists and not arena[row + file_row.STATUS] & file_row.IS_DIR:
+            return FULL
+    if not arena[row + file_row.STATUS] & (file_row.EXISTS | file_row.IS_DIR):
         adopted = (arena[row + file_row.FIRST] + 4094) >> 12
     most = pages + adopted + (pages + adopted) // 8 + SPARE
     if s.free_blocks < most:
         if not affordable(s, arena, op, places, pages, adopted):
-            return -1
+            return FULL
         most = s.free_blocks
     if not first_fit.ready(s, arena, most):
-        return 0
-    if exists or (arena[row + file_row.FIRST] == 0 and (op.op == r.CREATE or op.op == r.MKDIR)):
-        s.stage = n.READY
-        return 1
-    return 0 + names.adopt(s, arena, out, row)
+        return NO_ROOM
+    if calls.adopts(arena, op, row) and not names.adopt(s, arena, out, row):
+        return NO_ROOM
+    return DONE
 
 
 @part
@@ -128,23 +124,6 @@ def pages_fit(s, arena, op, row):
 
 
 @part
-def plain_call(s, out, code):
-    """Operations whose cost does not depend on the file; fsync fences once."""
-    if code == r.FSYNC or code == r.MSYNC:
-        play(s, out, q.FSYNC)
-    elif code == r.OPEN or code == r.CREATE or code == r.MKDIR:
-        play(s, out, q.OPEN)
-    elif code == r.STAT:
-        play(s, out, q.STAT)
-    elif code == r.READDIR:
-        play(s, out, q.READDIR)
-    elif code == r.MMAP or code == r.MUNMAP:
-        play(s, out, q.MAP)
-    else:
-        play(s, out, q.OTHER)
-
-
-@part
 def fallocate(s, arena, out, op, row):
     """fallocate: holes get zeroed blocks; False: no room to go on."""
     if s.stage == n.READY:
@@ -159,55 +138,31 @@ def fallocate(s, arena, out, op, row):
 
 
 @part
-def step(s, arena, out, op, places):
-    """Run or resume an operation; False: no room to finish it."""
-    if s.stage == n.READY and not room(s, arena, out, op, places):
-        return False
-    code, row = op.op, places[0]
-    if code == r.WRITE and op.length > 0:
-        if not write_file(s, arena, out, op, row) or not has_events(s, out, 4):
-            return False
-        if op.flag & r.SYNCHRONOUS:
-            play(s, out, q.FSYNC)
-        return True
-    if code == r.READ:
-        return read_file(s, arena, out, op, row)
-    if code == r.TRUNCATE:
-        return names.truncate(s, arena, out, row, op.offset)
-    if code == r.FALLOCATE and not op.flag & r.PUNCH_HOLE and op.length > 0:  # without a length it fails: EINVAL
-        return fallocate(s, arena, out, op, row)
-    exists = arena[row + file_row.STATUS] & file_row.EXISTS
-    if r.UNLINK <= code <= r.RMDIR and code != r.MKDIR or (not exists and (code == r.CREATE or code == r.MKDIR)):
-        names.change_names(s, arena, out, op, row, places[1])
-    elif code == r.CLOSE:
-        names.close(s, arena, out, row)
-    else:
-        arena[row + file_row.OPENS] += code == r.OPEN or code == r.CREATE
-        plain_call(s, out, code)
-    return True
+def read_directory(s, arena, out, row):
+    """readdir: from the index in DRAM."""
+    play(s, out, q.READDIR)
 
 
 @part
 def perform(s, arena, out, op):
-    """One operation on a file: 1 done, 0 no room to go on yet, -1 the device is full."""
-    row = s.files + op.file * n.FILE_WORDS
-    parent = s.files + (s.file_count - 1) * n.FILE_WORDS
+    """Run or resume an operation; returns its outcome."""
+    row, parent = s.files + op.file * n.FILE_WORDS, calls.parent_of(s, op)
     if op.op == r.RENAME and arena[row + n.DIRECTORY] != 0:
         parent = 0 + arena[row + n.DIRECTORY]
-    elif op.op != r.RENAME and 0 <= op.file2 < s.file_count - 1:
-        parent = s.files + op.file2 * n.FILE_WORDS
     other = s.files + op.file2 * n.FILE_WORDS if op.op == r.RENAME and op.file2 >= 0 else parent
     places = (row, parent, other)
     if s.stage == n.NEW:
         fits = begin(s, arena, out, op, places)
-        if fits <= 0:
+        if fits != DONE:
             return fits
         s.stage = n.READY
     elif s.stage == n.ADOPTING:
         if not names.adopt(s, arena, out, row):
-            return 0
+            return NO_ROOM
         s.stage = n.READY
-    return 0 + step(s, arena, out, op, places)
+    if s.stage == n.READY and not room(s, arena, out, op, places):
+        return NO_ROOM
+    return calls.run(s, arena, out, op, row, parent)
 
 
 @part
@@ -218,4 +173,18 @@ def end(s, out):
     s.stage = n.NEW
 
 
-emit = bind("nova", operations, {operations: {"perform": perform, "end": end}}).emit
+_CALLS = {
+    "state": n,
+    "recipes": q,
+    "write": write_file,
+    "read": read_file,
+    "fallocate": fallocate,
+    "truncate": names.truncate,
+    "create": names.create,
+    "unlink": names.unlink,
+    "link": names.link,
+    "rename": names.rename,
+    "read_directory": read_directory,
+    "evict": names.evict,
+}
+emit = bind("nova", operations, {operations: {"perform": perform, "end": end}, calls: _CALLS}).emit

@@ -24,7 +24,7 @@ PAGES, LOG = file_row.OWN, file_row.OWN + 2
 LOG_COUNT, TAIL_PAGE, TAIL_BYTES, TOP_PAGE, LINK_ENTRY, DENTRY, LOG_SIZE, DIRECTORY = range(
     file_row.OWN + 4, file_row.OWN + 12
 )
-FILE_WORDS = file_row.OWN + 12
+FILE_WORDS, UNNAMED = file_row.OWN + 12, 1
 
 # A log page in the arena: its block, its counters (entries | plain entries << 16 | invalid << 32 | bytes of plain entries << 48;
 # plain: dentry, link change, setattr), then two words for each write entry: pgoff << 24 | pages, and block << 24 |
@@ -40,7 +40,7 @@ PLAIN_SHIFT, INVALID_SHIFT, BYTES_SHIFT = 16, 32, 48
 
 # How far the operation at work is: not begun; its file from before the trace is being built; begun; at work on its pages;
 # its new entries are being put into the radix tree.  Each of these can stop for want of room and go on in the next buffer.
-NEW, ADOPTING, READY, AT_WORK, ASSIGNING = range(5)
+NEW, ADOPTING, READY, AT_WORK, ASSIGNING, ENDING, EVICTING = range(7)
 
 STATE = np.dtype(
     (

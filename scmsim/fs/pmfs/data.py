@@ -9,7 +9,7 @@ from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import has_events, play
 from scmsim.fs.pmfs import recipes as q
 from scmsim.fs.pmfs import state as n
-from scmsim.fs.pmfs.copy import clear, device, inode_at, set_copy, set_copy_within, set_find, stretch
+from scmsim.fs.pmfs.copy import clear, device, set_copy, set_copy_within, set_find, stretch
 from scmsim.fs.pmfs.journal import begin, commit, log
 from scmsim.fs.pmfs.tree import FILL_EVENTS, fill, grow, release
 from scmsim.jit import part
@@ -116,7 +116,6 @@ def write_file(s, arena, out, op, row):
     """One write(); False: no room to go on."""
     end = op.offset + op.length
     first, last = op.offset >> s.shift, (end - 1) >> s.shift
-    s.reg[q.INODE] = inode_at(s, row)
     if s.stage == n.READY:
         set_find(s, arena, row, op.offset >> 12, 1)
         play(s, out, q.WRITE)

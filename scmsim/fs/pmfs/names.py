@@ -41,6 +41,7 @@ def ready_directory(s, arena, out, directory):
 @part
 def create(s, arena, out, op, row, parent):
     """create, mkdir."""
+    ready_directory(s, arena, out, parent)
     is_dir = op.op == r.MKDIR
     arena[row + file_row.STATUS] = file_row.EXISTS | file_row.IS_DIR * is_dir
     arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 1, not is_dir
@@ -82,7 +83,7 @@ def leave_directory(s, arena, out, row):
 
 
 @part
-def unlink(s, arena, out, op, row):
+def unlink(s, arena, out, op, row, parent):
     """unlink, rmdir."""
     play(s, out, q.RMDIR if op.op == r.RMDIR else q.UNLINK)
     begin(s, out)
@@ -115,7 +116,7 @@ def take_over(s, arena, out, row, replaced, directory):
 
 
 @part
-def rename(s, arena, out, row, replaced):
+def rename(s, arena, out, row, parent, replaced):
     """rename within the file's directory; `replaced`: the row of the file that loses its name, or 0."""
     directory = arena[row + n.PARENT]
     play(s, out, q.RENAME)
@@ -142,8 +143,9 @@ def rename(s, arena, out, row, replaced):
 
 
 @part
-def link(s, arena, out, row, parent):
+def link(s, arena, out, op, row, parent):
     """link: one more name."""
+    ready_directory(s, arena, out, parent)
     play(s, out, q.LINK)
     dirs.miss(s, arena, out, parent)
     begin(s, out)
@@ -152,16 +154,6 @@ def link(s, arena, out, row, parent):
     play(s, out, q.LINKS)
     arena[row + file_row.LINKS] += 1
     commit(s, out)
-
-
-@part
-def due(s, arena, row):
-    """Whether a file has neither a name nor, as far as the trace shows closes at all, an open descriptor."""
-    return (
-        arena[row + file_row.STATUS] & file_row.EXISTS
-        and arena[row + file_row.LINKS] <= 0
-        and (s.closes == 0 or arena[row + file_row.OPENS] <= 0)
-    )
 
 
 @part
@@ -201,7 +193,6 @@ def truncate(s, arena, out, row, new_size):
     """truncate: the inode passes the truncate list; False: no room to go on."""
     old_size, mask = arena[row + file_row.SIZE], (1 << s.shift) - 1
     first = (new_size + mask) >> s.shift
-    s.reg[q.INODE] = inode_at(s, row)
     if s.stage == n.READY:
         play(s, out, q.TRUNCATE)
         if new_size == old_size:
@@ -229,7 +220,6 @@ def truncate(s, arena, out, row, new_size):
 def fallocate(s, arena, out, op, row):
     """fallocate: every hole gets a zeroed block, in one transaction; False: no room to go on."""
     last = (op.offset + op.length - 1) >> s.shift
-    s.reg[q.INODE] = inode_at(s, row)
     if s.stage == n.READY:
         play(s, out, q.OTHER)
         begin(s, out)

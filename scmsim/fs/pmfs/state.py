@@ -26,7 +26,7 @@ TOP, HEIGHT, END, PARENT, PLACE, DIRCOUNT, DIRENTS = range(file_row.OWN + 10, fi
 # KEPT: pages of the virtual superpage KEPT_AT that the file keeps, the others are reclaimed; 0: it has all of them.
 # ALIGNED: WineFS keeps the file on aligned extents.
 KEPT, KEPT_AT, ALIGNED = range(file_row.OWN + 17, file_row.OWN + 20)
-FILE_WORDS = file_row.OWN + 20
+FILE_WORDS, UNNAMED = file_row.OWN + 20, 1
 
 # A directory block in the arena: records in it, its device block, a bound on its largest gap, then one word a record in the
 # order of the block: bytes | bytes that its name needs << 16 | row number + 1 << 32 (0: free).
@@ -35,7 +35,7 @@ DIR_ORDER = 9
 DOT, MOVING = (1 << 30) + 1, (1 << 30) + 2  # owners of "." and ".."; of a name whose file is being renamed
 
 # How far the operation at work is.
-NEW, ADOPTING, READY, ALLOCATING, COPYING, EVICTING, SWAPPING, DOUBLING = range(8)
+NEW, ADOPTING, READY, ALLOCATING, COPYING, SWAPPING, DOUBLING, ENDING, EVICTING = range(9)
 RANGES = 8  # logged ranges that a commit writes back again; further ones are written back at once
 
 

@@ -172,7 +172,7 @@ def lose_link(s, arena, out, row):
 
 
 @part
-def unlink(s, arena, out, row, parent):
+def unlink(s, arena, out, op, row, parent):
     """unlink, rmdir."""
     play(s, out, q.UNLINK)
     remove_name(s, arena, out, row, arena[row + n.PARENT] if arena[row + n.SLOT] >= 0 else parent)
@@ -180,7 +180,7 @@ def unlink(s, arena, out, row, parent):
 
 
 @part
-def rename(s, arena, out, row, replaced):
+def rename(s, arena, out, row, parent, replaced):
     """rename within the file's directory; `replaced`: the row of the file that loses its name, or 0."""
     directory = as_directory(s, arena, arena[row + n.PARENT])
     play(s, out, q.RENAME)
@@ -194,7 +194,7 @@ def rename(s, arena, out, row, replaced):
 
 
 @part
-def link(s, arena, out, row, parent):
+def link(s, arena, out, op, row, parent):
     """link; only ext2 has more than one name for a file, the others refuse."""
     play(s, out, q.RENAME if s.kind == q.EXT2 else q.OTHER)
     if s.kind == q.EXT2:
@@ -202,13 +202,6 @@ def link(s, arena, out, row, parent):
         add_name(s, arena, out, row, parent)
         arena[row + file_row.LINKS] += 1
         mark_inode(s, arena, out, row)
-
-
-@part
-def due(s, arena, row):
-    """Whether a file has neither a name nor, as far as the trace shows closes at all, an open descriptor."""
-    alive = arena[row + file_row.STATUS] & file_row.EXISTS and arena[row + file_row.LINKS] <= 0
-    return alive and (s.closes == 0 or arena[row + file_row.OPENS] <= 0)
 
 
 @part

@@ -6,9 +6,10 @@ full, and goes on in the next call; the state's `stage` and `resume_at` tell whe
 
 from scmsim.alloc import buddy
 from scmsim.core import records as r
-from scmsim.fs.engine import file_row, operations
+from scmsim.fs.engine import calls, file_row, operations
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.scm_manager import names as names
 from scmsim.fs.scm_manager import recipes as q
 from scmsim.fs.scm_manager import state as n
@@ -75,11 +76,9 @@ def available(s):
 
 @part
 def adopts(arena, op, row):
-    """Whether the operation is the first on a file that is taken to have existed before: any but the making of a new one."""
-    if arena[row + file_row.STATUS] & (file_row.EXISTS | n.MEMORY):
-        return False
-    born = arena[row + file_row.FIRST] == 0 and (op.op == r.CREATE or op.op == r.MKDIR)
-    return not born and (op.op <= r.CLOSE and op.op != r.ULOAD and op.op != r.USTORE or op.op == r.FILE_TO_MM)
+    """Whether the operation is the first on a file that is taken to have existed before; one on a memory object is not."""
+    of_file = op.op <= r.CLOSE and op.op != r.ULOAD and op.op != r.USTORE or op.op == r.FILE_TO_MM
+    return of_file and not arena[row + file_row.STATUS] & n.MEMORY and calls.adopts(arena, op, row)
 
 
 @part
@@ -99,21 +98,21 @@ def needed(s, arena, op, row):
 
 @part
 def begin(s, arena, op, row):
-    """1: the device has what the operation may take, 0: its tables must grow first, -1: it has not."""
+    """A new operation: whether the device has what it may take; DONE: it is due."""
     first, stop = reach(s, arena, op, row)
     if stop > 0 and op.op != r.TRUNCATE and op.length > s.capacity:
-        return -1
+        return FULL
     if stop > MOST_UNITS:
         s.need_words = TOO_FAR
-        return 0
+        return NO_ROOM
     units = needed(s, arena, op, row)
     if stop > 0:
         units += missing(s, arena, row, first, stop)
     if units > 0 and units > available(s):
-        return -1
+        return FULL
     if op.op == r.MALLOC and (op.length > 1 << buddy.LARGEST_SHIFT or buddy.room(s, buddy.order_for(op.length)) == 0):
-        return -1
-    return 0 + ready(s, arena, units + 4)
+        return FULL
+    return DONE if ready(s, arena, units + 4) else NO_ROOM
 
 
 @part
@@ -134,45 +133,6 @@ def room(s, arena, out, op, row, parent):
 
 
 @part
-def plain_call(s, arena, out, op, row):
-    """Operations that change nothing on the device."""
-    code = op.op
-    if code == r.OPEN or code == r.CREATE or code == r.MKDIR:
-        arena[row + file_row.OPENS] += code != r.MKDIR
-        play(s, out, q.OPEN)
-    elif code == r.CLOSE:
-        play(s, out, q.CLOSE)
-        s.closes += 1
-        arena[row + file_row.OPENS] = max(arena[row + file_row.OPENS] - 1, 0)
-    elif code == r.STAT:
-        play(s, out, q.STAT)
-    elif code == r.READDIR:
-        names.scan(s, arena, out, row, arena[row + n.TOP])
-        s.reg[q.COUNT] = arena[row + n.NAMES]
-        play(s, out, q.LISTED)
-    elif code == r.FSYNC or code == r.MSYNC:
-        play(s, out, q.FSYNC)
-    else:
-        play(s, out, q.OTHER)
-
-
-@part
-def change_names(s, arena, out, op, row, parent):
-    """create, mkdir, unlink, rmdir, rename, link."""
-    if op.op == r.CREATE or op.op == r.MKDIR:
-        names.create(s, arena, out, op, row, parent)
-    elif op.op == r.RENAME:
-        replaced = s.files + op.file2 * n.FILE_WORDS if op.file2 >= 0 and op.file2 != op.file else q.ZERO + 0
-        if replaced != 0 and not arena[replaced + file_row.STATUS] & file_row.EXISTS:
-            replaced = q.ZERO + 0
-        names.rename(s, arena, out, row, replaced)
-    elif op.op == r.LINK:
-        names.link(s, arena, out, row, parent)
-    else:
-        names.unlink(s, arena, out, row, parent)
-
-
-@part
 def nameless(arena, op, row):
     """Whether it is a file operation on a memory object that is no file: an error of the program."""
     is_file = op.op <= r.CLOSE and op.op != r.ULOAD and op.op != r.USTORE or op.op == r.FILE_TO_MM
@@ -180,43 +140,33 @@ def nameless(arena, op, row):
 
 
 @part
-def step(s, arena, out, op, row, parent):
-    """Run or resume an operation; False: no room to finish it."""
-    code = op.op
+def any_step(s, arena, out, op, row, parent):
+    """Run or resume a call, of those on memory objects too; False: no room to finish it."""
     if nameless(arena, op, row) or of_directory(arena, op, row):
         play(s, out, q.OTHER)
         return True
-    if code == r.WRITE and op.length > 0:
-        return write_file(s, arena, out, op, row)
-    if code == r.READ:
-        return read_file(s, arena, out, op, row)
-    if code == r.TRUNCATE:
-        return truncate(s, arena, out, row, op.offset)
-    if code == r.FALLOCATE and not op.flag & r.PUNCH_HOLE and op.length > 0:
-        return fallocate(s, arena, out, op, row)
-    if code >= r.MALLOC or code == r.ULOAD or code == r.USTORE:
+    if op.op >= r.MALLOC or op.op == r.ULOAD or op.op == r.USTORE:
         return object_call(s, arena, out, op, row, parent)
-    exists = arena[row + file_row.STATUS] & file_row.EXISTS
-    if r.UNLINK <= code <= r.RMDIR and code != r.MKDIR or (not exists and (code == r.CREATE or code == r.MKDIR)):
-        change_names(s, arena, out, op, row, parent)
-    else:
-        plain_call(s, arena, out, op, row)
-    return True
+    return calls.step(s, arena, out, op, row, parent)
 
 
 @part
-def finish(s, arena, out, op, row):
-    """Free what an unlink, rmdir, close or rename left without a name; False: no room to go on."""
-    gone = row
-    if op.op == r.RENAME:
-        gone = s.files + op.file2 * n.FILE_WORDS if op.file2 >= 0 else q.ZERO + 0
-    elif op.op != r.UNLINK and op.op != r.RMDIR and op.op != r.CLOSE:
-        gone = q.ZERO + 0
-    if s.stage != n.EVICTING:
-        if gone == 0 or not names.due(s, arena, gone):
-            return True
-        s.stage, s.resume_at = n.EVICTING, 0
-    return names.evict(s, arena, out, gone)
+def synchronize_write(s, out):
+    """A write to a file that was opened with O_SYNC is written back as by fsync, without its call."""
+
+
+@part
+def list_names(s, arena, out, row):
+    """readdir: all entries of a directory."""
+    names.scan(s, arena, out, row, arena[row + n.TOP])
+    s.reg[q.COUNT] = arena[row + n.NAMES]
+    play(s, out, q.LISTED)
+
+
+@part
+def ended(s, arena, op, row):
+    """An fsync writes back the directory, too, even where the file is gone by then."""
+    s.directory = arena[row + n.PARENT]
 
 
 @part
@@ -232,31 +182,26 @@ def ordered(s, op):
 
 @part
 def perform(s, arena, out, op):
-    """One operation on a file: 1 done, 0 no room to go on yet, -1 the device is full."""
-    row, parent = s.files + op.file * n.FILE_WORDS, s.nobody
-    if op.op != r.RENAME and 0 <= op.file2 < s.file_count - n.SYSTEM_ROWS:
-        parent = names.as_directory(s, arena, s.files + op.file2 * n.FILE_WORDS)
+    """Run or resume an operation; returns its outcome."""
+    row, parent = s.files + op.file * n.FILE_WORDS, calls.parent_of(s, op)
+    parent = names.as_directory(s, arena, parent)
     if s.stage == n.NEW:
         fits = begin(s, arena, op, row)
-        if fits <= 0:
+        if fits != DONE:
             return fits
         if adopts(arena, op, row):
             if not has_events(s, out, NAME_EVENTS) or not names.adopt(s, arena, out, row, parent):
-                return 0
+                return NO_ROOM
         if not room(s, arena, out, op, row, parent):
-            return 0
+            return NO_ROOM
         s.stage = n.READY
-    if s.stage < n.EVICTING and not step(s, arena, out, op, row, parent):
-        return 0
     if s.stage != n.FLUSHING:
-        if s.stage != n.EVICTING:
-            s.directory = arena[row + n.PARENT]
-        if not ready(s, arena, 1) or not finish(s, arena, out, op, row):
-            return 0
+        if calls.run(s, arena, out, op, row, parent) == NO_ROOM or not ready(s, arena, 1):
+            return NO_ROOM
         s.stage, s.flushed = n.FLUSHING, 0
     if ordered(s, op) and not synchronize(s, arena, out, row):
-        return 0
-    return 1
+        return NO_ROOM
+    return DONE
 
 
 @part
@@ -289,4 +234,21 @@ def leave(s, out):
 
 
 _HOOKS = {"prepare": prepare, "concerns": known, "perform": perform, "end": end, "leave": leave}
-emit = bind("scm", operations, {operations: _HOOKS}).emit
+_CALLS = {
+    "state": n,
+    "recipes": q,
+    "any_step": any_step,
+    "synchronize": synchronize_write,
+    "write": write_file,
+    "read": read_file,
+    "fallocate": fallocate,
+    "truncate": truncate,
+    "create": names.create,
+    "unlink": names.unlink,
+    "link": names.link,
+    "rename": names.rename,
+    "read_directory": list_names,
+    "ended": ended,
+    "evict": names.evict,
+}
+emit = bind("scm", operations, {operations: _HOOKS, calls: _CALLS}).emit

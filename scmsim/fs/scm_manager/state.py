@@ -26,12 +26,13 @@ BLOCKS, SLOTS, LEAVES, UPPERS = range(file_row.OWN, file_row.OWN + 8, 2)
     END, PARENT, SLOT, NAMES, TOP, GAP, META, SHORT, CURSOR, DIRTY_UNITS, LOW, SINCE, NEXT, PREVIOUS,
 ) = range(file_row.OWN + 8, file_row.OWN + 22)  # fmt: skip
 FILE_WORDS = file_row.OWN + 22
+UNNAMED = 3  # rows behind those of files: a parent directory, FAT or bitmaps, inode table
 MEMORY, SYSTEM = 4, 8  # STATUS bits: a memory object (too); FAT, bitmaps, inode table
 DIRTY, CACHED = 1, 2  # bits of a unit
 PLACE_SHIFT = 5  # a unit's device offset is kept in 32 bytes
 
 # How far the operation at work is.
-NEW, READY, EXTENDING, CLEARING, COPYING, FREEING, EVICTING, FLUSHING = range(8)
+NEW, READY, EXTENDING, CLEARING, COPYING, FREEING, ENDING, EVICTING, FLUSHING = range(9)
 
 STATE = np.dtype(
     (
@@ -83,7 +84,6 @@ STATE = np.dtype(
 SMALLEST, LARGEST = 2 << 20, 1 << 50
 FAT_LARGEST_FILE = (1 << 32) - 1  # bytes (fat_fill_super: s_maxbytes)
 CHUNK = 1 << buddy.LARGEST_SHIFT
-SYSTEM_ROWS = 3
 NAMES_OF = {q.MANAGER: "scm-manager", q.FAT: "fat-scm", q.EXT2: "ext2-scm"}
 
 
@@ -93,7 +93,7 @@ def _up(count: int, unit: int) -> int:
 
 def start(params: dict, files: Files, *, kind: int, shift: int, nand: bool = False) -> State:
     """State of an empty file system of a kind with units of 2**`shift` bytes that knows the trace's `files`."""
-    rows = len(files) + SYSTEM_ROWS
+    rows = len(files) + UNNAMED
     areas = sum(params.get(name, 0) for name in ("boot", "mm", "fs"))
     least = areas + SMALLEST + 256 * rows
     if not least <= params["capacity"] <= LARGEST:
@@ -117,7 +117,7 @@ def start(params: dict, files: Files, *, kind: int, shift: int, nand: bool = Fal
     record.longest, record.most_written = 64, 8 if nand else 64
     record.first_objects = params.get("first_objects", 0)
     known = len(files)
-    file_row.add(state, files, FILE_WORDS, SYSTEM_ROWS)[known + 1 :, file_row.STATUS] = SYSTEM
+    file_row.add(state, files, FILE_WORDS, UNNAMED)[known + 1 :, file_row.STATUS] = SYSTEM
     record.nobody, record.table, record.inodes = (int(record.files) + (known + i) * FILE_WORDS for i in range(3))
     layout = {q.MANAGER: _manager, q.FAT: _fat, q.EXT2: _ext2}[kind]
     layout(state, _up(areas, 1 << shift), params)

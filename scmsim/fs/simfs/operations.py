@@ -9,7 +9,7 @@ from scmsim.fs.contiguous import names as contiguous_names
 from scmsim.fs.contiguous import operations as contiguous_operations
 from scmsim.fs.contiguous import recipes as q
 from scmsim.fs.contiguous import state as n
-from scmsim.fs.engine import file_row, operations
+from scmsim.fs.engine import calls, file_row, operations
 from scmsim.fs.engine.events import play
 from scmsim.fs.simfs import recipes, tables
 from scmsim.jit import part
@@ -66,15 +66,14 @@ emit = bind(
     "simfs",
     operations,
     {
-        operations: contiguous_operations.HOOKS,
+        **contiguous_operations.HOOKS,
+        calls: {**contiguous_operations.HOOKS[calls], "opened": tables.attach, "closed": tables.detach},
         contiguous_operations: {"NAME_BLOCKS": 4, "blocks_beside": blocks_beside},
         contiguous_data: {"mapped": write_aside},
         contiguous_names: {
             "visit": tables.visit,
             "enter": enter,
             "leave": tables.detach,
-            "opened": tables.attach,
-            "closed": tables.detach,
             "release_events": release_events,
             "released": tables.drop_upper,
         },

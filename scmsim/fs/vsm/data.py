@@ -277,7 +277,6 @@ def overwrite(s, arena, out, op, row):
     """One write() over existing bytes; False: no room to go on."""
     end, first = op.offset + op.length, op.offset >> 12
     last = (end + 4095) >> 12
-    s.reg[q.INODE] = inode_at(s, row)
     if s.stage == n.READY:
         leaves = ((end - 1) >> s.shift >> 9) - (op.offset >> s.shift >> 9) + 1
         if not has_events(s, out, FILL_EVENTS * (leaves + 1)):

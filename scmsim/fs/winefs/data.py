@@ -7,7 +7,7 @@ from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import has_events, play
 from scmsim.fs.pmfs import recipes as q
 from scmsim.fs.pmfs import state as n
-from scmsim.fs.pmfs.copy import clear, device, inode_at, set_copy, set_copy_within, set_find, stretch
+from scmsim.fs.pmfs.copy import clear, device, set_copy, set_copy_within, set_find, stretch
 from scmsim.fs.pmfs.data import close_write, fast, open_write
 from scmsim.fs.pmfs.journal import begin, commit, log
 from scmsim.fs.pmfs.tree import FILL_EVENTS, fill, node
@@ -100,7 +100,6 @@ def restore_leaf(s, arena, out, op, row):
 def write_file(s, arena, out, op, row):
     """One write(); False: no room to go on."""
     first, last = op.offset >> 12, (op.offset + op.length - 1) >> 12
-    s.reg[q.INODE] = inode_at(s, row)
     if s.stage == n.READY:
         set_find(s, arena, row, first, 1)
         play(s, out, q.WRITE)

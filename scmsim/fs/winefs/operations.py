@@ -4,7 +4,7 @@ Source: WineFS fs/winefs/{balloc,journal,dir,namei,inode}.c.
 """
 
 from scmsim.alloc import aligned_holes
-from scmsim.fs.engine import operations, table
+from scmsim.fs.engine import calls, operations, table
 from scmsim.fs.engine.events import play
 from scmsim.fs.pmfs import dirs, tree
 from scmsim.fs.pmfs import operations as pmfs_operations
@@ -80,7 +80,8 @@ emit = bind(
             "counted": counted,
         },
         dirs: {"KILLS": 1, "scan": scan, "find_gap": find_gap},
-        operations: pmfs_operations.HOOKS,
-        pmfs_operations: {"write": data.write_file, "run_on": run_on},
+        operations: pmfs_operations.HOOKS[operations],
+        calls: {**pmfs_operations.HOOKS[calls], "write": data.write_file},
+        pmfs_operations: {"run_on": run_on},
     },
 ).emit
