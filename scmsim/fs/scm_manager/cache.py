@@ -193,6 +193,8 @@ def mark_inode(s, arena, out, row):
         if parent == 0 or slot < 0:
             return
         i = slot * s.entry >> s.shift
+        if table.get(arena, parent + n.BLOCKS, i) == 0:  # the directory went with the entry
+            return
         s.reg[q.META] = (table.get(arena, parent + n.BLOCKS, i) >> 2) << n.PLACE_SHIFT
         mark(s, arena, parent, i, q.ZERO + 1)
     elif s.kind == q.EXT2:
