@@ -7,12 +7,11 @@ Source: SCMFS superpage paper (2013); lists of records and null files are assump
 """
 
 from scmsim.alloc import two_zone
-from scmsim.core import records as r
+from scmsim.core import records
 from scmsim.fs.contiguous import area as area
 from scmsim.fs.contiguous import data as data
-from scmsim.fs.contiguous import map as m
-from scmsim.fs.contiguous import recipes as q
-from scmsim.fs.contiguous import state as n
+from scmsim.fs.contiguous import map as page_map
+from scmsim.fs.contiguous import recipes, state
 from scmsim.fs.contiguous.data import clear_events, inode_at, open_write, stretch, touch
 from scmsim.fs.engine import calls, file_row, ranges, table
 from scmsim.fs.engine.arena import give, has_room, take
@@ -26,22 +25,22 @@ NAME_EVENTS = 160  # of a namespace operation, without the scans of directories
 @part
 def record_bytes(arena, row):
     """Bytes of a file's record in its directory."""
-    return (q.DIRENT_HEADER + arena[row + file_row.NAME] + 7) & ~7
+    return (recipes.DIRENT_HEADER + arena[row + file_row.NAME] + 7) & ~7
 
 
 @part
 def scan(s, arena, out, directory, stop):
     """Look through a directory's records up to byte `stop`."""
-    at, seen = 0, arena[directory + n.DIRENTS]
+    at, seen = 0, arena[directory + state.DIRENTS]
     if stop < arena[directory + file_row.SIZE]:
         seen = seen * stop // arena[directory + file_row.SIZE]
     while at < stop:
         end = stretch(arena, directory, at, stop)
-        touch(s, arena, out, directory, q.SCAN, at, end)
+        touch(s, arena, out, directory, recipes.SCAN, at, end)
         at = end
     s.scanned_bytes += stop
-    s.reg[q.COUNT] = seen
-    play(s, out, q.SCANNED)
+    s.reg[recipes.COUNT] = seen
+    play(s, out, recipes.SCANNED)
 
 
 @part
@@ -65,41 +64,41 @@ def add_name(s, arena, out, row, directory):
     enter(s, arena, out, directory)
     scan(s, arena, out, directory, arena[directory + file_row.SIZE])
     length, at = record_bytes(arena, row), arena[directory + file_row.SIZE]
-    if at % q.BLOCK + length > q.BLOCK:
-        at = (at // q.BLOCK + 1) * q.BLOCK
-    page = at // q.BLOCK
-    resume, inode = s.resume_at, s.reg[q.INODE]
-    s.resume_at, s.reg[q.INODE] = page, inode_at(s, directory)
+    if at % recipes.BLOCK + length > recipes.BLOCK:
+        at = (at // recipes.BLOCK + 1) * recipes.BLOCK
+    page = at // recipes.BLOCK
+    resume, inode = s.resume_at, s.reg[recipes.INODE]
+    s.resume_at, s.reg[recipes.INODE] = page, inode_at(s, directory)
     area.ensure_range(s, arena, out, directory, page + 1)
-    m.fill(s, arena, out, directory, page)
-    s.resume_at, s.reg[q.INODE] = resume, inode
-    s.reg[q.FIELDS] = min(arena[row + file_row.NAME], 231) + 2
-    touch(s, arena, out, directory, q.ADD_DIRENT, at, at + length)
+    page_map.fill(s, arena, out, directory, page)
+    s.resume_at, s.reg[recipes.INODE] = resume, inode
+    s.reg[recipes.FIELDS] = min(arena[row + file_row.NAME], 231) + 2
+    touch(s, arena, out, directory, recipes.ADD_DIRENT, at, at + length)
     arena[directory + file_row.SIZE] = at + length
-    arena[directory + n.DIRENTS] += 1
-    arena[row + n.PLACE], arena[row + n.PARENT] = at, directory
+    arena[directory + state.DIRENTS] += 1
+    arena[row + state.PLACE], arena[row + state.PARENT] = at, directory
     leave(s, arena, out, directory)
-    s.reg[q.DIR] = inode_at(s, directory)
-    play(s, out, q.DIR_GROWN)
+    s.reg[recipes.DIR] = inode_at(s, directory)
+    play(s, out, recipes.DIR_GROWN)
 
 
 @part
 def remove_name(s, arena, out, row):
     """Take a file's newest name out of its directory; the records behind it are taken to move up."""
-    directory = arena[row + n.PARENT]
+    directory = arena[row + state.PARENT]
     if directory == 0:
         return
     visit(s, arena, out, directory)
     length = record_bytes(arena, row)
-    at = max(min(arena[row + n.PLACE], arena[directory + file_row.SIZE] - length), 0)
+    at = max(min(arena[row + state.PLACE], arena[directory + file_row.SIZE] - length), 0)
     scan(s, arena, out, directory, min(at + length, arena[directory + file_row.SIZE]))
-    touch(s, arena, out, directory, q.DEL_DIRENT, at, at + 8)
-    arena[directory + n.DIRENTS] = max(arena[directory + n.DIRENTS] - 1, 0)
+    touch(s, arena, out, directory, recipes.DEL_DIRENT, at, at + 8)
+    arena[directory + state.DIRENTS] = max(arena[directory + state.DIRENTS] - 1, 0)
     arena[directory + file_row.SIZE] = max(arena[directory + file_row.SIZE] - length, 0) * (
-        arena[directory + n.DIRENTS] > 0
+        arena[directory + state.DIRENTS] > 0
     )
-    s.reg[q.DIR] = inode_at(s, directory)
-    play(s, out, q.DIR_LEFT)
+    s.reg[recipes.DIR] = inode_at(s, directory)
+    play(s, out, recipes.DIR_LEFT)
 
 
 @part
@@ -114,39 +113,42 @@ def take_null(s, arena, row):
     null = s.nulls
     if null == 0:
         return
-    s.nulls = arena[null + n.NEXT]
+    s.nulls = arena[null + state.NEXT]
     s.null_count -= 1
     s.null_reuses += 1
-    for word in range(n.BLOCKS, n.SUPERS):
+    for word in range(state.BLOCKS, state.SUPERS):
         arena[row + word] = arena[null + word]
-    for word in (n.RANGE, n.RANGE_ORDER, n.END, n.SPARE):
+    for word in (state.RANGE, state.RANGE_ORDER, state.END, state.SPARE):
         arena[row + word] = arena[null + word]
-    arena[row + n.SPARE_AT] = 0
-    give(s, arena, null, n.NULL_ORDER)
+    arena[row + state.SPARE_AT] = 0
+    give(s, arena, null, state.NULL_ORDER)
 
 
 @part
 def keep_null(s, arena, out, row):
     """A file that is gone becomes a null file, with as many first pages as a new file gets; False: it does not."""
-    if s.null_count >= s.null_limit or arena[row + n.RANGE_ORDER] != ranges.SMALLEST or arena[row + n.HELD] > 0:
+    if s.null_count >= s.null_limit or arena[row + state.RANGE_ORDER] != ranges.SMALLEST or arena[row + state.HELD] > 0:
         return False
     if arena[row + file_row.STATUS] & file_row.IS_DIR:
         return False
-    m.drop_spare(s, arena, out, row)
+    page_map.drop_spare(s, arena, out, row)
     count = 0
-    while count < s.spare and table.get(arena, row + n.BLOCKS, count) != 0:
+    while count < s.spare and table.get(arena, row + state.BLOCKS, count) != 0:
         count += 1
     if count == 0:
         return False
-    if arena[row + n.END] > count:
-        m.unmap(s, arena, out, row, count, arena[row + n.END])
-    null = take(s, arena, n.NULL_ORDER)
-    for word in range(n.BLOCKS, n.SUPERS):
+    if arena[row + state.END] > count:
+        page_map.unmap(s, arena, out, row, count, arena[row + state.END])
+    null = take(s, arena, state.NULL_ORDER)
+    for word in range(state.BLOCKS, state.SUPERS):
         arena[null + word] = arena[row + word]
         arena[row + word] = 0
-    arena[null + n.RANGE], arena[null + n.RANGE_ORDER] = arena[row + n.RANGE], arena[row + n.RANGE_ORDER]
-    arena[null + n.END], arena[null + n.SPARE], arena[null + n.NEXT] = count, count, s.nulls
-    arena[row + n.RANGE_ORDER], arena[row + n.END] = 0, 0
+    arena[null + state.RANGE], arena[null + state.RANGE_ORDER] = (
+        arena[row + state.RANGE],
+        arena[row + state.RANGE_ORDER],
+    )
+    arena[null + state.END], arena[null + state.SPARE], arena[null + state.NEXT] = count, count, s.nulls
+    arena[row + state.RANGE_ORDER], arena[row + state.END] = 0, 0
     s.nulls = null
     s.null_count += 1
     s.spare_blocks += count
@@ -157,23 +159,25 @@ def keep_null(s, arena, out, row):
 def drop_null(s, arena, out):
     """Free one null file."""
     null = s.nulls
-    s.nulls = arena[null + n.NEXT]
+    s.nulls = arena[null + state.NEXT]
     s.null_count -= 1
-    m.drop_spare(s, arena, out, null)
-    m.leave_tables(s, arena, null)
-    give(s, arena, null, n.NULL_ORDER)
+    page_map.drop_spare(s, arena, out, null)
+    page_map.leave_tables(s, arena, null)
+    give(s, arena, null, state.NULL_ORDER)
 
 
 @part
 def create(s, arena, out, op, row, parent):
     """create, mkdir."""
-    is_dir = op.op == r.MKDIR
-    arena[row + file_row.STATUS] = arena[row + file_row.STATUS] & n.QUEUED | file_row.EXISTS | file_row.IS_DIR * is_dir
+    is_dir = op.op == records.MKDIR
+    arena[row + file_row.STATUS] = (
+        arena[row + file_row.STATUS] & state.QUEUED | file_row.EXISTS | file_row.IS_DIR * is_dir
+    )
     arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 1, not is_dir
-    play(s, out, q.MKDIR if is_dir else q.CREATE)
+    play(s, out, recipes.MKDIR if is_dir else recipes.CREATE)
     if not is_dir:
         take_null(s, arena, row)
-    play(s, out, q.NEW_INODE)
+    play(s, out, recipes.NEW_INODE)
     add_name(s, arena, out, row, parent)
     if not is_dir:
         calls.opened(s, arena, out, row)
@@ -182,7 +186,7 @@ def create(s, arena, out, op, row, parent):
 @part
 def release_events(arena, row):
     """Events of one piece that is freed, and of the file's end, at most."""
-    return m.UNMAP_EVENTS
+    return page_map.UNMAP_EVENTS
 
 
 @part
@@ -193,7 +197,7 @@ def released(s, arena, out, row):
 @part
 def begin_eviction(s, arena, out, row):
     """A file that goes is looked at, and may become a null file; False: no room for it."""
-    if not has_events(s, out, 64) or not has_room(s, arena, ranges.NODE_WORDS + (1 << n.NULL_ORDER)):
+    if not has_events(s, out, 64) or not has_room(s, arena, ranges.NODE_WORDS + (1 << state.NULL_ORDER)):
         return False
     visit(s, arena, out, row)
     if keep_null(s, arena, out, row):
@@ -207,13 +211,21 @@ def evict(s, arena, out, row):
     while True:
         if not has_events(s, out, release_events(arena, row)) or not has_room(s, arena, ranges.NODE_WORDS):
             return False
-        if m.release_from(s, arena, out, row, 0):
+        if page_map.release_from(s, arena, out, row, 0):
             break
     released(s, arena, out, row)
-    s.reg[q.INODE] = inode_at(s, row)
-    play(s, out, q.EVICTED)
-    m.leave_tables(s, arena, row)
-    for word in (file_row.SIZE, file_row.OPENS, n.PLACE, n.PARENT, n.DIRENTS, file_row.FIRST, file_row.LINKS):
+    s.reg[recipes.INODE] = inode_at(s, row)
+    play(s, out, recipes.EVICTED)
+    page_map.leave_tables(s, arena, row)
+    for word in (
+        file_row.SIZE,
+        file_row.OPENS,
+        state.PLACE,
+        state.PARENT,
+        state.DIRENTS,
+        file_row.FIRST,
+        file_row.LINKS,
+    ):
         arena[row + word] = 0
     arena[row + file_row.STATUS] &= ~file_row.EXISTS
     return True
@@ -222,21 +234,21 @@ def evict(s, arena, out, row):
 @part
 def link(s, arena, out, op, row, parent):
     """link: one more name."""
-    play(s, out, q.LINK)
+    play(s, out, recipes.LINK)
     add_name(s, arena, out, row, parent)
     arena[row + file_row.LINKS] += 1
-    play(s, out, q.LINKS)
+    play(s, out, recipes.LINKS)
 
 
 @part
 def rename(s, arena, out, row, parent, replaced):
     """rename within the file's directory."""
-    play(s, out, q.RENAME)
+    play(s, out, recipes.RENAME)
     if replaced != 0:
         remove_name(s, arena, out, replaced)
-        arena[replaced + n.PARENT] = 0
+        arena[replaced + state.PARENT] = 0
         lose_link(s, arena, out, replaced)
-    directory = arena[row + n.PARENT] if arena[row + n.PARENT] != 0 else parent
+    directory = arena[row + state.PARENT] if arena[row + state.PARENT] != 0 else parent
     remove_name(s, arena, out, row)
     add_name(s, arena, out, row, directory)
 
@@ -244,7 +256,7 @@ def rename(s, arena, out, row, parent, replaced):
 @part
 def unlink(s, arena, out, op, row, parent):
     """unlink, rmdir."""
-    play(s, out, q.RMDIR if op.op == r.RMDIR else q.UNLINK)
+    play(s, out, recipes.RMDIR if op.op == records.RMDIR else recipes.UNLINK)
     remove_name(s, arena, out, row)
     lose_link(s, arena, out, row)
 
@@ -253,31 +265,31 @@ def unlink(s, arena, out, op, row, parent):
 def lose_link(s, arena, out, row):
     """One name less."""
     arena[row + file_row.LINKS] -= 1
-    s.reg[q.INODE] = inode_at(s, row)
-    play(s, out, q.LINKS)
+    s.reg[recipes.INODE] = inode_at(s, row)
+    play(s, out, recipes.LINKS)
 
 
 @part
 def truncate(s, arena, out, row, new_size):
     """truncate; False: no room to go on."""
     old_size = arena[row + file_row.SIZE]
-    if s.stage == n.READY:
+    if s.stage == state.READY:
         if not has_events(s, out, clear_events(arena, row, old_size, new_size)):
             return False
-        play(s, out, q.TRUNCATE)
+        play(s, out, recipes.TRUNCATE)
         if new_size > old_size:
-            m.drop_spare(s, arena, out, row)
+            page_map.drop_spare(s, arena, out, row)
             data.clear(s, arena, out, row, old_size, new_size)
-        s.stage, s.resume_at = n.RELEASING, (new_size + q.BLOCK - 1) // q.BLOCK
+        s.stage, s.resume_at = state.RELEASING, (new_size + recipes.BLOCK - 1) // recipes.BLOCK
     while new_size < old_size and not KEEPS_PAGES:
         if not has_events(s, out, release_events(arena, row)):
             return False
-        if m.release_from(s, arena, out, row, (new_size + q.BLOCK - 1) // q.BLOCK):
+        if page_map.release_from(s, arena, out, row, (new_size + recipes.BLOCK - 1) // recipes.BLOCK):
             break
     if not has_events(s, out, 16):
         return False
     arena[row + file_row.SIZE] = new_size
-    play(s, out, q.RESIZED)
+    play(s, out, recipes.RESIZED)
     return True
 
 
@@ -285,30 +297,30 @@ def truncate(s, arena, out, row, new_size):
 def fallocate(s, arena, out, op, row):
     """fallocate: every page that is missing is mapped and cleared; False: no room to go on."""
     end = op.offset + op.length
-    last = (end - 1) // q.BLOCK
-    if s.stage == n.READY:
-        used, count = arena[row + n.SPARE_AT], arena[row + n.SPARE]
-        if not has_events(s, out, 32 + clear_events(arena, row, used * q.BLOCK, (used + count) * q.BLOCK)):
+    last = (end - 1) // recipes.BLOCK
+    if s.stage == state.READY:
+        used, count = arena[row + state.SPARE_AT], arena[row + state.SPARE]
+        if not has_events(s, out, 32 + clear_events(arena, row, used * recipes.BLOCK, (used + count) * recipes.BLOCK)):
             return False
-        play(s, out, q.FALLOCATED)
+        play(s, out, recipes.FALLOCATED)
         open_write(s, arena, out, op, row)
-        data.clear(s, arena, out, row, used * q.BLOCK, (used + count - arena[row + n.SPARE]) * q.BLOCK)
+        data.clear(s, arena, out, row, used * recipes.BLOCK, (used + count - arena[row + state.SPARE]) * recipes.BLOCK)
     while s.resume_at <= last:
-        if not has_events(s, out, m.MAP_EVENTS + 8):
+        if not has_events(s, out, page_map.MAP_EVENTS + 8):
             return False
         mapped = arena[row + file_row.MAPPED]
-        m.fill(s, arena, out, row, last)
+        page_map.fill(s, arena, out, row, last)
         mapped = arena[row + file_row.MAPPED] - mapped
-        if mapped == m.PIECE and m.order_at(arena, row, s.resume_at) == m.SUPER:
-            start = s.resume_at // m.PIECE * m.PIECE
-            data.clear(s, arena, out, row, start * q.BLOCK, (start + m.PIECE) * q.BLOCK)
+        if mapped == page_map.PIECE and page_map.order_at(arena, row, s.resume_at) == page_map.SUPER:
+            start = s.resume_at // page_map.PIECE * page_map.PIECE
+            data.clear(s, arena, out, row, start * recipes.BLOCK, (start + page_map.PIECE) * recipes.BLOCK)
         elif mapped > 0:
-            data.clear(s, arena, out, row, (s.resume_at - mapped) * q.BLOCK, s.resume_at * q.BLOCK)
+            data.clear(s, arena, out, row, (s.resume_at - mapped) * recipes.BLOCK, s.resume_at * recipes.BLOCK)
     if not has_events(s, out, 16):
         return False
-    if not op.flag & r.KEEP_SIZE and end > arena[row + file_row.SIZE]:
+    if not op.flag & records.KEEP_SIZE and end > arena[row + file_row.SIZE]:
         arena[row + file_row.SIZE] = end
-        play(s, out, q.RESIZED)
+        play(s, out, recipes.RESIZED)
     return True
 
 
@@ -317,38 +329,38 @@ def adopt_supers(s, arena, row, pages):
     """Superpages of a file from before the trace that had outgrown the threshold: it was migrated long ago."""
     if s.threshold == 0 or pages <= s.threshold:
         return
-    count = min(pages // m.PIECE, s.free_supers)
-    rest = pages - count * m.PIECE
-    if s.whole and 0 < rest < m.PIECE and s.free_supers > count:
-        if two_zone.free_everywhere(s) - s.owed >= m.PIECE:
+    count = min(pages // page_map.PIECE, s.free_supers)
+    rest = pages - count * page_map.PIECE
+    if s.whole and 0 < rest < page_map.PIECE and s.free_supers > count:
+        if two_zone.free_everywhere(s) - s.owed >= page_map.PIECE:
             count += 1
-    arena[row + n.HELD] = two_zone.nvmalloc_superpage(s, arena, arena[row + n.SUPERS], count)
+    arena[row + state.HELD] = two_zone.nvmalloc_superpage(s, arena, arena[row + state.SUPERS], count)
     for piece in range(count):
-        m.set_super(arena, row, piece)
-    arena[row + file_row.MAPPED] = count * m.PIECE
-    arena[row + n.END] = count * m.PIECE
-    s.data_blocks += count * m.PIECE
-    s.owed -= min(pages, count * m.PIECE)
+        page_map.set_super(arena, row, piece)
+    arena[row + file_row.MAPPED] = count * page_map.PIECE
+    arena[row + state.END] = count * page_map.PIECE
+    s.data_blocks += count * page_map.PIECE
+    s.owed -= min(pages, count * page_map.PIECE)
 
 
 @part
 def adopt(s, arena, out, row, parent):
     """Bring a file that existed before the trace into being, silently; False: no room to go on."""
     length = 0 if arena[row + file_row.STATUS] & file_row.IS_DIR else max(arena[row + file_row.FIRST] - 1, 0)
-    pages, emitted = (length + q.BLOCK - 1) // q.BLOCK, s.emitted
-    if s.stage == n.NEW:
+    pages, emitted = (length + recipes.BLOCK - 1) // recipes.BLOCK, s.emitted
+    if s.stage == state.NEW:
         arena[row + file_row.STATUS] |= file_row.EXISTS
         arena[row + file_row.LINKS] = 1
         if row != parent:
             add_name(s, arena, out, row, parent)
         if pages > 0:
             area.ensure_range(s, arena, out, row, pages)
-            m.reserve(s, arena, row, pages)
+            page_map.reserve(s, arena, row, pages)
             adopt_supers(s, arena, row, pages)
-        s.stage, s.resume_at = n.ADOPTING, 0
+        s.stage, s.resume_at = state.ADOPTING, 0
         s.emitted = emitted
     while s.resume_at < pages:
-        m.fill(s, arena, out, row, pages - 1)
+        page_map.fill(s, arena, out, row, pages - 1)
         s.emitted = emitted
     arena[row + file_row.SIZE] = length
     return True

@@ -6,12 +6,11 @@ and goes on in the next call.  What background threads do (migration to superpag
 """
 
 from scmsim.alloc import first_fit, two_zone
-from scmsim.core import records as r
+from scmsim.core import records
 from scmsim.fs.contiguous import area as area
-from scmsim.fs.contiguous import map as m
+from scmsim.fs.contiguous import map as page_map
 from scmsim.fs.contiguous import names as names
-from scmsim.fs.contiguous import recipes as q
-from scmsim.fs.contiguous import state as n
+from scmsim.fs.contiguous import recipes, state
 from scmsim.fs.contiguous.data import inode_at, read_file, write_file
 from scmsim.fs.contiguous.move import enqueue, next_due, reclaim
 from scmsim.fs.engine import calls, file_row, operations, table
@@ -27,13 +26,13 @@ NAME_BLOCKS = 2  # that one more name may take in a directory
 @part
 def missing(arena, row, first, stop):
     """Blocks that mapping the pages [first, stop) takes, pages of entries included."""
-    end = min(stop, arena[row + n.END])
-    count = stop - max(first, arena[row + n.END]) if stop > arena[row + n.END] else 0
+    end = min(stop, arena[row + state.END])
+    count = stop - max(first, arena[row + state.END]) if stop > arena[row + state.END] else 0
     for page in range(first, end):
-        count += table.get(arena, row + n.BLOCKS, page) == 0
+        count += table.get(arena, row + state.BLOCKS, page) == 0
     if count == 0:
         return 0
-    return count + (stop - 1) // m.PIECE - first // m.PIECE + 1
+    return count + (stop - 1) // page_map.PIECE - first // page_map.PIECE + 1
 
 
 @part
@@ -41,13 +40,13 @@ def blocks_needed(s, arena, op, row, adopts):
     """Blocks that the operation may take."""
     count, code = 0, op.op
     if calls.allocates(op):
-        first, stop = op.offset // q.BLOCK, (op.offset + op.length - 1) // q.BLOCK + 1
-        first, stop = m.span(arena, row, first, stop)
+        first, stop = op.offset // recipes.BLOCK, (op.offset + op.length - 1) // recipes.BLOCK + 1
+        first, stop = page_map.span(arena, row, first, stop)
         count = stop - first if stop - first > s.device_blocks else missing(arena, row, first, stop)
     if adopts:
-        pages = (max(arena[row + file_row.FIRST] - 1, 0) + q.BLOCK - 1) // q.BLOCK
-        count += m.span(arena, row, 0, pages)[1] + pages // m.PIECE + 1
-    makes = code == r.CREATE or code == r.MKDIR or code == r.LINK or code == r.RENAME
+        pages = (max(arena[row + file_row.FIRST] - 1, 0) + recipes.BLOCK - 1) // recipes.BLOCK
+        count += page_map.span(arena, row, 0, pages)[1] + pages // page_map.PIECE + 1
+    makes = code == records.CREATE or code == records.MKDIR or code == records.LINK or code == records.RENAME
     return count + blocks_beside(s, op, count) + (adopts + makes) * NAME_BLOCKS
 
 
@@ -60,13 +59,15 @@ def blocks_beside(s, op, count):
 @part
 def words_needed(arena, op, row, parent, adopts):
     """Words of arena that the operation may take for its tables."""
-    words = 2 * m.words_for(arena, parent, arena[parent + n.END] + 2) + 64
-    if op.op == r.RENAME and arena[row + n.PARENT] != 0:
-        words += m.words_for(arena, arena[row + n.PARENT], arena[arena[row + n.PARENT] + n.END] + 2)
+    words = 2 * page_map.words_for(arena, parent, arena[parent + state.END] + 2) + 64
+    if op.op == records.RENAME and arena[row + state.PARENT] != 0:
+        words += page_map.words_for(arena, arena[row + state.PARENT], arena[arena[row + state.PARENT] + state.END] + 2)
     if calls.allocates(op):
-        words += m.words_for(arena, row, (op.offset + op.length - 1) // q.BLOCK + 1)
+        words += page_map.words_for(arena, row, (op.offset + op.length - 1) // recipes.BLOCK + 1)
     if adopts:
-        words += m.words_for(arena, row, (max(arena[row + file_row.FIRST] - 1, 0) + q.BLOCK - 1) // q.BLOCK)
+        words += page_map.words_for(
+            arena, row, (max(arena[row + file_row.FIRST] - 1, 0) + recipes.BLOCK - 1) // recipes.BLOCK
+        )
     return words
 
 
@@ -74,18 +75,18 @@ def words_needed(arena, op, row, parent, adopts):
 def events_needed(arena, op, row, parent):
     """Events that an operation may begin with: of one on names, the scans of directories included."""
     if (
-        op.op != r.CREATE
-        and op.op != r.MKDIR
-        and not r.UNLINK <= op.op <= r.RMDIR
+        op.op != records.CREATE
+        and op.op != records.MKDIR
+        and not records.UNLINK <= op.op <= records.RMDIR
         and arena[row + file_row.STATUS] & file_row.EXISTS
     ):
-        listed = arena[row + n.END] if op.op == r.READDIR else 0
+        listed = arena[row + state.END] if op.op == records.READDIR else 0
         return names.NAME_EVENTS + 2 * listed + names.look_events(arena, row)
-    pages = arena[parent + n.END]
-    if arena[row + n.PARENT] != 0:
-        pages += 2 * arena[arena[row + n.PARENT] + n.END]
-    if op.op == r.RENAME and op.file2 >= 0:
-        pages += 2 * arena[parent + n.END]
+    pages = arena[parent + state.END]
+    if arena[row + state.PARENT] != 0:
+        pages += 2 * arena[arena[row + state.PARENT] + state.END]
+    if op.op == records.RENAME and op.file2 >= 0:
+        pages += 2 * arena[parent + state.END]
     return names.NAME_EVENTS + 4 * pages
 
 
@@ -101,12 +102,12 @@ def begin(s, arena, out, op, row, parent):
         s.owed = blocks_needed(s, arena, op, row, adopts)  # the file's own unused pages may be among those freed
         if two_zone.free_everywhere(s) < s.owed:
             return FULL
-    if calls.allocates(op) and (op.offset + op.length - 1) // q.BLOCK < m.MOST_PAGES:
-        if not area.has_range(s, arena, row, (op.offset + op.length - 1) // q.BLOCK + 1):
+    if calls.allocates(op) and (op.offset + op.length - 1) // recipes.BLOCK < page_map.MOST_PAGES:
+        if not area.has_range(s, arena, row, (op.offset + op.length - 1) // recipes.BLOCK + 1):
             return FULL
     if s.owed > 0 and not first_fit.ready(s, arena, min(s.free_blocks, s.owed + s.spare)):
         return NO_ROOM
-    if adopts and not has_events(s, out, m.MAP_EVENTS + events_needed(arena, op, row, parent)):
+    if adopts and not has_events(s, out, page_map.MAP_EVENTS + events_needed(arena, op, row, parent)):
         return NO_ROOM
     if (adopts or changes or calls.allocates(op)) and not has_room(
         s, arena, words_needed(arena, op, row, parent, adopts)
@@ -115,7 +116,7 @@ def begin(s, arena, out, op, row, parent):
     if changes:
         reserve_names(s, arena, row, parent)
     if calls.allocates(op):
-        m.reserve(s, arena, row, (op.offset + op.length - 1) // q.BLOCK + 1)
+        page_map.reserve(s, arena, row, (op.offset + op.length - 1) // recipes.BLOCK + 1)
     if adopts:
         names.adopt(s, arena, out, row, parent)
     return DONE
@@ -124,10 +125,10 @@ def begin(s, arena, out, op, row, parent):
 @part
 def reserve_names(s, arena, row, parent):
     """Room for one more page in the directories that an operation may change."""
-    m.reserve(s, arena, parent, arena[parent + n.END] + 2)
-    directory = arena[row + n.PARENT]
+    page_map.reserve(s, arena, parent, arena[parent + state.END] + 2)
+    directory = arena[row + state.PARENT]
     if directory != 0 and directory != parent:
-        m.reserve(s, arena, directory, arena[directory + n.END] + 2)
+        page_map.reserve(s, arena, directory, arena[directory + state.END] + 2)
 
 
 @part
@@ -136,13 +137,13 @@ def list_names(s, arena, out, row):
     names.visit(s, arena, out, row)
     is_dir = arena[row + file_row.STATUS] & file_row.IS_DIR != 0
     names.scan(s, arena, out, row, arena[row + file_row.SIZE] * is_dir)
-    play(s, out, q.READDIR)
+    play(s, out, recipes.READDIR)
 
 
 @part
 def set_file(s, row):
     """Register of the file's inode."""
-    s.reg[q.INODE] = inode_at(s, row)
+    s.reg[recipes.INODE] = inode_at(s, row)
 
 
 @part
@@ -155,13 +156,13 @@ def ended(s, arena, op, row):
 @part
 def perform(s, arena, out, op):
     """Run or resume an operation; returns its outcome."""
-    row, parent = s.files + op.file * n.FILE_WORDS, calls.parent_of(s, op)
-    if s.stage == n.NEW:
+    row, parent = s.files + op.file * state.FILE_WORDS, calls.parent_of(s, op)
+    if s.stage == state.NEW:
         fits = begin(s, arena, out, op, row, parent)
         if fits != DONE:
             return fits
-        s.stage = n.READY
-    if s.stage == n.READY and not has_events(s, out, events_needed(arena, op, row, parent)):
+        s.stage = state.READY
+    if s.stage == state.READY and not has_events(s, out, events_needed(arena, op, row, parent)):
         return NO_ROOM
     return calls.run(s, arena, out, op, row, parent)
 
@@ -170,22 +171,22 @@ def perform(s, arena, out, op):
 def prepare(s, arena, out, op):
     """Before a new operation, background threads have their turn (see `collect`); False: they have work to do."""
     s.now = op.time_ns
-    if s.stage == n.NEW and operations.concerns(s, op):
+    if s.stage == state.NEW and operations.concerns(s, op):
         s.need_collect = next_due(s, arena, op)
-    return s.need_collect == n.NOTHING
+    return s.need_collect == state.NOTHING
 
 
 @part
 def end(s, out):
     """The next operation is a new one."""
-    s.stage = n.NEW
+    s.stage = state.NEW
 
 
 HOOKS = {
     operations: {"prepare": prepare, "perform": perform, "end": end},
     calls: {
-        "state": n,
-        "recipes": q,
+        "state": state,
+        "recipes": recipes,
         "set_file": set_file,
         "write": write_file,
         "read": read_file,
@@ -201,4 +202,6 @@ HOOKS = {
         "ended": ended,
     },
 }
-emit = bind("contiguous", operations, {**HOOKS, operations: {**HOOKS[operations], "leave": m.place_metadata}}).emit
+emit = bind(
+    "contiguous", operations, {**HOOKS, operations: {**HOOKS[operations], "leave": page_map.place_metadata}}
+).emit

@@ -12,7 +12,7 @@ from scmsim.alloc import two_zone
 from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
-from scmsim.fs.contiguous import recipes as q
+from scmsim.fs.contiguous import recipes
 from scmsim.fs.engine import costs, file_row, ranges
 from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state
 
@@ -98,14 +98,14 @@ class Variant(NamedTuple):
 
 def start(params: dict, files: Files, variant: Variant | None = None) -> State:
     """State of an empty file system of `params["capacity"]` bytes that knows the trace's `files`."""
-    variant = variant or Variant(q.recipes(), costs.load("scmfs", q.COSTS, list(q.SITES)))
+    variant = variant or Variant(recipes.recipes(), costs.load("scmfs", recipes.COSTS, list(recipes.SITES)))
     capacity, rows = params["capacity"], len(files) + 1  # the last row: a parent directory that the trace does not name
-    blocks = capacity // q.BLOCK
-    reserved = (q.INODE_TABLE + -(-rows * q.INODE_BYTES // (2 << 20)) * (2 << 20)) // q.BLOCK
+    blocks = capacity // recipes.BLOCK
+    reserved = (recipes.INODE_TABLE + -(-rows * recipes.INODE_BYTES // (2 << 20)) * (2 << 20)) // recipes.BLOCK
     if not SMALLEST <= capacity <= LARGEST or blocks <= reserved:
         raise UsageError(
             f"capacity {format_bytes(capacity)} does not work; take a larger capacity: the tables and a file need "
-            f"{format_bytes(max(SMALLEST, (reserved + 1) * q.BLOCK))}, and the model ends at 16TiB"
+            f"{format_bytes(max(SMALLEST, (reserved + 1) * recipes.BLOCK))}, and the model ends at 16TiB"
         )
     percent = params.get("normal_percent", variant.normal_percent)
     if not 1 <= percent <= 100:
@@ -116,11 +116,11 @@ def start(params: dict, files: Files, variant: Variant | None = None) -> State:
     load_recipes(state, dict(sorted(variant.recipes.items())))
     two_zone.attach(state, reserved, blocks, boundary)
     record = state.record[0]
-    record.inode_table = q.INODE_TABLE
+    record.inode_table = recipes.INODE_TABLE
     if "preallocate" in params:
         _keep(record, params)
     if "threshold" in params:
-        record.threshold, record.whole = max(params["threshold"] // q.BLOCK, 1), params["tail"] == "superpage"
+        record.threshold, record.whole = max(params["threshold"] // recipes.BLOCK, 1), params["tail"] == "superpage"
         record.quiet, record.copy_rate = params["quiet"], max(params["copy_rate"], 1)
     file_row.add(state, files, FILE_WORDS)[:, WRITTEN] = -(1 << 62)
     return state
@@ -130,8 +130,8 @@ def _keep(record: np.record, params: dict) -> None:
     """What stays mapped without being used."""
     if params["preallocate"] > 2 << 20:
         raise UsageError(f"preallocate = {format_bytes(params['preallocate'])}; use 2MiB or less")
-    record.spare = params["preallocate"] // q.BLOCK
-    record.null_limit, record.tidy_above = params["null_files"], params["collect_above"] // q.BLOCK
+    record.spare = params["preallocate"] // recipes.BLOCK
+    record.null_limit, record.tidy_above = params["null_files"], params["collect_above"] // recipes.BLOCK
     record.tidy_every = params["collect_every"]
 
 
@@ -144,25 +144,25 @@ def space(state: State) -> dict[str, int]:
     rows = file_row.of(state, FILE_WORDS)
     files = rows[file_row.is_file(rows)]
     sizes, mapped = files[:, file_row.SIZE], files[:, file_row.MAPPED]
-    over = np.maximum(files[:, HELD] * two_zone.SUPERPAGE * q.BLOCK - sizes, 0)
+    over = np.maximum(files[:, HELD] * two_zone.SUPERPAGE * recipes.BLOCK - sizes, 0)
     held = int(record.supers - record.free_supers - record.lent)
     return {
-        "capacity_bytes": int(record.device_blocks) * q.BLOCK,
-        "live_bytes": int(np.minimum(sizes, mapped * q.BLOCK).sum()),
+        "capacity_bytes": int(record.device_blocks) * recipes.BLOCK,
+        "live_bytes": int(np.minimum(sizes, mapped * recipes.BLOCK).sum()),
         "file_bytes": int(sizes.sum()),
-        "allocated_bytes": int(record.data_blocks - record.spare_blocks) * q.BLOCK,
-        "preallocated_bytes": int(record.spare_blocks) * q.BLOCK,
-        "metadata_bytes": int(record.dir_blocks) * q.BLOCK
-        + int((rows[:, file_row.STATUS] & file_row.EXISTS).sum()) * q.INODE_BYTES,
-        "page_table_bytes": int(record.table_blocks) * q.BLOCK,
-        "waste_bytes": int(np.maximum(over, np.where(mapped > 0, -sizes % q.BLOCK, 0)).sum()),
+        "allocated_bytes": int(record.data_blocks - record.spare_blocks) * recipes.BLOCK,
+        "preallocated_bytes": int(record.spare_blocks) * recipes.BLOCK,
+        "metadata_bytes": int(record.dir_blocks) * recipes.BLOCK
+        + int((rows[:, file_row.STATUS] & file_row.EXISTS).sum()) * recipes.INODE_BYTES,
+        "page_table_bytes": int(record.table_blocks) * recipes.BLOCK,
+        "waste_bytes": int(np.maximum(over, np.where(mapped > 0, -sizes % recipes.BLOCK, 0)).sum()),
         "files": len(files),
         "null_files": int(record.null_count),
         "null_file_reuses": int(record.null_reuses),
-        "reclaimed_bytes": int(record.reclaimed_blocks) * q.BLOCK,
+        "reclaimed_bytes": int(record.reclaimed_blocks) * recipes.BLOCK,
         "range_moves": int(record.range_moves),
-        "superpage_region_bytes": int(record.supers) * two_zone.SUPERPAGE * q.BLOCK,
-        "superpage_bytes": held * two_zone.SUPERPAGE * q.BLOCK,
+        "superpage_region_bytes": int(record.supers) * two_zone.SUPERPAGE * recipes.BLOCK,
+        "superpage_bytes": held * two_zone.SUPERPAGE * recipes.BLOCK,
         "superpage_waste_bytes": int(over.sum()),
         "lent_superpages": int(record.lent),
         "superpage_fallbacks": int(record.fallbacks),

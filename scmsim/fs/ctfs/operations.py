@@ -5,11 +5,11 @@ Sources: ctFS ctfs_func.c, ctfs_inode.c, ctfs_cpy.c.
 
 from scmsim.fs.contiguous import area
 from scmsim.fs.contiguous import data as contiguous_data
-from scmsim.fs.contiguous import map as m
+from scmsim.fs.contiguous import map as page_map
 from scmsim.fs.contiguous import names as contiguous_names
 from scmsim.fs.contiguous import operations as contiguous_operations
-from scmsim.fs.contiguous import recipes as q
-from scmsim.fs.contiguous import state as n
+from scmsim.fs.contiguous import recipes as contiguous_recipes
+from scmsim.fs.contiguous import state as contiguous_state
 from scmsim.fs.ctfs import partitions, recipes, swap
 from scmsim.fs.engine import calls, file_row, operations, table
 from scmsim.fs.engine.events import play
@@ -30,18 +30,22 @@ def copy_in(s, arena, out, row, at, stop):
 
     The write-back of the head goes to the line behind it, as the pointer was advanced.  Source: ctFS ctfs_cpy.c, avx_cpy.
     """
-    user = s.reg[q.USER_AT] - at
+    user = s.reg[contiguous_recipes.USER_AT] - at
     low = min((at + 63) & ~63, stop)
     high = max(stop & ~63, low)
     for first, end, recipe, written in (
         (at, low, recipes.COPY_EDGE, low),
-        (low, high, q.COPY_IN, high),
+        (low, high, contiguous_recipes.COPY_IN, high),
         (high, stop, recipes.COPY_EDGE, stop - 1),
     ):
         if first < end:
-            s.reg[q.USER_AT], s.reg[q.PAGES] = user + first, (end - first) >> 6
-            s.reg[q.TABLE] = (
-                table.get(arena, row + n.BLOCKS, first // q.BLOCK) * q.BLOCK + first % q.BLOCK + written - first
+            s.reg[contiguous_recipes.USER_AT], s.reg[contiguous_recipes.PAGES] = user + first, (end - first) >> 6
+            s.reg[contiguous_recipes.TABLE] = (
+                table.get(arena, row + contiguous_state.BLOCKS, first // contiguous_recipes.BLOCK)
+                * contiguous_recipes.BLOCK
+                + first % contiguous_recipes.BLOCK
+                + written
+                - first
             )
             contiguous_data.touch(s, arena, out, row, recipe, first, end)
 
@@ -50,7 +54,7 @@ def copy_in(s, arena, out, row, at, stop):
 def lengthen(s, arena, out, op, row):
     """The inode of a file that grows is written before the copy."""
     if op.offset + op.length > s.old_size:
-        play(s, out, q.WRITTEN)
+        play(s, out, contiguous_recipes.WRITTEN)
 
 
 @part
@@ -68,19 +72,19 @@ def enter(s, arena, out, directory):
 @part
 def look(s, arena, out, row):
     """There is no cache of names: a path is looked up in its directory, up to the file's record."""
-    directory = arena[row + n.PARENT]
+    directory = arena[row + contiguous_state.PARENT]
     if directory != 0:
-        stop = min(arena[row + n.PLACE] + RECORD_BYTES, arena[directory + file_row.SIZE])
+        stop = min(arena[row + contiguous_state.PLACE] + RECORD_BYTES, arena[directory + file_row.SIZE])
         contiguous_names.scan(s, arena, out, directory, stop)
-        s.reg[q.DIR] = contiguous_data.inode_at(s, directory)
+        s.reg[contiguous_recipes.DIR] = contiguous_data.inode_at(s, directory)
         play(s, out, recipes.LOOKED)
 
 
 @part
 def look_events(arena, row):
     """Events that `look` takes, at most."""
-    directory = arena[row + n.PARENT]
-    return 8 + 2 * arena[directory + n.END] if directory != 0 else 0
+    directory = arena[row + contiguous_state.PARENT]
+    return 8 + 2 * arena[directory + contiguous_state.END] if directory != 0 else 0
 
 
 @part
@@ -93,9 +97,9 @@ emit = bind(
     "ctfs",
     operations,
     {
-        operations: {**contiguous_operations.HOOKS[operations], "leave": m.place_metadata},
+        operations: {**contiguous_operations.HOOKS[operations], "leave": page_map.place_metadata},
         calls: {**contiguous_operations.HOOKS[calls], "look": look},
-        contiguous_operations: {"NAME_BLOCKS": 2 + m.PIECE, "blocks_beside": blocks_beside},
+        contiguous_operations: {"NAME_BLOCKS": 2 + page_map.PIECE, "blocks_beside": blocks_beside},
         contiguous_data: {
             "END_EVENTS": contiguous_data.END_EVENTS + swap.EVENTS,
             "clear": clear,
@@ -115,8 +119,8 @@ emit = bind(
             "placed": partitions.placed,
             "set_moved": partitions.set_moved,
         },
-        m: {
-            "METADATA_ORDER": m.SUPER,
+        page_map: {
+            "METADATA_ORDER": page_map.SUPER,
             "span": partitions.span,
             "has_supers": partitions.has_supers,
             "extends_supers": partitions.extends_supers,

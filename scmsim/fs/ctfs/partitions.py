@@ -4,9 +4,9 @@ Sources: ctFS ctfs_pgg.c, ctfs_inode.c.
 """
 
 from scmsim.alloc import first_fit
-from scmsim.fs.contiguous import map as m
-from scmsim.fs.contiguous import recipes as q
-from scmsim.fs.contiguous import state as n
+from scmsim.fs.contiguous import map as page_map
+from scmsim.fs.contiguous import recipes as contiguous_recipes
+from scmsim.fs.contiguous import state as contiguous_state
 from scmsim.fs.ctfs import recipes
 from scmsim.fs.engine import ranges, table
 from scmsim.fs.engine.events import play
@@ -21,7 +21,7 @@ DIRECTORY_REACH = (
 @part
 def range_order(stop):
     """log2 of the addresses for `stop` pages: 2 MiB times a power of 8."""
-    order = ranges.order_for(stop * q.BLOCK)
+    order = ranges.order_for(stop * contiguous_recipes.BLOCK)
     return order + -order % 3
 
 
@@ -36,16 +36,18 @@ def placed(s, out, is_first):
 @part
 def set_moved(s, arena, out, row, old, held):
     """All entries of the old partition change, the whole TLB is flushed."""
-    s.reg[q.DIRECTORY_BYTES] = 8 << (held - (DIRECTORY_REACH if held >= DIRECTORY_REACH else m.SUPER))
-    m.table_event(s, out, m.FLUSH_ALL, 0, m.RANGES + old, 1 << 18, m.NORMAL)
+    s.reg[contiguous_recipes.DIRECTORY_BYTES] = 8 << (
+        held - (DIRECTORY_REACH if held >= DIRECTORY_REACH else page_map.SUPER)
+    )
+    page_map.table_event(s, out, page_map.FLUSH_ALL, 0, page_map.RANGES + old, 1 << 18, page_map.NORMAL)
 
 
 @part
 def span(arena, row, first, stop):
     """Whole pieces of 2 MiB, from the first that is missing on."""
-    if stop > m.MOST_PAGES:
+    if stop > page_map.MOST_PAGES:
         return first, stop
-    return min(first, arena[row + n.HELD] * m.PIECE), m.whole_pieces(stop)
+    return min(first, arena[row + contiguous_state.HELD] * page_map.PIECE), page_map.whole_pieces(stop)
 
 
 @part
@@ -57,15 +59,15 @@ def has_supers(s):
 @part
 def extends_supers(s, arena, row, piece):
     """Every piece behind a file's superpages is to be one."""
-    return piece == arena[row + n.HELD]
+    return piece == arena[row + contiguous_state.HELD]
 
 
 @part
 def drop_split(s, arena, row, wanted):
     """Free the pages of entries of superpages from number `wanted` on that a swap split."""
-    for piece in range(wanted, arena[row + n.HELD]):
-        entries = table.get(arena, row + n.PTES, piece)
+    for piece in range(wanted, arena[row + contiguous_state.HELD]):
+        entries = table.get(arena, row + contiguous_state.PTES, piece)
         if entries != 0:
             first_fit.release(s, arena, entries, 1)
-            table.put(arena, row + n.PTES, piece, 0)
+            table.put(arena, row + contiguous_state.PTES, piece, 0)
             s.table_blocks -= 1

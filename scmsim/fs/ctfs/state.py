@@ -6,7 +6,7 @@ Normal pages, which page tables and split pieces take, are a hundredth of the de
 import numpy as np
 
 from scmsim.core.records import Files
-from scmsim.fs.contiguous import recipes as q
+from scmsim.fs.contiguous import recipes as contiguous_recipes
 from scmsim.fs.contiguous import state as contiguous_state
 from scmsim.fs.ctfs import recipes
 from scmsim.fs.engine import costs
@@ -25,7 +25,7 @@ STATE = np.dtype(
 
 def start(params: dict, files: Files) -> State:
     """State of an empty ctFS that knows the trace's `files`."""
-    rows = costs.load("ctfs", recipes.COSTS, list(q.SITES))
+    rows = costs.load("ctfs", recipes.COSTS, list(contiguous_recipes.SITES))
     variant = contiguous_state.Variant(recipes.recipes(), rows, STATE, normal_percent=1)
     state = contiguous_state.start(params, files, variant)
     state.record[0].shadow = params["update"] == "atomic"

@@ -6,14 +6,13 @@ call; the state's `stage` and `resume_at` tell where.
 """
 
 from scmsim.alloc import first_fit
-from scmsim.core import records as r
+from scmsim.core import records
 from scmsim.fs.engine import calls, file_row, operations, table
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import has_events, play
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.nova import names as names
-from scmsim.fs.nova import recipes as q
-from scmsim.fs.nova import state as n
+from scmsim.fs.nova import recipes, state
 from scmsim.fs.nova.data import read_file, write_file
 from scmsim.fs.nova.log import log_growth
 from scmsim.jit import part
@@ -30,7 +29,7 @@ def holes(s, arena, row, first, stop):
     """Pages of [first, stop) without a block, and the runs that they make up, as runs << 40 | pages."""
     count, before = 0, 1
     for page in range(first, stop):
-        mapped = table.get(arena, row + n.PAGES, page) != 0
+        mapped = table.get(arena, row + state.PAGES, page) != 0
         if not mapped:
             count += 1 + (before << 40)
         before = mapped
@@ -42,7 +41,7 @@ def log_blocks(s, arena, row, entries):
     """Log pages that appending `entries` write entries may take at the most."""
     if entries <= 40:
         return log_growth(s, arena, row, entries * s.entry_bytes)
-    return 4 * (entries // 40) + min(2 * arena[row + n.LOG_SIZE], 512) + 4  # extensions double a short log
+    return 4 * (entries // 40) + min(2 * arena[row + state.LOG_SIZE], 512) + 4  # extensions double a short log
 
 
 @part
@@ -54,17 +53,17 @@ def affordable(s, arena, op, places, pages, adopted):
     """
     row, parent, other = places
     spans = 1
-    if pages > 0 and (s.inplace or op.op == r.FALLOCATE):
+    if pages > 0 and (s.inplace or op.op == records.FALLOCATE):
         found = holes(s, arena, row, op.offset >> 12, (op.offset + op.length + 4095) >> 12)
         pages, spans = found & ((1 << 40) - 1), found >> 40
     need, entries = pages + adopted, 3
     if need > 0:
         entries = min(need, first_fit.runs(s, arena, need + need // 8 + SPARE) + spans + (need >> 8))
-    if need > 0 or op.op == r.CREATE or r.TRUNCATE <= op.op <= r.RMDIR:
+    if need > 0 or op.op == records.CREATE or records.TRUNCATE <= op.op <= records.RMDIR:
         need += log_blocks(s, arena, row, entries)
-    if op.op == r.CREATE or r.RENAME <= op.op <= r.MKDIR:
+    if op.op == records.CREATE or records.RENAME <= op.op <= records.MKDIR:
         need += log_growth(s, arena, parent, DENTRY_BYTES)
-    if op.op == r.RENAME and other != parent:
+    if op.op == records.RENAME and other != parent:
         need += log_growth(s, arena, other, OWN_BYTES)
     return need <= s.free_blocks
 
@@ -97,15 +96,15 @@ def room(s, arena, out, op, places):
     """Whether the operation's first piece surely fits; its table of pages is grown."""
     code = op.op
     row, parent, other = places
-    if code == r.WRITE or (code == r.FALLOCATE and not op.flag & r.PUNCH_HOLE):
+    if code == records.WRITE or (code == records.FALLOCATE and not op.flag & records.PUNCH_HOLE):
         return has_events(s, out, 8) and pages_fit(s, arena, op, row)
-    if code != r.CREATE and code != r.TRUNCATE and not r.UNLINK <= code <= r.RMDIR:
+    if code != records.CREATE and code != records.TRUNCATE and not records.UNLINK <= code <= records.RMDIR:
         return has_events(s, out, 16)
     added = log_growth(s, arena, row, OWN_BYTES) + log_growth(s, arena, parent, DENTRY_BYTES)
     added += log_growth(s, arena, other, OWN_BYTES)
     if added == 0:
         return has_events(s, out, NAME_EVENTS)
-    logs = added + arena[row + n.LOG_COUNT] + arena[parent + n.LOG_COUNT] + arena[other + n.LOG_COUNT]
+    logs = added + arena[row + state.LOG_COUNT] + arena[parent + state.LOG_COUNT] + arena[other + state.LOG_COUNT]
     return has_events(s, out, NAME_EVENTS + 8 * logs) and has_room(s, arena, (added << s.page_order) + 8 * logs)
 
 
@@ -115,24 +114,24 @@ def pages_fit(s, arena, op, row):
     stop = (op.offset + op.length + 4095) >> 12
     if op.length <= 0:
         return True
-    words = table.words_to_hold(arena, row + n.PAGES, stop)
+    words = table.words_to_hold(arena, row + state.PAGES, stop)
     if words > 0:
         if not has_room(s, arena, words):
             return False
-        table.reserve(s, arena, row + n.PAGES, stop)
+        table.reserve(s, arena, row + state.PAGES, stop)
     return True
 
 
 @part
 def fallocate(s, arena, out, op, row):
     """fallocate: holes get zeroed blocks; False: no room to go on."""
-    if s.stage == n.READY:
-        s.reg[q.INODE] = s.inode_table + op.file * n.INODE_BYTES
-        play(s, out, q.WRITE)
-        s.stage, s.resume_at = n.AT_WORK, op.offset >> 12
+    if s.stage == state.READY:
+        s.reg[recipes.INODE] = s.inode_table + op.file * state.INODE_BYTES
+        play(s, out, recipes.WRITE)
+        s.stage, s.resume_at = state.AT_WORK, op.offset >> 12
     if not names.fill_holes(s, arena, out, row, (op.offset + op.length + 4095) >> 12, 1):
         return False
-    if not op.flag & r.KEEP_SIZE:
+    if not op.flag & records.KEEP_SIZE:
         arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], op.offset + op.length)
     return True
 
@@ -140,27 +139,27 @@ def fallocate(s, arena, out, op, row):
 @part
 def read_directory(s, arena, out, row):
     """readdir: from the index in DRAM."""
-    play(s, out, q.READDIR)
+    play(s, out, recipes.READDIR)
 
 
 @part
 def perform(s, arena, out, op):
     """Run or resume an operation; returns its outcome."""
-    row, parent = s.files + op.file * n.FILE_WORDS, calls.parent_of(s, op)
-    if op.op == r.RENAME and arena[row + n.DIRECTORY] != 0:
-        parent = 0 + arena[row + n.DIRECTORY]
-    other = s.files + op.file2 * n.FILE_WORDS if op.op == r.RENAME and op.file2 >= 0 else parent
+    row, parent = s.files + op.file * state.FILE_WORDS, calls.parent_of(s, op)
+    if op.op == records.RENAME and arena[row + state.DIRECTORY] != 0:
+        parent = 0 + arena[row + state.DIRECTORY]
+    other = s.files + op.file2 * state.FILE_WORDS if op.op == records.RENAME and op.file2 >= 0 else parent
     places = (row, parent, other)
-    if s.stage == n.NEW:
+    if s.stage == state.NEW:
         fits = begin(s, arena, out, op, places)
         if fits != DONE:
             return fits
-        s.stage = n.READY
-    elif s.stage == n.ADOPTING:
+        s.stage = state.READY
+    elif s.stage == state.ADOPTING:
         if not names.adopt(s, arena, out, row):
             return NO_ROOM
-        s.stage = n.READY
-    if s.stage == n.READY and not room(s, arena, out, op, places):
+        s.stage = state.READY
+    if s.stage == state.READY and not room(s, arena, out, op, places):
         return NO_ROOM
     return calls.run(s, arena, out, op, row, parent)
 
@@ -170,12 +169,12 @@ def end(s, out):
     """The next operation is a new one; a log that became long is collected before it."""
     s.need_collect = s.gc_row
     s.gc_row = 0
-    s.stage = n.NEW
+    s.stage = state.NEW
 
 
 _CALLS = {
-    "state": n,
-    "recipes": q,
+    "state": state,
+    "recipes": recipes,
     "write": write_file,
     "read": read_file,
     "fallocate": fallocate,

@@ -12,7 +12,7 @@ from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs, file_row
 from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state
-from scmsim.fs.nova import recipes as q
+from scmsim.fs.nova import recipes
 from scmsim.fs.nova.name_recipes import name_recipes
 from scmsim.fs.nova.recipes import BLOCK, LOG_BYTES, SITES
 
@@ -101,25 +101,31 @@ def start(params: dict[str, int], files: Files, *, inplace: bool, counters: bool
     rows = len(files) + 1  # the last row stands for a parent directory that the trace does not name
     blocks = params["capacity"] // BLOCK
     words = 16 + rows * FILE_WORDS + first_fit.arena_words(min(blocks, 2 * first_fit.AT_ONCE))
-    state = new_state(STATE, max(1 << 16, words + (1 << 14)), costs.load(cost_table, q.COSTS, list(SITES)))
+    state = new_state(STATE, max(1 << 16, words + (1 << 14)), costs.load(cost_table, recipes.COSTS, list(SITES)))
     if not params.get("tick", 1):
-        state.record.cost[0, q.COSTS.index("timer_tick"), :3] = 0
+        state.record.cost[0, recipes.COSTS.index("timer_tick"), :3] = 0
     fence = bool(params.get("inode_fence", 0))
-    recipes = q.data_recipes(inplace, counters, fence) | q.log_recipes(counters, fence) | name_recipes(counters, fence)
-    load_recipes(state, dict(sorted(recipes.items())), merge=bool(params.get("merge", 1)))
+    table = (
+        recipes.data_recipes(inplace, counters, fence)
+        | recipes.log_recipes(counters, fence)
+        | name_recipes(counters, fence)
+    )
+    load_recipes(state, dict(sorted(table.items())), merge=bool(params.get("merge", 1)))
     record = state.record[0]
     record.inplace, record.counters, record.entry_bytes = inplace, counters, 64 if counters else 40
     record.slots, record.entry_shift = LOG_BYTES // record.entry_bytes, 6 if counters else 5
     record.page_order = (PAGE_ENTRIES + 2 * (LOG_BYTES >> int(record.entry_shift)) - 1).bit_length()
     record.setattr_bytes, record.link_bytes, record.dot_bytes = (
-        (q.SETATTR_BYTES, q.LINK_BYTES, q.DOT_BYTES) if counters else (q.FAST16_BYTES, q.FAST16_BYTES, q.FAST16_BYTES)
+        (recipes.SETATTR_BYTES, recipes.LINK_BYTES, recipes.DOT_BYTES)
+        if counters
+        else (recipes.FAST16_BYTES, recipes.FAST16_BYTES, recipes.FAST16_BYTES)
     )
     record.setattr_fields, record.link_fields, record.dentry_fields = (
-        (49, 32, 35) if counters else (q.FAST16_BYTES - 10, q.FAST16_BYTES - 10, 0)
+        (49, 32, 35) if counters else (recipes.FAST16_BYTES - 10, recipes.FAST16_BYTES - 10, 0)
     )  # log.c: nova_update_setattr_entry, nova_update_link_change_entry, nova_update_new_dentry
     record.dentry_header = 49 if counters else 29  # with the name's closing zero (5.1 lineage)
     record.inode_table = INODE_TABLE
-    record.reg[q.JOURNAL] = q.JOURNAL_PAGE
+    record.reg[recipes.JOURNAL] = recipes.JOURNAL_PAGE
     reserved = (INODE_TABLE + -(-rows * INODE_BYTES // (2 << 20)) * (2 << 20)) // BLOCK
     first_fit.attach(state, reserved, max(blocks, reserved + 1), first_fit.AT_ONCE)
     file_row.add(state, files, FILE_WORDS)

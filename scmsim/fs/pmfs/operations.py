@@ -5,15 +5,14 @@ when the buffer is full, and goes on in the next call; the state's `stage` and `
 """
 
 from scmsim.alloc import aligned_fit, first_fit
-from scmsim.core import records as r
+from scmsim.core import records
 from scmsim.fs.engine import calls, file_row, operations, table
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import has_events, play
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.pmfs import dirs as dirs
 from scmsim.fs.pmfs import names as names
-from scmsim.fs.pmfs import recipes as q
-from scmsim.fs.pmfs import state as n
+from scmsim.fs.pmfs import recipes, state
 from scmsim.fs.pmfs.copy import inode_at
 from scmsim.fs.pmfs.data import read_file, replaces, write_file
 from scmsim.fs.pmfs.tree import FILL_EVENTS, MOST_BLOCKS, reserve, words_for
@@ -38,9 +37,9 @@ def missing(s, arena, op, row, first, stop):
     """Data blocks of [first, stop) that the operation has to allocate."""
     if s.replacing:
         return count_replaced(s, arena, op, row, first, stop)
-    count = max(stop - max(first, arena[row + n.END]), 0)
-    for i in range(first, min(stop, arena[row + n.END])):
-        count += table.get(arena, row + n.BLOCKS, i) == 0
+    count = max(stop - max(first, arena[row + state.END]), 0)
+    for i in range(first, min(stop, arena[row + state.END])):
+        count += table.get(arena, row + state.BLOCKS, i) == 0
     return count
 
 
@@ -69,7 +68,7 @@ def needed(s, arena, op, row):
     s.replacing, s.singles = 0, 0
     if not calls.allocates(op):
         return 0
-    if op.op == r.WRITE:
+    if op.op == records.WRITE:
         s.replacing = replaces(s, arena, op, row)
     first, stop = op.offset >> s.shift, ((op.offset + op.length - 1) >> s.shift) + 1
     if stop - first > s.blocks:
@@ -104,8 +103,8 @@ def begin(s, arena, out, op, row, parent):
         )
         data += old
         nodes += NODES + (old >> 8)
-    makes = (op.op == r.CREATE or op.op == r.MKDIR) and calls.changes_names(arena, op, row)
-    if adopts or makes or op.op == r.LINK or op.op == r.RENAME:
+    makes = (op.op == records.CREATE or op.op == records.MKDIR) and calls.changes_names(arena, op, row)
+    if adopts or makes or op.op == records.LINK or op.op == records.RENAME:
         nodes += 2 * NODES
     fits = affordable(s, arena, data, nodes) if data + nodes > 0 else DONE
     if fits != DONE or not adopts:
@@ -136,32 +135,32 @@ def room(s, arena, out, op, row, parent):
         reserve(s, arena, row, stop)
         reserve_aside(s, arena, op)
         return True
-    if code == r.CREATE or r.UNLINK <= code <= r.RMDIR:
-        blocks = 3 * arena[parent + n.DIRCOUNT] + 3 * dircount(arena, row)
+    if code == records.CREATE or records.UNLINK <= code <= records.RMDIR:
+        blocks = 3 * arena[parent + state.DIRCOUNT] + 3 * dircount(arena, row)
         words = 2 * dirs.words_for_name(arena, parent) + 2 * dirs.words_for_name(arena, row)
-        if code == r.RENAME and op.file2 >= 0:
-            blocks += 3 * dircount(arena, s.files + op.file2 * n.FILE_WORDS)
-        if arena[row + n.PARENT] != 0:
-            words += 2 * dirs.words_for_name(arena, arena[row + n.PARENT])
+        if code == records.RENAME and op.file2 >= 0:
+            blocks += 3 * dircount(arena, s.files + op.file2 * state.FILE_WORDS)
+        if arena[row + state.PARENT] != 0:
+            words += 2 * dirs.words_for_name(arena, arena[row + state.PARENT])
         return has_room(s, arena, words) and has_events(s, out, NAME_EVENTS + 2 * blocks)
-    return has_events(s, out, 2 * FILL_EVENTS if code != r.READDIR else 8 + arena[row + n.DIRCOUNT])
+    return has_events(s, out, 2 * FILL_EVENTS if code != records.READDIR else 8 + arena[row + state.DIRCOUNT])
 
 
 @part
 def dircount(arena, row):
     """Blocks of the directory that a file's newest name is in."""
-    return arena[arena[row + n.PARENT] + n.DIRCOUNT] if arena[row + n.PARENT] != 0 else 0
+    return arena[arena[row + state.PARENT] + state.DIRCOUNT] if arena[row + state.PARENT] != 0 else 0
 
 
 @part
 def read_directory(s, arena, out, row):
     """getdents: every block of the directory is read."""
-    for j in range(arena[row + n.DIRCOUNT]):
-        place = table.get(arena, row + n.DIRBLOCKS, j)
-        s.reg[q.NODE], s.reg[q.BYTES] = arena[place + n.DIR_BLOCK] * q.BLOCK, q.BLOCK
-        play(s, out, q.SCAN_MATCH)
-    s.reg[q.COUNT] = arena[row + n.DIRENTS]
-    play(s, out, q.READDIR)
+    for j in range(arena[row + state.DIRCOUNT]):
+        place = table.get(arena, row + state.DIRBLOCKS, j)
+        s.reg[recipes.NODE], s.reg[recipes.BYTES] = arena[place + state.DIR_BLOCK] * recipes.BLOCK, recipes.BLOCK
+        play(s, out, recipes.SCAN_MATCH)
+    s.reg[recipes.COUNT] = arena[row + state.DIRENTS]
+    play(s, out, recipes.READDIR)
 
 
 @part
@@ -172,28 +171,28 @@ def run_on(s, thread):
 @part
 def set_file(s, row):
     """Register of the file's inode."""
-    s.reg[q.INODE] = inode_at(s, row)
+    s.reg[recipes.INODE] = inode_at(s, row)
 
 
 @part
 def perform(s, arena, out, op):
     """Run or resume an operation; returns its outcome."""
-    row, parent = s.files + op.file * n.FILE_WORDS, calls.parent_of(s, op)
+    row, parent = s.files + op.file * state.FILE_WORDS, calls.parent_of(s, op)
     run_on(s, op.thread)
-    if s.stage == n.ADOPTING:
+    if s.stage == state.ADOPTING:
         if not names.adopt(s, arena, out, row, parent):
             return NO_ROOM
-        s.stage = n.NEW if ADOPTS_FIRST else n.READY
-    if s.stage == n.NEW:
+        s.stage = state.NEW if ADOPTS_FIRST else state.READY
+    if s.stage == state.NEW:
         fits = begin(s, arena, out, op, row, parent)
-        if ADOPTS_FIRST and fits == DONE and s.stage == n.ADOPTING:
-            s.stage = n.NEW
+        if ADOPTS_FIRST and fits == DONE and s.stage == state.ADOPTING:
+            s.stage = state.NEW
             fits = begin(s, arena, out, op, row, parent)
         if fits != DONE:
             return fits
-        s.stage = n.READY
-    if s.stage == n.READY:
-        s.replacing = op.op == r.WRITE and replaces(s, arena, op, row)
+        s.stage = state.READY
+    if s.stage == state.READY:
+        s.replacing = op.op == records.WRITE and replaces(s, arena, op, row)
         if not room(s, arena, out, op, row, parent):
             return NO_ROOM
         if moves(s, arena, op, row) > 0:
@@ -204,14 +203,14 @@ def perform(s, arena, out, op):
 @part
 def end(s, out):
     """The next operation is a new one."""
-    s.stage = n.NEW
+    s.stage = state.NEW
 
 
 HOOKS = {
     operations: {"perform": perform, "end": end},
     calls: {
-        "state": n,
-        "recipes": q,
+        "state": state,
+        "recipes": recipes,
         "set_file": set_file,
         "write": write_file,
         "read": read_file,

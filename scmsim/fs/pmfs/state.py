@@ -15,7 +15,7 @@ from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs, file_row
 from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state
-from scmsim.fs.pmfs import recipes as q
+from scmsim.fs.pmfs import recipes
 from scmsim.fs.pmfs.recipes import BLOCK, INODE_BYTES, SITES
 
 # Words of a file's row.  BLOCKS: index of a data block in the file -> its device block; LEAVES, MIDS: tree nodes of level 1 and
@@ -95,7 +95,7 @@ class Variant(NamedTuple):
 
 def start(params: dict, files: Files, *, shift: int, variant: Variant | None = None) -> State:
     """State of an empty PMFS with data blocks of 2**`shift` bytes that knows the trace's `files`."""
-    variant = variant or Variant(q.recipes, costs.load("pmfs-5.13", q.COSTS, list(SITES)))
+    variant = variant or Variant(recipes.recipes, costs.load("pmfs-5.13", recipes.COSTS, list(SITES)))
     smallest = max(SMALLEST, 2 << shift)
     if not smallest <= params["capacity"] <= LARGEST:
         raise UsageError(
@@ -117,9 +117,9 @@ def start(params: dict, files: Files, *, shift: int, variant: Variant | None = N
     record.shift, record.unit, record.cow = shift, 1 << (shift - 12), params["data_path"] == "cow"
     record.whole_edge, record.chunk = not dax, CHUNK
     record.journal_blocks = params["journal"] // BLOCK
-    record.reg[q.JOURNAL] = record.journal_at = q.JOURNAL_AT
-    record.header_loads = q.TABLE_LOADS
-    record.inode_table = -(-(q.JOURNAL_AT + journals) // (2 << 20)) * (2 << 20)
+    record.reg[recipes.JOURNAL] = record.journal_at = recipes.JOURNAL_AT
+    record.header_loads = recipes.TABLE_LOADS
+    record.inode_table = -(-(recipes.JOURNAL_AT + journals) // (2 << 20)) * (2 << 20)
     reserved = (int(record.inode_table) + -(-rows * INODE_BYTES // (2 << 20)) * (2 << 20)) // BLOCK
     variant.attach(state, reserved, max(blocks, reserved + 1))
     file_row.add(state, files, FILE_WORDS)

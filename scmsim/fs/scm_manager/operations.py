@@ -5,14 +5,13 @@ full, and goes on in the next call; the state's `stage` and `resume_at` tell whe
 """
 
 from scmsim.alloc import buddy
-from scmsim.core import records as r
+from scmsim.core import records
 from scmsim.fs.engine import calls, file_row, operations
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import has_events, play
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.scm_manager import names as names
-from scmsim.fs.scm_manager import recipes as q
-from scmsim.fs.scm_manager import state as n
+from scmsim.fs.scm_manager import recipes, state
 from scmsim.fs.scm_manager.cache import STEP, expire, synchronize
 from scmsim.fs.scm_manager.data import fallocate, read_file, truncate, write_file
 from scmsim.fs.scm_manager.objects import object_call, units_of
@@ -30,7 +29,7 @@ def of_directory(arena, op, row):
     """Whether it transfers, cuts or allocates data of a directory: EISDIR, or EBADF."""
     code = op.op
     return arena[row + file_row.STATUS] & file_row.IS_DIR and (
-        r.READ <= code <= r.WRITE or r.TRUNCATE <= code <= r.FALLOCATE
+        records.READ <= code <= records.WRITE or records.TRUNCATE <= code <= records.FALLOCATE
     )
 
 
@@ -39,29 +38,29 @@ def reach(s, arena, op, row):
     """(first unit that may be allocated, end of the file then) in units; the end is 0 where nothing is allocated."""
     first, end = op.offset, op.offset + op.length
     if (
-        op.op == r.TRUNCATE
+        op.op == records.TRUNCATE
         and not of_directory(arena, op, row)
-        and s.kind != q.EXT2
+        and s.kind != recipes.EXT2
         and op.offset > arena[row + file_row.SIZE]
     ):
         first, end = arena[row + file_row.SIZE], op.offset
     elif (
         op.length <= 0
         or of_directory(arena, op, row)
-        or not (op.op == r.WRITE or (op.op == r.FALLOCATE and not op.flag & r.PUNCH_HOLE))
+        or not (op.op == records.WRITE or (op.op == records.FALLOCATE and not op.flag & records.PUNCH_HOLE))
     ):
-        return q.ZERO + 0, q.ZERO + 0
+        return recipes.ZERO + 0, recipes.ZERO + 0
     return first >> s.shift, (end + (1 << s.shift) - 1) >> s.shift
 
 
 @part
 def missing(s, arena, row, first, stop):
     """Units that are allocated to make the file reach from `first` to `stop`, indirect blocks included."""
-    if s.kind != q.EXT2:
-        count = max(stop - arena[row + n.END], 0)
-        return count + (arena[row + n.SHORT] > 0)
-    count = max(stop - max(first, arena[row + n.END]), 0)
-    for i in range(first, min(stop, arena[row + n.END])):
+    if s.kind != recipes.EXT2:
+        count = max(stop - arena[row + state.END], 0)
+        return count + (arena[row + state.SHORT] > 0)
+    count = max(stop - max(first, arena[row + state.END]), 0)
+    for i in range(first, min(stop, arena[row + state.END])):
         count += place(arena, row, i) == 0
     return count + (4 + (count >> 7)) * (count > 0)
 
@@ -69,29 +68,36 @@ def missing(s, arena, row, first, stop):
 @part
 def available(s):
     """Units that can be allocated."""
-    if s.kind == q.MANAGER:
-        s.free_blocks = buddy.room(s, q.ZERO + DATA_ORDER)
+    if s.kind == recipes.MANAGER:
+        s.free_blocks = buddy.room(s, recipes.ZERO + DATA_ORDER)
     return s.free_blocks
 
 
 @part
 def adopts(arena, op, row):
     """Whether the operation is the first on a file that is taken to have existed before; one on a memory object is not."""
-    of_file = op.op <= r.CLOSE and op.op != r.ULOAD and op.op != r.USTORE or op.op == r.FILE_TO_MM
-    return of_file and not arena[row + file_row.STATUS] & n.MEMORY and calls.adopts(arena, op, row)
+    of_file = (
+        op.op <= records.CLOSE and op.op != records.ULOAD and op.op != records.USTORE or op.op == records.FILE_TO_MM
+    )
+    return of_file and not arena[row + file_row.STATUS] & state.MEMORY and calls.adopts(arena, op, row)
 
 
 @part
 def needed(s, arena, op, row):
     """Units that the operation takes at the most, of names and objects too."""
     code, exists = op.op, arena[row + file_row.STATUS] & file_row.EXISTS
-    units = q.ZERO + 0
+    units = recipes.ZERO + 0
     if adopts(arena, op, row):
         units += names.NAME_UNITS
         if not arena[row + file_row.STATUS] & file_row.IS_DIR:
             length = max(arena[row + file_row.FIRST] - 1, 0)
-            units += missing(s, arena, row, q.ZERO, (length + (1 << s.shift) - 1) >> s.shift)
-    if (code == r.CREATE or code == r.MKDIR) and not exists or r.RENAME <= code <= r.LINK or code >= r.MM_TO_FILE:
+            units += missing(s, arena, row, recipes.ZERO, (length + (1 << s.shift) - 1) >> s.shift)
+    if (
+        (code == records.CREATE or code == records.MKDIR)
+        and not exists
+        or records.RENAME <= code <= records.LINK
+        or code >= records.MM_TO_FILE
+    ):
         units += names.NAME_UNITS
     return units
 
@@ -100,7 +106,7 @@ def needed(s, arena, op, row):
 def begin(s, arena, op, row):
     """A new operation: whether the device has what it may take; DONE: it is due."""
     first, stop = reach(s, arena, op, row)
-    if stop > 0 and op.op != r.TRUNCATE and op.length > s.capacity:
+    if stop > 0 and op.op != records.TRUNCATE and op.length > s.capacity:
         return FULL
     if stop > MOST_UNITS:
         s.need_words = TOO_FAR
@@ -110,7 +116,9 @@ def begin(s, arena, op, row):
         units += missing(s, arena, row, first, stop)
     if units > 0 and units > available(s):
         return FULL
-    if op.op == r.MALLOC and (op.length > 1 << buddy.LARGEST_SHIFT or buddy.room(s, buddy.order_for(op.length)) == 0):
+    if op.op == records.MALLOC and (
+        op.length > 1 << buddy.LARGEST_SHIFT or buddy.room(s, buddy.order_for(op.length)) == 0
+    ):
         return FULL
     return DONE if ready(s, arena, units + 4) else NO_ROOM
 
@@ -121,13 +129,13 @@ def room(s, arena, out, op, row, parent):
     _, stop = reach(s, arena, op, row)
     stop = max(stop, s.first_objects, 1)
     words = words_for(arena, row, stop) + names.words_for_name(s, arena, parent)
-    if arena[row + n.PARENT] != 0:
-        words += names.words_for_name(s, arena, arena[row + n.PARENT])
-    if op.op == r.MALLOC:
+    if arena[row + state.PARENT] != 0:
+        words += names.words_for_name(s, arena, arena[row + state.PARENT])
+    if op.op == records.MALLOC:
         words += words_for(arena, row, units_of(op.length))
-    if not has_room(s, arena, words) or not has_events(s, out, NAME_EVENTS if op.op != r.WRITE else STEP):
+    if not has_room(s, arena, words) or not has_events(s, out, NAME_EVENTS if op.op != records.WRITE else STEP):
         return False
-    if op.op != r.READ:
+    if op.op != records.READ:
         reserve(s, arena, row, stop)
     return True
 
@@ -135,17 +143,19 @@ def room(s, arena, out, op, row, parent):
 @part
 def nameless(arena, op, row):
     """Whether it is a file operation on a memory object that is no file: an error of the program."""
-    is_file = op.op <= r.CLOSE and op.op != r.ULOAD and op.op != r.USTORE or op.op == r.FILE_TO_MM
-    return is_file and arena[row + file_row.STATUS] & (file_row.EXISTS | n.MEMORY) == n.MEMORY
+    is_file = (
+        op.op <= records.CLOSE and op.op != records.ULOAD and op.op != records.USTORE or op.op == records.FILE_TO_MM
+    )
+    return is_file and arena[row + file_row.STATUS] & (file_row.EXISTS | state.MEMORY) == state.MEMORY
 
 
 @part
 def any_step(s, arena, out, op, row, parent):
     """Run or resume a call, of those on memory objects too; False: no room to finish it."""
     if nameless(arena, op, row) or of_directory(arena, op, row):
-        play(s, out, q.OTHER)
+        play(s, out, recipes.OTHER)
         return True
-    if op.op >= r.MALLOC or op.op == r.ULOAD or op.op == r.USTORE:
+    if op.op >= records.MALLOC or op.op == records.ULOAD or op.op == records.USTORE:
         return object_call(s, arena, out, op, row, parent)
     return calls.step(s, arena, out, op, row, parent)
 
@@ -158,34 +168,34 @@ def synchronize_write(s, out):
 @part
 def list_names(s, arena, out, row):
     """readdir: all entries of a directory."""
-    names.scan(s, arena, out, row, arena[row + n.TOP])
-    s.reg[q.COUNT] = arena[row + n.NAMES]
-    play(s, out, q.LISTED)
+    names.scan(s, arena, out, row, arena[row + state.TOP])
+    s.reg[recipes.COUNT] = arena[row + state.NAMES]
+    play(s, out, recipes.LISTED)
 
 
 @part
 def ended(s, arena, op, row):
     """An fsync writes back the directory, too, even where the file is gone by then."""
-    s.directory = arena[row + n.PARENT]
+    s.directory = arena[row + state.PARENT]
 
 
 @part
 def ordered(s, op):
     """Whether the operation ends with a write-back of what it changed."""
-    if s.kind == q.MANAGER:
+    if s.kind == recipes.MANAGER:
         return False
-    if op.op == r.FSYNC or op.op == r.MSYNC or (op.op == r.WRITE and op.flag & r.SYNCHRONOUS):
+    if op.op == records.FSYNC or op.op == records.MSYNC or (op.op == records.WRITE and op.flag & records.SYNCHRONOUS):
         return True
-    changes = op.op == r.CREATE or op.op == r.WRITE or r.TRUNCATE <= op.op <= r.RMDIR
+    changes = op.op == records.CREATE or op.op == records.WRITE or records.TRUNCATE <= op.op <= records.RMDIR
     return s.synchronous and changes
 
 
 @part
 def perform(s, arena, out, op):
     """Run or resume an operation; returns its outcome."""
-    row, parent = s.files + op.file * n.FILE_WORDS, calls.parent_of(s, op)
+    row, parent = s.files + op.file * state.FILE_WORDS, calls.parent_of(s, op)
     parent = names.as_directory(s, arena, parent)
-    if s.stage == n.NEW:
+    if s.stage == state.NEW:
         fits = begin(s, arena, op, row)
         if fits != DONE:
             return fits
@@ -194,11 +204,11 @@ def perform(s, arena, out, op):
                 return NO_ROOM
         if not room(s, arena, out, op, row, parent):
             return NO_ROOM
-        s.stage = n.READY
-    if s.stage != n.FLUSHING:
+        s.stage = state.READY
+    if s.stage != state.FLUSHING:
         if calls.run(s, arena, out, op, row, parent) == NO_ROOM or not ready(s, arena, 1):
             return NO_ROOM
-        s.stage, s.flushed = n.FLUSHING, 0
+        s.stage, s.flushed = state.FLUSHING, 0
     if ordered(s, op) and not synchronize(s, arena, out, row):
         return NO_ROOM
     return DONE
@@ -209,34 +219,34 @@ def known(s, op):
     """Whether the operation is one of the model's."""
     if op.file < 0:
         return False
-    is_object = op.op >= r.MALLOC or op.op == r.ULOAD or op.op == r.USTORE
-    return s.kind == q.MANAGER if is_object else op.op <= r.CLOSE
+    is_object = op.op >= records.MALLOC or op.op == records.ULOAD or op.op == records.USTORE
+    return s.kind == recipes.MANAGER if is_object else op.op <= records.CLOSE
 
 
 @part
 def prepare(s, arena, out, op):
     """Dirty blocks that are older than the period are written back first; False: no room to finish that."""
     s.now = op.time_ns
-    return s.stage != n.NEW or s.head == 0 or expire(s, arena, out, op.time_ns, op.op == r.SYNC)
+    return s.stage != state.NEW or s.head == 0 or expire(s, arena, out, op.time_ns, op.op == records.SYNC)
 
 
 @part
 def end(s, out):
     """The next operation is a new one."""
-    s.stage = n.NEW
+    s.stage = state.NEW
 
 
 @part
 def leave(s, out):
     """What the space report reads."""
-    if s.kind == q.MANAGER:
-        s.free_blocks = buddy.room(s, q.ZERO + DATA_ORDER)
+    if s.kind == recipes.MANAGER:
+        s.free_blocks = buddy.room(s, recipes.ZERO + DATA_ORDER)
 
 
 _HOOKS = {"prepare": prepare, "concerns": known, "perform": perform, "end": end, "leave": leave}
 _CALLS = {
-    "state": n,
-    "recipes": q,
+    "state": state,
+    "recipes": recipes,
     "any_step": any_step,
     "synchronize": synchronize_write,
     "write": write_file,

@@ -14,7 +14,7 @@ from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs, file_row
 from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state
-from scmsim.fs.scm_manager import recipes as q
+from scmsim.fs.scm_manager import recipes
 from scmsim.fs.scm_manager.recipes import SITES
 
 # Words of a file's row.  BLOCKS: unit of the file -> device offset / 32 << 2 | CACHED | DIRTY; SLOTS: a directory's entries ->
@@ -84,7 +84,7 @@ STATE = np.dtype(
 SMALLEST, LARGEST = 2 << 20, 1 << 50
 FAT_LARGEST_FILE = (1 << 32) - 1  # bytes (fat_fill_super: s_maxbytes)
 CHUNK = 1 << buddy.LARGEST_SHIFT
-NAMES_OF = {q.MANAGER: "scm-manager", q.FAT: "fat-scm", q.EXT2: "ext2-scm"}
+NAMES_OF = {recipes.MANAGER: "scm-manager", recipes.FAT: "fat-scm", recipes.EXT2: "ext2-scm"}
 
 
 def _up(count: int, unit: int) -> int:
@@ -108,18 +108,18 @@ def start(params: dict, files: Files, *, kind: int, shift: int, nand: bool = Fal
     if nand and params["capacity"] > 16 << 40:
         raise UsageError(f"capacity {format_bytes(params['capacity'])} is too large; the model of NAND ends at 16TiB")
     words = 64 + rows * FILE_WORDS + 2 * first_fit.arena_words(1 << 18) + buddy.arena_words(buddy.AT_ONCE)
-    state = new_state(STATE, max(1 << 16, words + (1 << 14)), costs.load(NAMES_OF[kind], q.COSTS, list(SITES)))
-    load_recipes(state, q.recipes(kind, nand), merge=bool(params.get("merge", 1)))
+    state = new_state(STATE, max(1 << 16, words + (1 << 14)), costs.load(NAMES_OF[kind], recipes.COSTS, list(SITES)))
+    load_recipes(state, recipes.recipes(kind, nand), merge=bool(params.get("merge", 1)))
     record = state.record[0]
-    record.kind, record.shift, record.entry, record.nand = kind, shift, q.ENTRY[kind], nand
-    record.capacity = params["capacity"] // q.SECTOR * q.SECTOR
+    record.kind, record.shift, record.entry, record.nand = kind, shift, recipes.ENTRY[kind], nand
+    record.capacity = params["capacity"] // recipes.SECTOR * recipes.SECTOR
     record.synchronous, record.cold = params.get("mount") == "sync", params.get("page_cache") == "cold"
     record.longest, record.most_written = 64, 8 if nand else 64
     record.first_objects = params.get("first_objects", 0)
     known = len(files)
     file_row.add(state, files, FILE_WORDS, UNNAMED)[known + 1 :, file_row.STATUS] = SYSTEM
     record.nobody, record.table, record.inodes = (int(record.files) + (known + i) * FILE_WORDS for i in range(3))
-    layout = {q.MANAGER: _manager, q.FAT: _fat, q.EXT2: _ext2}[kind]
+    layout = {recipes.MANAGER: _manager, recipes.FAT: _fat, recipes.EXT2: _ext2}[kind]
     layout(state, _up(areas, 1 << shift), params)
     return state
 
@@ -128,7 +128,7 @@ def _manager(state: State, at: int, params: dict) -> None:
     """The driver's areas, the chain table (a word for each data object), then whole chunks of the buddy system."""
     record = state.record[0]
     rest = int(record.capacity) - at
-    record.table_at, record.table_bytes = at, _up(rest // q.SECTOR * q.WORD, q.SECTOR)
+    record.table_at, record.table_bytes = at, _up(rest // recipes.SECTOR * recipes.WORD, recipes.SECTOR)
     origin = _up(at + int(record.table_bytes), CHUNK)
     buddy.attach(state, origin, (int(record.capacity) - origin) // CHUNK * CHUNK)
 
@@ -136,11 +136,11 @@ def _manager(state: State, at: int, params: dict) -> None:
 def _fat(state: State, at: int, params: dict) -> None:
     """Reserved sectors, two FATs, clusters of one sector; on NAND a 32nd of the erase units is spare."""
     record = state.record[0]
-    record.spare = (int(record.capacity) // (q.SECTOR * q.PAGES) // 32 or 1) if record.nand else 0
+    record.spare = (int(record.capacity) // (recipes.SECTOR * recipes.PAGES) // 32 or 1) if record.nand else 0
     record.replacements = params.get("replacements", 0)
-    usable = int(record.capacity) - int(record.spare) * q.SECTOR * q.PAGES
-    record.table_at = at + 32 * q.SECTOR
-    record.table_bytes = record.mirror = _up(usable // q.SECTOR * q.WORD, q.SECTOR)
+    usable = int(record.capacity) - int(record.spare) * recipes.SECTOR * recipes.PAGES
+    record.table_at = at + 32 * recipes.SECTOR
+    record.table_bytes = record.mirror = _up(usable // recipes.SECTOR * recipes.WORD, recipes.SECTOR)
     _blocks(state, int(record.table_at) + 2 * int(record.table_bytes), usable)
 
 
@@ -174,7 +174,7 @@ def space(state: State) -> dict[str, int]:
     short = np.where(rows[:, SHORT] > 0, unit - (1 << np.maximum(rows[:, SHORT] - 1 + PLACE_SHIFT, 0)), 0)
     wanted = np.minimum(mapped, -(-sizes // unit))
     allocated = wanted * unit - short
-    trees = (rows[:, END] > 0) & (record.kind == q.EXT2)
+    trees = (rows[:, END] > 0) & (record.kind == recipes.EXT2)
     return {
         "capacity_bytes": int(record.capacity),
         "live_bytes": int(np.minimum(sizes, mapped * unit)[used].sum()),
@@ -197,11 +197,11 @@ def space(state: State) -> dict[str, int]:
 
 def _fixed(record: Any, is_file: np.ndarray) -> int:
     """Bytes of tables of a fixed size and of inodes or metadata objects."""
-    per_file = {q.MANAGER: q.OBJECT, q.FAT: 0, q.EXT2: 128}[int(record.kind)]
+    per_file = {recipes.MANAGER: recipes.OBJECT, recipes.FAT: 0, recipes.EXT2: 128}[int(record.kind)]
     return int(record.table_bytes) + int(record.mirror) + per_file * int(is_file.sum())
 
 
 def _nodes(rows: np.ndarray, unit: int) -> int:
     """Bytes of ext2's indirect blocks: one for 256 blocks after the twelfth, one for 256 of those after the first."""
-    leaves = np.maximum(-(-(rows[:, END] - 12) // (unit // q.WORD)), 0)
-    return int((leaves + -(-np.maximum(leaves - 1, 0) // (unit // q.WORD))).sum()) * unit
+    leaves = np.maximum(-(-(rows[:, END] - 12) // (unit // recipes.WORD)), 0)
+    return int((leaves + -(-np.maximum(leaves - 1, 0) // (unit // recipes.WORD))).sum()) * unit

@@ -4,18 +4,18 @@ Source: SIMFS file.c, namei.c, dir.c.
 """
 
 from scmsim.fs.contiguous import data as contiguous_data
-from scmsim.fs.contiguous import map as m
+from scmsim.fs.contiguous import map as page_map
 from scmsim.fs.contiguous import names as contiguous_names
 from scmsim.fs.contiguous import operations as contiguous_operations
-from scmsim.fs.contiguous import recipes as q
-from scmsim.fs.contiguous import state as n
+from scmsim.fs.contiguous import recipes as contiguous_recipes
+from scmsim.fs.contiguous import state as contiguous_state
 from scmsim.fs.engine import calls, file_row, operations
 from scmsim.fs.engine.events import play
 from scmsim.fs.simfs import recipes, tables
 from scmsim.jit import part
 from scmsim.jit.binding import bind
 
-CLEARED_EVENTS = 3 * m.PIECE  # of one call of `release_from`: each run of pages is cleared
+CLEARED_EVENTS = 3 * page_map.PIECE  # of one call of `release_from`: each run of pages is cleared
 
 
 @part
@@ -31,13 +31,13 @@ def write_aside(s, arena, out, op, row):
     if not s.shadow or shift > 30:
         return
     low, high = op.offset >> shift << shift, min(((op.offset >> shift) + 1) << shift, max(s.old_size, end))
-    pages = (high - low + q.BLOCK - 1) // q.BLOCK
-    s.reg[q.PAGES], s.reg[q.PTE_BYTES] = pages, pages << 3
+    pages = (high - low + contiguous_recipes.BLOCK - 1) // contiguous_recipes.BLOCK
+    s.reg[contiguous_recipes.PAGES], s.reg[contiguous_recipes.PTE_BYTES] = pages, pages << 3
     play(s, out, recipes.SHADOW_OPEN)
-    s.reg[q.BYTES] = op.offset - low + high - end
-    if s.reg[q.BYTES] > 0:
+    s.reg[contiguous_recipes.BYTES] = op.offset - low + high - end
+    if s.reg[contiguous_recipes.BYTES] > 0:
         play(s, out, recipes.SHADOW_COPY)
-    s.reg[q.BYTES], s.reg[q.COUNT] = pages * q.BLOCK, 24 * pages
+    s.reg[contiguous_recipes.BYTES], s.reg[contiguous_recipes.COUNT] = pages * contiguous_recipes.BLOCK, 24 * pages
     play(s, out, recipes.SHADOW_CLOSE)
     tables.detach(s, arena, out, row)
 
@@ -53,7 +53,7 @@ def enter(s, arena, out, directory):
 @part
 def release_events(arena, row):
     """Events of one piece that is freed, and of the file's end, at most."""
-    return m.UNMAP_EVENTS + CLEARED_EVENTS + 4 * (2 + (arena[row + n.END] >> 18))
+    return page_map.UNMAP_EVENTS + CLEARED_EVENTS + 4 * (2 + (arena[row + contiguous_state.END] >> 18))
 
 
 @part
@@ -77,7 +77,7 @@ emit = bind(
             "release_events": release_events,
             "released": tables.drop_upper,
         },
-        m: {
+        page_map: {
             "UPPER_TABLES": 3,
             "has_supers": tables.has_supers,
             "upper_tables": tables.upper_tables,

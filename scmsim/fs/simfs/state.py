@@ -6,7 +6,7 @@ The table SUPERS of a file holds its upper page tables, the highest one first, t
 import numpy as np
 
 from scmsim.core.records import Files
-from scmsim.fs.contiguous import recipes as q
+from scmsim.fs.contiguous import recipes as contiguous_recipes
 from scmsim.fs.contiguous import state as contiguous_state
 from scmsim.fs.engine import costs
 from scmsim.fs.engine.events import State
@@ -25,7 +25,9 @@ STATE = np.dtype(
 
 def start(params: dict, files: Files) -> State:
     """State of an empty SIMFS that knows the trace's `files`."""
-    variant = contiguous_state.Variant(recipes.recipes(), costs.load("scmfs", q.COSTS, list(q.SITES)), STATE)
+    variant = contiguous_state.Variant(
+        recipes.recipes(), costs.load("scmfs", contiguous_recipes.COSTS, list(contiguous_recipes.SITES)), STATE
+    )
     state = contiguous_state.start(params, files, variant)
     state.record[0].shadow = params["update"] == "atomic"
     return state

@@ -5,9 +5,9 @@ Sources: SIMFS pgtable.c, balloc.c.
 """
 
 from scmsim.alloc import first_fit
-from scmsim.fs.contiguous import map as m
-from scmsim.fs.contiguous import recipes as q
-from scmsim.fs.contiguous import state as n
+from scmsim.fs.contiguous import map as page_map
+from scmsim.fs.contiguous import recipes as contiguous_recipes
+from scmsim.fs.contiguous import state as contiguous_state
 from scmsim.fs.engine import table
 from scmsim.fs.engine.events import play
 from scmsim.fs.simfs import recipes
@@ -17,15 +17,23 @@ from scmsim.jit import part
 @part
 def freed(s, out, block, count):
     """Pages that are freed are cleared and linked into the list."""
-    s.reg[q.AT], s.reg[q.BYTES], s.reg[q.COUNT] = block * q.BLOCK, count * q.BLOCK, count << 4
-    s.zeroed_bytes += count * q.BLOCK
+    s.reg[contiguous_recipes.AT], s.reg[contiguous_recipes.BYTES], s.reg[contiguous_recipes.COUNT] = (
+        block * contiguous_recipes.BLOCK,
+        count * contiguous_recipes.BLOCK,
+        count << 4,
+    )
+    s.zeroed_bytes += count * contiguous_recipes.BLOCK
     play(s, out, recipes.PAGE_FREED)
 
 
 @part
 def taken(s, out, block, count):
     """Pages are taken from the list: each names the next one."""
-    s.reg[q.AT], s.reg[q.BYTES], s.reg[q.PTE_BYTES] = block * q.BLOCK, count * q.BLOCK, count << 3
+    s.reg[contiguous_recipes.AT], s.reg[contiguous_recipes.BYTES], s.reg[contiguous_recipes.PTE_BYTES] = (
+        block * contiguous_recipes.BLOCK,
+        count * contiguous_recipes.BLOCK,
+        count << 3,
+    )
     play(s, out, recipes.PAGE_TAKEN)
 
 
@@ -38,15 +46,18 @@ def has_supers(s):
 @part
 def upper_table(s, arena, out, row, k):
     """Number `k` of a file's upper tables, if it is missing."""
-    if table.get(arena, row + n.SUPERS, k) != 0:
+    if table.get(arena, row + contiguous_state.SUPERS, k) != 0:
         return
-    block = m.take_block(s, arena, 1)
-    table.put(arena, row + n.SUPERS, k, block)
+    block = page_map.take_block(s, arena, 1)
+    table.put(arena, row + contiguous_state.SUPERS, k, block)
     s.table_blocks += 1
     s.owed -= 1
     taken(s, out, block, 1)
-    s.reg[q.TABLE], s.reg[q.DIRECTORY] = block * q.BLOCK, m.directory_at(arena, row, 0)
-    play(s, out, q.NEW_TABLE)
+    s.reg[contiguous_recipes.TABLE], s.reg[contiguous_recipes.DIRECTORY] = (
+        block * contiguous_recipes.BLOCK,
+        page_map.directory_at(arena, row, 0),
+    )
+    play(s, out, contiguous_recipes.NEW_TABLE)
 
 
 @part
@@ -59,8 +70,8 @@ def upper_tables(s, arena, out, row, piece):
 @part
 def drop_upper(s, arena, out, row):
     """Free the upper tables of a file that is gone."""
-    for k in range((1 << arena[row + n.SUPERS + 1]) if arena[row + n.SUPERS] != 0 else 0):
-        block = table.get(arena, row + n.SUPERS, k)
+    for k in range((1 << arena[row + contiguous_state.SUPERS + 1]) if arena[row + contiguous_state.SUPERS] != 0 else 0):
+        block = table.get(arena, row + contiguous_state.SUPERS, k)
         if block != 0:
             first_fit.release(s, arena, block, 1)
             s.table_blocks -= 1
@@ -70,8 +81,8 @@ def drop_upper(s, arena, out, row):
 @part
 def set_attached(s, arena, row):
     """Registers of a file's entries in the kernel's table: one a GiB."""
-    s.reg[q.DIRECTORY] = m.directory_at(arena, row, 0)
-    s.reg[q.DIRECTORY_BYTES] = max((arena[row + n.END] + (1 << 18) - 1) >> 18, 1) << 3
+    s.reg[contiguous_recipes.DIRECTORY] = page_map.directory_at(arena, row, 0)
+    s.reg[contiguous_recipes.DIRECTORY_BYTES] = max((arena[row + contiguous_state.END] + (1 << 18) - 1) >> 18, 1) << 3
 
 
 @part
@@ -86,7 +97,7 @@ def detach(s, arena, out, row):
     """Take a file's tables out of the kernel's, and flush every TLB."""
     set_attached(s, arena, row)
     play(s, out, recipes.DETACHED)
-    m.table_event(s, out, m.FLUSH_ALL, 0, m.address_of(arena, row, 0), 1 << 18, m.NORMAL)
+    page_map.table_event(s, out, page_map.FLUSH_ALL, 0, page_map.address_of(arena, row, 0), 1 << 18, page_map.NORMAL)
 
 
 @part

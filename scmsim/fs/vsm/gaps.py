@@ -7,7 +7,7 @@ rest of the last superpage is reclaimed when the file is closed.
 
 from scmsim.alloc import aligned_fit, first_fit
 from scmsim.fs.engine import file_row, table
-from scmsim.fs.pmfs import state as n
+from scmsim.fs.pmfs import state as pmfs_state
 from scmsim.fs.pmfs.copy import clear
 from scmsim.jit import part
 
@@ -25,7 +25,7 @@ def wipe(s, arena, out, row, low, high):
     """Clear bytes [low, high) of the file, which lie in one superpage."""
     if low < high:
         i = low >> s.shift
-        clear(s, out, table.get(arena, row + n.BLOCKS, i), low - (i << s.shift), high - (i << s.shift))
+        clear(s, out, table.get(arena, row + pmfs_state.BLOCKS, i), low - (i << s.shift), high - (i << s.shift))
 
 
 @part
@@ -33,7 +33,7 @@ def behind_end(s, arena, out, row, new_size):
     """The file grows to `new_size` without a write: clear the rest of the superpage that its end is in."""
     size = arena[row + file_row.SIZE]
     i = size >> s.shift
-    if new_size > size and table.get(arena, row + n.BLOCKS, i) != 0:
+    if new_size > size and table.get(arena, row + pmfs_state.BLOCKS, i) != 0:
         wipe(s, arena, out, row, size, min(new_size, (i + 1) << s.shift))
 
 
@@ -66,14 +66,14 @@ def keep_tail(s, arena, row):
     if size == 0 or arena[row + file_row.STATUS] & file_row.IS_DIR:
         return 0
     last = (size - 1) >> s.shift
-    block = table.get(arena, row + n.BLOCKS, last)
+    block = table.get(arena, row + pmfs_state.BLOCKS, last)
     keep = ((size - 1) >> 12) + 1 - (last << s.shift - 12)
-    held = arena[row + n.KEPT] if arena[row + n.KEPT] > 0 else s.unit
+    held = arena[row + pmfs_state.KEPT] if arena[row + pmfs_state.KEPT] > 0 else s.unit
     if block == 0 or keep >= held:
         return 0
     first_fit.release(s, arena, block + keep, held - keep)
     aligned_fit.freed(s, block)
     s.data_blocks -= held - keep
     s.reclaimed_pages += held - keep
-    arena[row + n.KEPT], arena[row + n.KEPT_AT] = keep, last
+    arena[row + pmfs_state.KEPT], arena[row + pmfs_state.KEPT_AT] = keep, last
     return held - keep

@@ -3,13 +3,13 @@
 Source: VSM paper (2020), III; IV.A says that its authors built it on PMFS.
 """
 
-from scmsim.core import records as r
+from scmsim.core import records
 from scmsim.fs.engine import calls, file_row, operations, table
 from scmsim.fs.pmfs import copy, tree
 from scmsim.fs.pmfs import data as pmfs_data
 from scmsim.fs.pmfs import names as pmfs_names
 from scmsim.fs.pmfs import operations as pmfs_operations
-from scmsim.fs.pmfs import state as n
+from scmsim.fs.pmfs import state as pmfs_state
 from scmsim.fs.vsm import data, gaps, zfdm
 from scmsim.jit import part
 from scmsim.jit.binding import bind
@@ -31,10 +31,10 @@ def open_fast(s, arena, out, op, row):
 @part
 def pages_of(s, arena, row, i):
     """A superpage whose tail was reclaimed holds fewer pages."""
-    if arena[row + n.KEPT] == 0 or arena[row + n.KEPT_AT] != i:
+    if arena[row + pmfs_state.KEPT] == 0 or arena[row + pmfs_state.KEPT_AT] != i:
         return s.unit
-    pages = arena[row + n.KEPT]
-    arena[row + n.KEPT] = 0
+    pages = arena[row + pmfs_state.KEPT]
+    arena[row + pmfs_state.KEPT] = 0
     return pages
 
 
@@ -67,7 +67,7 @@ def write(s, arena, out, op, row):
 @part
 def kept(s, arena, out, op, row):
     """The last descriptor of a file that has a name is closed: its unused pages are free."""
-    if op.op == r.CLOSE and arena[row + file_row.OPENS] <= 0:
+    if op.op == records.CLOSE and arena[row + file_row.OPENS] <= 0:
         zfdm.reclaim(s, arena, out, row)
 
 
