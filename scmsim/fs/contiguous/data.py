@@ -7,58 +7,61 @@ does not say are assumptions.
 
 from scmsim.alloc import two_zone
 from scmsim.fs.contiguous import area as area
-from scmsim.fs.contiguous import map as m
-from scmsim.fs.contiguous import recipes as q
-from scmsim.fs.contiguous import state as n
-from scmsim.fs.ctfs import swap as swap
-from scmsim.fs.engine import table
+from scmsim.fs.contiguous import map as page_map
+from scmsim.fs.contiguous import recipes, state
+from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import has_events, play
 from scmsim.jit import part
 
 CHUNK = 1 << 14  # pages of one copy
+END_EVENTS = 16  # of what follows the copy of a write
 
 
 @part
 def inode_at(s, row):
     """Device offset of a file's inode."""
-    return s.inode_table + (row - s.files) // n.FILE_WORDS * q.INODE_BYTES
+    return s.inode_table + (row - s.files) // state.FILE_WORDS * recipes.INODE_BYTES
 
 
 @part
 def stretch(arena, row, at, end):
     """End of the run from byte `at` on, to `end` at most, that is one piece of the device in pages of one size, or a hole."""
-    page = at // q.BLOCK
-    last = min((end - 1) // q.BLOCK, page + CHUNK - 1)
-    block, order, stop = table.get(arena, row + n.BLOCKS, page), m.order_at(arena, row, page), page + 1
-    while stop <= last and m.order_at(arena, row, stop) == order:
-        if table.get(arena, row + n.BLOCKS, stop) != (block + stop - page if block != 0 else 0):
+    page = at // recipes.BLOCK
+    last = min((end - 1) // recipes.BLOCK, page + CHUNK - 1)
+    block, order, stop = table.get(arena, row + state.BLOCKS, page), page_map.order_at(arena, row, page), page + 1
+    while stop <= last and page_map.order_at(arena, row, stop) == order:
+        if table.get(arena, row + state.BLOCKS, stop) != (block + stop - page if block != 0 else 0):
             break
         stop += 1
-    return min(end, stop * q.BLOCK)
+    return min(end, stop * recipes.BLOCK)
 
 
 @part
 def touch(s, arena, out, row, recipe, at, stop):
     """Play a recipe over the bytes [at, stop) of a file, one stretch; False in a hole, where nothing is played."""
-    page = at // q.BLOCK
-    block = table.get(arena, row + n.BLOCKS, page)
-    s.reg[q.BYTES] = stop - at
+    page = at // recipes.BLOCK
+    block = table.get(arena, row + state.BLOCKS, page)
+    s.reg[recipes.BYTES] = stop - at
     if block == 0:
         return False
-    s.reg[q.AT] = block * q.BLOCK + at % q.BLOCK
-    m.play_at(s, out, recipe, m.address_of(arena, row, page) - block * q.BLOCK, m.order_at(arena, row, page))
+    s.reg[recipes.AT] = block * recipes.BLOCK + at % recipes.BLOCK
+    page_map.play_at(
+        s,
+        out,
+        recipe,
+        page_map.address_of(arena, row, page) - block * recipes.BLOCK,
+        page_map.order_at(arena, row, page),
+    )
     return True
 
 
 @part
 def clear(s, arena, out, row, low, high):
-    """Clear the bytes [low, high) of a file as far as they have pages; ctFS clears nothing."""
-    if s.partitions:
-        return
-    high = min(high, arena[row + n.END] * q.BLOCK)
+    """Clear the bytes [low, high) of a file as far as they have pages."""
+    high = min(high, arena[row + state.END] * recipes.BLOCK)
     while low < high:
         stop = stretch(arena, row, low, high)
-        if touch(s, arena, out, row, q.CLEAR, low, stop):
+        if touch(s, arena, out, row, recipes.CLEAR, low, stop):
             s.zeroed_bytes += stop - low
         low = stop
 
@@ -66,7 +69,7 @@ def clear(s, arena, out, row, low, high):
 @part
 def clear_events(arena, row, low, high):
     """Events that clearing the bytes [low, high) takes, at most."""
-    high, count = min(high, arena[row + n.END] * q.BLOCK), 16
+    high, count = min(high, arena[row + state.END] * recipes.BLOCK), 16
     while low < high:
         low = stretch(arena, row, low, high)
         count += 2
@@ -76,54 +79,54 @@ def clear_events(arena, row, low, high):
 @part
 def use_spare(s, arena, row, last):
     """Pages behind the end of the file, to page `last`, become pages of the file."""
-    count = min(max(last + 1 - arena[row + n.SPARE_AT], 0), arena[row + n.SPARE])
-    arena[row + n.SPARE_AT] += count
-    arena[row + n.SPARE] -= count
-    arena[row + n.MAPPED] += count
+    count = min(max(last + 1 - arena[row + state.SPARE_AT], 0), arena[row + state.SPARE])
+    arena[row + state.SPARE_AT] += count
+    arena[row + state.SPARE] -= count
+    arena[row + file_row.MAPPED] += count
     s.spare_blocks -= count
 
 
 @part
 def set_spare(s, arena, row, first):
     """The pages from `first` to the end of what is mapped lie behind the end of the file."""
-    count = arena[row + n.END] - first
-    arena[row + n.SPARE_AT], arena[row + n.SPARE] = first, count
-    arena[row + n.MAPPED] -= count
+    count = arena[row + state.END] - first
+    arena[row + state.SPARE_AT], arena[row + state.SPARE] = first, count
+    arena[row + file_row.MAPPED] -= count
     s.spare_blocks += count
 
 
 @part
 def last_page(s, arena, row, op_last):
     """Last page to map for a write that ends in page `op_last`: more than that where the file grows and space is plenty."""
-    if op_last < arena[row + n.END] or s.spare == 0 or arena[row + n.SPARE] > 0:
+    if op_last < arena[row + state.END] or s.spare == 0 or arena[row + state.SPARE] > 0:
         return op_last
-    if arena[row + n.HELD] > 0 and s.whole:
+    if arena[row + state.HELD] > 0 and s.whole:
         return op_last
     if two_zone.free_everywhere(s) < 8 * (s.spare + s.owed) or s.free_blocks < 8 * (s.spare + s.owed):
         return op_last
-    return min(op_last | (m.PIECE - 1), op_last + s.spare)
+    return min(op_last | (page_map.PIECE - 1), op_last + s.spare)
 
 
 @part
 def open_write(s, arena, out, op, row):
     """What precedes the mapping of pages: the inode is read, and a range of addresses found."""
     end = op.offset + op.length
-    first, last = op.offset // q.BLOCK, (end - 1) // q.BLOCK
-    s.old_size = arena[row + n.SIZE]
+    first, last = op.offset // recipes.BLOCK, (end - 1) // recipes.BLOCK
+    s.old_size = arena[row + file_row.SIZE]
     use_spare(s, arena, row, last)
-    s.edges = (table.get(arena, row + n.BLOCKS, first) == 0) + 2 * (table.get(arena, row + n.BLOCKS, last) == 0)
+    s.edges = (table.get(arena, row + state.BLOCKS, first) == 0) + 2 * (table.get(arena, row + state.BLOCKS, last) == 0)
     area.ensure_range(s, arena, out, row, last + 1)
-    s.resume_at, s.stage = min(first, arena[row + n.HELD] * m.PIECE) if s.partitions else first, n.MAPPING
+    s.resume_at, s.stage = page_map.span(arena, row, first, last + 1)[0], state.MAPPING
 
 
 @part
 def map_pages(s, arena, out, row, last, wanted):
     """Map the missing pages from `resume_at` to `wanted`; those behind `last` are spare.  False: no room to go on."""
     while s.resume_at <= wanted:
-        if not has_events(s, out, m.MAP_EVENTS):
+        if not has_events(s, out, page_map.MAP_EVENTS):
             return False
-        m.fill(s, arena, out, row, wanted)
-    if wanted > last and arena[row + n.END] > last + 1 and arena[row + n.HELD] * m.PIECE <= last:
+        page_map.fill(s, arena, out, row, wanted)
+    if wanted > last and arena[row + state.END] > last + 1 and arena[row + state.HELD] * page_map.PIECE <= last:
         set_spare(s, arena, row, last + 1)
     return True
 
@@ -133,32 +136,16 @@ def clear_edges(s, arena, out, op, row):
     """Clear what a write leaves over of new pages, and what lies between the old end of the file and the write."""
     end, low = op.offset + op.length, s.old_size
     if s.edges & 1:
-        low = min(low, op.offset // q.BLOCK * q.BLOCK)
+        low = min(low, op.offset // recipes.BLOCK * recipes.BLOCK)
     clear(s, arena, out, row, low, op.offset)
     if s.edges & 2 and end < s.old_size:
-        clear(s, arena, out, row, end, min(s.old_size, ((end - 1) // q.BLOCK + 1) * q.BLOCK))
+        clear(s, arena, out, row, end, min(s.old_size, ((end - 1) // recipes.BLOCK + 1) * recipes.BLOCK))
 
 
 @part
-def stream(s, arena, out, row, at, stop):
-    """ctFS's copy of one stretch: lines that it covers whole by streaming stores, the rest byte by byte with a write-back.
-
-    The write-back of the head goes to the line behind it, as the pointer was advanced.  Source: ctFS ctfs_cpy.c, avx_cpy.
-    """
-    user = s.reg[q.USER_AT] - at
-    low = min((at + 63) & ~63, stop)
-    high = max(stop & ~63, low)
-    for first, end, recipe, written in (
-        (at, low, q.COPY_EDGE, low),
-        (low, high, q.COPY_IN, high),
-        (high, stop, q.COPY_EDGE, stop - 1),
-    ):
-        if first < end:
-            s.reg[q.USER_AT], s.reg[q.PAGES] = user + first, (end - first) >> 6
-            s.reg[q.TABLE] = (
-                table.get(arena, row + n.BLOCKS, first // q.BLOCK) * q.BLOCK + first % q.BLOCK + written - first
-            )
-            touch(s, arena, out, row, recipe, first, end)
+def copy_in(s, arena, out, row, at, stop):
+    """Copy the user's bytes to one stretch of a file."""
+    touch(s, arena, out, row, recipes.COPY_IN, at, stop)
 
 
 @part
@@ -168,78 +155,56 @@ def copy_pieces(s, arena, out, op, row, end, reads):
         if not has_events(s, out, 16):
             return False
         at, stop = s.resume_at, stretch(arena, row, s.resume_at, end)
-        s.reg[q.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
-        if s.partitions and not reads:
-            stream(s, arena, out, row, at, stop)
-        elif not touch(s, arena, out, row, q.COPY_OUT if reads else q.COPY_IN, at, stop):
-            play(s, out, q.HOLE)
+        s.reg[recipes.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
+        if not reads:
+            copy_in(s, arena, out, row, at, stop)
+        elif not touch(s, arena, out, row, recipes.COPY_OUT, at, stop):
+            play(s, out, recipes.HOLE)
         s.resume_at = stop
     return True
 
 
 @part
-def write_aside(s, arena, out, op, row):
-    """SIMFS's atomic update: what the smallest table over the write maps besides it goes to a temporary file too, then one entry is
-    swapped, every TLB flushed, and the old pages cleared.  A write over two GiB goes in place.
+def mapped(s, arena, out, op, row):
+    """What a write does between the mapping of its pages and its copy."""
 
-    Source: SIMFS file.c, nvmm_consistency_function; the temporary file's pages are not taken from the model's device.
-    """
-    end, shift = op.offset + op.length, 12
-    while op.offset >> shift != (end - 1) >> shift:
-        shift += 9
-    if shift > 30:
-        return
-    low, high = op.offset >> shift << shift, min(((op.offset >> shift) + 1) << shift, max(s.old_size, end))
-    pages = (high - low + q.BLOCK - 1) // q.BLOCK
-    s.reg[q.PAGES], s.reg[q.PTE_BYTES] = pages, pages << 3
-    play(s, out, q.SHADOW_OPEN)
-    s.reg[q.BYTES] = op.offset - low + high - end
-    if s.reg[q.BYTES] > 0:
-        play(s, out, q.SHADOW_COPY)
-    s.reg[q.BYTES], s.reg[q.COUNT] = pages * q.BLOCK, 24 * pages
-    play(s, out, q.SHADOW_CLOSE)
-    m.attach(s, arena, out, row, q.DETACHED)
+
+@part
+def copied(s, arena, out, op, row):
+    """What a write does after its copy."""
+    play(s, out, recipes.WRITTEN)
 
 
 @part
 def write_file(s, arena, out, op, row):
     """One write(); False: no room to go on."""
     end = op.offset + op.length
-    last = (end - 1) // q.BLOCK
-    s.reg[q.INODE] = inode_at(s, row)
-    if s.stage == n.READY:
-        play(s, out, q.WRITE)
+    last = (end - 1) // recipes.BLOCK
+    if s.stage == state.READY:
+        play(s, out, recipes.WRITE)
         open_write(s, arena, out, op, row)
         s.wanted = last_page(s, arena, row, last)
-    if s.stage == n.MAPPING:
+    if s.stage == state.MAPPING:
         if not map_pages(s, arena, out, row, last, s.wanted):
             return False
         if not has_events(s, out, clear_events(arena, row, s.old_size, op.offset) + 16):
             return False
         clear_edges(s, arena, out, op, row)
-        if s.partitions:
-            if end > s.old_size:
-                play(s, out, q.WRITTEN)
-        elif s.shadow:
-            write_aside(s, arena, out, op, row)
-        s.stage, s.resume_at = n.COPYING, op.offset
-    if not copy_pieces(s, arena, out, op, row, end, 0) or not has_events(s, out, 16 + swap.EVENTS * s.shadow):
+        mapped(s, arena, out, op, row)
+        s.stage, s.resume_at = state.COPYING, op.offset
+    if not copy_pieces(s, arena, out, op, row, end, 0) or not has_events(s, out, END_EVENTS):
         return False
-    s.reg[q.GROWN] = 8 if end > arena[row + n.SIZE] else 0
-    arena[row + n.SIZE] = max(arena[row + n.SIZE], end)
-    arena[row + n.WRITTEN] = s.now
-    if not s.partitions:
-        play(s, out, q.WRITTEN)
-    elif s.shadow:
-        swap.write_swapped(s, arena, out, op, row)
+    s.reg[recipes.GROWN] = 8 if end > arena[row + file_row.SIZE] else 0
+    arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], end)
+    arena[row + state.WRITTEN] = s.now
+    copied(s, arena, out, op, row)
     return True
 
 
 @part
 def read_file(s, arena, out, op, row):
     """One read(); a hole is cleared in the user's buffer.  False: no room to go on."""
-    s.reg[q.INODE] = inode_at(s, row)
-    if s.stage == n.READY:
-        play(s, out, q.READ)
-        s.stage, s.resume_at = n.COPYING, op.offset
-    return copy_pieces(s, arena, out, op, row, min(op.offset + op.length, arena[row + n.SIZE]), 1)
+    if s.stage == state.READY:
+        play(s, out, recipes.READ)
+        s.stage, s.resume_at = state.COPYING, op.offset
+    return copy_pieces(s, arena, out, op, row, min(op.offset + op.length, arena[row + file_row.SIZE]), 1)

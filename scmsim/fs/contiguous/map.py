@@ -6,9 +6,8 @@ or one superpage.  Source: SCMFS superpage paper (2013), III to IV; the sizes of
 
 from scmsim.alloc import first_fit, two_zone
 from scmsim.core.records import FETCH, FLUSH, INVALIDATE, MAP, PM, REMAP, UNMAP, pack
-from scmsim.fs.contiguous import recipes as q
-from scmsim.fs.contiguous import state as n
-from scmsim.fs.engine import ranges, table
+from scmsim.fs.contiguous import recipes, state
+from scmsim.fs.engine import file_row, ranges, table
 from scmsim.fs.engine.events import play, run
 from scmsim.jit import part
 
@@ -22,9 +21,10 @@ PIECE = 512  # pages that one page of entries maps
 MOST_PAGES = 1 << 31  # of a file: 8 TiB, the largest range
 TOO_FAR = 1 << 40  # words: more than the arena may have, so that its growth ends the replay with an error
 MAP_EVENTS = 48  # of one call of `fill`, at most
-UNMAP_EVENTS = 64  # of one call of `release_from`; SIMFS clears each run of pages
-CLEARED_EVENTS = 3 * PIECE
-_TABLE = list(q.SITES).index("page table")
+UNMAP_EVENTS = 64  # of one call of `release_from`
+METADATA_ORDER = NORMAL  # of the pages that metadata lies on
+UPPER_TABLES = 0  # words of SUPERS beside those of superpages
+_TABLE = list(recipes.SITES).index("page table")
 # Site "page table".  A REMAP takes what is mapped at `vaddr` to the virtual address `addr`.
 FLUSH_ALL = pack(INVALIDATE, _TABLE, PM)
 MAPS, UNMAPS, REMAPS = pack(MAP, _TABLE, PM), pack(UNMAP, _TABLE, PM), pack(REMAP, _TABLE, PM)
@@ -43,32 +43,30 @@ def play_at(s, out, recipe, shift, order):
 
 @part
 def place_metadata(s, out):
-    """Give every event in persistent memory that has none its virtual address: metadata lies on normal pages."""
-    if s.embedded:  # SIMFS reaches it through the direct map: the policy places it
-        return
+    """Give every event in persistent memory that has none the virtual address of metadata."""
     for k in range(s.emitted):
         if out[k].space == PM and out[k].order == 0 and out[k].code <= FLUSH and out[k].code != FETCH:
             out[k].vaddr = out[k].addr + METADATA
-            out[k].order = SUPER if s.partitions else NORMAL
+            out[k].order = METADATA_ORDER
 
 
 @part
 def table_event(s, out, what, block, address, pages, order):
     """A MAP or UNMAP of `pages` pages of 4 KiB at a virtual address."""
-    run(s, out, what, block * q.BLOCK, pages * q.BLOCK)
+    run(s, out, what, block * recipes.BLOCK, pages * recipes.BLOCK)
     out[s.emitted - 1].vaddr = address
     out[s.emitted - 1].order = order
 
 
 @part
 def address_of(arena, row, page):
-    return RANGES + arena[row + n.RANGE] + page * q.BLOCK
+    return RANGES + arena[row + state.RANGE] + page * recipes.BLOCK
 
 
 @part
 def order_at(arena, row, page):
     """log2 of the size of the page that maps page number `page` of a file."""
-    if page < arena[row + n.HELD] * PIECE and table.get(arena, row + n.PTES, page // PIECE) == 0:
+    if page < arena[row + state.HELD] * PIECE and table.get(arena, row + state.PTES, page // PIECE) == 0:
         return SUPER
     return NORMAL
 
@@ -76,7 +74,7 @@ def order_at(arena, row, page):
 @part
 def directory_at(arena, row, piece):
     """Device offset of the page-directory entry of a piece of a file."""
-    return q.TOP_TABLES + ((((arena[row + n.RANGE] >> SUPER) + piece) << 3) & (q.TOP_BYTES - 1))
+    return recipes.TOP_TABLES + ((((arena[row + state.RANGE] >> SUPER) + piece) << 3) & (recipes.TOP_BYTES - 1))
 
 
 @part
@@ -85,11 +83,11 @@ def words_for(arena, row, stop):
     if stop > MOST_PAGES:
         return TOO_FAR
     pieces = (stop + PIECE - 1) // PIECE
-    words = table.words_to_hold(arena, row + n.BLOCKS, pieces * PIECE) + ranges.NODE_WORDS
+    words = table.words_to_hold(arena, row + state.BLOCKS, pieces * PIECE) + ranges.NODE_WORDS
     return (
         words
-        + table.words_to_hold(arena, row + n.PTES, pieces)
-        + table.words_to_hold(arena, row + n.SUPERS, pieces + 3)
+        + table.words_to_hold(arena, row + state.PTES, pieces)
+        + table.words_to_hold(arena, row + state.SUPERS, pieces + UPPER_TABLES)
     )
 
 
@@ -97,10 +95,22 @@ def words_for(arena, row, stop):
 def reserve(s, arena, row, stop):
     """Make the tables hold the pages below `stop`; the arena has room."""
     pieces = (stop + PIECE - 1) // PIECE
-    table.reserve(s, arena, row + n.BLOCKS, pieces * PIECE)
-    table.reserve(s, arena, row + n.PTES, pieces)
-    if s.threshold > 0 or s.embedded or s.partitions:
-        table.reserve(s, arena, row + n.SUPERS, pieces + 3 * s.embedded)
+    table.reserve(s, arena, row + state.BLOCKS, pieces * PIECE)
+    table.reserve(s, arena, row + state.PTES, pieces)
+    if has_supers(s):
+        table.reserve(s, arena, row + state.SUPERS, pieces + UPPER_TABLES)
+
+
+@part
+def has_supers(s):
+    """Whether files have a table SUPERS."""
+    return s.threshold > 0
+
+
+@part
+def span(arena, row, first, stop):
+    """The pages that are mapped so that [first, stop) are."""
+    return first, stop
 
 
 @part
@@ -120,18 +130,24 @@ def take_block(s, arena, want):
 @part
 def count_blocks(s, arena, row, blocks):
     """Note that a file or directory holds `blocks` more blocks."""
-    if arena[row + n.STATUS] & n.IS_DIR:
+    if arena[row + file_row.STATUS] & file_row.IS_DIR:
         s.dir_blocks += blocks
     else:
         s.data_blocks += blocks
 
 
 @part
+def extends_supers(s, arena, row, piece):
+    """Whether a file's superpages go on with a piece of it."""
+    return arena[row + state.HELD] > 0 and s.whole and piece == arena[row + state.HELD]
+
+
+@part
 def superpage_due(s, arena, row, piece, wanted):
-    """Whether a piece of a file that lies on superpages is to be one; `wanted` pages of it are needed."""
-    if (arena[row + n.HELD] == 0 and not s.partitions) or not s.whole or piece != arena[row + n.HELD]:
+    """Whether a piece of a file is to be a superpage; `wanted` pages of it are needed."""
+    if not extends_supers(s, arena, row, piece):
         return False
-    if table.get(arena, row + n.PTES, piece) != 0:
+    if table.get(arena, row + state.PTES, piece) != 0:
         return False
     if s.free_supers > 0 and two_zone.free_everywhere(s) - two_zone.SUPERPAGE >= s.owed - wanted:
         return True
@@ -142,99 +158,64 @@ def superpage_due(s, arena, row, piece, wanted):
 @part
 def set_super(arena, row, piece):
     """Enter superpage number `piece` of a file into its list of blocks."""
-    first = arena[arena[row + n.SUPERS] + piece]
+    first = arena[arena[row + state.SUPERS] + piece]
     for k in range(PIECE):
-        table.put(arena, row + n.BLOCKS, piece * PIECE + k, first + k)
+        table.put(arena, row + state.BLOCKS, piece * PIECE + k, first + k)
 
 
 @part
 def map_super(s, arena, out, row, piece):
     """One more superpage at the end of a file that lies on them (nvmalloc_expand_superpage)."""
-    held = arena[row + n.HELD]
-    arena[row + n.HELD] = two_zone.nvmalloc_expand_superpage(s, arena, arena[row + n.SUPERS], held, held + 1)
+    held = arena[row + state.HELD]
+    arena[row + state.HELD] = two_zone.nvmalloc_expand_superpage(s, arena, arena[row + state.SUPERS], held, held + 1)
     set_super(arena, row, piece)
-    arena[row + n.MAPPED] += PIECE
-    arena[row + n.END] = max(arena[row + n.END], (piece + 1) * PIECE)
+    arena[row + file_row.MAPPED] += PIECE
+    arena[row + state.END] = max(arena[row + state.END], (piece + 1) * PIECE)
     count_blocks(s, arena, row, PIECE)
-    s.reg[q.DIRECTORY], s.reg[q.DIRECTORY_BYTES], s.reg[q.COUNT] = directory_at(arena, row, piece), 8, 1
-    play(s, out, q.NEW_SUPERS)
-    block = table.get(arena, row + n.BLOCKS, piece * PIECE)
+    s.reg[recipes.DIRECTORY], s.reg[recipes.DIRECTORY_BYTES], s.reg[recipes.COUNT] = (
+        directory_at(arena, row, piece),
+        8,
+        1,
+    )
+    play(s, out, recipes.NEW_SUPERS)
+    block = table.get(arena, row + state.BLOCKS, piece * PIECE)
     table_event(s, out, MAPS, block, address_of(arena, row, piece * PIECE), PIECE, SUPER)
 
 
 @part
 def freed(s, out, block, count):
-    """SIMFS clears the pages that it frees, and links them into its list."""
-    if s.embedded:
-        s.reg[q.AT], s.reg[q.BYTES], s.reg[q.COUNT] = block * q.BLOCK, count * q.BLOCK, count << 4
-        s.zeroed_bytes += count * q.BLOCK
-        play(s, out, q.PAGE_FREED)
+    """Blocks were freed."""
 
 
 @part
 def taken(s, out, block, count):
-    """SIMFS takes pages from its list: each names the next one."""
-    if s.embedded:
-        s.reg[q.AT], s.reg[q.BYTES], s.reg[q.PTE_BYTES] = block * q.BLOCK, count * q.BLOCK, count << 3
-        play(s, out, q.PAGE_TAKEN)
+    """Blocks were allocated."""
 
 
 @part
-def upper_table(s, arena, out, row, k):
-    """SIMFS: number `k` of a file's upper tables, if it is missing."""
-    if table.get(arena, row + n.SUPERS, k) != 0:
-        return
-    block = take_block(s, arena, 1)
-    table.put(arena, row + n.SUPERS, k, block)
-    s.table_blocks += 1
-    s.owed -= 1
-    taken(s, out, block, 1)
-    s.reg[q.TABLE], s.reg[q.DIRECTORY] = block * q.BLOCK, directory_at(arena, row, 0)
-    play(s, out, q.NEW_TABLE)
-
-
-@part
-def drop_upper(s, arena, out, row):
-    """SIMFS: free the upper tables of a file that is gone."""
-    for k in range((1 << arena[row + n.SUPERS + 1]) if arena[row + n.SUPERS] != 0 else 0):
-        block = table.get(arena, row + n.SUPERS, k)
-        if block != 0:
-            first_fit.release(s, arena, block, 1)
-            s.table_blocks -= 1
-            freed(s, out, block, 1)
-
-
-@part
-def attach(s, arena, out, row, recipe):
-    """SIMFS: a file's tables are hooked into the kernel's or taken out, an entry a GiB; out of it every TLB is flushed."""
-    s.reg[q.DIRECTORY] = directory_at(arena, row, 0)
-    s.reg[q.DIRECTORY_BYTES] = max((arena[row + n.END] + (1 << 18) - 1) >> 18, 1) << 3
-    play(s, out, recipe)
-    if recipe == q.DETACHED:
-        table_event(s, out, FLUSH_ALL, 0, address_of(arena, row, 0), 1 << 18, NORMAL)
+def upper_tables(s, arena, out, row, piece):
+    """The page tables above the page of entries of a piece of a file."""
 
 
 @part
 def new_table(s, arena, out, row, piece):
     """A page of page-table entries for a piece of a file."""
-    if s.embedded:
-        upper_table(s, arena, out, row, 0)
-        upper_table(s, arena, out, row, 1 + (piece >> 9))
+    upper_tables(s, arena, out, row, piece)
     block = take_block(s, arena, 1)
-    table.put(arena, row + n.PTES, piece, block)
+    table.put(arena, row + state.PTES, piece, block)
     s.table_blocks += 1
     s.owed -= 1
     taken(s, out, block, 1)
-    s.reg[q.TABLE], s.reg[q.DIRECTORY] = block * q.BLOCK, directory_at(arena, row, piece)
-    play(s, out, q.NEW_TABLE)
+    s.reg[recipes.TABLE], s.reg[recipes.DIRECTORY] = block * recipes.BLOCK, directory_at(arena, row, piece)
+    play(s, out, recipes.NEW_TABLE)
 
 
 @part
 def fill(s, arena, out, row, last):
     """Map the next run of pages from `resume_at` on that are missing, to `last` and within one piece."""
     page = s.resume_at
-    last |= (PIECE - 1) * s.partitions
-    while page <= last and table.get(arena, row + n.BLOCKS, page) != 0:
+    last = span(arena, row, page, last + 1)[1] - 1
+    while page <= last and table.get(arena, row + state.BLOCKS, page) != 0:
         page += 1
     piece, stop = page // PIECE, min(last, page | (PIECE - 1))
     s.resume_at = page
@@ -244,23 +225,23 @@ def fill(s, arena, out, row, last):
         s.owed -= stop - page + 1
         map_super(s, arena, out, row, piece)
         return
-    if table.get(arena, row + n.PTES, piece) == 0:
+    if table.get(arena, row + state.PTES, piece) == 0:
         new_table(s, arena, out, row, piece)
     want = 1
-    while page + want <= stop and table.get(arena, row + n.BLOCKS, page + want) == 0:
+    while page + want <= stop and table.get(arena, row + state.BLOCKS, page + want) == 0:
         want += 1
     block, count = take_block(s, arena, want), s.got
     for k in range(count):
-        table.put(arena, row + n.BLOCKS, page + k, block + k)
+        table.put(arena, row + state.BLOCKS, page + k, block + k)
     s.owed -= count
     s.resume_at = page + count
-    arena[row + n.MAPPED] += count
-    arena[row + n.END] = max(arena[row + n.END], page + count)
+    arena[row + file_row.MAPPED] += count
+    arena[row + state.END] = max(arena[row + state.END], page + count)
     count_blocks(s, arena, row, count)
-    s.reg[q.PTE_AT] = table.get(arena, row + n.PTES, piece) * q.BLOCK + ((page & (PIECE - 1)) << 3)
+    s.reg[recipes.PTE_AT] = table.get(arena, row + state.PTES, piece) * recipes.BLOCK + ((page & (PIECE - 1)) << 3)
     taken(s, out, block, count)
-    s.reg[q.PTE_BYTES], s.reg[q.PAGES] = count << 3, count
-    play(s, out, q.MAPPED)
+    s.reg[recipes.PTE_BYTES], s.reg[recipes.PAGES] = count << 3, count
+    play(s, out, recipes.MAPPED)
     table_event(s, out, MAPS, block, address_of(arena, row, page), count, NORMAL)
 
 
@@ -269,14 +250,14 @@ def free_pages(s, arena, out, row, first, stop):
     """Free the blocks of the pages [first, stop), run by run; returns how many there were."""
     page, gone = first, 0
     while page < stop:
-        block = table.get(arena, row + n.BLOCKS, page)
+        block = table.get(arena, row + state.BLOCKS, page)
         count = 1
         if block != 0:
-            while page + count < stop and table.get(arena, row + n.BLOCKS, page + count) == block + count:
+            while page + count < stop and table.get(arena, row + state.BLOCKS, page + count) == block + count:
                 count += 1
             first_fit.release(s, arena, block, count)
             for k in range(count):
-                table.put(arena, row + n.BLOCKS, page + k, 0)
+                table.put(arena, row + state.BLOCKS, page + k, 0)
             freed(s, out, block, count)
             gone += count
         page += count
@@ -289,64 +270,62 @@ def unmap(s, arena, out, row, first, stop):
     """Unmap and free the pages [first, stop) of one piece on normal pages; its page of entries goes with the last of them."""
     piece = first // PIECE
     gone = free_pages(s, arena, out, row, first, stop)
-    entries = table.get(arena, row + n.PTES, piece)
+    entries = table.get(arena, row + state.PTES, piece)
     if gone > 0:
-        s.reg[q.PTE_AT] = entries * q.BLOCK + ((first & (PIECE - 1)) << 3)
-        s.reg[q.PTE_BYTES], s.reg[q.PAGES] = (stop - first) << 3, gone
-        play(s, out, q.UNMAPPED)
+        s.reg[recipes.PTE_AT] = entries * recipes.BLOCK + ((first & (PIECE - 1)) << 3)
+        s.reg[recipes.PTE_BYTES], s.reg[recipes.PAGES] = (stop - first) << 3, gone
+        play(s, out, recipes.UNMAPPED)
         table_event(s, out, UNMAPS, 0, address_of(arena, row, first), stop - first, NORMAL)
     if entries == 0:
         return gone
-    for page in range(piece * PIECE, min((piece + 1) * PIECE, arena[row + n.END])):
-        if table.get(arena, row + n.BLOCKS, page) != 0:
+    for page in range(piece * PIECE, min((piece + 1) * PIECE, arena[row + state.END])):
+        if table.get(arena, row + state.BLOCKS, page) != 0:
             return gone
     first_fit.release(s, arena, entries, 1)
     freed(s, out, entries, 1)
-    table.put(arena, row + n.PTES, piece, 0)
+    table.put(arena, row + state.PTES, piece, 0)
     s.table_blocks -= 1
-    s.reg[q.DIRECTORY], s.reg[q.DIRECTORY_BYTES], s.reg[q.PAGES] = directory_at(arena, row, piece), 8, 1
-    play(s, out, q.TABLE_GONE)
+    s.reg[recipes.DIRECTORY], s.reg[recipes.DIRECTORY_BYTES], s.reg[recipes.PAGES] = (
+        directory_at(arena, row, piece),
+        8,
+        1,
+    )
+    play(s, out, recipes.TABLE_GONE)
     return gone
 
 
 @part
 def drop_spare(s, arena, out, row):
     """Give up the pages that a file has behind its end."""
-    if arena[row + n.SPARE] == 0:
+    if arena[row + state.SPARE] == 0:
         return
-    first = arena[row + n.SPARE_AT]
-    gone = unmap(s, arena, out, row, first, first + arena[row + n.SPARE])
-    arena[row + n.SPARE], arena[row + n.END] = 0, first
+    first = arena[row + state.SPARE_AT]
+    gone = unmap(s, arena, out, row, first, first + arena[row + state.SPARE])
+    arena[row + state.SPARE], arena[row + state.END] = 0, first
     s.spare_blocks -= gone
     s.reclaimed_blocks += gone
 
 
 @part
 def drop_split(s, arena, row, wanted):
-    """Free the pages of entries of superpages from number `wanted` on that ctFS split."""
-    for piece in range(wanted, arena[row + n.HELD] * s.partitions):
-        entries = table.get(arena, row + n.PTES, piece)
-        if entries != 0:
-            first_fit.release(s, arena, entries, 1)
-            table.put(arena, row + n.PTES, piece, 0)
-            s.table_blocks -= 1
+    """Free the pages of entries of superpages from number `wanted` on that were split."""
 
 
 @part
 def drop_supers(s, arena, out, row, wanted):
     """Recycle a file's superpages from number `wanted` on (nvmalloc_shrink_superpage)."""
-    held = arena[row + n.HELD]
+    held = arena[row + state.HELD]
     if held <= wanted:
         return
     for page in range(wanted * PIECE, held * PIECE):
-        table.put(arena, row + n.BLOCKS, page, 0)
+        table.put(arena, row + state.BLOCKS, page, 0)
     drop_split(s, arena, row, wanted)
-    arena[row + n.HELD] = two_zone.nvmalloc_shrink_superpage(s, arena, arena[row + n.SUPERS], held, wanted)
-    arena[row + n.MAPPED] -= (held - wanted) * PIECE
+    arena[row + state.HELD] = two_zone.nvmalloc_shrink_superpage(s, arena, arena[row + state.SUPERS], held, wanted)
+    arena[row + file_row.MAPPED] -= (held - wanted) * PIECE
     count_blocks(s, arena, row, (wanted - held) * PIECE)
-    s.reg[q.DIRECTORY], s.reg[q.DIRECTORY_BYTES] = directory_at(arena, row, wanted), (held - wanted) << 3
-    s.reg[q.PAGES] = held - wanted
-    play(s, out, q.TABLE_GONE)
+    s.reg[recipes.DIRECTORY], s.reg[recipes.DIRECTORY_BYTES] = directory_at(arena, row, wanted), (held - wanted) << 3
+    s.reg[recipes.PAGES] = held - wanted
+    play(s, out, recipes.TABLE_GONE)
     table_event(s, out, UNMAPS, 0, address_of(arena, row, wanted * PIECE), (held - wanted) * PIECE, SUPER)
 
 
@@ -356,23 +335,32 @@ def release_from(s, arena, out, row, first):
     kept = (first + PIECE - 1) // PIECE
     drop_spare(s, arena, out, row)
     drop_supers(s, arena, out, row, kept)
-    s.resume_at = max(s.resume_at, min(arena[row + n.HELD] * PIECE, kept * PIECE))
-    if s.resume_at < arena[row + n.END]:
-        stop = min(arena[row + n.END], (s.resume_at | (PIECE - 1)) + 1)
-        arena[row + n.MAPPED] -= unmap(s, arena, out, row, s.resume_at, stop)
+    s.resume_at = max(s.resume_at, min(arena[row + state.HELD] * PIECE, kept * PIECE))
+    if s.resume_at < arena[row + state.END]:
+        stop = min(arena[row + state.END], (s.resume_at | (PIECE - 1)) + 1)
+        arena[row + file_row.MAPPED] -= unmap(s, arena, out, row, s.resume_at, stop)
         s.resume_at = stop
-        if stop < arena[row + n.END]:
+        if stop < arena[row + state.END]:
             return False
-    arena[row + n.END] = min(arena[row + n.END], max(first, arena[row + n.HELD] * PIECE))
+    arena[row + state.END] = min(arena[row + state.END], max(first, arena[row + state.HELD] * PIECE))
     return True
 
 
 @part
 def leave_tables(s, arena, row):
     """Give a file's range and tables back; it holds no pages any more."""
-    if arena[row + n.RANGE_ORDER] != 0:
-        ranges.give_range(s, arena, arena[row + n.RANGE], arena[row + n.RANGE_ORDER])
-    for word in (n.BLOCKS, n.PTES, n.SUPERS, n.NEWER):
+    if arena[row + state.RANGE_ORDER] != 0:
+        ranges.give_range(s, arena, arena[row + state.RANGE], arena[row + state.RANGE_ORDER])
+    for word in (state.BLOCKS, state.PTES, state.SUPERS, state.NEWER):
         table.drop(s, arena, row + word)
-    for word in (n.RANGE, n.RANGE_ORDER, n.MAPPED, n.END, n.SPARE, n.SPARE_AT, n.HELD, n.FILLED):
+    for word in (
+        state.RANGE,
+        state.RANGE_ORDER,
+        file_row.MAPPED,
+        state.END,
+        state.SPARE,
+        state.SPARE_AT,
+        state.HELD,
+        state.FILLED,
+    ):
         arena[row + word] = 0

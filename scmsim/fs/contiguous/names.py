@@ -7,114 +7,104 @@ Source: SCMFS superpage paper (2013); lists of records and null files are assump
 """
 
 from scmsim.alloc import two_zone
-from scmsim.core import records as r
+from scmsim.core import records
 from scmsim.fs.contiguous import area as area
-from scmsim.fs.contiguous import map as m
-from scmsim.fs.contiguous import recipes as q
-from scmsim.fs.contiguous import state as n
-from scmsim.fs.contiguous.data import clear, clear_events, inode_at, open_write, stretch, touch
-from scmsim.fs.engine import ranges, table
+from scmsim.fs.contiguous import data as data
+from scmsim.fs.contiguous import map as page_map
+from scmsim.fs.contiguous import recipes, state
+from scmsim.fs.contiguous.data import clear_events, inode_at, open_write, stretch, touch
+from scmsim.fs.engine import calls, file_row, ranges, table
 from scmsim.fs.engine.arena import give, has_room, take
 from scmsim.fs.engine.events import has_events, play
 from scmsim.jit import part
 
-PARTITION_RECORD = 256  # bytes of a directory's record in ctFS
+KEEPS_PAGES = 0  # 1: a file keeps the pages behind its end when it is cut
 NAME_EVENTS = 160  # of a namespace operation, without the scans of directories
 
 
 @part
-def record_bytes(s, arena, row):
+def record_bytes(arena, row):
     """Bytes of a file's record in its directory."""
-    if s.partitions:
-        return PARTITION_RECORD
-    return (q.DIRENT_HEADER + arena[row + n.NAME] + 7) & ~7
+    return (recipes.DIRENT_HEADER + arena[row + file_row.NAME] + 7) & ~7
 
 
 @part
 def scan(s, arena, out, directory, stop):
     """Look through a directory's records up to byte `stop`."""
-    at, seen = 0, arena[directory + n.DIRENTS]
-    if stop < arena[directory + n.SIZE]:
-        seen = seen * stop // arena[directory + n.SIZE]
+    at, seen = 0, arena[directory + state.DIRENTS]
+    if stop < arena[directory + file_row.SIZE]:
+        seen = seen * stop // arena[directory + file_row.SIZE]
     while at < stop:
         end = stretch(arena, directory, at, stop)
-        touch(s, arena, out, directory, q.SCAN, at, end)
+        touch(s, arena, out, directory, recipes.SCAN, at, end)
         at = end
     s.scanned_bytes += stop
-    s.reg[q.COUNT] = seen
-    play(s, out, q.SCANNED)
+    s.reg[recipes.COUNT] = seen
+    play(s, out, recipes.SCANNED)
 
 
 @part
 def visit(s, arena, out, row):
-    """SIMFS: a directory or file is mapped for one look, and unmapped."""
-    if s.embedded:
-        m.attach(s, arena, out, row, q.ATTACHED)
-        m.attach(s, arena, out, row, q.DETACHED)
+    """A directory or file is looked at once."""
+
+
+@part
+def enter(s, arena, out, directory):
+    """What precedes the look through a directory that gets a name."""
+
+
+@part
+def leave(s, arena, out, directory):
+    """A directory got a name."""
 
 
 @part
 def add_name(s, arena, out, row, directory):
     """Put a file's name at the end of a directory, after a look through all its records."""
-    if s.embedded or s.partitions:
-        visit(s, arena, out, directory)
-        scan(s, arena, out, directory, arena[directory + n.SIZE])
-    if s.embedded:
-        m.attach(s, arena, out, directory, q.ATTACHED)
-    scan(s, arena, out, directory, arena[directory + n.SIZE])
-    length, at = record_bytes(s, arena, row), arena[directory + n.SIZE]
-    if at % q.BLOCK + length > q.BLOCK:
-        at = (at // q.BLOCK + 1) * q.BLOCK
-    page = at // q.BLOCK
-    resume, inode = s.resume_at, s.reg[q.INODE]
-    s.resume_at, s.reg[q.INODE] = page, inode_at(s, directory)
+    enter(s, arena, out, directory)
+    scan(s, arena, out, directory, arena[directory + file_row.SIZE])
+    length, at = record_bytes(arena, row), arena[directory + file_row.SIZE]
+    if at % recipes.BLOCK + length > recipes.BLOCK:
+        at = (at // recipes.BLOCK + 1) * recipes.BLOCK
+    page = at // recipes.BLOCK
+    resume, inode = s.resume_at, s.reg[recipes.INODE]
+    s.resume_at, s.reg[recipes.INODE] = page, inode_at(s, directory)
     area.ensure_range(s, arena, out, directory, page + 1)
-    m.fill(s, arena, out, directory, page)
-    s.resume_at, s.reg[q.INODE] = resume, inode
-    s.reg[q.FIELDS] = min(arena[row + n.NAME], 231) + 2
-    touch(s, arena, out, directory, q.ADD_DIRENT, at, at + length)
-    arena[directory + n.SIZE] = at + length
-    arena[directory + n.DIRENTS] += 1
-    arena[row + n.PLACE], arena[row + n.PARENT] = at, directory
-    if s.embedded:
-        m.attach(s, arena, out, directory, q.DETACHED)
-    s.reg[q.DIR] = inode_at(s, directory)
-    play(s, out, q.DIR_GROWN)
+    page_map.fill(s, arena, out, directory, page)
+    s.resume_at, s.reg[recipes.INODE] = resume, inode
+    s.reg[recipes.FIELDS] = min(arena[row + file_row.NAME], 231) + 2
+    touch(s, arena, out, directory, recipes.ADD_DIRENT, at, at + length)
+    arena[directory + file_row.SIZE] = at + length
+    arena[directory + state.DIRENTS] += 1
+    arena[row + state.PLACE], arena[row + state.PARENT] = at, directory
+    leave(s, arena, out, directory)
+    s.reg[recipes.DIR] = inode_at(s, directory)
+    play(s, out, recipes.DIR_GROWN)
 
 
 @part
 def remove_name(s, arena, out, row):
     """Take a file's newest name out of its directory; the records behind it are taken to move up."""
-    directory = arena[row + n.PARENT]
+    directory = arena[row + state.PARENT]
     if directory == 0:
         return
     visit(s, arena, out, directory)
-    length = record_bytes(s, arena, row)
-    at = max(min(arena[row + n.PLACE], arena[directory + n.SIZE] - length), 0)
-    scan(s, arena, out, directory, min(at + length, arena[directory + n.SIZE]))
-    touch(s, arena, out, directory, q.DEL_DIRENT, at, at + 8)
-    arena[directory + n.DIRENTS] = max(arena[directory + n.DIRENTS] - 1, 0)
-    arena[directory + n.SIZE] = max(arena[directory + n.SIZE] - length, 0) * (arena[directory + n.DIRENTS] > 0)
-    s.reg[q.DIR] = inode_at(s, directory)
-    play(s, out, q.DIR_LEFT)
+    length = record_bytes(arena, row)
+    at = max(min(arena[row + state.PLACE], arena[directory + file_row.SIZE] - length), 0)
+    scan(s, arena, out, directory, min(at + length, arena[directory + file_row.SIZE]))
+    touch(s, arena, out, directory, recipes.DEL_DIRENT, at, at + 8)
+    arena[directory + state.DIRENTS] = max(arena[directory + state.DIRENTS] - 1, 0)
+    arena[directory + file_row.SIZE] = max(arena[directory + file_row.SIZE] - length, 0) * (
+        arena[directory + state.DIRENTS] > 0
+    )
+    s.reg[recipes.DIR] = inode_at(s, directory)
+    play(s, out, recipes.DIR_LEFT)
 
 
 @part
-def look(s, arena, out, row):
-    """ctFS has no cache of names: a path is looked up in its directory, up to the file's record."""
-    directory = arena[row + n.PARENT]
-    if directory == 0 or not s.partitions:
-        return
-    scan(s, arena, out, directory, min(arena[row + n.PLACE] + PARTITION_RECORD, arena[directory + n.SIZE]))
-    s.reg[q.DIR] = inode_at(s, directory)
-    play(s, out, q.LOOKED)
-
-
-@part
-def look_events(s, arena, row):
+def look_events(arena, row):
     """Events that `look` takes, at most."""
-    directory = arena[row + n.PARENT]
-    return 8 + 2 * arena[directory + n.END] if s.partitions and directory != 0 else 0
+    return 0
 
 
 @part
@@ -123,39 +113,42 @@ def take_null(s, arena, row):
     null = s.nulls
     if null == 0:
         return
-    s.nulls = arena[null + n.NEXT]
+    s.nulls = arena[null + state.NEXT]
     s.null_count -= 1
     s.null_reuses += 1
-    for word in range(n.BLOCKS, n.SUPERS):
+    for word in range(state.BLOCKS, state.SUPERS):
         arena[row + word] = arena[null + word]
-    for word in (n.RANGE, n.RANGE_ORDER, n.END, n.SPARE):
+    for word in (state.RANGE, state.RANGE_ORDER, state.END, state.SPARE):
         arena[row + word] = arena[null + word]
-    arena[row + n.SPARE_AT] = 0
-    give(s, arena, null, n.NULL_ORDER)
+    arena[row + state.SPARE_AT] = 0
+    give(s, arena, null, state.NULL_ORDER)
 
 
 @part
 def keep_null(s, arena, out, row):
     """A file that is gone becomes a null file, with as many first pages as a new file gets; False: it does not."""
-    if s.null_count >= s.null_limit or arena[row + n.RANGE_ORDER] != ranges.SMALLEST or arena[row + n.HELD] > 0:
+    if s.null_count >= s.null_limit or arena[row + state.RANGE_ORDER] != ranges.SMALLEST or arena[row + state.HELD] > 0:
         return False
-    if arena[row + n.STATUS] & n.IS_DIR:
+    if arena[row + file_row.STATUS] & file_row.IS_DIR:
         return False
-    m.drop_spare(s, arena, out, row)
+    page_map.drop_spare(s, arena, out, row)
     count = 0
-    while count < s.spare and table.get(arena, row + n.BLOCKS, count) != 0:
+    while count < s.spare and table.get(arena, row + state.BLOCKS, count) != 0:
         count += 1
     if count == 0:
         return False
-    if arena[row + n.END] > count:
-        m.unmap(s, arena, out, row, count, arena[row + n.END])
-    null = take(s, arena, n.NULL_ORDER)
-    for word in range(n.BLOCKS, n.SUPERS):
+    if arena[row + state.END] > count:
+        page_map.unmap(s, arena, out, row, count, arena[row + state.END])
+    null = take(s, arena, state.NULL_ORDER)
+    for word in range(state.BLOCKS, state.SUPERS):
         arena[null + word] = arena[row + word]
         arena[row + word] = 0
-    arena[null + n.RANGE], arena[null + n.RANGE_ORDER] = arena[row + n.RANGE], arena[row + n.RANGE_ORDER]
-    arena[null + n.END], arena[null + n.SPARE], arena[null + n.NEXT] = count, count, s.nulls
-    arena[row + n.RANGE_ORDER], arena[row + n.END] = 0, 0
+    arena[null + state.RANGE], arena[null + state.RANGE_ORDER] = (
+        arena[row + state.RANGE],
+        arena[row + state.RANGE_ORDER],
+    )
+    arena[null + state.END], arena[null + state.SPARE], arena[null + state.NEXT] = count, count, s.nulls
+    arena[row + state.RANGE_ORDER], arena[row + state.END] = 0, 0
     s.nulls = null
     s.null_count += 1
     s.spare_blocks += count
@@ -166,94 +159,104 @@ def keep_null(s, arena, out, row):
 def drop_null(s, arena, out):
     """Free one null file."""
     null = s.nulls
-    s.nulls = arena[null + n.NEXT]
+    s.nulls = arena[null + state.NEXT]
     s.null_count -= 1
-    m.drop_spare(s, arena, out, null)
-    m.leave_tables(s, arena, null)
-    give(s, arena, null, n.NULL_ORDER)
+    page_map.drop_spare(s, arena, out, null)
+    page_map.leave_tables(s, arena, null)
+    give(s, arena, null, state.NULL_ORDER)
 
 
 @part
 def create(s, arena, out, op, row, parent):
     """create, mkdir."""
-    is_dir = op.op == r.MKDIR
-    arena[row + n.STATUS] = arena[row + n.STATUS] & n.QUEUED | n.EXISTS | n.IS_DIR * is_dir
-    arena[row + n.LINKS], arena[row + n.OPENS] = 1, not is_dir
-    play(s, out, q.MKDIR if is_dir else q.CREATE)
+    is_dir = op.op == records.MKDIR
+    arena[row + file_row.STATUS] = (
+        arena[row + file_row.STATUS] & state.QUEUED | file_row.EXISTS | file_row.IS_DIR * is_dir
+    )
+    arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 1, not is_dir
+    play(s, out, recipes.MKDIR if is_dir else recipes.CREATE)
     if not is_dir:
         take_null(s, arena, row)
-    play(s, out, q.NEW_INODE)
+    play(s, out, recipes.NEW_INODE)
     add_name(s, arena, out, row, parent)
-    if s.embedded and not is_dir:
-        m.attach(s, arena, out, row, q.ATTACHED)
+    if not is_dir:
+        calls.opened(s, arena, out, row)
 
 
 @part
-def due(s, arena, row):
-    """Whether a file has neither a name nor, as far as the trace shows closes at all, an open descriptor."""
-    return (
-        arena[row + n.STATUS] & n.EXISTS and arena[row + n.LINKS] <= 0 and (s.closes == 0 or arena[row + n.OPENS] <= 0)
-    )
+def release_events(arena, row):
+    """Events of one piece that is freed, and of the file's end, at most."""
+    return page_map.UNMAP_EVENTS
 
 
 @part
-def release_fits(s, arena, out, row):
-    """Whether the events of one piece that is freed, and of the file's end, fit."""
-    return has_events(s, out, m.UNMAP_EVENTS + s.embedded * (m.CLEARED_EVENTS + 4 * (2 + (arena[row + n.END] >> 18))))
+def released(s, arena, out, row):
+    """A file that goes has no pages any more."""
+
+
+@part
+def begin_eviction(s, arena, out, row):
+    """A file that goes is looked at, and may become a null file; False: no room for it."""
+    if not has_events(s, out, 64) or not has_room(s, arena, ranges.NODE_WORDS + (1 << state.NULL_ORDER)):
+        return False
+    visit(s, arena, out, row)
+    if keep_null(s, arena, out, row):
+        arena[row + file_row.MAPPED] = 0
+    return True
 
 
 @part
 def evict(s, arena, out, row):
     """Free a file that nothing names or uses; False: no room to go on."""
-    if s.stage != n.RELEASING:
-        if not has_events(s, out, 64) or not has_room(s, arena, ranges.NODE_WORDS + (1 << n.NULL_ORDER)):
-            return False
-        visit(s, arena, out, row)
-        s.stage, s.resume_at = n.RELEASING, 0
-        if keep_null(s, arena, out, row):
-            arena[row + n.MAPPED] = 0
     while True:
-        if not release_fits(s, arena, out, row) or not has_room(s, arena, ranges.NODE_WORDS):
+        if not has_events(s, out, release_events(arena, row)) or not has_room(s, arena, ranges.NODE_WORDS):
             return False
-        if m.release_from(s, arena, out, row, 0):
+        if page_map.release_from(s, arena, out, row, 0):
             break
-    if s.embedded:
-        m.drop_upper(s, arena, out, row)
-    s.reg[q.INODE] = inode_at(s, row)
-    play(s, out, q.EVICTED)
-    m.leave_tables(s, arena, row)
-    for word in (n.SIZE, n.OPENS, n.PLACE, n.PARENT, n.DIRENTS, n.FIRST, n.LINKS):
+    released(s, arena, out, row)
+    s.reg[recipes.INODE] = inode_at(s, row)
+    play(s, out, recipes.EVICTED)
+    page_map.leave_tables(s, arena, row)
+    for word in (
+        file_row.SIZE,
+        file_row.OPENS,
+        state.PLACE,
+        state.PARENT,
+        state.DIRENTS,
+        file_row.FIRST,
+        file_row.LINKS,
+    ):
         arena[row + word] = 0
-    arena[row + n.STATUS] &= ~n.EXISTS
+    arena[row + file_row.STATUS] &= ~file_row.EXISTS
     return True
 
 
 @part
-def change_names(s, arena, out, op, row, parent):
-    """create, mkdir, unlink, rmdir, rename, link."""
-    code = op.op
-    s.reg[q.INODE] = inode_at(s, row)
-    if code == r.CREATE or code == r.MKDIR:
-        create(s, arena, out, op, row, parent)
-        return
-    if code == r.LINK:
-        play(s, out, q.LINK)
-        add_name(s, arena, out, row, parent)
-        arena[row + n.LINKS] += 1
-        play(s, out, q.LINKS)
-        return
-    if code == r.RENAME:
-        play(s, out, q.RENAME)
-        replaced = s.files + op.file2 * n.FILE_WORDS
-        if op.file2 >= 0 and op.file2 != op.file and arena[replaced + n.STATUS] & n.EXISTS:
-            remove_name(s, arena, out, replaced)
-            arena[replaced + n.PARENT] = 0
-            lose_link(s, arena, out, replaced)
-        directory = arena[row + n.PARENT] if arena[row + n.PARENT] != 0 else parent
-        remove_name(s, arena, out, row)
-        add_name(s, arena, out, row, directory)
-        return
-    play(s, out, q.RMDIR if code == r.RMDIR else q.UNLINK)
+def link(s, arena, out, op, row, parent):
+    """link: one more name."""
+    play(s, out, recipes.LINK)
+    add_name(s, arena, out, row, parent)
+    arena[row + file_row.LINKS] += 1
+    play(s, out, recipes.LINKS)
+
+
+@part
+def rename(s, arena, out, row, parent, replaced):
+    """rename within the file's directory."""
+    play(s, out, recipes.RENAME)
+    if replaced != 0:
+        remove_name(s, arena, out, replaced)
+        arena[replaced + state.PARENT] = 0
+        lose_link(s, arena, out, replaced)
+    directory = arena[row + state.PARENT] if arena[row + state.PARENT] != 0 else parent
+    remove_name(s, arena, out, row)
+    add_name(s, arena, out, row, directory)
+
+
+@part
+def unlink(s, arena, out, op, row, parent):
+    """unlink, rmdir."""
+    play(s, out, recipes.RMDIR if op.op == records.RMDIR else recipes.UNLINK)
     remove_name(s, arena, out, row)
     lose_link(s, arena, out, row)
 
@@ -261,33 +264,32 @@ def change_names(s, arena, out, op, row, parent):
 @part
 def lose_link(s, arena, out, row):
     """One name less."""
-    arena[row + n.LINKS] -= 1
-    s.reg[q.INODE] = inode_at(s, row)
-    play(s, out, q.LINKS)
+    arena[row + file_row.LINKS] -= 1
+    s.reg[recipes.INODE] = inode_at(s, row)
+    play(s, out, recipes.LINKS)
 
 
 @part
 def truncate(s, arena, out, row, new_size):
     """truncate; False: no room to go on."""
-    old_size = arena[row + n.SIZE]
-    s.reg[q.INODE] = inode_at(s, row)
-    if s.stage == n.READY:
+    old_size = arena[row + file_row.SIZE]
+    if s.stage == state.READY:
         if not has_events(s, out, clear_events(arena, row, old_size, new_size)):
             return False
-        play(s, out, q.TRUNCATE)
+        play(s, out, recipes.TRUNCATE)
         if new_size > old_size:
-            m.drop_spare(s, arena, out, row)
-            clear(s, arena, out, row, old_size, new_size)
-        s.stage, s.resume_at = n.RELEASING, (new_size + q.BLOCK - 1) // q.BLOCK
-    while new_size < old_size and not s.partitions:
-        if not release_fits(s, arena, out, row):
+            page_map.drop_spare(s, arena, out, row)
+            data.clear(s, arena, out, row, old_size, new_size)
+        s.stage, s.resume_at = state.RELEASING, (new_size + recipes.BLOCK - 1) // recipes.BLOCK
+    while new_size < old_size and not KEEPS_PAGES:
+        if not has_events(s, out, release_events(arena, row)):
             return False
-        if m.release_from(s, arena, out, row, (new_size + q.BLOCK - 1) // q.BLOCK):
+        if page_map.release_from(s, arena, out, row, (new_size + recipes.BLOCK - 1) // recipes.BLOCK):
             break
     if not has_events(s, out, 16):
         return False
-    arena[row + n.SIZE] = new_size
-    play(s, out, q.RESIZED)
+    arena[row + file_row.SIZE] = new_size
+    play(s, out, recipes.RESIZED)
     return True
 
 
@@ -295,31 +297,30 @@ def truncate(s, arena, out, row, new_size):
 def fallocate(s, arena, out, op, row):
     """fallocate: every page that is missing is mapped and cleared; False: no room to go on."""
     end = op.offset + op.length
-    last = (end - 1) // q.BLOCK
-    s.reg[q.INODE] = inode_at(s, row)
-    if s.stage == n.READY:
-        used, count = arena[row + n.SPARE_AT], arena[row + n.SPARE]
-        if not has_events(s, out, 32 + clear_events(arena, row, used * q.BLOCK, (used + count) * q.BLOCK)):
+    last = (end - 1) // recipes.BLOCK
+    if s.stage == state.READY:
+        used, count = arena[row + state.SPARE_AT], arena[row + state.SPARE]
+        if not has_events(s, out, 32 + clear_events(arena, row, used * recipes.BLOCK, (used + count) * recipes.BLOCK)):
             return False
-        play(s, out, q.FALLOCATED)
+        play(s, out, recipes.FALLOCATED)
         open_write(s, arena, out, op, row)
-        clear(s, arena, out, row, used * q.BLOCK, (used + count - arena[row + n.SPARE]) * q.BLOCK)
+        data.clear(s, arena, out, row, used * recipes.BLOCK, (used + count - arena[row + state.SPARE]) * recipes.BLOCK)
     while s.resume_at <= last:
-        if not has_events(s, out, m.MAP_EVENTS + 8):
+        if not has_events(s, out, page_map.MAP_EVENTS + 8):
             return False
-        mapped = arena[row + n.MAPPED]
-        m.fill(s, arena, out, row, last)
-        mapped = arena[row + n.MAPPED] - mapped
-        if mapped == m.PIECE and m.order_at(arena, row, s.resume_at) == m.SUPER:
-            start = s.resume_at // m.PIECE * m.PIECE
-            clear(s, arena, out, row, start * q.BLOCK, (start + m.PIECE) * q.BLOCK)
+        mapped = arena[row + file_row.MAPPED]
+        page_map.fill(s, arena, out, row, last)
+        mapped = arena[row + file_row.MAPPED] - mapped
+        if mapped == page_map.PIECE and page_map.order_at(arena, row, s.resume_at) == page_map.SUPER:
+            start = s.resume_at // page_map.PIECE * page_map.PIECE
+            data.clear(s, arena, out, row, start * recipes.BLOCK, (start + page_map.PIECE) * recipes.BLOCK)
         elif mapped > 0:
-            clear(s, arena, out, row, (s.resume_at - mapped) * q.BLOCK, s.resume_at * q.BLOCK)
+            data.clear(s, arena, out, row, (s.resume_at - mapped) * recipes.BLOCK, s.resume_at * recipes.BLOCK)
     if not has_events(s, out, 16):
         return False
-    if not op.flag & r.KEEP_SIZE and end > arena[row + n.SIZE]:
-        arena[row + n.SIZE] = end
-        play(s, out, q.RESIZED)
+    if not op.flag & records.KEEP_SIZE and end > arena[row + file_row.SIZE]:
+        arena[row + file_row.SIZE] = end
+        play(s, out, recipes.RESIZED)
     return True
 
 
@@ -328,38 +329,38 @@ def adopt_supers(s, arena, row, pages):
     """Superpages of a file from before the trace that had outgrown the threshold: it was migrated long ago."""
     if s.threshold == 0 or pages <= s.threshold:
         return
-    count = min(pages // m.PIECE, s.free_supers)
-    rest = pages - count * m.PIECE
-    if s.whole and 0 < rest < m.PIECE and s.free_supers > count:
-        if two_zone.free_everywhere(s) - s.owed >= m.PIECE:
+    count = min(pages // page_map.PIECE, s.free_supers)
+    rest = pages - count * page_map.PIECE
+    if s.whole and 0 < rest < page_map.PIECE and s.free_supers > count:
+        if two_zone.free_everywhere(s) - s.owed >= page_map.PIECE:
             count += 1
-    arena[row + n.HELD] = two_zone.nvmalloc_superpage(s, arena, arena[row + n.SUPERS], count)
+    arena[row + state.HELD] = two_zone.nvmalloc_superpage(s, arena, arena[row + state.SUPERS], count)
     for piece in range(count):
-        m.set_super(arena, row, piece)
-    arena[row + n.MAPPED] = count * m.PIECE
-    arena[row + n.END] = count * m.PIECE
-    s.data_blocks += count * m.PIECE
-    s.owed -= min(pages, count * m.PIECE)
+        page_map.set_super(arena, row, piece)
+    arena[row + file_row.MAPPED] = count * page_map.PIECE
+    arena[row + state.END] = count * page_map.PIECE
+    s.data_blocks += count * page_map.PIECE
+    s.owed -= min(pages, count * page_map.PIECE)
 
 
 @part
 def adopt(s, arena, out, row, parent):
     """Bring a file that existed before the trace into being, silently; False: no room to go on."""
-    length = 0 if arena[row + n.STATUS] & n.IS_DIR else max(arena[row + n.FIRST] - 1, 0)
-    pages, emitted = (length + q.BLOCK - 1) // q.BLOCK, s.emitted
-    if s.stage == n.FRESH:
-        arena[row + n.STATUS] |= n.EXISTS
-        arena[row + n.LINKS] = 1
+    length = 0 if arena[row + file_row.STATUS] & file_row.IS_DIR else max(arena[row + file_row.FIRST] - 1, 0)
+    pages, emitted = (length + recipes.BLOCK - 1) // recipes.BLOCK, s.emitted
+    if s.stage == state.NEW:
+        arena[row + file_row.STATUS] |= file_row.EXISTS
+        arena[row + file_row.LINKS] = 1
         if row != parent:
             add_name(s, arena, out, row, parent)
         if pages > 0:
             area.ensure_range(s, arena, out, row, pages)
-            m.reserve(s, arena, row, pages)
+            page_map.reserve(s, arena, row, pages)
             adopt_supers(s, arena, row, pages)
-        s.stage, s.resume_at = n.ADOPTING, 0
+        s.stage, s.resume_at = state.ADOPTING, 0
         s.emitted = emitted
     while s.resume_at < pages:
-        m.fill(s, arena, out, row, pages - 1)
+        page_map.fill(s, arena, out, row, pages - 1)
         s.emitted = emitted
-    arena[row + n.SIZE] = length
+    arena[row + file_row.SIZE] = length
     return True

@@ -4,158 +4,135 @@ Units: offsets and lengths in bytes, device blocks of 4096 bytes; virtual addres
 Sources: SCMFS superpage paper (2013); what it leaves open is marked as an assumption in docs/fs/scmfs.md.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from scmsim.alloc import two_zone
 from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
-from scmsim.fs.contiguous import recipes as q
-from scmsim.fs.ctfs import recipes as partition
-from scmsim.fs.engine import costs, ranges
+from scmsim.fs.contiguous import recipes
+from scmsim.fs.engine import costs, file_row, ranges
 from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state
 
 # Words of a file's row.  BLOCKS: page -> device block; PTES: piece of 2 MiB -> block of its page of page-table entries; SUPERS: the
-# file's superpages, from its first byte on (SIMFS: its upper tables, the highest one first, then one for each GiB); NEWER:
-# superpages that a migration is filling.
-SIZE, BLOCKS, PTES, SUPERS, NEWER = 0, 1, 3, 5, 7
-(
-    RANGE, RANGE_ORDER, STATUS, LINKS, NAME, FIRST, OPENS, MAPPED, END, SPARE_AT, SPARE, HELD, FILLED, DIRENTS, PLACE, PARENT,
-    WRITTEN, NEXT,
-) = range(9, 27)  # fmt: skip
-FILE_WORDS = 27
-EXISTS, IS_DIR, QUEUED = 1, 2, 4  # STATUS bits
+# file's superpages, from its first byte on; NEWER: superpages that a migration is filling.
+BLOCKS, PTES, SUPERS, NEWER = range(file_row.OWN, file_row.OWN + 8, 2)
+RANGE, RANGE_ORDER, END, SPARE_AT, SPARE, HELD, FILLED, DIRENTS, PLACE, PARENT, WRITTEN, NEXT = range(
+    file_row.OWN + 8, file_row.OWN + 20
+)
+FILE_WORDS, UNNAMED = file_row.OWN + 20, 1
+QUEUED = 4  # STATUS bit
 
 # An unused file (null file) is a row in a block of the arena; NEXT names the one behind it.
 NULL_ORDER = 5
 
 # How far the operation at work is.
-FRESH, ADOPTING, READY, MAPPING, COPYING, RELEASING = range(6)
+NEW, ADOPTING, READY, MAPPING, COPYING, RELEASING, ENDING, EVICTING = range(8)
 
 # What `collect` has to do (the state's `need_collect`).
 NOTHING, MIGRATE, SETTLE, TIDY = range(4)
 
-STATE = np.dtype(
-    (
-        np.record,
-        [
-            *HEADER,
-            *two_zone.FIELDS,
-            *ranges.FIELDS,
-            ("files", "i8"),  # arena offset of the file rows
-            ("file_count", "i8"),
-            ("inode_table", "i8"),
-            ("stage", "i8"),  # of the operation at work, see FRESH
-            ("resume_at", "i8"),  # page or byte at which it goes on
-            ("owed", "i8"),  # blocks that it may still need
-            ("edges", "i8"),  # 1: the page of its first byte is new, 2: that of its last
-            ("old_size", "i8"),  # of its file, before it
-            ("embedded", "i8"),  # 1: SIMFS, whose files hold their upper tables too, and are mapped while they are open
-            (
-                "partitions",
-                "i8",
-            ),  # 1: ctFS, whose files lie in partitions of power-of-8 sizes, mapped by whole pieces of 2 MiB
-            ("shadow", "i8"),  # 1: a write goes to a temporary file, whose table entry is swapped with the file's
-            ("closes", "i8"),
-            ("now", "i8"),  # time of the operation at work, ns
-            ("spare", "i8"),  # pages that a growing file gets beyond what it needs
-            ("null_limit", "i8"),
-            ("nulls", "i8"),  # first unused file in the arena
-            ("null_count", "i8"),
-            ("tidy_above", "i8"),  # unused pages above which the collector works
-            ("tidy_every", "i8"),
-            ("tidied", "i8"),  # when it last worked
-            ("threshold", "i8"),  # mapped pages beyond which a file is due for superpages, 0 = never
-            ("whole", "i8"),  # 1: the rest behind the last whole superpage goes to one as well
-            ("quiet", "i8"),  # ns without a write after which an open file counts as not being written
-            ("copy_rate", "i8"),  # bytes a second that the migration thread copies
-            ("looked", "i8"),  # operations before which the queue was looked at
-            ("queue", "i8"),  # first and last file that is due for migration
-            ("queue_end", "i8"),
-            ("moving", "i8"),  # row of the file that is being migrated, 0 = none
-            ("moved_at", "i8"),  # when its copy is finished
-            ("copy_at", "i8"),  # page that the copy has come to
-            ("wanted", "i8"),  # last page that the operation maps, or page that the migration ends before
-            ("ending", "i8"),  # 1: the operation is done but for freeing a file that nothing names
-            ("data_blocks", "i8"),  # blocks that files hold, unused ones and superpages included
-            ("dir_blocks", "i8"),
-            ("table_blocks", "i8"),  # pages of page-table entries
-            ("spare_blocks", "i8"),  # blocks mapped behind the ends of files, or in null files
-            ("migrations", "i8"),
-            ("migrated_bytes", "i8"),
-            ("refused_migrations", "i8"),  # for want of superpages
-            ("fallbacks", "i8"),  # growths of a file on superpages that got normal pages
-            ("waited_writes", "i8"),
-            ("waited_ns", "i8"),
-            ("range_moves", "i8"),
-            ("null_reuses", "i8"),
-            ("reclaimed_blocks", "i8"),
-            ("zeroed_bytes", "i8"),
-            ("scanned_bytes", "i8"),
-        ],
-    )
-)
+FIELDS = [
+    *HEADER,
+    *two_zone.FIELDS,
+    *ranges.FIELDS,
+    ("files", "i8"),  # arena offset of the file rows
+    ("file_count", "i8"),
+    ("inode_table", "i8"),
+    ("stage", "i8"),  # of the operation at work, see NEW
+    ("resume_at", "i8"),  # page or byte at which it goes on
+    ("owed", "i8"),  # blocks that it may still need
+    ("edges", "i8"),  # 1: the page of its first byte is new, 2: that of its last
+    ("old_size", "i8"),  # of its file, before it
+    ("closes", "i8"),
+    ("now", "i8"),  # time of the operation at work, ns
+    ("spare", "i8"),  # pages that a growing file gets beyond what it needs
+    ("null_limit", "i8"),
+    ("nulls", "i8"),  # first unused file in the arena
+    ("null_count", "i8"),
+    ("tidy_above", "i8"),  # unused pages above which the collector works
+    ("tidy_every", "i8"),
+    ("tidied", "i8"),  # when it last worked
+    ("threshold", "i8"),  # mapped pages beyond which a file is due for superpages, 0 = never
+    ("whole", "i8"),  # 1: the rest behind the last whole superpage goes to one as well
+    ("quiet", "i8"),  # ns without a write after which an open file counts as not being written
+    ("copy_rate", "i8"),  # bytes a second that the migration thread copies
+    ("looked", "i8"),  # operations before which the queue was looked at
+    ("queue", "i8"),  # first and last file that is due for migration
+    ("queue_end", "i8"),
+    ("moving", "i8"),  # row of the file that is being migrated, 0 = none
+    ("moved_at", "i8"),  # when its copy is finished
+    ("copy_at", "i8"),  # page that the copy has come to
+    ("wanted", "i8"),  # last page that the operation maps, or page that the migration ends before
+    ("data_blocks", "i8"),  # blocks that files hold, unused ones and superpages included
+    ("dir_blocks", "i8"),
+    ("table_blocks", "i8"),  # pages of page-table entries
+    ("spare_blocks", "i8"),  # blocks mapped behind the ends of files, or in null files
+    ("migrations", "i8"),
+    ("migrated_bytes", "i8"),
+    ("refused_migrations", "i8"),  # for want of superpages
+    ("fallbacks", "i8"),  # growths of a file on superpages that got normal pages
+    ("waited_writes", "i8"),
+    ("waited_ns", "i8"),
+    ("range_moves", "i8"),
+    ("null_reuses", "i8"),
+    ("reclaimed_blocks", "i8"),
+    ("zeroed_bytes", "i8"),
+    ("scanned_bytes", "i8"),
+]
+STATE = np.dtype((np.record, FIELDS))
 
 SMALLEST, LARGEST = 8 << 20, 16 << 40
 
 
-def start(params: dict, files: Files, embedded: bool = False, partitions: bool = False) -> State:
+class Variant(NamedTuple):
+    """What a file system built on this one brings along."""
+
+    recipes: dict[int, list]
+    costs: np.ndarray
+    dtype: np.dtype = STATE  # record with FIELDS and its own
+    normal_percent: int = 100  # share of the device for normal pages
+
+
+def start(params: dict, files: Files, variant: Variant | None = None) -> State:
     """State of an empty file system of `params["capacity"]` bytes that knows the trace's `files`."""
+    variant = variant or Variant(recipes.recipes(), costs.load("scmfs", recipes.COSTS, list(recipes.SITES)))
     capacity, rows = params["capacity"], len(files) + 1  # the last row: a parent directory that the trace does not name
-    blocks = capacity // q.BLOCK
-    reserved = (q.INODE_TABLE + -(-rows * q.INODE_BYTES // (2 << 20)) * (2 << 20)) // q.BLOCK
+    blocks = capacity // recipes.BLOCK
+    reserved = (recipes.INODE_TABLE + -(-rows * recipes.INODE_BYTES // (2 << 20)) * (2 << 20)) // recipes.BLOCK
     if not SMALLEST <= capacity <= LARGEST or blocks <= reserved:
         raise UsageError(
             f"capacity {format_bytes(capacity)} does not work; take a larger capacity: the tables and a file need "
-            f"{format_bytes(max(SMALLEST, (reserved + 1) * q.BLOCK))}, and the model ends at 16TiB"
+            f"{format_bytes(max(SMALLEST, (reserved + 1) * recipes.BLOCK))}, and the model ends at 16TiB"
         )
-    percent = params.get("normal_percent", 1 if partitions else 100)
+    percent = params.get("normal_percent", variant.normal_percent)
     if not 1 <= percent <= 100:
         raise UsageError(f"normal_percent = {percent}; use 1 to 100, the share of the device for normal pages")
     boundary = two_zone.boundary_of(reserved, blocks, percent)
     words = 16 + rows * FILE_WORDS + two_zone.arena_words(blocks, boundary)
-    state = new_state(STATE, max(1 << 16, words + (1 << 14)), _costs(partitions))
-    load_recipes(state, dict(sorted((partition.recipes() if partitions else q.recipes(embedded)).items())))
+    state = new_state(variant.dtype, max(1 << 16, words + (1 << 14)), variant.costs)
+    load_recipes(state, dict(sorted(variant.recipes.items())))
     two_zone.attach(state, reserved, blocks, boundary)
     record = state.record[0]
-    record.inode_table = q.INODE_TABLE
-    record.embedded, record.shadow = embedded, params.get("update") == "atomic"
-    record.partitions = record.whole = partitions
-    if not embedded and not partitions:
+    record.inode_table = recipes.INODE_TABLE
+    if "preallocate" in params:
         _keep(record, params)
     if "threshold" in params:
-        record.threshold, record.whole = max(params["threshold"] // q.BLOCK, 1), params["tail"] == "superpage"
+        record.threshold, record.whole = max(params["threshold"] // recipes.BLOCK, 1), params["tail"] == "superpage"
         record.quiet, record.copy_rate = params["quiet"], max(params["copy_rate"], 1)
-    record.files, record.file_count = record.arena_top, rows
-    record.arena_top += rows * FILE_WORDS
-    _rows(state, files)
+    file_row.add(state, files, FILE_WORDS)[:, WRITTEN] = -(1 << 62)
     return state
 
 
-def _costs(partitions: bool) -> np.ndarray:
-    """Cost rows of ctFS, or of SCMFS and SIMFS."""
-    name, rows = ("ctfs", partition.COSTS) if partitions else ("scmfs", q.COSTS)
-    return costs.load(name, rows, list(q.SITES))
-
-
 def _keep(record: np.record, params: dict) -> None:
-    """What SCMFS keeps mapped without using it."""
+    """What stays mapped without being used."""
     if params["preallocate"] > 2 << 20:
         raise UsageError(f"preallocate = {format_bytes(params['preallocate'])}; use 2MiB or less")
-    record.spare = params["preallocate"] // q.BLOCK
-    record.null_limit, record.tidy_above = params["null_files"], params["collect_above"] // q.BLOCK
+    record.spare = params["preallocate"] // recipes.BLOCK
+    record.null_limit, record.tidy_above = params["null_files"], params["collect_above"] // recipes.BLOCK
     record.tidy_every = params["collect_every"]
-
-
-def _rows(state: State, files: Files) -> None:
-    """Fill in what is known of each file before the trace."""
-    record = state.record[0]
-    table = state.arena[record.files : record.arena_top].reshape(-1, FILE_WORDS)
-    table[:-1, NAME] = [min(len(path.rsplit("/", 1)[-1].encode()), 255) for path in files.path]
-    table[-1, STATUS] = EXISTS | IS_DIR
-    table[:-1, STATUS] = np.where(files.is_dir, IS_DIR, 0)
-    table[:-1, FIRST] = np.maximum(files.first_size + 1, 0)  # 0: did not exist before the trace
-    table[:, WRITTEN] = -(1 << 62)
 
 
 def space(state: State) -> dict[str, int]:
@@ -164,27 +141,28 @@ def space(state: State) -> dict[str, int]:
     `waste_bytes` are the unused ends of last pages and last superpages; `superpage_waste_bytes` those of superpages alone.
     """
     record = state.record[0]
-    rows = state.arena[record.files : record.files + record.file_count * FILE_WORDS].reshape(-1, FILE_WORDS)
-    files = rows[(rows[:, STATUS] & (EXISTS | IS_DIR)) == EXISTS]
-    sizes, mapped = files[:, SIZE], files[:, MAPPED]
-    over = np.maximum(files[:, HELD] * two_zone.SUPERPAGE * q.BLOCK - sizes, 0)
+    rows = file_row.of(state, FILE_WORDS)
+    files = rows[file_row.is_file(rows)]
+    sizes, mapped = files[:, file_row.SIZE], files[:, file_row.MAPPED]
+    over = np.maximum(files[:, HELD] * two_zone.SUPERPAGE * recipes.BLOCK - sizes, 0)
     held = int(record.supers - record.free_supers - record.lent)
     return {
-        "capacity_bytes": int(record.device_blocks) * q.BLOCK,
-        "live_bytes": int(np.minimum(sizes, mapped * q.BLOCK).sum()),
+        "capacity_bytes": int(record.device_blocks) * recipes.BLOCK,
+        "live_bytes": int(np.minimum(sizes, mapped * recipes.BLOCK).sum()),
         "file_bytes": int(sizes.sum()),
-        "allocated_bytes": int(record.data_blocks - record.spare_blocks) * q.BLOCK,
-        "preallocated_bytes": int(record.spare_blocks) * q.BLOCK,
-        "metadata_bytes": int(record.dir_blocks) * q.BLOCK + int((rows[:, STATUS] & EXISTS).sum()) * q.INODE_BYTES,
-        "page_table_bytes": int(record.table_blocks) * q.BLOCK,
-        "waste_bytes": int(np.maximum(over, np.where(mapped > 0, -sizes % q.BLOCK, 0)).sum()),
+        "allocated_bytes": int(record.data_blocks - record.spare_blocks) * recipes.BLOCK,
+        "preallocated_bytes": int(record.spare_blocks) * recipes.BLOCK,
+        "metadata_bytes": int(record.dir_blocks) * recipes.BLOCK
+        + int((rows[:, file_row.STATUS] & file_row.EXISTS).sum()) * recipes.INODE_BYTES,
+        "page_table_bytes": int(record.table_blocks) * recipes.BLOCK,
+        "waste_bytes": int(np.maximum(over, np.where(mapped > 0, -sizes % recipes.BLOCK, 0)).sum()),
         "files": len(files),
         "null_files": int(record.null_count),
         "null_file_reuses": int(record.null_reuses),
-        "reclaimed_bytes": int(record.reclaimed_blocks) * q.BLOCK,
+        "reclaimed_bytes": int(record.reclaimed_blocks) * recipes.BLOCK,
         "range_moves": int(record.range_moves),
-        "superpage_region_bytes": int(record.supers) * two_zone.SUPERPAGE * q.BLOCK,
-        "superpage_bytes": held * two_zone.SUPERPAGE * q.BLOCK,
+        "superpage_region_bytes": int(record.supers) * two_zone.SUPERPAGE * recipes.BLOCK,
+        "superpage_bytes": held * two_zone.SUPERPAGE * recipes.BLOCK,
         "superpage_waste_bytes": int(over.sum()),
         "lent_superpages": int(record.lent),
         "superpage_fallbacks": int(record.fallbacks),

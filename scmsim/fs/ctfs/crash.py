@@ -11,11 +11,12 @@ atomic write's staging pages lie is not modelled, so of its data nothing is look
 from collections.abc import Sequence
 from typing import Any
 
-from scmsim.core import records as r
+from scmsim.core import records
 from scmsim.core.records import FENCE, NTSTORE, STORE
-from scmsim.fs.contiguous import recipes as q
-from scmsim.fs.contiguous import state as n
+from scmsim.fs.contiguous import recipes as contiguous_recipes
+from scmsim.fs.contiguous import state as contiguous_state
 from scmsim.fs.ctfs.recipes import MASTER, STAGING
+from scmsim.fs.engine import file_row
 from scmsim.fs.recovery.adapter import Claim, Stores, copied
 from scmsim.fs.recovery.expected import Found
 from scmsim.fs.recovery.image import PAGE, Bulk, Image, in_words, label_of
@@ -58,7 +59,7 @@ class Adapter(Scmfs):
         """For each event, the writes that it stands for."""
         self.named = False
         meant = super().interpret(op, version, events)
-        for i, offset, length in copied(op, events, "data copy") if op.op == r.WRITE else []:
+        for i, offset, length in copied(op, events, "data copy") if op.op == records.WRITE else []:
             meant[i] = [Bulk(events[i].addr, length, label_of(version, offset))]
         return meant
 
@@ -80,19 +81,19 @@ class Adapter(Scmfs):
         return self._put(event.addr, ("gone", names.pop()), True) if names else []
 
     def _inode(self, i: int, event: Event) -> list:
-        file, at = divmod(event.addr - q.INODE_TABLE, q.INODE_BYTES)
-        if at == 0 and event.length == q.INODE_BYTES:
+        file, at = divmod(event.addr - contiguous_recipes.INODE_TABLE, contiguous_recipes.INODE_BYTES)
+        if at == 0 and event.length == contiguous_recipes.INODE_BYTES:
             return super()._inode(i, event)
-        if at != 8 or not 0 <= file < self.count or self._row(file)[n.STATUS] & n.IS_DIR:
+        if at != 8 or not 0 <= file < self.count or self._row(file)[file_row.STATUS] & file_row.IS_DIR:
             return []
         if event.length == 16:
             row = self._row(file)
-            placed = self._put(event.addr + 8, ("range", file), int(row[n.RANGE]))
-            return placed + self._put(event.addr, ("size", file), 1 << int(row[n.RANGE_ORDER]))
+            placed = self._put(event.addr + 8, ("range", file), int(row[contiguous_state.RANGE]))
+            return placed + self._put(event.addr, ("size", file), 1 << int(row[contiguous_state.RANGE_ORDER]))
         if file != self.op.file:
             return []
         end = int(self.op.offset + self.op.length)
-        self.size[file] = int(self.op.offset) if self.op.op == r.TRUNCATE else max(self.size.get(file, 0), end)
+        self.size[file] = int(self.op.offset) if self.op.op == records.TRUNCATE else max(self.size.get(file, 0), end)
         return self._put(event.addr, ("size", file), self.size[file])
 
     def _cleared(self, i: int, event: Event) -> list:
@@ -108,9 +109,14 @@ class Adapter(Scmfs):
 
     def _upper(self, i: int, event: Event) -> list:
         after = next(self._stores(i, 1), None)
-        moves = after is not None and after.site == "inode" and after.addr % q.INODE_BYTES == 8 and after.length == 16
+        moves = (
+            after is not None
+            and after.site == "inode"
+            and after.addr % contiguous_recipes.INODE_BYTES == 8
+            and after.length == 16
+        )
         if after is not None and moves:
-            return self._moved(event, (after.addr - q.INODE_TABLE) // q.INODE_BYTES)
+            return self._moved(event, (after.addr - contiguous_recipes.INODE_TABLE) // contiguous_recipes.INODE_BYTES)
         addrs = range(event.addr, event.addr + event.length, PTE)
         return [word for addr in addrs for word in self._put(addr, ("upper", addr), self._entry(addr))]
 
@@ -118,11 +124,11 @@ class Adapter(Scmfs):
         """What an entry of a piece is: the piece's page of entries, its superpage, or nothing."""
         for file in range(self.count):
             row = self._row(file)
-            if row[n.STATUS] & n.IS_DIR or not row[n.RANGE_ORDER]:
+            if row[file_row.STATUS] & file_row.IS_DIR or not row[contiguous_state.RANGE_ORDER]:
                 continue
-            tables = self._entries(row, n.PTES)
-            for piece in range(max(int(row[n.HELD]), -(-int(row[n.END]) // PIECE))):
-                if upper_at(int(row[n.RANGE]), piece) == addr:
+            tables = self._entries(row, contiguous_state.PTES)
+            for piece in range(max(int(row[contiguous_state.HELD]), -(-int(row[contiguous_state.END]) // PIECE))):
+                if upper_at(int(row[contiguous_state.RANGE]), piece) == addr:
                     if piece < len(tables) and tables[piece]:
                         return "table", int(tables[piece])
                     return "super", self.mapped[file][piece * PIECE]
@@ -139,5 +145,5 @@ def _beside(event: Event) -> bool:
     if event.site == "free list" or event.code == FENCE:
         return True
     if event.site == "inode":
-        return event.addr < q.INODE_TABLE
+        return event.addr < contiguous_recipes.INODE_TABLE
     return event.site in ("page table", "shadow copy") and event.addr // PAGE in (MASTER // PAGE, STAGING // PAGE)

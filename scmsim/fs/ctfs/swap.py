@@ -6,51 +6,55 @@ are not taken from the model's device, and the file keeps its blocks.
 """
 
 from scmsim.core.records import INVALIDATE, PM, pack
-from scmsim.fs.contiguous import map as m
-from scmsim.fs.contiguous import recipes as q
-from scmsim.fs.contiguous import state as n
+from scmsim.fs.contiguous import map as page_map
+from scmsim.fs.contiguous import recipes as contiguous_recipes
+from scmsim.fs.contiguous import state as contiguous_state
+from scmsim.fs.ctfs import recipes
 from scmsim.fs.engine import table
 from scmsim.fs.engine.events import play
 from scmsim.jit import part
 
 EVENTS = 160  # of one atomic write, at most
 AT_ONCE = 32  # pages of one event: a longer one would count as a flush of the whole TLB
-_INVALIDATES = pack(INVALIDATE, list(q.SITES).index("page table"), PM)
+_INVALIDATES = pack(INVALIDATE, list(contiguous_recipes.SITES).index("page table"), PM)
 
 
 @part
 def flush_all(s, arena, out, row):
     """A flush of the user's whole TLB."""
-    m.table_event(s, out, _INVALIDATES, 0, m.address_of(arena, row, 0), 1 << 18, m.NORMAL)
+    page_map.table_event(s, out, _INVALIDATES, 0, page_map.address_of(arena, row, 0), 1 << 18, page_map.NORMAL)
 
 
 @part
 def split(s, arena, out, row, piece):
     """Map a piece by entries of 4 KiB, if it is not yet."""
-    if table.get(arena, row + n.PTES, piece) != 0:
+    if table.get(arena, row + contiguous_state.PTES, piece) != 0:
         return False
-    block = m.take_block(s, arena, 1)
-    table.put(arena, row + n.PTES, piece, block)
+    block = page_map.take_block(s, arena, 1)
+    table.put(arena, row + contiguous_state.PTES, piece, block)
     s.table_blocks += 1
     s.owed -= 1
-    s.reg[q.TABLE], s.reg[q.DIRECTORY] = block * q.BLOCK, m.directory_at(arena, row, piece)
-    play(s, out, q.SPLIT)
+    s.reg[contiguous_recipes.TABLE], s.reg[contiguous_recipes.DIRECTORY] = (
+        block * contiguous_recipes.BLOCK,
+        page_map.directory_at(arena, row, piece),
+    )
+    play(s, out, recipes.SPLIT)
     return True
 
 
 @part
 def swap_pages(s, arena, out, row, first, count):
     """Swap the entries of `count` pages of one piece; True: the whole TLB is to be flushed, since the piece was split."""
-    piece = first // m.PIECE
+    piece = first // page_map.PIECE
     whole = split(s, arena, out, row, piece)
-    s.reg[q.TABLE] = table.get(arena, row + n.PTES, piece) * q.BLOCK
-    s.reg[q.PTE_AT] = s.reg[q.TABLE] + ((first & (m.PIECE - 1)) << 3)
-    s.reg[q.PTE_BYTES], s.reg[q.PAGES] = count << 3, count
-    play(s, out, q.SWAP_PAGES)
+    s.reg[contiguous_recipes.TABLE] = table.get(arena, row + contiguous_state.PTES, piece) * contiguous_recipes.BLOCK
+    s.reg[contiguous_recipes.PTE_AT] = s.reg[contiguous_recipes.TABLE] + ((first & (page_map.PIECE - 1)) << 3)
+    s.reg[contiguous_recipes.PTE_BYTES], s.reg[contiguous_recipes.PAGES] = count << 3, count
+    play(s, out, recipes.SWAP_PAGES)
     page = first
     while not whole and page < first + count:
         many = min(first + count - page, AT_ONCE)
-        m.table_event(s, out, _INVALIDATES, 0, m.address_of(arena, row, page), many, m.NORMAL)
+        page_map.table_event(s, out, _INVALIDATES, 0, page_map.address_of(arena, row, page), many, page_map.NORMAL)
         page += many
     return whole
 
@@ -58,23 +62,25 @@ def swap_pages(s, arena, out, row, first, count):
 @part
 def write_swapped(s, arena, out, op, row):
     """What an atomic write does besides its copy; an append is written in place."""
-    if op.offset >= s.old_size:
+    if not s.shadow or op.offset >= s.old_size:
         return
-    end, first = op.offset + op.length, op.offset // q.BLOCK
-    stop = (end - 1) // q.BLOCK + 1
-    s.reg[q.BYTES] = op.offset - first * q.BLOCK + min(stop * q.BLOCK, max(s.old_size, end)) - end
-    if s.reg[q.BYTES] > 0:
-        play(s, out, q.SHADOW_COPY)
-    play(s, out, q.SWAP)
-    begin = min(m.whole_pieces(first), stop)
-    middle = max(stop // m.PIECE * m.PIECE, begin)
+    end, first = op.offset + op.length, op.offset // contiguous_recipes.BLOCK
+    stop = (end - 1) // contiguous_recipes.BLOCK + 1
+    s.reg[contiguous_recipes.BYTES] = (
+        op.offset - first * contiguous_recipes.BLOCK + min(stop * contiguous_recipes.BLOCK, max(s.old_size, end)) - end
+    )
+    if s.reg[contiguous_recipes.BYTES] > 0:
+        play(s, out, recipes.SHADOW_COPY)
+    play(s, out, recipes.SWAP)
+    begin = min(page_map.whole_pieces(first), stop)
+    middle = max(stop // page_map.PIECE * page_map.PIECE, begin)
     whole = False
     if first < begin:
         whole = swap_pages(s, arena, out, row, first, begin - first)
     if begin < middle:
-        s.reg[q.DIRECTORY] = m.directory_at(arena, row, begin // m.PIECE)
-        s.reg[q.DIRECTORY_BYTES] = (middle - begin) // m.PIECE << 3
-        play(s, out, q.SWAP_PIECES)
+        s.reg[contiguous_recipes.DIRECTORY] = page_map.directory_at(arena, row, begin // page_map.PIECE)
+        s.reg[contiguous_recipes.DIRECTORY_BYTES] = (middle - begin) // page_map.PIECE << 3
+        play(s, out, recipes.SWAP_PIECES)
         whole = True
     if middle < stop:
         whole = swap_pages(s, arena, out, row, middle, stop - middle) or whole

@@ -9,7 +9,7 @@ not reach as free.  Entries in a log are known by number; a thorough garbage col
 from collections.abc import Sequence
 from typing import Any
 
-from scmsim.core import records as r
+from scmsim.core import records
 from scmsim.core.records import NTSTORE, STORE
 from scmsim.fs.recovery.adapter import Adapter as Base
 from scmsim.fs.recovery.adapter import Claim, Known, Stores, Unrecoverable, copied, placed, source_of
@@ -33,11 +33,14 @@ TORN = Claim("durable when a call returns, names atomic; a write in place may be
 
 KNOWN = (
     Known(
-        r.WRITE, "data copy",
+        records.WRITE, "data copy",
         "its copy stores the ends of a write that are no whole 8 bytes through the cache, and nobody writes them back (fs/nova)",
         ragged=True,
     ),
-    Known(r.RENAME, "", "the old name is taken away in place before the new one is committed (LeBlanc et al., arXiv:2204.06066)"),
+    Known(
+        records.RENAME, "",
+        "the old name is taken away in place before the new one is committed (LeBlanc et al., arXiv:2204.06066)",
+    ),
 )  # fmt: skip
 
 
@@ -155,10 +158,10 @@ class Call:
     def __init__(self, adapter: Adapter, op: Any, version: int, events: Sequence[Event]) -> None:
         self.a, self.op, self.version, self.events = adapter, op, version, events
         self.file = int(op.file)
-        self.replaced = int(op.file2) if op.op == r.RENAME and op.file2 >= 0 and op.file2 != op.file else -1
+        self.replaced = int(op.file2) if op.op == records.RENAME and op.file2 >= 0 and op.file2 != op.file else -1
         self.parent = self._parent()
         self.me = self._running(self.file)
-        copies = copied(op, events, "data copy") if op.op == r.WRITE else []
+        copies = copied(op, events, "data copy") if op.op == records.WRITE else []
         self.copies = {i: (offset, length) for i, offset, length in copies}
         self.pages = placed(copies, events)
         self.fresh: list[int] = []  # log pages that were initialised and not linked yet
@@ -182,7 +185,7 @@ class Call:
 
     def _parent(self) -> int:
         """The directory that the call changes: a rename's is that of the newest name."""
-        if self.op.op == r.RENAME:
+        if self.op.op == records.RENAME:
             names = self.a.names.get(self.file, {})
             return names[max(names)][0] if names else self.a.count
         return int(self.op.file2) if 0 <= self.op.file2 < self.a.count else self.a.count
@@ -225,7 +228,7 @@ class Call:
         return [] if source is None else [Copy(event.addr, event.length, source)]
 
     def _zeroing(self, i: int, event: Event) -> list:
-        if self.op.op == r.FALLOCATE:
+        if self.op.op == records.FALLOCATE:
             page, left = int(self.op.offset) // PAGE, event.length // PAGE
             while left:
                 if page not in self.me.mapped:
@@ -247,7 +250,7 @@ class Call:
             return []  # the clearing of an entry before its fields, or the mark at a page's end
         owner = self._owner(event.addr)
         what: tuple = ("plain",)
-        if owner == self.file and self.op.op == r.TRUNCATE:
+        if owner == self.file and self.op.op == records.TRUNCATE:
             what = ("cut", int(self.op.offset), self.version)
             self.me.size = int(self.op.offset)
             self.me.mapped = {page: at for page, at in self.me.mapped.items() if page * PAGE < self.op.offset}
@@ -277,9 +280,9 @@ class Call:
 
     def _size(self) -> tuple[int, int]:
         """(age, size of the file) that an entry carries."""
-        if self.op.op == r.WRITE:
+        if self.op.op == records.WRITE:
             self.me.size = max(self.me.size, self.copied_to)
-        elif not self.op.flag & r.KEEP_SIZE:
+        elif not self.op.flag & records.KEEP_SIZE:
             self.me.size = max(self.me.size, int(self.op.offset + self.op.length))
         return self.version, self.me.size
 
@@ -361,7 +364,7 @@ class Call:
             return [("size", self.me.entry_of[self.page])]
         if change.site == "namespace":
             return [] if self._is_inode(change.addr) else [("dead", self._newest(self.victims[0]))]
-        if self.op.op in (r.CREATE, r.MKDIR):
+        if self.op.op in (records.CREATE, records.MKDIR):
             return [("valid", self.file), ("tail", self.parent)]
         words = [("tail", self.file), ("tail", self.parent), ("valid", self.file)]
         return words[:2] + [("tail", self.replaced), ("valid", self.replaced)] if self.replaced >= 0 else words

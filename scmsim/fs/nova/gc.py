@@ -7,8 +7,7 @@ Runs between two operations, on what the extension that asked for it found.  Sou
 from scmsim.alloc import first_fit
 from scmsim.fs.engine.arena import give, has_room
 from scmsim.fs.engine.events import has_events, play
-from scmsim.fs.nova import recipes as q
-from scmsim.fs.nova import state as n
+from scmsim.fs.nova import recipes, state
 from scmsim.fs.nova.log import add_pages, used_bytes, words_of
 from scmsim.jit import kernel, part
 
@@ -19,10 +18,10 @@ ASSIGNED_BYTES = 13  # loaded of an entry that is copied, to find its pages: typ
 @part
 def move_entry(s, arena, row, at, fresh):
     """The words of a write entry at arena offset `at` of the page in OLD_PAGE become those of entry `fresh`; its pages follow."""
-    to, old = words_of(s, fresh), s.reg[q.OLD_PAGE]
+    to, old = words_of(s, fresh), s.reg[recipes.OLD_PAGE]
     arena[to], arena[to + 1] = arena[at], arena[at + 1]
-    first = arena[row + n.PAGES] + (arena[at] >> 24)
-    for i in range(first, first + (arena[at] & n.PAGES_MASK)):
+    first = arena[row + state.PAGES] + (arena[at] >> 24)
+    for i in range(first, first + (arena[at] & state.PAGES_MASK)):
         if arena[i] >> 9 == old and words_of(s, arena[i]) == at:
             arena[i] = fresh
 
@@ -34,37 +33,40 @@ def copy_live(s, arena, out, row, target):
     The entries without data are copied first, together.  The copies of one old page make one run on the page that takes the
     last of them.  Returns the page written to.
     """
-    old = s.reg[q.OLD_PAGE]
-    counts = arena[old + n.PAGE_COUNTS]
-    copied, moved, covered = counts >> n.PLAIN_SHIFT & n.ENTRIES_MASK, counts >> n.BYTES_SHIFT, 0
-    page = arena[arena[row + n.LOG] + target]
+    old = s.reg[recipes.OLD_PAGE]
+    counts = arena[old + state.PAGE_COUNTS]
+    copied, moved, covered = counts >> state.PLAIN_SHIFT & state.ENTRIES_MASK, counts >> state.BYTES_SHIFT, 0
+    page = arena[arena[row + state.LOG] + target]
     used = used_bytes(s, arena, page)
-    if used + moved > n.LOG_BYTES:
+    if used + moved > state.LOG_BYTES:
         target, used = target + 1, 0
-        page = arena[arena[row + n.LOG] + target]
-    arena[page + n.PAGE_COUNTS] += copied + copied * n.PLAIN_ONE + moved * n.PLAIN_BYTE
+        page = arena[arena[row + state.LOG] + target]
+    arena[page + state.PAGE_COUNTS] += copied + copied * state.PLAIN_ONE + moved * state.PLAIN_BYTE
     used += moved
-    for slot in range(n.LOG_BYTES >> s.entry_shift):
-        at = old + n.PAGE_ENTRIES + 2 * slot
-        pages = arena[at] & n.PAGES_MASK
-        if pages <= (arena[at + 1] & n.COUNT_MASK):
+    for slot in range(state.LOG_BYTES >> s.entry_shift):
+        at = old + state.PAGE_ENTRIES + 2 * slot
+        pages = arena[at] & state.PAGES_MASK
+        if pages <= (arena[at + 1] & state.COUNT_MASK):
             continue
-        if used + s.entry_bytes > n.LOG_BYTES:
+        if used + s.entry_bytes > state.LOG_BYTES:
             target, used = target + 1, 0
-            page = arena[arena[row + n.LOG] + target]
+            page = arena[arena[row + state.LOG] + target]
         move_entry(s, arena, row, at, page << 9 | used >> 3)
-        arena[page + n.PAGE_COUNTS] += 1
+        arena[page + state.PAGE_COUNTS] += 1
         used += s.entry_bytes
         moved += s.entry_bytes
         copied += 1
         covered += pages
-    s.reg[q.FROM], s.reg[q.TO] = arena[old + n.PAGE_BLOCK] * n.BLOCK, arena[page + n.PAGE_BLOCK] * n.BLOCK
-    s.reg[q.ENTRIES], s.reg[q.BYTES] = used_bytes(s, arena, old), moved
-    s.reg[q.LINES], s.reg[q.COUNT], s.reg[q.REPLACED] = counts & n.ENTRIES_MASK, copied, covered
-    s.reg[q.CHECKED] = -CHECKED_BYTES * (counts & n.ENTRIES_MASK)
-    s.reg[q.HAS], s.reg[q.FIELDS] = (4 if copied else 0), -4 * copied
-    s.reg[q.ASSIGNED] = ASSIGNED_BYTES * copied
-    play(s, out, q.GC_PAGE)
+    s.reg[recipes.FROM], s.reg[recipes.TO] = (
+        arena[old + state.PAGE_BLOCK] * state.BLOCK,
+        arena[page + state.PAGE_BLOCK] * state.BLOCK,
+    )
+    s.reg[recipes.ENTRIES], s.reg[recipes.BYTES] = used_bytes(s, arena, old), moved
+    s.reg[recipes.LINES], s.reg[recipes.COUNT], s.reg[recipes.REPLACED] = counts & state.ENTRIES_MASK, copied, covered
+    s.reg[recipes.CHECKED] = -CHECKED_BYTES * (counts & state.ENTRIES_MASK)
+    s.reg[recipes.HAS], s.reg[recipes.FIELDS] = (4 if copied else 0), -4 * copied
+    s.reg[recipes.ASSIGNED] = ASSIGNED_BYTES * copied
+    play(s, out, recipes.GC_PAGE)
     s.copied_entries += copied
     return target
 
@@ -83,20 +85,20 @@ def reverse(arena, low, high):
 def drop_pages(s, arena, row, low, high):
     """Free the log pages [low, high) of the file's log, blocks and words."""
     for i in range(low, high):
-        page = arena[arena[row + n.LOG] + i]
-        first_fit.release(s, arena, arena[page + n.PAGE_BLOCK], 1)
+        page = arena[arena[row + state.LOG] + i]
+        first_fit.release(s, arena, arena[page + state.PAGE_BLOCK], 1)
         give(s, arena, page, s.page_order)
     s.log_pages -= high - low
 
 
 @kernel
-def collect(state, arena, out):
+def collect(record, arena, out):
     """Do the thorough GC that the last operation left in `need_collect` (row of the file); clears it unless room lacks.
 
     FAST'16 asks for ceil(valid * 40 / 4064) pages although a page takes 101 entries, not 101.6: hence the pages more.
     """
-    s = state[0]
-    row, old, count = s.need_collect, s.gc_tail, arena[s.need_collect + n.LOG_COUNT]
+    s = record[0]
+    row, old, count = s.need_collect, s.gc_tail, arena[s.need_collect + state.LOG_COUNT]
     s.emitted, s.need_events, s.need_words = 0, 0, 0
     most = s.gc_blocks + s.gc_blocks // 64 + 8
     if s.free_blocks < most:
@@ -110,29 +112,29 @@ def collect(state, arena, out):
     add_pages(s, arena, out, row, s.gc_blocks)
     target = count
     for i in range(old):
-        page = arena[arena[row + n.LOG] + i]
-        used = used_bytes(s, arena, arena[arena[row + n.LOG] + target])
-        dead = arena[page + n.PAGE_COUNTS] >> n.INVALID_SHIFT & n.ENTRIES_MASK
+        page = arena[arena[row + state.LOG] + i]
+        used = used_bytes(s, arena, arena[arena[row + state.LOG] + target])
+        dead = arena[page + state.PAGE_COUNTS] >> state.INVALID_SHIFT & state.ENTRIES_MASK
         if (
-            target + 1 == arena[row + n.LOG_COUNT]
-            and used + used_bytes(s, arena, page) - dead * s.entry_bytes > n.LOG_BYTES
+            target + 1 == arena[row + state.LOG_COUNT]
+            and used + used_bytes(s, arena, page) - dead * s.entry_bytes > state.LOG_BYTES
         ):
             add_pages(s, arena, out, row, 1)
-        s.reg[q.OLD_PAGE] = page
+        s.reg[recipes.OLD_PAGE] = page
         target = copy_live(s, arena, out, row, target)
-    drop_pages(s, arena, row, q.ZERO, old)
-    drop_pages(s, arena, row, target + 1, arena[row + n.LOG_COUNT])
+    drop_pages(s, arena, row, recipes.ZERO, old)
+    drop_pages(s, arena, row, target + 1, arena[row + state.LOG_COUNT])
     # [old pages][rest of the log][fresh pages] -> [fresh pages][rest], by three reversals
-    at, rest, fresh = arena[row + n.LOG], count - old, target + 1 - count
+    at, rest, fresh = arena[row + state.LOG], count - old, target + 1 - count
     reverse(arena, at + old, at + old + rest + fresh)
     reverse(arena, at + old, at + old + fresh)
     reverse(arena, at + old + fresh, at + old + fresh + rest)
     for i in range(rest + fresh):
         arena[at + i] = arena[at + old + i]
-    arena[row + n.TAIL_PAGE] += fresh - old
-    arena[row + n.LOG_SIZE] -= old
-    arena[row + n.LOG_COUNT] = fresh + rest
-    s.reg[q.INODE] = s.inode_table + (row - s.files) // n.FILE_WORDS * n.INODE_BYTES
-    s.reg[q.PAGE] = arena[arena[at + fresh - 1] + n.PAGE_BLOCK] * n.BLOCK
-    play(s, out, q.GC_SWITCH)
+    arena[row + state.TAIL_PAGE] += fresh - old
+    arena[row + state.LOG_SIZE] -= old
+    arena[row + state.LOG_COUNT] = fresh + rest
+    s.reg[recipes.INODE] = s.inode_table + (row - s.files) // state.FILE_WORDS * state.INODE_BYTES
+    s.reg[recipes.PAGE] = arena[arena[at + fresh - 1] + state.PAGE_BLOCK] * state.BLOCK
+    play(s, out, recipes.GC_SWITCH)
     s.thorough_gcs += 1

@@ -7,61 +7,64 @@ the inode's write-backs; its field bytes (100 of an inode, 30 of a changed entry
 
 from scmsim.core.records import FLUSH, NTSTORE, STORE
 from scmsim.fs.engine.events import Steps
-from scmsim.fs.nova import recipes as q
+from scmsim.fs.nova import recipes
 
 DOT_FIELDS = 73  # "." and "..": 34 each, then 2 and 3 of the names (nova_init_dentry)
 FAST16_DOT_FIELDS = 57
-_STEPS = Steps(q.SITES, q.COSTS)
+_STEPS = Steps(recipes.SITES, recipes.COSTS)
 _step, _work, _fence = _STEPS.run, _STEPS.work, _STEPS.fence
 
 
 def name_recipes(counters: bool, inode_fence: bool) -> dict[int, list]:
     """Pieces of the namespace operations; dentries and link changes go to the logs by NAMED and RECORD."""
-    written = q.persist(q.INODE, "inode", inode_fence)
+    written = recipes.persist(recipes.INODE, "inode", inode_fence)
     calls = {
-        "create": q.CREATE, "mkdir": q.MKDIR, "unlink": q.UNLINK, "unlink_name": q.UNLINK_NAME, "rmdir": q.RMDIR,
-        "rename": q.RENAME, "link": q.LINK, "open": q.OPEN, "stat": q.STAT, "readdir": q.READDIR, "mmap": q.MAP,
-        "truncate": q.TRUNCATE, "other_call": q.OTHER,
+        "create": recipes.CREATE, "mkdir": recipes.MKDIR, "unlink": recipes.UNLINK, "unlink_name": recipes.UNLINK_NAME,
+        "rmdir": recipes.RMDIR, "rename": recipes.RENAME, "link": recipes.LINK, "open": recipes.OPEN, "stat": recipes.STAT,
+        "readdir": recipes.READDIR, "mmap": recipes.MAP, "truncate": recipes.TRUNCATE, "other_call": recipes.OTHER,
     }  # fmt: skip
     return {
-        q.NEW_INODE: [
-            _step(STORE, "inode", q.INODE, 0, 106 if counters else 100),  # nova_new_vfs_inode, nova_init_inode
-            _step(FLUSH, "inode", q.INODE, 0, 128 if counters else 120),
+        recipes.NEW_INODE: [
+            _step(STORE, "inode", recipes.INODE, 0, 106 if counters else 100),  # nova_new_vfs_inode, nova_init_inode
+            _step(FLUSH, "inode", recipes.INODE, 0, 128 if counters else 120),
         ],
-        q.DOTS: _dots(counters, inode_fence),
-        q.VALID: [  # nova_lite_transaction_for_new_inode: its own barrier behind that of the write-back
-            _step(STORE, "inode", q.INODE, 1, 1),
+        recipes.DOTS: _dots(counters, inode_fence),
+        recipes.VALID: [  # nova_lite_transaction_for_new_inode: its own barrier behind that of the write-back
+            _step(STORE, "inode", recipes.INODE, 1, 1),
             *written,
             _fence("inode"),
         ],
-        q.REMOVE: [_step(STORE, "inode", q.INODE, 96, 9)],  # valid and delete_epoch_id
-        q.BARRIER: [_fence("inode")],  # before the journal's release, once the tails are written back
-        q.DROP_NAME: [  # nova_update_old_dentry, then the barrier of nova_inplace_update_log_entry
-            _step(STORE, "namespace", q.OLD, 0, 31 if counters else 30),
-            *([_step(STORE, "namespace", q.OLD_PAGE, q.LOG_BYTES, 4)] if counters else []),
-            *([_step(FLUSH, "namespace", q.OLD_PAGE, q.LOG_BYTES, 32)] if counters else []),
-            _step(FLUSH, "namespace", q.OLD, 0, q.LINE if counters else 56),
+        recipes.REMOVE: [_step(STORE, "inode", recipes.INODE, 96, 9)],  # valid and delete_epoch_id
+        recipes.BARRIER: [_fence("inode")],  # before the journal's release, once the tails are written back
+        recipes.DROP_NAME: [  # nova_update_old_dentry, then the barrier of nova_inplace_update_log_entry
+            _step(STORE, "namespace", recipes.OLD, 0, 31 if counters else 30),
+            *([_step(STORE, "namespace", recipes.OLD_PAGE, recipes.LOG_BYTES, 4)] if counters else []),
+            *([_step(FLUSH, "namespace", recipes.OLD_PAGE, recipes.LOG_BYTES, 32)] if counters else []),
+            _step(FLUSH, "namespace", recipes.OLD, 0, recipes.LINE if counters else 56),
             _fence("namespace"),
         ],
-        q.LINK_CHANGE: [  # nova_update_link_change_entry, then the same; the inode's first line stands for the entry's
-            _step(STORE, "namespace", q.INODE, 0, 32 if counters else 30),
-            _step(FLUSH, "namespace", q.INODE, 0, q.LINE if counters else q.FAST16_BYTES),
+        recipes.LINK_CHANGE: [  # nova_update_link_change_entry, then the same; the inode's first line stands for the entry's
+            _step(STORE, "namespace", recipes.INODE, 0, 32 if counters else 30),
+            _step(FLUSH, "namespace", recipes.INODE, 0, recipes.LINE if counters else recipes.FAST16_BYTES),
             _fence("namespace"),
         ],
-        q.EVICT: [  # nova_free_inode_resource, nova_free_inode_log
-            _step(STORE, "inode", q.INODE, 2, 1),
+        recipes.EVICT: [  # nova_free_inode_resource, nova_free_inode_log
+            _step(STORE, "inode", recipes.INODE, 2, 1),
             *(written if counters else []),
-            _step(STORE, "inode", q.INODE, 64, 32),
+            _step(STORE, "inode", recipes.INODE, 64, 32),
             *written,
         ],
-        q.TRUNCATE_TAIL: [
-            _step(NTSTORE, "block zeroing", q.TO, 0, 0, q.BYTES, width=8),
+        recipes.TRUNCATE_TAIL: [
+            _step(NTSTORE, "block zeroing", recipes.TO, 0, 0, recipes.BYTES, width=8),
             _fence("block zeroing"),
         ],
-        q.FREED: [_work("free_page", 0, q.COUNT)],
-        q.ZEROED: [_work("allocate", 1), _step(NTSTORE, "block zeroing", q.TO, 0, 0, q.BYTES, width=8)],
-        q.CLOSE: [_work("close", 1), _fence("fsync")],
-        q.FSYNC: [_work("fsync_call", 1), _fence("fsync")],
+        recipes.FREED: [_work("free_page", 0, recipes.COUNT)],
+        recipes.ZEROED: [
+            _work("allocate", 1),
+            _step(NTSTORE, "block zeroing", recipes.TO, 0, 0, recipes.BYTES, width=8),
+        ],
+        recipes.CLOSE: [_work("close", 1), _fence("fsync")],
+        recipes.FSYNC: [_work("fsync_call", 1), _fence("fsync")],
         **{recipe: [_work(cost, 1)] for cost, recipe in calls.items()},
     }
 
@@ -71,27 +74,27 @@ def _dots(counters: bool, inode_fence: bool) -> list:
 
     What is read again is stored again into the inode: 40 bytes (nova_rebuild_dir_inode_tree, nova_update_inode_with_rebuild).
     """
-    log = _step(FLUSH, "log extension", q.INODE, 64, 64)
+    log = _step(FLUSH, "log extension", recipes.INODE, 64, 64)
     if not counters:
         return [
-            _step(STORE, "log extension", q.INODE, 64, 16),
+            _step(STORE, "log extension", recipes.INODE, 64, 16),
             log,
-            _step(STORE, "log append", q.TO, 0, FAST16_DOT_FIELDS),
-            _step(FLUSH, "log append", q.TO, 0, q.FAST16_BYTES),
-            _step(FLUSH, "log append", q.TO, q.FAST16_BYTES, q.FAST16_BYTES),
-            *q.new_tail(q.INODE),
+            _step(STORE, "log append", recipes.TO, 0, FAST16_DOT_FIELDS),
+            _step(FLUSH, "log append", recipes.TO, 0, recipes.FAST16_BYTES),
+            _step(FLUSH, "log append", recipes.TO, recipes.FAST16_BYTES, recipes.FAST16_BYTES),
+            *recipes.new_tail(recipes.INODE),
         ]
     return [
-        _step(STORE, "log extension", q.INODE, 64, 16),
-        _step(STORE, "log append", q.TO, 0, 2 * q.DOT_BYTES),
-        _step(STORE, "log append", q.TO, 0, DOT_FIELDS),
-        _step(FLUSH, "log append", q.TO, 0, q.LINE),
-        _step(FLUSH, "log append", q.TO, q.DOT_BYTES, q.LINE),
-        _step(STORE, "log append", q.TO, q.LOG_BYTES + 4, 4),
-        _step(FLUSH, "log append", q.TO, q.LOG_BYTES, 32),
-        _step(FLUSH, "log append", q.TO, 0, 2 * q.DOT_BYTES),
-        *q.new_tail(q.INODE),
+        _step(STORE, "log extension", recipes.INODE, 64, 16),
+        _step(STORE, "log append", recipes.TO, 0, 2 * recipes.DOT_BYTES),
+        _step(STORE, "log append", recipes.TO, 0, DOT_FIELDS),
+        _step(FLUSH, "log append", recipes.TO, 0, recipes.LINE),
+        _step(FLUSH, "log append", recipes.TO, recipes.DOT_BYTES, recipes.LINE),
+        _step(STORE, "log append", recipes.TO, recipes.LOG_BYTES + 4, 4),
+        _step(FLUSH, "log append", recipes.TO, recipes.LOG_BYTES, 32),
+        _step(FLUSH, "log append", recipes.TO, 0, 2 * recipes.DOT_BYTES),
+        *recipes.new_tail(recipes.INODE),
         log,
-        _step(STORE, "inode", q.INODE, 8, 40),
-        *q.persist(q.INODE, "inode", inode_fence),
+        _step(STORE, "inode", recipes.INODE, 8, 40),
+        *recipes.persist(recipes.INODE, "inode", inode_fence),
     ]

@@ -4,12 +4,11 @@ Source: NOVA (Linux 5.1 lineage, its port to 5.13) fs/nova/namei.c, dir.c, inode
 """
 
 from scmsim.alloc import first_fit
-from scmsim.core import records as r
-from scmsim.fs.engine import table
+from scmsim.core import records
+from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import give, has_room
 from scmsim.fs.engine.events import has_events, play
-from scmsim.fs.nova import recipes as q
-from scmsim.fs.nova import state as n
+from scmsim.fs.nova import recipes, state
 from scmsim.fs.nova.data import assign_entry, free_old
 from scmsim.fs.nova.log import add_pages, append_entry, append_record, begin_transaction, entry_fits, words_of
 from scmsim.jit import part
@@ -20,48 +19,48 @@ ADOPT_PAGES = 256  # a file that existed before the trace is taken to have been 
 @part
 def add_dentry(s, arena, out, row, parent):
     """Append the dentry of the file at `row` to its parent's log.  Of the name, whole words of 4 bytes go past the cache."""
-    name = arena[row + n.NAME]
+    name = arena[row + file_row.NAME]
     length = (s.dentry_header + name + 7) & ~7
-    s.reg[q.NAME] = name & ~3 if s.counters else 0
-    fields = s.dentry_fields + name - s.reg[q.NAME] if s.counters else length - 10
-    arena[row + n.DENTRY] = append_record(s, arena, out, parent, (q.NAMED, length, fields))
-    arena[row + n.DIRECTORY] = parent
+    s.reg[recipes.NAME] = name & ~3 if s.counters else 0
+    fields = s.dentry_fields + name - s.reg[recipes.NAME] if s.counters else length - 10
+    arena[row + state.DENTRY] = append_record(s, arena, out, parent, (recipes.NAMED, length, fields))
+    arena[row + state.DIRECTORY] = parent
 
 
 @part
 def inode_of(s, row):
     """Device address of the inode of the file at `row`."""
-    return s.inode_table + (row - s.files) // n.FILE_WORDS * n.INODE_BYTES
+    return s.inode_table + (row - s.files) // state.FILE_WORDS * state.INODE_BYTES
 
 
 @part
 def drop_name(s, arena, out, row, ref):
     """Invalidate the dentry `ref` of the file at `row` in place (0: an unknown one, whose address the journal's stands for)."""
-    s.reg[q.OLD], s.reg[q.OLD_PAGE] = q.JOURNAL_PAGE, q.JOURNAL_PAGE
+    s.reg[recipes.OLD], s.reg[recipes.OLD_PAGE] = recipes.JOURNAL_PAGE, recipes.JOURNAL_PAGE
     if ref != 0:
-        s.reg[q.OLD_PAGE] = arena[(ref >> 9) + n.PAGE_BLOCK] * n.BLOCK
-        s.reg[q.OLD] = s.reg[q.OLD_PAGE] + ((ref & 511) << 3)
-        arena[(ref >> 9) + n.PAGE_COUNTS] += n.INVALID_ONE
-        if arena[row + n.DENTRY] == ref:
-            arena[row + n.DENTRY] = 0
-    begin_transaction(s, out, s.reg[q.OLD], q.DENTRY_RECORDS)
-    play(s, out, q.DROP_NAME)
-    play(s, out, q.RELEASE)
+        s.reg[recipes.OLD_PAGE] = arena[(ref >> 9) + state.PAGE_BLOCK] * state.BLOCK
+        s.reg[recipes.OLD] = s.reg[recipes.OLD_PAGE] + ((ref & 511) << 3)
+        arena[(ref >> 9) + state.PAGE_COUNTS] += state.INVALID_ONE
+        if arena[row + state.DENTRY] == ref:
+            arena[row + state.DENTRY] = 0
+    begin_transaction(s, out, s.reg[recipes.OLD], recipes.DENTRY_RECORDS)
+    play(s, out, recipes.DROP_NAME)
+    play(s, out, recipes.RELEASE)
 
 
 @part
 def change_links(s, arena, out, row, by):
     """Record a new link count: a log entry the first time, later updates are made in place under the journal."""
-    s.reg[q.INODE] = inode_of(s, row)
-    if arena[row + n.LINK_ENTRY]:
-        play(s, out, q.CHECK)
-        begin_transaction(s, out, s.reg[q.INODE], s.link_bytes >> 3)
-        play(s, out, q.LINK_CHANGE)
-        play(s, out, q.RELEASE)
+    s.reg[recipes.INODE] = inode_of(s, row)
+    if arena[row + state.LINK_ENTRY]:
+        play(s, out, recipes.CHECK)
+        begin_transaction(s, out, s.reg[recipes.INODE], s.link_bytes >> 3)
+        play(s, out, recipes.LINK_CHANGE)
+        play(s, out, recipes.RELEASE)
     else:
-        append_record(s, arena, out, row, (q.RECORD, s.link_bytes, s.link_fields))
-        arena[row + n.LINK_ENTRY] = 1
-    arena[row + n.LINKS] += by
+        append_record(s, arena, out, row, (recipes.RECORD, s.link_bytes, s.link_fields))
+        arena[row + state.LINK_ENTRY] = 1
+    arena[row + file_row.LINKS] += by
 
 
 @part
@@ -70,14 +69,14 @@ def free_pages(s, arena, out, row, first, invalidate):
 
     With `invalidate` their entries are marked in the log; without, there are no events to find room for.
     """
-    while s.resume_at < arena[row + n.TOP_PAGE]:
+    while s.resume_at < arena[row + state.TOP_PAGE]:
         if invalidate and not has_events(s, out, 16):
             return False
         page = s.resume_at
-        ref = table.get(arena, row + n.PAGES, page)
+        ref = table.get(arena, row + state.PAGES, page)
         stop = page
-        while stop < arena[row + n.TOP_PAGE] and arena[arena[row + n.PAGES] + stop] == ref:
-            arena[arena[row + n.PAGES] + stop] = 0
+        while stop < arena[row + state.TOP_PAGE] and arena[arena[row + state.PAGES] + stop] == ref:
+            arena[arena[row + state.PAGES] + stop] = 0
             stop += 1
         if ref != 0:
             s.freed += stop - page
@@ -88,36 +87,45 @@ def free_pages(s, arena, out, row, first, invalidate):
                 first_fit.release(s, arena, (arena[at + 1] >> 24) + page - (arena[at] >> 24), stop - page)
                 s.data_blocks -= stop - page
         s.resume_at = stop
-    arena[row + n.TOP_PAGE] = min(first, arena[row + n.TOP_PAGE])
-    arena[row + n.MAPPED] -= s.freed
-    s.reg[q.COUNT] = s.freed
-    play(s, out, q.FREED)
+    arena[row + state.TOP_PAGE] = min(first, arena[row + state.TOP_PAGE])
+    arena[row + file_row.MAPPED] -= s.freed
+    s.reg[recipes.COUNT] = s.freed
+    play(s, out, recipes.FREED)
     return True
 
 
 @part
 def evict(s, arena, out, row):
-    """Free a file without links: data blocks, then the log page by page; a directory's log stays in the arena.
+    """Free a file without names: data blocks, then the log page by page; a directory's log stays in the arena.
 
     (Dentries of lost children may still point into a directory's log pages, so those words are not used again.)
     """
-    s.reg[q.INODE] = inode_of(s, row)
-    play(s, out, q.EVICT)
+    s.reg[recipes.INODE] = inode_of(s, row)
+    play(s, out, recipes.EVICT)
     s.resume_at, s.freed = 0, 0
-    free_pages(s, arena, out, row, q.ZERO, q.ZERO)
-    for i in range(arena[row + n.LOG_COUNT]):
-        page = arena[arena[row + n.LOG] + i]
-        first_fit.release(s, arena, arena[page + n.PAGE_BLOCK], 1)
-        if not arena[row + n.STATUS] & n.IS_DIR:
+    free_pages(s, arena, out, row, recipes.ZERO, recipes.ZERO)
+    for i in range(arena[row + state.LOG_COUNT]):
+        page = arena[arena[row + state.LOG] + i]
+        first_fit.release(s, arena, arena[page + state.PAGE_BLOCK], 1)
+        if not arena[row + file_row.STATUS] & file_row.IS_DIR:
             give(s, arena, page, s.page_order)
-    s.log_pages -= arena[row + n.LOG_COUNT]
-    table.drop(s, arena, row + n.PAGES)
-    table.drop(s, arena, row + n.LOG)
-    for word in (n.LOG_COUNT, n.LOG_SIZE, n.TAIL_PAGE, n.TAIL_BYTES, n.SIZE, n.LINK_ENTRY, n.OPENS):
+    s.log_pages -= arena[row + state.LOG_COUNT]
+    table.drop(s, arena, row + state.PAGES)
+    table.drop(s, arena, row + state.LOG)
+    for word in (
+        state.LOG_COUNT,
+        state.LOG_SIZE,
+        state.TAIL_PAGE,
+        state.TAIL_BYTES,
+        file_row.SIZE,
+        state.LINK_ENTRY,
+        file_row.OPENS,
+    ):
         arena[row + word] = 0
-    arena[row + n.STATUS] &= ~n.EXISTS
+    arena[row + file_row.STATUS] &= ~file_row.EXISTS
     if s.gc_row == row:
         s.gc_row = 0
+    return True
 
 
 @part
@@ -127,10 +135,10 @@ def fill_holes(s, arena, out, row, stop, zero):
     `zero`: zeroed and committed (fallocate); else silently, the events are taken back.  The table of pages has room.
     """
     emitted = s.emitted
-    s.reg[q.INODE] = inode_of(s, row)
+    s.reg[recipes.INODE] = inode_of(s, row)
     while s.resume_at < stop:
         page, count = s.resume_at, 0
-        while page + count < stop and count < ADOPT_PAGES and table.get(arena, row + n.PAGES, page + count) == 0:
+        while page + count < stop and count < ADOPT_PAGES and table.get(arena, row + state.PAGES, page + count) == 0:
             count += 1
         if count == 0:
             s.resume_at += 1
@@ -141,14 +149,14 @@ def fill_holes(s, arena, out, row, stop, zero):
         count = s.got
         s.data_blocks += count
         if zero:
-            s.reg[q.TO], s.reg[q.BYTES] = block * n.BLOCK, count * n.BLOCK
-            play(s, out, q.ZEROED)
+            s.reg[recipes.TO], s.reg[recipes.BYTES] = block * state.BLOCK, count * state.BLOCK
+            play(s, out, recipes.ZEROED)
         ref = append_entry(s, arena, out, row, s.entry_bytes)
         at = words_of(s, ref)
         arena[at], arena[at + 1] = page << 24 | count, block << 24
-        play(s, out, q.APPEND)
+        play(s, out, recipes.APPEND)
         if zero:
-            play(s, out, q.COMMIT)
+            play(s, out, recipes.COMMIT)
         assign_entry(s, arena, out, row, ref)
         s.resume_at += count
         if not zero:
@@ -159,20 +167,20 @@ def fill_holes(s, arena, out, row, stop, zero):
 @part
 def adopt(s, arena, out, row):
     """Bring a file that existed before the trace into being, silently; False: no room to go on."""
-    length = 0 if arena[row + n.STATUS] & n.IS_DIR else max(arena[row + n.FIRST] - 1, 0)
-    pages = (length + n.BLOCK - 1) >> 12
-    if s.stage == n.NEW:
-        words = table.words_to_hold(arena, row + n.PAGES, pages) if pages > 0 else 0
+    length = 0 if arena[row + file_row.STATUS] & file_row.IS_DIR else max(arena[row + file_row.FIRST] - 1, 0)
+    pages = (length + state.BLOCK - 1) >> 12
+    if s.stage == state.NEW:
+        words = table.words_to_hold(arena, row + state.PAGES, pages) if pages > 0 else 0
         if not has_room(s, arena, words):
             return False
         if pages > 0:
-            table.reserve(s, arena, row + n.PAGES, pages)
-        arena[row + n.STATUS] |= n.EXISTS
-        arena[row + n.LINKS] = 1
-        s.stage, s.resume_at = n.ADOPTING, 0
-    if not fill_holes(s, arena, out, row, pages, q.ZERO):
+            table.reserve(s, arena, row + state.PAGES, pages)
+        arena[row + file_row.STATUS] |= file_row.EXISTS
+        arena[row + file_row.LINKS] = 1
+        s.stage, s.resume_at = state.ADOPTING, 0
+    if not fill_holes(s, arena, out, row, pages, recipes.ZERO):
         return False
-    arena[row + n.FIRST], arena[row + n.SIZE] = 0, length
+    arena[row + file_row.FIRST], arena[row + file_row.SIZE] = 0, length
     return True
 
 
@@ -182,39 +190,23 @@ def truncate(s, arena, out, row, new_size):
 
     False: no room to go on.
     """
-    first = (new_size + n.BLOCK - 1) >> 12
-    if s.stage == n.READY:
-        play(s, out, q.TRUNCATE)
-        append_record(s, arena, out, row, (q.RECORD, s.setattr_bytes, s.setattr_fields))
-        play(s, out, q.COMMIT)
-        s.stage, s.resume_at, s.freed = n.AT_WORK, first, 0
-        ref = table.get(arena, row + n.PAGES, new_size >> 12)
-        if new_size < arena[row + n.SIZE] and new_size & 4095 and ref != 0:
+    first = (new_size + state.BLOCK - 1) >> 12
+    if s.stage == state.READY:
+        play(s, out, recipes.TRUNCATE)
+        append_record(s, arena, out, row, (recipes.RECORD, s.setattr_bytes, s.setattr_fields))
+        play(s, out, recipes.COMMIT)
+        s.stage, s.resume_at, s.freed = state.AT_WORK, first, 0
+        ref = table.get(arena, row + state.PAGES, new_size >> 12)
+        if new_size < arena[row + file_row.SIZE] and new_size & 4095 and ref != 0:
             at = words_of(s, ref)
             block = (arena[at + 1] >> 24) + (new_size >> 12) - (arena[at] >> 24)
-            s.reg[q.TO] = block * n.BLOCK + (new_size & 4095)
-            s.reg[q.BYTES] = n.BLOCK - (new_size & 4095)
-            play(s, out, q.TRUNCATE_TAIL)
-    if new_size < arena[row + n.SIZE] and not free_pages(s, arena, out, row, first, 1):
+            s.reg[recipes.TO] = block * state.BLOCK + (new_size & 4095)
+            s.reg[recipes.BYTES] = state.BLOCK - (new_size & 4095)
+            play(s, out, recipes.TRUNCATE_TAIL)
+    if new_size < arena[row + file_row.SIZE] and not free_pages(s, arena, out, row, first, 1):
         return False
-    arena[row + n.SIZE] = new_size
+    arena[row + file_row.SIZE] = new_size
     return True
-
-
-@part
-def leave(s, arena, out, row):
-    """Free a file that has neither a name nor, as far as the trace shows closes at all, an open descriptor."""
-    if arena[row + n.STATUS] & n.EXISTS and arena[row + n.LINKS] <= 0 and (s.closes == 0 or arena[row + n.OPENS] <= 0):
-        evict(s, arena, out, row)
-
-
-@part
-def close(s, arena, out, row):
-    """close: a fence; the last one of a file without a name frees it."""
-    play(s, out, q.CLOSE)
-    s.closes += 1
-    arena[row + n.OPENS] = max(arena[row + n.OPENS] - 1, 0)
-    leave(s, arena, out, row)
 
 
 @part
@@ -224,38 +216,36 @@ def commit_names(s, out, row, parent, replaced, removed):
     `removed`: a file (the replaced one if there is one) loses its last name.  nova_lite_transaction_for_time_and_link and the
     end of nova_rename, which marks the replaced file last.
     """
-    s.reg[q.INODE] = inode_of(s, row)
-    begin_transaction(s, out, s.reg[q.INODE], q.TAILS + (replaced != 0) + q.REMOVAL * removed)
+    s.reg[recipes.INODE] = inode_of(s, row)
+    begin_transaction(s, out, s.reg[recipes.INODE], recipes.TAILS + (replaced != 0) + recipes.REMOVAL * removed)
     if removed and replaced == 0:
-        play(s, out, q.REMOVE)
-    play(s, out, q.COMMIT)
-    s.reg[q.INODE] = inode_of(s, parent)
-    play(s, out, q.COMMIT)
+        play(s, out, recipes.REMOVE)
+    play(s, out, recipes.COMMIT)
+    s.reg[recipes.INODE] = inode_of(s, parent)
+    play(s, out, recipes.COMMIT)
     if replaced != 0:
-        s.reg[q.INODE] = inode_of(s, replaced)
+        s.reg[recipes.INODE] = inode_of(s, replaced)
         if removed:
-            play(s, out, q.REMOVE)
-        play(s, out, q.COMMIT)
-    play(s, out, q.BARRIER)
-    play(s, out, q.RELEASE)
+            play(s, out, recipes.REMOVE)
+        play(s, out, recipes.COMMIT)
+    play(s, out, recipes.BARRIER)
+    play(s, out, recipes.RELEASE)
 
 
 @part
 def rename(s, arena, out, row, parent, replaced):
     """rename: the link change, the file that is replaced (row, or 0) loses its name, the new name comes, the old one goes."""
-    play(s, out, q.RENAME)
-    old, removed = arena[row + n.DENTRY], 0
-    change_links(s, arena, out, row, q.ZERO)
+    play(s, out, recipes.RENAME)
+    old, removed = arena[row + state.DENTRY], 0
+    change_links(s, arena, out, row, recipes.ZERO)
     if replaced != 0:
-        drop_name(s, arena, out, replaced, arena[replaced + n.DENTRY])
+        drop_name(s, arena, out, replaced, arena[replaced + state.DENTRY])
     add_dentry(s, arena, out, row, parent)
     drop_name(s, arena, out, row, old)
     if replaced != 0:
         change_links(s, arena, out, replaced, -1)
-        removed = 0 + (arena[replaced + n.LINKS] <= 0)
+        removed = 0 + (arena[replaced + file_row.LINKS] <= 0)
     commit_names(s, out, row, parent, replaced, removed)
-    if replaced != 0:
-        leave(s, arena, out, replaced)
 
 
 @part
@@ -264,54 +254,45 @@ def create(s, arena, out, op, row, parent):
 
     (A directory that had names before the trace made it has a log already.)
     """
-    arena[row + n.STATUS] |= n.EXISTS
-    arena[row + n.LINKS] = 1
-    arena[row + n.OPENS] = op.op == r.CREATE
-    play(s, out, q.CREATE if op.op == r.CREATE else q.MKDIR)
+    arena[row + file_row.STATUS] |= file_row.EXISTS
+    arena[row + file_row.LINKS] = 1
+    arena[row + file_row.OPENS] = op.op == records.CREATE
+    play(s, out, recipes.CREATE if op.op == records.CREATE else recipes.MKDIR)
     add_dentry(s, arena, out, row, parent)
-    s.reg[q.INODE] = inode_of(s, row)
-    play(s, out, q.NEW_INODE)
-    if op.op == r.MKDIR and arena[row + n.LOG_COUNT] == 0:
+    s.reg[recipes.INODE] = inode_of(s, row)
+    play(s, out, recipes.NEW_INODE)
+    if op.op == records.MKDIR and arena[row + state.LOG_COUNT] == 0:
         add_pages(s, arena, out, row, 1)
-        play(s, out, q.DOTS)
-        arena[arena[arena[row + n.LOG]] + n.PAGE_COUNTS] += 2 * (1 + n.PLAIN_ONE + s.dot_bytes * n.PLAIN_BYTE)
-        arena[row + n.TAIL_BYTES] = 2 * s.dot_bytes
-    s.reg[q.INODE] = inode_of(s, parent)
-    begin_transaction(s, out, s.reg[q.INODE], q.TAILS)
-    play(s, out, q.COMMIT)
-    s.reg[q.INODE] = inode_of(s, row)
-    play(s, out, q.VALID)
-    play(s, out, q.RELEASE)
+        play(s, out, recipes.DOTS)
+        arena[arena[arena[row + state.LOG]] + state.PAGE_COUNTS] += 2 * (
+            1 + state.PLAIN_ONE + s.dot_bytes * state.PLAIN_BYTE
+        )
+        arena[row + state.TAIL_BYTES] = 2 * s.dot_bytes
+    s.reg[recipes.INODE] = inode_of(s, parent)
+    begin_transaction(s, out, s.reg[recipes.INODE], recipes.TAILS)
+    play(s, out, recipes.COMMIT)
+    s.reg[recipes.INODE] = inode_of(s, row)
+    play(s, out, recipes.VALID)
+    play(s, out, recipes.RELEASE)
 
 
 @part
 def unlink(s, arena, out, op, row, parent):
     """unlink, rmdir: the name goes, and with the last name the file."""
-    drop_name(s, arena, out, row, arena[row + n.DENTRY])
+    drop_name(s, arena, out, row, arena[row + state.DENTRY])
     change_links(s, arena, out, row, -1)
-    removed = 0 + (arena[row + n.LINKS] <= 0 or op.op == r.RMDIR)
-    if op.op == r.RMDIR:
-        play(s, out, q.RMDIR)
+    removed = 0 + (arena[row + file_row.LINKS] <= 0 or op.op == records.RMDIR)
+    if op.op == records.RMDIR:
+        play(s, out, recipes.RMDIR)
     else:
-        play(s, out, q.UNLINK if removed else q.UNLINK_NAME)
-    commit_names(s, out, row, parent, q.ZERO, removed)
-    leave(s, arena, out, row)
+        play(s, out, recipes.UNLINK if removed else recipes.UNLINK_NAME)
+    commit_names(s, out, row, parent, recipes.ZERO, removed)
 
 
 @part
-def change_names(s, arena, out, op, row, parent):
-    """create, mkdir, unlink, rmdir, rename, link."""
-    if op.op == r.CREATE or op.op == r.MKDIR:
-        create(s, arena, out, op, row, parent)
-    elif op.op == r.RENAME:
-        replaced = s.files + op.file2 * n.FILE_WORDS if op.file2 >= 0 and op.file2 != op.file else 0
-        if replaced != 0 and not arena[replaced + n.STATUS] & n.EXISTS:
-            replaced = 0
-        rename(s, arena, out, row, parent, replaced)
-    elif op.op == r.LINK:
-        play(s, out, q.LINK)
-        add_dentry(s, arena, out, row, parent)
-        change_links(s, arena, out, row, 1)
-        commit_names(s, out, row, parent, q.ZERO, q.ZERO)
-    else:
-        unlink(s, arena, out, op, row, parent)
+def link(s, arena, out, op, row, parent):
+    """link: the name, then the link change."""
+    play(s, out, recipes.LINK)
+    add_dentry(s, arena, out, row, parent)
+    change_links(s, arena, out, row, 1)
+    commit_names(s, out, row, parent, recipes.ZERO, recipes.ZERO)

@@ -10,22 +10,21 @@ from scmsim.alloc import first_fit
 from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
-from scmsim.fs.engine import costs
-from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state, space_columns
-from scmsim.fs.nova import recipes as q
+from scmsim.fs.engine import costs, file_row
+from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state
+from scmsim.fs.nova import recipes
 from scmsim.fs.nova.name_recipes import name_recipes
 from scmsim.fs.nova.recipes import BLOCK, LOG_BYTES, SITES
 
 # Words of a file's row in the arena; PAGES and LOG are tables (page -> write entry, index -> log page).
 # LOG_SIZE is NOVA's own count of log pages (sih->log_pages): thorough GC adds the pages it asked for, not those it used, so it
 # may lie above LOG_COUNT.  It sets the size of an extension.
-SIZE, PAGES, LOG, LOG_COUNT, TAIL_PAGE, TAIL_BYTES, STATUS, TOP_PAGE, LINKS, NAME, LINK_ENTRY, FIRST, DENTRY, LOG_SIZE = (
-    0, 1, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
-)  # fmt: skip
-MAPPED, OPENS = 16, 17  # pages with a block; descriptors open on the file
-DIRECTORY = 18  # row of the directory that its newest name lies in, 0 = none known
-FILE_WORDS = 19
-EXISTS, IS_DIR = 1, 2  # STATUS bits
+# DIRECTORY: row of the directory that its newest name lies in, 0 = none known.
+PAGES, LOG = file_row.OWN, file_row.OWN + 2
+LOG_COUNT, TAIL_PAGE, TAIL_BYTES, TOP_PAGE, LINK_ENTRY, DENTRY, LOG_SIZE, DIRECTORY = range(
+    file_row.OWN + 4, file_row.OWN + 12
+)
+FILE_WORDS, UNNAMED = file_row.OWN + 12, 1
 
 # A log page in the arena: its block, its counters (entries | plain entries << 16 | invalid << 32 | bytes of plain entries << 48;
 # plain: dentry, link change, setattr), then two words for each write entry: pgoff << 24 | pages, and block << 24 |
@@ -41,7 +40,7 @@ PLAIN_SHIFT, INVALID_SHIFT, BYTES_SHIFT = 16, 32, 48
 
 # How far the operation at work is: not begun; its file from before the trace is being built; begun; at work on its pages;
 # its new entries are being put into the radix tree.  Each of these can stop for want of room and go on in the next buffer.
-NEW, ADOPTING, READY, AT_WORK, ASSIGNING = range(5)
+NEW, ADOPTING, READY, AT_WORK, ASSIGNING, ENDING, EVICTING = range(7)
 
 STATE = np.dtype(
     (
@@ -104,50 +103,50 @@ def start(
     rows = len(files) + 1  # the last row stands for a parent directory that the trace does not name
     blocks = params["capacity"] // BLOCK
     words = 16 + rows * FILE_WORDS + first_fit.arena_words(min(blocks, 2 * first_fit.AT_ONCE))
-    state = new_state(STATE, max(1 << 16, words + (1 << 14)), costs.load(cost_table, q.COSTS, list(SITES)))
+    state = new_state(STATE, max(1 << 16, words + (1 << 14)), costs.load(cost_table, recipes.COSTS, list(SITES)))
     if not params.get("tick", 1):
-        state.record.cost[0, q.COSTS.index("timer_tick"), :3] = 0
+        state.record.cost[0, recipes.COSTS.index("timer_tick"), :3] = 0
     fence = bool(params.get("inode_fence", 0))
-    recipes = q.data_recipes(inplace, counters, entry_bytes, fence) | q.log_recipes(counters, entry_bytes, fence)
-    recipes |= name_recipes(counters, fence)
-    load_recipes(state, dict(sorted(recipes.items())), merge=bool(params.get("merge", 1)))
+    table = (
+        recipes.data_recipes(inplace, counters, entry_bytes, fence)
+        | recipes.log_recipes(counters, entry_bytes, fence)
+        | name_recipes(counters, fence)
+    )
+    load_recipes(state, dict(sorted(table.items())), merge=bool(params.get("merge", 1)))
     record = state.record[0]
     record.inplace, record.counters, record.entry_bytes = inplace, counters, entry_bytes
     record.slots, record.entry_shift = LOG_BYTES // entry_bytes, entry_bytes.bit_length() - 1
     record.page_order = (PAGE_ENTRIES + 2 * (LOG_BYTES >> int(record.entry_shift)) - 1).bit_length()
     record.setattr_bytes, record.link_bytes, record.dot_bytes = (
-        (q.SETATTR_BYTES, q.LINK_BYTES, q.DOT_BYTES) if counters else (q.FAST16_BYTES, q.FAST16_BYTES, q.FAST16_BYTES)
+        (recipes.SETATTR_BYTES, recipes.LINK_BYTES, recipes.DOT_BYTES)
+        if counters
+        else (recipes.FAST16_BYTES, recipes.FAST16_BYTES, recipes.FAST16_BYTES)
     )
     record.setattr_fields, record.link_fields, record.dentry_fields = (
-        (49, 32, 35) if counters else (q.FAST16_BYTES - 10, q.FAST16_BYTES - 10, 0)
+        (49, 32, 35) if counters else (recipes.FAST16_BYTES - 10, recipes.FAST16_BYTES - 10, 0)
     )  # log.c: nova_update_setattr_entry, nova_update_link_change_entry, nova_update_new_dentry
     record.dentry_header = 49 if counters else 29  # with the name's closing zero (5.1 lineage)
     record.inode_table = INODE_TABLE
-    record.reg[q.JOURNAL] = q.JOURNAL_PAGE
+    record.reg[recipes.JOURNAL] = recipes.JOURNAL_PAGE
     reserved = (INODE_TABLE + -(-rows * INODE_BYTES // (2 << 20)) * (2 << 20)) // BLOCK
     first_fit.attach(state, reserved, max(blocks, reserved + 1), first_fit.AT_ONCE)
-    record.files, record.file_count = record.arena_top, rows
-    record.arena_top += rows * FILE_WORDS
-    table = state.arena[record.files : record.arena_top].reshape(rows, FILE_WORDS)
-    table[:-1, NAME] = [min(len(path.rsplit("/", 1)[-1].encode()), 255) for path in files.path]
-    table[-1, STATUS] = EXISTS | IS_DIR
-    table[:-1, STATUS] = np.where(files.is_dir, IS_DIR, 0)
-    table[:-1, FIRST] = np.maximum(files.first_size + 1, 0)  # 0: did not exist before the trace
+    file_row.add(state, files, FILE_WORDS)
     return state
 
 
 def space(state: State) -> dict[str, int]:
     """Space report in bytes: `live_bytes` is what lies in pages that have a block, holes do not count."""
     record = state.record[0]
-    rows = state.arena[record.files : record.files + record.file_count * FILE_WORDS].reshape(-1, FILE_WORDS)
-    files = rows[(rows[:, STATUS] & (EXISTS | IS_DIR)) == EXISTS]
-    sizes, mapped = files[:, SIZE], files[:, MAPPED]
+    rows = file_row.of(state, FILE_WORDS)
+    files = rows[file_row.is_file(rows)]
+    sizes, mapped = files[:, file_row.SIZE], files[:, file_row.MAPPED]
     return {
         "capacity_bytes": int(record.blocks) * BLOCK,
         "live_bytes": int(np.minimum(sizes, mapped * BLOCK).sum()),
         "file_bytes": int(sizes.sum()),
         "allocated_bytes": int(record.data_blocks) * BLOCK,
-        "metadata_bytes": int(record.log_pages) * BLOCK + int((rows[:, STATUS] & EXISTS).sum()) * INODE_BYTES,
+        "metadata_bytes": int(record.log_pages) * BLOCK
+        + int((rows[:, file_row.STATUS] & file_row.EXISTS).sum()) * INODE_BYTES,
         "waste_bytes": int((-sizes[mapped > 0] % BLOCK).sum()),
         "files": len(files),
         "log_pages": int(record.log_pages),
@@ -161,8 +160,4 @@ def space(state: State) -> dict[str, int]:
 
 def by_file(state: State) -> dict[str, np.ndarray]:
     """Columns of one row a file: object id, length, allocated and wasted bytes."""
-    record = state.record[0]
-    rows = state.arena[record.files : record.files + record.file_count * FILE_WORDS].reshape(-1, FILE_WORDS)
-    file = np.flatnonzero((rows[:, STATUS] & (EXISTS | IS_DIR)) == EXISTS)
-    size, mapped = rows[file, SIZE], rows[file, MAPPED]
-    return space_columns(file, size, mapped, BLOCK)
+    return file_row.by_file(file_row.of(state, FILE_WORDS), BLOCK)

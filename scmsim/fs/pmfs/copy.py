@@ -5,8 +5,7 @@ Source: PMFS fs/pmfs/xip.c (__pmfs_xip_file_write, pmfs_clear_edge_blk), inode.c
 
 from scmsim.fs.engine import table
 from scmsim.fs.engine.events import play
-from scmsim.fs.pmfs import recipes as q
-from scmsim.fs.pmfs import state as n
+from scmsim.fs.pmfs import recipes, state
 from scmsim.fs.pmfs.tree import node
 from scmsim.jit import part
 
@@ -14,7 +13,7 @@ from scmsim.jit import part
 @part
 def inode_at(s, row):
     """Device offset of a file's inode."""
-    return s.inode_table + (row - s.files) // n.FILE_WORDS * q.INODE_BYTES
+    return s.inode_table + (row - s.files) // state.FILE_WORDS * recipes.INODE_BYTES
 
 
 @part
@@ -27,19 +26,22 @@ def looked_up(pages):
 def set_find(s, arena, row, page, pages):
     """Registers of the look-up of `pages` pages (at most `chunk`) from `page` on."""
     pages = looked_up(pages)
-    i, height = page >> s.shift - 12, arena[row + n.HEIGHT]
-    leaf, upper = node(arena, row, 1, i >> 9), node(arena, row, height, q.ZERO) if height > 1 else q.ZERO
+    i, height = page >> s.shift - 12, arena[row + state.HEIGHT]
+    leaf, upper = node(arena, row, 1, i >> 9), node(arena, row, height, recipes.ZERO) if height > 1 else recipes.ZERO
     span = pages << 3
-    s.reg[q.PAGES], s.reg[q.HEADERS] = pages, pages * s.header_loads
-    s.reg[q.LEAF_AT], s.reg[q.LEAF] = leaf * q.BLOCK + min((i & 511) << 3, q.BLOCK - span), span * (leaf != 0)
-    s.reg[q.UPPER_AT], s.reg[q.UPPER] = upper * q.BLOCK, span * max(height - 1, 0) * (upper != 0)
+    s.reg[recipes.PAGES], s.reg[recipes.HEADERS] = pages, pages * s.header_loads
+    s.reg[recipes.LEAF_AT], s.reg[recipes.LEAF] = (
+        leaf * recipes.BLOCK + min((i & 511) << 3, recipes.BLOCK - span),
+        span * (leaf != 0),
+    )
+    s.reg[recipes.UPPER_AT], s.reg[recipes.UPPER] = upper * recipes.BLOCK, span * max(height - 1, 0) * (upper != 0)
 
 
 @part
 def device(s, arena, row, at):
     """Device offset of byte `at` of the file, -1 in a hole."""
-    block = table.get(arena, row + n.BLOCKS, at >> s.shift)
-    return -1 if block == 0 else block * q.BLOCK + (at & ((1 << s.shift) - 1))
+    block = table.get(arena, row + state.BLOCKS, at >> s.shift)
+    return -1 if block == 0 else block * recipes.BLOCK + (at & ((1 << s.shift) - 1))
 
 
 @part
@@ -47,8 +49,8 @@ def stretch(s, arena, row, at, end):
     """End of the run from byte `at` on, at most `chunk` pages and to `end`, that lies in one piece on the device (or is a hole)."""
     limit = min(end, ((at >> 12) + s.chunk) << 12)
     first = at >> s.shift
-    block, stop = table.get(arena, row + n.BLOCKS, first), first + 1
-    while stop << s.shift < limit and table.get(arena, row + n.BLOCKS, stop) == (
+    block, stop = table.get(arena, row + state.BLOCKS, first), first + 1
+    while stop << s.shift < limit and table.get(arena, row + state.BLOCKS, stop) == (
         block + (stop - first) * s.unit if block != 0 else 0
     ):
         stop += 1
@@ -58,24 +60,24 @@ def stretch(s, arena, row, at, end):
 @part
 def set_copy(s, op, target, low, high):
     """Registers of a copy of bytes [low, high) of the file from the caller's buffer to the device offset `target`."""
-    s.reg[q.TO], s.reg[q.BYTES], s.reg[q.LINES] = target, high - low, (high - low + 63) >> 6
-    s.reg[q.USER_AT] = (op.thread << 36) + op.buffer + low - op.offset
-    s.reg[q.LEAF] = (low & 7) != 0
-    s.reg[q.EDGE] = (high & 7) != 0 and (low & 63) != (high & 63)
-    s.reg[q.EDGE_AT] = target + high - low
+    s.reg[recipes.TO], s.reg[recipes.BYTES], s.reg[recipes.LINES] = target, high - low, (high - low + 63) >> 6
+    s.reg[recipes.USER_AT] = (op.thread << 36) + op.buffer + low - op.offset
+    s.reg[recipes.LEAF] = (low & 7) != 0
+    s.reg[recipes.EDGE] = (high & 7) != 0 and (low & 63) != (high & 63)
+    s.reg[recipes.EDGE_AT] = target + high - low
 
 
 @part
 def set_copy_within(s, source, target, length):
     """Registers of a copy from one place of the device to another."""
-    s.reg[q.FROM], s.reg[q.TO] = source, target
-    s.reg[q.BYTES], s.reg[q.LINES] = length, (length + 63) >> 6
+    s.reg[recipes.FROM], s.reg[recipes.TO] = source, target
+    s.reg[recipes.BYTES], s.reg[recipes.LINES] = length, (length + 63) >> 6
 
 
 @part
 def clear(s, out, block, low, high):
     """Clear bytes [low, high) of a new block (memset_nt, whole words)."""
-    s.reg[q.TO], s.reg[q.BYTES] = block * q.BLOCK + low, high - low
-    s.reg[q.LINES] = (high - low + 63) >> 6
+    s.reg[recipes.TO], s.reg[recipes.BYTES] = block * recipes.BLOCK + low, high - low
+    s.reg[recipes.LINES] = (high - low + 63) >> 6
     s.zeroed_bytes += high - low
-    play(s, out, q.ZEROED)
+    play(s, out, recipes.ZEROED)

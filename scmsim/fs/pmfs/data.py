@@ -5,11 +5,10 @@ transaction and frees the old blocks (the VSM paper, section IV.A: its authors a
 Source: PMFS fs/pmfs/xip.c (pmfs_xip_file_write, pmfs_file_write_fast, __pmfs_xip_file_write, pmfs_clear_edge_blk).
 """
 
-from scmsim.fs.engine import table
+from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import has_events, play
-from scmsim.fs.pmfs import recipes as q
-from scmsim.fs.pmfs import state as n
-from scmsim.fs.pmfs.copy import clear, device, inode_at, set_copy, set_copy_within, set_find, stretch
+from scmsim.fs.pmfs import recipes, state
+from scmsim.fs.pmfs.copy import clear, device, set_copy, set_copy_within, set_find, stretch
 from scmsim.fs.pmfs.journal import begin, commit, log
 from scmsim.fs.pmfs.tree import FILL_EVENTS, fill, grow, release
 from scmsim.jit import part
@@ -26,23 +25,23 @@ def fast(s, arena, out, op, row):
     end = op.offset + op.length
     open_fast(s, arena, out, op, row)
     set_copy(s, op, device(s, arena, row, op.offset), op.offset, end)
-    s.reg[q.PAGES] = 0
-    play(s, out, q.COPY)
-    grows = end > arena[row + n.SIZE]
-    s.reg[q.GROWN], s.reg[q.UPDATED] = grows, 16 if grows else 8
-    play(s, out, q.FAST_END)
-    arena[row + n.SIZE] = max(arena[row + n.SIZE], end)
+    s.reg[recipes.PAGES] = 0
+    play(s, out, recipes.COPY)
+    grows = end > arena[row + file_row.SIZE]
+    s.reg[recipes.GROWN], s.reg[recipes.UPDATED] = grows, 16 if grows else 8
+    play(s, out, recipes.FAST_END)
+    arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], end)
 
 
 @part
 def edge(s, arena, out, row, i, low, high):
     """Bytes [low, high) of data block `i` that the write leaves over: from the block it replaces, else zeroes."""
-    block, old = table.get(arena, row + n.BLOCKS, i), table.get(arena, row + n.OLD, i)
+    block, old = table.get(arena, row + state.BLOCKS, i), table.get(arena, row + state.OLD, i)
     if s.replacing and old != 0:
-        set_copy_within(s, old * q.BLOCK + low, block * q.BLOCK + low, high - low)
-        play(s, out, q.COW_EDGE)
+        set_copy_within(s, old * recipes.BLOCK + low, block * recipes.BLOCK + low, high - low)
+        play(s, out, recipes.COW_EDGE)
     elif s.whole_edge:
-        clear(s, out, block, q.ZERO, 1 << s.shift)
+        clear(s, out, block, recipes.ZERO, 1 << s.shift)
     elif low == 0:
         clear(s, out, block, low, (high + 7) & ~7)
     else:
@@ -56,7 +55,7 @@ def edges(s, arena, out, op, row):
     first, last = op.offset >> s.shift, (end - 1) >> s.shift
     whole = s.whole_edge and not s.replacing
     if op.offset & mask and s.edges & 1:
-        edge(s, arena, out, row, first, q.ZERO, op.offset & mask)
+        edge(s, arena, out, row, first, recipes.ZERO, op.offset & mask)
     if end & mask and s.edges & 2 and not (whole and first == last and op.offset & mask):
         edge(s, arena, out, row, last, end & mask, mask + 1)
 
@@ -64,10 +63,10 @@ def edges(s, arena, out, op, row):
 @part
 def replaces(s, arena, op, row):
     """Whether a copy-on-write is due: the write covers bytes of the file that have a block."""
-    if not s.cow or op.length <= 0 or op.offset >= arena[row + n.SIZE]:
+    if not s.cow or op.length <= 0 or op.offset >= arena[row + file_row.SIZE]:
         return False
-    for i in range(op.offset >> s.shift, min(((op.offset + op.length - 1) >> s.shift) + 1, arena[row + n.END])):
-        if table.get(arena, row + n.BLOCKS, i) != 0:
+    for i in range(op.offset >> s.shift, min(((op.offset + op.length - 1) >> s.shift) + 1, arena[row + state.END])):
+        if table.get(arena, row + state.BLOCKS, i) != 0:
             return True
     return False
 
@@ -78,17 +77,17 @@ def open_write(s, arena, out, op, row):
     end, mask = op.offset + op.length, (1 << s.shift) - 1
     first, last = op.offset >> s.shift, (end - 1) >> s.shift
     begin(s, out)
-    log(s, out, s.reg[q.INODE], q.LOG_DATA)
-    play(s, out, q.TIMES)
-    s.edges = (s.replacing or table.get(arena, row + n.BLOCKS, first) == 0) + 2 * (
-        s.replacing or table.get(arena, row + n.BLOCKS, last) == 0
+    log(s, out, s.reg[recipes.INODE], recipes.LOG_DATA)
+    play(s, out, recipes.TIMES)
+    s.edges = (s.replacing or table.get(arena, row + state.BLOCKS, first) == 0) + 2 * (
+        s.replacing or table.get(arena, row + state.BLOCKS, last) == 0
     )
     if op.offset & mask:
         set_find(s, arena, row, op.offset >> 12, 1)
-        play(s, out, q.FIND)
+        play(s, out, recipes.FIND)
     if end & mask:
         set_find(s, arena, row, (end - 1) >> 12, 1)
-        play(s, out, q.FIND)
+        play(s, out, recipes.FIND)
     grow(s, arena, out, row, last)
 
 
@@ -96,19 +95,19 @@ def open_write(s, arena, out, op, row):
 def close_write(s, arena, out, op, row):
     """Size, commit, and the blocks that a copy-on-write replaced."""
     end = op.offset + op.length
-    if end > arena[row + n.SIZE]:
-        arena[row + n.SIZE] = end
-        play(s, out, q.RESIZED)
+    if end > arena[row + file_row.SIZE]:
+        arena[row + file_row.SIZE] = end
+        play(s, out, recipes.RESIZED)
     commit(s, out)
     if s.replacing:
-        s.reg[q.COUNT] = 0
+        s.reg[recipes.COUNT] = 0
         for i in range(op.offset >> s.shift, ((end - 1) >> s.shift) + 1):
-            old = table.get(arena, row + n.OLD, i)
+            old = table.get(arena, row + state.OLD, i)
             if old != 0:
                 release(s, arena, row, i, old)
-                table.put(arena, row + n.OLD, i, q.ZERO)
-                s.reg[q.COUNT] += 1
-        play(s, out, q.OLD_FREED)
+                table.put(arena, row + state.OLD, i, recipes.ZERO)
+                s.reg[recipes.COUNT] += 1
+        play(s, out, recipes.OLD_FREED)
 
 
 @part
@@ -116,32 +115,31 @@ def write_file(s, arena, out, op, row):
     """One write(); False: no room to go on."""
     end = op.offset + op.length
     first, last = op.offset >> s.shift, (end - 1) >> s.shift
-    s.reg[q.INODE] = inode_at(s, row)
-    if s.stage == n.READY:
+    if s.stage == state.READY:
         set_find(s, arena, row, op.offset >> 12, 1)
-        play(s, out, q.WRITE)
-        if first == last and not s.replacing and table.get(arena, row + n.BLOCKS, first) != 0:
+        play(s, out, recipes.WRITE)
+        if first == last and not s.replacing and table.get(arena, row + state.BLOCKS, first) != 0:
             fast(s, arena, out, op, row)
             return True
         open_write(s, arena, out, op, row)
-        s.stage, s.resume_at = n.ALLOCATING, first
-    if s.stage == n.ALLOCATING:
+        s.stage, s.resume_at = state.ALLOCATING, first
+    if s.stage == state.ALLOCATING:
         while s.resume_at <= last:
             if not has_events(s, out, FILL_EVENTS):
                 return False
-            fill(s, arena, out, row, last, q.ZERO)
+            fill(s, arena, out, row, last, recipes.ZERO)
         if not has_events(s, out, FILL_EVENTS):
             return False
         edges(s, arena, out, op, row)
-        s.stage, s.resume_at = n.COPYING, op.offset
+        s.stage, s.resume_at = state.COPYING, op.offset
     while s.resume_at < end:
         if not has_events(s, out, 24):
             return False
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
         set_find(s, arena, row, at >> 12, ((stop - 1) >> 12) - (at >> 12) + 1)
-        play(s, out, q.FIND)
+        play(s, out, recipes.FIND)
         set_copy(s, op, device(s, arena, row, at), at, stop)
-        play(s, out, q.COPY)
+        play(s, out, recipes.COPY)
         s.resume_at = stop
     if not has_events(s, out, FILL_EVENTS):
         return False
@@ -152,17 +150,17 @@ def write_file(s, arena, out, op, row):
 @part
 def read_file(s, arena, out, op, row):
     """One read(); a hole is cleared.  False: no room to go on."""
-    if s.stage == n.READY:
-        play(s, out, q.READ)
-        s.stage, s.resume_at = n.COPYING, op.offset
-    end = min(op.offset + op.length, arena[row + n.SIZE])
+    if s.stage == state.READY:
+        play(s, out, recipes.READ)
+        s.stage, s.resume_at = state.COPYING, op.offset
+    end = min(op.offset + op.length, arena[row + file_row.SIZE])
     while s.resume_at < end:
         if not has_events(s, out, 8):
             return False
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
         set_find(s, arena, row, at >> 12, ((stop - 1) >> 12) - (at >> 12) + 1)
-        s.reg[q.FROM], s.reg[q.BYTES] = device(s, arena, row, at), stop - at
-        s.reg[q.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
-        play(s, out, q.READ_DATA if s.reg[q.FROM] >= 0 else q.READ_HOLE)
+        s.reg[recipes.FROM], s.reg[recipes.BYTES] = device(s, arena, row, at), stop - at
+        s.reg[recipes.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
+        play(s, out, recipes.READ_DATA if s.reg[recipes.FROM] >= 0 else recipes.READ_HOLE)
         s.resume_at = stop
     return True

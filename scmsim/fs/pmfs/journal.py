@@ -4,8 +4,7 @@ Source: PMFS fs/pmfs/journal.c (pmfs_new_transaction, pmfs_add_logentry, pmfs_co
 """
 
 from scmsim.fs.engine.events import play
-from scmsim.fs.pmfs import recipes as q
-from scmsim.fs.pmfs import state as n
+from scmsim.fs.pmfs import recipes, state
 from scmsim.jit import part
 
 CLEANED = 6  # bytes of an entry that the cleaner loads
@@ -15,43 +14,43 @@ CLEANED = 6  # bytes of an entry that the cleaner loads
 def begin(s, out):
     """Open a transaction; the cleaner runs first if more than an eighth of the journal is used."""
     if s.uncleaned > s.journal_blocks << 3:
-        s.reg[q.COUNT], s.reg[q.BYTES] = s.uncleaned, s.uncleaned * CLEANED
-        play(s, out, q.CLEAN)
+        s.reg[recipes.COUNT], s.reg[recipes.BYTES] = s.uncleaned, s.uncleaned * CLEANED
+        play(s, out, recipes.CLEAN)
         s.uncleaned = 0
         s.cleanings += 1
     s.entries, s.range_count = 0, 0
     for level in range(4):
         s.saved[level] = 0
-    play(s, out, q.BEGIN)
+    play(s, out, recipes.BEGIN)
 
 
 @part
 def reflush(s, out, addr, length):
     """Write a logged range back entry by entry: a line that two entries share goes twice."""
     lines = 0
-    for at in range(addr, addr + length, q.LOG_DATA):
-        lines += ((min(at + q.LOG_DATA, addr + length) - 1) >> 6) - (at >> 6) + 1
+    for at in range(addr, addr + length, recipes.LOG_DATA):
+        lines += ((min(at + recipes.LOG_DATA, addr + length) - 1) >> 6) - (at >> 6) + 1
     again = lines - (((addr + length - 1) >> 6) - (addr >> 6) + 1)
-    s.reg[q.LOGGED_AT], s.reg[q.LOGGED] = addr, length
-    s.reg[q.TWICE] = max((again << 6) - (addr & 63), 0)
-    play(s, out, q.REFLUSH)
+    s.reg[recipes.LOGGED_AT], s.reg[recipes.LOGGED] = addr, length
+    s.reg[recipes.TWICE] = max((again << 6) - (addr & 63), 0)
+    play(s, out, recipes.REFLUSH)
 
 
 @part
 def log(s, out, addr, length):
     """Save `length` bytes at `addr` in the journal, 48 an entry (pmfs_add_logentry)."""
-    count = (length + q.LOG_DATA - 1) // q.LOG_DATA
-    last = length - (count - 1) * q.LOG_DATA
-    end = s.journal_at + s.journal_blocks * q.BLOCK
-    if s.reg[q.JOURNAL] + (count + 1) * 64 > end:
-        s.reg[q.JOURNAL] = s.journal_at
-    s.reg[q.STORED] = 24 * count + length - (0 if last >= 8 else 7) + (s.entries == 0)
-    s.reg[q.LOGGED_AT], s.reg[q.LOGGED] = addr, length
-    s.reg[q.FLUSHED], s.reg[q.ENTRIES] = min(64 * count, end - s.reg[q.JOURNAL]), count
-    play(s, out, q.LOG)
-    s.reg[q.JOURNAL] += s.reg[q.FLUSHED]
+    count = (length + recipes.LOG_DATA - 1) // recipes.LOG_DATA
+    last = length - (count - 1) * recipes.LOG_DATA
+    end = s.journal_at + s.journal_blocks * recipes.BLOCK
+    if s.reg[recipes.JOURNAL] + (count + 1) * 64 > end:
+        s.reg[recipes.JOURNAL] = s.journal_at
+    s.reg[recipes.STORED] = 24 * count + length - (0 if last >= 8 else 7) + (s.entries == 0)
+    s.reg[recipes.LOGGED_AT], s.reg[recipes.LOGGED] = addr, length
+    s.reg[recipes.FLUSHED], s.reg[recipes.ENTRIES] = min(64 * count, end - s.reg[recipes.JOURNAL]), count
+    play(s, out, recipes.LOG)
+    s.reg[recipes.JOURNAL] += s.reg[recipes.FLUSHED]
     s.entries += count
-    if s.range_count == n.RANGES:
+    if s.range_count == state.RANGES:
         reflush(s, out, addr, length)
         return
     s.ranges[s.range_count, 0], s.ranges[s.range_count, 1] = addr, length
@@ -63,7 +62,7 @@ def commit(s, out):
     """Write back what was logged, then the commit entry (pmfs_flush_transaction, pmfs_commit_logentry)."""
     for k in range(s.range_count):
         reflush(s, out, s.ranges[k, 0], s.ranges[k, 1])
-    s.reg[q.STORED] = 9 * s.entries
-    play(s, out, q.COMMIT)
-    s.reg[q.JOURNAL] += 64
+    s.reg[recipes.STORED] = 9 * s.entries
+    play(s, out, recipes.COMMIT)
+    s.reg[recipes.JOURNAL] += 64
     s.uncleaned += s.entries + 1

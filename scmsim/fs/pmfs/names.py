@@ -4,13 +4,12 @@ Source: PMFS fs/pmfs/namei.c (pmfs_create, pmfs_mkdir, pmfs_unlink, pmfs_rename,
 pmfs_evict_inode, pmfs_free_inode, pmfs_notify_change), file.c (pmfs_fallocate).
 """
 
-from scmsim.core import records as r
-from scmsim.fs.engine import table
+from scmsim.core import records
+from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import has_events, play
 from scmsim.fs.pmfs import dirs as dirs
-from scmsim.fs.pmfs import recipes as q
-from scmsim.fs.pmfs import state as n
+from scmsim.fs.pmfs import recipes, state
 from scmsim.fs.pmfs.copy import device, inode_at
 from scmsim.fs.pmfs.journal import begin, commit, log
 from scmsim.fs.pmfs.tree import FILL_EVENTS, fill, free_leaf, grow, lower, reserve, words_for
@@ -32,63 +31,64 @@ def adopted(s, arena, row):
 @part
 def ready_directory(s, arena, out, directory):
     """A directory from before the trace gets its first block, silently."""
-    if arena[directory + n.DIRCOUNT] == 0:
-        emitted, journal = s.emitted, s.reg[q.JOURNAL]
+    if arena[directory + state.DIRCOUNT] == 0:
+        emitted, journal = s.emitted, s.reg[recipes.JOURNAL]
         dirs.dots(s, arena, out, directory)
-        s.emitted, s.reg[q.JOURNAL] = emitted, journal
+        s.emitted, s.reg[recipes.JOURNAL] = emitted, journal
 
 
 @part
 def create(s, arena, out, op, row, parent):
     """create, mkdir."""
-    is_dir = op.op == r.MKDIR
-    arena[row + n.STATUS] = n.EXISTS | n.IS_DIR * is_dir
-    arena[row + n.LINKS], arena[row + n.OPENS] = 1, not is_dir
-    play(s, out, q.MKDIR if is_dir else q.CREATE)
+    ready_directory(s, arena, out, parent)
+    is_dir = op.op == records.MKDIR
+    arena[row + file_row.STATUS] = file_row.EXISTS | file_row.IS_DIR * is_dir
+    arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 1, not is_dir
+    play(s, out, recipes.MKDIR if is_dir else recipes.CREATE)
     dirs.miss(s, arena, out, parent)
     begin(s, out)
-    log(s, out, s.reg[q.INODE], INODE_FIELDS)
-    play(s, out, q.NEW_INODE)
+    log(s, out, s.reg[recipes.INODE], INODE_FIELDS)
+    play(s, out, recipes.NEW_INODE)
     if is_dir:
         dirs.dots(s, arena, out, row)
-        play(s, out, q.DOTS)
+        play(s, out, recipes.DOTS)
     dirs.add_name(s, arena, out, row, parent)
     if is_dir:
-        play(s, out, q.DIR_LINKS)
+        play(s, out, recipes.DIR_LINKS)
     commit(s, out)
 
 
 @part
 def lose_link(s, arena, out, row):
     """One name less; with the last one the inode goes to the truncate list."""
-    arena[row + n.LINKS] -= 1
-    play(s, out, q.LINKS)
-    if arena[row + n.LINKS] <= 0:
-        play(s, out, q.TRUNCATE_ADD)
+    arena[row + file_row.LINKS] -= 1
+    play(s, out, recipes.LINKS)
+    if arena[row + file_row.LINKS] <= 0:
+        play(s, out, recipes.TRUNCATE_ADD)
 
 
 @part
 def number(s, row):
-    return (row - s.files) // n.FILE_WORDS
+    return (row - s.files) // state.FILE_WORDS
 
 
 @part
 def leave_directory(s, arena, out, row):
     """Remove a file's newest name and the link that it is."""
-    s.reg[q.INODE] = inode_at(s, row)
-    log(s, out, s.reg[q.INODE], q.LOG_DATA)
-    dirs.remove_name(s, arena, out, arena[row + n.PARENT], arena[row + n.PLACE], number(s, row))
-    arena[row + n.PLACE] = 0
+    s.reg[recipes.INODE] = inode_at(s, row)
+    log(s, out, s.reg[recipes.INODE], recipes.LOG_DATA)
+    dirs.remove_name(s, arena, out, arena[row + state.PARENT], arena[row + state.PLACE], number(s, row))
+    arena[row + state.PLACE] = 0
 
 
 @part
-def unlink(s, arena, out, op, row):
+def unlink(s, arena, out, op, row, parent):
     """unlink, rmdir."""
-    play(s, out, q.RMDIR if op.op == r.RMDIR else q.UNLINK)
+    play(s, out, recipes.RMDIR if op.op == records.RMDIR else recipes.UNLINK)
     begin(s, out)
     leave_directory(s, arena, out, row)
-    if op.op == r.RMDIR:
-        play(s, out, q.DIR_LINKS)
+    if op.op == records.RMDIR:
+        play(s, out, recipes.DIR_LINKS)
     lose_link(s, arena, out, row)
     commit(s, out)
 
@@ -96,36 +96,36 @@ def unlink(s, arena, out, op, row):
 @part
 def take_over(s, arena, out, row, replaced, directory):
     """The replaced file's record gets the inode number of the file at `row`; False: it is in another directory, or not known."""
-    if arena[replaced + n.PARENT] != directory:
+    if arena[replaced + state.PARENT] != directory:
         return False
-    j, k = dirs.find_place(arena, directory, arena[replaced + n.PLACE], number(s, replaced))
+    j, k = dirs.find_place(arena, directory, arena[replaced + state.PLACE], number(s, replaced))
     if j < 0:
         return False
     dirs.scan(s, arena, out, directory, j, k + 1, 1)
-    place = table.get(arena, directory + n.DIRBLOCKS, j)
-    at = place + n.DIR_FIRST + k
-    s.reg[q.DIRENT] = arena[place + n.DIR_BLOCK] * q.BLOCK + dirs.offset_of(arena, place, k)
-    log(s, out, s.reg[q.DIRENT], 8)
-    play(s, out, q.KILL_DIRENT)
+    place = table.get(arena, directory + state.DIRBLOCKS, j)
+    at = place + state.DIR_FIRST + k
+    s.reg[recipes.DIRENT] = arena[place + state.DIR_BLOCK] * recipes.BLOCK + dirs.offset_of(arena, place, k)
+    log(s, out, s.reg[recipes.DIRENT], 8)
+    play(s, out, recipes.KILL_DIRENT)
     arena[at] = (arena[at] & ((1 << dirs.OWNER) - 1)) | (number(s, row) + 1) << dirs.OWNER
-    arena[replaced + n.PLACE], arena[row + n.PLACE] = 0, place
-    s.reg[q.INODE] = inode_at(s, replaced)
-    log(s, out, s.reg[q.INODE], q.LOG_DATA)
+    arena[replaced + state.PLACE], arena[row + state.PLACE] = 0, place
+    s.reg[recipes.INODE] = inode_at(s, replaced)
+    log(s, out, s.reg[recipes.INODE], recipes.LOG_DATA)
     return True
 
 
 @part
-def rename(s, arena, out, row, replaced):
+def rename(s, arena, out, row, parent, replaced):
     """rename within the file's directory; `replaced`: the row of the file that loses its name, or 0."""
-    directory = arena[row + n.PARENT]
-    play(s, out, q.RENAME)
+    directory = arena[row + state.PARENT]
+    play(s, out, recipes.RENAME)
     dirs.miss(s, arena, out, directory)
     dirs.miss(s, arena, out, directory)
-    j, k = dirs.find_place(arena, directory, arena[row + n.PLACE], number(s, row))
+    j, k = dirs.find_place(arena, directory, arena[row + state.PLACE], number(s, row))
     if j >= 0:
         dirs.scan(s, arena, out, directory, j, k + 1, 1)
-        at = table.get(arena, directory + n.DIRBLOCKS, j) + n.DIR_FIRST + k
-        arena[at] = (arena[at] & ((1 << dirs.OWNER) - 1)) | n.MOVING << dirs.OWNER
+        at = table.get(arena, directory + state.DIRBLOCKS, j) + state.DIR_FIRST + k
+        arena[at] = (arena[at] & ((1 << dirs.OWNER) - 1)) | state.MOVING << dirs.OWNER
     begin(s, out)
     if replaced == 0:
         dirs.add_name(s, arena, out, row, directory)
@@ -133,39 +133,32 @@ def rename(s, arena, out, row, replaced):
         leave_directory(s, arena, out, replaced)
         dirs.add_name(s, arena, out, row, directory)
     if replaced != 0:
-        s.reg[q.INODE] = inode_at(s, replaced)
+        s.reg[recipes.INODE] = inode_at(s, replaced)
         lose_link(s, arena, out, replaced)
-        s.reg[q.INODE] = inode_at(s, row)
-    log(s, out, s.reg[q.INODE], q.LOG_DATA)
-    dirs.remove_name(s, arena, out, directory, q.ZERO, n.MOVING - 1)
+        s.reg[recipes.INODE] = inode_at(s, row)
+    log(s, out, s.reg[recipes.INODE], recipes.LOG_DATA)
+    dirs.remove_name(s, arena, out, directory, recipes.ZERO, state.MOVING - 1)
     commit(s, out)
 
 
 @part
-def link(s, arena, out, row, parent):
+def link(s, arena, out, op, row, parent):
     """link: one more name."""
-    play(s, out, q.LINK)
+    ready_directory(s, arena, out, parent)
+    play(s, out, recipes.LINK)
     dirs.miss(s, arena, out, parent)
     begin(s, out)
-    log(s, out, s.reg[q.INODE], q.LOG_DATA)
+    log(s, out, s.reg[recipes.INODE], recipes.LOG_DATA)
     dirs.add_name(s, arena, out, row, parent)
-    play(s, out, q.LINKS)
-    arena[row + n.LINKS] += 1
+    play(s, out, recipes.LINKS)
+    arena[row + file_row.LINKS] += 1
     commit(s, out)
-
-
-@part
-def due(s, arena, row):
-    """Whether a file has neither a name nor, as far as the trace shows closes at all, an open descriptor."""
-    return (
-        arena[row + n.STATUS] & n.EXISTS and arena[row + n.LINKS] <= 0 and (s.closes == 0 or arena[row + n.OPENS] <= 0)
-    )
 
 
 @part
 def free_from(s, arena, out, row, first):
     """Free the data blocks from `resume_at` on, which began at `first`, then the nodes above them; False: no room to go on."""
-    while s.resume_at < arena[row + n.END]:
+    while s.resume_at < arena[row + state.END]:
         if not has_events(s, out, 8):
             return False
         free_leaf(s, arena, out, row)
@@ -176,50 +169,49 @@ def free_from(s, arena, out, row, first):
 @part
 def evict(s, arena, out, row):
     """Free a file without links (pmfs_evict_inode); False: no room to go on."""
-    if not free_from(s, arena, out, row, q.ZERO) or not has_events(s, out, FILL_EVENTS):
+    if not free_from(s, arena, out, row, recipes.ZERO) or not has_events(s, out, FILL_EVENTS):
         return False
-    s.reg[q.INODE] = inode_at(s, row)
-    play(s, out, q.EVICT)
+    s.reg[recipes.INODE] = inode_at(s, row)
+    play(s, out, recipes.EVICT)
     begin(s, out)
-    log(s, out, s.reg[q.INODE], q.LOG_DATA)
-    play(s, out, q.EVICTED)
+    log(s, out, s.reg[recipes.INODE], recipes.LOG_DATA)
+    play(s, out, recipes.EVICTED)
     commit(s, out)
-    play(s, out, q.TRUNCATE_DEL)
+    play(s, out, recipes.TRUNCATE_DEL)
     dirs.drop_blocks(s, arena, row)
-    for word in (n.BLOCKS, n.LEAVES, n.MIDS, n.OLD):
+    for word in (state.BLOCKS, state.LEAVES, state.MIDS, state.OLD):
         table.drop(s, arena, row + word)
-    for word in (n.SIZE, n.OPENS, n.PLACE, n.PARENT, n.MAPPED, n.ALIGNED):
+    for word in (file_row.SIZE, file_row.OPENS, state.PLACE, state.PARENT, file_row.MAPPED, state.ALIGNED):
         arena[row + word] = 0
-    arena[row + n.STATUS] &= ~n.EXISTS
+    arena[row + file_row.STATUS] &= ~file_row.EXISTS
     return True
 
 
 @part
 def truncate(s, arena, out, row, new_size):
     """truncate: the inode passes the truncate list; False: no room to go on."""
-    old_size, mask = arena[row + n.SIZE], (1 << s.shift) - 1
+    old_size, mask = arena[row + file_row.SIZE], (1 << s.shift) - 1
     first = (new_size + mask) >> s.shift
-    s.reg[q.INODE] = inode_at(s, row)
-    if s.stage == n.READY:
-        play(s, out, q.TRUNCATE)
+    if s.stage == state.READY:
+        play(s, out, recipes.TRUNCATE)
         if new_size == old_size:
             return True
-        play(s, out, q.TRUNCATE_ADD)
+        play(s, out, recipes.TRUNCATE_ADD)
         at = device(s, arena, row, new_size)
         if new_size < old_size and new_size & 4095 and at >= 0:
-            s.reg[q.TO], s.reg[q.BYTES] = at, q.BLOCK - (new_size & 4095)
-            s.reg[q.LINES] = (s.reg[q.BYTES] + 63) >> 6
-            s.zeroed_bytes += s.reg[q.BYTES]
-            play(s, out, q.CUT)
+            s.reg[recipes.TO], s.reg[recipes.BYTES] = at, recipes.BLOCK - (new_size & 4095)
+            s.reg[recipes.LINES] = (s.reg[recipes.BYTES] + 63) >> 6
+            s.zeroed_bytes += s.reg[recipes.BYTES]
+            play(s, out, recipes.CUT)
         behind_end(s, arena, out, row, new_size)
-        s.stage, s.resume_at = n.COPYING, first
+        s.stage, s.resume_at = state.COPYING, first
     if new_size < old_size and not free_from(s, arena, out, row, first):
         return False
     if not has_events(s, out, 16):
         return False
-    arena[row + n.SIZE] = new_size
-    play(s, out, q.SHRUNK)
-    play(s, out, q.TRUNCATE_DEL)
+    arena[row + file_row.SIZE] = new_size
+    play(s, out, recipes.SHRUNK)
+    play(s, out, recipes.TRUNCATE_DEL)
     return True
 
 
@@ -227,25 +219,24 @@ def truncate(s, arena, out, row, new_size):
 def fallocate(s, arena, out, op, row):
     """fallocate: every hole gets a zeroed block, in one transaction; False: no room to go on."""
     last = (op.offset + op.length - 1) >> s.shift
-    s.reg[q.INODE] = inode_at(s, row)
-    if s.stage == n.READY:
-        play(s, out, q.OTHER)
+    if s.stage == state.READY:
+        play(s, out, recipes.OTHER)
         begin(s, out)
-        log(s, out, s.reg[q.INODE], q.LOG_DATA)
-        play(s, out, q.TIMES)
-        if not op.flag & r.KEEP_SIZE:
+        log(s, out, s.reg[recipes.INODE], recipes.LOG_DATA)
+        play(s, out, recipes.TIMES)
+        if not op.flag & records.KEEP_SIZE:
             behind_end(s, arena, out, row, op.offset + op.length)
         grow(s, arena, out, row, last)
-        s.stage, s.resume_at = n.ALLOCATING, op.offset >> s.shift
+        s.stage, s.resume_at = state.ALLOCATING, op.offset >> s.shift
     while s.resume_at <= last:
         if not has_events(s, out, FILL_EVENTS + 3 * 512):
             return False
         fill(s, arena, out, row, last, 1)
     if not has_events(s, out, FILL_EVENTS):
         return False
-    if not op.flag & r.KEEP_SIZE and op.offset + op.length > arena[row + n.SIZE]:
-        arena[row + n.SIZE] = op.offset + op.length
-        play(s, out, q.RESIZED)
+    if not op.flag & records.KEEP_SIZE and op.offset + op.length > arena[row + file_row.SIZE]:
+        arena[row + file_row.SIZE] = op.offset + op.length
+        play(s, out, recipes.RESIZED)
     commit(s, out)
     return True
 
@@ -253,31 +244,33 @@ def fallocate(s, arena, out, op, row):
 @part
 def adopt(s, arena, out, row, parent):
     """Bring a file that existed before the trace into being, silently; False: no room to go on."""
-    length = 0 if arena[row + n.STATUS] & n.IS_DIR else max(arena[row + n.FIRST] - 1, 0)
+    length = 0 if arena[row + file_row.STATUS] & file_row.IS_DIR else max(arena[row + file_row.FIRST] - 1, 0)
     blocks = (length + (1 << s.shift) - 1) >> s.shift
-    emitted, journal = s.emitted, s.reg[q.JOURNAL]
-    if s.stage == n.NEW:
+    emitted, journal = s.emitted, s.reg[recipes.JOURNAL]
+    if s.stage == state.NEW:
         s.replacing = 0
         words = dirs.words_for_name(arena, parent) + (words_for(arena, row, blocks) if blocks > 0 else 0)
         words += 2 * dirs.words_for_name(arena, row)
-        if not has_room(s, arena, words) or not has_events(s, out, 2 * FILL_EVENTS + 4 * arena[parent + n.DIRCOUNT]):
+        if not has_room(s, arena, words) or not has_events(
+            s, out, 2 * FILL_EVENTS + 4 * arena[parent + state.DIRCOUNT]
+        ):
             return False
-        arena[row + n.STATUS] |= n.EXISTS
-        arena[row + n.LINKS] = 1
+        arena[row + file_row.STATUS] |= file_row.EXISTS
+        arena[row + file_row.LINKS] = 1
         if row != parent:
             ready_directory(s, arena, out, parent)
             dirs.add_name(s, arena, out, row, parent)
         if blocks > 0:
             reserve(s, arena, row, blocks)
             grow(s, arena, out, row, blocks - 1)
-        s.emitted, s.reg[q.JOURNAL] = emitted, journal
-        s.stage, s.resume_at = n.ADOPTING, 0
+        s.emitted, s.reg[recipes.JOURNAL] = emitted, journal
+        s.stage, s.resume_at = state.ADOPTING, 0
     while s.resume_at < blocks:
         if not has_events(s, out, FILL_EVENTS):
             return False
         s.fresh_root = 1
-        fill(s, arena, out, row, blocks - 1, q.ZERO)
-        s.emitted, s.reg[q.JOURNAL] = emitted, journal
-    arena[row + n.FIRST], arena[row + n.SIZE] = 0, max(length, arena[row + n.SIZE])
+        fill(s, arena, out, row, blocks - 1, recipes.ZERO)
+        s.emitted, s.reg[recipes.JOURNAL] = emitted, journal
+    arena[row + file_row.FIRST], arena[row + file_row.SIZE] = 0, max(length, arena[row + file_row.SIZE])
     adopted(s, arena, row)
     return True

@@ -13,21 +13,20 @@ from scmsim.alloc import aligned_fit, first_fit
 from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
-from scmsim.fs.engine import costs
-from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state, space_columns
-from scmsim.fs.pmfs import recipes as q
+from scmsim.fs.engine import costs, file_row
+from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state
+from scmsim.fs.pmfs import recipes
 from scmsim.fs.pmfs.recipes import BLOCK, INODE_BYTES, SITES
 
 # Words of a file's row.  BLOCKS: index of a data block in the file -> its device block; LEAVES, MIDS: tree nodes of level 1 and
 # 2 -> device block, TOP: the node of level 3; OLD: blocks replaced by the copy-on-write that is at work.
 # DIRBLOCKS: a directory's blocks -> arena; PLACE: the one that holds the file's newest name, PARENT: that directory's row.
-SIZE, BLOCKS, LEAVES, MIDS, OLD, DIRBLOCKS = 0, 1, 3, 5, 7, 9
-TOP, HEIGHT, STATUS, LINKS, NAME, FIRST, OPENS, MAPPED, END, PARENT, PLACE, DIRCOUNT, DIRENTS = range(11, 24)
+BLOCKS, LEAVES, MIDS, OLD, DIRBLOCKS = range(file_row.OWN, file_row.OWN + 10, 2)
+TOP, HEIGHT, END, PARENT, PLACE, DIRCOUNT, DIRENTS = range(file_row.OWN + 10, file_row.OWN + 17)
 # KEPT: pages of the virtual superpage KEPT_AT that the file keeps, the others are reclaimed; 0: it has all of them.
 # ALIGNED: WineFS keeps the file on aligned extents.
-KEPT, KEPT_AT, ALIGNED = 24, 25, 26
-FILE_WORDS = 27
-EXISTS, IS_DIR = 1, 2  # STATUS bits
+KEPT, KEPT_AT, ALIGNED = range(file_row.OWN + 17, file_row.OWN + 20)
+FILE_WORDS, UNNAMED = file_row.OWN + 20, 1
 
 # A directory block in the arena: records in it, its device block, a bound on its largest gap, then one word a record in the
 # order of the block: bytes | bytes that its name needs << 16 | row number + 1 << 32 (0: free).
@@ -36,7 +35,7 @@ DIR_ORDER = 9
 DOT, MOVING = (1 << 30) + 1, (1 << 30) + 2  # owners of "." and ".."; of a name whose file is being renamed
 
 # How far the operation at work is.
-NEW, ADOPTING, READY, ALLOCATING, COPYING, EVICTING, SWAPPING, DOUBLING = range(8)
+NEW, ADOPTING, READY, ALLOCATING, COPYING, SWAPPING, DOUBLING, ENDING, EVICTING = range(9)
 RANGES = 8  # logged ranges that a commit writes back again; further ones are written back at once
 
 
@@ -96,7 +95,7 @@ class Variant(NamedTuple):
 
 def start(params: dict, files: Files, *, shift: int, variant: Variant | None = None) -> State:
     """State of an empty PMFS with data blocks of 2**`shift` bytes that knows the trace's `files`."""
-    variant = variant or Variant(q.recipes, costs.load("pmfs-5.13", q.COSTS, list(SITES)))
+    variant = variant or Variant(recipes.recipes, costs.load("pmfs-5.13", recipes.COSTS, list(SITES)))
     smallest = max(SMALLEST, 2 << shift)
     if not smallest <= params["capacity"] <= LARGEST:
         raise UsageError(
@@ -118,41 +117,34 @@ def start(params: dict, files: Files, *, shift: int, variant: Variant | None = N
     record.shift, record.unit, record.cow = shift, 1 << (shift - 12), params["data_path"] == "cow"
     record.whole_edge, record.chunk = not dax, CHUNK
     record.journal_blocks = params["journal"] // BLOCK
-    record.reg[q.JOURNAL] = record.journal_at = q.JOURNAL_AT
-    record.header_loads = q.TABLE_LOADS
-    record.inode_table = -(-(q.JOURNAL_AT + journals) // (2 << 20)) * (2 << 20)
+    record.reg[recipes.JOURNAL] = record.journal_at = recipes.JOURNAL_AT
+    record.header_loads = recipes.TABLE_LOADS
+    record.inode_table = -(-(recipes.JOURNAL_AT + journals) // (2 << 20)) * (2 << 20)
     reserved = (int(record.inode_table) + -(-rows * INODE_BYTES // (2 << 20)) * (2 << 20)) // BLOCK
     variant.attach(state, reserved, max(blocks, reserved + 1))
-    record.files, record.file_count = record.arena_top, rows
-    record.arena_top += rows * FILE_WORDS
-    table = state.arena[record.files : record.arena_top].reshape(rows, FILE_WORDS)
-    table[:-1, NAME] = [min(len(path.rsplit("/", 1)[-1].encode()), 255) for path in files.path]
-    table[-1, STATUS] = EXISTS | IS_DIR
-    table[:-1, STATUS] = np.where(files.is_dir, IS_DIR, 0)
-    table[:-1, FIRST] = np.maximum(files.first_size + 1, 0)  # 0: did not exist before the trace
+    file_row.add(state, files, FILE_WORDS)
     return state
 
 
 def data_files(state: State) -> np.ndarray:
     """Rows of the files that exist."""
-    record = state.record[0]
-    rows = state.arena[record.files : record.files + record.file_count * FILE_WORDS].reshape(-1, FILE_WORDS)
-    return rows[(rows[:, STATUS] & (EXISTS | IS_DIR)) == EXISTS]
+    rows = file_row.of(state, FILE_WORDS)
+    return rows[file_row.is_file(rows)]
 
 
 def space(state: State) -> dict[str, int]:
     """Space report in bytes: `live_bytes` is what lies in blocks that exist, holes do not count."""
     record = state.record[0]
-    rows = state.arena[record.files : record.files + record.file_count * FILE_WORDS].reshape(-1, FILE_WORDS)
-    files = data_files(state)
-    sizes, mapped, unit = files[:, SIZE], files[:, MAPPED], 1 << int(record.shift)
+    rows = file_row.of(state, FILE_WORDS)
+    files = rows[file_row.is_file(rows)]
+    sizes, mapped, unit = files[:, file_row.SIZE], files[:, file_row.MAPPED], 1 << int(record.shift)
     return {
         "capacity_bytes": int(record.blocks) * BLOCK,
         "live_bytes": int(np.minimum(sizes, mapped * unit).sum()),
         "file_bytes": int(sizes.sum()),
         "allocated_bytes": int(record.data_blocks) * BLOCK,
         "metadata_bytes": int(record.nodes + record.dir_blocks) * BLOCK
-        + int((rows[:, STATUS] & EXISTS).sum()) * INODE_BYTES,
+        + int((rows[:, file_row.STATUS] & file_row.EXISTS).sum()) * INODE_BYTES,
         "waste_bytes": int((-sizes[mapped > 0] % unit).sum()),
         "files": len(files),
         "tree_nodes": int(record.nodes),
@@ -165,8 +157,4 @@ def space(state: State) -> dict[str, int]:
 
 def by_file(state: State) -> dict[str, np.ndarray]:
     """Columns of one row a file: object id, length, allocated and wasted bytes."""
-    record = state.record[0]
-    rows = state.arena[record.files : record.files + record.file_count * FILE_WORDS].reshape(-1, FILE_WORDS)
-    file = np.flatnonzero((rows[:, STATUS] & (EXISTS | IS_DIR)) == EXISTS)
-    size, mapped = rows[file, SIZE], rows[file, MAPPED]
-    return space_columns(file, size, mapped, 1 << int(record.shift))
+    return file_row.by_file(file_row.of(state, FILE_WORDS), 1 << int(state.record[0].shift))

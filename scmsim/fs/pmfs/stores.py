@@ -6,7 +6,7 @@ Source: PMFS fs/pmfs/{xip,inode,journal,namei,dir}.c.
 from collections.abc import Sequence
 from typing import Any
 
-from scmsim.core import records as r
+from scmsim.core import records
 from scmsim.core.records import LOAD, NTSTORE, STORE
 from scmsim.fs.recovery.adapter import Stores, copied, placed, source_of
 from scmsim.fs.recovery.image import PAGE, Bulk, Copy, Word, cleared, in_words, label_of
@@ -22,11 +22,11 @@ class Call:
     def __init__(self, adapter: Any, op: Any, version: int, events: Sequence[Event]) -> None:
         self.a, self.op, self.version, self.events = adapter, op, version, events
         self.file = int(op.file)
-        self.replaced = int(op.file2) if op.op == r.RENAME and op.file2 >= 0 and op.file2 != op.file else -1
-        copies = copied(op, events, self.data_site()) if op.op == r.WRITE else []
+        self.replaced = int(op.file2) if op.op == records.RENAME and op.file2 >= 0 and op.file2 != op.file else -1
+        copies = copied(op, events, self.data_site()) if op.op == records.WRITE else []
         self.copies = {i: (offset, length) for i, offset, length in copies}
         self.blocks = self.blocks_of(placed(copies, events))
-        if op.op == r.FALLOCATE:
+        if op.op == records.FALLOCATE:
             self._place_holes()
         self.known = adapter.known.setdefault(self.file, {})
         self.fresh = sorted(
@@ -226,12 +226,12 @@ class Call:
             return self._put(event.addr, ("root", file), (height, (first, self.version) if height == 0 else None))
         if at == 24 and event.length == 8 or at == 32 and event.length == 16:
             return self._put(event.addr, ("size", file), self._size())
-        if at == 0 and event.length == 24 and self.op.op == r.TRUNCATE:
+        if at == 0 and event.length == 24 and self.op.op == records.TRUNCATE:
             return self._cut(event)
         return []
 
     def _size(self) -> int:
-        if self.op.op == r.TRUNCATE:
+        if self.op.op == records.TRUNCATE:
             new = int(self.op.offset)
         else:
             new = max(self.a.size.get(self.file, 0), int(self.op.offset + self.op.length))
@@ -260,7 +260,7 @@ class Call:
         return self._put(event.addr, ("cuts", self.file), cuts)
 
     def _list(self, i: int, event: Event) -> list:
-        if self.op.op != r.TRUNCATE:
+        if self.op.op != records.TRUNCATE:
             return []  # a file that lost its last name: nothing of it is looked at any more
         if event.length == 16:
             self.a.cuts[self.file] = True
@@ -271,15 +271,15 @@ class Call:
     def _names_to_change(self) -> list[Any]:
         """Words that hold names, in the order in which the call changes them."""
         new = ("name", self.version)
-        if self.op.op in (r.CREATE, r.MKDIR, r.LINK):
+        if self.op.op in (records.CREATE, records.MKDIR, records.LINK):
             return [new]
-        if self.op.op in (r.UNLINK, r.RMDIR):
+        if self.op.op in (records.UNLINK, records.RMDIR):
             return [self._newest(self.file)]
-        if self.op.op == r.RENAME and self.replaced >= 0 and self._newest(self.replaced):
+        if self.op.op == records.RENAME and self.replaced >= 0 and self._newest(self.replaced):
             added = sum(e.site == "directory" and e.code == STORE and e.length not in (2, 8) for e in self.events)
             other = self._newest(self.replaced)
             return [other, new, self._newest(self.file)] if added else [other, self._newest(self.file)]
-        return [new, self._newest(self.file)] if self.op.op == r.RENAME else []
+        return [new, self._newest(self.file)] if self.op.op == records.RENAME else []
 
     def _newest(self, file: int) -> Any:
         alive = [
@@ -288,14 +288,14 @@ class Call:
         return max(alive)[1] if alive else None
 
     def _directory(self, i: int, event: Event) -> list:
-        dots = self.op.op == r.MKDIR and event.length == 27 and self.events[i + 1].length == 24
+        dots = self.op.op == records.MKDIR and event.length == 27 and self.events[i + 1].length == 24
         if dots or not self.names_left:
             return []  # "." and ".." of a new directory
         word = self.names_left.pop(0)
         if word is None:
             return []
         taken = word == ("name", self.version) or (
-            self.op.op == r.RENAME
+            self.op.op == records.RENAME
             and self.replaced >= 0
             and len(self.names_left) == 1
             and self.names_left[0] != ("name", self.version)

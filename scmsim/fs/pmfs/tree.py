@@ -5,10 +5,9 @@ pmfs_decrease_btree_height), balloc.c.
 """
 
 from scmsim.alloc import aligned_fit, first_fit
-from scmsim.fs.engine import table
+from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import play
-from scmsim.fs.pmfs import recipes as q
-from scmsim.fs.pmfs import state as n
+from scmsim.fs.pmfs import recipes, state
 from scmsim.fs.pmfs.journal import log
 from scmsim.jit import part
 
@@ -19,35 +18,35 @@ FILL_EVENTS = 96  # of one `fill` without zeroing
 @part
 def words_for(arena, row, stop):
     """Words of arena that the file's tables take to hold the data blocks below `stop`, copy-on-write's included."""
-    words = table.words_to_hold(arena, row + n.BLOCKS, stop) + table.words_to_hold(arena, row + n.OLD, stop)
-    words += table.words_to_hold(arena, row + n.LEAVES, (stop >> 9) + 1)
-    return words + table.words_to_hold(arena, row + n.MIDS, (stop >> 18) + 1)
+    words = table.words_to_hold(arena, row + state.BLOCKS, stop) + table.words_to_hold(arena, row + state.OLD, stop)
+    words += table.words_to_hold(arena, row + state.LEAVES, (stop >> 9) + 1)
+    return words + table.words_to_hold(arena, row + state.MIDS, (stop >> 18) + 1)
 
 
 @part
 def reserve(s, arena, row, stop):
     """Make the tables hold the data blocks below `stop`; the arena has room."""
-    table.reserve(s, arena, row + n.BLOCKS, stop)
-    table.reserve(s, arena, row + n.LEAVES, (stop >> 9) + 1)
-    table.reserve(s, arena, row + n.MIDS, (stop >> 18) + 1)
+    table.reserve(s, arena, row + state.BLOCKS, stop)
+    table.reserve(s, arena, row + state.LEAVES, (stop >> 9) + 1)
+    table.reserve(s, arena, row + state.MIDS, (stop >> 18) + 1)
     if s.replacing:
-        table.reserve(s, arena, row + n.OLD, stop)
+        table.reserve(s, arena, row + state.OLD, stop)
 
 
 @part
 def node(arena, row, level, i):
     """Device block of node `i` of a level (1: leaves), 0 if there is none."""
     if level == 3:
-        return arena[row + n.TOP]
-    return table.get(arena, row + (n.LEAVES if level == 1 else n.MIDS), i)
+        return arena[row + state.TOP]
+    return table.get(arena, row + (state.LEAVES if level == 1 else state.MIDS), i)
 
 
 @part
 def set_node(arena, row, level, i, block):
     if level == 3:
-        arena[row + n.TOP] = block
+        arena[row + state.TOP] = block
     else:
-        table.put(arena, row + (n.LEAVES if level == 1 else n.MIDS), i, block)
+        table.put(arena, row + (state.LEAVES if level == 1 else state.MIDS), i, block)
 
 
 @part
@@ -69,23 +68,23 @@ def new_node(s, arena, row, level, i):
     block = take_run(s, arena, 1)
     set_node(arena, row, level, i, block)
     s.nodes += 1
-    s.reg[q.NODE] = block * q.BLOCK
+    s.reg[recipes.NODE] = block * recipes.BLOCK
 
 
 @part
 def grow(s, arena, out, row, last):
     """Raise the tree until it reaches data block `last`; notes whether its root is new."""
-    height = arena[row + n.HEIGHT]
-    s.fresh_root = height == 0 and table.get(arena, row + n.BLOCKS, q.ZERO) == 0
+    height = arena[row + state.HEIGHT]
+    s.fresh_root = height == 0 and table.get(arena, row + state.BLOCKS, recipes.ZERO) == 0
     if last >> 9 * height == 0:
         return
     while last >> 9 * height > 0:
         height += 1
-        new_node(s, arena, row, height, q.ZERO)
-        play(s, out, q.GROW)
-    arena[row + n.HEIGHT] = height
+        new_node(s, arena, row, height, recipes.ZERO)
+        play(s, out, recipes.GROW)
+    arena[row + state.HEIGHT] = height
     s.largest_height = max(s.largest_height, height)
-    play(s, out, q.ROOT)
+    play(s, out, recipes.ROOT)
 
 
 @part
@@ -93,18 +92,18 @@ def hang(s, arena, out, row, level, i, last):
     """Make sure of node `i` of a level below the root; `last` is the last one that the operation needs."""
     if node(arena, row, level, i) != 0:
         return
-    slot = node(arena, row, level + 1, i >> 9) * q.BLOCK + ((i & 511) << 3)
+    slot = node(arena, row, level + 1, i >> 9) * recipes.BLOCK + ((i & 511) << 3)
     key = (i >> 9) + 1
-    s.reg[q.DIRTY] = 0
+    s.reg[recipes.DIRTY] = 0
     if s.saved[level + 1] != key:
         span = (min(last, i | 511) - i + 1) << 3
         if s.saved[level + 1] != -key and not s.fresh_root:
             log(s, out, slot, span)
-        s.reg[q.DIRTY] = span
+        s.reg[recipes.DIRTY] = span
         s.saved[level + 1] = key
     new_node(s, arena, row, level, i)
-    s.reg[q.UPPER_AT] = slot
-    play(s, out, q.NODE_NEW)
+    s.reg[recipes.UPPER_AT] = slot
+    play(s, out, recipes.NODE_NEW)
     s.saved[level] = -(i + 1)
 
 
@@ -119,17 +118,17 @@ def take_blocks(s, arena, row, at, want, is_dir):
         block = aligned_fit.allocate(s, arena, unit)
         count = 1
     for k in range(count):
-        before = table.get(arena, row + n.BLOCKS, at + k)
+        before = table.get(arena, row + state.BLOCKS, at + k)
         if before != 0:
-            table.put(arena, row + n.OLD, at + k, before)
+            table.put(arena, row + state.OLD, at + k, before)
         else:
-            arena[row + n.MAPPED] += 1
-        table.put(arena, row + n.BLOCKS, at + k, block + k * unit)
+            arena[row + file_row.MAPPED] += 1
+        table.put(arena, row + state.BLOCKS, at + k, block + k * unit)
     if is_dir:
         s.dir_blocks += count
     else:
         s.data_blocks += count * unit
-    s.reg[q.NODE] = block * q.BLOCK
+    s.reg[recipes.NODE] = block * recipes.BLOCK
     return count
 
 
@@ -148,49 +147,53 @@ def counted(fresh, calls):
 def fill(s, arena, out, row, last, zero):
     """Data blocks from `resume_at` to the end of its leaf, at most to `last`; existing ones stay unless `replacing`."""
     first = s.resume_at
-    height, stop = arena[row + n.HEIGHT], min(last, first | 511)
+    height, stop = arena[row + state.HEIGHT], min(last, first | 511)
     if height == 3:
         hang(s, arena, out, row, 2, first >> 18, last >> 18)
     if height >= 2:
         hang(s, arena, out, row, 1, first >> 9, last >> 9)
-    is_dir = arena[row + n.STATUS] & n.IS_DIR
-    leaf = node(arena, row, 1, first >> 9) * q.BLOCK + ((first & 511) << 3)
+    is_dir = arena[row + file_row.STATUS] & file_row.IS_DIR
+    leaf = node(arena, row, 1, first >> 9) * recipes.BLOCK + ((first & 511) << 3)
     fresh = s.fresh_root or s.saved[1] == -((first >> 9) + 1)
-    taken, replaced, calls, at = q.ZERO, q.ZERO, q.ZERO, first
+    taken, replaced, calls, at = recipes.ZERO, recipes.ZERO, recipes.ZERO, first
     while at <= stop:
         want = 0
-        while at + want <= stop and (s.replacing or table.get(arena, row + n.BLOCKS, at + want) == 0):
+        while at + want <= stop and (s.replacing or table.get(arena, row + state.BLOCKS, at + want) == 0):
             want += 1
         if want == 0:
             at += 1
             continue
         if taken == 0 and height > 0 and not fresh:
             log(s, out, leaf + ((at - first) << 3), (stop - at + 1) << 3)
-        mapped = arena[row + n.MAPPED]
+        mapped = arena[row + file_row.MAPPED]
         count = take_blocks(s, arena, row, at, want, is_dir)
-        filled = arena[row + n.MAPPED] - mapped
+        filled = arena[row + file_row.MAPPED] - mapped
         replaced += count - filled
         calls += 1 + (count > filled)
         if zero and want == 512 and not is_dir:
             filled_whole(arena, row)
         if zero:
-            s.reg[q.TO], s.reg[q.BYTES] = s.reg[q.NODE], count << s.shift
-            s.reg[q.LINES] = s.reg[q.BYTES] >> 6
-            s.zeroed_bytes += s.reg[q.BYTES]
-            play(s, out, q.ZEROED)
+            s.reg[recipes.TO], s.reg[recipes.BYTES] = s.reg[recipes.NODE], count << s.shift
+            s.reg[recipes.LINES] = s.reg[recipes.BYTES] >> 6
+            s.zeroed_bytes += s.reg[recipes.BYTES]
+            play(s, out, recipes.ZEROED)
         taken += count
         at += count
     s.resume_at = stop + 1
-    arena[row + n.END] = max(arena[row + n.END], stop + 1)
+    arena[row + state.END] = max(arena[row + state.END], stop + 1)
     if taken == 0:
         return
     tree = height > 0
-    s.reg[q.LEAF_AT], s.reg[q.SLOTS], s.reg[q.UPPER] = leaf, (stop - first + 1 << 3) * tree, (taken << 3) * tree
-    s.reg[q.DIRTY] = (stop - first + 1 << 3) * (tree and fresh)
-    s.reg[q.BLOCK_BYTES], s.reg[q.NEW_BLOCKS] = counted(taken - replaced, calls) << 3, taken
-    play(s, out, q.FILL)
+    s.reg[recipes.LEAF_AT], s.reg[recipes.SLOTS], s.reg[recipes.UPPER] = (
+        leaf,
+        (stop - first + 1 << 3) * tree,
+        (taken << 3) * tree,
+    )
+    s.reg[recipes.DIRTY] = (stop - first + 1 << 3) * (tree and fresh)
+    s.reg[recipes.BLOCK_BYTES], s.reg[recipes.NEW_BLOCKS] = counted(taken - replaced, calls) << 3, taken
+    play(s, out, recipes.FILL)
     if height == 0:
-        play(s, out, q.ROOT)
+        play(s, out, recipes.ROOT)
 
 
 @part
@@ -202,7 +205,7 @@ def pages_of(s, arena, row, i):
 @part
 def release(s, arena, row, i, block):
     """Free the device blocks of data block `i`."""
-    if arena[row + n.STATUS] & n.IS_DIR:
+    if arena[row + file_row.STATUS] & file_row.IS_DIR:
         give_run(s, arena, block, 1)
         s.dir_blocks -= 1
     else:
@@ -214,19 +217,22 @@ def release(s, arena, row, i, block):
 @part
 def free_leaf(s, arena, out, row):
     """Free the data blocks from `resume_at` to the end of its leaf."""
-    first, stop = s.resume_at, min(arena[row + n.END], (s.resume_at | 511) + 1)
+    first, stop = s.resume_at, min(arena[row + state.END], (s.resume_at | 511) + 1)
     count = 0
     for i in range(first, stop):
-        block = table.get(arena, row + n.BLOCKS, i)
+        block = table.get(arena, row + state.BLOCKS, i)
         if block != 0:
             release(s, arena, row, i, block)
-            table.put(arena, row + n.BLOCKS, i, q.ZERO)
+            table.put(arena, row + state.BLOCKS, i, recipes.ZERO)
             count += 1
-    arena[row + n.MAPPED] -= count
+    arena[row + file_row.MAPPED] -= count
     leaf = node(arena, row, 1, first >> 9)
-    s.reg[q.LEAF_AT] = leaf * q.BLOCK + ((first & 511) << 3)
-    s.reg[q.SLOTS], s.reg[q.COUNT] = (512 - (first & 511) << 3) * (leaf != 0), count  # to the end of the node
-    play(s, out, q.FREED)
+    s.reg[recipes.LEAF_AT] = leaf * recipes.BLOCK + ((first & 511) << 3)
+    s.reg[recipes.SLOTS], s.reg[recipes.COUNT] = (
+        (512 - (first & 511) << 3) * (leaf != 0),
+        count,
+    )  # to the end of the node
+    play(s, out, recipes.FREED)
     s.resume_at = stop
 
 
@@ -235,21 +241,21 @@ def drop_node(s, arena, row, level, i):
     block = node(arena, row, level, i)
     if block != 0:
         give_run(s, arena, block, 1)
-        set_node(arena, row, level, i, q.ZERO)
+        set_node(arena, row, level, i, recipes.ZERO)
         s.nodes -= 1
 
 
 @part
 def lower(s, arena, row, stop):
     """Free the nodes that no data block below `stop` needs, and the levels above them."""
-    blocks = arena[row + n.END]
+    blocks = arena[row + state.END]
     for i in range((stop + 511) >> 9, ((blocks + 511) >> 9) + 1):
         drop_node(s, arena, row, 1, i)
     for i in range((stop + (1 << 18) - 1) >> 18, ((blocks + (1 << 18) - 1) >> 18) + 1):
         drop_node(s, arena, row, 2, i)
-    height = arena[row + n.HEIGHT]
+    height = arena[row + state.HEIGHT]
     while height > 0 and max(stop - 1, 0) >> 9 * (height - 1) == 0:
-        drop_node(s, arena, row, height, q.ZERO)
+        drop_node(s, arena, row, height, recipes.ZERO)
         height -= 1
-    arena[row + n.HEIGHT] = height
-    arena[row + n.END] = min(blocks, stop)
+    arena[row + state.HEIGHT] = height
+    arena[row + state.END] = min(blocks, stop)

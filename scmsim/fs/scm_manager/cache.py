@@ -10,10 +10,9 @@ NFTL_foldchain, NFTL_makefreeblock).
 
 import numpy as np
 
-from scmsim.fs.engine import table
+from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import has_events, play
-from scmsim.fs.scm_manager import recipes as q
-from scmsim.fs.scm_manager import state as n
+from scmsim.fs.scm_manager import recipes, state
 from scmsim.jit import part
 
 EXPIRE = 30_000_000_000  # ns
@@ -25,16 +24,16 @@ _ONE, _MASK = np.int64(1), np.int64(3)  # a Python 3 << 62 would not fit an int6
 @part
 def fold(s, arena, out, at, unit):
     """Fold an erase unit's chain, whose two words are at `at`, into its last unit."""
-    pages, length, copies = arena[at], arena[at + 1], q.ZERO + 0
-    for page in range(q.PAGES):
+    pages, length, copies = arena[at], arena[at + 1], recipes.ZERO + 0
+    for page in range(recipes.PAGES):
         times = (pages >> BITS * page) & 3
         if times > 0:
             copies += times != length
             pages = (pages & ~(_MASK << BITS * page)) | _ONE << BITS * page
     arena[at], arena[at + 1] = pages, 1
-    s.reg[q.FOLD_AT], s.reg[q.FOLD_BYTES] = unit * q.PAGES * q.SECTOR, copies * q.SECTOR
-    s.reg[q.FOLDED], s.reg[q.ERASED] = copies, length - 1
-    play(s, out, q.FOLD)
+    s.reg[recipes.FOLD_AT], s.reg[recipes.FOLD_BYTES] = unit * recipes.PAGES * recipes.SECTOR, copies * recipes.SECTOR
+    s.reg[recipes.FOLDED], s.reg[recipes.ERASED] = copies, length - 1
+    play(s, out, recipes.FOLD)
     s.spare += length - 1
     s.folds += 1
     s.erases += length - 1
@@ -45,7 +44,7 @@ def fold(s, arena, out, at, unit):
 @part
 def spare_unit(s, arena, out, chains):
     """Fold the next chain with a replacement unit, so that a unit is spare."""
-    units = (1 << arena[s.table + n.SLOTS + 1]) >> 1
+    units = (1 << arena[s.table + state.SLOTS + 1]) >> 1
     for _ in range(units):
         s.hand = (s.hand + 1) % units
         if arena[chains + 2 * s.hand + 1] > 1:
@@ -56,10 +55,10 @@ def spare_unit(s, arena, out, chains):
 @part
 def program(s, arena, out, sector):
     """Find the place of a sector that is written, in its erase unit or in a replacement of it."""
-    unit, page, chains = sector // q.PAGES, sector % q.PAGES, arena[s.table + n.SLOTS]
+    unit, page, chains = sector // recipes.PAGES, sector % recipes.PAGES, arena[s.table + state.SLOTS]
     at = chains + 2 * unit
     if arena[at + 1] == 0:
-        made = unit * q.PAGES * q.SECTOR < s.table_at + 2 * s.table_bytes  # by mkdosfs
+        made = unit * recipes.PAGES * recipes.SECTOR < s.table_at + 2 * s.table_bytes  # by mkdosfs
         arena[at], arena[at + 1] = ALL if made else 0, 1
     if (arena[at] >> BITS * page) & 3 > s.replacements:
         fold(s, arena, out, at, unit)
@@ -78,37 +77,45 @@ def program(s, arena, out, sector):
 def send(s, arena, out, at, units, recipe):
     """Write a run of units to the device at offset `at`."""
     if s.nand:
-        for sector in range(at // q.SECTOR, at // q.SECTOR + units):
+        for sector in range(at // recipes.SECTOR, at // recipes.SECTOR + units):
             program(s, arena, out, sector)
-    s.reg[q.AT], s.reg[q.BYTES], s.reg[q.WORDS] = at, units << s.shift, (units << s.shift) // q.WORD
-    s.reg[q.UNITS], s.reg[q.REQUESTS] = units, 1
+    s.reg[recipes.AT], s.reg[recipes.BYTES], s.reg[recipes.WORDS] = (
+        at,
+        units << s.shift,
+        (units << s.shift) // recipes.WORD,
+    )
+    s.reg[recipes.UNITS], s.reg[recipes.REQUESTS] = units, 1
     play(s, out, recipe)
 
 
 @part
 def send_table(s, arena, out, at, units):
     """Write units of the FAT, in both copies, or of ext2's bitmaps."""
-    send(s, arena, out, at, units, q.ZERO + q.OUT_META)
+    send(s, arena, out, at, units, recipes.ZERO + recipes.OUT_META)
     if s.mirror > 0:
-        send(s, arena, out, at + s.mirror, units, q.ZERO + q.OUT_META)
+        send(s, arena, out, at + s.mirror, units, recipes.ZERO + recipes.OUT_META)
 
 
 @part
 def fetch(s, arena, out, at, units):
     """Read a run of units from the device into the cache."""
-    s.reg[q.AT], s.reg[q.BYTES], s.reg[q.WORDS] = at, units << s.shift, (units << s.shift) // q.WORD
-    s.reg[q.UNITS], s.reg[q.REQUESTS] = units, 1
+    s.reg[recipes.AT], s.reg[recipes.BYTES], s.reg[recipes.WORDS] = (
+        at,
+        units << s.shift,
+        (units << s.shift) // recipes.WORD,
+    )
+    s.reg[recipes.UNITS], s.reg[recipes.REQUESTS] = units, 1
     if s.nand:
         s.page_reads += units
-    play(s, out, q.READ_IN)
+    play(s, out, recipes.READ_IN)
 
 
 @part
 def enlist(s, arena, row):
     """Put a row at the end of the list of dirty rows."""
-    arena[row + n.SINCE], arena[row + n.NEXT], arena[row + n.PREVIOUS] = s.now, 0, s.tail
+    arena[row + state.SINCE], arena[row + state.NEXT], arena[row + state.PREVIOUS] = s.now, 0, s.tail
     if s.tail != 0:
-        arena[s.tail + n.NEXT] = row
+        arena[s.tail + state.NEXT] = row
     else:
         s.head = row
     s.tail = row
@@ -117,13 +124,13 @@ def enlist(s, arena, row):
 @part
 def delist(s, arena, row):
     """Take a row without dirty units out of the list."""
-    before, after = arena[row + n.PREVIOUS], arena[row + n.NEXT]
+    before, after = arena[row + state.PREVIOUS], arena[row + state.NEXT]
     if before != 0:
-        arena[before + n.NEXT] = after
+        arena[before + state.NEXT] = after
     else:
         s.head = after
     if after != 0:
-        arena[after + n.PREVIOUS] = before
+        arena[after + state.PREVIOUS] = before
     else:
         s.tail = before
 
@@ -131,50 +138,50 @@ def delist(s, arena, row):
 @part
 def mark(s, arena, row, first, count):
     """Units [first, first + count) of a row are dirty."""
-    if s.kind == q.MANAGER or s.quiet:
+    if s.kind == recipes.MANAGER or s.quiet:
         return
-    if arena[row + n.DIRTY_UNITS] == 0:
+    if arena[row + state.DIRTY_UNITS] == 0:
         enlist(s, arena, row)
-        arena[row + n.LOW] = first
+        arena[row + state.LOW] = first
     for i in range(first, first + count):
-        entry = table.get(arena, row + n.BLOCKS, i)
-        arena[row + n.DIRTY_UNITS] += not entry & n.DIRTY
-        table.put(arena, row + n.BLOCKS, i, entry | n.DIRTY | n.CACHED)
-    arena[row + n.LOW] = min(arena[row + n.LOW], first)
+        entry = table.get(arena, row + state.BLOCKS, i)
+        arena[row + state.DIRTY_UNITS] += not entry & state.DIRTY
+        table.put(arena, row + state.BLOCKS, i, entry | state.DIRTY | state.CACHED)
+    arena[row + state.LOW] = min(arena[row + state.LOW], first)
 
 
 @part
 def cleaned(s, arena, row, i):
     """Unit `i` of a row is no longer dirty."""
-    entry = table.get(arena, row + n.BLOCKS, i)
-    if entry & n.DIRTY:
-        table.put(arena, row + n.BLOCKS, i, entry & ~n.DIRTY)
-        arena[row + n.DIRTY_UNITS] -= 1
-        if arena[row + n.DIRTY_UNITS] == 0:
+    entry = table.get(arena, row + state.BLOCKS, i)
+    if entry & state.DIRTY:
+        table.put(arena, row + state.BLOCKS, i, entry & ~state.DIRTY)
+        arena[row + state.DIRTY_UNITS] -= 1
+        if arena[row + state.DIRTY_UNITS] == 0:
             delist(s, arena, row)
 
 
 @part
 def table_unit(s, unit):
     """Unit of the FAT or of the bitmaps in which a unit of the device has its entry."""
-    return unit >> (7 if s.kind == q.FAT else 13)
+    return unit >> (7 if s.kind == recipes.FAT else 13)
 
 
 @part
 def system_unit(s, arena, row, i):
     """Entry of a unit of the FAT, the bitmaps or the inode table, which is made where it is seen first."""
-    entry = table.get(arena, row + n.BLOCKS, i)
+    entry = table.get(arena, row + state.BLOCKS, i)
     if entry == 0:
         at = (s.table_at if row == s.table else s.inodes_at) + (i << s.shift)
-        entry = (at >> n.PLACE_SHIFT) << 2
-        table.put(arena, row + n.BLOCKS, i, entry)
+        entry = (at >> state.PLACE_SHIFT) << 2
+        table.put(arena, row + state.BLOCKS, i, entry)
     return entry
 
 
 @part
 def mark_table(s, arena, unit, count):
     """The entries of the device's units [unit, unit + count) are dirty."""
-    if s.kind == q.MANAGER or s.quiet:
+    if s.kind == recipes.MANAGER or s.quiet:
         return
     first, last = table_unit(s, unit), table_unit(s, unit + count - 1)
     for i in range(first, last + 1):
@@ -187,29 +194,31 @@ def mark_inode(s, arena, out, row):
     """The inode has changed: a metadata object, FAT's directory entry, ext2's inode."""
     if s.quiet:
         return
-    s.reg[q.META] = arena[row + n.META]
-    if s.kind == q.FAT:
-        parent, slot = arena[row + n.PARENT], arena[row + n.SLOT]
+    s.reg[recipes.META] = arena[row + state.META]
+    if s.kind == recipes.FAT:
+        parent, slot = arena[row + state.PARENT], arena[row + state.SLOT]
         if parent == 0 or slot < 0:
             return
         i = slot * s.entry >> s.shift
-        s.reg[q.META] = (table.get(arena, parent + n.BLOCKS, i) >> 2) << n.PLACE_SHIFT
-        mark(s, arena, parent, i, q.ZERO + 1)
-    elif s.kind == q.EXT2:
-        i = (row - s.files) // n.FILE_WORDS >> 3
-        s.reg[q.META] = (system_unit(s, arena, s.inodes, i) >> 2) << n.PLACE_SHIFT
-        mark(s, arena, s.inodes, i, q.ZERO + 1)
-    play(s, out, q.INODE_STORE)
+        if table.get(arena, parent + state.BLOCKS, i) == 0:  # the directory went with the entry
+            return
+        s.reg[recipes.META] = (table.get(arena, parent + state.BLOCKS, i) >> 2) << state.PLACE_SHIFT
+        mark(s, arena, parent, i, recipes.ZERO + 1)
+    elif s.kind == recipes.EXT2:
+        i = (row - s.files) // state.FILE_WORDS >> 3
+        s.reg[recipes.META] = (system_unit(s, arena, s.inodes, i) >> 2) << state.PLACE_SHIFT
+        mark(s, arena, s.inodes, i, recipes.ZERO + 1)
+    play(s, out, recipes.INODE_STORE)
 
 
 @part
 def dirty_run(s, arena, row, first):
     """How many units from the dirty one `first` on can be written at once."""
-    entry, count = table.get(arena, row + n.BLOCKS, first), 1
-    step = 1 << (s.shift - n.PLACE_SHIFT)
+    entry, count = table.get(arena, row + state.BLOCKS, first), 1
+    step = 1 << (s.shift - state.PLACE_SHIFT)
     while count < s.most_written:
-        other = table.get(arena, row + n.BLOCKS, first + count)
-        if not other & n.DIRTY or (other >> 2) != (entry >> 2) + count * step:
+        other = table.get(arena, row + state.BLOCKS, first + count)
+        if not other & state.DIRTY or (other >> 2) != (entry >> 2) + count * step:
             break
         count += 1
     return count
@@ -219,32 +228,32 @@ def dirty_run(s, arena, row, first):
 def send_leaf(s, arena, out, row, first):
     """ext2's indirect block of unit `first`, if it has changed."""
     leaf = (first - 12) >> 8
-    entry = table.get(arena, row + n.LEAVES, leaf) if first >= 12 else q.ZERO + 0
-    if entry & n.DIRTY:
-        table.put(arena, row + n.LEAVES, leaf, entry & ~n.DIRTY)
-        send(s, arena, out, (entry >> 2) << n.PLACE_SHIFT, q.ZERO + 1, q.ZERO + q.OUT_META)
+    entry = table.get(arena, row + state.LEAVES, leaf) if first >= 12 else recipes.ZERO + 0
+    if entry & state.DIRTY:
+        table.put(arena, row + state.LEAVES, leaf, entry & ~state.DIRTY)
+        send(s, arena, out, (entry >> 2) << state.PLACE_SHIFT, recipes.ZERO + 1, recipes.ZERO + recipes.OUT_META)
 
 
 @part
 def write_back(s, arena, out, row):
     """Write a row's dirty units to the device; False: no room to go on."""
-    while arena[row + n.DIRTY_UNITS] > 0:
+    while arena[row + state.DIRTY_UNITS] > 0:
         if not has_events(s, out, STEP):
             return False
-        first = arena[row + n.LOW]
-        while not table.get(arena, row + n.BLOCKS, first) & n.DIRTY:
+        first = arena[row + state.LOW]
+        while not table.get(arena, row + state.BLOCKS, first) & state.DIRTY:
             first += 1
         count = dirty_run(s, arena, row, first)
-        at = (table.get(arena, row + n.BLOCKS, first) >> 2) << n.PLACE_SHIFT
+        at = (table.get(arena, row + state.BLOCKS, first) >> 2) << state.PLACE_SHIFT
         for i in range(first, first + count):
             cleaned(s, arena, row, i)
-        arena[row + n.LOW] = first + count
+        arena[row + state.LOW] = first + count
         if row == s.table:
             send_table(s, arena, out, at, count)
             continue
-        is_data = arena[row + n.STATUS] & (n.IS_DIR | n.SYSTEM) == 0
-        send(s, arena, out, at, count, q.ZERO + (q.OUT_DATA if is_data else q.OUT_META))
-        if s.kind == q.EXT2:
+        is_data = arena[row + file_row.STATUS] & (file_row.IS_DIR | state.SYSTEM) == 0
+        send(s, arena, out, at, count, recipes.ZERO + (recipes.OUT_DATA if is_data else recipes.OUT_META))
+        if s.kind == recipes.EXT2:
             send_leaf(s, arena, out, row, first)
     return True
 
@@ -255,9 +264,9 @@ def synchronize(s, arena, out, row):
     (file_fsync, fs/buffer.c) writes from the first block on.  False: no room to go on."""
     while s.flushed < 4:
         which = row
-        if s.flushed == (2 if s.kind == q.FAT else 1):
+        if s.flushed == (2 if s.kind == recipes.FAT else 1):
             which = s.directory
-        elif s.flushed == (1 if s.kind == q.FAT else 2):
+        elif s.flushed == (1 if s.kind == recipes.FAT else 2):
             which = s.table
         elif s.flushed == 3:
             which = s.inodes
@@ -270,7 +279,7 @@ def synchronize(s, arena, out, row):
 @part
 def expire(s, arena, out, now, all_of_them):
     """Write back what has been dirty for 30 seconds, or everything; False: no room to go on."""
-    while s.head != 0 and (all_of_them or now - arena[s.head + n.SINCE] > EXPIRE):
+    while s.head != 0 and (all_of_them or now - arena[s.head + state.SINCE] > EXPIRE):
         if not write_back(s, arena, out, s.head):
             return False
     return True

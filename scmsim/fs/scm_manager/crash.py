@@ -10,7 +10,7 @@ arrived before it.
 from collections.abc import Sequence
 from typing import Any
 
-from scmsim.core import records as r
+from scmsim.core import records
 from scmsim.core.errors import UsageError
 from scmsim.core.records import FENCE, NTSTORE
 from scmsim.fs.recovery.adapter import RECONSTRUCTED, Claim, Stores, Unrecoverable
@@ -61,13 +61,13 @@ class Adapter(Base):
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
         """For each event, the writes that it stands for; raises UsageError for what is not checked."""
-        if op.op >= r.MALLOC or op.op in (r.ULOAD, r.USTORE, r.LINK):
+        if op.op >= records.MALLOC or op.op in (records.ULOAD, records.USTORE, records.LINK):
             raise UsageError(
-                f"{r.OPS[op.op]!r}: memory objects and links are not checked for 'scm-manager'; leave them out of the trace"
+                f"{records.OPS[op.op]!r}: memory objects and links are not checked for 'scm-manager'; leave them out of the trace"
             )
         self.op, self.version, self.file, self.entered = op, version, int(op.file), False
         self.leaving = [self.file]
-        if op.op == r.RENAME and op.file2 >= 0 and op.file2 != op.file and self.names.get(int(op.file2)):
+        if op.op == records.RENAME and op.file2 >= 0 and op.file2 != op.file and self.names.get(int(op.file2)):
             self.leaving.insert(0, int(op.file2))
         handlers: dict[str, Any] = {"directory": self._directory, "inode": self._inode, "allocation": self._chain}
         handlers |= dict.fromkeys(("data copy", "zeroing"), self._bytes)
@@ -76,10 +76,14 @@ class Adapter(Base):
         ]
 
     def _resizes(self) -> bool:
-        return self.op.op in (r.WRITE, r.TRUNCATE) or self.op.op == r.FALLOCATE and not self.op.flag & r.KEEP_SIZE
+        return (
+            self.op.op in (records.WRITE, records.TRUNCATE)
+            or self.op.op == records.FALLOCATE
+            and not self.op.flag & records.KEEP_SIZE
+        )
 
     def _shrinks(self) -> bool:
-        return bool(self.op.op == r.TRUNCATE and self.op.offset < self.size.get(self.file, 0))
+        return bool(self.op.op == records.TRUNCATE and self.op.offset < self.size.get(self.file, 0))
 
     def _bytes(self, event: Event) -> list[Mark]:
         if self._shrinks():
@@ -95,13 +99,13 @@ class Adapter(Base):
             self.cuts[self.file] = left, self.version
             self.units[self.file] = left
             return [Mark(event.addr, event.length, ("given back", self.version))]
-        if not self._resizes() and not (self.op.op == r.CREATE and self.entered):
+        if not self._resizes() and not (self.op.op == records.CREATE and self.entered):
             return []
         self.units[self.file] = self.units.get(self.file, 0) + entries - (self.units.get(self.file, 0) > 0)
         return self._bytes(event)
 
     def _directory(self, event: Event) -> list[Word]:
-        adds = self.op.op in (r.CREATE, r.MKDIR) or not self.leaving
+        adds = self.op.op in (records.CREATE, records.MKDIR) or not self.leaving
         if adds:
             self.entered = True
             self.names.setdefault(self.file, []).append(self.version)
@@ -121,7 +125,7 @@ class Adapter(Base):
         end = int(self.op.offset + self.op.length)
         shrinks = self._shrinks()
         self.size[self.file] = (
-            int(self.op.offset) if self.op.op == r.TRUNCATE else max(self.size.get(self.file, 0), end)
+            int(self.op.offset) if self.op.op == records.TRUNCATE else max(self.size.get(self.file, 0), end)
         )
         by = 0 if shrinks else self.version
         return [Word(event.addr, ("size", self.file), (self.size[self.file], by))]

@@ -11,15 +11,15 @@ taken as recovered, and of the two FATs the first one is read.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from scmsim.core import records as r
+from scmsim.core import records
 from scmsim.core.records import FENCE, NTSTORE
+from scmsim.fs.engine import file_row
 from scmsim.fs.recovery.adapter import Adapter as Base
 from scmsim.fs.recovery.adapter import Claim, Stores, Unrecoverable
 from scmsim.fs.recovery.expected import DATA, UNWRITTEN, Files, Found
-from scmsim.fs.recovery.image import Image, Word
 from scmsim.fs.recovery.observe import Event
-from scmsim.fs.scm_manager import recipes as q
-from scmsim.fs.scm_manager import state as n
+from scmsim.fs.recovery.image import Image, Word
+from scmsim.fs.scm_manager import recipes, state
 
 SUMMARY = (
     "FAT and ext2 on the SCM driver: blocks written back in no safe order; what a crash leaves for fsck is counted"
@@ -45,7 +45,7 @@ class Adapter(Base):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         record = self.state.record[0]
-        self.unit, self.fat = 1 << int(record.shift), int(record.kind) == q.FAT
+        self.unit, self.fat = 1 << int(record.shift), int(record.kind) == recipes.FAT
         self.cache = Files()
         self.owner: dict[int, tuple[int, int]] = {}  # unit -> file, number in it; the last one that it had
         self.memory: dict[int, tuple[Any, Any]] = {}  # place -> word and value, as the last call left it
@@ -58,7 +58,11 @@ class Adapter(Base):
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
         """For each event, the writes that it stands for."""
-        at_once = op.op in (r.FSYNC, r.MSYNC, r.SYNC) or op.flag & r.SYNCHRONOUS or self.params["mount"] == "sync"
+        at_once = (
+            op.op in (records.FSYNC, records.MSYNC, records.SYNC)
+            or op.flag & records.SYNCHRONOUS
+            or self.params["mount"] == "sync"
+        )
         if at_once:  # else what is written back is older than the call
             self._look(op, version)
         meant = [self._one(event) if event.code == NTSTORE else [] for event in events]
@@ -84,14 +88,14 @@ class Adapter(Base):
     # what the running system has, from the model's state
 
     def _row(self, file: int) -> Any:
-        at = int(self.state.record[0].files) + file * n.FILE_WORDS
-        return self.state.arena[at : at + n.FILE_WORDS]
+        at = int(self.state.record[0].files) + file * state.FILE_WORDS
+        return self.state.arena[at : at + state.FILE_WORDS]
 
     def _units(self, row: Any, word: int) -> dict[int, int]:
         """Number -> device offset."""
         at = int(row[word])
         entries = self.state.arena[at : at + (1 << int(row[word + 1]))].tolist() if at else []
-        return {i: (entry >> 2) << n.PLACE_SHIFT for i, entry in enumerate(entries) if entry >> 2}
+        return {i: (entry >> 2) << state.PLACE_SHIFT for i, entry in enumerate(entries) if entry >> 2}
 
     def _look(self, op: Any, version: int) -> None:
         """Take the call, and what directories, chains and inodes hold behind it in memory."""
@@ -101,8 +105,8 @@ class Adapter(Base):
         for file in range(self.count):
             row = self._row(file)
             names = self.cache.of(file).names
-            if row[n.STATUS] & n.EXISTS and names:
-                units = self._units(row, n.BLOCKS)
+            if row[file_row.STATUS] & file_row.EXISTS and names:
+                units = self._units(row, state.BLOCKS)
                 self.owner |= {at: (file, i) for i, at in units.items()}
                 size = self.cache.of(file).size
                 self._entry(file, row, max(names), (size, units.get(0)) if self.fat else None)
@@ -112,11 +116,11 @@ class Adapter(Base):
 
     def _entry(self, file: int, row: Any, name: int, content: Any) -> None:
         record = self.state.record[0]
-        parent, slot = int(row[n.PARENT]), int(row[n.SLOT])
+        parent, slot = int(row[state.PARENT]), int(row[state.SLOT])
         if not parent or slot < 0:
             return
         at = slot * int(record.entry)
-        folder = self._units(self.state.arena[parent : parent + n.FILE_WORDS], n.BLOCKS)
+        folder = self._units(self.state.arena[parent : parent + state.FILE_WORDS], state.BLOCKS)
         place = folder[at // self.unit] + at % self.unit
         self.slots.add(place)
         self.memory[place] = (("slot", place), (file, name, content))
@@ -127,22 +131,22 @@ class Adapter(Base):
 
     def _entry_at(self, at: int) -> int:
         record = self.state.record[0]
-        return int(record.table_at) + (at - int(record.origin)) // self.unit * q.WORD
+        return int(record.table_at) + (at - int(record.origin)) // self.unit * recipes.WORD
 
     def _inode(self, file: int, row: Any, size: int, units: dict[int, int]) -> Iterator[tuple[int, Any]]:
         at = int(self.state.record[0].inodes_at) + file * INODE
         yield at + SIZE_AT, (("inode", file), size)
-        leaves, uppers, fan = self._units(row, n.LEAVES), self._units(row, n.UPPERS), self.unit // q.WORD
+        leaves, uppers, fan = self._units(row, state.LEAVES), self._units(row, state.UPPERS), self.unit // recipes.WORD
         for k in range(DIRECT):
-            yield at + POINTERS_AT + k * q.WORD, (("pointer", file, k), units.get(k))
-        yield at + POINTERS_AT + DIRECT * q.WORD, (("leaf", file, 0), leaves.get(0))
+            yield at + POINTERS_AT + k * recipes.WORD, (("pointer", file, k), units.get(k))
+        yield at + POINTERS_AT + DIRECT * recipes.WORD, (("leaf", file, 0), leaves.get(0))
         for k, to in units.items():
             leaf, slot = divmod(k - DIRECT, fan)
             if k >= DIRECT and leaf in leaves:
-                yield leaves[leaf] + slot * q.WORD, (("pointer", file, k), to)
+                yield leaves[leaf] + slot * recipes.WORD, (("pointer", file, k), to)
         for leaf, to in leaves.items():
             if leaf and 1 in uppers:
-                yield uppers[1] + (leaf - 1) % fan * q.WORD, (("leaf", file, leaf), to)
+                yield uppers[1] + (leaf - 1) % fan * recipes.WORD, (("leaf", file, leaf), to)
 
     # recovery
 
@@ -168,7 +172,7 @@ class Adapter(Base):
 
     def _walk(self, image: Image, file: int, first: int | None, needed: int) -> Iterator[int | None]:
         if not self.fat:
-            fan = self.unit // q.WORD
+            fan = self.unit // recipes.WORD
             for k in range(needed):
                 there = k < DIRECT or image.word(("leaf", file, (k - DIRECT) // fan)) is not None
                 yield image.word(("pointer", file, k)) if there else None

@@ -6,11 +6,10 @@ block_prepare_write: a unit that is written in part is read first), fs/mpage.c.
 """
 
 from scmsim.alloc import buddy
-from scmsim.core import records as r
-from scmsim.fs.engine import table
+from scmsim.core import records
+from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import has_events, play
-from scmsim.fs.scm_manager import recipes as q
-from scmsim.fs.scm_manager import state as n
+from scmsim.fs.scm_manager import recipes, state
 from scmsim.fs.scm_manager.cache import STEP, fetch, mark, mark_inode
 from scmsim.fs.scm_manager.units import (
     extend,
@@ -29,9 +28,9 @@ from scmsim.jit import part
 def set_run(s, arena, row, at, stop):
     """Registers of the file's bytes [at, stop), which lie in one piece."""
     start = place(arena, row, at >> s.shift)
-    s.reg[q.AT] = start + (at & ((1 << s.shift) - 1)) if start != 0 else 0
-    s.reg[q.BYTES], s.reg[q.WORDS] = stop - at, (stop - at + q.WORD - 1) // q.WORD
-    s.reg[q.UNITS] = ((stop - 1) >> s.shift) - (at >> s.shift) + 1
+    s.reg[recipes.AT] = start + (at & ((1 << s.shift) - 1)) if start != 0 else 0
+    s.reg[recipes.BYTES], s.reg[recipes.WORDS] = stop - at, (stop - at + recipes.WORD - 1) // recipes.WORD
+    s.reg[recipes.UNITS] = ((stop - 1) >> s.shift) - (at >> s.shift) + 1
 
 
 @part
@@ -39,16 +38,16 @@ def fill_cache(s, arena, out, row, first, stop, cold):
     """Units [first, stop), which lie in one piece, come into the cache where they are not in it (`cold`: in any case)."""
     i = first
     while i < stop:
-        entry = table.get(arena, row + n.BLOCKS, i)
-        if entry == 0 or (entry & n.CACHED and not cold) or entry & n.DIRTY:
+        entry = table.get(arena, row + state.BLOCKS, i)
+        if entry == 0 or (entry & state.CACHED and not cold) or entry & state.DIRTY:
             i += 1
             continue
         count = 0
         while i + count < stop:
-            entry = table.get(arena, row + n.BLOCKS, i + count)
-            if (entry & n.CACHED and not cold) or entry & n.DIRTY:
+            entry = table.get(arena, row + state.BLOCKS, i + count)
+            if (entry & state.CACHED and not cold) or entry & state.DIRTY:
                 break
-            table.put(arena, row + n.BLOCKS, i + count, entry | n.CACHED)
+            table.put(arena, row + state.BLOCKS, i + count, entry | state.CACHED)
             count += 1
         fetch(s, arena, out, place(arena, row, i), count)
         i += count
@@ -73,8 +72,8 @@ def clear_to(s, arena, out, row, end):
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
         if place(arena, row, at >> s.shift) != 0:
             set_run(s, arena, row, at, stop)
-            play(s, out, q.CLEAR)
-            mark(s, arena, row, at >> s.shift, s.reg[q.UNITS])
+            play(s, out, recipes.CLEAR)
+            mark(s, arena, row, at >> s.shift, s.reg[recipes.UNITS])
         s.resume_at = stop
     return True
 
@@ -82,63 +81,63 @@ def clear_to(s, arena, out, row, end):
 @part
 def lengthen(s, arena, out, row, first, end):
     """Show a short unit the way out and allocate [first, end) bytes, the gap before it too where there are no holes."""
-    if s.stage == n.READY:
+    if s.stage == state.READY:
         grow_short(s, arena, out, row, end)
-        s.resume_at = first >> s.shift if s.kind == q.EXT2 else arena[row + n.END]
-        s.stage = n.EXTENDING
-    if s.stage == n.EXTENDING:
+        s.resume_at = first >> s.shift if s.kind == recipes.EXT2 else arena[row + state.END]
+        s.stage = state.EXTENDING
+    if s.stage == state.EXTENDING:
         if not extend_to(s, arena, out, row, (end + (1 << s.shift) - 1) >> s.shift):
             return False
-        s.stage = n.CLEARING
-        s.resume_at = first if s.kind == q.EXT2 else arena[row + n.SIZE]
+        s.stage = state.CLEARING
+        s.resume_at = first if s.kind == recipes.EXT2 else arena[row + file_row.SIZE]
     return True
 
 
 @part
 def grow_short(s, arena, out, row, end):
     """A file made of a memory object of less than a unit gets a whole unit, with its bytes, before it grows out of it."""
-    order = arena[row + n.SHORT] - 1
-    if order < 0 or end <= 1 << (order + n.PLACE_SHIFT):
+    order = arena[row + state.SHORT] - 1
+    if order < 0 or end <= 1 << (order + state.PLACE_SHIFT):
         return
-    s.reg[q.HOP_AT], s.reg[q.BYTES] = place(arena, row, q.ZERO), arena[row + n.SIZE]
-    s.reg[q.AT] = take(s, arena, 1)
-    play(s, out, q.MOVE)
-    s.moved_bytes += arena[row + n.SIZE]
-    buddy.release(s, arena, s.reg[q.HOP_AT], order)
-    table.put(arena, row + n.BLOCKS, q.ZERO, (s.reg[q.AT] >> n.PLACE_SHIFT) << 2)
-    arena[row + n.SHORT] = 0
+    s.reg[recipes.HOP_AT], s.reg[recipes.BYTES] = place(arena, row, recipes.ZERO), arena[row + file_row.SIZE]
+    s.reg[recipes.AT] = take(s, arena, 1)
+    play(s, out, recipes.MOVE)
+    s.moved_bytes += arena[row + file_row.SIZE]
+    buddy.release(s, arena, s.reg[recipes.HOP_AT], order)
+    table.put(arena, row + state.BLOCKS, recipes.ZERO, (s.reg[recipes.AT] >> state.PLACE_SHIFT) << 2)
+    arena[row + state.SHORT] = 0
 
 
 @part
 def write_file(s, arena, out, op, row):
     """One write(); False: no room to go on."""
     end = op.offset + op.length
-    if s.stage == n.READY:
-        play(s, out, q.WRITE)
-        s.reg[q.META] = arena[row + n.META]
-        play(s, out, q.INODE_LOAD)
+    if s.stage == state.READY:
+        play(s, out, recipes.WRITE)
+        s.reg[recipes.META] = arena[row + state.META]
+        play(s, out, recipes.INODE_LOAD)
         walk(s, arena, out, row, op.offset >> s.shift)
-    if s.stage <= n.EXTENDING and not lengthen(s, arena, out, row, op.offset, end):
+    if s.stage <= state.EXTENDING and not lengthen(s, arena, out, row, op.offset, end):
         return False
-    if s.stage == n.CLEARING:
+    if s.stage == state.CLEARING:
         if not clear_to(s, arena, out, row, op.offset):
             return False
-        s.stage, s.resume_at = n.COPYING, op.offset
+        s.stage, s.resume_at = state.COPYING, op.offset
     while s.resume_at < end:
         if not ready(s, arena, 1) or not has_events(s, out, STEP):
             return False
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
-        if s.kind != q.MANAGER:
+        if s.kind != recipes.MANAGER:
             fetch_edges(s, arena, out, row, at, stop)
         set_run(s, arena, row, at, stop)
-        s.reg[q.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
-        play(s, out, q.COPY_IN)
-        mark(s, arena, row, at >> s.shift, s.reg[q.UNITS])
+        s.reg[recipes.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
+        play(s, out, recipes.COPY_IN)
+        mark(s, arena, row, at >> s.shift, s.reg[recipes.UNITS])
         s.resume_at = stop
     if not has_events(s, out, STEP):
         return False
-    arena[row + n.CURSOR] = (end - 1) >> s.shift
-    arena[row + n.SIZE] = max(arena[row + n.SIZE], end)
+    arena[row + state.CURSOR] = (end - 1) >> s.shift
+    arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], end)
     mark_inode(s, arena, out, row)
     return True
 
@@ -147,7 +146,7 @@ def write_file(s, arena, out, op, row):
 def fetch_edges(s, arena, out, row, at, stop):
     """A unit of the file that is written in part comes into the cache first."""
     mask, first, last = (1 << s.shift) - 1, at >> s.shift, (stop - 1) >> s.shift
-    size = arena[row + n.SIZE]
+    size = arena[row + file_row.SIZE]
     if at & mask and first << s.shift < size:
         fill_cache(s, arena, out, row, first, first + 1, False)
     if stop & mask and stop < size and (last > first or not at & mask):
@@ -157,24 +156,24 @@ def fetch_edges(s, arena, out, row, at, stop):
 @part
 def read_file(s, arena, out, op, row):
     """One read(); False: no room to go on."""
-    if s.stage == n.READY:
-        play(s, out, q.READ)
-        s.reg[q.META] = arena[row + n.META]
-        play(s, out, q.INODE_LOAD)
-        if op.offset < arena[row + n.SIZE] and op.length > 0:
+    if s.stage == state.READY:
+        play(s, out, recipes.READ)
+        s.reg[recipes.META] = arena[row + state.META]
+        play(s, out, recipes.INODE_LOAD)
+        if op.offset < arena[row + file_row.SIZE] and op.length > 0:
             walk(s, arena, out, row, op.offset >> s.shift)
-        s.stage, s.resume_at = n.COPYING, op.offset
-    end = min(op.offset + op.length, arena[row + n.SIZE])
+        s.stage, s.resume_at = state.COPYING, op.offset
+    end = min(op.offset + op.length, arena[row + file_row.SIZE])
     while s.resume_at < end:
         if not has_events(s, out, STEP):
             return False
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
-        if s.kind != q.MANAGER:
+        if s.kind != recipes.MANAGER:
             fill_cache(s, arena, out, row, at >> s.shift, ((stop - 1) >> s.shift) + 1, s.cold)
         set_run(s, arena, row, at, stop)
-        s.reg[q.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
-        play(s, out, q.COPY_OUT)
-        arena[row + n.CURSOR] = (stop - 1) >> s.shift
+        s.reg[recipes.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
+        play(s, out, recipes.COPY_OUT)
+        arena[row + state.CURSOR] = (stop - 1) >> s.shift
         s.resume_at = stop
     return True
 
@@ -182,43 +181,43 @@ def read_file(s, arena, out, op, row):
 @part
 def free_to_end(s, arena, out, row, stop):
     """Free the units from `resume_at` to the file's end, so that `stop` are left; False: no room to go on."""
-    while s.resume_at < arena[row + n.END]:
+    while s.resume_at < arena[row + state.END]:
         if not ready(s, arena, 1) or not has_events(s, out, STEP):
             return False
         free_run(s, arena, out, row)
-    if s.kind == q.EXT2:
+    if s.kind == recipes.EXT2:
         free_nodes(s, arena, row, stop)
-    arena[row + n.END] = stop
-    arena[row + n.CURSOR] = 0
+    arena[row + state.END] = stop
+    arena[row + state.CURSOR] = 0
     return True
 
 
 @part
 def truncate(s, arena, out, row, new_size):
     """truncate: units behind the end are freed, or the gap is filled; False: no room to go on."""
-    size, mask = arena[row + n.SIZE], (1 << s.shift) - 1
-    if new_size > size and s.kind != q.EXT2:
-        if s.stage == n.READY:
-            play(s, out, q.TRUNCATE)
-        if s.stage != n.CLEARING and not lengthen(s, arena, out, row, size, new_size):
+    size, mask = arena[row + file_row.SIZE], (1 << s.shift) - 1
+    if new_size > size and s.kind != recipes.EXT2:
+        if s.stage == state.READY:
+            play(s, out, recipes.TRUNCATE)
+        if s.stage != state.CLEARING and not lengthen(s, arena, out, row, size, new_size):
             return False
         if not clear_to(s, arena, out, row, new_size):
             return False
-    elif s.stage == n.READY:
-        play(s, out, q.TRUNCATE)
-        s.stage, s.resume_at = n.FREEING, (new_size + mask) >> s.shift
+    elif s.stage == state.READY:
+        play(s, out, recipes.TRUNCATE)
+        s.stage, s.resume_at = state.FREEING, (new_size + mask) >> s.shift
         tail = min(size, (new_size | mask) + 1)
         if new_size < size and new_size & mask and place(arena, row, new_size >> s.shift) != 0 and new_size < tail:
             set_run(s, arena, row, new_size, tail)
-            play(s, out, q.CLEAR)
+            play(s, out, recipes.CLEAR)
             mark(s, arena, row, new_size >> s.shift, 1)
-    if s.stage == n.FREEING and new_size < size:
-        left = min(arena[row + n.END], (new_size + mask) >> s.shift)
+    if s.stage == state.FREEING and new_size < size:
+        left = min(arena[row + state.END], (new_size + mask) >> s.shift)
         if not free_to_end(s, arena, out, row, left):
             return False
     if not has_events(s, out, STEP):
         return False
-    arena[row + n.SIZE] = new_size
+    arena[row + file_row.SIZE] = new_size
     mark_inode(s, arena, out, row)
     return True
 
@@ -227,15 +226,15 @@ def truncate(s, arena, out, row, new_size):
 def fallocate(s, arena, out, op, row):
     """fallocate: units, cleared where the file's size grows; False: no room to go on."""
     end = op.offset + op.length
-    if s.stage == n.READY:
-        play(s, out, q.OTHER)
-    if s.stage <= n.EXTENDING and not lengthen(s, arena, out, row, op.offset, end):
+    if s.stage == state.READY:
+        play(s, out, recipes.OTHER)
+    if s.stage <= state.EXTENDING and not lengthen(s, arena, out, row, op.offset, end):
         return False
-    if not op.flag & r.KEEP_SIZE:
-        s.resume_at = max(s.resume_at, arena[row + n.SIZE])
+    if not op.flag & records.KEEP_SIZE:
+        s.resume_at = max(s.resume_at, arena[row + file_row.SIZE])
         if not clear_to(s, arena, out, row, end):
             return False
-        arena[row + n.SIZE] = max(arena[row + n.SIZE], end)
+        arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], end)
     if not has_events(s, out, STEP):
         return False
     mark_inode(s, arena, out, row)

@@ -8,12 +8,11 @@ Source: SCM manager paper, section 4.2; Linux 2.6.24 fs/fat/dir.c, fs/vfat/namei
 """
 
 from scmsim.alloc import buddy
-from scmsim.core import records as r
-from scmsim.fs.engine import table
+from scmsim.core import records
+from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import play
-from scmsim.fs.scm_manager import recipes as q
-from scmsim.fs.scm_manager import state as n
+from scmsim.fs.scm_manager import recipes, state
 from scmsim.fs.scm_manager.cache import mark, mark_inode
 from scmsim.fs.scm_manager.data import free_to_end
 from scmsim.fs.scm_manager.units import META_ORDER, extend, place, ready, reserve, settle, words_for
@@ -25,10 +24,10 @@ NAME_UNITS = 24  # units that one more name may take: of the directory, of indir
 @part
 def entries(s, arena, row):
     """Entries that a file's name takes in its directory."""
-    length = arena[row + n.NAME]
-    if s.kind == q.FAT:
+    length = arena[row + file_row.NAME]
+    if s.kind == recipes.FAT:
         return 1 + (length + 12) // 13 * (length > 12)
-    if s.kind == q.EXT2:
+    if s.kind == recipes.EXT2:
         return (8 + length + 15) >> 4
     return 1 + 0
 
@@ -36,36 +35,36 @@ def entries(s, arena, row):
 @part
 def scan(s, arena, out, directory, count):
     """Look at the first `count` entries."""
-    if count <= 0 or place(arena, directory, q.ZERO) == 0:
+    if count <= 0 or place(arena, directory, recipes.ZERO) == 0:
         return
-    s.reg[q.COUNT], s.reg[q.NAME_AT] = count, place(arena, directory, q.ZERO)
-    s.reg[q.NAME_BYTES] = min(count * s.entry, s.capacity - s.reg[q.NAME_AT])
-    play(s, out, q.SCAN)
+    s.reg[recipes.COUNT], s.reg[recipes.NAME_AT] = count, place(arena, directory, recipes.ZERO)
+    s.reg[recipes.NAME_BYTES] = min(count * s.entry, s.capacity - s.reg[recipes.NAME_AT])
+    play(s, out, recipes.SCAN)
 
 
 @part
 def gap(s, arena, directory, needs):
     """First entry of the first gap of `needs` entries."""
-    top, found, first = arena[directory + n.TOP], 0, -1
-    for i in range(arena[directory + n.GAP], top):
-        if table.get(arena, directory + n.SLOTS, i) != 0:
+    top, found, first = arena[directory + state.TOP], 0, -1
+    for i in range(arena[directory + state.GAP], top):
+        if table.get(arena, directory + state.SLOTS, i) != 0:
             found = 0
             continue
         if first < 0:
             first = i
         found += 1
         if found == needs:
-            arena[directory + n.GAP] = first
+            arena[directory + state.GAP] = first
             return i - needs + 1
-    arena[directory + n.GAP] = first if first >= 0 else top
+    arena[directory + state.GAP] = first if first >= 0 else top
     return top - found
 
 
 @part
 def words_for_name(s, arena, directory):
     """Words of arena that one more name in a directory takes at the most."""
-    top = arena[directory + n.TOP] + 24
-    words = table.words_to_hold(arena, directory + n.SLOTS, top)
+    top = arena[directory + state.TOP] + 24
+    words = table.words_to_hold(arena, directory + state.SLOTS, top)
     return words + words_for(arena, directory, (top * s.entry >> s.shift) + 2)
 
 
@@ -73,9 +72,9 @@ def words_for_name(s, arena, directory):
 def write_entry(s, arena, out, directory, slot, needs):
     """Store the bytes of an entry."""
     i = slot * s.entry >> s.shift
-    s.reg[q.DIR_AT] = place(arena, directory, i) + (slot * s.entry & ((1 << s.shift) - 1))
-    s.reg[q.DIR_BYTES] = min(needs * s.entry, ((i + 1) << s.shift) - slot * s.entry)
-    play(s, out, q.DIRENT)
+    s.reg[recipes.DIR_AT] = place(arena, directory, i) + (slot * s.entry & ((1 << s.shift) - 1))
+    s.reg[recipes.DIR_BYTES] = min(needs * s.entry, ((i + 1) << s.shift) - slot * s.entry)
+    play(s, out, recipes.DIRENT)
     last = (slot + needs) * s.entry - 1 >> s.shift
     mark(s, arena, directory, i, last - i + 1)
 
@@ -85,40 +84,40 @@ def add_name(s, arena, out, row, directory):
     """Put a name of a file into a directory, which gets another unit if it must; the arena and the device have room."""
     needs = entries(s, arena, row)
     slot = gap(s, arena, directory, needs)
-    table.reserve(s, arena, directory + n.SLOTS, slot + needs)
+    table.reserve(s, arena, directory + state.SLOTS, slot + needs)
     stop = ((slot + needs) * s.entry - 1 >> s.shift) + 1
     reserve(s, arena, directory, stop)
     resume_at = s.resume_at
-    s.resume_at = arena[directory + n.END]
+    s.resume_at = arena[directory + state.END]
     while s.resume_at < stop:
         extend(s, arena, out, directory, stop)
     s.resume_at = resume_at
-    arena[directory + n.SIZE] = arena[directory + n.END] << s.shift
+    arena[directory + file_row.SIZE] = arena[directory + state.END] << s.shift
     for i in range(slot, slot + needs):
-        table.put(arena, directory + n.SLOTS, i, (row - s.files) // n.FILE_WORDS + 1)
-    arena[directory + n.TOP] = max(arena[directory + n.TOP], slot + needs)
-    arena[directory + n.NAMES] += 1
-    arena[row + n.PARENT], arena[row + n.SLOT] = directory, slot
+        table.put(arena, directory + state.SLOTS, i, (row - s.files) // state.FILE_WORDS + 1)
+    arena[directory + state.TOP] = max(arena[directory + state.TOP], slot + needs)
+    arena[directory + state.NAMES] += 1
+    arena[row + state.PARENT], arena[row + state.SLOT] = directory, slot
     write_entry(s, arena, out, directory, slot, needs)
 
 
 @part
 def as_directory(s, arena, row):
     """Row of a directory: that of a parent that is not named for a plain file, which has no entries."""
-    return row if arena[row + n.STATUS] & n.IS_DIR else s.nobody
+    return row if arena[row + file_row.STATUS] & file_row.IS_DIR else s.nobody
 
 
 @part
 def find_slot(s, arena, row, directory):
     """First entry of a file in a directory, -1: none, as after the directory went with the names that it had."""
-    number, known = (row - s.files) // n.FILE_WORDS + 1, arena[row + n.SLOT]
-    if arena[row + n.PARENT] == directory and 0 <= known < arena[directory + n.TOP]:
-        if table.get(arena, directory + n.SLOTS, known) == number:
+    number, known = (row - s.files) // state.FILE_WORDS + 1, arena[row + state.SLOT]
+    if arena[row + state.PARENT] == directory and 0 <= known < arena[directory + state.TOP]:
+        if table.get(arena, directory + state.SLOTS, known) == number:
             return known
-    for i in range(arena[directory + n.TOP]):
-        if table.get(arena, directory + n.SLOTS, i) == number:
+    for i in range(arena[directory + state.TOP]):
+        if table.get(arena, directory + state.SLOTS, i) == number:
             return i
-    return q.ZERO - 1
+    return recipes.ZERO - 1
 
 
 @part
@@ -130,33 +129,33 @@ def remove_name(s, arena, out, row, directory):
     needs = entries(s, arena, row)
     scan(s, arena, out, directory, slot + needs)
     for i in range(slot, slot + needs):
-        table.put(arena, directory + n.SLOTS, i, q.ZERO)
-    arena[directory + n.GAP] = min(arena[directory + n.GAP], slot)
-    arena[directory + n.NAMES] -= 1
+        table.put(arena, directory + state.SLOTS, i, recipes.ZERO)
+    arena[directory + state.GAP] = min(arena[directory + state.GAP], slot)
+    arena[directory + state.NAMES] -= 1
     write_entry(s, arena, out, directory, slot, needs)
-    arena[row + n.SLOT] = -1
+    arena[row + state.SLOT] = -1
 
 
 @part
 def new_inode(s, arena, out, row):
     """A metadata object of the SCM manager; the others have a place for an inode already."""
-    if s.kind == q.MANAGER and arena[row + n.META] == 0:
-        arena[row + n.META] = buddy.allocate(s, arena, q.ZERO + META_ORDER)
-    s.reg[q.META] = arena[row + n.META]
-    play(s, out, q.INODE_NEW)
+    if s.kind == recipes.MANAGER and arena[row + state.META] == 0:
+        arena[row + state.META] = buddy.allocate(s, arena, recipes.ZERO + META_ORDER)
+    s.reg[recipes.META] = arena[row + state.META]
+    play(s, out, recipes.INODE_NEW)
 
 
 @part
 def create(s, arena, out, op, row, parent):
     """create, mkdir; the SCM manager gives a new file its first data objects."""
-    is_dir = op.op == r.MKDIR
-    play(s, out, q.CREATE)
-    scan(s, arena, out, parent, arena[parent + n.TOP])
-    arena[row + n.STATUS] = n.EXISTS | n.IS_DIR * is_dir
-    arena[row + n.LINKS], arena[row + n.OPENS] = 1, not is_dir
+    is_dir = op.op == records.MKDIR
+    play(s, out, recipes.CREATE)
+    scan(s, arena, out, parent, arena[parent + state.TOP])
+    arena[row + file_row.STATUS] = file_row.EXISTS | file_row.IS_DIR * is_dir
+    arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 1, not is_dir
     new_inode(s, arena, out, row)
     add_name(s, arena, out, row, parent)
-    stop = s.first_objects if not is_dir else q.ZERO + (s.kind != q.MANAGER)
+    stop = s.first_objects if not is_dir else recipes.ZERO + (s.kind != recipes.MANAGER)
     s.resume_at = 0
     while s.resume_at < stop:
         extend(s, arena, out, row, stop)
@@ -166,27 +165,27 @@ def create(s, arena, out, op, row, parent):
 @part
 def lose_link(s, arena, out, row):
     """One name less."""
-    arena[row + n.LINKS] -= 1
-    if s.kind != q.FAT:
+    arena[row + file_row.LINKS] -= 1
+    if s.kind != recipes.FAT:
         mark_inode(s, arena, out, row)
 
 
 @part
-def unlink(s, arena, out, row, parent):
+def unlink(s, arena, out, op, row, parent):
     """unlink, rmdir."""
-    play(s, out, q.UNLINK)
-    remove_name(s, arena, out, row, arena[row + n.PARENT] if arena[row + n.SLOT] >= 0 else parent)
+    play(s, out, recipes.UNLINK)
+    remove_name(s, arena, out, row, arena[row + state.PARENT] if arena[row + state.SLOT] >= 0 else parent)
     lose_link(s, arena, out, row)
 
 
 @part
-def rename(s, arena, out, row, replaced):
+def rename(s, arena, out, row, parent, replaced):
     """rename within the file's directory; `replaced`: the row of the file that loses its name, or 0."""
-    directory = as_directory(s, arena, arena[row + n.PARENT])
-    play(s, out, q.RENAME)
-    scan(s, arena, out, directory, arena[directory + n.TOP])
+    directory = as_directory(s, arena, arena[row + state.PARENT])
+    play(s, out, recipes.RENAME)
+    scan(s, arena, out, directory, arena[directory + state.TOP])
     if replaced != 0:
-        remove_name(s, arena, out, replaced, arena[replaced + n.PARENT])
+        remove_name(s, arena, out, replaced, arena[replaced + state.PARENT])
         lose_link(s, arena, out, replaced)
     remove_name(s, arena, out, row, directory)
     add_name(s, arena, out, row, directory)
@@ -194,66 +193,69 @@ def rename(s, arena, out, row, replaced):
 
 
 @part
-def link(s, arena, out, row, parent):
+def link(s, arena, out, op, row, parent):
     """link; only ext2 has more than one name for a file, the others refuse."""
-    play(s, out, q.RENAME if s.kind == q.EXT2 else q.OTHER)
-    if s.kind == q.EXT2:
-        scan(s, arena, out, parent, arena[parent + n.TOP])
+    play(s, out, recipes.RENAME if s.kind == recipes.EXT2 else recipes.OTHER)
+    if s.kind == recipes.EXT2:
+        scan(s, arena, out, parent, arena[parent + state.TOP])
         add_name(s, arena, out, row, parent)
-        arena[row + n.LINKS] += 1
+        arena[row + file_row.LINKS] += 1
         mark_inode(s, arena, out, row)
-
-
-@part
-def due(s, arena, row):
-    """Whether a file has neither a name nor, as far as the trace shows closes at all, an open descriptor."""
-    alive = arena[row + n.STATUS] & n.EXISTS and arena[row + n.LINKS] <= 0
-    return alive and (s.closes == 0 or arena[row + n.OPENS] <= 0)
 
 
 @part
 def evict(s, arena, out, row):
     """Free a file without names; False: no room to go on."""
-    if not free_to_end(s, arena, out, row, q.ZERO):
+    if not free_to_end(s, arena, out, row, recipes.ZERO):
         return False
-    if arena[row + n.META] != 0:
-        buddy.release(s, arena, arena[row + n.META], q.ZERO + META_ORDER)
-    for word in (n.BLOCKS, n.SLOTS, n.LEAVES, n.UPPERS):
+    if arena[row + state.META] != 0:
+        buddy.release(s, arena, arena[row + state.META], recipes.ZERO + META_ORDER)
+    for word in (state.BLOCKS, state.SLOTS, state.LEAVES, state.UPPERS):
         table.drop(s, arena, row + word)
-    for word in (n.SIZE, n.OPENS, n.PARENT, n.NAMES, n.TOP, n.GAP, n.META, n.SHORT, n.LINKS):
+    for word in (
+        file_row.SIZE,
+        file_row.OPENS,
+        state.PARENT,
+        state.NAMES,
+        state.TOP,
+        state.GAP,
+        state.META,
+        state.SHORT,
+        file_row.LINKS,
+    ):
         arena[row + word] = 0
-    arena[row + n.STATUS] &= ~(n.EXISTS | n.MEMORY)
+    arena[row + file_row.STATUS] &= ~(file_row.EXISTS | state.MEMORY)
     return True
 
 
 @part
 def adopt(s, arena, out, row, parent):
     """Bring a file that existed before the trace into being, silently; False: no room to go on."""
-    is_dir = arena[row + n.STATUS] & n.IS_DIR
-    length = 0 if is_dir else max(arena[row + n.FIRST] - 1, 0)
+    is_dir = arena[row + file_row.STATUS] & file_row.IS_DIR
+    length = 0 if is_dir else max(arena[row + file_row.FIRST] - 1, 0)
     units = (length + (1 << s.shift) - 1) >> s.shift
     emitted, synchronous = s.emitted, s.synchronous
     s.quiet, s.synchronous = 1, 0
     done = False
     if has_room(s, arena, words_for(arena, row, units) + words_for_name(s, arena, parent)):
-        if not arena[row + n.STATUS] & n.EXISTS:
-            arena[row + n.STATUS] |= n.EXISTS
-            arena[row + n.LINKS] = 1
+        if not arena[row + file_row.STATUS] & file_row.EXISTS:
+            arena[row + file_row.STATUS] |= file_row.EXISTS
+            arena[row + file_row.LINKS] = 1
             reserve(s, arena, row, units)
             new_inode(s, arena, out, row)
             if row != parent:
                 add_name(s, arena, out, row, parent)
             s.emitted = emitted
         done = True
-        while done and arena[row + n.END] < units:
+        while done and arena[row + state.END] < units:
             done = ready(s, arena, s.longest + 4)
             if done:
-                first = arena[row + n.END]
+                first = arena[row + state.END]
                 s.resume_at = first
                 extend(s, arena, out, row, units)
-                settle(s, arena, out, row, first, arena[row + n.END])
+                settle(s, arena, out, row, first, arena[row + state.END])
                 s.emitted = emitted
     s.quiet, s.synchronous = 0, synchronous
     if done:
-        arena[row + n.FIRST], arena[row + n.SIZE] = 0, max(length, arena[row + n.SIZE])
+        arena[row + file_row.FIRST], arena[row + file_row.SIZE] = 0, max(length, arena[row + file_row.SIZE])
     return done

@@ -9,11 +9,10 @@ Source: SCM manager paper, section 4.2, Table 1, Figure 3.
 """
 
 from scmsim.alloc import buddy
-from scmsim.core import records as r
-from scmsim.fs.engine import table
+from scmsim.core import records
+from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import has_events, play
-from scmsim.fs.scm_manager import recipes as q
-from scmsim.fs.scm_manager import state as n
+from scmsim.fs.scm_manager import recipes, state
 from scmsim.fs.scm_manager.cache import STEP
 from scmsim.fs.scm_manager.data import free_to_end, set_run
 from scmsim.fs.scm_manager.names import add_name, new_inode, remove_name
@@ -24,18 +23,18 @@ from scmsim.jit import part
 @part
 def malloc(s, arena, out, row, length):
     """malloc: one block of the buddy system; a row that is in use stays as it is."""
-    play(s, out, q.MALLOC)
-    if arena[row + n.STATUS] & (n.EXISTS | n.MEMORY):
+    play(s, out, recipes.MALLOC)
+    if arena[row + file_row.STATUS] & (file_row.EXISTS | state.MEMORY):
         return
     order = buddy.order_for(max(length, 1))
     at = buddy.allocate(s, arena, order)
     units = (1 << order) >> DATA_ORDER
     for i in range(max(units, 1)):
-        table.put(arena, row + n.BLOCKS, i, ((at >> n.PLACE_SHIFT) + (i << DATA_ORDER)) << 2)
-    arena[row + n.MAPPED] = arena[row + n.END] = max(units, 1)
-    arena[row + n.SHORT] = order + 1 if units == 0 else 0
-    arena[row + n.SIZE], arena[row + n.FIRST] = max(length, 1), 0
-    arena[row + n.STATUS] |= n.MEMORY
+        table.put(arena, row + state.BLOCKS, i, ((at >> state.PLACE_SHIFT) + (i << DATA_ORDER)) << 2)
+    arena[row + file_row.MAPPED] = arena[row + state.END] = max(units, 1)
+    arena[row + state.SHORT] = order + 1 if units == 0 else 0
+    arena[row + file_row.SIZE], arena[row + file_row.FIRST] = max(length, 1), 0
+    arena[row + file_row.STATUS] |= state.MEMORY
 
 
 @part
@@ -47,34 +46,34 @@ def units_of(length):
 @part
 def free(s, arena, out, row):
     """free: the object goes, unless it is a file too; False: no room to go on."""
-    if s.stage == n.READY:
-        play(s, out, q.FREE)
-        s.stage, s.resume_at = n.FREEING, 0
-    if not arena[row + n.STATUS] & n.EXISTS and arena[row + n.STATUS] & n.MEMORY:
+    if s.stage == state.READY:
+        play(s, out, recipes.FREE)
+        s.stage, s.resume_at = state.FREEING, 0
+    if not arena[row + file_row.STATUS] & file_row.EXISTS and arena[row + file_row.STATUS] & state.MEMORY:
         emitted = s.emitted
-        if not free_to_end(s, arena, out, row, q.ZERO):
+        if not free_to_end(s, arena, out, row, recipes.ZERO):
             return False
         s.emitted = emitted  # the buddy system's own work is in the cost of free()
-        table.drop(s, arena, row + n.BLOCKS)
-        arena[row + n.SIZE] = 0
-    arena[row + n.STATUS] &= ~n.MEMORY
+        table.drop(s, arena, row + state.BLOCKS)
+        arena[row + file_row.SIZE] = 0
+    arena[row + file_row.STATUS] &= ~state.MEMORY
     return True
 
 
 @part
 def touch(s, arena, out, op, row):
     """load, store through a pointer; no call.  False: no room to go on."""
-    if not arena[row + n.STATUS] & n.MEMORY:
+    if not arena[row + file_row.STATUS] & state.MEMORY:
         return True
-    if s.stage == n.READY:
-        s.stage, s.resume_at = n.COPYING, op.offset
-    end = min(op.offset + op.length, arena[row + n.SIZE])
+    if s.stage == state.READY:
+        s.stage, s.resume_at = state.COPYING, op.offset
+    end = min(op.offset + op.length, arena[row + file_row.SIZE])
     while s.resume_at < end:
         if not has_events(s, out, STEP):
             return False
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
         set_run(s, arena, row, at, stop)
-        play(s, out, q.OBJECT_LOAD if op.op == r.ULOAD else q.OBJECT_STORE)
+        play(s, out, recipes.OBJECT_LOAD if op.op == records.ULOAD else recipes.OBJECT_STORE)
         s.resume_at = stop
     return True
 
@@ -82,14 +81,14 @@ def touch(s, arena, out, op, row):
 @part
 def to_file(s, arena, out, op, row, parent):
     """mm_to_file: a metadata object, a name, and the chain; nothing is copied."""
-    if not arena[row + n.STATUS] & n.MEMORY or arena[row + n.STATUS] & n.EXISTS:
-        play(s, out, q.OTHER)
+    if not arena[row + file_row.STATUS] & state.MEMORY or arena[row + file_row.STATUS] & file_row.EXISTS:
+        play(s, out, recipes.OTHER)
         return
-    s.reg[q.CHAIN] = entry_at(s, place(arena, row, q.ZERO))
-    s.reg[q.CHAIN_BYTES] = q.WORD * ((arena[row + n.SIZE] + (1 << s.shift) - 1) >> s.shift)
-    play(s, out, q.TO_FILE)
-    arena[row + n.STATUS] = n.EXISTS
-    arena[row + n.LINKS], arena[row + n.OPENS] = 1, 1
+    s.reg[recipes.CHAIN] = entry_at(s, place(arena, row, recipes.ZERO))
+    s.reg[recipes.CHAIN_BYTES] = recipes.WORD * ((arena[row + file_row.SIZE] + (1 << s.shift) - 1) >> s.shift)
+    play(s, out, recipes.TO_FILE)
+    arena[row + file_row.STATUS] = file_row.EXISTS
+    arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 1, 1
     new_inode(s, arena, out, row)
     add_name(s, arena, out, row, parent)
 
@@ -97,30 +96,30 @@ def to_file(s, arena, out, op, row, parent):
 @part
 def to_memory(s, arena, out, op, row, parent):
     """file_to_mm; with a directory to lose it the file's name and metadata go."""
-    play(s, out, q.TO_MM)
-    if not arena[row + n.STATUS] & n.EXISTS or arena[row + n.STATUS] & n.IS_DIR:
+    play(s, out, recipes.TO_MM)
+    if not arena[row + file_row.STATUS] & file_row.EXISTS or arena[row + file_row.STATUS] & file_row.IS_DIR:
         return
-    s.reg[q.META] = arena[row + n.META]
-    play(s, out, q.INODE_LOAD)
-    arena[row + n.STATUS] |= n.MEMORY
+    s.reg[recipes.META] = arena[row + state.META]
+    play(s, out, recipes.INODE_LOAD)
+    arena[row + file_row.STATUS] |= state.MEMORY
     if op.file2 >= 0:
-        remove_name(s, arena, out, row, arena[row + n.PARENT] if arena[row + n.SLOT] >= 0 else parent)
-        buddy.release(s, arena, arena[row + n.META], q.ZERO + META_ORDER)
-        arena[row + n.META], arena[row + n.LINKS], arena[row + n.OPENS] = 0, 0, 0
-        arena[row + n.STATUS] &= ~n.EXISTS
+        remove_name(s, arena, out, row, arena[row + state.PARENT] if arena[row + state.SLOT] >= 0 else parent)
+        buddy.release(s, arena, arena[row + state.META], recipes.ZERO + META_ORDER)
+        arena[row + state.META], arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 0, 0, 0
+        arena[row + file_row.STATUS] &= ~file_row.EXISTS
 
 
 @part
 def object_call(s, arena, out, op, row, parent):
     """malloc, free, load, store, mm_to_file, file_to_mm; False: no room to go on."""
-    if op.op == r.ULOAD or op.op == r.USTORE:
+    if op.op == records.ULOAD or op.op == records.USTORE:
         return touch(s, arena, out, op, row)
-    if op.op == r.FREE:
+    if op.op == records.FREE:
         return free(s, arena, out, row)
-    if op.op == r.MALLOC:
+    if op.op == records.MALLOC:
         reserve(s, arena, row, units_of(op.length))
         malloc(s, arena, out, row, op.length)
-    elif op.op == r.MM_TO_FILE:
+    elif op.op == records.MM_TO_FILE:
         to_file(s, arena, out, op, row, parent)
     else:
         to_memory(s, arena, out, op, row, parent)

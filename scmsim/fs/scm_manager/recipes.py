@@ -52,6 +52,7 @@ COSTS = (
     SCAN, CREATE, OPEN, CLOSE, UNLINK, RENAME, STAT, TRUNCATE, FSYNC, OTHER, LISTED, MALLOC, FREE, OBJECT_LOAD, OBJECT_STORE, MOVE,
     TO_FILE, TO_MM, FOLD,
 ) = range(34)  # fmt: skip
+MAP = OTHER
 
 WORD = 4  # bytes of a word, and of a chain's entry
 OBJECT = 64  # bytes of a metadata object of the SCM manager

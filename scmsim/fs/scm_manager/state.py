@@ -12,32 +12,27 @@ from scmsim.alloc import buddy, first_fit
 from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
-from scmsim.fs.engine import costs
+from scmsim.fs.engine import costs, file_row
 from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state
-from scmsim.fs.scm_manager import recipes as q
+from scmsim.fs.scm_manager import recipes
 from scmsim.fs.scm_manager.recipes import SITES
 
 # Words of a file's row.  BLOCKS: unit of the file -> device offset / 32 << 2 | CACHED | DIRTY; SLOTS: a directory's entries ->
 # row of the owner + 1 (of the FAT's row: the NFTL's two words an erase unit, how often each page was written and the units in its
 # chain); LEAVES, UPPERS: ext2's indirect blocks, as BLOCKS; SHORT: order + 1 of an only unit that is smaller than one (a small
 # memory object that became a file); PARENT, SLOT: directory and entry of the newest name.
-SIZE, BLOCKS, SLOTS, LEAVES, UPPERS = 0, 1, 3, 5, 7
+BLOCKS, SLOTS, LEAVES, UPPERS = range(file_row.OWN, file_row.OWN + 8, 2)
 (
-    STATUS, LINKS, NAME, FIRST, OPENS, MAPPED, END, PARENT, SLOT, NAMES, TOP, GAP, META, SHORT, CURSOR, DIRTY_UNITS, LOW, SINCE,
-    NEXT, PREVIOUS,
-) = range(9, 29)  # fmt: skip
-FILE_WORDS = 29
-EXISTS, IS_DIR, MEMORY, SYSTEM = (
-    1,
-    2,
-    4,
-    8,
-)  # STATUS bits; MEMORY: a memory object (too); SYSTEM: FAT, bitmaps, inode table
+    END, PARENT, SLOT, NAMES, TOP, GAP, META, SHORT, CURSOR, DIRTY_UNITS, LOW, SINCE, NEXT, PREVIOUS,
+) = range(file_row.OWN + 8, file_row.OWN + 22)  # fmt: skip
+FILE_WORDS = file_row.OWN + 22
+UNNAMED = 3  # rows behind those of files: a parent directory, FAT or bitmaps, inode table
+MEMORY, SYSTEM = 4, 8  # STATUS bits: a memory object (too); FAT, bitmaps, inode table
 DIRTY, CACHED = 1, 2  # bits of a unit
 PLACE_SHIFT = 5  # a unit's device offset is kept in 32 bytes
 
 # How far the operation at work is.
-NEW, READY, EXTENDING, CLEARING, COPYING, FREEING, EVICTING, FLUSHING = range(8)
+NEW, READY, EXTENDING, CLEARING, COPYING, FREEING, ENDING, EVICTING, FLUSHING = range(9)
 
 STATE = np.dtype(
     (
@@ -89,8 +84,7 @@ STATE = np.dtype(
 SMALLEST, LARGEST = 2 << 20, 1 << 50
 FAT_LARGEST_FILE = (1 << 32) - 1  # bytes (fat_fill_super: s_maxbytes)
 CHUNK = 1 << buddy.LARGEST_SHIFT
-SYSTEM_ROWS = 3
-NAMES_OF = {q.MANAGER: "scm-manager", q.FAT: "fat-scm", q.EXT2: "ext2-scm"}
+NAMES_OF = {recipes.MANAGER: "scm-manager", recipes.FAT: "fat-scm", recipes.EXT2: "ext2-scm"}
 
 
 def _up(count: int, unit: int) -> int:
@@ -99,7 +93,7 @@ def _up(count: int, unit: int) -> int:
 
 def start(params: dict, files: Files, *, kind: int, shift: int, nand: bool = False) -> State:
     """State of an empty file system of a kind with units of 2**`shift` bytes that knows the trace's `files`."""
-    rows = len(files) + SYSTEM_ROWS
+    rows = len(files) + UNNAMED
     areas = sum(params.get(name, 0) for name in ("boot", "mm", "fs"))
     least = areas + SMALLEST + 256 * rows
     if not least <= params["capacity"] <= LARGEST:
@@ -114,40 +108,27 @@ def start(params: dict, files: Files, *, kind: int, shift: int, nand: bool = Fal
     if nand and params["capacity"] > 16 << 40:
         raise UsageError(f"capacity {format_bytes(params['capacity'])} is too large; the model of NAND ends at 16TiB")
     words = 64 + rows * FILE_WORDS + 2 * first_fit.arena_words(1 << 18) + buddy.arena_words(buddy.AT_ONCE)
-    state = new_state(STATE, max(1 << 16, words + (1 << 14)), costs.load(NAMES_OF[kind], q.COSTS, list(SITES)))
-    load_recipes(state, q.recipes(kind, nand), merge=bool(params.get("merge", 1)))
+    state = new_state(STATE, max(1 << 16, words + (1 << 14)), costs.load(NAMES_OF[kind], recipes.COSTS, list(SITES)))
+    load_recipes(state, recipes.recipes(kind, nand), merge=bool(params.get("merge", 1)))
     record = state.record[0]
-    record.kind, record.shift, record.entry, record.nand = kind, shift, q.ENTRY[kind], nand
-    record.capacity = params["capacity"] // q.SECTOR * q.SECTOR
+    record.kind, record.shift, record.entry, record.nand = kind, shift, recipes.ENTRY[kind], nand
+    record.capacity = params["capacity"] // recipes.SECTOR * recipes.SECTOR
     record.synchronous, record.cold = params.get("mount") == "sync", params.get("page_cache") == "cold"
     record.longest, record.most_written = 64, 8 if nand else 64
     record.first_objects = params.get("first_objects", 0)
-    _rows(state, files, rows)
-    layout = {q.MANAGER: _manager, q.FAT: _fat, q.EXT2: _ext2}[kind]
+    known = len(files)
+    file_row.add(state, files, FILE_WORDS, UNNAMED)[known + 1 :, file_row.STATUS] = SYSTEM
+    record.nobody, record.table, record.inodes = (int(record.files) + (known + i) * FILE_WORDS for i in range(3))
+    layout = {recipes.MANAGER: _manager, recipes.FAT: _fat, recipes.EXT2: _ext2}[kind]
     layout(state, _up(areas, 1 << shift), params)
     return state
-
-
-def _rows(state: State, files: Files, rows: int) -> None:
-    """Rows of the trace's files, then of what it does not name."""
-    record = state.record[0]
-    record.files, record.file_count = record.arena_top, rows
-    record.arena_top += rows * FILE_WORDS
-    table = state.arena[record.files : record.arena_top].reshape(rows, FILE_WORDS)
-    known = len(files)
-    table[:known, NAME] = [min(len(path.rsplit("/", 1)[-1].encode()), 255) for path in files.path]
-    table[:known, STATUS] = np.where(files.is_dir, IS_DIR, 0)
-    table[:known, FIRST] = np.maximum(files.first_size + 1, 0)  # 0: did not exist before the trace
-    table[known, STATUS] = EXISTS | IS_DIR
-    table[known + 1 :, STATUS] = SYSTEM
-    record.nobody, record.table, record.inodes = (int(record.files) + (known + i) * FILE_WORDS for i in range(3))
 
 
 def _manager(state: State, at: int, params: dict) -> None:
     """The driver's areas, the chain table (a word for each data object), then whole chunks of the buddy system."""
     record = state.record[0]
     rest = int(record.capacity) - at
-    record.table_at, record.table_bytes = at, _up(rest // q.SECTOR * q.WORD, q.SECTOR)
+    record.table_at, record.table_bytes = at, _up(rest // recipes.SECTOR * recipes.WORD, recipes.SECTOR)
     origin = _up(at + int(record.table_bytes), CHUNK)
     buddy.attach(state, origin, (int(record.capacity) - origin) // CHUNK * CHUNK)
 
@@ -155,11 +136,11 @@ def _manager(state: State, at: int, params: dict) -> None:
 def _fat(state: State, at: int, params: dict) -> None:
     """Reserved sectors, two FATs, clusters of one sector; on NAND a 32nd of the erase units is spare."""
     record = state.record[0]
-    record.spare = (int(record.capacity) // (q.SECTOR * q.PAGES) // 32 or 1) if record.nand else 0
+    record.spare = (int(record.capacity) // (recipes.SECTOR * recipes.PAGES) // 32 or 1) if record.nand else 0
     record.replacements = params.get("replacements", 0)
-    usable = int(record.capacity) - int(record.spare) * q.SECTOR * q.PAGES
-    record.table_at = at + 32 * q.SECTOR
-    record.table_bytes = record.mirror = _up(usable // q.SECTOR * q.WORD, q.SECTOR)
+    usable = int(record.capacity) - int(record.spare) * recipes.SECTOR * recipes.PAGES
+    record.table_at = at + 32 * recipes.SECTOR
+    record.table_bytes = record.mirror = _up(usable // recipes.SECTOR * recipes.WORD, recipes.SECTOR)
     _blocks(state, int(record.table_at) + 2 * int(record.table_bytes), usable)
 
 
@@ -185,22 +166,22 @@ def space(state: State) -> dict[str, int]:
     """Space report in bytes; units beyond a file's end count as `preallocated_bytes`, memory objects as allocated."""
     record = state.record[0]
     unit = 1 << int(record.shift)
-    rows = state.arena[record.files : record.files + record.file_count * FILE_WORDS].reshape(-1, FILE_WORDS)
-    status, sizes, mapped = rows[:, STATUS], rows[:, SIZE], rows[:, MAPPED]
-    is_file = (status & (EXISTS | IS_DIR)) == EXISTS
-    is_object = (status & (EXISTS | MEMORY)) == MEMORY
+    rows = file_row.of(state, FILE_WORDS)
+    status, sizes, mapped = rows[:, file_row.STATUS], rows[:, file_row.SIZE], rows[:, file_row.MAPPED]
+    is_file, is_dir = file_row.is_file(rows), (status & file_row.IS_DIR) != 0
+    is_object = (status & (file_row.EXISTS | MEMORY)) == MEMORY
     used = is_file | is_object
     short = np.where(rows[:, SHORT] > 0, unit - (1 << np.maximum(rows[:, SHORT] - 1 + PLACE_SHIFT, 0)), 0)
     wanted = np.minimum(mapped, -(-sizes // unit))
     allocated = wanted * unit - short
-    trees = (rows[:, END] > 0) & (record.kind == q.EXT2)
+    trees = (rows[:, END] > 0) & (record.kind == recipes.EXT2)
     return {
         "capacity_bytes": int(record.capacity),
         "live_bytes": int(np.minimum(sizes, mapped * unit)[used].sum()),
         "file_bytes": int(sizes[is_file].sum()),
         "allocated_bytes": int(allocated[used].sum()),
         "preallocated_bytes": int(((mapped - wanted) * unit)[used].sum()),
-        "metadata_bytes": int((mapped * unit)[(status & IS_DIR) != 0].sum()) + _fixed(record, is_file) + _nodes(rows[trees], unit),
+        "metadata_bytes": int((mapped * unit)[is_dir].sum()) + _fixed(record, is_file) + _nodes(rows[trees], unit),
         "waste_bytes": int((-sizes % unit - short)[used & (mapped > 0)].sum()),
         "files": int(is_file.sum()),
         "memory_objects": int(is_object.sum()),
@@ -216,11 +197,11 @@ def space(state: State) -> dict[str, int]:
 
 def _fixed(record: Any, is_file: np.ndarray) -> int:
     """Bytes of tables of a fixed size and of inodes or metadata objects."""
-    per_file = {q.MANAGER: q.OBJECT, q.FAT: 0, q.EXT2: 128}[int(record.kind)]
+    per_file = {recipes.MANAGER: recipes.OBJECT, recipes.FAT: 0, recipes.EXT2: 128}[int(record.kind)]
     return int(record.table_bytes) + int(record.mirror) + per_file * int(is_file.sum())
 
 
 def _nodes(rows: np.ndarray, unit: int) -> int:
     """Bytes of ext2's indirect blocks: one for 256 blocks after the twelfth, one for 256 of those after the first."""
-    leaves = np.maximum(-(-(rows[:, END] - 12) // (unit // q.WORD)), 0)
-    return int((leaves + -(-np.maximum(leaves - 1, 0) // (unit // q.WORD))).sum()) * unit
+    leaves = np.maximum(-(-(rows[:, END] - 12) // (unit // recipes.WORD)), 0)
+    return int((leaves + -(-np.maximum(leaves - 1, 0) // (unit // recipes.WORD))).sum()) * unit

@@ -7,11 +7,10 @@ Source: SCM manager paper, section 4.2; Linux 2.6.24 fs/fat/{cache,fatent,misc}.
 """
 
 from scmsim.alloc import buddy, first_fit
-from scmsim.fs.engine import table
+from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import play
-from scmsim.fs.scm_manager import recipes as q
-from scmsim.fs.scm_manager import state as n
+from scmsim.fs.scm_manager import recipes, state
 from scmsim.fs.scm_manager.cache import cleaned, fetch, mark_table, program, send_table, system_unit, table_unit
 from scmsim.jit import part
 
@@ -21,49 +20,49 @@ DATA_ORDER, META_ORDER = 4, 1  # buddy orders of a data object (512 bytes) and o
 @part
 def ready(s, arena, units):
     """Whether the allocator and the tables that follow the device can serve `units` units; False: they must grow first."""
-    if s.kind == q.MANAGER:
+    if s.kind == recipes.MANAGER:
         return buddy.ready(s, arena, 1 * 2)
     if not first_fit.ready(s, arena, min(units, s.free_blocks)):
         return False
     sectors, chains = (
         table_unit(s, s.tracked) + 1,
-        2 * (s.origin // (q.SECTOR * q.PAGES) + s.tracked // q.PAGES + 2) * s.nand,
+        2 * (s.origin // (recipes.SECTOR * recipes.PAGES) + s.tracked // recipes.PAGES + 2) * s.nand,
     )
     inodes = (s.file_count >> 3) + 1
-    words = table.words_to_hold(arena, s.table + n.BLOCKS, sectors)
-    words += table.words_to_hold(arena, s.inodes + n.BLOCKS, inodes)
-    words += table.words_to_hold(arena, s.table + n.SLOTS, chains) if s.nand else q.ZERO
+    words = table.words_to_hold(arena, s.table + state.BLOCKS, sectors)
+    words += table.words_to_hold(arena, s.inodes + state.BLOCKS, inodes)
+    words += table.words_to_hold(arena, s.table + state.SLOTS, chains) if s.nand else recipes.ZERO
     if not has_room(s, arena, words):
         return False
-    table.reserve(s, arena, s.table + n.BLOCKS, sectors)
-    table.reserve(s, arena, s.inodes + n.BLOCKS, inodes)
+    table.reserve(s, arena, s.table + state.BLOCKS, sectors)
+    table.reserve(s, arena, s.inodes + state.BLOCKS, inodes)
     if s.nand:
-        table.reserve(s, arena, s.table + n.SLOTS, chains)
+        table.reserve(s, arena, s.table + state.SLOTS, chains)
     return True
 
 
 @part
 def words_for(arena, row, stop):
     """Words of arena that the file's tables take to hold the units below `stop`."""
-    words = table.words_to_hold(arena, row + n.BLOCKS, stop) + table.words_to_hold(
-        arena, row + n.LEAVES, (stop >> 8) + 1
+    words = table.words_to_hold(arena, row + state.BLOCKS, stop) + table.words_to_hold(
+        arena, row + state.LEAVES, (stop >> 8) + 1
     )
-    return words + table.words_to_hold(arena, row + n.UPPERS, (stop >> 16) + 2)
+    return words + table.words_to_hold(arena, row + state.UPPERS, (stop >> 16) + 2)
 
 
 @part
 def reserve(s, arena, row, stop):
     """Make the tables hold the units below `stop`; the arena has room."""
-    table.reserve(s, arena, row + n.BLOCKS, stop)
-    if s.kind == q.EXT2:
-        table.reserve(s, arena, row + n.LEAVES, (stop >> 8) + 1)
-        table.reserve(s, arena, row + n.UPPERS, (stop >> 16) + 2)
+    table.reserve(s, arena, row + state.BLOCKS, stop)
+    if s.kind == recipes.EXT2:
+        table.reserve(s, arena, row + state.LEAVES, (stop >> 8) + 1)
+        table.reserve(s, arena, row + state.UPPERS, (stop >> 16) + 2)
 
 
 @part
 def place(arena, row, i):
     """Device offset of a file's unit, 0: it has none."""
-    return (table.get(arena, row + n.BLOCKS, i) >> 2) << n.PLACE_SHIFT
+    return (table.get(arena, row + state.BLOCKS, i) >> 2) << state.PLACE_SHIFT
 
 
 @part
@@ -88,38 +87,38 @@ def number(s, at):
 @part
 def entry_at(s, unit_at):
     """Device offset of the entry of the unit at device offset `unit_at` in the chain table, the FAT or the bitmaps."""
-    if s.kind == q.MANAGER:
-        return s.table_at + ((unit_at - s.table_at) >> s.shift) * q.WORD
-    if s.kind == q.FAT:
-        return s.table_at + number(s, unit_at) * q.WORD
+    if s.kind == recipes.MANAGER:
+        return s.table_at + ((unit_at - s.table_at) >> s.shift) * recipes.WORD
+    if s.kind == recipes.FAT:
+        return s.table_at + number(s, unit_at) * recipes.WORD
     return s.table_at + (number(s, unit_at) >> 3)
 
 
 @part
 def take(s, arena, want):
     """Device offset of the first of `s.got` fresh units, at most `want`; the caller has made sure that there are some."""
-    if s.kind != q.MANAGER:
+    if s.kind != recipes.MANAGER:
         return s.origin + (first_fit.allocate(s, arena, want) << s.shift)
     s.got = 1
-    return buddy.allocate(s, arena, q.ZERO + DATA_ORDER)
+    return buddy.allocate(s, arena, recipes.ZERO + DATA_ORDER)
 
 
 @part
 def noted(s, arena, out, at, count, first):
     """The entries of fresh units change; mounted synchronously each is written: the chain's new end, then the link to it."""
-    s.reg[q.CHAIN], s.reg[q.COUNT] = entry_at(s, at), count
-    s.reg[q.CHAIN_BYTES] = q.WORD * (count + (first > 0)) if s.kind != q.EXT2 else q.WORD
-    play(s, out, q.TAKE)
-    if s.kind == q.MANAGER or s.quiet:
+    s.reg[recipes.CHAIN], s.reg[recipes.COUNT] = entry_at(s, at), count
+    s.reg[recipes.CHAIN_BYTES] = recipes.WORD * (count + (first > 0)) if s.kind != recipes.EXT2 else recipes.WORD
+    play(s, out, recipes.TAKE)
+    if s.kind == recipes.MANAGER or s.quiet:
         return
     if not s.synchronous:
         mark_table(s, arena, number(s, at), count)
         return
     i = table_unit(s, number(s, at))
     entry = system_unit(s, arena, s.table, i)
-    table.put(arena, s.table + n.BLOCKS, i, entry | n.CACHED)
-    for _ in range(1 if s.kind == q.EXT2 or first == 0 else 2):
-        send_table(s, arena, out, (entry >> 2) << n.PLACE_SHIFT, q.ZERO + 1)
+    table.put(arena, s.table + state.BLOCKS, i, entry | state.CACHED)
+    for _ in range(1 if s.kind == recipes.EXT2 or first == 0 else 2):
+        send_table(s, arena, out, (entry >> 2) << state.PLACE_SHIFT, recipes.ZERO + 1)
 
 
 @part
@@ -127,19 +126,19 @@ def take_node(s, arena, out, handle, i):
     """One indirect block of ext2, if it is not there yet."""
     entry = table.get(arena, handle, i)
     if entry == 0:
-        at = take(s, arena, q.ZERO + 1)
-        noted(s, arena, out, at, q.ZERO + 1, q.ZERO)
-        entry = (at >> n.PLACE_SHIFT) << 2 | n.CACHED
-    table.put(arena, handle, i, entry | (0 if s.quiet else n.DIRTY))
+        at = take(s, arena, recipes.ZERO + 1)
+        noted(s, arena, out, at, recipes.ZERO + 1, recipes.ZERO)
+        entry = (at >> state.PLACE_SHIFT) << 2 | state.CACHED
+    table.put(arena, handle, i, entry | (0 if s.quiet else state.DIRTY))
 
 
 @part
 def take_nodes(s, arena, out, row, first, last):
     """The indirect blocks of units `first` to `last`."""
     for leaf in range(max(first - 12, 0) >> 8, ((last - 12) >> 8) + 1):
-        take_node(s, arena, out, row + n.LEAVES, leaf)
+        take_node(s, arena, out, row + state.LEAVES, leaf)
         if leaf > 0:
-            take_node(s, arena, out, row + n.UPPERS, (leaf + 255) >> 8)
+            take_node(s, arena, out, row + state.UPPERS, (leaf + 255) >> 8)
 
 
 @part
@@ -154,24 +153,24 @@ def extend(s, arena, out, row, stop):
     if want == 0:
         s.resume_at = stop
         return
-    if s.kind == q.EXT2 and first + want > 12:
+    if s.kind == recipes.EXT2 and first + want > 12:
         take_nodes(s, arena, out, row, first, first + want - 1)
-    done, start, run = 0, q.ZERO + 0, q.ZERO + 0
+    done, start, run = 0, recipes.ZERO + 0, recipes.ZERO + 0
     while done < want:
         at = take(s, arena, want - done)
         for k in range(s.got):
-            at_unit = (at >> n.PLACE_SHIFT) + (k << (s.shift - n.PLACE_SHIFT))
-            table.put(arena, row + n.BLOCKS, first + done + k, at_unit << 2 | n.CACHED)
+            at_unit = (at >> state.PLACE_SHIFT) + (k << (s.shift - state.PLACE_SHIFT))
+            table.put(arena, row + state.BLOCKS, first + done + k, at_unit << 2 | state.CACHED)
         if run > 0 and at != start + (run << s.shift):
             noted(s, arena, out, start, run, first + done - run)
-            run = q.ZERO + 0
+            run = recipes.ZERO + 0
         if run == 0:
             start = at
         run += s.got
         done += s.got
     noted(s, arena, out, start, run, first + done - run)
-    arena[row + n.MAPPED] += want
-    arena[row + n.END] = max(arena[row + n.END], first + want)
+    arena[row + file_row.MAPPED] += want
+    arena[row + state.END] = max(arena[row + state.END], first + want)
     s.resume_at = first + want
 
 
@@ -179,22 +178,22 @@ def extend(s, arena, out, row, stop):
 def release(s, arena, row, i):
     """Free unit `i` of a file."""
     at = place(arena, row, i)
-    if s.kind != q.MANAGER:
+    if s.kind != recipes.MANAGER:
         cleaned(s, arena, row, i)
         first_fit.release(s, arena, number(s, at), 1)
-    elif i == 0 and arena[row + n.SHORT] > 0:
-        buddy.release(s, arena, at, arena[row + n.SHORT] - 1)
-        arena[row + n.SHORT] = 0
+    elif i == 0 and arena[row + state.SHORT] > 0:
+        buddy.release(s, arena, at, arena[row + state.SHORT] - 1)
+        arena[row + state.SHORT] = 0
     else:
-        buddy.release(s, arena, at, q.ZERO + DATA_ORDER)
-    table.put(arena, row + n.BLOCKS, i, q.ZERO)
-    arena[row + n.MAPPED] -= 1
+        buddy.release(s, arena, at, recipes.ZERO + DATA_ORDER)
+    table.put(arena, row + state.BLOCKS, i, recipes.ZERO)
+    arena[row + file_row.MAPPED] -= 1
 
 
 @part
 def free_run(s, arena, out, row):
     """Free one run of units from `resume_at` on."""
-    first, end = s.resume_at, arena[row + n.END]
+    first, end = s.resume_at, arena[row + state.END]
     while first < end and place(arena, row, first) == 0:
         first += 1
     s.resume_at = first
@@ -205,10 +204,10 @@ def free_run(s, arena, out, row):
         count += 1
     for i in range(first, first + count):
         release(s, arena, row, i)
-    s.reg[q.CHAIN], s.reg[q.COUNT] = entry_at(s, at), count
-    s.reg[q.CHAIN_BYTES] = q.WORD * count if s.kind != q.EXT2 else q.WORD
-    play(s, out, q.GIVE)
-    if s.kind != q.MANAGER:
+    s.reg[recipes.CHAIN], s.reg[recipes.COUNT] = entry_at(s, at), count
+    s.reg[recipes.CHAIN_BYTES] = recipes.WORD * count if s.kind != recipes.EXT2 else recipes.WORD
+    play(s, out, recipes.GIVE)
+    if s.kind != recipes.MANAGER:
         mark_table(s, arena, number(s, at), count)
     s.resume_at = first + count
 
@@ -217,42 +216,44 @@ def free_run(s, arena, out, row):
 def free_nodes(s, arena, row, stop):
     """Free ext2's indirect blocks that no unit below `stop` needs."""
     leaves = (max(stop - 12, 0) + 255) >> 8
-    for i in range(leaves, ((arena[row + n.END] >> 8) + 1)):
-        entry = table.get(arena, row + n.LEAVES, i)
+    for i in range(leaves, ((arena[row + state.END] >> 8) + 1)):
+        entry = table.get(arena, row + state.LEAVES, i)
         if entry != 0:
-            first_fit.release(s, arena, number(s, (entry >> 2) << n.PLACE_SHIFT), 1)
-            table.put(arena, row + n.LEAVES, i, q.ZERO)
-    for i in range((max(leaves - 1, 0) + 255 >> 8) + 1, (arena[row + n.END] >> 16) + 2):
-        entry = table.get(arena, row + n.UPPERS, i)
+            first_fit.release(s, arena, number(s, (entry >> 2) << state.PLACE_SHIFT), 1)
+            table.put(arena, row + state.LEAVES, i, recipes.ZERO)
+    for i in range((max(leaves - 1, 0) + 255 >> 8) + 1, (arena[row + state.END] >> 16) + 2):
+        entry = table.get(arena, row + state.UPPERS, i)
         if entry != 0:
-            first_fit.release(s, arena, number(s, (entry >> 2) << n.PLACE_SHIFT), 1)
-            table.put(arena, row + n.UPPERS, i, q.ZERO)
+            first_fit.release(s, arena, number(s, (entry >> 2) << state.PLACE_SHIFT), 1)
+            table.put(arena, row + state.UPPERS, i, recipes.ZERO)
 
 
 @part
 def walk(s, arena, out, row, unit):
     """Find a unit: the chain is followed from the unit used last, or from the first; ext2 looks into its indirect block."""
-    unit = min(unit, arena[row + n.END] - 1)
+    unit = min(unit, arena[row + state.END] - 1)
     if unit < 0:
         return
-    s.reg[q.HOPS] = 0
-    if s.kind == q.EXT2:
-        entry = table.get(arena, row + n.LEAVES, (unit - 12) >> 8) if unit >= 12 else q.ZERO + 0
+    s.reg[recipes.HOPS] = 0
+    if s.kind == recipes.EXT2:
+        entry = table.get(arena, row + state.LEAVES, (unit - 12) >> 8) if unit >= 12 else recipes.ZERO + 0
         if entry != 0:
-            s.reg[q.HOPS], s.reg[q.HOP_AT] = 1 + (unit >= 268), (entry >> 2) << n.PLACE_SHIFT
-            if not entry & n.CACHED:
-                fetch(s, arena, out, s.reg[q.HOP_AT], q.ZERO + 1)
-                table.put(arena, row + n.LEAVES, (unit - 12) >> 8, entry | n.CACHED)
-        s.reg[q.HOP_BYTES] = q.WORD * s.reg[q.HOPS]
+            s.reg[recipes.HOPS], s.reg[recipes.HOP_AT] = 1 + (unit >= 268), (entry >> 2) << state.PLACE_SHIFT
+            if not entry & state.CACHED:
+                fetch(s, arena, out, s.reg[recipes.HOP_AT], recipes.ZERO + 1)
+                table.put(arena, row + state.LEAVES, (unit - 12) >> 8, entry | state.CACHED)
+        s.reg[recipes.HOP_BYTES] = recipes.WORD * s.reg[recipes.HOPS]
     else:
-        begin = arena[row + n.CURSOR] if arena[row + n.CURSOR] <= unit else q.ZERO + 0
-        s.reg[q.HOPS] = unit - begin
-        s.reg[q.HOP_AT] = entry_at(s, place(arena, row, begin))
-        s.reg[q.HOP_BYTES] = min(q.WORD * (unit - begin), s.table_at + s.table_bytes - s.reg[q.HOP_AT])
-        if s.kind == q.FAT:
+        begin = arena[row + state.CURSOR] if arena[row + state.CURSOR] <= unit else recipes.ZERO + 0
+        s.reg[recipes.HOPS] = unit - begin
+        s.reg[recipes.HOP_AT] = entry_at(s, place(arena, row, begin))
+        s.reg[recipes.HOP_BYTES] = min(
+            recipes.WORD * (unit - begin), s.table_at + s.table_bytes - s.reg[recipes.HOP_AT]
+        )
+        if s.kind == recipes.FAT:
             see(s, arena, out, number(s, place(arena, row, unit)))
-    arena[row + n.CURSOR] = unit
-    play(s, out, q.HOP)
+    arena[row + state.CURSOR] = unit
+    play(s, out, recipes.HOP)
 
 
 @part
@@ -260,21 +261,21 @@ def see(s, arena, out, unit):
     """The sector of the FAT with a unit's entry comes into the cache."""
     i = table_unit(s, unit)
     entry = system_unit(s, arena, s.table, i)
-    if not entry & n.CACHED:
-        fetch(s, arena, out, (entry >> 2) << n.PLACE_SHIFT, q.ZERO + 1)
-        table.put(arena, s.table + n.BLOCKS, i, entry | n.CACHED)
+    if not entry & state.CACHED:
+        fetch(s, arena, out, (entry >> 2) << state.PLACE_SHIFT, recipes.ZERO + 1)
+        table.put(arena, s.table + state.BLOCKS, i, entry | state.CACHED)
 
 
 @part
 def settle(s, arena, out, row, first, stop):
     """Units of a file from before the trace: on the device, not in the cache; on NAND each page is written once."""
     for i in range(first, stop):
-        entry = table.get(arena, row + n.BLOCKS, i)
-        table.put(arena, row + n.BLOCKS, i, entry & ~(n.CACHED | n.DIRTY))
+        entry = table.get(arena, row + state.BLOCKS, i)
+        table.put(arena, row + state.BLOCKS, i, entry & ~(state.CACHED | state.DIRTY))
         if s.nand:
-            program(s, arena, out, place(arena, row, i) // q.SECTOR)
+            program(s, arena, out, place(arena, row, i) // recipes.SECTOR)
             s.page_programs -= 1
-    if s.kind == q.EXT2 and stop > 12:
+    if s.kind == recipes.EXT2 and stop > 12:
         for leaf in range(max(first - 12, 0) >> 8, ((stop - 13) >> 8) + 1):
-            entry = table.get(arena, row + n.LEAVES, leaf)
-            table.put(arena, row + n.LEAVES, leaf, entry & ~(n.CACHED | n.DIRTY))
+            entry = table.get(arena, row + state.LEAVES, leaf)
+            table.put(arena, row + state.LEAVES, leaf, entry & ~(state.CACHED | state.DIRTY))

@@ -9,10 +9,11 @@ pages hold is not looked at, since nothing writes them back.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from scmsim.core import records as r
+from scmsim.core import records
 from scmsim.core.records import LOAD, STORE
-from scmsim.fs.contiguous import recipes as q
-from scmsim.fs.contiguous import state as n
+from scmsim.fs.contiguous import recipes as contiguous_recipes
+from scmsim.fs.contiguous import state as contiguous_state
+from scmsim.fs.engine import file_row
 from scmsim.fs.recovery.adapter import RECONSTRUCTED, Claim, Stores, Unrecoverable
 from scmsim.fs.recovery.adapter import Adapter as Base
 from scmsim.fs.recovery.expected import Found
@@ -58,11 +59,11 @@ class Adapter(Base):
         """For each event, the writes that it stands for."""
         self.op, self.version, self.events = op, version, events
         self.leaving = [int(op.file)]
-        if op.op == r.RENAME and op.file2 >= 0 and op.file2 != op.file and self.names.get(int(op.file2)):
+        if op.op == records.RENAME and op.file2 >= 0 and op.file2 != op.file and self.names.get(int(op.file2)):
             self.leaving.insert(0, int(op.file2))
         before = self.mapped.get(int(op.file), {})
         self._look()
-        grows = op.op in (r.WRITE, r.FALLOCATE)
+        grows = op.op in (records.WRITE, records.FALLOCATE)
         fresh = set(self.mapped.get(int(op.file), {})) - set(before) if grows else set()
         self.grown = {int(op.file): {page for page in fresh if page * PAGE >= self.size.get(int(op.file), 0)}}
         handlers = {"directory": self._directory, "inode": self._inode, "page table": self._table}
@@ -74,8 +75,8 @@ class Adapter(Base):
     # what the running system has, from the model's state
 
     def _row(self, file: int) -> Any:
-        at = int(self.state.record[0].files) + file * n.FILE_WORDS
-        return self.state.arena[at : at + n.FILE_WORDS]
+        at = int(self.state.record[0].files) + file * contiguous_state.FILE_WORDS
+        return self.state.arena[at : at + contiguous_state.FILE_WORDS]
 
     def _entries(self, row: Any, word: int) -> Any:
         at, order = int(row[word]), int(row[word + 1])
@@ -84,14 +85,14 @@ class Adapter(Base):
     def _look(self) -> None:
         for file in range(self.count):
             row = self._row(file)
-            if row[n.STATUS] & n.IS_DIR:
+            if row[file_row.STATUS] & file_row.IS_DIR:
                 continue
-            if row[n.RANGE_ORDER]:
-                self.first.setdefault(file, int(row[n.RANGE]))
-            for piece, table in enumerate(self._entries(row, n.PTES).tolist()):
+            if row[contiguous_state.RANGE_ORDER]:
+                self.first.setdefault(file, int(row[contiguous_state.RANGE]))
+            for piece, table in enumerate(self._entries(row, contiguous_state.PTES).tolist()):
                 if table:
                     self.tables[table] = (file, piece)
-            pages = {page: at for page, at in enumerate(self._entries(row, n.BLOCKS).tolist()) if at}
+            pages = {page: at for page, at in enumerate(self._entries(row, contiguous_state.BLOCKS).tolist()) if at}
             old = self.mapped.get(file, {})
             self.touched.setdefault(file, set()).update(page for page, _ in pages.items() ^ old.items())
             self.mapped[file] = pages
@@ -113,8 +114,8 @@ class Adapter(Base):
         return in_words(event.addr, event.length, ("record", self.version))
 
     def _inode(self, i: int, event: Event) -> list:
-        file, at = divmod(event.addr - q.INODE_TABLE, q.INODE_BYTES)
-        if at == 0 and event.length == q.INODE_BYTES:
+        file, at = divmod(event.addr - contiguous_recipes.INODE_TABLE, contiguous_recipes.INODE_BYTES)
+        if at == 0 and event.length == contiguous_recipes.INODE_BYTES:
             self.born[file], self.size[file] = self.version, 0
             self.first.pop(file, None)
             self._look()
@@ -124,19 +125,19 @@ class Adapter(Base):
             at == 16
             and event.length == 16
             and file == self.op.file
-            and self.op.op in (r.WRITE, r.FALLOCATE, r.TRUNCATE)
+            and self.op.op in (records.WRITE, records.FALLOCATE, records.TRUNCATE)
         ):
             end = int(self.op.offset + self.op.length)
-            self.size[file] = int(self.op.offset) if self.op.op == r.TRUNCATE else max(self.size[file], end)
+            self.size[file] = int(self.op.offset) if self.op.op == records.TRUNCATE else max(self.size[file], end)
             return self._put(event.addr, ("size", file), self.size[file])
         if at == 16 and event.length == 16 and self.version in self.records:
             return self._put(event.addr, ("counted", self.version), True)
         if at == 8 and event.length == 8 and file < self.count:
-            return self._put(event.addr, ("range", file), int(self._row(file)[n.RANGE]))
+            return self._put(event.addr, ("range", file), int(self._row(file)[contiguous_state.RANGE]))
         return []
 
     def _table(self, i: int, event: Event) -> list:
-        if q.TOP_TABLES <= event.addr < q.TOP_TABLES + q.TOP_BYTES:
+        if contiguous_recipes.TOP_TABLES <= event.addr < contiguous_recipes.TOP_TABLES + contiguous_recipes.TOP_BYTES:
             return self._upper(i, event)
         if event.length == PAGE and event.addr % PAGE == 0 and self._next(i) is not None:
             return self._cleared(i, event)
@@ -163,7 +164,12 @@ class Adapter(Base):
         """Address of the upper entry that a new page of entries is hung from, None: the store at `i` is of entries."""
         before, after = self.events[i - 1], next(self._stores(i, 1), None)
         new = after is not None and after.site == "page table" and after.length == PTE
-        upper = after is not None and q.TOP_TABLES <= after.addr < q.TOP_TABLES + q.TOP_BYTES
+        upper = (
+            after is not None
+            and contiguous_recipes.TOP_TABLES
+            <= after.addr
+            < contiguous_recipes.TOP_TABLES + contiguous_recipes.TOP_BYTES
+        )
         unmaps = i and before.code == LOAD and before.site == "page table"
         return after.addr if after is not None and new and upper and not unmaps else None
 
@@ -173,8 +179,8 @@ class Adapter(Base):
 
     def _upper(self, i: int, event: Event) -> list:
         before, after = next(self._stores(i, -1), None), next(self._stores(i, 1), None)
-        if after is not None and after.site == "inode" and after.addr % q.INODE_BYTES == 8:
-            return self._moved(event, (after.addr - q.INODE_TABLE) // q.INODE_BYTES)
+        if after is not None and after.site == "inode" and after.addr % contiguous_recipes.INODE_BYTES == 8:
+            return self._moved(event, (after.addr - contiguous_recipes.INODE_TABLE) // contiguous_recipes.INODE_BYTES)
         hung = (
             before is not None
             and before.site == "page table"
@@ -193,7 +199,7 @@ class Adapter(Base):
 
     def _super(self, addr: int) -> Any:
         for file in range(self.count):
-            for piece in range(int(self._row(file)[n.HELD])):
+            for piece in range(int(self._row(file)[contiguous_state.HELD])):
                 if upper_at(self._start(file), piece) == addr:
                     return "super", self.mapped[file][piece * PIECE]
         return None
@@ -225,7 +231,7 @@ class Adapter(Base):
         base = self.base.get(file, {})
         if not names:
             return Found(frozenset(), 0, {}, base)
-        if file in self.born and image.marked(("inode", file, self.born[file])) < q.INODE_BYTES:
+        if file in self.born and image.marked(("inode", file, self.born[file])) < contiguous_recipes.INODE_BYTES:
             raise Unrecoverable("has a name but no inode")
         size = image.word(("size", file), 0)
         pages = {}
@@ -258,4 +264,4 @@ class Adapter(Base):
 
 def upper_at(start: int, piece: int) -> int:
     """Device offset of the entry of a piece of a range (contiguous_map.directory_at)."""
-    return q.TOP_TABLES + ((((start >> SUPER) + piece) << 3) & (q.TOP_BYTES - 1))
+    return contiguous_recipes.TOP_TABLES + ((((start >> SUPER) + piece) << 3) & (contiguous_recipes.TOP_BYTES - 1))

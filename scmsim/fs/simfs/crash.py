@@ -9,9 +9,9 @@ temporary file of an atomic update are not followed.
 from collections.abc import Sequence
 from typing import Any
 
-from scmsim.core import records as r
+from scmsim.core import records
 from scmsim.core.records import STORE
-from scmsim.fs.contiguous import recipes as q
+from scmsim.fs.contiguous import recipes as contiguous_recipes
 from scmsim.fs.recovery.adapter import Claim, Stores, copied
 from scmsim.fs.recovery.image import PAGE, Bulk, Word, cleared, label_of
 from scmsim.fs.recovery.observe import Event
@@ -36,23 +36,27 @@ class Adapter(Scmfs):
 
     def physical(self, events: Sequence[Event]) -> Sequence[Event]:
         """The events without the tables of an atomic update's temporary file."""
-        opened = [i for i, e in enumerate(events) if e.site == "inode" and e.length == q.INODE_BYTES]
-        if self.op.op != r.WRITE or not opened:
+        opened = [i for i, e in enumerate(events) if e.site == "inode" and e.length == contiguous_recipes.INODE_BYTES]
+        if self.op.op != records.WRITE or not opened:
             return events
-        return [e for i, e in enumerate(events) if i < opened[0] or e.site != "page table" or e.addr != q.BLOCK]
+        return [
+            e
+            for i, e in enumerate(events)
+            if i < opened[0] or e.site != "page table" or e.addr != contiguous_recipes.BLOCK
+        ]
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
         """For each event, the writes that it stands for."""
         meant = super().interpret(op, version, events)
-        for i, offset, length in copied(op, events, "data copy") if op.op == r.WRITE else []:
+        for i, offset, length in copied(op, events, "data copy") if op.op == records.WRITE else []:
             meant[i] = [Bulk(events[i].addr, length, label_of(version, offset))]
         for i, event in enumerate(events):
-            if event.code == STORE and event.site == "block zeroing" and event.addr >= q.INODE_TABLE:
+            if event.code == STORE and event.site == "block zeroing" and event.addr >= contiguous_recipes.INODE_TABLE:
                 meant[i] = [*self._tables_gone(event), *cleared(event.addr, event.length)]
         return meant
 
     def _inode(self, i: int, event: Event) -> list:
-        if self.op.op == r.WRITE and event.length == q.INODE_BYTES:
+        if self.op.op == records.WRITE and event.length == contiguous_recipes.INODE_BYTES:
             return []  # of the temporary file of an atomic update
         return super()._inode(i, event)
 

@@ -8,14 +8,14 @@ Source: VSM paper (2020), III.B, steps 1 to 6.
 
 from scmsim.alloc import aligned_fit, first_fit
 from scmsim.core.records import MAP, PM, pack
-from scmsim.fs.engine import table
+from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import has_events, play, run
-from scmsim.fs.pmfs import recipes as q
-from scmsim.fs.pmfs import state as n
+from scmsim.fs.pmfs import recipes as pmfs_recipes
+from scmsim.fs.pmfs import state as pmfs_state
 from scmsim.fs.pmfs.copy import device, inode_at, set_copy, set_copy_within, set_find
 from scmsim.fs.pmfs.journal import begin, commit, log
 from scmsim.fs.pmfs.tree import FILL_EVENTS, grow, hang, node, release
-from scmsim.fs.vsm import recipes as v
+from scmsim.fs.vsm import recipes
 from scmsim.fs.vsm.gaps import after_end, round_up, wipe
 from scmsim.jit import part
 
@@ -30,14 +30,14 @@ def mount(s, out):
     """Once, before the first operation: the whole device is mapped, by entries of one size."""
     if s.mounted:
         return
-    run(s, out, _MAPPED + (s.leaf << 24), q.ZERO, s.log_start)
+    run(s, out, _MAPPED + (s.leaf << 24), pmfs_recipes.ZERO, s.log_start)
     s.mounted = 1
 
 
 @part
 def fine_stop(s, arena, op, row, i):
     """First 4 KiB page of superpage `i` that the write need not copy: it holds no byte of the file, or follows the write."""
-    end = min(op.offset + op.length, round_up(arena[row + n.SIZE]))
+    end = min(op.offset + op.length, round_up(arena[row + file_row.SIZE]))
     return min((end + 4095) >> 12, (i + 1) << s.shift - 12)
 
 
@@ -51,7 +51,11 @@ def covers(s, op, i):
 def grain(s, arena, op, row, page):
     """What becomes of the place of the file's 4 KiB page `page`."""
     i = page >> s.shift - 12
-    if table.get(arena, row + n.OLD, i) != 0 or table.get(arena, row + n.BLOCKS, i) == 0 or covers(s, op, i):
+    if (
+        table.get(arena, row + pmfs_state.OLD, i) != 0
+        or table.get(arena, row + pmfs_state.BLOCKS, i) == 0
+        or covers(s, op, i)
+    ):
         return WHOLE
     if page < fine_stop(s, arena, op, row, i):
         return FINE
@@ -61,9 +65,9 @@ def grain(s, arena, op, row, page):
 @part
 def count_needs(s, arena, op, row, first, stop):
     """Superpages that the write takes; sets `singles` to the single pages."""
-    whole = q.ZERO
+    whole = pmfs_recipes.ZERO
     for i in range(first, stop):
-        if table.get(arena, row + n.BLOCKS, i) == 0 or covers(s, op, i):
+        if table.get(arena, row + pmfs_state.BLOCKS, i) == 0 or covers(s, op, i):
             whole += 1
         else:
             s.singles += max(fine_stop(s, arena, op, row, i) - max(op.offset >> 12, i << s.shift - 12), 0)
@@ -73,9 +77,16 @@ def count_needs(s, arena, op, row, first, stop):
 @part
 def set_entries(s, block, fresh, count):
     """Registers of the page-table entries of `count` pages from `block` on and of those from `fresh` on."""
-    s.reg[v.PTES_AT], s.reg[v.FRESH_AT] = s.page_table + block * v.PTE, s.page_table + fresh * v.PTE
-    s.reg[v.PTES], s.reg[v.COUNT], s.reg[v.SPAN] = count * v.PTE, count, count * q.BLOCK
-    s.reg[v.VA], s.reg[v.FRESH_VA] = block * q.BLOCK, fresh * q.BLOCK
+    s.reg[recipes.PTES_AT], s.reg[recipes.FRESH_AT] = (
+        s.page_table + block * recipes.PTE,
+        s.page_table + fresh * recipes.PTE,
+    )
+    s.reg[recipes.PTES], s.reg[recipes.COUNT], s.reg[recipes.SPAN] = (
+        count * recipes.PTE,
+        count,
+        count * pmfs_recipes.BLOCK,
+    )
+    s.reg[recipes.VA], s.reg[recipes.FRESH_VA] = block * pmfs_recipes.BLOCK, fresh * pmfs_recipes.BLOCK
 
 
 @part
@@ -87,18 +98,18 @@ def take_apart(s, arena, out, block, count):
         if arena[s.split + (g >> 5)] >> (g & 31) & 1 == 0:
             arena[s.split + (g >> 5)] |= 1 << (g & 31)
             s.split_superpages += 1
-            s.reg[v.PTES_AT], s.reg[v.VA] = s.page_table + (g << 12), g << 21
-            s.reg[v.PMD_AT] = s.page_table + s.blocks * v.PTE + g * v.PTE
-            play(s, out, v.SPLIT)
+            s.reg[recipes.PTES_AT], s.reg[recipes.VA] = s.page_table + (g << 12), g << 21
+            s.reg[recipes.PMD_AT] = s.page_table + s.blocks * recipes.PTE + g * recipes.PTE
+            play(s, out, recipes.SPLIT)
 
 
 @part
 def open_log(s, entries):
     """Place of the next transactional log of `entries` entries; sets its registers."""
-    length = v.HEADER_BYTES + entries * v.ENTRY_BYTES
+    length = recipes.HEADER_BYTES + entries * recipes.ENTRY_BYTES
     if s.log_at + length > s.log_bytes:
         s.log_at = 0
-    s.reg[v.LOG_AT], s.reg[v.LOG_BYTES], s.reg[v.ENTRIES] = s.log_start + s.log_at, length, entries
+    s.reg[recipes.LOG_AT], s.reg[recipes.LOG_BYTES], s.reg[recipes.ENTRIES] = s.log_start + s.log_at, length, entries
     s.log_at += (length + 63) & ~63
 
 
@@ -106,16 +117,16 @@ def open_log(s, entries):
 def ready_index(s, arena, out, op, row):
     """Nodes of the file's index that the write needs, in a transaction of their own: empty ones change nothing."""
     first, last = op.offset >> s.shift, (op.offset + op.length - 1) >> s.shift
-    height = arena[row + n.HEIGHT]
+    height = arena[row + pmfs_state.HEIGHT]
     lacks = last >> 9 * height != 0
     for i in range(first >> 9, (last >> 9) + 1):
         lacks = lacks or (height > 0 and node(arena, row, 1, i) == 0)
     if not lacks:
         return
     begin(s, out)
-    log(s, out, s.reg[q.INODE], q.LOG_DATA)
+    log(s, out, s.reg[pmfs_recipes.INODE], pmfs_recipes.LOG_DATA)
     grow(s, arena, out, row, last)
-    height = arena[row + n.HEIGHT]
+    height = arena[row + pmfs_state.HEIGHT]
     for i in range(first >> 9, (last >> 9) + 1):
         if height == 3:
             hang(s, arena, out, row, 2, i >> 9, last >> 18)
@@ -127,11 +138,11 @@ def ready_index(s, arena, out, op, row):
 @part
 def take_superpage(s, arena, row, i):
     """A fresh superpage in the place of the file's `i`-th; the old one, or HOLE, is noted."""
-    old = table.get(arena, row + n.BLOCKS, i)
-    table.put(arena, row + n.OLD, i, old if old != 0 else HOLE)
-    table.put(arena, row + n.BLOCKS, i, aligned_fit.allocate(s, arena, s.unit))
-    arena[row + n.MAPPED] += old == 0
-    arena[row + n.END] = max(arena[row + n.END], i + 1)
+    old = table.get(arena, row + pmfs_state.BLOCKS, i)
+    table.put(arena, row + pmfs_state.OLD, i, old if old != 0 else HOLE)
+    table.put(arena, row + pmfs_state.BLOCKS, i, aligned_fit.allocate(s, arena, s.unit))
+    arena[row + file_row.MAPPED] += old == 0
+    arena[row + pmfs_state.END] = max(arena[row + pmfs_state.END], i + 1)
     s.data_blocks += s.unit
     s.superpages += 1
 
@@ -147,7 +158,7 @@ def take_pages(s, arena, out, row, page, want):
     take_apart(s, arena, out, block, count)
     take_apart(s, arena, out, fresh, count)
     set_entries(s, block, fresh, count)
-    play(s, out, v.TAKE_PAGES)
+    play(s, out, recipes.TAKE_PAGES)
     s.superpages += 1
     s.pages += count
     s.data_blocks += count
@@ -166,7 +177,7 @@ def take_piece(s, arena, out, op, row):
         return
     if grain_of == WHOLE:
         take_superpage(s, arena, row, i)
-        play(s, out, v.TAKE_SUPER)
+        play(s, out, recipes.TAKE_SUPER)
     s.resume_at = min(end, (i + 1) << s.shift - 12)
 
 
@@ -185,17 +196,23 @@ def rest_of_pages(s, arena, out, op, row):
     end, mask = op.offset + op.length, (1 << s.shift) - 1
     first, last = op.offset >> 12, (end - 1) >> 12
     if op.offset & 4095 and grain(s, arena, op, row, first) == FINE:
-        old, fresh = device(s, arena, row, first << 12), table.get(arena, s.fresh, q.ZERO) * q.BLOCK
+        old, fresh = (
+            device(s, arena, row, first << 12),
+            table.get(arena, s.fresh, pmfs_recipes.ZERO) * pmfs_recipes.BLOCK,
+        )
         set_copy_within(s, old, fresh, op.offset & 4095)
-        play(s, out, v.COPY_EDGE)
-    if op.offset & mask and table.get(arena, row + n.OLD, op.offset >> s.shift) == HOLE:
+        play(s, out, recipes.COPY_EDGE)
+    if op.offset & mask and table.get(arena, row + pmfs_state.OLD, op.offset >> s.shift) == HOLE:
         wipe(s, arena, out, row, op.offset & ~mask, op.offset)
     if end & 4095 and grain(s, arena, op, row, last) == FINE:
-        old, fresh = device(s, arena, row, end), table.get(arena, s.fresh, s.pages - 1) * q.BLOCK + (end & 4095)
-        set_copy_within(s, old, fresh, q.BLOCK - (end & 4095))
-        play(s, out, v.COPY_EDGE)
+        old, fresh = (
+            device(s, arena, row, end),
+            table.get(arena, s.fresh, s.pages - 1) * pmfs_recipes.BLOCK + (end & 4095),
+        )
+        set_copy_within(s, old, fresh, pmfs_recipes.BLOCK - (end & 4095))
+        play(s, out, recipes.COPY_EDGE)
     if end & mask and grain(s, arena, op, row, last) != FINE:
-        after_end(s, arena, out, row, end, table.get(arena, row + n.OLD, (end - 1) >> s.shift) == HOLE)
+        after_end(s, arena, out, row, end, table.get(arena, row + pmfs_state.OLD, (end - 1) >> s.shift) == HOLE)
 
 
 @part
@@ -207,13 +224,13 @@ def copy_piece(s, arena, out, op, row):
     target = device(s, arena, row, at)
     if grain(s, arena, op, row, page) == FINE:
         count = fresh_run(s, arena, min(fine_stop(s, arena, op, row, i), page + s.chunk) - page)
-        target = table.get(arena, s.fresh, s.piece) * q.BLOCK + (at & 4095)
+        target = table.get(arena, s.fresh, s.piece) * pmfs_recipes.BLOCK + (at & 4095)
         stop = min(stop, (page + count) << 12)
         s.piece += count
     set_find(s, arena, row, page, 1)
-    play(s, out, q.FIND)
+    play(s, out, pmfs_recipes.FIND)
     set_copy(s, op, target, at, stop)
-    play(s, out, v.COPY)
+    play(s, out, recipes.COPY)
     s.resume_at = stop
 
 
@@ -225,7 +242,7 @@ def swap_piece(s, arena, out, op, row):
     if grain_of == FINE:
         count = fresh_run(s, arena, min(fine_stop(s, arena, op, row, i), (page | 511) + 1) - page)
         set_entries(s, device(s, arena, row, page << 12) >> 12, table.get(arena, s.fresh, s.piece), count)
-        play(s, out, v.SWAP)
+        play(s, out, recipes.SWAP)
         s.piece += count
         s.swapped_ptes += count
         s.resume_at += count
@@ -233,12 +250,12 @@ def swap_piece(s, arena, out, op, row):
     stop = i + 1
     if grain_of == WHOLE:
         last = min(i | 511, (op.offset + op.length - 1) >> s.shift)
-        while stop <= last and table.get(arena, row + n.OLD, stop) != 0:
+        while stop <= last and table.get(arena, row + pmfs_state.OLD, stop) != 0:
             stop += 1
-        s.reg[v.SLOT_AT] = slot_at(s, arena, row, i)
-        s.reg[v.SLOTS], s.reg[v.COUNT] = (stop - i) * 8, stop - i
+        s.reg[recipes.SLOT_AT] = slot_at(s, arena, row, i)
+        s.reg[recipes.SLOTS], s.reg[recipes.COUNT] = (stop - i) * 8, stop - i
         s.replaced_superpages += stop - i
-        play(s, out, v.INDEX)
+        play(s, out, recipes.INDEX)
     s.resume_at = min(end, stop << s.shift - 12)
 
 
@@ -246,30 +263,30 @@ def swap_piece(s, arena, out, op, row):
 def slot_at(s, arena, row, i):
     """Device offset of the index's slot for superpage `i`: in a leaf, or the root in the inode."""
     leaf = node(arena, row, 1, i >> 9)
-    return leaf * q.BLOCK + ((i & 511) << 3) if arena[row + n.HEIGHT] > 0 else inode_at(s, row)
+    return leaf * pmfs_recipes.BLOCK + ((i & 511) << 3) if arena[row + pmfs_state.HEIGHT] > 0 else inode_at(s, row)
 
 
 @part
 def close_log(s, arena, out, op, row):
     """End of step 5, the log is complete; step 6: what was replaced is free."""
     end = op.offset + op.length
-    s.reg[v.GROWN] = 8 * (end > arena[row + n.SIZE])
-    play(s, out, v.COMPLETE)
-    arena[row + n.SIZE] = max(arena[row + n.SIZE], end)
-    s.reg[v.COUNT] = s.pages
+    s.reg[recipes.GROWN] = 8 * (end > arena[row + file_row.SIZE])
+    play(s, out, recipes.COMPLETE)
+    arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], end)
+    s.reg[recipes.COUNT] = s.pages
     for k in range(s.pages):
         fresh = table.get(arena, s.fresh, k)
         first_fit.release(s, arena, fresh, 1)
         aligned_fit.freed(s, fresh)
     s.data_blocks -= s.pages
     for i in range(op.offset >> s.shift, ((end - 1) >> s.shift) + 1):
-        old = table.get(arena, row + n.OLD, i)
+        old = table.get(arena, row + pmfs_state.OLD, i)
         if old > 0:
             release(s, arena, row, i, old)
-            s.reg[v.COUNT] += 1
+            s.reg[recipes.COUNT] += 1
         if old != 0:
-            table.put(arena, row + n.OLD, i, q.ZERO)
-    play(s, out, v.FREED)
+            table.put(arena, row + pmfs_state.OLD, i, pmfs_recipes.ZERO)
+    play(s, out, recipes.FREED)
 
 
 @part
@@ -277,18 +294,17 @@ def overwrite(s, arena, out, op, row):
     """One write() over existing bytes; False: no room to go on."""
     end, first = op.offset + op.length, op.offset >> 12
     last = (end + 4095) >> 12
-    s.reg[q.INODE] = inode_at(s, row)
-    if s.stage == n.READY:
+    if s.stage == pmfs_state.READY:
         leaves = ((end - 1) >> s.shift >> 9) - (op.offset >> s.shift >> 9) + 1
         if not has_events(s, out, FILL_EVENTS * (leaves + 1)):
             return False
         set_find(s, arena, row, first, 1)
-        play(s, out, q.WRITE)
-        play(s, out, v.OPEN)
+        play(s, out, pmfs_recipes.WRITE)
+        play(s, out, recipes.OPEN)
         ready_index(s, arena, out, op, row)
         s.superpages, s.pages, s.piece = 0, 0, 0
-        s.stage, s.resume_at = n.ALLOCATING, first
-    if s.stage == n.ALLOCATING:
+        s.stage, s.resume_at = pmfs_state.ALLOCATING, first
+    if s.stage == pmfs_state.ALLOCATING:
         while s.resume_at < last:
             if not has_events(s, out, PIECE_EVENTS):
                 return False
@@ -296,9 +312,9 @@ def overwrite(s, arena, out, op, row):
         if not has_events(s, out, PIECE_EVENTS):
             return False
         open_log(s, s.superpages + s.pages)
-        play(s, out, v.OPEN_LOG)
+        play(s, out, recipes.OPEN_LOG)
         rest_of_pages(s, arena, out, op, row)
-        s.stage, s.resume_at = n.COPYING, op.offset
+        s.stage, s.resume_at = pmfs_state.COPYING, op.offset
     return swap_after_copy(s, arena, out, op, row)
 
 
@@ -306,15 +322,15 @@ def overwrite(s, arena, out, op, row):
 def swap_after_copy(s, arena, out, op, row):
     """Steps 4 to 6; False: no room to go on."""
     end = op.offset + op.length
-    while s.stage == n.COPYING and s.resume_at < end:
+    while s.stage == pmfs_state.COPYING and s.resume_at < end:
         if not has_events(s, out, PIECE_EVENTS):
             return False
         copy_piece(s, arena, out, op, row)
     if not has_events(s, out, PIECE_EVENTS):
         return False
-    if s.stage == n.COPYING:
-        play(s, out, v.COMMIT)
-        s.stage, s.resume_at, s.piece = n.SWAPPING, op.offset >> 12, 0
+    if s.stage == pmfs_state.COPYING:
+        play(s, out, recipes.COMMIT)
+        s.stage, s.resume_at, s.piece = pmfs_state.SWAPPING, op.offset >> 12, 0
     while s.resume_at < (end + 4095) >> 12:
         if not has_events(s, out, PIECE_EVENTS):
             return False

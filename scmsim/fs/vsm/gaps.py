@@ -6,8 +6,8 @@ rest of the last superpage is reclaimed when the file is closed.
 """
 
 from scmsim.alloc import aligned_fit, first_fit
-from scmsim.fs.engine import table
-from scmsim.fs.pmfs import state as n
+from scmsim.fs.engine import file_row, table
+from scmsim.fs.pmfs import state as pmfs_state
 from scmsim.fs.pmfs.copy import clear
 from scmsim.jit import part
 
@@ -25,22 +25,22 @@ def wipe(s, arena, out, row, low, high):
     """Clear bytes [low, high) of the file, which lie in one superpage."""
     if low < high:
         i = low >> s.shift
-        clear(s, out, table.get(arena, row + n.BLOCKS, i), low - (i << s.shift), high - (i << s.shift))
+        clear(s, out, table.get(arena, row + pmfs_state.BLOCKS, i), low - (i << s.shift), high - (i << s.shift))
 
 
 @part
 def behind_end(s, arena, out, row, new_size):
     """The file grows to `new_size` without a write: clear the rest of the superpage that its end is in."""
-    size = arena[row + n.SIZE]
+    size = arena[row + file_row.SIZE]
     i = size >> s.shift
-    if new_size > size and table.get(arena, row + n.BLOCKS, i) != 0:
+    if new_size > size and table.get(arena, row + pmfs_state.BLOCKS, i) != 0:
         wipe(s, arena, out, row, size, min(new_size, (i + 1) << s.shift))
 
 
 @part
 def gaps(s, arena, out, op, row):
     """A write that replaces nothing: clear what it leaves over of new superpages, and what lies between the file's end and it."""
-    size, end = arena[row + n.SIZE], op.offset + op.length
+    size, end = arena[row + file_row.SIZE], op.offset + op.length
     first, last = op.offset >> s.shift, (end - 1) >> s.shift
     if op.offset > size and not (size >> s.shift == first and s.edges & 1):
         behind_end(s, arena, out, row, op.offset)
@@ -52,7 +52,7 @@ def gaps(s, arena, out, op, row):
 @part
 def after_end(s, arena, out, row, end, inside):
     """Clear what follows a write up to `end`: the rest of a page that is new to the file, or (`inside`) of a filled hole."""
-    size, limit = round_up(arena[row + n.SIZE]), (((end - 1) >> s.shift) + 1) << s.shift
+    size, limit = round_up(arena[row + file_row.SIZE]), (((end - 1) >> s.shift) + 1) << s.shift
     if inside:
         wipe(s, arena, out, row, end, min(max(size, round_up(end)), limit))
     elif round_up(end) > size:
@@ -62,18 +62,18 @@ def after_end(s, arena, out, row, end, inside):
 @part
 def keep_tail(s, arena, row):
     """Free the pages of the file's last superpage behind its end; returns how many (0: there are none)."""
-    size = arena[row + n.SIZE]
-    if size == 0 or arena[row + n.STATUS] & n.IS_DIR:
+    size = arena[row + file_row.SIZE]
+    if size == 0 or arena[row + file_row.STATUS] & file_row.IS_DIR:
         return 0
     last = (size - 1) >> s.shift
-    block = table.get(arena, row + n.BLOCKS, last)
+    block = table.get(arena, row + pmfs_state.BLOCKS, last)
     keep = ((size - 1) >> 12) + 1 - (last << s.shift - 12)
-    held = arena[row + n.KEPT] if arena[row + n.KEPT] > 0 else s.unit
+    held = arena[row + pmfs_state.KEPT] if arena[row + pmfs_state.KEPT] > 0 else s.unit
     if block == 0 or keep >= held:
         return 0
     first_fit.release(s, arena, block + keep, held - keep)
     aligned_fit.freed(s, block)
     s.data_blocks -= held - keep
     s.reclaimed_pages += held - keep
-    arena[row + n.KEPT], arena[row + n.KEPT_AT] = keep, last
+    arena[row + pmfs_state.KEPT], arena[row + pmfs_state.KEPT_AT] = keep, last
     return held - keep

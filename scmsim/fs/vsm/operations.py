@@ -3,12 +3,13 @@
 Source: VSM paper (2020), III; IV.A says that its authors built it on PMFS.
 """
 
-from scmsim.fs.engine import operations, table
+from scmsim.core import records
+from scmsim.fs.engine import calls, file_row, operations, table
 from scmsim.fs.pmfs import copy, tree
 from scmsim.fs.pmfs import data as pmfs_data
 from scmsim.fs.pmfs import names as pmfs_names
 from scmsim.fs.pmfs import operations as pmfs_operations
-from scmsim.fs.pmfs import state as n
+from scmsim.fs.pmfs import state as pmfs_state
 from scmsim.fs.vsm import data, gaps, zfdm
 from scmsim.jit import part
 from scmsim.jit.binding import bind
@@ -30,10 +31,10 @@ def open_fast(s, arena, out, op, row):
 @part
 def pages_of(s, arena, row, i):
     """A superpage whose tail was reclaimed holds fewer pages."""
-    if arena[row + n.KEPT] == 0 or arena[row + n.KEPT_AT] != i:
+    if arena[row + pmfs_state.KEPT] == 0 or arena[row + pmfs_state.KEPT_AT] != i:
         return s.unit
-    pages = arena[row + n.KEPT]
-    arena[row + n.KEPT] = 0
+    pages = arena[row + pmfs_state.KEPT]
+    arena[row + pmfs_state.KEPT] = 0
     return pages
 
 
@@ -63,6 +64,13 @@ def write(s, arena, out, op, row):
     return pmfs_data.write_file(s, arena, out, op, row)
 
 
+@part
+def kept(s, arena, out, op, row):
+    """The last descriptor of a file that has a name is closed: its unused pages are free."""
+    if op.op == records.CLOSE and arena[row + file_row.OPENS] <= 0:
+        zfdm.reclaim(s, arena, out, row)
+
+
 emit = bind(
     "vsm",
     operations,
@@ -71,7 +79,8 @@ emit = bind(
         pmfs_data: {"open_fast": open_fast, "edges": gaps.gaps},
         tree: {"pages_of": pages_of},
         pmfs_names: {"behind_end": gaps.behind_end, "adopted": gaps.keep_tail},
-        operations: {**pmfs_operations.HOOKS, "mount": data.mount},
+        operations: {**pmfs_operations.HOOKS[operations], "mount": data.mount},
+        calls: {**pmfs_operations.HOOKS[calls], "write": write, "kept": kept},
         pmfs_operations: {
             "ADOPTS_FIRST": 1,
             "WRITE_EVENTS": 2 * pmfs_operations.WRITE_EVENTS,
@@ -80,8 +89,6 @@ emit = bind(
             "reserve_aside": reserve_aside,
             "moves": zfdm.due,
             "move": zfdm.migrate,
-            "write": write,
-            "closed": zfdm.reclaim,
         },
     },
 ).emit

@@ -8,11 +8,11 @@ each stored address means.
 
 from scmsim.core.records import FLUSH, INVALIDATE, LOAD, MAP, REMAP, STORE, WORK
 from scmsim.fs.engine.events import Steps
-from scmsim.fs.pmfs import recipes as q
+from scmsim.fs.pmfs import recipes as pmfs_recipes
 
 # Mechanisms beside PMFS's, in the order of the steps -> what the bytes that they store are for.
 SITES = {
-    **q.SITES,
+    **pmfs_recipes.SITES,
     "page table": "metadata",  # step 2, and entries of 2 MiB taken apart
     "mcow log": "log",  # step 3
     "mcow data": "data",  # step 4
@@ -35,21 +35,28 @@ COSTS = (
 )  # fmt: skip
 
 # Registers, which PMFS's recipes use for other things that are over by then.
-PTES_AT, FRESH_AT, PTES, VA, FRESH_VA, SPAN = q.LEAF_AT, q.UPPER_AT, q.LEAF, q.TO, q.FROM, q.BYTES
-LOG_AT, LOG_BYTES, ENTRIES, COUNT = q.DIRENT, q.DIR, q.ENTRIES, q.COUNT
-SLOT_AT, SLOTS, GROWN, PMD_AT = q.NODE, q.SLOTS, q.GROWN, q.EDGE_AT
+PTES_AT, FRESH_AT, PTES, VA, FRESH_VA, SPAN = (
+    pmfs_recipes.LEAF_AT,
+    pmfs_recipes.UPPER_AT,
+    pmfs_recipes.LEAF,
+    pmfs_recipes.TO,
+    pmfs_recipes.FROM,
+    pmfs_recipes.BYTES,
+)
+LOG_AT, LOG_BYTES, ENTRIES, COUNT = pmfs_recipes.DIRENT, pmfs_recipes.DIR, pmfs_recipes.ENTRIES, pmfs_recipes.COUNT
+SLOT_AT, SLOTS, GROWN, PMD_AT = pmfs_recipes.NODE, pmfs_recipes.SLOTS, pmfs_recipes.GROWN, pmfs_recipes.EDGE_AT
 
 (
     OPEN, TAKE_SUPER, TAKE_PAGES, OPEN_LOG, COPY, COPY_EDGE, COMMIT, SWAP, INDEX, COMPLETE, FREED, SPLIT, RECLAIM,
     MIGRATE, MOVE, MOVED,
-) = range(q.OLD_FREED + 1, q.OLD_FREED + 17)  # fmt: skip
+) = range(pmfs_recipes.OLD_FREED + 1, pmfs_recipes.OLD_FREED + 17)  # fmt: skip
 
 # A log: a header of 64 bytes (see docs/fs/vsm.md), then both arrays, 16 bytes an entry.
 STATE_BYTES, HEADER_BYTES, ENTRY_BYTES = 8, 64, 16
 INODE_FLAG = 96  # offset of the flag in an inode: its last superpage has no tail
 PTE = 8
 _SITE = {name: code for code, name in enumerate(SITES)}
-_STEPS = Steps(SITES, COSTS, first_cost=len(q.COSTS))
+_STEPS = Steps(SITES, COSTS, first_cost=len(pmfs_recipes.COSTS))
 _step, _work, _fence = _STEPS.run, _STEPS.work, _STEPS.fence
 
 
@@ -83,7 +90,7 @@ def _resited(steps: list, sites: dict[str, str]) -> list:
 
 def recipes(dax: bool) -> dict[int, list]:
     """PMFS's recipes and those of virtual superpages."""
-    pmfs = q.recipes(dax)
+    pmfs = pmfs_recipes.recipes(dax)
     return pmfs | _overwrite(pmfs) | _migration()
 
 
@@ -99,22 +106,22 @@ def _overwrite(pmfs: dict[int, list]) -> dict[int, list]:
             _work("table_entry", 0, COUNT),
         ],
         OPEN_LOG: [*_stored("mcow log", LOG_AT, 0, 0, LOG_BYTES), _fence("mcow log"), _work("vsm_log_entry", 0, ENTRIES)],
-        COPY: _resited(pmfs[q.COPY], {"data copy": "mcow data"}),
-        COPY_EDGE: _resited(pmfs[q.COW_EDGE], {"cow copy": "mcow copy"}),
+        COPY: _resited(pmfs[pmfs_recipes.COPY], {"data copy": "mcow data"}),
+        COPY_EDGE: _resited(pmfs[pmfs_recipes.COW_EDGE], {"cow copy": "mcow copy"}),
         COMMIT: [_fence("mcow data"), *_stored("mcow commit", LOG_AT, 0, STATE_BYTES), _fence("mcow commit")],
         SWAP: _swapped("mcow swap"),
         INDEX: [*_stored("mcow index", SLOT_AT, 0, 0, SLOTS), _work("index_entry", 0, COUNT)],
         COMPLETE: [
-            _step(STORE, "mcow swap", q.INODE, 32, 8),
-            _step(STORE, "mcow swap", q.INODE, 24, 0, GROWN),
-            _step(FLUSH, "mcow swap", q.INODE, 0, 64),
+            _step(STORE, "mcow swap", pmfs_recipes.INODE, 32, 8),
+            _step(STORE, "mcow swap", pmfs_recipes.INODE, 24, 0, GROWN),
+            _step(FLUSH, "mcow swap", pmfs_recipes.INODE, 0, 64),
             _fence("mcow swap"),
             *_stored("mcow complete", LOG_AT, 0, STATE_BYTES),
             _fence("mcow complete"),
         ],
         FREED: [_work("free_page", 0, COUNT)],
         SPLIT: [
-            *_stored("page table", PTES_AT, 0, q.BLOCK),
+            *_stored("page table", PTES_AT, 0, pmfs_recipes.BLOCK),
             _fence("page table"),
             *_stored("page table", PMD_AT, 0, PTE),
             _fence("page table"),
@@ -128,7 +135,7 @@ def _overwrite(pmfs: dict[int, list]) -> dict[int, list]:
 def _migration() -> dict[int, list]:
     """ZFDM."""
     return {
-        RECLAIM: [*_stored("zfdm flag", q.INODE, INODE_FLAG, 8), _fence("zfdm flag"), _work("reclaim_call", 1)],
+        RECLAIM: [*_stored("zfdm flag", pmfs_recipes.INODE, INODE_FLAG, 8), _fence("zfdm flag"), _work("reclaim_call", 1)],
         MIGRATE: [
             *_stored("zfdm log", LOG_AT, 0, 0, LOG_BYTES),
             _fence("zfdm log"),
@@ -145,7 +152,7 @@ def _migration() -> dict[int, list]:
         ],
         MOVED: [
             *_stored("zfdm index", SLOT_AT, 0, PTE),
-            *_stored("zfdm flag", q.INODE, INODE_FLAG, 8),
+            *_stored("zfdm flag", pmfs_recipes.INODE, INODE_FLAG, 8),
             _fence("zfdm swap"),
             *_stored("zfdm complete", LOG_AT, 0, STATE_BYTES),
             _fence("zfdm complete"),

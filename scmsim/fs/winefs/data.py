@@ -3,15 +3,15 @@
 Source: WineFS fs/winefs/xip.c (pmfs_xip_file_write, pmfs_xip_cow_file_write, pmfs_copy_to_edge_blk, pmfs_clear_edge_blk).
 """
 
-from scmsim.fs.engine import table
+from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import has_events, play
-from scmsim.fs.pmfs import recipes as q
-from scmsim.fs.pmfs import state as n
-from scmsim.fs.pmfs.copy import clear, device, inode_at, set_copy, set_copy_within, set_find, stretch
+from scmsim.fs.pmfs import recipes as pmfs_recipes
+from scmsim.fs.pmfs import state as pmfs_state
+from scmsim.fs.pmfs.copy import clear, device, set_copy, set_copy_within, set_find, stretch
 from scmsim.fs.pmfs.data import close_write, fast, open_write
 from scmsim.fs.pmfs.journal import begin, commit, log
 from scmsim.fs.pmfs.tree import FILL_EVENTS, fill, node
-from scmsim.fs.winefs import recipes as w
+from scmsim.fs.winefs import recipes
 from scmsim.jit import part
 
 NEW_START, NEW_END, OVER_START, OVER_END = 1, 2, 4, 8  # edges of a write: of a new block, of one with the file's bytes
@@ -21,13 +21,13 @@ COPY_EVENTS = 24
 @part
 def find_edges(s, arena, op, row):
     """Which ends of the write leave bytes of their block over."""
-    end, size = op.offset + op.length, arena[row + n.SIZE]
+    end, size = op.offset + op.length, arena[row + file_row.SIZE]
     s.edges = 0
     if op.offset & 4095:
-        there = table.get(arena, row + n.BLOCKS, op.offset >> 12) != 0
+        there = table.get(arena, row + pmfs_state.BLOCKS, op.offset >> 12) != 0
         s.edges |= (not there) * NEW_START | (there and op.offset < size) * OVER_START
     if end & 4095:
-        there = table.get(arena, row + n.BLOCKS, (end - 1) >> 12) != 0
+        there = table.get(arena, row + pmfs_state.BLOCKS, (end - 1) >> 12) != 0
         s.edges |= (not there) * NEW_END | (there and end < size and op.offset < size) * OVER_END
 
 
@@ -41,10 +41,10 @@ def start_bytes(at):
 def copy_edge(s, arena, out, row, at, length):
     """`length` bytes of the file from `at` on, from the block that was replaced to its successor (or to itself)."""
     i = at >> 12
-    block, old = table.get(arena, row + n.BLOCKS, i), table.get(arena, row + n.OLD, i)
+    block, old = table.get(arena, row + pmfs_state.BLOCKS, i), table.get(arena, row + pmfs_state.OLD, i)
     from_block = old if s.replacing and old != 0 else block
-    set_copy_within(s, from_block * q.BLOCK + (at & 4095), block * q.BLOCK + (at & 4095), length)
-    play(s, out, q.COW_EDGE)
+    set_copy_within(s, from_block * pmfs_recipes.BLOCK + (at & 4095), block * pmfs_recipes.BLOCK + (at & 4095), length)
+    play(s, out, pmfs_recipes.COW_EDGE)
 
 
 @part
@@ -53,13 +53,25 @@ def fill_edges(s, arena, out, op, row):
     end = op.offset + op.length
     first, last = op.offset & ~4095, end & ~7
     if s.edges & NEW_START:
-        clear(s, out, table.get(arena, row + n.BLOCKS, op.offset >> 12), q.ZERO, start_bytes(op.offset))
+        clear(
+            s,
+            out,
+            table.get(arena, row + pmfs_state.BLOCKS, op.offset >> 12),
+            pmfs_recipes.ZERO,
+            start_bytes(op.offset),
+        )
     if s.edges & NEW_END:
-        clear(s, out, table.get(arena, row + n.BLOCKS, (end - 1) >> 12), last & 4095, q.ZERO + q.BLOCK)
+        clear(
+            s,
+            out,
+            table.get(arena, row + pmfs_state.BLOCKS, (end - 1) >> 12),
+            last & 4095,
+            pmfs_recipes.ZERO + pmfs_recipes.BLOCK,
+        )
     if s.edges & OVER_START:
         copy_edge(s, arena, out, row, first, start_bytes(op.offset))
     if s.edges & OVER_END:
-        copy_edge(s, arena, out, row, last, q.BLOCK - (last & 4095))
+        copy_edge(s, arena, out, row, last, pmfs_recipes.BLOCK - (last & 4095))
 
 
 @part
@@ -71,9 +83,9 @@ def copy_pieces(s, arena, out, op, row):
             return False
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
         set_find(s, arena, row, at >> 12, ((stop - 1) >> 12) - (at >> 12) + 1)
-        play(s, out, q.FIND)
+        play(s, out, pmfs_recipes.FIND)
         set_copy(s, op, device(s, arena, row, at), at, stop)
-        play(s, out, w.SECOND_COPY if s.stage == n.DOUBLING else q.COPY)
+        play(s, out, recipes.SECOND_COPY if s.stage == pmfs_state.DOUBLING else pmfs_recipes.COPY)
         s.resume_at = stop
     return has_events(s, out, FILL_EVENTS)
 
@@ -82,17 +94,21 @@ def copy_pieces(s, arena, out, op, row):
 def restore_leaf(s, arena, out, op, row):
     """Slots of one leaf get their former blocks back, the fresh ones are noted as replaced."""
     first, last = s.resume_at, min(s.resume_at | 511, (op.offset + op.length - 1) >> 12)
-    slots = node(arena, row, 1, first >> 9) * q.BLOCK + ((first & 511) << 3)
+    slots = node(arena, row, 1, first >> 9) * pmfs_recipes.BLOCK + ((first & 511) << 3)
     log(s, out, slots, (last - first + 1) << 3)
-    count = q.ZERO
+    count = pmfs_recipes.ZERO
     for i in range(first, last + 1):
-        old = table.get(arena, row + n.OLD, i)
+        old = table.get(arena, row + pmfs_state.OLD, i)
         if old != 0:
-            table.put(arena, row + n.OLD, i, table.get(arena, row + n.BLOCKS, i))
-            table.put(arena, row + n.BLOCKS, i, old)
+            table.put(arena, row + pmfs_state.OLD, i, table.get(arena, row + pmfs_state.BLOCKS, i))
+            table.put(arena, row + pmfs_state.BLOCKS, i, old)
             count += 1
-    s.reg[q.LEAF_AT], s.reg[q.SLOTS], s.reg[q.UPPER] = slots, (last - first + 1) << 3, count << 3
-    play(s, out, w.RESTORE)
+    s.reg[pmfs_recipes.LEAF_AT], s.reg[pmfs_recipes.SLOTS], s.reg[pmfs_recipes.UPPER] = (
+        slots,
+        (last - first + 1) << 3,
+        count << 3,
+    )
+    play(s, out, recipes.RESTORE)
     s.resume_at = last + 1
 
 
@@ -100,31 +116,32 @@ def restore_leaf(s, arena, out, op, row):
 def write_file(s, arena, out, op, row):
     """One write(); False: no room to go on."""
     first, last = op.offset >> 12, (op.offset + op.length - 1) >> 12
-    s.reg[q.INODE] = inode_at(s, row)
-    if s.stage == n.READY:
+    if s.stage == pmfs_state.READY:
         set_find(s, arena, row, first, 1)
-        play(s, out, q.WRITE)
-        s.doubled = arena[row + n.ALIGNED] != 0 and op.offset < arena[row + n.SIZE]
-        if s.doubled and first == last and table.get(arena, row + n.BLOCKS, first) != 0:
+        play(s, out, pmfs_recipes.WRITE)
+        s.doubled = arena[row + pmfs_state.ALIGNED] != 0 and op.offset < arena[row + file_row.SIZE]
+        if s.doubled and first == last and table.get(arena, row + pmfs_state.BLOCKS, first) != 0:
             fast(s, arena, out, op, row)
-            play(s, out, w.BARRIER)
+            play(s, out, recipes.BARRIER)
             return True
         find_edges(s, arena, op, row)
         edges = s.edges
-        if arena[row + n.HEIGHT] == 0 and last == 0:  # the only block, which hangs in the inode, is never replaced
+        if (
+            arena[row + pmfs_state.HEIGHT] == 0 and last == 0
+        ):  # the only block, which hangs in the inode, is never replaced
             s.replacing = 0
         open_write(s, arena, out, op, row)
-        s.edges, s.stage, s.resume_at = edges, n.ALLOCATING, first
-    if s.stage == n.ALLOCATING:
+        s.edges, s.stage, s.resume_at = edges, pmfs_state.ALLOCATING, first
+    if s.stage == pmfs_state.ALLOCATING:
         while s.resume_at <= last:
             if not has_events(s, out, FILL_EVENTS):
                 return False
-            fill(s, arena, out, row, last, q.ZERO)
+            fill(s, arena, out, row, last, pmfs_recipes.ZERO)
         if not has_events(s, out, FILL_EVENTS):
             return False
         fill_edges(s, arena, out, op, row)
-        s.stage, s.resume_at = n.COPYING, op.offset
-    if s.stage == n.COPYING:
+        s.stage, s.resume_at = pmfs_state.COPYING, op.offset
+    if s.stage == pmfs_state.COPYING:
         if not copy_pieces(s, arena, out, op, row):
             return False
         if not (s.doubled and s.replacing):
@@ -138,23 +155,23 @@ def write_file(s, arena, out, op, row):
 def first_commit(s, arena, out, op, row):
     """The fresh blocks are the file's; the second transaction begins."""
     end = op.offset + op.length
-    if end > arena[row + n.SIZE]:
-        arena[row + n.SIZE] = end
-        play(s, out, q.RESIZED)
+    if end > arena[row + file_row.SIZE]:
+        arena[row + file_row.SIZE] = end
+        play(s, out, pmfs_recipes.RESIZED)
     commit(s, out)
     begin(s, out)
-    s.stage, s.resume_at = n.SWAPPING, op.offset >> 12
+    s.stage, s.resume_at = pmfs_state.SWAPPING, op.offset >> 12
 
 
 @part
 def write_again(s, arena, out, op, row):
     """Second transaction: the former blocks, the data once more, the fresh blocks are free; False: no room to go on."""
-    while s.stage == n.SWAPPING and s.resume_at <= (op.offset + op.length - 1) >> 12:
+    while s.stage == pmfs_state.SWAPPING and s.resume_at <= (op.offset + op.length - 1) >> 12:
         if not has_events(s, out, FILL_EVENTS):
             return False
         restore_leaf(s, arena, out, op, row)
-    if s.stage == n.SWAPPING:
-        s.stage, s.resume_at = n.DOUBLING, op.offset
+    if s.stage == pmfs_state.SWAPPING:
+        s.stage, s.resume_at = pmfs_state.DOUBLING, op.offset
     if not copy_pieces(s, arena, out, op, row):
         return False
     close_write(s, arena, out, op, row)

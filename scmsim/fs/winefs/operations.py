@@ -4,14 +4,13 @@ Source: WineFS fs/winefs/{balloc,journal,dir,namei,inode}.c.
 """
 
 from scmsim.alloc import aligned_holes
-from scmsim.fs.engine import operations, table
+from scmsim.fs.engine import calls, operations, table
 from scmsim.fs.engine.events import play
 from scmsim.fs.pmfs import dirs, tree
 from scmsim.fs.pmfs import operations as pmfs_operations
-from scmsim.fs.pmfs import recipes as q
-from scmsim.fs.pmfs import state as n
-from scmsim.fs.winefs import data
-from scmsim.fs.winefs import recipes as w
+from scmsim.fs.pmfs import recipes as pmfs_recipes
+from scmsim.fs.pmfs import state as pmfs_state
+from scmsim.fs.winefs import data, recipes
 from scmsim.jit import part
 from scmsim.jit.binding import bind
 
@@ -19,7 +18,7 @@ from scmsim.jit.binding import bind
 @part
 def filled_whole(arena, row):
     """512 blocks of a file were allocated and cleared at once: it is kept on aligned extents."""
-    arena[row + n.ALIGNED] = 1
+    arena[row + pmfs_state.ALIGNED] = 1
 
 
 @part
@@ -31,8 +30,8 @@ def counted(fresh, calls):
 @part
 def scan(s, arena, out, directory, stop, within, match):
     """A name is looked up in a balanced tree of the directory's names."""
-    s.reg[q.COUNT] = 1 + tree_depth(arena[directory + n.DIRENTS])
-    play(s, out, w.SEARCH)
+    s.reg[pmfs_recipes.COUNT] = 1 + tree_depth(arena[directory + pmfs_state.DIRENTS])
+    play(s, out, recipes.SEARCH)
 
 
 @part
@@ -47,12 +46,12 @@ def tree_depth(names):
 @part
 def find_gap(arena, directory, needs):
     """(last block, its last record if a name of `needs` bytes fits behind it, or into it if it is free, else -1)."""
-    last = arena[directory + n.DIRCOUNT] - 1
+    last = arena[directory + pmfs_state.DIRCOUNT] - 1
     if last < 0:
-        return q.ZERO + 0, -1
-    place = table.get(arena, directory + n.DIRBLOCKS, last)
-    k = arena[place + n.DIR_RECORDS] - 1
-    word = arena[place + n.DIR_FIRST + k]
+        return pmfs_recipes.ZERO + 0, -1
+    place = table.get(arena, directory + pmfs_state.DIRBLOCKS, last)
+    k = arena[place + pmfs_state.DIR_RECORDS] - 1
+    word = arena[place + pmfs_state.DIR_FIRST + k]
     fits = (word & dirs.BYTES) - ((word >> dirs.NEEDS) & dirs.BYTES) >= needs
     return last, k if fits else -1
 
@@ -63,9 +62,9 @@ def run_on(s, thread):
     cpu = thread % s.cpus
     if cpu == s.cpu:
         return
-    s.tails[s.cpu], s.used[s.cpu] = s.reg[q.JOURNAL], s.uncleaned
-    s.journal_at = q.JOURNAL_AT + cpu * s.journal_blocks * q.BLOCK
-    s.reg[q.JOURNAL], s.uncleaned = max(s.tails[cpu], s.journal_at), s.used[cpu]
+    s.tails[s.cpu], s.used[s.cpu] = s.reg[pmfs_recipes.JOURNAL], s.uncleaned
+    s.journal_at = pmfs_recipes.JOURNAL_AT + cpu * s.journal_blocks * pmfs_recipes.BLOCK
+    s.reg[pmfs_recipes.JOURNAL], s.uncleaned = max(s.tails[cpu], s.journal_at), s.used[cpu]
     s.cpu = cpu
 
 
@@ -80,7 +79,8 @@ emit = bind(
             "counted": counted,
         },
         dirs: {"KILLS": 1, "scan": scan, "find_gap": find_gap},
-        operations: pmfs_operations.HOOKS,
-        pmfs_operations: {"write": data.write_file, "run_on": run_on},
+        operations: pmfs_operations.HOOKS[operations],
+        calls: {**pmfs_operations.HOOKS[calls], "write": data.write_file},
+        pmfs_operations: {"run_on": run_on},
     },
 ).emit

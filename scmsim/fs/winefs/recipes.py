@@ -6,16 +6,16 @@ is copied twice, first to fresh blocks, then in place.
 
 from scmsim.core.records import FLUSH, LOAD, NTSTORE, PM, STORE, USER
 from scmsim.fs.engine.events import Steps
-from scmsim.fs.pmfs import recipes as q
+from scmsim.fs.pmfs import recipes as pmfs_recipes
 
 SITES = {
-    **q.SITES,
+    **pmfs_recipes.SITES,
     "second copy": "data",  # in place, after the fresh blocks are committed
     "directory index": "none",  # red-black tree in DRAM
 }
 COSTS = ("tree_step",)
-SECOND_COPY, BARRIER, RESTORE, SEARCH = range(q.OLD_FREED + 1, q.OLD_FREED + 5)
-_STEPS = Steps(SITES, (*q.COSTS, *COSTS))
+SECOND_COPY, BARRIER, RESTORE, SEARCH = range(pmfs_recipes.OLD_FREED + 1, pmfs_recipes.OLD_FREED + 5)
+_STEPS = Steps(SITES, (*pmfs_recipes.COSTS, *COSTS))
 _work, _fence = _STEPS.work, _STEPS.fence
 
 
@@ -26,19 +26,19 @@ def _step(code: int, site: str, base: int, by: int, space: int = PM, width: int 
 def recipes(dax: bool) -> dict[int, list]:
     """PMFS's recipes with non-temporal copies, and WineFS's own; it has no variant with cached copies."""
     second = "second copy"
-    return q.recipes(False) | {
+    return pmfs_recipes.recipes(False) | {
         SECOND_COPY: [
-            _step(LOAD, second, q.USER_AT, q.BYTES, USER),
-            _step(NTSTORE, second, q.TO, q.BYTES, PM, 8),
-            _step(FLUSH, second, q.TO, q.LEAF),
-            _step(FLUSH, second, q.EDGE_AT, q.EDGE),
-            _work("write_page", 0, q.PAGES),
-            _work("copy_line", 0, q.LINES),
+            _step(LOAD, second, pmfs_recipes.USER_AT, pmfs_recipes.BYTES, USER),
+            _step(NTSTORE, second, pmfs_recipes.TO, pmfs_recipes.BYTES, PM, 8),
+            _step(FLUSH, second, pmfs_recipes.TO, pmfs_recipes.LEAF),
+            _step(FLUSH, second, pmfs_recipes.EDGE_AT, pmfs_recipes.EDGE),
+            _work("write_page", 0, pmfs_recipes.PAGES),
+            _work("copy_line", 0, pmfs_recipes.LINES),
         ],
         BARRIER: [_fence("inode")],
         RESTORE: [
-            _step(LOAD, "index", q.LEAF_AT, q.SLOTS),
-            _step(STORE, "index", q.LEAF_AT, q.UPPER),
+            _step(LOAD, "index", pmfs_recipes.LEAF_AT, pmfs_recipes.SLOTS),
+            _step(STORE, "index", pmfs_recipes.LEAF_AT, pmfs_recipes.UPPER),
         ],
-        SEARCH: [_work(COSTS[0], 0, q.COUNT)],
+        SEARCH: [_work(COSTS[0], 0, pmfs_recipes.COUNT)],
     }

@@ -11,9 +11,9 @@ from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs
 from scmsim.fs.engine.events import State
-from scmsim.fs.pmfs import recipes as q
+from scmsim.fs.pmfs import recipes as pmfs_recipes
 from scmsim.fs.pmfs import state as pmfs_state
-from scmsim.fs.winefs import recipes as w
+from scmsim.fs.winefs import recipes
 
 STATE = np.dtype(
     (
@@ -37,13 +37,16 @@ def start(params: dict, files: Files) -> State:
         raise UsageError(f"capacity {format_bytes(params['capacity'])} does not work; the model ends at 16TiB")
     if not 1 <= params["cpus"] <= aligned_holes.MOST_CPUS:
         raise UsageError(f"cpus = {params['cpus']}; use 1 to {aligned_holes.MOST_CPUS}")
-    rows = [costs.load(name, table, list(w.SITES)) for name, table in (("pmfs-5.13", q.COSTS), ("winefs", w.COSTS))]
+    rows = [
+        costs.load(name, table, list(recipes.SITES))
+        for name, table in (("pmfs-5.13", pmfs_recipes.COSTS), ("winefs", recipes.COSTS))
+    ]
 
     def attach(state: State, reserved: int, blocks: int) -> None:
         state.grow(first_fit.arena_words(blocks))
         aligned_holes.attach(state, reserved, blocks, params["cpus"])
 
-    variant = pmfs_state.Variant(w.recipes, np.concatenate(rows), STATE, journals=params["cpus"], attach=attach)
+    variant = pmfs_state.Variant(recipes.recipes, np.concatenate(rows), STATE, journals=params["cpus"], attach=attach)
     state = pmfs_state.start({**params, "data_path": "cow", "version": "dax"}, files, shift=12, variant=variant)
     record = state.record[0]
     record.chunk, record.header_loads = aligned_holes.EXTENT, INODE_LOADS
@@ -56,7 +59,7 @@ def space(state: State) -> dict[str, int]:
     extents = int(record.extents_of.sum())
     return {
         **pmfs_state.space(state),
-        "aligned_free_bytes": extents * aligned_holes.EXTENT * q.BLOCK,
-        "hole_bytes": (int(record.free_blocks) - extents * aligned_holes.EXTENT) * q.BLOCK,
+        "aligned_free_bytes": extents * aligned_holes.EXTENT * pmfs_recipes.BLOCK,
+        "hole_bytes": (int(record.free_blocks) - extents * aligned_holes.EXTENT) * pmfs_recipes.BLOCK,
         "aligned_files": int((pmfs_state.data_files(state)[:, pmfs_state.ALIGNED] != 0).sum()),
     }

@@ -102,10 +102,11 @@ def test_kernels_do_what_the_twin_does(fs, commands):
 
 def sorted_sizes(model):
     """Lengths of the existing plain files, in the order of their numbers."""
+    from scmsim.fs.engine import file_row
     from scmsim.fs.nova import state as n
 
-    rows = model.state.arena[model.record.files :][: model.record.file_count * n.FILE_WORDS].reshape(-1, n.FILE_WORDS)
-    return [int(row[n.SIZE]) for row in rows if row[n.STATUS] & (n.EXISTS | n.IS_DIR) == n.EXISTS]
+    rows = file_row.of(model.state, n.FILE_WORDS)
+    return rows[file_row.is_file(rows), file_row.SIZE].tolist()
 
 
 def busy(seed, count):

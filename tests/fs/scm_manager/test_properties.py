@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scmsim.fs.engine import file_row
+from scmsim.fs.scm_manager import state as n
 from tests.conftest import NO_JIT
 from tests.fs import drive
 from tests.fs.scm_manager.reference import EXT2, FAT, MANAGER
@@ -137,6 +139,18 @@ def test_dirty_data_are_written_after_30_seconds():
     late.time_ns = 31_000_000_000
     assert drive.persistent(model.feed(late), model.sites)["stored"]["write-back"] == 4096
     assert model.space()["dirty_bytes"] == 0
+
+
+@pytest.mark.parametrize("fs", ["fat-scm", "ext2-scm"])
+def test_a_file_outlives_the_directory_that_it_was_renamed_out_of(fs):
+    """Its entry went with the directory, which is not dirty any more: a write-back of it never ended."""
+    model = drive.Model(fs, drive.files(0, -1, -1, dirs=[0, 2], names=["/d", "/d/f", "/d/e"]), capacity=8 << 20)
+    model.feed(drive.ops(("mkdir", 2, 0, 0, 0), ("create", 1, 0, 0, 2), ("rename", 1), ("rmdir", 2, 0, 0, 0)))
+    model.feed(drive.ops(("write", 1, 0, 1000)))
+    rows = file_row.of(model.state, n.FILE_WORDS)
+    assert rows[2, n.DIRTY_UNITS] == 0 and rows[1, n.DIRTY_UNITS] > 0
+    model.feed(drive.ops(("sync", -1)))
+    assert int(model.space()["dirty_bytes"]) == 0
 
 
 def test_a_device_without_spare_units_folds_for_every_rewrite():

@@ -1,0 +1,130 @@
+"""ctFS's operations: those of files contiguous in virtual memory, in partitions, without a cache of names and without clearing.
+
+Sources: ctFS ctfs_func.c, ctfs_inode.c, ctfs_cpy.c.
+"""
+
+from scmsim.fs.contiguous import area
+from scmsim.fs.contiguous import data as contiguous_data
+from scmsim.fs.contiguous import map as page_map
+from scmsim.fs.contiguous import names as contiguous_names
+from scmsim.fs.contiguous import operations as contiguous_operations
+from scmsim.fs.contiguous import recipes as contiguous_recipes
+from scmsim.fs.contiguous import state as contiguous_state
+from scmsim.fs.ctfs import partitions, recipes, swap
+from scmsim.fs.engine import calls, file_row, operations, table
+from scmsim.fs.engine.events import play
+from scmsim.jit import part
+from scmsim.jit.binding import bind
+
+RECORD_BYTES = 256  # of a file's record in its directory
+
+
+@part
+def clear(s, arena, out, row, low, high):
+    """Nothing is cleared."""
+
+
+@part
+def copy_in(s, arena, out, row, at, stop):
+    """Copy the user's bytes to one stretch: whole lines by streaming stores, the rest byte by byte with a write-back.
+
+    The write-back of the head goes to the line behind it, as the pointer was advanced.  Source: ctFS ctfs_cpy.c, avx_cpy.
+    """
+    user = s.reg[contiguous_recipes.USER_AT] - at
+    low = min((at + 63) & ~63, stop)
+    high = max(stop & ~63, low)
+    for first, end, recipe, written in (
+        (at, low, recipes.COPY_EDGE, low),
+        (low, high, contiguous_recipes.COPY_IN, high),
+        (high, stop, recipes.COPY_EDGE, stop - 1),
+    ):
+        if first < end:
+            s.reg[contiguous_recipes.USER_AT], s.reg[contiguous_recipes.PAGES] = user + first, (end - first) >> 6
+            s.reg[contiguous_recipes.TABLE] = (
+                table.get(arena, row + contiguous_state.BLOCKS, first // contiguous_recipes.BLOCK)
+                * contiguous_recipes.BLOCK
+                + first % contiguous_recipes.BLOCK
+                + written
+                - first
+            )
+            contiguous_data.touch(s, arena, out, row, recipe, first, end)
+
+
+@part
+def lengthen(s, arena, out, op, row):
+    """The inode of a file that grows is written before the copy."""
+    if op.offset + op.length > s.old_size:
+        play(s, out, contiguous_recipes.WRITTEN)
+
+
+@part
+def record_bytes(arena, row):
+    """Bytes of a file's record in its directory, whatever its name."""
+    return RECORD_BYTES
+
+
+@part
+def enter(s, arena, out, directory):
+    """A directory is looked through once to find that it lacks a name."""
+    contiguous_names.scan(s, arena, out, directory, arena[directory + file_row.SIZE])
+
+
+@part
+def look(s, arena, out, row):
+    """There is no cache of names: a path is looked up in its directory, up to the file's record."""
+    directory = arena[row + contiguous_state.PARENT]
+    if directory != 0:
+        stop = min(arena[row + contiguous_state.PLACE] + RECORD_BYTES, arena[directory + file_row.SIZE])
+        contiguous_names.scan(s, arena, out, directory, stop)
+        s.reg[contiguous_recipes.DIR] = contiguous_data.inode_at(s, directory)
+        play(s, out, recipes.LOOKED)
+
+
+@part
+def look_events(arena, row):
+    """Events that `look` takes, at most."""
+    directory = arena[row + contiguous_state.PARENT]
+    return 8 + 2 * arena[directory + contiguous_state.END] if directory != 0 else 0
+
+
+@part
+def blocks_beside(s, op, count):
+    """Pages of entries of pieces that an atomic write splits."""
+    return 2 * s.shadow * calls.allocates(op)
+
+
+emit = bind(
+    "ctfs",
+    operations,
+    {
+        operations: {**contiguous_operations.HOOKS[operations], "leave": page_map.place_metadata},
+        calls: {**contiguous_operations.HOOKS[calls], "look": look},
+        contiguous_operations: {"NAME_BLOCKS": 2 + page_map.PIECE, "blocks_beside": blocks_beside},
+        contiguous_data: {
+            "END_EVENTS": contiguous_data.END_EVENTS + swap.EVENTS,
+            "clear": clear,
+            "copy_in": copy_in,
+            "mapped": lengthen,
+            "copied": swap.write_swapped,
+        },
+        contiguous_names: {
+            "KEEPS_PAGES": 1,
+            "record_bytes": record_bytes,
+            "enter": enter,
+            "look_events": look_events,
+        },
+        area: {
+            "LARGEST": partitions.LARGEST,
+            "range_order": partitions.range_order,
+            "placed": partitions.placed,
+            "set_moved": partitions.set_moved,
+        },
+        page_map: {
+            "METADATA_ORDER": page_map.SUPER,
+            "span": partitions.span,
+            "has_supers": partitions.has_supers,
+            "extends_supers": partitions.extends_supers,
+            "drop_split": partitions.drop_split,
+        },
+    },
+).emit

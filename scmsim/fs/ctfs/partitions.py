@@ -1,0 +1,73 @@
+"""ctFS's partitions: files lie in addresses of power-of-8 sizes, mapped by whole pieces of 2 MiB from the first on.
+
+Sources: ctFS ctfs_pgg.c, ctfs_inode.c.
+"""
+
+from scmsim.alloc import first_fit
+from scmsim.fs.contiguous import map as page_map
+from scmsim.fs.contiguous import recipes as contiguous_recipes
+from scmsim.fs.contiguous import state as contiguous_state
+from scmsim.fs.ctfs import recipes
+from scmsim.fs.engine import ranges, table
+from scmsim.fs.engine.events import play
+from scmsim.jit import part
+
+LARGEST = 39  # log2 of 512 GiB
+DIRECTORY_REACH = (
+    30  # log2 of the bytes from which on a partition has a page of page-directory entries of its own for each GiB
+)
+
+
+@part
+def range_order(stop):
+    """log2 of the addresses for `stop` pages: 2 MiB times a power of 8."""
+    order = ranges.order_for(stop * contiguous_recipes.BLOCK)
+    return order + -order % 3
+
+
+@part
+def placed(s, out, is_first):
+    """A partition is taken; of a file without pages in another one the inode says where."""
+    play(s, out, recipes.PARTITION)
+    if is_first:
+        play(s, out, recipes.PLACED)
+
+
+@part
+def set_moved(s, arena, out, row, old, held):
+    """All entries of the old partition change, the whole TLB is flushed."""
+    s.reg[contiguous_recipes.DIRECTORY_BYTES] = 8 << (
+        held - (DIRECTORY_REACH if held >= DIRECTORY_REACH else page_map.SUPER)
+    )
+    page_map.table_event(s, out, page_map.FLUSH_ALL, 0, page_map.RANGES + old, 1 << 18, page_map.NORMAL)
+
+
+@part
+def span(arena, row, first, stop):
+    """Whole pieces of 2 MiB, from the first that is missing on."""
+    if stop > page_map.MOST_PAGES:
+        return first, stop
+    return min(first, arena[row + contiguous_state.HELD] * page_map.PIECE), page_map.whole_pieces(stop)
+
+
+@part
+def has_supers(s):
+    """Every file lies on superpages."""
+    return True
+
+
+@part
+def extends_supers(s, arena, row, piece):
+    """Every piece behind a file's superpages is to be one."""
+    return piece == arena[row + contiguous_state.HELD]
+
+
+@part
+def drop_split(s, arena, row, wanted):
+    """Free the pages of entries of superpages from number `wanted` on that a swap split."""
+    for piece in range(wanted, arena[row + contiguous_state.HELD]):
+        entries = table.get(arena, row + contiguous_state.PTES, piece)
+        if entries != 0:
+            first_fit.release(s, arena, entries, 1)
+            table.put(arena, row + contiguous_state.PTES, piece, 0)
+            s.table_blocks -= 1

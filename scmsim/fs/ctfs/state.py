@@ -1,0 +1,32 @@
+"""The state of ctFS: that of files contiguous in virtual memory, with how a write is done.
+
+Normal pages, which page tables and split pieces take, are a hundredth of the device.
+"""
+
+import numpy as np
+
+from scmsim.core.records import Files
+from scmsim.fs.contiguous import recipes as contiguous_recipes
+from scmsim.fs.contiguous import state as contiguous_state
+from scmsim.fs.ctfs import recipes
+from scmsim.fs.engine import costs
+from scmsim.fs.engine.events import State
+
+STATE = np.dtype(
+    (
+        np.record,
+        [
+            *contiguous_state.FIELDS,
+            ("shadow", "i8"),  # 1: a write goes to a staging partition, whose entries are swapped with the file's
+        ],
+    )
+)
+
+
+def start(params: dict, files: Files) -> State:
+    """State of an empty ctFS that knows the trace's `files`."""
+    rows = costs.load("ctfs", recipes.COSTS, list(contiguous_recipes.SITES))
+    variant = contiguous_state.Variant(recipes.recipes(), rows, STATE, normal_percent=1)
+    state = contiguous_state.start(params, files, variant)
+    state.record[0].shadow = params["update"] == "atomic"
+    return state

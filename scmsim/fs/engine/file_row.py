@@ -1,0 +1,43 @@
+"""The row that a file has in the arena: the words that every family knows, and the rows of a trace's files.
+
+A family's own words follow from OWN on.  The first row is at `files` of the state record, which has `file_count` of them.
+"""
+
+import numpy as np
+
+from scmsim.core.records import Files
+from scmsim.fs.engine.events import State, space_columns
+
+# FIRST: bytes before the trace + 1, 0: the file did not exist; MAPPED: units of the family that have a place on the device.
+SIZE, STATUS, LINKS, NAME, FIRST, OPENS, MAPPED, OWN = range(8)
+EXISTS, IS_DIR = 1, 2  # STATUS bits
+
+
+def add(state: State, files: Files, words: int, unnamed: int = 1) -> np.ndarray:
+    """Rows of `words` words for the trace's `files`, then `unnamed` others, of which the first is a directory."""
+    record, known = state.record[0], len(files)
+    record.files, record.file_count = record.arena_top, known + unnamed
+    record.arena_top += record.file_count * words
+    rows = of(state, words)
+    rows[:known, NAME] = [min(len(path.rsplit("/", 1)[-1].encode()), 255) for path in files.path]
+    rows[:known, STATUS] = np.where(files.is_dir, IS_DIR, 0)
+    rows[:known, FIRST] = np.maximum(files.first_size + 1, 0)
+    rows[known, STATUS] = EXISTS | IS_DIR
+    return rows
+
+
+def of(state: State, words: int) -> np.ndarray:
+    """The rows of `words` words."""
+    record = state.record[0]
+    return state.arena[record.files : record.files + record.file_count * words].reshape(-1, words)
+
+
+def is_file(rows: np.ndarray) -> np.ndarray:
+    """Which rows are files that exist, and no directories."""
+    return (rows[:, STATUS] & (EXISTS | IS_DIR)) == EXISTS
+
+
+def by_file(rows: np.ndarray, unit: int) -> dict[str, np.ndarray]:
+    """Columns of one row a file: object id, length, allocated and wasted bytes in pages of `unit` bytes."""
+    file = np.flatnonzero(is_file(rows))
+    return space_columns(file, rows[file, SIZE], rows[file, MAPPED], unit)

@@ -1,0 +1,88 @@
+"""SIMFS's operations: those of files contiguous in virtual memory, whose tables are mapped while they are open.
+
+Source: SIMFS file.c, namei.c, dir.c.
+"""
+
+from scmsim.fs.contiguous import data as contiguous_data
+from scmsim.fs.contiguous import map as page_map
+from scmsim.fs.contiguous import names as contiguous_names
+from scmsim.fs.contiguous import operations as contiguous_operations
+from scmsim.fs.contiguous import recipes as contiguous_recipes
+from scmsim.fs.contiguous import state as contiguous_state
+from scmsim.fs.engine import calls, file_row, operations
+from scmsim.fs.engine.events import play
+from scmsim.fs.simfs import recipes, tables
+from scmsim.jit import part
+from scmsim.jit.binding import bind
+
+CLEARED_EVENTS = 3 * page_map.PIECE  # of one call of `release_from`: each run of pages is cleared
+
+
+@part
+def write_aside(s, arena, out, op, row):
+    """An atomic update: what the smallest table over the write maps besides it goes to a temporary file too, then one entry is
+    swapped, every TLB flushed, and the old pages cleared.  A write over two GiB goes in place.
+
+    Source: SIMFS file.c, nvmm_consistency_function; the temporary file's pages are not taken from the model's device.
+    """
+    end, shift = op.offset + op.length, 12
+    while op.offset >> shift != (end - 1) >> shift:
+        shift += 9
+    if not s.shadow or shift > 30:
+        return
+    low, high = op.offset >> shift << shift, min(((op.offset >> shift) + 1) << shift, max(s.old_size, end))
+    pages = (high - low + contiguous_recipes.BLOCK - 1) // contiguous_recipes.BLOCK
+    s.reg[contiguous_recipes.PAGES], s.reg[contiguous_recipes.PTE_BYTES] = pages, pages << 3
+    play(s, out, recipes.SHADOW_OPEN)
+    s.reg[contiguous_recipes.BYTES] = op.offset - low + high - end
+    if s.reg[contiguous_recipes.BYTES] > 0:
+        play(s, out, recipes.SHADOW_COPY)
+    s.reg[contiguous_recipes.BYTES], s.reg[contiguous_recipes.COUNT] = pages * contiguous_recipes.BLOCK, 24 * pages
+    play(s, out, recipes.SHADOW_CLOSE)
+    tables.detach(s, arena, out, row)
+
+
+@part
+def enter(s, arena, out, directory):
+    """A directory is looked through once to find that it lacks a name, then mapped to get it."""
+    tables.visit(s, arena, out, directory)
+    contiguous_names.scan(s, arena, out, directory, arena[directory + file_row.SIZE])
+    tables.attach(s, arena, out, directory)
+
+
+@part
+def release_events(arena, row):
+    """Events of one piece that is freed, and of the file's end, at most."""
+    return page_map.UNMAP_EVENTS + CLEARED_EVENTS + 4 * (2 + (arena[row + contiguous_state.END] >> 18))
+
+
+@part
+def blocks_beside(s, op, count):
+    """Upper tables."""
+    return (3 + (count >> 18)) * (count > 0)
+
+
+emit = bind(
+    "simfs",
+    operations,
+    {
+        **contiguous_operations.HOOKS,
+        calls: {**contiguous_operations.HOOKS[calls], "opened": tables.attach, "closed": tables.detach},
+        contiguous_operations: {"NAME_BLOCKS": 4, "blocks_beside": blocks_beside},
+        contiguous_data: {"mapped": write_aside},
+        contiguous_names: {
+            "visit": tables.visit,
+            "enter": enter,
+            "leave": tables.detach,
+            "release_events": release_events,
+            "released": tables.drop_upper,
+        },
+        page_map: {
+            "UPPER_TABLES": 3,
+            "has_supers": tables.has_supers,
+            "upper_tables": tables.upper_tables,
+            "taken": tables.taken,
+            "freed": tables.freed,
+        },
+    },
+).emit

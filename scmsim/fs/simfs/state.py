@@ -1,0 +1,33 @@
+"""The state of SIMFS: that of files contiguous in virtual memory, with how a write is done.
+
+The table SUPERS of a file holds its upper page tables, the highest one first, then one for each GiB.
+"""
+
+import numpy as np
+
+from scmsim.core.records import Files
+from scmsim.fs.contiguous import recipes as contiguous_recipes
+from scmsim.fs.contiguous import state as contiguous_state
+from scmsim.fs.engine import costs
+from scmsim.fs.engine.events import State
+from scmsim.fs.simfs import recipes
+
+STATE = np.dtype(
+    (
+        np.record,
+        [
+            *contiguous_state.FIELDS,
+            ("shadow", "i8"),  # 1: a write goes to a temporary file, whose table entry is swapped with the file's
+        ],
+    )
+)
+
+
+def start(params: dict, files: Files) -> State:
+    """State of an empty SIMFS that knows the trace's `files`."""
+    variant = contiguous_state.Variant(
+        recipes.recipes(), costs.load("scmfs", contiguous_recipes.COSTS, list(contiguous_recipes.SITES)), STATE
+    )
+    state = contiguous_state.start(params, files, variant)
+    state.record[0].shadow = params["update"] == "atomic"
+    return state
