@@ -17,8 +17,8 @@ from scmsim.fs.engine import file_row
 from scmsim.fs.recovery.adapter import Adapter as Base
 from scmsim.fs.recovery.adapter import Claim, Stores, Unrecoverable
 from scmsim.fs.recovery.expected import DATA, UNWRITTEN, Files, Found
-from scmsim.fs.recovery.observe import Event
 from scmsim.fs.recovery.image import Image, Word
+from scmsim.fs.recovery.observe import Event
 from scmsim.fs.scm_manager import recipes, state
 
 SUMMARY = (
