@@ -108,6 +108,18 @@ def test_appending_to_a_file_of_unknown_length_is_marked_until_a_stat(tmp_path: 
     assert case.report.unknown_offsets == 1
 
 
+@pytest.mark.parametrize(
+    ("seek", "size"), [("-60, SEEK_END) = 40", 100), ("10, SEEK_END) = 110", 100), ("5, SEEK_END) = 5", 0)]
+)
+def test_a_seek_relative_to_the_end_tells_the_size(tmp_path: Path, seek: str, size: int) -> None:
+    """The result less the offset; an append to a file of known size has a known offset."""
+    case = convert_lines(
+        tmp_path, 'openat(AT_FDCWD</d>, "f", O_RDWR|O_APPEND) = 3</d/f>', f"lseek(3</d/f>, {seek}", 'write(3</d/f>, "", 7) = 7'
+    )  # fmt: skip
+    assert ops(case)[1:] == [("write", size, 7, APPENDS)]
+    assert first_sizes(case)["/d/f"] == size
+
+
 def test_an_lseek_ends_the_doubt_about_an_inherited_descriptor(tmp_path: Path) -> None:
     case = convert_lines(
         tmp_path, 'write(1</d/out>, "", 3) = 3', "lseek(1</d/out>, 0, SEEK_END) = 50", 'write(1</d/out>, "", 3) = 3'
