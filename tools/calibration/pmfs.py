@@ -1,24 +1,18 @@
 """Derives fs/pmfs/costs/pmfs-5.13.toml: instructions, loads and stores of PMFS's code per mechanism.
 
-As calibrate_nova.py: priors are what the measured functions of a mechanism do per call (5.13.13 kernel, rep-strings left out); a
+As nova.py: priors are what the measured functions of a mechanism do per call (5.13.13 kernel, rep-strings left out); a
 ridge fit moves them as little as possible until the totals of the 16 measured cells are met.  The fixed costs of namespace calls
 are the measured rows less what the model charges for scans, transactions and blocks; the cost of looking at a directory's record
 comes from the rows unlinkl (1000 records compared) and link (1500 compared, 1500 looked at for a gap).
-Run: python tests/verification/calibrate_pmfs.py [--write]
 """
-
-import csv
-import pathlib
-import sys
-
-import cells
-import numpy as np
 
 from scmsim.fs.pmfs.recipes import COSTS
 from tests.fs import lab
+from tests.verification import cells
+from tools.calibration import tables
+from tools.calibration.tables import Cost
 
 SYSTEM = "pmfs-4k"
-COLUMNS = ("ins", "ld", "st")
 
 # cost: (instructions, loads, stores, weight of the prior, site, per, source of the prior)
 PRIORS = {
@@ -61,83 +55,25 @@ CALLS = {
 }  # fmt: skip
 
 
-def fit() -> tuple[dict, list]:
-    """Costs after the fit and the residuals of all cells."""
-    rows = cells.measured(SYSTEM)
-    counts = [cells.totals(SYSTEM, cells.workload(row), costs=len(COSTS), merge=0)["cost_counts"] for row in rows]
-    direct = [cells.totals(SYSTEM, cells.workload(row), free=True) for row in rows]
-    names = list(PRIORS)
-    matrix = np.array(counts)[:, [COSTS.index(name) for name in names]]
-    rest = np.array(counts)[:, [COSTS.index(name) for name in FIXED]]
-    fitted: dict = {name: [0.0, 0.0, 0.0] for name in names}
-    residuals = []
-    for k, (column, key) in enumerate((("ins_call", "ins"), ("ld_norep_call", "ld"), ("st_norep_call", "st"))):
-        target = np.array([row[column] for row in rows])
-        given = np.array([d[key] for d in direct]) + rest @ np.array([cost[k] for cost in FIXED.values()])
-        prior = np.array([PRIORS[name][k] for name in names], float)
-        weight = np.array([PRIORS[name][3] for name in names]) * 0.15
-        system = np.vstack([matrix / target[:, None], np.diag(weight / np.maximum(prior, 1))])
-        right = np.concatenate([(target - given - matrix @ prior) / target, np.zeros(len(names))])
-        found = np.maximum(prior + np.linalg.lstsq(system, right, rcond=None)[0], 0)
-        for name, value in zip(names, found, strict=True):
-            fitted[name][k] = float(value)
-        residuals.append((matrix @ found + given) / target - 1)
-    return fitted, [(row["op"], int(row["unit"]), *(r[i] for r in residuals)) for i, row in enumerate(rows)]
+HEAD = """\
+# Costs of PMFS's code on a 5.13.13 kernel, per unit: instructions, loads, stores (rep-strings left out).
+# Derived by tools/calibration/pmfs.py; measured cells in tests/verification/data/measured_513.csv.
+"""
 
 
-def calls(fitted: dict) -> dict:
-    """Fixed costs of namespace calls: measured row less everything else that the model charges for it."""
-    with open(cells.DATA / "measured_namespace_pmfs.csv", newline="") as file:
-        measured = {row["op"]: row for row in csv.DictReader(file)}
-    ops, labels, files = lab.namespace_sequence()
-    module, state = lab.begin(SYSTEM, files, capacity=2 << 30, merge=0)
-    state.record.cost[0, :, :3] = 0
-    for name, values in {**fitted, **{name: cost[:3] for name, cost in FIXED.items()}}.items():
-        state.record.cost[0, COSTS.index(name), :3] = [round(1000 * value) for value in values[:3]]
-    state.record.cost[0, COSTS.index("close"), :3] = 0  # create() and its close are one row
-    sums = lab.per_op(module, state, ops)
-    found: dict = {}
-    for name, (row, *less) in CALLS.items():
-        model = sums[np.array([label == row for label in labels])].sum(0)[:3] / 1000
-        taken = np.array([measured[row][c] for c in ("ins_call", "ld_norep_call", "st_norep_call")], float) - model
-        for other in less:
-            taken -= np.array(found[other] if other in found else FIXED[other][:3])
-        found[name] = [max(float(value), 0.0) for value in taken]
-    return found
-
-
-def table(fitted: dict, names: dict) -> str:
-    """The TOML cost table."""
-    head = "# Costs of PMFS's code on a 5.13.13 kernel, per unit: instructions, loads, stores (rep-strings left out).\n"
-    head += "# Derived by tests/verification/calibrate_pmfs.py; measured cells in tests/verification/data/measured_513.csv.\n"
-    parts = [head]
-    for name in COSTS:
-        if name in PRIORS:
-            *_, site, per, source = PRIORS[name]
-            values, kind, source = fitted[name], "fitted", f"ridge fit to the 16 cells; prior: {source}"
-        elif name in names:
-            values, kind, site = names[name], "fitted", "namespace"
-            per, (row, *less) = f"{name}()", CALLS[name]
-            source = f"row {row} of measured_namespace_pmfs.csv less what the model charges beside ({', '.join([*less, 'scans, blocks'])})"
-        else:
-            *values, site, per, kind, source = FIXED[name]
-        numbers = "\n".join(
-            f"{field} = {value:.4g}" if value < 100 else f"{field} = {value:.1f}"
-            for field, value in zip(("instructions", "loads", "stores"), values, strict=True)
-        )
-        parts.append(f'[{name}]\nsite = "{site}"\nper = "{per}"\n{numbers}\nkind = "{kind}"\nsource = "{source}"\n')
-    return "\n".join(parts)
-
-
-def main() -> None:
-    fitted, errors = fit()
-    names = calls(fitted)
-    if "--write" in sys.argv:
-        target = pathlib.Path(__file__).parents[2] / "scmsim/fs/pmfs/costs/pmfs-5.13.toml"
-        target.write_text(table(fitted, names), encoding="utf-8")
-    for op, unit, *error in sorted(errors, key=lambda e: -max(map(abs, e[2:]))):
-        print(f"{op:8s} {unit:7d}  instructions {error[0]:+.3f}  loads {error[1]:+.3f}  stores {error[2]:+.3f}")
-
-
-if __name__ == "__main__":
-    main()
+def derive(leave_out: int = 0) -> dict[str, str]:
+    """The cost table; cells of unit `leave_out` are not fitted to."""
+    measured, fixed = cells.measured(SYSTEM), {name: cost[:3] for name, cost in FIXED.items()}
+    fitted, left = tables.ridge(measured, tables.structure(measured, COSTS), COSTS, PRIORS, fixed, leave_out)
+    tables.report(left)
+    rows = tables.names(SYSTEM, name="measured_namespace_pmfs.csv")
+    names = tables.calls(SYSTEM, lab.namespace_sequence(), rows, COSTS, fitted | fixed, CALLS)
+    found = {name: Cost(cost[:3], *cost[3:]) for name, cost in FIXED.items()}
+    for name, (*_, site, per, source) in PRIORS.items():
+        found[name] = Cost(fitted[name], site, per, "fitted", f"ridge fit to the 16 cells; prior: {source}")
+    for name, values in names.items():
+        row, *less = CALLS[name]
+        beside = ", ".join([*less, "scans, blocks"])
+        source = f"row {row} of measured_namespace_pmfs.csv less what the model charges beside ({beside})"
+        found[name] = Cost(values, "namespace", f"{name}()", "fitted", source)
+    return {"pmfs/pmfs-5.13": tables.text(HEAD, {name: found[name] for name in COSTS})}

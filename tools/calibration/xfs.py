@@ -4,22 +4,16 @@ Priors are what the measured functions of a mechanism do per call (5.13.13 kerne
 ridge fit moves them as little as possible until the totals of the 12 cells of 1, 16 and 256 KiB are met.  The 4 cells of
 512 bytes, cwrite64k, create_fsync and the `_sync` rows but those of create, unlink0 and unlink64k are held out: they are predictions.  The costs of
 namespace calls are the measured rows less what the model charges beside; nothing here touches stored bytes or fences.
-Run: python tests/verification/calibrate_xfs.py [--write]
 """
 
-import csv
-import pathlib
-import sys
-
-import cells
-import numpy as np
-
 from scmsim.fs.xfs.recipes import COSTS
-from tests.fs import lab, lab_names
+from tests.fs import lab_names
+from tests.verification import cells
+from tools.calibration import tables
+from tools.calibration.tables import Cost
 
 SYSTEM = "xfs-dax"
 HELD_OUT = 512
-COLUMNS = (("ins_call", "ins"), ("ld_norep_call", "ld"), ("st_norep_call", "st"))
 
 # cost: (instructions, loads, stores, weight of the prior, site, per, source of the prior)
 PRIORS = {
@@ -58,87 +52,28 @@ PER = {
 }  # fmt: skip
 
 
-def fit() -> tuple[dict, list]:
-    """Costs after the fit and the residuals of all cells, those held out too."""
-    rows = cells.measured(SYSTEM)
-    used = np.array([row["unit"] != HELD_OUT for row in rows])
-    counts = [cells.totals(SYSTEM, cells.workload(row), costs=len(COSTS), merge=0)["cost_counts"] for row in rows]
-    direct = [cells.totals(SYSTEM, cells.workload(row), free=True) for row in rows]
-    names = list(PRIORS)
-    fixed = {name: cost[:3] for name, cost in FIXED.items()}
-    fixed["log_item"] = namespace_costs({name: cost[:3] for name, cost in PRIORS.items()})["log_item"]
-    matrix = np.array(counts)[:, [COSTS.index(name) for name in names]]
-    rest = np.array(counts)[:, [COSTS.index(name) for name in fixed]]
-    fitted: dict = {name: [0.0, 0.0, 0.0] for name in names}
-    residuals = []
-    for k, (column, key) in enumerate(COLUMNS):
-        target = np.array([row[column] for row in rows])
-        given = np.array([d[key] for d in direct]) + rest @ np.array([cost[k] for cost in fixed.values()])
-        prior = np.array([PRIORS[name][k] for name in names], float)
-        weight = np.array([PRIORS[name][3] for name in names]) * 0.15
-        system = np.vstack([(matrix / target[:, None])[used], np.diag(weight / np.maximum(prior, 1))])
-        right = np.concatenate([((target - given - matrix @ prior) / target)[used], np.zeros(len(names))])
-        found = np.maximum(prior + np.linalg.lstsq(system, right, rcond=None)[0], 0)
-        for name, value in zip(names, found, strict=True):
-            fitted[name][k] = float(value)
-        residuals.append((matrix @ found + given) / target - 1)
-    return fitted, [(row["op"], int(row["unit"]), *(r[i] for r in residuals)) for i, row in enumerate(rows)]
+HEAD = """\
+# Costs of XFS's code on a 5.13.13 kernel, per unit: instructions, loads, stores (rep-strings left out).
+# Derived by tools/calibration/xfs.py; measured cells in tests/verification/data/measured_513.csv.
+"""
 
 
-def namespace_costs(fitted: dict) -> dict:
-    """Costs of namespace calls: measured row less everything else that the model charges for it."""
-    with open(cells.DATA / "measured_namespace.csv", newline="") as file:
-        measured = {row["op"]: row for row in csv.DictReader(file) if (row["kernel"], row["fs"]) == ("5.13.13", SYSTEM)}
-    ops, labels, files = lab_names.sequence()
-    module, state = lab.begin(SYSTEM, files, capacity=2 << 30, merge=0)
-    state.record.cost[0, :, :3] = 0
-    for name, values in {**fitted, **{name: cost[:3] for name, cost in FIXED.items()}}.items():
-        state.record.cost[0, COSTS.index(name), :3] = [round(1000 * value) for value in values[:3]]
-    state.record.cost[0, COSTS.index("close"), :3] = 0  # create() and its close are one row
-    sums = lab.per_op(module, state, ops)
-    found: dict = {}
-    for name, (row, *less) in CALLS.items():
-        model = sums[np.array([label == row for label in labels])].sum(0)[:3] / 1000
-        taken = np.array([measured[row][c] for c, _ in COLUMNS], float) - model
-        for other in less:
-            taken -= np.array(found[other] if other in found else FIXED[other][:3])
-        found[name] = [max(float(value), 0.0) for value in taken]
-    return found
-
-
-def table(fitted: dict, names: dict) -> str:
-    """The TOML cost table."""
-    head = "# Costs of XFS's code on a 5.13.13 kernel, per unit: instructions, loads, stores (rep-strings left out).\n"
-    head += "# Derived by tests/verification/calibrate_xfs.py; measured cells in tests/verification/data/measured_513.csv.\n"
-    parts = [head]
-    for name in COSTS:
-        if name in PRIORS:
-            *_, site, per, source = PRIORS[name]
-            values, kind, source = fitted[name], "fitted", f"ridge fit to 12 cells; prior: {source}"
-        elif name in names:
-            values, kind, site = names[name], "fitted", SITE_OF.get(name, "namespace")
-            per, (row, *less) = PER.get(name, f"{name}()"), CALLS[name]
-            source = f"row {row} of measured_namespace.csv less what the model charges beside ({', '.join([*less, 'log writes'])})"
-        else:
-            *values, site, per, kind, source = FIXED[name]
-        numbers = "\n".join(
-            f"{field} = {value:.4g}" if value < 100 else f"{field} = {value:.1f}"
-            for field, value in zip(("instructions", "loads", "stores"), values, strict=True)
-        )
-        parts.append(f'[{name}]\nsite = "{site}"\nper = "{per}"\n{numbers}\nkind = "{kind}"\nsource = "{source}"\n')
-    return "\n".join(parts)
-
-
-def main() -> None:
-    fitted, errors = fit()
-    names = namespace_costs(fitted)
-    if "--write" in sys.argv:
-        target = pathlib.Path(__file__).parents[2] / "scmsim/fs/xfs/costs/xfs-5.13.toml"
-        target.write_text(table(fitted, names), encoding="utf-8")
-    for op, unit, *error in sorted(errors, key=lambda e: -max(map(abs, e[2:]))):
-        held = "held out" if unit == HELD_OUT else ""
-        print(f"{op:8s} {unit:7d}  instructions {error[0]:+.3f}  loads {error[1]:+.3f}  stores {error[2]:+.3f} {held}")
-
-
-if __name__ == "__main__":
-    main()
+def derive(leave_out: int = HELD_OUT) -> dict[str, str]:
+    """The cost table; cells of unit `leave_out` are not fitted to."""
+    measured, fixed = cells.measured(SYSTEM), {name: cost[:3] for name, cost in FIXED.items()}
+    rows, passes = tables.names(SYSTEM, "5.13.13"), lab_names.sequence()
+    start = {name: prior[:3] for name, prior in PRIORS.items()}
+    item = tables.calls(SYSTEM, passes, rows, COSTS, start | fixed, CALLS)["log_item"]
+    found = tables.structure(measured, COSTS)
+    fitted, left = tables.ridge(measured, found, COSTS, PRIORS, fixed | {"log_item": item}, leave_out)
+    tables.report(left)
+    names = tables.calls(SYSTEM, passes, rows, COSTS, fitted | fixed, CALLS)
+    costs = {name: Cost(cost[:3], *cost[3:]) for name, cost in FIXED.items()}
+    for name, (*_, site, per, source) in PRIORS.items():
+        costs[name] = Cost(fitted[name], site, per, "fitted", f"ridge fit to 12 cells; prior: {source}")
+    for name, values in names.items():
+        row, *less = CALLS[name]
+        beside = ", ".join([*less, "log writes"])
+        source = f"row {row} of measured_namespace.csv less what the model charges beside ({beside})"
+        costs[name] = Cost(values, SITE_OF.get(name, "namespace"), PER.get(name, f"{name}()"), "fitted", source)
+    return {"xfs/xfs-5.13": tables.text(HEAD, {name: costs[name] for name in COSTS})}
