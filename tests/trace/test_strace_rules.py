@@ -14,6 +14,9 @@ from scmsim.core.records import (
     PUNCH_HOLE,
     SYNCHRONOUS,
 )
+from scmsim.trace.formats import strace
+from scmsim.trace.formats._strace_importer import BOOKKEEPING
+from scmsim.trace.kernels.strace_text import NAMES
 from tests.trace.strace_helper import convert_lines, first_sizes
 
 OPEN = 'openat(AT_FDCWD</d>, "f", O_RDWR) = 3</d/f>'
@@ -528,3 +531,33 @@ def test_a_close_that_is_split_frees_its_number_at_once(tmp_path: Path) -> None:
     assert [(row.op, row.path) for row in case.rows] == [
         ("create", "/d/f"), ("create", "/d/g"), ("close", "/d/f"), ("write", "/d/g"),
     ]  # fmt: skip
+
+
+def test_parents_at_the_root_and_in_the_working_directory(tmp_path: Path) -> None:
+    for name, parent in (("/f", "/"), ("/d/f", "/d"), ("f", ".")):
+        case = convert_lines(tmp_path, f'open("{name}", O_RDWR|O_CREAT|O_EXCL, 0644) = 3')
+        assert case.trace.files.path[case.records["file2"][0]] == parent, name
+
+
+def test_what_rmdir_removes_is_a_directory_and_what_unlink_removes_is_none(tmp_path: Path) -> None:
+    case = convert_lines(tmp_path, 'unlink("/d/f") = 0', 'rmdir("/d/e") = 0')
+    assert [(row.op, row.flag) for row in case.rows] == [("unlink", 0), ("rmdir", DIRECTORY)]
+    assert [bool(case.trace.files.is_dir[row["file"]]) for row in case.records] == [False, True]
+
+
+DATA_CALLS = {
+    "read": '(3</d/f>, ""..., 5) = 5', "write": '(3</d/f>, ""..., 5) = 5', "pread64": '(3</d/f>, ""..., 5, 0) = 5',
+    "pwrite64": '(3</d/f>, ""..., 5, 0) = 5', "lseek": "(3</d/f>, 0, SEEK_SET) = 0", "fsync": "(3</d/f>) = 0",
+    "fdatasync": "(3</d/f>) = 0",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_call_is_known_by_all_letters_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """`msync` is no `fsync`, also where many lines are worked on at once."""
+    monkeypatch.setattr(strace, "_SHORT", 0)
+    known = []
+    for call in (name, f"q{name[1:]}", f"{name[:-1]}q"):
+        report = convert_lines(tmp_path, OPEN, *[call + DATA_CALLS[name]] * 100).report
+        known.append(report.calls + report.left_out[BOOKKEEPING])
+    assert known == [101, 1, 1]
