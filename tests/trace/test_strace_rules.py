@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from scmsim.core.records import (
@@ -15,6 +16,7 @@ from scmsim.core.records import (
     SYNCHRONOUS,
 )
 from scmsim.trace.formats import strace
+from scmsim.trace.formats._lines import byte_blocks
 from scmsim.trace.formats._strace_importer import BOOKKEEPING
 from scmsim.trace.kernels.strace_text import NAMES
 from tests.trace.strace_helper import convert_lines, first_sizes
@@ -554,10 +556,24 @@ DATA_CALLS = {
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_call_is_known_by_all_letters_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """`msync` is no `fsync`, also where many lines are worked on at once."""
+    """`msync` is no `fsync`, also where many lines are worked on at once: in all blocks but the first."""
     monkeypatch.setattr(strace, "_SHORT", 0)
+    monkeypatch.setattr(strace, "byte_blocks", lambda path, what, progress: byte_blocks(path, what, progress, 1 << 13))
     known = []
     for call in (name, f"q{name[1:]}", f"{name[:-1]}q"):
-        report = convert_lines(tmp_path, OPEN, *[call + DATA_CALLS[name]] * 100).report
+        report = convert_lines(tmp_path, OPEN, *[call + DATA_CALLS[name]] * 500).report
         known.append(report.calls + report.left_out[BOOKKEEPING])
-    assert known == [101, 1, 1]
+    assert known == [501, 1, 1]
+
+
+@pytest.mark.parametrize("digits", [1, 6, 9])
+def test_times_of_many_lines_at_once_are_those_of_the_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, digits: int
+) -> None:
+    monkeypatch.setattr(strace, "_SHORT", 0)
+    monkeypatch.setattr(strace, "byte_blocks", lambda path, what, progress: byte_blocks(path, what, progress, 1 << 13))
+    times = [1_700_000_000 + number for number in range(500)]
+    lines = [f"100 {time}.{'5':0<{digits}} fsync(3</d/f>) = 0" for time in times]
+    case = convert_lines(tmp_path, f"100 1700000000.000000 {OPEN}", *lines)
+    assert np.diff(case.records["time_ns"][1:]).tolist() == [10**9] * 499
+    assert case.records["time_ns"][1] - case.records["time_ns"][0] == 500_000_000
