@@ -360,3 +360,18 @@ def test_what_makes_a_conversion_incomplete() -> None:
     assert Report(lines=1000, bad=5, unpaired=6).is_incomplete() and Report(lines=1000, lost_events=1).is_incomplete()
     some = Report(lines=90, bad=3, unpaired=2, lost_events=10)
     assert some.is_incomplete(0.149) and not some.is_incomplete(0.15)
+
+
+@pytest.mark.parametrize(
+    ("flags", "made", "assumed"),
+    [
+        (0o2, ["open"], 0), (0o102, ["create"], 1), (0o302, ["create"], 0), (0o1102, ["create"], 0),
+        (0o1002, ["open", "truncate"], 0), (0o20200002, ["create"], 0), (0o10000000, [], 0),
+    ],
+)  # fmt: skip
+def test_flags_of_an_open_in_perf(tmp_path: Path, flags: int, made: list[str], assumed: int) -> None:
+    """O_RDWR alone, with O_CREAT, O_EXCL, O_TRUNC, O_TMPFILE; O_PATH.  Only O_CREAT alone leaves open whether there was a file."""
+    enter, leave = f"sys_enter: NR 257 (ffffff9c, 7f00, {flags:x}, 0, 0, 0)", "sys_exit: NR 257 = 3"
+    text = f" 1/1 1.1: raw_syscalls:{enter}\n 1/1 1.2: raw_syscalls:{leave}\n"
+    case = convert_text(tmp_path, text, "perf-script")
+    assert [row[0] for row in case.rows] == made and case.report.creates["assumed new"] == assumed
