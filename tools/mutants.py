@@ -44,6 +44,7 @@ ROOMS = {
     **{f"fs/{family}": (f"fs/{family}",) for family in (
         "engine", "ext2", "ext4", "nova", "pmfs", "scm_manager", "splitfs", "tmpfs", "vsm", "winefs", "xfs",
     )},
+    "alloc/aligned_holes": ("fs/winefs",),
     "alloc": ("alloc",),
     "mmu": ("mmu",),
     "medium": ("medium",),
