@@ -3,13 +3,26 @@ PYTHON ?= python3
 VENV := .venv
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test bench lint clean
+.PHONY: demo check test mutants bench lint clean
 
 demo: $(STAMP)  ## replay the small traces on every file system and show the comparison
 	$(VENV)/bin/scmsim demo
 
+# Kernels of file systems run as plain Python here, because an edit of one has all compiled anew.
+PLAIN_TESTS = $(wildcard tests/fs/*/test_properties.py) tests/alloc tests/medium
+# Without those that start many programs or take seconds each.
+QUICK_TESTS = $(addprefix tests/,compare config core jit mmu report result workload) \
+  $(filter-out $(addprefix tests/trace/test_,capture% stretches% importers%),$(wildcard tests/trace/test_*.py))
+
+check: lint  ## lint, types, contracts and the fast tests: two minutes, before each commit
+	NUMBA_DISABLE_JIT=1 $(VENV)/bin/python -m pytest -q -n 2 -m "not slow" $(PLAIN_TESTS)
+	$(VENV)/bin/python -m pytest -q -n 2 -m "not slow" $(QUICK_TESTS)
+
 test: $(STAMP)  ## the whole test suite
 	$(VENV)/bin/python -m pytest -q -n 2
+
+mutants: $(STAMP)  ## change an operator or constant at a time; a test must fail
+	$(VENV)/bin/python tools/mutants.py
 
 bench: $(STAMP)  ## speed of the kernels and of whole replays on this machine
 	$(VENV)/bin/python tests/bench/run.py

@@ -1,7 +1,7 @@
 """The SCM driver and manager ("Research on a software architecture for SCM"): its tables on the models of its board.
 
 Times are estimates from counts: machine xscale, media feram, sdram and nand.  Costs that were set by single figures of these tables
-are named in fs/scm_manager/costs (derived by tests/verification/calibrate_scm.py); every system of every
+are named in fs/scm_manager/costs (derived by tools/calibration/scm_manager.py); every system of every
 row: docs/fs/scm_manager.md.
 """
 

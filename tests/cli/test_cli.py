@@ -136,7 +136,7 @@ def test_a_closed_pipe_is_silent() -> None:
 
 
 def test_list_all_kinds() -> None:
-    assert json.loads(run("list", "--json").output) == {kind: registry.names(kind) for kind in registry.KINDS}
+    assert json.loads(run("list", "--json").stdout) == {kind: registry.names(kind) for kind in registry.KINDS}
     assert run("list").output.splitlines()[0].startswith("fs ")
 
 
@@ -150,14 +150,14 @@ def test_list_parameters_with_units() -> None:
     text = run("list", "fs", "nova-cow").output
     default, unit, meaning = registry.literals("fs", "nova-cow")["PARAMS"]["capacity"]
     assert f"capacity     {default} ({unit}): {meaning}" in text
-    described = json.loads(run("list", "fs", "nova-cow", "--json").output)
+    described = json.loads(run("list", "fs", "nova-cow", "--json").stdout)
     assert described[0]["params"]["capacity"] == {"default": default, "unit": unit, "meaning": meaning}
     assert run("list", "fs", "--params").output.count("capacity") >= len(registry.names("fs"))
 
 
 def test_list_presets_with_their_values() -> None:
     assert "granule" in run("list", "medium", "optane").output
-    assert json.loads(run("list", "medium", "optane", "--json").output)[0]["values"]["granule"] == 256
+    assert json.loads(run("list", "medium", "optane", "--json").stdout)[0]["values"]["granule"] == 256
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_check_says_ok_or_every_problem(tmp_path: Path) -> None:
     file = tmp_path / "x.toml"
     file.write_text('fs = "nova-cow"\n[workload]\nkind = "microbench"\n')
     assert run("check", str(file)).output == f"{file}: ok\n"
-    assert json.loads(run("check", "--json", str(file)).output) == {"file": str(file), "ok": True, "problems": []}
+    assert json.loads(run("check", "--json", str(file)).stdout) == {"file": str(file), "ok": True, "problems": []}
     file.write_text('fs = "nova-cow"\nby = "inode"\nmachin = "x"\n')
     result = run("check", "--json", str(file))
     problems = json.loads(result.stdout)["problems"]

@@ -267,7 +267,7 @@ def test_the_command(stored):
     assert bad.return_value == 1 and "call 2: write /d/file-1 0+100" in bad.output and "lost: 0x" in bad.output
     assert "to blame: the file system: its copy stores the ends" in bad.output
     good = run.invoke(cli.main, ["crash", stored, "--fs", "nova-cow", "--ops", "0-1", "--json"], standalone_mode=False)
-    table = json.loads(good.output)
+    table = json.loads(good.stdout)
     assert good.return_value == 0 and table["operations"] == 2 and table["failures"] == []
     with pytest.raises(UsageError, match="--ops '2-1'"):
         run.invoke(

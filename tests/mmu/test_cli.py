@@ -31,17 +31,17 @@ def test_a_raw_file_and_a_numpy_file_say_the_same(raw, tmp_path):
     with gzip.open(tmp_path / "b.u64.gz", "wb") as file:
         file.write(raw.read_bytes())
     files = (raw, tmp_path / "a.npy", tmp_path / "b.u64.gz")
-    told = [json.loads(run("mmu", file, "--json").output)["results"] for file in files]
+    told = [json.loads(run("mmu", file, "--json").stdout)["results"] for file in files]
     assert told == 3 * [[simulate(PAGES)]]
 
 
 def test_two_levels_of_given_shapes(raw):
-    told = json.loads(run("mmu", raw, "--l1", "64x4", "--l2", "1536x12", "--json").output)
+    told = json.loads(run("mmu", raw, "--l1", "64x4", "--l2", "1536x12", "--json").stdout)
     assert list(told) == ["file", "l1", "l2", "page", "results"]
     (counts,) = told["results"]
     assert list(counts) == ["accesses", "l1_misses", "l2_misses"]
     assert counts["accesses"] == 3000 and counts["l2_misses"] == len(np.unique(PAGES))
-    (wide,) = json.loads(run("mmu", raw, "--l1", "100x20", "--json").output)["results"]
+    (wide,) = json.loads(run("mmu", raw, "--l1", "100x20", "--json").stdout)["results"]
     assert wide["l1_misses"] <= counts["l1_misses"] and set(wide) == {"accesses", "l1_misses"}
     shown = run("mmu", raw, "--l1", "64x4").output
     assert f"{counts['l1_misses']:,}" in shown
@@ -60,7 +60,7 @@ I  0023C790,2
 def test_lackey_counts_loads_stores_and_fetches(tmp_path, packed):
     file = tmp_path / ("t.lackey.gz" if packed else "t.lackey")
     file.write_bytes(gzip.compress(LACKEY.encode()) if packed else LACKEY.encode())
-    told = json.loads(run("mmu", file, "--json").output)
+    told = json.loads(run("mmu", file, "--json").stdout)
     assert (told["machine"], told["page"]) == ("i7-8700k", "4KiB")
     (counts,) = told["results"]
     assert (counts["dtlb_load_lookups"], counts["dtlb_store_lookups"], counts["itlb_lookups"]) == (2, 2, 1)
@@ -71,7 +71,7 @@ def test_champsim_instructions(tmp_path):
     table = np.zeros(2, accesses._INSTRUCTION)
     table["ip"], table["loads"][:, 0], table["stores"][1, 0] = [0x1000, 0x1004], [0x9000, 0xA000], 0xB000
     table.tofile(tmp_path / "t.champsim")
-    (counts,) = json.loads(run("mmu", tmp_path / "t.champsim", "--json").output)["results"]
+    (counts,) = json.loads(run("mmu", tmp_path / "t.champsim", "--json").stdout)["results"]
     assert (counts["itlb_lookups"], counts["dtlb_load_lookups"], counts["dtlb_store_lookups"]) == (2, 2, 1)
 
 
@@ -150,7 +150,7 @@ def test_bad_options_of_mrc(raw, options, message):
 
 
 def test_mrc_rows(raw, tmp_path):
-    told = json.loads(run("mrc", raw, "--sets", "1,16", "--ways", "1-4,8", "--page", "4KiB,2MiB", "--json").output)
+    told = json.loads(run("mrc", raw, "--sets", "1,16", "--ways", "1-4,8", "--page", "4KiB,2MiB", "--json").stdout)
     assert told["accesses"] == 3000 and len(told["rows"]) == 2 * 2 * 5
     assert list(told["rows"][0]) == ["page", "sets", "ways", "misses"]
     table = mrc.geometries([PAGES.astype(np.int64)], (12,), (1, 16))[12]
@@ -166,11 +166,11 @@ def test_mrc_rows(raw, tmp_path):
 
 def test_mrc_of_a_trace_of_operations():
     trace = ROOT / "traces" / "sqlite-load.parquet"
-    curve = json.loads(run("mrc", trace, "--curve", "--page", "4KiB,2MiB", "--json").output)["rows"]
+    curve = json.loads(run("mrc", trace, "--curve", "--page", "4KiB,2MiB", "--json").stdout)["rows"]
     small = [row for row in curve if row["page"] == "4KiB"]
     assert all(a["misses"] >= b["misses"] for a, b in zip(small, small[1:], strict=False))
     assert small[-1]["entries"] == small[-1]["misses"]  # every page misses once
-    both = json.loads(run("mrc", trace, "--fs", "ext4-dax", "--sets", "1", "--ways", "1", "--json").output)
+    both = json.loads(run("mrc", trace, "--fs", "ext4-dax", "--sets", "1", "--ways", "1", "--json").stdout)
     assert len(both["rows"]) == 4 and both["accesses"] > 10_000
 
 
@@ -210,5 +210,5 @@ def test_page_runs_of_the_lab_are_accesses_for_every_reader(raw, tmp_path):
     page_runs.write(tmp_path / "a.pages.npz", runs, count, np.zeros(500, bool), np.full(500, 12))
     np.repeat(runs, count).tofile(tmp_path / "b.u64")
     for options in (["mrc", "--sets", "1,16", "--ways", "1,4"], ["mmu", "--l1", "64x4"]):
-        told = [json.loads(run(*options, tmp_path / name, "--json").output) for name in ("a.pages.npz", "b.u64")]
+        told = [json.loads(run(*options, tmp_path / name, "--json").stdout) for name in ("a.pages.npz", "b.u64")]
         assert [{**one, "file": ""} for one in told[:1]] == [{**one, "file": ""} for one in told[1:]]

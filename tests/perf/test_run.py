@@ -30,6 +30,8 @@ needs_perf = pytest.mark.skipif(
     reason="perf is not installed, or may not count the kernel",
 )
 
+CONFIGS = pathlib.Path(__file__).parents[2] / "configs"
+
 
 def run(*args: object) -> Result:
     return CliRunner().invoke(cli.main, ["perf", "run", *map(str, args)])
@@ -395,7 +397,11 @@ def test_perf_is_needed_only_where_it_is_used(tmp_path: pathlib.Path, monkeypatc
 
 @pytest.mark.slow
 def test_the_whole_thesis_with_made_up_counts(tmp_path: pathlib.Path) -> None:
-    done = run("perf-thesis", "--backend", "fake", "-o", tmp_path / "out")
-    assert done.exit_code == 0 and "18480 measurements, 18480 now" in done.stdout
+    """Every cell of it, once; its ten repeats are only counted."""
+    assert "18,480 measurements" in run("perf-thesis", "--backend", "fake", "--dry-run", "-o", tmp_path / "out").stdout
+    whole = (CONFIGS / "perf-thesis.toml").read_text(encoding="utf-8")
+    (tmp_path / "once.toml").write_text(whole.replace("repeats = 10", "repeats = 1"), encoding="utf-8")
+    done = run(tmp_path / "once.toml", "--backend", "fake", "-o", tmp_path / "out")
+    assert done.exit_code == 0 and "1848 measurements, 1848 now" in done.stdout
     found = read(tmp_path / "out" / "result.json")
-    assert len(found.runs) == 18_480 and len(found.runs[0].metrics) >= 9
+    assert len(found.runs) == 1848 and len(found.runs[0].metrics) >= 9

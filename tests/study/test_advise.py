@@ -249,7 +249,7 @@ def test_the_command_recommends(tmp_path):
     assert run(cli.main, ["synth", "microbench", "--op", "rewrite", "--total", "4MiB", "-o", str(path)]).exit_code == 0
     shown = run(cli.main, ["advise", str(path)]).output
     assert shown.startswith("recommended: ") and "that no other beats" in shown and "files up to" in shown
-    found = json.loads(run(cli.main, ["advise", str(path), "--json"]).output)
+    found = json.loads(run(cli.main, ["advise", str(path), "--json"]).stdout)
     assert found["combinations"] > 5000 and found["touches_share"] == 1 and found["recommended"] in found["front"]
     assert sum(row["files"] for row in found["by_size"]) == 1
 

@@ -100,7 +100,7 @@ def test_the_command(tmp_path):
     run = CliRunner()
     made = run.invoke(cli.main, ["synth", "microbench", "--op", "rewrite", "--total", "1MiB", "--out", str(path)])
     assert made.exit_code == 0, made.output
-    table = json.loads(run.invoke(cli.main, ["amplify", str(path), "--json"]).output)
+    table = json.loads(run.invoke(cli.main, ["amplify", str(path), "--json"]).stdout)
     assert table["cow-2MiB"]["cow_extra_ratio"] == 511
     text = run.invoke(cli.main, ["amplify", str(path), "--grain", "4KiB"]).output
     assert "cow-4KiB" in text and "cow-2MiB" not in text

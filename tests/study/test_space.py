@@ -177,7 +177,7 @@ def test_the_command_shows_policies_beside_file_systems(tmp_path):
     trace = tmp_path / "t.parquet"
     assert run("synth", "microbench", "--op", "append", "--total", "1MiB", "-o", trace).exit_code == 0
     shown = run("space", trace, "--fs", "pmfs-4k", "--policy", "two-zone,tps", "--json", "--by-file")
-    found = json.loads(shown.output)
+    found = json.loads(shown.stdout)
     assert [one["name"] for one in found] == ["two-zone", "tps", "pmfs-4k"]
     assert all(one["live_bytes"] == MIB and len(one["by_file"]) == 1 for one in found)
     text = run("space", trace, "--policy", "pages-2m", "--by-file", "--top", "1").output

@@ -14,8 +14,9 @@ import pytest
 from scmsim.core import registry
 from scmsim.core.errors import EnvironmentProblem, ScmsimError, UsageError
 from scmsim.core.records import APPENDS, CONTINUES, DATA_ONLY, KEEP_SIZE, PUNCH_HOLE, SYNCHRONOUS
-from scmsim.trace.formats import find, sniff_name, writable
+from scmsim.trace.formats import find, oracle_general, sniff_name, writable
 from scmsim.trace.formats._input import Input
+from scmsim.trace.formats._report import Report
 from scmsim.trace.store import TraceWriter
 from tests.trace.formats_helper import DATA, convert, convert_text
 
@@ -278,6 +279,7 @@ def test_memory_does_not_follow_the_input(tmp_path: Path) -> None:
 import resource, sys
 from scmsim.trace.formats import find
 from scmsim.trace.formats._input import Input
+from scmsim.trace.formats._report import Report
 from scmsim.trace.store import TraceWriter
 with Input("-") as given:
     importer = find(given)[1]
@@ -315,3 +317,61 @@ def test_progress_of_compressed_input_is_that_of_what_is_stored(tmp_path: Path) 
         while given.read(1 << 16):
             shares.append(100 * given.taken // given.total)
     assert shares[0] < 40 and shares[-1] == 100 and len(set(shares)) >= 4
+
+
+def test_what_is_taken_for_a_cache_trace() -> None:
+    """Four records tell it from other data, one does if the name says so; text never is one."""
+    head = (DATA / "oracle_general.bin").read_bytes()
+    assert [oracle_general.sniff(head[: 24 * count], "x") for count in (0, 3, 4)] == [False, False, True]
+    assert [oracle_general.sniff(head[: 24 * count], "x.oracleGeneral") for count in (0, 1)] == [False, True]
+    assert not oracle_general.sniff(
+        np.full(4, 1, oracle_general.RECORD).tobytes().replace(b"\x00", b"\x01"), "oracleGeneral"
+    )
+
+
+def test_times_of_a_cache_trace_are_seconds(tmp_path: Path) -> None:
+    records = np.zeros(4, oracle_general.RECORD)
+    records["time"], records["ident"], records["length"], records["next"] = (7, 8, 8, 10), (1, 2, 1, 3), 512, -1
+    case = convert_text(tmp_path, records.tobytes())
+    assert case.records["time_ns"].tolist() == [0, 10**9, 10**9, 3 * 10**9]
+
+
+def test_a_read_of_nothing_is_no_write(tmp_path: Path) -> None:
+    """Bytes that are read before they were written were there at the start."""
+    text = "file,op,offset,length\na,read,0,0\na,read,0,1\nb,write,0,1\nb,read,0,1\n"
+    case = convert_text(tmp_path, text, "csv", columns="file=file,op=op,offset=offset,length=length")
+    assert case.trace.files.first_size.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("calls", [1, 100])  # one by one, and many at once
+def test_a_seek_from_the_end_in_perf_tells_the_size(tmp_path: Path, calls: int) -> None:
+    lines = ["NR 257 (ffffff9c, 7f00, 2, 0, 0, 0)", "NR 257 = 3", *["NR 8 (3, 0, 2, 0, 0, 0)", "NR 8 = 70"] * calls]
+    text = "".join(
+        f" 1/1 1.{number:09}: raw_syscalls:sys_{'exit' if ' = ' in line else 'enter'}: {line}\n"
+        for number, line in enumerate([*lines, "NR 1 (3, 7f00, 5, 0, 0, 0)", "NR 1 = 5"])
+    )
+    case = convert_text(tmp_path, text)
+    assert case.rows[-1][2:] == (70, 5) and case.trace.files.first_size.tolist() == [70]
+
+
+def test_what_makes_a_conversion_incomplete() -> None:
+    """Lines that were not understood and calls that one of two recorders missed count together."""
+    assert not Report(lines=1000, bad=5, unpaired=5).is_incomplete()
+    assert Report(lines=1000, bad=5, unpaired=6).is_incomplete() and Report(lines=1000, lost_events=1).is_incomplete()
+    some = Report(lines=90, bad=3, unpaired=2, lost_events=10)
+    assert some.is_incomplete(0.149) and not some.is_incomplete(0.15)
+
+
+@pytest.mark.parametrize(
+    ("flags", "made", "assumed"),
+    [
+        (0o2, ["open"], 0), (0o102, ["create"], 1), (0o302, ["create"], 0), (0o1102, ["create"], 0),
+        (0o1002, ["open", "truncate"], 0), (0o20200002, ["create"], 0), (0o10000000, [], 0),
+    ],
+)  # fmt: skip
+def test_flags_of_an_open_in_perf(tmp_path: Path, flags: int, made: list[str], assumed: int) -> None:
+    """O_RDWR alone, with O_CREAT, O_EXCL, O_TRUNC, O_TMPFILE; O_PATH.  Only O_CREAT alone leaves open whether there was a file."""
+    enter, leave = f"sys_enter: NR 257 (ffffff9c, 7f00, {flags:x}, 0, 0, 0)", "sys_exit: NR 257 = 3"
+    text = f" 1/1 1.1: raw_syscalls:{enter}\n 1/1 1.2: raw_syscalls:{leave}\n"
+    case = convert_text(tmp_path, text, "perf-script")
+    assert [row[0] for row in case.rows] == made and case.report.creates["assumed new"] == assumed

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from scmsim.core.records import (
@@ -14,6 +15,10 @@ from scmsim.core.records import (
     PUNCH_HOLE,
     SYNCHRONOUS,
 )
+from scmsim.trace.formats import strace
+from scmsim.trace.formats._lines import byte_blocks
+from scmsim.trace.formats._strace_importer import BOOKKEEPING
+from scmsim.trace.kernels.strace_text import NAMES
 from tests.trace.strace_helper import convert_lines, first_sizes
 
 OPEN = 'openat(AT_FDCWD</d>, "f", O_RDWR) = 3</d/f>'
@@ -106,6 +111,18 @@ def test_appending_to_a_file_of_unknown_length_is_marked_until_a_stat(tmp_path: 
     assert ops(case)[1] == ("write", 0, 5, APPENDS | OFFSET_UNKNOWN)
     assert ops(case)[3] == ("write", 1005, 5, APPENDS)
     assert case.report.unknown_offsets == 1
+
+
+@pytest.mark.parametrize(
+    ("seek", "size"), [("-60, SEEK_END) = 40", 100), ("10, SEEK_END) = 110", 100), ("5, SEEK_END) = 5", 0)]
+)
+def test_a_seek_relative_to_the_end_tells_the_size(tmp_path: Path, seek: str, size: int) -> None:
+    """The result less the offset; an append to a file of known size has a known offset."""
+    case = convert_lines(
+        tmp_path, 'openat(AT_FDCWD</d>, "f", O_RDWR|O_APPEND) = 3</d/f>', f"lseek(3</d/f>, {seek}", 'write(3</d/f>, "", 7) = 7'
+    )  # fmt: skip
+    assert ops(case)[1:] == [("write", size, 7, APPENDS)]
+    assert first_sizes(case)["/d/f"] == size
 
 
 def test_an_lseek_ends_the_doubt_about_an_inherited_descriptor(tmp_path: Path) -> None:
@@ -516,3 +533,47 @@ def test_a_close_that_is_split_frees_its_number_at_once(tmp_path: Path) -> None:
     assert [(row.op, row.path) for row in case.rows] == [
         ("create", "/d/f"), ("create", "/d/g"), ("close", "/d/f"), ("write", "/d/g"),
     ]  # fmt: skip
+
+
+def test_parents_at_the_root_and_in_the_working_directory(tmp_path: Path) -> None:
+    for name, parent in (("/f", "/"), ("/d/f", "/d"), ("f", ".")):
+        case = convert_lines(tmp_path, f'open("{name}", O_RDWR|O_CREAT|O_EXCL, 0644) = 3')
+        assert case.trace.files.path[case.records["file2"][0]] == parent, name
+
+
+def test_what_rmdir_removes_is_a_directory_and_what_unlink_removes_is_none(tmp_path: Path) -> None:
+    case = convert_lines(tmp_path, 'unlink("/d/f") = 0', 'rmdir("/d/e") = 0')
+    assert [(row.op, row.flag) for row in case.rows] == [("unlink", 0), ("rmdir", DIRECTORY)]
+    assert [bool(case.trace.files.is_dir[row["file"]]) for row in case.records] == [False, True]
+
+
+DATA_CALLS = {
+    "read": '(3</d/f>, ""..., 5) = 5', "write": '(3</d/f>, ""..., 5) = 5', "pread64": '(3</d/f>, ""..., 5, 0) = 5',
+    "pwrite64": '(3</d/f>, ""..., 5, 0) = 5', "lseek": "(3</d/f>, 0, SEEK_SET) = 0", "fsync": "(3</d/f>) = 0",
+    "fdatasync": "(3</d/f>) = 0",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_call_is_known_by_all_letters_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """`msync` is no `fsync`, also where many lines are worked on at once: in all blocks but the first."""
+    monkeypatch.setattr(strace, "_SHORT", 0)
+    monkeypatch.setattr(strace, "byte_blocks", lambda path, what, progress: byte_blocks(path, what, progress, 1 << 13))
+    known = []
+    for call in (name, f"q{name[1:]}", f"{name[:-1]}q"):
+        report = convert_lines(tmp_path, OPEN, *[call + DATA_CALLS[name]] * 500).report
+        known.append(report.calls + report.left_out[BOOKKEEPING])
+    assert known == [501, 1, 1]
+
+
+@pytest.mark.parametrize("digits", [1, 6, 9])
+def test_times_of_many_lines_at_once_are_those_of_the_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, digits: int
+) -> None:
+    monkeypatch.setattr(strace, "_SHORT", 0)
+    monkeypatch.setattr(strace, "byte_blocks", lambda path, what, progress: byte_blocks(path, what, progress, 1 << 13))
+    times = [1_700_000_000 + number for number in range(500)]
+    lines = [f"100 {time}.{'5':0<{digits}} fsync(3</d/f>) = 0" for time in times]
+    case = convert_lines(tmp_path, f"100 1700000000.000000 {OPEN}", *lines)
+    assert np.diff(case.records["time_ns"][1:]).tolist() == [10**9] * 499
+    assert case.records["time_ns"][1] - case.records["time_ns"][0] == 500_000_000

@@ -1,6 +1,6 @@
 """Replay against the lab, kind of operation by kind of operation: the table of docs/validation-lab.md.
 
-    python tests/verification/lab_card.py FOLDER [--fs ext4-dax,ext4] [--costs ext4-dax=TABLE.toml ...]
+    python -m tests.verification.lab_card FOLDER [--fs ext4-dax,ext4] [--costs ext4-dax=TABLE.toml ...]
 
 Makes small traces in FOLDER, runs each on a real kernel (`scmsim lab run`; finished ones are kept) and on the models, and
 prints Markdown: bytes stored, loads + stores, instructions and fences of both.  Costs come from the tables of `scmsim lab

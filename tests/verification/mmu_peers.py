@@ -1,6 +1,6 @@
 """The MMU engine beside two cache simulators that are not ours, on three traces of 20 million accesses: miss by miss.
 
-Run: python tests/verification/mmu_peers.py [ACCESSES]      about three minutes
+Run: python -m tests.verification.mmu_peers [ACCESSES]      about three minutes
 pycachesim counts a two-level set-associative LRU TLB, libcachesim a fully associative LRU; both are in the extra `dev`.
 """
 

@@ -1,19 +1,18 @@
 """The SCM manager paper's tables, published and simulated: every row, its ratio and what the figure is.
 
-Run: python tests/verification/scm_manager.py   (prints a Markdown table; about a minute)
-fitted: met by a cost (calibrate_scm.py); derived: from structure, the medium and costs fitted to other figures; outlier: the paper
-itself calls the published figure one; own work: the program's own work, which no trace has, is what the SCM manager's column leaves
-beside the simulated calls, so that column is met and the others are compared.
+Run: python -m tests.verification.scm_manager   (prints a Markdown table; about a minute)
+fitted: met by a cost (tools/calibration/scm_manager.py); derived: from structure, the medium and costs fitted to other figures;
+outlier: the paper itself calls the published figure one; own work: the program's own work, which no trace has, is what the SCM
+manager's column leaves beside the simulated calls, so that column is met and the others are compared.
 """
 
 from collections.abc import Iterator
 
-import calibrate_scm
-
 from scmsim.reproduce import scm_manager as cells
 from scmsim.reproduce.rows import published
+from tools.calibration import scm_manager as calibration
 
-FITTED = {(row, cell if row not in ("SCMM-1", "SCMM-2") else "scm-manager") for _, cell, *_, row in calibrate_scm.FITS}
+FITTED = {(row, cell if row not in ("SCMM-1", "SCMM-2") else "scm-manager") for _, cell, *_, row in calibration.FITS}
 FITTED |= {("SCMM-5", "sdram"), ("SCMM-8", "sdram")}
 OUTLIERS = {("SCMM-1", "sdram"), ("SCMM-2", "sdram"), ("SCMM-14", "fat-scm"), ("SCMM-14", "ext2-scm")}
 

@@ -1,6 +1,6 @@
 """SCMFS's superpage paper (2013) beside the models scmfs and scmfs-lp: dTLB misses, time, fragmentation, space of small files.
 
-Run: python tests/verification/scmfs.py [--quick]      about five minutes
+Run: python -m tests.verification.scmfs [--quick]      about five minutes
 On the machine core2-q8200 with 4 GiB of SCM, as in the paper's section V.A; the program's buffers lie on 4 KiB pages.  The
 paper gives averages over runs whose file sizes it does not state: those here are choices, listed in docs/fs/scmfs.md.
 Nothing is fitted.

@@ -1,14 +1,13 @@
 """Measured against replayed, every row: stored bytes, write-backs, fences, loads + stores, instructions per call.
 
-Run: python tests/verification/validate.py [--markdown]   (prints all rows, worst first; about a minute)
+Run: python -m tests.verification.validate [--markdown]   (prints all rows, worst first; about a minute)
 Units of 512, 1 Ki, 16 Ki and 256 Ki are those that the costs were fitted to; structure (stored bytes, flushes) is not fitted.
 """
 
 import sys
 
-import cells
-
 import scmsim
+from tests.verification import cells
 
 SYSTEMS = (
     tuple(sys.argv[1].split(","))

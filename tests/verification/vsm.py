@@ -1,6 +1,6 @@
 """The rows of the VSM paper's evaluation, whole: simulated beside published, with and without what invalidations cost.
 
-Run: python tests/verification/vsm.py   (some minutes)
+Run: python -m tests.verification.vsm   (some minutes)
 The same figures as `scmsim reproduce vsm`, which says what each one is.
 """
 

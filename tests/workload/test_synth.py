@@ -25,7 +25,7 @@ def test_help_names_every_parameter(name):
 def test_a_job_file_is_the_argument(tmp_path):
     job, out = tmp_path / "j.fio", tmp_path / "o.parquet"
     job.write_text("[a]\nrw=randread\nsize=64k\n")
-    told = json.loads(run("fio", job, "-o", out, "--json").output)
+    told = json.loads(run("fio", job, "-o", out, "--json").stdout)
     trace = open_trace(out)
     assert told == {"path": str(out), "rows": trace.rows, "calls": 18} and trace.header["workload"]["job"] == str(job)
 

@@ -10,15 +10,12 @@ from hypothesis import strategies as st
 from scmsim.core.records import INVALIDATE, LOAD, MAP, PM, REMAP, STORE, UNMAP
 from scmsim.fs.contiguous import state as n
 from tests.conftest import NO_JIT
-from tests.fs import drive
+from tests.fs import drive, laws
 from tests.fs.contiguous.reference import PIECE, Scmfs
 from tests.fs.ctfs.reference import Ctfs
 from tests.fs.simfs.reference import Simfs
 
-NAMES = ("/d", "/d/a", "/d/longer-name", "/d/n" + "x" * 60, "/d/old")
-SIZES = (0, -1, -1, -1, 10_000)
 PLAIN = st.integers(1, 4)
-PARENT = st.sampled_from([-1, 0])
 MIB = 1 << 20
 
 offsets = st.one_of(
@@ -27,28 +24,8 @@ offsets = st.one_of(
 lengths = st.one_of(st.integers(1, 20_000), st.integers(1, 900).map(lambda page: page * 4096), st.just(0))
 
 
-def command(op, *parts):
-    return st.tuples(st.just(op), *parts)
-
-
-commands = st.one_of(
-    command("create", PLAIN, st.just(0), st.just(0), PARENT),
-    command("write", PLAIN, offsets, lengths),
-    command("write", PLAIN, offsets, lengths),
-    command("write", PLAIN, st.just(0), st.integers(500, 1200).map(lambda page: page * 4096)),
-    command("read", PLAIN, offsets, lengths),
-    command("truncate", PLAIN, offsets),
-    command("fallocate", PLAIN, offsets, lengths),
-    command("fsync", PLAIN),
-    command("stat", PLAIN),
-    command("open", PLAIN),
-    command("close", PLAIN),
-    command("unlink", PLAIN, st.just(0), st.just(0), PARENT),
-    command("link", PLAIN, st.just(0), st.just(0), PARENT),
-    st.tuples(PLAIN, st.sampled_from([-1, 1, 2, 3, 4])).filter(lambda pair: pair[0] != pair[1]).map(
-        lambda pair: ("rename", pair[0], 0, 0, pair[1])
-    ),
-)  # fmt: skip
+large = laws.command("write", PLAIN, laws.ZERO, st.integers(500, 1200).map(lambda page: page * 4096))
+commands = laws.commands(offsets, lengths, large)
 
 STEP = 400_000  # ns between two operations: less than the copy of 1 MiB takes
 SUPER = {"boundary": 12288, "threshold": 256, "quiet": 500_000}
@@ -73,42 +50,42 @@ def timed(row, number):
     return batch
 
 
-def both(variant, rows, capacity=96 * MIB):
-    """Feed kernels and twin; compare them after every operation."""
+def start(variant, capacity=96 * MIB):
     fs, params, more = VARIANTS[variant]
-    model = drive.Model(fs, drive.files(*SIZES, dirs=[0], names=NAMES), capacity=capacity, **params)
-    names = [path.rsplit("/", 1)[-1] for path in NAMES]
-    slow = {"simfs": Simfs, "ctfs": Ctfs}.get(fs, Scmfs)(names, SIZES, (0,), capacity // 4096, **more)
-    for number, row in enumerate(rows):
-        events = model.feed(timed(row, number))
-        found = drive.persistent(events, model.sites)
-        assert int(model.record.failed) == 0
-        slow.do(STEP * number, *row)
-        for field in ("stored", "flushes", "fences"):
-            expected = Counter({site: amount for site, amount in getattr(slow, field).items() if amount})
-            assert found[field] == expected, f"operation {number}, {row}, {field}"
-        where = f"operation {number}, {row}"
-        assert int(events["length"][np.isin(events["code"], [UNMAP, REMAP])].sum()) == slow.unmapped * 4096, where
-        assert int(model.record.free_blocks) == len(slow.free), where
-        assert int(model.record.free_supers) == len(slow.super_free), where
-        assert int(model.record.migrations) == slow.migrations and int(model.record.waited_writes) == slow.waited
-        assert int(model.record.spare_blocks) == slow.unused(), where
-        flushes = np.count_nonzero((events["code"] == INVALIDATE) & (events["length"] > 33 * 4096))
-        assert flushes == getattr(slow, "flushed", 0), where
-    return model, slow
+    model = drive.Model(fs, drive.files(*laws.SIZES, dirs=[0], names=laws.NAMES), capacity=capacity, **params)
+    twin = {"simfs": Simfs, "ctfs": Ctfs}.get(fs, Scmfs)
+    return model, twin(laws.names_of(laws.NAMES), laws.SIZES, (0,), capacity // 4096, **more)
+
+
+def same(model, slow, events):
+    assert int(events["length"][np.isin(events["code"], [UNMAP, REMAP])].sum()) == slow.unmapped * 4096
+    names = ("free_blocks", "free_supers", "migrations", "waited_writes", "spare_blocks")
+    mine = [len(slow.free), len(slow.super_free), slow.migrations, slow.waited, slow.unused()]
+    assert [int(model.record[name]) for name in names] == mine, names
+    flushes = np.count_nonzero((events["code"] == INVALIDATE) & (events["length"] > 33 * 4096))
+    assert flushes == getattr(slow, "flushed", 0)
+
+
+FAMILY = laws.BySite(
+    start,
+    same,
+    ("stored", "flushes", "fences"),
+    batch=lambda number, row: timed(row, number),
+    row=lambda number, row: (STEP * number, *row),
+)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @settings(max_examples=4 if NO_JIT else 25, deadline=None)
 @given(rows=st.lists(commands, max_size=14))
 def test_kernels_do_what_the_twin_does(variant, rows):
-    both(variant, rows)
+    FAMILY.agree(rows, variant)
 
 
 def test_a_growing_file_goes_to_superpages_and_a_write_waits_for_it():
     rows = [("create", 1), *[("write", 1, i * 65536, 65536) for i in range(40)], ("close", 1)]
     rows += [("read", 1, 0, MIB), ("write", 1, 0, 4096), ("open", 1), ("write", 1, 40 * 65536, 3 * MIB), ("close", 1)]
-    model, slow = both("superpages", rows)
+    model, slow = FAMILY.agree(rows, "superpages")
     assert slow.migrations >= 1 and slow.waited >= 1 and len(slow.files[1].supers) == 3
 
 
@@ -138,7 +115,7 @@ class Pages:
 def test_every_copy_goes_where_the_page_table_says(variant, rows):
     """Data events lie at mapped addresses whose page on the device is the one that they name; no two pages share one."""
     fs, params, _ = VARIANTS[variant]
-    model = drive.Model(fs, drive.files(0, -1, -1, -1, -1, dirs=[0], names=NAMES), capacity=96 * MIB, **params)
+    model = drive.Model(fs, drive.files(0, -1, -1, -1, -1, dirs=[0], names=laws.NAMES), capacity=96 * MIB, **params)
     table = Pages()
     copies = [model.sites.index(site) for site in ("data copy", "block zeroing")]
     for number, row in enumerate(rows):
@@ -158,7 +135,10 @@ def test_every_copy_goes_where_the_page_table_says(variant, rows):
 def test_no_two_files_share_a_superpage(rows):
     """So files of different permissions never do; a device of few superpages falls back to normal pages."""
     model = drive.Model(
-        "scmfs-lp", drive.files(*SIZES, dirs=[0], names=NAMES), capacity=72 * MIB, **{**LP, "normal_percent": 80}
+        "scmfs-lp",
+        drive.files(*laws.SIZES, dirs=[0], names=laws.NAMES),
+        capacity=72 * MIB,
+        **{**LP, "normal_percent": 80},
     )
     for number, row in enumerate(rows):
         model.feed(timed(row, number))

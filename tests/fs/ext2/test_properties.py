@@ -117,6 +117,7 @@ def creates(fs, before, pause_s, there=0):
     return int(events["addr"][events["code"] == WORK].sum())
 
 
+@pytest.mark.skipif(NO_JIT, reason="three seconds each")
 @pytest.mark.parametrize(("pause", "passed"), [(0.5, 0), (2, 20), (59, 20), (61, 0)])
 def test_a_new_file_passes_over_inodes_that_were_freed_in_the_last_minute(pause, passed):
     """By the driver of ext4, without a journal: not those of the same second, nor those of another directory of the root."""

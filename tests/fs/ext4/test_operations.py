@@ -161,6 +161,22 @@ def test_unfsynced_pages_are_stored_after_the_expiry_and_committed_after_the_int
     assert kinds_of(model, model.feed(at(41, ("stat", 1))))["log"] == 5 * PAGE  # inode, bitmap, descriptor
 
 
+@pytest.mark.parametrize(("blocks", "descriptors"), [(253, 1), (254, 1), (255, 2), (508, 2), (509, 3)])
+def test_a_descriptor_block_of_the_log_names_254_blocks(blocks, descriptors):
+    """A commit stores its metadata blocks, the descriptor blocks that name them, and a commit block.
+
+    A new directory adds a block of its own to the transaction, and each 16 of them share a block of the inode table.
+    """
+    model = drive.Model("ext4-dax", drive.files(0, *[-1] * 600, dirs=[0]))
+    file = 0
+    while int(model.record.txn_blocks) < blocks:
+        file += 1
+        model.feed(drive.ops(("mkdir", file, 0, 0, 0)))
+    assert int(model.record.txn_blocks) == blocks
+    stored = kinds_of(model, model.feed(drive.ops(("sync", -1))))
+    assert stored["log"] == (blocks + descriptors + 1) * PAGE
+
+
 def test_times_are_parameters():
     model = drive.Model("ext4", side(), commit_interval="1s", dirty_expire="2s")
     model.feed(at(0, ("create", 1, 0, 0, 0), ("write", 1, 0, PAGE)))

@@ -2,83 +2,20 @@
 
 from collections import Counter
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scmsim.core.records import DATA_ONLY, FENCE, FLUSH, KEEP_SIZE, NTSTORE, OPS, PM, PUNCH_HOLE, STORE, SYNCHRONOUS
+from scmsim.core.records import SYNCHRONOUS
 from scmsim.fs.linux import state as e
 from tests.conftest import NO_JIT
-from tests.fs import drive, lab
+from tests.fs import drive, lab, laws
 from tests.fs.ext4.reference import Slow
+from tests.fs.laws import SECOND, every_other_page, spaced
 
-SECOND = 10**9
 SYSTEMS = ("ext4", "ext4-dax")
-# 0 and 7 are directories (7 is made in the trace, if at all), 5 and 6 existed before.
-SIZES = (0, -1, -1, -1, -1, 30_000, 1, -1)
-NAMES = ("/d", "/d/a", "/d/b" + "x" * 200, "/d/c", "/d/" + "y" * 255, "/d/old", "/d/older", "/d/sub")
-FLAGS = {SYNCHRONOUS: "synchronous", DATA_ONLY: "data only", KEEP_SIZE: "keep size", PUNCH_HOLE: "punch"}
-KINDS = ("data", "metadata", "log", "zeroing")
-
-plain = st.integers(1, 6)
-folder = st.sampled_from([-1, 0, 0, 7])
-offset = st.one_of(st.integers(0, 60_000), st.integers(0, 20).map(lambda page: page * 4096))
-length = st.one_of(st.integers(0, 30_000), st.integers(1, 9).map(lambda page: page * 4096), st.integers(1, 9))
-
-
-def call(name, file=plain, at=0, size=0, file2=-1, flag=0):
-    parts = (st.just(part) if isinstance(part, int) else part for part in (at, size, file2, flag))
-    return st.tuples(st.just(name), file, *parts)
-
-
-calls = st.one_of(
-    call("create", file2=folder),
-    call("write", at=offset, size=length, flag=st.sampled_from([0, 0, SYNCHRONOUS])),
-    call("write", at=offset, size=length),
-    call("read", at=offset, size=length),
-    call("fsync", st.integers(0, 7), flag=st.sampled_from([0, DATA_ONLY])),
-    call("truncate", at=offset),
-    call("fallocate", at=offset, size=length.filter(bool), flag=st.sampled_from([0, KEEP_SIZE, PUNCH_HOLE])),
-    call("unlink", file2=folder),
-    call("rename", file2=st.sampled_from([-1, 1, 2, 5, 6])),
-    call("link", file2=folder),
-    call("mkdir", st.just(7), file2=st.just(0)),
-    call("rmdir", st.just(7), file2=st.just(0)),
-    call("open"),
-    call("close"),
-    call("stat"),
-    call("sync", st.just(-1)),
-)
-pause = st.sampled_from([1000] * 8 + [SECOND, 4 * SECOND, 40 * SECOND])
-traces = st.lists(st.tuples(calls, pause), max_size=60)
-
-
-def side():
-    return drive.files(*SIZES, dirs=[0, 7], names=NAMES)
-
-
+traces, side = laws.linux_traces(), laws.linux_files
 TIGHT = lab.capacity_with("ext4", side(), 40)  # bytes
-
-
-def batch_of(trace):
-    batch = drive.ops(*[parts for parts, _ in trace])
-    batch.time_ns = np.cumsum([0, *[wait for _, wait in trace]])[1:]
-    return batch
-
-
-def stored_by_operation(model, events, count):
-    """(data, metadata, log, zeroing, flushed lines, fences) of each operation."""
-    kinds, rows = list(model.module.SITES.values()), np.zeros((count, len(KINDS) + 2), np.int64)
-    for event in events:
-        code, at, size = int(event.code), int(event.addr), int(event.length)
-        if code in (STORE, NTSTORE) and event.space == PM:
-            rows[event.op, KINDS.index(kinds[event.site])] += size
-        elif code == FLUSH:
-            rows[event.op, -2] += drive.lines(at, size)
-        elif code == FENCE:
-            rows[event.op, -1] += size
-    return rows
 
 
 def same_state(model, twin):
@@ -98,37 +35,22 @@ def same_state(model, twin):
         assert arena[arena[f + e.LEAVES] :][: arena[f + e.LEAF_COUNT]].tolist() == node.leaves, file
 
 
-def agree(fs, trace, capacity=24 << 20, journal=4 << 20, room=1 << 12, files=None):
-    """Run the kernels and the twin over a trace and compare all that both know; returns the twin."""
+def start(fs, capacity=24 << 20, journal=4 << 20, room=1 << 12, files=None):
     model = drive.Model(fs, files or side(), room, capacity=capacity, journal=journal)
-    twin = Slow(fs == "ext4-dax", files or side(), capacity, journal)
-    batch = batch_of(trace)
-    found = stored_by_operation(model, model.feed(batch), len(batch))
-    for i, row in enumerate(batch):
-        flags = [name for bit, name in FLAGS.items() if row.flag & bit]
-        name = OPS[row.op]
-        expected = twin.apply(
-            name, int(row.file), int(row.offset), int(row.length), flags, int(row.file2), int(row.time_ns)
-        )
-        assert tuple(found[i]) == expected, (i, name, row)
+    return model, Slow(fs == "ext4-dax", files or side(), capacity, journal)
+
+
+def same(model, twin):
     same_state(model, twin)
     record = model.record
-    assert int(record.failed) == twin.failed and int(record.commits) == twin.commits
+    assert int(record.commits) == twin.commits
     assert int(record.free_blocks + record.windowed) == twin.free_count()
     assert int(record.free_blocks + record.windowed - record.reserved) == twin.available()
-    nodes = [node for node in twin.nodes.values() if not node.is_dir]
-    space = model.space()
-    assert space["file_bytes"] == sum(node.size for node in nodes) and space["files"] == len(nodes)
-    assert space["dirty_bytes"] == 4096 * sum(len(node.dirty()) for node in nodes)
-    laws(space)
-    return twin
+    dirty = sum(len(node.dirty()) for node in twin.nodes.values() if not node.is_dir)
+    assert model.space()["dirty_bytes"] == 4096 * dirty
 
 
-def laws(space):
-    assert 0 <= space["live_bytes"] <= space["allocated_bytes"] <= space["capacity_bytes"]
-    assert space["live_bytes"] <= space["file_bytes"]
-    total = space["allocated_bytes"] + space["metadata_bytes"] + space["preallocated_bytes"]
-    assert total <= space["capacity_bytes"]
+FAMILY = laws.ByKind(start, same)
 
 
 @settings(max_examples=5 if NO_JIT else 300)
@@ -136,7 +58,7 @@ def laws(space):
 @given(trace=traces, room=st.sampled_from([2, 100, 1 << 12]))
 def test_kernels_agree_with_the_twin(fs, trace, room):
     """Whatever the size of the event buffer."""
-    agree(fs, trace, room=room)
+    FAMILY.agree(trace, fs, room=room)
 
 
 @settings(max_examples=3 if NO_JIT else 60)
@@ -144,23 +66,12 @@ def test_kernels_agree_with_the_twin(fs, trace, room):
 @given(trace=traces)
 def test_on_a_device_that_gets_full(fs, trace):
     """The same with 40 blocks for data."""
-    agree(fs, trace, capacity=TIGHT)
-
-
-def spaced(*rows, wait=1000):
-    return [(row, wait) for row in rows]
+    FAMILY.agree(trace, fs, capacity=TIGHT)
 
 
 def appends_with_fsync(count):
     """More commits than the log has room for."""
     return spaced(("create", 1), *[row for i in range(count) for row in (("write", 1, i * 700, 700), ("fsync", 1))])
-
-
-def every_other_page(count):
-    """Each page an extent of its own: leaves, and more of them, some freed again."""
-    rows = [("create", 1), *[("write", 1, 8192 * i, 100) for i in range(count)], ("fsync", 1)]
-    rows += [("write", 1, 8192 * (count - 1), 9000, -1, SYNCHRONOUS), ("truncate", 1, 4096 * count), ("fsync", 1)]
-    return spaced(*rows, ("write", 1, 4096, 5000), ("sync", -1), ("unlink", 1), ("sync", -1))
 
 
 def interleaved(count):
@@ -199,7 +110,7 @@ def large_writes():
 )
 @pytest.mark.skipif(NO_JIT, reason="long traces")
 def test_long_traces_agree_with_the_twin(fs, trace, capacity):
-    twin = agree(fs, trace, capacity)
+    twin = FAMILY.agree(trace, fs, capacity)
     assert not twin.failed
 
 
@@ -216,7 +127,7 @@ def test_a_directory_grows(fs):
     rows += [(name, i, 0, 0, 0) for i in range(1, count + 1) for name in ("link", "unlink", "unlink")]
     rows += [("mkdir", i, 0, 0, 0) for i in range(1, count + 1)]
     rows += [("sync", -1), *[("rmdir", i, 0, 0, 0) for i in range(1, count + 1)], ("sync", -1)]
-    twin = agree(fs, spaced(*rows), 64 << 20, files=files)
+    twin = FAMILY.agree(spaced(*rows), fs, 64 << 20, files=files)
     assert twin.nodes[0].end > 8
 
 
@@ -229,7 +140,7 @@ def test_stored_bytes_of_an_fsync(fs, journal):
     warm = drive.ops(("create", 1, 0, 0, 0), ("write", 1, 0, 4096), ("fsync", 1))
     model.feed(warm)
     batch = drive.ops(("write", 1, 4096, 4096), ("fsync", 1), ("write", 1, 0, 4096), ("fsync", 1), ("fsync", 1))
-    rows = stored_by_operation(model, model.feed(batch), len(batch)).tolist()
+    rows = laws.stored_by_operation(model, model.feed(batch), len(batch)).tolist()
     page = 4096
     if fs == "ext4-dax":  # new block: inode, superblock, bitmap, descriptor
         assert rows == [

@@ -38,6 +38,8 @@ class Calls(Scm):
         elif op == "close":
             self.closes += 1
             f.opens = max(f.opens - 1, 0)
+        elif op == "open":
+            f.opens += 1
         elif op == "fsync":
             self.fences["fsync"] += 1
         self.finish(op, f, self.files[file2] if file2 >= 0 else None)

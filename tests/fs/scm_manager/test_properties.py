@@ -1,7 +1,5 @@
 """The kernels of the SCM manager, FAT, ext2 and FAT on NAND against their slow twin, operation by operation."""
 
-from collections import Counter
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +7,7 @@ from hypothesis import strategies as st
 from scmsim.fs.engine import file_row
 from scmsim.fs.scm_manager import state as n
 from tests.conftest import NO_JIT
-from tests.fs import drive
+from tests.fs import drive, laws
 from tests.fs.scm_manager.reference import EXT2, FAT, MANAGER
 from tests.fs.scm_manager.reference_calls import Calls
 
@@ -17,37 +15,24 @@ NAMES = ("/d", "/d/a", "/d/longer-name.text", "/d/n" + "x" * 60, "/d/old")
 SIZES = (0, -1, -1, -1, 20_000)
 PLAIN = st.integers(1, 4)
 PARENT = st.sampled_from([-1, 0, 0, 3])  # 3 is a plain file, which has no names
-ZERO = st.just(0)
 
 offsets = st.one_of(
     st.integers(0, 30_000), st.integers(0, 40).map(lambda unit: unit * 512), st.integers(250_000, 300_000)
 )
-lengths = st.one_of(st.integers(1, 9_000), st.integers(1, 90).map(lambda unit: unit * 512), ZERO)
+lengths = st.one_of(st.integers(1, 9_000), st.integers(1, 90).map(lambda unit: unit * 512), laws.ZERO)
 
 
-def command(op, *parts):
-    return st.tuples(st.just(op), *parts)
-
-
-files = st.one_of(
-    command("create", PLAIN, ZERO, ZERO, PARENT),
-    command("write", PLAIN, offsets, lengths),
-    command("write", PLAIN, offsets, lengths),
-    command("read", PLAIN, offsets, lengths),
-    command("truncate", PLAIN, offsets),
-    command("fallocate", PLAIN, offsets, lengths),
-    command("fsync", PLAIN),
-    command("close", PLAIN),
-    command("unlink", PLAIN, ZERO, ZERO, PARENT),
-    command("rename", PLAIN, ZERO, ZERO, st.sampled_from([-1, 1, 2, 3, 4])),
-)  # fmt: skip
+renamed = laws.command("rename", PLAIN, laws.ZERO, laws.ZERO, st.sampled_from([-1, 1, 2, 3, 4]))  # onto itself, too
+files = laws.commands(offsets, lengths, renamed, parent=PARENT).filter(
+    lambda row: row[0] != "link"
+)  # files have one name
 objects = st.one_of(
-    command("malloc", PLAIN, ZERO, st.one_of(st.integers(1, 5_000), st.integers(1, 128 << 10))),
-    command("store", PLAIN, offsets, lengths),
-    command("load", PLAIN, offsets, lengths),
-    command("free", PLAIN),
-    command("mm_to_file", PLAIN, ZERO, ZERO, PARENT),
-    command("file_to_mm", PLAIN, ZERO, ZERO, PARENT),
+    laws.command("malloc", PLAIN, laws.ZERO, st.one_of(st.integers(1, 5_000), st.integers(1, 128 << 10))),
+    laws.command("store", PLAIN, offsets, lengths),
+    laws.command("load", PLAIN, offsets, lengths),
+    laws.command("free", PLAIN),
+    laws.command("mm_to_file", PLAIN, laws.ZERO, laws.ZERO, PARENT),
+    laws.command("file_to_mm", PLAIN, laws.ZERO, laws.ZERO, PARENT),
 )
 
 VARIANTS = {
@@ -62,34 +47,30 @@ VARIANTS = {
 }
 
 
-def both(variant, rows, capacity=8 << 20):
-    """Feed kernels and twin; compare them after every operation."""
+def start(variant, capacity=8 << 20):
     fs, kind, params = VARIANTS[variant]
     model = drive.Model(fs, drive.files(*SIZES, dirs=[0], names=NAMES), capacity=capacity, **params)
-    names = [path.rsplit("/", 1)[-1] for path in NAMES]
     more = {"first_objects": params["first_objects"]} if "first_objects" in params else {}
-    slow = Calls(kind, names, SIZES, (0,), capacity, params.get("mount") == "sync", fs == "fat-nand", **more)
-    for number, row in enumerate(rows):
-        found = drive.persistent(model.feed(drive.ops(row)), model.sites)
-        assert int(model.record.failed) == 0
-        slow.do(*row)
-        for field in ("stored", "loaded", "fences"):
-            expected = Counter({site: amount for site, amount in getattr(slow, field).items() if amount})
-            assert found[field] == expected, f"operation {number}, {row}, {field}"
-        assert found["nt"] == found["stored"]
-        free = sum(size // 512 for size, _ in slow.space.free) if kind == MANAGER else len(slow.free)
-        assert int(model.record.free_blocks) == free, f"operation {number}, {row}"
-    return model, slow
+    sync = params.get("mount") == "sync"
+    return model, Calls(kind, laws.names_of(NAMES), SIZES, (0,), capacity, sync, fs == "fat-nand", **more)
+
+
+def same(model, slow, events):
+    stored = drive.persistent(events, model.sites)
+    assert stored["nt"] == stored["stored"]
+    free = sum(size // 512 for size, _ in slow.space.free) if slow.kind == MANAGER else len(slow.free)
+    assert int(model.record.free_blocks) == free
+
+
+FAMILY = laws.BySite(start, same, ("stored", "loaded", "fences"))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @settings(max_examples=4 if NO_JIT else 30, deadline=None)
 @given(data=st.data())
 def test_kernels_do_what_the_twin_does(variant, data):
-    both(
-        variant,
-        data.draw(st.lists(st.one_of(files, objects) if VARIANTS[variant][1] == MANAGER else files, max_size=14)),
-    )
+    calls = st.one_of(files, objects) if VARIANTS[variant][1] == MANAGER else files
+    FAMILY.agree(data.draw(st.lists(calls, max_size=14)), variant)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -104,12 +85,12 @@ def test_files_that_grow_side_by_side(variant):
         ("write", 3, 0, 60_000),
         ("read", 3, 7, 50_000),
     ]
-    both(variant, [*rows, ("fsync", 3), ("read", 2, 0, 60_000), ("write", 2, 600, 20_000), ("fsync", 2)])
+    FAMILY.agree([*rows, ("fsync", 3), ("read", 2, 0, 60_000), ("write", 2, 600, 20_000), ("fsync", 2)], variant)
 
 
 def test_a_memory_object_becomes_a_file_and_back_without_a_copy():
     """Figure 3 of the paper: 2 KiB are four data objects; then the name goes, and `free` gives everything back."""
-    model, _ = both("scm-manager", [("malloc", 1, 0, 2048), ("store", 1, 0, 2048)])
+    model, _ = FAMILY.agree([("malloc", 1, 0, 2048), ("store", 1, 0, 2048)], "scm-manager")
     model.feed(drive.ops(("create", 3, 0, 0, 0)))
     free = int(model.record.free_blocks)
     found = drive.persistent(model.feed(drive.ops(("mm_to_file", 1, 0, 2048, 0))), model.sites)
@@ -124,7 +105,7 @@ def test_a_memory_object_becomes_a_file_and_back_without_a_copy():
 
 
 def test_a_small_object_moves_only_when_it_outgrows_its_place():
-    model, _ = both("scm-manager", [("malloc", 1, 0, 40), ("mm_to_file", 1, 0, 40, 0), ("write", 1, 40, 20)])
+    model, _ = FAMILY.agree([("malloc", 1, 0, 40), ("mm_to_file", 1, 0, 40, 0), ("write", 1, 40, 20)], "scm-manager")
     assert model.space()["moved_bytes"] == 0
     model.feed(drive.ops(("write", 1, 60, 20)))
     assert model.space()["moved_bytes"] == 60
@@ -177,16 +158,16 @@ def test_a_full_buddy_system_refuses_and_recovers():
 
 
 MIXED = st.one_of(
-    command("create", st.integers(0, 4), ZERO, ZERO, st.integers(-1, 4)),
-    command("mkdir", st.integers(0, 4), ZERO, ZERO, st.integers(-1, 4)),
-    command("write", st.integers(0, 4), st.sampled_from([0, 40, 7000]), st.sampled_from([40, 600, 9000])),
-    command("truncate", st.integers(0, 4), st.sampled_from([0, 30, 8000])),
-    command("read", st.integers(0, 4), offsets, lengths),
-    command("unlink", st.integers(0, 4), ZERO, ZERO, st.integers(-1, 4)),
-    command("rmdir", st.integers(0, 4), ZERO, ZERO, st.integers(-1, 4)),
-    command("rename", st.integers(0, 4), ZERO, ZERO, st.integers(-1, 4)),
-    command("malloc", st.integers(1, 4), ZERO, st.sampled_from([40, 600])),
-    command("mm_to_file", st.integers(1, 4), ZERO, st.sampled_from([40, 600]), st.integers(-1, 4)),
+    laws.command("create", st.integers(0, 4), laws.ZERO, laws.ZERO, st.integers(-1, 4)),
+    laws.command("mkdir", st.integers(0, 4), laws.ZERO, laws.ZERO, st.integers(-1, 4)),
+    laws.command("write", st.integers(0, 4), st.sampled_from([0, 40, 7000]), st.sampled_from([40, 600, 9000])),
+    laws.command("truncate", st.integers(0, 4), st.sampled_from([0, 30, 8000])),
+    laws.command("read", st.integers(0, 4), offsets, lengths),
+    laws.command("unlink", st.integers(0, 4), laws.ZERO, laws.ZERO, st.integers(-1, 4)),
+    laws.command("rmdir", st.integers(0, 4), laws.ZERO, laws.ZERO, st.integers(-1, 4)),
+    laws.command("rename", st.integers(0, 4), laws.ZERO, laws.ZERO, st.integers(-1, 4)),
+    laws.command("malloc", st.integers(1, 4), laws.ZERO, st.sampled_from([40, 600])),
+    laws.command("mm_to_file", st.integers(1, 4), laws.ZERO, st.sampled_from([40, 600]), st.integers(-1, 4)),
 )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ def charged(events):
     return int(events["length"][cleared].sum()), Counter({name: n for name, n in costs.items() if n})
 
 
-@settings(max_examples=10 if NO_JIT else 60)
+@settings(max_examples=4 if NO_JIT else 60)
 @pytest.mark.parametrize(("fs", "activates"), [("tmpfs", True), ("ramfs", False)])
 @given(trace=st.lists(calls, max_size=40))
 def test_kernel_and_twin_agree(fs, activates, trace):

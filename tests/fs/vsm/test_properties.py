@@ -1,6 +1,5 @@
 """The kernels of virtual superpages against their slow twin, and the log's recovery rule against every crash that it may meet."""
 
-from collections import Counter
 from types import SimpleNamespace
 
 import pytest
@@ -8,14 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import NO_JIT
-from tests.fs import drive
+from tests.fs import drive, laws
 from tests.fs.vsm import reference
 from tests.fs.vsm.reference import Vsm
 
 NAMES = ("/d", "/d/a", "/d/longer-name", "/d/n" + "x" * 60, "/d/old", "/d/two")
 SIZES = (0, -1, -1, -1, 10_000, (2 << 20) + 5000)
 PLAIN = st.integers(1, 5)
-FIELDS = ("stored", "nt", "flushes", "fences")
 MIB = 1 << 20
 
 offsets = st.one_of(
@@ -29,47 +27,31 @@ lengths = st.one_of(
 )
 
 
-def command(op, *parts):
-    return st.tuples(st.just(op), *parts)
-
-
-commands = st.one_of(
-    command("create", PLAIN),
-    command("write", PLAIN, offsets, lengths),
-    command("write", PLAIN, offsets, lengths),
-    command("write", PLAIN, offsets, lengths),
-    command("read", PLAIN, offsets, lengths),
-    command("truncate", PLAIN, offsets),
-    command("fallocate", PLAIN, offsets, lengths),
-    command("close", PLAIN),
-    command("close", PLAIN),
-    command("unlink", PLAIN),
-)  # fmt: skip
+commands = laws.commands(
+    offsets, lengths, laws.command("write", PLAIN, offsets, lengths), laws.command("close", PLAIN), file=PLAIN
+)
 VARIANTS = {"4 KiB entries": {}, "2 MiB entries": {"entries": "2MiB"}, "original": {"version": "original"}}
 
 
-def both(rows, capacity=128 << 20, **params):
-    """Feed kernels and twin; compare them after every operation."""
+def start(capacity=128 << 20, **params):
     model = drive.Model("vsm", drive.files(*SIZES, dirs=[0], names=NAMES), capacity=capacity, **params)
     leaf = 21 if params.get("entries") == "2MiB" else 12
-    names = [path.rsplit("/", 1)[-1] for path in NAMES]
-    slow = Vsm(names, SIZES, (0,), capacity, dax=params.get("version") != "original", leaf=leaf)
-    for number, row in enumerate(rows):
-        found = drive.persistent(model.feed(drive.ops(row)), model.sites)
-        assert int(model.record.failed) == 0
-        slow.do(*row)
-        for field in FIELDS:
-            expected = Counter({site: amount for site, amount in getattr(slow, field).items() if amount})
-            assert found[field] == expected, f"operation {number}, {row}, {field}"
-        assert int(model.record.free_blocks) == len(slow.space.free), f"operation {number}, {row}"
+    slow = Vsm(laws.names_of(NAMES), SIZES, (0,), capacity, dax=params.get("version") != "original", leaf=leaf)
     return model, slow
+
+
+def same(model, slow, events):
+    assert int(model.record.free_blocks) == len(slow.space.free)
+
+
+FAMILY = laws.BySite(start, same)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @settings(max_examples=3 if NO_JIT else 25, deadline=None)
 @given(rows=st.lists(commands, max_size=12))
 def test_kernels_do_what_the_twin_does(variant, rows):
-    both(rows, **VARIANTS[variant])
+    FAMILY.agree(rows, **VARIANTS[variant])
 
 
 def test_many_overwrites_and_migrations_on_a_device_in_pieces():
@@ -77,7 +59,7 @@ def test_many_overwrites_and_migrations_on_a_device_in_pieces():
     rows = [("write", i, 0, 12_288 * i + 1) for i in (1, 2, 3)] + [("close", i) for i in (1, 2, 3)]
     rows += [("write", 1 + i % 3, 4096 * (i % 7), 30_000 + i) for i in range(12)] + [("close", i) for i in (1, 2, 3)]
     rows += [("write", 4, 0, 3 * MIB), ("write", 4, MIB // 2, 3 * MIB), ("truncate", 4, 100), ("write", 4, 5 * MIB, 9)]
-    both(rows)
+    FAMILY.agree(rows)
 
 
 @settings(max_examples=30, deadline=None)

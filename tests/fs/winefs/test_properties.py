@@ -1,7 +1,5 @@
 """The WineFS kernels against their slow twin, and the alignment-aware allocator against a set of free blocks."""
 
-from collections import Counter
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,14 +8,12 @@ from hypothesis import strategies as st
 from scmsim.alloc import aligned_holes, first_fit
 from scmsim.fs.engine.events import HEADER, new_state
 from tests.conftest import NO_JIT
-from tests.fs import drive
+from tests.fs import drive, laws
 from tests.fs.winefs.reference import Holes, Wine
 
-NAMES = ("/d", "/d/a", "/d/longer-name", "/d/n" + "x" * 60, "/d/old")
-SIZES = (0, -1, -1, -1, 10_000)
 PLAIN = st.integers(1, 4)
 THREAD = st.integers(0, 3)
-FIELDS = ("stored", "nt", "flushes", "fences")
+CPUS = 3
 
 offsets = st.one_of(
     st.integers(0, 70_000), st.integers(0, 20).map(lambda page: page * 4096), st.sampled_from([0, 1 << 21, 1 << 22])
@@ -27,58 +23,47 @@ lengths = st.one_of(
 )
 
 
-def command(op, *parts):
-    return st.tuples(st.just(op), PLAIN, *parts, THREAD)
+def by_threads(row, thread):
+    """An operation of a thread: all six parts."""
+    return (*row, *(0, 0, 0, -1)[len(row) - 1 :], thread)
 
 
-ZERO, NONE = st.just(0), st.just(-1)
-commands = st.one_of(
-    command("create", ZERO, ZERO, NONE),
-    command("write", offsets, lengths, NONE),
-    command("write", offsets, lengths, NONE),
-    command("write", offsets, lengths, NONE),
-    command("read", offsets, lengths, NONE),
-    command("truncate", offsets, ZERO, NONE),
-    command("fallocate", offsets, lengths, NONE),
-    command("close", ZERO, ZERO, NONE),
-    command("unlink", ZERO, ZERO, NONE),
-    command("link", ZERO, ZERO, NONE),
-    st.tuples(PLAIN, st.sampled_from([-1, 1, 2, 3, 4]), THREAD)
-    .filter(lambda three: three[0] != three[1])
-    .map(lambda three: ("rename", three[0], 0, 0, three[1], three[2])),
-)  # fmt: skip
+commands = st.builds(
+    by_threads, laws.commands(offsets, lengths, laws.command("write", PLAIN, offsets, lengths)), THREAD
+)
 
 
-def both(rows, capacity=128 << 20, cpus=3):
-    """Feed kernels and twin; compare them after every operation."""
+def start(capacity=128 << 20):
     model = drive.Model(
-        "winefs", drive.files(*SIZES, dirs=[0], names=NAMES), capacity=capacity, cpus=cpus, journal="4MiB"
+        "winefs", drive.files(*laws.SIZES, dirs=[0], names=laws.NAMES), capacity=capacity, cpus=CPUS, journal="4MiB"
     )
-    slow = Wine([path.rsplit("/", 1)[-1] for path in NAMES], SIZES, (0,), capacity, cpus)
-    for number, row in enumerate(rows):
-        batch = drive.ops(row[:5])
-        batch.thread = row[5]
-        found = drive.persistent(model.feed(batch), model.sites)
-        assert int(model.record.failed) == 0
-        slow.do(*row)
-        for field in FIELDS:
-            expected = Counter({site: amount for site, amount in getattr(slow, field).items() if amount})
-            assert found[field] == expected, f"operation {number}, {row}, {field}"
-        assert int(model.record.free_blocks) == len(slow.space.free), f"operation {number}, {row}"
-        extents = [slow.space.of(cpu)[1] for cpu in range(cpus)]
-        assert model.record.extents_of[:cpus].tolist() == [len(own) for own in extents]
-    return model, slow
+    return model, Wine(laws.names_of(laws.NAMES), laws.SIZES, (0,), capacity, CPUS)
+
+
+def same(model, slow, events):
+    assert int(model.record.free_blocks) == len(slow.space.free)
+    extents = [len(slow.space.of(cpu)[1]) for cpu in range(CPUS)]
+    assert model.record.extents_of[:CPUS].tolist() == extents
+
+
+def batch_of(number, row):
+    batch = drive.ops(row[:5])
+    batch.thread = row[5]
+    return batch
+
+
+FAMILY = laws.BySite(start, same, batch=batch_of)
 
 
 @settings(max_examples=3 if NO_JIT else 30, deadline=None)
 @given(rows=st.lists(commands, max_size=12))
 def test_kernels_do_what_the_twin_does(rows):
-    both(rows)
+    FAMILY.agree(rows)
 
 
 def test_names_come_and_go_without_their_place_being_used_again():
     rows = [(op, 1, 0, 0, -1, i) for i in range(40) for op in ("create", "link", "unlink", "unlink")]
-    model, _ = both(rows)
+    model, _ = FAMILY.agree(rows)
     assert model.space()["directory_blocks"] >= 1
 
 
@@ -86,7 +71,7 @@ def test_names_come_and_go_without_their_place_being_used_again():
 def test_an_aligned_file_stays_aligned(offset):
     """fallocate of 2 MiB takes an aligned extent; an overwrite goes to fresh blocks and in place."""
     fallocate = ("fallocate", 1, 0, 4 << 20, -1, 0)
-    model, slow = both([("create", 1, 0, 0, -1, 0), fallocate, ("write", 1, offset, 100_000, -1, 0)])
+    model, slow = FAMILY.agree([("create", 1, 0, 0, -1, 0), fallocate, ("write", 1, offset, 100_000, -1, 0)])
     assert slow.stored["data copy"] == slow.stored["second copy"] == 100_000
     assert model.space()["aligned_files"] == 1
     assert slow.files[1].data[0] % 512 == 0 and slow.files[1].data[511] == slow.files[1].data[0] + 511

@@ -1,4 +1,4 @@
-"""Derives scmsim/fs/tmpfs/costs/{tmpfs-5.13,tmpfs-6.1,ramfs-6.1}.toml from the measured rows: `python tests/verification/calibrate_memory.py`.
+"""Derives scmsim/fs/tmpfs/costs/{tmpfs-5.13,tmpfs-6.1,ramfs-6.1}.toml from the measured rows.
 
 How: a call's cost is that of the call, of its pages, and of what happens to a page once (new; second use).  Differences
 between units of 16 Ki and 256 Ki give the pages, what is left gives the call.  Of the 1 Ki rows, tmpfs' rewrite tells a
@@ -6,26 +6,15 @@ page that is written from its second use, and wsync less append gives fsync; the
 Names come straight from their rows (6.1; of tmpfs none were measured on 5.13).
 """
 
-import csv
-import os
-import pathlib
-
 import numpy as np
 
-HERE = pathlib.Path(__file__).parent
-FOLDER = HERE.parents[1] / "scmsim" / "fs" / "tmpfs" / "costs"
-COLUMNS = ("ins_call", "ld_norep_call", "st_norep_call")
+from tools.calibration import tables
+from tools.calibration.tables import Cost
+
 SMALL, MIDDLE, LARGE = 1024, 16384, 262144
-
-
-def rows(name, fs):
-    """{(pass, unit): (instructions, loads, stores)} of a file of measured rows."""
-    with open(HERE / "data" / name, newline="") as file:
-        return {
-            (row["op"], int(row["unit"])): np.array([float(row[column]) for column in COLUMNS])
-            for row in csv.DictReader(file)
-            if row["fs"] == fs
-        }
+TABLES = (
+    ("tmpfs", "5.13", "measured_513.csv"), ("tmpfs", "6.1", "measured_610.csv"), ("ramfs", "6.1", "measured_610.csv")
+)  # fmt: skip
 
 
 def line(found, op):
@@ -35,8 +24,8 @@ def line(found, op):
 
 
 def costs(fs, transfers, names):
-    """{cost: (site, per, kind, source, amounts)}."""
-    found, name = rows(transfers, fs), {op: value for (op, _), value in rows(names, fs).items()}
+    """The cost table."""
+    found, name = tables.rows(transfers, fs), tables.names(fs, name=names)
     call, rewritten = line(found, "rewrite")
     append_call, appended = line(found, "append")
     call = (call + append_call) / 2
@@ -77,28 +66,17 @@ def costs(fs, transfers, names):
     table["sync_call"] = ("syscall", "sync()", "measured", namespace + "create_sync", 1000 * name["create_sync"])
     for op in ("stat", "rename", "link", "mkdir", "rmdir"):
         table[op] = ("namespace", op, "measured", namespace + op, name[op])
-    return table
+    return {name: Cost(amounts, *words) for name, (*words, amounts) in table.items()}
 
 
-def write(fs, kernel, transfers):
-    """Replace a table on disk."""
-    text = f"# Costs of {fs} on Linux {kernel}: instructions, loads and stores (rep-strings left out) per unit, as counted on an\n"
-    text += (
-        "# emulated machine; written by tests/verification/calibrate_memory.py, whose data files the sources name.\n"
-    )
-    for name, (site, per, kind, source, amounts) in costs(fs, transfers, "measured_namespace.csv").items():
-        figures = zip(("instructions", "loads", "stores"), amounts, strict=True)
-        text += f'\n[{name}]\nsite = "{site}"\nper = "{per}"\n' + "".join(
-            f"{key} = {value:.1f}\n" for key, value in figures
+def derive():
+    """The cost tables of both file systems."""
+    found = {}
+    for fs, kernel, transfers in TABLES:
+        head = (
+            f"# Costs of {fs} on Linux {kernel}: instructions, loads and stores (rep-strings left out) per unit, as counted on an\n"
+            "# emulated machine; written by tools/calibration/tmpfs.py, whose data files the sources name.\n"
         )
-        text += f'kind = "{kind}"\nsource = "{source}"\n'
-    path = FOLDER / f"{fs}-{kernel}.toml"
-    draft = path.with_suffix(".tmp")
-    draft.write_text(text, encoding="utf-8")
-    os.replace(draft, path)
-
-
-if __name__ == "__main__":
-    write("tmpfs", "5.13", "measured_513.csv")
-    write("tmpfs", "6.1", "measured_610.csv")
-    write("ramfs", "6.1", "measured_610.csv")
+        table = costs(fs, transfers, "measured_namespace.csv")
+        found[f"tmpfs/{fs}-{kernel}"] = tables.text(head, table, tables.tenths)
+    return found

@@ -1,7 +1,7 @@
 """Costs of ext4 that no cell of the microbenchmark tells, measured in the lab one by one, and a calibration that starts from them.
 
-    python tests/verification/lab_costs.py FOLDER
-    python tests/verification/lab_costs.py FOLDER --fit RESULT --fs ext4-dax -o ext4-dax-6.1.toml
+    python -m tools.calibration.lab_costs FOLDER
+    python -m tools.calibration.lab_costs FOLDER --fit RESULT --fs ext4-dax -o ext4-dax-6.1.toml
 
 Each trace repeats what one cost is charged for, so often that its count per call is known; a cost is what the kernel's functions
 of it, or the calls less what else they do, took.  None of the traces is a row of the card (lab_card.py).  The second form is
@@ -12,13 +12,13 @@ import argparse
 import csv
 import pathlib
 
-import lab_card as card
 import numpy as np
 
 from scmsim.core.records import CLOSE, CREATE, FSYNC, OPEN, READ, SETUP, SYNC, UNLINK, WRITE
 from scmsim.fs.engine.costs import changed
 from scmsim.result import read
 from scmsim.study import calibrate
+from tests.verification import lab_card as card
 
 UNITS = (1 << 10, 16 << 10, 256 << 10)
 COUNT = 250  # files, fewer than a directory's only block holds

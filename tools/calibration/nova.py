@@ -3,17 +3,13 @@
 Every cost starts from what the measured functions of that mechanism do per call (the priors below: sums over functions of the
 5.13.13 kernel, rep-strings left out).  The functions outside each cell's top 15 are not listed one by one, so a ridge fit moves
 the priors as little as possible until the totals of the 32 measured cells (append, rewrite, read, wsync at units of 512, 1 Ki,
-16 Ki and 256 Ki) are met.  Costs that no cell charges keep their prior.  Run: python tests/verification/calibrate_nova.py [--write] [--leave-out 16384: fit without that unit, as a test]
+16 Ki and 256 Ki) are met.  Costs that no cell charges keep their prior.
 """
 
-import csv
-import pathlib
-import sys
-
-import cells
-import numpy as np
-
 from scmsim.fs.nova.recipes import COSTS
+from tests.verification import cells
+from tools.calibration import tables
+from tools.calibration.tables import Cost
 
 # cost: (instructions, loads, stores, weight of the prior, site, per, source of the prior)
 # Weight: 1 = the functions are listed one by one; 0.1 = a remainder that the fit may move.
@@ -49,6 +45,8 @@ PRIORS = {
     "fsync_call": (212, 78, 52, 0.1, "fsync", "fsync()", "wsync - append: nova_fsync and a second system call"),
 }  # fmt: skip
 
+UNSEEN = ("extend_log", "extend_page", "scan_page", "scan_entry")  # charged by no cell
+
 # Calls of the measured namespace rows (5.13.13, nova-cow, 1000 files).  A fixed cost of a call is its row less what the model
 # charges elsewhere: (row, site, per, times of other costs that come off).  `close` is an estimate (a system call and fput).
 ROWS = {
@@ -72,80 +70,37 @@ OTHERS = {
 }
 
 
-def calls(fitted: dict) -> dict:
-    """Cost -> (instructions, loads, stores, site, per, source) of every call."""
-    with open(cells.DATA / "measured_namespace.csv", newline="") as file:
-        rows = {row["op"]: row for row in csv.DictReader(file) if (row["kernel"], row["fs"]) == ("5.13.13", "nova-cow")}
-    found = dict(OTHERS)
+HEAD = """\
+# Costs of NOVA's code on a 5.13.13 kernel, per unit: instructions, loads, stores (rep-strings left out).
+# Derived by tools/calibration/nova.py; measured cells in tests/verification/data/measured_513.csv.
+"""
+
+
+def calls(fitted: dict[str, list[float]]) -> dict[str, Cost]:
+    """The fixed cost of every call."""
+    rows = tables.names("nova-cow", "5.13.13")
+    found = {
+        name: Cost(values, site, per, "estimate" if source.startswith("estimate") else "measured", source)
+        for name, (*values, site, per, source) in OTHERS.items()
+    }
     for name, (row, site, per, less) in ROWS.items():
-        known = [fitted[cost] if cost in fitted else OTHERS[cost][:3] for cost in less]
-        values = [
-            float(rows[row][column]) - sum(cost[k] * times for cost, times in zip(known, less.values(), strict=True))
-            for k, column in enumerate(("ins_call", "ld_norep_call", "st_norep_call"))
-        ]
-        found[name] = (*values, site, per, " less ".join([f"row {row}", *(f"{n} {cost}" for cost, n in less.items())]))
+        values = rows[row].copy()
+        for cost, times in less.items():
+            values -= [amount * times for amount in fitted.get(cost, OTHERS.get(cost, ())[:3])]
+        source = " less ".join([f"row {row}", *(f"{times} {cost}" for cost, times in less.items())])
+        found[name] = Cost(values, site, per, "measured", source)
     return found
 
 
-def fit(leave_out: int = 0) -> tuple[dict, list]:
-    """Costs (instructions, loads, stores) after the fit and the residuals of all cells; unit `leave_out` is not fitted to."""
-    rows = cells.measured("nova-cow", "nova-inplace")
-    counts, direct = [], []
-    for row in rows:
-        work = cells.workload(row)
-        counts.append(cells.totals(row["fs"], work, costs=len(COSTS), merge=0)["cost_counts"])
-        direct.append(cells.totals(row["fs"], cells.workload(row), free=True))
-    names = list(PRIORS)
-    matrix = np.array(counts)[:, [COSTS.index(name) for name in names]]
-    fitted = {name: [0.0, 0.0, 0.0] for name in names}
-    residuals = []
-    for k, (column, key) in enumerate((("ins_call", "ins"), ("ld_norep_call", "ld"), ("st_norep_call", "st"))):
-        target = np.array([row[column] for row in rows])
-        goal = target - np.array([d[key] for d in direct])
-        prior = np.array([PRIORS[name][k] for name in names], float)
-        weight = np.array([PRIORS[name][3] for name in names]) * 0.15
-        scale = np.where([int(row["unit"]) == leave_out for row in rows], 0, 1 / target)
-        system = np.vstack([matrix * scale[:, None], np.diag(weight / np.maximum(prior, 1))])
-        right = np.concatenate([(goal - matrix @ prior) * scale, np.zeros(len(names))])
-        found = np.maximum(prior + np.linalg.lstsq(system, right, rcond=None)[0], 0)
-        for name, value in zip(names, found, strict=True):
-            fitted[name][k] = float(value)
-        model = matrix @ found + np.array([d[key] for d in direct])
-        residuals.append(model / target - 1)
-    return fitted, [(row["fs"], row["op"], int(row["unit"]), *(r[i] for r in residuals)) for i, row in enumerate(rows)]
-
-
-def table(fitted: dict) -> str:
-    """The TOML cost table."""
-    head = "# Costs of NOVA's code on a 5.13.13 kernel, per unit: instructions, loads, stores (rep-strings left out).\n"
-    head += "# Derived by tests/verification/calibrate_nova.py; measured cells in tests/verification/data/measured_513.csv.\n"
-    parts = [head]
-    measured = calls(fitted)
-    used = set(PRIORS) - {"extend_log", "extend_page", "scan_page", "scan_entry"}
-    for name in COSTS:
-        if name in PRIORS:
-            *_, site, per, source = PRIORS[name]
-            values, kind = fitted[name], "fitted" if name in used else "estimate"
-            source = f"ridge fit to the 32 cells; prior: {source}" if name in used else source
-        else:
-            *values, site, per, source = measured[name]
-            kind = "estimate" if source.startswith("estimate") else "measured"
-        numbers = "\n".join(
-            f"{field} = {value:.4g}" if value < 100 else f"{field} = {value:.1f}"
-            for field, value in zip(("instructions", "loads", "stores"), values, strict=True)
+def derive(leave_out: int = 0) -> dict[str, str]:
+    """The cost table; cells of unit `leave_out` are not fitted to."""
+    measured = cells.measured("nova-cow", "nova-inplace")
+    fitted, left = tables.ridge(measured, tables.structure(measured, COSTS), COSTS, PRIORS, {}, leave_out)
+    tables.report(left)
+    found = calls(fitted)
+    for name, (*_, site, per, source) in PRIORS.items():
+        kind = "estimate" if name in UNSEEN else "fitted"
+        found[name] = Cost(
+            fitted[name], site, per, kind, source if name in UNSEEN else f"ridge fit to the 32 cells; prior: {source}"
         )
-        parts.append(f'[{name}]\nsite = "{site}"\nper = "{per}"\n{numbers}\nkind = "{kind}"\nsource = "{source}"\n')
-    return "\n".join(parts)
-
-
-if __name__ == "__main__":
-    left_out = int(sys.argv[sys.argv.index("--leave-out") + 1]) if "--leave-out" in sys.argv else 0
-    result, errors = fit(left_out)
-    if "--write" in sys.argv:
-        target = pathlib.Path(__file__).parents[2] / "scmsim/fs/nova/costs/nova-5.13.toml"
-        target.write_text(table(result), encoding="utf-8")
-    for fs, op, unit, *error in sorted(errors, key=lambda e: -max(map(abs, e[3:]))):
-        mark = "not fitted to" if unit == left_out else ""
-        print(
-            f"{fs:13s} {op:8s} {unit:7d}  instructions {error[0]:+.3f}  loads {error[1]:+.3f}  stores {error[2]:+.3f} {mark}"
-        )
+    return {"nova/nova-5.13": tables.text(HEAD, {name: found[name] for name in COSTS})}

@@ -1,30 +1,25 @@
 """Derives scmsim/fs/ext4/costs/ext4-5.13.toml from the measured rows, and compares the model with all of them.
 
-`python tests/verification/calibrate_ext4.py` compares; with `--write` it fits and writes the table before.
-
 How: the model itself says how often each cost is charged in each measured row (its structure); what bulk copies count
 by width is taken off; then non-negative least squares on relative errors gives the costs, for instructions, loads and
 stores apart.  Costs that a row or a set of function rows gives by itself are not fitted.
 """
 
 import csv
-import os
-import pathlib
-import sys
 import tomllib
 
 import numpy as np
 
-HERE = pathlib.Path(__file__).parent
-sys.path[:0] = [str(HERE.parents[1])]
+from scmsim.fs.engine.costs import changed
+from scmsim.fs.engine.events import load_recipes
+from scmsim.fs.ext4.recipes import COSTS, all_recipes
+from tests.fs import lab, lab_names
+from tests.verification import cells
+from tools.calibration import tables
+from tools.calibration.tables import COLUMNS, Cost
 
-from scmsim.fs.engine.events import load_recipes  # noqa: E402
-from scmsim.fs.ext4.recipes import COSTS, all_recipes  # noqa: E402
-from tests.fs import lab, lab_names  # noqa: E402
-
-TABLE = HERE.parents[1] / "scmsim" / "fs" / "ext4" / "costs" / "ext4-5.13.toml"
+TABLE = "ext4-5.13"
 SYSTEMS = ("ext4-dax", "ext4")
-COLUMNS = ("ins_call", "ld_norep_call", "st_norep_call")
 UNITS = (1024, 16384, 262144, 512)  # in the order in which they were measured
 
 # Rows that the fit leaves out, to check it: sums of mechanisms that other rows give.
@@ -128,20 +123,19 @@ ESTIMATES = ("cache_fill_page", "close", "open", "sync_call")
 
 HEADER = """\
 # Costs of ext4 and ext4-dax on Linux 5.13.13: instructions, loads and stores (rep-strings left out) per unit, as
-# counted on an emulated machine; written by tests/verification/calibrate_ext4.py.  Rows named in a source are those of
-# tests/verification/data; "lab" are measurements of tests/verification/lab_costs.py on Linux 6.1.
-
+# counted on an emulated machine; written by tools/calibration/ext4.py.  Rows named in a source are those of
+# tests/verification/data; "lab" are measurements of tools/calibration/lab_costs.py on Linux 6.1.
 """
 
 
 def measured():
     """{(fs, pass, unit): row}; namespace rows have unit 0."""
     rows = {}
-    with open(HERE / "data" / "measured_513.csv", newline="") as file:
+    with open(cells.DATA / "measured_513.csv", newline="") as file:
         for row in csv.DictReader(file):
             if row["fs"] in SYSTEMS:
                 rows[row["fs"], row["op"], int(row["unit"])] = row
-    with open(HERE / "data" / "measured_namespace_ext4.csv", newline="") as file:
+    with open(cells.DATA / "measured_namespace_ext4.csv", newline="") as file:
         for row in csv.DictReader(file):
             rows[row["fs"], row["op"], 0] = row
     return rows
@@ -202,7 +196,7 @@ def nonnegative(matrix, target):
 def given(rows):
     """{cost: (instructions, loads, stores)} of the costs that are not fitted."""
     functions = {}
-    with open(HERE / "data" / "measured_functions_ext4.csv", newline="") as file:
+    with open(cells.DATA / "measured_functions_ext4.csv", newline="") as file:
         for row in csv.DictReader(file):
             amounts = [float(row[name]) for name in ("ins_call", "ld_call", "st_call")]
             functions[row["fs"], row["op"], int(row["unit"]), row["func"]] = np.array(amounts)
@@ -227,15 +221,10 @@ def given(rows):
 
 def names(rows, counts):
     """{cost: (instructions, loads, stores)} of looking at names, from the lab's; `counts`: how often, by row."""
-    later = {}
-    with open(HERE / "data" / "measured_namespace.csv", newline="") as file:
-        for row in csv.DictReader(file):
-            if row["kernel"].startswith("6.1") and row["fs"] == "ext4-dax":
-                later[row["op"]] = row
-    costs = {}
+    later, costs = tables.names("ext4-dax", "6.1"), {}
     for j, column in enumerate(COLUMNS):
         looked = [sum(counts[op][COSTS.index(c)] * value[j] for c, value in ENTRIES.items()) for op in NAME_ROWS]
-        rest = [float(later[op][column]) - amount for op, amount in zip(NAME_ROWS, looked, strict=True)]
+        rest = [later[op][j] - amount for op, amount in zip(NAME_ROWS, looked, strict=True)]
         target = np.array([float(rows["ext4-dax", op, 0][column]) for op in NAME_ROWS])
         factor = np.linalg.lstsq(np.column_stack([rest, looked]) / target[:, None], np.ones(len(target)), rcond=None)[0]
         for cost, value in (ENTRIES | NAMES).items():
@@ -264,25 +253,17 @@ def fit(rows):
 
 def table(costs):
     """The cost table as TOML text."""
-    text = HEADER
-    for name, (instructions, loads, stores) in zip(COSTS, costs, strict=True):
+    found = {}
+    for name, amounts in zip(COSTS, costs, strict=True):
         site, per, rows = MEANING[name]
         kind = "estimate" if name in ESTIMATES else "measured" if name in (*DIRECT, *LAB) else "fitted"
-        text += f'[{name}]\nsite = "{site}"\nper = "{per}"\ninstructions = {instructions:.1f}\n'
-        text += f"loads = {loads:.1f}\nstores = {stores:.1f}\n"
-        text += f'kind = "{kind}"\nsource = "{"lab" if name in (*LAB, *ENTRIES, *NAMES) else "rows"}: {rows}"\n\n'
-    return text.rstrip("\n") + "\n"
-
-
-def write(costs):
-    """Replace the table on disk."""
-    draft = TABLE.with_suffix(".tmp")
-    draft.write_text(table(costs), encoding="utf-8")
-    os.replace(draft, TABLE)
+        source = "lab" if name in (*LAB, *ENTRIES, *NAMES) else "rows"
+        found[name] = Cost(amounts, site, per, kind, f"{source}: {rows}")
+    return tables.text(HEADER, found, tables.tenths)
 
 
 def compare(rows):
-    """[(row, deviations of loads + stores, instructions, stored bytes)], worst first, for the table on disk."""
+    """[(row, deviations of loads + stores, instructions, stored bytes)], worst first."""
     result = []
     for fs in SYSTEMS:
         for key, amounts in structure(fs, identity=False).items():
@@ -296,17 +277,19 @@ def compare(rows):
     return sorted(result, key=lambda entry: -max(map(abs, entry[1:])))
 
 
-def main():
-    """Fit and write if asked, then print the comparison."""
+def with_costs(costs):
+    """Within it, the model takes these costs, also those that the table on disk does not know yet."""
+    mine = tomllib.loads(table(costs))
+    return changed(lambda name, found: mine if name == TABLE else found)
+
+
+def derive():
+    """The cost table; prints what is left of each row."""
     rows = measured()
-    if "--write" in sys.argv:
-        if set(tomllib.loads(TABLE.read_text(encoding="utf-8"))) != set(COSTS):
-            write(np.zeros((len(COSTS), 3)))  # the model loads the table before it can be fitted
-        write(fit(rows))
-    print(f"{'row':36} {'ld+st':>8} {'ins':>8} {'stored':>8}")
-    for key, *deviations in compare(rows):
-        print(f"{' '.join(map(str, key)):36} " + " ".join(f"{100 * value:+7.2f}%" for value in deviations))
-
-
-if __name__ == "__main__":
-    main()
+    with with_costs(np.zeros((len(COSTS), 3))):
+        costs = fit(rows)
+    with with_costs(costs):
+        print(f"{'row':36} {'ld+st':>8} {'ins':>8} {'stored':>8}")
+        for key, *deviations in compare(rows):
+            print(f"{' '.join(map(str, key)):36} " + " ".join(f"{100 * value:+7.2f}%" for value in deviations))
+    return {f"ext4/{TABLE}": table(costs)}

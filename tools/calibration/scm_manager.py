@@ -3,19 +3,17 @@
 Each fitted cost is the one unknown of one published figure (FITS); everything else the model gives.  The rows that fit nothing are
 what tests/verification/scm_manager.py compares.  The paper counts no instructions: a cost of c cycles is written as c instructions,
 which the board's preset runs at one a cycle, with the loads and stores of an empty system call (0.3 and 0.2 of its instructions).
-Run: python tests/verification/calibrate_scm.py [--write]
 """
 
-import pathlib
-import sys
-import tempfile
+import tomllib
 
 from scmsim.fs.engine import costs
 from scmsim.fs.scm_manager.recipes import COSTS
 from scmsim.reproduce import scm_manager as cells
+from tools.calibration import tables
+from tools.calibration.tables import Cost
 
 LOADS, STORES = 0.3, 0.2
-FOLDER = pathlib.Path(__file__).parents[2] / "scmsim/fs/scm_manager/costs"
 SYSTEMS = ("scm-manager", "fat-scm", "ext2-scm")
 ALL = SYSTEMS
 
@@ -90,33 +88,33 @@ def origin(system: str, cost: str) -> tuple[str, str]:
 
 
 def table(system: str, values: dict[str, float]) -> str:
-    """The TOML cost table of one system."""
-    parts = [
+    """The cost table of one system."""
+    head = (
         f"# Costs of {system} on the board of the SCM manager paper (XScale, 400 MHz), in cycles, one instruction each.\n"
-        "# Derived by tests/verification/calibrate_scm.py; published figures in scmsim/reproduce/published.csv.\n"
-    ]
+        "# Derived by tools/calibration/scm_manager.py; published figures in scmsim/reproduce/published.csv.\n"
+    )
+    found = {}
     for cost in COSTS:
-        site, per = SITE[cost]
-        kind, source = origin(system, cost)
-        cycles = values[cost]
-        mix = (cycles, LOADS * cycles, STORES * cycles) if cost not in ("load_word", "store_word") else (cycles, 0, 0)
-        numbers = "\n".join(
-            f"{field} = {value:.4g}" for field, value in zip(("instructions", "loads", "stores"), mix, strict=True)
-        )
-        parts.append(f'[{cost}]\nsite = "{site}"\nper = "{per}"\n{numbers}\nkind = "{kind}"\nsource = "{source}"\n')
-    return "\n".join(parts)
+        share = (0, 0) if cost in ("load_word", "store_word") else (LOADS * values[cost], STORES * values[cost])
+        found[cost] = Cost((values[cost], *share), *SITE[cost], *origin(system, cost))
+    return tables.text(head, found, "{:.4g}".format)
 
 
-def write(folder: pathlib.Path, values: dict[str, dict[str, float]]) -> None:
-    for system in SYSTEMS:
-        (folder / f"{system}.toml").write_text(table(system, values[system]), encoding="utf-8")
+def simulated(values: dict[str, dict[str, float]], cell: str, op: str, size: int) -> float:
+    """Microseconds of one figure with these costs."""
+
+    def change(name, found):
+        return tomllib.loads(table(name, values[name])) if name in values else found
+
+    with costs.changed(change):
+        cells.micro.cache_clear()
+        return cells.micro(cell, size)[op]
 
 
-def fit(folder: pathlib.Path) -> dict[str, dict[str, float]]:
-    """All costs, the fitted ones from the published figures, one after the other."""
-    values = {
-        system: dict.fromkeys(COSTS, 0.0) | {cost: fixed[0] for cost, fixed in FIXED.items()} for system in SYSTEMS
-    }
+def derive() -> dict[str, str]:
+    """All cost tables, the fitted costs from the published figures, one after the other."""
+    start = {cost: fixed[0] for cost, fixed in FIXED.items()}
+    values = {system: dict.fromkeys(COSTS, 0.0) | start for system in SYSTEMS}
     for cost, cell, op, size, systems, row in FITS:
         figures = cells.values(row)
         target = figures[cells.COLUMNS.index(cell) if len(figures) > 1 else 0]
@@ -125,26 +123,11 @@ def fit(folder: pathlib.Path) -> dict[str, dict[str, float]]:
             for system in systems:
                 values[system][cost] = trial
             derived(values)
-            write(folder, values)
-            cells.micro.cache_clear()
-            found.append(cells.micro(cell, size)[op])
+            found.append(simulated(values, cell, op, size))
         value = max((target - found[0]) / (found[1] - found[0]) * 10_000, 0)
         for system in systems:
             values[system][cost] = value
         derived(values)
-        print(
-            f"{cost:10s} {row:8s} {cell:12s} {op:7s} {size:5d}  published {target:8.2f}  without {found[0]:8.2f} us  {value:10.1f} cycles"
-        )
-    return values
-
-
-def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        costs._FOLDER = pathlib.Path(folder)
-        values = fit(costs._FOLDER)
-    if "--write" in sys.argv:
-        write(FOLDER, values)
-
-
-if __name__ == "__main__":
-    main()
+        figure = f"{cost:10s} {row:8s} {cell:12s} {op:7s} {size:5d}"
+        print(f"{figure}  published {target:8.2f}  without {found[0]:8.2f} us  {value:10.1f} cycles")
+    return {f"scm_manager/{system}": table(system, values[system]) for system in SYSTEMS}

@@ -5,25 +5,18 @@ fit moves priors as little as possible until the totals of a kernel's 12 rows ar
 less what the model charges beside.  ext2's own driver has none: its names are those rows without the work on a hashed directory
 (an entry that is added: row link less ramfs' link; one that is removed: the search of half a leaf), and its search costs what
 PMFS' same loop does; both are estimates.
-Run: python -m tests.verification.calibrate_ext2 [--write]
 """
-
-import csv
-import os
-import pathlib
-import sys
 
 import numpy as np
 
 from scmsim.core.records import CONTINUES, SETUP, WORK
 from scmsim.fs.engine.events import load_recipes
 from scmsim.fs.ext2.recipes import CACHE_COSTS, DAX_COSTS, all_recipes
-from tests.fs import lab as lab
+from tests.fs import lab
 from tests.verification import cells
+from tools.calibration import tables
+from tools.calibration.tables import Cost
 
-FOLDER = pathlib.Path(__file__).parents[2] / "scmsim" / "fs" / "ext2" / "costs"
-COLUMNS = ("ins_call", "ld_norep_call", "st_norep_call")
-FIELDS = ("instructions", "loads", "stores")
 FIRST = 100  # site of the first cost while costs are counted
 
 # cost: site, per
@@ -142,39 +135,20 @@ def counted(fs: str, rows: str, row: dict) -> tuple[np.ndarray, np.ndarray]:
     return counts / calls, direct / calls
 
 
-def fit(table: str) -> dict[str, np.ndarray]:
+def fit(table: str) -> dict[str, list[float]]:
     """Costs after the fit; prints what is left."""
     fs, rows, priors, *_ = TABLES[table]
     measured, names = cells.measured(rows), DAX_COSTS if fs == "ext2-dax" else CACHE_COSTS
     counts, direct = (np.array(part) for part in zip(*(counted(fs, rows, row) for row in measured), strict=True))
-    matrix, ticks = counts[:, [names.index(name) for name in priors]], counts[:, names.index("timer_tick")]
-    weight = np.array([prior[3] for prior in priors.values()]) * 0.15
-    found, left = np.zeros((len(priors), 3)), np.zeros((len(measured), 3))
-    for k, column in enumerate(COLUMNS):
-        target = np.array([row[column] for row in measured])
-        given, prior = direct[:, k] + ticks * TICK[k], np.array([each[k] for each in priors.values()], float)
-        system = np.vstack([matrix / target[:, None], np.diag(weight / np.maximum(prior, 1))])
-        right = np.concatenate([(target - given - matrix @ prior) / target, np.zeros(len(priors))])
-        found[:, k] = np.maximum(prior + np.linalg.lstsq(system, right, rcond=None)[0], 0)
-        left[:, k] = (matrix @ found[:, k] + given) / target - 1
-    for row, error in zip(measured, left, strict=True):
-        print(
-            f"{table:14s} {row['op']:8s} {int(row['unit']):7d}  "
-            + "  ".join(f"{field} {value:+.3f}" for field, value in zip(FIELDS, error, strict=True))
-        )
-    return dict(zip(priors, found, strict=True))
+    fitted, left = tables.ridge(measured, (counts, direct), names, priors, {"timer_tick": TICK})
+    print(table)
+    tables.report(left)
+    return fitted
 
 
-def named(kernel: str, fs: str) -> dict[str, np.ndarray]:
-    """Rows of measured_namespace.csv of one system: row -> (instructions, loads, stores)."""
-    with open(cells.DATA / "measured_namespace.csv", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if (row["kernel"], row["fs"]) == (kernel, fs)]
-    return {row["op"]: np.array([float(row[column]) for column in COLUMNS]) for row in rows}
-
-
-def name_costs(fitted: dict[str, np.ndarray], hashed: bool) -> dict[str, tuple[np.ndarray, str, str]]:
+def name_costs(fitted: dict[str, list[float]], hashed: bool) -> dict[str, tuple[np.ndarray, str, str]]:
     """Cost of each name and of what is freed: (amounts, kind, source)."""
-    row, plain = named("6.1", "ext2"), named("6.1", "ramfs")
+    row, plain = tables.names("ext2", "6.1"), tables.names("ramfs", "6.1")
     entry, gone = row["link"] - plain["link"], HALF_LEAF * np.array(SCAN)
     pair = row["openclose"]
     found = {
@@ -201,7 +175,7 @@ def name_costs(fitted: dict[str, np.ndarray], hashed: bool) -> dict[str, tuple[n
             amounts, kind, text = (
                 amounts - directory,
                 "estimate",
-                f"{text} less the work on a hashed directory (see calibrate_ext2.py)",
+                f"{text} less the work on a hashed directory (see tools/calibration/ext2.py)",
             )
         if name == "rmdir":
             amounts = amounts - freed
@@ -239,8 +213,7 @@ def costs(table: str) -> dict[str, tuple[np.ndarray, str, str]]:
     fs, rows, priors, _, hashed = TABLES[table]
     fitted = fit(table)
     names, kernel = DAX_COSTS if fs == "ext2-dax" else CACHE_COSTS, "610" if ":" in rows else "513"
-    with open(cells.DATA / f"measured_{kernel}.csv", newline="") as file:
-        null = next(r for r in csv.DictReader(file) if (r["fs"], r["op"]) == (rows.rpartition(":")[2], "null"))
+    null = tables.rows(f"measured_{kernel}.csv", rows.rpartition(":")[2])["null", 1]
     found = {
         name: (
             amounts,
@@ -250,7 +223,7 @@ def costs(table: str) -> dict[str, tuple[np.ndarray, str, str]]:
         for name, amounts in fitted.items()
     }
     found["null_call"] = (
-        np.array([float(null[column]) for column in COLUMNS]),
+        null,
         "measured",
         f"measured_{kernel}.csv: null",
     )
@@ -284,28 +257,17 @@ def ram_disk(found: dict[str, tuple[np.ndarray, str, str]]) -> dict[str, tuple[n
     }
 
 
-def write(table: str) -> None:
-    """Replace a table on disk."""
-    text = f"# Costs of ext2's code on {TABLES[table][3]}: instructions, loads and stores (rep-strings left out) per unit.\n"
-    text += "# Written by tests/verification/calibrate_ext2.py, whose data files the sources name.\n"
-    for name, (amounts, kind, source) in costs(table).items():
-        site, per = MEANING[name] if name in MEANING else ("namespace", f"{name}()")
-        text += f'\n[{name}]\nsite = "{site}"\nper = "{per}"\n'
-        text += "".join(f"{field} = {value:.1f}\n" for field, value in zip(FIELDS, amounts, strict=True))
-        text += f'kind = "{kind}"\nsource = "{source}"\n'
-    draft = FOLDER / f"{table}.tmp"
-    draft.write_text(text, encoding="utf-8")
-    os.replace(draft, FOLDER / f"{table}.toml")
-
-
-def main() -> None:
-    """Fit every table; with --write replace the files."""
-    for table in TABLES:
-        if "--write" in sys.argv:
-            write(table)
-        else:
-            costs(table)
-
-
-if __name__ == "__main__":
-    main()
+def derive() -> dict[str, str]:
+    """The cost tables."""
+    found = {}
+    for table, (_, _, _, kernel, _) in TABLES.items():
+        head = (
+            f"# Costs of ext2's code on {kernel}: instructions, loads and stores (rep-strings left out) per unit.\n"
+            "# Written by tools/calibration/ext2.py, whose data files the sources name.\n"
+        )
+        entries = {
+            name: Cost(amounts, *MEANING.get(name, ("namespace", f"{name}()")), kind, source)
+            for name, (amounts, kind, source) in costs(table).items()
+        }
+        found[f"ext2/{table}"] = tables.text(head, entries, tables.tenths)
+    return found
