@@ -25,7 +25,6 @@ HEAD = 64  # of an inode: where its log begins, then the tail
 LOG_BYTES = 4064  # of a log page; then counters and the address of the next page
 SIZE_WORD = 3  # of a write entry: the word that an in-place update changes
 JOURNAL_POINTERS, RECORD_BYTES = 48 * PAGE, 32
-ENTRY_BYTES = {"nova-fast16": 40}
 
 ATOMIC = Claim("every call is atomic and durable when it returns, its data too", True, True)
 TORN = Claim("durable when a call returns, names atomic; a write in place may be seen in part or torn", False, True)
@@ -51,8 +50,9 @@ class Adapter(Base):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self.claim = TORN if self.fs == "nova-inplace" else ATOMIC
-        self.entry_bytes = ENTRY_BYTES.get(self.fs, 64)
+        record = self.state.record[0]
+        self.claim = TORN if record.inplace else ATOMIC
+        self.entry_bytes = int(record.entry_bytes)
         self.life: dict[int, int] = {}  # how often an inode was given back
         self.log: dict[tuple[int, int], list[tuple]] = {}  # file, life -> entries: (key, bytes, what)
         self.links: dict[
