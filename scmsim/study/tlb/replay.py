@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from scmsim.core import registry
-from scmsim.core.counters import COUNTERS
+from scmsim.core.counters import COUNTERS, SCHEMA, rounded
 from scmsim.core.records import ORDER, PM, Source
 from scmsim.lab import regions, tlb
 from scmsim.paging import _choice as choice
 from scmsim.pipeline import CHUNK, DEFAULTS, Progress, _Replay, _Setup
 from scmsim.pipeline.arguments import machine_table
+from scmsim.result import metrics
 
 _LAYOUT = regions.layout()
 
@@ -43,7 +44,7 @@ def replayed(
         merged.setdefault(policy, {}).setdefault("user_page", "2MiB")
     replay = _ByPlace(_Setup(fs, machine, paging, DEFAULTS["medium"], merged, "site"), source, CHUNK)
     run = replay.run(progress)
-    return Replayed(replay.rows(), policy, run.metrics.get("addressed_percent"), run.warnings)
+    return Replayed(replay.rows(), policy, replay.addressed(), run.warnings)
 
 
 class _ByPlace(_Replay):
@@ -61,10 +62,11 @@ class _ByPlace(_Replay):
         rows[bins[:n] == len(self.sites)] = len(self.places) - 1  # what counts nowhere
         self._whole(state, self.places, events, rows, n)
 
-    def _finish(self, run: Any, unknown_offsets: int) -> None:
-        by_site = self.places[:-1].view(np.int64).reshape(len(self.sites), tlb.PLACES, -1).sum(axis=1)
-        self.counters[:-1].view(np.int64).reshape(len(self.sites), -1)[:] += by_site  # the medium has added its own
-        super()._finish(run, unknown_offsets)
+    def addressed(self) -> float | None:
+        """Share of the loads and stores that had an address, %."""
+        total = self.places[:-1].view(np.int64).reshape(-1, len(SCHEMA)).sum(axis=0)
+        counters = rounded(dict(zip(SCHEMA, total.tolist(), strict=True)))
+        return metrics.compute(counters).values.get("addressed_percent")
 
     def rows(self) -> list[dict[str, Any]]:
         """The rows with look-ups, by site."""
