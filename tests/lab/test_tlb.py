@@ -7,7 +7,7 @@ import pytest
 
 from scmsim.core.counters import COUNTERS, rounded
 from scmsim.core.errors import UsageError
-from scmsim.lab import qemu, regions, stream, tlb, touches
+from scmsim.lab import qemu, regions, stream, tlb
 from scmsim.lab.machine import Measured
 from scmsim.lab.plan import Plan, Region
 from scmsim.lab.regions import REGIONS
@@ -126,34 +126,3 @@ def test_a_table_of_something_else_is_no_stream(tmp_path):
     path = pathlib.Path(__file__).parents[1] / "data/lab/mail.parquet"
     with pytest.raises(UsageError, match="is no stream of the lab"):
         stream.Kept(path)
-
-
-def test_first_touches_of_calls_are_in_order(tmp_path, monkeypatch):
-    monkeypatch.setattr(stream, "_BATCH", 3)
-    a, b, c = (0x400000 + 4096 * k for k in range(3))
-    first = [packed_run(b, 1, 0), packed_run(a, 2, 0), packed_run(b, 1, 1), packed_run(a, 1, 0), packed_run(c, 1, 0)]
-    records = [mark(1), *first, mark(2), mark(2), packed_run(PM + 4096, 1, 0), packed_run(PM, 1, 0)]
-    found = kept(tmp_path / "a.runs.parquet", records, [(PM, PM + (1 << 30), 30)])
-    whole = list(touches.calls(found, None))
-    assert [call.kind for call in whole] == [0, 1]  # a call that touches nothing is none
-    assert whole[0].page.tolist() == [b, a, b, c] and whole[0].store.tolist() == [False, False, True, False]
-    assert whole[1].page.tolist() == [PM] and whole[1].order.tolist() == [30]
-    assert REGIONS[whole[1].region[0]] == "persistent memory"
-    by_two = next(touches.calls(found, 2))
-    assert by_two.page.tolist() == [b, a, b, a, c]
-
-
-def test_first_touches_have_the_misses_of_the_whole_recorded_stream():
-    recorded = stream.Kept(RECORDED)
-    (whole,) = tlb.counted(recorded, {"zen2": machine("zen2")}, silent).values()
-    state, counters, number = machine("zen2"), np.zeros(1, COUNTERS), 0
-    for call in touches.calls(recorded):
-        events, which = page_runs.as_events(call.page, np.ones(len(call.page), np.int64), call.store, call.order)
-        replay(state, counters, events, 0 * which, len(events))
-        number += len(events)
-    (few,) = counters
-    misses = sum(
-        int(few[f"dtlb_{side}_misses_{what}"]) for side in ("load", "store") for what in ("stlb_hit", "walk_completed")
-    )
-    assert number < sum(row["lookups"] for row in whole) / 50
-    assert misses == pytest.approx(sum(row["l1_misses"] for row in whole), rel=0.1)
