@@ -4,6 +4,8 @@ import json
 
 import click
 
+from scmsim.core.errors import UsageError
+
 SUMMARY = "Find the best page sizes, thresholds and copy-on-write grain for a trace (the Pareto front)."
 
 
@@ -23,7 +25,6 @@ weighed by page-walk cycles, wasted bytes and write amplification; docs/advise.m
 def command(trace: str, machine: str, capacity: str | None, jobs: int, top: int, as_json: bool) -> None:
     from scmsim.cli._progress import Progress
     from scmsim.cli.replay import source_of
-    from scmsim.core.errors import UsageError
     from scmsim.core.units import format_bytes, parse_bytes
     from scmsim.pipeline import opened
     from scmsim.study.advise import words

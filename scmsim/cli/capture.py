@@ -4,7 +4,9 @@ from typing import Any
 
 import click
 
+from scmsim.cli.trace import progress_bar
 from scmsim.cli.trace._convert import allow_loss, loss
+from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.core.text import printable
 
 SUMMARY = "Run a command and record its file operations as a trace."
@@ -56,9 +58,7 @@ _SYSTEM = (
 def command(
     out: str | None, backend: str, under: str | None, calibrate: bool, command_line: tuple[str, ...], **more: Any
 ) -> int:
-    from scmsim.cli.trace import progress_bar
     from scmsim.core import registry
-    from scmsim.core.errors import UsageError
     from scmsim.trace.capture import PAGES, Options, check_target
 
     if calibrate and out is None and not command_line:
@@ -107,8 +107,6 @@ def _system_files(out: str) -> str:
 
 
 def _check(options: Any, keep_raw: str | None) -> None:
-    from scmsim.core.errors import UsageError
-
     if options.pages & (options.pages - 1):
         raise UsageError(f"--buffer {options.pages} is not a power of two; give {1 << options.pages.bit_length()}")
     if options.anonymize and keep_raw is not None:
@@ -118,7 +116,6 @@ def _check(options: Any, keep_raw: str | None) -> None:
 
 
 def _calibration(backend: str) -> dict[str, Any]:
-    from scmsim.core.errors import EnvironmentProblem
     from scmsim.trace.capture._calibrate import calibrate
 
     measured = calibrate([backend])[backend]

@@ -6,6 +6,7 @@ import click
 
 from scmsim.cli._figures import figure_format
 from scmsim.cli._results import read_results
+from scmsim.core.errors import UsageError, unknown
 
 SUMMARY = "Compare a simulation with a measurement, cell by cell; exit code 1 if they disagree."
 
@@ -86,8 +87,6 @@ def command(
 
 def _tolerance(text: str) -> tuple[str, float]:
     """("instructions", 5.0) from "instructions=5%"."""
-    from scmsim.core.errors import UsageError
-
     match = re.fullmatch(r"(.+)=(\d{1,6}(?:\.\d{1,6})?) ?%?", text)
     if not match:
         raise UsageError(f"{text!r} is not COUNTER=PERCENT; write it like instructions=5%")
@@ -96,8 +95,6 @@ def _tolerance(text: str) -> tuple[str, float]:
 
 def _check_renamed(names: dict[str, str], known: set[str]) -> None:
     """Raise UnknownName for a file system that the measured side does not have."""
-    from scmsim.core.errors import unknown
-
     for old in names:
         if old not in known:
             raise unknown("file system in MEASURED", old, sorted(known))
@@ -105,8 +102,6 @@ def _check_renamed(names: dict[str, str], known: set[str]) -> None:
 
 def _rename(text: str) -> tuple[str, str]:
     """("nova", "nova-cow") from "nova=nova-cow"."""
-    from scmsim.core.errors import UsageError
-
     old, _, new = text.partition("=")
     if not (old and new):
         raise UsageError(f"{text!r} is not OLD=NEW; write it like nova=nova-cow")

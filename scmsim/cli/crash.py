@@ -5,6 +5,9 @@ from typing import Any
 
 import click
 
+from scmsim.core.errors import UsageError, unknown
+from scmsim.core.text import printable
+
 SUMMARY = "Crash a file system at every fence of a trace, recover, and check what it promises."
 
 
@@ -45,7 +48,6 @@ says where and whether the file system or its model is to blame, as far as is kn
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object, of several file systems a list of them.")
 def command(trace: str, fs: str, ops: str, assignments: tuple[str, ...], as_json: bool, **bounds: Any) -> int:
     from scmsim.cli._progress import Progress
-    from scmsim.core.errors import UsageError
     from scmsim.crash import adapter_of, check
 
     first, stop = _range(ops)
@@ -71,8 +73,6 @@ def command(trace: str, fs: str, ops: str, assignments: tuple[str, ...], as_json
 
 def _range(text: str) -> tuple[int, int]:
     """[first, stop) of "3", "3-9"."""
-    from scmsim.core.errors import UsageError
-
     if not text:
         return 0, 1 << 62
     first, dash, last = text.partition("-")
@@ -83,8 +83,6 @@ def _range(text: str) -> tuple[int, int]:
 
 def _params(fs: str, names: list[str], assignments: tuple[str, ...]) -> dict[str, str]:
     """The parameters of one file system: those given for it, and those given for all."""
-    from scmsim.core.errors import UsageError, unknown
-
     params = {}
     for text in assignments:
         name, equals, value = text.partition("=")
@@ -99,8 +97,6 @@ def _params(fs: str, names: list[str], assignments: tuple[str, ...]) -> dict[str
 
 
 def _print(report: Any) -> None:
-    from scmsim.core.text import printable
-
     sampled = f", a sample at {report.sampled_points:,} of them" if report.sampled_points else ""
     click.echo(f"{report.fs}: {report.claim}")
     click.echo(

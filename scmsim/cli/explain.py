@@ -5,6 +5,8 @@ import json
 
 import click
 
+from scmsim.core.errors import UsageError
+
 SUMMARY = "Say what a counter, a metric, a row of a table, a site or a word of the output means."
 
 
@@ -23,7 +25,6 @@ Without WORD: every term with its first sentence.""",
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print all terms as a Markdown page (docs/glossary.md).")
 @click.option("--json", "as_json", is_flag=True, help="Print a list of terms as JSON.")
 def command(word: tuple[str, ...], as_markdown: bool, as_json: bool) -> None:
-    from scmsim.core.errors import UsageError
     from scmsim.result import glossary
 
     if as_markdown:

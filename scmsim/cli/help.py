@@ -2,6 +2,8 @@
 
 import click
 
+from scmsim.core.errors import UsageError
+
 SUMMARY = "Show the help of a command."
 
 
@@ -9,8 +11,6 @@ SUMMARY = "Show the help of a command."
 @click.argument("names", metavar="[COMMAND]...", nargs=-1)
 @click.pass_context
 def command(ctx: click.Context, names: tuple[str, ...]) -> None:
-    from scmsim.core.errors import UsageError
-
     context = ctx.find_root()
     for name in names:
         if not isinstance(context.command, click.Group):

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from scmsim.core.errors import unknown
+
 if TYPE_CHECKING:
     from scmsim.study.worst_case import Finding, Pattern
 
@@ -53,7 +55,6 @@ def command(
     from scmsim.cli._progress import Progress
     from scmsim.cli.replay import _params
     from scmsim.core import registry
-    from scmsim.core.errors import unknown
     from scmsim.pipeline import DEFAULTS
     from scmsim.study.worst_case import OPERATIONS, Hunt
 

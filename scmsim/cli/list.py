@@ -92,7 +92,7 @@ def _describe(kind: str, name: str) -> dict[str, Any]:
     """Summary and parameters of one plug-in; for a TOML preset, its tables."""
     literals = dict(registry.literals(kind, name))
     about: dict[str, Any] = {"summary": literals.pop("SUMMARY", "")}
-    if registry.path(kind, name).suffix == ".toml":
+    if registry.KINDS[kind][1] == ".toml":
         literals.pop("summary", None)
         return {**about, "values": literals}
     about["params"] = {

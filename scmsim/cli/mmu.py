@@ -4,6 +4,8 @@ import json
 
 import click
 
+from scmsim.core.errors import UsageError
+
 SUMMARY = "Count TLB misses and page walks of a file of memory accesses."
 
 
@@ -26,7 +28,6 @@ def command(
     file: str, machine: str | None, l1: str | None, l2: str | None, page: str, contiguous: bool, as_json: bool
 ) -> None:
     from scmsim import mmu
-    from scmsim.core.errors import UsageError
     from scmsim.mmu import accesses
 
     if machine and (l1 or l2):

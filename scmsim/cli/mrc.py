@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from scmsim.core.errors import UsageError
+
 SUMMARY = "Exact LRU misses of all TLB geometries, or over all capacities, in one pass."
 _FEWEST = 100  # pages of a sample that a capacity must hold
 _PAGES = "4KiB,64KiB,2MiB,1GiB"
@@ -43,7 +45,6 @@ def command(
     **how: Any,
 ) -> None:
     from scmsim.core.atomic import writable
-    from scmsim.core.errors import UsageError
     from scmsim.mmu import mrc, order_of
 
     _unused(file, curve or sample is not None)
@@ -96,7 +97,6 @@ def command(
 
 def _unused(file: str, curve: bool) -> None:
     """Refuse options that would have no effect."""
-    from scmsim.core.errors import UsageError
     from scmsim.mmu import accesses
 
     context = click.get_current_context()
@@ -115,8 +115,6 @@ def _unused(file: str, curve: bool) -> None:
 
 def _numbers(text: str, what: str) -> list[int]:
     """The numbers of "1,2,4" or "1-16"."""
-    from scmsim.core.errors import UsageError
-
     numbers: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")

@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from scmsim.core.errors import UnknownName, UsageError
+
 _DEFAULT_FS = ["ext4", "ext4-dax", "nova-cow"]
 SUMMARY = "Replay a trace through file systems, page table and MMU; show the counters side by side."
 
@@ -138,7 +140,6 @@ def _experiment(trace: str) -> Any:
     import pathlib
 
     from scmsim.config import load, resolve
-    from scmsim.core.errors import UnknownName
 
     if pathlib.Path(trace).exists() and not trace.endswith(".toml"):
         return None
@@ -166,8 +167,6 @@ def source_of(trace: str) -> Any:
 
 def _params(assignments: tuple[str, ...]) -> dict[str, dict[str, str]]:
     """{"nova-cow": {"capacity": "1GiB"}} from ("nova-cow.capacity=1GiB", ...)."""
-    from scmsim.core.errors import UsageError
-
     params: dict[str, dict[str, str]] = {}
     for text in assignments:
         name, equals, value = text.partition("=")

@@ -8,6 +8,8 @@ import click
 
 from scmsim.cli._figures import figure_format
 from scmsim.cli._results import read_results
+from scmsim.core.errors import UsageError, unknown
+from scmsim.core.text import printable
 
 if TYPE_CHECKING:
     from scmsim.compare import Comparison
@@ -33,8 +35,6 @@ measured runs are compared where their cells agree. Needs the extra 'report'."""
 def command(
     results: tuple[str, ...], out: str, title: str, fs: str | None, trace: str | None, figures: str | None, suffix: str
 ) -> None:
-    from scmsim.core.errors import unknown
-    from scmsim.core.text import printable
     from scmsim.report import files, names, page
     from scmsim.result import Result
 
@@ -79,7 +79,6 @@ def _compared(results: "list[Result]") -> "Comparison | None":
 
 def _check_trace(read: "Mapping[str, Result]", trace: str) -> None:
     """Raise UsageError unless every simulated run says that it replayed this very trace."""
-    from scmsim.core.errors import UsageError
     from scmsim.result.provenance import digest
 
     if not os.path.isfile(trace):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from scmsim.cli._figures import figure_format
+from scmsim.core.errors import UsageError
 
 if TYPE_CHECKING:
     from scmsim.reproduce import Row
@@ -48,7 +49,6 @@ def command(
     import os
 
     from scmsim.cli._progress import Progress, starter
-    from scmsim.core.errors import UsageError
     from scmsim.reproduce import reproduce
     from scmsim.reproduce.rows import published, titles
 

@@ -5,6 +5,9 @@ from typing import Any
 
 import click
 
+from scmsim.core.errors import UsageError, unknown
+from scmsim.core.text import printable
+
 SUMMARY = "Waste, metadata, page tables and contiguity of free space, on page-size policies and file systems."
 _ALL = "pages-4k,pages-2m,pages-1g,two-zone,one-zone,tps,virtual-superpages"
 
@@ -41,7 +44,6 @@ def command(
     from scmsim.cli._progress import Progress
     from scmsim.cli.replay import _params, source_of
     from scmsim.core import registry
-    from scmsim.core.errors import UsageError, unknown
     from scmsim.pipeline import opened
     from scmsim.study import space
 
@@ -122,7 +124,6 @@ def _table(found: list[Any]) -> None:
 def _files(one: Any, files: Any, top: int) -> None:
     import itertools
 
-    from scmsim.core.text import printable
     from scmsim.study.space import rows_by_file
 
     click.echo(f"\n{one.name}: files with the most waste")

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from scmsim.core.errors import UsageError
+from scmsim.core.text import printable
+
 if TYPE_CHECKING:
     from scmsim.sweep.run import Work
 
@@ -49,8 +52,6 @@ def command(
 ) -> int:
     import os
 
-    from scmsim.core.errors import UsageError
-    from scmsim.core.text import printable
     from scmsim.perf.plan import duration
     from scmsim.sweep import config as configs
     from scmsim.sweep import run as sweeps

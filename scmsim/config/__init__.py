@@ -7,16 +7,14 @@ against the plug-in's PARAMS.
 """
 
 import itertools
-import os
 import pathlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from scmsim.config.positions import Path, line_of, lines
+from scmsim.config import schema
 from scmsim.core import toml
 from scmsim.core.errors import UsageError, unknown
-from scmsim.core.toml import ConfigError, Problem
 
 _FOLDERS = (pathlib.Path(__file__).parents[1] / "_configs", pathlib.Path(__file__).parents[2] / "configs")
 MATRIX_PREFIX = "perf-"  # shipped files for `scmsim perf run`, which are no experiments
@@ -94,18 +92,8 @@ def meant_as(path: pathlib.Path) -> str:
 def load(path: str | pathlib.Path) -> Experiment:
     """Read and check an experiment; raises ConfigError with every mistake."""
     path = pathlib.Path(path)
-    text, table = toml.read(path)
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for plug-ins reads every package's metadata
-    from scmsim.config.schema import check  # pydantic: only a command that reads an experiment pays for it
-
-    values, broken = check(table, path.parent)
-    if broken:
-        where = lines(text)
-        raise ConfigError(path, sorted(_problem(where, at, rule) for at, rule in broken))
-    return Experiment(path=path, **values)
-
-
-def _problem(where: dict[Path, int], at: Path, rule: str) -> Problem:
-    """`at` ends in an index where a list was expected; a single name in its place has no index."""
-    key = at[:-1] if at and isinstance(at[-1], int) and at not in where else at
-    return Problem(line_of(where, at), ".".join(map(str, key)), rule)
+    values = toml.load(path, schema.rule(path.parent))
+    workload = values.pop("workload", {})
+    if workload:
+        values |= {"workload": workload.pop("kind"), "workload_params": workload}
+    return Experiment(path=path, params=values.pop("set", {}), **values)

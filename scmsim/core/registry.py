@@ -1,7 +1,8 @@
 """A kind of plug-in is a folder; a plug-in is one file in it.  Listing reads the files' literals and imports nothing.
 
-Besides the package's own folders, those of the folder that the environment variable SCMSIM_PLUGINS names are looked at: a file
-`fs/mine.py` there is the file system `mine`.  A name of the package's own cannot be taken.
+A file system may be a row of its family's `models.toml` too (see `scmsim.core.family`).  Besides the package's own folders, those
+of the folder that the environment variable SCMSIM_PLUGINS names are looked at: a file `fs/mine.py` there is the file system `mine`,
+and each row of `fs/mine/models.toml` is one.  A name of the package's own cannot be taken.
 """
 
 import ast
@@ -13,9 +14,11 @@ import importlib.util
 import os
 import pathlib
 import sys
+import types
+from collections.abc import Iterator
 from typing import Any
 
-from scmsim.core import toml
+from scmsim.core import family, toml
 from scmsim.core.errors import UnknownName, UsageError, unknown
 
 _ROOT = pathlib.Path(__file__).parents[1]
@@ -39,31 +42,39 @@ KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 }
 _SAID = {"fs": "file system", "format": "trace format", "events": "event table", "policy": "page-size policy"}
 
-# where the package's own are that stand with the family of file systems that they belong to
-_PLACES = {"fs": "fs/models/*.py", "crash": "fs/*/crash*.py"}
+_PLACES = {"crash": "fs/*/crash*.py"}  # of the package's own: they stand with their family of file systems
+_ROWS = {"fs": f"fs/*/{family.TABLE}"}
+_OWN = "scmsim_plugins"  # the package that the user's own folder is
 
 
 def names(kind: str) -> list[str]:
-    """Names of all plug-ins of a kind, sorted; a file `nova_cow.py` is the plug-in `nova-cow`."""
-    if kind not in KINDS:
-        raise unknown("kind", kind, KINDS)
+    """Names of all plug-ins of a kind, sorted; a file `redo_log.py` is the plug-in `redo-log`."""
     return sorted(_files(kind))
 
 
 def _files(kind: str) -> dict[str, pathlib.Path]:
     """Name -> file of every plug-in of a kind; the user's own come after the package's and never replace one."""
-    folder, suffix, _ = KINDS[kind]
+    if kind not in KINDS:
+        raise unknown("kind", kind, KINDS)
     found: dict[str, pathlib.Path] = {}
     for root in _roots():
-        own = root == _ROOT
-        for file in sorted(root.glob(_PLACES.get(kind, f"{folder}/*{suffix}") if own else f"{folder}/*{suffix}")):
-            name = _name(file, with_room=own and kind == "crash")
-            if file.stem.startswith("_"):
-                continue
+        for name, file in _named(kind, root):
             if name in found:
                 raise UsageError(f"{str(file)!r} has the name of the package's own {kind} {name!r}; choose another")
             found[name] = file
     return found
+
+
+def _named(kind: str, root: pathlib.Path) -> Iterator[tuple[str, pathlib.Path]]:
+    """(Name, file) of every plug-in of a kind below a folder."""
+    folder, suffix, _ = KINDS[kind]
+    place = f"{folder}/*{suffix}" if root != _ROOT else _PLACES.get(kind, f"{folder}/*{suffix}")
+    for file in sorted(root.glob(place)):
+        if not file.stem.startswith("_"):
+            yield _name(file, with_room=place == _PLACES.get(kind)), file
+    for file in sorted(root.glob(_ROWS[kind])) if kind in _ROWS else ():
+        for name in family.names(file):
+            yield name, file
 
 
 def _name(file: pathlib.Path, with_room: bool) -> str:
@@ -119,7 +130,6 @@ def sources() -> str:
 
 def path(kind: str, name: str) -> pathlib.Path:
     """File of one plug-in; raises UnknownName with the nearest match."""
-    names(kind)  # refuses a kind that is none
     known = _files(kind)
     if name not in known:
         raise unknown(_SAID.get(kind, kind), name, sorted(known), f"scmsim list {kind}")
@@ -130,6 +140,8 @@ def path(kind: str, name: str) -> pathlib.Path:
 def literals(kind: str, name: str) -> dict[str, Any]:
     """Top-level literal assignments of a plug-in (SUMMARY, PARAMS, SITES, ... or the TOML table), without importing it."""
     file = path(kind, name)
+    if file.name == family.TABLE:
+        return family.literals(file, name)
     if file.suffix == ".toml":
         table = toml.read(file)[1]
         return {"SUMMARY": table.get("summary", ""), **table}
@@ -147,24 +159,29 @@ def literals(kind: str, name: str) -> dict[str, Any]:
 def load(kind: str, name: str) -> Any:
     """Import one plug-in and check that it defines what its kind requires."""
     file = path(kind, name)
-    module = _imported(file)
+    module = _row(file, name) if file.name == family.TABLE else _imported(file)
     missing = [attribute for attribute in KINDS[kind][2] if not hasattr(module, attribute)]
     if missing:
         raise TypeError(f"{file.name}: a {kind} plug-in must define {', '.join(missing)}")
     return module
 
 
+@functools.cache
+def _row(file: pathlib.Path, name: str) -> types.SimpleNamespace:
+    """A model of a family's table, bound to the code in its folder, or elsewhere in the package."""
+
+    def imported(place: str) -> Any:
+        return importlib.import_module(place) if "." in place else _imported(file.with_name(f"{place}.py"))
+
+    return family.bind(file, name, imported)
+
+
 def _imported(file: pathlib.Path) -> Any:
-    if file.is_relative_to(_ROOT):
-        return importlib.import_module("scmsim." + ".".join(file.relative_to(_ROOT).with_suffix("").parts))
-    name = f"scmsim_plugins.{file.parent.name}.{file.stem}"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, file)
-        assert spec is not None and spec.loader is not None  # a .py file always has both
-        sys.modules[name] = module = importlib.util.module_from_spec(spec)
-        try:
-            spec.loader.exec_module(module)
-        except BaseException:
-            del sys.modules[name]
-            raise
-    return sys.modules[name]
+    """The module of a file, of the package or of the user's own folder."""
+    root = next(root for root in _roots() if file.is_relative_to(root))
+    package = "scmsim"
+    if root != _ROOT:
+        package = _OWN
+        sys.modules.setdefault(_OWN, types.ModuleType(_OWN)).__path__ = [str(root)]
+        importlib.invalidate_caches()  # a file that was just written
+    return importlib.import_module(".".join((package, *file.relative_to(root).with_suffix("").parts)))

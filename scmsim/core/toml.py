@@ -7,6 +7,8 @@ import tomllib
 from typing import Any, NamedTuple
 
 from scmsim.core.errors import UsageError
+from scmsim.core.positions import line_of, lines
+from scmsim.core.schema import Broken, Rule, located
 from scmsim.core.text import printable
 
 _MOST = 1 << 20  # bytes
@@ -27,7 +29,7 @@ class ConfigError(UsageError):
     def __init__(self, path: str | os.PathLike[str], problems: list[Problem]) -> None:
         self.path = pathlib.Path(path)
         self.problems = problems
-        said = (f"{path}:{p.line}: {p.key + ': ' if p.key else ''}{p.rule}" for p in problems)
+        said = (f"{path}:{p.line}: {located((p.key,) if p.key else (), p.rule)}" for p in problems)
         super().__init__("\n".join(map(printable, said)))
 
 
@@ -62,6 +64,31 @@ def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
     if table is None or _too_deep(table):
         raise ConfigError(path, [Problem(_deepest(text), "", f"nested more than {_DEEPEST} deep; flatten it")])
     return text, table
+
+
+def load(path: str | os.PathLike[str], rule: Rule) -> Any:
+    """What a rule keeps of a file.
+
+    Raises
+    ------
+    ConfigError
+        With every mistake and its line; and as `read` does.
+    """
+    content, given = read(path)
+    try:
+        return rule(given)
+    except Broken as broken:
+        raise mistaken(path, content, broken) from None
+    except UsageError as error:
+        raise mistaken(path, content, Broken([((), str(error))])) from None
+
+
+def mistaken(path: str | os.PathLike[str], content: str, broken: Broken) -> ConfigError:
+    """The mistakes of a file with their lines, in their order."""
+    where = lines(content)
+    return ConfigError(
+        path, sorted(Problem(line_of(where, at), ".".join(map(str, at)), rule) for at, rule in broken.mistakes)
+    )
 
 
 def _syntax(message: str, text: str) -> Problem:

@@ -41,6 +41,15 @@ def format_bytes(value: int) -> str:
     return str(value)
 
 
+def page_order(page: str | int) -> int:
+    """log2 of a page size; raises UsageError for what is not a power of two from 4 KiB to 1 GiB."""
+    size = parse_bytes(page)
+    if size < 4096 or size > 1 << 30 or size & (size - 1):
+        said = page if isinstance(page, str) else format_bytes(size)
+        raise UsageError(f"{said!r} is not the size of a page; use a power of two from 4KiB to 1GiB")
+    return size.bit_length() - 1
+
+
 def parse_time(text: str | int) -> int:
     """Nanoseconds from "300ns", "5s", "1.5ms"; a plain integer is nanoseconds already."""
     if is_whole(text):

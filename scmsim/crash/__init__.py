@@ -8,6 +8,7 @@ from scmsim.core import registry
 from scmsim.core.errors import UsageError
 from scmsim.core.records import Source
 from scmsim.pipeline import model_params
+from scmsim.trace import open_trace
 
 __all__ = ["adapter_of", "check", "models"]
 
@@ -86,14 +87,13 @@ def check(
     """
     from scmsim.crash._check import Check, rows
     from scmsim.crash._report import Plan
-    from scmsim.fs.engine.model import Model, prologue
+    from scmsim.fs.engine.model import Model
+    from scmsim.fs.recovery.observe import prologue
 
     kind = adapter_of(fs)
     if lines < 0 or samples < 2 or first < 0 or stop <= first:
         raise UsageError("lines must be 0 or more, samples 2 or more, and the range of operations not empty")
     if isinstance(trace, str | pathlib.Path):
-        from scmsim.trace import open_trace
-
         trace = open_trace(trace)
     given = model_params("fs", fs, params or {})
     files, before = prologue(trace)

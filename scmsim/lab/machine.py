@@ -17,14 +17,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from scmsim.core.errors import EnvironmentProblem, ScmsimError
-from scmsim.lab import cache, console, counts, initramfs, kernel, qemu
+from scmsim.lab import cache, console, counts, initramfs, kernel, pagetable, qemu
 from scmsim.lab.kernel import Kernel
 from scmsim.lab.plan import OUTPUT_ROOM, Plan
 from scmsim.lab.systems import System
 
 PREFIX = "scmsim-lab-"
 _OUTPUT = struct.Struct("<8s9Q")  # struct output of guest.h
-UNKNOWN = (1 << 64) - 1  # a number of it that the guest could not tell
 _SHARED_MEMORY = pathlib.Path("/dev/shm")
 _NEEDED = 3 << 30  # bytes that a guest touches at the most: the device and its memory
 _ALIGNED = 128 << 20  # of a persistent-memory region: a section of the memory map
@@ -236,8 +235,6 @@ def _collect(folder: pathlib.Path, at: int, setting: Setting, seconds: float) ->
     about = dict(zip(names, values, strict=True))
     found = Measured(counts.read(folder / "counts"), text, about, seconds)
     if setting.window or setting.touches:
-        from scmsim.lab import pagetable
-
         found.ranges = pagetable.ranges(folder / "ram", text, about)
     if setting.window:
         stream = folder / "stream"  # its pages stay readable when the folder is gone

@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from scmsim.core import registry
 from scmsim.lab import counts
-from scmsim.lab.machine import UNKNOWN, Measured
-from scmsim.lab.plan import Plan, Region
+from scmsim.lab.machine import Measured
+from scmsim.lab.plan import UNKNOWN, Plan, Region
 from scmsim.perf.measured import finish
-from scmsim.perf.profile import map_for, plain, rules
+from scmsim.perf.profile import map_for, maps, plain, rules
 from scmsim.result import Run
 
 ELSEWHERE = "(kernel, elsewhere)"
@@ -72,8 +71,8 @@ def sites(fs: str, functions: Functions) -> dict[str, dict[str, int]]:
 
 
 def _site_by_function(fs: str) -> dict[str, str]:
-    models = {model for name in registry.names("sites") for model in registry.literals("sites", name)["models"]}
-    family = next((name for name in (fs, *_nearest(fs)) if name in models | set(registry.names("sites"))), None)
+    mapped = maps()
+    family = next((name for name in (fs, *_nearest(fs)) if name in mapped), None)
     if family is None:
         return {}
     found = {}

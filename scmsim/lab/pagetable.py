@@ -13,7 +13,7 @@ import numpy as np
 from scmsim.core.errors import EnvironmentProblem
 from scmsim.lab import qemu
 from scmsim.lab.counts import symbol_address
-from scmsim.lab.machine import UNKNOWN
+from scmsim.lab.plan import UNKNOWN
 
 TEXT_MAP = 0xFFFFFFFF80000000
 _ADDRESS = 0x000FFFFFFFFFF000

@@ -46,6 +46,7 @@ FILE = np.dtype([("parent", "<i4"), ("directory", "<u4"), ("first_size", "<i8")]
 HEADER = struct.Struct("<8s5Q")  # magic, bytes of set-up, files, operations, bytes of the buffer, place of the output
 MAGIC = b"SCMJOB1\n"
 OUTPUT_ROOM = 32 << 20  # for the guest's symbols
+UNKNOWN = (1 << 64) - 1  # a number of the output that the guest could not tell
 
 PASSES = ("append", "rewrite", "read", "wsync")
 _BY_NAME = (CREATE, OPEN, UNLINK, LINK, MKDIR, RMDIR, STAT)

@@ -6,9 +6,9 @@ from typing import Any
 
 from scmsim.core import toml
 from scmsim.core.errors import UsageError, unknown
+from scmsim.core.schema import flag, listed, named, table
 
 _TABLE = pathlib.Path(__file__).parent / "systems.toml"
-_KEYS = {"modules": list, "mkfs": list, "type": str, "options": str, "source": str, "dax": bool}
 _MAX_WORD = 400  # of a command
 
 
@@ -31,38 +31,37 @@ def load(own: str | pathlib.Path | None = None) -> dict[str, System]:
     Raises
     ------
     UsageError
-        If the user's file cannot be read or has an unknown key or a value of the wrong type.
+        If the user's file cannot be read, or with every mistake in it.
     """
     found = _read(_TABLE)
     return found | _read(pathlib.Path(own)) if own else found
 
 
-def get(table: dict[str, System], name: str) -> System:
+def get(known: dict[str, System], name: str) -> System:
     """One file system; raises UnknownName with the nearest match."""
-    if name not in table:
-        raise unknown("file system of the lab", name, table)
-    return table[name]
+    if name not in known:
+        raise unknown("file system of the lab", name, known)
+    return known[name]
 
 
 def _read(path: pathlib.Path) -> dict[str, System]:
-    return {name: _system(path, name, row) for name, row in toml.read(path)[1].items()}
+    return {name: System(name, **row) for name, row in toml.load(path, _SYSTEMS).items()}
 
 
-def _system(path: pathlib.Path, name: str, row: Any) -> System:
-    where = f"{str(path)!r}: [{name}]"
-    if not isinstance(row, dict):
-        raise UsageError(f"{where} must be a table with type = ...")
-    for key, value in row.items():
-        if key not in _KEYS:
-            raise UsageError(f"{where}: {unknown('key', key, _KEYS)}")
-        words = value if isinstance(value, list) else [value]
-        if not isinstance(value, _KEYS[key]) or not all(_is_word(word) for word in words):
-            raise UsageError(f"{where}: {key} must be {_KEYS[key].__name__} of words without control characters")
-    if "type" not in row:
-        raise UsageError(f"{where} lacks type, the file system's name for mount")
-    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
-    return System(name, **values)
+def _word(value: Any) -> str:
+    if not isinstance(value, str) or not value.isprintable() or len(value) > _MAX_WORD:
+        raise UsageError(f"must be text of at most {_MAX_WORD} characters, none of them a control character")
+    return value
 
 
-def _is_word(value: Any) -> bool:
-    return isinstance(value, bool) or (isinstance(value, str) and value.isprintable() and len(value) <= _MAX_WORD)
+def _words(value: Any) -> tuple[str, ...]:
+    return tuple(listed(_word, "must be a list of words")(value))
+
+
+_SYSTEMS = named(
+    table(
+        {"modules": _words, "mkfs": _words, "type": _word, "options": _word, "source": _word, "dax": flag},
+        {"type": "give the file system's name for mount"},
+        form="must be a table with type = ...",
+    )
+)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from scmsim.core import registry
+from scmsim.core.errors import UsageError, expect, unknown
 
 if TYPE_CHECKING:
     import os
@@ -135,7 +136,6 @@ def _simulate_all(
     import numpy as np
 
     from scmsim.core.counters import COUNTERS, rounded
-    from scmsim.core.errors import expect, unknown
     from scmsim.core.records import CONTIGUOUS, FETCH, LOAD, SCM_TABLE, STORE
     from scmsim.mmu import presets
     from scmsim.mmu.columns import SUPPLIED
@@ -197,7 +197,6 @@ def plain_misses(
 
     Up to 16 ways and a power of two of sets, this runs at several times the speed of `simulate`, which takes the rest.
     """
-    from scmsim.core.errors import UsageError, expect
     from scmsim.mmu import presets
     from scmsim.mmu.plain import WAYS, Shape, Tlbs
 
@@ -242,16 +241,12 @@ class _Plain:
 
 def order_of(page: str | int) -> int:
     """log2 of a page size; raises UsageError for what is not a power of two from 4 KiB to 1 GiB."""
-    from scmsim.core.errors import UsageError
-    from scmsim.core.units import parse_bytes
+    from scmsim.core.units import page_order
 
     try:
-        size = parse_bytes(page)
+        return page_order(page)
     except UsageError as error:
         raise UsageError(f"page: {error}") from None
-    if size < 4096 or size > 1 << 30 or size & (size - 1):
-        raise UsageError(f"page = {page!r}; use a power of two from 4KiB to 1GiB")
-    return size.bit_length() - 1
 
 
 def chunks(addresses: "Addresses") -> "Iterator[np.ndarray]":
@@ -269,8 +264,6 @@ def chunks(addresses: "Addresses") -> "Iterator[np.ndarray]":
 def _pieces(addresses: "Addresses") -> "Iterator[Any]":
     """The arrays of an iterable of arrays; the numbers of an iterable of numbers, CHUNK at a time."""
     import numpy as np
-
-    from scmsim.core.errors import UsageError
 
     if isinstance(addresses, np.ndarray | Sequence) and not (len(addresses) and isinstance(addresses[0], np.ndarray)):
         yield addresses
@@ -293,8 +286,6 @@ def _pieces(addresses: "Addresses") -> "Iterator[Any]":
 def _integers(array: Any) -> "np.ndarray":
     """One dimension of integers; raises UsageError for anything else."""
     import numpy as np
-
-    from scmsim.core.errors import UsageError
 
     where = np.asarray(array).ravel()
     if where.size and where.dtype.kind not in "iu" and all(type(value) is int for value in array):

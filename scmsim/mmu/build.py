@@ -7,8 +7,9 @@ import numpy as np
 from scmsim.core.counters import SCHEMA
 from scmsim.core.errors import UsageError
 from scmsim.core.records import CONTIGUOUS, EVENTS, FETCH, FLUSH, LOAD, NTSTORE, ORDER, STORE, WORK
+from scmsim.core.units import page_order
 from scmsim.mmu import state as layout
-from scmsim.mmu.presets import ANY, CACHE_LEVELS, page_order
+from scmsim.mmu.state import ANY, CACHE_LEVELS
 
 _Array = dict[str, Any]
 
@@ -57,7 +58,7 @@ def build(table: dict[str, Any]) -> np.ndarray:
     s["filling"] = layout.FILLS.index(table.get("fill", layout.FILLS[0]))
     _walk(s, table["walk"])
     _invalidate(s, table.get("invalidate", {}))
-    _pages(s, tlbs, page_order(table["walk"]["largest_page"], ""))
+    _pages(s, tlbs, page_order(table["walk"]["largest_page"]))
     return state
 
 
@@ -84,7 +85,7 @@ def _policy(entry: _Array) -> int:
 def _sizes(entry: _Array) -> list[int]:
     """log2 of the page sizes that an array holds, coalesced ones included."""
     pages = entry.get("pages", [])
-    sizes = list(range(12, 31)) if ANY in pages else [page_order(text, "") for text in pages]
+    sizes = list(range(12, 31)) if ANY in pages else [page_order(text) for text in pages]
     return sorted({*sizes, _coalesced(entry)} if 12 in sizes else sizes)
 
 
@@ -101,7 +102,7 @@ def _walk(s: np.void, walk: dict[str, Any]) -> None:
     s["scm_cycles"] = walk.get("scm_cycles", s["memory_cycles"])
     s["walkers"] = walk.get("walkers", 1)
     s["nested_levels"] = walk.get("nested_levels", 0)
-    s["nested_order"] = page_order(walk.get("nested_page", "4KiB"), "")
+    s["nested_order"] = page_order(walk.get("nested_page", "4KiB"))
     s["nested_leaf"] = _leaf(s, int(s["nested_order"]))
     s["track_bits"], s["update_cycles"] = walk.get("hardware_bits", False), walk.get("update_cycles", 0)
 

@@ -24,6 +24,8 @@ EMPTY = -1
 ADDRESS_BITS = 57  # an address without its sign extension (5-level paging); the number of its address space lies above
 ADDRESS = (1 << ADDRESS_BITS) - 1
 
+ANY = "any"  # a TLB that holds every power of two from 4 KiB up
+CACHE_LEVELS = {"pde": 2, "pdpte": 3, "pml4e": 4}  # what a page-walk cache holds: level of the table that it points to
 SIDES = ("load", "store", "fetch")  # who looks up; the index is the side
 POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
 LRU, FIFO, RANDOM, TREE, BITS, SRRIP = range(len(POLICIES))

@@ -8,11 +8,12 @@ import dataclasses
 import fnmatch
 import functools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from scmsim.core import registry
-from scmsim.core.errors import UsageError
+from scmsim.core import registry, schema, toml
+from scmsim.core.errors import UsageError, unknown
+from scmsim.core.schema import Mistakes, Rule, listed, named, text, whole
 
 # In every pass, so that each ratio is taken inside one pass.
 RIDERS = ("instructions", "cycles")
@@ -100,13 +101,10 @@ def _bind(row: Row, old: str, new: str) -> Row:
 
 @functools.cache
 def table(name: str) -> Table:
-    """The event table of a micro-architecture; raises UnknownName, or UsageError that lists what is wrong with it."""
+    """The event table of a micro-architecture; raises UnknownName, or ConfigError with every mistake in its file."""
     from scmsim.core.counters import MEASURED, SCHEMA
 
-    literals = registry.literals("events", name)
-    found = problems(literals)
-    if found:
-        raise UsageError(f"event table {name!r}: {'; '.join(found)}; correct perf/events/{name}.toml")
+    literals = toml.load(registry.path("events", name), checked)
     known = {**SCHEMA, **MEASURED}
     pmu = literals["pmu"]
     rows = {}
@@ -139,58 +137,76 @@ def _reason(field: str, absent: Mapping[str, str]) -> str:
     return next((why for pattern, why in absent.items() if fnmatch.fnmatchcase(field, pattern)), "")
 
 
-def problems(literals: Mapping[str, Any]) -> list[str]:
-    """What is wrong with the content of an event table, each as one phrase."""
-    keys = {"summary": str, "source": str, "pmu": str, "counters": int, "rows": dict, "absent": dict, "generic": dict}
-    found = [
-        f"{key!r} must be a {kind.__name__}" for key, kind in keys.items() if not isinstance(literals.get(key), kind)
-    ]
-    found += [f"unknown key {key!r}" for key in literals if key not in {*keys, "cpus", "SUMMARY"}]
-    if found:
-        return found
-    rows, absent = literals["rows"], literals["absent"]
-    found += [f"unknown counter {field!r}" for field in rows if field not in hardware_fields()]
+def checked(given: Any) -> dict[str, Any]:
+    """The content of an event table; raises Broken with every mistake."""
+    fields = {"summary": text, "source": text, "pmu": text, "counters": whole(1, 64), "cpus": listed(_cpu)}
+    fields |= {"rows": named(_ROW, _field), "absent": named(text), "generic": named(text)}
+    kept: dict[str, Any] = schema.table(fields, fields)(given)
+    rows, mistakes = kept["rows"], Mistakes()
     for field, row in rows.items():
-        found += [f"{field}: {problem}" for problem in _row_problems(row, literals["counters"])]
-    for field in hardware_fields():
-        if field not in rows and not _reason(field, absent):
-            found.append(f"neither a row nor a reason for {field!r}")
-    for pattern in absent:
-        if not any(fnmatch.fnmatchcase(field, pattern) for field in hardware_fields() if field not in rows):
-            found.append(f"absent {pattern!r} fits no counter without a row")
-    found += [f"generic {event!r} names no row" for event, field in literals["generic"].items() if field not in rows]
-    return found + _code_problems(rows) + _cpu_problems(literals.get("cpus", []))
+        slots = _slots(row.get("counters", "any"), kept["counters"])
+        if slots is not None and not (slots and max(slots) < kept["counters"]):
+            rule = f"{row['counters']!r} must be fixed, any, or numbers below {kept['counters']}"
+            mistakes.note(("rows", field, "counters"), rule)
+    without = [field for field in hardware_fields() if field not in rows]
+    for field in without:
+        if not _reason(field, kept["absent"]):
+            mistakes.note(("rows",), f"neither a row nor a reason for {field!r}")
+    for pattern in kept["absent"]:
+        if not any(fnmatch.fnmatchcase(field, pattern) for field in without):
+            mistakes.note(("absent", pattern), f"{pattern!r} fits no counter without a row")
+    for event, field in kept["generic"].items():
+        if field not in rows:
+            mistakes.note(("generic", event), f"{field!r} names no row")
+    if not kept["cpus"]:
+        mistakes.note(("cpus",), "must name at least one CPU")
+    _check_codes(rows, mistakes)
+    mistakes.done()
+    return kept
 
 
-def _row_problems(row: Mapping[str, str], counters: int) -> list[str]:
-    found = [f"unknown key {key!r}" for key in row if key not in ("event", "raw", "counters", "meaning", "source")]
-    if not re.fullmatch(r"event=0x[0-9a-f]{2,4}(,umask=0x[0-9a-f]{2})?(,cmask=\d+)?", row.get("raw", "")):
-        found.append(f"raw {row.get('raw')!r} is not like 'event=0x08,umask=0x0e'")
-    if not re.fullmatch(r"[a-z][a-z0-9_.]*", row.get("event", "x")):
-        found.append(f"event {row['event']!r} is not a perf event name in lower case")
-    slots = _slots(row.get("counters", "any"), counters)
-    if slots is not None and not (slots and max(slots) < counters):
-        found.append(f"counters {row['counters']!r} must be fixed, any, or numbers below {counters}")
-    return found
-
-
-def _code_problems(rows: Mapping[str, Mapping[str, str]]) -> list[str]:
+def _check_codes(rows: Mapping[str, Mapping[str, str]], mistakes: Mistakes) -> None:
     """One code under two names, or one name with two codes."""
-    found = []
     for this, other in (("raw", "event"), ("event", "raw")):
         seen: dict[str, str] = {}
         for field, row in rows.items():
             if this in row and seen.setdefault(row[this], row.get(other, "")) != row.get(other, ""):
-                found.append(f"{field}: {row[this]!r} has two meanings: {seen[row[this]]!r} and {row.get(other)!r}")
-    return found
+                rule = f"{row[this]!r} has two meanings: {seen[row[this]]!r} and {row.get(other)!r}"
+                mistakes.note(("rows", field), rule)
 
 
-def _cpu_problems(cpus: Sequence[Mapping[str, Any]]) -> list[str]:
-    shapes = ({"vendor", "family", "models"}, {"implementer", "parts"})
-    bad = [cpu for cpu in cpus if cpu.keys() - {"pmu"} not in shapes]
-    if not cpus or bad:
-        return ["every [[cpus]] needs vendor, family and models, or implementer and parts"]
-    return []
+def _cpu(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict) or value.keys() - {"pmu"} not in _CPUS:
+        raise UsageError("needs vendor, family and models, or implementer and parts")
+    return value
+
+
+def _field(value: str) -> str:
+    if value not in hardware_fields():
+        raise unknown("counter", value, hardware_fields(), "scmsim list counters")
+    return value
+
+
+def _like(pattern: str, form: str) -> Rule:
+    def checked(value: Any) -> str:
+        if not re.fullmatch(pattern, text(value)):
+            raise UsageError(f"{value!r} is not {form}")
+        return str(value)
+
+    return checked
+
+
+_CPUS = ({"vendor", "family", "models"}, {"implementer", "parts"})
+_ROW = schema.table(
+    {
+        "event": _like(r"[a-z][a-z0-9_.]*", "a perf event name in lower case"),
+        "raw": _like(r"event=0x[0-9a-f]{2,4}(,umask=0x[0-9a-f]{2})?(,cmask=\d+)?", "like 'event=0x08,umask=0x0e'"),
+        "counters": text,
+        "meaning": text,
+        "source": text,
+    },
+    ("raw",),
+)
 
 
 def _slots(restriction: str, counters: int) -> set[int] | None:

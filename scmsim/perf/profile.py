@@ -11,8 +11,9 @@ import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from scmsim.core import registry
+from scmsim.core import registry, schema, toml
 from scmsim.core.errors import EnvironmentProblem, unknown
 from scmsim.perf.machine import Machine
 from scmsim.perf.script import Profile, Table, read
@@ -21,6 +22,12 @@ from scmsim.result import Run
 
 PROGRAM, ELSEWHERE = "(program)", "(kernel, elsewhere)"
 FIELDS = "comm,tid,time,period,event,ip,sym,dso"
+
+_NAMES = schema.listed(schema.text)
+_MAP = schema.table(
+    {"summary": schema.text, "source": schema.text, "models": _NAMES, "sites": schema.named(_NAMES)},
+    {"models": "name the models whose mechanisms these are", "sites": "give the functions of each mechanism"},
+)
 
 Rules = Mapping[str, Sequence[tuple[str, str]]]  # symbol -> (caller or "", site), the rules with a caller first
 
@@ -41,18 +48,29 @@ class Sites:
 
 def map_for(fs: str) -> str:
     """Name of the map for a file system's model; raises UnknownName for a model without one."""
-    models = {model: name for name in registry.names("sites") for model in registry.literals("sites", name)["models"]}
-    names = {**{name: name for name in registry.names("sites")}, **models}
+    names = maps()
     if fs not in names:
         raise unknown("file system with a map of its functions", fs, sorted(names))
     return names[fs]
+
+
+def maps() -> dict[str, str]:
+    """Name of the map for each name that has one: the maps' own, and the models that they are for."""
+    names = registry.names("sites")
+    return {**{name: name for name in names}, **{model: name for name in names for model in _read(name)["models"]}}
+
+
+@functools.cache
+def _read(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = toml.load(registry.path("sites", name), _MAP)
+    return found
 
 
 @functools.cache
 def rules(name: str) -> Rules:
     """The rules of one map."""
     found: dict[str, list[tuple[str, str]]] = {}
-    for site, entries in registry.literals("sites", name)["sites"].items():
+    for site, entries in _read(name)["sites"].items():
         for entry in entries:
             symbol, _, caller = entry.partition(" < ")
             found.setdefault(symbol, []).append((caller, site))

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from scmsim.core import registry
+from scmsim import medium as media
 from scmsim.core.records import OP, OPS, SETUP, Files, Source
 from scmsim.mmu.presets import timing
 from scmsim.pipeline import replay
@@ -73,7 +73,7 @@ def run(fs: str, trace: Any, medium: str = "", **params: str) -> Any:
 def nanoseconds(run: Any, op: str | None, calls: int) -> float:
     """Estimated time of all operations of a kind in a run (None: of all operations) that are `calls` system calls."""
     counters = run.groups.get(op, {}) if op else run.counters
-    return estimate(counters, timing(MACHINE), registry.literals("medium", run.medium), calls=calls).total_ns
+    return estimate(counters, timing(MACHINE), media.read(run.medium), calls=calls).total_ns
 
 
 @cache
@@ -145,7 +145,7 @@ def columns(row: str) -> list[float]:
 
 def latency(medium: str) -> float:
     """Nanoseconds of one access, as the medium's preset has them."""
-    return float(registry.literals("medium", medium)["load_ns"])
+    return float(media.read(medium)["load_ns"])
 
 
 CALIBRATED = {

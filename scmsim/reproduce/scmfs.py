@@ -11,7 +11,7 @@ from typing import cast
 
 import numpy as np
 
-from scmsim.core import registry
+from scmsim import medium as media
 from scmsim.core.records import Source
 from scmsim.mmu import timing
 from scmsim.pipeline import replay
@@ -54,7 +54,7 @@ def walks_and_time(found: Run) -> tuple[int, float]:
     away = found.sites.get("migration", {})
     counts = {name: count - away.get(name, 0) for name, count in found.counters.items()}
     walks = counts["dtlb_load_misses_walk_completed"] + counts["dtlb_store_misses_walk_completed"]
-    terms = estimate(counts, timing(MACHINE), registry.literals("medium", MEDIUM), calls=found.calls)
+    terms = estimate(counts, timing(MACHINE), media.read(MEDIUM), calls=found.calls)
     return walks, terms.total_ns
 
 

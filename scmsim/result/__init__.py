@@ -13,126 +13,23 @@ import json
 import os
 import pathlib
 import zlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from scmsim.core.atomic import whole, writable
 from scmsim.core.errors import UsageError, expect
-from scmsim.core.text import printable
-from scmsim.result.rows import columns, plain, run_row
+from scmsim.result.rows import columns, notes_of, plain, rows_of
 from scmsim.result.rules import check
+from scmsim.result.run import SYNC_AT_END as SYNC_AT_END
+from scmsim.result.run import Run
 
 if TYPE_CHECKING:
     import pandas
 
 SCHEMA = 1
 SUFFIXES = (".json", ".csv", ".parquet")
-LEVELS = ("run", "site", "group")
-SYNC_AT_END = "sync_at_end"  # among a run's params: what was left dirty was written back, and counts
 _PARQUET_KEY = b"scmsim.result"  # the whole result as compressed JSON in the metadata of the Parquet file
 _MAX_JSON = 1 << 30  # bytes of that JSON; a hundred times the thesis' whole matrix is less
-
-
-@dataclass
-class Run:
-    """One trace through one combination of models.
-
-    Attributes
-    ----------
-    calls, operations : int
-        Calls that did something (a write and the fsync that continues it are one) and trace operations, setup left out.  A call
-        that failed for want of space moves nothing and costs nothing in the models; it is one of the operations only.
-    repeated : int
-        Operations that were not replayed one by one, because they belong to passes that repeat (see `scmsim.pipeline.periods`).
-    counters : dict
-        Fields of `counters.SCHEMA` that the producer can supply, whole run.
-    sites, groups : dict
-        The same counters by mechanism inside the file system, and by operation or file (`by` of the experiment).
-    group_operations : dict
-        Operations of each group; empty where the producer does not tell.
-    payload : dict
-        Bytes that the program asked to write and to read: `written`, `read`.
-    stored_bytes : dict
-        Bytes stored to persistent memory by kind (`records.KINDS`).
-    space : dict
-        The model's space report at the end, in bytes.
-    errors : dict
-        Operations that failed by error name, e.g. {"ENOSPC": 3, "first ENOSPC": 17}.
-    time_ns : dict
-        Terms of the time estimate in ns (see `scmsim.result.time`); estimates, not predictions.
-    cell : dict
-        What was measured, where it is one cell of a matrix: `operation`, `file_bytes`, `unit_bytes`, and `repeat` from 1
-        where it was measured several times.  Runs with the same fs and cell are compared (`scmsim.compare`).
-    events : dict
-        Of a measurement: the event that supplied each counter, as it was given to perf.
-    """
-
-    fs: str
-    machine: str | None = None
-    paging: str | None = None
-    medium: str | None = None
-    calls: int = 0
-    operations: int = 0
-    repeated: int = 0
-    counters: dict[str, int] = field(default_factory=dict)
-    metrics: dict[str, float | None] = field(default_factory=dict)
-    why_absent: dict[str, str] = field(default_factory=dict)
-    estimated: list[str] = field(default_factory=list)
-    sites: dict[str, dict[str, int]] = field(default_factory=dict)
-    groups: dict[str, dict[str, int]] = field(default_factory=dict)
-    group_operations: dict[str, int] = field(default_factory=dict)
-    payload: dict[str, int] = field(default_factory=dict)
-    stored_bytes: dict[str, int] = field(default_factory=dict)
-    space: dict[str, int] = field(default_factory=dict)
-    time_ns: dict[str, float] = field(default_factory=dict)
-    errors: dict[str, int] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
-    params: dict[str, Any] = field(default_factory=dict)
-    cell: dict[str, Any] = field(default_factory=dict)
-    events: dict[str, str] = field(default_factory=dict)
-
-    def derive(
-        self,
-        time: Mapping[str, Any] | None = None,
-        medium: Mapping[str, Any] | None = None,
-        dependent_loads: int | None = None,
-    ) -> "Run":
-        """Fill `metrics`, `why_absent`, `estimated` and `time_ns` from the counts; returns self.
-
-        `time` is the machine's [time] table and `medium` the medium's table (see `time.estimate`); without `time`
-        nothing is estimated.
-        """
-        from scmsim.result import metrics as formulas  # here, because reading a result needs neither
-        from scmsim.result.time import Estimate, estimate
-
-        guess = Estimate()
-        if time:
-            guess = estimate(self.counters, time, medium or {}, calls=self.calls, dependent_loads=dependent_loads)
-        self.time_ns = dict(guess.terms)
-        found = formulas.compute(
-            self.counters,
-            calls=self.calls,
-            written_bytes=self.payload.get("written"),
-            read_bytes=self.payload.get("read"),
-            stored_bytes=self.stored_bytes,
-            space=self.space,
-            estimated_ns=guess.total_ns if guess.terms else None,
-            estimated_cycles=guess.cycles,
-        )
-        self.metrics = {name: found.values.get(name) for name in formulas.METRICS}
-        self.why_absent = {**found.why_absent, **{f"time_ns.{term}": why for term, why in guess.why_absent.items()}}
-        self.estimated = found.estimated
-        return self
-
-    @property
-    def failed(self) -> int:
-        """Operations that failed, by whatever error."""
-        return sum(count for name, count in self.errors.items() if not name.startswith("first "))
-
-    def names(self) -> dict[str, str | None]:
-        """The combination: fs, machine, paging, medium."""
-        return {"fs": self.fs, "machine": self.machine, "paging": self.paging, "medium": self.medium}
 
 
 @dataclass(repr=False)
@@ -152,15 +49,7 @@ class Result:
 
     def notes(self) -> list[str]:
         """Failures and warnings of all runs, each said once after its run's names."""
-        found: dict[str, None] = {}
-        for run in self.runs:
-            title = " ".join(name for name in run.names().values() if name)
-            for note in [
-                *(f"{what} {count:,}" for what, count in run.errors.items()),
-                *(f"warning: {text}" for text in run.warnings),
-            ]:
-                found[printable(f"{title}: {note}")] = None
-        return list(found)
+        return notes_of(self.runs)
 
     def to_json(self, indent: int | None = 2) -> str:
         """One JSON object: schema, manifest, results (one object per run; an absent metric is null, with its
@@ -191,21 +80,7 @@ class Result:
         Those of sites and groups name their run, with its `calls`, and have the counters of the whole run: divide for figures per
         call.
         """
-        if level not in LEVELS:
-            raise UsageError(f"no level {level!r}; choose from {', '.join(LEVELS)}")
-        if level == "run":
-            return [run_row(run) for run in self.runs]
-        if level == "site":
-            return [
-                {**run.names(), "site": name, "calls": run.calls, **counters}
-                for run in self.runs
-                for name, counters in run.sites.items()
-            ]
-        return [
-            {**run.names(), "group": name, "calls": run.calls, "operations": run.group_operations.get(name), **counters}
-            for run in self.runs
-            for name, counters in run.groups.items()
-        ]
+        return rows_of(self.runs, level)
 
     def to_frame(self, level: str = "run") -> "pandas.DataFrame":
         """The rows as a pandas DataFrame; what is absent is missing (NaN)."""
@@ -220,12 +95,12 @@ class Result:
         """
         from scmsim.result.table import text
 
-        return text(self, by, **how)
+        return text(self.runs, by, **how)
 
     def _repr_html_(self) -> str:
         from scmsim.result.table import html
 
-        return html(self)
+        return html(self.runs)
 
     def write(self, path: str | pathlib.Path, level: str = "run") -> pathlib.Path:
         """Write by suffix (.json, .csv, .parquet), atomically; returns the path.

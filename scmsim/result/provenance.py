@@ -10,8 +10,9 @@ from typing import Any
 
 from scmsim import __version__
 from scmsim.core import registry
+from scmsim.result import SCHEMA
 
-PACKAGES = ("numpy", "pandas", "numba", "llvmlite", "pyarrow", "click", "pydantic")
+PACKAGES = ("numpy", "pandas", "numba", "llvmlite", "pyarrow", "click")
 
 
 def build(
@@ -33,8 +34,6 @@ def build(
     more
         Further entries, e.g. the trace's own provenance.
     """
-    from scmsim.result import SCHEMA
-
     return {
         "scmsim": __version__,
         "sources": registry.sources(),

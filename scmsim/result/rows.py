@@ -1,14 +1,49 @@
-"""Runs as flat rows of a table, and their values as JSON has them."""
+"""Runs as flat rows of a table, what must be said of them, and their values as JSON has them."""
 
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-if TYPE_CHECKING:
-    from scmsim.result import Run
+from scmsim.core.errors import UsageError
+from scmsim.core.text import printable
+from scmsim.result.run import Run
+
+LEVELS = ("run", "site", "group")
 
 
-def run_row(run: "Run") -> dict[str, Any]:
+def rows_of(runs: Sequence[Run], level: str) -> list[dict[str, Any]]:
+    """Rows of a level: one per run, per site or per group."""
+    if level not in LEVELS:
+        raise UsageError(f"no level {level!r}; choose from {', '.join(LEVELS)}")
+    if level == "run":
+        return [_run_row(run) for run in runs]
+    if level == "site":
+        return [
+            {**run.names(), "site": name, "calls": run.calls, **counters}
+            for run in runs
+            for name, counters in run.sites.items()
+        ]
+    return [
+        {**run.names(), "group": name, "calls": run.calls, "operations": run.group_operations.get(name), **counters}
+        for run in runs
+        for name, counters in run.groups.items()
+    ]
+
+
+def notes_of(runs: Sequence[Run]) -> list[str]:
+    """Failures and warnings of all runs, each said once after its run's names."""
+    found: dict[str, None] = {}
+    for run in runs:
+        title = " ".join(name for name in run.names().values() if name)
+        for note in [
+            *(f"{what} {count:,}" for what, count in run.errors.items()),
+            *(f"warning: {text}" for text in run.warnings),
+        ]:
+            found[printable(f"{title}: {note}")] = None
+    return list(found)
+
+
+def _run_row(run: Run) -> dict[str, Any]:
     """One flat row: counters and metrics under their own names, the other tables under a prefix."""
     tables: list[tuple[str, Mapping[str, Any]]] = [
         ("", run.counters),

@@ -2,12 +2,10 @@
 
 import numbers
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from scmsim.core.text import printable
-
-if TYPE_CHECKING:
-    from scmsim.result import Run
+from scmsim.result.run import Run
 
 MOST = 10**30  # of a figure: larger ones, and ratios of smaller ones than its inverse, leave the range of floats
 MOST_NAME = 1000  # characters of a name that stands in legends and heads of tables
@@ -21,7 +19,7 @@ class Rule(NamedTuple):
     words: str
 
 
-def check(run: "Run") -> None:
+def check(run: Run) -> None:
     """Raise ValueError that names the first value of the run which is not what its field allows."""
     for name, (shape, rule) in _FIELDS.items():
         _walk(getattr(run, name), shape, rule, name)

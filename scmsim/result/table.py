@@ -1,14 +1,16 @@
-"""A Result as a comparison table: runs as columns, figures as rows; text, Markdown and CSV, and HTML for notebooks."""
+"""Runs as a comparison table: a run a column, a figure a row; text, Markdown and CSV, and HTML for notebooks."""
 
 import fnmatch
 import html as markup
 from collections.abc import Sequence
 
-from scmsim.core import registry
+from scmsim.core import params, registry
 from scmsim.core.errors import UsageError, unknown
 from scmsim.core.text import printable
-from scmsim.core.units import format_bytes, parse_param
-from scmsim.result import SYNC_AT_END, Result, Run, glossary
+from scmsim.core.units import parse_param
+from scmsim.result import glossary
+from scmsim.result.rows import columns, notes_of, rows_of
+from scmsim.result.run import SYNC_AT_END, Run
 from scmsim.result.tables import breakdown, layout, summary
 from scmsim.result.tables.figures import ABSENT, SECTIONS, Row, number
 
@@ -21,7 +23,7 @@ Chosen = dict[str, list[Row]]  # section -> its rows
 
 
 def text(
-    result: Result,
+    runs: Sequence[Run],
     by: str | None = None,
     *,
     rows: str = "",
@@ -62,14 +64,14 @@ def text(
         raise UsageError(f"no breakdown by {by!r}; choose from {', '.join(BY)}")
     if form not in FORMATS:
         raise unknown("format of a table", form, FORMATS)
-    if not result.runs:
+    if not runs:
         return "no runs"
-    if by and not any(run.sites if by == "site" else run.groups for run in result.runs):
+    if by and not any(run.sites if by == "site" else run.groups for run in runs):
         raise UsageError(f"this result was not broken down by {by!r}; run it again with --by {by}")
     shown = _chosen(rows)
-    runs = _sorted(result.runs, sort)
+    runs = _sorted(runs, sort)
     if form == "csv":
-        return layout.comma_separated(_parts(Result(runs=runs), by) if by else _exact(runs, shown))
+        return layout.comma_separated(_parts(runs, by) if by else _exact(runs, shown))
     drawn = layout.markdown if form == "markdown" else lambda cells: layout.grid(cells, width)
     blocks = [_common(runs), drawn(_main_rows(runs, shown, ratios))]
     if by:
@@ -91,14 +93,14 @@ def check(rows: str = "", sort: str = "", **_: bool) -> None:
         _row_of(sort)
 
 
-def html(result: Result) -> str:
+def html(runs: Sequence[Run]) -> str:
     """The same table as HTML; every text is escaped."""
-    if not result.runs:
+    if not runs:
         return "<p>no runs</p>"
-    head, *body = _main_rows(result.runs, SECTIONS)
-    lines = [f"<p>{markup.escape(_common(result.runs))}</p>", "<table>", _html_row(head, "th")]
+    head, *body = _main_rows(runs, SECTIONS)
+    lines = [f"<p>{markup.escape(_common(runs))}</p>", "<table>", _html_row(head, "th")]
     lines += [_html_row(row, "td") for row in body]
-    below = [*map(printable, summary.sentences(result.runs)), *_notes(result.runs, SECTIONS)]
+    below = [*map(printable, summary.sentences(runs)), *_notes(runs, SECTIONS)]
     lines += ["</table>", *(f"<p>{markup.escape(note)}</p>" for note in below)]
     return "\n".join(lines)
 
@@ -196,11 +198,11 @@ def _exact(runs: Sequence[Run], chosen: Chosen) -> list[list[object]]:
     return rows
 
 
-def _parts(result: Result, by: str) -> list[list[object]]:
+def _parts(runs: Sequence[Run], by: str) -> list[list[object]]:
     """The breakdown with figures as they are, one row a part of a run."""
-    rows = result.rows("site" if by == "site" else "group")
-    head = list(dict.fromkeys(column for row in rows for column in row))
-    return [list(head), *([row.get(column) for column in head] for row in rows)]
+    parts = rows_of(runs, "site" if by == "site" else "group")
+    head = columns(parts)
+    return [list(head), *([row.get(column) for column in head] for row in parts)]
 
 
 def _explained(runs: Sequence[Run], chosen: Chosen) -> list[str]:
@@ -225,13 +227,10 @@ def _parameters(run: Run) -> list[str]:
     """Parameters that differ from the models' defaults, written as for --set."""
     found = ["written back at the end"] if run.params.get(SYNC_AT_END) else []
     for kind, name in (("fs", run.fs), ("paging", run.paging)):
-        declared = registry.literals(kind, name).get("PARAMS", {}) if name in registry.names(kind) else {}
+        declared = params.declared(kind, name) if name in registry.names(kind) else {}
         for key, (default, unit, _) in declared.items():
-            value = run.params.get(key, "")
-            if key in run.params and value != parse_param(default, unit):
-                found.append(
-                    f"{name}.{key}={format_bytes(value) if unit == 'bytes' and isinstance(value, int) else value}"
-                )
+            if key in run.params and run.params[key] != parse_param(default, unit):
+                found.append(f"{name}.{key}={params.shown(run.params[key], unit)}")
     return found
 
 
@@ -241,13 +240,13 @@ def _title(run: Run) -> str:
 
 def _notes(runs: Sequence[Run], chosen: Chosen) -> list[str]:
     """Failures and warnings below the table, each said once, and which of its rows are estimates."""
-    notes = Result(runs=list(runs)).notes()
+    found = notes_of(runs)
     behind = {name for run in runs for name in run.estimated}
     labels = dict.fromkeys(row.label for section in chosen.values() for row in _kept(runs, section))
     estimated = [label for label in labels if glossary.row(label).field in behind]
     if estimated:
-        notes.append(f"estimated, not counted: {'; '.join(estimated)}")
-    return list(dict.fromkeys(map(printable, notes)))
+        found.append(f"estimated, not counted: {'; '.join(estimated)}")
+    return list(dict.fromkeys(map(printable, found)))
 
 
 def _html_row(cells: list[str], tag: str) -> str:

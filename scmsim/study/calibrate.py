@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scmsim.core import toml
+from scmsim.core import schema, toml
 from scmsim.core.atomic import whole
 from scmsim.core.errors import UsageError
 from scmsim.core.records import Source
 from scmsim.fs.engine import costs
+from scmsim.fs.engine.costs import COLUMNS
 from scmsim.lab.plan import Replayable
 from scmsim.lab.plan import microbench as microbench_plan
 from scmsim.pipeline import replay
@@ -27,7 +28,6 @@ from scmsim.result import Result
 from scmsim.result.cells import Cell, Key, cells
 from scmsim.workload import microbench
 
-COLUMNS = ("instructions", "loads", "stores")
 COUNTERS = ("instructions", "mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
 _PULL = 0.02  # weight of the table's own values: a cost may double if that takes 2 % off the error of one cell
 _PAGING = {"directmap-1g": {"user_page": "2MiB"}}
@@ -154,17 +154,15 @@ def using(paths: Sequence[str]) -> Iterator[None]:
 
 
 def _read(path: str) -> tuple[str, Table]:
-    _, table = toml.read(path)
-    name = table.pop("table", None)
-    if not isinstance(name, str):
-        raise UsageError(
-            f"{path!r} does not say which table it replaces (table = ...); make it with scmsim lab calibrate"
-        )
-    for cost, entry in table.items():
-        numbers = [entry.get(column) for column in COLUMNS] if isinstance(entry, dict) else [None]
-        if not all(isinstance(number, int | float) and 0 <= number < 1e9 for number in numbers):
-            raise UsageError(f"{path!r}: [{cost}] needs instructions, loads and stores, from 0 to 1e9")
-    return name, table
+    found = toml.load(path, _file)
+    return found.pop("table"), found
+
+
+def _file(given: dict[str, Any]) -> dict[str, Any]:
+    """What a file of costs may hold: the name of a table, and costs."""
+    fields = {"table": schema.text, **dict.fromkeys(given.keys() - {"table"}, costs.COST)}
+    hint = "name the table of costs that it replaces, as scmsim lab calibrate does"
+    return dict(schema.table(fields, {"table": hint})(given))
 
 
 def _pass(key: Key) -> str:

@@ -13,17 +13,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from scmsim.config import SWEEP_PREFIX, find
-from scmsim.config.positions import Path, line_of, lines
 from scmsim.core import toml
-from scmsim.core.errors import UsageError, unknown
-from scmsim.core.toml import ConfigError, Problem
+from scmsim.core.errors import UsageError
+from scmsim.core.positions import Path
+from scmsim.core.schema import Broken, Mistakes, Rule, listed, one_of, table, text, whole
 from scmsim.core.units import parse_bytes
 from scmsim.sweep.point import Settings, check_setting, in_words, normal, varying
 
 MODES = ("grid", "random", "list")
 MOST = 1_000_000
 _RANGE = {"from", "to", "times", "step"}
-_KEYS = ("summary", "mode", "points", "seed", "fixed", "axes", "point")
 
 
 @dataclass(frozen=True)
@@ -52,29 +51,23 @@ def check(path: str | pathlib.Path) -> None:
     sweep = load(path)
     by_reason: dict[str, list[Settings]] = {}
     for settings, reason in trial.failures(sweep.points):
-        by_reason.setdefault(reason, []).append(settings)
+        by_reason.setdefault("; ".join(reason.splitlines()), []).append(settings)
     keys, total = varying(sweep.points), len(sweep.points)
     rules = [
         f"{len(failed):,} of {total:,} points cannot be run: {reason}; the first: {in_words(failed[0], keys)}"
         for reason, failed in by_reason.items()
     ]
     if rules:
-        where = lines(toml.read(sweep.path)[0])
-        line = line_of(where, ("axes",)) if ("axes",) in where else line_of(where, ("point", 0))
-        raise ConfigError(sweep.path, [Problem(line, "", rule) for rule in rules])
+        content, given = toml.read(sweep.path)
+        place: Path = ("axes",) if "axes" in given else ("point", 0)
+        raise toml.mistaken(sweep.path, content, Broken([(place, rule) for rule in rules]))
 
 
 def load(path: str | pathlib.Path) -> Sweep:
     """Read and check a sweep; raises ConfigError with every mistake, UsageError if the file cannot be read."""
     path = pathlib.Path(path)
-    text, table = toml.read(path)
-    reader = _Reader(path.parent)
-    points = reader.points(table)
-    if reader.broken:
-        where = lines(text)
-        found = [Problem(line_of(where, at), ".".join(map(str, at)), rule) for at, rule in reader.broken]
-        raise ConfigError(path, sorted(found))
-    return Sweep(path, str(table.get("summary", "")), points)
+    summary, points = toml.load(path, lambda given: (str(given.get("summary", "")), _Reader(path.parent).points(given)))
+    return Sweep(path, summary, points)
 
 
 class _Reader:
@@ -82,111 +75,104 @@ class _Reader:
 
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder = folder
-        self.broken: list[tuple[Path, str]] = []
+        self.mistakes = Mistakes()
 
-    def points(self, table: Mapping[str, Any]) -> list[Settings]:
-        for key in table:
-            if key not in _KEYS:
-                self.broken.append(((key,), str(unknown("key", key, _KEYS))))
-        mode = table.get("mode", "grid")
-        if mode not in MODES:
-            self.broken.append((("mode",), str(unknown("mode", str(mode), MODES))))
-        if (mode == "list") != ("point" in table) or (mode == "list" and "axes" in table):
-            self.broken.append((("mode",), 'mode = "list" takes [[point]] tables, the other modes take [axes]'))
-        fixed = self._settings(table.get("fixed", {}), ("fixed",))
-        axes = self._axes(table.get("axes", {}))
-        listed = [self._settings(one, ("point", i)) for i, one in enumerate(_tables(table.get("point")))]
-        if self.broken:
-            return []
-        raw = listed if mode == "list" else self._drawn(table, axes) if mode == "random" else _grid(axes)
-        return self._different({**fixed, **one} for one in raw)
+    def points(self, given: Mapping[str, Any]) -> list[Settings]:
+        take = self.mistakes.take
+        known = take((), table(_KEYS), given) or {}
+        mode = known.get("mode", "grid")
+        if (mode == "list") != ("point" in given) or (mode == "list" and "axes" in given):
+            self.mistakes.note(("mode",), 'mode = "list" takes [[point]] tables, the other modes take [axes]')
+        fixed = self._settings(given.get("fixed", {}), ("fixed",))
+        axes = self._axes(given.get("axes", {}))
+        listed = [self._settings(one, ("point", i)) for i, one in enumerate(known.get("point", []))]
+        self.mistakes.done()
+        raw = listed if mode == "list" else _drawn(known, axes) if mode == "random" else _grid(axes)
+        return _different({**fixed, **one} for one in raw)
 
-    def _settings(self, table: Any, at: Path) -> Settings:
+    def _settings(self, given: Any, at: Path) -> Settings:
+        return {key: self._checked(key, value, (*at, key)) for key, value in self._flat(given, at)}
+
+    def _axes(self, given: Any) -> dict[str, list[Any]]:
         found = {}
-        for key, value in self._flat(table, at):
-            found[key] = self._checked(key, value, (*at, key))
-        return found
-
-    def _axes(self, table: Any) -> dict[str, list[Any]]:
-        found = {}
-        for key, value in self._flat(table, ("axes",)):
+        for key, value in self._flat(given, ("axes",)):
             at: Path = ("axes", key)
-            values = self._range(value, at) if isinstance(value, dict) else value
-            if not isinstance(values, list) or not values:
-                self.broken.append((at, "must be a list of values, or {from, to, times} or {from, to, step}"))
-                continue
-            found[key] = [self._checked(key, one, at) for one in values]
+            values = self.mistakes.take(at, _range, value) if isinstance(value, dict) else value
+            if isinstance(values, list) and values:
+                found[key] = [self._checked(key, one, at) for one in values]
+            elif not isinstance(value, dict):
+                self.mistakes.note(at, "must be a list of values, or {from, to, times} or {from, to, step}")
         return found
 
-    def _flat(self, table: Any, at: Path) -> Iterator[tuple[str, Any]]:
+    def _flat(self, given: Any, at: Path) -> Iterator[tuple[str, Any]]:
         """Keys of nested tables with dots; a range stays one."""
-        if not isinstance(table, dict):
-            self.broken.append((at, "must be a table"))
+        if not isinstance(given, dict):
+            self.mistakes.note(at, "must be a table")
             return
-        for key, value in table.items():
+        for key, value in given.items():
             if isinstance(value, dict) and not (set(value) <= _RANGE and "from" in value):
                 yield from ((f"{key}.{below}", inner) for below, inner in self._flat(value, (*at, key)))
             else:
                 yield key, value
 
-    def _range(self, table: Mapping[str, Any], at: Path) -> list[Any]:
-        try:
-            low, high = parse_bytes(table["from"]), parse_bytes(table["to"])
-            times, step = table.get("times"), parse_bytes(table.get("step", 0))
-            if (times is None) == (step == 0) or not 0 < low <= high or (times or 2) < 2:
-                raise UsageError("give from, to and either times (2 or more) or step, from 1 up")
-            values: list[Any] = []
-            value = low
-            while value <= high and len(values) <= MOST:
-                values.append(value)
-                value = value * times if times else value + step
-            return values
-        except (UsageError, KeyError, TypeError) as error:
-            self.broken.append((at, f"not a range: {error}"))
-            return []
-
     def _checked(self, key: str, value: Any, at: Path) -> Any:
-        try:
-            return check_setting(key, value, self.folder)
-        except UsageError as error:
-            self.broken.append((at, str(error)))
-            return value
-
-    def _drawn(self, table: Mapping[str, Any], axes: dict[str, list[Any]]) -> Iterator[Settings]:
-        """Combinations drawn at random, none twice as far as there are so many."""
-        count, seed = table.get("points", 100), table.get("seed", 1)
-        if not isinstance(count, int) or not isinstance(seed, int) or not 0 < count <= MOST:
-            self.broken.append((("points",), f"points and seed must be whole numbers, points from 1 to {MOST:,}"))
-            return
-        draw, seen = random.Random(seed), set()
-        for _ in range(20 * count):
-            chosen = {key: draw.randrange(len(values)) for key, values in axes.items()}
-            if tuple(chosen.values()) not in seen:
-                seen.add(tuple(chosen.values()))
-                yield {key: axes[key][i] for key, i in chosen.items()}
-            if len(seen) == count:
-                return
-
-    def _different(self, raw: Iterator[Settings]) -> list[Settings]:
-        """The points without what does not concern them, each once."""
-        found: dict[tuple, Settings] = {}
-        for i, one in enumerate(raw):
-            if i >= MOST:
-                self.broken.append((("axes",), f'more than {MOST:,} points; use mode = "random"'))
-                return []
-            try:
-                settings = normal(one)
-            except UsageError as error:
-                self.broken.append(((), str(error)))
-                return []
-            found.setdefault(tuple(sorted(settings.items())), settings)
-        return list(found.values())
+        return self.mistakes.take(at, lambda given: check_setting(key, given, self.folder), value)
 
 
-def _tables(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _range(given: Mapping[str, Any]) -> list[Any]:
+    try:
+        low, high = parse_bytes(given["from"]), parse_bytes(given["to"])
+        times, step = given.get("times"), parse_bytes(given.get("step", 0))
+        if (times is None) == (step == 0) or not 0 < low <= high or (times or 2) < 2:
+            raise UsageError("give from, to and either times (2 or more) or step, from 1 up")
+        values: list[Any] = []
+        value = low
+        while value <= high and len(values) <= MOST:
+            values.append(value)
+            value = value * times if times else value + step
+        return values
+    except (UsageError, KeyError, TypeError) as error:
+        raise UsageError(f"not a range: {error}") from None
 
 
 def _grid(axes: dict[str, list[Any]]) -> Iterator[Settings]:
     for values in itertools.product(*axes.values()):
         yield dict(zip(axes, values, strict=True))
+
+
+def _drawn(given: Mapping[str, Any], axes: dict[str, list[Any]]) -> Iterator[Settings]:
+    """Combinations drawn at random, none twice as far as there are so many."""
+    count, draw, seen = given.get("points", 100), random.Random(given.get("seed", 1)), set()
+    for _ in range(20 * count):
+        chosen = {key: draw.randrange(len(values)) for key, values in axes.items()}
+        if tuple(chosen.values()) not in seen:
+            seen.add(tuple(chosen.values()))
+            yield {key: axes[key][i] for key, i in chosen.items()}
+        if len(seen) == count:
+            return
+
+
+def _different(raw: Iterator[Settings]) -> list[Settings]:
+    """The points without what does not concern them, each once."""
+    found: dict[tuple, Settings] = {}
+    for i, one in enumerate(raw):
+        if i >= MOST:
+            raise Broken([(("axes",), f'more than {MOST:,} points; use mode = "random"')])
+        settings = normal(one)
+        found.setdefault(tuple(sorted(settings.items())), settings)
+    return list(found.values())
+
+
+def _anything(value: Any) -> Any:
+    return value  # looked at with the settings that it holds
+
+
+_KEYS: dict[str, Rule] = {
+    "summary": text,
+    "mode": one_of("mode", MODES),
+    "points": whole(1, MOST),
+    "seed": whole(-(1 << 62), 1 << 62),
+    "fixed": _anything,
+    "axes": _anything,
+    "point": listed(_anything, "must be written as [[point]] tables"),
+}

@@ -11,9 +11,8 @@ import os
 import pathlib
 from typing import TYPE_CHECKING, Any
 
-from scmsim.core import registry
+from scmsim.core import params, registry
 from scmsim.core.errors import UsageError, unknown
-from scmsim.core.units import format_bytes, parse_param
 from scmsim.paging._choice import wanted
 
 if TYPE_CHECKING:
@@ -44,26 +43,15 @@ def check_setting(key: str, value: Any, folder: pathlib.Path) -> Any:
     elif key in PLAIN:
         registry.path(key, str(value))
     elif kind == "set" and len(rest) == 2:
-        params = registry.literals(owner(rest[0]), rest[0]).get("PARAMS", {})
-        if rest[1] not in params:
-            raise unknown(f"parameter of {rest[0]!r}", rest[1], params)
-        parse_param(value, params[rest[1]][1])
+        params.parsed(_owner(rest[0]), rest[0], rest[1], value)
     elif not (kind == "workload" and len(rest) == 1) and not (kind == "machine" and len(rest) == 2):
         raise unknown("parameter", key, SETTINGS)
     return value
 
 
-def owner(name: str) -> str:
+def _owner(name: str) -> str:
     """The kind of a plug-in whose parameters can be set."""
-    found = next((kind for kind in _OWNERS if name in registry.names(kind)), None)
-    if found is None:
-        raise unknown(
-            "file system, policy or paging",
-            name,
-            [each for kind in _OWNERS for each in registry.names(kind)],
-            "scmsim list",
-        )
-    return found
+    return params.owner(name, _OWNERS, "file system, policy or paging")
 
 
 def normal(settings: Settings) -> Settings:
@@ -82,13 +70,10 @@ def normal(settings: Settings) -> Settings:
         kind, *rest = key.split(".")
         if kind == "set":
             if rest[0] in used:
-                found[key] = parse_param(value, registry.literals(owner(rest[0]), rest[0])["PARAMS"][rest[1]][1])
+                found[key] = params.parsed(_owner(rest[0]), rest[0], rest[1], value)
         elif kind == "workload" and key != "workload.kind":
             if "workload.kind" in settings:
-                params = registry.literals("workload", settings["workload.kind"]).get("PARAMS", {})
-                if rest[0] not in params:
-                    raise unknown(f"parameter of {settings['workload.kind']!r}", rest[0], params)
-                found[key] = parse_param(value, params[rest[0]][1])
+                found[key] = params.parsed("workload", settings["workload.kind"], rest[0], value)
         else:
             found[key] = value
     return found
@@ -132,11 +117,12 @@ def in_words(settings: Settings, keys: set[str]) -> str:
 
 def _shown(settings: Settings, key: str) -> str:
     kind, *rest = key.split(".")
-    name, value = rest[0] if kind == "set" else settings.get("workload.kind"), settings[key]
-    params: dict[str, Any] = {}
-    if kind == "set" or (kind == "workload" and key != "workload.kind"):
-        params = registry.literals(owner(str(name)) if kind == "set" else kind, str(name)).get("PARAMS", {})
-    return format_bytes(value) if params and params[rest[-1]][1] == "bytes" else str(value)
+    known: params.Declared = {}
+    if kind == "set":
+        known = params.declared(_owner(rest[0]), rest[0])
+    elif kind == "workload" and key != "workload.kind" and "workload.kind" in settings:
+        known = params.declared(kind, settings["workload.kind"])
+    return params.shown(settings[key], known[rest[-1]][1] if rest and rest[-1] in known else "")
 
 
 def evaluate(settings: Settings, given: "Source | None" = None) -> dict[str, Any]:
@@ -147,20 +133,20 @@ def evaluate(settings: Settings, given: "Source | None" = None) -> dict[str, Any
     ScmsimError
         If the point cannot be run.
     """
-    params: dict[str, dict[str, Any]] = {}
+    given_params: dict[str, dict[str, Any]] = {}
     for key, value in settings.items():
         if key.startswith("set."):
             _, name, parameter = key.split(".")
-            params.setdefault(name, {})[parameter] = value
+            given_params.setdefault(name, {})[parameter] = value
     if "policy" in settings:
         from scmsim.study import space
 
-        found = space.of_policy(given or source(settings), settings["policy"], params.get(settings["policy"]))
+        found = space.of_policy(given or source(settings), settings["policy"], given_params.get(settings["policy"]))
         return {f"space_{name}": value for name, value in found.total.items()}
     from scmsim.pipeline import replay
 
     chosen = {kind: settings[kind] for kind in ("paging", "medium") if kind in settings}
-    result = replay(given or source(settings), settings["fs"], _machine(settings), params=params, **chosen)
+    result = replay(given or source(settings), settings["fs"], _machine(settings), params=given_params, **chosen)
     row = result.rows()[0]
     return {key: value for key, value in row.items() if key not in settings and value is not None}
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from scmsim.core.errors import UsageError
+from scmsim.core.errors import ScmsimError, UsageError
 from scmsim.sweep import executors, store
 from scmsim.sweep.config import Sweep
 from scmsim.sweep.point import Settings, evaluate, in_words, key_of, source, varying
@@ -78,7 +78,6 @@ def plan(sweep: Sweep, out: str | os.PathLike[str], jobs: int) -> Plan:
 
 
 def _rows(settings: Settings) -> float:
-    from scmsim.core.errors import ScmsimError
     from scmsim.pipeline import opened
 
     try:
@@ -142,8 +141,6 @@ def run(
 
 def warm(points: list[Settings]) -> None:
     """Compile, or load from the cache, the kernels that the points need, once and before any worker starts."""
-    from scmsim.core.errors import ScmsimError
-
     tiny = {"workload.kind": "microbench", "workload.op": "append", "workload.total": 8192, "workload.unit": 4096}
     for kind, name in dict.fromkeys((kind, one[kind]) for one in points for kind in ("fs", "policy") if kind in one):
         try:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.core.errors import UsageError
+from scmsim.core.errors import UsageError, unknown
 from scmsim.core.records import OP, Files
 
 Pieces = Callable[[], Iterable[np.ndarray]]
@@ -165,8 +165,6 @@ def at_least(minimum: int, **given: int) -> None:
 
 def choose(what: str, given: str, allowed: Iterable[str]) -> None:
     """Raise UnknownName unless `given` is one of `allowed`."""
-    from scmsim.core.errors import unknown
-
     allowed = list(allowed)
     if given not in allowed:
         raise unknown(what, given, allowed)

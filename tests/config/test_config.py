@@ -8,9 +8,9 @@ import pytest
 
 from scmsim import config
 from scmsim.config import Experiment, load
-from scmsim.config.positions import line_of, lines
 from scmsim.core import registry
 from scmsim.core.errors import UnknownName, UsageError
+from scmsim.core.positions import line_of, lines
 from scmsim.core.toml import ConfigError
 from scmsim.result import SUFFIXES, Result, Run
 
@@ -57,7 +57,7 @@ capacity = "64 giga"
     assert "no file 'missing.parquet'" in rules[0]
     assert "did you mean 'nova-cow'?" in rules[1]
     assert "did you mean 'machine'?" in rules[2]
-    assert rules[3] == "must be 'site', 'op' or 'file'"
+    assert rules[3] == "no breakdown named 'inode'; choose from site, op, file"
     assert "'64 giga' is not a number of bytes" in rules[4]
 
 

@@ -490,7 +490,8 @@ def test_what_a_model_declares(fs):
     assert table["PARAMS"].keys() == module.PARAMS.keys() >= {"capacity"}
     for name, (default, unit, meaning) in module.PARAMS.items():
         assert scmsim.core.units.parse_param(default, unit) is not None and meaning, name
-    assert len(module.__doc__.splitlines()) >= 3 and "Source" in module.__doc__ and "Units" in module.__doc__
+    head = registry.path("fs", fs).read_text(encoding="utf-8")
+    assert head.startswith("# Models ") and "\n# Units: " in head and "\n# Source: " in head
 
 
 PLAIN_SCRIPT = """

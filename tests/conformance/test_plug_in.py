@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 import scmsim
-import scmsim.fs.models
+import scmsim.fs
 from scmsim.core import registry
 from scmsim.core.errors import UsageError
 from scmsim.workload.microbench import source
@@ -20,10 +20,10 @@ def toy(tmp_path, monkeypatch):
     package = pathlib.Path(scmsim.__file__).parent
     for folder in ("paging", "medium", "mmu", "workload"):
         (tmp_path / folder).symlink_to(package / folder)
-    (tmp_path / "fs" / "models").mkdir(parents=True)
-    shutil.copy(MODEL, tmp_path / "fs" / "models" / "toy.py")
+    (tmp_path / "fs").mkdir()
+    shutil.copy(MODEL, tmp_path / "fs" / "toy.py")
     monkeypatch.setattr(registry, "_ROOT", tmp_path)
-    monkeypatch.setattr(scmsim.fs.models, "__path__", [*scmsim.fs.models.__path__, str(tmp_path / "fs" / "models")])
+    monkeypatch.setattr(scmsim.fs, "__path__", [*scmsim.fs.__path__, str(tmp_path / "fs")])
     return "toy"
 
 
@@ -59,6 +59,73 @@ def test_a_users_own_folder_adds_to_the_packages(own):
     assert {"mine", "ext4"} <= set(registry.names("fs"))
     run = scmsim.replay(source(op="append", unit=1000, total=50_000), "mine").runs[0]
     assert run.fs == "mine" and run.counters["pm_stored_bytes"] == 50_000
+
+
+ROWS = """
+parameters = ["capacity", "width"]
+code = { start = "toy.begin", emit = "toy.emit", space = "toy.space", SITES = "toy.SITES" }
+
+[parameter]
+width = ["8", "bytes", "bytes of a store"]
+
+[model.toy-8]
+summary = "a toy of two files"
+source = "made up"
+variant = { scale = 1 }
+
+[model.toy-16]
+summary = "the toy with stores twice as wide"
+source = "made up"
+variant = { scale = 2 }
+
+[model.nova-small]
+summary = "NOVA with other defaults"
+source = "made up"
+parameters = ["capacity"]
+parameter.capacity = ["16MiB", "bytes", "size of the device"]
+variant = { inplace = true, counters = true, cost_table = "nova-5.13" }
+
+[model.nova-small.code]
+start = "scmsim.fs.nova.state.start"
+emit = "scmsim.fs.nova.operations.emit"
+collect = "scmsim.fs.nova.gc.collect"
+space = "scmsim.fs.nova.state.space"
+SITES = "scmsim.fs.nova.recipes.SITES"
+"""
+
+
+@pytest.fixture
+def family(tmp_path, monkeypatch):
+    """A folder of the user's own with two models on code of its own, and one on the package's."""
+    folder = tmp_path / "fs" / "toys"
+    folder.mkdir(parents=True)
+    shutil.copy(MODEL, folder / "store.py")
+    (folder / "toy.py").write_text(
+        "from .store import *\nfrom . import store\n\n\ndef begin(params, files, *, scale):\n"
+        "    state = store.start(params, files)\n    state.record.reg[0, 1] = params['width'] * scale\n    return state\n"
+    )
+    (folder / "models.toml").write_text(ROWS)
+    monkeypatch.setenv(registry.OWN_FOLDER, str(tmp_path))
+    return folder
+
+
+def test_a_users_folder_is_a_family(family):
+    assert {"toy-8", "toy-16", "nova-small", "nova-cow"} <= set(registry.names("fs")) and "toy" not in registry.names(
+        "fs"
+    )
+    assert registry.literals("fs", "toy-8")["PARAMS"]["width"] == ("8", "bytes", "bytes of a store")
+    work = source(op="append", unit=1000, total=50_000)
+    runs = scmsim.replay(work, "toy-8,nova-small").runs
+    assert [run.space["capacity_bytes"] for run in runs] == [1 << 30, 16 << 20]
+    assert [run.counters["pm_stored_bytes"] >= 50_000 for run in runs] == [True, True]
+    widths = [registry.load("fs", fs).start({"width": 4}, work.files).record.reg[0, 1] for fs in ("toy-8", "toy-16")]
+    assert widths == [4, 8]
+
+
+def test_code_that_is_not_there_is_named(family):
+    (family / "models.toml").write_text(ROWS.replace("toy.emit", "toy.emits"))
+    with pytest.raises(UsageError, match="toy-8: no 'toy.emits' for 'emit'"):
+        registry.load("fs", "toy-8")
 
 
 def test_a_users_file_cannot_take_a_name_of_the_package(own):

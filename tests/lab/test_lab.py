@@ -25,7 +25,7 @@ from scmsim.lab import (
     systems,
     tools,
 )
-from scmsim.lab.machine import UNKNOWN
+from scmsim.lab.plan import UNKNOWN
 from scmsim.mmu import page_runs, simulate, simulate_file
 from scmsim.result import Result, Run
 from scmsim.result.cells import by_operation
@@ -350,10 +350,10 @@ def test_own_systems_replace_ours(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[x]\ntype = 1", "type must be"),
-        ('[x]\nmkfs = ["a"]', "lacks type"),
+        ("[x]\ntype = 1", "2: x.type: must be text"),
+        ('[x]\nmkfs = ["a"]', "1: x.type: is missing; give the file system's name"),
         ('[x]\ntype = "a"\nmkfss = []', "did you mean 'mkfs'"),
-        ('[x]\ntype = "a\\u0000b"', "type must be"),
+        ('[x]\ntype = "a\\u0000b"', "x.type: must be text"),
         ("x = 1", "must be a table"),
         ("[x", "not TOML"),
     ],

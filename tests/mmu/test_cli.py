@@ -115,7 +115,7 @@ def test_a_bad_file_is_one_line(tmp_path, command, name, content, message):
     ("options", "message"),
     [
         (["--l1", "64"], "'64' is not a TLB; write entries x ways"),
-        (["--l1", "64x5"], "'64x5': ways = 5 does not divide entries = 64"),
+        (["--l1", "64x5"], "'64x5': ways: 5 does not divide entries = 64"),
         (["--l2", "64x4"], "--l2 without --l1"),
         (["--machine", "zen9"], "no machine named 'zen9'"),
         (["--machine", "i7-8700k", "--l1", "64x4"], "exclude each other"),

@@ -250,7 +250,7 @@ def test_simulate_takes_kernel_addresses_of_any_integer_type():
 
 
 def test_simulate_says_what_is_wrong():
-    with pytest.raises(UsageError, match="'3KiB'; use a power of two from 4KiB to 1GiB"):
+    with pytest.raises(UsageError, match="'3KiB' is not the size of a page; use a power of two from 4KiB to 1GiB"):
         simulate([0], page="3KiB")
     with pytest.raises(UsageError, match="did you mean 'i7-8700k'"):
         simulate([0], machine="i7-8700")
@@ -273,9 +273,9 @@ def test_simulate_takes_numbers_of_both_halves_and_iterables_of_numbers():
 def test_a_machine_table_is_checked_as_a_file_is():
     table = presets.read("zen4")
     table["tlb"][0]["ways"] = 5
-    with pytest.raises(UsageError, match=r"machine table: tlb\[0\].ways = 5 does not divide entries = 72"):
+    with pytest.raises(UsageError, match=r"machine table: tlb.0.ways: 5 does not divide entries = 72"):
         simulate([0], table)
-    with pytest.raises(UsageError, match="machine table: tlb is missing"):
+    with pytest.raises(UsageError, match="machine table: tlb: is missing"):
         simulate([0], {})
     file = pathlib.Path(presets.__file__).with_name("machines") / "zen4.toml"
     assert simulate([0], file) == simulate([0], "zen4")

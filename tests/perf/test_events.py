@@ -45,7 +45,6 @@ def arm(part: int) -> str:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_table_keeps_the_schema(name: str) -> None:
-    assert events.problems(registry.literals("events", name)) == []
     table = events.table(name)
     assert table.rows.keys().isdisjoint(table.absent)
     assert table.rows.keys() | table.absent.keys() == set(events.hardware_fields())
@@ -84,13 +83,19 @@ _TIMES = {
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"pmu": 3}, "'pmu' must be a str"),
-        ({"extra": 1}, "unknown key 'extra'"),
-        ({"rows": {"dtlb_laod": {"raw": "event=0x08"}}}, "unknown counter 'dtlb_laod'"),
-        ({"rows": {"cycles": {"raw": "0x3c"}}}, "cycles: raw '0x3c' is not like"),
-        ({"rows": {"cycles": {"raw": "event=0x3c", "counters": "3-4"}}}, "counters '3-4' must be fixed, any"),
-        ({"rows": {"cycles": {"raw": "event=0x3c", "event": "A B"}}}, "event 'A B' is not a perf event name"),
-        ({"rows": {"cycles": {"raw": "event=0x3c", "unit": "x"}}}, "cycles: unknown key 'unit'"),
+        ({"pmu": 3}, "pmu: must be text in quotes, not 3"),
+        ({"extra": 1}, "extra: no key named 'extra'"),
+        ({"rows": {"dtlb_laod": {"raw": "event=0x08"}}}, "rows.dtlb_laod: no counter named 'dtlb_laod'"),
+        ({"rows": {"cycles": {"raw": "0x3c"}}}, "rows.cycles.raw: '0x3c' is not like"),
+        (
+            {"rows": {"cycles": {"raw": "event=0x3c", "counters": "3-4"}}},
+            "rows.cycles.counters: '3-4' must be fixed, any",
+        ),
+        (
+            {"rows": {"cycles": {"raw": "event=0x3c", "event": "A B"}}},
+            "rows.cycles.event: 'A B' is not a perf event name",
+        ),
+        ({"rows": {"cycles": {"raw": "event=0x3c", "unit": "x"}}}, "rows.cycles.unit: no key named 'unit'"),
         (
             {
                 "rows": {
@@ -110,9 +115,10 @@ _TIMES = {
             "'a' has two meanings: 'event=0x3c' and 'event=0x3d'",
         ),
         ({"absent": {}}, "neither a row nor a reason for 'l1d_replacement'"),
-        ({"absent": {"*": "why", "xtlb_*": "why"}}, "absent 'xtlb_*' fits no counter without a row"),
-        ({"generic": {"dTLB-loads": "nothing"}}, "generic 'dTLB-loads' names no row"),
-        ({"cpus": []}, "every [[cpus]] needs vendor, family and models"),
+        ({"absent": {"*": "why", "xtlb_*": "why"}}, "absent.xtlb_*: 'xtlb_*' fits no counter without a row"),
+        ({"generic": {"dTLB-loads": "nothing"}}, "generic.dTLB-loads: 'nothing' names no row"),
+        ({"cpus": []}, "cpus: must name at least one CPU"),
+        ({"cpus": [{"vendor": "v"}]}, "cpus.0: needs vendor, family and models"),
     ],
 )
 def test_a_wrong_table_is_refused_with_what_is_wrong(change: dict, message: str) -> None:
@@ -126,8 +132,9 @@ def test_a_wrong_table_is_refused_with_what_is_wrong(change: dict, message: str)
         "absent": {"*": "not here"},
         "generic": {},
     }
-    assert events.problems(right) == []
-    assert any(message in problem for problem in events.problems({**right, **change}))
+    events.checked(right)
+    with pytest.raises(UsageError, match=re.escape(message)):
+        events.checked({**right, **change})
 
 
 def test_an_unknown_table_says_the_nearest() -> None:

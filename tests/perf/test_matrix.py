@@ -109,7 +109,7 @@ drop_caches = 1
     for line, what in [
         (2, "'EXT4' is no label"),
         (3, "absolute path"),
-        (4, "needs dir"),
+        (4, "dir: is missing; give dir = "),
         (5, "did you mean 'dir'"),
         (7, "did you mean 'write'"),
         (8, "listed twice"),

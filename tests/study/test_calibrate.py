@@ -61,8 +61,8 @@ def test_tables_that_nobody_uses_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[a]\ninstructions = 1", "does not say which table"),
-        ('table = "x"\n[a]\ninstructions = 1', "needs instructions"),
+        ("[a]\ninstructions = 1", "1: table: is missing; name the table of costs"),
+        ('table = "x"\n[a]\ninstructions = 1', "2: a.loads: is missing"),
         ('table = "x"\n[a]\ninstructions = -1\nloads = 1\nstores = 1', "from 0"),
         ("x", "not TOML"),
     ],

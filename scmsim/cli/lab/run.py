@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from scmsim.cli.lab._guests import guest_options
+from scmsim.core.errors import UsageError
 
 if TYPE_CHECKING:
     from scmsim.lab.machine import Setting
@@ -82,7 +83,6 @@ def _setting(job: Any, given: dict[str, Any], dax: bool) -> "Setting":
 
 def _window(text: str | None) -> Any:
     """1000/100000 -> Window(1000, 100000)."""
-    from scmsim.core.errors import UsageError
     from scmsim.lab.machine import Window
 
     if not text:

@@ -2,6 +2,8 @@
 
 import click
 
+from scmsim.core.errors import UsageError
+
 SUMMARY = "Choose the kernel to measure, and build the plugin and the guest's program."
 
 
@@ -17,7 +19,6 @@ works too. Without an option: what would be done. With --apply, apt brings what 
 @click.option("--modules", type=click.Path(), help="Its modules: the folder lib/modules/RELEASE.")
 @click.option("--apply", is_flag=True, help="Let apt install what is missing and download the newest kernel package.")
 def command(package: str | None, image: str | None, modules: str | None, apply: bool) -> int:
-    from scmsim.core.errors import UsageError
     from scmsim.lab import cache, kernel, qemu, tools
 
     if package and image:

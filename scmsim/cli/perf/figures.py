@@ -4,6 +4,7 @@ import click
 
 from scmsim.cli._figures import figure_format
 from scmsim.cli._results import read_results
+from scmsim.core.errors import UsageError
 
 SUMMARY = "Draw the thesis' nine figures from a result of perf run or perf import."
 
@@ -23,7 +24,6 @@ RESULT is a result (.json, .parquet) or a folder of results. To draw a simulatio
 def command(result: str, out: str, operations: tuple[str, ...], events: str | None, suffix: str, as_json: bool) -> None:
     import json
 
-    from scmsim.core.errors import UsageError
     from scmsim.report import figures
     from scmsim.report.files import check_folder
 

@@ -2,6 +2,9 @@
 
 import click
 
+from scmsim.core.errors import UsageError
+from scmsim.core.text import printable
+
 SUMMARY = "Turn perf's output, or the thesis' columns, into a result that can be compared."
 
 
@@ -43,7 +46,6 @@ def command(
 ) -> None:
     import json
 
-    from scmsim.core.text import printable
     from scmsim.core.units import parse_bytes
     from scmsim.perf.importer import About, import_files
     from scmsim.result import check_writable
@@ -70,8 +72,6 @@ def command(
 
 def _systems(given: tuple[str, ...]) -> tuple[str, dict[str, str]]:
     """Label and renames, from "ext4" and "NOVA=nova-cow"."""
-    from scmsim.core.errors import UsageError
-
     names = dict(text.split("=", 1) for text in given if "=" in text)
     labels = [text for text in given if "=" not in text]
     if len(labels) > 1 or "" in names or "" in names.values() or "" in labels:

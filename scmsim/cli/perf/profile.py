@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from scmsim.core.errors import UsageError, unknown
+
 if TYPE_CHECKING:
     from scmsim.perf.profile import Sites
 
@@ -61,7 +63,6 @@ def command(
     as_json: bool,
     command_line: tuple[str, ...],
 ) -> None:
-    from scmsim.core.errors import UsageError
     from scmsim.perf import profile
     from scmsim.perf.fields import fields
     from scmsim.result import Result, check_writable, provenance
@@ -91,7 +92,6 @@ def command(
 
 
 def _reduce(path: str, fs: str | None) -> "Sites":
-    from scmsim.core.errors import UsageError
     from scmsim.perf import profile
 
     try:
@@ -103,7 +103,6 @@ def _reduce(path: str, fs: str | None) -> "Sites":
 
 def _predicted(path: str, fs: str | None, counter: str) -> dict[str, float]:
     """Share of each mechanism in a simulated counter, in percent."""
-    from scmsim.core.errors import UsageError, unknown
     from scmsim.result import read
 
     runs = [run for run in read(path).runs if run.fs == fs]

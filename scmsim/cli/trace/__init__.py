@@ -11,8 +11,10 @@ import click
 
 from scmsim.cli import Group
 from scmsim.cli._progress import on_terminal
+from scmsim.cli.trace import _convert
 from scmsim.cli.trace._convert import allow_loss
 from scmsim.cli.trace._tools import COMMANDS
+from scmsim.core.errors import UsageError
 from scmsim.core.text import printable, words
 
 SUMMARY = "Look at, check, convert and rewrite traces: info, stats, plot, convert, filter, cut, ..."
@@ -151,7 +153,6 @@ def _row(trace: Any, record: Any) -> dict[str, Any]:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def check(file: str, as_json: bool) -> int:
     """Check every row of a trace; exit code 2 if it has problems, all of which are listed."""
-    from scmsim.core.errors import UsageError
     from scmsim.trace import open_trace
     from scmsim.trace.summary import all_problems
 
@@ -190,9 +191,6 @@ def convert(
     source: str, out: str | None, name: str | None, to: str | None, options: tuple[str, ...], **more: Any
 ) -> int:
     """Convert the output of a tracer to a trace, or (--to) a trace to another format.  IN may be - (standard input)."""
-    from scmsim.cli.trace import _convert
-    from scmsim.core.errors import UsageError
-
     as_json, named, allowed = more.pop("as_json"), more.pop("named"), more.pop("allow_loss")
     given = [name for name in (out, named) if name is not None]
     if len(given) != 1:

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from scmsim.core.errors import UsageError, unknown
 from scmsim.core.text import printable
 
 INCOMPLETE = 4  # exit code: more was lost, or not understood, than is allowed
@@ -21,8 +22,6 @@ def convert(
     source: str, out: str, name: str | None, to: str | None, given: dict[str, str], bar: Bar, **more: Any
 ) -> Any:
     """Convert, and return (name of the format, its Report); `more` goes to the importer."""
-    from scmsim.core.errors import UsageError
-
     if os.path.exists(out) and os.path.exists(source) and os.path.samefile(source, out):
         raise UsageError(f"IN and OUT are the same file {out!r}; give OUT another name")
     under = more.get("under")
@@ -53,7 +52,6 @@ def _export(
     source: str, out: str, to: str, name: str | None, given: dict[str, str], bar: Bar, more: dict[str, Any]
 ) -> Any:
     from scmsim.core import registry
-    from scmsim.core.errors import UsageError, unknown
     from scmsim.trace import open_trace
     from scmsim.trace.formats import writable
 
@@ -70,7 +68,6 @@ def _export(
 def _params(name: str, which: str, given: dict[str, str]) -> dict[str, Any]:
     """Values of --set by the unit that the format declares for each."""
     from scmsim.core import registry
-    from scmsim.core.errors import UsageError, unknown
     from scmsim.core.units import parse_param
 
     declared = registry.literals("format", name).get(which, {})
@@ -90,8 +87,6 @@ def _params(name: str, which: str, given: dict[str, str]) -> dict[str, Any]:
 
 def pairs(texts: tuple[str, ...]) -> dict[str, str]:
     """NAME=VALUE as a dictionary."""
-    from scmsim.core.errors import UsageError
-
     for text in texts:
         if "=" not in text:
             raise UsageError(f"--set {text!r} is not NAME=VALUE, like --set unit=512")

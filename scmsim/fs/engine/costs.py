@@ -1,21 +1,34 @@
 """Cost tables: instructions, loads and stores of code that has no data structure of its own, from a TOML file with sources.
 
 Each table of a family's `costs/NAME.toml` is one cost: `site`, `instructions`, `loads`, `stores` (per unit, rep-strings left out),
-`per` (what the unit is), `kind` ("measured" or "fitted") and `source`.
+`per` (what the unit is), `kind` (of `KINDS`) and `source`.
 """
 
 import contextlib
 import pathlib
-import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from scmsim.core import toml
 from scmsim.core.records import MILLI
+from scmsim.core.schema import named, number, one_of, table, text
 
 _FOLDER = pathlib.Path(__file__).parents[1]  # of the families
-
+KINDS = ("measured", "fitted", "derived", "estimate")
+COLUMNS = ("instructions", "loads", "stores")
+COST = table(
+    {
+        **dict.fromkeys(COLUMNS, number(0, 1e9)),
+        "site": text,
+        "per": text,
+        "kind": one_of("kind", KINDS),
+        "source": text,
+    },
+    COLUMNS,
+)
+TABLE = named(COST)
 
 Change = Callable[[str, dict[str, Any]], dict[str, Any]]  # name of a table and the table -> the one to use
 _changes: list[Change] = []
@@ -34,12 +47,12 @@ def changed(change: Change) -> Iterator[None]:
 def load(name: str, costs: Sequence[str], sites: Sequence[str]) -> np.ndarray:
     """Rows (instructions, loads, stores in thousandths, site index) int64 of the named costs, in the order given."""
     (file,) = _FOLDER.rglob(f"{name}.toml")
-    table = tomllib.loads(file.read_text(encoding="utf-8"))
+    _, found = toml.read(file)
     for change in _changes:
-        table = change(name, table)
+        found = change(name, found)
     rows = np.zeros((len(costs), 4), np.int64)
     for i, cost in enumerate(costs):
-        entry = table[cost]
-        rows[i, :3] = [round(entry[field] * MILLI) for field in ("instructions", "loads", "stores")]
+        entry = found[cost]
+        rows[i, :3] = [round(entry[field] * MILLI) for field in COLUMNS]
         rows[i, 3] = list(sites).index(entry["site"])
     return rows

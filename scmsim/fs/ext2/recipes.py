@@ -22,6 +22,7 @@ SITES = {
     "writeback": "data",
     "metadata": "metadata",
 }
+SITES_IN_DRAM = dict.fromkeys(SITES, "none")  # of a RAM disk: nothing is persistent
 
 _COMMON = (
     "null_call", "timer_tick", "fsync_call", "metadata_block", "late_block", "inode_update", "create", "open", "close", "unlink",

@@ -8,11 +8,11 @@ import difflib
 import functools
 import pathlib
 import re
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from scmsim.core import toml
 from scmsim.core.counters import MEASURED, SCHEMA
 from scmsim.core.errors import UnknownName
 from scmsim.result.metrics import METRICS
@@ -157,7 +157,7 @@ def _page() -> Iterator[str]:
 
 @functools.cache
 def _table(name: str) -> dict[str, Any]:
-    return tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    return toml.read(_FOLDER / f"{name}.toml")[1]
 
 
 def _field(name: str) -> Any:

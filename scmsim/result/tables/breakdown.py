@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from scmsim.core.text import distinct
-from scmsim.result import Run
+from scmsim.result.run import Run
 from scmsim.result.tables.figures import Value, number
 
 TOP = 20

@@ -5,7 +5,8 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from scmsim.core.records import KINDS
-from scmsim.result import Run, glossary
+from scmsim.result import glossary
+from scmsim.result.run import Run
 
 ABSENT = "-"
 FEW = 100  # events: a rate out of fewer says nothing, so their number is shown

@@ -8,7 +8,7 @@ more.  Runs in which operations failed are left out, and so are bytes stored whe
 from collections.abc import Callable, Mapping, Sequence
 
 from scmsim.core.records import KINDS
-from scmsim.result import Run
+from scmsim.result.run import Run
 from scmsim.result.tables.figures import FEW, number
 
 _DIFFERENT = 1.1

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scmsim.core.errors import UsageError
-from scmsim.core.units import format_bytes, parse_bytes
+from scmsim.core.units import format_bytes, page_order, parse_bytes
 from scmsim.mmu import presets
+from scmsim.mmu.state import ANY, CACHE_LEVELS
 from scmsim.study.advise import kernels as k
 from scmsim.study.advise.profile import FAR, GRAINS, THRESHOLDS, Profile
 
@@ -239,13 +240,13 @@ def shape_of(machine: str) -> tuple[np.ndarray, int]:
 def _rows(array: dict[str, Any], table: dict[str, Any]) -> Iterator[int]:
     """The rows of the shape that an array fills."""
     if "entry" in array:
-        yield k.CUT + presets.CACHE_LEVELS[array["entry"]] - 2
+        yield k.CUT + CACHE_LEVELS[array["entry"]] - 2
     elif "pages" not in array:
         yield k.SERVE + table["walk_memory"].index(array)
     for key, level in (("first_level_for", k.NEAR), ("second_level_for", k.WIDE)):
         for text in array["pages"] if "load" in array.get(key, []) else ():
             for c, page in enumerate(PAGES):
-                if text == presets.ANY or presets.page_order(text, "pages") == page.bit_length() - 1:
+                if text == ANY or page_order(text) == page.bit_length() - 1:
                     yield level + c
 
 

@@ -9,12 +9,11 @@ from typing import Any
 from scmsim.core import registry
 from scmsim.core.errors import UsageError
 from scmsim.lab import tlb
-from scmsim.lab.machine import UNKNOWN
+from scmsim.lab.plan import UNKNOWN
 from scmsim.lab.stream import SUFFIX, Kept
 from scmsim.mmu import presets
 from scmsim.perf.cells import write_whole
-from scmsim.pipeline import Progress
-from scmsim.pipeline.arguments import machine_table, opened
+from scmsim.pipeline.arguments import Progress, machine_table, opened
 from scmsim.result import provenance
 from scmsim.study.tlb import card
 from scmsim.study.tlb.replay import replayed

@@ -1,6 +1,6 @@
 """A replay whose look-ups, misses and walks are told apart by mechanism, region of the address space and page size."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +10,12 @@ from scmsim.core import registry
 from scmsim.core.counters import COUNTERS, SCHEMA, rounded
 from scmsim.core.records import ORDER, PM, Source
 from scmsim.lab import regions, tlb
+from scmsim.mmu.replay import replay
 from scmsim.paging import _choice as choice
-from scmsim.pipeline import CHUNK, DEFAULTS, Progress, _Replay, _Setup
-from scmsim.pipeline.arguments import machine_table
+from scmsim.pipeline import CHUNK, DEFAULTS
+from scmsim.pipeline.arguments import Progress, machine_table
+from scmsim.pipeline.run import Replay
+from scmsim.pipeline.stages import Counting, Mmu
 from scmsim.result import metrics
 
 _LAYOUT = regions.layout()
@@ -42,25 +45,26 @@ def replayed(
     _, policy = choice.choose(fs, paging, machine_table(machine)["walk"]["largest_page"])
     if large_buffer and "user_page" in registry.literals("paging", policy).get("PARAMS", {}):
         merged.setdefault(policy, {}).setdefault("user_page", "2MiB")
-    replay = _ByPlace(_Setup(fs, machine, paging, DEFAULTS["medium"], merged, "site"), source, CHUNK)
-    run = replay.run(progress)
-    return Replayed(replay.rows(), policy, replay.addressed(), run.warnings)
+    run = Replay(source, fs, machine, paging, DEFAULTS["medium"], merged, "site", CHUNK)
+    mmu = _ByPlace(run.machine, run.counting)
+    run.loop.stages = [mmu if isinstance(stage, Mmu) else stage for stage in run.loop.stages]
+    warnings = run.run(False, progress).warnings
+    return Replayed(mmu.rows(run.model.sites), policy, mmu.addressed(), warnings)
 
 
-class _ByPlace(_Replay):
-    """A replay whose MMU counts in a row for each site and place (see `tlb.places`)."""
+class _ByPlace(Mmu):
+    """An MMU that counts in a row for each site and place (see `tlb.places`)."""
 
-    def __init__(self, setup: _Setup, source: Source, chunk: int) -> None:
-        super().__init__(setup, source, chunk)
-        self.places = np.zeros(len(self.sites) * tlb.PLACES + 1, COUNTERS)
-        self._whole, self._mmu = self._mmu, self._by_place
+    def __init__(self, machine: dict[str, Any], counting: Counting) -> None:
+        super().__init__(machine, counting)
+        self.places = np.zeros(counting.sites * tlb.PLACES + 1, COUNTERS)
 
-    def _by_place(self, state: np.ndarray, counters: np.ndarray, events: np.ndarray, bins: np.ndarray, n: int) -> None:
-        part = events[:n]
-        region = np.where(part["space"] == PM, regions.PERSISTENT, _LAYOUT.of(part["vaddr"].view(np.uint64)))
-        rows = bins[:n] * tlb.PLACES + tlb.places(region, part["order"] & ORDER)
-        rows[bins[:n] == len(self.sites)] = len(self.places) - 1  # what counts nowhere
-        self._whole(state, self.places, events, rows, n)
+    def take(self, events: np.ndarray) -> None:
+        bins, last = self.counting.bins[: len(events)], len(self.places) - 1
+        region = np.where(events["space"] == PM, regions.PERSISTENT, _LAYOUT.of(events["vaddr"].view(np.uint64)))
+        rows = bins * tlb.PLACES + tlb.places(region, events["order"] & ORDER)
+        rows[bins == self.counting.sites] = last  # what counts nowhere
+        replay(self.state, self.places, events, rows, len(events))
 
     def addressed(self) -> float | None:
         """Share of the loads and stores that had an address, %."""
@@ -68,7 +72,7 @@ class _ByPlace(_Replay):
         counters = rounded(dict(zip(SCHEMA, total.tolist(), strict=True)))
         return metrics.compute(counters).values.get("addressed_percent")
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self, sites: Sequence[str]) -> list[dict[str, Any]]:
         """The rows with look-ups, by site."""
-        found = self.places[:-1].reshape(len(self.sites), tlb.PLACES)
-        return [{"site": site, **row} for site, part in zip(self.sites, found, strict=True) for row in tlb.table(part)]
+        found = self.places[:-1].reshape(len(sites), tlb.PLACES)
+        return [{"site": site, **row} for site, part in zip(sites, found, strict=True) for row in tlb.table(part)]

@@ -10,6 +10,7 @@ from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.trace.capture import Captured, Options, _perf, _seed, check_target, strace
 from scmsim.trace.capture import _run as common
 from scmsim.trace.capture._merge import Merge, Merged, StraceCalls
+from scmsim.trace.capture._words import NEEDS_MEMORY
 from scmsim.trace.formats._lines import Progress
 
 SUMMARY = (
@@ -62,7 +63,6 @@ def capture(
 
 
 def _named_calls() -> list[str]:
-    from scmsim.trace.capture._words import NEEDS_MEMORY
     from scmsim.trace.formats.strace import CALLS
 
     return sorted(NEEDS_MEMORY & set(CALLS))

@@ -2,7 +2,10 @@
 
 import pytest
 
+from scmsim.core import toml
 from scmsim.fs.engine import costs
+
+TABLES = sorted(costs._FOLDER.glob("*/costs/*.toml"))
 
 
 @pytest.fixture
@@ -24,3 +27,9 @@ def test_rows_come_in_the_order_asked_for_in_thousandths_with_their_site(folder)
 def test_an_unknown_cost_or_site_is_an_error_of_the_model(folder, names, sites):
     with pytest.raises((KeyError, ValueError)):
         costs.load("t", names, sites)
+
+
+@pytest.mark.parametrize("file", TABLES, ids=lambda file: file.stem)
+def test_every_table_says_of_each_cost_what_it_is_and_where_it_comes_from(file):
+    table = toml.load(file, costs.TABLE)
+    assert table and all(set(cost) == {*costs.COLUMNS, "site", "per", "kind", "source"} for cost in table.values())

@@ -1,0 +1,179 @@
+"""The models of a family of file systems, which are the rows of its `models.toml`.
+
+What stands above the rows holds for each of them; a row's own keys come before it, its own tables are added to it.
+
+    source = "where the family is described"
+    parameters = ["capacity", "journal"]            # in the order in which they are listed
+
+    [parameter]                                     # default, unit, meaning
+    journal = ["4MiB", "bytes", "size of the journal"]
+
+    [model.mine-4k]
+    summary = "one line"
+    variant = { shift = 12 }                        # what `start` is given besides the parameters and the files
+
+`code` says where a model's functions stand that are not at their usual place (CODE): "file.name" in the family's own folder, or a
+whole path such as "scmsim.fs.nova.operations.emit".  `by.PARAMETER.VALUE` is what a value of a parameter adds to the variant.
+Parameters that several families have stand in `parameters.toml` beside the families.
+"""
+
+import functools
+import pathlib
+import re
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+from scmsim.core import toml
+from scmsim.core.errors import UsageError, unknown
+from scmsim.core.schema import Mistakes, Rule, both, flag, listed, named, table, text, whole
+from scmsim.core.units import parse_param
+
+TABLE = "models.toml"
+SHARED = pathlib.Path(__file__).parents[1] / "fs" / "parameters.toml"
+CODE = {"start": "state.start", "emit": "operations.emit", "space": "state.space", "SITES": "recipes.SITES"}
+_MAY = ("collect", "by_file", "unsynced", "quiet_until", "TALLIES", "LARGEST_FILE")  # what a model may have besides
+
+_HEADER = re.compile(r"^\[model\.([a-z0-9-]+)\]", re.MULTILINE)
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_PLACE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
+
+
+def names(file: pathlib.Path) -> list[str]:
+    """Names of a family's models, by the headers of their rows alone."""
+    return _headers(file, file.stat().st_mtime_ns)
+
+
+@functools.cache
+def _headers(file: pathlib.Path, changed_ns: int) -> list[str]:
+    return _HEADER.findall(file.read_text(encoding="utf-8"))
+
+
+def literals(file: pathlib.Path, name: str) -> dict[str, Any]:
+    """What a model says about itself, by the names that a model in a `.py` file gives it: SUMMARY, PARAMS, PAGE_BYTES ..."""
+    row = _rows(file)[name]
+    found = {key.upper(): row[key] for key in _CONSTANTS if key in row}
+    return {**found, "PARAMS": {key: tuple(row["parameter"][key]) for key in row["parameters"]}}
+
+
+def bind(file: pathlib.Path, name: str, imported: Callable[[str], Any]) -> SimpleNamespace:
+    """A model: its literals, and its code, where `imported` gives a module by its path as `code` has it."""
+    row = _rows(file)[name]
+    found = literals(file, name)
+    for attribute, place in row["code"].items():
+        module, _, each = place.rpartition(".")
+        try:
+            found[attribute] = getattr(imported(module), each)
+        except (ImportError, AttributeError) as error:
+            raise UsageError(f"{file}: {name}: no {place!r} for {attribute!r}: {error}") from None
+    return SimpleNamespace(**found | {"start": _start(found["start"], row)})
+
+
+def _start(start: Callable[..., Any], row: Mapping[str, Any]) -> Callable[[Mapping[str, Any], Any], Any]:
+    def started(params: Mapping[str, Any], files: Any) -> Any:
+        """State of an empty file system that knows the trace's files."""
+        variant = dict(row["variant"])
+        for parameter, values in row["by"].items():
+            variant |= values[params[parameter]]
+        return start(params, files, **variant)
+
+    return started
+
+
+@functools.cache
+def _rows(file: pathlib.Path) -> dict[str, dict[str, Any]]:
+    """Every row of a file, with what stands above the rows in it."""
+    found = toml.load(file, both(_FILE, _references))
+    return {name: _completed(found, row) for name, row in found["model"].items()}
+
+
+@functools.cache
+def _shared() -> dict[str, Any]:
+    """Parameters that several families have."""
+    found: dict[str, Any] = toml.load(SHARED, named(_declaration))
+    return found
+
+
+def _completed(above: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """A row with what stands above it."""
+    row = {**above, **own}
+    for key in ("parameter", "code", "variant", "by"):
+        row[key] = {**_table(above, key), **_table(own, key)}
+    row.setdefault("parameters", list(row["parameter"]))
+    return row | {"parameter": {**_shared(), **row["parameter"]}, "code": {**CODE, **row["code"]}}
+
+
+def _table(of: Any, key: str) -> dict[str, Any]:
+    """A table within another, empty where there is none or something else."""
+    found = of.get(key) if isinstance(of, Mapping) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _references(family: Any) -> None:
+    """A rule of the whole file: each parameter that is named is declared, and its values are those of its choice."""
+    mistakes = Mistakes()
+    for name, own in _table(family, "model").items():
+        if not _NAME.fullmatch(name):
+            mistakes.note(("model", name), "must be lower-case words joined by dashes")
+        if not isinstance(own, dict):
+            continue
+        row = _completed(family, own)
+        known, named_by = row["parameter"], ("model", name) if "parameters" in own else ()
+        for i, key in enumerate(row["parameters"] if isinstance(row["parameters"], list) else ()):
+            if key not in known:
+                mistakes.note((*named_by, "parameters", i), unknown("parameter", key, known))
+        for key, values in row["by"].items():
+            at = ("model", name, "by", key) if key in _table(own, "by") else ("by", key)
+            choices = known[key][1].split("|") if isinstance(known.get(key), list) and len(known[key]) == 3 else []
+            if key not in row["parameters"]:
+                mistakes.note(at, unknown("parameter of this row", key, row["parameters"]))
+            elif isinstance(values, dict) and sorted(values) != sorted(choices):
+                mistakes.note(at, f"must have a table for each of {', '.join(choices)}")
+    mistakes.found = list(dict.fromkeys(mistakes.found))  # what stands above the rows is seen in each
+    mistakes.done()
+
+
+def _line(value: Any) -> str:
+    if "\n" in text(value) or not value or value.endswith("."):
+        raise UsageError("must be one line that does not end with a full stop")
+    return str(value)
+
+
+def _declaration(value: Any) -> list[str]:
+    """A parameter: default, unit, meaning."""
+    if not isinstance(value, list) or len(value) != 3 or not all(isinstance(part, str) for part in value):
+        raise UsageError('must be ["default", "unit", "meaning"]')
+    parse_param(value[0], value[1])
+    return value
+
+
+def _place(value: Any) -> str:
+    if not isinstance(value, str) or not _PLACE.fullmatch(value):
+        raise UsageError('must be "file.name" in this folder, or a whole path such as "scmsim.fs.nova.operations.emit"')
+    return value
+
+
+def _plain(value: Any) -> str | int:
+    if not isinstance(value, str | int):
+        raise UsageError("must be a whole number, a word, true or false")
+    return value
+
+
+_CONSTANTS: dict[str, Rule] = {
+    "summary": _line,
+    "source": _line,
+    "paging": text,
+    "page_bytes": whole(1, 1 << 40),
+    "tail_bytes": whole(1, 1 << 40),
+    "holes": flag,
+    "memory_objects": flag,
+}
+_KEYS: dict[str, Rule] = _CONSTANTS | {
+    "parameters": listed(text),
+    "parameter": named(_declaration),
+    "code": table(dict.fromkeys((*CODE, *_MAY), _place)),
+    "variant": named(_plain),
+    "by": named(named(named(_plain))),
+}
+_ABOVE = {key: rule for key, rule in _KEYS.items() if key != "summary"}
+_FILE = table({**_ABOVE, "model": named(table(_KEYS, {"summary": "say in one line what it is"}))}, ["model"])

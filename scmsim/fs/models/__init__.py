@@ -1,1 +1,0 @@
-"""The file systems by name: a file is one of them."""

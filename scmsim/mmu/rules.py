@@ -1,0 +1,145 @@
+"""What a machine's table may hold."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from scmsim.core.errors import UsageError
+from scmsim.core.schema import Mistakes, Rule, flag, listed, number, one_of, table, text, then, whole
+from scmsim.core.units import page_order
+from scmsim.mmu import state as layout
+from scmsim.mmu.state import ANY, CACHE_LEVELS
+
+_CYCLES = whole(0, 1 << 40)
+_TIMES = ("ghz", "cpi", "stlb_hit_cycles", "walk_hidden", "copy_gb_s", "syscall_ns")
+_LEVELS_FOR = ("first_level_for", "second_level_for")
+
+
+def machine(sources: bool) -> Rule:
+    """Rule of a machine's table; without `sources`, they, names, the summary and [time] may be missing."""
+    named = ("name", "source") if sources else ()
+    fields = {
+        "summary": text,
+        "fill": one_of("rule of filling", layout.FILLS),
+        "tlb": _arrays("tlb", {"name": text, "pages": listed(_page_of_array), **_FOR}, ("pages", *named), sources),
+        "walk_cache": _arrays("walk_cache", {"entry": one_of("entry", CACHE_LEVELS)}, ("entry", *named[1:]), sources),
+        "walk_memory": _arrays("walk_memory", {"name": text, "cycles": _CYCLES}, ("cycles", *named), sources),
+        "nested_tlb": _arrays("nested_tlb", {}, named[1:], sources),
+        "walk": _numbers(_WALK, ("levels", "largest_page"), sources),
+        "invalidate": _numbers(_INVALIDATE, (), sources),
+        "time": _numbers(dict.fromkeys(_TIMES, number(0, 1e12)), _TIMES, sources),
+    }
+    needed = ("tlb", "walk_cache", "walk", *(("summary", "time") if sources else ()))
+    return then(table(fields, needed), _together)
+
+
+def _shaped(entry: dict[str, Any]) -> dict[str, Any]:
+    entries, ways = entry["entries"], entry["ways"]
+    sets, coalesce = entries // ways, entry.get("coalesce", 1)
+    mistakes = Mistakes()
+    if entries % ways:
+        mistakes.note(("ways",), f"{ways} does not divide entries = {entries}")
+    if sets & (sets - 1) and entry.get("index") == "xor":
+        mistakes.note(("index",), f"an xor index needs a power of two, and entries / ways = {sets} sets")
+    if ways & (ways - 1) and entry.get("policy") == "tree-plru":
+        mistakes.note(("policy",), f"tree-plru needs a power of two, not ways = {ways} (bit-plru takes any number)")
+    if coalesce & (coalesce - 1):
+        mistakes.note(("coalesce",), f"{coalesce} is not a power of two up to 512 pages")
+    mistakes.done()
+    return entry
+
+
+def _arrays(kind: str, more: Mapping[str, Rule], needed: tuple[str, ...], sources: bool) -> Rule:
+    """Rule of the [[tables]] of a kind of array."""
+    fields = {**_SHAPE, "index": one_of("index", ("linear", "xor")), "source": _source if sources else text, **more}
+    form = f"must be written as [[{kind}]] tables"
+    return listed(then(table(fields, ("entries", "ways", *needed), form), _shaped), form)
+
+
+def _numbers(fields: Mapping[str, Rule], needed: tuple[str, ...], sources: bool) -> Rule:
+    """Rule of a table of numbers whose `source` says where each comes from."""
+
+    def sourced(kept: dict[str, Any]) -> dict[str, Any]:
+        mistakes = Mistakes()
+        for key in kept.keys() - {"source"}:
+            if not str(kept["source"].get(key, "")).strip():
+                mistakes.note(("source", key), f"is missing; say where {key} comes from")
+        mistakes.done()
+        return kept
+
+    rule = table({**fields, "source": _mapping}, (*needed, *(("source",) if sources else ())))
+    return then(rule, sourced) if sources else rule
+
+
+def _together(kept: dict[str, Any]) -> dict[str, Any]:
+    """Rules that concern several keys at once."""
+    walk, mistakes = kept["walk"], Mistakes()
+    lines, flat = len(kept.get("walk_memory", [])), "ref_cycles" in walk
+    if lines > layout.CACHES or flat == bool(lines) or (lines and "memory_cycles" not in walk):
+        rule = f"give ref_cycles, or memory_cycles and one to {layout.CACHES} [[walk_memory]] caches"
+        mistakes.note(("walk",), rule)
+    if len(walk.get("level_bits", [9] * (walk["levels"] - 1))) != walk["levels"] - 1:
+        mistakes.note(("walk", "level_bits"), "give for each level but the last log2 of its entries a table, 1 to 12")
+    entries = [entry["entry"] for entry in kept["walk_cache"]]
+    for i, entry in enumerate(entries):
+        if entry in entries[:i]:
+            rule = f"there is an array for {entry!r} already; use {', '.join(CACHE_LEVELS)}, each once"
+            mistakes.note(("walk_cache", i, "entry"), rule)
+    if len(kept.get("nested_tlb", [])) > 1:
+        mistakes.note(("nested_tlb",), "there can be only one")
+    for key in _LEVELS_FOR:
+        for side in layout.SIDES:
+            _check_side(kept["tlb"], key, side, mistakes)
+    mistakes.done()
+    return kept
+
+
+def _check_side(tlbs: list[dict[str, Any]], key: str, side: str, mistakes: Mistakes) -> None:
+    """A level of one side holds 4 KiB pages, and no page size twice."""
+    sizes = [text for entry in tlbs if side in entry.get(key, []) for text in entry["pages"]]
+    orders = [text if text == ANY else page_order(text) for text in sizes]
+    if len(orders) > len(set(orders)):
+        mistakes.note(("tlb",), f"two arrays have the same page size and {key} = {side!r}")
+    if 12 not in orders and ANY not in orders and (orders or key == "first_level_for"):
+        mistakes.note(("tlb",), f"no array has 4KiB pages and {key} = {side!r}")
+
+
+def _page(value: Any) -> Any:
+    page_order(value)
+    return value
+
+
+def _page_of_array(value: Any) -> Any:
+    return value if value == ANY else _page(value)
+
+
+def _source(value: Any) -> str:
+    if not text(value).strip():
+        raise UsageError("is empty; say where the numbers come from")
+    return str(value)
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise UsageError("must be a table of the sources, by key")
+    return value
+
+
+_SHAPE: dict[str, Rule] = {
+    "entries": whole(1, 1 << 20),
+    "ways": whole(1, 1 << 20),
+    "policy": one_of("policy", layout.POLICIES),
+}
+array = then(table(_SHAPE), _shaped)  # entries, ways and policy that an array may have
+_SIDES = listed(one_of("side", layout.SIDES))
+_FOR: dict[str, Rule] = {"coalesce": whole(1, 512), **dict.fromkeys(_LEVELS_FOR, _SIDES)}
+_WALK: dict[str, Rule] = {
+    "levels": whole(1, layout.LEVELS),
+    "largest_page": _page,
+    "level_bits": listed(whole(1, 12)),
+    "walkers": whole(1, layout.WALKERS),
+    "nested_levels": whole(0, layout.LEVELS),  # 0: no virtual machine
+    "nested_page": _page,
+    "hardware_bits": flag,
+    **dict.fromkeys(("ref_cycles", "memory_cycles", "scm_cycles", "update_cycles"), _CYCLES),
+}
+_INVALIDATE = dict.fromkeys(("cores", "ceiling", "invlpg_cycles", "flush_cycles", "shootdown_cycles", "pcid"), _CYCLES)

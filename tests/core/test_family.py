@@ -1,0 +1,132 @@
+"""Families of file systems: what a row says, what stands above it, and every mistake with its line."""
+
+import pathlib
+
+import pytest
+
+from scmsim.core import family, registry, toml
+from scmsim.core.errors import UsageError
+
+GOOD = """source = "a paper"
+parameters = ["capacity", "mode"]
+page_bytes = 4096
+
+[parameter]
+mode = ["plain", "plain|fancy", "how"]
+
+[variant]
+table = "costs"
+
+[model.one]
+summary = "the first"
+by.mode = { plain = { shift = 9 }, fancy = { shift = 10 } }
+
+[model.two-b]
+summary = "the second"
+page_bytes = 512
+parameters = ["mode"]
+parameter.mode = ["fancy", "plain|fancy", "how else"]
+variant = { shift = 12 }
+"""
+
+
+def write(folder: pathlib.Path, text: str = GOOD) -> pathlib.Path:
+    file = folder / "models.toml"
+    file.write_text(text)
+    return file
+
+
+def test_a_row_has_what_stands_above_it_unless_it_says_otherwise(tmp_path: pathlib.Path) -> None:
+    file = write(tmp_path)
+    one, two = (family.literals(file, name) for name in ("one", "two-b"))
+    capacity = ("64GiB", "bytes", "size of the persistent-memory device")  # of fs/parameters.toml
+    assert one["PARAMS"] == {"capacity": capacity, "mode": ("plain", "plain|fancy", "how")}
+    assert (one["PAGE_BYTES"], two["PAGE_BYTES"], two["SOURCE"]) == (4096, 512, "a paper")
+    assert two["PARAMS"] == {"mode": ("fancy", "plain|fancy", "how else")}
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "given"),
+    [
+        ("one", "plain", {"table": "costs", "shift": 9}),
+        ("one", "fancy", {"table": "costs", "shift": 10}),
+        ("two-b", "plain", {"table": "costs", "shift": 12}),
+    ],
+)
+def test_start_is_given_the_variant_of_the_row_and_of_its_parameters(
+    tmp_path: pathlib.Path, name: str, mode: str, given: dict[str, object]
+) -> None:
+    class Code:
+        emit = space = SITES = None
+
+        @staticmethod
+        def start(params: object, files: object, **variant: object) -> object:
+            return variant
+
+    assert family.bind(write(tmp_path), name, lambda module: Code).start({"mode": mode}, None) == given
+
+
+def test_names_are_read_from_the_headers_and_are_those_of_the_table() -> None:
+    files = {registry.path("fs", name) for name in registry.names("fs")}
+    assert len(files) > 10
+    for file in files:
+        assert family.names(file) == list(toml.read(file)[1]["model"])
+
+
+def test_a_parameter_is_declared_once() -> None:
+    """Neither by two rows of a file in the same words, nor as fs/parameters.toml has it."""
+    shared = toml.read(family.SHARED)[1]
+    for file in {registry.path("fs", name) for name in registry.names("fs")}:
+        found = toml.read(file)[1]
+        tables = [found.get("parameter", {}), *(row.get("parameter", {}) for row in found["model"].values())]
+        declared = [(name, *declaration) for table in tables for name, declaration in table.items()]
+        assert len(declared) == len(set(declared)), file
+        assert not {name for name, *declaration in declared if shared.get(name) == declaration}, file
+
+
+BAD = """sauce = "a paper"
+parameters = ["capacity", "modus"]
+
+[parameter]
+mode = ["plain", "fancy"]
+depth = ["deep", "int", "how deep"]
+
+[code]
+emit = "emit"
+start = 3
+
+[model.One]
+page_bytes = "4KiB"
+summary = "two\\nlines"
+
+[model.two]
+parameters = ["depth", "mode"]
+by.width = { a = { shift = 9 } }
+variant = { shift = [1] }
+"""
+
+
+def test_every_mistake_is_told_at_once_with_its_line(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(toml.ConfigError) as caught:
+        family.literals(write(tmp_path, BAD), "two")
+    told = [line.split(":", 1)[1].partition(" choose from")[0] for line in str(caught.value).splitlines()]
+    assert told == [
+        "1: sauce: no key named 'sauce'; did you mean 'source'?",
+        "2: parameters.1: no parameter named 'modus'; did you mean 'mode'?",
+        '5: parameter.mode: must be ["default", "unit", "meaning"]',
+        "6: parameter.depth: 'deep' is not a whole number",
+        '9: code.emit: must be "file.name" in this folder, or a whole path such as "scmsim.fs.nova.operations.emit"',
+        '10: code.start: must be "file.name" in this folder, or a whole path such as "scmsim.fs.nova.operations.emit"',
+        "12: model.One: must be lower-case words joined by dashes",
+        "13: model.One.page_bytes: must be a whole number from 1 to 1099511627776, not '4KiB'",
+        "14: model.One.summary: must be one line that does not end with a full stop",
+        "16: model.two.summary: is missing; say in one line what it is",
+        "18: model.two.by.width: no parameter of this row named 'width'; did you mean 'depth'?",
+        "19: model.two.variant.shift: must be a whole number, a word, true or false",
+    ]
+
+
+def test_a_value_of_a_choice_without_a_table(tmp_path: pathlib.Path) -> None:
+    text = GOOD.replace(", fancy = { shift = 10 }", "")
+    with pytest.raises(UsageError, match=":13: model.one.by.mode: must have a table for each of plain, fancy"):
+        family.literals(write(tmp_path, text), "one")
