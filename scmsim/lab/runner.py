@@ -47,6 +47,7 @@ def identity(job: Job, plan: Plan, setting: Setting, systems: Mapping[str, Syste
         "repeats": job.repeats,
         "erms": job.erms,
         "stream": dataclasses.astuple(setting.window) if setting.window else None,
+        "touches": setting.touches,
         "kernel": setting.kernel.version(),
         "qemu": ".".join(map(str, setting.qemu.version)),
         "plugin": cache.digest((cache.HERE / "plugin.c").read_bytes()),
@@ -135,12 +136,22 @@ def _one(guest: Guest, job: Job, setting: Setting, systems: Mapping[str, System]
     measured = machine.run(setting, systems[guest.fs], plan)
     runs = outcome.runs_of(guest.fs, plan, measured, guest.repeat, job.repeats)
     functions = outcome.functions_of(guest.fs, plan, measured) if guest.repeat == 1 else []
-    if measured.stream is not None:
-        from scmsim.lab import stream
-
-        stream.write(store.path / f"{guest.key}.pages.npz", measured.stream, measured.ranges)
+    _keep(store.path / guest.key, guest.fs, plan, measured, setting)
     record = {"runs": [dataclasses.asdict(run) for run in runs], "functions": functions, "seconds": measured.seconds}
     store.save(guest.key, record)
+
+
+def _keep(path: pathlib.Path, fs: str, plan: Plan, measured: machine.Measured, setting: Setting) -> None:
+    """Write what the setting wants kept besides the counts, into files whose names begin with a path."""
+    from scmsim.lab import stream, touches
+
+    version = setting.kernel.version()
+    if measured.touches is not None:
+        touches.keep(f"{path}{touches.SUFFIX}", fs, plan, measured, version)
+    if measured.stream is not None and setting.window and setting.window.calls:
+        stream.keep(f"{path}{stream.SUFFIX}", measured.stream, fs, plan, measured, version)
+    elif measured.stream is not None:
+        stream.write(f"{path}.pages.npz", measured.stream, measured.ranges)
 
 
 class _Pace:

@@ -1,15 +1,11 @@
 """`scmsim lab run`: a trace or a microbenchmark on real file systems, counted."""
 
-import contextlib
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from scmsim.cli.lab._guests import guest_options, progress, setting_of
 from scmsim.core.errors import UsageError
-
-if TYPE_CHECKING:
-    from scmsim.lab.machine import Setting
 
 SUMMARY = "Run a trace or a microbenchmark on real file systems and count what the kernel does."
 
@@ -30,12 +26,7 @@ Example: scmsim lab run smoke -o lab && scmsim compare SIM.json lab
 @click.option("--fs", help="File systems, separated by commas.  [default: the job's; ext4-dax]")
 @click.option("--units", help="Bytes of a call, separated by commas, instead of the job's.")
 @click.option("--repeat", "repeats", type=click.IntRange(1, 1000), help="Fresh guests for each file system.")
-@click.option("--jobs", "workers", type=click.IntRange(1, 256), help="Guests at a time.  [default: CPUs]")
-@click.option("--timeout", help="Of one guest, e.g. 10min.  [default: 30min]")
-@click.option("--kernel", "package", type=click.Path(), help="Debian kernel package instead of the chosen one.")
-@click.option("--kernel-image", "image", type=click.Path(), help="Any bzImage instead.")
-@click.option("--modules", type=click.Path(), help="Modules of that image: lib/modules/RELEASE.")
-@click.option("--systems", type=click.Path(), help="More file systems: a TOML table like the lab's systems.toml.")
+@guest_options
 @click.option("--no-erms", is_flag=True, help="A CPU without fast rep movsb; the kernel copies by 8 bytes then.")
 @click.option(
     "--stream", metavar="LENGTH/EVERY", help="Keep the first LENGTH of EVERY accesses as page runs (scmsim mmu)."
@@ -58,10 +49,10 @@ def command(job: str, out: str, **given: Any) -> int:
     loaded = jobs.load(job, fields)
     table = systems.load(given["systems"])
     chosen = {name: systems.get(table, name) for name in loaded.fs}
-    setting = _setting(loaded, given, any(system.dax for system in chosen.values()))
+    setting = setting_of(loaded, given, any(system.dax for system in chosen.values()), window=_window(given["stream"]))
     workers = min(given["workers"] or len(os.sched_getaffinity(0)), len(runner.guests(loaded)))
     inputs = [path for path in (loaded.trace,) if path]
-    with _progress() as show:
+    with progress() as show:
         result, ran, found = runner.run(loaded, setting, chosen, out, workers=workers, inputs=inputs, progress=show)
     if given["as_json"]:
         click.echo(result.to_json())
@@ -73,16 +64,6 @@ def command(job: str, out: str, **given: Any) -> int:
         f"{out}/result.json: {len(result.runs)} runs from {ran + found} guests, {ran} now and {found} before", err=True
     )
     return 0
-
-
-def _setting(job: Any, given: dict[str, Any], dax: bool) -> "Setting":
-    """Emulator and kernel, checked before anything runs."""
-    from scmsim.lab import kernel, machine, qemu
-
-    emulator = qemu.find()
-    found = kernel.find(given["package"], given["image"], given["modules"])
-    found.check(dax)
-    return machine.Setting(emulator, found, job.timeout_s, job.erms, _window(given["stream"]))
 
 
 def _window(text: str | None) -> Any:
@@ -112,21 +93,3 @@ def _table(result: Any) -> str:
         cells = "".join(f"{run.counters[field] / max(1, run.calls):>15,.1f}" for field in columns.values())
         lines.append(f"{name:44}{run.calls:>9,}{cells}")
     return "\n".join(lines)
-
-
-@contextlib.contextmanager
-def _progress() -> Iterator[Callable[[str, int, int, float], None] | None]:
-    """Draws one line on stderr, where that is a terminal."""
-    from scmsim.cli._progress import on_terminal
-
-    if not on_terminal():
-        yield None
-        return
-
-    def show(key: str, done: int, total: int, left: float) -> None:
-        click.echo(f"\r\x1b[K{done} of {total} guests, about {left:.0f} s left: {key}", nl=False, err=True)
-
-    try:
-        yield show
-    finally:
-        click.echo("\r\x1b[K", nl=False, err=True)

@@ -1,0 +1,90 @@
+"""`scmsim lab tlb`: a replay's TLB misses beside those of a real kernel's address stream."""
+
+from typing import Any
+
+import click
+
+from scmsim.cli.lab._guests import guest_options, run_guests
+
+SUMMARY = "Judge a replay's TLB misses by a real kernel's address stream; exit code 1 if they disagree."
+
+
+@click.command(
+    "tlb",
+    help=f"""{SUMMARY}
+
+TRACE runs on each file system of a real kernel; every load and store goes through the MMU of each machine, and a replay of the same
+trace is set beside it. -o keeps streams and counts: the same command goes on where it was stopped, and runs no guest
+again for another machine. TRACE may be such a folder: then what it holds is shown and nothing runs.
+
+A ratio is replay / real: first-level misses are to be within 1.25, walks within 1.5. Where both counts are too few to tell,
+the word is "few".
+
+\b
+Example: scmsim lab tlb traces/varmail.parquet --fs ext4-dax,tmpfs --machine i7-8700k,zen2 -o tlb
+         scmsim lab tlb tlb --by region
+""",
+)
+@click.argument("trace", metavar="TRACE|FOLDER", type=click.Path())
+@click.option("-o", "--out", type=click.Path(), help="Folder for tlb.json, the streams and the guests' results.")
+@click.option("--fs", help="File systems of the lab that are models too, separated by commas.  [default: ext4-dax]")
+@click.option("--machine", help="Whose TLB and page walker; names or .toml files.  [default: i7-8700k]")
+@click.option(
+    "--paging", help="How the replay maps memory (scmsim list paging).  [default: as each file system wants it]"
+)
+@click.option(
+    "--set", "assignments", multiple=True, metavar="MODEL.KEY=VALUE", help="A parameter of the replay; may be repeated."
+)
+@guest_options
+@click.option("--by", type=click.Choice(["region", "page", "mechanism"]), help="Show the rows of each cell too.")
+@click.option("--format", "form", type=click.Choice(["table", "markdown"]), default="table", help="Of what is printed.")
+@click.option("--json", "as_json", is_flag=True, help="Print the card as JSON.")
+@click.option("--chart", type=click.Path(), help="Draw the counts into F.svg, F.png, F.pdf or F.html.")
+def command(trace: str, **given: Any) -> int:
+    import json
+    import pathlib
+
+    from scmsim.plot import tlb as chart
+    from scmsim.result.tables.layout import terminal_width
+    from scmsim.study.tlb import card, table
+
+    if given["chart"]:
+        chart.check(given["chart"])
+    made = card.read(trace) if pathlib.Path(trace).is_dir() else _made(trace, given)
+    if given["as_json"]:
+        click.echo(json.dumps(made, allow_nan=False))
+    else:
+        click.echo(table.text(made, given["by"], given["form"], terminal_width()))
+    if given["chart"]:
+        chart.draw(made["cells"], given["chart"])
+    return 0 if card.agrees(made["cells"]) else 1
+
+
+def _made(trace: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Run what the folder lacks."""
+    from scmsim.cli._progress import Progress
+    from scmsim.cli.replay import _params
+    from scmsim.core import registry
+    from scmsim.core.errors import UsageError, unknown
+    from scmsim.lab import job, systems
+    from scmsim.lab.machine import Window
+    from scmsim.pipeline.arguments import models_of
+    from scmsim.study.tlb.judge import judge
+
+    if not given["out"]:
+        raise UsageError("no folder for the streams; give one with -o")
+    names = job.systems_of(given["fs"] or "ext4-dax")
+    machines = registry.select("machine", given["machine"] or "i7-8700k")
+    params = _params(given["assignments"])
+    rows = systems.load(given["systems"])
+    for name in names:
+        systems.get(rows, name)
+        registry.path("fs", name)
+    for machine in machines:
+        known = models_of(names, machine, given["paging"])
+        for target in params:
+            if target not in known:
+                raise unknown("model in this replay", target, sorted(known))
+    run_guests(trace, names, given, window=Window(1, 1, calls=True))
+    with Progress("runs") as progress:
+        return judge(trace, given["out"], names, machines, paging=given["paging"], params=params, progress=progress)

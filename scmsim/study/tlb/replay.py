@@ -1,0 +1,78 @@
+"""A replay whose look-ups, misses and walks are told apart by mechanism, region of the address space and page size."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from scmsim.core import registry
+from scmsim.core.counters import COUNTERS, SCHEMA, rounded
+from scmsim.core.records import ORDER, PM, Source
+from scmsim.lab import regions, tlb
+from scmsim.mmu.replay import replay
+from scmsim.paging import _choice as choice
+from scmsim.pipeline import CHUNK, DEFAULTS
+from scmsim.pipeline.arguments import Progress, machine_table
+from scmsim.pipeline.run import Replay
+from scmsim.pipeline.stages import Counting, Mmu
+from scmsim.result import metrics
+
+_LAYOUT = regions.layout()
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """Rows of a replay (as the lab's, and `site`), its paging policy, and the share of its loads and stores with addresses, %."""
+
+    rows: list[dict[str, Any]]
+    paging: str
+    addressed: float | None
+    warnings: list[str]
+
+
+def replayed(
+    source: Source,
+    fs: str,
+    machine: str,
+    paging: str | None,
+    params: Mapping[str, Mapping[str, str | int]],
+    large_buffer: bool,
+    progress: Progress | None,
+) -> Replayed:
+    """Replay a trace; `large_buffer`: the program's buffer lies on pages of 2 MiB, unless `params` says something else."""
+    merged = {name: dict(given) for name, given in params.items()}
+    _, policy = choice.choose(fs, paging, machine_table(machine)["walk"]["largest_page"])
+    if large_buffer and "user_page" in registry.literals("paging", policy).get("PARAMS", {}):
+        merged.setdefault(policy, {}).setdefault("user_page", "2MiB")
+    run = Replay(source, fs, machine, paging, DEFAULTS["medium"], merged, "site", CHUNK)
+    mmu = _ByPlace(run.machine, run.counting)
+    run.loop.stages = [mmu if isinstance(stage, Mmu) else stage for stage in run.loop.stages]
+    warnings = run.run(False, progress).warnings
+    return Replayed(mmu.rows(run.model.sites), policy, mmu.addressed(), warnings)
+
+
+class _ByPlace(Mmu):
+    """An MMU that counts in a row for each site and place (see `tlb.places`)."""
+
+    def __init__(self, machine: dict[str, Any], counting: Counting) -> None:
+        super().__init__(machine, counting)
+        self.places = np.zeros(counting.sites * tlb.PLACES + 1, COUNTERS)
+
+    def take(self, events: np.ndarray) -> None:
+        bins, last = self.counting.bins[: len(events)], len(self.places) - 1
+        region = np.where(events["space"] == PM, regions.PERSISTENT, _LAYOUT.of(events["vaddr"].view(np.uint64)))
+        rows = bins * tlb.PLACES + tlb.places(region, events["order"] & ORDER)
+        rows[bins == self.counting.sites] = last  # what counts nowhere
+        replay(self.state, self.places, events, rows, len(events))
+
+    def addressed(self) -> float | None:
+        """Share of the loads and stores that had an address, %."""
+        total = self.places[:-1].view(np.int64).reshape(-1, len(SCHEMA)).sum(axis=0)
+        counters = rounded(dict(zip(SCHEMA, total.tolist(), strict=True)))
+        return metrics.compute(counters).values.get("addressed_percent")
+
+    def rows(self, sites: Sequence[str]) -> list[dict[str, Any]]:
+        """The rows with look-ups, by site."""
+        found = self.places[:-1].reshape(len(sites), tlb.PLACES)
+        return [{"site": site, **row} for site, part in zip(sites, found, strict=True) for row in tlb.table(part)]
