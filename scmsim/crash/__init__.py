@@ -86,7 +86,8 @@ def check(
     """
     from scmsim.crash._check import Check, rows
     from scmsim.crash._report import Plan
-    from scmsim.fs.engine.model import Model, prologue
+    from scmsim.fs.engine.model import Model
+    from scmsim.fs.recovery.observe import prologue
 
     kind = adapter_of(fs)
     if lines < 0 or samples < 2 or first < 0 or stop <= first:

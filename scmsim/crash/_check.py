@@ -12,10 +12,11 @@ import numpy as np
 from scmsim.core.records import FENCE, FLUSH, FSYNC, MSYNC, NTSTORE, OPS, STORE, SYNC, SYNCHRONOUS, TRUNCATE, WRITE
 from scmsim.crash._cache import Cache, Extent, choices
 from scmsim.crash._report import Failure, Plan, Report
-from scmsim.fs.engine.model import Event, Model
+from scmsim.fs.engine.model import Model
 from scmsim.fs.recovery.adapter import Adapter, Unrecoverable
 from scmsim.fs.recovery.expected import HALVED, SHARED, Allowed, Files, FileState, Found, Wrong
 from scmsim.fs.recovery.image import LINE, PAGE, PIECE, WORD, WORDS, Copy, Image, resolve
+from scmsim.fs.recovery.observe import Event, observe
 
 MOST_STATES = 10**18  # where the count of possible states ends
 MOST_TRIES = 8  # failing states of an operation from which a smaller one is looked for
@@ -45,7 +46,7 @@ class Check:
         """
         version = number + self.skipped + 1
         op = row[0]
-        raw, succeeded = self.model.step(row)
+        raw, succeeded = observe(self.model, row)
         self.adapter.op, self.adapter.succeeded = op, succeeded
         events = list(self.adapter.physical(raw))
         if self.change and number >= 0:

@@ -2,7 +2,7 @@
 
 import os
 import pathlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from scmsim.core import registry
@@ -12,6 +12,8 @@ from scmsim.core.units import parse_param
 from scmsim.paging import _choice as choice
 
 Params = Mapping[str, Mapping[str, str | int]]
+Progress = Callable[[str, int, int], None]
+GROUPS = ("site", "op", "file")  # breakdowns besides the totals; `bins` counts in this order
 
 
 def names_of(fs: str | Iterable[str]) -> list[str]:

@@ -20,7 +20,7 @@ SUMS = np.dtype(
         ],
     )
 )
-_BY_OP, _BY_FILE = 1, 2
+BY_OP, BY_FILE = 1, 2
 
 
 @kernel
@@ -42,9 +42,9 @@ def first_rows(ops, by, sites, sums, out):
         elif o.op == READ:
             s.read += o.length
         group = 0
-        if by == _BY_OP:
+        if by == BY_OP:
             group = o.op
-        elif by == _BY_FILE and o.file > 0:
+        elif by == BY_FILE and o.file > 0:
             group = o.file
         out[i] = group * sites
 

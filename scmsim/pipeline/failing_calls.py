@@ -29,7 +29,7 @@ def any_fails(ops, is_dir, most):
     return False
 
 
-class Refusals:
+class FailingCalls:
     """The failing calls of one replay.
 
     Parameters
@@ -44,7 +44,7 @@ class Refusals:
         self._is_dir, self._most = np.asarray(files.is_dir, bool), most_bytes
         self.counts: dict[str, int] = {}
 
-    def screen(self, batch: np.recarray) -> np.recarray:
+    def replace(self, batch: np.recarray) -> np.recarray:
         """The operations of a batch, the failing ones as calls of no bytes; the batch itself where none fails."""
         if not any_fails(batch.view(np.ndarray), self._is_dir, self._most):
             return batch

@@ -12,17 +12,32 @@ The way back to an earlier state is found with one saved state, replaced wheneve
 Brent, An improved Monte Carlo factorization algorithm, BIT 20, 1980).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from scmsim.core.records import NEVER
 
-TALLIES = ("seen", "failed", "failed_bytes", "failed_calls")  # of every model (fs.parts.emit.HEADER)
-_CLOCKS = ("now", "free_at", "active_until")  # of the MMU
-_MMU = 2  # its place among the stages
+TALLIES = ("seen", "failed", "failed_bytes", "failed_calls")  # of every model (fs.engine.events.HEADER)
+
+
+class Watched(NamedTuple):
+    """An array of a stage: what must come back of it, and what goes on counting.
+
+    `counts` are its fields that only count, `clocks` those that hold times; `moved` takes these as they were saved, and says
+    whether they have moved on evenly.
+    """
+
+    state: np.ndarray
+    counts: tuple[str, ...] = ()
+    clocks: tuple[str, ...] = ()
+    moved: Callable[[Mapping[str, np.ndarray]], bool] | None = None
+
+    def fields(self) -> dict[str, np.ndarray]:
+        """Its counts and clocks as they are now."""
+        return {name: self.state[name].copy() for name in (*self.counts, *self.clocks)}
 
 
 def parts(source: Any, chunk: int) -> Iterator[tuple[Callable[[int], Iterable[np.recarray]], int]]:
@@ -38,15 +53,26 @@ def parts(source: Any, chunk: int) -> Iterator[tuple[Callable[[int], Iterable[np
         yield lambda _: source.batches(chunk), 1
 
 
-class Watch:
-    """Looks at the state after each pass of one part of a trace."""
+class PeriodDetector:
+    """Looks at the state after each pass of one part of a trace.
 
-    def __init__(self, replay: Any) -> None:
-        self.replay = replay
+    Parameters
+    ----------
+    model : Model
+        The file system.
+    stages : sequence of Stage
+        What its events go through.
+    ended : array of one number
+        Trace time of the last operation, which is one of the stages' totals.
+    """
+
+    def __init__(self, model: Any, stages: Sequence[Any], ended: np.ndarray) -> None:
+        self.model, self.stages, self.ended = model, stages, ended
         self.most = self.age = 0  # passes after which the saved state is replaced, and those since it was saved
         self.saved: list[np.ndarray] = []
-        self.counts: list[list[np.ndarray]] = []
-        self.ended = 0
+        self.fields: list[dict[str, np.ndarray]] = []
+        self.counted: list[np.ndarray] = []
+        self.then = 0  # trace time at which it was saved, ns
 
     def skip(self, left: int) -> int:
         """How many of the `left` passes need no replay; counts and clocks have been moved on by them."""
@@ -60,63 +86,50 @@ class Watch:
             self._save()
         return 0
 
-    def _stages(self) -> list[tuple[np.ndarray, tuple[str, ...]]]:
-        """State of each stage, and the fields of it that count or hold a time; what changes soonest comes first."""
-        r = self.replay
-        return [
-            (r.record, (*TALLIES, *r.fs.TALLIES)),
-            (r.medium, ("stored",)),
-            (r.mmu, _CLOCKS),
-            (r.pages, ()),
-            (r.state.arena, ()),
-        ]
+    def _watched(self) -> list[Watched]:
+        """State of the model and of each stage; what changes soonest comes first."""
+        model = self.model
+        stages = [watched for stage in reversed(self.stages) for watched in stage.watched()]
+        return [Watched(model.status, (*TALLIES, *model.module.TALLIES)), *stages, Watched(model.state.arena)]
 
     def _save(self) -> None:
-        self.saved = [state.copy() for state, _ in self._stages()]
-        self.counts = [[state[name].copy() for name in names] for state, names in self._stages()]
-        self.totals = [total.copy() for total in self._totals()]
-        self.ended, self.most, self.age = self.replay.ended, 2 * self.most + 1, 0
+        self.saved = [watched.state.copy() for watched in self._watched()]
+        self.fields = [watched.fields() for watched in self._watched()]
+        self.counted = [total.copy() for total in self._totals()]
+        self.then, self.most, self.age = int(self.ended[0]), 2 * self.most + 1, 0
 
     def _totals(self) -> list[np.ndarray]:
-        """What is counted outside the stages, as rows of int64."""
-        r = self.replay
-        return [array.view(np.ndarray).view(np.int64) for array in (r.counters, r.sums, r.group_operations)]
+        """What the stages count, as rows of int64."""
+        return [total.view(np.int64) for stage in self.stages for total in stage.totals()]
 
     def _is_back(self) -> bool:
         """Whether every stage is as it was when it was saved."""
-        for (now, names), then, counts in zip(self._stages(), self.saved, self.counts, strict=True):
-            if now.shape != then.shape:
+        for (state, counts, clocks, moved), then, fields in zip(self._watched(), self.saved, self.fields, strict=True):
+            if state.shape != then.shape:
                 return False
-            for name, count in zip(names, counts, strict=True):
-                if name not in _CLOCKS and ((now[name] == 0) != (count == 0)).any():
-                    return False
-                then[name] = now[name]
-            if not np.array_equal(_words(now), _words(then)):
+            if any(((state[name] == 0) != (fields[name] == 0)).any() for name in counts):
                 return False
-        return self._walkers_moved_along()
-
-    def _walkers_moved_along(self) -> bool:
-        """Whether the walkers' times lie as far from the clock as they did, or no page was walked to since then."""
-        (now, free_at, active), mmu = self.counts[_MMU], self.replay.mmu[0]
-        walkers = int(mmu["walkers"])
-        moved = np.append((mmu["free_at"] - free_at[0])[:walkers], mmu["active_until"] - active[0])
-        return not moved.any() or bool((moved == mmu["now"] - now[0]).all())
+            for name in (*counts, *clocks):
+                then[name] = state[name]
+            if not np.array_equal(_words(state), _words(then)) or (moved and not moved(fields)):
+                return False
+        return True
 
     def _periods(self, left: int) -> int:
         """How often the passes since the state was saved can be left out, out of `left` passes."""
-        r = self.replay
-        quiet = r.fs.quiet_until(r.state) if hasattr(r.fs, "quiet_until") else NEVER
-        took = r.ended - self.ended
-        return max(0, min(left // self.age, (quiet - 1 - r.ended) // took if took else left))
+        module = self.model.module
+        quiet = module.quiet_until(self.model.state) if hasattr(module, "quiet_until") else NEVER
+        ended = int(self.ended[0])
+        took = ended - self.then
+        return max(0, min(left // self.age, (quiet - 1 - ended) // took if took else left))
 
     def _advance(self, times: int) -> None:
         """Add `times` times what was counted since the state was saved."""
-        for (state, names), before in zip(self._stages(), self.counts, strict=True):
-            for name, old in zip(names, before, strict=True):
-                state[name] += times * (state[name] - old)
-        for total, old in zip(self._totals(), self.totals, strict=True):
+        for watched, before in zip(self._watched(), self.fields, strict=True):
+            for name, old in before.items():
+                watched.state[name] += times * (watched.state[name] - old)
+        for total, old in zip(self._totals(), self.counted, strict=True):
             total += times * (total - old)
-        self.replay.ended += times * (self.replay.ended - self.ended)
 
 
 def _words(state: np.ndarray) -> np.ndarray:

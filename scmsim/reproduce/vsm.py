@@ -11,9 +11,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from scmsim.core import registry
-from scmsim.core.records import CLOSE, CREATE, EVENT, OP, OPEN, READ, STORE, UNLINK, WRITE, Files, Source
-from scmsim.fs.engine.events import State
+from scmsim.core.records import CLOSE, CREATE, OP, OPEN, READ, STORE, UNLINK, WRITE, Files, Source
+from scmsim.fs.engine.model import Model
 from scmsim.fs.pmfs import state as pmfs_state
 from scmsim.pipeline import model_params, replay
 from scmsim.reproduce.rows import Answer
@@ -171,30 +170,16 @@ def _ops(*rows: tuple[int, int, int]) -> np.recarray:
     return batch
 
 
-def _events(fs: str, state: State, batch: np.recarray) -> np.ndarray:
-    """What a model emits for a batch."""
-    module, parts, i = registry.load("fs", fs), [], 0
-    out = np.zeros(1 << 15, EVENT)
-    while i < len(batch):
-        i = module.emit(state.record, state.arena, batch, i, out)
-        parts.append(out[: int(state.record.emitted[0])].copy())
-        if state.record.need_words[0]:
-            state.grow(int(state.record.need_words[0]))
-        if state.record.need_events[0] > len(out):
-            out = np.zeros(int(state.record.need_events[0]), EVENT)
-    return np.concatenate(parts)
-
-
 def _worked_example(quick: bool) -> Answer:
     """Which entries change when 4 MiB at 3 MiB of an 8 MiB file are overwritten, from the stores that the model emits."""
-    module = registry.load("fs", "vsm")
     files = Files(["/d", "/d/f"], np.array([0, -1], np.int64), np.array([True, False]))
-    state = module.start(model_params("fs", "vsm", {"capacity": GIB}), files)
-    _events("vsm", state, _ops((CREATE, 0, 0), (WRITE, 0, 8 * MIB)))
+    model = Model("vsm", model_params("fs", "vsm", {"capacity": GIB}), files)
+    state, sites = model.state, model.sites
+    for _ in model.events(_ops((CREATE, 0, 0), (WRITE, 0, 8 * MIB))):
+        pass
     index = state.arena[int(state.record.files[0]) + pmfs_state.FILE_WORDS + pmfs_state.BLOCKS]
     pages = [int(page) for page in state.arena[index : index + 4]]  # first virtual page of each superpage of the file
-    events = _events("vsm", state, _ops((WRITE, 3 * MIB, 4 * MIB)))
-    sites = list(module.SITES)
+    events = np.concatenate([part.copy() for part in model.events(_ops((WRITE, 3 * MIB, 4 * MIB)))])
     stores = events[events["code"] == STORE]
     swap, slot = (stores[stores["site"] == sites.index(name)] for name in ("mcow swap", "mcow index"))
     table = int(state.record.page_table[0])

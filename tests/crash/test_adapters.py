@@ -117,13 +117,14 @@ def test_scmfs_rename_is_two_steps():
 def test_simfs_orders_nothing_at_all():
     """That is why there is nothing to check."""
     from scmsim.fs.engine.model import Model
+    from scmsim.fs.recovery.observe import observe
     from scmsim.pipeline import model_params
 
     for update in ("in-place", "atomic"):
         given = model_params("fs", "simfs", {"capacity": "256MiB", "update": update})
         model = Model("simfs", given, drive.files(0, -1, dirs=[0]))
         batch = drive.ops(NEW, ("write", 1, 0, 8192), ("write", 1, 100, 50), ("fsync", 1), ("close", 1))
-        events = [event for i in range(len(batch)) for event in model.step(batch[i : i + 1])[0]]
+        events = [event for i in range(len(batch)) for event in observe(model, batch[i : i + 1])[0]]
         assert events and not any(event.code in (FLUSH, FENCE) for event in events)
 
 

@@ -5,8 +5,8 @@ from click.testing import CliRunner
 
 from scmsim import cli
 from scmsim.core.records import FENCE, FLUSH, STORE
-from scmsim.fs.engine.model import Event
 from scmsim.fs.recovery.expected import BROKEN, DATA, NAME, SHARED, SIZE, UNWRITTEN
+from scmsim.fs.recovery.observe import Event
 from scmsim.trace import TraceWriter
 from tests.crash.test_crash import MIB, check, without
 from tests.fs import drive

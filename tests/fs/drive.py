@@ -6,13 +6,14 @@ counts `length`; WORK holds thousandths of instructions, loads and stores in add
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from scmsim.core import registry, units
 from scmsim.core.records import EVENT, FENCE, FLUSH, LOAD, NTSTORE, OP, OPS, PM, STORE, Files
+from scmsim.fs.engine import model
+from scmsim.pipeline import model_params
 
 GUARD = 1 << 12  # events behind the event buffer
 FIELDS = ("stored", "nt", "loaded", "flushes", "fences")
@@ -49,50 +50,31 @@ def source(side: Files, batch: np.recarray) -> Any:
     return Rows()
 
 
-class Model:
-    """One file-system model at work, fed with operations batch by batch."""
+class Model(model.Model):
+    """A file-system model by its parameters' texts, whose buffers are guarded."""
 
     def __init__(self, fs: str, side: Files, room: int = 1 << 12, **params: int | str) -> None:
-        self.module = registry.load("fs", fs)
-        declared = {key: units.parse_param(text, unit) for key, (text, unit, _) in self.module.PARAMS.items()}
-        given = {key: units.parse_param(value, self.module.PARAMS[key][1]) for key, value in params.items()}
-        self.state = self.module.start({**declared, **given}, side)
-        self.sites = list(self.module.SITES)
-        self._buffer(room)
+        super().__init__(fs, model_params("fs", fs, params), side, room)
 
-    def _buffer(self, room: int) -> None:
+    def buffer(self, room: int) -> np.ndarray:
         """An event buffer of `room` events with an area behind it that must stay untouched."""
-        self._guarded = np.zeros(room + GUARD, EVENT).view(np.recarray)
-        self.out = self._guarded[:room]
+        self._guarded = np.zeros(room + GUARD, EVENT)
+        return self._guarded[:room]
 
     @property
     def record(self) -> np.record:
         return self.state.record[0]
 
+    def events(self, batch: np.ndarray) -> Iterator[np.ndarray]:
+        for events in super().events(batch):
+            beyond = np.count_nonzero(self._guarded[len(self.out) :].view(np.uint8))
+            assert len(events) == self.record.emitted and not beyond, f"events beyond a buffer of {len(self.out)}"
+            yield events
+
     def feed(self, batch: np.recarray) -> np.recarray:
         """Take all operations; returns every event, in order."""
-        parts, i = [], 0
-        while i < len(batch):
-            i = self.module.emit(self.state.record, self.state.arena, batch, i, self.out)
-            parts.append(self._taken())
-            while self.record.need_collect:
-                self.module.collect(self.state.record, self.state.arena, self.out)
-                parts.append(self._taken())
-        return np.concatenate(parts).view(np.recarray) if parts else self.out[:0]
-
-    def _taken(self) -> np.ndarray:
-        n = int(self.record.emitted)
-        beyond = int(np.count_nonzero(self._guarded[len(self.out) :].view(np.uint8)))
-        assert n <= len(self.out) and not beyond, f"events were written beyond a buffer of {len(self.out)}"
-        taken = self.out[:n].copy()
-        if self.record.need_words:
-            self.state.grow(int(self.record.need_words))
-        if self.record.need_events > len(self.out):
-            self._buffer(int(self.record.need_events))
-        return taken
-
-    def space(self) -> dict[str, int]:
-        return self.module.space(self.state)
+        parts = [events.copy() for events in self.events(batch)]
+        return np.concatenate([self.out[:0], *parts]).view(np.recarray)
 
 
 def lines(addr: int, length: int) -> int:

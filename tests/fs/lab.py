@@ -3,8 +3,9 @@
 import numpy as np
 
 from scmsim.core import records as r
-from scmsim.core import registry, units
-from scmsim.core.records import EVENT, OP, Files
+from scmsim.core.records import OP, Files
+from scmsim.fs.engine.model import Model
+from scmsim.pipeline import model_params
 
 AMOUNTS = ("ins", "ld", "st", "ntst", "flush", "sfence", "pmld", "pmst")
 
@@ -26,29 +27,8 @@ def side_table(names, sizes=None, dirs=()):
 
 
 def begin(fs, files, **params):
-    """(module, state) of a fresh model."""
-    module = registry.load("fs", fs)
-    values = {name: units.parse_param(text, unit) for name, (text, unit, _) in module.PARAMS.items()}
-    return module, module.start(values | params, files)
-
-
-def events(module, state, ops, room=1 << 14):
-    """Yield the filled part of the event buffer, which starts with `room` events and grows on demand."""
-    out = np.zeros(room, EVENT).view(np.recarray)
-    i = 0
-    while i < len(ops):
-        before = i
-        i = int(module.emit(state.record, state.arena, ops, i, out))
-        emitted = int(state.record.emitted[0])
-        yield out[:emitted]
-        grown = False
-        if state.record.need_words[0]:
-            state.grow(int(state.record.need_words[0]))
-            grown = True
-        if state.record.need_events[0] > len(out):
-            out = np.zeros(int(state.record.need_events[0]), EVENT).view(np.recarray)
-            grown = True
-        assert i > before or emitted or grown, "no progress"
+    """A fresh model, whose parameters are numbers."""
+    return Model(fs, model_params("fs", fs, {}) | params, files)
 
 
 def amounts(e):
@@ -73,10 +53,10 @@ def amounts(e):
     return table
 
 
-def per_op(module, state, ops, room=1 << 14):
+def per_op(model, ops):
     """Amounts per operation, shape (operations, AMOUNTS)."""
     sums = np.zeros((len(ops), len(AMOUNTS)))
-    for chunk in events(module, state, ops, room):
+    for chunk in model.events(ops):
         np.add.at(sums, chunk["op"], amounts(chunk))
     return sums
 
@@ -145,7 +125,7 @@ def capacity_with(fs, files, free):
     """Smallest capacity (bytes) that leaves `free` blocks for data and directories."""
     capacity = 24 << 20
     while True:
-        left = int(begin(fs, files, capacity=capacity)[1].record.free_blocks[0])
+        left = int(begin(fs, files, capacity=capacity).state.record.free_blocks[0])
         if left == free:
             return capacity
         capacity -= 4096 * max(left - free, -1)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scmsim.core.records import FALLOCATE, FSYNC, OP, READ, TRUNCATE, WRITE
-from scmsim.pipeline.failing_calls import Refusals
+from scmsim.pipeline.failing_calls import FailingCalls
 from tests.fs import drive
 
 MOST = 1 << 20
@@ -38,10 +38,10 @@ def test_failing_calls_are_counted_and_move_nothing(calls):
     for name, values in zip(("op", "file", "offset", "length"), zip(*calls, strict=True), strict=False):
         batch[name] = values
     before = batch.copy()
-    refusals = Refusals(FILES, MOST)
-    found = refusals.screen(batch)
+    failing = FailingCalls(FILES, MOST)
+    found = failing.replace(batch)
     errors = [error(*call) for call in calls]
-    assert refusals.counts == {name: errors.count(name) for name in ("EISDIR", "EFBIG") if name in errors}
+    assert failing.counts == {name: errors.count(name) for name in ("EISDIR", "EFBIG") if name in errors}
     assert np.array_equal(batch, before) and (found is batch) == (not any(errors))
     for i, name in enumerate(errors):
         if name:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import scmsim
-from scmsim import pipeline
 from scmsim.core.errors import UnknownName, UsageError
 from scmsim.core.records import APPENDS, CONTINUES, EVENT, OFFSET_UNKNOWN, SETUP
+from scmsim.pipeline import stages
 from scmsim.pipeline.bins import SUMS, assign_bins, first_rows
 from scmsim.workload.microbench import source
 from tests.fs import drive
@@ -158,7 +158,7 @@ def test_a_breakdown_by_operation_has_a_row_for_each_kind():
 
 
 def test_too_many_files_for_a_breakdown_are_refused(monkeypatch):
-    monkeypatch.setattr(pipeline, "MAX_BINS", 20)
+    monkeypatch.setattr(stages, "MAX_BINS", 20)
     with pytest.raises(UsageError, match="are too many for --by file; use --by op"):
         replay(("create", 1), by="file")
 

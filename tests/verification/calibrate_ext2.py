@@ -126,14 +126,15 @@ TABLES = {
 def counted(fs: str, rows: str, row: dict) -> tuple[np.ndarray, np.ndarray]:
     """(how often each cost is charged, instructions, loads and stores of the copies) per call of a row."""
     work, names = cells.workload(row), DAX_COSTS if fs == "ext2-dax" else CACHE_COSTS
-    module, state = lab.begin(fs, work.files, **cells.kernel({**row, "kernel": "6.1" if ":" in rows else "5.13"}))
+    model = lab.begin(fs, work.files, **cells.kernel({**row, "kernel": "6.1" if ":" in rows else "5.13"}))
+    state = model.state
     state.record.cost[0, : len(names)] = [(1000, 0, 0, FIRST + k) for k in range(len(names))]
     load_recipes(state, all_recipes(fs == "ext2-dax", False, False), merge=False)
     counts, direct, calls = np.zeros(len(names)), np.zeros(3), 0
     for batch in work.batches():
         keep = (batch.flag & SETUP) == 0
         calls += int((keep & ((batch.flag & CONTINUES) == 0)).sum())
-        for chunk in lab.events(module, state, batch):
+        for chunk in model.events(batch):
             events = chunk[keep[chunk["op"]]]
             charged = events["code"] == WORK
             np.add.at(counts, events["site"][charged] - FIRST, events["addr"][charged] / 1000)

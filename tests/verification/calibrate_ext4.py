@@ -156,12 +156,13 @@ def structure(fs, identity):
             files = lab.side_table(["/bench"])
         else:
             ops, labels, files = lab_names.sequence()
-        module, state = lab.begin(fs, files, capacity=2 << 30)
+        model = lab.begin(fs, files, capacity=2 << 30)
+        state = model.state
         if identity:
             state.record.cost[0, : len(COSTS)] = [(1000, 0, 0, k) for k in range(len(COSTS))]
             load_recipes(state, all_recipes(fs == "ext4-dax"), merge=False)
         sums = np.zeros((len(ops), len(COSTS) + len(lab.AMOUNTS)))
-        for e in lab.events(module, state, ops):
+        for e in model.events(ops):
             amounts = lab.amounts(e)
             if identity:
                 work = e["code"] == lab.r.WORK

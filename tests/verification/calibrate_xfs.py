@@ -90,12 +90,13 @@ def namespace_costs(fitted: dict) -> dict:
     with open(cells.DATA / "measured_namespace.csv", newline="") as file:
         measured = {row["op"]: row for row in csv.DictReader(file) if (row["kernel"], row["fs"]) == ("5.13.13", SYSTEM)}
     ops, labels, files = lab_names.sequence()
-    module, state = lab.begin(SYSTEM, files, capacity=2 << 30, merge=0)
+    fresh = lab.begin(SYSTEM, files, capacity=2 << 30, merge=0)
+    state = fresh.state
     state.record.cost[0, :, :3] = 0
     for name, values in {**fitted, **{name: cost[:3] for name, cost in FIXED.items()}}.items():
         state.record.cost[0, COSTS.index(name), :3] = [round(1000 * value) for value in values[:3]]
     state.record.cost[0, COSTS.index("close"), :3] = 0  # create() and its close are one row
-    sums = lab.per_op(module, state, ops)
+    sums = lab.per_op(fresh, ops)
     found: dict = {}
     for name, (row, *less) in CALLS.items():
         model = sums[np.array([label == row for label in labels])].sum(0)[:3] / 1000

@@ -6,7 +6,8 @@ import pathlib
 import numpy as np
 
 from scmsim.core import registry, units
-from scmsim.core.records import EVENT, LOAD, NTSTORE, PM, SETUP, STORE, WORK
+from scmsim.core.records import LOAD, NTSTORE, PM, SETUP, STORE, WORK
+from scmsim.fs.engine.model import Model
 from scmsim.workload.microbench import source
 
 DATA = pathlib.Path(__file__).parent / "data"
@@ -51,26 +52,19 @@ def totals(fs: str, work, costs: int = 0, free: bool = False, **params) -> dict:
     module = registry.load("fs", fs)
     defaults = {name: units.parse_param(text, unit) for name, (text, unit, _) in module.PARAMS.items()}
     ordering = {"copy_fence": 0} if "copy_fence" in defaults else {}
-    state = module.start({**defaults, **ordering, **params}, work.files)
+    model = Model(fs, {**defaults, **ordering, **params}, work.files)
+    state = model.state
     if costs:
         state.record.cost[0, :costs] = [(1000, 0, 0, 100 + k) for k in range(costs)]
     if free:
         state.record.cost[0, :, :3] = 0
-    out = np.zeros(1 << 15, EVENT).view(np.recarray)
     sums: dict = dict.fromkeys(("ins", "ld", "st", "pmst", "pmld", "flush", "fence", "ntst", "calls"), 0.0)
     counts = np.zeros(costs)
     for batch in work.batches():
-        i = 0
         counted = (batch.flag & SETUP) == 0
         sums["calls"] += int((counted & ((batch.flag & 4) == 0)).sum())
-        while i < len(batch):
-            i = module.emit(state.record, state.arena, batch, i, out)
-            add(sums, counts, out[: int(state.record.emitted[0])], counted)
-            out = more_room(state, out)
-            while state.record.need_collect[0]:
-                module.collect(state.record, state.arena, out)
-                add(sums, counts, out[: int(state.record.emitted[0])], counted)
-                out = more_room(state, out)
+        for events in model.events(batch):
+            add(sums, counts, events, counted)
     calls = sums.pop("calls")
     result = {key: value / calls for key, value in sums.items()}
     return {**result, "cost_counts": counts / calls, "state": state, "module": module}
@@ -102,12 +96,3 @@ def add(sums: dict, counts: np.ndarray, events: np.recarray, counted: np.ndarray
     lines = ((addr + length - 1) >> 6) - (addr >> 6) + 1
     strided = pages * ((((addr & 63) - width - 1) >> 6) + 1)
     sums["flush"] += np.where(width < 0, strided, lines * np.maximum(width, 1))[code == 4].sum()
-
-
-def more_room(state, out: np.recarray) -> np.recarray:
-    """Grow the arena or the event buffer as the model asked."""
-    if state.record.need_words[0]:
-        state.grow(int(state.record.need_words[0]))
-    if state.record.need_events[0] > len(out):
-        return np.zeros(int(state.record.need_events[0]), EVENT).view(np.recarray)
-    return out

@@ -36,7 +36,7 @@ def compare(fs: str, name: str) -> list[dict]:
     """Per row, for each of PARTS and COUNTS, (measured, replayed) per call."""
     ops, labels, files = lab_names.sequence() if fs in APART else lab.namespace_sequence()
     params = cells.kernel({"kernel": name.split(":")[0], "fs": fs})
-    sums = lab.per_op(*lab.begin(fs, files, capacity=2 << 30, **params), ops)
+    sums = lab.per_op(lab.begin(fs, files, capacity=2 << 30, **params), ops)
     table = []
     for row in rows(name):
         chosen = np.array([label == row["op"] for label in labels])

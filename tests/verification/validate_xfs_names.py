@@ -17,7 +17,7 @@ LIMITS = (0.05, 0.15)  # stored bytes, loads + stores
 def rows() -> list[dict]:
     """One row for each measured row that a trace has an operation for: figures per call."""
     ops, labels, files = lab_names.sequence()
-    sums = lab.per_op(*lab.begin("xfs-dax", files, capacity=2 << 30), ops)
+    sums = lab.per_op(lab.begin("xfs-dax", files, capacity=2 << 30), ops)
     with open(cells.DATA / "measured_namespace.csv", newline="") as file:
         table = [row for row in csv.DictReader(file) if row["fs"] == "xfs-dax" and row["kernel"] in KERNELS]
     found = []

@@ -16,10 +16,10 @@ from scmsim.core.records import FENCE, NTSTORE, STORE
 from scmsim.fs.contiguous import recipes as q
 from scmsim.fs.contiguous import state as n
 from scmsim.fs.ctfs.recipes import MASTER, STAGING
-from scmsim.fs.engine.model import Event
 from scmsim.fs.recovery.adapter import Claim, Stores, copied
 from scmsim.fs.recovery.expected import Found
 from scmsim.fs.recovery.image import PAGE, Bulk, Image, in_words, label_of
+from scmsim.fs.recovery.observe import Event
 from scmsim.fs.scmfs.crash import PIECE, PTE, upper_at
 from scmsim.fs.scmfs.crash import Adapter as Scmfs
 

@@ -1,119 +1,68 @@
-"""A file-system model fed with one operation at a time, and its events as plain Python tuples.
+"""A file-system model at work: the one place that calls its kernels and makes the room that they ask for."""
 
-What existed before the trace is written first, so that the checker has seen every store that made it.
-"""
-
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
+from scmsim.alloc import contiguity
 from scmsim.core import registry
-from scmsim.core.records import (
-    CREATE,
-    EVENT,
-    FENCE,
-    FLUSH,
-    LOAD,
-    MKDIR,
-    NTSTORE,
-    OP,
-    PM,
-    SETUP,
-    STORE,
-    SYNC,
-    WRITE,
-    Files,
-    Source,
-)  # fmt: skip
+from scmsim.core.errors import UsageError
+from scmsim.core.records import EVENT, Files
 
-PIECE = 1 << 20  # bytes of one write that brings an older file into being
-KEPT = (LOAD, STORE, NTSTORE, FLUSH, FENCE)
-STRIDE = 4096
-
-
-class Event(NamedTuple):
-    """One event on persistent memory, or a fence; fields as in records.EVENT, `site` by name.
-
-    `virtual` is its address before an adapter's page table translated it (`Adapter.physical`), -1: it has no other.
-    """
-
-    code: int
-    site: str
-    addr: int
-    length: int
-    width: int
-    virtual: int = -1
-
-    def runs(self) -> Iterator[tuple[int, int]]:
-        """The bytes [low, high) that it touches, page by page where it is strided."""
-        if self.width >= 0:
-            yield self.addr, self.addr + self.length
-            return
-        for page in range(self.addr // STRIDE, (self.addr + self.length - 1) // STRIDE + 1):
-            low = page * STRIDE + self.addr % STRIDE
-            yield low, low - self.width
+ROOM = 1 << 14  # events in flight: a buffer of 640 KiB fits the second-level cache
 
 
 class Model:
-    """One model at work."""
+    """One file system, which turns operations into events.
 
-    def __init__(self, fs: str, params: dict[str, Any], files: Files) -> None:
-        self.module = registry.load("fs", fs)
-        self.state = self.module.start(params, files)
+    Parameters
+    ----------
+    fs : str
+        Its name (`scmsim list fs`).
+    params : mapping
+        All of its parameters, as integers and words.
+    files : Files
+        Side table of the trace.
+    room : int
+        Events in flight; what is emitted does not depend on it.
+    """
+
+    def __init__(self, fs: str, params: Mapping[str, Any], files: Files, room: int = ROOM) -> None:
+        self.fs, self.module = fs, registry.load("fs", fs)
         self.sites = list(self.module.SITES)
-        self._record = self.state.record.view(np.ndarray)
-        self._out = np.zeros(1 << 12, EVENT)
+        self.state = self.module.start(params, files)
+        self.status = self.state.record.view(np.ndarray)  # attribute access of a recarray takes microseconds
+        self.out = self.buffer(room)
 
-    def step(self, op: np.recarray) -> tuple[list[Event], bool]:
-        """Take one operation (an array of one row): its events, and whether it succeeded."""
-        failed, events, done = int(self._record[0]["failed"]), [], 0
-        while done == 0:
-            done = self.module.emit(self.state.record, self.state.arena, op.view(np.ndarray), 0, self._out)
-            events += self._taken()
-            while "need_collect" in self._record.dtype.names and self._record[0]["need_collect"]:
-                self.module.collect(self.state.record, self.state.arena, self._out)
-                events += self._taken()
-        return events, int(self._record[0]["failed"]) == failed
+    def events(self, batch: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield the events of a batch of operations, a buffer at a time; the next one overwrites it."""
+        operations, state, i = batch.view(np.ndarray), self.state, 0
+        while i < len(operations) or self.status[0]["need_collect"]:
+            if self.status[0]["need_collect"]:
+                self.module.collect(state.record, state.arena, self.out)
+            else:
+                i = self.module.emit(state.record, state.arena, operations, i, self.out)
+            if emitted := int(self.status[0]["emitted"]):
+                yield self.out[:emitted]
+            self._make_room()
 
-    def _taken(self) -> list[Event]:
-        record = self._record[0]
-        rows = self._out[: int(record["emitted"])]
-        rows = rows[
-            np.isin(rows["code"], KEPT) & ((rows["space"] == PM) | (rows["code"] == FENCE)) & (rows["length"] > 0)
-        ]
-        columns = [rows[name].tolist() for name in ("code", "site", "addr", "length", "width")]
-        if record["need_words"]:
-            self.state.grow(int(record["need_words"]))
-        if record["need_events"] > len(self._out):
-            self._out = np.zeros(int(record["need_events"]), EVENT)
-        return [
-            Event(code, self.sites[site], addr, length, width)
-            for code, site, addr, length, width in zip(*columns, strict=True)
-        ]
+    def _make_room(self) -> None:
+        """Room for what the model said did not fit."""
+        status = self.status[0]
+        if status["need_words"]:
+            try:
+                self.state.grow(int(status["need_words"]))
+            except UsageError as error:
+                raise UsageError(f"operation {int(status['seen'])} on {self.fs}: {error}") from None
+        if status["need_events"] > len(self.out):
+            self.out = self.buffer(int(status["need_events"]))
 
+    def buffer(self, room: int) -> np.ndarray:
+        """A buffer of `room` events."""
+        return np.zeros(room, EVENT)
 
-def prologue(source: Source) -> tuple[Files, np.recarray]:
-    """The side table of an empty file system, and the operations that make what the trace takes for given; a sync ends them."""
-    files, rows, seen = source.files, [], set()
-    for batch in source.batches():
-        order, first = np.unique(batch.file, return_index=True)
-        for file, i in zip(order.tolist(), first.tolist(), strict=True):
-            made = batch.op[i] in (CREATE, MKDIR) and files.first_size[file] < 0
-            if file >= 0 and file not in seen and not made:
-                rows += _made(file, int(files.first_size[file]), bool(files.is_dir[file]))
-            seen.add(file)
-    if rows:
-        rows.append((SYNC, -1, 0, 0))
-    ops = np.zeros(len(rows), OP).view(np.recarray)
-    for k, (op, file, offset, length) in enumerate(rows):
-        ops[k] = (0, offset, length, file, -1, 0, SETUP, 0, op)
-    return replace(files, first_size=np.full(len(files), -1, np.int64)), ops
-
-
-def _made(file: int, size: int, is_dir: bool) -> list[tuple[int, int, int, int]]:
-    if is_dir:
-        return [(MKDIR, file, 0, 0)]
-    pieces = [(WRITE, file, at, min(PIECE, size - at)) for at in range(0, max(size, 0), PIECE)]
-    return [(CREATE, file, 0, 0), *pieces]
+    def space(self) -> dict[str, int]:
+        """The model's space report, with the contiguity of free space where its allocator tells."""
+        free = contiguity.of_model(self.state.record[0], self.state.arena)
+        return {**self.module.space(self.state), **(contiguity.of_runs(*free) if free else {})}

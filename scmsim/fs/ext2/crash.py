@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from scmsim.core import records as r
 from scmsim.core.records import NTSTORE, STORE
-from scmsim.fs.engine.model import Event
 from scmsim.fs.ext2.map import DIRECT, FAN_SHIFT, GROUP
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux.disk import Disk, written_back
@@ -20,6 +19,7 @@ from scmsim.fs.recovery.adapter import Adapter as Base
 from scmsim.fs.recovery.adapter import Claim, Stores, Unrecoverable, copied
 from scmsim.fs.recovery.expected import Files, Found
 from scmsim.fs.recovery.image import PAGE, Bulk, Image, Word, cleared, label_of
+from scmsim.fs.recovery.observe import Event
 
 SUMMARY = "ext2: metadata in place, in no order; what a crash leaves for fsck is counted"
 MODELS = ("ext2", "ext2-dax")

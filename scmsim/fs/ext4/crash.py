@@ -10,12 +10,12 @@ from typing import Any
 
 from scmsim.core import records as r
 from scmsim.core.records import NTSTORE
-from scmsim.fs.engine.model import Event
 from scmsim.fs.ext4.crash_dax import Adapter as Dax
 from scmsim.fs.ext4.crash_dax import Inode
 from scmsim.fs.linux.disk import Disk, written_back
 from scmsim.fs.recovery.adapter import Claim, Stores
 from scmsim.fs.recovery.expected import Files
+from scmsim.fs.recovery.observe import Event
 
 SUMMARY = "ext4, ordered: data written back before the commit that points to it; what the page cache holds is lost"
 MODELS = ("ext4",)

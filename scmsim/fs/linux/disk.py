@@ -6,9 +6,9 @@ Source: scmsim/fs/linux/state.py.
 from collections.abc import Sequence
 from typing import Any
 
-from scmsim.fs.engine.model import Event
 from scmsim.fs.linux import state as e
 from scmsim.fs.recovery.image import PAGE, Bulk
+from scmsim.fs.recovery.observe import Event
 
 
 class Disk:

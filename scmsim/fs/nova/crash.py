@@ -11,11 +11,11 @@ from typing import Any
 
 from scmsim.core import records as r
 from scmsim.core.records import NTSTORE, STORE
-from scmsim.fs.engine.model import Event
 from scmsim.fs.recovery.adapter import Adapter as Base
 from scmsim.fs.recovery.adapter import Claim, Known, Stores, Unrecoverable, copied, placed, source_of
 from scmsim.fs.recovery.expected import Found
 from scmsim.fs.recovery.image import PAGE, Bulk, Copy, Image, Mark, Word, cleared, in_words, label_of
+from scmsim.fs.recovery.observe import Event
 
 SUMMARY = "NOVA: each log's tail commits; names by a lite journal; copy-on-write data, or in place"
 MODELS = ("nova-cow", "nova-inplace", "nova-fast16")

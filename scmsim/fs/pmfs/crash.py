@@ -10,12 +10,12 @@ younger than each cut below it.
 from collections.abc import Sequence
 from typing import Any
 
-from scmsim.fs.engine.model import Event
 from scmsim.fs.pmfs.stores import ENTRY, JOURNAL_AT, SHIFT, Call
 from scmsim.fs.recovery.adapter import Adapter as Base
 from scmsim.fs.recovery.adapter import Claim, Stores, Unrecoverable
 from scmsim.fs.recovery.expected import Found
 from scmsim.fs.recovery.image import PAGE, Image
+from scmsim.fs.recovery.observe import Event
 
 SUMMARY = "PMFS: an undo journal for metadata; data in place, or copy-on-write within the transaction"
 MODELS = ("pmfs-4k", "pmfs-2m", "pmfs-1g")

@@ -8,9 +8,9 @@ from typing import Any
 
 from scmsim.core import records as r
 from scmsim.core.records import LOAD, NTSTORE, STORE
-from scmsim.fs.engine.model import Event
 from scmsim.fs.recovery.adapter import Stores, copied, placed, source_of
 from scmsim.fs.recovery.image import PAGE, Bulk, Copy, Word, cleared, in_words, label_of
+from scmsim.fs.recovery.observe import Event
 
 JOURNAL_AT, ENTRY, SAVED = 1 << 20, 64, 48
 INODE_BYTES, FAN_OUT, SHIFT = 128, 512, 9

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from scmsim.core.records import NTSTORE, STORE
-from scmsim.fs.engine.model import Event
 from scmsim.fs.recovery.expected import BROKEN, Found
 from scmsim.fs.recovery.image import PAGE, Copy, Image, Write
+from scmsim.fs.recovery.observe import Event
 
 
 class Unrecoverable(Exception):

@@ -13,11 +13,11 @@ from typing import Any
 from scmsim.core import records as r
 from scmsim.core.errors import UsageError
 from scmsim.core.records import FENCE, NTSTORE
-from scmsim.fs.engine.model import Event
 from scmsim.fs.recovery.adapter import RECONSTRUCTED, Claim, Stores, Unrecoverable
 from scmsim.fs.recovery.adapter import Adapter as Base
 from scmsim.fs.recovery.expected import Found
 from scmsim.fs.recovery.image import Image, Mark, Word
+from scmsim.fs.recovery.observe import Event
 from scmsim.fs.scm_manager.recipes import OBJECT, WORD
 
 SUMMARY = (

@@ -13,11 +13,11 @@ from typing import Any
 
 from scmsim.core import records as r
 from scmsim.core.records import FENCE, NTSTORE
-from scmsim.fs.engine.model import Event
 from scmsim.fs.recovery.adapter import Adapter as Base
 from scmsim.fs.recovery.adapter import Claim, Stores, Unrecoverable
 from scmsim.fs.recovery.expected import DATA, UNWRITTEN, Files, Found
 from scmsim.fs.recovery.image import Image, Word
+from scmsim.fs.recovery.observe import Event
 from scmsim.fs.scm_manager import recipes as q
 from scmsim.fs.scm_manager import state as n
 

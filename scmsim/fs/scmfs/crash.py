@@ -13,11 +13,11 @@ from scmsim.core import records as r
 from scmsim.core.records import LOAD, STORE
 from scmsim.fs.contiguous import recipes as q
 from scmsim.fs.contiguous import state as n
-from scmsim.fs.engine.model import Event
 from scmsim.fs.recovery.adapter import RECONSTRUCTED, Claim, Stores, Unrecoverable
 from scmsim.fs.recovery.adapter import Adapter as Base
 from scmsim.fs.recovery.expected import Found
 from scmsim.fs.recovery.image import PAGE, Image, Word, in_words
+from scmsim.fs.recovery.observe import Event
 
 SUMMARY = (
     "scmfs: names, sizes and page tables in order, durable at return; file data is neither ordered nor written back"

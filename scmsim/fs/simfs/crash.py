@@ -12,9 +12,9 @@ from typing import Any
 from scmsim.core import records as r
 from scmsim.core.records import STORE
 from scmsim.fs.contiguous import recipes as q
-from scmsim.fs.engine.model import Event
 from scmsim.fs.recovery.adapter import Claim, Stores, copied
 from scmsim.fs.recovery.image import PAGE, Bulk, Word, cleared, label_of
+from scmsim.fs.recovery.observe import Event
 from scmsim.fs.scmfs.crash import PIECE, PTE
 from scmsim.fs.scmfs.crash import Adapter as Scmfs
 

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 from scmsim.core import records as r
 from scmsim.core.records import FALLOCATE, FENCE, FSYNC, NTSTORE, TRUNCATE, WRITE
-from scmsim.fs.engine.model import Event
 from scmsim.fs.ext4.crash_dax import Adapter as Ext4
 from scmsim.fs.ext4.crash_dax import Inode
 from scmsim.fs.recovery.adapter import Claim, Known, Stores, copied, placed
 from scmsim.fs.recovery.expected import Found
 from scmsim.fs.recovery.image import PAGE, Image, in_words
+from scmsim.fs.recovery.observe import Event
 from scmsim.fs.splitfs.recipes import ENTRY
 
 SUMMARY = "SplitFS: ext4-DAX, and logs of appends and operations that are replayed on top of its journal"

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from scmsim.core.records import FLUSH, LOAD, NTSTORE, STORE
-from scmsim.fs.engine.model import Event
 from scmsim.fs.pmfs.crash import Adapter as Pmfs
 from scmsim.fs.pmfs.stores import FAN_OUT, INODE_BYTES, Call
 from scmsim.fs.recovery.adapter import RECONSTRUCTED, Claim, Unrecoverable
 from scmsim.fs.recovery.image import PAGE, Image, Mark, Word
+from scmsim.fs.recovery.observe import Event
 
 SUMMARY = "VSM: PMFS, and for overwrites the transactional log of multi-grained copy-on-write"
 MODELS = ("vsm", "vsm-1g")

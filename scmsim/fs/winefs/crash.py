@@ -9,11 +9,11 @@ aligned file has a second transaction that gives the former blocks back, while t
 from typing import Any
 
 from scmsim.core.records import LOAD, WRITE
-from scmsim.fs.engine.model import Event
 from scmsim.fs.pmfs.crash import Adapter as Pmfs
 from scmsim.fs.pmfs.stores import FAN_OUT, JOURNAL_AT, Call
 from scmsim.fs.recovery.adapter import Claim, Known, copied
 from scmsim.fs.recovery.image import Bulk, label_of
+from scmsim.fs.recovery.observe import Event
 
 SUMMARY = "WineFS, strict: undo journals, one a CPU; overwrites to fresh blocks, of aligned files then in place"
 MODELS = ("winefs",)

@@ -9,10 +9,10 @@ after it (REQ_PREFLUSH, REQ_FUA); the model's recipe counts both behind it, so t
 from collections.abc import Sequence
 
 from scmsim.core.records import FENCE, NTSTORE
-from scmsim.fs.engine.model import Event
 from scmsim.fs.ext4.crash_dax import Adapter as Ext4
 from scmsim.fs.ext4.crash_dax import Claim
 from scmsim.fs.recovery.image import Image, Mark
+from scmsim.fs.recovery.observe import Event
 from scmsim.fs.xfs.recipes import BARRIER_FENCES
 
 SUMMARY = "xfs-dax: metadata by the log, in checkpoints of many calls; data in place"

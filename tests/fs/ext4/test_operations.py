@@ -63,8 +63,8 @@ def deviations(row, amounts):
 def test_all_measured_transfers(fs):
     """Every pass and unit: stored bytes within 0.2 %, loads + stores and instructions within 3 %."""
     rows, (ops, labels) = measured("measured_513.csv"), lab.transfer_sequence((1024, 16384, 262144, 512))
-    module, state = lab.begin(fs, lab.side_table(["/bench"]), capacity=2 << 30)
-    sums = lab.per_op(module, state, ops)
+    model = lab.begin(fs, lab.side_table(["/bench"]), capacity=2 << 30)
+    sums = lab.per_op(model, ops)
     keys = [key for key in rows if key[0] == fs and key[1] != "null"]
     assert len(keys) == 16
     for key in keys:
@@ -81,7 +81,7 @@ def test_all_measured_transfers(fs):
 def test_all_measured_names(fs):
     """Each namespace pass within 5 %; the write-back after it within 10 % in stored bytes; fences exactly."""
     rows, (ops, labels, files) = measured("measured_namespace_ext4.csv"), lab_names.sequence()
-    sums = lab.per_op(*lab.begin(fs, files, capacity=2 << 30, copy_fence=1), ops)
+    sums = lab.per_op(lab.begin(fs, files, capacity=2 << 30, copy_fence=1), ops)
     for (system, op, _), row in rows.items():
         chosen = np.array([label == op for label in labels])
         if system != fs or not chosen.any():

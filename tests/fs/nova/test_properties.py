@@ -261,13 +261,9 @@ def due(blocks):
     order = np.concatenate([pages, pages[1::2], pages[::4], pages[1::4], pages[2::8], pages[3::8]])
     batch = np.zeros(len(order), drive.OP).view(np.recarray)
     batch.op, batch.length, batch.offset, batch.file2 = drive.OPS.index("write"), 4096, order * 4096, -1
-    i = 0
-    while i < len(batch) and not model.record.need_collect:
-        i = model.module.emit(model.state.record, model.state.arena, batch, i, model.out)
-        if model.record.need_words:
-            model.state.grow(int(model.record.need_words))
-        if model.record.need_events > len(model.out):
-            model._buffer(int(model.record.need_events))
+    for _ in model.events(batch):
+        if model.record.need_collect:
+            break
     assert model.record.need_collect and not model.record.failed
     return model
 
@@ -277,12 +273,7 @@ assert asked * 4064 // 40 > 195_000
 for free in (asked + 9, asked + 9 + asked // 64):
     model = due(used + free)
     assert model.record.free_blocks == free
-    while model.record.need_collect:
-        model.module.collect(model.state.record, model.state.arena, model.out)
-        if model.record.need_words:
-            model.state.grow(int(model.record.need_words))
-        if model.record.need_events > len(model.out):
-            model._buffer(int(model.record.need_events))
+    model.feed(drive.ops())
     print(int(model.record.thorough_gcs), int(model.record.copied_entries) > 195_000)
 """
 

@@ -41,7 +41,7 @@ def test_fences_are_those_of_the_source(op, unit):
 def test_all_measured_names():
     """Stored bytes within 1.5 %, loads + stores 3 %, write-backs 0.5 %, fences as measured."""
     ops, labels, files = lab.namespace_sequence()
-    sums = lab.per_op(*lab.begin("pmfs-4k", files, capacity=2 << 30), ops)
+    sums = lab.per_op(lab.begin("pmfs-4k", files, capacity=2 << 30), ops)
     with open(cells.DATA / "measured_namespace_pmfs.csv", newline="") as file:
         rows = [
             {k: v if k in ("fs", "op") else float(v) for k, v in row.items() if k != "kernel"}

@@ -1,0 +1,97 @@
+"""What a crash check sees of a model: one operation at a time, its events on persistent memory as plain Python tuples.
+
+What existed before the trace is written first, so that the checker has seen every store that made it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from scmsim.core.records import (
+    CREATE,
+    FENCE,
+    FLUSH,
+    LOAD,
+    MKDIR,
+    NTSTORE,
+    OP,
+    PM,
+    SETUP,
+    STORE,
+    SYNC,
+    WRITE,
+    Files,
+    Source,
+)  # fmt: skip
+from scmsim.fs.engine.model import Model
+
+PIECE = 1 << 20  # bytes of one write that brings an older file into being
+KEPT = (LOAD, STORE, NTSTORE, FLUSH, FENCE)
+STRIDE = 4096
+
+
+class Event(NamedTuple):
+    """One event on persistent memory, or a fence; fields as in records.EVENT, `site` by name.
+
+    `virtual` is its address before an adapter's page table translated it (`Adapter.physical`), -1: it has no other.
+    """
+
+    code: int
+    site: str
+    addr: int
+    length: int
+    width: int
+    virtual: int = -1
+
+    def runs(self) -> Iterator[tuple[int, int]]:
+        """The bytes [low, high) that it touches, page by page where it is strided."""
+        if self.width >= 0:
+            yield self.addr, self.addr + self.length
+            return
+        for page in range(self.addr // STRIDE, (self.addr + self.length - 1) // STRIDE + 1):
+            low = page * STRIDE + self.addr % STRIDE
+            yield low, low - self.width
+
+
+def observe(model: Model, op: np.recarray) -> tuple[list[Event], bool]:
+    """Take one operation (an array of one row): its events, and whether it succeeded."""
+    failed, seen = int(model.status[0]["failed"]), []
+    for events in model.events(op):
+        rows = events[
+            np.isin(events["code"], KEPT)
+            & ((events["space"] == PM) | (events["code"] == FENCE))
+            & (events["length"] > 0)
+        ]
+        columns = [rows[name].tolist() for name in ("code", "site", "addr", "length", "width")]
+        seen += [
+            Event(code, model.sites[site], addr, length, width)
+            for code, site, addr, length, width in zip(*columns, strict=True)
+        ]
+    return seen, int(model.status[0]["failed"]) == failed
+
+
+def prologue(source: Source) -> tuple[Files, np.recarray]:
+    """The side table of an empty file system, and the operations that make what the trace takes for given; a sync ends them."""
+    files, rows, seen = source.files, [], set()
+    for batch in source.batches():
+        order, first = np.unique(batch.file, return_index=True)
+        for file, i in zip(order.tolist(), first.tolist(), strict=True):
+            made = batch.op[i] in (CREATE, MKDIR) and files.first_size[file] < 0
+            if file >= 0 and file not in seen and not made:
+                rows += _made(file, int(files.first_size[file]), bool(files.is_dir[file]))
+            seen.add(file)
+    if rows:
+        rows.append((SYNC, -1, 0, 0))
+    ops = np.zeros(len(rows), OP).view(np.recarray)
+    for k, (op, file, offset, length) in enumerate(rows):
+        ops[k] = (0, offset, length, file, -1, 0, SETUP, 0, op)
+    return replace(files, first_size=np.full(len(files), -1, np.int64)), ops
+
+
+def _made(file: int, size: int, is_dir: bool) -> list[tuple[int, int, int, int]]:
+    if is_dir:
+        return [(MKDIR, file, 0, 0)]
+    pieces = [(WRITE, file, at, min(PIECE, size - at)) for at in range(0, max(size, 0), PIECE)]
+    return [(CREATE, file, 0, 0), *pieces]

@@ -1,0 +1,161 @@
+"""One run of a replay: a file system on a machine, by name and parameters, over a whole trace."""
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from scmsim.core import registry
+from scmsim.core.counters import SCHEMA, rounded
+from scmsim.core.errors import expect
+from scmsim.core.records import CONTINUES, FSYNC, KINDS, OP, OPS, SYNC, Source
+from scmsim.fs.engine.model import Model
+from scmsim.mmu.presets import timing
+from scmsim.paging import _choice as choice
+from scmsim.pipeline.arguments import Params, Progress, machine_table, model_params
+from scmsim.pipeline.periods import PeriodDetector, parts
+from scmsim.pipeline.stages import Counting, Loop, Medium, Mmu, Placement
+from scmsim.result import SYNC_AT_END, Run
+from scmsim.trace.formats._report import missed
+
+_LEFT = {  # what a space report says was not written back
+    "dirty_bytes": "the page cache are dirty",
+    "uncommitted_bytes": "metadata are in no journal or table yet",
+    "staged_bytes": "staged data are in no file yet",
+}
+
+
+class Paging:
+    """The mapping policy of a file system on a machine: the one that was asked for, or what runs in its place."""
+
+    def __init__(self, fs: str, machine: dict[str, Any], asked: str | None, params: Params) -> None:
+        self.fs, self.asked, self.largest = fs, asked, machine["walk"]["largest_page"]
+        given, self.policy = choice.choose(fs, asked, self.largest)
+        both = {**params.get(given, {}), **params.get(self.policy, {})}
+        self.params = model_params("paging", self.policy, both)
+        self.stage = Placement(self.policy, self.params)
+
+    def remarks(self, machine: str, in_dram: bool) -> list[str]:
+        """What is to be said where it differs from what was asked for."""
+        return choice.remarks(self.fs, self.asked, self.policy, (machine, self.largest), self.stage.pages, in_dram)
+
+
+class Replay:
+    """All stages of one run."""
+
+    def __init__(
+        self, source: Source, fs: str, machine: str | dict[str, Any], paging: str | None, medium: str,
+        params: Params, by: str, chunk: int,
+    ) -> None:  # fmt: skip
+        expect("medium", medium, str, "the name of a medium")
+        self.source, self.chunk, self.by = source, chunk, by
+        self.medium_table, self.machine = registry.literals("medium", medium), machine_table(machine)
+        self.params = model_params("fs", fs, params.get(fs, {}))
+        self.paging = Paging(fs, self.machine, paging, params)
+        self.model = Model(fs, self.params, source.files, chunk)
+        kinds = list(self.model.module.SITES.values())
+        self.counting = Counting(source.files, self.model.sites, by)
+        self.medium = Medium(self.medium_table, kinds, self.counting)
+        stages = [self.counting, self.paging.stage, Mmu(self.machine, self.counting), self.medium]
+        self.loop = Loop(self.model, stages, source.files)
+        name = self.machine.get("summary", "table") if isinstance(machine, dict) else os.fspath(machine)
+        self.result = Run(fs, str(name), self.paging.policy, medium)
+        self.result.warnings += self.paging.remarks(str(name), set(kinds) == {"none"})
+
+    def run(self, sync_at_end: bool, progress: Progress | None) -> Run:
+        """Replay the whole trace and put the counts together."""
+        run = self.result
+        run.params = {**self.params, **self.paging.params}
+        if lost := missed(self.source.header):
+            run.warnings.append(f"the trace is incomplete: {lost}")
+        cell = self.source.header.get("cell")
+        run.cell = cell if isinstance(cell, dict) else {}
+        for batches, times in parts(self.source, self.chunk):
+            run.repeated += self._part(batches, times, progress)
+        if sync_at_end:
+            self._sync()
+            run.params[SYNC_AT_END] = 1
+        self._sums(run)
+        self._counts(run)
+        run.space = self.model.space()
+        self._failures(run)
+        if unknown := int(self.counting.sums[0]["unknown_offsets"]):
+            run.warnings.append(f"{unknown} operations have an offset that the trace could not tell")
+        left = [f"{run.space[key]:,} bytes of {what}" for key, what in _LEFT.items() if run.space.get(key)]
+        if left:
+            run.warnings.append(
+                f"at the end {' and '.join(left)}: not counted; write them back with sync_at_end (--sync-at-end)"
+            )
+        run.derive(timing(self.machine), self.medium_table)
+        return run
+
+    def _part(self, batches: Callable[[int], Iterable[np.recarray]], times: int, progress: Progress | None) -> int:
+        """Replay `times` passes over a part of the trace; returns the operations of those that needed no replay."""
+        sums, repeated = self.counting.sums[0], 0
+        periodic = times > 2 and hasattr(self.model.module, "TALLIES")
+        detector = PeriodDetector(self.model, self.loop.stages, self.counting.ended) if periodic else None
+        while times:
+            for batch in batches(int(sums["rows"])):
+                self.loop.take(batch)
+                if progress:
+                    progress(self.model.fs, int(sums["rows"]), self.source.rows)
+            times -= 1
+            if detector and times and not self.loop.failing.counts:  # these are counted pass by pass
+                before = int(sums["operations"])
+                times -= detector.skip(times)
+                repeated += int(sums["operations"]) - before
+        return repeated
+
+    def _sync(self) -> None:
+        """What sync(2) does at the end of the trace; no call of its own, so that figures per call stay those of the program."""
+        module = self.model.module
+        unsynced = module.unsynced(self.model.state) if hasattr(module, "unsynced") else []
+        batch = np.zeros(len(unsynced) + 1, OP).view(np.recarray)
+        batch.time_ns, batch.offset, batch.file2, batch.flag = self.counting.ended[0], -1, -1, CONTINUES
+        batch.op, batch.file = [FSYNC] * len(unsynced) + [SYNC], [*unsynced, -1]
+        self.loop.take(batch)
+
+    def _sums(self, run: Run) -> None:
+        """What the operations asked for, less what failed."""
+        sums, status = self.counting.sums[0], self.model.status[0]
+        run.operations, run.calls = int(sums["operations"]), int(sums["calls"] - status["failed_calls"])
+        run.payload = {"written": int(sums["written"] - status["failed_bytes"]), "read": int(sums["read"])}
+        if sums["objects"] and not getattr(self.model.module, "MEMORY_OBJECTS", False):
+            run.warnings.append(
+                f"{sums['objects']} operations on memory objects mean nothing to {run.fs}; scm-manager has them"
+            )
+
+    def _counts(self, run: Run) -> None:
+        """Totals and breakdowns."""
+        sites, counting = self.model.sites, self.counting
+        cells = counting.counters[:-1].view(np.int64).reshape(counting.groups, len(sites), len(SCHEMA))
+        run.counters = _summed(cells)
+        run.sites = {site: _summed(cells[:, s]) for s, site in enumerate(sites)}
+        run.sites = {site: counts for site, counts in run.sites.items() if any(counts.values())}
+        if self.by != "site":
+            labels = OPS if self.by == "op" else [*self.source.files.path, "(no file)"]
+            for g, label in enumerate(labels):
+                counts = _summed(cells[g])
+                if any(counts.values()):
+                    name = label if label not in run.groups else f"{label} ({len(run.groups)})"
+                    run.groups[name], run.group_operations[name] = counts, int(counting.operations[g])
+        stored = self.medium.state[0]["stored"]
+        run.stored_bytes = {kind: int(stored[k]) for k, kind in enumerate(KINDS) if kind != "none"}
+
+    def _failures(self, run: Run) -> None:
+        """Operations that failed, by the error's name."""
+        status = self.model.status[0]
+        if status["failed"]:
+            run.errors = {"ENOSPC": int(status["failed"]), "first ENOSPC": int(status["first_failed"])}
+            run.warnings.append(
+                f"the device is full: {run.errors['ENOSPC']} operations failed with ENOSPC, the first is operation "
+                f"{run.errors['first ENOSPC']}; a larger one: --set {run.fs}.capacity=..."
+            )
+        run.errors |= self.loop.failing.counts
+
+
+def _summed(cells: np.ndarray) -> dict[str, int]:
+    """Counters summed over cells of all of them, thousandths rounded."""
+    total = cells.reshape(-1, len(SCHEMA)).sum(axis=0)
+    return rounded(dict(zip(SCHEMA, total.tolist(), strict=True)))

@@ -1,0 +1,161 @@
+"""The stages that a model's events go through, and the loop; a replay without a stage is a shorter list.
+
+A stage takes the events of a buffer and may fill in fields for those behind it; the first of a full replay says which row of the
+counters each event goes to.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from scmsim.core import registry
+from scmsim.core.counters import COUNTERS
+from scmsim.core.errors import UsageError
+from scmsim.core.records import OPS, Files
+from scmsim.core.units import parse_bytes
+from scmsim.fs.engine.model import ROOM, Model
+from scmsim.medium import model as medium
+from scmsim.mmu import presets
+from scmsim.mmu.replay import replay
+from scmsim.mmu.touches import addresses
+from scmsim.pipeline.arguments import GROUPS
+from scmsim.pipeline.bins import BY_FILE, SUMS, assign_bins, first_rows
+from scmsim.pipeline.failing_calls import LARGEST_FILE, FailingCalls
+from scmsim.pipeline.periods import Watched
+
+MAX_BINS = 1 << 19  # rows of counters (0.4 KiB each) that a breakdown may take
+
+
+class Stage:
+    """What takes events."""
+
+    def begin(self, batch: np.recarray) -> None:
+        """Before the events of a batch of operations."""
+
+    def take(self, events: np.ndarray) -> None:
+        """The events of one buffer, in order."""
+        raise NotImplementedError
+
+    def watched(self) -> list[Watched]:
+        """Its state, which comes back where passes repeat."""
+        return []
+
+    def totals(self) -> list[np.ndarray]:
+        """Its arrays of counts, which nothing depends on."""
+        return []
+
+
+class Loop:
+    """A model, the calls that fail before they reach it, and the stages behind it."""
+
+    def __init__(self, model: Model, stages: Sequence[Stage], files: Files) -> None:
+        self.model, self.stages = model, stages
+        self.failing = FailingCalls(files, getattr(model.module, "LARGEST_FILE", LARGEST_FILE))
+
+    def take(self, batch: np.recarray) -> None:
+        """All operations of a batch."""
+        batch = self.failing.replace(batch)
+        for stage in self.stages:
+            stage.begin(batch)
+        for events in self.model.events(batch):
+            for stage in self.stages:
+                stage.take(events)
+
+
+class Counting(Stage):
+    """The row of the counters that each event goes to: (operation or file of its cause) x (site); the last counts nothing.
+
+    `by` is a breakdown of GROUPS; `bins` are the rows of the events taken last.
+    """
+
+    def __init__(self, files: Files, sites: Sequence[str], by: str) -> None:
+        self.by, self.sites = GROUPS.index(by), len(sites)
+        self.groups = (1, len(OPS), len(files) + 1)[self.by]  # the last of the files: no file
+        if self.groups * self.sites > MAX_BINS:
+            raise UsageError(f"{self.groups} files are too many for --by file; use --by op, or cut the trace")
+        self.counters = np.zeros(self.groups * self.sites + 1, COUNTERS)
+        self.operations = np.zeros(self.groups, np.int64)
+        self.sums = np.zeros(1, SUMS)  # what the operations so far asked for
+        self.ended = np.zeros(1, np.int64)  # trace time of the last one, ns
+        self.rows = np.zeros(0, np.int64)  # of the operations of this batch
+        self.bins = np.zeros(ROOM, np.int64)
+
+    def begin(self, batch: np.recarray) -> None:
+        """Find the first row of each operation's group, -1 where it is not to be counted; add up what is asked for."""
+        self.rows = rows = np.empty(len(batch), np.int64)
+        first_rows(batch.view(np.ndarray), self.by, self.sites, self.sums, rows)
+        if self.by == BY_FILE:
+            rows[(rows >= 0) & (batch.file < 0)] = (self.groups - 1) * self.sites
+        if self.by:
+            self.operations += np.bincount(rows[rows >= 0] // self.sites, minlength=self.groups)
+        self.ended[0] = batch[-1]["time_ns"]
+
+    def take(self, events: np.ndarray) -> None:
+        if len(events) > len(self.bins):
+            self.bins = np.zeros(len(events), np.int64)
+        assign_bins(events, len(events), self.rows, len(self.counters) - 1, self.bins)
+
+    def totals(self) -> list[np.ndarray]:
+        return [self.counters, self.sums, self.operations, self.ended]
+
+
+class Placement(Stage):
+    """Virtual addresses and page sizes, by a mapping policy."""
+
+    def __init__(self, policy: str, params: Mapping[str, Any]) -> None:
+        self.policy = registry.load("paging", policy)
+        self.pages = self.policy.start(params).view(np.ndarray)
+
+    def take(self, events: np.ndarray) -> None:
+        self.policy.place(self.pages, events, len(events))
+
+    def watched(self) -> list[Watched]:
+        return [Watched(self.pages)]
+
+
+class Mmu(Stage):
+    """TLBs and page walks of a machine."""
+
+    def __init__(self, machine: dict[str, Any], counting: Counting) -> None:
+        self.state, self.counting = presets.machine(machine).view(np.ndarray), counting
+
+    def take(self, events: np.ndarray) -> None:
+        replay(self.state, self.counting.counters, events, self.counting.bins, len(events))
+
+    def watched(self) -> list[Watched]:
+        return [Watched(self.state, clocks=("now", "free_at", "active_until"), moved=self._moved_along)]
+
+    def _moved_along(self, then: Mapping[str, np.ndarray]) -> bool:
+        """Whether the walkers' times lie as far from the clock as they did, or no page was walked to since then."""
+        now = self.state[0]
+        moved = np.append(
+            (now["free_at"] - then["free_at"][0])[: now["walkers"]], now["active_until"] - then["active_until"]
+        )
+        return not moved.any() or bool((moved == now["now"] - then["now"][0]).all())
+
+
+class Medium(Stage):
+    """The memory technology behind the caches."""
+
+    def __init__(self, table: Mapping[str, Any], kinds: Sequence[str], counting: Counting) -> None:
+        self.state = medium.start(list(kinds), parse_bytes(table["buffer"])).view(np.ndarray)
+        self.counting = counting
+
+    def take(self, events: np.ndarray) -> None:
+        medium.account(self.state, self.counting.counters, events, self.counting.bins, len(events))
+
+    def watched(self) -> list[Watched]:
+        return [Watched(self.state, counts=("stored",))]
+
+
+class Touches(Stage):
+    """The data addresses of the events that count, one in each page, in the place of their look-up."""
+
+    def __init__(self, counting: Counting) -> None:
+        self.counting = counting
+        self.addresses: list[np.ndarray] = []  # since somebody took them out
+
+    def take(self, events: np.ndarray) -> None:
+        trash = len(self.counting.counters) - 1
+        self.addresses.append(addresses(events, self.counting.bins, len(events), trash))
