@@ -54,6 +54,12 @@ def kernels() -> list[str]:
     return sorted(path.name for path in _DATA.iterdir() if path.is_dir())
 
 
+def check(kernel: str) -> None:
+    """Raise UsageError for a kernel that was not measured."""
+    if kernel not in kernels():
+        raise unknown("kernel with footprints", kernel, kernels())
+
+
 def path_of(kernel: str, fs: str) -> pathlib.Path:
     """Where the footprints of a file system are; it need not exist."""
     return _DATA / kernel / f"{fs}.npz"
@@ -67,8 +73,7 @@ def load(kernel: str, fs: str, sites: list[str]) -> Footprints:
     UsageError
         For a kernel that was not measured.
     """
-    if kernel not in kernels():
-        raise unknown("kernel with footprints", kernel, kernels())
+    check(kernel)
     own = path_of(kernel, fs).exists()
     return read(path_of(kernel, fs if own else GENERAL), sites, own)
 

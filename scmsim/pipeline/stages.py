@@ -12,8 +12,10 @@ import numpy as np
 from scmsim.core import registry
 from scmsim.core.counters import COUNTERS
 from scmsim.core.errors import UsageError
-from scmsim.core.records import OPS, Files
+from scmsim.core.records import EVENT, OPS, Files
 from scmsim.core.units import parse_bytes
+from scmsim.footprint import Footprints
+from scmsim.footprint.interleave import begin_batch, begin_events, interleave
 from scmsim.fs.engine.model import ROOM, Model
 from scmsim.medium import model as medium
 from scmsim.mmu import presets
@@ -133,6 +135,29 @@ class Mmu(Stage):
             (now["free_at"] - then["free_at"][0])[: now["walkers"]], now["active_until"] - then["active_until"]
         )
         return not moved.any() or bool((moved == now["now"] - then["now"][0]).all())
+
+
+class FootprintMmu(Mmu):
+    """TLBs and page walks, with what the kernel's own code touches between the events; nobody else sees those touches."""
+
+    def __init__(self, machine: dict[str, Any], counting: Counting, footprints: Footprints) -> None:
+        super().__init__(machine, counting)
+        self.footprints = footprints
+        self.kinds = np.zeros(0, np.int64)
+        self.events, self.bins = np.zeros(ROOM, EVENT), np.zeros(ROOM, np.int64)
+
+    def begin(self, batch: np.recarray) -> None:
+        self.kinds = np.ascontiguousarray(batch.op)
+        begin_batch(self.footprints.state)
+
+    def take(self, events: np.ndarray) -> None:
+        prints, counting, whole = self.footprints, self.counting, False
+        begin_events(prints.state, len(events))
+        while not whole:
+            whole = interleave(prints.state, prints.entries, prints.touches, self.kinds, events, self.events)
+            count = int(prints.state.emitted[0])
+            assign_bins(self.events, count, counting.rows, len(counting.counters) - 1, self.bins)
+            replay(self.state, counting.counters, self.events, self.bins, count)
 
 
 class Medium(Stage):

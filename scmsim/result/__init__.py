@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 SCHEMA = 1
 SUFFIXES = (".json", ".csv", ".parquet")
 LEVELS = ("run", "site", "group")
+FOOTPRINTS = (
+    "footprints"  # among a run's params: on which kernel and file system the touches of its own memory were measured
+)
 SYNC_AT_END = "sync_at_end"  # among a run's params: what was left dirty was written back, and counts
 _PARQUET_KEY = b"scmsim.result"  # the whole result as compressed JSON in the metadata of the Parquet file
 _MAX_JSON = 1 << 30  # bytes of that JSON; a hundred times the thesis' whole matrix is less
