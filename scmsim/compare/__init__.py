@@ -34,6 +34,8 @@ class Row(NamedTuple):
         None where the quantity is not judged.
     verdict : str
         "ok"; "out"; "noisy": out, but within two standard errors of the mean; "-": not judged.
+    simulated_calls, measured_calls : float
+        What a figure per call was divided by: the mean of the runs; 0 for what is not per call.
     """
 
     key: Key
@@ -46,6 +48,8 @@ class Row(NamedTuple):
     repeats: int
     tolerance_percent: float | None
     verdict: str
+    simulated_calls: float = 0
+    measured_calls: float = 0
 
 
 class Quantity(NamedTuple):
@@ -208,7 +212,10 @@ def _rows(ours: Cell, theirs: Cell, wanted: Iterable[str], limits: Mapping[str, 
             verdict = "noisy" if off <= noise else "out"
         per = ("call" if by_call else "run") if grows(name) else ""
         ratio = mine.mean / other.mean if other.mean else None
-        rows.append(Row(ours.key, name, per, mine.mean, other.mean, ratio, spread, other.repeats, limit, verdict))
+        calls = (ours.calls, theirs.calls) if per == "call" else (0, 0)
+        rows.append(
+            Row(ours.key, name, per, mine.mean, other.mean, ratio, spread, other.repeats, limit, verdict, *calls)
+        )
     return rows
 
 

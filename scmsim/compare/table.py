@@ -3,6 +3,7 @@
 from scmsim.compare import Comparison, Quantity, Row
 from scmsim.core.text import printable
 from scmsim.core.units import format_bytes
+from scmsim.result.tables.figures import FEW, number
 
 _HEAD = (
     "fs",
@@ -85,8 +86,8 @@ def _cells(row: Row) -> list[str]:
         *sizes,
         row.quantity,
         row.per,
-        _number(row.simulated),
-        _number(row.measured),
+        _figure(row.simulated, row.simulated_calls),
+        _figure(row.measured, row.measured_calls),
         _ratio(row.ratio),
         *percents,
         row.verdict,
@@ -102,8 +103,12 @@ def _ratio(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1e5 else f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.1f}"
+def _figure(value: float, calls: float) -> str:
+    """A figure; one per call that so few events stand behind is their number: a rate out of them says nothing."""
+    events = value * calls
+    if value and abs(events) < FEW and 10 * abs(events) < calls:
+        return f"{number(round(events, 1))} in all"
+    return f"{value:,.1f}" if 1000 <= abs(value) < 1e5 else number(value)
 
 
 def _grid(rows: list[list[str]], left: tuple[int, ...]) -> str:

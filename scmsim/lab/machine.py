@@ -33,10 +33,11 @@ _MAX_TEXT = 1 << 22
 
 @dataclass(frozen=True)
 class Window:
-    """Which accesses the stream of addresses keeps: the first `length` of every `every`."""
+    """Which accesses the stream of addresses keeps: the first `length` of every `every`; with `calls` also where calls begin."""
 
     length: int
     every: int
+    calls: bool = False
 
 
 @dataclass(frozen=True)
@@ -232,7 +233,8 @@ def _collect(folder: pathlib.Path, at: int, setting: Setting, seconds: float) ->
     if setting.window:
         from scmsim.lab import pagetable
 
-        found.stream = np.fromfile(folder / "stream", "<u8")
+        stream = folder / "stream"  # its pages stay readable when the folder is gone
+        found.stream = np.memmap(stream, "<u8", "r") if stream.stat().st_size else np.zeros(0, "<u8")
         found.ranges = pagetable.ranges(folder / "ram", text, about)
     return found
 

@@ -6,7 +6,8 @@
  * and so on is a property of the block, so one callback a block suffices.  One vCPU.
  *
  * Arguments: out=FILE regions=N pmlo=ADDRESS pmhi=ADDRESS ramlo=OFFSET ramhi=OFFSET (where a user's mapping of persistent memory
- * lies in the guest's RAM) [stream=FILE every=N length=N]: of every N accesses in regions the first `length` as runs on a page.
+ * lies in the guest's RAM) [stream=FILE every=N length=N]: of every N accesses in regions the first `length` as runs on a page, and
+ * where each region begins.
  *
  * QEMU 7.2 counts wrongly for callbacks that ask for loads or stores alone: ask for both, test is_store.
  */
@@ -180,11 +181,21 @@ static bool persistent(qemu_plugin_meminfo_t info, uint64_t address)
     return offset >= ram_low && offset < ram_high;
 }
 
+static void note_mark(uint64_t number)
+{
+    uint64_t packed = PAGE_MASK << (RUN_COUNT + 1) | number; /* the last page is never mapped: Linux' error pointers lie there */
+    end_run();
+    if (fwrite(&packed, sizeof packed, 1, stream) != 1)
+        fail("the stream of addresses cannot be written: is the disk full?");
+}
+
 static void register_all(qemu_plugin_id_t);
 
 static void on_mark(uint64_t number)
 {
     repeating = region = 0;
+    if (stream && armed && number && number <= regions)
+        note_mark(number);
     if (number == ARM && !armed) {
         armed = true;
         /* Everything is translated anew.  Not a second time: QEMU 7.2 goes on with freed callbacks of loads and stores. */

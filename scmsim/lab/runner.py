@@ -140,11 +140,21 @@ def _one(guest: Guest, job: Job, setting: Setting, systems: Mapping[str, System]
     runs = outcome.runs_of(guest.fs, plan, measured, guest.repeat, job.repeats)
     functions = outcome.functions_of(guest.fs, plan, measured) if guest.repeat == 1 else []
     if measured.stream is not None:
-        from scmsim.lab import stream
-
-        stream.write(store.folder / f"{guest.key}.pages.npz", measured.stream, measured.ranges)
+        _keep_stream(store.folder, guest, plan, measured, measured.stream, setting)
     record = {"runs": [dataclasses.asdict(run) for run in runs], "functions": functions, "seconds": measured.seconds}
     write_whole(store.cells / f"{guest.key}.json", json.dumps(record))
+
+
+def _keep_stream(
+    folder: pathlib.Path, guest: Guest, plan: Plan, measured: machine.Measured, packed: Any, setting: Setting
+) -> None:
+    from scmsim.lab import stream
+
+    if setting.window and setting.window.calls:
+        path = folder / f"{guest.key}{stream.SUFFIX}"
+        stream.keep(path, packed, guest.fs, plan, measured, setting.kernel.version())
+    else:
+        stream.write(folder / f"{guest.key}.pages.npz", packed, measured.ranges)
 
 
 class _Pace:

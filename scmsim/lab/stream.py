@@ -1,13 +1,42 @@
-"""The plugin's stream of addresses -> page runs with page sizes, as `scmsim mmu` reads them."""
+"""The plugin's stream of addresses, as page runs that `scmsim mmu` reads, or whole, with calls and the guest's page sizes."""
 
+import json
 import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scmsim.lab import pagetable
+from scmsim.core.atomic import whole
+from scmsim.core.errors import UsageError
+from scmsim.lab import pagetable, regions
+from scmsim.lab.counts import symbol_address
 from scmsim.mmu import page_runs
 
+if TYPE_CHECKING:
+    from scmsim.lab.machine import Measured
+    from scmsim.lab.plan import Plan
+
+SUFFIX = ".runs.parquet"
+FORMAT = 1
 _COUNT_BITS = 27  # RUN_COUNT of plugin.c: page number << 28 | store << 27 | accesses - 1
+_MARK = ((1 << 36) - 1) << (_COUNT_BITS + 1)  # a record of this page says that a call begins, and of which region
+_ROWS = 1 << 20  # of a row group
+_BATCH = 1 << 16
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Page runs in order: address of the page (uint64), accesses, whether stores, log2 of the page's size, number of the region in
+    `regions.REGIONS`, number of the call (-1: before the first)."""
+
+    page: np.ndarray
+    count: np.ndarray
+    store: np.ndarray
+    order: np.ndarray
+    region: np.ndarray
+    call: np.ndarray
 
 
 def unpacked(packed: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -22,5 +51,78 @@ def unpacked(packed: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def write(path: str | os.PathLike[str], packed: np.ndarray, found: list[pagetable.Range]) -> None:
     """Write a file of page runs."""
-    address, count, store = unpacked(packed)
+    address, count, store = unpacked(packed[packed < np.uint64(_MARK)])
     page_runs.write(path, address, count, store, pagetable.orders(address, found))
+
+
+def keep(
+    path: str | os.PathLike[str], packed: np.ndarray, fs: str, plan: "Plan", measured: "Measured", kernel: str
+) -> None:
+    """Write the whole stream of a run (Parquet: the plugin's records, and a header of JSON), a part at a time."""
+    header = {
+        "format": FORMAT,
+        "fs": fs,
+        "kernel": kernel,
+        "calls": sum(region.calls for region in plan.regions),
+        "kinds": [region.label for region in plan.regions],
+        "image_end": symbol_address(measured.symbols, "_end") or regions.IMAGE_END,
+        "ranges": [list(map(int, each)) for each in measured.ranges],
+        "buffer_bytes": int(measured.about["buffer_bytes"]),
+        "huge_bytes": int(measured.about["huge_bytes"]),
+    }
+    _write(path, packed, header)
+
+
+def _write(path: str | os.PathLike[str], packed: np.ndarray, header: dict[str, Any]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pa.schema([("run", pa.uint64())], metadata={"scmsim": json.dumps(header)})
+    with whole(path) as draft, pq.ParquetWriter(draft, schema, compression="zstd") as file:
+        for start in range(0, len(packed), _ROWS):
+            file.write(pa.table([np.ascontiguousarray(packed[start : start + _ROWS])], schema=schema))
+
+
+class Kept:
+    """A stream that `keep` wrote; read a part at a time.
+
+    Raises UsageError for a file that is missing, damaged or something else.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        import pyarrow.parquet as pq
+
+        try:
+            self._file = pq.ParquetFile(path)
+            self.header: dict[str, Any] = json.loads(self._file.schema_arrow.metadata[b"scmsim"])
+            if self.header["format"] != FORMAT or self._file.schema_arrow.names != ["run"]:
+                raise ValueError("of another version")
+            self.runs: int = self._file.metadata.num_rows
+            self.ranges = [(int(first), int(last), int(order)) for first, last, order in self.header["ranges"]]
+            self.layout = regions.layout(int(self.header["image_end"]))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UsageError(
+                f"{str(path)!r} is no stream of the lab ({str(error)[:80]}); make it with scmsim lab tlb"
+            ) from None
+
+    def batches(self) -> Iterator[Runs]:
+        """Yield the runs in order."""
+        calls = 0
+        for batch in self._file.iter_batches(_BATCH):
+            packed = batch.column(0).to_numpy()
+            marks = packed >= np.uint64(_MARK)
+            number = calls + np.cumsum(marks) - 1
+            calls += int(marks.sum())
+            page, count, store = unpacked(packed[~marks])
+            order = pagetable.orders(page, self.ranges)
+            yield Runs(page, count, store, order, self.layout.of(page), number[~marks])
+
+    def mapped(self) -> dict[str, dict[int, int]]:
+        """Bytes of the guest's direct map by log2 of the page size: of DRAM and of persistent memory."""
+        found: dict[str, dict[int, int]] = {}
+        for first, last, order in self.ranges:
+            region = int(self.layout.of(np.array([first], np.uint64))[0])
+            if region in (regions.DIRECT_MAP, regions.PERSISTENT):
+                sizes = found.setdefault(regions.REGIONS[region], {})
+                sizes[order] = sizes.get(order, 0) + last - first
+        return found

@@ -49,16 +49,22 @@ def events(path: str | os.PathLike[str]) -> Iterator[np.ndarray]:
     page, count, store, order = _read(path)
     for start in range(0, len(page), _CHUNK):
         part = slice(start, start + _CHUNK)
-        pieces = -(-count[part].astype(np.int64) // _PAGE)
-        which = np.repeat(np.arange(len(pieces)), pieces)
-        out = np.zeros(len(which), EVENT)
-        out["code"] = np.where(store[part][which], STORE, LOAD)
-        out["vaddr"] = page[part].view(np.int64)[which]
-        out["order"], out["width"] = order[part][which], 1
-        out["length"] = _PAGE
-        last = np.cumsum(pieces) - 1
-        out["length"][last] = count[part] - (pieces - 1) * _PAGE
-        yield out
+        yield as_events(page[part], count[part], store[part], order[part])[0]
+
+
+def as_events(
+    page: np.ndarray, count: np.ndarray, store: np.ndarray, order: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """EVENTs of runs given as in a file, and which run each is of: a long one takes several."""
+    pieces = -(-count.astype(np.int64) // _PAGE)
+    which = np.repeat(np.arange(len(pieces)), pieces)
+    out = np.zeros(len(which), EVENT)
+    out["code"] = np.where(store[which], STORE, LOAD)
+    out["vaddr"] = page.view(np.int64)[which]
+    out["order"], out["width"] = order[which], 1
+    out["length"] = _PAGE
+    out["length"][np.cumsum(pieces) - 1] = count - (pieces - 1) * _PAGE
+    return out, which
 
 
 def addresses(path: str | os.PathLike[str]) -> Iterator[np.ndarray]:

@@ -191,6 +191,12 @@ METRICS: dict[str, Metric] = {
         lambda load_miss, store_miss, load, store: 100 * (load_miss + store_miss) / (load + store),
     ),
     "dtlb_lookups": _metric("accesses", "data TLB look-ups", "load_lookups store_lookups", _sum),
+    "addressed_percent": _metric(
+        "%",
+        "loads and stores that had an address and so were looked up in the TLB; the others count as instructions alone",
+        "load_lookups store_lookups loads stores",
+        lambda a, b, load, store: min(100.0, 100 * (a + b) / (load + store)),
+    ),
     "dtlb_l1_misses": _metric(
         "accesses",
         "data look-ups that missed the first level",

@@ -274,3 +274,11 @@ def test_a_renamed_file_system_must_be_there(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli.main, ["compare", path, path, "--fs", "ext3=ext4"])
     assert done.exit_code == 2
     assert "no file system in MEASURED named 'ext3'; did you mean 'ext4'?" in done.stderr
+
+
+def test_a_rate_out_of_a_few_events_is_printed_as_their_number() -> None:
+    sides = result({"flushes": 7}, calls=1000), result({"flushes": 99, "fences": 1}, calls=1000)
+    found = compare(*sides)
+    assert "7 in all" in text(found) and "99 in all" in text(found)
+    many = text(compare(result({"flushes": 700}, calls=10_000_000), result({"flushes": 7000}, calls=1000)))
+    assert "in all" not in many and "0.00007" in many and "e-0" not in many

@@ -62,6 +62,16 @@ def test_rates_out_of_a_few_walks_are_printed_as_their_count() -> None:
     assert cells(many, "walks per million instructions")[-1] == "500" and "in all" not in many
 
 
+def test_the_share_of_loads_and_stores_with_an_address_is_told() -> None:
+    looked_up = {"dtlb_load_lookups": 15_000, "dtlb_store_lookups": 5000}
+    one = made("a", 200_000)
+    one.counters |= looked_up
+    label = "loads + stores with an address, %"
+    assert cells(Result(runs=[one.derive()]).table(), label)[-1] == "10"
+    one.counters["dtlb_load_lookups"] = 300_000  # each page of a rep-string is looked up, and none of its loads retires
+    assert cells(Result(runs=[one.derive()]).table(), label)[-1] == "100"
+
+
 def test_bytes_read_stand_beside_the_read_amplification() -> None:
     assert cells(Result(runs=[made("a", 200_000)]).table(), "bytes read by the program")[-1] == "500"
 

@@ -101,6 +101,7 @@ SECTIONS: dict[str, list[Row]] = {
         Row("time (estimate), ns", _metric("estimated_ns_per_call")),
     ],
     "ratios": [
+        Row("loads + stores with an address, %", _metric("addressed_percent")),
         Row("walks per million instructions", _per_million, _few_walks),
         Row("walk cycles, %", _metric("walk_cycles_percent_data")),
         Row("cycles per walk", _metric("cycles_per_walk_data"), _cycles_of_few_walks),

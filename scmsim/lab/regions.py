@@ -1,0 +1,53 @@
+"""Which part of the address space an address lies in.
+
+Source: Linux 6.1, Documentation/x86/x86_64/mm.rst, 4-level page tables without randomisation.  The image ends at the symbol
+`_end`; modules lie above it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scmsim.lab import qemu
+
+REGIONS = (
+    "direct map", "persistent memory", "vmalloc", "kernel image", "modules", "vmemmap", "CPU entry area", "other kernel",
+    "program",
+)  # fmt: skip
+(DIRECT_MAP, PERSISTENT, VMALLOC, IMAGE, MODULES, VMEMMAP, ENTRY_AREA, OTHER, PROGRAM) = range(len(REGIONS))
+IMAGE_AT = 0xFFFFFFFF80000000
+IMAGE_END = 0xFFFFFFFFA0000000  # the most that an image takes without randomisation
+_FIXED = (
+    (0, PROGRAM),
+    (1 << 47, OTHER),
+    (0xFFFF888000000000, DIRECT_MAP),
+    (0xFFFFC88000000000, OTHER),
+    (0xFFFFC90000000000, VMALLOC),
+    (0xFFFFE90000000000, OTHER),
+    (0xFFFFEA0000000000, VMEMMAP),
+    (0xFFFFEB0000000000, OTHER),
+    (0xFFFFFE0000000000, ENTRY_AREA),
+    (0xFFFFFE8000000000, OTHER),
+    (IMAGE_AT, IMAGE),
+    (0xFFFFFFFFFF000000, OTHER),
+)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """First addresses (uint64, ascending) and what begins there: numbers of REGIONS."""
+
+    first: np.ndarray
+    region: np.ndarray
+
+    def of(self, addresses: np.ndarray) -> np.ndarray:
+        """Number of the region of each address (uint64)."""
+        found: np.ndarray = self.region[np.searchsorted(self.first, addresses, side="right") - 1]
+        return found
+
+
+def layout(image_end: int = IMAGE_END, persistent: tuple[int, int] | None = None) -> Layout:
+    """The regions of a kernel whose image ends there; `persistent`: first and last address of it, if not the guest's."""
+    low, high = persistent or (qemu.DIRECT_MAP + qemu.PM_AT, qemu.DIRECT_MAP + qemu.PM_AT + qemu.PM_BYTES)
+    found = sorted([*_FIXED, (low, PERSISTENT), (high, DIRECT_MAP), (image_end, MODULES)])
+    return Layout(np.array([first for first, _ in found], np.uint64), np.array([which for _, which in found], np.int64))

@@ -1,0 +1,1 @@
+"""A replay's TLB misses beside those of a real kernel's address stream in the same MMU."""

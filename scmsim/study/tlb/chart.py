@@ -1,0 +1,62 @@
+"""The card as a picture: counts of the real kernel and of the replay, a point each."""
+
+import os
+import pathlib
+from typing import Any
+
+from scmsim.core.atomic import whole, writable
+from scmsim.core.errors import EnvironmentProblem, UsageError
+from scmsim.study.tlb import card
+
+SUFFIXES = (".svg", ".png", ".pdf", ".html")
+_COLOURS = {"real": "#0072b2", "replay": "#e69f00"}  # Okabe and Ito: told apart by colour-blind readers too
+_TITLES = {"l1_misses": "first-level misses", "walks": "page walks"}
+
+
+def check(path: str | os.PathLike[str]) -> None:
+    """Raise UsageError for a file that cannot be drawn, before the work is done."""
+    if pathlib.Path(path).suffix not in SUFFIXES:
+        raise UsageError(f"{os.fspath(path)!r}: a chart is one of {', '.join(SUFFIXES)}")
+    writable(path)
+
+
+def draw(cells: list[card.Cell], path: str) -> None:
+    """Draw the kernel's side: a row for each file system and machine, a point each for the real kernel and the replay, logarithmic.
+
+    Raises EnvironmentProblem without the extra `report`, UsageError for a file that cannot be written.
+    """
+    try:
+        import altair as alt
+    except ImportError:
+        raise EnvironmentProblem(
+            "charts need Altair and vl-convert; in the checkout: pip install -e '.[report]'"
+        ) from None
+    check(path)
+    points = _points(cells)
+    scale = alt.Scale(domain=list(_COLOURS), range=list(_COLOURS.values()))
+    x = alt.X("count:Q", scale=alt.Scale(type="symlog"), title="count, whole trace, kernel side")
+    y = alt.Y("cell:N", title=None, sort=None)
+    chart = alt.Chart(alt.Data(values=points)).mark_point(filled=True, size=60)
+    chart = chart.encode(
+        x=x, y=y, color=alt.Color("of:N", scale=scale, title=None), shape=alt.Shape("of:N", title=None)
+    )
+    panels = [
+        chart.transform_filter(alt.datum.quantity == title).properties(title=title, width=330)
+        for title in _TITLES.values()
+    ]
+    with whole(path) as draft:
+        alt.hconcat(*panels).resolve_scale(y="shared").save(str(draft))
+
+
+def _points(cells: list[card.Cell]) -> list[dict[str, Any]]:
+    return [
+        {
+            "cell": f"{cell['fs']} on {cell['machine']}",
+            "quantity": _TITLES[column],
+            "of": which,
+            "count": card.of(cell, "kernel", column)[which],
+        }
+        for cell in cells
+        for column in card.BOUNDS
+        for which in _COLOURS
+    ]

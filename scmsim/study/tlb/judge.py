@@ -1,0 +1,92 @@
+"""Makes a card: the streams of a folder through each machine's MMU, and replays of the same trace."""
+
+import json
+import os
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scmsim.core import registry
+from scmsim.core.errors import UsageError
+from scmsim.lab import tlb
+from scmsim.lab.machine import UNKNOWN
+from scmsim.lab.stream import SUFFIX, Kept
+from scmsim.mmu import presets
+from scmsim.perf.cells import write_whole
+from scmsim.pipeline import Progress
+from scmsim.pipeline.arguments import machine_table, opened
+from scmsim.result import provenance
+from scmsim.study.tlb import card
+from scmsim.study.tlb.replay import replayed
+
+_COUNTED = "counted"  # folder of what the streams gave
+
+
+def judge(
+    trace: str,
+    folder: str | os.PathLike[str],
+    fs: Sequence[str],
+    machines: Sequence[str],
+    *,
+    paging: str | None = None,
+    params: Mapping[str, Mapping[str, str | int]] | None = None,
+    progress: Progress,
+) -> dict[str, Any]:
+    """Write tlb.json from the streams in a folder of the lab, and return it.
+
+    What a stream gave on a machine is kept, and counted again only where scmsim has changed; replays are always made anew.
+    """
+    source, inputs = opened(trace)
+    cells = []
+    kept = None
+    for name in fs:
+        kept = Kept(pathlib.Path(folder) / f"{name}-1{SUFFIX}")
+        real = _counted(kept, pathlib.Path(folder), name, machines, progress)
+        for machine in machines:
+            large = kept.header["huge_bytes"] not in (0, UNKNOWN)
+            found = replayed(source, name, machine, paging, params or {}, large, progress)
+            cell = {
+                "fs": name, "machine": machine, "paging": found.paging, "calls": kept.header["calls"],
+                "addressed_percent": found.addressed, "warnings": found.warnings, "real": real[machine], "replay": found.rows,
+            }  # fmt: skip
+            cells.append(card.judged(cell))
+    if kept is None:
+        raise UsageError("no file system given; name one or more, e.g. ext4-dax,tmpfs")
+    made = {
+        "format": card.FORMAT,
+        "manifest": provenance.build(inputs, trace=source.header),
+        "trace": str(trace),
+        "kernel": kept.header["kernel"],
+        "direct_map": {
+            region: {str(1 << order): n for order, n in sizes.items()} for region, sizes in kept.mapped().items()
+        },
+        "cells": cells,
+    }
+    write_whole(pathlib.Path(folder) / card.FILE, json.dumps(made))
+    return made
+
+
+def _counted(
+    kept: Kept, folder: pathlib.Path, fs: str, machines: Sequence[str], progress: Progress
+) -> dict[str, list[tlb.Row]]:
+    """Rows of a stream by machine, from the folder where it has them."""
+    (folder / _COUNTED).mkdir(exist_ok=True)
+    paths = {name: folder / _COUNTED / f"{fs}-{pathlib.Path(name).stem}.json" for name in machines}
+    tables = {name: {"sources": registry.sources(), "machine": machine_table(name)} for name in machines}
+    found = {name: rows for name in machines if (rows := _stored(paths[name], tables[name])) is not None}
+    missing = {name: presets.machine(name) for name in machines if name not in found}
+    if missing:
+        made = tlb.counted(kept, missing, lambda done, total: progress(f"{fs} of the real kernel", done, total))
+        for name, rows in made.items():
+            write_whole(paths[name], json.dumps({**tables[name], "rows": rows}))
+        found |= made
+    return found
+
+
+def _stored(path: pathlib.Path, table: Mapping[str, Any]) -> list[tlb.Row] | None:
+    try:
+        record = json.loads(path.read_bytes())
+        same = all(record[key] == json.loads(json.dumps(value)) for key, value in table.items())
+        return list(record["rows"]) if same else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,74 @@
+"""A card as tables: the verdicts, and the two sides row by row."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from scmsim.core.units import format_bytes
+from scmsim.lab.tlb import COLUMNS
+from scmsim.result.tables import layout
+from scmsim.study.tlb import card
+
+BY = ("region", "page", "mechanism")
+_TITLES = {"lookups": "look-ups", "l1_misses": "L1 misses", "stlb_hits": "STLB hits", "walks": "walks"}
+
+
+def text(made: Mapping[str, Any], by: str | None, form: str, width: int | None) -> str:
+    """The card for a reader; `by` adds the rows of each cell, `form` is table or markdown."""
+    draw = layout.markdown if form == "markdown" else lambda rows: layout.grid(rows, width)
+    cells = made["cells"]
+    blocks = [_head(made), draw(verdicts(cells))]
+    for cell in cells if by else ():
+        blocks.append(
+            f"{cell['fs']} on {cell['machine']}, by {by}\n{'' if form == 'table' else chr(10)}{draw(rows(cell, str(by)))}"
+        )
+    return "\n\n".join([*blocks, "\n".join(card.summary(cells))])
+
+
+def verdicts(cells: Iterable[card.Cell]) -> list[list[str]]:
+    """A row for each cell and side: counts of the real kernel and of the replay, their ratio and what it says."""
+    out = [["file system", "machine", "side", "L1 misses: real", "replay", "ratio", "walks: real", "replay", "ratio"]]
+    for cell in cells:
+        for which in card.SIDES:
+            told = [card.of(cell, which, column) for column in card.BOUNDS]
+            figures = [figure for each in told for figure in (f"{each['real']:,}", f"{each['replay']:,}", ratio(each))]
+            out.append([cell["fs"], cell["machine"], which, *figures])
+    return out
+
+
+def ratio(told: Mapping[str, Any]) -> str:
+    """A ratio with its verdict; too few counts have none."""
+    if told["verdict"] == card.FEW:
+        return card.FEW
+    value = told["ratio"]
+    shown = "-" if value is None else f"{value:.2f}" if value >= 0.005 else "<0.01"
+    return f"{shown} {told['verdict']}"
+
+
+def rows(cell: card.Cell, by: str) -> list[list[str]]:
+    """The figures of a cell by region and page size or by page size, both sides; or by mechanism, which the replay alone has."""
+    sides = ("replay",) if by == "mechanism" else ("real", "replay")
+    keys = {"region": ("region", "page"), "page": ("page",), "mechanism": ("site", "region", "page")}[by]
+    found: dict[tuple[str, ...], dict[str, dict[str, int]]] = {}
+    for which in sides:
+        for row in cell[which]:
+            sums = found.setdefault(tuple(row[key] for key in keys), {}).setdefault(which, dict.fromkeys(COLUMNS, 0))
+            for column in COLUMNS:
+                sums[column] += row[column]
+    head = [" ".join(keys), *(f"{_TITLES[column]}, {which}" for column in COLUMNS for which in sides)]
+    zero = dict.fromkeys(COLUMNS, 0)
+    body = [
+        [" ".join(key), *(f"{of.get(which, zero)[column]:,}" for column in COLUMNS for which in sides)]
+        for key, of in found.items()
+    ]
+    return [head, *body]
+
+
+def _head(made: Mapping[str, Any]) -> str:
+    calls = " or ".join(f"{n:,}" for n in sorted({cell["calls"] for cell in made["cells"]}))
+    mapped = [f"{region} {_shares(sizes)}" for region, sizes in made["direct_map"].items()]
+    return f"{made['trace']}, {calls} calls, kernel {made['kernel']}; pages of the guest: {'; '.join(mapped)}"
+
+
+def _shares(sizes: Mapping[str, int]) -> str:
+    total = sum(sizes.values())
+    return ", ".join(f"{100 * n / total:.3g} % of {format_bytes(int(size))}" for size, n in sizes.items())

@@ -1,0 +1,149 @@
+"""The judge: a replay beside a recorded stream of a real kernel, and its verdicts."""
+
+import json
+import pathlib
+import shutil
+
+import pytest
+from click.testing import CliRunner
+
+import scmsim
+from scmsim import cli
+from scmsim.core.errors import UsageError
+from scmsim.lab import tlb
+from scmsim.study.tlb import card, chart
+from scmsim.study.tlb.judge import judge
+from scmsim.study.tlb.table import text
+
+DATA = pathlib.Path(__file__).parents[1] / "data/lab"
+TRACE = str(DATA / "mail.parquet")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("tlb")
+    shutil.copy(DATA / "ext4-dax-1.runs.parquet", made)
+    judge(TRACE, made, ["ext4-dax"], ["i7-8700k", "zen2"], progress=lambda *_: None)
+    return made
+
+
+def run(*words):
+    return CliRunner().invoke(cli.main, ["lab", "tlb", *map(str, words)])
+
+
+def cell(fs, real, replayed, machine="zen2", walks=(0, 0)):
+    sides = {"real": (real, walks[0]), "replay": (replayed, walks[1])}
+    rows = {
+        side: [
+            {
+                "region": "vmalloc",
+                "page": "4KiB",
+                "site": "x",
+                "lookups": 9,
+                "l1_misses": n,
+                "stlb_hits": n - w,
+                "walks": w,
+            }
+        ]
+        for side, (n, w) in sides.items()
+    }
+    return card.judged({"fs": fs, "machine": machine, "calls": 1, **rows})
+
+
+@pytest.mark.parametrize(
+    ("real", "replayed", "bound", "said"),
+    [
+        (100, 125, 1.25, "within"), (125, 100, 1.25, "within"), (100, 126, 1.25, "off"), (63, 1, 1.25, "few"), (64, 1, 1.25, "off"),
+        (0, 64, 1.25, "off"), (64, 0, 1.25, "off"), (0, 0, 1.25, "few"), (15, 1, 1.5, "few"), (16, 11, 1.5, "within"),
+    ],
+)  # fmt: skip
+def test_a_verdict_needs_enough_events(real, replayed, bound, said):
+    assert card.verdict(real, replayed, bound) == said
+
+
+def test_orders_count_pairs_that_really_differ():
+    cells = [cell("a", 1000, 10), cell("b", 2000, 20), cell("c", 2100, 5), cell("d", 9000, 1, machine="i7-8700k")]
+    assert card.orders(cells) == (1, 2)  # a and b right, a and c wrong, b and c alike, d on another machine
+    assert "right in 1 of 2 pairs" in "\n".join(card.summary(cells))
+
+
+def test_the_two_sides_are_told_apart(folder):
+    made = card.read(folder)
+    assert [(each["fs"], each["machine"]) for each in made["cells"]] == [("ext4-dax", "i7-8700k"), ("ext4-dax", "zen2")]
+    first = made["cells"][0]
+    kernel, program = (card.side(first["real"], side, "lookups") for side in card.SIDES)
+    assert kernel + program == sum(row["lookups"] for row in first["real"]) and program > 0
+    assert made["direct_map"]["persistent memory"] == {str(1 << 30): 2 << 30}
+    assert first["calls"] == 40 and 0 < first["addressed_percent"] < 100
+
+
+def test_the_rows_of_the_replay_add_up_to_the_replay(folder):
+    for each in card.read(folder)["cells"]:
+        params = {"directmap-1g": {"user_page": "2MiB"}}
+        (plain,) = scmsim.replay(TRACE, "ext4-dax", each["machine"], params=params).runs
+        assert sum(row["walks"] for row in each["replay"]) == plain.metrics["dtlb_walks"]
+        assert sum(row["l1_misses"] for row in each["replay"]) == plain.metrics["dtlb_l1_misses"]
+        for site, counters in plain.sites.items():
+            found = sum(row["lookups"] for row in each["replay"] if row["site"] == site)
+            assert found == counters["dtlb_load_lookups"] + counters["dtlb_store_lookups"]
+
+
+def test_what_was_counted_is_not_counted_again(folder, monkeypatch):
+    def never(*_):
+        raise AssertionError("counted again")
+
+    before = card.read(folder)["cells"]
+    monkeypatch.setattr(tlb, "counted", never)
+    again = judge(TRACE, folder, ["ext4-dax"], ["i7-8700k", "zen2"], progress=lambda *_: None)["cells"]
+    assert again == before
+    (folder / "counted/ext4-dax-zen2.json").write_text("{")
+    with pytest.raises(AssertionError, match="counted again"):
+        judge(TRACE, folder, ["ext4-dax"], ["zen2"], progress=lambda *_: None)
+
+
+def test_a_card_is_shown_without_a_run(folder, tmp_path):
+    shown = run(folder)
+    assert shown.exit_code == 1  # today's replay lacks most addresses
+    assert "off" in shown.output and "0 of 2 cells within 1.25" in shown.output
+    by = run(folder, "--by", "region", "--format", "markdown", "--chart", tmp_path / "a.svg").output
+    assert "| vmalloc 4KiB |" in by and (tmp_path / "a.svg").read_text().startswith("<svg")
+    assert "copy persistent memory 1GiB" in run(folder, "--by", "mechanism").output
+    assert len(json.loads(run(folder, "--json").output)["cells"]) == 2
+
+
+def test_a_replay_that_agrees_is_no_failure(tmp_path):
+    cells = [cell("a", 1000, 1100, walks=(100, 90))]
+    made = {"format": card.FORMAT, "trace": "t", "kernel": "6.1", "direct_map": {}, "cells": cells}
+    (tmp_path / card.FILE).write_text(json.dumps(made))
+    found = run(tmp_path)
+    assert found.exit_code == 0 and "1.10 within" in found.output and "0.90 within" in found.output
+    assert "few" in text(made, None, "table", None)  # the program's side
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([DATA], "is no card"),
+        ([TRACE], "give one with -o"),
+        ([TRACE, "-o", "x", "--fs", "ext5"], "ext5"),
+        ([TRACE, "-o", "x", "--fs", "ramfs", "--set", "nova.capacity=1GiB"], "no model of this replay"),
+        ([TRACE, "-o", "x", "--machine", "z80"], "z80"),
+        ([DATA / "missing.parquet", "-o", "x"], "missing.parquet"),
+        ([DATA, "--chart", "a.txt"], "a chart is one of"),
+    ],
+)
+def test_mistakes_are_one_line(words, said):
+    found = run(*words)
+    assert found.exit_code == 2 and said in found.stderr and len(found.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": 0}', '{"format": 1, "cells": [{"real": 3}]}'])
+def test_a_damaged_card_is_refused(tmp_path, content):
+    (tmp_path / card.FILE).write_text(content)
+    with pytest.raises(UsageError, match="is no card"):
+        card.read(tmp_path)
+
+
+def test_a_chart_needs_a_name_that_tells_its_kind(tmp_path):
+    with pytest.raises(UsageError, match=r"\.svg"):
+        chart.check(tmp_path / "a.gif")
