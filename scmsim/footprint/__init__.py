@@ -10,6 +10,7 @@ names the kernel, the trace and the command that made it (`scmsim lab footprints
 """
 
 import json
+import os
 import pathlib
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,7 @@ from scmsim.footprint.interleave import ENTRY, STATE, TOUCH
 
 _DATA = pathlib.Path(__file__).parent / "data"
 GENERAL = "tmpfs"  # the general layers (system call, VFS, slab) with the least below them: for models without a table of their own
+DEFAULT = "6.1"  # kernel
 FORMAT = 1
 
 
@@ -55,14 +57,14 @@ def kernels() -> list[str]:
 
 
 def check(kernel: str) -> None:
-    """Raise UsageError for a kernel that was not measured."""
-    if kernel not in kernels():
+    """Raise UsageError for a kernel that was not measured; a folder of `scmsim lab footprints` may stand for one."""
+    if kernel not in kernels() and not os.path.isdir(kernel):
         raise unknown("kernel with footprints", kernel, kernels())
 
 
 def path_of(kernel: str, fs: str) -> pathlib.Path:
     """Where the footprints of a file system are; it need not exist."""
-    return _DATA / kernel / f"{fs}.npz"
+    return (_DATA / kernel if kernel in kernels() else pathlib.Path(kernel)) / f"{fs}.npz"
 
 
 def load(kernel: str, fs: str, sites: list[str]) -> Footprints:

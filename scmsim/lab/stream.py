@@ -117,6 +117,14 @@ class Kept:
             order = pagetable.orders(page, self.ranges)
             yield Runs(page, count, store, order, self.layout.of(page), number[~marks])
 
+    def kinds(self) -> list[str]:
+        """The kind of each call, by its number."""
+        found = []
+        for batch in self._file.iter_batches(_BATCH):
+            packed = batch.column(0).to_numpy()
+            found.append(packed[packed >= np.uint64(_MARK)] & np.uint64((1 << _COUNT_BITS) - 1))
+        return [self.header["kinds"][int(number) - 1] for number in np.concatenate(found)]
+
     def mapped(self) -> dict[str, dict[int, int]]:
         """Bytes of the guest's direct map by log2 of the page size: of DRAM and of persistent memory."""
         found: dict[str, dict[int, int]] = {}

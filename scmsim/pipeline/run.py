@@ -59,12 +59,10 @@ class Replay:
         self.counting = Counting(source.files, self.model.sites, by)
         self.medium = Medium(self.medium_table, kinds, self.counting)
         self.footprints = footprint.load(footprints, fs, self.model.sites) if footprints else None
-        mmu = (
-            FootprintMmu(self.machine, self.counting, self.footprints)
-            if self.footprints
-            else Mmu(self.machine, self.counting)
-        )
-        stages = [self.counting, self.paging.stage, mmu, self.medium]
+        self.mmu = Mmu(self.machine, self.counting)
+        if self.footprints:
+            self.mmu = FootprintMmu(self.machine, self.counting, self.footprints)
+        stages = [self.counting, self.paging.stage, self.mmu, self.medium]
         self.loop = Loop(self.model, stages, source.files)
         name = self.machine.get("summary", "table") if isinstance(machine, dict) else os.fspath(machine)
         self.result = Run(fs, str(name), self.paging.policy, medium)

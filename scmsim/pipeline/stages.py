@@ -123,7 +123,11 @@ class Mmu(Stage):
         self.state, self.counting = presets.machine(machine).view(np.ndarray), counting
 
     def take(self, events: np.ndarray) -> None:
-        replay(self.state, self.counting.counters, events, self.counting.bins, len(events))
+        self.count(events, self.counting.bins)
+
+    def count(self, events: np.ndarray, bins: np.ndarray) -> None:
+        """Replay events, each into its row of the counters."""
+        replay(self.state, self.counting.counters, events, bins, len(events))
 
     def watched(self) -> list[Watched]:
         return [Watched(self.state, clocks=("now", "free_at", "active_until"), moved=self._moved_along)]
@@ -157,7 +161,7 @@ class FootprintMmu(Mmu):
             whole = interleave(prints.state, prints.entries, prints.touches, self.kinds, events, self.events)
             count = int(prints.state.emitted[0])
             assign_bins(self.events, count, counting.rows, len(counting.counters) - 1, self.bins)
-            replay(self.state, counting.counters, self.events, self.bins, count)
+            self.count(self.events[:count], self.bins)
 
 
 class Medium(Stage):

@@ -33,6 +33,9 @@ Example: scmsim lab tlb traces/varmail.parquet --fs ext4-dax,tmpfs --machine i7-
 @click.option(
     "--set", "assignments", multiple=True, metavar="MODEL.KEY=VALUE", help="A parameter of the replay; may be repeated."
 )
+@click.option(
+    "--footprints", metavar="KERNEL", help="Of the replay: as in scmsim replay; none is without.  [default: 6.1]"
+)
 @click.option("--jobs", "workers", type=click.IntRange(1, 256), help="Guests at a time.  [default: CPUs]")
 @click.option("--timeout", help="Of one guest, e.g. 10min.  [default: 30min]")
 @click.option("--kernel", "package", type=click.Path(), help="Debian kernel package instead of the chosen one.")
@@ -73,10 +76,11 @@ def _made(trace: str, given: dict[str, Any]) -> dict[str, Any]:
     from scmsim.core import registry
     from scmsim.core.errors import UsageError
     from scmsim.core.units import parse_time
+    from scmsim.footprint import DEFAULT
     from scmsim.lab import job as jobs
     from scmsim.lab import runner, systems
     from scmsim.lab.machine import Window
-    from scmsim.pipeline.arguments import machine_table, models_of, opened
+    from scmsim.pipeline.arguments import check_footprints, machine_table, models_of, opened
     from scmsim.study.tlb.judge import judge
 
     if not given["out"]:
@@ -94,6 +98,8 @@ def _made(trace: str, given: dict[str, Any]) -> dict[str, Any]:
         for target in params:
             if target not in known:
                 raise UsageError(f"--set {target}...: no model of this replay; there are {', '.join(sorted(known))}")
+    footprints = None if given["footprints"] == "none" else given["footprints"] or DEFAULT
+    check_footprints(footprints)
     opened(trace)
     timeout_s = parse_time(given["timeout"]) / 1e9 if given["timeout"] else jobs.Job.timeout_s
     job = jobs.Job(names, trace, timeout_s=timeout_s)
@@ -103,4 +109,7 @@ def _made(trace: str, given: dict[str, Any]) -> dict[str, Any]:
     with _progress() as show:
         runner.run(job, setting, chosen, given["out"], workers=workers, inputs=[trace], progress=show)
     with Progress("runs") as progress:
-        return judge(trace, given["out"], names, machines, paging=given["paging"], params=params, progress=progress)
+        return judge(
+            trace, given["out"], names, machines,
+            paging=given["paging"], params=params, footprints=footprints, progress=progress,
+        )  # fmt: skip

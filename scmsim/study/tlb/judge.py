@@ -13,8 +13,7 @@ from scmsim.lab.machine import UNKNOWN
 from scmsim.lab.stream import SUFFIX, Kept
 from scmsim.mmu import presets
 from scmsim.perf.cells import write_whole
-from scmsim.pipeline import Progress
-from scmsim.pipeline.arguments import machine_table, opened
+from scmsim.pipeline.arguments import Progress, machine_table, opened
 from scmsim.result import provenance
 from scmsim.study.tlb import card
 from scmsim.study.tlb.replay import replayed
@@ -30,6 +29,7 @@ def judge(
     *,
     paging: str | None = None,
     params: Mapping[str, Mapping[str, str | int]] | None = None,
+    footprints: str | None = None,
     progress: Progress,
 ) -> dict[str, Any]:
     """Write tlb.json from the streams in a folder of the lab, and return it.
@@ -44,7 +44,7 @@ def judge(
         real = _counted(kept, pathlib.Path(folder), name, machines, progress)
         for machine in machines:
             large = kept.header["huge_bytes"] not in (0, UNKNOWN)
-            found = replayed(source, name, machine, paging, params or {}, large, progress)
+            found = replayed(source, name, machine, paging, params or {}, large, footprints, progress)
             cell = {
                 "fs": name, "machine": machine, "paging": found.paging, "calls": kept.header["calls"],
                 "addressed_percent": found.addressed, "warnings": found.warnings, "real": real[machine], "replay": found.rows,

@@ -10,9 +10,12 @@ from scmsim.core import registry
 from scmsim.core.counters import COUNTERS
 from scmsim.core.records import ORDER, PM, Source
 from scmsim.lab import regions, tlb
+from scmsim.mmu.replay import replay as mmu_replay
 from scmsim.paging import _choice as choice
-from scmsim.pipeline import CHUNK, DEFAULTS, Progress, _Replay, _Setup
-from scmsim.pipeline.arguments import machine_table
+from scmsim.pipeline import CHUNK, DEFAULTS
+from scmsim.pipeline.arguments import Progress, machine_table
+from scmsim.pipeline.run import Replay
+from scmsim.result import Run
 
 _LAYOUT = regions.layout()
 
@@ -34,6 +37,7 @@ def replayed(
     paging: str | None,
     params: Mapping[str, Mapping[str, str | int]],
     large_buffer: bool,
+    footprints: str | None,
     progress: Progress | None,
 ) -> Replayed:
     """Replay a trace; `large_buffer`: the program's buffer lies on pages of 2 MiB, unless `params` says something else."""
@@ -41,32 +45,35 @@ def replayed(
     _, policy = choice.choose(fs, paging, machine_table(machine)["walk"]["largest_page"])
     if large_buffer and "user_page" in registry.literals("paging", policy).get("PARAMS", {}):
         merged.setdefault(policy, {}).setdefault("user_page", "2MiB")
-    replay = _ByPlace(_Setup(fs, machine, paging, DEFAULTS["medium"], merged, "site"), source, CHUNK)
-    run = replay.run(progress)
+    replay = _ByPlace(source, fs, machine, paging, DEFAULTS["medium"], merged, "site", footprints, CHUNK)
+    run = replay.run(False, progress)
     return Replayed(replay.rows(), policy, run.metrics.get("addressed_percent"), run.warnings)
 
 
-class _ByPlace(_Replay):
+class _ByPlace(Replay):
     """A replay whose MMU counts in a row for each site and place (see `tlb.places`)."""
 
-    def __init__(self, setup: _Setup, source: Source, chunk: int) -> None:
-        super().__init__(setup, source, chunk)
-        self.places = np.zeros(len(self.sites) * tlb.PLACES + 1, COUNTERS)
-        self._whole, self._mmu = self._mmu, self._by_place
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.sites = len(self.model.sites)
+        self.places = np.zeros(self.sites * tlb.PLACES + 1, COUNTERS)
+        self.mmu.count = self._count  # type: ignore[method-assign]
 
-    def _by_place(self, state: np.ndarray, counters: np.ndarray, events: np.ndarray, bins: np.ndarray, n: int) -> None:
-        part = events[:n]
-        region = np.where(part["space"] == PM, regions.PERSISTENT, _LAYOUT.of(part["vaddr"].view(np.uint64)))
-        rows = bins[:n] * tlb.PLACES + tlb.places(region, part["order"] & ORDER)
-        rows[bins[:n] == len(self.sites)] = len(self.places) - 1  # what counts nowhere
-        self._whole(state, self.places, events, rows, n)
+    def _count(self, events: np.ndarray, bins: np.ndarray) -> None:
+        n = len(events)
+        region = np.where(events["space"] == PM, regions.PERSISTENT, _LAYOUT.of(events["vaddr"].view(np.uint64)))
+        rows = bins[:n] * tlb.PLACES + tlb.places(region, events["order"] & ORDER)
+        rows[bins[:n] == self.sites] = len(self.places) - 1  # what counts nowhere
+        mmu_replay(self.mmu.state, self.places, events, rows, n)
 
-    def _finish(self, run: Any, unknown_offsets: int) -> None:
-        by_site = self.places[:-1].view(np.int64).reshape(len(self.sites), tlb.PLACES, -1).sum(axis=1)
-        self.counters[:-1].view(np.int64).reshape(len(self.sites), -1)[:] += by_site  # the medium has added its own
-        super()._finish(run, unknown_offsets)
+    def _counts(self, run: Run) -> None:
+        by_site = self.places[:-1].view(np.int64).reshape(self.sites, tlb.PLACES, -1).sum(axis=1)
+        self.counting.counters[:-1].view(np.int64).reshape(self.sites, -1)[:] += by_site  # the medium has added its own
+        super()._counts(run)
 
     def rows(self) -> list[dict[str, Any]]:
         """The rows with look-ups, by site."""
-        found = self.places[:-1].reshape(len(self.sites), tlb.PLACES)
-        return [{"site": site, **row} for site, part in zip(self.sites, found, strict=True) for row in tlb.table(part)]
+        found = self.places[:-1].reshape(self.sites, tlb.PLACES)
+        return [
+            {"site": site, **row} for site, part in zip(self.model.sites, found, strict=True) for row in tlb.table(part)
+        ]
