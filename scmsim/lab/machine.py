@@ -49,6 +49,7 @@ class Setting:
     timeout_s: float = 1800.0
     erms: bool = True
     window: Window | None = None
+    touches: int | None = None  # runs on pages in which a page's first touch is kept
     stop: threading.Event = field(default_factory=threading.Event)
 
 
@@ -62,6 +63,8 @@ class Measured:
     seconds: float
     stream: np.ndarray | None = None
     ranges: list[tuple[int, int, int]] = field(default_factory=list)
+    touches: np.ndarray | None = None
+    caches: dict[int, str] = field(default_factory=dict)  # slab cache by page that was touched
 
 
 class Failed(EnvironmentProblem):
@@ -145,6 +148,8 @@ def _command(setting: Setting, plan: Plan, folder: pathlib.Path, mailbox: int) -
     ]
     if setting.window:
         words += [f"stream={folder / 'stream'}", f"every={setting.window.every}", f"length={setting.window.length}"]
+    if setting.touches:
+        words += [f"touches={folder / 'touches'}", f"within={setting.touches}"]
     paths = {"initrd": "initrd", "ram": "ram", "console": "console"}
     return qemu.arguments(
         setting.qemu,
@@ -230,12 +235,18 @@ def _collect(folder: pathlib.Path, at: int, setting: Setting, seconds: float) ->
     names = ("buffer", "buffer_bytes", "huge_bytes", "done", "failed", "first_failed", "first_errno", "no_space")
     about = dict(zip(names, values, strict=True))
     found = Measured(counts.read(folder / "counts"), text, about, seconds)
-    if setting.window:
+    if setting.window or setting.touches:
         from scmsim.lab import pagetable
 
+        found.ranges = pagetable.ranges(folder / "ram", text, about)
+    if setting.window:
         stream = folder / "stream"  # its pages stay readable when the folder is gone
         found.stream = np.memmap(stream, "<u8", "r") if stream.stat().st_size else np.zeros(0, "<u8")
-        found.ranges = pagetable.ranges(folder / "ram", text, about)
+    if setting.touches:
+        from scmsim.lab import touches
+
+        found.touches = touches.read(folder / "touches")
+        found.caches = touches.caches(folder / "ram", text, found.touches)
     return found
 
 

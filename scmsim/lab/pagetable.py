@@ -17,8 +17,8 @@ from scmsim.lab.machine import UNKNOWN
 
 TEXT_MAP = 0xFFFFFFFF80000000
 _ADDRESS = 0x000FFFFFFFFFF000
-_PRESENT, _LARGE = 1, 1 << 7
-_SHIFTS = (39, 30, 21, 12)
+PRESENT, LARGE = 1, 1 << 7
+SHIFTS = (39, 30, 21, 12)
 _MOST_TABLES = 1 << 18  # of a real guest of some GiB there are some thousands
 _KERNEL_HALF = 256  # first of the top table's 512 entries
 
@@ -71,14 +71,14 @@ def walk(ram: str | os.PathLike[str], physical: int) -> list[Range]:
             out.append((first, first + (1 << order), order))
 
     def level(at: int, depth: int, base: int) -> None:
-        entries, shift = table(at), _SHIFTS[depth]
-        for index in np.flatnonzero(entries & np.uint64(_PRESENT)):
+        entries, shift = table(at), SHIFTS[depth]
+        for index in np.flatnonzero(entries & np.uint64(PRESENT)):
             if depth == 0 and index < _KERNEL_HALF:
                 continue
             entry = int(entries[index])
             address = base + (int(index) << shift)
             address |= 0xFFFF << 48 if depth == 0 else 0
-            if depth == 3 or (depth and entry & _LARGE):
+            if depth == 3 or (depth and entry & LARGE):
                 add(address, shift)
             else:
                 level(entry & _ADDRESS, depth + 1, address)

@@ -7,7 +7,8 @@
  *
  * Arguments: out=FILE regions=N pmlo=ADDRESS pmhi=ADDRESS ramlo=OFFSET ramhi=OFFSET (where a user's mapping of persistent memory
  * lies in the guest's RAM) [stream=FILE every=N length=N]: of every N accesses in regions the first `length` as runs on a page, and
- * where each region begins.
+ * where each region begins.  [touches=FILE within=N]: the first touch of each page in every N runs of a region, loads and stores apart,
+ * with the address of the block that made it.
  *
  * QEMU 7.2 counts wrongly for callbacks that ask for loads or stores alone: ask for both, test is_store.
  */
@@ -60,6 +61,14 @@ static qemu_plugin_id_t own_id;
 static bool armed; /* until then only marks are looked for, so that the boot takes half the time */
 static FILE *stream;
 static uint64_t every = 1, window = 1, seen, run, run_length;
+
+struct touch { /* see scmsim/lab/touches.py */
+    uint64_t address, code, kind; /* kind: region << 1 | store; of a mark: all ones, 0, region */
+};
+#define TOUCHED (1u << 16)
+static FILE *touches;
+static uint64_t within = 1000, runs, last_page, epoch; /* an epoch: a region, or `within` runs of it */
+static struct { uint64_t key, epoch; } touched[TOUCHED];
 
 static void fail(const char *what)
 {
@@ -166,6 +175,27 @@ static void note(uint64_t address, bool store)
     run_length++;
 }
 
+static void write_touch(uint64_t address, uint64_t code, uint64_t kind)
+{
+    struct touch touch = {address, code, kind};
+    if (fwrite(&touch, sizeof touch, 1, touches) != 1)
+        fail("the touches cannot be written: is the disk full?");
+}
+
+static void note_touch(uint64_t address, bool store, uint64_t code)
+{
+    uint64_t key = address >> PAGE_BITS << 1 | store, at;
+    if (key != last_page && runs++ % within == 0)
+        epoch++;
+    last_page = key;
+    for (at = key * 0x9e3779b97f4a7c15ull >> 48; touched[at].epoch == epoch; at = (at + 1) % TOUCHED)
+        if (touched[at].key == key)
+            return;
+    touched[at].key = key;
+    touched[at].epoch = epoch;
+    write_touch(address, code, region << 1 | store);
+}
+
 static bool persistent(qemu_plugin_meminfo_t info, uint64_t address)
 {
     struct qemu_plugin_hwaddr *at;
@@ -196,6 +226,10 @@ static void on_mark(uint64_t number)
     repeating = region = 0;
     if (stream && armed && number && number <= regions)
         note_mark(number);
+    if (touches && armed && number && number <= regions) {
+        write_touch(UINT64_MAX, 0, number);
+        runs = last_page = 0;
+    }
     if (number == ARM && !armed) {
         armed = true;
         /* Everything is translated anew.  Not a second time: QEMU 7.2 goes on with freed callbacks of loads and stores. */
@@ -229,6 +263,8 @@ static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address
     }
     if (stream)
         note(address, store);
+    if (touches)
+        note_touch(address, store, insn->block->address);
 }
 
 static size_t bytes_of(const struct qemu_plugin_insn *insn, uint8_t *code)
@@ -355,6 +391,8 @@ static void on_exit_(qemu_plugin_id_t id, void *data)
         if (fclose(stream))
             fail("the stream of addresses cannot be written: is the disk full?");
     }
+    if (touches && fclose(touches))
+        fail("the touches cannot be written: is the disk full?");
 }
 
 static void register_all(qemu_plugin_id_t id)
@@ -375,8 +413,8 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
         const char *name;
         uint64_t *to;
     } numbers[] = {{"regions", &regions}, {"pmlo", &pm_low},    {"pmhi", &pm_high}, {"ramlo", &ram_low},
-                   {"ramhi", &ram_high},  {"every", &every},    {"length", &window}};
-    const char *stream_path = NULL, *value;
+                   {"ramhi", &ram_high},  {"every", &every},    {"length", &window},  {"within", &within}};
+    const char *stream_path = NULL, *touches_path = NULL, *value;
     (void)info;
 
     for (int i = 0; i < argc; i++) {
@@ -387,8 +425,11 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
             out_path = strdup(value);
         if ((value = value_of(argv[i], "stream")))
             stream_path = strdup(value);
+        if ((value = value_of(argv[i], "touches")))
+            touches_path = strdup(value);
     }
-    if (!out_path || !every || regions >= ARM || (stream_path && !(stream = fopen(stream_path, "wb"))))
+    if (!out_path || !every || regions >= ARM || !within || (stream_path && !(stream = fopen(stream_path, "wb"))) ||
+        (touches_path && !(touches = fopen(touches_path, "wb"))))
         return -1;
     own_id = id;
     register_all(id);

@@ -51,6 +51,7 @@ def identity(job: Job, plan: Plan, setting: Setting, systems: Mapping[str, Syste
         "repeats": job.repeats,
         "erms": job.erms,
         "stream": dataclasses.astuple(setting.window) if setting.window else None,
+        "touches": setting.touches,
         "kernel": setting.kernel.version(),
         "qemu": ".".join(map(str, setting.qemu.version)),
         "plugin": cache.digest((cache.HERE / "plugin.c").read_bytes()),
@@ -139,22 +140,22 @@ def _one(guest: Guest, job: Job, setting: Setting, systems: Mapping[str, System]
     measured = machine.run(setting, systems[guest.fs], plan)
     runs = outcome.runs_of(guest.fs, plan, measured, guest.repeat, job.repeats)
     functions = outcome.functions_of(guest.fs, plan, measured) if guest.repeat == 1 else []
-    if measured.stream is not None:
-        _keep_stream(store.folder, guest, plan, measured, measured.stream, setting)
+    _keep(store.folder / guest.key, guest.fs, plan, measured, setting)
     record = {"runs": [dataclasses.asdict(run) for run in runs], "functions": functions, "seconds": measured.seconds}
     write_whole(store.cells / f"{guest.key}.json", json.dumps(record))
 
 
-def _keep_stream(
-    folder: pathlib.Path, guest: Guest, plan: Plan, measured: machine.Measured, packed: Any, setting: Setting
-) -> None:
-    from scmsim.lab import stream
+def _keep(path: pathlib.Path, fs: str, plan: Plan, measured: machine.Measured, setting: Setting) -> None:
+    """Write what the setting wants kept besides the counts, into files whose names begin with a path."""
+    from scmsim.lab import stream, touches
 
-    if setting.window and setting.window.calls:
-        path = folder / f"{guest.key}{stream.SUFFIX}"
-        stream.keep(path, packed, guest.fs, plan, measured, setting.kernel.version())
-    else:
-        stream.write(folder / f"{guest.key}.pages.npz", packed, measured.ranges)
+    version = setting.kernel.version()
+    if measured.touches is not None:
+        touches.keep(f"{path}{touches.SUFFIX}", fs, plan, measured, version)
+    if measured.stream is not None and setting.window and setting.window.calls:
+        stream.keep(f"{path}{stream.SUFFIX}", measured.stream, fs, plan, measured, version)
+    elif measured.stream is not None:
+        stream.write(f"{path}.pages.npz", measured.stream, measured.ranges)
 
 
 class _Pace:

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ SUFFIX = ".runs.parquet"
 FORMAT = 1
 _COUNT_BITS = 27  # RUN_COUNT of plugin.c: page number << 28 | store << 27 | accesses - 1
 _MARK = ((1 << 36) - 1) << (_COUNT_BITS + 1)  # a record of this page says that a call begins, and of which region
+_KIND = (1 << _COUNT_BITS) - 1  # of a mark: the number of the region, from 1
 _ROWS = 1 << 20  # of a row group
 _BATCH = 1 << 16
 
@@ -29,7 +30,7 @@ _BATCH = 1 << 16
 @dataclass(frozen=True)
 class Runs:
     """Page runs in order: address of the page (uint64), accesses, whether stores, log2 of the page's size, number of the region in
-    `regions.REGIONS`, number of the call (-1: before the first)."""
+    `regions.REGIONS`, number of the call (-1: before the first) and its kind (a number of the header's `kinds`)."""
 
     page: np.ndarray
     count: np.ndarray
@@ -37,6 +38,11 @@ class Runs:
     order: np.ndarray
     region: np.ndarray
     call: np.ndarray
+    kind: np.ndarray
+
+    def part(self, rows: slice) -> "Runs":
+        """Some of them."""
+        return Runs(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
 def unpacked(packed: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -107,23 +113,17 @@ class Kept:
 
     def batches(self) -> Iterator[Runs]:
         """Yield the runs in order."""
-        calls = 0
+        calls, last = 0, np.zeros(1, np.int64)
         for batch in self._file.iter_batches(_BATCH):
             packed = batch.column(0).to_numpy()
             marks = packed >= np.uint64(_MARK)
-            number = calls + np.cumsum(marks) - 1
-            calls += int(marks.sum())
+            which = np.cumsum(marks)
+            kinds = np.append(last, (packed[marks] & np.uint64(_KIND)).astype(np.int64) - 1)
+            number = calls + which - 1
+            calls, last = calls + int(marks.sum()), kinds[-1:]
             page, count, store = unpacked(packed[~marks])
             order = pagetable.orders(page, self.ranges)
-            yield Runs(page, count, store, order, self.layout.of(page), number[~marks])
-
-    def kinds(self) -> list[str]:
-        """The kind of each call, by its number."""
-        found = []
-        for batch in self._file.iter_batches(_BATCH):
-            packed = batch.column(0).to_numpy()
-            found.append(packed[packed >= np.uint64(_MARK)] & np.uint64((1 << _COUNT_BITS) - 1))
-        return [self.header["kinds"][int(number) - 1] for number in np.concatenate(found)]
+            yield Runs(page, count, store, order, self.layout.of(page), number[~marks], kinds[which[~marks]])
 
     def mapped(self) -> dict[str, dict[int, int]]:
         """Bytes of the guest's direct map by log2 of the page size: of DRAM and of persistent memory."""

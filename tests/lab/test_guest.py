@@ -33,7 +33,20 @@ from scmsim.core.records import (
     WRITE,
     Files,
 )
-from scmsim.lab import initramfs, job, kernel, machine, outcome, plan, qemu, runner, systems, tools
+from scmsim.lab import (
+    initramfs,
+    job,
+    kernel,
+    machine,
+    outcome,
+    plan,
+    qemu,
+    runner,
+    stream,
+    systems,
+    tools,
+    touches,
+)
 
 pytestmark = pytest.mark.slow
 _MISSING = [finding for finding in tools.examine() if finding.package]
@@ -99,6 +112,37 @@ def test_every_kind_of_operation_runs(setting):
     assert run.groups["write"]["pm_stored_bytes"] == 16384
     assert set(run.groups) == {"create", "read", "write", "fsync", "truncate", "fallocate", "unlink", "rename", "link",
         "mkdir", "rmdir", "stat", "mmap", "store", "close", "sync"}  # fmt: skip
+
+
+def first_touches(part, window):
+    """Of the runs of one call: (address of the 4 KiB page, whether stores) of each page's first touch in every `window` runs."""
+    found, seen = [], set()
+    for k, touch in enumerate(zip(part.page.tolist(), part.store.tolist(), strict=True)):
+        seen = seen if k % window else set()
+        found += [] if touch in seen else [touch]
+        seen.add(touch)
+    return found
+
+
+def test_a_stream_tells_its_calls_and_touches_are_the_first_of_its_pages(setting, tmp_path):
+    rows = [(CREATE, 1, 0, 0, 0), (WRITE, 1, 0, 8192), (STAT, 1), (READ, 1, 0, 8192), (UNLINK, 1)]
+    made = plan.from_trace(Trace(rows, side_table(2)))
+    setting = dataclasses.replace(setting, window=machine.Window(1, 1, calls=True), touches=300)
+    found = machine.run(setting, systems.load()["ext4-dax"], made)
+    stream.keep(tmp_path / "a.runs.parquet", found.stream, "ext4-dax", made, found, "6.1")
+    touches.keep(tmp_path / "a.touches.parquet", "ext4-dax", made, found, "6.1")
+    (runs,) = stream.Kept(tmp_path / "a.runs.parquet").batches()
+    table = touches.load(tmp_path / "a.touches.parquet")[1].to_pandas()
+    assert sorted(set(runs.call)) == sorted(set(table["call"])) == [0, 1, 2, 3, 4]
+    assert table.groupby("call")["kind"].first().tolist() == ["create", "write", "stat", "read", "unlink"]
+    for call, part in table.groupby("call"):
+        pages = [(address & -4096, store) for address, store in zip(part["address"], part["store"], strict=True)]
+        assert pages == first_touches(runs.part(runs.call == call), 300)
+    used = set(table["cache"])
+    assert {"dentry", "ext4_inode_cache", "filp"} <= used and "" in used
+    assert {"vfs_write", "dax_iomap_rw"} & set(table["function"]) and {"persistent memory", "vmalloc"} < set(
+        table["region"]
+    )
 
 
 def test_a_full_file_system_is_counted(setting):

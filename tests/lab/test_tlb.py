@@ -63,6 +63,7 @@ def test_a_kept_stream_has_its_runs_calls_and_page_sizes(tmp_path, monkeypatch):
     assert found.header["calls"] == 3 and found.header["kinds"] == ["create", "write"] and found.runs == 6
     parts = list(found.batches())
     assert np.concatenate([part.call for part in parts]).tolist() == [0, 0, 2]
+    assert np.concatenate([part.kind for part in parts]).tolist() == [0, 0, 1]
     assert np.concatenate([part.page for part in parts]).tolist() == [PM, BUFFER, PM]
     assert np.concatenate([part.count for part in parts]).tolist() == [3, 2, 1]
     assert np.concatenate([part.store for part in parts]).tolist() == [True, False, False]

@@ -126,7 +126,7 @@ def test_a_replay_that_agrees_is_no_failure(tmp_path):
         ([DATA], "is no card"),
         ([TRACE], "give one with -o"),
         ([TRACE, "-o", "x", "--fs", "ext5"], "ext5"),
-        ([TRACE, "-o", "x", "--fs", "ramfs", "--set", "nova.capacity=1GiB"], "no model of this replay"),
+        ([TRACE, "-o", "x", "--fs", "ramfs", "--set", "nova.capacity=1GiB"], "no model in this replay named"),
         ([TRACE, "-o", "x", "--machine", "z80"], "z80"),
         ([DATA / "missing.parquet", "-o", "x"], "missing.parquet"),
         ([DATA, "--chart", "a.txt"], "a chart is one of"),

@@ -1,21 +1,21 @@
-"""`scmsim lab footprints`: what the kernel's own code touches in each kind of call, from a stream of the lab."""
+"""`scmsim lab footprints`: what the kernel's own code touches in each kind of call, as the lab saw it."""
 
 import click
 
-SUMMARY = "Make the footprints of calls, for scmsim replay --footprints, from a real kernel's address streams."
+SUMMARY = "Make the footprints of calls, for scmsim replay --footprints, from what a real kernel touches."
 
 
 @click.command(
     "footprints",
     help=f"""{SUMMARY}
 
-FOLDER has the streams that `scmsim lab tlb TRACE -o FOLDER` left. OUT gets a file for each file system; it can be given in the
+FOLDER has what `scmsim lab touches TRACE -o FOLDER` saw. OUT gets a file for each file system; it can be given in the
 place of a kernel's version: scmsim replay --footprints OUT. The trace should hold every kind of call: scmsim synth mix.
 
 \b
 Example: scmsim synth mix -o mix.parquet
-         scmsim lab tlb mix.parquet --fs ext4-dax,tmpfs -o streams
-         scmsim lab footprints mix.parquet streams --fs ext4-dax,tmpfs -o my-kernel
+         scmsim lab touches mix.parquet --fs ext4-dax,tmpfs -o touched
+         scmsim lab footprints mix.parquet touched --fs ext4-dax,tmpfs -o my-kernel
 """,
 )
 @click.argument("trace", type=click.Path())
@@ -31,7 +31,7 @@ def command(trace: str, folder: str, fs: str, out: str) -> None:
     names = systems_of(fs)
     for name in names:
         registry.path("fs", name)
-    with Progress("runs") as progress:
+    with Progress("file systems") as progress:
         made = make(trace, folder, names, out, progress)
     for path in made:
         click.echo(f"{path}: footprints, {path.stat().st_size:,} bytes", err=True)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from scmsim.cli.lab._guests import guest_options
+
 if TYPE_CHECKING:
     from scmsim.lab.machine import Setting
 
@@ -28,12 +30,7 @@ Example: scmsim lab run smoke -o lab && scmsim compare SIM.json lab
 @click.option("--fs", help="File systems, separated by commas.  [default: the job's; ext4-dax]")
 @click.option("--units", help="Bytes of a call, separated by commas, instead of the job's.")
 @click.option("--repeat", "repeats", type=click.IntRange(1, 1000), help="Fresh guests for each file system.")
-@click.option("--jobs", "workers", type=click.IntRange(1, 256), help="Guests at a time.  [default: CPUs]")
-@click.option("--timeout", help="Of one guest, e.g. 10min.  [default: 30min]")
-@click.option("--kernel", "package", type=click.Path(), help="Debian kernel package instead of the chosen one.")
-@click.option("--kernel-image", "image", type=click.Path(), help="Any bzImage instead.")
-@click.option("--modules", type=click.Path(), help="Modules of that image: lib/modules/RELEASE.")
-@click.option("--systems", type=click.Path(), help="More file systems: a TOML table like the lab's systems.toml.")
+@guest_options
 @click.option("--no-erms", is_flag=True, help="A CPU without fast rep movsb; the kernel copies by 8 bytes then.")
 @click.option(
     "--stream", metavar="LENGTH/EVERY", help="Keep the first LENGTH of EVERY accesses as page runs (scmsim mmu)."

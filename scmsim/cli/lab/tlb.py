@@ -4,6 +4,8 @@ from typing import Any
 
 import click
 
+from scmsim.cli.lab._guests import guest_options, run_guests
+
 SUMMARY = "Judge a replay's TLB misses by a real kernel's address stream; exit code 1 if they disagree."
 
 
@@ -33,15 +35,8 @@ Example: scmsim lab tlb traces/varmail.parquet --fs ext4-dax,tmpfs --machine i7-
 @click.option(
     "--set", "assignments", multiple=True, metavar="MODEL.KEY=VALUE", help="A parameter of the replay; may be repeated."
 )
-@click.option(
-    "--footprints", metavar="KERNEL", help="Of the replay: as in scmsim replay; none is without.  [default: 6.1]"
-)
-@click.option("--jobs", "workers", type=click.IntRange(1, 256), help="Guests at a time.  [default: CPUs]")
-@click.option("--timeout", help="Of one guest, e.g. 10min.  [default: 30min]")
-@click.option("--kernel", "package", type=click.Path(), help="Debian kernel package instead of the chosen one.")
-@click.option("--kernel-image", "image", type=click.Path(), help="Any bzImage instead.")
-@click.option("--modules", type=click.Path(), help="Modules of that image: lib/modules/RELEASE.")
-@click.option("--systems", type=click.Path(), help="More file systems: a TOML table like the lab's systems.toml.")
+@click.option("--footprints", metavar="KERNEL", help="Of the replay, as in scmsim replay; or none.  [default: 6.1]")
+@guest_options
 @click.option("--by", type=click.Choice(["region", "page", "mechanism"]), help="Show the rows of each cell too.")
 @click.option("--format", "form", type=click.Choice(["table", "markdown"]), default="table", help="Of what is printed.")
 @click.option("--json", "as_json", is_flag=True, help="Print the card as JSON.")
@@ -67,47 +62,33 @@ def command(trace: str, **given: Any) -> int:
 
 def _made(trace: str, given: dict[str, Any]) -> dict[str, Any]:
     """Run what the folder lacks."""
-    import dataclasses
-    import os
-
     from scmsim.cli._progress import Progress
-    from scmsim.cli.lab.run import _progress, _setting
     from scmsim.cli.replay import _params
     from scmsim.core import registry
-    from scmsim.core.errors import UsageError
-    from scmsim.core.units import parse_time
+    from scmsim.core.errors import UsageError, unknown
     from scmsim.footprint import DEFAULT
-    from scmsim.lab import job as jobs
-    from scmsim.lab import runner, systems
+    from scmsim.lab import job, systems
     from scmsim.lab.machine import Window
-    from scmsim.pipeline.arguments import check_footprints, machine_table, models_of, opened
+    from scmsim.pipeline.arguments import check_footprints, models_of
     from scmsim.study.tlb.judge import judge
 
     if not given["out"]:
         raise UsageError("no folder for the streams; give one with -o")
-    names = jobs.systems_of(given["fs"] or "ext4-dax")
+    names = job.systems_of(given["fs"] or "ext4-dax")
     machines = registry.select("machine", given["machine"] or "i7-8700k")
     params = _params(given["assignments"])
     rows = systems.load(given["systems"])
-    chosen = {name: systems.get(rows, name) for name in names}
     for name in names:
+        systems.get(rows, name)
         registry.path("fs", name)
     for machine in machines:
-        machine_table(machine)
         known = models_of(names, machine, given["paging"])
         for target in params:
             if target not in known:
-                raise UsageError(f"--set {target}...: no model of this replay; there are {', '.join(sorted(known))}")
+                raise unknown("model in this replay", target, sorted(known))
     footprints = None if given["footprints"] == "none" else given["footprints"] or DEFAULT
     check_footprints(footprints)
-    opened(trace)
-    timeout_s = parse_time(given["timeout"]) / 1e9 if given["timeout"] else jobs.Job.timeout_s
-    job = jobs.Job(names, trace, timeout_s=timeout_s)
-    setting = _setting(job, {**given, "stream": None}, any(system.dax for system in chosen.values()))
-    setting = dataclasses.replace(setting, window=Window(1, 1, calls=True))
-    workers = min(given["workers"] or len(os.sched_getaffinity(0)), len(names))
-    with _progress() as show:
-        runner.run(job, setting, chosen, given["out"], workers=workers, inputs=[trace], progress=show)
+    run_guests(trace, names, given, window=Window(1, 1, calls=True))
     with Progress("runs") as progress:
         return judge(
             trace, given["out"], names, machines,

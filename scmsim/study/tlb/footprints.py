@@ -1,16 +1,13 @@
-"""Footprints from streams of the lab: the first touches of each call, beside what the model says that the call did.
+"""Footprints from what the lab saw calls touch, beside what the model says that the calls did.
 
-Of every window of a call's page runs each page counts once, loads and stores apart, in the order of first touches.  That keeps
-first-level misses within 7 % on TLBs of 64 entries and within 15 % on one of 16 (docs/validation-tlb.md).  Calls that the model
-sees alike (kind and mechanisms) are put in order of their instructions; a few at even distances stand for all, each the one of
-median length among its neighbours.
+Calls that the model sees alike (kind and mechanisms) are put in order of their instructions.  A few at even distances stand for
+all, each the one of median length among its neighbours.
 """
 
-import functools
 import os
 import pathlib
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,12 +16,11 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import OPS, SETUP, WORK, Source
 from scmsim.footprint.interleave import ENTRY, TOUCH
 from scmsim.fs.engine.model import Model
-from scmsim.lab import regions
-from scmsim.lab.stream import SUFFIX, Kept
+from scmsim.lab import touches
+from scmsim.lab.regions import PERSISTENT, PROGRAM, REGIONS
 from scmsim.pipeline.arguments import Progress, model_params, opened
 from scmsim.pipeline.stages import Loop, Stage
 
-WINDOW = 1000  # page runs
 MOST = 6  # calls that stand for all of one kind and set of mechanisms
 NEIGHBOURS = 5  # calls of which the one of median length is taken
 
@@ -40,26 +36,27 @@ class Call(NamedTuple):
 def make(
     trace: str, folder: str | os.PathLike[str], names: Sequence[str], out: str | os.PathLike[str], progress: Progress
 ) -> list[pathlib.Path]:
-    """Write the footprints of file systems from the streams in a folder of `scmsim lab tlb TRACE`; returns the files.
+    """Write the footprints of file systems from a folder of `scmsim lab touches TRACE`; returns the files.
 
     Raises
     ------
     UsageError
-        For a folder without a stream, or with streams of another trace.
+        For a folder without touches, or with those of another trace.
     """
     source, _ = opened(trace)
     target = pathlib.Path(out)
     target.mkdir(parents=True, exist_ok=True)
     made = []
-    for name in names:
-        kept = Kept(pathlib.Path(folder) / f"{name}-1{SUFFIX}")
+    for number, name in enumerate(names):
+        progress(name, number, len(names))
+        header, table = touches.load(pathlib.Path(folder) / f"{name}-1{touches.SUFFIX}")
         model = Model(name, model_params("fs", name, {}), source.files)
-        pairs = _paired(kept.kinds(), calls_of(model, source), trace)
-        lists = _touches(kept, functools.partial(progress, name))
-        entries, touches = _chosen([(call, lists[at]) for at, call in pairs if at in lists])
+        lists, kinds = _touches(table), _kinds(table)
+        pairs = _paired(kinds, calls_of(model, source), trace)
+        entries, chosen = _chosen([(call, lists[at]) for at, call in pairs if at in lists])
         made.append(target / f"{name}.npz")
-        about = {"fs": name, "kernel": kept.header["kernel"], "sites": model.sites, "trace": source.header}
-        footprint.write(made[-1], entries, touches, about)
+        about = {"fs": name, "kernel": header["kernel"], "sites": model.sites, "trace": source.header}
+        footprint.write(made[-1], entries, chosen, about)
     return made
 
 
@@ -94,6 +91,18 @@ class _Calls(Stage):
         self.calls += [Call(*row) for row in zip(*columns, strict=True)]
 
 
+def _kinds(table: Any) -> list[str]:
+    """The kind of each measured call, by its number; empty for one without touches."""
+    call = table.column("call").to_numpy()
+    at, first = np.unique(call[call >= 0], return_index=True)
+    names = table.column("kind").to_pylist()
+    found = [""] * (int(at[-1]) + 1 if len(at) else 0)
+    offset = int((call < 0).sum())
+    for number, row in zip(at.tolist(), first.tolist(), strict=True):
+        found[number] = names[offset + row]
+    return found
+
+
 def _paired(kinds: list[str], calls: list[Call], trace: str) -> Iterator[tuple[int, Call]]:
     """(Number of a measured call, the call as the model sees it); the lab reads a directory in several calls: the first counts."""
     at = 0
@@ -105,55 +114,38 @@ def _paired(kinds: list[str], calls: list[Call], trace: str) -> Iterator[tuple[i
         else:
             if at == len(calls):
                 raise UsageError(
-                    f"the stream is not of {trace!r}: its call {number} is {kind}; name the trace it was made of"
+                    f"the touches are not of {trace!r}: its call {number} is {kind}; name the trace they were made of"
                 )
             yield number, calls[at]
             at += 1
 
 
-def _touches(kept: Kept, progress: Callable[[int, int], None]) -> dict[int, np.ndarray]:
-    """First touches of the kernel's own memory in each window of each call, as arrays of TOUCH by the call's number."""
-    parts: dict[int, list[np.ndarray]] = {}
-    last, before, done = -1, 0, 0  # the call that goes on in the next batch, and its runs so far
-    for runs in kept.batches():
-        first = np.flatnonzero(np.diff(runs.call, prepend=-2))
-        place = np.arange(len(runs.call)) - np.repeat(first, np.diff(np.append(first, len(runs.call))))
-        place += np.where(runs.call == last, before, 0)
-        if len(place):
-            last, before = int(runs.call[-1]), int(place[-1]) + 1
-        touch = np.zeros(len(place), TOUCH)
-        shift = runs.order.astype(np.uint64)
-        touch["vaddr"] = (runs.page >> shift << shift).view(np.int64)
-        touch["order"], touch["stores"] = runs.order, runs.store
-        key = np.lexsort((np.arange(len(place)), touch["stores"], touch["vaddr"], place // WINDOW, runs.call))
-        columns = (runs.call[key], place[key] // WINDOW, touch["vaddr"][key], touch["stores"][key])
-        fresh = (
-            np.any([np.diff(column, prepend=column[:1] - 1) != 0 for column in columns], axis=0)
-            if len(key)
-            else key > 0
-        )
-        keep = np.sort(key[fresh])
-        keep = keep[~np.isin(runs.region[keep], (regions.PROGRAM, regions.PERSISTENT)) & (runs.call[keep] >= 0)]
-        for call in np.unique(runs.call[keep]):
-            parts.setdefault(int(call), []).append(touch[keep[runs.call[keep] == call]])
-        done += len(place)
-        progress(done, kept.runs)
-    return {call: np.concatenate(found) for call, found in parts.items()}
+def _touches(table: Any) -> dict[int, np.ndarray]:
+    """Touches of the kernel's own memory in each call, as arrays of TOUCH by the call's number."""
+    call, address, order, store = (table.column(name).to_numpy() for name in ("call", "address", "order", "store"))
+    region = np.array(table.column("region").to_pylist())
+    touch = np.zeros(len(call), TOUCH)
+    shift = order.astype(np.uint64)
+    touch["vaddr"] = (address >> shift << shift).view(np.int64)
+    touch["order"], touch["stores"] = order, store
+    own = np.flatnonzero((region != REGIONS[PROGRAM]) & (region != REGIONS[PERSISTENT]) & (call >= 0))
+    starts = np.flatnonzero(np.diff(call[own], prepend=-1))
+    return {int(call[own[part[0]]]): touch[part] for part in np.split(own, starts[1:]) if len(part)}
 
 
 def _chosen(measured: list[tuple[Call, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
     """The calls that stand for all, as arrays of ENTRY and TOUCH."""
     alike: dict[tuple[int, int], list[tuple[Call, np.ndarray]]] = {}
-    for call, touches in measured:
-        alike.setdefault((call.kind, call.sites), []).append((call, touches))
+    for call, touched in measured:
+        alike.setdefault((call.kind, call.sites), []).append((call, touched))
     rows, lists, start = [], [], 0
     for group in map(alike.__getitem__, sorted(alike)):
         group.sort(key=lambda pair: pair[0].instructions)
         for at in sorted({int(len(group) * (2 * k + 1) / (2 * MOST)) for k in range(MOST)}):
             low = max(0, min(at - NEIGHBOURS // 2, len(group) - NEIGHBOURS))
             near = sorted(group[low : low + NEIGHBOURS], key=lambda pair: len(pair[1]))
-            call, touches = group[at][0], near[len(near) // 2][1]
-            rows.append((*call, start, len(touches)))
-            lists.append(touches)
-            start += len(touches)
+            call, touched = group[at][0], near[len(near) // 2][1]
+            rows.append((*call, start, len(touched)))
+            lists.append(touched)
+            start += len(touched)
     return np.array(rows, ENTRY), np.concatenate(lists)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from scmsim.core import registry
-from scmsim.core.counters import COUNTERS
+from scmsim.core.counters import COUNTERS, SCHEMA, rounded
 from scmsim.core.records import ORDER, PM, Source
 from scmsim.lab import regions, tlb
 from scmsim.mmu.replay import replay as mmu_replay
@@ -15,7 +15,7 @@ from scmsim.paging import _choice as choice
 from scmsim.pipeline import CHUNK, DEFAULTS
 from scmsim.pipeline.arguments import Progress, machine_table
 from scmsim.pipeline.run import Replay
-from scmsim.result import Run
+from scmsim.result import metrics
 
 _LAYOUT = regions.layout()
 
@@ -47,7 +47,7 @@ def replayed(
         merged.setdefault(policy, {}).setdefault("user_page", "2MiB")
     replay = _ByPlace(source, fs, machine, paging, DEFAULTS["medium"], merged, "site", footprints, CHUNK)
     run = replay.run(False, progress)
-    return Replayed(replay.rows(), policy, run.metrics.get("addressed_percent"), run.warnings)
+    return Replayed(replay.rows(), policy, replay.addressed(), run.warnings)
 
 
 class _ByPlace(Replay):
@@ -66,10 +66,11 @@ class _ByPlace(Replay):
         rows[bins[:n] == self.sites] = len(self.places) - 1  # what counts nowhere
         mmu_replay(self.mmu.state, self.places, events, rows, n)
 
-    def _counts(self, run: Run) -> None:
-        by_site = self.places[:-1].view(np.int64).reshape(self.sites, tlb.PLACES, -1).sum(axis=1)
-        self.counting.counters[:-1].view(np.int64).reshape(self.sites, -1)[:] += by_site  # the medium has added its own
-        super()._counts(run)
+    def addressed(self) -> float | None:
+        """Share of the loads and stores that had an address, %."""
+        total = self.places[:-1].view(np.int64).reshape(-1, len(SCHEMA)).sum(axis=0)
+        counters = rounded(dict(zip(SCHEMA, total.tolist(), strict=True)))
+        return metrics.compute(counters).values.get("addressed_percent")
 
     def rows(self) -> list[dict[str, Any]]:
         """The rows with look-ups, by site."""

@@ -1,0 +1,108 @@
+"""What the kernel's memory holds at the end of a run: the slab cache of each page, read in the file that backs the guest's memory.
+
+Source: Linux 6.1, mm/slab.h: every `struct kmem_cache` is in the list `slab_caches`, its name stands before its list head; a page
+of a slab has its cache in its `struct page`, at an offset that differs between versions and is found here.  A tail page refers to
+its head (bit 0 of its second word).  Caches that the kernel merged have the name of the first.
+Intel SDM volume 3, 4.5: page tables of 4 levels.
+"""
+
+import collections
+import pathlib
+
+import numpy as np
+
+from scmsim.lab import qemu
+from scmsim.lab.counts import symbol_address
+from scmsim.lab.pagetable import LARGE, PRESENT, SHIFTS, TEXT_MAP
+
+_VMEMMAP, _STRUCT_PAGE = 0xFFFFEA0000000000, 64
+_FRAME = 0x000FFFFFFFFFF000
+_WORDS = 8  # of a struct page
+_MOST_CACHES = 4096
+_BEHIND = 512  # bytes of a kmem_cache in front of its list head, at most
+
+
+class Memory:
+    """The guest's memory by kernel address."""
+
+    def __init__(self, ram: pathlib.Path, top: int) -> None:
+        self._bytes = np.memmap(ram, np.uint8, "r")
+        self._top = top
+
+    def read(self, address: int, length: int) -> bytes | None:
+        """Bytes that lie in one page; None where nothing is mapped."""
+        at = self._translated(address)
+        return None if at is None else self._physical(at, length)
+
+    def words(self, address: int, count: int) -> tuple[int, ...] | None:
+        """64-bit words."""
+        found = self.read(address, 8 * count)
+        return None if found is None or len(found) < 8 * count else tuple(np.frombuffer(found, "<u8").tolist())
+
+    def text(self, address: int) -> str | None:
+        """A short C string of printable ASCII."""
+        found = self.read(address, min(64, 4096 - address % 4096))
+        head = (found or b"").partition(b"\0")[0]
+        return head.decode() if head and head.isascii() and head.decode().isprintable() else None
+
+    def _physical(self, at: int, length: int) -> bytes:
+        offset = qemu.file_offset(at)
+        return self._bytes[offset : offset + length].tobytes() if offset >= 0 else b""
+
+    def _translated(self, address: int) -> int | None:
+        table = self._top
+        for shift in SHIFTS:
+            raw = self._physical(table + 8 * (address >> shift & 511), 8)
+            entry = int.from_bytes(raw, "little")
+            if len(raw) < 8 or not entry & PRESENT:
+                return None
+            if shift == SHIFTS[-1] or (shift != SHIFTS[0] and entry & LARGE):
+                return (entry & _FRAME) >> shift << shift | address & (1 << shift) - 1
+            table = entry & _FRAME
+        return None
+
+
+def caches(ram: pathlib.Path, symbols: bytes, pages: np.ndarray) -> dict[int, str]:
+    """Name of the slab cache of pages of the direct map (their 4 KiB addresses); those of no slab are left out."""
+    top, heads = symbol_address(symbols, "init_top_pgt"), symbol_address(symbols, "slab_caches")
+    if top is None or heads is None:
+        return {}
+    memory = Memory(ram, top - TEXT_MAP)
+    known = _listed(memory, heads)
+    structs = {int(page): words for page in pages if (words := _head(memory, int(page))) is not None}
+    place = _place(list(structs.values()), list(known))
+    if place is None:
+        return {}
+    word, behind = place
+    return {page: known[words[word] + behind] for page, words in structs.items() if words[word] + behind in known}
+
+
+def _listed(memory: Memory, heads: int) -> dict[int, str]:
+    """Names by the address of the list head in each kmem_cache."""
+    found: dict[int, str] = {}
+    following = memory.words(heads, 1)
+    while following and following[0] != heads and following[0] not in found and len(found) < _MOST_CACHES:
+        node = following[0]
+        name = memory.words(node - 8, 1)
+        found[node] = (memory.text(name[0]) if name else None) or "(unnamed)"
+        following = memory.words(node, 1)
+    return found
+
+
+def _head(memory: Memory, page: int) -> tuple[int, ...] | None:
+    """The struct page, of the head where the page is a tail."""
+    at = _VMEMMAP + (page - qemu.DIRECT_MAP) // 4096 * _STRUCT_PAGE
+    words = memory.words(at, _WORDS)
+    return memory.words(words[1] - 1, _WORDS) if words and words[1] & 1 else words
+
+
+def _place(structs: list[tuple[int, ...]], nodes: list[int]) -> tuple[int, int] | None:
+    """Which word of a struct page refers to a cache, and how far behind its beginning the list head lies: the commonest."""
+    ordered = np.sort(np.array(nodes, np.uint64))
+    votes: collections.Counter[tuple[int, int]] = collections.Counter()
+    for words in structs:
+        for word, value in enumerate(words):
+            at = int(np.searchsorted(ordered, np.uint64(value)))
+            if value and at < len(ordered) and int(ordered[at]) - value < _BEHIND:
+                votes[word, int(ordered[at]) - value] += 1
+    return votes.most_common(1)[0][0] if votes else None

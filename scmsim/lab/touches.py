@@ -1,0 +1,124 @@
+"""What each call touches, in the order of its first touches: what a footprint is made of.
+
+A TLB's misses need no more: the first touch of every page in each thousand runs on pages gives them to a few percent
+(docs/validation-tlb.md).  A touch knows the function that made it, and the slab cache that its page was of at the end of the run.
+"""
+
+import json
+import os
+import pathlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from scmsim.core.atomic import whole
+from scmsim.core.errors import UsageError
+from scmsim.lab import counts, pagetable, regions, slab
+
+if TYPE_CHECKING:
+    from scmsim.lab.machine import Measured
+    from scmsim.lab.plan import Plan
+
+SUFFIX = ".touches.parquet"
+FORMAT = 1
+WITHIN = 1000  # runs
+RECORD = np.dtype([("address", "<u8"), ("code", "<u8"), ("kind", "<u8")])  # struct touch of plugin.c
+_MARK = (1 << 64) - 1
+_PAGE = ~np.uint64(4095)
+
+
+def read(path: str | os.PathLike[str]) -> np.ndarray:
+    """Records that the plugin wrote."""
+    return np.fromfile(path, RECORD)
+
+
+def caches(ram: pathlib.Path, symbols: bytes, records: np.ndarray) -> dict[int, str]:
+    """The slab caches of the pages that were touched in the direct map."""
+    pages = np.unique(records["address"][records["address"] != _MARK] & _PAGE)
+    return slab.caches(ram, symbols, pages[regions.layout().of(pages) == regions.DIRECT_MAP])
+
+
+def keep(path: str | os.PathLike[str], fs: str, plan: "Plan", measured: "Measured", kernel: str) -> None:
+    """Write the touches of a run (Parquet).
+
+    Columns: `call` (its number), `kind` (of operation), `address`, `order` (log2 of the page's size), `store`, `region`
+    (of the address space), `cache` (of slab objects; empty: no slab), `function`.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    header = {"format": FORMAT, "fs": fs, "kernel": kernel}
+    schema = {"scmsim": json.dumps(header)}
+    table = pa.table(columns(plan, measured)).replace_schema_metadata(schema)
+    with whole(path) as draft:
+        pq.write_table(table, draft, compression="zstd")
+
+
+def columns(plan: "Plan", measured: "Measured") -> dict[str, Any]:
+    """The columns of `keep` as arrays."""
+    import pyarrow as pa
+
+    records = measured.touches if measured.touches is not None else np.zeros(0, RECORD)
+    marks = records["address"] == _MARK
+    call = (np.cumsum(marks) - 1)[~marks]
+    found = records[~marks]
+    address, kind = found["address"], (found["kind"] >> np.uint64(1)).astype(np.int64) - 1
+    end = counts.symbol_address(measured.symbols, "_end") or regions.IMAGE_END
+    pages, which = np.unique(address & _PAGE, return_inverse=True)
+    names = [measured.caches.get(int(page), "") for page in pages]
+    return {
+        "call": call.astype(np.int32),
+        "kind": _words([region.label for region in plan.regions], kind),
+        "address": address,
+        "order": pagetable.orders(address, measured.ranges),
+        "store": pa.array((found["kind"] & np.uint64(1)).astype(bool)),
+        "region": _words(regions.REGIONS, regions.layout(end).of(address)),
+        "cache": _words(names, which),
+        "function": _functions(found["code"], measured.symbols),
+    }
+
+
+def _functions(code: np.ndarray, symbols: bytes) -> Any:
+    table = counts.symbols(symbols)
+    at = np.where(code >> np.uint64(63), table.at(code) + 2, 0)
+    return _words([counts.USER, counts.UNKNOWN, *table.names], at)
+
+
+def _words(names: Any, index: np.ndarray) -> Any:
+    """A column of words: those that occur, and a number for each row."""
+    import pyarrow as pa
+
+    used, number = np.unique(index, return_inverse=True)
+    words = [names[k] for k in used]
+    return pa.DictionaryArray.from_arrays(
+        pa.array(number.astype(np.int32)), pa.array(words, pa.string())
+    ).dictionary_encode()
+
+
+def load(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Any]:
+    """(Header, table) of a file that `keep` wrote; raises UsageError for anything else."""
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path)
+        header: dict[str, Any] = json.loads(table.schema.metadata[b"scmsim"])
+        if header["format"] != FORMAT or table.schema.names[:3] != ["call", "kind", "address"]:
+            raise ValueError("of another version")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(
+            f"{str(path)!r} has no touches ({str(error)[:80]}); make it with scmsim lab footprints"
+        ) from None
+    return header, table
+
+
+def sums(path: str | os.PathLike[str]) -> list[tuple[str, str, float, int]]:
+    """(Region, slab cache, touches a call, different pages of 4 KiB), the most first."""
+    _, table = load(path)
+    columns = [np.asarray(table.column(name).to_pylist()) for name in ("region", "cache")]
+    pages = table.column("address").to_numpy() & _PAGE
+    calls = max(1, len(np.unique(table.column("call").to_numpy())))
+    found = []
+    for region, cache in sorted(set(zip(*(column.tolist() for column in columns), strict=True))):
+        rows = (columns[0] == region) & (columns[1] == cache)
+        found.append((region, cache, float(rows.sum() / calls), len(np.unique(pages[rows]))))
+    return sorted(found, key=lambda row: -row[2])
