@@ -130,7 +130,7 @@ def _touches(table: Any) -> dict[int, np.ndarray]:
     touch["order"], touch["stores"] = order, store
     own = np.flatnonzero((region != REGIONS[PROGRAM]) & (region != REGIONS[PERSISTENT]) & (call >= 0))
     starts = np.flatnonzero(np.diff(call[own], prepend=-1))
-    return {int(call[own[part[0]]]): touch[part] for part in np.split(own, starts[1:]) if len(part)}
+    return {int(call[part[0]]): touch[part] for part in np.split(own, starts[1:]) if len(part)}
 
 
 def _chosen(measured: list[tuple[Call, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
