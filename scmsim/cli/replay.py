@@ -31,6 +31,9 @@ experiment such as quickstart.""",
     "--costs", multiple=True, type=click.Path(), help="Costs of another kernel (lab calibrate); may be repeated."
 )
 @click.option("--by", type=click.Choice(["site", "op", "file"]), help="Show a breakdown too.")
+@click.option(
+    "--footprints", metavar="KERNEL", help="Let the kernel's own memory enter the TLB as measured on this kernel: 6.1."
+)
 @click.option("--sync-at-end", is_flag=True, help="Write back what is dirty at the end, as sync(2) does, and count it.")
 @click.option(
     "--top", default=20, show_default=True, type=click.IntRange(1, 1_000_000), help="Files to show with --by file."
@@ -71,6 +74,7 @@ def command(
     by: str | None,
     top: int,
     form: str,
+    footprints: str | None,
     sync_at_end: bool,
     as_json: bool,
     out: str | None,
@@ -85,8 +89,10 @@ def command(
         check_writable(out)
     check(**shown)
     jobs, by, out = _jobs(trace, fs, (machine, paging, medium), by, out)
-    for job in jobs if sync_at_end else ():
-        job["sync_at_end"] = True
+    for job in jobs:
+        job.setdefault("sync_at_end", False)
+        job["sync_at_end"] |= sync_at_end
+        job["footprints"] = footprints
     level = None if by is None else "site" if by == "site" else "group"
     with _costs(costs):
         result = run_jobs(jobs, _params(assignments), by)

@@ -14,6 +14,7 @@ from scmsim.pipeline.arguments import (
     GROUPS,
     Params,
     Progress,
+    check_footprints,
     check_progress,
     checked_params,
     machine_table,
@@ -42,6 +43,7 @@ def replay(
     params: Params | None = None,
     by: str = "site",
     sync_at_end: bool = False,
+    footprints: str | None = None,
     progress: Progress | None = None,
     chunk: int = CHUNK,
 ) -> Result:
@@ -64,6 +66,9 @@ def replay(
         Breakdown besides the totals; mechanisms (sites) are always given.
     sync_at_end : bool
         Write back at the end what is dirty or uncommitted, as sync(2) does.  It counts, as an operation `sync` that is no call.
+    footprints : str, optional
+        Version of the kernel (`scmsim.footprint.kernels()`) whose measured touches of its own memory enter the TLB between the
+        events of the model; by default none do, and first-level misses are far too few (docs/validation-tlb.md).
     progress : callable(fs, rows done, rows), optional
     chunk : int
         Operations and events in flight; results do not depend on it.
@@ -83,6 +88,7 @@ def replay(
     if by not in GROUPS:
         raise unknown("breakdown", by, GROUPS)
     check_progress(progress)
+    check_footprints(footprints)
     expect("sync_at_end", sync_at_end, bool, "True or False")
     if not is_whole(chunk) or chunk < 1:
         raise UsageError(f"chunk must be a whole number of operations from 1, not {chunk!r}")
@@ -98,7 +104,7 @@ def replay(
     for name in names:
         if progress:
             progress(name, 0, source.rows)
-        one = Replay(source, name, machine, paging, medium, params, by, chunk)
+        one = Replay(source, name, machine, paging, medium, params, by, footprints, chunk)
         result.runs.append(one.run(sync_at_end, progress))
     result.manifest = provenance.build(inputs, trace=source.header)
     return result

@@ -56,6 +56,15 @@ def checked_params(params: Params | None) -> dict[str, Mapping[str, str | int]]:
     return dict(params or {})
 
 
+def check_footprints(kernel: object) -> None:
+    """A kernel with footprints, or None."""
+    from scmsim import footprint
+
+    if kernel is not None:
+        expect("footprints", kernel, str, f"one of {', '.join(footprint.kernels())}")
+        footprint.check(str(kernel))
+
+
 def check_progress(progress: object) -> None:
     """Refuse a callback that cannot be called."""
     if progress is not None and not callable(progress):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from scmsim import footprint
 from scmsim.core.counters import SCHEMA, rounded
 from scmsim.core.errors import expect
 from scmsim.core.records import CONTINUES, FSYNC, KINDS, OP, OPS, SYNC, Source
@@ -15,8 +16,8 @@ from scmsim.mmu.presets import timing
 from scmsim.paging import _choice as choice
 from scmsim.pipeline.arguments import Params, Progress, machine_table, model_params
 from scmsim.pipeline.periods import PeriodDetector, parts
-from scmsim.pipeline.stages import Counting, Loop, Medium, Mmu, Placement
-from scmsim.result import SYNC_AT_END, Run
+from scmsim.pipeline.stages import Counting, Interleaved, Loop, Medium, Mmu, Placement, Stage
+from scmsim.result import FOOTPRINTS, SYNC_AT_END, Run
 from scmsim.trace.formats._report import missed
 
 _LEFT = {  # what a space report says was not written back
@@ -46,7 +47,7 @@ class Replay:
 
     def __init__(
         self, source: Source, fs: str, machine: str | dict[str, Any], paging: str | None, medium: str,
-        params: Params, by: str, chunk: int,
+        params: Params, by: str, footprints: str | None, chunk: int,
     ) -> None:  # fmt: skip
         expect("medium", medium, str, "the name of a medium")
         self.source, self.chunk, self.by = source, chunk, by
@@ -57,16 +58,29 @@ class Replay:
         kinds = list(self.model.module.SITES.values())
         self.counting = Counting(source.files, self.model.sites, by)
         self.medium = Medium(self.medium_table, kinds, self.counting)
-        stages = [self.counting, self.paging.stage, Mmu(self.machine, self.counting), self.medium]
+        self.footprints = footprint.load(footprints, fs, self.model.sites) if footprints else None
+        mmu = self.mmu(self.counting)
+        behind: Stage = Interleaved(mmu, self.footprints) if self.footprints else mmu
+        stages = [self.counting, self.paging.stage, behind, self.medium]
         self.loop = Loop(self.model, stages, source.files)
         name = self.machine.get("summary", "table") if isinstance(machine, dict) else os.fspath(machine)
         self.result = Run(fs, str(name), self.paging.policy, medium)
         self.result.warnings += self.paging.remarks(str(name), set(kinds) == {"none"})
 
+    def mmu(self, counting: Counting) -> Mmu:
+        """The stage that counts look-ups, misses and walks."""
+        return Mmu(self.machine, counting)
+
     def run(self, sync_at_end: bool, progress: Progress | None) -> Run:
         """Replay the whole trace and put the counts together."""
         run = self.result
         run.params = {**self.params, **self.paging.params}
+        if self.footprints:
+            run.params[FOOTPRINTS] = self.footprints.measured_on
+            if not self.footprints.own:
+                run.warnings.append(
+                    f"no footprints of {run.fs} were measured; those of {self.footprints.measured_on} stand for its general layers"
+                )
         if lost := missed(self.source.header):
             run.warnings.append(f"the trace is incomplete: {lost}")
         cell = self.source.header.get("cell")

@@ -12,7 +12,9 @@ import numpy as np
 from scmsim.core import registry
 from scmsim.core.counters import COUNTERS
 from scmsim.core.errors import UsageError
-from scmsim.core.records import OPS, Files
+from scmsim.core.records import EVENT, OPS, Files
+from scmsim.footprint import Footprints
+from scmsim.footprint.interleave import begin_batch, begin_events, interleave
 from scmsim.fs.engine.model import ROOM, Model
 from scmsim.medium import model as medium
 from scmsim.mmu import presets
@@ -120,7 +122,11 @@ class Mmu(Stage):
         self.state, self.counting = presets.machine(machine).view(np.ndarray), counting
 
     def take(self, events: np.ndarray) -> None:
-        replay(self.state, self.counting.counters, events, self.counting.bins, len(events))
+        self.count(events, self.counting.bins)
+
+    def count(self, events: np.ndarray, bins: np.ndarray) -> None:
+        """Replay events, each into its row of the counters."""
+        replay(self.state, self.counting.counters, events, bins, len(events))
 
     def watched(self) -> list[Watched]:
         return [Watched(self.state, clocks=("now", "free_at", "active_until"), moved=self._moved_along)]
@@ -132,6 +138,31 @@ class Mmu(Stage):
             (now["free_at"] - then["free_at"][0])[: now["walkers"]], now["active_until"] - then["active_until"]
         )
         return not moved.any() or bool((moved == now["now"] - then["now"][0]).all())
+
+
+class Interleaved(Stage):
+    """What the kernel's own code touches, between the events that an MMU takes; nobody else sees those touches."""
+
+    def __init__(self, mmu: Mmu, footprints: Footprints) -> None:
+        self.mmu, self.footprints = mmu, footprints
+        self.kinds = np.zeros(0, np.int64)
+        self.events, self.bins = np.zeros(ROOM, EVENT), np.zeros(ROOM, np.int64)
+
+    def begin(self, batch: np.recarray) -> None:
+        self.kinds = np.ascontiguousarray(batch.op)
+        begin_batch(self.footprints.state)
+
+    def take(self, events: np.ndarray) -> None:
+        prints, counting, whole = self.footprints, self.mmu.counting, False
+        begin_events(prints.state, len(events))
+        while not whole:
+            whole = interleave(prints.state, prints.entries, prints.touches, self.kinds, events, self.events)
+            count = int(prints.state.emitted[0])
+            assign_bins(self.events, count, counting.rows, len(counting.counters) - 1, self.bins)
+            self.mmu.count(self.events[:count], self.bins)
+
+    def watched(self) -> list[Watched]:
+        return self.mmu.watched()
 
 
 class Medium(Stage):

@@ -35,6 +35,7 @@ Example: scmsim lab tlb traces/varmail.parquet --fs ext4-dax,tmpfs --machine i7-
 @click.option(
     "--set", "assignments", multiple=True, metavar="MODEL.KEY=VALUE", help="A parameter of the replay; may be repeated."
 )
+@click.option("--footprints", metavar="KERNEL", help="Of the replay, as in scmsim replay; or none.  [default: 6.1]")
 @guest_options
 @click.option("--by", type=click.Choice(["region", "page", "mechanism"]), help="Show the rows of each cell too.")
 @click.option("--format", "form", type=click.Choice(["table", "markdown"]), default="table", help="Of what is printed.")
@@ -66,9 +67,10 @@ def _made(trace: str, given: dict[str, Any]) -> dict[str, Any]:
     from scmsim.cli.replay import _params
     from scmsim.core import registry
     from scmsim.core.errors import UsageError, unknown
+    from scmsim.footprint import DEFAULT
     from scmsim.lab import job, systems
     from scmsim.lab.machine import Window
-    from scmsim.pipeline.arguments import models_of
+    from scmsim.pipeline.arguments import check_footprints, models_of
     from scmsim.study.tlb.judge import judge
 
     if not given["out"]:
@@ -85,6 +87,11 @@ def _made(trace: str, given: dict[str, Any]) -> dict[str, Any]:
         for target in params:
             if target not in known:
                 raise unknown("model in this replay", target, sorted(known))
+    footprints = None if given["footprints"] == "none" else given["footprints"] or DEFAULT
+    check_footprints(footprints)
     run_guests(trace, names, given, window=Window(1, 1, calls=True))
     with Progress("runs") as progress:
-        return judge(trace, given["out"], names, machines, paging=given["paging"], params=params, progress=progress)
+        return judge(
+            trace, given["out"], names, machines,
+            paging=given["paging"], params=params, footprints=footprints, progress=progress,
+        )  # fmt: skip

@@ -29,6 +29,7 @@ def judge(
     *,
     paging: str | None = None,
     params: Mapping[str, Mapping[str, str | int]] | None = None,
+    footprints: str | None = None,
     progress: Progress,
 ) -> dict[str, Any]:
     """Write tlb.json from the streams in a folder of the lab, and return it.
@@ -43,7 +44,7 @@ def judge(
         real = _counted(kept, pathlib.Path(folder), name, machines, progress)
         for machine in machines:
             large = kept.header["huge_bytes"] not in (0, UNKNOWN)
-            found = replayed(source, name, machine, paging, params or {}, large, progress)
+            found = replayed(source, name, machine, paging, params or {}, large, footprints, progress)
             cell = {
                 "fs": name, "machine": machine, "paging": found.paging, "calls": kept.header["calls"],
                 "addressed_percent": found.addressed, "warnings": found.warnings, "real": real[machine], "replay": found.rows,

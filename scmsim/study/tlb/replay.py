@@ -38,6 +38,7 @@ def replayed(
     paging: str | None,
     params: Mapping[str, Mapping[str, str | int]],
     large_buffer: bool,
+    footprints: str | None,
     progress: Progress | None,
 ) -> Replayed:
     """Replay a trace; `large_buffer`: the program's buffer lies on pages of 2 MiB, unless `params` says something else."""
@@ -45,11 +46,9 @@ def replayed(
     _, policy = choice.choose(fs, paging, machine_table(machine)["walk"]["largest_page"])
     if large_buffer and "user_page" in registry.literals("paging", policy).get("PARAMS", {}):
         merged.setdefault(policy, {}).setdefault("user_page", "2MiB")
-    run = Replay(source, fs, machine, paging, DEFAULTS["medium"], merged, "site", CHUNK)
-    mmu = _ByPlace(run.machine, run.counting)
-    run.loop.stages = [mmu if isinstance(stage, Mmu) else stage for stage in run.loop.stages]
+    run = _Judged(source, fs, machine, paging, DEFAULTS["medium"], merged, "site", footprints, CHUNK)
     warnings = run.run(False, progress).warnings
-    return Replayed(mmu.rows(run.model.sites), policy, mmu.addressed(), warnings)
+    return Replayed(run.by_place.rows(run.model.sites), policy, run.by_place.addressed(), warnings)
 
 
 class _ByPlace(Mmu):
@@ -59,11 +58,11 @@ class _ByPlace(Mmu):
         super().__init__(machine, counting)
         self.places = np.zeros(counting.sites * tlb.PLACES + 1, COUNTERS)
 
-    def take(self, events: np.ndarray) -> None:
-        bins, last = self.counting.bins[: len(events)], len(self.places) - 1
+    def count(self, events: np.ndarray, bins: np.ndarray) -> None:
+        bins = bins[: len(events)]
         region = np.where(events["space"] == PM, regions.PERSISTENT, _LAYOUT.of(events["vaddr"].view(np.uint64)))
         rows = bins * tlb.PLACES + tlb.places(region, events["order"] & ORDER)
-        rows[bins == self.counting.sites] = last  # what counts nowhere
+        rows[bins == self.counting.sites] = len(self.places) - 1  # what counts nowhere
         replay(self.state, self.places, events, rows, len(events))
 
     def addressed(self) -> float | None:
@@ -76,3 +75,11 @@ class _ByPlace(Mmu):
         """The rows with look-ups, by site."""
         found = self.places[:-1].reshape(len(sites), tlb.PLACES)
         return [{"site": site, **row} for site, part in zip(sites, found, strict=True) for row in tlb.table(part)]
+
+
+class _Judged(Replay):
+    """A replay with such an MMU."""
+
+    def mmu(self, counting: Counting) -> Mmu:
+        self.by_place = _ByPlace(self.machine, counting)
+        return self.by_place

@@ -1,0 +1,37 @@
+"""`scmsim lab footprints`: what the kernel's own code touches in each kind of call, as the lab saw it."""
+
+import click
+
+SUMMARY = "Make the footprints of calls, for scmsim replay --footprints, from what a real kernel touches."
+
+
+@click.command(
+    "footprints",
+    help=f"""{SUMMARY}
+
+FOLDER has what `scmsim lab touches TRACE -o FOLDER` saw. OUT gets a file for each file system; it can be given in the
+place of a kernel's version: scmsim replay --footprints OUT. The trace should hold every kind of call: scmsim synth mix.
+
+\b
+Example: scmsim synth mix -o mix.parquet
+         scmsim lab touches mix.parquet --fs ext4-dax,tmpfs -o touched
+         scmsim lab footprints mix.parquet touched --fs ext4-dax,tmpfs -o my-kernel
+""",
+)
+@click.argument("trace", type=click.Path())
+@click.argument("folder", type=click.Path())
+@click.option("--fs", required=True, help="File systems of the lab that are models too, separated by commas.")
+@click.option("-o", "--out", required=True, type=click.Path(), help="Folder for the footprints.")
+def command(trace: str, folder: str, fs: str, out: str) -> None:
+    from scmsim.cli._progress import Progress
+    from scmsim.core import registry
+    from scmsim.lab.job import systems_of
+    from scmsim.study.tlb.footprints import make
+
+    names = systems_of(fs)
+    for name in names:
+        registry.path("fs", name)
+    with Progress("file systems") as progress:
+        made = make(trace, folder, names, out, progress)
+    for path in made:
+        click.echo(f"{path}: footprints, {path.stat().st_size:,} bytes", err=True)

@@ -1,0 +1,175 @@
+"""A random mix of every kind of call on many small files: to measure what each kind does, not to stand for any program.
+
+Its weights and sizes are ours.  It trains the footprints of calls (`scmsim lab footprints`), so nothing is judged on it.
+"""
+
+import random
+from collections.abc import Iterator
+
+import numpy as np
+
+from scmsim.core.records import (
+    CLOSE,
+    CREATE,
+    DATA_ONLY,
+    FALLOCATE,
+    FSYNC,
+    MKDIR,
+    OPEN,
+    OPS,
+    READ,
+    READDIR,
+    RMDIR,
+    SETUP,
+    STAT,
+    TRUNCATE,
+    UNLINK,
+    WRITE,
+)
+from scmsim.workload import _stream
+
+SUMMARY = "a random mix of every kind of call on many small files"
+PARAMS = {
+    "calls": ("5000", "calls", "calls that count, at least"),
+    "files": ("300", "files", "files there at the start"),
+    "seed": ("1", "seed", "seed of all draws"),
+    "interval": ("1us", "time", "trace time between two calls"),
+}
+SIZES = (512, 1024, 4096, 6000, 16384, 40000, 65536, 262144)  # bytes of a transfer and of a file at the start
+DIRS = 8
+_PIECE = 4096  # rows
+
+
+class source(_stream.Stream):
+    """Stream of the mix (a records.Source); see PARAMS, interval in nanoseconds.
+
+    Raises
+    ------
+    UsageError
+        If there are no calls or no files.
+    """
+
+    def __init__(self, calls: int = 5000, files: int = 300, seed: int = 1, interval: int = 1000) -> None:
+        _stream.at_least(1, calls=calls, files=files)
+        self.calls, self.count, self.seed, self.interval = calls, files, seed, interval
+        made = _Mix(seed)
+        self.rows = sum(1 for _ in made.rows(calls, files))
+        self.files = _stream.table(made.paths, [0] * (1 + DIRS) + [-1] * (len(made.paths) - 1 - DIRS), made.folders)
+        self.header = _stream.header("mix", calls=calls, files=files, seed=seed, interval=interval)
+
+    def pieces(self) -> Iterator[np.ndarray]:
+        """Yield the calls in order."""
+        waiting: list[tuple[int, ...]] = []
+        for row in _Mix(self.seed).rows(self.calls, self.count):
+            waiting.append(row)
+            if len(waiting) == _PIECE:
+                yield _array(waiting)
+                waiting = []
+        if waiting:
+            yield _array(waiting)
+
+
+def _array(rows: list[tuple[int, ...]]) -> np.ndarray:
+    op, file, offset, length, file2, flag = np.array(rows, np.int64).T
+    return _stream.ops(op, file, offset, length, file2=file2, flag=flag)
+
+
+class _Mix:
+    """Draws calls; a row is (op, file, offset, length, file2, flag)."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+        self.paths = ["/mix", *[f"/mix/{i}" for i in range(DIRS)]]
+        self.folders = [True] * (1 + DIRS)
+        self.sizes: dict[int, int] = {}  # bytes of each live file
+        self.parents: dict[int, int] = {}
+
+    def rows(self, calls: int, files: int) -> Iterator[tuple[int, ...]]:
+        """Files that are there, uncounted, and then the calls."""
+        for _ in range(files):
+            length = self.draw.choice(SIZES)
+            file, row = self._create(SETUP)
+            yield row
+            yield WRITE, file, 0, length, -1, SETUP
+            yield CLOSE, file, -1, 0, -1, SETUP
+            self.sizes[file] = length
+        done = 0
+        while done < calls:
+            for row in self._step():
+                done += 1
+                yield row
+
+    def _create(self, flag: int = 0) -> tuple[int, tuple[int, ...]]:
+        parent, file = self.draw.randrange(1, 1 + DIRS), self._named(False)
+        self.sizes[file], self.parents[file] = 0, parent
+        self.paths[file] = f"{self.paths[parent]}/{file}"
+        return file, (CREATE, file, -1, 0, parent, flag)
+
+    def _named(self, folder: bool) -> int:
+        self.paths.append(f"/mix/{len(self.paths)}")
+        self.folders.append(folder)
+        return len(self.paths) - 1
+
+    def _step(self) -> Iterator[tuple[int, ...]]:
+        """A file's life, a name, or some transfers."""
+        kinds = ("create", "unlink", "stat", "mkdir", "readdir", "rename", "transfer")
+        kind = self.draw.choices(kinds, (8, 6, 6, 2, 3, 3, 72))[0]
+        file = self.draw.choice(list(self.sizes)) if self.sizes else -1
+        if kind == "create" or file < 0:
+            yield from self._new_file()
+        elif kind == "unlink":
+            del self.sizes[file]
+            yield UNLINK, file, -1, 0, self.parents[file], 0
+        elif kind == "mkdir":
+            folder = self._named(True)
+            yield MKDIR, folder, -1, 0, 0, 0
+            if self.draw.random() < 0.7:
+                yield RMDIR, folder, -1, 0, 0, 0
+        elif kind == "readdir":
+            yield READDIR, self.draw.randrange(1, 1 + DIRS), -1, 0, -1, 0
+        elif kind == "transfer":
+            yield OPEN, file, -1, 0, -1, 0
+            for _ in range(self.draw.choice((1, 1, 2, 3, 6))):
+                yield self._transfer(file)
+            yield CLOSE, file, -1, 0, -1, 0
+        else:
+            yield OPS.index(kind), file, -1, 0, -1, 0
+
+    def _new_file(self) -> Iterator[tuple[int, ...]]:
+        file, row = self._create()
+        yield row
+        for _ in range(self.draw.randrange(3)):
+            yield self._append(file, WRITE)
+        if self.draw.random() < 0.3:
+            yield self._sync(file)
+        yield CLOSE, file, -1, 0, -1, 0
+
+    def _transfer(self, file: int) -> tuple[int, ...]:
+        kind = self.draw.choices(
+            ("read", "append", "rewrite", "sync", "truncate", "reserve", "stat"), (35, 25, 20, 10, 4, 3, 3)
+        )[0]
+        whole = self.sizes[file]
+        if kind == "append" or (kind in ("read", "rewrite", "truncate") and not whole):
+            return self._append(file, WRITE)
+        if kind == "sync":
+            return self._sync(file)
+        if kind == "reserve":
+            return self._append(file, FALLOCATE)
+        if kind == "stat":
+            return STAT, file, -1, 0, -1, 0
+        at, length = self.draw.randrange(whole), self.draw.choice(SIZES)
+        if kind == "truncate":
+            self.sizes[file] = at
+            return TRUNCATE, file, at, 0, -1, 0
+        if kind == "read":
+            return READ, file, at, length, -1, 0
+        self.sizes[file] = max(whole, at + length)
+        return WRITE, file, at, length, -1, 0
+
+    def _append(self, file: int, op: int) -> tuple[int, ...]:
+        at, length = self.sizes[file], self.draw.choice(SIZES)
+        self.sizes[file] += length
+        return op, file, at, length, -1, 0
+
+    def _sync(self, file: int) -> tuple[int, ...]:
+        return FSYNC, file, -1, 0, -1, self.draw.choice((0, DATA_ONLY))
