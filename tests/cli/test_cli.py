@@ -211,7 +211,7 @@ def test_check_knows_the_matrix_of_a_measurement(tmp_path: Path) -> None:
     )
     done = run("check", str(path))
     assert done.exit_code == 2
-    assert done.stdout.startswith(f"{path}:4: matrix.operations: no operation named 'wrte'; did you mean 'write'?")
+    assert done.stdout.startswith(f"{path}:4: matrix.operations.0: no operation named 'wrte'; did you mean 'write'?")
     missing = run("check", "perf-nothing")
     assert (missing.exit_code, "choose from perf-smoke, perf-thesis" in missing.stderr) == (2, True)
 

@@ -19,7 +19,11 @@ _PACKED = 1 << 14  # bytes of compressed data read ahead: `taken` tells the prog
 
 
 class _Raw(io.RawIOBase):
-    """The bytes of an open file, the first of which were read already; works on a pipe, where nothing can seek."""
+    """The bytes of an open file, the first of which were read already; works on a pipe, where nothing can seek.
+
+    The file is unbuffered: a buffered one reads a pipe again and again until it is full, and looks for a signal in none of
+    these reads but one that is interrupted, so that a signal between two of them would wait for the pipe.
+    """
 
     def __init__(self, first: bytes, file: Any) -> None:
         self._first = memoryview(first)
@@ -39,6 +43,10 @@ class _Raw(io.RawIOBase):
         return count
 
 
+def _stdin() -> Any:
+    return getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
+
+
 class Input:
     """A file to convert; `head` is its first bytes, decompressed.  A context manager.
 
@@ -56,13 +64,15 @@ class Input:
         self.path = os.fspath(path)
         self.name = "standard input" if self.path == STDIN else os.path.basename(self.path)
         try:
-            self._file: Any = sys.stdin.buffer if self.path == STDIN else open(path, "rb")
+            self._file: Any = _stdin() if self.path == STDIN else open(path, "rb", buffering=0)
         except FileNotFoundError:
             raise UsageError(f"no file {self.path!r} to convert") from None
         except IsADirectoryError:
             raise UsageError(f"{self.path!r} is a directory; name a trace file in it") from None
         self.total = 0 if self.path == STDIN else os.fstat(self._file.fileno()).st_size
-        first = self._file.read(_LONGEST_MAGIC)
+        first = b""
+        while len(first) < _LONGEST_MAGIC and (part := self._file.read(_LONGEST_MAGIC - len(first))):
+            first += part
         self._raw = _Raw(first, self._file)
         self._stream = self._decompressed(first)
         self.head = self._read_all(HEAD)
