@@ -33,7 +33,10 @@ WORK = source("append", 4096, 8192)
 def test_replay(given, text):
     with pytest.raises(UsageError, match=text) as caught:
         scmsim.replay(**{"trace": WORK, "fs": "nova-cow", **given})
-    assert "\n" not in str(caught.value)
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 1 or all(
+        line.startswith("machine table: ") for line in lines
+    )  # all mistakes of a table at once
 
 
 @pytest.mark.parametrize(

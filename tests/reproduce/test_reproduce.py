@@ -97,8 +97,9 @@ def test_an_unknown_row_is_named():
 
 
 def test_figures_of_rows_are_drawn(tmp_path):
+    from scmsim.plot import documents as charts
     from scmsim.plot.files import write_charts
-    from scmsim.reproduce import charts, figures
+    from scmsim.reproduce import figures
 
     sides = figures._published_and_simulated(row("equals", "10 | 20", Answer((11, 39))))
     assert [(each["system"], each["value"]) for each in sides] == [
