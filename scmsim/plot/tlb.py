@@ -30,12 +30,14 @@ def draw(cells: list[card.Cell], path: str) -> None:
     alt = altair()
     check(path)
     points = _points(cells)
-    scale = alt.Scale(domain=list(_COLOURS), range=list(_COLOURS.values()))
-    x = alt.X("count:Q", scale=alt.Scale(type="symlog"), title="count, whole trace, kernel side")
+    which = list(_COLOURS)
+    scale, shapes = alt.Scale(domain=which, range=list(_COLOURS.values())), alt.Scale(domain=which)
+    axis = alt.Axis(values=[0, *(10**k for k in range(10))], format=",d")
+    x = alt.X("count:Q", scale=alt.Scale(type="symlog"), axis=axis, title="count, whole trace, kernel side")
     y = alt.Y("cell:N", title=None, sort=None)
     chart = alt.Chart(alt.Data(values=points)).mark_point(filled=True, size=60)
     chart = chart.encode(
-        x=x, y=y, color=alt.Color("of:N", scale=scale, title=None), shape=alt.Shape("of:N", title=None)
+        x=x, y=y, color=alt.Color("of:N", scale=scale, title=None), shape=alt.Shape("of:N", scale=shapes, title=None)
     )
     panels = [
         chart.transform_filter(alt.datum.quantity == title).properties(title=title, width=330)
