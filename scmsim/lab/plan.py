@@ -146,6 +146,7 @@ def from_trace(source: Source) -> Plan:
     files["parent"][operations["file"][made][::-1]] = operations["file2"][made][::-1]
     files["directory"][operations["file"][operations["op"] == MKDIR]] = 1
     _break_loops(files)
+    _lift(files)
     warm, late = _warm_up(len(files))
     files = np.concatenate([files, late])
     return Plan(files, np.concatenate([warm, operations]), regions, dict(source.header))
@@ -315,3 +316,13 @@ def _break_loops(files: np.ndarray) -> None:
         if not (at >= 0).any():
             return
     parents[at >= 0] = -1
+
+
+def _lift(files: np.ndarray) -> None:
+    """A file that is there from the start lies in the nearest directory above it that is there, too.
+
+    A directory that a trace removes and makes again has a row of its own for each life, and the file's path names the last.
+    """
+    there, parents = files["first_size"] >= 0, files["parent"]
+    while (lost := there & (parents >= 0) & ~there[parents]).any():
+        parents[lost] = parents[parents[lost]]

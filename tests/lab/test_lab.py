@@ -8,7 +8,22 @@ import pytest
 from click.testing import CliRunner
 
 from scmsim.core.errors import EnvironmentProblem, UsageError
-from scmsim.core.records import CLOSE, CREATE, FSYNC, MALLOC, MKDIR, OP, READ, RENAME, SETUP, SYNC, UNLINK, WRITE, Files
+from scmsim.core.records import (
+    CLOSE,
+    CREATE,
+    FSYNC,
+    MALLOC,
+    MKDIR,
+    OP,
+    OPEN,
+    READ,
+    RENAME,
+    SETUP,
+    SYNC,
+    UNLINK,
+    WRITE,
+    Files,
+)
 from scmsim.lab import (
     cache,
     console,
@@ -112,6 +127,12 @@ def test_a_trace_that_no_system_call_can_run_is_refused():
         plan.from_trace(Trace([{"op": MALLOC, "length": 10}], files))
     with pytest.raises(UsageError, match="moves"):
         plan.from_trace(Trace([{"op": WRITE, "length": 1 << 40}], files))
+
+
+def test_a_file_that_is_there_first_lies_in_a_directory_that_is_there_first():
+    paths = (("/m", 0, True), ("/m/d", -1, True), ("/m/d/e", -1, True), ("/m/d/e/f", 10, False), ("/n/g", 5, False))
+    made = plan.from_trace(Trace([{"op": OPEN, "file": 3}], side_table(*paths)))
+    assert made.files["parent"][:5].tolist() == [-1, 0, 1, 0, -1]
 
 
 def test_directories_that_contain_themselves_lie_at_the_mount_point():
