@@ -53,16 +53,19 @@ class TraceWriter:
     """
 
     def __init__(self, path: str | os.PathLike[str], header: dict[str, Any]) -> None:
-        import pyarrow.parquet as pq
-
         self.path = trace_path(path)
         self.header = header
         self.rows = 0
+        self._writer: Any = None
         self._temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
         self._waiting: list[np.ndarray] = []
         self._waiting_rows = 0
+
+    def __enter__(self) -> "TraceWriter":
+        import pyarrow.parquet as pq
+
         try:
-            self._writer: Any = pq.ParquetWriter(
+            self._writer = pq.ParquetWriter(
                 self._temporary,
                 _schema(),
                 compression="zstd",
@@ -71,11 +74,11 @@ class TraceWriter:
                 column_encoding={"time_ns": "DELTA_BINARY_PACKED", "offset": "DELTA_BINARY_PACKED"},
                 write_page_checksum=True,
             )
-        except OSError as error:
+        except BaseException as error:  # a signal, too: the file is there before its writer is
             self._temporary.unlink(missing_ok=True)
-            raise unwritten(self.path, error) from None
-
-    def __enter__(self) -> "TraceWriter":
+            if isinstance(error, OSError):
+                raise unwritten(self.path, error) from None
+            raise
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -83,7 +86,7 @@ class TraceWriter:
         if writer is not None:
             with contextlib.suppress(OSError):  # the error that ends the writing says more
                 writer.close()
-            self._temporary.unlink(missing_ok=True)
+        self._temporary.unlink(missing_ok=True)
 
     def append(self, batch: np.ndarray) -> None:
         """Add records of dtype OP; written as soon as a row group is full."""
