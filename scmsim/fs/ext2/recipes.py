@@ -108,7 +108,6 @@ class _Recipes:
     def dax(self, copy_fence: bool) -> dict[int, list]:
         """write() and read() without a page cache."""
         work = self.work
-        end = [_run(FENCE, "copy", q.ZERO, 0, 1, space=PM)] if copy_fence else []
         return {
             q.WRITE: self.call("write_call"),
             q.MAP: [work("map_run", 1), work("map_level", 0, q.LEVELS), work("scan_block", 0, q.SCANNED)],
@@ -122,15 +121,7 @@ class _Recipes:
                 _run(NTSTORE, "zeroing", q.TO, 0, 0, q.BYTES, space=PM, width=8),
             ],
             q.COPY: [
-                _run(LOAD, "copy", q.USER_AT, 0, 0, q.HEAD, space=USER, width=1),
-                _run(STORE, "copy", q.TO, 0, 0, q.HEAD, space=PM, width=1),
-                _run(LOAD, "copy", q.BODY_USER, 0, 0, q.BODY, space=USER, width=8, width_by=q.WIDTH),
-                _run(NTSTORE, "copy", q.BODY_AT, 0, 0, q.BODY, space=PM, width=8, width_by=q.WIDTH),
-                _run(LOAD, "copy", q.TAIL_USER, 0, 0, q.TAIL, space=USER, width=1),
-                _run(STORE, "copy", q.TAIL_AT, 0, 0, q.TAIL, space=PM, width=1),
-                *end,  # of the kernel's copy routine; orders nothing of ext2's own
-                _run(FLUSH, "copy", q.TO, 0, 0, q.HEAD_LINE, space=PM),
-                _run(FLUSH, "copy", q.TAIL_LINE_AT, 0, 0, q.TAIL_LINE, space=PM),
+                *q.dax_copy(_run, copy_fence),
                 work("copy_line", 0, q.LINES),
             ],
             q.FINISH: [work("inode_update", 0, q.HAS)],

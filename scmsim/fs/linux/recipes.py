@@ -3,6 +3,10 @@
 What a recipe emits is a family's own (`recipes.py` in its folder); one that a family leaves empty emits nothing.
 """
 
+from collections.abc import Callable
+
+from scmsim.core.records import FENCE, FLUSH, LOAD, NTSTORE, PM, STORE, USER
+
 # Registers.
 (
     ZERO, INODE, SLOT, USER_AT, BYTES, TO, HEAD, HEAD_LINE, BODY_USER, BODY_AT, BODY, WIDTH, TAIL_USER,
@@ -28,3 +32,21 @@ BLOCK = 4096
 BARRIER_FENCES = 2
 # Where kernel objects lie in space KERNEL: areas of 1 TiB, far more than they use.
 ZERO_PAGE, BUFFERS, INODES, FRAMES, DESCRIPTORS = BLOCK, 1 << 40, 2 << 40, 3 << 40, 4 << 40
+
+
+def dax_copy(run: Callable, copy_fence: bool) -> list:
+    """The kernel's copy of a run into persistent memory, without the caches but for its edges, which are written back.
+
+    `run` makes a step of a family's recipes.  The fence ends the copy routine; it orders nothing of the file system's own.
+    """
+    return [
+        run(LOAD, "copy", USER_AT, 0, 0, HEAD, space=USER, width=1),
+        run(STORE, "copy", TO, 0, 0, HEAD, space=PM, width=1),
+        run(LOAD, "copy", BODY_USER, 0, 0, BODY, space=USER, width=8, width_by=WIDTH),
+        run(NTSTORE, "copy", BODY_AT, 0, 0, BODY, space=PM, width=8, width_by=WIDTH),
+        run(LOAD, "copy", TAIL_USER, 0, 0, TAIL, space=USER, width=1),
+        run(STORE, "copy", TAIL_AT, 0, 0, TAIL, space=PM, width=1),
+        *([run(FENCE, "copy", ZERO, 0, 1, space=PM)] if copy_fence else []),
+        run(FLUSH, "copy", TO, 0, 0, HEAD_LINE, space=PM),
+        run(FLUSH, "copy", TAIL_LINE_AT, 0, 0, TAIL_LINE, space=PM),
+    ]

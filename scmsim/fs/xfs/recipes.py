@@ -58,16 +58,7 @@ def data_recipes(copy_fence: bool) -> dict[int, list]:
         CONVERT: [_work("transaction", 1), *zeroing],
         q.COPY: [
             _work("map_run", 1),
-            _run(LOAD, "copy", q.USER_AT, 0, 0, q.HEAD, space=USER, width=1),
-            _run(STORE, "copy", q.TO, 0, 0, q.HEAD, space=PM, width=1),
-            _run(LOAD, "copy", q.BODY_USER, 0, 0, q.BODY, space=USER, width=8, width_by=q.WIDTH),
-            _run(NTSTORE, "copy", q.BODY_AT, 0, 0, q.BODY, space=PM, width=8, width_by=q.WIDTH),
-            _run(LOAD, "copy", q.TAIL_USER, 0, 0, q.TAIL, space=USER, width=1),
-            _run(STORE, "copy", q.TAIL_AT, 0, 0, q.TAIL, space=PM, width=1),
-            # The fence ends the kernel's copy routine; it orders nothing of XFS's own.
-            *([_run(FENCE, "copy", q.ZERO, 0, 1, space=PM)] if copy_fence else []),
-            _run(FLUSH, "copy", q.TO, 0, 0, q.HEAD_LINE, space=PM),
-            _run(FLUSH, "copy", q.TAIL_LINE_AT, 0, 0, q.TAIL_LINE, space=PM),
+            *q.dax_copy(_run, copy_fence),
             _work("copy_line", 0, q.LINES),
         ],
         q.FINISH: [_work("transaction", 1)],
