@@ -5,7 +5,7 @@ Source: Linux fs/ext4/{inode.c,extents.c}, fs/jbd2/checkpoint.c, fs/fs-writeback
 """
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.linux import index, metadata
 from scmsim.fs.linux import recipes as q
@@ -14,23 +14,23 @@ from scmsim.fs.linux.files import call
 from scmsim.fs.linux.names import change_names, destroy, touch
 from scmsim.fs.linux.pages import fallocate, truncate
 from scmsim.fs.linux.writeback import flush_pages
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 
-@part
+@subroutine
 def make_room(s, arena, out):
     """Commit the running transaction, with a checkpoint before if the log has no room for it; False if that does
     not fit."""
     if metadata.commit(s, arena, out):
         return True
-    if s.want_checkpoint and has_events(s, out, 2 * s.held_blocks + 2):
+    if s.want_checkpoint and has_events(s, out, 2 * s.checkpoint_blocks + 2):
         metadata.checkpoint(s, arena, out)
         s.want_checkpoint = 0
         return metadata.commit(s, arena, out)
     return False
 
 
-@part
+@subroutine
 def write_back(s, arena, out, limit):
     """Write back the files that became dirty at `limit` or before; False if that is not done yet."""
     while s.oldest >= 0 and arena[arena[s.oldest] + e.SINCE] <= limit:
@@ -46,17 +46,17 @@ def write_back(s, arena, out, limit):
     return True
 
 
-@part
+@subroutine
 def settle(s, arena, out):
     """What the kernel's threads did since the last operation: timed write-back and commits; False if that is not
     done yet."""
     while s.now >= s.next_tick:
-        if s.oldest < 0 and s.held_blocks == 0:
+        if s.oldest < 0 and s.checkpoint_blocks == 0:
             s.next_tick = s.now
         if not write_back(s, arena, out, s.next_tick - s.dirty_expire):
             return False
-        if s.held_blocks and s.held_since <= s.next_tick - s.dirty_expire:
-            if not has_events(s, out, 2 * s.held_blocks + 2):
+        if s.checkpoint_blocks and s.checkpoint_since <= s.next_tick - s.dirty_expire:
+            if not has_events(s, out, 2 * s.checkpoint_blocks + 2):
                 return False
             metadata.checkpoint(s, arena, out)
         s.next_tick += e.FLUSHER_PERIOD
@@ -65,21 +65,21 @@ def settle(s, arena, out):
     return True
 
 
-@part
+@subroutine
 def sync_all(s, arena, out):
     """sync, syncfs: write back all files, commit, then write the logged metadata in place; returns the outcome."""
     if not write_back(s, arena, out, s.now):
         return NO_ROOM
     if s.txn_length and not make_room(s, arena, out):
         return NO_ROOM
-    if not has_events(s, out, 2 * s.held_blocks + 8):
+    if not has_events(s, out, 2 * s.checkpoint_blocks + 8):
         return NO_ROOM
     metadata.checkpoint(s, arena, out)
-    play(s, out, q.SYNC)
+    emit_recipe(s, out, q.SYNC)
     return DONE
 
 
-@part
+@subroutine
 def step(s, arena, out, op, row):
     """Run or resume a rare operation; returns its outcome."""
     if op.op == r.SYNC:
@@ -97,27 +97,27 @@ def step(s, arena, out, op, row):
         else:  # the last close of a file without a name
             s.closes += 1
             call(s, arena, out, f, q.CLOSE)
-            play(s, out, q.ORPHAN)
+            emit_recipe(s, out, q.ORPHAN)
             destroy(s, arena, row, f, out)
         return DONE
     return change_names(s, arena, op, row, out)
 
 
-@part
+@subroutine
 def accepts(s, arena, op):
     """Whether an operation is a rare one; if not, its file is known from now on."""
     code, row = op.op, s.rows + op.file * e.ROW_WORDS
     if r.UNLINK <= code <= r.RMDIR or code == r.TRUNCATE or code == r.FALLOCATE or code == r.SYNC:
         return True
     if op.file < 0 or code > r.SYNC or code == r.ULOAD or code == r.USTORE:
-        s.stuck = 0
+        s.slow_path_blocked = 0
         return False
     f = arena[row + e.ROW_RECORD]
     if f and code == r.CLOSE and arena[f + e.LINKS] <= 0 and arena[f + e.OPENS] <= 1:
         return True
     if f == 0 and code == r.CREATE and arena[row + e.ROW_SIZE] < 0:
         return True
-    s.stuck = touch(s, arena, row) == 0
+    s.slow_path_blocked = touch(s, arena, row) == 0
     return False
 
 
