@@ -7,7 +7,7 @@ from the first name below it on.
 from posixpath import normpath
 
 from scmsim.core.records import CREATE, DIRECTORY, LINK, MKDIR, READ, RENAME, RMDIR, UNLINK, WRITE
-from scmsim.trace.formats._intake import OUTSIDE, Intake
+from scmsim.trace.formats._builder import OUTSIDE, TraceBuilder
 
 _MAKES, _REMOVES, _OF_DIRECTORIES = (CREATE, MKDIR), (UNLINK, RMDIR), (MKDIR, RMDIR)
 
@@ -15,8 +15,8 @@ _MAKES, _REMOVES, _OF_DIRECTORIES = (CREATE, MKDIR), (UNLINK, RMDIR), (MKDIR, RM
 class Names:
     """The names of one trace and the numbers of their objects (-1: outside of the chosen directory)."""
 
-    def __init__(self, intake: Intake) -> None:
-        self.intake = intake
+    def __init__(self, builder: TraceBuilder) -> None:
+        self.builder = builder
         self._table: dict[str, int | None] = {}  # None: known to be absent
 
     def is_there(self, path: str) -> bool | None:
@@ -27,7 +27,7 @@ class Names:
     def add(self, path: str, first: int, *, is_dir: bool = False, exact: bool = True) -> int:
         """A new object at a path, of `first` bytes before the trace (-1: the trace makes it)."""
         path = _clean(path)
-        file = self._table[path] = self.intake.make(path, first, is_dir=is_dir, exact=exact)
+        file = self._table[path] = self.builder.make(path, first, is_dir=is_dir, exact=exact)
         return file
 
     def find(self, path: str, *, is_dir: bool = False) -> int:
@@ -36,7 +36,7 @@ class Names:
         if file is None:
             return self.add(path, 0, is_dir=is_dir, exact=is_dir)
         if is_dir and file >= 0:
-            self.intake.is_dir[file] = True
+            self.builder.is_dir[file] = True
         return file
 
     def emit(
@@ -60,9 +60,9 @@ class Names:
         if file < 0:
             return OUTSIDE
         if op in (READ, WRITE):
-            self.intake.transferred(op, file, offset + length)
-        flag |= DIRECTORY if self.intake.is_dir[file] else 0
-        self.intake.row(now, op, file, offset, length, thread, flag, file2, buffer)
+            self.builder.transferred(op, file, offset + length)
+        flag |= DIRECTORY if self.builder.is_dir[file] else 0
+        self.builder.row(now, op, file, offset, length, thread, flag, file2, buffer)
         return None
 
     def _objects(self, op: int, path: str, path2: str) -> tuple[int, int]:
@@ -90,7 +90,7 @@ class Names:
         if replaced == file:  # two names of one object: the kernel does nothing
             return file, -1
         self._table[old], self._table[new] = None, file
-        if file >= 0 and self.intake.is_dir[file]:
+        if file >= 0 and self.builder.is_dir[file]:
             for path in [path for path in self._table if path.startswith(old + "/")]:
                 self._table[new + path[len(old) :]] = self._table.pop(path)
         return file, -1 if replaced is None else replaced

@@ -16,8 +16,8 @@ from typing import Any
 
 from scmsim.core import atomic
 from scmsim.core.records import CREATE, FLAGS, LINK, MKDIR, OPS, RENAME
+from scmsim.trace.formats._builder import OUTSIDE, TraceBuilder
 from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._intake import OUTSIDE, Intake
 from scmsim.trace.formats._lines import BadLine, Progress, clip
 from scmsim.trace.formats._names import Names
 from scmsim.trace.formats._report import Report
@@ -38,8 +38,8 @@ _TWO_NAMES = (RENAME, LINK)
 class Operations:
     """The lines of one trace, whose cells are texts or whole numbers."""
 
-    def __init__(self, intake: Intake) -> None:
-        self.intake, self.names = intake, Names(intake)
+    def __init__(self, builder: TraceBuilder) -> None:
+        self.builder, self.names = builder, Names(builder)
         self._files: dict[int, int] = {}  # number in the text -> number here, -1 outside of the chosen directory
         self._paths: dict[int, str] = {}
         self._now = 0
@@ -60,14 +60,14 @@ class Operations:
         numbers = self._numbers(op, cells)
         if numbers is None:
             path, path2 = self._named(op, cells)
-            self._now = self.intake.at(ns)
+            self._now = self.builder.at(ns)
             places = {"offset": offset, "length": length, "thread": thread, "flag": flag, "buffer": buffer}
             return self.names.emit(self._now, op, path, path2, **places)
         file, file2 = numbers
         if file < 0 and op not in NEEDS_NO_FILE:
             return OUTSIDE
-        self._now = self.intake.at(ns)
-        self.intake.row(self._now, op, file, offset, length, thread, flag, file2, buffer)
+        self._now = self.builder.at(ns)
+        self.builder.row(self._now, op, file, offset, length, thread, flag, file2, buffer)
         return None
 
     def _make_known(self, cells: Cells) -> str:
@@ -157,7 +157,7 @@ def convert(
     writer: TraceWriter,
     form: str,
     tool: str,
-    cells: Callable[[str, Intake], Cells | str],
+    cells: Callable[[str, TraceBuilder], Cells | str],
     *,
     strict: bool,
     progress: Progress | None,
@@ -165,15 +165,15 @@ def convert(
 ) -> Report:
     """Convert lines; `cells` gives the cells of one, or why it has none."""
     with Input.of(given) as opened:
-        intake = Intake(opened, writer, strict=strict, under=under, from_zero=True)
-        operations = Operations(intake)
+        builder = TraceBuilder(opened, writer, strict=strict, under=under, from_zero=True)
+        operations = Operations(builder)
 
         def take(line: str) -> str | None:
-            found = cells(line, intake)
+            found = cells(line, builder)
             return found if isinstance(found, str) else operations.take(found)
 
-        intake.lines(take, tool, progress)
-        return intake.finish(form, tool, clock="nanoseconds since the start of the trace")
+        builder.lines(take, tool, progress)
+        return builder.finish(form, tool, clock="nanoseconds since the start of the trace")
 
 
 def export(

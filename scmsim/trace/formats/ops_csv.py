@@ -14,8 +14,8 @@ from typing import Any
 
 from scmsim.core.errors import UsageError
 from scmsim.trace.formats import _operations
+from scmsim.trace.formats._builder import BLANK, TraceBuilder, decoded
 from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._intake import BLANK, Intake, decoded
 from scmsim.trace.formats._lines import BadLine, Progress, clip
 from scmsim.trace.formats._report import Report
 from scmsim.trace.store import TraceWriter
@@ -63,14 +63,14 @@ class _Table:
     def __init__(self) -> None:
         self.titles: list[str] = []
 
-    def cells(self, line: str, intake: Intake) -> _operations.Cells | str:
+    def cells(self, line: str, builder: TraceBuilder) -> _operations.Cells | str:
         """The cells of a line, or why it has none."""
         line = decoded(line.removesuffix("\r"))
         if not self.titles:
             line = line.removeprefix("\ufeff")
             if not _is_title(line):
                 raise UsageError(
-                    f"{intake.given.path!r} is not {_TOOL}: its first line has no titles such as op,path,offset,length"
+                    f"{builder.given.path!r} is not {_TOOL}: its first line has no titles such as op,path,offset,length"
                 )
             self.titles = [title.strip() for title in line.split(",")]
             return "title"

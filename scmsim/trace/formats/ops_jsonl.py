@@ -10,8 +10,8 @@ import re
 from typing import Any
 
 from scmsim.trace.formats import _operations
+from scmsim.trace.formats._builder import BLANK, TraceBuilder
 from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._intake import BLANK, Intake
 from scmsim.trace.formats._lines import BadLine, Progress, clip
 from scmsim.trace.formats._report import Report
 from scmsim.trace.store import TraceWriter
@@ -45,7 +45,7 @@ def convert(
     return _operations.convert(path, writer, "ops-jsonl", _TOOL, _cells, strict=strict, progress=progress, under=under)
 
 
-def _cells(line: str, intake: Intake) -> _operations.Cells | str:
+def _cells(line: str, builder: TraceBuilder) -> _operations.Cells | str:
     if not line.strip():
         return BLANK
     try:
@@ -55,23 +55,23 @@ def _cells(line: str, intake: Intake) -> _operations.Cells | str:
     if not isinstance(cells, dict):
         raise BadLine(f"no JSON object: {clip(line)!r}")
     if cells.get("op") == _HEADER:
-        return _inherit(cells.get(_HEADER), intake)
+        return _inherit(cells.get(_HEADER), builder)
     if wrong := sorted(set(cells) - set(_operations.CELLS)):
         raise BadLine(f"unknown key {clip(wrong[0])!r}; known: {', '.join(_operations.CELLS)}")
     return cells
 
 
-def _inherit(header: Any, intake: Intake) -> str:
+def _inherit(header: Any, builder: TraceBuilder) -> str:
     """Take over what the header of the written trace says of it."""
     if not isinstance(header, dict):
         raise BadLine("the header is no JSON object")
-    intake.writer.header["inputs"] = [header]
+    builder.writer.header["inputs"] = [header]
     for name in ("blind_spots", "notes"):
         texts = header.get(name)
         if isinstance(texts, list):
-            getattr(intake.report, name).extend(text for text in texts if isinstance(text, str))
+            getattr(builder.report, name).extend(text for text in texts if isinstance(text, str))
     if isinstance(lost := header.get("lost_events"), int):
-        intake.writer.header["lost_events"] = lost
+        builder.writer.header["lost_events"] = lost
     return "header of the trace"
 
 
