@@ -26,6 +26,7 @@ FORMATS = {
     "blk_classic.txt": "blkparse", "blkparse.txt": "blkparse", "darshan_dxt_sample.txt": "darshan-dxt",
     "oracle_general.bin": "oracle-general", "perf_raw.txt": "perf-script", "perf_named.txt": "perf-script",
     "msr.csv": "msr", "tencent.csv": "tencent", "fiu_file.txt": "fiu-file", "fiu_block.txt": "fiu-block",
+    "ops.csv": "ops-csv", "ops.jsonl": "ops-jsonl",
 }  # fmt: skip
 
 
