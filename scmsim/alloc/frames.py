@@ -7,7 +7,7 @@ can be found keeps a search short.  Zones begin and end at multiples of 2 MiB, s
 import numpy as np
 
 from scmsim.alloc.first_fit import lowest_bit
-from scmsim.jit import kernel, part
+from scmsim.jit import kernel, subroutine
 
 FRAME = 4096
 HUGE = 9  # log2 of the frames of 2 MiB
@@ -72,7 +72,7 @@ def take_page(s, bits, zone, order):
     return frame
 
 
-@part
+@subroutine
 def _in_words(s, bits, zone, order):
     """A page of whole words."""
     step = _ONE << (order - 6)
@@ -92,7 +92,7 @@ def _in_words(s, bits, zone, order):
     return w << 6
 
 
-@part
+@subroutine
 def _in_a_word(s, bits, zone, order):
     """A page of up to 32 frames."""
     w, end = s.low[zone, order], s.last[zone]

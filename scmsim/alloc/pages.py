@@ -11,7 +11,7 @@ import numpy as np
 from scmsim.alloc import frames
 from scmsim.alloc.frames import GIANT, give, take_page, take_run
 from scmsim.core.records import CLOSE, CREATE, FALLOCATE, KEEP_SIZE, LINK, PUNCH_HOLE, RENAME, TRUNCATE, UNLINK, WRITE
-from scmsim.jit import kernel, part
+from scmsim.jit import kernel, subroutine
 
 NO_SUPER = -1  # super_order of a policy with one page size
 SIZING = (
@@ -68,12 +68,12 @@ def replay(s, room, rows, i):
     return i
 
 
-@part
+@subroutine
 def _frames(size, kept):
     return max((size + 4095) >> 12, kept) if size >= 0 else 0
 
 
-@part
+@subroutine
 def _wanted(row, op):
     """Length and kept frames of a file after an operation."""
     size, kept = row[SIZE], row[KEPT]
@@ -94,7 +94,7 @@ def _wanted(row, op):
     return size, kept
 
 
-@part
+@subroutine
 def _apply(s, room, op, size, kept):
     files = room[1]
     f, code = op.file, op.op
@@ -112,7 +112,7 @@ def _apply(s, room, op, size, kept):
         _resize(s, room, f, size, kept)
 
 
-@part
+@subroutine
 def _resize(s, room, f, size, kept):
     """Give file `f` a length and the pages for it; it stays as it is where there is no room."""
     files = room[1]
@@ -131,7 +131,7 @@ def _resize(s, room, f, size, kept):
         files[f, SUPER] = files[f, SPILLED] = 0
 
 
-@part
+@subroutine
 def _grow(s, room, f, want):
     """Let file `f` hold `want` frames; False, and it holds what it did, if there is no room."""
     files = room[1]
@@ -147,7 +147,7 @@ def _grow(s, room, f, want):
     return False
 
 
-@part
+@subroutine
 def _extend(s, room, f, want, mixed):
     """Add pages of the file's size, or of powers of two; False if there were too few (some may have been added).
 
@@ -171,7 +171,7 @@ def _extend(s, room, f, want, mixed):
     return True
 
 
-@part
+@subroutine
 def _power(s, held, missing):
     """log2 of the next page where pages are powers of two: aligned in the file; as long as what is held, where it doubles."""
     order = 0
@@ -183,7 +183,7 @@ def _power(s, held, missing):
     return order
 
 
-@part
+@subroutine
 def _add_page(s, room, f, zone, order):
     """Add a page of 2**`order` frames; where none is free a smaller one, or its frames one by one, if the policy can."""
     bits = room[0]
@@ -204,7 +204,7 @@ def _add_page(s, room, f, zone, order):
     return True
 
 
-@part
+@subroutine
 def _add_frames(s, room, f, zone, count):
     """Add single frames; where their zone is full, out of the zone of large pages."""
     files = room[1]
@@ -222,7 +222,7 @@ def _add_frames(s, room, f, zone, count):
     return True
 
 
-@part
+@subroutine
 def _push(s, room, f, start, count, order):
     bits, files, nodes = room
     top = files[f, TOP]
@@ -238,7 +238,7 @@ def _push(s, room, f, start, count, order):
     files[f, TOP] = node
 
 
-@part
+@subroutine
 def _pop(s, room, f):
     """Take the last run off the file; it is not freed."""
     files, nodes = room[1], room[2]
@@ -251,7 +251,7 @@ def _pop(s, room, f):
     return node
 
 
-@part
+@subroutine
 def _shrink(s, room, f, keep):
     """Free pages at the end of a file down to `keep` frames; a page that would be cut stays, or becomes single frames."""
     bits, files, nodes = room
@@ -272,7 +272,7 @@ def _shrink(s, room, f, keep):
             _push(s, room, f, start + uncut, left - uncut, 0)
 
 
-@part
+@subroutine
 def _migrate(s, room, f, want):
     """Move a file to the large pages; False, and nothing has changed, if there are too few."""
     bits, files, nodes = room
@@ -314,7 +314,7 @@ def totals(s, files, nodes, pages):
     return runs
 
 
-@part
+@subroutine
 def _cut(start, offset, count, pages):
     """Count the fewest pages of powers of two, aligned on the device and in the file, that a run makes up."""
     while count > 0:

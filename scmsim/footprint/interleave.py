@@ -6,7 +6,7 @@ The touches of an operation are spread evenly between its events: how a copy and
 import numpy as np
 
 from scmsim.core.records import KERNEL, LOAD, OPS, STORE, WORK
-from scmsim.jit import kernel, part
+from scmsim.jit import kernel, subroutine
 
 ENTRY = np.dtype(  # a measured call
     (
@@ -76,7 +76,7 @@ def interleave(state, entries, touches, kinds, events, out):
     return True
 
 
-@part
+@subroutine
 def _begin(s, entries, kinds, events):
     """Find the footprint of the operation that event `s.at` begins."""
     s.op, s.first, s.events = events[s.at].op, s.at, 0
@@ -93,7 +93,7 @@ def _begin(s, entries, kinds, events):
     s.start, s.count = entries[best].start, entries[best].count
 
 
-@part
+@subroutine
 def _nearest(s, entries, kind, sites, instructions):
     """The measured call that is most like an operation: its mechanisms first, then its instructions."""
     best, least, nearest = 0, 65, 0
@@ -109,7 +109,7 @@ def _nearest(s, entries, kind, sites, instructions):
     return best
 
 
-@part
+@subroutine
 def _touch(out, event, touch):
     """A load or store of the operation's code; WORK counts the instruction."""
     out.code = STORE if touch.stores else LOAD

@@ -84,7 +84,7 @@ def kernel(function):
     """A function that Python calls; a kernel that calls it takes it as a part."""
     made = _kept(numba.njit(pipeline_class=_KERNEL, **_COMMON)(function))
     if LINKS:
-        inside = part(function)
+        inside = subroutine(function)
         made.get_call_template, made.get_overload = inside.get_call_template, inside.get_overload
     made.made_by = kernel
     return made
@@ -97,7 +97,7 @@ def _kept(made):
     return made
 
 
-def part(function, **options):
+def subroutine(function, **options):
     """A function that only kernels call."""
     compiler = _OPTIMIZED if function.__module__.startswith(_OPTIMIZED_FIRST) else _PART
     made = numba.njit(pipeline_class=compiler, **_INSIDE, **options)(function)
@@ -109,13 +109,13 @@ def part(function, **options):
         made.get_call_template = lambda args, kws: template(
             tuple(map(types.unliteral, args)), {name: types.unliteral(arg) for name, arg in kws.items()}
         )
-    made.made_by = functools.partial(part, **options)
+    made.made_by = functools.partial(subroutine, **options)
     return made
 
 
 def inlined(function):
     """A small part that is always compiled into its callers: passing it three arrays costs more than what it does."""
-    return part(function, forceinline=True)
+    return subroutine(function, forceinline=True)
 
 
 def decorator_of(value):

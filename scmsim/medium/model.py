@@ -9,7 +9,7 @@ is that of a 256 KiB L2.
 import numpy as np
 
 from scmsim.core.records import FENCE, FLUSH, KINDS, LOAD, NTSTORE, PM, STORE
-from scmsim.jit import inlined, kernel, part
+from scmsim.jit import inlined, kernel, subroutine
 
 DIRTY_SLOTS = 4096
 BUFFER_SLOTS = 64
@@ -45,7 +45,7 @@ def start(kinds: list[str], buffer_bytes: int) -> np.recarray:
     return state
 
 
-@part
+@subroutine
 def combined(buffer, mask, granule):
     """1 if the granule is not in the write buffer yet (it enters it), else 0; always 1 without a buffer (mask -1)."""
     if mask < 0:
@@ -56,7 +56,7 @@ def combined(buffer, mask, granule):
     return 1
 
 
-@part
+@subroutine
 def granules(buffer, mask, shift, addr, end):
     """Granules of 2**shift bytes that the bytes [addr, end) cost at the medium.
 
@@ -74,7 +74,7 @@ def granules(buffer, mask, shift, addr, end):
     return cost
 
 
-@part
+@subroutine
 def write_back(m, c, addr, end):
     """The bytes [addr, end) leave the CPU caches for the device."""
     c.lines_written_back += ((end - 1) >> 6) - (addr >> 6) + 1
@@ -117,7 +117,7 @@ def all_dirty(m, first, last):
     return True
 
 
-@part
+@subroutine
 def make_dirty(m, c, first, last):
     """Cached stores dirty the lines [first, last]; a line displaced from the cache is written back."""
     if last - first >= MANY and all_fresh(m, first, last):
@@ -133,7 +133,7 @@ def make_dirty(m, c, first, last):
             m.dirty[slot] = line + 1
 
 
-@part
+@subroutine
 def clean(m, c, first, last):
     """Write-back instructions over the lines [first, last]: dirty ones, run by run, go to the device."""
     if last - first >= MANY and all_dirty(m, first, last):
@@ -154,7 +154,7 @@ def clean(m, c, first, last):
         write_back(m, c, start << 6, (last + 1) << 6)
 
 
-@part
+@subroutine
 def drop(m, first, last):
     """A non-temporal store takes its lines out of the caches; what was dirty in them leaves with it."""
     for line in range(first, last + 1):
@@ -164,7 +164,7 @@ def drop(m, first, last):
             m.dirty_lines -= 1
 
 
-@part
+@subroutine
 def moved(e):
     """Bytes that a run moves: its length, or -width bytes in each 4096-byte page that it touches (a strided run)."""
     if e.width >= 0:
@@ -172,7 +172,7 @@ def moved(e):
     return -e.width * (((e.addr + e.length - 1) >> 12) - (e.addr >> 12) + 1)
 
 
-@part
+@subroutine
 def store(m, c, e, counted):
     """A STORE or NTSTORE run in persistent memory."""
     size = moved(e)
@@ -194,7 +194,7 @@ def store(m, c, e, counted):
         make_dirty(m, c, first, last)
 
 
-@part
+@subroutine
 def flush(m, c, e):
     """A FLUSH run: each line `width` times, or -width bytes in each 4096-byte page that it touches (a strided run)."""
     if e.width >= 0:

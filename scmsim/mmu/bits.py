@@ -5,12 +5,12 @@ itself when a fault maps a user page; so this is off unless a machine asks for i
 remembered, 16 Ki regions of 64 pages (4 GiB of small pages); what has fallen out counts again.
 """
 
-from scmsim.jit import part
+from scmsim.jit import subroutine
 from scmsim.mmu.columns import UPDATE_CYCLES, UPDATES
 from scmsim.mmu.state import ADDRESS, REGIONS
 
 
-@part
+@subroutine
 def note(s, c, vaddr, order, walked, store):
     """A page was walked to or stored to: set its bits, counting those that were not set."""
     page = (vaddr & ADDRESS | s.space) >> order

@@ -6,7 +6,7 @@ every flush empty the page-walk caches too (Intel SDM volume 3, 4.10.4.1).  A ke
 (flush_tlb_kernel_range), a user address on the CPUs that run the program: each other one is interrupted.
 """
 
-from scmsim.jit import part
+from scmsim.jit import subroutine
 from scmsim.mmu.columns import FLUSHES, INVALIDATION_CYCLES, INVALIDATIONS, SHOOTDOWNS
 from scmsim.mmu.state import ADDRESS, ADDRESS_BITS, ASIDS, EMPTY, ROW_SHIFT
 from scmsim.mmu.tlb import first_slot, free, way_of
@@ -15,7 +15,7 @@ _EVERYTHING = -1  # instead of an address space
 _SMALL = 12  # log2 of the bytes of a small page
 
 
-@part
+@subroutine
 def invalidate(s, c, vaddr, length, order, cpus):
     """Invalidate the pages (log2 size `order`) of [vaddr, vaddr + length), on `cpus` CPUs (0: as many as Linux would)."""
     at = c.at
@@ -43,7 +43,7 @@ def invalidate(s, c, vaddr, length, order, cpus):
     at[INVALIDATION_CYCLES] += cycles + (cpus - 1) * s.shootdown_cycles
 
 
-@part
+@subroutine
 def remove(s, t, order, start, span, space):
     """Remove the pages of 2**order bytes from array `t` that overlap the addresses [start, start + span) of a space."""
     first, last = start >> order, (start + span - 1) >> order
@@ -58,7 +58,7 @@ def remove(s, t, order, start, span, space):
             free(s, t, at, way)
 
 
-@part
+@subroutine
 def remove_scanning(s, t, first, last, order, space):
     """`remove` for a range of more pages than the array has slots."""
     for at in range(t.first, t.first + t.sets * t.lanes, t.lanes):
@@ -69,7 +69,7 @@ def remove_scanning(s, t, first, last, order, space):
                 free(s, t, at, way)
 
 
-@part
+@subroutine
 def empty_walk_caches(s):
     """Empty page-walk caches and nested TLB."""
     tags = s.tag[s.walk_slots[0] : s.walk_slots[1]]
@@ -80,7 +80,7 @@ def empty_walk_caches(s):
         marks[i] = 0
 
 
-@part
+@subroutine
 def flush(s, space):
     """Remove all user pages of an address space, or everything (-1)."""
     for k in range(s.filled):
@@ -97,7 +97,7 @@ def flush(s, space):
     empty_walk_caches(s)
 
 
-@part
+@subroutine
 def switch(s, c, mm):
     """Go on with address space `mm`: under another number (PCID), or flushing the user pages of the one before."""
     for number in range(ASIDS if s.pcid else 1):

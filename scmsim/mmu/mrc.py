@@ -15,7 +15,7 @@ import numpy as np
 
 from scmsim.core.errors import UsageError, shown
 from scmsim.core.units import is_whole
-from scmsim.jit import kernel, part
+from scmsim.jit import kernel, subroutine
 from scmsim.jit.vectors import touch16_short
 from scmsim.mmu.plain import REGION, REGIONS, WAYS, note_regions, number_of
 from scmsim.mmu.state import ADDRESS
@@ -90,7 +90,7 @@ def _add(addresses, order, room, tags, sets, found):
     return skipped
 
 
-@part
+@subroutine
 def shorten(addresses, order, regions, short):
     """Short tags of the accesses that are not to the page of the one before -> `short`; returns how many."""
     shift, n = order + REGION, 0
@@ -109,7 +109,7 @@ def shorten(addresses, order, regions, short):
     return n
 
 
-@part
+@subroutine
 def look_up(short, n, tags, mask, found):
     """Look tags up in one table of 16 ways, counting by the mask of the place where each is found."""
     for i in range(n):
@@ -200,7 +200,7 @@ def _distances(pages, start, table, tree, now_and_pages, out):
     return i
 
 
-@part
+@subroutine
 def slot(page, wanted):
     """Row of a page in the hash table: its own, or the empty one where it belongs."""
     row = (wanted * 0x1E3779B97F4A7C15 >> 24) & (page.size - 1)
@@ -209,7 +209,7 @@ def slot(page, wanted):
     return row
 
 
-@part
+@subroutine
 def below(tree, i):
     """How many pages were last used at time `i` or before."""
     total = 0
@@ -219,7 +219,7 @@ def below(tree, i):
     return total
 
 
-@part
+@subroutine
 def plus(tree, i, by):
     """Add to the count at time `i`."""
     while i < tree.size:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scmsim.jit import kernel, part
+from scmsim.jit import kernel, subroutine
 from scmsim.jit.vectors import touch16_short
 
 WAYS = 16  # most ways of a set: slots of a row
@@ -85,7 +85,7 @@ def note_regions(addresses, shift, regions):
     return True
 
 
-@part
+@subroutine
 def number_of(regions, region):
     """Number of a region, a new one if it has none; -1 if there is no more."""
     for k in range(regions.size):
@@ -107,7 +107,7 @@ def _add(addresses, order, room, tags, shape, misses):
             misses[1] += second_level(short, n, tags[1], shape[1])
 
 
-@part
+@subroutine
 def first_level(addresses, order, regions, tags, shape, short):
     """Short tags of the accesses that miss -> `short`; returns how many."""
     shift, n, mask, last = order + REGION, 0, shape[0], shape[1]
@@ -127,7 +127,7 @@ def first_level(addresses, order, regions, tags, shape, short):
     return n
 
 
-@part
+@subroutine
 def second_level(short, n, tags, shape):
     """How many of the accesses short[:n] miss."""
     mask, last, missed = shape[0], shape[1], 0

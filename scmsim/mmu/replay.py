@@ -11,7 +11,7 @@ change nothing.  Every look-up is a first-level hit, a second-level hit or a com
 import numpy as np
 
 from scmsim.core.records import FLUSH, INVALIDATE, MAP, MILLI, ORDER, SCM_TABLE, WORK
-from scmsim.jit import inlined, kernel, part
+from scmsim.jit import inlined, kernel, subroutine
 from scmsim.mmu import bits
 from scmsim.mmu.columns import (
     BLOCK,
@@ -115,7 +115,7 @@ def is_first(s, page, address):
     return found and s.track_bits == 0
 
 
-@part
+@subroutine
 def look_up(s, c, page, vaddr, length, order):
     """Look every page of [vaddr, vaddr + length) up; returns how many they are."""
     first, last = vaddr >> page.order, (vaddr + length - 1) >> page.order
@@ -129,7 +129,7 @@ def look_up(s, c, page, vaddr, length, order):
     return last - first + 1
 
 
-@part
+@subroutine
 def translate(s, c, page, address, order):
     """Translate an address; True if it took a walk."""
     at = c.at
@@ -165,7 +165,7 @@ def translate(s, c, page, address, order):
     return True
 
 
-@part
+@subroutine
 def by_other_rule(s, page, tag, far_tag):
     """Level that has the page, 0 if none, for fills that are exclusive or happen on walks only; fills what they fill."""
     near = s.array[page.near]
@@ -191,7 +191,7 @@ def by_other_rule(s, page, tag, far_tag):
     return found
 
 
-@part
+@subroutine
 def keep_victim(s, page, tag):
     """A page that left the first level enters the second one's array for its size, if there is one."""
     order = tag & ORDER

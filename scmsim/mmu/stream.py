@@ -13,7 +13,7 @@ an instruction that depends on the result of the look-up before, and the look-up
 import numpy as np
 
 from scmsim.core.records import MILLI, SCM_TABLE
-from scmsim.jit import kernel, part
+from scmsim.jit import kernel, subroutine
 from scmsim.mmu import bits
 from scmsim.mmu.columns import (
     ACTIVE,
@@ -119,7 +119,7 @@ def _in_batches(state, counts, addresses, what, room):
         batch(state[0], counts[0], addresses[start : start + BATCH], what, room)
 
 
-@part
+@subroutine
 def batch(s, c, addresses, what, room):
     """Take a batch of addresses through every array."""
     (code, order), (scratch, lines) = what, room
@@ -150,7 +150,7 @@ def batch(s, c, addresses, what, room):
     s.now += addresses.size
 
 
-@part
+@subroutine
 def first_level(s, page, addresses, index):
     """Numbers of the accesses that miss the first level; returns how many."""
     t, order, n, space, low = s.array[page.near], page.order, 0, s.space, s.low_bits
@@ -171,7 +171,7 @@ def first_level(s, page, addresses, index):
     return n
 
 
-@part
+@subroutine
 def missing(s, t, order, addresses, index, n):
     """Keep those of the accesses index[:n] that miss array `t`, whose pages have 2**order bytes; returns how many."""
     k, space, low = 0, s.space, s.low_bits
@@ -184,7 +184,7 @@ def missing(s, t, order, addresses, index, n):
     return k
 
 
-@part
+@subroutine
 def all_users(addresses):
     """How many of the addresses are user addresses."""
     kernel_half = 0
@@ -193,7 +193,7 @@ def all_users(addresses):
     return addresses.size + kernel_half
 
 
-@part
+@subroutine
 def users(addresses, all_user, index, n):
     """How many of the accesses index[:n] are to user addresses; `all_user`: of all accesses."""
     if all_user == addresses.size:
@@ -205,7 +205,7 @@ def users(addresses, all_user, index, n):
     return count
 
 
-@part
+@subroutine
 def heights(s, at, page, addresses, scratch, n):
     """Highest level that each walk reads -> scratch[_TOP], counting what page-walk caches cut off.
 
@@ -242,7 +242,7 @@ def heights(s, at, page, addresses, scratch, n):
     return loads
 
 
-@part
+@subroutine
 def cut_by_four(s, at, which, addresses, scratch, left):
     """The loop of `heights` for a page-walk cache of one set of four ways, which stays in registers.
 
@@ -268,7 +268,7 @@ def cut_by_four(s, at, which, addresses, scratch, left):
     return k
 
 
-@part
+@subroutine
 def costs(s, at, page, addresses, scm, scratch, n, lines):
     """Cycles of each walk -> scratch[_COST]."""
     index, top, cost = scratch[_INDEX], scratch[_TOP], scratch[_COST]
@@ -292,7 +292,7 @@ def costs(s, at, page, addresses, scm, scratch, n, lines):
         cost[lines[of + w]] += cycles
 
 
-@part
+@subroutine
 def from_cache(s, at, cache, lines, of, n, cost):
     """Look lines of page-table entries up in a cache; those that it lacks stay in `lines`, returns how many."""
     t, cycles, k = s.array[s.cache[cache]], s.cache_cycles[cache], 0
@@ -306,7 +306,7 @@ def from_cache(s, at, cache, lines, of, n, cost):
     return k
 
 
-@part
+@subroutine
 def times(s, scratch, n):
     """Cycles that the walks keep each walker busy, added up, and those with at least one at work."""
     index, cost, start = scratch[_INDEX], scratch[_COST], s.now

@@ -5,7 +5,7 @@ last is set; NRU), SRRIP with two bits (a new page at distance 2; Jaleel et al.,
 What real TLBs do: Tatar et al., TLB;DR, USENIX Security 2022.
 """
 
-from scmsim.jit import inlined, part
+from scmsim.jit import inlined, subroutine
 from scmsim.jit.vectors import find8, find16, touch8, touch16
 from scmsim.mmu.state import BITS, EMPTY, FIFO, LRU, RANDOM, ROW_SHIFT, SRRIP, TREE
 
@@ -49,7 +49,7 @@ def touch_set(s, t, tag, at):
     return touch16(s.tag, at, tag, t.ways - 1) != 0
 
 
-@part
+@subroutine
 def touch(s, t, tag, page):
     """Look a tag, of the page of this number, up in array `t` and let it in; True if it was there."""
     at = first_slot(t, page)
@@ -77,7 +77,7 @@ def way_of(s, t, tag, at):
     return -1
 
 
-@part
+@subroutine
 def probe(s, t, tag, at):
     """Whether the set at `at` has the tag; the rule notes the use."""
     way = way_of(s, t, tag, at)
@@ -88,7 +88,7 @@ def probe(s, t, tag, at):
     return True
 
 
-@part
+@subroutine
 def use(s, t, at, way, distance):
     """Note the use of a way: of a page that was there (distance 0) or has just come in (the rule's own)."""
     tags, marks = s.tag, s.mark
@@ -113,7 +113,7 @@ def use(s, t, at, way, distance):
         marks[at + way] = distance
 
 
-@part
+@subroutine
 def insert(s, t, tag, at):
     """Let a tag in that the set at `at` does not have; returns the tag that goes, or EMPTY."""
     tags, way = s.tag, t.ways - 1
@@ -132,7 +132,7 @@ def insert(s, t, tag, at):
     return gone
 
 
-@part
+@subroutine
 def victim(s, t, at):
     """Way to be replaced under RANDOM, TREE, BITS, SRRIP."""
     marks, free_way = s.mark, way_of(s, t, EMPTY, at)
@@ -163,7 +163,7 @@ def victim(s, t, at):
             marks[at + w] += 1
 
 
-@part
+@subroutine
 def free(s, t, at, way):
     """Empty a way of the set at `at`."""
     tags = s.tag

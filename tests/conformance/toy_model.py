@@ -7,7 +7,7 @@ import numpy as np
 
 from scmsim.core import records as r
 from scmsim.core.records import FENCE, NTSTORE, PM, pack
-from scmsim.fs.engine.events import HEADER, State, new_state, run
+from scmsim.fs.engine.events import HEADER, State, new_state, emit_run
 from scmsim.jit import kernel
 
 SUMMARY = "a file system that stores each write in place"
@@ -28,8 +28,8 @@ def emit(state, arena, ops, i, out):
     while i < ops.size and s.emitted + 2 <= out.size:
         s.op = i
         if ops[i].op == r.WRITE:
-            run(s, out, COPY, (ops[i].file << 30) + ops[i].offset, ops[i].length)
-            run(s, out, DRAIN, 0, 1)
+            emit_run(s, out, COPY, (ops[i].file << 30) + ops[i].offset, ops[i].length)
+            emit_run(s, out, DRAIN, 0, 1)
             s.stored += ops[i].length
         i += 1
     return i

@@ -8,24 +8,24 @@ import numpy as np
 import pytest
 
 from scmsim import jit
-from scmsim.jit import kernel, part
+from scmsim.jit import kernel, subroutine
 from scmsim.jit.binding import bind
 from tests.conftest import NO_JIT
 
 STEP = 1
 
 
-@part
+@subroutine
 def step(x):
     return x + STEP
 
 
-@part
+@subroutine
 def twice(x):
     return step(step(x))
 
 
-@part
+@subroutine
 def once(x):
     return x
 
@@ -38,7 +38,7 @@ def fill(table):
     return table.size
 
 
-@part
+@subroutine
 def by_tens(x):
     return x + 10
 

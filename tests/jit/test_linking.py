@@ -9,7 +9,7 @@ import pytest
 from numba import types
 
 from scmsim import jit
-from scmsim.jit import inlined, kernel, part
+from scmsim.jit import inlined, kernel, subroutine
 from tests.conftest import NO_JIT
 
 pytestmark = pytest.mark.skipif(NO_JIT or not jit.LINKS, reason="parts are not compiled, or as numba does it")
@@ -20,7 +20,7 @@ def doubled(x):
     return 2 * x
 
 
-@part
+@subroutine
 def add(table, row, x):
     if row < 0:
         raise ValueError("row below 0")

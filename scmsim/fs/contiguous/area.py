@@ -6,24 +6,24 @@ Source: SCMFS superpage paper (2013), III to IV; the sizes of ranges are an assu
 from scmsim.fs.contiguous import map as page_map
 from scmsim.fs.contiguous import recipes, state
 from scmsim.fs.engine import ranges
-from scmsim.fs.engine.events import play
-from scmsim.jit import part
+from scmsim.fs.engine.events import emit_recipe
+from scmsim.jit import subroutine
 
 LARGEST = ranges.LARGEST  # log2 of the bytes of a range
 
 
-@part
+@subroutine
 def range_order(stop):
     """log2 of the addresses for `stop` pages."""
     return ranges.order_for(stop * recipes.BLOCK)
 
 
-@part
+@subroutine
 def placed(s, out, is_first):
     """A file got addresses; `is_first`: it has no pages at others."""
 
 
-@part
+@subroutine
 def set_moved(s, arena, out, row, old, held):
     """Registers of the page-directory entries that change as a file leaves its 2**`held` addresses from `old` on."""
     s.reg[recipes.DIRECTORY_BYTES] = min(
@@ -31,7 +31,7 @@ def set_moved(s, arena, out, row, old, held):
     )
 
 
-@part
+@subroutine
 def has_range(s, arena, row, stop):
     """Whether addresses for `stop` pages can be had."""
     order = range_order(stop)
@@ -42,7 +42,7 @@ def has_range(s, arena, row, stop):
     return s.range_top + (2 << order) <= ranges.AREA
 
 
-@part
+@subroutine
 def ensure_range(s, arena, out, row, stop):
     """Addresses for `stop` pages: a larger range, to which the file's pages of entries are moved (nvmalloc_expand)."""
     order = range_order(stop)
@@ -58,7 +58,7 @@ def ensure_range(s, arena, out, row, stop):
     if end > 0:
         s.reg[recipes.DIRECTORY] = page_map.directory_at(arena, row, 0)
         set_moved(s, arena, out, row, old, held)
-        play(s, out, recipes.RANGE_MOVED)
+        emit_recipe(s, out, recipes.RANGE_MOVED)
         page_map.table_event(s, out, page_map.REMAPS, 0, page_map.RANGES + old, end, page_map.NORMAL)
         out[s.emitted - 1].addr = page_map.RANGES + start
         s.range_moves += 1

@@ -10,20 +10,20 @@ from scmsim.fs.contiguous import area as area
 from scmsim.fs.contiguous import map as page_map
 from scmsim.fs.contiguous import recipes, state
 from scmsim.fs.engine import file_row, table
-from scmsim.fs.engine.events import has_events, play
-from scmsim.jit import part
+from scmsim.fs.engine.events import has_events, emit_recipe
+from scmsim.jit import subroutine
 
 CHUNK = 1 << 14  # pages of one copy
 END_EVENTS = 16  # of what follows the copy of a write
 
 
-@part
+@subroutine
 def inode_at(s, row):
     """Device offset of a file's inode."""
     return s.inode_table + (row - s.files) // state.FILE_WORDS * recipes.INODE_BYTES
 
 
-@part
+@subroutine
 def stretch(arena, row, at, end):
     """End of the run from byte `at` on, to `end` at most, that is one piece of the device in pages of one size, or a hole."""
     page = at // recipes.BLOCK
@@ -36,7 +36,7 @@ def stretch(arena, row, at, end):
     return min(end, stop * recipes.BLOCK)
 
 
-@part
+@subroutine
 def touch(s, arena, out, row, recipe, at, stop):
     """Play a recipe over the bytes [at, stop) of a file, one stretch; False in a hole, where nothing is played."""
     page = at // recipes.BLOCK
@@ -55,7 +55,7 @@ def touch(s, arena, out, row, recipe, at, stop):
     return True
 
 
-@part
+@subroutine
 def clear(s, arena, out, row, low, high):
     """Clear the bytes [low, high) of a file as far as they have pages."""
     high = min(high, arena[row + state.END] * recipes.BLOCK)
@@ -66,7 +66,7 @@ def clear(s, arena, out, row, low, high):
         low = stop
 
 
-@part
+@subroutine
 def clear_events(arena, row, low, high):
     """Events that clearing the bytes [low, high) takes, at most."""
     high, count = min(high, arena[row + state.END] * recipes.BLOCK), 16
@@ -76,7 +76,7 @@ def clear_events(arena, row, low, high):
     return count
 
 
-@part
+@subroutine
 def use_spare(s, arena, row, last):
     """Pages behind the end of the file, to page `last`, become pages of the file."""
     count = min(max(last + 1 - arena[row + state.SPARE_AT], 0), arena[row + state.SPARE])
@@ -86,7 +86,7 @@ def use_spare(s, arena, row, last):
     s.spare_blocks -= count
 
 
-@part
+@subroutine
 def set_spare(s, arena, row, first):
     """The pages from `first` to the end of what is mapped lie behind the end of the file."""
     count = arena[row + state.END] - first
@@ -95,7 +95,7 @@ def set_spare(s, arena, row, first):
     s.spare_blocks += count
 
 
-@part
+@subroutine
 def last_page(s, arena, row, op_last):
     """Last page to map for a write that ends in page `op_last`: more than that where the file grows and space is plenty."""
     if op_last < arena[row + state.END] or s.spare == 0 or arena[row + state.SPARE] > 0:
@@ -107,7 +107,7 @@ def last_page(s, arena, row, op_last):
     return min(op_last | (page_map.PIECE - 1), op_last + s.spare)
 
 
-@part
+@subroutine
 def open_write(s, arena, out, op, row):
     """What precedes the mapping of pages: the inode is read, and a range of addresses found."""
     end = op.offset + op.length
@@ -119,7 +119,7 @@ def open_write(s, arena, out, op, row):
     s.resume_at, s.stage = page_map.span(arena, row, first, last + 1)[0], state.MAPPING
 
 
-@part
+@subroutine
 def map_pages(s, arena, out, row, last, wanted):
     """Map the missing pages from `resume_at` to `wanted`; those behind `last` are spare.  False: no room to go on."""
     while s.resume_at <= wanted:
@@ -131,7 +131,7 @@ def map_pages(s, arena, out, row, last, wanted):
     return True
 
 
-@part
+@subroutine
 def clear_edges(s, arena, out, op, row):
     """Clear what a write leaves over of new pages, and what lies between the old end of the file and the write."""
     end, low = op.offset + op.length, s.old_size
@@ -142,13 +142,13 @@ def clear_edges(s, arena, out, op, row):
         clear(s, arena, out, row, end, min(s.old_size, ((end - 1) // recipes.BLOCK + 1) * recipes.BLOCK))
 
 
-@part
+@subroutine
 def copy_in(s, arena, out, row, at, stop):
     """Copy the user's bytes to one stretch of a file."""
     touch(s, arena, out, row, recipes.COPY_IN, at, stop)
 
 
-@part
+@subroutine
 def copy_pieces(s, arena, out, op, row, end, reads):
     """Copy from `resume_at` to `end`, stretch by stretch; False: no room to go on."""
     while s.resume_at < end:
@@ -159,29 +159,29 @@ def copy_pieces(s, arena, out, op, row, end, reads):
         if not reads:
             copy_in(s, arena, out, row, at, stop)
         elif not touch(s, arena, out, row, recipes.COPY_OUT, at, stop):
-            play(s, out, recipes.HOLE)
+            emit_recipe(s, out, recipes.HOLE)
         s.resume_at = stop
     return True
 
 
-@part
+@subroutine
 def mapped(s, arena, out, op, row):
     """What a write does between the mapping of its pages and its copy."""
 
 
-@part
+@subroutine
 def copied(s, arena, out, op, row):
     """What a write does after its copy."""
-    play(s, out, recipes.WRITTEN)
+    emit_recipe(s, out, recipes.WRITTEN)
 
 
-@part
+@subroutine
 def write_file(s, arena, out, op, row):
     """One write(); False: no room to go on."""
     end = op.offset + op.length
     last = (end - 1) // recipes.BLOCK
     if s.stage == state.READY:
-        play(s, out, recipes.WRITE)
+        emit_recipe(s, out, recipes.WRITE)
         open_write(s, arena, out, op, row)
         s.wanted = last_page(s, arena, row, last)
     if s.stage == state.MAPPING:
@@ -201,10 +201,10 @@ def write_file(s, arena, out, op, row):
     return True
 
 
-@part
+@subroutine
 def read_file(s, arena, out, op, row):
     """One read(); a hole is cleared in the user's buffer.  False: no room to go on."""
     if s.stage == state.READY:
-        play(s, out, recipes.READ)
+        emit_recipe(s, out, recipes.READ)
         s.stage, s.resume_at = state.COPYING, op.offset
     return copy_pieces(s, arena, out, op, row, min(op.offset + op.length, arena[row + file_row.SIZE]), 1)

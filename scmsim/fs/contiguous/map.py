@@ -8,8 +8,8 @@ from scmsim.alloc import first_fit, two_zone
 from scmsim.core.records import FETCH, FLUSH, INVALIDATE, MAP, PM, REMAP, UNMAP, pack
 from scmsim.fs.contiguous import recipes, state
 from scmsim.fs.engine import file_row, ranges, table
-from scmsim.fs.engine.events import play, run
-from scmsim.jit import part
+from scmsim.fs.engine.events import emit_recipe, emit_run
+from scmsim.jit import subroutine
 
 # Virtual addresses: metadata at its device offset above the start of Linux' vmalloc area, files' ranges 17 TiB behind it.
 METADATA = 0xFFFF_C900_0000_0000 - (1 << 64)
@@ -30,18 +30,18 @@ FLUSH_ALL = pack(INVALIDATE, _TABLE, PM)
 MAPS, UNMAPS, REMAPS = pack(MAP, _TABLE, PM), pack(UNMAP, _TABLE, PM), pack(REMAP, _TABLE, PM)
 
 
-@part
+@subroutine
 def play_at(s, out, recipe, shift, order):
     """Play a recipe whose persistent memory is seen `shift` bytes above its device offset, in pages of 2**order bytes."""
     first = s.emitted
-    play(s, out, recipe)
+    emit_recipe(s, out, recipe)
     for k in range(first, s.emitted):
         if out[k].space == PM and out[k].code <= FLUSH and out[k].code != FETCH:
             out[k].vaddr = out[k].addr + shift
             out[k].order = order
 
 
-@part
+@subroutine
 def place_metadata(s, out):
     """Give every event in persistent memory that has none the virtual address of metadata."""
     for k in range(s.emitted):
@@ -50,20 +50,20 @@ def place_metadata(s, out):
             out[k].order = METADATA_ORDER
 
 
-@part
+@subroutine
 def table_event(s, out, what, block, address, pages, order):
     """A MAP or UNMAP of `pages` pages of 4 KiB at a virtual address."""
-    run(s, out, what, block * recipes.BLOCK, pages * recipes.BLOCK)
+    emit_run(s, out, what, block * recipes.BLOCK, pages * recipes.BLOCK)
     out[s.emitted - 1].vaddr = address
     out[s.emitted - 1].order = order
 
 
-@part
+@subroutine
 def address_of(arena, row, page):
     return RANGES + arena[row + state.RANGE] + page * recipes.BLOCK
 
 
-@part
+@subroutine
 def order_at(arena, row, page):
     """log2 of the size of the page that maps page number `page` of a file."""
     if page < arena[row + state.HELD] * PIECE and table.get(arena, row + state.PTES, page // PIECE) == 0:
@@ -71,13 +71,13 @@ def order_at(arena, row, page):
     return NORMAL
 
 
-@part
+@subroutine
 def directory_at(arena, row, piece):
     """Device offset of the page-directory entry of a piece of a file."""
     return recipes.TOP_TABLES + ((((arena[row + state.RANGE] >> SUPER) + piece) << 3) & (recipes.TOP_BYTES - 1))
 
 
-@part
+@subroutine
 def words_for(arena, row, stop):
     """Words of arena that a file of `stop` pages may take."""
     if stop > MOST_PAGES:
@@ -91,7 +91,7 @@ def words_for(arena, row, stop):
     )
 
 
-@part
+@subroutine
 def reserve(s, arena, row, stop):
     """Make the tables hold the pages below `stop`; the arena has room."""
     pieces = (stop + PIECE - 1) // PIECE
@@ -101,25 +101,25 @@ def reserve(s, arena, row, stop):
         table.reserve(s, arena, row + state.SUPERS, pieces + UPPER_TABLES)
 
 
-@part
+@subroutine
 def has_supers(s):
     """Whether files have a table SUPERS."""
     return s.threshold > 0
 
 
-@part
+@subroutine
 def span(arena, row, first, stop):
     """The pages that are mapped so that [first, stop) are."""
     return first, stop
 
 
-@part
+@subroutine
 def whole_pieces(stop):
     """`stop` rounded up to whole pieces of 2 MiB, in pages."""
     return (stop + PIECE - 1) // PIECE * PIECE
 
 
-@part
+@subroutine
 def take_block(s, arena, want):
     """First of at most `want` blocks of the normal zone, `s.got` of them; a superpage is lent to the zone when it is full."""
     if s.free_blocks == 0:
@@ -127,7 +127,7 @@ def take_block(s, arena, want):
     return first_fit.allocate(s, arena, want)
 
 
-@part
+@subroutine
 def count_blocks(s, arena, row, blocks):
     """Note that a file or directory holds `blocks` more blocks."""
     if arena[row + file_row.STATUS] & file_row.IS_DIR:
@@ -136,13 +136,13 @@ def count_blocks(s, arena, row, blocks):
         s.data_blocks += blocks
 
 
-@part
+@subroutine
 def extends_supers(s, arena, row, piece):
     """Whether a file's superpages go on with a piece of it."""
     return arena[row + state.HELD] > 0 and s.whole and piece == arena[row + state.HELD]
 
 
-@part
+@subroutine
 def superpage_due(s, arena, row, piece, wanted):
     """Whether a piece of a file is to be a superpage; `wanted` pages of it are needed."""
     if not extends_supers(s, arena, row, piece):
@@ -155,7 +155,7 @@ def superpage_due(s, arena, row, piece, wanted):
     return False
 
 
-@part
+@subroutine
 def set_super(arena, row, piece):
     """Enter superpage number `piece` of a file into its list of blocks."""
     first = arena[arena[row + state.SUPERS] + piece]
@@ -163,7 +163,7 @@ def set_super(arena, row, piece):
         table.put(arena, row + state.BLOCKS, piece * PIECE + k, first + k)
 
 
-@part
+@subroutine
 def map_super(s, arena, out, row, piece):
     """One more superpage at the end of a file that lies on them (nvmalloc_expand_superpage)."""
     held = arena[row + state.HELD]
@@ -177,27 +177,27 @@ def map_super(s, arena, out, row, piece):
         8,
         1,
     )
-    play(s, out, recipes.NEW_SUPERS)
+    emit_recipe(s, out, recipes.NEW_SUPERS)
     block = table.get(arena, row + state.BLOCKS, piece * PIECE)
     table_event(s, out, MAPS, block, address_of(arena, row, piece * PIECE), PIECE, SUPER)
 
 
-@part
+@subroutine
 def freed(s, out, block, count):
     """Blocks were freed."""
 
 
-@part
+@subroutine
 def taken(s, out, block, count):
     """Blocks were allocated."""
 
 
-@part
+@subroutine
 def upper_tables(s, arena, out, row, piece):
     """The page tables above the page of entries of a piece of a file."""
 
 
-@part
+@subroutine
 def new_table(s, arena, out, row, piece):
     """A page of page-table entries for a piece of a file."""
     upper_tables(s, arena, out, row, piece)
@@ -207,10 +207,10 @@ def new_table(s, arena, out, row, piece):
     s.owed -= 1
     taken(s, out, block, 1)
     s.reg[recipes.TABLE], s.reg[recipes.DIRECTORY] = block * recipes.BLOCK, directory_at(arena, row, piece)
-    play(s, out, recipes.NEW_TABLE)
+    emit_recipe(s, out, recipes.NEW_TABLE)
 
 
-@part
+@subroutine
 def fill(s, arena, out, row, last):
     """Map the next run of pages from `resume_at` on that are missing, to `last` and within one piece."""
     page = s.resume_at
@@ -241,11 +241,11 @@ def fill(s, arena, out, row, last):
     s.reg[recipes.PTE_AT] = table.get(arena, row + state.PTES, piece) * recipes.BLOCK + ((page & (PIECE - 1)) << 3)
     taken(s, out, block, count)
     s.reg[recipes.PTE_BYTES], s.reg[recipes.PAGES] = count << 3, count
-    play(s, out, recipes.MAPPED)
+    emit_recipe(s, out, recipes.MAPPED)
     table_event(s, out, MAPS, block, address_of(arena, row, page), count, NORMAL)
 
 
-@part
+@subroutine
 def free_pages(s, arena, out, row, first, stop):
     """Free the blocks of the pages [first, stop), run by run; returns how many there were."""
     page, gone = first, 0
@@ -265,7 +265,7 @@ def free_pages(s, arena, out, row, first, stop):
     return gone
 
 
-@part
+@subroutine
 def unmap(s, arena, out, row, first, stop):
     """Unmap and free the pages [first, stop) of one piece on normal pages; its page of entries goes with the last of them."""
     piece = first // PIECE
@@ -274,7 +274,7 @@ def unmap(s, arena, out, row, first, stop):
     if gone > 0:
         s.reg[recipes.PTE_AT] = entries * recipes.BLOCK + ((first & (PIECE - 1)) << 3)
         s.reg[recipes.PTE_BYTES], s.reg[recipes.PAGES] = (stop - first) << 3, gone
-        play(s, out, recipes.UNMAPPED)
+        emit_recipe(s, out, recipes.UNMAPPED)
         table_event(s, out, UNMAPS, 0, address_of(arena, row, first), stop - first, NORMAL)
     if entries == 0:
         return gone
@@ -290,11 +290,11 @@ def unmap(s, arena, out, row, first, stop):
         8,
         1,
     )
-    play(s, out, recipes.TABLE_GONE)
+    emit_recipe(s, out, recipes.TABLE_GONE)
     return gone
 
 
-@part
+@subroutine
 def drop_spare(s, arena, out, row):
     """Give up the pages that a file has behind its end."""
     if arena[row + state.SPARE] == 0:
@@ -306,12 +306,12 @@ def drop_spare(s, arena, out, row):
     s.reclaimed_blocks += gone
 
 
-@part
+@subroutine
 def drop_split(s, arena, row, wanted):
     """Free the pages of entries of superpages from number `wanted` on that were split."""
 
 
-@part
+@subroutine
 def drop_supers(s, arena, out, row, wanted):
     """Recycle a file's superpages from number `wanted` on (nvmalloc_shrink_superpage)."""
     held = arena[row + state.HELD]
@@ -325,11 +325,11 @@ def drop_supers(s, arena, out, row, wanted):
     count_blocks(s, arena, row, (wanted - held) * PIECE)
     s.reg[recipes.DIRECTORY], s.reg[recipes.DIRECTORY_BYTES] = directory_at(arena, row, wanted), (held - wanted) << 3
     s.reg[recipes.PAGES] = held - wanted
-    play(s, out, recipes.TABLE_GONE)
+    emit_recipe(s, out, recipes.TABLE_GONE)
     table_event(s, out, UNMAPS, 0, address_of(arena, row, wanted * PIECE), (held - wanted) * PIECE, SUPER)
 
 
-@part
+@subroutine
 def release_from(s, arena, out, row, first):
     """Unmap and free a file's pages from `resume_at` on, which began at `first`, piece by piece; True when all are."""
     kept = (first + PIECE - 1) // PIECE
@@ -346,7 +346,7 @@ def release_from(s, arena, out, row, first):
     return True
 
 
-@part
+@subroutine
 def leave_tables(s, arena, row):
     """Give a file's range and tables back; it holds no pages any more."""
     if arena[row + state.RANGE_ORDER] != 0:

@@ -13,13 +13,13 @@ from scmsim.fs.contiguous import recipes, state
 from scmsim.fs.contiguous.data import inode_at, stretch
 from scmsim.fs.engine import file_row, ranges, table
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import has_events, play
-from scmsim.jit import kernel, part
+from scmsim.fs.engine.events import has_events, emit_recipe
+from scmsim.jit import kernel, subroutine
 
 SECOND = 1_000_000_000
 
 
-@part
+@subroutine
 def enqueue(s, arena, row):
     """A file that outgrew the threshold, or grew by a superpage's bytes on normal pages since, is due for migration."""
     normal = arena[row + file_row.MAPPED] - arena[row + state.HELD] * page_map.PIECE
@@ -40,7 +40,7 @@ def enqueue(s, arena, row):
     s.queue_end = row
 
 
-@part
+@subroutine
 def dequeue(s, arena):
     """Take the first file that is due out of the queue."""
     row = s.queue
@@ -49,7 +49,7 @@ def dequeue(s, arena):
     return row
 
 
-@part
+@subroutine
 def disturbs(s, arena, op):
     """Whether an operation has to wait for the migration of its file: any that changes its pages."""
     code, row = op.op, s.files + op.file * state.FILE_WORDS
@@ -66,7 +66,7 @@ def disturbs(s, arena, op):
     )
 
 
-@part
+@subroutine
 def next_due(s, arena, op):
     """What a background thread does before operation `op` begins (NOTHING, MIGRATE, SETTLE or TIDY)."""
     if s.moving != 0:
@@ -90,7 +90,7 @@ def next_due(s, arena, op):
     return state.NOTHING
 
 
-@part
+@subroutine
 def pages_to_move(s, arena, row):
     """Pages from the file's first one on without a hole, and not behind its end."""
     page = arena[row + state.HELD] * page_map.PIECE
@@ -99,7 +99,7 @@ def pages_to_move(s, arena, row):
     return min(page, arena[row + state.SPARE_AT]) if arena[row + state.SPARE] > 0 else page
 
 
-@part
+@subroutine
 def begin_move(s, arena, out, row):
     """Take the superpages of a migration; 1: the copy can begin, -1: nothing to migrate, or no superpages, 0: no room yet."""
     pages, held = pages_to_move(s, arena, row), arena[row + state.HELD]
@@ -124,7 +124,7 @@ def begin_move(s, arena, out, row):
     return 1
 
 
-@part
+@subroutine
 def copy_stretch(s, arena, out, row, stop):
     """Copy pages from `copy_at` on, within one superpage and one run of old pages."""
     page, held = s.copy_at, arena[row + state.HELD]
@@ -144,7 +144,7 @@ def copy_stretch(s, arena, out, row, stop):
     s.copy_at = end
 
 
-@part
+@subroutine
 def migrate(s, arena, out):
     """The copying half of a migration; True when the copy is under way, or there is none."""
     row = s.moving
@@ -164,7 +164,7 @@ def migrate(s, arena, out):
     return True
 
 
-@part
+@subroutine
 def settle(s, arena, out):
     """The switching half: the file's page-directory entries go to the superpages, its old pages are freed."""
     row = s.moving
@@ -189,7 +189,7 @@ def settle(s, arena, out):
     arena[row + state.END] = max(arena[row + state.END], stop)
     s.reg[recipes.INODE], s.reg[recipes.PAGES] = inode_at(s, row), freed
     s.reg[recipes.DIRECTORY], s.reg[recipes.DIRECTORY_BYTES] = page_map.directory_at(arena, row, held), count << 3
-    play(s, out, recipes.SWITCHED)
+    emit_recipe(s, out, recipes.SWITCHED)
     address = page_map.address_of(arena, row, first)
     page_map.table_event(s, out, page_map.UNMAPS, 0, address, stop - first, page_map.NORMAL)
     page_map.table_event(
@@ -200,7 +200,7 @@ def settle(s, arena, out):
     return True
 
 
-@part
+@subroutine
 def reclaim(s, arena, out):
     """Free every page that is mapped and not used; False: no room to go on."""
     while s.nulls != 0:
@@ -214,7 +214,7 @@ def reclaim(s, arena, out):
     return True
 
 
-@part
+@subroutine
 def tidy(s, arena, out):
     """The collector: null files first, then the spare pages of files that were not written since it last worked."""
     before = s.reclaimed_blocks
@@ -230,7 +230,7 @@ def tidy(s, arena, out):
             return False
         page_map.drop_spare(s, arena, out, row)
     s.reg[recipes.COUNT] = s.reclaimed_blocks - before
-    play(s, out, recipes.COLLECTED)
+    emit_recipe(s, out, recipes.COLLECTED)
     s.tidied = s.now
     return True
 

@@ -15,20 +15,20 @@ from scmsim.fs.contiguous import recipes, state
 from scmsim.fs.contiguous.data import clear_events, inode_at, open_write, stretch, touch
 from scmsim.fs.engine import calls, file_row, ranges, table
 from scmsim.fs.engine.arena import give, has_room, take
-from scmsim.fs.engine.events import has_events, play
-from scmsim.jit import part
+from scmsim.fs.engine.events import has_events, emit_recipe
+from scmsim.jit import subroutine
 
 KEEPS_PAGES = 0  # 1: a file keeps the pages behind its end when it is cut
 NAME_EVENTS = 160  # of a namespace operation, without the scans of directories
 
 
-@part
+@subroutine
 def record_bytes(arena, row):
     """Bytes of a file's record in its directory."""
     return (recipes.DIRENT_HEADER + arena[row + file_row.NAME] + 7) & ~7
 
 
-@part
+@subroutine
 def scan(s, arena, out, directory, stop):
     """Look through a directory's records up to byte `stop`."""
     at, seen = 0, arena[directory + state.DIRENTS]
@@ -40,25 +40,25 @@ def scan(s, arena, out, directory, stop):
         at = end
     s.scanned_bytes += stop
     s.reg[recipes.COUNT] = seen
-    play(s, out, recipes.SCANNED)
+    emit_recipe(s, out, recipes.SCANNED)
 
 
-@part
+@subroutine
 def visit(s, arena, out, row):
     """A directory or file is looked at once."""
 
 
-@part
+@subroutine
 def enter(s, arena, out, directory):
     """What precedes the look through a directory that gets a name."""
 
 
-@part
+@subroutine
 def leave(s, arena, out, directory):
     """A directory got a name."""
 
 
-@part
+@subroutine
 def add_name(s, arena, out, row, directory):
     """Put a file's name at the end of a directory, after a look through all its records."""
     enter(s, arena, out, directory)
@@ -79,10 +79,10 @@ def add_name(s, arena, out, row, directory):
     arena[row + state.PLACE], arena[row + state.PARENT] = at, directory
     leave(s, arena, out, directory)
     s.reg[recipes.DIR] = inode_at(s, directory)
-    play(s, out, recipes.DIR_GROWN)
+    emit_recipe(s, out, recipes.DIR_GROWN)
 
 
-@part
+@subroutine
 def remove_name(s, arena, out, row):
     """Take a file's newest name out of its directory; the records behind it are taken to move up."""
     directory = arena[row + state.PARENT]
@@ -98,16 +98,16 @@ def remove_name(s, arena, out, row):
         arena[directory + state.DIRENTS] > 0
     )
     s.reg[recipes.DIR] = inode_at(s, directory)
-    play(s, out, recipes.DIR_LEFT)
+    emit_recipe(s, out, recipes.DIR_LEFT)
 
 
-@part
+@subroutine
 def look_events(arena, row):
     """Events that `look` takes, at most."""
     return 0
 
 
-@part
+@subroutine
 def take_null(s, arena, row):
     """A new file takes over the range and pages of a null file."""
     null = s.nulls
@@ -124,7 +124,7 @@ def take_null(s, arena, row):
     give(s, arena, null, state.NULL_ORDER)
 
 
-@part
+@subroutine
 def keep_null(s, arena, out, row):
     """A file that is gone becomes a null file, with as many first pages as a new file gets; False: it does not."""
     if s.null_count >= s.null_limit or arena[row + state.RANGE_ORDER] != ranges.SMALLEST or arena[row + state.HELD] > 0:
@@ -155,7 +155,7 @@ def keep_null(s, arena, out, row):
     return True
 
 
-@part
+@subroutine
 def drop_null(s, arena, out):
     """Free one null file."""
     null = s.nulls
@@ -166,7 +166,7 @@ def drop_null(s, arena, out):
     give(s, arena, null, state.NULL_ORDER)
 
 
-@part
+@subroutine
 def create(s, arena, out, op, row, parent):
     """create, mkdir."""
     is_dir = op.op == records.MKDIR
@@ -174,27 +174,27 @@ def create(s, arena, out, op, row, parent):
         arena[row + file_row.STATUS] & state.QUEUED | file_row.EXISTS | file_row.IS_DIR * is_dir
     )
     arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 1, not is_dir
-    play(s, out, recipes.MKDIR if is_dir else recipes.CREATE)
+    emit_recipe(s, out, recipes.MKDIR if is_dir else recipes.CREATE)
     if not is_dir:
         take_null(s, arena, row)
-    play(s, out, recipes.NEW_INODE)
+    emit_recipe(s, out, recipes.NEW_INODE)
     add_name(s, arena, out, row, parent)
     if not is_dir:
         calls.opened(s, arena, out, row)
 
 
-@part
+@subroutine
 def release_events(arena, row):
     """Events of one piece that is freed, and of the file's end, at most."""
     return page_map.UNMAP_EVENTS
 
 
-@part
+@subroutine
 def released(s, arena, out, row):
     """A file that goes has no pages any more."""
 
 
-@part
+@subroutine
 def begin_eviction(s, arena, out, row):
     """A file that goes is looked at, and may become a null file; False: no room for it."""
     if not has_events(s, out, 64) or not has_room(s, arena, ranges.NODE_WORDS + (1 << state.NULL_ORDER)):
@@ -205,7 +205,7 @@ def begin_eviction(s, arena, out, row):
     return True
 
 
-@part
+@subroutine
 def evict(s, arena, out, row):
     """Free a file that nothing names or uses; False: no room to go on."""
     while True:
@@ -215,7 +215,7 @@ def evict(s, arena, out, row):
             break
     released(s, arena, out, row)
     s.reg[recipes.INODE] = inode_at(s, row)
-    play(s, out, recipes.EVICTED)
+    emit_recipe(s, out, recipes.EVICTED)
     page_map.leave_tables(s, arena, row)
     for word in (
         file_row.SIZE,
@@ -231,19 +231,19 @@ def evict(s, arena, out, row):
     return True
 
 
-@part
+@subroutine
 def link(s, arena, out, op, row, parent):
     """link: one more name."""
-    play(s, out, recipes.LINK)
+    emit_recipe(s, out, recipes.LINK)
     add_name(s, arena, out, row, parent)
     arena[row + file_row.LINKS] += 1
-    play(s, out, recipes.LINKS)
+    emit_recipe(s, out, recipes.LINKS)
 
 
-@part
+@subroutine
 def rename(s, arena, out, row, parent, replaced):
     """rename within the file's directory."""
-    play(s, out, recipes.RENAME)
+    emit_recipe(s, out, recipes.RENAME)
     if replaced != 0:
         remove_name(s, arena, out, replaced)
         arena[replaced + state.PARENT] = 0
@@ -253,30 +253,30 @@ def rename(s, arena, out, row, parent, replaced):
     add_name(s, arena, out, row, directory)
 
 
-@part
+@subroutine
 def unlink(s, arena, out, op, row, parent):
     """unlink, rmdir."""
-    play(s, out, recipes.RMDIR if op.op == records.RMDIR else recipes.UNLINK)
+    emit_recipe(s, out, recipes.RMDIR if op.op == records.RMDIR else recipes.UNLINK)
     remove_name(s, arena, out, row)
     lose_link(s, arena, out, row)
 
 
-@part
+@subroutine
 def lose_link(s, arena, out, row):
     """One name less."""
     arena[row + file_row.LINKS] -= 1
     s.reg[recipes.INODE] = inode_at(s, row)
-    play(s, out, recipes.LINKS)
+    emit_recipe(s, out, recipes.LINKS)
 
 
-@part
+@subroutine
 def truncate(s, arena, out, row, new_size):
     """truncate; False: no room to go on."""
     old_size = arena[row + file_row.SIZE]
     if s.stage == state.READY:
         if not has_events(s, out, clear_events(arena, row, old_size, new_size)):
             return False
-        play(s, out, recipes.TRUNCATE)
+        emit_recipe(s, out, recipes.TRUNCATE)
         if new_size > old_size:
             page_map.drop_spare(s, arena, out, row)
             data.clear(s, arena, out, row, old_size, new_size)
@@ -289,11 +289,11 @@ def truncate(s, arena, out, row, new_size):
     if not has_events(s, out, 16):
         return False
     arena[row + file_row.SIZE] = new_size
-    play(s, out, recipes.RESIZED)
+    emit_recipe(s, out, recipes.RESIZED)
     return True
 
 
-@part
+@subroutine
 def fallocate(s, arena, out, op, row):
     """fallocate: every page that is missing is mapped and cleared; False: no room to go on."""
     end = op.offset + op.length
@@ -302,7 +302,7 @@ def fallocate(s, arena, out, op, row):
         used, count = arena[row + state.SPARE_AT], arena[row + state.SPARE]
         if not has_events(s, out, 32 + clear_events(arena, row, used * recipes.BLOCK, (used + count) * recipes.BLOCK)):
             return False
-        play(s, out, recipes.FALLOCATED)
+        emit_recipe(s, out, recipes.FALLOCATED)
         open_write(s, arena, out, op, row)
         data.clear(s, arena, out, row, used * recipes.BLOCK, (used + count - arena[row + state.SPARE]) * recipes.BLOCK)
     while s.resume_at <= last:
@@ -320,11 +320,11 @@ def fallocate(s, arena, out, op, row):
         return False
     if not op.flag & records.KEEP_SIZE and end > arena[row + file_row.SIZE]:
         arena[row + file_row.SIZE] = end
-        play(s, out, recipes.RESIZED)
+        emit_recipe(s, out, recipes.RESIZED)
     return True
 
 
-@part
+@subroutine
 def adopt_supers(s, arena, row, pages):
     """Superpages of a file from before the trace that had outgrown the threshold: it was migrated long ago."""
     if s.threshold == 0 or pages <= s.threshold:
@@ -343,7 +343,7 @@ def adopt_supers(s, arena, row, pages):
     s.owed -= min(pages, count * page_map.PIECE)
 
 
-@part
+@subroutine
 def adopt(s, arena, out, row, parent):
     """Bring a file that existed before the trace into being, silently; False: no room to go on."""
     length = 0 if arena[row + file_row.STATUS] & file_row.IS_DIR else max(arena[row + file_row.FIRST] - 1, 0)

@@ -15,15 +15,15 @@ from scmsim.fs.contiguous.data import inode_at, read_file, write_file
 from scmsim.fs.contiguous.move import enqueue, next_due, reclaim
 from scmsim.fs.engine import calls, file_row, operations, table
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.events import has_events, emit_recipe
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
-from scmsim.jit import part
+from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
 NAME_BLOCKS = 2  # that one more name may take in a directory
 
 
-@part
+@subroutine
 def missing(arena, row, first, stop):
     """Blocks that mapping the pages [first, stop) takes, pages of entries included."""
     end = min(stop, arena[row + state.END])
@@ -35,7 +35,7 @@ def missing(arena, row, first, stop):
     return count + (stop - 1) // page_map.PIECE - first // page_map.PIECE + 1
 
 
-@part
+@subroutine
 def blocks_needed(s, arena, op, row, adopts):
     """Blocks that the operation may take."""
     count, code = 0, op.op
@@ -50,13 +50,13 @@ def blocks_needed(s, arena, op, row, adopts):
     return count + blocks_beside(s, op, count) + (adopts + makes) * NAME_BLOCKS
 
 
-@part
+@subroutine
 def blocks_beside(s, op, count):
     """Blocks that an operation on data may take beside `count` ones."""
     return 0
 
 
-@part
+@subroutine
 def words_needed(arena, op, row, parent, adopts):
     """Words of arena that the operation may take for its tables."""
     words = 2 * page_map.words_for(arena, parent, arena[parent + state.END] + 2) + 64
@@ -71,7 +71,7 @@ def words_needed(arena, op, row, parent, adopts):
     return words
 
 
-@part
+@subroutine
 def events_needed(arena, op, row, parent):
     """Events that an operation may begin with: of one on names, the scans of directories included."""
     if (
@@ -90,7 +90,7 @@ def events_needed(arena, op, row, parent):
     return names.NAME_EVENTS + 4 * pages
 
 
-@part
+@subroutine
 def begin(s, arena, out, op, row, parent):
     """A new operation: whether it fits, and its file exists; DONE: it is due."""
     adopts = calls.adopts(arena, op, row)
@@ -122,7 +122,7 @@ def begin(s, arena, out, op, row, parent):
     return DONE
 
 
-@part
+@subroutine
 def reserve_names(s, arena, row, parent):
     """Room for one more page in the directories that an operation may change."""
     page_map.reserve(s, arena, parent, arena[parent + state.END] + 2)
@@ -131,29 +131,29 @@ def reserve_names(s, arena, row, parent):
         page_map.reserve(s, arena, directory, arena[directory + state.END] + 2)
 
 
-@part
+@subroutine
 def list_names(s, arena, out, row):
     """readdir: all records of a directory."""
     names.visit(s, arena, out, row)
     is_dir = arena[row + file_row.STATUS] & file_row.IS_DIR != 0
     names.scan(s, arena, out, row, arena[row + file_row.SIZE] * is_dir)
-    play(s, out, recipes.READDIR)
+    emit_recipe(s, out, recipes.READDIR)
 
 
-@part
+@subroutine
 def set_file(s, row):
     """Register of the file's inode."""
     s.reg[recipes.INODE] = inode_at(s, row)
 
 
-@part
+@subroutine
 def ended(s, arena, op, row):
     """A file that grew may be due for migration."""
     if calls.allocates(op):
         enqueue(s, arena, row)
 
 
-@part
+@subroutine
 def perform(s, arena, out, op):
     """Run or resume an operation; returns its outcome."""
     row, parent = s.files + op.file * state.FILE_WORDS, calls.parent_of(s, op)
@@ -167,7 +167,7 @@ def perform(s, arena, out, op):
     return calls.run(s, arena, out, op, row, parent)
 
 
-@part
+@subroutine
 def prepare(s, arena, out, op):
     """Before a new operation, background threads have their turn (see `collect`); False: they have work to do."""
     s.now = op.time_ns
@@ -176,7 +176,7 @@ def prepare(s, arena, out, op):
     return s.need_collect == state.NOTHING
 
 
-@part
+@subroutine
 def end(s, out):
     """The next operation is a new one."""
     s.stage = state.NEW

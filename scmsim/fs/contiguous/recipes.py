@@ -8,7 +8,7 @@ assumptions.
 """
 
 from scmsim.core.records import FLUSH, LOAD, STORE, USER
-from scmsim.fs.engine.events import Steps
+from scmsim.fs.engine.events import RecipeBuilder
 
 # Mechanism -> what the bytes that it stores are for.
 SITES = {
@@ -56,7 +56,7 @@ TOP_TABLES = (
 TOP_BYTES = 2 << 20
 INODE_TABLE = 4 << 20
 DIRENT_HEADER = 16  # bytes of a directory's record before the name
-_STEPS = Steps(SITES, COSTS)
+_STEPS = RecipeBuilder(SITES, COSTS)
 step, work, fence = _STEPS.run, _STEPS.work, _STEPS.fence
 
 

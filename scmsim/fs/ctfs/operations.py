@@ -12,19 +12,19 @@ from scmsim.fs.contiguous import recipes as contiguous_recipes
 from scmsim.fs.contiguous import state as contiguous_state
 from scmsim.fs.ctfs import partitions, recipes, swap
 from scmsim.fs.engine import calls, file_row, operations, table
-from scmsim.fs.engine.events import play
-from scmsim.jit import part
+from scmsim.fs.engine.events import emit_recipe
+from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
 RECORD_BYTES = 256  # of a file's record in its directory
 
 
-@part
+@subroutine
 def clear(s, arena, out, row, low, high):
     """Nothing is cleared."""
 
 
-@part
+@subroutine
 def copy_in(s, arena, out, row, at, stop):
     """Copy the user's bytes to one stretch: whole lines by streaming stores, the rest byte by byte with a write-back.
 
@@ -50,26 +50,26 @@ def copy_in(s, arena, out, row, at, stop):
             contiguous_data.touch(s, arena, out, row, recipe, first, end)
 
 
-@part
+@subroutine
 def lengthen(s, arena, out, op, row):
     """The inode of a file that grows is written before the copy."""
     if op.offset + op.length > s.old_size:
-        play(s, out, contiguous_recipes.WRITTEN)
+        emit_recipe(s, out, contiguous_recipes.WRITTEN)
 
 
-@part
+@subroutine
 def record_bytes(arena, row):
     """Bytes of a file's record in its directory, whatever its name."""
     return RECORD_BYTES
 
 
-@part
+@subroutine
 def enter(s, arena, out, directory):
     """A directory is looked through once to find that it lacks a name."""
     contiguous_names.scan(s, arena, out, directory, arena[directory + file_row.SIZE])
 
 
-@part
+@subroutine
 def look(s, arena, out, row):
     """There is no cache of names: a path is looked up in its directory, up to the file's record."""
     directory = arena[row + contiguous_state.PARENT]
@@ -77,17 +77,17 @@ def look(s, arena, out, row):
         stop = min(arena[row + contiguous_state.PLACE] + RECORD_BYTES, arena[directory + file_row.SIZE])
         contiguous_names.scan(s, arena, out, directory, stop)
         s.reg[contiguous_recipes.DIR] = contiguous_data.inode_at(s, directory)
-        play(s, out, recipes.LOOKED)
+        emit_recipe(s, out, recipes.LOOKED)
 
 
-@part
+@subroutine
 def look_events(arena, row):
     """Events that `look` takes, at most."""
     directory = arena[row + contiguous_state.PARENT]
     return 8 + 2 * arena[directory + contiguous_state.END] if directory != 0 else 0
 
 
-@part
+@subroutine
 def blocks_beside(s, op, count):
     """Pages of entries of pieces that an atomic write splits."""
     return 2 * s.shadow * calls.allocates(op)

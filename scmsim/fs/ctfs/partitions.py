@@ -9,8 +9,8 @@ from scmsim.fs.contiguous import recipes as contiguous_recipes
 from scmsim.fs.contiguous import state as contiguous_state
 from scmsim.fs.ctfs import recipes
 from scmsim.fs.engine import ranges, table
-from scmsim.fs.engine.events import play
-from scmsim.jit import part
+from scmsim.fs.engine.events import emit_recipe
+from scmsim.jit import subroutine
 
 LARGEST = 39  # log2 of 512 GiB
 DIRECTORY_REACH = (
@@ -18,22 +18,22 @@ DIRECTORY_REACH = (
 )
 
 
-@part
+@subroutine
 def range_order(stop):
     """log2 of the addresses for `stop` pages: 2 MiB times a power of 8."""
     order = ranges.order_for(stop * contiguous_recipes.BLOCK)
     return order + -order % 3
 
 
-@part
+@subroutine
 def placed(s, out, is_first):
     """A partition is taken; of a file without pages in another one the inode says where."""
-    play(s, out, recipes.PARTITION)
+    emit_recipe(s, out, recipes.PARTITION)
     if is_first:
-        play(s, out, recipes.PLACED)
+        emit_recipe(s, out, recipes.PLACED)
 
 
-@part
+@subroutine
 def set_moved(s, arena, out, row, old, held):
     """All entries of the old partition change, the whole TLB is flushed."""
     s.reg[contiguous_recipes.DIRECTORY_BYTES] = 8 << (
@@ -42,7 +42,7 @@ def set_moved(s, arena, out, row, old, held):
     page_map.table_event(s, out, page_map.FLUSH_ALL, 0, page_map.RANGES + old, 1 << 18, page_map.NORMAL)
 
 
-@part
+@subroutine
 def span(arena, row, first, stop):
     """Whole pieces of 2 MiB, from the first that is missing on."""
     if stop > page_map.MOST_PAGES:
@@ -50,19 +50,19 @@ def span(arena, row, first, stop):
     return min(first, arena[row + contiguous_state.HELD] * page_map.PIECE), page_map.whole_pieces(stop)
 
 
-@part
+@subroutine
 def has_supers(s):
     """Every file lies on superpages."""
     return True
 
 
-@part
+@subroutine
 def extends_supers(s, arena, row, piece):
     """Every piece behind a file's superpages is to be one."""
     return piece == arena[row + contiguous_state.HELD]
 
 
-@part
+@subroutine
 def drop_split(s, arena, row, wanted):
     """Free the pages of entries of superpages from number `wanted` on that a swap split."""
     for piece in range(wanted, arena[row + contiguous_state.HELD]):

@@ -7,10 +7,10 @@ and nothing is fenced.  Inode: size at 8, block 16, names 24, level 56, times of
 from scmsim.core.records import FLUSH, KERNEL, LOAD, NTSTORE, STORE, USER
 from scmsim.fs.contiguous import recipes as contiguous_recipes
 from scmsim.fs.contiguous.recipes import BLOCK, INODE_BYTES, NONE
-from scmsim.fs.engine.events import Steps
+from scmsim.fs.engine.events import RecipeBuilder
 
 COSTS = (*contiguous_recipes.COSTS, "stream_line", "edge_byte")
-_STEPS = Steps(contiguous_recipes.SITES, COSTS)
+_STEPS = RecipeBuilder(contiguous_recipes.SITES, COSTS)
 step, work = _STEPS.run, _STEPS.work
 
 # Device offsets below the tables: the device's master page and its bitmap, the superblock, bitmap of inodes and partition headers

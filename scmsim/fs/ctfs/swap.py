@@ -11,21 +11,21 @@ from scmsim.fs.contiguous import recipes as contiguous_recipes
 from scmsim.fs.contiguous import state as contiguous_state
 from scmsim.fs.ctfs import recipes
 from scmsim.fs.engine import table
-from scmsim.fs.engine.events import play
-from scmsim.jit import part
+from scmsim.fs.engine.events import emit_recipe
+from scmsim.jit import subroutine
 
 EVENTS = 160  # of one atomic write, at most
 AT_ONCE = 32  # pages of one event: a longer one would count as a flush of the whole TLB
 _INVALIDATES = pack(INVALIDATE, list(contiguous_recipes.SITES).index("page table"), PM)
 
 
-@part
+@subroutine
 def flush_all(s, arena, out, row):
     """A flush of the user's whole TLB."""
     page_map.table_event(s, out, _INVALIDATES, 0, page_map.address_of(arena, row, 0), 1 << 18, page_map.NORMAL)
 
 
-@part
+@subroutine
 def split(s, arena, out, row, piece):
     """Map a piece by entries of 4 KiB, if it is not yet."""
     if table.get(arena, row + contiguous_state.PTES, piece) != 0:
@@ -38,11 +38,11 @@ def split(s, arena, out, row, piece):
         block * contiguous_recipes.BLOCK,
         page_map.directory_at(arena, row, piece),
     )
-    play(s, out, recipes.SPLIT)
+    emit_recipe(s, out, recipes.SPLIT)
     return True
 
 
-@part
+@subroutine
 def swap_pages(s, arena, out, row, first, count):
     """Swap the entries of `count` pages of one piece; True: the whole TLB is to be flushed, since the piece was split."""
     piece = first // page_map.PIECE
@@ -50,7 +50,7 @@ def swap_pages(s, arena, out, row, first, count):
     s.reg[contiguous_recipes.TABLE] = table.get(arena, row + contiguous_state.PTES, piece) * contiguous_recipes.BLOCK
     s.reg[contiguous_recipes.PTE_AT] = s.reg[contiguous_recipes.TABLE] + ((first & (page_map.PIECE - 1)) << 3)
     s.reg[contiguous_recipes.PTE_BYTES], s.reg[contiguous_recipes.PAGES] = count << 3, count
-    play(s, out, recipes.SWAP_PAGES)
+    emit_recipe(s, out, recipes.SWAP_PAGES)
     page = first
     while not whole and page < first + count:
         many = min(first + count - page, AT_ONCE)
@@ -59,7 +59,7 @@ def swap_pages(s, arena, out, row, first, count):
     return whole
 
 
-@part
+@subroutine
 def write_swapped(s, arena, out, op, row):
     """What an atomic write does besides its copy; an append is written in place."""
     if not s.shadow or op.offset >= s.old_size:
@@ -70,8 +70,8 @@ def write_swapped(s, arena, out, op, row):
         op.offset - first * contiguous_recipes.BLOCK + min(stop * contiguous_recipes.BLOCK, max(s.old_size, end)) - end
     )
     if s.reg[contiguous_recipes.BYTES] > 0:
-        play(s, out, recipes.SHADOW_COPY)
-    play(s, out, recipes.SWAP)
+        emit_recipe(s, out, recipes.SHADOW_COPY)
+    emit_recipe(s, out, recipes.SWAP)
     begin = min(page_map.whole_pieces(first), stop)
     middle = max(stop // page_map.PIECE * page_map.PIECE, begin)
     whole = False
@@ -80,7 +80,7 @@ def write_swapped(s, arena, out, op, row):
     if begin < middle:
         s.reg[contiguous_recipes.DIRECTORY] = page_map.directory_at(arena, row, begin // page_map.PIECE)
         s.reg[contiguous_recipes.DIRECTORY_BYTES] = (middle - begin) // page_map.PIECE << 3
-        play(s, out, recipes.SWAP_PIECES)
+        emit_recipe(s, out, recipes.SWAP_PIECES)
         whole = True
     if middle < stop:
         whole = swap_pages(s, arena, out, row, middle, stop - middle) or whole

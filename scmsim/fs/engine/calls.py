@@ -6,9 +6,9 @@ returns False had no room to go on: the operation is resumed with it in the next
 
 from scmsim.core import records as r
 from scmsim.fs.engine import file_row
-from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.events import has_events, emit_recipe
 from scmsim.fs.engine.operations import DONE, NO_ROOM
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 # What every family binds.  Of the stages of an operation ENDING and EVICTING stand behind all those in which a call is at work.
 state = None  # module: FILE_WORDS, UNNAMED (rows behind those of files), ENDING, EVICTING
@@ -23,43 +23,43 @@ evict = None  # (s, arena, out, row) -> whether it is done: free a file that not
 # What only some do.
 
 
-@part
+@subroutine
 def set_file(s, row):
     """Registers of the file."""
 
 
-@part
+@subroutine
 def synchronize(s, out):
     """The end of a write to a file that was opened with O_SYNC."""
-    play(s, out, recipes.FSYNC)
+    emit_recipe(s, out, recipes.FSYNC)
 
 
-@part
+@subroutine
 def look(s, arena, out, row):
     """The path of a file is looked up."""
 
 
-@part
+@subroutine
 def opened(s, arena, out, row):
     """A file got its first descriptor."""
 
 
-@part
+@subroutine
 def closed(s, arena, out, row):
     """A file lost its last descriptor."""
 
 
-@part
+@subroutine
 def ended(s, arena, op, row):
     """The call is done but for the freeing of a file."""
 
 
-@part
+@subroutine
 def kept(s, arena, out, op, row):
     """The call left no file without a name."""
 
 
-@part
+@subroutine
 def begin_eviction(s, arena, out, row):
     """What precedes the freeing of a file; False: no room for it."""
     return True
@@ -68,7 +68,7 @@ def begin_eviction(s, arena, out, row):
 # The skeleton.
 
 
-@part
+@subroutine
 def parent_of(s, op):
     """Row of the directory that an operation names; of one that the trace does not name where it names none."""
     known = s.file_count - state.UNNAMED
@@ -77,13 +77,13 @@ def parent_of(s, op):
     return s.files + known * state.FILE_WORDS
 
 
-@part
+@subroutine
 def allocates(op):
     """Whether an operation gives space to a file."""
     return (op.op == r.WRITE or (op.op == r.FALLOCATE and not op.flag & r.PUNCH_HOLE)) and op.length > 0
 
 
-@part
+@subroutine
 def adopts(arena, op, row):
     """Whether an operation is the first on a file that is taken to have existed before: any but the making of a new one."""
     if arena[row + file_row.STATUS] & file_row.EXISTS:
@@ -91,14 +91,14 @@ def adopts(arena, op, row):
     return not (arena[row + file_row.FIRST] == 0 and (op.op == r.CREATE or op.op == r.MKDIR))
 
 
-@part
+@subroutine
 def due(s, arena, row):
     """Whether a file has neither a name nor, as far as the trace shows closes at all, an open descriptor."""
     alive = arena[row + file_row.STATUS] & file_row.EXISTS and arena[row + file_row.LINKS] <= 0
     return alive and (s.closes == 0 or arena[row + file_row.OPENS] <= 0)
 
 
-@part
+@subroutine
 def changes_names(arena, op, row):
     """Whether an operation changes a directory: the creation of a file that exists opens it."""
     if op.op == r.CREATE or op.op == r.MKDIR:
@@ -106,7 +106,7 @@ def changes_names(arena, op, row):
     return r.UNLINK <= op.op <= r.RMDIR
 
 
-@part
+@subroutine
 def change_names(s, arena, out, op, row, parent):
     """create, mkdir, unlink, rmdir, rename, link."""
     if op.op == r.CREATE or op.op == r.MKDIR:
@@ -122,37 +122,37 @@ def change_names(s, arena, out, op, row, parent):
         unlink(s, arena, out, op, row, parent)
 
 
-@part
+@subroutine
 def plain_call(s, arena, out, op, row):
     """A call that changes nothing on the device."""
     code = op.op
     if code == r.FSYNC or code == r.MSYNC:
-        play(s, out, recipes.FSYNC)
+        emit_recipe(s, out, recipes.FSYNC)
     elif code == r.OPEN or code == r.CREATE or code == r.MKDIR:
         look(s, arena, out, row)
         if code != r.MKDIR:
             if arena[row + file_row.OPENS] == 0:
                 opened(s, arena, out, row)
             arena[row + file_row.OPENS] += 1
-        play(s, out, recipes.OPEN)
+        emit_recipe(s, out, recipes.OPEN)
     elif code == r.CLOSE:
-        play(s, out, recipes.CLOSE)
+        emit_recipe(s, out, recipes.CLOSE)
         s.closes += 1
         if arena[row + file_row.OPENS] == 1:
             closed(s, arena, out, row)
         arena[row + file_row.OPENS] = max(arena[row + file_row.OPENS] - 1, 0)
     elif code == r.STAT:
         look(s, arena, out, row)
-        play(s, out, recipes.STAT)
+        emit_recipe(s, out, recipes.STAT)
     elif code == r.READDIR:
         read_directory(s, arena, out, row)
     elif code == r.MMAP or code == r.MUNMAP:
-        play(s, out, recipes.MAP)
+        emit_recipe(s, out, recipes.MAP)
     else:
-        play(s, out, recipes.OTHER)
+        emit_recipe(s, out, recipes.OTHER)
 
 
-@part
+@subroutine
 def step(s, arena, out, op, row, parent):
     """Run or resume a call; False: no room to finish it."""
     code = op.op
@@ -175,13 +175,13 @@ def step(s, arena, out, op, row, parent):
     return True
 
 
-@part
+@subroutine
 def any_step(s, arena, out, op, row, parent):
     """As `step`: for families with calls of their own."""
     return step(s, arena, out, op, row, parent)
 
 
-@part
+@subroutine
 def finish(s, arena, out, op, row):
     """Free what an unlink, rmdir, close or rename left without a name; False: no room to go on."""
     gone = row
@@ -201,7 +201,7 @@ def finish(s, arena, out, op, row):
     return evict(s, arena, out, gone)
 
 
-@part
+@subroutine
 def run(s, arena, out, op, row, parent):
     """Run or resume an operation that may begin; returns its outcome."""
     if s.stage < state.ENDING:

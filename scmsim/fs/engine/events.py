@@ -1,7 +1,7 @@
 """How a file-system kernel writes events.
 
-`run` and `work` append one event.  A mechanism that always emits the same sequence is a *recipe*: a table of event templates
-in the order of the source, whose addresses and lengths come from registers that the kernel fills in; `play` appends it.
+`emit_run` and `emit_work` append one event.  A mechanism that always emits the same sequence is a *recipe*: a table of event templates
+in the order of the source, whose addresses and lengths come from registers that the kernel fills in; `emit_recipe` appends it.
 Recipes are data, so a model of many mechanisms stays a small kernel (compile time of numba follows the amount of kernel code).
 
 Every model's state record starts with HEADER; `state.op` is the row of the operation at work.
@@ -60,7 +60,7 @@ def new_state(dtype: np.dtype, words: int, costs: np.ndarray) -> "State":
     return State(record, np.zeros(words, np.int64))
 
 
-class Steps:
+class RecipeBuilder:
     """Makes the steps of a model's recipes from the names of its sites and costs.
 
     `space` is where runs lie unless a step says otherwise; `first_cost` is the cost row of the first of `costs`.
@@ -133,7 +133,7 @@ def load_recipes(state: "State", recipes: Mapping[int, Sequence[Sequence[int]]],
 
 
 def _merge_work(record: Any, steps: Sequence[Sequence[int]], merge: bool) -> list[Sequence[int]]:
-    """The steps as `play` reads them; a site's constant WORK, and its first WORK by register, in one step."""
+    """The steps as `emit_recipe` reads them; a site's constant WORK, and its first WORK by register, in one step."""
     constant = (
         {int(record.cost[s[OFFSET], 3]) for s in steps if s[WHAT] & 255 == WORK and s[LENGTH]} if merge else set()
     )
@@ -177,7 +177,7 @@ def has_events(s, out, events):
 
 
 @kernel
-def refuse(s, op):
+def count_enospc(s, op):
     """Note that an operation failed with ENOSPC."""
     s.failed += 1
     if s.first_failed < 0:
@@ -191,7 +191,7 @@ def refuse(s, op):
 
 
 @kernel
-def run(s, out, what, addr, length):
+def emit_run(s, out, what, addr, length):
     """Append one event; `what` is records.pack(code, site, space, width)."""
     e = out[s.emitted]
     e.code = what & 255
@@ -207,7 +207,7 @@ def run(s, out, what, addr, length):
 
 
 @kernel
-def work(s, out, cost, times):
+def emit_work(s, out, cost, times):
     """Append the instructions, loads and stores of cost row `cost`, `times` times (text page = its site)."""
     e = out[s.emitted]
     e.code = WORK
@@ -223,7 +223,7 @@ def work(s, out, cost, times):
 
 
 @kernel
-def play(s, out, recipe):
+def emit_recipe(s, out, recipe):
     """Append the events of a recipe; steps whose length comes out as 0 are skipped.
 
     The masks tell LLVM that no index is negative, and what does not change is read once: 2 to 3 ns less an event.

@@ -5,46 +5,46 @@ needs, and the next call resumes with that operation.
 """
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import refuse
-from scmsim.jit import kernel, part
+from scmsim.fs.engine.events import count_enospc
+from scmsim.jit import kernel, subroutine
 
 DONE, NO_ROOM, FULL = 1, 0, -1  # outcomes of an operation: FULL is ENOSPC
 
 
-@part
+@subroutine
 def mount(s, out):
     """Before the first operation of a call."""
 
 
-@part
+@subroutine
 def prepare(s, arena, out, op):
     """What is due before an operation, such as deferred work; False: the call ends here."""
     return True
 
 
-@part
+@subroutine
 def concerns(s, op):
     """Whether an operation enters the file system, by a file."""
     return op.file >= 0 and op.op <= r.CLOSE and op.op != r.ULOAD and op.op != r.USTORE
 
 
-@part
+@subroutine
 def perform(s, arena, out, op):
     """Run or resume an operation; returns its outcome."""
     return DONE
 
 
-@part
+@subroutine
 def end(s, out):
     """After an operation, whether it failed or not."""
 
 
-@part
+@subroutine
 def leave(s, out):
     """After the last operation of a call."""
 
 
-@part
+@subroutine
 def loop(s, arena, ops, i, out):
     """Operations from `ops[i]` on while they fit; returns the index of the first one not done."""
     while i < ops.size and s.need_collect == 0:
@@ -57,7 +57,7 @@ def loop(s, arena, ops, i, out):
             if outcome == NO_ROOM:
                 break
             if outcome == FULL:
-                refuse(s, op)
+                count_enospc(s, op)
         end(s, out)
         s.seen += 1
         i += 1

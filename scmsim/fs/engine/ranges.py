@@ -4,7 +4,7 @@ Units: bytes above the start of the area.  As a nvmalloc area would hand them ou
 """
 
 from scmsim.fs.engine.arena import give, take
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 SMALLEST = 21  # log2 of the bytes of a range: the reach of one page of page-table entries
 LARGEST = 43
@@ -15,7 +15,7 @@ _NODE = 1  # arena order of a free range: its address, and the next free one
 NODE_WORDS = 2
 
 
-@part
+@subroutine
 def order_for(bytes_):
     """Order of the smallest range that holds `bytes_` bytes."""
     order = SMALLEST
@@ -24,7 +24,7 @@ def order_for(bytes_):
     return order
 
 
-@part
+@subroutine
 def take_range(s, arena, order):
     """Start of a free range of 2**order bytes, -1 if the area is used up."""
     node = s.range_free[order]
@@ -40,7 +40,7 @@ def take_range(s, arena, order):
     return start
 
 
-@part
+@subroutine
 def give_range(s, arena, start, order):
     """Give a range back; the caller has made sure of NODE_WORDS words."""
     node = take(s, arena, _NODE)

@@ -5,22 +5,22 @@ directory's block of a new file, and flushes the device if there was something t
 fs/ext4/{fsync.c: ext4_sync_parent; ext4_jbd2.c: ext4_forget}.
 """
 
-from scmsim.fs.engine.events import play
+from scmsim.fs.engine.events import emit_recipe
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.ext2 import metadata
 from scmsim.fs.ext2.metadata import inode_block, store_dirty, store_index
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 
-@part
+@subroutine
 def forget(s, arena, block):
     """Metadata block `block` was freed: the page of a dirty one keeps its mark, and write-back finds nothing dirty in it."""
     s.revokes += metadata.forget(s, arena, block)
 
 
-@part
+@subroutine
 def sync(s, arena, out, op, f):
     """The end of an fsync; returns the outcome."""
     parent = arena[arena[f + e.PARENT]]
@@ -34,13 +34,13 @@ def sync(s, arena, out, op, f):
             arena[f + e.FRESH] = 0
             for i in range(arena[parent + e.PAGES], arena[parent + e.PAGES] + arena[parent + e.END]):
                 store_dirty(s, arena, out, arena[i] >> e.BLOCK_SHIFT)
-    play(s, out, q.FSYNC)
+    emit_recipe(s, out, q.FSYNC)
     if changed or (not s.dax and arena[f + e.SIZE]):
-        play(s, out, q.BARRIER)
+        emit_recipe(s, out, q.BARRIER)
     return DONE
 
 
-@part
+@subroutine
 def note_change(s, arena, f):
     """Only blocks and times that change concern an fsync."""
 

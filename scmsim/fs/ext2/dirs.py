@@ -4,30 +4,30 @@ A directory is searched twice for a name that is added, for the name and for roo
 search ended in: half a block on average.  Source: Linux fs/ext2/dir.c: ext2_find_entry, ext2_add_link.
 """
 
-from scmsim.fs.engine.events import play
+from scmsim.fs.engine.events import emit_recipe
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux.files import entry_bytes
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 DOTS = 24  # bytes of the entries "." and ".." in a directory's first block
 
 
-@part
+@subroutine
 def growth(s, arena, row, d):
     """Blocks that directory `d` grows by when it takes the entry of table row `row`."""
     used = arena[d + e.ENTRIES] + entry_bytes(arena, row)
     return 1 if used + DOTS > arena[d + e.END] * e.BLOCK else 0
 
 
-@part
+@subroutine
 def search(s, arena, row, d, out, change):
     """Look for the entry of table row `row` in directory `d`; returns the page that changes."""
     used, blocks = arena[d + e.ENTRIES], arena[d + e.END]
     searched = 2 * used if change else min(used, e.BLOCK) >> 1
     s.reg[q.SCANNED], s.reg[q.BYTES] = searched // entry_bytes(arena, row), searched
     s.reg[q.FROM] = arena[arena[d + e.PAGES]] >> e.BLOCK_SHIFT << 12
-    play(s, out, q.SCAN)
+    emit_recipe(s, out, q.SCAN)
     return blocks - 1 if change else ((row - s.rows) // e.ROW_WORDS * e.HASH_FACTOR >> 8) % blocks
 
 

@@ -8,7 +8,7 @@ group, and no others do (find_group_orlov spreads those directories); 60 s also 
 """
 
 from scmsim.fs.linux import state as e
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 SECOND = 10**9  # ns
 RECENT = 60  # seconds
@@ -20,7 +20,7 @@ DEEPEST = 64  # directories; ends a ring of parents in a trace that mixes up its
 WAITING, LAST_SECOND, JUST_FREED = e.SINCE, e.OLDER, e.NEWER
 
 
-@part
+@subroutine
 def family(s, arena, row):
     """Row of the directory in the root that a directory lies below, or is."""
     root = s.rows + (s.row_count - 1) * e.ROW_WORDS
@@ -32,14 +32,14 @@ def family(s, arena, row):
     return row
 
 
-@part
+@subroutine
 def directory(arena, row):
     """Record of a directory; 0 where the row's is gone, or is a plain file's in a trace that mixes up its ids."""
     d = arena[row + e.ROW_RECORD]
     return d if d != 0 and arena[d + e.IS_DIR] else 0
 
 
-@part
+@subroutine
 def passed_over(s, arena, f):
     """Inodes that the new file `f` passed over."""
     d = directory(arena, family(s, arena, arena[f + e.PARENT]))
@@ -48,7 +48,7 @@ def passed_over(s, arena, f):
     return arena[d + WAITING] - (arena[d + JUST_FREED] if arena[d + LAST_SECOND] == s.now // SECOND else 0)
 
 
-@part
+@subroutine
 def end_wait(s, arena, index):
     """The inode at an index of the ring, counted from its oldest, can be taken."""
     at = s.recent + (s.recent_first + index) % s.recent_room * ENTRY_WORDS
@@ -64,7 +64,7 @@ def end_wait(s, arena, index):
         s.recent_first = (s.recent_first + 1) % s.recent_room
 
 
-@part
+@subroutine
 def age(s, arena):
     """Before a new file: inodes that waited long enough are free, and one of this second, or the oldest if no other is left."""
     second = s.now // SECOND
@@ -78,7 +78,7 @@ def age(s, arena):
             end_wait(s, arena, 0)
 
 
-@part
+@subroutine
 def give_number(s, arena, f):
     """The inode of a file that is gone waits."""
     if s.recent_count == s.recent_room:

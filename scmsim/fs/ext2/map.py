@@ -8,7 +8,7 @@ Source: Linux fs/ext2/inode.c: ext2_block_to_path(), ext2_alloc_blocks().
 from scmsim.fs.linux import metadata
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux.blocks import take_blocks
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 DIRECT = 12
 FAN_SHIFT = 10  # pointers in a block: 1024
@@ -16,7 +16,7 @@ DOUBLE, TRIPLE = 1, 1026  # slots
 GROUP = 1025
 
 
-@part
+@subroutine
 def slot_of(page):
     """Slot of the last pointer block on the way to `page`, -1 if the inode itself points to it."""
     if page < DIRECT:
@@ -29,7 +29,7 @@ def slot_of(page):
     return TRIPLE + 2 + leaf - GROUP + ((leaf - GROUP) >> FAN_SHIFT)
 
 
-@part
+@subroutine
 def parent_of_slot(slot):
     """Slot of the pointer block that points to another, -1 if the inode does."""
     if slot < 2 or slot == TRIPLE:
@@ -40,26 +40,26 @@ def parent_of_slot(slot):
     return TRIPLE if place == 0 else slot - place
 
 
-@part
+@subroutine
 def levels(page):
     """Pointer blocks on the way to `page`."""
     slot = slot_of(page)
     return 0 if slot < 0 else (1 if slot == 0 else (2 if slot < TRIPLE else 3))
 
 
-@part
+@subroutine
 def end_of_block(page):
     """First page behind those whose pointers lie in the same block (or inode) as that of `page`."""
     return DIRECT if page < DIRECT else DIRECT + ((((page - DIRECT) >> FAN_SHIFT) + 1) << FAN_SHIFT)
 
 
-@part
+@subroutine
 def has_slot(arena, f, slot):
     """Whether a file has the pointer block of a slot."""
     return slot < arena[f + e.LEAF_COUNT] and arena[arena[f + e.LEAVES] + slot] != 0
 
 
-@part
+@subroutine
 def pointers_missing(arena, f, page, last):
     """Pointer blocks that a file does not have yet and needs for the pages [page, last]."""
     end = slot_of(last)
@@ -76,13 +76,13 @@ def pointers_missing(arena, f, page, last):
     return missing
 
 
-@part
+@subroutine
 def slots(page):
     """Slots that the table of a file with page `page` has."""
     return slot_of(page) + 1
 
 
-@part
+@subroutine
 def reach(s, arena, f, page, want):
     """Add the pointer blocks that are missing on the way to `page`, the highest first, before its data; returns how many of
     `want` pages the last of them names."""
@@ -100,7 +100,7 @@ def reach(s, arena, f, page, want):
     return min(want, end_of_block(page) - page)
 
 
-@part
+@subroutine
 def added(s, arena, f, page, count):
     """The block that points to `page` changes; if it is new, so do the one above it and its bitmap."""
     slot = slot_of(page)
@@ -115,7 +115,7 @@ def added(s, arena, f, page, count):
         slot = parent_of_slot(slot)
 
 
-@part
+@subroutine
 def freed(s, arena, f, page, count):
     """The pointer blocks of the first and the last page of a run that is freed change."""
     for slot in (slot_of(page), slot_of(page + count - 1)):
@@ -123,7 +123,7 @@ def freed(s, arena, f, page, count):
             metadata.join(s, arena, arena[arena[f + e.LEAVES] + slot])
 
 
-@part
+@subroutine
 def kept(arena, f):
     """Pointer blocks that a file needs after a truncation; one that names holes only goes too."""
     while arena[f + e.END] and arena[arena[f + e.PAGES] + arena[f + e.END] - 1] == 0:

@@ -6,16 +6,16 @@ Source: Linux fs/ext2/inode.c, fs/buffer.c; driver of ext4: fs/ext4/{fsync.c,ext
 
 import numpy as np
 
-from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.events import has_events, emit_recipe
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 _ONE = np.int64(1)  # a Python 1 << 63 would not fit an int64 where kernels run as plain Python
 
 
-@part
+@subroutine
 def join(s, arena, block):
     """Metadata block `block` changed: it is dirty."""
     at = s.joined + (block >> 6)
@@ -32,7 +32,7 @@ def join(s, arena, block):
             s.txn_length += 1
 
 
-@part
+@subroutine
 def forget(s, arena, block):
     """Metadata block `block` was freed: it is not stored any more; 1 if it was dirty."""
     bit = _ONE << (block & 63)
@@ -43,21 +43,21 @@ def forget(s, arena, block):
     return 1
 
 
-@part
+@subroutine
 def store_dirty(s, arena, out, block):
     """Store metadata block `block` in place if it is dirty; at most 3 events."""
     if forget(s, arena, block):
         s.reg[q.FROM] = block * e.BLOCK
-        play(s, out, q.IN_PLACE)
+        emit_recipe(s, out, q.IN_PLACE)
 
 
-@part
+@subroutine
 def commit(s, arena, out):
     """Store every dirty metadata block in place; False: no room for the events."""
     if not has_events(s, out, 3 * s.txn_blocks + 16):
         return False
     s.reg[q.COUNT], s.reg[q.REVOKES] = s.txn_blocks, s.revokes
-    play(s, out, q.COMMIT)
+    emit_recipe(s, out, q.COMMIT)
     s.revokes = 0
     for i in range(s.txn_length):
         block = arena[s.txn + i]
@@ -68,13 +68,13 @@ def commit(s, arena, out):
     return True
 
 
-@part
+@subroutine
 def checkpoint(s, arena, out):
     """The end of sync(): the device is flushed."""
-    play(s, out, q.CHECKPOINT)
+    emit_recipe(s, out, q.CHECKPOINT)
 
 
-@part
+@subroutine
 def store_index(s, arena, out, f, more):
     """fsync: a file's dirty pointer blocks are stored in place; False: no room for them and `more` blocks yet."""
     if not has_events(s, out, 3 * min(s.txn_blocks, arena[f + e.LEAF_COUNT] + more) + 16):
@@ -85,13 +85,13 @@ def store_index(s, arena, out, f, more):
     return True
 
 
-@part
+@subroutine
 def inode_block(s, arena, f):
     """The block that a file's inode lies in."""
     return s.inode_table_at + (arena[f + e.INODE] - 1) // e.INODES_PER_BLOCK
 
 
-@part
+@subroutine
 def sync(s, arena, out, op, f):
     """fsync stores the inode if it changed, which goes into its block only now, and flushes the device."""
     if not store_index(s, arena, out, f, 1):
@@ -100,8 +100,8 @@ def sync(s, arena, out, op, f):
         arena[f + e.TID] = 0
         join(s, arena, inode_block(s, arena, f))
         store_dirty(s, arena, out, inode_block(s, arena, f))
-    play(s, out, q.FSYNC)
-    play(s, out, q.BARRIER)
+    emit_recipe(s, out, q.FSYNC)
+    emit_recipe(s, out, q.BARRIER)
     return DONE
 
 

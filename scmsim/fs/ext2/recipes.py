@@ -5,7 +5,7 @@ Sources: Linux 5.13 fs/ext2/{inode,balloc,ialloc,namei,dir,file}.c, fs/dax.c, mm
 """
 
 from scmsim.core.records import FENCE, FLUSH, KERNEL, LOAD, NTSTORE, PM, STORE, USER
-from scmsim.fs.engine.events import Steps
+from scmsim.fs.engine.events import RecipeBuilder
 from scmsim.fs.linux import recipes as q
 
 # Mechanism -> what the bytes that it stores to persistent memory are for.
@@ -39,14 +39,14 @@ CACHE_COSTS = (
 )  # fmt: skip
 
 RAM_DISK = 5 << 40  # where the pages of a RAM disk lie in space KERNEL
-_run = Steps(SITES, space=KERNEL).run
+_run = RecipeBuilder(SITES, space=KERNEL).run
 
 
 class _Recipes:
     """Recipes over one tuple of costs and one kind of device."""
 
     def __init__(self, costs: tuple[str, ...], ram_disk: bool) -> None:
-        self.work, self.ram_disk = Steps(SITES, costs).work, ram_disk
+        self.work, self.ram_disk = RecipeBuilder(SITES, costs).work, ram_disk
 
     def call(self, cost: str) -> list:
         return [self.work(cost, 1), _run(LOAD, "inode", q.INODE, 0, 64)]

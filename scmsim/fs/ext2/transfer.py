@@ -1,14 +1,14 @@
 """What ext2's reads and writes do otherwise than ext4's: blocks are allocated in write(), and pointer blocks lead to them."""
 
-from scmsim.fs.engine.events import play
+from scmsim.fs.engine.events import emit_recipe
 from scmsim.fs.ext2.map import DIRECT, levels
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux.blocks import add_changed
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 
-@part
+@subroutine
 def allocate_now(s, arena, f, out, page, count):
     """Page cache: those of `count` cached pages from `page` on that have no block get one."""
     end = page + count
@@ -24,15 +24,15 @@ def allocate_now(s, arena, f, out, page, count):
         page += count
     if s.reg[q.COUNT]:
         s.changed = 1
-        play(s, out, q.ALLOCATE)
+        emit_recipe(s, out, q.ALLOCATE)
 
 
-@part
+@subroutine
 def find_blocks(s, out, page, count):
     """DAX: the way to `count` blocks from `page` on, which lie one after the other."""
     if s.dax:
         s.reg[q.LEVELS], s.reg[q.SCANNED] = levels(page), count if page >= DIRECT else 0
-        play(s, out, q.MAP)
+        emit_recipe(s, out, q.MAP)
 
 
 HOOKS = {"allocate_now": allocate_now, "find_blocks": find_blocks}

@@ -11,7 +11,7 @@ them by hash.  Source: Linux fs/ext4/namei.c (ext4_search_dir, ext4_find_dest_de
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux.files import entry_bytes
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 LEAF_FULL = 4084  # bytes of entries that a directory's only block holds
 LEAF_FILL = 3072  # and each of several leaves: they split in half, so they are 3/4 full on average
@@ -19,13 +19,13 @@ DOTS = 2  # entries "." and "..", in front of those of a directory with one bloc
 TAIL = 1  # the entry that holds a block's checksum
 
 
-@part
+@subroutine
 def entries_of_block(arena, d):
     """Entries of a directory's only block, or of one of its leaves, on average."""
     return arena[d + e.LIVE] // max(arena[d + e.END] - 1, 1)
 
 
-@part
+@subroutine
 def entries_before(arena, d, slot):
     """Entries of a block that lie before the one in place `slot` of the directory."""
     first, slots, entries = arena[d + e.FIRST], arena[d + e.SLOTS], entries_of_block(arena, d)
@@ -36,13 +36,13 @@ def entries_before(arena, d, slot):
     return (max(slot - first, 0) * entries + span - 1) // span
 
 
-@part
+@subroutine
 def dots(arena, d):
     """Entries that are in front of all others of a block."""
     return DOTS if arena[d + e.END] <= 1 else 0
 
 
-@part
+@subroutine
 def entries_to_gap(arena, d):
     """Entries that are looked at for room for one more."""
     gaps, leaves = arena[d + e.SLOTS] - arena[d + e.LIVE], max(arena[d + e.END] - 1, 1)
@@ -54,7 +54,7 @@ def entries_to_gap(arena, d):
     return max(ahead + dots(arena, d), 1)
 
 
-@part
+@subroutine
 def take_slot(arena, f, d):
     """File `f` gets the first gap of directory `d`, or the place behind its last entry."""
     slots, gaps = arena[d + e.SLOTS], arena[d + e.SLOTS] - arena[d + e.LIVE]
@@ -71,7 +71,7 @@ def take_slot(arena, f, d):
     arena[f + e.SLOT] = slot
 
 
-@part
+@subroutine
 def give_slot(arena, slot, d):
     """The entry in place `slot` of directory `d` is gone."""
     slots, live = arena[d + e.SLOTS], max(arena[d + e.LIVE] - 1, 0)
@@ -86,7 +86,7 @@ def give_slot(arena, slot, d):
     arena[d + e.LIVE] = live
 
 
-@part
+@subroutine
 def look_at_entries(s, arena, row, d, change):
     """Count in registers what a change of names looks at in directory `d`, and make it: `change` adds the entry of table row
     `row`, takes it away, or does both (rename).
@@ -111,7 +111,7 @@ def look_at_entries(s, arena, row, d, change):
         give_slot(arena, slot, d)
 
 
-@part
+@subroutine
 def growth(s, arena, row, d):
     """Blocks that directory `d` grows by when it takes the entry of table row `row`."""
     used = arena[d + e.ENTRIES] + entry_bytes(arena, row)
@@ -121,7 +121,7 @@ def growth(s, arena, row, d):
     return 1 if used > (blocks - 1) * LEAF_FILL else 0
 
 
-@part
+@subroutine
 def search(s, arena, row, d, out, change):
     """Look for the entry of table row `row` in directory `d` and change it; returns the page that it lies in."""
     look_at_entries(s, arena, row, d, change)

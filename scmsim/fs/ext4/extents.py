@@ -8,13 +8,13 @@ from scmsim.fs.engine.arena import has_room
 from scmsim.fs.ext4.jbd2 import join
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux.blocks import blocks_left, change_groups, take_blocks
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 INLINE = 4  # extents that the inode holds
 PER_LEAF = 340
 
 
-@part
+@subroutine
 def change_leaf(s, arena, f, page, count):
     """The leaf that has the extent of `page` changes."""
     leaves = arena[f + e.LEAF_COUNT]
@@ -23,13 +23,13 @@ def change_leaf(s, arena, f, page, count):
         join(s, arena, arena[arena[f + e.LEAVES] + leaf])
 
 
-@part
+@subroutine
 def kept(arena, f):
     """Leaves that a file needs after a truncation; they go with its last page."""
     return arena[f + e.LEAF_COUNT] if arena[f + e.END] else 0
 
 
-@part
+@subroutine
 def fits(s, arena, f):
     """False if the file's extents need another leaf, which is left to the kernel of the rare operations."""
     extents = arena[f + e.EXTENTS]
@@ -39,7 +39,7 @@ def fits(s, arena, f):
     return True
 
 
-@part
+@subroutine
 def grow(s, arena):
     """Give the file `s.grow_file` the leaves that it needs, as long as there are blocks for them; False: no words."""
     f = s.grow_file

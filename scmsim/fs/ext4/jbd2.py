@@ -10,18 +10,18 @@ holds is written more often.
 import numpy as np
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.events import has_events, emit_recipe
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 TAGS_PER_DESCRIPTOR = 254
 REVOKES_PER_BLOCK = 510  # (4096 - 16) / 8
 _ONE = np.int64(1)  # a Python 1 << 63 would not fit an int64 where kernels run as plain Python
 
 
-@part
+@subroutine
 def join(s, arena, block):
     """Metadata block `block` changed: it belongs to the running transaction."""
     at = s.joined + (block >> 6)
@@ -36,21 +36,21 @@ def join(s, arena, block):
         s.txn_length += 1
 
 
-@part
+@subroutine
 def charge_joins(s, out):
     """What the blocks cost that the operation at work was the first to change in this transaction; takes an event."""
     if s.joins:
         s.reg[q.COUNT], s.joins = s.joins, 0
-        play(s, out, q.JOINED)
+        emit_recipe(s, out, q.JOINED)
 
 
-@part
+@subroutine
 def join_orphans(s, arena):
     """The list of orphans begins in the superblock."""
     join(s, arena, e.SUPERBLOCK)
 
 
-@part
+@subroutine
 def forget(s, arena, block):
     """Metadata block `block` was freed: no image of it may be written any more, which the log learns by a revoke
     record."""
@@ -64,7 +64,7 @@ def forget(s, arena, block):
     s.revokes += 1
 
 
-@part
+@subroutine
 def checkpoint(s, arena, out):
     """Write each logged block in place and empty the log.  Takes at most 2 events for each held block and 2 more."""
     for i in range(s.held_length):
@@ -73,20 +73,20 @@ def checkpoint(s, arena, out):
         if arena[s.logged + (block >> 6)] & bit:
             arena[s.logged + (block >> 6)] &= ~bit
             s.reg[q.FROM] = block * e.BLOCK
-            play(s, out, q.IN_PLACE)
+            emit_recipe(s, out, q.IN_PLACE)
     s.reg[q.COUNT] = s.held_blocks
-    play(s, out, q.CHECKPOINT)
+    emit_recipe(s, out, q.CHECKPOINT)
     s.held_length, s.held_blocks, s.log_used = 0, 0, 0
 
 
-@part
+@subroutine
 def log_blocks(s):
     """Blocks that a commit of the running transaction writes to the log, its commit block not counted."""
     descriptors = (s.txn_blocks + TAGS_PER_DESCRIPTOR - 1) // TAGS_PER_DESCRIPTOR
     return s.txn_blocks + descriptors + (s.revokes + REVOKES_PER_BLOCK - 1) // REVOKES_PER_BLOCK
 
 
-@part
+@subroutine
 def commit(s, arena, out):
     """Commit the running transaction and start the next; False: no room for the events, or a checkpoint is due first."""
     if s.log_used and s.log_used + log_blocks(s) + 1 > s.journal_blocks:
@@ -98,21 +98,21 @@ def commit(s, arena, out):
     return True
 
 
-@part
+@subroutine
 def sync(s, arena, out, op, f):
     """fsync commits the running transaction if the file is part of it, else it only flushes the device."""
     tid = arena[f + e.DATA_TID] if op.flag & r.DATA_ONLY else arena[f + e.TID]
     if not has_events(s, out, s.txn_blocks + 16):
         return NO_ROOM
     if tid != s.tid or s.txn_length == 0:
-        play(s, out, q.BARRIER)
+        emit_recipe(s, out, q.BARRIER)
     elif not commit(s, arena, out):
         return NO_ROOM
-    play(s, out, q.FSYNC)
+    emit_recipe(s, out, q.FSYNC)
     return DONE
 
 
-@part
+@subroutine
 def write_log(s, arena, out):
     """Write the running transaction to the log, which has room for it.  At most 3 * txn_blocks + 9 events."""
     count = log_blocks(s)
@@ -124,7 +124,7 @@ def write_log(s, arena, out):
         if arena[s.joined + (block >> 6)] & bit:
             arena[s.joined + (block >> 6)] &= ~bit
             s.reg[q.FROM] = block * e.BLOCK
-            play(s, out, q.IMAGE)
+            emit_recipe(s, out, q.IMAGE)
             if arena[s.logged + (block >> 6)] & bit == 0:
                 arena[s.logged + (block >> 6)] |= bit
                 arena[s.held + s.held_length] = block
@@ -136,7 +136,7 @@ def write_log(s, arena, out):
     s.reg[q.FROM], s.reg[q.LOG_WRAPPED] = s.journal_at * e.BLOCK, (count - whole) * e.BLOCK
     s.reg[q.COMMIT_AT] = (s.journal_at + (s.log_head + count) % s.journal_blocks) * e.BLOCK
     s.reg[q.REVOKES] = s.revokes
-    play(s, out, q.COMMIT)
+    emit_recipe(s, out, q.COMMIT)
     s.log_head = (s.log_head + count + 1) % s.journal_blocks
     s.log_used += count + 1
     s.txn_length, s.txn_blocks, s.revokes = 0, 0, 0

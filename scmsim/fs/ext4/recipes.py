@@ -8,7 +8,7 @@ cost rows know of have one run of 64 bytes or so here, so that a TLB sees them.
 """
 
 from scmsim.core.records import FLUSH, KERNEL, LOAD, NTSTORE, PM, STORE, USER
-from scmsim.fs.engine.events import Steps
+from scmsim.fs.engine.events import RecipeBuilder
 from scmsim.fs.linux import recipes as q
 
 # Mechanism -> what the bytes that it stores to persistent memory are for.
@@ -38,7 +38,7 @@ COSTS = (
     "join_block", "cache_page_dirty", "access_time",
 )  # fmt: skip
 
-_STEPS = Steps(SITES, COSTS, KERNEL)
+_STEPS = RecipeBuilder(SITES, COSTS, KERNEL)
 _run, _work, _fence = _STEPS.run, _STEPS.work, _STEPS.fence
 _INODE = _run(LOAD, "inode", q.INODE, 0, 64)
 

@@ -10,10 +10,10 @@ from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.table import reserve, words_to_hold
 from scmsim.fs.linux import index, metadata
 from scmsim.fs.linux import state as e
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 
-@part
+@subroutine
 def page_run(s, arena, f, page, last):
     """Pages from `page` to at most `last` that lie one after the other, or are all holes (all not cached)."""
     end = arena[f + e.END]
@@ -29,7 +29,7 @@ def page_run(s, arena, f, page, last):
     return last + 1 - page if at == end and key == 0 else at - page
 
 
-@part
+@subroutine
 def holes(arena, f, first, last):
     """Pages in [first, last] that have neither a block nor the promise of one."""
     end = min(last + 1, arena[f + e.END])
@@ -39,20 +39,20 @@ def holes(arena, f, first, last):
     return count
 
 
-@part
+@subroutine
 def blocks_needed(arena, f, first, last):
     """Blocks that the pages [first, last] take: those of the holes, and what is missing in the index on the way to them."""
     count = holes(arena, f, first, last)
     return count + index.missing(arena, f, first, last) if count else 0
 
 
-@part
+@subroutine
 def blocks_left(s):
     """Blocks that are not taken and not promised."""
     return s.free_blocks + s.windowed - s.reserved
 
 
-@part
+@subroutine
 def window_length(s, arena, f, page, want):
     """Blocks to preallocate for `want` pages from `page` on."""
     if s.free_blocks <= s.blocks >> 5 or arena[f + e.IS_DIR]:
@@ -63,7 +63,7 @@ def window_length(s, arena, f, page, want):
     return max(want, 2048 if page >= window else window - page)
 
 
-@part
+@subroutine
 def close_window(s, arena, f):
     """Free what is left of a file's preallocation window (ext4_discard_preallocations)."""
     if arena[f + e.WINDOW_BLOCKS]:
@@ -72,7 +72,7 @@ def close_window(s, arena, f):
         arena[f + e.WINDOW_BLOCKS] = 0
 
 
-@part
+@subroutine
 def take_blocks(s, arena, f, page, want):
     """First of up to `want` blocks in a row for `page`, `s.got` says how many, from the file's window, opened anew
     if empty."""
@@ -93,7 +93,7 @@ def take_blocks(s, arena, f, page, want):
     return block
 
 
-@part
+@subroutine
 def change_groups(s, arena, block, count):
     """`count` blocks from `block` on are taken or freed: bitmaps and group descriptors change."""
     for group in range(block // e.GROUP_BLOCKS, (block + count - 1) // e.GROUP_BLOCKS + 1):
@@ -101,7 +101,7 @@ def change_groups(s, arena, block, count):
         metadata.join(s, arena, 1 + group // e.DESCRIPTORS_PER_BLOCK)
 
 
-@part
+@subroutine
 def add_blocks(s, arena, f, page, want, bits):
     """Allocate up to `want` blocks for the pages from `page` on, whose words keep their frames and get `bits`;
     returns how many."""
@@ -117,7 +117,7 @@ def add_blocks(s, arena, f, page, want, bits):
     return count
 
 
-@part
+@subroutine
 def add_changed(s, arena, f, page, want, bits):
     """As `add_blocks`; the metadata that tells of the new blocks changes."""
     s.new_pointers = 0
@@ -127,7 +127,7 @@ def add_changed(s, arena, f, page, want, bits):
     return count
 
 
-@part
+@subroutine
 def reserve_pages(s, arena, f, last):
     """A file's tables of pages and index blocks get room for page `last`; False: they need more words."""
     words, slots = words_to_hold(arena, f + e.PAGES, last + 1), index.slots(last)

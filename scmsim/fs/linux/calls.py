@@ -11,34 +11,34 @@ from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux.files import call
 from scmsim.fs.linux.transfer import transfer
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 
-@part
+@subroutine
 def settle(s, arena, out):
     """What the kernel's threads did since the last operation; False if that is not done yet."""
     return True
 
 
-@part
+@subroutine
 def accepts(s, arena, op):
     """Whether the kernel at work is the one for an operation."""
     return True
 
 
-@part
+@subroutine
 def step(s, arena, out, op, row):
     """Run or resume an operation on the file of table row `row`; returns its outcome."""
     return DONE
 
 
-@part
+@subroutine
 def sync_file(s, arena, out, op, f):
     """fsync; returns its outcome."""
     return DONE
 
 
-@part
+@subroutine
 def data_call(s, arena, out, op, row):
     """read, write, fsync, msync; returns the outcome."""
     if op.op == r.READ or op.op == r.WRITE:
@@ -48,7 +48,7 @@ def data_call(s, arena, out, op, row):
     return sync_file(s, arena, out, op, arena[row + e.ROW_RECORD])
 
 
-@part
+@subroutine
 def plain_call(s, arena, out, code, f):
     """open, stat, and the calls that only cost their way into the kernel."""
     recipe = q.OTHER
@@ -60,7 +60,7 @@ def plain_call(s, arena, out, code, f):
     call(s, arena, out, f, recipe)
 
 
-@part
+@subroutine
 def prepare(s, arena, out, op):
     """The turn of the kernel's threads; False: it is not over yet, or the operation is another kernel's."""
     s.now = op.time_ns
@@ -70,7 +70,7 @@ def prepare(s, arena, out, op):
     return accepts(s, arena, op)
 
 
-@part
+@subroutine
 def concerns(s, op):
     """Whether an operation enters the file system; others are counted as ignored."""
     ignored = op.op > r.SYNC or op.op == r.ULOAD or op.op == r.USTORE or (op.file < 0 and op.op != r.SYNC)
@@ -78,13 +78,13 @@ def concerns(s, op):
     return not ignored
 
 
-@part
+@subroutine
 def perform(s, arena, out, op):
     """Run or resume an operation; returns its outcome."""
     return step(s, arena, out, op, s.rows + op.file * e.ROW_WORDS)
 
 
-@part
+@subroutine
 def end(s, out):
     """The next operation is a new one."""
     metadata.charge_joins(s, out)

@@ -3,18 +3,18 @@
 By default there are none: in memory, a name is an entry of the dentry cache.
 """
 
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 FIRST_BLOCKS = 0  # of an empty directory
 
 
-@part
+@subroutine
 def growth(s, arena, row, d):
     """Blocks that directory `d` grows by when it takes the entry of table row `row`."""
     return 0
 
 
-@part
+@subroutine
 def search(s, arena, row, d, out, change):
     """What a change of the entry of table row `row` looks at in directory `d`, which has blocks: at most 2 events.
 

@@ -4,14 +4,14 @@ Source: Linux fs/ext4/{inode.c,ialloc.c,namei.c}.
 """
 
 from scmsim.fs.engine.arena import take
-from scmsim.fs.engine.events import play
+from scmsim.fs.engine.events import emit_recipe
 from scmsim.fs.linux import entries, inodes, metadata
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 
-@part
+@subroutine
 def new_record(s, arena, row):
     """Record of a new file: empty, with an inode number.  Takes 2**RECORD_ORDER words."""
     f = take(s, arena, e.RECORD_ORDER)
@@ -23,7 +23,7 @@ def new_record(s, arena, row):
     return f
 
 
-@part
+@subroutine
 def dirty_inode(s, arena, f, out):
     """A file's inode changed (ext4_mark_inode_dirty): its table block joins."""
     inode = arena[f + e.INODE] - 1
@@ -31,16 +31,16 @@ def dirty_inode(s, arena, f, out):
     metadata.join(s, arena, block)
     inodes.note_change(s, arena, f)
     s.reg[q.SLOT] = q.BUFFERS + block * e.BLOCK + inode % e.INODES_PER_BLOCK * 256
-    play(s, out, q.DIRTY_INODE)
+    emit_recipe(s, out, q.DIRTY_INODE)
 
 
-@part
+@subroutine
 def entry_bytes(arena, row):
     """Bytes of a file's directory entry: 8 and the name, rounded up to 4."""
     return (11 + arena[row + e.ROW_NAME]) & ~3
 
 
-@part
+@subroutine
 def change_entry(s, arena, row, d, out, change):
     """The directory block that holds the entry of table row `row`, and the directory's inode, change; takes 8
     events.  `change`: the entry GOES, COMES or is RENAMED."""
@@ -49,11 +49,11 @@ def change_entry(s, arena, row, d, out, change):
         block = arena[arena[d + e.PAGES] + page] >> e.BLOCK_SHIFT
         metadata.join(s, arena, block)
         s.reg[q.FROM] = block * e.BLOCK
-        play(s, out, q.NAME)
+        emit_recipe(s, out, q.NAME)
     dirty_inode(s, arena, d, out)
 
 
-@part
+@subroutine
 def change_inode_use(s, arena, f):
     """A file's inode is taken or given back: the inode bitmap and the group descriptor join."""
     group = (arena[f + e.INODE] - 1) // s.group_inodes
@@ -61,7 +61,7 @@ def change_inode_use(s, arena, f):
     metadata.join(s, arena, 1 + group // e.DESCRIPTORS_PER_BLOCK)
 
 
-@part
+@subroutine
 def create(s, arena, op, row, d, out):
     """A new file with its entry in directory `d`, which has room for it; returns its record."""
     f = new_record(s, arena, row)
@@ -77,8 +77,8 @@ def create(s, arena, op, row, d, out):
     return f
 
 
-@part
+@subroutine
 def call(s, arena, out, f, recipe):
     """A call that reads the inode and has a recipe of its own."""
     s.reg[q.INODE] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
-    play(s, out, recipe)
+    emit_recipe(s, out, recipe)

@@ -4,58 +4,58 @@ By default nothing that takes blocks itself, as in memory.  ext4 binds extents, 
 the table LEAVES, each in its slot.
 """
 
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 MOST_ABOVE = 0  # index blocks that one more page may take
 
 
-@part
+@subroutine
 def slots(page):
     """Slots that the table of a file with page `page` has."""
     return 0
 
 
-@part
+@subroutine
 def missing(arena, f, page, last):
     """Index blocks that a file does not have yet and needs for the pages [page, last]."""
     return 0
 
 
-@part
+@subroutine
 def reach(s, arena, f, page, want):
     """Before `want` pages from `page` on get blocks: index blocks on the way to them; returns how many of them those lead to."""
     return want
 
 
-@part
+@subroutine
 def added(s, arena, f, page, count):
     """The index changes, since `count` pages from `page` on got blocks."""
 
 
-@part
+@subroutine
 def freed(s, arena, f, page, count):
     """The index changes, since `count` pages from `page` on lose their blocks."""
 
 
-@part
+@subroutine
 def above(slot):
     """Slot of the index block that names the one in `slot`, -1 if the inode does."""
     return -1
 
 
-@part
+@subroutine
 def kept(arena, f):
     """Index blocks that a file needs after a truncation."""
     return 0
 
 
-@part
+@subroutine
 def fits(s, arena, f):
     """Whether the index holds all of a file's extents; if not, `grow` is due: `s.grow_file` and `s.rare` are set."""
     return True
 
 
-@part
+@subroutine
 def grow(s, arena):
     """Give the file `s.grow_file` the index blocks that it needs; False: the arena has no room."""
     s.grow_file = 0

@@ -8,7 +8,7 @@ Source: Linux fs/ext4/{namei.c,inode.c}.
 from scmsim.core import records as r
 from scmsim.fs.engine import table
 from scmsim.fs.engine.arena import give, has_room
-from scmsim.fs.engine.events import play
+from scmsim.fs.engine.events import emit_recipe
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.linux import entries, index, inodes, metadata
 from scmsim.fs.linux import recipes as q
@@ -24,10 +24,10 @@ from scmsim.fs.linux.files import (
     new_record,
 )
 from scmsim.fs.linux.pages import free_leaves, free_pages
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 
-@part
+@subroutine
 def touch(s, arena, row):
     """Record of the file of table row `row`, 0 if the arena is full.
 
@@ -60,7 +60,7 @@ def touch(s, arena, row):
     return f
 
 
-@part
+@subroutine
 def destroy(s, arena, row, f, out):
     """The last link of a file or directory is gone (ext4_evict_inode): blocks, inode and record are free; takes 3
     events."""
@@ -82,7 +82,7 @@ def destroy(s, arena, row, f, out):
     arena[row + e.ROW_RECORD], arena[row + e.ROW_SIZE], arena[row + e.ROW_DIR] = 0, e.REMOVED, 0
 
 
-@part
+@subroutine
 def grow_directory(s, arena, d, count):
     """Give directory `d` `count` more blocks; its index block (the first) changes too."""
     for page in range(arena[d + e.END], arena[d + e.END] + count):
@@ -94,7 +94,7 @@ def grow_directory(s, arena, d, count):
     s.meta_blocks += count
 
 
-@part
+@subroutine
 def has_place(s, arena, op, row, d):
     """Make sure of a place for one more entry in directory `d`, and of an inode for a new file; False: the device is full."""
     more = entries.growth(s, arena, row, d)
@@ -107,7 +107,7 @@ def has_place(s, arena, op, row, d):
     return True
 
 
-@part
+@subroutine
 def add_file(s, arena, op, row, d, out):
     """create, mkdir: a new file with its entry in directory `d`; returns the outcome."""
     if not has_place(s, arena, op, row, d):
@@ -120,7 +120,7 @@ def add_file(s, arena, op, row, d, out):
     return DONE
 
 
-@part
+@subroutine
 def link(s, arena, op, row, d, out):
     """link: one more entry, in directory `d`; returns the outcome."""
     if not has_place(s, arena, op, row, d):
@@ -134,14 +134,14 @@ def link(s, arena, op, row, d, out):
     return DONE
 
 
-@part
+@subroutine
 def remove_entry(s, arena, row, d, out):
     """The entry of table row `row` leaves directory `d`."""
     arena[d + e.ENTRIES] = max(arena[d + e.ENTRIES] - entry_bytes(arena, row), 0)
     change_entry(s, arena, row, d, out, e.GOES)
 
 
-@part
+@subroutine
 def unlinked(s, arena, f, out):
     """A file that stays has one link less; one without any is an orphan."""
     dirty_inode(s, arena, f, out)
@@ -149,7 +149,7 @@ def unlinked(s, arena, f, out):
         metadata.join_orphans(s, arena)
 
 
-@part
+@subroutine
 def lose_link(s, arena, row, f, out):
     """One link less; the last one takes the file with it, unless it is open; True if the file is gone."""
     arena[f + e.LINKS] -= 1
@@ -160,7 +160,7 @@ def lose_link(s, arena, row, f, out):
     return False
 
 
-@part
+@subroutine
 def move_entry(s, arena, row, d, out, replaces):
     """The entry of a rename changes; `replaces`: it takes another one's place.  Returns the outcome."""
     f = arena[row]
@@ -170,12 +170,12 @@ def move_entry(s, arena, row, d, out, replaces):
     return DONE
 
 
-@part
+@subroutine
 def give_way(s, arena, row, d, out):
     """The entry of table row `row`, whose place another one has taken, leaves directory `d`."""
 
 
-@part
+@subroutine
 def rename(s, arena, op, row, d, out):
     """rename, over another file if there was one; returns the outcome."""
     replaced = s.rows + op.file2 * e.ROW_WORDS
@@ -189,7 +189,7 @@ def rename(s, arena, op, row, d, out):
     return outcome
 
 
-@part
+@subroutine
 def parent_row(s, arena, op, row):
     """Table row of the directory that an operation changes; the root's if the trace names none."""
     if op.op != r.RENAME and op.file2 >= 0:
@@ -199,7 +199,7 @@ def parent_row(s, arena, op, row):
     return s.rows + (s.row_count - 1) * e.ROW_WORDS
 
 
-@part
+@subroutine
 def as_directory(s, arena, d):
     """Record `d` as a directory (0 stays 0); the root's if it is a file with content: a trace that mixes up its ids."""
     if d == 0 or arena[d + e.IS_DIR]:
@@ -210,13 +210,13 @@ def as_directory(s, arena, d):
     return d
 
 
-@part
+@subroutine
 def words_needed(s, arena, d):
     """Words of the arena that a change of names in directory `d` may take."""
     return 4 * (e.ROOM + arena[d + e.END])
 
 
-@part
+@subroutine
 def change_names(s, arena, op, row, out):
     """create, mkdir, unlink, rmdir, rename, link; returns the outcome."""
     d = as_directory(s, arena, touch(s, arena, parent_row(s, arena, op, row)))
@@ -235,9 +235,9 @@ def change_names(s, arena, op, row, out):
         return rename(s, arena, op, row, d, out)
     if makes:
         arena[f + e.OPENS] += op.op == r.CREATE
-        play(s, out, q.OPEN)
+        emit_recipe(s, out, q.OPEN)
         return DONE
     remove_entry(s, arena, row, d, out)
     gone = lose_link(s, arena, row, f, out)
-    play(s, out, q.RMDIR if op.op == r.RMDIR else (q.REMOVE if gone else q.UNLINK))
+    emit_recipe(s, out, q.RMDIR if op.op == r.RMDIR else (q.REMOVE if gone else q.UNLINK))
     return DONE

@@ -15,10 +15,10 @@ from scmsim.fs.linux.blocks import close_window
 from scmsim.fs.linux.calls import data_call, plain_call
 from scmsim.fs.linux.files import call, create
 from scmsim.fs.linux.writeback import flush_pages
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 
-@part
+@subroutine
 def settle(s, arena, out):
     """What the kernel's threads did since the last operation, as far as it is a commit; False if it is not done yet."""
     if s.now >= s.next_tick:
@@ -31,14 +31,14 @@ def settle(s, arena, out):
     return True
 
 
-@part
+@subroutine
 def accepts(s, arena, op):
     """Whether an operation is a frequent one."""
     s.rare = r.UNLINK <= op.op <= r.RMDIR or op.op == r.TRUNCATE or op.op == r.FALLOCATE or op.op == r.SYNC
     return not s.rare
 
 
-@part
+@subroutine
 def sync_file(s, arena, out, op, f):
     """fsync: a file's dirty pages are written back, then its metadata is stored."""
     while arena[f + e.DIRTY]:
@@ -52,7 +52,7 @@ def sync_file(s, arena, out, op, f):
     return metadata.sync(s, arena, out, op, f)
 
 
-@part
+@subroutine
 def create_known(s, arena, out, op, row):
     """create where the directory is known and has room for the entry; else it is left to the other kernel."""
     d = arena[s.rows + (op.file2 if op.file2 >= 0 else s.row_count - 1) * e.ROW_WORDS]
@@ -68,7 +68,7 @@ def create_known(s, arena, out, op, row):
     return DONE
 
 
-@part
+@subroutine
 def close(s, arena, out, f):
     """close, if the file stays; else it is left to the other kernel."""
     if arena[f + e.LINKS] <= 0 and arena[f + e.OPENS] <= 1:
@@ -81,7 +81,7 @@ def close(s, arena, out, f):
     return DONE
 
 
-@part
+@subroutine
 def step(s, arena, out, op, row):
     """Run or resume a frequent operation; one whose file is not known is left to the other kernel."""
     f, code = arena[row + e.ROW_RECORD], op.op

@@ -5,7 +5,7 @@ Source: Linux fs/ext4/{inode.c,extents.c}.
 
 from scmsim.alloc.first_fit import release
 from scmsim.core import records as r
-from scmsim.fs.engine.events import play
+from scmsim.fs.engine.events import emit_recipe
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.linux import index, metadata
 from scmsim.fs.linux import recipes as q
@@ -13,10 +13,10 @@ from scmsim.fs.linux import state as e
 from scmsim.fs.linux.blocks import add_changed, blocks_left, blocks_needed, change_groups, close_window, reserve_pages
 from scmsim.fs.linux.files import call, dirty_inode
 from scmsim.fs.linux.writeback import unqueue_clean
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 
-@part
+@subroutine
 def free_pages(s, arena, f, out, page, last):
     """Free the pages [page, last]; takes 2 events."""
     last = min(last, arena[f + e.END] - 1)
@@ -47,10 +47,10 @@ def free_pages(s, arena, f, out, page, last):
         unqueue_clean(s, arena, f)
     if last == arena[f + e.END] - 1:
         arena[f + e.END] = min(arena[f + e.END], page)
-    play(s, out, q.FREED)
+    emit_recipe(s, out, q.FREED)
 
 
-@part
+@subroutine
 def free_leaves(s, arena, f, keep):
     """Free a file's index blocks but the first `keep`."""
     for i in range(arena[f + e.LEAVES] + keep, arena[f + e.LEAVES] + arena[f + e.LEAF_COUNT]):
@@ -68,7 +68,7 @@ def free_leaves(s, arena, f, keep):
         arena[f + e.EXTENTS] = 0
 
 
-@part
+@subroutine
 def clear_part(s, arena, f, out, at, length):
     """Clear `length` bytes from `at` on, inside one page, if it has content; takes 2 events."""
     page = at >> 12
@@ -76,12 +76,12 @@ def clear_part(s, arena, f, out, at, length):
         word = arena[arena[f + e.PAGES] + page]
         s.reg[q.TO], s.reg[q.BYTES] = s.key_base + ((word >> s.key_shift & s.key_mask) << 12) + (at & 4095), length
         if s.dax and word and not word & e.IS_UNWRITTEN:
-            play(s, out, q.CLEAR_PM)
+            emit_recipe(s, out, q.CLEAR_PM)
         elif word & e.IS_CACHED:
-            play(s, out, q.CLEAR_FRAME)
+            emit_recipe(s, out, q.CLEAR_FRAME)
 
 
-@part
+@subroutine
 def truncate(s, arena, op, f, out):
     """truncate: pages behind the new size are freed, the rest of its last page is cleared."""
     size = max(op.offset, 0)
@@ -96,7 +96,7 @@ def truncate(s, arena, op, f, out):
     note_change(s, arena, f, out)
 
 
-@part
+@subroutine
 def fill_holes(s, arena, f, page, last, out):
     """Unwritten blocks for the holes in the pages [page, last]."""
     s.reg[q.COUNT] = 0
@@ -113,10 +113,10 @@ def fill_holes(s, arena, f, page, last, out):
         arena[f + e.MAPPED] += count
         s.reg[q.COUNT] += 1
         page += count
-    play(s, out, q.FALLOCATED)
+    emit_recipe(s, out, q.FALLOCATED)
 
 
-@part
+@subroutine
 def reserve_range(s, arena, f, first, last):
     """Room for the pages [first, last], whose holes are to get blocks; returns an outcome."""
     if blocks_needed(arena, f, first, last) > blocks_left(s):
@@ -124,14 +124,14 @@ def reserve_range(s, arena, f, first, last):
     return DONE if reserve_pages(s, arena, f, last) else NO_ROOM
 
 
-@part
+@subroutine
 def note_change(s, arena, f, out):
     """A file's inode and its blocks changed."""
     dirty_inode(s, arena, f, out)
     arena[f + e.TID], arena[f + e.DATA_TID] = s.tid, s.tid
 
 
-@part
+@subroutine
 def punch_hole(s, arena, f, out, at, end):
     """The bytes [at, end) become a hole: parts of pages are cleared, whole pages freed."""
     if at >> 12 == (end - 1) >> 12:
@@ -142,13 +142,13 @@ def punch_hole(s, arena, f, out, at, end):
     free_pages(s, arena, f, out, (at + 4095) >> 12, (end >> 12) - 1)
 
 
-@part
+@subroutine
 def fallocate(s, arena, op, f, out):
     """fallocate: unwritten blocks for the holes of the range, or (punch hole) the range becomes a hole; returns the outcome."""
     end = op.offset + op.length
     first, last = op.offset >> 12, (end - 1) >> 12
     if op.length <= 0 or op.offset < 0:
-        play(s, out, q.OTHER)
+        emit_recipe(s, out, q.OTHER)
         return DONE
     punches = op.flag & r.PUNCH_HOLE != 0
     if not punches:

@@ -5,7 +5,7 @@ Source: Linux fs/ext4/{inode.c,extents.c}, fs/jbd2/checkpoint.c, fs/fs-writeback
 """
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.events import has_events, emit_recipe
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.linux import index, metadata
 from scmsim.fs.linux import recipes as q
@@ -14,10 +14,10 @@ from scmsim.fs.linux.files import call
 from scmsim.fs.linux.names import change_names, destroy, touch
 from scmsim.fs.linux.pages import fallocate, truncate
 from scmsim.fs.linux.writeback import flush_pages
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 
-@part
+@subroutine
 def make_room(s, arena, out):
     """Commit the running transaction, with a checkpoint before if the log has no room for it; False if that does
     not fit."""
@@ -30,7 +30,7 @@ def make_room(s, arena, out):
     return False
 
 
-@part
+@subroutine
 def write_back(s, arena, out, limit):
     """Write back the files that became dirty at `limit` or before; False if that is not done yet."""
     while s.oldest >= 0 and arena[arena[s.oldest] + e.SINCE] <= limit:
@@ -46,7 +46,7 @@ def write_back(s, arena, out, limit):
     return True
 
 
-@part
+@subroutine
 def settle(s, arena, out):
     """What the kernel's threads did since the last operation: timed write-back and commits; False if that is not
     done yet."""
@@ -65,7 +65,7 @@ def settle(s, arena, out):
     return True
 
 
-@part
+@subroutine
 def sync_all(s, arena, out):
     """sync, syncfs: write back all files, commit, then write the logged metadata in place; returns the outcome."""
     if not write_back(s, arena, out, s.now):
@@ -75,11 +75,11 @@ def sync_all(s, arena, out):
     if not has_events(s, out, 2 * s.held_blocks + 8):
         return NO_ROOM
     metadata.checkpoint(s, arena, out)
-    play(s, out, q.SYNC)
+    emit_recipe(s, out, q.SYNC)
     return DONE
 
 
-@part
+@subroutine
 def step(s, arena, out, op, row):
     """Run or resume a rare operation; returns its outcome."""
     if op.op == r.SYNC:
@@ -97,13 +97,13 @@ def step(s, arena, out, op, row):
         else:  # the last close of a file without a name
             s.closes += 1
             call(s, arena, out, f, q.CLOSE)
-            play(s, out, q.ORPHAN)
+            emit_recipe(s, out, q.ORPHAN)
             destroy(s, arena, row, f, out)
         return DONE
     return change_names(s, arena, op, row, out)
 
 
-@part
+@subroutine
 def accepts(s, arena, op):
     """Whether an operation is a rare one; if not, its file is known from now on."""
     code, row = op.op, s.rows + op.file * e.ROW_WORDS

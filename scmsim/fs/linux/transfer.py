@@ -8,7 +8,7 @@ dax_iomap_actor, mm/filemap.c.
 """
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.events import has_events, emit_recipe
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.linux import index, metadata
 from scmsim.fs.linux import recipes as q
@@ -16,34 +16,34 @@ from scmsim.fs.linux import state as e
 from scmsim.fs.linux.blocks import add_changed, blocks_left, blocks_needed, page_run, reserve_pages
 from scmsim.fs.linux.files import dirty_inode
 from scmsim.fs.linux.writeback import queue_dirty
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 NOTHING = q.OTHER  # recipe of a call that transfers no byte
 MOST_NEW = e.SLICE_PAGES  # pages that get blocks at once with DAX
 
 
 # What a family may bind (see `scmsim.jit.binding`); by default nothing.
-@part
+@subroutine
 def fill_new(s, arena, f, out, at, stop):
     """DAX: what a write to [at, stop) leaves of its first and last page, which are new, gets its content."""
 
 
-@part
+@subroutine
 def use_pages(s, arena, f, page, count):
     """DAX: `count` pages from `page` on, which exist, are used."""
 
 
-@part
+@subroutine
 def allocate_now(s, arena, f, out, page, count):
     """Page cache: `count` pages from `page` on may get blocks in write() already."""
 
 
-@part
+@subroutine
 def find_blocks(s, out, page, count):
     """What it costs to find the blocks of `count` pages from `page` on, which lie one after the other."""
 
 
-@part
+@subroutine
 def add_zeroed(s, arena, f, out, page, count):
     """DAX: the first of `count` pages from `page` on get blocks, or had unwritten ones; both are zeroed.  Returns
     how many."""
@@ -61,11 +61,11 @@ def add_zeroed(s, arena, f, out, page, count):
     s.reg[q.GROUP] = q.BUFFERS + e.BLOCK + group * 64
     s.reg[q.TO], s.reg[q.BYTES], s.reg[q.COUNT] = block * e.BLOCK, count * e.BLOCK, count
     s.reg[q.POINTERS] = s.new_pointers
-    play(s, out, q.ALLOCATE)
+    emit_recipe(s, out, q.ALLOCATE)
     return count
 
 
-@part
+@subroutine
 def add_cached(s, arena, f, op, out, span):
     """The pages span = (first, behind the last), none cached, enter the cache; one written in part is read before."""
     end = op.offset + op.length
@@ -77,12 +77,12 @@ def add_cached(s, arena, f, op, out, span):
         if part_kept and word >> e.BLOCK_SHIFT and not word & e.IS_UNWRITTEN:
             s.reg[q.FROM] = word >> e.BLOCK_SHIFT << 12
             s.reg[q.TO] = q.FRAMES + ((word >> e.FRAME_SHIFT) & e.FRAME_MASK) * e.BLOCK
-            play(s, out, q.FILL)
+            emit_recipe(s, out, q.FILL)
         arena[words] = word
     s.new_pages += span[1] - span[0]
 
 
-@part
+@subroutine
 def mark_dirty(s, arena, row, f, page, count):
     """`count` cached pages from `page` on become dirty; those without a block get one promised."""
     if arena[f + e.DIRTY] == 0:
@@ -102,7 +102,7 @@ def mark_dirty(s, arena, row, f, page, count):
     arena[f + e.END] = max(arena[f + e.END], page + count)
 
 
-@part
+@subroutine
 def copy_in(s, out, target, source, length):
     """Copy from the user's buffer: 8-byte non-temporal stores, cached bytes at ends that are not aligned to 8 bytes."""
     head = -target & 7 if length >= 8 else 0
@@ -120,10 +120,10 @@ def copy_in(s, out, target, source, length):
     if length < 8:
         s.reg[q.TAIL_LINE_AT], s.reg[q.TAIL_LINE] = target, tail
     s.reg[q.LINES] = body >> 6
-    play(s, out, q.COPY)
+    emit_recipe(s, out, q.COPY)
 
 
-@part
+@subroutine
 def write_slice(s, arena, row, f, op, out):
     """One slice of a write(), from `s.progress` on: per run of pages blocks or cached pages where there are none,
     and a copy."""
@@ -132,11 +132,11 @@ def write_slice(s, arena, row, f, op, out):
     size = arena[f + e.SIZE]
     first = at >> 12
     if s.progress == 0:
-        play(s, out, q.WRITE)
+        emit_recipe(s, out, q.WRITE)
         stamp = time_stamp(s)
         if stamp != arena[f + e.STAMP]:
             arena[f + e.STAMP] = stamp
-            play(s, out, q.TIMES)
+            emit_recipe(s, out, q.TIMES)
             dirty_inode(s, arena, f, out)
             arena[f + e.TID] = s.tid
     s.new_pages, s.changed, s.reading, s.soiled = 0, 0, 0, 0
@@ -166,7 +166,7 @@ def write_slice(s, arena, row, f, op, out):
     finish_slice(s, arena, f, out, (first, size, end))
 
 
-@part
+@subroutine
 def count_slice(s, arena, out, pages, grown):
     """Journal handles and inode updates of a slice of `pages` pages; the size moved behind `grown` of them, -1: it did not.
 
@@ -185,13 +185,13 @@ def count_slice(s, arena, out, pages, grown):
         s.reg[q.GROWN] = 2 * min(pages, grown + 1)
 
 
-@part
+@subroutine
 def finish_slice(s, arena, f, out, span):
     """What follows the copies of a slice, and the file's size; span = (first page, size before, end)."""
     first, size, end = span
     last = (end - 1) >> 12
     count_slice(s, arena, out, last - first + 1, last - (size >> 12) if end > size else -1)
-    play(s, out, q.FINISH)
+    emit_recipe(s, out, q.FINISH)
     if end > size or s.changed:
         arena[f + e.SIZE] = max(size, end)
         dirty_inode(s, arena, f, out)
@@ -200,13 +200,13 @@ def finish_slice(s, arena, f, out, span):
             arena[f + e.TID] = s.tid
 
 
-@part
+@subroutine
 def time_stamp(s):
     """What the times of files are compared by: the tick of the clock, or the transaction."""
     return s.now // s.timestamp_tick if s.timestamp_tick else s.tid
 
 
-@part
+@subroutine
 def set_access_time(s, arena, f, out):
     """The first read after a change sets the access time (relatime; touch_atime, ext4_dirty_inode); takes 2 events."""
     if not s.relatime or arena[f + e.READ_STAMP] > arena[f + e.STAMP]:
@@ -214,11 +214,11 @@ def set_access_time(s, arena, f, out):
     stamp = time_stamp(s)
     if stamp != arena[f + e.READ_STAMP]:
         arena[f + e.READ_STAMP] = stamp
-        play(s, out, q.ACCESSED)
+        emit_recipe(s, out, q.ACCESSED)
         dirty_inode(s, arena, f, out)
 
 
-@part
+@subroutine
 def read_slice(s, arena, f, op, out):
     """One slice of a read(), from `s.progress` on: per run of pages a copy by a rep-string; a hole only clears the
     buffer."""
@@ -227,7 +227,7 @@ def read_slice(s, arena, f, op, out):
     s.reg[q.PAGES], s.reg[q.LINES] = ((end - 1) >> 12) - (at >> 12) + 1, (end - at) >> 12
     s.new_pages, s.reading = 0, 1
     if s.progress == 0:
-        play(s, out, q.READ)
+        emit_recipe(s, out, q.READ)
         set_access_time(s, arena, f, out)
     while at < end:
         page = at >> 12
@@ -251,15 +251,15 @@ def read_slice(s, arena, f, op, out):
         s.reg[q.FROM] = s.key_base + ((word >> s.key_shift & s.key_mask) << 12) + (at & 4095)
         if word == 0 or word & e.IS_UNWRITTEN and s.dax:
             s.reg[q.HAS] = 0
-        play(s, out, q.COPY_OUT)
+        emit_recipe(s, out, q.COPY_OUT)
         at = stop
     s.reg[q.NEW] = s.new_pages
     if at > op.offset:
-        play(s, out, q.READ_PAGES)
+        emit_recipe(s, out, q.READ_PAGES)
     s.progress = at - op.offset
 
 
-@part
+@subroutine
 def has_blocks(s, arena, f, op):
     """Whether the device has the blocks that a write takes; they are counted only where it has few left."""
     # more than what the index takes: four blocks at the ends, and one for each 512 pages
@@ -268,7 +268,7 @@ def has_blocks(s, arena, f, op):
     return blocks_left(s) >= blocks_needed(arena, f, op.offset >> 12, (op.offset + op.length - 1) >> 12)
 
 
-@part
+@subroutine
 def slice_fits(s, arena, f, op, out):
     """Whether the next slice of a read or write surely fits; its table of pages is grown."""
     first = (op.offset + s.progress) >> 12
@@ -278,13 +278,13 @@ def slice_fits(s, arena, f, op, out):
     return op.op != r.WRITE or reserve_pages(s, arena, f, last)
 
 
-@part
+@subroutine
 def transfer(s, arena, out, op, row):
     """Run or resume a read or write, slice by slice; returns its outcome."""
     f = arena[row + e.ROW_RECORD]
     s.reg[q.INODE] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
     if op.length <= 0 or op.offset < 0:
-        play(s, out, NOTHING)
+        emit_recipe(s, out, NOTHING)
         return DONE
     total = op.length
     if op.op == r.READ:

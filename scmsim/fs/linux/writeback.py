@@ -3,15 +3,15 @@
 Source: Linux 5.13 fs/fs-writeback.c, fs/ext4/inode.c: ext4_writepages, mpage_prepare_extent_to_map.
 """
 
-from scmsim.fs.engine.events import play
+from scmsim.fs.engine.events import emit_recipe
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux.blocks import add_changed, page_run
 from scmsim.fs.linux.files import dirty_inode
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 
-@part
+@subroutine
 def queue_dirty(s, arena, row, f):
     """Put a file that just became dirty at the end of the queue of dirty files."""
     arena[f + e.SINCE] = s.now
@@ -24,7 +24,7 @@ def queue_dirty(s, arena, row, f):
     s.newest = row
 
 
-@part
+@subroutine
 def unqueue_clean(s, arena, f):
     """Take a file that has no dirty page any more out of the queue of dirty files."""
     older = arena[f + e.OLDER]
@@ -39,7 +39,7 @@ def unqueue_clean(s, arena, f):
         s.newest = older
 
 
-@part
+@subroutine
 def flush_run(s, arena, f, out, page, most):
     """Store dirty pages from `page` on (at most `most`) whose blocks follow each other, allocated now if there are
     none.
@@ -60,20 +60,20 @@ def flush_run(s, arena, f, out, page, most):
         s.reserved -= count
     s.changed += block == 0 or bits != e.IS_DIRTY
     s.reg[q.TO], s.reg[q.BYTES] = arena[words] >> e.BLOCK_SHIFT << 12, count * e.BLOCK
-    play(s, out, q.FLUSH_RUN)
+    emit_recipe(s, out, q.FLUSH_RUN)
     at = page
     while at < page + count:
         frames = page_run(s, arena, f, at, page + count - 1)
         s.reg[q.FROM] = q.FRAMES + ((arena[arena[f + e.PAGES] + at] >> e.FRAME_SHIFT) & e.FRAME_MASK) * e.BLOCK
         s.reg[q.HAS] = frames * e.BLOCK
-        play(s, out, q.FLUSH_LOAD)
+        emit_recipe(s, out, q.FLUSH_LOAD)
         at += frames
     for i in range(words, words + count):
         arena[i] &= ~(e.IS_DIRTY | e.IS_UNWRITTEN)
     return count
 
 
-@part
+@subroutine
 def flush_pages(s, arena, f, out):
     """One step of write-back: store up to FLUSH_PAGES dirty pages of a file, lowest first; at most 16 + 2 * pages
     events."""
@@ -91,7 +91,7 @@ def flush_pages(s, arena, f, out):
             page += 1
     arena[f + e.LOW] = page
     s.reg[q.PAGES], s.reg[q.NEW] = pages, s.changed
-    play(s, out, q.FLUSHED)
+    emit_recipe(s, out, q.FLUSHED)
     if s.changed:
         dirty_inode(s, arena, f, out)
         arena[f + e.DATA_TID] = s.tid

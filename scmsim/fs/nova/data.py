@@ -6,13 +6,13 @@ Source: NOVA (Linux 5.1 lineage) fs/nova/file.c (do_nova_cow_file_write, do_dax_
 
 from scmsim.alloc import first_fit
 from scmsim.fs.engine import file_row, table
-from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.events import has_events, emit_recipe
 from scmsim.fs.nova import recipes, state
 from scmsim.fs.nova.log import append_entry, begin_transaction, entry_fits, used_bytes, words_of
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 
-@part
+@subroutine
 def locate(s, arena, ref, page):
     """Device offset of file page `page`, which entry `ref` maps; sets register ENTRY to the entry's own device offset."""
     at = words_of(s, ref)
@@ -20,7 +20,7 @@ def locate(s, arena, ref, page):
     return ((arena[at + 1] >> 24) + page - (arena[at] >> 24)) * state.BLOCK
 
 
-@part
+@subroutine
 def copy_in(s, out, target, low, high):
     """Copy bytes [low, high) of the caller's buffer to the device offset `target` (__copy_user_nocache).
 
@@ -33,10 +33,10 @@ def copy_in(s, out, target, low, high):
     s.reg[recipes.BODY_AT], s.reg[recipes.BODY] = target + head, body
     s.reg[recipes.EDGE_AT], s.reg[recipes.EDGE] = target + head + body, length - head - body
     s.reg[recipes.BYTES], s.reg[recipes.LINES] = length, (length + 63) >> 6
-    play(s, out, recipes.COPY)
+    emit_recipe(s, out, recipes.COPY)
 
 
-@part
+@subroutine
 def fill_end(s, arena, out, row, page, span):
     """Fill the bytes [low, high) of a partly written block: `span` = (device offset of the new block, low, high)."""
     block, low, high = span
@@ -44,10 +44,10 @@ def fill_end(s, arena, out, row, page, span):
     if ref != 0:
         s.reg[recipes.FROM] = locate(s, arena, ref, page) + low
     s.reg[recipes.TO], s.reg[recipes.BYTES], s.reg[recipes.LINES] = block + low, high - low, (high - low + 63) >> 6
-    play(s, out, recipes.FILL_OLD if ref != 0 else recipes.FILL_ZERO)
+    emit_recipe(s, out, recipes.FILL_OLD if ref != 0 else recipes.FILL_ZERO)
 
 
-@part
+@subroutine
 def free_old(s, arena, out, ref, page, count):
     """Invalidate `count` pages from `page` on of the old entry `ref` and free their blocks (nova_free_old_entry)."""
     block = locate(s, arena, ref, page) >> 12
@@ -59,12 +59,12 @@ def free_old(s, arena, out, ref, page, count):
         arena[(ref >> 9) + state.PAGE_COUNTS] += state.INVALID_ONE
         s.reg[recipes.OLD_PAGE] = arena[(ref >> 9) + state.PAGE_BLOCK] * state.BLOCK
         s.reg[recipes.DEAD] = 4
-    play(s, out, recipes.FREE_OLD)
+    emit_recipe(s, out, recipes.FREE_OLD)
     first_fit.release(s, arena, block, count)
     s.data_blocks -= count
 
 
-@part
+@subroutine
 def starts_node(arena, row, page):
     """Whether inserting `page` allocates a radix node: nothing else is mapped in its group of 64 pages."""
     pages = arena[row + state.PAGES]
@@ -77,7 +77,7 @@ def starts_node(arena, row, page):
     return True
 
 
-@part
+@subroutine
 def assign_entry(s, arena, out, row, ref):
     """Point the radix tree's slots at entry `ref`; each run of pages that had an older entry is freed from it."""
     word = arena[words_of(s, ref)]
@@ -99,12 +99,12 @@ def assign_entry(s, arena, out, row, ref):
     locate(s, arena, ref, first)
     s.reg[recipes.NODE] = state.HEAP + ((row - s.files) // state.FILE_WORDS << 26) + (first >> 6) * state.NODE_BYTES
     s.reg[recipes.INSERTED], s.reg[recipes.REPLACED], s.reg[recipes.NODES] = inserted, count - inserted, nodes
-    play(s, out, recipes.ASSIGN)
+    emit_recipe(s, out, recipes.ASSIGN)
     arena[row + file_row.MAPPED] += inserted
     arena[row + state.TOP_PAGE] = max(arena[row + state.TOP_PAGE], first + count)
 
 
-@part
+@subroutine
 def extent_run(s, arena, row, page, pages):
     """Pages from `page` on (at most `pages`) that one in-place write, hole or read covers (nova_check_existing_entry)."""
     ref = table.get(arena, row + state.PAGES, page)
@@ -119,7 +119,7 @@ def extent_run(s, arena, row, page, pages):
     return min(pages, (arena[at] & state.PAGES_MASK) - (page - (arena[at] >> 24)))
 
 
-@part
+@subroutine
 def write_extent(s, arena, out, op, row, page):
     """One extent of a write from `page` on: overwritten in place, or freshly allocated, filled, copied and logged.
 
@@ -130,19 +130,19 @@ def write_extent(s, arena, out, op, row, page):
     low = max(op.offset, page * state.BLOCK)
     if s.inplace:
         count = extent_run(s, arena, row, page, count)
-        play(s, out, recipes.FIND)
+        emit_recipe(s, out, recipes.FIND)
         ref = table.get(arena, row + state.PAGES, page)
         if ref != 0:
             copy_in(s, out, locate(s, arena, ref, page) + (low & 4095), low, min(end, (page + count) * state.BLOCK))
-            play(s, out, recipes.FOUND)
+            emit_recipe(s, out, recipes.FOUND)
             begin_transaction(s, out, s.reg[recipes.ENTRY], recipes.ENTRY_RECORDS)
-            play(s, out, recipes.UPDATE)
-            play(s, out, recipes.RELEASE)
+            emit_recipe(s, out, recipes.UPDATE)
+            emit_recipe(s, out, recipes.RELEASE)
             return count
     block = first_fit.allocate(s, arena, count)
     count = s.got
     s.data_blocks += count
-    play(s, out, recipes.ALLOCATE)
+    emit_recipe(s, out, recipes.ALLOCATE)
     high = min(end, (page + count) * state.BLOCK)
     if low & 4095:
         fill_end(s, arena, out, row, page, (block * state.BLOCK, recipes.ZERO, low & 4095))
@@ -154,12 +154,12 @@ def write_extent(s, arena, out, op, row, page):
     ref = append_entry(s, arena, out, row, s.entry_bytes)
     at = words_of(s, ref)
     arena[at], arena[at + 1] = page << 24 | count, block << 24
-    play(s, out, recipes.APPEND)
+    emit_recipe(s, out, recipes.APPEND)
     s.fresh += 1
     return count
 
 
-@part
+@subroutine
 def assign_fresh(s, arena, out, row):
     """Put the last `fresh` entries of the log into the radix tree, oldest first; False: no room for the next one's events."""
     index = arena[row + state.TAIL_PAGE]
@@ -186,13 +186,13 @@ def assign_fresh(s, arena, out, row):
     return True
 
 
-@part
+@subroutine
 def write_file(s, arena, out, op, row):
     """One write(): extents one by one, then one commit of the log's tail, then the radix tree; False: no room to go on."""
     s.reg[recipes.INODE] = s.inode_table + op.file * state.INODE_BYTES
     s.reg[recipes.USER_AT] = (op.thread << 36) + op.buffer
     if s.stage == state.READY:
-        play(s, out, recipes.WRITE)
+        emit_recipe(s, out, recipes.WRITE)
         s.stage, s.resume_at, s.fresh = state.AT_WORK, op.offset >> 12, 0
     while s.stage == state.AT_WORK:
         if not entry_fits(s, arena, out, row):
@@ -201,19 +201,19 @@ def write_file(s, arena, out, op, row):
         if s.resume_at * state.BLOCK >= op.offset + op.length:
             arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], op.offset + op.length)
             if s.fresh > 0:
-                play(s, out, recipes.COMMIT)
+                emit_recipe(s, out, recipes.COMMIT)
             s.stage = state.ASSIGNING
     return s.fresh == 0 or assign_fresh(s, arena, out, row)
 
 
-@part
+@subroutine
 def read_file(s, arena, out, op, row):
     """One read(): one copy per write entry, or per page where the entry was reassigned; a hole is cleared.
 
     False: no room to go on.
     """
     if s.stage == state.READY:
-        play(s, out, recipes.READ)
+        emit_recipe(s, out, recipes.READ)
         s.stage, s.resume_at = state.AT_WORK, op.offset
     end = min(op.offset + op.length, arena[row + file_row.SIZE])
     while s.resume_at < end:
@@ -230,6 +230,6 @@ def read_file(s, arena, out, op, row):
         s.reg[recipes.NODE] = state.HEAP + (op.file << 26) + (page >> 6) * state.NODE_BYTES
         s.reg[recipes.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
         s.reg[recipes.BYTES], s.reg[recipes.LINES] = stop - at, (stop - at + 63) >> 6
-        play(s, out, recipes.READ_EXTENT)
+        emit_recipe(s, out, recipes.READ_EXTENT)
         s.resume_at = stop
     return True

@@ -6,16 +6,16 @@ Runs between two operations, on what the extension that asked for it found.  Sou
 
 from scmsim.alloc import first_fit
 from scmsim.fs.engine.arena import give, has_room
-from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.events import has_events, emit_recipe
 from scmsim.fs.nova import recipes, state
 from scmsim.fs.nova.log import add_pages, used_bytes, words_of
-from scmsim.jit import kernel, part
+from scmsim.jit import kernel, subroutine
 
 CHECKED_BYTES = 9  # loaded of an entry to see whether it is live: type 1, num_pages 4, invalid_pages 4
 ASSIGNED_BYTES = 13  # loaded of an entry that is copied, to find its pages: type 1, pgoff 8, num_pages 4
 
 
-@part
+@subroutine
 def move_entry(s, arena, row, at, fresh):
     """The words of a write entry at arena offset `at` of the page in OLD_PAGE become those of entry `fresh`; its pages follow."""
     to, old = words_of(s, fresh), s.reg[recipes.OLD_PAGE]
@@ -26,7 +26,7 @@ def move_entry(s, arena, row, at, fresh):
             arena[i] = fresh
 
 
-@part
+@subroutine
 def copy_live(s, arena, out, row, target):
     """Copy the live entries of the log page in register OLD_PAGE (arena offset) to the log's page `target` and on.
 
@@ -66,12 +66,12 @@ def copy_live(s, arena, out, row, target):
     s.reg[recipes.CHECKED] = -CHECKED_BYTES * (counts & state.ENTRIES_MASK)
     s.reg[recipes.HAS], s.reg[recipes.FIELDS] = (4 if copied else 0), -4 * copied
     s.reg[recipes.ASSIGNED] = ASSIGNED_BYTES * copied
-    play(s, out, recipes.GC_PAGE)
+    emit_recipe(s, out, recipes.GC_PAGE)
     s.copied_entries += copied
     return target
 
 
-@part
+@subroutine
 def reverse(arena, low, high):
     """Reverse arena[low:high]."""
     high -= 1
@@ -81,7 +81,7 @@ def reverse(arena, low, high):
         high -= 1
 
 
-@part
+@subroutine
 def drop_pages(s, arena, row, low, high):
     """Free the log pages [low, high) of the file's log, blocks and words."""
     for i in range(low, high):
@@ -136,5 +136,5 @@ def collect(record, arena, out):
     arena[row + state.LOG_COUNT] = fresh + rest
     s.reg[recipes.INODE] = s.inode_table + (row - s.files) // state.FILE_WORDS * state.INODE_BYTES
     s.reg[recipes.PAGE] = arena[arena[at + fresh - 1] + state.PAGE_BLOCK] * state.BLOCK
-    play(s, out, recipes.GC_SWITCH)
+    emit_recipe(s, out, recipes.GC_SWITCH)
     s.thorough_gcs += 1

@@ -7,21 +7,21 @@ Source: NOVA fs/nova/log.c (nova_append_log_entry, nova_get_append_head, nova_ex
 from scmsim.alloc import first_fit
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import give, has_room, take
-from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.events import has_events, emit_recipe
 from scmsim.fs.nova import recipes, state
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 EXTEND_THRESHOLD = 256  # log pages added by one extension at the most
 EXTENT_EVENTS = 64  # of one extent of a write, without an extension of the log
 
 
-@part
+@subroutine
 def words_of(s, ref):
     """Arena offset of the two words of write entry `ref`."""
     return (ref >> 9) + state.PAGE_ENTRIES + 2 * ((ref & 511) << 3 >> s.entry_shift)
 
 
-@part
+@subroutine
 def used_bytes(s, arena, page):
     """Bytes of a log page that hold entries."""
     counts = arena[page + state.PAGE_COUNTS]
@@ -29,7 +29,7 @@ def used_bytes(s, arena, page):
     return (counts >> state.BYTES_SHIFT) + ((counts & state.ENTRIES_MASK) - plain) * s.entry_bytes
 
 
-@part
+@subroutine
 def log_growth(s, arena, row, length):
     """Log pages that appending entries of `length` bytes together (less than a page) may take; mostly 0."""
     count = arena[row + state.LOG_COUNT]
@@ -40,7 +40,7 @@ def log_growth(s, arena, row, length):
     return min(2 * arena[row + state.LOG_SIZE], 2 * EXTEND_THRESHOLD) + 4
 
 
-@part
+@subroutine
 def entry_fits(s, arena, out, row):
     """Whether an extent's events and its write entry surely fit into the buffer and the arena; notes the needs if not."""
     pages = log_growth(s, arena, row, s.entry_bytes)
@@ -50,7 +50,7 @@ def entry_fits(s, arena, out, row):
     return has_events(s, out, EXTENT_EVENTS + 8 * logs) and has_room(s, arena, (pages << s.page_order) + 8 * logs)
 
 
-@part
+@subroutine
 def add_pages(s, arena, out, row, count):
     """Append `count` fresh log pages to the file's log: each page's tail is initialised and written back.
 
@@ -63,7 +63,7 @@ def add_pages(s, arena, out, row, count):
         s.reg[recipes.TO] = block * state.BLOCK
         s.reg[recipes.BYTES] = s.got * state.BLOCK
         s.reg[recipes.COUNT] = s.got
-        play(s, out, recipes.LOG_PAGES)
+        emit_recipe(s, out, recipes.LOG_PAGES)
         for i in range(s.got):
             page = take(s, arena, s.page_order)
             arena[page + state.PAGE_BLOCK] = block + i
@@ -75,7 +75,7 @@ def add_pages(s, arena, out, row, count):
     s.largest_log = max(s.largest_log, arena[row + state.LOG_COUNT])
 
 
-@part
+@subroutine
 def sweep_log(s, arena, out, row):
     """Fast GC: look at every page before the tail page, drop those without valid entries; returns (valid, all) entries.
 
@@ -89,7 +89,7 @@ def sweep_log(s, arena, out, row):
         if length > 0 and (i >= tail or block != first + length):
             s.reg[recipes.FROM] = first * state.BLOCK
             s.reg[recipes.BYTES] = length * state.BLOCK
-            play(s, out, recipes.LOG_SCAN)
+            emit_recipe(s, out, recipes.LOG_SCAN)
             length = 0
         if i < tail:
             first = block if length == 0 else first
@@ -101,7 +101,7 @@ def sweep_log(s, arena, out, row):
                     s.reg[recipes.PAGE] = (
                         arena[arena[arena[row + state.LOG] + keep - 1] + state.PAGE_BLOCK] * state.BLOCK
                     )
-                    play(s, out, recipes.LOG_DROP)
+                    emit_recipe(s, out, recipes.LOG_DROP)
                 first_fit.release(s, arena, block, 1)
                 give(s, arena, page, s.page_order)
                 continue
@@ -117,22 +117,22 @@ def sweep_log(s, arena, out, row):
     return valid, entries
 
 
-@part
+@subroutine
 def extend_log(s, arena, out, row):
     """Add pages behind a full log, always scan it, drop dead pages; if less than half is live, thorough GC is due."""
     tail = arena[row + state.TAIL_PAGE]
     tail_block = arena[arena[arena[row + state.LOG] + tail] + state.PAGE_BLOCK]
     add_pages(s, arena, out, row, min(arena[row + state.LOG_SIZE], EXTEND_THRESHOLD))
-    play(s, out, recipes.LOG_EXTEND)
+    emit_recipe(s, out, recipes.LOG_EXTEND)
     valid, entries = sweep_log(s, arena, out, row)
     s.scanned_pages += tail
     s.reg[recipes.COUNT] = tail
     s.reg[recipes.ENTRIES] = tail * s.slots
     if not s.counters:
         s.scanned_entries += tail * s.slots
-    play(s, out, recipes.LOG_SCANNED)
+    emit_recipe(s, out, recipes.LOG_SCANNED)
     s.reg[recipes.PAGE] = tail_block * state.BLOCK
-    play(s, out, recipes.LOG_LINK)
+    emit_recipe(s, out, recipes.LOG_LINK)
     checked = arena[row + state.TAIL_PAGE]
     if s.gc_row == row:
         s.gc_row = 0
@@ -147,7 +147,7 @@ def extend_log(s, arena, out, row):
         s.gc_blocks = blocks
 
 
-@part
+@subroutine
 def append_entry(s, arena, out, row, length):
     """Room for an entry of `length` bytes at the tail of the log (register INODE: its inode); sets ENTRY and PAGE.
 
@@ -155,13 +155,13 @@ def append_entry(s, arena, out, row, length):
     """
     if arena[row + state.LOG_COUNT] == 0:
         add_pages(s, arena, out, row, 1)
-        play(s, out, recipes.LOG_START)
+        emit_recipe(s, out, recipes.LOG_START)
     page = arena[arena[row + state.LOG] + arena[row + state.TAIL_PAGE]]
     if arena[row + state.TAIL_BYTES] + length > state.LOG_BYTES:
         s.reg[recipes.PAGE] = arena[page + state.PAGE_BLOCK] * state.BLOCK
         s.reg[recipes.ENTRY] = s.reg[recipes.PAGE] + arena[row + state.TAIL_BYTES]
         s.reg[recipes.HAS] = recipes.LINE if arena[row + state.TAIL_BYTES] < state.LOG_BYTES else 0
-        play(s, out, recipes.NEXT_PAGE)
+        emit_recipe(s, out, recipes.NEXT_PAGE)
         if arena[row + state.TAIL_PAGE] + 1 == arena[row + state.LOG_COUNT]:
             extend_log(s, arena, out, row)
         arena[row + state.TAIL_PAGE] += 1
@@ -175,7 +175,7 @@ def append_entry(s, arena, out, row, length):
     return page << 9 | at >> 3
 
 
-@part
+@subroutine
 def append_record(s, arena, out, row, record):
     """Append an entry that maps no data, `record` = (recipe, its bytes, those of its fields); returns its ref."""
     recipe, length, fields = record
@@ -184,11 +184,11 @@ def append_record(s, arena, out, row, record):
     arena[(ref >> 9) + state.PAGE_COUNTS] += state.PLAIN_ONE + length * state.PLAIN_BYTE
     s.reg[recipes.BYTES] = length
     s.reg[recipes.FIELDS] = fields
-    play(s, out, recipe)
+    emit_recipe(s, out, recipe)
     return ref
 
 
-@part
+@subroutine
 def begin_transaction(s, out, source, records):
     """Save `records` words from device address `source` on in the journal, which goes on; RELEASE ends the transaction."""
     first = min(records, (recipes.JOURNAL_PAGE + state.BLOCK - s.reg[recipes.JOURNAL]) // recipes.RECORD_BYTES)
@@ -196,7 +196,7 @@ def begin_transaction(s, out, source, records):
     s.reg[recipes.FROM], s.reg[recipes.FIELDS] = source, 8 * records
     s.reg[recipes.BYTES], s.reg[recipes.LINES] = first * recipes.RECORD_BYTES, rest * recipes.RECORD_BYTES
     s.reg[recipes.ENTRIES], s.reg[recipes.CHECKED] = first * recipes.CHECKED_BYTES, rest * recipes.CHECKED_BYTES
-    play(s, out, recipes.TRANSACTION)
+    emit_recipe(s, out, recipes.TRANSACTION)
     s.reg[recipes.JOURNAL] += s.reg[recipes.BYTES]
     if s.reg[recipes.JOURNAL] == recipes.JOURNAL_PAGE + state.BLOCK:
         s.reg[recipes.JOURNAL] = recipes.JOURNAL_PAGE + s.reg[recipes.LINES]

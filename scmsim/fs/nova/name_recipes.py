@@ -6,12 +6,12 @@ the inode's write-backs; its field bytes (100 of an inode, 30 of a changed entry
 """
 
 from scmsim.core.records import FLUSH, NTSTORE, STORE
-from scmsim.fs.engine.events import Steps
+from scmsim.fs.engine.events import RecipeBuilder
 from scmsim.fs.nova import recipes
 
 DOT_FIELDS = 73  # "." and "..": 34 each, then 2 and 3 of the names (nova_init_dentry)
 FAST16_DOT_FIELDS = 57
-_STEPS = Steps(recipes.SITES, recipes.COSTS)
+_STEPS = RecipeBuilder(recipes.SITES, recipes.COSTS)
 _step, _work, _fence = _STEPS.run, _STEPS.work, _STEPS.fence
 
 

@@ -7,16 +7,16 @@ from scmsim.alloc import first_fit
 from scmsim.core import records
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import give, has_room
-from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.events import has_events, emit_recipe
 from scmsim.fs.nova import recipes, state
 from scmsim.fs.nova.data import assign_entry, free_old
 from scmsim.fs.nova.log import add_pages, append_entry, append_record, begin_transaction, entry_fits, words_of
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 ADOPT_PAGES = 256  # a file that existed before the trace is taken to have been written in 1 MiB writes
 
 
-@part
+@subroutine
 def add_dentry(s, arena, out, row, parent):
     """Append the dentry of the file at `row` to its parent's log.  Of the name, whole words of 4 bytes go past the cache."""
     name = arena[row + file_row.NAME]
@@ -27,13 +27,13 @@ def add_dentry(s, arena, out, row, parent):
     arena[row + state.DIRECTORY] = parent
 
 
-@part
+@subroutine
 def inode_of(s, row):
     """Device address of the inode of the file at `row`."""
     return s.inode_table + (row - s.files) // state.FILE_WORDS * state.INODE_BYTES
 
 
-@part
+@subroutine
 def drop_name(s, arena, out, row, ref):
     """Invalidate the dentry `ref` of the file at `row` in place (0: an unknown one, whose address the journal's stands for)."""
     s.reg[recipes.OLD], s.reg[recipes.OLD_PAGE] = recipes.JOURNAL_PAGE, recipes.JOURNAL_PAGE
@@ -44,26 +44,26 @@ def drop_name(s, arena, out, row, ref):
         if arena[row + state.DENTRY] == ref:
             arena[row + state.DENTRY] = 0
     begin_transaction(s, out, s.reg[recipes.OLD], recipes.DENTRY_RECORDS)
-    play(s, out, recipes.DROP_NAME)
-    play(s, out, recipes.RELEASE)
+    emit_recipe(s, out, recipes.DROP_NAME)
+    emit_recipe(s, out, recipes.RELEASE)
 
 
-@part
+@subroutine
 def change_links(s, arena, out, row, by):
     """Record a new link count: a log entry the first time, later updates are made in place under the journal."""
     s.reg[recipes.INODE] = inode_of(s, row)
     if arena[row + state.LINK_ENTRY]:
-        play(s, out, recipes.CHECK)
+        emit_recipe(s, out, recipes.CHECK)
         begin_transaction(s, out, s.reg[recipes.INODE], s.link_bytes >> 3)
-        play(s, out, recipes.LINK_CHANGE)
-        play(s, out, recipes.RELEASE)
+        emit_recipe(s, out, recipes.LINK_CHANGE)
+        emit_recipe(s, out, recipes.RELEASE)
     else:
         append_record(s, arena, out, row, (recipes.RECORD, s.link_bytes, s.link_fields))
         arena[row + state.LINK_ENTRY] = 1
     arena[row + file_row.LINKS] += by
 
 
-@part
+@subroutine
 def free_pages(s, arena, out, row, first, invalidate):
     """Unmap and free the file's pages from `resume_at` on, which began at `first`; False: no room to go on.
 
@@ -90,18 +90,18 @@ def free_pages(s, arena, out, row, first, invalidate):
     arena[row + state.TOP_PAGE] = min(first, arena[row + state.TOP_PAGE])
     arena[row + file_row.MAPPED] -= s.freed
     s.reg[recipes.COUNT] = s.freed
-    play(s, out, recipes.FREED)
+    emit_recipe(s, out, recipes.FREED)
     return True
 
 
-@part
+@subroutine
 def evict(s, arena, out, row):
     """Free a file without names: data blocks, then the log page by page; a directory's log stays in the arena.
 
     (Dentries of lost children may still point into a directory's log pages, so those words are not used again.)
     """
     s.reg[recipes.INODE] = inode_of(s, row)
-    play(s, out, recipes.EVICT)
+    emit_recipe(s, out, recipes.EVICT)
     s.resume_at, s.freed = 0, 0
     free_pages(s, arena, out, row, recipes.ZERO, recipes.ZERO)
     for i in range(arena[row + state.LOG_COUNT]):
@@ -128,7 +128,7 @@ def evict(s, arena, out, row):
     return True
 
 
-@part
+@subroutine
 def fill_holes(s, arena, out, row, stop, zero):
     """Map every hole of the pages from `resume_at` to `stop` to fresh blocks; False: no room to go on.
 
@@ -150,13 +150,13 @@ def fill_holes(s, arena, out, row, stop, zero):
         s.data_blocks += count
         if zero:
             s.reg[recipes.TO], s.reg[recipes.BYTES] = block * state.BLOCK, count * state.BLOCK
-            play(s, out, recipes.ZEROED)
+            emit_recipe(s, out, recipes.ZEROED)
         ref = append_entry(s, arena, out, row, s.entry_bytes)
         at = words_of(s, ref)
         arena[at], arena[at + 1] = page << 24 | count, block << 24
-        play(s, out, recipes.APPEND)
+        emit_recipe(s, out, recipes.APPEND)
         if zero:
-            play(s, out, recipes.COMMIT)
+            emit_recipe(s, out, recipes.COMMIT)
         assign_entry(s, arena, out, row, ref)
         s.resume_at += count
         if not zero:
@@ -164,7 +164,7 @@ def fill_holes(s, arena, out, row, stop, zero):
     return True
 
 
-@part
+@subroutine
 def adopt(s, arena, out, row):
     """Bring a file that existed before the trace into being, silently; False: no room to go on."""
     length = 0 if arena[row + file_row.STATUS] & file_row.IS_DIR else max(arena[row + file_row.FIRST] - 1, 0)
@@ -184,7 +184,7 @@ def adopt(s, arena, out, row):
     return True
 
 
-@part
+@subroutine
 def truncate(s, arena, out, row, new_size):
     """truncate: setattr entry and commit; the cut tail of the last block is zeroed, pages beyond it are freed.
 
@@ -192,9 +192,9 @@ def truncate(s, arena, out, row, new_size):
     """
     first = (new_size + state.BLOCK - 1) >> 12
     if s.stage == state.READY:
-        play(s, out, recipes.TRUNCATE)
+        emit_recipe(s, out, recipes.TRUNCATE)
         append_record(s, arena, out, row, (recipes.RECORD, s.setattr_bytes, s.setattr_fields))
-        play(s, out, recipes.COMMIT)
+        emit_recipe(s, out, recipes.COMMIT)
         s.stage, s.resume_at, s.freed = state.AT_WORK, first, 0
         ref = table.get(arena, row + state.PAGES, new_size >> 12)
         if new_size < arena[row + file_row.SIZE] and new_size & 4095 and ref != 0:
@@ -202,14 +202,14 @@ def truncate(s, arena, out, row, new_size):
             block = (arena[at + 1] >> 24) + (new_size >> 12) - (arena[at] >> 24)
             s.reg[recipes.TO] = block * state.BLOCK + (new_size & 4095)
             s.reg[recipes.BYTES] = state.BLOCK - (new_size & 4095)
-            play(s, out, recipes.TRUNCATE_TAIL)
+            emit_recipe(s, out, recipes.TRUNCATE_TAIL)
     if new_size < arena[row + file_row.SIZE] and not free_pages(s, arena, out, row, first, 1):
         return False
     arena[row + file_row.SIZE] = new_size
     return True
 
 
-@part
+@subroutine
 def commit_names(s, out, row, parent, replaced, removed):
     """The transaction of both tails, and of that of the file that a rename replaced (row, or 0).
 
@@ -219,23 +219,23 @@ def commit_names(s, out, row, parent, replaced, removed):
     s.reg[recipes.INODE] = inode_of(s, row)
     begin_transaction(s, out, s.reg[recipes.INODE], recipes.TAILS + (replaced != 0) + recipes.REMOVAL * removed)
     if removed and replaced == 0:
-        play(s, out, recipes.REMOVE)
-    play(s, out, recipes.COMMIT)
+        emit_recipe(s, out, recipes.REMOVE)
+    emit_recipe(s, out, recipes.COMMIT)
     s.reg[recipes.INODE] = inode_of(s, parent)
-    play(s, out, recipes.COMMIT)
+    emit_recipe(s, out, recipes.COMMIT)
     if replaced != 0:
         s.reg[recipes.INODE] = inode_of(s, replaced)
         if removed:
-            play(s, out, recipes.REMOVE)
-        play(s, out, recipes.COMMIT)
-    play(s, out, recipes.BARRIER)
-    play(s, out, recipes.RELEASE)
+            emit_recipe(s, out, recipes.REMOVE)
+        emit_recipe(s, out, recipes.COMMIT)
+    emit_recipe(s, out, recipes.BARRIER)
+    emit_recipe(s, out, recipes.RELEASE)
 
 
-@part
+@subroutine
 def rename(s, arena, out, row, parent, replaced):
     """rename: the link change, the file that is replaced (row, or 0) loses its name, the new name comes, the old one goes."""
-    play(s, out, recipes.RENAME)
+    emit_recipe(s, out, recipes.RENAME)
     old, removed = arena[row + state.DENTRY], 0
     change_links(s, arena, out, row, recipes.ZERO)
     if replaced != 0:
@@ -248,7 +248,7 @@ def rename(s, arena, out, row, parent, replaced):
     commit_names(s, out, row, parent, replaced, removed)
 
 
-@part
+@subroutine
 def create(s, arena, out, op, row, parent):
     """create, mkdir: the name, the inode, a directory's log with "." and ".."; then the parent's tail and the inode's valid bit.
 
@@ -257,42 +257,42 @@ def create(s, arena, out, op, row, parent):
     arena[row + file_row.STATUS] |= file_row.EXISTS
     arena[row + file_row.LINKS] = 1
     arena[row + file_row.OPENS] = op.op == records.CREATE
-    play(s, out, recipes.CREATE if op.op == records.CREATE else recipes.MKDIR)
+    emit_recipe(s, out, recipes.CREATE if op.op == records.CREATE else recipes.MKDIR)
     add_dentry(s, arena, out, row, parent)
     s.reg[recipes.INODE] = inode_of(s, row)
-    play(s, out, recipes.NEW_INODE)
+    emit_recipe(s, out, recipes.NEW_INODE)
     if op.op == records.MKDIR and arena[row + state.LOG_COUNT] == 0:
         add_pages(s, arena, out, row, 1)
-        play(s, out, recipes.DOTS)
+        emit_recipe(s, out, recipes.DOTS)
         arena[arena[arena[row + state.LOG]] + state.PAGE_COUNTS] += 2 * (
             1 + state.PLAIN_ONE + s.dot_bytes * state.PLAIN_BYTE
         )
         arena[row + state.TAIL_BYTES] = 2 * s.dot_bytes
     s.reg[recipes.INODE] = inode_of(s, parent)
     begin_transaction(s, out, s.reg[recipes.INODE], recipes.TAILS)
-    play(s, out, recipes.COMMIT)
+    emit_recipe(s, out, recipes.COMMIT)
     s.reg[recipes.INODE] = inode_of(s, row)
-    play(s, out, recipes.VALID)
-    play(s, out, recipes.RELEASE)
+    emit_recipe(s, out, recipes.VALID)
+    emit_recipe(s, out, recipes.RELEASE)
 
 
-@part
+@subroutine
 def unlink(s, arena, out, op, row, parent):
     """unlink, rmdir: the name goes, and with the last name the file."""
     drop_name(s, arena, out, row, arena[row + state.DENTRY])
     change_links(s, arena, out, row, -1)
     removed = 0 + (arena[row + file_row.LINKS] <= 0 or op.op == records.RMDIR)
     if op.op == records.RMDIR:
-        play(s, out, recipes.RMDIR)
+        emit_recipe(s, out, recipes.RMDIR)
     else:
-        play(s, out, recipes.UNLINK if removed else recipes.UNLINK_NAME)
+        emit_recipe(s, out, recipes.UNLINK if removed else recipes.UNLINK_NAME)
     commit_names(s, out, row, parent, recipes.ZERO, removed)
 
 
-@part
+@subroutine
 def link(s, arena, out, op, row, parent):
     """link: the name, then the link change."""
-    play(s, out, recipes.LINK)
+    emit_recipe(s, out, recipes.LINK)
     add_dentry(s, arena, out, row, parent)
     change_links(s, arena, out, row, 1)
     commit_names(s, out, row, parent, recipes.ZERO, recipes.ZERO)

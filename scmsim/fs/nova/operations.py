@@ -9,13 +9,13 @@ from scmsim.alloc import first_fit
 from scmsim.core import records
 from scmsim.fs.engine import calls, file_row, operations, table
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.events import has_events, emit_recipe
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.nova import names as names
 from scmsim.fs.nova import recipes, state
 from scmsim.fs.nova.data import read_file, write_file
 from scmsim.fs.nova.log import log_growth
-from scmsim.jit import part
+from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
 NAME_EVENTS = 192  # of a namespace operation or the begin of a truncate, without extensions of logs
@@ -24,7 +24,7 @@ PARENT_PAGES = 4  # log pages kept for a directory when the device is nearly ful
 SPARE = 2000  # log pages that the extensions of three logs may add
 
 
-@part
+@subroutine
 def holes(s, arena, row, first, stop):
     """Pages of [first, stop) without a block, and the runs that they make up, as runs << 40 | pages."""
     count, before = 0, 1
@@ -36,7 +36,7 @@ def holes(s, arena, row, first, stop):
     return count
 
 
-@part
+@subroutine
 def log_blocks(s, arena, row, entries):
     """Log pages that appending `entries` write entries may take at the most."""
     if entries <= 40:
@@ -44,7 +44,7 @@ def log_blocks(s, arena, row, entries):
     return 4 * (entries // 40) + min(2 * arena[row + state.LOG_SIZE], 512) + 4  # extensions double a short log
 
 
-@part
+@subroutine
 def affordable(s, arena, op, places, pages, adopted):
     """Whether the device has the blocks that the operation may need (`pages` of its own, `adopted` of a file from before).
 
@@ -68,7 +68,7 @@ def affordable(s, arena, op, places, pages, adopted):
     return need <= s.free_blocks
 
 
-@part
+@subroutine
 def begin(s, arena, out, op, places):
     """A new operation: whether the device has the blocks for it, the bitmaps cover them, and its file exists; DONE: it is due."""
     row = places[0]
@@ -91,7 +91,7 @@ def begin(s, arena, out, op, places):
     return DONE
 
 
-@part
+@subroutine
 def room(s, arena, out, op, places):
     """Whether the operation's first piece surely fits; its table of pages is grown."""
     code = op.op
@@ -108,7 +108,7 @@ def room(s, arena, out, op, places):
     return has_events(s, out, NAME_EVENTS + 8 * logs) and has_room(s, arena, (added << s.page_order) + 8 * logs)
 
 
-@part
+@subroutine
 def pages_fit(s, arena, op, row):
     """Make the file's table of pages reach to the operation's end; False: no room in the arena."""
     stop = (op.offset + op.length + 4095) >> 12
@@ -122,12 +122,12 @@ def pages_fit(s, arena, op, row):
     return True
 
 
-@part
+@subroutine
 def fallocate(s, arena, out, op, row):
     """fallocate: holes get zeroed blocks; False: no room to go on."""
     if s.stage == state.READY:
         s.reg[recipes.INODE] = s.inode_table + op.file * state.INODE_BYTES
-        play(s, out, recipes.WRITE)
+        emit_recipe(s, out, recipes.WRITE)
         s.stage, s.resume_at = state.AT_WORK, op.offset >> 12
     if not names.fill_holes(s, arena, out, row, (op.offset + op.length + 4095) >> 12, 1):
         return False
@@ -136,13 +136,13 @@ def fallocate(s, arena, out, op, row):
     return True
 
 
-@part
+@subroutine
 def read_directory(s, arena, out, row):
     """readdir: from the index in DRAM."""
-    play(s, out, recipes.READDIR)
+    emit_recipe(s, out, recipes.READDIR)
 
 
-@part
+@subroutine
 def perform(s, arena, out, op):
     """Run or resume an operation; returns its outcome."""
     row, parent = s.files + op.file * state.FILE_WORDS, calls.parent_of(s, op)
@@ -164,7 +164,7 @@ def perform(s, arena, out, op):
     return calls.run(s, arena, out, op, row, parent)
 
 
-@part
+@subroutine
 def end(s, out):
     """The next operation is a new one; a log that became long is collected before it."""
     s.need_collect = s.gc_row

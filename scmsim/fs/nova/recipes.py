@@ -6,7 +6,7 @@ stores, then a fence).  FAST'16: the same without entry clearing, page counters 
 """
 
 from scmsim.core.records import FENCE, FLUSH, KERNEL, LOAD, NTSTORE, STACK, STORE, USER
-from scmsim.fs.engine.events import Steps
+from scmsim.fs.engine.events import RecipeBuilder
 
 # Mechanism -> what the bytes that it stores are for.
 SITES = {
@@ -68,7 +68,7 @@ RECORD_BYTES, CHECKED_BYTES = 32, 28  # of a journal record, of what its checksu
 # nova_create_logentry_transaction); both tails of nova_create_inode_transaction and nova_create_rename_transaction; what an
 # inode that goes adds to them, `valid` and `delete_epoch_id`.
 DENTRY_RECORDS, ENTRY_RECORDS, TAILS, REMOVAL = 6, 8, 2, 2
-_STEPS = Steps(SITES, COSTS)
+_STEPS = RecipeBuilder(SITES, COSTS)
 _step, _work, _fence = _STEPS.run, _STEPS.work, _STEPS.fence
 
 

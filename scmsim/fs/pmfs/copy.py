@@ -4,25 +4,25 @@ Source: PMFS fs/pmfs/xip.c (__pmfs_xip_file_write, pmfs_clear_edge_blk), inode.c
 """
 
 from scmsim.fs.engine import table
-from scmsim.fs.engine.events import play
+from scmsim.fs.engine.events import emit_recipe
 from scmsim.fs.pmfs import recipes, state
 from scmsim.fs.pmfs.tree import node
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 
-@part
+@subroutine
 def inode_at(s, row):
     """Device offset of a file's inode."""
     return s.inode_table + (row - s.files) // state.FILE_WORDS * recipes.INODE_BYTES
 
 
-@part
+@subroutine
 def looked_up(pages):
     """How often a run of `pages` pages is looked up: page by page."""
     return pages
 
 
-@part
+@subroutine
 def set_find(s, arena, row, page, pages):
     """Registers of the look-up of `pages` pages (at most `chunk`) from `page` on."""
     pages = looked_up(pages)
@@ -37,14 +37,14 @@ def set_find(s, arena, row, page, pages):
     s.reg[recipes.UPPER_AT], s.reg[recipes.UPPER] = upper * recipes.BLOCK, span * max(height - 1, 0) * (upper != 0)
 
 
-@part
+@subroutine
 def device(s, arena, row, at):
     """Device offset of byte `at` of the file, -1 in a hole."""
     block = table.get(arena, row + state.BLOCKS, at >> s.shift)
     return -1 if block == 0 else block * recipes.BLOCK + (at & ((1 << s.shift) - 1))
 
 
-@part
+@subroutine
 def stretch(s, arena, row, at, end):
     """End of the run from byte `at` on, at most `chunk` pages and to `end`, that lies in one piece on the device (or is a hole)."""
     limit = min(end, ((at >> 12) + s.chunk) << 12)
@@ -57,7 +57,7 @@ def stretch(s, arena, row, at, end):
     return min(limit, stop << s.shift)
 
 
-@part
+@subroutine
 def set_copy(s, op, target, low, high):
     """Registers of a copy of bytes [low, high) of the file from the caller's buffer to the device offset `target`."""
     s.reg[recipes.TO], s.reg[recipes.BYTES], s.reg[recipes.LINES] = target, high - low, (high - low + 63) >> 6
@@ -67,17 +67,17 @@ def set_copy(s, op, target, low, high):
     s.reg[recipes.EDGE_AT] = target + high - low
 
 
-@part
+@subroutine
 def set_copy_within(s, source, target, length):
     """Registers of a copy from one place of the device to another."""
     s.reg[recipes.FROM], s.reg[recipes.TO] = source, target
     s.reg[recipes.BYTES], s.reg[recipes.LINES] = length, (length + 63) >> 6
 
 
-@part
+@subroutine
 def clear(s, out, block, low, high):
     """Clear bytes [low, high) of a new block (memset_nt, whole words)."""
     s.reg[recipes.TO], s.reg[recipes.BYTES] = block * recipes.BLOCK + low, high - low
     s.reg[recipes.LINES] = (high - low + 63) >> 6
     s.zeroed_bytes += high - low
-    play(s, out, recipes.ZEROED)
+    emit_recipe(s, out, recipes.ZEROED)

@@ -6,40 +6,40 @@ Source: PMFS fs/pmfs/xip.c (pmfs_xip_file_write, pmfs_file_write_fast, __pmfs_xi
 """
 
 from scmsim.fs.engine import file_row, table
-from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.events import has_events, emit_recipe
 from scmsim.fs.pmfs import recipes, state
 from scmsim.fs.pmfs.copy import clear, device, set_copy, set_copy_within, set_find, stretch
 from scmsim.fs.pmfs.journal import begin, commit, log
 from scmsim.fs.pmfs.tree import FILL_EVENTS, fill, grow, release
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 
-@part
+@subroutine
 def open_fast(s, arena, out, op, row):
     """What precedes a write inside one existing block: nothing."""
 
 
-@part
+@subroutine
 def fast(s, arena, out, op, row):
     """A write inside one existing block (pmfs_file_write_fast)."""
     end = op.offset + op.length
     open_fast(s, arena, out, op, row)
     set_copy(s, op, device(s, arena, row, op.offset), op.offset, end)
     s.reg[recipes.PAGES] = 0
-    play(s, out, recipes.COPY)
+    emit_recipe(s, out, recipes.COPY)
     grows = end > arena[row + file_row.SIZE]
     s.reg[recipes.GROWN], s.reg[recipes.UPDATED] = grows, 16 if grows else 8
-    play(s, out, recipes.FAST_END)
+    emit_recipe(s, out, recipes.FAST_END)
     arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], end)
 
 
-@part
+@subroutine
 def edge(s, arena, out, row, i, low, high):
     """Bytes [low, high) of data block `i` that the write leaves over: from the block it replaces, else zeroes."""
     block, old = table.get(arena, row + state.BLOCKS, i), table.get(arena, row + state.OLD, i)
     if s.replacing and old != 0:
         set_copy_within(s, old * recipes.BLOCK + low, block * recipes.BLOCK + low, high - low)
-        play(s, out, recipes.COW_EDGE)
+        emit_recipe(s, out, recipes.COW_EDGE)
     elif s.whole_edge:
         clear(s, out, block, recipes.ZERO, 1 << s.shift)
     elif low == 0:
@@ -48,7 +48,7 @@ def edge(s, arena, out, row, i, low, high):
         clear(s, out, block, low & ~7, high)
 
 
-@part
+@subroutine
 def edges(s, arena, out, op, row):
     """Both ends of a write that begins or ends inside a block which is new or replaced."""
     mask, end = (1 << s.shift) - 1, op.offset + op.length
@@ -60,7 +60,7 @@ def edges(s, arena, out, op, row):
         edge(s, arena, out, row, last, end & mask, mask + 1)
 
 
-@part
+@subroutine
 def replaces(s, arena, op, row):
     """Whether a copy-on-write is due: the write covers bytes of the file that have a block."""
     if not s.cow or op.length <= 0 or op.offset >= arena[row + file_row.SIZE]:
@@ -71,33 +71,33 @@ def replaces(s, arena, op, row):
     return False
 
 
-@part
+@subroutine
 def open_write(s, arena, out, op, row):
     """The transaction of a write: what precedes its first block."""
     end, mask = op.offset + op.length, (1 << s.shift) - 1
     first, last = op.offset >> s.shift, (end - 1) >> s.shift
     begin(s, out)
     log(s, out, s.reg[recipes.INODE], recipes.LOG_DATA)
-    play(s, out, recipes.TIMES)
+    emit_recipe(s, out, recipes.TIMES)
     s.edges = (s.replacing or table.get(arena, row + state.BLOCKS, first) == 0) + 2 * (
         s.replacing or table.get(arena, row + state.BLOCKS, last) == 0
     )
     if op.offset & mask:
         set_find(s, arena, row, op.offset >> 12, 1)
-        play(s, out, recipes.FIND)
+        emit_recipe(s, out, recipes.FIND)
     if end & mask:
         set_find(s, arena, row, (end - 1) >> 12, 1)
-        play(s, out, recipes.FIND)
+        emit_recipe(s, out, recipes.FIND)
     grow(s, arena, out, row, last)
 
 
-@part
+@subroutine
 def close_write(s, arena, out, op, row):
     """Size, commit, and the blocks that a copy-on-write replaced."""
     end = op.offset + op.length
     if end > arena[row + file_row.SIZE]:
         arena[row + file_row.SIZE] = end
-        play(s, out, recipes.RESIZED)
+        emit_recipe(s, out, recipes.RESIZED)
     commit(s, out)
     if s.replacing:
         s.reg[recipes.COUNT] = 0
@@ -107,17 +107,17 @@ def close_write(s, arena, out, op, row):
                 release(s, arena, row, i, old)
                 table.put(arena, row + state.OLD, i, recipes.ZERO)
                 s.reg[recipes.COUNT] += 1
-        play(s, out, recipes.OLD_FREED)
+        emit_recipe(s, out, recipes.OLD_FREED)
 
 
-@part
+@subroutine
 def write_file(s, arena, out, op, row):
     """One write(); False: no room to go on."""
     end = op.offset + op.length
     first, last = op.offset >> s.shift, (end - 1) >> s.shift
     if s.stage == state.READY:
         set_find(s, arena, row, op.offset >> 12, 1)
-        play(s, out, recipes.WRITE)
+        emit_recipe(s, out, recipes.WRITE)
         if first == last and not s.replacing and table.get(arena, row + state.BLOCKS, first) != 0:
             fast(s, arena, out, op, row)
             return True
@@ -137,9 +137,9 @@ def write_file(s, arena, out, op, row):
             return False
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
         set_find(s, arena, row, at >> 12, ((stop - 1) >> 12) - (at >> 12) + 1)
-        play(s, out, recipes.FIND)
+        emit_recipe(s, out, recipes.FIND)
         set_copy(s, op, device(s, arena, row, at), at, stop)
-        play(s, out, recipes.COPY)
+        emit_recipe(s, out, recipes.COPY)
         s.resume_at = stop
     if not has_events(s, out, FILL_EVENTS):
         return False
@@ -147,11 +147,11 @@ def write_file(s, arena, out, op, row):
     return True
 
 
-@part
+@subroutine
 def read_file(s, arena, out, op, row):
     """One read(); a hole is cleared.  False: no room to go on."""
     if s.stage == state.READY:
-        play(s, out, recipes.READ)
+        emit_recipe(s, out, recipes.READ)
         s.stage, s.resume_at = state.COPYING, op.offset
     end = min(op.offset + op.length, arena[row + file_row.SIZE])
     while s.resume_at < end:
@@ -161,6 +161,6 @@ def read_file(s, arena, out, op, row):
         set_find(s, arena, row, at >> 12, ((stop - 1) >> 12) - (at >> 12) + 1)
         s.reg[recipes.FROM], s.reg[recipes.BYTES] = device(s, arena, row, at), stop - at
         s.reg[recipes.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
-        play(s, out, recipes.READ_DATA if s.reg[recipes.FROM] >= 0 else recipes.READ_HOLE)
+        emit_recipe(s, out, recipes.READ_DATA if s.reg[recipes.FROM] >= 0 else recipes.READ_HOLE)
         s.resume_at = stop
     return True

@@ -6,12 +6,12 @@ Source: PMFS fs/pmfs/{dir,namei}.c (pmfs_find_entry, pmfs_add_entry, pmfs_add_di
 
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import give, take
-from scmsim.fs.engine.events import play
+from scmsim.fs.engine.events import emit_recipe
 from scmsim.fs.pmfs import recipes, state
 from scmsim.fs.pmfs.copy import inode_at
 from scmsim.fs.pmfs.journal import log
 from scmsim.fs.pmfs.tree import fill, grow, reserve, words_for
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 HEADER, LOADED = 12, 12  # bytes of a record's header; that looking at a record loads
 BYTES, NEEDS, OWNER = (1 << 16) - 1, 16, 32
@@ -19,19 +19,19 @@ FILL_EVENTS = 40  # of a directory's new block
 KILLS = 0  # 1: a removed record stays, free, and counts as a name no longer; 0: only the first of a block
 
 
-@part
+@subroutine
 def record_bytes(length):
     return (HEADER + length + 3) & ~3
 
 
-@part
+@subroutine
 def words_for_name(arena, directory):
     """Words of arena that one more block of a directory takes at the most."""
     count = arena[directory + state.DIRCOUNT] + 1
     return words_for(arena, directory, count) + table.words_to_hold(arena, directory + state.DIRBLOCKS, count) + 512
 
 
-@part
+@subroutine
 def add_block(s, arena, out, directory):
     """One more block, a single free record (events: those of the tree); returns its place in the arena."""
     count, inode = arena[directory + state.DIRCOUNT], s.reg[recipes.INODE]
@@ -55,7 +55,7 @@ def add_block(s, arena, out, directory):
     return place
 
 
-@part
+@subroutine
 def dots(s, arena, out, directory):
     """The first block of a directory, with its "." and ".."."""
     place = add_block(s, arena, out, directory)
@@ -66,7 +66,7 @@ def dots(s, arena, out, directory):
     s.reg[recipes.NODE] = arena[place + state.DIR_BLOCK] * recipes.BLOCK
 
 
-@part
+@subroutine
 def scan(s, arena, out, directory, stop, within, match):
     """Look at all records of the blocks before `stop` and at `within` of block `stop`; `match`: comparing names."""
     total = within
@@ -75,19 +75,19 @@ def scan(s, arena, out, directory, stop, within, match):
         count = arena[place + state.DIR_RECORDS] if j < stop else within
         total += count if j < stop else recipes.ZERO
         s.reg[recipes.NODE], s.reg[recipes.BYTES] = arena[place + state.DIR_BLOCK] * recipes.BLOCK, count * LOADED
-        play(s, out, recipes.SCAN_MATCH if match else recipes.SCAN_FIT)
+        emit_recipe(s, out, recipes.SCAN_MATCH if match else recipes.SCAN_FIT)
     s.reg[recipes.COUNT] = total
     s.scanned_dirents += total
-    play(s, out, recipes.MATCHED if match else recipes.FITTED)
+    emit_recipe(s, out, recipes.MATCHED if match else recipes.FITTED)
 
 
-@part
+@subroutine
 def miss(s, arena, out, directory):
     """Look a name up that is not there."""
     scan(s, arena, out, directory, arena[directory + state.DIRCOUNT], recipes.ZERO, 1)
 
 
-@part
+@subroutine
 def find(arena, place, row_number):
     """Index of a file's last record in a directory block, -1: none."""
     for k in range(arena[place + state.DIR_RECORDS] - 1, -1, -1):
@@ -96,7 +96,7 @@ def find(arena, place, row_number):
     return -1
 
 
-@part
+@subroutine
 def find_place(arena, directory, hint, row_number):
     """(index of the directory's block, index of the record in it) of a file's name, (-1, -1): none; `hint`: its block or 0."""
     for j in range(arena[directory + state.DIRCOUNT] - 1, -1, -1):
@@ -108,7 +108,7 @@ def find_place(arena, directory, hint, row_number):
     return -1, -1
 
 
-@part
+@subroutine
 def offset_of(arena, place, k):
     """Where record `k` of a directory block begins."""
     at = 0
@@ -117,7 +117,7 @@ def offset_of(arena, place, k):
     return at
 
 
-@part
+@subroutine
 def first_gap(arena, place, needs):
     """First record of a block with room for `needs` bytes, -1: none (its bound is made exact)."""
     largest = 0
@@ -131,7 +131,7 @@ def first_gap(arena, place, needs):
     return -1
 
 
-@part
+@subroutine
 def put_record(s, arena, place, k, needs, row_number):
     """Put a record into the gap behind record `k` (or into it, if it is free); sets register DIRENT."""
     at = place + state.DIR_FIRST + k
@@ -150,7 +150,7 @@ def put_record(s, arena, place, k, needs, row_number):
     s.reg[recipes.DIRENT] = start + used
 
 
-@part
+@subroutine
 def find_gap(arena, directory, needs):
     """(block, record in it) of the first gap with room for a name of `needs` bytes; record -1: none."""
     count, j, k = arena[directory + state.DIRCOUNT], recipes.ZERO, -1
@@ -164,7 +164,7 @@ def find_gap(arena, directory, needs):
     return j, k
 
 
-@part
+@subroutine
 def add_name(s, arena, out, row, directory):
     """Enter a file's name into a directory, within a transaction (pmfs_add_entry)."""
     number, length = (row - s.files) // state.FILE_WORDS, arena[row + file_row.NAME]
@@ -191,12 +191,12 @@ def add_name(s, arena, out, row, directory):
         arena[directory + state.DIRENTS] = before - arena[place + state.DIR_RECORDS] + 2 * split + KILLS * (not split)
         s.reg[recipes.BYTES] = HEADER + length - 2 * (not split)
     s.reg[recipes.LINES] = needs
-    play(s, out, recipes.ADD_DIRENT)
-    play(s, out, recipes.DIR_TIMES)
+    emit_recipe(s, out, recipes.ADD_DIRENT)
+    emit_recipe(s, out, recipes.DIR_TIMES)
     arena[row + state.PLACE], arena[row + state.PARENT] = place, directory
 
 
-@part
+@subroutine
 def take_out(s, arena, out, directory, j, k):
     """Remove a record: its bytes go to the one before it, the first of a block becomes free."""
     place = table.get(arena, directory + state.DIRBLOCKS, j)
@@ -206,13 +206,13 @@ def take_out(s, arena, out, directory, j, k):
     if k == 0 or KILLS:
         s.reg[recipes.DIRENT] = start + offset_of(arena, place, k)
         log(s, out, s.reg[recipes.DIRENT], 8)
-        play(s, out, recipes.KILL_DIRENT)
+        emit_recipe(s, out, recipes.KILL_DIRENT)
         arena[at] &= BYTES
         arena[directory + state.DIRENTS] -= KILLS
         return
     s.reg[recipes.DIRENT] = start + offset_of(arena, place, k - 1)
     log(s, out, s.reg[recipes.DIRENT] + 8, 2)
-    play(s, out, recipes.DEL_DIRENT)
+    emit_recipe(s, out, recipes.DEL_DIRENT)
     arena[at - 1] += arena[at] & BYTES
     for i in range(at, place + state.DIR_FIRST + count - 1):
         arena[i] = arena[i + 1]
@@ -220,7 +220,7 @@ def take_out(s, arena, out, directory, j, k):
     arena[directory + state.DIRENTS] -= 1
 
 
-@part
+@subroutine
 def remove_name(s, arena, out, directory, hint, row_number):
     """Take a name out of its directory, within a transaction (pmfs_remove_entry); `hint`: its block or 0."""
     j, k = find_place(arena, directory, hint, row_number)
@@ -229,10 +229,10 @@ def remove_name(s, arena, out, directory, hint, row_number):
         scan(s, arena, out, directory, j, k + 1, 1)
         take_out(s, arena, out, directory, j, k)
     log(s, out, s.reg[recipes.DIR], recipes.LOG_DATA)
-    play(s, out, recipes.DIR_TIMES)
+    emit_recipe(s, out, recipes.DIR_TIMES)
 
 
-@part
+@subroutine
 def drop_blocks(s, arena, row):
     """Forget the records of a directory that is gone."""
     for j in range(arena[row + state.DIRCOUNT]):

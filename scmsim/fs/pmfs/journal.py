@@ -3,28 +3,28 @@
 Source: PMFS fs/pmfs/journal.c (pmfs_new_transaction, pmfs_add_logentry, pmfs_commit_transaction, the log cleaner).
 """
 
-from scmsim.fs.engine.events import play
+from scmsim.fs.engine.events import emit_recipe
 from scmsim.fs.pmfs import recipes, state
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 CLEANED = 6  # bytes of an entry that the cleaner loads
 
 
-@part
+@subroutine
 def begin(s, out):
     """Open a transaction; the cleaner runs first if more than an eighth of the journal is used."""
     if s.uncleaned > s.journal_blocks << 3:
         s.reg[recipes.COUNT], s.reg[recipes.BYTES] = s.uncleaned, s.uncleaned * CLEANED
-        play(s, out, recipes.CLEAN)
+        emit_recipe(s, out, recipes.CLEAN)
         s.uncleaned = 0
         s.cleanings += 1
     s.entries, s.range_count = 0, 0
     for level in range(4):
         s.saved[level] = 0
-    play(s, out, recipes.BEGIN)
+    emit_recipe(s, out, recipes.BEGIN)
 
 
-@part
+@subroutine
 def reflush(s, out, addr, length):
     """Write a logged range back entry by entry: a line that two entries share goes twice."""
     lines = 0
@@ -33,10 +33,10 @@ def reflush(s, out, addr, length):
     again = lines - (((addr + length - 1) >> 6) - (addr >> 6) + 1)
     s.reg[recipes.LOGGED_AT], s.reg[recipes.LOGGED] = addr, length
     s.reg[recipes.TWICE] = max((again << 6) - (addr & 63), 0)
-    play(s, out, recipes.REFLUSH)
+    emit_recipe(s, out, recipes.REFLUSH)
 
 
-@part
+@subroutine
 def log(s, out, addr, length):
     """Save `length` bytes at `addr` in the journal, 48 an entry (pmfs_add_logentry)."""
     count = (length + recipes.LOG_DATA - 1) // recipes.LOG_DATA
@@ -47,7 +47,7 @@ def log(s, out, addr, length):
     s.reg[recipes.STORED] = 24 * count + length - (0 if last >= 8 else 7) + (s.entries == 0)
     s.reg[recipes.LOGGED_AT], s.reg[recipes.LOGGED] = addr, length
     s.reg[recipes.FLUSHED], s.reg[recipes.ENTRIES] = min(64 * count, end - s.reg[recipes.JOURNAL]), count
-    play(s, out, recipes.LOG)
+    emit_recipe(s, out, recipes.LOG)
     s.reg[recipes.JOURNAL] += s.reg[recipes.FLUSHED]
     s.entries += count
     if s.range_count == state.RANGES:
@@ -57,12 +57,12 @@ def log(s, out, addr, length):
     s.range_count += 1
 
 
-@part
+@subroutine
 def commit(s, out):
     """Write back what was logged, then the commit entry (pmfs_flush_transaction, pmfs_commit_logentry)."""
     for k in range(s.range_count):
         reflush(s, out, s.ranges[k, 0], s.ranges[k, 1])
     s.reg[recipes.STORED] = 9 * s.entries
-    play(s, out, recipes.COMMIT)
+    emit_recipe(s, out, recipes.COMMIT)
     s.reg[recipes.JOURNAL] += 64
     s.uncleaned += s.entries + 1

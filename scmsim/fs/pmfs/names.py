@@ -7,28 +7,28 @@ pmfs_evict_inode, pmfs_free_inode, pmfs_notify_change), file.c (pmfs_fallocate).
 from scmsim.core import records
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.events import has_events, emit_recipe
 from scmsim.fs.pmfs import dirs as dirs
 from scmsim.fs.pmfs import recipes, state
 from scmsim.fs.pmfs.copy import device, inode_at
 from scmsim.fs.pmfs.journal import begin, commit, log
 from scmsim.fs.pmfs.tree import FILL_EVENTS, fill, free_leaf, grow, lower, reserve, words_for
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 INODE_FIELDS = 80  # bytes of an inode that a create logs
 
 
-@part
+@subroutine
 def behind_end(s, arena, out, row, new_size):
     """The file grows to `new_size` without a write: blocks were cleared when they were taken."""
 
 
-@part
+@subroutine
 def adopted(s, arena, row):
     """A file that existed before the trace has its blocks."""
 
 
-@part
+@subroutine
 def ready_directory(s, arena, out, directory):
     """A directory from before the trace gets its first block, silently."""
     if arena[directory + state.DIRCOUNT] == 0:
@@ -37,42 +37,42 @@ def ready_directory(s, arena, out, directory):
         s.emitted, s.reg[recipes.JOURNAL] = emitted, journal
 
 
-@part
+@subroutine
 def create(s, arena, out, op, row, parent):
     """create, mkdir."""
     ready_directory(s, arena, out, parent)
     is_dir = op.op == records.MKDIR
     arena[row + file_row.STATUS] = file_row.EXISTS | file_row.IS_DIR * is_dir
     arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 1, not is_dir
-    play(s, out, recipes.MKDIR if is_dir else recipes.CREATE)
+    emit_recipe(s, out, recipes.MKDIR if is_dir else recipes.CREATE)
     dirs.miss(s, arena, out, parent)
     begin(s, out)
     log(s, out, s.reg[recipes.INODE], INODE_FIELDS)
-    play(s, out, recipes.NEW_INODE)
+    emit_recipe(s, out, recipes.NEW_INODE)
     if is_dir:
         dirs.dots(s, arena, out, row)
-        play(s, out, recipes.DOTS)
+        emit_recipe(s, out, recipes.DOTS)
     dirs.add_name(s, arena, out, row, parent)
     if is_dir:
-        play(s, out, recipes.DIR_LINKS)
+        emit_recipe(s, out, recipes.DIR_LINKS)
     commit(s, out)
 
 
-@part
+@subroutine
 def lose_link(s, arena, out, row):
     """One name less; with the last one the inode goes to the truncate list."""
     arena[row + file_row.LINKS] -= 1
-    play(s, out, recipes.LINKS)
+    emit_recipe(s, out, recipes.LINKS)
     if arena[row + file_row.LINKS] <= 0:
-        play(s, out, recipes.TRUNCATE_ADD)
+        emit_recipe(s, out, recipes.TRUNCATE_ADD)
 
 
-@part
+@subroutine
 def number(s, row):
     return (row - s.files) // state.FILE_WORDS
 
 
-@part
+@subroutine
 def leave_directory(s, arena, out, row):
     """Remove a file's newest name and the link that it is."""
     s.reg[recipes.INODE] = inode_at(s, row)
@@ -81,19 +81,19 @@ def leave_directory(s, arena, out, row):
     arena[row + state.PLACE] = 0
 
 
-@part
+@subroutine
 def unlink(s, arena, out, op, row, parent):
     """unlink, rmdir."""
-    play(s, out, recipes.RMDIR if op.op == records.RMDIR else recipes.UNLINK)
+    emit_recipe(s, out, recipes.RMDIR if op.op == records.RMDIR else recipes.UNLINK)
     begin(s, out)
     leave_directory(s, arena, out, row)
     if op.op == records.RMDIR:
-        play(s, out, recipes.DIR_LINKS)
+        emit_recipe(s, out, recipes.DIR_LINKS)
     lose_link(s, arena, out, row)
     commit(s, out)
 
 
-@part
+@subroutine
 def take_over(s, arena, out, row, replaced, directory):
     """The replaced file's record gets the inode number of the file at `row`; False: it is in another directory, or not known."""
     if arena[replaced + state.PARENT] != directory:
@@ -106,7 +106,7 @@ def take_over(s, arena, out, row, replaced, directory):
     at = place + state.DIR_FIRST + k
     s.reg[recipes.DIRENT] = arena[place + state.DIR_BLOCK] * recipes.BLOCK + dirs.offset_of(arena, place, k)
     log(s, out, s.reg[recipes.DIRENT], 8)
-    play(s, out, recipes.KILL_DIRENT)
+    emit_recipe(s, out, recipes.KILL_DIRENT)
     arena[at] = (arena[at] & ((1 << dirs.OWNER) - 1)) | (number(s, row) + 1) << dirs.OWNER
     arena[replaced + state.PLACE], arena[row + state.PLACE] = 0, place
     s.reg[recipes.INODE] = inode_at(s, replaced)
@@ -114,11 +114,11 @@ def take_over(s, arena, out, row, replaced, directory):
     return True
 
 
-@part
+@subroutine
 def rename(s, arena, out, row, parent, replaced):
     """rename within the file's directory; `replaced`: the row of the file that loses its name, or 0."""
     directory = arena[row + state.PARENT]
-    play(s, out, recipes.RENAME)
+    emit_recipe(s, out, recipes.RENAME)
     dirs.miss(s, arena, out, directory)
     dirs.miss(s, arena, out, directory)
     j, k = dirs.find_place(arena, directory, arena[row + state.PLACE], number(s, row))
@@ -141,21 +141,21 @@ def rename(s, arena, out, row, parent, replaced):
     commit(s, out)
 
 
-@part
+@subroutine
 def link(s, arena, out, op, row, parent):
     """link: one more name."""
     ready_directory(s, arena, out, parent)
-    play(s, out, recipes.LINK)
+    emit_recipe(s, out, recipes.LINK)
     dirs.miss(s, arena, out, parent)
     begin(s, out)
     log(s, out, s.reg[recipes.INODE], recipes.LOG_DATA)
     dirs.add_name(s, arena, out, row, parent)
-    play(s, out, recipes.LINKS)
+    emit_recipe(s, out, recipes.LINKS)
     arena[row + file_row.LINKS] += 1
     commit(s, out)
 
 
-@part
+@subroutine
 def free_from(s, arena, out, row, first):
     """Free the data blocks from `resume_at` on, which began at `first`, then the nodes above them; False: no room to go on."""
     while s.resume_at < arena[row + state.END]:
@@ -166,18 +166,18 @@ def free_from(s, arena, out, row, first):
     return True
 
 
-@part
+@subroutine
 def evict(s, arena, out, row):
     """Free a file without links (pmfs_evict_inode); False: no room to go on."""
     if not free_from(s, arena, out, row, recipes.ZERO) or not has_events(s, out, FILL_EVENTS):
         return False
     s.reg[recipes.INODE] = inode_at(s, row)
-    play(s, out, recipes.EVICT)
+    emit_recipe(s, out, recipes.EVICT)
     begin(s, out)
     log(s, out, s.reg[recipes.INODE], recipes.LOG_DATA)
-    play(s, out, recipes.EVICTED)
+    emit_recipe(s, out, recipes.EVICTED)
     commit(s, out)
-    play(s, out, recipes.TRUNCATE_DEL)
+    emit_recipe(s, out, recipes.TRUNCATE_DEL)
     dirs.drop_blocks(s, arena, row)
     for word in (state.BLOCKS, state.LEAVES, state.MIDS, state.OLD):
         table.drop(s, arena, row + word)
@@ -187,22 +187,22 @@ def evict(s, arena, out, row):
     return True
 
 
-@part
+@subroutine
 def truncate(s, arena, out, row, new_size):
     """truncate: the inode passes the truncate list; False: no room to go on."""
     old_size, mask = arena[row + file_row.SIZE], (1 << s.shift) - 1
     first = (new_size + mask) >> s.shift
     if s.stage == state.READY:
-        play(s, out, recipes.TRUNCATE)
+        emit_recipe(s, out, recipes.TRUNCATE)
         if new_size == old_size:
             return True
-        play(s, out, recipes.TRUNCATE_ADD)
+        emit_recipe(s, out, recipes.TRUNCATE_ADD)
         at = device(s, arena, row, new_size)
         if new_size < old_size and new_size & 4095 and at >= 0:
             s.reg[recipes.TO], s.reg[recipes.BYTES] = at, recipes.BLOCK - (new_size & 4095)
             s.reg[recipes.LINES] = (s.reg[recipes.BYTES] + 63) >> 6
             s.zeroed_bytes += s.reg[recipes.BYTES]
-            play(s, out, recipes.CUT)
+            emit_recipe(s, out, recipes.CUT)
         behind_end(s, arena, out, row, new_size)
         s.stage, s.resume_at = state.COPYING, first
     if new_size < old_size and not free_from(s, arena, out, row, first):
@@ -210,20 +210,20 @@ def truncate(s, arena, out, row, new_size):
     if not has_events(s, out, 16):
         return False
     arena[row + file_row.SIZE] = new_size
-    play(s, out, recipes.SHRUNK)
-    play(s, out, recipes.TRUNCATE_DEL)
+    emit_recipe(s, out, recipes.SHRUNK)
+    emit_recipe(s, out, recipes.TRUNCATE_DEL)
     return True
 
 
-@part
+@subroutine
 def fallocate(s, arena, out, op, row):
     """fallocate: every hole gets a zeroed block, in one transaction; False: no room to go on."""
     last = (op.offset + op.length - 1) >> s.shift
     if s.stage == state.READY:
-        play(s, out, recipes.OTHER)
+        emit_recipe(s, out, recipes.OTHER)
         begin(s, out)
         log(s, out, s.reg[recipes.INODE], recipes.LOG_DATA)
-        play(s, out, recipes.TIMES)
+        emit_recipe(s, out, recipes.TIMES)
         if not op.flag & records.KEEP_SIZE:
             behind_end(s, arena, out, row, op.offset + op.length)
         grow(s, arena, out, row, last)
@@ -236,12 +236,12 @@ def fallocate(s, arena, out, op, row):
         return False
     if not op.flag & records.KEEP_SIZE and op.offset + op.length > arena[row + file_row.SIZE]:
         arena[row + file_row.SIZE] = op.offset + op.length
-        play(s, out, recipes.RESIZED)
+        emit_recipe(s, out, recipes.RESIZED)
     commit(s, out)
     return True
 
 
-@part
+@subroutine
 def adopt(s, arena, out, row, parent):
     """Bring a file that existed before the trace into being, silently; False: no room to go on."""
     length = 0 if arena[row + file_row.STATUS] & file_row.IS_DIR else max(arena[row + file_row.FIRST] - 1, 0)

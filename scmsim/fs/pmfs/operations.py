@@ -8,7 +8,7 @@ from scmsim.alloc import aligned_fit, first_fit
 from scmsim.core import records
 from scmsim.fs.engine import calls, file_row, operations, table
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.events import has_events, emit_recipe
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.pmfs import dirs as dirs
 from scmsim.fs.pmfs import names as names
@@ -16,7 +16,7 @@ from scmsim.fs.pmfs import recipes, state
 from scmsim.fs.pmfs.copy import inode_at
 from scmsim.fs.pmfs.data import read_file, replaces, write_file
 from scmsim.fs.pmfs.tree import FILL_EVENTS, MOST_BLOCKS, reserve, words_for
-from scmsim.jit import part
+from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
 ADOPTS_FIRST = 0  # 1: what a file from before the trace needs is allocated before the operation's own need is counted
@@ -26,13 +26,13 @@ NODES = 8  # blocks that a tree of few blocks, or one more block of a directory,
 TOO_FAR = 1 << 40  # words: more than the arena may have, so that its growth ends the replay with an error
 
 
-@part
+@subroutine
 def count_replaced(s, arena, op, row, first, stop):
     """Data blocks that a copy-on-write of [first, stop) takes."""
     return stop - first
 
 
-@part
+@subroutine
 def missing(s, arena, op, row, first, stop):
     """Data blocks of [first, stop) that the operation has to allocate."""
     if s.replacing:
@@ -43,7 +43,7 @@ def missing(s, arena, op, row, first, stop):
     return count
 
 
-@part
+@subroutine
 def affordable(s, arena, data, nodes):
     """Whether the device has `data` data blocks and `nodes` single blocks: DONE or FULL; NO_ROOM: the bitmaps must grow first."""
     if data * s.unit + nodes > s.free_blocks:
@@ -62,7 +62,7 @@ def affordable(s, arena, data, nodes):
     return DONE
 
 
-@part
+@subroutine
 def needed(s, arena, op, row):
     """Data blocks that the operation allocates; sets `replacing`."""
     s.replacing, s.singles = 0, 0
@@ -76,18 +76,18 @@ def needed(s, arena, op, row):
     return missing(s, arena, op, row, first, stop)
 
 
-@part
+@subroutine
 def moves(s, arena, op, row):
     """Data blocks that must move to fresh ones before the operation."""
     return 0
 
 
-@part
+@subroutine
 def move(s, arena, out, row):
     """Move what `moves` counted."""
 
 
-@part
+@subroutine
 def begin(s, arena, out, op, row, parent):
     """A new operation: whether the device has the blocks for it, and its file exists; DONE: it is due."""
     adopts = calls.adopts(arena, op, row)
@@ -112,18 +112,18 @@ def begin(s, arena, out, op, row, parent):
     return DONE if names.adopt(s, arena, out, row, parent) else NO_ROOM
 
 
-@part
+@subroutine
 def words_aside(s, arena, op):
     """Words of arena that a write takes beside those of the file's tables."""
     return 0
 
 
-@part
+@subroutine
 def reserve_aside(s, arena, op):
     """Grow what `words_aside` counted."""
 
 
-@part
+@subroutine
 def room(s, arena, out, op, row, parent):
     """Whether the operation's first piece surely fits; the tables that it changes are grown."""
     code = op.op
@@ -146,35 +146,35 @@ def room(s, arena, out, op, row, parent):
     return has_events(s, out, 2 * FILL_EVENTS if code != records.READDIR else 8 + arena[row + state.DIRCOUNT])
 
 
-@part
+@subroutine
 def dircount(arena, row):
     """Blocks of the directory that a file's newest name is in."""
     return arena[arena[row + state.PARENT] + state.DIRCOUNT] if arena[row + state.PARENT] != 0 else 0
 
 
-@part
+@subroutine
 def read_directory(s, arena, out, row):
     """getdents: every block of the directory is read."""
     for j in range(arena[row + state.DIRCOUNT]):
         place = table.get(arena, row + state.DIRBLOCKS, j)
         s.reg[recipes.NODE], s.reg[recipes.BYTES] = arena[place + state.DIR_BLOCK] * recipes.BLOCK, recipes.BLOCK
-        play(s, out, recipes.SCAN_MATCH)
+        emit_recipe(s, out, recipes.SCAN_MATCH)
     s.reg[recipes.COUNT] = arena[row + state.DIRENTS]
-    play(s, out, recipes.READDIR)
+    emit_recipe(s, out, recipes.READDIR)
 
 
-@part
+@subroutine
 def run_on(s, thread):
     """The operation runs on its thread's CPU, which shares all with the others."""
 
 
-@part
+@subroutine
 def set_file(s, row):
     """Register of the file's inode."""
     s.reg[recipes.INODE] = inode_at(s, row)
 
 
-@part
+@subroutine
 def perform(s, arena, out, op):
     """Run or resume an operation; returns its outcome."""
     row, parent = s.files + op.file * state.FILE_WORDS, calls.parent_of(s, op)
@@ -200,7 +200,7 @@ def perform(s, arena, out, op):
     return calls.run(s, arena, out, op, row, parent)
 
 
-@part
+@subroutine
 def end(s, out):
     """The next operation is a new one."""
     s.stage = state.NEW

@@ -8,7 +8,7 @@ was measured on the 5.13 port.
 """
 
 from scmsim.core.records import FLUSH, LOAD, NTSTORE, STORE, USER
-from scmsim.fs.engine.events import Steps
+from scmsim.fs.engine.events import RecipeBuilder
 
 # Mechanism -> what the bytes that it stores are for.
 SITES = {
@@ -62,7 +62,7 @@ TABLE_LOADS = (
     28  # bytes of inodes that a block look-up loads: of the inode table's and the file's root, height, block type
 )
 _SITE = {name: code for code, name in enumerate(SITES)}
-_STEPS = Steps(SITES, COSTS)
+_STEPS = RecipeBuilder(SITES, COSTS)
 _step, _work, _fence = _STEPS.run, _STEPS.work, _STEPS.fence
 
 

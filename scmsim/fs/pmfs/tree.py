@@ -6,16 +6,16 @@ pmfs_decrease_btree_height), balloc.c.
 
 from scmsim.alloc import aligned_fit, first_fit
 from scmsim.fs.engine import file_row, table
-from scmsim.fs.engine.events import play
+from scmsim.fs.engine.events import emit_recipe
 from scmsim.fs.pmfs import recipes, state
 from scmsim.fs.pmfs.journal import log
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 MOST_BLOCKS = 1 << 27  # of a file: three levels of 512
 FILL_EVENTS = 96  # of one `fill` without zeroing
 
 
-@part
+@subroutine
 def words_for(arena, row, stop):
     """Words of arena that the file's tables take to hold the data blocks below `stop`, copy-on-write's included."""
     words = table.words_to_hold(arena, row + state.BLOCKS, stop) + table.words_to_hold(arena, row + state.OLD, stop)
@@ -23,7 +23,7 @@ def words_for(arena, row, stop):
     return words + table.words_to_hold(arena, row + state.MIDS, (stop >> 18) + 1)
 
 
-@part
+@subroutine
 def reserve(s, arena, row, stop):
     """Make the tables hold the data blocks below `stop`; the arena has room."""
     table.reserve(s, arena, row + state.BLOCKS, stop)
@@ -33,7 +33,7 @@ def reserve(s, arena, row, stop):
         table.reserve(s, arena, row + state.OLD, stop)
 
 
-@part
+@subroutine
 def node(arena, row, level, i):
     """Device block of node `i` of a level (1: leaves), 0 if there is none."""
     if level == 3:
@@ -41,7 +41,7 @@ def node(arena, row, level, i):
     return table.get(arena, row + (state.LEAVES if level == 1 else state.MIDS), i)
 
 
-@part
+@subroutine
 def set_node(arena, row, level, i, block):
     if level == 3:
         arena[row + state.TOP] = block
@@ -49,20 +49,20 @@ def set_node(arena, row, level, i, block):
         table.put(arena, row + (state.LEAVES if level == 1 else state.MIDS), i, block)
 
 
-@part
+@subroutine
 def take_run(s, arena, want):
     """First block of a run of single blocks; `s.got` says how many of `want` it holds."""
     return first_fit.allocate(s, arena, want)
 
 
-@part
+@subroutine
 def give_run(s, arena, block, count):
     """Free a run of blocks."""
     first_fit.release(s, arena, block, count)
     aligned_fit.freed(s, block)
 
 
-@part
+@subroutine
 def new_node(s, arena, row, level, i):
     """Take a block for a node; sets register NODE."""
     block = take_run(s, arena, 1)
@@ -71,7 +71,7 @@ def new_node(s, arena, row, level, i):
     s.reg[recipes.NODE] = block * recipes.BLOCK
 
 
-@part
+@subroutine
 def grow(s, arena, out, row, last):
     """Raise the tree until it reaches data block `last`; notes whether its root is new."""
     height = arena[row + state.HEIGHT]
@@ -81,13 +81,13 @@ def grow(s, arena, out, row, last):
     while last >> 9 * height > 0:
         height += 1
         new_node(s, arena, row, height, recipes.ZERO)
-        play(s, out, recipes.GROW)
+        emit_recipe(s, out, recipes.GROW)
     arena[row + state.HEIGHT] = height
     s.largest_height = max(s.largest_height, height)
-    play(s, out, recipes.ROOT)
+    emit_recipe(s, out, recipes.ROOT)
 
 
-@part
+@subroutine
 def hang(s, arena, out, row, level, i, last):
     """Make sure of node `i` of a level below the root; `last` is the last one that the operation needs."""
     if node(arena, row, level, i) != 0:
@@ -103,11 +103,11 @@ def hang(s, arena, out, row, level, i, last):
         s.saved[level + 1] = key
     new_node(s, arena, row, level, i)
     s.reg[recipes.UPPER_AT] = slot
-    play(s, out, recipes.NODE_NEW)
+    emit_recipe(s, out, recipes.NODE_NEW)
     s.saved[level] = -(i + 1)
 
 
-@part
+@subroutine
 def take_blocks(s, arena, row, at, want, is_dir):
     """Fresh device blocks for the data blocks from `at` on, at most `want`; returns how many, their first is in NODE."""
     unit = 1 if is_dir else s.unit
@@ -132,18 +132,18 @@ def take_blocks(s, arena, row, at, want, is_dir):
     return count
 
 
-@part
+@subroutine
 def filled_whole(arena, row):
     """512 blocks of a file were allocated and cleared at once: of no consequence."""
 
 
-@part
+@subroutine
 def counted(fresh, calls):
     """How often the inode's count of blocks is stored, for `fresh` blocks that `calls` calls took: once a block."""
     return fresh
 
 
-@part
+@subroutine
 def fill(s, arena, out, row, last, zero):
     """Data blocks from `resume_at` to the end of its leaf, at most to `last`; existing ones stay unless `replacing`."""
     first = s.resume_at
@@ -176,7 +176,7 @@ def fill(s, arena, out, row, last, zero):
             s.reg[recipes.TO], s.reg[recipes.BYTES] = s.reg[recipes.NODE], count << s.shift
             s.reg[recipes.LINES] = s.reg[recipes.BYTES] >> 6
             s.zeroed_bytes += s.reg[recipes.BYTES]
-            play(s, out, recipes.ZEROED)
+            emit_recipe(s, out, recipes.ZEROED)
         taken += count
         at += count
     s.resume_at = stop + 1
@@ -191,18 +191,18 @@ def fill(s, arena, out, row, last, zero):
     )
     s.reg[recipes.DIRTY] = (stop - first + 1 << 3) * (tree and fresh)
     s.reg[recipes.BLOCK_BYTES], s.reg[recipes.NEW_BLOCKS] = counted(taken - replaced, calls) << 3, taken
-    play(s, out, recipes.FILL)
+    emit_recipe(s, out, recipes.FILL)
     if height == 0:
-        play(s, out, recipes.ROOT)
+        emit_recipe(s, out, recipes.ROOT)
 
 
-@part
+@subroutine
 def pages_of(s, arena, row, i):
     """Device blocks that data block `i` holds, which is to be freed."""
     return s.unit
 
 
-@part
+@subroutine
 def release(s, arena, row, i, block):
     """Free the device blocks of data block `i`."""
     if arena[row + file_row.STATUS] & file_row.IS_DIR:
@@ -214,7 +214,7 @@ def release(s, arena, row, i, block):
         s.data_blocks -= pages
 
 
-@part
+@subroutine
 def free_leaf(s, arena, out, row):
     """Free the data blocks from `resume_at` to the end of its leaf."""
     first, stop = s.resume_at, min(arena[row + state.END], (s.resume_at | 511) + 1)
@@ -232,11 +232,11 @@ def free_leaf(s, arena, out, row):
         (512 - (first & 511) << 3) * (leaf != 0),
         count,
     )  # to the end of the node
-    play(s, out, recipes.FREED)
+    emit_recipe(s, out, recipes.FREED)
     s.resume_at = stop
 
 
-@part
+@subroutine
 def drop_node(s, arena, row, level, i):
     block = node(arena, row, level, i)
     if block != 0:
@@ -245,7 +245,7 @@ def drop_node(s, arena, row, level, i):
         s.nodes -= 1
 
 
-@part
+@subroutine
 def lower(s, arena, row, stop):
     """Free the nodes that no data block below `stop` needs, and the levels above them."""
     blocks = arena[row + state.END]

@@ -11,9 +11,9 @@ NFTL_foldchain, NFTL_makefreeblock).
 import numpy as np
 
 from scmsim.fs.engine import file_row, table
-from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.events import has_events, emit_recipe
 from scmsim.fs.scm_manager import recipes, state
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 EXPIRE = 30_000_000_000  # ns
 STEP = 256  # events of one piece of work at the most
@@ -21,7 +21,7 @@ BITS, ALL = 2, 0x5555555555555555  # of a page in its erase unit's word; every p
 _ONE, _MASK = np.int64(1), np.int64(3)  # a Python 3 << 62 would not fit an int64 where kernels run as plain Python
 
 
-@part
+@subroutine
 def fold(s, arena, out, at, unit):
     """Fold an erase unit's chain, whose two words are at `at`, into its last unit."""
     pages, length, copies = arena[at], arena[at + 1], recipes.ZERO + 0
@@ -33,7 +33,7 @@ def fold(s, arena, out, at, unit):
     arena[at], arena[at + 1] = pages, 1
     s.reg[recipes.FOLD_AT], s.reg[recipes.FOLD_BYTES] = unit * recipes.PAGES * recipes.SECTOR, copies * recipes.SECTOR
     s.reg[recipes.FOLDED], s.reg[recipes.ERASED] = copies, length - 1
-    play(s, out, recipes.FOLD)
+    emit_recipe(s, out, recipes.FOLD)
     s.spare += length - 1
     s.folds += 1
     s.erases += length - 1
@@ -41,7 +41,7 @@ def fold(s, arena, out, at, unit):
     s.page_programs += copies
 
 
-@part
+@subroutine
 def spare_unit(s, arena, out, chains):
     """Fold the next chain with a replacement unit, so that a unit is spare."""
     units = (1 << arena[s.table + state.SLOTS + 1]) >> 1
@@ -52,7 +52,7 @@ def spare_unit(s, arena, out, chains):
             return
 
 
-@part
+@subroutine
 def program(s, arena, out, sector):
     """Find the place of a sector that is written, in its erase unit or in a replacement of it."""
     unit, page, chains = sector // recipes.PAGES, sector % recipes.PAGES, arena[s.table + state.SLOTS]
@@ -73,7 +73,7 @@ def program(s, arena, out, sector):
     s.page_programs += 1
 
 
-@part
+@subroutine
 def send(s, arena, out, at, units, recipe):
     """Write a run of units to the device at offset `at`."""
     if s.nand:
@@ -85,10 +85,10 @@ def send(s, arena, out, at, units, recipe):
         (units << s.shift) // recipes.WORD,
     )
     s.reg[recipes.UNITS], s.reg[recipes.REQUESTS] = units, 1
-    play(s, out, recipe)
+    emit_recipe(s, out, recipe)
 
 
-@part
+@subroutine
 def send_table(s, arena, out, at, units):
     """Write units of the FAT, in both copies, or of ext2's bitmaps."""
     send(s, arena, out, at, units, recipes.ZERO + recipes.OUT_META)
@@ -96,7 +96,7 @@ def send_table(s, arena, out, at, units):
         send(s, arena, out, at + s.mirror, units, recipes.ZERO + recipes.OUT_META)
 
 
-@part
+@subroutine
 def fetch(s, arena, out, at, units):
     """Read a run of units from the device into the cache."""
     s.reg[recipes.AT], s.reg[recipes.BYTES], s.reg[recipes.WORDS] = (
@@ -107,10 +107,10 @@ def fetch(s, arena, out, at, units):
     s.reg[recipes.UNITS], s.reg[recipes.REQUESTS] = units, 1
     if s.nand:
         s.page_reads += units
-    play(s, out, recipes.READ_IN)
+    emit_recipe(s, out, recipes.READ_IN)
 
 
-@part
+@subroutine
 def enlist(s, arena, row):
     """Put a row at the end of the list of dirty rows."""
     arena[row + state.SINCE], arena[row + state.NEXT], arena[row + state.PREVIOUS] = s.now, 0, s.tail
@@ -121,7 +121,7 @@ def enlist(s, arena, row):
     s.tail = row
 
 
-@part
+@subroutine
 def delist(s, arena, row):
     """Take a row without dirty units out of the list."""
     before, after = arena[row + state.PREVIOUS], arena[row + state.NEXT]
@@ -135,7 +135,7 @@ def delist(s, arena, row):
         s.tail = before
 
 
-@part
+@subroutine
 def mark(s, arena, row, first, count):
     """Units [first, first + count) of a row are dirty."""
     if s.kind == recipes.MANAGER or s.quiet:
@@ -150,7 +150,7 @@ def mark(s, arena, row, first, count):
     arena[row + state.LOW] = min(arena[row + state.LOW], first)
 
 
-@part
+@subroutine
 def cleaned(s, arena, row, i):
     """Unit `i` of a row is no longer dirty."""
     entry = table.get(arena, row + state.BLOCKS, i)
@@ -161,13 +161,13 @@ def cleaned(s, arena, row, i):
             delist(s, arena, row)
 
 
-@part
+@subroutine
 def table_unit(s, unit):
     """Unit of the FAT or of the bitmaps in which a unit of the device has its entry."""
     return unit >> (7 if s.kind == recipes.FAT else 13)
 
 
-@part
+@subroutine
 def system_unit(s, arena, row, i):
     """Entry of a unit of the FAT, the bitmaps or the inode table, which is made where it is seen first."""
     entry = table.get(arena, row + state.BLOCKS, i)
@@ -178,7 +178,7 @@ def system_unit(s, arena, row, i):
     return entry
 
 
-@part
+@subroutine
 def mark_table(s, arena, unit, count):
     """The entries of the device's units [unit, unit + count) are dirty."""
     if s.kind == recipes.MANAGER or s.quiet:
@@ -189,7 +189,7 @@ def mark_table(s, arena, unit, count):
     mark(s, arena, s.table, first, last - first + 1)
 
 
-@part
+@subroutine
 def mark_inode(s, arena, out, row):
     """The inode has changed: a metadata object, FAT's directory entry, ext2's inode."""
     if s.quiet:
@@ -208,10 +208,10 @@ def mark_inode(s, arena, out, row):
         i = (row - s.files) // state.FILE_WORDS >> 3
         s.reg[recipes.META] = (system_unit(s, arena, s.inodes, i) >> 2) << state.PLACE_SHIFT
         mark(s, arena, s.inodes, i, recipes.ZERO + 1)
-    play(s, out, recipes.INODE_STORE)
+    emit_recipe(s, out, recipes.INODE_STORE)
 
 
-@part
+@subroutine
 def dirty_run(s, arena, row, first):
     """How many units from the dirty one `first` on can be written at once."""
     entry, count = table.get(arena, row + state.BLOCKS, first), 1
@@ -224,7 +224,7 @@ def dirty_run(s, arena, row, first):
     return count
 
 
-@part
+@subroutine
 def send_leaf(s, arena, out, row, first):
     """ext2's indirect block of unit `first`, if it has changed."""
     leaf = (first - 12) >> 8
@@ -234,7 +234,7 @@ def send_leaf(s, arena, out, row, first):
         send(s, arena, out, (entry >> 2) << state.PLACE_SHIFT, recipes.ZERO + 1, recipes.ZERO + recipes.OUT_META)
 
 
-@part
+@subroutine
 def write_back(s, arena, out, row):
     """Write a row's dirty units to the device; False: no room to go on."""
     while arena[row + state.DIRTY_UNITS] > 0:
@@ -258,7 +258,7 @@ def write_back(s, arena, out, row):
     return True
 
 
-@part
+@subroutine
 def synchronize(s, arena, out, row):
     """fsync: the file, its directory, the bitmaps, the inode table; FAT's table comes before the directory, as sync_blockdev
     (file_fsync, fs/buffer.c) writes from the first block on.  False: no room to go on."""
@@ -276,7 +276,7 @@ def synchronize(s, arena, out, row):
     return True
 
 
-@part
+@subroutine
 def expire(s, arena, out, now, all_of_them):
     """Write back what has been dirty for 30 seconds, or everything; False: no room to go on."""
     while s.head != 0 and (all_of_them or now - arena[s.head + state.SINCE] > EXPIRE):

@@ -8,7 +8,7 @@ block_prepare_write: a unit that is written in part is read first), fs/mpage.c.
 from scmsim.alloc import buddy
 from scmsim.core import records
 from scmsim.fs.engine import file_row, table
-from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.events import has_events, emit_recipe
 from scmsim.fs.scm_manager import recipes, state
 from scmsim.fs.scm_manager.cache import STEP, fetch, mark, mark_inode
 from scmsim.fs.scm_manager.units import (
@@ -21,10 +21,10 @@ from scmsim.fs.scm_manager.units import (
     take,
     walk,
 )
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 
-@part
+@subroutine
 def set_run(s, arena, row, at, stop):
     """Registers of the file's bytes [at, stop), which lie in one piece."""
     start = place(arena, row, at >> s.shift)
@@ -33,7 +33,7 @@ def set_run(s, arena, row, at, stop):
     s.reg[recipes.UNITS] = ((stop - 1) >> s.shift) - (at >> s.shift) + 1
 
 
-@part
+@subroutine
 def fill_cache(s, arena, out, row, first, stop, cold):
     """Units [first, stop), which lie in one piece, come into the cache where they are not in it (`cold`: in any case)."""
     i = first
@@ -53,7 +53,7 @@ def fill_cache(s, arena, out, row, first, stop, cold):
         i += count
 
 
-@part
+@subroutine
 def extend_to(s, arena, out, row, stop):
     """Units from `resume_at` to `stop`; False: no room to go on."""
     while s.resume_at < stop:
@@ -63,7 +63,7 @@ def extend_to(s, arena, out, row, stop):
     return True
 
 
-@part
+@subroutine
 def clear_to(s, arena, out, row, end):
     """Clear the file's bytes from `resume_at` to `end`; False: no room to go on."""
     while s.resume_at < end:
@@ -72,13 +72,13 @@ def clear_to(s, arena, out, row, end):
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
         if place(arena, row, at >> s.shift) != 0:
             set_run(s, arena, row, at, stop)
-            play(s, out, recipes.CLEAR)
+            emit_recipe(s, out, recipes.CLEAR)
             mark(s, arena, row, at >> s.shift, s.reg[recipes.UNITS])
         s.resume_at = stop
     return True
 
 
-@part
+@subroutine
 def lengthen(s, arena, out, row, first, end):
     """Show a short unit the way out and allocate [first, end) bytes, the gap before it too where there are no holes."""
     if s.stage == state.READY:
@@ -93,7 +93,7 @@ def lengthen(s, arena, out, row, first, end):
     return True
 
 
-@part
+@subroutine
 def grow_short(s, arena, out, row, end):
     """A file made of a memory object of less than a unit gets a whole unit, with its bytes, before it grows out of it."""
     order = arena[row + state.SHORT] - 1
@@ -101,21 +101,21 @@ def grow_short(s, arena, out, row, end):
         return
     s.reg[recipes.HOP_AT], s.reg[recipes.BYTES] = place(arena, row, recipes.ZERO), arena[row + file_row.SIZE]
     s.reg[recipes.AT] = take(s, arena, 1)
-    play(s, out, recipes.MOVE)
+    emit_recipe(s, out, recipes.MOVE)
     s.moved_bytes += arena[row + file_row.SIZE]
     buddy.release(s, arena, s.reg[recipes.HOP_AT], order)
     table.put(arena, row + state.BLOCKS, recipes.ZERO, (s.reg[recipes.AT] >> state.PLACE_SHIFT) << 2)
     arena[row + state.SHORT] = 0
 
 
-@part
+@subroutine
 def write_file(s, arena, out, op, row):
     """One write(); False: no room to go on."""
     end = op.offset + op.length
     if s.stage == state.READY:
-        play(s, out, recipes.WRITE)
+        emit_recipe(s, out, recipes.WRITE)
         s.reg[recipes.META] = arena[row + state.META]
-        play(s, out, recipes.INODE_LOAD)
+        emit_recipe(s, out, recipes.INODE_LOAD)
         walk(s, arena, out, row, op.offset >> s.shift)
     if s.stage <= state.EXTENDING and not lengthen(s, arena, out, row, op.offset, end):
         return False
@@ -131,7 +131,7 @@ def write_file(s, arena, out, op, row):
             fetch_edges(s, arena, out, row, at, stop)
         set_run(s, arena, row, at, stop)
         s.reg[recipes.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
-        play(s, out, recipes.COPY_IN)
+        emit_recipe(s, out, recipes.COPY_IN)
         mark(s, arena, row, at >> s.shift, s.reg[recipes.UNITS])
         s.resume_at = stop
     if not has_events(s, out, STEP):
@@ -142,7 +142,7 @@ def write_file(s, arena, out, op, row):
     return True
 
 
-@part
+@subroutine
 def fetch_edges(s, arena, out, row, at, stop):
     """A unit of the file that is written in part comes into the cache first."""
     mask, first, last = (1 << s.shift) - 1, at >> s.shift, (stop - 1) >> s.shift
@@ -153,13 +153,13 @@ def fetch_edges(s, arena, out, row, at, stop):
         fill_cache(s, arena, out, row, last, last + 1, False)
 
 
-@part
+@subroutine
 def read_file(s, arena, out, op, row):
     """One read(); False: no room to go on."""
     if s.stage == state.READY:
-        play(s, out, recipes.READ)
+        emit_recipe(s, out, recipes.READ)
         s.reg[recipes.META] = arena[row + state.META]
-        play(s, out, recipes.INODE_LOAD)
+        emit_recipe(s, out, recipes.INODE_LOAD)
         if op.offset < arena[row + file_row.SIZE] and op.length > 0:
             walk(s, arena, out, row, op.offset >> s.shift)
         s.stage, s.resume_at = state.COPYING, op.offset
@@ -172,13 +172,13 @@ def read_file(s, arena, out, op, row):
             fill_cache(s, arena, out, row, at >> s.shift, ((stop - 1) >> s.shift) + 1, s.cold)
         set_run(s, arena, row, at, stop)
         s.reg[recipes.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
-        play(s, out, recipes.COPY_OUT)
+        emit_recipe(s, out, recipes.COPY_OUT)
         arena[row + state.CURSOR] = (stop - 1) >> s.shift
         s.resume_at = stop
     return True
 
 
-@part
+@subroutine
 def free_to_end(s, arena, out, row, stop):
     """Free the units from `resume_at` to the file's end, so that `stop` are left; False: no room to go on."""
     while s.resume_at < arena[row + state.END]:
@@ -192,24 +192,24 @@ def free_to_end(s, arena, out, row, stop):
     return True
 
 
-@part
+@subroutine
 def truncate(s, arena, out, row, new_size):
     """truncate: units behind the end are freed, or the gap is filled; False: no room to go on."""
     size, mask = arena[row + file_row.SIZE], (1 << s.shift) - 1
     if new_size > size and s.kind != recipes.EXT2:
         if s.stage == state.READY:
-            play(s, out, recipes.TRUNCATE)
+            emit_recipe(s, out, recipes.TRUNCATE)
         if s.stage != state.CLEARING and not lengthen(s, arena, out, row, size, new_size):
             return False
         if not clear_to(s, arena, out, row, new_size):
             return False
     elif s.stage == state.READY:
-        play(s, out, recipes.TRUNCATE)
+        emit_recipe(s, out, recipes.TRUNCATE)
         s.stage, s.resume_at = state.FREEING, (new_size + mask) >> s.shift
         tail = min(size, (new_size | mask) + 1)
         if new_size < size and new_size & mask and place(arena, row, new_size >> s.shift) != 0 and new_size < tail:
             set_run(s, arena, row, new_size, tail)
-            play(s, out, recipes.CLEAR)
+            emit_recipe(s, out, recipes.CLEAR)
             mark(s, arena, row, new_size >> s.shift, 1)
     if s.stage == state.FREEING and new_size < size:
         left = min(arena[row + state.END], (new_size + mask) >> s.shift)
@@ -222,12 +222,12 @@ def truncate(s, arena, out, row, new_size):
     return True
 
 
-@part
+@subroutine
 def fallocate(s, arena, out, op, row):
     """fallocate: units, cleared where the file's size grows; False: no room to go on."""
     end = op.offset + op.length
     if s.stage == state.READY:
-        play(s, out, recipes.OTHER)
+        emit_recipe(s, out, recipes.OTHER)
     if s.stage <= state.EXTENDING and not lengthen(s, arena, out, row, op.offset, end):
         return False
     if not op.flag & records.KEEP_SIZE:

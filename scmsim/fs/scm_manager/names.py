@@ -11,17 +11,17 @@ from scmsim.alloc import buddy
 from scmsim.core import records
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import play
+from scmsim.fs.engine.events import emit_recipe
 from scmsim.fs.scm_manager import recipes, state
 from scmsim.fs.scm_manager.cache import mark, mark_inode
 from scmsim.fs.scm_manager.data import free_to_end
 from scmsim.fs.scm_manager.units import META_ORDER, extend, place, ready, reserve, settle, words_for
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 NAME_UNITS = 24  # units that one more name may take: of the directory, of indirect blocks, objects
 
 
-@part
+@subroutine
 def entries(s, arena, row):
     """Entries that a file's name takes in its directory."""
     length = arena[row + file_row.NAME]
@@ -32,17 +32,17 @@ def entries(s, arena, row):
     return 1 + 0
 
 
-@part
+@subroutine
 def scan(s, arena, out, directory, count):
     """Look at the first `count` entries."""
     if count <= 0 or place(arena, directory, recipes.ZERO) == 0:
         return
     s.reg[recipes.COUNT], s.reg[recipes.NAME_AT] = count, place(arena, directory, recipes.ZERO)
     s.reg[recipes.NAME_BYTES] = min(count * s.entry, s.capacity - s.reg[recipes.NAME_AT])
-    play(s, out, recipes.SCAN)
+    emit_recipe(s, out, recipes.SCAN)
 
 
-@part
+@subroutine
 def gap(s, arena, directory, needs):
     """First entry of the first gap of `needs` entries."""
     top, found, first = arena[directory + state.TOP], 0, -1
@@ -60,7 +60,7 @@ def gap(s, arena, directory, needs):
     return top - found
 
 
-@part
+@subroutine
 def words_for_name(s, arena, directory):
     """Words of arena that one more name in a directory takes at the most."""
     top = arena[directory + state.TOP] + 24
@@ -68,18 +68,18 @@ def words_for_name(s, arena, directory):
     return words + words_for(arena, directory, (top * s.entry >> s.shift) + 2)
 
 
-@part
+@subroutine
 def write_entry(s, arena, out, directory, slot, needs):
     """Store the bytes of an entry."""
     i = slot * s.entry >> s.shift
     s.reg[recipes.DIR_AT] = place(arena, directory, i) + (slot * s.entry & ((1 << s.shift) - 1))
     s.reg[recipes.DIR_BYTES] = min(needs * s.entry, ((i + 1) << s.shift) - slot * s.entry)
-    play(s, out, recipes.DIRENT)
+    emit_recipe(s, out, recipes.DIRENT)
     last = (slot + needs) * s.entry - 1 >> s.shift
     mark(s, arena, directory, i, last - i + 1)
 
 
-@part
+@subroutine
 def add_name(s, arena, out, row, directory):
     """Put a name of a file into a directory, which gets another unit if it must; the arena and the device have room."""
     needs = entries(s, arena, row)
@@ -101,13 +101,13 @@ def add_name(s, arena, out, row, directory):
     write_entry(s, arena, out, directory, slot, needs)
 
 
-@part
+@subroutine
 def as_directory(s, arena, row):
     """Row of a directory: that of a parent that is not named for a plain file, which has no entries."""
     return row if arena[row + file_row.STATUS] & file_row.IS_DIR else s.nobody
 
 
-@part
+@subroutine
 def find_slot(s, arena, row, directory):
     """First entry of a file in a directory, -1: none, as after the directory went with the names that it had."""
     number, known = (row - s.files) // state.FILE_WORDS + 1, arena[row + state.SLOT]
@@ -120,7 +120,7 @@ def find_slot(s, arena, row, directory):
     return recipes.ZERO - 1
 
 
-@part
+@subroutine
 def remove_name(s, arena, out, row, directory):
     """Take a name of a file out of its directory, if it is there."""
     slot = find_slot(s, arena, row, directory)
@@ -136,20 +136,20 @@ def remove_name(s, arena, out, row, directory):
     arena[row + state.SLOT] = -1
 
 
-@part
+@subroutine
 def new_inode(s, arena, out, row):
     """A metadata object of the SCM manager; the others have a place for an inode already."""
     if s.kind == recipes.MANAGER and arena[row + state.META] == 0:
         arena[row + state.META] = buddy.allocate(s, arena, recipes.ZERO + META_ORDER)
     s.reg[recipes.META] = arena[row + state.META]
-    play(s, out, recipes.INODE_NEW)
+    emit_recipe(s, out, recipes.INODE_NEW)
 
 
-@part
+@subroutine
 def create(s, arena, out, op, row, parent):
     """create, mkdir; the SCM manager gives a new file its first data objects."""
     is_dir = op.op == records.MKDIR
-    play(s, out, recipes.CREATE)
+    emit_recipe(s, out, recipes.CREATE)
     scan(s, arena, out, parent, arena[parent + state.TOP])
     arena[row + file_row.STATUS] = file_row.EXISTS | file_row.IS_DIR * is_dir
     arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 1, not is_dir
@@ -162,7 +162,7 @@ def create(s, arena, out, op, row, parent):
     mark_inode(s, arena, out, row)
 
 
-@part
+@subroutine
 def lose_link(s, arena, out, row):
     """One name less."""
     arena[row + file_row.LINKS] -= 1
@@ -170,19 +170,19 @@ def lose_link(s, arena, out, row):
         mark_inode(s, arena, out, row)
 
 
-@part
+@subroutine
 def unlink(s, arena, out, op, row, parent):
     """unlink, rmdir."""
-    play(s, out, recipes.UNLINK)
+    emit_recipe(s, out, recipes.UNLINK)
     remove_name(s, arena, out, row, arena[row + state.PARENT] if arena[row + state.SLOT] >= 0 else parent)
     lose_link(s, arena, out, row)
 
 
-@part
+@subroutine
 def rename(s, arena, out, row, parent, replaced):
     """rename within the file's directory; `replaced`: the row of the file that loses its name, or 0."""
     directory = as_directory(s, arena, arena[row + state.PARENT])
-    play(s, out, recipes.RENAME)
+    emit_recipe(s, out, recipes.RENAME)
     scan(s, arena, out, directory, arena[directory + state.TOP])
     if replaced != 0:
         remove_name(s, arena, out, replaced, arena[replaced + state.PARENT])
@@ -192,10 +192,10 @@ def rename(s, arena, out, row, parent, replaced):
     mark_inode(s, arena, out, row)
 
 
-@part
+@subroutine
 def link(s, arena, out, op, row, parent):
     """link; only ext2 has more than one name for a file, the others refuse."""
-    play(s, out, recipes.RENAME if s.kind == recipes.EXT2 else recipes.OTHER)
+    emit_recipe(s, out, recipes.RENAME if s.kind == recipes.EXT2 else recipes.OTHER)
     if s.kind == recipes.EXT2:
         scan(s, arena, out, parent, arena[parent + state.TOP])
         add_name(s, arena, out, row, parent)
@@ -203,7 +203,7 @@ def link(s, arena, out, op, row, parent):
         mark_inode(s, arena, out, row)
 
 
-@part
+@subroutine
 def evict(s, arena, out, row):
     """Free a file without names; False: no room to go on."""
     if not free_to_end(s, arena, out, row, recipes.ZERO):
@@ -228,7 +228,7 @@ def evict(s, arena, out, row):
     return True
 
 
-@part
+@subroutine
 def adopt(s, arena, out, row, parent):
     """Bring a file that existed before the trace into being, silently; False: no room to go on."""
     is_dir = arena[row + file_row.STATUS] & file_row.IS_DIR

@@ -11,19 +11,19 @@ Source: SCM manager paper, section 4.2, Table 1, Figure 3.
 from scmsim.alloc import buddy
 from scmsim.core import records
 from scmsim.fs.engine import file_row, table
-from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.events import has_events, emit_recipe
 from scmsim.fs.scm_manager import recipes, state
 from scmsim.fs.scm_manager.cache import STEP
 from scmsim.fs.scm_manager.data import free_to_end, set_run
 from scmsim.fs.scm_manager.names import add_name, new_inode, remove_name
 from scmsim.fs.scm_manager.units import DATA_ORDER, META_ORDER, entry_at, place, reserve, stretch
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 
-@part
+@subroutine
 def malloc(s, arena, out, row, length):
     """malloc: one block of the buddy system; a row that is in use stays as it is."""
-    play(s, out, recipes.MALLOC)
+    emit_recipe(s, out, recipes.MALLOC)
     if arena[row + file_row.STATUS] & (file_row.EXISTS | state.MEMORY):
         return
     order = buddy.order_for(max(length, 1))
@@ -37,17 +37,17 @@ def malloc(s, arena, out, row, length):
     arena[row + file_row.STATUS] |= state.MEMORY
 
 
-@part
+@subroutine
 def units_of(length):
     """Units that a memory object of `length` bytes takes."""
     return max(1, (1 << buddy.order_for(max(length, 1))) >> DATA_ORDER)
 
 
-@part
+@subroutine
 def free(s, arena, out, row):
     """free: the object goes, unless it is a file too; False: no room to go on."""
     if s.stage == state.READY:
-        play(s, out, recipes.FREE)
+        emit_recipe(s, out, recipes.FREE)
         s.stage, s.resume_at = state.FREEING, 0
     if not arena[row + file_row.STATUS] & file_row.EXISTS and arena[row + file_row.STATUS] & state.MEMORY:
         emitted = s.emitted
@@ -60,7 +60,7 @@ def free(s, arena, out, row):
     return True
 
 
-@part
+@subroutine
 def touch(s, arena, out, op, row):
     """load, store through a pointer; no call.  False: no room to go on."""
     if not arena[row + file_row.STATUS] & state.MEMORY:
@@ -73,34 +73,34 @@ def touch(s, arena, out, op, row):
             return False
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
         set_run(s, arena, row, at, stop)
-        play(s, out, recipes.OBJECT_LOAD if op.op == records.ULOAD else recipes.OBJECT_STORE)
+        emit_recipe(s, out, recipes.OBJECT_LOAD if op.op == records.ULOAD else recipes.OBJECT_STORE)
         s.resume_at = stop
     return True
 
 
-@part
+@subroutine
 def to_file(s, arena, out, op, row, parent):
     """mm_to_file: a metadata object, a name, and the chain; nothing is copied."""
     if not arena[row + file_row.STATUS] & state.MEMORY or arena[row + file_row.STATUS] & file_row.EXISTS:
-        play(s, out, recipes.OTHER)
+        emit_recipe(s, out, recipes.OTHER)
         return
     s.reg[recipes.CHAIN] = entry_at(s, place(arena, row, recipes.ZERO))
     s.reg[recipes.CHAIN_BYTES] = recipes.WORD * ((arena[row + file_row.SIZE] + (1 << s.shift) - 1) >> s.shift)
-    play(s, out, recipes.TO_FILE)
+    emit_recipe(s, out, recipes.TO_FILE)
     arena[row + file_row.STATUS] = file_row.EXISTS
     arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 1, 1
     new_inode(s, arena, out, row)
     add_name(s, arena, out, row, parent)
 
 
-@part
+@subroutine
 def to_memory(s, arena, out, op, row, parent):
     """file_to_mm; with a directory to lose it the file's name and metadata go."""
-    play(s, out, recipes.TO_MM)
+    emit_recipe(s, out, recipes.TO_MM)
     if not arena[row + file_row.STATUS] & file_row.EXISTS or arena[row + file_row.STATUS] & file_row.IS_DIR:
         return
     s.reg[recipes.META] = arena[row + state.META]
-    play(s, out, recipes.INODE_LOAD)
+    emit_recipe(s, out, recipes.INODE_LOAD)
     arena[row + file_row.STATUS] |= state.MEMORY
     if op.file2 >= 0:
         remove_name(s, arena, out, row, arena[row + state.PARENT] if arena[row + state.SLOT] >= 0 else parent)
@@ -109,7 +109,7 @@ def to_memory(s, arena, out, op, row, parent):
         arena[row + file_row.STATUS] &= ~file_row.EXISTS
 
 
-@part
+@subroutine
 def object_call(s, arena, out, op, row, parent):
     """malloc, free, load, store, mm_to_file, file_to_mm; False: no room to go on."""
     if op.op == records.ULOAD or op.op == records.USTORE:

@@ -8,7 +8,7 @@ from scmsim.alloc import buddy
 from scmsim.core import records
 from scmsim.fs.engine import calls, file_row, operations
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.events import has_events, emit_recipe
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.scm_manager import names as names
 from scmsim.fs.scm_manager import recipes, state
@@ -16,7 +16,7 @@ from scmsim.fs.scm_manager.cache import STEP, expire, synchronize
 from scmsim.fs.scm_manager.data import fallocate, read_file, truncate, write_file
 from scmsim.fs.scm_manager.objects import object_call, units_of
 from scmsim.fs.scm_manager.units import DATA_ORDER, place, ready, reserve, words_for
-from scmsim.jit import part
+from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
 NAME_EVENTS = 4 * STEP  # of a namespace operation
@@ -24,7 +24,7 @@ MOST_UNITS = 1 << 33  # of a file: below, its tables fit the largest arena
 TOO_FAR = 1 << 40  # words: more than the arena may have, so that its growth ends the replay with an error
 
 
-@part
+@subroutine
 def of_directory(arena, op, row):
     """Whether it transfers, cuts or allocates data of a directory: EISDIR, or EBADF."""
     code = op.op
@@ -33,7 +33,7 @@ def of_directory(arena, op, row):
     )
 
 
-@part
+@subroutine
 def reach(s, arena, op, row):
     """(first unit that may be allocated, end of the file then) in units; the end is 0 where nothing is allocated."""
     first, end = op.offset, op.offset + op.length
@@ -53,7 +53,7 @@ def reach(s, arena, op, row):
     return first >> s.shift, (end + (1 << s.shift) - 1) >> s.shift
 
 
-@part
+@subroutine
 def missing(s, arena, row, first, stop):
     """Units that are allocated to make the file reach from `first` to `stop`, indirect blocks included."""
     if s.kind != recipes.EXT2:
@@ -65,7 +65,7 @@ def missing(s, arena, row, first, stop):
     return count + (4 + (count >> 7)) * (count > 0)
 
 
-@part
+@subroutine
 def available(s):
     """Units that can be allocated."""
     if s.kind == recipes.MANAGER:
@@ -73,7 +73,7 @@ def available(s):
     return s.free_blocks
 
 
-@part
+@subroutine
 def adopts(arena, op, row):
     """Whether the operation is the first on a file that is taken to have existed before; one on a memory object is not."""
     of_file = (
@@ -82,7 +82,7 @@ def adopts(arena, op, row):
     return of_file and not arena[row + file_row.STATUS] & state.MEMORY and calls.adopts(arena, op, row)
 
 
-@part
+@subroutine
 def needed(s, arena, op, row):
     """Units that the operation takes at the most, of names and objects too."""
     code, exists = op.op, arena[row + file_row.STATUS] & file_row.EXISTS
@@ -102,7 +102,7 @@ def needed(s, arena, op, row):
     return units
 
 
-@part
+@subroutine
 def begin(s, arena, op, row):
     """A new operation: whether the device has what it may take; DONE: it is due."""
     first, stop = reach(s, arena, op, row)
@@ -123,7 +123,7 @@ def begin(s, arena, op, row):
     return DONE if ready(s, arena, units + 4) else NO_ROOM
 
 
-@part
+@subroutine
 def room(s, arena, out, op, row, parent):
     """Whether the operation's first piece surely fits; the tables that it changes are grown."""
     _, stop = reach(s, arena, op, row)
@@ -140,7 +140,7 @@ def room(s, arena, out, op, row, parent):
     return True
 
 
-@part
+@subroutine
 def nameless(arena, op, row):
     """Whether it is a file operation on a memory object that is no file: an error of the program."""
     is_file = (
@@ -149,37 +149,37 @@ def nameless(arena, op, row):
     return is_file and arena[row + file_row.STATUS] & (file_row.EXISTS | state.MEMORY) == state.MEMORY
 
 
-@part
+@subroutine
 def any_step(s, arena, out, op, row, parent):
     """Run or resume a call, of those on memory objects too; False: no room to finish it."""
     if nameless(arena, op, row) or of_directory(arena, op, row):
-        play(s, out, recipes.OTHER)
+        emit_recipe(s, out, recipes.OTHER)
         return True
     if op.op >= records.MALLOC or op.op == records.ULOAD or op.op == records.USTORE:
         return object_call(s, arena, out, op, row, parent)
     return calls.step(s, arena, out, op, row, parent)
 
 
-@part
+@subroutine
 def synchronize_write(s, out):
     """A write to a file that was opened with O_SYNC is written back as by fsync, without its call."""
 
 
-@part
+@subroutine
 def list_names(s, arena, out, row):
     """readdir: all entries of a directory."""
     names.scan(s, arena, out, row, arena[row + state.TOP])
     s.reg[recipes.COUNT] = arena[row + state.NAMES]
-    play(s, out, recipes.LISTED)
+    emit_recipe(s, out, recipes.LISTED)
 
 
-@part
+@subroutine
 def ended(s, arena, op, row):
     """An fsync writes back the directory, too, even where the file is gone by then."""
     s.directory = arena[row + state.PARENT]
 
 
-@part
+@subroutine
 def ordered(s, op):
     """Whether the operation ends with a write-back of what it changed."""
     if s.kind == recipes.MANAGER:
@@ -190,7 +190,7 @@ def ordered(s, op):
     return s.synchronous and changes
 
 
-@part
+@subroutine
 def perform(s, arena, out, op):
     """Run or resume an operation; returns its outcome."""
     row, parent = s.files + op.file * state.FILE_WORDS, calls.parent_of(s, op)
@@ -214,7 +214,7 @@ def perform(s, arena, out, op):
     return DONE
 
 
-@part
+@subroutine
 def known(s, op):
     """Whether the operation is one of the model's."""
     if op.file < 0:
@@ -223,20 +223,20 @@ def known(s, op):
     return s.kind == recipes.MANAGER if is_object else op.op <= records.CLOSE
 
 
-@part
+@subroutine
 def prepare(s, arena, out, op):
     """Dirty blocks that are older than the period are written back first; False: no room to finish that."""
     s.now = op.time_ns
     return s.stage != state.NEW or s.head == 0 or expire(s, arena, out, op.time_ns, op.op == records.SYNC)
 
 
-@part
+@subroutine
 def end(s, out):
     """The next operation is a new one."""
     s.stage = state.NEW
 
 
-@part
+@subroutine
 def leave(s, out):
     """What the space report reads."""
     if s.kind == recipes.MANAGER:

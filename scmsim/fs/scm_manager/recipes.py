@@ -8,7 +8,7 @@ The board copies word by word without a cache (section 5.1: the times of load an
 """
 
 from scmsim.core.records import FENCE, KERNEL, LOAD, NTSTORE, PM, STORE, USER
-from scmsim.fs.engine.events import Steps
+from scmsim.fs.engine.events import RecipeBuilder
 
 MANAGER, FAT, EXT2 = 0, 1, 2  # kinds
 
@@ -58,7 +58,7 @@ WORD = 4  # bytes of a word, and of a chain's entry
 OBJECT = 64  # bytes of a metadata object of the SCM manager
 ENTRY = {MANAGER: 8, FAT: 32, EXT2: 16}  # bytes that a directory grows by
 SECTOR, PAGES = 512, 32  # NAND: bytes of a page, pages of an erase unit
-_STEPS = Steps(SITES, COSTS)
+_STEPS = RecipeBuilder(SITES, COSTS)
 _work = _STEPS.work
 
 

@@ -9,15 +9,15 @@ Source: SCM manager paper, section 4.2; Linux 2.6.24 fs/fat/{cache,fatent,misc}.
 from scmsim.alloc import buddy, first_fit
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import play
+from scmsim.fs.engine.events import emit_recipe
 from scmsim.fs.scm_manager import recipes, state
 from scmsim.fs.scm_manager.cache import cleaned, fetch, mark_table, program, send_table, system_unit, table_unit
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 DATA_ORDER, META_ORDER = 4, 1  # buddy orders of a data object (512 bytes) and of a metadata object (64 bytes)
 
 
-@part
+@subroutine
 def ready(s, arena, units):
     """Whether the allocator and the tables that follow the device can serve `units` units; False: they must grow first."""
     if s.kind == recipes.MANAGER:
@@ -41,7 +41,7 @@ def ready(s, arena, units):
     return True
 
 
-@part
+@subroutine
 def words_for(arena, row, stop):
     """Words of arena that the file's tables take to hold the units below `stop`."""
     words = table.words_to_hold(arena, row + state.BLOCKS, stop) + table.words_to_hold(
@@ -50,7 +50,7 @@ def words_for(arena, row, stop):
     return words + table.words_to_hold(arena, row + state.UPPERS, (stop >> 16) + 2)
 
 
-@part
+@subroutine
 def reserve(s, arena, row, stop):
     """Make the tables hold the units below `stop`; the arena has room."""
     table.reserve(s, arena, row + state.BLOCKS, stop)
@@ -59,13 +59,13 @@ def reserve(s, arena, row, stop):
         table.reserve(s, arena, row + state.UPPERS, (stop >> 16) + 2)
 
 
-@part
+@subroutine
 def place(arena, row, i):
     """Device offset of a file's unit, 0: it has none."""
     return (table.get(arena, row + state.BLOCKS, i) >> 2) << state.PLACE_SHIFT
 
 
-@part
+@subroutine
 def stretch(s, arena, row, at, end):
     """End of the run from byte `at` on, to `end` at most, that lies in one piece on the device (or is a hole)."""
     first = at >> s.shift
@@ -78,13 +78,13 @@ def stretch(s, arena, row, at, end):
     return min(limit, stop << s.shift)
 
 
-@part
+@subroutine
 def number(s, at):
     """Number of the unit at a device offset, from the first that can be allocated on."""
     return (at - s.origin) >> s.shift
 
 
-@part
+@subroutine
 def entry_at(s, unit_at):
     """Device offset of the entry of the unit at device offset `unit_at` in the chain table, the FAT or the bitmaps."""
     if s.kind == recipes.MANAGER:
@@ -94,7 +94,7 @@ def entry_at(s, unit_at):
     return s.table_at + (number(s, unit_at) >> 3)
 
 
-@part
+@subroutine
 def take(s, arena, want):
     """Device offset of the first of `s.got` fresh units, at most `want`; the caller has made sure that there are some."""
     if s.kind != recipes.MANAGER:
@@ -103,12 +103,12 @@ def take(s, arena, want):
     return buddy.allocate(s, arena, recipes.ZERO + DATA_ORDER)
 
 
-@part
+@subroutine
 def noted(s, arena, out, at, count, first):
     """The entries of fresh units change; mounted synchronously each is written: the chain's new end, then the link to it."""
     s.reg[recipes.CHAIN], s.reg[recipes.COUNT] = entry_at(s, at), count
     s.reg[recipes.CHAIN_BYTES] = recipes.WORD * (count + (first > 0)) if s.kind != recipes.EXT2 else recipes.WORD
-    play(s, out, recipes.TAKE)
+    emit_recipe(s, out, recipes.TAKE)
     if s.kind == recipes.MANAGER or s.quiet:
         return
     if not s.synchronous:
@@ -121,7 +121,7 @@ def noted(s, arena, out, at, count, first):
         send_table(s, arena, out, (entry >> 2) << state.PLACE_SHIFT, recipes.ZERO + 1)
 
 
-@part
+@subroutine
 def take_node(s, arena, out, handle, i):
     """One indirect block of ext2, if it is not there yet."""
     entry = table.get(arena, handle, i)
@@ -132,7 +132,7 @@ def take_node(s, arena, out, handle, i):
     table.put(arena, handle, i, entry | (0 if s.quiet else state.DIRTY))
 
 
-@part
+@subroutine
 def take_nodes(s, arena, out, row, first, last):
     """The indirect blocks of units `first` to `last`."""
     for leaf in range(max(first - 12, 0) >> 8, ((last - 12) >> 8) + 1):
@@ -141,7 +141,7 @@ def take_nodes(s, arena, out, row, first, last):
             take_node(s, arena, out, row + state.UPPERS, (leaf + 255) >> 8)
 
 
-@part
+@subroutine
 def extend(s, arena, out, row, stop):
     """Give units to the file from `resume_at` on: one run (synchronously: one unit) of those that are missing below `stop`."""
     first = s.resume_at
@@ -174,7 +174,7 @@ def extend(s, arena, out, row, stop):
     s.resume_at = first + want
 
 
-@part
+@subroutine
 def release(s, arena, row, i):
     """Free unit `i` of a file."""
     at = place(arena, row, i)
@@ -190,7 +190,7 @@ def release(s, arena, row, i):
     arena[row + file_row.MAPPED] -= 1
 
 
-@part
+@subroutine
 def free_run(s, arena, out, row):
     """Free one run of units from `resume_at` on."""
     first, end = s.resume_at, arena[row + state.END]
@@ -206,13 +206,13 @@ def free_run(s, arena, out, row):
         release(s, arena, row, i)
     s.reg[recipes.CHAIN], s.reg[recipes.COUNT] = entry_at(s, at), count
     s.reg[recipes.CHAIN_BYTES] = recipes.WORD * count if s.kind != recipes.EXT2 else recipes.WORD
-    play(s, out, recipes.GIVE)
+    emit_recipe(s, out, recipes.GIVE)
     if s.kind != recipes.MANAGER:
         mark_table(s, arena, number(s, at), count)
     s.resume_at = first + count
 
 
-@part
+@subroutine
 def free_nodes(s, arena, row, stop):
     """Free ext2's indirect blocks that no unit below `stop` needs."""
     leaves = (max(stop - 12, 0) + 255) >> 8
@@ -228,7 +228,7 @@ def free_nodes(s, arena, row, stop):
             table.put(arena, row + state.UPPERS, i, recipes.ZERO)
 
 
-@part
+@subroutine
 def walk(s, arena, out, row, unit):
     """Find a unit: the chain is followed from the unit used last, or from the first; ext2 looks into its indirect block."""
     unit = min(unit, arena[row + state.END] - 1)
@@ -253,10 +253,10 @@ def walk(s, arena, out, row, unit):
         if s.kind == recipes.FAT:
             see(s, arena, out, number(s, place(arena, row, unit)))
     arena[row + state.CURSOR] = unit
-    play(s, out, recipes.HOP)
+    emit_recipe(s, out, recipes.HOP)
 
 
-@part
+@subroutine
 def see(s, arena, out, unit):
     """The sector of the FAT with a unit's entry comes into the cache."""
     i = table_unit(s, unit)
@@ -266,7 +266,7 @@ def see(s, arena, out, unit):
         table.put(arena, s.table + state.BLOCKS, i, entry | state.CACHED)
 
 
-@part
+@subroutine
 def settle(s, arena, out, row, first, stop):
     """Units of a file from before the trace: on the device, not in the cache; on NAND each page is written once."""
     for i in range(first, stop):

@@ -10,15 +10,15 @@ from scmsim.fs.contiguous import operations as contiguous_operations
 from scmsim.fs.contiguous import recipes as contiguous_recipes
 from scmsim.fs.contiguous import state as contiguous_state
 from scmsim.fs.engine import calls, file_row, operations
-from scmsim.fs.engine.events import play
+from scmsim.fs.engine.events import emit_recipe
 from scmsim.fs.simfs import recipes, tables
-from scmsim.jit import part
+from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
 CLEARED_EVENTS = 3 * page_map.PIECE  # of one call of `release_from`: each run of pages is cleared
 
 
-@part
+@subroutine
 def write_aside(s, arena, out, op, row):
     """An atomic update: what the smallest table over the write maps besides it goes to a temporary file too, then one entry is
     swapped, every TLB flushed, and the old pages cleared.  A write over two GiB goes in place.
@@ -33,16 +33,16 @@ def write_aside(s, arena, out, op, row):
     low, high = op.offset >> shift << shift, min(((op.offset >> shift) + 1) << shift, max(s.old_size, end))
     pages = (high - low + contiguous_recipes.BLOCK - 1) // contiguous_recipes.BLOCK
     s.reg[contiguous_recipes.PAGES], s.reg[contiguous_recipes.PTE_BYTES] = pages, pages << 3
-    play(s, out, recipes.SHADOW_OPEN)
+    emit_recipe(s, out, recipes.SHADOW_OPEN)
     s.reg[contiguous_recipes.BYTES] = op.offset - low + high - end
     if s.reg[contiguous_recipes.BYTES] > 0:
-        play(s, out, recipes.SHADOW_COPY)
+        emit_recipe(s, out, recipes.SHADOW_COPY)
     s.reg[contiguous_recipes.BYTES], s.reg[contiguous_recipes.COUNT] = pages * contiguous_recipes.BLOCK, 24 * pages
-    play(s, out, recipes.SHADOW_CLOSE)
+    emit_recipe(s, out, recipes.SHADOW_CLOSE)
     tables.detach(s, arena, out, row)
 
 
-@part
+@subroutine
 def enter(s, arena, out, directory):
     """A directory is looked through once to find that it lacks a name, then mapped to get it."""
     tables.visit(s, arena, out, directory)
@@ -50,13 +50,13 @@ def enter(s, arena, out, directory):
     tables.attach(s, arena, out, directory)
 
 
-@part
+@subroutine
 def release_events(arena, row):
     """Events of one piece that is freed, and of the file's end, at most."""
     return page_map.UNMAP_EVENTS + CLEARED_EVENTS + 4 * (2 + (arena[row + contiguous_state.END] >> 18))
 
 
-@part
+@subroutine
 def blocks_beside(s, op, count):
     """Upper tables."""
     return (3 + (count >> 18)) * (count > 0)

@@ -9,12 +9,12 @@ from scmsim.fs.contiguous import map as page_map
 from scmsim.fs.contiguous import recipes as contiguous_recipes
 from scmsim.fs.contiguous import state as contiguous_state
 from scmsim.fs.engine import table
-from scmsim.fs.engine.events import play
+from scmsim.fs.engine.events import emit_recipe
 from scmsim.fs.simfs import recipes
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 
-@part
+@subroutine
 def freed(s, out, block, count):
     """Pages that are freed are cleared and linked into the list."""
     s.reg[contiguous_recipes.AT], s.reg[contiguous_recipes.BYTES], s.reg[contiguous_recipes.COUNT] = (
@@ -23,10 +23,10 @@ def freed(s, out, block, count):
         count << 4,
     )
     s.zeroed_bytes += count * contiguous_recipes.BLOCK
-    play(s, out, recipes.PAGE_FREED)
+    emit_recipe(s, out, recipes.PAGE_FREED)
 
 
-@part
+@subroutine
 def taken(s, out, block, count):
     """Pages are taken from the list: each names the next one."""
     s.reg[contiguous_recipes.AT], s.reg[contiguous_recipes.BYTES], s.reg[contiguous_recipes.PTE_BYTES] = (
@@ -34,16 +34,16 @@ def taken(s, out, block, count):
         count * contiguous_recipes.BLOCK,
         count << 3,
     )
-    play(s, out, recipes.PAGE_TAKEN)
+    emit_recipe(s, out, recipes.PAGE_TAKEN)
 
 
-@part
+@subroutine
 def has_supers(s):
     """Every file has its upper tables there."""
     return True
 
 
-@part
+@subroutine
 def upper_table(s, arena, out, row, k):
     """Number `k` of a file's upper tables, if it is missing."""
     if table.get(arena, row + contiguous_state.SUPERS, k) != 0:
@@ -57,17 +57,17 @@ def upper_table(s, arena, out, row, k):
         block * contiguous_recipes.BLOCK,
         page_map.directory_at(arena, row, 0),
     )
-    play(s, out, contiguous_recipes.NEW_TABLE)
+    emit_recipe(s, out, contiguous_recipes.NEW_TABLE)
 
 
-@part
+@subroutine
 def upper_tables(s, arena, out, row, piece):
     """The tables above the page of entries of a piece of a file."""
     upper_table(s, arena, out, row, 0)
     upper_table(s, arena, out, row, 1 + (piece >> 9))
 
 
-@part
+@subroutine
 def drop_upper(s, arena, out, row):
     """Free the upper tables of a file that is gone."""
     for k in range((1 << arena[row + contiguous_state.SUPERS + 1]) if arena[row + contiguous_state.SUPERS] != 0 else 0):
@@ -78,29 +78,29 @@ def drop_upper(s, arena, out, row):
             freed(s, out, block, 1)
 
 
-@part
+@subroutine
 def set_attached(s, arena, row):
     """Registers of a file's entries in the kernel's table: one a GiB."""
     s.reg[contiguous_recipes.DIRECTORY] = page_map.directory_at(arena, row, 0)
     s.reg[contiguous_recipes.DIRECTORY_BYTES] = max((arena[row + contiguous_state.END] + (1 << 18) - 1) >> 18, 1) << 3
 
 
-@part
+@subroutine
 def attach(s, arena, out, row):
     """Hook a file's tables into the kernel's."""
     set_attached(s, arena, row)
-    play(s, out, recipes.ATTACHED)
+    emit_recipe(s, out, recipes.ATTACHED)
 
 
-@part
+@subroutine
 def detach(s, arena, out, row):
     """Take a file's tables out of the kernel's, and flush every TLB."""
     set_attached(s, arena, row)
-    play(s, out, recipes.DETACHED)
+    emit_recipe(s, out, recipes.DETACHED)
     page_map.table_event(s, out, page_map.FLUSH_ALL, 0, page_map.address_of(arena, row, 0), 1 << 18, page_map.NORMAL)
 
 
-@part
+@subroutine
 def visit(s, arena, out, row):
     """A directory or file is mapped for one look, and unmapped."""
     attach(s, arena, out, row)

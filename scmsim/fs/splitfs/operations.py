@@ -8,7 +8,7 @@ which block of an exchanged pair a file has afterwards is not followed; logs wra
 """
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.events import has_events, emit_recipe
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.ext4.extents import change_leaf, fits
 from scmsim.fs.ext4.jbd2 import join
@@ -21,18 +21,18 @@ from scmsim.fs.linux.operations import settle
 from scmsim.fs.linux.transfer import add_zeroed, copy_in
 from scmsim.fs.splitfs import recipes as x
 from scmsim.fs.splitfs import state as n
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 
-@part
+@subroutine
 def log_entry(s, out):
     """An entry of 64 bytes in the append log or the operation log, with the fence that covers the data too."""
     s.reg[q.LOG] = s.entries_at + s.entry % s.entries_bytes
     s.entry += x.ENTRY
-    play(s, out, x.LOG_ENTRY)
+    emit_recipe(s, out, x.LOG_ENTRY)
 
 
-@part
+@subroutine
 def stage(s, arena, f, page, count):
     """The pages [page, page + count) wait for a relink."""
     if arena[f + n.STAGED_END] == 0:
@@ -41,7 +41,7 @@ def stage(s, arena, f, page, count):
     arena[f + n.STAGED_END] = max(arena[f + n.STAGED_END], page + count)
 
 
-@part
+@subroutine
 def take_staging(s, arena, f, out, page, want):
     """Up to `want` staging blocks for the pages from `page` on; those beyond the first staging file were filled before."""
     count = add_blocks(s, arena, f, page, want, 0)
@@ -51,11 +51,11 @@ def take_staging(s, arena, f, out, page, want):
     s.filled -= used
     s.reg[q.FROM] = (arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT) * e.BLOCK + used
     s.reg[q.BYTES] = count * e.BLOCK - used
-    play(s, out, x.PREFILL)
+    emit_recipe(s, out, x.PREFILL)
     return count
 
 
-@part
+@subroutine
 def to_scratch(s, arena, f, page, at, length):
     """Where data that must not go in place is written: the scratch area; what is not whole pages is copied later."""
     if s.scratch + length + e.BLOCK > s.scratch_bytes:
@@ -68,14 +68,14 @@ def to_scratch(s, arena, f, page, at, length):
     return target
 
 
-@part
+@subroutine
 def write_part(s, arena, row, f, op, out):
     """Part of a write, from `s.progress` on: each run of pages is copied by the program."""
     at = op.offset + s.progress
     end = min(op.offset + op.length, (at & ~4095) + e.SLICE_PAGES * e.BLOCK)
     size, most = arena[f + e.SIZE], s.scratch_bytes - 2 * e.BLOCK
     if s.progress == 0:
-        play(s, out, q.WRITE)
+        emit_recipe(s, out, q.WRITE)
     while at < end:
         page = at >> 12
         count = page_run(s, arena, f, page, (end - 1) >> 12)
@@ -97,13 +97,13 @@ def write_part(s, arena, row, f, op, out):
     s.progress = at - op.offset
     if s.progress == op.length:
         if op.offset < size:
-            play(s, out, x.DRAIN)
+            emit_recipe(s, out, x.DRAIN)
         if at > size or s.mode == n.STRICT:
             log_entry(s, out)
         arena[f + e.SIZE] = max(size, at)
 
 
-@part
+@subroutine
 def relink(s, arena, f, out):
     """Staged blocks become the file's (ext4_dynamic_remap): one handle, its metadata joins the running transaction."""
     page, end = arena[f + n.STAGED], min(arena[f + n.STAGED_END], arena[f + e.END])
@@ -118,11 +118,11 @@ def relink(s, arena, f, out):
             s.reg[q.COUNT] += 1
         page += count
     s.reg[q.TO], s.reg[q.FROM] = s.reg[q.FROM], s.scratch_at
-    play(s, out, x.RELINK)
+    emit_recipe(s, out, x.RELINK)
     while arena[f + n.TO_COPY] > 0:
         s.reg[q.BYTES] = min(arena[f + n.TO_COPY], e.BLOCK)
         arena[f + n.TO_COPY] -= s.reg[q.BYTES]
-        play(s, out, x.COPY_BACK)
+        emit_recipe(s, out, x.COPY_BACK)
     arena[f + n.STAGED], arena[f + n.STAGED_END] = 0, 0
     join(s, arena, s.inode_table_at)  # the staging file's inode
     dirty_inode(s, arena, f, out)
@@ -130,12 +130,12 @@ def relink(s, arena, f, out):
     s.relinks += 1
 
 
-@part
+@subroutine
 def flush(s, arena, out, op, f):
     """fsync: relink what is staged; returns its outcome."""
     if not has_events(s, out, e.ROOM + 3 * (arena[f + n.TO_COPY] // e.BLOCK + 1)):
         return NO_ROOM
-    play(s, out, x.USER_CALL)
+    emit_recipe(s, out, x.USER_CALL)
     if arena[f + n.STAGED_END]:
         relink(s, arena, f, out)
         if not fits(s, arena, f):
@@ -143,7 +143,7 @@ def flush(s, arena, out, op, f):
     return DONE
 
 
-@part
+@subroutine
 def prepare(s, arena, out, op, f):
     """The library's part of a call that the kernel does: an entry in the operation log, and staged blocks first."""
     code = op.op
@@ -158,7 +158,7 @@ def prepare(s, arena, out, op, f):
     return NO_ROOM
 
 
-@part
+@subroutine
 def step(s, arena, out, op, row):
     """Run or resume an operation of the library; the kernel's are left to it (`s.passed`)."""
     f = arena[row + e.ROW_RECORD]
@@ -175,14 +175,14 @@ def step(s, arena, out, op, row):
     return data_call(s, arena, out, op, row)
 
 
-@part
+@subroutine
 def accepts(s, arena, op):
     """Whether the library takes part in an operation."""
     s.passed = op.op == r.SYNC
     return not s.passed
 
 
-@part
+@subroutine
 def end(s, out):
     """The next operation is a new one."""
     s.settled = s.progress = s.prepared = 0

@@ -5,7 +5,7 @@ Source: utsaslab/SplitFS splitfs/fileops_nvp.c (_nvp_extend_write, _nvp_do_pwrit
 """
 
 from scmsim.core.records import FENCE, FLUSH, LOAD, NTSTORE, STORE, USER
-from scmsim.fs.engine.events import Steps
+from scmsim.fs.engine.events import RecipeBuilder
 from scmsim.fs.ext4 import recipes as ext4
 from scmsim.fs.linux import recipes as q
 
@@ -20,7 +20,7 @@ COSTS = ("user_call", "user_write", "user_read", "user_copy_line", "log_entry", 
 
 LOG_ENTRY, PREFILL, RELINK, COPY_BACK, USER_CALL, DRAIN = range(q.RECIPES, q.RECIPES + 6)
 ENTRY = 64  # bytes of a log entry
-_STEPS = Steps(SITES, COSTS, first_cost=len(ext4.COSTS))
+_STEPS = RecipeBuilder(SITES, COSTS, first_cost=len(ext4.COSTS))
 _work = _STEPS.work
 
 

@@ -1,21 +1,21 @@
 """tmpfs' and ramfs' operations: those of Linux's file systems, with pages of DRAM in the place of blocks and no metadata."""
 
-from scmsim.fs.engine.events import play
+from scmsim.fs.engine.events import emit_recipe
 from scmsim.fs.linux import blocks, driver, transfer
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
 from scmsim.fs.tmpfs.state import IS_USED
-from scmsim.jit import part
+from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
 
-@part
+@subroutine
 def window_length(s, arena, f, page, want):
     """Pages are not preallocated."""
     return want
 
 
-@part
+@subroutine
 def use_pages(s, arena, f, page, count):
     """Pages that exist are used; `s.new_pages` counts those used for the second time (mark_page_accessed)."""
     words = arena[f + e.PAGES] + page
@@ -24,17 +24,17 @@ def use_pages(s, arena, f, page, count):
         arena[at] |= IS_USED
 
 
-@part
+@subroutine
 def fill_new(s, arena, f, out, at, stop):
     """What a copy to [at, stop) leaves of its first and last page, which are new, is cleared."""
     word = arena[arena[f + e.PAGES] + (at >> 12)]
     block = s.key_base + ((word >> s.key_shift & s.key_mask) << 12)
     s.reg[q.TO], s.reg[q.HEAD] = block, at & 4095
     s.reg[q.TAIL_AT], s.reg[q.TAIL] = block + stop - (at & ~4095), -stop & 4095
-    play(s, out, q.EDGES)
+    emit_recipe(s, out, q.EDGES)
 
 
-@part
+@subroutine
 def count_slice(s, arena, out, pages, grown):
     """Pages that a slice of a write used, and how many of them for the second time."""
     s.reg[q.PAGES], s.reg[q.NEW] = pages, s.new_pages

@@ -6,7 +6,7 @@ shmem_file_read_iter, swap.c: mark_page_accessed}, fs/libfs.c: simple_write_begi
 """
 
 from scmsim.core.records import KERNEL, LOAD, STORE, USER
-from scmsim.fs.engine.events import Steps
+from scmsim.fs.engine.events import RecipeBuilder
 from scmsim.fs.linux import recipes as q
 
 # Mechanism -> what the bytes that it stores to persistent memory are for.
@@ -25,7 +25,7 @@ COSTS = (
     "sync_call",
 )  # fmt: skip
 
-_STEPS = Steps(SITES, COSTS, KERNEL)
+_STEPS = RecipeBuilder(SITES, COSTS, KERNEL)
 _run, _work = _STEPS.run, _STEPS.work
 
 

@@ -9,7 +9,7 @@ Source: VSM paper (2020), III.B, steps 1 to 6.
 from scmsim.alloc import aligned_fit, first_fit
 from scmsim.core.records import MAP, PM, pack
 from scmsim.fs.engine import file_row, table
-from scmsim.fs.engine.events import has_events, play, run
+from scmsim.fs.engine.events import has_events, emit_recipe, emit_run
 from scmsim.fs.pmfs import recipes as pmfs_recipes
 from scmsim.fs.pmfs import state as pmfs_state
 from scmsim.fs.pmfs.copy import device, inode_at, set_copy, set_copy_within, set_find
@@ -17,7 +17,7 @@ from scmsim.fs.pmfs.journal import begin, commit, log
 from scmsim.fs.pmfs.tree import FILL_EVENTS, grow, hang, node, release
 from scmsim.fs.vsm import recipes
 from scmsim.fs.vsm.gaps import after_end, round_up, wipe
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 WHOLE, FINE, IN_PLACE = 1, 2, 3  # what becomes of a 4 KiB page's place
 HOLE = -1  # in the table of replaced superpages: there was none
@@ -25,29 +25,29 @@ PIECE_EVENTS = 48
 _MAPPED = pack(MAP, 0, PM)
 
 
-@part
+@subroutine
 def mount(s, out):
     """Once, before the first operation: the whole device is mapped, by entries of one size."""
     if s.mounted:
         return
-    run(s, out, _MAPPED + (s.leaf << 24), pmfs_recipes.ZERO, s.log_start)
+    emit_run(s, out, _MAPPED + (s.leaf << 24), pmfs_recipes.ZERO, s.log_start)
     s.mounted = 1
 
 
-@part
+@subroutine
 def fine_stop(s, arena, op, row, i):
     """First 4 KiB page of superpage `i` that the write need not copy: it holds no byte of the file, or follows the write."""
     end = min(op.offset + op.length, round_up(arena[row + file_row.SIZE]))
     return min((end + 4095) >> 12, (i + 1) << s.shift - 12)
 
 
-@part
+@subroutine
 def covers(s, op, i):
     """Whether the write covers superpage `i`."""
     return op.offset <= i << s.shift and (i + 1) << s.shift <= op.offset + op.length
 
 
-@part
+@subroutine
 def grain(s, arena, op, row, page):
     """What becomes of the place of the file's 4 KiB page `page`."""
     i = page >> s.shift - 12
@@ -62,7 +62,7 @@ def grain(s, arena, op, row, page):
     return IN_PLACE
 
 
-@part
+@subroutine
 def count_needs(s, arena, op, row, first, stop):
     """Superpages that the write takes; sets `singles` to the single pages."""
     whole = pmfs_recipes.ZERO
@@ -74,7 +74,7 @@ def count_needs(s, arena, op, row, first, stop):
     return whole
 
 
-@part
+@subroutine
 def set_entries(s, block, fresh, count):
     """Registers of the page-table entries of `count` pages from `block` on and of those from `fresh` on."""
     s.reg[recipes.PTES_AT], s.reg[recipes.FRESH_AT] = (
@@ -89,7 +89,7 @@ def set_entries(s, block, fresh, count):
     s.reg[recipes.VA], s.reg[recipes.FRESH_VA] = block * pmfs_recipes.BLOCK, fresh * pmfs_recipes.BLOCK
 
 
-@part
+@subroutine
 def take_apart(s, arena, out, block, count):
     """Entries of 2 MiB that map some of the pages from `block` on become entries of 4 KiB."""
     if s.leaf == 12:
@@ -100,10 +100,10 @@ def take_apart(s, arena, out, block, count):
             s.split_superpages += 1
             s.reg[recipes.PTES_AT], s.reg[recipes.VA] = s.page_table + (g << 12), g << 21
             s.reg[recipes.PMD_AT] = s.page_table + s.blocks * recipes.PTE + g * recipes.PTE
-            play(s, out, recipes.SPLIT)
+            emit_recipe(s, out, recipes.SPLIT)
 
 
-@part
+@subroutine
 def open_log(s, entries):
     """Place of the next transactional log of `entries` entries; sets its registers."""
     length = recipes.HEADER_BYTES + entries * recipes.ENTRY_BYTES
@@ -113,7 +113,7 @@ def open_log(s, entries):
     s.log_at += (length + 63) & ~63
 
 
-@part
+@subroutine
 def ready_index(s, arena, out, op, row):
     """Nodes of the file's index that the write needs, in a transaction of their own: empty ones change nothing."""
     first, last = op.offset >> s.shift, (op.offset + op.length - 1) >> s.shift
@@ -135,7 +135,7 @@ def ready_index(s, arena, out, op, row):
     commit(s, out)
 
 
-@part
+@subroutine
 def take_superpage(s, arena, row, i):
     """A fresh superpage in the place of the file's `i`-th; the old one, or HOLE, is noted."""
     old = table.get(arena, row + pmfs_state.BLOCKS, i)
@@ -147,7 +147,7 @@ def take_superpage(s, arena, row, i):
     s.superpages += 1
 
 
-@part
+@subroutine
 def take_pages(s, arena, out, row, page, want):
     """Fresh pages for those of the file from `page` on; returns how many."""
     fresh = first_fit.allocate(s, arena, want)
@@ -158,14 +158,14 @@ def take_pages(s, arena, out, row, page, want):
     take_apart(s, arena, out, block, count)
     take_apart(s, arena, out, fresh, count)
     set_entries(s, block, fresh, count)
-    play(s, out, recipes.TAKE_PAGES)
+    emit_recipe(s, out, recipes.TAKE_PAGES)
     s.superpages += 1
     s.pages += count
     s.data_blocks += count
     return count
 
 
-@part
+@subroutine
 def take_piece(s, arena, out, op, row):
     """Steps 1 and 2 for the place at `resume_at`: a superpage, or pages that share an entry of 2 MiB."""
     page, end = s.resume_at, (op.offset + op.length + 4095) >> 12
@@ -177,11 +177,11 @@ def take_piece(s, arena, out, op, row):
         return
     if grain_of == WHOLE:
         take_superpage(s, arena, row, i)
-        play(s, out, recipes.TAKE_SUPER)
+        emit_recipe(s, out, recipes.TAKE_SUPER)
     s.resume_at = min(end, (i + 1) << s.shift - 12)
 
 
-@part
+@subroutine
 def fresh_run(s, arena, limit):
     """Pages from `piece` on, at most `limit`, that lie behind one another."""
     fresh, count = table.get(arena, s.fresh, s.piece), 1
@@ -190,7 +190,7 @@ def fresh_run(s, arena, limit):
     return count
 
 
-@part
+@subroutine
 def rest_of_pages(s, arena, out, op, row):
     """What the write leaves over of its first and its last 4 KiB page, and of superpages that a hole lacked."""
     end, mask = op.offset + op.length, (1 << s.shift) - 1
@@ -201,7 +201,7 @@ def rest_of_pages(s, arena, out, op, row):
             table.get(arena, s.fresh, pmfs_recipes.ZERO) * pmfs_recipes.BLOCK,
         )
         set_copy_within(s, old, fresh, op.offset & 4095)
-        play(s, out, recipes.COPY_EDGE)
+        emit_recipe(s, out, recipes.COPY_EDGE)
     if op.offset & mask and table.get(arena, row + pmfs_state.OLD, op.offset >> s.shift) == HOLE:
         wipe(s, arena, out, row, op.offset & ~mask, op.offset)
     if end & 4095 and grain(s, arena, op, row, last) == FINE:
@@ -210,12 +210,12 @@ def rest_of_pages(s, arena, out, op, row):
             table.get(arena, s.fresh, s.pages - 1) * pmfs_recipes.BLOCK + (end & 4095),
         )
         set_copy_within(s, old, fresh, pmfs_recipes.BLOCK - (end & 4095))
-        play(s, out, recipes.COPY_EDGE)
+        emit_recipe(s, out, recipes.COPY_EDGE)
     if end & mask and grain(s, arena, op, row, last) != FINE:
         after_end(s, arena, out, row, end, table.get(arena, row + pmfs_state.OLD, (end - 1) >> s.shift) == HOLE)
 
 
-@part
+@subroutine
 def copy_piece(s, arena, out, op, row):
     """Step 4: the caller's bytes from `resume_at` on, as far as their new place is in one piece."""
     at, page = s.resume_at, s.resume_at >> 12
@@ -228,13 +228,13 @@ def copy_piece(s, arena, out, op, row):
         stop = min(stop, (page + count) << 12)
         s.piece += count
     set_find(s, arena, row, page, 1)
-    play(s, out, pmfs_recipes.FIND)
+    emit_recipe(s, out, pmfs_recipes.FIND)
     set_copy(s, op, target, at, stop)
-    play(s, out, recipes.COPY)
+    emit_recipe(s, out, recipes.COPY)
     s.resume_at = stop
 
 
-@part
+@subroutine
 def swap_piece(s, arena, out, op, row):
     """Step 5 for the place at `resume_at`: slots of one leaf of the index, or page-table entries of one run."""
     page, end = s.resume_at, (op.offset + op.length + 4095) >> 12
@@ -242,7 +242,7 @@ def swap_piece(s, arena, out, op, row):
     if grain_of == FINE:
         count = fresh_run(s, arena, min(fine_stop(s, arena, op, row, i), (page | 511) + 1) - page)
         set_entries(s, device(s, arena, row, page << 12) >> 12, table.get(arena, s.fresh, s.piece), count)
-        play(s, out, recipes.SWAP)
+        emit_recipe(s, out, recipes.SWAP)
         s.piece += count
         s.swapped_ptes += count
         s.resume_at += count
@@ -255,23 +255,23 @@ def swap_piece(s, arena, out, op, row):
         s.reg[recipes.SLOT_AT] = slot_at(s, arena, row, i)
         s.reg[recipes.SLOTS], s.reg[recipes.COUNT] = (stop - i) * 8, stop - i
         s.replaced_superpages += stop - i
-        play(s, out, recipes.INDEX)
+        emit_recipe(s, out, recipes.INDEX)
     s.resume_at = min(end, stop << s.shift - 12)
 
 
-@part
+@subroutine
 def slot_at(s, arena, row, i):
     """Device offset of the index's slot for superpage `i`: in a leaf, or the root in the inode."""
     leaf = node(arena, row, 1, i >> 9)
     return leaf * pmfs_recipes.BLOCK + ((i & 511) << 3) if arena[row + pmfs_state.HEIGHT] > 0 else inode_at(s, row)
 
 
-@part
+@subroutine
 def close_log(s, arena, out, op, row):
     """End of step 5, the log is complete; step 6: what was replaced is free."""
     end = op.offset + op.length
     s.reg[recipes.GROWN] = 8 * (end > arena[row + file_row.SIZE])
-    play(s, out, recipes.COMPLETE)
+    emit_recipe(s, out, recipes.COMPLETE)
     arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], end)
     s.reg[recipes.COUNT] = s.pages
     for k in range(s.pages):
@@ -286,10 +286,10 @@ def close_log(s, arena, out, op, row):
             s.reg[recipes.COUNT] += 1
         if old != 0:
             table.put(arena, row + pmfs_state.OLD, i, pmfs_recipes.ZERO)
-    play(s, out, recipes.FREED)
+    emit_recipe(s, out, recipes.FREED)
 
 
-@part
+@subroutine
 def overwrite(s, arena, out, op, row):
     """One write() over existing bytes; False: no room to go on."""
     end, first = op.offset + op.length, op.offset >> 12
@@ -299,8 +299,8 @@ def overwrite(s, arena, out, op, row):
         if not has_events(s, out, FILL_EVENTS * (leaves + 1)):
             return False
         set_find(s, arena, row, first, 1)
-        play(s, out, pmfs_recipes.WRITE)
-        play(s, out, recipes.OPEN)
+        emit_recipe(s, out, pmfs_recipes.WRITE)
+        emit_recipe(s, out, recipes.OPEN)
         ready_index(s, arena, out, op, row)
         s.superpages, s.pages, s.piece = 0, 0, 0
         s.stage, s.resume_at = pmfs_state.ALLOCATING, first
@@ -312,13 +312,13 @@ def overwrite(s, arena, out, op, row):
         if not has_events(s, out, PIECE_EVENTS):
             return False
         open_log(s, s.superpages + s.pages)
-        play(s, out, recipes.OPEN_LOG)
+        emit_recipe(s, out, recipes.OPEN_LOG)
         rest_of_pages(s, arena, out, op, row)
         s.stage, s.resume_at = pmfs_state.COPYING, op.offset
     return swap_after_copy(s, arena, out, op, row)
 
 
-@part
+@subroutine
 def swap_after_copy(s, arena, out, op, row):
     """Steps 4 to 6; False: no room to go on."""
     end = op.offset + op.length
@@ -329,7 +329,7 @@ def swap_after_copy(s, arena, out, op, row):
     if not has_events(s, out, PIECE_EVENTS):
         return False
     if s.stage == pmfs_state.COPYING:
-        play(s, out, recipes.COMMIT)
+        emit_recipe(s, out, recipes.COMMIT)
         s.stage, s.resume_at, s.piece = pmfs_state.SWAPPING, op.offset >> 12, 0
     while s.resume_at < (end + 4095) >> 12:
         if not has_events(s, out, PIECE_EVENTS):

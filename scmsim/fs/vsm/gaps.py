@@ -9,18 +9,18 @@ from scmsim.alloc import aligned_fit, first_fit
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.pmfs import state as pmfs_state
 from scmsim.fs.pmfs.copy import clear
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 PAGE = 4096
 
 
-@part
+@subroutine
 def round_up(length):
     """Bytes of the 4 KiB pages that hold `length` bytes."""
     return (length + PAGE - 1) & -PAGE
 
 
-@part
+@subroutine
 def wipe(s, arena, out, row, low, high):
     """Clear bytes [low, high) of the file, which lie in one superpage."""
     if low < high:
@@ -28,7 +28,7 @@ def wipe(s, arena, out, row, low, high):
         clear(s, out, table.get(arena, row + pmfs_state.BLOCKS, i), low - (i << s.shift), high - (i << s.shift))
 
 
-@part
+@subroutine
 def behind_end(s, arena, out, row, new_size):
     """The file grows to `new_size` without a write: clear the rest of the superpage that its end is in."""
     size = arena[row + file_row.SIZE]
@@ -37,7 +37,7 @@ def behind_end(s, arena, out, row, new_size):
         wipe(s, arena, out, row, size, min(new_size, (i + 1) << s.shift))
 
 
-@part
+@subroutine
 def gaps(s, arena, out, op, row):
     """A write that replaces nothing: clear what it leaves over of new superpages, and what lies between the file's end and it."""
     size, end = arena[row + file_row.SIZE], op.offset + op.length
@@ -49,7 +49,7 @@ def gaps(s, arena, out, op, row):
     after_end(s, arena, out, row, end, s.edges & 2 != 0 and (last << s.shift) < size)
 
 
-@part
+@subroutine
 def after_end(s, arena, out, row, end, inside):
     """Clear what follows a write up to `end`: the rest of a page that is new to the file, or (`inside`) of a filled hole."""
     size, limit = round_up(arena[row + file_row.SIZE]), (((end - 1) >> s.shift) + 1) << s.shift
@@ -59,7 +59,7 @@ def after_end(s, arena, out, row, end, inside):
         wipe(s, arena, out, row, end, round_up(end))
 
 
-@part
+@subroutine
 def keep_tail(s, arena, row):
     """Free the pages of the file's last superpage behind its end; returns how many (0: there are none)."""
     size = arena[row + file_row.SIZE]

@@ -11,24 +11,24 @@ from scmsim.fs.pmfs import names as pmfs_names
 from scmsim.fs.pmfs import operations as pmfs_operations
 from scmsim.fs.pmfs import state as pmfs_state
 from scmsim.fs.vsm import data, gaps, zfdm
-from scmsim.jit import part
+from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
 
-@part
+@subroutine
 def looked_up(pages):
     """A run of pages lies in one superpage, which is looked up once."""
     return 1
 
 
-@part
+@subroutine
 def open_fast(s, arena, out, op, row):
     """A write inside one existing superpage clears what lies between the file's end and it."""
     s.edges = 0
     gaps.gaps(s, arena, out, op, row)
 
 
-@part
+@subroutine
 def pages_of(s, arena, row, i):
     """A superpage whose tail was reclaimed holds fewer pages."""
     if arena[row + pmfs_state.KEPT] == 0 or arena[row + pmfs_state.KEPT_AT] != i:
@@ -38,25 +38,25 @@ def pages_of(s, arena, row, i):
     return pages
 
 
-@part
+@subroutine
 def fresh_pages(s, op):
     """Fresh pages that a copy-on-write may take."""
     return s.replacing * min(2 * s.unit, (op.length >> 12) + 2)
 
 
-@part
+@subroutine
 def words_aside(s, arena, op):
     """Words of the table of fresh pages."""
     return table.words_to_hold(arena, s.fresh, fresh_pages(s, op))
 
 
-@part
+@subroutine
 def reserve_aside(s, arena, op):
     """Grow the table of fresh pages."""
     table.reserve(s, arena, s.fresh, fresh_pages(s, op))
 
 
-@part
+@subroutine
 def write(s, arena, out, op, row):
     """One write(); False: no room to finish it."""
     if s.replacing:
@@ -64,7 +64,7 @@ def write(s, arena, out, op, row):
     return pmfs_data.write_file(s, arena, out, op, row)
 
 
-@part
+@subroutine
 def kept(s, arena, out, op, row):
     """The last descriptor of a file that has a name is closed: its unused pages are free."""
     if op.op == records.CLOSE and arena[row + file_row.OPENS] <= 0:

@@ -7,7 +7,7 @@ each stored address means.
 """
 
 from scmsim.core.records import FLUSH, INVALIDATE, LOAD, MAP, REMAP, STORE, WORK
-from scmsim.fs.engine.events import Steps
+from scmsim.fs.engine.events import RecipeBuilder
 from scmsim.fs.pmfs import recipes as pmfs_recipes
 
 # Mechanisms beside PMFS's, in the order of the steps -> what the bytes that they store are for.
@@ -56,7 +56,7 @@ STATE_BYTES, HEADER_BYTES, ENTRY_BYTES = 8, 64, 16
 INODE_FLAG = 96  # offset of the flag in an inode: its last superpage has no tail
 PTE = 8
 _SITE = {name: code for code, name in enumerate(SITES)}
-_STEPS = Steps(SITES, COSTS, first_cost=len(pmfs_recipes.COSTS))
+_STEPS = RecipeBuilder(SITES, COSTS, first_cost=len(pmfs_recipes.COSTS))
 _step, _work, _fence = _STEPS.run, _STEPS.work, _STEPS.fence
 
 

@@ -4,7 +4,7 @@ Source: WineFS fs/winefs/xip.c (pmfs_xip_file_write, pmfs_xip_cow_file_write, pm
 """
 
 from scmsim.fs.engine import file_row, table
-from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.events import has_events, emit_recipe
 from scmsim.fs.pmfs import recipes as pmfs_recipes
 from scmsim.fs.pmfs import state as pmfs_state
 from scmsim.fs.pmfs.copy import clear, device, set_copy, set_copy_within, set_find, stretch
@@ -12,13 +12,13 @@ from scmsim.fs.pmfs.data import close_write, fast, open_write
 from scmsim.fs.pmfs.journal import begin, commit, log
 from scmsim.fs.pmfs.tree import FILL_EVENTS, fill, node
 from scmsim.fs.winefs import recipes
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 NEW_START, NEW_END, OVER_START, OVER_END = 1, 2, 4, 8  # edges of a write: of a new block, of one with the file's bytes
 COPY_EVENTS = 24
 
 
-@part
+@subroutine
 def find_edges(s, arena, op, row):
     """Which ends of the write leave bytes of their block over."""
     end, size = op.offset + op.length, arena[row + file_row.SIZE]
@@ -31,23 +31,23 @@ def find_edges(s, arena, op, row):
         s.edges |= (not there) * NEW_END | (there and end < size and op.offset < size) * OVER_END
 
 
-@part
+@subroutine
 def start_bytes(at):
     """Bytes that precede a write in its first block, whole words, one more where they are whole already."""
     return (at & 4095) + 8 - (at & 7)
 
 
-@part
+@subroutine
 def copy_edge(s, arena, out, row, at, length):
     """`length` bytes of the file from `at` on, from the block that was replaced to its successor (or to itself)."""
     i = at >> 12
     block, old = table.get(arena, row + pmfs_state.BLOCKS, i), table.get(arena, row + pmfs_state.OLD, i)
     from_block = old if s.replacing and old != 0 else block
     set_copy_within(s, from_block * pmfs_recipes.BLOCK + (at & 4095), block * pmfs_recipes.BLOCK + (at & 4095), length)
-    play(s, out, pmfs_recipes.COW_EDGE)
+    emit_recipe(s, out, pmfs_recipes.COW_EDGE)
 
 
-@part
+@subroutine
 def fill_edges(s, arena, out, op, row):
     """Clear or copy what the write leaves over."""
     end = op.offset + op.length
@@ -74,7 +74,7 @@ def fill_edges(s, arena, out, op, row):
         copy_edge(s, arena, out, row, last, pmfs_recipes.BLOCK - (last & 4095))
 
 
-@part
+@subroutine
 def copy_pieces(s, arena, out, op, row):
     """Copy from `resume_at` to the end of the write, a run of blocks at a time; False: no room to go on."""
     end = op.offset + op.length
@@ -83,14 +83,14 @@ def copy_pieces(s, arena, out, op, row):
             return False
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
         set_find(s, arena, row, at >> 12, ((stop - 1) >> 12) - (at >> 12) + 1)
-        play(s, out, pmfs_recipes.FIND)
+        emit_recipe(s, out, pmfs_recipes.FIND)
         set_copy(s, op, device(s, arena, row, at), at, stop)
-        play(s, out, recipes.SECOND_COPY if s.stage == pmfs_state.DOUBLING else pmfs_recipes.COPY)
+        emit_recipe(s, out, recipes.SECOND_COPY if s.stage == pmfs_state.DOUBLING else pmfs_recipes.COPY)
         s.resume_at = stop
     return has_events(s, out, FILL_EVENTS)
 
 
-@part
+@subroutine
 def restore_leaf(s, arena, out, op, row):
     """Slots of one leaf get their former blocks back, the fresh ones are noted as replaced."""
     first, last = s.resume_at, min(s.resume_at | 511, (op.offset + op.length - 1) >> 12)
@@ -108,21 +108,21 @@ def restore_leaf(s, arena, out, op, row):
         (last - first + 1) << 3,
         count << 3,
     )
-    play(s, out, recipes.RESTORE)
+    emit_recipe(s, out, recipes.RESTORE)
     s.resume_at = last + 1
 
 
-@part
+@subroutine
 def write_file(s, arena, out, op, row):
     """One write(); False: no room to go on."""
     first, last = op.offset >> 12, (op.offset + op.length - 1) >> 12
     if s.stage == pmfs_state.READY:
         set_find(s, arena, row, first, 1)
-        play(s, out, pmfs_recipes.WRITE)
+        emit_recipe(s, out, pmfs_recipes.WRITE)
         s.doubled = arena[row + pmfs_state.ALIGNED] != 0 and op.offset < arena[row + file_row.SIZE]
         if s.doubled and first == last and table.get(arena, row + pmfs_state.BLOCKS, first) != 0:
             fast(s, arena, out, op, row)
-            play(s, out, recipes.BARRIER)
+            emit_recipe(s, out, recipes.BARRIER)
             return True
         find_edges(s, arena, op, row)
         edges = s.edges
@@ -151,19 +151,19 @@ def write_file(s, arena, out, op, row):
     return write_again(s, arena, out, op, row)
 
 
-@part
+@subroutine
 def first_commit(s, arena, out, op, row):
     """The fresh blocks are the file's; the second transaction begins."""
     end = op.offset + op.length
     if end > arena[row + file_row.SIZE]:
         arena[row + file_row.SIZE] = end
-        play(s, out, pmfs_recipes.RESIZED)
+        emit_recipe(s, out, pmfs_recipes.RESIZED)
     commit(s, out)
     begin(s, out)
     s.stage, s.resume_at = pmfs_state.SWAPPING, op.offset >> 12
 
 
-@part
+@subroutine
 def write_again(s, arena, out, op, row):
     """Second transaction: the former blocks, the data once more, the fresh blocks are free; False: no room to go on."""
     while s.stage == pmfs_state.SWAPPING and s.resume_at <= (op.offset + op.length - 1) >> 12:

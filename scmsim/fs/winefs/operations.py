@@ -5,36 +5,36 @@ Source: WineFS fs/winefs/{balloc,journal,dir,namei,inode}.c.
 
 from scmsim.alloc import aligned_holes
 from scmsim.fs.engine import calls, operations, table
-from scmsim.fs.engine.events import play
+from scmsim.fs.engine.events import emit_recipe
 from scmsim.fs.pmfs import dirs, tree
 from scmsim.fs.pmfs import operations as pmfs_operations
 from scmsim.fs.pmfs import recipes as pmfs_recipes
 from scmsim.fs.pmfs import state as pmfs_state
 from scmsim.fs.winefs import data, recipes
-from scmsim.jit import part
+from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
 
-@part
+@subroutine
 def filled_whole(arena, row):
     """512 blocks of a file were allocated and cleared at once: it is kept on aligned extents."""
     arena[row + pmfs_state.ALIGNED] = 1
 
 
-@part
+@subroutine
 def counted(fresh, calls):
     """One call serves a run, and counts blocks once more if it replaces some."""
     return calls
 
 
-@part
+@subroutine
 def scan(s, arena, out, directory, stop, within, match):
     """A name is looked up in a balanced tree of the directory's names."""
     s.reg[pmfs_recipes.COUNT] = 1 + tree_depth(arena[directory + pmfs_state.DIRENTS])
-    play(s, out, recipes.SEARCH)
+    emit_recipe(s, out, recipes.SEARCH)
 
 
-@part
+@subroutine
 def tree_depth(names):
     """Nodes on the way to a leaf of a balanced tree."""
     depth = 0
@@ -43,7 +43,7 @@ def tree_depth(names):
     return depth
 
 
-@part
+@subroutine
 def find_gap(arena, directory, needs):
     """(last block, its last record if a name of `needs` bytes fits behind it, or into it if it is free, else -1)."""
     last = arena[directory + pmfs_state.DIRCOUNT] - 1
@@ -56,7 +56,7 @@ def find_gap(arena, directory, needs):
     return last, k if fits else -1
 
 
-@part
+@subroutine
 def run_on(s, thread):
     """Go on with the journal of the thread's CPU."""
     cpu = thread % s.cpus

@@ -5,7 +5,7 @@ is copied twice, first to fresh blocks, then in place.
 """
 
 from scmsim.core.records import FLUSH, LOAD, NTSTORE, PM, STORE, USER
-from scmsim.fs.engine.events import Steps
+from scmsim.fs.engine.events import RecipeBuilder
 from scmsim.fs.pmfs import recipes as pmfs_recipes
 
 SITES = {
@@ -15,7 +15,7 @@ SITES = {
 }
 COSTS = ("tree_step",)
 SECOND_COPY, BARRIER, RESTORE, SEARCH = range(pmfs_recipes.OLD_FREED + 1, pmfs_recipes.OLD_FREED + 5)
-_STEPS = Steps(SITES, (*pmfs_recipes.COSTS, *COSTS))
+_STEPS = RecipeBuilder(SITES, (*pmfs_recipes.COSTS, *COSTS))
 _work, _fence = _STEPS.work, _STEPS.fence
 
 

@@ -10,7 +10,7 @@ allocator is first fit; the extent tree has one level of leaves.
 from scmsim.alloc.first_fit import allocate, release
 from scmsim.fs.engine import table
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import play
+from scmsim.fs.engine.events import emit_recipe
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
@@ -22,10 +22,10 @@ from scmsim.fs.xfs import recipes as x
 from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs.dirs import give_block, take_block
 from scmsim.fs.xfs.log import add_bytes, fork_bytes, log_buffer, log_fork, log_free_space, log_inode
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 
-@part
+@subroutine
 def log_extents(s, arena, f, page, out):
     """A file's extents changed at `page`: its inode, and the leaf of its extent tree if it has one; leaves are added."""
     leaves = arena[f + e.LEAF_COUNT]
@@ -45,14 +45,14 @@ def log_extents(s, arena, f, page, out):
     log_fork(s, arena, f, fork_bytes(arena, f), out)
 
 
-@part
+@subroutine
 def wants_leaf(arena, f):
     """Whether the extents need one more leaf."""
     extents = arena[f + e.EXTENTS]
     return extents > n.EXTENTS_INLINE and extents > n.EXTENTS_PER_LEAF * arena[f + e.LEAF_COUNT]
 
 
-@part
+@subroutine
 def free_leaves(s, arena, f):
     """Free the extent leaves of a file whose extents fit its inode again."""
     while arena[f + e.LEAF_COUNT]:
@@ -60,7 +60,7 @@ def free_leaves(s, arena, f):
         give_block(s, arena, table.get(arena, f + e.LEAVES, arena[f + e.LEAF_COUNT]))
 
 
-@part
+@subroutine
 def starts(arena, f, page, behind):
     """How many of two pages are the first of an extent."""
     count = 0
@@ -71,7 +71,7 @@ def starts(arena, f, page, behind):
     return count
 
 
-@part
+@subroutine
 def add_blocks(s, arena, f, page, want, mark):
     """Up to `want` blocks in a row for the pages from `page` on, whose words get `mark`; returns how many."""
     block = allocate(s, arena, want)
@@ -86,7 +86,7 @@ def add_blocks(s, arena, f, page, want, mark):
     return s.got
 
 
-@part
+@subroutine
 def map_run(s, arena, f, out, page, count):
     """The first of `count` pages from `page` on, all holes or all unwritten, get zeroed blocks; returns how many."""
     count = min(count, n.EXTENT_PAGES)
@@ -105,21 +105,21 @@ def map_run(s, arena, f, out, page, count):
     log_extents(s, arena, f, page, out)
     arena[f + e.DATA_TID] = s.sequence
     s.reg[q.TO], s.reg[q.BYTES], s.reg[q.COUNT] = block * e.BLOCK, count * e.BLOCK, count
-    play(s, out, q.ALLOCATE if new else x.CONVERT)
+    emit_recipe(s, out, q.ALLOCATE if new else x.CONVERT)
     return count
 
 
-@part
+@subroutine
 def write_slice(s, arena, row, f, op, out):
     """Part of a write(), from `s.progress` on: for each run of pages blocks where there are none, and a copy."""
     at = op.offset + s.progress
     end = min(op.offset + op.length, (at & ~4095) + n.EXTENT_PAGES * e.BLOCK)
     if s.progress == 0:
-        play(s, out, q.WRITE)
+        emit_recipe(s, out, q.WRITE)
         stamp = s.now // s.timestamp_tick if s.timestamp_tick else s.sequence
         if stamp != arena[f + e.STAMP]:
             arena[f + e.STAMP] = stamp
-            play(s, out, q.TIMES)
+            emit_recipe(s, out, q.TIMES)
             log_inode(s, arena, f, out)
     while at < end:
         page = at >> 12
@@ -137,10 +137,10 @@ def write_slice(s, arena, row, f, op, out):
         arena[f + e.SIZE] = at
         arena[f + e.DATA_TID] = s.sequence
         log_inode(s, arena, f, out)
-        play(s, out, q.FINISH)
+        emit_recipe(s, out, q.FINISH)
 
 
-@part
+@subroutine
 def free_pages(s, arena, f, out, page, last):
     """Free the blocks of the pages [page, last], two extents in a transaction; takes 4 events."""
     last = min(last, arena[f + e.END] - 1)
@@ -171,11 +171,11 @@ def free_pages(s, arena, f, out, page, last):
         arena[f + e.END] = min(arena[f + e.END], page)
     if arena[f + e.MAPPED] == 0:
         free_leaves(s, arena, f)
-    play(s, out, q.FREED)
+    emit_recipe(s, out, q.FREED)
     log_extents(s, arena, f, page, out)
 
 
-@part
+@subroutine
 def truncate(s, arena, op, f, out):
     """truncate: the rest of the new last page is cleared, pages behind it are freed."""
     size = max(op.offset, 0)
@@ -187,14 +187,14 @@ def truncate(s, arena, op, f, out):
     note_change(s, arena, f, out)
 
 
-@part
+@subroutine
 def note_change(s, arena, f, out):
     """A file's inode and its blocks changed."""
     log_inode(s, arena, f, out)
     arena[f + e.DATA_TID] = s.sequence
 
 
-@part
+@subroutine
 def reserve_range(s, arena, f, first, last):
     """Room for the pages [first, last], whose holes are to get blocks; returns an outcome."""
     if holes(arena, f, first, last) > s.free_blocks:
@@ -206,7 +206,7 @@ def reserve_range(s, arena, f, first, last):
     return DONE
 
 
-@part
+@subroutine
 def fill_holes(s, arena, f, page, last, out):
     """Unwritten blocks for the holes in the pages [page, last]."""
     s.reg[q.COUNT] = 0
@@ -217,7 +217,7 @@ def fill_holes(s, arena, f, page, last, out):
             log_free_space(s, arena, arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT)
             s.reg[q.COUNT] += 1
         page += count
-    play(s, out, q.FALLOCATED)
+    emit_recipe(s, out, q.FALLOCATED)
     log_extents(s, arena, f, last, out)
 
 

@@ -11,29 +11,29 @@ inode when its names fit it, and into no other smaller form.
 
 from scmsim.alloc.first_fit import allocate, release
 from scmsim.fs.engine import table
-from scmsim.fs.engine.events import play
+from scmsim.fs.engine.events import emit_recipe
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
 from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs.log import add_bytes, drop_buffer, log_buffer, log_fork, log_free_space, new_buffer
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 LAST = e.BLOCK - 1
 
 
-@part
+@subroutine
 def short_bytes(arena, row):
     """Bytes of a file's entry in its directory's inode: length, offset, name, type, inode."""
     return arena[row + e.ROW_NAME] + 8
 
 
-@part
+@subroutine
 def entry_bytes(arena, row):
     """Bytes of a file's entry in a data block: inode, length, name, type, tag, rounded up to 8."""
     return (arena[row + e.ROW_NAME] + 19) & ~7
 
 
-@part
+@subroutine
 def take_block(s, arena):
     """Item of a new block of metadata; the caller knows that one is free."""
     block = allocate(s, arena, 1)
@@ -42,7 +42,7 @@ def take_block(s, arena):
     return new_buffer(s, arena, block)
 
 
-@part
+@subroutine
 def give_block(s, arena, item):
     """Free a block of metadata."""
     block = arena[item + n.HOME]
@@ -54,7 +54,7 @@ def give_block(s, arena, item):
     s.meta_blocks -= 1
 
 
-@part
+@subroutine
 def new_data(s, arena, d, index):
     """A new data block of a directory, at `index`; its header and its one free range are logged."""
     table.reserve(s, arena, d + e.PAGES, index + 1)
@@ -69,7 +69,7 @@ def new_data(s, arena, d, index):
     log_buffer(s, arena, item, 0, arena[item + n.HIGH] + 15)
 
 
-@part
+@subroutine
 def free_data(s, arena, d, index):
     """Free the data block at `index`, where there may be none."""
     item = table.get(arena, d + e.PAGES, index)
@@ -78,7 +78,7 @@ def free_data(s, arena, d, index):
         table.put(arena, d + e.PAGES, index, 0)
 
 
-@part
+@subroutine
 def new_leaf(s, arena, d):
     """One more leaf block, logged as far as it is filled."""
     count = arena[d + e.LEAF_COUNT]
@@ -89,14 +89,14 @@ def new_leaf(s, arena, d):
     log_buffer(s, arena, item, 0, n.LEAF_HEADER + n.LEAF_ENTRY * min(arena[d + n.NAMES], n.LEAF_FILL))
 
 
-@part
+@subroutine
 def free_leaf(s, arena, d):
     """Free the last leaf block."""
     arena[d + e.LEAF_COUNT] -= 1
     give_block(s, arena, table.get(arena, d + e.LEAVES, arena[d + e.LEAF_COUNT]))
 
 
-@part
+@subroutine
 def blocks_to_add(s, arena, row, d):
     """Blocks that directory `d` surely can grow by when it takes the entry of the file of table row `row`."""
     if arena[d + n.FORM] == n.IN_INODE:
@@ -104,14 +104,14 @@ def blocks_to_add(s, arena, row, d):
     return n.MOST_BLOCKS
 
 
-@part
+@subroutine
 def fits_block(arena, d):
     """Whether all entries and their hashes fit one block."""
     used = n.DATA_HEADER + n.DOTS + arena[d + n.DATA_BYTES] + n.LEAF_ENTRY * (arena[d + n.NAMES] + 3)
     return used <= e.BLOCK
 
 
-@part
+@subroutine
 def log_new_hash(s, arena, d):
     """The hash of a new name goes to the end of the last leaf."""
     leaves = arena[d + e.LEAF_COUNT]
@@ -122,7 +122,7 @@ def log_new_hash(s, arena, d):
     log_buffer(s, arena, item, at - n.LEAF_ENTRY, at)
 
 
-@part
+@subroutine
 def log_stale_hash(s, arena, d, entry):
     """The hash of the name at `entry` is marked stale; hashes lie in the order of the names."""
     leaves, behind = arena[d + e.LEAF_COUNT], arena[d + e.END] << 12
@@ -132,7 +132,7 @@ def log_stale_hash(s, arena, d, entry):
     log_buffer(s, arena, item, at, at + n.LEAF_ENTRY - 1)
 
 
-@part
+@subroutine
 def log_free_room(s, arena, d, index):
     """The free space of the data block at `index` changed."""
     if arena[d + n.FORM] == n.WITH_NODE:
@@ -144,13 +144,13 @@ def log_free_room(s, arena, d, index):
         log_buffer(s, arena, table.get(arena, d + e.LEAVES, 0), at, LAST)
 
 
-@part
+@subroutine
 def takes(arena, item, need):
     """Whether a data block has room for `need` bytes."""
     return item != 0 and arena[item + n.FILL] + need <= e.BLOCK - n.DATA_HEADER
 
 
-@part
+@subroutine
 def first_with_room(arena, d, need):
     """Under one leaf: index of the first data block with room, or of the first hole if that comes before (addname)."""
     index = arena[d + n.HINT]
@@ -162,7 +162,7 @@ def first_with_room(arena, d, need):
     return index
 
 
-@part
+@subroutine
 def last_with_room(arena, d, need):
     """Under a node: index of the last data block with room, else of the first hole (xfs_dir2_node_find_freeblk)."""
     index, hole = arena[d + e.END] - 1, arena[d + e.END]
@@ -176,7 +176,7 @@ def last_with_room(arena, d, need):
     return hole
 
 
-@part
+@subroutine
 def put_entry(s, arena, row, d):
     """Put a name into a data block with room for it, a new one at last; the directory has leaves."""
     need = entry_bytes(arena, row)
@@ -189,7 +189,7 @@ def put_entry(s, arena, row, d):
     log_free_room(s, arena, d, index)
 
 
-@part
+@subroutine
 def place(s, arena, row, item, index):
     """A name's bytes in its data block: behind the others while there is room, else where names were removed."""
     need = entry_bytes(arena, row)
@@ -204,7 +204,7 @@ def place(s, arena, row, item, index):
     log_buffer(s, arena, item, at, at + need + 1)
 
 
-@part
+@subroutine
 def turn_into_block(s, arena, d):
     """The names move from the inode into a block."""
     arena[d + n.FORM] = n.IN_BLOCK
@@ -216,7 +216,7 @@ def turn_into_block(s, arena, d):
     log_buffer(s, arena, item, LAST - n.LEAF_ENTRY * (arena[d + n.NAMES] + 3), LAST)
 
 
-@part
+@subroutine
 def turn_into_leaf(s, arena, d):
     """The hashes move from the only block into a leaf."""
     arena[d + n.FORM] = n.WITH_LEAF
@@ -226,7 +226,7 @@ def turn_into_leaf(s, arena, d):
     log_buffer(s, arena, item, LAST - n.LEAF_ENTRY * (arena[d + n.NAMES] + 2), LAST)
 
 
-@part
+@subroutine
 def turn_into_node(s, arena, d):
     """The free space of data blocks moves into a block of its own, and a node over two leaves begins."""
     arena[d + n.FORM] = n.WITH_NODE
@@ -236,7 +236,7 @@ def turn_into_node(s, arena, d):
     split_leaf(s, arena, d)
 
 
-@part
+@subroutine
 def split_leaf(s, arena, d):
     """One more leaf; the node and the leaf beside it change."""
     new_leaf(s, arena, d)
@@ -245,7 +245,7 @@ def split_leaf(s, arena, d):
     log_buffer(s, arena, arena[d + n.NODE], 0, n.LEAF_HEADER + 8 * leaves % 4032)
 
 
-@part
+@subroutine
 def to_inode(s, arena, d):
     """The names fit the inode again: all blocks are freed."""
     for index in range(arena[d + e.END]):
@@ -258,7 +258,7 @@ def to_inode(s, arena, d):
     arena[d + e.END], arena[d + n.HINT], arena[d + n.FORM] = 0, 0, n.IN_INODE
 
 
-@part
+@subroutine
 def log_directory(s, arena, d, out):
     """The directory's inode: its names or the extents of its blocks, its size and times."""
     if arena[d + n.FORM] == n.IN_INODE:
@@ -268,7 +268,7 @@ def log_directory(s, arena, d, out):
     log_fork(s, arena, d, n.EXTENT_BYTES * min(blocks, n.EXTENTS_INLINE), out)
 
 
-@part
+@subroutine
 def add_entry(s, arena, row, d, out):
     """A name of the file of table row `row` enters directory `d`, which has the blocks for it.  Takes 4 events."""
     arena[d + n.NAMES] += 1
@@ -298,7 +298,7 @@ def add_entry(s, arena, row, d, out):
     log_directory(s, arena, d, out)
 
 
-@part
+@subroutine
 def show_block(s, arena, d, out):
     """The memory of a directory block that is looked at; takes 2 events."""
     if arena[d + n.FORM] != n.IN_INODE:
@@ -306,10 +306,10 @@ def show_block(s, arena, d, out):
         item = table.get(arena, d + e.PAGES, index)
         if item:
             s.reg[q.FROM] = arena[item + n.HOME] * e.BLOCK
-            play(s, out, q.NAME)
+            emit_recipe(s, out, q.NAME)
 
 
-@part
+@subroutine
 def remove_entry(s, arena, row, d, out):
     """The newest name of the file of table row `row` leaves directory `d`.  Takes 4 events."""
     if arena[arena[row] + n.KNOWN]:
@@ -317,7 +317,7 @@ def remove_entry(s, arena, row, d, out):
     log_directory(s, arena, d, out)
 
 
-@part
+@subroutine
 def forget_entry(s, arena, row, d, out):
     """A known name leaves its data block; the one before is the newest again."""
     arena[arena[row] + n.KNOWN] -= 1
@@ -332,7 +332,7 @@ def forget_entry(s, arena, row, d, out):
     arena[arena[row] + n.ENTRY] = arena[arena[row] + n.OLDER_ENTRY]
 
 
-@part
+@subroutine
 def clear_entry(s, arena, row, d):
     """A name's bytes become free; a data block without names, and leaves that are too many, are freed."""
     entry = arena[arena[row] + n.ENTRY]

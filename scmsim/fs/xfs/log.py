@@ -10,17 +10,17 @@ not covered with dummy records; free space is one record in each of its trees' r
 """
 
 from scmsim.fs.engine.arena import give, take
-from scmsim.fs.engine.events import play
+from scmsim.fs.engine.events import emit_recipe
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
 from scmsim.fs.xfs import recipes as x
 from scmsim.fs.xfs import state as n
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 ALL_CHUNKS = (1 << 32) - 1
 
 
-@part
+@subroutine
 def bits(mask):
     """Ones in 32 bits."""
     mask -= (mask >> 1) & 0x55555555
@@ -28,7 +28,7 @@ def bits(mask):
     return (((mask + (mask >> 4)) & 0x0F0F0F0F) * 0x01010101 >> 24) & 255
 
 
-@part
+@subroutine
 def add_bytes(s, count):
     """`count` more bytes in the next checkpoint: what is logged once (intents, and the items' own)."""
     if s.cil_bytes == 0:
@@ -36,7 +36,7 @@ def add_bytes(s, count):
     s.cil_bytes += count
 
 
-@part
+@subroutine
 def insert(s, arena, item, count):
     """An item takes `count` bytes in the next checkpoint (xlog_cil_insert_items)."""
     if arena[item + n.MARK] & n.IN_CIL == 0:
@@ -49,7 +49,7 @@ def insert(s, arena, item, count):
     arena[item + n.BYTES] = count
 
 
-@part
+@subroutine
 def log_buffer(s, arena, item, first, last):
     """Bytes [first, last] of a metadata block change (xfs_trans_log_buf)."""
     low, high = first >> n.CHUNK_SHIFT, min(last, 4095) >> n.CHUNK_SHIFT
@@ -60,7 +60,7 @@ def log_buffer(s, arena, item, first, last):
         insert(s, arena, item, n.BUFFER_FORMAT + n.OP_HEADER * runs + (bits(mask) << n.CHUNK_SHIFT))
 
 
-@part
+@subroutine
 def new_buffer(s, arena, block):
     """Item of a new metadata block.  Takes 8 words."""
     item = take(s, arena, n.ITEM_ORDER)
@@ -68,14 +68,14 @@ def new_buffer(s, arena, block):
     return item
 
 
-@part
+@subroutine
 def drop_buffer(s, arena, item):
     """A metadata block is freed: only its cancellation is logged (xfs_trans_binval)."""
     insert(s, arena, item, n.BUFFER_FORMAT)
     arena[item + n.MARK] |= n.IS_STALE
 
 
-@part
+@subroutine
 def log_inode(s, arena, f, out):
     """A file's inode core changed; its changed fork is logged with it (xfs_trans_log_inode)."""
     item = arena[arena[s.inode_items] + arena[f + e.INODE]]
@@ -83,10 +83,10 @@ def log_inode(s, arena, f, out):
     insert(s, arena, item, n.INODE_FORMAT + (n.OP_HEADER + fork if fork else 0))
     arena[f + e.TID] = s.sequence
     s.reg[q.SLOT] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
-    play(s, out, x.ITEM)
+    emit_recipe(s, out, x.ITEM)
 
 
-@part
+@subroutine
 def fork_bytes(arena, f):
     """Bytes of a file's extents in its inode, or of the root of their tree."""
     if arena[f + e.LEAF_COUNT]:
@@ -94,14 +94,14 @@ def fork_bytes(arena, f):
     return n.EXTENT_BYTES * min(arena[f + e.EXTENTS], n.EXTENTS_INLINE)
 
 
-@part
+@subroutine
 def log_fork(s, arena, f, count, out):
     """The inode's fork changed too and has `count` bytes now."""
     arena[arena[arena[s.inode_items] + arena[f + e.INODE]] + n.MASK] = count
     log_inode(s, arena, f, out)
 
 
-@part
+@subroutine
 def log_free_space(s, arena, block):
     """Blocks around `block` are taken or freed: the group's header and a record of each of its two trees."""
     group = s.ag_items + (block // s.ag_blocks * n.AG_ITEMS << n.ITEM_ORDER)
@@ -109,7 +109,7 @@ def log_free_space(s, arena, block):
         log_buffer(s, arena, group + (kind << n.ITEM_ORDER), 0, n.DATA_HEADER)
 
 
-@part
+@subroutine
 def log_inode_use(s, arena, inode, first, last):
     """An inode is taken or given back: bytes [first, last] of the group's header, and its chunk's records."""
     chunk = inode // n.CHUNK_INODES
@@ -120,7 +120,7 @@ def log_inode_use(s, arena, inode, first, last):
     log_buffer(s, arena, group + (n.FINO << n.ITEM_ORDER), 0, n.DATA_HEADER)
 
 
-@part
+@subroutine
 def checkpoint(s, arena, out):
     """Write the CIL to the log, which has room for it; at most 12 events."""
     count = s.cil_bytes + n.CHECKPOINT_BYTES
@@ -136,9 +136,9 @@ def checkpoint(s, arena, out):
     s.reg[q.TO], s.reg[q.LOG] = s.journal_at * e.BLOCK + s.log_head, whole
     s.reg[q.FROM], s.reg[q.LOG_WRAPPED] = s.journal_at * e.BLOCK, count - whole
     s.reg[x.CHECKED] = (count - buffers * (n.RECORD_HEADER - n.CHECKED_HEADER)) >> 3
-    play(s, out, x.LOG_WRITE)
+    emit_recipe(s, out, x.LOG_WRITE)
     s.reg[q.COUNT], s.reg[q.REVOKES], s.reg[q.NEW] = s.cil_items, s.freed_extents, s.freed_inodes
-    play(s, out, x.LOG_DONE)
+    emit_recipe(s, out, x.LOG_DONE)
     s.log_head = (s.log_head + count) % capacity
     s.log_used += count
     settle_items(s, arena)
@@ -147,7 +147,7 @@ def checkpoint(s, arena, out):
     s.push |= s.log_used > capacity - (capacity >> 2)
 
 
-@part
+@subroutine
 def settle_items(s, arena):
     """The items of a checkpoint that is in the log: to be written in place, or gone."""
     item = s.cil
@@ -165,14 +165,14 @@ def settle_items(s, arena):
         item = behind
 
 
-@part
+@subroutine
 def push_inode(s, arena, item, out):
     """Write the cluster of an inode in place, and with it all its inodes."""
     first = arena[item + n.HOME] // n.CLUSTER_INODES * n.CLUSTER_INODES
     chunk = arena[arena[s.chunks] + first // n.CHUNK_INODES]
     s.reg[q.FROM] = chunk * e.BLOCK + first % n.CHUNK_INODES * n.INODE_BYTES
     s.reg[q.BYTES] = n.CLUSTER_BLOCKS * e.BLOCK
-    play(s, out, x.METADATA)
+    emit_recipe(s, out, x.METADATA)
     for inode in range(first, first + n.CLUSTER_INODES):
         other = arena[arena[s.inode_items] + inode]
         if other:
@@ -180,7 +180,7 @@ def push_inode(s, arena, item, out):
             arena[other + n.MASK] = 0
 
 
-@part
+@subroutine
 def push_all(s, arena, out):
     """Write all logged metadata in place; the CIL is empty.  Takes 3 events an item at most."""
     item = s.ail
@@ -193,7 +193,7 @@ def push_all(s, arena, out):
             push_inode(s, arena, item, out)
         elif mark & n.IN_AIL:
             s.reg[q.FROM], s.reg[q.BYTES] = arena[item + n.HOME] * e.BLOCK, e.BLOCK
-            play(s, out, x.METADATA)
+            emit_recipe(s, out, x.METADATA)
             arena[item + n.MARK] &= ~n.IN_AIL
             arena[item + n.MASK] = 0
         item = behind

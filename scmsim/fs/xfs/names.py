@@ -25,12 +25,12 @@ from scmsim.fs.xfs.log import (
     log_inode_use,
     new_buffer,
 )
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 UNLINKED = 40  # where the group's header keeps 64 lists of unlinked inodes
 
 
-@part
+@subroutine
 def add_chunk(s, arena):
     """64 more inodes; False if the device has no 8 blocks in a row for them."""
     block = allocate(s, arena, n.CHUNK_BLOCKS)
@@ -43,7 +43,7 @@ def add_chunk(s, arena):
     return True
 
 
-@part
+@subroutine
 def know_chunk(s, arena, block):
     """64 more inodes from `block` on."""
     chunk = s.inode_count // n.CHUNK_INODES
@@ -53,7 +53,7 @@ def know_chunk(s, arena, block):
     table.reserve(s, arena, s.inode_items, s.inode_count)
 
 
-@part
+@subroutine
 def new_record(s, arena, row):
     """Record of a new file with an inode, which there is.  Takes 2**RECORD_ORDER words and an item's."""
     f = take(s, arena, e.RECORD_ORDER)
@@ -70,7 +70,7 @@ def new_record(s, arena, row):
     return f
 
 
-@part
+@subroutine
 def has_item(s, arena, f):
     """Make sure that a file's inode has a log item.  Takes 8 words."""
     inode = arena[f + e.INODE]
@@ -80,7 +80,7 @@ def has_item(s, arena, f):
         table.put(arena, s.inode_items, inode, item)
 
 
-@part
+@subroutine
 def has_inode(s, arena):
     """Whether there is a free inode, if need be in a new chunk; 2: a new chunk was taken."""
     if s.free_inode_count or s.next_inode < s.inode_count:
@@ -88,7 +88,7 @@ def has_inode(s, arena):
     return 2 if add_chunk(s, arena) else 0
 
 
-@part
+@subroutine
 def touch(s, arena, row):
     """Record of the file of table row `row`, 0 if the arena is full; one from before the trace gets its blocks."""
     f = arena[row + e.ROW_RECORD]
@@ -112,7 +112,7 @@ def touch(s, arena, row):
     return f
 
 
-@part
+@subroutine
 def destroy(s, arena, row, f, out):
     """The last link of a file or directory is gone (xfs_inactive): blocks, inode and record are free; takes 8 events."""
     if arena[f + e.IS_DIR]:
@@ -134,7 +134,7 @@ def destroy(s, arena, row, f, out):
     arena[row + e.ROW_RECORD], arena[row + e.ROW_SIZE], arena[row + e.ROW_DIR] = 0, -1, 0
 
 
-@part
+@subroutine
 def create(s, arena, op, row, d, out):
     """create, mkdir: a new file with its entry in directory `d`; returns the outcome."""
     if blocks_to_add(s, arena, row, d) > s.free_blocks:
@@ -161,7 +161,7 @@ def create(s, arena, op, row, d, out):
     return DONE
 
 
-@part
+@subroutine
 def unlinked(s, arena, f, out):
     """A file that stays has one link less; one without any enters a list of unlinked inodes."""
     if arena[f + e.LINKS] <= 0:
@@ -170,7 +170,7 @@ def unlinked(s, arena, f, out):
     log_inode(s, arena, f, out)
 
 
-@part
+@subroutine
 def move_entry(s, arena, row, d, out, replaces):
     """rename: the new name enters, then the old one leaves; or it takes another one's place.  Returns the outcome."""
     f = arena[row]
@@ -191,7 +191,7 @@ def move_entry(s, arena, row, d, out, replaces):
     return DONE
 
 
-@part
+@subroutine
 def link(s, arena, op, row, d, out):
     """link: one more entry, in directory `d`; returns the outcome."""
     if blocks_to_add(s, arena, row, d) > s.free_blocks:
@@ -204,7 +204,7 @@ def link(s, arena, op, row, d, out):
     return DONE
 
 
-@part
+@subroutine
 def words_needed(s, arena, d):
     """Words of the arena that a change of names in directory `d` may take."""
     return n.WORDS + 4 * (s.inode_count + arena[d + e.END] + arena[d + e.LEAF_COUNT])

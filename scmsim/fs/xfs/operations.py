@@ -3,7 +3,7 @@
 from scmsim.core import records as r
 from scmsim.fs.engine import operations
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import has_events, play
+from scmsim.fs.engine.events import has_events, emit_recipe
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.engine.table import reserve, words_to_hold
 from scmsim.fs.linux import calls, names, pages, transfer
@@ -19,13 +19,13 @@ from scmsim.fs.xfs.data import PAGES, truncate, write_slice
 from scmsim.fs.xfs.log import checkpoint, push_all
 from scmsim.fs.xfs.names import HOOKS as NAMES
 from scmsim.fs.xfs.names import destroy, touch
-from scmsim.jit import part
+from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
 PAGE_EVENTS = 24  # of a page that is written, at most
 
 
-@part
+@subroutine
 def settle(s, arena, out):
     """What the log's workers did since the last operation: a checkpoint when the CIL is large, all metadata in place when
     the log is 3/4 full or the period of the log worker has passed; False if the buffer has no room for it yet."""
@@ -43,39 +43,39 @@ def settle(s, arena, out):
     return True
 
 
-@part
+@subroutine
 def sync_all(s, arena, out):
     """sync: the log is forced."""
     if s.cil_bytes:
         checkpoint(s, arena, out)
     else:
-        play(s, out, q.BARRIER)
-    play(s, out, q.SYNC)
+        emit_recipe(s, out, q.BARRIER)
+    emit_recipe(s, out, q.SYNC)
     return DONE
 
 
-@part
+@subroutine
 def sync_file(s, arena, out, op, f):
     """fsync: the CIL goes to the log if the file's inode is part of it, else the device is flushed."""
     if not has_events(s, out, n.ROOM):
         return NO_ROOM
     sequence = arena[f + e.DATA_TID] if op.flag & r.DATA_ONLY else arena[f + e.TID]
-    play(s, out, q.FSYNC)
+    emit_recipe(s, out, q.FSYNC)
     if sequence == s.sequence and s.cil_bytes:
         checkpoint(s, arena, out)
     else:
-        play(s, out, q.BARRIER)
+        emit_recipe(s, out, q.BARRIER)
     return DONE
 
 
-@part
+@subroutine
 def has_blocks(s, arena, f, op):
     """Whether the device has the blocks that a write takes; they are counted only where it has few left."""
     first, last = op.offset >> 12, (op.offset + op.length - 1) >> 12
     return s.free_blocks >= 2 * (last + 1 - first) + n.MOST_BLOCKS or holes(arena, f, first, last) <= s.free_blocks
 
 
-@part
+@subroutine
 def slice_fits(s, arena, f, op, out):
     """Whether the next part of a read or write surely fits; its table of pages is grown."""
     first = (op.offset + s.progress) >> 12
@@ -91,7 +91,7 @@ def slice_fits(s, arena, f, op, out):
     return True
 
 
-@part
+@subroutine
 def close(s, arena, out, row, f):
     """close: the last one of a file without a name frees it."""
     s.closes += 1
@@ -103,11 +103,11 @@ def close(s, arena, out, row, f):
     return DONE
 
 
-@part
+@subroutine
 def change_file(s, arena, out, op, f):
     """truncate, fallocate; returns the outcome."""
     if arena[f + e.IS_DIR] or (op.op == r.FALLOCATE and (op.length <= 0 or op.offset < 0)):
-        play(s, out, q.OTHER)
+        emit_recipe(s, out, q.OTHER)
         return DONE
     if not has_room(s, arena, n.WORDS + 4 * arena[f + e.LEAF_COUNT]):
         return NO_ROOM
@@ -117,7 +117,7 @@ def change_file(s, arena, out, op, f):
     return DONE
 
 
-@part
+@subroutine
 def step(s, arena, out, op, row):
     """Run or resume an operation; returns its outcome."""
     code = op.op

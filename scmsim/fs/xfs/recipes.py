@@ -7,7 +7,7 @@ before and after it (REQ_PREFLUSH, REQ_FUA: two store fences each, measured: fou
 """
 
 from scmsim.core.records import FENCE, FLUSH, KERNEL, LOAD, NTSTORE, PM, STORE, USER
-from scmsim.fs.engine.events import Steps
+from scmsim.fs.engine.events import RecipeBuilder
 from scmsim.fs.linux import recipes as q
 
 # Mechanism -> what the bytes that it stores to persistent memory are for.
@@ -36,7 +36,7 @@ FENCES, CHECKED = 30, 31  # registers behind those of ext4_recipes
 LOG_WRITE, LOG_DONE, METADATA, ITEM, CONVERT = range(q.RECIPES, q.RECIPES + 5)
 BARRIER_FENCES = 2
 LOG_WRITE_FENCES = 2 * BARRIER_FENCES
-_STEPS = Steps(SITES, COSTS, KERNEL)
+_STEPS = RecipeBuilder(SITES, COSTS, KERNEL)
 _run, _work = _STEPS.run, _STEPS.work
 
 

@@ -1,7 +1,7 @@
 """The two loops of `advise`: over the operations of a trace, once, and over its page touches, once a placement of files."""
 
 from scmsim.core.records import CREATE, FALLOCATE, KEEP_SIZE, PUNCH_HOLE, READ, RENAME, SETUP, TRUNCATE, UNLINK, WRITE
-from scmsim.jit import kernel, part
+from scmsim.jit import kernel, subroutine
 from scmsim.jit.vectors import touch16
 
 # Columns of a file's row: length, longest it ever was, longest in this life, overwritten bytes, bytes that copy-on-write copies
@@ -49,7 +49,7 @@ def profile(rows, files, sums, limits, runs, snapshot):
                 snapshot[k] = files[k, SIZE]
 
 
-@part
+@subroutine
 def _resize(files, sums, limits, f, size, counted):
     before = files[f, SIZE]
     files[f, SIZE] = size
@@ -65,7 +65,7 @@ def _resize(files, sums, limits, f, size, counted):
     files[f, PEAK] = max(files[f, PEAK], size)
 
 
-@part
+@subroutine
 def _overwrite(files, sums, limits, f, start, end):
     """What each grain copies beyond what is written."""
     stop = min(end, files[f, SIZE])
@@ -83,14 +83,14 @@ def _overwrite(files, sums, limits, f, start, end):
     sums[SWAPPED] += ENTRY * (max(0, frames - 512 * whole) + whole)
 
 
-@part
+@subroutine
 def _beyond(start, stop, end, order):
     """Bytes of the blocks of 2**`order` bytes that hold [start, stop) and lie outside of [start, end)."""
     grain = 1 << order
     return (start & (grain - 1)) + max(0, ((stop + grain - 1) >> order << order) - end)
 
 
-@part
+@subroutine
 def _touch(files, sums, runs, f, start, end):
     first, last = start >> 12, (end - 1) >> 12
     files[f, TOUCHED] += last - first + 1
@@ -129,7 +129,7 @@ def walks(runs, page_class, start, shape, tags, out):
                     out[WALK_CYCLES] += _walk(shape, tags, page << (12 + shift), c + 1)
 
 
-@part
+@subroutine
 def _held(shape, row, tags, number, tag):
     """Whether an array holds the tag; it does afterwards."""
     if shape[row, LAST] < 0:
@@ -140,7 +140,7 @@ def _held(shape, row, tags, number, tag):
     return touch16(tags, at, tag, shape[row, LAST]) != 0
 
 
-@part
+@subroutine
 def _walk(shape, tags, address, leaf):
     """Cycles of a walk to a page whose entry is of level `leaf`."""
     top = leaf

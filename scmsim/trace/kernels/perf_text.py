@@ -6,7 +6,7 @@ anything.
 
 import numpy as np
 
-from scmsim.jit import kernel, part
+from scmsim.jit import kernel, subroutine
 
 # columns of a row
 KIND, PID, TID, TIME, CALL, FIRST = range(6)
@@ -32,7 +32,7 @@ def call_hash(name: str) -> int:
     return value - (1 << 64) if value >> 63 else value
 
 
-@part
+@subroutine
 def _find(text, start, end):
     """Position behind the tag of a line, or -1."""
     at = start
@@ -47,7 +47,7 @@ def _find(text, start, end):
     return -1
 
 
-@part
+@subroutine
 def _digits_before(text, start, at):
     """(value, position of the first digit) of the decimal number that ends at `at`; the value is -1 if there is none."""
     value, power, first = 0, 1, at
@@ -58,14 +58,14 @@ def _digits_before(text, start, at):
     return (value if first < at else -1), first
 
 
-@part
+@subroutine
 def _spaces_before(text, start, at):
     while at > start and text[at - 1] == _SPACE:
         at -= 1
     return at
 
 
-@part
+@subroutine
 def _prefix(text, start, at, row):
     """Process, thread and time, read backwards from the event's name; false if they are not there."""
     at = _spaces_before(text, start, at)
@@ -92,7 +92,7 @@ def _prefix(text, start, at, row):
     return row[TID] >= 0
 
 
-@part
+@subroutine
 def _hex(text, at, end):
     """(value as int64, position behind) of a hexadecimal number; the position is -1 if there is none."""
     value, first = np.uint64(0), at
@@ -109,7 +109,7 @@ def _hex(text, at, end):
     return np.int64(value), (at if first < at <= first + 16 else -1)
 
 
-@part
+@subroutine
 def _decimal(text, at, end):
     """(value, position behind) of a decimal number with a sign; the position is -1 if there is none."""
     negative = at < end and text[at] == _MINUS
@@ -122,7 +122,7 @@ def _decimal(text, at, end):
     return (-value if negative else value), (at if good else -1)
 
 
-@part
+@subroutine
 def _raw(text, at, end, row):
     """`NR N (A, B, ...)` or `NR N = RESULT`."""
     row[CALL], at = _decimal(text, at + 3, end)
@@ -140,7 +140,7 @@ def _raw(text, at, end, row):
     return at - 1 <= end
 
 
-@part
+@subroutine
 def _named(text, at, end, row):
     """`KEY: 0xA, KEY: 0xB` or `0xRESULT`."""
     count = 0
@@ -155,7 +155,7 @@ def _named(text, at, end, row):
     return count > 0 or row[KIND] == ENTER
 
 
-@part
+@subroutine
 def _line(text, start, end, row):
     row[:] = 0
     at = _find(text, start, end)

@@ -7,7 +7,7 @@ Any other line is left to the patterns of `scmsim.trace.formats._strace_text`, w
 
 import numpy as np
 
-from scmsim.jit import kernel, part
+from scmsim.jit import kernel, subroutine
 
 # columns of a row; START and END are the place of the line in the text, RAW and RAW_END that of <PATH> (-1: not there), and
 # HASH tells one <PATH> from another
@@ -31,7 +31,7 @@ _SPACE, _DOT, _LESS, _MORE, _CLOSE, _COMMA, _EQUAL, _QUOTE, _ESCAPE, _MINUS, _NE
 _ZERO, _NINE, _A, _F, _X = np.frombuffer(b"09afx", np.uint8)
 
 
-@part
+@subroutine
 def _number(text, at, end):
     """(value, position behind); the position is -1 if there is no number, or one that the patterns might read otherwise."""
     value, first = 0, at
@@ -45,7 +45,7 @@ def _number(text, at, end):
     return value, at
 
 
-@part
+@subroutine
 def _time(text, at, end, row):
     """The time stamp that may stand here; position behind it, -1 if it is odd."""
     row[TIME] = -1
@@ -67,7 +67,7 @@ def _time(text, at, end, row):
     return at + 1
 
 
-@part
+@subroutine
 def _prefix(text, at, end, row):
     """Process and time; position of the call's name, -1 if they are odd."""
     row[PID] = -1
@@ -83,7 +83,7 @@ def _prefix(text, at, end, row):
     return _time(text, at, end, row)
 
 
-@part
+@subroutine
 def _name(text, at, end):
     for i in range(len(_LENGTH)):
         length = _LENGTH[i]
@@ -96,7 +96,7 @@ def _name(text, at, end):
     return OTHER
 
 
-@part
+@subroutine
 def _descriptor(text, at, end, row):
     """Descriptor and its path; position behind, -1 if they are odd."""
     row[FD], at = _number(text, at, end)
@@ -114,7 +114,7 @@ def _descriptor(text, at, end, row):
     return at
 
 
-@part
+@subroutine
 def _data(text, at, end):
     """Position behind a string or a pointer, -1 if there is neither."""
     if at >= end:
@@ -136,12 +136,12 @@ def _data(text, at, end):
     return -1
 
 
-@part
+@subroutine
 def _comma(text, at, end):
     return at + 2 if 0 <= at and at + 2 <= end and text[at] == _COMMA and text[at + 1] == _SPACE else -1
 
 
-@part
+@subroutine
 def _seek(text, at, end):
     """Position of the bracket that ends `OFFSET, SEEK_SET)` or `OFFSET, SEEK_CUR)`, else -1."""
     at += 1 if at < end and text[at] == _MINUS else 0
@@ -156,7 +156,7 @@ def _seek(text, at, end):
     return at + 8 if is_set or is_cur else -1
 
 
-@part
+@subroutine
 def _arguments(text, at, end, row):
     """Position of the bracket that ends the arguments, -1 if they are odd."""
     call = row[CALL]
@@ -179,7 +179,7 @@ def _arguments(text, at, end, row):
     return at
 
 
-@part
+@subroutine
 def _result(text, at, end, row):
     """Whether `) = RESULT` and perhaps a time in <> end the line."""
     if at < 0 or at >= end or text[at] != _CLOSE:
@@ -195,7 +195,7 @@ def _result(text, at, end, row):
     return at == end or (at + 2 < end and text[at] == _SPACE and text[at + 1] == _LESS and text[end - 1] == _MORE)
 
 
-@part
+@subroutine
 def _line(text, start, end, row):
     row[:] = 0
     row[START], row[END], row[CALL] = start, end, OTHER

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scmsim.core.records import APPENDS, CLOSE, CREATE, FSYNC, OPEN, READ, STAT, UNLINK, WRITE
-from scmsim.jit import kernel, part
+from scmsim.jit import kernel, subroutine
 
 KINDS = (
     "createfile", "openfile", "closefile", "deletefile", "statfile", "fsync", "fsyncset", "readwholefile", "writewholefile",
@@ -83,7 +83,7 @@ def play(t, out):
     return n
 
 
-@part
+@subroutine
 def advance(thread, a):
     """The thread's next flowop, or the same once more (iters)."""
     thread["done"] += 1
@@ -92,7 +92,7 @@ def advance(thread, a):
         thread["at"] = thread["at"] + 1 if thread["at"] + 1 < thread["count"] else 0
 
 
-@part
+@subroutine
 def act(t, i, a, out, n):
     """One flowop; returns the number of rows, or _WAITS."""
     kind = a["kind"]
@@ -127,20 +127,20 @@ def act(t, i, a, out, n):
     return call(t, out, n, FSYNC, file, i)
 
 
-@part
+@subroutine
 def call(t, out, n, op, file, thread):
     """A row without a transfer."""
     return put(out, n, op, t.world[0]["first_id"] + file, thread)
 
 
-@part
+@subroutine
 def put(out, n, op, id, thread):
     out[n, :] = 0
     out[n, 0], out[n, 1], out[n, 2], out[n, 3], out[n, 5] = op, id, -1, thread, -1
     return n + 1
 
 
-@part
+@subroutine
 def move(t, i, out, n, op, file, flag, offset, length, unit, buffer):
     """A row that moves bytes, all pieces from or to the same buffer."""
     n = call(t, out, n, op, file, i)
@@ -149,7 +149,7 @@ def move(t, i, out, n, op, file, flag, offset, length, unit, buffer):
     return n
 
 
-@part
+@subroutine
 def upto(t, most):
     """A whole number from 0 to `most`, `most` itself almost never."""
     w = t.world[0]
@@ -157,7 +157,7 @@ def upto(t, most):
     return np.int64(t.draws[w["drawn"] - 1] * most)
 
 
-@part
+@subroutine
 def buffer_of(t, i, a, length):
     """Where in the thread's memory: a random multiple of the transfer's size, or the flowop's own buffer."""
     memory = t.threads[i]["memory"]
@@ -166,7 +166,7 @@ def buffer_of(t, i, a, length):
     return upto(t, max(memory - length, 0)) // length * length
 
 
-@part
+@subroutine
 def descriptor(t, i, a):
     thread = t.threads[i]
     if a["fd"] or not a["rotates"]:
@@ -175,7 +175,7 @@ def descriptor(t, i, a):
     return thread["rotor"]
 
 
-@part
+@subroutine
 def scan(t, s, start, exists):
     """First file of a set from `start` on (round its end) that exists or does not, or -1."""
     first, count = t.sets[s]["first"], t.sets[s]["count"]
@@ -188,7 +188,7 @@ def scan(t, s, start, exists):
     return -1
 
 
-@part
+@subroutine
 def pick_old(t, s, rotor):
     """The next existing file of a set, or -1."""
     found = scan(t, s, t.rotors[s, rotor], 1)
@@ -196,7 +196,7 @@ def pick_old(t, s, rotor):
     return t.sets[s]["first"] + found if found >= 0 else -1
 
 
-@part
+@subroutine
 def open_file(t, i, a, fd, out, n):
     last = t.slots[i, fd, 1]
     if a["owner"] < 0 and last < 0:
@@ -211,7 +211,7 @@ def open_file(t, i, a, fd, out, n):
     return call(t, out, n, OPEN, file, i)
 
 
-@part
+@subroutine
 def create_file(t, i, a, fd, out, n):
     s = a["owner"]
     found = scan(t, s, t.sets[s]["new_rotor"], 0)
@@ -229,7 +229,7 @@ def create_file(t, i, a, fd, out, n):
     return n
 
 
-@part
+@subroutine
 def delete_file(t, i, a, out, n):
     """A file that another descriptor has open is left alone, and the flowop counts as done."""
     file, mine, fd = np.int64(-1), 0, a["fd"]
@@ -251,7 +251,7 @@ def delete_file(t, i, a, out, n):
     return n
 
 
-@part
+@subroutine
 def stat_file(t, i, a, out, n):
     file = t.slots[i, a["fd"], 0] if a["fd"] else -1
     if file < 0:
@@ -261,7 +261,7 @@ def stat_file(t, i, a, out, n):
     return call(t, out, n, STAT, file, i) if file >= 0 else _WAITS
 
 
-@part
+@subroutine
 def fsync_set(t, i, a, out, n):
     for fd in range(DESCRIPTORS + 1):
         file = t.slots[i, fd, 0]
@@ -270,7 +270,7 @@ def fsync_set(t, i, a, out, n):
     return n
 
 
-@part
+@subroutine
 def taken(t, i, a):
     """Whether the semaphore of this thread's flowop stood high enough; it is lowered then."""
     at = t.threads[i]["posts"] + t.threads[i]["at"]
@@ -280,7 +280,7 @@ def taken(t, i, a):
     return True
 
 
-@part
+@subroutine
 def transfer(t, i, a, out, n):
     """The flowops that read or write; each opens its file where it is not open."""
     kind, length = a["kind"], a["unit"]
@@ -306,7 +306,7 @@ def transfer(t, i, a, out, n):
     return written(t, i, fd, out, n, a["flag"] | APPENDS, end, length, length, buffer)
 
 
-@part
+@subroutine
 def written(t, i, fd, out, n, flag, offset, length, unit, buffer):
     file = t.slots[i, fd, 0]
     t.slots[i, fd, 2] = offset + length
@@ -314,7 +314,7 @@ def written(t, i, fd, out, n, flag, offset, length, unit, buffer):
     return move(t, i, out, n, WRITE, file, flag, offset, length, unit, buffer)
 
 
-@part
+@subroutine
 def read_whole(t, i, a, fd, out, n):
     """Reads until a read gives nothing; an iosize of 0 reads the file at once."""
     file = t.slots[i, fd, 0]
@@ -326,7 +326,7 @@ def read_whole(t, i, a, fd, out, n):
     return move(t, i, out, n, READ, file, 0, length, 0, 0, buffer)
 
 
-@part
+@subroutine
 def write_whole(t, i, a, fd, out, n):
     """As many bytes as were drawn for the file; beyond one iosize rounded up to a multiple of it (sic)."""
     like = t.slots[i, a["source"], 1]
@@ -341,13 +341,13 @@ def write_whole(t, i, a, fd, out, n):
     return written(t, i, fd, out, n, a["flag"], t.slots[i, fd, 2], total, unit, buffer)
 
 
-@part
+@subroutine
 def anywhere(t, a, file):
     """A random multiple of iosize in the file (or the working set)."""
     return upto(t, max((a["range"] or t.files[file]["planned"]) - a["unit"], 0)) // a["unit"] * a["unit"]
 
 
-@part
+@subroutine
 def read_piece(t, i, a, fd, buffer, out, n):
     file = t.slots[i, fd, 0]
     offset = anywhere(t, a, file) if a["random"] else t.slots[i, fd, 2]
@@ -357,7 +357,7 @@ def read_piece(t, i, a, fd, buffer, out, n):
     return move(t, i, out, n, READ, file, 0, offset, length, 0, buffer)
 
 
-@part
+@subroutine
 def write_piece(t, i, a, fd, buffer, out, n):
     before = t.slots[i, fd, 2]
     offset = anywhere(t, a, t.slots[i, fd, 0]) if a["random"] else before

@@ -6,7 +6,7 @@ synchronous engine.
 
 import numpy as np
 
-from scmsim.jit import kernel, part
+from scmsim.jit import kernel, subroutine
 from scmsim.workload.kernels.fio_random import (
     DISTRIBUTION,
     LFSR,
@@ -69,14 +69,14 @@ def fill(job, files, maps, out):
     return count, False
 
 
-@part
+@subroutine
 def put(out, count, what, number, offset, length):
     """Write one row; returns the number of rows."""
     out[count, 0], out[count, 1], out[count, 2], out[count, 3] = what, number, offset, length
     return count + 1
 
 
-@part
+@subroutine
 def turn(j, f, maps, out, number, count):
     """One read, write or sync on a file; a file that has nothing left is closed and done."""
     what = next_direction(j)
@@ -98,7 +98,7 @@ def turn(j, f, maps, out, number, count):
     return put(out, count, what, number, offset, length)
 
 
-@part
+@subroutine
 def next_file(j, files):
     """Number of the file that is served next, or -1."""
     if j["finished"] >= len(files):
@@ -121,7 +121,7 @@ def next_file(j, files):
             return number
 
 
-@part
+@subroutine
 def start_over(f, maps):
     """What fio does to its own record of a file when it opens it."""
     f["is_open"] = 1
@@ -131,7 +131,7 @@ def start_over(f, maps):
     f["lfsr"]["value"] = f["lfsr_seed"]
 
 
-@part
+@subroutine
 def next_direction(j):
     """READING, WRITING, or a sync that is due after so many writes."""
     written = j["issued"][WRITING]
@@ -152,7 +152,7 @@ def next_direction(j):
     return j["direction"]
 
 
-@part
+@subroutine
 def next_offset(j, f, maps, what):
     """Offset of the next transfer in the file, or -1."""
     if not j["random"]:
@@ -178,7 +178,7 @@ def next_offset(j, f, maps, what):
     return block * least + f["start"]
 
 
-@part
+@subroutine
 def next_length(j, f, what, offset):
     """Bytes of the next transfer: fixed, or drawn between two sizes until it fits; 0 where not even the least fits."""
     least, most = j["least"][what], j["most"][what]
@@ -194,7 +194,7 @@ def next_length(j, f, what, offset):
             return length
 
 
-@part
+@subroutine
 def mark_blocks(j, f, maps, what, offset, length):
     """Mark the blocks of a transfer; one that runs into a block that is done is shortened."""
     least = j["least"][what]

@@ -5,7 +5,7 @@ Source: fio 3.33, lib/rand.h (taus88 of L'Ecuyer 1996), lib/lfsr.c, lib/zipf.c, 
 
 import numpy as np
 
-from scmsim.jit import part
+from scmsim.jit import subroutine
 
 WORD = 0xFFFFFFFF
 _GOLDEN = np.uint64(0x61C8864680B583EB)
@@ -27,7 +27,7 @@ DISTRIBUTION = np.dtype(
 LFSR = np.dtype([("value", "i8"), ("drawn", "i8"), ("greatest", "i8"), ("top", "i8"), ("taps", "i8"), ("begun", "i8")])
 
 
-@part
+@subroutine
 def draw(seeds):
     """Next 32-bit number of the combined Tausworthe generator; `seeds` (three words) moves on."""
     a, b, c = seeds[0], seeds[1], seeds[2]
@@ -38,7 +38,7 @@ def draw(seeds):
     return a ^ b ^ c
 
 
-@part
+@subroutine
 def lfsr_next(lfsr):
     """Next number not above `greatest`, each exactly once a cycle; -1 when all were drawn."""
     lfsr["drawn"] += 1
@@ -55,7 +55,7 @@ def lfsr_next(lfsr):
             return value
 
 
-@part
+@subroutine
 def skewed_next(d):
     """Next block of a zipf (Gray et al. 1994) or pareto distribution: the rank, hashed and shifted."""
     uniform = draw(d["seeds"]) / 4294967295.0
@@ -77,7 +77,7 @@ def skewed_next(d):
     return np.int64(hashed % np.uint64(ranges))
 
 
-@part
+@subroutine
 def lowest(word):
     """Number of the lowest set bit of a 32-bit word that is not 0."""
     bit = 0
@@ -88,13 +88,13 @@ def lowest(word):
     return bit
 
 
-@part
+@subroutine
 def is_done(words, block):
     """Whether a block is marked."""
     return (np.int64(words[block >> 5]) >> (block & 31)) & 1 == 1
 
 
-@part
+@subroutine
 def mark(words, starts, block):
     """Mark a block; level n + 1 has a bit for each full word of level n.  `starts`: first word of each level, and the end."""
     level = 0
@@ -108,7 +108,7 @@ def mark(words, starts, block):
         level += 1
 
 
-@part
+@subroutine
 def first_free(words, starts, block, blocks):
     """The first block from `block` on that is not marked, or -1."""
     level = 0
@@ -128,7 +128,7 @@ def first_free(words, starts, block, blocks):
     return -1
 
 
-@part
+@subroutine
 def next_free(words, starts, block, blocks):
     """The next block that is not marked after `block`, from the start again at the end; -1 when all are marked."""
     after = block + 1 if block + 1 < blocks else 0

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from scmsim.core import registry
 from scmsim.core.records import EVENT, FENCE, FLUSH, KERNEL, LOAD, PM, STORE, TEXT, WORK, pack
-from scmsim.fs.engine.events import FREE_COST, HEADER, load_recipes, new_state, play, run, work
+from scmsim.fs.engine.events import FREE_COST, HEADER, load_recipes, new_state, emit_recipe, emit_run, emit_work
 from scmsim.pipeline import model_params
 from tests.conftest import NO_JIT
 from tests.fs import drive
@@ -30,7 +30,7 @@ def played(state, recipe, room=512):
     """Events of one recipe as (code, site, space, addr, length, width)."""
     out = np.zeros(room, EVENT).view(np.recarray)
     state.record.emitted = 0
-    play(state.record[0], out, recipe)
+    emit_recipe(state.record[0], out, recipe)
     return [
         (int(e.code), int(e.site), int(e.space), int(e.addr), int(e.length), int(e.width))
         for e in out[: int(state.record.emitted[0])]
@@ -40,8 +40,8 @@ def played(state, recipe, room=512):
 def test_a_run_is_one_event():
     state, out = fresh(), np.zeros(4, EVENT).view(np.recarray)
     state.record.op = 9
-    run(state.record[0], out, pack(STORE, 200, KERNEL, -16), 4096, 8192)
-    work(state.record[0], out, 1, 3)
+    emit_run(state.record[0], out, pack(STORE, 200, KERNEL, -16), 4096, 8192)
+    emit_work(state.record[0], out, 1, 3)
     assert int(state.record.emitted[0]) == 2
     assert out[0].tolist() == (STORE, 200, KERNEL, 0, 9, -16, 4096, 8192, 0)
     assert out[1].tolist() == (WORK, 7, TEXT, 0, 9, 3000, 15000, 0, 0)
