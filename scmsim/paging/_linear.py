@@ -55,9 +55,7 @@ ALL = 1 << 32
 SPREAD = 2654435769  # ALL by the golden ratio: its multiples are spread evenly below ALL
 
 
-def start(
-    params: Mapping[str, int], known: Mapping[str, tuple[str, str, str]], pm: tuple[int, int]
-) -> np.recarray:
+def start(params: Mapping[str, int], known: Mapping[str, tuple[str, str, str]], pm: tuple[int, int]) -> np.recarray:
     """State of a policy.
 
     Parameters
@@ -96,7 +94,7 @@ def start(
 
 
 def shares(small: int, large: int, giant: int) -> tuple[int, int]:
-    """Share of the direct map on pages of 1 GiB, and of the rest on pages of 4 KiB, of ALL; from the bytes on pages of each size."""
+    """Share of the direct map on pages of 1 GiB, and of the rest on pages of 4 KiB, of ALL; from the bytes on each size."""
     total = small + large + giant
     if min(small, large, giant) < 0 or not total:
         raise UsageError("direct_4k, direct_2m and direct_1g say how much DRAM is mapped; give one of them some bytes")

@@ -1,7 +1,7 @@
 """Persistent memory as Linux maps it: in the direct map, with the largest pages that the device's alignment and the CPU allow.
 
-Units: bytes.  Source: Linux 5.1 mm/memremap.c and arch/x86/mm/init.c, split_mem_range(): 1 GiB pages map what begins at a multiple of
-1 GiB, where the CPU has them; 2 MiB pages map the rest.  A machine's largest page bounds it.
+Units: bytes.  Source: Linux 5.1 mm/memremap.c and arch/x86/mm/init.c, split_mem_range(): 1 GiB pages map what begins at a
+multiple of 1 GiB, where the CPU has them; 2 MiB pages map the rest.  A machine's largest page bounds it.
 """
 
 from scmsim.core.errors import UsageError

@@ -84,17 +84,22 @@ def test_what_lies_in_dram_is_mapped_alike_by_every_policy():
 
 def test_meminfo_says_how_dram_is_mapped(tmp_path):
     file = tmp_path / "meminfo"
-    file.write_text("MemTotal:  9 kB\nDirectMap4k:           4 kB\nDirectMap2M:           0 kB\nDirectMap1G:     4194304 kB\n")
+    file.write_text(
+        "MemTotal:  9 kB\nDirectMap4k:           4 kB\nDirectMap2M:           0 kB\nDirectMap1G:     4194304 kB\n"
+    )
     found = run("tmpfs", meminfo=file)
     assert {name: found.params[name] for name in ("direct_4k", "direct_2m", "direct_1g")} == {
         "direct_4k": 4096, "direct_2m": 0, "direct_1g": 4 << 30,
     }  # fmt: skip
-    assert found.counters["dtlb_store_misses_walk_completed_1g"] and not run("tmpfs").counters["dtlb_store_misses_walk_completed_1g"]
+    large = "dtlb_store_misses_walk_completed_1g"
+    assert found.counters[large] and not run("tmpfs").counters[large]
     kept = run("tmpfs", meminfo=file, params={"linux": {"direct_1g": 0, "direct_2m": "1GiB"}})
     assert kept.counters == run("tmpfs").counters
 
 
-@pytest.mark.parametrize("text", ["", "MemTotal: 12 kB\n", "DirectMap4k: 0 kB\n", "DirectMap4k: many kB\n", "DirectMap4M: 12 kB\n"])
+@pytest.mark.parametrize(
+    "text", ["", "MemTotal: 12 kB\n", "DirectMap4k: 0 kB\n", "DirectMap4k: many kB\n", "DirectMap4M: 12 kB\n"]
+)
 def test_a_file_that_is_no_meminfo_is_refused(tmp_path, text):
     file = tmp_path / "other"
     file.write_text(text)

@@ -90,7 +90,9 @@ def test_memory_measured_elsewhere_gets_the_pages_of_this_kernel():
     order = np.array([21] * 1000 + [12, 21], np.uint8)
     same = _linear.measured_orders(linux.start({}), vaddr, order)
     assert same.tolist() == order.tolist()
-    half = _linear.measured_orders(linux.start({"direct_4k": 0, "direct_2m": 1 << 30, "direct_1g": 1 << 30}), vaddr, order)
+    half = _linear.measured_orders(
+        linux.start({"direct_4k": 0, "direct_2m": 1 << 30, "direct_1g": 1 << 30}), vaddr, order
+    )
     assert 490 < (half[:1000] == 30).sum() < 510 and half[1000:].tolist() == [12, 21] and half.dtype == np.uint8
 
 

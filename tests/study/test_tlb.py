@@ -80,7 +80,7 @@ def test_the_two_sides_are_told_apart(folder):
 
 def test_the_rows_of_the_replay_add_up_to_the_replay(folder):
     for each in card.read(folder)["cells"]:
-        params = {"directmap-1g": {"user_page": "2MiB"}}
+        params = {"linux": {"user_page": "2MiB"}}
         (plain,) = scmsim.replay(TRACE, "ext4-dax", each["machine"], params=params).runs
         assert sum(row["walks"] for row in each["replay"]) == plain.metrics["dtlb_walks"]
         assert sum(row["l1_misses"] for row in each["replay"]) == plain.metrics["dtlb_l1_misses"]
