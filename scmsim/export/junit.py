@@ -74,18 +74,18 @@ def of_comparison(found: "Comparison") -> Iterable[Case]:
 
 
 def of_reproduction(rows: Iterable["Row"]) -> Iterable[Case]:
-    """A suite a document, a case a published row: an exact row that is not equal fails, as the exit code says."""
+    """A suite a document, a case a published row: an exact row that is not met fails, as the exit code says."""
     for row in rows:
         published, answer = row.published, row.answer
         name = f"{published.id} {published.system} {published.metric}".strip()
         text = (
             f"published {published.value} {published.unit}, simulated {answer.simulated}, {answer.kind}: {answer.note}"
         )
-        if answer.kind == "exact" and row.ok is False:
-            yield Case(row.document, name, failed=text)
-        elif row.ok is None:
-            yield Case(row.document, name, skipped=text)
-        elif row.ok is False:
-            yield Case(row.document, name, skipped=f"off, and not exact: {text}")
-        else:
+        if row.verdict == "met":
             yield Case(row.document, name)
+        elif row.verdict is None:
+            yield Case(row.document, name, skipped=text)
+        elif answer.kind == "exact":
+            yield Case(row.document, name, failed=text)
+        else:
+            yield Case(row.document, name, skipped=f"{row.verdict}, and not exact: {text}")
