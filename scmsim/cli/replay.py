@@ -23,7 +23,9 @@ experiment such as quickstart.""",
 @click.option(
     "--fs", help="File systems: ext4,nova-cow or 'nova*' or all (scmsim list fs).  [default: ext4,ext4-dax,nova-cow]"
 )
-@click.option("--machine", help="Whose TLB and page walker; names or .toml files.  [default: i7-8700k]")
+@click.option(
+    "--machine", help="Whose TLB and page walker; names, host (this machine) or .toml files.  [default: i7-8700k]"
+)
 @click.option("--paging", help="How memory is mapped (scmsim list paging).  [default: as each file system wants it]")
 @click.option(
     "--meminfo",

@@ -13,6 +13,7 @@ from scmsim.core.errors import expect
 from scmsim.core.records import CONTINUES, FSYNC, KINDS, OP, OPS, SYNC, Source
 from scmsim.fs.engine.model import Model
 from scmsim.medium import read as read_medium
+from scmsim.mmu import host
 from scmsim.mmu.presets import timing
 from scmsim.paging import _choice as choice
 from scmsim.pipeline.arguments import Params, Progress, machine_table, model_params
@@ -69,7 +70,8 @@ class Replay:
         if systems.counts_rep_strings(self.system):
             stages.append(RepStrings(self.system, self.model.module.SITES, mmu))
         self.loop = Loop(self.model, stages, source.files)
-        name = self.machine.get("summary", "table") if isinstance(machine, dict) else os.fspath(machine)
+        told = self.machine.get("summary", "table")
+        name = told if isinstance(machine, dict) or machine == host.NAME else os.fspath(machine)
         self.result = Run(fs, str(name), self.paging.policy, medium)
         self.result.params |= {} if system == systems.ALONE else {SYSTEM: system}
         self.result.warnings += self.paging.remarks(str(name), set(kinds) == {"none"})
