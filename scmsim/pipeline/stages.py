@@ -153,13 +153,16 @@ class Around(Mmu):
         self.mmu, self.counting, self.state = mmu, mmu.counting, mmu.state
         pcid = bool(mmu.state[0]["pcid"])
         self.around = surround.start(system, machine.get("time", {}), pcid, len(mmu.counting.counters) - 1)
+        self.own_stacks, self.threads = system["thread_stacks"], np.zeros(0, np.int64)
         room = ROOM + int(self.around.most[0])
         self.events, self.rows = np.zeros(room, EVENT), np.zeros(room, np.int64)
 
     def begin(self, batch: np.recarray) -> None:
-        self.around.op[0] = -1
+        self.around.op[0], self.threads = -1, batch.thread
 
     def count(self, events: np.ndarray, bins: np.ndarray) -> None:
+        if self.own_stacks:
+            surround.own_stacks(events, self.threads)
         self.around.at[0], whole = 0, False
         while not whole:
             whole = surround.surround(self.around, surround.TICK, self.events, self.rows, events, bins)
