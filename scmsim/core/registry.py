@@ -78,7 +78,7 @@ def _named(kind: str, root: pathlib.Path) -> Iterator[tuple[str, pathlib.Path]]:
 
 
 def _name(file: pathlib.Path, with_room: bool) -> str:
-    """Name of the plug-in in a file; `ext4/crash_dax.py` is the adapter `ext4-dax`."""
+    """Name of the plug-in in a file; `ext4/crash_dax.py` is the recovery model `ext4-dax`."""
     stem = file.parent.name + file.stem.removeprefix("crash") if with_room else file.stem
     return stem.replace("_", "-")
 

@@ -71,7 +71,7 @@ def check_progress(progress: object) -> None:
         raise UsageError(f"progress must be a function or None, not {shown(progress)}")
 
 
-def opened(trace: "str | pathlib.Path | Source") -> tuple[Source, list]:
+def open_source(trace: "str | pathlib.Path | Source") -> tuple[Source, list]:
     """(The trace as a Source, the files that it comes from.)"""
     if isinstance(trace, str | os.PathLike):
         from scmsim.trace import open_trace

@@ -14,7 +14,7 @@ from scmsim.workload import _stream, thesis
 from scmsim.workload._stream import ops
 from tests.conftest import NO_JIT
 
-MODELS = [name for name in registry.names("fs") if "TALLIES" in vars(registry.load("fs", name))]
+MODELS = [name for name in registry.names("fs") if "STATISTICS" in vars(registry.load("fs", name))]
 PAGE = 4096
 
 

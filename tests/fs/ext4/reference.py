@@ -143,7 +143,7 @@ class Slow(Data):
             limit = self.tick - self.dirty_expire
             while self.queue and self.nodes[self.queue[0]].since <= limit:
                 self.write_back(self.queue[0])
-            if self.held and self.held_since <= limit:
+            if self.held and self.checkpoint_since <= limit:
                 self.checkpoint()
             self.tick += 5 * SECONDS
         if self.txn_joins and (self.now - self.txn_since >= self.commit_interval or self.full()):

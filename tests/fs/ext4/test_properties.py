@@ -21,7 +21,9 @@ TIGHT = lab.capacity_with("ext4", side(), 40)  # bytes
 def same_state(model, twin):
     """Journal and files, block by block."""
     record, arena = model.record, model.state.arena
-    journal = [int(record[name]) for name in ("tid", "txn_blocks", "txn_length", "held_blocks", "log_used", "revokes")]
+    journal = [
+        int(record[name]) for name in ("tid", "txn_blocks", "txn_length", "checkpoint_blocks", "log_used", "revokes")
+    ]
     assert journal == [twin.tid, len(twin.txn), twin.txn_joins, len(twin.held), twin.log_used, twin.revokes]
     assert int(record.windowed) == sum(len(node.window) for node in twin.nodes.values())
     for file, node in twin.nodes.items():
