@@ -17,9 +17,9 @@ SUMS = np.dtype(
             ("read", "i8"),
             ("unknown_offsets", "i8"),
             ("objects", "i8"),  # operations on memory objects
-        ("touches", "i8"),  # loads, stores, write-backs and fences of the program: no calls
-        ("loaded", "i8"),  # bytes, through mappings
-        ("stored", "i8"),
+            ("touches", "i8"),  # loads, stores, write-backs and fences of the program: no calls
+            ("loaded", "i8"),  # bytes, through mappings
+            ("stored", "i8"),
         ],
     )
 )

@@ -34,7 +34,9 @@ class Model:
         self.status = self.state.record.view(np.ndarray)  # attribute access of a recarray takes microseconds
         self.out = self.buffer(room)
         self.kinds = dict(self.module.SITES)  # mechanism -> what the bytes that it stores are for
-        self.mapped: Any = None  # files that the program maps (scmsim.fs.mapping.driver.Mapped), where the model has them
+        self.mapped: Any = (
+            None  # files that the program maps (scmsim.fs.mapping.driver.Mapped), where the model has them
+        )
         if hasattr(self.module, "mapped"):
             self.mapped = self.module.mapped(self, params, len(files))
             self.kinds |= self.mapped.SITES

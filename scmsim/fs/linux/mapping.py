@@ -1,8 +1,8 @@
 """What Linux's file systems tell of their files to the page faults of mappings (see `scmsim.fs.mapping.hooks`).
 
-`f` is a file's row of the file table.  Source: Linux 5.13 fs/ext4/{inode.c: ext4_page_mkwrite, ext4_iomap_begin; file.c: ext4_dax_huge_fault},
-fs/dax.c, mm/filemap.c: filemap_fault, do_sync_mmap_readahead.  Simplified: a load of a hole in the page cache maps zeros and caches
-no page; the page cache reads 32 pages around one that is missing, without the marks of readahead.
+`f` is a file's row of the file table.  Source: Linux 5.13 fs/ext4/{inode.c: ext4_page_mkwrite, ext4_iomap_begin; file.c:
+ext4_dax_huge_fault}, fs/dax.c, mm/filemap.c: filemap_fault, do_sync_mmap_readahead.  Simplified: a load of a hole in the page cache
+maps zeros and caches no page; the page cache reads 32 pages around one that is missing, without the marks of readahead.
 """
 
 from scmsim.core import records as r

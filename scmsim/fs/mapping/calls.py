@@ -5,7 +5,6 @@ mm/huge_memory.c: thp_get_unmapped_area.
 """
 
 from scmsim.core import records as r
-from scmsim.fs.engine import table
 from scmsim.fs.engine.arena import give, has_room, order_of, take
 from scmsim.fs.engine.events import has_events
 from scmsim.fs.engine.operations import DONE
@@ -16,7 +15,12 @@ from scmsim.fs.mapping.faults import ask, fault, found
 from scmsim.fs.mapping.touch import mapping_of
 from scmsim.jit import kernel, subroutine
 
-DONT_NEED, HUGE, POPULATE_READ, POPULATE_WRITE = 4, 14, 22, 23  # advice of madvise (include/uapi/asm-generic/mman-common.h)
+DONT_NEED, HUGE, POPULATE_READ, POPULATE_WRITE = (
+    4,
+    14,
+    22,
+    23,
+)  # advice of madvise (include/uapi/asm-generic/mman-common.h)
 
 
 @subroutine

@@ -1,4 +1,4 @@
-"""What a mapped file's pages are when they have been stored: written back and protected, so that the next store is a fault again."""
+"""msync and fsync of mapped files: dirty pages are written back and protected, so that the next store is a fault again."""
 
 from scmsim.core import records as r
 from scmsim.fs.engine.events import emit_run, has_events

@@ -1,11 +1,11 @@
 """Page faults: what a touch of a page that is not mapped, or not for storing, makes of the page table.
 
-With DAX a fault maps 2 MiB where the address and the offset agree modulo 2 MiB, the whole 2 MiB lie inside the mapping and the file,
-and are one run of blocks that begins at a multiple of 2 MiB on the device; where they have no content, a load maps the huge page of
-zeros and a store falls back to 4 KiB.  A region that DAX has given out in small entries is never given out whole again.
+With DAX a fault maps 2 MiB where the address and the offset agree modulo 2 MiB, the whole 2 MiB lie inside the mapping and the
+file, and are one run of blocks that begins at a multiple of 2 MiB on the device; where they have no content, a load maps the huge
+page of zeros and a store falls back to 4 KiB.  A region that DAX has given out in small entries is never given out whole again.
 A fault for a load maps pages around it as far as the page cache has them.
-Source: Linux 5.13 fs/dax.c (dax_iomap_pmd_fault, dax_iomap_pte_fault, grab_mapping_entry), mm/memory.c (do_read_fault, do_shared_fault,
-do_cow_fault, wp_pfn_shared), mm/filemap.c (filemap_map_pages).
+Source: Linux 5.13 fs/dax.c (dax_iomap_pmd_fault, dax_iomap_pte_fault, grab_mapping_entry), mm/memory.c (do_read_fault,
+do_shared_fault, do_cow_fault, wp_pfn_shared), mm/filemap.c (filemap_map_pages).
 """
 
 from scmsim.core import records as r
@@ -80,13 +80,15 @@ def can_be_large(s, arena, mapping, f, page):
     if first < arena[mapping + w.FIRST] or first + w.FAN > arena[mapping + w.FIRST] + arena[mapping + w.PAGES]:
         return False
     word = arena[tables.slot_at(arena, mapping, page)]
-    return (word == 0 or word & w.PRESENT != 0) and (not hooks.DAX or (first + w.FAN - 1) << 12 < hooks.length(s, arena, f))
+    return (word == 0 or word & w.PRESENT != 0) and (
+        not hooks.DAX or (first + w.FAN - 1) << 12 < hooks.length(s, arena, f)
+    )
 
 
 @subroutine
 def large_fault(s, arena, out, mapping, f, at):
-    """DAX: map the 2 MiB in which a page lies, at = (page, write); returns whether that could be done."""
-    page, write = at
+    """DAX: map the 2 MiB in which a page lies, at = (page, FAULT bits); returns whether that could be done."""
+    page, write = at[0], at[1] & w.WRITES
     file, first = arena[mapping + w.FILE], page & ~(w.FAN - 1)
     slot = tables.slot_at(arena, mapping, page)
     known = table.get(arena, file + w.TREE, page >> 9)
@@ -100,10 +102,9 @@ def large_fault(s, arena, out, mapping, f, at):
     tables.reserve_tree(s, arena, file, page)
     leaf = tables.tree_slot(arena, file, page)
     arena[leaf] = word | arena[leaf] & w.DIRTY | (w.DIRTY if write else 0)
-    how = protected(arena[slot], write)
     arena[slot] = word | (w.WRITABLE if write else 0)
     tables.charge(s, arena, out, LARGE_COST, 1)
-    tell(s, arena, out, mapping, (first, w.FAN, 21), how)
+    tell(s, arena, out, mapping, (first, w.FAN, 21), at[1])
     return True
 
 
@@ -123,25 +124,27 @@ def note_given(s, arena, file, page, word):
 
 @subroutine
 def small_fault(s, arena, out, mapping, f, at):
-    """DAX: map one page, at = (page, write); returns the outcome."""
-    page, write = at
-    file, place = arena[mapping + w.FILE], hooks.place(s, arena, f, page)
-    major = 0
+    """DAX: map one page, at = (page, FAULT bits); returns the outcome."""
+    page, how = at
+    file, place, write = arena[mapping + w.FILE], hooks.place(s, arena, f, page), how & w.WRITES
     if write and (place == 0 or place & w.UNWRITTEN):
-        major = w.MAJOR if place == 0 else 0
+        how |= w.MAJOR if place == 0 else 0
         outcome = hooks.give_block(s, arena, out, f, page)
         if outcome != DONE:
             return outcome
         place = hooks.place(s, arena, f, page)
-    if write and arena[mapping + w.FLAGS] & r.MAP_SYNC and arena[s.maps + w.ANSWERED] < w.ASK_SYNC and hooks.must_sync(s, arena, f):
+    if (
+        write
+        and arena[mapping + w.FLAGS] & r.MAP_SYNC
+        and arena[s.maps + w.ANSWERED] < w.ASK_SYNC
+        and hooks.must_sync(s, arena, f)
+    ):
         return ask(s, arena, w.ASK_SYNC, file, page)
     zeros = place == 0 or place & w.UNWRITTEN
     word = w.PRESENT | (w.ZERO | w.ZERO_PAGE if zeros else place)
     note_given(s, arena, file, page, word | (w.DIRTY if write else 0))
     tables.small_table(s, arena, out, mapping, page)
-    entry = tables.entry_at(arena, mapping, page)
-    how = protected(arena[entry], write) | major
-    arena[entry] = word | (w.WRITABLE if write else 0)
+    arena[tables.entry_at(arena, mapping, page)] = word | (w.WRITABLE if write else 0)
     tables.charge(s, arena, out, FAULT_COST, 1)
     tell(s, arena, out, mapping, (page, 1, 12), how)
     return DONE
@@ -151,13 +154,15 @@ def small_fault(s, arena, out, mapping, f, at):
 def dax_fault(s, arena, out, mapping, f, at):
     """A fault of DAX; returns the outcome."""
     page, write = at
-    if not write or hooks.place(s, arena, f, page) & ~w.UNWRITTEN:
+    place = hooks.place(s, arena, f, page)
+    if place and not place & w.UNWRITTEN:
         forget_zeros(s, arena, out, mapping, page)
     if write:
         hooks.note_write(s, arena, out, f)
-    if can_be_large(s, arena, mapping, f, page) and large_fault(s, arena, out, mapping, f, at):
+    how = protected(arena[tables.entry_at(arena, mapping, page)], write)
+    if can_be_large(s, arena, mapping, f, page) and large_fault(s, arena, out, mapping, f, (page, how)):
         return DONE
-    return small_fault(s, arena, out, mapping, f, at)
+    return small_fault(s, arena, out, mapping, f, (page, how))
 
 
 @subroutine

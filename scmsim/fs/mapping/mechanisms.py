@@ -1,6 +1,5 @@
 """The mechanisms of mappings and the costs of their code; a model's own come before them."""
 
-
 # Mechanism -> what the bytes that it stores are for.
 SITES = {"page fault": "none", "mapped access": "data", "mapped write-back": "none", "unmapping": "none"}
 FAULT_SITE, ACCESS_SITE, CLEAN_SITE, UNMAP_SITE = range(4)

@@ -9,9 +9,9 @@ FAN_ORDER = 9  # of its words in the arena
 
 # The table of mappings, at `maps` of the state record.  FILES: the words of the first file; AT: bytes or pages of the operation at
 # work that are done; ASKS: what the file system is to do first (ASK_...), for ASKS_FILE at page ASKS_AT; ANSWERED: the last answer;
-# RUNS: the thread whose address space is in use; COPIES: pages that private mappings have copied; SITE, COST: the first of its own.
-# HUGE: the page cache has huge pages; LEAVES_LARGE: a large entry stays writable when its pages are written back; LIVE, NEWEST: how many
-# mappings there are, and the first of all in a list.
+# RUNS: 1 + the thread whose address space is in use; COPIES: pages that private mappings have copied; SITE, COST: the first of its
+# own; BEYOND_END to UNSUPPORTED: what failed; HUGE: the page cache has huge pages; LEAVES_LARGE: a large entry stays writable when
+# its pages are written back; LIVE, NEWEST: how many mappings there are, and the first of all in a list.
 (
     FILES, AT, ASKS, ASKS_FILE, ASKS_AT, ANSWERED, NEXT_ADDRESS, RUNS, COPIES, SITE, COST, BEYOND_END, NOT_MAPPED, DENIED, REPLACED,
     NO_SPACE, UNSUPPORTED, HUGE, LEAVES_LARGE, LIVE, NEWEST,
@@ -20,8 +20,8 @@ TABLE_WORDS = 21
 ASK_NOTHING, ASK_TURN, ASK_BLOCK, ASK_SYNC, ASK_CLOSE = range(5)
 REFUSED = -1  # the answer of a file system that is full; else the answer is what was asked
 
-# Of a file: its newest mapping, the tree of what DAX has given out (region of 2 MiB -> entry, or its page of entries) as a handle of
-# engine.table, and whether its mappings keep it although it has lost its last name.
+# Of a file: its newest mapping, the tree of what DAX has given out (region of 2 MiB -> entry, or its page of entries) as a handle
+# of engine.table, and whether its mappings keep it although it has lost its last name.
 HEAD, TREE, PINS = 0, 1, 3
 FILE_WORDS = 4
 
@@ -37,7 +37,10 @@ FLAG_BITS = PAGE - 1
 # What a family says of a page (hooks.place): 0: a hole; UNWRITTEN: it has a block without content; else its address.
 UNWRITTEN = 1
 
-BEYOND, ASK = 2, 3  # outcomes of a fault besides those of engine.operations: SIGBUS; the file system has something to do first
+BEYOND, ASK = (
+    2,
+    3,
+)  # outcomes of a fault besides those of engine.operations: SIGBUS; the file system has something to do first
 
 # What a MAP event (space USER) says in `width`.
 FAULT, WRITES, PROTECTED, MAJOR = 1, 2, 4, 8
