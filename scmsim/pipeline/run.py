@@ -12,6 +12,7 @@ from scmsim.core.errors import expect
 from scmsim.core.records import CONTINUES, FSYNC, KINDS, OP, OPS, SYNC, Source
 from scmsim.fs.engine.model import Model
 from scmsim.medium import read as read_medium
+from scmsim.mmu import host
 from scmsim.mmu.presets import timing
 from scmsim.paging import _choice as choice
 from scmsim.pipeline.arguments import Params, Progress, machine_table, model_params
@@ -60,12 +61,13 @@ class Replay:
         self.medium = Medium(self.medium_table, kinds, self.counting)
         self.footprints = footprint.load(footprints, fs, self.model.sites) if footprints else None
         mmu = self.mmu(self.counting)
-        behind: Stage = Interleaved(mmu, self.footprints) if self.footprints else mmu
+        behind: Stage = Interleaved(mmu, self.footprints, self.paging.stage) if self.footprints else mmu
         stages = [self.counting, self.paging.stage, behind, self.medium]
         if self.model.mapped:
             stages.append(Faults(self.model.mapped, self.counting))
         self.loop = Loop(self.model, stages, source.files)
-        name = self.machine.get("summary", "table") if isinstance(machine, dict) else os.fspath(machine)
+        told = self.machine.get("summary", "table")
+        name = told if isinstance(machine, dict) or machine == host.NAME else os.fspath(machine)
         self.result = Run(fs, str(name), self.paging.policy, medium)
         self.result.warnings += self.paging.remarks(str(name), set(kinds) == {"none"})
 

@@ -20,6 +20,7 @@ from scmsim.medium import model as medium
 from scmsim.mmu import presets
 from scmsim.mmu.data_addresses import addresses
 from scmsim.mmu.replay import replay
+from scmsim.paging._linear import measured_orders
 from scmsim.pipeline.arguments import GROUPS
 from scmsim.pipeline.bins import BY_FILE, SUMS, assign_bins, first_rows
 from scmsim.pipeline.failing_calls import LARGEST_FILE, FailingCalls
@@ -112,6 +113,10 @@ class Placement(Stage):
     def take(self, events: np.ndarray) -> None:
         self.policy.place(self.pages, events, len(events))
 
+    def measured_orders(self, vaddr: np.ndarray, order: np.ndarray) -> np.ndarray:
+        """Sizes of the pages of the kernel's memory that was measured elsewhere, as they are here."""
+        return measured_orders(self.pages, vaddr, order) if "giant" in self.pages.dtype.fields else order
+
     def watched(self) -> list[Watched]:
         return [Watched(self.pages)]
 
@@ -155,8 +160,10 @@ class Faults(Stage):
 class Interleaved(Stage):
     """What the kernel's own code touches, between the events that an MMU takes; nobody else sees those touches."""
 
-    def __init__(self, mmu: Mmu, footprints: Footprints) -> None:
+    def __init__(self, mmu: Mmu, footprints: Footprints, placement: Placement) -> None:
         self.mmu, self.footprints = mmu, footprints
+        touches = footprints.touches
+        touches["order"] = placement.measured_orders(touches["vaddr"], touches["order"])
         self.kinds = np.zeros(0, np.int64)
         self.events, self.bins = np.zeros(ROOM, EVENT), np.zeros(ROOM, np.int64)
 

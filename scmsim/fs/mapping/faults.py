@@ -104,8 +104,16 @@ def large_fault(s, arena, out, mapping, f, at):
     arena[leaf] = word | arena[leaf] & w.DIRTY | (w.DIRTY if write else 0)
     arena[slot] = word | (w.WRITABLE if write else 0)
     tables.charge(s, arena, out, LARGE_COST, 1)
-    tell(s, arena, out, mapping, (first, w.FAN, 21), at[1])
+    tell(s, arena, out, mapping, (first, w.FAN, 21), at[1] | filled_hole(s, arena))
     return True
+
+
+@subroutine
+def filled_hole(s, arena):
+    """MAJOR if the fault at work gave a hole its block; it is over."""
+    fresh = arena[s.maps + w.FRESH]
+    arena[s.maps + w.FRESH] = 0
+    return w.MAJOR if fresh else 0
 
 
 @subroutine
@@ -128,8 +136,10 @@ def small_fault(s, arena, out, mapping, f, at):
     page, how = at
     file, place, write = arena[mapping + w.FILE], hooks.place(s, arena, f, page), how & w.WRITES
     if write and (place == 0 or place & w.UNWRITTEN):
-        how |= w.MAJOR if place == 0 else 0
-        outcome = hooks.give_block(s, arena, out, f, page)
+        arena[s.maps + w.FRESH] = place == 0
+        outcome = (
+            ask(s, arena, w.ASK_BLOCK, file, page) if hooks.BY_REQUEST else hooks.give_block(s, arena, out, f, page)
+        )
         if outcome != DONE:
             return outcome
         place = hooks.place(s, arena, f, page)
@@ -146,7 +156,7 @@ def small_fault(s, arena, out, mapping, f, at):
     tables.small_table(s, arena, out, mapping, page)
     arena[tables.entry_at(arena, mapping, page)] = word | (w.WRITABLE if write else 0)
     tables.charge(s, arena, out, FAULT_COST, 1)
-    tell(s, arena, out, mapping, (page, 1, 12), how)
+    tell(s, arena, out, mapping, (page, 1, 12), how | filled_hole(s, arena))
     return DONE
 
 
@@ -160,7 +170,8 @@ def dax_fault(s, arena, out, mapping, f, at):
     if write:
         hooks.note_write(s, arena, out, f)
     how = protected(arena[tables.entry_at(arena, mapping, page)], write)
-    if can_be_large(s, arena, mapping, f, page) and large_fault(s, arena, out, mapping, f, (page, how)):
+    new = arena[s.maps + w.ANSWERED] == w.ASK_BLOCK and not hooks.WHOLE_BLOCKS
+    if not new and can_be_large(s, arena, mapping, f, page) and large_fault(s, arena, out, mapping, f, (page, how)):
         return DONE
     return small_fault(s, arena, out, mapping, f, (page, how))
 

@@ -11,6 +11,8 @@ SPACE = r.PM  # where the pages of files lie
 MAY_BE_LARGE = False  # whether a fault may map 2 MiB at once
 KEEPS_CLEAN = True  # whether a page that was written back is protected, so that the next store to it is a fault
 DAX = True  # whether what was stored is known by the entries of DAX, else by the page cache
+BY_REQUEST = False  # whether a fault leaves it to the file system to give a page a block
+WHOLE_BLOCKS = False  # whether a block that a fault gets so is of 2 MiB or more, and can be mapped at once
 SYNCS = False  # whether it takes MAP_SYNC
 AROUND = 1  # pages that a fault for a load maps (fault_around_bytes)
 

@@ -11,12 +11,13 @@ FAN_ORDER = 9  # of its words in the arena
 # work that are done; ASKS: what the file system is to do first (ASK_...), for ASKS_FILE at page ASKS_AT; ANSWERED: the last answer;
 # RUNS: 1 + the thread whose address space is in use; COPIES: pages that private mappings have copied; SITE, COST: the first of its
 # own; BEYOND_END to UNSUPPORTED: what failed; HUGE: the page cache has huge pages; LEAVES_LARGE: a large entry stays writable when
-# its pages are written back; LIVE, NEWEST: how many mappings there are, and the first of all in a list.
+# its pages are written back; LIVE, NEWEST: how many mappings there are, and the first of all in a list; FRESH: the fault at work
+# filled a hole.
 (
     FILES, AT, ASKS, ASKS_FILE, ASKS_AT, ANSWERED, NEXT_ADDRESS, RUNS, COPIES, SITE, COST, BEYOND_END, NOT_MAPPED, DENIED, REPLACED,
-    NO_SPACE, UNSUPPORTED, HUGE, LEAVES_LARGE, LIVE, NEWEST,
-) = range(21)  # fmt: skip
-TABLE_WORDS = 21
+    NO_SPACE, UNSUPPORTED, HUGE, LEAVES_LARGE, LIVE, NEWEST, FRESH,
+) = range(22)  # fmt: skip
+TABLE_WORDS = 22
 ASK_NOTHING, ASK_TURN, ASK_BLOCK, ASK_SYNC, ASK_CLOSE = range(5)
 REFUSED = -1  # the answer of a file system that is full; else the answer is what was asked
 

@@ -36,10 +36,13 @@ class Mapping:
 
 
 class Mapped:
-    """Mappings of one file system: `kind` is dax, cache or memory; `large` whether 2 MiB can be mapped at once."""
+    """Mappings of one file system.
 
-    def __init__(self, kind: str, large: bool) -> None:
-        self.kind, self.large = kind, large
+    `kind` is dax, cache or memory; `large`: 2 MiB can be mapped at once; `whole_blocks`: files have blocks of 2 MiB.
+    """
+
+    def __init__(self, kind: str, large: bool, whole_blocks: bool = False) -> None:
+        self.kind, self.large, self.whole_blocks = kind, large, whole_blocks
         self.maps: list[Mapping] = []  # the newest first
         self.given: dict[tuple[int, int], bool] = {}  # DAX: (file, page) given out small -> dirty
         self.given_large: dict[tuple[int, int], dict[str, bool]] = {}  # (file, region) -> zeros, dirty
@@ -249,17 +252,22 @@ class Mapped:
             protected = False
         if self.large_fits(one, page):
             run = self.run(file, region * FAN) if (file, region) not in self.broken else ""
+            new = run == "none" and store and self.whole_blocks
+            if new:
+                run = "data"
+                self.filled |= {(file, region * FAN + k) for k in range(FAN)}
             if run == "data" or (run == "none" and not store):
                 state = self.given_large.setdefault((file, region), {"zeros": False, "dirty": False})
                 state["zeros"] = run == "none"
                 state["dirty"] |= store
-                self.put(one, region * FAN, FAN, store, protected, False, Entry(store, region * FAN, run == "none"))
+                self.put(one, region * FAN, FAN, store, protected, new, Entry(store, region * FAN, run == "none"))
                 return
             if page in one.entries and one.entries[page].large >= 0:
                 self.zap(one, page, page + 1)
         major = store and self.layout(file, page) == 0 and (file, page) not in self.filled
         if store:
-            self.filled.add((file, page))
+            begin, pages = (region * FAN, FAN) if self.whole_blocks else (page, 1)
+            self.filled |= {(file, begin + k) for k in range(pages)}
         zeros = not self.has(file, page)
         if self.given_large.get((file, region), {}).get("zeros"):
             del self.given_large[file, region]

@@ -8,15 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scmsim.core import records as r
+from scmsim.fs.engine import file_row
 from scmsim.fs.linux import state as e
 from scmsim.fs.mapping import words as w
+from scmsim.fs.nova import state as nova
+from scmsim.fs.pmfs import state as pmfs
 from tests.fs import drive
 from tests.fs.mapping.reference import FAN, Mapped
 
 PAGES = 2 * FAN + 259  # of file 2, which exists before
 SIZES = (0, -1, PAGES * 4096 - 100)
 LARGE = {"data_alignment": "2MiB"}
-MODELS = {  # name -> file system, its parameters, kind and whether 2 MiB are mapped at once in the reference
+MODELS = {  # name -> file system, its parameters, and what `Mapped` takes
     "ext4-dax": ("ext4-dax", LARGE, "dax", True),
     "ext4-dax not aligned": ("ext4-dax", {}, "dax", True),
     "xfs-dax": ("xfs-dax", LARGE, "dax", True),
@@ -24,6 +27,11 @@ MODELS = {  # name -> file system, its parameters, kind and whether 2 MiB are ma
     "tmpfs": ("tmpfs", {}, "memory", False),
     "tmpfs huge": ("tmpfs", {"huge": "always"}, "memory", True),
     "ext4": ("ext4", {}, "cache", False),
+    "nova": ("nova-inplace", {}, "dax", False),
+    "nova-cow": ("nova-cow", {}, "dax", False),
+    "pmfs-4k": ("pmfs-4k", {}, "dax", False),
+    "pmfs-2m": ("pmfs-2m", {}, "dax", True, True),
+    "winefs": ("winefs", {}, "dax", True),
 }
 ERRORS = {"not mapped": w.NOT_MAPPED, "denied": w.DENIED, "beyond end": w.BEYOND_END}
 
@@ -64,8 +72,45 @@ rows = st.lists(
 START = [("create", 1, 0, 0, 0), ("mmap", 2, 0, PAGES << 12, -1, SHARED), ("load", 2, 0, 1)]
 
 
+class Rows:
+    """What a model whose files have rows of `engine.file_row` has of a file at a moment."""
+
+    def __init__(self, model):
+        record, arena, self.places, self.sizes = model.record, model.state.arena, {}, {}
+        words, place = (nova.FILE_WORDS, self.nova) if "nova" in model.fs else (pmfs.FILE_WORDS, self.pmfs)
+        for number in range(len(SIZES)):
+            row = int(record.files) + number * words
+            known = arena[row + file_row.STATUS] & file_row.EXISTS
+            self.sizes[number] = int(arena[row + file_row.SIZE]) if known else 0
+            self.places[number] = [place(record, arena, row, page) for page in range(PAGES + 4 * FAN)] if known else []
+
+    def nova(self, record, arena, row, page):
+        ref = self.entry(arena, row + nova.PAGES, page)
+        if ref == 0:
+            return 0
+        at = (ref >> 9) + nova.PAGE_ENTRIES + 2 * ((ref & 511) * 8 >> int(record.entry_shift))
+        return int((arena[at + 1] >> 24) + page - (arena[at] >> 24)) * 4096
+
+    def pmfs(self, record, arena, row, page):
+        pages = 1 << int(record.shift) - 12
+        block = self.entry(arena, row + pmfs.BLOCKS, page // pages)
+        return (block + page % pages) * 4096 if block else 0
+
+    def entry(self, arena, handle, index):
+        held = arena[handle] and index < 1 << int(arena[handle + 1])
+        return int(arena[arena[handle] + index]) if held else 0
+
+    def layout(self, file, page):
+        return self.places[file][page] if page < len(self.places[file]) else 0
+
+    def length(self, file):
+        return self.sizes[file]
+
+    cached = dirty = None
+
+
 class Files:
-    """What a model has of a file at a moment."""
+    """What a model of Linux' families has of a file at a moment."""
 
     def __init__(self, model):
         record, arena = model.record, model.state.arena
@@ -132,13 +177,13 @@ def of_site(model, events, site, *codes):
 
 
 def agree(name, given_rows, room=1 << 12):
-    fs, params, kind, large = MODELS[name]
-    model, slow = drive.Model(fs, drive.files(*SIZES, dirs=[0]), room, **params), Mapped(kind, large)
+    fs, params, *kind = MODELS[name]
+    model, slow = drive.Model(fs, drive.files(*SIZES, dirs=[0]), room, **params), Mapped(*kind)
     for number, row in enumerate([*START, *given_rows]):
         where = f"{name}: operation {number}, {row}"
         if row[0] == "mmap" and row[1] == 2 and number == 1:
             model.feed(drive.ops(("open", 2)))
-        had = Files(model)
+        had = Rows(model) if fs.startswith(("nova", "pmfs", "winefs")) else Files(model)
         events = model.feed(drive.ops(row))
         moved = tell(slow, row, had)
         assert faults_of(events) == slow.faults, where
