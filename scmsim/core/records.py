@@ -32,18 +32,15 @@ DIRECTORY = 64  # the object is a directory
 KEEP_SIZE = 128  # fallocate with FALLOC_FL_KEEP_SIZE
 PUNCH_HOLE = 256  # fallocate with FALLOC_FL_PUNCH_HOLE
 WRITABLE_SHARED = 512  # mmap with PROT_WRITE and MAP_SHARED: stores through it are invisible to a system-call trace
-<<<<<<< HEAD
 PRIVATE = 1024  # mmap with PROT_WRITE and MAP_PRIVATE: a store copies the page
 MAP_SYNC = 2048  # mmap with MAP_SYNC: what leads to a page is stored before the page can be stored to
 POPULATE = 4096  # mmap with MAP_POPULATE
 NON_TEMPORAL = 8192  # a store past the caches
 OWN_PROCESS = 16384  # the thread of an mmap is a process of its own: no other thread sees the mapping
-=======
 FLAGS = (
     "offset_unknown", "setup", "continues", "appends", "synchronous", "data_only", "directory", "keep_size", "punch_hole",
-    "writable_shared",
+    "writable_shared", "private", "map_sync", "populate", "non_temporal", "own_process",
 )  # fmt: skip
->>>>>>> main
 
 OP = np.dtype(
     (

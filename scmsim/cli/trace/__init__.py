@@ -19,13 +19,6 @@ from scmsim.core.text import printable, words
 
 SUMMARY = "Look at, check, convert and rewrite traces: info, stats, plot, convert, filter, cut, ..."
 
-<<<<<<< HEAD
-_FLAGS = (
-    "OFFSET_UNKNOWN", "SETUP", "CONTINUES", "APPENDS", "SYNCHRONOUS", "DATA_ONLY", "DIRECTORY", "KEEP_SIZE",
-    "PUNCH_HOLE", "WRITABLE_SHARED", "PRIVATE", "MAP_SYNC", "POPULATE", "NON_TEMPORAL", "OWN_PROCESS",
-)  # fmt: skip
-=======
->>>>>>> main
 _EVERY_S = 0.2
 _SHOWN_APART = ("counts", "bad_lines", "blind_spots", "notes", "duration_ns")  # entries of a header
 

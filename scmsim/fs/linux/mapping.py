@@ -15,7 +15,7 @@ from scmsim.fs.linux.blocks import blocks_left, blocks_needed, reserve_pages
 from scmsim.fs.linux.files import dirty_inode
 from scmsim.fs.linux.pages import note_change
 from scmsim.fs.linux.transfer import add_zeroed, cache_page, mark_dirty, time_stamp
-from scmsim.fs.mapping.words import UNWRITTEN
+from scmsim.fs.mapping.words import FAN, HUGE, UNWRITTEN
 from scmsim.jit import subroutine
 
 READ_AROUND = 32  # pages: 128 KiB (VM_READAHEAD_PAGES)
@@ -154,15 +154,29 @@ def is_dirty(s, arena, f, page):
 
 @subroutine
 def give_cleared(s, arena, out, f, page):
-    """Memory: a page that is a hole or unwritten gets a cleared frame; returns (outcome, False)."""
-    place = block(s, arena, f, page)
+    """Memory: a page that is a hole or unwritten gets a cleared frame, a huge page all of it; returns (outcome, False)."""
+    place, first, stop = block(s, arena, f, page), page, page + 1
     if place and not place & UNWRITTEN:
         return DONE, False
+    if arena[s.maps + HUGE]:
+        first, stop = page & ~(FAN - 1), min((page | FAN - 1) + 1, (length(s, arena, f) + e.BLOCK - 1) >> 12)
+    for at in range(first, stop):
+        place = block(s, arena, f, at)
+        if at != page and (place == 0 or place & UNWRITTEN):
+            outcome = clear_page(s, arena, out, f, at)
+            if outcome != DONE:
+                return outcome, False
+    return clear_page(s, arena, out, f, page), False
+
+
+@subroutine
+def clear_page(s, arena, out, f, page):
+    """Memory: a page gets a cleared frame; returns the outcome."""
     outcome = give_block(s, arena, out, f, page)
     if outcome == DONE:
         s.reg[q.TO], s.reg[q.BYTES] = block(s, arena, f, page), e.BLOCK
         emit_recipe(s, out, q.CLEAR_PM)
-    return outcome, False
+    return outcome
 
 
 _EVERY = {"begin": begin, "due": due, "find": find, "length": length, "pin": pin}

@@ -281,7 +281,10 @@ class Mapped:
     def read_in(self, file: int, page: int) -> bool:
         """Page cache: read what is missing around a page."""
         if self.kind == "memory":
-            self.filled.add((file, page))
+            region = (
+                range(page - page % FAN, page - page % FAN + FAN) if self.large and not self.has(file, page) else [page]
+            )
+            self.filled |= {(file, p) for p in region if p == page or p << 12 < self.length(file)}
         if self.kind != "cache" or self.has(file, page) or self.layout(file, page) == 0:
             return False
         begin = max(page - 16, 0)

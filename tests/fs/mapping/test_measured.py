@@ -1,4 +1,4 @@
-"""Page faults of the models beside those of a real kernel; where the kernel's allocator aligned only some extents, there is no model."""
+"""Page faults of the models beside those of a real kernel, but where its allocator aligned only some extents."""
 
 import csv
 import pathlib
