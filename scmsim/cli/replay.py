@@ -42,6 +42,13 @@ experiment such as quickstart.""",
 @click.option(
     "--footprints", metavar="KERNEL", help="Let the kernel's own memory enter the TLB as measured on this kernel: 6.1."
 )
+@click.option(
+    "--system",
+    default="alone",
+    show_default=True,
+    metavar="NAME",
+    help="What else runs (scmsim list system, or a .toml file).",
+)
 @click.option("--sync-at-end", is_flag=True, help="Write back what is dirty at the end, as sync(2) does, and count it.")
 @click.option(
     "--top", default=20, show_default=True, type=click.IntRange(1, 1_000_000), help="Files to show with --by file."
@@ -84,6 +91,7 @@ def command(
     form: str,
     footprints: str | None,
     meminfo: str | None,
+    system: str,
     sync_at_end: bool,
     as_json: bool,
     out: str | None,
@@ -101,7 +109,7 @@ def command(
     for job in jobs:
         job.setdefault("sync_at_end", False)
         job["sync_at_end"] |= sync_at_end
-        job |= {"footprints": footprints, "meminfo": meminfo}
+        job |= {"footprints": footprints, "meminfo": meminfo, "system": system}
     level = None if by is None else "site" if by == "site" else "group"
     with _costs(costs):
         result = run_jobs(jobs, _params(assignments), by)

@@ -32,6 +32,7 @@ KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "paging": ("paging", ".py", ("SUMMARY", "PARAMS", "start", "place")),
     "policy": ("alloc/policies", ".py", ("SUMMARY", "SOURCE", "PARAMS", "rules")),
     "medium": ("medium", ".toml", ()),
+    "system": ("system", ".toml", ()),
     "workload": ("workload", ".py", ("SUMMARY", "PARAMS", "Workload")),
     "format": ("trace/formats", ".py", ("SUMMARY", "sniff", "convert")),
     "capture": ("trace/capture", ".py", ("SUMMARY", "capture")),

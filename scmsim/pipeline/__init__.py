@@ -26,6 +26,7 @@ from scmsim.pipeline.arguments import (
 from scmsim.pipeline.arguments import model_params as model_params
 from scmsim.pipeline.arguments import open_source as open_source
 from scmsim.result import Result
+from scmsim.system import ALONE
 
 if TYPE_CHECKING:
     from scmsim.pipeline.stages import Loop, Touches
@@ -47,6 +48,7 @@ def replay(
     sync_at_end: bool = False,
     footprints: str | None = None,
     meminfo: str | os.PathLike[str] | None = None,
+    system: str = ALONE,
     progress: Progress | None = None,
     chunk: int = CHUNK,
 ) -> Result:
@@ -75,6 +77,8 @@ def replay(
     meminfo : path, optional
         A copy of /proc/meminfo: how the kernel of that machine maps its DRAM, on pages of 4 KiB, 2 MiB and 1 GiB.  By default as
         the emulated machine's does.
+    system : str
+        What else runs, and how rep-strings count: a name from `scmsim list system`, or the path of a TOML file.
     progress : callable(fs, rows done, rows), optional
     chunk : int
         Operations and events in flight; results do not depend on it.
@@ -103,6 +107,7 @@ def replay(
         if target not in known:
             raise unknown("model in this replay", target, sorted(known))
     params = on_direct_map(params, meminfo, names, machine, paging)
+    expect("system", system, str, "the name of a system")
     from scmsim.pipeline.run import Replay
     from scmsim.result import provenance
 
@@ -111,7 +116,7 @@ def replay(
     for name in names:
         if progress:
             progress(name, 0, source.rows)
-        one = Replay(source, name, machine, paging, medium, params, by, footprints, chunk)
+        one = Replay(source, name, machine, paging, medium, params, by, footprints, chunk, system)
         result.runs.append(one.run(sync_at_end, progress))
     result.manifest = provenance.build(inputs, trace=source.header)
     return result

@@ -26,6 +26,7 @@ from scmsim.pipeline.bins import BY_FILE, SUMS, assign_bins, first_rows
 from scmsim.pipeline.failing_calls import LARGEST_FILE, FailingCalls
 from scmsim.pipeline.faults import count_faults
 from scmsim.pipeline.periods import Watched
+from scmsim.system import rep_strings, surround
 
 MAX_BINS = 1 << 19  # rows of counters (0.4 KiB each) that a breakdown may take
 
@@ -157,6 +158,41 @@ class Faults(Stage):
             count_faults(self.counting.counters, events, self.counting.bins, len(events))
 
 
+class Around(Mmu):
+    """What else runs, between the events that an MMU takes; nobody else sees it."""
+
+    def __init__(self, mmu: Mmu, system: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
+        self.mmu, self.counting, self.state = mmu, mmu.counting, mmu.state
+        pcid = bool(mmu.state[0]["pcid"])
+        self.around = surround.start(system, machine.get("time", {}), pcid, len(mmu.counting.counters) - 1)
+        room = ROOM + int(self.around.most[0])
+        self.events, self.rows = np.zeros(room, EVENT), np.zeros(room, np.int64)
+
+    def begin(self, batch: np.recarray) -> None:
+        self.around.op[0] = -1
+
+    def count(self, events: np.ndarray, bins: np.ndarray) -> None:
+        self.around.at[0], whole = 0, False
+        while not whole:
+            whole = surround.surround(self.around, surround.TICK, self.events, self.rows, events, bins)
+            self.mmu.count(self.events[: int(self.around.emitted[0])], self.rows)
+
+    def watched(self) -> list[Watched]:
+        return [*self.mmu.watched(), Watched(self.around.view(np.ndarray))]
+
+
+class RepStrings(Stage):
+    """What perf and the TLB count of rep-strings, which the MMU sees as one access to each page."""
+
+    def __init__(self, system: Mapping[str, Any], sites: Mapping[str, str], mmu: Mmu) -> None:
+        self.system, self.counting = system, mmu.counting
+        self.kinds, self.shift = rep_strings.kinds_of(sites), mmu.state[0]["page"]["order"]
+
+    def take(self, events: np.ndarray) -> None:
+        counting = self.counting
+        rep_strings.count(counting.counters, self.system, self.kinds, self.shift, events, counting.bins)
+
+
 class Interleaved(Stage):
     """What the kernel's own code touches, between the events that an MMU takes; nobody else sees those touches."""
 
@@ -169,6 +205,7 @@ class Interleaved(Stage):
 
     def begin(self, batch: np.recarray) -> None:
         self.kinds = np.ascontiguousarray(batch.op)
+        self.mmu.begin(batch)
         begin_batch(self.footprints.state)
 
     def take(self, events: np.ndarray) -> None:
