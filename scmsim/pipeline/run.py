@@ -14,7 +14,7 @@ from scmsim.fs.engine.model import Model
 from scmsim.medium import read as read_medium
 from scmsim.mmu.presets import timing
 from scmsim.paging import _choice as choice
-from scmsim.pipeline.arguments import Params, Progress, machine_table, model_params
+from scmsim.pipeline.arguments import Params, Progress, machine_table, model_params, tables_in
 from scmsim.pipeline.periods import PeriodDetector, parts
 from scmsim.pipeline.stages import Counting, Interleaved, Loop, Medium, Mmu, Placement, Stage
 from scmsim.result import FOOTPRINTS, SYNC_AT_END, Run
@@ -51,7 +51,8 @@ class Replay:
     ) -> None:  # fmt: skip
         expect("medium", medium, str, "the name of a medium")
         self.source, self.chunk, self.by = source, chunk, by
-        self.medium_table, self.machine = read_medium(medium), machine_table(machine)
+        self.medium_table = read_medium(medium)
+        self.machine = tables_in(self.medium_table, machine_table(machine))
         self.params = model_params("fs", fs, params.get(fs, {}))
         self.paging = Paging(fs, self.machine, paging, params)
         self.model = Model(fs, self.params, source.files, chunk)
