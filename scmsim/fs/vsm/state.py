@@ -4,6 +4,8 @@ Units: bytes, device blocks of 4096 bytes.  Source: VSM paper (2020), III.A: the
 four levels in persistent memory.  Where table and logs lie is a reconstruction.
 """
 
+from functools import partial
+
 import numpy as np
 
 from scmsim.core.errors import UsageError
@@ -65,7 +67,7 @@ def start(params: dict, files: Files, *, shift: int) -> State:
             costs.load("vsm", recipes.COSTS, list(recipes.SITES)),
         ]
     )
-    variant = pmfs_state.Variant(recipes.recipes, rows, STATE, behind)
+    variant = pmfs_state.Variant(partial(recipes.recipes, params["shootdown"]), rows, STATE, behind)
     state = pmfs_state.start({**params, "data_path": "cow"}, files, shift=shift, variant=variant)
     record = state.record[0]
     record.chunk, record.leaf = 512, params["entries"].bit_length() - 1

@@ -73,6 +73,7 @@ def migrate(s, arena, out, row):
         slot_at(s, arena, row, i),
         1,
     )
+    s.reg[recipes.SPAN] = pmfs_recipes.BLOCK
     emit_recipe(s, out, recipes.MOVED)
     table.put(arena, row + pmfs_state.BLOCKS, i, new)
     first_fit.release(s, arena, old, pages)
