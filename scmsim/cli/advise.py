@@ -26,7 +26,7 @@ def command(trace: str, machine: str, capacity: str | None, jobs: int, top: int,
     from scmsim.cli._progress import Progress
     from scmsim.cli.replay import source_of
     from scmsim.core.units import format_bytes, parse_bytes
-    from scmsim.pipeline import opened
+    from scmsim.pipeline import open_source
     from scmsim.study.advise import words
     from scmsim.study.advise.profile import profile
     from scmsim.study.advise.search import advise
@@ -34,7 +34,7 @@ def command(trace: str, machine: str, capacity: str | None, jobs: int, top: int,
     size = 0 if capacity is None else parse_bytes(capacity)
     if size == 0 and capacity is not None:
         raise UsageError(f"--capacity {capacity}; give the size of a device, like 64GiB, or leave it out")
-    source, _ = opened(source_of(trace))
+    source, _ = open_source(source_of(trace))
     with Progress() as progress:
         found = profile(source, progress)
     with Progress("placements") as progress:

@@ -48,12 +48,12 @@ says where and whether the file system or its model is to blame, as far as is kn
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object, of several file systems a list of them.")
 def command(trace: str, fs: str, ops: str, assignments: tuple[str, ...], as_json: bool, **bounds: Any) -> int:
     from scmsim.cli._progress import Progress
-    from scmsim.crash import adapter_of, check
+    from scmsim.crash import check, recovery_model_of
 
     first, stop = _range(ops)
     names = list(dict.fromkeys(name.strip() for name in fs.split(",") if name.strip())) or [fs]
     for name in names:
-        adapter_of(name)
+        recovery_model_of(name)
     given = {name: _params(name, names, assignments) for name in names}
     reports = []
     with Progress() as progress:

@@ -44,7 +44,7 @@ def command(
     from scmsim.cli._progress import Progress
     from scmsim.cli.replay import _params, source_of
     from scmsim.core import registry
-    from scmsim.pipeline import opened
+    from scmsim.pipeline import open_source
     from scmsim.study import space
 
     systems = registry.select("fs", fs) if fs else []
@@ -62,7 +62,7 @@ def command(
     for name in params:
         if name not in (*systems, *policies):
             raise unknown("file system or policy shown here", name, (*systems, *policies))
-    source, _ = opened(source_of(trace))
+    source, _ = open_source(source_of(trace))
     found: list[Any] = []
     left_out: list[space.NoRoom] = []
     with Progress() as progress:
@@ -89,7 +89,7 @@ def _ageing(policy: str, params: Any, percent: int) -> Any:
     from scmsim.pipeline import model_params
     from scmsim.workload import ageing
 
-    return ageing.source(capacity=int(model_params("policy", policy, params)["capacity"]), utilisation=percent)
+    return ageing.Workload(capacity=int(model_params("policy", policy, params)["capacity"]), utilisation=percent)
 
 
 def _object(one: Any, files: Any, by_file: bool) -> dict[str, Any]:

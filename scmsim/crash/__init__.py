@@ -10,21 +10,21 @@ from scmsim.core.records import Source
 from scmsim.pipeline import model_params
 from scmsim.trace import open_trace
 
-__all__ = ["adapter_of", "check", "models"]
+__all__ = ["recovery_model_of", "check", "models"]
 
 
 def models() -> dict[str, str]:
-    """File-system models that an adapter speaks for -> the adapter."""
+    """File-system models that a recovery model speaks for -> the recovery model."""
     return {fs: name for name in registry.names("crash") for fs in registry.literals("crash", name)["MODELS"]}
 
 
-def adapter_of(fs: str) -> Any:
-    """The adapter class of a file-system model; raises UsageError where no guarantee is modelled, with the reason."""
+def recovery_model_of(fs: str) -> Any:
+    """The recovery model class of a file-system model; raises UsageError where no guarantee is modelled, with the reason."""
     registry.path("fs", fs)
     known = models()
     if fs not in known:
         raise UsageError(
-            f"no crash guarantee is modelled for {fs!r}: no adapter says what its stores mean; "
+            f"no crash guarantee is modelled for {fs!r}: no recovery model says what its stores mean; "
             f"choose from {', '.join(sorted(_checked(known)))}"
         )
     why = registry.literals("crash", known[fs]).get("NONE")
@@ -32,7 +32,7 @@ def adapter_of(fs: str) -> Any:
         raise UsageError(
             f"no crash guarantee is modelled for {fs!r}: {why}; choose from {', '.join(sorted(_checked(known)))}"
         )
-    return registry.load("crash", known[fs]).Adapter
+    return registry.load("crash", known[fs]).RecoveryModel
 
 
 def _checked(known: Mapping[str, str]) -> list[str]:
@@ -60,7 +60,7 @@ def check(
     trace : path or Source
         A stored trace or a workload.
     fs : str
-        A file-system model that an adapter speaks for (`models`).
+        A file-system model that a recovery model speaks for (`models`).
     params : mapping
         Parameters of the model.
     first, stop : int
@@ -90,7 +90,7 @@ def check(
     from scmsim.fs.engine.model import Model
     from scmsim.fs.recovery.observe import prologue
 
-    kind = adapter_of(fs)
+    kind = recovery_model_of(fs)
     if lines < 0 or samples < 2 or first < 0 or stop <= first:
         raise UsageError("lines must be 0 or more, samples 2 or more, and the range of operations not empty")
     if isinstance(trace, str | pathlib.Path):
@@ -98,8 +98,8 @@ def check(
     given = model_params("fs", fs, params or {})
     files, before = prologue(trace)
     model = Model(fs, given, files)
-    adapter = kind(fs, given, len(files), model.state)
-    work = Check(model, adapter, files.path, len(before), Plan(first, stop, lines, samples, seed, failures))
+    recovery = kind(fs, given, len(files), model.state)
+    work = Check(model, recovery, files.path, len(before), Plan(first, stop, lines, samples, seed, failures))
     work.change = change
     total = min(stop, trace.rows) - first if progress else 0
     if progress:

@@ -13,9 +13,9 @@ from scmsim.core.records import FENCE, FLUSH, FSYNC, MSYNC, NTSTORE, OPS, STORE,
 from scmsim.crash._cache import Cache, Extent, choices
 from scmsim.crash._report import Failure, Plan, Report
 from scmsim.fs.engine.model import Model
-from scmsim.fs.recovery.adapter import Adapter, Unrecoverable
 from scmsim.fs.recovery.expected import HALVED, SHARED, Allowed, Files, FileState, Found, Wrong
 from scmsim.fs.recovery.image import LINE, PAGE, PIECE, WORD, WORDS, Copy, Image, resolve
+from scmsim.fs.recovery.model import RecoveryModel, Unrecoverable
 from scmsim.fs.recovery.observe import Event, observe
 
 MOST_STATES = 10**18  # where the count of possible states ends
@@ -23,13 +23,13 @@ MOST_TRIES = 8  # failing states of an operation from which a smaller one is loo
 
 
 class Check:
-    """One model, one adapter, one trace."""
+    """One model, one recovery model, one trace."""
 
-    def __init__(self, model: Model, adapter: Adapter, paths: Sequence[str], skipped: int, plan: Plan) -> None:
-        self.model, self.adapter, self.paths, self.skipped, self.plan = model, adapter, paths, skipped, plan
+    def __init__(self, model: Model, recovery: RecoveryModel, paths: Sequence[str], skipped: int, plan: Plan) -> None:
+        self.model, self.recovery, self.paths, self.skipped, self.plan = model, recovery, paths, skipped, plan
         self.files, self.cache = Files(), Cache()
         self.volatile = Image()
-        self.report = Report(adapter.fs, adapter.claim.text, promised=adapter.claim.promised)
+        self.report = Report(recovery.fs, recovery.guarantee.text, promised=recovery.guarantee.promised)
         self.tainted: set[int] = set()
         self.moving: set[int] = set()  # files with stores that may be lost
         self.owner: dict[int, tuple[int, int]] = {}  # device page -> file, page
@@ -47,8 +47,8 @@ class Check:
         version = number + self.skipped + 1
         op = row[0]
         raw, succeeded = observe(self.model, row)
-        self.adapter.op, self.adapter.succeeded = op, succeeded
-        events = list(self.adapter.physical(raw))
+        self.recovery.op, self.recovery.succeeded = op, succeeded
+        events = list(self.recovery.physical(raw))
         if self.change and number >= 0:
             events = self.change(events)
         before = dict(self.files.now)
@@ -59,7 +59,7 @@ class Check:
         self.moving |= set(changed)
         point = _Point(self, op, number, events, before)
         looks = self.plan.first <= number < self.plan.stop and not self.enough() and not self._skips(changed)
-        meant = self.adapter.interpret(op, version, events)
+        meant = self.recovery.interpret(op, version, events)
         self._remember(op, before, changed)
         for i, event in enumerate(events):
             if event.code == FENCE:
@@ -82,7 +82,7 @@ class Check:
 
     def enough(self) -> bool:
         """Whether the rest of the trace is not looked at."""
-        return self.adapter.claim.promised and self.report.failing_operations >= self.plan.failures
+        return self.recovery.guarantee.promised and self.report.failing_operations >= self.plan.failures
 
     def _skips(self, changed: dict[int, set[int]]) -> bool:
         if self.tainted & set(changed):
@@ -113,15 +113,15 @@ class Check:
                 allowed.cleared[page] = min(word, allowed.cleared.get(page, WORDS))
 
     def _only(self, state: FileState) -> Allowed:
-        return Allowed([state], not self.adapter.claim.atomic, {}, self.skipped)
+        return Allowed([state], not self.recovery.guarantee.atomic, {}, self.skipped)
 
     def _synced(self, op: Any, succeeded: bool) -> None:
         """Once a call returned, or an fsync, nothing older may be left of what it made durable."""
         synced = op.op in (FSYNC, MSYNC, SYNC) or (op.op == WRITE and op.flag & SYNCHRONOUS and succeeded)
-        if not synced and not self.adapter.claim.at_return:
+        if not synced and not self.recovery.guarantee.at_return:
             return
         for file in list(self.history):
-            if op.op == SYNC or file == op.file or self.adapter.claim.at_return:
+            if op.op == SYNC or file == op.file or self.recovery.guarantee.at_return:
                 del self.history[file]
 
     def allowed(self, file: int) -> Allowed:
@@ -132,7 +132,7 @@ class Check:
         """Take over what has certainly arrived."""
         for file in sorted(self.moving):
             try:
-                found = self.adapter.settle(self.cache.durable, file)
+                found = self.recovery.settle(self.cache.durable, file)
             except Unrecoverable:
                 continue
             self._own(file, found)
@@ -156,7 +156,7 @@ class Check:
         found: dict[int, Found] = {}
         for file in sorted(self.moving - self.tainted):
             try:
-                found[file] = self.adapter.recover(image, file)
+                found[file] = self.recovery.recover(image, file)
             except Unrecoverable as error:
                 return file, Wrong(error.kind, str(error))
         for file, one in found.items():
@@ -172,12 +172,12 @@ class Check:
         if pages:
             report = self.report
             report.unknown_pages += pages
-            report.unknown_why = self.adapter.unknown_why
+            report.unknown_why = self.recovery.unknown_why
             report.unknown_files[path] = report.unknown_files.get(path, 0) + pages
 
     def _parted(self, found: dict[int, Found], before: dict[int, FileState]) -> tuple[int, Wrong] | None:
         """A call that changes the names of two files (rename) shows both as before it or both as after it."""
-        if not self.adapter.claim.at_return:
+        if not self.recovery.guarantee.at_return:
             return None
         named = [file for file in found if before.get(file, FileState()).names != self.files.of(file).names]
         old = [file for file in named if found[file].names == before.get(file, FileState()).names]
@@ -189,7 +189,7 @@ class Check:
 
     def _pages(self, file: int, found: Found, image: Image) -> set[int]:
         """Pages of a file whose content may differ from what was compared before."""
-        if not self.adapter.claim.content:
+        if not self.recovery.guarantee.content:
             return set()
         pages = self.files.changed.get(file, set()) | set(found.pages) | self.stale.get(file, set())
         for device in image.pages:
@@ -252,7 +252,7 @@ class _Point:
         kind = problem[1].kind
         found = self.check.report.found
         found[kind] = found.get(kind, 0) + 1
-        key = "" if self.check.adapter.claim.promised else kind
+        key = "" if self.check.recovery.guarantee.promised else kind
         worst = self.worst.get(key)
         if worst:
             worst.states += 1
@@ -272,7 +272,7 @@ class _Point:
         self.worst[key] = Failure(
             self.number, call_text(self.op, self.check.paths), at, before, lost, self.check.paths[problem[0]], problem[1].text,
             worst.states if worst else 1, problem[1].kind,
-            self.check.adapter.to_blame(self.op, lost) if self.check.adapter.claim.promised else "",
+            self.check.recovery.to_blame(self.op, lost) if self.check.recovery.guarantee.promised else "",
         )  # fmt: skip
 
     def _smallest(
@@ -297,7 +297,7 @@ class _Point:
             return
         report = self.check.report
         report.failing_operations += 1
-        if self.check.adapter.claim.promised:
+        if self.check.recovery.guarantee.promised:
             self.check.tainted |= self.files
             report.failures.append(self.worst[""])
             return

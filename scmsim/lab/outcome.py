@@ -6,8 +6,8 @@ from typing import Any
 from scmsim.lab import counts
 from scmsim.lab.machine import Measured
 from scmsim.lab.plan import UNKNOWN, Plan, Region
-from scmsim.perf.measured import finish
 from scmsim.perf.profile import map_for, maps, plain, rules
+from scmsim.perf.to_result import finish
 from scmsim.result import Run
 
 ELSEWHERE = "(kernel, elsewhere)"

@@ -125,7 +125,7 @@ def _pages(s: np.void, tlbs: list[_Array], largest: int) -> None:
     for split, who in ((1, "load"), (0, "fetch")):
         for order in range(12, 31):
             a, piece = _array(tlbs, held, ("second_level_for", who), (order, False))
-            s["far_of"][split][order] = a if piece == order else -1
+            s["stlb_of"][split][order] = a if piece == order else -1
     for side in range(len(layout.SIDES)):
         codes = [code for code in range(len(EVENTS)) if _SIDE_OF.get(code, 0) == side]
         for contiguous in (0, CONTIGUOUS):
@@ -146,8 +146,8 @@ def _page(s: np.void, tlbs: list[_Array], held: list[list[int]], side: int, kind
     if side == layout.SIDES.index("fetch"):
         order = min(order, 21)  # there are no counters for instructions on 1 GiB pages, nor does Linux have any
     who, page = layout.SIDES[side], np.zeros(1, layout.PAGE)[0]
-    page["near"], page["order"] = _array(tlbs, held, ("first_level_for", who), (order, contiguous))
-    page["far"], page["far_order"] = _array(tlbs, held, ("second_level_for", who), (order, contiguous))
+    page["l1"], page["order"] = _array(tlbs, held, ("first_level_for", who), (order, contiguous))
+    page["stlb"], page["stlb_order"] = _array(tlbs, held, ("second_level_for", who), (order, contiguous))
     page["leaf"], page["walk_order"] = min(_leaf(s, order), 3), order
     page["column"] = _COLUMNS.index(("dtlb_load_lookups", "dtlb_store_lookups", "itlb_lookups")[side])
     page["split"], page["store"] = who != "fetch", who == "store"

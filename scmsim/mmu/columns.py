@@ -10,7 +10,7 @@ ROW = np.dtype((np.record, [("at", "i8", (len(_NAMES),))]))
 INSTRUCTIONS, LOADS, STORES = map(_NAMES.index, _NAMES[:3])
 LOOKUPS = _NAMES.index("dtlb_load_lookups")
 BLOCK = _NAMES.index("dtlb_store_lookups") - LOOKUPS  # fields of a side
-HIT, FAR_HIT, WALKS, SIZED, PENDING, ACTIVE = (
+HIT, STLB_HIT, WALKS, SIZED, PENDING, ACTIVE = (
     _NAMES.index(f"dtlb_load_{name}") - LOOKUPS
     for name in (
         "l1_hit",

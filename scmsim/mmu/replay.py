@@ -12,10 +12,9 @@ import numpy as np
 
 from scmsim.core.records import FLUSH, INVALIDATE, MAP, MILLI, ORDER, SCM_TABLE, WORK
 from scmsim.jit import inlined, kernel, subroutine
-from scmsim.mmu import bits
+from scmsim.mmu import accessed_dirty
 from scmsim.mmu.columns import (
     BLOCK,
-    FAR_HIT,
     FAR_HIT_SIZED,
     HIT,
     INSTRUCTIONS,
@@ -23,6 +22,7 @@ from scmsim.mmu.columns import (
     LOOKUPS,
     ROW,
     SIZED,
+    STLB_HIT,
     STORES,
     USER_FAR_HIT,
     USER_LOOKUPS,
@@ -110,7 +110,7 @@ def relate(counts, sign):
 @inlined
 def is_first(s, page, address):
     """Whether the page is the one used last in its first-level set: a hit that changes nothing, as most do."""
-    t, number, space = s.array[page.near], (address & s.low_bits) >> page.order, s.space & ~(address >> 63)
+    t, number, space = s.array[page.l1], (address & s.low_bits) >> page.order, s.space & ~(address >> 63)
     found = s.tag[recent_slot(t, first_slot(t, number))] == number << page.order | page.order | space
     return found and s.track_bits == 0
 
@@ -125,7 +125,7 @@ def look_up(s, c, page, vaddr, length, order):
             address = vaddr
         walked = translate(s, c, page, address, order)
         if s.track_bits and address >= 0 and (walked or page.store):
-            bits.note(s, c, address, page.walk_order, walked, page.store)
+            accessed_dirty.note(s, c, address, page.walk_order, walked, page.store)
     return last - first + 1
 
 
@@ -136,25 +136,25 @@ def translate(s, c, page, address, order):
     space, user = s.space, page.split
     if address < 0:
         space, user = 0, 0
-    near, number, far_number = (
-        s.array[page.near],
+    l1, number, stlb_number = (
+        s.array[page.l1],
         (address & ADDRESS) >> page.order,
-        (address & ADDRESS) >> page.far_order,
+        (address & ADDRESS) >> page.stlb_order,
     )
     tag = number << page.order | page.order | space
-    far_tag = far_number << page.far_order | page.far_order | space
+    stlb_tag = stlb_number << page.stlb_order | page.stlb_order | space
     if s.filling == BOTH:
-        if touch(s, near, tag, number):
+        if touch(s, l1, tag, number):
             return False
-        hit = page.far >= 0 and touch(s, s.array[page.far], far_tag, far_number)
+        hit = page.stlb >= 0 and touch(s, s.array[page.stlb], stlb_tag, stlb_number)
     else:
-        found = by_other_rule(s, page, tag, far_tag)
+        found = by_other_rule(s, page, tag, stlb_tag)
         if found == 1:
             return False
         hit = found == 2
     at[page.column + HIT] -= 1
     if hit:
-        at[page.column + FAR_HIT] += 1
+        at[page.column + STLB_HIT] += 1
         at[FAR_HIT_SIZED + page.leaf - 1] += page.split
         at[USER_FAR_HIT] += user
         return False
@@ -166,26 +166,26 @@ def translate(s, c, page, address, order):
 
 
 @subroutine
-def by_other_rule(s, page, tag, far_tag):
+def by_other_rule(s, page, tag, stlb_tag):
     """Level that has the page, 0 if none, for fills that are exclusive or happen on walks only; fills what they fill."""
-    near = s.array[page.near]
-    at = first_slot(near, (tag & ADDRESS) >> page.order)
-    if probe(s, near, tag, at):
+    l1 = s.array[page.l1]
+    at = first_slot(l1, (tag & ADDRESS) >> page.order)
+    if probe(s, l1, tag, at):
         return 1
     found = 0
-    if page.far >= 0:
-        far = s.array[page.far]
-        far_at = first_slot(far, (far_tag & ADDRESS) >> page.far_order)
+    if page.stlb >= 0:
+        stlb = s.array[page.stlb]
+        stlb_at = first_slot(stlb, (stlb_tag & ADDRESS) >> page.stlb_order)
         if s.filling == EXCLUSIVE:
-            way = way_of(s, far, far_tag, far_at)
+            way = way_of(s, stlb, stlb_tag, stlb_at)
             if way >= 0:
-                free(s, far, far_at, way)
+                free(s, stlb, stlb_at, way)
                 found = 2
-        elif probe(s, far, far_tag, far_at):
+        elif probe(s, stlb, stlb_tag, stlb_at):
             return 2
         else:
-            insert(s, far, far_tag, far_at)
-    gone = insert(s, near, tag, at)
+            insert(s, stlb, stlb_tag, stlb_at)
+    gone = insert(s, l1, tag, at)
     if s.filling == EXCLUSIVE and gone != EMPTY:
         keep_victim(s, page, gone)
     return found
@@ -195,10 +195,10 @@ def by_other_rule(s, page, tag, far_tag):
 def keep_victim(s, page, tag):
     """A page that left the first level enters the second one's array for its size, if there is one."""
     order = tag & ORDER
-    a = s.far_of[page.split, order]
+    a = s.stlb_of[page.split, order]
     if a < 0:
         return
-    far = s.array[a]
-    at = first_slot(far, (tag & ADDRESS) >> order)
-    if way_of(s, far, tag, at) < 0:
-        insert(s, far, tag, at)
+    stlb = s.array[a]
+    at = first_slot(stlb, (tag & ADDRESS) >> order)
+    if way_of(s, stlb, tag, at) < 0:
+        insert(s, stlb, tag, at)

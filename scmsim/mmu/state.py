@@ -59,10 +59,10 @@ PAGE = np.dtype(
     (
         np.record,
         [
-            ("near", "i8"),  # first-level array
+            ("l1", "i8"),  # first-level array
             ("order", "i8"),
-            ("far", "i8"),  # second-level array, -1 = none
-            ("far_order", "i8"),
+            ("stlb", "i8"),  # second-level array, -1 = none
+            ("stlb_order", "i8"),
             ("leaf", "i8"),  # page-table level that maps the page: 1 (PTE), 2, 3
             ("walk_order", "i8"),  # log2 of the page size, at most what the machine knows
             ("column", "i8"),  # first counter of the side
@@ -90,7 +90,11 @@ MMU = np.dtype(
             ("filled_set", "i8", (ROWS,)),  # their first slots
             ("walk_slots", "i8", (2,)),  # slots of page-walk caches and nested TLB: first, and first behind them
             ("filling", "i8"),
-            ("far_of", "i8", (2, 32)),  # second-level array that victims of this log2 size enter; [0] fetches, [1] data
+            (
+                "stlb_of",
+                "i8",
+                (2, 32),
+            ),  # second-level array that victims of this log2 size enter; [0] fetches, [1] data
             ("levels", "i8"),  # of the page table
             ("shift", "i8", (LEVELS + 2,)),  # log2 of the bytes that an entry of this level maps (1 = PTE)
             ("walk_cache", "i8", (LEVELS + 2,)),  # page-walk cache of entries of this level (2 = PDE), -1 = none
@@ -136,7 +140,7 @@ def empty() -> np.ndarray:
     room = np.zeros(MMU.itemsize + 64, np.uint8)
     start = -room.ctypes.data % 64
     state = room[start : start + MMU.itemsize].view(MMU)
-    for field in ("tag", "walk_cache", "nested", "mm", "far_of", "region"):
+    for field in ("tag", "walk_cache", "nested", "mm", "stlb_of", "region"):
         state[field] = EMPTY
     state["low_bits"] = ADDRESS
     state["seed"] = 0x2545F4914F6CDD1D

@@ -16,7 +16,7 @@ from scmsim.core.errors import UsageError, unknown
 from scmsim.core.schema import Mistakes, Rule, listed, named, text, whole
 
 # In every pass, so that each ratio is taken inside one pass.
-RIDERS = ("instructions", "cycles")
+ALWAYS_COUNTED = ("instructions", "cycles")
 
 # The 17 events of the thesis' Table 6 in its order, and the LLC misses that its Table 7 needs and Table 6 forgot.
 # They are Sandy and Ivy Bridge names; the fields give the same quantity on any CPU that counts it.
@@ -270,7 +270,7 @@ def passes(table: Table, fields: Iterable[str], per_pass: int = 4) -> list[list[
     fields : iterable of str
         Counter fields to measure; raises UsageError for one that the table lacks, with the reason.
     per_pass : int
-        Programmable counters that one pass may use (fewer if the CPU has fewer). Fixed counters and the `RIDERS` come
+        Programmable counters that one pass may use (fewer if the CPU has fewer). Fixed counters and the `ALWAYS_COUNTED` come
         on top; where a rider has no fixed counter, it uses one beyond `per_pass` if the CPU has one to spare.
 
     Returns
@@ -285,17 +285,17 @@ def passes(table: Table, fields: Iterable[str], per_pass: int = 4) -> list[list[
         raise UsageError(f"{table.name} cannot count {field!r}: {why}")
     if per_pass < 1:
         raise UsageError(f"{per_pass} counters in a pass measure nothing; give at least 1")
-    riders = [field for field in table.rows if field in wanted and field in RIDERS]
-    unfixed = sum(table.rows[field].restriction != "fixed" for field in riders)
+    always_counted = [field for field in table.rows if field in wanted and field in ALWAYS_COUNTED]
+    unfixed = sum(table.rows[field].restriction != "fixed" for field in always_counted)
     room = max(min(per_pass, table.counters - unfixed), 1)
     groups: list[list[str]] = []
     for field in table.rows:
-        if field in wanted and field not in RIDERS:
+        if field in wanted and field not in ALWAYS_COUNTED:
             group = next((group for group in groups if _fits(table, [*group, field], room)), None)
             if group is None:
                 groups.append(group := [])
             group.append(field)
-    return [[*riders, *group] for group in groups or [[]]] if wanted else []
+    return [[*always_counted, *group] for group in groups or [[]]] if wanted else []
 
 
 def _fits(table: Table, fields: list[str], room: int) -> bool:

@@ -93,7 +93,7 @@ def passes(table: events.Table, names: dict[str, str], request: Request) -> list
     found = []
     for group in groups:
         # a rider is there once, for both modes: its second half would take a counter from the others
-        counted = [(name, ("",) if split and name in events.RIDERS else modes) for name in group]
+        counted = [(name, ("",) if split and name in events.ALWAYS_COUNTED else modes) for name in group]
         found.append(tuple(Event(name, _moded(names[name], m), m) for name, ms in counted for m in ms))
     return found
 

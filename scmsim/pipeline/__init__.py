@@ -22,7 +22,7 @@ from scmsim.pipeline.arguments import (
     names_of,
 )
 from scmsim.pipeline.arguments import model_params as model_params
-from scmsim.pipeline.arguments import opened as opened
+from scmsim.pipeline.arguments import open_source as open_source
 from scmsim.result import Result
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def replay(
     Parameters
     ----------
     trace : path or Source
-        A stored trace, or a workload such as `scmsim.workload.microbench.source(...)`.
+        A stored trace, or a workload such as `scmsim.workload.microbench.Workload(...)`.
     fs : str or list of str
         File systems: "ext4,ext4-dax", "nova*", "all" or ["ext4", "ext4-dax"] (`scmsim list fs`).
     machine, medium : str
@@ -99,7 +99,7 @@ def replay(
     from scmsim.pipeline.run import Replay
     from scmsim.result import provenance
 
-    source, inputs = opened(trace)
+    source, inputs = open_source(trace)
     result = Result(manifest={})
     for name in names:
         if progress:
@@ -131,7 +131,7 @@ def touches(
     from scmsim.pipeline.stages import Counting, Loop, Touches
 
     params = checked_params(params)
-    source, _ = opened(trace)
+    source, _ = open_source(trace)
     model = Model(fs, model_params("fs", fs, params.get(fs, {})), source.files)
     counting = Counting(source.files, model.sites, "site")
     touched = Touches(counting)
@@ -146,14 +146,14 @@ def _touched(loop: "Loop", touched: "Touches", source: Source, progress: Progres
         touched.addresses = []
 
 
-def placed(
+def place(
     trace: "str | pathlib.Path | Source", fs: str, params: Mapping[str, str | int], progress: Progress | None = None
 ) -> tuple[dict[str, int], Any, Any]:
     """Replay a trace on a file system alone: (its space report, the model's state, the model); errors as for `replay`."""
     from scmsim.fs.engine.model import Model
     from scmsim.pipeline.stages import Loop
 
-    source, _ = opened(trace)
+    source, _ = open_source(trace)
     registry.path("fs", fs)
     model = Model(fs, model_params("fs", fs, params), source.files)
     loop = Loop(model, [], source.files)

@@ -80,7 +80,7 @@ def check_progress(progress: object) -> None:
         raise UsageError(f"progress must be a function or None, not {shown(progress)}")
 
 
-def opened(trace: "str | pathlib.Path | Source") -> tuple[Source, list]:
+def open_source(trace: "str | pathlib.Path | Source") -> tuple[Source, list]:
     """(The trace as a Source, the files that it comes from.)"""
     if isinstance(trace, str | os.PathLike):
         from scmsim.trace import open_trace
@@ -88,7 +88,7 @@ def opened(trace: "str | pathlib.Path | Source") -> tuple[Source, list]:
         return open_trace(trace), [trace]
     if isinstance(trace, type) or not all(hasattr(trace, name) for name in ("header", "files", "rows", "batches")):
         raise UsageError(
-            f"trace must be the path of a stored trace or one workload such as microbench.source(), not {shown(trace)}"
+            f"trace must be the path of a stored trace or one workload such as microbench.Workload(), not {shown(trace)}"
         )
     return trace, []
 

@@ -3,10 +3,10 @@
 What a pass does follows from its operations and the state before it.  So once the state after a pass is that after an earlier
 pass of the same operations, the passes between the two come again for ever and add the same counts each time: the result is
 bit by bit that of a replay of every pass.  The state is compared whole, word by word.  Not part of it are
-- counts that nothing depends on (a model names its own: `TALLIES`; they may be asked for being 0, so that is compared), and
+- counts that nothing depends on (a model names its own: `STATISTICS`; they may be asked for being 0, so that is compared), and
 - two clocks, which move on evenly: the time of the trace, and the cycles of the MMU, to which its busy walkers move along.
 A model that does something because time has passed says until when it will not (`quiet_until`); no pass after that is left out.
-Models without `TALLIES` are replayed pass by pass, as is every source without `parts`.
+Models without `STATISTICS` are replayed pass by pass, as is every source without `parts`.
 
 The way back to an earlier state is found with one saved state, replaced whenever the passes since then have doubled (R. P.
 Brent, An improved Monte Carlo factorization algorithm, BIT 20, 1980).
@@ -20,7 +20,7 @@ import numpy as np
 
 from scmsim.core.records import NEVER
 
-TALLIES = ("seen", "failed", "failed_bytes", "failed_calls")  # of every model (fs.engine.events.HEADER)
+STATISTICS = ("seen", "failed", "failed_bytes", "failed_calls")  # of every model (fs.engine.events.HEADER)
 
 
 class Watched(NamedTuple):
@@ -90,7 +90,7 @@ class PeriodDetector:
         """State of the model and of each stage; what changes soonest comes first."""
         model = self.model
         stages = [watched for stage in reversed(self.stages) for watched in stage.watched()]
-        return [Watched(model.status, (*TALLIES, *model.module.TALLIES)), *stages, Watched(model.state.arena)]
+        return [Watched(model.status, (*STATISTICS, *model.module.STATISTICS)), *stages, Watched(model.state.arena)]
 
     def _save(self) -> None:
         self.saved = [watched.state.copy() for watched in self._watched()]

@@ -108,7 +108,7 @@ class Replay:
     def _part(self, batches: Callable[[int], Iterable[np.recarray]], times: int, progress: Progress | None) -> int:
         """Replay `times` passes over a part of the trace; returns the operations of those that needed no replay."""
         sums, repeated = self.counting.sums[0], 0
-        periodic = times > 2 and hasattr(self.model.module, "TALLIES")
+        periodic = times > 2 and hasattr(self.model.module, "STATISTICS")
         detector = PeriodDetector(self.model, self.loop.stages, self.counting.ended) if periodic else None
         while times:
             for batch in batches(int(sums["rows"])):

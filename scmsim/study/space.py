@@ -15,7 +15,7 @@ from scmsim.core import registry
 from scmsim.core.errors import UsageError
 from scmsim.core.records import OP, TRUNCATE, Files, Source
 from scmsim.core.units import format_bytes
-from scmsim.pipeline import Progress, model_params, opened, placed
+from scmsim.pipeline import Progress, model_params, open_source, place
 
 INODE_BYTES = 128  # PMFS and NOVA
 EXTENT_BYTES = 16  # estimate: start and length of a run in an index
@@ -73,7 +73,7 @@ def of_policy(
     UsageError
         For an unknown name or parameter, or a trace that cannot be read; `NoRoom` if its first files do not fit.
     """
-    source, _ = opened(trace)
+    source, _ = open_source(trace)
     device = _Device(policy, params or {}, [s.files for s in (aged, source) if s])
     if aged:
         device.replay(aged, 0, None)
@@ -92,7 +92,7 @@ def of_fs(
     progress: Progress | None = None,
 ) -> Space:
     """Replay a trace on a file-system model alone and report its space; parameters and errors as for `of_policy`."""
-    total, state, module = placed(trace, fs, params or {}, progress)
+    total, state, module = place(trace, fs, params or {}, progress)
     free = contiguity.of_model(state.record[0], state.arena)
     histogram = contiguity.histogram(free[1]) if free else {}
     by_file = getattr(module, "by_file", None)

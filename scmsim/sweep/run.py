@@ -78,10 +78,10 @@ def plan(sweep: Sweep, out: str | os.PathLike[str], jobs: int) -> Plan:
 
 
 def _rows(settings: Settings) -> float:
-    from scmsim.pipeline import opened
+    from scmsim.pipeline import open_source
 
     try:
-        return opened(source(settings))[0].rows
+        return open_source(source(settings))[0].rows
     except ScmsimError:
         return 0.0  # the point will say so
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from scmsim.core.errors import ScmsimError
 from scmsim.core.records import Source
-from scmsim.pipeline import opened
+from scmsim.pipeline import open_source
 from scmsim.sweep import point
 from scmsim.sweep.point import Settings
 
@@ -43,7 +43,7 @@ def failures(points: list[Settings]) -> list[tuple[Settings, str]]:
 
 def _source(settings: Settings) -> _Nothing | str:
     try:
-        return _Nothing(opened(point.source(settings))[0])
+        return _Nothing(open_source(point.source(settings))[0])
     except ScmsimError as error:
         return str(error)
 

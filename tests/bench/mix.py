@@ -69,7 +69,7 @@ def main() -> None:
         place = {"paging": paging or pipeline.DEFAULTS["paging"]}
         scmsim.replay(small, fs, **place)  # compiles, or loads what is compiled
         whole = least(options.runs, lambda fs=fs, place=place: scmsim.replay(mix, fs, **place))
-        alone = least(options.runs, lambda fs=fs: pipeline.placed(mix, fs, {}))
+        alone = least(options.runs, lambda fs=fs: pipeline.place(mix, fs, {}))
         print(f"{name:<30}{options.calls / whole / 1e6:>7.2f}{mix.rows / alone / 1e6:>15.2f}", flush=True)
 
 

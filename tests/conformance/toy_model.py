@@ -7,7 +7,7 @@ import numpy as np
 
 from scmsim.core import records as r
 from scmsim.core.records import FENCE, NTSTORE, PM, pack
-from scmsim.fs.engine.events import HEADER, State, new_state, emit_run
+from scmsim.fs.engine.events import HEADER, State, emit_run, new_state
 from scmsim.jit import kernel
 
 SUMMARY = "a file system that stores each write in place"

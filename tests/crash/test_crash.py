@@ -211,23 +211,23 @@ def test_the_worked_example_of_mcow():
 
     kept = []
 
-    class Spy(vsm_crash.Adapter):
+    class Spy(vsm_crash.RecoveryModel):
         def __init__(self, *given):
             super().__init__(*given)
             kept.append(self)
 
     rows = [("create", 1, 0, 0, 0), ("write", 1, 0, 8 * MIB), ("write", 1, 3 * MIB, 4 * MIB)]
-    original, vsm_crash.Adapter = vsm_crash.Adapter, Spy
+    original, vsm_crash.RecoveryModel = vsm_crash.RecoveryModel, Spy
     try:
         report = check("vsm", rows, first=2)
     finally:
-        vsm_crash.Adapter = original
+        vsm_crash.RecoveryModel = original
     assert report.operations == 1 and report.failures == [] and report.states > 100
-    (length, replacements), adapter = kept[0].logs[-1], kept[0]
+    (length, replacements), recovery = kept[0].logs[-1], kept[0]
     slots = [word[2] for word, _ in replacements if word[0] == "slot"]
     entries = {word[1] for word, _ in replacements if word[0] == "pte"}
     assert slots == [2] and length >= 56 + 16 * 515 and (length - 56) % 16 == 0
-    second, fourth = adapter.known[1][1], adapter.known[1][3]
+    second, fourth = recovery.known[1][1], recovery.known[1][3]
     assert entries >= {second + i for i in range(256, 512)} | {fourth + i for i in range(256)} and len(entries) == 1024
 
 
@@ -304,7 +304,7 @@ def test_several_file_systems_at_once(stored):
     ],
 )
 def test_who_is_to_blame(fs, op, offset, length, lost, blamed):
-    kind = registry.load("crash", fs).Adapter
+    kind = registry.load("crash", fs).RecoveryModel
     call = SimpleNamespace(op=op, offset=offset, length=length)
     assert kind.to_blame(SimpleNamespace(flaws=kind.flaws, blame=kind.blame), call, lost).startswith(blamed)
 

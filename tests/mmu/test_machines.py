@@ -39,7 +39,7 @@ TWO_LEVELS = [name for name in MACHINES if ENTRIES[name][0][1]]
 COALESCING = {"zen1": (4, 8), "zen2": (4, 8), "zen3": (4, 8), "zen4": (4, 8), "zen5": (4, 8)} | dict.fromkeys(
     ("cortex-a75", "neoverse-n1", "neoverse-v2"), (16, 16)
 )
-WALK, FAR_HIT = "dtlb_load_misses_walk_completed", "dtlb_load_misses_stlb_hit"
+WALK, STLB_HIT = "dtlb_load_misses_walk_completed", "dtlb_load_misses_stlb_hit"
 
 
 def array(name, level, page):
@@ -55,7 +55,7 @@ def again(name, pages, **options):
     sweep = np.arange(pages) << 12
     once = simulate(sweep, name, **options)
     twice = simulate(np.tile(sweep, 2), name, **options)
-    return twice[WALK] - once[WALK], twice[FAR_HIT] - once[FAR_HIT], once[WALK]
+    return twice[WALK] - once[WALK], twice[STLB_HIT] - once[STLB_HIT], once[WALK]
 
 
 def test_every_machine_is_here():
@@ -109,29 +109,29 @@ def test_a_sweep_that_fits_the_second_level_walks_once(name):
 @pytest.mark.parametrize("name", MACHINES)
 def test_a_page_too_many_for_the_first_level_costs_its_set(name):
     """LRU and FIFO lose every page of the set that is one too many; tree-PLRU loses some of them and keeps some."""
-    near = array(name, "first", "4KiB")
-    walks, far_hits, _ = again(name, near["entries"] + 1)
-    missed = walks + far_hits
-    if near.get("policy", "lru") in ("lru", "fifo"):
-        assert missed == near["ways"] + 1
+    l1 = array(name, "first", "4KiB")
+    walks, stlb_hits, _ = again(name, l1["entries"] + 1)
+    missed = walks + stlb_hits
+    if l1.get("policy", "lru") in ("lru", "fifo"):
+        assert missed == l1["ways"] + 1
     else:
-        assert near["policy"] == "tree-plru" and 0 < missed < near["ways"] + 1
+        assert l1["policy"] == "tree-plru" and 0 < missed < l1["ways"] + 1
     assert (walks == 0) == (name in TWO_LEVELS)
 
 
 @pytest.mark.parametrize("name", TWO_LEVELS)
 def test_a_page_too_many_for_the_second_level_costs_its_set(name):
-    far = array(name, "second", "4KiB")
-    assert far.get("policy", "lru") == "lru"
-    walks, _, first = again(name, far["entries"] + 1)
-    assert (walks, first) == (far["ways"] + 1, far["entries"] + 1)
+    stlb = array(name, "second", "4KiB")
+    assert stlb.get("policy", "lru") == "lru"
+    walks, _, first = again(name, stlb["entries"] + 1)
+    assert (walks, first) == (stlb["ways"] + 1, stlb["entries"] + 1)
 
 
 @pytest.mark.parametrize("name", COALESCING)
 def test_contiguous_pages_widen_the_reach(name):
-    near, far = COALESCING[name]
-    pages = ENTRIES[name][0][0] * near
-    assert again(name, pages, contiguous=True) == (0, 0, pages // far)
+    l1, stlb = COALESCING[name]
+    pages = ENTRIES[name][0][0] * l1
+    assert again(name, pages, contiguous=True) == (0, 0, pages // stlb)
 
 
 @pytest.mark.parametrize("name", MACHINES)

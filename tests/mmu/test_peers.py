@@ -15,19 +15,17 @@ def random_pages(seed, count=4000):
 
 
 @pytest.mark.parametrize("policy", ["LRU", "FIFO"])
-@pytest.mark.parametrize(
-    ("near", "far"), [((16, 4), (128, 12)), ((1, 8), (4, 16)), ((4, 1), (2, 5)), ((8, 3), (1, 15))]
-)
-def test_pycachesim_counts_the_same(policy, near, far):
+@pytest.mark.parametrize(("l1", "stlb"), [((16, 4), (128, 12)), ((1, 8), (4, 16)), ((4, 1), (2, 5)), ((8, 3), (1, 15))])
+def test_pycachesim_counts_the_same(policy, l1, stlb):
     cachesim = pytest.importorskip("cachesim")
     for seed in range(5):
         pages, memory = random_pages(seed), cachesim.MainMemory()
-        second = cachesim.Cache("far", *far, 4096, policy)
-        first = cachesim.Cache("near", *near, 4096, policy, store_to=second, load_from=second)
+        second = cachesim.Cache("stlb", *stlb, 4096, policy)
+        first = cachesim.Cache("l1", *l1, 4096, policy, store_to=second, load_from=second)
         memory.load_to(second)
         memory.store_from(second)
         cachesim.CacheSimulator(first, memory).load(pages.tolist())
-        texts = [f"{sets * ways}x{ways}" for sets, ways in (near, far)]
+        texts = [f"{sets * ways}x{ways}" for sets, ways in (l1, stlb)]
         counts = simulate(pages, presets.plain(*texts, policy=policy.lower()))
         walks = counts["dtlb_load_misses_walk_completed"]
         peer = (first.backend.MISS_count, second.backend.MISS_count)

@@ -1,4 +1,4 @@
-"""The MMU kernels against their slow twin, and laws that hold for any run."""
+"""The MMU kernels against their reference implementation, and laws that hold for any run."""
 
 import numpy as np
 import pytest
@@ -153,11 +153,11 @@ def test_kernel_agrees_with_slow_twin(table, rows):
 def test_full_sets_agree_with_slow_twin(ways, index):
     """Enough pages to evict, and enough invalidations to leave holes, in sets of every kind."""
     rng = np.random.default_rng(ways)
-    near = {"name": "near", "pages": ["4KiB", "2MiB"], "entries": 2 * ways, "ways": ways, "index": index}
-    near |= {"first_level_for": list(SIDES), "source": "test"}
+    l1 = {"name": "l1", "pages": ["4KiB", "2MiB"], "entries": 2 * ways, "ways": ways, "index": index}
+    l1 |= {"first_level_for": list(SIDES), "source": "test"}
     walk = {"levels": 4, "largest_page": "1GiB", "ref_cycles": 1, "source": WALK_SOURCE}
     pde = {"entry": "pde", "entries": 4, "ways": 2, "source": "test"}
-    table = {"summary": "test", "tlb": [near], "walk_cache": [pde], "walk": walk, "time": TIME}
+    table = {"summary": "test", "tlb": [l1], "walk_cache": [pde], "walk": walk, "time": TIME}
     n = 20 * ways + 200
     pages = rng.integers(0, 3 * ways, n) * 4096
     orders = rng.choice([PAGE_4K, PAGE_2M], n, p=[0.9, 0.1])
@@ -214,7 +214,7 @@ def test_batches_do_not_matter(table, rows, cut):
 def _one_level(entries):
     """A machine with as many fully associative first-level entries for every page size, and nothing else."""
     arrays = [
-        {"name": "near", "pages": [page], "entries": entries, "ways": entries, "source": "test"}
+        {"name": "l1", "pages": [page], "entries": entries, "ways": entries, "source": "test"}
         | {"first_level_for": list(SIDES)}
         for page in ("4KiB", "2MiB", "1GiB")
     ]

@@ -89,14 +89,16 @@ def test_no_pass_needs_more_counters_than_there_are(name: str, count: str) -> No
     table = events.table(name)
     choice = hardware.choose(table, Request(count=count), lambda event: None)
     for events_ in choice.passes:
-        counters = {event.asked() for event in events_ if event.field not in events.RIDERS}
+        counters = {event.asked() for event in events_ if event.field not in events.ALWAYS_COUNTED}
         assert len(counters) <= hardware.PER_PASS
-        modes = {event.mode for event in events_ if event.field not in events.RIDERS}
+        modes = {event.mode for event in events_ if event.field not in events.ALWAYS_COUNTED}
         assert modes == {"all": {""}, "split": {"u", "k"}, "user": {"u"}}[count]
     counted = {event.field for events_ in choice.passes for event in events_}
     assert counted | choice.why_absent.keys() >= set(hardware.fields(table, Request()))
     if count == "split":
-        modes = [(e.field, e.mode) for events_ in choice.passes for e in events_ if e.field not in events.RIDERS]
+        modes = [
+            (e.field, e.mode) for events_ in choice.passes for e in events_ if e.field not in events.ALWAYS_COUNTED
+        ]
         assert {mode for _, mode in modes} == {"u", "k"} and len(modes) == len(set(modes))
 
 

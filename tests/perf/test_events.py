@@ -196,14 +196,14 @@ def test_passes_measure_each_field_once_and_never_need_too_many_counters(name, p
     table = events.table(name)
     fields = data.draw(st.lists(st.sampled_from(sorted(table.rows)), unique=True))
     groups = events.passes(table, fields, per_pass)
-    riders = [field for field in events.RIDERS if field in fields]
-    others = [field for group in groups for field in group if field not in events.RIDERS]
-    assert sorted(others + riders) == sorted(fields)
-    assert all(group[: len(riders)] == riders for group in groups)
+    always_counted = [field for field in events.ALWAYS_COUNTED if field in fields]
+    others = [field for group in groups for field in group if field not in events.ALWAYS_COUNTED]
+    assert sorted(others + always_counted) == sorted(fields)
+    assert all(group[: len(always_counted)] == always_counted for group in groups)
     for group in groups:
         programmable = {event for event in table.by_event(group) if _restriction(table, event) != "fixed"}
-        spent = programmable - {table.rows[field].event for field in riders}
-        assert len(spent) <= per_pass and len(programmable) <= max(table.counters, 1 + len(riders))
+        spent = programmable - {table.rows[field].event for field in always_counted}
+        assert len(spent) <= per_pass and len(programmable) <= max(table.counters, 1 + len(always_counted))
         assert sum(_restriction(table, event) == "0,1" for event in programmable) <= 2
 
 
@@ -215,7 +215,7 @@ def test_the_study_takes_five_passes_on_the_thesis_cpu() -> None:
     table = events.table("skylake")
     groups = events.passes(table, events.study_fields(table))
     assert len(groups) == 5 and all(group[:2] == ["instructions", "cycles"] for group in groups)
-    together = [field for field in groups[0] if field not in events.RIDERS]
+    together = [field for field in groups[0] if field not in events.ALWAYS_COUNTED]
     assert set(together) == set(events.metric_fields(table)["cycles_per_walk_data"])
 
 

@@ -1,4 +1,4 @@
-"""The slow, obvious twin of scmsim.mmu: lists and dictionaries, one access at a time, no code shared with the kernels.
+"""The reference implementation of scmsim.mmu: lists and dictionaries, one access at a time, no code shared with the kernels.
 
 `Mmu(table)` takes the table of a machine file; `Mmu.event` takes one event with its address and adds to `Mmu.count`.
 """
@@ -278,24 +278,24 @@ class Mmu:
 
     def look_up(self, side, address, size, contiguous, space):
         """Level that has the page, 0 for none; afterwards the levels hold what the rule says."""
-        near_size, near = self.level("first_level_for", side, size, contiguous)
-        far_size, far = self.level("second_level_for", side, size, contiguous)
-        page = space, near_size, address % SPACE >> near_size
-        far_page = far and (space, far_size, address % SPACE >> far_size)
-        if near.set_of(page).hit(page):
+        l1_size, l1 = self.level("first_level_for", side, size, contiguous)
+        stlb_size, stlb = self.level("second_level_for", side, size, contiguous)
+        page = space, l1_size, address % SPACE >> l1_size
+        stlb_page = stlb and (space, stlb_size, address % SPACE >> stlb_size)
+        if l1.set_of(page).hit(page):
             return 1
         if self.fill == "on-walk":
-            if far and far.look_up(far_page):
+            if stlb and stlb.look_up(stlb_page):
                 return 2
-            near.set_of(page).insert(page)
+            l1.set_of(page).insert(page)
             return 0
         found = 0
         if self.fill == "mostly-inclusive":
-            found = 2 if far and far.look_up(far_page) else 0
-        elif far and far.has(far_page):
-            far.set_of(far_page).remove(far_page)
+            found = 2 if stlb and stlb.look_up(stlb_page) else 0
+        elif stlb and stlb.has(stlb_page):
+            stlb.set_of(stlb_page).remove(stlb_page)
             found = 2
-        gone = near.set_of(page).insert(page)
+        gone = l1.set_of(page).insert(page)
         if gone and self.fill == "exclusive":
             data = "load" if side != "fetch" else "fetch"
             kept_size, kept = self.level("second_level_for", data, gone[1], False)

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scmsim.trace.formats import _columns
+from scmsim.trace.formats._builder import TraceBuilder
 from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._intake import Intake
 from scmsim.trace.kernels import perf_text
 from scmsim.trace.store import TraceWriter
 from tests.fuzz.mutate import DATA, NUMBERS, SAMPLES, judge, mutated
@@ -47,11 +47,11 @@ def test_blocks_and_single_lines_give_the_same_columns(tmp_path_factory: Any, ro
     reader = _columns._Reader(COLUMNS, 4, ",")
     fast = reader.fast(text)
     with TraceWriter(folder / "out", {}) as writer:
-        intake = Intake(Input(folder / "in"), writer, strict=False, under=None)
-        slow = reader.slow(text, 0, intake)
+        builder = TraceBuilder(Input(folder / "in"), writer, strict=False, under=None)
+        slow = reader.slow(text, 0, builder)
     if fast is None:
         return
-    assert intake.report.bad == 0
+    assert builder.report.bad == 0
     for name in ("time", "op", "offset"):
         assert np.array_equal(fast[name], slow[name])
     assert [fast["name"].values[i] for i in fast["name"].codes] == [slow["name"].values[i] for i in slow["name"].codes]

@@ -40,9 +40,9 @@ def run_guests(trace: str, fs: tuple[str, ...], given: dict[str, Any], **kept: A
     from scmsim.core.units import parse_time
     from scmsim.lab import runner, systems
     from scmsim.lab.job import Job
-    from scmsim.pipeline.arguments import opened
+    from scmsim.pipeline.arguments import open_source
 
-    opened(trace)
+    open_source(trace)
     rows = systems.load(given["systems"])
     chosen = {name: systems.get(rows, name) for name in fs}
     timeout_s = parse_time(given["timeout"]) / 1e9 if given["timeout"] else Job.timeout_s

@@ -201,7 +201,7 @@ def convert(
     if as_json:
         click.echo(_convert.as_json(source, out, name, report))
         return code
-    click.echo(_convert.told(out, name, report, exported=bool(to)))
+    click.echo(_convert.summary_line(out, name, report, exported=bool(to)))
     for line in _convert.left_out(report):
         click.echo(line)
     _print_concerns(report.provenance())

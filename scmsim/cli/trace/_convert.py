@@ -131,7 +131,7 @@ def loss(out: str, report: Any, allowed: float | None) -> int:
     return INCOMPLETE
 
 
-def told(out: str, name: str, report: Any, *, exported: bool) -> str:
+def summary_line(out: str, name: str, report: Any, *, exported: bool) -> str:
     """One line about a finished conversion."""
     if exported:
         return f"{out}: {report.rows} lines of {name} from {report.calls} of {report.lines} rows, {report.files} files"

@@ -19,7 +19,7 @@ def range_order(stop):
 
 
 @subroutine
-def placed(s, out, is_first):
+def place(s, out, is_first):
     """A file got addresses; `is_first`: it has no pages at others."""
 
 
@@ -52,7 +52,7 @@ def ensure_range(s, arena, out, row, stop):
     start = ranges.take_range(s, arena, order)
     old, end = arena[row + state.RANGE], arena[row + state.END]
     arena[row + state.RANGE], arena[row + state.RANGE_ORDER] = start, order
-    placed(s, out, held == 0 or end == 0)
+    place(s, out, held == 0 or end == 0)
     if held == 0:
         return
     if end > 0:

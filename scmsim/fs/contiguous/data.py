@@ -10,7 +10,7 @@ from scmsim.fs.contiguous import area as area
 from scmsim.fs.contiguous import map as page_map
 from scmsim.fs.contiguous import recipes, state
 from scmsim.fs.engine import file_row, table
-from scmsim.fs.engine.events import has_events, emit_recipe
+from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.jit import subroutine
 
 CHUNK = 1 << 14  # pages of one copy

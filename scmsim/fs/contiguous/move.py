@@ -13,7 +13,7 @@ from scmsim.fs.contiguous import recipes, state
 from scmsim.fs.contiguous.data import inode_at, stretch
 from scmsim.fs.engine import file_row, ranges, table
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import has_events, emit_recipe
+from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.jit import kernel, subroutine
 
 SECOND = 1_000_000_000

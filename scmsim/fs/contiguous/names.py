@@ -15,7 +15,7 @@ from scmsim.fs.contiguous import recipes, state
 from scmsim.fs.contiguous.data import clear_events, inode_at, open_write, stretch, touch
 from scmsim.fs.engine import calls, file_row, ranges, table
 from scmsim.fs.engine.arena import give, has_room, take
-from scmsim.fs.engine.events import has_events, emit_recipe
+from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.jit import subroutine
 
 KEEPS_PAGES = 0  # 1: a file keeps the pages behind its end when it is cut

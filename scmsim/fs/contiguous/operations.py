@@ -15,7 +15,7 @@ from scmsim.fs.contiguous.data import inode_at, read_file, write_file
 from scmsim.fs.contiguous.move import enqueue, next_due, reclaim
 from scmsim.fs.engine import calls, file_row, operations, table
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import has_events, emit_recipe
+from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind

@@ -17,12 +17,12 @@ from scmsim.fs.contiguous import recipes as contiguous_recipes
 from scmsim.fs.contiguous import state as contiguous_state
 from scmsim.fs.ctfs.recipes import MASTER, STAGING
 from scmsim.fs.engine import file_row
-from scmsim.fs.recovery.adapter import Claim, Stores, copied
 from scmsim.fs.recovery.expected import Found
 from scmsim.fs.recovery.image import PAGE, Bulk, Image, in_words, label_of
+from scmsim.fs.recovery.model import Guarantee, Stores, copied
 from scmsim.fs.recovery.observe import Event
 from scmsim.fs.scmfs.crash import PIECE, PTE, upper_at
-from scmsim.fs.scmfs.crash import Adapter as Scmfs
+from scmsim.fs.scmfs.crash import RecoveryModel as Scmfs
 
 SUMMARY = (
     "ctFS: written back but not fenced before the call ends; names before inodes, sizes before data, unlink not at all"
@@ -30,10 +30,10 @@ SUMMARY = (
 MODELS = ("ctfs",)
 
 RECORD, NAME_AT = 256, 18
-IN_PLACE = Claim(
+IN_PLACE = Guarantee(
     "names, sizes and data are hoped to be durable at return (the paper); data may be torn", False, True, promised=False
 )
-ATOMIC = Claim(
+ATOMIC = Guarantee(
     "names and sizes are hoped to be durable at return (the paper); the data of atomic writes is not followed",
     True,
     True,
@@ -42,12 +42,12 @@ ATOMIC = Claim(
 )
 
 
-class Adapter(Scmfs):
+class RecoveryModel(Scmfs):
     """SCMFS's words; a record is there when its inode number is, a range is what the inode says."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self.claim = ATOMIC if self.params["update"] == "atomic" else IN_PLACE
+        self.guarantee = ATOMIC if self.params["update"] == "atomic" else IN_PLACE
         self.named = False  # the call has stored the name of a record
 
     def physical(self, events: Sequence[Event]) -> Sequence[Event]:
@@ -88,8 +88,8 @@ class Adapter(Scmfs):
             return []
         if event.length == 16:
             row = self._row(file)
-            placed = self._put(event.addr + 8, ("range", file), int(row[contiguous_state.RANGE]))
-            return placed + self._put(event.addr, ("size", file), 1 << int(row[contiguous_state.RANGE_ORDER]))
+            place = self._put(event.addr + 8, ("range", file), int(row[contiguous_state.RANGE]))
+            return place + self._put(event.addr, ("size", file), 1 << int(row[contiguous_state.RANGE_ORDER]))
         if file != self.op.file:
             return []
         end = int(self.op.offset + self.op.length)

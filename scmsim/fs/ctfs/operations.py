@@ -116,7 +116,7 @@ emit = bind(
         area: {
             "LARGEST": partitions.LARGEST,
             "range_order": partitions.range_order,
-            "placed": partitions.placed,
+            "place": partitions.place,
             "set_moved": partitions.set_moved,
         },
         page_map: {

@@ -26,7 +26,7 @@ def range_order(stop):
 
 
 @subroutine
-def placed(s, out, is_first):
+def place(s, out, is_first):
     """A partition is taken; of a file without pages in another one the inode says where."""
     emit_recipe(s, out, recipes.PARTITION)
     if is_first:

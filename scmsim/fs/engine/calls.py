@@ -6,7 +6,7 @@ returns False had no room to go on: the operation is resumed with it in the next
 
 from scmsim.core import records as r
 from scmsim.fs.engine import file_row
-from scmsim.fs.engine.events import has_events, emit_recipe
+from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.jit import subroutine
 

@@ -1,6 +1,6 @@
 """How a file-system kernel writes events.
 
-`emit_run` and `emit_work` append one event.  A mechanism that always emits the same sequence is a *recipe*: a table of event templates
+`emit_run` and `emit_work` append one event.  A mechanism that always emits the same sequence is a *recipe*: event templates
 in the order of the source, whose addresses and lengths come from registers that the kernel fills in; `emit_recipe` appends it.
 Recipes are data, so a model of many mechanisms stays a small kernel (compile time of numba follows the amount of kernel code).
 

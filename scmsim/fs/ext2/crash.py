@@ -15,10 +15,10 @@ from scmsim.core.records import NTSTORE, STORE
 from scmsim.fs.ext2.map import DIRECT, FAN_SHIFT, GROUP
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux.disk import Disk, written_back
-from scmsim.fs.recovery.adapter import Adapter as Base
-from scmsim.fs.recovery.adapter import Claim, Stores, Unrecoverable, copied
 from scmsim.fs.recovery.expected import Files, Found
 from scmsim.fs.recovery.image import PAGE, Bulk, Image, Word, cleared, label_of
+from scmsim.fs.recovery.model import Guarantee, Stores, Unrecoverable, copied
+from scmsim.fs.recovery.model import RecoveryModel as Base
 from scmsim.fs.recovery.observe import Event
 
 SUMMARY = "ext2: metadata in place, in no order; what a crash leaves for fsck is counted"
@@ -28,7 +28,7 @@ INODE_BYTES, SIZE_AT, POINTERS_AT, POINTER = 256, 4, 40, 4
 FAN = 1 << FAN_SHIFT
 SINGLE, DOUBLE = 12, 13  # the inode's pointers to pointer blocks
 SYNCS = (r.FSYNC, r.MSYNC, r.SYNC)
-CLAIM = Claim(
+GUARANTEE = Guarantee(
     "nothing before fsck; names and files are hoped to be durable when fsync returns", False, False, promised=False
 )
 
@@ -41,10 +41,10 @@ class Name(NamedTuple):
     alive: bool
 
 
-class Adapter(Base):
+class RecoveryModel(Base):
     """Words by inode number and pointer block, each stored with its block."""
 
-    claim = CLAIM
+    guarantee = GUARANTEE
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)

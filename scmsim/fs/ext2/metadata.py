@@ -6,7 +6,7 @@ Source: Linux fs/ext2/inode.c, fs/buffer.c; driver of ext4: fs/ext4/{fsync.c,ext
 
 import numpy as np
 
-from scmsim.fs.engine.events import has_events, emit_recipe
+from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e

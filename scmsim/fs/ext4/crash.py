@@ -10,27 +10,27 @@ from typing import Any
 
 from scmsim.core import records as r
 from scmsim.core.records import NTSTORE
-from scmsim.fs.ext4.crash_dax import Adapter as Dax
 from scmsim.fs.ext4.crash_dax import Inode
+from scmsim.fs.ext4.crash_dax import RecoveryModel as Dax
 from scmsim.fs.linux.disk import Disk, written_back
-from scmsim.fs.recovery.adapter import Claim, Stores
 from scmsim.fs.recovery.expected import Files
+from scmsim.fs.recovery.model import Guarantee, Stores
 from scmsim.fs.recovery.observe import Event
 
 SUMMARY = "ext4, ordered: data written back before the commit that points to it; what the page cache holds is lost"
 MODELS = ("ext4",)
 
-CLAIM = Claim(
+GUARANTEE = Guarantee(
     "metadata is that of a commit, with its data; data is overwritten in place and may be torn; durable when fsync returns",
     False,
     False,
 )
 
 
-class Adapter(Dax):
+class RecoveryModel(Dax):
     """ext4-dax's commits, and the page cache."""
 
-    claim = CLAIM
+    guarantee = GUARANTEE
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)

@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 
 from scmsim.core import records as r
 from scmsim.core.records import NTSTORE, STORE
-from scmsim.fs.recovery.adapter import Adapter as Base
-from scmsim.fs.recovery.adapter import Claim, Stores, Unrecoverable, copied, placed
 from scmsim.fs.recovery.expected import Found, without_newest
 from scmsim.fs.recovery.image import PAGE, Bulk, Image, Mark, cleared, label_of
+from scmsim.fs.recovery.model import Guarantee, Stores, Unrecoverable, copied, placed
+from scmsim.fs.recovery.model import RecoveryModel as Base
 from scmsim.fs.recovery.observe import Event
 
 SUMMARY = "ext4-dax: metadata by jbd2, in transactions of many calls; data in place"
 MODELS = ("ext4-dax",)
 
-CLAIM = Claim(
+GUARANTEE = Guarantee(
     "metadata is that of a commit; data is written in place and may be torn; durable when fsync returns", False, False
 )
 
@@ -33,10 +33,10 @@ class Inode(NamedTuple):
     pages: dict[int, int] = {}
 
 
-class Adapter(Base):
+class RecoveryModel(Base):
     """Snapshots of the changed inodes, one for each commit."""
 
-    claim = CLAIM
+    guarantee = GUARANTEE
     unknown_why = (
         "their block was freed and the model gave it to another file at once, where the system waits for the commit that frees it: "
         "what a crash leaves there says nothing of the system"

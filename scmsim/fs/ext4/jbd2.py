@@ -10,7 +10,7 @@ holds is written more often.
 import numpy as np
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import has_events, emit_recipe
+from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
@@ -31,7 +31,7 @@ def join(s, arena, block):
             s.txn_since = s.now
         arena[at] |= bit
         s.txn_blocks += 1
-        s.joins += 1
+        s.blocks_joined += 1
         arena[s.txn + s.txn_length] = block
         s.txn_length += 1
 
@@ -39,8 +39,8 @@ def join(s, arena, block):
 @subroutine
 def charge_joins(s, out):
     """What the blocks cost that the operation at work was the first to change in this transaction; takes an event."""
-    if s.joins:
-        s.reg[q.COUNT], s.joins = s.joins, 0
+    if s.blocks_joined:
+        s.reg[q.COUNT], s.blocks_joined = s.blocks_joined, 0
         emit_recipe(s, out, q.JOINED)
 
 
@@ -60,23 +60,23 @@ def forget(s, arena, block):
         s.txn_blocks -= 1
     if arena[s.logged + (block >> 6)] & bit:
         arena[s.logged + (block >> 6)] &= ~bit
-        s.held_blocks -= 1
+        s.checkpoint_blocks -= 1
     s.revokes += 1
 
 
 @subroutine
 def checkpoint(s, arena, out):
     """Write each logged block in place and empty the log.  Takes at most 2 events for each held block and 2 more."""
-    for i in range(s.held_length):
-        block = arena[s.held + i]
+    for i in range(s.checkpoint_length):
+        block = arena[s.checkpoint_list + i]
         bit = _ONE << (block & 63)
         if arena[s.logged + (block >> 6)] & bit:
             arena[s.logged + (block >> 6)] &= ~bit
             s.reg[q.FROM] = block * e.BLOCK
             emit_recipe(s, out, q.IN_PLACE)
-    s.reg[q.COUNT] = s.held_blocks
+    s.reg[q.COUNT] = s.checkpoint_blocks
     emit_recipe(s, out, q.CHECKPOINT)
-    s.held_length, s.held_blocks, s.log_used = 0, 0, 0
+    s.checkpoint_length, s.checkpoint_blocks, s.log_used = 0, 0, 0
 
 
 @subroutine
@@ -116,8 +116,8 @@ def sync(s, arena, out, op, f):
 def write_log(s, arena, out):
     """Write the running transaction to the log, which has room for it.  At most 3 * txn_blocks + 9 events."""
     count = log_blocks(s)
-    if s.held_blocks == 0:
-        s.held_length, s.held_since = 0, s.now
+    if s.checkpoint_blocks == 0:
+        s.checkpoint_length, s.checkpoint_since = 0, s.now
     for i in range(s.txn_length):
         block = arena[s.txn + i]
         bit = _ONE << (block & 63)
@@ -127,9 +127,9 @@ def write_log(s, arena, out):
             emit_recipe(s, out, q.IMAGE)
             if arena[s.logged + (block >> 6)] & bit == 0:
                 arena[s.logged + (block >> 6)] |= bit
-                arena[s.held + s.held_length] = block
-                s.held_length += 1
-                s.held_blocks += 1
+                arena[s.checkpoint_list + s.checkpoint_length] = block
+                s.checkpoint_length += 1
+                s.checkpoint_blocks += 1
     whole = min(count, s.journal_blocks - s.log_head)
     s.reg[q.COUNT], s.reg[q.BYTES] = count + 1, (count + 1 - s.txn_blocks) * e.BLOCK
     s.reg[q.TO], s.reg[q.LOG] = (s.journal_at + s.log_head) * e.BLOCK, whole * e.BLOCK

@@ -14,7 +14,7 @@ from scmsim.fs.linux.recipes import BLOCK
 
 LARGEST_FILE = (1 << 44) - 4096  # bytes (ext4_max_size)
 MIN_JOURNAL = 1024  # blocks (JBD2_MIN_JOURNAL_BLOCKS)
-TALLIES = (
+STATISTICS = (
     "now",
     "closes",
     "commits",

@@ -32,16 +32,16 @@ def rare(state, arena, ops, i, out):
     """What `frequent` left: index blocks, checkpoints, write-back, then operations from `ops[i]` on as long as they are
     rare."""
     s = state[0]
-    s.rare, s.stuck = 0, 1
+    s.rare, s.slow_path_blocked = 0, 1
     if s.grow_file and not index.grow(s, arena):
         return i
     if s.want_checkpoint:
-        if not has_events(s, out, 2 * s.held_blocks + 2):
+        if not has_events(s, out, 2 * s.checkpoint_blocks + 2):
             return i
         metadata.checkpoint(s, arena, out)
         s.want_checkpoint = 0
     i = rare_loop(s, arena, ops, i, out)
-    s.stuck = s.stuck and i < ops.size
+    s.slow_path_blocked = s.slow_path_blocked and i < ops.size
     return i
 
 
@@ -57,7 +57,7 @@ def emitter(kernels: ModuleType) -> Callable:
             if not flags["rare"]:
                 return i
             i = kernels.rare(state, arena, ops, i, out)
-            if flags["stuck"]:
+            if flags["slow_path_blocked"]:
                 return i
 
     return emit

@@ -4,7 +4,7 @@ By default nothing: a file system in memory has no such blocks.  ext4 binds its 
 place.
 """
 
-from scmsim.fs.engine.events import has_events, emit_recipe
+from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.linux import recipes as q
 from scmsim.jit import subroutine

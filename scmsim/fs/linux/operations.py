@@ -22,7 +22,7 @@ from scmsim.jit import subroutine
 def settle(s, arena, out):
     """What the kernel's threads did since the last operation, as far as it is a commit; False if it is not done yet."""
     if s.now >= s.next_tick:
-        if s.oldest >= 0 or s.held_blocks:
+        if s.oldest >= 0 or s.checkpoint_blocks:
             s.rare = 1
             return False
         s.next_tick = s.now + e.FLUSHER_PERIOD

@@ -5,7 +5,7 @@ Source: Linux fs/ext4/{inode.c,extents.c}, fs/jbd2/checkpoint.c, fs/fs-writeback
 """
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import has_events, emit_recipe
+from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.linux import index, metadata
 from scmsim.fs.linux import recipes as q
@@ -23,7 +23,7 @@ def make_room(s, arena, out):
     not fit."""
     if metadata.commit(s, arena, out):
         return True
-    if s.want_checkpoint and has_events(s, out, 2 * s.held_blocks + 2):
+    if s.want_checkpoint and has_events(s, out, 2 * s.checkpoint_blocks + 2):
         metadata.checkpoint(s, arena, out)
         s.want_checkpoint = 0
         return metadata.commit(s, arena, out)
@@ -51,12 +51,12 @@ def settle(s, arena, out):
     """What the kernel's threads did since the last operation: timed write-back and commits; False if that is not
     done yet."""
     while s.now >= s.next_tick:
-        if s.oldest < 0 and s.held_blocks == 0:
+        if s.oldest < 0 and s.checkpoint_blocks == 0:
             s.next_tick = s.now
         if not write_back(s, arena, out, s.next_tick - s.dirty_expire):
             return False
-        if s.held_blocks and s.held_since <= s.next_tick - s.dirty_expire:
-            if not has_events(s, out, 2 * s.held_blocks + 2):
+        if s.checkpoint_blocks and s.checkpoint_since <= s.next_tick - s.dirty_expire:
+            if not has_events(s, out, 2 * s.checkpoint_blocks + 2):
                 return False
             metadata.checkpoint(s, arena, out)
         s.next_tick += e.FLUSHER_PERIOD
@@ -72,7 +72,7 @@ def sync_all(s, arena, out):
         return NO_ROOM
     if s.txn_length and not make_room(s, arena, out):
         return NO_ROOM
-    if not has_events(s, out, 2 * s.held_blocks + 8):
+    if not has_events(s, out, 2 * s.checkpoint_blocks + 8):
         return NO_ROOM
     metadata.checkpoint(s, arena, out)
     emit_recipe(s, out, q.SYNC)
@@ -110,14 +110,14 @@ def accepts(s, arena, op):
     if r.UNLINK <= code <= r.RMDIR or code == r.TRUNCATE or code == r.FALLOCATE or code == r.SYNC:
         return True
     if op.file < 0 or code > r.SYNC or code == r.ULOAD or code == r.USTORE:
-        s.stuck = 0
+        s.slow_path_blocked = 0
         return False
     f = arena[row + e.ROW_RECORD]
     if f and code == r.CLOSE and arena[f + e.LINKS] <= 0 and arena[f + e.OPENS] <= 1:
         return True
     if f == 0 and code == r.CREATE and arena[row + e.ROW_SIZE] < 0:
         return True
-    s.stuck = touch(s, arena, row) == 0
+    s.slow_path_blocked = touch(s, arena, row) == 0
     return False
 
 

@@ -54,7 +54,7 @@ CACHED_PAGES = {
 }
 SLICE_PAGES = 4096  # a read or write is done in slices of 16 MiB (DIO_MAX_BLOCKS, a handle of iomap)
 SUPERBLOCK = 0
-GOES, COMES, RENAMED = 0, 1, 2  # what happens to an entry of a directory
+REMOVED, ADDED, RENAMED = 0, 1, 2  # what happens to an entry of a directory
 ROOM = 64  # events that each operation may need
 HASH_FACTOR = 2654435761  # spreads the entries of a directory over its leaves
 LARGEST = 16 << 40  # bytes
@@ -69,7 +69,7 @@ STATE = np.dtype(
             ("page_bits", "i8"),  # flags of the word of a page that gets a block
             ("now", "i8"),  # ns, of the operation at work
             ("rare", "i8"),  # set when the kernel of the frequent operations leaves something to that of the rare ones
-            ("stuck", "i8"),  # set when the latter has no room left for events or words
+            ("slow_path_blocked", "i8"),  # set when the latter has no room left for events or words
             ("grow_file", "i8"),  # record of a file whose extents need another leaf, 0 = none
             ("want_checkpoint", "i8"),  # set when the log has no room for the running transaction
             ("new_pages", "i8"),  # pages that entered the cache in this slice
@@ -77,8 +77,8 @@ STATE = np.dtype(
             ("changed", "i8"),  # extents that changed in this slice, or step of write-back
             ("reading", "i8"),
             ("relatime", "i8"),  # the first read after a change sets the access time
-            ("joins", "i8"),  # metadata blocks that joined the running transaction in the operation at work
-            ("soiled", "i8"),  # pages that became dirty in this slice
+            ("blocks_joined", "i8"),  # metadata blocks that joined the running transaction in the operation at work
+            ("pages_dirtied", "i8"),  # pages that became dirty in this slice
             ("settled", "i8"),  # set once the kernel's threads have had their turn before the operation at work
             ("progress", "i8"),  # bytes of the operation at work that are done
             # Pages make one run if their words, masked by `key`, count up by `key_step`; where they lie is
@@ -109,10 +109,10 @@ STATE = np.dtype(
             ("txn_since", "i8"),
             ("txn_limit", "i8"),
             ("tid", "i8"),  # running transaction
-            ("held", "i8"),  # list of blocks to be written in place
-            ("held_length", "i8"),
-            ("held_blocks", "i8"),
-            ("held_since", "i8"),
+            ("checkpoint_list", "i8"),  # list of blocks to be written in place
+            ("checkpoint_length", "i8"),
+            ("checkpoint_blocks", "i8"),
+            ("checkpoint_since", "i8"),
             ("log_head", "i8"),  # next log block, and how many are in use
             ("log_used", "i8"),
             ("revokes", "i8"),
@@ -235,7 +235,7 @@ def _lists(blocks: int, rows: int, journal: int, pointers: int) -> dict[str, int
         "joined": bitmap,
         "logged": bitmap,
         "txn": journal // 4 + more,
-        "held": journal + 2 * more,
+        "checkpoint_list": journal + 2 * more,
     }
 
 

@@ -8,7 +8,7 @@ dax_iomap_actor, mm/filemap.c.
 """
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import has_events, emit_recipe
+from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.linux import index, metadata
 from scmsim.fs.linux import recipes as q
@@ -93,7 +93,7 @@ def mark_dirty(s, arena, row, f, page, count):
     for at in range(words + page, words + page + count):
         word = arena[at]
         if not word & e.IS_DIRTY:
-            s.soiled += 1
+            s.pages_dirtied += 1
             arena[f + e.DIRTY] += 1
             if word >> e.BLOCK_SHIFT == 0:
                 s.reserved += 1
@@ -139,7 +139,7 @@ def write_slice(s, arena, row, f, op, out):
             emit_recipe(s, out, q.TIMES)
             dirty_inode(s, arena, f, out)
             arena[f + e.TID] = s.tid
-    s.new_pages, s.changed, s.reading, s.soiled = 0, 0, 0, 0
+    s.new_pages, s.changed, s.reading, s.pages_dirtied = 0, 0, 0, 0
     while at < end:
         page = at >> 12
         count = page_run(s, arena, f, page, (end - 1) >> 12)
@@ -181,7 +181,7 @@ def count_slice(s, arena, out, pages, grown):
             s.reg[q.GROWN], s.reg[q.NEW], s.reg[q.HAS] = 3, 6, 1
     else:
         s.reg[q.PAGES], s.reg[q.NEW] = pages, s.new_pages
-        s.reg[q.HAS] = s.soiled - s.new_pages
+        s.reg[q.HAS] = s.pages_dirtied - s.new_pages
         s.reg[q.GROWN] = 2 * min(pages, grown + 1)
 
 

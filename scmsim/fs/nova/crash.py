@@ -11,10 +11,10 @@ from typing import Any
 
 from scmsim.core import records
 from scmsim.core.records import NTSTORE, STORE
-from scmsim.fs.recovery.adapter import Adapter as Base
-from scmsim.fs.recovery.adapter import Claim, Known, Stores, Unrecoverable, copied, placed, source_of
 from scmsim.fs.recovery.expected import Found
 from scmsim.fs.recovery.image import PAGE, Bulk, Copy, Image, Mark, Word, cleared, in_words, label_of
+from scmsim.fs.recovery.model import Guarantee, Known, Stores, Unrecoverable, copied, placed, source_of
+from scmsim.fs.recovery.model import RecoveryModel as Base
 from scmsim.fs.recovery.observe import Event
 
 SUMMARY = "NOVA: each log's tail commits; names by a lite journal; copy-on-write data, or in place"
@@ -26,8 +26,8 @@ LOG_BYTES = 4064  # of a log page; then counters and the address of the next pag
 SIZE_WORD = 3  # of a write entry: the word that an in-place update changes
 JOURNAL_POINTERS, RECORD_BYTES = 48 * PAGE, 32
 
-ATOMIC = Claim("every call is atomic and durable when it returns, its data too", True, True)
-TORN = Claim("durable when a call returns, names atomic; a write in place may be seen in part or torn", False, True)
+ATOMIC = Guarantee("every call is atomic and durable when it returns, its data too", True, True)
+TORN = Guarantee("durable when a call returns, names atomic; a write in place may be seen in part or torn", False, True)
 
 
 KNOWN = (
@@ -43,7 +43,7 @@ KNOWN = (
 )  # fmt: skip
 
 
-class Adapter(Base):
+class RecoveryModel(Base):
     """Logs as lists of entries; a tail is (life of the inode, entries that it covers)."""
 
     flaws = KNOWN
@@ -51,7 +51,7 @@ class Adapter(Base):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         record = self.state.record[0]
-        self.claim = TORN if record.inplace else ATOMIC
+        self.guarantee = TORN if record.inplace else ATOMIC
         self.entry_bytes = int(record.entry_bytes)
         self.life: dict[int, int] = {}  # how often an inode was given back
         self.log: dict[tuple[int, int], list[tuple]] = {}  # file, life -> entries: (key, bytes, what)
@@ -155,8 +155,8 @@ class Running:
 class Call:
     """The stores of one call, taken in order."""
 
-    def __init__(self, adapter: Adapter, op: Any, version: int, events: Sequence[Event]) -> None:
-        self.a, self.op, self.version, self.events = adapter, op, version, events
+    def __init__(self, recovery: RecoveryModel, op: Any, version: int, events: Sequence[Event]) -> None:
+        self.a, self.op, self.version, self.events = recovery, op, version, events
         self.file = int(op.file)
         self.replaced = int(op.file2) if op.op == records.RENAME and op.file2 >= 0 and op.file2 != op.file else -1
         self.parent = self._parent()

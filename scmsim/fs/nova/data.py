@@ -6,7 +6,7 @@ Source: NOVA (Linux 5.1 lineage) fs/nova/file.c (do_nova_cow_file_write, do_dax_
 
 from scmsim.alloc import first_fit
 from scmsim.fs.engine import file_row, table
-from scmsim.fs.engine.events import has_events, emit_recipe
+from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.fs.nova import recipes, state
 from scmsim.fs.nova.log import append_entry, begin_transaction, entry_fits, used_bytes, words_of
 from scmsim.jit import subroutine

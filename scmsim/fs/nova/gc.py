@@ -6,7 +6,7 @@ Runs between two operations, on what the extension that asked for it found.  Sou
 
 from scmsim.alloc import first_fit
 from scmsim.fs.engine.arena import give, has_room
-from scmsim.fs.engine.events import has_events, emit_recipe
+from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.fs.nova import recipes, state
 from scmsim.fs.nova.log import add_pages, used_bytes, words_of
 from scmsim.jit import kernel, subroutine

@@ -7,7 +7,7 @@ Source: NOVA fs/nova/log.c (nova_append_log_entry, nova_get_append_head, nova_ex
 from scmsim.alloc import first_fit
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import give, has_room, take
-from scmsim.fs.engine.events import has_events, emit_recipe
+from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.fs.nova import recipes, state
 from scmsim.jit import subroutine
 

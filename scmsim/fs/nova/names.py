@@ -7,7 +7,7 @@ from scmsim.alloc import first_fit
 from scmsim.core import records
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import give, has_room
-from scmsim.fs.engine.events import has_events, emit_recipe
+from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.fs.nova import recipes, state
 from scmsim.fs.nova.data import assign_entry, free_old
 from scmsim.fs.nova.log import add_pages, append_entry, append_record, begin_transaction, entry_fits, words_of

@@ -83,7 +83,7 @@ STATE = np.dtype(
     )
 )
 
-TALLIES = ("closes", "scanned_entries", "scanned_pages", "copied_entries", "thorough_gcs")  # see pipeline/periods.py
+STATISTICS = ("closes", "scanned_entries", "scanned_pages", "copied_entries", "thorough_gcs")  # see pipeline/periods.py
 SMALLEST, LARGEST = 4 << 20, 1 << 50
 INODE_TABLE = 2 << 20
 INODE_BYTES = 128

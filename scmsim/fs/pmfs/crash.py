@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from scmsim.fs.pmfs.stores import ENTRY, JOURNAL_AT, SHIFT, Call
-from scmsim.fs.recovery.adapter import Adapter as Base
-from scmsim.fs.recovery.adapter import Claim, Stores, Unrecoverable
 from scmsim.fs.recovery.expected import Found
 from scmsim.fs.recovery.image import PAGE, Image
+from scmsim.fs.recovery.model import Guarantee, Stores, Unrecoverable
+from scmsim.fs.recovery.model import RecoveryModel as Base
 from scmsim.fs.recovery.observe import Event
 
 SUMMARY = "PMFS: an undo journal for metadata; data in place, or copy-on-write within the transaction"
@@ -22,15 +22,15 @@ MODELS = ("pmfs-4k", "pmfs-2m", "pmfs-1g")
 
 FOLLOWED = 512  # pages of a data block that are followed one by one; of a larger one those that the file ever reached
 
-ATOMIC = Claim("names, size and pointers are atomic; an overwrite too; durable when fsync returns", True, False)
-TORN = Claim(
+ATOMIC = Guarantee("names, size and pointers are atomic; an overwrite too; durable when fsync returns", True, False)
+TORN = Guarantee(
     "names, size and pointers are atomic; data is overwritten in place and may be torn; durable when fsync returns",
     False,
     False,
 )
 
 
-class Adapter(Base):
+class RecoveryModel(Base):
     """Words by name; the journal's entries hold their old values."""
 
     shift = {"pmfs-4k": 12, "pmfs-2m": 21, "pmfs-1g": 30}
@@ -38,7 +38,7 @@ class Adapter(Base):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.block_shift = self.shift[self.fs]
-        self.claim = ATOMIC if self.params.get("data_path") == "cow" else TORN
+        self.guarantee = ATOMIC if self.params.get("data_path") == "cow" else TORN
         self.inode_table = -(-(JOURNAL_AT + self.params["journal"]) // (2 << 20)) * (2 << 20)
         self.saved: dict[int, list[list[tuple[Any, Any]]]] = {}  # transaction -> entries: words and their old values
         self.names: dict[int, list[Any]] = {}  # file -> words that may name it

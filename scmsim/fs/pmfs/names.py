@@ -7,7 +7,7 @@ pmfs_evict_inode, pmfs_free_inode, pmfs_notify_change), file.c (pmfs_fallocate).
 from scmsim.core import records
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import has_events, emit_recipe
+from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.fs.pmfs import dirs as dirs
 from scmsim.fs.pmfs import recipes, state
 from scmsim.fs.pmfs.copy import device, inode_at

@@ -8,7 +8,7 @@ from scmsim.alloc import aligned_fit, first_fit
 from scmsim.core import records
 from scmsim.fs.engine import calls, file_row, operations, table
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import has_events, emit_recipe
+from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.pmfs import dirs as dirs
 from scmsim.fs.pmfs import names as names

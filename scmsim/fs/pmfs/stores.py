@@ -8,8 +8,8 @@ from typing import Any
 
 from scmsim.core import records
 from scmsim.core.records import LOAD, NTSTORE, STORE
-from scmsim.fs.recovery.adapter import Stores, copied, placed, source_of
 from scmsim.fs.recovery.image import PAGE, Bulk, Copy, Word, cleared, in_words, label_of
+from scmsim.fs.recovery.model import Stores, copied, placed, source_of
 from scmsim.fs.recovery.observe import Event
 
 JOURNAL_AT, ENTRY, SAVED = 1 << 20, 64, 48
@@ -19,8 +19,8 @@ INODE_BYTES, FAN_OUT, SHIFT = 128, 512, 9
 class Call:
     """The stores of one call, taken in order."""
 
-    def __init__(self, adapter: Any, op: Any, version: int, events: Sequence[Event]) -> None:
-        self.a, self.op, self.version, self.events = adapter, op, version, events
+    def __init__(self, recovery: Any, op: Any, version: int, events: Sequence[Event]) -> None:
+        self.a, self.op, self.version, self.events = recovery, op, version, events
         self.file = int(op.file)
         self.replaced = int(op.file2) if op.op == records.RENAME and op.file2 >= 0 and op.file2 != op.file else -1
         copies = copied(op, events, self.data_site()) if op.op == records.WRITE else []
@@ -28,12 +28,12 @@ class Call:
         self.blocks = self.blocks_of(placed(copies, events))
         if op.op == records.FALLOCATE:
             self._place_holes()
-        self.known = adapter.known.setdefault(self.file, {})
+        self.known = recovery.known.setdefault(self.file, {})
         self.fresh = sorted(
             block for block, at in self.blocks.items() if self.known.get(block) != at
         )  # still without a pointer
         self.entering = self.file  # whose tree or inode is changed
-        self.transaction = len(adapter.saved)
+        self.transaction = len(recovery.saved)
         self.names_left = self._names_to_change()
 
     def data_site(self) -> str:

@@ -26,7 +26,7 @@ class FileState(NamedTuple):
 class Found(NamedTuple):
     """A file as the recovery finds it: `pages` maps its pages to those of the device, on top of `base`.
 
-    `unknown` are pages that an adapter cannot speak for, as the model departs from the file system there.
+    `unknown` are pages that a recovery model cannot speak for, as the model departs from the file system there.
     """
 
     names: frozenset[int]

@@ -35,7 +35,7 @@ STRIDE = 4096
 class Event(NamedTuple):
     """One event on persistent memory, or a fence; fields as in records.EVENT, `site` by name.
 
-    `virtual` is its address before an adapter's page table translated it (`Adapter.physical`), -1: it has no other.
+    `virtual` is its address before a recovery model's page table translated it (`RecoveryModel.physical`), -1: it has no other.
     """
 
     code: int

@@ -11,7 +11,7 @@ NFTL_foldchain, NFTL_makefreeblock).
 import numpy as np
 
 from scmsim.fs.engine import file_row, table
-from scmsim.fs.engine.events import has_events, emit_recipe
+from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.fs.scm_manager import recipes, state
 from scmsim.jit import subroutine
 
@@ -46,9 +46,9 @@ def spare_unit(s, arena, out, chains):
     """Fold the next chain with a replacement unit, so that a unit is spare."""
     units = (1 << arena[s.table + state.SLOTS + 1]) >> 1
     for _ in range(units):
-        s.hand = (s.hand + 1) % units
-        if arena[chains + 2 * s.hand + 1] > 1:
-            fold(s, arena, out, chains + 2 * s.hand, s.hand)
+        s.fold_cursor = (s.fold_cursor + 1) % units
+        if arena[chains + 2 * s.fold_cursor + 1] > 1:
+            fold(s, arena, out, chains + 2 * s.fold_cursor, s.fold_cursor)
             return
 
 
@@ -138,7 +138,7 @@ def delist(s, arena, row):
 @subroutine
 def mark(s, arena, row, first, count):
     """Units [first, first + count) of a row are dirty."""
-    if s.kind == recipes.MANAGER or s.quiet:
+    if s.kind == recipes.MANAGER or s.silent:
         return
     if arena[row + state.DIRTY_UNITS] == 0:
         enlist(s, arena, row)
@@ -181,7 +181,7 @@ def system_unit(s, arena, row, i):
 @subroutine
 def mark_table(s, arena, unit, count):
     """The entries of the device's units [unit, unit + count) are dirty."""
-    if s.kind == recipes.MANAGER or s.quiet:
+    if s.kind == recipes.MANAGER or s.silent:
         return
     first, last = table_unit(s, unit), table_unit(s, unit + count - 1)
     for i in range(first, last + 1):
@@ -192,7 +192,7 @@ def mark_table(s, arena, unit, count):
 @subroutine
 def mark_inode(s, arena, out, row):
     """The inode has changed: a metadata object, FAT's directory entry, ext2's inode."""
-    if s.quiet:
+    if s.silent:
         return
     s.reg[recipes.META] = arena[row + state.META]
     if s.kind == recipes.FAT:

@@ -13,10 +13,10 @@ from typing import Any
 from scmsim.core import records
 from scmsim.core.errors import UsageError
 from scmsim.core.records import FENCE, NTSTORE
-from scmsim.fs.recovery.adapter import RECONSTRUCTED, Claim, Stores, Unrecoverable
-from scmsim.fs.recovery.adapter import Adapter as Base
 from scmsim.fs.recovery.expected import Found
 from scmsim.fs.recovery.image import Image, Mark, Word
+from scmsim.fs.recovery.model import RECONSTRUCTED, Guarantee, Stores, Unrecoverable
+from scmsim.fs.recovery.model import RecoveryModel as Base
 from scmsim.fs.recovery.observe import Event
 from scmsim.fs.scm_manager.recipes import OBJECT, WORD
 
@@ -26,7 +26,7 @@ SUMMARY = (
 MODELS = ("scm-manager",)
 
 UNIT = 512
-CLAIM = Claim(
+GUARANTEE = Guarantee(
     "names and sizes are whole and durable at return, a size never ahead of its chain and data; data in place may be torn",
     True,
     True,
@@ -34,10 +34,10 @@ CLAIM = Claim(
 )
 
 
-class Adapter(Base):
+class RecoveryModel(Base):
     """Words for entries and sizes; records of what each call chained, cleared and copied."""
 
-    claim = CLAIM
+    guarantee = GUARANTEE
     blame = RECONSTRUCTED
 
     def __init__(self, *given: Any) -> None:

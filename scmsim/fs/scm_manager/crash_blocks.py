@@ -14,10 +14,10 @@ from typing import Any
 from scmsim.core import records
 from scmsim.core.records import FENCE, NTSTORE
 from scmsim.fs.engine import file_row
-from scmsim.fs.recovery.adapter import Adapter as Base
-from scmsim.fs.recovery.adapter import Claim, Stores, Unrecoverable
 from scmsim.fs.recovery.expected import DATA, UNWRITTEN, Files, Found
 from scmsim.fs.recovery.image import Image, Word
+from scmsim.fs.recovery.model import Guarantee, Stores, Unrecoverable
+from scmsim.fs.recovery.model import RecoveryModel as Base
 from scmsim.fs.recovery.observe import Event
 from scmsim.fs.scm_manager import recipes, state
 
@@ -28,7 +28,7 @@ MODELS = ("fat-scm", "ext2-scm", "fat-nand")
 
 DIRECT, INODE, SIZE_AT, POINTERS_AT = 12, 128, 4, 40  # ext2's inode
 END = -1  # of a chain
-CLAIM = Claim(
+GUARANTEE = Guarantee(
     "nothing before fsck; names, sizes and whose data it is are hoped to be durable when fsync returns",
     False,
     False,
@@ -37,10 +37,10 @@ CLAIM = Claim(
 )
 
 
-class Adapter(Base):
+class RecoveryModel(Base):
     """Words by the place of an entry, of an inode, of a unit."""
 
-    claim = CLAIM
+    guarantee = GUARANTEE
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)

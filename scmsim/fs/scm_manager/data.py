@@ -8,7 +8,7 @@ block_prepare_write: a unit that is written in part is read first), fs/mpage.c.
 from scmsim.alloc import buddy
 from scmsim.core import records
 from scmsim.fs.engine import file_row, table
-from scmsim.fs.engine.events import has_events, emit_recipe
+from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.fs.scm_manager import recipes, state
 from scmsim.fs.scm_manager.cache import STEP, fetch, mark, mark_inode
 from scmsim.fs.scm_manager.units import (

@@ -235,7 +235,7 @@ def adopt(s, arena, out, row, parent):
     length = 0 if is_dir else max(arena[row + file_row.FIRST] - 1, 0)
     units = (length + (1 << s.shift) - 1) >> s.shift
     emitted, synchronous = s.emitted, s.synchronous
-    s.quiet, s.synchronous = 1, 0
+    s.silent, s.synchronous = 1, 0
     done = False
     if has_room(s, arena, words_for(arena, row, units) + words_for_name(s, arena, parent)):
         if not arena[row + file_row.STATUS] & file_row.EXISTS:
@@ -255,7 +255,7 @@ def adopt(s, arena, out, row, parent):
                 extend(s, arena, out, row, units)
                 settle(s, arena, out, row, first, arena[row + state.END])
                 s.emitted = emitted
-    s.quiet, s.synchronous = 0, synchronous
+    s.silent, s.synchronous = 0, synchronous
     if done:
         arena[row + file_row.FIRST], arena[row + file_row.SIZE] = 0, max(length, arena[row + file_row.SIZE])
     return done

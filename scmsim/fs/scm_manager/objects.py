@@ -11,7 +11,7 @@ Source: SCM manager paper, section 4.2, Table 1, Figure 3.
 from scmsim.alloc import buddy
 from scmsim.core import records
 from scmsim.fs.engine import file_row, table
-from scmsim.fs.engine.events import has_events, emit_recipe
+from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.fs.scm_manager import recipes, state
 from scmsim.fs.scm_manager.cache import STEP
 from scmsim.fs.scm_manager.data import free_to_end, set_run

@@ -62,12 +62,12 @@ STATE = np.dtype(
             ("most_written", "i8"),  # units of one run of a write-back
             ("replacements", "i8"),  # units that may replace an erase unit
             ("spare", "i8"),  # erase units that are not in use
-            ("hand", "i8"),  # erase unit at which the search for one to fold goes on
+            ("fold_cursor", "i8"),  # erase unit at which the search for one to fold goes on
             ("stage", "i8"),
             ("resume_at", "i8"),
             ("flushed", "i8"),  # rows that the fsync at work has written back
             ("directory", "i8"),  # row of the directory of the file at work
-            ("quiet", "i8"),  # a file from before the trace comes into being
+            ("silent", "i8"),  # a file from before the trace comes into being
             ("head", "i8"),  # rows with dirty units, the one that is dirty longest first
             ("tail", "i8"),
             ("now", "i8"),  # ns

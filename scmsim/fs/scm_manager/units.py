@@ -109,7 +109,7 @@ def noted(s, arena, out, at, count, first):
     s.reg[recipes.CHAIN], s.reg[recipes.COUNT] = entry_at(s, at), count
     s.reg[recipes.CHAIN_BYTES] = recipes.WORD * (count + (first > 0)) if s.kind != recipes.EXT2 else recipes.WORD
     emit_recipe(s, out, recipes.TAKE)
-    if s.kind == recipes.MANAGER or s.quiet:
+    if s.kind == recipes.MANAGER or s.silent:
         return
     if not s.synchronous:
         mark_table(s, arena, number(s, at), count)
@@ -129,7 +129,7 @@ def take_node(s, arena, out, handle, i):
         at = take(s, arena, recipes.ZERO + 1)
         noted(s, arena, out, at, recipes.ZERO + 1, recipes.ZERO)
         entry = (at >> state.PLACE_SHIFT) << 2 | state.CACHED
-    table.put(arena, handle, i, entry | (0 if s.quiet else state.DIRTY))
+    table.put(arena, handle, i, entry | (0 if s.silent else state.DIRTY))
 
 
 @subroutine

@@ -14,10 +14,10 @@ from scmsim.core.records import LOAD, STORE
 from scmsim.fs.contiguous import recipes as contiguous_recipes
 from scmsim.fs.contiguous import state as contiguous_state
 from scmsim.fs.engine import file_row
-from scmsim.fs.recovery.adapter import RECONSTRUCTED, Claim, Stores, Unrecoverable
-from scmsim.fs.recovery.adapter import Adapter as Base
 from scmsim.fs.recovery.expected import Found
 from scmsim.fs.recovery.image import PAGE, Image, Word, in_words
+from scmsim.fs.recovery.model import RECONSTRUCTED, Guarantee, Stores, Unrecoverable
+from scmsim.fs.recovery.model import RecoveryModel as Base
 from scmsim.fs.recovery.observe import Event
 
 SUMMARY = (
@@ -26,7 +26,7 @@ SUMMARY = (
 MODELS = ("scmfs", "scmfs-lp")
 
 PIECE, SUPER, PTE = 512, 21, 8
-CLAIM = Claim(
+GUARANTEE = Guarantee(
     "names, sizes and mapped pages are durable at return, a size never ahead of its pages; of data nothing is promised",
     True,
     True,
@@ -34,10 +34,10 @@ CLAIM = Claim(
 )
 
 
-class Adapter(Base):
+class RecoveryModel(Base):
     """Words by name: records, inodes' sizes and ranges; by address: entries of page tables."""
 
-    claim = CLAIM
+    guarantee = GUARANTEE
     blame = RECONSTRUCTED
 
     def __init__(self, *given: Any) -> None:

@@ -12,16 +12,16 @@ from typing import Any
 from scmsim.core import records
 from scmsim.core.records import STORE
 from scmsim.fs.contiguous import recipes as contiguous_recipes
-from scmsim.fs.recovery.adapter import Claim, Stores, copied
 from scmsim.fs.recovery.image import PAGE, Bulk, Word, cleared, label_of
+from scmsim.fs.recovery.model import Guarantee, Stores, copied
 from scmsim.fs.recovery.observe import Event
 from scmsim.fs.scmfs.crash import PIECE, PTE
-from scmsim.fs.scmfs.crash import Adapter as Scmfs
+from scmsim.fs.scmfs.crash import RecoveryModel as Scmfs
 
 SUMMARY = "SIMFS: no write-back and no fence anywhere, fsync does nothing; what a crash leaves is counted"
 MODELS = ("simfs",)
 
-CLAIM = Claim(
+GUARANTEE = Guarantee(
     "names, sizes and data are hoped to be durable when fsync returns, though nothing is ever written back",
     False,
     False,
@@ -29,10 +29,10 @@ CLAIM = Claim(
 )
 
 
-class Adapter(Scmfs):
+class RecoveryModel(Scmfs):
     """SCMFS's words, and data."""
 
-    claim = CLAIM
+    guarantee = GUARANTEE
 
     def physical(self, events: Sequence[Event]) -> Sequence[Event]:
         """The events without the tables of an atomic update's temporary file."""

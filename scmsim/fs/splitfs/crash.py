@@ -12,21 +12,23 @@ from typing import Any, NamedTuple
 
 from scmsim.core import records as r
 from scmsim.core.records import FALLOCATE, FENCE, FSYNC, NTSTORE, TRUNCATE, WRITE
-from scmsim.fs.ext4.crash_dax import Adapter as Ext4
 from scmsim.fs.ext4.crash_dax import Inode
-from scmsim.fs.recovery.adapter import Claim, Known, Stores, copied, placed
+from scmsim.fs.ext4.crash_dax import RecoveryModel as Ext4
 from scmsim.fs.recovery.expected import Found
 from scmsim.fs.recovery.image import PAGE, Image, in_words
+from scmsim.fs.recovery.model import Guarantee, Known, Stores, copied, placed
 from scmsim.fs.recovery.observe import Event
 from scmsim.fs.splitfs.recipes import ENTRY
 
 SUMMARY = "SplitFS: ext4-DAX, and logs of appends and operations that are replayed on top of its journal"
 MODELS = ("splitfs",)
 
-CLAIMS = {
-    "posix": Claim("names and sizes are whole; data in place may be torn; durable when fsync returns", False, False),
-    "sync": Claim("every call is durable at return, but for data in place, which may be torn", False, True),
-    "strict": Claim("every call is atomic and durable at return", True, True),
+GUARANTEES = {
+    "posix": Guarantee(
+        "names and sizes are whole; data in place may be torn; durable when fsync returns", False, False
+    ),
+    "sync": Guarantee("every call is durable at return, but for data in place, which may be torn", False, True),
+    "strict": Guarantee("every call is atomic and durable at return", True, True),
 }
 
 
@@ -39,7 +41,7 @@ class Entry(NamedTuple):
     pages: dict[int, int]
 
 
-class Adapter(Ext4):
+class RecoveryModel(Ext4):
     """The kernel's inodes and commits as in ext4-dax, and the library's view of each file."""
 
     flaws = (
@@ -52,7 +54,7 @@ class Adapter(Ext4):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self.claim = CLAIMS[self.params["mode"]]
+        self.guarantee = GUARANTEES[self.params["mode"]]
         record = self.state.record[0]
         self.scratch = range(int(record.scratch_at), int(record.scratch_at + record.scratch_bytes))
         self.files: dict[int, Inode] = {}  # as the program sees them

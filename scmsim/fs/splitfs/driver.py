@@ -47,6 +47,6 @@ def emit(state, arena, ops, i, out):
         before, i = i, _kernels.rare(state, arena, rows, i, out)
         if i > before:
             flags["prepared"] = 0
-        if flags["stuck"]:
+        if flags["slow_path_blocked"]:
             return i
     return i

@@ -8,7 +8,7 @@ which block of an exchanged pair a file has afterwards is not followed; logs wra
 """
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import has_events, emit_recipe
+from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.ext4.extents import change_leaf, fits
 from scmsim.fs.ext4.jbd2 import join

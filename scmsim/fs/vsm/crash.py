@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from scmsim.core.records import FLUSH, LOAD, NTSTORE, STORE
-from scmsim.fs.pmfs.crash import Adapter as Pmfs
+from scmsim.fs.pmfs.crash import RecoveryModel as Pmfs
 from scmsim.fs.pmfs.stores import FAN_OUT, INODE_BYTES, Call
-from scmsim.fs.recovery.adapter import RECONSTRUCTED, Claim, Unrecoverable
 from scmsim.fs.recovery.image import PAGE, Image, Mark, Word
+from scmsim.fs.recovery.model import RECONSTRUCTED, Guarantee, Unrecoverable
 from scmsim.fs.recovery.observe import Event
 
 SUMMARY = "VSM: PMFS, and for overwrites the transactional log of multi-grained copy-on-write"
@@ -23,10 +23,12 @@ MODELS = ("vsm", "vsm-1g")
 PTE = 8
 GROUP = 512  # pages behind an entry of the level above
 STATE = 8  # bytes of a log's state, its first word
-CLAIM = Claim("every call is atomic, an overwrite by its transactional log; durable when fsync returns", True, False)
+GUARANTEE = Guarantee(
+    "every call is atomic, an overwrite by its transactional log; durable when fsync returns", True, False
+)
 
 
-class Adapter(Pmfs):
+class RecoveryModel(Pmfs):
     """PMFS' words, and a word for each entry of the page table: virtual page -> where it lies."""
 
     shift = {"vsm": 21, "vsm-1g": 30}
@@ -34,7 +36,7 @@ class Adapter(Pmfs):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self.claim, self.call = CLAIM, VsmCall
+        self.guarantee, self.call = GUARANTEE, VsmCall
         record = self.state.record[0]
         self.table_at, self.data_end = int(record.page_table), int(record.log_start)
         self.groups_at = self.table_at + int(record.blocks) * PTE
@@ -117,7 +119,7 @@ class Adapter(Pmfs):
 class VsmCall(Call):
     """The stores of one call."""
 
-    a: Adapter
+    a: RecoveryModel
     replacing = False
 
     def data_site(self) -> str:

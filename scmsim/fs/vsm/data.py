@@ -9,7 +9,7 @@ Source: VSM paper (2020), III.B, steps 1 to 6.
 from scmsim.alloc import aligned_fit, first_fit
 from scmsim.core.records import MAP, PM, pack
 from scmsim.fs.engine import file_row, table
-from scmsim.fs.engine.events import has_events, emit_recipe, emit_run
+from scmsim.fs.engine.events import emit_recipe, emit_run, has_events
 from scmsim.fs.pmfs import recipes as pmfs_recipes
 from scmsim.fs.pmfs import state as pmfs_state
 from scmsim.fs.pmfs.copy import device, inode_at, set_copy, set_copy_within, set_find

@@ -9,20 +9,20 @@ aligned file has a second transaction that gives the former blocks back, while t
 from typing import Any
 
 from scmsim.core.records import LOAD, WRITE
-from scmsim.fs.pmfs.crash import Adapter as Pmfs
+from scmsim.fs.pmfs.crash import RecoveryModel as Pmfs
 from scmsim.fs.pmfs.stores import FAN_OUT, JOURNAL_AT, Call
-from scmsim.fs.recovery.adapter import Claim, Known, copied
 from scmsim.fs.recovery.image import Bulk, label_of
+from scmsim.fs.recovery.model import Guarantee, Known, copied
 from scmsim.fs.recovery.observe import Event
 
 SUMMARY = "WineFS, strict: undo journals, one a CPU; overwrites to fresh blocks, of aligned files then in place"
 MODELS = ("winefs",)
 
 REGION = 2 << 20  # bytes that the journals' end is rounded to
-CLAIM = Claim("every call is atomic, overwrites too, and durable when it returns (strict mode)", True, True)
+GUARANTEE = Guarantee("every call is atomic, overwrites too, and durable when it returns (strict mode)", True, True)
 
 
-class Adapter(Pmfs):
+class RecoveryModel(Pmfs):
     """PMFS's words."""
 
     shift = {"winefs": 12}
@@ -32,7 +32,7 @@ class Adapter(Pmfs):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self.claim, self.call = CLAIM, WineCall
+        self.guarantee, self.call = GUARANTEE, WineCall
         journals = self.params["journal"] * self.params["cpus"]
         self.inode_table = -(-(JOURNAL_AT + journals) // REGION) * REGION
 

@@ -9,8 +9,8 @@ after it (REQ_PREFLUSH, REQ_FUA); the model's recipe counts both behind it, so t
 from collections.abc import Sequence
 
 from scmsim.core.records import FENCE, NTSTORE
-from scmsim.fs.ext4.crash_dax import Adapter as Ext4
-from scmsim.fs.ext4.crash_dax import Claim
+from scmsim.fs.ext4.crash_dax import Guarantee
+from scmsim.fs.ext4.crash_dax import RecoveryModel as Ext4
 from scmsim.fs.recovery.image import Image, Mark
 from scmsim.fs.recovery.observe import Event
 from scmsim.fs.xfs.recipes import BARRIER_FENCES
@@ -18,17 +18,17 @@ from scmsim.fs.xfs.recipes import BARRIER_FENCES
 SUMMARY = "xfs-dax: metadata by the log, in checkpoints of many calls; data in place"
 MODELS = ("xfs-dax",)
 
-CLAIM = Claim(
+GUARANTEE = Guarantee(
     "metadata is that of a checkpoint; data is written in place and may be torn; durable when fsync returns",
     False,
     False,
 )
 
 
-class Adapter(Ext4):
+class RecoveryModel(Ext4):
     """ext4-dax's snapshots, one for each checkpoint."""
 
-    claim = CLAIM
+    guarantee = GUARANTEE
 
     def physical(self, events: Sequence[Event]) -> Sequence[Event]:
         """The events with the flush before each checkpoint."""

@@ -3,7 +3,7 @@
 from scmsim.core import records as r
 from scmsim.fs.engine import operations
 from scmsim.fs.engine.arena import has_room
-from scmsim.fs.engine.events import has_events, emit_recipe
+from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.engine.table import reserve, words_to_hold
 from scmsim.fs.linux import calls, names, pages, transfer

@@ -18,7 +18,7 @@ from scmsim.footprint.interleave import ENTRY, TOUCH
 from scmsim.fs.engine.model import Model
 from scmsim.lab import touches
 from scmsim.lab.regions import PERSISTENT, PROGRAM, REGIONS
-from scmsim.pipeline.arguments import Progress, model_params, opened
+from scmsim.pipeline.arguments import Progress, model_params, open_source
 from scmsim.pipeline.stages import Loop, Stage
 
 MOST = 6  # calls that stand for all of one kind and set of mechanisms
@@ -43,7 +43,7 @@ def make(
     UsageError
         For a folder without touches, or with those of another trace.
     """
-    source, _ = opened(trace)
+    source, _ = open_source(trace)
     target = pathlib.Path(out)
     target.mkdir(parents=True, exist_ok=True)
     made = []
@@ -143,8 +143,8 @@ def _chosen(measured: list[tuple[Call, np.ndarray]]) -> tuple[np.ndarray, np.nda
         group.sort(key=lambda pair: pair[0].instructions)
         for at in sorted({int(len(group) * (2 * k + 1) / (2 * MOST)) for k in range(MOST)}):
             low = max(0, min(at - NEIGHBOURS // 2, len(group) - NEIGHBOURS))
-            near = sorted(group[low : low + NEIGHBOURS], key=lambda pair: len(pair[1]))
-            call, touched = group[at][0], near[len(near) // 2][1]
+            l1 = sorted(group[low : low + NEIGHBOURS], key=lambda pair: len(pair[1]))
+            call, touched = group[at][0], l1[len(l1) // 2][1]
             rows.append((*call, start, len(touched)))
             lists.append(touched)
             start += len(touched)

@@ -13,7 +13,7 @@ from scmsim.lab import tlb
 from scmsim.lab.plan import UNKNOWN
 from scmsim.lab.stream import SUFFIX, Kept
 from scmsim.mmu import presets
-from scmsim.pipeline.arguments import Progress, machine_table, opened
+from scmsim.pipeline.arguments import Progress, machine_table, open_source
 from scmsim.result import provenance
 from scmsim.study.tlb import card
 from scmsim.study.tlb.replay import replayed
@@ -36,7 +36,7 @@ def judge(
 
     What a stream gave on a machine is kept, and counted again only where scmsim has changed; replays are always made anew.
     """
-    source, inputs = opened(trace)
+    source, inputs = open_source(trace)
     cells = []
     kept = None
     for name in fs:

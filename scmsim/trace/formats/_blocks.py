@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scmsim.trace.formats._builder import TraceBuilder
 from scmsim.trace.formats._columns import Column, tables
 from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._intake import Intake
 from scmsim.trace.formats._lines import Progress
 from scmsim.trace.formats._report import Report
 from scmsim.trace.store import TraceWriter
@@ -68,9 +68,9 @@ class Blocks:
         """Convert a block trace; closes the writer (see `scmsim.trace.formats`)."""
         time, kind, offset, size = self.request
         with Input.of(path) as given:
-            intake = Intake(given, writer, strict=strict, under=under, granularity="block")
+            builder = TraceBuilder(given, writer, strict=strict, under=under, granularity="block")
             start = None
-            for table in tables(intake, self.columns, self.width, self.delimiter, self.tool, progress):
+            for table in tables(builder, self.columns, self.width, self.delimiter, self.tool, progress):
                 times = table[time]
                 if self.tick_ns:
                     start = int(times[0]) if start is None and len(times) else start
@@ -78,7 +78,7 @@ class Blocks:
                 device = table[self.device[0]]
                 for more in self.device[1:]:
                     device = device.joined(table[more], self.separator)
-                file = device.numbers(lambda name: intake.file(self.path.format(name.strip())))
-                threads = [table[self.thread].numbers(intake.thread)] if self.thread else []
-                intake.table(times, table[kind], file, table[offset], table[size], *threads)
-            return intake.finish(self.name, self.tool, clock=self.clock)
+                file = device.numbers(lambda name: builder.file(self.path.format(name.strip())))
+                threads = [table[self.thread].numbers(builder.thread)] if self.thread else []
+                builder.table(times, table[kind], file, table[offset], table[size], *threads)
+            return builder.finish(self.name, self.tool, clock=self.clock)

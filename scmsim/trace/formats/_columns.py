@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.trace.formats._intake import BLANK, FAR, Intake
+from scmsim.trace.formats._builder import BLANK, FAR, TraceBuilder
 from scmsim.trace.formats._lines import BadLine, Progress, byte_blocks, clip, whole
 
 _BLOCK = 1 << 22
@@ -59,14 +59,19 @@ Table = dict[str, Any]
 
 
 def tables(
-    intake: Intake, columns: list[Column], width: int | None, delimiter: str, what: str, progress: Progress | None
+    builder: TraceBuilder,
+    columns: list[Column],
+    width: int | None,
+    delimiter: str,
+    what: str,
+    progress: Progress | None,
 ) -> Iterator[Table]:
     """Yield the columns of block after block, as int64 arrays or `Words`; counts blank and bad lines.
 
     Parameters
     ----------
-    intake : Intake
-        Counts what is left out; the lines of the tables themselves are to be counted by `Intake.table`.
+    builder : TraceBuilder
+        Counts what is left out; the lines of the tables themselves are to be counted by `TraceBuilder.table`.
     columns : list of Column
     width : int, optional
         How many columns a line must have; None: at least the last one asked for, and the same in all lines of a block.
@@ -76,12 +81,12 @@ def tables(
         What the text should be, for messages.
     """
     reader = _Reader(columns, width, delimiter)
-    first = intake.report.lines
-    for block in byte_blocks(intake.given, what, progress, _BLOCK):
+    first = builder.report.lines
+    for block in byte_blocks(builder.given, what, progress, _BLOCK):
         table = reader.fast(block)
         count = block.count(b"\n") + (not block.endswith(b"\n"))
         if table is None or len(next(iter(table.values()), ())) != count:
-            table = reader.slow(block, first, intake)
+            table = reader.slow(block, first, builder)
         first += count
         yield table
 
@@ -134,21 +139,21 @@ class _Reader:
             out[column.name] = values * column.unit if column.kind == "whole" else values
         return out
 
-    def slow(self, block: bytes, before: int, intake: Intake) -> Table:
+    def slow(self, block: bytes, before: int, builder: TraceBuilder) -> Table:
         """The columns of the good lines of a block; the others are counted."""
         rows: list[list[Any]] = []
         lines = block.decode("latin-1").removesuffix("\n").split("\n")
         for number, line in enumerate(lines, before + 1):
             line = line.removesuffix("\r")
             if not line:
-                intake.report.lines += 1
-                intake.report.left_out[BLANK] += 1
+                builder.report.lines += 1
+                builder.report.left_out[BLANK] += 1
                 continue
             try:
                 rows.append(self._row(line))
             except BadLine as error:
-                intake.report.lines += 1
-                intake.bad(str(error), number)
+                builder.report.lines += 1
+                builder.bad(str(error), number)
         columns = list(zip(*rows, strict=True)) or [()] * len(self.columns)
         return {column.name: _packed(column, values) for column, values in zip(self.columns, columns, strict=True)}
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from scmsim.core.errors import UsageError
 from scmsim.core.records import READ, WRITE
-from scmsim.trace.formats._intake import Intake
+from scmsim.trace.formats._builder import TraceBuilder
 
 MOST = 1 << 25  # segments, of 48 bytes
 NOTES = (
@@ -21,25 +21,25 @@ NOTES = (
 class Segments:
     """Reads and writes waiting to be sorted."""
 
-    def __init__(self, intake: Intake) -> None:
-        self.intake = intake
+    def __init__(self, builder: TraceBuilder) -> None:
+        self.builder = builder
         self._rows = array("q")
 
     def add(self, ns: int, op: int, file: int, offset: int, length: int, thread: int) -> None:
         """Add one segment; `ns` is its start."""
         if len(self._rows) >= 6 * MOST:
             raise UsageError(
-                f"{self.intake.given.path!r} has more than {MOST} segments; convert a part of it (--under)"
+                f"{self.builder.given.path!r} has more than {MOST} segments; convert a part of it (--under)"
             )
         self._rows.extend((ns, op, file, offset, length, thread))
 
     def finish(self) -> None:
-        """Hand all segments to the intake, in the order of their start."""
+        """Hand all segments to the builder, in the order of their start."""
         table = np.frombuffer(self._rows, "i8").reshape(-1, 6) if self._rows else np.empty((0, 6), "i8")
         table = table[np.argsort(table[:, 0], kind="stable")]
         for start in range(0, len(table), 1 << 16):
             ns, op, file, offset, length, thread = table[start : start + (1 << 16)].T
-            self.intake.table(ns, op, file, offset, length, thread)
+            self.builder.table(ns, op, file, offset, length, thread)
 
 
 OPS = {"read": READ, "write": WRITE}

@@ -14,8 +14,8 @@ from collections import Counter
 
 from scmsim.core.errors import UsageError
 from scmsim.core.records import CONTINUES, SYNCHRONOUS
+from scmsim.trace.formats._builder import BLANK, SECTOR, TraceBuilder
 from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._intake import BLANK, SECTOR, Intake
 from scmsim.trace.formats._lines import BadLine, Progress, nanoseconds, whole
 from scmsim.trace.formats._report import Report
 from scmsim.trace.store import TraceWriter
@@ -50,17 +50,17 @@ def convert(
 ) -> Report:
     """Convert a block trace; closes the writer (see `scmsim.trace.formats`, and PARAMS)."""
     with Input.of(path) as given:
-        text = _Text(Intake(given, writer, strict=strict, under=under, granularity="block"), action)
-        text.intake.lines(text.take, _TOOL, progress)
+        text = _Text(TraceBuilder(given, writer, strict=strict, under=under, granularity="block"), action)
+        text.builder.lines(text.take, _TOOL, progress)
         text.check()
-        return text.intake.finish("blkparse", _TOOL, clock="seconds of the tracer", action=action)
+        return text.builder.finish("blkparse", _TOOL, clock="seconds of the tracer", action=action)
 
 
 class _Text:
     """The lines of one trace."""
 
-    def __init__(self, intake: Intake, action: str) -> None:
-        self.intake, self.action = intake, action
+    def __init__(self, builder: TraceBuilder, action: str) -> None:
+        self.builder, self.action = builder, action
         self.actions: Counter[str] = Counter()
         self.ended = False  # blkparse sums up at the end
 
@@ -75,10 +75,10 @@ class _Text:
             return "another action of the same request"
         if kind is None:
             return "action without a request"
-        now = self.intake.at(nanoseconds(seconds, 10**9))
-        file = self.intake.file(f"/dev/block/{major[:9]}:{minor[:9]}")
+        now = self.builder.at(nanoseconds(seconds, 10**9))
+        file = self.builder.file(f"/dev/block/{major[:9]}:{minor[:9]}")
         offset, length = whole(sector or "0", "sector") * SECTOR, whole(sectors or "0", "length") * SECTOR
-        return self._request(now, file, kind, offset, length, self.intake.thread(cpu))
+        return self._request(now, file, kind, offset, length, self.builder.thread(cpu))
 
     def _other(self, line: str) -> str | None:
         if not line.strip():
@@ -91,21 +91,21 @@ class _Text:
         raise BadLine("this is no line of blkparse")
 
     def _request(self, now: int, file: int, kind: str, offset: int, length: int, thread: int) -> str | None:
-        intake = self.intake
+        builder = self.builder
         flush, kind = kind.startswith("F"), kind.removeprefix("F")
         verb = kind[:1]
         if flush and not (verb in "RWD" and verb and length):
-            return intake.sync(now, file, thread)
+            return builder.sync(now, file, thread)
         if flush:
-            intake.sync(now, file, thread)
-            intake.report.extra_rows += file >= 0
+            builder.sync(now, file, thread)
+            builder.report.extra_rows += file >= 0
         flag = CONTINUES if flush else 0
         if verb == "R":
-            return intake.read(now, file, offset, length, thread)
+            return builder.read(now, file, offset, length, thread)
         if verb == "W":
-            return intake.write(now, file, offset, length, thread, flag | (SYNCHRONOUS if "F" in kind else 0))
+            return builder.write(now, file, offset, length, thread, flag | (SYNCHRONOUS if "F" in kind else 0))
         if verb == "D":
-            return intake.trim(now, file, offset, length, thread)
+            return builder.trim(now, file, offset, length, thread)
         return "request without data"
 
     def check(self) -> None:
@@ -113,6 +113,6 @@ class _Text:
         if self.actions and not self.actions[self.action]:
             there = ", ".join(f"{name} {count}" for name, count in self.actions.most_common() if name in "QDC")
             raise UsageError(
-                f"{self.intake.given.path!r} has no line with the action {self.action!r} (it has {there or 'no request'}); "
+                f"{self.builder.given.path!r} has no line with the action {self.action!r} (it has {there or 'no request'}); "
                 "choose one with --set action=D"
             )

@@ -12,9 +12,9 @@ import numpy as np
 
 from scmsim.core.errors import UsageError, unknown
 from scmsim.core.records import READ, WRITE
+from scmsim.trace.formats._builder import TraceBuilder
 from scmsim.trace.formats._columns import Column, Words, tables
 from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._intake import Intake
 from scmsim.trace.formats._lines import Progress, clip
 from scmsim.trace.formats._report import Report
 from scmsim.trace.store import TraceWriter
@@ -65,13 +65,13 @@ def convert(
         if not 1 <= unit <= _MOST_UNIT:
             raise UsageError(f"a unit of {unit} bytes is not between 1 and {_MOST_UNIT}; give it with --set unit=512")
         wanted = [_column(role, place, _UNITS_NS[time_unit], unit, ops) for role, place in places.items()]
-        intake = Intake(given, writer, strict=strict, under=under, granularity=granularity)
+        builder = TraceBuilder(given, writer, strict=strict, under=under, granularity=granularity)
         if titles:
-            _skip_titles(intake)
-        for table in tables(intake, wanted, None, _DELIMITERS[delimiter], _TOOL, progress):
-            _add(intake, table)
+            _skip_titles(builder)
+        for table in tables(builder, wanted, None, _DELIMITERS[delimiter], _TOOL, progress):
+            _add(builder, table)
         clock = f"{time_unit} of the table" if "time" in places else "line numbers (no time column was named)"
-        return intake.finish("csv", _TOOL, clock=clock, columns=columns, unit=unit)
+        return builder.finish("csv", _TOOL, clock=clock, columns=columns, unit=unit)
 
 
 def _words(text: str) -> list[str]:
@@ -118,18 +118,18 @@ def _number(text: str) -> int:
     return int(text) - 1
 
 
-def _skip_titles(intake: Intake) -> None:
-    intake.given.skip_line()
-    intake.report.lines += 1
-    intake.report.left_out["title"] += 1
+def _skip_titles(builder: TraceBuilder) -> None:
+    builder.given.skip_line()
+    builder.report.lines += 1
+    builder.report.left_out["title"] += 1
 
 
-def _add(intake: Intake, table: dict[str, Any]) -> None:
+def _add(builder: TraceBuilder, table: dict[str, Any]) -> None:
     rows = len(table["op"])
     nobody = Words(np.zeros(rows, "i8"), [""])
     time = table.get("time")
     if time is None:
-        time = np.arange(rows, dtype="i8") + intake.report.lines
-    file = table.get("file", nobody).numbers(lambda name: intake.file(name.strip() or "/table"))
-    thread = table.get("thread", nobody).numbers(intake.thread)
-    intake.table(time, table["op"], file, table["offset"], table["length"], thread)
+        time = np.arange(rows, dtype="i8") + builder.report.lines
+    file = table.get("file", nobody).numbers(lambda name: builder.file(name.strip() or "/table"))
+    thread = table.get("thread", nobody).numbers(builder.thread)
+    builder.table(time, table["op"], file, table["offset"], table["length"], thread)

@@ -7,9 +7,9 @@ import os
 from typing import Any
 
 from scmsim.core.errors import EnvironmentProblem, UsageError
+from scmsim.trace.formats._builder import FAR, TraceBuilder
 from scmsim.trace.formats._dxt import NOTES, OPS, Segments
 from scmsim.trace.formats._input import STDIN, Input
-from scmsim.trace.formats._intake import FAR, Intake
 from scmsim.trace.formats._lines import Progress
 from scmsim.trace.formats._report import Report
 from scmsim.trace.store import TraceWriter
@@ -43,12 +43,12 @@ def convert(
         if given.path == STDIN or not sniff(given.head, given.path):
             raise UsageError(f"{given.path!r} is not {_TOOL}; a log must be an uncompressed file on disk")
         log = _open(given.path)
-        intake = Intake(given, writer, strict=strict, under=under)
-        segments = Segments(intake)
+        builder = TraceBuilder(given, writer, strict=strict, under=under)
+        segments = Segments(builder)
         for record in log.records["DXT_POSIX"].to_df():
-            _add(intake, segments, log.name_records.get(record["id"], f"/file/{record['id']}"), record)
+            _add(builder, segments, log.name_records.get(record["id"], f"/file/{record['id']}"), record)
         segments.finish()
-        return intake.finish("darshan", _TOOL, clock="seconds since the program's start", notes=NOTES)
+        return builder.finish("darshan", _TOOL, clock="seconds since the program's start", notes=NOTES)
 
 
 def _open(path: str) -> Any:
@@ -69,8 +69,8 @@ def _open(path: str) -> Any:
     return log
 
 
-def _add(intake: Intake, segments: Segments, name: str, record: Any) -> None:
-    file, thread = intake.file(name), intake.thread(int(record["rank"]))
+def _add(builder: TraceBuilder, segments: Segments, name: str, record: Any) -> None:
+    file, thread = builder.file(name), builder.thread(int(record["rank"]))
     for kind, op in OPS.items():
         frame = record[f"{kind}_segments"]
         if not len(frame):
@@ -78,7 +78,7 @@ def _add(intake: Intake, segments: Segments, name: str, record: Any) -> None:
         columns = (frame[column].tolist() for column in ("offset", "length", "start_time"))
         for offset, length, start in zip(*columns, strict=True):
             if not (0 <= offset < FAR and 0 <= length < FAR and 0 <= start < 1e9):
-                intake.report.lines += 1
-                intake.bad(f"{kind} of {length} bytes at {offset} at {start} s", intake.report.lines)
+                builder.report.lines += 1
+                builder.bad(f"{kind} of {length} bytes at {offset} at {start} s", builder.report.lines)
                 continue
             segments.add(round(start * 1e9), op, file, int(offset), int(length), thread)

@@ -7,9 +7,9 @@ X_MPIIO are the same bytes seen from above and are left out.  A rank is a thread
 import os
 import re
 
+from scmsim.trace.formats._builder import BLANK, TraceBuilder
 from scmsim.trace.formats._dxt import NOTES, OPS, Segments
 from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._intake import BLANK, Intake
 from scmsim.trace.formats._lines import BadLine, Progress, clip, nanoseconds, whole
 from scmsim.trace.formats._report import Report
 from scmsim.trace.store import TraceWriter
@@ -35,18 +35,18 @@ def convert(
 ) -> Report:
     """Convert the text; closes the writer (see `scmsim.trace.formats`)."""
     with Input.of(path) as given:
-        text = _Text(Intake(given, writer, strict=strict, under=under))
-        text.intake.lines(text.take, _TOOL, progress)
+        text = _Text(TraceBuilder(given, writer, strict=strict, under=under))
+        text.builder.lines(text.take, _TOOL, progress)
         text.finish()
-        return text.intake.finish("darshan-dxt", _TOOL, clock="seconds since the program's start", notes=NOTES)
+        return text.builder.finish("darshan-dxt", _TOOL, clock="seconds since the program's start", notes=NOTES)
 
 
 class _Text:
     """The lines of one log."""
 
-    def __init__(self, intake: Intake) -> None:
-        self.intake = intake
-        self.segments = Segments(intake)
+    def __init__(self, builder: TraceBuilder) -> None:
+        self.builder = builder
+        self.segments = Segments(builder)
         self.path: str | None = None
 
     def take(self, line: str) -> str | None:
@@ -71,12 +71,12 @@ class _Text:
         if words[2] not in OPS:
             raise BadLine(f"{clip(words[2])!r} is not read or write")
         offset, length, ns = whole(words[4], "offset"), whole(words[5], "length"), nanoseconds(words[6], 10**9)
-        thread = self.intake.thread(whole(words[1], "rank"))
-        self.segments.add(ns, OPS[words[2]], self.intake.file(self.path), offset, length, thread)
+        thread = self.builder.thread(whole(words[1], "rank"))
+        self.segments.add(ns, OPS[words[2]], self.builder.file(self.path), offset, length, thread)
 
     def finish(self) -> None:
         """Add the rows, each of which counts its line."""
-        self.intake.report.lines -= self.intake.report.left_out.pop(_KEPT, 0)
+        self.builder.report.lines -= self.builder.report.left_out.pop(_KEPT, 0)
         self.segments.finish()
 
 

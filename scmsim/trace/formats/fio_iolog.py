@@ -30,8 +30,8 @@ from scmsim.core.records import (
     SETUP,
     WRITE,
 )
+from scmsim.trace.formats._builder import BLANK, TraceBuilder
 from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._intake import BLANK, Intake
 from scmsim.trace.formats._lines import BadLine, Progress, clip, nanoseconds, whole
 from scmsim.trace.formats._report import Report
 from scmsim.trace.store import TraceWriter
@@ -61,17 +61,17 @@ def convert(
 ) -> Report:
     """Convert an I/O log; closes the writer (see `scmsim.trace.formats`)."""
     with Input.of(path) as given:
-        log = _Log(Intake(given, writer, strict=strict, under=under))
-        log.intake.lines(log.take, _TOOL, progress)
+        log = _Log(TraceBuilder(given, writer, strict=strict, under=under))
+        log.builder.lines(log.take, _TOOL, progress)
         clock = "microseconds of fio" if log.version == 3 else "milliseconds of fio's waits"
-        return log.intake.finish("fio-iolog", _TOOL, clock=clock, version=log.version)
+        return log.builder.finish("fio-iolog", _TOOL, clock=clock, version=log.version)
 
 
 class _Log:
     """The lines of one log."""
 
-    def __init__(self, intake: Intake) -> None:
-        self.intake = intake
+    def __init__(self, builder: TraceBuilder) -> None:
+        self.builder = builder
         self.version = 0
         self.now = 0
 
@@ -81,7 +81,7 @@ class _Log:
             self.version = _TITLES.get(line.strip(), 0)
             if not self.version:
                 raise UsageError(
-                    f"{self.intake.given.path!r} is not {_TOOL}: it does not begin with 'fio version 3 iolog'"
+                    f"{self.builder.given.path!r} is not {_TOOL}: it does not begin with 'fio version 3 iolog'"
                 )
             return "title"
         words = line.split()
@@ -91,7 +91,7 @@ class _Log:
             now = nanoseconds(words.pop(0), _US)
             if len(words) < 2:
                 raise BadLine("a line needs a time, a file and an action")
-            self.now = self.intake.at(now)
+            self.now = self.builder.at(now)
         elif len(words) < 2:
             raise BadLine("a line needs a file and an action")
         return self._act(words[0], words[1], words[2:])
@@ -100,28 +100,28 @@ class _Log:
         if action in _TRANSFERS:
             if len(rest) != 2:
                 raise BadLine(f"{action} needs an offset and a length")
-            return self._transfer(action, self.intake.file(name), whole(rest[0], "offset"), whole(rest[1], "length"))
+            return self._transfer(action, self.builder.file(name), whole(rest[0], "offset"), whole(rest[1], "length"))
         if action == "wait" and self.version == 2:
-            self.now = self.intake.at(nanoseconds(rest[0] if rest else "", _MS))
+            self.now = self.builder.at(nanoseconds(rest[0] if rest else "", _MS))
             return "wait"
         if action not in ("add", "open", "close"):
             raise BadLine(f"unknown action {clip(action)!r}")
         if rest:
             raise BadLine(f"{action} has no offset")
-        file = self.intake.file(name)
+        file = self.builder.file(name)
         if action == "add":
             return "file made known"
-        return self.intake.other(self.now, OPEN if action == "open" else CLOSE, file)
+        return self.builder.other(self.now, OPEN if action == "open" else CLOSE, file)
 
     def _transfer(self, action: str, file: int, offset: int, length: int) -> str | None:
-        intake, now = self.intake, self.now
+        builder, now = self.builder, self.now
         if action == "read":
-            return intake.read(now, file, offset, length)
+            return builder.read(now, file, offset, length)
         if action == "write":
-            return intake.write(now, file, offset, length)
+            return builder.write(now, file, offset, length)
         if action == "trim":
-            return intake.trim(now, file, offset, length)
-        return intake.sync(now, file, data_only=action == "datasync")
+            return builder.trim(now, file, offset, length)
+        return builder.sync(now, file, data_only=action == "datasync")
 
 
 class _Row(NamedTuple):

@@ -9,8 +9,8 @@ import os
 import re
 
 from scmsim.core.records import APPENDS, CLOSE, OPEN
+from scmsim.trace.formats._builder import BLANK, TraceBuilder
 from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._intake import BLANK, Intake
 from scmsim.trace.formats._lines import BadLine, Progress, clip, nanoseconds, whole
 from scmsim.trace.formats._report import Report
 from scmsim.trace.store import TraceWriter
@@ -36,12 +36,12 @@ def convert(
 ) -> Report:
     """Convert a file trace; closes the writer (see `scmsim.trace.formats`)."""
     with Input.of(path) as given:
-        intake = Intake(given, writer, strict=strict, under=under)
-        intake.lines(lambda line: _take(intake, line), _TOOL, progress)
-        return intake.finish("fiu-file", _TOOL, clock="nanoseconds of the tracer", names="inode numbers")
+        builder = TraceBuilder(given, writer, strict=strict, under=under)
+        builder.lines(lambda line: _take(builder, line), _TOOL, progress)
+        return builder.finish("fiu-file", _TOOL, clock="nanoseconds of the tracer", names="inode numbers")
 
 
-def _take(intake: Intake, line: str) -> str | None:
+def _take(builder: TraceBuilder, line: str) -> str | None:
     words = line.split()
     if not words:
         return BLANK
@@ -49,21 +49,21 @@ def _take(intake: Intake, line: str) -> str | None:
         raise BadLine(f"{len(words)} columns instead of 5 or 8")
     ns, op, inode, size = nanoseconds(words[1], 1), words[2], whole(words[3], "inode"), whole(words[4], "size")
     if len(words) == 8:
-        return _transfer(intake, ns, op, inode, size, words[5:])
+        return _transfer(builder, ns, op, inode, size, words[5:])
     if op not in ("OPEN", "CLOSE", "FSYNC", "FDATASYNC"):
         raise BadLine(f"{clip(op)!r} with 5 columns is not OPEN, CLOSE, FSYNC or FDATASYNC")
-    now, file = intake.at(ns), intake.file(f"/inode/{inode}", size)
+    now, file = builder.at(ns), builder.file(f"/inode/{inode}", size)
     if op in ("OPEN", "CLOSE"):
-        return intake.other(now, OPEN if op == "OPEN" else CLOSE, file)
-    return intake.sync(now, file, data_only=op == "FDATASYNC")
+        return builder.other(now, OPEN if op == "OPEN" else CLOSE, file)
+    return builder.sync(now, file, data_only=op == "FDATASYNC")
 
 
-def _transfer(intake: Intake, ns: int, op: str, inode: int, size: int, rest: list[str]) -> str | None:
+def _transfer(builder: TraceBuilder, ns: int, op: str, inode: int, size: int, rest: list[str]) -> str | None:
     if op not in ("READ", "WRITE") or rest[2] not in _HOW:
         raise BadLine(f"{clip(op)!r} with 8 columns is not READ or WRITE with {', '.join(_HOW)}")
     offset, length = whole(rest[0], "offset"), whole(rest[1], "length")
     appends = rest[2] == "APPEND"
-    now, file = intake.at(ns), intake.file(f"/inode/{inode}", offset if appends else size)
+    now, file = builder.at(ns), builder.file(f"/inode/{inode}", offset if appends else size)
     if op == "READ":
-        return intake.read(now, file, offset, length)
-    return intake.write(now, file, offset, length, flag=APPENDS if appends else 0)
+        return builder.read(now, file, offset, length)
+    return builder.write(now, file, offset, length, flag=APPENDS if appends else 0)

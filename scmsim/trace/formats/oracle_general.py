@@ -12,8 +12,8 @@ import numpy as np
 
 from scmsim.core.errors import UsageError
 from scmsim.core.records import READ, WRITE
+from scmsim.trace.formats._builder import FAR, TraceBuilder
 from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._intake import FAR, Intake
 from scmsim.trace.formats._lines import Progress
 from scmsim.trace.formats._report import Report
 from scmsim.trace.store import TraceWriter
@@ -71,17 +71,19 @@ def convert(
     with Input.of(path) as given:
         _check_head(given)
         kind = "block" if block else "object"
-        intake = Intake(given, writer, strict=strict, under=under, granularity=kind)
+        builder = TraceBuilder(given, writer, strict=strict, under=under, granularity=kind)
         code = READ if op == "read" else WRITE
         for piece in given.blocks(_RECORDS * RECORD.itemsize):
             whole = len(piece) // RECORD.itemsize * RECORD.itemsize
-            _add(intake, np.frombuffer(piece[:whole], RECORD), code, block)
+            _add(builder, np.frombuffer(piece[:whole], RECORD), code, block)
             if whole < len(piece):
-                intake.report.lines += 1
-                intake.bad(f"the last record has {len(piece) - whole} of {RECORD.itemsize} bytes", intake.report.lines)
+                builder.report.lines += 1
+                builder.bad(
+                    f"the last record has {len(piece) - whole} of {RECORD.itemsize} bytes", builder.report.lines
+                )
             if progress is not None:
                 progress(given.taken, given.total)
-        return intake.finish("oracle-general", _TOOL, clock="seconds", notes=[_NOTE.format(op)], block=block)
+        return builder.finish("oracle-general", _TOOL, clock="seconds", notes=[_NOTE.format(op)], block=block)
 
 
 def _check_head(given: Input) -> None:
@@ -95,26 +97,26 @@ def _check_head(given: Input) -> None:
         )
 
 
-def _add(intake: Intake, records: Any, op: int, block: int) -> None:
-    records = _possible(intake, records, block)
+def _add(builder: TraceBuilder, records: Any, op: int, block: int) -> None:
+    records = _possible(builder, records, block)
     length = records["length"].astype("i8")
     if block:
-        file = np.full(len(records), intake.file("/device"), "i8")
+        file = np.full(len(records), builder.file("/device"), "i8")
         offset = records["ident"].astype("i8") * block
     else:
         found, places, codes = np.unique(records["ident"], return_index=True, return_inverse=True)
         order = np.argsort(places)  # numbers in the order of first use
         numbers = np.empty(len(found), "i8")
         for i in order:
-            numbers[i] = intake.file(f"/object/{found[i]}", int(length[places[i]]))
+            numbers[i] = builder.file(f"/object/{found[i]}", int(length[places[i]]))
         file, offset = numbers[codes], np.zeros(len(records), "i8")
-    intake.table(records["time"].astype("i8") * 10**9, np.full(len(records), op, "i8"), file, offset, length)
+    builder.table(records["time"].astype("i8") * 10**9, np.full(len(records), op, "i8"), file, offset, length)
 
 
-def _possible(intake: Intake, records: Any, block: int) -> Any:
+def _possible(builder: TraceBuilder, records: Any, block: int) -> Any:
     """The records that can be requests and whose end can be reached; the others are counted."""
     good = _sane(records)
-    _count_bad(intake, int((~good).sum()), "a request has an impossible size or next request")
+    _count_bad(builder, int((~good).sum()), "a request has an impossible size or next request")
     records = records[good]
     if not block:
         return records
@@ -122,11 +124,11 @@ def _possible(intake: Intake, records: Any, block: int) -> Any:
         raise UsageError(f"a block of {block} bytes is not between 1 byte and 1 GiB; give --set block=512")
     good = records["ident"] < (FAR >> 1) // block
     for row in np.flatnonzero(~good):
-        _count_bad(intake, 1, f"block {records['ident'][row]} lies beyond 2^59 bytes")
+        _count_bad(builder, 1, f"block {records['ident'][row]} lies beyond 2^59 bytes")
     return records[good]
 
 
-def _count_bad(intake: Intake, count: int, reason: str) -> None:
+def _count_bad(builder: TraceBuilder, count: int, reason: str) -> None:
     for _ in range(count):
-        intake.report.lines += 1
-        intake.bad(reason, intake.report.lines)
+        builder.report.lines += 1
+        builder.bad(reason, builder.report.lines)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from scmsim.core import registry
 from scmsim.core.records import EVENT, FENCE, FLUSH, KERNEL, LOAD, PM, STORE, TEXT, WORK, pack
-from scmsim.fs.engine.events import FREE_COST, HEADER, load_recipes, new_state, emit_recipe, emit_run, emit_work
+from scmsim.fs.engine.events import FREE_COST, HEADER, emit_recipe, emit_run, emit_work, load_recipes, new_state
 from scmsim.pipeline import model_params
 from tests.conftest import NO_JIT
 from tests.fs import drive

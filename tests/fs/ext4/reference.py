@@ -1,4 +1,4 @@
-"""Slow twin of the ext4 models: what each operation stores, flushes and fences, with plain dicts, sets and lists.
+"""Reference implementation of the ext4 models: what each operation stores, flushes and fences, with plain dicts, sets and lists.
 
 Written from the same description as scmsim/fs/linux/*.py, and shares no code with them.
 """
@@ -143,7 +143,7 @@ class Slow(Data):
             limit = self.tick - self.dirty_expire
             while self.queue and self.nodes[self.queue[0]].since <= limit:
                 self.write_back(self.queue[0])
-            if self.held and self.held_since <= limit:
+            if self.held and self.checkpoint_since <= limit:
                 self.checkpoint()
             self.tick += 5 * SECONDS
         if self.txn_joins and (self.now - self.txn_since >= self.commit_interval or self.full()):

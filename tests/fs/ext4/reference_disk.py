@@ -1,4 +1,4 @@
-"""The disk of ext4's slow twin: blocks, windows, extent leaves and the journal, with plain sets and lists.
+"""The disk of ext4's reference implementation: blocks, windows, extent leaves and the journal, with plain sets and lists.
 
 Written from the same description as scmsim/fs/linux/blocks.py and jbd2.py, and shares no code with them.
 """
@@ -67,7 +67,7 @@ class Disk:
         self.nodes, self.gone = {}, set()
         self.inodes_left, self.next_inode, self.most_inodes = [], 12, groups * self.group_inodes
         self.txn, self.txn_joins, self.txn_since, self.tid, self.revokes = set(), 0, 0, 1, 0
-        self.held, self.held_since, self.log_used = set(), 0, 0
+        self.held, self.checkpoint_since, self.log_used = set(), 0, 0
         self.queue = []  # dirty files, oldest first
         self.tick, self.now, self.closes, self.commits, self.failed = 5 * SECONDS, 0, 0, 0, 0
 
@@ -200,7 +200,7 @@ class Disk:
         if self.log_used and self.log_used + total > self.journal:
             self.checkpoint()
         if not self.held:
-            self.held_since = self.now
+            self.checkpoint_since = self.now
         self.held |= self.txn
         self.log += PAGE * total
         self.fences += 4

@@ -118,7 +118,7 @@ class Scm:
     def noted(self, at, i):
         """The entry of one new unit has changed; mounted synchronously it is written, and then the link to it."""
         unit = self.entry_unit(at)
-        if self.quiet:
+        if self.silent:
             return
         if self.sync:
             self.table_seen.add(unit)
@@ -150,7 +150,7 @@ class Scm:
     # The cache.
 
     def store(self, site, length):
-        if not self.quiet:
+        if not self.silent:
             self.stored[site] += length
 
     def send(self, site, at):
@@ -168,12 +168,12 @@ class Scm:
             self.send("metadata write-back", self.table_at + self.mirror + unit * self.unit)
 
     def mark(self, f, i):
-        if self.kind != MANAGER and not self.quiet:
+        if self.kind != MANAGER and not self.silent:
             f.dirty.add(i)
             f.cached.add(i)
 
     def mark_table(self, unit):
-        if not self.quiet:
+        if not self.silent:
             self.table.add(unit)
             self.table_seen.add(unit)
 
@@ -182,7 +182,7 @@ class Scm:
             self.store("inode", length)
         elif self.kind == FAT and f.slot is not None:
             self.mark(f.parent, f.slot * 32 // 512)
-        elif self.kind == EXT2 and not self.quiet:
+        elif self.kind == EXT2 and not self.silent:
             self.inodes.add(f.number // 8)
 
     def flush(self, f):

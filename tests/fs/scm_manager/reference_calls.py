@@ -7,7 +7,7 @@ from tests.reference.buddy_slow import SMALLEST
 class Calls(Scm):
     """`do` takes one operation, as the rows of tests.fs.drive.ops."""
 
-    quiet = False
+    silent = False
 
     def do(self, op, number, offset=0, length=0, file2=-1, flag=0):
         self.reset()
@@ -57,7 +57,7 @@ class Calls(Scm):
 
     def adopt(self, f, parent):
         size = self.before.pop(f.number, 0)
-        self.quiet, sync, self.sync = True, self.sync, False
+        self.silent, sync, self.sync = True, self.sync, False
         f.exists, f.links = True, 1
         self.new_inode(f)
         if f is not parent:
@@ -69,7 +69,7 @@ class Calls(Scm):
         f.leaf_dirty.clear()
         for at in f.units.values() if self.nftl else ():
             self.nftl.write(at // 512)
-        self.quiet, self.sync = False, sync
+        self.silent, self.sync = False, sync
 
     # Data.
 
@@ -167,7 +167,7 @@ class Calls(Scm):
         return -(-(8 + len(f.name)) // 16) if self.kind == EXT2 else 1
 
     def scan(self, directory, count):
-        if self.kind == MANAGER and directory.units and not self.quiet:
+        if self.kind == MANAGER and directory.units and not self.silent:
             self.loaded["directory scan"] += 8 * count
 
     def add_name(self, f, directory):

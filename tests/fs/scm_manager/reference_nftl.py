@@ -9,7 +9,7 @@ class Nftl:
 
     def __init__(self, spare, formatted):
         self.spare, self.formatted = spare, formatted
-        self.chains, self.hand = {}, 0
+        self.chains, self.fold_cursor = {}, 0
         self.programs = self.erases = 0
 
     def fold(self, unit):

@@ -14,10 +14,9 @@ import numpy as np
 
 from scmsim.core.records import MILLI, SCM_TABLE
 from scmsim.jit import kernel, subroutine
-from scmsim.mmu import bits
+from scmsim.mmu import accessed_dirty
 from scmsim.mmu.columns import (
     ACTIVE,
-    FAR_HIT,
     FAR_HIT_SIZED,
     HIT,
     LOADS_FROM,
@@ -27,6 +26,7 @@ from scmsim.mmu.columns import (
     SHORTENED,
     SHORTENED_AT,
     SIZED,
+    STLB_HIT,
     USER_FAR_HIT,
     USER_LOOKUPS,
     USER_WALKS,
@@ -43,7 +43,7 @@ BATCH = 1 << 16  # addresses that go through one array before the next has its t
 _INDEX, _NEXT, _TOP, _COST = range(4)  # rows of the scratch space
 
 
-def stream(state: np.ndarray, counters: np.ndarray, addresses: np.ndarray, code: int, order: int) -> None:
+def replay_batch(state: np.ndarray, counters: np.ndarray, addresses: np.ndarray, code: int, order: int) -> None:
     """Replay one access of 1 byte at each address, of event `code` (LOAD, STORE, FETCH), all on pages of one size.
 
     Parameters
@@ -77,8 +77,8 @@ def stream(state: np.ndarray, counters: np.ndarray, addresses: np.ndarray, code:
 def _rows_behind(s: np.void, page: np.void) -> bool:
     """Whether every array behind the first level has LRU replacement and sets of up to 16 ways."""
     behind = (s["array"]["sets"] > 0) & (np.arange(len(s["array"])) >= s["tlbs"])
-    if page["far"] >= 0:
-        behind[page["far"]] = True
+    if page["stlb"] >= 0:
+        behind[page["stlb"]] = True
     used = s["array"][behind]
     return bool((used["policy"] == LRU).all() and (used["lanes"] <= 16).all())
 
@@ -97,7 +97,7 @@ def _one_by_one(state, counts, addresses, code, order):
     page = s.page[code, order & 63]
     c.at[USER_LOOKUPS] += page.split * all_users(addresses)
     # where that is so, an access to the page of the one before changes nothing
-    skips = s.array[page.near].policy != SRRIP and s.filling != ON_WALK
+    skips = s.array[page.l1].policy != SRRIP and s.filling != ON_WALK
     unit = min(page.order, page.walk_order) if s.track_bits else page.order
     previous, seen = ~addresses[0], 0
     for i in range(addresses.size):
@@ -109,7 +109,7 @@ def _one_by_one(state, counts, addresses, code, order):
         seen = i
         walked = translate(s, c, page, address, order)
         if s.track_bits and address >= 0 and (walked or page.store):
-            bits.note(s, c, address, page.walk_order, walked, page.store)
+            accessed_dirty.note(s, c, address, page.walk_order, walked, page.store)
     s.now += addresses.size - seen
 
 
@@ -128,10 +128,10 @@ def batch(s, c, addresses, what, room):
     at[USER_LOOKUPS] += page.split * all_user
     n = first_level(s, page, addresses, index)
     at[page.column + HIT] -= n
-    if page.far >= 0:
+    if page.stlb >= 0:
         user = users(addresses, all_user, index, n)
-        walks = missing(s, s.array[page.far], page.far_order, addresses, index, n)
-        at[page.column + FAR_HIT] += n - walks
+        walks = missing(s, s.array[page.stlb], page.stlb_order, addresses, index, n)
+        at[page.column + STLB_HIT] += n - walks
         at[FAR_HIT_SIZED + page.leaf - 1] += (n - walks) * page.split
         at[USER_FAR_HIT] += (user - users(addresses, all_user, index, walks)) * page.split
         n = walks
@@ -153,7 +153,7 @@ def batch(s, c, addresses, what, room):
 @subroutine
 def first_level(s, page, addresses, index):
     """Numbers of the accesses that miss the first level; returns how many."""
-    t, order, n, space, low = s.array[page.near], page.order, 0, s.space, s.low_bits
+    t, order, n, space, low = s.array[page.l1], page.order, 0, s.space, s.low_bits
     row, skips = t.policy == LRU and t.lanes <= 16, t.policy != SRRIP
     previous = ~addresses[0]
     for i in range(addresses.size):

@@ -44,7 +44,7 @@ BLOCK_NOTE = (
 )
 
 
-class Intake:
+class TraceBuilder:
     """A conversion in work.
 
     Parameters

@@ -1,7 +1,7 @@
-"""What every adapter gives: a claim, the meaning of each store that a model emits, and the recovery.
+"""What every recovery model gives: a claim, the meaning of each store that a model emits, and the recovery.
 
-An adapter is the file `crash.py` of a family.  It defines `SUMMARY`, `MODELS` (names of file-system models, a literal) and
-either `NONE` (why there is nothing to check, a literal) or a class `Adapter`.
+A recovery model is the file `crash.py` of a family.  It defines `SUMMARY`, `MODELS` (names of file-system models, a literal) and
+either `NONE` (why there is nothing to check, a literal) or a class `RecoveryModel`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ class Unrecoverable(Exception):
         self.kind = kind
 
 
-class Claim(NamedTuple):
+class Guarantee(NamedTuple):
     """What a file system promises.
 
     `atomic`: a call is atomic, its data too (else a write may be seen in part and data may be torn into words of
@@ -58,13 +58,13 @@ RECONSTRUCTED = (
 )
 
 
-class Adapter:
-    """Base of the adapters; `now` is the newest value of every word, `base` each file's pages as last found without loss."""
+class RecoveryModel:
+    """Base of the recovery models; `now` is the newest value of every word, `base` each file's pages as last found without loss."""
 
-    claim: Claim
+    guarantee: Guarantee
     flaws: tuple[Known, ...] = ()
     blame: str = BY_SOURCE  # where nothing is known
-    unknown_why: str = ""  # what pages are that the adapter leaves out of the comparison
+    unknown_why: str = ""  # what pages are that the recovery model leaves out of the comparison
     op: Any = None  # the operation at work, and whether the model has done it
     succeeded: bool = True
 
