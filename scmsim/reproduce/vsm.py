@@ -24,6 +24,7 @@ SOURCES = ("vsm",)
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 FILE_BYTES = 8 * GIB
+SMALL = 2000  # files of 4 KiB
 SIZES = tuple(1 << k for k in range(10, 21))  # 1 KiB to 1 MiB: below the superpage's
 OLD: dict[str, str | int] = {"version": "original"}  # PMFS of Linux 4.4.30: non-temporal copies
 COW: dict[str, str | int] = {"data_path": "cow"}
@@ -144,12 +145,17 @@ def _waste(page: int, quick: bool) -> Answer:
 
 
 def _closed_waste(quick: bool) -> Answer:
-    """Waste of closed files on vsm over that on 4 KiB pages."""
-    source = postmark.Workload(files=15 if quick else 60, transactions=0, size_low=2_000_000, size_high=6_000_000)
+    """Space of closed files on vsm over that on 4 KiB pages: waste of large ones, and how many small ones fit."""
+    source = postmark.source(files=15 if quick else 60, transactions=0, size_low=2_000_000, size_high=6_000_000)
     rows = np.concatenate(list(source.batches()))
     kept = rows[: int(np.argmax(rows["op"] == UNLINK))]
-    waste = [run(fs, _Rows(source.files, kept), capacity=4 * GIB).space["waste_bytes"] for fs in ("vsm", "pmfs-4k")]
-    return Answer(waste[0] / waste[1], "exact", "Postmark's files once all are closed")
+    waste, fitting = [], []
+    for fs in ("vsm", "pmfs-4k"):
+        waste.append(run(fs, _Rows(source.files, kept), capacity=4 * GIB).space["waste_bytes"])
+        fitting.append(run(fs, _small_files(), capacity=GIB).space["live_bytes"] // 4096)
+    note = f"the larger of waste of Postmark's files once all are closed, and of {SMALL:,} files of 4 KiB those that fit 1 GiB"
+    ratio = max(waste[0] / waste[1], fitting[1] / fitting[0])
+    return Answer(ratio, "exact", f"{note}: {fitting[0]:,} on vsm, {fitting[1]:,} on pmfs-4k")
 
 
 class _Rows:
@@ -164,6 +170,20 @@ class _Rows:
         """Yield the rows."""
         for first in range(0, self.rows, chunk):
             yield self._rows[first : first + chunk].view(np.recarray)
+
+
+def _small_files() -> _Rows:
+    """Files of 4 KiB that are created, written and closed, one after the other."""
+    calls = [(op, 0, 4096 if op == WRITE else 0) for op in (CREATE, WRITE, CLOSE)]
+    batch = _ops(*calls * SMALL)
+    batch.file = np.arange(len(batch)) // len(calls) + 1
+    batch.file2 = np.where(batch.op == CREATE, 0, -1)
+    files = Files(
+        ["/d", *(f"/d/{i}" for i in range(SMALL))],
+        np.array([0, *[-1] * SMALL], np.int64),
+        np.array([True, *[False] * SMALL]),
+    )
+    return _Rows(files, batch)
 
 
 def _ops(*rows: tuple[int, int, int]) -> np.recarray:

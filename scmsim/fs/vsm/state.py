@@ -35,6 +35,7 @@ FIELDS = [
     ("replaced_superpages", "i8"),
     ("split_superpages", "i8"),
     ("migrations", "i8"),
+    ("packed_files", "i8"),
     ("reclaimed_pages", "i8"),
 ]
 STATE = np.dtype((np.record, [*pmfs_state.FIELDS, *FIELDS]))
@@ -107,5 +108,6 @@ def space(state: State) -> dict[str, int]:
         "replaced_superpages": int(record.replaced_superpages),
         "split_superpages": int(record.split_superpages),
         "migrations": int(record.migrations),
+        "packed_files": int(record.packed_files),
         "reclaimed_bytes": int(record.reclaimed_pages) * pmfs_recipes.BLOCK,
     }
