@@ -15,8 +15,8 @@ SUMMARY = "Compare a simulation with a measurement, cell by cell; exit code 1 if
     "compare",
     help=f"""{SUMMARY}
 
-SIM and MEASURED are results (.json, .parquet) or folders of results: from replay, perf run, perf import or the emulated
-machine. Cells are aligned by file system, operation, file size and unit.""",
+SIM and MEASURED are results (.json, .parquet) or folders of results: from replay, perf run, perf import, the emulated
+machine or lab tlb. Cells are aligned by file system, operation, file size and unit.""",
 )
 @click.argument("simulated", metavar="SIM", type=click.Path())
 @click.argument("measured", metavar="MEASURED", type=click.Path())
@@ -62,7 +62,9 @@ def command(
         from scmsim.plot.files import check_folder
 
         check_folder(figures)
-    sides = {"simulated": read_results(simulated), "measured": read_results(measured)}
+    sides = {"simulated": read_results(simulated)}
+    machines = dict.fromkeys(run.machine for run in sides["simulated"].runs if run.machine)
+    sides["measured"] = read_results(measured, machines)
     _check_renamed(names, {run.fs for run in sides["measured"].runs})
     for run in sides["measured"].runs:
         run.fs = names.get(run.fs, run.fs)

@@ -10,6 +10,7 @@ from scmsim.core.errors import UsageError, expect, shown, unknown
 from scmsim.core.records import Source
 from scmsim.core.units import parse_param
 from scmsim.paging import _choice as choice
+from scmsim.paging._meminfo import read as read_meminfo
 
 Params = Mapping[str, Mapping[str, str | int]]
 Progress = Callable[[str, int, int], None]
@@ -55,6 +56,21 @@ def tables_in(medium: dict[str, Any], machine: dict[str, Any]) -> dict[str, Any]
         return machine
     source = {**walk.get("source", {}), "scm_cycles": "the medium's load_ns"}
     return {**machine, "walk": {**walk, "scm_cycles": round(medium["load_ns"] * ghz), "source": source}}
+
+
+def on_direct_map(
+    params: Params, meminfo: "str | os.PathLike[str] | None", names: Iterable[str], machine: Any, paging: str | None
+) -> Params:
+    """Parameters with those of the direct map that /proc/meminfo tells, for the policies of a replay; given ones stay."""
+    if meminfo is None:
+        return params
+    expect("meminfo", meminfo, (str, os.PathLike), "the path of a copy of /proc/meminfo")
+    found, merged = read_meminfo(meminfo), {name: dict(given) for name, given in params.items()}
+    for policy in models_of(names, machine, paging) - set(names):
+        known = registry.literals("paging", policy).get("PARAMS", {})
+        own = {key: value for key, value in found.items() if key in known}
+        merged[policy] = {**own, **merged.get(policy, {})}
+    return merged
 
 
 def checked_params(params: Params | None) -> dict[str, Mapping[str, str | int]]:
