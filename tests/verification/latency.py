@@ -1,8 +1,8 @@
 """Estimated times beside those of a real Optane machine: random overwrites and reads of one thread, nothing fitted.
 
 Run: python -m tests.verification.latency
-Published: Yang et al., An Empirical Guide to the Behavior and Use of Scalable Persistent Memory, FAST 2020, Figure 11, as numbers in
-github.com/NVSL/OptaneStudy, graphs/11-nova_datalog.csv (microseconds; Linux 4.13, Cascade Lake at 2.2 GHz, six interleaved modules).
+Published: Yang et al., An Empirical Guide to the Behavior and Use of Scalable Persistent Memory, FAST 2020; the numbers stand in
+github.com/NVSL/OptaneStudy, graphs/11-nova_datalog.csv (microseconds; Linux 4.13, Cascade Lake at 2.2 GHz, six modules each CPU).
 "NOVA" copies on write, "NOVA-relaxed" writes in place.  Here: skylake-sp, the nearest preset, and one module.
 """
 

@@ -1,4 +1,4 @@
-"""The rows of the VSM paper's evaluation, whole: simulated beside published, as the paper ran and with one multicast of invalidations a write.
+"""The rows of the VSM paper's evaluation, whole: simulated as the paper ran them, and with one multicast a write.
 
 Run: python -m tests.verification.vsm   (some minutes)
 The same figures as `scmsim reproduce vsm`, which says what each one is.
