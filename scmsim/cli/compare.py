@@ -34,6 +34,7 @@ machine or lab tlb. Cells are aligned by file system, operation, file size and u
 @click.option("--summary", is_flag=True, help="Leave out the rows; show each counter's ratios and verdicts only.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--figures", type=click.Path(), metavar="DIR", help="Draw the nine figures with both sides into DIR.")
+@click.option("--junit", type=click.Path(), metavar="F.xml", help="Write the verdicts as JUnit XML, for CI.")
 @figure_format
 def command(
     simulated: str,
@@ -46,13 +47,17 @@ def command(
     summary: bool,
     as_json: bool,
     figures: str | None,
+    junit: str | None,
     suffix: str,
 ) -> int:
     import json
 
     from scmsim.compare import compare
     from scmsim.compare.table import text
+    from scmsim.core import atomic
 
+    if junit:
+        atomic.writable(junit)
     limits = dict(map(_tolerance, tolerances))
     names = dict(map(_rename, systems))
     wanted = [name.strip() for name in events.split(",") if name.strip()] if events else []
@@ -77,6 +82,10 @@ def command(
         click.echo(json.dumps(found.as_dict(), indent=2, allow_nan=False))
     else:
         click.echo(text(found, rows=not summary))
+    if junit:
+        from scmsim.export import junit as verdicts
+
+        verdicts.write(junit, "scmsim compare", verdicts.of_comparison(found))
     if figures:
         quantities = [*(each.quantity for each in found.quantities()), *found.absent] if wanted else []
         drawn = drawing.draw(sides, figures, suffix, quantities=quantities, ignore=parts)

@@ -35,6 +35,7 @@ left out: one that the models cannot give says why. Exit code 1 if an exact row 
 @click.option(
     "--matrix", type=click.Path(), metavar="DIR", help="Folder of 'scmsim sweep sweep-thesis' for --figures' matrix."
 )
+@click.option("--junit", type=click.Path(), metavar="F.xml", help="Write the verdicts as JUnit XML, for CI.")
 @figure_format
 def command(
     wanted: tuple[str, ...],
@@ -43,12 +44,14 @@ def command(
     markdown: bool,
     figures: str | None,
     matrix: str | None,
+    junit: str | None,
     suffix: str,
 ) -> int:
     import json
     import os
 
     from scmsim.cli._progress import Progress, starter
+    from scmsim.core import atomic
     from scmsim.reproduce import reproduce, summary
     from scmsim.reproduce.rows import published, titles
 
@@ -58,6 +61,8 @@ def command(
         check_folder(figures)
     elif matrix:
         raise UsageError("--matrix is for --figures; add --figures DIR, or leave it out")
+    if junit:
+        atomic.writable(junit)
     rows, total = [], len(published())
     with Progress("rows") as progress:
         # the figures take what their rows have computed: in this process
@@ -74,6 +79,10 @@ def command(
             if chosen:
                 click.echo(_markdown(title, chosen) if markdown else _text(title, chosen))
         click.echo(_sum(rows, markdown))
+    if junit:
+        from scmsim.export import junit as verdicts
+
+        verdicts.write(junit, "scmsim reproduce", verdicts.of_reproduction(rows))
     if figures:
         from scmsim.reproduce.figures import draw
 
