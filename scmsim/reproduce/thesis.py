@@ -159,7 +159,7 @@ WITH_CALLEES = Answer(
     "not comparable",
     "the profile gives a function with the functions it calls; sites are mechanisms, not functions",
 )
-OLD_KERNEL = "ext4-DAX costs what Linux 5.13 does: 4.1 copies through the cache, clears edges only, and has no metadata checksums"
+OLD_KERNEL = "ext4-DAX costs what Linux 5.13 does; 4.1's structure would take 0.7 of that (docs/reproduce.md), a quarter is needed"
 PER_CALL = "Filebench runs for a set time, so the published ratio holds the calls done; this one is for the same calls"
 FOOTPRINT = "only the program's buffer and the file's data have addresses here, not the kernel's own objects"
 REASONS = {

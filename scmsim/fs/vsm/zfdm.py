@@ -76,7 +76,10 @@ def place_to_pack(s, arena, row):
     The run lies before them, in a superpage that is used already: one that the run begins is left whole.  A move of whole
     entries of 2 MiB needs aligned places, so less than 512 pages move.
     """
-    pages, old = arena[row + pmfs_state.KEPT], table.get(arena, row + pmfs_state.BLOCKS, arena[row + pmfs_state.KEPT_AT])
+    pages, old = (
+        arena[row + pmfs_state.KEPT],
+        table.get(arena, row + pmfs_state.BLOCKS, arena[row + pmfs_state.KEPT_AT]),
+    )
     if pages >= 512:
         return -1
     new = first_fit.allocate(s, arena, pages)
