@@ -88,6 +88,11 @@ SCHEMA: dict[str, Counter] = {
     "tlb_flushes": Counter(None, "flushes", "times that every entry was invalidated at once"),
     "tlb_shootdowns": Counter(None, "interrupts", "other CPUs interrupted to invalidate the same"),
     "tlb_invalidation_cycles": Counter(None, "cycles", "spent in invalidations, waiting for other CPUs included"),
+    "pm_dependent_loads": Counter(
+        None,
+        "loads",
+        "first lines of runs loaded from persistent memory that no CPU cache held: each waits for the medium",
+    ),
     "pm_loaded_bytes": Counter(None, "bytes", "bytes loaded from persistent memory"),
     "pm_stored_bytes": Counter(None, "bytes", "bytes stored to persistent memory"),
     "nt_stored_bytes": Counter(None, "bytes", "bytes stored to persistent memory by non-temporal stores"),
