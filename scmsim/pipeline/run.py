@@ -60,7 +60,7 @@ class Replay:
         self.medium = Medium(self.medium_table, kinds, self.counting)
         self.footprints = footprint.load(footprints, fs, self.model.sites) if footprints else None
         mmu = self.mmu(self.counting)
-        behind: Stage = Interleaved(mmu, self.footprints) if self.footprints else mmu
+        behind: Stage = Interleaved(mmu, self.footprints, source.files) if self.footprints else mmu
         stages = [self.counting, self.paging.stage, behind, self.medium]
         self.loop = Loop(self.model, stages, source.files)
         name = self.machine.get("summary", "table") if isinstance(machine, dict) else os.fspath(machine)

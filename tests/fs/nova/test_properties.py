@@ -363,5 +363,10 @@ def test_radix_nodes_of_long_files(fs):
     """Nodes come and go: holes, a file cut within a node and at its edge, and another that takes what was freed."""
     rows = [("write", 1, 0, 80 * 4096), ("write", 2, 200 * 4096, 5000), ("read", 2, 0, 1 << 20)]
     rows += [("truncate", 1, 70 * 4096), ("truncate", 1, 64 * 4096), ("write", 2, 0, 4096), ("read", 1, 0, 1 << 20)]
-    rows += [("truncate", 2, 201 * 4096), ("write", 3, 130 * 4096, 4096), ("unlink", 1), ("write", 2, 60 * 4096, 40_000)]
+    rows += [
+        ("truncate", 2, 201 * 4096),
+        ("write", 3, 130 * 4096, 4096),
+        ("unlink", 1),
+        ("write", 2, 60 * 4096, 40_000),
+    ]
     both(fs, [*rows, ("fallocate", 3, 0, 1 << 20), ("read", 3, 0, 1 << 20), ("truncate", 3, 0), ("write", 2, 0, 1)])
