@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 
 class Entry(NamedTuple):
-    """A measured call; `sites` is a set of numbers, `touches` a list of (page, is a store), a page (address, order) or a cache's name."""
+    """A measured call; `touches` is a list of (page, is a store), where a page is (address, order) or the name of a cache."""
 
     kind: int
     sites: frozenset[int]

@@ -1,4 +1,4 @@
-"""Footprints between events: the kernels beside their reference, in buffers of any size; files, kernels and models without a table."""
+"""Footprints between events: the kernels beside their reference; files, kernels and models without a table."""
 
 from pathlib import Path
 

@@ -11,7 +11,9 @@ import pytest
 from scmsim import footprint
 from scmsim.core.errors import UsageError
 from scmsim.core.records import OPS, SETUP
+from scmsim.fs.engine.model import Model
 from scmsim.lab import touches
+from scmsim.pipeline.arguments import model_params
 from scmsim.study.tlb.footprints import calls_of, make
 from scmsim.trace import open_trace
 from scmsim.trace.store import TraceWriter
@@ -80,11 +82,9 @@ def test_calls_are_paired_and_the_program_left_out(tmp_path: Path, trace: Path) 
 
 
 def test_inodes_have_pages_of_their_own(tmp_path: Path, trace: Path) -> None:
-    """Each call touches its file's inode, on a page by the file's number, and the directory's; a replay does so with its own files."""
-    from scmsim.fs.engine.model import Model
-
+    """Each call touches its file's inode, on a page by the inode's number, and the directory's, which is the same for all."""
     source = open_trace(trace)
-    inodes = [call.inode for call in calls_of(Model("tmpfs", {}, source.files), source)]
+    inodes = [call.inode for call in calls_of(Model("tmpfs", model_params("fs", "tmpfs", {}), source.files), source)]
     page = [KERNEL + (8 << 20) + (inode // 2 << 12) for inode in inodes]
     rows = [
         (number, kind, address, 12, False, "direct map", "shmem_inode_cache", "iget")
