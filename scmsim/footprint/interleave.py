@@ -10,6 +10,9 @@ from scmsim.footprint.describe import GROWS
 from scmsim.jit import kernel, subroutine
 
 LINE = 64  # bytes that an event counts for besides those it moves
+# A model's objects lie in areas that begin at multiples of 1 TiB, and so in one set of a TLB, as no page allocator places them.
+# Beside measured addresses each area is moved by one large page more (log2 of bytes).
+AREA, LARGE = 40, 21
 
 GROUP = np.dtype(
     (np.record, [("sites", "i8"), ("first", "i8"), ("behind", "i8")])
@@ -90,6 +93,8 @@ def interleave(state, book, operations, events, out):
             _touch(out[s.emitted], event, _page(s, book[3], book[4], touches[t] >> 1), touches[t] & 1)
             s.emitted += 1
         out[s.emitted] = event
+        if event.space == KERNEL:
+            out[s.emitted].vaddr += (event.addr >> AREA) << LARGE
         s.emitted += 1
         s.at += 1
     return True

@@ -100,5 +100,6 @@ class Player:
                 low, high = (len(entry.touches) * n // len(mine) for n in (number, number + 1))
                 for page, store in entry.touches[low:high]:
                     out.append((row, event["site"], *self.page(page, operation.inode), store))
-                out.append(event)
+                moved = event["addr"] // 2**40 * 2**21 if event["space"] == "kernel" else 0
+                out.append({**event, "vaddr": event["vaddr"] + moved})
         return out

@@ -1,6 +1,7 @@
 """Footprints between events: the kernels beside their reference; files, kernels and models without a table."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from scmsim import footprint
 from scmsim.core.errors import UsageError
-from scmsim.core.records import EVENT, EVENTS, KERNEL, LOAD, OPS, STORE, WORK
+from scmsim.core.records import EVENT, EVENTS, KERNEL, LOAD, OPS, SPACES, STORE, WORK
 from scmsim.footprint import interleave
 from scmsim.footprint.describe import GROWS, NONE, OPERATION, begin, describe
 from scmsim.footprint.interleave import PAGE
@@ -51,6 +52,15 @@ def stored(path: Path, book: list[Entry], theirs: list[str]) -> None:
     footprint.write(path, about, calls=calls, touches=np.array(touches, np.uint16), pages=pages, inodes=inodes)
 
 
+def told(event: np.void, fields: tuple[str, ...]) -> dict[str, Any]:
+    """An event as the reference knows it."""
+    return {
+        **{name: int(event[name]) for name in fields},
+        "code": EVENTS[event["code"]],
+        "space": SPACES[event["space"]],
+    }
+
+
 def operations_of(known: list[Described], kinds: list[int]) -> np.ndarray:
     out = np.zeros(len(known), OPERATION)
     for row, one, kind in zip(out, known, kinds, strict=True):
@@ -78,7 +88,8 @@ def test_touches_stand_where_the_reference_has_them(tmp_path_factory, book, know
     drawn = sorted(drawn, key=lambda one: one[0])
     buffer = np.zeros(len(drawn), EVENT)
     buffer["op"], buffer["code"], buffer["site"] = np.array(drawn, "i8").reshape(-1, 3).T
-    buffer["addr"], buffer["length"] = np.arange(len(drawn)) * 7, np.arange(len(drawn)) % 5 * 30
+    buffer["addr"], buffer["length"] = np.arange(len(drawn)) << 37, np.arange(len(drawn)) % 5 * 30
+    buffer["space"], buffer["vaddr"] = np.arange(len(drawn)) % 3, buffer["addr"] + 7
     kinds, out, found = [2, 0, 5, 1], np.zeros(room, EVENT), []
     interleave.begin_batch(prints.state)
     interleave.begin_events(prints.state, len(buffer))
@@ -86,14 +97,14 @@ def test_touches_stand_where_the_reference_has_them(tmp_path_factory, book, know
     while not whole:
         whole = interleave.interleave(prints.state, prints.book, operations_of(known, kinds), buffer, out)
         found.append(out[: prints.state.emitted[0]].copy())
-    fields = ("op", "site", "addr", "length")
-    named = [{**{name: int(e[name]) for name in fields}, "code": EVENTS[e["code"]]} for e in buffer]
+    fields = ("op", "site", "addr", "length", "vaddr")
+    named = [told(e, fields) for e in buffer]
     expected = Player(book, shared, CACHES, alike).interleaved(known, kinds, named)
     result = np.concatenate(found)
     assert len(result) == len(expected)
     for made, wanted in zip(result, expected, strict=True):
         if isinstance(wanted, dict):
-            assert {**{name: made[name] for name in fields}, "code": EVENTS[made["code"]]} == wanted
+            assert told(made, fields) == wanted
         else:
             assert (made["op"], made["site"], made["vaddr"], made["order"], made["code"] == STORE) == wanted
             assert made["space"] == KERNEL and made["width"] == 0
