@@ -106,7 +106,7 @@ def test_every_kind_of_operation_runs(setting):
     made = plan.from_trace(Trace(rows, side_table(4)))
     found = machine.run(setting, systems.load()["ext4-dax"], made)
     assert found.about["failed"] == 0 and found.about["done"] == len(made.operations)
-    (run,) = outcome.runs_of("ext4-dax", made, found, 1, 1)
+    (run,) = outcome.Outcome("ext4-dax", made, found).runs(1, 1)
     # the first touch of a block that fallocate gave zeroes it; then the program's own stores into its mapping
     assert run.groups["store"]["pm_stored_bytes"] == 4096 + 64
     assert run.groups["write"]["pm_stored_bytes"] == 16384
@@ -149,7 +149,7 @@ def test_a_full_file_system_is_counted(setting):
     small = dataclasses.replace(systems.load()["tmpfs"], options="size=2m")
     rows = [(CREATE, 1, 0, 0, 0), *[(WRITE, 1, i << 20, 1 << 20) for i in range(4)]]
     made = plan.from_trace(Trace(rows, side_table(2)))
-    (run,) = outcome.runs_of("tmpfs", made, machine.run(setting, small, made), 1, 1)
+    (run,) = outcome.Outcome("tmpfs", made, machine.run(setting, small, made)).runs(1, 1)
     assert run.errors["ENOSPC"] >= 2 and "errno 28" in run.warnings[0]
 
 

@@ -22,7 +22,9 @@ Example: scmsim lab run smoke -o lab && scmsim compare SIM.json lab
 """,
 )
 @click.argument("job")
-@click.option("-o", "--out", required=True, type=click.Path(), help="Folder for result.json and functions.csv.")
+@click.option(
+    "-o", "--out", required=True, type=click.Path(), help="Folder for result.json, functions.csv and tasks.csv."
+)
 @click.option("--fs", help="File systems, separated by commas.  [default: the job's; ext4-dax]")
 @click.option("--units", help="Bytes of a call, separated by commas, instead of the job's.")
 @click.option("--repeat", "repeats", type=click.IntRange(1, 1000), help="Fresh guests for each file system.")
@@ -81,15 +83,16 @@ def _window(text: str | None) -> Any:
 
 
 def _table(result: Any) -> str:
-    """Per call: the counters that file systems are compared by."""
+    """Per call: the counters that file systems are compared by; instructions with those deferred, without those left out."""
     columns = {
-        "instructions": "instructions", "loads": "mem_inst_retired_all_loads", "stores": "mem_inst_retired_all_stores",
+        "instructions": "instructions", "deferred": "deferred_instructions", "left out": "other_instructions",
+        "loads": "mem_inst_retired_all_loads", "stores": "mem_inst_retired_all_stores",
         "pm stored B": "pm_stored_bytes", "flushes": "flushes", "fences": "fences",
     }  # fmt: skip
-    lines = [f"{'per call':44}{'calls':>9}" + "".join(f"{name:>15}" for name in columns)]
+    lines = [f"{'per call':44}{'calls':>9}" + "".join(f"{name:>13}" for name in columns)]
     for run in result.runs:
         sizes = [run.cell.get("operation", "all"), run.cell.get("unit_bytes", ""), run.cell.get("repeat", "")]
         name = " ".join(str(part) for part in (run.fs, *sizes) if part != "")
-        cells = "".join(f"{run.counters[field] / max(1, run.calls):>15,.1f}" for field in columns.values())
+        cells = "".join(f"{run.counters[field] / max(1, run.calls):>13,.1f}" for field in columns.values())
         lines.append(f"{name:44}{run.calls:>9,}{cells}")
     return "\n".join(lines)
