@@ -19,7 +19,7 @@
 import pathlib
 
 import scmsim
-from scmsim.workload.microbench import source
+from scmsim.workload.microbench import Workload
 
 trace = pathlib.Path("../traces/sqlite-load.parquet")
 result = scmsim.replay(trace, fs="ext4,ext4-dax,nova-cow", machine="i7-8700k", medium="optane")
@@ -40,7 +40,7 @@ sites[sites.sum(axis=1) > 0].sort_values("nova-cow", ascending=False)
 units = [512, 1024, 2048, 4096, 16384]
 rows = []
 for unit in units:
-    runs = scmsim.replay(source(op="append", unit=unit, total=1 << 20), fs="nova-cow,nova-inplace,ext4-dax").runs
+    runs = scmsim.replay(Workload(op="append", unit=unit, total=1 << 20), fs="nova-cow,nova-inplace,ext4-dax").runs
     rows += [{"unit": unit, "fs": run.fs, "write amplification": run.metrics["write_amplification"]} for run in runs]
 
 import pandas as pd  # noqa: E402

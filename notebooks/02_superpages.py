@@ -33,8 +33,8 @@ _ = alt.renderers.enable("png")  # pictures that stay in the notebook
 
 # %%
 work = {
-    "iozone": iozone.source(max_file=16 << 20, tests="0,2"),
-    "postmark": postmark.source(transactions=150, files=60, size_low=4 << 10, size_high=8 << 20, buffering=0),
+    "iozone": iozone.Workload(max_file=16 << 20, tests="0,2"),
+    "postmark": postmark.Workload(transactions=150, files=60, size_low=4 << 10, size_high=8 << 20, buffering=0),
 }
 rows = []
 for name, source in work.items():

@@ -34,7 +34,7 @@ systems = {
 }
 rows = []
 for unit in (1 << 10, 4 << 10, 64 << 10, 1 << 20, 2 << 20, 4 << 20):
-    work = pattern.source(op="overwrite", unit=unit, order="random", file_size=64 << 20, calls=64)
+    work = pattern.Workload(op="overwrite", unit=unit, order="random", file_size=64 << 20, calls=64)
     for label, (fs, paging, params) in systems.items():
         run = scmsim.replay(work, fs, paging=paging, params={fs: params}).runs[0]
         rows.append(

@@ -33,7 +33,7 @@ _ = alt.renderers.enable("png")  # pictures that stay in the notebook
 # %%
 rows, sites = [], []
 for unit in [1 << k for k in range(10, 23, 2)]:
-    work = microbench.source("append", unit, 32 << 20)
+    work = microbench.Workload("append", unit, 32 << 20)
     for run in scmsim.replay(work, "ext4,ext4-dax,nova-fast16", "i7-8700k-thesis").runs:
         rows.append({"fs": run.fs, "unit, KiB": unit >> 10, "traffic per KiB": run.metrics["tlb_traffic"] / (32 << 10)})
         if unit == 1 << 10:
@@ -77,7 +77,7 @@ alt.Chart(causes).mark_bar().encode(
 # %%
 scan = []
 for total in (16 << 20, 64 << 20, 256 << 20):
-    run = scmsim.replay(microbench.source("append", 1 << 10, total), "nova-fast16", "i7-8700k-thesis").runs[0]
+    run = scmsim.replay(microbench.Workload("append", 1 << 10, total), "nova-fast16", "i7-8700k-thesis").runs[0]
     found = run.sites["log scan"]
     scan.append(
         {

@@ -35,7 +35,7 @@ _ = alt.renderers.enable("png")  # pictures that stay in the notebook
 # walk cycles, wasted bytes and write amplification.
 
 # %%
-trace = postmark.source(
+trace = postmark.Workload(
     files=200, transactions=2000, size_low=4 << 10, size_high=8 << 20, buffering=0, read=65536, write=65536
 )
 advice = advise(profile(trace), "i7-8700k")

@@ -93,7 +93,7 @@ def space(state):
 # `scmsim/fs/*/costs`), but bytes, flushes, fences and the TLB are.
 
 # %%
-work = pattern.source(op="overwrite", unit=4096, order="random", file_size=64 << 20, calls=20_000)
+work = pattern.Workload(op="overwrite", unit=4096, order="random", file_size=64 << 20, calls=20_000)
 result = scmsim.replay(work, "redo-log,nova-cow,pmfs-4k", params={"redo-log": {"log": "64MiB"}})
 result
 

@@ -30,7 +30,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 ROOMS = {
     **dict.fromkeys(
         ("trace/formats/_strace", "trace/formats/strace", "trace/kernels/strace"),
-        ("trace/test_strace_rules.py", "trace/test_strace_*.py", "trace/test_stretches_properties.py"),
+        ("trace/test_strace_rules.py", "trace/test_strace_*.py", "trace/test_bulk_lines_properties.py"),
     ),
     "trace/formats/fio": ("trace/test_fio_iolog.py", "trace/test_formats*.py"),
     "trace/formats": ("trace/test_formats*.py", "trace/test_capture_perf.py"),

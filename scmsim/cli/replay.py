@@ -162,7 +162,7 @@ def _source(experiment: Any) -> Any:
         return experiment.trace
     from scmsim.core import registry
 
-    return registry.load("workload", experiment.workload).source(**experiment.workload_params)
+    return registry.load("workload", experiment.workload).Workload(**experiment.workload_params)
 
 
 def source_of(trace: str) -> Any:

@@ -89,7 +89,7 @@ def _ageing(policy: str, params: Any, percent: int) -> Any:
     from scmsim.pipeline import model_params
     from scmsim.workload import ageing
 
-    return ageing.source(capacity=int(model_params("policy", policy, params)["capacity"]), utilisation=percent)
+    return ageing.Workload(capacity=int(model_params("policy", policy, params)["capacity"]), utilisation=percent)
 
 
 def _object(one: Any, files: Any, by_file: bool) -> dict[str, Any]:

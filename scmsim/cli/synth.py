@@ -65,7 +65,7 @@ def _writer(name: str) -> Any:
         from scmsim.trace import TraceWriter
 
         given = {key: value if isinstance(value, str) else " ".join(value) for key, value in options.items()}
-        source = registry.load("workload", name).source(**model_params("workload", name, given))
+        source = registry.load("workload", name).Workload(**model_params("workload", name, given))
         total = source.rows if on_terminal() else 0  # some workloads count by running once
         rows = calls = 0
         with Progress() as progress, TraceWriter(out, source.header) as writer:

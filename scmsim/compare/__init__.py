@@ -9,7 +9,7 @@ from scmsim.compare.tolerances import TOLERANCES
 from scmsim.core import registry
 from scmsim.core.counters import MEASURED, SCHEMA
 from scmsim.core.errors import unknown
-from scmsim.perf.fields import fields, same, spelled
+from scmsim.perf.event_names import fields, same, spelled
 from scmsim.result import Result, metrics
 from scmsim.result.cells import KEYS, Cell, Key, cells, grows, harness, machine
 

@@ -1,4 +1,4 @@
-"""The two wires: OP (trace -> fs) and EVENT (fs -> paging -> mmu, medium), and their integer codes.
+"""The two record types: OP (trace -> fs) and EVENT (fs -> paging -> mmu, medium), and their integer codes.
 
 Addresses, offsets and lengths are in bytes, times in nanoseconds.  A record field never has the name of a NumPy attribute
 (`size`, `data`, `flags`, ...): NumPy would return its own attribute in plain Python but not in compiled code.

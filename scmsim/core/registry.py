@@ -32,7 +32,7 @@ KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "paging": ("paging", ".py", ("SUMMARY", "PARAMS", "start", "place")),
     "policy": ("alloc/policies", ".py", ("SUMMARY", "SOURCE", "PARAMS", "rules")),
     "medium": ("medium", ".toml", ()),
-    "workload": ("workload", ".py", ("SUMMARY", "PARAMS", "source")),
+    "workload": ("workload", ".py", ("SUMMARY", "PARAMS", "Workload")),
     "format": ("trace/formats", ".py", ("SUMMARY", "sniff", "convert")),
     "capture": ("trace/capture", ".py", ("SUMMARY", "capture")),
     "events": ("perf/events", ".toml", ()),
@@ -40,6 +40,7 @@ KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "crash": ("crash", ".py", ("SUMMARY", "MODELS")),
     "backend": ("perf/backends", ".py", ("SUMMARY", "PARAMS", "start")),
 }
+_OLD = {"Workload": "source"}  # names that plug-ins may still use, for one release
 _SAID = {"fs": "file system", "format": "trace format", "events": "event table", "policy": "page-size policy"}
 
 _PLACES = {"crash": "fs/*/crash*.py"}  # of the package's own: they stand with their family of file systems
@@ -58,11 +59,17 @@ def _files(kind: str) -> dict[str, pathlib.Path]:
         raise unknown("kind", kind, KINDS)
     found: dict[str, pathlib.Path] = {}
     for root in _roots():
-        for name, file in _named(kind, root):
+        for name, file in _own(kind, root) if root == _ROOT else _named(kind, root):
             if name in found:
                 raise UsageError(f"{str(file)!r} has the name of the package's own {kind} {name!r}; choose another")
             found[name] = file
     return found
+
+
+@functools.cache
+def _own(kind: str, root: pathlib.Path) -> list[tuple[str, pathlib.Path]]:
+    """The package's own, which do not change while it runs: a look into its folders takes a millisecond."""
+    return list(_named(kind, root))
 
 
 def _named(kind: str, root: pathlib.Path) -> Iterator[tuple[str, pathlib.Path]]:
@@ -160,6 +167,9 @@ def load(kind: str, name: str) -> Any:
     """Import one plug-in and check that it defines what its kind requires."""
     file = path(kind, name)
     module = _row(file, name) if file.name == family.TABLE else _imported(file)
+    for attribute in KINDS[kind][2]:
+        if not hasattr(module, attribute) and hasattr(module, _OLD.get(attribute, "")):
+            setattr(module, attribute, getattr(module, _OLD[attribute]))
     missing = [attribute for attribute in KINDS[kind][2] if not hasattr(module, attribute)]
     if missing:
         raise TypeError(f"{file.name}: a {kind} plug-in must define {', '.join(missing)}")

@@ -13,9 +13,9 @@ from scmsim.core.records import FENCE, FLUSH, FSYNC, MSYNC, NTSTORE, OPS, STORE,
 from scmsim.crash._cache import Cache, Extent, choices
 from scmsim.crash._report import Failure, Plan, Report
 from scmsim.fs.engine.model import Model
-from scmsim.fs.recovery.adapter import RecoveryModel, Unrecoverable
 from scmsim.fs.recovery.expected import HALVED, SHARED, Allowed, Files, FileState, Found, Wrong
 from scmsim.fs.recovery.image import LINE, PAGE, PIECE, WORD, WORDS, Copy, Image, resolve
+from scmsim.fs.recovery.model import RecoveryModel, Unrecoverable
 from scmsim.fs.recovery.observe import Event, observe
 
 MOST_STATES = 10**18  # where the count of possible states ends

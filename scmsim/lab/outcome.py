@@ -9,8 +9,8 @@ from scmsim.lab import counts
 from scmsim.lab.calls import DEFERRED, KINDS, OTHER, OWN, Calls
 from scmsim.lab.machine import Measured
 from scmsim.lab.plan import UNKNOWN, Plan, Region
-from scmsim.perf.measured import finish
 from scmsim.perf.profile import Rules, map_for, maps, rules
+from scmsim.perf.to_result import finish
 from scmsim.result import Run
 
 _TOP = 60  # functions of a region that are kept

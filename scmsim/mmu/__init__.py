@@ -138,8 +138,8 @@ def _simulate_all(
     from scmsim.core.counters import COUNTERS, rounded
     from scmsim.core.records import CONTIGUOUS, FETCH, LOAD, SCM_TABLE, STORE
     from scmsim.mmu import presets
+    from scmsim.mmu.batch import replay_batch
     from scmsim.mmu.columns import SUPPLIED
-    from scmsim.mmu.stream import stream
 
     codes = {"load": LOAD, "store": STORE, "fetch": FETCH}
     expect("access", access, str, f"one of {', '.join(codes)}")
@@ -151,7 +151,7 @@ def _simulate_all(
     running = [(presets.machine(machine), np.zeros(1, COUNTERS), order_of(page) | kind) for machine, page in runs]
     for part in chunks(addresses):
         for state, counters, order in running:
-            stream(state, counters, part, codes[access], order)
+            replay_batch(state, counters, part, codes[access], order)
     totals = [rounded(counters[0]) for _, counters, _ in running]
     return [{field: total[field] for field in SUPPLIED} for total in totals]
 
@@ -168,9 +168,9 @@ def simulate_file(
     from scmsim.core.counters import COUNTERS, rounded
     from scmsim.core.records import CONTIGUOUS, EVENT, LOAD
     from scmsim.mmu import accesses, page_runs, presets
+    from scmsim.mmu.batch import replay_batch
     from scmsim.mmu.columns import SUPPLIED
     from scmsim.mmu.replay import replay
-    from scmsim.mmu.stream import stream
 
     order = order_of(page) | CONTIGUOUS * contiguous
     state = presets.machine(machine)
@@ -180,7 +180,7 @@ def simulate_file(
         replay(state, counters, runs, np.zeros(len(runs), np.int64), len(runs))
     for codes, addresses in () if page_runs.is_page_runs(path) else accesses.read(path):
         if codes is None:
-            stream(state, counters, addresses, LOAD, order)
+            replay_batch(state, counters, addresses, LOAD, order)
             continue
         events = np.zeros(len(codes), EVENT)
         events["code"], events["vaddr"], events["order"] = codes, addresses, order
@@ -198,7 +198,7 @@ def plain_misses(
     Up to 16 ways and a power of two of sets, this runs at several times the speed of `simulate`, which takes the rest.
     """
     from scmsim.mmu import presets
-    from scmsim.mmu.plain import WAYS, Shape, Tlbs
+    from scmsim.mmu.miss_count import WAYS, Shape, Tlbs
 
     expect("first", first, str, "a TLB as entries x ways, e.g. 64x4")
     expect("second", second, (str, type(None)), "a TLB as entries x ways, e.g. 1536x12, or None")
@@ -228,9 +228,9 @@ class _Plain:
 
     def add(self, addresses: "np.ndarray") -> bool:
         from scmsim.core.records import LOAD
-        from scmsim.mmu.stream import stream
+        from scmsim.mmu.batch import replay_batch
 
-        stream(self.state, self.counters, addresses, LOAD, self.order)
+        replay_batch(self.state, self.counters, addresses, LOAD, self.order)
         return True
 
     @property

@@ -17,7 +17,7 @@ from scmsim.core.errors import UsageError, shown
 from scmsim.core.units import is_whole
 from scmsim.jit import kernel, subroutine
 from scmsim.jit.vectors import touch16_short
-from scmsim.mmu.plain import REGION, REGIONS, WAYS, note_regions, number_of
+from scmsim.mmu.miss_count import REGION, REGIONS, WAYS, note_regions, number_of
 from scmsim.mmu.state import ADDRESS
 
 SETS = tuple(1 << k for k in range(12))

@@ -12,7 +12,7 @@ import numpy as np
 
 from scmsim.core.records import FLUSH, INVALIDATE, MAP, MILLI, ORDER, SCM_TABLE, WORK
 from scmsim.jit import inlined, kernel, subroutine
-from scmsim.mmu import bits
+from scmsim.mmu import accessed_dirty
 from scmsim.mmu.columns import (
     BLOCK,
     FAR_HIT_SIZED,
@@ -125,7 +125,7 @@ def look_up(s, c, page, vaddr, length, order):
             address = vaddr
         walked = translate(s, c, page, address, order)
         if s.track_bits and address >= 0 and (walked or page.store):
-            bits.note(s, c, address, page.walk_order, walked, page.store)
+            accessed_dirty.note(s, c, address, page.walk_order, walked, page.store)
     return last - first + 1
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scmsim.core.errors import UsageError
-from scmsim.perf.fields import check_table, fields
+from scmsim.perf.event_names import check_table, fields
 from scmsim.perf.parse import Reading, merged, parse_stat, stat_kind
 from scmsim.perf.script import parse_script
 from scmsim.result import Result, Run, metrics, provenance

@@ -8,7 +8,7 @@ from scmsim.core.errors import EnvironmentProblem
 from scmsim.perf import hardware
 from scmsim.perf.backend import Backend
 from scmsim.perf.counts import Counts, combined, from_stat
-from scmsim.perf.measured import finish, inside
+from scmsim.perf.to_result import finish, inside
 from scmsim.result import Run
 from scmsim.result.metrics import TABLE7
 from scmsim.result.tables.counts import lines

@@ -11,7 +11,7 @@ from typing import Any
 from scmsim.core.errors import EnvironmentProblem, ScmsimError, UsageError
 from scmsim.core.resumable import Folder
 from scmsim.core.signals import stopping
-from scmsim.perf import cells, direct, plan, targets, workload
+from scmsim.perf import cells, dax_check, plan, targets, workload
 from scmsim.perf.backend import Backend, Request, Task
 from scmsim.perf.counts import Counts, combined, from_stat
 from scmsim.perf.hardware import events_of
@@ -98,7 +98,7 @@ def run(matrix: Matrix, backend: Backend, store: Folder, progress: Progress | No
 
 def warnings(matrix: Matrix, backend: Backend) -> list[str]:
     """What a reader of the result must know, told before the run."""
-    return [*backend.warnings, *(direct.warnings(matrix, Machine()) if backend.runs_programs else [])]
+    return [*backend.warnings, *(dax_check.warnings(matrix, Machine()) if backend.runs_programs else [])]
 
 
 class _Pace:

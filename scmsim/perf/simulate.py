@@ -6,7 +6,7 @@ from typing import Any
 
 from scmsim.core import registry
 from scmsim.core.counters import SCHEMA
-from scmsim.perf import direct, hardware
+from scmsim.perf import dax_check, hardware
 from scmsim.perf.backend import Backend
 from scmsim.perf.machine import Machine
 from scmsim.perf.matrix import Matrix
@@ -24,7 +24,7 @@ _DAX = {"ext4": "ext4-dax", "ext2": "ext2-dax", "xfs": "xfs-dax"}
 
 def models(matrix: Matrix, backend: Backend) -> dict[str, str]:
     """The model for each label that has one: of that name, or of what is mounted there."""
-    mounted: Mapping[str, Mapping[str, Any]] = direct.described(matrix, Machine()) if backend.runs_programs else {}
+    mounted: Mapping[str, Mapping[str, Any]] = dax_check.described(matrix, Machine()) if backend.runs_programs else {}
     found = {}
     for target in matrix.targets:
         mount = mounted.get(target.label, {})

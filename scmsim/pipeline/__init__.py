@@ -52,7 +52,7 @@ def replay(
     Parameters
     ----------
     trace : path or Source
-        A stored trace, or a workload such as `scmsim.workload.microbench.source(...)`.
+        A stored trace, or a workload such as `scmsim.workload.microbench.Workload(...)`.
     fs : str or list of str
         File systems: "ext4,ext4-dax", "nova*", "all" or ["ext4", "ext4-dax"] (`scmsim list fs`).
     machine, medium : str

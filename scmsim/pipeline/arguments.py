@@ -79,7 +79,7 @@ def open_source(trace: "str | pathlib.Path | Source") -> tuple[Source, list]:
         return open_trace(trace), [trace]
     if isinstance(trace, type) or not all(hasattr(trace, name) for name in ("header", "files", "rows", "batches")):
         raise UsageError(
-            f"trace must be the path of a stored trace or one workload such as microbench.source(), not {shown(trace)}"
+            f"trace must be the path of a stored trace or one workload such as microbench.Workload(), not {shown(trace)}"
         )
     return trace, []
 

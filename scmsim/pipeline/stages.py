@@ -18,8 +18,8 @@ from scmsim.footprint.interleave import begin_batch, begin_events, interleave
 from scmsim.fs.engine.model import ROOM, Model
 from scmsim.medium import model as medium
 from scmsim.mmu import presets
+from scmsim.mmu.data_addresses import addresses
 from scmsim.mmu.replay import replay
-from scmsim.mmu.touches import addresses
 from scmsim.pipeline.arguments import GROUPS
 from scmsim.pipeline.bins import BY_FILE, SUMS, assign_bins, first_rows
 from scmsim.pipeline.failing_calls import LARGEST_FILE, FailingCalls

@@ -40,7 +40,7 @@ def small(quick: bool) -> Result:
     runs = []
     for size in (size for size in FILES if size <= total):
         for unit in UNITS:
-            source = cast(Source, thesis.source("write", size, size, unit, unit, total))
+            source = cast(Source, thesis.Workload("write", size, size, unit, unit, total))
             runs += replay(source, ALL, MACHINE).runs
     return Result({"tool": "scmsim reproduce"}, runs)
 

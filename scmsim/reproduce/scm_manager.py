@@ -96,7 +96,7 @@ def micro(fs: str, size: int, medium: str = "") -> dict[str, float]:
 @cache
 def program(fs: str, app: str, interface: str) -> float:
     """Table 5: milliseconds of one run of a program over the five files, its own work left out."""
-    source = memory_objects.source(app=app, interface=interface, repeats=TIMES)
+    source = memory_objects.Workload(app=app, interface=interface, repeats=TIMES)
     cold = {} if fs == "scm-manager" else {"mount": "sync", "page_cache": "cold"}
     found = run(fs, source, **cold)
     touched = [OPS.index(op) for op in OBJECT_OPS]
@@ -107,7 +107,7 @@ def program(fs: str, app: str, interface: str) -> float:
 @cache
 def macro(fs: str, row: str) -> float:
     """Table 4: seconds, the programs' own work left out."""
-    source = andrew.source() if row == "SCMM-18" else postmark.source()
+    source = andrew.Workload() if row == "SCMM-18" else postmark.Workload()
     mount = {} if fs == "scm-manager" else {"mount": "sync" if row == "SCMM-19" else "async"}
     found = run(fs, source, **mount)
     return nanoseconds(found, None, found.calls) / 1e9

@@ -62,7 +62,7 @@ def walks_and_time(found: Run) -> tuple[int, float]:
 def writes(fs: str, size: int, record: int) -> dict[str, tuple[int, float]]:
     """(walks, ns) of IOzone's sequential test (write, rewrite) and of its random one (read, write)."""
     part, whole = (
-        walks_and_time(run(cast(Source, iozone.source(size, size, record, record, 0, tests)), fs))
+        walks_and_time(run(cast(Source, iozone.Workload(size, size, record, record, 0, tests)), fs))
         for tests in ("0", "0,2")
     )
     return {"sequential": part, "random": (whole[0] - part[0], whole[1] - part[1])}
@@ -79,7 +79,7 @@ def mail(quick: bool) -> list[Source]:
         "read": 4096,
         "write": 4096,
     }
-    return [cast(Source, postmark.source(**common, buffering=0, bias_read=bias)) for bias in ("1", "9")]
+    return [cast(Source, postmark.Workload(**common, buffering=0, bias_read=bias)) for bias in ("1", "9")]
 
 
 def _sizes(quick: bool) -> tuple[int, list[int]]:
@@ -113,9 +113,9 @@ def _fragmentation(quick: bool) -> Answer:
     """Waste of allocated bytes, averaged over points of each trace while files exist."""
     size, count = _sizes(quick)[0], 10 if quick else 16
     common = {"files": count, "transactions": 2 * count, "size_low": 4 * KIB, "size_high": 256 * MIB, "buffering": 0}
-    large = postmark.source(**common, read=256 * KIB, write=256 * KIB)
+    large = postmark.Workload(**common, read=256 * KIB, write=256 * KIB)
     work = {
-        "IOzone": iozone.source(size, size, 64 * KIB, 64 * KIB, 0, "0,2"),
+        "IOzone": iozone.Workload(size, size, 64 * KIB, 64 * KIB, 0, "0,2"),
         "Postmark up to 256 MiB": large,
         "Postmark up to 8 MiB": mail(quick)[0],
     }

@@ -1,6 +1,6 @@
 """The thesis on the TLB overhead of ext4, ext4-DAX and NOVA (University of Maine, 2020): its chapters 4 and 5.
 
-It ran Linux 4.1 and the NOVA of 2016 on an i7-8700K with DRAM as persistent memory.  The models are NOVA's FAST'16 personality and
+It ran Linux 4.1 and the NOVA of 2016 on an i7-8700K with DRAM as persistent memory.  The models are NOVA's FAST'16 variant and
 ext4 with the costs of a 5.13 kernel: in 4.1 an append of ext4-DAX went through direct I/O on indirect blocks, a shorter way than
 the journalled one of 5.13 (7,300 loads and stores, where its figures need about 1,700).  Ratios to ext4-DAX inherit that.
 """
@@ -31,13 +31,13 @@ def _appends(systems: str, unit: int, total: int, paging: str = "directmap-1g") 
     params = (
         {DAX: {"copy_fence": 0}} if DAX in systems.split(",") else {}
     )  # the time of 4.1's direct I/O, as published here
-    work = cast(Source, microbench.source("append", unit, total))
+    work = cast(Source, microbench.Workload("append", unit, total))
     return {run.fs: run for run in replay(work, systems, MACHINE, paging=paging, params=params).runs}
 
 
 @cache
 def _filebench(personality: str) -> dict[str, Run]:
-    return {run.fs: run for run in replay(cast(Source, filebench.source(personality=personality)), ALL, MACHINE).runs}
+    return {run.fs: run for run in replay(cast(Source, filebench.Workload(personality=personality)), ALL, MACHINE).runs}
 
 
 def _metric(run: Run, name: str) -> float:

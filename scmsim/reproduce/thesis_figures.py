@@ -106,7 +106,7 @@ def _filebench() -> Iterator[Chart]:
 
 @cache
 def _of_iozone(fs: str, size: int, tests: str) -> Run:
-    source = cast(Source, iozone.source(size, size, 4 * KI, 4 * KI, 0, tests))
+    source = cast(Source, iozone.Workload(size, size, 4 * KI, 4 * KI, 0, tests))
     return replay(source, fs, MACHINE, paging="base-4k").runs[0]
 
 

@@ -92,7 +92,7 @@ def _throughput(fs: str, than: str, op: int, order: str, sizes: tuple[int, ...],
 def mail(fs: str, quick: bool) -> np.ndarray:
     """Time of a Postmark of files of 2 to 6 MB, scaled down."""
     count = 15 if quick else 60
-    source = postmark.source(
+    source = postmark.Workload(
         files=count, transactions=count, size_low=2_000_000, size_high=6_000_000, write=4096, read=4096
     )
     return nanoseconds(run(fs, cast(Source, source), capacity=4 * GIB))
@@ -118,7 +118,7 @@ def _slightly_less(quick: bool) -> Answer:
 @cache
 def extra(fs: str, unit: int) -> float | None:
     """Extra data bytes per byte of an aligned overwrite."""
-    work = pattern.source(op="overwrite", unit=unit, stride=2 * MIB, file_size=16 * MIB, calls=8)
+    work = pattern.Workload(op="overwrite", unit=unit, stride=2 * MIB, file_size=16 * MIB, calls=8)
     params = {fs: COW} if fs.startswith("pmfs") else {}
     return replay(cast(Source, work), fs, params=params).runs[0].metrics["cow_extra_ratio"]
 
@@ -140,7 +140,7 @@ def _waste(page: int, quick: bool) -> Answer:
 
 def _closed_waste(quick: bool) -> Answer:
     """Waste of closed files on vsm over that on 4 KiB pages."""
-    source = postmark.source(files=15 if quick else 60, transactions=0, size_low=2_000_000, size_high=6_000_000)
+    source = postmark.Workload(files=15 if quick else 60, transactions=0, size_low=2_000_000, size_high=6_000_000)
     rows = np.concatenate(list(source.batches()))
     kept = rows[: int(np.argmax(rows["op"] == UNLINK))]
     waste = [run(fs, _Rows(source.files, kept), capacity=4 * GIB).space["waste_bytes"] for fs in ("vsm", "pmfs-4k")]

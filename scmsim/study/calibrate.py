@@ -184,7 +184,7 @@ def _works(keys: Sequence[Key], found: Mapping[Key, Cell]) -> list[Work]:
     works = []
     for key in keys:
         if key.unit_bytes or names is None:
-            source = microbench.source(op=_pass(key), unit=key.unit_bytes or 0, total=key.file_bytes or 0)
+            source = microbench.Workload(op=_pass(key), unit=key.unit_bytes or 0, total=key.file_bytes or 0)
             works.append(Work(source, 0))
         else:
             works.append(Work(Replayable(names, numbers[key.operation]), calls[0]))
@@ -205,7 +205,7 @@ def _table_of(fs: str) -> tuple[str, Table]:
         return table
 
     with costs.changed(note):
-        replay(microbench.source(unit=4096, total=4096), fs=fs)
+        replay(microbench.Workload(unit=4096, total=4096), fs=fs)
     if not found:
         raise UsageError(f"the model {fs!r} has no cost table to calibrate")
     return found[0]

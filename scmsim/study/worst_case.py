@@ -66,7 +66,7 @@ class Pattern:
 
     def source(self) -> Source:
         """The workload."""
-        return cast(Source, workload.source(**vars(self)))
+        return cast(Source, workload.Workload(**vars(self)))
 
     def in_words(self) -> str:
         """One line for people."""

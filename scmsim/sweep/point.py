@@ -100,7 +100,7 @@ def source(settings: Settings) -> Any:
     if "trace" in settings:
         return settings["trace"]
     given = {key.removeprefix("workload."): value for key, value in settings.items() if key.startswith("workload.")}
-    return registry.load("workload", given.pop("kind")).source(**given)
+    return registry.load("workload", given.pop("kind")).Workload(**given)
 
 
 def varying(points: list[Settings]) -> set[str]:

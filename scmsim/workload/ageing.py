@@ -58,7 +58,7 @@ class Step(NamedTuple):
     sizes: np.ndarray
 
 
-class source(_stream.Stream):
+class Workload(_stream.Stream):
     """Stream of the ageing operations (a records.Source); see PARAMS: sizes in bytes, shares in percent.
 
     Raises
@@ -144,6 +144,9 @@ class source(_stream.Stream):
             slots = max(slots, int(ids.max(initial=-1)) + 1)
             rows += len(ids) + (len(ids) + int((-(-sizes // self.unit)).sum()) if created else 0)
         return slots, rows
+
+
+source = Workload  # its old name, for one release
 
 
 class _Pool:

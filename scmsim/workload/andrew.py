@@ -30,7 +30,7 @@ ENTRY = 32  # bytes of one entry that getdents64 returns for a name of 5 to 12 c
 PHASES = ("makedir", "copy", "scandir", "readall")
 
 
-class source(_stream.Stream):
+class Workload(_stream.Stream):
     """Stream of the benchmark's operations (a records.Source); see PARAMS, sizes in bytes, interval in nanoseconds.
 
     Raises
@@ -130,6 +130,9 @@ class source(_stream.Stream):
         index = np.arange(len(files))
         ends = ops(READ, files, self.sizes)
         return weave((index, ops(OPEN, files)), (which, reads), (index, ends), (index, ops(CLOSE, files)))
+
+
+source = Workload  # its old name, for one release
 
 
 def tree_sizes(files: int, total: int, seed: int) -> np.ndarray:

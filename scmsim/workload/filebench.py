@@ -67,7 +67,7 @@ _ATTRIBUTES = {
 }
 
 
-class source(Stream):
+class Workload(Stream):
     """Stream of Filebench's operations (a records.Source).
 
     Parameters
@@ -247,6 +247,9 @@ class source(Stream):
             private += -(-int(action["unit"]) // _PAGE) * _PAGE
             _check(flowop, action, kind.memsize)
         return actions
+
+
+source = Workload  # its old name, for one release
 
 
 def _check(flowop: _wml.Flowop, action: np.void, memory: int) -> None:

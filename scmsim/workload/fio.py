@@ -42,7 +42,7 @@ _BLOCK = 1 << 14  # rows of one fill
 _PAGE = 4096
 
 
-class source(Stream):
+class Workload(Stream):
     """Stream of fio's operations (a records.Source).
 
     Parameters
@@ -128,6 +128,9 @@ class source(Stream):
             steps = _end_of_pass(job, ids, state, ending)
             steps["file2"][steps["op"] == UNLINK] = self.parents[number][: int(ending) * len(ids)]
             yield steps
+
+
+source = Workload  # its old name, for one release
 
 
 def _goes_on(job: Job, state: State, before: int) -> bool:

@@ -32,7 +32,7 @@ SEEDS = [0x12345, 0x23456, 0x34567, 0x45678]
 _BLOCK = 1 << 15  # STEPs in one array
 
 
-class source(Stream):
+class Workload(Stream):
     """Stream of IOzone's operations (a records.Source).
 
     Parameters
@@ -79,6 +79,9 @@ class source(Stream):
             for test in self.tests:
                 yield from _TESTS[test](file, size // record, record)
             yield _calls(file, STAT, UNLINK)
+
+
+source = Workload  # its old name, for one release
 
 
 def _pairs(min_file: int, max_file: int, low: int, high: int, crossover: int) -> Iterator[tuple[int, int]]:

@@ -67,7 +67,7 @@ LOG_BUFFER, TABLE_BUFFER, READ_BUFFER = 0, 1 << 20, 4 << 20  # the program's mem
 _RUNS = 1 << 10  # places of one request: more than sorted runs and blocks of a scan in one run
 
 
-class source(_stream.Stream):
+class Workload(_stream.Stream):
     """Stream of the store's calls (a records.Source); see PARAMS.
 
     Raises
@@ -136,10 +136,13 @@ class source(_stream.Stream):
             yield from store.requests(block, random)
 
 
+source = Workload  # its old name, for one release
+
+
 class _Store:
     """The store while it runs: memtable, tables, log, and the calls they make."""
 
-    def __init__(self, given: source) -> None:
+    def __init__(self, given: Workload) -> None:
         self.given = given
         self.levels = Levels(*given.levels_of)
         self.memtable = np.zeros(0, np.int64)  # its keys, sorted

@@ -54,7 +54,7 @@ SMALLEST, LARGEST = 32, 128 << 10  # bytes: the buddy allocator's units, section
 FOLDER = 0  # object id of the directory
 
 
-class source(_stream.Stream):
+class Workload(_stream.Stream):
     """Stream of one program's operations (a records.Source); see PARAMS.
 
     Raises
@@ -150,6 +150,9 @@ class source(_stream.Stream):
             order = 2 * np.arange(len(victims))
             born = _born(victims, _sizes(random, len(victims)))
             yield _stream.weave((order, ops(FREE, victims)), (1 + np.repeat(order, 2), born))
+
+
+source = Workload  # its old name, for one release
 
 
 def _times(parts: list[np.ndarray], times: int) -> Iterator[np.ndarray]:

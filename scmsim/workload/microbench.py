@@ -26,7 +26,7 @@ PARAMS = {
 PASSES = ("append", "rewrite", "read", "reread", "wsync")
 
 
-class source:
+class Workload:
     """Stream of the microbenchmark's operations (a records.Source).
 
     Parameters
@@ -119,3 +119,6 @@ class source:
         elif code in (WRITE, READ):
             batch.offset, batch.length = index * self.unit, self.unit
         return batch
+
+
+source = Workload  # its old name, for one release

@@ -40,7 +40,7 @@ DIRS = 8
 _PIECE = 4096  # rows
 
 
-class source(_stream.Stream):
+class Workload(_stream.Stream):
     """Stream of the mix (a records.Source); see PARAMS, interval in nanoseconds.
 
     Raises
@@ -67,6 +67,9 @@ class source(_stream.Stream):
                 waiting = []
         if waiting:
             yield _array(waiting)
+
+
+source = Workload  # its old name, for one release
 
 
 def _array(rows: list[tuple[int, ...]]) -> np.ndarray:

@@ -28,7 +28,7 @@ PARAMS = {
 }
 
 
-class source(_stream.Stream):
+class Workload(_stream.Stream):
     """Stream of one pattern (a records.Source); see PARAMS.
 
     Raises
@@ -93,3 +93,6 @@ class source(_stream.Stream):
             return calls
         due = turn % self.sync == self.sync - 1
         return _stream.weave((index, calls), (index[due], ops(FSYNC, file[due], flag=CONTINUES)))
+
+
+source = Workload  # its old name, for one release

@@ -68,7 +68,7 @@ class Draws:
         return next(self._next) % limit
 
 
-class source(Stream):
+class Workload(Stream):
     """Stream of Postmark's operations (a records.Source).
 
     Parameters
@@ -235,6 +235,9 @@ class source(Stream):
         where = np.where(steps["op"] == READ, self.reading + done % block[at], BUFFER + done)
         steps["buffer"] = np.where(past, where, 0)
         return at, steps
+
+
+source = Workload  # its old name, for one release
 
 
 class _Pool:

@@ -35,7 +35,7 @@ PARAMS = {
 }
 
 
-class source(_stream.Stream):
+class Workload(_stream.Stream):
     """Stream of one connection's calls (a records.Source); see PARAMS.
 
     Raises
@@ -127,6 +127,9 @@ class source(_stream.Stream):
                     seen[page] = True
                     reads.append((each, position, page))
         return np.array(reads, np.int64).reshape(-1, 3), np.array(changes, np.int64).reshape(-1, 3)
+
+
+source = Workload  # its old name, for one release
 
 
 def _cold(tree: Tree, touched: np.ndarray, seen: np.ndarray) -> np.ndarray:

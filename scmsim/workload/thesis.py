@@ -42,7 +42,7 @@ class Cell(NamedTuple):
     size: int
     unit: int
     op: str
-    source: "source"
+    source: "Workload"
 
 
 def cells(
@@ -55,10 +55,10 @@ def cells(
 ) -> Iterator[Cell]:
     """Yield the cells of a part of the matrix (by default all 616), operation fastest, then unit, then file size."""
     for size, unit, each in _chosen(op, size_from, size_to, unit_from, unit_to, total):
-        yield Cell(size, unit, each, source(each, size, size, unit, unit, total))
+        yield Cell(size, unit, each, Workload(each, size, size, unit, unit, total))
 
 
-class source(_stream.Stream):
+class Workload(_stream.Stream):
     """Stream of one cell or several, one after the other (a records.Source); see PARAMS.
 
     Raises
@@ -122,6 +122,9 @@ class source(_stream.Stream):
             for first in range(0, calls, _stream.PIECE):
                 index = np.arange(first, min(first + _stream.PIECE, calls))
                 yield ops(code, file, index * unit, unit, flag=flag)
+
+
+source = Workload  # its old name, for one release
 
 
 def _chosen(

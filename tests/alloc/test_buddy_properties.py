@@ -15,13 +15,13 @@ STATE = np.dtype((np.record, [*HEADER, *buddy.FIELDS]))
 
 
 class Device:
-    """Kernel and twin side by side."""
+    """Kernel and reference side by side."""
 
     def __init__(self, origin, chunks):
         self.state = new_state(STATE, 64 + buddy.arena_words(min(chunks, buddy.AT_ONCE)), np.zeros((1, 4), np.int64))
         buddy.attach(self.state, origin, chunks * LARGEST)
         self.record = self.state.record[0]
-        self.twin = Buddies(origin, chunks * LARGEST)
+        self.reference = Buddies(origin, chunks * LARGEST)
         self.bytes = chunks * LARGEST
         self.taken = {}
 
@@ -30,7 +30,7 @@ class Device:
             self.state.grow(int(self.record.need_words))
             assert buddy.ready(self.record, self.state.arena, 1)
         at, size = int(buddy.allocate(self.record, self.state.arena, order)), SMALLEST << order
-        assert at == self.twin.take(size)
+        assert at == self.reference.take(size)
         if at >= 0:
             assert all(at + size <= other or other + length <= at for other, length in self.taken.items()), "overlap"
             self.taken[at] = size
@@ -38,17 +38,17 @@ class Device:
 
     def give(self, at, order):
         assert self.taken.pop(at) == SMALLEST << order
-        self.twin.give(at, SMALLEST << order)
+        self.reference.give(at, SMALLEST << order)
         buddy.release(self.record, self.state.arena, at, order)
 
     def check(self):
-        counts = [sum(size == SMALLEST << order for size, _ in self.twin.free) for order in range(buddy.ORDERS)]
+        counts = [sum(size == SMALLEST << order for size, _ in self.reference.free) for order in range(buddy.ORDERS)]
         assert self.record.free_of.tolist() == counts
         free = sum(count * (SMALLEST << order) for order, count in enumerate(counts))
         assert free + sum(self.taken.values()) == self.bytes
         for order in range(buddy.ORDERS):
             assert int(buddy.room(self.record, order)) == sum(
-                size // (SMALLEST << order) for size, _ in self.twin.free if size >= SMALLEST << order
+                size // (SMALLEST << order) for size, _ in self.reference.free if size >= SMALLEST << order
             )
 
 

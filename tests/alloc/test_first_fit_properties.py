@@ -16,12 +16,12 @@ EDGES = [1, 2, 63, 64, 65, 127, 128, 129, 4095, 4096, 4097]
 
 
 class Device:
-    """Kernel and twin side by side."""
+    """Kernel and reference side by side."""
 
     def __init__(self, reserved, blocks, at_once=None):
         self.state = new_state(STATE, 64 + first_fit.arena_words(blocks), np.zeros((1, 4), np.int64))
         first_fit.attach(self.state, reserved, blocks, at_once)
-        self.twin = Ranges(reserved, blocks)
+        self.reference = Ranges(reserved, blocks)
         self.record = self.state.record[0]
 
     def take(self, want):
@@ -30,11 +30,11 @@ class Device:
             assert first_fit.ready(self.record, self.state.arena, want)
         start = int(first_fit.allocate(self.record, self.state.arena, want))
         got = int(self.record.got)
-        assert (start, got) == self.twin.take(want)
+        assert (start, got) == self.reference.take(want)
         return start, got
 
     def give(self, start, count):
-        self.twin.give(start, count)
+        self.reference.give(start, count)
         first_fit.release(self.record, self.state.arena, start, count)
 
     def bitmap(self):
@@ -46,9 +46,9 @@ class Device:
         return -(-int(self.record.tracked) // 64)
 
     def check(self):
-        assert int(self.record.free_blocks) == self.twin.free
+        assert int(self.record.free_blocks) == self.reference.free
         bits, tracked = self.bitmap(), int(self.record.tracked)
-        expected = self.twin.bitmap()
+        expected = self.reference.bitmap()
         assert bits[:tracked].tolist() == expected[:tracked] and not bits[tracked:].any() and all(expected[tracked:])
         summary = self.state.arena[self.record.summary :][: -(-self.words // 64)]
         any_free = np.unpackbits(summary.view(np.uint8), bitorder="little")[: self.words]
@@ -152,10 +152,10 @@ def test_how_many_runs_a_request_takes(free, want):
         device.give(*run)
     counted = int(first_fit.runs(device.record, device.state.arena, want))
     taken, left = 0, want
-    while left > 0 and device.twin.free:
+    while left > 0 and device.reference.free:
         left -= device.take(left)[1]
         taken += 1
-    assert taken <= counted <= max(taken, len(device.twin.ranges) + taken) and (want < 1000 or counted == taken)
+    assert taken <= counted <= max(taken, len(device.reference.ranges) + taken) and (want < 1000 or counted == taken)
 
 
 def test_the_state_of_a_huge_device_follows_what_is_in_use():

@@ -1,4 +1,4 @@
-"""Page-size policies against their slow twin: the same frames, the same counts, after any operations."""
+"""Page-size policies against their reference implementation: the same frames, the same counts, after any operations."""
 
 import numpy as np
 import pytest

@@ -101,7 +101,7 @@ def stored(rows: int) -> Iterator[Line]:
     from scmsim.trace import TraceWriter, open_trace
     from scmsim.workload import thesis
 
-    source = thesis.source(op="rewrite", total=4096 * rows)
+    source = thesis.Workload(op="rewrite", total=4096 * rows)
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "t.parquet"
         with TraceWriter(path, {}) as writer:

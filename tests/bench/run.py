@@ -24,8 +24,8 @@ EXPERIMENT = "quickstart"
 
 REWRITES = r"""
 import re, sys, scmsim
-from scmsim.workload.microbench import source
-scmsim.replay(source("rewrite", 4096, 16 << 20, passes=max(1, int(sys.argv[1]) >> 12)), "nova-cow")
+from scmsim.workload.microbench import Workload
+scmsim.replay(Workload("rewrite", 4096, 16 << 20, passes=max(1, int(sys.argv[1]) >> 12)), "nova-cow")
 # not ru_maxrss: what the parent had when it started this process counts there
 print(re.search(r"VmHWM:\s*(\d+)", open("/proc/self/status").read())[1])
 """
@@ -58,7 +58,7 @@ def rate(count: float, seconds: float, what: str) -> str:
 def replays(operations: int) -> Iterator[Line]:
     """Operations per second of whole replays (file system, paging, MMU, medium)."""
     import scmsim
-    from scmsim.workload.microbench import source
+    from scmsim.workload.microbench import Workload
 
     cells = (
         ("nova-cow", "append", 4096), ("nova-cow", "append", 1024), ("nova-cow", "rewrite", 4096),
@@ -66,8 +66,8 @@ def replays(operations: int) -> Iterator[Line]:
         ("ext4-dax", "append", 4096), ("ext4-dax", "rewrite", 4096), ("ext4", "append", 4096),
     )  # fmt: skip
     for fs, op, unit in cells:
-        work = source(op, unit, unit * operations)
-        scmsim.replay(source(op, unit, unit * 100), fs)  # compiles, or loads what is compiled
+        work = Workload(op, unit, unit * operations)
+        scmsim.replay(Workload(op, unit, unit * 100), fs)  # compiles, or loads what is compiled
         seconds = cpu(lambda work=work, fs=fs: scmsim.replay(work, fs))
         yield f"replay {fs} {op} {unit}", rate(work.rows, seconds, "operations")
 
@@ -77,11 +77,14 @@ def workloads(operations: int) -> Iterator[Line]:
     from scmsim.workload import filebench, fio, iozone, postmark
 
     cases = (
-        ("postmark", lambda n: postmark.source(transactions=n // 7)),
-        ("iozone, one file", lambda n: iozone.source(512 * n, 512 * n, 4096, 4096, 0)),
-        ("fio randrw", lambda n: fio.source(options=f"rw=randrw bs=4k size={4096 * n}")),
-        ("fio zipf", lambda n: fio.source(options=f"rw=randwrite bs=4k size={4096 * n} random_distribution=zipf:1.2")),
-        ("filebench varmail", lambda n: filebench.source(personality="varmail", flowops=n)),
+        ("postmark", lambda n: postmark.Workload(transactions=n // 7)),
+        ("iozone, one file", lambda n: iozone.Workload(512 * n, 512 * n, 4096, 4096, 0)),
+        ("fio randrw", lambda n: fio.Workload(options=f"rw=randrw bs=4k size={4096 * n}")),
+        (
+            "fio zipf",
+            lambda n: fio.Workload(options=f"rw=randwrite bs=4k size={4096 * n} random_distribution=zipf:1.2"),
+        ),
+        ("filebench varmail", lambda n: filebench.Workload(personality="varmail", flowops=n)),
     )
     for name, make in cases:
         for _ in make(1000).batches():  # compiles, or loads what is compiled
@@ -136,12 +139,12 @@ def memory(counts: tuple[int, ...]) -> Iterator[Line]:
 def scaling(operations: int) -> Iterator[Line]:
     """Cost of an operation in passes 4 to 9 over that in passes 2 and 3 (1 = it does not grow with the trace)."""
     import scmsim
-    from scmsim.workload.microbench import source
+    from scmsim.workload.microbench import Workload
 
     for fs, op in (("nova-cow", "rewrite"), ("nova-cow", "read"), ("ext4-dax", "rewrite"), ("ext4", "read")):
         took = {}
         for passes in (1, 3, 9):
-            work = source(op, 4096, 4096 * operations, passes=passes)
+            work = Workload(op, 4096, 4096 * operations, passes=passes)
             took[passes] = min(cpu(lambda work=work, fs=fs: scmsim.replay(work, fs)) for _ in range(3))
         ratio = (took[9] - took[3]) / 3 / max(took[3] - took[1], 1e-9)
         yield f"scaling: {fs} {op}, late passes over early ones", f"{ratio:>14.2f} times the CPU time an operation"

@@ -9,7 +9,7 @@ import scmsim
 import scmsim.fs
 from scmsim.core import registry
 from scmsim.core.errors import UsageError
-from scmsim.workload.microbench import source
+from scmsim.workload.microbench import Workload
 
 MODEL = pathlib.Path(__file__).parent / "toy_model.py"
 
@@ -33,7 +33,7 @@ def test_it_is_listed_and_described_without_being_imported(toy):
 
 
 def test_it_is_replayed(toy):
-    run = scmsim.replay(source(op="append", unit=1000, total=100_000), toy).runs[0]
+    run = scmsim.replay(Workload(op="append", unit=1000, total=100_000), toy).runs[0]
     assert run.counters["pm_stored_bytes"] == run.counters["nt_stored_bytes"] == 100_000
     assert run.counters["fences"] == run.calls == 100 and run.stored_bytes["data"] == 100_000
     assert run.counters["mem_inst_retired_all_stores"] == 100 * 125
@@ -43,7 +43,7 @@ def test_it_is_replayed(toy):
 
 def test_its_parameters_are_checked(toy):
     with pytest.raises(UsageError, match="did you mean 'capacity'"):
-        scmsim.replay(source(), toy, params={"toy": {"capasity": "1GiB"}})
+        scmsim.replay(Workload(), toy, params={"toy": {"capasity": "1GiB"}})
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def own(tmp_path, monkeypatch):
 
 def test_a_users_own_folder_adds_to_the_packages(own):
     assert {"mine", "ext4"} <= set(registry.names("fs"))
-    run = scmsim.replay(source(op="append", unit=1000, total=50_000), "mine").runs[0]
+    run = scmsim.replay(Workload(op="append", unit=1000, total=50_000), "mine").runs[0]
     assert run.fs == "mine" and run.counters["pm_stored_bytes"] == 50_000
 
 
@@ -114,7 +114,7 @@ def test_a_users_folder_is_a_family(family):
         "fs"
     )
     assert registry.literals("fs", "toy-8")["PARAMS"]["width"] == ("8", "bytes", "bytes of a store")
-    work = source(op="append", unit=1000, total=50_000)
+    work = Workload(op="append", unit=1000, total=50_000)
     runs = scmsim.replay(work, "toy-8,nova-128").runs
     assert [run.space["capacity_bytes"] for run in runs] == [1 << 30, 16 << 20]
     assert [run.counters["pm_stored_bytes"] >= 50_000 for run in runs] == [True, True]
@@ -124,7 +124,7 @@ def test_a_users_folder_is_a_family(family):
 
 def test_a_variant_of_the_packages_own_code_is_a_row(family):
     """Entries of 128 bytes: 31 a log page of 4064 bytes, where those of NOVA are 63."""
-    short, long = scmsim.replay(source(op="append", unit=4096, total=4096 * 620), "nova-cow,nova-128").runs
+    short, long = scmsim.replay(Workload(op="append", unit=4096, total=4096 * 620), "nova-cow,nova-128").runs
     assert long.space["capacity_bytes"] == 16 << 20
     assert long.sites["log append"]["nt_stored_bytes"] == 2 * short.sites["log append"]["nt_stored_bytes"] == 620 * 128
     assert (short.space["log_pages"], long.space["log_pages"]) == (17, 33)

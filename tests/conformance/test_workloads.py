@@ -29,7 +29,7 @@ SMALL = {
 
 def small(name):
     workload, given = SMALL[name]
-    return registry.load("workload", workload).source(**model_params("workload", workload, given))
+    return registry.load("workload", workload).Workload(**model_params("workload", workload, given))
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -68,7 +68,7 @@ def test_nothing_is_read_that_was_not_written(name):
 
 def test_memory_does_not_grow_with_the_length():
     """Half a million operations (36 MiB as records) pass through a few batches' worth of memory."""
-    work = registry.load("workload", "fio").source(options="rw=write bs=4k size=2g")
+    work = registry.load("workload", "fio").Workload(options="rw=write bs=4k size=2g")
     tracemalloc.start()
     assert sum(len(batch) for batch in work.batches()) > 500_000
     peak = tracemalloc.get_traced_memory()[1]

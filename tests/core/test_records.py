@@ -1,4 +1,4 @@
-"""The two wires and every other record: names that mean the same in plain Python and in compiled code."""
+"""The two record types and every other record: names that mean the same in plain Python and in compiled code."""
 
 import importlib
 import pkgutil

@@ -1,4 +1,4 @@
-"""The states of a crash and the formulas of write amplification against their slow twins."""
+"""The states of a crash and the formulas of write amplification against their reference implementations."""
 
 import numpy as np
 from hypothesis import given, settings

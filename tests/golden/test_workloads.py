@@ -64,7 +64,7 @@ def as_parameters(configuration):
 
 @pytest.mark.parametrize("configuration", POSTMARK, ids=lambda text: text.replace("\n", ", ") or "defaults")
 def test_postmark(configuration):
-    assert told(postmark.source(**as_parameters(configuration)), "/postmark") == POSTMARK[configuration]
+    assert told(postmark.Workload(**as_parameters(configuration)), "/postmark") == POSTMARK[configuration]
 
 
 def test_postmark_as_a_capture_from_elsewhere_has_it(tmp_path):
@@ -86,11 +86,11 @@ def test_postmark_as_a_capture_from_elsewhere_has_it(tmp_path):
         for r in batch
         if r["file"] >= 0 and below[r["file"]]
     ]
-    assert found == [row[:4] for row in told(postmark.source(), "/postmark") if row[0] != "stat"]
+    assert found == [row[:4] for row in told(postmark.Workload(), "/postmark") if row[0] != "stat"]
 
 
 def counts(transactions):
-    work = postmark.source(transactions=transactions)
+    work = postmark.Workload(transactions=transactions)
     batch = rows(work)
     ops = {name: int((batch["op"] == OPS.index(name)).sum()) for name in ("create", "unlink")}
     opened = batch[np.flatnonzero(batch["op"] == OPS.index("open")) + 2][
@@ -120,7 +120,7 @@ IOZONE_PARAMETERS = {
 @pytest.mark.parametrize("arguments", IOZONE)
 def test_iozone(arguments):
     seen = {}
-    batch = rows(iozone.source(**IOZONE_PARAMETERS[arguments]))
+    batch = rows(iozone.Workload(**IOZONE_PARAMETERS[arguments]))
     made = [
         [OPS[r["op"]], seen.setdefault(int(r["file"]), len(seen)), int(r["offset"]), int(r["length"])] for r in batch
     ]
@@ -138,7 +138,9 @@ FIO = recorded("fio")
 
 @pytest.mark.parametrize("options", FIO)
 def test_fio(options):
-    made = [[op, file, offset, length, flag] for op, file, offset, length, _, flag in told(fio.source(options=options))]
+    made = [
+        [op, file, offset, length, flag] for op, file, offset, length, _, flag in told(fio.Workload(options=options))
+    ]
     assert made == FIO[options]
 
 
@@ -152,7 +154,7 @@ def test_fio_against_its_own_log(name):
         (op, int(offset), int(length)) for op, offset, length in re.findall(r" (read|write) (\d+) (\d+)$", log, re.M)
     ]
     extra = " random_distribution=zipf:1.2 overwrite=1" if name == "z" else ""
-    work = fio.source(options=f"rw={FX[name]} bs=4k size=64k filename=/dev/shm/w/fx.dat{extra}")
+    work = fio.Workload(options=f"rw={FX[name]} bs=4k size=64k filename=/dev/shm/w/fx.dat{extra}")
     batch = rows(work)
     batch = batch[(batch["flag"] & SETUP == 0) & np.isin(batch["op"], (READ, WRITE))]
     assert [(OPS[r["op"]], int(r["offset"]), int(r["length"])) for r in batch] == logged
@@ -161,7 +163,7 @@ def test_fio_against_its_own_log(name):
 def test_filebench_files_and_calls():
     """Everything but the sizes of random appends, which Filebench draws from the system."""
     real = recorded("filebench")
-    work = filebench.source(file=str(DATA / "workloads" / "filebench.f"), flowops=1000)
+    work = filebench.Workload(file=str(DATA / "workloads" / "filebench.f"), flowops=1000)
     batch, top = rows(work), "/d/"
     setup = (batch["flag"] & SETUP) != 0
     made = batch[setup & (batch["op"] == WRITE)]

@@ -63,7 +63,7 @@ def test_postmark(tmp_path, transactions):
         return lambda path: path.removeprefix(top) if path.startswith(f"{top}/") else None
 
     real = traced(tmp_path, ["postmark", "cfg"], below(str(pool)))
-    assert generated(postmark.source(transactions=transactions), below("/postmark")) == real
+    assert generated(postmark.Workload(transactions=transactions), below("/postmark")) == real
 
 
 @pytest.mark.parametrize(
@@ -85,4 +85,4 @@ def test_fio(tmp_path, options):
 
     command = ["fio", "--name=job", "--thread", *[f"--{option}" for option in options.split()]]
     real = [row for row in traced(tmp_path, command, own) if row[0] != "stat"]  # it looks at its files in between
-    assert generated(fio.source(options=options), own) == real
+    assert generated(fio.Workload(options=options), own) == real

@@ -1,4 +1,4 @@
-"""The medium kernel against its slow twin, and laws that hold for any run."""
+"""The medium kernel against its reference implementation, and laws that hold for any run."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -57,10 +57,10 @@ def account(rows, buffer_bytes):
 
 
 def slow(rows, buffer_bytes, **reading):
-    twin = Medium(SITE_KINDS, buffer_bytes, **reading)
+    reference = Medium(SITE_KINDS, buffer_bytes, **reading)
     for *event, row in rows:
-        twin.event(*event, counted=row == COUNTED)
-    return {field: twin.count[field] for field in FIELDS}, {kind: twin.stored[kind] for kind in KINDS}
+        reference.event(*event, counted=row == COUNTED)
+    return {field: reference.count[field] for field in FIELDS}, {kind: reference.stored[kind] for kind in KINDS}
 
 
 @settings(max_examples=20 if NO_JIT else 300)

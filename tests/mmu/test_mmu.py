@@ -29,9 +29,9 @@ from scmsim.core.records import (
     WORK,
 )
 from scmsim.mmu import presets, simulate, state
+from scmsim.mmu.batch import replay_batch
 from scmsim.mmu.build import build
 from scmsim.mmu.replay import replay
-from scmsim.mmu.stream import stream
 
 PAGE_4K, PAGE_2M, PAGE_1G = 12, 21, 30
 
@@ -148,7 +148,7 @@ def test_linux_counts_kernel_addresses_by_4k(vaddr, flushes):
 def test_what_a_stream_let_in_is_flushed_too():
     """Streams take another way through the arrays than events do, which note the sets that a flush has to empty."""
     first, pages = mmu.machine("i7-8700k"), np.arange(100, dtype=np.int64) << 12
-    stream(first, np.zeros(1, COUNTERS), pages, LOAD, PAGE_4K)
+    replay_batch(first, np.zeros(1, COUNTERS), pages, LOAD, PAGE_4K)
     counters = run(
         [(INVALIDATE, -(1 << 40), 1 << 30, PAGE_4K), *((LOAD, int(p), 8, PAGE_4K, 8) for p in pages)], first=first
     )
@@ -373,12 +373,12 @@ def test_invalidating_everything_gives_a_cold_tlb():
     cold = simulate(addresses)
     state_ = mmu.machine("i7-8700k")
     counters = np.zeros(1, COUNTERS)
-    stream(state_, counters, addresses.astype(np.int64), LOAD, PAGE_4K)
+    replay_batch(state_, counters, addresses.astype(np.int64), LOAD, PAGE_4K)
     flush = np.zeros(1, EVENT)
     flush["code"], flush["length"], flush["order"], flush["vaddr"] = INVALIDATE, 1 << 40, PAGE_4K, -(1 << 45)
     replay(state_, counters, flush, np.zeros(1, np.int64), 1)
     again = np.zeros(1, COUNTERS)
-    stream(state_, again, addresses.astype(np.int64), LOAD, PAGE_4K)
+    replay_batch(state_, again, addresses.astype(np.int64), LOAD, PAGE_4K)
     assert int(again["dtlb_load_misses_walk_completed"][0]) == cold["dtlb_load_misses_walk_completed"]
 
 

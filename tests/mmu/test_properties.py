@@ -1,4 +1,4 @@
-"""The MMU kernels against their slow twin, and laws that hold for any run."""
+"""The MMU kernels against their reference implementation, and laws that hold for any run."""
 
 import numpy as np
 import pytest

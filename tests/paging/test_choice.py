@@ -7,13 +7,13 @@ from scmsim.core import registry
 from scmsim.core.errors import UsageError
 from scmsim.paging import _choice as choice
 from scmsim.pipeline import touches
-from scmsim.workload.microbench import source
+from scmsim.workload.microbench import Workload
 
 WORK = {"op": "append", "unit": 4096, "total": 1 << 20}
 
 
 def run(fs, machine="i7-8700k", **more):
-    return scmsim.replay(source(**WORK), fs, machine, **more).runs[0]
+    return scmsim.replay(Workload(**WORK), fs, machine, **more).runs[0]
 
 
 def walks(found):
@@ -37,7 +37,7 @@ def test_vsm_runs_on_the_page_table_that_it_rewrites():
 
 
 def test_a_table_names_the_paging_of_each_column():
-    text = scmsim.replay(source(**WORK), "nova-cow,vsm").table()
+    text = scmsim.replay(Workload(**WORK), "nova-cow,vsm").table()
     row = next(line for line in text.splitlines() if line.startswith("paging"))
     assert row.split() == ["paging", "directmap-1g", "virtual-superpages"]
 
@@ -74,9 +74,9 @@ def test_what_lies_in_dram_is_on_the_kernels_pages():
 
 def test_addresses_are_those_of_the_replay():
     """A miss-ratio curve of vsm is one of vsm on its own page table."""
-    found = [part.tolist() for part in touches(source(**WORK), "vsm")]
-    assert found == [part.tolist() for part in touches(source(**WORK), "vsm", paging="virtual-superpages")]
-    assert found != [part.tolist() for part in touches(source(**WORK), "vsm", paging="directmap-1g")]
+    found = [part.tolist() for part in touches(Workload(**WORK), "vsm")]
+    assert found == [part.tolist() for part in touches(Workload(**WORK), "vsm", paging="virtual-superpages")]
+    assert found != [part.tolist() for part in touches(Workload(**WORK), "vsm", paging="directmap-1g")]
 
 
 def test_parameters_of_a_policy_that_does_not_run_are_refused():

@@ -133,11 +133,11 @@ def test_a_measurement_brings_the_sweep_of_its_cells(tmp_path: Path) -> None:
 def test_labels_are_simulated_by_what_is_mounted_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from types import SimpleNamespace
 
-    from scmsim.perf import direct, simulate
+    from scmsim.perf import dax_check, simulate
     from tests.perf.helper import matrix
 
     mounts = {"a": {"type": "ext4", "dax": True}, "b": {"type": "btrfs", "dax": False}}
-    monkeypatch.setattr(direct, "described", lambda *about: mounts)
+    monkeypatch.setattr(dax_check, "described", lambda *about: mounts)
     assert simulate.models(matrix(tmp_path), SimpleNamespace(runs_programs=True)) == {"a": "ext4-dax"}
     assert simulate.sweep(matrix(tmp_path), {}) == ""
 

@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 from scmsim import cli
 from scmsim.core import registry
 from scmsim.core.errors import UsageError
-from scmsim.perf import cells, events, measured, runner, targets
+from scmsim.perf import cells, events, runner, targets, to_result
 from scmsim.perf.backend import Backend
 from scmsim.perf.machine import Machine
 from scmsim.perf.matrix import Matrix
@@ -48,10 +48,10 @@ def measure(small: Matrix, out: pathlib.Path) -> int:
         return runner.run(small, found, store)
 
 
-def result(small: Matrix, out: pathlib.Path) -> measured.Result:
+def result(small: Matrix, out: pathlib.Path) -> to_result.Result:
     found = backend(small, out)
     with cells.opened(out, runner.identity(small, found)) as store:
-        return measured.result(small, found, store)
+        return to_result.result(small, found, store)
 
 
 def records(out: pathlib.Path) -> dict[str, dict]:

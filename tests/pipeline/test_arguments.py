@@ -8,15 +8,15 @@ from scmsim.core.errors import UsageError
 from scmsim.mmu import mrc
 from scmsim.pipeline import touches
 from scmsim.result import read, read_all
-from scmsim.workload.microbench import source
+from scmsim.workload.microbench import Workload
 
-WORK = source("append", 4096, 8192)
+WORK = Workload("append", 4096, 8192)
 
 
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ({"trace": None}, "trace must be"), ({"trace": [WORK]}, "trace must be"), ({"trace": source}, "trace must be"),
+        ({"trace": None}, "trace must be"), ({"trace": [WORK]}, "trace must be"), ({"trace": Workload}, "trace must be"),
         ({"fs": 5}, "fs must be"), ({"fs": [5]}, "fs must be"), ({"fs": None}, "fs must be"),
         ({"machine": ["zen4", "zen5"]}, "machine must be"), ({"machine": 7}, "machine must be"),
         ({"machine": {}}, "machine table: "), ({"paging": 3}, "paging must be"), ({"medium": 3}, "medium must be"),
@@ -77,9 +77,9 @@ def test_touches_says_it_at_once(given, text):
         (lambda: scmsim.Result().table([]), r"no breakdown by \[\]"),
         (lambda: read(None), "path must be"),
         (lambda: read_all(3), "path must be"),
-        (lambda: source("append", 4096.5), "unit must be a whole number, not 4096.5"),
-        (lambda: source("append", "4KiB"), "unit must be a whole number, not '4KiB'"),
-        (lambda: source(interval=None), "interval must be"),
+        (lambda: Workload("append", 4096.5), "unit must be a whole number, not 4096.5"),
+        (lambda: Workload("append", "4KiB"), "unit must be a whole number, not '4KiB'"),
+        (lambda: Workload(interval=None), "interval must be"),
     ],
 )
 def test_other_entries(call, text):

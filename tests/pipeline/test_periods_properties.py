@@ -97,6 +97,6 @@ def test_commits_and_write_back_come_at_their_time(fs):
 
 
 def test_a_thesis_cell_is_that_of_a_whole_replay():
-    source = thesis.source("rewrite", 1 << 20, 1 << 20, 256 << 10, 256 << 10, 3000 << 20)
+    source = thesis.Workload("rewrite", 1 << 20, 1 << 20, 256 << 10, 256 << 10, 3000 << 20)
     found, repeated, whole = both(source, "ext4-dax")
     assert found == whole and found["operations"] == 12000 and repeated > 6000

@@ -8,7 +8,7 @@ from scmsim.core.errors import UnknownName, UsageError
 from scmsim.core.records import APPENDS, CONTINUES, EVENT, OFFSET_UNKNOWN, SETUP
 from scmsim.pipeline import stages
 from scmsim.pipeline.bins import SUMS, assign_bins, first_rows
-from scmsim.workload.microbench import source
+from scmsim.workload.microbench import Workload
 from tests.fs import drive
 
 SMALL = {"op": "append", "unit": 4096, "total": 40_960}
@@ -39,9 +39,9 @@ def test_operations_are_summed_up_and_go_to_the_rows_of_their_group(by, rows):
 
 @pytest.mark.parametrize("names", ["nova-cow,nova-fast16", "nova-cow , nova-fast16", ["nova-cow", "nova-fast16"]])
 def test_several_file_systems_give_several_runs_in_order(names):
-    result = scmsim.replay(source(**SMALL), names)
+    result = scmsim.replay(Workload(**SMALL), names)
     assert [run.fs for run in result.runs] == ["nova-cow", "nova-fast16"]
-    alone = scmsim.replay(source(**SMALL), "nova-fast16").runs[0]
+    alone = scmsim.replay(Workload(**SMALL), "nova-fast16").runs[0]
     assert result.runs[1].counters == alone.counters
     assert result.manifest["trace"]["workload"]["kind"] == "microbench"
 
@@ -56,7 +56,7 @@ def test_several_file_systems_give_several_runs_in_order(names):
     ],
 )
 def test_an_incomplete_trace_is_told_in_every_result(header, said):
-    trace = source(**SMALL)
+    trace = Workload(**SMALL)
     trace.header |= header
     assert scmsim.replay(trace, "nova-cow").runs[0].warnings == said
 
@@ -64,7 +64,7 @@ def test_an_incomplete_trace_is_told_in_every_result(header, said):
 @pytest.mark.parametrize("names", ["", "nova-cow,", []])
 def test_no_file_system_is_an_error(names):
     with pytest.raises(UsageError, match="no file system given"):
-        scmsim.replay(source(**SMALL), names)
+        scmsim.replay(Workload(**SMALL), names)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_no_file_system_is_an_error(names):
 )
 def test_unknown_names_are_errors_of_one_line(given, text):
     with pytest.raises(UnknownName, match=text) as caught:
-        scmsim.replay(source(**SMALL), **{"fs": "nova-cow", **given})
+        scmsim.replay(Workload(**SMALL), **{"fs": "nova-cow", **given})
     assert "\n" not in str(caught.value)
 
 
@@ -95,18 +95,18 @@ def test_unknown_names_are_errors_of_one_line(given, text):
 )
 def test_bad_parameters_name_their_place(params, text):
     with pytest.raises(UsageError, match=text):
-        scmsim.replay(source(**SMALL), "nova-cow", params=params)
+        scmsim.replay(Workload(**SMALL), "nova-cow", params=params)
 
 
 def test_parameters_are_in_the_run():
     given = {"nova-cow": {"capacity": "1GiB"}, "directmap-1g": {"user_page": "2MiB"}}
-    run = scmsim.replay(source(**SMALL), "nova-cow", params=given).runs[0]
+    run = scmsim.replay(Workload(**SMALL), "nova-cow", params=given).runs[0]
     assert (run.params["capacity"], run.params["user_page"], run.space["capacity_bytes"]) == (1 << 30, 2 << 20, 1 << 30)
 
 
 def test_progress_tells_rows_done_of_all():
     seen = []
-    work = source(op="append", unit=512, total=5120, files=2)
+    work = Workload(op="append", unit=512, total=5120, files=2)
     scmsim.replay(work, "nova-cow", progress=lambda *step: seen.append(step), chunk=4)
     assert seen[-1] == ("nova-cow", work.rows, work.rows) and [done for _, done, _ in seen] == sorted(
         d for _, d, _ in seen
@@ -114,9 +114,9 @@ def test_progress_tells_rows_done_of_all():
 
 
 def test_calls_operations_and_payload_leave_preparation_out():
-    run = scmsim.replay(source(op="wsync", unit=1000, total=10_000), "nova-cow").runs[0]
+    run = scmsim.replay(Workload(op="wsync", unit=1000, total=10_000), "nova-cow").runs[0]
     assert (run.operations, run.calls, run.payload) == (20, 10, {"written": 10_000, "read": 0})
-    run = scmsim.replay(source(op="read", unit=1000, total=10_000), "nova-cow").runs[0]
+    run = scmsim.replay(Workload(op="read", unit=1000, total=10_000), "nova-cow").runs[0]
     assert (run.operations, run.calls, run.payload) == (10, 10, {"written": 0, "read": 10_000})
 
 
@@ -209,7 +209,7 @@ def test_a_file_that_the_tables_cannot_hold_ends_the_replay_with_its_operation()
 def test_a_stored_trace_and_its_workload_give_the_same(tmp_path):
     from scmsim.trace import TraceWriter
 
-    work = source(op="rewrite", unit=3000, total=90_000)
+    work = Workload(op="rewrite", unit=3000, total=90_000)
     with TraceWriter(tmp_path / "t.parquet", work.header) as writer:
         for batch in work.batches(50):
             writer.append(batch)

@@ -11,7 +11,7 @@ from scmsim.cli import main
 from scmsim.core import registry
 from scmsim.result import read
 from scmsim.result.metrics import compute
-from scmsim.workload.microbench import source
+from scmsim.workload.microbench import Workload
 from tests.fs import drive
 
 PENDING = ("dirty_bytes", "uncommitted_bytes", "staged_bytes")
@@ -95,7 +95,7 @@ def test_the_command_and_the_experiment_file_write_back(experiment):
 
 def test_failed_operations_mark_their_column_and_are_no_calls():
     """A call that failed for want of space cost nothing: figures per call are those of the others."""
-    work = source(op="append", unit=1 << 20, total=32 << 20)
+    work = Workload(op="append", unit=1 << 20, total=32 << 20)
     found = scmsim.replay(work, "nova-cow", params={"nova-cow": {"capacity": "16MiB"}})
     only = found.runs[0]
     assert only.failed == only.errors["ENOSPC"] > 0 and only.calls == 32 - only.failed and only.operations == 32

@@ -1,4 +1,4 @@
-"""The buddy system over a set of free blocks: the obvious twin of scmsim.alloc.buddy.
+"""The buddy system over a set of free blocks: the obvious reference implementation of scmsim.alloc.buddy.
 
 Source: SCM manager paper, section 4.2 (32 bytes to 128 KiB); the smallest, then lowest, block that is large enough serves.
 """

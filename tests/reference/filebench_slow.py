@@ -1,4 +1,4 @@
-"""Filebench's flowops written the slow and obvious way: a twin of scmsim/workload/kernels/filebench_run.py.
+"""Filebench's flowops written the slow and obvious way: a reference implementation of scmsim/workload/kernels/filebench_run.py.
 
 Each function takes (world, thread, parameters) and returns whether the thread may go on; False means that it waits (no file to be
 had, or a semaphore) and tries again at its next turn.
@@ -323,7 +323,7 @@ KINDS: dict[str, Callable[[World, Running, Step], bool]] = {
 
 
 def play(source) -> list[tuple[int, ...]]:
-    """The STEPs of a Filebench workload after its files were made (a scmsim.workload.filebench.source)."""
+    """The STEPs of a Filebench workload after its files were made (a scmsim.workload.filebench.Workload)."""
     world, made = World(source.seed), {}
     tables = source._tables()
     for _ in source._made_files_of_all(tables):

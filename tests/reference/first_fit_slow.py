@@ -1,4 +1,4 @@
-"""First fit over a sorted list of free ranges: the obvious twin of scmsim.alloc.first_fit.
+"""First fit over a sorted list of free ranges: the obvious reference implementation of scmsim.alloc.first_fit.
 
 Source: NOVA fs/nova/balloc.c, nova_alloc_blocks_in_free_list: the first range serves; one shorter than the request is
 taken whole.

@@ -1,4 +1,4 @@
-"""What reaches persistent memory, slow and obvious: the twin of scmsim.medium.model, in dictionaries and single lines.
+"""What reaches persistent memory: the reference implementation of scmsim.medium.model, in dictionaries and single lines.
 
 A CPU cache keeps dirty lines, one for each remainder of the line number by 4096; the device has a write buffer with one
 granule for each remainder by its number of granules.  A granule that is written whole by one write-back costs itself;

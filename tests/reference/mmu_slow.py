@@ -1,4 +1,4 @@
-"""The slow, obvious twin of scmsim.mmu: lists and dictionaries, one access at a time, no code shared with the kernels.
+"""The reference implementation of scmsim.mmu: lists and dictionaries, one access at a time, no code shared with the kernels.
 
 `Mmu(table)` takes the table of a machine file; `Mmu.event` takes one event with its address and adds to `Mmu.count`.
 """

@@ -1,4 +1,4 @@
-"""Row-by-row twins of the trace tools, on plain dictionaries and sets."""
+"""Row-by-row reference implementations of the trace tools, on plain dictionaries and sets."""
 
 from scmsim.core.records import (
     CREATE,

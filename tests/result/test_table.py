@@ -187,7 +187,7 @@ def test_names_are_cut_in_their_middle_and_stay_apart() -> None:
 
 
 def test_operations_of_each_group_are_counted_where_passes_repeat_too() -> None:
-    source = thesis.source(op="read", size_from=1 << 20, unit_from=4096, total=1 << 28)
+    source = thesis.Workload(op="read", size_from=1 << 20, unit_from=4096, total=1 << 28)
     found = replay(source, "nova-cow", by="op").runs[0]
     assert found.repeated and sum(found.group_operations.values()) == found.operations
     assert set(found.group_operations) == set(found.groups)

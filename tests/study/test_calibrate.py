@@ -16,7 +16,7 @@ from scmsim.workload import microbench
 
 
 def small(op, unit):
-    return microbench.source(op=op, unit=unit, total=16 * unit)
+    return microbench.Workload(op=op, unit=unit, total=16 * unit)
 
 
 def measured(factor):

@@ -42,7 +42,7 @@ def touched(path: Path, kinds: list[str]) -> None:
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
-    source, path = mix.source(calls=60, files=3), tmp_path / "mix.parquet"
+    source, path = mix.Workload(calls=60, files=3), tmp_path / "mix.parquet"
     with TraceWriter(path, source.header) as writer:
         for batch in source.batches():
             writer.append(batch)

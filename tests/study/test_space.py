@@ -37,7 +37,7 @@ def test_waste_of_a_file_of_1_gib_and_2_kib(policy, waste):
 
 def test_waste_of_37513_small_files():
     """As many superpages, less what is in them: 73 GiB; the VSM paper's motivation."""
-    source = ageing.source(capacity=512 * MIB, utilisation=100, turnover=1, sizes="small")
+    source = ageing.Workload(capacity=512 * MIB, utilisation=100, turnover=1, sizes="small")
     small, large = (space.of_policy(source, name, {"capacity": "80GiB"}).total for name in ("pages-4k", "pages-2m"))
     assert small["files"] == large["files"] == 37_513 and not large["failed_operations"]
     assert 72.5 < large["waste_bytes"] / GIB < 73.3
@@ -86,7 +86,7 @@ def test_what_fallocate_keeps_is_no_waste():
 
 def test_an_aged_device_keeps_the_files_of_the_trace_apart():
     source = drive.source(drive.files(-1, names=["/mine"]), drive.ops(("create", 0), ("write", 0, 0, 3 * MIB)))
-    old = ageing.source(capacity=64 * MIB, utilisation=80, sizes="fixed", mean=256 << 10)
+    old = ageing.Workload(capacity=64 * MIB, utilisation=80, sizes="fixed", mean=256 << 10)
     found = space.of_policy(source, "one-zone", {"capacity": "64MiB"}, aged=old)
     assert [row["path"] for row in space.rows_by_file(found, source.files)] == ["/mine"]
     assert found.total["files"] > 100
@@ -105,7 +105,7 @@ def test_small_pages_come_out_of_superpages_where_their_region_is_full():
 def test_files_of_a_trace_fit_on_two_zones_that_are_aged():
     """Three quarters of the device are superpages, and most of what ages it are small files."""
     source = drive.source(drive.files(*[100_000] * 80), drive.ops(("write", 0, 0, 10)))
-    old = ageing.source(capacity=GIB, utilisation=90)
+    old = ageing.Workload(capacity=GIB, utilisation=90)
     found = space.of_policy(source, "two-zone", {"capacity": GIB}, aged=old).total
     assert 0.9 * GIB < found["allocated_bytes"] < 0.95 * GIB and found["failed_operations"] == 0
 

@@ -103,7 +103,7 @@ def test_the_same_seed_gives_the_same_finding_and_shrinking_keeps_the_score():
 
 @pytest.mark.parametrize("op", ["append", "overwrite", "read"])
 def test_a_pattern_does_what_its_words_say(op):
-    source = pattern.source(op=op, unit=1000, stride=8192, shift=100, sync=4, files=3, file_size=1 << 20, calls=50)
+    source = pattern.Workload(op=op, unit=1000, stride=8192, shift=100, sync=4, files=3, file_size=1 << 20, calls=50)
     rows = np.concatenate(list(source.batches(7)))
     calls = rows[np.isin(rows["op"], (READ, WRITE)) & (rows["flag"] & 2 == 0)]
     assert len(calls) == 50 and set(calls["length"]) == {1000} and len(rows) == source.rows
@@ -115,7 +115,7 @@ def test_a_pattern_does_what_its_words_say(op):
 
 def test_random_places_stay_inside_the_file():
     rows = np.concatenate(
-        list(pattern.source(op="read", order="random", unit=5000, file_size=100_000, calls=500).batches())
+        list(pattern.Workload(op="read", order="random", unit=5000, file_size=100_000, calls=500).batches())
     )
     assert rows["offset"].min() >= 0 and (rows["offset"] + rows["length"]).max() <= 100_000
     assert len(set(rows["offset"].tolist())) == 20
@@ -123,7 +123,7 @@ def test_random_places_stay_inside_the_file():
 
 def test_mistakes():
     with pytest.raises(UsageError, match="does not hold a call"):
-        pattern.source(op="read", unit=8192, file_size=4096)
+        pattern.Workload(op="read", unit=8192, file_size=4096)
     with pytest.raises(UsageError, match="no metric named 'trafic'"):
         Hunt("ext4", "trafic")
     done = CliRunner().invoke(cli.main, ["hunt", "--fs", "ext4", "--op", "apend"])

@@ -131,10 +131,10 @@ def test_fio_logs_what_strace_sees(tmp_path: Path, how: str) -> None:
 @REAL
 @pytest.mark.slow
 def test_fio_replays_an_exported_workload(tmp_path: Path) -> None:
-    from scmsim.workload.microbench import source
+    from scmsim.workload.microbench import Workload
 
     (tmp_path / "data").mkdir()
-    work = source("wsync", 4096, 65536)
+    work = Workload("wsync", 4096, 65536)
     work.files.path[:] = [f"{tmp_path}/data/f{i}" for i in range(len(work.files))]
     fio_iolog.export(work, tmp_path / "log")
     seen = fio(tmp_path, "--name=r", f"--read_iolog={tmp_path / 'log'}", "--ioengine=psync", "--replay_no_stall=1")

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scmsim.trace.formats import _columns
+from scmsim.trace.formats._builder import TraceBuilder
 from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._intake import TraceBuilder
 from scmsim.trace.kernels import perf_text
 from scmsim.trace.store import TraceWriter
 from tests.fuzz.mutate import DATA, NUMBERS, SAMPLES, judge, mutated

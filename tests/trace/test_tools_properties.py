@@ -1,4 +1,4 @@
-"""The trace tools against their row-by-row twins, on traces of any operations."""
+"""The trace tools against their row-by-row reference implementations, on traces of any operations."""
 
 import numpy as np
 import pytest

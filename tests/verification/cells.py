@@ -8,7 +8,7 @@ import numpy as np
 from scmsim.core import registry, units
 from scmsim.core.records import LOAD, NTSTORE, PM, SETUP, STORE, WORK
 from scmsim.fs.engine.model import Model
-from scmsim.workload.microbench import source
+from scmsim.workload.microbench import Workload
 
 DATA = pathlib.Path(__file__).parent / "data"
 
@@ -35,12 +35,12 @@ def kernel(row: dict) -> dict[str, str]:
     return {"kernel": row["kernel"]} if "kernel" in row and "kernel" in registry.load("fs", row["fs"]).PARAMS else {}
 
 
-def workload(row: dict) -> source:
+def workload(row: dict) -> Workload:
     """The microbenchmark of one cell, as it was measured."""
     unit, calls = int(row["unit"]), int(row["calls"])
     # A measured file was rewritten before it was read, which tmpfs notices: a page's second use activates it.
     op = "reread" if (row["fs"], row["op"]) == ("tmpfs", "read") else row["op"]
-    return source(op=op, unit=unit, total=unit * calls)
+    return Workload(op=op, unit=unit, total=unit * calls)
 
 
 def totals(fs: str, work, costs: int = 0, free: bool = False, **params) -> dict:

@@ -124,7 +124,7 @@ def make(name, path):
         store(*single(name), path)
         return
     kind, given = WHOLE[name]
-    source = registry.load("workload", kind).source(**given)
+    source = registry.load("workload", kind).Workload(**given)
     with TraceWriter(path, dict(source.header)) as writer:
         for part in source.batches():
             writer.append(part)

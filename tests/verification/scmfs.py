@@ -48,7 +48,7 @@ def iozone_writes(fs: str, size: int, record: int, **more) -> dict[str, tuple[in
     """(walks, estimated ns) of IOzone's sequential test (write, rewrite) and of its random one (read, write)."""
     found = {}
     for tests in ("0", "0,2"):
-        trace = iozone.source(size, size, record, record, 0, tests)
+        trace = iozone.Workload(size, size, record, record, 0, tests)
         run = replay(trace, fs, **more)
         found[tests] = foreground(run)
     whole, part = found["0,2"], found["0"]
@@ -100,7 +100,7 @@ def postmark_runs(quick: bool) -> dict[str, dict[str, object]]:
     """The mostly writing and the mostly reading Postmark: small and large files."""
     count = 40 if quick else 150
     return {
-        name: postmark.source(files=count, transactions=3 * count, size_low=4 * KIB, size_high=8 * MIB, read=4096, write=4096,
+        name: postmark.Workload(files=count, transactions=3 * count, size_low=4 * KIB, size_high=8 * MIB, read=4096, write=4096,
                               buffering=0, bias_read=bias)
         for name, bias in (("postmark, mostly appends", "1"), ("postmark, mostly reads", "9"))
     }  # fmt: skip
@@ -142,7 +142,7 @@ def main() -> None:
         "SCMFS-5: published: scmfs misses more than file systems in the direct map on small random writes; here: first column"
     )
     print("SCMFS-3: published at most 1 % internal fragmentation on average; here, of all bytes and of superpages:")
-    traces = {**postmark_runs(quick), "iozone": iozone.source(size, size, 64 * KIB, 64 * KIB, 0, "0,2")}
+    traces = {**postmark_runs(quick), "iozone": iozone.Workload(size, size, 64 * KIB, 64 * KIB, 0, "0,2")}
     for tail in ("superpage", "normal"):
         for name, trace in traces.items():
             every, supers = live_fragmentation(trace, "scmfs-lp", 4096, tail=tail)

@@ -33,7 +33,7 @@ def counts(batch):
 
 
 def test_andrew_phases():
-    work = andrew.source()
+    work = andrew.Workload()
     batch = rows(work)
     assert work.sizes.sum() == 200 << 10 and len(work.sizes) == 70 and work.sizes.min() > 0
     calls = int((-(-work.sizes // 8192)).sum())
@@ -47,7 +47,7 @@ def test_andrew_phases():
 
 
 def test_andrew_copies_one_file_after_the_other():
-    work = andrew.source(files=2, total=20_000, dirs=1, unit=4096)
+    work = andrew.Workload(files=2, total=20_000, dirs=1, unit=4096)
     batch = rows(work)
     copy = batch[(batch["op"] != MKDIR)][: np.flatnonzero(batch["op"] == READDIR)[0] - 1]
     first = copy[: np.flatnonzero(copy["op"] == CLOSE)[1] + 1]
@@ -58,7 +58,7 @@ def test_andrew_copies_one_file_after_the_other():
 
 @pytest.mark.parametrize("phase", andrew.PHASES)
 def test_andrew_counts_the_phase_asked_for(phase):
-    batch = rows(andrew.source(phase=phase))
+    batch = rows(andrew.Workload(phase=phase))
     counted = batch[(batch["flag"] & SETUP) == 0]
     expected = {
         "makedir": {"mkdir"}, "copy": {"open", "create", "read", "write", "close"}, "scandir": {"readdir", "stat"},
@@ -83,7 +83,7 @@ def test_the_thesis_has_616_cells_of_10_gib():
 
 @pytest.mark.parametrize("op", thesis.OPERATIONS)
 def test_a_cell_moves_its_total_over_one_file(op):
-    batch = rows(thesis.source(op, 1 << 20, 1 << 20, 128 << 10, 128 << 10, total=5 << 20))
+    batch = rows(thesis.Workload(op, 1 << 20, 1 << 20, 128 << 10, 128 << 10, total=5 << 20))
     counted = batch[(batch["flag"] & SETUP) == 0]
     assert counted["length"].sum() == 5 << 20 and (counted["op"] == (READ if "read" in op else WRITE)).all()
     assert counted["offset"].tolist() == [i * (128 << 10) for i in range(8)] * 5
@@ -95,7 +95,7 @@ def test_a_cell_moves_its_total_over_one_file(op):
 def test_cells_and_the_whole_source_agree():
     given = {"size_from": 1 << 20, "size_to": 2 << 20, "unit_from": 1 << 20, "total": 4 << 20}
     parts = [rows(cell.source) for cell in thesis.cells(**given)]
-    whole = rows(thesis.source("all", unit_to=4 << 20, **given))
+    whole = rows(thesis.Workload("all", unit_to=4 << 20, **given))
     assert len(whole) == sum(map(len, parts))
     assert whole["offset"].tolist() == np.concatenate(parts)["offset"].tolist()
 
@@ -115,7 +115,7 @@ def live_pages(work):
 @pytest.mark.parametrize("sizes", ageing.SIZES)
 @pytest.mark.parametrize("victims", ["random", "oldest"])
 def test_ageing_keeps_to_its_utilisation(sizes, victims):
-    work = ageing.source(capacity=32 << 20, utilisation=60, turnover=4, sizes=sizes, victims=victims, churn=20)
+    work = ageing.Workload(capacity=32 << 20, utilisation=60, turnover=4, sizes=sizes, victims=victims, churn=20)
     goal = (32 << 20) * 60 // 100 // 4096
     written = 0
     for step, pages in live_pages(work):
@@ -128,16 +128,16 @@ def test_ageing_keeps_to_its_utilisation(sizes, victims):
 
 
 def test_ageing_uses_ids_again_and_makes_no_more_rows_than_it_says():
-    work = ageing.source(capacity=16 << 20, sizes="fixed", mean=4096, turnover=5)
+    work = ageing.Workload(capacity=16 << 20, sizes="fixed", mean=4096, turnover=5)
     batch = rows(work)
     assert len(batch) == work.rows and counts(batch)["create"] > 4 * len(work.files)
     assert batch["file"].max() == len(work.files) - 1
     assert (batch["flag"] & SETUP == 0).all()
-    assert (rows(ageing.source(capacity=1 << 20, setup=1))["flag"] & SETUP != 0).all()
+    assert (rows(ageing.Workload(capacity=1 << 20, setup=1))["flag"] & SETUP != 0).all()
 
 
 def test_the_small_set_has_37513_files_and_the_waste_of_superpages():
-    work = ageing.source(sizes="small", turnover=0)
+    work = ageing.Workload(sizes="small", turnover=0)
     sizes = np.concatenate([step.sizes for step in work.steps() if step.created])
     assert len(sizes) == 37_513 and sizes.max() < 2 << 20
     waste = lambda page: int((-(-sizes // page) * page - sizes).sum())  # noqa: E731
@@ -156,7 +156,7 @@ def test_distributions_are_those_of_their_sources():
 
 
 def test_micro_is_tables_2_and_3():
-    batch = rows(memory_objects.source())
+    batch = rows(memory_objects.Workload())
     table2 = batch[batch["op"] >= MALLOC]
     assert counts(table2) == {"malloc": 300, "free": 300}
     assert batch["length"][batch["op"] == USTORE].tolist() == [512] * 100 + [1024] * 100 + [4096] * 100
@@ -166,7 +166,7 @@ def test_micro_is_tables_2_and_3():
 
 
 def test_cp_through_objects_moves_the_same_bytes_without_file_calls():
-    objects, files = (rows(memory_objects.source("cp", each, repeats=1)) for each in ("objects", "files"))
+    objects, files = (rows(memory_objects.Workload("cp", each, repeats=1)) for each in ("objects", "files"))
     total = sum(memory_objects.FILES)
     assert not np.isin(objects["op"], (READ, WRITE, OPEN, CREATE)).any()
     assert objects["length"][objects["op"] == USTORE].sum() == total == files["length"][files["op"] == WRITE].sum()
@@ -177,7 +177,7 @@ def test_cp_through_objects_moves_the_same_bytes_without_file_calls():
 
 
 def test_churn_allocates_the_buddys_range():
-    batch = rows(memory_objects.source("churn", live=200, calls=5000))
+    batch = rows(memory_objects.Workload("churn", live=200, calls=5000))
     sizes = batch["length"][batch["op"] == MALLOC]
     assert 32 <= sizes.min() < 64 and 64 << 10 < sizes.max() <= 128 << 10
     assert counts(batch)["malloc"] == 5200 == counts(batch)["store"] and counts(batch)["free"] == 5000

@@ -94,7 +94,7 @@ def test_any_text_is_a_workload_or_one_line(text):
 def calls(tmp_path, flowops, count=50, **given):
     path = tmp_path / "w.f"
     path.write_text((TINY % flowops).replace("instances=2", "instances=1").replace("instances=3", "instances=1"))
-    batch = np.concatenate(list(filebench.source(file=str(path), flowops=count, **given).batches()))
+    batch = np.concatenate(list(filebench.Workload(file=str(path), flowops=count, **given).batches()))
     return batch.view(np.recarray)[(batch["flag"] & SETUP) == 0]
 
 
@@ -144,7 +144,7 @@ def test_a_step_without_a_file_waits_or_ends_the_run(tmp_path):
 
 
 def test_writers_of_oltp_come_after_as_many_reads_as_their_semaphores_say():
-    work = filebench.source(personality="oltp", flowops=400_000, set="nshadows=20 ndbwriters=2")
+    work = filebench.Workload(personality="oltp", flowops=400_000, set="nshadows=20 ndbwriters=2")
     batch = np.concatenate(list(work.batches()))
     batch = batch[(batch["flag"] & SETUP) == 0]
     log = len(work.files) - 1
@@ -155,7 +155,7 @@ def test_writers_of_oltp_come_after_as_many_reads_as_their_semaphores_say():
 
 
 def test_seeds_change_places_but_not_the_file_set():
-    one, two = (filebench.source(personality="varmail", flowops=500, seed=seed) for seed in (1, 2))
+    one, two = (filebench.Workload(personality="varmail", flowops=500, seed=seed) for seed in (1, 2))
     assert one.files.path == two.files.path
     batches = [np.concatenate(list(work.batches())) for work in (one, two)]
     assert not np.array_equal(*batches)
@@ -177,7 +177,7 @@ def test_seeds_change_places_but_not_the_file_set():
 )
 def test_parameters_are_checked(given):
     with pytest.raises(UsageError):
-        filebench.source(**given)
+        filebench.Workload(**given)
 
 
 def test_every_personality_is_offered():

@@ -1,4 +1,4 @@
-"""Filebench's compiled flowops against their slow twin, on random programs and on the shipped personalities."""
+"""Filebench's compiled flowops against their reference implementation, on random programs and on the shipped personalities."""
 
 import numpy as np
 import pytest
@@ -67,7 +67,7 @@ def path(tmp_path_factory):
 )
 def test_random_programs(path, threads, flowops, starved, seed):
     path.write_text(text(threads))
-    work = filebench.source(file=str(path), flowops=flowops, starved=starved, seed=seed)
+    work = filebench.Workload(file=str(path), flowops=flowops, starved=starved, seed=seed)
     assert made(work) == play(work)
 
 
@@ -75,5 +75,5 @@ def test_random_programs(path, threads, flowops, starved, seed):
 def test_personalities(personality):
     smaller = {"videoserver": "filesize=3m nthreads=3", "oltp": "nshadows=9 ndbwriters=2"}
     changed = smaller.get(personality, "nfiles=200 nthreads=3")
-    work = filebench.source(personality=personality, flowops=4000, set=changed)
+    work = filebench.Workload(personality=personality, flowops=4000, set=changed)
     assert made(work) == play(work)

@@ -1,4 +1,4 @@
-"""fio's job files: what is read, what is refused and how; generators against slow twins."""
+"""fio's job files: what is read, what is refused and how; generators against reference implementations."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from scmsim.workload._fio_state import jhash
 def counted(text, tmp_path):
     path = tmp_path / "job.fio"
     path.write_text(text)
-    batch = np.concatenate(list(fio.source(job=str(path)).batches()))
+    batch = np.concatenate(list(fio.Workload(job=str(path)).batches()))
     return batch[(batch["flag"] & SETUP) == 0].view(np.recarray)
 
 
@@ -78,7 +78,7 @@ def test_any_text_is_a_list_of_jobs_or_one_line(text):
 
 def test_a_missing_file_is_one_line(tmp_path):
     with pytest.raises(UsageError, match="no such file"):
-        fio.source(job=str(tmp_path / "none.fio"))
+        fio.Workload(job=str(tmp_path / "none.fio"))
 
 
 def test_jobs_take_turns_until_a_stonewall(tmp_path):
@@ -102,14 +102,14 @@ def test_a_file_that_is_made_anew_is_the_one_that_all_jobs_use(tmp_path):
 
 def test_each_block_once_with_a_map_or_an_lfsr_and_not_without():
     for options, once in (("", True), ("random_generator=lfsr", True), ("norandommap", False)):
-        batch = np.concatenate(list(fio.source(options=f"rw=randread size=3000k bs=1k {options}").batches()))
+        batch = np.concatenate(list(fio.Workload(options=f"rw=randread size=3000k bs=1k {options}").batches()))
         batch = batch[(batch["flag"] & SETUP == 0) & (batch["op"] == READ)]
         assert len(batch) == 3000 and (len(set(batch["offset"])) == 3000) == once
 
 
 def test_each_unit_of_the_queue_has_its_buffer():
     for engine, buffers in (("libaio", 4), ("psync", 1)):
-        work = fio.source(options=f"rw=write size=256k bs=6k ioengine={engine} iodepth=4")
+        work = fio.Workload(options=f"rw=write size=256k bs=6k ioengine={engine} iodepth=4")
         batch = np.concatenate(list(work.batches()))
         batch = batch[(batch["flag"] & SETUP == 0) & (batch["op"] == WRITE)]
         assert sorted(set(batch["buffer"])) == [8192 * i for i in range(buffers)]
@@ -122,6 +122,6 @@ def test_hash_of_a_name_depends_on_every_byte():
 
 
 def test_the_header_says_what_differs_from_fio_s_defaults():
-    header = fio.source(options="rw=randread size=1m").header
+    header = fio.Workload(options="rw=randread size=1m").header
     assert header["jobs"] == [{"name": "job", "random": 1, "size": 1 << 20}]
     assert OPS[READ] == "read"

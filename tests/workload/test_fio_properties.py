@@ -34,7 +34,7 @@ def slow_order(blocks):
 @settings(max_examples=3 if NO_JIT else 40)
 @given(st.one_of(st.integers(1, 200), st.integers(1000, 1100), st.integers(1, 5000)))
 def test_random_map(blocks):
-    work = fio.source(options=f"rw=randwrite bs=512 size={512 * blocks}")
+    work = fio.Workload(options=f"rw=randwrite bs=512 size={512 * blocks}")
     batch = np.concatenate(list(work.batches()))
     batch = batch[(batch["flag"] & SETUP == 0) & (batch["op"] == WRITE)]
     assert (batch["offset"] // 512).tolist() == list(slow_order(blocks))

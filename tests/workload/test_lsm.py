@@ -80,7 +80,7 @@ def test_log_records_and_blocks_are_those_traced():
 
 
 def test_load_is_setup_and_every_put_is_one_write():
-    work = lsm.source("a", **SMALL)
+    work = lsm.Workload("a", **SMALL)
     batch = rows(work)
     logs = np.isin(batch["file"], lsm.LOGS) & (batch["op"] == WRITE)
     setup = (batch["flag"] & SETUP) != 0
@@ -93,7 +93,7 @@ def test_a_fill_moves_the_bytes_that_rocksdb_moves():
     """db_bench 7.8.3 fillrandom, 100,000 records of 23 + 1140 bytes, buffers and tables of 4 MiB, level 1 of 16 MiB, one
     background job, under strace: log 118,624,976 bytes in 30 removed files, tables 357,497,530 written in 91 files and
     270,520,762 read in 57,711 calls.  The random keys differ, so the shape of the levels does a little."""
-    batch = rows(lsm.source("fill", write_buffer=4 << 20, target=4 << 20, level_base=16 << 20))
+    batch = rows(lsm.Workload("fill", write_buffer=4 << 20, target=4 << 20, level_base=16 << 20))
     log = np.isin(batch["file"], lsm.LOGS)
     tables = batch["file"] >= lsm.TABLES
 
@@ -108,7 +108,7 @@ def test_a_fill_moves_the_bytes_that_rocksdb_moves():
 
 
 def test_sync_makes_each_put_durable():
-    batch = rows(lsm.source("fill", sync=1, **SMALL))
+    batch = rows(lsm.Workload("fill", sync=1, **SMALL))
     logs = batch[np.isin(batch["file"], lsm.LOGS) & np.isin(batch["op"], (WRITE, FSYNC))]
     assert logs["op"].tolist() == [WRITE, FSYNC] * 4000
 
@@ -122,7 +122,7 @@ def follow(work):
 
 
 def test_levels_stay_sorted_and_within_their_sizes():
-    work = lsm.source("a", **SMALL)
+    work = lsm.Workload("a", **SMALL)
     most = 0
     for store, _ in follow(work):
         for number, level in enumerate(store.levels.levels[1:], 1):
@@ -137,7 +137,7 @@ def test_levels_stay_sorted_and_within_their_sizes():
 
 
 def test_a_compaction_reads_each_input_once_and_writes_each_output_once():
-    for store, piece in follow(lsm.source("a", **SMALL)):
+    for store, piece in follow(lsm.Workload("a", **SMALL)):
         reads = piece[(piece["op"] == READ) & (piece["thread"] == 1)]
         gone = piece["file"][(piece["op"] == UNLINK) & (piece["file"] >= lsm.TABLES)]
         for file in gone:
@@ -153,7 +153,7 @@ def test_a_compaction_reads_each_input_once_and_writes_each_output_once():
 
 def test_each_look_up_ends_in_the_newest_table_with_its_key():
     """Against a plain dictionary: key -> file of the newest table that has it (or the memtable)."""
-    work = lsm.source("a", **SMALL)
+    work = lsm.Workload("a", **SMALL)
     store = lsm._Store(work)
     for _ in store.puts(_ycsb.fnv(np.arange(4000))):
         pass
@@ -177,13 +177,13 @@ def test_each_look_up_ends_in_the_newest_table_with_its_key():
 
 
 def test_a_bloom_filter_spares_reads_but_finds_all():
-    none, ten = (rows(lsm.source("c", bloom=bits, **SMALL)) for bits in (0, 10))
+    none, ten = (rows(lsm.Workload("c", bloom=bits, **SMALL)) for bits in (0, 10))
     reads = [batch[(batch["op"] == READ) & ((batch["flag"] & SETUP) == 0)] for batch in (none, ten)]
     assert len(reads[1]) < len(reads[0]) and 0 < len(reads[1]) <= 4000 * 1.1
 
 
 def test_scans_read_the_blocks_of_their_records():
-    work = lsm.source("e", **SMALL)
+    work = lsm.Workload("e", **SMALL)
     batch = rows(work)
     reads = batch[(batch["op"] == READ) & ((batch["flag"] & SETUP) == 0) & (batch["thread"] == 0)]
     scans = np.concatenate([block.scan for block in _ycsb.requests("e", 4000, 4000, 1)])

@@ -51,7 +51,7 @@ db.close()
 
 def made(*given):
     """(operation, file, offset, length, flags) of every call of the workload."""
-    work = sqlite.source(*given)
+    work = sqlite.Workload(*given)
     names = [os.path.basename(path) for path in work.files.path]
     return [
         (OPS[op], names[file], offset, length, flag)
@@ -137,7 +137,7 @@ def test_a_stored_log(tmp_path: Path):
 @pytest.mark.parametrize("journal", ["delete", "wal"])
 def test_each_page_has_its_place_in_memory(journal):
     """A page is read, journalled or logged, and written from the same memory; only checkpoints copy through one buffer."""
-    batch = np.concatenate(list(sqlite.source(journal, transactions=40).batches()))
+    batch = np.concatenate(list(sqlite.Workload(journal, transactions=40).batches()))
     pages = batch[(batch["length"] == 4096) & (batch["buffer"] > 0)]
     direct = pages[pages["file"] == 1]
     assert len(direct) and (direct["buffer"] == direct["offset"] + 4096).all()

@@ -64,7 +64,7 @@ def command(
     command_line: tuple[str, ...],
 ) -> None:
     from scmsim.perf import profile
-    from scmsim.perf.fields import fields
+    from scmsim.perf.event_names import fields
     from scmsim.result import Result, check_writable, provenance
 
     if bool(recorded) == bool(command_line):

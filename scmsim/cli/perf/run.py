@@ -69,7 +69,7 @@ def command(
 def _run(matrix: "Matrix", backend: "Backend", out: str, config: str) -> tuple[str, int, int]:
     """The result as JSON, and how many cells were measured now and before."""
     from scmsim.core import resumable
-    from scmsim.perf import cells, measured, plan, runner
+    from scmsim.perf import cells, plan, runner, to_result
 
     with cells.opened(out, runner.identity(matrix, backend)) as store:
         finished = store.finished()
@@ -79,7 +79,7 @@ def _run(matrix: "Matrix", backend: "Backend", out: str, config: str) -> tuple[s
             click.echo(about, err=True)
         with _progress() as show:
             ran = runner.run(matrix, backend, store, show)
-        text = measured.result(matrix, backend, store, config).to_json(indent=1)
+        text = to_result.result(matrix, backend, store, config).to_json(indent=1)
         resumable.write(store.path / "result.json", text)
         _write_sweep(matrix, backend, store.path)
     return text, ran, len(finished)

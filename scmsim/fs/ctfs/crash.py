@@ -17,9 +17,9 @@ from scmsim.fs.contiguous import recipes as contiguous_recipes
 from scmsim.fs.contiguous import state as contiguous_state
 from scmsim.fs.ctfs.recipes import MASTER, STAGING
 from scmsim.fs.engine import file_row
-from scmsim.fs.recovery.adapter import Guarantee, Stores, copied
 from scmsim.fs.recovery.expected import Found
 from scmsim.fs.recovery.image import PAGE, Bulk, Image, in_words, label_of
+from scmsim.fs.recovery.model import Guarantee, Stores, copied
 from scmsim.fs.recovery.observe import Event
 from scmsim.fs.scmfs.crash import PIECE, PTE, upper_at
 from scmsim.fs.scmfs.crash import RecoveryModel as Scmfs

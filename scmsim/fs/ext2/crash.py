@@ -15,10 +15,10 @@ from scmsim.core.records import NTSTORE, STORE
 from scmsim.fs.ext2.map import DIRECT, FAN_SHIFT, GROUP
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux.disk import Disk, written_back
-from scmsim.fs.recovery.adapter import Guarantee, Stores, Unrecoverable, copied
-from scmsim.fs.recovery.adapter import RecoveryModel as Base
 from scmsim.fs.recovery.expected import Files, Found
 from scmsim.fs.recovery.image import PAGE, Bulk, Image, Word, cleared, label_of
+from scmsim.fs.recovery.model import Guarantee, Stores, Unrecoverable, copied
+from scmsim.fs.recovery.model import RecoveryModel as Base
 from scmsim.fs.recovery.observe import Event
 
 SUMMARY = "ext2: metadata in place, in no order; what a crash leaves for fsck is counted"

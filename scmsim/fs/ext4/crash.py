@@ -13,8 +13,8 @@ from scmsim.core.records import NTSTORE
 from scmsim.fs.ext4.crash_dax import Inode
 from scmsim.fs.ext4.crash_dax import RecoveryModel as Dax
 from scmsim.fs.linux.disk import Disk, written_back
-from scmsim.fs.recovery.adapter import Guarantee, Stores
 from scmsim.fs.recovery.expected import Files
+from scmsim.fs.recovery.model import Guarantee, Stores
 from scmsim.fs.recovery.observe import Event
 
 SUMMARY = "ext4, ordered: data written back before the commit that points to it; what the page cache holds is lost"

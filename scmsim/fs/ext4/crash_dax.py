@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from scmsim.core import records as r
 from scmsim.core.records import NTSTORE, STORE
-from scmsim.fs.recovery.adapter import Guarantee, Stores, Unrecoverable, copied, placed
-from scmsim.fs.recovery.adapter import RecoveryModel as Base
 from scmsim.fs.recovery.expected import Found, without_newest
 from scmsim.fs.recovery.image import PAGE, Bulk, Image, Mark, cleared, label_of
+from scmsim.fs.recovery.model import Guarantee, Stores, Unrecoverable, copied, placed
+from scmsim.fs.recovery.model import RecoveryModel as Base
 from scmsim.fs.recovery.observe import Event
 
 SUMMARY = "ext4-dax: metadata by jbd2, in transactions of many calls; data in place"

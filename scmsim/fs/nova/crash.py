@@ -11,10 +11,10 @@ from typing import Any
 
 from scmsim.core import records
 from scmsim.core.records import NTSTORE, STORE
-from scmsim.fs.recovery.adapter import Guarantee, Known, Stores, Unrecoverable, copied, placed, source_of
-from scmsim.fs.recovery.adapter import RecoveryModel as Base
 from scmsim.fs.recovery.expected import Found
 from scmsim.fs.recovery.image import PAGE, Bulk, Copy, Image, Mark, Word, cleared, in_words, label_of
+from scmsim.fs.recovery.model import Guarantee, Known, Stores, Unrecoverable, copied, placed, source_of
+from scmsim.fs.recovery.model import RecoveryModel as Base
 from scmsim.fs.recovery.observe import Event
 
 SUMMARY = "NOVA: each log's tail commits; names by a lite journal; copy-on-write data, or in place"

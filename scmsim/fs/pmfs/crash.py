@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from scmsim.fs.pmfs.stores import ENTRY, JOURNAL_AT, SHIFT, Call
-from scmsim.fs.recovery.adapter import Guarantee, Stores, Unrecoverable
-from scmsim.fs.recovery.adapter import RecoveryModel as Base
 from scmsim.fs.recovery.expected import Found
 from scmsim.fs.recovery.image import PAGE, Image
+from scmsim.fs.recovery.model import Guarantee, Stores, Unrecoverable
+from scmsim.fs.recovery.model import RecoveryModel as Base
 from scmsim.fs.recovery.observe import Event
 
 SUMMARY = "PMFS: an undo journal for metadata; data in place, or copy-on-write within the transaction"

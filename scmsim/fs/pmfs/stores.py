@@ -8,8 +8,8 @@ from typing import Any
 
 from scmsim.core import records
 from scmsim.core.records import LOAD, NTSTORE, STORE
-from scmsim.fs.recovery.adapter import Stores, copied, placed, source_of
 from scmsim.fs.recovery.image import PAGE, Bulk, Copy, Word, cleared, in_words, label_of
+from scmsim.fs.recovery.model import Stores, copied, placed, source_of
 from scmsim.fs.recovery.observe import Event
 
 JOURNAL_AT, ENTRY, SAVED = 1 << 20, 64, 48

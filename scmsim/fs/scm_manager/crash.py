@@ -13,10 +13,10 @@ from typing import Any
 from scmsim.core import records
 from scmsim.core.errors import UsageError
 from scmsim.core.records import FENCE, NTSTORE
-from scmsim.fs.recovery.adapter import RECONSTRUCTED, Guarantee, Stores, Unrecoverable
-from scmsim.fs.recovery.adapter import RecoveryModel as Base
 from scmsim.fs.recovery.expected import Found
 from scmsim.fs.recovery.image import Image, Mark, Word
+from scmsim.fs.recovery.model import RECONSTRUCTED, Guarantee, Stores, Unrecoverable
+from scmsim.fs.recovery.model import RecoveryModel as Base
 from scmsim.fs.recovery.observe import Event
 from scmsim.fs.scm_manager.recipes import OBJECT, WORD
 

@@ -14,10 +14,10 @@ from typing import Any
 from scmsim.core import records
 from scmsim.core.records import FENCE, NTSTORE
 from scmsim.fs.engine import file_row
-from scmsim.fs.recovery.adapter import Guarantee, Stores, Unrecoverable
-from scmsim.fs.recovery.adapter import RecoveryModel as Base
 from scmsim.fs.recovery.expected import DATA, UNWRITTEN, Files, Found
 from scmsim.fs.recovery.image import Image, Word
+from scmsim.fs.recovery.model import Guarantee, Stores, Unrecoverable
+from scmsim.fs.recovery.model import RecoveryModel as Base
 from scmsim.fs.recovery.observe import Event
 from scmsim.fs.scm_manager import recipes, state
 

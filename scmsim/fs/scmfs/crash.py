@@ -14,10 +14,10 @@ from scmsim.core.records import LOAD, STORE
 from scmsim.fs.contiguous import recipes as contiguous_recipes
 from scmsim.fs.contiguous import state as contiguous_state
 from scmsim.fs.engine import file_row
-from scmsim.fs.recovery.adapter import RECONSTRUCTED, Guarantee, Stores, Unrecoverable
-from scmsim.fs.recovery.adapter import RecoveryModel as Base
 from scmsim.fs.recovery.expected import Found
 from scmsim.fs.recovery.image import PAGE, Image, Word, in_words
+from scmsim.fs.recovery.model import RECONSTRUCTED, Guarantee, Stores, Unrecoverable
+from scmsim.fs.recovery.model import RecoveryModel as Base
 from scmsim.fs.recovery.observe import Event
 
 SUMMARY = (

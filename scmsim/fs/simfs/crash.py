@@ -12,8 +12,8 @@ from typing import Any
 from scmsim.core import records
 from scmsim.core.records import STORE
 from scmsim.fs.contiguous import recipes as contiguous_recipes
-from scmsim.fs.recovery.adapter import Guarantee, Stores, copied
 from scmsim.fs.recovery.image import PAGE, Bulk, Word, cleared, label_of
+from scmsim.fs.recovery.model import Guarantee, Stores, copied
 from scmsim.fs.recovery.observe import Event
 from scmsim.fs.scmfs.crash import PIECE, PTE
 from scmsim.fs.scmfs.crash import RecoveryModel as Scmfs

@@ -14,9 +14,9 @@ from scmsim.core import records as r
 from scmsim.core.records import FALLOCATE, FENCE, FSYNC, NTSTORE, TRUNCATE, WRITE
 from scmsim.fs.ext4.crash_dax import Inode
 from scmsim.fs.ext4.crash_dax import RecoveryModel as Ext4
-from scmsim.fs.recovery.adapter import Guarantee, Known, Stores, copied, placed
 from scmsim.fs.recovery.expected import Found
 from scmsim.fs.recovery.image import PAGE, Image, in_words
+from scmsim.fs.recovery.model import Guarantee, Known, Stores, copied, placed
 from scmsim.fs.recovery.observe import Event
 from scmsim.fs.splitfs.recipes import ENTRY
 

@@ -13,8 +13,8 @@ from typing import Any
 from scmsim.core.records import FLUSH, LOAD, NTSTORE, STORE
 from scmsim.fs.pmfs.crash import RecoveryModel as Pmfs
 from scmsim.fs.pmfs.stores import FAN_OUT, INODE_BYTES, Call
-from scmsim.fs.recovery.adapter import RECONSTRUCTED, Guarantee, Unrecoverable
 from scmsim.fs.recovery.image import PAGE, Image, Mark, Word
+from scmsim.fs.recovery.model import RECONSTRUCTED, Guarantee, Unrecoverable
 from scmsim.fs.recovery.observe import Event
 
 SUMMARY = "VSM: PMFS, and for overwrites the transactional log of multi-grained copy-on-write"

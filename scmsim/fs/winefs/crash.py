@@ -11,8 +11,8 @@ from typing import Any
 from scmsim.core.records import LOAD, WRITE
 from scmsim.fs.pmfs.crash import RecoveryModel as Pmfs
 from scmsim.fs.pmfs.stores import FAN_OUT, JOURNAL_AT, Call
-from scmsim.fs.recovery.adapter import Guarantee, Known, copied
 from scmsim.fs.recovery.image import Bulk, label_of
+from scmsim.fs.recovery.model import Guarantee, Known, copied
 from scmsim.fs.recovery.observe import Event
 
 SUMMARY = "WineFS, strict: undo journals, one a CPU; overwrites to fresh blocks, of aligned files then in place"

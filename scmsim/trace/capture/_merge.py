@@ -2,7 +2,7 @@
 
 The kernel passes perf's tracepoints right before and after the call itself, and both tools see every call of a thread
 in the same order, so that the n-th openat of a thread in one is the n-th in the other.  A call that only perf recorded
-(data, positions, mappings) is written as strace would have written it, see `_words`.
+(data, positions, mappings) is written as strace would have written it, see `_strace_lines`.
 """
 
 import re
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from scmsim.core.errors import EnvironmentProblem
-from scmsim.trace.capture._words import NEEDS_MEMORY, arguments, flags, result
+from scmsim.trace.capture._strace_lines import NEEDS_MEMORY, arguments, flags, result
 from scmsim.trace.formats._strace_text import UNFINISHED, number
 
 _LINE = re.compile(r"(\d{1,10}) +\d+\.\d+ +(?:(\w+)\(|<\.\.\. (\w+) resumed> ?)?(.*)", re.DOTALL).match

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 from scmsim.core.errors import EnvironmentProblem
-from scmsim.trace.capture import Options, _seed
+from scmsim.trace.capture import Options, _initial_descriptors
 from scmsim.trace.capture import _run as common
 from scmsim.trace.capture._merge import Merged
 
@@ -74,7 +74,7 @@ def write(file: IO[bytes], lines: Iterator[str], root: int, seeds: list[bytes]) 
     first = next(lines, None)
     if first is None:
         raise EnvironmentProblem("perf recorded no call of the command; see 'perf record -e raw_syscalls:* true'")
-    file.write(_seed.lines(root, seeds, first.split(" ", 2)[1]))
+    file.write(_initial_descriptors.lines(root, seeds, first.split(" ", 2)[1]))
     for line in itertools.chain((first,), lines):
         file.write(line.encode("latin-1"))
 

@@ -7,10 +7,10 @@ import time
 from collections.abc import Sequence
 
 from scmsim.core.errors import EnvironmentProblem, UsageError
-from scmsim.trace.capture import Captured, Options, _perf, _seed, check_target, strace
+from scmsim.trace.capture import Captured, Options, _initial_descriptors, _perf, check_target, strace
 from scmsim.trace.capture import _run as common
 from scmsim.trace.capture._merge import Merge, Merged, StraceCalls
-from scmsim.trace.capture._words import NEEDS_MEMORY
+from scmsim.trace.capture._strace_lines import NEEDS_MEMORY
 from scmsim.trace.formats._lines import Progress
 
 SUMMARY = (
@@ -45,7 +45,7 @@ def capture(
         calls = work / "names.txt"
         with common.signals_held() as before:
             tracer, version, flags = strace.probe(_named_calls())
-            seeds = _seed.descriptors(os.getpid(), inherited_only=True)
+            seeds = _initial_descriptors.descriptors(os.getpid(), inherited_only=True)
             start = time.monotonic_ns()
             with (
                 common.collected(calls, kept=False) as pipe,

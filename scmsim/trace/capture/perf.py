@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from scmsim.trace.capture import Captured, Options, _perf, _seed, check_target
+from scmsim.trace.capture import Captured, Options, _initial_descriptors, _perf, check_target
 from scmsim.trace.capture import _run as common
 from scmsim.trace.capture._merge import Merge
-from scmsim.trace.capture._words import fd, open_flags
+from scmsim.trace.capture._strace_lines import fd, open_flags
 from scmsim.trace.formats._lines import Progress
 
 SUMMARY = "perf alone: for programs that keep their files open (--pid); sees no names of files opened later"
@@ -74,7 +74,7 @@ class _Seen(NamedTuple):
 
 
 def _launch(work: pathlib.Path, command: Sequence[str], options: Options, mask: Any) -> _Seen:
-    seeds = _seed.descriptors(os.getpid(), inherited_only=True)
+    seeds = _initial_descriptors.descriptors(os.getpid(), inherited_only=True)
     mine = [f"common_pid != {os.getpid()}"]
     with _perf.recording(work, os.getpid(), _perf.events(options, _FORK), mine, options.pages) as recorded:
         status, pid = common.run(command, mask, os.kill)
@@ -84,12 +84,12 @@ def _launch(work: pathlib.Path, command: Sequence[str], options: Options, mask: 
 def _attach(work: pathlib.Path, options: Options) -> _Seen:
     assert options.pid is not None
     with contextlib.ExitStack() as stack:
-        with _seed.frozen(options.pid):
-            cwd, seeds = _seed.running(options.pid)
-            threads = _seed.thread_ids(options.pid)
+        with _initial_descriptors.frozen(options.pid):
+            cwd, seeds = _initial_descriptors.running(options.pid)
+            threads = _initial_descriptors.thread_ids(options.pid)
             start = _perf.recording(work, options.pid, _perf.events(options, _FORK), (), options.pages)
             recorded = stack.enter_context(start)
-        common.wait_for_stop(lambda: _seed.alive(threads[0]), options.seconds)
+        common.wait_for_stop(lambda: _initial_descriptors.alive(threads[0]), options.seconds)
     return _Seen(0, threads, cwd, seeds, recorded)
 
 

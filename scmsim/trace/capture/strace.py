@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from scmsim.core.errors import EnvironmentProblem, UsageError
-from scmsim.trace.capture import Captured, Options, _seed, check_target
+from scmsim.trace.capture import Captured, Options, _initial_descriptors, check_target
 from scmsim.trace.capture import _run as common
 from scmsim.trace.formats._lines import Progress
 
@@ -131,8 +131,8 @@ def _attach(argv: list[str], pid: int, seconds: float | None, raw: pathlib.Path,
 
     The text begins with lines that say what the process has open; those of strace follow.
     """
-    with _seed.frozen(pid):
-        cwd = _seed.write(pid, raw)
+    with _initial_descriptors.frozen(pid):
+        cwd = _initial_descriptors.write(pid, raw)
         tracer = common.start(
             [*argv, "-q", "-p", str(pid)],
             mask,
@@ -157,7 +157,7 @@ def _wait_attached(tracer: subprocess.Popen[bytes], pid: int) -> str | None:
     while time.monotonic() < end:
         if tracer.poll() is not None:
             return f"exit status {tracer.returncode}"
-        if _seed.traced(pid):
+        if _initial_descriptors.traced(pid):
             return None
         time.sleep(0.01)
     return f"not attached after {_ATTACH_S:.0f} s"

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scmsim.trace.formats._builder import TraceBuilder
 from scmsim.trace.formats._columns import Column, tables
 from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._intake import TraceBuilder
 from scmsim.trace.formats._lines import Progress
 from scmsim.trace.formats._report import Report
 from scmsim.trace.store import TraceWriter

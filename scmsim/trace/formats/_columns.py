@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.trace.formats._intake import BLANK, FAR, TraceBuilder
+from scmsim.trace.formats._builder import BLANK, FAR, TraceBuilder
 from scmsim.trace.formats._lines import BadLine, Progress, byte_blocks, clip, whole
 
 _BLOCK = 1 << 22

@@ -14,8 +14,8 @@ from collections import Counter
 
 from scmsim.core.errors import UsageError
 from scmsim.core.records import CONTINUES, SYNCHRONOUS
+from scmsim.trace.formats._builder import BLANK, SECTOR, TraceBuilder
 from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._intake import BLANK, SECTOR, TraceBuilder
 from scmsim.trace.formats._lines import BadLine, Progress, nanoseconds, whole
 from scmsim.trace.formats._report import Report
 from scmsim.trace.store import TraceWriter

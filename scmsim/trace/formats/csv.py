@@ -12,9 +12,9 @@ import numpy as np
 
 from scmsim.core.errors import UsageError, unknown
 from scmsim.core.records import READ, WRITE
+from scmsim.trace.formats._builder import TraceBuilder
 from scmsim.trace.formats._columns import Column, Words, tables
 from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._intake import TraceBuilder
 from scmsim.trace.formats._lines import Progress, clip
 from scmsim.trace.formats._report import Report
 from scmsim.trace.store import TraceWriter

@@ -7,9 +7,9 @@ import os
 from typing import Any
 
 from scmsim.core.errors import EnvironmentProblem, UsageError
+from scmsim.trace.formats._builder import FAR, TraceBuilder
 from scmsim.trace.formats._dxt import NOTES, OPS, Segments
 from scmsim.trace.formats._input import STDIN, Input
-from scmsim.trace.formats._intake import FAR, TraceBuilder
 from scmsim.trace.formats._lines import Progress
 from scmsim.trace.formats._report import Report
 from scmsim.trace.store import TraceWriter

@@ -7,9 +7,9 @@ X_MPIIO are the same bytes seen from above and are left out.  A rank is a thread
 import os
 import re
 
+from scmsim.trace.formats._builder import BLANK, TraceBuilder
 from scmsim.trace.formats._dxt import NOTES, OPS, Segments
 from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._intake import BLANK, TraceBuilder
 from scmsim.trace.formats._lines import BadLine, Progress, clip, nanoseconds, whole
 from scmsim.trace.formats._report import Report
 from scmsim.trace.store import TraceWriter

@@ -44,7 +44,7 @@ def _source(given: Input) -> Any:
         )
     if given.path == STDIN:
         raise UsageError("a Filebench workload cannot come from standard input; name its file")
-    return registry.load("workload", _WORKLOAD).source(given.path)
+    return registry.load("workload", _WORKLOAD).Workload(given.path)
 
 
 def _generate(source: Any, writer: TraceWriter, progress: Progress | None) -> Report:

@@ -30,8 +30,8 @@ from scmsim.core.records import (
     SETUP,
     WRITE,
 )
+from scmsim.trace.formats._builder import BLANK, TraceBuilder
 from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._intake import BLANK, TraceBuilder
 from scmsim.trace.formats._lines import BadLine, Progress, clip, nanoseconds, whole
 from scmsim.trace.formats._report import Report
 from scmsim.trace.store import TraceWriter

@@ -12,8 +12,8 @@ import numpy as np
 
 from scmsim.core.errors import UsageError
 from scmsim.core.records import READ, WRITE
+from scmsim.trace.formats._builder import FAR, TraceBuilder
 from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._intake import FAR, TraceBuilder
 from scmsim.trace.formats._lines import Progress
 from scmsim.trace.formats._report import Report
 from scmsim.trace.store import TraceWriter

@@ -26,8 +26,8 @@ from scmsim.core.records import DATA_ONLY, FSYNC, READ, WRITE
 from scmsim.trace.formats import _perf_calls
 from scmsim.trace.formats import _strace_importer as why
 from scmsim.trace.formats import _strace_runs as runs
+from scmsim.trace.formats._builder import FAR
 from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._intake import FAR
 from scmsim.trace.formats._lines import LONGEST, Progress, byte_blocks
 from scmsim.trace.formats._report import Report
 from scmsim.trace.formats._strace_importer import Importer

@@ -35,11 +35,11 @@ from scmsim.trace.formats import _strace_importer as why
 from scmsim.trace.formats._input import Input
 from scmsim.trace.formats._lines import Progress, byte_blocks
 from scmsim.trace.formats._report import Report
+from scmsim.trace.formats._strace_bulk_lines import BulkLines
 from scmsim.trace.formats._strace_clock import Clock
 from scmsim.trace.formats._strace_importer import Importer
 from scmsim.trace.formats._strace_names import Names
 from scmsim.trace.formats._strace_state import Description, Task
-from scmsim.trace.formats._strace_stretches import Stretches
 from scmsim.trace.formats._strace_text import (
     CALL,
     EVENT,
@@ -143,7 +143,7 @@ class _Conversion:
     def take(self, block: bytes) -> None:
         """Work on the next lines; in a long text, on stretches of data calls all at once."""
         if self._taken >= _SHORT and self.clock.kind:
-            Stretches(self.imp, self.clock, block, self._lines, self._bad).work()
+            BulkLines(self.imp, self.clock, block, self._lines, self._bad).work()
         else:
             self._lines(block.decode("latin-1").removesuffix("\n").split("\n"))
         self._taken += len(block)

@@ -8,8 +8,8 @@ import re
 
 from scmsim.core.records import READ, WRITE
 from scmsim.trace.formats._blocks import Blocks
+from scmsim.trace.formats._builder import SECTOR
 from scmsim.trace.formats._columns import Column
-from scmsim.trace.formats._intake import SECTOR
 
 SUMMARY = "block trace of Tencent CBS (CSV: Timestamp,Offset,Size,IOType,VolumeID; 512-byte sectors)"
 TRACE = Blocks(

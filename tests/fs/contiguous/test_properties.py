@@ -1,4 +1,4 @@
-"""The kernels of files that are contiguous in virtual memory against their slow twin, and what must hold of any history."""
+"""The kernels of files that are contiguous in virtual memory against their reference implementation; laws of any history."""
 
 from collections import Counter
 
@@ -53,8 +53,8 @@ def timed(row, number):
 def start(variant, capacity=96 * MIB):
     fs, params, more = VARIANTS[variant]
     model = drive.Model(fs, drive.files(*laws.SIZES, dirs=[0], names=laws.NAMES), capacity=capacity, **params)
-    twin = {"simfs": Simfs, "ctfs": Ctfs}.get(fs, Scmfs)
-    return model, twin(laws.names_of(laws.NAMES), laws.SIZES, (0,), capacity // 4096, **more)
+    reference = {"simfs": Simfs, "ctfs": Ctfs}.get(fs, Scmfs)
+    return model, reference(laws.names_of(laws.NAMES), laws.SIZES, (0,), capacity // 4096, **more)
 
 
 def same(model, slow, events):

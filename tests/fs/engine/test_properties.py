@@ -74,12 +74,12 @@ def test_tables_keep_what_was_put_into_them(steps):
     state = fresh(1 << 15)
     record, arena = state.record[0], state.arena
     first = int(take(record, arena, 2))
-    handles, twins = [first, first + table.HANDLE_WORDS], [{}, {}]
+    handles, references = [first, first + table.HANDLE_WORDS], [{}, {}]
     for what, which, i, value in steps:
-        handle, twin = handles[which], twins[which]
+        handle, reference = handles[which], references[which]
         if what == "drop":
             table.drop(record, arena, handle)
-            twin.clear()
+            reference.clear()
         else:
             room = int(table.words_to_hold(arena, handle, i + 1))
             top = int(record.arena_top)
@@ -87,8 +87,8 @@ def test_tables_keep_what_was_put_into_them(steps):
             assert int(record.arena_top) - top <= room
             if what == "put":
                 table.put(arena, handle, i, value)
-                twin[i] = value
-        for handle, twin in zip(handles, twins, strict=True):
-            assert {k: int(table.get(arena, handle, k)) for k in twin} == twin
+                reference[i] = value
+        for handle, reference in zip(handles, references, strict=True):
+            assert {k: int(table.get(arena, handle, k)) for k in reference} == reference
             held = sum(int(table.get(arena, handle, k)) != 0 for k in range(0, 1024, 7))
-            assert held == sum(k % 7 == 0 for k in twin)
+            assert held == sum(k % 7 == 0 for k in reference)

@@ -1,4 +1,4 @@
-"""Slow twin of ext2: files as dicts of pages and pointer blocks named by their way in the tree.
+"""Reference implementation of ext2: files as dicts of pages and pointer blocks named by their way in the tree.
 
 Shares no code with scmsim/fs/ext2/*.py: a pointer block is a tuple of indices, dirty ones are kept in a set.
 """

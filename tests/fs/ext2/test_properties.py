@@ -1,4 +1,4 @@
-"""ext2's kernels against their slow twin: bytes stored by mechanism, blocks and pointer blocks held."""
+"""ext2's kernels against their reference implementation: bytes stored by mechanism, blocks and pointer blocks held."""
 
 from collections import Counter
 
@@ -37,18 +37,18 @@ calls = st.one_of(
 @given(trace=st.lists(calls, max_size=6 if NO_JIT else 25))
 def test_kernel_and_twin_agree(fs, trace):
     """A file of the driver of ext4 stores its inode only after it got blocks, so `ext2` is checked without its metadata."""
-    model, twin = drive.Model(fs, drive.files(0, -1, -1, dirs=[0]), room=1 << 14), Slow(fs == "ext2-dax")
+    model, reference = drive.Model(fs, drive.files(0, -1, -1, dirs=[0]), room=1 << 14), Slow(fs == "ext2-dax")
     model.feed(drive.ops(("create", 1), ("create", 2)))
     before = model.space()["metadata_bytes"]
     for row in trace:
         stored = drive.persistent(model.feed(drive.ops(row)), model.sites)["stored"]
-        expected = +getattr(twin, row[0])(*row[1:])
+        expected = +getattr(reference, row[0])(*row[1:])
         if fs == "ext2":
             stored.pop("metadata", None), expected.pop("metadata", None)
         assert stored == Counter(expected), row
         space = model.space()
-        assert space["allocated_bytes"] == BLOCK * twin.pages()
-    assert model.space()["metadata_bytes"] - before == BLOCK * twin.pointers()
+        assert space["allocated_bytes"] == BLOCK * reference.pages()
+    assert model.space()["metadata_bytes"] - before == BLOCK * reference.pointers()
 
 
 @given(pages=st.lists(st.integers(0, 3 * 1024 * 1024), min_size=2, max_size=50))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scmsim.workload.microbench import source
+from scmsim.workload.microbench import Workload
 from tests.conftest import NO_JIT
 from tests.verification import cells, validate_names
 
@@ -28,7 +28,7 @@ def test_a_measured_cell(row):
 @pytest.mark.parametrize(("unit", "kernel", "fences"), [(1024, "5.13", 2), (1024, "6.1", 0.5), (16384, "6.1", 2)])
 def test_an_fsync_flushes_the_device(unit, kernel, fences):
     """Two store fences; the driver of ext4 only if the inode changed by more than its size (a quarter of the 1 KiB appends)."""
-    found = cells.totals("ext2-dax", source(op="wsync", unit=unit, total=256 * unit), kernel=kernel)
+    found = cells.totals("ext2-dax", Workload(op="wsync", unit=unit, total=256 * unit), kernel=kernel)
     assert found["fence"] == pytest.approx(fences, abs=0.02)
 
 

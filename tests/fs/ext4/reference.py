@@ -1,4 +1,4 @@
-"""Slow twin of the ext4 models: what each operation stores, flushes and fences, with plain dicts, sets and lists.
+"""Reference implementation of the ext4 models: what each operation stores, flushes and fences, with plain dicts, sets and lists.
 
 Written from the same description as scmsim/fs/linux/*.py, and shares no code with them.
 """

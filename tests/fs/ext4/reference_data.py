@@ -1,4 +1,4 @@
-"""Reads, writes, write-back and fsync of ext4's slow twin, page by page.
+"""Reads, writes, write-back and fsync of ext4's reference implementation, page by page.
 
 Written from the same description as scmsim/fs/linux/transfer.py, and shares no code with it.
 """

@@ -1,4 +1,4 @@
-"""The disk of ext4's slow twin: blocks, windows, extent leaves and the journal, with plain sets and lists.
+"""The disk of ext4's reference implementation: blocks, windows, extent leaves and the journal, with plain sets and lists.
 
 Written from the same description as scmsim/fs/linux/blocks.py and jbd2.py, and shares no code with them.
 """

@@ -1,4 +1,4 @@
-"""The ext4 kernels against their slow twin, operation by operation, and laws that hold for any run."""
+"""The ext4 kernels against their reference implementation, operation by operation, and laws that hold for any run."""
 
 from collections import Counter
 
@@ -18,15 +18,22 @@ traces, side = laws.linux_traces(), laws.linux_files
 TIGHT = lab.capacity_with("ext4", side(), 40)  # bytes
 
 
-def same_state(model, twin):
+def same_state(model, reference):
     """Journal and files, block by block."""
     record, arena = model.record, model.state.arena
     journal = [
         int(record[name]) for name in ("tid", "txn_blocks", "txn_length", "checkpoint_blocks", "log_used", "revokes")
     ]
-    assert journal == [twin.tid, len(twin.txn), twin.txn_joins, len(twin.held), twin.log_used, twin.revokes]
-    assert int(record.windowed) == sum(len(node.window) for node in twin.nodes.values())
-    for file, node in twin.nodes.items():
+    assert journal == [
+        reference.tid,
+        len(reference.txn),
+        reference.txn_joins,
+        len(reference.held),
+        reference.log_used,
+        reference.revokes,
+    ]
+    assert int(record.windowed) == sum(len(node.window) for node in reference.nodes.values())
+    for file, node in reference.nodes.items():
         f = int(arena[record.rows + file * e.ROW_WORDS])
         fields = (e.INODE, e.SIZE, e.LINKS, e.OPENS, e.END, e.EXTENTS, e.DIRTY, e.ENTRIES)
         mine = [node.inode, node.size, node.links, node.opens, node.end, node.extents, len(node.dirty()), node.used]
@@ -42,13 +49,13 @@ def start(fs, capacity=24 << 20, journal=4 << 20, room=1 << 12, files=None):
     return model, Slow(fs == "ext4-dax", files or side(), capacity, journal)
 
 
-def same(model, twin):
-    same_state(model, twin)
+def same(model, reference):
+    same_state(model, reference)
     record = model.record
-    assert int(record.commits) == twin.commits
-    assert int(record.free_blocks + record.windowed) == twin.free_count()
-    assert int(record.free_blocks + record.windowed - record.reserved) == twin.available()
-    dirty = sum(len(node.dirty()) for node in twin.nodes.values() if not node.is_dir)
+    assert int(record.commits) == reference.commits
+    assert int(record.free_blocks + record.windowed) == reference.free_count()
+    assert int(record.free_blocks + record.windowed - record.reserved) == reference.available()
+    dirty = sum(len(node.dirty()) for node in reference.nodes.values() if not node.is_dir)
     assert model.space()["dirty_bytes"] == 4096 * dirty
 
 
@@ -112,8 +119,8 @@ def large_writes():
 )
 @pytest.mark.skipif(NO_JIT, reason="long traces")
 def test_long_traces_agree_with_the_twin(fs, trace, capacity):
-    twin = FAMILY.agree(trace, fs, capacity)
-    assert not twin.failed
+    reference = FAMILY.agree(trace, fs, capacity)
+    assert not reference.failed
 
 
 @pytest.mark.parametrize("fs", SYSTEMS)
@@ -129,8 +136,8 @@ def test_a_directory_grows(fs):
     rows += [(name, i, 0, 0, 0) for i in range(1, count + 1) for name in ("link", "unlink", "unlink")]
     rows += [("mkdir", i, 0, 0, 0) for i in range(1, count + 1)]
     rows += [("sync", -1), *[("rmdir", i, 0, 0, 0) for i in range(1, count + 1)], ("sync", -1)]
-    twin = FAMILY.agree(spaced(*rows), fs, 64 << 20, files=files)
-    assert twin.nodes[0].end > 8
+    reference = FAMILY.agree(spaced(*rows), fs, 64 << 20, files=files)
+    assert reference.nodes[0].end > 8
 
 
 @pytest.mark.parametrize("fs", SYSTEMS)

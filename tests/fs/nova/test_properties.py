@@ -1,4 +1,4 @@
-"""The NOVA kernels against their slow twin, operation by operation, and laws that hold for any run."""
+"""The NOVA kernels against their reference implementation, operation by operation, and laws that hold for any run."""
 
 import subprocess
 import sys
@@ -51,13 +51,13 @@ def side():
     return drive.files(*SIZES, dirs=DIRECTORIES, names=NAMES)
 
 
-def twin(fs, capacity, reading=KERNELS, inode_fence=1):
+def reference(fs, capacity, reading=KERNELS, inode_fence=1):
     return Nova(VARIANTS[fs], laws.names_of(NAMES), SIZES, DIRECTORIES, capacity, inode_fence, reading)
 
 
 def start(fs, capacity=64 << 20, reading=KERNELS, **params):
     model = drive.Model(fs, side(), capacity=capacity, **params)
-    return model, twin(fs, capacity, reading, params.get("inode_fence", 1))
+    return model, reference(fs, capacity, reading, params.get("inode_fence", 1))
 
 
 def same(model, slow, events):
@@ -74,7 +74,7 @@ FAMILY = laws.BySite(start, same, drive.FIELDS, may_fail=True, row=told)
 
 
 def both(fs, commands, capacity=64 << 20, reading=KERNELS, **params):
-    """Run the commands on kernels and twin; returns both after comparing them at every operation."""
+    """Run the commands on kernels and reference; returns both after comparing them at every operation."""
     rows = (row for c in commands for row in spread(c))
     return FAMILY.agree(rows, fs, capacity=capacity, reading=reading, **params)
 

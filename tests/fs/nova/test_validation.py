@@ -3,7 +3,7 @@
 import pytest
 
 import scmsim
-from scmsim.workload.microbench import source
+from scmsim.workload.microbench import Workload
 from tests.verification import cells, validate_names
 
 pytestmark = pytest.mark.slow
@@ -88,7 +88,7 @@ ROUNDS = {
 def test_units_that_were_not_measured(fs, op, unit):
     """30 calls, which leave room in the first log page (a rewrite's entries follow the 30 of the fill)."""
     per_round, calls = ROUNDS[fs, op, unit]
-    run = scmsim.replay(source(op=op, unit=unit, total=30 * unit), fs).runs[0]
+    run = scmsim.replay(Workload(op=op, unit=unit, total=30 * unit), fs).runs[0]
     start = START if op == "append" else (0, 0, 0)
     if fs == "nova-fast16" and op == "append":
         start = (8 + 16, 1 + 3, 2)  # no counters in a page's tail, no write-back of the inode
@@ -118,7 +118,7 @@ def visits(pages):
 def test_log_scans_follow_the_closed_form(fs, slots, loaded, pages):
     """FAST'16 looks at all 101 entries of each page at every extension, later NOVA at the page's tail."""
     calls = pages * slots + 1
-    run = scmsim.replay(source(op="append", unit=4096, total=4096 * calls), fs).runs[0]
+    run = scmsim.replay(Workload(op="append", unit=4096, total=4096 * calls), fs).runs[0]
     assert run.space["scanned_pages"] == visits(pages)
     assert run.space["scanned_entries"] == (visits(pages) * slots if fs == "nova-fast16" else 0)
     assert run.sites.get("log scan", {"pm_loaded_bytes": 0})["pm_loaded_bytes"] == visits(pages) * loaded

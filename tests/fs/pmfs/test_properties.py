@@ -1,4 +1,4 @@
-"""The PMFS kernels against their slow twin, operation by operation."""
+"""The PMFS kernels against their reference implementation, operation by operation."""
 
 import pytest
 from hypothesis import given, settings

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import scmsim
-from scmsim.workload.microbench import source
+from scmsim.workload.microbench import Workload
 from tests.conftest import NO_JIT
 from tests.fs import drive, lab
 from tests.verification import cells
@@ -33,7 +33,7 @@ FENCES = {("append", 1024): 1.75, ("append", 16384): 4, ("rewrite", 1024): 0, ("
 @pytest.mark.parametrize(("op", "unit"), FENCES)
 def test_fences_are_those_of_the_source(op, unit):
     """In place 0, growing in place 1; a transaction: each call of the log one, the commit two."""
-    found = cells.totals("pmfs-4k", source(op=op, unit=unit, total=16 * MIB))
+    found = cells.totals("pmfs-4k", Workload(op=op, unit=unit, total=16 * MIB))
     assert found["fence"] == pytest.approx(FENCES[op, unit], abs=0.01)
 
 

@@ -1,4 +1,4 @@
-"""The kernels of the SCM manager, FAT, ext2 and FAT on NAND against their slow twin, operation by operation."""
+"""The kernels of the SCM manager, FAT, ext2 and FAT on NAND against their reference implementation, operation by operation."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""Slow twin of the splitfs model: ext4-dax's twin below a library in plain Python.
+"""Reference implementation of the splitfs model: the reference of ext4-dax below a library in plain Python.
 
 Written from the same description as scmsim/fs/splitfs/*.py, and shares no code with them.
 """
@@ -11,7 +11,7 @@ CHANGES = ("create", "mkdir", "unlink", "rmdir", "rename", "link")
 
 
 class Split(Slow):
-    """SplitFS in a mode; `apply` as in the ext4 twin."""
+    """SplitFS in a mode; `apply` as in the reference of ext4."""
 
     def __init__(self, files, capacity, journal, mode, staging=16 << 20, log=128 << 20):
         super().__init__(True, files, capacity, journal)

@@ -1,4 +1,4 @@
-"""The splitfs kernels against their slow twin, operation by operation."""
+"""The splitfs kernels against their reference implementation, operation by operation."""
 
 import pytest
 from hypothesis import given, settings
@@ -19,12 +19,12 @@ def start(mode, capacity=24 << 20, room=1 << 12, staging=1 << 20, files=None):
     return model, Split(files, capacity, journal, mode, staging)
 
 
-def same(model, twin):
-    same_state(model, twin)
+def same(model, reference):
+    same_state(model, reference)
     record = model.record
-    assert [int(record.commits), int(record.relinks)] == [twin.commits, twin.relinks]
-    assert int(record.free_blocks + record.windowed) == twin.free_count()
-    staged = sum(end - first for first, end in twin.staged.values())
+    assert [int(record.commits), int(record.relinks)] == [reference.commits, reference.relinks]
+    assert int(record.free_blocks + record.windowed) == reference.free_count()
+    staged = sum(end - first for first, end in reference.staged.values())
     assert model.space()["staged_bytes"] == 4096 * staged
 
 

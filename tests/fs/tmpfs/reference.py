@@ -1,4 +1,4 @@
-"""Slow twin of tmpfs and ramfs: which pages a file has, and how often each cost is charged, with plain dicts and sets.
+"""Reference implementation of tmpfs and ramfs: a file's pages, and how often each cost is charged, with plain dicts and sets.
 
 Shares no code with scmsim/fs/tmpfs/*.py.
 """

@@ -1,4 +1,4 @@
-"""The kernels of tmpfs and ramfs against their slow twin, operation by operation."""
+"""The kernels of tmpfs and ramfs against their reference implementation, operation by operation."""
 
 from collections import Counter
 
@@ -40,10 +40,10 @@ def test_kernel_and_twin_agree(fs, activates, trace):
     model.record.cost[: len(COSTS)] = [(1000, 0, 0, k) for k in range(len(COSTS))]
     load_recipes(model.state, all_recipes(activates), merge=False)
     model.feed(drive.ops(("create", 1), ("create", 2)))
-    twin = Slow(activates)
+    reference = Slow(activates)
     for row in trace:
         cleared, costs = charged(model.feed(drive.ops(row)))
         costs.pop("timer_tick", None)
-        expected, named = getattr(twin, row[0])(*row[1:])
+        expected, named = getattr(reference, row[0])(*row[1:])
         assert (cleared, costs) == (expected, Counter({name: n for name, n in named.items() if n})), row
-    assert model.space()["allocated_bytes"] == 4096 * twin.live_pages()
+    assert model.space()["allocated_bytes"] == 4096 * reference.live_pages()

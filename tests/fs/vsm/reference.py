@@ -1,4 +1,4 @@
-"""VSM written down once more, slowly: PMFS's slow twin with virtual superpages, and what its transactional log means after a crash.
+"""Reference implementation of VSM: that of PMFS with virtual superpages, and what its transactional log means after a crash.
 
 `frame` is the page table where it is not the identity: virtual 4 KiB page -> physical one.  Source: as the kernels', VSM paper III.
 """

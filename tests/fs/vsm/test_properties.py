@@ -1,4 +1,4 @@
-"""The kernels of virtual superpages against their slow twin, and the log's recovery rule against every crash that it may meet."""
+"""The kernels of virtual superpages against their reference implementation; the log's recovery rule against every crash."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""WineFS written down once more, slowly: PMFS's slow twin with another allocator, another directory and another write.
+"""Reference implementation of WineFS: that of PMFS with another allocator, another directory and another write.
 
 Source: as the kernels', WineFS fs/winefs/{xip,balloc,inode,dir,journal}.c.
 """

@@ -1,4 +1,4 @@
-"""The WineFS kernels against their slow twin, and the alignment-aware allocator against a set of free blocks."""
+"""The WineFS kernels against their reference implementation, and the alignment-aware allocator against a set of free blocks."""
 
 import numpy as np
 import pytest
@@ -88,17 +88,17 @@ steps = st.lists(
 def test_holes_are_used_before_an_extent_is_broken(steps, blocks):
     state = new_state(STATE, 64 + first_fit.arena_words(blocks), np.zeros((1, 4), np.int64))
     aligned_holes.attach(state, 100, blocks, 3)
-    s, twin, taken = state.record[0], Holes(100, blocks, 3), []
+    s, reference, taken = state.record[0], Holes(100, blocks, 3), []
     for what, number, cpu in steps:
-        s.cpu = twin.cpu = cpu
+        s.cpu = reference.cpu = cpu
         if what == "give" and taken:
             start, count = taken.pop(number % len(taken))
             aligned_holes.release(s, state.arena, start, count)
-            twin.free |= set(range(start, start + count))
-        elif twin.free and what != "give":
+            reference.free |= set(range(start, start + count))
+        elif reference.free and what != "give":
             want = 512 if what == "extent" else number % 512 + 1
             start = int(aligned_holes.allocate(s, state.arena, want))
-            assert (start, int(s.got)) == twin.take_run(want)
+            assert (start, int(s.got)) == reference.take_run(want)
             taken.append((start, int(s.got)))
-        assert int(s.free_blocks) == len(twin.free)
-        assert s.extents_of[:3].tolist() == [len(twin.of(cpu)[1]) for cpu in range(3)]
+        assert int(s.free_blocks) == len(reference.free)
+        assert s.extents_of[:3].tolist() == [len(reference.of(cpu)[1]) for cpu in range(3)]

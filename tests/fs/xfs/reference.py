@@ -1,4 +1,4 @@
-"""Slow twin of the xfs-dax model: what each operation stores, flushes and fences, with plain dicts, sets and lists.
+"""Reference implementation of the xfs-dax model: what each operation stores, flushes and fences, with plain dicts, sets and lists.
 
 Written from the same description as scmsim/fs/xfs/*.py, and shares no code with them.
 """

@@ -1,4 +1,4 @@
-"""Directories of XFS's slow twin.
+"""Directories of XFS's reference implementation.
 
 Written from the same description as scmsim/fs/xfs/dirs.py, and shares no code with it.
 """

@@ -1,4 +1,4 @@
-"""Blocks, log items and the log of XFS's slow twin, with lists, sets and dicts.
+"""Blocks, log items and the log of XFS's reference implementation, with lists, sets and dicts.
 
 Written from the same description as scmsim/fs/xfs/log.py, and shares no code with it.
 """

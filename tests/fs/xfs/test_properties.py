@@ -1,4 +1,4 @@
-"""The xfs kernels against their slow twin, operation by operation, and laws that hold for any run."""
+"""The xfs kernels against their reference implementation, operation by operation, and laws that hold for any run."""
 
 import pytest
 from hypothesis import given, settings
@@ -15,13 +15,21 @@ from tests.fs.xfs.reference import Slow
 traces, side = laws.linux_traces(), laws.linux_files
 
 
-def same_state(model, twin):
+def same_state(model, reference):
     """Log, files and directories."""
     record, arena = model.record, model.state.arena
-    mine = [twin.sequence, twin.size(), len(twin.cil), twin.used, sum(twin.free), twin.failed, twin.next_inode]
+    mine = [
+        reference.sequence,
+        reference.size(),
+        len(reference.cil),
+        reference.used,
+        sum(reference.free),
+        reference.failed,
+        reference.next_inode,
+    ]
     names = ("sequence", "cil_bytes", "cil_items", "log_used", "free_blocks", "failed", "next_inode")
     assert [int(record[name]) for name in names] == mine
-    for file, node in twin.nodes.items():
+    for file, node in reference.nodes.items():
         f = int(arena[record.rows + file * e.ROW_WORDS])
         fields = [e.INODE, e.LINKS, e.OPENS, e.IS_DIR, e.END, e.LEAF_COUNT, n.KNOWN]
         expected = [node.inode, node.links, node.opens, node.is_dir, node.end, len(node.leaves), node.known]
@@ -92,8 +100,8 @@ def test_a_directory_grows_and_shrinks():
     every = range(1, count + 1)
     rows = [("create", i, 0, 0, 0) for i in every] + [("fsync", 5)] + [("rename", i) for i in every if i % 3]
     rows += [("link", i, 0, 0, 0) for i in every if i % 5 == 0] + [("sync", -1)]
-    twin = FAMILY.agree(spaced(*rows), 40 << 20, files=files)
-    assert twin.nodes[0].form == "node" and len(twin.nodes[0].leaves) > 3
+    reference = FAMILY.agree(spaced(*rows), 40 << 20, files=files)
+    assert reference.nodes[0].form == "node" and len(reference.nodes[0].leaves) > 3
     rows += [("unlink", i, 0, 0, 0) for i in every if i % 5 == 0] + [("unlink", i, 0, 0, 0) for i in every]
-    twin = FAMILY.agree(spaced(*rows, ("sync", -1)), 40 << 20, files=files)
-    assert twin.nodes[0].form == "inode" and len(twin.nodes) == 2 and not twin.nodes[0].names
+    reference = FAMILY.agree(spaced(*rows, ("sync", -1)), 40 << 20, files=files)
+    assert reference.nodes[0].form == "inode" and len(reference.nodes) == 2 and not reference.nodes[0].names

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from scmsim.workload.microbench import source
+from scmsim.workload.microbench import Workload
 from tests.conftest import NO_JIT
 from tests.fs import drive
 from tests.verification import cells, validate_xfs_names
@@ -39,7 +39,7 @@ def test_a_newer_kernel_that_checks_its_log_by_tables(row):
 def test_a_checksum_by_tables_covers_the_record_but_not_all_of_its_header():
     """A log write of 4096 bytes: (4096 - 512 + 328) / 8 steps of nine loads more."""
     calls = 16
-    work = source(op="wsync", unit=4 * KIB, total=calls * 4 * KIB)
+    work = Workload(op="wsync", unit=4 * KIB, total=calls * 4 * KIB)
     by = {name: cells.totals("xfs-dax", work, crc32c=name) for name in ("instruction", "table")}
     assert by["table"]["ld"] - by["instruction"]["ld"] == pytest.approx(489 * 9)
     assert by["table"]["st"] == pytest.approx(by["instruction"]["st"])
@@ -65,7 +65,7 @@ def test_every_byte_of_an_append_is_stored_twice_and_a_log_write_is_rounded_up()
     and 1536.
     """
     for unit, log in ((4096, 4096), (512, (3 * 1024 + 1536) / 4), (8192, 8192)):
-        found = cells.totals("xfs-dax", source(op="wsync", unit=KIB, total=MIB), log_unit=unit)
+        found = cells.totals("xfs-dax", Workload(op="wsync", unit=KIB, total=MIB), log_unit=unit)
         assert found["pmst"] == pytest.approx(2 * KIB + log, abs=2)  # the first log write has the new file too
         assert found["fence"] == pytest.approx(4)
 

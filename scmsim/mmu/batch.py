@@ -14,7 +14,7 @@ import numpy as np
 
 from scmsim.core.records import MILLI, SCM_TABLE
 from scmsim.jit import kernel, subroutine
-from scmsim.mmu import bits
+from scmsim.mmu import accessed_dirty
 from scmsim.mmu.columns import (
     ACTIVE,
     FAR_HIT_SIZED,
@@ -43,7 +43,7 @@ BATCH = 1 << 16  # addresses that go through one array before the next has its t
 _INDEX, _NEXT, _TOP, _COST = range(4)  # rows of the scratch space
 
 
-def stream(state: np.ndarray, counters: np.ndarray, addresses: np.ndarray, code: int, order: int) -> None:
+def replay_batch(state: np.ndarray, counters: np.ndarray, addresses: np.ndarray, code: int, order: int) -> None:
     """Replay one access of 1 byte at each address, of event `code` (LOAD, STORE, FETCH), all on pages of one size.
 
     Parameters
@@ -109,7 +109,7 @@ def _one_by_one(state, counts, addresses, code, order):
         seen = i
         walked = translate(s, c, page, address, order)
         if s.track_bits and address >= 0 and (walked or page.store):
-            bits.note(s, c, address, page.walk_order, walked, page.store)
+            accessed_dirty.note(s, c, address, page.walk_order, walked, page.store)
     s.now += addresses.size - seen
 
 

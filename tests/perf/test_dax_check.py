@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from scmsim.perf import direct
+from scmsim.perf import dax_check
 from scmsim.perf.machine import Machine
 from scmsim.perf.matrix import Matrix, Target
 
@@ -23,9 +23,9 @@ def told(tmp_path: pathlib.Path, dax: bool, *targets: tuple[str, str]) -> list[s
     (tmp_path / "proc/self/mounts").write_text(MOUNTS)
     machine = Machine(tmp_path, dax=lambda folder: dax and folder.endswith("/mnt/pm"))
     matrix = Matrix(tuple(Target(*target) for target in targets), (1,), (1,), ("write",))
-    described = direct.described(matrix, machine)
+    described = dax_check.described(matrix, machine)
     assert described.keys() == {target.label for target in matrix.targets}
-    return direct.warnings(matrix, machine)
+    return dax_check.warnings(matrix, machine)
 
 
 def test_what_is_as_it_says_is_not_warned_of(tmp_path: pathlib.Path) -> None:

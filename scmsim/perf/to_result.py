@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scmsim.core.resumable import Folder
-from scmsim.perf import direct, hardware
+from scmsim.perf import dax_check, hardware
 from scmsim.perf.backend import Backend
 from scmsim.perf.cells import load
 from scmsim.perf.check import examine
@@ -29,7 +29,7 @@ def result(matrix: Matrix, backend: Backend, store: Folder, config: str | None =
     if backend.runs_programs:
         machine = Machine()
         about["machine"] = {finding.name: finding.value for finding in examine(machine).findings}
-        about["mounts"] = direct.described(matrix, machine)
+        about["mounts"] = dax_check.described(matrix, machine)
     made = provenance.build([config] if config else [], {"order": matrix.seed}, None, matrix=matrix.identity(), **about)
     runs = [run(cell, load(store, cell.key), backend.why_absent, events) for cell in cells]
     return Result(made, runs)

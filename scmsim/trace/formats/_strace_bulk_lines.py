@@ -13,7 +13,7 @@ from scmsim.trace.formats._strace_state import Description, Task
 _OPS = (READ, WRITE, READ, WRITE, runs.SEEK, FSYNC, FSYNC)  # by call of the kernel
 
 
-class Stretches:
+class BulkLines:
     """The work on one block.
 
     Parameters

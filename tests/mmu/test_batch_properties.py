@@ -1,4 +1,4 @@
-"""Streams of addresses: the quick ways against the slow twin and against stack distances counted by hand."""
+"""Streams of addresses: the quick ways against the reference implementation and against stack distances counted by hand."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from scmsim.core.counters import COUNTERS
 from scmsim.core.records import EVENTS
-from scmsim.mmu import mrc, plain, presets, stream
+from scmsim.mmu import batch, miss_count, mrc, presets
 from scmsim.mmu.build import build
 from scmsim.mmu.columns import SUPPLIED
 from tests.mmu.test_properties import machines, shape
@@ -28,7 +28,7 @@ def addresses(draw, most=120):
 
 def simulated(table, where, code, order):
     counters = np.zeros(1, COUNTERS)
-    stream.stream(build(table), counters, where, EVENTS.index(code), order)
+    batch.replay_batch(build(table), counters, where, EVENTS.index(code), order)
     return {field: int(counters[field][0]) for field in SUPPLIED if counters[field][0]}
 
 
@@ -56,7 +56,7 @@ def test_pieces_of_a_stream_do_not_matter(table, where, order):
     for parts in ([where], [where[:cut], where[cut:]]):
         state, counters = build(table), np.zeros(1, COUNTERS)
         for part in parts:
-            stream.stream(state, counters, part, EVENTS.index("LOAD"), order)
+            batch.replay_batch(state, counters, part, EVENTS.index("LOAD"), order)
         totals.append(counters.tobytes())
     assert totals[0] == totals[1]
 
@@ -152,7 +152,7 @@ def test_a_sample_of_everything_is_exact():
 
 def test_too_many_regions_are_told():
     where = np.arange(300, dtype=np.int64) << 36
-    tlbs = plain.Tlbs(plain.Shape(4, 4), None, 12)
+    tlbs = miss_count.Tlbs(miss_count.Shape(4, 4), None, 12)
     assert not tlbs.add(where) and tlbs.misses.tolist() == [0, 0]
     assert tlbs.add(where[:255]) and tlbs.misses.tolist() == [255, 0]
     with pytest.raises(ValueError, match="regions"):
