@@ -83,6 +83,13 @@ def symbol_address(text: bytes, name: str) -> int | None:
     return int(match[1], 16) if match else None
 
 
+def told(text: bytes) -> str:
+    """What /proc/kallsyms has: "nothing", "functions", or "all" (CONFIG_KALLSYMS_ALL)."""
+    if not _SYMBOL.search(text):
+        return "nothing"
+    return "functions" if symbol_address(text, "init_top_pgt") is None else "all"
+
+
 def read(path: pathlib.Path) -> np.ndarray:
     """Rows that the plugin wrote; raises EnvironmentProblem for a file that is cut short."""
     size = path.stat().st_size

@@ -226,8 +226,8 @@ static void report(void)
     static char part[1 << 16];
     int fd = open(mailbox, O_RDWR), symbols = open("/proc/kallsyms", O_RDONLY);
     ssize_t n;
-    check(fd >= 0 && symbols >= 0, "open", "/proc/kallsyms");
-    for (uint64_t at = job->output + 4096; (n = read(symbols, part, sizeof part)) > 0; at += n) {
+    check(fd >= 0, "open", mailbox);
+    for (uint64_t at = job->output + 4096; symbols >= 0 && (n = read(symbols, part, sizeof part)) > 0; at += n) {
         check(pwrite(fd, part, n, at) == n, "write", mailbox);
         out.symbols += n;
     }

@@ -247,7 +247,7 @@ def _collect(folder: pathlib.Path, at: int, setting: Setting, seconds: float) ->
     about = dict(zip(names, values, strict=True))
     found = Measured(counts.read(folder / "counts"), text, about, seconds, calls.read(folder / "calls"))
     if setting.window or setting.touches:
-        found.ranges = pagetable.ranges(folder / "ram", text, about)
+        found.ranges = _ranges(folder / "ram", text, about, setting)
     if setting.window:
         stream = folder / "stream"  # its pages stay readable when the folder is gone
         found.stream = np.memmap(stream, "<u8", "r") if stream.stat().st_size else np.zeros(0, "<u8")
@@ -257,6 +257,16 @@ def _collect(folder: pathlib.Path, at: int, setting: Setting, seconds: float) ->
         found.touches = touches.read(folder / "touches")
         found.caches = touches.caches(folder / "ram", text, found.touches)
     return found
+
+
+def _ranges(ram: pathlib.Path, symbols: bytes, about: dict[str, int], setting: Setting) -> list[tuple[int, int, int]]:
+    """Page sizes; none where the kernel does not tell, unless they are what the run is for."""
+    try:
+        return pagetable.ranges(ram, symbols, about)
+    except EnvironmentProblem:
+        if setting.touches or (setting.window and setting.window.calls):
+            raise
+        return []
 
 
 def _text(path: pathlib.Path) -> str:

@@ -14,6 +14,11 @@ from scmsim.perf.to_result import finish
 from scmsim.result import Run
 
 _TOP = 60  # functions of a region that are kept
+_UNTOLD = {
+    "nothing": "/proc/kallsyms (CONFIG_KALLSYMS): totals are complete, but there are no functions and mechanisms, and other "
+    "tasks are not told apart",
+    "functions": "symbols of data (CONFIG_KALLSYMS_ALL): counts are complete, but a --stream takes the kernel's pages as 4 KiB",
+}
 _EVENT = "counted by the emulator"
 
 
@@ -32,6 +37,7 @@ class Outcome:
 
     def __init__(self, fs: str, plan: Plan, measured: Measured) -> None:
         self.fs, self.plan, self.about = fs, plan, measured.about
+        self.told = counts.told(measured.symbols)
         self.calls = Calls(measured.rows, measured.nodes, counts.symbols(measured.symbols), fs)
         self.site = self.calls.sites(_map_of(fs))
         self.region = measured.rows["region"].tolist()
@@ -60,7 +66,7 @@ class Outcome:
             run.params = {f"calls_{region.label}": region.calls for _, region in used}
             runs = [run]
         for run in runs:
-            run.warnings += _warnings(self.about)
+            run.warnings += _warnings(self.about, self.told)
             run.errors = _errors(self.about)
         return runs
 
@@ -148,8 +154,8 @@ def _errors(about: Mapping[str, int]) -> dict[str, int]:
     return {**found, **({"ENOSPC": about["no_space"]} if about["no_space"] else {})}
 
 
-def _warnings(about: Mapping[str, int]) -> list[str]:
-    found = []
+def _warnings(about: Mapping[str, int], told: str) -> list[str]:
+    found = [f"the kernel has no {_UNTOLD[told]}"] if told in _UNTOLD else []
     if about["failed"]:
         found.append(
             f"{about['failed']} of {about['done']} operations failed in the guest, the first is operation "

@@ -6,6 +6,7 @@ import dataclasses
 import io
 import os
 import pathlib
+import re
 import shutil
 import tempfile
 import time
@@ -16,6 +17,7 @@ from scmsim.core.resumable import Folder, write
 from scmsim.core.signals import stopping
 from scmsim.lab import cache, call_counts, machine, outcome
 from scmsim.lab.job import Job
+from scmsim.lab.kernel import fingerprint
 from scmsim.lab.machine import Setting
 from scmsim.lab.plan import Plan
 from scmsim.lab.systems import System
@@ -48,10 +50,20 @@ def identity(job: Job, plan: Plan, setting: Setting, systems: Mapping[str, Syste
         "erms": job.erms,
         "stream": dataclasses.astuple(setting.window) if setting.window else None,
         "touches": setting.touches,
-        "kernel": setting.kernel.version(),
+        "kernel": [setting.kernel.version(), fingerprint(setting.kernel, _modules(job, systems))],
         "qemu": ".".join(map(str, setting.qemu.version)),
         "plugin": cache.digest(*(path.read_bytes() for path in sorted(cache.HERE.glob("*.c")))),
     }
+
+
+def place(folder: str | os.PathLike[str], job: Job, setting: Setting, systems: Mapping[str, System]) -> pathlib.Path:
+    """Folder for a kernel's results where there are several kernels: its version and its content name it."""
+    version = re.sub(r"[^A-Za-z0-9._+-]", "_", setting.kernel.version())[:80]
+    return pathlib.Path(folder) / f"{version}-{fingerprint(setting.kernel, _modules(job, systems))[:6]}"
+
+
+def _modules(job: Job, systems: Mapping[str, System]) -> list[str]:
+    return [name for fs in job.fs for name in systems[fs].modules]
 
 
 def guests(job: Job) -> list[Guest]:
