@@ -60,8 +60,8 @@ def newest(packages: Sequence[str], wanted: str) -> str:
     return f"linux-image-{max(found, key=order)}"
 
 
-def download(wanted: Sequence[str]) -> list[str]:
-    """Paths of the newest packages of some series, in the lab's folder.
+def download(wanted: Sequence[str]) -> list[list[str]]:
+    """Paths of the packages of the newest kernels of some series, in the lab's folder; linux-image first.
 
     Raises
     ------
@@ -74,10 +74,17 @@ def download(wanted: Sequence[str]) -> list[str]:
         raise EnvironmentProblem(f"no {KEYS}; run: apt-get install debian-archive-keyring")
     place = _lists()
     _apt(place, "apt-get", "update", "-q")
-    known = _apt(place, "apt-cache", "pkgnames", "linux-image-").split()
-    packages = [newest(known, each) for each in wanted]
-    _apt(place, "apt-get", "download", "-q", *packages)
-    return [str(sorted(place.parent.glob(f"{package}_*.deb"))[-1]) for package in packages]
+    known = _apt(place, "apt-cache", "pkgnames", "linux-").split()
+    kernels = [_with_parts(newest(known, each), known) for each in wanted]
+    _apt(place, "apt-get", "download", "-q", *(name for packages in kernels for name in packages))
+    return [[str(sorted(place.parent.glob(f"{name}_*.deb"))[-1]) for name in packages] for packages in kernels]
+
+
+def _with_parts(package: str, known: Sequence[str]) -> list[str]:
+    """The package and those that hold the kernel in its place, as Debian packages it since Linux 7."""
+    release = package.removeprefix("linux-image-")
+    parts = (f"linux-{part}-{release}" for part in ("base", "binary", "modules"))
+    return [package, *(name for name in parts if name in known)]
 
 
 def _lists() -> pathlib.Path:

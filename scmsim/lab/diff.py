@@ -106,9 +106,14 @@ def _joined(a: CallCounts, b: CallCounts, by: list[str], fields: list[str]) -> A
     for each, suffix in ((a, " a"), (b, " b")):
         counted = each.frame[each.frame["kind"] != "other"]
         if "function" in by:
-            counted = counted.assign(function=counted["function"].map(plain))
+            counted = counted.assign(function=counted["function"].map(_name))
         sums.append(counted.groupby(["op", "unit", *by], sort=False)[fields].sum().add_suffix(suffix))
     return sums[0].join(sums[1], how="outer").fillna(0).astype("int64")
+
+
+def _name(function: str) -> str:
+    """A function without what compilers add, and without the suffix of Linux 6.10's allocation profiling."""
+    return plain(function).removesuffix("_noprof")
 
 
 def _size(row: dict[str, Any]) -> tuple[int, int, str]:

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from scmsim.core.atomic import whole
@@ -200,59 +200,65 @@ def installed() -> Kernel | None:
     return None
 
 
-def from_package(package: str) -> Kernel:
-    """A Debian kernel package, unpacked into the lab's folder; nothing is installed."""
+def from_package(package: str, *others: str) -> Kernel:
+    """A Debian kernel package, with others that hold its parts, unpacked into the lab's folder; nothing is installed."""
     path = pathlib.Path(package)
     if not path.is_file():
         raise UsageError(f"no file {package!r}; get one with: apt-get download linux-image-RELEASE")
     target = cache.folder() / f"kernel-{re.sub(r'[^A-Za-z0-9._+-]', '_', path.stem)[:80]}"
     if not target.is_dir():
-        _unpack(path, target)
+        _unpack([path, *map(pathlib.Path, others)], target)
     found = _unpacked(target)
     if found is None:
         shutil.rmtree(target, ignore_errors=True)
-        raise UsageError(f"{package!r} holds no boot/vmlinuz-*; is it a linux-image package?")
+        raise UsageError(
+            f"{package!r} holds no vmlinuz; is it a linux-image package? or: scmsim lab setup --release VERSION"
+        )
     return found
 
 
 def _unpacked(target: pathlib.Path) -> Kernel | None:
     """The kernel of a package that was unpacked there."""
-    image = next(iter(sorted(target.glob("boot/vmlinuz-*"))), None)
+    image = next(iter(sorted([*target.glob("boot/vmlinuz-*"), *target.glob("usr/lib/modules/*/vmlinuz")])), None)
     if image is None:
         return None
-    release = image.name.removeprefix("vmlinuz-")
-    modules, config = target / "lib/modules" / release, target / f"boot/config-{release}"
-    if not modules.is_dir():
-        modules = target / "usr/lib/modules" / release
-    return Kernel(str(image), str(modules) if modules.is_dir() else "", release, str(config) if config.exists() else "")
+    release = image.name.removeprefix("vmlinuz-") if image.name != "vmlinuz" else image.parent.name
+    folders = [target / "lib/modules" / release, target / "usr/lib/modules" / release]
+    modules = next((str(path) for path in folders if path.is_dir()), "")
+    configs = [target / f"boot/config-{release}", image.parent / "config"]
+    return Kernel(str(image), modules, release, next((str(path) for path in configs if path.exists()), ""))
 
 
-def _unpack(path: pathlib.Path, target: pathlib.Path) -> None:
-    """Images, configuration and modules of a package -> the target folder, atomically."""
+def _unpack(packages: Sequence[pathlib.Path], target: pathlib.Path) -> None:
+    """Images, configuration and modules of packages -> the target folder, atomically."""
     if not shutil.which("dpkg-deb"):
         raise EnvironmentProblem(
             "no dpkg-deb to open a Debian package; unpack it and give --kernel-image and --modules"
         )
     scratch = pathlib.Path(tempfile.mkdtemp(dir=target.parent))
     try:
-        made = subprocess.run(["dpkg-deb", "--fsys-tarfile", str(path)], capture_output=True, timeout=300)
-        if made.returncode:
-            raise UsageError(
-                f"{str(path)!r} is not a Debian package: {made.stderr.decode(errors='replace').strip()[:200]}"
-            )
-        with tarfile.open(fileobj=io.BytesIO(made.stdout)) as files:
-            for file in files:  # by hand: the safe filter of extractall() came with Python 3.11.4
-                wanted = file.isfile() and re.search(r"/(boot|modules)/", file.name)
-                content = files.extractfile(file) if wanted else None
-                if content is not None:
-                    place = scratch / os.path.normpath(f"/{file.name}").lstrip("/")
-                    place.parent.mkdir(parents=True, exist_ok=True)
-                    place.write_bytes(content.read())
+        for path in packages:
+            _extract(path, scratch)
         os.replace(scratch, target)
     except OSError as error:
-        raise EnvironmentProblem(f"cannot unpack {str(path)!r}: {(error.strerror or str(error)).lower()}") from None
+        names = ", ".join(repr(str(path)) for path in packages)
+        raise EnvironmentProblem(f"cannot unpack {names}: {(error.strerror or str(error)).lower()}") from None
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _extract(path: pathlib.Path, scratch: pathlib.Path) -> None:
+    made = subprocess.run(["dpkg-deb", "--fsys-tarfile", str(path)], capture_output=True, timeout=300)
+    if made.returncode:
+        raise UsageError(f"{str(path)!r} is not a Debian package: {made.stderr.decode(errors='replace').strip()[:200]}")
+    with tarfile.open(fileobj=io.BytesIO(made.stdout)) as files:
+        for file in files:  # by hand: the safe filter of extractall() came with Python 3.11.4
+            wanted = file.isfile() and re.search(r"/(boot|modules)/", file.name)
+            content = files.extractfile(file) if wanted else None
+            if content is not None:
+                place = scratch / os.path.normpath(f"/{file.name}").lstrip("/")
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(content.read())
 
 
 def module_files(kernel: Kernel, wanted: Iterable[str]) -> dict[str, bytes]:

@@ -3,6 +3,8 @@
 import json
 import os
 import pathlib
+import shutil
+import subprocess
 
 import numpy as np
 import pytest
@@ -178,7 +180,7 @@ def test_kept_kernels_are_found_by_their_series(tmp_path, monkeypatch):
 
 def test_a_package_without_a_kernel_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(kernel, "_unpack", lambda path, target: (target / "usr/share/doc").mkdir(parents=True))
+    monkeypatch.setattr(kernel, "_unpack", lambda paths, target: (target / "usr/share/doc").mkdir(parents=True))
     package = tmp_path / "linux-doc.deb"
     package.write_bytes(b"")
     with pytest.raises(UsageError, match="is it a linux-image package"):
@@ -195,6 +197,34 @@ def test_other_modules_are_another_kernel(tmp_path):
         module.write_bytes(content)
         prints.add(kernel.fingerprint(kernel.Kernel(str(image), str(tmp_path / "m")), ["planted"]))
     assert len(prints) == 2
+
+
+def test_a_kernel_in_several_packages(tmp_path, monkeypatch):
+    if shutil.which("dpkg-deb") is None:
+        pytest.skip("no dpkg-deb")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    release = "7.3.4+deb13-cloud-amd64"
+    for name, file in (
+        ("image", "doc/a"),
+        ("base", f"lib/modules/{release}/config"),
+        ("binary", f"lib/modules/{release}/vmlinuz"),
+    ):
+        root = tmp_path / name
+        (root / "usr" / file).parent.mkdir(parents=True)
+        (root / "usr" / file).write_text("CONFIG_EXT4_FS=y\n")
+        (root / "DEBIAN").mkdir()
+        (root / "DEBIAN/control").write_text(
+            f"Package: {name}\nVersion: 1\nArchitecture: amd64\nMaintainer: a\nDescription: a\n"
+        )
+        subprocess.run(["dpkg-deb", "--build", str(root)], check=True, capture_output=True)
+    parts = [str(tmp_path / f"{name}.deb") for name in ("image", "base", "binary")]
+    with pytest.raises(UsageError, match="holds no vmlinuz"):
+        kernel.from_package(parts[0])
+    found = kernel.from_package(*parts)
+    assert found.release == release and found.modules.endswith(f"/usr/lib/modules/{release}")
+    assert found.settings() == {"CONFIG_EXT4_FS": "y"} and kernel.named("7.3") == found
+    known = [f"linux-{name}-{release}" for name in ("image", "base", "modules")]
+    assert debian._with_parts(known[0], known) == known
 
 
 def test_the_newest_package_of_a_series():

@@ -41,8 +41,8 @@ def command(package: str | None, release: str | None, image: str | None, modules
         click.echo(f"missing; run: {missing}\nor let apt do it: scmsim lab setup --apply")
         return 3
     if wanted and apply:
-        for path in debian.download(wanted):
-            kernel.from_package(path)
+        for packages in debian.download(wanted):
+            kernel.from_package(*packages)
     package = wanted[0] if wanted else package
     if not (package or image or kernel.chosen() or kernel.installed()):
         if not apply:
