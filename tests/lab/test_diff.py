@@ -257,7 +257,7 @@ def apt(folder, text):
         ("echo 'E: cannot reach' >&2; exit 100", "E: cannot reach"),
         ("echo 'W: Failed to fetch' >&2; exit 0", "W: Failed to fetch"),
         (
-            '[ "$5" = update ] || [ "$6" = linux-image- ] && echo linux-image-6.1.0-56-cloud-amd64; exit 0',
+            '[ "$5" = pkgnames ] && echo linux-image-6.1.0-56-cloud-amd64; exit 0',
             "no kernel '6.12', but 6.1",
         ),
     ],
