@@ -10,14 +10,13 @@ from scmsim.core import records
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.fs.scm_manager import recipes, state
-from scmsim.fs.scm_manager.cache import STEP, fetch, mark, mark_inode
+from scmsim.fs.scm_manager.cache import STEP, fetch_edges, fill_cache, mark, mark_inode
+from scmsim.fs.scm_manager.index import place, stretch
 from scmsim.fs.scm_manager.units import (
     extend,
     free_nodes,
     free_run,
-    place,
     ready,
-    stretch,
     take,
     walk,
 )
@@ -31,26 +30,6 @@ def set_run(s, arena, row, at, stop):
     s.reg[recipes.AT] = start + (at & ((1 << s.shift) - 1)) if start != 0 else 0
     s.reg[recipes.BYTES], s.reg[recipes.WORDS] = stop - at, (stop - at + recipes.WORD - 1) // recipes.WORD
     s.reg[recipes.UNITS] = ((stop - 1) >> s.shift) - (at >> s.shift) + 1
-
-
-@subroutine
-def fill_cache(s, arena, out, row, first, stop, cold):
-    """Units [first, stop), which lie in one piece, come into the cache where they are not in it (`cold`: in any case)."""
-    i = first
-    while i < stop:
-        entry = table.get(arena, row + state.BLOCKS, i)
-        if entry == 0 or (entry & state.CACHED and not cold) or entry & state.DIRTY:
-            i += 1
-            continue
-        count = 0
-        while i + count < stop:
-            entry = table.get(arena, row + state.BLOCKS, i + count)
-            if (entry & state.CACHED and not cold) or entry & state.DIRTY:
-                break
-            table.put(arena, row + state.BLOCKS, i + count, entry | state.CACHED)
-            count += 1
-        fetch(s, arena, out, place(arena, row, i), count)
-        i += count
 
 
 @subroutine
@@ -140,17 +119,6 @@ def write_file(s, arena, out, op, row):
     arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], end)
     mark_inode(s, arena, out, row)
     return True
-
-
-@subroutine
-def fetch_edges(s, arena, out, row, at, stop):
-    """A unit of the file that is written in part comes into the cache first."""
-    mask, first, last = (1 << s.shift) - 1, at >> s.shift, (stop - 1) >> s.shift
-    size = arena[row + file_row.SIZE]
-    if at & mask and first << s.shift < size:
-        fill_cache(s, arena, out, row, first, first + 1, False)
-    if stop & mask and stop < size and (last > first or not at & mask):
-        fill_cache(s, arena, out, row, last, last + 1, False)
 
 
 @subroutine

@@ -15,7 +15,8 @@ from scmsim.fs.engine.events import emit_recipe
 from scmsim.fs.scm_manager import recipes, state
 from scmsim.fs.scm_manager.cache import mark, mark_inode
 from scmsim.fs.scm_manager.data import free_to_end
-from scmsim.fs.scm_manager.units import META_ORDER, extend, place, ready, reserve, settle, words_for
+from scmsim.fs.scm_manager.index import place, reserve, words_for
+from scmsim.fs.scm_manager.units import META_ORDER, extend, ready, settle
 from scmsim.jit import subroutine
 
 NAME_UNITS = 24  # units that one more name may take: of the directory, of indirect blocks, objects

@@ -15,8 +15,9 @@ from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.fs.scm_manager import recipes, state
 from scmsim.fs.scm_manager.cache import STEP
 from scmsim.fs.scm_manager.data import free_to_end, set_run
+from scmsim.fs.scm_manager.index import entry_at, place, reserve, stretch
 from scmsim.fs.scm_manager.names import add_name, new_inode, remove_name
-from scmsim.fs.scm_manager.units import DATA_ORDER, META_ORDER, entry_at, place, reserve, stretch
+from scmsim.fs.scm_manager.units import DATA_ORDER, META_ORDER
 from scmsim.jit import subroutine
 
 

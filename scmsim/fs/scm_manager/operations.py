@@ -14,8 +14,9 @@ from scmsim.fs.scm_manager import names as names
 from scmsim.fs.scm_manager import recipes, state
 from scmsim.fs.scm_manager.cache import STEP, expire, synchronize
 from scmsim.fs.scm_manager.data import fallocate, read_file, truncate, write_file
+from scmsim.fs.scm_manager.index import place, reserve, words_for
 from scmsim.fs.scm_manager.objects import object_call, units_of
-from scmsim.fs.scm_manager.units import DATA_ORDER, place, ready, reserve, words_for
+from scmsim.fs.scm_manager.units import DATA_ORDER, ready
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
