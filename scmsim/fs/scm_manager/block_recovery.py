@@ -1,0 +1,180 @@
+"""FAT and ext2 on the SCM driver, and FAT on NAND: what the page cache writes back, block by block in program order.
+Units: bytes; a unit is a FAT cluster of 512 bytes or an ext2 block of 1 KiB.
+Source: Linux 2.6.24 fs/fat/{dir,fatent,cache}.c, fs/ext2/{inode,dir}.c, mm/page-writeback.c; the board has no cache before SCM (SCM
+manager paper, 5.1); fsck for what a mount after a crash needs.
+
+The recovery reads what is there: entries of directories, with them (FAT) or in an inode (ext2) a size and a first unit, then the
+chain or the pointers.  What fsck would cut, free or clone is counted, not repaired.  Of data, whose it is.  NFTL's own tables are
+taken as recovered, and of the two FATs the first one is read.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from scmsim.core import records
+from scmsim.core.records import FENCE, NTSTORE
+from scmsim.fs.engine import file_row
+from scmsim.fs.recovery.expected import DATA, UNWRITTEN, Files, Found
+from scmsim.fs.recovery.image import Image, Word
+from scmsim.fs.recovery.model import Guarantee, Stores, Unrecoverable
+from scmsim.fs.recovery.model import RecoveryModel as Base
+from scmsim.fs.recovery.observe import Event
+from scmsim.fs.scm_manager import recipes, state
+
+DIRECT, INODE, SIZE_AT, POINTERS_AT = 12, 128, 4, 40  # ext2's inode
+END = -1  # of a chain
+GUARANTEE = Guarantee(
+    "nothing before fsck; names, sizes and whose data it is are hoped to be durable when fsync returns",
+    False,
+    False,
+    content=False,
+    promised=False,
+)
+
+
+class RecoveryModel(Base):
+    """Words by the place of an entry, of an inode, of a unit."""
+
+    guarantee = GUARANTEE
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        record = self.state.record[0]
+        self.unit, self.fat = 1 << int(record.shift), int(record.kind) == recipes.FAT
+        self.cache = Files()
+        self.owner: dict[int, tuple[int, int]] = {}  # unit -> file, number in it; the last one that it had
+        self.memory: dict[int, tuple[Any, Any]] = {}  # place -> word and value, as the last call left it
+        self.slots: set[int] = set()  # places of entries
+
+    def physical(self, events: Sequence[Event]) -> Sequence[Event]:
+        """The events, each store certain before the next."""
+        fence = Event(FENCE, "bus", 0, 1, 0)
+        return [one for event in events for one in ([event, fence] if event.code == NTSTORE else [event])]
+
+    def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
+        """For each event, the writes that it stands for."""
+        at_once = (
+            op.op in (records.FSYNC, records.MSYNC, records.SYNC)
+            or op.flag & records.SYNCHRONOUS
+            or self.params["mount"] == "sync"
+        )
+        if at_once:  # else what is written back is older than the call
+            self._look(op, version)
+        meant = [self._one(event) if event.code == NTSTORE else [] for event in events]
+        if not at_once:
+            self._look(op, version)
+        return meant
+
+    def _one(self, event: Event) -> list:
+        end = event.addr + event.length
+        if event.site == "write-back":
+            units = [at for at in range(event.addr, end, self.unit) if at in self.owner]
+            return [Word(at + self.unit - 8, ("unit", at), self.owner[at]) for at in units]
+        if event.site != "metadata write-back":
+            return []
+        writes = []
+        for at in sorted(place for place in self.memory if event.addr <= place < end):
+            word, value = self.memory[at]
+            if self.now.get(word) != value:
+                self.now[word] = value
+                writes.append(Word(at, word, value))
+        return writes
+
+    # what the running system has, from the model's state
+
+    def _row(self, file: int) -> Any:
+        at = int(self.state.record[0].files) + file * state.FILE_WORDS
+        return self.state.arena[at : at + state.FILE_WORDS]
+
+    def _units(self, row: Any, word: int) -> dict[int, int]:
+        """Number -> device offset."""
+        at = int(row[word])
+        entries = self.state.arena[at : at + (1 << int(row[word + 1]))].tolist() if at else []
+        return {i: (entry >> 2) << state.PLACE_SHIFT for i, entry in enumerate(entries) if entry >> 2}
+
+    def _look(self, op: Any, version: int) -> None:
+        """Take the call, and what directories, chains and inodes hold behind it in memory."""
+        if self.succeeded:
+            self.cache.apply(op, version)
+        old, self.memory = self.memory, {}
+        for file in range(self.count):
+            row = self._row(file)
+            names = self.cache.of(file).names
+            if row[file_row.STATUS] & file_row.EXISTS and names:
+                units = self._units(row, state.BLOCKS)
+                self.owner |= {at: (file, i) for i, at in units.items()}
+                size = self.cache.of(file).size
+                self._entry(file, row, max(names), (size, units.get(0)) if self.fat else None)
+                self.memory.update(self._chain(units) if self.fat else self._inode(file, row, size, units))
+        for at, (word, _) in old.items():
+            self.memory.setdefault(at, (word, None))
+
+    def _entry(self, file: int, row: Any, name: int, content: Any) -> None:
+        record = self.state.record[0]
+        parent, slot = int(row[state.PARENT]), int(row[state.SLOT])
+        if not parent or slot < 0:
+            return
+        at = slot * int(record.entry)
+        folder = self._units(self.state.arena[parent : parent + state.FILE_WORDS], state.BLOCKS)
+        place = folder[at // self.unit] + at % self.unit
+        self.slots.add(place)
+        self.memory[place] = (("slot", place), (file, name, content))
+
+    def _chain(self, units: dict[int, int]) -> Iterator[tuple[int, Any]]:
+        for i, at in units.items():
+            yield self._entry_at(at), (("next", at), units.get(i + 1, END))
+
+    def _entry_at(self, at: int) -> int:
+        record = self.state.record[0]
+        return int(record.table_at) + (at - int(record.origin)) // self.unit * recipes.WORD
+
+    def _inode(self, file: int, row: Any, size: int, units: dict[int, int]) -> Iterator[tuple[int, Any]]:
+        at = int(self.state.record[0].inodes_at) + file * INODE
+        yield at + SIZE_AT, (("inode", file), size)
+        leaves, uppers, fan = self._units(row, state.LEAVES), self._units(row, state.UPPERS), self.unit // recipes.WORD
+        for k in range(DIRECT):
+            yield at + POINTERS_AT + k * recipes.WORD, (("pointer", file, k), units.get(k))
+        yield at + POINTERS_AT + DIRECT * recipes.WORD, (("leaf", file, 0), leaves.get(0))
+        for k, to in units.items():
+            leaf, slot = divmod(k - DIRECT, fan)
+            if k >= DIRECT and leaf in leaves:
+                yield leaves[leaf] + slot * recipes.WORD, (("pointer", file, k), to)
+        for leaf, to in leaves.items():
+            if leaf and 1 in uppers:
+                yield uppers[1] + (leaf - 1) % fan * recipes.WORD, (("leaf", file, leaf), to)
+
+    # recovery
+
+    def recover(self, image: Image, file: int) -> Found:
+        """The file as the recovery finds it; raises Unrecoverable."""
+        found = [value for value in (image.word(("slot", place)) for place in self.slots) if value and value[0] == file]
+        names = frozenset(name for _, name, _ in found)
+        if not names:
+            return Found(names, 0, {}, {})
+        size, first = found[-1][2] or (image.word(("inode", file)), None)
+        if size is None:
+            raise Unrecoverable("has a name but no inode")
+        needed = -(-size // self.unit)
+        for i, at in enumerate(self._walk(image, file, first, needed)):
+            if at is None:
+                continue  # a hole of ext2
+            owner = image.word(("unit", at))
+            if owner is None:
+                raise Unrecoverable(f"its unit {i} was never written", UNWRITTEN)
+            if owner != (file, i):
+                raise Unrecoverable(f"its unit {i} holds bytes of another place", DATA)
+        return Found(names, size, {}, {})
+
+    def _walk(self, image: Image, file: int, first: int | None, needed: int) -> Iterator[int | None]:
+        if not self.fat:
+            fan = self.unit // recipes.WORD
+            for k in range(needed):
+                there = k < DIRECT or image.word(("leaf", file, (k - DIRECT) // fan)) is not None
+                yield image.word(("pointer", file, k)) if there else None
+            return
+        at: int | None = first
+        for i in range(needed):
+            if at is None or at == END:
+                raise Unrecoverable(f"its chain ends after {i} of {needed} clusters")
+            yield at
+            at = image.word(("next", at))
