@@ -7,7 +7,7 @@ Source: Linux 2.6.24 mm/page-writeback.c (dirty_expire_centisecs), fs/buffer.c.
 
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import emit_recipe, has_events
-from scmsim.fs.scm_manager import recipes, state
+from scmsim.fs.scm_manager import index, recipes, state
 from scmsim.fs.scm_manager.index import place
 from scmsim.fs.scm_manager.nftl import program
 from scmsim.jit import subroutine
@@ -112,7 +112,7 @@ def delist(s, arena, row):
 @subroutine
 def mark(s, arena, row, first, count):
     """Units [first, first + count) of a row are dirty."""
-    if s.kind == recipes.MANAGER or s.silent:
+    if s.silent:
         return
     if arena[row + state.DIRTY_UNITS] == 0:
         enlist(s, arena, row)
@@ -138,7 +138,7 @@ def cleaned(s, arena, row, i):
 @subroutine
 def table_unit(s, unit):
     """Unit of the FAT or of the bitmaps in which a unit of the device has its entry."""
-    return unit >> (7 if s.kind == recipes.FAT else 13)
+    return unit >> (s.shift + 3 - index.ENTRY_SHIFT)
 
 
 @subroutine
@@ -153,36 +153,30 @@ def system_unit(s, arena, row, i):
 
 
 @subroutine
-def mark_table(s, arena, unit, count):
-    """The entries of the device's units [unit, unit + count) are dirty."""
-    if s.kind == recipes.MANAGER or s.silent:
+def note_entries(s, arena, out, unit, count, words):
+    """The entries of the device's units [unit, unit + count) change; mounted synchronously each of `words` is written at once."""
+    if s.silent:
         return
     first, last = table_unit(s, unit), table_unit(s, unit + count - 1)
     for i in range(first, last + 1):
         system_unit(s, arena, s.table, i)
-    mark(s, arena, s.table, first, last - first + 1)
+    if not s.synchronous or words == 0:
+        mark(s, arena, s.table, first, last - first + 1)
+        return
+    entry = table.get(arena, s.table + state.BLOCKS, first)
+    table.put(arena, s.table + state.BLOCKS, first, entry | state.CACHED)
+    for _ in range(words):
+        send_table(s, arena, out, (entry >> 2) << state.PLACE_SHIFT, recipes.ZERO + 1)
 
 
 @subroutine
-def mark_inode(s, arena, out, row):
-    """The inode has changed: a metadata object, FAT's directory entry, ext2's inode."""
-    if s.silent:
-        return
-    s.reg[recipes.META] = arena[row + state.META]
-    if s.kind == recipes.FAT:
-        parent, slot = arena[row + state.PARENT], arena[row + state.SLOT]
-        if parent == 0 or slot < 0:
-            return
-        i = slot * s.entry >> s.shift
-        if table.get(arena, parent + state.BLOCKS, i) == 0:  # the directory went with the entry
-            return
-        s.reg[recipes.META] = (table.get(arena, parent + state.BLOCKS, i) >> 2) << state.PLACE_SHIFT
-        mark(s, arena, parent, i, recipes.ZERO + 1)
-    elif s.kind == recipes.EXT2:
-        i = (row - s.files) // state.FILE_WORDS >> 3
-        s.reg[recipes.META] = (system_unit(s, arena, s.inodes, i) >> 2) << state.PLACE_SHIFT
-        mark(s, arena, s.inodes, i, recipes.ZERO + 1)
-    emit_recipe(s, out, recipes.INODE_STORE)
+def load_entry(s, arena, out, unit):
+    """The unit of the FAT or of the bitmaps with a unit's entry comes into the cache."""
+    i = table_unit(s, unit)
+    entry = system_unit(s, arena, s.table, i)
+    if not entry & state.CACHED:
+        fetch(s, arena, out, (entry >> 2) << state.PLACE_SHIFT, recipes.ZERO + 1)
+        table.put(arena, s.table + state.BLOCKS, i, entry | state.CACHED)
 
 
 @subroutine
@@ -199,13 +193,8 @@ def dirty_run(s, arena, row, first):
 
 
 @subroutine
-def send_leaf(s, arena, out, row, first):
-    """ext2's indirect block of unit `first`, if it has changed."""
-    leaf = (first - 12) >> 8
-    entry = table.get(arena, row + state.LEAVES, leaf) if first >= 12 else recipes.ZERO + 0
-    if entry & state.DIRTY:
-        table.put(arena, row + state.LEAVES, leaf, entry & ~state.DIRTY)
-        send(s, arena, out, (entry >> 2) << state.PLACE_SHIFT, recipes.ZERO + 1, recipes.ZERO + recipes.OUT_META)
+def send_nodes(s, arena, out, row, first):
+    """What leads to the units from `first` on, which were written."""
 
 
 @subroutine
@@ -227,23 +216,21 @@ def write_back(s, arena, out, row):
             continue
         is_data = arena[row + file_row.STATUS] & (file_row.IS_DIR | state.SYSTEM) == 0
         send(s, arena, out, at, count, recipes.ZERO + (recipes.OUT_DATA if is_data else recipes.OUT_META))
-        if s.kind == recipes.EXT2:
-            send_leaf(s, arena, out, row, first)
+        send_nodes(s, arena, out, row, first)
     return True
 
 
 @subroutine
+def flush_order(s, row):
+    """Rows that an fsync writes back, one after the other."""
+    return row, s.directory, s.table, s.inodes
+
+
+@subroutine
 def synchronize(s, arena, out, row):
-    """fsync: the file, its directory, the bitmaps, the inode table; FAT's table comes before the directory, as sync_blockdev
-    (file_fsync, fs/buffer.c) writes from the first block on.  False: no room to go on."""
+    """fsync: the file, its directory, the bitmaps, the inode table; False: no room to go on."""
     while s.flushed < 4:
-        which = row
-        if s.flushed == (2 if s.kind == recipes.FAT else 1):
-            which = s.directory
-        elif s.flushed == (1 if s.kind == recipes.FAT else 2):
-            which = s.table
-        elif s.flushed == 3:
-            which = s.inodes
+        which = flush_order(s, row)[s.flushed]
         if which != 0 and not write_back(s, arena, out, which):
             return False
         s.flushed += 1
