@@ -29,6 +29,7 @@ KINDS = {
     "paging": ("paging", "Mapping policies", "How memory is mapped; choose with `--paging`."),
     "policy": ("policies", "Page-size policies", "Choose with `scmsim space --policy` ([space](../space.md))."),
     "medium": ("media", "Media", "The memory technology; choose with `--medium`."),
+    "system": ("systems", "Systems", "What else runs, and how rep-strings count; choose with `--system`."),
     "workload": (
         "workloads",
         "Workloads",

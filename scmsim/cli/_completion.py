@@ -20,6 +20,7 @@ _KINDS = (
     "machine",
     "paging",
     "medium",
+    "system",
     "policy",
     "backend",
     "format",

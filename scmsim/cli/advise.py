@@ -17,7 +17,7 @@ TRACE is a stored trace, an experiment file (.toml) or the name of a shipped exp
 weighed by page-walk cycles, wasted bytes and write amplification; docs/advise.md says what is exact.""",
 )
 @click.argument("trace")
-@click.option("--machine", default="i7-8700k", show_default=True, help="Whose TLBs; a name or a .toml file.")
+@click.option("--machine", default="i7-8700k", show_default=True, help="Whose TLBs; a name, host or a .toml file.")
 @click.option("--capacity", help="Size of the device.  [default: four to eight times what the files hold]")
 @click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Threads.")
 @click.option("--top", type=click.IntRange(1), default=15, show_default=True, help="Combinations of the front to show.")

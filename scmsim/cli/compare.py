@@ -15,8 +15,8 @@ SUMMARY = "Compare a simulation with a measurement, cell by cell; exit code 1 if
     "compare",
     help=f"""{SUMMARY}
 
-SIM and MEASURED are results (.json, .parquet) or folders of results: from replay, perf run, perf import or the emulated
-machine. Cells are aligned by file system, operation, file size and unit.""",
+SIM and MEASURED are results (.json, .parquet) or folders of results: from replay, perf run, perf import, the emulated
+machine or lab tlb. Cells are aligned by file system, operation, file size and unit.""",
 )
 @click.argument("simulated", metavar="SIM", type=click.Path())
 @click.argument("measured", metavar="MEASURED", type=click.Path())
@@ -34,6 +34,7 @@ machine. Cells are aligned by file system, operation, file size and unit.""",
 @click.option("--summary", is_flag=True, help="Leave out the rows; show each counter's ratios and verdicts only.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--figures", type=click.Path(), metavar="DIR", help="Draw the nine figures with both sides into DIR.")
+@click.option("--junit", type=click.Path(), metavar="F.xml", help="Write the verdicts as JUnit XML, for CI.")
 @figure_format
 def command(
     simulated: str,
@@ -46,13 +47,17 @@ def command(
     summary: bool,
     as_json: bool,
     figures: str | None,
+    junit: str | None,
     suffix: str,
 ) -> int:
     import json
 
     from scmsim.compare import compare
     from scmsim.compare.table import text
+    from scmsim.core import atomic
 
+    if junit:
+        atomic.writable(junit)
     limits = dict(map(_tolerance, tolerances))
     names = dict(map(_rename, systems))
     wanted = [name.strip() for name in events.split(",") if name.strip()] if events else []
@@ -62,7 +67,9 @@ def command(
         from scmsim.plot.files import check_folder
 
         check_folder(figures)
-    sides = {"simulated": read_results(simulated), "measured": read_results(measured)}
+    sides = {"simulated": read_results(simulated)}
+    machines = dict.fromkeys(run.machine for run in sides["simulated"].runs if run.machine)
+    sides["measured"] = read_results(measured, machines)
     _check_renamed(names, {run.fs for run in sides["measured"].runs})
     for run in sides["measured"].runs:
         run.fs = names.get(run.fs, run.fs)
@@ -75,6 +82,10 @@ def command(
         click.echo(json.dumps(found.as_dict(), indent=2, allow_nan=False))
     else:
         click.echo(text(found, rows=not summary))
+    if junit:
+        from scmsim.export import junit as verdicts
+
+        verdicts.write(junit, "scmsim compare", verdicts.of_comparison(found))
     if figures:
         quantities = [*(each.quantity for each in found.quantities()), *found.absent] if wanted else []
         drawn = drawing.draw(sides, figures, suffix, quantities=quantities, ignore=parts)

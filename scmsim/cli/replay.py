@@ -23,8 +23,16 @@ experiment such as quickstart.""",
 @click.option(
     "--fs", help="File systems: ext4,nova-cow or 'nova*' or all (scmsim list fs).  [default: ext4,ext4-dax,nova-cow]"
 )
-@click.option("--machine", help="Whose TLB and page walker; names or .toml files.  [default: i7-8700k]")
+@click.option(
+    "--machine", help="Whose TLB and page walker; names, host (this machine) or .toml files.  [default: i7-8700k]"
+)
 @click.option("--paging", help="How memory is mapped (scmsim list paging).  [default: as each file system wants it]")
+@click.option(
+    "--meminfo",
+    metavar="FILE",
+    type=click.Path(),
+    help="A copy of /proc/meminfo: how the kernel maps its DRAM there.  [default: as the lab's]",
+)
 @click.option("--medium", help="Memory technologies (scmsim list medium).  [default: nvdimm]")
 @click.option("--set", "assignments", multiple=True, metavar="MODEL.KEY=VALUE", help="A parameter; may be repeated.")
 @click.option(
@@ -33,6 +41,13 @@ experiment such as quickstart.""",
 @click.option("--by", type=click.Choice(["site", "op", "file"]), help="Show a breakdown too.")
 @click.option(
     "--footprints", metavar="KERNEL", help="Let the kernel's own memory enter the TLB as measured on this kernel: 6.1."
+)
+@click.option(
+    "--system",
+    default="alone",
+    show_default=True,
+    metavar="NAME",
+    help="What else runs (scmsim list system, or a .toml file).",
 )
 @click.option("--sync-at-end", is_flag=True, help="Write back what is dirty at the end, as sync(2) does, and count it.")
 @click.option(
@@ -75,6 +90,8 @@ def command(
     top: int,
     form: str,
     footprints: str | None,
+    meminfo: str | None,
+    system: str,
     sync_at_end: bool,
     as_json: bool,
     out: str | None,
@@ -92,7 +109,7 @@ def command(
     for job in jobs:
         job.setdefault("sync_at_end", False)
         job["sync_at_end"] |= sync_at_end
-        job["footprints"] = footprints
+        job |= {"footprints": footprints, "meminfo": meminfo, "system": system}
     level = None if by is None else "site" if by == "site" else "group"
     with _costs(costs):
         result = run_jobs(jobs, _params(assignments), by)

@@ -22,8 +22,8 @@ SUMMARY = "Make one self-contained HTML page of results: tables, charts, warning
     "report",
     help=f"""{SUMMARY}
 
-RESULT is a result (.json, .parquet) or a folder: of results, of a sweep, of perf run or of the emulated machine. Simulated and
-measured runs are compared where their cells agree. Needs the extra 'report'.""",
+RESULT is a result (.json, .parquet) or a folder: of results, of a sweep, of perf run, of the emulated machine or of lab tlb.
+Simulated and measured runs are compared where their cells agree. Needs the extra 'report'.""",
 )
 @click.argument("results", metavar="RESULT...", nargs=-1, required=True, type=click.Path())
 @click.option("-o", "--out", required=True, type=click.Path(), metavar="FILE.html", help="The page.")
@@ -38,11 +38,18 @@ def command(
     from scmsim.plot import files
     from scmsim.report import page
     from scmsim.result import Result, names
+    from scmsim.study.tlb.card import is_card
+    from scmsim.study.tlb.card import read as read_card
 
     page.check(out)
     if figures:
         files.check_folder(figures)
-    read = {path: read_results(path) for path in results}
+    cards = [path for path in results if is_card(path)]
+    if len(cards) > 1:
+        raise UsageError(f"{len(cards)} folders of lab tlb; a page shows one, so name one of {', '.join(cards)}")
+    read = {path: read_results(path) for path in results if path not in cards}
+    machines = dict.fromkeys(run.machine for one in read.values() for run in one.runs if run.machine)
+    read |= {path: read_results(path, machines) for path in cards}
     for path, each in read.items():
         if failed := each.manifest.get("failed points"):
             click.echo(f"scmsim: warning: {path}: points that failed are not shown: {printable(str(failed))}", err=True)
@@ -56,7 +63,10 @@ def command(
         for one in (whole, *read.values()):
             one.runs = [run for run in one.runs if run.fs in wanted]
     curves = _curves(whole, read, trace) if trace else []
-    length = page.write(whole, out, title=title, curves=curves, compared=_compared(list(read.values())))
+    made = read_card(cards[0]) if cards else None
+    if made and fs:
+        made["cells"] = [cell for cell in made["cells"] if cell["fs"] in wanted]
+    length = page.write(whole, out, title=title, curves=curves, compared=_compared(list(read.values())), card=made)
     click.echo(f"wrote {out} ({length / 1024:,.0f} KiB)", err=True)
     if figures:
         for written in files.write_charts(page.drawn(names.means(whole.runs), curves), figures, suffix):

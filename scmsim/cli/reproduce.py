@@ -27,7 +27,7 @@ left out: one that the models cannot give says why. Exit code 1 if an exact row 
     is_flag=True,
     help="Small workloads: about 20 s of CPU, 100 s the first time, on two cores side by side; rows that need gigabytes say so.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print a list of rows as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print {rows, summary} as JSON.")
 @click.option("--markdown", is_flag=True, help="Print Markdown tables.")
 @click.option(
     "--figures", type=click.Path(), metavar="DIR", help="Draw the documents' figures into DIR (extra 'report')."
@@ -35,6 +35,7 @@ left out: one that the models cannot give says why. Exit code 1 if an exact row 
 @click.option(
     "--matrix", type=click.Path(), metavar="DIR", help="Folder of 'scmsim sweep sweep-thesis' for --figures' matrix."
 )
+@click.option("--junit", type=click.Path(), metavar="F.xml", help="Write the verdicts as JUnit XML, for CI.")
 @figure_format
 def command(
     wanted: tuple[str, ...],
@@ -43,13 +44,15 @@ def command(
     markdown: bool,
     figures: str | None,
     matrix: str | None,
+    junit: str | None,
     suffix: str,
 ) -> int:
     import json
     import os
 
     from scmsim.cli._progress import Progress, starter
-    from scmsim.reproduce import reproduce
+    from scmsim.core import atomic
+    from scmsim.reproduce import reproduce, summary
     from scmsim.reproduce.rows import published, titles
 
     if figures:
@@ -58,6 +61,8 @@ def command(
         check_folder(figures)
     elif matrix:
         raise UsageError("--matrix is for --figures; add --figures DIR, or leave it out")
+    if junit:
+        atomic.writable(junit)
     rows, total = [], len(published())
     with Progress("rows") as progress:
         # the figures take what their rows have computed: in this process
@@ -66,29 +71,43 @@ def command(
             rows.append(row)
             progress("published rows", len(rows), total)
     if as_json:
-        click.echo(json.dumps([row.as_dict() for row in rows], indent=2, allow_nan=False))
+        found = {"rows": [row.as_dict() for row in rows], "summary": summary(rows)}
+        click.echo(json.dumps(found, indent=2, allow_nan=False))
     else:
         for document, title in titles().items():
             chosen = [row for row in rows if row.document == document]
             if chosen:
                 click.echo(_markdown(title, chosen) if markdown else _text(title, chosen))
-        click.echo(_sum(rows))
+        click.echo(_sum(rows, markdown))
+    if junit:
+        from scmsim.export import junit as verdicts
+
+        verdicts.write(junit, "scmsim reproduce", verdicts.of_reproduction(rows))
     if figures:
         from scmsim.reproduce.figures import draw
 
         click.echo(f"{len(draw(figures, suffix, quick, matrix))} figures in {figures}", err=True)
-    return 1 if any(row.answer.kind == "exact" and row.ok is False for row in rows) else 0
+    return 1 if any(row.answer.kind == "exact" and row.verdict == "off" for row in rows) else 0
 
 
 def _cells(row: "Row") -> list[str]:
     p = row.published
-    verdict = {True: "ok", False: "off", None: "-"}[row.ok]
+    verdict = row.verdict or "-"
     about = " ".join(part for part in (p.system, p.workload, p.condition, p.metric) if part)
     value = " ".join(
         part for part in (p.relation if p.relation not in ("equals", "about") else "", p.value, p.unit) if part
     )
     ratio = "" if row.ratio is None else f"{row.ratio:.3g}"
-    return [p.id, about, value, _shown(row.answer.simulated), ratio, row.answer.kind, verdict]
+    return [
+        p.id,
+        about,
+        value,
+        _shown(row.answer.simulated),
+        _shown(row.answer.with_cost),
+        ratio,
+        row.answer.kind,
+        verdict,
+    ]
 
 
 def _shown(value: object) -> str:
@@ -104,25 +123,36 @@ def _shown(value: object) -> str:
 def _text(title: str, rows: list["Row"]) -> str:
     lines = [title]
     for row in rows:
-        id_, about, value, ours, ratio, kind, verdict = _cells(row)
-        lines.append(f"  {id_:8}{verdict:4}{about}")
-        lines.append(f"          published {value}; simulated {ours}{f'; ratio {ratio}' if ratio else ''}; {kind}")
+        id_, about, value, ours, cost, ratio, kind, verdict = _cells(row)
+        extra = (f" (with the cost left out: {cost})" if cost != "-" else "") + (f"; ratio {ratio}" if ratio else "")
+        lines.append(f"  {id_:8}{verdict:13}{about}")
+        lines.append(f"          published {value}; simulated {ours}{extra}; {kind}")
         lines += textwrap.wrap(row.answer.note, 118, initial_indent=" " * 10, subsequent_indent=" " * 10)
     return "\n".join(lines) + "\n"
 
 
 def _markdown(title: str, rows: list["Row"]) -> str:
-    head = "| id | what | published | simulated | ratio | kind | | note |\n|" + "---|" * 8
+    head = (
+        "| id | what | published | simulated | with the cost left out | ratio | kind | verdict | note |\n|" + "---|" * 9
+    )
     lines = [
         "| " + " | ".join(cell.replace("|", "\\|") for cell in [*_cells(row), row.answer.note]) + " |" for row in rows
     ]
     return f"## {title}\n\n{head}\n" + "\n".join(lines) + "\n"
 
 
-def _sum(rows: list["Row"]) -> str:
-    judged = [row for row in rows if row.ok is not None]
-    exact = [row for row in rows if row.answer.kind == "exact"]
-    return (
-        f"{len(rows)} rows: {sum(row.ok is True for row in judged)} of {len(judged)} judged are met, of which "
-        f"{sum(row.ok is True for row in exact)} of {len(exact)} exact; {len(rows) - len(judged)} are not reproduced or not run"
-    )
+def _sum(rows: list["Row"], markdown: bool) -> str:
+    from scmsim.reproduce import VERDICTS, summary
+
+    counts = summary(rows)
+    said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)
+    not_run = counts["rows_with_information"] - counts["run"]
+    lines = [
+        f"{len(rows)} rows; {counts['rows_with_information']} carry information: {said}"
+        + (f", {not_run} not run" if not_run else "")
+    ]
+    missed = [row for row in rows if row.verdict in VERDICTS[1:]]
+    for row in missed:
+        line = f"{row.published.id:8}{row.verdict:13}{row.reason}"
+        lines.append(f"- {row.published.id}, {row.verdict}: {row.reason}" if markdown else f"  {line}")
+    return "\n".join(lines)

@@ -10,7 +10,7 @@ from scmsim.core import registry
 from scmsim.core.counters import MEASURED, SCHEMA
 from scmsim.core.errors import unknown
 from scmsim.perf.event_names import fields, same, spelled
-from scmsim.result import Result, metrics
+from scmsim.result import FOOTPRINTS, Result, metrics
 from scmsim.result.cells import KEYS, Cell, Key, cells, grows, harness, machine
 
 NEARLY_NOTHING = 0.01  # of a count per call: smaller ones on both sides are alike
@@ -222,6 +222,7 @@ def _rows(ours: Cell, theirs: Cell, wanted: Iterable[str], limits: Mapping[str, 
 def _warnings(simulated: Result, measured: Result, compared: set[str]) -> list[str]:
     """What may make the two differ although both are right."""
     found = [*_machine(simulated, measured, compared), *_kernels(simulated, measured)]
+    found += _footprints((simulated, measured), compared)
     meanings = [_meanings(side) for side in (simulated, measured)]
     for name in sorted(compared):
         ours, theirs = (by_name.get(name) or _own_event(name) for by_name in meanings)
@@ -242,6 +243,18 @@ def _machine(simulated: Result, measured: Result, compared: set[str]) -> list[st
     return [f"the machines differ or are unknown ({texts[0]}; {texts[1]}): {', '.join(dependent)} depend on them"]
 
 
+def _footprints(sides: Iterable[Result], compared: set[str]) -> list[str]:
+    """Replays whose TLB counts leave out what the kernel's own code touches."""
+    lacking = [run.fs for side in sides for run in side.runs if run.paging and FOOTPRINTS not in run.params]
+    dependent = sorted(name for name in compared if "tlb_" in name and name not in ("tlb_traffic",) or "walk" in name)
+    if not lacking or not dependent:
+        return []
+    return [
+        f"replayed without --footprints ({', '.join(dict.fromkeys(lacking))}): far too few of {', '.join(dependent)}; "
+        "see docs/validation-tlb.md"
+    ]
+
+
 def _kernels(simulated: Result, measured: Result) -> list[str]:
     """Kernels that differ, or that a side does not tell."""
     sides = {"simulated": simulated, "measured": measured}
@@ -255,8 +268,9 @@ def _kernels(simulated: Result, measured: Result) -> list[str]:
 
 def _kernel(side: Result) -> list[str]:
     """The kernel of a measurement; of a replay, those that the costs of its models come from."""
-    if any(run.machine for run in side.runs):
-        return sorted({kernel for run in side.runs for kernel in _cost_kernels(run.fs)})
+    replays = [run.fs for run in side.runs if run.machine and not run.events]
+    if replays:
+        return sorted({kernel for fs in replays for kernel in _cost_kernels(fs)})
     kernel = str(side.manifest.get("kernel") or "").removeprefix("Linux ")
     return [kernel] if kernel[:1].isdigit() else []
 

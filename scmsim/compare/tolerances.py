@@ -12,9 +12,10 @@ class Tolerance(NamedTuple):
 
 _STRUCTURE = "follows from the structure alone, nothing is fitted"
 _COSTS = "the costs of code are fitted to one kernel; a call left out of the fit came within 5 %"
-_WALKS = (
-    "one walker and exact LRU in the model, interrupts and other code in the measurement; not yet checked against a PMU"
-)
+_CARD = "of a real kernel's address stream in the same MMU (docs/validation-tlb.md, with footprints)"
+_MISSES = f"48 of 75 cells are within 50 % {_CARD}; where objects lie moves a real count by as much"
+_WALKS = f"56 of 60 cells are within 50 % {_CARD}, a second level of 256 entries left out"
+_FETCHES = "the card leaves out instruction fetches; code is modelled by text page only"
 _CYCLES = "cycles of a walk depend on where the page tables are cached; an estimate in the model"
 
 # Quantities that are judged unless others are asked for.  The figures behind the reasons are in docs/validation.md.
@@ -26,11 +27,13 @@ TOLERANCES: dict[str, Tolerance] = {
     "instructions": Tolerance(10, _COSTS),
     "mem_inst_retired_all_loads": Tolerance(15, f"{_COSTS}, loads and stores together"),
     "mem_inst_retired_all_stores": Tolerance(15, f"{_COSTS}, loads and stores together"),
-    "walks_per_1000_instructions_data": Tolerance(30, _WALKS),
-    "dtlb_load_misses_walk_completed": Tolerance(30, _WALKS),
-    "dtlb_store_misses_walk_completed": Tolerance(30, _WALKS),
-    "walks_per_1000_instructions_instruction": Tolerance(50, _WALKS),
-    "itlb_misses_walk_completed": Tolerance(50, _WALKS),
+    "dtlb_kernel_l1_misses": Tolerance(50, _MISSES),
+    "dtlb_kernel_walks": Tolerance(50, _WALKS),
+    "walks_per_1000_instructions_data": Tolerance(50, _WALKS),
+    "dtlb_load_misses_walk_completed": Tolerance(50, f"{_WALKS}; loads and stores together"),
+    "dtlb_store_misses_walk_completed": Tolerance(50, f"{_WALKS}; loads and stores together"),
+    "walks_per_1000_instructions_instruction": Tolerance(50, _FETCHES),
+    "itlb_misses_walk_completed": Tolerance(50, _FETCHES),
     "cycles_per_walk_data": Tolerance(50, _CYCLES),
     "cycles_per_walk_instruction": Tolerance(50, _CYCLES),
     "walk_cycles_percent_data": Tolerance(50, f"{_CYCLES}, and so are all cycles"),

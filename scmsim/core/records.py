@@ -32,6 +32,10 @@ DIRECTORY = 64  # the object is a directory
 KEEP_SIZE = 128  # fallocate with FALLOC_FL_KEEP_SIZE
 PUNCH_HOLE = 256  # fallocate with FALLOC_FL_PUNCH_HOLE
 WRITABLE_SHARED = 512  # mmap with PROT_WRITE and MAP_SHARED: stores through it are invisible to a system-call trace
+FLAGS = (
+    "offset_unknown", "setup", "continues", "appends", "synchronous", "data_only", "directory", "keep_size", "punch_hole",
+    "writable_shared",
+)  # fmt: skip
 
 OP = np.dtype(
     (

@@ -32,6 +32,7 @@ KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "paging": ("paging", ".py", ("SUMMARY", "PARAMS", "start", "place")),
     "policy": ("alloc/policies", ".py", ("SUMMARY", "SOURCE", "PARAMS", "rules")),
     "medium": ("medium", ".toml", ()),
+    "system": ("system", ".toml", ()),
     "workload": ("workload", ".py", ("SUMMARY", "PARAMS", "Workload")),
     "format": ("trace/formats", ".py", ("SUMMARY", "sniff", "convert")),
     "capture": ("trace/capture", ".py", ("SUMMARY", "capture")),
@@ -59,11 +60,17 @@ def _files(kind: str) -> dict[str, pathlib.Path]:
         raise unknown("kind", kind, KINDS)
     found: dict[str, pathlib.Path] = {}
     for root in _roots():
-        for name, file in _named(kind, root):
+        for name, file in _own(kind, root) if root == _ROOT else _named(kind, root):
             if name in found:
                 raise UsageError(f"{str(file)!r} has the name of the package's own {kind} {name!r}; choose another")
             found[name] = file
     return found
+
+
+@functools.cache
+def _own(kind: str, root: pathlib.Path) -> list[tuple[str, pathlib.Path]]:
+    """The package's own, which do not change while it runs: a look into its folders takes a millisecond."""
+    return list(_named(kind, root))
 
 
 def _named(kind: str, root: pathlib.Path) -> Iterator[tuple[str, pathlib.Path]]:
@@ -146,14 +153,34 @@ def literals(kind: str, name: str) -> dict[str, Any]:
     if file.suffix == ".toml":
         table = toml.read(file)[1]
         return {"SUMMARY": table.get("summary", ""), **table}
+    return _assigned(file)
+
+
+def _assigned(file: pathlib.Path) -> dict[str, Any]:
+    """The literals that a file assigns to names in capitals."""
     found: dict[str, Any] = {}
     for node in ast.parse(file.read_text(encoding="utf-8")).body:
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
         if isinstance(target, ast.Name) and target.id.isupper() and getattr(node, "value", None) is not None:
             try:
-                found[target.id] = ast.literal_eval(node.value)  # type: ignore[attr-defined]
+                found[target.id] = _literal(node.value, file)  # type: ignore[attr-defined]
             except ValueError:
                 continue
+    return found
+
+
+def _literal(node: ast.expr, file: pathlib.Path) -> Any:
+    """A literal; a table may take in one of a file beside it: {**_linear.PARAMS, "page": ...}."""
+    if not isinstance(node, ast.Dict) or None not in node.keys:
+        return ast.literal_eval(node)
+    found: dict[str, Any] = {}
+    for key, value in zip(node.keys, node.values, strict=True):
+        if key is not None:
+            found[ast.literal_eval(key)] = ast.literal_eval(value)
+        elif isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name):
+            found |= _assigned(file.with_name(f"{value.value.id}.py"))[value.attr]
+        else:
+            raise ValueError("not a literal")
     return found
 
 

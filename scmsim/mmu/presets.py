@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from scmsim.core import registry, toml
 from scmsim.core.errors import UsageError, expect
 from scmsim.core.schema import Broken, located
-from scmsim.mmu import rules
+from scmsim.mmu import host, rules
 from scmsim.mmu import state as layout
 from scmsim.mmu.build import build
 from scmsim.mmu.state import ANY
@@ -23,10 +23,14 @@ if TYPE_CHECKING:
 
 
 def read(name: str) -> dict[str, Any]:
-    """Checked table of a machine: a name of `registry.names("machine")` or the path of a TOML file.
+    """Checked table of a machine: a name of `registry.names("machine")`, "host" (this machine) or the path of a TOML file.
 
-    Raises UsageError for a file that is missing, is not TOML, or with every mistake in what should describe a machine.
+    Raises EnvironmentProblem if this machine does not tell what it is, and UsageError for a file that is missing, is not
+    TOML, or with every mistake in what should describe a machine.
     """
+    if name == host.NAME:
+        seen: dict[str, Any] = rules.machine(sources=True)(host.table(host.look()))
+        return seen
     file = pathlib.Path(name) if name.endswith(".toml") or "/" in name else registry.path("machine", name)
     table: dict[str, Any] = toml.load(file, rules.machine(sources=True))
     return table

@@ -6,12 +6,12 @@ from scmsim.core import registry
 from scmsim.core.errors import UsageError
 from scmsim.core.units import format_bytes, parse_bytes
 
-DEFAULT = "directmap-1g"
+DEFAULT = "linux"
 OWN = "own"  # of a file system that maps persistent memory itself
 
 
 def wanted(fs: str) -> str:
-    """The policy of a file system that is given none: the literal PAGING of its file, else the kernel's direct map."""
+    """The policy of a file system that is given none: the literal PAGING of its file, else Linux' own."""
     return str(registry.literals("fs", fs).get("PAGING", DEFAULT))
 
 
@@ -37,9 +37,9 @@ def remarks(
     fs: str, asked: str | None, ran: str, machine: tuple[str, str | int], state: Any, in_dram: bool
 ) -> list[str]:
     """Where what runs is not what was asked for or what its name says; `machine` is (its name, its largest page)."""
-    from scmsim.core.records import KERNEL, ORDER, PM  # here: lists of plug-ins ask `wanted` and need no NumPy
+    from scmsim.core.records import ORDER, PM  # here: lists of plug-ins ask `wanted` and need no NumPy
 
-    pm, kernel = (1 << (int(state["order"][0][space]) & ORDER) for space in (PM, KERNEL))
+    pm = 1 << (int(state["order"][0][PM]) & ORDER)
     name, largest = machine[0], parse_bytes(machine[1])
     policy = asked or wanted(fs)
     if ran == OWN:
@@ -48,8 +48,8 @@ def remarks(
     if policy != ran:
         missing = registry.literals("paging", policy)["SMALLER"][1]
         found.append(f"{name} has no pages of {missing}: {ran} ran in place of {policy}")
-    if in_dram and asked and pm != kernel:
-        found.append(f"{fs} lies in DRAM, which {ran} maps with pages of {format_bytes(min(kernel, largest))}")
+    if in_dram and asked and asked != DEFAULT:
+        found.append(f"{fs} lies in DRAM, which every paging maps alike (--meminfo): {ran} has no effect")
     if not in_dram and pm > largest:
         found.append(
             f"{name} has no pages of {format_bytes(pm)}: persistent memory is on pages of {format_bytes(largest)}"

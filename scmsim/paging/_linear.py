@@ -1,8 +1,12 @@
 """Mapping policies in which each space of addresses is one linear window with one page size.
 
-A policy file is a table: for each space a virtual base and a page size.  Addresses follow x86-64 with 4-level page
-tables, as signed 64-bit numbers (source: Linux 5.1 Documentation/x86/x86_64/mm.txt; KASLR, left out, only shifts the
-windows).  A WORK event has amounts where others have an address: its text page follows from `site`.
+A policy says where persistent memory lies and with which pages; all else is the same under each of them.  Addresses follow x86-64
+with 4-level page tables, as signed 64-bit numbers (source: Linux 5.1 Documentation/x86/x86_64/mm.txt; KASLR, left out, only
+shifts the windows).  A WORK event has amounts where others have an address: its text page follows from `site`.
+
+The kernel's objects lie in the direct map of DRAM, whose pages Linux splits while it runs (arch/x86/mm/pat/set_memory.c).  How
+it stands at the moment is in /proc/meminfo: DirectMap4k, DirectMap2M, DirectMap1G.  Which addresses are on which pages is not
+there, so each size is spread evenly over the map: of GiBs first, then of the 2 MiB in those that have no page of 1 GiB.
 """
 
 from collections.abc import Mapping
@@ -10,7 +14,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from scmsim.core.errors import UsageError, unknown
-from scmsim.core.records import CONTIGUOUS, KERNEL, PM, SCM_TABLE, SPACES, STACK, TEXT, USER, WORK
+from scmsim.core.records import CONTIGUOUS, KERNEL, ORDER, PM, SCM_TABLE, SPACES, STACK, TEXT, USER, WORK
 from scmsim.core.units import format_bytes, parse_param
 from scmsim.jit import kernel
 
@@ -24,12 +28,34 @@ STACK_START = 16 << 40  # kernel stacks lie in the vmalloc area (CONFIG_VMAP_STA
 USER_BASE = 1 << 40  # a thread's buffers lie at thread << 36 above this
 SITE_BYTES = 16 << 10  # text of one mechanism of a file system
 
-STATE = np.dtype((np.record, [("origin", "i8", (len(SPACES),)), ("order", "u1", (len(SPACES),)), ("site_bytes", "i8")]))
+# The direct map is that of the machine whose kernel was measured for footprints: Debian's 6.1 cloud kernel with 4 GiB of DRAM in
+# the emulated machine, read from its page tables (docs/validation-tlb.md).
+PARAMS = {
+    "user_page": ("4KiB", "bytes", "page of the program's buffers: 4KiB or 2MiB"),
+    "page_tables": ("dram", "dram|scm", "where the page tables of persistent memory lie"),
+    "text_page": ("2MiB", "bytes", "page of the file system's code: 2MiB if built in, 4KiB if loaded as a module"),
+    "direct_4k": ("16256KiB", "bytes", "of DRAM that the kernel maps with 4 KiB pages: DirectMap4k of /proc/meminfo"),
+    "direct_2m": ("4080MiB", "bytes", "of DRAM that the kernel maps with 2 MiB pages: DirectMap2M of /proc/meminfo"),
+    "direct_1g": ("0", "bytes", "of DRAM that the kernel maps with 1 GiB pages: DirectMap1G of /proc/meminfo"),
+}
+
+STATE = np.dtype(
+    (
+        np.record,
+        [
+            ("origin", "i8", (len(SPACES),)),
+            ("order", "u1", (len(SPACES),)),
+            ("site_bytes", "i8"),
+            ("giant", "i8"),  # share of the direct map on pages of 1 GiB, of ALL
+            ("small", "i8"),  # share of the rest on pages of 4 KiB
+        ],
+    )
+)
+ALL = 1 << 32
+SPREAD = 2654435769  # ALL by the golden ratio: its multiples are spread evenly below ALL
 
 
-def start(
-    params: Mapping[str, int], known: Mapping[str, tuple[str, str, str]], pm: tuple[int, int], kernel_page: int
-) -> np.recarray:
+def start(params: Mapping[str, int], known: Mapping[str, tuple[str, str, str]], pm: tuple[int, int]) -> np.recarray:
     """State of a policy.
 
     Parameters
@@ -40,8 +66,6 @@ def start(
         The policy's PARAMS.
     pm : tuple of int
         Virtual base and page size (bytes) of persistent memory.
-    kernel_page : int
-        Page size (bytes) of kernel objects in DRAM.
     """
     for name in params:
         if name not in known:
@@ -52,7 +76,7 @@ def start(
             raise UsageError(f"{name} = {format_bytes(int(value[name]))}; use 4KiB or 2MiB")
     windows = {
         PM: pm,
-        KERNEL: (DIRECT_MAP + DRAM_START, kernel_page),
+        KERNEL: (DIRECT_MAP + DRAM_START, 2 << 20),
         USER: (USER_BASE, value["user_page"]),
         TEXT: (KERNEL_TEXT if value["text_page"] == 2 << 20 else MODULES, value["text_page"]),
         STACK: (VMALLOC + STACK_START, 4 << 10),
@@ -65,7 +89,36 @@ def start(
     if value["page_tables"] == "scm":
         state.order[0, PM] |= SCM_TABLE
     state.site_bytes = SITE_BYTES
+    state.giant, state.small = shares(*(int(value[name]) for name in ("direct_4k", "direct_2m", "direct_1g")))
     return state
+
+
+def shares(small: int, large: int, giant: int) -> tuple[int, int]:
+    """Share of the direct map on pages of 1 GiB, and of the rest on pages of 4 KiB, of ALL; from the bytes on each size."""
+    total = small + large + giant
+    if min(small, large, giant) < 0 or not total:
+        raise UsageError("direct_4k, direct_2m and direct_1g say how much DRAM is mapped; give one of them some bytes")
+    return ALL * giant // total, ALL * small // max(1, small + large)
+
+
+def measured_orders(state: np.ndarray, vaddr: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """log2 of the pages of addresses (int64) measured on another kernel, whose pages are `order`, as they are on this one.
+
+    What was on a page of 2 MiB may lie on one of 1 GiB; a page of 4 KiB stays one, since it was split because of what it holds.
+    """
+    direct = (vaddr >= DIRECT_MAP) & (vaddr < VMALLOC) & (order == 21)
+    giant = ((vaddr >> 30) & 0xFFFFFF) * SPREAD & ALL - 1 < state["giant"][0]
+    return np.where(direct & giant, np.uint8(30), order)
+
+
+@kernel
+def direct_order(s, vaddr):
+    """log2 of the page that maps an address of the direct map."""
+    if ((vaddr >> 30) & 0xFFFFFF) * SPREAD & ALL - 1 < s.giant:
+        return 30
+    if ((vaddr >> 21) & 0xFFFFFFF) * SPREAD & ALL - 1 < s.small:
+        return 12
+    return 21
 
 
 @kernel
@@ -80,5 +133,13 @@ def place(state, events, n):
         if e.order != 0:
             e.order |= s.order[PM] & SCM_TABLE
             continue
-        e.order = s.order[e.space]
-        e.vaddr = s.origin[e.space] + (e.site * s.site_bytes if e.code == WORK else e.addr)
+        locate(s, e)
+
+
+@kernel
+def locate(s, e):
+    """Fill in `vaddr` and `order` of an event."""
+    e.order = s.order[e.space]
+    e.vaddr = s.origin[e.space] + (e.site * s.site_bytes if e.code == WORK else e.addr)
+    if e.space == KERNEL and e.code != WORK:
+        e.order = (e.order & 255 - ORDER) | direct_order(s, e.vaddr)

@@ -1,7 +1,7 @@
 """Persistent memory in the kernel's vmalloc area with 4 KiB pages, as file systems of one range per file map it.
 
 Units: bytes.  Source: SIMFS (its page tables hold 4 KiB entries in the vmalloc area; the open relative of SCMFS), and
-SCMFS itself before its superpage extension.  Kernel objects in DRAM stay in the direct map with 2 MiB pages.
+SCMFS itself before its superpage extension.
 """
 
 from scmsim.paging import _linear
@@ -9,13 +9,9 @@ from scmsim.paging._linear import place as place
 
 SUMMARY = "persistent memory in the vmalloc area, 4 KiB pages (SCMFS, SIMFS)"
 SOURCE = "SIMFS source; SCMFS superpage paper (2013), section III; Linux 5.1 Documentation/x86/x86_64/mm.txt"
-PARAMS = {
-    "user_page": ("4KiB", "bytes", "page of the program's buffers: 4KiB or 2MiB"),
-    "page_tables": ("dram", "dram|scm", "where the page tables of persistent memory lie"),
-    "text_page": ("2MiB", "bytes", "page of the file system's code: 2MiB if built in, 4KiB if loaded as a module"),
-}
+PARAMS = {**_linear.PARAMS}
 
 
 def start(params):
     """State of the policy; see `_linear.start`."""
-    return _linear.start(params, PARAMS, (_linear.VMALLOC, 4 << 10), 2 << 20)
+    return _linear.start(params, PARAMS, (_linear.VMALLOC, 4 << 10))

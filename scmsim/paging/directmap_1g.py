@@ -10,14 +10,10 @@ from scmsim.paging._linear import place as place
 
 SUMMARY = "persistent memory in the direct map, 1 GiB pages (NOVA, ext4-DAX on a 1 GiB-aligned pmem device)"
 SOURCE = "Linux 5.1 arch/x86/mm/init.c, split_mem_range(); Documentation/x86/x86_64/mm.txt"
-PARAMS = {
-    "user_page": ("4KiB", "bytes", "page of the program's buffers: 4KiB or 2MiB"),
-    "page_tables": ("dram", "dram|scm", "where the page tables of persistent memory lie"),
-    "text_page": ("2MiB", "bytes", "page of the file system's code: 2MiB if built in, 4KiB if loaded as a module"),
-}
+PARAMS = {**_linear.PARAMS}
 SMALLER = ("directmap-2m", "1GiB")  # runs instead on a machine whose largest page is below this size
 
 
 def start(params):
     """State of the policy; see `_linear.start`."""
-    return _linear.start(params, PARAMS, (_linear.DIRECT_MAP + _linear.PM_START, 1 << 30), 1 << 30)
+    return _linear.start(params, PARAMS, (_linear.DIRECT_MAP + _linear.PM_START, 1 << 30))

@@ -1,8 +1,7 @@
 """Persistent memory in the kernel's direct map with 2 MiB pages.
 
 Units: bytes.  Source: Linux 5.1 arch/x86/mm/init.c, split_mem_range(): 2 MiB pages map what is not aligned to 1 GiB,
-and all of it on a CPU without 1 GiB pages or with `nogbpages`.  Kernel objects in DRAM are in the same map, so with 2
-MiB pages.
+and all of it on a CPU without 1 GiB pages or with `nogbpages`.
 """
 
 from scmsim.paging import _linear
@@ -10,13 +9,9 @@ from scmsim.paging._linear import place as place
 
 SUMMARY = "persistent memory in the direct map, 2 MiB pages (no 1 GiB alignment, or a CPU without 1 GiB pages)"
 SOURCE = "Linux 5.1 arch/x86/mm/init.c, split_mem_range(); Documentation/x86/x86_64/mm.txt"
-PARAMS = {
-    "user_page": ("4KiB", "bytes", "page of the program's buffers: 4KiB or 2MiB"),
-    "page_tables": ("dram", "dram|scm", "where the page tables of persistent memory lie"),
-    "text_page": ("2MiB", "bytes", "page of the file system's code: 2MiB if built in, 4KiB if loaded as a module"),
-}
+PARAMS = {**_linear.PARAMS}
 
 
 def start(params):
     """State of the policy; see `_linear.start`."""
-    return _linear.start(params, PARAMS, (_linear.DIRECT_MAP + _linear.PM_START, 2 << 20), 2 << 20)
+    return _linear.start(params, PARAMS, (_linear.DIRECT_MAP + _linear.PM_START, 2 << 20))

@@ -1,8 +1,7 @@
 """Persistent memory in a region of the kernel's ioremap area, as the original PMFS maps it.
 
 Units: bytes.  Source: PMFS (linux-pmfs) super.c, `ioremap_hpage_cache`, and its lib/ioremap.c: entries as large as the alignment of
-the region allows, 1 GiB, 2 MiB or 4 KiB; the mount option `nohugeioremap` means 4 KiB.  Kernel objects in DRAM stay in the
-direct map with 1 GiB pages.
+the region allows, 1 GiB, 2 MiB or 4 KiB; the mount option `nohugeioremap` means 4 KiB.
 """
 
 from scmsim.core.errors import UsageError
@@ -14,9 +13,7 @@ SUMMARY = "persistent memory in an ioremap region, 1 GiB, 2 MiB or 4 KiB pages (
 SOURCE = "PMFS super.c and lib/ioremap.c (linux-pmfs 3.11); Linux 5.1 Documentation/x86/x86_64/mm.txt"
 PARAMS = {
     "pm_page": ("1GiB", "bytes", "page of the region: 1GiB, 2MiB, or 4KiB (mount option nohugeioremap)"),
-    "user_page": ("4KiB", "bytes", "page of the program's buffers: 4KiB or 2MiB"),
-    "page_tables": ("dram", "dram|scm", "where the page tables of persistent memory lie"),
-    "text_page": ("2MiB", "bytes", "page of the file system's code: 2MiB if built in, 4KiB if loaded as a module"),
+    **_linear.PARAMS,
 }
 
 
@@ -25,4 +22,4 @@ def start(params):
     page = params.get("pm_page", 1 << 30)
     if page not in (4 << 10, 2 << 20, 1 << 30):
         raise UsageError(f"pm_page = {format_bytes(int(page))}; use 4KiB, 2MiB or 1GiB")
-    return _linear.start(params, PARAMS, (_linear.VMALLOC, page), 1 << 30)
+    return _linear.start(params, PARAMS, (_linear.VMALLOC, page))

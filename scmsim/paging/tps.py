@@ -14,9 +14,7 @@ SUMMARY = "persistent memory on pages of one tailored size, any power of two (ma
 SOURCE = "Guvenilir and Patt, Tailored Page Sizes, ISCA 2020"
 PARAMS = {
     "pm_page": ("64MiB", "bytes", "page of persistent memory: a power of two from 4KiB to 1GiB"),
-    "user_page": ("4KiB", "bytes", "page of the program's buffers: 4KiB or 2MiB"),
-    "page_tables": ("dram", "dram|scm", "where the page tables of persistent memory lie"),
-    "text_page": ("2MiB", "bytes", "page of the file system's code: 2MiB if built in, 4KiB if loaded as a module"),
+    **_linear.PARAMS,
 }
 
 
@@ -25,4 +23,4 @@ def start(params):
     page = params.get("pm_page", parse_param(*PARAMS["pm_page"][:2]))
     if page < 4096 or page > 1 << 30 or page & (page - 1):
         raise UsageError(f"pm_page = {format_bytes(page)}; use a power of two from 4KiB to 1GiB")
-    return _linear.start(params, PARAMS, (_linear.DIRECT_MAP + _linear.PM_START, page), 1 << 30)
+    return _linear.start(params, PARAMS, (_linear.DIRECT_MAP + _linear.PM_START, page))

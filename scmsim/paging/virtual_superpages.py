@@ -15,9 +15,8 @@ from scmsim.paging import _linear
 SUMMARY = "persistent memory in a window whose page table, in persistent memory, the file system rewrites (vsm)"
 SOURCE = "VSM paper (2020), III.A, IV.A; Linux 5.1 Documentation/x86/x86_64/mm.txt"
 PARAMS = {
-    "user_page": ("4KiB", "bytes", "page of the program's buffers: 4KiB or 2MiB"),
+    **_linear.PARAMS,
     "page_tables": ("scm", "dram|scm", "where the page tables of persistent memory lie"),
-    "text_page": ("2MiB", "bytes", "page of the file system's code: 2MiB if built in, 4KiB if loaded as a module"),
 }
 
 LARGE = 21  # log2 of the larger page
@@ -29,7 +28,7 @@ STATE = np.dtype((np.record, [*_linear.STATE.descr, ("large", "u4", (WORDS,)), (
 
 def start(params):
     """State of the policy; see `_linear.start`.  The bitmap takes memory as far as the device goes."""
-    linear = _linear.start(params, PARAMS, (_linear.VMALLOC, 4 << 10), 2 << 20)
+    linear = _linear.start(params, PARAMS, (_linear.VMALLOC, 4 << 10))
     state = np.zeros(1, STATE).view(np.recarray)
     for name in linear.dtype.names:
         state[name] = linear[name]
@@ -70,8 +69,7 @@ def place(state, events, n):
         if e.order != 0:  # its file system maps persistent memory itself
             e.order |= s.order[PM] & SCM_TABLE
             continue
-        e.order = s.order[e.space]
-        e.vaddr = s.origin[e.space] + (e.site * s.site_bytes if e.code == WORK else e.addr)
+        _linear.locate(s, e)
         if e.space != PM or e.code == WORK:
             continue
         if e.code == MAP or e.code == REMAP:

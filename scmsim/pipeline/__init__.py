@@ -1,5 +1,6 @@
 """The chunk loop: trace -> file system -> paging -> MMU and medium -> counters.  The only place that knows all stages."""
 
+import os
 import pathlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -20,10 +21,12 @@ from scmsim.pipeline.arguments import (
     machine_table,
     models_of,
     names_of,
+    on_direct_map,
 )
 from scmsim.pipeline.arguments import model_params as model_params
 from scmsim.pipeline.arguments import open_source as open_source
 from scmsim.result import Result
+from scmsim.system import ALONE
 
 if TYPE_CHECKING:
     from scmsim.pipeline.stages import Loop, Touches
@@ -44,6 +47,8 @@ def replay(
     by: str = "site",
     sync_at_end: bool = False,
     footprints: str | None = None,
+    meminfo: str | os.PathLike[str] | None = None,
+    system: str = ALONE,
     progress: Progress | None = None,
     chunk: int = CHUNK,
 ) -> Result:
@@ -58,10 +63,10 @@ def replay(
     machine, medium : str
         Names from `scmsim list`, or the path of a machine's own TOML file, or its table (whose summary is its name).
     paging : str, optional
-        A name from `scmsim list paging`; by default each file system has the one that it wants, mostly directmap-1g.  A run's
+        A name from `scmsim list paging`; by default each file system has the one that it wants, mostly linux.  A run's
         `paging` is what ran, and a warning says why if that is not what was asked for.
     params : mapping
-        Parameters by plug-in, e.g. {"nova-cow": {"capacity": "16GiB"}, "directmap-1g": {"user_page": "2MiB"}}.
+        Parameters by plug-in, e.g. {"nova-cow": {"capacity": "16GiB"}, "linux": {"user_page": "2MiB"}}.
     by : "site", "op" or "file"
         Breakdown besides the totals; mechanisms (sites) are always given.
     sync_at_end : bool
@@ -69,6 +74,11 @@ def replay(
     footprints : str, optional
         Version of the kernel (`scmsim.footprint.kernels()`) whose measured touches of its own memory enter the TLB between the
         events of the model; by default none do, and first-level misses are far too few (docs/validation-tlb.md).
+    meminfo : path, optional
+        A copy of /proc/meminfo: how the kernel of that machine maps its DRAM, on pages of 4 KiB, 2 MiB and 1 GiB.  By default as
+        the emulated machine's does.
+    system : str
+        What else runs, and how rep-strings count: a name from `scmsim list system`, or the path of a TOML file.
     progress : callable(fs, rows done, rows), optional
     chunk : int
         Operations and events in flight; results do not depend on it.
@@ -96,6 +106,8 @@ def replay(
     for target in params:
         if target not in known:
             raise unknown("model in this replay", target, sorted(known))
+    params = on_direct_map(params, meminfo, names, machine, paging)
+    expect("system", system, str, "the name of a system")
     from scmsim.pipeline.run import Replay
     from scmsim.result import provenance
 
@@ -104,7 +116,7 @@ def replay(
     for name in names:
         if progress:
             progress(name, 0, source.rows)
-        one = Replay(source, name, machine, paging, medium, params, by, footprints, chunk)
+        one = Replay(source, name, machine, paging, medium, params, by, footprints, chunk, system)
         result.runs.append(one.run(sync_at_end, progress))
     result.manifest = provenance.build(inputs, trace=source.header)
     return result

@@ -10,6 +10,7 @@ from scmsim.core.errors import UsageError, expect, shown, unknown
 from scmsim.core.records import Source
 from scmsim.core.units import parse_param
 from scmsim.paging import _choice as choice
+from scmsim.paging._meminfo import read as read_meminfo
 
 Params = Mapping[str, Mapping[str, str | int]]
 Progress = Callable[[str, int, int], None]
@@ -46,6 +47,21 @@ def machine_table(machine: "str | os.PathLike[str] | dict[str, Any]") -> dict[st
         return presets.read(os.fspath(machine))
     presets.machine(machine)  # refuses what is none
     return machine
+
+
+def on_direct_map(
+    params: Params, meminfo: "str | os.PathLike[str] | None", names: Iterable[str], machine: Any, paging: str | None
+) -> Params:
+    """Parameters with those of the direct map that /proc/meminfo tells, for the policies of a replay; given ones stay."""
+    if meminfo is None:
+        return params
+    expect("meminfo", meminfo, (str, os.PathLike), "the path of a copy of /proc/meminfo")
+    found, merged = read_meminfo(meminfo), {name: dict(given) for name, given in params.items()}
+    for policy in models_of(names, machine, paging) - set(names):
+        known = registry.literals("paging", policy).get("PARAMS", {})
+        own = {key: value for key, value in found.items() if key in known}
+        merged[policy] = {**own, **merged.get(policy, {})}
+    return merged
 
 
 def checked_params(params: Params | None) -> dict[str, Mapping[str, str | int]]:

@@ -7,17 +7,19 @@ from typing import Any
 import numpy as np
 
 from scmsim import footprint
+from scmsim import system as systems
 from scmsim.core.counters import SCHEMA, rounded
 from scmsim.core.errors import expect
 from scmsim.core.records import CONTINUES, FSYNC, KINDS, OP, OPS, SYNC, Source
 from scmsim.fs.engine.model import Model
 from scmsim.medium import read as read_medium
+from scmsim.mmu import host
 from scmsim.mmu.presets import timing
 from scmsim.paging import _choice as choice
 from scmsim.pipeline.arguments import Params, Progress, machine_table, model_params
 from scmsim.pipeline.periods import PeriodDetector, parts
-from scmsim.pipeline.stages import Counting, Interleaved, Loop, Medium, Mmu, Placement, Stage
-from scmsim.result import FOOTPRINTS, SYNC_AT_END, Run
+from scmsim.pipeline.stages import Around, Counting, Interleaved, Loop, Medium, Mmu, Placement, RepStrings, Stage
+from scmsim.result import FOOTPRINTS, SYNC_AT_END, SYSTEM, Run
 from scmsim.trace.formats._report import missed
 
 _LEFT = {  # what a space report says was not written back
@@ -47,11 +49,12 @@ class Replay:
 
     def __init__(
         self, source: Source, fs: str, machine: str | dict[str, Any], paging: str | None, medium: str,
-        params: Params, by: str, footprints: str | None, chunk: int,
+        params: Params, by: str, footprints: str | None, chunk: int, system: str = systems.ALONE,
     ) -> None:  # fmt: skip
         expect("medium", medium, str, "the name of a medium")
         self.source, self.chunk, self.by = source, chunk, by
-        self.medium_table, self.machine = read_medium(medium), machine_table(machine)
+        self.system = systems.read(system)
+        self.medium_table, self.machine = read_medium(medium), systems.on_machine(self.system, machine_table(machine))
         self.params = model_params("fs", fs, params.get(fs, {}))
         self.paging = Paging(fs, self.machine, paging, params)
         self.model = Model(fs, self.params, source.files, chunk)
@@ -60,11 +63,17 @@ class Replay:
         self.medium = Medium(self.medium_table, kinds, self.counting)
         self.footprints = footprint.load(footprints, fs, self.model.sites) if footprints else None
         mmu = self.mmu(self.counting)
-        behind: Stage = Interleaved(mmu, self.footprints) if self.footprints else mmu
+        if systems.surrounds(self.system):
+            mmu = Around(mmu, self.system, self.machine)
+        behind: Stage = Interleaved(mmu, self.footprints, self.paging.stage) if self.footprints else mmu
         stages = [self.counting, self.paging.stage, behind, self.medium]
+        if systems.counts_rep_strings(self.system):
+            stages.append(RepStrings(self.system, self.model.module.SITES, mmu))
         self.loop = Loop(self.model, stages, source.files)
-        name = self.machine.get("summary", "table") if isinstance(machine, dict) else os.fspath(machine)
+        told = self.machine.get("summary", "table")
+        name = told if isinstance(machine, dict) or machine == host.NAME else os.fspath(machine)
         self.result = Run(fs, str(name), self.paging.policy, medium)
+        self.result.params |= {} if system == systems.ALONE else {SYSTEM: system}
         self.result.warnings += self.paging.remarks(str(name), set(kinds) == {"none"})
 
     def mmu(self, counting: Counting) -> Mmu:
@@ -74,7 +83,7 @@ class Replay:
     def run(self, sync_at_end: bool, progress: Progress | None) -> Run:
         """Replay the whole trace and put the counts together."""
         run = self.result
-        run.params = {**self.params, **self.paging.params}
+        run.params |= {**self.params, **self.paging.params}
         if self.footprints:
             run.params[FOOTPRINTS] = self.footprints.measured_on
             if not self.footprints.own:

@@ -20,10 +20,12 @@ from scmsim.medium import model as medium
 from scmsim.mmu import presets
 from scmsim.mmu.data_addresses import addresses
 from scmsim.mmu.replay import replay
+from scmsim.paging._linear import measured_orders
 from scmsim.pipeline.arguments import GROUPS
 from scmsim.pipeline.bins import BY_FILE, SUMS, assign_bins, first_rows
 from scmsim.pipeline.failing_calls import LARGEST_FILE, FailingCalls
 from scmsim.pipeline.periods import Watched
+from scmsim.system import rep_strings, surround
 
 MAX_BINS = 1 << 19  # rows of counters (0.4 KiB each) that a breakdown may take
 
@@ -111,6 +113,10 @@ class Placement(Stage):
     def take(self, events: np.ndarray) -> None:
         self.policy.place(self.pages, events, len(events))
 
+    def measured_orders(self, vaddr: np.ndarray, order: np.ndarray) -> np.ndarray:
+        """Sizes of the pages of the kernel's memory that was measured elsewhere, as they are here."""
+        return measured_orders(self.pages, vaddr, order) if "giant" in self.pages.dtype.fields else order
+
     def watched(self) -> list[Watched]:
         return [Watched(self.pages)]
 
@@ -140,16 +146,54 @@ class Mmu(Stage):
         return not moved.any() or bool((moved == now["now"] - then["now"][0]).all())
 
 
+class Around(Mmu):
+    """What else runs, between the events that an MMU takes; nobody else sees it."""
+
+    def __init__(self, mmu: Mmu, system: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
+        self.mmu, self.counting, self.state = mmu, mmu.counting, mmu.state
+        pcid = bool(mmu.state[0]["pcid"])
+        self.around = surround.start(system, machine.get("time", {}), pcid, len(mmu.counting.counters) - 1)
+        room = ROOM + int(self.around.most[0])
+        self.events, self.rows = np.zeros(room, EVENT), np.zeros(room, np.int64)
+
+    def begin(self, batch: np.recarray) -> None:
+        self.around.op[0] = -1
+
+    def count(self, events: np.ndarray, bins: np.ndarray) -> None:
+        self.around.at[0], whole = 0, False
+        while not whole:
+            whole = surround.surround(self.around, surround.TICK, self.events, self.rows, events, bins)
+            self.mmu.count(self.events[: int(self.around.emitted[0])], self.rows)
+
+    def watched(self) -> list[Watched]:
+        return [*self.mmu.watched(), Watched(self.around.view(np.ndarray))]
+
+
+class RepStrings(Stage):
+    """What perf and the TLB count of rep-strings, which the MMU sees as one access to each page."""
+
+    def __init__(self, system: Mapping[str, Any], sites: Mapping[str, str], mmu: Mmu) -> None:
+        self.system, self.counting = system, mmu.counting
+        self.kinds, self.shift = rep_strings.kinds_of(sites), mmu.state[0]["page"]["order"]
+
+    def take(self, events: np.ndarray) -> None:
+        counting = self.counting
+        rep_strings.count(counting.counters, self.system, self.kinds, self.shift, events, counting.bins)
+
+
 class Interleaved(Stage):
     """What the kernel's own code touches, between the events that an MMU takes; nobody else sees those touches."""
 
-    def __init__(self, mmu: Mmu, footprints: Footprints) -> None:
+    def __init__(self, mmu: Mmu, footprints: Footprints, placement: Placement) -> None:
         self.mmu, self.footprints = mmu, footprints
+        touches = footprints.touches
+        touches["order"] = placement.measured_orders(touches["vaddr"], touches["order"])
         self.kinds = np.zeros(0, np.int64)
         self.events, self.bins = np.zeros(ROOM, EVENT), np.zeros(ROOM, np.int64)
 
     def begin(self, batch: np.recarray) -> None:
         self.kinds = np.ascontiguousarray(batch.op)
+        self.mmu.begin(batch)
         begin_batch(self.footprints.state)
 
     def take(self, events: np.ndarray) -> None:

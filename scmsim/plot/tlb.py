@@ -7,7 +7,7 @@ from typing import Any
 from scmsim.core.atomic import writable
 from scmsim.core.errors import UsageError
 from scmsim.plot.files import write
-from scmsim.plot.library import altair, drawn
+from scmsim.plot.library import Chart, altair, drawn
 from scmsim.study.tlb import card
 
 SUFFIXES = (".svg", ".png", ".pdf", ".html")
@@ -27,24 +27,30 @@ def draw(cells: list[card.Cell], path: str) -> None:
 
     Raises EnvironmentProblem without the extra `report`, UsageError for a file that cannot be written.
     """
-    alt = altair()
     check(path)
+    write(pathlib.Path(path), drawn(chart(cells).spec, pathlib.Path(path).suffix[1:]))
+
+
+def chart(cells: list[card.Cell]) -> Chart:
+    """The picture for a page."""
+    alt = altair()
     points = _points(cells)
     which = list(_COLOURS)
     scale, shapes = alt.Scale(domain=which, range=list(_COLOURS.values())), alt.Scale(domain=which)
     axis = alt.Axis(values=[0, *(10**k for k in range(10))], format=",d")
     x = alt.X("count:Q", scale=alt.Scale(type="symlog"), axis=axis, title="count, whole trace, kernel side")
     y = alt.Y("cell:N", title=None, sort=None)
-    chart = alt.Chart(alt.Data(values=points)).mark_point(filled=True, size=60)
-    chart = chart.encode(
+    marks = alt.Chart(alt.Data(values=points)).mark_point(filled=True, size=60)
+    marks = marks.encode(
         x=x, y=y, color=alt.Color("of:N", scale=scale, title=None), shape=alt.Shape("of:N", scale=shapes, title=None)
     )
     panels = [
-        chart.transform_filter(alt.datum.quantity == title).properties(title=title, width=330)
+        marks.transform_filter(alt.datum.quantity == title).properties(title=title, width=330)
         for title in _TITLES.values()
     ]
     spec = alt.hconcat(*panels).resolve_scale(y="shared").to_dict()
-    write(pathlib.Path(path), drawn(spec, pathlib.Path(path).suffix[1:]))
+    said = "Kernel side, whole trace: counts of the real kernel's address stream and of the replay in the same MMU."
+    return Chart("judged", "TLB misses of a real kernel and of the replay", said, points, spec)
 
 
 def _points(cells: list[card.Cell]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""A picture of a trace: the offsets of its reads and writes over time, one panel a file."""
+"""Pictures of a trace: the offsets of its reads and writes over time, or the bytes moved at each, one panel a file."""
 
 import os
 import pathlib
@@ -18,6 +18,7 @@ from scmsim.trace.store import StoredTrace, open_trace
 FORMATS = (".svg", ".png", ".html")
 COLOURS = {"read": "#3b6fb6", "write": "#d1622b"}  # told apart with the common colour blindnesses too
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: spreads consecutive numbers (Fibonacci hashing)
+_COLUMNS, _ROWS = 120, 40  # cells of a heat map
 _NAME = 60  # characters of a file's name that are shown
 _UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 _TIMES = ((10**9, "s"), (10**6, "ms"), (10**3, "µs"), (1, "ns"))
@@ -47,11 +48,7 @@ def plot_trace(
     EnvironmentProblem
         If the extra `report` is not installed.
     """
-    suffix = pathlib.Path(out).suffix.lower()
-    if suffix not in FORMATS:
-        raise UsageError(f"{str(out)!r} ends in none of {', '.join(FORMATS)}, which say the format; rename it")
-    writable(out)
-    altair = library.altair()
+    altair, suffix = _prepared(out)
     trace = open_trace(source)
     chosen, calls = _busiest(trace, files)
     every = -(-calls // max(points, 1))
@@ -60,6 +57,90 @@ def plot_trace(
     spec = _chart(altair, trace, chosen, every, rows).to_dict()
     write(pathlib.Path(out), drawn(spec, suffix[1:]))
     return {"files": len(chosen), "transfers": len(rows), "of": int(calls[chosen].sum())}
+
+
+def plot_heat(source: "str | os.PathLike[str]", out: "str | os.PathLike[str]", *, files: int = 6) -> dict[str, Any]:
+    """Draw the bytes that were read and written at each part of the `files` files with the most bytes moved, over time.
+
+    All transfers are counted.  Parameters, result and errors are those of `plot_trace`.
+    """
+    altair, suffix = _prepared(out)
+    trace = open_trace(source)
+    chosen, calls = _busiest(trace, files)
+    last, ends = _extents(trace)
+    scale, time_unit = next(unit for unit in _TIMES if unit[0] <= max(last, 1))
+    panels = []
+    for file in chosen:
+        sums = heat(trace, file, last, int(ends[file]))
+        panels.append(
+            _hot_panel(altair, _name(trace.files.path[file]), sums, (last / scale, int(ends[file])), time_unit)
+        )
+    title = altair.TitleParams(f"Bytes moved by time and offset: {_name(trace.path.name)}")
+    chart = altair.vconcat(*panels, title=title).resolve_scale(x="shared", y="independent", color="independent")
+    write(pathlib.Path(out), drawn(chart.configure_view(stroke="#d0d0d0").to_dict(), suffix[1:]))
+    moved = int(calls[chosen].sum())
+    return {"files": len(chosen), "transfers": moved, "of": moved}
+
+
+def heat(trace: StoredTrace, file: int, last: int, end: int) -> np.ndarray:
+    """Bytes of one file's transfers by (part of the time until `last` ns, part of the bytes below `end`)."""
+    sums = np.zeros((_COLUMNS, _ROWS), np.int64)
+    edges = np.arange(_ROWS + 1) * end // _ROWS
+    for batch in trace.batches(CHUNK):
+        rows = _transfers(batch)
+        rows = rows[rows["file"] == file]
+        column = rows["time_ns"] * _COLUMNS // (last + 1)
+        start, stop = rows["offset"], rows["offset"] + rows["length"]
+        for part in range(_ROWS):
+            inside = np.minimum(stop, edges[part + 1]) - np.maximum(start, edges[part])
+            np.add.at(sums[:, part], column, np.maximum(inside, 0))
+    return sums
+
+
+def _extents(trace: StoredTrace) -> tuple[int, np.ndarray]:
+    """Time of the last transfer, and the furthest byte that is moved of each file."""
+    last, ends = 0, np.zeros(len(trace.files), np.int64)
+    for batch in trace.batches(CHUNK):
+        rows = _transfers(batch)
+        last = max(last, int(rows["time_ns"].max(initial=0)))
+        np.maximum.at(ends, rows["file"], rows["offset"] + rows["length"])
+    return last, ends
+
+
+def _hot_panel(altair: Any, name: str, sums: np.ndarray, most: tuple[float, int], time_unit: str) -> Any:
+    """One file; a cell that moved nothing stays empty."""
+    last, end = most
+    unit, unit_name = next(unit for unit in _UNITS if unit[0] <= max(end, 1))
+    values = [
+        {
+            "t": column * last / _COLUMNS, "t2": (column + 1) * last / _COLUMNS,
+            "from": row * end / _ROWS / unit, "to": (row + 1) * end / _ROWS / unit, "bytes": int(sums[column, row]),
+        }
+        for column, row in np.argwhere(sums).tolist()
+    ]  # fmt: skip
+    return (
+        altair.Chart(altair.Data(values=values), title=altair.TitleParams(name, anchor="start", fontSize=11))
+        .mark_rect()
+        .encode(
+            x=altair.X("t:Q", title=f"time ({time_unit})"),
+            x2="t2:Q",
+            y=altair.Y("from:Q", title=f"offset ({unit_name})"),
+            y2="to:Q",
+            color=altair.Color(
+                "bytes:Q", title="bytes", scale=altair.Scale(scheme="viridis", reverse=True, type="log")
+            ),
+        )
+        .properties(width=640, height=120)
+    )
+
+
+def _prepared(out: "str | os.PathLike[str]") -> tuple[Any, str]:
+    """The drawing library and the ending of a picture that can be written there."""
+    suffix = pathlib.Path(out).suffix.lower()
+    if suffix not in FORMATS:
+        raise UsageError(f"{str(out)!r} ends in none of {', '.join(FORMATS)}, which say the format; rename it")
+    writable(out)
+    return library.altair(), suffix
 
 
 def _busiest(trace: StoredTrace, files: int) -> tuple[list[int], np.ndarray]:

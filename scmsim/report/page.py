@@ -13,7 +13,7 @@ import os
 import pathlib
 import shlex
 import string
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -24,6 +24,7 @@ from scmsim.core.errors import UsageError
 from scmsim.core.text import printable, words
 from scmsim.plot import charts as drawing
 from scmsim.plot import files, lines
+from scmsim.plot import tlb as judged
 from scmsim.plot.library import Chart, Rows
 from scmsim.report import tables
 from scmsim.report.summary import summary
@@ -33,11 +34,13 @@ SECTION_OF = {
     "traffic": "Headline", "time": "Headline", "misses": "TLB", "walks": "TLB", "walk-cycles": "TLB",
     "sites": "Where the traffic comes from", "amplification": "Write amplification", "stored": "Write amplification",
     "space": "Space and waste", "miss-ratio-curve": "Miss-ratio curve", "hot": "Hot files",
+    "judged": "Judged by a real kernel",
 }  # fmt: skip
 OVER = "Over the parameters"
 ORDER = (
     "Headline", OVER, "TLB", "Where the traffic comes from", "Write amplification", "Space and waste", "Miss-ratio curve",
-    "Hot files", "Simulated and measured", "Warnings", "What varies", "All figures", "What was run", "Not supplied",
+    "Hot files", "Simulated and measured", "Judged by a real kernel",
+    "Warnings", "What varies", "All figures", "What was run", "Not supplied",
 )  # fmt: skip
 MOST_RUNS = 10_000  # of one page
 MOST_BARS = 60  # runs that bars are drawn for
@@ -50,6 +53,7 @@ def write(
     title: str = "",
     curves: Sequence[dict[str, Any]] = (),
     compared: Comparison | None = None,
+    card: Mapping[str, Any] | None = None,
 ) -> int:
     """Write the report; returns its bytes.
 
@@ -62,6 +66,8 @@ def write(
     curves : list of {"run", "entries", "value"}, miss ratios (see `charts.curve`)
     compared : Comparison, optional
         Of the simulated runs with the measured ones.
+    card : mapping, optional
+        What `scmsim lab tlb` made (`scmsim.study.tlb.card.read`).
 
     Raises
     ------
@@ -69,7 +75,7 @@ def write(
         For a result without runs or with too many, another suffix, a missing library, or a disk that does not take it.
     """
     out = check(path)
-    content = page(result, title=title, curves=curves, compared=compared).encode()
+    content = page(result, title=title, curves=curves, compared=compared, card=card).encode()
     files.write(out, content)
     return len(content)
 
@@ -85,7 +91,12 @@ def check(path: str | os.PathLike[str]) -> pathlib.Path:
 
 
 def page(
-    result: Result, *, title: str = "", curves: Sequence[dict[str, Any]] = (), compared: Comparison | None = None
+    result: Result,
+    *,
+    title: str = "",
+    curves: Sequence[dict[str, Any]] = (),
+    compared: Comparison | None = None,
+    card: Mapping[str, Any] | None = None,
 ) -> str:
     """The page as text (see `write`)."""
     if not result.runs:
@@ -95,9 +106,10 @@ def page(
             f"{len(result.runs)} runs are too many for one page; choose up to {MOST_RUNS:,} with --fs or several reports"
         )
     runs = names.means(result.runs)
-    found = drawn(runs, curves)
+    found = [*drawn(runs, curves), *([judged.chart(card["cells"])] if card else [])]
     parts = {
         "Simulated and measured": tables.comparison(compared) if compared else "",
+        "Judged by a real kernel": tables.card(card) if card else "",
         "Warnings": _warnings(result.runs),
         "What varies": tables.varying(runs),
         "All figures": tables.figures(runs),
@@ -106,7 +118,7 @@ def page(
     }
     many = _many(runs)
     for section in ORDER:
-        inside = [_figure(chart) for chart in found if (OVER if many else SECTION_OF[chart.name]) == section]
+        inside = [_figure(chart) for chart in found if _section(chart, many) == section]
         if inside:
             parts[section] = f'<div class="grid">{"".join(inside)}</div>' + parts.get(section, "")
     shown = [section for section in ORDER if parts.get(section)]
@@ -138,6 +150,11 @@ def drawn(runs: Sequence[Run], curves: Sequence[dict[str, Any]] = ()) -> list[Ch
     bars = drawing.charts(runs) if len(runs) <= MOST_BARS else []
     found = lines.charts(runs) if _many(runs) else bars
     return [*found, *filter(None, [drawing.curve(list(curves))])]
+
+
+def _section(chart: Chart, many: bool) -> str:
+    """Where a chart stands; those of many runs stand together, but for the judge's, which is not about the runs."""
+    return OVER if many and chart.name != "judged" else SECTION_OF[chart.name]
 
 
 def _many(runs: Sequence[Run]) -> bool:

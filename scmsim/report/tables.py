@@ -1,7 +1,8 @@
 """Tables of a report as HTML: all figures, what varies between many runs, a comparison with a measurement."""
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from scmsim.compare import Comparison
 from scmsim.compare import table as compare_table
@@ -11,6 +12,8 @@ from scmsim.plot.charts import per_call
 from scmsim.result import Run
 from scmsim.result.names import axes, labels, said, title
 from scmsim.result.table import SECTIONS, Row, number
+from scmsim.study.tlb import table as verdicts
+from scmsim.study.tlb.card import summary
 
 MOST_COLUMNS = 8  # runs side by side; more are rows
 MOST_ROWS = 2000
@@ -40,6 +43,14 @@ def comparison(found: Comparison) -> str:
     warnings = dict.fromkeys(map(printable, found.warnings))
     parts += [f'<p class="warning">warning: {html.escape(warning)}</p>' for warning in warnings]
     return "".join(parts)
+
+
+def card(made: Mapping[str, Any]) -> str:
+    """What `scmsim lab tlb` prints: verdicts, and what they come to."""
+    said = [verdicts.head(made), *summary(made["cells"])]
+    parts = [f"<p>{html.escape(printable(line))}</p>" for line in said]
+    rows = [[printable(cell) for cell in row] for row in verdicts.verdicts(made["cells"])]
+    return "".join([*parts, table(rows, left=(0, 1, 2))])
 
 
 def table(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:

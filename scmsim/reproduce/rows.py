@@ -1,8 +1,9 @@
 """Published rows beside simulated ones: the table, who answers for a row, and the verdict.
 
-Verdicts are by relation: `equals` of an exact row wants the same value; a trend wants the direction; `about` wants a ratio on the
-same side of 1 and a value within a factor of 2; `range` wants an overlap; `at_most` a value that is not above.  The factor of 2 is
-no claim of accuracy: the table shows every ratio.
+A verdict is given where the models could have said something else: rows of the kinds exact and derived, by the columns that set
+nothing.  An exact row is met if it is equal.  `about` and `equals` of a derived row: met within a factor of 1.25, near within 2; a
+ratio also has to keep its distance from 1 within a factor of 2 to be met.  `range` judges the greatest value, `at_most` needs a
+lower side (`Answer.least`).  The other sign, or the other side of 1, is contradicted.  Several columns: the worst one decides.
 """
 
 import csv
@@ -10,23 +11,24 @@ import math
 import pathlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from scmsim.core.errors import unknown
 from scmsim.sweep.executors import processes
 
 DOCUMENTS = ("scmfs", "thesis", "vsm", "scm_manager")  # modules of this room
-FACTOR = 2.0  # within which an `about` counts as met
+MET, NEAR = 1.25, 2.0  # factors; no claim of accuracy: the table shows every ratio
 
 KINDS = {
-    "exact": "follows from the structure and must be equal",
-    "derived": "a prediction: nothing in the model was set by this row",
-    "calibrated": "a constant was set by a part of this table that the note names",
-    "not reproduced": "the note says why",
-    "full only": "takes minutes: left out by --quick",
+    "exact": "the model computes it and it must be equal",
+    "derived": "a prediction: nothing in the model was set by a row of this table",
+    "calibrated": "a number was chosen after seeing a figure of this table; the note says which",
+    "not comparable": "a formula or a preset read back, a bound that nothing can miss, or what no model has; the note says which",
 }
+VERDICTS = ("met", "near", "off", "contradicted")  # best first
+INFORMATIVE = ("exact", "derived")  # kinds that the summary counts
+RATIOS = ("ratio",)  # units of which 1 means no difference
 
 Number = int | float
 
@@ -63,15 +65,26 @@ class Answer:
         What was run, and why it differs if it does.
     holds : bool or None
         For a trend: whether the direction is the published one.
+    least : number or None
+        The lower side of an `at_most`; without one the row has no verdict.
+    set_by_row : tuple of int
+        Columns that set a cost of the model: not judged.
+    with_cost : number or None
+        The same with a cost that the document left out; the note names it.
     """
 
     simulated: Number | tuple[Number, ...] | str | None
     kind: str = "derived"
     note: str = ""
     holds: bool | None = None
+    least: Number | None = None
+    set_by_row: tuple[int, ...] = ()
+    with_cost: Number | None = None
 
 
-NONE = Answer(None, "not reproduced", "no model of this package speaks of it")
+def full_only(note: str, kind: str = "derived") -> Answer:
+    """The answer of a row that --quick leaves out."""
+    return Answer(None, kind, f"takes minutes: leave --quick out ({note})")
 
 
 @dataclass(frozen=True)
@@ -81,6 +94,11 @@ class Row:
     published: Published
     answer: Answer
     document: str
+
+    @property
+    def reason(self) -> str:
+        """Why the row is not met, in a line; empty where it is, or has no verdict."""
+        return _module(self.document).REASONS.get(self.published.id, "") if self.verdict in VERDICTS[1:] else ""
 
     @property
     def published_numbers(self) -> list[float]:
@@ -93,47 +111,77 @@ class Row:
         return _listed(self.answer.simulated)
 
     @property
+    def judged(self) -> list[tuple[float, float]]:
+        """(simulated, published) of the columns that set nothing; empty where the two cannot be paired."""
+        ours, theirs = self.simulated_numbers, self.published_numbers
+        if len(ours) != len(theirs) or self.published.relation == "range":
+            return []
+        pairs = enumerate(zip(ours, theirs, strict=True))
+        return [pair for i, pair in pairs if i not in self.answer.set_by_row]
+
+    @property
     def ratio(self) -> float | None:
         """Simulated over published; the geometric mean where the row lists several values, None where it has no number."""
-        sides = [self.published_numbers, self.simulated_numbers]
-        if not sides[0] or len(sides[0]) != len(sides[1]) or self.published.relation == "range":
-            return None
-        pairs = [(ours, theirs) for theirs, ours in zip(*sides, strict=True) if theirs > 0 and ours > 0]
-        if len(pairs) < len(sides[0]):
+        pairs = self.judged
+        if not pairs or any(ours <= 0 or theirs <= 0 for ours, theirs in pairs):
             return None
         return math.exp(sum(math.log(ours / theirs) for ours, theirs in pairs) / len(pairs))
 
     @property
-    def ok(self) -> bool | None:
-        """The verdict (see the module's text); None where there is nothing to judge."""
-        ours, theirs = self.answer.simulated, self.published_numbers
+    def verdict(self) -> str | None:
+        """One of VERDICTS (see the module's text); None where there is nothing to judge, or the row was not run."""
+        if self.answer.simulated is None or self.answer.kind not in INFORMATIVE:
+            return None
         if self.answer.holds is not None:
-            return self.answer.holds
-        if ours is None or self.answer.kind in ("not reproduced", "full only"):
-            return None
+            return "met" if self.answer.holds else "contradicted"
         if self.answer.kind == "exact":
-            return _listed(ours) == theirs if theirs and not isinstance(ours, str) else ours == self.published.value
-        if isinstance(ours, str) or not theirs:
-            return None
+            return "met" if self._equal() else "off"
         if self.published.relation == "range":
-            return min(_listed(ours)) <= theirs[-1] and max(_listed(ours)) >= theirs[0]
+            low, high = self.published_numbers
+            return self._within(low, high, max(self.simulated_numbers))
         if self.published.relation == "at_most":
-            return max(_listed(ours)) <= theirs[0]
-        return all(map(self._near, _listed(ours), theirs))
+            least = self.answer.least
+            return (
+                None if least is None else self._within(least, self.published_numbers[0], max(self.simulated_numbers))
+            )
+        return max((self._about(*pair) for pair in self.judged), key=VERDICTS.index, default=None)
 
-    def _near(self, ours: Number, theirs: Number) -> bool:
+    @property
+    def informative(self) -> bool:
+        """Whether the row has a verdict, or would have one without --quick."""
+        not_run = self.answer.simulated is None and self.answer.kind in INFORMATIVE
+        return not_run or self.verdict is not None
+
+    def _equal(self) -> bool:
+        ours = self.answer.simulated
+        theirs = self.published_numbers
+        return _listed(ours) == theirs if theirs and not isinstance(ours, str) else ours == self.published.value
+
+    def _within(self, low: Number, high: Number, ours: Number) -> str:
+        if low <= ours <= high:
+            return "met"
+        return self._about(ours, low if ours < low else high, closest="near")
+
+    def _about(self, ours: Number, theirs: Number, closest: str = "met") -> str:
+        one = self.published.unit in RATIOS and theirs != 1
+        distance = math.log(theirs) if one else theirs
+        mine = (math.log(ours) if ours > 0 else -math.inf) if one else ours
+        if mine * distance < 0:
+            return "contradicted"
         if ours <= 0 or theirs <= 0:
-            return ours == theirs
-        sided = self.published.unit == "ratio" and theirs != 1
-        same_side = not sided or (ours > 1) == (theirs > 1)
-        return same_side and 1 / FACTOR <= ours / theirs <= FACTOR
+            return "met" if ours == theirs else "off"
+        factor = max(ours / theirs, theirs / ours)
+        if factor <= MET and (not one or 1 / NEAR <= mine / distance <= NEAR):
+            return closest
+        return "near" if factor <= NEAR else "off"
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON: id, document, kind, published, simulated, ratio, ok, note and what the row is about."""
+        """For JSON: id, document, kind, published, simulated, ratio, verdict, reason, note and what the row is about."""
         p, ours = self.published, self.answer.simulated
         return {
             "id": p.id, "document": self.document, "kind": self.answer.kind, "published": p.value, "relation": p.relation,
-            "unit": p.unit, "simulated": list(ours) if isinstance(ours, tuple) else ours, "ratio": self.ratio, "ok": self.ok,
+            "unit": p.unit, "simulated": list(ours) if isinstance(ours, tuple) else ours, "with_cost": self.answer.with_cost,
+            "ratio": self.ratio, "verdict": self.verdict, "reason": self.reason,
             "system": p.system, "baseline": p.baseline, "workload": p.workload, "condition": p.condition, "metric": p.metric,
             "where": p.where, "note": self.answer.note,
         }  # fmt: skip
@@ -145,15 +193,20 @@ def published() -> list[Published]:
         return [Published(*line) for line in list(csv.reader(file))[1:]]
 
 
-@cache
-def _answers(document: str) -> dict[str, Callable[[bool], Answer]]:
-    answers: dict[str, Callable[[bool], Answer]] = import_module(f"scmsim.reproduce.{document}").ANSWERS
-    return answers
+def _module(document: str) -> Any:
+    return import_module(f"scmsim.reproduce.{document}")
 
 
 def titles() -> dict[str, str]:
     """Document -> its title."""
-    return {document: import_module(f"scmsim.reproduce.{document}").TITLE for document in DOCUMENTS}
+    return {document: _module(document).TITLE for document in DOCUMENTS}
+
+
+def summary(rows: Iterable[Row]) -> dict[str, int]:
+    """How many rows carry information, how many of them were run, and how many have each verdict."""
+    known = [row for row in rows if row.informative]
+    counts = {verdict: sum(row.verdict == verdict for row in known) for verdict in VERDICTS}
+    return {"rows_with_information": len(known), "run": sum(counts.values()), **counts}
 
 
 def reproduce(
@@ -196,7 +249,7 @@ def reproduce(
 
 def answered(row: Published, document: str, quick: bool) -> Row:
     """A row with its document's answer."""
-    return Row(row, _answers(document).get(row.id, lambda quick: NONE)(quick), document)
+    return Row(row, _module(document).ANSWERS[row.id](quick), document)
 
 
 def _document(rows: list[Published], document: str, quick: bool) -> list[Row]:
@@ -204,7 +257,7 @@ def _document(rows: list[Published], document: str, quick: bool) -> list[Row]:
 
 
 def _belongs(row: Published, document: str) -> bool:
-    return row.source in import_module(f"scmsim.reproduce.{document}").SOURCES
+    return bool(row.source in _module(document).SOURCES)
 
 
 def _numbers(text: str) -> list[float]:

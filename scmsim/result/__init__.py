@@ -22,6 +22,7 @@ from scmsim.result.rows import columns, notes_of, plain, rows_of
 from scmsim.result.rules import check
 from scmsim.result.run import FOOTPRINTS as FOOTPRINTS
 from scmsim.result.run import SYNC_AT_END as SYNC_AT_END
+from scmsim.result.run import SYSTEM as SYSTEM
 from scmsim.result.run import Run
 
 if TYPE_CHECKING:

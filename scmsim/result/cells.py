@@ -10,7 +10,10 @@ from scmsim.result import Result, Run, metrics
 from scmsim.result.rules import check
 
 # Metrics that grow with the work, as counters do; the others are ratios.
-EXTENSIVE = ("l1_misses", "l2_misses", "llc_misses", "tlb_traffic", "dtlb_lookups", "dtlb_l1_misses", "dtlb_walks")
+EXTENSIVE = (
+    "l1_misses", "l2_misses", "llc_misses", "tlb_traffic", "dtlb_lookups", "dtlb_l1_misses", "dtlb_walks",
+    "dtlb_kernel_l1_misses", "dtlb_kernel_walks",
+)  # fmt: skip
 _SAME_OPERATION = {"append": "write"}  # the microbenchmark's name for the thesis' write: a fresh file is written
 KEYS = ("fs", "operation", "file_bytes", "unit_bytes")
 

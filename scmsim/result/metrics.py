@@ -72,6 +72,8 @@ _ALIASES: dict[str, tuple[str, ...]] = {
     "load_stlb_hits": ("dtlb_load_misses_stlb_hit",),
     "store_stlb_hits": ("dtlb_store_misses_stlb_hit",),
     "data_stlb_hits": ("dtlb_misses_stlb_hit",),
+    "user_stlb_hits": ("dtlb_user_misses_stlb_hit",),
+    "user_walks": ("dtlb_user_misses_walk_completed",),
     "data_l1_misses": ("ls_l1_d_tlb_miss_all", "l1d_tlb_refill", "dtlb_l1_miss"),
 }
 
@@ -205,6 +207,20 @@ METRICS: dict[str, Metric] = {
         Way(("data_l1_misses",), _sum),
     ),
     "dtlb_walks": _metric("walks", "page walks for data", "load_walks store_walks", _sum, Way(("data_walks",), _sum)),
+    "dtlb_kernel_l1_misses": _metric(
+        "accesses",
+        "data look-ups at kernel addresses that missed the first level",
+        "load_stlb_hits store_stlb_hits load_walks store_walks user_stlb_hits user_walks",
+        lambda a, b, c, d, *user: a + b + c + d - sum(user),
+        Way(("data_l1_misses", "user_stlb_hits", "user_walks"), lambda a, *user: a - sum(user)),
+    ),
+    "dtlb_kernel_walks": _metric(
+        "walks",
+        "page walks for data at kernel addresses",
+        "load_walks store_walks user_walks",
+        lambda load, store, user: load + store - user,
+        Way(("data_walks", "user_walks"), lambda a, user: a - user),
+    ),
     "dtlb_l1_miss_percent": _metric(
         "%",
         "data look-ups that missed the first level",

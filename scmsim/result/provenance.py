@@ -1,6 +1,7 @@
 """The pedigree of a result: which scmsim, on which machine, from which inputs, started how."""
 
 import datetime
+import functools
 import hashlib
 import pathlib
 import platform
@@ -44,7 +45,7 @@ def build(
         "kernel": f"{platform.system()} {platform.release()}",
         "cpu": platform.machine(),
         "python": platform.python_version(),
-        "packages": _versions(),
+        "packages": dict(_versions()),
         "seeds": dict(seeds or {}),
         "inputs": {str(path): digest(path) for path in inputs},
         **more,
@@ -57,6 +58,7 @@ def digest(path: str | pathlib.Path) -> dict[str, Any]:
         return {"bytes": pathlib.Path(path).stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 
 
+@functools.cache
 def _versions() -> dict[str, str]:
     from importlib import metadata  # about 40 ms
 

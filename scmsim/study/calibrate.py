@@ -30,7 +30,7 @@ from scmsim.workload import microbench
 
 COUNTERS = ("instructions", "mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
 _PULL = 0.02  # weight of the table's own values: a cost may double if that takes 2 % off the error of one cell
-_PAGING = {"directmap-1g": {"user_page": "2MiB"}}
+_PAGING = {"linux": {"user_page": "2MiB"}}
 
 _LEAST = 1.0  # per call: cells that do nothing tell nothing
 # Passes over names (see lab.plan): those that a cost each belongs to, and sums of them.

@@ -24,14 +24,14 @@ from scmsim.core.records import (
     Files,
 )
 
-_NEEDS_OFFSET = (READ, WRITE, TRUNCATE, FALLOCATE, MMAP)
-_NEEDS_NO_FILE = (SYNC, MALLOC, FREE, MM_TO_FILE, FILE_TO_MM, ULOAD, USTORE)
+NEEDS_OFFSET = (READ, WRITE, TRUNCATE, FALLOCATE, MMAP)
+NEEDS_NO_FILE = (SYNC, MALLOC, FREE, MM_TO_FILE, FILE_TO_MM, ULOAD, USTORE)
 _KNOWN_FLAGS = 2 * WRITABLE_SHARED - 1
 _FAR = 1 << 62  # offset + length beyond this would overflow the arithmetic of a model
 NEVER = -(1 << 62)  # ns; the time of the row above the first one
-_THREAD = 1 << 36  # bytes of a thread's memory
+THREAD_BYTES = 1 << 36  # bytes of a thread's memory
 _OFFSET_OF_OP, _FILE_OF_OP = np.zeros(len(OPS), bool), np.ones(len(OPS), bool)  # by operation: must it have one?
-_OFFSET_OF_OP[list(_NEEDS_OFFSET)], _FILE_OF_OP[list(_NEEDS_NO_FILE)] = True, False
+_OFFSET_OF_OP[list(NEEDS_OFFSET)], _FILE_OF_OP[list(NEEDS_NO_FILE)] = True, False
 
 
 class Broken(NamedTuple):
@@ -66,7 +66,7 @@ def all_sound(columns: Mapping[str, np.ndarray], files: int, before: int = NEVER
         and within("file", -1, files - 1)
         and within("file2", -1, files - 1)
         and within("flag", 0, _KNOWN_FLAGS)
-        and within("buffer", 0, _THREAD - 1)
+        and within("buffer", 0, THREAD_BYTES - 1)
         and within("thread", 0, np.iinfo("i8").max)
         and not (_OFFSET_OF_OP[columns["op"]] & (columns["offset"] == -1)).any()
         and not (_FILE_OF_OP[columns["op"]] & (columns["file"] == -1)).any()
@@ -85,10 +85,10 @@ def problems(batch: np.ndarray, files: int) -> Iterator[Broken]:
     """
     op, offset, length = batch["op"], batch["offset"], batch["length"]
     far = (offset > _FAR) | (length > _FAR) | ((offset >= 0) & (offset.clip(0, _FAR) + length.clip(0, _FAR) > _FAR))
-    no_file = (batch["file"] == -1) & ~np.isin(op, _NEEDS_NO_FILE)
+    no_file = (batch["file"] == -1) & ~np.isin(op, NEEDS_NO_FILE)
     wrong_file = (batch["file"] < -1) | (batch["file"] >= files)
     wrong_file2 = (batch["file2"] < -1) | (batch["file2"] >= files)
-    no_offset = (offset == -1) & np.isin(op, _NEEDS_OFFSET)
+    no_offset = (offset == -1) & np.isin(op, NEEDS_OFFSET)
     rules = (
         ("operation", op < 0, op, "unknown operation"),
         ("offset", (offset < -1) | no_offset, offset, "offset {}, which must be 0 or more"),
@@ -97,7 +97,12 @@ def problems(batch: np.ndarray, files: int) -> Iterator[Broken]:
         ("file", no_file | wrong_file, batch["file"], f"file {{}}, but the side table has the rows 0 to {files - 1}"),
         ("file2", wrong_file2, batch["file2"], f"file2 {{}}, but the side table has the rows 0 to {files - 1}"),
         ("flags", (batch["flag"] & ~_KNOWN_FLAGS) != 0, batch["flag"], "unknown bits in the flags {:#x}"),
-        ("buffer", (batch["buffer"] < 0) | (batch["buffer"] >= _THREAD), batch["buffer"], "buffer {}, not below 2^36"),
+        (
+            "buffer",
+            (batch["buffer"] < 0) | (batch["buffer"] >= THREAD_BYTES),
+            batch["buffer"],
+            "buffer {}, not below 2^36",
+        ),
         ("thread", batch["thread"] < 0, batch["thread"], "thread {}, which must be 0 or more"),
     )
     for rule, broken, values, text in rules:

@@ -18,6 +18,7 @@ READERS = {
     "compare, measured": "compare result.json IN",
     "crash": "crash IN --fs nova-cow",
     "lab calibrate": "lab calibrate IN --fs ext4-dax --fit 1KiB -o out.toml",
+    "export": "export IN -o out.folded",
     "mmu": "mmu IN",
     "mrc": "mrc IN -o out.csv",
     "perf figures": "perf figures IN -o figures",
@@ -29,6 +30,7 @@ READERS = {
     "replay --machine": "replay trace.parquet --fs nova-cow --machine IN -o out.json",
     "report": "report IN -o out.html",
     "space": "space IN",
+    "timeline": "timeline IN --fs pmfs-4k -o out.json",
     "sweep": "sweep IN -o sweep",
     "synth fio": "synth fio IN -o out.parquet",
     "synth filebench": "synth filebench IN -o out.parquet",
@@ -106,6 +108,7 @@ def test_bad_files_are_one_line(reader: str, folder: Path, monkeypatch: pytest.M
 WRITERS = {
     "capture": "capture -o OUT.parquet -- true",
     "demo": "demo --keep OUT.parquet",
+    "export": "export result.json -o OUT.folded",
     "hunt": "hunt --fs nova-cow -o OUT",
     "mrc": "mrc trace.parquet -o OUT.csv",
     "mrc --plot": "mrc trace.parquet --plot OUT.svg",
@@ -117,7 +120,9 @@ WRITERS = {
     "reproduce": "reproduce VSM-4 --figures OUT",
     "sweep": "sweep sweep-page-sizes -o OUT",
     "synth": "synth pattern --calls 9 -o OUT.parquet",
+    "timeline": "timeline trace.parquet --fs pmfs-4k -o OUT.json",
     "trace convert": "trace convert trace.parquet OUT.log --to fio-iolog",
+    "trace convert to csv": "trace convert trace.parquet OUT.csv",
     "trace filter": "trace filter trace.parquet -o OUT.parquet",
     "trace plot": "trace plot trace.parquet -o OUT.svg",
 }

@@ -28,6 +28,8 @@ SAMPLES: dict[str, tuple[list[str], dict[str, Any]]] = {
     "tencent": (["formats/tencent.csv"], {}),
     "fiu-file": (["formats/fiu_file.txt"], {}),
     "fiu-block": (["formats/fiu_block.txt"], {}),
+    "ops-csv": (["formats/ops.csv"], {}),
+    "ops-jsonl": (["formats/ops.jsonl"], {}),
     "csv": (["formats/table.csv"], {"columns": TABLE, "unit": 512}),
 }
 NUMBERS = [b"0", b"-1", b"9" * 18, b"9" * 19, b"9" * 40, b"18446744073709551615", b"9223372036854775808", b"0x", b"1e99",

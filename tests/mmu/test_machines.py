@@ -24,11 +24,18 @@ ENTRIES = {
     "skylake-sp": SKYLAKE,
     "ice-lake-sp": ((64, 2048), (32, 1024), (8, 1024)),
     "sapphire-rapids": ((96, 2048), (32, 1024), (8, 1024)),
+    "granite-rapids": ((96, 2048), (32, 1024), (8, 1024)),
+    "lion-cove": ((128, 2048), (32, 1024), (8, 1024)),
+    "panther-lake": ((128, 3072), (32, 2048), (8, 1024)),
+    "skymont": ((48, 4096), (48, 4096), (0, 8)),
+    "crestmont": ((48, 3072), (0, 3072), (0, 8)),
     "zen1": ((64, 1536), (64, 1536), (64, 0)),
     "zen2": ((64, 2048), (64, 2048), (64, 0)),
     "zen3": ((64, 2048), (64, 2048), (64, 64)),
     "zen4": ((72, 3072), (72, 3072), (72, 64)),
+    "zen4-epyc": ((72, 3072), (72, 3072), (72, 64)),
     "zen5": ((96, 4096), (96, 4096), (96, 1024)),
+    "zen5-epyc": ((96, 4096), (96, 4096), (96, 1024)),
     "cortex-a75": ((48, 1024), (48, 128), (0, 128)),
     "neoverse-n1": ((48, 1280), (48, 1280), (0, 1280)),
     "neoverse-v2": ((48, 2048), (48, 2048), (0, 2048)),
@@ -36,7 +43,7 @@ ENTRIES = {
 }
 MACHINES = sorted(ENTRIES)
 TWO_LEVELS = [name for name in MACHINES if ENTRIES[name][0][1]]
-COALESCING = {"zen1": (4, 8), "zen2": (4, 8), "zen3": (4, 8), "zen4": (4, 8), "zen5": (4, 8)} | dict.fromkeys(
+COALESCING = {name: (4, 8) for name in MACHINES if name.startswith("zen")} | dict.fromkeys(
     ("cortex-a75", "neoverse-n1", "neoverse-v2"), (16, 16)
 )
 WALK, STLB_HIT = "dtlb_load_misses_walk_completed", "dtlb_load_misses_stlb_hit"

@@ -39,15 +39,23 @@ def test_vsm_runs_on_the_page_table_that_it_rewrites():
 def test_a_table_names_the_paging_of_each_column():
     text = scmsim.replay(Workload(**WORK), "nova-cow,vsm").table()
     row = next(line for line in text.splitlines() if line.startswith("paging"))
-    assert row.split() == ["paging", "directmap-1g", "virtual-superpages"]
+    assert row.split() == ["paging", "linux", "virtual-superpages"]
 
 
 def test_a_machine_without_1_gib_pages_runs_2_mib_ones_and_says_so():
-    found, given = run("nova-cow", "core2-q8200"), run("nova-cow", "core2-q8200", paging="directmap-2m")
+    found = run("nova-cow", "core2-q8200", paging="directmap-1g")
+    given = run("nova-cow", "core2-q8200", paging="directmap-2m")
     assert found.paging == "directmap-2m" and found.counters == given.counters and not given.warnings
     assert found.warnings == ["core2-q8200 has no pages of 1GiB: directmap-2m ran in place of directmap-1g"]
     large = {"directmap-1g": {"user_page": "2MiB"}}  # of the policy that was asked for
-    assert run("nova-cow", "core2-q8200", params=large).params["user_page"] == 2 << 20
+    assert run("nova-cow", "core2-q8200", paging="directmap-1g", params=large).params["user_page"] == 2 << 20
+
+
+def test_linux_takes_the_largest_pages_of_the_machine():
+    found, given = run("nova-cow", "core2-q8200"), run("nova-cow", "core2-q8200", paging="directmap-2m")
+    assert found.paging == "linux" and found.counters == given.counters
+    assert found.warnings == ["core2-q8200 has no pages of 1GiB: persistent memory is on pages of 2MiB"]
+    assert run("nova-cow").counters == run("nova-cow", paging="directmap-1g").counters
 
 
 def test_pages_larger_than_the_machines_are_said():
@@ -67,9 +75,38 @@ def test_own_is_for_those_that_map_by_themselves():
         run("nova-cow", paging="own")
 
 
-def test_what_lies_in_dram_is_on_the_kernels_pages():
-    assert run("tmpfs", paging="base-4k").warnings == ["tmpfs lies in DRAM, which base-4k maps with pages of 2MiB"]
-    assert not run("tmpfs").warnings and not run("tmpfs", paging="directmap-2m").warnings
+def test_what_lies_in_dram_is_mapped_alike_by_every_policy():
+    alone, given = run("tmpfs"), run("tmpfs", paging="base-4k")
+    assert given.counters == alone.counters and not alone.warnings
+    said = "tmpfs lies in DRAM, which every paging maps alike (--meminfo): base-4k has no effect"
+    assert given.warnings == [said] and not run("tmpfs", paging="linux").warnings
+
+
+def test_meminfo_says_how_dram_is_mapped(tmp_path):
+    file = tmp_path / "meminfo"
+    file.write_text(
+        "MemTotal:  9 kB\nDirectMap4k:           4 kB\nDirectMap2M:           0 kB\nDirectMap1G:     4194304 kB\n"
+    )
+    found = run("tmpfs", meminfo=file)
+    assert {name: found.params[name] for name in ("direct_4k", "direct_2m", "direct_1g")} == {
+        "direct_4k": 4096, "direct_2m": 0, "direct_1g": 4 << 30,
+    }  # fmt: skip
+    large = "dtlb_store_misses_walk_completed_1g"
+    assert found.counters[large] and not run("tmpfs").counters[large]
+    kept = run("tmpfs", meminfo=file, params={"linux": {"direct_1g": 0, "direct_2m": "1GiB"}})
+    assert kept.counters == run("tmpfs").counters
+
+
+@pytest.mark.parametrize(
+    "text", ["", "MemTotal: 12 kB\n", "DirectMap4k: 0 kB\n", "DirectMap4k: many kB\n", "DirectMap4M: 12 kB\n"]
+)
+def test_a_file_that_is_no_meminfo_is_refused(tmp_path, text):
+    file = tmp_path / "other"
+    file.write_text(text)
+    with pytest.raises(UsageError, match="has no lines DirectMap4k, DirectMap2M, DirectMap1G; give /proc/meminfo"):
+        run("tmpfs", meminfo=file)
+    with pytest.raises(UsageError, match="cannot read .*; give a copy of /proc/meminfo"):
+        run("tmpfs", meminfo=tmp_path / "none")
 
 
 def test_addresses_are_those_of_the_replay():

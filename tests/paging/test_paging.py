@@ -44,23 +44,56 @@ def unsigned(text):
 
 
 @pytest.mark.parametrize(
-    ("policy", "pm", "pm_order", "kernel_order"),
+    ("policy", "pm", "pm_order"),
     [
-        ("directmap-1g", "ffff888100000000", 30, 30),
-        ("directmap-2m", "ffff888100000000", 21, 21),
-        ("base-4k", "ffffc90000000000", 12, 21),
-        ("ioremap", "ffffc90000000000", 30, 30),
+        ("linux", "ffff888100000000", 30),
+        ("directmap-1g", "ffff888100000000", 30),
+        ("directmap-2m", "ffff888100000000", 21),
+        ("base-4k", "ffffc90000000000", 12),
+        ("ioremap", "ffffc90000000000", 30),
     ],
 )
-def test_windows(policy, pm, pm_order, kernel_order):
+def test_windows(policy, pm, pm_order):
     rows = [(LOAD, space, 5 << 12, 3) for space in (PM, KERNEL, USER, TEXT, STACK)] + [(WORK, TEXT, 123456, 3)]
     where = placed(policy, rows)
     assert where[0] == (unsigned(pm) + (5 << 12), pm_order)
-    assert where[1][0] < 0 and where[1][1] == kernel_order
+    assert where[1][0] < 0 and where[1][1] == 21
     assert where[2][0] > 0 and where[2][1] == 12
     assert where[3] == (unsigned("ffffffff81000000") + (5 << 12), 21)
     assert where[4][0] < 0 and where[4][1] == 12
     assert where[5] == (unsigned("ffffffff81000000") + 3 * _linear.SITE_BYTES, 21)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("mapped", [(1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 2), (5, 90, 5), (1, 3000, 7000)])
+def test_the_kernels_objects_lie_on_pages_of_each_size_by_their_shares(policy, mapped):
+    """The same under every policy: 64 GiB of objects, each page of 2 MiB asked once."""
+    rows = [(LOAD, KERNEL, at << 21, 0) for at in range(1 << 15)]
+    params = dict(zip(("direct_4k", "direct_2m", "direct_1g"), (n << 30 for n in mapped), strict=True))
+    orders = [order for _, order in placed(policy, rows, **params)]
+    for order, amount in zip((12, 21, 30), mapped, strict=True):
+        assert orders.count(order) / len(rows) == pytest.approx(amount / sum(mapped), abs=0.02)
+    assert orders == [order for _, order in placed("linux", rows, **params)]
+    giants = [orders[at : at + 512] for at in range(0, len(orders), 512)]
+    assert all(len(set(part)) == 1 for part in giants if 30 in part)  # a GiB is whole or split
+
+
+def test_a_direct_map_needs_some_memory():
+    with pytest.raises(UsageError, match="say how much DRAM is mapped; give one of them some bytes"):
+        placed("linux", [], direct_4k=0, direct_2m=0)
+
+
+def test_memory_measured_elsewhere_gets_the_pages_of_this_kernel():
+    linux = registry.load("paging", "linux")
+    direct, stack = unsigned("ffff888000000000"), unsigned("ffffc90000000000")
+    vaddr = np.array([direct + (n << 30) for n in range(1000)] + [direct, stack], np.int64)
+    order = np.array([21] * 1000 + [12, 21], np.uint8)
+    same = _linear.measured_orders(linux.start({}), vaddr, order)
+    assert same.tolist() == order.tolist()
+    half = _linear.measured_orders(
+        linux.start({"direct_4k": 0, "direct_2m": 1 << 30, "direct_1g": 1 << 30}), vaddr, order
+    )
+    assert 490 < (half[:1000] == 30).sum() < 510 and half[1000:].tolist() == [12, 21] and half.dtype == np.uint8
 
 
 def test_the_page_of_an_ioremap_region_is_chosen():

@@ -29,7 +29,7 @@ def test_replayed_cells_agree_with_the_emulated_machine(tmp_path: Path) -> None:
     for operation, calls in (("append", 1024), ("rewrite", 1024), ("read", 1024), ("wsync", 256)):
         trace = tmp_path / f"{operation}.parquet"
         scmsim("synth", "microbench", "--op", operation, "--unit", UNIT, "--total", calls * UNIT, "--out", trace)
-        text = scmsim("replay", trace, "--fs", ",".join(SYSTEMS), "--set", "directmap-1g.user_page=2MiB", "--json")
+        text = scmsim("replay", trace, "--fs", ",".join(SYSTEMS), "--set", "linux.user_page=2MiB", "--json")
         (simulated / f"{operation}.json").write_text(text)
     measured = tmp_path / "lab.json"
     scmsim("perf", "import", LAB, "-o", measured, "--kernel", "5.13.13")

@@ -90,7 +90,7 @@ def test_unknown_names_are_errors_of_one_line(given, text):
         ({"nova-cow": {"capasity": "1GiB"}}, "no parameter of nova-cow named 'capasity'; did you mean 'capacity'"),
         ({"nova-cow": {"capacity": "big"}}, "nova-cow.capacity: 'big' is not a number of bytes"),
         ({"nova-cow": {"tick": "perhaps"}}, "nova-cow.tick: 'perhaps' is not true or false"),
-        ({"directmap-1g": {"user_page": "8KiB"}}, "user_page = 8KiB; use 4KiB or 2MiB"),
+        ({"linux": {"user_page": "8KiB"}}, "user_page = 8KiB; use 4KiB or 2MiB"),
     ],
 )
 def test_bad_parameters_name_their_place(params, text):
@@ -99,7 +99,7 @@ def test_bad_parameters_name_their_place(params, text):
 
 
 def test_parameters_are_in_the_run():
-    given = {"nova-cow": {"capacity": "1GiB"}, "directmap-1g": {"user_page": "2MiB"}}
+    given = {"nova-cow": {"capacity": "1GiB"}, "linux": {"user_page": "2MiB"}}
     run = scmsim.replay(Workload(**SMALL), "nova-cow", params=given).runs[0]
     assert (run.params["capacity"], run.params["user_page"], run.space["capacity_bytes"]) == (1 << 30, 2 << 20, 1 << 30)
 

@@ -14,6 +14,7 @@ from scmsim.lab import tlb
 from scmsim.plot import tlb as chart
 from scmsim.study.tlb import card
 from scmsim.study.tlb.judge import judge
+from scmsim.study.tlb.results import measured
 from scmsim.study.tlb.table import text
 
 DATA = pathlib.Path(__file__).parents[1] / "data/lab"
@@ -80,7 +81,7 @@ def test_the_two_sides_are_told_apart(folder):
 
 def test_the_rows_of_the_replay_add_up_to_the_replay(folder):
     for each in card.read(folder)["cells"]:
-        params = {"directmap-1g": {"user_page": "2MiB"}}
+        params = {"linux": {"user_page": "2MiB"}}
         (plain,) = scmsim.replay(TRACE, "ext4-dax", each["machine"], params=params).runs
         assert sum(row["walks"] for row in each["replay"]) == plain.metrics["dtlb_walks"]
         assert sum(row["l1_misses"] for row in each["replay"]) == plain.metrics["dtlb_l1_misses"]
@@ -148,3 +149,43 @@ def test_a_damaged_card_is_refused(tmp_path, content):
 def test_a_chart_needs_a_name_that_tells_its_kind(tmp_path):
     with pytest.raises(UsageError, match=r"\.svg"):
         chart.check(tmp_path / "a.gif")
+
+
+def test_compare_takes_a_card_as_its_measured_side(folder, tmp_path):
+    """On the machine of the other side; what is per call is so by the calls of the stream."""
+    made = card.read(folder)
+    for machine in ("zen2", "i7-8700k"):
+        found = measured(made, [machine])
+        cell = next(each for each in made["cells"] if each["machine"] == machine)
+        assert [(run.fs, run.machine, run.calls) for run in found.runs] == [("ext4-dax", machine, 40)]
+        for column, metric in (("l1_misses", "dtlb_kernel_l1_misses"), ("walks", "dtlb_kernel_walks")):
+            assert found.runs[0].metrics[metric] == card.side(cell["real"], "kernel", column)
+    assert {run.machine for run in measured(made).runs} == {"zen2", "i7-8700k"}
+    with pytest.raises(UsageError, match="the card has i7-8700k, zen2, not zen4; add it with scmsim lab tlb --machine"):
+        measured(made, ["zen4"])
+
+    params = {"linux": {"user_page": "2MiB"}}
+    scmsim.replay(TRACE, "ext4-dax", "zen2", params=params).write(tmp_path / "sim.json")
+    done = CliRunner().invoke(cli.main, ["compare", str(tmp_path / "sim.json"), str(folder), "--json"])
+    told = json.loads(done.stdout)
+    rows = {row["quantity"]: row for row in told["rows"]}
+    judged = {each["quantity"]: each for each in made["cells"][1]["verdicts"] if each["side"] == "kernel"}
+    assert rows.keys() == {"dtlb_kernel_l1_misses", "dtlb_kernel_walks"}
+    assert rows["dtlb_kernel_walks"]["measured"] == judged["walks"]["real"] / 40
+    assert rows["dtlb_kernel_l1_misses"]["simulated"] == judged["l1_misses"]["replay"] / 40
+    assert [w for w in told["warnings"] if "replayed without --footprints (ext4-dax): far too few" in w]
+    assert not [w for w in told["warnings"] if "machines differ" in w]
+
+
+def test_a_report_shows_the_card(folder, tmp_path):
+    out = tmp_path / "page.html"
+    done = CliRunner().invoke(cli.main, ["report", str(folder), "-o", str(out)])
+    assert done.exit_code == 0, done.output
+    page = out.read_text()
+    section = page[page.index('<section id="judged-by-a-real-kernel">') :]
+    section = section[: section.index("</section>")]
+    assert "chart-judged" in section and "kernel side, page walks: " in section
+    made = card.read(folder)
+    assert f"<td>{card.of(made['cells'][0], 'kernel', 'l1_misses')['real']:,}</td>" in section
+    done = CliRunner().invoke(cli.main, ["report", str(folder), str(folder) + "/", "-o", str(out)])
+    assert done.exit_code == 2 and "2 folders of lab tlb; a page shows one" in done.stderr

@@ -26,6 +26,7 @@ FORMATS = {
     "blk_classic.txt": "blkparse", "blkparse.txt": "blkparse", "darshan_dxt_sample.txt": "darshan-dxt",
     "oracle_general.bin": "oracle-general", "perf_raw.txt": "perf-script", "perf_named.txt": "perf-script",
     "msr.csv": "msr", "tencent.csv": "tencent", "fiu_file.txt": "fiu-file", "fiu_block.txt": "fiu-block",
+    "ops.csv": "ops-csv", "ops.jsonl": "ops-jsonl",
 }  # fmt: skip
 
 
@@ -375,3 +376,32 @@ def test_flags_of_an_open_in_perf(tmp_path: Path, flags: int, made: list[str], a
     text = f" 1/1 1.1: raw_syscalls:{enter}\n 1/1 1.2: raw_syscalls:{leave}\n"
     case = convert_text(tmp_path, text, "perf-script")
     assert [row[0] for row in case.rows] == made and case.report.creates["assumed new"] == assumed
+
+
+@pytest.mark.parametrize(("command", "flag", "kept"), [(2, 1, False), (2, 0, True), (2, 2, True), (1, 1, True)])
+def test_a_descriptor_that_an_exec_closes_in_perf(tmp_path: Path, command: int, flag: int, kept: bool) -> None:
+    """fcntl(F_SETFD, FD_CLOEXEC): the descriptor is gone after an exec; F_GETFD changes nothing."""
+    calls = [
+        ("257 (ffffff9c, 7f00, 2, 0, 0, 0)", 3),
+        (f"72 (3, {command:x}, {flag:x}, 0, 0, 0)", 0),
+        ("59 (7f00, 0, 0, 0, 0, 0)", 0),
+    ]
+    calls.append(("1 (3, 7f00, 5, 0, 0, 0)", 5))
+    text = "".join(
+        f" 1/1 1.{2 * n:09}: raw_syscalls:sys_enter: NR {call}\n"
+        f" 1/1 1.{2 * n + 1:09}: raw_syscalls:sys_exit: NR {call.split()[0]} = {value}\n"
+        for n, (call, value) in enumerate(calls)
+    )
+    case = convert_text(tmp_path, text, "perf-script")
+    assert [row[0] for row in case.rows] == (["open", "write"] if kept else ["open"])
+
+
+@pytest.mark.parametrize(("length", "sound"), [(40, True), (41, False)])
+def test_a_time_of_the_greatest_length(tmp_path: Path, length: int, sound: bool) -> None:
+    """A time may have 40 characters, which is far more than any tool writes."""
+    time = "1." + "0" * (length - 2)
+    case = convert_text(
+        tmp_path, f"time,file,op,offset,length\n{time},a,write,0,1\n2,a,write,0,1\n", "csv",
+        columns="time=time,file=file,op=op,offset=offset,length=length",
+    )  # fmt: skip
+    assert len(case.rows) == 1 + sound and case.report.bad == 1 - sound

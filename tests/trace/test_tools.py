@@ -18,6 +18,7 @@ from scmsim.trace.cut import cut_trace
 from scmsim.trace.filter import filter_trace
 from scmsim.trace.merge import merge_traces
 from scmsim.trace.scale import scale_trace
+from scmsim.trace.store import TraceWriter
 from scmsim.trace.summary import all_problems
 
 
@@ -211,3 +212,19 @@ def test_plot_of_nothing(tmp_path: Path) -> None:
     write(tmp_path / "t.parquet", {}, [rows], Files(["/a"], np.zeros(1, "i8"), np.zeros(1, bool)))
     with pytest.raises(UsageError, match="nothing to draw"):
         plot_trace(tmp_path / "t.parquet", tmp_path / "p.svg")
+
+
+def test_a_heat_map_counts_each_byte_once(tmp_path: Path) -> None:
+    from scmsim.plot.trace import _ROWS, heat
+
+    rows = np.zeros(3, OP)
+    rows["op"], rows["file2"] = [WRITE, READ, WRITE], -1
+    rows["time_ns"], rows["offset"], rows["length"] = [0, 1199, 1199], [0, 1000, 7], [4000, 3001, 1]
+    with TraceWriter(tmp_path / "t.parquet", {}) as writer:
+        writer.append(rows)
+        writer.close(Files(["/a"], np.zeros(1, "i8"), np.zeros(1, bool)))
+    sums = heat(open_trace(tmp_path / "t.parquet"), 0, 1199, 4001)
+    assert sums.sum(axis=1)[[0, -1]].tolist() == [4000, 3002] and sums.sum() == 7002
+    first, second = sums[0], sums[-1]
+    assert first.sum() == 4000 and abs(first[:-1] - 4001 / _ROWS).max() < 1  # spread evenly over the parts
+    assert second[: _ROWS // 5].sum() == 1 and second[-1] > 0

@@ -109,7 +109,7 @@ def params(fs, path, lab):
     took = sum(lab.counters.get(name, 0) for name in ("instructions", "rep_loads", "rep_stores"))
     tick = max(TICK * int(times.max() - times.min()) // took, 1)
     values = PARAMS | {"timestamp_tick": f"{tick}ns"}
-    return {"directmap-1g": {"user_page": "2MiB"}, fs: {key: value for key, value in values.items() if key in known}}
+    return {"linux": {"user_page": "2MiB"}, fs: {key: value for key, value in values.items() if key in known}}
 
 
 SINGLE = (

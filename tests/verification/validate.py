@@ -33,7 +33,7 @@ LIMITS = {"stored": 0.02, "flushes": 0.05, "loads+stores": 0.10}
 
 def compare(row: dict) -> dict:
     """One row: measured and replayed figures per call and their ratios."""
-    params = {"directmap-1g": {"user_page": "2MiB"}, row["fs"]: cells.kernel(row)}
+    params = {"linux": {"user_page": "2MiB"}, row["fs"]: cells.kernel(row)}
     run = scmsim.replay(cells.workload(row), fs=row["fs"], params=params).runs[0]
     per_call = {name: value / run.calls for name, value in run.counters.items()}
     measured = {

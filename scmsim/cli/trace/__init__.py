@@ -19,10 +19,6 @@ from scmsim.core.text import printable, words
 
 SUMMARY = "Look at, check, convert and rewrite traces: info, stats, plot, convert, filter, cut, ..."
 
-_FLAGS = (
-    "OFFSET_UNKNOWN", "SETUP", "CONTINUES", "APPENDS", "SYNCHRONOUS", "DATA_ONLY", "DIRECTORY", "KEEP_SIZE",
-    "PUNCH_HOLE", "WRITABLE_SHARED",
-)  # fmt: skip
 _EVERY_S = 0.2
 _SHOWN_APART = ("counts", "bad_lines", "blind_spots", "notes", "duration_ns")  # entries of a header
 
@@ -140,10 +136,10 @@ def head(file: str, rows: int, as_json: bool) -> None:
 
 
 def _row(trace: Any, record: Any) -> dict[str, Any]:
-    from scmsim.core.records import OPS
+    from scmsim.core.records import FLAGS, OPS
 
     row = {name: int(record[name]) for name in ("time_ns", "thread", "file", "file2", "offset", "length")}
-    flags = [name.lower() for bit, name in enumerate(_FLAGS) if int(record["flag"]) & 1 << bit]
+    flags = [name for bit, name in enumerate(FLAGS) if int(record["flag"]) & 1 << bit]
     path = trace.files.path[row["file"]] if row["file"] >= 0 else None
     return {**row, "op": OPS[int(record["op"])], "flags": flags, "path": path}
 
@@ -178,7 +174,9 @@ def check(file: str, as_json: bool) -> int:
 @click.argument("out", metavar="OUT", required=False, type=click.Path())
 @click.option("-o", "--out", "named", type=click.Path(), help="The same as OUT.")
 @click.option("--format", "name", help="Format of IN (default: found by its content); see 'scmsim list format'.")
-@click.option("--to", help="Write the trace IN in this format, such as fio-iolog.")
+@click.option(
+    "--to", help="Write the trace IN in this format, such as fio-iolog.  [default: by the ending of OUT: .csv, .jsonl]"
+)
 @click.option("--under", type=click.Path(), help="Keep only files at or below this directory.")
 @click.option(
     "--columns", metavar="MAP", help="IN is a table: time=ts,op=type,offset=off,length=len,file=name,thread=cpu."
@@ -196,6 +194,7 @@ def convert(
     if len(given) != 1:
         raise UsageError("name the file to write once, as OUT or with -o")
     out = given[0]
+    to = to or _convert.by_ending(out)
     name, report = _convert.convert(source, out, name, to, _convert.pairs(options), progress_bar, **more)
     code = _convert.loss(out, report, allowed)
     if as_json:

@@ -32,6 +32,15 @@ def convert(
     return _export(source, out, to, name, given, bar, more) if to else _import(source, out, name, given, bar, more)
 
 
+def by_ending(out: str) -> str | None:
+    """The format to write that a file's name ends in, or None."""
+    from scmsim.core import registry
+    from scmsim.trace.formats import writable
+
+    ending = os.path.splitext(out)[1].lower()
+    return next((name for name in writable() if registry.literals("format", name).get("ENDING") == ending), None)
+
+
 def _import(source: str, out: str, name: str | None, given: dict[str, str], bar: Bar, more: dict[str, Any]) -> Any:
     from scmsim.trace import TraceWriter
     from scmsim.trace.formats import find

@@ -151,12 +151,13 @@ def scale_command(file: str, out: str, times: int, together: bool, as_json: bool
 @click.option(
     "--points", default=1500, show_default=True, type=click.IntRange(1, 200_000), help="Reads, and writes, a file."
 )
+@click.option("--heat", is_flag=True, help="Draw the bytes moved by time and offset, of all transfers.")
 @_JSON
-def plot_command(file: str, out: str, files: int, points: int, as_json: bool) -> None:
+def plot_command(file: str, out: str, files: int, points: int, heat: bool, as_json: bool) -> None:
     """Draw the offsets of reads and writes over time, one panel a file (needs the extra 'report')."""
-    from scmsim.plot.trace import plot_trace
+    from scmsim.plot.trace import plot_heat, plot_trace
 
-    drawn = plot_trace(file, out, files=files, points=points)
+    drawn = plot_heat(file, out, files=files) if heat else plot_trace(file, out, files=files, points=points)
     if as_json:
         click.echo(json.dumps({"out": out, **drawn}))
     else:

@@ -5,7 +5,8 @@ Source: NOVA (Linux 5.1 lineage) fs/nova/file.c (do_nova_cow_file_write, do_dax_
 """
 
 from scmsim.alloc import first_fit
-from scmsim.fs.engine import file_row, table
+from scmsim.fs.engine import file_row, slab, table
+from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.fs.nova import recipes, state
 from scmsim.fs.nova.log import append_entry, begin_transaction, entry_fits, used_bytes, words_of
@@ -65,16 +66,50 @@ def free_old(s, arena, out, ref, page, count):
 
 
 @subroutine
-def starts_node(arena, row, page):
-    """Whether inserting `page` allocates a radix node: nothing else is mapped in its group of 64 pages."""
-    pages = arena[row + state.PAGES]
-    if page & 63 and arena[pages + page - 1] != 0:
-        return False
-    group = pages + (page & ~63)
-    for i in range(group, min(group + 64, pages + (1 << arena[row + state.PAGES + 1]))):
-        if arena[i] != 0:
+def pages_fit(s, arena, row, first, stop):
+    """Make room for the file's pages [first, stop) in its tables, and for their radix nodes; False: no room in the arena."""
+    groups = (stop - 1 >> state.NODE_SHIFT) + 1
+    added = groups - (first >> state.NODE_SHIFT)
+    words = table.words_to_hold(arena, row + state.PAGES, stop) + table.words_to_hold(arena, row + state.NODES, groups)
+    words += slab.words_to_hold(s, arena, added)
+    if words > 0:
+        if not has_room(s, arena, words):
             return False
+        table.reserve(s, arena, row + state.PAGES, stop)
+        table.reserve(s, arena, row + state.NODES, groups)
+        slab.reserve(s, arena, added)
     return True
+
+
+@subroutine
+def starts_node(s, arena, row, page):
+    """Allocate the radix node of `page` if there is none; whether there was none."""
+    at = arena[row + state.NODES] + (page >> state.NODE_SHIFT)
+    if arena[at] != 0:
+        return False
+    arena[at] = slab.allocate(s, arena)
+    return True
+
+
+@subroutine
+def free_nodes(s, arena, row, first):
+    """Free the radix nodes behind page `first`, and that of `first` itself if no page before it is mapped."""
+    group, stop = first >> state.NODE_SHIFT, (arena[row + state.TOP_PAGE] + 63) >> state.NODE_SHIFT
+    for page in range(group << state.NODE_SHIFT, min(first, arena[row + state.TOP_PAGE])):
+        if arena[arena[row + state.PAGES] + page] != 0:
+            group += 1
+            break
+    for i in range(arena[row + state.NODES] + group, arena[row + state.NODES] + stop):
+        if arena[i] != 0:
+            slab.free(s, arena, arena[i])
+            arena[i] = 0
+
+
+@subroutine
+def node_of(s, arena, row, page):
+    """Address of the radix node of `page`; one address for all pages without a node."""
+    number = table.get(arena, row + state.NODES, page >> state.NODE_SHIFT)
+    return state.HEAP + slab.address(number, state.NODE_BYTES, state.NODE_SLAB)
 
 
 @subroutine
@@ -91,13 +126,13 @@ def assign_entry(s, arena, out, row, ref):
             old = before
             old_first = page
         if before == 0:
-            nodes += starts_node(arena, row, page)
+            nodes += starts_node(s, arena, row, page)
             inserted += 1
         arena[arena[row + state.PAGES] + page] = ref
     if old != 0:
         free_old(s, arena, out, old, old_first, first + count - old_first)
     locate(s, arena, ref, first)
-    s.reg[recipes.NODE] = state.HEAP + ((row - s.files) // state.FILE_WORDS << 26) + (first >> 6) * state.NODE_BYTES
+    s.reg[recipes.NODE] = node_of(s, arena, row, first)
     s.reg[recipes.INSERTED], s.reg[recipes.REPLACED], s.reg[recipes.NODES] = inserted, count - inserted, nodes
     emit_recipe(s, out, recipes.ASSIGN)
     arena[row + file_row.MAPPED] += inserted
@@ -227,7 +262,7 @@ def read_file(s, arena, out, op, row):
         if ref != 0:
             s.reg[recipes.FROM] = locate(s, arena, ref, page) + (at & 4095)
             s.reg[recipes.HAS], s.reg[recipes.EDGE] = 21, stop - at
-        s.reg[recipes.NODE] = state.HEAP + (op.file << 26) + (page >> 6) * state.NODE_BYTES
+        s.reg[recipes.NODE] = node_of(s, arena, row, page)
         s.reg[recipes.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
         s.reg[recipes.BYTES], s.reg[recipes.LINES] = stop - at, (stop - at + 63) >> 6
         emit_recipe(s, out, recipes.READ_EXTENT)

@@ -6,10 +6,10 @@ Source: NOVA (Linux 5.1 lineage, its port to 5.13) fs/nova/namei.c, dir.c, inode
 from scmsim.alloc import first_fit
 from scmsim.core import records
 from scmsim.fs.engine import file_row, table
-from scmsim.fs.engine.arena import give, has_room
+from scmsim.fs.engine.arena import give
 from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.fs.nova import recipes, state
-from scmsim.fs.nova.data import assign_entry, free_old
+from scmsim.fs.nova.data import assign_entry, free_nodes, free_old, pages_fit
 from scmsim.fs.nova.log import add_pages, append_entry, append_record, begin_transaction, entry_fits, words_of
 from scmsim.jit import subroutine
 
@@ -87,6 +87,7 @@ def free_pages(s, arena, out, row, first, invalidate):
                 first_fit.release(s, arena, (arena[at + 1] >> 24) + page - (arena[at] >> 24), stop - page)
                 s.data_blocks -= stop - page
         s.resume_at = stop
+    free_nodes(s, arena, row, first)
     arena[row + state.TOP_PAGE] = min(first, arena[row + state.TOP_PAGE])
     arena[row + file_row.MAPPED] -= s.freed
     s.reg[recipes.COUNT] = s.freed
@@ -111,6 +112,7 @@ def evict(s, arena, out, row):
             give(s, arena, page, s.page_order)
     s.log_pages -= arena[row + state.LOG_COUNT]
     table.drop(s, arena, row + state.PAGES)
+    table.drop(s, arena, row + state.NODES)
     table.drop(s, arena, row + state.LOG)
     for word in (
         state.LOG_COUNT,
@@ -170,11 +172,8 @@ def adopt(s, arena, out, row):
     length = 0 if arena[row + file_row.STATUS] & file_row.IS_DIR else max(arena[row + file_row.FIRST] - 1, 0)
     pages = (length + state.BLOCK - 1) >> 12
     if s.stage == state.NEW:
-        words = table.words_to_hold(arena, row + state.PAGES, pages) if pages > 0 else 0
-        if not has_room(s, arena, words):
+        if pages > 0 and not pages_fit(s, arena, row, recipes.ZERO, pages):
             return False
-        if pages > 0:
-            table.reserve(s, arena, row + state.PAGES, pages)
         arena[row + file_row.STATUS] |= file_row.EXISTS
         arena[row + file_row.LINKS] = 1
         s.stage, s.resume_at = state.ADOPTING, 0

@@ -13,7 +13,7 @@ from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.nova import names as names
 from scmsim.fs.nova import recipes, state
-from scmsim.fs.nova.data import read_file, write_file
+from scmsim.fs.nova.data import pages_fit, read_file, write_file
 from scmsim.fs.nova.log import log_growth
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
@@ -97,7 +97,9 @@ def room(s, arena, out, op, places):
     code = op.op
     row, parent, other = places
     if code == records.WRITE or (code == records.FALLOCATE and not op.flag & records.PUNCH_HOLE):
-        return has_events(s, out, 8) and pages_fit(s, arena, op, row)
+        return has_events(s, out, 8) and (
+            op.length <= 0 or pages_fit(s, arena, row, op.offset >> 12, (op.offset + op.length + 4095) >> 12)
+        )
     if code != records.CREATE and code != records.TRUNCATE and not records.UNLINK <= code <= records.RMDIR:
         return has_events(s, out, 16)
     added = log_growth(s, arena, row, OWN_BYTES) + log_growth(s, arena, parent, DENTRY_BYTES)
@@ -106,20 +108,6 @@ def room(s, arena, out, op, places):
         return has_events(s, out, NAME_EVENTS)
     logs = added + arena[row + state.LOG_COUNT] + arena[parent + state.LOG_COUNT] + arena[other + state.LOG_COUNT]
     return has_events(s, out, NAME_EVENTS + 8 * logs) and has_room(s, arena, (added << s.page_order) + 8 * logs)
-
-
-@subroutine
-def pages_fit(s, arena, op, row):
-    """Make the file's table of pages reach to the operation's end; False: no room in the arena."""
-    stop = (op.offset + op.length + 4095) >> 12
-    if op.length <= 0:
-        return True
-    words = table.words_to_hold(arena, row + state.PAGES, stop)
-    if words > 0:
-        if not has_room(s, arena, words):
-            return False
-        table.reserve(s, arena, row + state.PAGES, stop)
-    return True
 
 
 @subroutine

@@ -10,21 +10,22 @@ from scmsim.alloc import first_fit
 from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
-from scmsim.fs.engine import costs, file_row
+from scmsim.fs.engine import costs, file_row, slab
 from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state
 from scmsim.fs.nova import recipes
 from scmsim.fs.nova.name_recipes import name_recipes
 from scmsim.fs.nova.recipes import BLOCK, LOG_BYTES, SITES
 
-# Words of a file's row in the arena; PAGES and LOG are tables (page -> write entry, index -> log page).
+# Words of a file's row in the arena; PAGES, LOG and NODES are tables (page -> write entry, index -> log page, page / 64 ->
+# radix node).
 # LOG_SIZE is NOVA's own count of log pages (sih->log_pages): thorough GC adds the pages it asked for, not those it used, so it
 # may lie above LOG_COUNT.  It sets the size of an extension.
 # DIRECTORY: row of the directory that its newest name lies in, 0 = none known.
 PAGES, LOG = file_row.OWN, file_row.OWN + 2
-LOG_COUNT, TAIL_PAGE, TAIL_BYTES, TOP_PAGE, LINK_ENTRY, DENTRY, LOG_SIZE, DIRECTORY = range(
-    file_row.OWN + 4, file_row.OWN + 12
+LOG_COUNT, TAIL_PAGE, TAIL_BYTES, TOP_PAGE, LINK_ENTRY, DENTRY, LOG_SIZE, DIRECTORY, NODES = range(
+    file_row.OWN + 4, file_row.OWN + 13
 )
-FILE_WORDS, UNNAMED = file_row.OWN + 12, 1
+FILE_WORDS, UNNAMED = NODES + 2, 1
 
 # A log page in the arena: its block, its counters (entries | plain entries << 16 | invalid << 32 | bytes of plain entries << 48;
 # plain: dentry, link change, setattr), then two words for each write entry: pgoff << 24 | pages, and block << 24 |
@@ -48,6 +49,7 @@ STATE = np.dtype(
         [
             *HEADER,
             *first_fit.FIELDS,
+            *slab.FIELDS,  # of radix nodes, for all files
             ("files", "i8"),  # arena offset of the file rows
             ("file_count", "i8"),
             ("inplace", "i8"),  # 1: data is overwritten in place
@@ -87,8 +89,10 @@ STATISTICS = ("closes", "scanned_entries", "scanned_pages", "copied_entries", "t
 SMALLEST, LARGEST = 4 << 20, 1 << 50
 INODE_TABLE = 2 << 20
 INODE_BYTES = 128
-HEAP = 1 << 40  # KERNEL addresses: radix nodes, one slab area of 64 MiB per file
-NODE_BYTES = 576
+HEAP = 1 << 40  # KERNEL addresses: the slabs of radix nodes
+# A radix node, and a slab of 28 of them (Linux 5.13: struct xa_node; /proc/slabinfo has "radix_tree_node ... 576 28 4").
+NODE_BYTES, NODE_SLAB = 576, 16 << 10
+NODE_SHIFT = 6  # log2 of the pages of a node
 
 
 def start(
@@ -130,6 +134,7 @@ def start(
     record.reg[recipes.JOURNAL] = recipes.JOURNAL_PAGE
     reserved = (INODE_TABLE + -(-rows * INODE_BYTES // (2 << 20)) * (2 << 20)) // BLOCK
     first_fit.attach(state, reserved, max(blocks, reserved + 1), first_fit.AT_ONCE)
+    slab.attach(state)
     file_row.add(state, files, FILE_WORDS)
     return state
 

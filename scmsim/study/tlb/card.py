@@ -100,6 +100,11 @@ def agrees(cells: list[Cell]) -> bool:
     return all(of(cell, "kernel", column)["verdict"] != OFF for cell in cells for column in BOUNDS)
 
 
+def is_card(folder: str | os.PathLike[str]) -> bool:
+    """Whether a path is a folder of `scmsim lab tlb`."""
+    return os.fspath(folder) != "" and (pathlib.Path(folder) / FILE).exists()
+
+
 def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """The card of a folder; raises UsageError for a folder that has none."""
     path = pathlib.Path(folder) / FILE

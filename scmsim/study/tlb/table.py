@@ -16,7 +16,7 @@ def text(made: Mapping[str, Any], by: str | None, form: str, width: int | None) 
     """The card for a reader; `by` adds the rows of each cell, `form` is table or markdown."""
     draw = layout.markdown if form == "markdown" else lambda rows: layout.grid(rows, width)
     cells = made["cells"]
-    blocks = [_head(made), draw(verdicts(cells))]
+    blocks = [head(made), draw(verdicts(cells))]
     for cell in cells if by else ():
         blocks.append(
             f"{cell['fs']} on {cell['machine']}, by {by}\n{'' if form == 'table' else chr(10)}{draw(rows(cell, str(by)))}"
@@ -63,7 +63,8 @@ def rows(cell: card.Cell, by: str) -> list[list[str]]:
     return [head, *body]
 
 
-def _head(made: Mapping[str, Any]) -> str:
+def head(made: Mapping[str, Any]) -> str:
+    """What was run, and the pages of the guest."""
     calls = " or ".join(f"{n:,}" for n in sorted({cell["calls"] for cell in made["cells"]}))
     mapped = [f"{region} {_shares(sizes)}" for region, sizes in made["direct_map"].items()]
     return f"{made['trace']}, {calls} calls, kernel {made['kernel']}; pages of the guest: {'; '.join(mapped)}"

@@ -34,7 +34,7 @@ MOST_FILES = 1 << 20  # the side table stays in memory
 FAR = 1 << 60  # bytes: no offset, length or end lies beyond
 SECTOR = 512  # bytes, of block traces
 _MOST_THREADS = 1 << 20
-_FIELDS = ("time_ns", "op", "file", "offset", "length", "thread", "flag")  # order in the buffer
+_FIELDS = ("time_ns", "op", "file", "offset", "length", "thread", "flag", "file2", "buffer")  # order in the buffer
 TRIM = PUNCH_HOLE | KEEP_SIZE  # what a discard does to a file
 
 BLOCK_NOTE = (
@@ -57,12 +57,21 @@ class TraceBuilder:
         Keep only files at or below this path.
     granularity : "file", "block" or "object"
         What a row is about.  A block device has all its bytes from the start.
+    from_zero : bool
+        Times are since the start of the trace, not since some origin.
     """
 
     def __init__(
-        self, given: Input, writer: TraceWriter, *, strict: bool, under: str | None, granularity: str = "file"
+        self,
+        given: Input,
+        writer: TraceWriter,
+        *,
+        strict: bool,
+        under: str | None,
+        granularity: str = "file",
+        from_zero: bool = False,
     ) -> None:
-        self.given, self.writer, self.strict = given, writer, strict
+        self.given, self.writer, self.strict, self.from_zero = given, writer, strict, from_zero
         self.under = None if under is None else "/" + under.strip("/")
         self.granularity = granularity
         self.report = Report()
@@ -88,8 +97,13 @@ class TraceBuilder:
         return ident
 
     def _new_file(self, path: str, first: int) -> int:
-        if not path.isascii():
-            path = path.encode("latin-1", "replace").decode("utf-8", "backslashreplace")
+        return self.make(decoded(path), first)
+
+    def make(self, path: str, first: int, *, is_dir: bool = False, exact: bool = False) -> int:
+        """Number of a new file, whether or not one had this path; -1 if it is outside of the chosen directory.
+
+        `exact` says that `first` (-1: the trace makes it) is its size before the trace, whatever is read of it.
+        """
         if not self._is_inside(path):
             return -1
         if len(self.paths) >= MOST_FILES:
@@ -98,8 +112,8 @@ class TraceBuilder:
             )
         self.paths.append(path)
         self.first.append(first)
-        self.is_dir.append(False)
-        self._written.append(0)
+        self.is_dir.append(is_dir)
+        self._written.append(FAR if exact else 0)
         return len(self.paths) - 1
 
     def _is_inside(self, path: str) -> bool:
@@ -115,7 +129,7 @@ class TraceBuilder:
     def at(self, ns: int) -> int:
         """A time stamp as nanoseconds since the first, never backwards."""
         if self._start is None:
-            self._start = ns
+            self._start = 0 if self.from_zero else ns
         if self._now <= ns - self._start < FAR:
             self._now = ns - self._start
         else:
@@ -138,11 +152,15 @@ class TraceBuilder:
             return OUTSIDE
         if length == 0:
             return EMPTY
+        self.transferred(op, file, end)
+        return self.other(now, op, file, offset, length, thread, flag)
+
+    def transferred(self, op: int, file: int, end: int) -> None:
+        """Note the end of a read or write: what is read before it was written was there before the trace."""
         if op == WRITE:
             self._written[file] = max(end, self._written[file])
         elif end > self._written[file]:
             self.first[file] = max(end, self.first[file])
-        return self.other(now, op, file, offset, length, thread, flag)
 
     def other(
         self, now: int, op: int, file: int, offset: int = -1, length: int = 0, thread: int = 0, flag: int = 0
@@ -150,10 +168,25 @@ class TraceBuilder:
         """Add any row; returns the reason why it was left out, or None."""
         if file < 0:
             return OUTSIDE
+        self.row(now, op, file, offset, length, thread, flag)
+        return None
+
+    def row(
+        self,
+        now: int,
+        op: int,
+        file: int = -1,
+        offset: int = -1,
+        length: int = 0,
+        thread: int = 0,
+        flag: int = 0,
+        file2: int = -1,
+        buffer: int = 0,
+    ) -> None:
+        """Add a row as it is; `file` may be -1."""
         if offset + length >= FAR:
             raise BadLine(f"offset {offset} plus length {length} lies beyond 2^60")
-        self._buffer.extend((now, op, file, offset, length, thread, flag))
-        return None
+        self._buffer.extend((now, op, file, offset, length, thread, flag, file2, buffer))
 
     def sync(self, now: int, file: int, thread: int = 0, *, data_only: bool = False, flag: int = 0) -> str | None:
         """Add an FSYNC; returns the reason why it was left out, or None."""
@@ -247,7 +280,6 @@ class TraceBuilder:
         table = np.array(self._buffer, "i8").reshape(-1, len(_FIELDS))
         self._buffer = array("q")
         rows = np.zeros(len(table), OP)
-        rows["file2"] = -1
         for column, name in enumerate(_FIELDS):
             rows[name] = table[:, column]
         if self.granularity == "block":
@@ -294,3 +326,8 @@ class TraceBuilder:
         if report.bad:
             reasons.append(f"line {report.bad_lines[0][0]}: {clip(report.bad_lines[0][1])}")
         return f"none of its {report.lines} records makes a row ({'; '.join(reasons) or 'it is empty'})"
+
+
+def decoded(path: str) -> str:
+    """A path of one character a byte as text; bytes that are not UTF-8 become `\\xNN`."""
+    return path if path.isascii() else path.encode("latin-1", "replace").decode("utf-8", "backslashreplace")

@@ -6,6 +6,8 @@ FAST'16 NOVA dax.c.  FAST'16's field bytes of an inode (100) and of a changed en
 
 from tests.fs.nova.reference_log import LINE, PAGE, VARIANTS, Entry, Logs, Reading
 
+RADIX_NODES = 1 << 40  # where their slabs lie; no node is there
+
 __all__ = ["VARIANTS", "Nova", "Reading"]
 
 
@@ -13,8 +15,9 @@ class Nova(Logs):
     """One NOVA.  Each operation fills `stored`, `nt`, `loaded`, `flushes`, `fences` (site -> amount) anew."""
 
     def do(self, op, file, offset=0, length=0, file2=-1, synchronous=False):
-        """Perform one operation; what it cost is in the counters afterwards."""
+        """Perform one operation; what it cost is in the counters afterwards, and `looked_up` has the radix nodes it went to."""
         self._clear()
+        self.looked_up = []
         f = self.files[file]
         parent = self.files[file2] if file2 >= 0 and op != "rename" else self.files[-1]
         if op == "rename" and f.directory:
@@ -80,6 +83,27 @@ class Nova(Logs):
             if old is not None:
                 self._invalidate(old, count)
                 self.space.give(old.block + page - old.first, count)
+        for group in range(entry.first // 64, (entry.first + entry.count - 1) // 64 + 1):
+            if group not in f.nodes:
+                f.nodes[group] = self._new_node()
+        self.looked_up.append(self._node(f, entry.first))
+
+    def _new_node(self):
+        """The node that was freed last, else one behind all others."""
+        if self.free_nodes:
+            return self.free_nodes.pop()
+        self.most_nodes += 1
+        return self.most_nodes
+
+    def _node(self, f, page):
+        """28 nodes of 576 bytes, numbered from 1, to 16 KiB."""
+        number = f.nodes.get(page // 64)
+        return RADIX_NODES + (number // 28 * 16384 + number % 28 * 576 if number else 0)
+
+    def _free_empty_nodes(self, f):
+        for group in sorted(f.nodes):
+            if not any(page // 64 == group for page in f.pages):
+                self.free_nodes.append(f.nodes.pop(group))
 
     def _invalidate(self, old, count):
         site = "entry invalidation"
@@ -160,6 +184,7 @@ class Nova(Logs):
         end = min(offset + length, f.length)
         while offset < end:
             page, most = offset // PAGE, (end - 1) // PAGE - offset // PAGE + 1
+            self.looked_up.append(self._node(f, page))
             if page in f.pages:
                 stop = min(end, (page + self._covered(f.pages[page], page, most)) * PAGE)
                 self.loaded["radix tree"] += 21
@@ -190,6 +215,7 @@ class Nova(Logs):
             self.space.give(old.block + page - old.first, count)
             if invalidate:
                 self._invalidate(old, count)
+        self._free_empty_nodes(f)
 
     def _fill_holes(self, f, page, stop, zero):
         while page < stop:
@@ -214,6 +240,7 @@ class Nova(Logs):
             self._fill_holes(f, 0, -(-length // PAGE), zero=False)
             f.length = length
         self._clear()
+        self.looked_up = []
 
     def _add_dentry(self, f, parent):
         """The name goes past the cache in words of 4 bytes, and is fenced; the rest of the fields has 34 bytes and a zero."""

@@ -75,6 +75,7 @@ class File:
     exists: bool = False
     length: int = 0
     pages: dict = field(default_factory=dict)  # file page -> Entry
+    nodes: dict = field(default_factory=dict)  # file page / 64 -> radix node
     log: list = field(default_factory=list)
     log_size: int = 0  # sih->log_pages: thorough GC adds the pages it took, whether it filled them or not
     tail: int = 0
@@ -99,6 +100,8 @@ class Logs:
         ]
         self.files.append(File(rows - 1, 0, 0, True, True))
         self.journal = JOURNAL
+        self.free_nodes: list[int] = []  # radix nodes, the one freed last at the end
+        self.most_nodes = 0
         self.scanned_pages = self.copied = self.gcs = self.closes = 0
         self._due: File | None = None
         self._clear()

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scmsim.core.counters import COUNTERS
-from scmsim.core.records import SYNCHRONOUS
+from scmsim.core.records import KERNEL, SYNCHRONOUS
 from scmsim.medium import model as medium
 from tests.conftest import NO_JIT
 from tests.fs import drive, laws
@@ -63,6 +63,8 @@ def start(fs, capacity=64 << 20, reading=KERNELS, **params):
 def same(model, slow, events):
     held = int(model.record.free_blocks), int(model.record.log_pages), int(model.record.data_blocks)
     assert held == (slow.space.free, slow.log_pages, slow.data_blocks)
+    nodes = events[(events.site == model.sites.index("radix tree")) & (events.space == KERNEL)]
+    assert nodes.addr.tolist() == slow.looked_up
 
 
 def told(number, row):
@@ -337,3 +339,34 @@ def test_names_go_with_their_directories(fs):
         ("unlink", 1),
     ]
     both(fs, rows * 8)
+
+
+def radix_nodes(model, *rows):
+    """Addresses of the radix nodes that the operations go to."""
+    events = model.feed(drive.ops(*rows))
+    return events.addr[(events.site == model.sites.index("radix tree")) & (events.space == KERNEL)].tolist()
+
+
+def test_radix_nodes_lie_side_by_side_and_the_one_freed_last_is_used_first():
+    """28 nodes of 576 bytes to a slab of 16 KiB, whoever their file is; a node goes with the last page of its 64."""
+    model, heap = drive.Model("nova-inplace", drive.files(*[-1] * 40)), 1 << 40
+    made = radix_nodes(model, *[("write", file, 0, 4096) for file in range(30)])
+    assert made == [heap + 576 * number for number in range(1, 28)] + [heap + 16384 + 576 * i for i in range(3)]
+    model.feed(drive.ops(("truncate", 4, 100), ("truncate", 7, 0), ("unlink", 9)))
+    assert radix_nodes(model, ("read", 4, 0, 100)) == [made[4]]
+    assert radix_nodes(model, ("write", 30, 1 << 20, 1), ("write", 31, 0, 1)) == [made[9], made[7]]
+    assert radix_nodes(model, ("write", 32, 0, 1)) == [heap + 16384 + 576 * 3]
+
+
+@pytest.mark.parametrize("fs", ["nova-cow", "nova-inplace"])
+def test_radix_nodes_of_long_files(fs):
+    """Nodes come and go: holes, a file cut within a node and at its edge, and another that takes what was freed."""
+    rows = [("write", 1, 0, 80 * 4096), ("write", 2, 200 * 4096, 5000), ("read", 2, 0, 1 << 20)]
+    rows += [("truncate", 1, 70 * 4096), ("truncate", 1, 64 * 4096), ("write", 2, 0, 4096), ("read", 1, 0, 1 << 20)]
+    rows += [
+        ("truncate", 2, 201 * 4096),
+        ("write", 3, 130 * 4096, 4096),
+        ("unlink", 1),
+        ("write", 2, 60 * 4096, 40_000),
+    ]
+    both(fs, [*rows, ("fallocate", 3, 0, 1 << 20), ("read", 3, 0, 1 << 20), ("truncate", 3, 0), ("write", 2, 0, 1)])

@@ -21,7 +21,7 @@ ROWS = cells.measured("nova-cow", "nova-inplace")
 
 def compared(row):
     """Figure -> (replayed, measured, tolerance) per call."""
-    run = scmsim.replay(cells.workload(row), row["fs"], params={"directmap-1g": {"user_page": "2MiB"}}).runs[0]
+    run = scmsim.replay(cells.workload(row), row["fs"], params={"linux": {"user_page": "2MiB"}}).runs[0]
     count = {name: value / run.calls for name, value in run.counters.items()}
     memory = count["mem_inst_retired_all_loads"] + count["mem_inst_retired_all_stores"]
     return {

@@ -1,0 +1,14 @@
+"""`scmsim machine`: machines whose TLBs and page walks can be simulated; its subcommands are the files of this folder."""
+
+import click
+
+from scmsim.cli import LazyGroup
+
+SUMMARY = "Describe the machine that this runs on."
+
+
+@click.group("machine", cls=LazyGroup, parent="machine", help=SUMMARY, invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())

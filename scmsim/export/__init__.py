@@ -1,0 +1,1 @@
+"""Results for other people's tools: profilers (`stacks`), Perfetto (`perfetto`), CI (`junit`)."""

@@ -1,0 +1,91 @@
+"""Verdicts as JUnit XML, which CI servers show: `compare` and `reproduce`.
+
+Suites, cases, `failure` and `skipped` as of the schema that Jenkins' JUnit plug-in reads.  What is not judged is skipped.
+"""
+
+import os
+import re
+import xml.etree.ElementTree as xml
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from scmsim.core import atomic
+
+if TYPE_CHECKING:
+    from scmsim.compare import Comparison
+    from scmsim.reproduce import Row
+
+_NO_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class Case(NamedTuple):
+    """One verdict: `failed` and `skipped` say why, empty if it is neither."""
+
+    suite: str
+    name: str
+    failed: str = ""
+    skipped: str = ""
+
+
+def write(path: "str | os.PathLike[str]", name: str, cases: Iterable[Case]) -> None:
+    """Write the cases, grouped by suite, in the order of their first."""
+    suites: dict[str, list[Case]] = {}
+    for case in cases:
+        suites.setdefault(case.suite, []).append(case)
+    root = xml.Element("testsuites", name=name)
+    for suite, members in suites.items():
+        group = xml.SubElement(root, "testsuite", {"name": _clean(suite), **_sums(members)})
+        for case in members:
+            one = xml.SubElement(group, "testcase", classname=_clean(suite), name=_clean(case.name))
+            if case.failed:
+                xml.SubElement(one, "failure", message=_clean(case.failed)).text = _clean(case.failed)
+            elif case.skipped:
+                xml.SubElement(one, "skipped", message=_clean(case.skipped))
+    xml.indent(root)
+    with atomic.whole(path) as draft:
+        draft.write_bytes(xml.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n")
+
+
+def _sums(cases: Sequence[Case]) -> dict[str, str]:
+    failures, skipped = sum(bool(case.failed) for case in cases), sum(bool(case.skipped) for case in cases)
+    return {"tests": str(len(cases)), "failures": str(failures), "errors": "0", "skipped": str(skipped)}
+
+
+def _clean(text: str) -> str:
+    return _NO_XML.sub("\ufffd", text)
+
+
+def of_comparison(found: "Comparison") -> Iterable[Case]:
+    """A suite a quantity, a case a cell; a comparison without a judged row is one failure, as its exit code says."""
+    for row in found.rows:
+        key = " ".join(str(part) for part in row.key if part is not None)
+        text = f"simulated {row.simulated:.6g}, measured {row.measured:.6g}"
+        text += "" if row.ratio is None else f", ratio {row.ratio:.4g}"
+        text += "" if row.tolerance_percent is None else f", tolerance {row.tolerance_percent:g} %"
+        if row.verdict == "out":
+            yield Case(row.quantity, key, failed=text)
+        elif row.verdict == "ok":
+            yield Case(row.quantity, key)
+        else:
+            why = "within two standard errors: " if row.verdict == "noisy" else "no tolerance: "
+            yield Case(row.quantity, key, skipped=why + text)
+    if found.verdict not in ("ok", "out"):
+        yield Case("compare", "verdict", failed=found.verdict)
+
+
+def of_reproduction(rows: Iterable["Row"]) -> Iterable[Case]:
+    """A suite a document, a case a published row: an exact row that is not met fails, as the exit code says."""
+    for row in rows:
+        published, answer = row.published, row.answer
+        name = f"{published.id} {published.system} {published.metric}".strip()
+        text = (
+            f"published {published.value} {published.unit}, simulated {answer.simulated}, {answer.kind}: {answer.note}"
+        )
+        if row.verdict == "met":
+            yield Case(row.document, name)
+        elif row.verdict is None:
+            yield Case(row.document, name, skipped=text)
+        elif answer.kind == "exact":
+            yield Case(row.document, name, failed=text)
+        else:
+            yield Case(row.document, name, skipped=f"{row.verdict}, and not exact: {text}")

@@ -1,0 +1,60 @@
+"""A slab of kernel objects of one size: they lie side by side, and the one freed last is used first.
+
+Objects have numbers from 1 on.  The state holds a table in the arena with an entry for each: of a free one, the number of that
+freed before it.  Units: bytes.  Source: Linux 5.13 mm/slub.c: a slab of 2**order pages holds whole objects, and its free list is
+a stack.  Left out: free lists of each CPU and slab, and that objects freed by RCU come back later.
+"""
+
+from scmsim.fs.engine import table
+from scmsim.fs.engine.events import State
+from scmsim.jit import subroutine
+
+FIELDS = [
+    ("slab", "i8"),  # arena offset of the table's handle
+    ("slab_top", "i8"),  # largest number that was ever in use
+    ("slab_free", "i8"),  # the one freed last, 0 = none
+]
+
+
+def attach(state: State) -> None:
+    """Place an empty table."""
+    record = state.record[0]
+    record.slab = record.arena_top
+    record.arena_top += table.HANDLE_WORDS
+
+
+@subroutine
+def words_to_hold(s, arena, count):
+    """Words of arena that a `reserve` of `count` more objects may take now."""
+    return table.words_to_hold(arena, s.slab, s.slab_top + count + 1)
+
+
+@subroutine
+def reserve(s, arena, count):
+    """Make room for `count` more objects; the caller has made sure of the arena's room."""
+    table.reserve(s, arena, s.slab, s.slab_top + count + 1)
+
+
+@subroutine
+def allocate(s, arena):
+    """Number of an object, for which `reserve` has made room."""
+    number = s.slab_free
+    if number != 0:
+        s.slab_free = table.get(arena, s.slab, number)
+        return number
+    s.slab_top += 1
+    return s.slab_top
+
+
+@subroutine
+def free(s, arena, number):
+    """The object is free."""
+    table.put(arena, s.slab, number, s.slab_free)
+    s.slab_free = number
+
+
+@subroutine
+def address(number, object_bytes, slab_bytes):
+    """Where an object lies in the slabs; 0 is where no object does."""
+    each = slab_bytes // object_bytes
+    return number // each * slab_bytes + number % each * object_bytes

@@ -1,0 +1,30 @@
+"""How a machine's kernel maps its DRAM, from its /proc/meminfo."""
+
+import os
+import re
+
+from scmsim.core.errors import UsageError
+
+_FIELDS = {"DirectMap4k": "direct_4k", "DirectMap2M": "direct_2m", "DirectMap1G": "direct_1g"}
+_MOST = 1 << 20  # bytes of a file; /proc/meminfo has 2 KiB
+
+
+def read(path: str | os.PathLike[str]) -> dict[str, int]:
+    """Bytes on pages of each size, by the parameter of a paging policy: direct_4k, direct_2m, direct_1g.
+
+    Raises
+    ------
+    UsageError
+        For a file that cannot be read, or that has no DirectMap lines.
+    """
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            text = file.read(_MOST)
+    except OSError as error:
+        raise UsageError(f"cannot read {os.fspath(path)!r}: {error.strerror}; give a copy of /proc/meminfo") from None
+    found = dict(re.findall(r"^(DirectMap\w+): +(\d{1,15}) kB$", text, re.MULTILINE))
+    if not found.keys() & _FIELDS.keys() or not any(map(int, found.values())):
+        raise UsageError(
+            f"{os.fspath(path)!r} has no lines DirectMap4k, DirectMap2M, DirectMap1G; give /proc/meminfo of an x86-64 machine"
+        )
+    return {name: int(found.get(field, 0)) << 10 for field, name in _FIELDS.items()}

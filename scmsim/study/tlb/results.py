@@ -1,0 +1,45 @@
+"""The real kernel's side of a card as a measured result, for `scmsim compare` and reports."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from scmsim.core.errors import UsageError
+from scmsim.result import Result, Run
+from scmsim.study.tlb import card
+
+_EVENT = "address stream"  # what supplies the counters
+
+
+def measured(made: Mapping[str, Any], machines: Iterable[str] = ()) -> Result:
+    """A run for each file system of a card, on the one of `machines` that the card has; without any, all of its cells.
+
+    Raises
+    ------
+    UsageError
+        If the card has none of the machines.
+    """
+    known = list(dict.fromkeys(cell["machine"] for cell in made["cells"]))
+    chosen = [name for name in known if name in set(machines)] if machines else known
+    if not chosen:
+        raise UsageError(
+            f"the card has {', '.join(known)}, not {', '.join(machines)}; add it with scmsim lab tlb --machine"
+        )
+    manifest = {**made["manifest"], "kernel": f"Linux {made['kernel']}"}
+    cells = [cell for cell in made["cells"] if cell["machine"] in chosen]
+    return Result(manifest, [_run(cell, made["manifest"].get("trace", {})) for cell in cells])
+
+
+def _run(cell: card.Cell, trace: Mapping[str, Any]) -> Run:
+    """Counts of one stream: of loads and stores together, and how much of them is the program's."""
+    both = {column: sum(row[column] for row in cell["real"]) for column in ("l1_misses", "walks")}
+    program = {column: card.side(cell["real"], "program", column) for column in ("stlb_hits", "walks")}
+    counters = {
+        "dtlb_l1_miss": both["l1_misses"],
+        "dtlb_misses_walk_completed": both["walks"],
+        "dtlb_user_misses_stlb_hit": program["stlb_hits"],
+        "dtlb_user_misses_walk_completed": program["walks"],
+    }
+    matrix = trace.get("cell")
+    about = matrix if isinstance(matrix, dict) else {}
+    events = dict.fromkeys(counters, _EVENT)
+    return Run(cell["fs"], cell["machine"], calls=cell["calls"], counters=counters, cell=about, events=events).derive()

@@ -1,0 +1,159 @@
+"""Puts what else runs between the events of system calls, on their way to the MMU.
+
+Before a call the program touches pages of its own.  With two page tables (KPTI) each call begins and ends with a change of
+tables: another address-space number where the CPU and the kernel have them, else everything is flushed, since the kernel's
+pages are not global then (Linux Documentation/x86/pti.rst).  A timer interrupt comes after so many instructions, and touches
+what one of Debian's 6.1 kernel did (tick.csv).  Another process runs after so many more: it has an address space and pages of
+its own.
+
+Time is instructions here (the machine's GHz by its CPI), those of the calls alone.  The touches are no instructions.  Those of
+the program and of interrupts count where they happen; those of the other process count nothing.
+
+Not modelled: pages of the kernel that another process has touched under its own number (KPTI), what the scheduler touches.
+"""
+
+import csv
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from scmsim.core.records import INVALIDATE, KERNEL, LOAD, MILLI, NTSTORE, STORE, USER, WORK
+from scmsim.jit import kernel, subroutine
+
+STATE = np.dtype(
+    (
+        np.record,
+        [
+            ("op", "i8"),  # row of the operation in work, -1: none
+            ("at", "i8"),  # next event
+            ("emitted", "i8"),  # events in `out`
+            ("most", "i8"),  # events that can come before one
+            ("trash", "i8"),  # row of the counters that counts nothing
+            ("started", "i8"),
+            ("since_tick", "i8"),  # thousandths of instructions
+            ("since_switch", "i8"),
+            ("tick", "i8"),  # thousandths of instructions between two interrupts; 0: none
+            ("slice", "i8"),
+            ("program_pages", "i8"),
+            ("other_pages", "i8"),
+            ("kpti", "i8"),
+            ("pcid", "i8"),
+        ],
+    )
+)
+TOUCH = np.dtype((np.record, [("vaddr", "i8"), ("order", "u1"), ("stores", "u1")]))
+PROGRAM, OTHER = 3 << 45, 7 << 44  # pages of the program and of another process: above all buffers of threads
+_SMALL = 12  # log2 of the bytes of a page
+_EVERYTHING = 1 << 40  # bytes of kernel addresses: more than can be invalidated one by one
+PROCESS, IN_KERNEL, ANOTHER = range(1, 4)  # address spaces, as INVALIDATE names them
+
+
+def start(system: Mapping[str, Any], time: Mapping[str, float], pcid: bool, trash: int) -> np.recarray:
+    """State for a system on a machine, whose [time] table says how long an instruction takes."""
+    state = np.zeros(1, STATE).view(np.recarray)
+    second = MILLI * 1e9 * time.get("ghz", 1.0) / time.get("cpi", 1.0)  # thousandths of instructions
+    state.tick = round(second / system["hz"]) if system["hz"] else 0
+    state.slice = round(second * system["slice_us"] / 1e6)
+    for name in ("program_pages", "other_pages", "kpti"):
+        state[name] = system[name]
+    state.pcid, state.trash, state.op = pcid, trash, -1
+    state.most = 5 + len(TICK) + system["program_pages"] + system["other_pages"]
+    return state
+
+
+def _measured_tick() -> np.ndarray:
+    """First touches of each page in a timer interrupt: the one of median length of nine in an SQLite load on tmpfs."""
+    with pathlib.Path(__file__).with_name("tick.csv").open(encoding="utf-8") as file:
+        rows = [(int(row["page"], 16) - (1 << 64), row["order"], row["store"]) for row in csv.DictReader(file)]
+    return np.array(rows, TOUCH)
+
+
+TICK = _measured_tick()
+
+
+@kernel
+def surround(state, tick, out, out_rows, events, rows):
+    """Copy events and their rows of the counters to `out`, each behind what comes before it; False: `out` is full, call again."""
+    s = state[0]
+    s.emitted = 0
+    while s.at < len(events):
+        event, row = events[s.at], rows[s.at]
+        if s.emitted + s.most >= len(out):
+            return False
+        if row != s.trash:
+            if event.op != s.op:
+                between_calls(s, out, out_rows, event, row)
+            s.op = event.op
+            if s.tick > 0 and s.since_tick >= s.tick:
+                s.since_tick -= s.tick
+                for t in range(len(tick)):
+                    code = STORE if tick[t].stores else LOAD
+                    touch(s, out, out_rows, event, row, (code, tick[t].vaddr, tick[t].order))
+            if s.slice > 0 and s.since_switch >= s.slice:
+                s.since_switch = 0
+                another_process(s, out, out_rows, event)
+            done = instructions(event)
+            s.since_tick += done
+            s.since_switch += done
+        out[s.emitted] = event
+        out_rows[s.emitted] = row
+        s.emitted += 1
+        s.at += 1
+    return True
+
+
+@subroutine
+def instructions(event):
+    """Thousandths of the instructions of an event."""
+    if event.code == WORK:
+        return event.addr
+    if (event.code == LOAD or event.code == STORE or event.code == NTSTORE) and event.width > 0:
+        return MILLI * (event.length // event.width)
+    return 0
+
+
+@subroutine
+def between_calls(s, out, out_rows, event, row):
+    """The end of the call before, the program, and the way into the next call."""
+    if s.started == 0:
+        s.started = 1
+        change(s, out, out_rows, event, row, PROCESS)
+    elif s.kpti:
+        change(s, out, out_rows, event, row, PROCESS)
+    for page in range(s.program_pages):
+        touch(s, out, out_rows, event, row, (LOAD, PROGRAM + (page << _SMALL), _SMALL))
+    if s.kpti:
+        change(s, out, out_rows, event, row, IN_KERNEL)
+
+
+@subroutine
+def another_process(s, out, out_rows, event):
+    """A time slice of another process: counts nothing, but takes room."""
+    change(s, out, out_rows, event, s.trash, ANOTHER)
+    for page in range(s.other_pages):
+        touch(s, out, out_rows, event, s.trash, (LOAD, OTHER + (page << _SMALL), _SMALL))
+    change(s, out, out_rows, event, s.trash, IN_KERNEL if s.kpti else PROCESS)
+
+
+@subroutine
+def change(s, out, out_rows, event, row, space):
+    """Go on in another address space; with KPTI and without PCIDs the kernel's pages go too."""
+    touch(s, out, out_rows, event, row, (INVALIDATE, 0, _SMALL))
+    e = out[s.emitted - 1]
+    e.length, e.width = 0, space
+    if s.kpti and s.pcid == 0:
+        e.vaddr, e.length, e.width = -_EVERYTHING, _EVERYTHING, 1
+
+
+@subroutine
+def touch(s, out, out_rows, event, row, what):
+    """An event of one byte: (code, address, log2 of the page), for the counts of `row`."""
+    e = out[s.emitted]
+    e.code, e.vaddr, e.order = what
+    e.addr, e.length, e.width = e.vaddr, 1, 0
+    e.space = KERNEL if e.vaddr < 0 else USER
+    e.site, e.op = event.site, event.op
+    out_rows[s.emitted] = row
+    s.emitted += 1
