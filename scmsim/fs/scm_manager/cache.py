@@ -1,76 +1,19 @@
-"""The page cache over a block device (FAT, ext2): dirty units, their write-back, and the NFTL under it.
+"""The page cache over a block device (FAT, ext2): dirty units and their write-back.
 
 Rows with dirty units form a list, the one that is dirty longest first; 30 seconds later they are written back (pdflush), earlier by
 fsync, sync or a synchronous mount.  FAT sectors, bitmaps and inode tables are rows of their own, so one path writes all of them.
-NFTL: an erase unit of 32 pages has pages that are written once; a rewritten page goes to a replacement unit in its chain; if the
-chain may not grow, or no unit is spare, it is folded: what is not in its last unit is copied there, the others are erased.
-Source: Linux 2.6.24 mm/page-writeback.c (dirty_expire_centisecs), fs/buffer.c, drivers/mtd/nftlcore.c (NFTL_findwriteunit,
-NFTL_foldchain, NFTL_makefreeblock).
+Source: Linux 2.6.24 mm/page-writeback.c (dirty_expire_centisecs), fs/buffer.c.
 """
-
-import numpy as np
 
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import emit_recipe, has_events
-from scmsim.fs.scm_manager import recipes, state
+from scmsim.fs.scm_manager import index, recipes, state
+from scmsim.fs.scm_manager.index import place
+from scmsim.fs.scm_manager.nftl import program
 from scmsim.jit import subroutine
 
 EXPIRE = 30_000_000_000  # ns
 STEP = 256  # events of one piece of work at the most
-BITS, ALL = 2, 0x5555555555555555  # of a page in its erase unit's word; every page written once
-_ONE, _MASK = np.int64(1), np.int64(3)  # a Python 3 << 62 would not fit an int64 where kernels run as plain Python
-
-
-@subroutine
-def fold(s, arena, out, at, unit):
-    """Fold an erase unit's chain, whose two words are at `at`, into its last unit."""
-    pages, length, copies = arena[at], arena[at + 1], recipes.ZERO + 0
-    for page in range(recipes.PAGES):
-        times = (pages >> BITS * page) & 3
-        if times > 0:
-            copies += times != length
-            pages = (pages & ~(_MASK << BITS * page)) | _ONE << BITS * page
-    arena[at], arena[at + 1] = pages, 1
-    s.reg[recipes.FOLD_AT], s.reg[recipes.FOLD_BYTES] = unit * recipes.PAGES * recipes.SECTOR, copies * recipes.SECTOR
-    s.reg[recipes.FOLDED], s.reg[recipes.ERASED] = copies, length - 1
-    emit_recipe(s, out, recipes.FOLD)
-    s.spare += length - 1
-    s.folds += 1
-    s.erases += length - 1
-    s.page_reads += copies
-    s.page_programs += copies
-
-
-@subroutine
-def spare_unit(s, arena, out, chains):
-    """Fold the next chain with a replacement unit, so that a unit is spare."""
-    units = (1 << arena[s.table + state.SLOTS + 1]) >> 1
-    for _ in range(units):
-        s.fold_cursor = (s.fold_cursor + 1) % units
-        if arena[chains + 2 * s.fold_cursor + 1] > 1:
-            fold(s, arena, out, chains + 2 * s.fold_cursor, s.fold_cursor)
-            return
-
-
-@subroutine
-def program(s, arena, out, sector):
-    """Find the place of a sector that is written, in its erase unit or in a replacement of it."""
-    unit, page, chains = sector // recipes.PAGES, sector % recipes.PAGES, arena[s.table + state.SLOTS]
-    at = chains + 2 * unit
-    if arena[at + 1] == 0:
-        made = unit * recipes.PAGES * recipes.SECTOR < s.table_at + 2 * s.table_bytes  # by mkdosfs
-        arena[at], arena[at + 1] = ALL if made else 0, 1
-    if (arena[at] >> BITS * page) & 3 > s.replacements:
-        fold(s, arena, out, at, unit)
-    times = (arena[at] >> BITS * page) & 3
-    if times == arena[at + 1]:
-        if s.spare == 0:
-            spare_unit(s, arena, out, chains)
-            times = (arena[at] >> BITS * page) & 3
-        s.spare -= 1
-        arena[at + 1] += 1
-    arena[at] = (arena[at] & ~(_MASK << BITS * page)) | (_ONE + times) << BITS * page
-    s.page_programs += 1
 
 
 @subroutine
@@ -111,6 +54,37 @@ def fetch(s, arena, out, at, units):
 
 
 @subroutine
+def fill_cache(s, arena, out, row, first, stop, cold):
+    """Units [first, stop), which lie in one piece, come into the cache where they are not in it (`cold`: in any case)."""
+    i = first
+    while i < stop:
+        entry = table.get(arena, row + state.BLOCKS, i)
+        if entry == 0 or (entry & state.CACHED and not cold) or entry & state.DIRTY:
+            i += 1
+            continue
+        count = 0
+        while i + count < stop:
+            entry = table.get(arena, row + state.BLOCKS, i + count)
+            if (entry & state.CACHED and not cold) or entry & state.DIRTY:
+                break
+            table.put(arena, row + state.BLOCKS, i + count, entry | state.CACHED)
+            count += 1
+        fetch(s, arena, out, place(arena, row, i), count)
+        i += count
+
+
+@subroutine
+def fetch_edges(s, arena, out, row, at, stop):
+    """A unit of the file that is written in part comes into the cache first."""
+    mask, first, last = (1 << s.shift) - 1, at >> s.shift, (stop - 1) >> s.shift
+    size = arena[row + file_row.SIZE]
+    if at & mask and first << s.shift < size:
+        fill_cache(s, arena, out, row, first, first + 1, False)
+    if stop & mask and stop < size and (last > first or not at & mask):
+        fill_cache(s, arena, out, row, last, last + 1, False)
+
+
+@subroutine
 def enlist(s, arena, row):
     """Put a row at the end of the list of dirty rows."""
     arena[row + state.SINCE], arena[row + state.NEXT], arena[row + state.PREVIOUS] = s.now, 0, s.tail
@@ -138,7 +112,7 @@ def delist(s, arena, row):
 @subroutine
 def mark(s, arena, row, first, count):
     """Units [first, first + count) of a row are dirty."""
-    if s.kind == recipes.MANAGER or s.silent:
+    if s.silent:
         return
     if arena[row + state.DIRTY_UNITS] == 0:
         enlist(s, arena, row)
@@ -164,7 +138,7 @@ def cleaned(s, arena, row, i):
 @subroutine
 def table_unit(s, unit):
     """Unit of the FAT or of the bitmaps in which a unit of the device has its entry."""
-    return unit >> (7 if s.kind == recipes.FAT else 13)
+    return unit >> (s.shift + 3 - index.ENTRY_SHIFT)
 
 
 @subroutine
@@ -179,36 +153,30 @@ def system_unit(s, arena, row, i):
 
 
 @subroutine
-def mark_table(s, arena, unit, count):
-    """The entries of the device's units [unit, unit + count) are dirty."""
-    if s.kind == recipes.MANAGER or s.silent:
+def note_entries(s, arena, out, unit, count, words):
+    """The entries of the device's units [unit, unit + count) change; mounted synchronously each of `words` is written at once."""
+    if s.silent:
         return
     first, last = table_unit(s, unit), table_unit(s, unit + count - 1)
     for i in range(first, last + 1):
         system_unit(s, arena, s.table, i)
-    mark(s, arena, s.table, first, last - first + 1)
+    if not s.synchronous or words == 0:
+        mark(s, arena, s.table, first, last - first + 1)
+        return
+    entry = table.get(arena, s.table + state.BLOCKS, first)
+    table.put(arena, s.table + state.BLOCKS, first, entry | state.CACHED)
+    for _ in range(words):
+        send_table(s, arena, out, (entry >> 2) << state.PLACE_SHIFT, recipes.ZERO + 1)
 
 
 @subroutine
-def mark_inode(s, arena, out, row):
-    """The inode has changed: a metadata object, FAT's directory entry, ext2's inode."""
-    if s.silent:
-        return
-    s.reg[recipes.META] = arena[row + state.META]
-    if s.kind == recipes.FAT:
-        parent, slot = arena[row + state.PARENT], arena[row + state.SLOT]
-        if parent == 0 or slot < 0:
-            return
-        i = slot * s.entry >> s.shift
-        if table.get(arena, parent + state.BLOCKS, i) == 0:  # the directory went with the entry
-            return
-        s.reg[recipes.META] = (table.get(arena, parent + state.BLOCKS, i) >> 2) << state.PLACE_SHIFT
-        mark(s, arena, parent, i, recipes.ZERO + 1)
-    elif s.kind == recipes.EXT2:
-        i = (row - s.files) // state.FILE_WORDS >> 3
-        s.reg[recipes.META] = (system_unit(s, arena, s.inodes, i) >> 2) << state.PLACE_SHIFT
-        mark(s, arena, s.inodes, i, recipes.ZERO + 1)
-    emit_recipe(s, out, recipes.INODE_STORE)
+def load_entry(s, arena, out, unit):
+    """The unit of the FAT or of the bitmaps with a unit's entry comes into the cache."""
+    i = table_unit(s, unit)
+    entry = system_unit(s, arena, s.table, i)
+    if not entry & state.CACHED:
+        fetch(s, arena, out, (entry >> 2) << state.PLACE_SHIFT, recipes.ZERO + 1)
+        table.put(arena, s.table + state.BLOCKS, i, entry | state.CACHED)
 
 
 @subroutine
@@ -225,13 +193,8 @@ def dirty_run(s, arena, row, first):
 
 
 @subroutine
-def send_leaf(s, arena, out, row, first):
-    """ext2's indirect block of unit `first`, if it has changed."""
-    leaf = (first - 12) >> 8
-    entry = table.get(arena, row + state.LEAVES, leaf) if first >= 12 else recipes.ZERO + 0
-    if entry & state.DIRTY:
-        table.put(arena, row + state.LEAVES, leaf, entry & ~state.DIRTY)
-        send(s, arena, out, (entry >> 2) << state.PLACE_SHIFT, recipes.ZERO + 1, recipes.ZERO + recipes.OUT_META)
+def send_nodes(s, arena, out, row, first):
+    """What leads to the units from `first` on, which were written."""
 
 
 @subroutine
@@ -253,23 +216,21 @@ def write_back(s, arena, out, row):
             continue
         is_data = arena[row + file_row.STATUS] & (file_row.IS_DIR | state.SYSTEM) == 0
         send(s, arena, out, at, count, recipes.ZERO + (recipes.OUT_DATA if is_data else recipes.OUT_META))
-        if s.kind == recipes.EXT2:
-            send_leaf(s, arena, out, row, first)
+        send_nodes(s, arena, out, row, first)
     return True
 
 
 @subroutine
+def flush_order(s, row):
+    """Rows that an fsync writes back, one after the other."""
+    return row, s.directory, s.table, s.inodes
+
+
+@subroutine
 def synchronize(s, arena, out, row):
-    """fsync: the file, its directory, the bitmaps, the inode table; FAT's table comes before the directory, as sync_blockdev
-    (file_fsync, fs/buffer.c) writes from the first block on.  False: no room to go on."""
+    """fsync: the file, its directory, the bitmaps, the inode table; False: no room to go on."""
     while s.flushed < 4:
-        which = row
-        if s.flushed == (2 if s.kind == recipes.FAT else 1):
-            which = s.directory
-        elif s.flushed == (1 if s.kind == recipes.FAT else 2):
-            which = s.table
-        elif s.flushed == 3:
-            which = s.inodes
+        which = flush_order(s, row)[s.flushed]
         if which != 0 and not write_back(s, arena, out, which):
             return False
         s.flushed += 1

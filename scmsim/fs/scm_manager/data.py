@@ -1,27 +1,20 @@
-"""read, write, truncate, fallocate: unit by unit on the medium (SCM manager), or through the page cache (FAT, ext2).
+"""read, write, truncate, fallocate, in runs of units that lie in one piece on the device.
 
-FAT and the SCM manager have no holes: what lies between the end of a file and a write behind it is allocated and cleared.
+By default a file has no holes: what lies between its end and a write behind it is allocated and cleared.
 Source: SCM manager paper, section 5.1 (two copies against one); Linux 2.6.24 mm/filemap.c, fs/buffer.c (cont_expand_zero,
 block_prepare_write: a unit that is written in part is read first), fs/mpage.c.
 """
 
-from scmsim.alloc import buddy
 from scmsim.core import records
-from scmsim.fs.engine import file_row, table
+from scmsim.fs.engine import file_row
 from scmsim.fs.engine.events import emit_recipe, has_events
-from scmsim.fs.scm_manager import recipes, state
-from scmsim.fs.scm_manager.cache import STEP, fetch, mark, mark_inode
-from scmsim.fs.scm_manager.units import (
-    extend,
-    free_nodes,
-    free_run,
-    place,
-    ready,
-    stretch,
-    take,
-    walk,
-)
+from scmsim.fs.scm_manager import cache, inodes, recipes, state, units
+from scmsim.fs.scm_manager.cache import STEP, fetch_edges
+from scmsim.fs.scm_manager.index import place, stretch
+from scmsim.fs.scm_manager.units import extend, free_run, walk
 from scmsim.jit import subroutine
+
+HOLES = 0  # 1: a file has units only where it was written
 
 
 @subroutine
@@ -34,30 +27,10 @@ def set_run(s, arena, row, at, stop):
 
 
 @subroutine
-def fill_cache(s, arena, out, row, first, stop, cold):
-    """Units [first, stop), which lie in one piece, come into the cache where they are not in it (`cold`: in any case)."""
-    i = first
-    while i < stop:
-        entry = table.get(arena, row + state.BLOCKS, i)
-        if entry == 0 or (entry & state.CACHED and not cold) or entry & state.DIRTY:
-            i += 1
-            continue
-        count = 0
-        while i + count < stop:
-            entry = table.get(arena, row + state.BLOCKS, i + count)
-            if (entry & state.CACHED and not cold) or entry & state.DIRTY:
-                break
-            table.put(arena, row + state.BLOCKS, i + count, entry | state.CACHED)
-            count += 1
-        fetch(s, arena, out, place(arena, row, i), count)
-        i += count
-
-
-@subroutine
 def extend_to(s, arena, out, row, stop):
     """Units from `resume_at` to `stop`; False: no room to go on."""
     while s.resume_at < stop:
-        if not ready(s, arena, s.longest + 4) or not has_events(s, out, STEP):
+        if not units.ready(s, arena, s.longest + 4) or not has_events(s, out, STEP):
             return False
         extend(s, arena, out, row, stop)
     return True
@@ -67,45 +40,35 @@ def extend_to(s, arena, out, row, stop):
 def clear_to(s, arena, out, row, end):
     """Clear the file's bytes from `resume_at` to `end`; False: no room to go on."""
     while s.resume_at < end:
-        if not ready(s, arena, 1) or not has_events(s, out, STEP):
+        if not units.ready(s, arena, 1) or not has_events(s, out, STEP):
             return False
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
         if place(arena, row, at >> s.shift) != 0:
             set_run(s, arena, row, at, stop)
             emit_recipe(s, out, recipes.CLEAR)
-            mark(s, arena, row, at >> s.shift, s.reg[recipes.UNITS])
+            cache.mark(s, arena, row, at >> s.shift, s.reg[recipes.UNITS])
         s.resume_at = stop
     return True
 
 
 @subroutine
+def widen(s, arena, out, row, end):
+    """Before a file has units to `end`."""
+
+
+@subroutine
 def lengthen(s, arena, out, row, first, end):
-    """Show a short unit the way out and allocate [first, end) bytes, the gap before it too where there are no holes."""
+    """Allocate [first, end) bytes, the gap before it too where there are no holes."""
     if s.stage == state.READY:
-        grow_short(s, arena, out, row, end)
-        s.resume_at = first >> s.shift if s.kind == recipes.EXT2 else arena[row + state.END]
+        widen(s, arena, out, row, end)
+        s.resume_at = first >> s.shift if HOLES else arena[row + state.END]
         s.stage = state.EXTENDING
     if s.stage == state.EXTENDING:
         if not extend_to(s, arena, out, row, (end + (1 << s.shift) - 1) >> s.shift):
             return False
         s.stage = state.CLEARING
-        s.resume_at = first if s.kind == recipes.EXT2 else arena[row + file_row.SIZE]
+        s.resume_at = first if HOLES else arena[row + file_row.SIZE]
     return True
-
-
-@subroutine
-def grow_short(s, arena, out, row, end):
-    """A file made of a memory object of less than a unit gets a whole unit, with its bytes, before it grows out of it."""
-    order = arena[row + state.SHORT] - 1
-    if order < 0 or end <= 1 << (order + state.PLACE_SHIFT):
-        return
-    s.reg[recipes.HOP_AT], s.reg[recipes.BYTES] = place(arena, row, recipes.ZERO), arena[row + file_row.SIZE]
-    s.reg[recipes.AT] = take(s, arena, 1)
-    emit_recipe(s, out, recipes.MOVE)
-    s.moved_bytes += arena[row + file_row.SIZE]
-    buddy.release(s, arena, s.reg[recipes.HOP_AT], order)
-    table.put(arena, row + state.BLOCKS, recipes.ZERO, (s.reg[recipes.AT] >> state.PLACE_SHIFT) << 2)
-    arena[row + state.SHORT] = 0
 
 
 @subroutine
@@ -124,33 +87,21 @@ def write_file(s, arena, out, op, row):
             return False
         s.stage, s.resume_at = state.COPYING, op.offset
     while s.resume_at < end:
-        if not ready(s, arena, 1) or not has_events(s, out, STEP):
+        if not units.ready(s, arena, 1) or not has_events(s, out, STEP):
             return False
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
-        if s.kind != recipes.MANAGER:
-            fetch_edges(s, arena, out, row, at, stop)
+        fetch_edges(s, arena, out, row, at, stop)
         set_run(s, arena, row, at, stop)
         s.reg[recipes.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
         emit_recipe(s, out, recipes.COPY_IN)
-        mark(s, arena, row, at >> s.shift, s.reg[recipes.UNITS])
+        cache.mark(s, arena, row, at >> s.shift, s.reg[recipes.UNITS])
         s.resume_at = stop
     if not has_events(s, out, STEP):
         return False
     arena[row + state.CURSOR] = (end - 1) >> s.shift
     arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], end)
-    mark_inode(s, arena, out, row)
+    inodes.changed(s, arena, out, row)
     return True
-
-
-@subroutine
-def fetch_edges(s, arena, out, row, at, stop):
-    """A unit of the file that is written in part comes into the cache first."""
-    mask, first, last = (1 << s.shift) - 1, at >> s.shift, (stop - 1) >> s.shift
-    size = arena[row + file_row.SIZE]
-    if at & mask and first << s.shift < size:
-        fill_cache(s, arena, out, row, first, first + 1, False)
-    if stop & mask and stop < size and (last > first or not at & mask):
-        fill_cache(s, arena, out, row, last, last + 1, False)
 
 
 @subroutine
@@ -168,8 +119,7 @@ def read_file(s, arena, out, op, row):
         if not has_events(s, out, STEP):
             return False
         at, stop = s.resume_at, stretch(s, arena, row, s.resume_at, end)
-        if s.kind != recipes.MANAGER:
-            fill_cache(s, arena, out, row, at >> s.shift, ((stop - 1) >> s.shift) + 1, s.cold)
+        cache.fill_cache(s, arena, out, row, at >> s.shift, ((stop - 1) >> s.shift) + 1, s.cold)
         set_run(s, arena, row, at, stop)
         s.reg[recipes.USER_AT] = (op.thread << 36) + op.buffer + at - op.offset
         emit_recipe(s, out, recipes.COPY_OUT)
@@ -182,11 +132,10 @@ def read_file(s, arena, out, op, row):
 def free_to_end(s, arena, out, row, stop):
     """Free the units from `resume_at` to the file's end, so that `stop` are left; False: no room to go on."""
     while s.resume_at < arena[row + state.END]:
-        if not ready(s, arena, 1) or not has_events(s, out, STEP):
+        if not units.ready(s, arena, 1) or not has_events(s, out, STEP):
             return False
         free_run(s, arena, out, row)
-    if s.kind == recipes.EXT2:
-        free_nodes(s, arena, row, stop)
+    units.free_nodes(s, arena, row, stop)
     arena[row + state.END] = stop
     arena[row + state.CURSOR] = 0
     return True
@@ -196,7 +145,7 @@ def free_to_end(s, arena, out, row, stop):
 def truncate(s, arena, out, row, new_size):
     """truncate: units behind the end are freed, or the gap is filled; False: no room to go on."""
     size, mask = arena[row + file_row.SIZE], (1 << s.shift) - 1
-    if new_size > size and s.kind != recipes.EXT2:
+    if new_size > size and not HOLES:
         if s.stage == state.READY:
             emit_recipe(s, out, recipes.TRUNCATE)
         if s.stage != state.CLEARING and not lengthen(s, arena, out, row, size, new_size):
@@ -210,7 +159,7 @@ def truncate(s, arena, out, row, new_size):
         if new_size < size and new_size & mask and place(arena, row, new_size >> s.shift) != 0 and new_size < tail:
             set_run(s, arena, row, new_size, tail)
             emit_recipe(s, out, recipes.CLEAR)
-            mark(s, arena, row, new_size >> s.shift, 1)
+            cache.mark(s, arena, row, new_size >> s.shift, 1)
     if s.stage == state.FREEING and new_size < size:
         left = min(arena[row + state.END], (new_size + mask) >> s.shift)
         if not free_to_end(s, arena, out, row, left):
@@ -218,7 +167,7 @@ def truncate(s, arena, out, row, new_size):
     if not has_events(s, out, STEP):
         return False
     arena[row + file_row.SIZE] = new_size
-    mark_inode(s, arena, out, row)
+    inodes.changed(s, arena, out, row)
     return True
 
 
@@ -237,5 +186,5 @@ def fallocate(s, arena, out, op, row):
         arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], end)
     if not has_events(s, out, STEP):
         return False
-    mark_inode(s, arena, out, row)
+    inodes.changed(s, arena, out, row)
     return True

@@ -1,35 +1,26 @@
 """Directories and names: entries one after the other, looked at from the first; a new name takes the first gap.
 
-An entry of FAT is 32 bytes, more for a name beyond 8.3 (13 characters each); one of ext2 8 bytes and the name, here in steps of 16.
-The paper does not say what a directory of the SCM manager is: here a file of 8-byte entries, the index of a metadata object (which
-holds the name) and a hash of the name; with the names themselves loaded from SCM, Postmark would not be faster than on FAT, as the
-paper's Table 4 has it.  The units of a directory are taken as following one another in a look-up.
+The units of a directory are taken as following one another in a look-up.
 Source: SCM manager paper, section 4.2; Linux 2.6.24 fs/fat/dir.c, fs/vfat/namei.c, fs/ext2/dir.c.
 """
 
-from scmsim.alloc import buddy
 from scmsim.core import records
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import emit_recipe
-from scmsim.fs.scm_manager import recipes, state
-from scmsim.fs.scm_manager.cache import mark, mark_inode
+from scmsim.fs.scm_manager import cache, index, inodes, recipes, state, units
 from scmsim.fs.scm_manager.data import free_to_end
-from scmsim.fs.scm_manager.units import META_ORDER, extend, place, ready, reserve, settle, words_for
+from scmsim.fs.scm_manager.index import place
+from scmsim.fs.scm_manager.units import extend, settle
 from scmsim.jit import subroutine
 
 NAME_UNITS = 24  # units that one more name may take: of the directory, of indirect blocks, objects
 
 
 @subroutine
-def entries(s, arena, row):
-    """Entries that a file's name takes in its directory."""
-    length = arena[row + file_row.NAME]
-    if s.kind == recipes.FAT:
-        return 1 + (length + 12) // 13 * (length > 12)
-    if s.kind == recipes.EXT2:
-        return (8 + length + 15) >> 4
-    return 1 + 0
+def entries(length):
+    """Entries that a name of `length` characters takes in a directory."""
+    return 1
 
 
 @subroutine
@@ -65,7 +56,7 @@ def words_for_name(s, arena, directory):
     """Words of arena that one more name in a directory takes at the most."""
     top = arena[directory + state.TOP] + 24
     words = table.words_to_hold(arena, directory + state.SLOTS, top)
-    return words + words_for(arena, directory, (top * s.entry >> s.shift) + 2)
+    return words + index.words_for(arena, directory, (top * s.entry >> s.shift) + 2)
 
 
 @subroutine
@@ -76,17 +67,17 @@ def write_entry(s, arena, out, directory, slot, needs):
     s.reg[recipes.DIR_BYTES] = min(needs * s.entry, ((i + 1) << s.shift) - slot * s.entry)
     emit_recipe(s, out, recipes.DIRENT)
     last = (slot + needs) * s.entry - 1 >> s.shift
-    mark(s, arena, directory, i, last - i + 1)
+    cache.mark(s, arena, directory, i, last - i + 1)
 
 
 @subroutine
 def add_name(s, arena, out, row, directory):
     """Put a name of a file into a directory, which gets another unit if it must; the arena and the device have room."""
-    needs = entries(s, arena, row)
+    needs = entries(arena[row + file_row.NAME])
     slot = gap(s, arena, directory, needs)
     table.reserve(s, arena, directory + state.SLOTS, slot + needs)
     stop = ((slot + needs) * s.entry - 1 >> s.shift) + 1
-    reserve(s, arena, directory, stop)
+    index.reserve(s, arena, directory, stop)
     resume_at = s.resume_at
     s.resume_at = arena[directory + state.END]
     while s.resume_at < stop:
@@ -126,7 +117,7 @@ def remove_name(s, arena, out, row, directory):
     slot = find_slot(s, arena, row, directory)
     if slot < 0:
         return
-    needs = entries(s, arena, row)
+    needs = entries(arena[row + file_row.NAME])
     scan(s, arena, out, directory, slot + needs)
     for i in range(slot, slot + needs):
         table.put(arena, directory + state.SLOTS, i, recipes.ZERO)
@@ -138,16 +129,21 @@ def remove_name(s, arena, out, row, directory):
 
 @subroutine
 def new_inode(s, arena, out, row):
-    """A metadata object of the SCM manager; the others have a place for an inode already."""
-    if s.kind == recipes.MANAGER and arena[row + state.META] == 0:
-        arena[row + state.META] = buddy.allocate(s, arena, recipes.ZERO + META_ORDER)
+    """A new file gets an inode."""
+    inodes.make(s, arena, row)
     s.reg[recipes.META] = arena[row + state.META]
     emit_recipe(s, out, recipes.INODE_NEW)
 
 
 @subroutine
+def units_at_first(s, is_dir):
+    """Units that a new file or directory gets at once."""
+    return recipes.ZERO + is_dir
+
+
+@subroutine
 def create(s, arena, out, op, row, parent):
-    """create, mkdir; the SCM manager gives a new file its first data objects."""
+    """create, mkdir."""
     is_dir = op.op == records.MKDIR
     emit_recipe(s, out, recipes.CREATE)
     scan(s, arena, out, parent, arena[parent + state.TOP])
@@ -155,19 +151,18 @@ def create(s, arena, out, op, row, parent):
     arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 1, not is_dir
     new_inode(s, arena, out, row)
     add_name(s, arena, out, row, parent)
-    stop = s.first_objects if not is_dir else recipes.ZERO + (s.kind != recipes.MANAGER)
+    stop = units_at_first(s, is_dir)
     s.resume_at = 0
     while s.resume_at < stop:
         extend(s, arena, out, row, stop)
-    mark_inode(s, arena, out, row)
+    inodes.changed(s, arena, out, row)
 
 
 @subroutine
 def lose_link(s, arena, out, row):
     """One name less."""
     arena[row + file_row.LINKS] -= 1
-    if s.kind != recipes.FAT:
-        mark_inode(s, arena, out, row)
+    inodes.unnamed(s, arena, out, row)
 
 
 @subroutine
@@ -189,18 +184,13 @@ def rename(s, arena, out, row, parent, replaced):
         lose_link(s, arena, out, replaced)
     remove_name(s, arena, out, row, directory)
     add_name(s, arena, out, row, directory)
-    mark_inode(s, arena, out, row)
+    inodes.changed(s, arena, out, row)
 
 
 @subroutine
 def link(s, arena, out, op, row, parent):
-    """link; only ext2 has more than one name for a file, the others refuse."""
-    emit_recipe(s, out, recipes.RENAME if s.kind == recipes.EXT2 else recipes.OTHER)
-    if s.kind == recipes.EXT2:
-        scan(s, arena, out, parent, arena[parent + state.TOP])
-        add_name(s, arena, out, row, parent)
-        arena[row + file_row.LINKS] += 1
-        mark_inode(s, arena, out, row)
+    """link is refused: a file has one name."""
+    emit_recipe(s, out, recipes.OTHER)
 
 
 @subroutine
@@ -208,8 +198,7 @@ def evict(s, arena, out, row):
     """Free a file without names; False: no room to go on."""
     if not free_to_end(s, arena, out, row, recipes.ZERO):
         return False
-    if arena[row + state.META] != 0:
-        buddy.release(s, arena, arena[row + state.META], recipes.ZERO + META_ORDER)
+    inodes.free(s, arena, row)
     for word in (state.BLOCKS, state.SLOTS, state.LEAVES, state.UPPERS):
         table.drop(s, arena, row + word)
     for word in (
@@ -233,26 +222,26 @@ def adopt(s, arena, out, row, parent):
     """Bring a file that existed before the trace into being, silently; False: no room to go on."""
     is_dir = arena[row + file_row.STATUS] & file_row.IS_DIR
     length = 0 if is_dir else max(arena[row + file_row.FIRST] - 1, 0)
-    units = (length + (1 << s.shift) - 1) >> s.shift
+    stop = (length + (1 << s.shift) - 1) >> s.shift
     emitted, synchronous = s.emitted, s.synchronous
     s.silent, s.synchronous = 1, 0
     done = False
-    if has_room(s, arena, words_for(arena, row, units) + words_for_name(s, arena, parent)):
+    if has_room(s, arena, index.words_for(arena, row, stop) + words_for_name(s, arena, parent)):
         if not arena[row + file_row.STATUS] & file_row.EXISTS:
             arena[row + file_row.STATUS] |= file_row.EXISTS
             arena[row + file_row.LINKS] = 1
-            reserve(s, arena, row, units)
+            index.reserve(s, arena, row, stop)
             new_inode(s, arena, out, row)
             if row != parent:
                 add_name(s, arena, out, row, parent)
             s.emitted = emitted
         done = True
-        while done and arena[row + state.END] < units:
-            done = ready(s, arena, s.longest + 4)
+        while done and arena[row + state.END] < stop:
+            done = units.ready(s, arena, s.longest + 4)
             if done:
                 first = arena[row + state.END]
                 s.resume_at = first
-                extend(s, arena, out, row, units)
+                extend(s, arena, out, row, stop)
                 settle(s, arena, out, row, first, arena[row + state.END])
                 s.emitted = emitted
     s.silent, s.synchronous = 0, synchronous

@@ -10,14 +10,18 @@ Source: SCM manager paper, section 4.2, Table 1, Figure 3.
 
 from scmsim.alloc import buddy
 from scmsim.core import records
-from scmsim.fs.engine import file_row, table
+from scmsim.fs.engine import calls, file_row, table
+from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import emit_recipe, has_events
-from scmsim.fs.scm_manager import recipes, state
+from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
+from scmsim.fs.scm_manager import index, names, operations, recipes, state, units
 from scmsim.fs.scm_manager.cache import STEP
 from scmsim.fs.scm_manager.data import free_to_end, set_run
+from scmsim.fs.scm_manager.index import entry_at, place, stretch
 from scmsim.fs.scm_manager.names import add_name, new_inode, remove_name
-from scmsim.fs.scm_manager.units import DATA_ORDER, META_ORDER, entry_at, place, reserve, stretch
 from scmsim.jit import subroutine
+
+DATA_ORDER, META_ORDER = 4, 1  # buddy orders of a data object (512 bytes) and of a metadata object (64 bytes)
 
 
 @subroutine
@@ -117,10 +121,72 @@ def object_call(s, arena, out, op, row, parent):
     if op.op == records.FREE:
         return free(s, arena, out, row)
     if op.op == records.MALLOC:
-        reserve(s, arena, row, units_of(op.length))
         malloc(s, arena, out, row, op.length)
     elif op.op == records.MM_TO_FILE:
         to_file(s, arena, out, op, row, parent)
     else:
         to_memory(s, arena, out, op, row, parent)
     return True
+
+
+@subroutine
+def concerns(s, op):
+    """Whether the operation is one of the model's."""
+    return op.file >= 0 and (op.op <= records.CLOSE or records.MALLOC <= op.op <= records.FILE_TO_MM)
+
+
+@subroutine
+def of_object(op):
+    """Whether it is an operation on a memory object alone."""
+    return op.op == records.ULOAD or op.op == records.USTORE or records.MALLOC <= op.op < records.FILE_TO_MM
+
+
+@subroutine
+def adopts(arena, op, row):
+    """Whether the operation is the first on a file that is taken to have existed before; one on a memory object is not."""
+    return not of_object(op) and not arena[row + file_row.STATUS] & state.MEMORY and calls.adopts(arena, op, row)
+
+
+@subroutine
+def units_for_names(op):
+    """Units that a conversion takes: of a name, and of a metadata object."""
+    return names.NAME_UNITS * (op.op >= records.MM_TO_FILE)
+
+
+@subroutine
+def begin(s, arena, op, row):
+    """Whether the device and the tables have room for a memory object."""
+    if op.op != records.MALLOC:
+        return DONE
+    if op.length > 1 << buddy.LARGEST_SHIFT or buddy.room(s, buddy.order_for(op.length)) == 0:
+        return FULL
+    if not has_room(s, arena, index.words_for(arena, row, units_of(op.length))):
+        return NO_ROOM
+    index.reserve(s, arena, row, units_of(op.length))
+    return DONE
+
+
+@subroutine
+def any_step(s, arena, out, op, row, parent):
+    """Run or resume a call; one for files on a memory object that is no file is an error of the program."""
+    if not of_object(op) and arena[row + file_row.STATUS] & (file_row.EXISTS | state.MEMORY) == state.MEMORY:
+        emit_recipe(s, out, recipes.OTHER)
+        return True
+    if of_object(op) or op.op == records.FILE_TO_MM:
+        return object_call(s, arena, out, op, row, parent)
+    return operations.any_step(s, arena, out, op, row, parent)
+
+
+@subroutine
+def widen(s, arena, out, row, end):
+    """A file made of a memory object of less than a unit gets a whole unit, with its bytes, before it grows out of it."""
+    order = arena[row + state.SHORT] - 1
+    if order < 0 or end <= 1 << (order + state.PLACE_SHIFT):
+        return
+    s.reg[recipes.HOP_AT], s.reg[recipes.BYTES] = place(arena, row, recipes.ZERO), arena[row + file_row.SIZE]
+    s.reg[recipes.AT] = units.take(s, arena, 1)
+    emit_recipe(s, out, recipes.MOVE)
+    s.moved_bytes += arena[row + file_row.SIZE]
+    buddy.release(s, arena, s.reg[recipes.HOP_AT], order)
+    table.put(arena, row + state.BLOCKS, recipes.ZERO, (s.reg[recipes.AT] >> state.PLACE_SHIFT) << 2)
+    arena[row + state.SHORT] = 0

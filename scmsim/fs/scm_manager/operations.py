@@ -1,23 +1,20 @@
-"""Operations one by one, shared by scm-manager, fat-scm, ext2-scm and fat-nand.
+"""Operations one by one; `manager`, `fat` and `ext2` bind what they do differently.
 
 An operation begins only if the device surely has the units for it.  A long one stops between two of its runs when the buffer is
 full, and goes on in the next call; the state's `stage` and `resume_at` tell where.
 """
 
-from scmsim.alloc import buddy
 from scmsim.core import records
 from scmsim.fs.engine import calls, file_row, operations
 from scmsim.fs.engine.arena import has_room
+from scmsim.fs.engine.calls import adopts
 from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
+from scmsim.fs.scm_manager import data as data
+from scmsim.fs.scm_manager import index, recipes, state, units
 from scmsim.fs.scm_manager import names as names
-from scmsim.fs.scm_manager import recipes, state
 from scmsim.fs.scm_manager.cache import STEP, expire, synchronize
-from scmsim.fs.scm_manager.data import fallocate, read_file, truncate, write_file
-from scmsim.fs.scm_manager.objects import object_call, units_of
-from scmsim.fs.scm_manager.units import DATA_ORDER, place, ready, reserve, words_for
 from scmsim.jit import subroutine
-from scmsim.jit.binding import bind
 
 NAME_EVENTS = 4 * STEP  # of a namespace operation
 MOST_UNITS = 1 << 33  # of a file: below, its tables fit the largest arena
@@ -40,7 +37,7 @@ def reach(s, arena, op, row):
     if (
         op.op == records.TRUNCATE
         and not of_directory(arena, op, row)
-        and s.kind != recipes.EXT2
+        and not data.HOLES
         and op.offset > arena[row + file_row.SIZE]
     ):
         first, end = arena[row + file_row.SIZE], op.offset
@@ -54,52 +51,36 @@ def reach(s, arena, op, row):
 
 
 @subroutine
-def missing(s, arena, row, first, stop):
-    """Units that are allocated to make the file reach from `first` to `stop`, indirect blocks included."""
-    if s.kind != recipes.EXT2:
-        count = max(stop - arena[row + state.END], 0)
-        return count + (arena[row + state.SHORT] > 0)
-    count = max(stop - max(first, arena[row + state.END]), 0)
-    for i in range(first, min(stop, arena[row + state.END])):
-        count += place(arena, row, i) == 0
-    return count + (4 + (count >> 7)) * (count > 0)
+def missing(arena, row, first, stop):
+    """Units that are allocated to make the file reach from `first` to `stop`."""
+    return max(stop - arena[row + state.END], 0)
 
 
 @subroutine
-def available(s):
-    """Units that can be allocated."""
-    if s.kind == recipes.MANAGER:
-        s.free_blocks = buddy.room(s, recipes.ZERO + DATA_ORDER)
-    return s.free_blocks
+def own_units(op):
+    """Units that an operation takes which only a variant has."""
+    return 0
 
 
 @subroutine
-def adopts(arena, op, row):
-    """Whether the operation is the first on a file that is taken to have existed before; one on a memory object is not."""
-    of_file = (
-        op.op <= records.CLOSE and op.op != records.ULOAD and op.op != records.USTORE or op.op == records.FILE_TO_MM
-    )
-    return of_file and not arena[row + file_row.STATUS] & state.MEMORY and calls.adopts(arena, op, row)
+def own_begin(s, arena, op, row):
+    """Whether an operation that only a variant has may begin; the tables that it changes are grown."""
+    return DONE
 
 
 @subroutine
 def needed(s, arena, op, row):
-    """Units that the operation takes at the most, of names and objects too."""
+    """Units that the operation takes at the most for names, and for a file that existed before."""
     code, exists = op.op, arena[row + file_row.STATUS] & file_row.EXISTS
-    units = recipes.ZERO + 0
+    count = recipes.ZERO + 0
     if adopts(arena, op, row):
-        units += names.NAME_UNITS
+        count += names.NAME_UNITS
         if not arena[row + file_row.STATUS] & file_row.IS_DIR:
             length = max(arena[row + file_row.FIRST] - 1, 0)
-            units += missing(s, arena, row, recipes.ZERO, (length + (1 << s.shift) - 1) >> s.shift)
-    if (
-        (code == records.CREATE or code == records.MKDIR)
-        and not exists
-        or records.RENAME <= code <= records.LINK
-        or code >= records.MM_TO_FILE
-    ):
-        units += names.NAME_UNITS
-    return units
+            count += missing(arena, row, recipes.ZERO, (length + (1 << s.shift) - 1) >> s.shift)
+    if (code == records.CREATE or code == records.MKDIR) and not exists or records.RENAME <= code <= records.LINK:
+        count += names.NAME_UNITS
+    return count + own_units(op)
 
 
 @subroutine
@@ -111,16 +92,15 @@ def begin(s, arena, op, row):
     if stop > MOST_UNITS:
         s.need_words = TOO_FAR
         return NO_ROOM
-    units = needed(s, arena, op, row)
+    count = needed(s, arena, op, row)
     if stop > 0:
-        units += missing(s, arena, row, first, stop)
-    if units > 0 and units > available(s):
+        count += missing(arena, row, first, stop)
+    if count > 0 and count > units.available(s):
         return FULL
-    if op.op == records.MALLOC and (
-        op.length > 1 << buddy.LARGEST_SHIFT or buddy.room(s, buddy.order_for(op.length)) == 0
-    ):
-        return FULL
-    return DONE if ready(s, arena, units + 4) else NO_ROOM
+    outcome = own_begin(s, arena, op, row)
+    if outcome != DONE:
+        return outcome
+    return DONE if units.ready(s, arena, count + 4) else NO_ROOM
 
 
 @subroutine
@@ -128,35 +108,22 @@ def room(s, arena, out, op, row, parent):
     """Whether the operation's first piece surely fits; the tables that it changes are grown."""
     _, stop = reach(s, arena, op, row)
     stop = max(stop, s.first_objects, 1)
-    words = words_for(arena, row, stop) + names.words_for_name(s, arena, parent)
+    words = index.words_for(arena, row, stop) + names.words_for_name(s, arena, parent)
     if arena[row + state.PARENT] != 0:
         words += names.words_for_name(s, arena, arena[row + state.PARENT])
-    if op.op == records.MALLOC:
-        words += words_for(arena, row, units_of(op.length))
     if not has_room(s, arena, words) or not has_events(s, out, NAME_EVENTS if op.op != records.WRITE else STEP):
         return False
     if op.op != records.READ:
-        reserve(s, arena, row, stop)
+        index.reserve(s, arena, row, stop)
     return True
 
 
 @subroutine
-def nameless(arena, op, row):
-    """Whether it is a file operation on a memory object that is no file: an error of the program."""
-    is_file = (
-        op.op <= records.CLOSE and op.op != records.ULOAD and op.op != records.USTORE or op.op == records.FILE_TO_MM
-    )
-    return is_file and arena[row + file_row.STATUS] & (file_row.EXISTS | state.MEMORY) == state.MEMORY
-
-
-@subroutine
 def any_step(s, arena, out, op, row, parent):
-    """Run or resume a call, of those on memory objects too; False: no room to finish it."""
-    if nameless(arena, op, row) or of_directory(arena, op, row):
+    """Run or resume a call; False: no room to finish it."""
+    if of_directory(arena, op, row):
         emit_recipe(s, out, recipes.OTHER)
         return True
-    if op.op >= records.MALLOC or op.op == records.ULOAD or op.op == records.USTORE:
-        return object_call(s, arena, out, op, row, parent)
     return calls.step(s, arena, out, op, row, parent)
 
 
@@ -182,8 +149,6 @@ def ended(s, arena, op, row):
 @subroutine
 def ordered(s, op):
     """Whether the operation ends with a write-back of what it changed."""
-    if s.kind == recipes.MANAGER:
-        return False
     if op.op == records.FSYNC or op.op == records.MSYNC or (op.op == records.WRITE and op.flag & records.SYNCHRONOUS):
         return True
     changes = op.op == records.CREATE or op.op == records.WRITE or records.TRUNCATE <= op.op <= records.RMDIR
@@ -206,21 +171,12 @@ def perform(s, arena, out, op):
             return NO_ROOM
         s.stage = state.READY
     if s.stage != state.FLUSHING:
-        if calls.run(s, arena, out, op, row, parent) == NO_ROOM or not ready(s, arena, 1):
+        if calls.run(s, arena, out, op, row, parent) == NO_ROOM or not units.ready(s, arena, 1):
             return NO_ROOM
         s.stage, s.flushed = state.FLUSHING, 0
     if ordered(s, op) and not synchronize(s, arena, out, row):
         return NO_ROOM
     return DONE
-
-
-@subroutine
-def known(s, op):
-    """Whether the operation is one of the model's."""
-    if op.file < 0:
-        return False
-    is_object = records.MALLOC <= op.op <= records.FILE_TO_MM or op.op == records.ULOAD or op.op == records.USTORE
-    return s.kind == recipes.MANAGER if is_object else op.op <= records.CLOSE
 
 
 @subroutine
@@ -236,29 +192,23 @@ def end(s, out):
     s.stage = state.NEW
 
 
-@subroutine
-def leave(s, out):
-    """What the space report reads."""
-    if s.kind == recipes.MANAGER:
-        s.free_blocks = buddy.room(s, recipes.ZERO + DATA_ORDER)
-
-
-_HOOKS = {"prepare": prepare, "concerns": known, "perform": perform, "end": end, "leave": leave}
-_CALLS = {
-    "state": state,
-    "recipes": recipes,
-    "any_step": any_step,
-    "synchronize": synchronize_write,
-    "write": write_file,
-    "read": read_file,
-    "fallocate": fallocate,
-    "truncate": truncate,
-    "create": names.create,
-    "unlink": names.unlink,
-    "link": names.link,
-    "rename": names.rename,
-    "read_directory": list_names,
-    "ended": ended,
-    "evict": names.evict,
+HOOKS = {
+    operations: {"prepare": prepare, "perform": perform, "end": end},
+    calls: {
+        "state": state,
+        "recipes": recipes,
+        "any_step": any_step,
+        "synchronize": synchronize_write,
+        "write": data.write_file,
+        "read": data.read_file,
+        "fallocate": data.fallocate,
+        "truncate": data.truncate,
+        "create": names.create,
+        "unlink": names.unlink,
+        "link": names.link,
+        "rename": names.rename,
+        "read_directory": list_names,
+        "ended": ended,
+        "evict": names.evict,
+    },
 }
-emit = bind("scm", operations, {operations: _HOOKS, calls: _CALLS}).emit

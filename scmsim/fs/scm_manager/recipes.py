@@ -1,7 +1,7 @@
 """Mechanisms of the SCM manager, of FAT and ext2 on the SCM driver, and of FAT on NAND, as recipes.
 
-The kernels play the same recipes for all of them; what a recipe does depends on the kind: the SCM manager works on the medium
-itself, the other two on a page cache in SDRAM from which blocks go to the device, word by word or through an NFTL.
+The kernels emit the same recipes for all of them.  What a recipe does differs: the SCM manager works on the medium itself
+(`direct`), the other two on a page cache in SDRAM from which blocks go to the device, word by word or through an NFTL (`cached`).
 Sources: SCM manager paper, section 4 (objects, chains, conversion); Linux 2.6.24 fs/fat, fs/ext2, fs/buffer.c, drivers/mtd.
 The board copies word by word without a cache (section 5.1: the times of load and store grow with words), so data moves in runs of
 4-byte instructions, and stores to the medium are non-temporal.
@@ -9,8 +9,6 @@ The board copies word by word without a cache (section 5.1: the times of load an
 
 from scmsim.core.records import FENCE, KERNEL, LOAD, NTSTORE, PM, STORE, USER
 from scmsim.fs.engine.events import RecipeBuilder
-
-MANAGER, FAT, EXT2 = 0, 1, 2  # kinds
 
 # Mechanism -> what the bytes that it stores are for.
 SITES = {
@@ -49,14 +47,13 @@ COSTS = (
 # Recipes.
 (
     WRITE, READ, COPY_IN, COPY_OUT, CLEAR, OUT_DATA, OUT_META, READ_IN, TAKE, GIVE, HOP, INODE_LOAD, INODE_STORE, INODE_NEW, DIRENT,
-    SCAN, CREATE, OPEN, CLOSE, UNLINK, RENAME, STAT, TRUNCATE, FSYNC, OTHER, LISTED, MALLOC, FREE, OBJECT_LOAD, OBJECT_STORE, MOVE,
-    TO_FILE, TO_MM, FOLD,
+    SCAN, CREATE, OPEN, CLOSE, UNLINK, RENAME, STAT, TRUNCATE, FSYNC, OTHER, LISTED, FOLD, MALLOC, FREE, OBJECT_LOAD, OBJECT_STORE,
+    MOVE, TO_FILE, TO_MM,
 ) = range(34)  # fmt: skip
 MAP = OTHER
 
 WORD = 4  # bytes of a word, and of a chain's entry
 OBJECT = 64  # bytes of a metadata object of the SCM manager
-ENTRY = {MANAGER: 8, FAT: 32, EXT2: 16}  # bytes that a directory grows by
 SECTOR, PAGES = 512, 32  # NAND: bytes of a page, pages of an erase unit
 _STEPS = RecipeBuilder(SITES, COSTS)
 _work = _STEPS.work
@@ -70,14 +67,8 @@ def _step(
     return _STEPS.run(code, site, base, at, length, by, space=space, width=width)
 
 
-def recipes(kind: int, nand: bool) -> dict[int, list]:
-    """All recipes of a kind of file system, on SCM or on `nand`."""
-    table = _calls() | _objects() | (_direct() if kind == MANAGER else _cached(kind, nand))
-    return dict(sorted(table.items()))
-
-
-def _calls() -> dict[int, list]:
-    """The part of a call that every kind has."""
+def calls() -> dict[int, list]:
+    """The part of a call that is the same for all."""
     plain = {
         CREATE: "create", OPEN: "open", CLOSE: "close", UNLINK: "unlink", RENAME: "rename", STAT: "stat", TRUNCATE: "truncate",
         FSYNC: "sync",
@@ -88,8 +79,8 @@ def _calls() -> dict[int, list]:
     return {**calls, WRITE: [_work("call", 1)], READ: [_work("call", 1)], OTHER: [_work("call", 1)], LISTED: listed}
 
 
-def _direct() -> dict[int, list]:
-    """The SCM manager: everything lies in SCM and is changed there."""
+def direct() -> dict[int, list]:
+    """Everything lies in SCM and is changed there."""
     return {
         COPY_IN: [
             _step(LOAD, "data copy", USER_AT, 0, 0, BYTES, USER),
@@ -122,8 +113,11 @@ def _direct() -> dict[int, list]:
     }
 
 
-def _cached(kind: int, nand: bool) -> dict[int, list]:
-    """FAT and ext2: page cache and buffers in SDRAM; blocks go to the medium and come from it one request at a time."""
+def cached(inode: int, nand: bool) -> dict[int, list]:
+    """Page cache and buffers in SDRAM; blocks go to the medium, or to `nand`, and come from it one request at a time.
+
+    A changed inode has `inode` bytes.
+    """
 
     def out(site: str) -> list:
         programs = [_work("nand_program", 0, UNITS)] if nand else []
@@ -164,7 +158,7 @@ def _cached(kind: int, nand: bool) -> dict[int, list]:
         GIVE: [_step(STORE, "allocation", CHAIN, 0, 0, CHAIN_BYTES, KERNEL), _work("free_unit", 0, COUNT)],
         HOP: [_step(LOAD, "chain walk", HOP_AT, 0, 0, HOP_BYTES, KERNEL), _work("hop", 0, HOPS)],
         INODE_LOAD: [],
-        INODE_STORE: [_step(STORE, "inode", META, 0, 32 if kind == FAT else 128, 0, KERNEL)],
+        INODE_STORE: [_step(STORE, "inode", META, 0, inode, 0, KERNEL)],
         INODE_NEW: [],
         DIRENT: [_step(STORE, "directory", DIR_AT, 0, 0, DIR_BYTES, KERNEL)],
         SCAN: [_step(LOAD, "directory scan", NAME_AT, 0, 0, NAME_BYTES, KERNEL), _work("name", 0, COUNT)],
@@ -178,7 +172,7 @@ def _cached(kind: int, nand: bool) -> dict[int, list]:
     }
 
 
-def _objects() -> dict[int, list]:
+def objects() -> dict[int, list]:
     """Memory objects of the SCM manager: a program's loads and stores, and conversions."""
     return {
         MALLOC: [_work("malloc", 1)],

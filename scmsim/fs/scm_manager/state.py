@@ -4,8 +4,6 @@ Units: bytes; a *unit* is what files are made of: a 512-byte data object, a FAT 
 Source: SCM manager paper, sections 4.1 and 4.2; Linux 2.6.24 fs/fat, fs/ext2; mkdosfs and mke2fs for devices of 64 MiB.
 """
 
-from typing import Any
-
 import numpy as np
 
 from scmsim.alloc import buddy, first_fit
@@ -15,7 +13,6 @@ from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs, file_row
 from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state
 from scmsim.fs.scm_manager import recipes
-from scmsim.fs.scm_manager.recipes import SITES
 
 # Words of a file's row.  BLOCKS: unit of the file -> device offset / 32 << 2 | CACHED | DIRTY; SLOTS: a directory's entries ->
 # row of the owner + 1 (of the FAT's row: the NFTL's two words an erase unit, how often each page was written and the units in its
@@ -46,9 +43,9 @@ STATE = np.dtype(
             ("nobody", "i8"),  # row of a parent directory that the trace does not name
             ("table", "i8"),  # row of the FAT, or of ext2's bitmaps
             ("inodes", "i8"),  # row of ext2's inode table
-            ("kind", "i8"),
             ("shift", "i8"),  # log2 of a unit's bytes
             ("entry", "i8"),  # bytes of a directory's entry
+            ("inode", "i8"),  # bytes of metadata that a file takes besides its entry
             ("capacity", "i8"),
             ("table_at", "i8"),  # device offset of the chain table, FAT or bitmaps
             ("table_bytes", "i8"),
@@ -82,17 +79,21 @@ STATE = np.dtype(
 )
 
 SMALLEST, LARGEST = 2 << 20, 1 << 50
-FAT_LARGEST_FILE = (1 << 32) - 1  # bytes (fat_fill_super: s_maxbytes)
-CHUNK = 1 << buddy.LARGEST_SHIFT
-NAMES_OF = {recipes.MANAGER: "scm-manager", recipes.FAT: "fat-scm", recipes.EXT2: "ext2-scm"}
 
 
-def _up(count: int, unit: int) -> int:
+def up(count: int, unit: int) -> int:
+    """`count`, or the next multiple of `unit` above it."""
     return -(-count // unit) * unit
 
 
-def start(params: dict, files: Files, *, kind: int, shift: int, nand: bool = False) -> State:
-    """State of an empty file system of a kind with units of 2**`shift` bytes that knows the trace's `files`."""
+def build(
+    params: dict, files: Files, table: str, made: dict[int, list], *, shift: int, entry: int, inode: int
+) -> State:
+    """State of a file system that knows the trace's `files`, whose areas on the device are still to be laid out.
+
+    `table` names its costs, `made` are its recipes.  A unit has 2**`shift` bytes, an entry of a directory `entry`, and a file takes
+    `inode` bytes of metadata besides.
+    """
     rows = len(files) + UNNAMED
     areas = sum(params.get(name, 0) for name in ("boot", "mm", "fs"))
     least = areas + SMALLEST + 256 * rows
@@ -101,61 +102,22 @@ def start(params: dict, files: Files, *, kind: int, shift: int, nand: bool = Fal
             f"capacity {format_bytes(params['capacity'])} does not work; take a larger capacity: the driver's areas and the tables "
             f"need {format_bytes(least)}, and the model ends at 1PiB"
         )
-    if nand and params["replacements"] not in (1, 2):
-        raise UsageError(
-            f"replacements = {params['replacements']} does not work; an erase unit has 1 or 2 replacements"
-        )
-    if nand and params["capacity"] > 16 << 40:
-        raise UsageError(f"capacity {format_bytes(params['capacity'])} is too large; the model of NAND ends at 16TiB")
     words = 64 + rows * FILE_WORDS + 2 * first_fit.arena_words(1 << 18) + buddy.arena_words(buddy.AT_ONCE)
-    state = new_state(STATE, max(1 << 16, words + (1 << 14)), costs.load(NAMES_OF[kind], recipes.COSTS, list(SITES)))
-    load_recipes(state, recipes.recipes(kind, nand), merge=bool(params.get("merge", 1)))
+    state = new_state(STATE, max(1 << 16, words + (1 << 14)), costs.load(table, recipes.COSTS, list(recipes.SITES)))
+    load_recipes(state, dict(sorted(made.items())), merge=bool(params.get("merge", 1)))
     record = state.record[0]
-    record.kind, record.shift, record.entry, record.nand = kind, shift, recipes.ENTRY[kind], nand
+    record.shift, record.entry, record.inode = shift, entry, inode
     record.capacity = params["capacity"] // recipes.SECTOR * recipes.SECTOR
+    record.table_at = up(areas, 1 << shift)
     record.synchronous, record.cold = params.get("mount") == "sync", params.get("page_cache") == "cold"
-    record.longest, record.most_written = 64, 8 if nand else 64
-    record.first_objects = params.get("first_objects", 0)
+    record.longest = record.most_written = 64
     known = len(files)
     file_row.add(state, files, FILE_WORDS, UNNAMED)[known + 1 :, file_row.STATUS] = SYSTEM
     record.nobody, record.table, record.inodes = (int(record.files) + (known + i) * FILE_WORDS for i in range(3))
-    layout = {recipes.MANAGER: _manager, recipes.FAT: _fat, recipes.EXT2: _ext2}[kind]
-    layout(state, _up(areas, 1 << shift), params)
     return state
 
 
-def _manager(state: State, at: int, params: dict) -> None:
-    """The driver's areas, the chain table (a word for each data object), then whole chunks of the buddy system."""
-    record = state.record[0]
-    rest = int(record.capacity) - at
-    record.table_at, record.table_bytes = at, _up(rest // recipes.SECTOR * recipes.WORD, recipes.SECTOR)
-    origin = _up(at + int(record.table_bytes), CHUNK)
-    buddy.attach(state, origin, (int(record.capacity) - origin) // CHUNK * CHUNK)
-
-
-def _fat(state: State, at: int, params: dict) -> None:
-    """Reserved sectors, two FATs, clusters of one sector; on NAND a 32nd of the erase units is spare."""
-    record = state.record[0]
-    record.spare = (int(record.capacity) // (recipes.SECTOR * recipes.PAGES) // 32 or 1) if record.nand else 0
-    record.replacements = params.get("replacements", 0)
-    usable = int(record.capacity) - int(record.spare) * recipes.SECTOR * recipes.PAGES
-    record.table_at = at + 32 * recipes.SECTOR
-    record.table_bytes = record.mirror = _up(usable // recipes.SECTOR * recipes.WORD, recipes.SECTOR)
-    _blocks(state, int(record.table_at) + 2 * int(record.table_bytes), usable)
-
-
-def _ext2(state: State, at: int, params: dict) -> None:
-    """Super block and descriptors, block and inode bitmaps, inode table, blocks; all groups' tables lie at the front."""
-    record = state.record[0]
-    unit = 1 << int(record.shift)
-    groups = -(-int(record.capacity) // (8 * unit * unit))
-    record.table_at = at + unit + _up(32 * groups, unit)
-    record.table_bytes = 2 * groups * unit
-    record.inodes_at = record.table_at + record.table_bytes
-    _blocks(state, int(record.inodes_at) + _up(128 * int(record.file_count), unit), int(record.capacity))
-
-
-def _blocks(state: State, origin: int, end: int) -> None:
+def add_blocks(state: State, origin: int, end: int) -> None:
     """The bytes [origin, end) of the device are blocks of one unit, first fit."""
     record = state.record[0]
     record.origin = origin
@@ -172,16 +134,16 @@ def space(state: State) -> dict[str, int]:
     is_object = (status & (file_row.EXISTS | MEMORY)) == MEMORY
     used = is_file | is_object
     short = np.where(rows[:, SHORT] > 0, unit - (1 << np.maximum(rows[:, SHORT] - 1 + PLACE_SHIFT, 0)), 0)
+    tables = int(record.table_bytes) + int(record.mirror)
     wanted = np.minimum(mapped, -(-sizes // unit))
     allocated = wanted * unit - short
-    trees = (rows[:, END] > 0) & (record.kind == recipes.EXT2)
     return {
         "capacity_bytes": int(record.capacity),
         "live_bytes": int(np.minimum(sizes, mapped * unit)[used].sum()),
         "file_bytes": int(sizes[is_file].sum()),
         "allocated_bytes": int(allocated[used].sum()),
         "preallocated_bytes": int(((mapped - wanted) * unit)[used].sum()),
-        "metadata_bytes": int((mapped * unit)[is_dir].sum()) + _fixed(record, is_file) + _nodes(rows[trees], unit),
+        "metadata_bytes": int((mapped * unit)[is_dir].sum()) + tables + int(record.inode) * int(is_file.sum()),
         "waste_bytes": int((-sizes % unit - short)[used & (mapped > 0)].sum()),
         "files": int(is_file.sum()),
         "memory_objects": int(is_object.sum()),
@@ -193,15 +155,3 @@ def space(state: State) -> dict[str, int]:
         "nand_erases": int(record.erases),
         "nand_folds": int(record.folds),
     }  # fmt: skip
-
-
-def _fixed(record: Any, is_file: np.ndarray) -> int:
-    """Bytes of tables of a fixed size and of inodes or metadata objects."""
-    per_file = {recipes.MANAGER: recipes.OBJECT, recipes.FAT: 0, recipes.EXT2: 128}[int(record.kind)]
-    return int(record.table_bytes) + int(record.mirror) + per_file * int(is_file.sum())
-
-
-def _nodes(rows: np.ndarray, unit: int) -> int:
-    """Bytes of ext2's indirect blocks: one for 256 blocks after the twelfth, one for 256 of those after the first."""
-    leaves = np.maximum(-(-(rows[:, END] - 12) // (unit // recipes.WORD)), 0)
-    return int((leaves + -(-np.maximum(leaves - 1, 0) // (unit // recipes.WORD))).sum()) * unit

@@ -1,27 +1,23 @@
 """Units of files: allocated, freed, found.
 
-The SCM manager takes a data object at a time from the buddy system and links it in a chain table; FAT takes the lowest free
-clusters, ext2 the lowest free blocks and indirect blocks (256 pointers) for those after the twelfth.  Not modelled: the reservation
-windows of ext2, and its block groups.
+By default the lowest free ones are taken, and nothing besides the chain leads to them.
 Source: SCM manager paper, section 4.2; Linux 2.6.24 fs/fat/{cache,fatent,misc}.c, fs/ext2/{balloc,inode}.c.
 """
 
-from scmsim.alloc import buddy, first_fit
+from scmsim.alloc import first_fit
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import emit_recipe
-from scmsim.fs.scm_manager import recipes, state
-from scmsim.fs.scm_manager.cache import cleaned, fetch, mark_table, program, send_table, system_unit, table_unit
+from scmsim.fs.scm_manager import cache, index, recipes, state
+from scmsim.fs.scm_manager.cache import cleaned, table_unit
+from scmsim.fs.scm_manager.index import entry_at, place
+from scmsim.fs.scm_manager.nftl import program
 from scmsim.jit import subroutine
-
-DATA_ORDER, META_ORDER = 4, 1  # buddy orders of a data object (512 bytes) and of a metadata object (64 bytes)
 
 
 @subroutine
 def ready(s, arena, units):
     """Whether the allocator and the tables that follow the device can serve `units` units; False: they must grow first."""
-    if s.kind == recipes.MANAGER:
-        return buddy.ready(s, arena, 1 * 2)
     if not first_fit.ready(s, arena, min(units, s.free_blocks)):
         return False
     sectors, chains = (
@@ -42,103 +38,40 @@ def ready(s, arena, units):
 
 
 @subroutine
-def words_for(arena, row, stop):
-    """Words of arena that the file's tables take to hold the units below `stop`."""
-    words = table.words_to_hold(arena, row + state.BLOCKS, stop) + table.words_to_hold(
-        arena, row + state.LEAVES, (stop >> 8) + 1
-    )
-    return words + table.words_to_hold(arena, row + state.UPPERS, (stop >> 16) + 2)
-
-
-@subroutine
-def reserve(s, arena, row, stop):
-    """Make the tables hold the units below `stop`; the arena has room."""
-    table.reserve(s, arena, row + state.BLOCKS, stop)
-    if s.kind == recipes.EXT2:
-        table.reserve(s, arena, row + state.LEAVES, (stop >> 8) + 1)
-        table.reserve(s, arena, row + state.UPPERS, (stop >> 16) + 2)
-
-
-@subroutine
-def place(arena, row, i):
-    """Device offset of a file's unit, 0: it has none."""
-    return (table.get(arena, row + state.BLOCKS, i) >> 2) << state.PLACE_SHIFT
-
-
-@subroutine
-def stretch(s, arena, row, at, end):
-    """End of the run from byte `at` on, to `end` at most, that lies in one piece on the device (or is a hole)."""
-    first = at >> s.shift
-    limit = min(end, (first + s.longest) << s.shift)
-    start, stop = place(arena, row, first), first + 1
-    while stop << s.shift < limit and place(arena, row, stop) == (
-        start + ((stop - first) << s.shift) if start != 0 else 0
-    ):
-        stop += 1
-    return min(limit, stop << s.shift)
-
-
-@subroutine
-def number(s, at):
-    """Number of the unit at a device offset, from the first that can be allocated on."""
-    return (at - s.origin) >> s.shift
-
-
-@subroutine
-def entry_at(s, unit_at):
-    """Device offset of the entry of the unit at device offset `unit_at` in the chain table, the FAT or the bitmaps."""
-    if s.kind == recipes.MANAGER:
-        return s.table_at + ((unit_at - s.table_at) >> s.shift) * recipes.WORD
-    if s.kind == recipes.FAT:
-        return s.table_at + number(s, unit_at) * recipes.WORD
-    return s.table_at + (number(s, unit_at) >> 3)
+def available(s):
+    """Units that can be allocated."""
+    return s.free_blocks
 
 
 @subroutine
 def take(s, arena, want):
     """Device offset of the first of `s.got` fresh units, at most `want`; the caller has made sure that there are some."""
-    if s.kind != recipes.MANAGER:
-        return s.origin + (first_fit.allocate(s, arena, want) << s.shift)
-    s.got = 1
-    return buddy.allocate(s, arena, recipes.ZERO + DATA_ORDER)
+    return s.origin + (first_fit.allocate(s, arena, want) << s.shift)
 
 
 @subroutine
-def noted(s, arena, out, at, count, first):
-    """The entries of fresh units change; mounted synchronously each is written: the chain's new end, then the link to it."""
-    s.reg[recipes.CHAIN], s.reg[recipes.COUNT] = entry_at(s, at), count
-    s.reg[recipes.CHAIN_BYTES] = recipes.WORD * (count + (first > 0)) if s.kind != recipes.EXT2 else recipes.WORD
+def give(s, arena, row, i):
+    """Give unit `i` of a file back to the allocator."""
+    cleaned(s, arena, row, i)
+    first_fit.release(s, arena, index.number(s, place(arena, row, i)), 1)
+
+
+@subroutine
+def noted(s, arena, out, at, count, linked):
+    """The entries of fresh units change, and that of the unit before them if they are `linked` to it."""
+    words = index.words_changed(count, linked)
+    s.reg[recipes.CHAIN], s.reg[recipes.COUNT], s.reg[recipes.CHAIN_BYTES] = (
+        entry_at(s, at),
+        count,
+        recipes.WORD * words,
+    )
     emit_recipe(s, out, recipes.TAKE)
-    if s.kind == recipes.MANAGER or s.silent:
-        return
-    if not s.synchronous:
-        mark_table(s, arena, number(s, at), count)
-        return
-    i = table_unit(s, number(s, at))
-    entry = system_unit(s, arena, s.table, i)
-    table.put(arena, s.table + state.BLOCKS, i, entry | state.CACHED)
-    for _ in range(1 if s.kind == recipes.EXT2 or first == 0 else 2):
-        send_table(s, arena, out, (entry >> 2) << state.PLACE_SHIFT, recipes.ZERO + 1)
-
-
-@subroutine
-def take_node(s, arena, out, handle, i):
-    """One indirect block of ext2, if it is not there yet."""
-    entry = table.get(arena, handle, i)
-    if entry == 0:
-        at = take(s, arena, recipes.ZERO + 1)
-        noted(s, arena, out, at, recipes.ZERO + 1, recipes.ZERO)
-        entry = (at >> state.PLACE_SHIFT) << 2 | state.CACHED
-    table.put(arena, handle, i, entry | (0 if s.silent else state.DIRTY))
+    cache.note_entries(s, arena, out, index.number(s, at), count, words)
 
 
 @subroutine
 def take_nodes(s, arena, out, row, first, last):
-    """The indirect blocks of units `first` to `last`."""
-    for leaf in range(max(first - 12, 0) >> 8, ((last - 12) >> 8) + 1):
-        take_node(s, arena, out, row + state.LEAVES, leaf)
-        if leaf > 0:
-            take_node(s, arena, out, row + state.UPPERS, (leaf + 255) >> 8)
+    """Units that lead to the units `first` to `last` of a file: a chain needs none."""
 
 
 @subroutine
@@ -153,8 +86,7 @@ def extend(s, arena, out, row, stop):
     if want == 0:
         s.resume_at = stop
         return
-    if s.kind == recipes.EXT2 and first + want > 12:
-        take_nodes(s, arena, out, row, first, first + want - 1)
+    take_nodes(s, arena, out, row, first, first + want - 1)
     done, start, run = 0, recipes.ZERO + 0, recipes.ZERO + 0
     while done < want:
         at = take(s, arena, want - done)
@@ -162,13 +94,13 @@ def extend(s, arena, out, row, stop):
             at_unit = (at >> state.PLACE_SHIFT) + (k << (s.shift - state.PLACE_SHIFT))
             table.put(arena, row + state.BLOCKS, first + done + k, at_unit << 2 | state.CACHED)
         if run > 0 and at != start + (run << s.shift):
-            noted(s, arena, out, start, run, first + done - run)
+            noted(s, arena, out, start, run, first + done > run)
             run = recipes.ZERO + 0
         if run == 0:
             start = at
         run += s.got
         done += s.got
-    noted(s, arena, out, start, run, first + done - run)
+    noted(s, arena, out, start, run, first + done > run)
     arena[row + file_row.MAPPED] += want
     arena[row + state.END] = max(arena[row + state.END], first + want)
     s.resume_at = first + want
@@ -177,15 +109,7 @@ def extend(s, arena, out, row, stop):
 @subroutine
 def release(s, arena, row, i):
     """Free unit `i` of a file."""
-    at = place(arena, row, i)
-    if s.kind != recipes.MANAGER:
-        cleaned(s, arena, row, i)
-        first_fit.release(s, arena, number(s, at), 1)
-    elif i == 0 and arena[row + state.SHORT] > 0:
-        buddy.release(s, arena, at, arena[row + state.SHORT] - 1)
-        arena[row + state.SHORT] = 0
-    else:
-        buddy.release(s, arena, at, recipes.ZERO + DATA_ORDER)
+    give(s, arena, row, i)
     table.put(arena, row + state.BLOCKS, i, recipes.ZERO)
     arena[row + file_row.MAPPED] -= 1
 
@@ -205,65 +129,37 @@ def free_run(s, arena, out, row):
     for i in range(first, first + count):
         release(s, arena, row, i)
     s.reg[recipes.CHAIN], s.reg[recipes.COUNT] = entry_at(s, at), count
-    s.reg[recipes.CHAIN_BYTES] = recipes.WORD * count if s.kind != recipes.EXT2 else recipes.WORD
+    s.reg[recipes.CHAIN_BYTES] = recipes.WORD * index.words_changed(count, 0)
     emit_recipe(s, out, recipes.GIVE)
-    if s.kind != recipes.MANAGER:
-        mark_table(s, arena, number(s, at), count)
+    cache.note_entries(s, arena, out, index.number(s, at), count, 0)
     s.resume_at = first + count
 
 
 @subroutine
 def free_nodes(s, arena, row, stop):
-    """Free ext2's indirect blocks that no unit below `stop` needs."""
-    leaves = (max(stop - 12, 0) + 255) >> 8
-    for i in range(leaves, ((arena[row + state.END] >> 8) + 1)):
-        entry = table.get(arena, row + state.LEAVES, i)
-        if entry != 0:
-            first_fit.release(s, arena, number(s, (entry >> 2) << state.PLACE_SHIFT), 1)
-            table.put(arena, row + state.LEAVES, i, recipes.ZERO)
-    for i in range((max(leaves - 1, 0) + 255 >> 8) + 1, (arena[row + state.END] >> 16) + 2):
-        entry = table.get(arena, row + state.UPPERS, i)
-        if entry != 0:
-            first_fit.release(s, arena, number(s, (entry >> 2) << state.PLACE_SHIFT), 1)
-            table.put(arena, row + state.UPPERS, i, recipes.ZERO)
+    """Free what leads to units of which none below `stop` is left."""
+
+
+@subroutine
+def read_entries(s, arena, out, row, unit):
+    """What leads to a unit is read from the device."""
 
 
 @subroutine
 def walk(s, arena, out, row, unit):
-    """Find a unit: the chain is followed from the unit used last, or from the first; ext2 looks into its indirect block."""
+    """Find a unit, the file's last at the most."""
     unit = min(unit, arena[row + state.END] - 1)
     if unit < 0:
         return
-    s.reg[recipes.HOPS] = 0
-    if s.kind == recipes.EXT2:
-        entry = table.get(arena, row + state.LEAVES, (unit - 12) >> 8) if unit >= 12 else recipes.ZERO + 0
-        if entry != 0:
-            s.reg[recipes.HOPS], s.reg[recipes.HOP_AT] = 1 + (unit >= 268), (entry >> 2) << state.PLACE_SHIFT
-            if not entry & state.CACHED:
-                fetch(s, arena, out, s.reg[recipes.HOP_AT], recipes.ZERO + 1)
-                table.put(arena, row + state.LEAVES, (unit - 12) >> 8, entry | state.CACHED)
-        s.reg[recipes.HOP_BYTES] = recipes.WORD * s.reg[recipes.HOPS]
-    else:
-        begin = arena[row + state.CURSOR] if arena[row + state.CURSOR] <= unit else recipes.ZERO + 0
-        s.reg[recipes.HOPS] = unit - begin
-        s.reg[recipes.HOP_AT] = entry_at(s, place(arena, row, begin))
-        s.reg[recipes.HOP_BYTES] = min(
-            recipes.WORD * (unit - begin), s.table_at + s.table_bytes - s.reg[recipes.HOP_AT]
-        )
-        if s.kind == recipes.FAT:
-            see(s, arena, out, number(s, place(arena, row, unit)))
+    index.find(s, arena, row, unit)
+    read_entries(s, arena, out, row, unit)
     arena[row + state.CURSOR] = unit
     emit_recipe(s, out, recipes.HOP)
 
 
 @subroutine
-def see(s, arena, out, unit):
-    """The sector of the FAT with a unit's entry comes into the cache."""
-    i = table_unit(s, unit)
-    entry = system_unit(s, arena, s.table, i)
-    if not entry & state.CACHED:
-        fetch(s, arena, out, (entry >> 2) << state.PLACE_SHIFT, recipes.ZERO + 1)
-        table.put(arena, s.table + state.BLOCKS, i, entry | state.CACHED)
+def settle_nodes(s, arena, row, first, stop):
+    """As `settle`, for what leads to the units."""
 
 
 @subroutine
@@ -275,7 +171,4 @@ def settle(s, arena, out, row, first, stop):
         if s.nand:
             program(s, arena, out, place(arena, row, i) // recipes.SECTOR)
             s.page_programs -= 1
-    if s.kind == recipes.EXT2 and stop > 12:
-        for leaf in range(max(first - 12, 0) >> 8, ((stop - 13) >> 8) + 1):
-            entry = table.get(arena, row + state.LEAVES, leaf)
-            table.put(arena, row + state.LEAVES, leaf, entry & ~(state.CACHED | state.DIRTY))
+    settle_nodes(s, arena, row, first, stop)

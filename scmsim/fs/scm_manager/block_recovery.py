@@ -4,8 +4,7 @@ Source: Linux 2.6.24 fs/fat/{dir,fatent,cache}.c, fs/ext2/{inode,dir}.c, mm/page
 manager paper, 5.1); fsck for what a mount after a crash needs.
 
 The recovery reads what is there: entries of directories, with them (FAT) or in an inode (ext2) a size and a first unit, then the
-chain or the pointers.  What fsck would cut, free or clone is counted, not repaired.  Of data, whose it is.  NFTL's own tables are
-taken as recovered, and of the two FATs the first one is read.
+chain or the pointers.  What fsck would cut, free or clone is counted, not repaired.  Of data, whose it is.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,15 +18,8 @@ from scmsim.fs.recovery.image import Image, Word
 from scmsim.fs.recovery.model import Guarantee, Stores, Unrecoverable
 from scmsim.fs.recovery.model import RecoveryModel as Base
 from scmsim.fs.recovery.observe import Event
-from scmsim.fs.scm_manager import recipes, state
+from scmsim.fs.scm_manager import state
 
-SUMMARY = (
-    "FAT and ext2 on the SCM driver: blocks written back in no safe order; what a crash leaves for fsck is counted"
-)
-MODELS = ("fat-scm", "ext2-scm", "fat-nand")
-
-DIRECT, INODE, SIZE_AT, POINTERS_AT = 12, 128, 4, 40  # ext2's inode
-END = -1  # of a chain
 GUARANTEE = Guarantee(
     "nothing before fsck; names, sizes and whose data it is are hoped to be durable when fsync returns",
     False,
@@ -45,7 +37,7 @@ class RecoveryModel(Base):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         record = self.state.record[0]
-        self.unit, self.fat = 1 << int(record.shift), int(record.kind) == recipes.FAT
+        self.unit = 1 << int(record.shift)
         self.cache = Files()
         self.owner: dict[int, tuple[int, int]] = {}  # unit -> file, number in it; the last one that it had
         self.memory: dict[int, tuple[Any, Any]] = {}  # place -> word and value, as the last call left it
@@ -91,7 +83,7 @@ class RecoveryModel(Base):
         at = int(self.state.record[0].files) + file * state.FILE_WORDS
         return self.state.arena[at : at + state.FILE_WORDS]
 
-    def _units(self, row: Any, word: int) -> dict[int, int]:
+    def units(self, row: Any, word: int) -> dict[int, int]:
         """Number -> device offset."""
         at = int(row[word])
         entries = self.state.arena[at : at + (1 << int(row[word + 1]))].tolist() if at else []
@@ -106,11 +98,11 @@ class RecoveryModel(Base):
             row = self._row(file)
             names = self.cache.of(file).names
             if row[file_row.STATUS] & file_row.EXISTS and names:
-                units = self._units(row, state.BLOCKS)
+                units = self.units(row, state.BLOCKS)
                 self.owner |= {at: (file, i) for i, at in units.items()}
                 size = self.cache.of(file).size
-                self._entry(file, row, max(names), (size, units.get(0)) if self.fat else None)
-                self.memory.update(self._chain(units) if self.fat else self._inode(file, row, size, units))
+                self._entry(file, row, max(names), self.inode_in_entry(size, units))
+                self.memory.update(self.metadata(file, row, size, units))
         for at, (word, _) in old.items():
             self.memory.setdefault(at, (word, None))
 
@@ -120,33 +112,10 @@ class RecoveryModel(Base):
         if not parent or slot < 0:
             return
         at = slot * int(record.entry)
-        folder = self._units(self.state.arena[parent : parent + state.FILE_WORDS], state.BLOCKS)
+        folder = self.units(self.state.arena[parent : parent + state.FILE_WORDS], state.BLOCKS)
         place = folder[at // self.unit] + at % self.unit
         self.slots.add(place)
         self.memory[place] = (("slot", place), (file, name, content))
-
-    def _chain(self, units: dict[int, int]) -> Iterator[tuple[int, Any]]:
-        for i, at in units.items():
-            yield self._entry_at(at), (("next", at), units.get(i + 1, END))
-
-    def _entry_at(self, at: int) -> int:
-        record = self.state.record[0]
-        return int(record.table_at) + (at - int(record.origin)) // self.unit * recipes.WORD
-
-    def _inode(self, file: int, row: Any, size: int, units: dict[int, int]) -> Iterator[tuple[int, Any]]:
-        at = int(self.state.record[0].inodes_at) + file * INODE
-        yield at + SIZE_AT, (("inode", file), size)
-        leaves, uppers, fan = self._units(row, state.LEAVES), self._units(row, state.UPPERS), self.unit // recipes.WORD
-        for k in range(DIRECT):
-            yield at + POINTERS_AT + k * recipes.WORD, (("pointer", file, k), units.get(k))
-        yield at + POINTERS_AT + DIRECT * recipes.WORD, (("leaf", file, 0), leaves.get(0))
-        for k, to in units.items():
-            leaf, slot = divmod(k - DIRECT, fan)
-            if k >= DIRECT and leaf in leaves:
-                yield leaves[leaf] + slot * recipes.WORD, (("pointer", file, k), to)
-        for leaf, to in leaves.items():
-            if leaf and 1 in uppers:
-                yield uppers[1] + (leaf - 1) % fan * recipes.WORD, (("leaf", file, leaf), to)
 
     # recovery
 
@@ -156,11 +125,11 @@ class RecoveryModel(Base):
         names = frozenset(name for _, name, _ in found)
         if not names:
             return Found(names, 0, {}, {})
-        size, first = found[-1][2] or (image.word(("inode", file)), None)
+        size, first = self.inode(image, file, found[-1][2])
         if size is None:
             raise Unrecoverable("has a name but no inode")
         needed = -(-size // self.unit)
-        for i, at in enumerate(self._walk(image, file, first, needed)):
+        for i, at in enumerate(self.walk(image, file, first, needed)):
             if at is None:
                 continue  # a hole of ext2
             owner = image.word(("unit", at))
@@ -170,16 +139,20 @@ class RecoveryModel(Base):
                 raise Unrecoverable(f"its unit {i} holds bytes of another place", DATA)
         return Found(names, size, {}, {})
 
-    def _walk(self, image: Image, file: int, first: int | None, needed: int) -> Iterator[int | None]:
-        if not self.fat:
-            fan = self.unit // recipes.WORD
-            for k in range(needed):
-                there = k < DIRECT or image.word(("leaf", file, (k - DIRECT) // fan)) is not None
-                yield image.word(("pointer", file, k)) if there else None
-            return
-        at: int | None = first
-        for i in range(needed):
-            if at is None or at == END:
-                raise Unrecoverable(f"its chain ends after {i} of {needed} clusters")
-            yield at
-            at = image.word(("next", at))
+    # what FAT and ext2 do differently
+
+    def inode_in_entry(self, size: int, units: dict[int, int]) -> Any:
+        """What a directory's entry has of the inode."""
+        return None
+
+    def metadata(self, file: int, row: Any, size: int, units: dict[int, int]) -> Iterator[tuple[int, Any]]:
+        """Place -> word and value of what leads to a file's units, and of its inode if that is not in the entry."""
+        raise NotImplementedError
+
+    def inode(self, image: Image, file: int, in_entry: Any) -> tuple[int | None, Any]:
+        """A file's size as the recovery finds it, and what `walk` begins with."""
+        raise NotImplementedError
+
+    def walk(self, image: Image, file: int, first: Any, needed: int) -> Iterator[int | None]:
+        """Places of the first `needed` units as the recovery finds them."""
+        raise NotImplementedError

@@ -1,0 +1,215 @@
+"""ext2 on the SCM driver: blocks of 1 KiB, bitmaps, an inode table, indirect blocks, holes, several names for a file.
+
+A file's blocks after the twelfth stand in indirect blocks of 256 pointers.  An entry of a directory is 8 bytes and the name, here
+in steps of 16.  Not modelled: the reservation windows, and block groups (all groups' tables lie at the front).
+Source: Linux 2.6.24 fs/ext2/{balloc,dir,inode}.c; mke2fs for devices of 64 MiB.
+"""
+
+import numpy as np
+
+from scmsim.alloc import first_fit
+from scmsim.core.records import Files
+from scmsim.fs.engine import calls, file_row, operations, table
+from scmsim.fs.engine.events import State, emit_recipe
+from scmsim.fs.scm_manager import cache, data, index, inodes, names, recipes, state, units
+from scmsim.fs.scm_manager import operations as shared
+from scmsim.jit import subroutine
+from scmsim.jit.binding import bind
+
+DIRECT, FAN_SHIFT = 12, 8  # pointers in an inode; log2 of those in an indirect block
+INODE = 128  # bytes
+
+
+# indirect blocks
+
+
+@subroutine
+def words_for(arena, row, stop):
+    """Words of arena that the file's tables take to hold the units below `stop`, and what leads to them."""
+    words = table.words_to_hold(arena, row + state.BLOCKS, stop)
+    words += table.words_to_hold(arena, row + state.LEAVES, (stop >> FAN_SHIFT) + 1)
+    return words + table.words_to_hold(arena, row + state.UPPERS, (stop >> 2 * FAN_SHIFT) + 2)
+
+
+@subroutine
+def reserve(s, arena, row, stop):
+    """Make the tables hold the units below `stop`, and what leads to them; the arena has room."""
+    table.reserve(s, arena, row + state.BLOCKS, stop)
+    table.reserve(s, arena, row + state.LEAVES, (stop >> FAN_SHIFT) + 1)
+    table.reserve(s, arena, row + state.UPPERS, (stop >> 2 * FAN_SHIFT) + 2)
+
+
+@subroutine
+def missing(arena, row, first, stop):
+    """Units that are allocated where the file has none between `first` and `stop`, indirect blocks included."""
+    count = max(stop - max(first, arena[row + state.END]), 0)
+    for i in range(first, min(stop, arena[row + state.END])):
+        count += index.place(arena, row, i) == 0
+    return count + (4 + (count >> 7)) * (count > 0)
+
+
+@subroutine
+def take_node(s, arena, out, handle, i):
+    """One indirect block, if it is not there yet."""
+    entry = table.get(arena, handle, i)
+    if entry == 0:
+        at = units.take(s, arena, recipes.ZERO + 1)
+        units.noted(s, arena, out, at, recipes.ZERO + 1, False)
+        entry = (at >> state.PLACE_SHIFT) << 2 | state.CACHED
+    table.put(arena, handle, i, entry | (0 if s.silent else state.DIRTY))
+
+
+@subroutine
+def take_nodes(s, arena, out, row, first, last):
+    """The indirect blocks of units `first` to `last`."""
+    for leaf in range(max(first - DIRECT, 0) >> FAN_SHIFT, ((last - DIRECT) >> FAN_SHIFT) + 1):
+        take_node(s, arena, out, row + state.LEAVES, leaf)
+        if leaf > 0:
+            take_node(s, arena, out, row + state.UPPERS, (leaf + 255) >> FAN_SHIFT)
+
+
+@subroutine
+def free_from(s, arena, handle, first, stop):
+    """Free the indirect blocks [first, stop) of a table."""
+    for i in range(first, stop):
+        entry = table.get(arena, handle, i)
+        if entry != 0:
+            first_fit.release(s, arena, index.number(s, (entry >> 2) << state.PLACE_SHIFT), 1)
+            table.put(arena, handle, i, recipes.ZERO)
+
+
+@subroutine
+def free_nodes(s, arena, row, stop):
+    """Free the indirect blocks that no unit below `stop` needs."""
+    leaves, end = (max(stop - DIRECT, 0) + 255) >> FAN_SHIFT, arena[row + state.END]
+    free_from(s, arena, row + state.LEAVES, leaves, (end >> FAN_SHIFT) + 1)
+    free_from(s, arena, row + state.UPPERS, (max(leaves - 1, 0) + 255 >> FAN_SHIFT) + 1, (end >> 2 * FAN_SHIFT) + 2)
+
+
+@subroutine
+def leaf_of(arena, row, unit):
+    """Entry of the indirect block with the pointer to a unit, 0: the inode has it."""
+    return table.get(arena, row + state.LEAVES, (unit - DIRECT) >> FAN_SHIFT) if unit >= DIRECT else recipes.ZERO + 0
+
+
+@subroutine
+def find(s, arena, row, unit):
+    """Registers of the pointers that lead to a unit."""
+    entry = leaf_of(arena, row, unit)
+    s.reg[recipes.HOPS] = 0
+    if entry != 0:
+        s.reg[recipes.HOPS] = 1 + (unit >= DIRECT + (1 << FAN_SHIFT))
+        s.reg[recipes.HOP_AT] = (entry >> 2) << state.PLACE_SHIFT
+    s.reg[recipes.HOP_BYTES] = recipes.WORD * s.reg[recipes.HOPS]
+
+
+@subroutine
+def read_entries(s, arena, out, row, unit):
+    """The indirect block comes into the cache."""
+    entry = leaf_of(arena, row, unit)
+    if entry != 0 and not entry & state.CACHED:
+        cache.fetch(s, arena, out, s.reg[recipes.HOP_AT], recipes.ZERO + 1)
+        table.put(arena, row + state.LEAVES, (unit - DIRECT) >> FAN_SHIFT, entry | state.CACHED)
+
+
+@subroutine
+def send_nodes(s, arena, out, row, first):
+    """The indirect block of unit `first`, if it has changed, follows the run that begins with it."""
+    entry = leaf_of(arena, row, first)
+    if entry & state.DIRTY:
+        table.put(arena, row + state.LEAVES, (first - DIRECT) >> FAN_SHIFT, entry & ~state.DIRTY)
+        at = (entry >> 2) << state.PLACE_SHIFT
+        cache.send(s, arena, out, at, recipes.ZERO + 1, recipes.ZERO + recipes.OUT_META)
+
+
+@subroutine
+def settle_nodes(s, arena, row, first, stop):
+    """The indirect blocks of a file from before the trace are on the device, not in the cache."""
+    for leaf in range(max(first - DIRECT, 0) >> FAN_SHIFT, ((stop - DIRECT - 1) >> FAN_SHIFT) + 1):
+        entry = table.get(arena, row + state.LEAVES, leaf)
+        table.put(arena, row + state.LEAVES, leaf, entry & ~(state.CACHED | state.DIRTY))
+
+
+# bitmaps, inodes, names
+
+
+@subroutine
+def words_changed(count, linked):
+    """Bits of units that follow one another: one word."""
+    return 1
+
+
+@subroutine
+def inode_changed(s, arena, out, row):
+    """The inode is one of those in a unit of the inode table."""
+    i = (row - s.files) // state.FILE_WORDS >> 3
+    s.reg[recipes.META] = (cache.system_unit(s, arena, s.inodes, i) >> 2) << state.PLACE_SHIFT
+    cache.mark(s, arena, s.inodes, i, recipes.ZERO + 1)
+    emit_recipe(s, out, recipes.INODE_STORE)
+
+
+@subroutine
+def entries(length):
+    """Steps of 16 bytes that a name of `length` characters takes in a directory."""
+    return (8 + length + 15) >> 4
+
+
+@subroutine
+def link(s, arena, out, op, row, parent):
+    """link: one more name."""
+    emit_recipe(s, out, recipes.RENAME)
+    names.scan(s, arena, out, parent, arena[parent + state.TOP])
+    names.add_name(s, arena, out, row, parent)
+    arena[row + file_row.LINKS] += 1
+    inode_changed(s, arena, out, row)
+
+
+emit = bind(
+    "ext2",
+    operations,
+    {
+        **shared.HOOKS,
+        calls: {**shared.HOOKS[calls], "link": link},
+        cache: {"send_nodes": send_nodes},
+        data: {"HOLES": 1},
+        index: {
+            "ENTRY_SHIFT": 0,
+            "words_for": words_for,
+            "reserve": reserve,
+            "words_changed": words_changed,
+            "find": find,
+        },
+        inodes: {"changed": inode_changed},
+        names: {"entries": entries},
+        shared: {"missing": missing},
+        units: {
+            "take_nodes": take_nodes,
+            "free_nodes": free_nodes,
+            "read_entries": read_entries,
+            "settle_nodes": settle_nodes,
+        },
+    },
+).emit
+
+
+def start(params: dict, files: Files) -> State:
+    """State of an empty ext2: super block and descriptors, block and inode bitmaps, inode table, blocks."""
+    made = recipes.calls() | recipes.cached(INODE, False)
+    built = state.build(params, files, "ext2-scm", made, shift=10, entry=16, inode=INODE)
+    record, unit = built.record[0], 1 << 10
+    groups = -(-int(record.capacity) // (8 * unit * unit))
+    record.table_at += unit + state.up(32 * groups, unit)
+    record.table_bytes = 2 * groups * unit
+    record.inodes_at = record.table_at + record.table_bytes
+    state.add_blocks(
+        built, int(record.inodes_at) + state.up(INODE * int(record.file_count), unit), int(record.capacity)
+    )
+    return built
+
+
+def space(built: State) -> dict[str, int]:
+    """Space report in bytes; indirect blocks count as metadata."""
+    report, unit = state.space(built), 1 << int(built.record[0].shift)
+    leaves = np.maximum(-(-(file_row.of(built, state.FILE_WORDS)[:, state.END] - DIRECT) >> FAN_SHIFT), 0)
+    uppers = -(-np.maximum(leaves - 1, 0) >> FAN_SHIFT)
+    return report | {"metadata_bytes": report["metadata_bytes"] + int((leaves + uppers).sum()) * unit}

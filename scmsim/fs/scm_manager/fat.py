@@ -1,0 +1,94 @@
+"""FAT on the SCM driver: clusters of one sector chained in two FATs, the inode in the directory's entry, no holes.
+
+An entry of a directory is 32 bytes, more for a name beyond 8.3 (13 characters each).
+Source: Linux 2.6.24 fs/fat/{cache,dir,fatent,misc}.c, fs/vfat/namei.c; mkdosfs for devices of 64 MiB.
+"""
+
+from scmsim.core.errors import UsageError
+from scmsim.core.records import Files
+from scmsim.core.units import format_bytes
+from scmsim.fs.engine import operations, table
+from scmsim.fs.engine.events import State, emit_recipe
+from scmsim.fs.scm_manager import cache, index, inodes, names, recipes, state, units
+from scmsim.fs.scm_manager import operations as shared
+from scmsim.fs.scm_manager.index import place
+from scmsim.jit import subroutine
+from scmsim.jit.binding import bind
+
+LARGEST_FILE = (1 << 32) - 1  # bytes (fat_fill_super: s_maxbytes)
+
+
+@subroutine
+def entries(length):
+    """Entries that a name of `length` characters takes in a directory."""
+    return 1 + (length + 12) // 13 * (length > 12)
+
+
+@subroutine
+def inode_changed(s, arena, out, row):
+    """The entry with the file's newest name is its inode."""
+    parent, slot = arena[row + state.PARENT], arena[row + state.SLOT]
+    if parent == 0 or slot < 0:
+        return
+    i = slot * s.entry >> s.shift
+    if table.get(arena, parent + state.BLOCKS, i) == 0:  # the directory went with the entry
+        return
+    s.reg[recipes.META] = place(arena, parent, i)
+    cache.mark(s, arena, parent, i, recipes.ZERO + 1)
+    emit_recipe(s, out, recipes.INODE_STORE)
+
+
+@subroutine
+def unnamed(s, arena, out, row):
+    """The inode went with the entry."""
+
+
+@subroutine
+def read_entries(s, arena, out, row, unit):
+    """The sector of the FAT with the last entry of the way comes into the cache."""
+    cache.load_entry(s, arena, out, index.number(s, place(arena, row, unit)))
+
+
+@subroutine
+def flush_order(s, row):
+    """The FAT comes before the directory, as sync_blockdev (file_fsync, fs/buffer.c) writes from the first block on."""
+    return row, s.table, s.directory, s.inodes
+
+
+emit = bind(
+    "fat",
+    operations,
+    {
+        **shared.HOOKS,
+        cache: {"flush_order": flush_order},
+        inodes: {"changed": inode_changed, "unnamed": unnamed},
+        names: {"entries": entries},
+        units: {"read_entries": read_entries},
+    },
+).emit
+
+
+def start(params: dict, files: Files, *, nand: bool = False) -> State:
+    """State of an empty FAT: reserved sectors, two FATs, clusters; on NAND a 32nd of the erase units is spare."""
+    made = recipes.calls() | recipes.cached(32, nand)
+    built = state.build(params, files, "fat-scm", made, shift=9, entry=32, inode=0)
+    record = built.record[0]
+    if nand:
+        _use_nand(record, params)
+    usable = int(record.capacity) - int(record.spare) * recipes.SECTOR * recipes.PAGES
+    record.table_at += 32 * recipes.SECTOR
+    record.table_bytes = record.mirror = state.up(usable // recipes.SECTOR * recipes.WORD, recipes.SECTOR)
+    state.add_blocks(built, int(record.table_at) + 2 * int(record.table_bytes), usable)
+    return built
+
+
+def _use_nand(record, params: dict) -> None:
+    """What the NFTL keeps of the flash."""
+    if params["replacements"] not in (1, 2):
+        raise UsageError(
+            f"replacements = {params['replacements']} does not work; an erase unit has 1 or 2 replacements"
+        )
+    if params["capacity"] > 16 << 40:
+        raise UsageError(f"capacity {format_bytes(params['capacity'])} is too large; the model of NAND ends at 16TiB")
+    record.nand, record.most_written, record.replacements = 1, 8, params["replacements"]
+    record.spare = int(record.capacity) // (recipes.SECTOR * recipes.PAGES) // 32 or 1

@@ -1,0 +1,157 @@
+"""The SCM manager: a file's data objects are taken from the buddy system one by one and chained; nothing is cached.
+
+A directory is a file of 8-byte entries, the index of a metadata object (which holds the name) and a hash of the name.  The paper
+does not say what it is; with the names themselves loaded from SCM, Postmark would not be faster than on FAT, as its Table 4 has it.
+Source: SCM manager paper, section 4.2; a reconstruction.
+"""
+
+from scmsim.alloc import buddy
+from scmsim.core.records import Files
+from scmsim.fs.engine import calls, operations
+from scmsim.fs.engine.events import State, emit_recipe
+from scmsim.fs.scm_manager import cache, data, index, inodes, names, objects, recipes, state, units
+from scmsim.fs.scm_manager import operations as shared
+from scmsim.fs.scm_manager.objects import DATA_ORDER, META_ORDER
+from scmsim.jit import subroutine
+from scmsim.jit.binding import bind
+
+CHUNK = 1 << buddy.LARGEST_SHIFT
+
+
+# the buddy system
+
+
+@subroutine
+def ready(s, arena, units):
+    """Whether the buddy system can serve `units` units; False: its bitmaps must grow first."""
+    return buddy.ready(s, arena, 1 * 2)
+
+
+@subroutine
+def available(s):
+    """Data objects that can be allocated."""
+    s.free_blocks = buddy.room(s, recipes.ZERO + DATA_ORDER)
+    return s.free_blocks
+
+
+@subroutine
+def take(s, arena, want):
+    """Device offset of a fresh data object."""
+    s.got = 1
+    return buddy.allocate(s, arena, recipes.ZERO + DATA_ORDER)
+
+
+@subroutine
+def give(s, arena, row, i):
+    """Give a file's data object back, a short one in its own size."""
+    short = arena[row + state.SHORT] if i == 0 else 0
+    buddy.release(s, arena, index.place(arena, row, i), short - 1 if short > 0 else recipes.ZERO + DATA_ORDER)
+    if short > 0:
+        arena[row + state.SHORT] = 0
+
+
+@subroutine
+def missing(arena, row, first, stop):
+    """Data objects that are allocated to make the file reach `stop`, one for a short one included."""
+    return max(stop - arena[row + state.END], 0) + (arena[row + state.SHORT] > 0)
+
+
+@subroutine
+def number(s, at):
+    """The chain table has an entry for each 512 bytes from its own first byte on."""
+    return (at - s.table_at) >> s.shift
+
+
+# metadata objects and first data objects
+
+
+@subroutine
+def make_inode(s, arena, row):
+    """A new file gets a metadata object."""
+    if arena[row + state.META] == 0:
+        arena[row + state.META] = buddy.allocate(s, arena, recipes.ZERO + META_ORDER)
+
+
+@subroutine
+def inode_changed(s, arena, out, row):
+    """The metadata object changed."""
+    s.reg[recipes.META] = arena[row + state.META]
+    emit_recipe(s, out, recipes.INODE_STORE)
+
+
+@subroutine
+def free_inode(s, arena, row):
+    """The metadata object goes."""
+    if arena[row + state.META] != 0:
+        buddy.release(s, arena, arena[row + state.META], recipes.ZERO + META_ORDER)
+
+
+@subroutine
+def units_at_first(s, is_dir):
+    """A new file gets some data objects at once, a directory none."""
+    return recipes.ZERO + s.first_objects * (not is_dir)
+
+
+# nothing is cached
+
+
+@subroutine
+def mark(s, arena, row, first, count):
+    """What was stored is on the medium."""
+
+
+@subroutine
+def note_entries(s, arena, out, unit, count, words):
+    """So are entries of the chain table."""
+
+
+@subroutine
+def fill_cache(s, arena, out, row, first, stop, cold):
+    """What is loaded comes from the medium."""
+
+
+@subroutine
+def write_back(s, arena, out, row):
+    """There is nothing to be written back."""
+    return True
+
+
+@subroutine
+def leave(s, out):
+    """What the space report reads."""
+    available(s)
+
+
+emit = bind(
+    "scm_manager",
+    operations,
+    {
+        operations: {**shared.HOOKS[operations], "concerns": objects.concerns, "leave": leave},
+        calls: {**shared.HOOKS[calls], "any_step": objects.any_step},
+        cache: {"mark": mark, "note_entries": note_entries, "fill_cache": fill_cache, "write_back": write_back},
+        data: {"widen": objects.widen},
+        index: {"number": number},
+        inodes: {"make": make_inode, "changed": inode_changed, "free": free_inode},
+        names: {"units_at_first": units_at_first},
+        shared: {
+            "adopts": objects.adopts,
+            "missing": missing,
+            "own_units": objects.units_for_names,
+            "own_begin": objects.begin,
+        },
+        units: {"ready": ready, "available": available, "take": take, "give": give},
+    },
+).emit
+
+
+def start(params: dict, files: Files) -> State:
+    """State of an empty SCM: the driver's areas, the chain table (a word for each data object), chunks of the buddy system."""
+    made = recipes.calls() | recipes.direct() | recipes.objects()
+    built = state.build(params, files, "scm-manager", made, shift=9, entry=8, inode=recipes.OBJECT)
+    record = built.record[0]
+    record.first_objects = params["first_objects"]
+    at, capacity = int(record.table_at), int(record.capacity)
+    record.table_bytes = state.up((capacity - at) // recipes.SECTOR * recipes.WORD, recipes.SECTOR)
+    origin = state.up(at + int(record.table_bytes), CHUNK)
+    buddy.attach(built, origin, (capacity - origin) // CHUNK * CHUNK)
+    return built

@@ -1,0 +1,67 @@
+"""The NFTL under FAT on NAND: erase units whose rewritten pages go to replacement units.
+
+An erase unit of 32 pages has pages that are written once; a rewritten page goes to a replacement unit in its chain; if the
+chain may not grow, or no unit is spare, it is folded: what is not in its last unit is copied there, the others are erased.
+Source: Linux 2.6.24 drivers/mtd/nftlcore.c (NFTL_findwriteunit, NFTL_foldchain, NFTL_makefreeblock).
+"""
+
+import numpy as np
+
+from scmsim.fs.engine.events import emit_recipe
+from scmsim.fs.scm_manager import recipes, state
+from scmsim.jit import subroutine
+
+BITS, ALL = 2, 0x5555555555555555  # of a page in its erase unit's word; every page written once
+_ONE, _MASK = np.int64(1), np.int64(3)  # a Python 3 << 62 would not fit an int64 where kernels run as plain Python
+
+
+@subroutine
+def fold(s, arena, out, at, unit):
+    """Fold an erase unit's chain, whose two words are at `at`, into its last unit."""
+    pages, length, copies = arena[at], arena[at + 1], recipes.ZERO + 0
+    for page in range(recipes.PAGES):
+        times = (pages >> BITS * page) & 3
+        if times > 0:
+            copies += times != length
+            pages = (pages & ~(_MASK << BITS * page)) | _ONE << BITS * page
+    arena[at], arena[at + 1] = pages, 1
+    s.reg[recipes.FOLD_AT], s.reg[recipes.FOLD_BYTES] = unit * recipes.PAGES * recipes.SECTOR, copies * recipes.SECTOR
+    s.reg[recipes.FOLDED], s.reg[recipes.ERASED] = copies, length - 1
+    emit_recipe(s, out, recipes.FOLD)
+    s.spare += length - 1
+    s.folds += 1
+    s.erases += length - 1
+    s.page_reads += copies
+    s.page_programs += copies
+
+
+@subroutine
+def spare_unit(s, arena, out, chains):
+    """Fold the next chain with a replacement unit, so that a unit is spare."""
+    units = (1 << arena[s.table + state.SLOTS + 1]) >> 1
+    for _ in range(units):
+        s.fold_cursor = (s.fold_cursor + 1) % units
+        if arena[chains + 2 * s.fold_cursor + 1] > 1:
+            fold(s, arena, out, chains + 2 * s.fold_cursor, s.fold_cursor)
+            return
+
+
+@subroutine
+def program(s, arena, out, sector):
+    """Find the place of a sector that is written, in its erase unit or in a replacement of it."""
+    unit, page, chains = sector // recipes.PAGES, sector % recipes.PAGES, arena[s.table + state.SLOTS]
+    at = chains + 2 * unit
+    if arena[at + 1] == 0:
+        made = unit * recipes.PAGES * recipes.SECTOR < s.table_at + 2 * s.table_bytes  # by mkdosfs
+        arena[at], arena[at + 1] = ALL if made else 0, 1
+    if (arena[at] >> BITS * page) & 3 > s.replacements:
+        fold(s, arena, out, at, unit)
+    times = (arena[at] >> BITS * page) & 3
+    if times == arena[at + 1]:
+        if s.spare == 0:
+            spare_unit(s, arena, out, chains)
+            times = (arena[at] >> BITS * page) & 3
+        s.spare -= 1
+        arena[at + 1] += 1
+    arena[at] = (arena[at] & ~(_MASK << BITS * page)) | (_ONE + times) << BITS * page
+    s.page_programs += 1
