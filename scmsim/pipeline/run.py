@@ -16,7 +16,7 @@ from scmsim.medium import read as read_medium
 from scmsim.mmu import host
 from scmsim.mmu.presets import timing
 from scmsim.paging import _choice as choice
-from scmsim.pipeline.arguments import Params, Progress, machine_table, model_params
+from scmsim.pipeline.arguments import Params, Progress, machine_table, model_params, tables_in
 from scmsim.pipeline.periods import PeriodDetector, parts
 from scmsim.pipeline.stages import (
     Around,
@@ -64,8 +64,8 @@ class Replay:
     ) -> None:  # fmt: skip
         expect("medium", medium, str, "the name of a medium")
         self.source, self.chunk, self.by = source, chunk, by
-        self.system = systems.read(system)
-        self.medium_table, self.machine = read_medium(medium), systems.on_machine(self.system, machine_table(machine))
+        self.system, self.medium_table = systems.read(system), read_medium(medium)
+        self.machine = systems.on_machine(self.system, tables_in(self.medium_table, machine_table(machine)))
         self.params = model_params("fs", fs, params.get(fs, {}))
         self.paging = Paging(fs, self.machine, paging, params)
         self.model = Model(fs, self.params, source.files, chunk)
@@ -76,7 +76,9 @@ class Replay:
         mmu = self.mmu(self.counting)
         if systems.surrounds(self.system):
             mmu = Around(mmu, self.system, self.machine)
-        behind: Stage = Interleaved(mmu, self.footprints, self.paging.stage) if self.footprints else mmu
+        behind: Stage = mmu
+        if self.footprints:
+            behind = Interleaved(mmu, self.footprints, self.paging.stage, source.files)
         stages = [self.counting, self.paging.stage, behind, self.medium]
         if self.model.mapped:
             stages.append(Faults(self.model.mapped, self.counting))

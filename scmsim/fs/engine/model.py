@@ -75,4 +75,7 @@ class Model:
     def space(self) -> dict[str, int]:
         """The model's space report, with the contiguity of free space where its allocator tells."""
         free = contiguity.of_model(self.state.record[0], self.state.arena)
-        return {**self.module.space(self.state), **(contiguity.of_runs(*free) if free else {})}
+        report: dict[str, int] = {**self.module.space(self.state), **(contiguity.of_runs(*free) if free else {})}
+        if "free_bytes" in report:
+            report["free_bytes"] -= report.get("promised_bytes", 0)
+        return report

@@ -282,6 +282,7 @@ def space(state: State) -> dict[str, int]:
         "metadata_bytes": (fixed + int(record.meta_blocks)) * BLOCK,
         "journal_bytes": int(record.journal_blocks) * BLOCK,
         "preallocated_bytes": int(record.windowed) * BLOCK,
+        "promised_bytes": int(record.reserved) * BLOCK,
         "waste_bytes": int((-sizes[mapped > 0] % BLOCK).sum()),
         "page_count": allocated,
         "files": len(at),
