@@ -7,9 +7,10 @@ import pytest
 
 import scmsim
 from scmsim.core import registry
+from scmsim.fs.mapping import mechanisms
 
 FOLDER = pathlib.Path(scmsim.__file__).parent / "fs"
-SITES = {site for fs in registry.names("fs") for site in registry.load("fs", fs).SITES}
+SITES = {site for fs in registry.names("fs") for site in registry.load("fs", fs).SITES} | set(mechanisms.SITES)
 TABLES = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*/costs/*.toml"))}
 ENTRIES = [(table, name) for table, entries in TABLES.items() for name in entries]
 
