@@ -24,6 +24,7 @@ from scmsim.paging._linear import measured_orders
 from scmsim.pipeline.arguments import GROUPS
 from scmsim.pipeline.bins import BY_FILE, SUMS, assign_bins, first_rows
 from scmsim.pipeline.failing_calls import LARGEST_FILE, FailingCalls
+from scmsim.pipeline.faults import count_faults
 from scmsim.pipeline.periods import Watched
 from scmsim.system import rep_strings, surround
 
@@ -144,6 +145,17 @@ class Mmu(Stage):
             (now["free_at"] - then["free_at"][0])[: now["walkers"]], now["active_until"] - then["active_until"]
         )
         return not moved.any() or bool((moved == now["now"] - then["now"][0]).all())
+
+
+class Faults(Stage):
+    """Page faults of files that the program maps."""
+
+    def __init__(self, mapped: Any, counting: Counting) -> None:
+        self.mapped, self.counting = mapped, counting
+
+    def take(self, events: np.ndarray) -> None:
+        if self.mapped.active:
+            count_faults(self.counting.counters, events, self.counting.bins, len(events))
 
 
 class Around(Mmu):
