@@ -36,7 +36,9 @@ def terms(fs: str, op: str, unit: int) -> dict[str, float]:
 
 def main() -> None:
     """Print published and simulated, their ratio and the largest terms."""
-    print("| model | operation | bytes | published, us | simulated, us | ratio | largest terms, us |\n" + "|---" * 7 + "|")
+    print(
+        "| model | operation | bytes | published, us | simulated, us | ratio | largest terms, us |\n" + "|---" * 7 + "|"
+    )
     for (fs, op, unit), there in PUBLISHED.items():
         found = terms(fs, op, unit)
         here = sum(found.values())
