@@ -22,7 +22,7 @@ PROGRAM = "make_sqlite.py"
 @click.command("demo", help=SUMMARY)
 @click.option("--keep", type=click.Path(), help="Keep the captured trace here (.parquet).")
 def command(keep: str | None) -> None:
-    from scmsim.cli.replay import run_jobs
+    from scmsim.cli.replay import run_all
     from scmsim.core.atomic import whole, writable
     from scmsim.pipeline import DEFAULTS
 
@@ -36,7 +36,7 @@ def command(keep: str | None) -> None:
                 shutil.copyfile(trace, draft)
         click.echo(f"\n2. replaying it on {FILE_SYSTEMS.replace(',', ', ')} with the TLB of {MACHINE}\n")
         job = {"trace": str(trace), "fs": FILE_SYSTEMS, "params": {}, **DEFAULTS, "machine": MACHINE}
-        click.echo(run_jobs([job], {}, None).table())
+        click.echo(run_all([job], {}, None).table())
     click.echo(_NEXT.format(trace=keep or os.path.relpath(folder / STORED)))
 
 

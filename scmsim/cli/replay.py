@@ -1,6 +1,7 @@
 """`scmsim replay`: a trace through models, side by side."""
 
 import contextlib
+import os
 import sys
 from typing import Any
 
@@ -49,6 +50,7 @@ experiment such as quickstart.""",
     metavar="NAME",
     help="What else runs (scmsim list system, or a .toml file).",
 )
+@click.option("--jobs", type=click.IntRange(1), help="File systems to replay at once.  [default: as many as CPUs]")
 @click.option("--sync-at-end", is_flag=True, help="Write back what is dirty at the end, as sync(2) does, and count it.")
 @click.option(
     "--top", default=20, show_default=True, type=click.IntRange(1, 1_000_000), help="Files to show with --by file."
@@ -92,6 +94,7 @@ def command(
     footprints: str | None,
     meminfo: str | None,
     system: str,
+    jobs: int | None,
     sync_at_end: bool,
     as_json: bool,
     out: str | None,
@@ -105,14 +108,14 @@ def command(
     if out is not None:
         check_writable(out)
     check(**shown)
-    jobs, by, out = _jobs(trace, fs, (machine, paging, medium), by, out)
-    for job in jobs:
+    replays, by, out = _replays(trace, fs, (machine, paging, medium), by, out)
+    for job in replays:
         job.setdefault("sync_at_end", False)
         job["sync_at_end"] |= sync_at_end
         job |= {"footprints": footprints, "meminfo": meminfo, "system": system}
     level = None if by is None else "site" if by == "site" else "group"
     with _costs(costs):
-        result = run_jobs(jobs, _params(assignments), by)
+        result = run_all(replays, _params(assignments), by, jobs)
     if out:
         result.write(out, level or "run")
         click.echo(f"wrote {out}", err=True)
@@ -134,7 +137,7 @@ def _costs(paths: tuple[str, ...]) -> contextlib.AbstractContextManager[None]:
     return using(paths)
 
 
-def _jobs(trace: str, fs: str | None, models: tuple, by: str | None, out: Any) -> tuple[list[dict], str | None, Any]:
+def _replays(trace: str, fs: str | None, models: tuple, by: str | None, out: Any) -> tuple[list[dict], str | None, Any]:
     """Keyword sets for `pipeline.replay`, one per combination of machine, paging and medium."""
     from scmsim.core import registry
     from scmsim.pipeline import DEFAULTS
@@ -200,22 +203,22 @@ def _params(assignments: tuple[str, ...]) -> dict[str, dict[str, str]]:
     return params
 
 
-def run_jobs(jobs: list[dict], params: dict[str, dict[str, str]], by: str | None) -> Any:
-    """Replay every job with progress on stderr; one Result with the runs of all."""
+def run_all(replays: list[dict], params: dict[str, dict[str, str]], by: str | None, jobs: int | None = None) -> Any:
+    """Replay all with progress on stderr, `jobs` file systems at once (None: as many as CPUs); one Result with the runs of all."""
     from scmsim.cli._progress import Progress
     from scmsim.pipeline import replay
     from scmsim.pipeline.arguments import models_of, names_of
 
-    result = None
-    elsewhere = {job["paging"] for job in jobs}  # parameters of one paging mean nothing to the jobs of another
+    jobs, result = jobs or len(os.sched_getaffinity(0)), None
+    elsewhere = {job["paging"] for job in replays}  # parameters of one paging mean nothing to the replays of another
     with Progress() as progress:
-        for job in jobs:
+        for job in replays:
             merged = {k: {**job["params"].get(k, {}), **params.get(k, {})} for k in {*job["params"], *params}}
             known = models_of(names_of(job["fs"]), job["machine"], job["paging"])
             if job["params"]:  # an experiment may hold parameters of models that this run leaves out
                 merged = {k: v for k, v in merged.items() if k in known or k in params}
             merged = {k: v for k, v in merged.items() if k in known or k not in elsewhere}
-            one = replay(**{**job, "params": merged}, by=by or "site", progress=progress)
+            one = replay(**{**job, "params": merged}, by=by or "site", jobs=jobs, progress=progress)
             if result is None:
                 result = one
             else:

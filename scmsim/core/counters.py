@@ -102,6 +102,20 @@ SCHEMA: dict[str, Counter] = {
     "media_bytes_64": Counter(None, "bytes", "bytes written at the medium with a 64-byte granule"),
     "media_bytes_256": Counter(None, "bytes", "bytes written at the medium with a 256-byte granule"),
     "media_bytes_4096": Counter(None, "bytes", "bytes written at the medium with a 4096-byte granule"),
+    **{
+        f"page_faults_{level}": Counter(
+            None, "faults", f"page faults of mapped files that set {level.upper()}s ({what})"
+        )
+        for level, what in (("pte", "4 KiB, or several at once"), ("pmd", "2 MiB"), ("pud", "1 GiB"))
+    },
+    "page_faults_write_protect": Counter(
+        None, "faults", "page faults of mapped files, by stores, that found an entry without the right to store"
+    ),
+    "page_faults_major": Counter(None, "faults", "page faults of mapped files that read or allocated the page"),
+    **{
+        f"mapped_bytes_{size}": Counter(None, "bytes", f"bytes of files that page faults mapped by {size} entries")
+        for size in ("4k", "2m", "1g")
+    },
 }
 
 

@@ -58,7 +58,7 @@ def _clean(text: str) -> str:
 def of_comparison(found: "Comparison") -> Iterable[Case]:
     """A suite a quantity, a case a cell; a comparison without a judged row is one failure, as its exit code says."""
     for row in found.rows:
-        key = " ".join(str(part) for part in row.key if part is not None)
+        key = " ".join(str(part) for part in row.key if part not in (None, ""))
         text = f"simulated {row.simulated:.6g}, measured {row.measured:.6g}"
         text += "" if row.ratio is None else f", ratio {row.ratio:.4g}"
         text += "" if row.tolerance_percent is None else f", tolerance {row.tolerance_percent:g} %"

@@ -86,7 +86,7 @@ def _begin(s, entries, kinds, events):
         if event.op != s.op:
             break
         s.events += 1
-        sites |= 1 << event.site
+        sites |= 1 << int(event.site)  # in plain Python a byte would overflow
         if event.code == WORK:
             instructions += event.addr
     best = _nearest(s, entries, kinds[s.op], sites & s.shared, instructions)

@@ -25,7 +25,7 @@ from scmsim.pipeline.arguments import (
 )
 from scmsim.pipeline.arguments import model_params as model_params
 from scmsim.pipeline.arguments import open_source as open_source
-from scmsim.result import Result
+from scmsim.result import Result, Run
 from scmsim.system import ALONE
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def replay(
     meminfo: str | os.PathLike[str] | None = None,
     system: str = ALONE,
     progress: Progress | None = None,
+    jobs: int = 1,
     chunk: int = CHUNK,
 ) -> Result:
     """Replay a trace through models and return their counters, one run per file system.
@@ -80,6 +81,9 @@ def replay(
     system : str
         What else runs, and how rep-strings count: a name from `scmsim list system`, or the path of a TOML file.
     progress : callable(fs, rows done, rows), optional
+        With several jobs it is called on their threads, one call at a time, with the sum of what they have done.
+    jobs : int
+        Models to replay at once, each on a thread of its own; results do not depend on it.
     chunk : int
         Operations and events in flight; results do not depend on it.
 
@@ -100,26 +104,29 @@ def replay(
     check_progress(progress)
     check_footprints(footprints)
     expect("sync_at_end", sync_at_end, bool, "True or False")
-    if not is_whole(chunk) or chunk < 1:
-        raise UsageError(f"chunk must be a whole number of operations from 1, not {chunk!r}")
+    for name, value, what in (("chunk", chunk, "operations"), ("jobs", jobs, "models")):
+        if not is_whole(value) or value < 1:
+            raise UsageError(f"{name} must be a whole number of {what} from 1, not {value!r}")
     known = models_of(names, machine, paging)
     for target in params:
         if target not in known:
             raise unknown("model in this replay", target, sorted(known))
     params = on_direct_map(params, meminfo, names, machine, paging)
     expect("system", system, str, "the name of a system")
+    from scmsim.pipeline.at_once import at_once
     from scmsim.pipeline.run import Replay
     from scmsim.result import provenance
 
     source, inputs = open_source(trace)
-    result = Result(manifest={})
-    for name in names:
-        if progress:
-            progress(name, 0, source.rows)
-        one = Replay(source, name, machine, paging, medium, params, by, footprints, chunk, system)
-        result.runs.append(one.run(sync_at_end, progress))
-    result.manifest = provenance.build(inputs, trace=source.header)
-    return result
+    rows = source.rows
+
+    def one(name: str, progress: Progress) -> Run:
+        progress(name, 0, rows)
+        model = Replay(source, name, machine, paging, medium, params, by, footprints, chunk, system)
+        return model.run(sync_at_end, progress)
+
+    runs = at_once(names, one, jobs, progress)
+    return Result(provenance.build(inputs, trace=source.header), runs)
 
 
 def touches(

@@ -24,6 +24,7 @@ from scmsim.paging._linear import measured_orders
 from scmsim.pipeline.arguments import GROUPS
 from scmsim.pipeline.bins import BY_FILE, SUMS, assign_bins, first_rows
 from scmsim.pipeline.failing_calls import LARGEST_FILE, FailingCalls
+from scmsim.pipeline.faults import count_faults
 from scmsim.pipeline.periods import Watched
 from scmsim.system import rep_strings, surround
 
@@ -146,6 +147,17 @@ class Mmu(Stage):
         return not moved.any() or bool((moved == now["now"] - then["now"][0]).all())
 
 
+class Faults(Stage):
+    """Page faults of files that the program maps."""
+
+    def __init__(self, mapped: Any, counting: Counting) -> None:
+        self.mapped, self.counting = mapped, counting
+
+    def take(self, events: np.ndarray) -> None:
+        if self.mapped.active:
+            count_faults(self.counting.counters, events, self.counting.bins, len(events))
+
+
 class Around(Mmu):
     """What else runs, between the events that an MMU takes; nobody else sees it."""
 
@@ -153,13 +165,16 @@ class Around(Mmu):
         self.mmu, self.counting, self.state = mmu, mmu.counting, mmu.state
         pcid = bool(mmu.state[0]["pcid"])
         self.around = surround.start(system, machine.get("time", {}), pcid, len(mmu.counting.counters) - 1)
+        self.own_stacks, self.threads = system["thread_stacks"], np.zeros(0, np.int64)
         room = ROOM + int(self.around.most[0])
         self.events, self.rows = np.zeros(room, EVENT), np.zeros(room, np.int64)
 
     def begin(self, batch: np.recarray) -> None:
-        self.around.op[0] = -1
+        self.around.op[0], self.threads = -1, batch.thread
 
     def count(self, events: np.ndarray, bins: np.ndarray) -> None:
+        if self.own_stacks:
+            surround.own_stacks(events, self.threads)
         self.around.at[0], whole = 0, False
         while not whole:
             whole = surround.surround(self.around, surround.TICK, self.events, self.rows, events, bins)

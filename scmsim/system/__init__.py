@@ -17,6 +17,7 @@ _FIELDS: dict[str, Rule] = {
     "slice_us": whole(0, 1 << 40),  # CPU time after which another process runs; 0: there is none
     "other_pages": _PAGES,  # of 4 KiB, that the other process touches each time
     "program_pages": _PAGES,  # of 4 KiB, of its own, that the program touches before each system call
+    "thread_stacks": flag,  # each thread of the trace has a kernel stack of its own
     "kpti": flag,  # two page tables, for user and kernel
     "pcid": flag,  # address spaces keep their entries, where the CPU can
     "levels": whole(4, 5),  # of the page table, where it is not as the machine's preset says
@@ -49,7 +50,7 @@ def on_machine(system: dict[str, Any], machine: dict[str, Any]) -> dict[str, Any
 
 def surrounds(system: dict[str, Any]) -> bool:
     """Whether anything runs besides the calls."""
-    return any(system[name] for name in ("hz", "slice_us", "program_pages", "kpti"))
+    return any(system[name] for name in ("hz", "slice_us", "program_pages", "thread_stacks", "kpti"))
 
 
 def counts_rep_strings(system: dict[str, Any]) -> bool:

@@ -6,6 +6,8 @@ pages are not global then (Linux Documentation/x86/pti.rst).  A timer interrupt 
 what one of Debian's 6.1 kernel did (tick.csv).  Another process runs after so many more: it has an address space and pages of
 its own.
 
+The kernel stack of a measured call is that of one thread; each thread of a trace may have one of its own, so many bytes further on.
+
 Time is instructions here (the machine's GHz by its CPI), those of the calls alone.  The touches are no instructions.  Those of
 the program and of interrupts count where they happen; those of the other process count nothing.
 
@@ -44,6 +46,8 @@ STATE = np.dtype(
     )
 )
 TOUCH = np.dtype((np.record, [("vaddr", "i8"), ("order", "u1"), ("stores", "u1")]))
+# Linux 6.1 Documentation/x86/x86_64/mm.rst; a stack of 16 KiB lies at a multiple of that, behind a guard page (kernel/fork.c).
+VMALLOC, VMALLOC_END, STACK_BYTES = 0xFFFF_C900_0000_0000 - (1 << 64), 0xFFFF_E900_0000_0000 - (1 << 64), 32 << 10
 PROGRAM, OTHER = 3 << 45, 7 << 44  # pages of the program and of another process: above all buffers of threads
 _SMALL = 12  # log2 of the bytes of a page
 _EVERYTHING = 1 << 40  # bytes of kernel addresses: more than can be invalidated one by one
@@ -61,6 +65,12 @@ def start(system: Mapping[str, Any], time: Mapping[str, float], pcid: bool, tras
     state.pcid, state.trash, state.op = pcid, trash, -1
     state.most = 5 + len(TICK) + system["program_pages"] + system["other_pages"]
     return state
+
+
+def own_stacks(events: np.ndarray, threads: np.ndarray) -> None:
+    """Move what was measured on one thread's stack to that of the thread of each event's operation."""
+    at = np.flatnonzero((events["space"] == KERNEL) & (events["vaddr"] >= VMALLOC) & (events["vaddr"] < VMALLOC_END))
+    events["vaddr"][at] += STACK_BYTES * threads[events["op"][at]]
 
 
 def _measured_tick() -> np.ndarray:

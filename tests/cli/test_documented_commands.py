@@ -101,7 +101,7 @@ def test_the_demo_ends_with_commands_on_a_trace_that_exists(tmp_path: Path, monk
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(demo, "_capture", lambda program, scratch: None)
-    monkeypatch.setattr(replay, "run_jobs", lambda *jobs: Shown)
+    monkeypatch.setattr(replay, "run_all", lambda *jobs: Shown)
     done = CliRunner().invoke(cli.main, ["demo"])
     assert done.exit_code == 0, done.output
     traces = re.findall(r"scmsim replay (\S+) --fs", done.output)

@@ -18,7 +18,7 @@ MODEL = pathlib.Path(__file__).parent / "toy_model.py"
 def toy(tmp_path, monkeypatch):
     """The package's folders with one more file system: `toy`."""
     package = pathlib.Path(scmsim.__file__).parent
-    for folder in ("paging", "medium", "mmu", "workload"):
+    for folder in ("paging", "medium", "mmu", "system", "workload"):
         (tmp_path / folder).symlink_to(package / folder)
     (tmp_path / "fs").mkdir()
     shutil.copy(MODEL, tmp_path / "fs" / "toy.py")

@@ -1,5 +1,7 @@
 """What else runs: kernels beside the reference in buffers of any size, tables, and what it does to a replay."""
 
+import types
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +12,7 @@ from scmsim import system as systems
 from scmsim.core import registry
 from scmsim.core.counters import COUNTERS
 from scmsim.core.errors import UsageError
-from scmsim.core.records import EVENT, EVENTS, LOAD, NTSTORE, STORE, WORK
+from scmsim.core.records import EVENT, EVENTS, KERNEL, LOAD, NTSTORE, PM, STORE, WORK
 from scmsim.system import rep_strings, surround
 from scmsim.workload.microbench import Workload
 from tests.system import reference
@@ -132,6 +134,30 @@ def test_two_page_tables_flush_where_the_cpu_has_no_numbers(tmp_path):
     assert old["dtlb_store_misses_walk_completed"] > 64  # each call begins with empty TLBs
     off = own(tmp_path, "kpti = true\npcid = false\n[source]\nkpti = 'a test'\npcid = 'a test'\n")
     assert run(system=off).counters["tlb_flushes"] == 2 * 64
+
+
+def test_each_thread_has_a_stack_of_its_own():
+    events = np.zeros(4, EVENT)
+    stack = surround.VMALLOC + 0x3FF8
+    events["vaddr"], events["space"] = [stack, stack, surround.VMALLOC_END, stack], [KERNEL, KERNEL, KERNEL, PM]
+    events["op"] = [0, 1, 1, 1]
+    surround.own_stacks(events, np.array([0, 7]))
+    assert events["vaddr"].tolist() == [stack, stack + 7 * (32 << 10), surround.VMALLOC_END, stack]
+
+
+def test_stacks_of_threads_are_pages_of_footprints(tmp_path):
+    """Two threads that take turns touch a set of stack pages each."""
+    trace = Workload(op="append", unit=4096, total=1 << 18)
+    rows = np.concatenate(list(trace.batches()))
+    rows["thread"] = np.arange(len(rows)) % 2
+    several = types.SimpleNamespace(
+        header={}, files=trace.files, rows=len(rows), batches=lambda chunk=0: iter([rows.view(np.recarray)])
+    )
+    system = own(tmp_path, "thread_stacks = true\n[source]\nthread_stacks = 'a test'\n")
+    one, two = (
+        scmsim.replay(several, "tmpfs", footprints="6.1", system=name).runs[0].metrics for name in ("alone", system)
+    )
+    assert two["dtlb_kernel_walks"] > one["dtlb_kernel_walks"] and two["dtlb_lookups"] == one["dtlb_lookups"]
 
 
 def test_a_fifth_level_is_one_more_entry_of_a_cold_walk(tmp_path):

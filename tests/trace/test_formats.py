@@ -26,7 +26,9 @@ FORMATS = {
     "blk_classic.txt": "blkparse", "blkparse.txt": "blkparse", "darshan_dxt_sample.txt": "darshan-dxt",
     "oracle_general.bin": "oracle-general", "perf_raw.txt": "perf-script", "perf_named.txt": "perf-script",
     "msr.csv": "msr", "tencent.csv": "tencent", "fiu_file.txt": "fiu-file", "fiu_block.txt": "fiu-block",
-    "ops.csv": "ops-csv", "ops.jsonl": "ops-jsonl",
+    "ops.csv": "ops-csv", "ops.jsonl": "ops-jsonl", "alibaba.csv": "alibaba", "dftracer.pfw": "dftracer", "dio.json": "dio",
+    "lcs_v3.bin": "lcs", "lttng.txt": "lttng", "nfsd.txt": "nfsd", "thesios.csv": "thesios", "trace_cmd.txt": "trace-cmd",
+    "twitter_cache.csv": "twitter-cache", "vscsi1.bin": "vscsi", "vscsi2.bin": "vscsi",
 }  # fmt: skip
 
 

@@ -57,6 +57,7 @@ def convert(
     granularity: str = "file",
     read: str = "",
     write: str = "",
+    form: str = "csv",
 ) -> Report:
     """Convert a table; closes the writer (see `scmsim.trace.formats`, and PARAMS)."""
     with Input.of(path) as given:
@@ -71,7 +72,7 @@ def convert(
         for table in tables(builder, wanted, None, _DELIMITERS[delimiter], _TOOL, progress):
             _add(builder, table)
         clock = f"{time_unit} of the table" if "time" in places else "line numbers (no time column was named)"
-        return builder.finish("csv", _TOOL, clock=clock, columns=columns, unit=unit)
+        return builder.finish(form, _TOOL, clock=clock, columns=columns, unit=unit)
 
 
 def _words(text: str) -> list[str]:

@@ -84,8 +84,8 @@ class _Table:
             raise BadLine(f"no line of a table ({error})") from None
         if len(found) > len(self.titles):
             raise BadLine(f"{len(found)} cells under {len(self.titles)} titles: {clip(line)!r}")
-        cells = dict(zip(self.titles, found, strict=False))
-        return {name: _unescaped(text) if name.startswith("path") else text.strip() for name, text in cells.items()}
+        given = ((name, text) for name, text in zip(self.titles, found, strict=False) if text)
+        return {name: _unescaped(text) if name.startswith("path") else text.strip() for name, text in given}
 
 
 def _unescaped(text: str) -> str:

@@ -12,7 +12,8 @@ import numpy as np
 
 from scmsim.core.errors import UsageError
 from scmsim.core.records import READ, WRITE
-from scmsim.trace.formats._builder import FAR, TraceBuilder
+from scmsim.trace.formats import _objects
+from scmsim.trace.formats._builder import TraceBuilder
 from scmsim.trace.formats._input import Input
 from scmsim.trace.formats._lines import Progress
 from scmsim.trace.formats._report import Report
@@ -29,7 +30,6 @@ RECORD = np.dtype([("time", "<u4"), ("ident", "<u8"), ("length", "<u4"), ("next"
 _TOOL = "an oracleGeneral trace"
 _NAME = "oracleGeneral"  # of files that say what they are
 _ENOUGH = 4  # records that tell it from other binary data
-_RECORDS = 1 << 16  # in a block
 _LAST = np.iinfo("i8").max
 _LARGEST = 1 << 31  # bytes of an object
 _FURTHEST = 1 << 40  # requests ahead
@@ -73,16 +73,7 @@ def convert(
         kind = "block" if block else "object"
         builder = TraceBuilder(given, writer, strict=strict, under=under, granularity=kind)
         code = READ if op == "read" else WRITE
-        for piece in given.blocks(_RECORDS * RECORD.itemsize):
-            whole = len(piece) // RECORD.itemsize * RECORD.itemsize
-            _add(builder, np.frombuffer(piece[:whole], RECORD), code, block)
-            if whole < len(piece):
-                builder.report.lines += 1
-                builder.bad(
-                    f"the last record has {len(piece) - whole} of {RECORD.itemsize} bytes", builder.report.lines
-                )
-            if progress is not None:
-                progress(given.taken, given.total)
+        _objects.each_block(builder, RECORD, lambda records: _add(builder, records, code, block), progress)
         return builder.finish("oracle-general", _TOOL, clock="seconds", notes=[_NOTE.format(op)], block=block)
 
 
@@ -98,37 +89,8 @@ def _check_head(given: Input) -> None:
 
 
 def _add(builder: TraceBuilder, records: Any, op: int, block: int) -> None:
-    records = _possible(builder, records, block)
-    length = records["length"].astype("i8")
-    if block:
-        file = np.full(len(records), builder.file("/device"), "i8")
-        offset = records["ident"].astype("i8") * block
-    else:
-        found, places, codes = np.unique(records["ident"], return_index=True, return_inverse=True)
-        order = np.argsort(places)  # numbers in the order of first use
-        numbers = np.empty(len(found), "i8")
-        for i in order:
-            numbers[i] = builder.file(f"/object/{found[i]}", int(length[places[i]]))
-        file, offset = numbers[codes], np.zeros(len(records), "i8")
-    builder.table(records["time"].astype("i8") * 10**9, np.full(len(records), op, "i8"), file, offset, length)
-
-
-def _possible(builder: TraceBuilder, records: Any, block: int) -> Any:
-    """The records that can be requests and whose end can be reached; the others are counted."""
     good = _sane(records)
-    _count_bad(builder, int((~good).sum()), "a request has an impossible size or next request")
+    _objects.count_bad(builder, int((~good).sum()), "a request has an impossible size or next request")
     records = records[good]
-    if not block:
-        return records
-    if not 1 <= block <= 1 << 30:
-        raise UsageError(f"a block of {block} bytes is not between 1 byte and 1 GiB; give --set block=512")
-    good = records["ident"] < (FAR >> 1) // block
-    for row in np.flatnonzero(~good):
-        _count_bad(builder, 1, f"block {records['ident'][row]} lies beyond 2^59 bytes")
-    return records[good]
-
-
-def _count_bad(builder: TraceBuilder, count: int, reason: str) -> None:
-    for _ in range(count):
-        builder.report.lines += 1
-        builder.bad(reason, builder.report.lines)
+    ops = np.full(len(records), op, "i8")
+    _objects.add(builder, records["time"].astype("i8"), records["ident"], records["length"].astype("i8"), ops, block)

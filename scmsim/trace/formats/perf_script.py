@@ -76,7 +76,7 @@ def convert(
     if under is not None:
         raise UsageError("--under needs file names, which perf does not record; leave it out")
     with Input.of(path) as given:
-        work = _Conversion(given, strict, arch)
+        work = Conversion(given, strict, arch)
         for block in byte_blocks(given, _TOOL, progress, _BLOCK):
             work.take(block)
             rows = work.imp.drain(_KEEP)
@@ -99,7 +99,7 @@ class _Calls(NamedTuple):
         return _Calls(*(column[start:end] for column in self))
 
 
-class _Conversion:
+class Conversion:
     """Pairs entries with exits, and gives each call to its handler."""
 
     def __init__(self, given: Input, strict: bool, arch: str) -> None:
@@ -311,7 +311,7 @@ class _Conversion:
             shares = "CLONE_FILES CLONE_FS CLONE_VM" if pid < 0 else ""
             self.children[child] = task.spawn(str(child), shares)
 
-    def finish(self, writer: TraceWriter) -> Report:
+    def finish(self, writer: TraceWriter, form: str = "perf-script", tool: str = "perf") -> Report:
         """Write what is left, the side table and the provenance."""
         imp, report = self.imp, self.report
         report.left_out[why.NEVER_RETURNED] += len(self.waiting)
@@ -334,8 +334,8 @@ class _Conversion:
         report.check()
         writer.header.update(
             {
-                "format": "perf-script", "source": self.given.name, "tool": "perf", "granularity": "descriptor",
-                "time": "clock of perf", "duration_ns": imp.now, "arch": self.arch, "lost_events": self.lost,
+                "format": form, "source": self.given.name, "tool": tool, "granularity": "descriptor",
+                "time": f"clock of {tool}", "duration_ns": imp.now, "arch": self.arch, "lost_events": self.lost,
                 **report.provenance(),
             }
         )  # fmt: skip

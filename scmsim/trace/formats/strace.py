@@ -119,7 +119,7 @@ def convert(
         Working directory of the first process, where it is known.
     """
     with Input.of(path) as given:
-        conversion = _Conversion(given.path, strict, Importer(Names(under), cwd))
+        conversion = Conversion(given.path, strict, Importer(Names(under), cwd))
         for block in byte_blocks(given, _FORMAT, progress):
             conversion.take(block)
             rows = conversion.imp.drain(_KEEP)
@@ -128,11 +128,11 @@ def convert(
         return conversion.finish(writer)
 
 
-class _Conversion:
+class Conversion:
     """The loop over the lines: takes each apart, joins split calls, and counts every line once."""
 
-    def __init__(self, path: str, strict: bool, imp: Importer) -> None:
-        self.path = path
+    def __init__(self, path: str, strict: bool, imp: Importer, form: str = "strace", tool: str = _FORMAT) -> None:
+        self.path, self.form, self.tool = path, form, tool
         self.strict = strict
         self.imp = imp
         self.report = imp.report
@@ -175,6 +175,20 @@ class _Conversion:
                 self._other(name, line, number)
             else:
                 self._call(task, name, spec, line, m.end(), number)
+
+    def line(self, line: str) -> None:
+        """Work on one line."""
+        self._lines([line])
+
+    def leave_out(self, reason: str) -> None:
+        """Count a line that is no call."""
+        self.report.lines += 1
+        self.report.left_out[reason] += 1
+
+    def bad(self, reason: str) -> None:
+        """Count a line that cannot be understood, or raise UsageError for it."""
+        self.report.lines += 1
+        self._bad(self.report.lines, reason)
 
     def _call(self, task: Task, name: str, spec: _Spec, text: str, start: int, number: int) -> None:
         """A complete call, its arguments beginning at `start`."""
@@ -310,7 +324,7 @@ class _Conversion:
         """Write what is left, the side table and the provenance."""
         imp, report = self.imp, self.report
         if not (self.understood or report.calls):
-            raise UsageError(f"{self.path!r} is not {_FORMAT}: none of its {report.lines} lines is a file operation")
+            raise UsageError(f"{self.path!r} is not {self.tool}: none of its {report.lines} lines is a file operation")
         for task in imp.tasks.values():
             self._drop_pending(task)
         rows = imp.drain(0)
@@ -321,7 +335,7 @@ class _Conversion:
         report.left_out = +report.left_out  # drops zeros
         report.blind_spots, report.notes = _blind_spots(imp), _notes(imp, self.clock)
         report.check()
-        writer.header.update(_header(self.path, imp, self.clock))
+        writer.header.update(_header(self.path, imp, self.clock, self.form))
         writer.close(files)
         return report
 
@@ -351,14 +365,14 @@ def _notes(imp: Importer, clock: Clock) -> list[str]:
     return out
 
 
-def _header(path: str, imp: Importer, clock: Clock) -> dict[str, Any]:
+def _header(path: str, imp: Importer, clock: Clock, form: str) -> dict[str, Any]:
     return {
-        "format": "strace",
+        "format": form,
         "source": os.path.basename(path),
-        "tool": "strace",
+        "tool": form,
         "granularity": "file",
         "program": imp.program,
-        "time": clock.kind,
+        "time": clock.kind if form == "strace" else f"clock of {form}",
         "duration_ns": clock.now,
         "under": imp.names.under,
         "lost_events": 0,
