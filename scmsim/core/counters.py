@@ -96,6 +96,12 @@ SCHEMA: dict[str, Counter] = {
     "pm_loaded_bytes": Counter(None, "bytes", "bytes loaded from persistent memory"),
     "pm_stored_bytes": Counter(None, "bytes", "bytes stored to persistent memory"),
     "nt_stored_bytes": Counter(None, "bytes", "bytes stored to persistent memory by non-temporal stores"),
+    "deferred_instructions": Counter(
+        None, "instructions", "of the instructions, those that the kernel deferred to its own threads"
+    ),
+    "other_instructions": Counter(
+        None, "instructions", "of interrupts and unrelated tasks meanwhile; not in the instructions"
+    ),
     "flushes": Counter(None, "lines", "cache-line write-back instructions (clwb, clflushopt)"),
     "fences": Counter(None, "fences", "ordering store fences (sfence)"),
     "lines_written_back": Counter(None, "lines", "dirty 64-byte lines that left the CPU caches for persistent memory"),

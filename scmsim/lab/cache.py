@@ -43,7 +43,9 @@ def digest(*parts: bytes | str) -> str:
 
 def plugin(api: int) -> pathlib.Path:
     """The plugin for an API version of QEMU, compiled at first use."""
-    return _compiled(f"plugin-v{api}", ["plugin.c"], ["-fPIC", "-shared", f"-DQEMU_API_VERSION={api}"], ".so")
+    return _compiled(
+        f"plugin-v{api}", ["plugin.c", "calls.c", "opcodes.c"], ["-fPIC", "-shared", f"-DQEMU_API_VERSION={api}"], ".so"
+    )
 
 
 def guest() -> pathlib.Path:

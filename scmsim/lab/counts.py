@@ -2,8 +2,9 @@
 
 import pathlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,11 +22,11 @@ _CELL = (
 )
 ROW = np.dtype(
     [
-        (name, "<u8")
-        for name in (
-            "address", "region", "executed", "instructions", "load_instructions", "store_instructions", "rep",
-            "non_temporal", "flushes", "store_fences", "fence_instructions", "locked", "executed_too", *_CELL,
-        )
+        ("address", "<u8"), ("node", "<u4"), ("region", "<u4"),  # node of the tree of calls, see calls.py
+        *((name, "<u8") for name in (
+            "executed", "instructions", "load_instructions", "store_instructions", "rep", "non_temporal", "flushes", "store_fences",
+            "fence_instructions", "locked", "executed_too", *_CELL,
+        )),
     ]
 )  # fmt: skip  # struct row of plugin.c
 
@@ -49,6 +50,7 @@ COUNTERS = {
     "store_accesses": "stores",
 }
 USER, UNKNOWN = "(user)", "(kernel, unknown)"
+Label = TypeVar("Label", bound=Hashable)
 _SYMBOL = re.compile(rb"^([0-9a-f]{16}) [tTwW] ([^\s]+)(?:\t\[([^\]]+)\])?$", re.MULTILINE)
 
 
@@ -81,6 +83,13 @@ def symbol_address(text: bytes, name: str) -> int | None:
     return int(match[1], 16) if match else None
 
 
+def told(text: bytes) -> str:
+    """What /proc/kallsyms has: "nothing", "functions", or "all" (CONFIG_KALLSYMS_ALL)."""
+    if not _SYMBOL.search(text):
+        return "nothing"
+    return "functions" if symbol_address(text, "init_top_pgt") is None else "all"
+
+
 def read(path: pathlib.Path) -> np.ndarray:
     """Rows that the plugin wrote; raises EnvironmentProblem for a file that is cut short."""
     size = path.stat().st_size
@@ -89,26 +98,24 @@ def read(path: pathlib.Path) -> np.ndarray:
     return np.fromfile(path, ROW)
 
 
-def by_region(rows: np.ndarray, regions: int) -> list[dict[str, int]]:
-    """Counters of regions 1 to `regions`."""
-    sums = {name: _sums(rows, column, rows["region"], regions + 1) for name, column in COUNTERS.items()}
-    return [{name: int(values[k]) for name, values in sums.items()} for k in range(1, regions + 1)]
+def sums(rows: np.ndarray, labels: Iterable[Label]) -> dict[Label, dict[str, int]]:
+    """Counters by label of the rows, in the order of the labels' first occurrence."""
+    number: dict[Label, int] = {}
+    group = np.fromiter((number.setdefault(label, len(number)) for label in labels), np.int64, len(rows))
+    found: list[dict[str, int]] = [{} for _ in number]
+    for name, column in COUNTERS.items():
+        out = np.zeros(len(number), np.uint64)
+        np.add.at(out, group, rows[column])
+        for counters, value in zip(found, out.tolist(), strict=True):
+            counters[name] = value
+    return dict(zip(number, found, strict=True))
 
 
-def by_function(rows: np.ndarray, functions: Symbols) -> dict[int, dict[str, dict[str, int]]]:
-    """Counters by region and function; user code and code without a symbol have names in parentheses."""
+def functions_at(addresses: np.ndarray, functions: Symbols) -> list[str]:
+    """Name of the function of each address; user code and code without a symbol have names in parentheses."""
     names = [USER, UNKNOWN, *functions.names]
-    index = np.where(rows["address"] >> np.uint64(63), functions.at(rows["address"]) + 2, 0)
-    index = np.where(index == 1, 1, index)
-    found: dict[int, dict[str, dict[str, int]]] = {}
-    for region in np.unique(rows["region"]):
-        here = rows["region"] == region
-        used, place = np.unique(index[here], return_inverse=True)
-        sums = {name: _sums(rows[here], column, place, len(used)) for name, column in COUNTERS.items()}
-        found[int(region)] = {
-            names[k]: {name: int(values[i]) for name, values in sums.items() if values[i]} for i, k in enumerate(used)
-        }
-    return found
+    index = np.where(addresses >> np.uint64(63), functions.at(addresses) + 2, 0)
+    return [names[k] for k in index.tolist()]
 
 
 def total(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
@@ -118,9 +125,3 @@ def total(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
         for name, value in part.items():
             found[name] = found.get(name, 0) + value
     return found
-
-
-def _sums(rows: np.ndarray, column: str, group: np.ndarray, groups: int) -> np.ndarray:
-    out = np.zeros(groups, np.uint64)
-    np.add.at(out, group.astype(np.int64), rows[column])
-    return out

@@ -11,18 +11,30 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from scmsim.core.atomic import whole
 from scmsim.core.errors import EnvironmentProblem, UsageError
-from scmsim.lab import cache
+from scmsim.lab import cache, debian
 
 # In this order: the bus, its block translation (nd_pmem needs it), the block device, and what finds memmap= regions.
 PM_MODULES = ("libnvdimm", "nd_btt", "nd_pmem", "nd_e820")
 NEEDED = {
     "CONFIG_X86_PMEM_LEGACY": "memory declared persistent (memmap=)",
     "CONFIG_BLK_DEV_PMEM": "a block device on persistent memory",
+}
+_OPTIONS = {
+    "tmpfs": ("CONFIG_TMPFS",),
+    "ramfs": (),
+    "ext2": ("CONFIG_EXT2_FS", "CONFIG_EXT4_USE_FOR_EXT2"),
+    "pmfs": ("CONFIG_PMFS",),
+    "winefs": ("CONFIG_WINEFS",),
+}
+WANTED = {  # what is missing without them; counts do not need them
+    "CONFIG_PROC_PAGE_MONITOR": "page size of the program's buffer",
+    "CONFIG_TRANSPARENT_HUGEPAGE": "large pages of the program's buffer",
+    "CONFIG_KALLSYMS_ALL": "page sizes of the kernel (--stream, lab tlb, lab touches)",
 }
 CHOSEN = "kernel.json"  # in the lab's folder: what `scmsim lab setup` chose
 _DEPENDS = re.compile(rb"\0depends=([^\0]*)\0")
@@ -100,13 +112,59 @@ def find(package: str | None = None, image: str | None = None, modules: str | No
         If a given file is not what it should be.
     """
     if package:
-        return from_package(package)
+        return named(package)
     if image:
         return from_image(image, modules)
     kernel = chosen() or installed()
     if kernel is None:
         raise EnvironmentProblem("the lab has no kernel yet; run: scmsim lab setup --apply (or --kernel FILE.deb)")
     return kernel
+
+
+def named(text: str) -> Kernel:
+    """A kernel by its name: a kept one's version ("6.12": the newest of that series), FILE.deb, or IMAGE[:MODULES].
+
+    Raises
+    ------
+    UsageError
+        If there is none of that name, or the file is not what it should be.
+    """
+    image, _, modules = text.partition(":")
+    if text.endswith(".deb"):
+        return from_package(text)
+    if pathlib.Path(image).is_file():
+        return from_image(image, modules or None)
+    known = kept()
+    found = [each for each in known if debian.matches(text, each.release)]
+    if not found:
+        have = ", ".join(each.release for each in known) or "none"
+        raise UsageError(
+            f"no kernel {text!r}; kept are: {have}; give FILE.deb, IMAGE[:MODULES], or run: "
+            "scmsim lab setup --release VERSION --apply"
+        )
+    return max(found, key=lambda each: debian.order(each.release))
+
+
+def kept() -> list[Kernel]:
+    """Kernels of packages that the lab's folder has, the oldest version first."""
+    found = [each for path in cache.folder().glob("kernel-*") if (each := _unpacked(path))]
+    return sorted(found, key=lambda each: debian.order(each.release))
+
+
+def lacks(kernel: Kernel, type: str, dax: bool) -> str:
+    """Why a kernel cannot serve a type of file system, as far as its configuration tells; "" if it can."""
+    settings = kernel.settings()
+    options = _OPTIONS.get(type, (f"CONFIG_{type.upper()}_FS",)) if settings else ()
+    if options and not any(settings.get(name, "n") in "ym" for name in options):
+        return options[0]
+    return "CONFIG_FS_DAX" if dax and settings and settings.get("CONFIG_FS_DAX", "n") not in "ym" else ""
+
+
+def fingerprint(kernel: Kernel, modules: Iterable[str]) -> str:
+    """Names the content of a kernel and of the modules that are used of it."""
+    return cache.digest(
+        pathlib.Path(kernel.image).read_bytes(), *module_files(kernel, (*PM_MODULES, *modules)).values()
+    )
 
 
 def from_image(image: str, modules: str | None = None) -> Kernel:
@@ -142,50 +200,65 @@ def installed() -> Kernel | None:
     return None
 
 
-def from_package(package: str) -> Kernel:
-    """A Debian kernel package, unpacked into the lab's folder; nothing is installed."""
+def from_package(package: str, *others: str) -> Kernel:
+    """A Debian kernel package, with others that hold its parts, unpacked into the lab's folder; nothing is installed."""
     path = pathlib.Path(package)
     if not path.is_file():
         raise UsageError(f"no file {package!r}; get one with: apt-get download linux-image-RELEASE")
     target = cache.folder() / f"kernel-{re.sub(r'[^A-Za-z0-9._+-]', '_', path.stem)[:80]}"
     if not target.is_dir():
-        _unpack(path, target)
-    image = next(iter(sorted(target.glob("boot/vmlinuz-*"))), None)
+        _unpack([path, *map(pathlib.Path, others)], target)
+    found = _unpacked(target)
+    if found is None:
+        shutil.rmtree(target, ignore_errors=True)
+        raise UsageError(
+            f"{package!r} holds no vmlinuz; is it a linux-image package? or: scmsim lab setup --release VERSION"
+        )
+    return found
+
+
+def _unpacked(target: pathlib.Path) -> Kernel | None:
+    """The kernel of a package that was unpacked there."""
+    image = next(iter(sorted([*target.glob("boot/vmlinuz-*"), *target.glob("usr/lib/modules/*/vmlinuz")])), None)
     if image is None:
-        raise UsageError(f"{package!r} holds no boot/vmlinuz-*; is it a linux-image package?")
-    release = image.name.removeprefix("vmlinuz-")
-    modules, config = target / "lib/modules" / release, target / f"boot/config-{release}"
-    if not modules.is_dir():
-        modules = target / "usr/lib/modules" / release
-    return Kernel(str(image), str(modules) if modules.is_dir() else "", release, str(config) if config.exists() else "")
+        return None
+    release = image.name.removeprefix("vmlinuz-") if image.name != "vmlinuz" else image.parent.name
+    folders = [target / "lib/modules" / release, target / "usr/lib/modules" / release]
+    modules = next((str(path) for path in folders if path.is_dir()), "")
+    configs = [target / f"boot/config-{release}", image.parent / "config"]
+    return Kernel(str(image), modules, release, next((str(path) for path in configs if path.exists()), ""))
 
 
-def _unpack(path: pathlib.Path, target: pathlib.Path) -> None:
-    """Images, configuration and modules of a package -> the target folder, atomically."""
+def _unpack(packages: Sequence[pathlib.Path], target: pathlib.Path) -> None:
+    """Images, configuration and modules of packages -> the target folder, atomically."""
     if not shutil.which("dpkg-deb"):
         raise EnvironmentProblem(
             "no dpkg-deb to open a Debian package; unpack it and give --kernel-image and --modules"
         )
     scratch = pathlib.Path(tempfile.mkdtemp(dir=target.parent))
     try:
-        made = subprocess.run(["dpkg-deb", "--fsys-tarfile", str(path)], capture_output=True, timeout=300)
-        if made.returncode:
-            raise UsageError(
-                f"{str(path)!r} is not a Debian package: {made.stderr.decode(errors='replace').strip()[:200]}"
-            )
-        with tarfile.open(fileobj=io.BytesIO(made.stdout)) as files:
-            for file in files:  # by hand: the safe filter of extractall() came with Python 3.11.4
-                wanted = file.isfile() and re.search(r"/(boot|modules)/", file.name)
-                content = files.extractfile(file) if wanted else None
-                if content is not None:
-                    place = scratch / os.path.normpath(f"/{file.name}").lstrip("/")
-                    place.parent.mkdir(parents=True, exist_ok=True)
-                    place.write_bytes(content.read())
+        for path in packages:
+            _extract(path, scratch)
         os.replace(scratch, target)
     except OSError as error:
-        raise EnvironmentProblem(f"cannot unpack {str(path)!r}: {(error.strerror or str(error)).lower()}") from None
+        names = ", ".join(repr(str(path)) for path in packages)
+        raise EnvironmentProblem(f"cannot unpack {names}: {(error.strerror or str(error)).lower()}") from None
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _extract(path: pathlib.Path, scratch: pathlib.Path) -> None:
+    made = subprocess.run(["dpkg-deb", "--fsys-tarfile", str(path)], capture_output=True, timeout=300)
+    if made.returncode:
+        raise UsageError(f"{str(path)!r} is not a Debian package: {made.stderr.decode(errors='replace').strip()[:200]}")
+    with tarfile.open(fileobj=io.BytesIO(made.stdout)) as files:
+        for file in files:  # by hand: the safe filter of extractall() came with Python 3.11.4
+            wanted = file.isfile() and re.search(r"/(boot|modules)/", file.name)
+            content = files.extractfile(file) if wanted else None
+            if content is not None:
+                place = scratch / os.path.normpath(f"/{file.name}").lstrip("/")
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(content.read())
 
 
 def module_files(kernel: Kernel, wanted: Iterable[str]) -> dict[str, bytes]:

@@ -1,86 +1,130 @@
-"""What a guest counted -> Runs of a Result: by cell, by kind of operation, by mechanism."""
+"""What a guest counted -> Runs of a Result: by cell, by kind of operation, by mechanism; and tables by function and task."""
 
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from scmsim.lab import counts
+from scmsim.lab.calls import DEFERRED, KINDS, OTHER, OWN, Calls
 from scmsim.lab.machine import Measured
 from scmsim.lab.plan import UNKNOWN, Plan, Region
-from scmsim.perf.profile import map_for, maps, plain, rules
+from scmsim.perf.profile import Rules, map_for, maps, rules
 from scmsim.perf.to_result import finish
 from scmsim.result import Run
 
-ELSEWHERE = "(kernel, elsewhere)"
 _TOP = 60  # functions of a region that are kept
+_UNTOLD = {
+    "nothing": "/proc/kallsyms (CONFIG_KALLSYMS): totals are complete, but there are no functions and mechanisms, and other "
+    "tasks are not told apart",
+    "functions": "symbols of data (CONFIG_KALLSYMS_ALL): counts are complete, but a --stream takes the kernel's pages as 4 KiB",
+}
 _EVENT = "counted by the emulator"
 
-Functions = Mapping[str, Mapping[str, int]]
 
+class Outcome:
+    """What a guest counted, by region, function, mechanism, and for whom the kernel ran (see `calls`).
 
-def runs_of(fs: str, plan: Plan, measured: Measured, repeat: int, repeats: int) -> list[Run]:
-    """One Run for each region that is a cell; for a trace one Run whose groups are the kinds of operation."""
-    by_region = counts.by_region(measured.rows, len(plan.regions))
-    functions = counts.by_function(measured.rows, counts.symbols(measured.symbols))
-    numbered = {"repeat": repeat} if repeats > 1 else {}
-    if plan.regions and plan.regions[0].cell:
-        runs = [
-            _run(fs, [region], counters, sites(fs, functions.get(k, {})), {**region.cell, **numbered})
-            for k, (region, counters) in enumerate(zip(plan.regions, by_region, strict=True), 1)
-        ]
-    else:
-        used = [(k, region) for k, region in enumerate(plan.regions, 1) if region.operations]
-        parts = [by_region[k - 1] for k, _ in used]
-        cell = plan.header.get("cell")
-        everything = _merged([functions.get(k, {}) for k, _ in used])
-        run = _run(fs, [region for _, region in used], counts.total(parts), sites(fs, everything), {})
-        run.cell = {**(cell if isinstance(cell, dict) else {}), **numbered}
-        run.groups = {region.label: part for (_, region), part in zip(used, parts, strict=True)}
-        run.params = {f"calls_{region.label}": region.calls for _, region in used}
-        runs = [run]
-    for run in runs:
-        run.warnings += _warnings(measured.about)
-        run.errors = _errors(measured.about)
-    return runs
-
-
-def functions_of(fs: str, plan: Plan, measured: Measured) -> list[dict[str, Any]]:
-    """Rows for functions.csv: what each function did per call of a region, the largest first."""
-    found = counts.by_function(measured.rows, counts.symbols(measured.symbols))
-    rows = []
-    for k, region in enumerate(plan.regions, 1):
-        most = sorted(found.get(k, {}).items(), key=lambda item: -item[1].get("instructions", 0))[:_TOP]
-        for name, counters in most:
-            shown = {key: round(counters.get(key, 0) / max(1, region.calls), 4) for key in counts.COUNTERS}
-            rows.append(
-                {"fs": fs, "op": region.label, "unit": region.cell.get("unit_bytes", ""), "func": name, **shown}
-            )
-    return rows
-
-
-def sites(fs: str, functions: Functions) -> dict[str, dict[str, int]]:
-    """Counters by mechanism of the model, through the map of its functions; without a map only user and kernel.
-
-    The plugin sees no call stack: a rule that names a caller decides only if all rules of its function name one site.
+    Parameters
+    ----------
+    fs : str
+        The file system.
+    plan : Plan
+        What the guest did.
+    measured : Measured
+        What it gave.
     """
-    by = _site_by_function(fs)
-    found: dict[str, list[Mapping[str, int]]] = {}
-    for name, counters in functions.items():
-        site = name if name == counts.USER else by.get(plain(name), ELSEWHERE)
-        found.setdefault(site, []).append(counters)
-    return {site: counts.total(parts) for site, parts in found.items()}
+
+    def __init__(self, fs: str, plan: Plan, measured: Measured) -> None:
+        self.fs, self.plan, self.about = fs, plan, measured.about
+        self.told = counts.told(measured.symbols)
+        self.calls = Calls(measured.rows, measured.nodes, counts.symbols(measured.symbols), fs)
+        self.site = self.calls.sites(_map_of(fs))
+        self.region = measured.rows["region"].tolist()
+        self._for_calls = np.array([kind != OTHER for kind, _ in self.calls.task], bool)
+
+    def runs(self, repeat: int, repeats: int) -> list[Run]:
+        """One Run for each region that is a cell; for a trace one Run whose groups are the kinds of operation.
+
+        Their counters are those of the calls and of what the file system deferred.
+        """
+        plan, by_region = self.plan, self._by_region()
+        numbered = {"repeat": repeat} if repeats > 1 else {}
+        if plan.regions and plan.regions[0].cell:
+            runs = [
+                _run(self.fs, [region], by_region[k], self._sites({k}), {**region.cell, **numbered})
+                for k, region in enumerate(plan.regions, 1)
+            ]
+        else:
+            used = [(k, region) for k, region in enumerate(plan.regions, 1) if region.operations]
+            parts = [by_region[k] for k, _ in used]
+            cell = plan.header.get("cell")
+            by_site = self._sites({k for k, _ in used})
+            run = _run(self.fs, [region for _, region in used], counts.total(parts), by_site, {})
+            run.cell = {**(cell if isinstance(cell, dict) else {}), **numbered}
+            run.groups = {region.label: part for (_, region), part in zip(used, parts, strict=True)}
+            run.params = {f"calls_{region.label}": region.calls for _, region in used}
+            runs = [run]
+        for run in runs:
+            run.warnings += _warnings(self.about, self.told)
+            run.errors = _errors(self.about)
+        return runs
+
+    def functions(self) -> list[dict[str, Any]]:
+        """Rows for functions.csv: what each function did per call of a region, the largest first."""
+        found = self._sums(self._for_calls, self.calls.function)
+        return [row for region in sorted(found) for row in self._shown(region, "func", found[region], _TOP)]
+
+    def tasks(self) -> list[dict[str, Any]]:
+        """Rows for tasks.csv: what ran besides the calls, per call of a region, and whether it counts."""
+        other = np.array([kind != OWN for kind, _ in self.calls.task], bool)
+        found = self._sums(other, [f"{KINDS[kind]} {name}" for kind, name in self.calls.task])
+        return [row for region in sorted(found) for row in self._shown(region, "task", found[region], _TOP)]
+
+    def _by_region(self) -> dict[int, dict[str, int]]:
+        """Counters of every region; instructions of what was deferred (which they include), and of the rest, apart."""
+        every = range(1, len(self.plan.regions) + 1)
+        kinds = [kind for kind, _ in self.calls.task]
+        by = counts.sums(self.calls.rows, zip(self.region, kinds, strict=True))
+        nothing = dict.fromkeys(counts.COUNTERS, 0)
+        found = {k: counts.total([nothing, by.get((k, OWN), {}), by.get((k, DEFERRED), {})]) for k in every}
+        for k in every:
+            found[k]["deferred_instructions"] = by.get((k, DEFERRED), nothing)["instructions"]
+            found[k]["other_instructions"] = by.get((k, OTHER), nothing)["instructions"]
+        return found
+
+    def _sites(self, regions: set[int]) -> dict[str, dict[str, int]]:
+        """Counters by mechanism of the model, through the map of its functions; without a map only user and kernel."""
+        here = self._for_calls & np.isin(self.calls.rows["region"], list(regions))
+        return counts.sums(self.calls.rows[here], _those(self.site, here))
+
+    def _sums(self, here: np.ndarray, labels: list[str]) -> dict[int, dict[str, dict[str, int]]]:
+        """Counters by region and label of some rows."""
+        found: dict[int, dict[str, dict[str, int]]] = {}
+        pairs = zip(_those(self.region, here), _those(labels, here), strict=True)
+        for (region, label), counters in counts.sums(self.calls.rows[here], pairs).items():
+            found.setdefault(region, {})[label] = counters
+        return found
+
+    def _shown(self, number: int, column: str, by: dict[str, dict[str, int]], top: int) -> list[dict[str, Any]]:
+        """The largest per call, as rows of a table."""
+        region = self.plan.regions[number - 1]
+        about = {"fs": self.fs, "op": region.label, "unit": region.cell.get("unit_bytes", "")}
+        most = sorted(by.items(), key=lambda item: -item[1]["instructions"])[:top]
+        return [
+            {**about, column: name, **{key: round(n / max(1, region.calls), 4) for key, n in counters.items()}}
+            for name, counters in most
+        ]
 
 
-def _site_by_function(fs: str) -> dict[str, str]:
+def _those(values: list[Any], here: np.ndarray) -> list[Any]:
+    return [values[k] for k in np.flatnonzero(here).tolist()]
+
+
+def _map_of(fs: str) -> Rules:
     mapped = maps()
     family = next((name for name in (fs, *_nearest(fs)) if name in mapped), None)
-    if family is None:
-        return {}
-    found = {}
-    for symbol, entries in rules(map_for(family)).items():
-        plainly = [site for caller, site in entries if not caller]
-        if plainly or len({site for _, site in entries}) == 1:
-            found[symbol] = plainly[0] if plainly else entries[0][1]
-    return found
+    return rules(map_for(family)) if family else {}
 
 
 def _nearest(fs: str) -> list[str]:
@@ -103,11 +147,6 @@ def _run(fs: str, regions: list[Region], counters: dict[str, int], by_site: dict
     return finish(run, {})
 
 
-def _merged(parts: list[Functions]) -> dict[str, dict[str, int]]:
-    names = dict.fromkeys(name for part in parts for name in part)
-    return {name: counts.total([part[name] for part in parts if name in part]) for name in names}
-
-
 def _errors(about: Mapping[str, int]) -> dict[str, int]:
     if not about["failed"]:
         return {}
@@ -115,13 +154,15 @@ def _errors(about: Mapping[str, int]) -> dict[str, int]:
     return {**found, **({"ENOSPC": about["no_space"]} if about["no_space"] else {})}
 
 
-def _warnings(about: Mapping[str, int]) -> list[str]:
-    found = []
+def _warnings(about: Mapping[str, int], told: str) -> list[str]:
+    found = [f"the kernel has no {_UNTOLD[told]}"] if told in _UNTOLD else []
     if about["failed"]:
         found.append(
             f"{about['failed']} of {about['done']} operations failed in the guest, the first is operation "
             f"{about['first_failed']} with errno {about['first_errno']}"
         )
+    if about["busy"]:
+        found.append("the kernel was still busy after 30 s of its time; what else it did is counted apart (tasks.csv)")
     if about["huge_bytes"] == UNKNOWN:
         found.append(
             "the kernel has no /proc/self/smaps (CONFIG_PROC_PAGE_MONITOR), so the page size of the program's buffer is not known: "

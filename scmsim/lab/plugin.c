@@ -12,13 +12,14 @@
  *
  * QEMU 7.2 counts wrongly for callbacks that ask for loads or stores alone: ask for both, test is_store.
  */
+#include "calls.h"
+#include "opcodes.h"
 #include "qemu_plugin_api.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MARK 0x5C3D0000u /* displacement of the marking store, and the address of the page that takes it */
 #define ARM 0xffe                /* the number that switches counting on, before the first region */
 #define PAGE_BITS 12
 #define PAGE_MASK ((1ull << 36) - 1) /* of a page number: 48-bit addresses */
@@ -26,10 +27,14 @@
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_API_VERSION;
 
-enum kind { REP = 1, NON_TEMPORAL = 2, FLUSH = 4, STORE_FENCE = 8, FENCE = 16, LOCKED = 32, MARKS = 64 };
-
-struct cell { /* what a block did in a region */
+struct counts { /* what a block did */
     uint64_t executed, again, loads, stores, rep_loads, rep_stores, pm_loaded, pm_stored, nt_stored;
+};
+
+struct cell { /* of a block in a region, called by way of a node of the tree of calls */
+    struct counts counts;
+    uint64_t key; /* region << 32 | node */
+    struct cell *next;
 };
 
 struct insn {
@@ -43,20 +48,20 @@ struct block {
     uint64_t repeats; /* address of a rep-string that ends the block, or 0 */
     uint32_t count, starts_with_rep;
     struct insn *insns;
-    struct cell **cells; /* by region, made when needed */
+    struct cell *cell, *cells; /* the one in use, and all */
     struct block *next;
 };
 
 struct row { /* of the output, see scmsim/lab/counts.py */
-    uint64_t address, region, executed, instructions, load_instructions, store_instructions, rep, non_temporal, flushes,
+    uint64_t address, key, executed, instructions, load_instructions, store_instructions, rep, non_temporal, flushes,
         store_fences, fences, locked;
-    struct cell cell;
+    struct counts counts;
 };
 
 #define BUCKETS (1u << 18)
 static struct block *buckets[BUCKETS];
-static uint64_t regions = 64, region, repeating, pm_low, pm_high = 0, ram_low, ram_high;
-static const char *out_path;
+static uint64_t regions = 64, region, repeating[CPUS], pm_low, pm_high = 0, ram_low, ram_high;
+static const char *out_path, *calls_path;
 static qemu_plugin_id_t own_id;
 static bool armed; /* until then only marks are looked for, so that the boot takes half the time */
 static FILE *stream;
@@ -77,7 +82,7 @@ static void fail(const char *what)
     _Exit(70);
 }
 
-static void *room(size_t count, size_t bytes)
+void *room(uint64_t count, uint64_t bytes)
 {
     void *found = calloc(count, bytes);
     if (!found)
@@ -85,80 +90,46 @@ static void *room(size_t count, size_t bytes)
     return found;
 }
 
-static int classify(const uint8_t *code, size_t n)
+static struct cell *cell_of(struct block *block, uint64_t key)
 {
-    int rep = 0, wide = 0, kinds = 0, vex = 0;
-    size_t i = 0;
-
-    for (; i < n; i++) {
-        if (code[i] == 0xf2 || code[i] == 0xf3)
-            rep = 1;
-        else if (code[i] == 0x66)
-            wide = 1;
-        else if (code[i] == 0xf0)
-            kinds |= LOCKED;
-        else if ((code[i] & 0xf0) != 0x40 && code[i] != 0x2e && code[i] != 0x36 && code[i] != 0x3e && code[i] != 0x26 &&
-                 code[i] != 0x64 && code[i] != 0x65)
-            break;
+    struct cell *cell = block->cells, **from = &block->cells;
+    for (; cell && cell->key != key; cell = cell->next)
+        from = &cell->next;
+    if (cell)
+        *from = cell->next; /* to the front: the next search is likely to be for it */
+    else {
+        cell = room(1, sizeof *cell);
+        cell->key = key;
     }
-    if (i >= n)
-        return kinds;
-    if (rep && ((code[i] >= 0xa4 && code[i] <= 0xa7) || (code[i] >= 0xaa && code[i] <= 0xaf) || (code[i] & 0xfc) == 0x6c))
-        return kinds | REP;
-    if (code[i] == 0xc6 && i + 6 < n && code[i + 1] == 0x87) {
-        uint32_t displacement;
-        memcpy(&displacement, code + i + 2, 4);
-        return displacement == MARK ? MARKS : kinds;
-    }
-    if (code[i] == 0xc5 && i + 2 < n)
-        i += 1, vex = 1; /* the opcode follows the second byte of the prefix */
-    else if (code[i] == 0xc4 && i + 3 < n && (code[i + 1] & 31) == 1)
-        i += 2, vex = 1;
-    if ((!vex && code[i] != 0x0f) || i + 2 >= n + (size_t)vex)
-        return kinds;
-    i++;
-    if (code[i] == 0xe7 || code[i] == 0x2b || (!vex && code[i] == 0xc3))
-        return kinds | NON_TEMPORAL;
-    if (code[i] == 0xae && !vex && i + 1 < n) {
-        int field = code[i + 1] >> 3 & 7, memory = code[i + 1] < 0xc0;
-        if (memory && (field == 7 || (field == 6 && wide)))
-            return kinds | FLUSH; /* clflush, clflushopt, clwb */
-        if (!memory && field == 7)
-            return kinds | FENCE | STORE_FENCE;
-        if (!memory && !rep && !wide && (field == 5 || field == 6))
-            return kinds | FENCE; /* lfence, mfence */
-    }
-    return kinds;
-}
-
-static struct cell *cell_of(struct block *block)
-{
-    if (!block->cells)
-        block->cells = room(regions + 1, sizeof *block->cells);
-    if (!block->cells[region])
-        block->cells[region] = room(1, sizeof **block->cells);
-    return block->cells[region];
+    cell->next = block->cells;
+    return block->cells = cell;
 }
 
 static void on_block(unsigned cpu, void *data)
 {
     struct block *block = data;
-    struct cell *cell;
-    (void)cpu;
+    uint64_t key = region << 32 | (block->address >> 63 ? calls_now(cpu) : 0);
     block->executed++;
     if (!region)
         return;
-    cell = cell_of(block);
-    cell->executed++;
-    cell->again += block->starts_with_rep && repeating == block->address;
-    repeating = block->repeats;
+    if (!block->cell || block->cell->key != key)
+        block->cell = cell_of(block, key);
+    block->cell->counts.executed++;
+    block->cell->counts.again += block->starts_with_rep && repeating[cpu] == block->address;
+    repeating[cpu] = block->repeats;
+}
+
+static void put(FILE *out, const void *record, size_t bytes)
+{
+    if (fwrite(record, bytes, 1, out) != 1)
+        fail("what the accesses touched cannot be written: is the disk full?");
 }
 
 static void end_run(void)
 {
     uint64_t packed = run | (run_length - 1);
-    if (run_length && fwrite(&packed, sizeof packed, 1, stream) != 1)
-        fail("the stream of addresses cannot be written: is the disk full?");
+    if (run_length)
+        put(stream, &packed, sizeof packed);
     run_length = 0;
 }
 
@@ -178,8 +149,7 @@ static void note(uint64_t address, bool store)
 static void write_touch(uint64_t address, uint64_t code, uint64_t kind)
 {
     struct touch touch = {address, code, kind};
-    if (fwrite(&touch, sizeof touch, 1, touches) != 1)
-        fail("the touches cannot be written: is the disk full?");
+    put(touches, &touch, sizeof touch);
 }
 
 static void note_touch(uint64_t address, bool store, uint64_t code)
@@ -215,15 +185,14 @@ static void note_mark(uint64_t number)
 {
     uint64_t packed = PAGE_MASK << (RUN_COUNT + 1) | number; /* the last page is never mapped: Linux' error pointers lie there */
     end_run();
-    if (fwrite(&packed, sizeof packed, 1, stream) != 1)
-        fail("the stream of addresses cannot be written: is the disk full?");
+    put(stream, &packed, sizeof packed);
 }
 
 static void register_all(qemu_plugin_id_t);
 
-static void on_mark(uint64_t number)
+static void on_mark(unsigned cpu, uint64_t number)
 {
-    repeating = region = 0;
+    repeating[cpu] = region = 0;
     if (stream && armed && number && number <= regions)
         note_mark(number);
     if (touches && armed && number && number <= regions) {
@@ -242,19 +211,24 @@ static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address
 {
     struct insn *insn = data;
     bool store = qemu_plugin_mem_is_store(info);
-    struct cell *cell;
+    struct counts *cell;
     uint64_t bytes;
-    (void)cpu;
 
     if (insn->kinds & MARKS) {
-        on_mark(address - MARK);
+        on_mark(cpu, address - MARK);
         return;
+    }
+    if (insn->kinds & (store ? PUSHES : POPS) && address >> 63) {
+        if (insn->kinds & CALLS)
+            calls_enter(cpu, address, insn->block->address);
+        else
+            calls_stack(cpu, address);
     }
     insn->loads += !store;
     insn->stores += store;
-    if (!region)
+    if (!region || !insn->block->cell)
         return;
-    cell = cell_of(insn->block);
+    cell = &insn->block->cell->counts;
     bytes = 1ull << qemu_plugin_mem_size_shift(info);
     *(insn->kinds & REP ? (store ? &cell->rep_stores : &cell->rep_loads) : (store ? &cell->stores : &cell->loads)) += 1;
     if (persistent(info, address)) {
@@ -345,10 +319,10 @@ static bool accesses(const struct block *block, uint64_t found)
     return 2 * found >= block->executed && found;
 }
 
-static struct row row_of(const struct block *block, uint64_t number)
+static struct row row_of(const struct block *block, const struct cell *cell)
 {
-    struct row row = {.address = block->address, .region = number, .cell = *block->cells[number]};
-    uint64_t times = row.executed = row.cell.executed, i;
+    struct row row = {.address = block->address, .key = cell->key, .counts = cell->counts};
+    uint64_t times = row.executed = row.counts.executed, i;
     for (i = 0; i < block->count; i++) {
         const struct insn *insn = &block->insns[i];
         int kinds = insn->kinds;
@@ -364,35 +338,31 @@ static struct row row_of(const struct block *block, uint64_t number)
         row.fences += kinds & FENCE ? times : 0;
         row.locked += kinds & LOCKED ? times : 0;
     }
-    row.instructions -= row.cell.again; /* a rep-string counts once */
-    row.rep -= row.cell.again;
+    row.instructions -= row.counts.again; /* a rep-string counts once */
+    row.rep -= row.counts.again;
     return row;
 }
 
 static void on_exit_(qemu_plugin_id_t id, void *data)
 {
     FILE *out = fopen(out_path, "wb");
-    uint64_t number, i;
+    uint64_t i;
     (void)id, (void)data;
 
     if (!out)
         fail("the counts cannot be written");
     for (i = 0; i < BUCKETS; i++)
         for (struct block *block = buckets[i]; block; block = block->next)
-            for (number = 1; block->cells && number <= regions; number++)
-                if (block->cells[number]) {
-                    struct row row = row_of(block, number);
-                    fwrite(&row, sizeof row, 1, out);
-                }
-    if (ferror(out) | fclose(out))
+            for (const struct cell *cell = block->cells; cell; cell = cell->next) {
+                struct row row = row_of(block, cell);
+                fwrite(&row, sizeof row, 1, out);
+            }
+    if (ferror(out) | fclose(out) | calls_write(calls_path))
         fail("the counts cannot be written: is the disk full?");
-    if (stream) {
+    if (stream)
         end_run();
-        if (fclose(stream))
-            fail("the stream of addresses cannot be written: is the disk full?");
-    }
-    if (touches && fclose(touches))
-        fail("the touches cannot be written: is the disk full?");
+    if ((stream && fclose(stream)) | (touches && fclose(touches)))
+        fail("what the accesses touched cannot be written: is the disk full?");
 }
 
 static void register_all(qemu_plugin_id_t id)
@@ -423,12 +393,14 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
                 *numbers[k].to = strtoull(value, NULL, 0);
         if ((value = value_of(argv[i], "out")))
             out_path = strdup(value);
+        if ((value = value_of(argv[i], "calls")))
+            calls_path = strdup(value);
         if ((value = value_of(argv[i], "stream")))
             stream_path = strdup(value);
         if ((value = value_of(argv[i], "touches")))
             touches_path = strdup(value);
     }
-    if (!out_path || !every || regions >= ARM || !within || (stream_path && !(stream = fopen(stream_path, "wb"))) ||
+    if (!out_path || !calls_path || !every || regions >= ARM || !within || (stream_path && !(stream = fopen(stream_path, "wb"))) ||
         (touches_path && !(touches = fopen(touches_path, "wb"))))
         return -1;
     own_id = id;

@@ -6,6 +6,7 @@ import dataclasses
 import io
 import os
 import pathlib
+import re
 import shutil
 import tempfile
 import time
@@ -14,8 +15,9 @@ from typing import Any, NamedTuple
 
 from scmsim.core.resumable import Folder, write
 from scmsim.core.signals import stopping
-from scmsim.lab import cache, machine, outcome
+from scmsim.lab import cache, call_counts, machine, outcome
 from scmsim.lab.job import Job
+from scmsim.lab.kernel import fingerprint
 from scmsim.lab.machine import Setting
 from scmsim.lab.plan import Plan
 from scmsim.lab.systems import System
@@ -48,10 +50,20 @@ def identity(job: Job, plan: Plan, setting: Setting, systems: Mapping[str, Syste
         "erms": job.erms,
         "stream": dataclasses.astuple(setting.window) if setting.window else None,
         "touches": setting.touches,
-        "kernel": setting.kernel.version(),
+        "kernel": [setting.kernel.version(), fingerprint(setting.kernel, _modules(job, systems))],
         "qemu": ".".join(map(str, setting.qemu.version)),
-        "plugin": cache.digest((cache.HERE / "plugin.c").read_bytes()),
+        "plugin": cache.digest(*(path.read_bytes() for path in sorted(cache.HERE.glob("*.c")))),
     }
+
+
+def place(folder: str | os.PathLike[str], job: Job, setting: Setting, systems: Mapping[str, System]) -> pathlib.Path:
+    """Folder for a kernel's results where there are several kernels: its version and its content name it."""
+    version = re.sub(r"[^A-Za-z0-9._+-]", "_", setting.kernel.version())[:80]
+    return pathlib.Path(folder) / f"{version}-{fingerprint(setting.kernel, _modules(job, systems))[:6]}"
+
+
+def _modules(job: Job, systems: Mapping[str, System]) -> list[str]:
+    return [name for fs in job.fs for name in systems[fs].modules]
 
 
 def guests(job: Job) -> list[Guest]:
@@ -69,7 +81,7 @@ def run(
     inputs: list[str] | None = None,
     progress: Progress | None = None,
 ) -> tuple[Result, int, int]:
-    """Measure what the folder lacks and write result.json and functions.csv; the result, guests run now and before.
+    """Measure what the folder lacks and write result.json, functions.csv and tasks.csv; the result, guests run now and before.
 
     Raises
     ------
@@ -91,7 +103,8 @@ def run(
             _manifest(job, plan, setting, inputs), [Run(**run) for record in records for run in record["runs"]]
         )
         write(store.path / "result.json", result.to_json(indent=1))
-        write(store.path / "functions.csv", _table([row for r in records for row in r["functions"]]))
+        for name in ("functions", "tasks"):
+            write(store.path / f"{name}.csv", _table([row for record in records for row in record[name]]))
     return result, len(todo), len(guests(job)) - len(todo)
 
 
@@ -134,10 +147,14 @@ def _one(guest: Guest, job: Job, setting: Setting, systems: Mapping[str, System]
     if setting.stop.is_set():
         raise machine.Interrupted("interrupted")
     measured = machine.run(setting, systems[guest.fs], plan)
-    runs = outcome.runs_of(guest.fs, plan, measured, guest.repeat, job.repeats)
-    functions = outcome.functions_of(guest.fs, plan, measured) if guest.repeat == 1 else []
+    found = outcome.Outcome(guest.fs, plan, measured)
+    call_counts.keep(f"{store.path / guest.key}{call_counts.SUFFIX}", found, setting.kernel.version())
     _keep(store.path / guest.key, guest.fs, plan, measured, setting)
-    record = {"runs": [dataclasses.asdict(run) for run in runs], "functions": functions, "seconds": measured.seconds}
+    record: dict[str, Any] = {"runs": [dataclasses.asdict(run) for run in found.runs(guest.repeat, job.repeats)]}
+    record |= (
+        {"functions": [], "tasks": []} if guest.repeat > 1 else {"functions": found.functions(), "tasks": found.tasks()}
+    )
+    record["seconds"] = measured.seconds
     store.save(guest.key, record)
 
 
@@ -175,8 +192,8 @@ def estimate(job: Job, plan: Plan, workers: int) -> float:
 
 
 def _whole(record: dict[str, Any]) -> dict[str, Any]:
-    if not {"runs", "functions"} <= record.keys():
-        raise ValueError("it lacks runs or functions")
+    if not {"runs", "functions", "tasks"} <= record.keys():
+        raise ValueError("it lacks runs, functions or tasks")
     return record
 
 

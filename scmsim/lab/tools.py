@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from scmsim.core.errors import EnvironmentProblem
-from scmsim.lab import cache, initramfs, kernel, qemu
+from scmsim.lab import cache, initramfs, kernel, qemu, systems
 
 _KERNELS = ("linux-image-cloud-amd64", "linux-image-amd64")  # Debian's; each depends on the newest image
 
@@ -22,7 +22,8 @@ class Finding(NamedTuple):
 
 def examine() -> list[Finding]:
     """Everything that the lab needs; touches nothing but the lab's folder."""
-    return [_qemu(), _compiler(), _tool("mke2fs"), _tool("mkfs.xfs"), _kernel(), _place()]
+    kept = [Finding("kept kernel", f"{each.version()}: {suits(each)}") for each in kernel.kept()]
+    return [_qemu(), _compiler(), _tool("mke2fs"), _tool("mkfs.xfs"), _kernel(), *kept, _place()]
 
 
 def _qemu() -> Finding:
@@ -56,6 +57,17 @@ def _kernel() -> Finding:
 
 def _place() -> Finding:
     return Finding("folder", str(cache.folder()))
+
+
+def suits(found: kernel.Kernel) -> str:
+    """One line: which file systems a kernel can run, and what it does not tell."""
+    rows = systems.load().values()
+    fit = [row.name for row in rows if not kernel.lacks(found, row.type, row.dax)]
+    settings = found.settings()
+    if not settings:
+        return "no configuration to tell what it has"
+    gaps = [f"without {name}: {what}" for name, what in kernel.WANTED.items() if settings.get(name, "n") == "n"]
+    return "; ".join([", ".join(fit), *gaps])
 
 
 def command(found: Sequence[Finding]) -> str:

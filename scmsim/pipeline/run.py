@@ -76,7 +76,9 @@ class Replay:
         mmu = self.mmu(self.counting)
         if systems.surrounds(self.system):
             mmu = Around(mmu, self.system, self.machine)
-        behind: Stage = Interleaved(mmu, self.footprints, self.paging.stage) if self.footprints else mmu
+        behind: Stage = mmu
+        if self.footprints:
+            behind = Interleaved(mmu, self.footprints, self.paging.stage, source.files)
         stages = [self.counting, self.paging.stage, behind, self.medium]
         if self.model.mapped:
             stages.append(Faults(self.model.mapped, self.counting))

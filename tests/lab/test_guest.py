@@ -34,6 +34,7 @@ from scmsim.core.records import (
     Files,
 )
 from scmsim.lab import (
+    diff,
     initramfs,
     job,
     kernel,
@@ -106,7 +107,7 @@ def test_every_kind_of_operation_runs(setting):
     made = plan.from_trace(Trace(rows, side_table(4)))
     found = machine.run(setting, systems.load()["ext4-dax"], made)
     assert found.about["failed"] == 0 and found.about["done"] == len(made.operations)
-    (run,) = outcome.runs_of("ext4-dax", made, found, 1, 1)
+    (run,) = outcome.Outcome("ext4-dax", made, found).runs(1, 1)
     # the first touch of a block that fallocate gave zeroes it; then the program's own stores into its mapping
     assert run.groups["store"]["pm_stored_bytes"] == 4096 + 64
     assert run.groups["write"]["pm_stored_bytes"] == 16384
@@ -149,7 +150,7 @@ def test_a_full_file_system_is_counted(setting):
     small = dataclasses.replace(systems.load()["tmpfs"], options="size=2m")
     rows = [(CREATE, 1, 0, 0, 0), *[(WRITE, 1, i << 20, 1 << 20) for i in range(4)]]
     made = plan.from_trace(Trace(rows, side_table(2)))
-    (run,) = outcome.runs_of("tmpfs", made, machine.run(setting, small, made), 1, 1)
+    (run,) = outcome.Outcome("tmpfs", made, machine.run(setting, small, made)).runs(1, 1)
     assert run.errors["ENOSPC"] >= 2 and "errno 28" in run.warnings[0]
 
 
@@ -183,11 +184,10 @@ def test_too_long(setting):
     fails(dataclasses.replace(setting, timeout_s=0.5), systems.load()["tmpfs"], "longer than it may")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_an_interrupted_run_leaves_no_emulator(tmp_path, number):
+def started(tmp_path):
+    """A run, and the process ids of its emulators as soon as there are any."""
     command = [sys.executable, "-m", "scmsim", "lab", "run", "smoke", "-o", str(tmp_path / "out")]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    emulators = []
     for _ in range(600):
         tasks = pathlib.Path(f"/proc/{process.pid}/task").glob("*/children")
         emulators = [pid for task in tasks for pid in task.read_text().split()]
@@ -196,6 +196,12 @@ def test_an_interrupted_run_leaves_no_emulator(tmp_path, number):
             break
         time.sleep(0.1)
     assert emulators
+    return process, emulators
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_run_leaves_no_emulator(tmp_path, number):
+    process, emulators = started(tmp_path)
     process.send_signal(number)
     said = process.communicate(timeout=60)[1]
     for _ in range(100):
@@ -207,3 +213,26 @@ def test_an_interrupted_run_leaves_no_emulator(tmp_path, number):
         assert process.returncode == 130 and "stopped by SIGINT" in said and len(said.strip().splitlines()) == 1
     runner.sweep()
     assert not list(pathlib.Path("/dev/shm").glob(f"{machine.PREFIX}{process.pid}-*"))
+
+
+def test_an_emulator_that_is_killed_is_one_line_and_leaves_nothing(tmp_path):
+    process, emulators = started(tmp_path)
+    os.kill(int(emulators[0]), signal.SIGKILL)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 3 and len(said.strip().splitlines()) == 1
+    assert "the emulator ended with status -9: signal 9" in said
+    assert not list(pathlib.Path("/dev/shm").glob(f"{machine.PREFIX}{process.pid}-*"))
+    assert not list((tmp_path / "out").glob("*.parquet")) and not (tmp_path / "out/result.json").exists()
+
+
+def test_repeats_are_equal_to_the_count_and_the_journal_is_deferred(setting, tmp_path):
+    wanted = job.Job(fs=("ext4-dax",), units=(4096,), total=1 << 18, passes=("wsync",), repeats=2)
+    result, _, _ = runner.run(wanted, setting, systems.load(), tmp_path / "out", workers=1)
+    first, second = result.runs
+    assert first.counters == second.counters and first.sites == second.sites
+    assert 0 < first.counters["deferred_instructions"] < first.counters["instructions"]
+    found = diff.compare(*[[each] for each in diff.measured(tmp_path / "out", "ext4-dax")])
+    assert found["operations"][0]["instructions"] == [first.counters["instructions"]] * 2
+    tasks = {row["name"]: row["instructions"][0] for row in found["task"]}
+    assert tasks["kjournald2"] > 10_000 and tasks[""] > tasks["kjournald2"] / 10
+    assert "(interrupts)" not in tasks and first.counters["other_instructions"] > 0

@@ -188,14 +188,17 @@ def measured_rows():
     )
 
 
-def test_counts_by_region_and_by_function():
+def test_counts_by_label():
     functions = counts.symbols(KALLSYMS)
     assert functions.names == ["_stext", "vfs_write", "ext4_file_write_iter.cold", "xfs_alloc"]
-    by_region = counts.by_region(measured_rows(), 20)
-    assert by_region[WRITE]["instructions"] == 45 and by_region[READ]["instructions"] == 5
-    found = counts.by_function(measured_rows(), functions)
-    assert found[WRITE + 1]["vfs_write"]["mem_inst_retired_all_loads"] == 9
-    assert found[WRITE + 1][counts.USER]["instructions"] == 3
+    rows = measured_rows()
+    found = counts.sums(
+        rows, zip(rows["region"].tolist(), counts.functions_at(rows["address"], functions), strict=True)
+    )
+    assert found[WRITE + 1, "vfs_write"]["mem_inst_retired_all_loads"] == 9
+    assert (
+        found[WRITE + 1, counts.USER]["instructions"] == 3 and found[READ + 1, functions.names[2]]["instructions"] == 5
+    )
     assert counts.symbol_address(KALLSYMS, "init_top_pgt") == 0xFFFFFFFF82410000
 
 
@@ -209,12 +212,22 @@ def test_counts_that_are_cut_short_are_refused(tmp_path):
 def measured():
     from scmsim.lab.machine import Measured
 
-    names = ("buffer", "buffer_bytes", "huge_bytes", "done", "failed", "first_failed", "first_errno", "no_space")
+    names = (
+        "buffer",
+        "buffer_bytes",
+        "huge_bytes",
+        "done",
+        "failed",
+        "first_failed",
+        "first_errno",
+        "no_space",
+        "busy",
+    )
     return Measured(measured_rows(), KALLSYMS, dict.fromkeys(names, 0), 1.0)
 
 
 def test_a_trace_gives_one_run_with_its_kinds_of_operation_and_mechanisms():
-    (run,) = outcome.runs_of("ext4-dax", plan.from_trace(small_trace()), measured(), 1, 1)
+    (run,) = outcome.Outcome("ext4-dax", plan.from_trace(small_trace()), measured()).runs(1, 1)
     assert run.counters["instructions"] == 50 and run.calls == 4
     assert run.groups["write"]["instructions"] == 45
     assert run.sites["syscall"]["instructions"] == 47  # vfs_write and ext4_file_write_iter, with or without a suffix
@@ -234,7 +247,7 @@ def test_a_kernel_that_does_not_tell_page_sizes_is_measured_and_the_gap_is_told(
     """CONFIG_PROC_PAGE_MONITOR: only the pages of the program's buffer depend on it."""
     found = measured()
     found.about |= {"huge_bytes": UNKNOWN, "buffer": 4 << 20, "buffer_bytes": 2 << 20}
-    (run,) = outcome.runs_of("tmpfs", plan.from_trace(small_trace()), found, 1, 1)
+    (run,) = outcome.Outcome("tmpfs", plan.from_trace(small_trace()), found).runs(1, 1)
     assert run.counters["instructions"] == 50 and not run.errors
     assert "CONFIG_PROC_PAGE_MONITOR" in run.warnings[0] and len(run.warnings) == 1
     ram = tmp_path / "ram"
@@ -247,7 +260,7 @@ def test_a_kernel_that_does_not_tell_page_sizes_is_measured_and_the_gap_is_told(
 def test_failed_operations_are_told():
     found = measured()
     found.about |= {"failed": 3, "done": 9, "first_failed": 4, "first_errno": 28, "no_space": 2}
-    (run,) = outcome.runs_of("tmpfs", plan.from_trace(small_trace()), found, 1, 1)
+    (run,) = outcome.Outcome("tmpfs", plan.from_trace(small_trace()), found).runs(1, 1)
     assert run.errors["ENOSPC"] == 2 and "operation 4 with errno 28" in run.warnings[0]
 
 

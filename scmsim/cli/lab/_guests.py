@@ -1,6 +1,7 @@
 """What the commands that run guests for a trace have in common: options, checks, the run."""
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -8,23 +9,79 @@ import click
 
 if TYPE_CHECKING:
     from scmsim.lab.job import Job
+    from scmsim.lab.kernel import Kernel
     from scmsim.lab.machine import Setting
+    from scmsim.lab.systems import System
+    from scmsim.result import Result
 
-_OPTIONS = (
+_RUN = (
     click.option("--jobs", "workers", type=click.IntRange(1, 256), help="Guests at a time.  [default: CPUs]"),
     click.option("--timeout", help="Of one guest, e.g. 10min.  [default: 30min]"),
-    click.option("--kernel", "package", type=click.Path(), help="Debian kernel package instead of the chosen one."),
+    click.option("--systems", type=click.Path(), help="More file systems: a TOML table like the lab's systems.toml."),
+)
+_KERNEL = (
+    click.option(
+        "--kernel", "package", help="A kept kernel (6.12), FILE.deb or IMAGE[:MODULES] instead of the chosen one."
+    ),
     click.option("--kernel-image", "image", type=click.Path(), help="Any bzImage instead."),
     click.option("--modules", type=click.Path(), help="Modules of that image: lib/modules/RELEASE."),
-    click.option("--systems", type=click.Path(), help="More file systems: a TOML table like the lab's systems.toml."),
+)
+_JOB = (
+    click.option("--fs", help="File systems, separated by commas.  [default: the job's; ext4-dax]"),
+    click.option("--units", help="Bytes of a call, separated by commas, instead of the job's."),
+    click.option("--repeat", "repeats", type=click.IntRange(1, 1000), help="Fresh guests for each file system."),
+    click.option("--no-erms", is_flag=True, help="A CPU without fast rep movsb; the kernel copies by 8 bytes then."),
 )
 
 
 def guest_options(command: Callable) -> Callable:
-    """Add the options that say which guests run, and how."""
-    for option in reversed(_OPTIONS):
+    """Add the options that say how guests run, and with which kernel."""
+    return _added(command, (*_RUN, *_KERNEL))
+
+
+def run_options(command: Callable) -> Callable:
+    """Add the options that say how guests run."""
+    return _added(command, _RUN)
+
+
+def job_options(command: Callable) -> Callable:
+    """Add the options that say what a job's guests run."""
+    return _added(command, _JOB)
+
+
+def _added(command: Callable, options: tuple[Callable, ...]) -> Callable:
+    for option in reversed(options):
         command = option(command)
     return command
+
+
+def job_of(text: str, given: dict[str, Any]) -> "tuple[Job, dict[str, System]]":
+    """A job with what the command line says over it, and its file systems."""
+    from scmsim.core.units import parse_time
+    from scmsim.lab import job, systems
+
+    fields = {
+        "fs": job.systems_of(given["fs"]) if given["fs"] else None,
+        "units": job.units_of(given["units"]) if given["units"] else None,
+        "repeats": given["repeats"],
+        "timeout_s": parse_time(given["timeout"]) / 1e9 if given["timeout"] else None,
+        "erms": False if given["no_erms"] else None,
+    }
+    loaded = job.load(text, fields)
+    table = systems.load(given["systems"])
+    return loaded, {name: systems.get(table, name) for name in loaded.fs}
+
+
+def run_job(
+    loaded: "Job", setting: "Setting", chosen: "dict[str, System]", out: str | os.PathLike[str], given: dict[str, Any]
+) -> "tuple[Result, int, int]":
+    """Run what the folder lacks of a job; its result, guests run now and before."""
+    from scmsim.lab import runner
+
+    workers = min(given["workers"] or len(os.sched_getaffinity(0)), len(runner.guests(loaded)))
+    inputs = [path for path in (loaded.trace,) if path]
+    with progress() as show:
+        return runner.run(loaded, setting, chosen, out, workers=workers, inputs=inputs, progress=show)
 
 
 def run_guests(trace: str, fs: tuple[str, ...], given: dict[str, Any], **kept: Any) -> str:
@@ -35,8 +92,6 @@ def run_guests(trace: str, fs: tuple[str, ...], given: dict[str, Any], **kept: A
     kept
         Fields of the setting: what the guests are to leave (`window`, `touches`).
     """
-    import os
-
     from scmsim.core.units import parse_time
     from scmsim.lab import runner, systems
     from scmsim.lab.job import Job
@@ -56,12 +111,25 @@ def run_guests(trace: str, fs: tuple[str, ...], given: dict[str, Any], **kept: A
 
 def setting_of(job: "Job", given: dict[str, Any], dax: bool, **kept: Any) -> "Setting":
     """Emulator and kernel, checked before anything runs."""
-    from scmsim.lab import kernel, machine, qemu
+    from scmsim.lab import kernel
+
+    return setting_with(kernel.find(given["package"], given["image"], given["modules"]), job, dax, **kept)
+
+
+def setting_with(found: "Kernel", job: "Job", dax: bool, **kept: Any) -> "Setting":
+    """Emulator and a kernel, checked before anything runs."""
+    from scmsim.lab import machine, qemu
 
     emulator = qemu.find()
-    found = kernel.find(given["package"], given["image"], given["modules"])
     found.check(dax)
     return machine.Setting(emulator, found, job.timeout_s, job.erms, **kept)
+
+
+def make_folder(path: str | os.PathLike[str]) -> None:
+    """Make the folder for several kernels' results, unless it is there."""
+    from scmsim.core.atomic import writable_folder
+
+    writable_folder(path).mkdir(exist_ok=True)
 
 
 @contextlib.contextmanager

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from scmsim.cli.lab._guests import guest_options, progress, setting_of
+from scmsim.cli.lab._guests import guest_options, job_of, job_options, make_folder, run_job, setting_with
 from scmsim.core.errors import UsageError
 
 SUMMARY = "Run a trace or a microbenchmark on real file systems and count what the kernel does."
@@ -16,54 +16,49 @@ SUMMARY = "Run a trace or a microbenchmark on real file systems and count what t
 
 JOB is a stored trace, the file of a job (.toml), or the name of a shipped job: smoke, transfers, measured-610. A guest runs for
 each file system and repeat; finished ones are kept in the folder -o, and the same command resumes a run that was stopped.
+Several kernels (--kernel 6.1,6.12) have a folder each in -o.
 
 \b
 Example: scmsim lab run smoke -o lab && scmsim compare SIM.json lab
 """,
 )
 @click.argument("job")
-@click.option("-o", "--out", required=True, type=click.Path(), help="Folder for result.json and functions.csv.")
-@click.option("--fs", help="File systems, separated by commas.  [default: the job's; ext4-dax]")
-@click.option("--units", help="Bytes of a call, separated by commas, instead of the job's.")
-@click.option("--repeat", "repeats", type=click.IntRange(1, 1000), help="Fresh guests for each file system.")
+@click.option(
+    "-o", "--out", required=True, type=click.Path(), help="Folder for result.json, functions.csv and tasks.csv."
+)
+@job_options
 @guest_options
-@click.option("--no-erms", is_flag=True, help="A CPU without fast rep movsb; the kernel copies by 8 bytes then.")
 @click.option(
     "--stream", metavar="LENGTH/EVERY", help="Keep the first LENGTH of EVERY accesses as page runs (scmsim mmu)."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def command(job: str, out: str, **given: Any) -> int:
-    import os
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON; a list, if there are several kernels.")
+def command(job: str, out: str, **given: Any) -> None:
+    from scmsim.lab import kernel, runner
 
-    from scmsim.core.units import parse_time
-    from scmsim.lab import job as jobs
-    from scmsim.lab import runner, systems
-
-    fields = {
-        "fs": jobs.systems_of(given["fs"]) if given["fs"] else None,
-        "units": jobs.units_of(given["units"]) if given["units"] else None,
-        "repeats": given["repeats"],
-        "timeout_s": parse_time(given["timeout"]) / 1e9 if given["timeout"] else None,
-        "erms": False if given["no_erms"] else None,
-    }
-    loaded = jobs.load(job, fields)
-    table = systems.load(given["systems"])
-    chosen = {name: systems.get(table, name) for name in loaded.fs}
-    setting = setting_of(loaded, given, any(system.dax for system in chosen.values()), window=_window(given["stream"]))
-    workers = min(given["workers"] or len(os.sched_getaffinity(0)), len(runner.guests(loaded)))
-    inputs = [path for path in (loaded.trace,) if path]
-    with progress() as show:
-        result, ran, found = runner.run(loaded, setting, chosen, out, workers=workers, inputs=inputs, progress=show)
+    loaded, chosen = job_of(job, given)
+    dax, window = any(system.dax for system in chosen.values()), _window(given["stream"])
+    named = (given["package"] or "").split(",")
+    kernels = [kernel.find(name or None, given["image"], given["modules"]) for name in named]
+    settings = [setting_with(each, loaded, dax, window=window) for each in kernels]
+    if len(settings) > 1:
+        make_folder(out)
+    places = [runner.place(out, loaded, each, chosen) if len(settings) > 1 else out for each in settings]
+    results = []
+    for setting, place in zip(settings, places, strict=True):
+        result, ran, found = run_job(loaded, setting, chosen, place, given)
+        results.append(result)
+        if given["as_json"]:
+            continue
+        for warning in dict.fromkeys(warning for run in result.runs for warning in run.warnings):
+            click.echo(f"scmsim: warning: {warning}", err=True)
+        click.echo(_table(result, setting.kernel.version() if len(settings) > 1 else "per call"))
+        click.echo(
+            f"{place}/result.json: {len(result.runs)} runs from {ran + found} guests, {ran} now and {found} before",
+            err=True,
+        )
     if given["as_json"]:
-        click.echo(result.to_json())
-        return 0
-    for warning in dict.fromkeys(warning for run in result.runs for warning in run.warnings):
-        click.echo(f"scmsim: warning: {warning}", err=True)
-    click.echo(_table(result))
-    click.echo(
-        f"{out}/result.json: {len(result.runs)} runs from {ran + found} guests, {ran} now and {found} before", err=True
-    )
-    return 0
+        shown = [result.to_json() for result in results]
+        click.echo(shown[0] if len(shown) == 1 else f"[{','.join(shown)}]")
 
 
 def _window(text: str | None) -> Any:
@@ -80,16 +75,17 @@ def _window(text: str | None) -> Any:
     return Window(int(length), int(every or length))
 
 
-def _table(result: Any) -> str:
-    """Per call: the counters that file systems are compared by."""
+def _table(result: Any, title: str) -> str:
+    """Per call: the counters that file systems are compared by; instructions with those deferred, without those left out."""
     columns = {
-        "instructions": "instructions", "loads": "mem_inst_retired_all_loads", "stores": "mem_inst_retired_all_stores",
+        "instructions": "instructions", "deferred": "deferred_instructions", "left out": "other_instructions",
+        "loads": "mem_inst_retired_all_loads", "stores": "mem_inst_retired_all_stores",
         "pm stored B": "pm_stored_bytes", "flushes": "flushes", "fences": "fences",
     }  # fmt: skip
-    lines = [f"{'per call':44}{'calls':>9}" + "".join(f"{name:>15}" for name in columns)]
+    lines = [f"{title:44}{'calls':>9}" + "".join(f"{name:>13}" for name in columns)]
     for run in result.runs:
         sizes = [run.cell.get("operation", "all"), run.cell.get("unit_bytes", ""), run.cell.get("repeat", "")]
         name = " ".join(str(part) for part in (run.fs, *sizes) if part != "")
-        cells = "".join(f"{run.counters[field] / max(1, run.calls):>15,.1f}" for field in columns.values())
+        cells = "".join(f"{run.counters[field] / max(1, run.calls):>13,.1f}" for field in columns.values())
         lines.append(f"{name:44}{run.calls:>9,}{cells}")
     return "\n".join(lines)

@@ -12,17 +12,26 @@ SUMMARY = "Choose the kernel to measure, and build the plugin and the guest's pr
     help=f"""{SUMMARY}
 
 The kernel is a Debian package (unpacked, not installed), or any bzImage with its modules: your own build with NOVA or PMFS
-works too. Without an option: what would be done. With --apply, apt brings what is missing (needs root) and the kernel package.""",
+works too. Without an option: what would be done. With --apply, apt brings what is missing (needs root) and the kernel package.
+
+--release takes the newest kernels of some series out of Debian's suites (bookworm, trixie, and their backports). All of them are
+kept: --kernel 6.12 names one to the other commands of the lab.
+
+\b
+Example: scmsim lab setup --release 6.1,6.12 --apply
+""",
 )
 @click.option("--kernel", "package", metavar="FILE.deb", type=click.Path(), help="A Debian or Ubuntu kernel package.")
+@click.option("--release", metavar="VERSIONS", help="Debian kernels to keep, e.g. 6.1,6.12; the first is chosen.")
 @click.option("--kernel-image", "image", type=click.Path(), help="Any bzImage.")
 @click.option("--modules", type=click.Path(), help="Its modules: the folder lib/modules/RELEASE.")
 @click.option("--apply", is_flag=True, help="Let apt install what is missing and download the newest kernel package.")
-def command(package: str | None, image: str | None, modules: str | None, apply: bool) -> int:
-    from scmsim.lab import cache, kernel, qemu, tools
+def command(package: str | None, release: str | None, image: str | None, modules: str | None, apply: bool) -> int:
+    from scmsim.lab import cache, debian, kernel, qemu, tools
 
-    if package and image:
-        raise UsageError("--kernel and --kernel-image exclude each other; give one of them")
+    if sum(map(bool, (package, image, release))) > 1:
+        raise UsageError("--kernel, --kernel-image and --release exclude each other; give one of them")
+    wanted = debian.releases(release) if release else []
     if modules and not image:
         raise UsageError("--modules goes with --kernel-image; a package has its own")
     missing = tools.command(tools.examine())
@@ -31,6 +40,10 @@ def command(package: str | None, image: str | None, modules: str | None, apply: 
     elif missing:
         click.echo(f"missing; run: {missing}\nor let apt do it: scmsim lab setup --apply")
         return 3
+    if wanted and apply:
+        for packages in debian.download(wanted):
+            kernel.from_package(*packages)
+    package = wanted[0] if wanted else package
     if not (package or image or kernel.chosen() or kernel.installed()):
         if not apply:
             click.echo("no kernel; give --kernel FILE.deb or --kernel-image FILE, or let apt download one with --apply")
@@ -41,5 +54,7 @@ def command(package: str | None, image: str | None, modules: str | None, apply: 
     kernel.choose(found)
     cache.guest()
     cache.plugin(qemu.find().api)
-    click.echo(f"kernel {found.version()}; next: scmsim lab run smoke -o FOLDER")
+    for each in [kernel.named(name) for name in wanted] or [found]:
+        click.echo(f"kernel {each.version()}: {tools.suits(each)}")
+    click.echo("next: scmsim lab run smoke -o FOLDER")
     return 0

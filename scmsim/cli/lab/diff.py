@@ -1,0 +1,105 @@
+"""`scmsim lab diff`: two kernels, the same calls, the exact difference."""
+
+import pathlib
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from scmsim.cli.lab._guests import job_of, job_options, make_folder, run_job, run_options, setting_with
+from scmsim.core.errors import EnvironmentProblem, UsageError
+
+if TYPE_CHECKING:
+    from scmsim.lab.job import Job
+    from scmsim.lab.systems import System
+
+SUMMARY = "Show what a kernel does more or less than another for the same calls; exit code 1 beyond a limit."
+_CANNOT_TEST = 125  # git bisect run skips such a commit
+
+
+@click.command(
+    "diff",
+    help=f"""{SUMMARY}
+
+A and B are kernels: a kept one (6.12, see scmsim lab setup --release), FILE.deb, IMAGE[:MODULES]; or folders that a lab run
+left. JOB is a stored trace, a job's file or a shipped job, as for scmsim lab run. The folder -o keeps the guests of both;
+diff.json has every row, FS.folded the stacks for flamegraph.pl.
+
+\\b
+Example: scmsim lab diff 6.1 6.12 smoke --fs ext4-dax,xfs-dax -o diff
+         scmsim lab diff good/ arch/x86/boot/bzImage smoke --limit 5% -o diff
+""",
+)
+@click.argument("a")
+@click.argument("b")
+@click.argument("job")
+@click.option(
+    "-o", "--out", required=True, type=click.Path(), help="Folder for diff.json, stacks and the guests' results."
+)
+@job_options
+@run_options
+@click.option(
+    "--by", type=click.Choice(["function", "mechanism", "task"]), default="function", help="What the rows below are."
+)
+@click.option("--top", type=click.IntRange(0), default=12, show_default=True, help="Rows for each file system.")
+@click.option("--limit", help="Exit with 1 if B takes more than this of anything in an operation, e.g. 5%.")
+@click.option("--bisect", is_flag=True, help="Exit with 125 where a kernel cannot be measured: for git bisect run.")
+@click.option("--format", "form", type=click.Choice(["table", "markdown"]), default="table", help="Of what is printed.")
+@click.option("--json", "as_json", is_flag=True, help="Print diff.json.")
+@click.option("--chart", type=click.Path(), help="Draw the largest differences into F.svg, F.png, F.pdf or F.html.")
+def command(a: str, b: str, job: str, **given: Any) -> int:
+    limit = _share(given["limit"]) if given["limit"] else None
+    try:
+        return _compared(a, b, job, limit, given)
+    except (EnvironmentProblem, UsageError) as error:
+        if not given["bisect"]:
+            raise
+        click.echo(f"scmsim: cannot be measured: {error}", err=True)
+        return _CANNOT_TEST
+
+
+def _compared(a: str, b: str, job: str, limit: float | None, given: dict[str, Any]) -> int:
+    import json
+
+    from scmsim.core.resumable import write
+    from scmsim.lab import diff, diff_table
+    from scmsim.plot import lab_diff as chart
+
+    if given["chart"]:
+        chart.check(given["chart"])
+    loaded, chosen = job_of(job, given)
+    out, found = pathlib.Path(given["out"]), []
+    make_folder(out)
+    folders = [_measured(name, loaded, chosen, given) for name in (a, b)]
+    for fs in loaded.fs:
+        both = [diff.measured(folder, fs) for folder in folders]
+        found.append(diff.compare(*both))
+        write(out / f"{fs}.folded", diff.folded(both[0][0], both[1][0]))
+    text = json.dumps(found, indent=1)
+    write(out / "diff.json", text)
+    click.echo(text if given["as_json"] else diff_table.text(found, given["by"], given["top"], given["form"]))
+    if given["chart"]:
+        chart.draw(found, given["chart"])
+    beyond = [line for each in found for line in diff.exceeded(each, limit)] if limit is not None else []
+    for line in beyond:
+        click.echo(f"beyond the limit: {line}", err=True)
+    return 1 if beyond else 0
+
+
+def _share(text: str) -> float:
+    """5% -> 0.05."""
+    number = text.removesuffix("%")
+    if not number.replace(".", "", 1).isdecimal() or len(text) > 20:
+        raise UsageError(f"--limit {text[:20]!r}: write a share like 5%")
+    return float(number) / 100
+
+
+def _measured(name: str, loaded: "Job", chosen: "dict[str, System]", given: dict[str, Any]) -> pathlib.Path:
+    """Folder with a kernel's counts, made if need be."""
+    from scmsim.lab import kernel, runner
+
+    if pathlib.Path(name).is_dir():
+        return pathlib.Path(name)
+    setting = setting_with(kernel.named(name), loaded, any(system.dax for system in chosen.values()))
+    place = runner.place(given["out"], loaded, setting, chosen)
+    run_job(loaded, setting, chosen, place, given)
+    return place

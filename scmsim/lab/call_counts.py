@@ -1,0 +1,79 @@
+"""Counts of a guest by call stack, kept in a file: what two kernels are compared by, and what a flame graph is drawn from."""
+
+import json
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from scmsim.core.atomic import whole
+from scmsim.core.errors import UsageError
+from scmsim.lab import counts
+from scmsim.lab.calls import KINDS
+from scmsim.lab.outcome import Outcome
+
+SUFFIX = ".calls.parquet"
+FORMAT = 1
+LABELS = ("op", "unit", "kind", "task", "site", "function", "stack")
+
+
+@dataclass(frozen=True)
+class CallCounts:
+    """What a guest counted.
+
+    Attributes
+    ----------
+    header : dict
+        fs, kernel, and `calls`: a list of [op, unit, calls].
+    frame : pandas.DataFrame
+        Columns `LABELS` and those of `counts.COUNTERS`, a row for each stack of each region and task.
+    """
+
+    header: dict[str, Any]
+    frame: Any
+
+
+def keep(path: str | os.PathLike[str], found: Outcome, kernel: str) -> None:
+    """Write what a guest counted, by call stack."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    regions = found.plan.regions
+    about = [(region.label, int(region.cell.get("unit_bytes", 0))) for region in regions]
+    calls = [[*each, region.calls] for each, region in zip(about, regions, strict=True) if region.calls]
+    header = {"format": FORMAT, "fs": found.fs, "kernel": kernel, "calls": calls}
+    own = found.calls
+    labels = zip(found.region, own.task, found.site, own.function, own.stacks(), strict=True)
+    sums = counts.sums(own.rows, labels)
+    keys = [(*about[region - 1], KINDS[task[0]], task[1], site, *rest) for region, task, site, *rest in sums]
+    columns: dict[str, Any] = {
+        name: pa.array([key[k] for key in keys]).dictionary_encode()
+        if name != "unit"
+        else pa.array([key[k] for key in keys], pa.int64())
+        for k, name in enumerate(LABELS)
+    }
+    columns |= {name: pa.array(np.array([each[name] for each in sums.values()], np.uint64)) for name in counts.COUNTERS}
+    table = pa.table(columns).replace_schema_metadata({"scmsim": json.dumps(header)})
+    with whole(path) as draft:
+        pq.write_table(table, draft, compression="zstd")
+
+
+def load(path: str | os.PathLike[str]) -> CallCounts:
+    """What `keep` wrote; raises UsageError for anything else."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path)
+        header: dict[str, Any] = json.loads(table.schema.metadata[b"scmsim"])
+        if header["format"] != FORMAT or table.schema.names != [*LABELS, *counts.COUNTERS]:
+            raise ValueError("of another version")
+        labels = {name: table.column(name).cast(pa.string()) for name in LABELS if name != "unit"}
+        rest = {name: table.column(name).cast(pa.int64()) for name in ("unit", *counts.COUNTERS)}
+        frame = pa.table({name: labels.get(name, rest.get(name)) for name in (*LABELS, *counts.COUNTERS)}).to_pandas()
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(
+            f"{str(path)!r} has no counts by call ({str(error)[:80]}); make it with scmsim lab run"
+        ) from None
+    return CallCounts(header, frame)

@@ -1,0 +1,135 @@
+"""Debian's kernel packages, out of the suites that its mirror has, through apt with lists of its own.
+
+Nothing is installed, and the machine's own sources and lists stay as they are.  apt verifies Debian's signatures.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+
+from scmsim.core.errors import EnvironmentProblem, UsageError
+from scmsim.lab import cache
+
+MIRROR, SECURITY = "http://deb.debian.org/debian", "http://deb.debian.org/debian-security"
+KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
+SUITES = (
+    (MIRROR, "bookworm"),
+    (SECURITY, "bookworm-security"),
+    (MIRROR, "bookworm-backports"),
+    (MIRROR, "trixie"),
+    (SECURITY, "trixie-security"),
+    (MIRROR, "trixie-backports"),
+)
+_FLAVOUR = "cloud-amd64"  # the smallest that has persistent memory, ext4, XFS
+_RELEASE = re.compile(r"\d+(\.\d+)*([.+~-][0-9A-Za-z.+~-]*)?")
+
+
+def releases(wanted: str) -> list[str]:
+    """What was asked for, separated by commas; raises UsageError for what is no version."""
+    found = [word.strip() for word in wanted.split(",")]
+    for word in found:
+        if len(word) > 80 or not _RELEASE.fullmatch(word):
+            raise UsageError(f"{word[:80]!r} is no version of a kernel; write some like 6.1,6.12")
+    return found
+
+
+def matches(wanted: str, release: str) -> bool:
+    """Whether a version is the one that was asked for, or of its series: 6.1 is 6.1.0-56-cloud-amd64, but not 6.12."""
+    return release == wanted or re.match(re.escape(wanted) + r"[.+~-]", release) is not None
+
+
+def order(release: str) -> list[int]:
+    """Sorts versions: 6.1.0-9 before 6.1.0-56."""
+    return [int(digits) for digits in re.findall(r"\d+", release)]
+
+
+def newest(packages: Sequence[str], wanted: str) -> str:
+    """The newest package of a series; raises EnvironmentProblem if there is none."""
+    names = [name.removeprefix("linux-image-") for name in packages if name.startswith("linux-image-")]
+    every = [name for name in names if re.match(r"\d", name) and name.endswith(_FLAVOUR)]
+    found = [name for name in every if matches(wanted, name)]
+    if not found:
+        series = sorted({tuple(order(name)[:2]) for name in every})
+        raise EnvironmentProblem(
+            f"Debian's suites have no kernel {wanted!r}, but {', '.join('.'.join(map(str, each)) for each in series) or 'none'}; "
+            "give another as a package: --kernel FILE.deb"
+        )
+    return f"linux-image-{max(found, key=order)}"
+
+
+def download(wanted: Sequence[str]) -> list[list[str]]:
+    """Paths of the packages of the newest kernels of some series, in the lab's folder; linux-image first.
+
+    Raises
+    ------
+    EnvironmentProblem
+        If apt is missing, cannot reach the mirror, or has no such kernel.
+    """
+    if not shutil.which("apt-get"):
+        raise EnvironmentProblem("no apt-get here; get a Debian kernel package and give it with --kernel FILE.deb")
+    if not os.path.exists(KEYS):
+        raise EnvironmentProblem(f"no {KEYS}; run: apt-get install debian-archive-keyring")
+    place = _lists()
+    _apt(place, "apt-get", "update", "-q")
+    known = _apt(place, "apt-cache", "pkgnames", "linux-").split()
+    kernels = [_with_parts(newest(known, each), known) for each in wanted]
+    _apt(place, "apt-get", "download", "-q", *(name for packages in kernels for name in packages))
+    return [[str(sorted(place.parent.glob(f"{name}_*.deb"))[-1]) for name in packages] for packages in kernels]
+
+
+def _with_parts(package: str, known: Sequence[str]) -> list[str]:
+    """The package and those that hold the kernel in its place, as Debian packages it since Linux 7."""
+    release = package.removeprefix("linux-image-")
+    parts = (f"linux-{part}-{release}" for part in ("base", "binary", "modules"))
+    return [package, *(name for name in parts if name in known)]
+
+
+def _lists() -> pathlib.Path:
+    """apt's folder for us: its sources and configuration, made if need be."""
+    place = cache.folder() / "apt"
+    for name in ("state/lists/partial", "cache/archives/partial"):
+        (place / name).mkdir(parents=True, exist_ok=True)
+    sources = "".join(f"deb [arch=amd64 signed-by={KEYS}] {mirror} {suite} main\n" for mirror, suite in SUITES)
+    (place / "sources.list").write_text(sources, encoding="utf-8")
+    settings = {
+        "Dir::State": place / "state", "Dir::State::status": "/dev/null", "Dir::Cache": place / "cache",
+        "Dir::Etc::sourcelist": place / "sources.list", "Dir::Etc::sourceparts": "/dev/null",
+        "Dir::Etc::preferences": "/dev/null", "Dir::Etc::preferencesparts": "/dev/null",
+        "Acquire::Languages": "none", "APT::Sandbox::User": "root",
+    }  # fmt: skip
+    (place / "apt.conf").write_text("".join(f'{k} "{v}";\n' for k, v in settings.items()), encoding="utf-8")
+    return place
+
+
+def _apt(place: pathlib.Path, *words: str) -> str:
+    """Output of one of apt's programs, its messages on our standard error."""
+    environment = {
+        **os.environ,
+        "APT_CONFIG": str(place / "apt.conf"),
+        "LC_ALL": "C",
+        "DEBIAN_FRONTEND": "noninteractive",
+    }
+    options = ["-o", f"Dir::Etc::sourcelist={place / 'sources.list'}", "-o", "Dir::Etc::sourceparts=/dev/null"]
+    command = [words[0], *options, *words[1:]]
+    try:
+        done = subprocess.run(
+            command,
+            cwd=place.parent,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=1800,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise EnvironmentProblem(f"{' '.join(words)!r} failed: {str(error).lower()}") from None
+    said = [line for line in done.stderr.splitlines() if line.startswith(("E:", "W: Failed"))]
+    if done.returncode or (words[1] == "update" and said):
+        last = said[0][:200] if said else f"exit status {done.returncode}"
+        raise EnvironmentProblem(
+            f"{' '.join(words[:2])!r} failed: {last}; is {MIRROR} reachable, and the disk not full?"
+        )
+    return done.stdout

@@ -1,0 +1,143 @@
+"""What two kernels do differently for the same calls: exact differences by operation, function, mechanism and task."""
+
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+from scmsim.core.errors import UsageError
+from scmsim.lab import call_counts
+from scmsim.lab.call_counts import CallCounts
+from scmsim.perf.profile import plain
+
+COMPARED = {
+    "instructions": "instructions", "loads": "mem_inst_retired_all_loads", "stores": "mem_inst_retired_all_stores",
+    "stored bytes": "pm_stored_bytes", "write-backs": "flushes", "fences": "fences",
+}  # fmt: skip
+BY = {"function": "function", "mechanism": "site", "task": "task"}
+
+
+def measured(folder: pathlib.Path, fs: str) -> list[CallCounts]:
+    """The repeats of a file system that a folder of `lab run` has, at least one."""
+    paths = sorted(folder.glob(f"{fs}-[0-9]*{call_counts.SUFFIX}"))
+    if not paths:
+        raise UsageError(f"{str(folder)!r} has no {fs}-1{call_counts.SUFFIX}; make it with scmsim lab run")
+    return [call_counts.load(path) for path in paths]
+
+
+def compare(a: Sequence[CallCounts], b: Sequence[CallCounts]) -> dict[str, Any]:
+    """The difference of two kernels on one file system.
+
+    Parameters
+    ----------
+    a, b : sequence of CallCounts
+        Repeats; the first of each are compared, the others tell whether they are equal to the count.
+
+    Returns
+    -------
+    dict
+        fs; a, b: kernels; repeats; spread: largest difference between the repeats of a kernel in a counter of an operation;
+        operations, and a list for each of `BY`, whose rows have both kernels' totals ([a, b]) of each counter, the largest
+        difference of instructions first.
+
+    Raises
+    ------
+    UsageError
+        If they did not do the same.
+    """
+    first, second = a[0], b[0]
+    if first.header["calls"] != second.header["calls"] or first.header["fs"] != second.header["fs"]:
+        raise UsageError("the two kernels did not run the same job; give a new folder with -o")
+    calls = {(op, unit): n for op, unit, n in first.header["calls"]}
+    found: dict[str, Any] = {"fs": first.header["fs"], "a": first.header["kernel"], "b": second.header["kernel"]}
+    found |= {"repeats": min(len(a), len(b)), "spread": max(_spread(a), _spread(b))}
+    found["operations"] = _rows(first, second, [], calls)
+    for name, column in BY.items():
+        found[name] = sorted(_rows(first, second, [column], calls), key=_size)
+    _mark(found["function"])
+    return found
+
+
+def exceeded(found: dict[str, Any], limit: float) -> list[str]:
+    """Operations and counters of which the second kernel has more by over `limit` (0.05: 5 %)."""
+    return [
+        f"{found['fs']} {label(row)}: {name} {b - a:+,} of {a:,} ({percent(a, b)})"
+        for row in found["operations"]
+        for name in COMPARED
+        for a, b in [row[name]]
+        if b > a * (1 + limit)
+    ]
+
+
+def label(row: dict[str, Any]) -> str:
+    """Operation and unit of a row."""
+    return f"{row['op']} {row['unit']}" if row["unit"] else str(row["op"])
+
+
+def percent(a: int, b: int) -> str:
+    """How much more the second is."""
+    return f"{100 * (b - a) / a:+.1f} %" if a else "new" if b else "="
+
+
+def folded(a: CallCounts, b: CallCounts) -> str:
+    """Collapsed stacks with the instructions of both: what flamegraph.pl takes for a differential flame graph."""
+    rows = _joined(a, b, ["kind", "task", "stack"], ["instructions"])
+    lines = []
+    for (op, unit, kind, task, stack), left, right in rows.itertuples():
+        place = ";".join(filter(None, [op, str(unit or ""), "" if kind == "own" else f"({kind} {task})", stack]))
+        lines.append(f"{place.replace(' ', '_')} {left} {right}")
+    return "\n".join(lines) + "\n"
+
+
+def _rows(a: CallCounts, b: CallCounts, by: list[str], calls: dict[tuple[str, int], int]) -> list[dict[str, Any]]:
+    table = _joined(a, b, by, list(COMPARED.values()))
+    out = []
+    for key, *values in table.itertuples():
+        op, unit, *rest = key
+        row = {"op": op, "unit": unit, "calls": calls[op, unit], **({"name": rest[0]} if rest else {})}
+        half = len(COMPARED)
+        row |= {name: [values[k], values[half + k]] for k, name in enumerate(COMPARED)}
+        out.append(row)
+    return out
+
+
+def _joined(a: CallCounts, b: CallCounts, by: list[str], fields: list[str]) -> Any:
+    """Sums of both by operation, unit and `by`; rows that only one of them has are 0 in the other."""
+    sums = []
+    for each, suffix in ((a, " a"), (b, " b")):
+        counted = each.frame[each.frame["kind"] != "other"]
+        if "function" in by:
+            counted = counted.assign(function=counted["function"].map(_name))
+        sums.append(counted.groupby(["op", "unit", *by], sort=False)[fields].sum().add_suffix(suffix))
+    return sums[0].join(sums[1], how="outer").fillna(0).astype("int64")
+
+
+def _name(function: str) -> str:
+    """A function without what compilers add, and without the suffix of Linux 6.10's allocation profiling."""
+    return plain(function).removesuffix("_noprof")
+
+
+def _size(row: dict[str, Any]) -> tuple[int, int, str]:
+    """Sorts rows: the largest difference of instructions first."""
+    a, b = row["instructions"]
+    return -abs(b - a), -max(a, b), row["name"]
+
+
+def _mark(rows: list[dict[str, Any]]) -> None:
+    """`only` says which kernel alone has a function: a, b, or neither."""
+    totals: dict[str, list[int]] = {}
+    for row in rows:
+        total = totals.setdefault(row["name"], [0, 0])
+        for k in (0, 1):
+            total[k] += row["instructions"][k]
+    for row in rows:
+        a, b = totals[row["name"]]
+        row["only"] = "" if a and b else "b" if b else "a"
+
+
+def _spread(repeats: Sequence[CallCounts]) -> int:
+    """The largest difference between repeats in a counter of an operation."""
+    sums = [
+        each.frame[each.frame["kind"] != "other"].groupby(["op", "unit"])[list(COMPARED.values())].sum()
+        for each in repeats
+    ]
+    return max((int((other - sums[0]).abs().max().max()) for other in sums[1:]), default=0)

@@ -1,0 +1,56 @@
+"""The difference of two kernels as text."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from scmsim.lab.diff import COMPARED, label, percent
+from scmsim.result.tables import layout
+
+_LEAST = 0.05  # of a call: what the table shows as 0.1
+_ONLY = {"a": "gone", "b": "new", "": ""}
+
+
+def text(found: Sequence[dict[str, Any]], by: str, top: int, form: str = "table") -> str:
+    """Tables of some file systems: per operation, and the `top` largest differences by function, mechanism or task."""
+    shown = layout.markdown if form == "markdown" else layout.grid
+    parts = []
+    for each in found:
+        parts.append(f"{each['fs']}: {each['a']} -> {each['b']}, {_repeats(each)}")
+        parts.append(shown(_operations(each)))
+        rows = [row for row in each[by] if _difference(row) >= _LEAST][:top]
+        if rows:
+            parts.append(shown(_largest(rows, by)))
+    return "\n\n".join(parts)
+
+
+def _difference(row: dict[str, Any]) -> float:
+    a, b = row["instructions"]
+    return abs(b - a) / max(1, row["calls"])
+
+
+def _repeats(each: dict[str, Any]) -> str:
+    if each["repeats"] < 2:
+        return "one run each"
+    same = f"up to {each['spread']:,} apart in a counter of an operation" if each["spread"] else "equal to the count"
+    return f"{each['repeats']} runs each, {same}"
+
+
+def _operations(each: dict[str, Any]) -> list[list[str]]:
+    """Instructions of both, and the differences of every counter, per call."""
+    first, *others = COMPARED
+    rows = [["per call", "calls", *(f"{first} {which}" for which in "AB"), "difference", "", *others]]
+    for row in each["operations"]:
+        (a, b), calls = row[first], max(1, row["calls"])
+        rest = [f"{(row[name][1] - row[name][0]) / calls:+,.1f}" for name in others]
+        values = [f"{a / calls:,.1f}", f"{b / calls:,.1f}", f"{(b - a) / calls:+,.1f}", percent(a, b)]
+        rows.append([label(row), f"{row['calls']:,}", *values, *rest])
+    return rows
+
+
+def _largest(rows: Sequence[dict[str, Any]], by: str) -> list[list[str]]:
+    found = [[f"{by}, instructions per call", "A", "B", "difference", "", "of"]]
+    for row in rows:
+        (a, b), calls = row["instructions"], max(1, row["calls"])
+        values = [f"{a / calls:,.1f}", f"{b / calls:,.1f}", f"{(b - a) / calls:+,.1f}"]
+        found.append([row["name"] or "(the calls themselves)", *values, _ONLY.get(row.get("only", ""), ""), label(row)])
+    return found
