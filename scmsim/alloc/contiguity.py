@@ -42,8 +42,17 @@ def histogram(length: np.ndarray) -> dict[int, int]:
     return {BLOCK << int(o): int(n) for o, n in zip(*np.unique(order, return_counts=True), strict=True)}
 
 
+def joined(start: np.ndarray, length: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same runs in order, neighbours as one."""
+    order = np.argsort(start)
+    start, stop = start[order], (start + length)[order]
+    apart = np.append(start[1:] != stop[:-1], True)
+    first = start[np.append(True, apart[:-1])]
+    return first, stop[apart] - first
+
+
 def of_model(record: Any, arena: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """The free runs of a file-system model that allocates with `first_fit`; None of any other."""
+    """The free runs of a file-system model that allocates with `first_fit`, or `two_zone` over it; None of any other."""
     if "tracked" not in (record.dtype.names or ()):
         return None
     tracked, blocks, bits = (int(record[name]) for name in ("tracked", "blocks", "bits"))
@@ -51,4 +60,10 @@ def of_model(record: Any, arena: np.ndarray) -> tuple[np.ndarray, np.ndarray] | 
     beyond = min(-tracked % 64, blocks - tracked)
     if beyond:
         words.view(np.uint64)[-1] |= np.uint64(((1 << beyond) - 1) << (tracked & 63))
-    return runs(words, max(0, blocks - 64 * len(words)))
+    found = runs(words, max(0, blocks - 64 * len(words)))
+    if "free_supers" not in record.dtype.names or not record["free_supers"]:
+        return found
+    stack, supers = int(record["stack"]), int(record["free_supers"])
+    return joined(
+        np.append(found[0], arena[stack : stack + supers]), np.append(found[1], np.full(supers, HUGE, np.int64))
+    )

@@ -88,6 +88,11 @@ SCHEMA: dict[str, Counter] = {
     "tlb_flushes": Counter(None, "flushes", "times that every entry was invalidated at once"),
     "tlb_shootdowns": Counter(None, "interrupts", "other CPUs interrupted to invalidate the same"),
     "tlb_invalidation_cycles": Counter(None, "cycles", "spent in invalidations, waiting for other CPUs included"),
+    "pm_dependent_loads": Counter(
+        None,
+        "loads",
+        "first lines of runs loaded from persistent memory that no CPU cache held: each waits for the medium",
+    ),
     "pm_loaded_bytes": Counter(None, "bytes", "bytes loaded from persistent memory"),
     "pm_stored_bytes": Counter(None, "bytes", "bytes stored to persistent memory"),
     "nt_stored_bytes": Counter(None, "bytes", "bytes stored to persistent memory by non-temporal stores"),
@@ -103,6 +108,20 @@ SCHEMA: dict[str, Counter] = {
     "media_bytes_64": Counter(None, "bytes", "bytes written at the medium with a 64-byte granule"),
     "media_bytes_256": Counter(None, "bytes", "bytes written at the medium with a 256-byte granule"),
     "media_bytes_4096": Counter(None, "bytes", "bytes written at the medium with a 4096-byte granule"),
+    **{
+        f"page_faults_{level}": Counter(
+            None, "faults", f"page faults of mapped files that set {level.upper()}s ({what})"
+        )
+        for level, what in (("pte", "4 KiB, or several at once"), ("pmd", "2 MiB"), ("pud", "1 GiB"))
+    },
+    "page_faults_write_protect": Counter(
+        None, "faults", "page faults of mapped files, by stores, that found an entry without the right to store"
+    ),
+    "page_faults_major": Counter(None, "faults", "page faults of mapped files that read or allocated the page"),
+    **{
+        f"mapped_bytes_{size}": Counter(None, "bytes", f"bytes of files that page faults mapped by {size} entries")
+        for size in ("4k", "2m", "1g")
+    },
 }
 
 

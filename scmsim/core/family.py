@@ -32,7 +32,8 @@ from scmsim.core.units import parse_param
 TABLE = "models.toml"
 SHARED = pathlib.Path(__file__).parents[1] / "fs" / "parameters.toml"
 CODE = {"start": "state.start", "emit": "operations.emit", "space": "state.space", "SITES": "recipes.SITES"}
-_MAY = ("collect", "by_file", "unsynced", "quiet_until", "STATISTICS", "LARGEST_FILE")  # what a model may have besides
+# what a model may have besides
+_MAY = ("collect", "by_file", "unsynced", "quiet_until", "STATISTICS", "LARGEST_FILE", "mapped")
 
 _HEADER = re.compile(r"^\[model\.([a-z0-9-]+)\]", re.MULTILINE)
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -165,6 +166,7 @@ _CONSTANTS: dict[str, Rule] = {
     "summary": _line,
     "source": _line,
     "paging": text,
+    "mappings": _line,
     "page_bytes": whole(1, 1 << 40),
     "tail_bytes": whole(1, 1 << 40),
     "holes": flag,

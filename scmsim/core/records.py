@@ -13,12 +13,12 @@ import numpy as np
 OPS = (
     "create", "open", "read", "write", "fsync", "truncate", "fallocate", "unlink", "rename", "link", "mkdir", "rmdir",
     "stat", "readdir", "mmap", "munmap", "msync", "load", "store", "close", "sync", "malloc", "free", "mm_to_file",
-    "file_to_mm",
+    "file_to_mm", "madvise", "flush", "fence",
 )  # fmt: skip
 (
     CREATE, OPEN, READ, WRITE, FSYNC, TRUNCATE, FALLOCATE, UNLINK, RENAME, LINK, MKDIR, RMDIR,
     STAT, READDIR, MMAP, MUNMAP, MSYNC, ULOAD, USTORE, CLOSE, SYNC, MALLOC, FREE, MM_TO_FILE,
-    FILE_TO_MM,
+    FILE_TO_MM, MADVISE, UFLUSH, UFENCE,
 ) = range(len(OPS))  # fmt: skip
 
 # OP.flag bits
@@ -32,9 +32,14 @@ DIRECTORY = 64  # the object is a directory
 KEEP_SIZE = 128  # fallocate with FALLOC_FL_KEEP_SIZE
 PUNCH_HOLE = 256  # fallocate with FALLOC_FL_PUNCH_HOLE
 WRITABLE_SHARED = 512  # mmap with PROT_WRITE and MAP_SHARED: stores through it are invisible to a system-call trace
+PRIVATE = 1024  # mmap with PROT_WRITE and MAP_PRIVATE: a store copies the page
+MAP_SYNC = 2048  # mmap with MAP_SYNC: what leads to a page is stored before the page can be stored to
+POPULATE = 4096  # mmap with MAP_POPULATE
+NON_TEMPORAL = 8192  # a store past the caches
+OWN_PROCESS = 16384  # the thread of an mmap is a process of its own: no other thread sees the mapping
 FLAGS = (
     "offset_unknown", "setup", "continues", "appends", "synchronous", "data_only", "directory", "keep_size", "punch_hole",
-    "writable_shared",
+    "writable_shared", "private", "map_sync", "populate", "non_temporal", "own_process",
 )  # fmt: skip
 
 OP = np.dtype(

@@ -2,8 +2,8 @@
 
 A file-system model says where its data and metadata lie.  What else the kernel's code touches (its stack, per-CPU data, slab
 objects, the image's and the modules' data, struct page) comes from here: the first touches of measured calls, in their order.
-An operation of a replay gets the touches of the measured call that is most like it: of the same kind, with the mechanisms
-(sites) that differ least, and of those with the nearest number of instructions.
+An operation of a replay gets the touches of a measured call that is like it: of the same kind, with the mechanisms (sites) that
+differ least, and about as much moved.  The inode is that of the operation's own file.
 
 Units: addresses in bytes, x86-64 with 4-level page tables.  Source: address streams of Debian's kernels in the lab; each file
 names the kernel, the trace and the command that made it (`scmsim lab footprints`).
@@ -12,32 +12,58 @@ names the kernel, the trace and the command that made it (`scmsim lab footprints
 import json
 import os
 import pathlib
+import zipfile
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from scmsim.core.atomic import whole
 from scmsim.core.errors import UsageError, unknown
 from scmsim.core.records import OPS
-from scmsim.footprint.interleave import ENTRY, STATE, TOUCH
+from scmsim.footprint.describe import GROWS
+from scmsim.footprint.interleave import CALL, GROUP, PAGE, STATE
 
 _DATA = pathlib.Path(__file__).parent / "data"
 GENERAL = "tmpfs"  # the general layers (system call, VFS, slab) with the least below them: for models without a table of their own
 DEFAULT = "6.1"  # kernel
-FORMAT = 1
+FORMAT = 2
+ALIKE = 32  # calls of about the same amount of which one is taken
+MEASURED = np.dtype(  # a call of a file
+    (np.record, [("kind", "i8"), ("sites", "i8"), ("amount", "i8"), ("count", "i8")])
+)
+
+
+class Book(NamedTuple):
+    """Measured calls and what they touched; see `interleave.interleave`.
+
+    Attributes
+    ----------
+    groups : array of GROUP
+        Calls of one kind and set of mechanisms, by kind.
+    calls : array of CALL
+        By group, in the order of their amounts.
+    touches : array of uint16
+    pages : array of PAGE
+    inodes : array of int64
+        Numbers of pages, by cache and by number of the inode.
+    """
+
+    groups: np.ndarray
+    calls: np.ndarray
+    touches: np.ndarray
+    pages: np.ndarray
+    inodes: np.ndarray
 
 
 @dataclass
 class Footprints:
-    """What `interleave.interleave` needs of one kernel's footprints.
+    """What a replay needs of one kernel's footprints.
 
     Attributes
     ----------
     state : recarray of STATE
-    entries : array of ENTRY
-        Measured calls, by kind.
-    touches : array of TOUCH
+    book : Book
     measured_on : str
         Kernel and file system that were measured.
     own : bool
@@ -45,8 +71,7 @@ class Footprints:
     """
 
     state: np.recarray
-    entries: np.ndarray
-    touches: np.ndarray
+    book: Book
     measured_on: str
     own: bool
 
@@ -85,35 +110,62 @@ def read(path: pathlib.Path, sites: list[str], own: bool = True) -> Footprints:
     try:
         with np.load(path, allow_pickle=False) as file:
             header: dict[str, Any] = json.loads(str(file["header"]))
-            entries, touches = file["entries"].astype(ENTRY), file["touches"].astype(TOUCH)
-        if header["format"] != FORMAT or not len(entries):
+            measured, touches = file["calls"].astype(MEASURED), file["touches"].astype(np.uint16)
+            pages, inodes = file["pages"].astype(PAGE), file["inodes"].astype(np.int64)
+        if header["format"] != FORMAT or not len(measured):
             raise ValueError("of another version, or empty")
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise UsageError(
             f"{str(path)!r} has no footprints ({str(error)[:80]}); make it with scmsim lab footprints"
         ) from None
-    entries["sites"] = _translated(entries["sites"], header["sites"], sites)
-    entries = entries[np.argsort(entries["kind"], kind="stable")]
+    measured["sites"] = _translated(measured["sites"], header["sites"], sites)
     state = np.zeros(1, STATE).view(np.recarray)
     state.shared[0] = sum(1 << bit for bit, name in enumerate(sites) if name in header["sites"])
-    first = np.searchsorted(entries["kind"], np.arange(len(OPS) + 1))
-    for kind in range(len(OPS)):
-        some = first[kind] < first[kind + 1]
-        state.entries[0, kind] = (first[kind], first[kind + 1]) if some else (0, len(entries))
-    return Footprints(state, entries, touches, f"{header['fs']} on Linux {header['kernel']}", own)
+    state.alike[0], state.calls[0], state.last[0] = ALIKE, len(measured), -1
+    groups, calls = _ordered(state, measured)
+    book = Book(groups, calls, touches, pages, inodes)
+    return Footprints(state, book, f"{header['fs']} on Linux {header['kernel']}", own)
 
 
 def _translated(masks: np.ndarray, theirs: list[str], ours: list[str]) -> np.ndarray:
     """Sets of mechanisms, a bit each, from the order of a file to that of a model; those that the model lacks are left out."""
-    out = np.zeros_like(masks)
+    out = masks & GROWS
     for bit, name in enumerate(theirs):
         if name in ours:
             out |= (masks >> bit & 1) << ours.index(name)
     return out
 
 
-def write(path: pathlib.Path, entries: np.ndarray, touches: np.ndarray, header: dict[str, Any]) -> None:
-    """Write footprints; `header` names the file system (`fs`), the `kernel` and the `sites` that the bits of entries stand for."""
+def _ordered(state: np.recarray, measured: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The calls by group and amount, and the groups; says in `state` which groups each kind has (none of its own: all)."""
+    order = np.lexsort((measured["amount"], measured["sites"], measured["kind"]))
+    calls = np.zeros(len(order), CALL)
+    calls["amount"], calls["number"], calls["count"] = measured["amount"][order], order, measured["count"][order]
+    calls["start"] = (np.cumsum(measured["count"]) - measured["count"])[order]
+    _, first = np.unique(measured[order][["kind", "sites"]], return_index=True)
+    groups = np.zeros(len(first), GROUP)
+    groups["sites"], groups["first"], groups["behind"] = (
+        measured["sites"][order][first],
+        first,
+        [*first[1:], len(order)],
+    )
+    bounds = np.searchsorted(measured["kind"][order][first], np.arange(len(OPS) + 1))
+    for kind in range(len(OPS)):
+        some = bounds[kind] < bounds[kind + 1]
+        state.groups[0, kind] = (bounds[kind], bounds[kind + 1]) if some else (0, len(groups))
+    return groups, calls
+
+
+def write(path: pathlib.Path, header: dict[str, Any], **arrays: np.ndarray) -> None:
+    """Write footprints: `calls` (MEASURED), `touches`, `pages` and `inodes` as in Book.
+
+    `header` names the file system (`fs`), the `kernel` and the `sites` that the bits of calls stand for.
+    """
     text = json.dumps({"format": FORMAT, **header}, sort_keys=True)
-    with whole(path) as draft, open(draft, "wb") as file:
-        np.savez_compressed(file, header=np.array(text), entries=entries, touches=touches)
+    with (
+        whole(path) as draft,
+        zipfile.ZipFile(draft, "w", zipfile.ZIP_LZMA) as archive,
+    ):  # half of what NumPy's own takes
+        for name, array in {"header": np.array(text), **arrays}.items():
+            with archive.open(f"{name}.npy", "w") as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)

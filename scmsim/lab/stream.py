@@ -23,6 +23,7 @@ FORMAT = 1
 _COUNT_BITS = 27  # RUN_COUNT of plugin.c: page number << 28 | store << 27 | accesses - 1
 _MARK = ((1 << 36) - 1) << (_COUNT_BITS + 1)  # a record of this page says that a call begins, and of which region
 _KIND = (1 << _COUNT_BITS) - 1  # of a mark: the number of the region, from 1
+LARGE = 21  # log2 of the bytes of a large page
 _ROWS = 1 << 20  # of a row group
 _BATCH = 1 << 16
 
@@ -124,6 +125,14 @@ class Kept:
             page, count, store = unpacked(packed[~marks])
             order = pagetable.orders(page, self.ranges)
             yield Runs(page, count, store, order, self.layout.of(page), number[~marks], kinds[which[~marks]])
+
+    def buffer(self) -> int:
+        """Address of the large page that the program's buffer lies on, 0 for none."""
+        for runs in self.batches():
+            large = runs.page[(runs.region == regions.PROGRAM) & (runs.order >= LARGE)]
+            if len(large):
+                return int(large[0]) >> LARGE << LARGE
+        return 0
 
     def mapped(self) -> dict[str, dict[int, int]]:
         """Bytes of the guest's direct map by log2 of the page size: of DRAM and of persistent memory."""

@@ -3,7 +3,7 @@
 from typing import Any
 
 from scmsim.core import registry, toml
-from scmsim.core.schema import number, size, table, text, whole
+from scmsim.core.schema import flag, number, size, table, text, whole
 
 _TIME = number(0, 1e12)
 _RULE = table(
@@ -12,6 +12,7 @@ _RULE = table(
         "source": text,
         "granule": whole(1, 1 << 20),  # bytes that the medium writes at once
         "buffer": size(0, 1 << 40),  # bytes of the device's write buffer
+        "cached": flag,  # 0: the CPU has no cache for it, so the bandwidth holds the latency of every access
         **dict.fromkeys(("load_ns", "store_ns", "fence_ns"), _TIME),
         **dict.fromkeys(("read_gb_s", "write_gb_s"), number(1e-9, 1e12)),
     },

@@ -1,9 +1,10 @@
 """What reaches persistent memory: stored and loaded bytes, write-backs of dirty lines, media bytes at three granules.
 
 Models a CPU cache that keeps the last dirty lines (direct-mapped; a displaced line is written back) and a write-combining
-buffer in the device (a granule written in part costs nothing more while it is still in the buffer).  Units: bytes, 64-byte
-lines.  Source: buffer of 16 KiB = 64 lines of 256 bytes as reported for Optane DCPMM (Yang et al., FAST 2020); the cache's size
-is that of a 256 KiB L2.
+buffer in the device (a granule written in part costs nothing more while it is still in the buffer).  A load run waits for the
+medium once, at its first line (a strided one in each page), unless that line was loaded or stored lately; what follows is
+prefetched, and takes bandwidth.  Units: bytes, 64-byte lines.  Source: buffer of 16 KiB = 64 lines of 256 bytes as reported for
+Optane DCPMM (Yang et al., FAST 2020); the cache's size is that of a 256 KiB L2.
 """
 
 import numpy as np
@@ -12,6 +13,7 @@ from scmsim.core.records import FENCE, FLUSH, KINDS, LOAD, NTSTORE, PM, STORE
 from scmsim.jit import inlined, kernel, subroutine
 
 DIRTY_SLOTS = 4096
+RECENT_SLOTS = 4096  # first lines of runs; as many runs of 4 KiB take 16 MiB of a last-level cache
 BUFFER_SLOTS = 64
 MANY = 8  # lines from which on looking at all of them first pays
 SHIFT_64, SHIFT_256, SHIFT_4096 = np.int64(6), np.int64(8), np.int64(12)
@@ -22,6 +24,7 @@ STATE = np.dtype(
         [
             ("dirty", "i8", (DIRTY_SLOTS,)),  # line number + 1, 0 = empty
             ("dirty_lines", "i8"),  # slots in use
+            ("recent", "i8", (RECENT_SLOTS,)),  # line number + 1 of a run's first line
             ("buffer_64", "i8", (BUFFER_SLOTS,)),  # granule number + 1
             ("buffer_256", "i8", (BUFFER_SLOTS,)),
             ("buffer_4096", "i8", (BUFFER_SLOTS,)),
@@ -173,6 +176,26 @@ def moved(e):
 
 
 @subroutine
+def recall(m, addr):
+    """1 if the line of `addr` was not a run's first one lately, else 0; from now on it was."""
+    line = addr >> 6
+    slot = line & (RECENT_SLOTS - 1)
+    missed = m.recent[slot] != line + 1
+    m.recent[slot] = line + 1
+    return missed
+
+
+@subroutine
+def load(m, c, e):
+    """A LOAD run in persistent memory."""
+    c.pm_loaded_bytes += moved(e)
+    c.pm_dependent_loads += recall(m, e.addr)
+    if e.width < 0:
+        for page in range((e.addr >> 12) + 1, ((e.addr + e.length - 1) >> 12) + 1):
+            c.pm_dependent_loads += recall(m, (page << 12) + (e.addr & 4095))
+
+
+@subroutine
 def store(m, c, e, counted):
     """A STORE or NTSTORE run in persistent memory."""
     size = moved(e)
@@ -186,12 +209,15 @@ def store(m, c, e, counted):
         if m.dirty_lines > 0:
             drop(m, first, last)
         write_back(m, c, e.addr, e.addr + e.length)
-    elif e.width < 0 and last - first >= 64:
+        m.recent[first & (RECENT_SLOTS - 1)] = 0
+        return
+    if e.width < 0 and last - first >= 64:
         for page in range(e.addr >> 12, ((e.addr + e.length - 1) >> 12) + 1):
             line = ((page << 12) + (e.addr & 4095)) >> 6
             make_dirty(m, c, line, line + ((-e.width - 1) >> 6))
     else:
         make_dirty(m, c, first, last)
+    recall(m, e.addr)
 
 
 @subroutine
@@ -226,6 +252,6 @@ def account(medium, counters, events, bins, n):
             flush(m, c, e)
         elif e.space == PM:
             if e.code == LOAD:
-                c.pm_loaded_bytes += moved(e)
+                load(m, c, e)
             elif e.code == STORE or e.code == NTSTORE:
                 store(m, c, e, bins[i] != counters.size - 1)

@@ -110,7 +110,7 @@ def _walk(s: np.void, walk: dict[str, Any]) -> None:
 def _invalidate(s: np.void, table: dict[str, Any]) -> None:
     for key, default in (("cores", 1), ("ceiling", 33), ("pcid", 1)):
         s[key] = table.get(key, default)
-    for key in ("invlpg_cycles", "flush_cycles", "shootdown_cycles"):
+    for key in ("invlpg_cycles", "flush_cycles", "shootdown_cycles", "shootdown_cpu_cycles"):
         s[key] = table.get(key, 0)
 
 

@@ -3,7 +3,8 @@
 A range of more than 33 pages is flushed whole, as Linux does (arch/x86/mm/tlb.c, tlb_single_page_flush_ceiling); of kernel
 addresses it counts 4 KiB as a page, whatever maps them (flush_tlb_kernel_range), so a large page flushes everything.  INVLPG and
 every flush empty the page-walk caches too (Intel SDM volume 3, 4.10.4.1).  A kernel address is invalidated on every CPU
-(flush_tlb_kernel_range), a user address on the CPUs that run the program: each other one is interrupted.
+(flush_tlb_kernel_range), a user address on the CPUs that run the program: the others are interrupted by one multicast, which
+takes its time for the first and a little more for each further one.
 """
 
 from scmsim.jit import subroutine
@@ -17,9 +18,14 @@ _SMALL = 12  # log2 of the bytes of a small page
 
 @subroutine
 def invalidate(s, c, vaddr, length, order, cpus):
-    """Invalidate the pages (log2 size `order`) of [vaddr, vaddr + length), on `cpus` CPUs (0: as many as Linux would)."""
+    """Invalidate the pages (log2 size `order`) of [vaddr, vaddr + length), on `cpus` CPUs.
+
+    0: as many as Linux would; -1: not now, an invalidation of something else will do it.
+    """
     at = c.at
-    if cpus <= 0:
+    if cpus < 0:
+        return
+    if cpus == 0:
         cpus = 1
         if vaddr < 0:
             cpus = s.cores
@@ -40,7 +46,9 @@ def invalidate(s, c, vaddr, length, order, cpus):
         at[INVALIDATIONS] += pages
         cycles = pages * s.invlpg_cycles
     at[SHOOTDOWNS] += cpus - 1
-    at[INVALIDATION_CYCLES] += cycles + (cpus - 1) * s.shootdown_cycles
+    if cpus > 1:
+        cycles += s.shootdown_cycles + (cpus - 2) * s.shootdown_cpu_cycles
+    at[INVALIDATION_CYCLES] += cycles
 
 
 @subroutine

@@ -142,4 +142,6 @@ _WALK: dict[str, Rule] = {
     "hardware_bits": flag,
     **dict.fromkeys(("ref_cycles", "memory_cycles", "scm_cycles", "update_cycles"), _CYCLES),
 }
-_INVALIDATE = dict.fromkeys(("cores", "ceiling", "invlpg_cycles", "flush_cycles", "shootdown_cycles", "pcid"), _CYCLES)
+_INVALIDATE = dict.fromkeys(
+    ("cores", "ceiling", "invlpg_cycles", "flush_cycles", "shootdown_cycles", "shootdown_cpu_cycles", "pcid"), _CYCLES
+)

@@ -120,7 +120,8 @@ MMU = np.dtype(
             ("ceiling", "i8"),  # more pages than this: everything is flushed
             ("invlpg_cycles", "i8"),
             ("flush_cycles", "i8"),
-            ("shootdown_cycles", "i8"),  # of one interrupted CPU
+            ("shootdown_cycles", "i8"),  # of the first interrupted CPU
+            ("shootdown_cpu_cycles", "i8"),  # of each further one
             ("track_bits", "i8"),  # 1: accessed and dirty bits of user pages are followed
             ("update_cycles", "i8"),  # of setting one
             ("region", "i8", (REGIONS,)),  # number of the region remembered here, or EMPTY

@@ -49,6 +49,15 @@ def machine_table(machine: "str | os.PathLike[str] | dict[str, Any]") -> dict[st
     return machine
 
 
+def tables_in(medium: dict[str, Any], machine: dict[str, Any]) -> dict[str, Any]:
+    """The machine with page-table entries in storage-class memory as slow as a dependent load from the medium."""
+    ghz, walk = machine.get("time", {}).get("ghz"), machine["walk"]
+    if not ghz or "memory_cycles" not in walk or not medium.get("cached", True) or "load_ns" not in medium:
+        return machine
+    source = {**walk.get("source", {}), "scm_cycles": "the medium's load_ns"}
+    return {**machine, "walk": {**walk, "scm_cycles": round(medium["load_ns"] * ghz), "source": source}}
+
+
 def on_direct_map(
     params: Params, meminfo: "str | os.PathLike[str] | None", names: Iterable[str], machine: Any, paging: str | None
 ) -> Params:

@@ -3,7 +3,7 @@ that counts nothing."""
 
 import numpy as np
 
-from scmsim.core.records import CONTINUES, MALLOC, OFFSET_UNKNOWN, READ, SETUP, WRITE
+from scmsim.core.records import CONTINUES, FILE_TO_MM, MALLOC, OFFSET_UNKNOWN, READ, SETUP, UFLUSH, ULOAD, USTORE, WRITE
 from scmsim.jit import kernel
 
 SUMS = np.dtype(
@@ -17,6 +17,9 @@ SUMS = np.dtype(
             ("read", "i8"),
             ("unknown_offsets", "i8"),
             ("objects", "i8"),  # operations on memory objects
+            ("touches", "i8"),  # loads, stores, write-backs and fences of the program: no calls
+            ("loaded", "i8"),  # bytes, through mappings
+            ("stored", "i8"),
         ],
     )
 )
@@ -31,7 +34,7 @@ def first_rows(ops, by, sites, sums, out):
         o = ops[i]
         s.rows += 1
         s.unknown_offsets += o.flag & OFFSET_UNKNOWN
-        s.objects += o.op >= MALLOC
+        s.objects += MALLOC <= o.op <= FILE_TO_MM
         if o.flag & SETUP:
             out[i] = -1
             continue
@@ -41,6 +44,10 @@ def first_rows(ops, by, sites, sums, out):
             s.written += o.length
         elif o.op == READ:
             s.read += o.length
+        elif o.op == ULOAD or o.op == USTORE or o.op >= UFLUSH:
+            s.touches += o.flag & CONTINUES == 0
+            s.loaded += o.length if o.op == ULOAD else 0
+            s.stored += o.length if o.op == USTORE else 0
         group = 0
         if by == BY_OP:
             group = o.op

@@ -16,9 +16,20 @@ from scmsim.medium import read as read_medium
 from scmsim.mmu import host
 from scmsim.mmu.presets import timing
 from scmsim.paging import _choice as choice
-from scmsim.pipeline.arguments import Params, Progress, machine_table, model_params
+from scmsim.pipeline.arguments import Params, Progress, machine_table, model_params, tables_in
 from scmsim.pipeline.periods import PeriodDetector, parts
-from scmsim.pipeline.stages import Around, Counting, Interleaved, Loop, Medium, Mmu, Placement, RepStrings, Stage
+from scmsim.pipeline.stages import (
+    Around,
+    Counting,
+    Faults,
+    Interleaved,
+    Loop,
+    Medium,
+    Mmu,
+    Placement,
+    RepStrings,
+    Stage,
+)
 from scmsim.result import FOOTPRINTS, SYNC_AT_END, SYSTEM, Run
 from scmsim.trace.formats._report import missed
 
@@ -53,22 +64,27 @@ class Replay:
     ) -> None:  # fmt: skip
         expect("medium", medium, str, "the name of a medium")
         self.source, self.chunk, self.by = source, chunk, by
-        self.system = systems.read(system)
-        self.medium_table, self.machine = read_medium(medium), systems.on_machine(self.system, machine_table(machine))
+        self.system, self.medium_table = systems.read(system), read_medium(medium)
+        self.machine = systems.on_machine(self.system, tables_in(self.medium_table, machine_table(machine)))
         self.params = model_params("fs", fs, params.get(fs, {}))
         self.paging = Paging(fs, self.machine, paging, params)
         self.model = Model(fs, self.params, source.files, chunk)
-        kinds = list(self.model.module.SITES.values())
+        kinds = list(self.model.kinds.values())
         self.counting = Counting(source.files, self.model.sites, by)
         self.medium = Medium(self.medium_table, kinds, self.counting)
         self.footprints = footprint.load(footprints, fs, self.model.sites) if footprints else None
         mmu = self.mmu(self.counting)
         if systems.surrounds(self.system):
             mmu = Around(mmu, self.system, self.machine)
-        behind: Stage = Interleaved(mmu, self.footprints, self.paging.stage) if self.footprints else mmu
+        behind: Stage = mmu
+        if self.footprints:
+            behind = Interleaved(mmu, self.footprints, self.paging.stage, source.files)
         stages = [self.counting, self.paging.stage, behind, self.medium]
+        if self.model.mapped:
+            stages.append(Faults(self.model.mapped, self.counting))
         if systems.counts_rep_strings(self.system):
-            stages.append(RepStrings(self.system, self.model.module.SITES, mmu))
+            own = {name: kind if name in self.model.module.SITES else "none" for name, kind in self.model.kinds.items()}
+            stages.append(RepStrings(self.system, own, mmu))  # what a program copies is not known
         self.loop = Loop(self.model, stages, source.files)
         told = self.machine.get("summary", "table")
         name = told if isinstance(machine, dict) or machine == host.NAME else os.fspath(machine)
@@ -144,10 +160,23 @@ class Replay:
         sums, status = self.counting.sums[0], self.model.status[0]
         run.operations, run.calls = int(sums["operations"]), int(sums["calls"] - status["failed_calls"])
         run.payload = {"written": int(sums["written"] - status["failed_bytes"]), "read": int(sums["read"])}
+        self._mappings(run)
         if sums["objects"] and not getattr(self.model.module, "MEMORY_OBJECTS", False):
             run.warnings.append(
                 f"{sums['objects']} operations on memory objects mean nothing to {run.fs}; scm-manager has them"
             )
+
+    def _mappings(self, run: Run) -> None:
+        """What touches of mapped files asked for, and what of it failed; or that the model has none."""
+        sums, model = self.counting.sums[0], self.model
+        if model.mapped and model.mapped.active:
+            run.calls -= int(sums["touches"])
+            run.payload["written"] += int(sums["stored"])
+            run.payload["read"] += int(sums["loaded"])
+            run.warnings += model.mapped.remarks()
+        elif sums["touches"] and not getattr(model.module, "MEMORY_OBJECTS", False):
+            why = getattr(model.module, "MAPPINGS", "the model has no mapped files")
+            run.warnings.append(f"{sums['touches']:,} touches of mapped files were not replayed: {why}")
 
     def _counts(self, run: Run) -> None:
         """Totals and breakdowns."""
@@ -176,6 +205,8 @@ class Replay:
                 f"{run.errors['first ENOSPC']}; a larger one: --set {run.fs}.capacity=..."
             )
         run.errors |= self.loop.failing.counts
+        if self.model.mapped:
+            run.errors |= self.model.mapped.errors()
 
 
 def _summed(cells: np.ndarray) -> dict[str, int]:

@@ -14,6 +14,7 @@ from scmsim.core.counters import COUNTERS
 from scmsim.core.errors import UsageError
 from scmsim.core.records import EVENT, OPS, Files
 from scmsim.footprint import Footprints
+from scmsim.footprint.describe import OPERATION, begin, describe
 from scmsim.footprint.interleave import begin_batch, begin_events, interleave
 from scmsim.fs.engine.model import ROOM, Model
 from scmsim.medium import model as medium
@@ -24,6 +25,7 @@ from scmsim.paging._linear import measured_orders
 from scmsim.pipeline.arguments import GROUPS
 from scmsim.pipeline.bins import BY_FILE, SUMS, assign_bins, first_rows
 from scmsim.pipeline.failing_calls import LARGEST_FILE, FailingCalls
+from scmsim.pipeline.faults import count_faults
 from scmsim.pipeline.periods import Watched
 from scmsim.system import rep_strings, surround
 
@@ -146,6 +148,17 @@ class Mmu(Stage):
         return not moved.any() or bool((moved == now["now"] - then["now"][0]).all())
 
 
+class Faults(Stage):
+    """Page faults of files that the program maps."""
+
+    def __init__(self, mapped: Any, counting: Counting) -> None:
+        self.mapped, self.counting = mapped, counting
+
+    def take(self, events: np.ndarray) -> None:
+        if self.mapped.active:
+            count_faults(self.counting.counters, events, self.counting.bins, len(events))
+
+
 class Around(Mmu):
     """What else runs, between the events that an MMU takes; nobody else sees it."""
 
@@ -187,15 +200,17 @@ class RepStrings(Stage):
 class Interleaved(Stage):
     """What the kernel's own code touches, between the events that an MMU takes; nobody else sees those touches."""
 
-    def __init__(self, mmu: Mmu, footprints: Footprints, placement: Placement) -> None:
+    def __init__(self, mmu: Mmu, footprints: Footprints, placement: Placement, files: Files) -> None:
         self.mmu, self.footprints = mmu, footprints
-        touches = footprints.touches
-        touches["order"] = placement.measured_orders(touches["vaddr"], touches["order"])
-        self.kinds = np.zeros(0, np.int64)
+        pages = footprints.book.pages
+        pages["order"] = placement.measured_orders(pages["vaddr"], pages["order"])
+        self.inodes, self.known = begin(files)
+        self.operations = np.zeros(0, OPERATION)
         self.events, self.bins = np.zeros(ROOM, EVENT), np.zeros(ROOM, np.int64)
 
     def begin(self, batch: np.recarray) -> None:
-        self.kinds = np.ascontiguousarray(batch.op)
+        self.operations = np.zeros(len(batch), OPERATION)
+        describe(self.inodes, self.known, batch.view(np.ndarray), self.operations)
         self.mmu.begin(batch)
         begin_batch(self.footprints.state)
 
@@ -203,13 +218,14 @@ class Interleaved(Stage):
         prints, counting, whole = self.footprints, self.mmu.counting, False
         begin_events(prints.state, len(events))
         while not whole:
-            whole = interleave(prints.state, prints.entries, prints.touches, self.kinds, events, self.events)
+            whole = interleave(prints.state, prints.book, self.operations, events, self.events)
             count = int(prints.state.emitted[0])
             assign_bins(self.events, count, counting.rows, len(counting.counters) - 1, self.bins)
             self.mmu.count(self.events[:count], self.bins)
 
     def watched(self) -> list[Watched]:
-        return self.mmu.watched()
+        state = (self.footprints.state.view(np.ndarray), self.inodes.view(np.ndarray), self.known)
+        return [*self.mmu.watched(), *map(Watched, state)]
 
 
 class Medium(Stage):

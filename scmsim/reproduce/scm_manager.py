@@ -206,13 +206,14 @@ ANSWERS = {
     "SCMM-26": _latency,
 }
 SEARCH = "a create of FAT and ext2 costs what an open does: their search for a free entry or inode is not there"
+FOLDS = "NAND's and FAT's writes: the folds of the NFTL and the sectors that FAT rewrites are simplified"
 CHAIN = "the SCM manager walks a file's chain from its first object for each unit; here the walk goes on where it was"
 NAND_READS = "reads on NAND take 30 times what its medium takes, which the paper does not explain"
 OWN_WORK = "what a program does itself differs by file system and is not in a trace"
 REASONS = {
     "SCMM-9": SEARCH,
-    "SCMM-11": "NAND's and FAT's writes: the folds of the NFTL and the sectors that FAT rewrites are simplified",
-    "SCMM-12": SEARCH,
+    "SCMM-11": FOLDS,
+    "SCMM-12": FOLDS,
     "SCMM-13": CHAIN,
     "SCMM-14": NAND_READS,
     "SCMM-15": NAND_READS,

@@ -71,7 +71,6 @@ class Run:
         self,
         time: Mapping[str, Any] | None = None,
         medium: Mapping[str, Any] | None = None,
-        dependent_loads: int | None = None,
     ) -> "Run":
         """Fill `metrics`, `why_absent`, `estimated` and `time_ns` from the counts; returns self.
 
@@ -83,7 +82,9 @@ class Run:
 
         guess = Estimate()
         if time:
-            guess = estimate(self.counters, time, medium or {}, calls=self.calls, dependent_loads=dependent_loads)
+            guess = estimate(
+                self.counters, time, medium or {}, calls=self.calls, waited_ns=self.space.get("waited_ns", 0)
+            )
         self.time_ns = dict(guess.terms)
         found = formulas.compute(
             self.counters,

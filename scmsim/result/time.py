@@ -2,8 +2,8 @@
 
 `instructions` x CPI + hits in the second TLB level + walk cycles that are not hidden + invalidations of translations +
 dependent loads x latency of the medium + the medium's bandwidth for loads and the slower of copy and medium for stores
-+ fences x drain + calls x system-call entry.  The form of the sum follows the sustained-rate reasoning for persistent
-memory: what one call waits for is added, what overlaps is the larger of the two.
++ fences x drain + calls x system-call entry + what calls waited for the file system's own threads.  The form of the sum follows
+the sustained-rate reasoning for persistent memory: what one call waits for is added, what overlaps is the larger of the two.
 """
 
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ def estimate(
     medium: Mapping[str, Any],
     *,
     calls: int | None = None,
-    dependent_loads: int | None = None,
+    waited_ns: int = 0,
 ) -> Estimate:
     """Estimate the time that the counters stand for.
 
@@ -56,13 +56,14 @@ def estimate(
         `walk_hidden` (share of walk cycles that out-of-order execution hides, 0..1), `copy_gb_s` (bytes per ns that
         one core can store), `syscall_ns`.
     medium : mapping
-        A medium: `load_ns`, `read_gb_s`, `write_gb_s` (bytes per ns), `granule` (bytes), `fence_ns` (one fence).
+        A medium: `load_ns`, `read_gb_s`, `write_gb_s` (bytes per ns), `granule` (bytes), `fence_ns` (one fence), `cached` (false:
+        the CPU has no cache for it, and the bandwidth holds the latency of every access).
     calls : int
         System calls that the counters cover.
-    dependent_loads : int
-        Loads from the medium that nothing can start before they end (pointer chasing, log entries).
+    waited_ns : int
+        What calls waited for a thread of the file system (a migration).
     """
-    given: dict[str, Any] = {**counters, "calls": calls, "dependent_loads": dependent_loads}
+    given: dict[str, Any] = {**counters, "calls": calls}
     formulas = {
         "instructions": lambda: _of(given, "instructions") * _of(time, "cpi") / _of(time, "ghz"),
         "stlb_hits": lambda: (
@@ -70,7 +71,9 @@ def estimate(
         ),
         "walks": lambda: sum(_of(given, name) for name in _WALKS) * (1 - _of(time, "walk_hidden")) / _of(time, "ghz"),
         "invalidations": lambda: _of(given, "tlb_invalidation_cycles") / _of(time, "ghz"),
-        "dependent_loads": lambda: _of(given, "dependent_loads") * _of(medium, "load_ns"),
+        "dependent_loads": lambda: (
+            _of(given, "pm_dependent_loads") * _of(medium, "load_ns") if medium.get("cached", True) else 0.0
+        ),
         "load_bandwidth": lambda: _of(given, "pm_loaded_bytes") / _of(medium, "read_gb_s"),
         "store_bandwidth": lambda: max(
             _of(given, "pm_stored_bytes") / _of(time, "copy_gb_s"),
@@ -78,6 +81,7 @@ def estimate(
         ),
         "fences": lambda: _of(given, "fences") * _of(medium, "fence_ns"),
         "calls": lambda: _of(given, "calls") * _of(time, "syscall_ns"),
+        **({"waits": lambda: float(waited_ns)} if waited_ns else {}),
     }
     out = Estimate()
     for name, formula in formulas.items():

@@ -1,39 +1,105 @@
-"""Independent reference of `scmsim.footprint.interleave`: lists and sets, one operation at a time."""
+"""Independent reference of `scmsim.footprint`: dictionaries, lists and sets, one operation at a time."""
 
 from typing import Any, NamedTuple
 
 
 class Entry(NamedTuple):
-    """A measured call; `sites` is a set of numbers, `touches` a list of (address, order, is a store)."""
+    """A measured call; `touches` is a list of (page, is a store), where a page is (address, order) or the name of a cache."""
 
     kind: int
     sites: frozenset[int]
-    instructions: int
-    touches: list[tuple[int, int, bool]]
+    amount: int
+    touches: list[tuple[Any, bool]]
 
 
-def nearest(book: list[Entry], kind: int, known: set[int], sites: set[int], instructions: int) -> Entry:
-    """The first of the calls whose mechanisms differ least, then whose instructions are nearest."""
-    of_kind = [entry for entry in book if entry.kind == kind] or book
-    return min(of_kind, key=lambda entry: (len(entry.sites ^ (sites & known)), abs(entry.instructions - instructions)))
+class Described(NamedTuple):
+    """What is known of an operation."""
+
+    kind: str
+    grows: bool
+    freed: int
+    inode: int | None
 
 
-def interleaved(book: list[Entry], known: set[int], kinds: list[int], events: list[dict[str, Any]]) -> list[Any]:
-    """Events of one buffer, with touches as tuples (operation, site, address, order, is a store)."""
-    out: list[Any] = []
-    at = 0
-    while at < len(events):
-        row = events[at]["op"]
-        mine = []
-        while at < len(events) and events[at]["op"] == row:
-            mine.append(events[at])
-            at += 1
-        work = sum(event["addr"] for event in mine if event["code"] == "WORK")
-        entry = nearest(book, kinds[row], known, {event["site"] for event in mine}, work)
-        for number, event in enumerate(mine):
-            share = entry.touches[
-                len(entry.touches) * number // len(mine) : len(entry.touches) * (number + 1) // len(mine)
-            ]
-            out += [(row, event["site"], *touch) for touch in share]
-            out.append(event)
-    return out
+class Inodes:
+    """Lengths and inode numbers of files."""
+
+    def __init__(self, first_sizes: list[int]) -> None:
+        there = [file for file, size in enumerate(first_sizes) if size >= 0]
+        self.lengths = {file: first_sizes[file] for file in there}
+        self.numbers = {file: number for number, file in enumerate(there)}
+        self.freed: list[int] = []
+        self.used = len(there)
+
+    def describe(self, op: str, file: int, offset: int, length: int, file2: int) -> Described:
+        """The next operation."""
+        if file < 0:
+            return Described(op, False, 0, None)
+        if file not in self.numbers:
+            if self.freed:
+                self.numbers[file] = self.freed.pop()
+            else:
+                self.numbers[file], self.used = self.used, self.used + 1
+        number, before, freed, grows = self.numbers[file], self.lengths.get(file, 0), 0, False
+        if op in ("write", "fallocate"):
+            grows = offset + length > before
+            self.lengths[file] = max(before, offset + length)
+        elif op == "truncate":
+            freed, self.lengths[file] = max(before - offset, 0), offset
+        elif op in ("unlink", "rmdir"):
+            freed = self._gone(file)
+        elif op == "rename" and file2 not in (-1, file):
+            freed = self._gone(file2)
+        return Described(op, grows, freed, number)
+
+    def _gone(self, file: int) -> int:
+        if file in self.numbers:
+            self.freed.append(self.numbers.pop(file))
+        return self.lengths.pop(file, 0)
+
+
+class Player:
+    """Goes through the measured calls, of which `alike` are looked at for each operation."""
+
+    def __init__(self, book: list[Entry], known: set[int], inodes: dict[str, list[Any]], alike: int) -> None:
+        self.book, self.known, self.inodes, self.alike, self.last = book, known, inodes, alike, -1
+
+    def nearest(self, kind: int, sites: set[int], amount: int) -> Entry:
+        """Of the calls around the amount in the first group whose mechanisms differ least: the next that was measured."""
+        of_kind = [entry for entry in self.book if entry.kind == kind] or self.book
+        groups = sorted({(entry.kind, sum(1 << site for site in entry.sites)): entry for entry in of_kind}.items())
+        chosen = min(groups, key=lambda group: len(group[1].sites ^ sites))[0]
+        group = [e for e in of_kind if (e.kind, sum(1 << site for site in e.sites)) == chosen]
+        group.sort(key=lambda entry: entry.amount)
+        among = min(self.alike, len(group))
+        first = sum(entry.amount < amount for entry in group) - among // 2
+        first = max(0, min(first, len(group) - among))
+        numbers = [next(n for n, each in enumerate(self.book) if each is e) for e in group[first : first + among]]
+        self.last = min(numbers, key=lambda number: (number - self.last - 1) % len(self.book))
+        return self.book[self.last]
+
+    def page(self, page: Any, inode: int | None) -> Any:
+        """Where a touch goes."""
+        return self.inodes[page][min(inode or 0, len(self.inodes[page]) - 1)] if isinstance(page, str) else page
+
+    def interleaved(self, operations: list[Described], kinds: list[int], events: list[dict[str, Any]]) -> list[Any]:
+        """Events of one buffer, with touches as tuples (operation, site, address, order, is a store)."""
+        out: list[Any] = []
+        at = 0
+        while at < len(events):
+            row = events[at]["op"]
+            mine = []
+            while at < len(events) and events[at]["op"] == row:
+                mine.append(events[at])
+                at += 1
+            operation = operations[row]
+            amount = operation.freed + sum(64 + event["length"] for event in mine if event["code"] != "WORK")
+            sites = {event["site"] for event in mine} & self.known | ({62} if operation.grows else set())
+            entry = self.nearest(kinds[row], sites, amount)
+            for number, event in enumerate(mine):
+                low, high = (len(entry.touches) * n // len(mine) for n in (number, number + 1))
+                for page, store in entry.touches[low:high]:
+                    out.append((row, event["site"], *self.page(page, operation.inode), store))
+                moved = event["addr"] // 2**40 * 2**21 if event["space"] == "kernel" else 0
+                out.append({**event, "vaddr": event["vaddr"] + moved})
+        return out

@@ -1,6 +1,7 @@
-"""Footprints between events: the kernel beside its reference, in buffers of any size; files, kernels and models without a table."""
+"""Footprints between events: the kernels beside their reference; files, kernels and models without a table."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,82 +10,141 @@ from hypothesis import strategies as st
 
 from scmsim import footprint
 from scmsim.core.errors import UsageError
-from scmsim.core.records import EVENT, EVENTS, KERNEL, LOAD, OPS, STORE, WORK
+from scmsim.core.records import EVENT, EVENTS, KERNEL, LOAD, OPS, SPACES, STORE, WORK
 from scmsim.footprint import interleave
-from scmsim.footprint.interleave import ENTRY, TOUCH
-from tests.footprint.reference import Entry, interleaved
+from scmsim.footprint.describe import GROWS, NONE, OPERATION, begin, describe
+from scmsim.footprint.interleave import PAGE
+from tests.footprint.reference import Described, Entry, Inodes, Player
+from tests.fs import drive
 
 SITES = ["syscall", "copy", "journal", "inode"]
-touch = st.tuples(st.integers(1, 1 << 40), st.sampled_from([12, 21]), st.booleans())
+CACHES = {"inode_cache": [(4096, 12), (8192, 12), (4096, 12)], "other_inode_cache": [(2 << 21, 21)] * 3}
+page = st.tuples(st.integers(1, 1 << 40), st.sampled_from([12, 21])) | st.sampled_from(list(CACHES))
 entry = st.builds(
     Entry,
     st.integers(0, 3),
     st.frozensets(st.integers(0, 3)),
-    st.integers(0, 50) | st.integers(0, 1 << 40),
-    st.lists(touch, max_size=9),
+    st.integers(0, 300) | st.integers(0, 1 << 40),
+    st.lists(st.tuples(page, st.booleans()), max_size=9),
+)
+described = st.builds(
+    Described, st.just(""), st.booleans(), st.just(0) | st.integers(0, 500), st.none() | st.integers(0, 5)
 )
 events = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([LOAD, STORE, WORK]), st.integers(0, 3)), max_size=30)
 
 
 def stored(path: Path, book: list[Entry], theirs: list[str]) -> None:
-    entries, touches = np.zeros(len(book), ENTRY), np.zeros(sum(len(one.touches) for one in book), TOUCH)
-    start = 0
-    for row, one in zip(entries, book, strict=True):
-        mask = sum(1 << theirs.index(SITES[site]) for site in one.sites if SITES[site] in theirs)
-        row["kind"], row["sites"], row["instructions"] = one.kind, mask, one.instructions
-        row["start"], row["count"] = start, len(one.touches)
-        touches[start : start + len(one.touches)] = one.touches
-        start += len(one.touches)
-    footprint.write(path, entries, touches, {"fs": "tmpfs", "kernel": "6.1", "sites": theirs})
+    """A file of footprints."""
+    calls = np.zeros(len(book), footprint.MEASURED)
+    places = sorted({page for one in book for page, _ in one.touches if not isinstance(page, str)})
+    places += sorted({place for each in CACHES.values() for place in each} - set(places))
+    pages = np.zeros(len(places) + len(CACHES), PAGE)
+    pages["vaddr"][: len(places)], pages["order"][: len(places)] = np.array(places).T
+    pages["cache"][len(places) :] = 1 + np.arange(len(CACHES))
+    numbers = {place: number for number, place in enumerate([*places, *CACHES])}
+    for row, one in zip(calls, book, strict=True):
+        mask = sum(1 << theirs.index(SITES[site]) for site in one.sites if site != 62 and SITES[site] in theirs)
+        row["kind"], row["amount"], row["count"] = one.kind, one.amount, len(one.touches)
+        row["sites"] = mask | (GROWS if 62 in one.sites else 0)
+    touches = [numbers[place] << 1 | store for one in book for place, store in one.touches]
+    inodes = np.array([[numbers[place] for place in each] for each in CACHES.values()])
+    about = {"fs": "tmpfs", "kernel": "6.1", "sites": theirs}
+    footprint.write(path, about, calls=calls, touches=np.array(touches, np.uint16), pages=pages, inodes=inodes)
 
 
-@given(st.lists(entry, min_size=1, max_size=6), events, st.integers(11, 40), st.permutations(SITES))
-def test_touches_stand_where_the_reference_has_them(tmp_path_factory, book, drawn, room, theirs) -> None:
+def told(event: np.void, fields: tuple[str, ...]) -> dict[str, Any]:
+    """An event as the reference knows it."""
+    return {
+        **{name: int(event[name]) for name in fields},
+        "code": EVENTS[event["code"]],
+        "space": SPACES[event["space"]],
+    }
+
+
+def operations_of(known: list[Described], kinds: list[int]) -> np.ndarray:
+    out = np.zeros(len(known), OPERATION)
+    for row, one, kind in zip(out, known, kinds, strict=True):
+        row["kind"], row["sites"], row["freed"] = kind, GROWS if one.grows else 0, one.freed
+        row["inode"] = NONE if one.inode is None else one.inode
+    return out
+
+
+@given(
+    st.lists(entry, min_size=1, max_size=12),
+    st.lists(described, min_size=4, max_size=4),
+    events,
+    st.integers(11, 40),
+    st.integers(1, 5),
+    st.permutations(SITES),
+)
+def test_touches_stand_where_the_reference_has_them(tmp_path_factory, book, known, drawn, room, alike, theirs) -> None:
     theirs = theirs[:3]  # one mechanism of the model is unknown to the file
-    known = {SITES.index(name) for name in theirs}
-    book = [one._replace(sites=one.sites & known) for one in book]
+    shared = {SITES.index(name) for name in theirs}
+    book = [one._replace(sites=one.sites & shared | ({62} if one.amount % 2 else set())) for one in book]
     path = tmp_path_factory.mktemp("footprint") / "f.npz"
     stored(path, book, theirs)
     prints = footprint.read(path, SITES)
+    prints.state.alike[0] = alike
     drawn = sorted(drawn, key=lambda one: one[0])
     buffer = np.zeros(len(drawn), EVENT)
     buffer["op"], buffer["code"], buffer["site"] = np.array(drawn, "i8").reshape(-1, 3).T
-    buffer["addr"] = np.arange(len(drawn)) * 7
-    kinds, out, found = np.array([2, 0, 5, 1]), np.zeros(room, EVENT), []
+    buffer["addr"], buffer["length"] = np.arange(len(drawn)) << 37, np.arange(len(drawn)) % 5 * 30
+    buffer["space"], buffer["vaddr"] = np.arange(len(drawn)) % 3, buffer["addr"] + 7
+    kinds, out, found = [2, 0, 5, 1], np.zeros(room, EVENT), []
     interleave.begin_batch(prints.state)
     interleave.begin_events(prints.state, len(buffer))
     whole = False
     while not whole:
-        whole = interleave.interleave(prints.state, prints.entries, prints.touches, kinds, buffer, out)
+        whole = interleave.interleave(prints.state, prints.book, operations_of(known, kinds), buffer, out)
         found.append(out[: prints.state.emitted[0]].copy())
-    named = [
-        {"op": int(e["op"]), "site": int(e["site"]), "code": EVENTS[e["code"]], "addr": int(e["addr"])} for e in buffer
-    ]
-    expected = interleaved(sorted(book, key=lambda one: one.kind), known, kinds.tolist(), named)
+    fields = ("op", "site", "addr", "length", "vaddr")
+    named = [told(e, fields) for e in buffer]
+    expected = Player(book, shared, CACHES, alike).interleaved(known, kinds, named)
     result = np.concatenate(found)
     assert len(result) == len(expected)
     for made, wanted in zip(result, expected, strict=True):
         if isinstance(wanted, dict):
-            assert [made["op"], made["site"], EVENTS[made["code"]], made["addr"]] == list(wanted.values())[:0] + [
-                wanted["op"], wanted["site"], wanted["code"], wanted["addr"],
-            ]  # fmt: skip
+            assert told(made, fields) == wanted
         else:
             assert (made["op"], made["site"], made["vaddr"], made["order"], made["code"] == STORE) == wanted
             assert made["space"] == KERNEL and made["width"] == 0
 
 
+calls = st.tuples(
+    st.sampled_from(["create", "write", "fallocate", "truncate", "unlink", "rename", "mkdir", "rmdir", "read", "sync"]),
+    st.integers(0, 5),
+    st.integers(0, 9000),
+    st.integers(0, 9000),
+    st.integers(-1, 5),
+)
+
+
+@given(st.lists(calls, max_size=40), st.lists(st.integers(-1, 5000), min_size=6, max_size=6))
+def test_operations_are_described_as_the_reference_does(rows, sizes) -> None:
+    rows = [(op, -1 if op == "sync" else file, *rest) for op, file, *rest in rows]
+    batch = drive.ops(*rows)
+    out, slow = np.zeros(len(batch), OPERATION), Inodes(sizes)
+    state, known = begin(drive.files(*sizes))
+    describe(state, known, batch.view(np.ndarray), out)
+    for made, row in zip(out, rows, strict=True):
+        wanted = slow.describe(*row)
+        assert (OPS[made["kind"]], bool(made["sites"]), made["freed"]) == wanted[:3]
+        assert made["inode"] == (NONE if wanted.inode is None else wanted.inode)
+    assert int(state.used[0]) == slow.used and int(state.free[0]) == len(slow.freed)
+
+
 def test_an_operation_that_goes_on_in_the_next_buffer_has_its_touches_once(tmp_path: Path) -> None:
-    stored(tmp_path / "f.npz", [Entry(2, frozenset(), 0, [(4096, 12, False)] * 5)], SITES)
+    stored(tmp_path / "f.npz", [Entry(2, frozenset(), 0, [((4096, 12), False)] * 5)], SITES)
     prints = footprint.read(tmp_path / "f.npz", SITES)
-    buffer, out, emitted = np.zeros(3, EVENT), np.zeros(20, EVENT), []
+    buffer, out, emitted, operations = np.zeros(3, EVENT), np.zeros(20, EVENT), [], np.zeros(1, OPERATION)
     interleave.begin_batch(prints.state)
     for _ in range(2):
         interleave.begin_events(prints.state, len(buffer))
-        assert interleave.interleave(prints.state, prints.entries, prints.touches, np.array([2]), buffer, out)
+        assert interleave.interleave(prints.state, prints.book, operations, buffer, out)
         emitted.append(int(prints.state.emitted[0]))
     interleave.begin_batch(prints.state)  # the same row of another batch is another operation
     interleave.begin_events(prints.state, len(buffer))
-    assert interleave.interleave(prints.state, prints.entries, prints.touches, np.array([2]), buffer, out)
+    assert interleave.interleave(prints.state, prints.book, operations, buffer, out)
     assert [*emitted, int(prints.state.emitted[0])] == [8, 3, 8]
 
 
@@ -92,16 +152,17 @@ def test_an_operation_that_goes_on_in_the_next_buffer_has_its_touches_once(tmp_p
 def test_shipped_footprints_are_of_the_kernel(kernel: str) -> None:
     own = footprint.load(kernel, "tmpfs", ["syscall", "copy"])
     assert own.own and not footprint.load(kernel, "nova-cow", ["syscall"]).own
-    assert (own.touches["vaddr"] < 0).all()  # the program's pages are the program's
-    assert set(np.unique(own.touches["order"])) <= {12, 21, 30}
-    assert (own.entries["start"] + own.entries["count"] <= len(own.touches)).all() and own.entries["kind"].max() < len(
-        OPS
-    )
+    fixed = own.book.pages[own.book.pages["cache"] == 0]
+    assert (fixed["vaddr"] < 0).all()  # the program's pages are the program's
+    assert set(np.unique(fixed["order"])) <= {12, 21, 30}
+    assert (own.book.calls["start"] + own.book.calls["count"] <= len(own.book.touches)).all()
+    assert (own.book.touches >> 1).max() < len(own.book.pages) and own.book.inodes.max() < len(fixed)
 
 
 def test_mistakes_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no kernel with footprints named '6.2'"):
         footprint.load("6.2", "tmpfs", [])
-    (tmp_path / "x.npz").write_bytes(b"nothing")
-    with pytest.raises(UsageError, match="has no footprints .*; make it with scmsim lab footprints"):
-        footprint.read(tmp_path / "x.npz", [])
+    for content in (b"nothing", b"PK\x03\x04 nothing"):
+        (tmp_path / "x.npz").write_bytes(content)
+        with pytest.raises(UsageError, match="has no footprints .*; make it with scmsim lab footprints"):
+            footprint.read(tmp_path / "x.npz", [])

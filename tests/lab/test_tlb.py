@@ -69,6 +69,8 @@ def test_a_kept_stream_has_its_runs_calls_and_page_sizes(tmp_path, monkeypatch):
     assert np.concatenate([part.store for part in parts]).tolist() == [True, False, False]
     assert np.concatenate([part.order for part in parts]).tolist() == [30, 21, 30]
     assert found.mapped() == {"persistent memory": {30: 1 << 30}}
+    assert found.buffer() == BUFFER >> 21 << 21
+    assert kept(tmp_path / "b.runs.parquet", records).buffer() == 0  # no large page
 
 
 def test_rows_are_what_one_page_after_the_other_gives(tmp_path):

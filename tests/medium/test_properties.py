@@ -12,7 +12,7 @@ from tests.reference.medium_slow import Medium
 
 SITE_KINDS = ["data", "metadata", "log", "zeroing", "none"]
 FIELDS = (
-    "pm_loaded_bytes", "pm_stored_bytes", "nt_stored_bytes", "flushes", "fences", "lines_written_back",
+    "pm_dependent_loads", "pm_loaded_bytes", "pm_stored_bytes", "nt_stored_bytes", "flushes", "fences", "lines_written_back",
     "media_bytes_64", "media_bytes_256", "media_bytes_4096",
 )  # fmt: skip
 BUFFERS = [64, 256, 1024, 4096, 16 << 10, 1 << 20]

@@ -96,7 +96,7 @@ def machines(draw):
         table["nested_tlb"] = [draw(shape(4))]
     if draw(st.booleans()):
         numbers = {"cores": 4, "ceiling": draw(st.integers(1, 40)), "invlpg_cycles": 3, "flush_cycles": 11}
-        numbers |= {"shootdown_cycles": 70, "pcid": draw(st.integers(0, 1))}
+        numbers |= {"shootdown_cycles": 70, "shootdown_cpu_cycles": 6, "pcid": draw(st.integers(0, 1))}
         table["invalidate"] = {**numbers, "source": dict.fromkeys(numbers, "test")}
     return table
 

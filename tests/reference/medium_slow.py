@@ -2,7 +2,8 @@
 
 A CPU cache keeps dirty lines, one for each remainder of the line number by 4096; the device has a write buffer with one
 granule for each remainder by its number of granules.  A granule that is written whole by one write-back costs itself;
-one that is written in part costs nothing more while it is in the buffer.
+one that is written in part costs nothing more while it is in the buffer.  A load run waits at its first line (strided: in each
+page) unless that was the first line of a run loaded or stored by the cache before, as far as 4096 of these are kept.
 """
 
 from collections import Counter
@@ -21,6 +22,7 @@ class Medium:
     def __init__(self, kinds, buffer_bytes, nt_cleans=True, at_least=0):
         self.kinds, self.nt_cleans = kinds, nt_cleans
         self.dirty: dict[int, int] = {}
+        self.recent: dict[int, int] = {}
         self.buffer: dict[int, dict[int, int]] = {granule: {} for granule in GRANULES}
         self.slots = {granule: max(at_least, min(64, power_of_two(buffer_bytes // granule))) for granule in GRANULES}
         self.count: Counter = Counter()
@@ -43,6 +45,10 @@ class Medium:
                 self._flush(lines)
         elif space == "pm" and code == "LOAD":
             self.count["pm_loaded_bytes"] += moved(addr, length, width)
+            pages = range(addr // 4096, (addr + length - 1) // 4096 + 1) if width < 0 else [addr // 4096]
+            for line in [(page * 4096 + addr % 4096) // LINE for page in pages]:
+                self.count["pm_dependent_loads"] += self.recent.get(line % SLOTS) != line
+                self.recent[line % SLOTS] = line
         elif space == "pm" and code in ("STORE", "NTSTORE"):
             self._store(code, addr, length, width)
             if counted:
@@ -59,7 +65,9 @@ class Medium:
                     if self.dirty.get(line % SLOTS) == line:
                         del self.dirty[line % SLOTS]
             self._write_back(addr, addr + length)
+            self.recent.pop(addr // LINE % SLOTS, None)
             return
+        self.recent[addr // LINE % SLOTS] = addr // LINE
         touched = set()
         for first, size in pieces(addr, length, width):
             touched.update(range(first // LINE, (first + size - 1) // LINE + 1))

@@ -206,7 +206,9 @@ class Mmu:
             cycles = pages * rules.get("invlpg_cycles", 0)
         others = (cpus if cpus > 0 else rules["cores"] if vaddr < 0 else 1) - 1
         count["tlb_shootdowns"] += others
-        count["tlb_invalidation_cycles"] += cycles + others * rules.get("shootdown_cycles", 0)
+        if others:  # one multicast
+            cycles += rules.get("shootdown_cycles", 0) + (others - 1) * rules.get("shootdown_cpu_cycles", 0)
+        count["tlb_invalidation_cycles"] += cycles
 
     @staticmethod
     def overlaps(page, start, end):

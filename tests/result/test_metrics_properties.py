@@ -184,7 +184,8 @@ def test_time_terms_by_hand(n: list[int]) -> None:
         "dtlb_load_misses_stlb_hit", "dtlb_store_misses_stlb_hit", "itlb_misses_stlb_hit",
     )  # fmt: skip
     counters = {**dict(zip(names, n[:11], strict=True)), "tlb_invalidation_cycles": n[12]}
-    guess = estimate(counters, TIME, MEDIUM, calls=n[11], dependent_loads=n[4] // 64)
+    counters["pm_dependent_loads"] = n[4] // 64
+    guess = estimate(counters, TIME, MEDIUM, calls=n[11], waited_ns=77)
     expected = {
         "instructions": n[0] * 0.5 / 4,
         "stlb_hits": (n[8] + n[9] + n[10]) * 8 / 4,
@@ -195,9 +196,15 @@ def test_time_terms_by_hand(n: list[int]) -> None:
         "store_bandwidth": max(n[5] / 8, n[6] / 2),
         "fences": n[7] * 90,
         "calls": n[11] * 60,
+        "waits": 77,
     }
     assert guess.terms == pytest.approx(expected) and not guess.why_absent
     assert guess.total_ns == pytest.approx(sum(expected.values())) and guess.cycles == pytest.approx(guess.total_ns * 4)
+
+
+def test_a_medium_without_a_cache_has_its_latency_in_the_bandwidth() -> None:
+    guess = estimate({"pm_dependent_loads": 3, "pm_loaded_bytes": 60}, TIME, {**MEDIUM, "cached": False})
+    assert guess.terms["dependent_loads"] == 0 and guess.terms["load_bandwidth"] == 10
 
 
 def test_a_term_without_its_parameter_is_absent_with_the_reason() -> None:

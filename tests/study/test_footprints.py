@@ -11,8 +11,10 @@ import pytest
 from scmsim import footprint
 from scmsim.core.errors import UsageError
 from scmsim.core.records import OPS, SETUP
+from scmsim.fs.engine.model import Model
 from scmsim.lab import touches
-from scmsim.study.tlb.footprints import make
+from scmsim.pipeline.arguments import model_params
+from scmsim.study.tlb.footprints import calls_of, make
 from scmsim.trace import open_trace
 from scmsim.trace.store import TraceWriter
 from scmsim.workload import mix
@@ -21,20 +23,28 @@ KERNEL, USER = 0xFFFF_8880_0123_4567, 0x7F00_0000_1000
 
 
 def touched(path: Path, kinds: list[str]) -> None:
-    """Two touches of the kernel's own memory a call, on pages of 4 KiB and 2 MiB, and one of the program's."""
+    """Two touches of the kernel's own memory a call, on pages of 4 KiB and 2 MiB, one of the program's, and two of file data."""
+    data = KERNEL + (1 << 30)
     rows = [
-        (number, kind, address, order, store, region)
+        (number, kind, address, order, store, region, cache, function)
         for number, kind in enumerate(kinds)
-        for address, order, store, region in (
-            (KERNEL + (number << 12), 12, False, "direct map"),
-            (USER, 12, True, "program"),
-            (KERNEL, 21, True, "direct map"),
+        for address, order, store, region, cache, function in (
+            (KERNEL + (number << 12), 12, False, "direct map", "filp", "vfs_write"),
+            (USER, 12, True, "program", "", "copy_user_generic"),
+            (data, 21, True, "direct map", "", "copy_user_generic"),
+            (data, 21, False, "direct map", "", "crc32c"),
+            (KERNEL, 21, True, "direct map", "", "vfs_write"),
         )
     ]
-    call, kind, address, order, store, region = zip(*rows, strict=True)
+    write(path, rows)
+
+
+def write(path: Path, rows: list[tuple]) -> None:
+    call, kind, address, order, store, region, cache, function = zip(*rows, strict=True)
     columns = {
         "call": pa.array(call, pa.int32()), "kind": pa.array(kind), "address": pa.array(address, pa.uint64()),
         "order": pa.array(order, pa.uint8()), "store": pa.array(store), "region": pa.array(region),
+        "cache": pa.array(cache), "function": pa.array(function),
     }  # fmt: skip
     header = {"format": touches.FORMAT, "fs": "tmpfs", "kernel": "6.1.0-test"}
     pq.write_table(pa.table(columns).replace_schema_metadata({"scmsim": json.dumps(header)}), path)
@@ -64,11 +74,34 @@ def test_calls_are_paired_and_the_program_left_out(tmp_path: Path, trace: Path) 
     (path,) = make(str(trace), tmp_path, ["tmpfs"], tmp_path / "out", lambda *_: None)
     prints = footprint.read(path, ["syscall", "copy", "namespace"])
     assert prints.measured_on == "tmpfs on Linux 6.1.0-test"
-    assert set(prints.entries["kind"].tolist()) == {OPS.index(kind) for kind in kinds}
-    assert (prints.entries["count"] == 2).all() and (prints.entries["instructions"] > 0).all()
+    book = prints.book
+    assert len(book.calls) == len(kinds) and (book.calls["count"] == 2).all() and book.calls["amount"].max() > 4096
     small = {((KERNEL + (number << 12)) >> 12 << 12) - (1 << 64) for number in range(len(twice))}
-    assert set(prints.touches["vaddr"].tolist()) <= {*small, (KERNEL >> 21 << 21) - (1 << 64)}
-    assert set(map(tuple, prints.touches[["order", "stores"]].tolist())) == {(12, 0), (21, 1)}
+    assert set(book.pages["vaddr"].tolist()) <= {*small, (KERNEL >> 21 << 21) - (1 << 64)}
+    assert {(int(book.pages["order"][touch >> 1]), int(touch & 1)) for touch in book.touches} == {(12, 0), (21, 1)}
+
+
+def test_inodes_have_pages_of_their_own(tmp_path: Path, trace: Path) -> None:
+    """Each call touches its file's inode, on a page by the inode's number, and the directory's, which is the same for all."""
+    source = open_trace(trace)
+    inodes = [call.inode for call in calls_of(Model("tmpfs", model_params("fs", "tmpfs", {}), source.files), source)]
+    page = [KERNEL + (8 << 20) + (inode // 2 << 12) for inode in inodes]
+    rows = [
+        (number, kind, address, 12, False, "direct map", "shmem_inode_cache", "iget")
+        for number, kind in enumerate(kinds_of(trace))
+        if kind != "readdir"
+        for address in (KERNEL, page[number])
+    ]
+    write(tmp_path / "tmpfs-1.touches.parquet", rows)
+    (path,) = make(str(trace), tmp_path, ["tmpfs"], tmp_path / "out", lambda *_: None)
+    book = footprint.read(path, []).book
+    own = np.flatnonzero(book.pages["cache"])
+    assert len(own) == 1 and ((book.touches >> 1).reshape(-1, 2)[:, 1] == own[0]).all()
+    placed = book.pages["vaddr"][book.inodes[0]] & ~4095
+    known = sorted(set(inodes))
+    assert [int(placed[inode]) for inode in known] == [
+        ((KERNEL + (8 << 20) + (inode // 2 << 12)) >> 12 << 12) - (1 << 64) for inode in known
+    ]
 
 
 def test_footprints_of_a_folder_stand_in_the_place_of_a_kernel(tmp_path: Path, trace: Path) -> None:

@@ -11,9 +11,12 @@ import scmsim
 from scmsim import cli
 from scmsim.core.errors import UsageError
 from scmsim.lab import tlb
+from scmsim.lab.stream import Kept
+from scmsim.pipeline.arguments import open_source
 from scmsim.plot import tlb as chart
 from scmsim.study.tlb import card
 from scmsim.study.tlb.judge import judge
+from scmsim.study.tlb.replay import _AsInTheGuest
 from scmsim.study.tlb.results import measured
 from scmsim.study.tlb.table import text
 
@@ -80,9 +83,10 @@ def test_the_two_sides_are_told_apart(folder):
 
 
 def test_the_rows_of_the_replay_add_up_to_the_replay(folder):
+    ran = _AsInTheGuest(open_source(TRACE)[0], Kept(folder / "ext4-dax-1.runs.parquet").buffer())
     for each in card.read(folder)["cells"]:
         params = {"linux": {"user_page": "2MiB"}}
-        (plain,) = scmsim.replay(TRACE, "ext4-dax", each["machine"], params=params).runs
+        (plain,) = scmsim.replay(ran, "ext4-dax", each["machine"], params=params).runs
         assert sum(row["walks"] for row in each["replay"]) == plain.metrics["dtlb_walks"]
         assert sum(row["l1_misses"] for row in each["replay"]) == plain.metrics["dtlb_l1_misses"]
         for site, counters in plain.sites.items():
@@ -189,3 +193,12 @@ def test_a_report_shows_the_card(folder, tmp_path):
     assert f"<td>{card.of(made['cells'][0], 'kernel', 'l1_misses')['real']:,}</td>" in section
     done = CliRunner().invoke(cli.main, ["report", str(folder), str(folder) + "/", "-o", str(out)])
     assert done.exit_code == 2 and "2 folders of lab tlb; a page shows one" in done.stderr
+
+
+def test_a_trace_is_judged_as_the_guest_ran_it():
+    """By one thread, and with its buffer where the guest's lies within a thread's share of the address space."""
+    source, _ = open_source(TRACE)
+    mine = _AsInTheGuest(source, 0x7F0B_15E0_0000)
+    for batch, as_ran in zip(source.batches(), mine.batches(), strict=True):
+        assert set(as_ran.thread.tolist()) == {0} and set(as_ran.buffer.tolist()) == {0x7F0B_15E0_0000 % (1 << 36)}
+        assert (as_ran[["op", "file", "offset", "length"]] == batch[["op", "file", "offset", "length"]]).all()

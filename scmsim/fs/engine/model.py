@@ -30,24 +30,34 @@ class Model:
 
     def __init__(self, fs: str, params: Mapping[str, Any], files: Files, room: int = ROOM) -> None:
         self.fs, self.module = fs, registry.load("fs", fs)
-        self.sites = list(self.module.SITES)
         self.state = self.module.start(params, files)
         self.status = self.state.record.view(np.ndarray)  # attribute access of a recarray takes microseconds
         self.out = self.buffer(room)
+        self.kinds = dict(self.module.SITES)  # mechanism -> what the bytes that it stores are for
+        self.mapped: Any = (
+            None  # files that the program maps (scmsim.fs.mapping.driver.Mapped), where the model has them
+        )
+        if hasattr(self.module, "mapped"):
+            self.mapped = self.module.mapped(self, params, len(files))
+            self.kinds |= self.mapped.SITES
+        self.sites = list(self.kinds)
 
     def events(self, batch: np.ndarray) -> Iterator[np.ndarray]:
         """Yield the events of a batch of operations, a buffer at a time; the next one overwrites it."""
         operations, state, i = batch.view(np.ndarray), self.state, 0
+        ours = self.mapped if self.mapped and self.mapped.begin(operations) else None
         while i < len(operations) or self.status[0]["need_collect"]:
             if self.status[0]["need_collect"]:
                 self.module.collect(state.record, state.arena, self.out)
+            elif ours:
+                i = ours.emit(operations, i)
             else:
                 i = self.module.emit(state.record, state.arena, operations, i, self.out)
             if emitted := int(self.status[0]["emitted"]):
                 yield self.out[:emitted]
-            self._make_room()
+            self.make_room()
 
-    def _make_room(self) -> None:
+    def make_room(self) -> None:
         """Room for what the model said did not fit."""
         status = self.status[0]
         if status["need_words"]:
@@ -65,4 +75,7 @@ class Model:
     def space(self) -> dict[str, int]:
         """The model's space report, with the contiguity of free space where its allocator tells."""
         free = contiguity.of_model(self.state.record[0], self.state.arena)
-        return {**self.module.space(self.state), **(contiguity.of_runs(*free) if free else {})}
+        report: dict[str, int] = {**self.module.space(self.state), **(contiguity.of_runs(*free) if free else {})}
+        if "free_bytes" in report:
+            report["free_bytes"] -= report.get("promised_bytes", 0)
+        return report

@@ -8,15 +8,15 @@ from scmsim.fs.linux import driver, entries, index, inodes, transfer
 from scmsim.fs.linux import metadata as linux_metadata
 from scmsim.jit.binding import bind
 
-_HOOKS = {entries: dirs.HOOKS, index: map.HOOKS, linux_metadata: metadata.HOOKS, transfer: ext2_transfer.HOOKS}
-_BY_EXT4 = {
+HOOKS = {entries: dirs.HOOKS, index: map.HOOKS, linux_metadata: metadata.HOOKS, transfer: ext2_transfer.HOOKS}
+BY_EXT4 = {
     entries: hashed_dirs.HOOKS,
     inodes: {**waiting_inodes.HOOKS, "note_change": by_ext4.note_change},
     linux_metadata: by_ext4.HOOKS,
     transfer: {**ext2_transfer.HOOKS, "MOST_NEW": 1},
 }
-emit = driver.emitter(bind("ext2", driver, _HOOKS))
-emit_by_ext4 = driver.emitter(bind("ext2_by_ext4", driver, _HOOKS | _BY_EXT4))
+emit = driver.emitter(bind("ext2", driver, HOOKS))
+emit_by_ext4 = driver.emitter(bind("ext2_by_ext4", driver, HOOKS | BY_EXT4))
 
 
 def emit_by_either(state, arena, ops, i, out):

@@ -41,7 +41,8 @@ def start(
     }
     own |= {"txn_limit": MOST_DIRTY} | layout
     waiting = len(files) + 1 + layout["group_inodes"] if by_ext4 else 0
-    state = e.build(files, blocks, dax, own, cost, pointers=blocks >> 10, waiting=waiting)
+    alignment = params.get("data_alignment", BLOCK)
+    state = e.build(files, blocks, dax, own, cost, pointers=blocks >> 10, waiting=waiting, alignment=alignment)
     load_recipes(state, all_recipes(dax, ram_disk, bool(params.get("copy_fence", 0))))
     return state
 

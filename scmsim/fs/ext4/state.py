@@ -49,7 +49,7 @@ def start(params: dict[str, int], files: Files, *, dax: bool) -> State:
         cost[COSTS.index("timer_tick"), :3] = 0
     own = {name: params[name] for name in ("commit_interval", "dirty_expire", "timestamp_tick")}
     own |= {"relatime": 1, "txn_limit": layout["journal_blocks"] // 4} | layout
-    state = e.build(files, blocks, dax, own, cost)
+    state = e.build(files, blocks, dax, own, cost, alignment=params.get("data_alignment", BLOCK))
     load_recipes(state, all_recipes(dax, bool(params.get("copy_fence", 0))))
     return state
 

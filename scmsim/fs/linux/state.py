@@ -157,11 +157,13 @@ def known_folders(files: Files) -> list[int]:
 
 
 def build(
-    files: Files, blocks: int, dax: bool, own: dict[str, int], cost: np.ndarray, *, pointers: int = 0, waiting: int = 0
-) -> State:
+    files: Files, blocks: int, dax: bool, own: dict[str, int], cost: np.ndarray, *,
+    pointers: int = 0, waiting: int = 0, alignment: int = BLOCK,
+) -> State:  # fmt: skip
     """State of an empty file system of `blocks` blocks with the fields `own` (layout, limits, times) and a cost table.
 
-    `pointers`: pointer blocks that one operation may change; `waiting`: freed inodes that cannot be used again yet, at most.
+    `pointers`: pointer blocks that one operation may change; `waiting`: freed inodes that cannot be used again yet, at most;
+    `alignment`: the first block that files can have lies at a multiple of so many bytes.
     """
     folders, rows = known_folders(files), len(files) + 1
     lists = _lists(blocks, rows, 4 * own["txn_limit"], pointers)
@@ -169,11 +171,17 @@ def build(
     words = rows * ROW_WORDS + sum(lists.values()) + first_fit.arena_words(blocks) + 64 * len(folders) + (1 << 16)
     state = new_state(STATE, 1 << words.bit_length(), cost)
     reserved = own["journal_at"] + own["journal_blocks"] + len(folders)
-    first_fit.attach(state, reserved, blocks)
+    first_fit.attach(state, first_data_block(reserved, alignment), blocks)
     own = own | {"dax": dax, "tid": 1, "next_inode": FIRST_INODE, "next_tick": FLUSHER_PERIOD, "recent_room": waiting}
     lay_out(state, files, lists, own | (DAX_PAGES if dax else CACHED_PAGES))
     _known_folders(state, folders, reserved - len(folders))
     return state
+
+
+def first_data_block(reserved: int, alignment: int) -> int:
+    """The first block behind `reserved` blocks that lies at a multiple of `alignment` bytes."""
+    unit = max(alignment // BLOCK, 1)
+    return -(-reserved // unit) * unit
 
 
 def lay_out(state: State, files: Files, lists: dict[str, int], fields: dict[str, int]) -> None:
@@ -274,6 +282,7 @@ def space(state: State) -> dict[str, int]:
         "metadata_bytes": (fixed + int(record.meta_blocks)) * BLOCK,
         "journal_bytes": int(record.journal_blocks) * BLOCK,
         "preallocated_bytes": int(record.windowed) * BLOCK,
+        "promised_bytes": int(record.reserved) * BLOCK,
         "waste_bytes": int((-sizes[mapped > 0] % BLOCK).sum()),
         "page_count": allocated,
         "files": len(at),

@@ -66,19 +66,25 @@ def add_zeroed(s, arena, f, out, page, count):
 
 
 @subroutine
+def cache_page(s, arena, f, out, page, is_kept):
+    """A page enters the cache; one that is kept, and has content, is read."""
+    words = arena[f + e.PAGES] + page
+    word = arena[words] | e.IS_CACHED | (s.frame & e.FRAME_MASK) << e.FRAME_SHIFT
+    s.frame += 1
+    if is_kept and word >> e.BLOCK_SHIFT and not word & e.IS_UNWRITTEN:
+        s.reg[q.FROM] = word >> e.BLOCK_SHIFT << 12
+        s.reg[q.TO] = q.FRAMES + ((word >> e.FRAME_SHIFT) & e.FRAME_MASK) * e.BLOCK
+        emit_recipe(s, out, q.FILL)
+    arena[words] = word
+
+
+@subroutine
 def add_cached(s, arena, f, op, out, span):
     """The pages span = (first, behind the last), none cached, enter the cache; one written in part is read before."""
     end = op.offset + op.length
     for at in range(span[0], span[1]):
-        words = arena[f + e.PAGES] + at
-        word = arena[words] | e.IS_CACHED | (s.frame & e.FRAME_MASK) << e.FRAME_SHIFT
-        s.frame += 1
         part_kept = at << 12 < op.offset or (end < (at + 1) << 12 and end < arena[f + e.SIZE]) or s.reading
-        if part_kept and word >> e.BLOCK_SHIFT and not word & e.IS_UNWRITTEN:
-            s.reg[q.FROM] = word >> e.BLOCK_SHIFT << 12
-            s.reg[q.TO] = q.FRAMES + ((word >> e.FRAME_SHIFT) & e.FRAME_MASK) * e.BLOCK
-            emit_recipe(s, out, q.FILL)
-        arena[words] = word
+        cache_page(s, arena, f, out, at, part_kept)
     s.new_pages += span[1] - span[0]
 
 

@@ -127,7 +127,7 @@ def extend_log(s, arena, out, row):
     valid, entries = sweep_log(s, arena, out, row)
     s.scanned_pages += tail
     s.reg[recipes.COUNT] = tail
-    s.reg[recipes.ENTRIES] = tail * s.slots
+    s.reg[recipes.ENTRIES], s.reg[recipes.ASSIGNED] = tail * s.slots, valid
     if not s.counters:
         s.scanned_entries += tail * s.slots
     emit_recipe(s, out, recipes.LOG_SCANNED)

@@ -33,6 +33,7 @@ COSTS = (
     "write_call", "cow_write", "inplace_write", "check_entry", "allocate", "partial_end", "partial_line", "copy_call",
     "copy_line", "append_entry", "commit_tail", "assign_entry", "page_insert", "page_replace", "node_allocate",
     "free_old_entry", "update_entry", "read_call", "read_extent", "extend_log", "extend_page", "scan_page", "scan_entry",
+    "scan_loop", "scan_live",
     "gc_entry", "gc_copy", "gc_page_reassign", "fsync_call", "create", "open", "close", "unlink", "unlink_name", "free_page",
     "rename", "link", "mkdir", "rmdir", "stat", "readdir", "truncate", "mmap", "other_call", "timer_tick", "stack_word",
 )  # fmt: skip
@@ -241,6 +242,7 @@ def log_recipes(counters: bool, entry_bytes: int, inode_fence: bool) -> dict[int
     inode_written = persist(INODE, "log extension", inode_fence) if counters else []
     page_tail = 16 if counters else 8  # counters and next page, or next page alone
     scanned = 40 if counters else LOG_BYTES // entry_bytes * entry_bytes
+    checked = [_work("scan_entry", 0, ENTRIES), _work("scan_loop", 0, ENTRIES), _work("scan_live", 0, ASSIGNED)]
     return {
         # nova_initialize_inode_log, behind LOG_PAGES.
         LOG_START: [
@@ -259,7 +261,7 @@ def log_recipes(counters: bool, entry_bytes: int, inode_fence: bool) -> dict[int
         ],
         LOG_EXTEND: [_work("extend_log", 1)],
         LOG_SCAN: [_step(LOAD, "log scan", FROM, 0, 0, BYTES, width=-scanned)],
-        LOG_SCANNED: [_work("scan_page", 0, COUNT), *([] if counters else [_work("scan_entry", 0, ENTRIES)])],
+        LOG_SCANNED: [_work("scan_page", 0, COUNT), *([] if counters else checked)],
         LOG_DROP: [
             _step(STORE, "log gc", PAGE, LOG_BYTES + 24, 8),
             _step(FLUSH, "log gc", PAGE, LOG_BYTES, 32),

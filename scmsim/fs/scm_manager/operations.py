@@ -219,7 +219,7 @@ def known(s, op):
     """Whether the operation is one of the model's."""
     if op.file < 0:
         return False
-    is_object = op.op >= records.MALLOC or op.op == records.ULOAD or op.op == records.USTORE
+    is_object = records.MALLOC <= op.op <= records.FILE_TO_MM or op.op == records.ULOAD or op.op == records.USTORE
     return s.kind == recipes.MANAGER if is_object else op.op <= records.CLOSE
 
 

@@ -271,6 +271,7 @@ def close_log(s, arena, out, op, row):
     """End of step 5, the log is complete; step 6: what was replaced is free."""
     end = op.offset + op.length
     s.reg[recipes.GROWN] = 8 * (end > arena[row + file_row.SIZE])
+    s.reg[recipes.SPAN] = pmfs_recipes.BLOCK * (s.pages > 0)
     emit_recipe(s, out, recipes.COMPLETE)
     arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], end)
     s.reg[recipes.COUNT] = s.pages

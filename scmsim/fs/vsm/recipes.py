@@ -53,6 +53,8 @@ SLOT_AT, SLOTS, GROWN, PMD_AT = pmfs_recipes.NODE, pmfs_recipes.SLOTS, pmfs_reci
 
 # A log: a header of 64 bytes (see docs/fs/vsm.md), then both arrays, 16 bytes an entry.
 STATE_BYTES, HEADER_BYTES, ENTRY_BYTES = 8, 64, 16
+SHOOTDOWNS = ("local", "broadcast", "deferred", "invlpgb")
+OWN_CPU, LATER = 1, -1  # on how many CPUs a range is invalidated: when something else is
 INODE_FLAG = 96  # offset of the flag in an inode: its last superpage has no tail
 PTE = 8
 _SITE = {name: code for code, name in enumerate(SITES)}
@@ -65,15 +67,20 @@ def _stored(site: str, base: int, at: int = 0, length: int = 0, by: int = 0) -> 
     return [_step(code, site, base, at, length, by) for code in (STORE, FLUSH)]
 
 
-def _swapped(site: str) -> list[tuple[int, ...]]:
-    """Exchange entries of the page table (of 4 KiB or 2 MiB), and invalidate what they mapped on every CPU."""
+def _swapped(site: str, shootdown: str) -> list[tuple[int, ...]]:
+    """Exchange entries of the page table (of 4 KiB or 2 MiB); the own CPU forgets what they mapped, the others in `_told`."""
     return [
         *_stored(site, PTES_AT, 0, 0, PTES),
         *_stored(site, FRESH_AT, 0, 0, PTES),
-        _step(REMAP, site, VA, 0, 0, SPAN),
-        _step(REMAP, site, FRESH_VA, 0, 0, SPAN),
+        _step(REMAP, site, VA, 0, 0, SPAN, width=OWN_CPU),
+        _step(REMAP, site, FRESH_VA, 0, 0, SPAN, width=LATER if shootdown == "deferred" else OWN_CPU),
         _work("swap_entry", 0, COUNT),
     ]
+
+
+def _told(site: str, shootdown: str) -> list[tuple[int, ...]]:
+    """One multicast to all CPUs, if SPAN is not 0; with INVLPGB the hardware has told them, with `local` nobody does."""
+    return [_step(INVALIDATE, site, VA, 0, 0, SPAN)] if shootdown in ("broadcast", "deferred") else []
 
 
 def _resited(steps: list, sites: dict[str, str]) -> list:
@@ -88,13 +95,13 @@ def _resited(steps: list, sites: dict[str, str]) -> list:
     ]
 
 
-def recipes(dax: bool) -> dict[int, list]:
+def recipes(shootdown: str, dax: bool) -> dict[int, list]:
     """PMFS's recipes and those of virtual superpages."""
     pmfs = pmfs_recipes.recipes(dax)
-    return pmfs | _overwrite(pmfs) | _migration()
+    return pmfs | _overwrite(pmfs, shootdown) | _migration(shootdown)
 
 
-def _overwrite(pmfs: dict[int, list]) -> dict[int, list]:
+def _overwrite(pmfs: dict[int, list], shootdown: str) -> dict[int, list]:
     """MCoW."""
     return {
         OPEN: [_work("mcow_call", 1)],
@@ -109,13 +116,14 @@ def _overwrite(pmfs: dict[int, list]) -> dict[int, list]:
         COPY: _resited(pmfs[pmfs_recipes.COPY], {"data copy": "mcow data"}),
         COPY_EDGE: _resited(pmfs[pmfs_recipes.COW_EDGE], {"cow copy": "mcow copy"}),
         COMMIT: [_fence("mcow data"), *_stored("mcow commit", LOG_AT, 0, STATE_BYTES), _fence("mcow commit")],
-        SWAP: _swapped("mcow swap"),
+        SWAP: _swapped("mcow swap", shootdown),
         INDEX: [*_stored("mcow index", SLOT_AT, 0, 0, SLOTS), _work("index_entry", 0, COUNT)],
         COMPLETE: [
             _step(STORE, "mcow swap", pmfs_recipes.INODE, 32, 8),
             _step(STORE, "mcow swap", pmfs_recipes.INODE, 24, 0, GROWN),
             _step(FLUSH, "mcow swap", pmfs_recipes.INODE, 0, 64),
             _fence("mcow swap"),
+            *_told("mcow swap", shootdown),
             *_stored("mcow complete", LOG_AT, 0, STATE_BYTES),
             _fence("mcow complete"),
         ],
@@ -126,13 +134,13 @@ def _overwrite(pmfs: dict[int, list]) -> dict[int, list]:
             *_stored("page table", PMD_AT, 0, PTE),
             _fence("page table"),
             _step(MAP, "page table", VA, 0, 1 << 21, width=12),
-            _step(INVALIDATE, "page table", VA, 0, 1 << 21),
+            _step(INVALIDATE, "page table", VA, 0, 1 << 21, width=0 if _told("page table", shootdown) else OWN_CPU),
             _work("split_call", 1),
         ],
     }  # fmt: skip
 
 
-def _migration() -> dict[int, list]:
+def _migration(shootdown: str) -> dict[int, list]:
     """ZFDM."""
     return {
         RECLAIM: [*_stored("zfdm flag", pmfs_recipes.INODE, INODE_FLAG, 8), _fence("zfdm flag"), _work("reclaim_call", 1)],
@@ -148,12 +156,13 @@ def _migration() -> dict[int, list]:
         MOVE: [
             _step(LOAD, "zfdm swap", PTES_AT, 0, 0, PTES),
             _step(LOAD, "zfdm swap", FRESH_AT, 0, 0, PTES),
-            *_swapped("zfdm swap"),
+            *_swapped("zfdm swap", shootdown),
         ],
         MOVED: [
             *_stored("zfdm index", SLOT_AT, 0, PTE),
             *_stored("zfdm flag", pmfs_recipes.INODE, INODE_FLAG, 8),
             _fence("zfdm swap"),
+            *_told("zfdm swap", shootdown),
             *_stored("zfdm complete", LOG_AT, 0, STATE_BYTES),
             _fence("zfdm complete"),
             _work("free_page", 0, COUNT),

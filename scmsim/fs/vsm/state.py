@@ -4,6 +4,8 @@ Units: bytes, device blocks of 4096 bytes.  Source: VSM paper (2020), III.A: the
 four levels in persistent memory.  Where table and logs lie is a reconstruction.
 """
 
+from functools import partial
+
 import numpy as np
 
 from scmsim.core.errors import UsageError
@@ -33,6 +35,7 @@ FIELDS = [
     ("replaced_superpages", "i8"),
     ("split_superpages", "i8"),
     ("migrations", "i8"),
+    ("packed_files", "i8"),
     ("reclaimed_pages", "i8"),
 ]
 STATE = np.dtype((np.record, [*pmfs_state.FIELDS, *FIELDS]))
@@ -65,7 +68,7 @@ def start(params: dict, files: Files, *, shift: int) -> State:
             costs.load("vsm", recipes.COSTS, list(recipes.SITES)),
         ]
     )
-    variant = pmfs_state.Variant(recipes.recipes, rows, STATE, behind)
+    variant = pmfs_state.Variant(partial(recipes.recipes, params["shootdown"]), rows, STATE, behind)
     state = pmfs_state.start({**params, "data_path": "cow"}, files, shift=shift, variant=variant)
     record = state.record[0]
     record.chunk, record.leaf = 512, params["entries"].bit_length() - 1
@@ -105,5 +108,6 @@ def space(state: State) -> dict[str, int]:
         "replaced_superpages": int(record.replaced_superpages),
         "split_superpages": int(record.split_superpages),
         "migrations": int(record.migrations),
+        "packed_files": int(record.packed_files),
         "reclaimed_bytes": int(record.reclaimed_pages) * pmfs_recipes.BLOCK,
     }

@@ -124,7 +124,7 @@ def start(params: dict[str, int], files: Files) -> State:
     load_recipes(
         state, all_recipes(bool(params["copy_fence"]), params["crc32c"] == "table"), merge=bool(params.get("merge", 1))
     )
-    first_fit.attach(state, reserved, blocks)
+    first_fit.attach(state, e.first_data_block(reserved, params["data_alignment"]), blocks)
     lists = {
         "free_inodes": rows + CHUNK_INODES,
         "inode_items": 2,

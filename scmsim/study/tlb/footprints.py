@@ -1,11 +1,11 @@
 """Footprints from what the lab saw calls touch, beside what the model says that the calls did.
 
-Calls that the model sees alike (kind and mechanisms) are put in order of their instructions.  A few at even distances stand for
-all, each the one of median length among its neighbours.
+All calls are kept: what few of them touch (a timer tick, a page more of a slab) makes most of a TLB's walks.
 """
 
 import os
 import pathlib
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -14,23 +14,26 @@ import numpy as np
 from scmsim import footprint
 from scmsim.core.errors import UsageError
 from scmsim.core.records import OPS, SETUP, WORK, Source
-from scmsim.footprint.interleave import ENTRY, TOUCH
+from scmsim.footprint.describe import NONE, OPERATION, begin, describe
+from scmsim.footprint.interleave import LINE, PAGE
 from scmsim.fs.engine.model import Model
 from scmsim.lab import touches
-from scmsim.lab.regions import PERSISTENT, PROGRAM, REGIONS
+from scmsim.lab.regions import DIRECT_MAP, PERSISTENT, PROGRAM, REGIONS
 from scmsim.pipeline.arguments import Progress, model_params, open_source
 from scmsim.pipeline.stages import Loop, Stage
 
-MOST = 6  # calls that stand for all of one kind and set of mechanisms
-NEIGHBOURS = 5  # calls of which the one of median length is taken
+INODES = re.compile(r"inode_cache$|_inode$")  # slab caches with an object for each inode
+SHARE = 0.8  # of the calls on the file that touch any page of a cache most: those that touch the inode's own touch it as often
+MOST_PAGES = 1 << 15  # that the numbers of touches tell apart
 
 
 class Call(NamedTuple):
-    """A call as the model sees it: its kind, mechanisms (a bit each) and instructions (thousandths)."""
+    """A call as the model sees it: its kind, mechanisms (a bit each), the amount that it moves, and the number of its inode."""
 
     kind: int
     sites: int
-    instructions: int
+    amount: int
+    inode: int
 
 
 def make(
@@ -51,18 +54,16 @@ def make(
         progress(name, number, len(names))
         header, table = touches.load(pathlib.Path(folder) / f"{name}-1{touches.SUFFIX}")
         model = Model(name, model_params("fs", name, {}), source.files)
-        lists, kinds = _touches(table), _kinds(table)
-        pairs = _paired(kinds, calls_of(model, source), trace)
-        entries, chosen = _chosen([(call, lists[at]) for at, call in pairs if at in lists])
+        calls = dict(_paired(_kinds(table), calls_of(model, source), trace))
         made.append(target / f"{name}.npz")
         about = {"fs": name, "kernel": header["kernel"], "sites": model.sites, "trace": source.header}
-        footprint.write(made[-1], entries, chosen, about)
+        footprint.write(made[-1], about, **_arrays(_own_memory(table), calls, trace))
     return made
 
 
 def calls_of(model: Model, source: Source) -> list[Call]:
     """The calls of a trace in order, preparation left out."""
-    seen = _Calls()
+    seen = _Calls(source)
     loop = Loop(model, [seen], source.files)
     for batch in source.batches():
         loop.take(batch)
@@ -71,24 +72,27 @@ def calls_of(model: Model, source: Source) -> list[Call]:
 
 
 class _Calls(Stage):
-    """Gathers what the events of each operation say."""
+    """Gathers what is known of each operation, and what its events say."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: Source) -> None:
         self.calls: list[Call] = []
+        self.inodes, self.known = begin(source.files)
 
     def begin(self, batch: np.recarray) -> None:
-        self.kinds, self.counted = batch.op.copy(), (batch.flag & SETUP) == 0
-        self.sites, self.instructions = np.zeros(len(batch), np.int64), np.zeros(len(batch), np.int64)
+        self.operations, self.counted = np.zeros(len(batch), OPERATION), (batch.flag & SETUP) == 0
+        describe(self.inodes, self.known, batch.view(np.ndarray), self.operations)
+        self.sites, self.amounts = self.operations["sites"].copy(), self.operations["freed"].copy()
 
     def take(self, events: np.ndarray) -> None:
         np.bitwise_or.at(self.sites, events["op"], np.left_shift(1, events["site"].astype(np.int64)))
-        work = events[events["code"] == WORK]
-        np.add.at(self.instructions, work["op"], work["addr"])
+        moves = events[events["code"] != WORK]
+        np.add.at(self.amounts, moves["op"], LINE + np.maximum(moves["length"], 0))
 
     def end(self) -> None:
         """The batch is over."""
-        columns = (column[self.counted].tolist() for column in (self.kinds, self.sites, self.instructions))
-        self.calls += [Call(*row) for row in zip(*columns, strict=True)]
+        columns = (self.operations["kind"], self.sites, self.amounts, self.operations["inode"])
+        rows = (column[self.counted].tolist() for column in columns)
+        self.calls += [Call(*row) for row in zip(*rows, strict=True)]
 
 
 def _kinds(table: Any) -> list[str]:
@@ -120,32 +124,82 @@ def _paired(kinds: list[str], calls: list[Call], trace: str) -> Iterator[tuple[i
             at += 1
 
 
-def _touches(table: Any) -> dict[int, np.ndarray]:
-    """Touches of the kernel's own memory in each call, as arrays of TOUCH by the call's number."""
+class _Touched(NamedTuple):
+    """Touches in order, a row each: number of the call, first address and log2 size of the page, whether a store, slab cache."""
+
+    call: np.ndarray
+    vaddr: np.ndarray
+    order: np.ndarray
+    store: np.ndarray
+    cache: np.ndarray
+
+    def of(self, rows: np.ndarray) -> "_Touched":
+        """Some of them."""
+        return _Touched(*(column[rows] for column in self))
+
+
+def _own_memory(table: Any) -> _Touched:
+    """What calls touch of the kernel's own memory: not the program's, nor persistent memory, nor what holds a file's data."""
     call, address, order, store = (table.column(name).to_numpy() for name in ("call", "address", "order", "store"))
-    region = np.array(table.column("region").to_pylist())
-    touch = np.zeros(len(call), TOUCH)
+    region, cache, function = (_words(table, name) for name in ("region", "cache", "function"))
+    loose, page = (region == REGIONS[DIRECT_MAP]) & (cache == ""), address >> np.uint64(12)
+    copies = [name for name in sorted(set(function.tolist())) if name.startswith("copy_user")]
+    data = loose & np.isin(page, page[loose & np.isin(function, copies)])
     shift = order.astype(np.uint64)
-    touch["vaddr"] = (address >> shift << shift).view(np.int64)
-    touch["order"], touch["stores"] = order, store
-    own = np.flatnonzero((region != REGIONS[PROGRAM]) & (region != REGIONS[PERSISTENT]) & (call >= 0))
-    starts = np.flatnonzero(np.diff(call[own], prepend=-1))
-    return {int(call[part[0]]): touch[part] for part in np.split(own, starts[1:]) if len(part)}
+    own = (call >= 0) & (region != REGIONS[PROGRAM]) & (region != REGIONS[PERSISTENT]) & ~data
+    return _Touched(call, (address >> shift << shift).view(np.int64), order, store, cache).of(own)
 
 
-def _chosen(measured: list[tuple[Call, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """The calls that stand for all, as arrays of ENTRY and TOUCH."""
-    alike: dict[tuple[int, int], list[tuple[Call, np.ndarray]]] = {}
-    for call, touched in measured:
-        alike.setdefault((call.kind, call.sites), []).append((call, touched))
-    rows, lists, start = [], [], 0
-    for group in map(alike.__getitem__, sorted(alike)):
-        group.sort(key=lambda pair: pair[0].instructions)
-        for at in sorted({int(len(group) * (2 * k + 1) / (2 * MOST)) for k in range(MOST)}):
-            low = max(0, min(at - NEIGHBOURS // 2, len(group) - NEIGHBOURS))
-            l1 = sorted(group[low : low + NEIGHBOURS], key=lambda pair: len(pair[1]))
-            call, touched = group[at][0], l1[len(l1) // 2][1]
-            rows.append((*call, start, len(touched)))
-            lists.append(touched)
-            start += len(touched)
-    return np.array(rows, ENTRY), np.concatenate(lists)
+def _words(table: Any, name: str) -> np.ndarray:
+    """A column of words."""
+    column = table.column(name).combine_chunks()
+    column = column if hasattr(column, "dictionary") else column.dictionary_encode()
+    words: np.ndarray = np.array(column.dictionary.to_pylist(), object)[column.indices.to_numpy()]
+    return words
+
+
+def _arrays(touched: _Touched, calls: dict[int, Call], trace: str) -> dict[str, np.ndarray]:
+    """The arrays of a file of footprints."""
+    touched = touched.of(np.isin(touched.call, list(calls)))
+    pairs = np.zeros(len(touched.call), PAGE)
+    pairs["vaddr"], pairs["order"] = touched.vaddr, touched.order
+    pages, number = np.unique(pairs, return_inverse=True)
+    inode = np.array([calls[call].inode for call in touched.call.tolist()], np.int64)
+    names = [name for name in sorted(set(touched.cache.tolist())) if INODES.search(name)]
+    inodes = np.zeros((len(names), int(inode.max(initial=0)) + 1), np.int64)
+    for row, name in enumerate(names):
+        mine = (touched.cache == name) & (inode != NONE)
+        inodes[row] = _page_of_inodes(touched.call[mine], number[mine], inode[mine], inodes.shape[1])
+        number[mine & (number == inodes[row][inode])] = len(pages) + row
+    own = np.zeros(len(names), PAGE)
+    own["cache"] = 1 + np.arange(len(names))
+    if len(pages) + len(own) > MOST_PAGES:
+        raise UsageError(
+            f"the calls of {trace!r} touch more than {MOST_PAGES} pages; make footprints of a shorter trace"
+        )
+    measured, count = np.unique(touched.call, return_counts=True)
+    rows = [(*calls[call][:3], n) for call, n in zip(measured.tolist(), count.tolist(), strict=True)]
+    return {
+        "calls": np.array(rows, footprint.MEASURED),
+        "touches": (number << 1 | touched.store).astype(np.uint16),
+        "pages": np.concatenate([pages, own]),
+        "inodes": inodes,
+    }
+
+
+def _page_of_inodes(call: np.ndarray, page: np.ndarray, inode: np.ndarray, count: int) -> np.ndarray:
+    """The page that each inode lies on: of those that calls on it touch most, the one that the fewest other calls touch.
+
+    A directory's inode is touched by calls on many files.  An inode that no call touched lies where the one before it does.
+    """
+    found = np.full(count, NONE)
+    seen = np.unique(np.stack([inode, page, call]), axis=1)
+    pairs, often = np.unique(seen[:2], axis=1, return_counts=True)
+    common = np.bincount(seen[1], minlength=int(page.max(initial=0)) + 1)
+    for each in np.unique(pairs[0]).tolist():
+        rows = np.flatnonzero(pairs[0] == each)
+        likely = pairs[1][rows[often[rows] >= SHARE * often[rows].max()]]
+        found[each] = likely[np.argmin(common[likely])]
+    known = np.flatnonzero(found != NONE)
+    at = np.maximum(np.searchsorted(known, np.arange(count), side="right") - 1, 0)
+    return found[known[at]] if len(known) else np.zeros(count, np.int64)

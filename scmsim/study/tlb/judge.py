@@ -42,9 +42,9 @@ def judge(
     for name in fs:
         kept = Kept(pathlib.Path(folder) / f"{name}-1{SUFFIX}")
         real = _counted(kept, pathlib.Path(folder), name, machines, progress)
+        buffer = kept.buffer() if kept.header["huge_bytes"] not in (0, UNKNOWN) else 0
         for machine in machines:
-            large = kept.header["huge_bytes"] not in (0, UNKNOWN)
-            found = replayed(source, name, machine, paging, params or {}, large, footprints, progress)
+            found = replayed(source, name, machine, paging, params or {}, buffer, footprints, progress)
             cell = {
                 "fs": name, "machine": machine, "paging": found.paging, "calls": kept.header["calls"],
                 "addressed_percent": found.addressed, "warnings": found.warnings, "real": real[machine], "replay": found.rows,

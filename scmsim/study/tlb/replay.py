@@ -1,6 +1,6 @@
 """A replay whose look-ups, misses and walks are told apart by mechanism, region of the address space and page size."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from scmsim.pipeline.stages import Counting, Mmu
 from scmsim.result import metrics
 
 _LAYOUT = regions.layout()
+_THREAD = 1 << 36  # bytes of address space that a replay has for a thread's buffers
 
 
 @dataclass(frozen=True)
@@ -37,18 +38,38 @@ def replayed(
     machine: str,
     paging: str | None,
     params: Mapping[str, Mapping[str, str | int]],
-    large_buffer: bool,
+    buffer: int,
     footprints: str | None,
     progress: Progress | None,
 ) -> Replayed:
-    """Replay a trace; `large_buffer`: the program's buffer lies on pages of 2 MiB, unless `params` says something else."""
+    """Replay a trace as the lab's guest ran it: by one thread, whose buffer lies at `buffer` on a page of 2 MiB.
+
+    0: on small pages.  `params` may say something else.
+    """
     merged = {name: dict(given) for name, given in params.items()}
     _, policy = choice.choose(fs, paging, machine_table(machine)["walk"]["largest_page"])
-    if large_buffer and "user_page" in registry.literals("paging", policy).get("PARAMS", {}):
+    if buffer and "user_page" in registry.literals("paging", policy).get("PARAMS", {}):
         merged.setdefault(policy, {}).setdefault("user_page", "2MiB")
-    run = _Judged(source, fs, machine, paging, DEFAULTS["medium"], merged, "site", footprints, CHUNK)
+    run = _Judged(
+        _AsInTheGuest(source, buffer), fs, machine, paging, DEFAULTS["medium"], merged, "site", footprints, CHUNK
+    )
     warnings = run.run(False, progress).warnings
     return Replayed(run.by_place.rows(run.model.sites), policy, run.by_place.addressed(), warnings)
+
+
+class _AsInTheGuest:
+    """A trace whose operations are all of one thread, with a buffer at one place: which set of a TLB it is in, matters."""
+
+    def __init__(self, source: Source, buffer: int) -> None:
+        self.source, self.header, self.files, self.rows = source, source.header, source.files, source.rows
+        self.at = buffer & _THREAD - 1
+
+    def batches(self, chunk: int = CHUNK) -> Iterator[np.recarray]:
+        """The batches of the trace."""
+        for batch in self.source.batches(chunk):
+            batch = batch.copy()
+            batch.thread, batch.buffer = 0, self.at
+            yield batch
 
 
 class _ByPlace(Mmu):

@@ -112,7 +112,21 @@ class Vsm(Pmfs):
             self.migrate(f)
 
     def migrate(self, f):
-        old, new = f.data[f.kept_at], self.space.take(self.unit)
+        self.relocate(f, self.space.take(self.unit))
+        f.kept = 0
+
+    def pack(self, f):
+        """A closed file's pages move to the lowest free run if they fit, before them and not at a superpage's beginning."""
+        if f.kept >= 512:
+            return
+        start, count = self.take_run(f.kept)
+        if count == f.kept and start < f.data[f.kept_at] and start % self.unit:
+            self.relocate(f, start)
+        else:
+            self.space.give(start, count)
+
+    def relocate(self, f, new):
+        old = f.data[f.kept_at]
         groups, rest = divmod(f.kept, 512)
         if rest:
             self.take_apart(old + groups * 512, rest)
@@ -134,7 +148,6 @@ class Vsm(Pmfs):
         self.fence("zfdm complete")
         f.data[f.kept_at] = new
         self.space.give(old, f.kept)
-        f.kept = 0
 
     # The page table.
 
@@ -352,3 +365,4 @@ class Vsm(Pmfs):
         if f.exists and f.opens <= 0 and self.keep_tail(f):
             self.put("zfdm flag", 8)
             self.fence("zfdm flag")
+            self.pack(f)

@@ -1,0 +1,26 @@
+"""ext4's and ext4-dax' mapped files: the hooks of Linux's file systems, bound when a trace first touches a mapping."""
+
+import functools
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+
+@functools.cache
+def _kernels(dax: bool) -> ModuleType:
+    from scmsim.fs.ext4.operations import HOOKS
+    from scmsim.fs.linux import mapping
+    from scmsim.fs.mapping import hooks, kernels
+    from scmsim.jit.binding import bind
+
+    if dax:
+        return bind("ext4_dax_mapped", kernels, {**HOOKS, hooks: mapping.DAX | {"SYNCS": True}})
+    return bind("ext4_mapped", kernels, {**HOOKS, hooks: mapping.CACHED})
+
+
+def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
+    """The mapped files of a model."""
+    from scmsim.fs.mapping.driver import Mapped
+    from scmsim.fs.mapping.words import LEAVES_LARGE
+
+    return Mapped(model, lambda record: (_kernels(bool(record.dax)), {LEAVES_LARGE: 1}), files)

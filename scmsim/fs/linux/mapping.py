@@ -1,0 +1,193 @@
+"""What Linux's file systems tell of their files to the page faults of mappings (see `scmsim.fs.mapping.hooks`).
+
+`f` is a file's row of the file table.  Source: Linux 5.13 fs/ext4/{inode.c: ext4_page_mkwrite, ext4_iomap_begin; file.c:
+ext4_dax_huge_fault}, fs/dax.c, mm/filemap.c: filemap_fault, do_sync_mmap_readahead.  Simplified: a load of a hole in the page cache
+maps zeros and caches no page; the page cache reads 32 pages around one that is missing, without the marks of readahead.
+"""
+
+from scmsim.core import records as r
+from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
+from scmsim.fs.linux import index, metadata, transfer
+from scmsim.fs.linux import recipes as q
+from scmsim.fs.linux import state as e
+from scmsim.fs.linux.blocks import blocks_left, blocks_needed, reserve_pages
+from scmsim.fs.linux.files import dirty_inode
+from scmsim.fs.linux.pages import note_change
+from scmsim.fs.linux.transfer import add_zeroed, cache_page, mark_dirty, time_stamp
+from scmsim.fs.mapping.words import FAN, HUGE, UNWRITTEN
+from scmsim.jit import subroutine
+
+READ_AROUND = 32  # pages: 128 KiB (VM_READAHEAD_PAGES)
+
+
+@subroutine
+def begin(s, op):
+    """The time of the operation."""
+    s.now = op.time_ns
+
+
+@subroutine
+def due(s):
+    """Whether a commit, write-back or an index block is due (see `settle` of a family)."""
+    old = s.now - s.txn_since >= s.commit_interval or s.txn_length > s.txn_limit
+    return s.grow_file != 0 or s.now >= s.next_tick or (s.txn_length > 0 and old)
+
+
+@subroutine
+def find(s, arena, file):
+    """A file's row, if the file has a record."""
+    row = s.rows + file * e.ROW_WORDS
+    return row if arena[row + e.ROW_RECORD] else 0
+
+
+@subroutine
+def length(s, arena, f):
+    """Bytes of a file."""
+    return arena[arena[f + e.ROW_RECORD] + e.SIZE]
+
+
+@subroutine
+def word_of(arena, f, page):
+    """A page's word."""
+    record = arena[f + e.ROW_RECORD]
+    return arena[arena[record + e.PAGES] + page] if page < arena[record + e.END] else 0
+
+
+@subroutine
+def block(s, arena, f, page):
+    """Without a page cache: where a page's block lies."""
+    word = word_of(arena, f, page)
+    if word >> e.BLOCK_SHIFT == 0:
+        return 0
+    return s.key_base + (word >> e.BLOCK_SHIFT << 12) + (UNWRITTEN if word & e.IS_UNWRITTEN else 0)
+
+
+@subroutine
+def frame(s, arena, f, page):
+    """Page cache: where the frame of a page lies that is cached."""
+    word = word_of(arena, f, page)
+    return q.FRAMES + ((word >> e.FRAME_SHIFT & e.FRAME_MASK) << 12) if word & e.IS_CACHED else 0
+
+
+@subroutine
+def give_block(s, arena, out, f, page):
+    """DAX: a page that is a hole or unwritten gets a cleared block, in a transaction of its own; returns the outcome."""
+    record = arena[f + e.ROW_RECORD]
+    if not has_events(s, out, e.ROOM) or not reserve_pages(s, arena, record, page):
+        return NO_ROOM
+    if blocks_needed(arena, record, page, page) > blocks_left(s):
+        return FULL
+    add_zeroed(s, arena, record, out, page, 1)
+    note_change(s, arena, record, out)
+    metadata.charge_joins(s, out)
+    index.fits(s, arena, record)
+    return DONE
+
+
+@subroutine
+def note_write(s, arena, out, f):
+    """A fault for a store sets the file's times (file_update_time)."""
+    record, stamp = arena[f + e.ROW_RECORD], time_stamp(s)
+    if stamp != arena[record + e.STAMP]:
+        arena[record + e.STAMP] = stamp
+        emit_recipe(s, out, q.TIMES)
+        dirty_inode(s, arena, record, out)
+        arena[record + e.TID] = s.tid
+        metadata.charge_joins(s, out)
+
+
+@subroutine
+def must_sync(s, arena, f):
+    """Whether the running transaction has a change of the file's blocks."""
+    return arena[arena[f + e.ROW_RECORD] + e.DATA_TID] == s.tid and s.txn_length > 0
+
+
+@subroutine
+def pin(s, arena, f, change):
+    """A mapping keeps its file as an open descriptor does."""
+    record = arena[f + e.ROW_RECORD]
+    if change < 0 and arena[record + e.LINKS] <= 0 and arena[record + e.OPENS] <= 1:
+        return True
+    arena[record + e.OPENS] = max(arena[record + e.OPENS] + change, 0)
+    return False
+
+
+@subroutine
+def read_in(s, arena, out, f, page):
+    """Page cache: a page that has a block and is not cached is read, with those around it; returns (outcome, whether it was)."""
+    word = word_of(arena, f, page)
+    if word == 0 or word & e.IS_CACHED:
+        return DONE, False
+    if not has_events(s, out, READ_AROUND + e.ROOM):
+        return NO_ROOM, False
+    record, first = arena[f + e.ROW_RECORD], max(page - READ_AROUND // 2, 0)
+    for at in range(first, min(first + READ_AROUND, arena[record + e.END])):
+        around = arena[arena[record + e.PAGES] + at]
+        if around and not around & e.IS_CACHED:
+            cache_page(s, arena, record, out, at, True)
+    return DONE, True
+
+
+@subroutine
+def make_dirty(s, arena, out, f, page):
+    """Page cache: a page becomes dirty, and gets a block promised if it has none (page_mkwrite); returns the outcome."""
+    record = arena[f + e.ROW_RECORD]
+    if not has_events(s, out, e.ROOM) or not reserve_pages(s, arena, record, page):
+        return NO_ROOM
+    if blocks_needed(arena, record, page, page) > blocks_left(s):
+        return FULL
+    if not word_of(arena, f, page) & e.IS_CACHED:
+        cache_page(s, arena, record, out, page, False)
+    transfer.allocate_now(s, arena, record, out, page, 1)
+    mark_dirty(s, arena, f, record, page, 1)
+    metadata.charge_joins(s, out)
+    index.fits(s, arena, record)
+    return DONE
+
+
+@subroutine
+def is_dirty(s, arena, f, page):
+    """Page cache: whether a page is dirty."""
+    return word_of(arena, f, page) & e.IS_DIRTY != 0
+
+
+@subroutine
+def give_cleared(s, arena, out, f, page):
+    """Memory: a page that is a hole or unwritten gets a cleared frame, a huge page all of it; returns (outcome, False)."""
+    place, first, stop = block(s, arena, f, page), page, page + 1
+    if place and not place & UNWRITTEN:
+        return DONE, False
+    if arena[s.maps + HUGE]:
+        first, stop = page & ~(FAN - 1), min((page | FAN - 1) + 1, (length(s, arena, f) + e.BLOCK - 1) >> 12)
+    for at in range(first, stop):
+        place = block(s, arena, f, at)
+        if at != page and (place == 0 or place & UNWRITTEN):
+            outcome = clear_page(s, arena, out, f, at)
+            if outcome != DONE:
+                return outcome, False
+    return clear_page(s, arena, out, f, page), False
+
+
+@subroutine
+def clear_page(s, arena, out, f, page):
+    """Memory: a page gets a cleared frame; returns the outcome."""
+    outcome = give_block(s, arena, out, f, page)
+    if outcome == DONE:
+        s.reg[q.TO], s.reg[q.BYTES] = block(s, arena, f, page), e.BLOCK
+        emit_recipe(s, out, q.CLEAR_PM)
+    return outcome
+
+
+_EVERY = {"begin": begin, "due": due, "find": find, "length": length, "pin": pin}
+DAX = {
+    **_EVERY, "MAY_BE_LARGE": True, "place": block, "give_block": give_block, "note_write": note_write, "must_sync": must_sync,
+}  # fmt: skip
+CACHED = {
+    **_EVERY, "DAX": False, "SPACE": r.KERNEL, "AROUND": 16, "place": frame, "read_in": read_in, "make_dirty": make_dirty,
+    "is_dirty": is_dirty, "note_write": note_write,
+}  # fmt: skip
+IN_MEMORY = {
+    **_EVERY, "DAX": False, "SPACE": r.KERNEL, "AROUND": 16, "KEEPS_CLEAN": False, "MAY_BE_LARGE": True, "place": block,
+    "read_in": give_cleared,
+}  # fmt: skip

@@ -1,0 +1,310 @@
+"""What calls do to mappings: mmap, munmap, madvise, msync and fsync, truncate and fallocate.  The file system charges the calls.
+
+Source: Linux 5.13 mm/{mmap.c,madvise.c,memory.c: unmap_mapping_range}, fs/dax.c: dax_writeback_mapping_range, dax_entry_mkclean,
+mm/huge_memory.c: thp_get_unmapped_area.
+"""
+
+from scmsim.core import records as r
+from scmsim.fs.engine.arena import give, has_room, order_of, take
+from scmsim.fs.engine.events import has_events
+from scmsim.fs.engine.operations import DONE
+from scmsim.fs.mapping import hooks, tables
+from scmsim.fs.mapping import words as w
+from scmsim.fs.mapping.clean import clean_file
+from scmsim.fs.mapping.faults import ask, fault, found
+from scmsim.fs.mapping.touch import mapping_of
+from scmsim.jit import kernel, subroutine
+
+DONT_NEED, HUGE, POPULATE_READ, POPULATE_WRITE = (
+    4,
+    14,
+    22,
+    23,
+)  # advice of madvise (include/uapi/asm-generic/mman-common.h)
+
+
+@subroutine
+def file_of(s, arena, op):
+    """Arena offset of the words of an operation's file."""
+    return arena[s.maps + w.FILES] + op.file * w.FILE_WORDS
+
+
+@subroutine
+def pages_of(op):
+    """The pages [first, last) of an operation's bytes."""
+    return op.offset >> 12, (op.offset + op.length + w.PAGE - 1) >> 12
+
+
+@subroutine
+def slots_of(start, pages):
+    """Words that a mapping has for its 2 MiB of addresses."""
+    return (start + (pages << 12) - 1 >> 21) - (start >> 21) + 1
+
+
+@subroutine
+def new_mapping(s, arena, file, first, pages, start):
+    """A mapping, the newest of its file; the arena has room."""
+    m, mapping = s.maps, take(s, arena, w.MAPPING_ORDER)
+    order = order_of(slots_of(start, pages))
+    arena[mapping + w.FILE], arena[mapping + w.FIRST], arena[mapping + w.PAGES] = file, first, pages
+    arena[mapping + w.START], arena[mapping + w.SLOTS_ORDER] = start, order
+    arena[mapping + w.SLOTS] = take(s, arena, order)
+    arena[mapping + w.NEXT], arena[file + w.HEAD] = arena[file + w.HEAD], mapping
+    arena[mapping + w.OLDER], arena[m + w.NEWEST] = arena[m + w.NEWEST], mapping
+    arena[m + w.LIVE] += 1
+    return mapping
+
+
+@subroutine
+def unlink(arena, head, link, mapping):
+    """Take a mapping out of the list that begins at the word `head`."""
+    while arena[head] != mapping:
+        head = arena[head] + link
+    arena[head] = arena[mapping + link]
+
+
+@subroutine
+def remove(s, arena, mapping):
+    """A mapping without entries is gone."""
+    file = arena[mapping + w.FILE]
+    unlink(arena, file + w.HEAD, w.NEXT, mapping)
+    unlink(arena, s.maps + w.NEWEST, w.OLDER, mapping)
+    arena[s.maps + w.LIVE] -= 1
+    slots = arena[mapping + w.SLOTS]
+    for at in range(slots, slots + slots_of(arena[mapping + w.START], arena[mapping + w.PAGES])):
+        if arena[at]:
+            give(s, arena, arena[at] >> 12, w.FAN_ORDER)
+    f = found(s, arena, mapping)
+    give(s, arena, slots, arena[mapping + w.SLOTS_ORDER])
+    give(s, arena, mapping, w.MAPPING_ORDER)
+    if arena[file + w.HEAD] == 0 and arena[file + w.PINS]:
+        arena[file + w.PINS] = 0
+        if f and hooks.pin(s, arena, f, -1):
+            ask(s, arena, w.ASK_CLOSE, file, 0)
+
+
+@subroutine
+def split(s, arena, out, mapping, page):
+    """Cut a mapping in two before a page; returns the second one.  Takes 2 events."""
+    if page > arena[mapping + w.FIRST] and arena[tables.slot_at(arena, mapping, page)] & w.PRESENT:
+        if tables.address_of(arena, mapping, page) & w.HUGE_PAGE - 1:
+            tables.zap(s, arena, out, mapping, page, page + 1)
+    first, pages, start = arena[mapping + w.FIRST], arena[mapping + w.PAGES], tables.address_of(arena, mapping, page)
+    second = new_mapping(s, arena, arena[mapping + w.FILE], page, first + pages - page, start)
+    arena[second + w.FLAGS], arena[second + w.THREAD] = arena[mapping + w.FLAGS], arena[mapping + w.THREAD]
+    source, target = tables.slot_at(arena, mapping, page), arena[second + w.SLOTS]
+    for k in range(slots_of(start, first + pages - page)):
+        arena[target + k] = arena[source + k]
+        if k or start & w.HUGE_PAGE - 1 == 0:
+            arena[source + k] = 0
+        elif arena[source]:
+            entries = take(s, arena, w.FAN_ORDER)
+            for i in range(w.FAN):
+                arena[entries + i] = arena[(arena[source] >> 12) + i]
+            arena[target] = entries << 12
+    arena[mapping + w.PAGES] = page - first
+    return second
+
+
+@subroutine
+def words_to_cut(arena, mapping):
+    """Words of arena that cutting a mapping twice may take."""
+    return 2 * ((2 << arena[mapping + w.SLOTS_ORDER]) + w.FAN + (1 << w.MAPPING_ORDER))
+
+
+@subroutine
+def cut_out(s, arena, out, mapping, low, high):
+    """Remove the pages [low, high) from a mapping, with their entries; takes 6 events."""
+    if low > arena[mapping + w.FIRST]:
+        mapping = split(s, arena, out, mapping, low)
+    if high < arena[mapping + w.FIRST] + arena[mapping + w.PAGES]:
+        split(s, arena, out, mapping, high)
+    tables.zap(s, arena, out, mapping, low, high)
+    remove(s, arena, mapping)
+
+
+@subroutine
+def next_mapped(arena, file, page, high):
+    """The first page from `page` on that a mapping of the file has, `high` if there is none below it."""
+    mapping = arena[file + w.HEAD]
+    while mapping:
+        if page < arena[mapping + w.FIRST] < high:
+            high = arena[mapping + w.FIRST]
+        mapping = arena[mapping + w.NEXT]
+    return high
+
+
+@subroutine
+def unmap(s, arena, out, op):
+    """munmap of a file's pages, through its newest mapping of them; False: it is not over yet."""
+    low, high = pages_of(op)
+    page = low + arena[s.maps + w.AT]
+    while page < high:
+        mapping = mapping_of(s, arena, op, page)
+        if mapping == 0:
+            arena[s.maps + w.NOT_MAPPED] += 1
+            page = next_mapped(arena, file_of(s, arena, op), page, high)
+            continue
+        arena[s.maps + w.AT] = page - low
+        if not has_events(s, out, 8) or not has_room(s, arena, words_to_cut(arena, mapping)):
+            return False
+        stop = min(high, arena[mapping + w.FIRST] + arena[mapping + w.PAGES])
+        cut_out(s, arena, out, mapping, page, stop)
+        page = stop
+    arena[s.maps + w.AT] = 0
+    return True
+
+
+@subroutine
+def address_for(s, arena, first, pages):
+    """Address of a new mapping: where it can have large entries, it agrees with the file's offset modulo 2 MiB."""
+    m = s.maps
+    start = arena[m + w.NEXT_ADDRESS]
+    if hooks.MAY_BE_LARGE and pages >= w.FAN:
+        start += ((first << 12) - start) & w.HUGE_PAGE - 1
+    if start + (pages << 12) >= w.AREA_END:
+        start = w.AREA + ((first << 12) & w.HUGE_PAGE - 1)
+    arena[m + w.NEXT_ADDRESS] = start + (pages + 1 << 12)
+    return start
+
+
+@subroutine
+def replace(s, arena, out, op, start, pages):
+    """MAP_FIXED: what lies at the addresses goes; False: it is not over yet."""
+    mapping, end = arena[s.maps + w.NEWEST], start + (pages << 12)
+    while mapping:
+        older, begin, first = arena[mapping + w.OLDER], arena[mapping + w.START], arena[mapping + w.FIRST]
+        low, high = max(begin, start), min(begin + (arena[mapping + w.PAGES] << 12), end)
+        shared = arena[mapping + w.THREAD] < 0 or not op.flag & r.OWN_PROCESS or arena[mapping + w.THREAD] == op.thread
+        if low < high and shared:
+            if not has_events(s, out, 8) or not has_room(s, arena, words_to_cut(arena, mapping)):
+                return False
+            arena[s.maps + w.REPLACED] += 1
+            cut_out(s, arena, out, mapping, first + (low - begin >> 12), first + (high - begin >> 12))
+        mapping = older
+    return True
+
+
+@subroutine
+def add(s, arena, out, op):
+    """mmap; False: it is not over yet."""
+    m, file = s.maps, file_of(s, arena, op)
+    first, last = pages_of(op)
+    if arena[m + w.AT] == 0:
+        f = hooks.find(s, arena, op.file)
+        if last <= first or f == 0 or (op.flag & r.MAP_SYNC and not hooks.SYNCS):
+            arena[m + w.UNSUPPORTED] += 1
+            return True
+        start = op.buffer & ~(w.PAGE - 1)
+        if not has_room(s, arena, 2 * slots_of(start, last - first) + 64):
+            return False
+        if start and not replace(s, arena, out, op, start, last - first):
+            return False
+        if start == 0:
+            start = address_for(s, arena, first, last - first)
+        mapping = new_mapping(s, arena, file, first, last - first, start)
+        arena[mapping + w.FLAGS], arena[mapping + w.THREAD] = op.flag, op.thread if op.flag & r.OWN_PROCESS else -1
+        if arena[file + w.PINS] == 0:
+            arena[file + w.PINS] = 1
+            hooks.pin(s, arena, f, 1)
+    if not op.flag & r.POPULATE:
+        return True
+    return populate(s, arena, out, op, op.flag & r.PRIVATE != 0)
+
+
+@subroutine
+def populate(s, arena, out, op, write):
+    """Fault the pages of an operation in, in order; False: it is not over yet.  `AT` is the next page, and 1 more."""
+    m = s.maps
+    low, high = pages_of(op)
+    page = low + max(arena[m + w.AT] - 1, 0)
+    while page < high:
+        mapping = mapping_of(s, arena, op, page)
+        if mapping == 0:
+            break
+        word, need = arena[tables.entry_at(arena, mapping, page)], w.PRESENT | (w.WRITABLE if write else 0)
+        if word & need != need:
+            outcome = fault(s, arena, out, mapping, page, write)
+            if outcome == w.BEYOND:
+                break
+            if outcome != DONE:
+                arena[m + w.AT] = page - low + 1
+                return False
+            arena[m + w.ANSWERED] = 0
+        page += 1
+    arena[m + w.AT], arena[m + w.ANSWERED] = 0, 0
+    return True
+
+
+@subroutine
+def zap_file(s, arena, out, op, low, high):
+    """Pages of a file go: their entries in all mappings, and those of DAX; False: it is not over yet."""
+    file = file_of(s, arena, op)
+    if not has_events(s, out, 4 + 2 * arena[s.maps + w.LIVE]):
+        return False
+    mapping = arena[file + w.HEAD]
+    while mapping:
+        tables.zap(s, arena, out, mapping, low, high)
+        mapping = arena[mapping + w.NEXT]
+    page, last = low, arena[file + w.TREE + 1]
+    stop = min(high, (1 << last) * w.FAN) if arena[file + w.TREE] else low
+    while page < stop:
+        end = min((page | w.FAN - 1) + 1, stop)
+        at = tables.tree_slot(arena, file, page)
+        if arena[at] and not arena[at] & w.PRESENT:
+            entries = arena[at] >> 12
+            for k in range(entries + (page & w.FAN - 1), entries + (end - 1 & w.FAN - 1) + 1):
+                arena[k] = 0
+            if end - page == w.FAN:
+                give(s, arena, entries, w.FAN_ORDER)
+                arena[at] = 0
+        else:
+            arena[at] = 0
+        page = end
+    return True
+
+
+@subroutine
+def advise(s, arena, out, op):
+    """madvise: what changes the page table at once; False: it is not over yet."""
+    low, high = pages_of(op)
+    if op.buffer == POPULATE_READ or op.buffer == POPULATE_WRITE:
+        return populate(s, arena, out, op, op.buffer == POPULATE_WRITE)
+    if op.buffer == DONT_NEED:
+        mapping = mapping_of(s, arena, op, low)
+        if not has_events(s, out, 4):
+            return False
+        if mapping:
+            tables.zap(s, arena, out, mapping, low, high)
+    return True
+
+
+@subroutine
+def change_one(s, arena, out, op):
+    """What an operation does to mappings; False: it is not over yet."""
+    code = op.op
+    if code == r.MMAP:
+        return add(s, arena, out, op)
+    if code == r.MUNMAP:
+        return unmap(s, arena, out, op)
+    if code == r.MADVISE:
+        return advise(s, arena, out, op)
+    if code == r.MSYNC:
+        low, high = pages_of(op)
+        return clean_file(s, arena, out, file_of(s, arena, op), low, high)
+    if code == r.FSYNC:
+        return clean_file(s, arena, out, file_of(s, arena, op), 0, r.NEVER)
+    if code == r.TRUNCATE:
+        return zap_file(s, arena, out, op, (max(op.offset, 0) + w.PAGE - 1) >> 12, r.NEVER >> 13)
+    if code == r.FALLOCATE and op.flag & r.PUNCH_HOLE:
+        return zap_file(s, arena, out, op, (op.offset + w.PAGE - 1) >> 12, (op.offset + op.length) >> 12)
+    return True
+
+
+@kernel
+def change(state, arena, ops, i, out):
+    """What `ops[i]` does to mappings; returns i + 1 once that is over."""
+    s, op = state[0], ops[i]
+    s.emitted, s.need_events, s.need_words, s.op = 0, 0, 0, i
+    hooks.begin(s, op)
+    return i + 1 if change_one(s, arena, out, op) else i

@@ -1,0 +1,106 @@
+"""msync and fsync of mapped files: dirty pages are written back and protected, so that the next store is a fault again."""
+
+from scmsim.core import records as r
+from scmsim.fs.engine.events import emit_run, has_events
+from scmsim.fs.mapping import hooks, tables
+from scmsim.fs.mapping import words as w
+from scmsim.fs.mapping.mechanisms import CLEAN_COST, CLEAN_SITE, PROTECT_COST
+from scmsim.jit import subroutine
+
+
+@subroutine
+def protect(s, arena, out, mapping, page):
+    """Take the right to store to a page from a mapping; takes 2 events."""
+    at = tables.entry_at(arena, mapping, page)
+    large = arena[at] & w.LARGE
+    if arena[at] & w.WRITABLE and not arena[at] & w.COPIED and not (large and arena[s.maps + w.LEAVES_LARGE]):
+        arena[at] &= ~w.WRITABLE
+        vaddr, order, bytes_ = tables.address_of(arena, mapping, page), 12, w.PAGE
+        if large:
+            vaddr, order, bytes_ = vaddr & ~(w.HUGE_PAGE - 1), 21, w.HUGE_PAGE
+        tables.emit_at(s, out, tables.what_of(s, arena, r.INVALIDATE, CLEAN_SITE, r.USER), 0, bytes_, vaddr, order)
+        tables.charge(s, arena, out, PROTECT_COST, 1)
+
+
+@subroutine
+def protect_everywhere(s, arena, out, file, page):
+    """`protect` a page in all mappings of its file."""
+    mapping = arena[file + w.HEAD]
+    while mapping:
+        if 0 <= page - arena[mapping + w.FIRST] < arena[mapping + w.PAGES]:
+            protect(s, arena, out, mapping, page)
+        mapping = arena[mapping + w.NEXT]
+
+
+@subroutine
+def write_back(s, arena, out, addr, length):
+    """Write the cache lines of a run of pages back; takes 2 events."""
+    emit_run(s, out, tables.what_of(s, arena, r.FLUSH, CLEAN_SITE, r.PM), addr, length)
+    tables.charge(s, arena, out, CLEAN_COST, 1)
+
+
+@subroutine
+def clean_large(s, arena, out, file, page):
+    """Write back the 2 MiB that DAX has given out as one, from `page` on; takes 2 events, and 2 for each entry that maps it."""
+    at = tables.tree_slot(arena, file, page)
+    for k in range(w.FAN):
+        protect_everywhere(s, arena, out, file, page + k)
+    write_back(s, arena, out, arena[at] & ~w.FLAG_BITS, w.HUGE_PAGE)
+    arena[at] &= ~w.DIRTY
+
+
+@subroutine
+def dax_file(s, arena, out, file, low, high):
+    """DAX: write back what is dirty in [low, high); False: it is not over yet."""
+    m, each = s.maps, 4 + 2 * arena[s.maps + w.LIVE]
+    page = max(low, arena[m + w.AT])
+    high = min(high, w.FAN << arena[file + w.TREE + 1]) if arena[file + w.TREE] else page
+    while page < high:
+        at = tables.tree_slot(arena, file, page)
+        large = arena[at] & w.PRESENT
+        if arena[at] == 0 or (large and not arena[at] & w.DIRTY):
+            page = (page | w.FAN - 1) + 1
+            continue
+        arena[m + w.AT] = page
+        if not has_events(s, out, each * (w.FAN if large else 1)):
+            return False
+        if large:
+            clean_large(s, arena, out, file, page & ~(w.FAN - 1))
+        else:
+            entry = tables.tree_entry(arena, file, page)
+            if arena[entry] & w.DIRTY:
+                protect_everywhere(s, arena, out, file, page)
+                write_back(s, arena, out, arena[entry] & ~w.FLAG_BITS, w.PAGE)
+                arena[entry] &= ~w.DIRTY
+        page += 1
+    arena[m + w.AT] = 0
+    return True
+
+
+@subroutine
+def cached_file(s, arena, out, file, low, high):
+    """Page cache: protect the pages in [low, high), which the file system writes back; False: it is not over yet."""
+    mapping = arena[file + w.HEAD]
+    while mapping:
+        page = max(low, arena[mapping + w.FIRST])
+        stop = min(high, arena[mapping + w.FIRST] + arena[mapping + w.PAGES])
+        while page < stop:
+            if arena[tables.slot_at(arena, mapping, page)] == 0:
+                page = tables.region_end(arena, mapping, page)
+                continue
+            if not has_events(s, out, 2):
+                return False
+            protect(s, arena, out, mapping, page)
+            page += 1
+        mapping = arena[mapping + w.NEXT]
+    return True
+
+
+@subroutine
+def clean_file(s, arena, out, file, low, high):
+    """What is stored of the pages [low, high) of a file is written back or about to be; False: it is not over yet."""
+    if not hooks.KEEPS_CLEAN:
+        return True
+    if hooks.DAX:
+        return dax_file(s, arena, out, file, low, high)
+    return cached_file(s, arena, out, file, low, high)

@@ -1,0 +1,182 @@
+"""Mapped files beside a file system's operations: what of a batch goes to which kernel, and in which order.
+
+Nothing here runs before a trace touches a mapping: until then calls of mmap and munmap are only kept.
+"""
+
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from scmsim.core import records as r
+from scmsim.fs.engine import costs
+from scmsim.fs.engine.events import FREE_COST
+from scmsim.fs.mapping import words as w
+from scmsim.fs.mapping.mechanisms import COSTS, SITES
+
+_TOUCHES = (r.ULOAD, r.USTORE, r.UFLUSH, r.UFENCE)
+_MAPS = (r.MMAP, r.MUNMAP)
+_CHANGES = (*_MAPS, r.MADVISE, r.MSYNC, r.FSYNC, r.TRUNCATE, r.FALLOCATE)
+_ERRORS = {  # word of the table -> how it is told
+    w.NOT_MAPPED: ("SIGSEGV", "touches of files have no mapping there"),
+    w.DENIED: ("SIGSEGV", "stores went through a mapping that does not allow them"),
+    w.BEYOND_END: ("SIGBUS", "touches lie behind the end of their file"),
+    w.NO_SPACE: ("SIGBUS", "stores found the device full"),
+    w.UNSUPPORTED: ("EINVAL", "mappings were refused: no bytes, no file, or MAP_SYNC on a file system without it"),
+}
+
+Bound = Callable[[Any], tuple[ModuleType, Mapping[int, int]]]
+
+
+def _set_of(*operations: int) -> np.ndarray:
+    found = np.zeros(len(r.OPS), bool)
+    found[list(operations)] = True
+    return found
+
+
+_IS_TOUCH, _IS_MAP, _IS_OURS = _set_of(*_TOUCHES, r.MADVISE), _set_of(*_MAPS), _set_of(*_TOUCHES, *_CHANGES)
+
+
+class Mapped:
+    """The mappings of one model; its own mechanisms are `SITES`.
+
+    Parameters
+    ----------
+    model : Model
+        The file system.
+    bound : callable
+        From the model's state record, kernels bound to the family's hooks, and the words of the table that it sets by their number.
+    files : int
+        Rows of the trace's side table.
+    """
+
+    SITES = SITES
+
+    def __init__(self, model: Any, bound: Bound, files: int) -> None:
+        self.model, self.bound, self.files = model, bound, files
+        self.kernels: Any = None
+        self.active = False
+        self.kept: list[np.ndarray] = []  # calls of mmap and munmap before the first touch
+        self.ours = np.zeros(0, np.int64)  # rows of the batch that concern mappings
+        self.second = False  # the first half of an operation is done
+        self.asked = np.zeros(0, r.OP)  # room for what a fault asks of the file system
+
+    def begin(self, operations: np.ndarray) -> bool:
+        """Whether a batch of operations concerns mappings; the first one that touches any makes the tables."""
+        codes = operations["op"]
+        if not self.active and _IS_TOUCH[codes].any() and (operations["file"][_IS_TOUCH[codes]] >= 0).any():
+            self._attach()
+        elif not self.active and _IS_MAP[codes].any():
+            self.kept.append(operations[_IS_MAP[codes]].copy())
+        if not self.active:
+            return False
+        self.ours = np.append(np.flatnonzero(_IS_OURS[codes]), len(operations))
+        if len(self.asked) < len(operations):
+            self.asked = np.zeros(len(operations), r.OP)
+        return len(self.ours) > 1
+
+    def _attach(self) -> None:
+        """Tables of mappings at the arena's top, and the mappings that were made before."""
+        state, record = self.model.state, self.model.state.record[0]
+        words = w.TABLE_WORDS + self.files * w.FILE_WORDS
+        if record.arena_top + words > len(state.arena):
+            state.grow(words)
+        m = record.maps = int(record.arena_top)
+        record.arena_top += words
+        table = state.arena[m : m + w.TABLE_WORDS]
+        table[w.FILES], table[w.NEXT_ADDRESS], table[w.SITE] = m + w.TABLE_WORDS, w.AREA, len(self.model.module.SITES)
+        table[w.COST] = self._charge(record)
+        self.kernels, options = self.bound(record)
+        for word, value in options.items():
+            table[word] = value
+        self.active = True
+        for batch in self.kept:
+            self.begin(batch)
+            i = 0
+            while i < len(batch):
+                i = self.kernels.change(state.record, state.arena, batch, i, self.model.out)
+                self.model.make_room()
+        self.kept = []
+
+    def _charge(self, record: Any) -> int:
+        """Put the costs behind those of the model; returns the row of the first."""
+        sites = [*self.model.module.SITES, *SITES]
+        free = record.cost[:, 3] == FREE_COST
+        first = next(row for row in range(len(free)) if free[row : row + len(COSTS)].all())
+        record.cost[first : first + len(COSTS)] = costs.load("mapping", COSTS, sites)
+        return first
+
+    def emit(self, operations: np.ndarray, i: int) -> int:
+        """As a model's `emit`, one kernel's share of it."""
+        state, out = self.model.state, self.model.out
+        if state.arena[int(state.record[0].maps) + w.ASKS]:
+            return self._answer(operations, i)
+        code = operations["op"][i]
+        if _IS_TOUCH[code]:
+            kernel = self.kernels.change if code == r.MADVISE else self.kernels.touch
+            then = kernel(state.record, state.arena, operations, i, out)
+            return then if then > i or self._waits() else self._pass_by(i)
+        stop = int(self.ours[np.searchsorted(self.ours, i)])
+        if stop > i:
+            return int(self.model.module.emit(state.record, state.arena, operations[:stop], i, out))
+        if self.second != (code == r.MMAP):
+            then = int(self.model.module.emit(state.record, state.arena, operations[: i + 1], i, out))
+        else:
+            then = int(self.kernels.change(state.record, state.arena, operations, i, out))
+        if then > i:
+            self.second = not self.second
+        return i if self.second else then
+
+    def _waits(self) -> bool:
+        """Whether the last kernel ended for want of room, or of the file system."""
+        record = self.model.status[0]
+        asks = self.model.state.arena[int(record["maps"]) + w.ASKS]
+        return bool(asks or record["need_events"] or record["need_words"])
+
+    def _pass_by(self, i: int) -> int:
+        """A touch of no file."""
+        self.model.status[0]["seen"] += 1
+        return i + 1
+
+    def _answer(self, operations: np.ndarray, i: int) -> int:
+        """Let the file system do what a fault asks of it, as an operation of its own in the place of row `i`."""
+        state, status = self.model.state, self.model.status[0]
+        table = state.arena[int(status["maps"]) :]
+        asks, op = int(table[w.ASKS]), self.asked[i : i + 1]
+        op[:] = operations[i]
+        op["file"] = (table[w.ASKS_FILE] - table[w.FILES]) // w.FILE_WORDS
+        op["offset"], op["length"] = table[w.ASKS_AT] * w.PAGE, w.PAGE
+        codes = {w.ASK_TURN: r.ULOAD, w.ASK_BLOCK: r.FALLOCATE, w.ASK_SYNC: r.FSYNC, w.ASK_CLOSE: r.CLOSE}
+        flags = {w.ASK_BLOCK: r.KEEP_SIZE, w.ASK_SYNC: r.DATA_ONLY}
+        op["op"], op["flag"] = codes[asks], flags.get(asks, 0) | r.CONTINUES | operations["flag"][i] & r.SETUP
+        before = {name: int(status[name]) for name in ("seen", "failed", "ignored") if name in status.dtype.names}
+        then = self.model.module.emit(state.record, state.arena, self.asked[: i + 1], i, self.model.out)
+        if then > i:
+            refused = int(status["failed"]) > before["failed"]
+            table = state.arena[int(status["maps"]) :]
+            table[w.ASKS], table[w.ANSWERED] = 0, w.REFUSED if refused else asks
+            if asks == w.ASK_CLOSE:
+                table[w.ANSWERED] = 0
+            for name, value in before.items():
+                status[name] = value
+        return i
+
+    def errors(self) -> dict[str, int]:
+        """What failed, by the error's name, with how to say it."""
+        found: dict[str, int] = {}
+        for word, (name, _) in _ERRORS.items():
+            if count := self._word(word):
+                found[name] = found.get(name, 0) + count
+        return found
+
+    def remarks(self) -> list[str]:
+        """What must be told of touches and mappings that failed."""
+        told = [f"{self._word(word):,} {text}" for word, (_, text) in _ERRORS.items() if self._word(word)]
+        if replaced := self._word(w.REPLACED):
+            told.append(f"{replaced:,} mappings lost pages to a later one at the same addresses")
+        return told
+
+    def _word(self, word: int) -> int:
+        record = self.model.state.record[0]
+        return int(self.model.state.arena[int(record.maps) + word]) if self.active else 0

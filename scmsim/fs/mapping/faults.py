@@ -1,0 +1,286 @@
+"""Page faults: what a touch of a page that is not mapped, or not for storing, makes of the page table.
+
+With DAX a fault maps 2 MiB where the address and the offset agree modulo 2 MiB, the whole 2 MiB lie inside the mapping and the
+file, and are one run of blocks that begins at a multiple of 2 MiB on the device; where they have no content, a load maps the huge
+page of zeros and a store falls back to 4 KiB.  A region that DAX has given out in small entries is never given out whole again.
+A fault for a load maps pages around it as far as the page cache has them.
+Source: Linux 5.13 fs/dax.c (dax_iomap_pmd_fault, dax_iomap_pte_fault, grab_mapping_entry), mm/memory.c (do_read_fault,
+do_shared_fault, do_cow_fault, wp_pfn_shared), mm/filemap.c (filemap_map_pages).
+"""
+
+from scmsim.core import records as r
+from scmsim.fs.engine import table
+from scmsim.fs.engine.arena import has_room
+from scmsim.fs.engine.events import emit_run, has_events
+from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
+from scmsim.fs.mapping import hooks, tables
+from scmsim.fs.mapping import words as w
+from scmsim.fs.mapping.mechanisms import AROUND_COST, COPY_COST, FAULT_COST, FAULT_SITE, LARGE_COST
+from scmsim.jit import subroutine
+
+EVENTS, WORDS = 32, 4 * w.FAN  # that a fault takes besides those of the file system
+
+
+@subroutine
+def ask(s, arena, what, file, page):
+    """Leave something to the file system, which is done before the fault is tried again."""
+    m = s.maps
+    arena[m + w.ASKS], arena[m + w.ASKS_FILE], arena[m + w.ASKS_AT], arena[m + w.ANSWERED] = what, file, page, 0
+    return w.ASK
+
+
+@subroutine
+def found(s, arena, mapping):
+    """What stands for a mapping's file in its family."""
+    return hooks.find(s, arena, (arena[mapping + w.FILE] - arena[s.maps + w.FILES]) // w.FILE_WORDS)
+
+
+@subroutine
+def tell(s, arena, out, mapping, span, how):
+    """Append the MAP event of a fault that mapped span = (page, pages, log2 of the bytes of a page)."""
+    page, pages, order = span
+    what = tables.what_of(s, arena, r.MAP, FAULT_SITE, r.USER)
+    tables.emit_at(s, out, what, 0, pages << 12, tables.address_of(arena, mapping, page), order)
+    out[s.emitted - 1].width = how
+
+
+@subroutine
+def protected(word, write):
+    """FAULT bits of a fault that finds `word`."""
+    how = w.FAULT | (w.WRITES if write else 0)
+    return how | w.PROTECTED if word & w.PRESENT and write else how
+
+
+@subroutine
+def forget_zeros(s, arena, out, mapping, page):
+    """The entry of zeros that maps a page goes, since the page has a block now."""
+    at = tables.entry_at(arena, mapping, page)
+    if arena[at] & w.ZERO:
+        span = w.FAN if arena[at] & w.LARGE else 1
+        begin = tables.region_end(arena, mapping, page) - w.FAN if span > 1 else page
+        tables.zap(s, arena, out, mapping, begin, begin + span)
+
+
+@subroutine
+def run_of(s, arena, f, page):
+    """Where the 2 MiB from `page` on lie if they are one run of blocks, or of holes: as `hooks.place`; -1: they are none."""
+    first = hooks.place(s, arena, f, page)
+    for k in range(1, w.FAN):
+        if hooks.place(s, arena, f, page + k) != (first + (k << 12) if first else 0):
+            return -1
+    return first if first == 0 or first & w.UNWRITTEN or first & w.HUGE_PAGE - 1 == 0 else -1
+
+
+@subroutine
+def can_be_large(s, arena, mapping, f, page):
+    """Whether the 2 MiB in which a page lies fit the mapping and the file, and nothing small stands in their place."""
+    first, address = page & ~(w.FAN - 1), tables.address_of(arena, mapping, page)
+    if not hooks.MAY_BE_LARGE or (address >> 12 ^ page) & w.FAN - 1:
+        return False
+    if first < arena[mapping + w.FIRST] or first + w.FAN > arena[mapping + w.FIRST] + arena[mapping + w.PAGES]:
+        return False
+    word = arena[tables.slot_at(arena, mapping, page)]
+    return (word == 0 or word & w.PRESENT != 0) and (
+        not hooks.DAX or (first + w.FAN - 1) << 12 < hooks.length(s, arena, f)
+    )
+
+
+@subroutine
+def large_fault(s, arena, out, mapping, f, at):
+    """DAX: map the 2 MiB in which a page lies, at = (page, FAULT bits); returns whether that could be done."""
+    page, write = at[0], at[1] & w.WRITES
+    file, first = arena[mapping + w.FILE], page & ~(w.FAN - 1)
+    slot = tables.slot_at(arena, mapping, page)
+    known = table.get(arena, file + w.TREE, page >> 9)
+    place = -1 if known and not known & w.PRESENT else run_of(s, arena, f, first)
+    zeros = place == 0 or place & w.UNWRITTEN
+    if place < 0 or (zeros and write):
+        if arena[slot] & w.PRESENT:  # a large entry cannot be made writable: it goes, and small ones come
+            tables.zap(s, arena, out, mapping, first, first + w.FAN)
+        return False
+    word = w.PRESENT | w.LARGE | (w.ZERO | w.ZERO_PAGE if zeros else place)
+    tables.reserve_tree(s, arena, file, page)
+    leaf = tables.tree_slot(arena, file, page)
+    arena[leaf] = word | arena[leaf] & w.DIRTY | (w.DIRTY if write else 0)
+    arena[slot] = word | (w.WRITABLE if write else 0)
+    tables.charge(s, arena, out, LARGE_COST, 1)
+    tell(s, arena, out, mapping, (first, w.FAN, 21), at[1] | filled_hole(s, arena))
+    return True
+
+
+@subroutine
+def filled_hole(s, arena):
+    """MAJOR if the fault at work gave a hole its block; it is over."""
+    fresh = arena[s.maps + w.FRESH]
+    arena[s.maps + w.FRESH] = 0
+    return w.MAJOR if fresh else 0
+
+
+@subroutine
+def note_given(s, arena, file, page, word):
+    """The tree learns that DAX has given a page out; a large entry of zeros makes room for small ones."""
+    tables.reserve_tree(s, arena, file, page)
+    at = tables.tree_slot(arena, file, page)
+    if arena[at] & w.PRESENT and arena[at] & w.ZERO:
+        arena[at] = 0
+    if not arena[at] & w.PRESENT:
+        at = tables.tree_leaf(s, arena, file, page)
+        arena[at] = word | arena[at] & w.DIRTY
+    if word & w.DIRTY:
+        arena[at] |= w.DIRTY
+
+
+@subroutine
+def small_fault(s, arena, out, mapping, f, at):
+    """DAX: map one page, at = (page, FAULT bits); returns the outcome."""
+    page, how = at
+    file, place, write = arena[mapping + w.FILE], hooks.place(s, arena, f, page), how & w.WRITES
+    if write and (place == 0 or place & w.UNWRITTEN):
+        arena[s.maps + w.FRESH] = place == 0
+        outcome = (
+            ask(s, arena, w.ASK_BLOCK, file, page) if hooks.BY_REQUEST else hooks.give_block(s, arena, out, f, page)
+        )
+        if outcome != DONE:
+            return outcome
+        place = hooks.place(s, arena, f, page)
+    if (
+        write
+        and arena[mapping + w.FLAGS] & r.MAP_SYNC
+        and arena[s.maps + w.ANSWERED] < w.ASK_SYNC
+        and hooks.must_sync(s, arena, f)
+    ):
+        return ask(s, arena, w.ASK_SYNC, file, page)
+    zeros = place == 0 or place & w.UNWRITTEN
+    word = w.PRESENT | (w.ZERO | w.ZERO_PAGE if zeros else place)
+    note_given(s, arena, file, page, word | (w.DIRTY if write else 0))
+    tables.small_table(s, arena, out, mapping, page)
+    arena[tables.entry_at(arena, mapping, page)] = word | (w.WRITABLE if write else 0)
+    tables.charge(s, arena, out, FAULT_COST, 1)
+    tell(s, arena, out, mapping, (page, 1, 12), how | filled_hole(s, arena))
+    return DONE
+
+
+@subroutine
+def dax_fault(s, arena, out, mapping, f, at):
+    """A fault of DAX; returns the outcome."""
+    page, write = at
+    place = hooks.place(s, arena, f, page)
+    if place and not place & w.UNWRITTEN:
+        forget_zeros(s, arena, out, mapping, page)
+    if write:
+        hooks.note_write(s, arena, out, f)
+    how = protected(arena[tables.entry_at(arena, mapping, page)], write)
+    new = arena[s.maps + w.ANSWERED] == w.ASK_BLOCK and not hooks.WHOLE_BLOCKS
+    if not new and can_be_large(s, arena, mapping, f, page) and large_fault(s, arena, out, mapping, f, (page, how)):
+        return DONE
+    return small_fault(s, arena, out, mapping, f, (page, how))
+
+
+@subroutine
+def map_around(s, arena, out, mapping, f, page):
+    """Page cache: map a page for loads, and those around it that are there; returns how many came, and the first."""
+    address = tables.address_of(arena, mapping, page) >> 12
+    first = max(page - address % hooks.AROUND, arena[mapping + w.FIRST])
+    stop = min(first + hooks.AROUND, tables.region_end(arena, mapping, page), (hooks.length(s, arena, f) + 4095) >> 12)
+    tables.small_table(s, arena, out, mapping, page)
+    count, begin = 0, page
+    for at in range(first, stop):
+        entry, place = tables.entry_at(arena, mapping, at), hooks.place(s, arena, f, at)
+        if arena[entry] == 0 and place and not place & w.UNWRITTEN:
+            arena[entry] = place | w.PRESENT | (0 if hooks.KEEPS_CLEAN else may_store(arena, mapping))
+            count, begin = count + 1, min(begin, at)
+    return count, begin
+
+
+@subroutine
+def may_store(arena, mapping):
+    """WRITABLE if a mapping's pages are stored to in place."""
+    flags = arena[mapping + w.FLAGS]
+    return w.WRITABLE if flags & r.WRITABLE_SHARED else 0
+
+
+@subroutine
+def large_page(s, arena, out, mapping, f, at):
+    """Page cache of huge pages: map the 2 MiB in which a page lies; returns whether that could be done."""
+    page, write = at
+    first, slot = page & ~(w.FAN - 1), tables.slot_at(arena, mapping, page)
+    place = hooks.place(s, arena, f, page)
+    if arena[s.maps + w.HUGE] == 0 or arena[slot] or place == 0 or place & w.UNWRITTEN:
+        return False
+    address = place - (page - first << 12)
+    arena[slot] = address | w.PRESENT | w.LARGE | may_store(arena, mapping)
+    tables.charge(s, arena, out, LARGE_COST, 1)
+    tell(s, arena, out, mapping, (first, w.FAN, 21), protected(0, write))
+    return True
+
+
+@subroutine
+def cached_fault(s, arena, out, mapping, f, at):
+    """A fault of the page cache; returns the outcome."""
+    page, write = at
+    old = arena[tables.entry_at(arena, mapping, page)]
+    outcome, was_read = hooks.read_in(s, arena, out, f, page)
+    if outcome == DONE and write:
+        hooks.note_write(s, arena, out, f)
+        outcome = hooks.make_dirty(s, arena, out, f, page)
+    if outcome != DONE:
+        return outcome
+    if can_be_large(s, arena, mapping, f, page) and large_page(s, arena, out, mapping, f, at):
+        return DONE
+    how = protected(old, write) | (w.MAJOR if was_read else 0)
+    count, begin = 1, page
+    if not write and not was_read and hooks.AROUND > 1 and hooks.place(s, arena, f, page):
+        count, begin = map_around(s, arena, out, mapping, f, page)
+    else:
+        tables.small_table(s, arena, out, mapping, page)
+        store = w.WRITABLE if write else (0 if hooks.KEEPS_CLEAN else may_store(arena, mapping))
+        place = hooks.place(s, arena, f, page)
+        arena[tables.entry_at(arena, mapping, page)] = w.PRESENT | (place | store if place else w.ZERO | w.ZERO_PAGE)
+    tables.charge(s, arena, out, FAULT_COST, 1)
+    tables.charge(s, arena, out, AROUND_COST, count - 1)
+    tell(s, arena, out, mapping, (begin, count, 12), how)
+    return DONE
+
+
+@subroutine
+def copy_fault(s, arena, out, mapping, f, at):
+    """A store through a private mapping: the page is copied into memory of the program; returns the outcome."""
+    page, place = at[0], hooks.place(s, arena, f, at[0])
+    slot = tables.slot_at(arena, mapping, page)
+    old = arena[tables.entry_at(arena, mapping, page)]
+    if arena[slot] & w.PRESENT:
+        tables.zap(s, arena, out, mapping, page, page + 1)
+    tables.small_table(s, arena, out, mapping, page)
+    copy = w.ANONYMOUS + (arena[s.maps + w.COPIES] << 12)
+    arena[s.maps + w.COPIES] += 1
+    if place and not place & w.UNWRITTEN:
+        emit_run(s, out, tables.what_of(s, arena, r.LOAD, FAULT_SITE, hooks.SPACE), place, w.PAGE)
+    emit_run(s, out, tables.what_of(s, arena, r.STORE, FAULT_SITE, r.KERNEL), copy, w.PAGE)
+    arena[tables.entry_at(arena, mapping, page)] = copy | w.PRESENT | w.WRITABLE | w.COPIED
+    tables.charge(s, arena, out, COPY_COST, 1)
+    tell(s, arena, out, mapping, (page, 1, 12), protected(old, 1))
+    return DONE
+
+
+@subroutine
+def fault(s, arena, out, mapping, page, write):
+    """A touch of a page that is not mapped as it must be; returns the outcome."""
+    file = arena[mapping + w.FILE]
+    f = found(s, arena, mapping)
+    if f == 0 or page << 12 >= hooks.length(s, arena, f):
+        return w.BEYOND
+    if not has_events(s, out, EVENTS) or not has_room(s, arena, WORDS + 2 * (page >> 9) + 64):
+        return NO_ROOM
+    answered = arena[s.maps + w.ANSWERED]
+    if answered == w.REFUSED:
+        return FULL
+    if write and not answered and hooks.due(s):
+        return ask(s, arena, w.ASK_TURN, file, page)
+    if write and arena[mapping + w.FLAGS] & r.PRIVATE:
+        outcome, _ = (DONE, False) if hooks.DAX else hooks.read_in(s, arena, out, f, page)
+        return copy_fault(s, arena, out, mapping, f, (page, write)) if outcome == DONE else outcome
+    if hooks.DAX:
+        outcome = dax_fault(s, arena, out, mapping, f, (page, write))
+    else:
+        outcome = cached_fault(s, arena, out, mapping, f, (page, write))
+    return outcome

@@ -1,0 +1,87 @@
+"""What a family of file systems tells of the pages of its files: hooks (see `scmsim.jit.binding`).
+
+`f` is what stands for a file in the family, 0 for one that does not exist.
+"""
+
+from scmsim.core import records as r
+from scmsim.fs.engine.operations import DONE
+from scmsim.jit import subroutine
+
+SPACE = r.PM  # where the pages of files lie
+MAY_BE_LARGE = False  # whether a fault may map 2 MiB at once
+KEEPS_CLEAN = True  # whether a page that was written back is protected, so that the next store to it is a fault
+DAX = True  # whether what was stored is known by the entries of DAX, else by the page cache
+BY_REQUEST = False  # whether a fault leaves it to the file system to give a page a block
+WHOLE_BLOCKS = False  # whether a block that a fault gets so is of 2 MiB or more, and can be mapped at once
+SYNCS = False  # whether it takes MAP_SYNC
+AROUND = 1  # pages that a fault for a load maps (fault_around_bytes)
+
+
+@subroutine
+def begin(s, op):
+    """Before the events of an operation."""
+
+
+@subroutine
+def due(s):
+    """Whether the file system's own threads have something to do before metadata change."""
+    return False
+
+
+@subroutine
+def find(s, arena, file):
+    """What stands for a file."""
+    return 0
+
+
+@subroutine
+def length(s, arena, f):
+    """Bytes of a file."""
+    return 0
+
+
+@subroutine
+def place(s, arena, f, page):
+    """Where a page of a file lies: 0: it is a hole; UNWRITTEN set: its block has no content."""
+    return 0
+
+
+@subroutine
+def give_block(s, arena, out, f, page):
+    """Give a page that is a hole or unwritten a cleared block; returns the outcome."""
+    return DONE
+
+
+@subroutine
+def read_in(s, arena, out, f, page):
+    """Page cache: bring a page in, with those around it; returns (outcome, whether it had to be read)."""
+    return DONE, False
+
+
+@subroutine
+def make_dirty(s, arena, out, f, page):
+    """Page cache: a page is about to be stored to; returns the outcome."""
+    return DONE
+
+
+@subroutine
+def is_dirty(s, arena, f, page):
+    """Page cache: whether a page is dirty; a clean one is protected."""
+    return True
+
+
+@subroutine
+def note_write(s, arena, out, f):
+    """A fault for a store: the file's times; takes 4 events."""
+
+
+@subroutine
+def must_sync(s, arena, f):
+    """Whether what leads to a file's blocks is not stored yet (MAP_SYNC)."""
+    return False
+
+
+@subroutine
+def pin(s, arena, f, change):
+    """A file's first mapping came (1), or its last one went (-1); returns whether the file goes with it."""
+    return False

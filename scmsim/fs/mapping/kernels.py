@@ -1,0 +1,6 @@
+"""The kernels of mapped files, for a family to bind its hooks to."""
+
+from scmsim.fs.mapping.calls import change
+from scmsim.fs.mapping.touch import touch
+
+__all__ = ["change", "touch"]

@@ -1,0 +1,51 @@
+"""Where mappings stand in the arena: the words of the table of mappings, of a file, of a mapping, and of a page-table entry.
+
+Units: pages of 4096 bytes; addresses in bytes.  Addresses of mappings are handed out upwards and used again after 64 TiB.
+"""
+
+PAGE, HUGE_PAGE = 1 << 12, 1 << 21
+FAN = 512  # entries of a page of a page table
+FAN_ORDER = 9  # of its words in the arena
+
+# The table of mappings, at `maps` of the state record.  FILES: the words of the first file; AT: bytes or pages of the operation at
+# work that are done; ASKS: what the file system is to do first (ASK_...), for ASKS_FILE at page ASKS_AT; ANSWERED: the last answer;
+# RUNS: 1 + the thread whose address space is in use; COPIES: pages that private mappings have copied; SITE, COST: the first of its
+# own; BEYOND_END to UNSUPPORTED: what failed; HUGE: the page cache has huge pages; LEAVES_LARGE: a large entry stays writable when
+# its pages are written back; LIVE, NEWEST: how many mappings there are, and the first of all in a list; FRESH: the fault at work
+# filled a hole.
+(
+    FILES, AT, ASKS, ASKS_FILE, ASKS_AT, ANSWERED, NEXT_ADDRESS, RUNS, COPIES, SITE, COST, BEYOND_END, NOT_MAPPED, DENIED, REPLACED,
+    NO_SPACE, UNSUPPORTED, HUGE, LEAVES_LARGE, LIVE, NEWEST, FRESH,
+) = range(22)  # fmt: skip
+TABLE_WORDS = 22
+ASK_NOTHING, ASK_TURN, ASK_BLOCK, ASK_SYNC, ASK_CLOSE = range(5)
+REFUSED = -1  # the answer of a file system that is full; else the answer is what was asked
+
+# Of a file: its newest mapping, the tree of what DAX has given out (region of 2 MiB -> entry, or its page of entries) as a handle
+# of engine.table, and whether its mappings keep it although it has lost its last name.
+HEAD, TREE, PINS = 0, 1, 3
+FILE_WORDS = 4
+
+# Of a mapping: SLOTS is a word for each 2 MiB of addresses; NEXT: the one before it of the same file, OLDER: of all.
+FILE, FIRST, PAGES, START, FLAGS, THREAD, NEXT, SLOTS, SLOTS_ORDER, OLDER = range(10)
+MAPPING_ORDER = 4
+
+# An entry: address on the device (or of the frame) and flags, 0: none.  A word of SLOTS, or of the tree, that is neither 0 nor
+# PRESENT is the arena offset of FAN entries << 12.
+PRESENT, WRITABLE, DIRTY, ZERO, COPIED, LARGE = 1, 2, 4, 8, 16, 32
+FLAG_BITS = PAGE - 1
+
+# What a family says of a page (hooks.place): 0: a hole; UNWRITTEN: it has a block without content; else its address.
+UNWRITTEN = 1
+
+BEYOND, ASK = (
+    2,
+    3,
+)  # outcomes of a fault besides those of engine.operations: SIGBUS; the file system has something to do first
+
+# What a MAP event (space USER) says in `width`.
+FAULT, WRITES, PROTECTED, MAJOR = 1, 2, 4, 8
+
+AREA, AREA_END = 1 << 46, 1 << 47  # of mappings in the program's address space
+ZERO_PAGE = 1 << 12  # physical addresses of DRAM, as those of kernel objects (fs/linux/recipes.py)
+ANONYMOUS, PAGE_TABLES = 5 << 40, 6 << 40

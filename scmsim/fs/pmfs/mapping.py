@@ -1,0 +1,41 @@
+"""PMFS' mapped files: entries of 4 KiB with small data blocks, else of 2 MiB; those of 1 GiB get 2 MiB here, too.
+
+Source: PMFS fs/pmfs/xip.c and its port to DAX kernels, whose faults are those of fs/dax.c.  Simplified: no entries of 1 GiB.
+"""
+
+import functools
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+from scmsim.fs.engine import table
+from scmsim.fs.pmfs import state
+from scmsim.jit import subroutine
+
+
+@subroutine
+def place(s, arena, f, page):
+    """Where a page lies, by its data block."""
+    block = table.get(arena, f + state.BLOCKS, page << 12 >> s.shift)
+    return (block << 12) + (page << 12 & (1 << s.shift) - 1) if block else 0
+
+
+@functools.cache
+def kernels(large: bool, blocks: bool) -> ModuleType:
+    """Kernels of mapped files that may map 2 MiB at once, because `blocks` are as large or by chance; WineFS has them too."""
+    from scmsim.fs.mapping import hooks, kernels, rows
+    from scmsim.jit.binding import bind
+
+    own = rows.HOOKS | {"place": place, "MAY_BE_LARGE": large, "WHOLE_BLOCKS": blocks}
+    name = f"pmfs_mapped_{'large' if large else 'small'}{'_blocks' if blocks else ''}"
+    return bind(name, kernels, {rows: {"ROW_WORDS": state.FILE_WORDS}, hooks: own})
+
+
+def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
+    """The mapped files of a model."""
+    from scmsim.fs.mapping.driver import Mapped
+    from scmsim.fs.mapping.words import LEAVES_LARGE
+
+    return Mapped(
+        model, lambda record: (kernels(bool(record.shift > 12), bool(record.shift > 12)), {LEAVES_LARGE: 1}), files
+    )

@@ -1,0 +1,24 @@
+"""tmpfs' and ramfs' mapped files: the frames of a file are mapped as they are, 2 MiB at once where the mount has huge pages."""
+
+import functools
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+
+@functools.cache
+def _kernels() -> ModuleType:
+    from scmsim.fs.linux import blocks, mapping
+    from scmsim.fs.mapping import hooks, kernels
+    from scmsim.fs.tmpfs.operations import window_length
+    from scmsim.jit.binding import bind
+
+    return bind("tmpfs_mapped", kernels, {blocks: {"window_length": window_length}, hooks: mapping.IN_MEMORY})
+
+
+def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
+    """The mapped files of a model."""
+    from scmsim.fs.mapping.driver import Mapped
+    from scmsim.fs.mapping.words import HUGE
+
+    return Mapped(model, lambda record: (_kernels(), {HUGE: int(params.get("huge", "never") == "always")}), files)

@@ -1,0 +1,73 @@
+"""xfs-dax' mapped files: a fault for a store gives blocks as a write does, in a transaction of its own."""
+
+import functools
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+from scmsim.fs.engine.arena import has_room
+from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
+from scmsim.fs.engine.table import reserve, words_to_hold
+from scmsim.fs.linux import recipes as q
+from scmsim.fs.linux import state as e
+from scmsim.fs.linux.blocks import holes
+from scmsim.fs.xfs import state as n
+from scmsim.fs.xfs.data import map_run
+from scmsim.fs.xfs.log import log_inode
+from scmsim.jit import subroutine
+
+
+@subroutine
+def due(s):
+    """Whether the log's workers have something to do (see `settle`)."""
+    return s.now >= s.next_tick or s.push != 0 or s.cil_bytes >= s.cil_limit
+
+
+@subroutine
+def give_block(s, arena, out, f, page):
+    """A page that is a hole or unwritten gets a cleared block; returns the outcome."""
+    record = arena[f + e.ROW_RECORD]
+    words = words_to_hold(arena, record + e.PAGES, page + 1)
+    if not has_events(s, out, n.ROOM) or not has_room(s, arena, words + n.WORDS + 4 * arena[record + e.LEAF_COUNT]):
+        return NO_ROOM
+    reserve(s, arena, record + e.PAGES, page + 1)
+    if s.free_blocks < 2 + n.MOST_BLOCKS and holes(arena, record, page, page) > s.free_blocks:
+        return FULL
+    map_run(s, arena, record, out, page, 1)
+    return DONE
+
+
+@subroutine
+def note_write(s, arena, out, f):
+    """A fault for a store sets the file's times."""
+    record = arena[f + e.ROW_RECORD]
+    stamp = s.now // s.timestamp_tick if s.timestamp_tick else s.sequence
+    if stamp != arena[record + e.STAMP]:
+        arena[record + e.STAMP] = stamp
+        emit_recipe(s, out, q.TIMES)
+        log_inode(s, arena, record, out)
+
+
+@subroutine
+def must_sync(s, arena, f):
+    """Whether the next checkpoint has a change of the file's blocks."""
+    return arena[arena[f + e.ROW_RECORD] + e.DATA_TID] == s.sequence and s.cil_bytes > 0
+
+
+@functools.cache
+def _kernels() -> ModuleType:
+    from scmsim.fs.linux import mapping
+    from scmsim.fs.mapping import hooks, kernels
+    from scmsim.jit.binding import bind
+
+    own = {"SYNCS": True, "due": due, "give_block": give_block, "note_write": note_write, "must_sync": must_sync}
+    return bind("xfs_mapped", kernels, {hooks: mapping.DAX | own})
+
+
+def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
+    """The mapped files of a model."""
+    from scmsim.fs.mapping.driver import Mapped
+    from scmsim.fs.mapping.words import LEAVES_LARGE
+
+    return Mapped(model, lambda record: (_kernels(), {LEAVES_LARGE: 1}), files)

@@ -1,0 +1,31 @@
+"""Page faults of mapped files, counted from the MAP events that they leave in the program's address space."""
+
+import numpy as np
+
+from scmsim.core.counters import SCHEMA
+from scmsim.core.records import MAP, ORDER, USER
+from scmsim.fs.mapping.words import MAJOR, PROTECTED
+from scmsim.jit import kernel
+from scmsim.mmu.columns import ROW
+
+_NAMES = list(SCHEMA)
+FAULTS, MAPPED_BYTES = _NAMES.index("page_faults_pte"), _NAMES.index("mapped_bytes_4k")  # then those of 2 MiB and 1 GiB
+PROTECTION_FAULTS, MAJOR_FAULTS = _NAMES.index("page_faults_write_protect"), _NAMES.index("page_faults_major")
+
+
+def count_faults(counters: np.ndarray, events: np.ndarray, bins: np.ndarray, n: int) -> None:
+    """Add the faults of the first `n` events to the rows `bins` of `counters` (counters.COUNTERS)."""
+    _count(counters.view(np.ndarray).view(ROW), events, bins, n)
+
+
+@kernel
+def _count(counts, events, bins, n):
+    for i in range(n):
+        e = events[i]
+        if e.code == MAP and e.space == USER:
+            at = counts[bins[i]].at
+            level = ((e.order & ORDER) - 12) // 9
+            at[FAULTS + level] += 1
+            at[MAPPED_BYTES + level] += e.length
+            at[PROTECTION_FAULTS] += e.width & PROTECTED != 0
+            at[MAJOR_FAULTS] += e.width & MAJOR != 0

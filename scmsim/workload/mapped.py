@@ -1,0 +1,153 @@
+"""A mapped file touched in units: in order, by stride, at random or by Zipf's law, with what a program does to make stores last.
+
+The file exists before (its setting up counts nothing).  The same touches by read and write calls (`by`) show what the mapping is
+worth.  Zipf: the share of the k-th place is proportional to 1 / k^0.99 (YCSB's constant), the places are shuffled by the seed.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from scmsim.core.errors import UsageError
+from scmsim.core.records import (
+    CLOSE,
+    CONTINUES,
+    FSYNC,
+    MAP_SYNC,
+    MMAP,
+    MSYNC,
+    MUNMAP,
+    NON_TEMPORAL,
+    OPEN,
+    POPULATE,
+    READ,
+    UFENCE,
+    UFLUSH,
+    ULOAD,
+    USTORE,
+    WRITABLE_SHARED,
+    WRITE,
+)
+from scmsim.workload import _stream
+from scmsim.workload._stream import ops
+
+SUMMARY = "a mapped file touched in units: sequential, strided, random or zipf, with msync or with flushes and fences"
+PARAMS = {
+    "op": ("read", "read|write", "what a touch does"),
+    "pattern": ("random", "sequential|strided|random|zipf", "order of the places in the file"),
+    "unit": ("4KiB", "bytes", "bytes of one touch"),
+    "stride": ("2MiB", "bytes", "strided: from the beginning of one touch to that of the next"),
+    "file_size": ("1GiB", "bytes", "bytes of the file"),
+    "touches": ("262144", "touches", "touches in all"),
+    "by": ("map", "map|calls", "through a mapping, or by read and write calls of the same bytes"),
+    "persist": (
+        "no",
+        "no|flush|nontemporal",
+        "after each store: nothing, write-backs and a fence, or a store past the caches and a fence",
+    ),
+    "sync": ("0", "touches", "an msync (by calls: fsync) after every so many touches; 0: none"),
+    "map_sync": ("0", "bool", "mapped with MAP_SYNC"),
+    "populate": ("0", "bool", "mapped with MAP_POPULATE"),
+    "seed": ("1", "seed", "seed of the random places"),
+}
+THETA = 0.99
+MOST_PLACES = 1 << 26  # of a zipf pattern: half a GiB of shares
+
+
+class Workload(_stream.Stream):
+    """Stream of the touches of one file (a records.Source); see PARAMS.
+
+    Raises
+    ------
+    UsageError
+        For an unknown pattern or way, or a file that does not hold one touch.
+    """
+
+    interval = 1000
+
+    def __init__(
+        self,
+        op: str = "read",
+        pattern: str = "random",
+        unit: int = 4096,
+        stride: int = 2 << 20,
+        file_size: int = 1 << 30,
+        touches: int = 1 << 18,
+        by: str = "map",
+        persist: str = "no",
+        sync: int = 0,
+        map_sync: int = 0,
+        populate: int = 0,
+        seed: int = 1,
+    ) -> None:
+        for name, value in (("op", op), ("pattern", pattern), ("by", by), ("persist", persist)):
+            _stream.choose(f"{name} of mapped", value, PARAMS[name][1].split("|"))
+        _stream.at_least(1, unit=unit, stride=stride, touches=touches)
+        _stream.at_least(0, sync=sync)
+        if unit > file_size:
+            raise UsageError(f"file_size {file_size} does not hold a touch of {unit} bytes; make the file larger")
+        if persist != "no" and (op == "read" or by == "calls"):
+            raise UsageError("persist is of stores through a mapping; leave it out, or take op write and by map")
+        self.step = stride if pattern == "strided" else unit
+        self.places = (file_size - unit) // self.step + 1
+        if pattern == "zipf" and self.places > MOST_PLACES:
+            raise UsageError(f"{self.places} places are too many for zipf; take a larger unit or a smaller file")
+        self.op, self.pattern, self.unit, self.size, self.touches = op, pattern, unit, file_size, touches
+        self.by, self.persist, self.sync, self.seed = by, persist, sync, seed
+        self.flag = WRITABLE_SHARED | (MAP_SYNC if map_sync else 0) | (POPULATE if populate else 0)
+        self.files = _stream.table(["/mapped", "/mapped/file"], [0, file_size], [True, False])
+        self.header = _stream.header(
+            "mapped", op=op, pattern=pattern, unit=unit, stride=stride, file_size=file_size, touches=touches, by=by,
+            persist=persist, sync=sync, map_sync=map_sync, populate=populate, seed=seed,
+        )  # fmt: skip
+
+    def pieces(self) -> Iterator[np.ndarray]:
+        """Yield the operations in order, a few thousand at a time."""
+        whole = {"file": 1, "offset": 0, "length": self.size}
+        yield ops(OPEN, 1)
+        if self.by == "map":
+            yield ops(MMAP, **whole, flag=self.flag)
+        draw = np.random.default_rng(self.seed)
+        shares, shuffled = self._shares(draw)
+        for first in range(0, self.touches, _stream.PIECE):
+            index = np.arange(first, min(first + _stream.PIECE, self.touches))
+            yield self._touches(index, self._place(index, draw, shares, shuffled) * self.step)
+        if self.by == "map":
+            yield ops(MUNMAP, **whole)
+        yield ops(CLOSE, 1)
+
+    def _shares(self, draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Zipf: running sums of the places' shares, and which place has the k-th share."""
+        if self.pattern != "zipf":
+            return np.zeros(0), np.zeros(0, np.int64)
+        return np.cumsum(np.arange(1, self.places + 1) ** -THETA), draw.permutation(self.places)
+
+    def _place(
+        self, index: np.ndarray, draw: np.random.Generator, shares: np.ndarray, shuffled: np.ndarray
+    ) -> np.ndarray:
+        """Places of the touches of running numbers `index`."""
+        if self.pattern == "random":
+            return draw.integers(0, self.places, len(index))
+        if self.pattern == "zipf":
+            rank = np.searchsorted(shares, draw.random(len(index)) * shares[-1], "right")
+            return shuffled[np.minimum(rank, self.places - 1)]
+        return index % self.places
+
+    def _touches(self, index: np.ndarray, offset: np.ndarray) -> np.ndarray:
+        """Touches of running numbers `index`, with what follows each."""
+        if self.by == "calls":
+            code, syncs = READ if self.op == "read" else WRITE, FSYNC
+        else:
+            code, syncs = ULOAD if self.op == "read" else USTORE, MSYNC
+        flag = NON_TEMPORAL if self.persist == "nontemporal" else 0
+        parts = [(index, ops(code, 1, offset, self.unit, flag=flag))]
+        if self.persist == "flush":
+            parts.append((index, ops(UFLUSH, 1, offset, self.unit)))
+        if self.persist != "no":
+            parts.append((index, ops(UFENCE, np.full(len(index), -1))))
+        if self.sync:
+            due = index[index % self.sync == self.sync - 1]
+            parts.append(
+                (due, ops(syncs, np.ones(len(due), np.int64), 0, self.size, flag=0 if self.by == "map" else CONTINUES))
+            )
+        return _stream.weave(*parts)

@@ -1,0 +1,313 @@
+"""Page faults of mapped files, page by page with dictionaries: the reference implementation of scmsim.fs.mapping.
+
+It knows nothing of page tables: an entry is what a page of a mapping has, a large one stands at each of its 512 pages.  Where the
+blocks of a file lie is told by `layout(file, page)` as it was before an operation: 0: a hole; negative: without content.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+FAN = 512
+
+
+@dataclass
+class Entry:
+    """What the page table has for a page."""
+
+    writable: bool
+    large: int = -1  # first page of the 2 MiB that it belongs to
+    zeros: bool = False
+    copied: bool = False
+
+
+@dataclass(eq=False)
+class Mapping:
+    """A range of pages of a file at an address."""
+
+    file: int
+    first: int
+    stop: int
+    address: int  # of page `first`, in pages
+    shared: bool
+    private: bool
+    entries: dict[int, Entry] = field(default_factory=dict)
+    tabled: set[int] = field(default_factory=set)  # 2 MiB of addresses that have small entries, or had some
+
+
+class Mapped:
+    """Mappings of one file system.
+
+    `kind` is dax, cache or memory; `large`: 2 MiB can be mapped at once; `whole_blocks`: files have blocks of 2 MiB.
+    """
+
+    def __init__(self, kind: str, large: bool, whole_blocks: bool = False) -> None:
+        self.kind, self.large, self.whole_blocks = kind, large, whole_blocks
+        self.maps: list[Mapping] = []  # the newest first
+        self.given: dict[tuple[int, int], bool] = {}  # DAX: (file, page) given out small -> dirty
+        self.given_large: dict[tuple[int, int], dict[str, bool]] = {}  # (file, region) -> zeros, dirty
+        self.broken: set[tuple[int, int]] = set()  # regions that were given out in small entries
+        self.next_address = 1 << 34
+        self.errors: Counter = Counter()
+        self.faults: Counter = Counter()
+        self.flushed = 0
+        self.invalidated: Counter = Counter()
+        self.removed = 0  # entries
+
+    def begin(self, layout: Any, length: Any, cached: Any, dirty: Any) -> None:
+        """Before an operation: what the file system has."""
+        self.layout, self.length, self.cached, self.dirty = layout, length, cached, dirty
+        self.filled: set[tuple[int, int]] = set()  # (file, page) that faults of this operation gave content
+        self.faults, self.flushed, self.invalidated, self.removed = Counter(), 0, Counter(), 0
+
+    # Calls.
+
+    def mmap(self, file: int, offset: int, length: int, shared: bool, private: bool, populate: bool) -> None:
+        first, stop = offset >> 12, (offset + length + 4095) >> 12
+        address = self.next_address
+        if self.large and stop - first >= FAN:
+            address += (first - address) % FAN
+        self.next_address = address + stop - first + 1
+        self.maps.insert(0, Mapping(file, first, stop, address, shared, private))
+        if populate:
+            for page in range(first, min(stop, (self.length(file) + 4095) >> 12)):
+                entry = self.maps[0].entries.get(page)
+                if entry is None or (private and not entry.writable):
+                    self.fault(self.maps[0], page, private)
+
+    def munmap(self, file: int, offset: int, length: int) -> None:
+        page, stop = offset >> 12, (offset + length + 4095) >> 12
+        while page < stop:
+            one = self.of(file, page)
+            if one is None:
+                self.errors["not mapped"] += 1
+                later = [m.first for m in self.maps if m.file == file and m.first > page]
+                page = min([*later, stop])
+                continue
+            end = min(stop, one.stop)
+            self.cut(one, page)
+            self.cut(one, end)
+            self.zap(one, page, end)
+            upper = Mapping(file, end, one.stop, one.address + end - one.first, one.shared, one.private)
+            upper.entries = {p: e for p, e in one.entries.items() if p >= end}
+            upper.tabled = set(one.tabled)
+            one.entries = {p: e for p, e in one.entries.items() if p < page}
+            one.stop = page
+            if upper.first < upper.stop:
+                self.maps.insert(0, upper)
+            if one.first == one.stop:
+                self.maps.remove(one)
+            page = end
+
+    def cut(self, one: Mapping, page: int) -> None:
+        """A large entry across a cut goes."""
+        entry = one.entries.get(page)
+        if one.first < page < one.stop and entry and entry.large not in (-1, page):
+            self.zap(one, page, page + 1)
+
+    def zap(self, one: Mapping, low: int, high: int) -> None:
+        for page in [p for p in one.entries if low <= p < high]:
+            entry = one.entries.get(page)
+            if entry is None:
+                continue
+            gone = range(entry.large, entry.large + FAN) if entry.large >= 0 else range(page, page + 1)
+            for each in gone:
+                del one.entries[each]
+            self.removed += 1
+
+    def shrink(self, file: int, low: int, high: int) -> None:
+        """The pages [low, high) go from all mappings and from DAX."""
+        for one in self.maps:
+            if one.file == file:
+                self.zap(one, low, high)
+        self.given = {(f, p): d for (f, p), d in self.given.items() if f != file or not low <= p < high}
+        if high > low:
+            for f, region in [*self.given_large, *self.broken]:
+                first = region * FAN
+                if f != file or first >= high or first + FAN <= low:
+                    continue
+                self.given_large.pop((f, region), None)
+                if low <= first and first + FAN <= high:
+                    self.broken.discard((f, region))
+
+    def sync(self, file: int, low: int, high: int) -> None:
+        """Write back what is dirty in [low, high)."""
+        if self.kind == "memory":
+            return
+        if self.kind == "cache":
+            for one in (m for m in self.maps if m.file == file):
+                for page in one.entries:
+                    if low <= page < high:
+                        self.protect(one, page)
+            return
+        for (f, page), dirty in list(self.given.items()):
+            if f == file and low <= page < high and dirty:
+                self.flushed += 4096
+                self.given[f, page] = False
+                for one in (m for m in self.maps if m.file == file and page in m.entries):
+                    self.protect(one, page)
+        for (f, region), state in self.given_large.items():
+            if f == file and region * FAN < high and (region + 1) * FAN > low and state["dirty"]:
+                self.flushed += FAN * 4096
+                state["dirty"] = False
+                for one in (m for m in self.maps if m.file == file):
+                    for page in range(region * FAN, (region + 1) * FAN):
+                        if page in one.entries:
+                            self.protect(one, page)
+
+    def protect(self, one: Mapping, page: int) -> None:
+        entry = one.entries[page]
+        if entry.writable and not entry.copied and entry.large < 0:  # Linux 5.13 forgets large ones
+            entry.writable = False
+            self.invalidated[page] += 1
+
+    # Touches.
+
+    def of(self, file: int, page: int) -> Mapping | None:
+        return next((m for m in self.maps if m.file == file and m.first <= page < m.stop), None)
+
+    def touch(self, file: int, offset: int, length: int, store: bool) -> int:
+        """Bytes that were loaded or stored before an error, if there is one."""
+        at, end = offset, offset + max(length, 1)
+        while at < end:
+            page = at >> 12
+            one = self.of(file, page)
+            if one is None or (store and not one.shared and not one.private):
+                self.errors["not mapped" if one is None else "denied"] += 1
+                break
+            if not self.fits(one, page, store):
+                if page << 12 >= self.length(file):
+                    self.errors["beyond end"] += 1
+                    break
+                self.fault(one, page, store)
+            at = min(end, (page + 1) << 12)
+        return at - offset
+
+    def fits(self, one: Mapping, page: int, store: bool) -> bool:
+        entry = one.entries.get(page)
+        if entry is None or (store and not entry.writable):
+            return False
+        if entry.zeros and self.has(one.file, page):
+            return False
+        if self.kind == "cache" and store and not entry.copied and not self.is_dirty(one.file, page):
+            entry.writable = False
+            return False
+        return True
+
+    def has(self, file: int, page: int) -> bool:
+        """Whether a page has content where it is mapped from."""
+        if self.kind == "cache":
+            return (file, page) in self.filled or self.cached(file, page)
+        return (file, page) in self.filled or self.layout(file, page) > 0
+
+    def is_dirty(self, file: int, page: int) -> bool:
+        return (file, page, "dirty") in self.filled or self.dirty(file, page)
+
+    def fault(self, one: Mapping, page: int, store: bool) -> None:
+        old = one.entries.get(page)
+        protected = old is not None and store
+        if store and one.private:
+            self.read_in(one.file, page)
+            if old is not None and old.large >= 0:
+                self.zap(one, page, page + 1)
+            self.put(one, page, 1, store, protected, False, Entry(True, copied=True))
+        elif self.kind == "dax":
+            self.dax_fault(one, page, store, protected)
+        else:
+            self.cached_fault(one, page, store, protected)
+
+    def put(self, one: Mapping, page: int, pages: int, store: bool, protected: bool, major: bool, entry: Entry) -> None:
+        """A fault that maps `pages` pages from `page` on."""
+        self.faults[pages if entry.large < 0 else -pages, store, protected, major] += 1
+        for each in range(page, page + pages):
+            one.entries[each] = entry if entry.large >= 0 else Entry(entry.writable, -1, entry.zeros, entry.copied)
+        if entry.large < 0:
+            one.tabled.add((one.address + page - one.first) // FAN)
+
+    def large_fits(self, one: Mapping, page: int) -> bool:
+        first = page - page % FAN
+        address = one.address + page - one.first
+        beyond = self.kind == "dax" and (first + FAN - 1) << 12 >= self.length(one.file)
+        inside = one.first <= first and first + FAN <= one.stop
+        return self.large and address % FAN == page % FAN and inside and not beyond and address // FAN not in one.tabled
+
+    def run(self, file: int, first: int) -> str:
+        """What the 2 MiB from a page on are: one run of blocks that is aligned (data), of holes or without content (none)."""
+        places = [self.layout(file, first + k) for k in range(FAN)]
+        if any((file, first + k) in self.filled for k in range(FAN)):
+            return ""
+        if all(place == 0 for place in places):
+            return "none"
+        if places[0] < 0 and all(place == places[0] - 4096 * k for k, place in enumerate(places)):
+            return "none"
+        if places[0] > 0 and all(place == places[0] + 4096 * k for k, place in enumerate(places)):
+            return "" if places[0] % (FAN * 4096) else "data"
+        return ""
+
+    def dax_fault(self, one: Mapping, page: int, store: bool, protected: bool) -> None:
+        file, region = one.file, page // FAN
+        old = one.entries.get(page)
+        if old is not None and old.zeros and self.has(file, page):
+            self.zap(one, page, page + 1)
+            protected = False
+        if self.large_fits(one, page):
+            run = self.run(file, region * FAN) if (file, region) not in self.broken else ""
+            new = run == "none" and store and self.whole_blocks
+            if new:
+                run = "data"
+                self.filled |= {(file, region * FAN + k) for k in range(FAN)}
+            if run == "data" or (run == "none" and not store):
+                state = self.given_large.setdefault((file, region), {"zeros": False, "dirty": False})
+                state["zeros"] = run == "none"
+                state["dirty"] |= store
+                self.put(one, region * FAN, FAN, store, protected, new, Entry(store, region * FAN, run == "none"))
+                return
+            if page in one.entries and one.entries[page].large >= 0:
+                self.zap(one, page, page + 1)
+        major = store and self.layout(file, page) == 0 and (file, page) not in self.filled
+        if store:
+            begin, pages = (region * FAN, FAN) if self.whole_blocks else (page, 1)
+            self.filled |= {(file, begin + k) for k in range(pages)}
+        zeros = not self.has(file, page)
+        if self.given_large.get((file, region), {}).get("zeros"):
+            del self.given_large[file, region]
+        if (file, region) in self.given_large:
+            self.given_large[file, region]["dirty"] |= store
+        else:
+            self.broken.add((file, region))
+            self.given[file, page] = self.given.get((file, page), False) or store
+        self.put(one, page, 1, store, protected, major, Entry(store, -1, zeros))
+
+    def read_in(self, file: int, page: int) -> bool:
+        """Page cache: read what is missing around a page."""
+        if self.kind == "memory":
+            region = (
+                range(page - page % FAN, page - page % FAN + FAN) if self.large and not self.has(file, page) else [page]
+            )
+            self.filled |= {(file, p) for p in region if p == page or p << 12 < self.length(file)}
+        if self.kind != "cache" or self.has(file, page) or self.layout(file, page) == 0:
+            return False
+        begin = max(page - 16, 0)
+        self.filled |= {(file, p) for p in range(begin, begin + 32) if self.layout(file, p) != 0}
+        return True
+
+    def cached_fault(self, one: Mapping, page: int, store: bool, protected: bool) -> None:
+        file = one.file
+        major = self.read_in(file, page)
+        if store:
+            self.filled |= {(file, page), (file, page, "dirty")}
+        if self.large_fits(one, page) and page not in one.entries:
+            first = page - page % FAN
+            self.put(one, first, FAN, store, False, False, Entry(one.shared, first))
+            return
+        pages = [page]
+        if not store and not major and self.has(file, page):
+            address = one.address + page - one.first
+            low = max(page - address % 16, one.first)
+            high = min(low + 16, one.stop, (self.length(file) + 4095) >> 12, page - address % FAN + FAN)
+            pages = [p for p in range(low, high) if p not in one.entries and self.has(file, p)]
+        self.faults[len(pages), store, protected, major] += 1
+        zeros = not self.has(file, page)
+        for each in pages:
+            one.entries[each] = Entry((store or (one.shared and self.kind == "memory")) and not zeros, -1, zeros)
+        one.tabled.add((one.address + page - one.first) // FAN)

@@ -1,0 +1,210 @@
+"""The kernels of mapped files beside the reference implementation, operation by operation, on each kind of file system."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scmsim.core import records as r
+from scmsim.fs.engine import file_row
+from scmsim.fs.linux import state as e
+from scmsim.fs.mapping import words as w
+from scmsim.fs.nova import state as nova
+from scmsim.fs.pmfs import state as pmfs
+from tests.fs import drive
+from tests.fs.mapping.reference import FAN, Mapped
+
+PAGES = 2 * FAN + 259  # of file 2, which exists before
+SIZES = (0, -1, PAGES * 4096 - 100)
+LARGE = {"data_alignment": "2MiB"}
+MODELS = {  # name -> file system, its parameters, and what `Mapped` takes
+    "ext4-dax": ("ext4-dax", LARGE, "dax", True),
+    "ext4-dax not aligned": ("ext4-dax", {}, "dax", True),
+    "xfs-dax": ("xfs-dax", LARGE, "dax", True),
+    "ext2-dax": ("ext2-dax", LARGE, "dax", False),
+    "tmpfs": ("tmpfs", {}, "memory", False),
+    "tmpfs huge": ("tmpfs", {"huge": "always"}, "memory", True),
+    "ext4": ("ext4", {}, "cache", False),
+    "nova": ("nova-inplace", {}, "dax", False),
+    "nova-cow": ("nova-cow", {}, "dax", False),
+    "pmfs-4k": ("pmfs-4k", {}, "dax", False),
+    "pmfs-2m": ("pmfs-2m", {}, "dax", True, True),
+    "winefs": ("winefs", {}, "dax", True),
+}
+ERRORS = {"not mapped": w.NOT_MAPPED, "denied": w.DENIED, "beyond end": w.BEYOND_END}
+
+page = st.sampled_from([0, 1, 15, 16, 500, FAN - 1, FAN, FAN + 1, 2 * FAN - 1, 2 * FAN, 2 * FAN + 30, PAGES - 1, PAGES])
+span = st.sampled_from([1, 2, 17, FAN - 1, FAN, FAN + 5, 2 * FAN, PAGES])
+file = st.sampled_from([1, 2, 2])
+SHARED, PRIVATE = r.WRITABLE_SHARED, r.PRIVATE
+
+
+def paged(op, *more):
+    """An operation on whole pages."""
+    return st.tuples(st.just(op), file, page.map(lambda p: p << 12), span.map(lambda n: n << 12), *more)
+
+
+touched = st.tuples(
+    st.sampled_from(["load", "store", "store"]),
+    file,
+    st.tuples(page, st.sampled_from([0, 8, 4090])).map(lambda at: (at[0] << 12) + at[1]),
+    st.sampled_from([1, 8, 100, 5000, 80_000]),
+)
+flags = st.sampled_from([SHARED, SHARED, SHARED | r.POPULATE, PRIVATE, PRIVATE | r.POPULATE, 0])
+rows = st.lists(
+    st.one_of(
+        touched,
+        touched,
+        touched,
+        paged("mmap", st.just(-1), flags),
+        paged("munmap"),
+        paged("msync"),
+        st.tuples(st.just("fsync"), file),
+        st.tuples(st.just("truncate"), file, page.map(lambda p: (p << 12) - 5 if p else 0)),
+        paged("fallocate"),
+        paged("fallocate", st.just(-1), st.just(r.PUNCH_HOLE | r.KEEP_SIZE)),
+        st.tuples(st.just("write"), file, page.map(lambda p: p << 12), st.sampled_from([100, 4096, 70_000])),
+    ),
+    max_size=14,
+)
+START = [("create", 1, 0, 0, 0), ("mmap", 2, 0, PAGES << 12, -1, SHARED), ("load", 2, 0, 1)]
+
+
+class Rows:
+    """What a model whose files have rows of `engine.file_row` has of a file at a moment."""
+
+    def __init__(self, model):
+        record, arena, self.places, self.sizes = model.record, model.state.arena, {}, {}
+        words, place = (nova.FILE_WORDS, self.nova) if "nova" in model.fs else (pmfs.FILE_WORDS, self.pmfs)
+        for number in range(len(SIZES)):
+            row = int(record.files) + number * words
+            known = arena[row + file_row.STATUS] & file_row.EXISTS
+            self.sizes[number] = int(arena[row + file_row.SIZE]) if known else 0
+            self.places[number] = [place(record, arena, row, page) for page in range(PAGES + 4 * FAN)] if known else []
+
+    def nova(self, record, arena, row, page):
+        ref = self.entry(arena, row + nova.PAGES, page)
+        if ref == 0:
+            return 0
+        at = (ref >> 9) + nova.PAGE_ENTRIES + 2 * ((ref & 511) * 8 >> int(record.entry_shift))
+        return int((arena[at + 1] >> 24) + page - (arena[at] >> 24)) * 4096
+
+    def pmfs(self, record, arena, row, page):
+        pages = 1 << int(record.shift) - 12
+        block = self.entry(arena, row + pmfs.BLOCKS, page // pages)
+        return (block + page % pages) * 4096 if block else 0
+
+    def entry(self, arena, handle, index):
+        held = arena[handle] and index < 1 << int(arena[handle + 1])
+        return int(arena[arena[handle] + index]) if held else 0
+
+    def layout(self, file, page):
+        return self.places[file][page] if page < len(self.places[file]) else 0
+
+    def length(self, file):
+        return self.sizes[file]
+
+    cached = dirty = None
+
+
+class Files:
+    """What a model of Linux' families has of a file at a moment."""
+
+    def __init__(self, model):
+        record, arena = model.record, model.state.arena
+        self.words, self.sizes, self.base = {}, {}, int(record.key_base)
+        for number in range(len(SIZES)):
+            at = int(arena[record.rows + number * e.ROW_WORDS])
+            self.sizes[number] = int(arena[at + e.SIZE]) if at else 0
+            begin, end = int(arena[at + e.PAGES]), int(arena[at + e.END])
+            self.words[number] = arena[begin : begin + end].copy() if at else np.zeros(0, np.int64)
+
+    def word(self, file, page):
+        return int(self.words[file][page]) if page < len(self.words[file]) else 0
+
+    def layout(self, file, page):
+        word = self.word(file, page)
+        place = (word >> e.BLOCK_SHIFT) << 12
+        return -place if word & e.IS_UNWRITTEN else place
+
+    def length(self, file):
+        return self.sizes[file]
+
+    def cached(self, file, page):
+        return bool(self.word(file, page) & e.IS_CACHED)
+
+    def dirty(self, file, page):
+        return bool(self.word(file, page) & e.IS_DIRTY)
+
+
+def tell(slow, row, had):
+    """Let the reference do an operation; returns the bytes that a touch moves."""
+    op, file, offset, length, _, flag = (*row, 0, 0, -1, 0)[:6] if len(row) < 6 else row
+    slow.begin(had.layout, had.length, had.cached, had.dirty)
+    if op == "mmap":
+        slow.mmap(file, offset, length, bool(flag & SHARED), bool(flag & PRIVATE), bool(flag & r.POPULATE))
+    elif op == "munmap":
+        slow.munmap(file, offset, length)
+    elif op == "msync":
+        slow.sync(file, offset >> 12, (offset + length + 4095) >> 12)
+    elif op == "fsync":
+        slow.sync(file, 0, 1 << 40)
+    elif op == "truncate":
+        slow.shrink(file, (offset + 4095) >> 12, 1 << 40)
+    elif op == "fallocate" and flag & r.PUNCH_HOLE:
+        slow.shrink(file, (offset + 4095) >> 12, (offset + length) >> 12)
+    elif op in ("load", "store"):
+        return slow.touch(file, offset, length, op == "store")
+    return 0
+
+
+def faults_of(events):
+    """(Pages, negative where large; store; protected; major) -> faults."""
+    found = Counter()
+    for one in events[(events.code == r.MAP) & (events.space == r.USER)]:
+        pages, how = int(one.length) >> 12, int(one.width)
+        found[
+            -pages if one.order == 21 else pages, bool(how & w.WRITES), bool(how & w.PROTECTED), bool(how & w.MAJOR)
+        ] += 1
+    return found
+
+
+def of_site(model, events, site, *codes):
+    """Events of a mechanism."""
+    return events[(events.site == model.sites.index(site)) & np.isin(events.code, codes)]
+
+
+def agree(name, given_rows, room=1 << 12):
+    fs, params, *kind = MODELS[name]
+    model, slow = drive.Model(fs, drive.files(*SIZES, dirs=[0]), room, **params), Mapped(*kind)
+    for number, row in enumerate([*START, *given_rows]):
+        where = f"{name}: operation {number}, {row}"
+        if row[0] == "mmap" and row[1] == 2 and number == 1:
+            model.feed(drive.ops(("open", 2)))
+        had = Rows(model) if fs.startswith(("nova", "pmfs", "winefs")) else Files(model)
+        events = model.feed(drive.ops(row))
+        moved = tell(slow, row, had)
+        assert faults_of(events) == slow.faults, where
+        access = of_site(model, events, "mapped access", r.LOAD, r.STORE)
+        assert access.length.sum() == moved, where
+        assert of_site(model, events, "mapped write-back", r.FLUSH).length.sum() == slow.flushed, where
+        assert len(of_site(model, events, "mapped write-back", r.INVALIDATE)) == sum(slow.invalidated.values()), where
+        assert bool(len(of_site(model, events, "unmapping", r.UNMAP))) == bool(slow.removed), where
+        if model.mapped.active:
+            for error, word in ERRORS.items():
+                assert model.mapped._word(word) == slow.errors[error], f"{where}: {error}"
+    return model
+
+
+@pytest.mark.parametrize("name", MODELS)
+@given(rows=rows)
+def test_faults_are_those_of_the_reference(name, rows):
+    agree(name, rows)
+
+
+@settings(max_examples=10)
+@given(rows=rows)
+def test_the_room_for_events_changes_nothing(rows):
+    agree("ext4-dax", rows, 70)
