@@ -24,7 +24,7 @@ A and B are kernels: a kept one (6.12, see scmsim lab setup --release), FILE.deb
 left. JOB is a stored trace, a job's file or a shipped job, as for scmsim lab run. The folder -o keeps the guests of both;
 diff.json has every row, FS.folded the stacks for flamegraph.pl.
 
-\\b
+\b
 Example: scmsim lab diff 6.1 6.12 smoke --fs ext4-dax,xfs-dax -o diff
          scmsim lab diff good/ arch/x86/boot/bzImage smoke --limit 5% -o diff
 """,
