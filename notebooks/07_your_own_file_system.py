@@ -41,7 +41,7 @@ import numpy as np
 
 from scmsim.core import records as r
 from scmsim.jit import kernel
-from scmsim.fs.engine.events import HEADER, new_state, run
+from scmsim.fs.engine.events import HEADER, emit_run, new_state
 from scmsim.core.records import FENCE, FLUSH, NTSTORE, PM, STORE, pack
 
 SUMMARY = "a redo log, then in place"
@@ -68,13 +68,13 @@ def emit(state, arena, ops, i, out):
         s.op = i
         if ops[i].op == r.WRITE:
             length = ops[i].length
-            run(s, out, LOG_DATA, 4096 + s.tail, length)
-            run(s, out, LOG_FENCE, 0, 1)
-            run(s, out, TAIL, 0, 8)
-            run(s, out, TAIL_FLUSH, 0, 64)
-            run(s, out, TAIL_FENCE, 0, 1)
-            run(s, out, IN_PLACE, (ops[i].file + 1) * FILE_BYTES + ops[i].offset, length)
-            run(s, out, IN_PLACE_FENCE, 0, 1)
+            emit_run(s, out, LOG_DATA, 4096 + s.tail, length)
+            emit_run(s, out, LOG_FENCE, 0, 1)
+            emit_run(s, out, TAIL, 0, 8)
+            emit_run(s, out, TAIL_FLUSH, 0, 64)
+            emit_run(s, out, TAIL_FENCE, 0, 1)
+            emit_run(s, out, IN_PLACE, (ops[i].file + 1) * FILE_BYTES + ops[i].offset, length)
+            emit_run(s, out, IN_PLACE_FENCE, 0, 1)
             s.tail = (s.tail + length) % s.log_bytes
             s.stored += length
         i += 1

@@ -123,3 +123,6 @@ def inlined(function):
 def decorator_of(value):
     """Which of the decorators above made a function; None if none of them did."""
     return getattr(value, "__dict__", {}).get("made_by")
+
+
+part = subroutine  # its old name, for one release

@@ -90,7 +90,7 @@ class Replay:
         name = told if isinstance(machine, dict) or machine == host.NAME else os.fspath(machine)
         self.result = Run(fs, str(name), self.paging.policy, medium)
         self.result.params |= {} if system == systems.ALONE else {SYSTEM: system}
-        self.result.warnings += self.paging.remarks(str(name), set(kinds) == {"none"})
+        self.result.warnings += self.paging.remarks(str(name), set(self.model.module.SITES.values()) == {"none"})
 
     def mmu(self, counting: Counting) -> Mmu:
         """The stage that counts look-ups, misses and walks."""

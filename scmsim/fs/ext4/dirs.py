@@ -93,7 +93,7 @@ def look_at_entries(s, arena, row, d, change):
 
     A name that was removed is known not to be there (a negative dentry), so its file is made anew without a lookup.
     """
-    f, adds, goes = arena[row + e.ROW_RECORD], change != e.REMOVED, change != e.ADDED
+    f, adds, goes = arena[row + e.ROW_RECORD], change != e.ENTRY_REMOVED, change != e.ENTRY_ADDED
     slot, lookups = arena[f + e.SLOT], 1 if adds else 0
     if arena[row + e.ROW_SIZE] == e.REMOVED:
         lookups = 0

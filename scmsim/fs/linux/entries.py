@@ -18,6 +18,6 @@ def growth(s, arena, row, d):
 def search(s, arena, row, d, out, change):
     """What a change of the entry of table row `row` looks at in directory `d`, which has blocks: at most 2 events.
 
-    `change`: the entry is REMOVED, ADDED or RENAMED.  Returns the page of the directory that changes.
+    `change`: the entry is ENTRY_REMOVED, ENTRY_ADDED or ENTRY_RENAMED.  Returns the page of the directory that changes.
     """
     return 0

@@ -43,7 +43,7 @@ def entry_bytes(arena, row):
 @subroutine
 def change_entry(s, arena, row, d, out, change):
     """The directory block that holds the entry of table row `row`, and the directory's inode, change; takes 8
-    events.  `change`: the entry is REMOVED, ADDED or RENAMED."""
+    events.  `change`: the entry is ENTRY_REMOVED, ENTRY_ADDED or ENTRY_RENAMED."""
     if arena[d + e.END]:
         page = entries.search(s, arena, row, d, out, change)
         block = arena[arena[d + e.PAGES] + page] >> e.BLOCK_SHIFT
@@ -69,7 +69,7 @@ def create(s, arena, op, row, d, out):
         arena[f + e.PARENT] = s.rows + op.file2 * e.ROW_WORDS
     arena[f + e.OPENS], arena[f + e.FRESH] = 1, 1
     arena[d + e.ENTRIES] += entry_bytes(arena, row)
-    change_entry(s, arena, row, d, out, e.ADDED)
+    change_entry(s, arena, row, d, out, e.ENTRY_ADDED)
     arena[row + e.ROW_SIZE] = -1
     dirty_inode(s, arena, f, out)
     change_inode_use(s, arena, f)

@@ -128,7 +128,7 @@ def link(s, arena, op, row, d, out):
     f = arena[row]
     arena[f + e.LINKS] += 1
     arena[d + e.ENTRIES] += entry_bytes(arena, row)
-    change_entry(s, arena, row, d, out, e.ADDED)
+    change_entry(s, arena, row, d, out, e.ENTRY_ADDED)
     dirty_inode(s, arena, f, out)
     call(s, arena, out, f, q.LINK)
     return DONE
@@ -138,7 +138,7 @@ def link(s, arena, op, row, d, out):
 def remove_entry(s, arena, row, d, out):
     """The entry of table row `row` leaves directory `d`."""
     arena[d + e.ENTRIES] = max(arena[d + e.ENTRIES] - entry_bytes(arena, row), 0)
-    change_entry(s, arena, row, d, out, e.REMOVED)
+    change_entry(s, arena, row, d, out, e.ENTRY_REMOVED)
 
 
 @subroutine
@@ -164,7 +164,7 @@ def lose_link(s, arena, row, f, out):
 def move_entry(s, arena, row, d, out, replaces):
     """The entry of a rename changes; `replaces`: it takes another one's place.  Returns the outcome."""
     f = arena[row]
-    change_entry(s, arena, row, d, out, e.RENAMED)
+    change_entry(s, arena, row, d, out, e.ENTRY_RENAMED)
     dirty_inode(s, arena, f, out)
     call(s, arena, out, f, q.RENAME)
     return DONE
