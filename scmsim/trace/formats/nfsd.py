@@ -18,11 +18,12 @@ from scmsim.trace.store import TraceWriter
 
 SUMMARY = "tracepoints of the Linux NFS server as text (nfsd_read_done, nfsd_write_done, nfsd_commit_done)"
 _TOOL = "text with tracepoints of the NFS server"
-_LINE = re.compile(r"\s*(?:(.*?)\s+)?\[?(\d+\.\d+)\]?:\s+(?:nfsd:)?nfsd_(\w+):(.*)")
-_IO = re.compile(r".*\bfh_hash=(0x[0-9a-f]{1,16})\s+offset=(\d+)\s+len=(\d+)")
-_THREAD = re.compile(r".*?(\d+)\s+\[\d+\]")
-_SNIFF = re.compile(rb"^[^\n]*\d\.\d+:\s+(?:nfsd:)?nfsd_\w+:\s+xid=0x", re.MULTILINE)
-_OTHER_EVENT = re.compile(r".*\d\.\d+:\s+\S+:")
+# every repetition has a bound, and patterns are searched for: a damaged line takes time that grows with its length alone
+_LINE = re.compile(r"(?<!\S)\[?(\d{1,12}\.\d{1,12})\]?:\s{1,8}(?:nfsd:)?nfsd_(\w{1,64}):(.*)")
+_IO = re.compile(r"\bfh_hash=(0x[0-9a-f]{1,16})\s{1,8}offset=(\d{1,20})\s{1,8}len=(\d{1,20})")
+_THREAD = re.compile(r"(\d{1,10})\s{1,8}\[\d{1,8}\]")
+_SNIFF = re.compile(rb"\d\.\d{1,12}:\s{1,8}(?:nfsd:)?nfsd_\w{1,64}:\s{1,8}xid=0x")
+_OTHER_EVENT = re.compile(r"\d\.\d{1,12}:\s{1,8}\S{1,128}:")
 _TITLE = re.compile(r"\s*#|cpus=|version = |CPU \d+ is empty")
 _DONE = ("read_done", "write_done", "commit_done")
 
@@ -52,22 +53,23 @@ def _take(builder: TraceBuilder, line: str) -> str | None:
         return BLANK
     if _TITLE.match(line):
         return "title"
-    m = _LINE.match(line)
+    m = _LINE.search(line)
     if m is None:
-        if _OTHER_EVENT.match(line):
+        if _OTHER_EVENT.search(line):
             return "another event"
         raise BadLine("this is no line of a tracer")
-    if m[3] not in _DONE:
+    event = m[2]
+    if event not in _DONE:
         return "another event of the NFS server"
-    io = _IO.match(m[4])
+    io = _IO.search(m[3])
     if io is None:
-        raise BadLine(f"nfsd_{m[3]} without fh_hash, offset or len")
-    now = builder.at(nanoseconds(m[2], 10**9))
-    thread = _THREAD.match(m[1] or "")
+        raise BadLine(f"nfsd_{event} without fh_hash, offset or len")
+    now = builder.at(nanoseconds(m[1], 10**9))
+    thread = _THREAD.search(line, 0, m.start())
     who = builder.thread(thread[1] if thread else "")
     file, offset, length = builder.file(f"/nfs/{io[1]}"), whole(io[2], "offset"), whole(io[3], "len")
-    if m[3] == "read_done":
+    if event == "read_done":
         return builder.read(now, file, offset, length, who)
-    if m[3] == "write_done":
+    if event == "write_done":
         return builder.write(now, file, offset, length, who)
     return builder.sync(now, file, who)
