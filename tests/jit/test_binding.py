@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -79,6 +80,7 @@ def test_a_name_that_is_not_there_is_refused():
 
 PROGRAM = """
 import sys
+import types
 import numba
 if sys.argv[1:] == ["other"]:
     numba.version_info = numba.version_info._replace(minor=999)
@@ -119,3 +121,17 @@ def test_a_copy_can_be_bound_again():
     far = bind("far_tens", tens, {tens: {"once": by_tens}})
     assert filled(far) == [30, 32, 34, 36]
     assert filled(tens) == [20, 22, 24, 26]
+
+
+def test_a_package_may_grow_while_it_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when file systems are loaded on several threads: an import adds a name to a package's module."""
+    from scmsim.jit import binding
+
+    package = types.ModuleType("package")
+    package.first = package.second = None
+
+    def growing(value):
+        setattr(package, f"imported_{len(vars(package))}", None)
+
+    monkeypatch.setattr(binding, "decorator_of", growing)
+    assert binding._module_of(package) is None and len(vars(package)) > 7
