@@ -42,11 +42,13 @@ ROOMS = {
     "fs/simfs": ("fs/contiguous",),
     "fs/ctfs": ("fs/contiguous",),
     **{f"fs/{family}": (f"fs/{family}",) for family in (
-        "engine", "ext2", "ext4", "nova", "pmfs", "scm_manager", "splitfs", "tmpfs", "vsm", "winefs", "xfs",
+        "engine", "ext2", "ext4", "mapping", "nova", "pmfs", "scm_manager", "splitfs", "tmpfs", "vsm", "winefs", "xfs",
     )},
     "alloc/aligned_holes": ("fs/winefs",),
     "alloc": ("alloc",),
-    "mmu": ("mmu",),
+    "mmu/cpuid": ("mmu/test_host.py", "mmu/test_machines.py"),
+    "mmu/host": ("mmu/test_host.py",),
+    "mmu": ("mmu/test_properties.py", "mmu/test_mmu.py", "mmu/test_batch_properties.py", "mmu/test_presets.py"),
     "medium": ("medium",),
     "paging": ("paging",),
 }  # fmt: skip
