@@ -55,7 +55,6 @@ STATE = np.dtype(
             ("first_objects", "i8"),  # units that a create allocates
             ("synchronous", "i8"),  # mounted so
             ("cold", "i8"),  # nothing stays in the page cache for reads
-            ("nand", "i8"),
             ("longest", "i8"),  # units of one run
             ("most_written", "i8"),  # units of one run of a write-back
             ("replacements", "i8"),  # units that may replace an erase unit
