@@ -108,6 +108,17 @@ class Progress:
             wipe()
 
 
+class CompilingAhead(Progress):
+    """The same of pieces that other processes compile; said once where stderr is no terminal."""
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        if on_terminal():
+            with _lock:
+                draw(f"compiling {what} (once after an installation): {done} of {total}")
+        elif not done and not _quiet:
+            click.echo(f"scmsim: compiling {what} (once after an installation) ...", err=True)
+
+
 class Compiling(compiling.Watcher):
     """Says that functions are compiled, for which model, how many so far and since when."""
 
