@@ -54,7 +54,8 @@ def bind(family: str, module: types.ModuleType, replaced: Mapping[types.ModuleTy
 def _module_of(value: Any) -> types.ModuleType | None:
     """The module of a kernel or subroutine, or a module that has some."""
     if isinstance(value, types.ModuleType):
-        return value if any(map(decorator_of, vars(value).values())) else None
+        # a copy: another thread may import a part of a package meanwhile, which becomes a name in it
+        return value if any(map(decorator_of, tuple(vars(value).values()))) else None
     return getattr(value, "bound_in", sys.modules[value.__module__]) if decorator_of(value) else None
 
 

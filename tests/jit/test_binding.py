@@ -107,6 +107,7 @@ def test_a_module_that_replaces_a_name_itself_may_import_it(monkeypatch):
 
 PROGRAM = """
 import sys
+import types
 import numba
 if sys.argv[1:] == ["other"]:
     numba.version_info = numba.version_info._replace(minor=999)
@@ -147,3 +148,17 @@ def test_a_copy_can_be_bound_again():
     far = bind("far_tens", tens, {tens: {"once": by_tens}})
     assert filled(far) == [30, 32, 34, 36]
     assert filled(tens) == [20, 22, 24, 26]
+
+
+def test_a_package_may_grow_while_it_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when file systems are loaded on several threads: an import adds a name to a package's module."""
+    from scmsim.jit import binding
+
+    package = types.ModuleType("package")
+    package.first = package.second = None
+
+    def growing(value):
+        setattr(package, f"imported_{len(vars(package))}", None)
+
+    monkeypatch.setattr(binding, "decorator_of", growing)
+    assert binding._module_of(package) is None and len(vars(package)) > 7
