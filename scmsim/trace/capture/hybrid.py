@@ -31,7 +31,7 @@ def capture(
 
     With `keep_raw`, the merged text is kept: it looks like that of strace and converts like it.
     """
-    from scmsim.trace.capture._numbers import names
+    from scmsim.trace.formats._numbers import names
 
     options = options or Options()
     if options.pid is not None:

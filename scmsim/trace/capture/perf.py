@@ -39,7 +39,7 @@ def capture(
     A file opened during the capture is called /unnamed/N, each open another one; what was open when the capture began has
     its name from /proc.  Calls on paths (unlink, rename, stat, ...) make no row; the header counts them.
     """
-    from scmsim.trace.capture._numbers import names
+    from scmsim.trace.formats._numbers import names
 
     options = options or Options()
     check_target(command, options.pid)
