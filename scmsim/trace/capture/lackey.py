@@ -55,6 +55,7 @@ def capture(
                 status, pid = common.run(argv, before, os.kill)
         header: dict[str, Any] = {"tool": "valgrind lackey", "tool_version": version, "options": [*_TOOL, *_ALONE]}
         header |= {**common.facts(command, options, status, start), "instructions": sieve.fetches}
+        header["program"] = os.path.realpath(shutil.which(command[0]) or command[0])
         header["notes"] = [_cost(header)]
         with common.disk_watched(raw, kept=keep_raw is not None), open(raw, "ab") as file:
             file.write(sieve.sizes(pid))

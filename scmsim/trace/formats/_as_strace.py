@@ -20,7 +20,7 @@ from scmsim.trace.store import TraceWriter
 _KEEP = 1 << 16  # rows held back, so that an assumed CREATE can still be changed
 _MOST = 10**18
 _FAR_TIME = 1 << 61  # ns
-_ORIGIN = 10**8  # seconds that are added: strace's importer takes smaller ones for times since the line above
+ORIGIN = 10**8  # seconds that are added: strace's importer takes smaller ones for times since the line above
 _NO_DATA = '""...'
 _AT_FDCWD = -100
 NO_SECOND_NAME = "rename or link whose second name was not recorded"
@@ -83,7 +83,7 @@ def call(process: int, ns: int, name: str, args: Mapping[str, Any], result: int)
     if not 0 <= ns < _FAR_TIME:
         raise BadLine(f"time {clip(str(ns))} is out of range")
     made = told(name, args, result)
-    return made if isinstance(made, NoCall) else f"{process} {ns // 10**9 + _ORIGIN}.{ns % 10**9:09} {made}"
+    return made if isinstance(made, NoCall) else f"{process} {ns // 10**9 + ORIGIN}.{ns % 10**9:09} {made}"
 
 
 def told(name: str, args: Mapping[str, Any], result: int) -> str | NoCall:

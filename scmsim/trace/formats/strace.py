@@ -376,6 +376,6 @@ def _header(path: str, imp: Importer, clock: Clock, form: str) -> dict[str, Any]
         "time": clock.kind if form == "strace" else f"clock of {form}",
         "duration_ns": clock.now,
         "under": imp.names.under,
-        "lost_events": 0,
+        "lost_events": imp.report.lost_events,
         **imp.report.provenance(),
     }
