@@ -156,20 +156,39 @@ static void on_unseen(unsigned cpu, void *data)
     note(cpu, UNSEEN, insn->address);
 }
 
-/* Copy what lies in the device to `base`; what was never touched has no pages in the file, and must not get any. */
-static void keep_base(int ram)
+/* Copy the device's bytes at `from` in one file into the device's other copy.  What was never touched has no pages, and gets none. */
+static void copy_data(int fd, uint64_t from, uint8_t *to, int out)
 {
-    off_t at = ram_low, end = ram_low + (pm_high - pm_low), next;
-    int out = open(base_path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
-    bool good = out >= 0 && !ftruncate(out, end - at);
-    while (good && (at = lseek(ram, at, SEEK_DATA)) >= 0 && at < end) {
-        next = lseek(ram, at, SEEK_HOLE);
+    off_t at = from, end = from + (pm_high - pm_low), next;
+    bool good = fd >= 0;
+    while (good && (at = lseek(fd, at, SEEK_DATA)) >= 0 && at < end) {
+        next = lseek(fd, at, SEEK_HOLE);
         next = next < 0 || next > end ? end : next;
-        for (ssize_t n; good && at < next; at += n)
-            good = (n = pwrite(out, device + (at - ram_low), next - at, at - ram_low)) > 0;
+        for (ssize_t n; good && at < next; at += n) {
+            n = to ? pread(fd, to + (at - from), next - at, at) : pwrite(out, device + (at - from), next - at, at - from);
+            good = n > 0;
+        }
     }
-    if (!good | (out < 0 || close(out)))
+    if (!good)
+        fail("the device's first content cannot be copied: is the disk full?");
+}
+
+static void keep_base(void)
+{
+    int ram = open(ram_path, O_RDONLY), out = open(base_path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
+    if (out < 0 || ftruncate(out, pm_high - pm_low))
         fail("the device's first content cannot be written: is the disk full?");
+    copy_data(ram, ram_low, NULL, out);
+    close(ram);
+    if (close(out))
+        fail("the device's first content cannot be written: is the disk full?");
+}
+
+static void restore_base(void)
+{
+    int fd = open(base_path, O_RDONLY);
+    copy_data(fd, 0, device, -1);
+    close(fd);
 }
 
 static void soil(uint64_t at, uint32_t length)
@@ -237,11 +256,10 @@ static void on_mark(unsigned cpu, uint64_t number)
 {
     if (number == ARM && !armed) {
         armed = true;
-        if ((recording = record != NULL)) {
-            int ram = open(ram_path, O_RDONLY);
-            keep_base(ram);
-            close(ram);
-        }
+        if ((recording = record != NULL))
+            keep_base();
+        else
+            restore_base();
         qemu_plugin_reset(own_id, register_all); /* everything is translated anew, see plugin.c */
     } else if (number == BEGIN)
         note(cpu, BEGUN, 0);
