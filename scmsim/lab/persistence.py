@@ -124,7 +124,9 @@ def plan_of(source: Source) -> Plan:
     found = from_trace(source)
     operations = found.operations[len(found.operations) - source.rows :]
     if (operations["op"] == MMAP).any():
-        raise UsageError("the trace maps files, and stores through a mapping are not followed; leave out mmap (trace filter)")
+        raise UsageError(
+            "the trace maps files, and stores through a mapping are not followed; leave out mmap (trace filter)"
+        )
     if ((operations["op"] == FALLOCATE) & (operations["flag"] & PUNCH_HOLE > 0)).any():
         raise UsageError("the trace punches holes, which are not followed; leave out fallocate (trace filter)")
     return Plan(found.files[: len(source.files)], operations, found.regions, found.header)

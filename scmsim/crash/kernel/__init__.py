@@ -47,6 +47,7 @@ def check(
     source: Source,
     *,
     promise: str = "",
+    model: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
     **bounds: Any,
 ) -> "Report":
@@ -62,6 +63,8 @@ def check(
         The trace.
     promise : str
         One of PROMISES, "": that of the model of the same name.
+    model : bool
+        Whether the states that the model of the same name shows are set beside the kernel's.
     progress : callable(what, done, of), optional
     bounds
         Fields of `_check.Plan`.
@@ -80,6 +83,8 @@ def check(
     if system.source != "DEVICE":
         raise UsageError(f"{system.name!r} has no device: a crash leaves nothing of it")
     guarantee = guarantee_of(system.name, promise)
+    if model:
+        recovery_model_of(system.name)
     plan, bound = persistence.plan_of(source), _check.Plan(**bounds)
     sweep()
     with machine.scratch() as folder:
@@ -89,10 +94,20 @@ def check(
         if bound.dropped:
             _walk.check_dropped(recording, bound.dropped)
         work = _check.Check(
-            setting, system, recording, guarantee, [path for path in source.files.path], bound, pathlib.Path(folder), progress
+            setting,
+            system,
+            recording,
+            guarantee,
+            [path for path in source.files.path],
+            bound,
+            pathlib.Path(folder),
+            progress,
         )
         if len(work.names.paths) > persistence.MOST_PATHS:
             raise EnvironmentProblem(
                 f"the trace has {len(work.names.paths):,} names, lab crash looks at {persistence.MOST_PATHS:,}; cut it first"
             )
-        return work.run()
+        report = work.run()
+        if model:
+            work.against_model(source, {})
+        return report

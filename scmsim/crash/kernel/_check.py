@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from scmsim.core.records import Source
 from scmsim.crash._cache import choices
 from scmsim.crash._check import MOST_STATES, call_text
-from scmsim.crash.kernel._files import Names, as_found, words_of
+from scmsim.crash.kernel._files import FIRST, Names, as_found, words_of
+from scmsim.crash.kernel._outcomes import Outcome, Outcomes, against_model, outcome_of, text
 from scmsim.crash.kernel._report import Failure, Report
 from scmsim.crash.kernel._walk import Point, Walk, left, lost
 from scmsim.fs.recovery.expected import Wrong
@@ -57,7 +59,8 @@ class Check:
         self.report = Report(system.name, setting.kernel.version(), guarantee.text, guarantee.promised)
         self.report.operations = sum(result >= 0 for result in recording.results)
         self.report.entries, self.report.recording_seconds = len(recording.entries), round(recording.seconds, 2)
-        self._verdicts: dict[Any, Wrong | None] = {}
+        self._verdicts: dict[Any, tuple[Wrong | None, Outcome]] = {}
+        self.outcomes: Outcomes = {}  # what the kernel showed
 
     def run(self) -> Report:
         """Try the states, and smaller ones of those that fail."""
@@ -71,6 +74,22 @@ class Check:
         self.report.failures = [failure for _, _, failure in failures.values()]
         self.report.failing_operations = len(failures)
         return self.report
+
+    def against_model(self, source: Source, assignments: dict[str, str]) -> None:
+        """Put into the report which states of files, after `run`, only the kernel showed, or only the model of its name."""
+        plan, report = self.plan, self.report
+        found = against_model(self.outcomes, source, self.system.name, assignments, plan.lines, plan.samples, plan.seed)
+        report.model_both = sum(one.both for one in found)
+        report.model_differences = [
+            {
+                "operation": one.operation,
+                "file": self.paths[one.file],
+                "kernel_only": [text(part) for part in one.kernel_only],
+                "model_only": [text(part) for part in one.model_only],
+            }
+            for one in found
+            if one.kernel_only or one.model_only
+        ]
 
     def _walk(self, writer: StateWriter | None = None) -> Walk:
         return Walk(self.recording, self.guarantee, self.plan.locked, self.plan.dropped, writer)
@@ -136,7 +155,7 @@ class Check:
         walk = self._walk()
         for number, point in enumerate(walk.points()):
             for counts in chosen.get(number, []):
-                problem = self._problem(walk, next(seen))
+                problem = self._problem(walk, point.operation, next(seen))
                 if not problem:
                     continue
                 self.report.failing_states += count
@@ -180,34 +199,35 @@ class Check:
             chosen[number] = alone[:MOST_ALONE]
         return chosen
 
-    def _problem(self, walk: Walk, seen: Seen) -> tuple[str, Wrong] | None:
+    def _problem(self, walk: Walk, operation: int, seen: Seen) -> tuple[str, Wrong] | None:
         """(File, what is wrong with it) in a state, None: all is as promised."""
         if isinstance(seen.error, str):
             return self.system.name, Wrong(DIED, f"died at the mount: {seen.error}")
         if seen.error:
             return self.system.name, Wrong(MOUNT, f"does not mount: {os.strerror(seen.error).lower()}")
+        problem = None
         for file in walk.files.now:
             if file in walk.not_followed or file not in self.names.by_file:
                 continue
-            wrong = self._wrong(walk, file, self.names.seen(file, seen.files))
-            if wrong:
-                return self.paths[file], wrong
-        return None
+            wrong, outcome = self._verdict(walk, file, self.names.seen(file, seen.files))
+            self.outcomes.setdefault((operation, file), set()).add(outcome)
+            problem = problem or (wrong and (self.paths[file], wrong))
+        return problem
 
-    def _wrong(self, walk: Walk, file: int, seen: tuple[tuple[str, SeenFile], ...]) -> Wrong | None:
-        key = (file, walk.stamp.get(file, 0), seen)
+    def _verdict(self, walk: Walk, file: int, seen: tuple[tuple[str, SeenFile], ...]) -> tuple[Wrong | None, Outcome]:
+        key = (file, walk.now if self.names.shared(file) else walk.stamp.get(file, 0), seen)
         if key not in self._verdicts:
             self._verdicts[key] = self._compared(walk, file, seen)
         return self._verdicts[key]
 
-    def _compared(self, walk: Walk, file: int, seen: tuple[tuple[str, SeenFile], ...]) -> Wrong | None:
+    def _compared(self, walk: Walk, file: int, seen: tuple[tuple[str, SeenFile], ...]) -> tuple[Wrong | None, Outcome]:
         allowed = walk.allowed(file)
-        names = self.names.found(file, seen, allowed.states)
+        names = self.names.found(file, seen, walk)
         inodes = {inode for _, _, inode in self.names.by_file[file]}
         one = next((one for _, one in seen if one.inode in inodes and one.inode), None) if names else None
         if one and one.length < 0:
-            return Wrong(READ, f"cannot be read: {os.strerror(-one.length).lower()}")
+            return Wrong(READ, f"cannot be read: {os.strerror(-one.length).lower()}"), Outcome((), one.length, ())
         words = walk.words.normal(file, words_of(one), one.length, allowed.states) if one else np.zeros(0, np.int64)
         found, image = as_found(names, one, words)
-        pages = {page for page in found.pages} if self.guarantee.content else set()
-        return allowed.wrong(found, image, pages)
+        pages = set(found.pages) if self.guarantee.content else set()
+        return allowed.wrong(found, image, pages), outcome_of(found, image, FIRST)

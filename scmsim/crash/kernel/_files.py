@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from scmsim.core.records import TRUNCATE, WRITE
+from scmsim.crash._history import History
 from scmsim.fs.recovery.expected import FileState, Found, labels
 from scmsim.fs.recovery.image import GARBAGE, PAGE, VERSION_SHIFT, WORD, WORDS, Image, label_of
 from scmsim.lab.persistence import Name, Recording, SeenFile
@@ -29,6 +30,12 @@ class Names:
             file: [(version, path, inode) for version, name, inode in given for path in self._paths(name, 0)]
             for file, given in self._of.items()
         }
+        self._owners: dict[tuple[str, int], list[int]] = {}  # path, inode -> files, in the order of their numbers
+        for file, named in self.by_file.items():
+            for _, path, inode in named:
+                if file not in self._owners.setdefault((path, inode), []):
+                    self._owners[path, inode].append(file)
+        self._files = recording.operations["file"]
         self.paths = sorted({path for given in self.by_file.values() for _, path, _ in given})
         self.number = {path: k for k, path in enumerate(self.paths)}
 
@@ -43,16 +50,33 @@ class Names:
         paths = dict.fromkeys(path for _, path, _ in self.by_file.get(file, []))
         return tuple((path, files[self.number[path]]) for path in paths)
 
-    def found(self, file: int, seen: tuple[tuple[str, SeenFile], ...], states: list[FileState]) -> frozenset[int]:
+    def found(self, file: int, seen: tuple[tuple[str, SeenFile], ...], history: History) -> frozenset[int]:
         """Versions of the names that a file has; where two gave the same path, the one that is expected."""
-        wanted = {version for state in states for version in state.names}
+        wanted = {version for state in history.allowed(file).states for version in state.names}
         names = set()
         for path, one in seen:
             versions = [v for v, other, inode in self.by_file[file] if other == path and inode == one.inode and inode]
-            expected = [version for version in versions if version in wanted]
-            if versions:
-                names.add(max(expected or versions))
+            if versions and self._owner(path, one, history) == file:
+                names.add(max([version for version in versions if version in wanted] or versions))
         return frozenset(names)
+
+    def shared(self, file: int) -> bool:
+        """Whether another file had one of a file's names, with the same inode."""
+        return any(len(self._owners[path, inode]) > 1 for _, path, inode in self.by_file[file])
+
+    def _owner(self, path: str, one: SeenFile, history: History) -> int:
+        """Whose name a path is: of files that had the same inode under the same name, its content tells, or what is expected."""
+        files = self._owners[path, one.inode]
+        if len(files) == 1:
+            return files[0]
+        writers = {self._writer(word >> VERSION_SHIFT) for word, _ in one.runs if word}
+        told = [file for file in files if file in writers]
+        expected = [file for file in files if any(state.names for state in history.allowed(file).states)]
+        return (told or expected or files)[-1]
+
+    def _writer(self, version: int) -> int:
+        number = version - FIRST - 1
+        return int(self._files[number]) if 0 <= number < len(self._files) else -1
 
 
 class Words:

@@ -38,6 +38,8 @@ class Report:
     seconds: float = 0.0
     recording_seconds: float = 0.0
     failures: list[Failure] = field(default_factory=list)
+    model_both: int | None = None  # states of files that the kernel and its model showed; None: not compared
+    model_differences: list[dict[str, Any]] = field(default_factory=list)  # by operation and file
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON-able values."""

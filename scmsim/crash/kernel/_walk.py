@@ -9,12 +9,12 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from scmsim.core.errors import unknown
-from scmsim.core.records import FSYNC, LINK, MSYNC, OPS, RENAME, SETUP, SYNC, SYNCHRONOUS, WRITE
+from scmsim.core.records import FSYNC, MSYNC, OPS, RENAME, SETUP, SYNC, SYNCHRONOUS, WRITE
 from scmsim.crash._cache import Cache, Extent
 from scmsim.crash._history import History
 from scmsim.crash.kernel._files import FIRST, Words
 from scmsim.fs.recovery.expected import FileState
-from scmsim.fs.recovery.image import PAGE, Image, label_of
+from scmsim.fs.recovery.image import PAGE, Image, Label, label_of
 from scmsim.fs.recovery.image import Write as ModelWrite
 from scmsim.fs.recovery.model import Guarantee
 from scmsim.lab import persistence
@@ -65,7 +65,12 @@ class Walk(History):
     """
 
     def __init__(
-        self, recording: Recording, guarantee: Guarantee, locked: bool, dropped: str = "", writer: StateWriter | None = None
+        self,
+        recording: Recording,
+        guarantee: Guarantee,
+        locked: bool,
+        dropped: str = "",
+        writer: StateWriter | None = None,
     ) -> None:
         super().__init__(guarantee, FIRST)
         self.recording, self.locked, self.dropped = recording, locked, dropped
@@ -81,7 +86,7 @@ class Walk(History):
         for file, row in enumerate(recording.files):
             if row["first_size"] >= 0:
                 size = 0 if row["directory"] else int(row["first_size"])
-                pages = {page: label_of(FIRST, page * PAGE) for page in range(-(-size // PAGE))}
+                pages: dict[int, Label] = {page: label_of(FIRST, page * PAGE) for page in range(-(-size // PAGE))}
                 self.files.now[file] = FileState(frozenset({FIRST}), size, pages)
 
     def points(self) -> Iterator[Point]:
@@ -121,7 +126,7 @@ class Walk(History):
             if op.op == WRITE:
                 self.not_followed.add(int(op.file))  # it may have written a part
             return
-        if op.op in (RENAME, LINK) and len(self.files.of(int(op.file)).names) > (op.op == RENAME):
+        if op.op == RENAME and len(self.files.of(int(op.file)).names) > 1:
             self.not_followed.add(int(op.file))  # which of several names goes is not told
         self.words.take(op, self.now + FIRST + 1, self.files.of(int(op.file)))
         self.files.apply(op, self.now + FIRST + 1)
