@@ -46,7 +46,9 @@ experiment such as quickstart.""",
     help="Costs and footprints of all models from this Linux: 5.13, 6.1 or 6.12.  [default: each model's own]",
 )
 @click.option(
-    "--footprints", metavar="KERNEL", help="Let the kernel's own memory enter the TLB as measured on this kernel: 6.1 or 6.12."
+    "--footprints",
+    metavar="KERNEL",
+    help="Let the kernel's own memory enter the TLB as measured on this kernel: 6.1 or 6.12.",
 )
 @click.option(
     "--system",
