@@ -157,6 +157,18 @@ def test_a_full_buddy_system_refuses_and_recovers():
     assert model.space()["files"] == 1 and model.space()["live_bytes"] == (taken - 1) * (128 << 10) + 1000
 
 
+def test_a_file_made_of_a_memory_object_needs_room_for_its_name():
+    """The data of the object stay where they are, so a full device refuses only the name."""
+    model = drive.Model("scm-manager", drive.files(0, *[-1] * 60, dirs=[0]), capacity=4 << 20)
+    model.feed(drive.ops(*[("malloc", i, 0, 128 << 10) for i in range(1, 41)]))
+    failed, taken = int(model.record.failed), model.space()["memory_objects"]
+    assert int(model.record.free_blocks) == 0
+    model.feed(drive.ops(("mm_to_file", 1, 0, 128 << 10, 0)))
+    assert int(model.record.failed) == failed + 1 and model.space()["memory_objects"] == taken
+    model.feed(drive.ops(("free", 2), ("mm_to_file", 1, 0, 128 << 10, 0)))
+    assert int(model.record.failed) == failed + 1 and model.space()["files"] == 1
+
+
 MIXED = st.one_of(
     laws.command("create", st.integers(0, 4), laws.ZERO, laws.ZERO, st.integers(-1, 4)),
     laws.command("mkdir", st.integers(0, 4), laws.ZERO, laws.ZERO, st.integers(-1, 4)),
