@@ -169,6 +169,22 @@ def test_a_file_made_of_a_memory_object_needs_room_for_its_name():
     assert int(model.record.failed) == failed + 1 and model.space()["files"] == 1
 
 
+def test_an_overwrite_needs_no_room_for_indirect_blocks():
+    """The device of ext2 has three blocks left, fewer than a write that allocates asks for."""
+    model = drive.Model("ext2-scm", drive.files(0, -1, -1, dirs=[0], names=["/d", "/d/a", "/d/b"]), capacity=4 << 20)
+    model.feed(drive.ops(("create", 1, 0, 0, 0), ("write", 1, 0, 12 << 10), ("create", 2, 0, 0, 0)))
+    end = 0
+    while model.record.free_blocks > 5:
+        model.feed(drive.ops(("write", 2, end, 1024)))
+        end += 1024
+    model.feed(drive.ops(("write", 1, 12 << 10, 1024)))  # and its first indirect block
+    assert model.record.free_blocks == 3 and not model.record.failed
+    model.feed(drive.ops(("write", 1, 0, 13 << 10)))
+    assert not model.record.failed
+    model.feed(drive.ops(("write", 2, end, 1024)))
+    assert model.record.failed == 1
+
+
 MIXED = st.one_of(
     laws.command("create", st.integers(0, 4), laws.ZERO, laws.ZERO, st.integers(-1, 4)),
     laws.command("mkdir", st.integers(0, 4), laws.ZERO, laws.ZERO, st.integers(-1, 4)),
