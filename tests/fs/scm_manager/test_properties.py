@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scmsim.core.records import NTSTORE
 from scmsim.fs.engine import file_row
 from scmsim.fs.scm_manager import state as n
 from tests.conftest import NO_JIT
@@ -183,6 +184,14 @@ def test_an_overwrite_needs_no_room_for_indirect_blocks():
     assert not model.record.failed
     model.feed(drive.ops(("write", 2, end, 1024)))
     assert model.record.failed == 1
+
+
+@pytest.mark.parametrize("fs", ["fat-scm", "ext2-scm"])
+def test_neighbouring_units_are_written_back_in_one_request(fs):
+    model = drive.Model(fs, drive.files(0, -1, dirs=[0], names=["/d", "/d/f"]), capacity=4 << 20)
+    events = model.feed(drive.ops(("create", 1, 0, 0, 0), ("write", 1, 0, 8192), ("fsync", 1)))
+    written = events[(events.site == model.sites.index("write-back")) & (events.code == NTSTORE)]
+    assert [int(event.length) for event in written] == [8192]
 
 
 MIXED = st.one_of(
