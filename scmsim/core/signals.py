@@ -11,11 +11,12 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopped(ScmsimError):
-    """A signal ended the job; what is finished is kept."""
+    """A signal ended the job; finished `pieces` are kept, "": nothing is."""
 
     def __init__(self, number: int, pieces: str) -> None:
         name = signal.Signals(number).name
-        super().__init__(f"stopped by {name}; finished {pieces} are kept, run the same command to go on")
+        kept = f"finished {pieces} are kept, run the same command to go on" if pieces else "nothing is kept"
+        super().__init__(f"stopped by {name}; {kept}")
         self.exit_code = 128 + number
 
 

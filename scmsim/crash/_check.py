@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.core.records import FENCE, FLUSH, FSYNC, MSYNC, NTSTORE, OPS, STORE, SYNC, SYNCHRONOUS, TRUNCATE, WRITE
+from scmsim.core.records import FENCE, FLUSH, NTSTORE, OPS, STORE, TRUNCATE, WRITE
 from scmsim.crash._cache import Cache, Extent, choices
+from scmsim.crash._history import History
 from scmsim.crash._report import Failure, Plan, Report
 from scmsim.fs.engine.model import Model
-from scmsim.fs.recovery.expected import HALVED, SHARED, Allowed, Files, FileState, Found, Wrong
-from scmsim.fs.recovery.image import LINE, PAGE, PIECE, WORD, WORDS, Copy, Image, resolve
+from scmsim.fs.recovery.expected import HALVED, SHARED, FileState, Found, Wrong
+from scmsim.fs.recovery.image import LINE, PAGE, PIECE, Copy, Image, resolve
 from scmsim.fs.recovery.model import RecoveryModel, Unrecoverable
 from scmsim.fs.recovery.observe import Event, observe
 
@@ -22,20 +23,19 @@ MOST_STATES = 10**18  # where the count of possible states ends
 MOST_TRIES = 8  # failing states of an operation from which a smaller one is looked for
 
 
-class Check:
+class Check(History):
     """One model, one recovery model, one trace."""
 
     def __init__(self, model: Model, recovery: RecoveryModel, paths: Sequence[str], skipped: int, plan: Plan) -> None:
-        self.model, self.recovery, self.paths, self.skipped, self.plan = model, recovery, paths, skipped, plan
-        self.files, self.cache = Files(), Cache()
+        super().__init__(recovery.guarantee, skipped)
+        self.model, self.recovery, self.paths, self.plan = model, recovery, paths, plan
+        self.cache = Cache()
         self.volatile = Image()
         self.report = Report(recovery.fs, recovery.guarantee.text, promised=recovery.guarantee.promised)
         self.tainted: set[int] = set()
         self.moving: set[int] = set()  # files with stores that may be lost
         self.owner: dict[int, tuple[int, int]] = {}  # device page -> file, page
         self.owned: dict[int, dict[int, int]] = {}  # file -> page -> device page, as `owner` has them
-        self.history: dict[int, Allowed] = {}  # what may be left since the last call that made it durable
-        self.stale: dict[int, set[int]] = {}  # pages that changed since then
         self.change: Callable[[list[Event]], list[Event]] | None = None  # breaks the order of events, in tests
         self._stores = 0
 
@@ -60,7 +60,7 @@ class Check:
         point = _Point(self, op, number, events, before)
         looks = self.plan.first <= number < self.plan.stop and not self.enough() and not self._skips(changed)
         meant = self.recovery.interpret(op, version, events)
-        self._remember(op, before, changed)
+        self.remember(op, before, changed)
         for i, event in enumerate(events):
             if event.code == FENCE:
                 if looks:
@@ -71,7 +71,7 @@ class Check:
                     self.cache.flush(low, high)
             else:
                 self._store(event, meant[i])
-        self._synced(op, succeeded)
+        self.synced(op, succeeded)
         if looks:
             self.report.operations += 1
             point.look(len(events))
@@ -99,34 +99,6 @@ class Check:
                     raise AssertionError(f"{part} is no part of {event}")
                 self.volatile.apply(part, part.addr, part.addr + length)
                 self.cache.store(self._stores, part, event.code == NTSTORE)
-
-    def _remember(self, op: Any, before: dict[int, FileState], changed: dict[int, set[int]]) -> None:
-        """The call's new states join those that may be left of its files."""
-        for file, pages in changed.items():
-            allowed = self.history.setdefault(file, self._only(before.get(file, FileState())))
-            state = self.files.of(file)
-            if state is not allowed.states[-1]:
-                allowed.states.append(state)
-            self.stale.setdefault(file, set()).update(pages)
-            if op.op == TRUNCATE and op.offset % PAGE:
-                page, word = int(op.offset // PAGE), -(-int(op.offset % PAGE) // WORD)
-                allowed.cleared[page] = min(word, allowed.cleared.get(page, WORDS))
-
-    def _only(self, state: FileState) -> Allowed:
-        return Allowed([state], not self.recovery.guarantee.atomic, {}, self.skipped)
-
-    def _synced(self, op: Any, succeeded: bool) -> None:
-        """Once a call returned, or an fsync, nothing older may be left of what it made durable."""
-        synced = op.op in (FSYNC, MSYNC, SYNC) or (op.op == WRITE and op.flag & SYNCHRONOUS and succeeded)
-        if not synced and not self.recovery.guarantee.at_return:
-            return
-        for file in list(self.history):
-            if op.op == SYNC or file == op.file or self.recovery.guarantee.at_return:
-                del self.history[file]
-
-    def allowed(self, file: int) -> Allowed:
-        """What may be left of a file by now."""
-        return self.history.get(file) or self._only(self.files.of(file))
 
     def _settle(self) -> None:
         """Take over what has certainly arrived."""

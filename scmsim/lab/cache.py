@@ -48,9 +48,15 @@ def plugin(api: int) -> pathlib.Path:
     )
 
 
+def persistence_plugin(api: int) -> pathlib.Path:
+    """The plugin that follows persistent memory, for an API version of QEMU, compiled at first use."""
+    sources = ["persistence.c", "calls.c", "opcodes.c"]
+    return _compiled(f"persistence-v{api}", sources, ["-fPIC", "-shared", f"-DQEMU_API_VERSION={api}"], ".so")
+
+
 def guest() -> pathlib.Path:
     """The guest's program, compiled at first use."""
-    return _compiled("guest", ["guest.c", "guest_operations.c"], ["-static"], "")
+    return _compiled("guest", ["guest.c", "guest_operations.c", "guest_crash.c"], ["-static"], "")
 
 
 def _compiled(name: str, sources: Sequence[str], options: Sequence[str], suffix: str) -> pathlib.Path:

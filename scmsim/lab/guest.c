@@ -33,7 +33,7 @@ struct file *files;
 struct output out = {.magic = "SCMOUT1\n"};
 char *buffer;
 int root;
-static char device[32] = "/dev/pmem0", mailbox[32];
+char device[32] = "/dev/pmem0", mailbox[32];
 
 static void stop(void)
 {
@@ -191,6 +191,8 @@ static void set_up(void)
             check(!mount(words[1], ROOT, words[2], 0, words[3]), "mount", words[2]);
         else if (!strcmp(words[0], "dax"))
             check_dax();
+        else
+            crash_command(words);
     }
     root = open(ROOT, O_RDONLY | O_DIRECTORY);
 }
@@ -231,6 +233,8 @@ static void report(void)
         check(pwrite(fd, part, n, at) == n, "write", mailbox);
         out.symbols += n;
     }
+    if (labelled)
+        write_results(fd, job->output + 4096 + out.symbols);
     check(pwrite(fd, &out, sizeof out, job->output) == sizeof out && !fsync(fd), "write", mailbox);
 }
 
@@ -274,11 +278,19 @@ int main(void)
     read_job();
     set_up();
     make_buffer();
-    make_first_files();
-    wait_until_idle();
-    mark(COUNT);
-    run_operations();
-    report();
+    if (state_count)
+        try_states();
+    else {
+        make_first_files();
+        if (labelled) {
+            keep_first_names();
+            warm_up();
+        }
+        wait_until_idle();
+        mark(COUNT);
+        run_operations();
+        report();
+    }
     say("finished");
     stop();
 }

@@ -5,6 +5,7 @@
 
 #define MARK 0x5C3D0000L /* displacement of the marking store, see plugin.c */
 #define COUNT 0xffe      /* number that switches counting on */
+enum { NEXT = 0xffa, FINISH, END, BEGIN }; /* for persistence.c: the next state; the end of what is recorded; around an operation */
 #define ROOT "/mnt"      /* where the file system is mounted */
 
 enum op { CREATE, OPEN, READ, WRITE, FSYNC, TRUNCATE, FALLOCATE, UNLINK, RENAME, LINK, MKDIR, RMDIR, STAT, READDIR, MMAP,
@@ -38,10 +39,28 @@ extern struct file *files;
 extern struct output out;
 extern char *buffer;
 extern int root; /* descriptor of ROOT */
+extern char device[], mailbox[];
+extern int labelled; /* every word written tells its operation and its page of the file: see guest_crash.c */
 
 void say(const char *format, ...);                             /* a line for the host */
 void check(int good, const char *what, const char *which);     /* stop the guest, with the kernel's last messages */
 void make_first_files(void);                                   /* those that exist before the first operation */
 void run_operations(void);
 void mark(long number);
+
+struct given { /* the name that an operation gave, see scmsim/lab/persistence.py */
+    int64_t result;
+    uint64_t inode;
+    int32_t parent, owner, number, unused;
+};
+const char *name_of(long file, int newest_link, struct given *given); /* path of a file's name */
+
+void label(char *memory, int64_t offset, int64_t length, int64_t version);
+void warm_up(void);                                            /* every way to write something back */
+void keep_first_names(void);
+void keep_result(const struct operation *o, long result);
+void write_results(int fd, uint64_t at);
+int crash_command(char **words);                               /* of the set-up: whether it is one of guest_crash.c's */
+void try_states(void);
+extern long state_count;
 #endif

@@ -291,11 +291,33 @@ static long run(const struct operation *o)
     }
 }
 
+static long run_labelled(const struct operation *o, int64_t number)
+{
+    long r;
+    if (o->op == WRITE)
+        label(buffer + (o->buffer + o->length <= (int64_t)job->buffer_bytes ? o->buffer : 0), o->offset, o->length, number + 2);
+    mark(BEGIN);
+    r = run(o);
+    mark(END);
+    keep_result(o, r);
+    return r;
+}
+
+const char *name_of(long file, int newest_link, struct given *given)
+{
+    const struct state *state = &states[file];
+    const struct name *name = newest_link && state->link_count ? &state->links[state->link_count - 1] : &state->name;
+    given->parent = name->parent;
+    given->owner = name->owner;
+    given->number = name->number;
+    return path_of(name);
+}
+
 void run_operations(void)
 {
     const struct operation *o = (const struct operation *)(files + job->files);
     for (uint64_t i = 0; i < job->operations; i++, o++) {
-        long r = run(o);
+        long r = labelled ? run_labelled(o, i) : run(o);
         out.done++;
         if (r >= 0)
             continue;
@@ -325,7 +347,11 @@ static void make_first(long file)
     fd = open(path, O_CREAT | O_EXCL | O_RDWR, 0644);
     check(fd >= 0, "create", path);
     while (left > 0) {
-        long n = write(fd, buffer, left < (int64_t)job->buffer_bytes ? left : (int64_t)job->buffer_bytes);
+        int64_t part = left < (int64_t)job->buffer_bytes ? left : (int64_t)job->buffer_bytes;
+        long n;
+        if (labelled)
+            label(buffer, files[file].first_size - left, part, 1);
+        n = write(fd, buffer, part);
         check(n > 0, "fill", path);
         left -= n;
     }

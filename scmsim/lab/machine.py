@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,6 +24,7 @@ from scmsim.lab.systems import System
 
 PREFIX = "scmsim-lab-"
 _OUTPUT = struct.Struct("<8s10Q")  # struct output of guest.h
+OUTPUT_HEAD = 4096  # bytes in front of what else the guest leaves
 _SHARED_MEMORY = pathlib.Path("/dev/shm")
 _NEEDED = 3 << 30  # bytes that a guest touches at the most: the device and its memory
 _ALIGNED = 128 << 20  # of a persistent-memory region: a section of the memory map
@@ -87,36 +88,58 @@ def run(setting: Setting, system: System, plan: Plan) -> Measured:
     Interrupted
         If `setting.stop` was set.
     """
-    setup, image = _prepared(setting.kernel, system)
+    setup, image = prepared(setting.kernel, system)
     job = plan.packed(setup)
-    mailbox = -(-(len(job) + OUTPUT_ROOM) // _ALIGNED) * _ALIGNED
+    with scratch() as folder:
+        seconds = boot(folder, setting, system.name, job, image, _counting(setting, plan, folder))
+        if not (folder / "counts").exists():
+            raise Failed(f"{system.name}: {console.diagnose('', _text(folder / 'messages'), 0)}")
+        return _collect(folder, output_at(job), setting, seconds)
+
+
+def boot(
+    folder: pathlib.Path,
+    setting: Setting,
+    name: str,
+    job: bytes,
+    image: bytes,
+    plugin: Sequence[str],
+    room: int = OUTPUT_ROOM,
+    watch: Callable[[], None] = lambda: None,
+) -> float:
+    """Run a guest to its end, its memory in the file `ram` of a folder; the seconds that it took.
+
+    Parameters
+    ----------
+    plugin : sequence of str
+        The plugin's path and its arguments.
+    room : int
+        Bytes of the mailbox behind the job.
+    watch : callable
+        Called ten times a second; what it raises ends the guest.
+    """
+    mailbox = -(-(len(job) + room) // _ALIGNED) * _ALIGNED
     if mailbox > qemu.MAILBOX_MOST:
         raise EnvironmentProblem(
             f"the job has {len(job) >> 20} MiB; the guest has room for less than 1 GiB, cut the trace"
         )
-    with _scratch() as folder:
-        ram = folder / "ram"
-        at = qemu.file_offset(qemu.MAILBOX_AT)
-        _write_job(ram, job, at)
-        initrd, text, messages = folder / "initrd", folder / "console", folder / "messages"
-        initrd.write_bytes(image)
-        argv = _command(setting, plan, folder, mailbox)
-        started = time.monotonic()
-        status = _emulate(argv, messages, setting)
-        said = _text(text)
-        if not console.finished(said):
-            if setting.stop.is_set():
-                raise Interrupted("interrupted")
-            raise Failed(
-                f"{system.name} on {setting.kernel.version()}: {console.diagnose(said, _text(messages), status)}"
-            )
-        if not (folder / "counts").exists() or status:
-            raise Failed(f"{system.name}: {console.diagnose('', _text(messages), status)}")
-        return _collect(folder, at + _output_of(job), setting, time.monotonic() - started)
+    _write_job(folder / "ram", job, qemu.file_offset(qemu.MAILBOX_AT))
+    initrd, text, messages = folder / "initrd", folder / "console", folder / "messages"
+    initrd.write_bytes(image)
+    argv = _command(setting, folder, mailbox, plugin)
+    started = time.monotonic()
+    status = _emulate(argv, messages, setting, watch)
+    said = _text(text)
+    if not console.finished(said) or status:
+        if setting.stop.is_set():
+            raise Interrupted("interrupted")
+        said = "" if console.finished(said) else said
+        raise Failed(f"{name} on {setting.kernel.version()}: {console.diagnose(said, _text(messages), status)}")
+    return time.monotonic() - started
 
 
-def _prepared(chosen: Kernel, system: System) -> tuple[list[list[str]], bytes]:
-    """Commands that set the guest up, and its initial RAM disk."""
+def prepared(chosen: Kernel, system: System, fresh: bool = True) -> tuple[list[list[str]], bytes]:
+    """Commands that set the guest up, and its initial RAM disk; unless `fresh`, it makes and mounts no file system."""
     first = kernel.module_files(chosen, kernel.PM_MODULES)
     later = {k: v for k, v in kernel.module_files(chosen, system.modules).items() if k not in first}
     files = {"/init": initramfs.read(cache.guest())}
@@ -124,6 +147,8 @@ def _prepared(chosen: Kernel, system: System) -> tuple[list[list[str]], bytes]:
     files |= {places[name]: content for name, content in {**first, **later}.items()}
     files["/modules"] = "".join(f"{places[name]}\n" for name in first).encode()
     setup = [["module", places[name], ""] for name in later]
+    if not fresh:
+        return setup, initramfs.archive(files)
     if system.mkfs:
         path = initramfs.tool(system.mkfs[0])
         files |= {place: initramfs.read(file) for place, file in initramfs.with_libraries(path).items()}
@@ -134,28 +159,34 @@ def _prepared(chosen: Kernel, system: System) -> tuple[list[list[str]], bytes]:
     return setup, initramfs.archive(files)
 
 
-def _command(setting: Setting, plan: Plan, folder: pathlib.Path, mailbox: int) -> list[str]:
-    low = qemu.DIRECT_MAP + qemu.PM_AT
-    ram = qemu.file_offset(qemu.PM_AT)
+def device_words() -> list[str]:
+    """Arguments of a plugin: where the device under test lies, and in which part of the guest's memory."""
+    low, ram = qemu.DIRECT_MAP + qemu.PM_AT, qemu.file_offset(qemu.PM_AT)
+    return [f"pmlo={low:#x}", f"pmhi={low + qemu.PM_BYTES:#x}", f"ramlo={ram:#x}"]
+
+
+def _counting(setting: Setting, plan: Plan, folder: pathlib.Path) -> list[str]:
     words = [
         str(cache.plugin(setting.qemu.api)),
         f"out={folder / 'counts'}",
         f"calls={folder / 'calls'}",
         f"regions={len(plan.regions)}",
-        f"pmlo={low:#x}",
-        f"pmhi={low + qemu.PM_BYTES:#x}",
-        f"ramlo={ram:#x}",
-        f"ramhi={ram + qemu.PM_BYTES:#x}",
+        *device_words(),
+        f"ramhi={qemu.file_offset(qemu.PM_AT) + qemu.PM_BYTES:#x}",
     ]
     if setting.window:
         words += [f"stream={folder / 'stream'}", f"every={setting.window.every}", f"length={setting.window.length}"]
     if setting.touches:
         words += [f"touches={folder / 'touches'}", f"within={setting.touches}"]
+    return words
+
+
+def _command(setting: Setting, folder: pathlib.Path, mailbox: int, plugin: Sequence[str]) -> list[str]:
     paths = {"initrd": "initrd", "ram": "ram", "console": "console"}
     return qemu.arguments(
         setting.qemu,
         image=setting.kernel.image,
-        plugin=words,
+        plugin=plugin,
         mailbox=mailbox,
         erms=setting.erms,
         **{name: str(folder / file) for name, file in paths.items()},
@@ -163,7 +194,7 @@ def _command(setting: Setting, plan: Plan, folder: pathlib.Path, mailbox: int) -
 
 
 @contextlib.contextmanager
-def _scratch() -> Iterator[pathlib.Path]:
+def scratch() -> Iterator[pathlib.Path]:
     """A folder for one run, in shared memory if there is room (the guest's memory need not reach a disk then)."""
     place = _SHARED_MEMORY if _free(_SHARED_MEMORY) > 2 * _NEEDED else pathlib.Path(tempfile.gettempdir())
     if _free(place) < _NEEDED:
@@ -193,7 +224,9 @@ def _write_job(ram: pathlib.Path, job: bytes, at: int) -> None:
         raise EnvironmentProblem(f"cannot write {str(ram)!r}: {(error.strerror or str(error)).lower()}") from None
 
 
-def _emulate(argv: Sequence[str], messages: pathlib.Path, setting: Setting) -> int | None:
+def _emulate(
+    argv: Sequence[str], messages: pathlib.Path, setting: Setting, watch: Callable[[], None] = lambda: None
+) -> int | None:
     """Run the emulator to its end; None if it had to be stopped."""
     deadline = time.monotonic() + setting.timeout_s
     with messages.open("wb") as said:
@@ -204,6 +237,7 @@ def _emulate(argv: Sequence[str], messages: pathlib.Path, setting: Setting) -> i
             while process.poll() is None:
                 if time.monotonic() > deadline or setting.stop.wait(0.1):
                     return None
+                watch()
             return process.returncode
         finally:
             if process.poll() is None:
@@ -219,19 +253,25 @@ def _die_with_us() -> None:
     _libc.prctl(1, signal.SIGKILL)
 
 
-def _output_of(job: bytes) -> int:
-    return int(struct.unpack_from("<Q", job, 40)[0])
+def output_at(job: bytes) -> int:
+    """Where a job's output lies in the file that backs the guest's memory."""
+    return qemu.file_offset(qemu.MAILBOX_AT) + int(struct.unpack_from("<Q", job, 40)[0])
 
 
-def _collect(folder: pathlib.Path, at: int, setting: Setting, seconds: float) -> Measured:
-    """Counts, symbols and the guest's report, out of the files that the run left."""
+def report(folder: pathlib.Path, at: int, more: int = 0) -> tuple[bytes, list[int], bytes]:
+    """(Symbols, numbers of the report, `more` bytes behind the symbols) of a guest that ended well."""
     with (folder / "ram").open("rb") as file:
         file.seek(at)
         magic, symbols, *values = _OUTPUT.unpack(file.read(_OUTPUT.size))
         if magic != b"SCMOUT1\n" or symbols > OUTPUT_ROOM:
             raise Failed("the guest left no report in its mailbox; run it again")
-        file.seek(at + 4096)
-        text = file.read(symbols)
+        file.seek(at + OUTPUT_HEAD)
+        return file.read(symbols), values, file.read(more)
+
+
+def _collect(folder: pathlib.Path, at: int, setting: Setting, seconds: float) -> Measured:
+    """Counts, symbols and the guest's report, out of the files that the run left."""
+    text, values, _ = report(folder, at)
     # huge_bytes: of the program's buffer on large pages, UNKNOWN where the kernel does not tell
     names = (
         "buffer",

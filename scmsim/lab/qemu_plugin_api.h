@@ -33,6 +33,7 @@ size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *);
+void *qemu_plugin_insn_haddr(const struct qemu_plugin_insn *); /* where its bytes lie in our memory */
 #if QEMU_API_VERSION >= 3
 size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *, void *, size_t);
 #else

@@ -1,0 +1,154 @@
+"""`scmsim lab crash`: what crashes may leave of the files of a real kernel."""
+
+import json
+import os
+from typing import Any
+
+import click
+
+from scmsim.cli.lab._guests import guest_options, setting_of
+from scmsim.core.text import printable
+
+_SHOWN = 8  # lost lines of a failure
+SUMMARY = "Crash a real kernel's file system at every fence of a trace, mount what may be left, and compare."
+
+
+@click.command(
+    "crash",
+    help=f"""{SUMMARY}
+
+TRACE runs on each file system, and every store to persistent memory, write-back and fence is recorded in order. Before each fence
+and after each call, lines that may not have arrived are lost in every combination (up to --lines of them, a sample of --samples
+states beyond); the same kernel mounts each state, and every file must be in a state that the file system promises. Exit code 0: all
+are; 1: one is not, and the smallest counterexample says which call, which lines, and which functions stored them.
+
+\b
+Example: scmsim lab crash trace.parquet --fs ext4-dax,xfs-dax
+""",
+)
+@click.argument("trace", type=click.Path())
+@click.option("--fs", required=True, help="File systems of the lab with a device, separated by commas.")
+@click.option(
+    "--promise", type=click.Choice(["fsync", "call", "atomic"]), help="What is promised.  [default: as the model of FS]"
+)
+@click.option(
+    "--lines", default=6, show_default=True, type=click.IntRange(0, 16), help="All states for up to so many lost lines."
+)
+@click.option(
+    "--samples",
+    default=64,
+    show_default=True,
+    type=click.IntRange(2, 1 << 20),
+    help="States of a crash point with more lines.",
+)
+@click.option(
+    "--states",
+    default=10_000,
+    show_default=True,
+    type=click.IntRange(1, 10_000_000),
+    help="States of a file system, at most.",
+)
+@click.option(
+    "--seed", default=0, show_default=True, type=click.IntRange(0, (1 << 62) - 1), help="Seed of the random samples."
+)
+@click.option(
+    "--fences",
+    "fences",
+    type=click.Choice(["x86", "explicit"]),
+    default="x86",
+    show_default=True,
+    help="What orders write-backs: x86's rules, locked instructions included, or SFENCE and MFENCE alone.",
+)
+@click.option(
+    "--drop-write-backs",
+    "dropped",
+    metavar="FUNCTION",
+    default="",
+    help="Plant a fault: take away the write-backs of a function of the kernel and of what it calls.",
+)
+@click.option("--model", is_flag=True, help="Set the states that the model of the same name shows beside the kernel's.")
+@guest_options
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object, of several file systems a list of them.")
+def command(trace: str, fs: str, fences: str, as_json: bool, **given: Any) -> int:
+    from scmsim.cli._progress import Progress
+    from scmsim.core.signals import stopping
+    from scmsim.core.units import parse_time
+    from scmsim.crash import kernel
+    from scmsim.lab import job, systems
+    from scmsim.trace import open_trace
+
+    source, rows = open_trace(trace), systems.load(given["systems"])
+    chosen = [systems.get(rows, name) for name in job.systems_of(fs)]
+    for system in chosen:
+        kernel.guarantee_of(system.name, given["promise"] or "")
+    timeout_s = parse_time(given["timeout"]) / 1e9 if given["timeout"] else job.Job.timeout_s
+    loaded = job.Job(tuple(system.name for system in chosen), trace, timeout_s=timeout_s)
+    setting = setting_of(loaded, given, any(system.dax for system in chosen))
+    bounds = {name: given[name] for name in ("lines", "samples", "states", "seed", "dropped")}
+    bounds |= {"workers": given["workers"] or len(os.sched_getaffinity(0)), "locked": fences == "x86"}
+    reports = []
+    with Progress() as progress, stopping("", setting.stop.set):
+        for system in chosen:
+            promise, model = given["promise"] or "", given["model"]
+            reports.append(
+                kernel.check(setting, system, source, promise=promise, model=model, progress=progress, **bounds)
+            )
+    if as_json:
+        found = [report.to_dict() for report in reports]
+        click.echo(json.dumps(found if len(found) > 1 else found[0]))
+    for i, report in enumerate([] if as_json else reports):
+        if i:
+            click.echo()
+        _print(report)
+    return 1 if any(report.failing_states and report.promised for report in reports) else 0
+
+
+def _print(report: Any) -> None:
+    sampled = f", a sample at {report.sampled_points:,} of them" if report.sampled_points else ""
+    more = " or more" if report.possible_states >= 10**18 else ""
+    click.echo(f"{report.fs} on {report.kernel}: {report.claim}")
+    click.echo(
+        f"{report.operations:,} calls, {report.entries:,} stores, write-backs and fences, {report.crash_points:,} crash points"
+        f"{sampled}; {report.states:,} states mounted of {report.possible_states:,}{more}, "
+        f"{report.states / max(report.seconds, 0.01):,.0f} a second"
+    )
+    if report.not_followed:
+        names = ", ".join(printable(path) for path in report.not_followed[:3])
+        click.echo(
+            f"{len(report.not_followed):,} files are not compared, as a failed write or a name among several is not told: {names}"
+        )
+    if not report.failing_states:
+        click.echo("every state is as promised" if report.promised else "nothing is promised, and nothing was found")
+    else:
+        promise = "are not as promised" if report.promised else "differ (nothing is promised)"
+        click.echo(f"{report.failing_states:,} states of {report.failing_operations:,} calls {promise}")
+    for failure in report.failures:
+        click.echo(f"\n{failure.kind}: call {failure.operation}: {printable(failure.call)}")
+        click.echo(f"  crash before {failure.before}")
+        for line in failure.lost[:_SHOWN] or [None]:
+            click.echo(f"  lost: {_said(line)}")
+        if len(failure.lost) > _SHOWN:
+            click.echo(f"  lost: and {len(failure.lost) - _SHOWN:,} more")
+        click.echo(f"  {printable(failure.file)} {failure.wrong}")
+        click.echo(f"  states of this call that fail: {failure.states:,}")
+    if report.model_both is not None:
+        _print_model(report)
+
+
+def _print_model(report: Any) -> None:
+    click.echo(f"\nstates of files that the kernel and the model {report.fs} both show: {report.model_both:,}")
+    for one in report.model_differences:
+        for whose, outcomes in (("kernel", one["kernel_only"]), ("model", one["model_only"])):
+            more = f" (and {len(outcomes) - 1:,} more)" if len(outcomes) > 1 else ""
+            if outcomes:
+                click.echo(
+                    f"  call {one['operation']}, {printable(one['file'])}, only the {whose}: {outcomes[0]}{more}"
+                )
+
+
+def _said(line: dict[str, Any] | None) -> str:
+    if line is None:
+        return "nothing"
+    lines = f", {line['lines']} lines" if line["lines"] > 1 else ""
+    stored = f"call {line['operation']} ({line['call']})" if line["operation"] >= 0 else "before the first call"
+    return f"{line['line']}{lines}, stored in {stored} by {' < '.join(line['functions'][:8])}"

@@ -1,0 +1,54 @@
+"""What a crash may leave of each file by now, as a file system's guarantee says."""
+
+from typing import Any
+
+from scmsim.core.records import FSYNC, MSYNC, SYNC, SYNCHRONOUS, TRUNCATE, WRITE
+from scmsim.fs.recovery.expected import Allowed, Files, FileState
+from scmsim.fs.recovery.image import PAGE, WORD, WORDS
+from scmsim.fs.recovery.model import Guarantee
+
+
+class History:
+    """The files after each operation, and those of their states that a crash may still bring back.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+        What the file system promises.
+    skipped : int
+        Operations before the trace's first.
+    """
+
+    def __init__(self, guarantee: Guarantee, skipped: int) -> None:
+        self.guarantee, self.skipped = guarantee, skipped
+        self.files = Files()
+        self.history: dict[int, Allowed] = {}  # what may be left since the last call that made it durable
+        self.stale: dict[int, set[int]] = {}  # pages that changed since then
+
+    def remember(self, op: Any, before: dict[int, FileState], changed: dict[int, set[int]]) -> None:
+        """The call's new states join those that may be left of its files."""
+        for file, pages in changed.items():
+            allowed = self.history.setdefault(file, self._only(before.get(file, FileState())))
+            state = self.files.of(file)
+            if state is not allowed.states[-1]:
+                allowed.states.append(state)
+            self.stale.setdefault(file, set()).update(pages)
+            if op.op == TRUNCATE and op.offset % PAGE:
+                page, word = int(op.offset // PAGE), -(-int(op.offset % PAGE) // WORD)
+                allowed.cleared[page] = min(word, allowed.cleared.get(page, WORDS))
+
+    def synced(self, op: Any, succeeded: bool) -> None:
+        """Once a call returned, or an fsync, nothing older may be left of what it made durable."""
+        synced = op.op in (FSYNC, MSYNC, SYNC) or (op.op == WRITE and op.flag & SYNCHRONOUS and succeeded)
+        if not synced and not self.guarantee.at_return:
+            return
+        for file in list(self.history):
+            if op.op == SYNC or file == op.file or self.guarantee.at_return:
+                del self.history[file]
+
+    def allowed(self, file: int) -> Allowed:
+        """What may be left of a file by now."""
+        return self.history.get(file) or self._only(self.files.of(file))
+
+    def _only(self, state: FileState) -> Allowed:
+        return Allowed([state], not self.guarantee.atomic, {}, self.skipped)

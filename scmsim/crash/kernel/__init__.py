@@ -1,0 +1,113 @@
+"""Crash states of a real kernel: recorded and tried in the lab's guests, enumerated and judged as those of a model."""
+
+import pathlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from scmsim.core.errors import EnvironmentProblem, UsageError
+from scmsim.core.records import Source
+from scmsim.crash import models, recovery_model_of
+from scmsim.fs.recovery.model import Guarantee
+
+if TYPE_CHECKING:
+    from scmsim.crash.kernel._report import Report
+    from scmsim.lab.machine import Setting
+    from scmsim.lab.systems import System
+
+__all__ = ["PROMISES", "check", "guarantee_of"]
+
+PROMISES = {
+    "fsync": Guarantee("durable when fsync returns; until then calls may be seen in part", False, False),
+    "call": Guarantee("durable when the call returns; until then a call may be seen in part", False, True),
+    "atomic": Guarantee("each call atomic, durable when it returns", True, True),
+}
+
+
+def guarantee_of(fs: str, promise: str = "") -> Guarantee:
+    """What a file system of the lab is held to: what the model of its name says, or else one of PROMISES.
+
+    Raises
+    ------
+    UsageError
+        If nothing is given and there is no such model, or it has nothing to check.
+    """
+    if promise:
+        return PROMISES[promise]
+    if fs not in models():
+        raise UsageError(
+            f"no model says what {fs!r} promises; say what it is held to with --promise {', '.join(PROMISES)}"
+        )
+    found: Guarantee = recovery_model_of(fs).guarantee
+    return found
+
+
+def check(
+    setting: "Setting",
+    system: "System",
+    source: Source,
+    *,
+    promise: str = "",
+    model: bool = False,
+    progress: Callable[[str, int, int], None] | None = None,
+    **bounds: Any,
+) -> "Report":
+    """Record a trace on a kernel, and try the states that crashes may leave on the same kernel.
+
+    Parameters
+    ----------
+    setting : Setting
+        Emulator and kernel.
+    system : System
+        The file system; its device is persistent memory.
+    source : Source
+        The trace.
+    promise : str
+        One of PROMISES, "": that of the model of the same name.
+    model : bool
+        Whether the states that the model of the same name shows are set beside the kernel's.
+    progress : callable(what, done, of), optional
+    bounds
+        Fields of `_check.Plan`.
+
+    Raises
+    ------
+    EnvironmentProblem
+        If a guest cannot run or fails before the first state.
+    UsageError
+        For a trace that is not followed, or a system without a device.
+    """
+    from scmsim.crash.kernel import _check, _walk
+    from scmsim.lab import machine, persistence
+    from scmsim.lab.runner import sweep
+
+    if system.source != "DEVICE":
+        raise UsageError(f"{system.name!r} has no device: a crash leaves nothing of it")
+    guarantee = guarantee_of(system.name, promise)
+    if model:
+        recovery_model_of(system.name)
+    plan, bound = persistence.plan_of(source), _check.Plan(**bounds)
+    sweep()
+    with machine.scratch() as folder:
+        if progress:
+            progress(f"{system.name}: recording", 0, 1)
+        recording = persistence.record(setting, system, plan, folder)
+        if bound.dropped:
+            _walk.check_dropped(recording, bound.dropped)
+        work = _check.Check(
+            setting,
+            system,
+            recording,
+            guarantee,
+            [path for path in source.files.path],
+            bound,
+            pathlib.Path(folder),
+            progress,
+        )
+        if len(work.names.paths) > persistence.MOST_PATHS:
+            raise EnvironmentProblem(
+                f"the trace has {len(work.names.paths):,} names, lab crash looks at {persistence.MOST_PATHS:,}; cut it first"
+            )
+        report = work.run()
+        if model:
+            work.against_model(source, {})
+        return report

@@ -1,0 +1,140 @@
+"""The states of files that crashes left on a kernel, beside those that they leave on the model of the same name.
+
+A file's state: the operations that gave its names, its size, and of each page the operations whose words it holds.  Operation -1:
+before the trace.  Names and size are compared together, each page by itself: which pages arrive together is drawn on both sides.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from scmsim.core.records import Source
+from scmsim.crash import recovery_model_of
+from scmsim.crash._check import Check, rows
+from scmsim.crash._report import Plan
+from scmsim.fs.engine.model import Model
+from scmsim.fs.recovery.expected import FileState, Found, Wrong
+from scmsim.fs.recovery.image import PAGE, VERSION_SHIFT, WORD, WORDS, ZERO, Image, Label
+from scmsim.fs.recovery.model import Unrecoverable
+from scmsim.fs.recovery.observe import prologue
+from scmsim.pipeline import model_params
+
+NOT_KNOWN, NEVER_WRITTEN, ZEROES = -4, -3, -2  # NOT_KNOWN: a page that the recovery model does not speak for
+
+
+class Outcome(NamedTuple):
+    """A file after a crash."""
+
+    names: tuple[int, ...]
+    size: int
+    pages: tuple[tuple[int, ...], ...]
+
+    def parts(self) -> "set[Part]":
+        """What is compared of it."""
+        return {(-1, (*self.names, self.size)), *enumerate(self.pages)}
+
+
+Outcomes = dict[tuple[int, int], set[Outcome]]  # by operation and file
+Part = tuple[int, tuple[int, ...]]  # (page, operations), or (-1, (names, size))
+
+
+class Difference(NamedTuple):
+    """Parts of outcomes of one file, of crashes in or after one operation."""
+
+    operation: int
+    file: int
+    both: int
+    kernel_only: list[Part]
+    model_only: list[Part]
+
+
+def text(part: Part) -> str:
+    """In words: name of 3, 8,192 bytes; page 2 of 1 and zeroes."""
+    page, numbers = part
+    if page >= 0:
+        return f"page {page} of {' and '.join(map(_said, numbers))}"
+    names, size = numbers[:-1], numbers[-1]
+    return f"name of {' and '.join(map(_said, names))}, {size:,} bytes" if names else "no name"
+
+
+def _said(number: int) -> str:
+    names = {-1: "before", ZEROES: "zeroes", NEVER_WRITTEN: "bytes never written", NOT_KNOWN: "not known"}
+    return names.get(number, str(number))
+
+
+def outcome_of(found: Found, image: Image, skipped: int) -> Outcome:
+    """A file as a recovery found it; `skipped`: versions before the trace's first operation."""
+    if not found.names:
+        return Outcome((), 0, ())
+    names = tuple(sorted(max(-1, version - 1 - skipped) for version in found.names))
+    pages: list[tuple[int, ...]] = []
+    for page in range(-(-found.size // PAGE)):
+        if page in found.unknown:
+            pages.append((NOT_KNOWN,))
+            continue
+        device = found.at(page)
+        label = ZERO if device is None else image.page(device)
+        pages.append(_operations(label, min(WORDS, -(-(found.size - page * PAGE) // WORD)), skipped))
+    return Outcome(names, found.size, tuple(pages))
+
+
+def _operations(label: Label, words: int, skipped: int) -> tuple[int, ...]:
+    found = np.unique(np.broadcast_to(label, WORDS)[:words])
+    numbers = {
+        ZEROES if one == ZERO else NEVER_WRITTEN if one < 0 else max(-1, (int(one) >> VERSION_SHIFT) - 1 - skipped)
+        for one in found.tolist()
+    }
+    return tuple(sorted(numbers))
+
+
+class _Observed(Check):
+    """A check of a model that judges nothing and keeps what it sees."""
+
+    operation_number = -1
+
+    def operation(self, row: np.recarray, number: int) -> None:
+        self.operation_number = number
+        super().operation(row, number)
+
+    def problem(self, image: Image, before: dict[int, FileState]) -> tuple[int, Wrong] | None:
+        """Keep the state of every file."""
+        for file in self.files.now:
+            try:
+                found = self.recovery.recover(image, file)
+            except Unrecoverable:
+                continue
+            self.seen.setdefault((self.operation_number, file), set()).add(outcome_of(found, image, self.skipped))
+        return None
+
+    seen: Outcomes
+
+
+def against_model(
+    kernel: Outcomes, source: Source, fs: str, params: dict[str, str], lines: int, samples: int, seed: int
+) -> list[Difference]:
+    """What only one of the two showed, by operation and file; only operations at which both have crash points are compared."""
+    model = _of_model(source, fs, params, lines, samples, seed)
+    found = []
+    for operation, file in sorted(kernel.keys() & model.keys()):
+        ours = {part for outcome in kernel[operation, file] for part in outcome.parts()}
+        theirs = {part for outcome in model[operation, file] for part in outcome.parts()}
+        unknown = {page for page, numbers in theirs if numbers == (NOT_KNOWN,)}
+        alone, missing = (
+            sorted(part for part in parts if part[0] not in unknown) for parts in (ours - theirs, theirs - ours)
+        )
+        found.append(Difference(operation, file, len(ours & theirs), alone, missing))
+    return found
+
+
+def _of_model(source: Source, fs: str, params: dict[str, Any], lines: int, samples: int, seed: int) -> Outcomes:
+    files, before = prologue(source)
+    given = model_params("fs", fs, params)
+    model = Model(fs, given, files)
+    work = _Observed(
+        model, recovery_model_of(fs)(fs, given, len(files), model.state), files.path, len(before),
+        Plan(0, 1 << 62, lines, samples, seed, 1 << 30),
+    )  # fmt: skip
+    work.seen = {}
+    for number, row in rows(source, before):
+        work.operation(row, number)
+    return work.seen

@@ -1,0 +1,46 @@
+"""What a check of a real kernel looked at and what it found."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass
+class Failure:
+    """A crash after which a file is not what was promised, with as few lost lines as it takes."""
+
+    operation: int
+    call: str
+    before: str  # what the power goes before
+    lost: list[dict[str, Any]]  # see _walk.lost
+    file: str
+    kind: str
+    wrong: str
+    states: int = 1  # of this operation that fail
+
+
+@dataclass
+class Report:
+    """What was looked at and what was found; `seconds` are those of the guests that looked at the states."""
+
+    fs: str
+    kernel: str
+    claim: str
+    promised: bool
+    operations: int = 0
+    entries: int = 0  # of the recording: stores, write-backs, fences
+    crash_points: int = 0
+    states: int = 0
+    possible_states: int = 0  # 10**18: as many or more
+    sampled_points: int = 0
+    failing_states: int = 0
+    failing_operations: int = 0
+    not_followed: list[str] = field(default_factory=list)  # files
+    seconds: float = 0.0
+    recording_seconds: float = 0.0
+    failures: list[Failure] = field(default_factory=list)
+    model_both: int | None = None  # states of files that the kernel and its model showed; None: not compared
+    model_differences: list[dict[str, Any]] = field(default_factory=list)  # by operation and file
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON-able values."""
+        return asdict(self)

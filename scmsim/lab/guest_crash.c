@@ -1,0 +1,226 @@
+/* The guest's part in a crash check: writes that can be told apart, and a look at what the file system makes of a state of its device.
+ *
+ * Every word of 8 bytes that operation k writes to a file holds (k + 2) << 32 | page of the file; (1) << 32 | page is from before the
+ * first operation.  So what is read back after a crash says who wrote it, and where.
+ */
+#define _GNU_SOURCE
+#include "guest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define WARM ROOT "/.warm"
+#define PART (1 << 16) /* bytes read at a time */
+#define MOST_RUNS 65536
+
+struct seen { /* of a state, see scmsim/lab/persistence.py */
+    uint64_t mounted; /* 0, or what mount() said */
+    uint64_t bytes;   /* of all of it */
+};
+struct seen_file {
+    uint64_t inode; /* 0: no such file */
+    int64_t length; /* below 0: what open() or read() said */
+    uint32_t directory, runs;
+};
+struct seen_run { /* words of a file that are equal */
+    uint64_t word, count;
+};
+
+int labelled;
+long state_count;
+static struct given *results;
+static uint64_t result_count;
+static char **paths, *type, *options;
+static long path_count;
+
+void label(char *memory, int64_t offset, int64_t length, int64_t version)
+{
+    for (int64_t i = 0; i < length;) {
+        uint64_t word = (uint64_t)version << 32 | (uint32_t)((offset + i) / 4096);
+        int64_t in = (offset + i) % 8, n = 8 - in < length - i ? 8 - in : length - i;
+        memcpy(memory + i, (char *)&word + in, n);
+        i += n;
+    }
+}
+
+/* The plugin knows a write-back once it ran: those of ragged and whole writes, of a mapping, of zeroing, and of the journal. */
+void warm_up(void)
+{
+    int fd = open(WARM, O_CREAT | O_RDWR, 0600);
+    char *map;
+    check(fd >= 0 && !ftruncate(fd, 3 << 20), "create", WARM);
+    for (int64_t at = 0; at < 1 << 20; at += 4096)
+        check(pwrite(fd, buffer, 4096, at) == 4096, "write", WARM);
+    check(pwrite(fd, buffer, 5, 3) == 5 && pwrite(fd, buffer, 100, 4090) == 100 && !fsync(fd), "write", WARM);
+    map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (map != MAP_FAILED) {
+        map[100] = 1;
+        msync(map, 4096, MS_SYNC);
+        munmap(map, 4096);
+    }
+    (void)fallocate(fd, 0, 1 << 20, 1 << 20);
+    (void)fallocate(fd, 3, 8192, 8192);
+    check(!ftruncate(fd, 5000) && !fdatasync(fd) && !close(fd), "cut", WARM);
+    check(!rename(WARM, WARM "er") && !unlink(WARM "er") && !syncfs(root), "unlink", WARM);
+}
+
+static uint64_t inode_of(const char *path)
+{
+    struct stat about;
+    return lstat(path, &about) ? 0 : about.st_ino;
+}
+
+static struct given *next_result(void)
+{
+    results = realloc(results, (result_count + 1) * sizeof *results);
+    check(results != NULL, "memory", "for the results");
+    memset(&results[result_count], 0, sizeof *results);
+    return &results[result_count++];
+}
+
+void keep_first_names(void)
+{
+    for (long file = 0; file < (long)job->files; file++) {
+        struct given *given = next_result();
+        const char *path = name_of(file, 0, given);
+        given->inode = files[file].first_size < 0 ? 0 : inode_of(path);
+    }
+}
+
+void keep_result(const struct operation *o, long result)
+{
+    struct given *given = next_result();
+    given->result = result;
+    if (result >= 0 && (o->op == CREATE || o->op == MKDIR || o->op == LINK || o->op == RENAME))
+        given->inode = inode_of(name_of(o->file, o->op == LINK, given));
+}
+
+/* One for each file, then one for each operation. */
+void write_results(int fd, uint64_t at)
+{
+    uint64_t bytes = result_count * sizeof *results;
+    check((uint64_t)pwrite(fd, results, bytes, at) == bytes, "write", "the results");
+}
+
+static char *copied(const char *text)
+{
+    char *copy = strdup(text);
+    check(copy != NULL, "memory", "for the job");
+    return copy;
+}
+
+/* "label"; "states" COUNT TYPE OPTIONS; "look" PATH... */
+int crash_command(char **words)
+{
+    if (!strcmp(words[0], "label"))
+        labelled = 1;
+    else if (!strcmp(words[0], "states")) {
+        state_count = atol(words[1]);
+        type = copied(words[2]);
+        options = copied(words[3]);
+    } else if (!strcmp(words[0], "look"))
+        for (char **word = words + 1; *word; word++) {
+            paths = realloc(paths, (path_count + 1) * sizeof *paths);
+            check(paths != NULL, "memory", "for paths");
+            paths[path_count++] = copied(*word);
+        }
+    else
+        return 0;
+    return 1;
+}
+
+static char *dump;
+static uint64_t dumped, dump_room;
+
+static void *add(uint64_t bytes)
+{
+    if (dumped + bytes > dump_room) {
+        dump_room = 2 * (dumped + bytes);
+        dump = realloc(dump, dump_room);
+        check(dump != NULL, "memory", "for what was found");
+    }
+    dumped += bytes;
+    return dump + dumped - bytes;
+}
+
+/* The content in runs of equal words; the last word is filled up with zeroes. */
+static void look_into(const char *path, uint64_t place)
+{
+    static char part[PART + 8];
+    struct seen_file *file = (struct seen_file *)(dump + place);
+    struct seen_run now = {0};
+    ssize_t n = -1;
+    int fd = open(path, O_RDONLY | O_NOFOLLOW);
+    while (fd >= 0 && (n = read(fd, part, PART)) > 0) {
+        memset(part + n, 0, 8);
+        for (ssize_t i = 0; i < n; i += 8) {
+            uint64_t word;
+            memcpy(&word, part + i, 8);
+            if (now.count && now.word == word) {
+                now.count++;
+                continue;
+            }
+            if (now.count) {
+                memcpy(add(sizeof now), &now, sizeof now);
+                file = (struct seen_file *)(dump + place);
+                if (++file->runs == MOST_RUNS)
+                    break;
+            }
+            now = (struct seen_run){word, 1};
+        }
+    }
+    if (n < 0)
+        file->length = -errno;
+    else if (now.count) {
+        memcpy(add(sizeof now), &now, sizeof now);
+        file = (struct seen_file *)(dump + place);
+        file->runs++;
+    }
+    if (fd >= 0)
+        close(fd);
+}
+
+static void look(const char *path)
+{
+    struct stat about;
+    uint64_t place = dumped;
+    struct seen_file *file = add(sizeof *file);
+    memset(file, 0, sizeof *file);
+    if (lstat(path, &about))
+        return;
+    *file = (struct seen_file){about.st_ino, about.st_size, S_ISDIR(about.st_mode), 0};
+    if (S_ISREG(about.st_mode))
+        look_into(path, place);
+}
+
+void try_states(void)
+{
+    int fd = open(mailbox, O_RDWR);
+    uint64_t at = job->output + 4096;
+    check(fd >= 0, "open", mailbox);
+    mark(COUNT);
+    for (long i = 0; i < state_count; i++) {
+        struct seen seen = {0};
+        dumped = 0;
+        add(sizeof seen);
+        mark(NEXT);
+        if (mount(device, ROOT, type, 0, options))
+            seen.mounted = errno;
+        else {
+            for (long k = 0; k < path_count; k++)
+                look(paths[k]);
+            check(!umount2(ROOT, 0), "umount", device);
+        }
+        seen.bytes = dumped;
+        memcpy(dump, &seen, sizeof seen);
+        check((uint64_t)pwrite(fd, dump, dumped, at) == dumped && !fdatasync(fd), "write", "what was found");
+        at += dumped;
+    }
+}

@@ -1,0 +1,459 @@
+/* A plugin for QEMU's TCG that follows what a guest stores to persistent memory.
+ *
+ * Recording (record=FILE): every store to the device with its data, every write-back, every fence that orders one of them, in program
+ * order, with the address of the instruction and the node of the tree of calls (calls.c); and what the device held when it began
+ * (base=FILE).  Between two marks BEGIN and END of the guest lies one operation.
+ *
+ * Crashing (base=FILE states=FILE): at each mark NEXT the device gets the base's content back, and then the next state of the file.
+ *
+ * QEMU tells a plugin neither which line a write-back names nor what a store stores.  So a write-back is turned, in the guest's code,
+ * into a load of one byte from the same address (TEST of the same operand, as long as it was; both leave no register changed, and the
+ * kernel's inline assembly lets the flags change), and data is read in the file that backs the guest's memory.  What is turned takes
+ * effect when code is translated anew, at ARM: so every write-back must have run once before, or UNSEEN is recorded.
+ *
+ * Arguments: pmlo=ADDRESS pmhi=ADDRESS ram=FILE ramlo=OFFSET (of the device in it), and record=FILE calls=FILE base=FILE most=BYTES, or
+ * base=FILE states=FILE progress=FILE first=NUMBER.  One vCPU.
+ */
+#define _GNU_SOURCE
+#include "calls.h"
+#include "opcodes.h"
+#include "qemu_plugin_api.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum mark { NEXT = 0xffa, STOP, END, BEGIN, ARM }; /* see guest.h */
+enum entry { STORED = 1, NT_STORED, WRITTEN_BACK, FENCED, LOCKED_FENCE, BEGUN, ENDED, UNSEEN, FULL };
+
+#define LINE 64u
+#define PAGE 4096u
+#define RUN 4096u /* bytes of a run of stores */
+#define NEAR 512  /* instructions of one loop of non-temporal stores lie so close, in bytes */
+#define TURNED 256
+
+QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_API_VERSION;
+
+struct insn {
+    uint64_t address;
+    int kinds;
+};
+struct entry_head { /* see scmsim/lab/persistence.py; bytes of a store follow, in whole words */
+    uint64_t at, code;
+    uint32_t node;
+    uint16_t length;
+    uint8_t kind, unused;
+};
+struct piece { /* of the file of states; its bytes follow, in whole words */
+    uint64_t at;
+    uint32_t length, kind; /* ARRIVED: from here on in every state; STATE: the next one begins; LEFT: in this one */
+};
+enum piece_kind { ARRIVED, STATE, LEFT };
+
+static uint64_t pm_low, pm_high, ram_low, most = 1ull << 30, first, written, turned[TURNED];
+static unsigned turned_count;
+static const char *ram_path, *calls_path, *record_path, *base_path, *states_path, *progress_path;
+static FILE *record, *states, *progress;
+static uint8_t *device, *base;
+static qemu_plugin_id_t own_id;
+static bool armed, recording, unfenced, unlocked; /* a write-back since the last fence; since the last of any kind */
+static struct entry_head run;
+static uint8_t run_bytes[RUN];
+static uint64_t *dirty, dirty_count, state;
+static uint8_t *is_dirty;
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "scmsim-plugin: %s\n", what);
+    fflush(stderr);
+    _Exit(70);
+}
+
+void *room(uint64_t count, uint64_t bytes)
+{
+    void *found = calloc(count, bytes);
+    if (!found)
+        fail("out of memory");
+    return found;
+}
+
+static void put(const void *bytes, size_t n)
+{
+    static const uint8_t zeroes[8];
+    if ((n && fwrite(bytes, n, 1, record) != 1) || (n % 8 && fwrite(zeroes, 8 - n % 8, 1, record) != 1))
+        fail("the stores cannot be written: is the disk full?");
+    written += (n + 7) / 8 * 8;
+}
+
+static void end_run(void)
+{
+    if (!run.kind)
+        return;
+    put(&run, sizeof run);
+    if (run.kind == STORED || run.kind == NT_STORED)
+        put(run_bytes, run.length);
+    run.kind = 0;
+    if (written > most && recording) {
+        struct entry_head full = {.kind = FULL};
+        put(&full, sizeof full);
+        recording = false;
+    }
+}
+
+static void begin_run(unsigned cpu, int kind, uint64_t at, uint64_t code)
+{
+    end_run();
+    if (recording)
+        run = (struct entry_head){.kind = kind, .at = at, .code = code, .node = calls_now(cpu)};
+}
+
+static void note_store(unsigned cpu, const struct insn *insn, uint64_t at, unsigned bytes)
+{
+    int kind = insn->kinds & NON_TEMPORAL ? NT_STORED : STORED;
+    uint64_t apart = insn->address - run.code + NEAR;
+    bool same = kind == NT_STORED ? apart < 2 * NEAR : insn->address == run.code;
+    if (run.kind != kind || !same || at != run.at + run.length || run.length + bytes > RUN)
+        begin_run(cpu, kind, at, insn->address);
+    if (!recording)
+        return;
+    memcpy(run_bytes + run.length, device + at, bytes);
+    run.length += bytes;
+    if (kind == NT_STORED)
+        unfenced = unlocked = true;
+}
+
+static void note_write_back(unsigned cpu, const struct insn *insn, uint64_t at)
+{
+    at = at / LINE * LINE;
+    if (run.kind != WRITTEN_BACK || insn->address != run.code || at != run.at + (uint64_t)LINE * run.length || run.length == UINT16_MAX)
+        begin_run(cpu, WRITTEN_BACK, at, insn->address);
+    run.length++;
+    unfenced = unlocked = true;
+}
+
+static void note(unsigned cpu, int kind, uint64_t code)
+{
+    if (!recording)
+        return;
+    begin_run(cpu, kind, 0, code);
+    end_run();
+}
+
+static void on_fence(unsigned cpu, void *data)
+{
+    const struct insn *insn = data;
+    if (unfenced)
+        note(cpu, FENCED, insn->address);
+    unfenced = unlocked = false;
+}
+
+static void on_unseen(unsigned cpu, void *data)
+{
+    const struct insn *insn = data;
+    note(cpu, UNSEEN, insn->address);
+}
+
+/* Copy the device's bytes at `from` in one file into the device's other copy.  What was never touched has no pages, and gets none. */
+static void copy_data(int fd, uint64_t from, uint8_t *to, int out)
+{
+    off_t at = from, end = from + (pm_high - pm_low), next;
+    bool good = fd >= 0;
+    while (good && (at = lseek(fd, at, SEEK_DATA)) >= 0 && at < end) {
+        next = lseek(fd, at, SEEK_HOLE);
+        next = next < 0 || next > end ? end : next;
+        for (ssize_t n; good && at < next; at += n) {
+            n = to ? pread(fd, to + (at - from), next - at, at) : pwrite(out, device + (at - from), next - at, at - from);
+            good = n > 0;
+        }
+    }
+    if (!good)
+        fail("the device's first content cannot be copied: is the disk full?");
+}
+
+static void keep_base(void)
+{
+    int ram = open(ram_path, O_RDONLY), out = open(base_path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
+    if (out < 0 || ftruncate(out, pm_high - pm_low))
+        fail("the device's first content cannot be written: is the disk full?");
+    copy_data(ram, ram_low, NULL, out);
+    close(ram);
+    if (close(out))
+        fail("the device's first content cannot be written: is the disk full?");
+}
+
+static void restore_base(void)
+{
+    int fd = open(base_path, O_RDONLY);
+    copy_data(fd, 0, device, -1);
+    close(fd);
+}
+
+static void soil(uint64_t at, uint32_t length)
+{
+    for (uint64_t page = at / PAGE; page <= (at + length - 1) / PAGE; page++)
+        if (!is_dirty[page]) {
+            is_dirty[page] = 1;
+            dirty[dirty_count++] = page;
+        }
+}
+
+static void put_into(uint64_t at, const uint8_t *bytes, uint32_t length, bool for_good)
+{
+    if (!length || at + length > pm_high - pm_low)
+        fail("a state lies outside of the device");
+    memcpy(device + at, bytes, length);
+    if (for_good)
+        memcpy(base + at, bytes, length);
+    else
+        soil(at, length);
+}
+
+static bool next_piece(struct piece *piece, uint8_t *bytes)
+{
+    size_t words = 0;
+    if (fread(piece, sizeof *piece, 1, states) != 1)
+        return false;
+    words = (piece->length + 7) / 8;
+    if (piece->length > RUN || (words && fread(bytes, 8, words, states) != words))
+        fail("the states are cut short");
+    return true;
+}
+
+static void next_state(void)
+{
+    static uint8_t bytes[RUN + 8];
+    static struct piece piece;
+    static bool ahead; /* `piece` was read already */
+    bool found = false;
+    for (uint64_t i = 0; i < dirty_count; i++) {
+        memcpy(device + dirty[i] * PAGE, base + dirty[i] * PAGE, PAGE);
+        is_dirty[dirty[i]] = 0;
+    }
+    dirty_count = 0;
+    for (; ahead || next_piece(&piece, bytes); ahead = false) {
+        if (found && piece.kind != LEFT) {
+            ahead = true;
+            break;
+        }
+        if (piece.kind == STATE)
+            found = state++ >= first;
+        else if (piece.kind == ARRIVED || found)
+            put_into(piece.at, bytes, piece.length, piece.kind == ARRIVED);
+    }
+    if (!found)
+        fail("there are fewer states than the guest asks for");
+    rewind(progress);
+    if (fwrite(&state, sizeof state, 1, progress) != 1 || fflush(progress))
+        fail("the progress cannot be written: is the disk full?");
+}
+
+static void register_all(qemu_plugin_id_t);
+
+static void on_mark(unsigned cpu, uint64_t number)
+{
+    if (number == ARM && !armed) {
+        armed = true;
+        if ((recording = record != NULL))
+            keep_base();
+        else
+            restore_base();
+        qemu_plugin_reset(own_id, register_all); /* everything is translated anew, see plugin.c */
+    } else if (number == BEGIN)
+        note(cpu, BEGUN, 0);
+    else if (number == END)
+        note(cpu, ENDED, 0);
+    else if (number == STOP) {
+        end_run();
+        recording = false;
+    } else if (number == NEXT && states)
+        next_state();
+}
+
+/* Place in the device, or UINT64_MAX. */
+static uint64_t place_of(qemu_plugin_meminfo_t info, uint64_t address)
+{
+    struct qemu_plugin_hwaddr *at;
+    uint64_t offset;
+    if (address >> 63)
+        return address >= pm_low && address < pm_high ? address - pm_low : UINT64_MAX;
+    at = qemu_plugin_get_hwaddr(info, address);
+    if (!at || qemu_plugin_hwaddr_is_io(at))
+        return UINT64_MAX;
+    offset = qemu_plugin_hwaddr_phys_addr(at) - ram_low;
+    return offset < pm_high - pm_low ? offset : UINT64_MAX;
+}
+
+static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+{
+    const struct insn *insn = data;
+    bool store = qemu_plugin_mem_is_store(info);
+    uint64_t at;
+
+    if (insn->kinds & MARKS) {
+        on_mark(cpu, address - MARK);
+        return;
+    }
+    if (record && insn->kinds & (store ? PUSHES : POPS) && address >> 63) {
+        if (insn->kinds & CALLS)
+            calls_enter(cpu, address, insn->address);
+        else
+            calls_stack(cpu, address);
+    }
+    if ((!store && !(insn->kinds & FLUSH)) || (record && !recording))
+        return;
+    at = place_of(info, address);
+    if (at != UINT64_MAX) {
+        unsigned bytes = 1u << qemu_plugin_mem_size_shift(info);
+        if (states)
+            soil(at, bytes);
+        else if (store)
+            note_store(cpu, insn, at, bytes);
+        else
+            note_write_back(cpu, insn, at);
+    }
+    if (store && insn->kinds & LOCKED) {
+        if (unlocked && record)
+            note(cpu, LOCKED_FENCE, insn->address);
+        unlocked = false;
+    }
+}
+
+static size_t bytes_of(const struct qemu_plugin_insn *insn, uint8_t *code)
+{
+    size_t n = qemu_plugin_insn_size(insn);
+    n = n > 15 ? 15 : n;
+#if QEMU_API_VERSION >= 3
+    return qemu_plugin_insn_data(insn, code, n);
+#else
+    memcpy(code, qemu_plugin_insn_data(insn), n);
+    return n;
+#endif
+}
+
+static bool was_turned(uint64_t address)
+{
+    for (unsigned i = 0; i < turned_count; i++)
+        if (turned[i] == address)
+            return true;
+    return false;
+}
+
+/* [prefixes] 0F AE /6 or /7 becomes [3E] [prefixes] 84 /r: TEST m8, r8. */
+static void turn(const struct qemu_plugin_insn *insn, const uint8_t *code, size_t n)
+{
+    uint8_t *there = qemu_plugin_insn_haddr(insn), made[16] = {0x3e};
+    uint64_t address = qemu_plugin_insn_vaddr(insn);
+    size_t i = 0;
+    while (i + 1 < n && !(code[i] == 0x0f && code[i + 1] == 0xae))
+        i++;
+    if (!there || i + 2 >= n || turned_count == TURNED || address % PAGE + n > PAGE)
+        return;
+    memcpy(made + 1, code, i);
+    made[i + 1] = 0x84;
+    memcpy(made + i + 2, code + i + 2, n - i - 2);
+    memcpy(there, made, n);
+    turned[turned_count++] = address;
+}
+
+static bool is_fence(const uint8_t *code, size_t n, int kinds)
+{
+    return kinds & STORE_FENCE || (kinds & FENCE && code[n - 1] >= 0xf0); /* mfence, not lfence */
+}
+
+static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+    size_t n = qemu_plugin_tb_n_insns(tb), i;
+    (void)id;
+    for (i = 0; i < n; i++) {
+        struct qemu_plugin_insn *at = qemu_plugin_tb_get_insn(tb, i);
+        uint8_t code[16];
+        size_t length = bytes_of(at, code);
+        int kinds = classify(code, length);
+        struct insn *insn;
+        bool unseen = kinds & FLUSH && !was_turned(qemu_plugin_insn_vaddr(at));
+        if (unseen && record)
+            turn(at, code, length);
+        if (!armed && !(kinds & MARKS))
+            continue;
+        insn = room(1, sizeof *insn);
+        *insn = (struct insn){qemu_plugin_insn_vaddr(at), kinds | (was_turned(qemu_plugin_insn_vaddr(at)) ? FLUSH : 0)};
+        if (record && is_fence(code, length, kinds))
+            qemu_plugin_register_vcpu_insn_exec_cb(at, on_fence, QEMU_PLUGIN_CB_NO_REGS, insn);
+        if (record && unseen)
+            qemu_plugin_register_vcpu_insn_exec_cb(at, on_unseen, QEMU_PLUGIN_CB_NO_REGS, insn);
+        qemu_plugin_register_vcpu_mem_cb(at, on_access, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, insn);
+    }
+}
+
+static void on_exit_(qemu_plugin_id_t id, void *data)
+{
+    (void)id, (void)data;
+    if (!record)
+        return;
+    recording = false;
+    end_run();
+    if (fclose(record) | calls_write(calls_path))
+        fail("the stores cannot be written: is the disk full?");
+}
+
+static void register_all(qemu_plugin_id_t id)
+{
+    qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+    qemu_plugin_register_atexit_cb(id, on_exit_, NULL);
+}
+
+static void *mapped(const char *path, uint64_t at, uint64_t bytes, int sharing)
+{
+    int fd = open(path, sharing == MAP_SHARED ? O_RDWR : O_RDONLY);
+    void *found = fd < 0 ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, sharing | MAP_NORESERVE, fd, at);
+    if (fd >= 0)
+        close(fd);
+    return found;
+}
+
+static bool parse(int argc, char **argv)
+{
+    struct {
+        const char *name;
+        uint64_t *number;
+        const char **text;
+    } known[] = {{"pmlo", &pm_low, 0},           {"pmhi", &pm_high, 0},           {"ramlo", &ram_low, 0}, {"most", &most, 0},
+                 {"first", &first, 0},           {"ram", 0, &ram_path},           {"record", 0, &record_path}, {"base", 0, &base_path},
+                 {"states", 0, &states_path},    {"progress", 0, &progress_path}, {"calls", 0, &calls_path}};
+    for (int i = 0; i < argc; i++)
+        for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+            size_t n = strlen(known[k].name);
+            if (strncmp(argv[i], known[k].name, n) || argv[i][n] != '=')
+                continue;
+            if (known[k].number)
+                *known[k].number = strtoull(argv[i] + n + 1, NULL, 0);
+            else
+                *known[k].text = strdup(argv[i] + n + 1);
+        }
+    return ram_path && base_path && pm_high > pm_low && (record_path ? calls_path && !states_path : states_path && progress_path);
+}
+
+QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
+{
+    uint64_t bytes;
+    (void)info;
+    if (!parse(argc, argv))
+        return -1;
+    bytes = pm_high - pm_low;
+    device = mapped(ram_path, ram_low, bytes, MAP_SHARED);
+    if (device == MAP_FAILED || (record_path && !(record = fopen(record_path, "wb"))))
+        return -1;
+    if (states_path) {
+        base = mapped(base_path, 0, bytes, MAP_PRIVATE);
+        dirty = room(bytes / PAGE, sizeof *dirty);
+        is_dirty = room(bytes / PAGE, 1);
+        if (base == MAP_FAILED || !(states = fopen(states_path, "rb")) || !(progress = fopen(progress_path, "wb")))
+            return -1;
+    }
+    own_id = id;
+    register_all(id);
+    return 0;
+}

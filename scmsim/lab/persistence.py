@@ -1,0 +1,329 @@
+"""What a guest stores to persistent memory, in order; and what its kernel makes of a device with a given content.
+
+A recording is that of persistence.c: stores with their data, write-backs, fences and marks of operations.  The crash guest is given
+states of the device one after the other; it mounts each, reads the files that it is told of, and unmounts.
+"""
+
+import pathlib
+import struct
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import BinaryIO, NamedTuple
+
+import numpy as np
+
+from scmsim.core.errors import EnvironmentProblem, UsageError
+from scmsim.core.records import FALLOCATE, MMAP, PUNCH_HOLE, Source
+from scmsim.lab import cache, calls, counts, machine
+from scmsim.lab.machine import Setting
+from scmsim.lab.plan import FILE, OPERATION, Plan, from_trace
+from scmsim.lab.systems import System
+
+STORED, NT_STORED, WRITTEN_BACK, FENCED, LOCKED_FENCE, BEGUN, ENDED, UNSEEN, FULL = range(1, 10)  # enum entry
+LINE = 64
+MOST_BYTES = 1 << 30  # of a recording
+MOST_OPERATIONS = 100_000
+MOST_PATHS = 4096
+_HEAD = np.dtype(
+    [("at", "<u8"), ("code", "<u8"), ("node", "<u4"), ("length", "<u2"), ("kind", "u1"), ("unused", "u1")]
+)  # struct entry_head
+_GIVEN = np.dtype(
+    [("result", "<i8"), ("inode", "<u8"), ("parent", "<i4"), ("owner", "<i4"), ("number", "<i4"), ("unused", "<i4")]
+)  # struct given of guest.h
+_PIECE = struct.Struct("<QII")  # struct piece
+_ARRIVED, _STATE, _LEFT = range(3)
+_SEEN = struct.Struct("<QQ")
+_SEEN_FILE = struct.Struct("<QqII")
+_RUN = np.dtype([("word", "<u8"), ("count", "<u8")])
+_LETTERS = 20  # of a name's first letter, from f on: guest_operations.c
+_RESULTS_ROOM = 384 << 20  # of one boot
+_STUCK_S = 120.0  # without a new state
+_LOOK_WORDS = 60  # paths of a command
+_MOST_PIECE = 4096
+
+
+class Entry(NamedTuple):
+    """One line of a recording: `at` is a place in the device, `length` bytes (of WRITTEN_BACK: lines)."""
+
+    kind: int
+    at: int
+    length: int
+    code: int
+    node: int
+    data: bytes = b""
+
+
+class Name(NamedTuple):
+    """A name of a file: which directory, and what the guest made it from."""
+
+    parent: int
+    owner: int
+    number: int
+
+    @property
+    def leaf(self) -> str:
+        """Last part of the path."""
+        more = f".{self.number // _LETTERS}" if self.number >= _LETTERS else ""
+        return f"{chr(ord('f') + self.number % _LETTERS)}{self.owner:06d}{more}"
+
+
+@dataclass
+class Recording:
+    """What one guest did to its device.
+
+    Attributes
+    ----------
+    results : list of int
+        Of each operation: what the system call returned.
+    first, names : list of (Name, inode)
+        The name of each file that was there at first, and the one that each operation gave; inode 0: none.
+    base : pathlib.Path
+        Content of the device when the recording began.
+    """
+
+    entries: list[Entry]
+    operations: np.ndarray
+    files: np.ndarray
+    results: list[int]
+    first: list[tuple[Name, int]]
+    names: list[tuple[Name, int]]
+    base: pathlib.Path
+    seconds: float
+    functions: counts.Symbols
+    nodes: np.ndarray = field(default_factory=lambda: np.zeros(0, calls.NODE))
+
+    def __post_init__(self) -> None:
+        self._chains: dict[int, tuple[str, ...]] = {}
+        self._names: dict[int, str] = {}
+
+    def function(self, code: int) -> str:
+        """The function that an instruction lies in."""
+        if code not in self._names:
+            self._names[code] = counts.functions_at(np.array([code], np.uint64), self.functions)[0]
+        return self._names[code]
+
+    def chain(self, entry: Entry) -> tuple[str, ...]:
+        """Functions that led to an entry, the innermost first."""
+        return (self.function(entry.code), *self._callers(entry.node))
+
+    def _callers(self, node: int) -> tuple[str, ...]:
+        if node not in self._chains:
+            found, at = [], node
+            while at < len(self.nodes) and self.nodes["parent"][at] != calls.NO_PARENT:
+                found.append(self.function(int(self.nodes["site"][at])))
+                at = int(self.nodes["parent"][at])
+            self._chains[node] = tuple(found)
+        return self._chains[node]
+
+
+def plan_of(source: Source) -> Plan:
+    """Plan of a trace without what only counting needs; raises UsageError for what a crash check does not follow."""
+    if source.rows > MOST_OPERATIONS:
+        raise UsageError(f"the trace has {source.rows:,} operations, lab crash takes {MOST_OPERATIONS:,}; cut it first")
+    found = from_trace(source)
+    operations = found.operations[len(found.operations) - source.rows :]
+    if (operations["op"] == MMAP).any():
+        raise UsageError(
+            "the trace maps files, and stores through a mapping are not followed; leave out mmap (trace filter)"
+        )
+    if ((operations["op"] == FALLOCATE) & (operations["flag"] & PUNCH_HOLE > 0)).any():
+        raise UsageError("the trace punches holes, which are not followed; leave out fallocate (trace filter)")
+    return Plan(found.files[: len(source.files)], operations, found.regions, found.header)
+
+
+def record(setting: Setting, system: System, plan: Plan, folder: pathlib.Path) -> Recording:
+    """Run a plan on a fresh file system; what it stores, with files that stay in a folder of the caller.
+
+    Raises
+    ------
+    EnvironmentProblem
+        If the guest fails, stores more than MOST_BYTES, or runs a write-back that the plugin could not follow.
+    """
+    setup, image = machine.prepared(setting.kernel, system)
+    job = plan.packed([["label"], *setup])
+    base = folder / "base"
+    words = [
+        str(cache.persistence_plugin(setting.qemu.api)),
+        *machine.device_words(),
+        f"ram={folder / 'ram'}",
+        f"record={folder / 'record'}",
+        f"calls={folder / 'calls'}",
+        f"base={base}",
+        f"most={MOST_BYTES}",
+    ]
+    seconds = machine.boot(folder, setting, system.name, job, image, words)
+    wanted = (len(plan.files) + len(plan.operations)) * _GIVEN.itemsize
+    symbols, _, raw = machine.report(folder, machine.output_at(job), wanted)
+    given = np.frombuffer(raw, _GIVEN)
+    names = [(Name(*row[:3]), row[3]) for row in given[["parent", "owner", "number", "inode"]].tolist()]
+    functions = counts.symbols(symbols)
+    found = Recording(
+        list(entries((folder / "record").read_bytes())), plan.operations, plan.files,
+        given["result"][len(plan.files) :].tolist(), names[: len(plan.files)], names[len(plan.files) :],
+        base, seconds, functions, calls.read(folder / "calls"),
+    )  # fmt: skip
+    for name in ("ram", "record", "calls"):
+        (folder / name).unlink()
+    unseen = next((entry for entry in found.entries if entry.kind == UNSEEN), None)
+    if unseen:
+        raise machine.Failed(
+            f"{system.name}: a write-back of {found.function(unseen.code)} ran for the first time in the trace, so its lines "
+            "are not known; the guest's warm_up() must reach it"
+        )
+    if any(entry.kind == FULL for entry in found.entries):
+        raise EnvironmentProblem(f"the trace stores more than {MOST_BYTES >> 30} GiB to the device; cut it first")
+    return found
+
+
+def entries(raw: bytes) -> Iterator[Entry]:
+    """Lines of a recording."""
+    at = 0
+    while at + _HEAD.itemsize <= len(raw):
+        place, code, node, length, kind, _ = np.frombuffer(raw, _HEAD, 1, at)[0].tolist()
+        at += _HEAD.itemsize
+        data = b""
+        if kind in (STORED, NT_STORED):
+            data = raw[at : at + length]
+            at += -(-length // 8) * 8
+        yield Entry(kind, place, length, code, node, data)
+    if at != len(raw):
+        raise EnvironmentProblem("the recording of stores is cut short; is the disk full?")
+
+
+class StateWriter:
+    """Writes states of the device for the crash guest: bytes that arrived stay for all states behind them."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file, self.count = file, 0
+
+    def arrived(self, at: int, data: bytes) -> None:
+        """Bytes that are there from now on."""
+        self._put(_ARRIVED, at, data)
+
+    def state(self, pieces: Sequence[tuple[int, bytes]]) -> None:
+        """The next state: these bytes besides, in this order."""
+        self.file.write(_PIECE.pack(0, 0, _STATE))
+        self.count += 1
+        for at, data in pieces:
+            self._put(_LEFT, at, data)
+
+    def _put(self, kind: int, at: int, data: bytes) -> None:
+        for start in range(0, len(data), _MOST_PIECE):
+            part = data[start : start + _MOST_PIECE]
+            self.file.write(_PIECE.pack(at + start, len(part), kind) + part + bytes(-len(part) % 8))
+
+
+class SeenFile(NamedTuple):
+    """A path of a state: `length` below 0 is an error number; `words` in runs (word, how many)."""
+
+    inode: int
+    length: int
+    directory: bool
+    runs: tuple[tuple[int, int], ...]
+
+
+class Seen(NamedTuple):
+    """What the guest found in a state: `error` is an error number of mount, or a text if the guest did not survive it."""
+
+    error: int | str
+    files: tuple[SeenFile, ...]
+
+
+def look(
+    setting: Setting,
+    system: System,
+    states: pathlib.Path,
+    base: pathlib.Path,
+    numbers: range,
+    paths: Sequence[str],
+    progress: Callable[[int], None] = lambda done: None,
+) -> Iterator[Seen]:
+    """What the kernel makes of each of the states `numbers`; a guest that a state kills is started again behind it.
+
+    Parameters
+    ----------
+    states, base : pathlib.Path
+        What `StateWriter` wrote, and the device's content before it.
+    paths : sequence of str
+        Files to look at, below the mount point.
+    progress : callable(states begun)
+    """
+    at = numbers.start
+    while at < numbers.stop:
+        found, error = _boot(setting, system, states, base, range(at, numbers.stop), paths, progress)
+        yield from found
+        at += len(found)
+        if error:
+            yield Seen(error, ())
+            at += 1
+
+
+class _Stuck(Exception):
+    """No new state for a long time."""
+
+
+def _boot(
+    setting: Setting, system: System, states: pathlib.Path, base: pathlib.Path, numbers: range, paths: Sequence[str],
+    progress: Callable[[int], None],
+) -> tuple[list[Seen], str]:  # fmt: skip
+    """What one guest found, and why it ended before its time ("": it did not)."""
+    setup, image = machine.prepared(setting.kernel, system, fresh=False)
+    looks = [["look", *paths[i : i + _LOOK_WORDS]] for i in range(0, len(paths), _LOOK_WORDS)]
+    setup += [["states", str(len(numbers)), system.type, system.options], *looks]
+    job = Plan(np.zeros(0, FILE), np.zeros(0, OPERATION), []).packed(setup)
+    with machine.scratch() as folder:
+        begun, clock = folder / "progress", [0, time.monotonic()]
+        words = [
+            str(cache.persistence_plugin(setting.qemu.api)),
+            *machine.device_words(),
+            f"ram={folder / 'ram'}",
+            f"base={base}",
+            f"states={states}",
+            f"progress={begun}",
+            f"first={numbers.start}",
+        ]
+
+        def watch() -> None:
+            now = _begun(begun)
+            if now != clock[0]:
+                clock[:] = [now, time.monotonic()]
+                progress(max(0, now - numbers.start))
+            elif time.monotonic() - clock[1] > _STUCK_S:
+                raise _Stuck
+
+        error = ""
+        try:
+            machine.boot(folder, setting, system.name, job, image, words, _RESULTS_ROOM, watch)
+            done = len(numbers)
+        except (machine.Failed, _Stuck) as problem:
+            done = _begun(begun) - 1 - numbers.start
+            if done < 0:
+                raise
+            error = str(problem) or f"the kernel did nothing for {_STUCK_S:.0f} s"
+        return list(_found(folder / "ram", machine.output_at(job), done, len(paths))), error
+
+
+def _begun(path: pathlib.Path) -> int:
+    try:
+        return int.from_bytes(path.read_bytes()[:8], "little")
+    except OSError:
+        return 0
+
+
+def _found(ram: pathlib.Path, at: int, count: int, paths: int) -> Iterator[Seen]:
+    with ram.open("rb") as file:
+        file.seek(at + machine.OUTPUT_HEAD)
+        for _ in range(count):
+            head = file.read(_SEEN.size)
+            error, size = _SEEN.unpack(head)
+            yield Seen(error, tuple(_files(file.read(size - _SEEN.size), 0 if error else paths)))
+
+
+def _files(raw: bytes, count: int) -> Iterator[SeenFile]:
+    at = 0
+    for _ in range(count):
+        inode, length, directory, runs = _SEEN_FILE.unpack_from(raw, at)
+        at += _SEEN_FILE.size
+        yield SeenFile(inode, length, bool(directory), tuple(np.frombuffer(raw, _RUN, runs, at).tolist()))
+        at += runs * _RUN.itemsize
