@@ -14,7 +14,7 @@
 # %% [markdown]
 # # Map the database, or read it?
 # LMDB maps its file and loads from it. Would `pread` be better? The answer depends on the size of the pages that the mapping gets, which no
-# trace of system calls shows. `traces/lmdb-get.parquet` has every load: 1,000 random look-ups in 40,000 keys, captured with
+# trace of system calls shows. `traces/mapped/lmdb-get.parquet` has every load: 1,000 random look-ups in 40,000 keys, captured with
 # `scmsim capture --backend lackey` (no root, no hardware).
 
 # %%
@@ -29,7 +29,7 @@ import scmsim
 from scmsim.core.records import CLOSE, OPEN, READ, ULOAD
 from scmsim.trace import TraceWriter, open_trace
 
-stored = open_trace("../traces/lmdb-get.parquet")
+stored = open_trace("../traces/mapped/lmdb-get.parquet")
 rows = np.concatenate(list(stored.batches()))
 data = next(i for i, path in enumerate(stored.files.path) if path.endswith("data.mdb"))
 rows = rows[rows["file"] == data]
