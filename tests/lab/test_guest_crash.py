@@ -76,7 +76,7 @@ def test_a_killed_check_leaves_nothing(trace):
 
 
 def test_a_state_that_kills_the_guest_is_a_finding_and_the_others_are_looked_at(tmp_path, monkeypatch):
-    """The second of three states: its device makes the guest's program give up, as its file system stays busy or its kernel panics."""
+    """The second of three states ends the guest: its kernel panics, or its file system stays busy."""
     base, states = tmp_path / "base", tmp_path / "states"
     with base.open("wb") as file:
         file.truncate(qemu.PM_BYTES)
