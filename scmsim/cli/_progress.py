@@ -108,6 +108,39 @@ class Progress:
             wipe()
 
 
+class CompilingAhead(Progress):
+    """The same of pieces that other processes compile; said once where stderr is no terminal."""
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        if on_terminal():
+            with _lock:
+                draw(f"compiling {what} (once after an installation): {done} of {total}")
+        elif not done and not _quiet:
+            click.echo(f"scmsim: compiling {what} (once after an installation) ...", err=True)
+
+
+class Points:
+    """Callable (done, points, seconds left) of a sweep; rubbed out at the end."""
+
+    def __init__(self) -> None:
+        self.last = 0.0
+
+    def __enter__(self) -> "Points":
+        return self
+
+    def __call__(self, done: int, points: int, left: float) -> None:
+        from scmsim.perf.plan import duration
+
+        if on_terminal() and (time.monotonic() - self.last > INTERVAL or done == points):
+            self.last = time.monotonic()
+            with _lock:
+                draw(f"{done:,} of {points:,} points, {duration(left)} left")
+
+    def __exit__(self, kind: type | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        with _lock:
+            wipe()
+
+
 class Compiling(compiling.Watcher):
     """Says that functions are compiled, for which model, how many so far and since when."""
 

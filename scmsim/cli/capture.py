@@ -62,7 +62,7 @@ def command(
     from scmsim.trace.capture import PAGES, Options, check_target
 
     if calibrate and out is None and not command_line:
-        return _print_calibration(registry.names("capture"))
+        return _print_calibration([name for name in registry.names("capture") if _calibrates(name)])
     if out is None:
         raise UsageError("no name for the trace; give it with -o NAME.parquet")
     keep_raw, pages = more.pop("keep_raw"), more.pop("pages") or PAGES
@@ -115,7 +115,15 @@ def _check(options: Any, keep_raw: str | None) -> None:
         raise UsageError("--seconds is for --pid; a command is recorded until it ends")
 
 
+def _calibrates(backend: str) -> bool:
+    from scmsim.core import registry
+
+    return bool(registry.literals("capture", backend).get("CALIBRATES", True))
+
+
 def _calibration(backend: str) -> dict[str, Any]:
+    if not _calibrates(backend):
+        raise UsageError(f"--calibrate times calls, and the cost of {backend!r} is that of instructions; leave it out")
     from scmsim.trace.capture._calibrate import calibrate
 
     measured = calibrate([backend])[backend]

@@ -2,8 +2,6 @@
 
 import itertools
 import json
-import sys
-import time
 from typing import TYPE_CHECKING
 
 import click
@@ -52,6 +50,7 @@ def command(
 ) -> int:
     import os
 
+    from scmsim.cli._progress import Points
     from scmsim.perf.plan import duration
     from scmsim.sweep import config as configs
     from scmsim.sweep import run as sweeps
@@ -73,11 +72,8 @@ def command(
                 f"time about {duration(plan.seconds)} (assuming {sweeps.OPERATIONS_PER_S:,.0f} operations/s a worker)"
             )
         return 0
-    shown = _Shown()
-    try:
-        found = sweeps.run(sweep, out, executor=executor, jobs=jobs or 0, scheduler=scheduler, progress=shown)
-    finally:
-        shown.wipe()
+    with Points() as progress:
+        found = sweeps.run(sweep, out, executor=executor, jobs=jobs or 0, scheduler=scheduler, progress=progress)
     if as_json:
         click.echo(json.dumps(sweeps.summary(found)))
     else:
@@ -103,24 +99,3 @@ def _rate(work: "Work") -> str:
         f"{work.operations:,} operations ({work.repeated:,} in passes that repeat), {work.moved / 2**30:,.2f} GiB, "
         f"in {seconds:,.1f} s: {work.operations / seconds:,.0f} operations/s, {work.moved / seconds / 1e9:,.2f} GB/s simulated"
     )
-
-
-class _Shown:
-    """Progress on stderr, only where it is a terminal."""
-
-    def __init__(self) -> None:
-        self.last = 0.0
-
-    def __call__(self, done: int, points: int, left: float) -> None:
-        from scmsim.cli._progress import on_terminal
-        from scmsim.perf.plan import duration
-
-        if on_terminal() and (time.monotonic() - self.last > 0.3 or done == points):
-            self.last = time.monotonic()
-            sys.stderr.write(f"\r\x1b[K{done:,} of {points:,} points, {duration(left)} left")
-            sys.stderr.flush()
-
-    def wipe(self) -> None:
-        if self.last:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()

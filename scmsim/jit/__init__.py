@@ -18,7 +18,7 @@ from numba.core.compiler import Compiler
 from numba.core.errors import NumbaExperimentalFeatureWarning
 
 from scmsim.core import compiling
-from scmsim.jit.cache import KernelCache
+from scmsim.jit.cache import KernelCache, is_folder_writable
 
 # A model that extends another's state record passes it to the other's kernels: the fields that they know come first.
 warnings.filterwarnings("ignore", category=NumbaExperimentalFeatureWarning, message="Record")
@@ -118,6 +118,42 @@ def subroutine(function, **options):
 def inlined(function):
     """A small part that is always compiled into its callers: passing it three arrays costs more than what it does."""
     return subroutine(function, forceinline=True)
+
+
+def is_kept(kernel):
+    """Whether a kernel is on disk, compiled for whatever arguments; True of what is never kept."""
+    cache = getattr(kernel, "_cache", None)
+    return not isinstance(cache, KernelCache) or cache.is_kept()
+
+
+def calling(*kernels):
+    """Decorator for a function in Python that stands for a kernel: which ones it calls, the one that is needed first in front."""
+
+    def marked(function):
+        function.kernels = kernels
+        return function
+
+    return marked
+
+
+def kernels_of(function):
+    """The kernels that Python calls by a function: it itself, or those of `calling`."""
+    return getattr(function, "kernels", (function,))
+
+
+def compile_for(kernel, *arguments):
+    """Compile a kernel for arguments like these, without running it."""
+    kernel.compile(tuple(map(numba.typeof, arguments)))
+
+
+def keeps():
+    """Whether compiled kernels can be kept on disk, so that other processes find them."""
+    return not numba.config.DISABLE_JIT and is_folder_writable(cache_folder())
+
+
+def cache_folder():
+    """The folder of the compiled kernels of this installation."""
+    return numba.config.CACHE_DIR
 
 
 def decorator_of(value):

@@ -32,12 +32,14 @@ def bind(family: str, module: types.ModuleType, replaced: Mapping[types.ModuleTy
     Raises
     ------
     TypeError
-        For a name that the module does not have.
+        For a name that the module does not have, and for a function that a third module imported by its name: it would stay
+        what it was there.
     """
     for changed, names in replaced.items():
         if missing := names.keys() - vars(changed).keys():
             raise TypeError(f"{family} replaces {', '.join(sorted(missing))}, which {changed.__name__} does not have")
     globals_of = {one: {**vars(one), **replaced.get(one, {})} for one in _reached(module, replaced)}
+    _refuse_imported(family, replaced, globals_of)
     copies = {one: types.ModuleType(one.__name__, one.__doc__) for one in _leading_to(set(replaced), globals_of)}
     made: dict[int, Any] = {id(one): copy for one, copy in copies.items()}
     for one, copy in copies.items():
@@ -52,7 +54,8 @@ def bind(family: str, module: types.ModuleType, replaced: Mapping[types.ModuleTy
 def _module_of(value: Any) -> types.ModuleType | None:
     """The module of a kernel or subroutine, or a module that has some."""
     if isinstance(value, types.ModuleType):
-        return value if any(map(decorator_of, vars(value).values())) else None
+        # a copy: another thread may import a part of a package meanwhile, which becomes a name in it
+        return value if any(map(decorator_of, tuple(vars(value).values()))) else None
     return getattr(value, "bound_in", sys.modules[value.__module__]) if decorator_of(value) else None
 
 
@@ -75,6 +78,26 @@ def _leading_to(wanted: set[types.ModuleType], globals_of: Mapping[types.ModuleT
     while more := {one for one, seen in named.items() if seen & wanted} - wanted:
         wanted = wanted | more
     return wanted
+
+
+def _refuse_imported(
+    family: str, replaced: Mapping[types.ModuleType, Names], globals_of: Mapping[types.ModuleType, Names]
+) -> None:
+    """Only the module that replaces a function may have the old one by its name: to call it, as an override calls its base."""
+    old = {
+        id(vars(changed)[name]): (changed, name, _module_of(new))
+        for changed, names in replaced.items()
+        for name, new in names.items()
+        if _module_of(vars(changed)[name]) is changed
+    }
+    for one, names in globals_of.items():
+        for value in names.values():
+            changed, name, replacing = old.get(id(value), (one, "", one))
+            if one not in (changed, replacing):
+                raise TypeError(
+                    f"{family} replaces {name} of {changed.__name__}, which {one.__name__} imports by its name: "
+                    f"call it there by its module"
+                )
 
 
 def _copied(function: Any, module: types.ModuleType, family: str) -> Any:

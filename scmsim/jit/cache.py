@@ -88,6 +88,15 @@ def _read(path):
     return pickle.loads(data)
 
 
+def is_folder_writable(path):
+    """Whether files can be made in a folder that may have to be made first."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(path, os.W_OK)
+
+
 class KernelCache(FunctionCache):
     """The cache of one kernel; after the first file that cannot be written no kernel of this process is kept."""
 
@@ -98,6 +107,10 @@ class KernelCache(FunctionCache):
         super().__init__(py_func)
         impl = self._impl
         self._cache_file = _Files(self._cache_path, impl.filename_base, impl.locator.get_source_stamp())
+
+    def is_kept(self):
+        """Whether the kernel is on disk, compiled for some arguments by this numba from this source."""
+        return bool(self._cache_file._load_index())
 
     def save_overload(self, sig, data):
         """Keep a compiled kernel if that is possible."""

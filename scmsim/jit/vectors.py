@@ -1,12 +1,12 @@
-"""Rows of 8 or 16 tags, searched and shifted as one vector: what a TLB set, or a set of any cache, is made of.
+"""Rows that are handled as one vector: of tags (a TLB set, or a set of any cache, is made of them), of bits, of counts.
 
-A row keeps its tags in order of use, the most recent first.  The kernels' language has no vectors, so these few operations
-are given to LLVM directly; it turns them into whatever the CPU has (AVX-512: six instructions; AVX2, NEON: a few more).
-Measured on a 2 GHz core, sets chosen at random: 4 cycles an operation (16 tags of 32 bits or 8 of 64), 6 for 16 of 64 bits;
-the same loops written in Python, which LLVM does not turn into vectors: 10 to 25.  With compilation switched off the plain
-functions below do the same.
+The kernels' language has no vectors, so these few operations are given to LLVM directly; it turns them into whatever the CPU has
+(AVX-512: six instructions; AVX2, NEON: a few more).  A row of tags is in order of use, the most recent first.  Measured on a
+2 GHz core, sets chosen at random: 4 cycles an operation (16 tags of 32 bits or 8 of 64), 6 for 16 of 64 bits; the same loops
+written in Python, which LLVM does not turn into vectors: 10 to 25.  With compilation switched off the plain functions below do
+the same.
 
-Every function takes an array whose rows begin at multiples of the row's length, the index of a row's first tag, and a tag.
+Every function takes an array whose rows begin at multiples of the row's length, and the index of a row's first lane.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 from llvmlite.ir.instructions import StoreInstr
-from numba.core import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 _I32 = ir.IntType(32)
@@ -36,34 +36,64 @@ class _WholeStore(StoreInstr):
         buf.append(text[0].replace("store", "store volatile", 1))
 
 
-class _Row:
-    """The row at array[index], and which of its lanes hold the tag."""
+class _Vector:
+    """The row at array[index]."""
 
-    def __init__(self, lanes: int, bits: int, context: Any, builder: Any, array: Any, value: Any, index: Any, tag: Any):
+    def __init__(self, lanes: int, bits: int, context: Any, builder: Any, array: Any, value: Any, index: Any):
         self.lane, self.lanes, self.builder = ir.IntType(bits), lanes, builder
         self.vector, self.align = ir.VectorType(self.lane, lanes), bits // 8
         start = builder.gep(context.make_array(array)(context, builder, value).data, [index])
         self.at = builder.bitcast(start, self.vector.as_pointer())
         self.tags = builder.load(self.at)
         self.tags.align = self.align
+
+    def filled(self, value: Any) -> Any:
+        """A vector with the value in every lane."""
         undefined = ir.Constant(self.vector, ir.Undefined)
-        tag = builder.trunc(tag, self.lane) if bits < 64 else tag
-        first = builder.insert_element(undefined, tag, ir.Constant(_I32, 0))
-        self.tag = builder.shuffle_vector(first, undefined, _indices(lanes, *[0] * lanes))
+        value = self.builder.trunc(value, self.lane) if self.lane.width < 64 else value
+        first = self.builder.insert_element(undefined, value, ir.Constant(_I32, 0))
+        return self.builder.shuffle_vector(first, undefined, _indices(self.lanes, *[0] * self.lanes))
+
+    def constant(self, *values: int) -> ir.Constant:
+        """A vector of constants; one value stands for all lanes."""
+        return ir.Constant(self.vector, list(values) if len(values) > 1 else list(values) * self.lanes)
+
+    def total(self, vector: Any) -> Any:
+        """Sum of the lanes, 64 bits."""
+        found = self.call("llvm.vector.reduce.add", self.lane, vector)
+        return self.builder.zext(found, _I64) if self.lane.width < 64 else found
+
+    def call(self, intrinsic_name: str, result: ir.Type, vector: Any) -> Any:
+        """One of LLVM's own functions of a vector."""
+        name = f"{intrinsic_name}.v{self.lanes}i{self.lane.width}"
+        kind = ir.FunctionType(result, [self.vector])
+        return self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, name), [vector])
+
+    def store(self, vector: Any) -> None:
+        """Put the row back as a whole."""
+        store = self.builder.store(vector, self.at)
+        store.__class__, store.align = _WholeStore, self.align
+
+
+class _Row(_Vector):
+    """A row of tags, and which of its lanes hold the tag."""
+
+    def __init__(self, lanes: int, bits: int, context: Any, builder: Any, array: Any, value: Any, index: Any, tag: Any):
+        super().__init__(lanes, bits, context, builder, array, value, index)
+        self.tag = self.filled(tag)
         same = builder.icmp_signed("==", self.tags, self.tag)
         self.found = builder.zext(builder.bitcast(same, ir.IntType(lanes)), _I64)
 
-    def put_first(self, last: Any) -> None:
-        """Shift the lanes before the one that holds the tag (or before lane `last`) by one; the tag becomes the first."""
+    def put_first(self, first: Any, last: Any) -> None:
+        """Shift the lanes before the one that holds the tag (or before lane `last`) by one, and `first` in."""
         builder, one = self.builder, ir.Constant(_I64, 1)
         stop = builder.or_(self.found, builder.shl(one, last))
         upto = builder.xor(stop, builder.sub(stop, one))  # all bits up to the lowest one
         changed = builder.bitcast(builder.trunc(upto, ir.IntType(self.lanes)), ir.VectorType(ir.IntType(1), self.lanes))
         shifted = builder.shuffle_vector(
-            self.tag, self.tags, _indices(self.lanes, 0, *range(self.lanes, 2 * self.lanes - 1))
+            first, self.tags, _indices(self.lanes, 0, *range(self.lanes, 2 * self.lanes - 1))
         )
-        store = builder.store(builder.select(changed, shifted, self.tags), self.at)
-        store.__class__, store.align = _WholeStore, self.align
+        self.store(builder.select(changed, shifted, self.tags))
 
 
 def _touch(lanes: int, bits: int) -> Callable:
@@ -71,12 +101,25 @@ def _touch(lanes: int, bits: int) -> Callable:
     def touch(typing: Any, array: Any, index: Any, tag: Any, last: Any) -> Any:
         def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             row = _Row(lanes, bits, context, builder, signature.args[0], *args[:3])
-            row.put_first(args[3])
+            row.put_first(row.tag, args[3])
             return row.found
 
         return types.int64(array, types.int64, types.int64, types.int64), code
 
     return touch
+
+
+def _pass_on(lanes: int, bits: int) -> Callable:
+    @intrinsic
+    def pass_on(typing: Any, array: Any, index: Any, tag: Any, last: Any, first: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            row = _Row(lanes, bits, context, builder, signature.args[0], *args[:3])
+            row.put_first(row.filled(args[4]), args[3])
+            return row.found
+
+        return types.int64(array, types.int64, types.int64, types.int64, types.int64), code
+
+    return pass_on
 
 
 def _find(lanes: int, bits: int) -> Callable:
@@ -93,16 +136,56 @@ def _find(lanes: int, bits: int) -> Callable:
     return find
 
 
+@intrinsic
+def _take_bit(typing: Any, array: Any, index: Any, bit: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        row = _Vector(8, 64, context, builder, signature.args[0], *args[:2])
+        at = builder.sub(
+            row.filled(args[2]), row.constant(*range(0, 512, 64))
+        )  # where the bit lies, counted from a lane's first
+        inside = builder.icmp_unsigned("<", at, row.constant(64))
+        shift = builder.and_(at, row.constant(63))
+        own = builder.select(inside, builder.shl(row.constant(1), shift), row.constant(0))
+        later = builder.select(builder.icmp_signed("<", at, row.constant(0)), row.constant(-1), row.constant(0))
+        behind = builder.select(inside, builder.shl(row.constant(-2), shift), later)
+        ones = row.total(row.call("llvm.ctpop", row.vector, builder.and_(row.tags, behind)))
+        row.store(builder.and_(row.tags, builder.not_(own)))
+        return ones
+
+    return types.int64(array, types.int64, types.int64), code
+
+
+@intrinsic
+def _take_one(typing: Any, array: Any, index: Any, lane: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        row = _Vector(16, 32, context, builder, signature.args[0], *args[:2])
+        numbers, wanted = row.constant(*range(16)), row.filled(args[2])
+        behind = builder.select(builder.icmp_signed(">", numbers, wanted), row.tags, row.constant(0))
+        own = builder.zext(builder.icmp_signed("==", numbers, wanted), row.vector)
+        row.store(builder.sub(row.tags, own))
+        return row.total(behind)
+
+    return types.int64(array, types.int64, types.int64), code
+
+
 def _plain_touch(lanes: int) -> Callable:
     def touch(array: Any, index: int, tag: int, last: int) -> int:
+        return pass_on(array, index, tag, last, tag)
+
+    pass_on = _plain_pass_on(lanes)
+    return touch
+
+
+def _plain_pass_on(lanes: int) -> Callable:
+    def pass_on(array: Any, index: int, tag: int, last: int, first: int) -> int:
         tag = np.int64(tag).astype(array.dtype)  # cut to the length of a tag, as the vector does
         found = sum(1 << lane for lane in range(lanes) if array[index + lane] == tag)
         stop = (found & -found).bit_length() - 1 if found & ((2 << int(last)) - 1) else int(last)
         array[index + 1 : index + stop + 1] = array[index : index + stop].copy()
-        array[index] = tag
+        array[index] = np.int64(first).astype(array.dtype)
         return found
 
-    return touch
+    return pass_on
 
 
 def _plain_find(lanes: int) -> Callable:
@@ -110,6 +193,18 @@ def _plain_find(lanes: int) -> Callable:
         return next((lane for lane in range(lanes) if array[index + lane] == tag), -1)
 
     return find
+
+
+def _plain_take_bit(array: Any, index: int, bit: int) -> int:
+    word, place = index + (int(bit) >> 6), int(bit) & 63
+    own, later = int(array[word]) & (1 << 64) - 1, [int(array[k]) & (1 << 64) - 1 for k in range(word + 1, index + 8)]
+    array[word] = np.array(own & ~(1 << place), np.uint64).astype(np.int64)
+    return (own >> place + 1).bit_count() + sum(value.bit_count() for value in later)
+
+
+def _plain_take_one(array: Any, index: int, lane: int) -> int:
+    array[index + lane] -= 1
+    return int(array[index + lane + 1 : index + 16].sum())
 
 
 _PLAIN = bool(numba.config.DISABLE_JIT)
@@ -120,6 +215,16 @@ touch8 = _plain_touch(8) if _PLAIN else _touch(8, 64)  # 8 tags of 64 bits
 touch16 = _plain_touch(16) if _PLAIN else _touch(16, 64)
 touch16_short = _plain_touch(16) if _PLAIN else _touch(16, 32)  # 16 tags of 32 bits
 
+# pass_on(array, index, tag, last, first): the same for a row that goes on with a set: `first`, the last tag of the row before,
+# becomes the first.
+pass_on16 = _plain_pass_on(16) if _PLAIN else _pass_on(16, 64)
+
 # find(array, index, tag): the first lane that holds the tag, or -1; nothing changes.
 find8 = _plain_find(8) if _PLAIN else _find(8, 64)
 find16 = _plain_find(16) if _PLAIN else _find(16, 64)
+
+# take_bit(array, index, bit): clear a bit of a row of 512 (8 words of 64); returns how many of the bits behind it are set.
+take_bit = _plain_take_bit if _PLAIN else _take_bit
+
+# take_one(array, index, lane): one less in a lane of a row of 16 counts of 32 bits; returns the sum of the lanes behind it.
+take_one = _plain_take_one if _PLAIN else _take_one

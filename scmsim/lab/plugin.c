@@ -385,20 +385,18 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
     } numbers[] = {{"regions", &regions}, {"pmlo", &pm_low},    {"pmhi", &pm_high}, {"ramlo", &ram_low},
                    {"ramhi", &ram_high},  {"every", &every},    {"length", &window},  {"within", &within}};
     const char *stream_path = NULL, *touches_path = NULL, *value;
+    struct {
+        const char *name, **to;
+    } paths[] = {{"out", &out_path}, {"calls", &calls_path}, {"stream", &stream_path}, {"touches", &touches_path}};
     (void)info;
 
     for (int i = 0; i < argc; i++) {
         for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
             if ((value = value_of(argv[i], numbers[k].name)))
                 *numbers[k].to = strtoull(value, NULL, 0);
-        if ((value = value_of(argv[i], "out")))
-            out_path = strdup(value);
-        if ((value = value_of(argv[i], "calls")))
-            calls_path = strdup(value);
-        if ((value = value_of(argv[i], "stream")))
-            stream_path = strdup(value);
-        if ((value = value_of(argv[i], "touches")))
-            touches_path = strdup(value);
+        for (size_t k = 0; k < sizeof paths / sizeof *paths; k++)
+            if ((value = value_of(argv[i], paths[k].name)))
+                *paths[k].to = strdup(value);
     }
     if (!out_path || !calls_path || !every || regions >= ARM || !within || (stream_path && !(stream = fopen(stream_path, "wb"))) ||
         (touches_path && !(touches = fopen(touches_path, "wb"))))

@@ -22,7 +22,7 @@ from scmsim.mmu import page_runs
 Batch = tuple[np.ndarray | None, np.ndarray]  # event codes (None: all loads), int64 addresses
 
 KINDS = (".npy", ".u64", ".lackey", ".champsim")
-_CHUNK = 1 << 20
+_CHUNK = 1 << 17  # addresses read at once: a core still has them in its cache when they are looked up
 _LACKEY = {b"I": (FETCH,), b"L": (LOAD,), b"S": (STORE,), b"M": (LOAD, STORE)}
 _LONGEST = 1 << 12  # bytes of a text line
 _FOREIGN = 100  # of so many lines, one may be neither an access nor a message of valgrind
@@ -80,7 +80,8 @@ def _kind(file: pathlib.Path) -> str:
 
 def _numpy(file: pathlib.Path) -> Iterator[Batch]:
     try:
-        array = np.load(file, mmap_mode="r", allow_pickle=False)
+        # copy-on-write: nothing is copied, and a read-only array would have kernels of its own
+        array = np.load(file, mmap_mode="c", allow_pickle=False)
     except ValueError as error:
         raise UsageError(f"{str(file)!r} is not a NumPy array: {error}") from None
     if array.dtype.kind not in "iu":
@@ -97,16 +98,21 @@ def _numpy(file: pathlib.Path) -> Iterator[Batch]:
 
 
 def _raw(file: pathlib.Path) -> Iterator[Batch]:
-    taken, rest = 0, b""
+    taken = 0
     with _open(file) as source:
-        while block := source.read(8 * _CHUNK):
-            taken += len(block)
-            block = rest + block
-            whole = len(block) // 8 * 8
-            rest = block[whole:]
-            yield None, np.frombuffer(block, "<i8", whole // 8).copy()  # writable: another type has kernels of its own
-    if rest:
+        while got := _fill(source, block := np.empty(_CHUNK, "<i8")):
+            taken += got
+            yield None, block[: got // 8]
+    if taken % 8:
         raise UsageError(f"{str(file)!r} has {taken} bytes, no multiple of 8; it is cut short or no .u64 file")
+
+
+def _fill(source: IO[bytes], block: np.ndarray) -> int:
+    """Read until the block is full or the file at its end; returns the bytes read."""
+    room, got = block.data.cast("B"), 0
+    while got < len(room) and (read := source.readinto(room[got:])):  # type: ignore[attr-defined]
+        got += read
+    return got
 
 
 def _lackey(file: pathlib.Path) -> Iterator[Batch]:

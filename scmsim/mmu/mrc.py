@@ -3,7 +3,7 @@
 Under LRU the pages of a set of w ways are the w most recent of that set (stack property, Mattson et al., IBM Systems Journal 1970):
 the position at which an access finds its page tells for every w whether it would have missed.  So one table of 16 ways for each
 number of sets gives all associativities up to 16 (Hill and Smith, IEEE TC 1989), and the number of distinct pages since the last
-access, kept in a Fenwick tree, the misses of a fully associative TLB of any capacity.  Both are exact.
+access (`stack_distances`) the misses of a fully associative TLB of any capacity.  Both are exact.
 
 `sampled` follows a share of the pages only (SHARDS, Waldspurger et al., FAST 2015).  At TLB sizes it is off by points; it is for
 capacities from some 100,000 pages up, and states an interval from the spread between 16 groups of pages.
@@ -18,18 +18,13 @@ from scmsim.core.units import is_whole
 from scmsim.jit import kernel, subroutine
 from scmsim.jit.vectors import touch16_short
 from scmsim.mmu.miss_count import REGION, REGIONS, WAYS, note_regions, number_of
+from scmsim.mmu.stack_distances import Curve, checked_order
 from scmsim.mmu.state import ADDRESS
 
 SETS = tuple(1 << k for k in range(12))
 _GROUPS = 16  # of pages, for the interval of a sample
 _T_95 = 2.131  # Student's t, 97.5 %, 15 degrees of freedom: the spread of 16 groups is itself an estimate
 _HASH_BITS = 24
-
-
-def _checked_order(order: int) -> int:
-    if not is_whole(order) or not 12 <= order <= 30:
-        raise UsageError(f"order must be log2 of a page size, from 12 (4KiB) to 30 (1GiB), not {shown(order)}")
-    return int(order)
 
 
 class Geometries:
@@ -48,7 +43,7 @@ class Geometries:
     def __init__(self, order: int, sets: Sequence[int] = SETS) -> None:
         if not isinstance(sets, Iterable) or not all(is_whole(n) and n > 0 and n & (n - 1) == 0 for n in sets):
             raise UsageError(f"sets must be a list of powers of two, not {shown(sets)}")
-        self.order, self.sets, self.accesses = _checked_order(order), np.array(sets, np.int64), 0
+        self.order, self.sets, self.accesses = checked_order(order), np.array(sets, np.int64), 0
         self._tags = np.full(int(self.sets.sum()) * WAYS + 16, -1, np.int32)
         self._start = -self._tags.ctypes.data % 64 // 4
         self._found = np.zeros(
@@ -117,134 +112,6 @@ def look_up(short, n, tags, mask, found):
         found[touch16_short(tags, (tag & mask) * WAYS, tag, WAYS - 1)] += 1
 
 
-class Curve:
-    """Exact LRU stack distances: the misses of a fully associative TLB of any capacity.
-
-    Memory follows the number of distinct pages, not the number of accesses.
-    """
-
-    def __init__(self, order: int) -> None:
-        self.order, self.accesses = _checked_order(order), 0
-        self._page = np.full(1 << 12, -1, np.int64)  # open hash table: page + 1, and when it was last used
-        self._used = np.zeros(1 << 12, np.int64)
-        self._tree = np.zeros((1 << 13) + 1, np.int64)  # Fenwick tree over times: 1 where a page was last used
-        self._now_and_pages = np.zeros(2, np.int64)
-        self.found = np.zeros(1 << 12, np.int64)  # accesses by stack distance (0: the page of the access before)
-
-    def add(self, addresses: np.ndarray, out: np.ndarray | None = None) -> None:
-        """Take int64 addresses in; their stack distances (-1: never seen) go to `out` if it is given."""
-        pages, i = (addresses & ADDRESS) >> self.order, 0
-        self.accesses += len(pages)
-        distances = out if out is not None else np.zeros(0, np.int64)
-        while i < len(pages):
-            i = _distances(pages, i, (self._page, self._used), self._tree, self._now_and_pages, (self.found, distances))
-            if i < len(pages):
-                self._make_room()
-
-    def _make_room(self) -> None:
-        pages = int(self._now_and_pages[1])
-        if 2 * pages >= len(self._page):
-            old_page, old_used = self._page, self._used
-            self._page, self._used = np.full(4 * len(old_page), -1, np.int64), np.zeros(4 * len(old_page), np.int64)
-            _rehash(old_page, old_used, self._page, self._used)
-            self.found = np.concatenate([self.found, np.zeros(3 * len(self.found), np.int64)])
-        live = np.flatnonzero(self._page >= 0)
-        live = live[np.argsort(self._used[live])]
-        self._used[live] = np.arange(1, len(live) + 1)
-        self._tree = np.zeros(max(4 * (len(live) + 1), 1 << 13) + 1, np.int64)
-        _build(self._tree, len(live))
-        self._now_and_pages[0] = len(live)
-
-    def misses(self, capacities: Sequence[int] | np.ndarray) -> np.ndarray:
-        """Misses with so many entries, int64."""
-        hits = np.concatenate([[0], np.cumsum(self.found)])
-        return self.accesses - hits[np.minimum(np.asarray(capacities, np.int64), len(hits) - 1)]
-
-    @property
-    def pages(self) -> int:
-        """Distinct pages so far."""
-        return int(self._now_and_pages[1])
-
-
-@kernel
-def _distances(pages, start, table, tree, now_and_pages, out):
-    (page, used), (found, distances) = table, out
-    now, count = now_and_pages[0], now_and_pages[1]
-    i = start
-    previous = -1
-    while i < pages.size:
-        if pages[i] == previous and distances.size == 0:
-            found[0] += 1
-            i += 1
-            continue
-        if now + 1 >= tree.size or 2 * count >= page.size:
-            break
-        previous = pages[i]
-        row = slot(page, previous)
-        now += 1
-        distance = -1
-        if page[row] >= 0:
-            last = used[row]
-            distance = count - below(tree, last)
-            plus(tree, last, -1)
-            found[distance] += 1
-        else:
-            page[row] = previous
-            count += 1
-        used[row] = now
-        plus(tree, now, 1)
-        if distances.size > 0:
-            distances[i] = distance
-        i += 1
-    now_and_pages[0], now_and_pages[1] = now, count
-    return i
-
-
-@subroutine
-def slot(page, wanted):
-    """Row of a page in the hash table: its own, or the empty one where it belongs."""
-    row = (wanted * 0x1E3779B97F4A7C15 >> 24) & (page.size - 1)
-    while page[row] != wanted and page[row] != -1:
-        row = (row + 1) & (page.size - 1)
-    return row
-
-
-@subroutine
-def below(tree, i):
-    """How many pages were last used at time `i` or before."""
-    total = 0
-    while i > 0:
-        total += tree[i]
-        i &= i - 1
-    return total
-
-
-@subroutine
-def plus(tree, i, by):
-    """Add to the count at time `i`."""
-    while i < tree.size:
-        tree[i] += by
-        i += i & -i
-
-
-@kernel
-def _rehash(old_page, old_used, page, used):
-    for i in range(old_page.size):
-        if old_page[i] != -1:
-            row = slot(page, old_page[i])
-            page[row], used[row] = old_page[i], old_used[i]
-
-
-@kernel
-def _build(tree, n):
-    """The tree with a page at each of the times 1 to n."""
-    for i in range(1, tree.size):
-        tree[i] += i <= n
-        above = i + (i & -i)
-        if above < tree.size:
-            tree[above] += tree[i]
-
-
 class Sample:
     """Misses of large fully associative TLBs, estimated from a share of the pages.
 
@@ -261,7 +128,7 @@ class Sample:
     def __init__(self, order: int, rate: float, capacities: Sequence[int]) -> None:
         if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate <= 1:
             raise UsageError(f"rate must be a share of the pages, more than 0 and at most 1, not {shown(rate)}")
-        self.order, self.accesses = _checked_order(order), 0
+        self.order, self.accesses = checked_order(order), 0
         self._limit = max(1, round(rate * (1 << _HASH_BITS)))
         self.rate = self._limit / (1 << _HASH_BITS)
         self.capacities = np.array(sorted(capacities), np.int64)

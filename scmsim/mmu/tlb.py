@@ -6,9 +6,10 @@ What real TLBs do: Tatar et al., TLB;DR, USENIX Security 2022.
 """
 
 from scmsim.jit import inlined, subroutine
-from scmsim.jit.vectors import find8, find16, touch8, touch16
+from scmsim.jit.vectors import find8, find16, pass_on16, touch8, touch16
 from scmsim.mmu.state import BITS, EMPTY, FIFO, LRU, RANDOM, ROW_SHIFT, SRRIP, TREE
 
+LANES = 16  # of a row; a set of more ways has several
 _NEAR, _LONG, _FAR = 0, 2, 3  # SRRIP: distance of a page just used, of a new one, of one that may go
 
 
@@ -49,12 +50,25 @@ def touch_set(s, t, tag, at):
     return touch16(s.tag, at, tag, t.ways - 1) != 0
 
 
+@inlined
+def touch_rows(s, t, tag, at):
+    """`touch_set` for more ways: the last tag of each row goes on to the next, until the tag is found."""
+    first, end = tag, at + t.ways
+    while at < end:
+        goes_on = s.tag[at + LANES - 1]
+        if pass_on16(s.tag, at, tag, min(LANES, end - at) - 1, first) != 0:
+            return True
+        first = goes_on
+        at += LANES
+    return False
+
+
 @subroutine
 def touch(s, t, tag, page):
     """Look a tag, of the page of this number, up in array `t` and let it in; True if it was there."""
     at = first_slot(t, page)
-    if t.policy == LRU and t.lanes <= 16:
-        if touch_set(s, t, tag, at):
+    if t.policy == LRU:
+        if touch_set(s, t, tag, at) if t.lanes <= LANES else touch_rows(s, t, tag, at):
             return True
         note_filled(s, at)
         return False
@@ -71,9 +85,10 @@ def way_of(s, t, tag, at):
         return find8(s.tag, at, tag)
     if t.lanes == 16:
         return find16(s.tag, at, tag)
-    for w in range(t.ways):
-        if s.tag[at + w] == tag:
-            return w
+    for row in range(0, t.ways, LANES):
+        way = find16(s.tag, at + row, tag)
+        if way >= 0:
+            return row + way
     return -1
 
 

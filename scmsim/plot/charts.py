@@ -5,6 +5,7 @@ and tooltips, and every chart's rows come with it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from scmsim.core.records import KINDS, OPS
@@ -14,6 +15,8 @@ from scmsim.result import Run
 from scmsim.result.names import labels, short
 
 OTHER = "other"
+_SIDES = ("load", "store")
+_SIZES = {"4 KiB": "4k", "2 MiB": "2m_4m", "1 GiB": "1g"}  # as they are said, and as counters name them
 MOST_SITES = 8  # colours that can be told apart
 MOST_FILES = 20
 MOST_HOT = 4  # runs whose files stand side by side
@@ -31,7 +34,7 @@ _COLOUR_OF = {
 def charts(runs: Sequence[Run]) -> list[Chart]:
     """Every chart that the runs have counters for, in the page's order."""
     makers: tuple[Callable[[Sequence[Run]], Chart | None], ...] = (
-        traffic, time, misses, walks, walk_cycles, sites, amplification, stored, space, hot,
+        traffic, time, misses, regions, walks, walk_cycles, sites, amplification, stored, space, hot,
     )  # fmt: skip
     return [chart for make in makers if (chart := make(runs)) is not None]
 
@@ -66,7 +69,8 @@ def _bars(
     several = len(parts) > 1
     shown = dict(zip(runs, short(runs), strict=True))
     x = alt.X("value:Q", title=unit, axis=alt.Axis(labelExpr=NUMBER, tickCount=5), stack="zero" if stack else None)
-    y = alt.Y("name:N", title=None, sort=[*shown.values()], axis=alt.Axis(labelLimit=_LABEL))
+    lines = {"labelExpr": "split(datum.label, '\\n')"} if any("\n" in name for name in shown.values()) else {}
+    y = alt.Y("name:N", title=None, sort=[*shown.values()], axis=alt.Axis(labelLimit=_LABEL, **lines))
     ranked = [{**row, "name": shown[row["run"]], "rank": parts.index(row["part"])} for row in rows]
     chart = alt.Chart(alt.InlineData(values=ranked)).mark_bar()
     tooltip = [
@@ -126,38 +130,56 @@ def time(runs: Sequence[Run]) -> Chart | None:
 
 
 def misses(runs: Sequence[Run]) -> Chart | None:
-    """First-level misses of data look-ups, by what answered them."""
-    sides = ("dtlb_load", "dtlb_store")
+    """First-level misses of data look-ups by page size; by what answered them where that is all that was counted."""
+    caption = "Data TLB look-ups per call that missed the first level, by "
+    sized = _gather(runs, {f"{name} pages": partial(_misses_of, size=size) for name, size in _SIZES.items()})
+    if any(row["value"] for row in sized):
+        return _bars("misses", "First-level TLB misses", f"{caption}the size of the page.", sized, "misses per call")
     parts = {
-        "second level": lambda run: per_call(run, *(f"{side}_misses_stlb_hit" for side in sides)),
-        "page walk": lambda run: per_call(run, *(f"{side}_misses_walk_completed" for side in sides)),
+        "second level": lambda run: per_call(run, *(f"dtlb_{side}_misses_stlb_hit" for side in _SIDES)),
+        "page walk": lambda run: per_call(run, *(f"dtlb_{side}_misses_walk_completed" for side in _SIDES)),
     }
-    caption = "Data TLB look-ups per call that missed the first level, by what answered them: the second level, or a page walk."
-    return _bars("misses", "TLB misses", caption, _gather(runs, parts), "misses per call")
+    caption += "what answered them: the second level, or a page walk."
+    return _bars("misses", "First-level TLB misses", caption, _gather(runs, parts), "misses per call")
+
+
+def regions(runs: Sequence[Run]) -> Chart | None:
+    """First-level misses by whose addresses they were, and by what answered them."""
+
+    def of(event: str, user: bool) -> Callable[[Run], float | None]:
+        def value(run: Run) -> float | None:
+            own = per_call(run, f"dtlb_user_misses_{event}")
+            both = per_call(run, *(f"dtlb_{side}_misses_{event}" for side in _SIDES))
+            return own if user or own is None or both is None else both - own
+
+        return value
+
+    parts = {
+        f"{where}, {answer}": of(event, where == "program")
+        for where in ("kernel", "program")
+        for answer, event in (("second level", "stlb_hit"), ("page walk", "walk_completed"))
+    }
+    caption = (
+        "The same by whose addresses they were, the kernel's or the program's (its buffer), and by what answered them."
+    )
+    return _bars("regions", "First-level misses by region", caption, _gather(runs, parts), "misses per call")
 
 
 def walks(runs: Sequence[Run]) -> Chart | None:
     """Page walks by page size."""
-
-    def of(size: str) -> Callable[[Run], float | None]:
-        return lambda run: per_call(run, *(f"dtlb_{side}_misses_walk_completed_{size}" for side in ("load", "store")))
-
-    parts = {"4 KiB pages": of("4k"), "2 MiB pages": of("2m_4m"), "1 GiB pages": of("1g")}
-    caption = f"Page walks for data per call, by the size of the page that the walk ended at{_user_share(runs)}."
+    parts = {f"{name} pages": partial(_walks_of, size=size) for name, size in _SIZES.items()}
+    caption = "Page walks for data per call, by the size of the page that the walk ended at."
     return _bars("walks", "Page walks", caption, _gather(runs, parts), "walks per call")
 
 
-def _user_share(runs: Sequence[Run]) -> str:
-    """Whose pages they were: the share of the program's own, above all its buffer."""
-    shares = [
-        run.counters["dtlb_user_misses_walk_completed"] / total
-        for run in runs
-        if "dtlb_user_misses_walk_completed" in run.counters and (total := run.metrics.get("dtlb_walks"))
-    ]
-    if not shares:
-        return ""
-    low, high = f"{min(shares):.0%}", f"{max(shares):.0%}"
-    return f"; {low if low == high else f'{low} to {high}'} at addresses of the program (its buffer), the others in the kernel"
+def _walks_of(run: Run, size: str) -> float | None:
+    return per_call(run, *(f"dtlb_{side}_misses_walk_completed_{size}" for side in _SIDES))
+
+
+def _misses_of(run: Run, size: str) -> float | None:
+    return per_call(
+        run, f"dtlb_misses_stlb_hit_{size}", *(f"dtlb_{side}_misses_walk_completed_{size}" for side in _SIDES)
+    )
 
 
 def walk_cycles(runs: Sequence[Run]) -> Chart | None:

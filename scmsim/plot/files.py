@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from scmsim.core.atomic import whole, writable_folder
 from scmsim.plot.library import Chart, altair, drawn
 
+_PADDING = {"left": 24, "top": 8, "right": 12, "bottom": 8}  # px; fonts of a reader may be wider
 _WIDTH = 560  # px of a figure on paper, where no container gives it
 
 
@@ -30,6 +31,12 @@ def write_charts(found: Sequence[Chart], folder: str | os.PathLike[str], suffix:
     paths = []
     for chart in found:
         width = {} if "facet" in chart.spec else {"width": _WIDTH}  # panels bring their own
-        spec = {**chart.spec, **width, "title": {"text": chart.title, "anchor": "start"}, "background": "white"}
+        spec = {
+            **chart.spec,
+            **width,
+            "title": {"text": chart.title, "anchor": "start"},
+            "background": "white",
+            "padding": _PADDING,
+        }
         paths.append(write(out / f"{chart.name}.{suffix}", drawn(spec, suffix)))
     return paths

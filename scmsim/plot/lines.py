@@ -9,6 +9,7 @@ from scmsim.result import Run
 from scmsim.result.names import axes, said, title
 
 MANY = 12  # runs; fewer are bars
+DASHES = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3), (12, 4))  # lines of one colour that can be told apart
 
 Value = float | None
 
@@ -45,11 +46,12 @@ FIGURES = (
 
 
 def over(runs: Sequence[Run]) -> str | None:
-    """The parameter for the x axis: the number with the most values; None without one."""
+    """The parameter for the x axis: the number with the most values, that most runs have; None without one."""
     numeric = {
         axis: values
         for axis, values in axes(runs).items()
         if all(isinstance(value, int | float | None) and not isinstance(value, bool) for value in values)
+        and 2 * values.count(None) <= len(values)
     }
     return max(numeric, key=lambda axis: len(set(numeric[axis])), default=None)
 
@@ -64,18 +66,25 @@ def _chart(runs: Sequence[Run], figure: Figure, axis: str) -> Chart | None:
     every = axes(runs)
     others = [name for name in every if name != axis]
     words = _words(every, others)
+    dashed = next((name for name in others if name not in words and _few(every[name])), None)
     rows: Rows = []
     for i, run in enumerate(runs):
         value, x = figure.value(run), every[axis][i]
         if value is not None and x is not None:
             line = {"line": " ".join(said(name, every[name][i]) for name in words) or run.fs}
             detail = {"others": ", ".join(f"{title(name)} {said(name, every[name][i])}" for name in others)}
-            rows.append({**line, **detail, "x": x, "value": value})
+            dash = {"dash": f"{title(dashed)} {said(dashed, every[dashed][i])}"} if dashed else {}
+            rows.append({**line, **dash, **detail, "x": x, "value": value})
     if not any(row["value"] for row in rows):
         return None
-    apart = [title(name) for name in others if name not in words]
+    apart = [title(name) for name in others if name not in words and name != dashed]
     caption = f"{figure.title}, over {title(axis)}" + (f"; a line for each {', '.join(apart)}." if apart else ".")
     return Chart(figure.name, figure.title, caption, rows, _spec(rows, title(axis), f"{figure.title}. {caption}"))
+
+
+def _few(values: Sequence[Any]) -> bool:
+    """Whether each run has one of so few values that dashes tell them apart."""
+    return None not in values and len(set(values)) <= len(DASHES)
 
 
 def _words(every: Mapping[str, Sequence[Any]], others: Sequence[str]) -> list[str]:
@@ -97,6 +106,8 @@ def _spec(rows: Rows, x_title: str, description: str) -> dict[str, Any]:
     ticks = [said("", x) for x in xs]
     expression = " : ".join(f"datum.value === {x} ? '{text}'" for x, text in zip(xs, ticks, strict=True)) + " : ''"
     axis = alt.Axis(values=xs, labelExpr=expression, labelOverlap="greedy")
+    dashes = list(dict.fromkeys(row["dash"] for row in rows if "dash" in row))
+    told = {"strokeDash": _dashes(dashes)} if dashes else {}
     chart = (
         alt.Chart(alt.InlineData(values=rows))
         .mark_line(point=True, opacity=0.8)
@@ -110,11 +121,20 @@ def _spec(rows: Rows, x_title: str, description: str) -> dict[str, Any]:
             ),
             color=alt.Color("line:N", scale=colours, legend=legend(names)),
             detail="others:N",
+            **told,
             tooltip=["others:N", alt.Tooltip("x:Q", title=x_title), alt.Tooltip("value:Q", format=",.4~g")],
         )
         .properties(width="container", height=220, description=description)
     )
     return dict(chart.to_dict())
+
+
+def _dashes(names: Sequence[str]) -> Any:
+    """Lines of one colour by their dashes."""
+    alt = altair()
+    scale = alt.Scale(domain=list(names), range=[list(dash) for dash in DASHES[: len(names)]])
+    key = legend(names, symbolType="stroke", symbolStrokeWidth=2, symbolSize=400)
+    return alt.StrokeDash("dash:N", scale=scale, legend=key)
 
 
 def _scale(alt: Any, values: Sequence[float], nice: bool = True) -> Any:

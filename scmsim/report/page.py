@@ -29,20 +29,22 @@ from scmsim.plot.library import Chart, Rows
 from scmsim.report import tables
 from scmsim.report.summary import summary
 from scmsim.result import Result, Run, names
+from scmsim.result.cells import harness
 
 SECTION_OF = {
-    "traffic": "Headline", "time": "Headline", "misses": "TLB", "walks": "TLB", "walk-cycles": "TLB",
+    "traffic": "Headline", "time": "Headline", "misses": "TLB", "regions": "TLB", "walks": "TLB", "walk-cycles": "TLB",
     "sites": "Where the traffic comes from", "amplification": "Write amplification", "stored": "Write amplification",
     "space": "Space and waste", "miss-ratio-curve": "Miss-ratio curve", "hot": "Hot files",
     "judged": "Judged by a real kernel",
 }  # fmt: skip
 OVER = "Over the parameters"
 ORDER = (
-    "Headline", OVER, "TLB", "Where the traffic comes from", "Write amplification", "Space and waste", "Miss-ratio curve",
-    "Hot files", "Simulated and measured", "Judged by a real kernel",
-    "Warnings", "What varies", "All figures", "What was run", "Not supplied",
+    "Headline", OVER, "What varies", "TLB", "Where the traffic comes from", "Write amplification", "Space and waste",
+    "Miss-ratio curve", "Hot files", "Simulated and measured", "Judged by a real kernel",
+    "Warnings", "All figures", "Not supplied", "What was run",
 )  # fmt: skip
 MOST_RUNS = 10_000  # of one page
+MOST_NAMED = 8  # file systems in the heading
 MOST_BARS = 60  # runs that bars are drawn for
 
 
@@ -123,13 +125,15 @@ def page(
             parts[section] = f'<div class="grid">{"".join(inside)}</div>' + parts.get(section, "")
     shown = [section for section in ORDER if parts.get(section)]
     specs = {chart.name: chart.spec for chart in found}
-    heading = printable(title or f"scmsim: {', '.join(dict.fromkeys(run.fs for run in runs))}")
+    systems = list(dict.fromkeys(run.fs for run in runs))
+    called = ", ".join(systems) if len(systems) <= MOST_NAMED else f"{len(systems)} file systems"
+    heading = printable(title or f"scmsim: {called}")
     return _template().substitute(
         title=html.escape(heading),
         summary=_lead(Result(result.manifest, runs), parts["Warnings"].count("<p ")),
         nav=" ".join(f'<a href="#{_anchor(section)}">{html.escape(section)}</a>' for section in shown),
         body="\n".join(f'<section id="{_anchor(s)}"><h2>{html.escape(s)}</h2>{parts[s]}</section>' for s in shown),
-        trust=_trust(runs),
+        trust=_trust(result, runs),
         version=html.escape(__version__),
         library=_library(),
         specs=json.dumps(specs).replace("<", "\\u003c"),
@@ -138,7 +142,9 @@ def page(
 
 def _lead(result: Result, warnings: int) -> str:
     """The first sentences, and whether there is something to heed."""
-    said = "".join(f"<p>{html.escape(line)}</p>" for line in summary(result))
+    about = harness(result)
+    lines = [*summary(result), *([_counted_by(about)] if about.get("backend") == "fake" else [])]
+    said = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
     heed = (
         f'<p><a class="warning" href="#warnings">{warnings:,} warning{"s" * (warnings > 1)}</a></p>' if warnings else ""
     )
@@ -171,14 +177,23 @@ def _shared(runs: Sequence[Run]) -> str:
     return "; ".join([*filter(None, [", ".join(shared)]), *([f"{calls.pop():,} calls"] if len(calls) == 1 else [])])
 
 
-def _trust(runs: Sequence[Run]) -> str:
+def _trust(result: Result, runs: Sequence[Run]) -> str:
     """What the numbers are."""
     kinds = {names.is_measured(run) for run in runs}
     said = {
         False: "Simulated counts are predictions from structure; times are estimates.",
-        True: "Measured counts are perf's.",
+        True: _counted_by(harness(result)),
     }
     return " ".join(text for kind, text in said.items() if kind in kinds)
+
+
+def _counted_by(about: Mapping[str, Any]) -> str:
+    """Who counted what was measured."""
+    if about.get("backend") == "fake":
+        return "The measured counts are made up by the fake back end, to try the tools."
+    if about.get("formats") == ["lab"]:
+        return "Measured counts are those of a real kernel in an emulated machine."
+    return "Measured counts are perf's."
 
 
 @cache

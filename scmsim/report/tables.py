@@ -11,12 +11,14 @@ from scmsim.core.text import printable
 from scmsim.plot.charts import per_call
 from scmsim.result import Run
 from scmsim.result.names import axes, labels, said, title
-from scmsim.result.table import SECTIONS, Row, number
+from scmsim.result.table import SECTIONS, Row
+from scmsim.result.tables.figures import TLB_PARTS
 from scmsim.study.tlb import table as verdicts
 from scmsim.study.tlb.card import summary
 
 MOST_COLUMNS = 8  # runs side by side; more are rows
 MOST_ROWS = 2000
+_LEFT_OUT = ("dTLB look-ups",)  # the parts of misses say more
 _UNITS = ("ns", "bytes", "cycles")  # said with a counter's meaning; of other counters the meaning says it
 
 
@@ -68,7 +70,10 @@ def _cells(row: Sequence[str], tag: str, left: Sequence[int]) -> str:
 
 def _rows(runs: Sequence[Run]) -> dict[str, list[Row]]:
     """Rows of the comparison table and those that only a measurement has, as far as a run has them."""
-    rows = {**SECTIONS, "measured, per call": [_measured(name) for name in MEASURED]}
+    calls = [row for row in SECTIONS["per call"] if row.label not in _LEFT_OUT]
+    at = 1 + [row.label for row in calls].index("dTLB page walks")
+    calls[at:at] = TLB_PARTS
+    rows = {**SECTIONS, "per call": calls, "measured, per call": [_measured(name) for name in MEASURED]}
     kept = {
         section: [row for row in found if any(row.value(run) is not None for run in runs)]
         for section, found in rows.items()
@@ -86,9 +91,7 @@ def _wide(runs: Sequence[Run]) -> str:
     rows = [["", *labels(runs)]]
     for section, found in _rows(runs).items():
         rows += [[section, *[""] * len(runs)]] if section else []
-        rows += [
-            [f"  {row.label}" if section else row.label, *(number(row.value(run)) for run in runs)] for row in found
-        ]
+        rows += [[f"  {row.label}" if section else row.label, *(row.cell(run) for run in runs)] for row in found]
     return table(rows)
 
 
@@ -99,6 +102,6 @@ def _long(runs: Sequence[Run]) -> str:
     lines = [[*(title(axis) for axis in every), *(row.label for row in found)]]
     for i, run in enumerate(runs[:MOST_ROWS]):
         words = [said(axis, values[i]) for axis, values in every.items()]
-        lines.append([*words, *(number(row.value(run)) for row in found)])
+        lines.append([*words, *(row.cell(run) for row in found)])
     more = f"<p>The first {MOST_ROWS:,} of {len(runs):,} runs.</p>" if len(runs) > MOST_ROWS else ""
     return more + table(lines, left=range(len(every)))

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from scmsim.core.errors import unknown
-from scmsim.sweep.executors import processes
+from scmsim.core.processes import processes
 
 DOCUMENTS = ("scmfs", "thesis", "vsm", "scm_manager")  # modules of this room
 MET, NEAR = 1.25, 2.0  # factors; no claim of accuracy: the table shows every ratio

@@ -43,6 +43,8 @@ def said(axis: str, value: Any) -> str:
     """A value of an axis as text: sizes with their suffix."""
     if value is None:
         return "-"
+    if axis == "trace":
+        return printable(os.path.basename(str(value)).removesuffix(".parquet"))
     sized = isinstance(value, int) and value >= 1024 and "entries" not in axis
     return format_bytes(value) if sized else printable(str(value))
 
@@ -54,6 +56,8 @@ def labels(runs: Sequence[Run]) -> list[str]:
     for i, run in enumerate(runs):
         parts = [printable(run.fs)]
         for axis, values in varying.items():
+            if values[i] is None:
+                continue
             text = said(axis, values[i])
             parts.append(f"{title(axis)} {text}" if isinstance(values[i], int) else text)
         if len({one.cell.get(REPEAT) for one in runs}) > 1:
@@ -71,15 +75,29 @@ def unique(names: Iterable[str]) -> list[str]:
 
 
 def short(names: Sequence[str], most: int = MOST_LETTERS) -> list[str]:
-    """Names that fit: of paths without the folder and the suffix that all share, long ones cut in the middle; all different."""
+    """Names that fit: of paths without the folder and the suffix that all share, words in two lines; all different."""
     kept = list(names)
     if len(kept) > 1 and all("/" in name for name in kept):
         folder = os.path.commonprefix([name.rpartition("/")[0] + "/" for name in kept]).rpartition("/")[0]
         kept = [name[len(folder) :].lstrip("/") for name in kept]
         suffixes = {os.path.splitext(name)[1] for name in kept}
         kept = [os.path.splitext(name)[0] for name in kept] if len(suffixes) == 1 else kept
+    return unique("\n".join(_cut(line, most) for line in _lines(name, most)) for name in kept)
+
+
+def _lines(name: str, most: int) -> list[str]:
+    """A long name of several words in two lines, as alike in length as can be."""
+    words = name.split(" ")
+    if len(name) <= most or len(words) == 1:
+        return [name]
+    splits = [(" ".join(words[:i]), " ".join(words[i:])) for i in range(1, len(words))]
+    return list(min(splits, key=lambda lines: max(map(len, lines))))
+
+
+def _cut(line: str, most: int) -> str:
+    """A line that fits; of a longer one the middle is left out."""
     half = (most - 1) // 2
-    return unique(name if len(name) <= most else f"{name[:half]}…{name[half - most + 1 :]}" for name in kept)
+    return line if len(line) <= most else f"{line[:half]}…{line[half - most + 1 :]}"
 
 
 def means(runs: Sequence[Run]) -> list[Run]:

@@ -5,23 +5,20 @@ others, up to `TRIES` times, and then count as failed.
 """
 
 import contextlib
-import ctypes
-import multiprocessing
-import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent import futures
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from scmsim.core.errors import EnvironmentProblem, ScmsimError, unknown
+from scmsim.core.processes import processes
 from scmsim.sweep.point import Settings, evaluate
 
 Outcome = tuple[str, dict[str, Any] | None, str | None]
 TRIES = 3
 EXECUTORS = ("threads", "processes", "dask")
 _AHEAD = 2  # points waiting for each worker
-_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
 def run(
@@ -106,26 +103,6 @@ def _threads(jobs: int) -> Iterator[futures.Executor]:
     pool.shutdown()
 
 
-@contextlib.contextmanager
-def processes(jobs: int, start: Callable[[], None] | None = None) -> Iterator[futures.Executor]:
-    """Worker processes that call `start` first, and end at once if the block is left by an error or a signal."""
-    context = multiprocessing.get_context("spawn")  # kernels may be compiling on another thread of this process
-    pool = futures.ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(start,))
-    try:
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # Ctrl-C is the parent's to handle
-        try:
-            pool.submit(int)  # starts all of them, which inherit what is blocked
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        yield pool
-    except BaseException:
-        for worker in list((pool._processes or {}).values()):
-            worker.kill()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
 def _processes(points: list[tuple[str, Settings]], jobs: int, stop: threading.Event) -> Iterator[Outcome]:
     left, tries = dict(points), dict.fromkeys(dict(points), 0)
     while left and not stop.is_set():
@@ -141,13 +118,6 @@ def _processes(points: list[tuple[str, Settings]], jobs: int, stop: threading.Ev
                         left[key] = settings
                     else:
                         yield key, None, f"its worker died {TRIES} times; is there enough memory?"
-
-
-def _begin(start: Callable[[], None] | None) -> None:
-    """A worker must not go on after its parent was killed."""
-    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-    if start:
-        start()
 
 
 def _dask(points: list[tuple[str, Settings]], jobs: int, scheduler: str | None) -> Iterator[Outcome]:

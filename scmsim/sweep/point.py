@@ -1,7 +1,7 @@
 """One point of a sweep: its settings, their digest, and its row of figures.
 
 A point is a flat mapping: `fs` or `policy`, `trace` or `workload.kind`, `machine`, `paging`, `medium`, `workload.KEY`,
-`set.NAME.KEY` and `machine.PART.KEY`, where PART is the name of a TLB array, or `walk` (`machine.stlb.entries`).
+`set.NAME.KEY`, `machine.PART.KEY`, where PART is the name of a TLB array, or `walk` (`machine.stlb.entries`), and `sync_at_end`.
 """
 
 import functools
@@ -11,9 +11,10 @@ import os
 import pathlib
 from typing import TYPE_CHECKING, Any
 
-from scmsim.core import params, registry
+from scmsim.core import params, registry, schema
 from scmsim.core.errors import UsageError, unknown
 from scmsim.paging._choice import wanted
+from scmsim.result.run import SYNC_AT_END
 
 if TYPE_CHECKING:
     from scmsim.core.records import Source
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 Settings = dict[str, Any]
 FORMAT = 1
 PLAIN = ("fs", "policy", "machine", "paging", "medium", "trace", "workload.kind")
-SETTINGS = (*PLAIN, "workload.KEY", "set.NAME.KEY", "machine.PART.KEY")
+SETTINGS = (*PLAIN, SYNC_AT_END, "workload.KEY", "set.NAME.KEY", "machine.PART.KEY")
 _OWNERS = ("fs", "policy", "paging")  # kinds whose parameters `set` gives
 
 
@@ -38,6 +39,8 @@ def check_setting(key: str, value: Any, folder: pathlib.Path) -> Any:
         if not path.is_file():
             raise UsageError(f"no file {str(value)!r} beside the sweep (looked at {str(path)!r})")
         return str(path)
+    if key == SYNC_AT_END:
+        return schema.flag(value)
     if key == "workload.kind":
         registry.path("workload", str(value))
     elif key in PLAIN:
@@ -62,7 +65,9 @@ def normal(settings: Settings) -> Settings:
         raise UsageError("a point needs trace (a stored trace) or workload.kind (a generator), not both")
     if "policy" in settings:
         settings = {
-            key: value for key, value in settings.items() if key.split(".")[0] not in ("machine", "paging", "medium")
+            key: value
+            for key, value in settings.items()
+            if key.split(".")[0] not in ("machine", "paging", "medium", SYNC_AT_END)
         }
     used = {settings.get(kind) for kind in _OWNERS} | ({wanted(settings["fs"])} if "fs" in settings else set())
     found: Settings = {}
@@ -145,7 +150,7 @@ def evaluate(settings: Settings, given: "Source | None" = None) -> dict[str, Any
         return {f"space_{name}": value for name, value in found.total.items()}
     from scmsim.pipeline import replay
 
-    chosen = {kind: settings[kind] for kind in ("paging", "medium") if kind in settings}
+    chosen = {kind: settings[kind] for kind in ("paging", "medium", SYNC_AT_END) if kind in settings}
     result = replay(given or source(settings), settings["fs"], _machine(settings), params=given_params, **chosen)
     row = result.rows()[0]
     told = settings.keys() - {"paging"}  # what ran, which may not be what was asked for

@@ -1,5 +1,7 @@
 """Speed of the MMU engine, beside a peer in the same run."""
 
+import pathlib
+import tempfile
 import time
 from collections.abc import Iterator
 
@@ -30,6 +32,9 @@ def lines(accesses: int) -> Iterator[tuple[str, str]]:
         run(every["mix"][:1000])  # compiles, or loads what is compiled
         rates = {name: accesses / _best(lambda run=run, trace=trace: run(trace)) / 1e6 for name, trace in every.items()}
         yield f"mmu: {way}", _shown(rates)
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in ("u64", "npy"):
+            yield f"mmu: two levels, misses only, from a .{kind} file", _shown(_from_files(every, folder, kind))
     curve = mrc.Curve(12)
     curve.add(every["mix"][:1000].view(np.int64))
     part = {name: trace[: accesses // 10].view(np.int64) for name, trace in every.items()}
@@ -47,6 +52,22 @@ def lines(accesses: int) -> Iterator[tuple[str, str]]:
         "mmu: pycachesim, two levels",
         _shown({name: len(trace) / _best(lambda trace=trace: peer(trace), 1) / 1e6 for name, trace in few.items()}),
     )
+
+
+def _from_files(every: dict[str, np.ndarray], folder: str, kind: str) -> dict[str, float]:
+    """As `lines`, of a file that lies in the page cache."""
+    from scmsim.mmu import accesses, plain_misses
+
+    rates = {}
+    for name, trace in every.items():
+        path = pathlib.Path(folder, f"{name}.{kind}")
+        if kind == "npy":
+            np.save(path, trace)
+        else:
+            trace.tofile(path)
+        rates[name] = len(trace) / _best(lambda path=path: plain_misses(accesses.loads(path))) / 1e6
+        path.unlink()
+    return rates
 
 
 def _best(action, times: int = 3) -> float:

@@ -133,3 +133,35 @@ def test_the_figures_of_the_tutorial_are_those_of_the_models() -> None:
     amplification = [run.metrics["write_amplification"] for run in runs]
     assert f"{stored[0]:.1f} MB. The rest of the write amplification of {amplification[0]:.1f}" in text
     assert f"it is {stored[1]:,.0f} MB and the write amplification {amplification[1]:.1f}" in text
+
+
+@pytest.mark.slow
+def test_the_readme_shows_what_the_demo_prints() -> None:
+    import scmsim
+    from scmsim.cli import demo
+
+    result = scmsim.replay(ROOT / "traces" / demo.STORED, fs=demo.FILE_SYSTEMS, machine=demo.MACHINE)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = readme.partition("## What it prints")[2].partition("The TLB rows")[0]
+    assert result.table().split() == shown.partition("\n\n")[2].split()
+
+
+@pytest.mark.slow
+def test_the_answers_in_the_readme_are_those_of_the_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    random = ["synth", "pattern", "--op", "overwrite", "--order", "random", "--file-size", "1GiB", "--calls", "20000"]
+    commands = {
+        "pmfs-2m has 95.9 times the stored bytes of nova-cow: zeroing 198,628 a call against 308.":
+            ["replay", "traces/varmail.parquet", "--fs", "ext4-dax,nova-cow,pmfs-2m"],
+        "nova-inplace on base-4k takes 19,920 page walks, nova-inplace on linux 3":
+            ["replay", "random.parquet", "--fs", "nova-inplace", "--paging", "linux,base-4k", "--rows", "dTLB*,walk*,time*"],
+        "byte 72 holds bytes never written": ["crash", "traces/git.parquet", "--fs", "nova-cow", "--ops", "26-26"],
+    }  # fmt: skip
+    runner = CliRunner()
+    monkeypatch.chdir(tmp_path)
+    Path("traces").symlink_to(ROOT / "traces")
+    assert runner.invoke(cli.main, [*random, "-o", "random.parquet"]).exit_code == 0
+    for answer, command in commands.items():
+        given = command[:-1] + [f"'{command[-1]}'"] if "*" in command[-1] else command
+        assert f"scmsim {' '.join(given)}" in readme and answer in readme
+        assert answer in runner.invoke(cli.main, command).output

@@ -120,7 +120,7 @@ def test_worker_processes_end_with_the_command() -> None:
     script = """
 import os, time
 from scmsim.cli import _process
-from scmsim.sweep.executors import processes
+from scmsim.core.processes import processes
 def work():
     with processes(2) as pool:
         tasks = [pool.submit(time.sleep, 600) for _ in range(4)]

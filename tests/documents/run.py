@@ -42,6 +42,7 @@ class Rule:
 RULES = (
     Rule(r"git clone <repository> .*", "the repository is this checkout", f"git clone -q {ROOT} scmsim && cd scmsim"),
     Rule(r"make test", "the gate runs the whole suite in a step of its own", "make --dry-run test"),
+    Rule(r"scmsim crash traces/git.parquet .*", "1: a guarantee is broken", codes=(1,)),
     Rule(r"scmsim sweep sweep-thesis .*", "6 minutes", "scmsim sweep sweep-thesis --dry-run -o thesis"),
     Rule(r"pip install .* sphinx .*", "a warning fails", "pip install -q -e '.[docs]' && python -m sphinx -q -W docs docs/_build"),
     Rule(r"scmsim perf check", "3 where perf is missing or not permitted", codes=(0, 3)),

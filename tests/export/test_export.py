@@ -1,8 +1,10 @@
 """Exports: their sums are the result's, their forms those that the tools read."""
 
 import json
+import sqlite3
 import xml.etree.ElementTree as xml
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,6 +90,42 @@ def test_perfetto_tracks_add_up_and_operations_are_all_there(found, tmp_path: Pa
     assert len(instants) == source.rows and {event["pid"] for event in instants} == {1}
     assert {event["cat"] for event in instants} <= {"operation", "setup"}
     assert [event["args"]["name"] for event in events if event["ph"] == "M"][1].startswith("pmfs-4k i7-8700k")
+
+
+def tables_of_perfetto(events: list) -> sqlite3.Connection:
+    """The tables that Perfetto fills from JSON: as json_trace_parser_impl.cc handles the phases M and C."""
+    found = sqlite3.connect(":memory:")
+    found.executescript("""
+        CREATE TABLE process (upid INTEGER PRIMARY KEY, pid INT UNIQUE, name TEXT);
+        CREATE TABLE process_counter_track (id INTEGER PRIMARY KEY, name TEXT, upid INT, UNIQUE (name, upid));
+        CREATE TABLE counter (ts INT, track_id INT, value REAL);
+    """)
+    for event in events:
+        found.execute("INSERT OR IGNORE INTO process (pid) VALUES (?)", [event["pid"]])
+        if event["ph"] == "M" and event["name"] == "process_name":
+            found.execute("UPDATE process SET name = ? WHERE pid = ?", [event["args"]["name"], event["pid"]])
+        for key, value in event["args"].items() if event["ph"] == "C" else ():
+            [(upid,)] = found.execute("SELECT upid FROM process WHERE pid = ?", [event["pid"]])
+            track = [f"{event['name']} {key}", upid]
+            found.execute("INSERT OR IGNORE INTO process_counter_track (name, upid) VALUES (?, ?)", track)
+            [(of,)] = found.execute("SELECT id FROM process_counter_track WHERE name = ? AND upid = ?", track)
+            found.execute("INSERT INTO counter VALUES (?, ?, ?)", [round(1000 * event["ts"]), of, float(value)])
+    return found
+
+
+def test_the_documented_query_gives_the_sums_of_each_run(found, tmp_path: Path) -> None:
+    source, one, whole = found
+    other = replace(one, run=replace(one.run, fs="another"))
+    perfetto.write(tmp_path / "t.json", source, [one, other], ["instructions", "fences"], operations=True)
+    events = json.loads((tmp_path / "t.json").read_text(encoding="utf-8"))["traceEvents"]
+    page = (Path(__file__).parents[2] / "docs/export.md").read_text(encoding="utf-8")
+    query = page[page.index("    SELECT p.name") : page.index("gives the `sites`")]
+    sums = {(run, counted): total for run, counted, total in tables_of_perfetto(events).execute(query)}
+    assert sums == {
+        (f"{fs} i7-8700k {one.run.paging} nvdimm", f"{name}: {site}"): counts[name]
+        for fs in ("pmfs-4k", "another")
+        for site, counts in whole.sites.items() for name in ("instructions", "fences") if counts.get(name)
+    }  # fmt: skip
 
 
 def test_verdicts_of_a_comparison(tmp_path: Path) -> None:

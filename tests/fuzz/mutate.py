@@ -31,6 +31,8 @@ SAMPLES: dict[str, tuple[list[str], dict[str, Any]]] = {
     "alibaba": (["formats/alibaba.csv"], {}),
     "dftracer": (["formats/dftracer.pfw"], {}),
     "dio": (["formats/dio.json"], {}),
+    "bpftrace": (["formats/bpftrace.txt"], {}),
+    "lackey": (["formats/lackey.txt"], {}),
     "lcs": (["formats/lcs_v3.bin"], {}),
     "lttng": (["formats/lttng.txt"], {}),
     "nfsd": (["formats/nfsd.txt"], {}),

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -77,8 +78,36 @@ def test_a_name_that_is_not_there_is_refused():
         bind("tens", OWN, {OWN: {"stride": by_tens}})
 
 
+def other_module(monkeypatch, **names):
+    """A module with these names and a subroutine of its own, `more`, that calls `step`."""
+    module = types.ModuleType("tests.jit.other", "Another module of kernels.")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    vars(module).update(subroutine=subroutine, **names)
+    exec("def more(x):\n    return step(x) + 100\nmore = subroutine(more)", vars(module))
+    return module
+
+
+def test_a_replaced_name_that_another_module_imported_is_refused(monkeypatch):
+    other = other_module(monkeypatch, step=step)
+    with pytest.raises(TypeError) as told:
+        bind("tens", OWN, {OWN: {"step": by_tens, "once": other.more}})
+    assert str(told.value) == (
+        "tens replaces step of tests.jit.test_binding, which tests.jit.other imports by its name: "
+        "call it there by its module"
+    )
+
+
+def test_a_module_that_replaces_a_name_itself_may_import_it(monkeypatch):
+    """As an override calls what it overrides."""
+    other = other_module(monkeypatch, step=step)
+    assert filled(bind("super", OWN, {OWN: {"step": other.more}})) == [202, 204, 206, 208]
+    both = bind("both", OWN, {OWN: {"step": by_tens, "once": other.more}, other: {"step": by_tens}})
+    assert filled(both) == [130, 132, 134, 136]
+
+
 PROGRAM = """
 import sys
+import types
 import numba
 if sys.argv[1:] == ["other"]:
     numba.version_info = numba.version_info._replace(minor=999)
@@ -119,3 +148,17 @@ def test_a_copy_can_be_bound_again():
     far = bind("far_tens", tens, {tens: {"once": by_tens}})
     assert filled(far) == [30, 32, 34, 36]
     assert filled(tens) == [20, 22, 24, 26]
+
+
+def test_a_package_may_grow_while_it_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when file systems are loaded on several threads: an import adds a name to a package's module."""
+    from scmsim.jit import binding
+
+    package = types.ModuleType("package")
+    package.first = package.second = None
+
+    def growing(value):
+        setattr(package, f"imported_{len(vars(package))}", None)
+
+    monkeypatch.setattr(binding, "decorator_of", growing)
+    assert binding._module_of(package) is None and len(vars(package)) > 7

@@ -1,8 +1,10 @@
 """`scmsim mmu` and `scmsim mrc`: files of accesses, options, and what is said of bad ones."""
 
+import concurrent.futures
 import csv
 import gzip
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +35,31 @@ def test_a_raw_file_and_a_numpy_file_say_the_same(raw, tmp_path):
     files = (raw, tmp_path / "a.npy", tmp_path / "b.u64.gz")
     told = [json.loads(run("mmu", file, "--json").stdout)["results"] for file in files]
     assert told == 3 * [[simulate(PAGES)]]
+
+
+def test_a_pipe_that_gives_a_few_bytes_at_a_time_is_read_whole(raw, tmp_path):
+    pipe, content = tmp_path / "pipe.u64", raw.read_bytes()
+    os.mkfifo(pipe)
+
+    def write() -> None:
+        with open(pipe, "wb", buffering=0) as file:
+            for start in range(0, len(content), 1001):  # no multiple of 8
+                file.write(content[start : start + 1001])
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        pool.submit(write)
+        parts = [addresses for _, addresses in accesses.read(pipe)]
+    assert np.concatenate(parts).tolist() == PAGES.tolist()
+
+
+def test_a_file_longer_than_what_is_read_at_once(tmp_path):
+    where = np.arange(3 * (1 << 17) + 5, dtype=np.int64) * 64
+    where.tofile(tmp_path / "a.u64")
+    np.save(tmp_path / "a.npy", where.astype(np.uint64))
+    for name in ("a.u64", "a.npy"):
+        parts = [addresses for _, addresses in accesses.read(tmp_path / name)]
+        assert len(parts) > 1 and np.array_equal(np.concatenate(parts), where)
+        assert all(part.flags.writeable and part.dtype == np.int64 for part in parts)
 
 
 def test_two_levels_of_given_shapes(raw):

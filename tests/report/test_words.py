@@ -67,8 +67,8 @@ def test_a_page_begins_with_sentences_and_a_chart_and_ends_with_the_manifest() -
     other.counters = {**other.counters, "mem_inst_retired_all_loads": 86}
     text = page(Result({"sources": "abc"}, [one.derive(), other.derive()]))
     assert "<p>vsm needs most loads and stores a call, 45: 10 times as many as ext4 with 4.5.</p>" in text
-    heads = re.findall("<h2>(.*?)</h2>", text)
-    assert heads[0] == "Headline" and heads.index("What was run") > heads.index("All figures")
+    heads = re.findall("<h2>(.*?)</h2>", body(text))
+    assert heads[0] == "Headline" and heads[-1] == "What was run"
 
 
 def test_a_page_of_measurements_shows_what_was_measured() -> None:
@@ -79,6 +79,50 @@ def test_a_page_of_measurements_shows_what_was_measured() -> None:
     assert ">  page faults</td><td>3</td>" in text and ">  time on a CPU, ns</td><td>500</td>" in text
     assert "Measured counts are perf" in text and "#1" not in body(text)
     assert "are predictions" not in text
+
+
+def test_made_up_counts_are_called_so_at_the_top_and_the_bottom() -> None:
+    from scmsim.report.page import page
+
+    text = page(Result({"harness": {"backend": "fake"}}, [measured("disk", 4096, 1, task_clock=5000)]))
+    assert text.count("made up by the fake back end") == 2 and "Measured counts are perf" not in text
+
+
+def test_few_walks_are_told_in_all_and_misses_by_page_size_and_region() -> None:
+    from scmsim.plot.charts import misses, regions
+    from scmsim.report.page import page
+
+    runs = []
+    for fs, walks in (("ext4", 11), ("nova", 4)):
+        sizes = {f"dtlb_load_misses_walk_completed_{size}": n for size, n in (("4k", walks), ("2m_4m", 0), ("1g", 0))}
+        sizes |= {f"dtlb_store_misses_walk_completed_{size}": 0 for size in ("4k", "2m_4m", "1g")}
+        hits = {"dtlb_misses_stlb_hit_4k": 500, "dtlb_misses_stlb_hit_2m_4m": 300, "dtlb_misses_stlb_hit_1g": 200}
+        both = {"dtlb_load_misses_walk_completed": walks, "dtlb_store_misses_walk_completed": 0}
+        both |= {"dtlb_load_misses_stlb_hit": 900, "dtlb_store_misses_stlb_hit": 100}
+        own = {"dtlb_user_misses_stlb_hit": 700, "dtlb_user_misses_walk_completed": 3}
+        runs.append(Run(fs, paging="linux", calls=1000, counters={**sizes, **hits, **both, **own}).derive())
+    text = page(Result({}, runs))
+    assert "<p>ext4 needs most page walks for data in all, 11: 2.75 times as many as nova with 4.</p>" in text
+    assert "<td>11 in all</td><td>4 in all</td>" in text and "dTLB look-ups" not in body(text)
+    sized, where = misses(runs), regions(runs)
+    assert sized is not None and where is not None
+    assert [row["value"] for row in sized.rows[:3]] == pytest.approx([0.511, 0.3, 0.2])
+    assert [row["value"] for row in where.rows[:4]] == pytest.approx([0.3, 0.008, 0.7, 0.003])
+
+
+def test_lines_of_one_colour_have_dashes_and_a_long_name_two_lines() -> None:
+    from scmsim.plot.lines import charts
+    from scmsim.result.names import short
+
+    runs = []
+    for fs in ("a", "b"):
+        for i in range(5):
+            cell = {"operation": f"op{i}", "unit_bytes": 0}
+            runs += [Run(fs, calls=1, counters={"task_clock": u}, cell={**cell, "unit_bytes": u}) for u in (1, 2)]
+    (chart,) = charts(runs)
+    scale = chart.spec["encoding"]["strokeDash"]["scale"]
+    assert scale["domain"] == [f"operation op{i}" for i in range(5)] and len({*map(tuple, scale["range"])}) == 5
+    assert short(["nova-cow sapphire-rapids base-4k", "x"]) == ["nova-cow\nsapphire-rapids base-4k", "x"]
 
 
 def test_many_runs_are_lines_over_a_parameter_and_rows_of_a_table() -> None:

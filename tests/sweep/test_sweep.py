@@ -334,7 +334,10 @@ def test_a_sweep_is_a_result_wherever_one_is_read(whole, tmp_path):
         done = CliRunner().invoke(cli.main, ["report", str(path), "-o", str(out)])
         assert done.exit_code == 0, done.stderr
         text = out.read_text()
-        assert "30 runs: 4 of fs, 2 of two-zone.threshold, 6 of seed." in text
+        assert (
+            "30 runs over fs (two-zone, one-zone, tps, pages-4k), two-zone.threshold (64KiB, 256KiB), seed (6, 1 to 6)."
+            in text
+        )
         assert "<td class=word>two-zone.threshold</td><td class=word>64KiB, 256KiB" in text
         assert "Simulated counts" in text and "Measured counts" not in text
     shutil.copytree(whole[1], tmp_path / "some")

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from scmsim.core.errors import EnvironmentProblem
 from scmsim.trace.capture._merge import Merge, StraceCalls
-from scmsim.trace.capture._numbers import names
-from scmsim.trace.capture._strace_lines import NEEDS_MEMORY, arguments, result
 from scmsim.trace.capture.perf import Nameless
+from scmsim.trace.formats._numbers import names
+from scmsim.trace.formats._strace_lines import NEEDS_MEMORY, arguments, result
 from scmsim.trace.formats.strace import _SPECS, CALLS
 from tests.trace.strace_helper import Row, convert
 

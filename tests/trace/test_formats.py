@@ -27,7 +27,8 @@ FORMATS = {
     "oracle_general.bin": "oracle-general", "perf_raw.txt": "perf-script", "perf_named.txt": "perf-script",
     "msr.csv": "msr", "tencent.csv": "tencent", "fiu_file.txt": "fiu-file", "fiu_block.txt": "fiu-block",
     "ops.csv": "ops-csv", "ops.jsonl": "ops-jsonl", "alibaba.csv": "alibaba", "dftracer.pfw": "dftracer", "dio.json": "dio",
-    "lcs_v3.bin": "lcs", "lttng.txt": "lttng", "nfsd.txt": "nfsd", "thesios.csv": "thesios", "trace_cmd.txt": "trace-cmd",
+    "bpftrace.txt": "bpftrace", "lackey.txt": "lackey", "lcs_v3.bin": "lcs", "lttng.txt": "lttng",
+    "nfsd.txt": "nfsd", "thesios.csv": "thesios", "trace_cmd.txt": "trace-cmd",
     "twitter_cache.csv": "twitter-cache", "vscsi1.bin": "vscsi", "vscsi2.bin": "vscsi",
 }  # fmt: skip
 

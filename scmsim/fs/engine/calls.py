@@ -20,7 +20,7 @@ rename = None  # (s, arena, out, row, parent, replaced), the row of the file tha
 read_directory = None  # (s, arena, out, row)
 evict = None  # (s, arena, out, row) -> whether it is done: free a file that nothing names
 
-# What only some do.
+# By default nothing: a family binds what it does.
 
 
 @subroutine
@@ -63,9 +63,6 @@ def kept(s, arena, out, op, row):
 def begin_eviction(s, arena, out, row):
     """What precedes the freeing of a file; False: no room for it."""
     return True
-
-
-# The skeleton.
 
 
 @subroutine

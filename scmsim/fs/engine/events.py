@@ -112,12 +112,6 @@ class State:
         self.arena = arena
 
 
-def space_columns(file: np.ndarray, size: np.ndarray, mapped: np.ndarray, unit: int) -> dict[str, np.ndarray]:
-    """What a model's `by_file` returns, from its files' ids, lengths in bytes and mapped pages of `unit` bytes."""
-    waste = np.where(mapped > 0, -size % unit, 0)
-    return {"file": file, "file_bytes": size, "allocated_bytes": mapped * unit, "waste_bytes": waste}
-
-
 def load_recipes(state: "State", recipes: Mapping[int, Sequence[Sequence[int]]], merge: bool = True) -> None:
     """Put the recipes (number -> steps) into the state record; numbers must be 0, 1, 2, ... in order.
 

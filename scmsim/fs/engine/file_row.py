@@ -3,10 +3,13 @@
 A family's own words follow from OWN on.  The first row is at `files` of the state record, which has `file_count` of them.
 """
 
+from typing import Any
+
 import numpy as np
 
 from scmsim.core.records import Files
-from scmsim.fs.engine.events import State, space_columns
+from scmsim.fs.engine.events import State
+from scmsim.fs.engine.space import space_columns, space_report
 
 # FIRST: bytes before the trace + 1, 0: the file did not exist; MAPPED: units of the family that have a place on the device.
 SIZE, STATUS, LINKS, NAME, FIRST, OPENS, MAPPED, OWN = range(8)
@@ -35,6 +38,17 @@ def of(state: State, words: int) -> np.ndarray:
 def is_file(rows: np.ndarray) -> np.ndarray:
     """Which rows are files that exist, and no directories."""
     return (rows[:, STATUS] & (EXISTS | IS_DIR)) == EXISTS
+
+
+def existing(rows: np.ndarray) -> int:
+    """How many files and directories exist."""
+    return int((rows[:, STATUS] & EXISTS).sum())
+
+
+def space(rows: np.ndarray, unit: int, **figures: Any) -> dict[str, int]:
+    """Space report of the files among the rows, in pages of `unit` bytes; `figures` as `space_report` takes them."""
+    files = rows[is_file(rows)]
+    return space_report(files[:, SIZE], files[:, MAPPED], unit, **figures)
 
 
 def by_file(rows: np.ndarray, unit: int) -> dict[str, np.ndarray]:

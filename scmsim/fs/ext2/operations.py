@@ -6,6 +6,7 @@ from scmsim.fs.ext2 import transfer as ext2_transfer
 from scmsim.fs.ext4 import dirs as hashed_dirs
 from scmsim.fs.linux import driver, entries, index, inodes, transfer
 from scmsim.fs.linux import metadata as linux_metadata
+from scmsim.jit import calling, kernels_of
 from scmsim.jit.binding import bind
 
 HOOKS = {entries: dirs.HOOKS, index: map.HOOKS, linux_metadata: metadata.HOOKS, transfer: ext2_transfer.HOOKS}
@@ -19,6 +20,7 @@ emit = driver.emitter(bind("ext2", driver, HOOKS))
 emit_by_ext4 = driver.emitter(bind("ext2_by_ext4", driver, HOOKS | BY_EXT4))
 
 
+@calling(*kernels_of(emit), *kernels_of(emit_by_ext4))
 def emit_by_either(state, arena, ops, i, out):
     """`emit` by the driver that a state was made for: only ext4's lets freed inodes wait."""
     return (emit_by_ext4 if state[0]["recent_room"] else emit)(state, arena, ops, i, out)

@@ -11,7 +11,7 @@ from scmsim.fs.engine.events import has_events
 from scmsim.fs.linux import calls, index, metadata
 from scmsim.fs.linux import operations as frequent_operations
 from scmsim.fs.linux import rare as rare_operations
-from scmsim.jit import kernel
+from scmsim.jit import calling, kernel
 from scmsim.jit.binding import bind
 
 _HOOKS = {operations: calls.HOOKS}
@@ -48,6 +48,7 @@ def rare(state, arena, ops, i, out):
 def emitter(kernels: ModuleType) -> Callable:
     """`emit` of a model from this module, as a family has bound it."""
 
+    @calling(kernels.frequent, kernels.rare)
     def emit(state, arena, ops, i, out):
         """Turn operations from `ops[i]` on into events while they fit; returns the index of the first one not done."""
         flags = state[0]

@@ -10,7 +10,7 @@ from scmsim.fs.engine import table
 from scmsim.fs.engine.arena import give, has_room
 from scmsim.fs.engine.events import emit_recipe
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
-from scmsim.fs.linux import entries, index, inodes, metadata
+from scmsim.fs.linux import entries, index, inodes, metadata, pages
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux.blocks import add_blocks, add_changed, blocks_left, close_window, reserve_pages
@@ -23,7 +23,6 @@ from scmsim.fs.linux.files import (
     entry_bytes,
     new_record,
 )
-from scmsim.fs.linux.pages import free_leaves, free_pages
 from scmsim.jit import subroutine
 
 
@@ -38,19 +37,19 @@ def touch(s, arena, row):
         return f
     is_dir = arena[row + e.ROW_DIR]
     size = max(arena[row + e.ROW_SIZE], 0)
-    pages = (size + e.BLOCK - 1) // e.BLOCK
+    count = (size + e.BLOCK - 1) // e.BLOCK
     if is_dir:
-        pages = entries.FIRST_BLOCKS
-    if not has_room(s, arena, e.ROOM + 3 * pages):
+        count = entries.FIRST_BLOCKS
+    if not has_room(s, arena, e.ROOM + 3 * count):
         return 0
     inodes.age(s, arena)
     f = new_record(s, arena, row)
     arena[f + e.IS_DIR], arena[f + e.SIZE], arena[f + e.READ_STAMP] = is_dir, size, -1
-    if pages:
-        reserve_pages(s, arena, f, pages - 1)
+    if count:
+        reserve_pages(s, arena, f, count - 1)
     page = 0
-    while page < pages and blocks_left(s) > index.MOST_ABOVE:
-        page += add_blocks(s, arena, f, page, pages - page, s.page_bits)
+    while page < count and blocks_left(s) > index.MOST_ABOVE:
+        page += add_blocks(s, arena, f, page, count - page, s.page_bits)
     if is_dir:
         s.meta_blocks += page
         s.data_blocks -= page
@@ -72,8 +71,8 @@ def destroy(s, arena, row, f, out):
             metadata.forget(s, arena, arena[i] >> e.BLOCK_SHIFT)
         s.meta_blocks -= arena[f + e.END]
         s.data_blocks += arena[f + e.END]
-    free_pages(s, arena, f, out, 0, arena[f + e.END])
-    free_leaves(s, arena, f, 0)
+    pages.free_pages(s, arena, f, out, 0, arena[f + e.END])
+    pages.free_leaves(s, arena, f, 0)
     close_window(s, arena, f)
     inodes.give_number(s, arena, f)
     table.drop(s, arena, f + e.PAGES)

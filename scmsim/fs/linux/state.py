@@ -10,7 +10,8 @@ from scmsim.alloc import first_fit
 from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
-from scmsim.fs.engine.events import HEADER, State, new_state, space_columns
+from scmsim.fs.engine.events import HEADER, State, new_state
+from scmsim.fs.engine.space import space_columns, space_report
 from scmsim.fs.linux.recipes import BLOCK, FRAMES
 
 GROUP_BLOCKS = 32768
@@ -271,26 +272,23 @@ def space(state: State) -> dict[str, int]:
     not count."""
     record, arena = state.record[0], state.arena
     _, at = known_files(state)
-    sizes, mapped = arena[at + SIZE], arena[at + MAPPED]
     allocated = int(record.data_blocks + record.reserved)
-    fixed = int(record.journal_at + record.journal_blocks)
-    return {
-        "capacity_bytes": int(record.blocks) * BLOCK,
-        "live_bytes": int(np.minimum(sizes, mapped * BLOCK).sum()),
-        "file_bytes": int(sizes.sum()),
-        "allocated_bytes": allocated * BLOCK,
-        "metadata_bytes": (fixed + int(record.meta_blocks)) * BLOCK,
-        "journal_bytes": int(record.journal_blocks) * BLOCK,
-        "preallocated_bytes": int(record.windowed) * BLOCK,
-        "promised_bytes": int(record.reserved) * BLOCK,
-        "waste_bytes": int((-sizes[mapped > 0] % BLOCK).sum()),
-        "page_count": allocated,
-        "files": len(at),
-        "dirty_bytes": int(arena[at + DIRTY].sum()) * BLOCK,
-        "uncommitted_bytes": int(record.txn_blocks) * BLOCK,
-        "commits": int(record.commits),
-        "ignored_operations": int(record.ignored),
-    }
+    return space_report(
+        arena[at + SIZE],
+        arena[at + MAPPED],
+        BLOCK,
+        capacity=record.blocks * BLOCK,
+        allocated=allocated * BLOCK,
+        metadata=(record.journal_at + record.journal_blocks + record.meta_blocks) * BLOCK,
+        journal_bytes=record.journal_blocks * BLOCK,
+        preallocated_bytes=record.windowed * BLOCK,
+        promised_bytes=record.reserved * BLOCK,
+        page_count=allocated,
+        dirty_bytes=arena[at + DIRTY].sum() * BLOCK,
+        uncommitted_bytes=record.txn_blocks * BLOCK,
+        commits=record.commits,
+        ignored_operations=record.ignored,
+    )
 
 
 def by_file(state: State) -> dict[str, np.ndarray]:

@@ -76,6 +76,12 @@ class Mapped:
             self.asked = np.zeros(len(operations), r.OP)
         return len(self.ours) > 1
 
+    def attached(self) -> Any:
+        """The kernels, for who asks without a touch."""
+        if not self.active:
+            self._attach()
+        return self.kernels
+
     def _attach(self) -> None:
         """Tables of mappings at the arena's top, and the mappings that were made before."""
         state, record = self.model.state, self.model.state.record[0]

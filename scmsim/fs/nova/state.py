@@ -143,24 +143,19 @@ def space(state: State) -> dict[str, int]:
     """Space report in bytes: `live_bytes` is what lies in pages that have a block, holes do not count."""
     record = state.record[0]
     rows = file_row.of(state, FILE_WORDS)
-    files = rows[file_row.is_file(rows)]
-    sizes, mapped = files[:, file_row.SIZE], files[:, file_row.MAPPED]
-    return {
-        "capacity_bytes": int(record.blocks) * BLOCK,
-        "live_bytes": int(np.minimum(sizes, mapped * BLOCK).sum()),
-        "file_bytes": int(sizes.sum()),
-        "allocated_bytes": int(record.data_blocks) * BLOCK,
-        "metadata_bytes": int(record.log_pages) * BLOCK
-        + int((rows[:, file_row.STATUS] & file_row.EXISTS).sum()) * INODE_BYTES,
-        "waste_bytes": int((-sizes[mapped > 0] % BLOCK).sum()),
-        "files": len(files),
-        "log_pages": int(record.log_pages),
-        "largest_log_pages": int(record.largest_log),
-        "scanned_entries": int(record.scanned_entries),
-        "scanned_pages": int(record.scanned_pages),
-        "gc_copied_entries": int(record.copied_entries),
-        "thorough_gcs": int(record.thorough_gcs),
-    }
+    return file_row.space(
+        rows,
+        BLOCK,
+        capacity=record.blocks * BLOCK,
+        allocated=record.data_blocks * BLOCK,
+        metadata=record.log_pages * BLOCK + file_row.existing(rows) * INODE_BYTES,
+        log_pages=record.log_pages,
+        largest_log_pages=record.largest_log,
+        scanned_entries=record.scanned_entries,
+        scanned_pages=record.scanned_pages,
+        gc_copied_entries=record.copied_entries,
+        thorough_gcs=record.thorough_gcs,
+    )
 
 
 def by_file(state: State) -> dict[str, np.ndarray]:

@@ -136,23 +136,18 @@ def space(state: State) -> dict[str, int]:
     """Space report in bytes: `live_bytes` is what lies in blocks that exist, holes do not count."""
     record = state.record[0]
     rows = file_row.of(state, FILE_WORDS)
-    files = rows[file_row.is_file(rows)]
-    sizes, mapped, unit = files[:, file_row.SIZE], files[:, file_row.MAPPED], 1 << int(record.shift)
-    return {
-        "capacity_bytes": int(record.blocks) * BLOCK,
-        "live_bytes": int(np.minimum(sizes, mapped * unit).sum()),
-        "file_bytes": int(sizes.sum()),
-        "allocated_bytes": int(record.data_blocks) * BLOCK,
-        "metadata_bytes": int(record.nodes + record.dir_blocks) * BLOCK
-        + int((rows[:, file_row.STATUS] & file_row.EXISTS).sum()) * INODE_BYTES,
-        "waste_bytes": int((-sizes[mapped > 0] % unit).sum()),
-        "files": len(files),
-        "tree_nodes": int(record.nodes),
-        "largest_tree_height": int(record.largest_height),
-        "directory_blocks": int(record.dir_blocks),
-        "scanned_dirents": int(record.scanned_dirents),
-        "journal_cleanings": int(record.cleanings),
-    }
+    return file_row.space(
+        rows,
+        1 << int(record.shift),
+        capacity=record.blocks * BLOCK,
+        allocated=record.data_blocks * BLOCK,
+        metadata=(record.nodes + record.dir_blocks) * BLOCK + file_row.existing(rows) * INODE_BYTES,
+        tree_nodes=record.nodes,
+        largest_tree_height=record.largest_height,
+        directory_blocks=record.dir_blocks,
+        scanned_dirents=record.scanned_dirents,
+        journal_cleanings=record.cleanings,
+    )
 
 
 def by_file(state: State) -> dict[str, np.ndarray]:

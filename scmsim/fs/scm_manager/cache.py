@@ -7,9 +7,8 @@ Source: Linux 2.6.24 mm/page-writeback.c (dirty_expire_centisecs), fs/buffer.c.
 
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import emit_recipe, has_events
-from scmsim.fs.scm_manager import index, recipes, state
+from scmsim.fs.scm_manager import device, index, recipes, state
 from scmsim.fs.scm_manager.index import place
-from scmsim.fs.scm_manager.nftl import program
 from scmsim.jit import subroutine
 
 EXPIRE = 30_000_000_000  # ns
@@ -19,9 +18,7 @@ STEP = 256  # events of one piece of work at the most
 @subroutine
 def send(s, arena, out, at, units, recipe):
     """Write a run of units to the device at offset `at`."""
-    if s.nand:
-        for sector in range(at // recipes.SECTOR, at // recipes.SECTOR + units):
-            program(s, arena, out, sector)
+    device.write(s, arena, out, at, units)
     s.reg[recipes.AT], s.reg[recipes.BYTES], s.reg[recipes.WORDS] = (
         at,
         units << s.shift,
@@ -48,8 +45,7 @@ def fetch(s, arena, out, at, units):
         (units << s.shift) // recipes.WORD,
     )
     s.reg[recipes.UNITS], s.reg[recipes.REQUESTS] = units, 1
-    if s.nand:
-        s.page_reads += units
+    device.read(s, units)
     emit_recipe(s, out, recipes.READ_IN)
 
 

@@ -9,7 +9,7 @@ from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.engine import operations, table
 from scmsim.fs.engine.events import State, emit_recipe
-from scmsim.fs.scm_manager import cache, index, inodes, names, recipes, state, units
+from scmsim.fs.scm_manager import cache, device, index, inodes, names, nftl, recipes, state, units
 from scmsim.fs.scm_manager import operations as shared
 from scmsim.fs.scm_manager.index import place
 from scmsim.jit import subroutine
@@ -55,17 +55,15 @@ def flush_order(s, row):
     return row, s.table, s.directory, s.inodes
 
 
-emit = bind(
-    "fat",
-    operations,
-    {
-        **shared.HOOKS,
-        cache: {"flush_order": flush_order},
-        inodes: {"changed": inode_changed, "unnamed": unnamed},
-        names: {"entries": entries},
-        units: {"read_entries": read_entries},
-    },
-).emit
+_HOOKS = {
+    **shared.HOOKS,
+    cache: {"flush_order": flush_order},
+    inodes: {"changed": inode_changed, "unnamed": unnamed},
+    names: {"entries": entries},
+    units: {"read_entries": read_entries},
+}
+emit = bind("fat", operations, _HOOKS).emit
+emit_on_nand = bind("fat_on_nand", operations, {**_HOOKS, device: nftl.HOOKS}).emit
 
 
 def start(params: dict, files: Files, *, nand: bool = False) -> State:
@@ -90,5 +88,5 @@ def _use_nand(record, params: dict) -> None:
         )
     if params["capacity"] > 16 << 40:
         raise UsageError(f"capacity {format_bytes(params['capacity'])} is too large; the model of NAND ends at 16TiB")
-    record.nand, record.most_written, record.replacements = 1, 8, params["replacements"]
+    record.most_written, record.replacements = 8, params["replacements"]
     record.spare = int(record.capacity) // (recipes.SECTOR * recipes.PAGES) // 32 or 1

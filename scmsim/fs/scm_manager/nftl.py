@@ -65,3 +65,32 @@ def program(s, arena, out, sector):
         arena[at + 1] += 1
     arena[at] = (arena[at] & ~(_MASK << BITS * page)) | (_ONE + times) << BITS * page
     s.page_programs += 1
+
+
+@subroutine
+def write(s, arena, out, at, units):
+    """Each sector of the run is programmed."""
+    for sector in range(at // recipes.SECTOR, at // recipes.SECTOR + units):
+        program(s, arena, out, sector)
+
+
+@subroutine
+def read(s, units):
+    """Each unit is a page."""
+    s.page_reads += units
+
+
+@subroutine
+def settle(s, arena, out, at):
+    """The page was written once, before anything was counted."""
+    program(s, arena, out, at // recipes.SECTOR)
+    s.page_programs -= 1
+
+
+@subroutine
+def table_entries(s):
+    """Two words for each erase unit."""
+    return 2 * (s.origin // (recipes.SECTOR * recipes.PAGES) + s.tracked // recipes.PAGES + 2)
+
+
+HOOKS = {"write": write, "read": read, "settle": settle, "table_entries": table_entries}

@@ -12,6 +12,7 @@ from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs, file_row
 from scmsim.fs.engine.events import HEADER, State, load_recipes, new_state
+from scmsim.fs.engine.space import space_report
 from scmsim.fs.scm_manager import recipes
 
 # Words of a file's row.  BLOCKS: unit of the file -> device offset / 32 << 2 | CACHED | DIRTY; SLOTS: a directory's entries ->
@@ -54,7 +55,6 @@ STATE = np.dtype(
             ("first_objects", "i8"),  # units that a create allocates
             ("synchronous", "i8"),  # mounted so
             ("cold", "i8"),  # nothing stays in the page cache for reads
-            ("nand", "i8"),
             ("longest", "i8"),  # units of one run
             ("most_written", "i8"),  # units of one run of a write-back
             ("replacements", "i8"),  # units that may replace an erase unit
@@ -134,24 +134,24 @@ def space(state: State) -> dict[str, int]:
     is_object = (status & (file_row.EXISTS | MEMORY)) == MEMORY
     used = is_file | is_object
     short = np.where(rows[:, SHORT] > 0, unit - (1 << np.maximum(rows[:, SHORT] - 1 + PLACE_SHIFT, 0)), 0)
-    tables = int(record.table_bytes) + int(record.mirror)
     wanted = np.minimum(mapped, -(-sizes // unit))
-    allocated = wanted * unit - short
-    return {
-        "capacity_bytes": int(record.capacity),
-        "live_bytes": int(np.minimum(sizes, mapped * unit)[used].sum()),
-        "file_bytes": int(sizes[is_file].sum()),
-        "allocated_bytes": int(allocated[used].sum()),
-        "preallocated_bytes": int(((mapped - wanted) * unit)[used].sum()),
-        "metadata_bytes": int((mapped * unit)[is_dir].sum()) + tables + int(record.inode) * int(is_file.sum()),
-        "waste_bytes": int((-sizes % unit - short)[used & (mapped > 0)].sum()),
-        "files": int(is_file.sum()),
-        "memory_objects": int(is_object.sum()),
-        "memory_object_bytes": int(sizes[is_object].sum()),
-        "moved_bytes": int(record.moved_bytes),
-        "dirty_bytes": int(rows[:, DIRTY_UNITS].sum()) * unit,
-        "nand_page_reads": int(record.page_reads),
-        "nand_page_programs": int(record.page_programs),
-        "nand_erases": int(record.erases),
-        "nand_folds": int(record.folds),
-    }  # fmt: skip
+    return space_report(
+        sizes[used],
+        mapped[used],
+        unit,
+        capacity=record.capacity,
+        allocated=(wanted * unit - short)[used].sum(),
+        metadata=(mapped * unit)[is_dir].sum() + record.table_bytes + record.mirror + record.inode * is_file.sum(),
+        file_bytes=sizes[is_file].sum(),
+        waste_bytes=(-sizes % unit - short)[used & (mapped > 0)].sum(),
+        files=is_file.sum(),
+        preallocated_bytes=((mapped - wanted) * unit)[used].sum(),
+        memory_objects=is_object.sum(),
+        memory_object_bytes=sizes[is_object].sum(),
+        moved_bytes=record.moved_bytes,
+        dirty_bytes=rows[:, DIRTY_UNITS].sum() * unit,
+        nand_page_reads=record.page_reads,
+        nand_page_programs=record.page_programs,
+        nand_erases=record.erases,
+        nand_folds=record.folds,
+    )

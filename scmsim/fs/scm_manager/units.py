@@ -8,10 +8,9 @@ from scmsim.alloc import first_fit
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import emit_recipe
-from scmsim.fs.scm_manager import cache, index, recipes, state
+from scmsim.fs.scm_manager import cache, device, index, recipes, state
 from scmsim.fs.scm_manager.cache import cleaned, table_unit
 from scmsim.fs.scm_manager.index import entry_at, place
-from scmsim.fs.scm_manager.nftl import program
 from scmsim.jit import subroutine
 
 
@@ -20,20 +19,16 @@ def ready(s, arena, units):
     """Whether the allocator and the tables that follow the device can serve `units` units; False: they must grow first."""
     if not first_fit.ready(s, arena, min(units, s.free_blocks)):
         return False
-    sectors, chains = (
-        table_unit(s, s.tracked) + 1,
-        2 * (s.origin // (recipes.SECTOR * recipes.PAGES) + s.tracked // recipes.PAGES + 2) * s.nand,
-    )
-    inodes = (s.file_count >> 3) + 1
+    sectors, inodes, entries = table_unit(s, s.tracked) + 1, (s.file_count >> 3) + 1, device.table_entries(s)
     words = table.words_to_hold(arena, s.table + state.BLOCKS, sectors)
     words += table.words_to_hold(arena, s.inodes + state.BLOCKS, inodes)
-    words += table.words_to_hold(arena, s.table + state.SLOTS, chains) if s.nand else recipes.ZERO
+    words += table.words_to_hold(arena, s.table + state.SLOTS, entries) if entries else recipes.ZERO
     if not has_room(s, arena, words):
         return False
     table.reserve(s, arena, s.table + state.BLOCKS, sectors)
     table.reserve(s, arena, s.inodes + state.BLOCKS, inodes)
-    if s.nand:
-        table.reserve(s, arena, s.table + state.SLOTS, chains)
+    if entries:
+        table.reserve(s, arena, s.table + state.SLOTS, entries)
     return True
 
 
@@ -168,7 +163,5 @@ def settle(s, arena, out, row, first, stop):
     for i in range(first, stop):
         entry = table.get(arena, row + state.BLOCKS, i)
         table.put(arena, row + state.BLOCKS, i, entry & ~(state.CACHED | state.DIRTY))
-        if s.nand:
-            program(s, arena, out, place(arena, row, i) // recipes.SECTOR)
-            s.page_programs -= 1
+        device.settle(s, arena, out, place(arena, row, i))
     settle_nodes(s, arena, row, first, stop)

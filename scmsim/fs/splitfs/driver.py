@@ -8,7 +8,7 @@ from scmsim.fs.ext4.operations import HOOKS
 from scmsim.fs.linux import calls, transfer
 from scmsim.fs.linux.driver import frequent, rare
 from scmsim.fs.splitfs.operations import CALLS, TRANSFER, end
-from scmsim.jit import kernel
+from scmsim.jit import calling, kernel
 from scmsim.jit.binding import bind
 
 _LIBRARY = {operations: {**calls.HOOKS, "end": end}, calls: CALLS, transfer: TRANSFER}
@@ -27,6 +27,7 @@ _kernels = bind("splitfs", sys.modules[__name__], HOOKS)
 __all__ = ["emit", "frequent", "library", "rare"]
 
 
+@calling(_kernels.library, _kernels.frequent, _kernels.rare)
 def emit(state, arena, ops, i, out):
     """Turn operations from `ops[i]` on into events while they fit; returns the index of the first one not done."""
     flags = state[0]

@@ -86,6 +86,30 @@ def _cycles_of_few_walks(run: Run) -> str | None:
     return f"{cycles:,.0f} ({walks:,} walks)" if cycles is not None and walks and walks < FEW else None
 
 
+def _added(*fields: str) -> Callable[[Run], Value]:
+    return lambda run: (
+        sum(run.counters[name] for name in fields) if all(name in run.counters for name in fields) else None
+    )
+
+
+def _of_size(size: str) -> tuple[str, str]:
+    return f"dtlb_load_misses_walk_completed_{size}", f"dtlb_store_misses_walk_completed_{size}"
+
+
+_SIZES = {"4 KiB": "4k", "2 MiB": "2m_4m", "1 GiB": "1g"}
+# misses of the first level and walks, by page size and by whose addresses they were; a report shows them
+TLB_PARTS: list[Row] = [
+    *(
+        _per_call(f"dTLB first-level misses, {name} pages", _added(f"dtlb_misses_stlb_hit_{size}", *_of_size(size)))
+        for name, size in _SIZES.items()
+    ),
+    *(_per_call(f"dTLB page walks, {name} pages", _added(*_of_size(size))) for name, size in _SIZES.items()),
+    _per_call("dTLB first-level misses, kernel", _metric("dtlb_kernel_l1_misses")),
+    _per_call("dTLB first-level misses, program", _added("dtlb_user_misses_stlb_hit", "dtlb_user_misses_walk_completed")),
+    _per_call("dTLB page walks, kernel", _metric("dtlb_kernel_walks")),
+    _per_call("dTLB page walks, program", _counter("dtlb_user_misses_walk_completed")),
+]  # fmt: skip
+
 SECTIONS: dict[str, list[Row]] = {
     "": [Row("calls", lambda run: run.calls), Row("trace operations", lambda run: run.operations)],
     "per call": [

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from scmsim.core.errors import EnvironmentProblem
-from scmsim.trace.capture._strace_lines import NEEDS_MEMORY, arguments, flags, result
+from scmsim.trace.formats._strace_lines import NEEDS_MEMORY, arguments, flags, result
 from scmsim.trace.formats._strace_text import UNFINISHED, number
 
 _LINE = re.compile(r"(\d{1,10}) +\d+\.\d+ +(?:(\w+)\(|<\.\.\. (\w+) resumed> ?)?(.*)", re.DOTALL).match

@@ -26,6 +26,7 @@ FORWARDED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
 _WATCHED = FORWARDED | {signal.SIGCHLD}
 _SENT_BY_KERNEL = 0x80  # si_code SI_KERNEL: typed at the terminal, so the command has it already
 _POLL_S = 0.5
+Sieve = Callable[[bytes], bytes]
 _PIPE = 1 << 20  # bytes between a tracer and its file; it waits when they are full
 _NAP_S = 0.002  # between two looks at them: a look for each line would take the program's CPU
 
@@ -84,9 +85,10 @@ def no_room(path: pathlib.Path, reason: str, *, kept: bool) -> EnvironmentProble
 
 
 @contextlib.contextmanager
-def collected(raw: pathlib.Path, *, kept: bool) -> Iterator[str]:
+def collected(raw: pathlib.Path, *, kept: bool, sieve: Sieve | None = None) -> Iterator[str]:
     """Yield a name that a tracer can write to; what it writes is appended to `raw`.
 
+    `sieve` says what of each block goes to the file; it is given an empty one in the end.
     A tracer that writes to a full disk itself complains about each line on the command's stderr, and goes on.
 
     Raises
@@ -99,7 +101,7 @@ def collected(raw: pathlib.Path, *, kept: bool) -> Iterator[str]:
         fcntl.fcntl(sink, fcntl.F_SETPIPE_SZ, _PIPE)
     problems: list[OSError] = []
     with open(raw, "ab", buffering=0) as file:
-        thread = threading.Thread(target=_copy, args=(source, file, problems, kept), daemon=True)
+        thread = threading.Thread(target=_copy, args=(source, file, problems, kept, sieve), daemon=True)
         thread.start()
         try:
             yield f"/proc/{os.getpid()}/fd/{sink}"
@@ -112,9 +114,13 @@ def collected(raw: pathlib.Path, *, kept: bool) -> Iterator[str]:
             raise problem
 
 
-def _copy(source: int, file: Any, problems: list[OSError], kept: bool) -> None:
+def _copy(source: int, file: Any, problems: list[OSError], kept: bool, sieve: Sieve | None) -> None:
     """Copy a pipe to a file until all writers have closed it; behind the first problem, only empty it."""
-    while block := memoryview(os.read(source, _PIPE)):
+    is_open = True
+    while is_open:
+        read = os.read(source, _PIPE)
+        is_open = bool(read)
+        block = memoryview(read if sieve is None else sieve(read))
         try:
             while block and not problems:
                 block = block[file.write(block) :]
@@ -122,7 +128,8 @@ def _copy(source: int, file: Any, problems: list[OSError], kept: bool) -> None:
             problems.append(error)
             if not kept:  # the command may need the room
                 file.truncate(0)
-        time.sleep(_NAP_S)
+        if sieve is None:
+            time.sleep(_NAP_S)
 
 
 @contextlib.contextmanager
@@ -206,16 +213,19 @@ def store(
     progress: Progress | None,
     options: Options,
     cwd: str | None = None,
+    convert: Callable[..., Report] | None = None,
+    tool: str = "strace",
 ) -> Report:
-    """Convert the text of a capture to the trace; `header` wins over what the importer says."""
+    """Convert the text of a capture to the trace, as strace's unless `convert` is given; `header` wins over what it says."""
     from scmsim.trace.capture._writer import CaptureWriter
-    from scmsim.trace.formats import strace as text
+    from scmsim.trace.formats import strace
 
+    convert = convert or strace.convert
     if not raw.exists() or raw.stat().st_size == 0:
-        raise EnvironmentProblem("strace wrote nothing; see its message above, and try the command without scmsim")
+        raise EnvironmentProblem(f"{tool} wrote nothing; see its message above, and try the command without scmsim")
     with CaptureWriter(out, {**header, **options.facts}, options.anonymize) as writer:
         base = os.path.realpath(under) if under else None
-        report = text.convert(raw, writer, progress=progress, under=base, cwd=cwd or os.getcwd())
+        report = convert(raw, writer, progress=progress, under=base, cwd=cwd or os.getcwd())
     report.blind_spots, report.notes = writer.header["blind_spots"], writer.header["notes"]
     report.lost_events, report.unpaired = writer.header["lost_events"], writer.header.get("unpaired_calls", 0)
     return report

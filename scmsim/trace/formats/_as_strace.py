@@ -20,7 +20,7 @@ from scmsim.trace.store import TraceWriter
 _KEEP = 1 << 16  # rows held back, so that an assumed CREATE can still be changed
 _MOST = 10**18
 _FAR_TIME = 1 << 61  # ns
-_ORIGIN = 10**8  # seconds that are added: strace's importer takes smaller ones for times since the line above
+ORIGIN = 10**8  # seconds that are added: strace's importer takes smaller ones for times since the line above
 _NO_DATA = '""...'
 _AT_FDCWD = -100
 NO_SECOND_NAME = "rename or link whose second name was not recorded"
@@ -80,15 +80,21 @@ def call(process: int, ns: int, name: str, args: Mapping[str, Any], result: int)
     BadLine
         If an argument is missing or of a wrong kind.
     """
+    if not 0 <= ns < _FAR_TIME:
+        raise BadLine(f"time {clip(str(ns))} is out of range")
+    made = told(name, args, result)
+    return made if isinstance(made, NoCall) else f"{process} {ns // 10**9 + ORIGIN}.{ns % 10**9:09} {made}"
+
+
+def told(name: str, args: Mapping[str, Any], result: int) -> str | NoCall:
+    """The part of `call` behind the time."""
     spec = _CALLS.get(_SAME.get(name, name))
     if spec is None:
         return NoCall(NOT_A_CALL)
-    told, kinds = spec
+    known, kinds = spec
     if "path2" in kinds and not args.get("path2"):
         return NoCall(NO_SECOND_NAME)
     texts = ", ".join(_argument(name, kind, args) for kind in kinds.split())
-    if not 0 <= ns < _FAR_TIME:
-        raise BadLine(f"time {clip(str(ns))} is out of range")
     if not -_MOST < result < _MOST:
         raise BadLine(f"result {clip(str(result))} is out of range")
     ends = (
@@ -96,12 +102,16 @@ def call(process: int, ns: int, name: str, args: Mapping[str, Any], result: int)
         if result >= 0
         else f"-1 {errno.errorcode.get(-result, 'EUNKNOWN') if result < -1 else 'EUNKNOWN'} (failed)"
     )
-    return f"{process} {ns // 10**9 + _ORIGIN}.{ns % 10**9:09} {told}({texts}) = {ends}"
+    return f"{known}({texts}) = {ends}"
 
 
 def quoted(path: str) -> str:
     """A path as strace writes it."""
-    raw = path.encode("utf-8", "backslashreplace")
+    return quoted_bytes(path.encode("utf-8", "backslashreplace"))
+
+
+def quoted_bytes(raw: bytes) -> str:
+    """The same for the bytes of a path."""
     return (
         '"' + "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:03o}" for byte in raw) + '"'
     )

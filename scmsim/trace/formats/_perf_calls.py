@@ -16,10 +16,13 @@ from scmsim.core.records import (
     FALLOCATE,
     FSYNC,
     KEEP_SIZE,
+    MAP_SYNC,
     MMAP,
     MSYNC,
     MUNMAP,
     OPEN,
+    POPULATE,
+    PRIVATE,
     PUNCH_HOLE,
     READDIR,
     SYNC,
@@ -46,6 +49,7 @@ _O_DSYNC, _O_CLOEXEC, _O_PATH, _O_TMPFILE = 0o10000, 0o2000000, 0o10000000, 0o20
 _F_DUPFD, _F_GETFL, _F_SETFD, _F_SETFL, _F_DUPFD_CLOEXEC = 0, 3, 2, 4, 1030
 _FALLOC_KEEP, _FALLOC_PUNCH, _FALLOC_OTHER = 1, 2, 0x08 | 0x20 | 0x40  # collapse, insert, unshare
 _PROT_WRITE, _MAP_SHARED, _MAP_ANONYMOUS = 2, 1, 0x20
+_MAP_KINDS = ((0x80000, MAP_SYNC), (0x8000, POPULATE))
 _PAGE, _MS_SYNC = 4096, 4
 _SEEK_END, _RWF_SYNC, _RWF_APPEND = 2, 2 | 4, 16
 _MOST = 1 << 60
@@ -276,10 +280,12 @@ def mmap(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
     if isinstance(node, str):
         return node
     task.maps.add(result, result + _offset(a[1]), node, _offset(a[5]))
-    shared = a[2] & _PROT_WRITE and a[3] & 3 == _MAP_SHARED
-    if shared:
+    flag = sum(flag for bit, flag in _MAP_KINDS if a[3] & bit)
+    if a[2] & _PROT_WRITE:
+        flag |= WRITABLE_SHARED if a[3] & _MAP_SHARED else PRIVATE
+    if flag & WRITABLE_SHARED:
         imp.writable[node.path] = imp.writable.get(node.path, 0) + _offset(a[1])
-    return imp.emit(task, MMAP, node, _offset(a[5]), _offset(a[1]), WRITABLE_SHARED if shared else 0)
+    return imp.emit(task, MMAP, node, _offset(a[5]), _offset(a[1]), flag)
 
 
 def munmap(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:

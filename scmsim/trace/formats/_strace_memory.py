@@ -2,11 +2,12 @@
 
 from re import Match
 
-from scmsim.core.records import MMAP, MSYNC, MUNMAP, ULOAD, USTORE, WRITABLE_SHARED
+from scmsim.core.records import MAP_SYNC, MMAP, MSYNC, MUNMAP, POPULATE, PRIVATE, ULOAD, USTORE, WRITABLE_SHARED
 from scmsim.trace.formats._strace_importer import BOOKKEEPING, NOT_A_FILE, NOT_A_FILE_OPERATION, UNKNOWN_FD, Importer
 from scmsim.trace.formats._strace_state import Task
 from scmsim.trace.formats._strace_text import COMMA, DIR, FD, NUMBER, PATH, REST, RESULT, WORD, number, unescape
 
+_KINDS = {"MAP_SYNC": MAP_SYNC, "MAP_POPULATE": POPULATE}
 _PAGE = 4096  # munmap removes whole pages
 FORKS = ("clone", "clone3", "fork", "vfork")
 
@@ -21,12 +22,13 @@ def mmap(imp: Importer, task: Task, m: Match[str]) -> str | None:
     if found is None or found.node is None:
         task.maps.cut(start, start + length)
         return UNKNOWN_FD if found is None else NOT_A_FILE
-    node, offset, flag = found.node, number(offset_text), 0
+    node, offset = found.node, number(offset_text)
     task.maps.add(start, start + length, node, offset, "MAP_PRIVATE" in kind)
-    if "PROT_WRITE" in protection and "MAP_SHARED" in kind:
-        flag = WRITABLE_SHARED
-        if node.inside:
-            imp.writable[node.path] = imp.writable.get(node.path, 0) + length
+    flag = sum(flag for word, flag in _KINDS.items() if word in kind)
+    if "PROT_WRITE" in protection:
+        flag |= WRITABLE_SHARED if "MAP_SHARED" in kind else PRIVATE
+    if flag & WRITABLE_SHARED and node.inside:
+        imp.writable[node.path] = imp.writable.get(node.path, 0) + length
     return imp.emit(task, MMAP, node, offset, length, flag)
 
 
@@ -69,6 +71,14 @@ def page_fault(imp: Importer, task: Task, m: Match[str]) -> str | None:
     return NOT_A_FILE_OPERATION
 
 
+def file_size(imp: Importer, task: Task, m: Match[str]) -> str | None:
+    """Not of strace: what `scmsim capture` saw of a file that calls alone did not tell the length of."""
+    node = imp.names.table.get(imp.path(task, "AT_FDCWD", None, m[1]))
+    if node is not None:
+        imp.measured(node, number(m[2]))
+    return BOOKKEEPING
+
+
 def fork(imp: Importer, task: Task, m: Match[str]) -> str | None:
     """The parent's side; the child may have been seen already, and then inherited from a fork that was pending."""
     child, text = m["result"], imp.forks.pop(task.pid, m.string)
@@ -105,6 +115,7 @@ CALLS = {
     "munmap": (_ADDRESS + COMMA + NUMBER + RESULT, munmap),
     "msync": (_ADDRESS + COMMA + NUMBER + COMMA + WORD + RESULT, msync),
     "mremap": (_ADDRESS + COMMA + NUMBER + COMMA + NUMBER + COMMA + REST + RESULT, mremap),
+    "file_size": (PATH + COMMA + NUMBER + RESULT, file_size),
     "page_fault": (_ADDRESS + COMMA + WORD + RESULT, page_fault),
     **{name: (REST + RESULT, fork) for name in FORKS},
     "execve": (PATH + COMMA + REST + RESULT, execve),

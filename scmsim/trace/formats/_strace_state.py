@@ -4,6 +4,8 @@ import bisect
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from scmsim.core.records import OFFSET_UNKNOWN
 
 
@@ -84,6 +86,7 @@ class Maps:
     def __init__(self) -> None:
         self._starts: list[int] = []
         self._ranges: dict[int, tuple[int, Node, int, bool]] = {}  # start -> end, node, offset in the file, private
+        self._columns: Any = None
 
     def copy(self) -> "Maps":
         other = Maps()
@@ -93,8 +96,20 @@ class Maps:
     def add(self, start: int, end: int, node: Node, offset: int, private: bool = False) -> None:
         """Map [start, end); stores to a `private` mapping never reach the file."""
         self.cut(start, end)
+        self._columns = None
         bisect.insort(self._starts, start)
         self._ranges[start] = end, node, offset, private
+
+    def columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[Node], list[bool]]:
+        """Starts, ends, offsets in the files, nodes and whether they are private of all ranges, by address."""
+        if self._columns is None:
+            ranges = [self._ranges[start] for start in self._starts]
+            starts, ends, offsets = (
+                np.array(values, "i8")
+                for values in (self._starts, [one[0] for one in ranges], [one[2] for one in ranges])
+            )
+            self._columns = starts, ends, offsets, [one[1] for one in ranges], [one[3] for one in ranges]
+        return self._columns
 
     def private(self, address: int) -> bool:
         """Whether the mapping that holds this mapped address is private."""
@@ -115,6 +130,7 @@ class Maps:
         """Remove [start, end) and return the pieces that were mapped there."""
         if not self._starts:
             return []
+        self._columns = None
         pieces = list(self.within(start, end))
         for first, last, _, _ in pieces:
             low = self._starts[bisect.bisect_right(self._starts, first) - 1]

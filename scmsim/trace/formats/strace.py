@@ -27,6 +27,7 @@ Rules
 
 import os
 import re
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from scmsim.core.errors import UsageError
@@ -320,8 +321,8 @@ class Conversion:
             self.report.left_out[why.NEVER_RETURNED] += 1
             task.pending = task.closing = None
 
-    def finish(self, writer: TraceWriter) -> Report:
-        """Write what is left, the side table and the provenance."""
+    def finish(self, writer: TraceWriter, blind_spots: Iterable[str] = ()) -> Report:
+        """Write what is left, the side table and the provenance, to which a recorder's own blind spots are added."""
         imp, report = self.imp, self.report
         if not (self.understood or report.calls):
             raise UsageError(f"{self.path!r} is not {self.tool}: none of its {report.lines} lines is a file operation")
@@ -333,7 +334,7 @@ class Conversion:
         files = imp.files()
         report.files, report.duration_ns = len(files), self.clock.now
         report.left_out = +report.left_out  # drops zeros
-        report.blind_spots, report.notes = _blind_spots(imp), _notes(imp, self.clock)
+        report.blind_spots, report.notes = [*_blind_spots(imp), *blind_spots], _notes(imp, self.clock)
         report.check()
         writer.header.update(_header(self.path, imp, self.clock, self.form))
         writer.close(files)
@@ -375,6 +376,6 @@ def _header(path: str, imp: Importer, clock: Clock, form: str) -> dict[str, Any]
         "time": clock.kind if form == "strace" else f"clock of {form}",
         "duration_ns": clock.now,
         "under": imp.names.under,
-        "lost_events": 0,
+        "lost_events": imp.report.lost_events,
         **imp.report.provenance(),
     }

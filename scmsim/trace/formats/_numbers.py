@@ -49,5 +49,5 @@ def names(machine: str) -> dict[int, str]:
     """Number -> name of the calls on a machine; raises EnvironmentProblem for one without a table."""
     if machine not in _NAMES:
         known = ", ".join(_NAMES)
-        raise EnvironmentProblem(f"no table of system calls for {machine!r}, only for {known}; use --backend strace")
+        raise EnvironmentProblem(f"no table of system calls for {machine!r}, only for {known}; use strace")
     return _table(_NAMES[machine])

@@ -18,7 +18,9 @@ NEEDS_MEMORY = frozenset(
 )
 
 _PROTECTION = ((1, "PROT_READ"), (2, "PROT_WRITE"), (4, "PROT_EXEC"))
-_MAPPING = ((2, "MAP_PRIVATE"), (0x10, "MAP_FIXED"), (0x20, "MAP_ANONYMOUS"), (0x8000, "MAP_POPULATE"))
+_MAPPING = (
+    (2, "MAP_PRIVATE"), (0x10, "MAP_FIXED"), (0x20, "MAP_ANONYMOUS"), (0x8000, "MAP_POPULATE"), (0x80000, "MAP_SYNC"),
+)  # fmt: skip
 _SYNCS = ((1, "MS_ASYNC"), (2, "MS_INVALIDATE"), (4, "MS_SYNC"))
 _SPACE = (
     (1, "FALLOC_FL_KEEP_SIZE"), (2, "FALLOC_FL_PUNCH_HOLE"), (8, "FALLOC_FL_COLLAPSE_RANGE"),
@@ -68,7 +70,8 @@ def _fcntl(a: Args) -> str:
 
 
 def _mmap(a: Args) -> str:
-    kind = ("MAP_SHARED|" if a[3] & 1 else "") + flags(a[3] & ~1, _MAPPING)
+    shared = a[3] & 1  # also MAP_SHARED_VALIDATE, 3
+    kind = ("MAP_SHARED|" if shared else "") + flags(a[3] & ~(3 if shared else 1), _MAPPING)
     return f"{a[0]:#x}, {a[1]}, {flags(a[2], _PROTECTION)}, {kind.removesuffix('|0')}, {fd(a[4])}, {a[5]:#x}"
 
 

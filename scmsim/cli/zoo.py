@@ -1,0 +1,45 @@
+"""`scmsim zoo`: the shipped traces and workloads on every file system, as one page and one table."""
+
+import json
+import pathlib
+from dataclasses import asdict
+
+import click
+
+SUMMARY = "Replay the shipped traces and workloads on every file system; one table and one page, with hashes."
+
+
+@click.command(
+    "zoo",
+    help=f"""{SUMMARY}
+
+Takes a minute of CPU time, and some 4 more for compiling the models the first time.  Run the same command again to resume a run
+that was stopped.  What cannot be run is left out with the reason, and the exit code is then 1.""",
+)
+@click.option("-o", "--out", required=True, type=click.Path(), help="Folder: zoo.md, zoo.csv, and those of a sweep.")
+@click.option("--fs", default="all", show_default=True, help="File systems: names and patterns, ext4,'nova*'.")
+@click.option("--trace", default="all", show_default=True, help="Traces and workloads: names and patterns.")
+@click.option("--jobs", type=click.IntRange(1), help="Replays at once.  [default: as many as CPUs]")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: entries, rows, classes, sha256.")
+def command(out: str, fs: str, trace: str, jobs: int | None, as_json: bool) -> int:
+    from scmsim import zoo
+    from scmsim.cli._progress import Points
+    from scmsim.core import registry, resumable
+    from scmsim.zoo import page
+
+    entries, names = zoo.chosen(trace), registry.select("fs", fs)
+    with Points() as progress:
+        found = zoo.gathered(entries, names, out, jobs=jobs or 0, progress=progress)
+    folder = pathlib.Path(out)
+    resumable.write(folder / "zoo.md", page.text(found))
+    resumable.write(folder / "zoo.csv", page.table(found))
+    failed = [row for row in found.rows if row.error]
+    if as_json:
+        click.echo(json.dumps({**asdict(found), "sha256": found.sha256}, indent=2))
+    else:
+        click.echo(
+            f"{len(found.rows) - len(failed):,} of {len(found.rows):,} replays in {folder / 'zoo.md'}, sha256 {found.sha256}"
+        )
+        for row in failed:
+            click.echo(f"scmsim: {row.entry} on {row.fs}: {row.error}", err=True)
+    return 1 if failed else 0

@@ -1,0 +1,29 @@
+"""What a family tells of the pages of a file, for who asks without touching them."""
+
+from scmsim.fs.mapping import hooks
+from scmsim.fs.mapping import words as w
+from scmsim.jit import kernel
+
+
+@kernel
+def size(state, arena, file):
+    """Bytes of a file of the trace, -1 if there is none now."""
+    s = state[0]
+    f = hooks.find(s, arena, file)
+    return hooks.length(s, arena, f) if f else -1
+
+
+@kernel
+def places(state, arena, file, out):
+    """out[k] = where page k of a file lies, as `hooks.place`."""
+    s = state[0]
+    f = hooks.find(s, arena, file)
+    for page in range(out.size):
+        out[page] = hooks.place(s, arena, f, page)
+
+
+@kernel
+def rules(state, arena):
+    """(Whether it is DAX, whether a fault may map 2 MiB at once and gives a hole as many, pages that a fault for a load maps)."""
+    large = hooks.MAY_BE_LARGE and (hooks.DAX or arena[state[0].maps + w.HUGE] != 0)
+    return hooks.DAX, large, hooks.WHOLE_BLOCKS, hooks.AROUND

@@ -1,0 +1,149 @@
+"""Compiles what replays will need, several pieces at once, each in a process of its own: numba compiles one function at a time.
+
+A piece is a file system, or the stages behind all of them.  What is compiled follows from the types of arguments alone,
+so that a few operations on one file do for any trace.  The processes leave their kernels on disk, where the replay
+finds them.
+"""
+
+import contextlib
+import warnings
+from collections.abc import Collection, Iterable, Sequence
+from concurrent.futures import as_completed
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+import numpy as np
+
+from scmsim.core import registry
+from scmsim.core.processes import processes
+from scmsim.core.records import DIRECTORY, EVENT, OP, OPS, Files, Source
+from scmsim.jit import compile_for, is_kept, keeps, kernels_of
+from scmsim.medium import model as medium
+from scmsim.medium import read
+from scmsim.mmu import replay as mmu
+from scmsim.pipeline.arguments import Progress, machine_table, model_params
+
+STAGES = "the MMU"  # the piece that is no file system: with paging and medium
+
+# (operation, file, offset, length, other file): all that a model has; those with which a trace begins come first
+_ROWS = (
+    ("mkdir", 1, 0, 0, 0),
+    ("create", 2, 0, 0, 1),
+    ("open", 2, 0, 0, -1),
+    ("write", 2, 0, 4096, -1),
+    ("write", 2, 1000, 5000, -1),
+    ("read", 2, 0, 4096, -1),
+    ("fsync", 2, 0, 0, -1),
+    ("stat", 2, 0, 0, -1),
+    ("readdir", 1, 0, 0, -1),
+    ("fallocate", 2, 8192, 4096, -1),
+    ("truncate", 2, 4096, 0, -1),
+    ("mmap", 2, 0, 4096, -1),
+    ("store", 2, 0, 64, -1),
+    ("load", 2, 0, 64, -1),
+    ("flush", 2, 0, 64, -1),
+    ("fence", -1, 0, 0, -1),
+    ("msync", 2, 0, 4096, -1),
+    ("madvise", 2, 0, 4096, -1),
+    ("munmap", 2, 0, 4096, -1),
+    ("link", 2, 0, 0, 1),
+    ("rename", 2, 0, 0, -1),
+    ("malloc", 3, 0, 4096, -1),
+    ("mm_to_file", 3, 0, 4096, 2),
+    ("file_to_mm", 2, 0, 4096, 3),
+    ("free", 3, 0, 0, -1),
+    ("close", 2, 0, 0, -1),
+    ("unlink", 2, 0, 0, 1),
+    ("rmdir", 1, 0, 0, 0),
+    ("sync", -1, 0, 0, -1),
+)  # fmt: skip
+_DIRECTORIES = ("mkdir", "readdir", "rmdir")
+_MAKES = ("create", "write")  # without these there is no file for the others
+_MACHINE, _MEDIUM = "i7-8700k", "nvdimm"  # any: all have the same types
+
+
+def missing(names: Iterable[str], policies: Iterable[str]) -> list[str]:
+    """Pieces of which a kernel is not on disk yet: file systems, and STAGES; none where kernels cannot be kept."""
+    if not keeps():
+        return []
+    placing = [registry.load("paging", policy).place for policy in policies]
+    kept = {STAGES: [mmu._replay, medium.account, *placing]}
+    for name in names:
+        kept[name] = [first_kernel(name)]
+    return [piece for piece, kernels in kept.items() if not all(map(is_kept, kernels))]
+
+
+def first_kernel(fs: str) -> Any:
+    """The kernel that a file system's replay needs first, and that takes longest to compile."""
+    return kernels_of(registry.load("fs", fs).emit)[0]
+
+
+def compile_pieces(
+    pieces: Sequence[str], policies: Sequence[str], operations: Collection[str], jobs: int, progress: Progress
+) -> None:
+    """Compile pieces in at most `jobs` processes; of a file system what these operations need.
+
+    The piece of a process that dies is left to whoever needs it.
+    """
+    running, total = list(pieces), len(pieces)
+    with processes(min(jobs, total)) as pool:
+        pending = {pool.submit(build, piece, tuple(policies), tuple(operations)): piece for piece in pieces}
+        progress(", ".join(running), 0, total)
+        for future in as_completed(pending):
+            running.remove(pending[future])
+            with contextlib.suppress(BrokenProcessPool):
+                future.result()
+            progress(", ".join(running), total - len(running), total)
+
+
+def build(piece: str, policies: Sequence[str], operations: Collection[str]) -> None:
+    """Compile one piece in this process."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the program that waits says itself what it cannot keep
+        if piece == STAGES:
+            _stages(policies)
+        else:
+            _model(piece, operations)
+
+
+def first_operations(source: Source) -> set[str]:
+    """Names of the operations with which a trace begins."""
+    first = next(iter(source.batches()), None)
+    return set() if first is None else {OPS[code] for code in np.unique(first["op"])}
+
+
+def few_operations(operations: Collection[str]) -> tuple[np.recarray, Files]:
+    """Operations of these names, with those that make a file; and their files."""
+    rows = [row for row in _ROWS if row[0] in operations or row[0] in _MAKES]
+    batch = np.zeros(len(rows), OP).view(np.recarray)
+    for i, (name, file, offset, length, other) in enumerate(rows):
+        flag = DIRECTORY if name in _DIRECTORIES else 0
+        batch[i] = (1000 * i, offset, length, file, other, 0, flag, 0, OPS.index(name))
+    side = Files(["/", "/d", "/d/f", "/m"], np.array([0, -1, -1, -1]), np.array([True, True, False, False]))
+    return batch, side
+
+
+def _model(name: str, operations: Collection[str]) -> None:
+    """Compile a file system's kernels."""
+    from scmsim.fs.engine.model import Model
+    from scmsim.pipeline.stages import Loop
+
+    batch, side = few_operations(operations)
+    model = Model(name, model_params("fs", name, {}), side)
+    Loop(model, [], side).take(batch)
+    if hasattr(model.module, "collect") and len(operations) == len(OPS):  # few traces ever need it
+        compile_for(model.module.collect, model.state.record, model.state.arena, model.out)
+    model.space()
+
+
+def _stages(policies: Sequence[str]) -> None:
+    """Compile what events go through, with no event, and what counts operations."""
+    from scmsim.pipeline.stages import Counting, Medium, Mmu, Placement
+
+    batch, side = few_operations(())
+    counting = Counting(side, ["none"], "op")
+    placed = [Placement(policy, model_params("paging", policy, {})) for policy in policies]
+    machine, kind = machine_table(_MACHINE), read(_MEDIUM)
+    for stage in (counting, *placed, Mmu(machine, counting), Medium(kind, ["none"], counting)):
+        stage.begin(batch)
+        stage.take(np.zeros(0, EVENT))

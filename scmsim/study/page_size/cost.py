@@ -1,0 +1,40 @@
+"""What the page sizes of a mapping cost on a machine: walks of touches at random, as the engine counts them."""
+
+from typing import Any
+
+import numpy as np
+
+from scmsim.core.counters import COUNTERS
+from scmsim.core.records import EVENT, LOAD
+from scmsim.mmu import presets
+from scmsim.mmu.replay import replay
+from scmsim.study.page_size import rules
+
+TOUCHES = 200_000  # as many again come before, to fill the TLBs
+_AREA = 1 << 46  # of mappings in a program's address space
+
+
+def walks_per_touch(machine: str | dict[str, Any], huge: np.ndarray, pages: np.ndarray, seed: int = 1) -> float:
+    """Page walks of a load of 8 bytes at random.
+
+    Parameters
+    ----------
+    machine : str or dict
+        As for `scmsim.mmu.machine`.
+    huge : bool array
+        For each 2 MiB of the mappings, whether one entry maps them.
+    pages : int64 array
+        Pages of 4 KiB of each, at most 512.
+    """
+    state, counters = presets.machine(machine).view(np.ndarray), np.zeros(2, COUNTERS)
+    rng, events, row = np.random.default_rng(seed), np.zeros(TOUCHES, EVENT), np.zeros(TOUCHES, np.int64)
+    behind = np.cumsum(pages)
+    for part in range(2):
+        touched = rng.integers(0, behind[-1], TOUCHES)
+        region = np.searchsorted(behind, touched, side="right")
+        events["code"], events["length"], events["width"] = LOAD, 8, 8
+        events["vaddr"] = _AREA + region * rules.HUGE + (touched - behind[region] + pages[region]) * rules.PAGE
+        events["order"] = np.where(huge[region], 21, 12)
+        row[:] = part
+        replay(state, counters, events, row, TOUCHES)
+    return float(counters[1]["dtlb_load_misses_walk_completed"]) / TOUCHES

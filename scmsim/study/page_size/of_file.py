@@ -1,0 +1,113 @@
+"""Where the blocks of a real file lie, and what its file system says of its mappings; nothing is changed.
+
+Source: Linux Documentation/filesystems/fiemap.rst, include/uapi/linux/fiemap.h; proc_pid_smaps(5); mountinfo in proc(5).
+"""
+
+import array
+import errno
+import fcntl
+import os
+import pathlib
+import re
+import stat
+import struct
+from typing import NamedTuple
+
+import numpy as np
+
+from scmsim.core.errors import EnvironmentProblem, UsageError
+from scmsim.study.page_size.rules import PAGE, Extents, joined
+
+_FIEMAP = 0xC020660B  # FS_IOC_FIEMAP: _IOWR('f', 11, struct fiemap)
+_SYNC = 1  # FIEMAP_FLAG_SYNC: delayed blocks are given out first
+_LAST, _UNKNOWN, _DELALLOC, _UNWRITTEN = 1, 2, 4, 0x800  # FIEMAP_EXTENT_...
+_HEAD, _EXTENT = struct.Struct("=QQIIII"), struct.Struct("=QQQ2QI3I")
+_AT_ONCE = 512  # extents
+_SECTOR = 512
+
+
+class Place(NamedTuple):
+    """The file system of a file."""
+
+    fs: str
+    options: dict[str, str]
+    source: str
+    device: str  # MAJOR:MINOR
+
+    @property
+    def dax(self) -> bool:
+        """Whether mappings bypass the page cache, as far as the mount says."""
+        return "dax" in self.options and self.options["dax"] in ("", "always")
+
+
+def opened(path: "str | os.PathLike[str]") -> int:
+    """A descriptor for reading a regular file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise UsageError(f"cannot read {os.fspath(path)!r}: {(error.strerror or '').lower()}") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise UsageError(f"{os.fspath(path)!r} is no regular file; name a file that programs map")
+    return descriptor
+
+
+def place_of(descriptor: int, mountinfo: str = "/proc/self/mountinfo") -> Place:
+    """The file system that a file lies on, from the list of mounts."""
+    number = os.fstat(descriptor).st_dev
+    device = f"{os.major(number)}:{os.minor(number)}"
+    for line in pathlib.Path(mountinfo).read_text(encoding="utf-8", errors="surrogateescape").splitlines():
+        mount, _, behind = line.partition(" - ")
+        fields, (fs, source, *more) = mount.split(), behind.split(" ")
+        if fields[2] == device:
+            words = [*fields[5].split(","), *"".join(more[:1]).split(",")]
+            return Place(fs, dict(word.partition("=")[::2] for word in words if word), source, device)
+    return Place("unknown", {}, "", device)
+
+
+def device_start(device: str, sys: str = "/sys/dev/block") -> int | None:
+    """Bytes of the disk before a partition, 0 for a whole disk, None if it is no block device."""
+    folder = pathlib.Path(sys) / device
+    try:
+        return int((folder / "start").read_text()) * _SECTOR
+    except FileNotFoundError:
+        return 0 if folder.exists() else None
+
+
+def extents(descriptor: int) -> Extents:
+    """The extents of a file by FIEMAP, places as the device counts."""
+    rows, start = [], 0
+    while True:
+        room = array.array("B", bytes(_HEAD.size + _AT_ONCE * _EXTENT.size))
+        _HEAD.pack_into(room, 0, start, (1 << 63) - 1 - start, _SYNC, 0, _AT_ONCE, 0)
+        try:
+            fcntl.ioctl(descriptor, _FIEMAP, room)
+        except OSError as error:
+            if error.errno in (errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL):
+                raise EnvironmentProblem("this file system does not say where a file's blocks lie (FIEMAP)") from None
+            raise
+        mapped = _HEAD.unpack_from(room)[3]
+        found = [_EXTENT.unpack_from(room, _HEAD.size + k * _EXTENT.size) for k in range(mapped)]
+        rows += [(logical, physical, length, flags) for logical, physical, length, _, _, flags, *_ in found]
+        if not mapped or found[-1][5] & _LAST:
+            break
+        start = found[-1][0] + found[-1][2]
+    known = [row for row in rows if not row[3] & (_UNKNOWN | _DELALLOC)]
+    logical, physical, length, flags = np.array(known, np.int64).reshape(-1, 4).T
+    return joined(Extents(logical // PAGE, -(-length // PAGE), physical // PAGE, flags & _UNWRITTEN != 0))
+
+
+def mapped_by(pid: int, path: str, proc: str = "/proc") -> dict[str, int]:
+    """KiB of a process's mappings of a file, by the lines of smaps that tell page sizes; empty if it maps it not."""
+    try:
+        text = (pathlib.Path(proc) / str(pid) / "smaps").read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise UsageError(f"cannot read the mappings of process {pid}: {(error.strerror or '').lower()}") from None
+    sums: dict[str, int] = {}
+    ours, real = False, os.path.realpath(path)
+    for line in text.splitlines():
+        if head := re.match(r"[0-9a-f]+-[0-9a-f]+ \S+ \S+ \S+ \d+\s*(.*)$", line):
+            ours = head[1] == real
+        elif ours and (value := re.match(r"(Size|Rss|FilePmdMapped|ShmemPmdMapped):\s+(\d+) kB", line)):
+            sums[value[1]] = sums.get(value[1], 0) + int(value[2])
+    return sums

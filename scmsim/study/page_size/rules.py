@@ -1,0 +1,129 @@
+"""From the extents of a file to the page size of each 2 MiB of its mapping.
+
+DAX maps 2 MiB at once where they lie inside mapping and file and are one run of blocks that begins at a multiple of 2 MiB on the
+device.  Blocks without content are mapped so for loads only, by the huge page of zeros.  The address is taken to agree with the
+offset modulo 2 MiB, as Linux sees to (thp_get_unmapped_area).
+Source: Linux 5.13 fs/dax.c: dax_iomap_pmd_fault; measured: tests/fs/mapping/measured_513.csv.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+PAGE, FAN = 4096, 512  # bytes of a page; pages of 2 MiB
+HUGE = FAN * PAGE
+
+# What becomes of 2 MiB of a file, and why
+MEANING = {
+    "huge": "mapped at once",
+    "unwritten": "blocks without content: mapped at once for loads, as zeros; by 4 KiB for stores",
+    "empty": "no blocks: mapped at once for loads, as zeros; by 4 KiB for stores",
+    "hole": "some blocks are missing",
+    "misaligned": "one run of blocks, but it does not begin at a multiple of 2 MiB on the device",
+    "fragmented": "several runs of blocks, or with and without content",
+    "edge": "the mapping or the file begins or ends within these 2 MiB",
+    "never": "mapped by 4 KiB whatever the blocks are",
+}
+CLASSES = tuple(MEANING)
+WHOLE, UNWRITTEN, EMPTY, HOLE, MISALIGNED, FRAGMENTED, EDGE, NEVER = range(len(CLASSES))
+
+
+class Extents(NamedTuple):
+    """Runs of blocks of a file, by offset: int64 arrays in pages of 4 KiB, `place` on the device; `unwritten` has no content."""
+
+    first: np.ndarray
+    pages: np.ndarray
+    place: np.ndarray
+    unwritten: np.ndarray
+
+
+def extents_of_pages(place: np.ndarray) -> Extents:
+    """Extents from where each page lies, as the hook `place` of `scmsim.fs.mapping.hooks` says."""
+    page = np.flatnonzero(place)
+    lies, empty = place[page] >> 12, (place[page] & 1).astype(bool)
+    return joined(Extents(page, np.ones(len(page), np.int64), lies, empty))
+
+
+def joined(e: Extents) -> Extents:
+    """Extents that continue one another as one; those with and without content stay apart."""
+    if not len(e.first):
+        return e
+    follows = (e.first[1:] == e.first[:-1] + e.pages[:-1]) & (e.place[1:] == e.place[:-1] + e.pages[:-1])
+    follows &= e.unwritten[1:] == e.unwritten[:-1]
+    begin = np.flatnonzero(np.concatenate([[True], ~follows]))
+    return Extents(e.first[begin], np.add.reduceat(e.pages, begin), e.place[begin], e.unwritten[begin])
+
+
+def classes(e: Extents, length: int, offset: int = 0, mapped: int | None = None) -> np.ndarray:
+    """Class of each 2 MiB of a DAX file from `offset` on.
+
+    Parameters
+    ----------
+    e : Extents
+        Sorted by offset, joined.
+    length : int
+        Bytes of the file.
+    offset, mapped : int
+        Bytes of the mapping: from where, and how many (None: to the file's end).
+
+    Returns
+    -------
+    uint8 array
+        An entry of CLASSES for each 2 MiB that the mapping reaches.
+    """
+    end = length if mapped is None else min(offset + mapped, length)
+    count = -(-end // HUGE)
+    partly = _partly(e, count)
+    found = np.where(partly == 0, EMPTY, np.where(partly == FAN, FRAGMENTED, HOLE)).astype(np.uint8)
+    aligned = (e.place - e.first) % FAN == 0
+    for what, which in ((WHOLE, aligned), (MISALIGNED, ~aligned), (UNWRITTEN, e.unwritten)):
+        found[_inside(Extents(*(column[which] for column in e)), count)] = what
+    region = np.arange(count)
+    found[(region * HUGE < offset) | ((region + 1) * FAN > -(-end // PAGE))] = EDGE
+    return found[offset // HUGE :]
+
+
+def _inside(runs: Extents, count: int) -> np.ndarray:
+    """Whether each 2 MiB lie within one of some runs."""
+    low, high = -(-runs.first // FAN), (runs.first + runs.pages) // FAN
+    some = low < high
+    steps = np.zeros(count + 1, np.int64)
+    np.add.at(steps, np.minimum(low[some], count), 1)
+    np.add.at(steps, np.minimum(high[some], count), -1)
+    return np.cumsum(steps[:-1]) > 0
+
+
+def _partly(runs: Extents, count: int) -> np.ndarray:
+    """Pages of each 2 MiB that runs cover which begin or end within them."""
+    behind, covered = runs.first + runs.pages, np.zeros(count + 1, np.int64)
+    first, last = runs.first // FAN, (behind - 1) // FAN
+    begins = runs.first % FAN > 0
+    ends = (behind % FAN > 0) & ((last > first) | ~begins)
+    np.add.at(covered, np.minimum(first, count)[begins], (np.minimum(behind, (first + 1) * FAN) - runs.first)[begins])
+    np.add.at(covered, np.minimum(last, count)[ends], (behind - last * FAN)[ends])
+    return covered[:-1]
+
+
+def pages_of(found: np.ndarray, length: int, offset: int = 0) -> np.ndarray:
+    """Pages of 4 KiB in each 2 MiB of a mapping from `offset` to `length`."""
+    begin = np.maximum((offset // HUGE + np.arange(len(found))) * FAN, offset // PAGE)
+    return np.minimum((offset // HUGE + np.arange(len(found)) + 1) * FAN, -(-length // PAGE)) - begin
+
+
+class Faults(NamedTuple):
+    """Page faults of touching every page of a mapping once, in order."""
+
+    loads: int
+    stores: int
+
+
+def faults(found: np.ndarray, pages: int, around: int = 1, whole_blocks: bool = False) -> Faults:
+    """Faults by the classes of a mapping of `pages` pages.
+
+    A fault for a load maps `around` pages where it maps small ones; one for a store gives a hole 2 MiB at once if there are only
+    `whole_blocks`.
+    """
+    large, for_loads = int((found == WHOLE).sum()), int(np.isin(found, (UNWRITTEN, EMPTY)).sum())
+    small = pages - FAN * large
+    filled = int((found == EMPTY).sum()) if whole_blocks else 0
+    return Faults(large + for_loads + -(-(small - FAN * for_loads) // around), large + small - filled * (FAN - 1))

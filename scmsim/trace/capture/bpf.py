@@ -1,0 +1,175 @@
+"""Capture with a bpftrace program (`calls.bt`): all calls with names, io_uring with offsets, in the kernel; needs root and BTF."""
+
+import contextlib
+import os
+import pathlib
+import platform
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Iterator, Sequence
+
+from scmsim.core.errors import EnvironmentProblem
+from scmsim.trace.capture import Captured, Options, _initial_descriptors, check_target
+from scmsim.trace.capture import _run as common
+from scmsim.trace.capture._perf import TOUCHES
+from scmsim.trace.formats._lines import Progress
+
+SUMMARY = (
+    "bpftrace: every call with its names, io_uring with offsets; a third of the cost of strace; needs root and BTF"
+)
+
+_PROGRAM = pathlib.Path(__file__).with_name("calls.bt")
+_BTF = pathlib.Path("/sys/kernel/btf/vmlinux")
+_READY_S = 60.0
+_STRLEN = "200"  # characters of a path; more do not fit on the stack of a BPF program
+_HARMLESS = re.compile(r"RLIMIT_MEMLOCK|Addrspace is not set|^\s*$")
+_ELSE = "or use --backend strace"
+
+
+def capture(
+    command: Sequence[str],
+    out: str | os.PathLike[str],
+    *,
+    keep_raw: str | os.PathLike[str] | None = None,
+    under: str | None = None,
+    progress: Progress | None = None,
+    options: Options | None = None,
+) -> Captured:
+    """Run a command, or attach to a process, and store what it did to files; see `strace.capture`."""
+    from scmsim.trace.formats import bpftrace as text
+
+    options = options or Options()
+    check_target(command, options.pid)
+    common.check_output(pathlib.Path(out), keep_raw)
+    with common.work_folder(pathlib.Path(out)) as work, common.raw_file(pathlib.Path(out), keep_raw) as raw:
+        with common.signals_held() as before:
+            version, start, status, cwd = probe(), time.monotonic_ns(), 0, os.getcwd()
+            seeds = _initial_descriptors.descriptors(os.getpid(), inherited_only=True)
+            since = 0
+            with _recording(work, options) as recorded:
+                if options.pid is None:
+                    status, root = common.run(command, before, os.kill)
+                    roots = [root]
+                else:
+                    with _initial_descriptors.frozen(options.pid):
+                        cwd, seeds = _initial_descriptors.running(options.pid)
+                        roots = _initial_descriptors.thread_ids(options.pid)
+                        since = time.clock_gettime_ns(time.CLOCK_BOOTTIME)  # that of bpftrace's nsecs
+                    common.wait_for_stop(lambda: _initial_descriptors.alive(roots[0]), options.seconds)
+        header = {"tool": "bpftrace", "tool_version": version, "options": [_PROGRAM.name]}
+        header |= common.facts(command, options, status, start)
+        header["notes"] = [TOUCHES] if options.page_touches else []
+        with (
+            common.disk_watched(raw, kept=keep_raw is not None),
+            open(raw, "w", encoding="latin-1", newline="\n") as file,
+        ):
+            file.write(text.TITLE + "\n")
+            file.writelines(f"{roots[0]} {seed.decode('latin-1')}\n" for seed in seeds)
+            file.writelines(_theirs(recorded, roots, since))
+        report = common.store(
+            raw,
+            out,
+            header,
+            under=under,
+            progress=progress,
+            options=options,
+            cwd=cwd,
+            convert=text.convert,
+            tool="bpftrace",
+        )
+        return Captured(status, report)
+
+
+def probe() -> str:
+    """The version of bpftrace; raises EnvironmentProblem where it cannot work."""
+    bpftrace = shutil.which("bpftrace")
+    if bpftrace is None:
+        raise EnvironmentProblem(
+            f"bpftrace is not installed; install it, on Debian with 'apt install bpftrace', {_ELSE}"
+        )
+    if platform.machine() != "x86_64":
+        raise EnvironmentProblem(
+            f"calls.bt has the numbers of calls of x86-64, not of {platform.machine()!r}; use --backend strace"
+        )
+    if os.geteuid() != 0:
+        raise EnvironmentProblem(f"bpf is for root; run as root, {_ELSE}")
+    if not _BTF.exists():
+        raise EnvironmentProblem(
+            f"this kernel does not tell its types ({_BTF} is missing); boot one with CONFIG_DEBUG_INFO_BTF, {_ELSE}"
+        )
+    found = subprocess.run([bpftrace, "--version"], capture_output=True, text=True, check=False).stdout
+    return found.strip().removeprefix("bpftrace ").removeprefix("v")
+
+
+@contextlib.contextmanager
+def _recording(work: pathlib.Path, options: Options) -> Iterator[pathlib.Path]:
+    """Run the program; yields, when all its probes are there, the file that it writes, which is complete in the end."""
+    lines, said = work / "calls.txt", work / "bpftrace.err"
+    lines.touch()
+    argv = ["bpftrace", "-q", "-B", "full", "-o", os.fspath(lines), os.fspath(_PROGRAM)]
+    argv += [str(os.getpid()), str(int(options.page_touches)), str(options.pid or 0)]
+    environment = {**os.environ, "BPFTRACE_STRLEN": _STRLEN, "BPFTRACE_PERF_RB_PAGES": str(options.pages)}
+    with open(said, "wb") as errors:
+        process = common.start(
+            argv, (), stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, env=environment, start_new_session=True
+        )
+        try:
+            _wait_until_ready(process, lines, said)
+            yield lines
+            process.send_signal(signal.SIGINT)
+            if process.wait() not in (0, -signal.SIGINT):
+                raise EnvironmentProblem(f"bpftrace failed while it recorded ({_message(said)}); no trace was written")
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+    lost = re.findall(r"^Lost \d+ events", said.read_text(errors="replace"), re.MULTILINE)
+    with open(lines, "a") as file:
+        file.writelines(f"{line}\n" for line in lost)
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], lines: pathlib.Path, said: pathlib.Path) -> None:
+    """Start programs that do nothing until birth and death of one are recorded: the first and the last probe of the program."""
+    end, born = time.monotonic() + _READY_S, set()
+    while process.poll() is None and time.monotonic() < end:
+        common.stop_if_asked()
+        with subprocess.Popen([shutil.which("true") or "/bin/true"]) as child:
+            born.add(str(child.pid))
+        time.sleep(0.2)  # it reads its buffers ten times a second
+        seen = lines.read_text(encoding="latin-1")
+        dead = set(re.findall(r"^e \d+ (\d+) ", seen, re.MULTILINE))
+        if born & dead & set(re.findall(r"^n \d+ \d+ \d+ (\d+) ", seen, re.MULTILINE)):
+            return
+    raise EnvironmentProblem(f"bpf does not work here ({_message(said)}); see 'bpftrace -e BEGIN{{exit()}}', {_ELSE}")
+
+
+def _message(said: pathlib.Path) -> str:
+    told = [line.strip() for line in said.read_text(errors="replace").splitlines() if not _HARMLESS.search(line)]
+    return next((line for line in told if "rror" in line), told[0] if told else f"no event after {_READY_S:.0f} s")[
+        :300
+    ]
+
+
+def _theirs(lines: pathlib.Path, roots: Iterable[int], since: int) -> Iterator[str]:
+    """The lines of some threads and of all that descend from them, later than a time; and what was lost."""
+    born: dict[str, list[str]] = {}
+    with open(lines, encoding="latin-1", newline="\n") as file:
+        for line in file:
+            if line.startswith("n "):
+                parts = line.split()
+                born.setdefault(parts[2], []).append(parts[4])
+    members, new = set(), [str(root) for root in roots]
+    while new:
+        members.update(new)
+        new = [child for parent in new for child in born.get(parent, ()) if child not in members]
+    with open(lines, encoding="latin-1", newline="\n") as file:
+        for line in file:
+            parts = line.split(" ", 4)
+            is_theirs = (
+                len(parts) >= 4 and parts[2] in members and parts[3].strip().isdigit() and int(parts[3]) >= since
+            )
+            if is_theirs or line.startswith("Lost "):
+                yield line

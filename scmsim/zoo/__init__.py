@@ -1,0 +1,204 @@
+"""The zoo: what is shipped to replay, on every file system, as one table.
+
+An entry of zoo.toml is a trace or a workload.  Entries times file systems are the points of a sweep, whose folder resumes.
+"""
+
+import fnmatch
+import hashlib
+import json
+import os
+import pathlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scmsim.core import registry, toml
+from scmsim.core.counters import SCHEMA
+from scmsim.core.errors import UnknownName, unknown
+from scmsim.core.records import Source
+from scmsim.core.schema import listed, named, table, text
+from scmsim.result.metrics import METRICS
+from scmsim.result.run import SYNC_AT_END
+from scmsim.sweep import point, run
+from scmsim.sweep.config import Sweep
+
+_HERE = pathlib.Path(__file__).parent
+_TRACES = (_HERE.parent / "traces", _HERE.parents[1] / "traces")  # of an installed package, of a checkout
+_HASH = 16  # hexadecimal digits of SHA-256 that are shown
+_COUNTS = ("payload_", "stored_bytes_", "space_", "errors_")  # what a row counts besides the counters
+
+# column -> key of a point's row
+FIGURES = {
+    "walks": "dtlb_walks",
+    "first-level misses": "dtlb_l1_misses",
+    "loads + stores a call": "tlb_traffic",
+    "stored / written": "write_amplification",
+    "loaded / read": "read_amplification",
+    "waste, %": "space_waste_percent",
+    "ns a call": "estimated_ns_per_call",
+}
+PER_CALL = ("tlb_traffic",)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Something to replay: `settings` are those of a point of a sweep, a trace or a workload."""
+
+    name: str
+    what: str
+    licence: str
+    settings: Mapping[str, Any]
+    operations: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """An entry on a file system; `figures` by column and `sha256` of all its counts, or the reason why there are none."""
+
+    entry: str
+    fs: str
+    figures: Mapping[str, float | None]
+    time_class: str
+    failed: int = 0
+    sha256: str = ""
+    warnings: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Class:
+    """How far the times of some file systems may be trusted."""
+
+    name: str
+    meaning: str
+    source: str
+    fs: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Zoo:
+    """All of it: what was replayed and what came out."""
+
+    entries: Sequence[Entry]
+    rows: Sequence[Row]
+    classes: Sequence[Class]
+    machine: str
+    medium: str
+
+    @property
+    def sha256(self) -> str:
+        """Digest of all rows' counts."""
+        return _digest("".join(row.sha256 for row in self.rows).encode())
+
+
+def chosen(traces: str = "all") -> list[Entry]:
+    """The entries that a list of names and patterns names; raises UnknownName for one that none has."""
+    known = {given["name"]: given for given in _table()["entry"]}
+    names: dict[str, None] = {}
+    for pattern in (part.strip() for part in traces.split(",")):
+        found = list(known) if pattern == "all" else fnmatch.filter(known, pattern)
+        if not found:
+            raise unknown("trace of the zoo", pattern, known)
+        names |= dict.fromkeys(found)
+    return [_entry(known[name]) for name in names]
+
+
+def gathered(
+    entries: Sequence[Entry],
+    fs: Sequence[str],
+    out: str | os.PathLike[str],
+    *,
+    jobs: int = 0,
+    progress: run.Progress | None = None,
+) -> Zoo:
+    """Replay what the folder lacks and gather all of it; raises as `scmsim.sweep.run.run`."""
+    from scmsim.pipeline import DEFAULTS
+
+    for name in fs:
+        registry.path("fs", name)
+    shared = {"machine": DEFAULTS["machine"], "medium": DEFAULTS["medium"], SYNC_AT_END: True}
+    own = _table()["set"]
+    settings = {
+        (entry.name, name): point.normal(
+            {**shared, **entry.settings, "fs": name, **{f"set.{name}.{key}": v for key, v in own.get(name, {}).items()}}
+        )
+        for entry in entries
+        for name in fs
+    }
+    points = list(settings.values())
+    outcome = run.run(Sweep(_HERE / "zoo.toml", "", points), out, jobs=jobs, progress=progress)
+    found = _rows_of(outcome.results)
+    keys = point.varying(points)
+    classes = [Class(**given) for given in _table()["class"]]
+    rows = []
+    for (entry, name), one in settings.items():
+        error = outcome.failed.get(point.in_words(one, keys), "")
+        rows.append(_row(entry, name, found.get(point.key_of(one), {}), error, classes))
+    return Zoo(entries, rows, classes, shared["machine"], shared["medium"])
+
+
+def _table() -> Any:
+    entry = {"name": text, "what": text, "licence": text, "trace": text, "workload": named(_anything)}
+    kinds = {"name": text, "meaning": text, "source": text, "fs": listed(text)}
+    lists = {"class": listed(table(kinds)), "entry": listed(table(entry))}
+    return toml.load(_HERE / "zoo.toml", table({"summary": text, "set": named(named(text)), **lists}))
+
+
+def _anything(value: Any) -> Any:
+    return value  # the workload checks it
+
+
+def _entry(given: Mapping[str, Any]) -> Entry:
+    from scmsim.pipeline import open_source
+
+    if "trace" in given:
+        path = next((folder / given["trace"] for folder in _TRACES if (folder / given["trace"]).exists()), None)
+        if path is None:
+            raise UnknownName(f"no trace {given['trace']!r} beside the package; leave {given['name']!r} out of --trace")
+        settings: dict[str, Any] = {"trace": str(path)}
+        source = open_source(str(path))[0]
+        sha256 = _digest(path.read_bytes())
+    else:
+        settings = {f"workload.{key}": value for key, value in given["workload"].items()}
+        source = open_source(point.source(point.normal({**settings, "fs": "nova-cow"})))[0]
+        sha256 = _of_rows(source)
+    return Entry(given["name"], given["what"], given["licence"], settings, source.rows, sha256)
+
+
+def _of_rows(source: Source) -> str:
+    """Digest of a trace's operations, field by field, which names no file's place and no date."""
+    whole = hashlib.sha256()
+    for batch in source.batches():
+        for name in batch.dtype.names or ():
+            whole.update(batch[name].astype("<i8").tobytes())
+    return whole.hexdigest()[:_HASH]
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:_HASH]
+
+
+def _rows_of(results: pathlib.Path) -> dict[str, dict[str, Any]]:
+    import pyarrow.parquet
+
+    return {row["point"]: row for row in pyarrow.parquet.read_table(results).to_pylist()}
+
+
+def _row(entry: str, fs: str, given: Mapping[str, Any], error: str, classes: Sequence[Class]) -> Row:
+    time_class = next((kind.name for kind in classes if fs in kind.fs), classes[-1].name)
+    if not given:
+        return Row(entry, fs, dict.fromkeys(FIGURES), time_class, error=error)
+    calls = max(1, given["calls"])
+    figures = {
+        column: given[key] / calls if key in PER_CALL and given.get(key) is not None else given.get(key)
+        for column, key in FIGURES.items()
+    }
+    counts = {
+        key: int(value)
+        for key, value in given.items()
+        if value is not None and (key in SCHEMA or (key.startswith(_COUNTS) and key not in METRICS))
+    }
+    failed = sum(count for key, count in counts.items() if key.startswith("errors_") and "first" not in key)
+    sha256 = _digest(json.dumps(counts, sort_keys=True).encode())
+    return Row(entry, fs, figures, time_class, failed, sha256, given.get("warnings") or "")

@@ -1,0 +1,122 @@
+"""`scmsim map`: what it says of a file of this machine, of a trace, and of what it cannot look at."""
+
+import json
+import os
+import pathlib
+
+import pytest
+from click.testing import CliRunner, Result
+
+from scmsim import cli
+from scmsim.core.errors import EnvironmentProblem
+from scmsim.study.page_size import of_file
+
+TRACE = str(pathlib.Path(__file__).parents[2] / "traces" / "varmail.parquet")
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(cli.main, ["map", *words])
+
+
+@pytest.fixture
+def file(tmp_path: pathlib.Path) -> str:
+    """A file of 5 MiB and a bit, whose file system tells where its blocks lie."""
+    path = tmp_path / "data"
+    path.write_bytes(os.urandom((5 << 20) + 7))
+    descriptor = of_file.opened(path)
+    try:
+        of_file.extents(descriptor)
+    except EnvironmentProblem:
+        pytest.skip("no FIEMAP here")
+    finally:
+        os.close(descriptor)
+    return str(path)
+
+
+def test_the_extents_of_a_file_cover_it(file: str) -> None:
+    descriptor = of_file.opened(file)
+    found = of_file.extents(descriptor)
+    os.close(descriptor)
+    assert found.first[0] == 0 and found.pages.sum() == -(-((5 << 20) + 7) // 4096)
+    assert (found.first[1:] == (found.first + found.pages)[:-1]).all()
+
+
+def test_a_file_of_this_machine(file: str) -> None:
+    done = run(file, "--as-dax", "--json")
+    assert done.exit_code == 0, done.output
+    answer = json.loads(done.stdout)
+    assert sum(answer["regions"].values()) == 3 and answer["regions"]["edge"] >= 1
+    pages = -(-answer["bytes"] // 4096)
+    assert answer["all_4k"]["faults"] == pages and answer["all_2m"]["faults"] == 3
+    assert 3 <= answer["load_faults"] <= answer["store_faults"] <= pages
+    assert "what mends it" in run(file).stdout
+
+
+def test_a_part_of_a_file(file: str) -> None:
+    answer = json.loads(run(file, "--as-dax", "--offset", "4KiB", "--length", "1MiB", "--json").stdout)
+    assert answer["regions"] == {"edge": 1} and answer["load_faults"] == 256
+
+
+def test_a_trace(tmp_path: pathlib.Path) -> None:
+    answer = json.loads(run(TRACE, "--fs", "tmpfs,simfs", "--json").stdout)["file_systems"]
+    assert set(answer["tmpfs"]["regions"]) == {"never"} and answer["tmpfs"]["files"]
+    assert "kernel" in answer["simfs"]["not_modelled"]
+    text = run(TRACE, "--fs", "tmpfs", "--top", "1").stdout
+    assert "files more (--top)" in text and "walks a load at random" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["/"], "no regular file"),
+        (["no/such/file"], "cannot read 'no/such/file'"),
+        ([TRACE, "--offset", "4KiB"], "for a file of this machine"),
+        (["FILE", "--fs", "ext4"], "are for a trace"),
+        (["FILE", "--offset", "1KiB"], "no multiple of 4KiB"),
+        (["FILE", "--offset", "1GiB"], "no multiple of 4KiB within"),
+        (["FILE", "--pid", "99999999"], "cannot read the mappings of process 99999999"),
+    ],
+)
+def test_what_it_cannot_look_at(words: list[str], said: str, file: str) -> None:
+    done = run(*(file if word == "FILE" else word for word in words))
+    assert done.exit_code == 2 and done.stdout == "" and said in done.stderr and done.stderr.count("\n") == 1
+
+
+SMAPS = """7f0000000000-7f0000400000 rw-s 00000000 103:02 12  {path}
+Size:               4096 kB
+Rss:                4096 kB
+FilePmdMapped:      2048 kB
+7f0000400000-7f0000500000 rw-p 00000000 00:00 0
+Size:               1024 kB
+Rss:                   4 kB
+"""
+
+
+def test_the_mappings_of_a_process(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "data"
+    path.touch()
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "smaps").write_text(SMAPS.format(path=path))
+    told = of_file.mapped_by(7, str(path), str(tmp_path))
+    assert told == {"Size": 4096, "Rss": 4096, "FilePmdMapped": 2048}
+    assert of_file.mapped_by(7, str(tmp_path / "other"), str(tmp_path)) == {}
+
+
+def test_a_mount_with_dax_is_seen(tmp_path: pathlib.Path) -> None:
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    number = os.fstat(descriptor).st_dev
+    device = f"{os.major(number)}:{os.minor(number)}"
+    mounts = tmp_path / "mountinfo"
+    for options, dax in (("rw,dax=always", True), ("rw,dax=never", False), ("rw,dax", True), ("rw", False)):
+        mounts.write_text(f"22 1 {device} / /mnt rw,relatime shared:1 - xfs /dev/pmem0 {options}\n")
+        place = of_file.place_of(descriptor, str(mounts))
+        assert (place.fs, place.source, place.dax) == ("xfs", "/dev/pmem0", dax)
+    os.close(descriptor)
+
+
+def test_where_a_partition_begins(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "8:1").mkdir()
+    (tmp_path / "8:0").mkdir()
+    (tmp_path / "8:1" / "start").write_text("2048\n")
+    starts = [of_file.device_start(device, str(tmp_path)) for device in ("8:1", "8:0", "0:33")]
+    assert starts == [1 << 20, 0, None]

@@ -1,0 +1,52 @@
+"""The operations on vectors against their plain functions, which run where compilation is switched off."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scmsim.jit import kernel, vectors
+
+WORDS = st.lists(st.integers(-(1 << 63), (1 << 63) - 1) | st.sampled_from([-1, 0]), min_size=24, max_size=24)
+
+
+@kernel
+def _take_bit(rows, index, bit):
+    return vectors.take_bit(rows, index, bit)
+
+
+@kernel
+def _take_one(rows, index, lane):
+    return vectors.take_one(rows, index, lane)
+
+
+@kernel
+def _pass_on(rows, index, tag, last, first):
+    return vectors.pass_on16(rows, index, tag, last, first)
+
+
+def _agree(compiled, plain, rows, *args):
+    """The same result, and the same rows after it."""
+    ours, theirs = rows.copy(), rows.copy()
+    assert compiled(ours, *args) == plain(theirs, *args)
+    assert ours.tolist() == theirs.tolist()
+    return ours
+
+
+@given(WORDS, st.sampled_from([0, 8, 16]), st.integers(0, 511))
+def test_a_bit_is_taken_and_those_behind_it_counted(words, index, bit):
+    rows = _agree(_take_bit, vectors._plain_take_bit, np.array(words, np.int64), index, bit)
+    assert int(rows[index + (bit >> 6)]) >> (bit & 63) & 1 == 0
+
+
+@given(st.lists(st.integers(1, 1 << 26), min_size=48, max_size=48), st.sampled_from([0, 16, 32]), st.integers(0, 15))
+def test_one_is_taken_from_a_lane_and_those_behind_it_added(counts, index, lane):
+    rows = _agree(_take_one, vectors._plain_take_one, np.array(counts, np.int32), index, lane)
+    assert int(rows.sum()) == sum(counts) - 1
+
+
+@given(
+    st.permutations(range(32)), st.sampled_from([0, 16]), st.integers(0, 40), st.integers(0, 15), st.integers(50, 60)
+)
+def test_a_tag_is_passed_on(tags, index, tag, last, first):
+    rows = _agree(_pass_on, vectors._plain_pass_on(16), np.array(tags, np.int64), index, tag, last, first)
+    assert rows[index] == first
