@@ -48,10 +48,11 @@ import pandas as pd  # noqa: E402
 pd.DataFrame(rows).pivot(index="unit", columns="fs", values="write amplification").round(2)
 
 # %% [markdown]
-# The same trace with small pages in place of the kernel's 1 GiB direct map:
+# By default memory is mapped as a Linux kernel does (`linux`), with persistent memory on the largest pages that fit. The same trace on
+# pages of one size:
 
 # %%
-for paging in ("directmap-1g", "directmap-2m", "base-4k"):
+for paging in ("linux", "directmap-1g", "directmap-2m", "base-4k"):
     run = scmsim.replay(trace, fs="nova-cow", paging=paging).runs[0]
     walks = run.counters["dtlb_load_misses_walk_completed"] + run.counters["dtlb_store_misses_walk_completed"]
     print(f"{paging:14s} {walks:8,d} data page walks")

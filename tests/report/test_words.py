@@ -125,6 +125,22 @@ def test_lines_of_one_colour_have_dashes_and_a_long_name_two_lines() -> None:
     assert short(["nova-cow sapphire-rapids base-4k", "x"]) == ["nova-cow\nsapphire-rapids base-4k", "x"]
 
 
+def test_a_parameter_that_few_points_have_is_no_axis_and_no_part_of_the_others_names() -> None:
+    from scmsim.plot.lines import over
+    from scmsim.report.page import page
+    from scmsim.result.names import labels
+
+    names = [f"fs{i}" for i in range(9)]
+    cells = ({"trace": "/somewhere/git.parquet"}, {"workload.unit": 4096}, {"trace": "/somewhere/fio.parquet"})
+    runs = [Run(fs, calls=1, counters={"task_clock": 5}, cell={**cell}) for fs in names for cell in cells]
+    runs[1].cell["workload.unit"] = 8192
+    assert over(runs) is None
+    assert labels(runs)[:3] == ["fs0 git", "fs0 unit 8KiB", "fs0 fio"] and len(set(labels(runs))) == 27
+    text = page(Result({}, runs))
+    assert "<h1>scmsim: 9 file systems</h1>" in text and "/somewhere" not in body(text)
+    assert "27 runs over fs (9, fs0 to fs8), trace (git, fio), unit (8KiB, 4KiB)." in text
+
+
 def test_many_runs_are_lines_over_a_parameter_and_rows_of_a_table() -> None:
     from scmsim.report.page import drawn, page
 
