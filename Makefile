@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 STAMP := $(VENV)/.installed
 
-.PHONY: demo check test mutants bench lint clean
+.PHONY: demo check test mutants bench profile lint clean
 
 demo: $(STAMP)  ## replay the small traces on every file system and show the comparison
 	$(VENV)/bin/scmsim demo
@@ -26,6 +26,9 @@ mutants: $(STAMP)  ## change an operator or constant at a time; a test must fail
 
 bench: $(STAMP)  ## speed of the kernels and of whole replays on this machine
 	$(VENV)/bin/python tests/bench/run.py
+
+profile: $(STAMP)  ## where the time of a replay goes, by stage: make profile FS="nova-cow ext4" TRACE=file.parquet
+	$(VENV)/bin/python -m tests.bench.profile $(FS) $(if $(TRACE),--trace $(TRACE))
 
 lint: $(STAMP)  ## style, types, direction of imports
 	$(VENV)/bin/ruff check .

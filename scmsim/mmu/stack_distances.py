@@ -107,7 +107,7 @@ class Curve:
 
 def _rows(lanes: int, kind: type) -> np.ndarray:
     """Room that begins at a cache line."""
-    room = np.empty(lanes + 64 // np.dtype(kind).itemsize, kind)
+    room: np.ndarray = np.empty(lanes + 64 // np.dtype(kind).itemsize, kind)
     start = -room.ctypes.data % 64 // room.itemsize
     return room[start : start + lanes]
 

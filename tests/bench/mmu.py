@@ -25,6 +25,8 @@ def lines(accesses: int) -> Iterator[tuple[str, str]]:
         "two levels, walks and counters": lambda trace: simulate(trace, two_levels),
         "split sizes, walk caches, flat cost": lambda trace: simulate(trace, flat),
         "i7-8700k as shipped": lambda trace: simulate(trace, coffee_lake),
+        "fully associative, 72 entries": lambda trace: plain_misses(trace, "72x72", None),
+        "zen4 as shipped": lambda trace: simulate(trace, "zen4"),
         "192 geometries in one pass": lambda trace: mrc.geometries([trace.view(np.int64)]),
     }
     every = traces(accesses)
@@ -37,21 +39,37 @@ def lines(accesses: int) -> Iterator[tuple[str, str]]:
             yield f"mmu: two levels, misses only, from a .{kind} file", _shown(_from_files(every, folder, kind))
     curve = mrc.Curve(12)
     curve.add(every["mix"][:1000].view(np.int64))
-    part = {name: trace[: accesses // 10].view(np.int64) for name, trace in every.items()}
     rates = {
-        name: len(trace) / _best(lambda trace=trace: mrc.Curve(12).add(trace), 1) / 1e6 for name, trace in part.items()
+        name: accesses / _best(lambda trace=trace: mrc.Curve(12).add(trace.view(np.int64))) / 1e6
+        for name, trace in every.items()
     }
     yield "mmu: every capacity (stack distances)", _shown(rates)
+    few = {name: trace[:_PEER_ACCESSES] for name, trace in every.items()}
     try:
         from tests.verification.mmu_peers import two_levels as peer
     except ImportError:
-        yield "mmu: pycachesim", "not installed"
+        yield "mmu: pycachesim, libCacheSim", "not installed"
         return
-    few = {name: trace[:_PEER_ACCESSES] for name, trace in every.items()}
     yield (
         "mmu: pycachesim, two levels",
         _shown({name: len(trace) / _best(lambda trace=trace: peer(trace), 1) / 1e6 for name, trace in few.items()}),
     )
+    with tempfile.TemporaryDirectory() as folder:
+        rates = {name: len(trace) / _lru_by_libcachesim(trace, folder) / 1e6 for name, trace in few.items()}
+    yield "mmu: libCacheSim, one fully associative LRU of 1536 entries", _shown(rates)
+
+
+def _lru_by_libcachesim(trace: np.ndarray, folder: str) -> float:
+    """CPU seconds of libCacheSim's own loop over a file of the trace's pages."""
+    import libcachesim
+
+    record = np.dtype([("time", "<u4"), ("page", "<u8"), ("length", "<u4"), ("next", "<i8")])
+    rows = np.zeros(len(trace), record)
+    rows["page"], rows["length"], rows["next"] = trace >> np.uint64(12), 1, -1
+    path = pathlib.Path(folder, "trace.oracleGeneral")
+    rows.tofile(path)
+    reader = libcachesim.TraceReader(str(path), libcachesim.TraceType.ORACLE_GENERAL_TRACE)
+    return _best(lambda: libcachesim.LRU(cache_size=1536).process_trace(reader), 1)
 
 
 def _from_files(every: dict[str, np.ndarray], folder: str, kind: str) -> dict[str, float]:

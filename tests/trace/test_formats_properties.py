@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scmsim.trace.formats import _columns
+from scmsim.trace import open_trace
+from scmsim.trace.formats import _columns, fio_iolog
 from scmsim.trace.formats._builder import TraceBuilder
 from scmsim.trace.formats._input import Input
 from scmsim.trace.kernels import perf_text
@@ -28,7 +29,7 @@ def test_damaged_input_is_counted_or_refused(name: str, seed: int, edits: int) -
 
 
 CELLS = st.sampled_from(
-    ["0", "7", "12.5", "007", "", " 3", "+1", "1e3", "a", "R", "W", "é", *(n.decode() for n in NUMBERS)]
+    ["0", "7", "12.5", "007", "", " 3", "+1", "0x10", "-0", "1e3", "a", "R", "W", "é", *(n.decode() for n in NUMBERS)]
 )
 COLUMNS = [
     _columns.Column("time", 0, "time", 1000), _columns.Column("op", 1, "word", codes={"R": 1, "W": 2}),
@@ -44,7 +45,7 @@ def test_blocks_and_single_lines_give_the_same_columns(tmp_path_factory: Any, ro
     text = "".join(",".join(row) + "\n" for row in rows).encode()
     folder = tmp_path_factory.mktemp("columns")
     (folder / "in").write_bytes(text)
-    reader = _columns._Reader(COLUMNS, 4, ",")
+    reader = _columns.Reader(COLUMNS, 4, ",")
     fast = reader.fast(text)
     with TraceWriter(folder / "out", {}) as writer:
         builder = TraceBuilder(Input(folder / "in"), writer, strict=False, under=None)
@@ -120,3 +121,32 @@ def test_samples_cover_every_format_that_reads_text_or_records() -> None:
 
     assert set(registry.names("format")) - set(SAMPLES) == {"darshan", "filebench"}
     assert all((Path(DATA) / file).exists() for files, _ in SAMPLES.values() for file in files)
+
+
+FIO_LINES = st.sampled_from(
+    [
+        "{t} /a read 0 4096", "{t} /a read 8192 4096", "{t} /b write 4096 512", "{t} /b write 0 0", "{t} /a trim 0 4096",
+        "{t} /c sync 0 0", "{t} /c datasync 5 7", "{t} /d read 1152921504606846975 4096", "{t} /a read 0x10 1", "{t} /a read -0 1",
+        "{t} /d close", "{t}  read 0 4096", "{t}\t/e read 0 1", "{t}.5 /a read 0 1", "{t} /\xe0 write 1 1", "{t} /f jump 0 1", "",
+        "1 /a read 0 1", "{t} /g read 0 1 ",
+    ]
+)  # fmt: skip
+
+
+@given(st.lists(st.tuples(FIO_LINES, st.sampled_from([1, 1, 64, 130])), max_size=8), st.sampled_from([None, "/a"]))
+@settings(max_examples=150)
+def test_stretches_of_an_io_log_are_what_its_lines_are(tmp_path_factory: Any, runs: list, under: str | None) -> None:
+    """Against the same importer without stretches, which takes every line by itself."""
+    folder = tmp_path_factory.mktemp("fio")
+    lines = [line.format(t=7 * i) for i, (line, count) in enumerate(runs) for _ in range(count)]
+    text = "\n".join(["fio version 3 iolog", "1 /z add", "2 /a open", *lines, "9999 /z close"])
+    (folder / "in").write_bytes(text.encode("latin-1") + b"\n")
+    told = []
+    for name, found in (("fast", fio_iolog.stretches), ("slow", lambda plain: iter(()))):
+        with pytest.MonkeyPatch.context() as patch, TraceWriter(folder / name, {}) as writer:
+            patch.setattr(fio_iolog, "stretches", found)
+            report = fio_iolog.convert(folder / "in", writer, under=under)
+        source = open_trace(folder / name)
+        rows = np.concatenate(list(source.batches()))
+        told.append((report, rows.tolist(), source.files.path, source.files.first_size.tolist()))
+    assert told[0] == told[1]

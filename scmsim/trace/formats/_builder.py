@@ -204,19 +204,22 @@ class TraceBuilder:
         offset: np.ndarray,
         length: np.ndarray,
         thread: np.ndarray | int = 0,
+        flag: np.ndarray | int = 0,
     ) -> None:
-        """Add reads and writes, one a record of the input, as columns of int64; `file` is -1 outside of `under`."""
+        """Add operations on data, one a record of the input, as columns of int64; `file` is -1 outside of `under`."""
         self.flush()
         self.report.lines += len(op)
-        keep = (file >= 0) & (length > 0)
-        outside, empty = int((file < 0).sum()), int(((file >= 0) & (length == 0)).sum())
+        moves = (op == READ) | (op == WRITE)
+        keep = (file >= 0) & ((length > 0) | ~moves)
+        outside, empty = int((file < 0).sum()), int(((file >= 0) & ~keep).sum())
         self.report.left_out += {reason: n for reason, n in ((OUTSIDE, outside), (EMPTY, empty)) if n}
         times = self._times(time_ns)[keep]
         rows = np.zeros(int(keep.sum()), OP)
         rows["time_ns"], rows["op"], rows["file"], rows["file2"] = times, op[keep], file[keep], -1
         rows["offset"], rows["length"] = offset[keep], length[keep]
         rows["thread"] = thread if isinstance(thread, int) else thread[keep]
-        self._sizes(rows)
+        rows["flag"] = flag if isinstance(flag, int) else flag[keep]
+        self._sizes(rows[moves[keep]])
         self._append(rows)
         self.report.calls += len(rows)
 
@@ -250,20 +253,24 @@ class TraceBuilder:
 
     def lines(self, handle: Callable[[str], str | None], what: str, progress: Progress | None) -> None:
         """Give every line to `handle`, which adds rows and returns None or why it did not; it may raise BadLine."""
-        report = self.report
         for lines in blocks(self.given, what, progress):
-            for line in lines:
-                report.lines += 1
-                try:
-                    reason = handle(line)
-                except BadLine as error:
-                    self.bad(str(error), report.lines)
-                    continue
-                if reason is None:
-                    report.calls += 1
-                else:
-                    report.left_out[reason] += 1
+            self.each(lines, handle)
             self.flush()
+
+    def each(self, lines: Iterable[str], handle: Callable[[str], str | None]) -> None:
+        """As `lines`, of some lines; the rows wait for a `flush`."""
+        report = self.report
+        for line in lines:
+            report.lines += 1
+            try:
+                reason = handle(line)
+            except BadLine as error:
+                self.bad(str(error), report.lines)
+                continue
+            if reason is None:
+                report.calls += 1
+            else:
+                report.left_out[reason] += 1
 
     def bad(self, reason: str, line: int) -> None:
         """Count a line that cannot be understood, or raise UsageError for it."""

@@ -14,6 +14,7 @@ from scmsim.trace.formats._builder import BLANK, FAR, TraceBuilder
 from scmsim.trace.formats._lines import BadLine, Progress, byte_blocks, clip, whole
 
 _BLOCK = 1 << 22
+_NOT_WHOLE = (b"0x", b"0X", b"-0")  # how a number begins that Arrow takes and `whole` does not
 _MOST_COLUMNS = 1000
 _LONGEST_TIME = 40  # characters
 _FAR_TIME = 1 << 62  # ns
@@ -80,7 +81,7 @@ def tables(
     what : str
         What the text should be, for messages.
     """
-    reader = _Reader(columns, width, delimiter)
+    reader = Reader(columns, width, delimiter)
     first = builder.report.lines
     for block in byte_blocks(builder.given, what, progress, _BLOCK):
         table = reader.fast(block)
@@ -91,7 +92,9 @@ def tables(
         yield table
 
 
-class _Reader:
+class Reader:
+    """Reads blocks of lines: `fast` as a whole, `slow` line by line."""
+
     def __init__(self, columns: list[Column], width: int | None, delimiter: str) -> None:
         self.columns, self.width, self.delimiter = columns, width, delimiter
 
@@ -100,6 +103,10 @@ class _Reader:
         import pyarrow as pa
         from pyarrow import csv
 
+        edges = b"\n", self.delimiter.encode()
+        for sign in (sign for sign in _NOT_WHOLE if sign in block):
+            if block.startswith(sign) or any(edge + sign in block for edge in edges):
+                return None
         width = self.width or block.split(b"\n", 1)[0].count(self.delimiter.encode()) + 1
         if not max(column.place for column in self.columns) < width <= _MOST_COLUMNS:
             return None

@@ -15,6 +15,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from scmsim.core import atomic
 from scmsim.core.errors import UsageError
 from scmsim.core.records import (
@@ -30,10 +32,12 @@ from scmsim.core.records import (
     SETUP,
     WRITE,
 )
-from scmsim.trace.formats._builder import BLANK, TraceBuilder
+from scmsim.trace.formats._builder import BLANK, FAR, TRIM, TraceBuilder
+from scmsim.trace.formats._columns import Column, Reader
 from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._lines import BadLine, Progress, clip, nanoseconds, whole
+from scmsim.trace.formats._lines import BadLine, Progress, byte_blocks, clip, nanoseconds, whole
 from scmsim.trace.formats._report import Report
+from scmsim.trace.formats._strace_runs import stretches
 from scmsim.trace.store import TraceWriter
 
 SUMMARY = "fio's I/O log, version 2 or 3 (fio --write_iolog=FILE)"
@@ -44,6 +48,18 @@ _TOOL = "an I/O log of fio"
 _TITLES = {"fio version 2 iolog": 2, "fio version 3 iolog": 3}
 _US, _MS = 1000, 10**6  # ns
 _TRANSFERS = ("read", "write", "trim", "sync", "datasync")
+_ROWS = np.array([(READ, 0), (WRITE, 0), (FALLOCATE, TRIM), (FSYNC, 0), (FSYNC, DATA_ONLY)], "i8")  # operation, flag
+_BLOCK = 1 << 22
+_READER = Reader(
+    [
+        Column("time", 0, unit=_US), Column("file", 1, "word"),
+        Column("action", 2, "word", codes={action: i for i, action in enumerate(_TRANSFERS)}),
+        Column("offset", 3), Column("length", 4),
+    ],
+    5,
+    " ",
+)  # fmt: skip
+_OTHER_BLANK = np.array([chr(i).isspace() and chr(i) not in " \n" for i in range(256)])  # where str.split cuts, too
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
@@ -62,9 +78,23 @@ def convert(
     """Convert an I/O log; closes the writer (see `scmsim.trace.formats`)."""
     with Input.of(path) as given:
         log = _Log(TraceBuilder(given, writer, strict=strict, under=under))
-        log.builder.lines(log.take, _TOOL, progress)
+        for block in byte_blocks(given, _TOOL, progress, _BLOCK):
+            log.block(block)
         clock = "microseconds of fio" if log.version == 3 else "milliseconds of fio's waits"
         return log.builder.finish("fio-iolog", _TOOL, clock=clock, version=log.version)
+
+
+def _transfers(block: bytes) -> Iterator[tuple[int, int]]:
+    """Where stretches of lines lie that can be transfers: four blanks, no other white space."""
+    characters = np.frombuffer(block, np.uint8)
+    ends = np.flatnonzero(characters == ord("\n")) + 1
+    if not len(ends):
+        return
+    starts = np.concatenate(([0], ends[:-1]))
+    blanks = np.diff(np.searchsorted(np.flatnonzero(characters == ord(" ")), ends), prepend=0)
+    blanks[np.searchsorted(ends, np.flatnonzero(_OTHER_BLANK[characters[: ends[-1]]]), side="right")] = 0
+    for first, last in stretches(blanks == 4):
+        yield int(starts[first]), int(ends[last - 1])
 
 
 class _Log:
@@ -74,6 +104,37 @@ class _Log:
         self.builder = builder
         self.version = 0
         self.now = 0
+
+    def block(self, block: bytes) -> None:
+        """Work on whole lines: stretches of transfers at once, what is between them line by line."""
+        if not self.version:
+            title, end, block = block.partition(b"\n")
+            self._each(title + end)
+        done = 0
+        for start, stop in _transfers(block) if self.version == 3 else ():
+            self._each(block[done:start])
+            if not self._table(block[start:stop]):
+                self._each(block[start:stop])
+            done = stop
+        self._each(block[done:])
+
+    def _each(self, lines: bytes) -> None:
+        if lines:
+            self.builder.each(lines.decode("latin-1").removesuffix("\n").split("\n"), self.take)
+
+    def _table(self, lines: bytes) -> bool:
+        """Work on transfers alone; False, and nothing is done, if one of them is not as it should be."""
+        table = _READER.fast(lines)
+        if table is None or "" in table["file"].values:
+            return False
+        offset, length = table["offset"], table["length"]
+        if len(offset) != lines.count(b"\n") or (offset + length >= FAR).any():
+            return False
+        op, flag = _ROWS[table["action"]].T
+        sync = op == FSYNC
+        offset[sync], length[sync] = -1, 0
+        self.builder.table(table["time"], op, table["file"].numbers(self.builder.file), offset, length, flag=flag)
+        return True
 
     def take(self, line: str) -> str | None:
         """Work on a line."""
