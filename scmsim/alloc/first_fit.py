@@ -148,6 +148,29 @@ def allocate(s, arena, want):
 
 
 @kernel
+def allocate_whole(s, arena, count):
+    """First block of the lowest free run of `count` blocks, -1 if there is none; the bitmaps cover the device.  Sets `s.got`."""
+    block, run = s.low << 12, 0
+    while block < s.tracked and run < count:
+        word = arena[s.bits + (block >> 6)]
+        if word == 0:
+            block, run = (block | 63) + 1, 0
+        else:
+            run = run + 1 if (word >> (block & 63)) & 1 else 0
+            block += 1
+    s.got = count if run == count else 0
+    if s.got == 0:
+        return -1
+    for taken in range(block - count, block):
+        w = taken >> 6
+        arena[s.bits + w] &= ~(_ONE << (taken & 63))
+        if arena[s.bits + w] == 0:
+            arena[s.summary + (w >> 6)] &= ~(_ONE << (w & 63))
+    s.free_blocks -= count
+    return block - count
+
+
+@kernel
 def release(s, arena, start, count):
     """Free the run [start, start + count)."""
     for block in range(start, start + count):

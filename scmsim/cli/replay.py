@@ -41,7 +41,14 @@ experiment such as quickstart.""",
 )
 @click.option("--by", type=click.Choice(["site", "op", "file"]), help="Show a breakdown too.")
 @click.option(
-    "--footprints", metavar="KERNEL", help="Let the kernel's own memory enter the TLB as measured on this kernel: 6.1."
+    "--kernel",
+    metavar="VERSION",
+    help="Costs and footprints of all models from this Linux: 5.13, 6.1 or 6.12.  [default: each model's own]",
+)
+@click.option(
+    "--footprints",
+    metavar="KERNEL",
+    help="Let the kernel's own memory enter the TLB as measured on this kernel: 6.1 or 6.12.",
 )
 @click.option(
     "--system",
@@ -91,6 +98,7 @@ def command(
     by: str | None,
     top: int,
     form: str,
+    kernel: str | None,
     footprints: str | None,
     meminfo: str | None,
     system: str,
@@ -112,7 +120,7 @@ def command(
     for job in replays:
         job.setdefault("sync_at_end", False)
         job["sync_at_end"] |= sync_at_end
-        job |= {"footprints": footprints, "meminfo": meminfo, "system": system}
+        job |= {"kernel": kernel, "footprints": footprints, "meminfo": meminfo, "system": system}
     level = None if by is None else "site" if by == "site" else "group"
     with _costs(costs):
         result = run_all(replays, _params(assignments), by, jobs)

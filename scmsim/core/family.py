@@ -166,6 +166,7 @@ _CONSTANTS: dict[str, Rule] = {
     "summary": _line,
     "source": _line,
     "paging": text,
+    "kernel": text,
     "mappings": _line,
     "page_bytes": whole(1, 1 << 40),
     "tail_bytes": whole(1, 1 << 40),

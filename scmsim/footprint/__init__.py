@@ -3,7 +3,7 @@
 A file-system model says where its data and metadata lie.  What else the kernel's code touches (its stack, per-CPU data, slab
 objects, the image's and the modules' data, struct page) comes from here: the first touches of measured calls, in their order.
 An operation of a replay gets the touches of a measured call that is like it: of the same kind, with the mechanisms (sites) that
-differ least, and about as much moved.  The inode is that of the operation's own file.
+differ least, and about as much moved.  Inode and open file (`struct file`) are those of the operation's own file.
 
 Units: addresses in bytes, x86-64 with 4-level page tables.  Source: address streams of Debian's kernels in the lab; each file
 names the kernel, the trace and the command that made it (`scmsim lab footprints`).
@@ -21,16 +21,16 @@ import numpy as np
 from scmsim.core.atomic import whole
 from scmsim.core.errors import UsageError, unknown
 from scmsim.core.records import OPS
-from scmsim.footprint.describe import GROWS
+from scmsim.footprint.describe import TOLD
 from scmsim.footprint.interleave import CALL, GROUP, PAGE, STATE
 
 _DATA = pathlib.Path(__file__).parent / "data"
 GENERAL = "tmpfs"  # the general layers (system call, VFS, slab) with the least below them: for models without a table of their own
 DEFAULT = "6.1"  # kernel
-FORMAT = 2
+FORMAT = 3
 ALIKE = 32  # calls of about the same amount of which one is taken
 MEASURED = np.dtype(  # a call of a file
-    (np.record, [("kind", "i8"), ("sites", "i8"), ("amount", "i8"), ("count", "i8")])
+    (np.record, [("kind", "i8"), ("sites", "i8"), ("amount", "i8"), ("count", "i8"), ("opening", "i8")])
 )
 
 
@@ -46,7 +46,7 @@ class Book(NamedTuple):
     touches : array of uint16
     pages : array of PAGE
     inodes : array of int64
-        Numbers of pages, by cache and by number of the inode.
+        Numbers of pages, by cache and by number of the inode or of the open file.
     """
 
     groups: np.ndarray
@@ -129,7 +129,7 @@ def read(path: pathlib.Path, sites: list[str], own: bool = True) -> Footprints:
 
 def _translated(masks: np.ndarray, theirs: list[str], ours: list[str]) -> np.ndarray:
     """Sets of mechanisms, a bit each, from the order of a file to that of a model; those that the model lacks are left out."""
-    out = masks & GROWS
+    out = masks & TOLD
     for bit, name in enumerate(theirs):
         if name in ours:
             out |= (masks >> bit & 1) << ours.index(name)
@@ -141,6 +141,7 @@ def _ordered(state: np.recarray, measured: np.ndarray) -> tuple[np.ndarray, np.n
     order = np.lexsort((measured["amount"], measured["sites"], measured["kind"]))
     calls = np.zeros(len(order), CALL)
     calls["amount"], calls["number"], calls["count"] = measured["amount"][order], order, measured["count"][order]
+    calls["opening"] = measured["opening"][order]
     calls["start"] = (np.cumsum(measured["count"]) - measured["count"])[order]
     _, first = np.unique(measured[order][["kind", "sites"]], return_index=True)
     groups = np.zeros(len(first), GROUP)

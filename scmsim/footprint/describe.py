@@ -5,10 +5,28 @@ Inodes have numbers: files from before the trace have the first ones in their or
 
 import numpy as np
 
-from scmsim.core.records import FALLOCATE, RENAME, RMDIR, TRUNCATE, UNLINK, WRITE, Files
+from scmsim.core.records import (
+    CLOSE,
+    CREATE,
+    FALLOCATE,
+    FSYNC,
+    LINK,
+    MMAP,
+    MUNMAP,
+    OPEN,
+    READ,
+    RENAME,
+    RMDIR,
+    TRUNCATE,
+    UNLINK,
+    WRITE,
+    Files,
+)
 from scmsim.jit import kernel, subroutine
 
-GROWS = 1 << 62  # a mechanism that no model has: the file becomes longer
+GROWS = 1 << 62  # mechanisms that no model has: the file becomes longer,
+HELD = 1 << 61  # and a close or munmap leaves a mapping or a descriptor, so that the kernel keeps the open file
+TOLD = GROWS | HELD
 NONE = -1
 
 OPERATION = np.dtype(
@@ -16,23 +34,41 @@ OPERATION = np.dtype(
         np.record,
         [
             ("kind", "i8"),  # number in records.OPS
-            ("sites", "i8"),  # GROWS or 0
+            ("sites", "i8"),  # of TOLD
             ("freed", "i8"),  # bytes that the file loses
             ("inode", "i8"),  # number, NONE for no file
+            ("file", "i8"),  # row of the file, NONE for no file
+            (
+                "opening",
+                "i8",
+            ),  # number of the open file that the call makes or uses, in the order of opening; NONE for neither
         ],
     )
 )
 FILE = np.dtype(
-    (np.record, [("length", "i8"), ("inode", "i8"), ("free", "i8")])
-)  # free: a stack of numbers of freed inodes
-INODES = np.dtype((np.record, [("used", "i8"), ("free", "i8")]))  # numbers ever in use, numbers on the stack
+    (
+        np.record,
+        [
+            ("length", "i8"),
+            ("inode", "i8"),
+            ("links", "i8"),  # names besides the first
+            ("opened", "i8"),  # descriptors
+            ("mapped", "i8"),
+            ("opening", "i8"),  # the last one
+            ("free", "i8"),  # a stack of numbers of freed inodes
+        ],
+    )
+)
+INODES = np.dtype(  # numbers ever in use, numbers on the stack, files opened so far
+    (np.record, [("used", "i8"), ("free", "i8"), ("openings", "i8")])
+)
 
 
 def begin(files: Files) -> tuple[np.recarray, np.ndarray]:
     """Records of INODES and of each FILE of a trace."""
     state, known = np.zeros(1, INODES).view(np.recarray), np.zeros(len(files), FILE)
     known["length"] = np.maximum(files.first_size, 0)
-    known["inode"] = NONE
+    known["inode"], known["opening"] = NONE, NONE
     there = np.flatnonzero(files.first_size >= 0)
     known["inode"][there] = np.arange(len(there))
     state.used[0] = len(there)
@@ -46,9 +82,15 @@ def describe(state, known, batch, out):
     for i in range(len(batch)):
         op = batch[i]
         out[i].kind, out[i].sites, out[i].freed, out[i].inode = op.op, 0, 0, NONE
+        out[i].file, out[i].opening = op.file, NONE
         if op.file < 0:
             continue
         file = known[op.file]
+        if op.op == OPEN or op.op == CREATE:
+            file.opening = s.openings
+            s.openings += 1
+        if uses_open_file(op.op):
+            out[i].opening = file.opening
         if file.inode == NONE:
             _new(s, known, file)
         out[i].inode = file.inode
@@ -59,11 +101,37 @@ def describe(state, known, batch, out):
             out[i].freed = max(file.length - op.offset, 0)
             file.length = op.offset
         elif op.op == UNLINK or op.op == RMDIR:
-            out[i].freed = file.length
-            _gone(s, known, file)
+            out[i].freed = _unnamed(s, known, file)
         elif op.op == RENAME and op.file2 >= 0 and op.file2 != op.file:
-            out[i].freed = known[op.file2].length
-            _gone(s, known, known[op.file2])
+            out[i].freed = _unnamed(s, known, known[op.file2])
+        else:
+            out[i].sites = _referred(file, op.op)
+
+
+@subroutine
+def uses_open_file(op):
+    """Whether a call makes an open file, or has one behind its descriptor or mapping."""
+    if op == OPEN or op == CREATE or op == CLOSE or op == READ or op == WRITE:
+        return True
+    return op == FSYNC or op == TRUNCATE or op == FALLOCATE or op == MMAP or op == MUNMAP
+
+
+@subroutine
+def _referred(file, op):
+    """A name, a descriptor or a mapping more or less; whether the kernel keeps the open file: HELD or 0."""
+    if op == LINK:
+        file.links += 1
+    elif op == OPEN or op == CREATE:
+        file.opened += 1
+    elif op == MMAP:
+        file.mapped += 1
+    elif op == CLOSE:
+        file.opened = max(file.opened - 1, 0)
+        return HELD if file.mapped > 0 else 0
+    elif op == MUNMAP:
+        file.mapped = max(file.mapped - 1, 0)
+        return HELD if file.opened > 0 else 0
+    return 0
 
 
 @subroutine
@@ -78,10 +146,15 @@ def _new(s, known, file):
 
 
 @subroutine
-def _gone(s, known, file):
-    """The file's number is free."""
+def _unnamed(s, known, file):
+    """A name of the file is gone; with the last one its inode's number is free.  Returns the bytes that it had."""
+    if file.links > 0:
+        file.links -= 1
+        return 0
+    freed = file.length
     file.length = 0
     if file.inode != NONE:
         known[s.free].free = file.inode
         s.free += 1
         file.inode = NONE
+    return freed

@@ -5,8 +5,8 @@ The touches of an operation are spread evenly between its events: how a copy and
 
 import numpy as np
 
-from scmsim.core.records import KERNEL, LOAD, OPS, STORE, WORK
-from scmsim.footprint.describe import GROWS
+from scmsim.core.records import CREATE, KERNEL, LOAD, OPEN, OPS, STORE, WORK
+from scmsim.footprint.describe import NONE, TOLD
 from scmsim.jit import kernel, subroutine
 
 LINE = 64  # bytes that an event counts for besides those it moves
@@ -25,16 +25,19 @@ CALL = np.dtype(  # a measured call
             ("number", "i8"),  # in the order of measuring
             ("start", "i8"),  # first of its touches
             ("count", "i8"),
+            ("opening", "i8"),  # number of the open file that it makes, NONE: none
         ],
     )
 )
+OPEN_FILE = 128
 PAGE = np.dtype(
     (
         np.record,
         [
             ("vaddr", "i8"),
             ("order", "u1"),
-            ("cache", "u1"),  # not 0: the page of this cache that the inode of the call's file has
+            # Not 0: the page of this cache that the inode of the call's file has, or with OPEN_FILE its open file.
+            ("cache", "u1"),
         ],
     )
 )
@@ -49,6 +52,7 @@ STATE = np.dtype(
             ("calls", "i8"),  # measured calls
             ("last", "i8"),  # number of the one that was taken last
             ("inode", "i8"),  # of the operation in work
+            ("opening", "i8"),  # measured open file that stands for its own
             ("op", "i8"),  # row of the operation in work, -1: none
             ("at", "i8"),  # next event
             ("behind", "i8"),  # number of events
@@ -73,18 +77,19 @@ def begin_events(state: np.recarray, count: int) -> None:
 
 
 @kernel
-def interleave(state, book, operations, events, out):
+def interleave(state, book, opened, out, operations, events):
     """Copy events to `out`, each after its share of the touches; False: `out` is full, call again.
 
-    `book` holds groups, calls, touches (number of the page << 1 | whether it is a store), pages, and which page of each cache the
-    inodes have; `operations` what is known of each of the batch.
+    `book` holds groups, calls, touches (number of the page << 1 | whether it is a store), pages, and which page of each cache
+    inodes and open files have; `opened` which measured open file stands for that of each file, `operations` what is known of
+    each of the batch.
     """
     s, touches = state[0], book[2]
     s.emitted = 0
     while s.at < s.behind:
         event = events[s.at]
         if event.op != s.op:
-            _begin(s, book[0], book[1], operations, events)
+            _begin(s, book, opened, operations, events)
         done = s.at - s.first
         low, high = s.count * done // s.events, s.count * (done + 1) // s.events
         if s.emitted + high - low + 1 > len(out):
@@ -101,7 +106,7 @@ def interleave(state, book, operations, events, out):
 
 
 @subroutine
-def _begin(s, groups, calls, operations, events):
+def _begin(s, book, opened, operations, events):
     """Find the footprint of the operation that event `s.at` begins."""
     s.op, s.first, s.events = events[s.at].op, s.at, 0
     operation = operations[s.op]
@@ -114,9 +119,13 @@ def _begin(s, groups, calls, operations, events):
         sites |= 1 << int(event.site)  # in plain Python a byte would overflow
         if event.code != WORK:
             amount += LINE + max(event.length, 0)
-    group = groups[_nearest(s, groups, operation.kind, sites & (s.shared | GROWS))]
-    call = calls[_next_alike(s, calls, group.first, group.behind, amount)]
-    s.last, s.start, s.count, s.inode = call.number, call.start, call.count, operation.inode
+    group = book[0][_nearest(s, book[0], operation.kind, sites & (s.shared | TOLD))]
+    call = book[1][_next_alike(s, book[1], group.first, group.behind, amount)]
+    s.last, s.start, s.count, s.inode, s.opening = call.number, call.start, call.count, operation.inode, 0
+    if operation.file >= 0:
+        if (operation.kind == OPEN or operation.kind == CREATE) and call.opening != NONE:
+            opened[operation.file] = call.opening
+        s.opening = opened[operation.file]
 
 
 @subroutine
@@ -158,11 +167,12 @@ def _next_alike(s, calls, first, behind, amount):
 
 @subroutine
 def _page(s, pages, inodes, number):
-    """The page that a touch goes to; the last of a cache holds all further inodes."""
+    """The page that a touch goes to; the last of a cache holds all further objects."""
     page = pages[number]
     if page.cache == 0:
         return page
-    return pages[inodes[page.cache - 1, max(0, min(s.inode, inodes.shape[1] - 1))]]
+    which = s.opening if page.cache & OPEN_FILE else s.inode
+    return pages[inodes[(page.cache & (OPEN_FILE - 1)) - 1, max(0, min(which, inodes.shape[1] - 1))]]
 
 
 @subroutine

@@ -69,7 +69,14 @@ class Measured:
 
 
 class Failed(EnvironmentProblem):
-    """A guest did not do its job; the message ends with the last lines of its console."""
+    """A guest did not do its job; the message ends with the last lines of its console.
+
+    `status` is that of the emulator: 0 if the guest itself ended before its time, None if it was stopped.
+    """
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class Interrupted(ScmsimError):
@@ -134,7 +141,8 @@ def boot(
         if setting.stop.is_set():
             raise Interrupted("interrupted")
         said = "" if console.finished(said) else said
-        raise Failed(f"{name} on {setting.kernel.version()}: {console.diagnose(said, _text(messages), status)}")
+        why = console.diagnose(said, _text(messages), status)
+        raise Failed(f"{name} on {setting.kernel.version()}: {why}", status)
     return time.monotonic() - started
 
 

@@ -4,6 +4,8 @@ A recording is that of persistence.c: stores with their data, write-backs, fence
 states of the device one after the other; it mounts each, reads the files that it is told of, and unmounts.
 """
 
+import dataclasses
+import math
 import pathlib
 import struct
 import time
@@ -39,6 +41,7 @@ _RUN = np.dtype([("word", "<u8"), ("count", "<u8")])
 _LETTERS = 20  # of a name's first letter, from f on: guest_operations.c
 _RESULTS_ROOM = 384 << 20  # of one boot
 _STUCK_S = 120.0  # without a new state
+_NO_ROOM = "write what was found"  # guest_crash.c's word for a full mailbox
 _LOOK_WORDS = 60  # paths of a command
 _MOST_PIECE = 4096
 
@@ -292,15 +295,17 @@ def _boot(
             elif time.monotonic() - clock[1] > _STUCK_S:
                 raise _Stuck
 
-        error = ""
+        error, done = "", len(numbers)
+        patient = dataclasses.replace(setting, timeout_s=math.inf)  # `watch` ends it
         try:
-            machine.boot(folder, setting, system.name, job, image, words, _RESULTS_ROOM, watch)
-            done = len(numbers)
+            machine.boot(folder, patient, system.name, job, image, words, _RESULTS_ROOM, watch)
         except (machine.Failed, _Stuck) as problem:
             done = _begun(begun) - 1 - numbers.start
-            if done < 0:
-                raise
             error = str(problem) or f"the kernel did nothing for {_STUCK_S:.0f} s"
+            if done < 0 or (isinstance(problem, machine.Failed) and problem.status != 0):
+                raise machine.Failed(error) from None  # no state is to blame
+            if _NO_ROOM in error and done:
+                error = ""  # go on with an empty mailbox
         return list(_found(folder / "ram", machine.output_at(job), done, len(paths))), error
 
 

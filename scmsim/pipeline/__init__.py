@@ -11,6 +11,7 @@ from scmsim.core import registry
 from scmsim.core.errors import UsageError, expect, unknown
 from scmsim.core.records import Source
 from scmsim.core.units import is_whole
+from scmsim.pipeline import kernels
 from scmsim.pipeline.arguments import (
     GROUPS,
     Params,
@@ -46,6 +47,7 @@ def replay(
     params: Params | None = None,
     by: str = "site",
     sync_at_end: bool = False,
+    kernel: str | None = None,
     footprints: str | None = None,
     meminfo: str | os.PathLike[str] | None = None,
     system: str = ALONE,
@@ -72,6 +74,8 @@ def replay(
         Breakdown besides the totals; mechanisms (sites) are always given.
     sync_at_end : bool
         Write back at the end what is dirty or uncommitted, as sync(2) does.  It counts, as an operation `sync` that is no call.
+    kernel : str, optional
+        Version of Linux ("6.1") whose costs and footprints all models take; one without a table for it says which it has.
     footprints : str, optional
         Version of the kernel (`scmsim.footprint.kernels()`) whose measured touches of its own memory enter the TLB between the
         events of the model; by default none do, and first-level misses are far too few (docs/validation-tlb.md).
@@ -103,6 +107,7 @@ def replay(
         raise unknown("breakdown", by, GROUPS)
     check_progress(progress)
     check_footprints(footprints)
+    chosen = kernels.choose(kernel, names, params, footprints)
     expect("sync_at_end", sync_at_end, bool, "True or False")
     for name, value, what in (("chunk", chunk, "operations"), ("jobs", jobs, "models")):
         if not is_whole(value) or value < 1:
@@ -111,7 +116,7 @@ def replay(
     for target in params:
         if target not in known:
             raise unknown("model in this replay", target, sorted(known))
-    params = on_direct_map(params, meminfo, names, machine, paging)
+    params = on_direct_map(chosen.params, meminfo, names, machine, paging)
     expect("system", system, str, "the name of a system")
     from scmsim.pipeline.at_once import at_once
     from scmsim.pipeline.run import Replay
@@ -122,7 +127,8 @@ def replay(
 
     def one(name: str, progress: Progress) -> Run:
         progress(name, 0, rows)
-        model = Replay(source, name, machine, paging, medium, params, by, footprints, chunk, system)
+        model = Replay(source, name, machine, paging, medium, params, by, chosen.footprints, chunk, system)
+        model.result.warnings += chosen.remarks.get(name, [])
         return model.run(sync_at_end, progress)
 
     runs = at_once(names, one, jobs, progress)

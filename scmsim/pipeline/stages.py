@@ -205,8 +205,12 @@ class Interleaved(Stage):
         pages = footprints.book.pages
         pages["order"] = placement.measured_orders(pages["vaddr"], pages["order"])
         self.inodes, self.known = begin(files)
+        self.opened = np.zeros(len(files), np.int64)  # which measured open file stands for that of each file
         self.operations = np.zeros(0, OPERATION)
-        self.events, self.bins = np.zeros(ROOM, EVENT), np.zeros(ROOM, np.int64)
+        room = max(
+            ROOM, int(footprints.book.calls["count"].max()) + 1
+        )  # one event has all of a call's touches before it
+        self.events, self.bins = np.zeros(room, EVENT), np.zeros(room, np.int64)
 
     def begin(self, batch: np.recarray) -> None:
         self.operations = np.zeros(len(batch), OPERATION)
@@ -218,13 +222,13 @@ class Interleaved(Stage):
         prints, counting, whole = self.footprints, self.mmu.counting, False
         begin_events(prints.state, len(events))
         while not whole:
-            whole = interleave(prints.state, prints.book, self.operations, events, self.events)
+            whole = interleave(prints.state, prints.book, self.opened, self.events, self.operations, events)
             count = int(prints.state.emitted[0])
             assign_bins(self.events, count, counting.rows, len(counting.counters) - 1, self.bins)
             self.mmu.count(self.events[:count], self.bins)
 
     def watched(self) -> list[Watched]:
-        state = (self.footprints.state.view(np.ndarray), self.inodes.view(np.ndarray), self.known)
+        state = (self.footprints.state.view(np.ndarray), self.inodes.view(np.ndarray), self.known, self.opened)
         return [*self.mmu.watched(), *map(Watched, state)]
 
 

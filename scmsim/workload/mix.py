@@ -14,14 +14,18 @@ from scmsim.core.records import (
     DATA_ONLY,
     FALLOCATE,
     FSYNC,
+    LINK,
     MKDIR,
+    MMAP,
+    MUNMAP,
     OPEN,
-    OPS,
     READ,
     READDIR,
+    RENAME,
     RMDIR,
     SETUP,
     STAT,
+    SYNC,
     TRUNCATE,
     UNLINK,
     WRITE,
@@ -36,7 +40,11 @@ PARAMS = {
     "interval": ("1us", "time", "trace time between two calls"),
 }
 SIZES = (512, 1024, 4096, 6000, 16384, 40000, 65536, 262144)  # bytes of a transfer and of a file at the start
+WHOLE = 65536  # bytes of each read of a whole file
 DIRS = 8
+_STEPS = {  # and their weights
+    "create": 8, "name": 11, "stat": 6, "mkdir": 2, "readdir": 3, "sync": 0.2, "map": 5, "whole": 5, "transfer": 60,
+}  # fmt: skip
 _PIECE = 4096  # rows
 
 
@@ -86,6 +94,7 @@ class _Mix:
         self.folders = [True] * (1 + DIRS)
         self.sizes: dict[int, int] = {}  # bytes of each live file
         self.parents: dict[int, int] = {}
+        self.names: dict[int, int] = {}  # of files with more than one
 
     def rows(self, calls: int, files: int) -> Iterator[tuple[int, ...]]:
         """Files that are there, uncounted, and then the calls."""
@@ -115,28 +124,71 @@ class _Mix:
 
     def _step(self) -> Iterator[tuple[int, ...]]:
         """A file's life, a name, or some transfers."""
-        kinds = ("create", "unlink", "stat", "mkdir", "readdir", "rename", "transfer")
-        kind = self.draw.choices(kinds, (8, 6, 6, 2, 3, 3, 72))[0]
+        kind = self.draw.choices(tuple(_STEPS), tuple(_STEPS.values()))[0]
         file = self.draw.choice(list(self.sizes)) if self.sizes else -1
         if kind == "create" or file < 0:
             yield from self._new_file()
-        elif kind == "unlink":
-            del self.sizes[file]
-            yield UNLINK, file, -1, 0, self.parents[file], 0
+        elif kind == "name":
+            yield self._name(file)
         elif kind == "mkdir":
             folder = self._named(True)
             yield MKDIR, folder, -1, 0, 0, 0
             if self.draw.random() < 0.7:
                 yield RMDIR, folder, -1, 0, 0, 0
         elif kind == "readdir":
-            yield READDIR, self.draw.randrange(1, 1 + DIRS), -1, 0, -1, 0
-        elif kind == "transfer":
-            yield OPEN, file, -1, 0, -1, 0
-            for _ in range(self.draw.choice((1, 1, 2, 3, 6))):
-                yield self._transfer(file)
-            yield CLOSE, file, -1, 0, -1, 0
+            folder = self.draw.randrange(1, 1 + DIRS)
+            yield from ((op, folder, -1, 0, -1, 0) for op in (OPEN, READDIR, CLOSE))
+        elif kind == "sync":
+            yield SYNC, -1, -1, 0, -1, 0
+        elif kind == "stat":
+            yield STAT, file, -1, 0, -1, 0
         else:
-            yield OPS.index(kind), file, -1, 0, -1, 0
+            yield OPEN, file, -1, 0, -1, 0
+            yield from {"map": self._map, "whole": self._whole, "transfer": self._transfers}[kind](file)
+
+    def _name(self, file: int) -> tuple[int, ...]:
+        """One name more, another, or one less."""
+        kind = self.draw.choices(("link", "rename", "unlink"), (2, 3, 6))[0]
+        if kind == "link":
+            self.names[file] = self.names.get(file, 1) + 1
+            return LINK, file, -1, 0, self.parents[file], 0
+        if kind == "unlink":
+            self._unnamed(file)
+            return UNLINK, file, -1, 0, self.parents[file], 0
+        other = self.draw.choice(list(self.sizes))
+        replaced = other if other != file and other not in self.names and self.draw.random() < 0.3 else -1
+        if replaced >= 0:
+            self._unnamed(replaced)
+        return RENAME, file, -1, 0, replaced, 0
+
+    def _unnamed(self, file: int) -> None:
+        """A file has a name less."""
+        left = self.names.pop(file, 1) - 1
+        if left > 1:
+            self.names[file] = left
+        if not left:
+            del self.sizes[file]
+
+    def _map(self, file: int) -> Iterator[tuple[int, ...]]:
+        """A mapping that is undone before the file is closed, or behind it."""
+        ends = [(op, file, 0, self.sizes[file], -1, 0) for op in (CLOSE, MUNMAP)]
+        if self.sizes[file]:
+            yield MMAP, file, 0, self.sizes[file], -1, 0
+            yield from ends if self.draw.random() < 0.5 else ends[::-1]
+        else:
+            yield CLOSE, file, -1, 0, -1, 0
+
+    def _whole(self, file: int) -> Iterator[tuple[int, ...]]:
+        """A program reads until nothing comes."""
+        for at in range(0, self.sizes[file], WHOLE):
+            yield READ, file, at, min(WHOLE, self.sizes[file] - at), -1, 0
+        yield READ, file, self.sizes[file], 0, -1, 0
+        yield CLOSE, file, -1, 0, -1, 0
+
+    def _transfers(self, file: int) -> Iterator[tuple[int, ...]]:
+        for _ in range(self.draw.choice((1, 1, 2, 3, 6))):
+            yield self._transfer(file)
+        yield CLOSE, file, -1, 0, -1, 0
 
     def _new_file(self) -> Iterator[tuple[int, ...]]:
         file, row = self._create()

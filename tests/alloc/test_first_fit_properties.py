@@ -33,6 +33,15 @@ class Device:
         assert (start, got) == self.reference.take(want)
         return start, got
 
+    def take_whole(self, count):
+        """With bitmaps that cover the device."""
+        while not first_fit.ready(self.record, self.state.arena, int(self.record.blocks)):
+            self.state.grow(int(self.record.need_words))
+        start = int(first_fit.allocate_whole(self.record, self.state.arena, count))
+        assert start == self.reference.take_whole(count)
+        assert int(self.record.got) == (count if start >= 0 else 0)
+        return start, int(self.record.got)
+
     def give(self, start, count):
         self.reference.give(start, count)
         first_fit.release(self.record, self.state.arena, start, count)
@@ -71,6 +80,10 @@ class Devices(RuleBasedStateMachine):
     @rule(target=runs, want=st.one_of(st.integers(1, 200), st.sampled_from(EDGES)))
     def take(self, want):
         return self.device.take(want)
+
+    @rule(target=runs, count=st.sampled_from([1, 2, 8, 63, 64, 65, 130]))
+    def take_whole(self, count):
+        return self.device.take_whole(count)
 
     @rule(run=consumes(runs))
     def give(self, run):

@@ -10,7 +10,8 @@ from click.testing import CliRunner
 from scmsim import cli, crash
 from scmsim.core import registry
 from scmsim.core.errors import UsageError
-from scmsim.core.records import FENCE, FLUSH, FSYNC, RENAME, STORE, WRITE
+from scmsim.core.records import CREATE, FENCE, FLUSH, FSYNC, OP, RENAME, STORE, SYNC, WRITE, Files
+from scmsim.fs.recovery.observe import prologue
 from scmsim.trace import TraceWriter
 from tests.fs import drive
 
@@ -330,3 +331,21 @@ def test_progress_counts_the_operations_that_were_asked_for():
     seen = []
     check(*("nova-cow", ROWS), first=2, stop=6, samples=4, progress=lambda *step: seen.append(step))
     assert seen == [("nova-cow", done, 4) for done in range(5)]
+
+
+def test_a_file_that_a_trace_only_replaces_was_there_before_it():
+    rows = np.zeros(2, OP)
+    rows["op"], rows["file2"] = [CREATE, RENAME], [-1, 1]
+
+    class Trace:
+        files, header, rows = Files(["/new", "/old"], np.array([-1, 100]), np.zeros(2, bool)), {}, 2
+
+        def batches(self, chunk=1 << 14):
+            yield rows.view(np.recarray)
+
+    _, before = prologue(Trace())
+    assert [(int(op.op), int(op.file), int(op.length)) for op in before] == [
+        (CREATE, 1, 0),
+        (WRITE, 1, 100),
+        (SYNC, -1, 0),
+    ]

@@ -195,7 +195,9 @@ def test_states_of_files_beside_those_of_the_model():
     torn = _outcomes.Outcome((0,), 4096, ((_outcomes.ZEROES, 2),))
     shown = {(2, 0): {_outcomes.Outcome((), 0, ()), whole, torn}}
     [found] = _outcomes.against_model(shown, Trace(), "ext4-dax", {}, 6, 64, 0)
-    assert found.both == 3 and [_outcomes.text(part) for part in found.kernel_only] == ["page 0 of zeroes and 2"]
+    assert found.both == 3 and [_outcomes.text(part) for part in found.kernel_only] == [
+        "page 0 of zeroes and 2, 4,096 bytes"
+    ]
     assert not found.model_only
 
 

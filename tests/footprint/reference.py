@@ -10,6 +10,7 @@ class Entry(NamedTuple):
     sites: frozenset[int]
     amount: int
     touches: list[tuple[Any, bool]]
+    opening: int | None
 
 
 class Described(NamedTuple):
@@ -17,12 +18,19 @@ class Described(NamedTuple):
 
     kind: str
     grows: bool
+    held: bool
     freed: int
     inode: int | None
+    file: int
+    opening: int | None
+
+
+MAKES_OPEN_FILE = (0, 1)  # create, open: numbers in records.OPS
+USES_OPEN_FILE = {"open", "create", "close", "read", "write", "fsync", "truncate", "fallocate", "mmap", "munmap"}
 
 
 class Inodes:
-    """Lengths and inode numbers of files."""
+    """Lengths, inode numbers, names and users of files."""
 
     def __init__(self, first_sizes: list[int]) -> None:
         there = [file for file, size in enumerate(first_sizes) if size >= 0]
@@ -30,29 +38,54 @@ class Inodes:
         self.numbers = {file: number for number, file in enumerate(there)}
         self.freed: list[int] = []
         self.used = len(there)
+        self.more_names: dict[int, int] = {}
+        self.users: dict[tuple[str, int], int] = {}
+        self.openings: dict[int, int] = {}
+        self.opened = 0
 
     def describe(self, op: str, file: int, offset: int, length: int, file2: int) -> Described:
         """The next operation."""
         if file < 0:
-            return Described(op, False, 0, None)
+            return Described(op, False, False, 0, None, -1, None)
+        if op in ("open", "create"):
+            self.openings[file], self.opened = self.opened, self.opened + 1
         if file not in self.numbers:
             if self.freed:
                 self.numbers[file] = self.freed.pop()
             else:
                 self.numbers[file], self.used = self.used, self.used + 1
-        number, before, freed, grows = self.numbers[file], self.lengths.get(file, 0), 0, False
+        number, before, freed, grows, held = self.numbers[file], self.lengths.get(file, 0), 0, False, False
         if op in ("write", "fallocate"):
             grows = offset + length > before
             self.lengths[file] = max(before, offset + length)
         elif op == "truncate":
             freed, self.lengths[file] = max(before - offset, 0), offset
         elif op in ("unlink", "rmdir"):
-            freed = self._gone(file)
+            freed = self._unnamed(file)
         elif op == "rename" and file2 not in (-1, file):
-            freed = self._gone(file2)
-        return Described(op, grows, freed, number)
+            freed = self._unnamed(file2)
+        elif op == "link":
+            self.more_names[file] = self.more_names.get(file, 0) + 1
+        elif op in ("open", "create"):
+            self._count("descriptor", file, 1)
+        elif op == "mmap":
+            self._count("mapping", file, 1)
+        elif op == "close":
+            self._count("descriptor", file, -1)
+            held = self.users.get(("mapping", file), 0) > 0
+        elif op == "munmap":
+            self._count("mapping", file, -1)
+            held = self.users.get(("descriptor", file), 0) > 0
+        opening = self.openings.get(file) if op in USES_OPEN_FILE else None
+        return Described(op, grows, held, freed, number, file, opening)
 
-    def _gone(self, file: int) -> int:
+    def _count(self, what: str, file: int, more: int) -> None:
+        self.users[what, file] = max(0, self.users.get((what, file), 0) + more)
+
+    def _unnamed(self, file: int) -> int:
+        if self.more_names.get(file):
+            self.more_names[file] -= 1
+            return 0
         if file in self.numbers:
             self.freed.append(self.numbers.pop(file))
         return self.lengths.pop(file, 0)
@@ -63,6 +96,7 @@ class Player:
 
     def __init__(self, book: list[Entry], known: set[int], inodes: dict[str, list[Any]], alike: int) -> None:
         self.book, self.known, self.inodes, self.alike, self.last = book, known, inodes, alike, -1
+        self.opened: dict[int, int] = {}
 
     def nearest(self, kind: int, sites: set[int], amount: int) -> Entry:
         """Of the calls around the amount in the first group whose mechanisms differ least: the next that was measured."""
@@ -78,9 +112,12 @@ class Player:
         self.last = min(numbers, key=lambda number: (number - self.last - 1) % len(self.book))
         return self.book[self.last]
 
-    def page(self, page: Any, inode: int | None) -> Any:
+    def page(self, page: Any, operation: Described) -> Any:
         """Where a touch goes."""
-        return self.inodes[page][min(inode or 0, len(self.inodes[page]) - 1)] if isinstance(page, str) else page
+        if not isinstance(page, str):
+            return page
+        number = self.opened.get(operation.file, 0) if page == "open files" else operation.inode or 0
+        return self.inodes[page][min(number, len(self.inodes[page]) - 1)]
 
     def interleaved(self, operations: list[Described], kinds: list[int], events: list[dict[str, Any]]) -> list[Any]:
         """Events of one buffer, with touches as tuples (operation, site, address, order, is a store)."""
@@ -95,11 +132,14 @@ class Player:
             operation = operations[row]
             amount = operation.freed + sum(64 + event["length"] for event in mine if event["code"] != "WORK")
             sites = {event["site"] for event in mine} & self.known | ({62} if operation.grows else set())
+            sites |= {61} if operation.held else set()
             entry = self.nearest(kinds[row], sites, amount)
+            if kinds[row] in MAKES_OPEN_FILE and operation.file >= 0 and entry.opening is not None:
+                self.opened[operation.file] = entry.opening
             for number, event in enumerate(mine):
                 low, high = (len(entry.touches) * n // len(mine) for n in (number, number + 1))
                 for page, store in entry.touches[low:high]:
-                    out.append((row, event["site"], *self.page(page, operation.inode), store))
+                    out.append((row, event["site"], *self.page(page, operation), store))
                 moved = event["addr"] // 2**40 * 2**21 if event["space"] == "kernel" else 0
                 out.append({**event, "vaddr": event["vaddr"] + moved})
         return out

@@ -12,13 +12,14 @@ from scmsim import footprint
 from scmsim.core.errors import UsageError
 from scmsim.core.records import EVENT, EVENTS, KERNEL, LOAD, OPS, SPACES, STORE, WORK
 from scmsim.footprint import interleave
-from scmsim.footprint.describe import GROWS, NONE, OPERATION, begin, describe
-from scmsim.footprint.interleave import PAGE
+from scmsim.footprint.describe import GROWS, HELD, NONE, OPERATION, begin, describe
+from scmsim.footprint.interleave import OPEN_FILE, PAGE
 from tests.footprint.reference import Described, Entry, Inodes, Player
 from tests.fs import drive
 
 SITES = ["syscall", "copy", "journal", "inode"]
 CACHES = {"inode_cache": [(4096, 12), (8192, 12), (4096, 12)], "other_inode_cache": [(2 << 21, 21)] * 3}
+CACHES |= {"open files": [(8192, 12), (12288, 12), (4096, 12)]}
 page = st.tuples(st.integers(1, 1 << 40), st.sampled_from([12, 21])) | st.sampled_from(list(CACHES))
 entry = st.builds(
     Entry,
@@ -26,9 +27,17 @@ entry = st.builds(
     st.frozensets(st.integers(0, 3)),
     st.integers(0, 300) | st.integers(0, 1 << 40),
     st.lists(st.tuples(page, st.booleans()), max_size=9),
+    st.none() | st.integers(0, 5),
 )
 described = st.builds(
-    Described, st.just(""), st.booleans(), st.just(0) | st.integers(0, 500), st.none() | st.integers(0, 5)
+    Described,
+    st.just(""),
+    st.booleans(),
+    st.booleans(),
+    st.just(0) | st.integers(0, 500),
+    st.none() | st.integers(0, 5),
+    st.integers(-1, 3),
+    st.none(),
 )
 events = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([LOAD, STORE, WORK]), st.integers(0, 3)), max_size=30)
 
@@ -40,12 +49,13 @@ def stored(path: Path, book: list[Entry], theirs: list[str]) -> None:
     places += sorted({place for each in CACHES.values() for place in each} - set(places))
     pages = np.zeros(len(places) + len(CACHES), PAGE)
     pages["vaddr"][: len(places)], pages["order"][: len(places)] = np.array(places).T
-    pages["cache"][len(places) :] = 1 + np.arange(len(CACHES))
+    pages["cache"][len(places) :] = [1, 2, 3 | OPEN_FILE]
     numbers = {place: number for number, place in enumerate([*places, *CACHES])}
     for row, one in zip(calls, book, strict=True):
-        mask = sum(1 << theirs.index(SITES[site]) for site in one.sites if site != 62 and SITES[site] in theirs)
+        mask = sum(1 << theirs.index(SITES[site]) for site in one.sites if site < 61 and SITES[site] in theirs)
         row["kind"], row["amount"], row["count"] = one.kind, one.amount, len(one.touches)
-        row["sites"] = mask | (GROWS if 62 in one.sites else 0)
+        row["sites"] = mask | (GROWS if 62 in one.sites else 0) | (HELD if 61 in one.sites else 0)
+        row["opening"] = NONE if one.opening is None else one.opening
     touches = [numbers[place] << 1 | store for one in book for place, store in one.touches]
     inodes = np.array([[numbers[place] for place in each] for each in CACHES.values()])
     about = {"fs": "tmpfs", "kernel": "6.1", "sites": theirs}
@@ -64,7 +74,8 @@ def told(event: np.void, fields: tuple[str, ...]) -> dict[str, Any]:
 def operations_of(known: list[Described], kinds: list[int]) -> np.ndarray:
     out = np.zeros(len(known), OPERATION)
     for row, one, kind in zip(out, known, kinds, strict=True):
-        row["kind"], row["sites"], row["freed"] = kind, GROWS if one.grows else 0, one.freed
+        row["kind"], row["freed"], row["file"], row["opening"] = kind, one.freed, one.file, NONE
+        row["sites"] = (GROWS if one.grows else 0) | (HELD if one.held else 0)
         row["inode"] = NONE if one.inode is None else one.inode
     return out
 
@@ -80,7 +91,8 @@ def operations_of(known: list[Described], kinds: list[int]) -> np.ndarray:
 def test_touches_stand_where_the_reference_has_them(tmp_path_factory, book, known, drawn, room, alike, theirs) -> None:
     theirs = theirs[:3]  # one mechanism of the model is unknown to the file
     shared = {SITES.index(name) for name in theirs}
-    book = [one._replace(sites=one.sites & shared | ({62} if one.amount % 2 else set())) for one in book]
+    own = [{62} if one.amount % 3 == 1 else {61} if one.amount % 3 else set() for one in book]
+    book = [one._replace(sites=one.sites & shared | more) for one, more in zip(book, own, strict=True)]
     path = tmp_path_factory.mktemp("footprint") / "f.npz"
     stored(path, book, theirs)
     prints = footprint.read(path, SITES)
@@ -91,11 +103,12 @@ def test_touches_stand_where_the_reference_has_them(tmp_path_factory, book, know
     buffer["addr"], buffer["length"] = np.arange(len(drawn)) << 37, np.arange(len(drawn)) % 5 * 30
     buffer["space"], buffer["vaddr"] = np.arange(len(drawn)) % 3, buffer["addr"] + 7
     kinds, out, found = [2, 0, 5, 1], np.zeros(room, EVENT), []
+    opened = np.zeros(4, np.int64)
     interleave.begin_batch(prints.state)
     interleave.begin_events(prints.state, len(buffer))
     whole = False
     while not whole:
-        whole = interleave.interleave(prints.state, prints.book, operations_of(known, kinds), buffer, out)
+        whole = interleave.interleave(prints.state, prints.book, opened, out, operations_of(known, kinds), buffer)
         found.append(out[: prints.state.emitted[0]].copy())
     fields = ("op", "site", "addr", "length", "vaddr")
     named = [told(e, fields) for e in buffer]
@@ -111,7 +124,10 @@ def test_touches_stand_where_the_reference_has_them(tmp_path_factory, book, know
 
 
 calls = st.tuples(
-    st.sampled_from(["create", "write", "fallocate", "truncate", "unlink", "rename", "mkdir", "rmdir", "read", "sync"]),
+    st.sampled_from(
+        ["create", "write", "fallocate", "truncate", "unlink", "rename", "mkdir", "rmdir", "read", "sync"]
+        + ["link", "open", "close", "mmap", "munmap", "stat"]
+    ),
     st.integers(0, 5),
     st.integers(0, 9000),
     st.integers(0, 9000),
@@ -128,23 +144,26 @@ def test_operations_are_described_as_the_reference_does(rows, sizes) -> None:
     describe(state, known, batch.view(np.ndarray), out)
     for made, row in zip(out, rows, strict=True):
         wanted = slow.describe(*row)
-        assert (OPS[made["kind"]], bool(made["sites"]), made["freed"]) == wanted[:3]
+        grows, held = bool(made["sites"] & GROWS), bool(made["sites"] & HELD)
+        assert (OPS[made["kind"]], grows, held, made["freed"]) == wanted[:4] and made["file"] == wanted.file
         assert made["inode"] == (NONE if wanted.inode is None else wanted.inode)
+        assert made["opening"] == (NONE if wanted.opening is None else wanted.opening)
     assert int(state.used[0]) == slow.used and int(state.free[0]) == len(slow.freed)
 
 
 def test_an_operation_that_goes_on_in_the_next_buffer_has_its_touches_once(tmp_path: Path) -> None:
-    stored(tmp_path / "f.npz", [Entry(2, frozenset(), 0, [((4096, 12), False)] * 5)], SITES)
+    stored(tmp_path / "f.npz", [Entry(2, frozenset(), 0, [((4096, 12), False)] * 5, None)], SITES)
     prints = footprint.read(tmp_path / "f.npz", SITES)
     buffer, out, emitted, operations = np.zeros(3, EVENT), np.zeros(20, EVENT), [], np.zeros(1, OPERATION)
+    arguments = prints.state, prints.book, np.zeros(1, np.int64), out, operations, buffer
     interleave.begin_batch(prints.state)
     for _ in range(2):
         interleave.begin_events(prints.state, len(buffer))
-        assert interleave.interleave(prints.state, prints.book, operations, buffer, out)
+        assert interleave.interleave(*arguments)
         emitted.append(int(prints.state.emitted[0]))
     interleave.begin_batch(prints.state)  # the same row of another batch is another operation
     interleave.begin_events(prints.state, len(buffer))
-    assert interleave.interleave(prints.state, prints.book, operations, buffer, out)
+    assert interleave.interleave(*arguments)
     assert [*emitted, int(prints.state.emitted[0])] == [8, 3, 8]
 
 

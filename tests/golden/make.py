@@ -1,7 +1,7 @@
 """Writes the golden files: counters of small replays on every file system, exact.
 
 Run from the top of the checkout: python -m tests.golden.make [FS ...]
-A change that alters a figure needs the files made again and a line "results changed: ..." in CHANGELOG.md, with its
+A change that alters a figure needs the files made again and a line under "Results changed" in CHANGELOG.md, with its
 reason.
 """
 

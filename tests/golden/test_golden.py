@@ -9,7 +9,7 @@ from tests.golden import make
 
 HINT = (
     'if the change is meant: run "python -m tests.golden.make {fs}" and say so in CHANGELOG.md, '
-    'in a line that starts "results changed:" and gives the reason'
+    'in a line under "Results changed" that gives the reason'
 )
 
 

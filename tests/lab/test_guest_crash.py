@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from scmsim import cli
-from scmsim.lab import machine, tools
+from scmsim.lab import kernel, machine, persistence, qemu, systems, tools
 
 pytestmark = pytest.mark.slow
 _MISSING = [finding for finding in tools.examine() if finding.package]
@@ -73,3 +73,28 @@ def test_a_killed_check_leaves_nothing(trace):
     said = process.communicate(timeout=60)[1].decode()
     assert process.returncode == 128 + signal.SIGTERM and "nothing is kept" in said and "Traceback" not in said
     assert not left()
+
+
+def test_a_state_that_kills_the_guest_is_a_finding_and_the_others_are_looked_at(tmp_path, monkeypatch):
+    """The second of three states ends the guest: its kernel panics, or its file system stays busy."""
+    base, states = tmp_path / "base", tmp_path / "states"
+    with base.open("wb") as file:
+        file.truncate(qemu.PM_BYTES)
+    with states.open("wb") as file:
+        writer = persistence.StateWriter(file)
+        for _ in range(3):
+            writer.state([(0, b"no file system")])
+    setting = machine.Setting(qemu.find(), kernel.find(), timeout_s=300)
+    boot, died = machine.boot, []
+
+    def once(folder, *given):
+        if not died:
+            died.append(True)
+            (folder / "progress").write_bytes((2).to_bytes(8, "little"))
+            raise machine.Failed("the guest's kernel panicked", 0)
+        return boot(folder, *given)
+
+    monkeypatch.setattr(machine, "boot", once)
+    monkeypatch.setattr(persistence, "_found", lambda *_: [persistence.Seen(22, ())] * _[2])
+    found = list(persistence.look(setting, systems.load()["ext4-dax"], states, base, range(3), []))
+    assert [seen.error for seen in found] == [22, "the guest's kernel panicked", 22]

@@ -21,6 +21,7 @@ WORK = Workload("append", 4096, 8192)
         ({"machine": ["zen4", "zen5"]}, "machine must be"), ({"machine": 7}, "machine must be"),
         ({"machine": {}}, "machine table: "), ({"paging": 3}, "paging must be"), ({"medium": 3}, "medium must be"),
         ({"by": None}, "by must be"), ({"by": []}, "by must be"), ({"chunk": -1}, "chunk must be"),
+        ({"kernel": 6.1}, "kernel must be"), ({"kernel": "2.6"}, "no kernel with costs or footprints named '2.6'"),
         ({"chunk": 2.5}, "chunk must be"), ({"chunk": True}, "chunk must be"), ({"progress": 1}, "progress must be"),
         ({"sync_at_end": 1}, "sync_at_end must be"), ({"params": "nova-cow.capacity=1GiB"}, "params must be"),
         ({"params": {"nova-cow": "capacity"}}, r"params\['nova-cow'\] must be"),

@@ -28,6 +28,14 @@ class Ranges:
             self.ranges[0][0] += got
         return start, got
 
+    def take_whole(self, count: int) -> int:
+        """First block of `count` in the lowest range that has so many, -1 if none has."""
+        for k, (start, stop) in enumerate(self.ranges):
+            if stop - start >= count:
+                self.ranges[k : k + 1] = [[start + count, stop]] if stop - start > count else []
+                return start
+        return -1
+
     def give(self, start: int, count: int) -> None:
         """Free the blocks [start, start + count), none of which may be free."""
         stop = start + count

@@ -11,7 +11,8 @@ import pytest
 from scmsim import footprint
 from scmsim.core.errors import UsageError
 from scmsim.core.records import OPS, SETUP
-from scmsim.fs.engine.model import Model
+from scmsim.footprint.interleave import OPEN_FILE
+from scmsim.fs.engine.model import ROOM, Model
 from scmsim.lab import touches
 from scmsim.pipeline.arguments import model_params
 from scmsim.study.tlb.footprints import calls_of, make
@@ -29,7 +30,7 @@ def touched(path: Path, kinds: list[str]) -> None:
         (number, kind, address, order, store, region, cache, function)
         for number, kind in enumerate(kinds)
         for address, order, store, region, cache, function in (
-            (KERNEL + (number << 12), 12, False, "direct map", "filp", "vfs_write"),
+            (KERNEL + (number << 12), 12, False, "direct map", "kmalloc-64", "vfs_write"),
             (USER, 12, True, "program", "", "copy_user_generic"),
             (data, 21, True, "direct map", "", "copy_user_generic"),
             (data, 21, False, "direct map", "", "crc32c"),
@@ -85,7 +86,7 @@ def test_inodes_have_pages_of_their_own(tmp_path: Path, trace: Path) -> None:
     """Each call touches its file's inode, on a page by the inode's number, and the directory's, which is the same for all."""
     source = open_trace(trace)
     inodes = [call.inode for call in calls_of(Model("tmpfs", model_params("fs", "tmpfs", {}), source.files), source)]
-    page = [KERNEL + (8 << 20) + (inode // 2 << 12) for inode in inodes]
+    page = [KERNEL + (8 << 20) + (inode // 2 << 21) for inode in inodes]
     rows = [
         (number, kind, address, 12, False, "direct map", "shmem_inode_cache", "iget")
         for number, kind in enumerate(kinds_of(trace))
@@ -97,11 +98,35 @@ def test_inodes_have_pages_of_their_own(tmp_path: Path, trace: Path) -> None:
     book = footprint.read(path, []).book
     own = np.flatnonzero(book.pages["cache"])
     assert len(own) == 1 and ((book.touches >> 1).reshape(-1, 2)[:, 1] == own[0]).all()
-    placed = book.pages["vaddr"][book.inodes[0]] & ~4095
+    placed = book.pages[book.inodes[0]]
     known = sorted(set(inodes))
-    assert [int(placed[inode]) for inode in known] == [
-        ((KERNEL + (8 << 20) + (inode // 2 << 12)) >> 12 << 12) - (1 << 64) for inode in known
+    assert (placed["order"] == 21).all()
+    assert [int(placed["vaddr"][inode]) for inode in known] == [
+        ((KERNEL + (8 << 20) + (inode // 2 << 21)) >> 21 << 21) - (1 << 64) for inode in known
     ]
+
+
+def test_open_files_have_pages_of_their_own_and_interrupted_calls_are_left_out(tmp_path: Path, trace: Path) -> None:
+    source, kinds = open_trace(trace), kinds_of(trace)
+    calls = calls_of(Model("tmpfs", model_params("fs", "tmpfs", {}), source.files), source)
+    ticks = [number for number in range(len(kinds)) if number % 7 == 3]
+    rows = [
+        (number, kinds[number], KERNEL + (1 << 20) + (call.opening // 2 << 12), 12, False, "direct map", "filp", "fput")
+        for number, call in enumerate(calls)
+        if call.opening >= 0
+    ]
+    rows += [(n, kinds[n], KERNEL, 12, False, "direct map", "", "sysvec_apic_timer_interrupt") for n in ticks]
+    write(tmp_path / "tmpfs-1.touches.parquet", sorted(rows))
+    (path,) = make(str(trace), tmp_path, ["tmpfs"], tmp_path / "out", lambda *_: None)
+    book = footprint.read(path, []).book
+    kept = [call for number, call in enumerate(calls) if call.opening >= 0 and number not in ticks]
+    assert len(book.calls) == len(kept) == len(book.touches)
+    assert (book.pages["cache"][book.touches >> 1] == 1 | OPEN_FILE).all()
+    made = {call.made for call in kept} - {-1}
+    assert made and set(book.calls["opening"].tolist()) - {-1} == made
+    for opening in made:
+        wanted = (KERNEL + (1 << 20) + (opening // 2 << 12)) >> 12 << 12
+        assert int(book.pages["vaddr"][book.inodes[0][opening]]) == wanted - (1 << 64)
 
 
 def test_footprints_of_a_folder_stand_in_the_place_of_a_kernel(tmp_path: Path, trace: Path) -> None:
@@ -118,6 +143,22 @@ def test_footprints_of_a_folder_stand_in_the_place_of_a_kernel(tmp_path: Path, t
 
 
 def test_touches_of_another_trace_are_refused(tmp_path: Path, trace: Path) -> None:
-    touched(tmp_path / "tmpfs-1.touches.parquet", ["mmap", "mmap", "create"])
-    with pytest.raises(UsageError, match="the touches are not of .*: its call 0 is mmap; name the trace"):
+    touched(tmp_path / "tmpfs-1.touches.parquet", ["msync", "msync", "create"])
+    with pytest.raises(UsageError, match="the touches are not of .*: its call 0 is msync; name the trace"):
         make(str(trace), tmp_path, ["tmpfs"], tmp_path / "out", lambda *_: None)
+
+
+def test_a_call_may_touch_more_than_a_buffer_of_events_holds(tmp_path: Path, trace: Path) -> None:
+    import scmsim
+
+    kinds, many = kinds_of(trace), ROOM + 5
+    busy = kinds.index(min(kinds, key=kinds.count))  # its kind is drawn for no other
+    rows = [
+        (number, kind, KERNEL + (page << 12), 12, False, "direct map", "", "vfs_write")
+        for number, kind in enumerate(kinds)
+        for page in range(many if number == busy else 1)
+    ]
+    write(tmp_path / "tmpfs-1.touches.parquet", rows)
+    make(str(trace), tmp_path, ["tmpfs"], tmp_path / "out", lambda *_: None)
+    run = scmsim.replay(trace, "tmpfs", footprints=str(tmp_path / "out")).runs[0]
+    assert run.counters["dtlb_load_lookups"] > many

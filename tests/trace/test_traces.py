@@ -9,7 +9,7 @@ from scmsim.trace import open_trace
 from scmsim.trace.summary import all_problems
 
 FOLDER = Path(__file__).parents[2] / "traces"
-TRACES = sorted(FOLDER.glob("*.parquet"))
+TRACES = sorted(FOLDER.rglob("*.parquet"))
 MEGABYTE = 1_000_000
 
 

@@ -1,7 +1,7 @@
 """The states of files that crashes left on a kernel, beside those that they leave on the model of the same name.
 
 A file's state: the operations that gave its names, its size, and of each page the operations whose words it holds.  Operation -1:
-before the trace.  Names and size are compared together, each page by itself: which pages arrive together is drawn on both sides.
+before the trace.  Names and each page are compared with the size, and not with each other: which pages arrive together is drawn.
 """
 
 from typing import Any, NamedTuple
@@ -31,11 +31,12 @@ class Outcome(NamedTuple):
 
     def parts(self) -> "set[Part]":
         """What is compared of it."""
-        return {(-1, (*self.names, self.size)), *enumerate(self.pages)}
+        pages = {(page, (*numbers, self.size)) for page, numbers in enumerate(self.pages)}
+        return {(-1, (*self.names, self.size)), *pages}
 
 
 Outcomes = dict[tuple[int, int], set[Outcome]]  # by operation and file
-Part = tuple[int, tuple[int, ...]]  # (page, operations), or (-1, (names, size))
+Part = tuple[int, tuple[int, ...]]  # page, or -1 for the names; the operations, and the file's size
 
 
 class Difference(NamedTuple):
@@ -49,12 +50,11 @@ class Difference(NamedTuple):
 
 
 def text(part: Part) -> str:
-    """In words: name of 3, 8,192 bytes; page 2 of 1 and zeroes."""
-    page, numbers = part
-    if page >= 0:
-        return f"page {page} of {' and '.join(map(_said, numbers))}"
-    names, size = numbers[:-1], numbers[-1]
-    return f"name of {' and '.join(map(_said, names))}, {size:,} bytes" if names else "no name"
+    """In words: name of 3, 8,192 bytes; page 2 of 1 and zeroes, 8,192 bytes."""
+    page, (*numbers, size) = part
+    if not numbers:
+        return "no name"
+    return f"{f'page {page}' if page >= 0 else 'name'} of {' and '.join(map(_said, numbers))}, {size:,} bytes"
 
 
 def _said(number: int) -> str:
@@ -118,7 +118,7 @@ def against_model(
     for operation, file in sorted(kernel.keys() & model.keys()):
         ours = {part for outcome in kernel[operation, file] for part in outcome.parts()}
         theirs = {part for outcome in model[operation, file] for part in outcome.parts()}
-        unknown = {page for page, numbers in theirs if numbers == (NOT_KNOWN,)}
+        unknown = {page for page, numbers in theirs if page >= 0 and numbers[0] == NOT_KNOWN}
         alone, missing = (
             sorted(part for part in parts if part[0] not in unknown) for parts in (ours - theirs, theirs - ours)
         )

@@ -18,6 +18,7 @@ from scmsim.core.records import (
     NTSTORE,
     OP,
     PM,
+    RENAME,
     SETUP,
     STORE,
     SYNC,
@@ -82,6 +83,10 @@ def prologue(source: Source) -> tuple[Files, np.recarray]:
             if file >= 0 and file not in seen and not made:
                 rows += _made(file, int(files.first_size[file]), bool(files.is_dir[file]))
             seen.add(file)
+        for file in np.unique(batch.file2[(batch.op == RENAME) & (batch.file2 >= 0)]).tolist():
+            if file not in seen and files.first_size[file] >= 0:
+                rows += _made(file, int(files.first_size[file]), bool(files.is_dir[file]))
+                seen.add(file)
     if rows:
         rows.append((SYNC, -1, 0, 0))
     ops = np.zeros(len(rows), OP).view(np.recarray)

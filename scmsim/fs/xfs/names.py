@@ -7,7 +7,7 @@ xfs_rename, xfs_inactive}, fs/xfs/libxfs/xfs_ialloc.c.  Simplified: inodes are t
 chunks of 64 inodes are kept (mount option ikeep).
 """
 
-from scmsim.alloc.first_fit import allocate, release
+from scmsim.alloc.first_fit import allocate_whole
 from scmsim.core import records as r
 from scmsim.fs.engine import table
 from scmsim.fs.engine.arena import give, has_room, take
@@ -33,10 +33,8 @@ UNLINKED = 40  # where the group's header keeps 64 lists of unlinked inodes
 @subroutine
 def add_chunk(s, arena):
     """64 more inodes; False if the device has no 8 blocks in a row for them."""
-    block = allocate(s, arena, n.CHUNK_BLOCKS)
-    if s.got < n.CHUNK_BLOCKS:
-        if s.got:
-            release(s, arena, block, s.got)
+    block = allocate_whole(s, arena, n.CHUNK_BLOCKS)
+    if block < 0:
         return False
     know_chunk(s, arena, block)
     s.meta_blocks += n.CHUNK_BLOCKS

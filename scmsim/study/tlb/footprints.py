@@ -1,6 +1,6 @@
 """Footprints from what the lab saw calls touch, beside what the model says that the calls did.
 
-All calls are kept: what few of them touch (a timer tick, a page more of a slab) makes most of a TLB's walks.
+All calls are kept that no timer interrupt came into: what few of them touch (a page more of a slab) makes most of a TLB's walks.
 """
 
 import os
@@ -13,9 +13,9 @@ import numpy as np
 
 from scmsim import footprint
 from scmsim.core.errors import UsageError
-from scmsim.core.records import OPS, SETUP, WORK, Source
+from scmsim.core.records import CREATE, OPEN, OPS, SETUP, WORK, Source
 from scmsim.footprint.describe import NONE, OPERATION, begin, describe
-from scmsim.footprint.interleave import LINE, PAGE
+from scmsim.footprint.interleave import LARGE, LINE, OPEN_FILE, PAGE
 from scmsim.fs.engine.model import Model
 from scmsim.lab import touches
 from scmsim.lab.regions import DIRECT_MAP, PERSISTENT, PROGRAM, REGIONS
@@ -23,17 +23,25 @@ from scmsim.pipeline.arguments import Progress, model_params, open_source
 from scmsim.pipeline.stages import Loop, Stage
 
 INODES = re.compile(r"inode_cache$|_inode$")  # slab caches with an object for each inode
+OPEN_FILES = "filp"  # and the one for each open file
+TICK = "sysvec_apic_timer_interrupt"  # ends the names of a timer interrupt's first functions
 SHARE = 0.8  # of the calls on the file that touch any page of a cache most: those that touch the inode's own touch it as often
 MOST_PAGES = 1 << 15  # that the numbers of touches tell apart
 
 
 class Call(NamedTuple):
-    """A call as the model sees it: its kind, mechanisms (a bit each), the amount that it moves, and the number of its inode."""
+    """A call as the model sees it: its kind, mechanisms (a bit each), amount moved, and the numbers of its inode and open file."""
 
     kind: int
     sites: int
     amount: int
     inode: int
+    opening: int
+
+    @property
+    def made(self) -> int:
+        """Number of the open file that the call makes."""
+        return self.opening if self.kind in (OPEN, CREATE) else NONE
 
 
 def make(
@@ -90,7 +98,8 @@ class _Calls(Stage):
 
     def end(self) -> None:
         """The batch is over."""
-        columns = (self.operations["kind"], self.sites, self.amounts, self.operations["inode"])
+        seen = self.operations
+        columns = (seen["kind"], self.sites, self.amounts, seen["inode"], seen["opening"])
         rows = (column[self.counted].tolist() for column in columns)
         self.calls += [Call(*row) for row in zip(*rows, strict=True)]
 
@@ -139,7 +148,10 @@ class _Touched(NamedTuple):
 
 
 def _own_memory(table: Any) -> _Touched:
-    """What calls touch of the kernel's own memory: not the program's, nor persistent memory, nor what holds a file's data."""
+    """What calls touch of the kernel's own memory: not the program's, nor persistent memory, nor what holds a file's data.
+
+    Calls that a timer interrupt came into are left out: interrupts belong to the time that passes, not to a kind of call.
+    """
     call, address, order, store = (table.column(name).to_numpy() for name in ("call", "address", "order", "store"))
     region, cache, function = (_words(table, name) for name in ("region", "cache", "function"))
     loose, page = (region == REGIONS[DIRECT_MAP]) & (cache == ""), address >> np.uint64(12)
@@ -147,6 +159,8 @@ def _own_memory(table: Any) -> _Touched:
     data = loose & np.isin(page, page[loose & np.isin(function, copies)])
     shift = order.astype(np.uint64)
     own = (call >= 0) & (region != REGIONS[PROGRAM]) & (region != REGIONS[PERSISTENT]) & ~data
+    ticks = [name for name in set(function.tolist()) if name.endswith(TICK)]
+    own &= ~np.isin(call, call[np.isin(function, ticks)])
     return _Touched(call, (address >> shift << shift).view(np.int64), order, store, cache).of(own)
 
 
@@ -164,36 +178,54 @@ def _arrays(touched: _Touched, calls: dict[int, Call], trace: str) -> dict[str, 
     pairs = np.zeros(len(touched.call), PAGE)
     pairs["vaddr"], pairs["order"] = touched.vaddr, touched.order
     pages, number = np.unique(pairs, return_inverse=True)
-    inode = np.array([calls[call].inode for call in touched.call.tolist()], np.int64)
-    names = [name for name in sorted(set(touched.cache.tolist())) if INODES.search(name)]
-    inodes = np.zeros((len(names), int(inode.max(initial=0)) + 1), np.int64)
-    for row, name in enumerate(names):
-        mine = (touched.cache == name) & (inode != NONE)
-        inodes[row] = _page_of_inodes(touched.call[mine], number[mine], inode[mine], inodes.shape[1])
-        number[mine & (number == inodes[row][inode])] = len(pages) + row
-    own = np.zeros(len(names), PAGE)
-    own["cache"] = 1 + np.arange(len(names))
-    if len(pages) + len(own) > MOST_PAGES:
+    inode, opening = (np.array([calls[call][at] for call in touched.call.tolist()], np.int64) for at in (3, 4))
+    objects = [(name, inode, 0) for name in sorted(set(touched.cache.tolist())) if INODES.search(name)]
+    objects += [(OPEN_FILES, opening, OPEN_FILE)] if OPEN_FILES in touched.cache else []
+    table = np.zeros((len(objects), int(max(inode.max(initial=0), opening.max(initial=0))) + 1), np.int64)
+    stand_ins, own = np.zeros(len(objects), PAGE), np.full(len(number), NONE)
+    stand_ins["cache"] = [row + 1 | of for row, (_, _, of) in enumerate(objects)]
+    grow = stand_ins["cache"] < OPEN_FILE
+    for row, (name, which, _) in enumerate(objects):
+        mine = (touched.cache == name) & (which != NONE)
+        table[row] = _page_of_objects(touched.call[mine], number[mine], which[mine], table.shape[1])
+        own[mine] = np.where(number[mine] == table[row][which[mine]], row, NONE)
+    slabs, table[grow] = _grown(pages, table[grow])
+    number[own != NONE] = len(pages) + len(slabs) + own[own != NONE]
+    pages = np.concatenate([pages, slabs, stand_ins])
+    if len(pages) > MOST_PAGES:
         raise UsageError(
             f"the calls of {trace!r} touch more than {MOST_PAGES} pages; make footprints of a shorter trace"
         )
     measured, count = np.unique(touched.call, return_counts=True)
-    rows = [(*calls[call][:3], n) for call, n in zip(measured.tolist(), count.tolist(), strict=True)]
+    rows = [(*calls[call][:3], n, calls[call].made) for call, n in zip(measured.tolist(), count.tolist(), strict=True)]
     return {
         "calls": np.array(rows, footprint.MEASURED),
         "touches": (number << 1 | touched.store).astype(np.uint16),
-        "pages": np.concatenate([pages, own]),
-        "inodes": inodes,
+        "pages": pages,
+        "inodes": table,
     }
 
 
-def _page_of_inodes(call: np.ndarray, page: np.ndarray, inode: np.ndarray, count: int) -> np.ndarray:
-    """The page that each inode lies on: of those that calls on it touch most, the one that the fewest other calls touch.
+def _grown(pages: np.ndarray, inodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Pages that inodes lie on, and their numbers behind `pages`.
 
-    A directory's inode is touched by calls on many files.  An inode that no call touched lies where the one before it does.
+    A slab grows with the files, and new memory is on large pages but for what start-up split.  How much of that was free when the
+    guest began, and went to inodes, says nothing about another machine.
+    """
+    found = pages[inodes]
+    found["order"] = np.maximum(found["order"], LARGE)
+    found["vaddr"] = found["vaddr"] >> LARGE << LARGE
+    slabs, number = np.unique(found, return_inverse=True)
+    return slabs, len(pages) + number.reshape(inodes.shape)
+
+
+def _page_of_objects(call: np.ndarray, page: np.ndarray, which: np.ndarray, count: int) -> np.ndarray:
+    """The page that each object lies on: of those that calls on it touch most, the one that the fewest other calls touch.
+
+    A directory's inode is touched by calls on many files.  An object that no call touched lies where the one before it does.
     """
     found = np.full(count, NONE)
-    seen = np.unique(np.stack([inode, page, call]), axis=1)
+    seen = np.unique(np.stack([which, page, call]), axis=1)
     pairs, often = np.unique(seen[:2], axis=1, return_counts=True)
     common = np.bincount(seen[1], minlength=int(page.max(initial=0)) + 1)
     for each in np.unique(pairs[0]).tolist():

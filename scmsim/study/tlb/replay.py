@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from scmsim import system as systems
 from scmsim.core import registry
 from scmsim.core.counters import COUNTERS, SCHEMA, rounded
 from scmsim.core.records import ORDER, PM, Source
@@ -15,10 +16,13 @@ from scmsim.paging import _choice as choice
 from scmsim.pipeline import CHUNK, DEFAULTS
 from scmsim.pipeline.arguments import Progress, machine_table
 from scmsim.pipeline.run import Replay
-from scmsim.pipeline.stages import Counting, Mmu
+from scmsim.pipeline.stages import Around, Counting, Mmu
 from scmsim.result import metrics
 
 _LAYOUT = regions.layout()
+GUEST_HZ = (
+    250  # timer interrupts in a second of the guest, in which an instruction takes 1 ns (CONFIG_HZ; lab.qemu: -icount)
+)
 _THREAD = 1 << 36  # bytes of address space that a replay has for a thread's buffers
 
 
@@ -99,8 +103,8 @@ class _ByPlace(Mmu):
 
 
 class _Judged(Replay):
-    """A replay with such an MMU."""
+    """A replay with such an MMU, and with the guest's timer if the kernel's own memory is there."""
 
     def mmu(self, counting: Counting) -> Mmu:
         self.by_place = _ByPlace(self.machine, counting)
-        return self.by_place
+        return Around(self.by_place, {**systems.DEFAULTS, "hz": GUEST_HZ}, {}) if self.footprints else self.by_place

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scmsim.core.counters import COUNTERS
-from scmsim.core.records import KERNEL, SYNCHRONOUS
+from scmsim.core.records import KERNEL, NTSTORE, PM, STORE, SYNCHRONOUS
 from scmsim.medium import model as medium
 from tests.conftest import NO_JIT
 from tests.fs import drive, laws
@@ -226,6 +226,19 @@ def test_an_entry_behind_a_shorter_record_spans_two_lines():
     """A 56-byte setattr entry first: the write entry behind it lies across a line, and so its write-back takes two."""
     rows = [("create", 1), ("truncate", 1, 0), ("write", 1, 0, 4096), ("write", 1, 0, 4096)]
     both("nova-cow", rows)
+
+
+@pytest.mark.parametrize("fs", ["nova-cow", "nova-inplace"])
+def test_a_truncate_zeroes_the_tail_where_the_page_lies(fs):
+    """In the third page of the second write: a block that is neither the first of its file nor of its entry."""
+    model = drive.Model(fs, drive.files(-1, -1))
+    written = model.feed(
+        drive.ops(("create", 0), ("write", 0, 0, 8192), ("create", 1), ("write", 1, 0, 4096), ("write", 1, 4096, 16384))
+    )
+    data = written[(written.site == model.sites.index("data copy")) & np.isin(written.code, (STORE, NTSTORE))][-1]
+    cut = model.feed(drive.ops(("truncate", 1, 8192 + 4096 + 1000)))
+    zeroed = [event for event in cut if event.space == PM and event.code in (STORE, NTSTORE) and event.length == 3096]
+    assert [int(event.addr) for event in zeroed] == [int(data.addr) + 8192 + 1000]
 
 
 def test_a_log_page_holds_as_many_short_records_as_fit():

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scmsim.core.records import NTSTORE
 from scmsim.fs.engine import file_row
 from scmsim.fs.scm_manager import state as n
 from tests.conftest import NO_JIT
@@ -155,6 +156,42 @@ def test_a_full_buddy_system_refuses_and_recovers():
     assert taken == 41 - int(model.record.failed) and taken >= 20 and int(model.record.free_blocks) == 0
     model.feed(drive.ops(("create", 50, 0, 0, 0), ("free", 1), ("create", 51, 0, 0, 0), ("write", 51, 0, 1000)))
     assert model.space()["files"] == 1 and model.space()["live_bytes"] == (taken - 1) * (128 << 10) + 1000
+
+
+def test_a_file_made_of_a_memory_object_needs_room_for_its_name():
+    """The data of the object stay where they are, so a full device refuses only the name."""
+    model = drive.Model("scm-manager", drive.files(0, *[-1] * 60, dirs=[0]), capacity=4 << 20)
+    model.feed(drive.ops(*[("malloc", i, 0, 128 << 10) for i in range(1, 41)]))
+    failed, taken = int(model.record.failed), model.space()["memory_objects"]
+    assert int(model.record.free_blocks) == 0
+    model.feed(drive.ops(("mm_to_file", 1, 0, 128 << 10, 0)))
+    assert int(model.record.failed) == failed + 1 and model.space()["memory_objects"] == taken
+    model.feed(drive.ops(("free", 2), ("mm_to_file", 1, 0, 128 << 10, 0)))
+    assert int(model.record.failed) == failed + 1 and model.space()["files"] == 1
+
+
+def test_an_overwrite_needs_no_room_for_indirect_blocks():
+    """The device of ext2 has three blocks left, fewer than a write that allocates asks for."""
+    model = drive.Model("ext2-scm", drive.files(0, -1, -1, dirs=[0], names=["/d", "/d/a", "/d/b"]), capacity=4 << 20)
+    model.feed(drive.ops(("create", 1, 0, 0, 0), ("write", 1, 0, 12 << 10), ("create", 2, 0, 0, 0)))
+    end = 0
+    while model.record.free_blocks > 5:
+        model.feed(drive.ops(("write", 2, end, 1024)))
+        end += 1024
+    model.feed(drive.ops(("write", 1, 12 << 10, 1024)))  # and its first indirect block
+    assert model.record.free_blocks == 3 and not model.record.failed
+    model.feed(drive.ops(("write", 1, 0, 13 << 10)))
+    assert not model.record.failed
+    model.feed(drive.ops(("write", 2, end, 1024)))
+    assert model.record.failed == 1
+
+
+@pytest.mark.parametrize("fs", ["fat-scm", "ext2-scm"])
+def test_neighbouring_units_are_written_back_in_one_request(fs):
+    model = drive.Model(fs, drive.files(0, -1, dirs=[0], names=["/d", "/d/f"]), capacity=4 << 20)
+    events = model.feed(drive.ops(("create", 1, 0, 0, 0), ("write", 1, 0, 8192), ("fsync", 1)))
+    written = events[(events.site == model.sites.index("write-back")) & (events.code == NTSTORE)]
+    assert [int(event.length) for event in written] == [8192]
 
 
 MIXED = st.one_of(

@@ -33,12 +33,11 @@ class Slow(Dirs):
         """Whether there is a free inode: "old", "new" (in a new chunk) or nothing."""
         if self.free_inodes or self.next_inode < 64 * len(self.chunks):
             return "old"
-        blocks = self.take(8)
-        if len(blocks) < 8:
-            for block in blocks:
-                self.free[block] = True
+        begin = next((at for at in range(len(self.free) - 7) if all(self.free[at : at + 8])), None)
+        if begin is None:
             return ""
-        self.chunks.append(blocks[0])
+        self.free[begin : begin + 8] = [False] * 8
+        self.chunks.append(begin)
         return "new"
 
     def new_node(self, file):

@@ -1,0 +1,63 @@
+"""One kernel for all columns of a replay: costs and footprints of a version of Linux, and who has none of it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from scmsim import footprint
+from scmsim.core import registry
+from scmsim.core.errors import expect, unknown
+from scmsim.pipeline.arguments import Params
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Parameters and footprints of a kernel, and what is to be said of each model that has no table for it."""
+
+    params: Params
+    footprints: str | None
+    remarks: dict[str, list[str]]
+
+
+def costs_of(fs: str) -> list[str]:
+    """Versions of Linux that a model has costs of; none for a file system that no version of Linux has."""
+    known = registry.literals("fs", fs)
+    if "kernel" in known.get("PARAMS", {}):
+        return list(known["PARAMS"]["kernel"][1].split("|"))
+    return [known["KERNEL"]] if "KERNEL" in known else []
+
+
+def kernels() -> list[str]:
+    """Versions that any model has costs or footprints of, the oldest first."""
+    found = {*footprint.kernels(), *(kernel for fs in registry.names("fs") for kernel in costs_of(fs))}
+    return sorted(found, key=lambda version: [int(part) for part in version.split(".")])
+
+
+def choose(kernel: str | None, names: Iterable[str], params: Params, footprints: str | None) -> Chosen:
+    """What a replay takes from a kernel; parameters and footprints that are given stay.
+
+    Raises
+    ------
+    UsageError
+        For a version that no model has anything of.
+    """
+    if kernel is None:
+        return Chosen(params, footprints, {})
+    expect("kernel", kernel, str, f"one of {', '.join(kernels())}")
+    if kernel not in kernels():
+        raise unknown("kernel with costs or footprints", kernel, kernels())
+    merged: dict[str, Any] = {name: dict(given) for name, given in params.items()}
+    touched = footprint.kernels()
+    remarks: dict[str, list[str]] = {}
+    for name in names:
+        costs = costs_of(name)
+        if kernel in costs and "kernel" in registry.literals("fs", name)["PARAMS"]:
+            merged.setdefault(name, {}).setdefault("kernel", kernel)
+        told = remarks.setdefault(name, [])
+        if costs and kernel not in costs:
+            told.append(
+                f"no costs of {name} on Linux {kernel} were measured, but on {', '.join(costs)}: these are charged"
+            )
+        if footprints is None and kernel not in touched:
+            told.append(f"no footprints of Linux {kernel} were measured, but of {', '.join(touched)} (--footprints)")
+    return Chosen(merged, footprints or (kernel if kernel in touched else None), remarks)

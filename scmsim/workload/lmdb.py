@@ -1,0 +1,168 @@
+"""LMDB: look-ups and durable puts of 8-byte keys in a B-tree that is mapped; two meta pages, copy-on-write, one writer.
+
+A look-up goes from the root to a leaf by binary search.  A put copies the pages of its path and a page of the list of free pages,
+makes them last, and stores a meta page: by pwrite and fdatasync, or with MDB_WRITEMAP by stores and msync.  A page that a
+transaction frees is used again three transactions later.  Sources: lmdb.h and mdb.c of LMDB 0.9.24 (MDB_page, MDB_node, MDB_meta),
+the order of calls as strace shows it, fills as mdb_stat tells of 40,000 keys with values of 400 bytes (fitted).
+"""
+
+from collections import deque
+from collections.abc import Iterator
+
+import numpy as np
+
+from scmsim.core.errors import UsageError
+from scmsim.core.records import (
+    CLOSE,
+    DATA_ONLY,
+    FSYNC,
+    MMAP,
+    MSYNC,
+    MUNMAP,
+    OPEN,
+    SYNCHRONOUS,
+    ULOAD,
+    USTORE,
+    WRITABLE_SHARED,
+    WRITE,
+)
+from scmsim.workload import _stream
+from scmsim.workload._stream import ops
+
+SUMMARY = "LMDB: random look-ups or durable puts in a mapped B-tree, with MDB_WRITEMAP or without"
+PARAMS = {
+    "op": ("get", "get|put", "what a transaction does: one look-up, or one value replaced and committed"),
+    "entries": ("100000", "keys", "keys of 8 bytes in the database"),
+    "value": ("400", "bytes", "bytes of a value"),
+    "count": ("10000", "transactions", "transactions in all"),
+    "writemap": ("0", "bool", "MDB_WRITEMAP: pages are stored through the mapping"),
+    "read_value": ("1", "bool", "whether a look-up loads the value, too; mdb_get returns its address only"),
+    "fill": ("63", "percent", "how full leaves are"),
+    "seed": ("1", "seed", "seed of keys and of where pages lie"),
+}
+PAGE = 4096
+HEADER, POINTER, NODE, KEY = (
+    16,
+    2,
+    8,
+    8,
+)  # bytes of a page's header, of an entry's offset in it, of a node's header, of a key
+META, META_AT = 120, 32  # bytes of a meta page that a commit stores, and where (MDB_meta from mm_mapsize on)
+BRANCH_FILL = 80  # percent
+_REUSED_AFTER = 3  # transactions
+_MOST = 1 << 26  # pages
+
+
+class Workload(_stream.Stream):
+    """Stream of the transactions on one database (a records.Source); see PARAMS.
+
+    Raises
+    ------
+    UsageError
+        For a value that does not fit twice into a page (LMDB would give it pages of its own), or a database of too many pages.
+    """
+
+    interval = 1000
+
+    def __init__(
+        self,
+        op: str = "get",
+        entries: int = 100_000,
+        value: int = 400,
+        count: int = 10_000,
+        writemap: int = 0,
+        read_value: int = 1,
+        fill: int = 63,
+        seed: int = 1,
+    ) -> None:
+        _stream.choose("op of lmdb", op, ("get", "put"))
+        _stream.at_least(1, entries=entries, value=value, count=count, fill=fill)
+        self.node = NODE + KEY + value + value % 2
+        if fill > 100 or 2 * (self.node + POINTER) > PAGE - HEADER:
+            raise UsageError("fill is at most 100, and two entries must fit into a page of 4 KiB; take a smaller value")
+        self.levels = _levels(entries, self.node, fill)
+        if sum(self.levels) > _MOST:
+            raise UsageError(f"{sum(self.levels)} pages are too many; take fewer entries")
+        self.op, self.entries, self.value, self.count, self.seed = op, entries, value, count, seed
+        self.writemap, self.read_value = writemap, read_value
+        depth = len(self.levels)
+        self.pages = 2 + sum(self.levels) + _REUSED_AFTER * (depth + 1)  # two metas; copies in use
+        self.files = _stream.table(["/lmdb", "/lmdb/data.mdb"], [0, self.pages * PAGE], [True, False])
+        self.header = _stream.header(
+            "lmdb", op=op, entries=entries, value=value, count=count, writemap=writemap, read_value=read_value, fill=fill,
+            seed=seed,
+        )  # fmt: skip
+
+    def pieces(self) -> Iterator[np.ndarray]:
+        """Yield the operations in order, a few thousand at a time."""
+        whole = {"file": 1, "offset": 0, "length": self.pages * PAGE}
+        yield ops(OPEN, 1)
+        yield ops(MMAP, **whole, flag=WRITABLE_SHARED if self.writemap and self.op == "put" else 0)
+        draw = np.random.default_rng(self.seed)
+        place = 2 + draw.permutation(sum(self.levels))  # of each page, level by level from the leaves
+        spare = deque(range(2 + sum(self.levels), self.pages))
+        step = max(_stream.PIECE // (40 * len(self.levels)), 1)
+        for first in range(0, self.count, step):
+            number = min(step, self.count - first)
+            keys = draw.integers(0, self.entries, number)
+            if self.op == "get":
+                yield self._search(keys, place)
+            else:
+                for i, key in enumerate(keys.tolist()):
+                    yield self._search(np.array([key]), place)
+                    yield self._commit(key, place, spare, first + i)
+        yield ops(MUNMAP, **whole)
+        yield ops(CLOSE, 1)
+
+    def _path(self, keys: np.ndarray) -> list[np.ndarray]:
+        """Numbers of the pages from the leaf to the root, for each key."""
+        path, first, index = [], 0, keys
+        for entries, pages in zip([self.entries, *self.levels], self.levels, strict=False):
+            index = index * pages // entries
+            path.append(first + index)
+            first += pages
+        return path
+
+    def _search(self, keys: np.ndarray, place: np.ndarray) -> np.ndarray:
+        """Loads of a look-up: in each page its header, then the offset, header and key of the nodes that a binary search meets."""
+        parts, at = [], np.arange(len(keys)) * (1 << 12)
+        counts = [self.entries, *self.levels]
+        for level in reversed(range(len(self.levels))):
+            start = place[self._path(keys)[level]] * PAGE
+            held = max(counts[level] // self.levels[level], 1)  # nodes in such a page
+            low, high, wanted = np.zeros(len(keys), np.int64), np.full(len(keys), held - 1), keys * 7919 % held
+            node = self.node if level == 0 else NODE + KEY
+            parts.append((at, ops(ULOAD, np.ones(len(keys), np.int64), start + 10, 4)))
+            for _ in range(held.bit_length()):
+                middle = (low + high) // 2
+                parts.append((at, ops(ULOAD, 1, start + HEADER + POINTER * middle, POINTER)))
+                parts.append((at, ops(ULOAD, 1, start + PAGE - (middle + 1) * node, NODE + KEY)))
+                low, high = np.where(middle < wanted, middle + 1, low), np.where(middle < wanted, high, middle)
+            if level == 0 and self.read_value:
+                parts.append((at, ops(ULOAD, 1, start + PAGE - (wanted + 1) * node + NODE + KEY, self.value)))
+        return _stream.weave(*parts)
+
+    def _commit(self, key: int, place: np.ndarray, spare: deque[int], transaction: int) -> np.ndarray:
+        """What a put writes: its path and the list of free pages, anew and in order of pages; then the meta page."""
+        path = [int(level[0]) for level in self._path(np.array([key]))]
+        fresh = [spare.popleft() for _ in range(len(path) + 1)]
+        spare.extend(place[path].tolist())
+        spare.append(fresh[-1])  # the list's page, which the next transactions free
+        place[path] = fresh[:-1]
+        pages, meta = np.sort(np.array(fresh)) * PAGE, transaction % 2 * PAGE
+        if self.writemap:
+            whole = self.pages * PAGE
+            rows = [ops(USTORE, 1, pages, PAGE), ops(MSYNC, 1, 0, whole), ops(USTORE, 1, meta + META_AT, META)]
+            return np.concatenate([*rows, ops(MSYNC, 1, meta, PAGE)])
+        rows = [ops(WRITE, 1, pages, PAGE), ops(FSYNC, 1, flag=DATA_ONLY)]
+        return np.concatenate([*rows, ops(WRITE, 1, meta + META_AT, META, flag=SYNCHRONOUS)])
+
+
+def _levels(entries: int, node: int, fill: int) -> list[int]:
+    """Pages of each level from the leaves to the root."""
+    levels, held, share = [], entries, (PAGE - HEADER) // (node + POINTER) * fill
+    while True:
+        levels.append(-(-held * 100 // max(share, 200)))  # at least two nodes in a page
+        if levels[-1] <= 1:
+            return levels
+        held, share = levels[-1], (PAGE - HEADER) // (NODE + KEY + POINTER) * BRANCH_FILL

@@ -1,0 +1,54 @@
+"""One kernel for all columns of a replay."""
+
+import pytest
+
+import scmsim
+from scmsim import footprint
+from scmsim.core.errors import UsageError
+from scmsim.pipeline import kernels
+from scmsim.result import FOOTPRINTS
+from scmsim.workload.microbench import Workload
+
+
+def test_models_say_which_kernels_they_have_costs_of() -> None:
+    assert kernels.costs_of("tmpfs") == ["5.13", "6.1"]
+    assert kernels.costs_of("ext4-dax") == kernels.costs_of("nova-cow") == ["5.13"]
+    assert kernels.costs_of("ramfs") == ["6.1"] and kernels.costs_of("scmfs") == []
+    known = kernels.kernels()
+    assert set(footprint.kernels()) | {"5.13", "6.1"} <= set(known) and known.index("5.13") < known.index("6.1")
+
+
+def test_a_kernel_chooses_costs_and_footprints() -> None:
+    chosen = kernels.choose("6.1", ["tmpfs", "ext4", "scmfs"], {}, None)
+    assert chosen.params == {"tmpfs": {"kernel": "6.1"}} and chosen.footprints == "6.1"
+    assert chosen.remarks["tmpfs"] == chosen.remarks["scmfs"] == []
+    (told,) = chosen.remarks["ext4"]
+    assert told == "no costs of ext4 on Linux 6.1 were measured, but on 5.13: these are charged"
+
+
+def test_a_kernel_without_footprints_says_so() -> None:
+    chosen = kernels.choose("5.13", ["nova-cow"], {}, None)
+    assert chosen.params == {} and chosen.footprints is None
+    (told,) = chosen.remarks["nova-cow"]
+    assert told.startswith("no footprints of Linux 5.13 were measured, but of 6.1")
+    assert kernels.choose("5.13", ["nova-cow"], {}, "6.1").footprints == "6.1"
+
+
+def test_what_is_given_stays() -> None:
+    given = {"tmpfs": {"kernel": "5.13"}}
+    assert kernels.choose("6.1", ["tmpfs"], given, None).params == given
+    assert kernels.choose(None, ["tmpfs"], given, "6.1") == kernels.Chosen(given, "6.1", {})
+
+
+@pytest.mark.parametrize("kernel", ["4.1", "6.10", ""])
+def test_an_unknown_kernel_is_one_line(kernel: str) -> None:
+    with pytest.raises(UsageError, match="no kernel with costs or footprints named"):
+        kernels.choose(kernel, ["tmpfs"], {}, None)
+
+
+def test_a_replay_takes_the_kernel_and_says_what_it_lacks() -> None:
+    result = scmsim.replay(Workload("append", 4096, 8192), ["tmpfs", "nova-cow"], kernel="6.1")
+    tmpfs, nova = result.runs
+    assert tmpfs.params["kernel"] == "6.1" and tmpfs.params[FOOTPRINTS].startswith("tmpfs on Linux 6.1")
+    assert any("no costs of nova-cow on Linux 6.1" in told for told in nova.warnings)
+    assert not any("no costs" in told for told in tmpfs.warnings)
