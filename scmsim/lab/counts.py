@@ -25,7 +25,7 @@ ROW = np.dtype(
         ("address", "<u8"), ("node", "<u4"), ("region", "<u4"),  # node of the tree of calls, see calls.py
         *((name, "<u8") for name in (
             "executed", "instructions", "load_instructions", "store_instructions", "rep", "non_temporal", "flushes", "store_fences",
-            "fence_instructions", "locked", "executed_too", *_CELL,
+            "fence_instructions", "locked", "executed_too", *_CELL, "number",
         )),
     ]
 )  # fmt: skip  # struct row of plugin.c
@@ -98,14 +98,17 @@ def read(path: pathlib.Path) -> np.ndarray:
     return np.fromfile(path, ROW)
 
 
-def sums(rows: np.ndarray, labels: Iterable[Label]) -> dict[Label, dict[str, int]]:
-    """Counters by label of the rows, in the order of the labels' first occurrence."""
+def sums(
+    rows: np.ndarray, labels: Iterable[Label], more: Mapping[str, np.ndarray] | None = None
+) -> dict[Label, dict[str, int]]:
+    """Counters by label of the rows, in the order of the labels' first occurrence; `more`: what else was counted of each row."""
     number: dict[Label, int] = {}
     group = np.fromiter((number.setdefault(label, len(number)) for label in labels), np.int64, len(rows))
     found: list[dict[str, int]] = [{} for _ in number]
-    for name, column in COUNTERS.items():
+    columns = {name: rows[column] for name, column in COUNTERS.items()} | dict(more or {})
+    for name, column in columns.items():
         out = np.zeros(len(number), np.uint64)
-        np.add.at(out, group, rows[column])
+        np.add.at(out, group, column)
         for counters, value in zip(found, out.tolist(), strict=True):
             counters[name] = value
     return dict(zip(number, found, strict=True))

@@ -3,28 +3,29 @@
 from collections.abc import Sequence
 from typing import Any
 
-from scmsim.lab.diff import COMPARED, label, percent
+from scmsim.lab.diff import COMPARED, MISSES, label, percent, size
 from scmsim.result.tables import layout
 
 _LEAST = 0.05  # of a call: what the table shows as 0.1
 _ONLY = {"a": "gone", "b": "new", "": ""}
 
 
-def text(found: Sequence[dict[str, Any]], by: str, top: int, form: str = "table") -> str:
-    """Tables of some file systems: per operation, and the `top` largest differences by function, mechanism or task."""
+def text(found: Sequence[dict[str, Any]], by: str, top: int, form: str = "table", of: str = "instructions") -> str:
+    """Tables of some file systems: per operation, and the `top` largest differences of a counter by function, mechanism or task."""
     shown = layout.markdown if form == "markdown" else layout.grid
     parts = []
     for each in found:
-        parts.append(f"{each['fs']}: {each['a']} -> {each['b']}, {_repeats(each)}")
+        machine = f", TLB of {each['machine']}" if each["machine"] else ""
+        parts.append(f"{each['fs']}: {each['a']} -> {each['b']}, {_repeats(each)}{machine}")
         parts.append(shown(_operations(each)))
-        rows = [row for row in each[by] if _difference(row) >= _LEAST][:top]
+        rows = sorted((row for row in each[by] if _difference(row, of) >= _LEAST), key=lambda row: size(row, of))[:top]
         if rows:
-            parts.append(shown(_largest(rows, by)))
+            parts.append(shown(_largest(rows, by, of)))
     return "\n\n".join(parts)
 
 
-def _difference(row: dict[str, Any]) -> float:
-    a, b = row["instructions"]
+def _difference(row: dict[str, Any], of: str) -> float:
+    a, b = row[of]
     return abs(b - a) / max(1, row["calls"])
 
 
@@ -37,7 +38,7 @@ def _repeats(each: dict[str, Any]) -> str:
 
 def _operations(each: dict[str, Any]) -> list[list[str]]:
     """Instructions of both, and the differences of every counter, per call."""
-    first, *others = COMPARED
+    first, *others = [*COMPARED, *(MISSES if each["machine"] else {})]
     rows = [["per call", "calls", *(f"{first} {which}" for which in "AB"), "difference", "", *others]]
     for row in each["operations"]:
         (a, b), calls = row[first], max(1, row["calls"])
@@ -47,10 +48,10 @@ def _operations(each: dict[str, Any]) -> list[list[str]]:
     return rows
 
 
-def _largest(rows: Sequence[dict[str, Any]], by: str) -> list[list[str]]:
-    found = [[f"{by}, instructions per call", "A", "B", "difference", "", "of"]]
+def _largest(rows: Sequence[dict[str, Any]], by: str, of: str) -> list[list[str]]:
+    found = [[f"{by}, {of} per call", "A", "B", "difference", "", "of"]]
     for row in rows:
-        (a, b), calls = row["instructions"], max(1, row["calls"])
+        (a, b), calls = row[of], max(1, row["calls"])
         values = [f"{a / calls:,.1f}", f"{b / calls:,.1f}", f"{(b - a) / calls:+,.1f}"]
         found.append([row["name"] or "(the calls themselves)", *values, _ONLY.get(row.get("only", ""), ""), label(row)])
     return found

@@ -50,6 +50,7 @@ class Setting:
     erms: bool = True
     window: Window | None = None
     touches: int | None = None  # runs on pages in which a page's first touch is kept
+    machine: str | None = None  # whose TLB's misses are counted by call stack; the window is the whole stream then
     stop: threading.Event = field(default_factory=threading.Event)
 
 
@@ -63,6 +64,7 @@ class Measured:
     seconds: float
     nodes: np.ndarray = field(default_factory=lambda: np.zeros(0, calls.NODE))  # the tree of calls
     stream: np.ndarray | None = None
+    cells: np.ndarray | None = None  # number of the row that each record of the stream belongs to, 0 for none
     ranges: list[tuple[int, int, int]] = field(default_factory=list)
     touches: np.ndarray | None = None
     caches: dict[int, str] = field(default_factory=dict)  # slab cache by page that was touched
@@ -184,6 +186,8 @@ def _counting(setting: Setting, plan: Plan, folder: pathlib.Path) -> list[str]:
     ]
     if setting.window:
         words += [f"stream={folder / 'stream'}", f"every={setting.window.every}", f"length={setting.window.length}"]
+    if setting.machine:
+        words.append(f"cells={folder / 'cells'}")
     if setting.touches:
         words += [f"touches={folder / 'touches'}", f"within={setting.touches}"]
     return words
@@ -297,14 +301,20 @@ def _collect(folder: pathlib.Path, at: int, setting: Setting, seconds: float) ->
     if setting.window or setting.touches:
         found.ranges = _ranges(folder / "ram", text, about, setting)
     if setting.window:
-        stream = folder / "stream"  # its pages stay readable when the folder is gone
-        found.stream = np.memmap(stream, "<u8", "r") if stream.stat().st_size else np.zeros(0, "<u8")
+        found.stream = _mapped(folder / "stream", "<u8")
+    if setting.machine:
+        found.cells = _mapped(folder / "cells", "<u4")
     if setting.touches:
         from scmsim.lab import touches
 
         found.touches = touches.read(folder / "touches")
         found.caches = touches.caches(folder / "ram", text, found.touches)
     return found
+
+
+def _mapped(path: pathlib.Path, kind: str) -> np.ndarray:
+    """What the plugin wrote; its pages stay readable when the folder is gone."""
+    return np.memmap(path, kind, "r") if path.stat().st_size else np.zeros(0, kind)
 
 
 def _ranges(ram: pathlib.Path, symbols: bytes, about: dict[str, int], setting: Setting) -> list[tuple[int, int, int]]:

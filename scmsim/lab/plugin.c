@@ -7,7 +7,7 @@
  *
  * Arguments: out=FILE regions=N pmlo=ADDRESS pmhi=ADDRESS ramlo=OFFSET ramhi=OFFSET (where a user's mapping of persistent memory
  * lies in the guest's RAM) [stream=FILE every=N length=N]: of every N accesses in regions the first `length` as runs on a page, and
- * where each region begins.  [touches=FILE within=N]: the first touch of each page in every N runs of a region, loads and stores apart,
+ * where each region begins; [cells=FILE]: the number of the row (32 bits) that each of them belongs to.  [touches=FILE within=N]: the first touch of each page in every N runs of a region, loads and stores apart,
  * with the address of the block that made it.
  *
  * QEMU 7.2 counts wrongly for callbacks that ask for loads or stores alone: ask for both, test is_store.
@@ -34,6 +34,7 @@ struct counts { /* what a block did */
 struct cell { /* of a block in a region, called by way of a node of the tree of calls */
     struct counts counts;
     uint64_t key; /* region << 32 | node */
+    uint32_t number;
     struct cell *next;
 };
 
@@ -56,6 +57,7 @@ struct row { /* of the output, see scmsim/lab/counts.py */
     uint64_t address, key, executed, instructions, load_instructions, store_instructions, rep, non_temporal, flushes,
         store_fences, fences, locked;
     struct counts counts;
+    uint64_t number;
 };
 
 #define BUCKETS (1u << 18)
@@ -64,7 +66,8 @@ static uint64_t regions = 64, region, repeating[CPUS], pm_low, pm_high = 0, ram_
 static const char *out_path, *calls_path;
 static qemu_plugin_id_t own_id;
 static bool armed; /* until then only marks are looked for, so that the boot takes half the time */
-static FILE *stream;
+static FILE *stream, *stream_cells;
+static uint32_t cells, run_cell; /* how many there are; the one that began a run */
 static uint64_t every = 1, window = 1, seen, run, run_length;
 
 struct touch { /* see scmsim/lab/touches.py */
@@ -100,6 +103,7 @@ static struct cell *cell_of(struct block *block, uint64_t key)
     else {
         cell = room(1, sizeof *cell);
         cell->key = key;
+        cell->number = ++cells;
     }
     cell->next = block->cells;
     return block->cells = cell;
@@ -125,15 +129,21 @@ static void put(FILE *out, const void *record, size_t bytes)
         fail("what the accesses touched cannot be written: is the disk full?");
 }
 
+static void put_run(uint64_t packed, uint32_t cell)
+{
+    put(stream, &packed, sizeof packed);
+    if (stream_cells)
+        put(stream_cells, &cell, sizeof cell);
+}
+
 static void end_run(void)
 {
-    uint64_t packed = run | (run_length - 1);
     if (run_length)
-        put(stream, &packed, sizeof packed);
+        put_run(run | (run_length - 1), run_cell);
     run_length = 0;
 }
 
-static void note(uint64_t address, bool store)
+static void note(uint64_t address, bool store, uint32_t cell)
 {
     uint64_t page = (address >> PAGE_BITS & PAGE_MASK) << (RUN_COUNT + 1) | (uint64_t)store << RUN_COUNT;
     if (seen++ % every >= window) {
@@ -142,8 +152,10 @@ static void note(uint64_t address, bool store)
     }
     if (run_length && (page != run || run_length >> RUN_COUNT))
         end_run();
-    run = page;
-    run_length++;
+    if (!run_length++) {
+        run = page;
+        run_cell = cell;
+    }
 }
 
 static void write_touch(uint64_t address, uint64_t code, uint64_t kind)
@@ -185,7 +197,7 @@ static void note_mark(uint64_t number)
 {
     uint64_t packed = PAGE_MASK << (RUN_COUNT + 1) | number; /* the last page is never mapped: Linux' error pointers lie there */
     end_run();
-    put(stream, &packed, sizeof packed);
+    put_run(packed, 0);
 }
 
 static void register_all(qemu_plugin_id_t);
@@ -236,7 +248,7 @@ static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address
         cell->nt_stored += store && insn->kinds & NON_TEMPORAL ? bytes : 0;
     }
     if (stream)
-        note(address, store);
+        note(address, store, insn->block->cell->number);
     if (touches)
         note_touch(address, store, insn->block->address);
 }
@@ -321,7 +333,7 @@ static bool accesses(const struct block *block, uint64_t found)
 
 static struct row row_of(const struct block *block, const struct cell *cell)
 {
-    struct row row = {.address = block->address, .key = cell->key, .counts = cell->counts};
+    struct row row = {.address = block->address, .key = cell->key, .counts = cell->counts, .number = cell->number};
     uint64_t times = row.executed = row.counts.executed, i;
     for (i = 0; i < block->count; i++) {
         const struct insn *insn = &block->insns[i];
@@ -361,7 +373,7 @@ static void on_exit_(qemu_plugin_id_t id, void *data)
         fail("the counts cannot be written: is the disk full?");
     if (stream)
         end_run();
-    if ((stream && fclose(stream)) | (touches && fclose(touches)))
+    if ((stream && fclose(stream)) | (stream_cells && fclose(stream_cells)) | (touches && fclose(touches)))
         fail("what the accesses touched cannot be written: is the disk full?");
 }
 
@@ -384,10 +396,10 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
         uint64_t *to;
     } numbers[] = {{"regions", &regions}, {"pmlo", &pm_low},    {"pmhi", &pm_high}, {"ramlo", &ram_low},
                    {"ramhi", &ram_high},  {"every", &every},    {"length", &window},  {"within", &within}};
-    const char *stream_path = NULL, *touches_path = NULL, *value;
+    const char *stream_path = NULL, *cells_path = NULL, *touches_path = NULL, *value;
     struct {
         const char *name, **to;
-    } paths[] = {{"out", &out_path}, {"calls", &calls_path}, {"stream", &stream_path}, {"touches", &touches_path}};
+    } paths[] = {{"out", &out_path}, {"calls", &calls_path}, {"stream", &stream_path}, {"cells", &cells_path}, {"touches", &touches_path}};
     (void)info;
 
     for (int i = 0; i < argc; i++) {
@@ -399,7 +411,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
                 *paths[k].to = strdup(value);
     }
     if (!out_path || !calls_path || !every || regions >= ARM || !within || (stream_path && !(stream = fopen(stream_path, "wb"))) ||
-        (touches_path && !(touches = fopen(touches_path, "wb"))))
+        (cells_path && !(stream_cells = fopen(cells_path, "wb"))) || (touches_path && !(touches = fopen(touches_path, "wb"))))
         return -1;
     own_id = id;
     register_all(id);

@@ -13,6 +13,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from scmsim.core import registry
 from scmsim.core.resumable import Folder, write
 from scmsim.core.signals import stopping
 from scmsim.lab import cache, call_counts, machine, outcome
@@ -50,16 +53,25 @@ def identity(job: Job, plan: Plan, setting: Setting, systems: Mapping[str, Syste
         "erms": job.erms,
         "stream": dataclasses.astuple(setting.window) if setting.window else None,
         "touches": setting.touches,
+        "machine": _table_of(setting.machine) if setting.machine else None,
         "kernel": [setting.kernel.version(), fingerprint(setting.kernel, _modules(job, systems))],
         "qemu": ".".join(map(str, setting.qemu.version)),
         "plugin": cache.digest(*(path.read_bytes() for path in sorted(cache.HERE.glob("*.c")))),
     }
 
 
+def _table_of(machine: str) -> list[Any]:
+    """What the misses of a machine depend on."""
+    from scmsim.mmu import presets
+
+    return [presets.read(machine), registry.sources()]
+
+
 def place(folder: str | os.PathLike[str], job: Job, setting: Setting, systems: Mapping[str, System]) -> pathlib.Path:
-    """Folder for a kernel's results where there are several kernels: its version and its content name it."""
+    """Folder for a kernel's results where there are several kernels: version, content, and the machine of its misses name it."""
+    machine = f"-{pathlib.Path(setting.machine).stem}" if setting.machine else ""
     version = re.sub(r"[^A-Za-z0-9._+-]", "_", setting.kernel.version())[:80]
-    return pathlib.Path(folder) / f"{version}-{fingerprint(setting.kernel, _modules(job, systems))[:6]}"
+    return pathlib.Path(folder) / f"{version}-{fingerprint(setting.kernel, _modules(job, systems))[:6]}{machine}"
 
 
 def _modules(job: Job, systems: Mapping[str, System]) -> list[str]:
@@ -148,7 +160,8 @@ def _one(guest: Guest, job: Job, setting: Setting, systems: Mapping[str, System]
         raise machine.Interrupted("interrupted")
     measured = machine.run(setting, systems[guest.fs], plan)
     found = outcome.Outcome(guest.fs, plan, measured)
-    call_counts.keep(f"{store.path / guest.key}{call_counts.SUFFIX}", found, setting.kernel.version())
+    path = f"{store.path / guest.key}{call_counts.SUFFIX}"
+    call_counts.keep(path, found, setting.kernel.version(), setting.machine, _misses(measured, setting))
     _keep(store.path / guest.key, guest.fs, plan, measured, setting)
     record: dict[str, Any] = {"runs": [dataclasses.asdict(run) for run in found.runs(guest.repeat, job.repeats)]}
     record |= (
@@ -158,6 +171,15 @@ def _one(guest: Guest, job: Job, setting: Setting, systems: Mapping[str, System]
     store.save(guest.key, record)
 
 
+def _misses(measured: machine.Measured, setting: Setting) -> dict[str, np.ndarray] | None:
+    """First-level misses and walks by row, if the setting has a machine."""
+    if not setting.machine:
+        return None
+    from scmsim.lab import tlb
+
+    return tlb.by_row(measured, setting.machine)
+
+
 def _keep(path: pathlib.Path, fs: str, plan: Plan, measured: machine.Measured, setting: Setting) -> None:
     """Write what the setting wants kept besides the counts, into files whose names begin with a path."""
     from scmsim.lab import stream, touches
@@ -165,9 +187,11 @@ def _keep(path: pathlib.Path, fs: str, plan: Plan, measured: machine.Measured, s
     version = setting.kernel.version()
     if measured.touches is not None:
         touches.keep(f"{path}{touches.SUFFIX}", fs, plan, measured, version)
-    if measured.stream is not None and setting.window and setting.window.calls:
+    if measured.stream is None or setting.machine:
+        return
+    if setting.window and setting.window.calls:
         stream.keep(f"{path}{stream.SUFFIX}", measured.stream, fs, plan, measured, version)
-    elif measured.stream is not None:
+    else:
         stream.write(f"{path}.pages.npz", measured.stream, measured.ranges)
 
 

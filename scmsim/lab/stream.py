@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SUFFIX = ".runs.parquet"
 FORMAT = 1
 _COUNT_BITS = 27  # RUN_COUNT of plugin.c: page number << 28 | store << 27 | accesses - 1
-_MARK = ((1 << 36) - 1) << (_COUNT_BITS + 1)  # a record of this page says that a call begins, and of which region
+MARK = ((1 << 36) - 1) << (_COUNT_BITS + 1)  # a record of this page says that a call begins, and of which region
 _KIND = (1 << _COUNT_BITS) - 1  # of a mark: the number of the region, from 1
 LARGE = 21  # log2 of the bytes of a large page
 _ROWS = 1 << 20  # of a row group
@@ -58,7 +58,7 @@ def unpacked(packed: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def write(path: str | os.PathLike[str], packed: np.ndarray, found: list[pagetable.Range]) -> None:
     """Write a file of page runs."""
-    address, count, store = unpacked(packed[packed < np.uint64(_MARK)])
+    address, count, store = unpacked(packed[packed < np.uint64(MARK)])
     page_runs.write(path, address, count, store, pagetable.orders(address, found))
 
 
@@ -117,7 +117,7 @@ class Kept:
         calls, last = 0, np.zeros(1, np.int64)
         for batch in self._file.iter_batches(_BATCH):
             packed = batch.column(0).to_numpy()
-            marks = packed >= np.uint64(_MARK)
+            marks = packed >= np.uint64(MARK)
             which = np.cumsum(marks)
             kinds = np.append(last, (packed[marks] & np.uint64(_KIND)).astype(np.int64) - 1)
             number = calls + which - 1

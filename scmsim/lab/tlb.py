@@ -1,19 +1,24 @@
-"""A real kernel's stream of addresses through the MMU of machines: look-ups, misses and walks by region and page size."""
+"""A real kernel's stream of addresses through the MMU of machines: look-ups, misses, walks by region and page size, or by code."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from scmsim.core.counters import COUNTERS
+from scmsim.lab import pagetable
 from scmsim.lab.regions import REGIONS
-from scmsim.lab.stream import Kept
-from scmsim.mmu import page_runs
+from scmsim.lab.stream import MARK, Kept, unpacked
+from scmsim.mmu import page_runs, presets
 from scmsim.mmu.replay import replay
+
+if TYPE_CHECKING:
+    from scmsim.lab.machine import Measured
 
 SIZES = ("4KiB", "2MiB", "1GiB")
 PLACES = len(REGIONS) * len(SIZES)
 COLUMNS = ("lookups", "l1_misses", "stlb_hits", "walks")
+_BATCH = 1 << 16  # runs
 Row = dict[str, Any]
 
 
@@ -42,6 +47,27 @@ def counted(
     }
 
 
+def by_row(measured: "Measured", machine: str) -> dict[str, np.ndarray]:
+    """First-level misses and walks of a guest's whole stream on a machine, by row of the plugin's counts.
+
+    A run on a page can miss in its first access only, so it counts for the row of the code that began it.
+    """
+    assert measured.stream is not None and measured.cells is not None
+    state, number = presets.machine(machine), measured.rows["number"].astype(np.int64)
+    row = np.zeros(int(number.max(initial=0)) + 1, np.int64)
+    row[number] = np.arange(len(number))
+    counters = np.zeros(len(number), COUNTERS)
+    for start in range(0, len(measured.stream), _BATCH):
+        packed = np.asarray(measured.stream[start : start + _BATCH])
+        runs = packed < np.uint64(MARK)
+        page, count, store = unpacked(packed[runs])
+        events, which = page_runs.as_events(page, count, store, pagetable.orders(page, measured.ranges))
+        of = row[measured.cells[start : start + _BATCH][runs]]
+        replay(state, counters, events, of[which], len(events))
+    both = _both(counters)
+    return {name: both[name].astype(np.uint64) for name in ("l1_misses", "walks")}
+
+
 def places(region: np.ndarray, order: np.ndarray) -> np.ndarray:
     """Row of the counters of each access, by its region and the size of its page."""
     sizes = (order >= 21).astype(np.int64) + (order >= 30)
@@ -51,15 +77,7 @@ def places(region: np.ndarray, order: np.ndarray) -> np.ndarray:
 
 def table(counters: np.ndarray) -> list[Row]:
     """Rows of PLACES counters, those without look-ups left out."""
-    both = {
-        name: counters[f"dtlb_load_{field}"] + counters[f"dtlb_store_{field}"]
-        for name, field in (
-            ("lookups", "lookups"),
-            ("stlb_hits", "misses_stlb_hit"),
-            ("walks", "misses_walk_completed"),
-        )
-    }
-    both["l1_misses"] = both["stlb_hits"] + both["walks"]
+    both = _both(counters)
     return [
         {
             "region": REGIONS[place // len(SIZES)],
@@ -71,6 +89,13 @@ def table(counters: np.ndarray) -> list[Row]:
     ]
 
 
+def _both(counters: np.ndarray) -> dict[str, np.ndarray]:
+    """The `COLUMNS` of some counters, loads and stores together."""
+    fields = {"lookups": "lookups", "stlb_hits": "misses_stlb_hit", "walks": "misses_walk_completed"}
+    both = {name: counters[f"dtlb_load_{field}"] + counters[f"dtlb_store_{field}"] for name, field in fields.items()}
+    return {**both, "l1_misses": both["stlb_hits"] + both["walks"]}
+
+
 def _tops(page: np.ndarray, order: np.ndarray) -> np.ndarray:
     """First address of the page, of whatever size, of each run."""
     shift = order.astype(np.uint64)
@@ -79,8 +104,6 @@ def _tops(page: np.ndarray, order: np.ndarray) -> np.ndarray:
 
 def _distinct(pages: np.ndarray, kept: Kept) -> dict[tuple[str, str], int]:
     """How many different pages, by region and size."""
-    from scmsim.lab import pagetable
-
     rows = places(kept.layout.of(pages), pagetable.orders(pages, kept.ranges))
     counts = np.bincount(rows, minlength=PLACES)
     return {

@@ -30,8 +30,11 @@ STACKS = (0xFFFFC90000010000, 0xFFFFC90000110000, 0xFFFFC90000210000)
 UNITS, TOTAL = (1024, 4096), 16384
 
 
-def guest(folder, repeat=1, version="6.1", **instructions):
-    """Counts of a guest as `lab run` keeps them: instructions of each function in the region of the first pass."""
+def guest(folder, repeat=1, version="6.1", walks=None, **instructions):
+    """Counts of a guest as `lab run` keeps them: instructions of each function in the region of the first pass.
+
+    `walks`: of each of these functions, on i7-8700k; every walk is a first-level miss, and there is one more.
+    """
     nodes = [(STACKS[0], calls.NO_PARENT, 0), (AT["do_syscall_64"], 0, 0)]
     nodes += [
         (STACKS[1], calls.NO_PARENT, 0),
@@ -47,7 +50,9 @@ def guest(folder, repeat=1, version="6.1", **instructions):
     made = Measured(rows, KALLSYMS, {}, 1.0, np.array(nodes, calls.NODE))
     folder.mkdir(exist_ok=True)
     found = outcome.Outcome("ext4", plan.microbench(UNITS, TOTAL), made)
-    call_counts.keep(folder / f"ext4-{repeat}{call_counts.SUFFIX}", found, version)
+    misses = {"l1_misses": np.array(walks or [], np.uint64) + 1, "walks": np.array(walks or [], np.uint64)}
+    machine = {"machine": "i7-8700k", "misses": misses} if walks else {}
+    call_counts.keep(folder / f"ext4-{repeat}{call_counts.SUFFIX}", found, version, **machine)
     return folder
 
 
@@ -95,6 +100,36 @@ def test_only_what_the_second_takes_more_is_beyond_a_limit(two):
     assert diff.exceeded(compared(two[::-1]), 0) == []
 
 
+def with_misses(tmp_path):
+    """Two folders: 1000 instructions each, but other walks; those of an unrelated thread count for no call."""
+    a = guest(tmp_path / "c", walks=[32, 48, 7], vfs_write=600, kjournald2=400, rcu_gp_kthread=900)
+    b = guest(tmp_path / "d", version="6.12", walks=[16, 160, 900], vfs_write=600, kjournald2=400, rcu_gp_kthread=900)
+    return a, b
+
+
+def test_misses_are_compared_where_both_were_counted(tmp_path):
+    found = compared(with_misses(tmp_path))
+    (operation,) = found["operations"]
+    assert found["machine"] == "i7-8700k" and operation["walks"] == [80, 176] and operation["L1 misses"] == [82, 178]
+    assert {row["name"]: row["walks"] for row in found["task"]} == {"": [32, 16], "kjournald2": [48, 160]}
+    assert diff.exceeded(found, 0) == []  # misses have no limit
+    shown = diff_table.text([found], "function", 3, of="walks").splitlines()
+    assert shown[0].endswith("one run each, TLB of i7-8700k") and shown[2].split()[-3:] == ["L1", "misses", "walks"]
+    rows = [line.split() for line in shown if line.startswith(("vfs_write", "kjournald2"))]
+    assert rows == [
+        ["kjournald2", "3.0", "10.0", "+7.0", "append", "1024"],
+        ["vfs_write", "2.0", "1.0", "-1.0", "append", "1024"],
+    ]
+
+
+def test_misses_of_one_kernel_alone_or_of_another_machine_are_refused(two, tmp_path):
+    a, _ = with_misses(tmp_path)
+    with pytest.raises(UsageError, match=r"different TLB misses \(those of i7-8700k and none\)"):
+        compared((a, two[1]))
+    with pytest.raises(UsageError, match=r"has no misses of 'zen2'; .* lab run --machine zen2"):
+        diff.measured(a, "ext4", "zen2")
+
+
 def test_repeats_that_differ_are_told(two):
     guest(two[0], 2, vfs_write=1607, old_helper__isra__0=320, kjournald2=500)
     found = compared(two)
@@ -117,9 +152,19 @@ def test_the_command_compares_folders_and_leaves_with_1_beyond_a_limit(two, tmp_
     assert sorted(os.listdir(tmp_path / "out")) == ["diff.json", "ext4.folded"]
 
 
+def test_the_command_shows_the_largest_differences_of_a_counter(tmp_path):
+    words = ["lab", "diff", *map(str, with_misses(tmp_path)), "smoke", "--fs", "ext4", "-o", str(tmp_path / "out")]
+    done = CliRunner().invoke(main, [*words, "--machine", "i7-8700k", "--of", "walks", "--by", "task"])
+    assert done.exit_code == 0 and "task, walks per call" in done.stdout
+    folded = (tmp_path / "out/ext4.folded").read_text().splitlines()
+    assert "append;1024;(deferred_kjournald2);kjournald2;kjournald2 48 160" in folded
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
+        (["--of", "walks"], "--of walks needs a TLB; give one with --machine"),
+        (["--machine", "i7-8700k"], "has no misses of 'i7-8700k'"),
         (["--fs", "xfs"], "has no xfs-1.calls.parquet"),
         (["--limit", "much"], "write a share like 5%"),
         (["--chart", "a.gif"], "a chart is one of"),

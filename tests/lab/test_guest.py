@@ -34,6 +34,7 @@ from scmsim.core.records import (
     Files,
 )
 from scmsim.lab import (
+    call_counts,
     diff,
     initramfs,
     job,
@@ -45,9 +46,11 @@ from scmsim.lab import (
     runner,
     stream,
     systems,
+    tlb,
     tools,
     touches,
 )
+from scmsim.mmu import presets
 
 pytestmark = pytest.mark.slow
 _MISSING = [finding for finding in tools.examine() if finding.package]
@@ -144,6 +147,26 @@ def test_a_stream_tells_its_calls_and_touches_are_the_first_of_its_pages(setting
     assert {"vfs_write", "dax_iomap_rw"} & set(table["function"]) and {"persistent memory", "vmalloc"} < set(
         table["region"]
     )
+
+
+def test_misses_by_code_add_up_to_those_of_the_stream(setting, tmp_path):
+    rows = [(CREATE, 1, 0, 0, 0), *[(WRITE, 1, i << 12, 4096) for i in range(40)], (FSYNC, 1), (UNLINK, 1)]
+    made = plan.from_trace(Trace(rows, side_table(2)))
+    setting = dataclasses.replace(setting, window=machine.Window(1, 1, calls=True), machine="i7-8700k")
+    found = machine.run(setting, systems.load()["ext4-dax"], made)
+    assert len(found.cells) == len(found.stream) and set(found.cells) <= {0, *found.rows["number"]}
+    stream.keep(tmp_path / "a.runs.parquet", found.stream, "ext4-dax", made, found, "6.1")
+    kept = tlb.counted(stream.Kept(tmp_path / "a.runs.parquet"), {"one": presets.machine("i7-8700k")}, lambda *_: None)
+    by_row = tlb.by_row(found, "i7-8700k")
+    for name, misses in by_row.items():
+        assert misses.sum() == sum(row[name] for row in kept["one"]) > 0
+    call_counts.keep(tmp_path / "a.calls.parquet", outcome.Outcome("ext4-dax", made, found), "6.1", "i7-8700k", by_row)
+    frame = call_counts.load(tmp_path / "a.calls.parquet").frame
+    assert frame["walks"].sum() == by_row["walks"].sum() and (frame["walks"] <= frame["l1_misses"]).all()
+    assert (
+        frame["l1_misses"]
+        <= frame["load_accesses"] + frame["store_accesses"] + frame["rep_loads"] + frame["rep_stores"]
+    ).all()
 
 
 def test_a_full_file_system_is_counted(setting):

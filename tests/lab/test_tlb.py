@@ -1,13 +1,16 @@
 """Streams of addresses of a real kernel, kept whole, and what machines' MMUs make of them."""
 
+import os
 import pathlib
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from scmsim.core.counters import COUNTERS, rounded
 from scmsim.core.errors import UsageError
-from scmsim.lab import qemu, regions, stream, tlb
+from scmsim.lab import counts, qemu, regions, stream, tlb
 from scmsim.lab.machine import Measured
 from scmsim.lab.plan import Plan, Region
 from scmsim.lab.regions import REGIONS
@@ -85,6 +88,25 @@ def test_rows_are_what_one_page_after_the_other_gives(tmp_path):
         }
     ]  # fmt: skip
     assert same["dtlb_load_misses_stlb_hit"] > 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 90), st.integers(1, 3), st.integers(0, 4)), max_size=60))
+@settings(max_examples=8 if os.environ.get("NUMBA_DISABLE_JIT") else 25, deadline=None)
+def test_misses_belong_to_the_row_whose_code_began_the_run(runs):
+    numbers = [7, 3, 1, 5, 2]  # of the rows, in the order of the plugin's table
+    records = [mark(1), *[packed_run(0x400000 + 4096 * page, count, 0) for page, count, _ in runs]]
+    measured = Measured(np.zeros(5, counts.ROW), SYMBOLS, {}, 1.0, stream=np.array(records, np.uint64))
+    measured.rows["number"] = numbers
+    measured.cells = np.array([0, *[numbers[row] for _, _, row in runs]], np.uint32)
+    found = tlb.by_row(measured, "i7-8700k")
+    expected, before = np.zeros((2, 5), int), (0, 0)
+    for k, (_, _, row) in enumerate(runs):
+        told = simulate([0x400000 + 4096 * page for page, _, _ in runs[: k + 1]], "i7-8700k")
+        walks = told["dtlb_load_misses_walk_completed"]
+        now = walks + told["dtlb_load_misses_stlb_hit"], walks
+        expected[:, row] += np.subtract(now, before)
+        before = now
+    assert [found[name].tolist() for name in ("l1_misses", "walks")] == expected.tolist()
 
 
 def test_a_stream_without_a_run_has_no_rows(tmp_path):

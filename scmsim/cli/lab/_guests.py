@@ -30,6 +30,9 @@ _JOB = (
     click.option("--fs", help="File systems, separated by commas.  [default: the job's; ext4-dax]"),
     click.option("--units", help="Bytes of a call, separated by commas, instead of the job's."),
     click.option("--repeat", "repeats", type=click.IntRange(1, 1000), help="Fresh guests for each file system."),
+    click.option(
+        "--machine", help="Count first-level misses and walks of this machine's TLB too, for scmsim lab diff."
+    ),
     click.option("--no-erms", is_flag=True, help="A CPU without fast rep movsb; the kernel copies by 8 bytes then."),
 )
 
@@ -107,6 +110,17 @@ def run_guests(trace: str, fs: tuple[str, ...], given: dict[str, Any], **kept: A
     with progress() as show:
         runner.run(job, setting, chosen, given["out"], workers=workers, inputs=[trace], progress=show)
     return setting.kernel.version()
+
+
+def misses_of(machine: str | None) -> dict[str, Any]:
+    """Fields of the setting of guests whose misses are counted on a machine; none without one."""
+    from scmsim.lab.machine import Window
+    from scmsim.mmu import presets
+
+    if not machine:
+        return {}
+    presets.machine(machine)  # refuses what is none
+    return {"window": Window(1, 1, calls=True), "machine": machine}
 
 
 def setting_of(job: "Job", given: dict[str, Any], dax: bool, **kept: Any) -> "Setting":

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scmsim.cli.lab._guests import job_of, job_options, make_folder, run_job, run_options, setting_with
+from scmsim.cli.lab._guests import job_of, job_options, make_folder, misses_of, run_job, run_options, setting_with
 from scmsim.core.errors import EnvironmentProblem, UsageError
 
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from scmsim.lab.systems import System
 
 SUMMARY = "Show what a kernel does more or less than another for the same calls; exit code 1 beyond a limit."
+_OF = ("instructions", "loads", "stores", "stored-bytes", "write-backs", "fences", "l1-misses", "walks")
 _CANNOT_TEST = 125  # git bisect run skips such a commit
 
 
@@ -26,6 +27,7 @@ diff.json has every row, FS.folded the stacks for flamegraph.pl.
 
 \b
 Example: scmsim lab diff 6.1 6.12 smoke --fs ext4-dax,xfs-dax -o diff
+         scmsim lab diff 6.1 6.12 smoke --machine i7-8700k --of walks -o diff
          scmsim lab diff good/ arch/x86/boot/bzImage smoke --limit 5% -o diff
 """,
 )
@@ -40,8 +42,14 @@ Example: scmsim lab diff 6.1 6.12 smoke --fs ext4-dax,xfs-dax -o diff
 @click.option(
     "--by", type=click.Choice(["function", "mechanism", "task"]), default="function", help="What the rows below are."
 )
+@click.option(
+    "--of",
+    type=click.Choice(_OF),
+    default="instructions",
+    help="Which counter's largest differences the rows and FS.folded show.",
+)
 @click.option("--top", type=click.IntRange(0), default=12, show_default=True, help="Rows for each file system.")
-@click.option("--limit", help="Exit with 1 if B takes more than this of anything in an operation, e.g. 5%.")
+@click.option("--limit", help="Exit with 1 if B takes more than this of anything but misses in an operation, e.g. 5%.")
 @click.option("--bisect", is_flag=True, help="Exit with 125 where a kernel cannot be measured: for git bisect run.")
 @click.option("--format", "form", type=click.Choice(["table", "markdown"]), default="table", help="Of what is printed.")
 @click.option("--json", "as_json", is_flag=True, help="Print diff.json.")
@@ -64,6 +72,9 @@ def _compared(a: str, b: str, job: str, limit: float | None, given: dict[str, An
     from scmsim.lab import diff, diff_table
     from scmsim.plot import lab_diff as chart
 
+    of = next(name for name in (*diff.COMPARED, *diff.MISSES) if name.lower().replace(" ", "-") == given["of"])
+    if of in diff.MISSES and not given["machine"]:
+        raise UsageError(f"--of {given['of']} needs a TLB; give one with --machine, e.g. i7-8700k")
     if given["chart"]:
         chart.check(given["chart"])
     loaded, chosen = job_of(job, given)
@@ -71,12 +82,12 @@ def _compared(a: str, b: str, job: str, limit: float | None, given: dict[str, An
     make_folder(out)
     folders = [_measured(name, loaded, chosen, given) for name in (a, b)]
     for fs in loaded.fs:
-        both = [diff.measured(folder, fs) for folder in folders]
+        both = [diff.measured(folder, fs, given["machine"]) for folder in folders]
         found.append(diff.compare(*both))
-        write(out / f"{fs}.folded", diff.folded(both[0][0], both[1][0]))
+        write(out / f"{fs}.folded", diff.folded(both[0][0], both[1][0], of))
     text = json.dumps(found, indent=1)
     write(out / "diff.json", text)
-    click.echo(text if given["as_json"] else diff_table.text(found, given["by"], given["top"], given["form"]))
+    click.echo(text if given["as_json"] else diff_table.text(found, given["by"], given["top"], given["form"], of))
     if given["chart"]:
         chart.draw(found, given["chart"])
     beyond = [line for each in found for line in diff.exceeded(each, limit)] if limit is not None else []
@@ -99,7 +110,8 @@ def _measured(name: str, loaded: "Job", chosen: "dict[str, System]", given: dict
 
     if pathlib.Path(name).is_dir():
         return pathlib.Path(name)
-    setting = setting_with(kernel.named(name), loaded, any(system.dax for system in chosen.values()))
+    dax = any(system.dax for system in chosen.values())
+    setting = setting_with(kernel.named(name), loaded, dax, **misses_of(given["machine"]))
     place = runner.place(given["out"], loaded, setting, chosen)
     run_job(loaded, setting, chosen, place, given)
     return place

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from scmsim.cli.lab._guests import guest_options, job_of, job_options, make_folder, run_job, setting_with
+from scmsim.cli.lab._guests import guest_options, job_of, job_options, make_folder, misses_of, run_job, setting_with
 from scmsim.core.errors import UsageError
 
 SUMMARY = "Run a trace or a microbenchmark on real file systems and count what the kernel does."
@@ -36,10 +36,15 @@ def command(job: str, out: str, **given: Any) -> None:
     from scmsim.lab import kernel, runner
 
     loaded, chosen = job_of(job, given)
-    dax, window = any(system.dax for system in chosen.values()), _window(given["stream"])
+    if given["machine"] and given["stream"]:
+        raise UsageError(
+            "--machine counts the whole stream's misses and keeps none of it; leave --stream or --machine out"
+        )
+    dax = any(system.dax for system in chosen.values())
+    kept = misses_of(given["machine"]) or {"window": _window(given["stream"])}
     named = (given["package"] or "").split(",")
     kernels = [kernel.find(name or None, given["image"], given["modules"]) for name in named]
-    settings = [setting_with(each, loaded, dax, window=window) for each in kernels]
+    settings = [setting_with(each, loaded, dax, **kept) for each in kernels]
     if len(settings) > 1:
         make_folder(out)
     places = [runner.place(out, loaded, each, chosen) if len(settings) > 1 else out for each in settings]
