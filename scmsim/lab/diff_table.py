@@ -17,7 +17,7 @@ def text(found: Sequence[dict[str, Any]], by: str, top: int, form: str = "table"
     for each in found:
         machine = f", TLB of {each['machine']}" if each["machine"] else ""
         parts.append(f"{each['fs']}: {each['a']} -> {each['b']}, {_repeats(each)}{machine}")
-        parts.append(shown(_operations(each)))
+        parts.append(shown(_operations(each, of)))
         rows = sorted((row for row in each[by] if _difference(row, of) >= _LEAST), key=lambda row: size(row, of))[:top]
         if rows:
             parts.append(shown(_largest(rows, by, of)))
@@ -36,12 +36,12 @@ def _repeats(each: dict[str, Any]) -> str:
     return f"{each['repeats']} runs each, {same}"
 
 
-def _operations(each: dict[str, Any]) -> list[list[str]]:
-    """Instructions of both, and the differences of every counter, per call."""
-    first, *others = [*COMPARED, *(MISSES if each["machine"] else {})]
-    rows = [["per call", "calls", *(f"{first} {which}" for which in "AB"), "difference", "", *others]]
+def _operations(each: dict[str, Any], of: str) -> list[list[str]]:
+    """One counter of both, and the differences of all others, per call."""
+    others = [name for name in (*COMPARED, *(MISSES if each["machine"] else ())) if name != of]
+    rows = [["per call", "calls", *(f"{of} {which}" for which in "AB"), "difference", "", *others]]
     for row in each["operations"]:
-        (a, b), calls = row[first], max(1, row["calls"])
+        (a, b), calls = row[of], max(1, row["calls"])
         rest = [f"{(row[name][1] - row[name][0]) / calls:+,.1f}" for name in others]
         values = [f"{a / calls:,.1f}", f"{b / calls:,.1f}", f"{(b - a) / calls:+,.1f}", percent(a, b)]
         rows.append([label(row), f"{row['calls']:,}", *values, *rest])

@@ -1,10 +1,10 @@
-"""What two kernels do differently, as a picture: the functions with the largest differences."""
+"""What two kernels do differently, as a picture: the functions with the largest differences of a counter."""
 
 import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-from scmsim.lab.diff import label
+from scmsim.lab.diff import label, size
 from scmsim.plot.files import write
 from scmsim.plot.library import altair, drawn
 from scmsim.plot.tlb import check
@@ -14,8 +14,8 @@ _TOP = 15  # of a file system
 _COLOURS = {"more": "#d55e00", "less": "#0072b2"}  # Okabe and Ito: told apart by colour-blind readers too
 
 
-def draw(found: Sequence[dict[str, Any]], path: str) -> None:
-    """Draw a panel for each file system: instructions per call that the second kernel takes more or less, by function.
+def draw(found: Sequence[dict[str, Any]], path: str, of: str = "instructions") -> None:
+    """Draw a panel for each file system: how many of a counter per call the second kernel takes more or less, by function.
 
     Raises EnvironmentProblem without the extra `report`, UsageError for a file that cannot be written.
     """
@@ -24,19 +24,19 @@ def draw(found: Sequence[dict[str, Any]], path: str) -> None:
     scale = alt.Scale(domain=list(_COLOURS), range=list(_COLOURS.values()))
     panels = []
     for each in found:
-        x = alt.X("difference:Q", title="instructions per call", axis=alt.Axis(format=",d"))
+        x = alt.X("difference:Q", title=f"{of} per call", axis=alt.Axis(format=",d"))
         y = alt.Y("function:N", title=None, sort=None, axis=alt.Axis(labelLimit=400))
         colour = alt.Color("sign:N", scale=scale, title=each["b"], legend=alt.Legend(orient="bottom"))
-        chart = alt.Chart(alt.Data(values=_bars(each))).mark_bar().encode(x=x, y=y, color=colour)
+        chart = alt.Chart(alt.Data(values=_bars(each, of))).mark_bar().encode(x=x, y=y, color=colour)
         panels.append(chart.properties(title=f"{each['fs']}: {each['a']} -> {each['b']}", width=420))
     spec = alt.vconcat(*panels).to_dict()
     write(pathlib.Path(path), drawn(spec, pathlib.Path(path).suffix[1:]))
 
 
-def _bars(each: dict[str, Any]) -> list[dict[str, Any]]:
+def _bars(each: dict[str, Any], of: str) -> list[dict[str, Any]]:
     out = []
-    for row in each["function"][:_TOP]:
-        difference = (row["instructions"][1] - row["instructions"][0]) / max(1, row["calls"])
+    for row in sorted(each["function"], key=lambda row: size(row, of))[:_TOP]:
+        difference = (row[of][1] - row[of][0]) / max(1, row["calls"])
         sign = "more" if difference > 0 else "less"
         out.append({"function": f"{row['name']} ({label(row)})", "difference": difference, "sign": sign})
     return out

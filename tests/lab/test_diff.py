@@ -114,7 +114,8 @@ def test_misses_are_compared_where_both_were_counted(tmp_path):
     assert {row["name"]: row["walks"] for row in found["task"]} == {"": [32, 16], "kjournald2": [48, 160]}
     assert diff.exceeded(found, 0) == []  # misses have no limit
     shown = diff_table.text([found], "function", 3, of="walks").splitlines()
-    assert shown[0].endswith("one run each, TLB of i7-8700k") and shown[2].split()[-3:] == ["L1", "misses", "walks"]
+    assert shown[0].endswith("one run each, TLB of i7-8700k") and shown[2].split()[-2:] == ["L1", "misses"]
+    assert shown[3].split()[:7] == ["append", "1024", "16", "5.0", "11.0", "+6.0", "+120.0"]
     rows = [line.split() for line in shown if line.startswith(("vfs_write", "kjournald2"))]
     assert rows == [
         ["kjournald2", "3.0", "10.0", "+7.0", "append", "1024"],

@@ -46,7 +46,7 @@ Example: scmsim lab diff 6.1 6.12 smoke --fs ext4-dax,xfs-dax -o diff
     "--of",
     type=click.Choice(_OF),
     default="instructions",
-    help="Which counter's largest differences the rows and FS.folded show.",
+    help="The counter that is shown of both kernels, in the rows below, FS.folded and the chart.",
 )
 @click.option("--top", type=click.IntRange(0), default=12, show_default=True, help="Rows for each file system.")
 @click.option("--limit", help="Exit with 1 if B takes more than this of anything but misses in an operation, e.g. 5%.")
@@ -89,7 +89,7 @@ def _compared(a: str, b: str, job: str, limit: float | None, given: dict[str, An
     write(out / "diff.json", text)
     click.echo(text if given["as_json"] else diff_table.text(found, given["by"], given["top"], given["form"], of))
     if given["chart"]:
-        chart.draw(found, given["chart"])
+        chart.draw(found, given["chart"], of)
     beyond = [line for each in found for line in diff.exceeded(each, limit)] if limit is not None else []
     for line in beyond:
         click.echo(f"beyond the limit: {line}", err=True)
