@@ -116,45 +116,54 @@ def _fill(source: IO[bytes], block: np.ndarray) -> int:
 
 
 def _lackey(file: pathlib.Path) -> Iterator[Batch]:
-    codes: list[int] = []
-    addresses: list[int] = []
+    from scmsim.mmu.lackey import FOUND, LINE, take_lines
+
+    number = foreign = first = 0
     with _open(file) as source:
-        number = foreign = first = 0
         while lines := source.readlines(1 << 22):
-            for line in lines:
-                number += 1
-                access = _LACKEY.get(line[:2].strip())
-                if access is None or line[2:3] != b" ":
-                    if len(line) > _LONGEST:
-                        raise UsageError(
-                            f"{str(file)!r}: line {number} is {len(line)} bytes long; this is no lackey trace"
-                        )
-                    if line.strip() and not line.startswith(b"=="):  # valgrind's own messages
-                        foreign, first = foreign + 1, first or number
-                    continue
-                address, comma, size = line[3:].strip().partition(b",")
-                try:
-                    value = int(address, 16)
-                    int(size)
-                except ValueError:
-                    value = -1
-                if not comma or not 0 <= value < 1 << 64:
-                    raise UsageError(
-                        f"{str(file)!r}: line {number}: {line[:40].decode('latin-1').strip()!r} is no access; "
-                        "an access reads ' L 1ffefffe80,8'"
-                    )
+            text, at = np.frombuffer(b"".join(lines), np.uint8), np.zeros(3, np.int64)
+            codes, addresses = np.empty(2 * len(lines), np.uint8), np.empty(2 * len(lines), np.int64)
+            while True:
+                take_lines(at, codes, addresses, text)
+                if at[LINE] == len(lines):
+                    break
+                line = lines[at[LINE]]
+                at += (len(line), 1, 0)
+                access, address = _access(file, number + int(at[LINE]), line)
+                if not access and line.strip() and not line.startswith(b"=="):  # valgrind's own messages
+                    foreign, first = foreign + 1, first or number + int(at[LINE])
                 for code in access:
-                    codes.append(code)
-                    addresses.append(value)
-            if codes:
-                yield np.array(codes, np.uint8), np.array(addresses, np.uint64).view(np.int64)
-                codes.clear()
-                addresses.clear()
+                    codes[at[FOUND]], addresses.view(np.uint64)[at[FOUND]] = code, address
+                    at[FOUND] += 1
+            number += len(lines)
+            if at[FOUND]:
+                yield codes[: at[FOUND]], addresses[: at[FOUND]]
     if foreign * _FOREIGN > number:
         raise UsageError(
             f"{str(file)!r}: {foreign:,} of {number:,} lines are no accesses, the first is line {first}; let valgrind write to a "
             "file of its own with --log-file=F"
         )
+
+
+def _access(file: pathlib.Path, number: int, line: bytes) -> tuple[tuple[int, ...], int]:
+    """Event codes and address of a line of lackey; no code: it is no access.  Raises UsageError for half of one."""
+    access = _LACKEY.get(line[:2].strip())
+    if access is None or line[2:3] != b" ":
+        if len(line) > _LONGEST:
+            raise UsageError(f"{str(file)!r}: line {number} is {len(line)} bytes long; this is no lackey trace")
+        return (), 0
+    address, comma, size = line[3:].strip().partition(b",")
+    try:
+        value = int(address, 16)
+        int(size)
+    except ValueError:
+        value = -1
+    if not comma or not 0 <= value < 1 << 64:
+        raise UsageError(
+            f"{str(file)!r}: line {number}: {line[:40].decode('latin-1').strip()!r} is no access; "
+            "an access reads ' L 1ffefffe80,8'"
+        )
+    return access, value
 
 
 def _champsim(file: pathlib.Path) -> Iterator[Batch]:

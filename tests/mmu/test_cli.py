@@ -10,8 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
 
 from scmsim import cli
+from scmsim.core.records import FETCH, LOAD, STORE
 from scmsim.mmu import accesses, mrc, page_runs, simulate
 
 ROOT = Path(__file__).parents[2]
@@ -239,3 +242,26 @@ def test_page_runs_of_the_lab_are_accesses_for_every_reader(raw, tmp_path):
     for options in (["mrc", "--sets", "1,16", "--ways", "1,4"], ["mmu", "--l1", "64x4"]):
         told = [json.loads(run(*options, tmp_path / name, "--json").stdout) for name in ("a.pages.npz", "b.u64")]
         assert [{**one, "file": ""} for one in told[:1]] == [{**one, "file": ""} for one in told[1:]]
+
+
+LINES = st.sampled_from(
+    [
+        " L 1ffefffe80,8", "I  0023C790,2", " S 0400001008,4", " M FFFFffff81000000,16", "L  10,1", " L  20,4", " L 0x30,4",
+        "==1== message", "", " L 00000000000000000040,8", " S 50,8 ", " L 1_0,1",
+    ]
+)  # fmt: skip
+
+
+@given(st.lists(LINES, max_size=40), st.booleans())
+def test_a_lackey_trace_is_what_its_lines_are(tmp_path_factory, lines, ends):
+    """Against Python's own reading of each line."""
+    file = tmp_path_factory.mktemp("lackey") / "t.lackey"
+    file.write_text("\n".join([" L 1,1", *lines]) + "\n" * ends)
+    codes = {"I": [FETCH], "L": [LOAD], "S": [STORE], "M": [LOAD, STORE]}
+    expected = []
+    for line in [" L 1,1", *lines]:
+        if line[:2].strip() in codes:
+            value = int(line[3:].split(",")[0], 16)
+            expected += [(code, value - (value >> 63 << 64)) for code in codes[line[:2].strip()]]
+    found = [pair for batch in accesses.read(file) for pair in zip(*(part.tolist() for part in batch), strict=True)]
+    assert found == expected

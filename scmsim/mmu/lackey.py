@@ -1,0 +1,66 @@
+"""Lines of Valgrind's lackey, ` L 1ffefffe80,8`, -> event codes and addresses, many at once."""
+
+import numpy as np
+
+from scmsim.core.records import FETCH, LOAD, STORE
+from scmsim.jit import kernel, subroutine
+
+PLACE, LINE, FOUND = range(3)  # of `at`: bytes and lines that are done, accesses found
+_BLANK, _END, _COMMA = ord(" "), ord("\n"), ord(",")
+_FETCH, _LOAD, _STORE, _MODIFY = ord("I"), ord("L"), ord("S"), ord("M")
+_DIGITS = 16  # of an address
+_DIGIT = np.full(256, -1, np.int64)  # value of a hexadecimal digit, by character
+for _i in range(16):
+    _DIGIT[[ord(f"{_i:x}"), ord(f"{_i:X}")]] = _i
+
+
+@kernel
+def take_lines(at, codes, addresses, text):
+    """Take lines in up to the first that is not of the usual form, from `at` on."""
+    place, n = at[PLACE], at[FOUND]
+    while place + 6 <= text.size:
+        kind = text[place] if text[place + 1] == _BLANK else text[place + 1]
+        first = _BLANK if kind != _FETCH else _FETCH
+        if text[place] != first or text[place + 2] != _BLANK:
+            break
+        address, comma = hexadecimal(text, place + 3)
+        end = after_number(text, comma + 1)
+        if comma == place + 3 or comma > place + 3 + _DIGITS or text[comma] != _COMMA or end < 0:
+            break
+        if kind == _FETCH:
+            codes[n] = FETCH
+        elif kind == _LOAD or kind == _MODIFY:
+            codes[n] = LOAD
+        elif kind == _STORE:
+            codes[n] = STORE
+        else:
+            break
+        addresses[n] = address
+        n += 1
+        if kind == _MODIFY:
+            codes[n], addresses[n] = STORE, address
+            n += 1
+        place = end
+        at[LINE] += 1
+    at[PLACE], at[FOUND] = place, n
+
+
+@subroutine
+def hexadecimal(text, place):
+    """The number at a place, and the place behind its digits."""
+    number = 0
+    while place < text.size - 1 and _DIGIT[text[place]] >= 0:
+        number = number << 4 | _DIGIT[text[place]]
+        place += 1
+    return number, place
+
+
+@subroutine
+def after_number(text, place):
+    """The place behind a decimal number and a line's end; -1 if there is something else."""
+    start = place
+    while place < text.size and 0 <= text[place] - ord("0") <= 9:
+        place += 1
+    if place == start or place == text.size or text[place] != _END:
+        return -1
+    return place + 1
