@@ -61,6 +61,14 @@ def test_the_program_knows_the_calls_of_the_importer() -> None:
     }
 
 
+def test_what_is_kept_of_a_thread_or_request_goes_with_it() -> None:
+    """A map of bpftrace takes no more than 4096 keys."""
+    for end, key in (("sched_process_exit", "tid"), ("io_uring_complete", "$r")):
+        freed = set(re.findall(rf"delete\(@(\w+)\[{re.escape(key)}\]\)", PROGRAM.partition(end)[2].partition("\n}")[0]))
+        keys = {"tid": "tid|args->pid", "$r": "args->req"}[key]
+        assert freed == set(re.findall(rf"@(\w+)\[(?:{keys})\] =", PROGRAM)) != set()
+
+
 def scmsim(folder: Path, backend_name: str, out: str, *command: str) -> subprocess.CompletedProcess[str]:
     argv = [
         sys.executable,
