@@ -52,6 +52,12 @@ def test_a_file_of_this_machine(file: str) -> None:
     assert "what mends it" in run(file).stdout
 
 
+def test_a_name_with_a_terminal_command_is_escaped(file: str) -> None:
+    os.rename(file, f"{file}\x1b[2J")
+    done = run(f"{file}\x1b[2J", "--as-dax")
+    assert done.exit_code == 0 and "\x1b" not in done.stdout and done.stdout.count("\\x1b[2J") >= 2
+
+
 def test_a_part_of_a_file(file: str) -> None:
     answer = json.loads(run(file, "--as-dax", "--offset", "4KiB", "--length", "1MiB", "--json").stdout)
     assert answer["regions"] == {"edge": 1} and answer["load_faults"] == 256
@@ -74,6 +80,7 @@ def test_a_trace(tmp_path: pathlib.Path) -> None:
         (["FILE", "--fs", "ext4"], "are for a trace"),
         (["FILE", "--offset", "1KiB"], "no multiple of 4KiB"),
         (["FILE", "--offset", "1GiB"], "no multiple of 4KiB within"),
+        (["FILE", "--length", "0"], "--length 0 maps nothing"),
         (["FILE", "--pid", "99999999"], "cannot read the mappings of process 99999999"),
     ],
 )
