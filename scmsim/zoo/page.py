@@ -17,7 +17,7 @@ Made by
 
     scmsim zoo -o zoo
 
-which replays every shipped trace and some workloads on every file system, in minutes. `zoo/zoo.md` is this page, `zoo/zoo.csv` its
+which replays every trace of `traces` and some workloads on every file system, in minutes. `zoo/zoo.md` is this page, `zoo/zoo.csv` its
 tables as one. The same command resumes a run that was stopped; `--trace 'git,sqlite*'` and `--fs 'nova*'` narrow it. `zoo` is the
 folder of a [sweep](sweep.md), whose `results.parquet` has every counter.
 
