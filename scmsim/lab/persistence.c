@@ -26,7 +26,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum mark { NEXT = 0xffa, STOP, END, BEGIN, ARM }; /* see guest.h */
+enum mark { NEXT = 0xffb, END, BEGIN, ARM }; /* see guest.h */
 enum entry { STORED = 1, NT_STORED, WRITTEN_BACK, FENCED, LOCKED_FENCE, BEGUN, ENDED, UNSEEN, FULL };
 
 #define LINE 64u
@@ -265,10 +265,7 @@ static void on_mark(unsigned cpu, uint64_t number)
         note(cpu, BEGUN, 0);
     else if (number == END)
         note(cpu, ENDED, 0);
-    else if (number == STOP) {
-        end_run();
-        recording = false;
-    } else if (number == NEXT && states)
+    else if (number == NEXT && states)
         next_state();
 }
 
