@@ -127,3 +127,13 @@ def test_where_a_partition_begins(tmp_path: pathlib.Path) -> None:
     (tmp_path / "8:1" / "start").write_text("2048\n")
     starts = [of_file.device_start(device, str(tmp_path)) for device in ("8:1", "8:0", "0:33")]
     assert starts == [1 << 20, 0, None]
+
+
+def test_blocks_without_content_are_written_no_further_than_the_file() -> None:
+    import numpy as np
+
+    from scmsim.study.page_size import mend, rules
+
+    place = of_file.Place("ext4", {"dax": "always"}, "/dev/pmem0", "259:0")
+    (line,) = mend.advice(np.array([rules.UNWRITTEN]), place, "a b", 0, 0)
+    assert "of='a b'" in line and "count=FILE_SIZE" in line
