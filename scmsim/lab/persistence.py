@@ -243,7 +243,7 @@ def look(
     paths: Sequence[str],
     progress: Callable[[int], None] = lambda done: None,
 ) -> Iterator[Seen]:
-    """What the kernel makes of each of the states `numbers`; a guest that a state kills is started again behind it.
+    """What the kernel makes of each of the states `numbers`; after a state that kills the guest, a new guest takes the next one.
 
     Parameters
     ----------

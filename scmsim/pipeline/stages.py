@@ -1,4 +1,4 @@
-"""The stages that a model's events go through, and the loop; a replay without a stage is a shorter list.
+"""The stages that a model's events go through, and the loop.  A replay without a stage is a shorter list.
 
 A stage takes the events of a buffer and may fill in fields for those behind it; the first of a full replay says which row of the
 counters each event goes to.
@@ -160,7 +160,7 @@ class Faults(Stage):
 
 
 class Around(Mmu):
-    """What else runs, between the events that an MMU takes; nobody else sees it."""
+    """What else runs, between the events that an MMU takes.  No other stage sees it."""
 
     def __init__(self, mmu: Mmu, system: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
         self.mmu, self.counting, self.state = mmu, mmu.counting, mmu.state
@@ -198,7 +198,7 @@ class RepStrings(Stage):
 
 
 class Interleaved(Stage):
-    """What the kernel's own code touches, between the events that an MMU takes; nobody else sees those touches."""
+    """What the kernel's own code touches, between the events that an MMU takes.  No other stage sees those touches."""
 
     def __init__(self, mmu: Mmu, footprints: Footprints, placement: Placement, files: Files) -> None:
         self.mmu, self.footprints = mmu, footprints
