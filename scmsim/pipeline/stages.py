@@ -207,9 +207,8 @@ class Interleaved(Stage):
         self.inodes, self.known = begin(files)
         self.opened = np.zeros(len(files), np.int64)  # which measured open file stands for that of each file
         self.operations = np.zeros(0, OPERATION)
-        room = max(
-            ROOM, int(footprints.book.calls["count"].max()) + 1
-        )  # one event has all of a call's touches before it
+        # one event may have all of a call's touches before it
+        room = max(ROOM, int(footprints.book.calls["count"].max()) + 1)
         self.events, self.bins = np.zeros(room, EVENT), np.zeros(room, np.int64)
 
     def begin(self, batch: np.recarray) -> None:
