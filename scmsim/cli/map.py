@@ -107,6 +107,8 @@ def _of_file(
             raise UsageError(f"--offset {offset} is no multiple of 4KiB within the file's {size:,} bytes")
         start = of_file.device_start(place.device)
         end = size if length is None else min(size, begin + parse_bytes(length))
+        if end == begin:
+            raise UsageError("--length 0 maps nothing; give the bytes of the mapping, or leave it out")
         count, found = 0, np.full(-(-end // rules.HUGE) - begin // rules.HUGE, rules.NEVER, np.uint8)
         if place.fs != "tmpfs":
             extents = of_file.extents(descriptor)
@@ -177,7 +179,7 @@ def _file_text(answer: dict[str, Any], machine: str) -> str:
         told = ", ".join(f"{name} {kib:,} KiB" for name, kib in answer["process"].items()) or "does not map it"
         lines += ["", f"the process: {told}" + (" (smaps shows no large pages of DAX)" if answer["dax"] else "")]
     if answer["mend"]:
-        lines += ["", "what mends it:", *(f"  {line}" for line in answer["mend"])]
+        lines += ["", "what mends it:", *(f"  {printable(line)}" for line in answer["mend"])]
     return "\n".join(lines)
 
 

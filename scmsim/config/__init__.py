@@ -75,7 +75,7 @@ def resolve(text: str | pathlib.Path, matrix: bool = False) -> pathlib.Path:
 
 
 def meant_as(path: pathlib.Path) -> str:
-    """What a file is meant to be, right or wrong: MATRIX_PREFIX, SWEEP_PREFIX or "" (an experiment), by its name or tables."""
+    """What kind a file is meant as, valid or not: MATRIX_PREFIX, SWEEP_PREFIX or "" (an experiment), by its name or tables."""
     for prefix in _TABLES:
         if path.name.startswith(prefix):
             return prefix

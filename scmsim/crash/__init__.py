@@ -1,4 +1,4 @@
-"""Crash checking: every state that a crash may leave of a model's stores, and whether the file system's promise holds in it."""
+"""Crash checking: every state that a crash may leave of a model's stores, and whether the file system's guarantee holds in it."""
 
 import pathlib
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""The check: every state that a crash can leave, the recovery from it, and whether each file is as it was promised.
+"""The check: every state that a crash can leave, the recovery from it, and whether each file is as guaranteed.
 
 A crash is taken before each fence and after each operation: what may be lost there includes all that may be lost since the
 fence before, so no crash point between two events shows more.

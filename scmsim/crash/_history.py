@@ -14,7 +14,7 @@ class History:
     Parameters
     ----------
     guarantee : Guarantee
-        What the file system promises.
+        What the file system guarantees.
     skipped : int
         Operations before the trace's first.
     """

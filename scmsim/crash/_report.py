@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass
 class Failure:
-    """A crash after which a file is not what was promised, with as few lost lines as it takes.
+    """A crash after which a file is not as guaranteed, with the fewest lost lines that show it.
 
     `event` is the number of the operation's persistence event before which the power goes (its fence, or the end), `lost` the
     lines that are lost: address in hexadecimal, mechanism of the first store that is lost there.

@@ -38,10 +38,8 @@ OPERATION = np.dtype(
             ("freed", "i8"),  # bytes that the file loses
             ("inode", "i8"),  # number, NONE for no file
             ("file", "i8"),  # row of the file, NONE for no file
-            (
-                "opening",
-                "i8",
-            ),  # number of the open file that the call makes or uses, in the order of opening; NONE for neither
+            # number of the open file that the call makes or uses, in the order of opening; NONE for neither
+            ("opening", "i8"),
         ],
     )
 )

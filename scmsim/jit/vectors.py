@@ -140,9 +140,8 @@ def _find(lanes: int, bits: int) -> Callable:
 def _take_bit(typing: Any, array: Any, index: Any, bit: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         row = _Vector(8, 64, context, builder, signature.args[0], *args[:2])
-        at = builder.sub(
-            row.filled(args[2]), row.constant(*range(0, 512, 64))
-        )  # where the bit lies, counted from a lane's first
+        # where the bit lies, counted from each lane's first
+        at = builder.sub(row.filled(args[2]), row.constant(*range(0, 512, 64)))
         inside = builder.icmp_unsigned("<", at, row.constant(64))
         shift = builder.and_(at, row.constant(63))
         own = builder.select(inside, builder.shl(row.constant(1), shift), row.constant(0))

@@ -1,4 +1,4 @@
-"""For whom the kernel ran, and called by what: the plugin's rows with their chains of callers.
+"""For which task the kernel ran, and called by what: the plugin's rows with their chains of callers.
 
 A node of the plugin's tree of calls is a call site and the node that it was reached by; a root is a stack.  The calls of the trace
 run on the stack that makes system calls.  Everything else is interrupts and other tasks: what a file system puts off until later

@@ -5,7 +5,7 @@
 
 #define MARK 0x5C3D0000L /* displacement of the marking store, see plugin.c */
 #define COUNT 0xffe      /* number that switches counting on */
-enum { NEXT = 0xffa, FINISH, END, BEGIN }; /* for persistence.c: the next state; the end of what is recorded; around an operation */
+enum { NEXT = 0xffb, END, BEGIN }; /* for persistence.c: the next state; around an operation */
 #define ROOT "/mnt"      /* where the file system is mounted */
 
 enum op { CREATE, OPEN, READ, WRITE, FSYNC, TRUNCATE, FALLOCATE, UNLINK, RENAME, LINK, MKDIR, RMDIR, STAT, READDIR, MMAP,

@@ -26,7 +26,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum mark { NEXT = 0xffa, STOP, END, BEGIN, ARM }; /* see guest.h */
+enum mark { NEXT = 0xffb, END, BEGIN, ARM }; /* see guest.h */
 enum entry { STORED = 1, NT_STORED, WRITTEN_BACK, FENCED, LOCKED_FENCE, BEGUN, ENDED, UNSEEN, FULL };
 
 #define LINE 64u
@@ -191,7 +191,7 @@ static void restore_base(void)
     close(fd);
 }
 
-static void soil(uint64_t at, uint32_t length)
+static void note_dirty(uint64_t at, uint32_t length)
 {
     for (uint64_t page = at / PAGE; page <= (at + length - 1) / PAGE; page++)
         if (!is_dirty[page]) {
@@ -208,7 +208,7 @@ static void put_into(uint64_t at, const uint8_t *bytes, uint32_t length, bool fo
     if (for_good)
         memcpy(base + at, bytes, length);
     else
-        soil(at, length);
+        note_dirty(at, length);
 }
 
 static bool next_piece(struct piece *piece, uint8_t *bytes)
@@ -265,10 +265,7 @@ static void on_mark(unsigned cpu, uint64_t number)
         note(cpu, BEGUN, 0);
     else if (number == END)
         note(cpu, ENDED, 0);
-    else if (number == STOP) {
-        end_run();
-        recording = false;
-    } else if (number == NEXT && states)
+    else if (number == NEXT && states)
         next_state();
 }
 
@@ -308,7 +305,7 @@ static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address
     if (at != UINT64_MAX) {
         unsigned bytes = 1u << qemu_plugin_mem_size_shift(info);
         if (states)
-            soil(at, bytes);
+            note_dirty(at, bytes);
         else if (store)
             note_store(cpu, insn, at, bytes);
         else

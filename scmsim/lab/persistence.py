@@ -42,6 +42,7 @@ _LETTERS = 20  # of a name's first letter, from f on: guest_operations.c
 _RESULTS_ROOM = 384 << 20  # of one boot
 _STUCK_S = 120.0  # without a new state
 _NO_ROOM = "write what was found"  # guest_crash.c's word for a full mailbox
+_MOST_RUNS = 1 << 16  # of a file: guest_crash.c
 _LOOK_WORDS = 60  # paths of a command
 _MOST_PIECE = 4096
 
@@ -242,7 +243,7 @@ def look(
     paths: Sequence[str],
     progress: Callable[[int], None] = lambda done: None,
 ) -> Iterator[Seen]:
-    """What the kernel makes of each of the states `numbers`; a guest that a state kills is started again behind it.
+    """What the kernel makes of each of the states `numbers`; after a state that kills the guest, a new guest takes the next one.
 
     Parameters
     ----------
@@ -330,5 +331,10 @@ def _files(raw: bytes, count: int) -> Iterator[SeenFile]:
     for _ in range(count):
         inode, length, directory, runs = _SEEN_FILE.unpack_from(raw, at)
         at += _SEEN_FILE.size
+        if runs > _MOST_RUNS:
+            raise UsageError(
+                f"a file has more than {_MOST_RUNS:,} pieces of one call and page, and the rest was not looked at; "
+                "take a trace of smaller files"
+            )
         yield SeenFile(inode, length, bool(directory), tuple(np.frombuffer(raw, _RUN, runs, at).tolist()))
         at += runs * _RUN.itemsize

@@ -204,7 +204,7 @@ def microbench(units: Sequence[int], total: int = 16 << 20, passes: Sequence[str
 
 
 class Replayable:
-    """The operations of a plan as a `records.Source` that counts one region; the others only bring the model's state on."""
+    """The operations of a plan as a `records.Source` that counts one region; the others only change the model's state."""
 
     def __init__(self, plan: Plan, number: int) -> None:
         self._parents = plan.files["parent"].astype(np.int64)

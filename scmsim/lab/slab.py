@@ -1,4 +1,4 @@
-"""What the kernel's memory holds at the end of a run: the slab cache of each page, read in the file that backs the guest's memory.
+"""The slab cache of each page of the kernel's memory at the end of a run, read in the file that backs the guest's memory.
 
 Source: Linux 6.1, mm/slab.h: every `struct kmem_cache` is in the list `slab_caches`, its name stands before its list head; a page
 of a slab has its cache in its `struct page`, at an offset that differs between versions and is found here.  A tail page refers to

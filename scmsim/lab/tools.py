@@ -1,4 +1,4 @@
-"""What the lab needs on this machine: what is there, and the one command that brings the rest."""
+"""What the lab needs on this machine: what is installed, and the one command that installs the rest."""
 
 import os
 import shutil

@@ -1,8 +1,12 @@
 """TLBs, page-walk caches and page walks of one core.
 
-`machine(name)` gives the state of an MMU, `scmsim.mmu.replay.replay` adds a batch of events to the counters, `simulate` does
-both for addresses (`simulate_frame`: for several machines and page sizes at once), `plain_misses` counts the misses of one or
-two TLB arrays as fast as can be, `scmsim.mmu.mrc` those of every geometry at once.  Importing this package compiles nothing.
+- `machine(name)` gives the state of an MMU.
+- `scmsim.mmu.replay.replay` adds a batch of events to the counters.
+- `simulate` does both for addresses, `simulate_frame` for several machines and page sizes at once.
+- `plain_misses` counts the misses of one or two TLB arrays and nothing else, at several times the speed.
+- `scmsim.mmu.mrc` counts the misses of every geometry in one pass.
+
+Importing this package compiles nothing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

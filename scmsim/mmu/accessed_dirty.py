@@ -1,8 +1,8 @@
 """Accessed and dirty bits of user pages: the MMU sets them with a locked write the first time (Intel SDM volume 3, 4.8).
 
 Kernel mappings have both set from the start (Linux arch/x86/include/asm/pgtable_types.h, __PAGE_KERNEL), and Linux sets them
-itself when a fault maps a user page; so this is off unless a machine asks for it.  The bits of the pages used last are
-remembered, 16 Ki regions of 64 pages (4 GiB of small pages); what has fallen out counts again.
+itself when a fault maps a user page.  So this is off unless a machine asks for it.  The bits of the pages used last are
+remembered, in 16 Ki regions of 64 pages (4 GiB of small pages).  A page whose region was evicted counts again.
 """
 
 from scmsim.jit import subroutine

@@ -1,6 +1,6 @@
 """Addresses -> TLB and page-walk counters, many at a time.
 
-The same results as `replay` gives for one event an address.  Where neither level asks the other (fills mostly-inclusive) and
+The same results as `replay` gives for one event an address.  Where neither level depends on the other (fills mostly-inclusive) and
 all arrays behind the first level are LRU with up to 16 ways, the accesses of a batch go through one array at a time: all
 through the first level, those that missed through the second, those that walk through one page-walk cache after the other,
 then their page-table entries through one cache after the other.  Each array sees the same accesses in the same order as if they

@@ -6,7 +6,7 @@ from scmsim.core.records import FETCH, LOAD, STORE
 from scmsim.jit import kernel, subroutine
 
 PLACE, LINE, FOUND = range(3)  # of `at`: bytes and lines that are done, accesses found
-_BLANK, _END, _COMMA = ord(" "), ord("\n"), ord(",")
+_BLANK, _END, _COMMA, _ZERO, _NINE = ord(" "), ord("\n"), ord(","), ord("0"), ord("9")
 _FETCH, _LOAD, _STORE, _MODIFY = ord("I"), ord("L"), ord("S"), ord("M")
 _DIGITS = 16  # of an address
 _DIGIT = np.full(256, -1, np.int64)  # value of a hexadecimal digit, by character
@@ -59,7 +59,7 @@ def hexadecimal(text, place):
 def after_number(text, place):
     """The place behind a decimal number and a line's end; -1 if there is something else."""
     start = place
-    while place < text.size and 0 <= text[place] - ord("0") <= 9:
+    while place < text.size and _ZERO <= text[place] <= _NINE:
         place += 1
     if place == start or place == text.size or text[place] != _END:
         return -1

@@ -1,8 +1,8 @@
-"""Misses of one or two TLB arrays and nothing else, as fast as can be: exact LRU, up to 16 ways, one page size.
+"""Misses of one or two TLB arrays and nothing else, fast: exact LRU, up to 16 ways, one page size.
 
 Twice the speed of the whole MMU comes from rows of 16 tags of 32 bits.  A tag is a page number of 24 bits and the number
-of a region of 2**24 pages (64 GiB of small pages), given out as the regions turn up: 255 of them are more than a program
-touches, and when they do not suffice the caller takes `batch.replay_batch` instead.
+of a region of 2**24 pages (64 GiB of small pages), given out as the regions turn up.  255 of them are more than a program
+touches.  When they do not suffice, the caller takes `batch.replay_batch` instead.
 """
 
 from typing import NamedTuple

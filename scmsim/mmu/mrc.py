@@ -5,7 +5,8 @@ the position at which an access finds its page tells for every w whether it woul
 number of sets gives all associativities up to 16 (Hill and Smith, IEEE TC 1989), and the number of distinct pages since the last
 access (`stack_distances`) the misses of a fully associative TLB of any capacity.  Both are exact.
 
-`sampled` follows a share of the pages only (SHARDS, Waldspurger et al., FAST 2015).  At TLB sizes it is off by points; it is for
+`sampled` follows a share of the pages only (SHARDS, Waldspurger et al., FAST 2015).  At TLB sizes its miss ratios are off
+by percentage points.  It is for
 capacities from some 100,000 pages up, and states an interval from the spread between 16 groups of pages.
 """
 

@@ -167,7 +167,7 @@ def translate(s, c, page, address, order):
 
 @subroutine
 def by_other_rule(s, page, tag, stlb_tag):
-    """Level that has the page, 0 if none, for fills that are exclusive or happen on walks only; fills what they fill."""
+    """Level that has the page, 0 if none, for fills that are exclusive or happen on walks only; does these fills."""
     l1 = s.array[page.l1]
     at = first_slot(l1, (tag & ADDRESS) >> page.order)
     if probe(s, l1, tag, at):

@@ -65,7 +65,7 @@ def touch_rows(s, t, tag, at):
 
 @subroutine
 def touch(s, t, tag, page):
-    """Look a tag, of the page of this number, up in array `t` and let it in; True if it was there."""
+    """Look a tag, of the page of this number, up in array `t` and insert it on a miss; True on a hit."""
     at = first_slot(t, page)
     if t.policy == LRU:
         if touch_set(s, t, tag, at) if t.lanes <= LANES else touch_rows(s, t, tag, at):
@@ -130,7 +130,7 @@ def use(s, t, at, way, distance):
 
 @subroutine
 def insert(s, t, tag, at):
-    """Let a tag in that the set at `at` does not have; returns the tag that goes, or EMPTY."""
+    """Insert a tag that the set at `at` does not have; returns the evicted tag, or EMPTY."""
     tags, way = s.tag, t.ways - 1
     note_filled(s, at)
     if t.policy > FIFO:

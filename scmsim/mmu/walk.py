@@ -95,7 +95,7 @@ def nested_walk(s, c, address, scm):
 
 @subroutine
 def busy(s, cycles):
-    """Give a walk to the walker that is free first; returns by how many cycles the time with walks under way grows."""
+    """Give a walk to the walker that is free first; returns by how many cycles the time with walks in flight grows."""
     w = 0
     for k in range(1, s.walkers):
         if s.free_at[k] < s.free_at[w]:

@@ -271,12 +271,12 @@ def passes(table: Table, fields: Iterable[str], per_pass: int = 4) -> list[list[
         Counter fields to measure; raises UsageError for one that the table lacks, with the reason.
     per_pass : int
         Programmable counters that one pass may use (fewer if the CPU has fewer). Fixed counters and the `ALWAYS_COUNTED` come
-        on top; where a rider has no fixed counter, it uses one beyond `per_pass` if the CPU has one to spare.
+        on top; one of those without a fixed counter uses one beyond `per_pass` if the CPU has one to spare.
 
     Returns
     -------
     list of list of str
-        The fields of each pass, riders first. Two fields that one event supplies are in one pass and share a counter
+        The fields of each pass, `ALWAYS_COUNTED` first. Two fields that one event supplies are in one pass and share a counter
         (see `Table.by_event`).
     """
     wanted = set(fields)

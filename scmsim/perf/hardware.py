@@ -86,13 +86,13 @@ def choose(table: events.Table, request: Request, why_not: Callable[[str], str |
 
 
 def passes(table: events.Table, names: dict[str, str], request: Request) -> list[tuple[Event, ...]]:
-    """The events in passes; with count = "split" each one but the riders twice, for user and for kernel mode."""
+    """The events in passes; with count = "split" each one but the `ALWAYS_COUNTED` twice, for user and for kernel mode."""
     split = request.count == "split"
     modes = ("u", "k") if split else ("u",) if request.count == "user" else ("",)
     groups = [list(names)] if request.multiplexed else events.passes(table, names, per_pass=PER_PASS // (1 + split))
     found = []
     for group in groups:
-        # a rider is there once, for both modes: its second half would take a counter from the others
+        # `ALWAYS_COUNTED` are there once, for both modes: a second half would take a counter from the others
         counted = [(name, ("",) if split and name in events.ALWAYS_COUNTED else modes) for name in group]
         found.append(tuple(Event(name, _moded(names[name], m), m) for name, ms in counted for m in ms))
     return found

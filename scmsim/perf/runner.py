@@ -146,7 +146,7 @@ class _Rig:
         self.stack.close()
 
     def measure(self, cell: Cell, number: int) -> dict[str, Any]:
-        """All passes of a cell, in an order that turns with the cell's number; returns what is stored."""
+        """All passes of a cell, in an order that rotates with the cell's number; returns what is stored."""
         passes = self.backend.passes
         order = [(number + i) % len(passes) for i in range(len(passes))]
         counts: dict[int, Counts] = {}

@@ -1,4 +1,4 @@
-"""From a bare machine to a mounted file system on persistent memory: the steps, and the care that they harm nothing.
+"""From a bare machine to a mounted file system on persistent memory: the steps, and the checks that they harm nothing.
 
 Sizes and addresses in bytes. Sources: Linux Documentation/admin-guide/kernel-parameters.txt (memmap=), filesystems/dax.rst
 and filesystems/ext4 (dax); ndctl-create-namespace(1); README of NVSL/linux-nova; docs.pmem.io (I/O alignment).

@@ -1,4 +1,4 @@
-"""Steps that can be undone: what to undo is on disk before a step is done, so that even a killed process leaves no secret.
+"""Steps that can be undone: what to undo is on disk before a step is done, so that a killed process can be undone too.
 
 The journal is the marker file of a folder that the harness may use. Undoing a step that was never done is harmless.
 """

@@ -1,7 +1,7 @@
 """Compiles what replays will need, several pieces at once, each in a process of its own: numba compiles one function at a time.
 
 A piece is a file system, or the stages behind all of them.  What is compiled follows from the types of arguments alone,
-so that a few operations on one file do for any trace.  The processes leave their kernels on disk, where the replay
+so a few operations on one file suffice for any trace.  The processes leave their kernels on disk, where the replay
 finds them.
 """
 

@@ -1,6 +1,8 @@
 """Calls that fail before they reach a file system: data of a directory (EISDIR), bytes beyond the largest file (EFBIG).
 
-Such a call moves nothing; it is replayed as one of no bytes, which costs its way into the kernel, and counted by the error's name.
+Such a call moves nothing.  It is replayed as a call of no bytes, which costs its way into the kernel, and is counted by the error's
+name.
+
 Source: Linux fs/read_write.c (a directory has no data), mm/filemap.c: generic_write_checks, fs/open.c: vfs_fallocate, fs/attr.c:
 inode_newsize_ok (`s_maxbytes` of the file system).  Simplified: a write that passes the limit fails as a whole.
 """

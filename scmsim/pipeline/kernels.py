@@ -1,5 +1,6 @@
 """One kernel for all columns of a replay: costs and footprints of a version of Linux, and who has none of it."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +31,7 @@ def costs_of(fs: str) -> list[str]:
 def kernels() -> list[str]:
     """Versions that any model has costs or footprints of, the oldest first."""
     found = {*footprint.kernels(), *(kernel for fs in registry.names("fs") for kernel in costs_of(fs))}
-    return sorted(found, key=lambda version: [int(part) for part in version.split(".")])
+    return sorted(found, key=lambda version: [int(part) for part in re.findall(r"\d+", version)])
 
 
 def choose(kernel: str | None, names: Iterable[str], params: Params, footprints: str | None) -> Chosen:

@@ -1,11 +1,11 @@
 """Passes that repeat: they are replayed until the state of every stage has come back, and their counts are multiplied from there.
 
 What a pass does follows from its operations and the state before it.  So once the state after a pass is that after an earlier
-pass of the same operations, the passes between the two come again for ever and add the same counts each time: the result is
+pass of the same operations, the passes between the two repeat without end and add the same counts each time.  The result is
 bit by bit that of a replay of every pass.  The state is compared whole, word by word.  Not part of it are
 - counts that nothing depends on (a model names its own: `STATISTICS`; they may be asked for being 0, so that is compared), and
 - two clocks, which move on evenly: the time of the trace, and the cycles of the MMU, to which its busy walkers move along.
-A model that does something because time has passed says until when it will not (`quiet_until`); no pass after that is left out.
+A model that does something because time has passed says until when it will not (`quiet_until`).  No pass after that is left out.
 Models without `STATISTICS` are replayed pass by pass, as is every source without `parts`.
 
 The way back to an earlier state is found with one saved state, replaced whenever the passes since then have doubled (R. P.

@@ -1,4 +1,4 @@
-"""The stages that a model's events go through, and the loop; a replay without a stage is a shorter list.
+"""The stages that a model's events go through, and the loop.  A replay without a stage is a shorter list.
 
 A stage takes the events of a buffer and may fill in fields for those behind it; the first of a full replay says which row of the
 counters each event goes to.
@@ -160,7 +160,7 @@ class Faults(Stage):
 
 
 class Around(Mmu):
-    """What else runs, between the events that an MMU takes; nobody else sees it."""
+    """What else runs, between the events that an MMU takes.  No other stage sees it."""
 
     def __init__(self, mmu: Mmu, system: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
         self.mmu, self.counting, self.state = mmu, mmu.counting, mmu.state
@@ -198,7 +198,7 @@ class RepStrings(Stage):
 
 
 class Interleaved(Stage):
-    """What the kernel's own code touches, between the events that an MMU takes; nobody else sees those touches."""
+    """What the kernel's own code touches, between the events that an MMU takes.  No other stage sees those touches."""
 
     def __init__(self, mmu: Mmu, footprints: Footprints, placement: Placement, files: Files) -> None:
         self.mmu, self.footprints = mmu, footprints
@@ -207,9 +207,8 @@ class Interleaved(Stage):
         self.inodes, self.known = begin(files)
         self.opened = np.zeros(len(files), np.int64)  # which measured open file stands for that of each file
         self.operations = np.zeros(0, OPERATION)
-        room = max(
-            ROOM, int(footprints.book.calls["count"].max()) + 1
-        )  # one event has all of a call's touches before it
+        # one event may have all of a call's touches before it
+        room = max(ROOM, int(footprints.book.calls["count"].max()) + 1)
         self.events, self.bins = np.zeros(room, EVENT), np.zeros(room, np.int64)
 
     def begin(self, batch: np.recarray) -> None:

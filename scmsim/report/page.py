@@ -181,7 +181,7 @@ def _trust(result: Result, runs: Sequence[Run]) -> str:
     """What the numbers are."""
     kinds = {names.is_measured(run) for run in runs}
     said = {
-        False: "Simulated counts are predictions from structure; times are estimates.",
+        False: "Simulated counts follow from structure, instructions, loads and stores from fitted costs; times are estimates.",
         True: _counted_by(harness(result)),
     }
     return " ".join(text for kind, text in said.items() if kind in kinds)

@@ -1,8 +1,8 @@
 """Search for the access pattern that stresses a file system most, for each operation; what the thesis left as future work.
 
-A pattern is a set of genes (`workload/pattern.py`).  The search draws patterns, then changes one or two genes of the best ones; the
-finding is shrunk gene by gene to the plainest pattern that keeps most of the score.  It is one only if it scores `MARGIN` times the
-median of the drawn patterns.  Its mechanism is the site whose loads and stores (or walks, or bytes) per byte grew most
+A pattern is a set of genes (`workload/pattern.py`).  The search draws patterns, then changes one or two genes of the best ones.
+The finding is shrunk gene by gene to the simplest pattern that keeps most of the score.  It counts only if it scores `MARGIN`
+times the median of the drawn patterns.  Its mechanism is the site whose loads and stores (or walks, or bytes) per byte grew most
 against that median.  Same seed, same findings.
 """
 
@@ -101,7 +101,7 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Finding:
-    """The worst pattern of one operation; whether it is worth a word, `stands_out` says.
+    """The worst pattern of one operation; `stands_out` says whether it is worth reporting.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The trace room: the Parquet store, one importer a file in `formats/`, one capture back end a file in `capture/`."""
+"""Traces: the Parquet store, importers (one a file in `formats/`) and capture back ends (one a file in `capture/`)."""
 
 from typing import TYPE_CHECKING, Any
 

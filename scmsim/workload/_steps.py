@@ -1,7 +1,7 @@
 """Runs of equal operations (STEP) and the stream of operations that they stand for.
 
 A generator yields arrays of STEP: "read 1 MiB from offset 0 in pieces of 4 KiB" is one of them.  `Stream` cuts them into pieces,
-numbers the times and hands out batches, so that a generator pays once for a transfer and not once for each call.
+numbers the times and hands out batches, so that a generator does work once a transfer and not once a call.
 """
 
 from collections.abc import Iterator

@@ -18,7 +18,7 @@ class Stream:
     """A records.Source made of pieces: record arrays of any length, in order, without times.
 
     A subclass sets `header`, `files` and `interval` (nanoseconds between two rows) and yields its rows from `pieces()`, which
-    may be called several times and yields the same rows each time; one that repeats itself says so in `parts()` instead.
+    may be called several times and yields the same rows each time.  One that repeats itself has `parts()` instead.
     """
 
     header: dict[str, Any]

@@ -1,15 +1,18 @@
 """Ageing: fill a file system to a utilisation, then delete and refill until a multiple of its capacity has been written.
 
 Each round deletes a share of the live bytes (files chosen at random, or the oldest) and creates new files until the utilisation
-is reached again; so free space breaks up as it does in life, with state but without a replay of months.  A deleted file's
-object id is used again, so the side table is as long as the largest number of files alive.
+is reached again; so free space fragments as it does in use, without a replay of months.  A deleted file's
+object id is reused, so the side table is as long as the largest number of live files.
 
-Sizes: lognormal with mu 9.48, sigma 2.46 (file sizes by count, Agrawal et al., Generating realistic Impressions, FAST 2009,
-Table 2; its body), cut at 512 MiB where that paper's Pareto tail begins; pareto: shape 0.91 (that tail's) from 4 KiB,
-cut at 512 MiB; agrawal: the eleven sizes and weights of the "agrawal" profile of the Geriatrix ageing tool (profiles/agrawal,
-after Agrawal et al., A five-year study of file-system metadata, FAST 2007); small: a set of 37,513 files, all
-below one 2 MiB superpage, so that 2 MiB pages waste 73 GiB by the VSM paper's equation 1; its sizes are ours: log-normal,
-median 4 KiB, sigma 1.4 (mean 11 KiB, an estimate of a source tree's).  fixed: all files have the size `mean`.
+Sizes:
+- lognormal: mu 9.48, sigma 2.46 (file sizes by count, Agrawal et al., Generating realistic Impressions, FAST 2009, Table 2; its
+  body), cut at 512 MiB where that paper's Pareto tail begins
+- pareto: shape 0.91 (that tail's) from 4 KiB, cut at 512 MiB
+- agrawal: the eleven sizes and weights of the "agrawal" profile of the Geriatrix ageing tool (profiles/agrawal, after Agrawal et
+  al., A five-year study of file-system metadata, FAST 2007)
+- small: a set of 37,513 files, all below one 2 MiB superpage, so that 2 MiB pages waste 73 GiB by the VSM paper's equation 1.  Its
+  sizes are ours: log-normal, median 4 KiB, sigma 1.4 (mean 11 KiB, an estimate of a source tree's)
+- fixed: all files have the size `mean`
 """
 
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Filebench 1.5-alpha3: reads a .f file (or one of six personalities) and plays its threads.
+"""Filebench 1.5-alpha3: reads a .f file (or one of six personalities) and runs its threads.
 
 To the byte: file sets (tree, sizes), how many files are made beforehand, which file comes next (rotors), sizes of the calls.  Drawn
 anew from `seed`, as Filebench draws from the system: which files are made beforehand, random offsets, sizes of random appends and

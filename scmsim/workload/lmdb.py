@@ -41,12 +41,8 @@ PARAMS = {
     "seed": ("1", "seed", "seed of keys and of where pages lie"),
 }
 PAGE = 4096
-HEADER, POINTER, NODE, KEY = (
-    16,
-    2,
-    8,
-    8,
-)  # bytes of a page's header, of an entry's offset in it, of a node's header, of a key
+# bytes of a page's header, of an entry's offset in it, of a node's header, of a key
+HEADER, POINTER, NODE, KEY = 16, 2, 8, 8
 META, META_AT = 120, 32  # bytes of a meta page that a commit stores, and where (MDB_meta from mm_mapsize on)
 BRANCH_FILL = 80  # percent
 _REUSED_AFTER = 3  # transactions

@@ -1,10 +1,14 @@
 """A RocksDB-like store (log, memtable flush, leveled compaction, block reads) under YCSB A to F, or filled at random.
 
-The calls are those of RocksDB 7.8.3 under strace (db_bench fillrandom, overwrite, readrandom): a put is one `write` to the
-log, which is pre-allocated to 1.1 write buffers without changing its size, cut to its size, closed and removed after the flush; a
-sorted table is written in pieces of whole blocks up to 1 MiB, fdatasync'ed, closed, opened again and its tail read in four
-pieces; compaction reads its inputs block by block and pre-allocates its outputs; the manifest is appended to and fdatasync'ed at
-each change of the tables.  Left out: sync_file_range and fadvise (no operation of a trace), compression, and the block cache: each
+The calls are those of RocksDB 7.8.3 under strace (db_bench fillrandom, overwrite, readrandom):
+- A put is one `write` to the log.  The log is pre-allocated to 1.1 write buffers without changing its size, cut to its size, closed
+  and removed after the flush.
+- A sorted table is written in pieces of whole blocks up to 1 MiB, fdatasync'ed, closed, opened again and its tail read in four
+  pieces.
+- Compaction reads its inputs block by block and pre-allocates its outputs.
+- The manifest is appended to and fdatasync'ed at each change of the tables.
+
+Left out: sync_file_range and fadvise (no operation of a trace), compression, and the block cache: each
 look-up reads its blocks from the file, as a store on storage-class memory without a cache of its own would (`bloom` bits a key
 spare the tables without the key).
 

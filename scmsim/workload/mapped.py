@@ -1,6 +1,6 @@
 """A mapped file touched in units: in order, by stride, at random or by Zipf's law, with what a program does to make stores last.
 
-The file exists before (its setting up counts nothing).  The same touches by read and write calls (`by`) show what the mapping is
+The file exists before (its set-up counts nothing).  The same touches by read and write calls (`by`) show what the mapping is
 worth.  Zipf: the share of the k-th place is proportional to 1 / k^0.99 (YCSB's constant), the places are shuffled by the seed.
 """
 

@@ -1,15 +1,19 @@
 """Memory objects and files as one object: the workloads of the SCM manager ("Research on a software architecture for SCM").
 
-micro: Table 2, `malloc`, `store`, `load`, `free` of 512, 1024 and 4096 bytes, 100 times each, and Table 3, `creat`, `open`,
-`write`, `read`, `close` of the same sizes, 10 times each.  distillery, ftpget, insmod, cp, cat: the five programs of section 5.3
-on its five files (35761, 2278, 1108, 2598, 4797 bytes), either through file calls (as is) or through `mm_to_file` and
-`file_to_mm` (changed as that section says).  Not in the paper, so ours: distillery's output is half its input; ftpget receives
-in 512-byte pieces (the paper reports times per 512 bytes); file calls move 4 KiB.  churn: objects of log-uniform size (32 B to
-128 KiB, the buddy's units) allocated and freed at random, ours.
+- micro: Table 2, `malloc`, `store`, `load`, `free` of 512, 1024 and 4096 bytes, 100 times each, and Table 3, `creat`, `open`,
+  `write`, `read`, `close` of the same sizes, 10 times each
+- distillery, ftpget, insmod, cp, cat: the five programs of section 5.3 on its five files (35761, 2278, 1108, 2598, 4797 bytes),
+  either through file calls (as is) or through `mm_to_file` and `file_to_mm` (changed as that section says)
+- churn: objects of log-uniform size (32 B to 128 KiB, the buddy's units) allocated and freed at random, ours
 
-How the operations name things: `file` is the object, which stays the same object when it becomes a file; `length` of malloc,
-mm_to_file and file_to_mm is its size; `file2` of mm_to_file is the directory that gets the name; `file2` of file_to_mm is the
-directory that loses it (the call with the flag that deletes the metadata), or -1 where the name stays.
+Not in the paper, so ours: distillery's output is half its input; ftpget receives in 512-byte pieces (the paper reports times per
+512 bytes); file calls move 4 KiB.
+
+Columns of the operations:
+- `file`: the object, which stays the same object when it becomes a file
+- `length` of malloc, mm_to_file and file_to_mm: its size
+- `file2` of mm_to_file: the directory that gets the name
+- `file2` of file_to_mm: the directory that loses it (the call with the flag that deletes the metadata), or -1 where the name stays
 """
 
 from collections.abc import Iterator

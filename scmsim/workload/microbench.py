@@ -1,8 +1,12 @@
 """The thesis' microbenchmark: one file at a time, `total / unit` calls of `unit` bytes, one of five passes.
 
-append: a fresh file is written; rewrite: an existing file is written from offset 0; read: an existing file is read from
-offset 0; reread: the same once more after a first pass; wsync: append with an fsync after each write (write and fsync count as
-one call).  What a pass needs beforehand (create, fill, first pass) is marked SETUP and counts nothing.  A remainder of
+- append: a fresh file is written
+- rewrite: an existing file is written from offset 0
+- read: an existing file is read from offset 0
+- reread: the same once more after a first pass
+- wsync: append with an fsync after each write (write and fsync count as one call)
+
+What a pass needs beforehand (create, fill, first pass) is marked SETUP and counts nothing.  A remainder of
 `total / unit` is dropped.  Source: thesis "TLB overhead of NVM file systems", Program 1 (its loop), chapter 5 (its passes).
 """
 

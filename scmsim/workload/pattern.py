@@ -1,6 +1,6 @@
 """One access pattern: append, overwrite or read `unit` bytes every `stride` bytes, in order or at random, over files in turn.
 
-Overwritten and read files exist before (their setting up counts nothing); appended ones are created first (marked SETUP).  With a
+Overwritten and read files exist before (their set-up counts nothing).  Appended ones are created first (marked SETUP).  With a
 stride beyond the unit an append leaves holes.  Random places are drawn from `seed`; every place is as likely as any other.
 """
 

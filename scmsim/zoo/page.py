@@ -17,9 +17,9 @@ Made by
 
     scmsim zoo -o zoo
 
-which replays every shipped trace and some workloads on every file system, in minutes. `zoo/zoo.md` is this page, `zoo/zoo.csv` its
-tables as one. The same command resumes a run that was stopped; `--trace 'git,sqlite*'` and `--fs 'nova*'` narrow it. `zoo` is the
-folder of a [sweep](sweep.md), whose `results.parquet` has every counter.
+which replays every trace of `traces` and some workloads on every file system, in minutes. `zoo/zoo.md` is this page, `zoo/zoo.csv`
+its tables as one. The same command resumes a run that was stopped; `--trace 'git,sqlite*'` and `--fs 'nova*'` narrow it. `zoo`
+is the folder of a [sweep](sweep.md), whose `results.parquet` has every counter.
 
 Machine {machine}, medium {medium}, each file system's own mapping. What is dirty at the end is written back and counts. Walks and
 misses are those of the file system's data and metadata; what else the kernel's code touches is

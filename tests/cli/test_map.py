@@ -52,6 +52,12 @@ def test_a_file_of_this_machine(file: str) -> None:
     assert "what mends it" in run(file).stdout
 
 
+def test_a_name_with_a_terminal_command_is_escaped(file: str) -> None:
+    os.rename(file, f"{file}\x1b[2J")
+    done = run(f"{file}\x1b[2J", "--as-dax")
+    assert done.exit_code == 0 and "\x1b" not in done.stdout and done.stdout.count("\\x1b[2J") >= 2
+
+
 def test_a_part_of_a_file(file: str) -> None:
     answer = json.loads(run(file, "--as-dax", "--offset", "4KiB", "--length", "1MiB", "--json").stdout)
     assert answer["regions"] == {"edge": 1} and answer["load_faults"] == 256
@@ -74,6 +80,7 @@ def test_a_trace(tmp_path: pathlib.Path) -> None:
         (["FILE", "--fs", "ext4"], "are for a trace"),
         (["FILE", "--offset", "1KiB"], "no multiple of 4KiB"),
         (["FILE", "--offset", "1GiB"], "no multiple of 4KiB within"),
+        (["FILE", "--length", "0"], "--length 0 maps nothing"),
         (["FILE", "--pid", "99999999"], "cannot read the mappings of process 99999999"),
     ],
 )
@@ -120,3 +127,13 @@ def test_where_a_partition_begins(tmp_path: pathlib.Path) -> None:
     (tmp_path / "8:1" / "start").write_text("2048\n")
     starts = [of_file.device_start(device, str(tmp_path)) for device in ("8:1", "8:0", "0:33")]
     assert starts == [1 << 20, 0, None]
+
+
+def test_blocks_without_content_are_written_no_further_than_the_file() -> None:
+    import numpy as np
+
+    from scmsim.study.page_size import mend, rules
+
+    place = of_file.Place("ext4", {"dax": "always"}, "/dev/pmem0", "259:0")
+    (line,) = mend.advice(np.array([rules.UNWRITTEN]), place, "a b", 0, 0)
+    assert "of='a b'" in line and "count=FILE_SIZE" in line

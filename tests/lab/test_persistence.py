@@ -52,6 +52,15 @@ def test_states_are_written_as_the_plugin_reads_them():
     assert writer.count == 1
 
 
+def test_a_file_that_was_not_read_to_its_end_is_refused():
+    seen = struct.pack("<QqII", 12, 1 << 30, 0, 65537) + bytes(16 * 65537)
+    with pytest.raises(UsageError, match="more than 65,536 pieces"):
+        list(persistence._files(seen, 1))
+    (whole,) = persistence._files(struct.pack("<QqII", 12, 16, 0, 1) + struct.pack("<QQ", 5, 2), 1)
+    assert whole == persistence.SeenFile(12, 16, False, ((5, 2),))
+    assert "#define MOST_RUNS 65536\n" in (cache.HERE / "guest_crash.c").read_text()
+
+
 def test_names_are_made_as_the_guest_makes_them():
     assert [Name(-1, 17, number).leaf for number in (0, 1, 19, 20, 41)] == [
         "f000017", "g000017", "y000017", "f000017.1", "g000017.2",
@@ -83,5 +92,5 @@ def test_what_is_not_followed_is_refused(op, flag, said):
 
 def test_numbers_of_marks_are_those_of_the_guest():
     plugin, guest = ((cache.HERE / name).read_text() for name in ("persistence.c", "guest.h"))
-    assert "enum mark { NEXT = 0xffa, STOP, END, BEGIN, ARM }" in plugin
-    assert "#define COUNT 0xffe" in guest and "enum { NEXT = 0xffa, FINISH, END, BEGIN }" in guest
+    assert "enum mark { NEXT = 0xffb, END, BEGIN, ARM }" in plugin
+    assert "#define COUNT 0xffe" in guest and "enum { NEXT = 0xffb, END, BEGIN }" in guest

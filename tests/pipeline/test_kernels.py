@@ -18,6 +18,12 @@ def test_models_say_which_kernels_they_have_costs_of() -> None:
     assert set(footprint.kernels()) | {"5.13", "6.1"} <= set(known) and known.index("5.13") < known.index("6.1")
 
 
+def test_a_kernel_of_ones_own_may_have_any_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "costs_of", lambda fs: ["6.2-mine"])
+    monkeypatch.setattr(footprint, "kernels", lambda: ["6.1", "6.12"])
+    assert kernels.kernels() == ["6.1", "6.2-mine", "6.12"]
+
+
 def test_a_kernel_chooses_costs_and_footprints() -> None:
     chosen = kernels.choose("6.1", ["tmpfs", "ext4", "scmfs"], {}, None)
     assert chosen.params == {"tmpfs": {"kernel": "6.1"}} and chosen.footprints == "6.1"

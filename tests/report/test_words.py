@@ -78,7 +78,7 @@ def test_a_page_of_measurements_shows_what_was_measured() -> None:
     text = page(Result({}, runs))
     assert ">  page faults</td><td>3</td>" in text and ">  time on a CPU, ns</td><td>500</td>" in text
     assert "Measured counts are perf" in text and "#1" not in body(text)
-    assert "are predictions" not in text
+    assert "Simulated counts" not in text
 
 
 def test_made_up_counts_are_called_so_at_the_top_and_the_bottom() -> None:

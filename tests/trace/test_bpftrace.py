@@ -61,6 +61,20 @@ def test_the_program_knows_the_calls_of_the_importer() -> None:
     }
 
 
+def test_a_path_with_a_line_end_ends_no_capture(tmp_path: Path) -> None:
+    lines = tmp_path / "calls.txt"
+    lines.write_text("p 1 1 10 /a\nn x\nn 1 1 11 2 0\ne 1 2 12\ne 1 3 13\n")
+    assert list(backend._theirs(lines, [1], 0)) == ["p 1 1 10 /a\n", "n 1 1 11 2 0\n", "e 1 2 12\n"]
+
+
+def test_what_is_kept_of_a_thread_or_request_goes_with_it() -> None:
+    """A map of bpftrace takes no more than 4096 keys."""
+    for end, key in (("sched_process_exit", "tid"), ("io_uring_complete", "$r")):
+        freed = set(re.findall(rf"delete\(@(\w+)\[{re.escape(key)}\]\)", PROGRAM.partition(end)[2].partition("\n}")[0]))
+        keys = {"tid": "tid|args->pid", "$r": "args->req"}[key]
+        assert freed == set(re.findall(rf"@(\w+)\[(?:{keys})\] =", PROGRAM)) != set()
+
+
 def scmsim(folder: Path, backend_name: str, out: str, *command: str) -> subprocess.CompletedProcess[str]:
     argv = [
         sys.executable,

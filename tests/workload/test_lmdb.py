@@ -55,7 +55,7 @@ def test_a_put_makes_the_calls_of_lmdb(writemap):
     assert written.min() >= 2
 
 
-def test_every_page_that_is_searched_was_loaded_or_written():
+def test_look_ups_between_puts_load_inside_of_the_file():
     batch = rows(op="put", entries=500, value=400, count=300)
     loads = batch["op"] == ULOAD
     assert (

@@ -1,10 +1,9 @@
 """Crash states of a real kernel: recorded and tried in the lab's guests, enumerated and judged as those of a model."""
 
-import pathlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from scmsim.core.errors import EnvironmentProblem, UsageError
+from scmsim.core.errors import UsageError
 from scmsim.core.records import Source
 from scmsim.crash import models, recovery_model_of
 from scmsim.fs.recovery.model import Guarantee
@@ -74,7 +73,7 @@ def check(
     EnvironmentProblem
         If a guest cannot run or fails before the first state.
     UsageError
-        For a trace that is not followed, or a system without a device.
+        For a trace that is not followed or has too many names, or a system without a device.
     """
     from scmsim.crash.kernel import _check, _walk
     from scmsim.lab import machine, persistence
@@ -98,13 +97,13 @@ def check(
             system,
             recording,
             guarantee,
-            [path for path in source.files.path],
+            list(source.files.path),
             bound,
-            pathlib.Path(folder),
+            folder,
             progress,
         )
         if len(work.names.paths) > persistence.MOST_PATHS:
-            raise EnvironmentProblem(
+            raise UsageError(
                 f"the trace has {len(work.names.paths):,} names, lab crash looks at {persistence.MOST_PATHS:,}; cut it first"
             )
         report = work.run()

@@ -19,7 +19,8 @@ def advice(found: np.ndarray, place: Place, path: str, start: int | None, offset
     name = shlex.quote(path)
     by_reason = {
         rules.NEVER: _never(place),
-        rules.UNWRITTEN: f"write the blocks once, as with: dd if=/dev/zero of={name} bs=2M conv=notrunc (overwrites the file)",
+        rules.UNWRITTEN: f"write the blocks once, as with: dd if=/dev/zero of={name} bs=2M conv=notrunc "
+        "iflag=count_bytes count=FILE_SIZE (overwrites the file)",
         rules.EMPTY: f"fallocate -l FILE_SIZE {name}, then write the blocks once",
         rules.HOLE: f"fallocate -l FILE_SIZE {name}, then write the blocks once",
         rules.MISALIGNED: _aligned(place, start),

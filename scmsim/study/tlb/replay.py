@@ -20,9 +20,8 @@ from scmsim.pipeline.stages import Around, Counting, Mmu
 from scmsim.result import metrics
 
 _LAYOUT = regions.layout()
-GUEST_HZ = (
-    250  # timer interrupts in a second of the guest, in which an instruction takes 1 ns (CONFIG_HZ; lab.qemu: -icount)
-)
+# timer interrupts in a second of the guest, in which an instruction takes 1 ns (CONFIG_HZ; lab.qemu: -icount)
+GUEST_HZ = 250
 _THREAD = 1 << 36  # bytes of address space that a replay has for a thread's buffers
 
 

@@ -26,6 +26,7 @@ _BTF = pathlib.Path("/sys/kernel/btf/vmlinux")
 _READY_S = 60.0
 _STRLEN = "200"  # characters of a path; more do not fit on the stack of a BPF program
 _HARMLESS = re.compile(r"RLIMIT_MEMLOCK|Addrspace is not set|^\s*$")
+_BORN = re.compile(r"n \d+ (\d+) \d+ (\d+) ")  # by which thread, which one; a path that holds a line end may look alike
 _ELSE = "or use --backend strace"
 
 
@@ -158,9 +159,8 @@ def _theirs(lines: pathlib.Path, roots: Iterable[int], since: int) -> Iterator[s
     born: dict[str, list[str]] = {}
     with open(lines, encoding="latin-1", newline="\n") as file:
         for line in file:
-            if line.startswith("n "):
-                parts = line.split()
-                born.setdefault(parts[2], []).append(parts[4])
+            if found := _BORN.match(line):
+                born.setdefault(found[1], []).append(found[2])
     members, new = set(), [str(root) for root in roots]
     while new:
         members.update(new)

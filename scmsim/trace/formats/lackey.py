@@ -250,20 +250,21 @@ class _Log:
     def __init__(self, given: Input, progress: Progress | None) -> None:
         self._name = given.path
         self._blocks = byte_blocks(given, _TOOL, progress)
-        self._ready = b""
+        self._ready, self._at = b"", 0  # a block, and where the next piece begins: a piece is a line, a block a MiB
         self.taken = 0
 
     def take(self, count: int) -> bytes:
         """The next bytes."""
-        while len(self._ready) < count:
+        while len(self._ready) - self._at < count:
             block = next(self._blocks, b"")
             if not block:
                 raise UsageError(f"{self._name!r} ends before all that the strace saw written to it; {_HOW}")
-            self._ready += block
-        piece, self._ready = self._ready[:count], self._ready[count:]
+            self._ready, self._at = self._ready[self._at :] + block, 0
+        piece = self._ready[self._at : self._at + count]
+        self._at += count
         self.taken += count
         return piece
 
     def is_empty(self) -> bool:
         """Whether all was taken."""
-        return not (self._ready or next(self._blocks, b""))
+        return self._at == len(self._ready) and not next(self._blocks, b"")
