@@ -1,0 +1,313 @@
+"""The reasons of `scmsim reproduce` put to the test: what the reason of a row names is changed, and its figure moves or does not.
+
+Run: python -m tests.verification.reasons [thesis|vsm|scm_manager]      (a Markdown table; half a minute)
+A line has the figure as it is, the same with the change, and what was published.  docs/reproduce.md says what follows from it.
+"""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from functools import cache
+from statistics import mean
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from scmsim import medium as media
+from scmsim.core.records import OP, READ, SETUP, WRITE
+from scmsim.fs.engine import costs
+from scmsim.mmu.presets import timing
+from scmsim.pipeline import replay
+from scmsim.reproduce import scm_manager, thesis, vsm
+from scmsim.result import Run
+from scmsim.result.time import estimate
+from scmsim.workload import memory_objects, postmark
+
+Figures = tuple[float, ...]
+
+
+class Line(NamedTuple):
+    """A change, and what it does to a row."""
+
+    row: str
+    change: str
+    before: Figures
+    after: Figures
+    published: str
+
+
+@contextlib.contextmanager
+def instructions(table: str, **counts: float) -> Iterator[None]:
+    """Within it, those costs of a table take `counts` instructions."""
+
+    def change(name: str, found: dict[str, Any]) -> dict[str, Any]:
+        changed = {cost: {**found[cost], "instructions": count} for cost, count in counts.items() if name == table}
+        return {**found, **changed}
+
+    with costs.changed(change):
+        yield
+
+
+# The thesis
+
+
+def of_set_time() -> Iterator[Line]:
+    """TLB-5: Filebench runs for a set time, so a system that is faster has more loads and stores."""
+    runs = thesis._filebench("varmail")
+    nova, ext4 = (runs[fs] for fs in (thesis.NOVA, thesis.EXT4))
+    same_calls = thesis._traffic(nova) / thesis._traffic(ext4)
+    faster = sum(ext4.time_ns.values()) / sum(nova.time_ns.values())
+    yield Line("TLB-5", "for the same estimated time, not the same calls", (same_calls,), (same_calls * faster,), "5")
+
+
+# Virtual superpages
+
+MACHINE = "e5-2640v4"
+PER_PAGE = {"read_page": 0.0, "find_page": 0.0}  # of PMFS: what a read takes for each page of 4 KiB
+PER_WRITE = dict.fromkeys(("allocate", "append_entry", "assign_entry", "page_insert", "node_allocate"), 0.0)  # of NOVA
+
+
+def vsm_run(fs: str, source: Any, paging: str = "", **params: str | int) -> Run:
+    """As `scmsim.reproduce.vsm.run`, with another paging; other CPUs need not forget, as the paper's figures leave it out."""
+    given = {**vsm.PARAMS[fs], **({"shootdown": vsm.LOCAL} if fs == "vsm" else {}), **params}
+    return replay(source, fs, MACHINE, paging=paging or vsm.PAGING.get(fs, "directmap-1g"), params={fs: given}).runs[0]
+
+
+class Written(vsm.Requests):
+    """Reads of a part of the file that was written before by `unit` bytes a call, each of which is an entry of NOVA's log."""
+
+    def __init__(self, order: str, size: int, unit: int, part: int = 64 << 20) -> None:
+        super().__init__(READ, order, size, 500, part)
+        before = np.zeros(part // unit, OP).view(np.recarray)
+        before.op, before.file, before.file2, before.length, before.flag = WRITE, 1, -1, unit, SETUP
+        before.offset = np.arange(len(before)) * unit
+        self.batch.offset %= part
+        self.batch = np.concatenate([before, self.batch]).view(np.recarray)
+        self.rows = len(self.batch)
+
+
+def reads(order: str, than: str, mine: dict[str, Any], theirs: dict[str, Any], unit: int = 0) -> Figures:
+    """Throughput of vsm's reads over another's, the mean over sizes; the file was written by `unit` (-1: by the reads' size)."""
+    ratios = []
+    for size in vsm.SIZES:
+        by = size if unit < 0 else unit
+        source = Written(order, size, by) if by else vsm.Requests(READ, order, size, 500, vsm.GIB // 4)
+        ours, other = vsm_run("vsm", source, **mine), vsm_run(than, source, **theirs)
+        ratios.append(sum(other.time_ns.values()) / sum(ours.time_ns.values()))
+    return (mean(ratios),)
+
+
+def of_reads() -> Iterator[Line]:
+    """VSM-17 to -20, and the reads of VSM-23."""
+    for row, order, than, there in (
+        ("VSM-17", "seq", "pmfs-4k", "1.13"),
+        ("VSM-18", "random", "pmfs-4k", "1.15"),
+        ("VSM-23, random reads", "random", "pmfs-2m", "below 1"),
+    ):
+        before = reads(order, than, {}, {})
+        for counts in ({"read_page": 0.0}, PER_PAGE):
+            with instructions("pmfs-5.13", **counts):
+                yield Line(
+                    row, f"no instructions for {' and '.join(counts)}", before, reads(order, than, {}, {}), there
+                )
+    for row, order, there in (("VSM-19", "seq", "1.14"), ("VSM-20", "random", "1.11")):
+        before = reads(order, "nova-fast16", {}, {})
+        for change, after in (
+            ("`vsm.entries=2MiB`", reads(order, "nova-fast16", {"entries": 2 << 20}, {})),
+            ("NOVA with `--paging base-4k`", reads(order, "nova-fast16", {}, {"paging": "base-4k"})),
+            ("the file was written by 4 KiB before", reads(order, "nova-fast16", {}, {}, 4096)),
+            (
+                "it was written by requests of the reads' size, as fio lays files out",
+                reads(order, "nova-fast16", {}, {}, -1),
+            ),
+        ):
+            yield Line(row, change, before, after, there)
+
+
+@cache
+def mail(fs: str, without: str = "") -> float:
+    """Milliseconds of the Postmark of VSM-21 to -23, less a mechanism's share."""
+    sizes = {"size_low": 2_000_000, "size_high": 6_000_000, "write": 4096, "read": 4096}
+    run = vsm_run(fs, postmark.Workload(files=60, transactions=60, **sizes), capacity=4 * vsm.GIB)
+    less = run.sites.get(without, {})
+    left = {name: count - less.get(name, 0) for name, count in run.counters.items()}
+    return estimate(left, timing(MACHINE), media.read(run.medium or ""), calls=run.calls).total_ns / 1e6
+
+
+def of_mail() -> Iterator[Line]:
+    """VSM-22, and Postmark of VSM-23."""
+    for row, than, there in (("VSM-22", "nova-fast16", "0.82"), ("VSM-23, Postmark (inverse)", "pmfs-2m", "above 1")):
+        before, site = (mail("vsm") / mail(than),), "block zeroing"
+        yield Line(row, f"without `{site}`", before, (mail("vsm", site) / mail(than, site),), there)
+    before = (mail("vsm") / mail("nova-fast16"),)
+    mail.cache_clear()
+    with instructions("nova-5.13", **PER_WRITE):
+        yield Line(
+            "VSM-22",
+            f"no instructions for {', '.join(PER_WRITE)}",
+            before,
+            (mail("vsm") / mail("nova-fast16"),),
+            "0.82",
+        )
+    mail.cache_clear()
+
+
+# The SCM manager
+
+SIZES = (512, 1024, 4096)
+TIMES = 10
+HOPS = 28  # from a chain's first object to each of the eight of 4096 bytes: 0 + 1 + ... + 7
+
+
+def table_of(fs: str) -> str:
+    """The cost table of a system."""
+    return "fat-scm" if fs.startswith("fat") else fs
+
+
+def micro(
+    fs: str,
+    op: str,
+    size: int = 512,
+    others: int = 0,
+    at: int = 0,
+    params: dict[str, str] | None = None,
+    **counts: float,
+) -> float:
+    """Microseconds of an operation of Table 3 in a directory with `others` files, a transfer at offset `at`."""
+    calls = [("create", 0, 0), ("close", 0, 0), ("open", 0, 0), ("write", 0, at + size), ("close", 0, 0)]
+    calls += [("open", 0, 0), ("read", at, size), ("close", 0, 0)]
+    rows = [("create", i, 0, 0, 0, SETUP) for i in range(1, others + 2)]
+    for i in range(others + 2, others + 2 + TIMES):
+        rows += [(name, i, offset, length, 0 if name == "create" else -1, 0) for name, offset, length in calls]
+        rows.insert(-2, ("read", i, 0, 512, -1, SETUP))  # the walk of the one that counts begins at the first object
+        rows.append(("unlink", i, 0, 0, 0, SETUP))
+    cold = {} if fs == "scm-manager" else {"mount": "sync", "page_cache": "cold"}
+    with instructions(table_of(fs), **counts):
+        run = scm_manager.run(fs, scm_manager._Rows(rows, others + 2 + TIMES), "", **{**cold, **(params or {})})
+    times = 2 * TIMES if op == "open" else TIMES
+    return scm_manager.nanoseconds(run, op, times) / times / 1000
+
+
+def each(fs: str, op: str, **how: Any) -> Figures:
+    """The three sizes of Table 3."""
+    return tuple(micro(fs, op, size, **how) for size in SIZES)
+
+
+def of_calls() -> Iterator[Line]:
+    """SCMM-9 and SCMM-11 to -16."""
+    for fs, there in (("fat-scm", "200"), ("ext2-scm", "332")):
+        yield Line(
+            f"SCMM-9, {fs}",
+            "400 other files in the directory",
+            (micro(fs, "create"),),
+            (micro(fs, "create", others=400),),
+            there,
+        )
+    writes = "SCMM-11 to -13, "
+    there = "346, 541, 1,717"
+    yield Line(
+        writes + "fat-scm",
+        "50 us more a sector (`request` + 20,000)",
+        each("fat-scm", "write"),
+        each("fat-scm", "write", request=20_654),
+        there,
+    )
+    there = "55,739, 135,024, 305,947"
+    for change, how in (
+        ("`fat-nand.replacements=2`", {"params": {"replacements": "2"}}),
+        (
+            "the longest times of the data sheet (program 500 us, erase 3 ms)",
+            {"nand_program": 2e5, "nand_erase": 1.2e6},
+        ),
+    ):
+        yield Line(writes + "fat-nand", change, each("fat-nand", "write"), each("fat-nand", "write", **how), there)
+    before, there = each("scm-manager", "write"), "51, 105, 732"
+    hop = (micro("scm-manager", "read", 512, at=3584) - micro("scm-manager", "read", 512)) / 7
+    walked = tuple(time + hops * hop for time, hops in zip(before, (0, 1, HOPS), strict=True))
+    yield Line(
+        writes + "scm-manager", f"a walk from the first object to each ({hop:.2f} us an object)", before, walked, there
+    )
+    yield Line(
+        writes + "scm-manager",
+        "50.8 us more an allocation (`take_unit` + 20,330)",
+        before,
+        each("scm-manager", "write", take_unit=24_550),
+        there,
+    )
+    yield Line(
+        "SCMM-9, scm-manager",
+        "the same",
+        (micro("scm-manager", "create"),),
+        (micro("scm-manager", "create", take_unit=24_550),),
+        "66",
+    )
+    before, there = each("fat-nand", "read"), "21,198, 26,275, 43,995"
+    for change, cost in (("a page of the array takes 450 us, not 15", 180_000), ("a page takes 3.26 ms", 1_300_000)):
+        yield Line("SCMM-14 to -16, fat-nand", change, before, each("fat-nand", "read", nand_read=cost), there)
+
+
+def calls_of_mail(fs: str, mount: str, **counts: float) -> float:
+    """Seconds of the calls of Table 4's Postmark."""
+    with instructions(table_of(fs), **counts):
+        run = scm_manager.run(fs, postmark.Workload(), **({} if fs == "scm-manager" else {"mount": mount}))
+    return scm_manager.nanoseconds(run, None, run.calls) / 1e9
+
+
+def of_own_work() -> Iterator[Line]:
+    """SCMM-19, -20: what synchronous writes add, and what FAT and ext2 add to the SCM manager, hold no work of the program."""
+    manager = calls_of_mail("scm-manager", "")
+    dear = calls_of_mail("scm-manager", "", name=600)
+    for fs, added, over in (("fat-scm", "8 - 5", "5 - 2"), ("ext2-scm", "4 - 3", "3 - 2")):
+        here = calls_of_mail(fs, "async")
+        more = calls_of_mail(fs, "sync") - here
+        slower = calls_of_mail(fs, "sync", request=20_654) - here
+        yield Line(f"SCMM-19 less -20, {fs}", "50 us more a sector", (more,), (slower,), added)
+        named = calls_of_mail(fs, "async", name=600) - dear
+        yield Line(
+            f"SCMM-20, {fs} less scm-manager",
+            "a name compared takes ten times as long",
+            (here - manager,),
+            (named,),
+            over,
+        )
+    for fs, there in (("fat-scm", "3.664, 0.531"), ("ext2-scm", "2.814, 0.509"), ("fat-nand", "103.2, 35.7")):
+        apps = ("distillery", "cp")
+        before = tuple(calls_of_program(fs, app) - calls_of_program("scm-manager", app) for app in apps)
+        warm = tuple(
+            calls_of_program(fs, app, page_cache="warm") - calls_of_program("scm-manager", app) for app in apps
+        )
+        yield Line(f"SCMM-21, -24, {fs} less scm-manager", "`page_cache=warm`", before, warm, there)
+
+
+def calls_of_program(fs: str, app: str, **params: str) -> float:
+    """Milliseconds of the calls of a program of Table 5 for 512 bytes."""
+    kind = "objects" if fs == "scm-manager" else "files"
+    source = memory_objects.Workload(app=app, interface=kind, repeats=TIMES)
+    cold = {} if fs == "scm-manager" else {"mount": "sync", "page_cache": "cold"}
+    run = scm_manager.run(fs, source, **{**cold, **params})
+    touched = [scm_manager.OPS.index(op) for op in scm_manager.OBJECT_OPS]
+    calls = run.calls - sum(int(np.isin(batch.op, touched).sum()) for batch in source.batches())
+    pieces = sum(-(-size // memory_objects.PIECE) for size in memory_objects.FILES)
+    return scm_manager.nanoseconds(run, None, calls) / TIMES / 1e6 / pieces
+
+
+EXPERIMENTS = {"thesis": (of_set_time,), "vsm": (of_reads, of_mail), "scm_manager": (of_calls, of_own_work)}
+
+
+def figures(values: Figures) -> str:
+    """As a cell of the table: three digits."""
+    return ", ".join(f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}" for value in values)
+
+
+def main() -> None:
+    """Print the experiments of the documents that are named, or of all."""
+    print("| row | what is changed | as it is | changed | published |\n|---|---|---|---|---|")
+    for document in sys.argv[1:] or EXPERIMENTS:
+        for experiment in EXPERIMENTS[document]:
+            for line in experiment():
+                row = (line.row, line.change, figures(line.before), figures(line.after), line.published)
+                print(f"| {' | '.join(row)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
