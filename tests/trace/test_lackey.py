@@ -15,6 +15,7 @@ from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.core.records import OPS
 from scmsim.trace import open_trace
 from scmsim.trace.capture import lackey as backend
+from scmsim.trace.formats._valgrind_calls import Calls
 from tests.trace.formats_helper import convert, convert_text
 
 NAME = "/data/map, (1)"
@@ -52,6 +53,20 @@ def test_calls_and_accesses_of_one_text(tmp_path: Path) -> None:
 def test_a_text_without_calls_says_what_to_record(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds accesses but no calls.*--trace-syscalls=yes"):
         convert_text(tmp_path, "I  0401a0,3\n S 1fff000608,8\n", "lackey")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["SYSCALL[7,1](2) sys_open{}x --> Success(0x0) y", "SYSCALL[7,1](2) sys_open({}x", "SYSCALL[7,1](2) a({}b) --> {}"],
+)
+def test_a_line_of_blanks_is_read_in_one_pass(call: str) -> None:
+    Calls().take(
+        "SYSCALL[7,1](2) " + call.format(" " * 500_000, " " * 500_000)
+    )  # a pattern that goes over them from each blank takes hours
+
+
+def test_numbers_of_calls_may_begin_with_zeros() -> None:
+    assert Calls().take("SYSCALL[7,1](3) sys_close ( 007 ) --> [pre-success] Success(0x0)") == "7 close(7) = 0"
 
 
 HAND = [

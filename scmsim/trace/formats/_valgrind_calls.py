@@ -20,11 +20,13 @@ SCHEDULER = "message of Valgrind"
 LONE = "end of a call from before the text"
 
 _LINE = re.compile(r"SYSCALL\[(\d{1,10}),(\d{1,6})\]\( *\d{1,5}\) (.*)")
-_ENDED = re.compile(r"(.*?) *(?:\[\w+\] *)?--> *(?:\[[\w-]+\] *)?(Success|Failure)\(0x([0-9a-f]{1,16})\) *")
-_CALLED = re.compile(r"(?:sys_)?(\w+?)(?:\[\w+=='\w+'\])? *\( *(.*?) *\)")
+# no two parts of a pattern may share a run of blanks, or its time grows with the square of the run
+_RESULT = re.compile(r" *(?:\[[\w-]+\] *)?(Success|Failure)\(0x([0-9a-f]{1,16})\) *")
+_HOW = re.compile(r"\[\w+\]$")
+_CALLED = re.compile(r"(?:sys_)?(\w+?)(?:\[\w+=='\w+'\])? *\((.*)\)")
 _TURN = re.compile(r"--(\d{1,10})-- +SCHED\[(\d{1,6})\]: +acquired lock")
 _NUMBER = r"(-?(?:0x[0-9a-f]{1,16}|\d{1,20}))"
-_PATH = r"0x[0-9a-f]{1,16}\((.*)\)"
+_PATH = r"0x[0-9a-f]{1,16}\((.{0,4096})\)"  # PATH_MAX
 _STARTS = frozenset(("clone", "clone3", "fork", "vfork", "execve", "execveat"))
 _SAME = {"newstat": "stat", "newlstat": "lstat", "newfstat": "fstat", "mmap2": "mmap", "lseek64": "lseek"}
 
@@ -98,12 +100,14 @@ class Calls:
             if first is None:
                 return NoCall(LONE)
             text = first + text[3:]
-        ended = _ENDED.fullmatch(text)
+        before, _, behind = text.rpartition("-->")
+        ended = _RESULT.fullmatch(behind)
         if ended is None:
             self._begun[process, thread] = text.partition("-->")[0].rpartition("[async]")[0] or text.partition("-->")[0]
             return NoCall(BEGUN)
-        value = int(ended[3], 16)
-        return self._told(ended[1], -value if ended[2] == "Failure" else value - (value >> 63 << 64))
+        value = int(ended[2], 16)
+        called = _HOW.sub("", before.rstrip(" ")).rstrip(" ")
+        return self._told(called, -value if ended[1] == "Failure" else value - (value >> 63 << 64))
 
     def _told(self, text: str, value: int) -> str | NoCall:
         called = _CALLED.fullmatch(text)
@@ -113,7 +117,8 @@ class Calls:
         if name in _STARTS:
             self.started += value >= 0
             return NoCall(FORKED)
-        made = _on_path(name, called[2], value) if name in _PATHS else _on_numbers(name, called[2], value)
+        inside = called[2].strip(" ")
+        made = _on_path(name, inside, value) if name in _PATHS else _on_numbers(name, inside, value)
         return made if isinstance(made, NoCall) else f"{self.task()} {made}"
 
 
@@ -140,10 +145,10 @@ def _on_numbers(name: str, text: str, value: int) -> str | NoCall:
         return _fstat(_word(found[1]), value)
     if name in NEEDS_MEMORY:
         return NoCall(_as_strace.NOT_A_CALL)
-    parts = text.split(",") if text else []
-    if not all(re.fullmatch(rf" *{_NUMBER} *", part) for part in parts):
+    parts = [part.strip(" ") for part in text.split(",")] if text else []
+    if not all(re.fullmatch(_NUMBER, part) for part in parts):
         return NoCall(_as_strace.NOT_A_CALL)
-    args = [int(part, 0) & (1 << 64) - 1 for part in parts] + [0] * 6
+    args = [_whole(part) & (1 << 64) - 1 for part in parts] + [0] * 6
     return f"{name}({arguments(name, args)}) = {result(name, value, args)}"
 
 
@@ -151,7 +156,11 @@ def _fstat(fd: str | int, value: int) -> str:
     return f"fstat({fd}, 0x0) = {result('fstat', value, ())}"
 
 
+def _whole(text: str) -> int:
+    return int(text, 16 if "x" in text else 10)
+
+
 def _word(text: str) -> int:
     """A descriptor or flags: 32 bits, signed."""
-    value = int(text, 0) & 0xFFFFFFFF
+    value = _whole(text) & 0xFFFFFFFF
     return value - (value >> 31 << 32)
