@@ -55,14 +55,11 @@ def test_a_text_without_calls_says_what_to_record(tmp_path: Path) -> None:
         convert_text(tmp_path, "I  0401a0,3\n S 1fff000608,8\n", "lackey")
 
 
-@pytest.mark.parametrize(
-    "line",
-    ["SYSCALL[7,1](2) sys_open{}x --> Success(0x0) y", "SYSCALL[7,1](2) sys_open({}x", "SYSCALL[7,1](2) a({}b) --> {}"],
-)
+@pytest.mark.parametrize("call", ["sys_open{}x --> Success(0x0) y", "sys_open({}x", "a({}b) --> {}"])
 def test_a_line_of_blanks_is_read_in_one_pass(call: str) -> None:
-    Calls().take(
-        "SYSCALL[7,1](2) " + call.format(" " * 500_000, " " * 500_000)
-    )  # a pattern that goes over them from each blank takes hours
+    """A pattern that goes over them from each blank takes hours."""
+    blanks = " " * 500_000
+    Calls().take(f"SYSCALL[7,1](2) {call.format(blanks, blanks)}")
 
 
 def test_numbers_of_calls_may_begin_with_zeros() -> None:
