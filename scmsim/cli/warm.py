@@ -32,5 +32,9 @@ def command(fs: str, jobs: int | None) -> None:
     names, policies = names_of(fs), registry.names("paging")
     with CompilingAhead() as progress:
         pieces = [compile_ahead.STAGES, *names]
-        compile_ahead.compile_pieces(pieces, policies, OPS, jobs or len(os.sched_getaffinity(0)), progress)
+        left = compile_ahead.compile_pieces(pieces, policies, OPS, jobs or len(os.sched_getaffinity(0)), progress)
+    if left:
+        raise EnvironmentProblem(
+            f"a process that compiled was killed, so {', '.join(left)} are left; is there enough memory? try --jobs 1"
+        )
     click.echo(f"compiled: {', '.join(names)}")

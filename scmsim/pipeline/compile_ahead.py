@@ -80,20 +80,20 @@ def first_kernel(fs: str) -> Any:
 
 def compile_pieces(
     pieces: Sequence[str], policies: Sequence[str], operations: Collection[str], jobs: int, progress: Progress
-) -> None:
+) -> list[str]:
     """Compile pieces in at most `jobs` processes; of a file system what these operations need.
 
-    The piece of a process that dies is left to whoever needs it.
+    Returns the pieces that are left to whoever needs them, because a process died.
     """
     running, total = list(pieces), len(pieces)
-    with processes(min(jobs, total)) as pool:
+    with contextlib.suppress(BrokenProcessPool), processes(min(jobs, total)) as pool:
         pending = {pool.submit(build, piece, tuple(policies), tuple(operations)): piece for piece in pieces}
         progress(", ".join(running), 0, total)
         for future in as_completed(pending):
+            future.result()
             running.remove(pending[future])
-            with contextlib.suppress(BrokenProcessPool):
-                future.result()
             progress(", ".join(running), total - len(running), total)
+    return running
 
 
 def build(piece: str, policies: Sequence[str], operations: Collection[str]) -> None:

@@ -1,6 +1,7 @@
 """Compiling ahead: nothing is left to compile, and where kernels cannot be kept nothing is tried."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -60,6 +61,15 @@ def test_a_replay_after_it_compiles_nothing(tmp_path) -> None:
 def test_nothing_is_missing_where_nothing_can_be_kept(monkeypatch) -> None:
     monkeypatch.setattr(compile_ahead, "keeps", lambda: False)
     assert compile_ahead.missing(["nova-cow"], ["linux"]) == []
+
+
+def _die(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_what_a_killed_process_left_is_named(monkeypatch) -> None:
+    monkeypatch.setattr(compile_ahead, "build", _die)
+    assert compile_ahead.compile_pieces(["ramfs"], [], [], 1, lambda *_: None) == ["ramfs"]
 
 
 def test_warm_says_where_it_cannot_write(monkeypatch, tmp_path) -> None:
