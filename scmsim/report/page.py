@@ -28,7 +28,7 @@ from scmsim.plot import tlb as judged
 from scmsim.plot.library import Chart, Rows
 from scmsim.report import tables
 from scmsim.report.summary import summary
-from scmsim.result import Result, Run, names
+from scmsim.result import FOOTPRINTS, Result, Run, names
 from scmsim.result.cells import harness
 
 SECTION_OF = {
@@ -123,6 +123,8 @@ def page(
         inside = [_figure(chart) for chart in found if _section(chart, many) == section]
         if inside:
             parts[section] = f'<div class="grid">{"".join(inside)}</div>' + parts.get(section, "")
+    if parts.get("TLB"):
+        parts["TLB"] = _without_addresses(runs) + parts["TLB"]
     shown = [section for section in ORDER if parts.get(section)]
     specs = {chart.name: chart.spec for chart in found}
     systems = list(dict.fromkeys(run.fs for run in runs))
@@ -149,6 +151,24 @@ def _lead(result: Result, warnings: int) -> str:
         f'<p><a class="warning" href="#warnings">{warnings:,} warning{"s" * (warnings > 1)}</a></p>' if warnings else ""
     )
     return f"{said}{heed}<p>{html.escape(_shared(result.runs))}</p>"
+
+
+def _without_addresses(runs: Sequence[Run]) -> str:
+    """A paragraph on what the misses of replays without footprints lack."""
+    known = [
+        share
+        for run in runs
+        if FOOTPRINTS not in run.params and (share := run.metrics.get("addressed_percent")) is not None
+    ]
+    if not known:
+        return ""
+    low, high = f"{min(known):.0f}", f"{max(known):.0f}"
+    told = low if low == high else f"{low} to {high}"
+    return (
+        f"<p>{told} % of the loads and stores have addresses. Misses and walks of the others, by which the kernel's code touches "
+        "its stacks, slab objects and per-CPU data, are not in these figures; "
+        "<code>scmsim replay --footprints 6.1</code> adds them.</p>"
+    )
 
 
 def drawn(runs: Sequence[Run], curves: Sequence[dict[str, Any]] = ()) -> list[Chart]:

@@ -203,3 +203,15 @@ def test_simulated_and_measured_runs_are_told_apart() -> None:
     runs = [Run("ext4", "zen4", "base-4k", "nvdimm"), Run("ext4")]
     assert labels(runs) == ["ext4 simulated", "ext4 measured"] and list(axes(runs)) == ["result"]
     assert labels([*runs, Run("ext4", "zen5", "base-4k")])[::2] == ["ext4 simulated zen4", "ext4 simulated zen5"]
+
+
+def test_misses_without_footprints_say_what_they_lack() -> None:
+    from scmsim.report.page import _without_addresses
+
+    def simulated(fs: str, share: float | None, **params: str) -> Run:
+        return Run(fs=fs, metrics={"addressed_percent": share}, params=dict(params))
+
+    bare, whole = simulated("ext4", 11.2), simulated("vsm", 80.0, footprints="6.1 tmpfs")
+    assert _without_addresses([bare, whole]).startswith("<p>11 % of the loads and stores have addresses.")
+    assert _without_addresses([bare, simulated("pmfs-2m", 23.1)]).startswith("<p>11 to 23 % of")
+    assert _without_addresses([whole, simulated("measured", None)]) == ""
