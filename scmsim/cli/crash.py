@@ -1,10 +1,10 @@
 """`scmsim crash`: what crashes may leave of a file system's files."""
 
-import json
 from typing import Any
 
 import click
 
+from scmsim.cli._crash_reports import conclude
 from scmsim.core.errors import UsageError, unknown
 from scmsim.core.text import printable
 
@@ -61,14 +61,7 @@ def command(trace: str, fs: str, ops: str, assignments: tuple[str, ...], as_json
             reports.append(check(trace, name, params=given[name], first=first, stop=stop, progress=progress, **bounds))
             if first and not reports[-1].operations + reports[-1].not_checked:
                 raise UsageError(f"--ops {ops}: the trace ends before; see 'scmsim trace info'")
-    if as_json:
-        found = [report.to_dict() for report in reports]
-        click.echo(json.dumps(found if len(found) > 1 else found[0]))
-    for i, report in enumerate([] if as_json else reports):
-        if i:
-            click.echo()
-        _print(report)
-    return 1 if any(report.failing_states and report.promised for report in reports) else 0
+    return conclude(reports, as_json, _print)
 
 
 def _range(text: str) -> tuple[int, int]:

@@ -1,11 +1,11 @@
 """`scmsim lab crash`: what crashes may leave of the files of a real kernel."""
 
-import json
 import os
 from typing import Any
 
 import click
 
+from scmsim.cli._crash_reports import conclude
 from scmsim.cli.lab._guests import guest_options, setting_of
 from scmsim.core.text import printable
 
@@ -93,14 +93,7 @@ def command(trace: str, fs: str, fences: str, as_json: bool, **given: Any) -> in
             reports.append(
                 kernel.check(setting, system, source, promise=promise, model=model, progress=progress, **bounds)
             )
-    if as_json:
-        found = [report.to_dict() for report in reports]
-        click.echo(json.dumps(found if len(found) > 1 else found[0]))
-    for i, report in enumerate([] if as_json else reports):
-        if i:
-            click.echo()
-        _print(report)
-    return 1 if any(report.failing_states and report.promised for report in reports) else 0
+    return conclude(reports, as_json, _print)
 
 
 def _print(report: Any) -> None:

@@ -173,6 +173,19 @@ def _whole(name: str, kind: str, value: Any, low: int = 0) -> int:
     return value
 
 
+def take_line(work: Conversion, rewrite: Callable[[str], str | NoCall], line: str) -> None:
+    """Convert a line by what `rewrite` makes of it: a line of strace, why there is none, or BadLine."""
+    try:
+        made = rewrite(line)
+    except BadLine as error:
+        work.bad(str(error))
+        return
+    if isinstance(made, NoCall):
+        work.leave_out(made)
+    else:
+        work.line(made)
+
+
 def convert(
     path: "str | os.PathLike[str] | Input",
     writer: TraceWriter,
@@ -189,15 +202,7 @@ def convert(
         work = Conversion(given.path, strict, Importer(Names(under), ""), form, tool)
         for block in byte_blocks(given, tool, progress):
             for line in block.decode("latin-1").removesuffix("\n").split("\n"):
-                try:
-                    made = rewrite(line)
-                except BadLine as error:
-                    work.bad(str(error))
-                    continue
-                if isinstance(made, NoCall):
-                    work.leave_out(made)
-                else:
-                    work.line(made)
+                take_line(work, rewrite, line)
             rows = work.imp.drain(_KEEP)
             if rows is not None:
                 writer.append(rows)

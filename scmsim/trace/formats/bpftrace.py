@@ -71,15 +71,7 @@ def convert(
         work = Conversion(given.path, strict, Importer(Names(under), cwd), "bpftrace", _TOOL)
         text = _Text()
         for line in _sorted(given, progress, text):
-            try:
-                made = text.take(line)
-            except BadLine as error:
-                work.bad(str(error))
-                continue
-            if isinstance(made, NoCall):
-                work.leave_out(made)
-            else:
-                work.line(made)
+            _as_strace.take_line(work, text.take, line)
             rows = work.imp.drain(_KEEP)
             if rows is not None:
                 writer.append(rows)

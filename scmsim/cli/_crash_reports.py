@@ -1,0 +1,19 @@
+"""What checks of crash states end with, of models and of real kernels: their reports printed, and the exit code."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+
+def conclude(reports: Sequence[Any], as_json: bool, show: Callable[[Any], None]) -> int:
+    """Print the report of each file system by `show`, or all as JSON; 1 if a promise is broken."""
+    if as_json:
+        found = [report.to_dict() for report in reports]
+        click.echo(json.dumps(found if len(found) > 1 else found[0]))
+    for i, report in enumerate([] if as_json else reports):
+        if i:
+            click.echo()
+        show(report)
+    return 1 if any(report.failing_states and report.promised for report in reports) else 0
