@@ -117,8 +117,7 @@ def _of_file(
                 on_disk = extents._replace(place=extents.place + (start or 0) // rules.PAGE)
                 found = rules.classes(on_disk, size, begin, end - begin)
         elif place.options.get("huge", "never") == "always":
-            whole = (np.arange(len(found)) + begin // rules.HUGE + 1) * rules.FAN <= -(-end // rules.PAGE)
-            found = np.where(whole, rules.WHOLE, rules.EDGE).astype(np.uint8)
+            found = rules.cached_classes(begin, end)
     finally:
         os.close(descriptor)
     return {
@@ -163,6 +162,7 @@ def _of_trace(trace: str, fs: str, assignments: tuple[str, ...], table: dict[str
                 for what, count in each["regions"].items():
                     totals[what] = totals.get(what, 0) + count
             costs = _costs(table, [((one.found, one.length, 0), (one.around, one.whole_blocks)) for one in found])
+            costs["load_faults"] += sum(one.filling for one in found)
             answer["file_systems"][name] = {"regions": totals, **costs, "files": files}
     return answer
 

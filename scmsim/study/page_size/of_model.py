@@ -22,6 +22,9 @@ class Mapped(NamedTuple):
     found: np.ndarray
     around: int  # pages that a fault for a load maps, where it maps small ones
     extents: int = 0
+    filling: int = (
+        0  # faults for loads more: one fills the holes of the last 2 MiB, where it stands behind mapped pages
+    )
     whole_blocks: bool = False  # whether a fault for a store gives a hole 2 MiB at once
 
 
@@ -70,10 +73,12 @@ def _of_file(model: Model, file: int, path: str) -> Mapped | None:
     regions, pages = -(-length // rules.HUGE), -(-length // rules.PAGE)
     if not large:
         return Mapped(path, length, np.full(regions, rules.NEVER, np.uint8), around)
-    if not dax:  # the page cache has huge pages, which hold what lies in the mapping
-        whole = (np.arange(regions) + 1) * rules.FAN <= pages
-        return Mapped(path, length, np.where(whole, rules.WHOLE, rules.EDGE).astype(np.uint8), around)
     places = np.zeros(pages, np.int64)
     kernels.places(state.record, state.arena, file, places)
+    if not dax:  # the page cache has huge pages, which hold what lies in the mapping
+        last = places[pages // rules.FAN * rules.FAN :]
+        holes = np.flatnonzero((last == 0) | (last & 1 == 1))
+        filling = int(len(holes) > 0 and holes[0] % around > 0)
+        return Mapped(path, length, rules.cached_classes(0, length), around, filling=filling)
     extents = rules.extents_of_pages(places)
-    return Mapped(path, length, rules.classes(extents, length), around, len(extents.first), whole_blocks)
+    return Mapped(path, length, rules.classes(extents, length), around, len(extents.first), whole_blocks=whole_blocks)

@@ -78,9 +78,19 @@ def classes(e: Extents, length: int, offset: int = 0, mapped: int | None = None)
     aligned = (e.place - e.first) % FAN == 0
     for what, which in ((WHOLE, aligned), (MISALIGNED, ~aligned), (UNWRITTEN, e.unwritten)):
         found[_inside(Extents(*(column[which] for column in e)), count)] = what
-    region = np.arange(count)
-    found[(region * HUGE < offset) | ((region + 1) * FAN > -(-end // PAGE))] = EDGE
+    found[at_edge(offset, end)] = EDGE
     return found[offset // HUGE :]
+
+
+def at_edge(offset: int, end: int) -> np.ndarray:
+    """Whether each 2 MiB of a file up to byte `end` reach beyond a mapping of the bytes [offset, end)."""
+    region = np.arange(-(-end // HUGE))
+    return (region * HUGE < offset) | ((region + 1) * FAN > -(-end // PAGE))
+
+
+def cached_classes(offset: int, end: int) -> np.ndarray:
+    """`classes` of a mapping of a page cache with huge pages, which hold all that the mapping reaches as a whole."""
+    return np.where(at_edge(offset, end)[offset // HUGE :], EDGE, WHOLE).astype(np.uint8)
 
 
 def _inside(runs: Extents, count: int) -> np.ndarray:

@@ -63,6 +63,8 @@ def test_classes_are_those_of_every_page(file: tuple[list[int], int], offset: in
     end = length if mapped is None else min(length, offset + mapped)
     found = rules.classes(rules.extents_of_pages(np.array(place)), length, offset, mapped)
     assert [rules.CLASSES[k] for k in found] == reference(place, length, offset, end)
+    cached = [rules.CLASSES[k] for k in rules.cached_classes(offset, end)]
+    assert cached == ["edge" if name == "edge" else "huge" for name in reference(place, length, offset, end)]
     pages = rules.pages_of(found, end, offset)
     assert pages.sum() == -(-end // PAGE) - offset // PAGE and (0 < pages).all() and (pages <= FAN).all()
 
@@ -89,7 +91,7 @@ def test_faults_are_those_of_the_model(fs: str, data: st.DataObject) -> None:
     assert not isinstance(found, str)
     (one,) = found
     want = rules.faults(one.found, int(rules.pages_of(one.found, one.length).sum()), one.around, one.whole_blocks)
-    for touch, expected in (("load", want.loads), ("store", want.stores)):
+    for touch, expected in (("load", want.loads + one.filling), ("store", want.stores)):
         model = drive.Model(fs, side, 1 << 14, **params)
         model.feed(drive.ops(*rows))
         span = (1, 0, one.length)
