@@ -18,6 +18,7 @@ _MOST_FD = 1 << 16  # a larger descriptor is left to the patterns
 _WHERE = re.compile(rf"(\w+)\((?:{DIR}{COMMA})?{PATH}(?:{COMMA}(\w[\w|]*))?").fullmatch
 _UNKNOWN_FLAGS = re.compile(r"O_PATH|O_TMPFILE|AT_REMOVEDIR").search
 _TEXTS, _FLAGS = 20, 7  # bits of the number of a text in a block, and of the flags of an open
+_MASK = (1 << _TEXTS) - 1
 _CREAT = "O_WRONLY|O_CREAT|O_TRUNC"  # what creat() means
 
 
@@ -122,24 +123,23 @@ class BulkLines:
         keys = calls[on_path, kernel.TASK] << 2 | rows[on_path, text.ERROR]
         for column in (text.RAW, text.WHERE):
             keys = keys << _TEXTS | rows[on_path, column] + 1
-        known: dict[int, int] = {}
         each = keys.tolist()
-        for i, key in zip(on_path.tolist(), each, strict=True):
-            if key not in known:
-                path, flags = self._named(stretch, tasks[calls[i, kernel.TASK]], rows[i])
-                known[key] = path << _FLAGS | flags
+        known = dict.fromkeys(each, 0)
+        for key in known:
+            where, raw, task = (key & _MASK) - 1, (key >> _TEXTS & _MASK) - 1, key >> 2 * _TEXTS
+            path, flags = self._named(stretch, tasks[task >> 2], where, raw, task & 3)
+            known[key] = path << _FLAGS | flags
         named = np.array([known[key] for key in each], "i8")
         calls[on_path, kernel.PATH], calls[on_path, kernel.FLAGS] = named >> _FLAGS, named & (1 << _FLAGS) - 1
 
-    def _named(self, stretch: runs.Stretch, task: Task, row: np.ndarray) -> tuple[int, int]:
+    def _named(self, stretch: runs.Stretch, task: Task, where: int, raw: int, error: int) -> tuple[int, int]:
         """Index of the path of a call, and the flags of an open; ODD where it is more than a path."""
-        text, odd = self.text, (self.calls.ODD, 0)
-        raw, error = int(row[text.RAW]), int(row[text.ERROR])
-        m = _WHERE(self.texts[row[text.WHERE]])
+        enoent, odd, names = self.text.ENOENT, (self.calls.ODD, 0), self.imp.names
+        m = _WHERE(self.texts[where])
         if m is None:
             return odd
         name, base, base_raw, quoted, words = m.groups()
-        if error and (error != text.ENOENT or not quoted):
+        if error and (error != enoent or not quoted):
             return -1, 0
         if base_raw not in (None, task.place.raw) if base in (None, "AT_FDCWD") else base_raw is None:
             return odd
@@ -147,14 +147,9 @@ class BulkLines:
         if error:
             return stretch.path(asked), 0
         words = words or (_CREAT if name == "creat" else "")
-        resolved = asked if raw < 0 else split_raw(self.texts[raw])[0]
-        if (
-            _UNKNOWN_FLAGS(words)
-            or resolved != asked
-            or (raw >= 0 and asked[:1] != "/")
-            or asked.startswith("/proc/")
-            or not self.imp.names.is_plain(asked)
-        ):
+        if _UNKNOWN_FLAGS(words) or asked.startswith("/proc/") or not names.is_plain(asked):
+            return odd
+        if raw >= 0 and (asked[:1] != "/" or split_raw(self.texts[raw])[0] != asked):
             return odd
         return stretch.path(asked), open_flags(words)
 

@@ -4,6 +4,7 @@
 touches, so that its cost goes with the stretch and not with what the trace has opened so far.
 """
 
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
@@ -88,20 +89,20 @@ class Stretch:
         self._nodes: list[Any] = []  # Node, or the name of one that nothing leads to any more
         self._founds: list[Description] = []
         self._paths: list[str] = []
-        self._known: list[tuple[int, int, int, int, int]] = []  # as the kernel's PATH_KNOWN
+        self._known = array("q")  # as the kernel's PATH_KNOWN
         self._index: dict[Any, int] = {}  # of paths, and of nodes and descriptions by their id
 
     def path(self, path: str) -> int:
         """The index of a path, for the column PATH."""
         index = self._index.get(path)
         if index is None:
-            names = self.imp.names
+            names, above = self.imp.names, above_of(path)
+            parent = self.path(above) if above != path else len(self._paths)
             index = self._index[path] = len(self._paths)
             self._paths.append(path)
-            self._known.append((0, 0, 0, 0, 0))
             node = names.table.get(path)
             at = self._node(node) if node is not None else -1 if path in names.table else -2
-            self._known[index] = at, self.path(above_of(path)), names.inside(path), is_special(path), -1
+            self._known.extend((at, parent, names.inside(path), is_special(path), -1))
         return index
 
     def _node(self, node: Node) -> int:

@@ -12,8 +12,8 @@ import numpy as np
 from scmsim.jit import kernel, subroutine
 
 # columns of a row; START and END are the place of the line in the text; RAW (<PATH>) and WHERE (what a call on a path says, from
-# its name to its flags) are numbers of texts (-1: not there); FD and RAW of an open are those of its result; ERROR: 0 none, 1 ENOENT,
-# 2 another
+# its name to its flags) are numbers of texts (-1: not there); FD and RAW of an open are those of its result; ERROR: 0 none,
+# 1 ENOENT, 2 another
 CALL, START, END, PID, TIME, FD, RAW, ASKED, OFFSET, RESULT, WHERE, ERROR = range(12)
 WIDTH = 12
 OTHER = -1  # CALL of a line that is not understood here
