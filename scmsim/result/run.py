@@ -6,6 +6,8 @@ from typing import Any
 
 FOOTPRINTS = "footprints"  # among a run's params: the kernel and file system whose touches of its own memory it has
 SYSTEM = "system"  # among a run's params: what else ran, and how rep-strings count
+# Arguments of a replay that say which kernel it is and what else runs.
+SURROUNDINGS = ("kernel", FOOTPRINTS, "meminfo", SYSTEM)
 SYNC_AT_END = "sync_at_end"  # among a run's params: what was left dirty was written back, and counts
 
 
