@@ -182,7 +182,6 @@ def _counting(setting: Setting, plan: Plan, folder: pathlib.Path) -> list[str]:
         f"calls={folder / 'calls'}",
         f"regions={len(plan.regions)}",
         *device_words(),
-        f"ramhi={qemu.file_offset(qemu.PM_AT) + qemu.PM_BYTES:#x}",
     ]
     if setting.window:
         words += [f"stream={folder / 'stream'}", f"every={setting.window.every}", f"length={setting.window.length}"]
