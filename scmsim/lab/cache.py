@@ -53,7 +53,7 @@ def persistence_plugin(api: int) -> pathlib.Path:
 
 def guest() -> pathlib.Path:
     """The guest's program, compiled at first use."""
-    return _compiled("guest", ["guest.c", "guest_operations.c", "guest_crash.c"], ["-static"], "")
+    return _compiled("guest", ["guest.c", "guest_operations.c", "guest_crash.c", "guest_threads.c"], ["-static"], "")
 
 
 def _plugin(name: str, api: int) -> pathlib.Path:

@@ -48,6 +48,7 @@ class Setting:
     kernel: Kernel
     timeout_s: float = 1800.0
     erms: bool = True
+    cpus: int = 1
     window: Window | None = None
     touches: int | None = None  # runs on pages in which a page's first touch is kept
     machine: str | None = None  # whose TLB's misses are counted by call stack; the window is the whole stream then
@@ -200,6 +201,7 @@ def _command(setting: Setting, folder: pathlib.Path, mailbox: int, plugin: Seque
         plugin=plugin,
         mailbox=mailbox,
         erms=setting.erms,
+        cpus=setting.cpus,
         **{name: str(folder / file) for name, file in paths.items()},
     )
 

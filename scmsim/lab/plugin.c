@@ -3,7 +3,8 @@
  * A region begins and ends with the guest's store `movb $0, MARK(%rdi)`: %rdi is the region's number, 0 ends it.  Counted are
  * executions of every block in every region, its accesses, and the bytes moved to and from persistent memory, which is told
  * by its address.  A block is a translated run of instructions without a jump; how many instructions load, store, are fences
- * and so on is a property of the block, so one callback a block suffices.  One vCPU.
+ * and so on is a property of the block, so one callback a block suffices.  Of several CPUs one at a time has a region: what the
+ * others do meanwhile is counted in rows of their own.  QEMU runs all of them on one thread, so that nothing here needs a lock.
  *
  * Arguments: out=FILE regions=N pmlo=ADDRESS pmhi=ADDRESS ramlo=OFFSET (of persistent memory in the guest's RAM)
  * [stream=FILE every=N length=N]: of every N accesses in regions the first `length` as runs on a page, and
@@ -28,7 +29,7 @@ struct counts { /* what a block did */
 
 struct cell { /* of a block in a region, called by way of a node of the tree of calls */
     struct counts counts;
-    uint64_t key; /* region << 32 | node */
+    uint64_t key; /* (0 or 1 + CPU, if it is not the region's) << 48 | region << 32 | node */
     uint32_t number;
     struct cell *next;
 };
@@ -58,6 +59,7 @@ struct row { /* of the output, see scmsim/lab/counts.py */
 #define BUCKETS (1u << 18)
 static struct block *buckets[BUCKETS];
 static uint64_t regions = 64, region, repeating[CPUS];
+static unsigned region_cpu;
 static const char *out_path, *calls_path;
 static FILE *stream, *stream_cells;
 static uint32_t cells, run_cell; /* how many there are; the one that began a run */
@@ -90,7 +92,8 @@ static struct cell *cell_of(struct block *block, uint64_t key)
 static void on_block(unsigned cpu, void *data)
 {
     struct block *block = data;
-    uint64_t key = region << 32 | (block->address >> 63 ? calls_now(cpu) : 0);
+    uint64_t elsewhere = cpu == region_cpu ? 0 : cpu + 1;
+    uint64_t key = elsewhere << 48 | region << 32 | (block->address >> 63 ? calls_now(cpu) : 0);
     block->executed++;
     if (!region)
         return;
@@ -172,8 +175,10 @@ static void on_mark(unsigned cpu, uint64_t number)
         write_touch(UINT64_MAX, 0, number);
         runs = last_page = 0;
     }
-    if (!arms(number) && number <= regions)
-        region = number;
+    if (arms(number) || number > regions)
+        return;
+    region = number;
+    region_cpu = cpu;
 }
 
 static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
