@@ -21,6 +21,7 @@ from scmsim.core.records import (
     LINK,
     MKDIR,
     MMAP,
+    MUNMAP,
     OP,
     READ,
     RENAME,
@@ -28,6 +29,7 @@ from scmsim.core.records import (
     STAT,
     SYNC,
     TRUNCATE,
+    ULOAD,
     UNLINK,
     USTORE,
     WRITE,
@@ -116,6 +118,31 @@ def test_every_kind_of_operation_runs(setting):
     assert run.groups["write"]["pm_stored_bytes"] == 16384
     assert set(run.groups) == {"create", "read", "write", "fsync", "truncate", "fallocate", "unlink", "rename", "link",
         "mkdir", "rmdir", "stat", "mmap", "store", "close", "sync"}  # fmt: skip
+
+
+def test_an_unmapping_interrupts_every_other_cpu_of_the_program(setting):
+    """Four threads on three CPUs: the fourth runs on the first's.  The kernel does not know which of them used the mapping."""
+    calls = [(WRITE, 0, 0, 65536, 0), (WRITE, 0, 0, 4096, 1)]
+    for toucher in (2, 3):
+        calls += [
+            (MMAP, 0, 0, 65536, 0),
+            (ULOAD, 0, 0, 65536, 0),
+            (ULOAD, 0, 0, 65536, toucher),
+            (MUNMAP, 0, 0, 65536, 0),
+        ]
+    trace = Trace([call[:4] for call in calls], Files(["/a"], np.array([0]), np.array([False])))
+    trace.array["thread"] = [call[4] for call in calls]
+    made = plan.from_trace(trace, 3)
+    several = dataclasses.replace(setting, cpus=3)
+    first, second = (
+        outcome.Outcome("ext4-dax", made, machine.run(several, systems.load()["ext4-dax"], made), 3) for _ in range(2)
+    )
+    (one,), (two,) = first.runs(1, 1), second.runs(1, 1)
+    assert one == two
+    assert one.groups["munmap"]["tlb_shootdowns"] == 2 * 2
+    sent = {row["func"]: row["entered"] for row in first.other_cpus() if row["op"] == "munmap"}
+    assert sent["flush_tlb_func"] == 2 and sent["native_flush_tlb_one_user"] == 2 * 16
+    assert one.groups["write"]["tlb_shootdowns"] == 0 and one.groups["munmap"]["other_instructions"] > 0
 
 
 def first_touches(part, window):
