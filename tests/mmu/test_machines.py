@@ -175,6 +175,16 @@ def test_the_document_has_a_row_for_every_machine():
     assert set(MACHINES) <= set(rows)
 
 
+def test_svnapot_of_the_document_holds_64_kib_in_an_entry(tmp_path):
+    """XiangShan's 48 entries reach 3 MiB of contiguous pages, and 192 KiB of others."""
+    text = DOCS.read_text(encoding="utf-8")
+    path = tmp_path / "kunminghu.toml"
+    path.write_text(text.partition("```toml\n# XiangShan")[2].partition("```")[0].partition("\n")[2], encoding="utf-8")
+    assert again(str(path), 48 * 16, contiguous=True) == (0, 0, 48)
+    assert again(str(path), 48)[:2] == (0, 0) and again(str(path), 49)[1] == 49
+    assert again(str(path), 257)[0] > 0
+
+
 def test_remote_action_requests_of_the_document_interrupt_nobody(tmp_path):
     """Whoever puts the document's [invalidate] into the file gets a machine that flushes everything for a kernel address."""
     text = registry.path("machine", "sapphire-rapids").read_text(encoding="utf-8")
