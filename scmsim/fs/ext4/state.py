@@ -15,6 +15,7 @@ from scmsim.fs.linux import state as e
 from scmsim.fs.linux.recipes import BLOCK
 
 LARGEST_FILE = (1 << 44) - 4096  # bytes (ext4_max_size)
+LARGEST_FOLIO = 9  # log2 of pages: 2 MiB (MAX_PAGECACHE_ORDER)
 MIN_JOURNAL = 1024  # blocks (JBD2_MIN_JOURNAL_BLOCKS)
 STATISTICS = (
     "now",
@@ -64,6 +65,7 @@ def start(params: dict[str, int], files: Files, *, dax: bool) -> State:
     if not params["tick"]:
         cost[COSTS.index("timer_tick"), :3] = 0
     own = {name: params[name] for name in ("commit_interval", "dirty_expire", "timestamp_tick")}
+    own["folio_order"] = LARGEST_FOLIO if params.get("folios") == "always" else 0
     own |= {"relatime": 1, "txn_limit": layout["journal_blocks"] // 4} | layout
     lists = {"checkpoint_list": 2 * e.most_joined(blocks, 2 * own["txn_limit"])}
     state = e.build(STATE, files, blocks, dax, own, lists, cost, alignment=params.get("data_alignment", BLOCK))

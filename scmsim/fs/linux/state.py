@@ -40,6 +40,7 @@ ROW_WORDS = 4
 # A page's word: block << 28 | page-cache frame << 4 | flags; 0 = hole.  A dirty page without a block is allocated at
 # write-back.
 IS_DIRTY, IS_CACHED, IS_UNWRITTEN = 1, 2, 4
+IS_TAIL = 8  # page cache: it entered in the same folio as the page before
 FRAME_SHIFT, FRAME_MASK = 4, (1 << 24) - 1  # frames are used again after 64 GiB
 ONE_FRAME = 1 << FRAME_SHIFT
 BLOCK_SHIFT = 28
@@ -93,6 +94,7 @@ STATE = np.dtype(
             ("reserved", "i8"),  # blocks promised to dirty pages that have none yet (delayed allocation)
             ("windowed", "i8"),  # blocks in the preallocation windows of all files
             ("frame", "i8"),  # next page-cache frame
+            ("folio_order", "i8"),  # log2 of the pages of the largest folio that a write allocates
             ("bitmap_at", "i8"),  # first block of the block bitmaps, inode bitmaps, inode tables, journal
             ("inode_bitmap_at", "i8"),
             ("inode_table_at", "i8"),
