@@ -31,7 +31,7 @@ struct operation {
 #define UNKNOWN UINT64_MAX /* huge_bytes where the kernel does not tell */
 struct output {
     char magic[8];
-    uint64_t symbols, buffer, buffer_bytes, huge_bytes, done, failed, first_failed, first_errno, no_space, busy;
+    uint64_t symbols, buffer, buffer_bytes, huge_bytes, done, failed, first_failed, first_errno, no_space, short_writes, unwritten, busy;
 };
 
 extern struct header *job;

@@ -114,6 +114,15 @@ static int descriptor(long file)
     return state->fds[state->fd_count - 1];
 }
 
+/* The result of a write, after noting what it did not write; one that wrote nothing has failed. */
+static long written(const struct operation *o, long done)
+{
+    out.short_writes += done > 0 && done < o->length;
+    if (o->region)
+        out.unwritten += o->length - (done > 0 ? done : 0);
+    return done || !o->length ? done : -ENOSPC;
+}
+
 static long transfer(const struct operation *o)
 {
     struct state *state = &states[o->file];
@@ -127,13 +136,13 @@ static long transfer(const struct operation *o)
         return -EBADF;
     at = &state->at[state->fd_count - 1];
     if (o->op == WRITE && o->flag & SYNCHRONOUS)
-        return counted(o->region, SYS_pwritev2, fd, (long)&vector, 1, offset, 0, o->flag & DATA_ONLY ? RWF_DSYNC : RWF_SYNC);
+        return written(o, counted(o->region, SYS_pwritev2, fd, (long)&vector, 1, offset, 0, o->flag & DATA_ONLY ? RWF_DSYNC : RWF_SYNC));
     if (*at != offset)
         *at = lseek(fd, offset, SEEK_SET);
     done = counted(o->region, o->op == READ ? SYS_read : SYS_write, fd, (long)memory, o->length, 0, 0, 0);
     if (done > 0)
         *at += done;
-    return done >= 0 && done < o->length && o->op == WRITE ? -ENOSPC : done;
+    return o->op == WRITE ? written(o, done) : done;
 }
 
 static long list(const struct operation *o)

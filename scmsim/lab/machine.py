@@ -23,7 +23,7 @@ from scmsim.lab.plan import OUTPUT_ROOM, Plan
 from scmsim.lab.systems import System
 
 PREFIX = "scmsim-lab-"
-_OUTPUT = struct.Struct("<8s10Q")  # struct output of guest.h
+_OUTPUT = struct.Struct("<8s12Q")  # struct output of guest.h
 OUTPUT_HEAD = 4096  # bytes in front of what else the guest leaves
 _SHARED_MEMORY = pathlib.Path("/dev/shm")
 _NEEDED = 3 << 30  # bytes that a guest touches at the most: the device and its memory
@@ -295,6 +295,8 @@ def _collect(folder: pathlib.Path, at: int, setting: Setting, seconds: float) ->
         "first_failed",
         "first_errno",
         "no_space",
+        "short_writes",
+        "unwritten",
         "busy",
     )
     about = dict(zip(names, values, strict=True))

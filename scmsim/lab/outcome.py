@@ -13,7 +13,7 @@ from scmsim.lab.machine import Measured
 from scmsim.lab.plan import UNKNOWN, Plan, Region
 from scmsim.perf.profile import Rules, map_for, maps, rules
 from scmsim.perf.to_result import finish
-from scmsim.result import Run
+from scmsim.result import SHORT, Run
 
 _TOP = 60  # functions of a region that are kept
 _UNTOLD = {
@@ -74,6 +74,7 @@ class Outcome:
             run.cell = {**(cell if isinstance(cell, dict) else {}), **numbered}
             run.groups = {region.label: part for (_, region), part in zip(used, parts, strict=True)}
             run.params = {f"calls_{region.label}": region.calls for _, region in used}
+            run.payload["written"] -= self.about["unwritten"]
             runs = [run]
         for run in runs:
             run.warnings += _warnings(self.about, self.told)
@@ -185,10 +186,11 @@ def _run(fs: str, regions: list[Region], counters: dict[str, int], by_site: dict
 
 
 def _errors(about: Mapping[str, int]) -> dict[str, int]:
+    short = {SHORT: about["short_writes"]} if about["short_writes"] else {}
     if not about["failed"]:
-        return {}
+        return short
     found = {"failed": about["failed"], "first failed": about["first_failed"], "first errno": about["first_errno"]}
-    return {**found, **({"ENOSPC": about["no_space"]} if about["no_space"] else {})}
+    return {**short, **found, **({"ENOSPC": about["no_space"]} if about["no_space"] else {})}
 
 
 def _warnings(about: Mapping[str, int], told: str) -> list[str]:

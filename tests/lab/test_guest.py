@@ -55,6 +55,7 @@ from scmsim.lab import (
     touches,
 )
 from scmsim.mmu import presets
+from scmsim.result import SHORT
 
 pytestmark = pytest.mark.slow
 _MISSING = [finding for finding in tools.examine() if finding.package]
@@ -206,10 +207,11 @@ def test_misses_by_code_add_up_to_those_of_the_stream(setting, tmp_path):
 
 def test_a_full_file_system_is_counted(setting):
     small = dataclasses.replace(systems.load()["tmpfs"], options="size=2m")
-    rows = [(CREATE, 1, 0, 0, 0), *[(WRITE, 1, i << 20, 1 << 20) for i in range(4)]]
+    rows = [(CREATE, 1, 0, 0, 0), *[(WRITE, 1, i * 700_000, 700_000) for i in range(4)]]
     made = plan.from_trace(Trace(rows, side_table(2)))
     (run,) = outcome.Outcome("tmpfs", made, machine.run(setting, small, made)).runs(1, 1)
-    assert run.errors["ENOSPC"] >= 2 and "errno 28" in run.warnings[0]
+    assert run.errors["ENOSPC"] == 1 and run.errors[SHORT] == 1 and "errno 28" in run.warnings[0]
+    assert run.payload["written"] == 2 << 20
 
 
 def fails(setting, system, match):

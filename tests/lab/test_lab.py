@@ -231,6 +231,8 @@ def measured():
         "first_failed",
         "first_errno",
         "no_space",
+        "short_writes",
+        "unwritten",
         "busy",
     )
     return Measured(measured_rows(), KALLSYMS, dict.fromkeys(names, 0), 1.0)
