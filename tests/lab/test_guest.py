@@ -151,7 +151,9 @@ def test_an_unmapping_interrupts_every_other_cpu_of_the_program(setting):
 def test_a_stream_of_several_cpus_is_refused(tmp_path):
     words = ["lab", "run", "smoke", "--cpus", "2", "--stream", "10/100", "-o", str(tmp_path / "out")]
     done = CliRunner().invoke(main, words)
-    assert done.exit_code == 2 and "those of one CPU; leave --cpus out" in done.output and not (tmp_path / "out").exists()
+    assert (
+        done.exit_code == 2 and "those of one CPU; leave --cpus out" in done.output and not (tmp_path / "out").exists()
+    )
 
 
 def first_touches(part, window):
