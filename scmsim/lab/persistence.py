@@ -245,7 +245,10 @@ def look(
     paths: Sequence[str],
     progress: Callable[[int], None] = lambda done: None,
 ) -> Iterator[Seen]:
-    """What the kernel makes of each of the states `numbers`; after a state that kills the guest, a new guest takes the next one.
+    """What the kernel makes of each of the states `numbers`.
+
+    A guest that dies after other states may have died of them, or of the emulator: a new one begins with the state that it died at.
+    A state that kills a guest that has seen no other is to blame, and a new guest takes the next one.
 
     Parameters
     ----------
@@ -260,7 +263,7 @@ def look(
         found, error = _boot(setting, system, states, base, range(at, numbers.stop), paths, progress)
         yield from found
         at += len(found)
-        if error:
+        if error and not found:
             yield Seen(error, ())
             at += 1
 

@@ -11,7 +11,9 @@ import time
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from scmsim.cli import main
 from scmsim.core.errors import EnvironmentProblem
 from scmsim.core.records import (
     CLOSE,
@@ -144,6 +146,14 @@ def test_an_unmapping_interrupts_every_other_cpu_of_the_program(setting):
     sent = {row["func"]: row["entered"] for row in first.other_cpus() if row["op"] == "munmap"}
     assert sent["flush_tlb_func"] == 2 and sent["native_flush_tlb_one_user"] == 2 * 16
     assert one.groups["write"]["tlb_shootdowns"] == 0 and one.groups["munmap"]["other_instructions"] > 0
+
+
+def test_a_stream_of_several_cpus_is_refused(tmp_path):
+    words = ["lab", "run", "smoke", "--cpus", "2", "--stream", "10/100", "-o", str(tmp_path / "out")]
+    done = CliRunner().invoke(main, words)
+    assert (
+        done.exit_code == 2 and "those of one CPU; leave --cpus out" in done.output and not (tmp_path / "out").exists()
+    )
 
 
 def first_touches(part, window):
