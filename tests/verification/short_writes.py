@@ -9,6 +9,7 @@ those that writes of 4 KiB fill; the models get a device with as many.
 
 import dataclasses
 import sys
+from bisect import bisect_left
 
 import numpy as np
 
@@ -82,12 +83,9 @@ def of_model(name: str, size: int, room: int) -> tuple[int, int, int]:
         status = model.status[0]
         return int(rows.length.sum() - status["failed_bytes"]), int(status["short"]), int(status["failed"])
 
-    capacity = room + 16 * MIB
-    while (written := filled(capacity, SIZES[0])[0]) < room:  # what the metadata takes follows the capacity
-        capacity += room - written
-    while filled(capacity - 4096, room)[0] >= room:
-        capacity -= 4096
-    return filled(capacity, size)
+    pages = range(room // 4096, (room + 64 * MIB) // 4096)
+    least = bisect_left(pages, True, key=lambda count: filled(count * 4096, room)[0] >= room)
+    return filled(pages[least] * 4096, size)
 
 
 def main(names: list[str]) -> None:
