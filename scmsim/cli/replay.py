@@ -48,7 +48,8 @@ experiment such as quickstart.""",
 @click.option(
     "--footprints",
     metavar="KERNEL",
-    help="Let the kernel's own memory enter the TLB as measured on this kernel: 6.1 or 6.12.",
+    help="Let the kernel's own memory enter the TLB as measured on this kernel: 6.1 or 6.12; or none.  "
+    "[default: that of --kernel, or the nearest measured one; without --kernel none]",
 )
 @click.option(
     "--system",

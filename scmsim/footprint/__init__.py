@@ -27,6 +27,9 @@ from scmsim.footprint.interleave import CALL, GROUP, PAGE, STATE
 _DATA = pathlib.Path(__file__).parent / "data"
 GENERAL = "tmpfs"  # the general layers (system call, VFS, slab) with the least below them: for models without a table of their own
 DEFAULT = "6.1"  # kernel
+NONE_AT_ALL = "none"  # in the place of a kernel: no footprints
+# Kernels that were not measured, and the one whose footprints stand for theirs; DEFAULT for all others.
+NEAREST = {"5.13": "6.1"}
 FORMAT = 3
 ALIKE = 32  # calls of about the same amount of which one is taken
 MEASURED = np.dtype(  # a call of a file
@@ -81,10 +84,15 @@ def kernels() -> list[str]:
     return sorted(path.name for path in _DATA.iterdir() if path.is_dir())
 
 
+def nearest(kernel: str) -> str:
+    """The measured kernel whose footprints a kernel has."""
+    return kernel if kernel in kernels() else NEAREST.get(kernel, DEFAULT)
+
+
 def check(kernel: str) -> None:
-    """Raise UsageError for a kernel that was not measured; a folder of `scmsim lab footprints` may stand for one."""
-    if kernel not in kernels() and not os.path.isdir(kernel):
-        raise unknown("kernel with footprints", kernel, kernels())
+    """Raise UsageError for a kernel that was not measured; a folder of `scmsim lab footprints` may stand for one, or "none"."""
+    if kernel not in (*kernels(), NONE_AT_ALL) and not os.path.isdir(kernel):
+        raise unknown("kernel with footprints", kernel, [*kernels(), NONE_AT_ALL])
 
 
 def path_of(kernel: str, fs: str) -> pathlib.Path:

@@ -35,20 +35,21 @@ def kernels() -> list[str]:
 
 
 def choose(kernel: str | None, names: Iterable[str], params: Params, footprints: str | None) -> Chosen:
-    """What a replay takes from a kernel; parameters and footprints that are given stay.
+    """What a replay takes from a kernel; parameters and footprints that are given stay, `footprint.NONE_AT_ALL` among them.
 
     Raises
     ------
     UsageError
         For a version that no model has anything of.
     """
+    given = None if footprints == footprint.NONE_AT_ALL else footprints
     if kernel is None:
-        return Chosen(params, footprints, {})
+        return Chosen(params, given, {})
     expect("kernel", kernel, str, f"one of {', '.join(kernels())}")
     if kernel not in kernels():
         raise unknown("kernel with costs or footprints", kernel, kernels())
     merged: dict[str, Any] = {name: dict(given) for name, given in params.items()}
-    touched = footprint.kernels()
+    touched = footprint.nearest(kernel)
     remarks: dict[str, list[str]] = {}
     for name in names:
         costs = costs_of(name)
@@ -59,6 +60,8 @@ def choose(kernel: str | None, names: Iterable[str], params: Params, footprints:
             told.append(
                 f"no costs of {name} on Linux {kernel} were measured, but on {', '.join(costs)}: these are charged"
             )
-        if footprints is None and kernel not in touched:
-            told.append(f"no footprints of Linux {kernel} were measured, but of {', '.join(touched)} (--footprints)")
-    return Chosen(merged, footprints or (kernel if kernel in touched else None), remarks)
+        if footprints is None and kernel != touched:
+            told.append(
+                f"no footprints of Linux {kernel} were measured; those of {touched} are taken (--footprints none: none)"
+            )
+    return Chosen(merged, touched if footprints is None else given, remarks)

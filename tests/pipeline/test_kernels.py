@@ -32,12 +32,23 @@ def test_a_kernel_chooses_costs_and_footprints() -> None:
     assert told == "no costs of ext4 on Linux 6.1 were measured, but on 5.13: these are charged"
 
 
-def test_a_kernel_without_footprints_says_so() -> None:
+def test_a_kernel_without_footprints_has_those_of_the_nearest_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = kernels.choose("5.13", ["nova-cow"], {}, None)
-    assert chosen.params == {} and chosen.footprints is None
+    assert chosen.params == {} and chosen.footprints == "6.1"
     (told,) = chosen.remarks["nova-cow"]
-    assert told.startswith("no footprints of Linux 5.13 were measured, but of 6.1")
-    assert kernels.choose("5.13", ["nova-cow"], {}, "6.1").footprints == "6.1"
+    assert told.startswith("no footprints of Linux 5.13 were measured; those of 6.1 are taken")
+    assert kernels.choose("5.13", ["nova-cow"], {}, "6.12").footprints == "6.12"
+    monkeypatch.setitem(footprint.NEAREST, "5.13", "6.12")
+    assert kernels.choose("5.13", ["nova-cow"], {}, None).footprints == "6.12"
+    assert all(
+        near in footprint.kernels() and far not in footprint.kernels() for far, near in footprint.NEAREST.items()
+    )
+
+
+@pytest.mark.parametrize("kernel", [None, "5.13", "6.1"])
+def test_footprints_can_be_switched_off(kernel: str | None) -> None:
+    chosen = kernels.choose(kernel, ["tmpfs"], {}, "none")
+    assert chosen.footprints is None and not any(chosen.remarks.values())
 
 
 def test_what_is_given_stays() -> None:
