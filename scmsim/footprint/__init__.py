@@ -59,6 +59,11 @@ class Book(NamedTuple):
     inodes: np.ndarray
 
 
+NO_BOOK = Book(
+    np.zeros(0, GROUP), np.zeros(0, CALL), np.zeros(0, np.uint16), np.zeros(0, PAGE), np.zeros((0, 1), np.int64)
+)
+
+
 @dataclass
 class Footprints:
     """What a replay needs of one kernel's footprints.

@@ -10,13 +10,14 @@ change nothing.  Every look-up is a first-level hit, a second-level hit or a com
 
 import numpy as np
 
-from scmsim.core.records import FLUSH, INVALIDATE, MAP, MILLI, WORK
+from scmsim.core.records import FLUSH, INVALIDATE, MAP, MILLI, SLICE, WORK
 from scmsim.jit import inlined, kernel, subroutine
 from scmsim.mmu import accessed_dirty
 from scmsim.mmu.columns import BLOCK, HIT, INSTRUCTIONS, LOADS, LOOKUPS, ROW, STORES, USER_LOOKUPS
 from scmsim.mmu.columns import SUPPLIED as SUPPLIED
 from scmsim.mmu.invalidate import invalidate, switch
 from scmsim.mmu.tlb import first_slot, recent_slot
+from scmsim.mmu.touches import NOTHING, Table, look_up_touches
 from scmsim.mmu.translate import translate
 
 
@@ -34,17 +35,32 @@ def replay(state: np.ndarray, counters: np.ndarray, events: np.ndarray, bins: np
     bins : int64 array, shape (n,) or longer
         Row of `counters` that each event counts in.
     """
+    replay_touched(state, counters, NOTHING, _NONE, events[:n], bins)
+
+
+def replay_touched(
+    state: np.ndarray, counters: np.ndarray, known: Table, slices: np.ndarray, events: np.ndarray, bins: np.ndarray
+) -> None:
+    """Replay events as `replay`, each behind the look-ups of a slice of `known` touches.
+
+    `slices` has a records.SLICE for each event, or is empty; `known` is for the machine of `state`.
+    """
     rows = counters.view(np.ndarray).view(ROW)
     relate(rows, -1)
-    _replay(state, rows, events, bins, n)
+    _replay(state, rows, known, slices, events, bins)
     relate(rows, 1)
 
 
+_NONE = np.zeros(0, SLICE)
+
+
 @kernel
-def _replay(state, counts, events, bins, n):
-    s = state[0]
-    for i in range(n):
+def _replay(state, counts, known, slices, events, bins):
+    s, touches = state[0], slices.size > 0
+    for i in range(events.size):
         e, c = events[i], counts[bins[i] & 0x7FFFFFFF]
+        if touches:
+            look_up_touches(s, c, known, slices[i])
         at, code, length, width, vaddr = c.at, e.code, e.length, e.width, e.vaddr
         page = s.page[code, e.order & 63]
         if code == WORK:

@@ -11,26 +11,33 @@ from scmsim.mmu.walk import walk
 @subroutine
 def translate(s, c, page, address, order):
     """Translate an address; True if it took a walk."""
-    at = c.at
-    space, user = s.space, page.split
-    if address < 0:
-        space, user = 0, 0
-    l1, number, stlb_number = (
-        s.array[page.l1],
-        (address & ADDRESS) >> page.order,
-        (address & ADDRESS) >> page.stlb_order,
-    )
+    space = s.space & ~(address >> 63)
+    number = (address & ADDRESS) >> page.order
     tag = number << page.order | page.order | space
-    stlb_tag = stlb_number << page.stlb_order | page.stlb_order | space
     if s.filling == BOTH:
-        if touch(s, l1, tag, number):
+        if touch(s, s.array[page.l1], tag, number):
             return False
-        hit = page.stlb >= 0 and touch(s, s.array[page.stlb], stlb_tag, stlb_number)
-    else:
-        found = by_other_rule(s, page, tag, stlb_tag)
-        if found == 1:
-            return False
-        hit = found == 2
+        return missed(s, c, page, address, order)
+    stlb_number = (address & ADDRESS) >> page.stlb_order
+    found = by_other_rule(s, page, tag, stlb_number << page.stlb_order | page.stlb_order | space)
+    if found == 1:
+        return False
+    return count_miss(s, c, page, address, order, found == 2)
+
+
+@subroutine
+def missed(s, c, page, address, order):
+    """The first level has missed, and has the page now, where fills are mostly inclusive; True if it took a walk."""
+    number = (address & ADDRESS) >> page.stlb_order
+    tag = number << page.stlb_order | page.stlb_order | (s.space & ~(address >> 63))
+    hit = page.stlb >= 0 and touch(s, s.array[page.stlb], tag, number)
+    return count_miss(s, c, page, address, order, hit)
+
+
+@subroutine
+def count_miss(s, c, page, address, order, hit):
+    """Count a miss of the first level that hit the second, or walk; True if it took a walk."""
+    at, user = c.at, page.split & ~(address >> 63)
     at[page.column + HIT] -= 1
     if hit:
         at[page.column + STLB_HIT] += 1
