@@ -32,17 +32,21 @@ def test_a_kernel_chooses_costs_and_footprints() -> None:
     assert told == "no costs of ext4 on Linux 6.1 were measured, but on 5.13: these are charged"
 
 
-def test_a_kernel_without_footprints_has_those_of_the_nearest_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_without_footprints_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "costs_of", lambda fs: ["6.2-mine"])
+    chosen = kernels.choose("6.2-mine", ["scmfs"], {}, None)
+    assert chosen.params == {} and chosen.footprints is None
+    (told,) = chosen.remarks["scmfs"]
+    assert told.startswith("no footprints of Linux 6.2-mine were measured, but of 5.10, 6.1")
+
+
+def test_the_nearest_kernel_s_footprints_stand_for_those_that_nobody_measured() -> None:
     chosen = kernels.choose("5.13", ["nova-cow"], {}, None)
-    assert chosen.params == {} and chosen.footprints == "6.1"
+    assert chosen.params == {} and chosen.footprints == "5.10"
     (told,) = chosen.remarks["nova-cow"]
-    assert told.startswith("no footprints of Linux 5.13 were measured; those of 6.1 are taken")
-    assert kernels.choose("5.13", ["nova-cow"], {}, "6.12").footprints == "6.12"
-    monkeypatch.setitem(footprint.NEAREST, "5.13", "6.12")
-    assert kernels.choose("5.13", ["nova-cow"], {}, None).footprints == "6.12"
-    assert all(
-        near in footprint.kernels() and far not in footprint.kernels() for far, near in footprint.NEAREST.items()
-    )
+    assert told == "no footprints of Linux 5.13 were measured; those of 5.10 stand for them (--footprints)"
+    given = kernels.choose("5.13", ["nova-cow"], {}, "6.1")
+    assert given.footprints == "6.1" and given.remarks == {"nova-cow": []}
 
 
 @pytest.mark.parametrize("kernel", [None, "5.13", "6.1"])
