@@ -9,7 +9,8 @@ of a set follow each other, as long as can be, within the touches of a call.
 Where another rule replaces, a stretch is of one page: a touch that repeats the one before in its set changes nothing (Puzak's trace
 stripping, 1985; but under SRRIP, where it does).  Kaplan, Smaragdakis and Wilson (SIGMETRICS 1999) drop touches for LRU likewise.
 
-What comes between the touches of a call (its events, an interrupt) is not known here.  docs/validation-tlb.md has what that costs.
+What comes between the touches of a call (its events, an interrupt, the page of an object of its own) is not known here.
+docs/validation-tlb.md has what that costs.
 """
 
 import numpy as np

@@ -14,7 +14,7 @@ from scmsim.jit import inlined
 from scmsim.jit.vectors import find8, touch8
 from scmsim.mmu.columns import BLOCK, LOOKUPS
 from scmsim.mmu.needless import needed
-from scmsim.mmu.state import ADDRESS, BOTH, LRU, SRRIP, TREE
+from scmsim.mmu.state import ADDRESS, BOTH, LRU, ON_WALK, SRRIP, TREE
 from scmsim.mmu.tlb import note_filled, touch, use
 from scmsim.mmu.translate import missed, translate
 
@@ -102,11 +102,11 @@ NOTHING = Table(np.zeros(0, PAGE), np.zeros(0, TOUCH), np.zeros(1, MARK), np.zer
 
 
 def _sure(s: np.void, pages: np.ndarray) -> np.ndarray:
-    """How many pages surely stay in the set of each page, see `needless`."""
+    """How many pages surely stay in the set of each page, see `needless`; none where a hit of the second level fills no first."""
     array, policy = s["array"], s["array"]["policy"]
     stay = np.select([policy == LRU, policy == SRRIP], [array["ways"], 0], 1)
     found: np.ndarray = stay[pages["l1"]]
-    return found
+    return found if s["filling"] != ON_WALK else 0 * found
 
 
 def _on_machine(s: np.void, places: np.ndarray) -> np.ndarray:
