@@ -34,6 +34,13 @@ def kernels() -> list[str]:
     return sorted(found, key=lambda version: [int(part) for part in re.findall(r"\d+", version)])
 
 
+def check(kernel: object) -> None:
+    """Raise UsageError for what is no version of Linux that any model has costs or footprints of."""
+    expect("kernel", kernel, str, f"one of {', '.join(kernels())}")
+    if kernel not in kernels():
+        raise unknown("kernel with costs or footprints", str(kernel), kernels())
+
+
 def choose(kernel: str | None, names: Iterable[str], params: Params, footprints: str | None) -> Chosen:
     """What a replay takes from a kernel; parameters and footprints that are given stay.
 
@@ -44,9 +51,7 @@ def choose(kernel: str | None, names: Iterable[str], params: Params, footprints:
     """
     if kernel is None:
         return Chosen(params, footprints, {})
-    expect("kernel", kernel, str, f"one of {', '.join(kernels())}")
-    if kernel not in kernels():
-        raise unknown("kernel with costs or footprints", kernel, kernels())
+    check(kernel)
     merged: dict[str, Any] = {name: dict(given) for name, given in params.items()}
     touched = footprint.standing_for(kernel)
     remarks: dict[str, list[str]] = {}

@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import xml.etree.ElementTree as xml
 
 import numpy as np
 import pytest
@@ -151,6 +152,30 @@ def test_the_command_compares_folders_and_leaves_with_1_beyond_a_limit(two, tmp_
     assert done.exit_code == 1 and json.loads(done.stdout)[0]["b"] == "6.12"
     assert "beyond the limit: ext4 append 1024: instructions +480 of 2,420 (+19.8 %)" in done.stderr
     assert sorted(os.listdir(tmp_path / "out")) == ["diff.json", "ext4.folded"]
+
+
+def test_the_command_writes_verdicts_for_ci(two, tmp_path):
+    words = [
+        "lab",
+        "diff",
+        *map(str, two),
+        "smoke",
+        "--fs",
+        "ext4",
+        "-o",
+        str(tmp_path / "out"),
+        "--junit",
+        str(tmp_path / "v.xml"),
+    ]
+    for limit, failed, skipped in (
+        ("5%", {"append 1024 instructions", "append 1024 fences"}, 0),
+        ("99%", set(), 0),
+        (None, set(), 6),
+    ):
+        CliRunner().invoke(main, [*words, *(["--limit", limit] if limit else [])], catch_exceptions=False)
+        suite = xml.parse(tmp_path / "v.xml").getroot()[0]
+        assert (suite.get("name"), suite.get("tests"), suite.get("skipped")) == ("ext4", "6", str(skipped))
+        assert {case.get("name") for case in suite if case.find("failure") is not None} == failed
 
 
 def test_the_command_shows_the_largest_differences_of_a_counter(tmp_path):
