@@ -43,12 +43,12 @@ experiment such as quickstart.""",
 @click.option(
     "--kernel",
     metavar="VERSION",
-    help="Costs and footprints of all models from this Linux: 5.13, 6.1 or 6.12.  [default: each model's own]",
+    help="Costs and footprints of all models from this Linux: 5.10, 5.13, 6.1 or 6.12.  [default: each model's own]",
 )
 @click.option(
     "--footprints",
     metavar="KERNEL",
-    help="Let the kernel's own memory enter the TLB as measured on this kernel: 6.1 or 6.12.",
+    help="Let the kernel's own memory enter the TLB as measured on this kernel: 5.10, 6.1 or 6.12.",
 )
 @click.option(
     "--system",

@@ -53,7 +53,7 @@ def choose(kernel: str | None, names: Iterable[str], params: Params, footprints:
         return Chosen(params, footprints, {})
     check(kernel)
     merged: dict[str, Any] = {name: dict(given) for name, given in params.items()}
-    touched = footprint.kernels()
+    touched = footprint.standing_for(kernel)
     remarks: dict[str, list[str]] = {}
     for name in names:
         costs = costs_of(name)
@@ -64,6 +64,9 @@ def choose(kernel: str | None, names: Iterable[str], params: Params, footprints:
             told.append(
                 f"no costs of {name} on Linux {kernel} were measured, but on {', '.join(costs)}: these are charged"
             )
-        if footprints is None and kernel not in touched:
-            told.append(f"no footprints of Linux {kernel} were measured, but of {', '.join(touched)} (--footprints)")
-    return Chosen(merged, footprints or (kernel if kernel in touched else None), remarks)
+        if footprints is None and touched != kernel:
+            instead = (
+                f"; those of {touched} stand for them" if touched else f", but of {', '.join(footprint.kernels())}"
+            )
+            told.append(f"no footprints of Linux {kernel} were measured{instead} (--footprints)")
+    return Chosen(merged, footprints or touched, remarks)

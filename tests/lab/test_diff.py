@@ -322,6 +322,25 @@ def apt(folder, text):
         (folder / name).chmod(0o755)
 
 
+def instead_of_apt(folder, monkeypatch, script):
+    apt(folder, script)
+    keys = folder / "keys"
+    keys.write_bytes(b"")
+    monkeypatch.setattr(debian, "KEYS", str(keys))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+
+@pytest.mark.parametrize(("wanted", "old"), [(["5.10"], True), (["6.1", "6.12"], False), (["6.12", "4.19"], True)])
+def test_suites_without_support_are_read_for_old_kernels_only(tmp_path, monkeypatch, wanted, old):
+    instead_of_apt(tmp_path, monkeypatch, "exit 0")
+    with pytest.raises(EnvironmentProblem, match="no kernel"):
+        debian.download(wanted)
+    lines = (cache.folder() / "apt" / "sources.list").read_text(encoding="utf-8").splitlines()
+    assert all(f"signed-by={debian.KEYS}]" in line for line in lines)
+    assert {line.split()[4] for line in lines} == {suite for _, suite in (*debian.SUITES, *old * debian.OLD_SUITES)}
+
+
 @pytest.mark.parametrize(
     ("script", "said"),
     [
@@ -334,12 +353,7 @@ def apt(folder, text):
     ],
 )
 def test_apt_that_fails_is_one_line(tmp_path, monkeypatch, script, said):
-    apt(tmp_path, script)
-    keys = tmp_path / "keys"
-    keys.write_bytes(b"")
-    monkeypatch.setattr(debian, "KEYS", str(keys))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    instead_of_apt(tmp_path, monkeypatch, script)
     with pytest.raises(EnvironmentProblem) as caught:
         debian.download(["6.12"])
     assert said in str(caught.value) and "\n" not in str(caught.value)

@@ -208,7 +208,7 @@ def test_misses_by_code_add_up_to_those_of_the_stream(setting, tmp_path):
 
 
 def test_a_full_file_system_is_counted(setting):
-    small = dataclasses.replace(systems.load()["tmpfs"], options="size=2m")
+    small = dataclasses.replace(systems.load()["tmpfs"], options="size=3m")  # the warm-up has a file of 1 MiB
     rows = [(CREATE, 1, 0, 0, 0), *[(WRITE, 1, i * 700_000, 700_000) for i in range(4)]]
     made = plan.from_trace(Trace(rows, side_table(2)))
     (run,) = outcome.Outcome("tmpfs", made, machine.run(setting, small, made)).runs(1, 1)

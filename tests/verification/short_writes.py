@@ -71,24 +71,23 @@ def of_kernel(setting: machine.Setting, name: str, size: int, room: int) -> tupl
 
 
 def of_model(name: str, size: int, room: int) -> tuple[int, int, int]:
-    """The same of the model, on a device with `room` free bytes."""
+    """The same of the model, on a device that writes of the least size fill with `room` bytes."""
     _, _, fs, given = SYSTEMS[name]
 
-    def start(capacity: int) -> Model:
+    def filled(capacity: int, size: int) -> tuple[int, int, int]:
         model = Model(fs, model_params("fs", fs, {**given, "capacity": capacity}), TABLE)
-        for _ in model.events(Trace((CREATE, 1, 0, 0), (CREATE, 2, 0, 0)).array):
+        rows = trace(size, room, 0).array
+        for _ in model.events(rows):
             pass
-        return model
+        status = model.status[0]
+        return int(rows.length.sum() - status["failed_bytes"]), int(status["short"]), int(status["failed"])
 
-    capacity = 64 * MIB
-    for _ in range(8):  # what the metadata takes follows the capacity
-        capacity += room - start(capacity).space()["free_bytes"]
-    model = start(capacity)
-    writes = trace(size, room, 0).array[2:]
-    for _ in model.events(writes):
-        pass
-    status = model.status[0]
-    return int(writes.length.sum() - status["failed_bytes"]), int(status["short"]), int(status["failed"])
+    capacity = room + 16 * MIB
+    while (written := filled(capacity, SIZES[0])[0]) < room:  # what the metadata takes follows the capacity
+        capacity += room - written
+    while filled(capacity - 4096, room)[0] >= room:
+        capacity -= 4096
+    return filled(capacity, size)
 
 
 def main(names: list[str]) -> None:

@@ -1,10 +1,10 @@
 """Large folios of ext4's page cache, beside the rule in plain words: which pages of a write() share one."""
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux.folios import folio_of
 from tests.fs import drive
 
 MOST = 1 << 21
@@ -49,9 +49,12 @@ class Cache:
 
 def told(model):
     """The same of the model, by its words: pages that entered together, in frames that lie one after the other and aligned."""
+    kernels = model.mapped.attached()
     record, arena = model.record, model.state.arena
     at = int(arena[record.rows + e.ROW_WORDS])
     words = arena[int(arena[at + e.PAGES]) :][: int(arena[at + e.END])]
+    sizes = np.zeros(len(words), np.int64)
+    kernels.folios(model.state.record, arena, 1, sizes)
     found, first = {}, 0
     for page, word in enumerate(int(word) for word in words):
         if not word & e.IS_CACHED:
@@ -64,7 +67,7 @@ def told(model):
         for part in parts(first, first + len(held)):
             frame = int(words[part.start]) >> e.FRAME_SHIFT & e.FRAME_MASK
             assert frame % len(part) == part.start % len(part) == 0
-            assert {folio_of(arena, at, page) for page in part} == {(part.start, len(part))}
+            assert set(sizes[part.start : part.stop]) == {len(part)}
             folios |= dict.fromkeys(part, part)
     return folios
 
