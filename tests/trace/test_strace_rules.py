@@ -15,7 +15,7 @@ from scmsim.core.records import (
     PUNCH_HOLE,
     SYNCHRONOUS,
 )
-from scmsim.trace.formats import strace
+from scmsim.trace.formats import _strace_runs, strace
 from scmsim.trace.formats._lines import byte_blocks
 from scmsim.trace.formats._strace_importer import BOOKKEEPING, UNKNOWN_FD
 from scmsim.trace.kernels.strace_text import NAMES
@@ -200,6 +200,23 @@ CREATE_CASES = {
         "create", -1, "assumed new",
     ),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("short", [0, 1 << 30], ids=["many at once", "one by one"])
+@pytest.mark.parametrize(
+    ("error", "kind"), [("ENOENT (No such file)", "certainly new"), ("EACCES (No)", "assumed new")]
+)
+def test_only_the_error_of_a_failed_call_shows_that_its_name_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short: int, error: str, kind: str
+) -> None:
+    monkeypatch.setattr(strace, "_SHORT", short)
+    monkeypatch.setattr(_strace_runs, "ENOUGH", 1)
+    monkeypatch.setattr(strace, "byte_blocks", lambda path, what, progress, _: byte_blocks(path, what, progress, 16))
+    name = '"/d/a ENOENT b"'
+    case = convert_lines(
+        tmp_path, "sync() = 0", f"open({name}, O_RDWR) = -1 {error}", f"open({name}, O_RDWR|O_CREAT, 0600) = 3"
+    )
+    assert +case.report.creates == {kind: 1} and case.report.failed == {"open": 1}
 
 
 @pytest.mark.parametrize("name", CREATE_CASES)
