@@ -94,6 +94,9 @@ EVENT = np.dtype(
     )
 )
 
+# Which touches of a table (footprint -> mmu) come ahead of an event: [first, behind), and the objects whose pages are among them.
+SLICE = np.dtype((np.record, [("first", "i4"), ("behind", "i4"), ("objects", "i4", (2,))]))
+
 # EVENT.order: log2 of the page size in the low bits, and what else the page table says of the page.
 ORDER = 31
 CONTIGUOUS = 32  # its neighbours are contiguous in physical memory and have the same rights

@@ -29,6 +29,7 @@ from scmsim.footprint.interleave import CALL, GROUP, PAGE, STATE
 _DATA = pathlib.Path(__file__).parent / "data"
 GENERAL = "tmpfs"  # the general layers (system call, VFS, slab) with the least below them: for models without a table of their own
 DEFAULT = "6.1"  # kernel
+NONE_AT_ALL = "none"  # in the place of a kernel: no footprints
 FORMAT = 3
 _STAND_INS = named(table({"footprints": text, "source": text}, ("footprints", "source")))
 ALIKE = 32  # calls of about the same amount of which one is taken
@@ -57,6 +58,11 @@ class Book(NamedTuple):
     touches: np.ndarray
     pages: np.ndarray
     inodes: np.ndarray
+
+
+NO_BOOK = Book(
+    np.zeros(0, GROUP), np.zeros(0, CALL), np.zeros(0, np.uint16), np.zeros(0, PAGE), np.zeros((0, 1), np.int64)
+)
 
 
 @dataclass
@@ -93,9 +99,9 @@ def standing_for(kernel: str) -> str | None:
 
 
 def check(kernel: str) -> None:
-    """Raise UsageError for a kernel that was not measured; a folder of `scmsim lab footprints` may stand for one."""
-    if kernel not in kernels() and not os.path.isdir(kernel):
-        raise unknown("kernel with footprints", kernel, kernels())
+    """Raise UsageError for a kernel that was not measured; a folder of `scmsim lab footprints` may stand for one, or "none"."""
+    if kernel not in (*kernels(), NONE_AT_ALL) and not os.path.isdir(kernel):
+        raise unknown("kernel with footprints", kernel, [*kernels(), NONE_AT_ALL])
 
 
 def path_of(kernel: str, fs: str) -> pathlib.Path:

@@ -5,7 +5,7 @@ The touches of an operation are spread evenly between its events: how a copy and
 
 import numpy as np
 
-from scmsim.core.records import CREATE, KERNEL, LOAD, OPEN, OPS, STORE, WORK
+from scmsim.core.records import CREATE, KERNEL, OPEN, OPS, WORK
 from scmsim.footprint.describe import NONE, TOLD
 from scmsim.jit import kernel, subroutine
 
@@ -54,13 +54,10 @@ STATE = np.dtype(
             ("inode", "i8"),  # of the operation in work
             ("opening", "i8"),  # measured open file that stands for its own
             ("op", "i8"),  # row of the operation in work, -1: none
-            ("at", "i8"),  # next event
-            ("behind", "i8"),  # number of events
             ("first", "i8"),  # first event of the operation in work
             ("events", "i8"),  # events of it
             ("start", "i8"),  # its touches
             ("count", "i8"),
-            ("emitted", "i8"),  # events in `out`
         ],
     )
 )
@@ -71,47 +68,34 @@ def begin_batch(state: np.recarray) -> None:
     state.op[0] = -1
 
 
-def begin_events(state: np.recarray, count: int) -> None:
-    """Another buffer with `count` events follows; an operation that goes on in it has had its touches."""
-    state.at[0], state.behind[0], state.first[0], state.events[0], state.count[0] = 0, count, 0, 1, 0
-
-
 @kernel
-def interleave(state, book, opened, out, operations, events):
-    """Copy events to `out`, each after its share of the touches; False: `out` is full, call again.
+def interleave(state, book, opened, slices, operations, events):
+    """Say which touches come ahead of each event of a buffer: slices[i], a records.SLICE.
 
-    `book` holds groups, calls, touches (number of the page << 1 | whether it is a store), pages, and which page of each cache
-    inodes and open files have; `opened` which measured open file stands for that of each file, `operations` what is known of
-    each of the batch.
+    `book` holds groups, calls and touches; `opened` which measured open file stands for that of each file, `operations` what is
+    known of each of the batch.  An operation that goes on from the buffer before has had its touches.
     """
-    s, touches = state[0], book[2]
-    s.emitted = 0
-    while s.at < s.behind:
-        event = events[s.at]
+    s = state[0]
+    s.first, s.events, s.count = 0, 1, 0
+    for i in range(len(events)):
+        event = events[i]
         if event.op != s.op:
-            _begin(s, book, opened, operations, events)
-        done = s.at - s.first
-        low, high = s.count * done // s.events, s.count * (done + 1) // s.events
-        if s.emitted + high - low + 1 > len(out):
-            return False
-        for t in range(s.start + low, s.start + high):
-            _touch(out[s.emitted], event, _page(s, book[3], book[4], touches[t] >> 1), touches[t] & 1)
-            s.emitted += 1
-        out[s.emitted] = event
+            _begin(s, book, opened, operations, events, i)
+        piece = slices[i]
+        piece.first = s.start + s.count * (i - s.first) // s.events
+        piece.behind = s.start + s.count * (i - s.first + 1) // s.events
+        piece.objects[0], piece.objects[1] = s.inode, s.opening
         if event.space == KERNEL:
-            out[s.emitted].vaddr += (event.addr >> AREA) << LARGE
-        s.emitted += 1
-        s.at += 1
-    return True
+            event.vaddr += (event.addr >> AREA) << LARGE
 
 
 @subroutine
-def _begin(s, book, opened, operations, events):
-    """Find the footprint of the operation that event `s.at` begins."""
-    s.op, s.first, s.events = events[s.at].op, s.at, 0
+def _begin(s, book, opened, operations, events, first):
+    """Find the footprint of the operation that event `first` begins."""
+    s.op, s.first, s.events = events[first].op, first, 0
     operation = operations[s.op]
     sites, amount = operation.sites, operation.freed
-    for i in range(s.at, s.behind):
+    for i in range(first, len(events)):
         event = events[i]
         if event.op != s.op:
             break
@@ -121,7 +105,7 @@ def _begin(s, book, opened, operations, events):
             amount += LINE + max(event.length, 0)
     group = book[0][_nearest(s, book[0], operation.kind, sites & (s.shared | TOLD))]
     call = book[1][_next_alike(s, book[1], group.first, group.behind, amount)]
-    s.last, s.start, s.count, s.inode, s.opening = call.number, call.start, call.count, operation.inode, 0
+    s.last, s.start, s.count, s.inode, s.opening = call.number, call.start, call.count, max(operation.inode, 0), 0
     if operation.file >= 0:
         if (operation.kind == OPEN or operation.kind == CREATE) and call.opening != NONE:
             opened[operation.file] = call.opening
@@ -159,26 +143,8 @@ def _next_alike(s, calls, first, behind, amount):
     low = max(first, min(low - among // 2, behind - among))
     best, least = low, s.calls
     for i in range(low, low + among):
-        ahead = (calls[i].number - s.last - 1) % s.calls
+        ahead = calls[i].number - s.last - 1
+        ahead += s.calls if ahead < 0 else 0
         if ahead < least:
             best, least = i, ahead
     return best
-
-
-@subroutine
-def _page(s, pages, inodes, number):
-    """The page that a touch goes to; the last of a cache holds all further objects."""
-    page = pages[number]
-    if page.cache == 0:
-        return page
-    which = s.opening if page.cache & OPEN_FILE else s.inode
-    return pages[inodes[(page.cache & (OPEN_FILE - 1)) - 1, max(0, min(which, inodes.shape[1] - 1))]]
-
-
-@subroutine
-def _touch(out, event, page, stores):
-    """A load or store of the operation's code; WORK counts the instruction."""
-    out.code = STORE if stores else LOAD
-    out.site, out.space, out.op = event.site, KERNEL, event.op
-    out.order, out.vaddr, out.addr = page.order, page.vaddr, page.vaddr
-    out.width, out.length = 0, 1

@@ -33,9 +33,10 @@ from scmsim.mmu.columns import (
     WALKER_LOADS,
     WALKS,
 )
-from scmsim.mmu.replay import relate, translate
+from scmsim.mmu.replay import relate
 from scmsim.mmu.state import BOTH, LRU, ON_WALK, SCM_SHIFT, SRRIP
 from scmsim.mmu.tlb import touch, touch_row
+from scmsim.mmu.translate import translate
 from scmsim.mmu.walk import LEVEL_BITS, MEMORY, busy
 
 BATCH = 1 << 16  # addresses that go through one array before the next has its turn

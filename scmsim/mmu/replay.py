@@ -10,30 +10,15 @@ change nothing.  Every look-up is a first-level hit, a second-level hit or a com
 
 import numpy as np
 
-from scmsim.core.records import FLUSH, INVALIDATE, MAP, MILLI, ORDER, SCM_TABLE, WORK
+from scmsim.core.records import FLUSH, INVALIDATE, MAP, MILLI, SLICE, WORK
 from scmsim.jit import inlined, kernel, subroutine
 from scmsim.mmu import accessed_dirty
-from scmsim.mmu.columns import (
-    BLOCK,
-    FAR_HIT_SIZED,
-    HIT,
-    INSTRUCTIONS,
-    LOADS,
-    LOOKUPS,
-    ROW,
-    SIZED,
-    STLB_HIT,
-    STORES,
-    USER_FAR_HIT,
-    USER_LOOKUPS,
-    USER_WALKS,
-    WALKS,
-)
+from scmsim.mmu.columns import BLOCK, HIT, INSTRUCTIONS, LOADS, LOOKUPS, ROW, STORES, USER_LOOKUPS
 from scmsim.mmu.columns import SUPPLIED as SUPPLIED
 from scmsim.mmu.invalidate import invalidate, switch
-from scmsim.mmu.state import ADDRESS, BOTH, EMPTY, EXCLUSIVE, SCM_SHIFT
-from scmsim.mmu.tlb import first_slot, free, insert, probe, recent_slot, touch, way_of
-from scmsim.mmu.walk import walk
+from scmsim.mmu.tlb import first_slot, recent_slot
+from scmsim.mmu.touches import NOTHING, Table, look_up_touches
+from scmsim.mmu.translate import translate
 
 
 def replay(state: np.ndarray, counters: np.ndarray, events: np.ndarray, bins: np.ndarray, n: int) -> None:
@@ -50,17 +35,32 @@ def replay(state: np.ndarray, counters: np.ndarray, events: np.ndarray, bins: np
     bins : int64 array, shape (n,) or longer
         Row of `counters` that each event counts in.
     """
+    replay_touched(state, counters, NOTHING, _NONE, events[:n], bins)
+
+
+def replay_touched(
+    state: np.ndarray, counters: np.ndarray, known: Table, slices: np.ndarray, events: np.ndarray, bins: np.ndarray
+) -> None:
+    """Replay events as `replay`, each behind the look-ups of a slice of `known` touches.
+
+    `slices` has a records.SLICE for each event, or is empty; `known` is for the machine of `state`.
+    """
     rows = counters.view(np.ndarray).view(ROW)
     relate(rows, -1)
-    _replay(state, rows, events, bins, n)
+    _replay(state, rows, known, slices, events, bins)
     relate(rows, 1)
 
 
+_NONE = np.zeros(0, SLICE)
+
+
 @kernel
-def _replay(state, counts, events, bins, n):
-    s = state[0]
-    for i in range(n):
+def _replay(state, counts, known, slices, events, bins):
+    s, touches = state[0], slices.size > 0
+    for i in range(events.size):
         e, c = events[i], counts[bins[i] & 0x7FFFFFFF]
+        if touches:
+            look_up_touches(s, c, known, slices[i])
         at, code, length, width, vaddr = c.at, e.code, e.length, e.width, e.vaddr
         page = s.page[code, e.order & 63]
         if code == WORK:
@@ -127,78 +127,3 @@ def look_up(s, c, page, vaddr, length, order):
         if s.track_bits and address >= 0 and (walked or page.store):
             accessed_dirty.note(s, c, address, page.walk_order, walked, page.store)
     return last - first + 1
-
-
-@subroutine
-def translate(s, c, page, address, order):
-    """Translate an address; True if it took a walk."""
-    at = c.at
-    space, user = s.space, page.split
-    if address < 0:
-        space, user = 0, 0
-    l1, number, stlb_number = (
-        s.array[page.l1],
-        (address & ADDRESS) >> page.order,
-        (address & ADDRESS) >> page.stlb_order,
-    )
-    tag = number << page.order | page.order | space
-    stlb_tag = stlb_number << page.stlb_order | page.stlb_order | space
-    if s.filling == BOTH:
-        if touch(s, l1, tag, number):
-            return False
-        hit = page.stlb >= 0 and touch(s, s.array[page.stlb], stlb_tag, stlb_number)
-    else:
-        found = by_other_rule(s, page, tag, stlb_tag)
-        if found == 1:
-            return False
-        hit = found == 2
-    at[page.column + HIT] -= 1
-    if hit:
-        at[page.column + STLB_HIT] += 1
-        at[FAR_HIT_SIZED + page.leaf - 1] += page.split
-        at[USER_FAR_HIT] += user
-        return False
-    at[page.column + WALKS] += 1
-    at[page.column + SIZED + page.leaf - 1] += 1
-    at[USER_WALKS] += user
-    walk(s, c, page, address, (order & SCM_TABLE) >> SCM_SHIFT)
-    return True
-
-
-@subroutine
-def by_other_rule(s, page, tag, stlb_tag):
-    """Level that has the page, 0 if none, for fills that are exclusive or happen on walks only; does these fills."""
-    l1 = s.array[page.l1]
-    at = first_slot(l1, (tag & ADDRESS) >> page.order)
-    if probe(s, l1, tag, at):
-        return 1
-    found = 0
-    if page.stlb >= 0:
-        stlb = s.array[page.stlb]
-        stlb_at = first_slot(stlb, (stlb_tag & ADDRESS) >> page.stlb_order)
-        if s.filling == EXCLUSIVE:
-            way = way_of(s, stlb, stlb_tag, stlb_at)
-            if way >= 0:
-                free(s, stlb, stlb_at, way)
-                found = 2
-        elif probe(s, stlb, stlb_tag, stlb_at):
-            return 2
-        else:
-            insert(s, stlb, stlb_tag, stlb_at)
-    gone = insert(s, l1, tag, at)
-    if s.filling == EXCLUSIVE and gone != EMPTY:
-        keep_victim(s, page, gone)
-    return found
-
-
-@subroutine
-def keep_victim(s, page, tag):
-    """A page that left the first level enters the second one's array for its size, if there is one."""
-    order = tag & ORDER
-    a = s.stlb_of[page.split, order]
-    if a < 0:
-        return
-    stlb = s.array[a]
-    at = first_slot(stlb, (tag & ADDRESS) >> order)
-    if way_of(s, stlb, tag, at) < 0:
-        insert(s, stlb, tag, at)

@@ -78,7 +78,8 @@ def replay(
         Version of Linux ("6.1") whose costs and footprints all models take; one without a table for it says which it has.
     footprints : str, optional
         Version of the kernel (`scmsim.footprint.kernels()`) whose measured touches of its own memory enter the TLB between the
-        events of the model; by default none do, and first-level misses are far too few (docs/validation-tlb.md).
+        events of the model, or "none".  By default those of `kernel`, or of the nearest one that was measured; without `kernel`
+        none, and first-level misses are far too few (docs/validation-tlb.md).
     meminfo : path, optional
         A copy of /proc/meminfo: how the kernel of that machine maps its DRAM, on pages of 4 KiB, 2 MiB and 1 GiB.  By default as
         the emulated machine's does.

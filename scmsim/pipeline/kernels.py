@@ -42,15 +42,16 @@ def check(kernel: object) -> None:
 
 
 def choose(kernel: str | None, names: Iterable[str], params: Params, footprints: str | None) -> Chosen:
-    """What a replay takes from a kernel; parameters and footprints that are given stay.
+    """What a replay takes from a kernel; parameters and footprints that are given stay, `footprint.NONE_AT_ALL` among them.
 
     Raises
     ------
     UsageError
         For a version that no model has anything of.
     """
+    given = None if footprints == footprint.NONE_AT_ALL else footprints
     if kernel is None:
-        return Chosen(params, footprints, {})
+        return Chosen(params, given, {})
     check(kernel)
     merged: dict[str, Any] = {name: dict(given) for name, given in params.items()}
     touched = footprint.standing_for(kernel)
@@ -69,4 +70,4 @@ def choose(kernel: str | None, names: Iterable[str], params: Params, footprints:
                 f"; those of {touched} stand for them" if touched else f", but of {', '.join(footprint.kernels())}"
             )
             told.append(f"no footprints of Linux {kernel} were measured{instead} (--footprints)")
-    return Chosen(merged, footprints or touched, remarks)
+    return Chosen(merged, touched if footprints is None else given, remarks)

@@ -12,15 +12,16 @@ import numpy as np
 from scmsim.core import registry
 from scmsim.core.counters import COUNTERS
 from scmsim.core.errors import UsageError
-from scmsim.core.records import EVENT, OPS, Files
-from scmsim.footprint import Footprints
+from scmsim.core.records import EVENT, OPS, SLICE, Files
+from scmsim.footprint import NO_BOOK, Book, Footprints
 from scmsim.footprint.describe import OPERATION, begin, describe
-from scmsim.footprint.interleave import begin_batch, begin_events, interleave
+from scmsim.footprint.expand import expanded
+from scmsim.footprint.interleave import OPEN_FILE, begin_batch, interleave
 from scmsim.fs.engine.model import ROOM, Model
 from scmsim.medium import model as medium
-from scmsim.mmu import presets
+from scmsim.mmu import presets, touches
 from scmsim.mmu.data_addresses import addresses
-from scmsim.mmu.replay import replay
+from scmsim.mmu.replay import replay_touched
 from scmsim.paging._linear import measured_orders
 from scmsim.pipeline.arguments import GROUPS
 from scmsim.pipeline.bins import BY_FILE, SUMS, assign_bins, first_rows
@@ -30,6 +31,9 @@ from scmsim.pipeline.periods import Watched
 from scmsim.system import rep_strings, surround
 
 MAX_BINS = 1 << 19  # rows of counters (0.4 KiB each) that a breakdown may take
+
+
+NO_SLICES = np.zeros(0, SLICE)
 
 
 class Stage:
@@ -128,13 +132,22 @@ class Mmu(Stage):
 
     def __init__(self, machine: dict[str, Any], counting: Counting) -> None:
         self.state, self.counting = presets.machine(machine).view(np.ndarray), counting
+        self.known = touches.NOTHING
+
+    def learn(self, book: Book) -> None:
+        """Before any event: the touches that slices are taken from."""
+        places = np.zeros(len(book.pages), touches.PLACE)
+        places["vaddr"], places["order"] = book.pages["vaddr"], book.pages["order"]
+        places["kind"], places["which"] = np.divmod(book.pages["cache"], OPEN_FILE)[::-1]
+        bounds = np.append(np.sort(book.calls["start"]), len(book.touches))
+        self.known = touches.table(self.state, places, book.touches, bounds, book.inodes)
 
     def take(self, events: np.ndarray) -> None:
-        self.count(events, self.counting.bins)
+        self.count(events, self.counting.bins, NO_SLICES)
 
-    def count(self, events: np.ndarray, bins: np.ndarray) -> None:
-        """Replay events, each into its row of the counters."""
-        replay(self.state, self.counting.counters, events, bins, len(events))
+    def count(self, events: np.ndarray, bins: np.ndarray, slices: np.ndarray) -> None:
+        """Replay events, each with the touches ahead of it, into its row of the counters."""
+        replay_touched(self.state, self.counting.counters, self.known, slices, events, bins)
 
     def watched(self) -> list[Watched]:
         return [Watched(self.state, clocks=("now", "free_at", "active_until"), moved=self._moved_along)]
@@ -166,20 +179,34 @@ class Around(Mmu):
         self.mmu, self.counting, self.state = mmu, mmu.counting, mmu.state
         pcid = bool(mmu.state[0]["pcid"])
         self.around = surround.start(system, machine.get("time", {}), pcid, len(mmu.counting.counters) - 1)
-        self.own_stacks, self.threads = system["thread_stacks"], np.zeros(0, np.int64)
+        self.own_stacks, self.threads, self.book = system["thread_stacks"], np.zeros(0, np.int64), NO_BOOK
         room = ROOM + int(self.around.most[0])
-        self.events, self.rows = np.zeros(room, EVENT), np.zeros(room, np.int64)
+        self.events, self.rows, self.slices = np.zeros(room, EVENT), np.zeros(room, np.int64), np.zeros(room, SLICE)
 
     def begin(self, batch: np.recarray) -> None:
         self.around.op[0], self.threads = -1, batch.thread
 
-    def count(self, events: np.ndarray, bins: np.ndarray) -> None:
+    def learn(self, book: Book) -> None:
         if self.own_stacks:
-            surround.own_stacks(events, self.threads)
+            self.book = book
+        else:
+            self.mmu.learn(book)
+
+    def count(self, events: np.ndarray, bins: np.ndarray, slices: np.ndarray) -> None:
+        if not self.own_stacks:
+            self._surround(events, bins, slices)
+            return
+        for some, their_bins in expanded(self.book, slices, events, bins):
+            surround.own_stacks(some, self.threads)
+            self._surround(some, their_bins, NO_SLICES)
+
+    def _surround(self, events: np.ndarray, bins: np.ndarray, slices: np.ndarray) -> None:
         self.around.at[0], whole = 0, False
+        out = (self.events, self.rows, self.slices)
         while not whole:
-            whole = surround.surround(self.around, surround.TICK, self.events, self.rows, events, bins)
-            self.mmu.count(self.events[: int(self.around.emitted[0])], self.rows)
+            whole = surround.surround(self.around, surround.TICK, out, (events, bins, slices))
+            count = int(self.around.emitted[0])
+            self.mmu.count(self.events[:count], self.rows, self.slices[:count] if len(slices) else slices)
 
     def watched(self) -> list[Watched]:
         return [*self.mmu.watched(), Watched(self.around.view(np.ndarray))]
@@ -206,10 +233,8 @@ class Interleaved(Stage):
         pages["order"] = placement.measured_orders(pages["vaddr"], pages["order"])
         self.inodes, self.known = begin(files)
         self.opened = np.zeros(len(files), np.int64)  # which measured open file stands for that of each file
-        self.operations = np.zeros(0, OPERATION)
-        # one event may have all of a call's touches before it
-        room = max(ROOM, int(footprints.book.calls["count"].max()) + 1)
-        self.events, self.bins = np.zeros(room, EVENT), np.zeros(room, np.int64)
+        self.operations, self.slices = np.zeros(0, OPERATION), np.zeros(ROOM, SLICE)
+        mmu.learn(footprints.book)
 
     def begin(self, batch: np.recarray) -> None:
         self.operations = np.zeros(len(batch), OPERATION)
@@ -218,13 +243,12 @@ class Interleaved(Stage):
         begin_batch(self.footprints.state)
 
     def take(self, events: np.ndarray) -> None:
-        prints, counting, whole = self.footprints, self.mmu.counting, False
-        begin_events(prints.state, len(events))
-        while not whole:
-            whole = interleave(prints.state, prints.book, self.opened, self.events, self.operations, events)
-            count = int(prints.state.emitted[0])
-            assign_bins(self.events, count, counting.rows, len(counting.counters) - 1, self.bins)
-            self.mmu.count(self.events[:count], self.bins)
+        prints = self.footprints
+        if len(events) > len(self.slices):
+            self.slices = np.zeros(len(events), SLICE)
+        slices = self.slices[: len(events)]
+        interleave(prints.state, prints.book, self.opened, slices, self.operations, events)
+        self.mmu.count(events, self.mmu.counting.bins, slices)
 
     def watched(self) -> list[Watched]:
         state = (self.footprints.state.view(np.ndarray), self.inodes.view(np.ndarray), self.known, self.opened)

@@ -84,31 +84,36 @@ TICK = _measured_tick()
 
 
 @kernel
-def surround(state, tick, out, out_rows, events, rows):
-    """Copy events and their rows of the counters to `out`, each behind what comes before it; False: `out` is full, call again."""
+def surround(state, tick, out, taken):
+    """Copy events to `out`, each behind what comes before it; False: `out` is full, call again.
+
+    Both are tuples of events, their rows of the counters and the slices of touches ahead of them; there may be no slices.
+    """
     s = state[0]
     s.emitted = 0
+    events, rows, slices = taken
     while s.at < len(events):
         event, row = events[s.at], rows[s.at]
-        if s.emitted + s.most >= len(out):
+        if s.emitted + s.most >= len(out[0]):
             return False
         if row != s.trash:
             if event.op != s.op:
-                between_calls(s, out, out_rows, event, row)
+                between_calls(s, out, event, row)
             s.op = event.op
             if s.tick > 0 and s.since_tick >= s.tick:
                 s.since_tick -= s.tick
                 for t in range(len(tick)):
                     code = STORE if tick[t].stores else LOAD
-                    touch(s, out, out_rows, event, row, (code, tick[t].vaddr, tick[t].order))
+                    touch(s, out, event, row, (code, tick[t].vaddr, tick[t].order))
             if s.slice > 0 and s.since_switch >= s.slice:
                 s.since_switch = 0
-                another_process(s, out, out_rows, event)
+                another_process(s, out, event)
             done = instructions(event)
             s.since_tick += done
             s.since_switch += done
-        out[s.emitted] = event
-        out_rows[s.emitted] = row
+        out[0][s.emitted], out[1][s.emitted] = event, row
+        if len(slices) > 0:
+            out[2][s.emitted] = slices[s.at]
         s.emitted += 1
         s.at += 1
     return True
@@ -125,45 +130,46 @@ def instructions(event):
 
 
 @subroutine
-def between_calls(s, out, out_rows, event, row):
+def between_calls(s, out, event, row):
     """The end of the call before, the program, and the way into the next call."""
     if s.started == 0:
         s.started = 1
-        change(s, out, out_rows, event, row, PROCESS)
+        change(s, out, event, row, PROCESS)
     elif s.kpti:
-        change(s, out, out_rows, event, row, PROCESS)
+        change(s, out, event, row, PROCESS)
     for page in range(s.program_pages):
-        touch(s, out, out_rows, event, row, (LOAD, PROGRAM + (page << _SMALL), _SMALL))
+        touch(s, out, event, row, (LOAD, PROGRAM + (page << _SMALL), _SMALL))
     if s.kpti:
-        change(s, out, out_rows, event, row, IN_KERNEL)
+        change(s, out, event, row, IN_KERNEL)
 
 
 @subroutine
-def another_process(s, out, out_rows, event):
+def another_process(s, out, event):
     """A time slice of another process: counts nothing, but takes room."""
-    change(s, out, out_rows, event, s.trash, ANOTHER)
+    change(s, out, event, s.trash, ANOTHER)
     for page in range(s.other_pages):
-        touch(s, out, out_rows, event, s.trash, (LOAD, OTHER + (page << _SMALL), _SMALL))
-    change(s, out, out_rows, event, s.trash, IN_KERNEL if s.kpti else PROCESS)
+        touch(s, out, event, s.trash, (LOAD, OTHER + (page << _SMALL), _SMALL))
+    change(s, out, event, s.trash, IN_KERNEL if s.kpti else PROCESS)
 
 
 @subroutine
-def change(s, out, out_rows, event, row, space):
+def change(s, out, event, row, space):
     """Go on in another address space; with KPTI and without PCIDs the kernel's pages go too."""
-    touch(s, out, out_rows, event, row, (INVALIDATE, 0, _SMALL))
-    e = out[s.emitted - 1]
+    touch(s, out, event, row, (INVALIDATE, 0, _SMALL))
+    e = out[0][s.emitted - 1]
     e.length, e.width = 0, space
     if s.kpti and s.pcid == 0:
         e.vaddr, e.length, e.width = -_EVERYTHING, _EVERYTHING, 1
 
 
 @subroutine
-def touch(s, out, out_rows, event, row, what):
+def touch(s, out, event, row, what):
     """An event of one byte: (code, address, log2 of the page), for the counts of `row`."""
-    e = out[s.emitted]
+    e, piece = out[0][s.emitted], out[2][s.emitted]
     e.code, e.vaddr, e.order = what
     e.addr, e.length, e.width = e.vaddr, 1, 0
     e.space = KERNEL if e.vaddr < 0 else USER
     e.site, e.op = event.site, event.op
-    out_rows[s.emitted] = row
+    out[1][s.emitted] = row
+    piece.first, piece.behind = 0, 0
     s.emitted += 1

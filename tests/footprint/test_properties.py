@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 
 from scmsim import footprint
 from scmsim.core.errors import UsageError
-from scmsim.core.records import EVENT, EVENTS, KERNEL, LOAD, OPS, SPACES, STORE, WORK
+from scmsim.core.records import EVENT, EVENTS, KERNEL, LOAD, OPS, SLICE, SPACES, STORE, WORK
 from scmsim.footprint import interleave
 from scmsim.footprint.describe import GROWS, HELD, NONE, OPERATION, begin, describe
+from scmsim.footprint.expand import expanded
 from scmsim.footprint.interleave import OPEN_FILE, PAGE
 from tests.footprint.reference import Described, Entry, Inodes, Player
 from tests.fs import drive
 
+FIELDS = ("op", "site", "addr", "length", "vaddr")
 SITES = ["syscall", "copy", "journal", "inode"]
 CACHES = {"inode_cache": [(4096, 12), (8192, 12), (4096, 12)], "other_inode_cache": [(2 << 21, 21)] * 3}
 CACHES |= {"open files": [(8192, 12), (12288, 12), (4096, 12)]}
@@ -84,11 +86,10 @@ def operations_of(known: list[Described], kinds: list[int]) -> np.ndarray:
     st.lists(entry, min_size=1, max_size=12),
     st.lists(described, min_size=4, max_size=4),
     events,
-    st.integers(11, 40),
     st.integers(1, 5),
     st.permutations(SITES),
 )
-def test_touches_stand_where_the_reference_has_them(tmp_path_factory, book, known, drawn, room, alike, theirs) -> None:
+def test_touches_stand_where_the_reference_has_them(tmp_path_factory, book, known, drawn, alike, theirs) -> None:
     theirs = theirs[:3]  # one mechanism of the model is unknown to the file
     shared = {SITES.index(name) for name in theirs}
     own = [{62} if one.amount % 3 == 1 else {61} if one.amount % 3 else set() for one in book]
@@ -102,22 +103,24 @@ def test_touches_stand_where_the_reference_has_them(tmp_path_factory, book, know
     buffer["op"], buffer["code"], buffer["site"] = np.array(drawn, "i8").reshape(-1, 3).T
     buffer["addr"], buffer["length"] = np.arange(len(drawn)) << 37, np.arange(len(drawn)) % 5 * 30
     buffer["space"], buffer["vaddr"] = np.arange(len(drawn)) % 3, buffer["addr"] + 7
-    kinds, out, found = [2, 0, 5, 1], np.zeros(room, EVENT), []
+    kinds, slices = [2, 0, 5, 1], np.zeros(len(drawn), SLICE)
     opened = np.zeros(4, np.int64)
     interleave.begin_batch(prints.state)
-    interleave.begin_events(prints.state, len(buffer))
-    whole = False
-    while not whole:
-        whole = interleave.interleave(prints.state, prints.book, opened, out, operations_of(known, kinds), buffer)
-        found.append(out[: prints.state.emitted[0]].copy())
-    fields = ("op", "site", "addr", "length", "vaddr")
-    named = [told(e, fields) for e in buffer]
+    named = [told(e, FIELDS) for e in buffer]
+    interleave.interleave(prints.state, prints.book, opened, slices, operations_of(known, kinds), buffer)
     expected = Player(book, shared, CACHES, alike).interleaved(known, kinds, named)
-    result = np.concatenate(found)
+    bins = np.arange(len(buffer)) * 3
+    whole = list(expanded(prints.book, slices, buffer, bins))
+    result = np.concatenate([some for some, _ in whole]) if whole else buffer
     assert len(result) == len(expected)
+    marks = np.concatenate([rows for _, rows in whole]) if whole else bins
+    assert (
+        marks[[isinstance(wanted, dict) for wanted in expected]].tolist() == bins.tolist()
+        and (np.diff(marks) >= 0).all()
+    )
     for made, wanted in zip(result, expected, strict=True):
         if isinstance(wanted, dict):
-            assert told(made, fields) == wanted
+            assert told(made, FIELDS) == wanted
         else:
             assert (made["op"], made["site"], made["vaddr"], made["order"], made["code"] == STORE) == wanted
             assert made["space"] == KERNEL and made["width"] == 0
@@ -154,17 +157,13 @@ def test_operations_are_described_as_the_reference_does(rows, sizes) -> None:
 def test_an_operation_that_goes_on_in_the_next_buffer_has_its_touches_once(tmp_path: Path) -> None:
     stored(tmp_path / "f.npz", [Entry(2, frozenset(), 0, [((4096, 12), False)] * 5, None)], SITES)
     prints = footprint.read(tmp_path / "f.npz", SITES)
-    buffer, out, emitted, operations = np.zeros(3, EVENT), np.zeros(20, EVENT), [], np.zeros(1, OPERATION)
-    arguments = prints.state, prints.book, np.zeros(1, np.int64), out, operations, buffer
-    interleave.begin_batch(prints.state)
-    for _ in range(2):
-        interleave.begin_events(prints.state, len(buffer))
-        assert interleave.interleave(*arguments)
-        emitted.append(int(prints.state.emitted[0]))
-    interleave.begin_batch(prints.state)  # the same row of another batch is another operation
-    interleave.begin_events(prints.state, len(buffer))
-    assert interleave.interleave(*arguments)
-    assert [*emitted, int(prints.state.emitted[0])] == [8, 3, 8]
+    buffer, slices, taken = np.zeros(3, EVENT), np.zeros(3, SLICE), []
+    for begins in (True, False, True):  # the same row of another batch is another operation
+        if begins:
+            interleave.begin_batch(prints.state)
+        interleave.interleave(prints.state, prints.book, np.zeros(1, np.int64), slices, np.zeros(1, OPERATION), buffer)
+        taken.append(int((slices["behind"] - slices["first"]).sum()))
+    assert taken == [5, 0, 5]
 
 
 @pytest.mark.parametrize("kernel", footprint.kernels())

@@ -49,6 +49,12 @@ def test_the_nearest_kernel_s_footprints_stand_for_those_that_nobody_measured() 
     assert given.footprints == "6.1" and given.remarks == {"nova-cow": []}
 
 
+@pytest.mark.parametrize("kernel", [None, "5.13", "6.1"])
+def test_footprints_can_be_switched_off(kernel: str | None) -> None:
+    chosen = kernels.choose(kernel, ["tmpfs"], {}, "none")
+    assert chosen.footprints is None and not any(chosen.remarks.values())
+
+
 def test_what_is_given_stays() -> None:
     given = {"tmpfs": {"kernel": "5.13"}}
     assert kernels.choose("6.1", ["tmpfs"], given, None).params == given

@@ -12,7 +12,7 @@ from scmsim import system as systems
 from scmsim.core import registry
 from scmsim.core.counters import COUNTERS
 from scmsim.core.errors import UsageError
-from scmsim.core.records import EVENT, EVENTS, KERNEL, LOAD, NTSTORE, PM, STORE, WORK
+from scmsim.core.records import EVENT, EVENTS, KERNEL, LOAD, NTSTORE, PM, SLICE, STORE, WORK
 from scmsim.system import rep_strings, surround
 from scmsim.workload.microbench import Workload
 from tests.system import reference
@@ -46,10 +46,13 @@ def test_what_comes_between_is_what_the_reference_says(drawn, system, pcid, room
     events, rows = batch(drawn)
     state = surround.start(system, TIME, pcid, TRASH)
     size = int(state.most[0]) + 1 + room
-    out, out_rows, found, whole = np.zeros(size, EVENT), np.zeros(size, np.int64), [], False
+    out, slices = (np.zeros(size, EVENT), np.zeros(size, np.int64), np.ones(size, SLICE)), np.zeros(len(events), SLICE)
+    slices["behind"], found, ahead, whole = np.arange(len(events)) + 1, [], [], False
     while not whole:
-        whole = surround.surround(state, surround.TICK, out, out_rows, events, rows)
-        found += list(zip(out[: state.emitted[0]].copy(), out_rows[: state.emitted[0]].tolist(), strict=True))
+        whole = surround.surround(state, surround.TICK, out, (events, rows, slices))
+        emitted = int(state.emitted[0])
+        found += list(zip(out[0][:emitted].copy(), out[1][:emitted].tolist(), strict=True))
+        ahead += (out[2]["behind"] - out[2]["first"])[:emitted].tolist()
     plain = reference.Surroundings(system, 2000, pcid, surround.TICK.tolist(), TRASH)
     expected = []
     for event, row in zip(events, rows.tolist(), strict=True):
@@ -57,6 +60,8 @@ def test_what_comes_between_is_what_the_reference_says(drawn, system, pcid, room
         expected += plain.before(named, row)
         expected.append((event, row))
     assert len(found) == len(expected)
+    assert [count for count in ahead if count] == list(range(1, len(events) + 1))
+    assert [count > 0 for count in ahead] == [not isinstance(wanted, tuple) for wanted, _ in expected]
     for (event, row), (wanted, its_row) in zip(found, expected, strict=True):
         assert row == its_row
         if isinstance(wanted, tuple):

@@ -10,6 +10,8 @@ from scmsim import system as systems
 from scmsim.core import registry
 from scmsim.core.counters import COUNTERS, SCHEMA, rounded
 from scmsim.core.records import ORDER, PM, Source
+from scmsim.footprint import NO_BOOK, Book
+from scmsim.footprint.expand import expanded
 from scmsim.lab import regions, tlb
 from scmsim.mmu.replay import replay
 from scmsim.paging import _choice as choice
@@ -81,9 +83,16 @@ class _ByPlace(Mmu):
     def __init__(self, machine: dict[str, Any], counting: Counting) -> None:
         super().__init__(machine, counting)
         self.places = np.zeros(counting.sites * tlb.PLACES + 1, COUNTERS)
+        self.book = NO_BOOK
 
-    def count(self, events: np.ndarray, bins: np.ndarray) -> None:
-        bins = bins[: len(events)]
+    def learn(self, book: Book) -> None:
+        self.book = book
+
+    def count(self, events: np.ndarray, bins: np.ndarray, slices: np.ndarray) -> None:
+        for some, their_bins in expanded(self.book, slices, events, bins[: len(events)]):
+            self._count(some, their_bins)
+
+    def _count(self, events: np.ndarray, bins: np.ndarray) -> None:
         region = np.where(events["space"] == PM, regions.PERSISTENT, _LAYOUT.of(events["vaddr"].view(np.uint64)))
         rows = bins * tlb.PLACES + tlb.places(region, events["order"] & ORDER)
         rows[bins == self.counting.sites] = len(self.places) - 1  # what counts nowhere

@@ -1,0 +1,51 @@
+"""Touches as events of their own, for who must see each one: a row of the counters for each region, a stack for each thread."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from scmsim.core.records import EVENT, KERNEL, LOAD, STORE
+from scmsim.footprint import Book
+from scmsim.footprint.interleave import OPEN_FILE
+
+_PIECE = 1024  # events that are expanded together: with their touches some MB
+
+
+def expanded(
+    book: Book, slices: np.ndarray, events: np.ndarray, bins: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield events, each behind its slice of touches, and their rows of the counters; without slices the events alone."""
+    if not len(slices):
+        yield events, bins
+        return
+    for first in range(0, len(events), _PIECE):
+        some = slice(first, first + _PIECE)
+        out, cause = _merged(book, slices[some], events[some])
+        yield out, bins[some][cause]
+
+
+def _merged(book: Book, slices: np.ndarray, events: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Events and touches in their order, and for each the number of the event that it came with."""
+    counts = slices["behind"].astype(np.int64) - slices["first"]
+    behind = np.cumsum(counts)
+    cause = np.repeat(np.arange(len(events)), counts)
+    touches = book.touches[np.arange(len(cause)) + np.repeat(slices["first"] - (behind - counts), counts)]
+    page = book.pages[_placed(book, slices[cause], touches >> 1)]
+    made = np.zeros(len(cause), EVENT)
+    made["code"] = np.where(touches & 1, STORE, LOAD)
+    made["site"], made["op"], made["space"], made["length"] = events["site"][cause], events["op"][cause], KERNEL, 1
+    made["order"], made["vaddr"], made["addr"] = page["order"], page["vaddr"], page["vaddr"]
+    return np.insert(events, np.repeat(np.arange(len(events)), counts), made), np.repeat(
+        np.arange(len(events)), counts + 1
+    )
+
+
+def _placed(book: Book, slices: np.ndarray, page: np.ndarray) -> np.ndarray:
+    """Numbers of pages, where those of objects stand for what each slice says; the last of a kind holds all further ones."""
+    page = page.astype(np.int64)
+    cache = book.pages["cache"][page]
+    at = np.flatnonzero(cache)
+    which = (cache[at] >= OPEN_FILE).astype(np.int64)
+    number = np.minimum(slices["objects"][at, which], book.inodes.shape[1] - 1)
+    page[at] = book.inodes[cache[at] % OPEN_FILE - 1, number]
+    return page
