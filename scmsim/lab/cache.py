@@ -56,7 +56,8 @@ def persistence_plugin(api: int) -> pathlib.Path:
 
 def guest() -> pathlib.Path:
     """The guest's program, compiled at first use."""
-    return _compiled("guest", ["guest.c", "guest_operations.c", "guest_crash.c"], ["-static"], "")
+    sources = ["guest.c", "guest_operations.c", "guest_mapped.c", "guest_pagetable.c", "guest_crash.c"]
+    return _compiled("guest", sources, ["-static"], "")
 
 
 def _compiled(name: str, sources: Sequence[str], options: Sequence[str], suffix: str) -> pathlib.Path:

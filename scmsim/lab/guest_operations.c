@@ -30,16 +30,9 @@ struct state { /* of a file while the job runs */
     int link_count, last_number, made;
     int *fds, fd_count;
     int64_t *at; /* position of each descriptor */
-    char *map;
-    int64_t map_offset, map_length;
 };
 
 static struct state *states;
-
-static inline void mark_inline(long region)
-{
-    asm volatile("movb $0, 0x5C3D0000(%0)" : : "D"(region) : "memory");
-}
 
 void mark(long number)
 {
@@ -47,7 +40,7 @@ void mark(long number)
 }
 
 /* One counted system call. */
-static __attribute__((noinline)) long counted(long region, long number, long a, long b, long c, long d, long e, long f)
+__attribute__((noinline)) long counted(long region, long number, long a, long b, long c, long d, long e, long f)
 {
     register long r10 asm("r10") = d, r8 asm("r8") = e, r9 asm("r9") = f;
     long result;
@@ -94,7 +87,7 @@ static void add_descriptor(struct state *state, int fd)
     state->at[state->fd_count++] = 0;
 }
 
-static int descriptor(long file)
+int descriptor(long file)
 {
     struct state *state = &states[file];
     if (!state->fd_count) {
@@ -138,47 +131,6 @@ static long list(const struct operation *o)
     if (fd >= 0)
         close(fd);
     return n;
-}
-
-static long touch(const struct operation *o)
-{
-    struct state *state = &states[o->file];
-    int64_t from = o->offset - state->map_offset, i;
-    volatile uint64_t *word;
-    if (!state->map || from < 0 || from + o->length > state->map_length)
-        return -EFAULT;
-    word = (volatile uint64_t *)(state->map + from);
-    mark_inline(o->region);
-    for (i = 0; i < o->length / 8; i++)
-        if (o->op == ULOAD)
-            (void)word[i];
-        else
-            word[i] = i;
-    mark_inline(0);
-    return 0;
-}
-
-static long map(const struct operation *o)
-{
-    struct state *state = &states[o->file];
-    int64_t offset = o->offset & -4096L, length = o->length + (o->offset - offset);
-    long r = -EINVAL;
-    if (o->op == MMAP) {
-        int fd = descriptor(o->file);
-        r = counted(o->region, SYS_mmap, 0, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
-        if (r < 0 && r > -4096)
-            return r;
-        state->map = (char *)r;
-        state->map_offset = offset;
-        state->map_length = length;
-        return 0;
-    }
-    if (o->op == MUNMAP && state->map) {
-        r = counted(o->region, SYS_munmap, (long)state->map, state->map_length, 0, 0, 0, 0);
-        state->map = NULL;
-    } else if (o->op == MSYNC && state->map)
-        r = counted(o->region, SYS_msync, (long)state->map + offset - state->map_offset, length, MS_SYNC, 0, 0, 0);
-    return r;
 }
 
 static long rename_it(const struct operation *o)
@@ -253,6 +205,8 @@ static long run(const struct operation *o)
     const char *path;
     if (o->op == SYNC)
         return counted(o->region, SYS_syncfs, root, 0, 0, 0, 0, 0);
+    if (o->op == UFENCE)
+        return run_mapped(o);
     if (o->file < 0 || o->file >= (int64_t)job->files)
         return -EINVAL;
     path = path_of(&states[o->file].name);
@@ -283,11 +237,8 @@ static long run(const struct operation *o)
         return list(o);
     case CLOSE:
         return close_it(o);
-    case ULOAD:
-    case USTORE:
-        return touch(o);
     default:
-        return map(o);
+        return run_mapped(o);
     }
 }
 
@@ -318,6 +269,8 @@ void run_operations(void)
     const struct operation *o = (const struct operation *)(files + job->files);
     for (uint64_t i = 0; i < job->operations; i++, o++) {
         long r = labelled ? run_labelled(o, i) : run(o);
+        if (o->op != ULOAD && o->op != USTORE && o->op != UFLUSH)
+            look_at_mappings(o->file);
         out.done++;
         if (r >= 0)
             continue;
@@ -361,6 +314,7 @@ static void make_first(long file)
 void make_first_files(void)
 {
     long file;
+    make_ready_for_mappings();
     states = calloc(job->files + 1, sizeof *states);
     check(states != NULL, "memory", "for the files");
     for (file = 0; file < (long)job->files; file++)
