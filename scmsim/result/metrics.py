@@ -11,71 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-Number = int | float
+from scmsim.result.suppliers import SUPPLIERS
 
-# A formula's input -> the events that can supply it, the first one present is taken; without an entry the name stands
-# for itself. Walk cycles: Sandy Bridge to Broadwell count `walk_duration` (one walker).  Skylake and later have two
-# walkers: `walk_active` counts cycles with at least one busy (a share of time), `walk_pending` adds the walkers up
-# (the cost of a walk). Nehalem, Zen and Arm count the walks of loads and stores together (`data_...`).
-_ALIASES: dict[str, tuple[str, ...]] = {
-    "cycles": ("cycles", "cpu_cycles", "cpu_clk_unhalted_thread_p", "cpu_clk_unhalted_thread"),
-    "instructions": ("inst_retired_any_p", "inst_retired_any", "instructions"),
-    "loads": ("dtlb_loads", "mem_uops_retired_all_loads", "mem_inst_retired_all_loads"),
-    "stores": ("dtlb_stores", "mem_uops_retired_all_stores", "mem_inst_retired_all_stores"),
-    "load_misses": ("dtlb_load_misses", "dtlb_load_misses_walk_completed"),
-    "store_misses": ("dtlb_store_misses", "dtlb_store_misses_walk_completed"),
-    "load_walks": ("dtlb_load_misses_walk_completed",),
-    "store_walks": ("dtlb_store_misses_walk_completed",),
-    "data_walks": ("l2_dtlb_misses", "ls_l1_d_tlb_miss_all_l2_miss", "dtlb_walk", "dtlb_misses_walk_completed"),
-    "code_walks": (
-        "l2_itlb_misses",
-        "bp_l1_tlb_miss_l2_tlb_miss_all",
-        "itlb_walk",
-        "itlb_misses_walk_completed",
-    ),
-    "load_walk_time": ("dtlb_load_misses_walk_duration", "dtlb_load_misses_walk_active"),
-    "store_walk_time": ("dtlb_store_misses_walk_duration", "dtlb_store_misses_walk_active"),
-    "data_walk_time": ("dtlb_misses_walk_cycles", "dtlb_misses_walk_active"),
-    "code_walk_time": ("itlb_misses_walk_duration", "itlb_misses_walk_cycles", "itlb_misses_walk_active"),
-    "load_walk_cost": ("dtlb_load_misses_walk_duration", "dtlb_load_misses_walk_pending"),
-    "store_walk_cost": ("dtlb_store_misses_walk_duration", "dtlb_store_misses_walk_pending"),
-    "data_walk_cost": ("dtlb_misses_walk_cycles", "dtlb_walk_percyc", "dtlb_misses_walk_pending"),
-    "code_walk_cost": (
-        "itlb_misses_walk_duration",
-        "itlb_misses_walk_cycles",
-        "itlb_walk_percyc",
-        "itlb_misses_walk_pending",
-    ),
-    "l1d_replacement": ("l1d_repl", "l1d_replacement"),
-    # Up to Broadwell llc_hit leaves out the hits that needed a snoop, so Table 7 adds them; from Skylake on it
-    # includes them and the sum would count them twice: there the direct event is the only source of L2 misses.
-    "llc_hit": ("mem_load_uops_retired_llc_hit", "mem_load_uops_retired_l3_hit"),
-    "xsnp_hit": (
-        "mem_load_uops_llc_hit_retired_xsnp_hit",
-        "mem_load_l3_hit_retired_xsnp_hit",
-        "mem_load_uops_l3_hit_retired_xsnp_hit",
-    ),
-    "xsnp_hitm": (
-        "mem_load_uops_llc_hit_retired_xsnp_hitm",
-        "mem_load_l3_hit_retired_xsnp_hitm",
-        "mem_load_uops_l3_hit_retired_xsnp_hitm",
-    ),
-    "llc_miss": (
-        "mem_load_uops_misc_retired_llc_miss",
-        "mem_load_uops_retired_llc_miss",
-        "mem_load_uops_retired_l3_miss",
-        "mem_load_retired_l3_miss",
-    ),
-    "l2_miss": ("mem_load_uops_retired_l2_miss", "mem_load_retired_l2_miss"),
-    "load_lookups": ("dtlb_load_lookups",),
-    "store_lookups": ("dtlb_store_lookups",),
-    "load_stlb_hits": ("dtlb_load_misses_stlb_hit",),
-    "store_stlb_hits": ("dtlb_store_misses_stlb_hit",),
-    "data_stlb_hits": ("dtlb_misses_stlb_hit",),
-    "user_stlb_hits": ("dtlb_user_misses_stlb_hit",),
-    "user_walks": ("dtlb_user_misses_walk_completed",),
-    "data_l1_misses": ("ls_l1_d_tlb_miss_all", "l1d_tlb_refill", "dtlb_l1_miss"),
-}
+Number = int | float
 
 
 class Way(NamedTuple):
@@ -352,7 +290,7 @@ def canonical(counters: Mapping[str, Number]) -> dict[str, Number]:
     one.
     """
     inputs = {re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_"): value for name, value in counters.items()}
-    for name, events in _ALIASES.items():
+    for name, events in SUPPLIERS.items():
         supplier = next((event for event in events if event in inputs), None)
         if supplier:
             inputs[name] = inputs[supplier]
@@ -361,7 +299,7 @@ def canonical(counters: Mapping[str, Number]) -> dict[str, Number]:
 
 def suppliers(needed: str) -> tuple[str, ...]:
     """The counters, any one of which can stand for a formula's input; the first one present is taken."""
-    return (*_ALIASES.get(needed, ()), needed)
+    return (*SUPPLIERS.get(needed, ()), needed)
 
 
 def space_waste(file_bytes: int, page_bytes: int) -> int:
@@ -398,4 +336,4 @@ def _evaluate(table: Mapping[str, Metric], inputs: Mapping[str, Number], guesses
 
 def _event(name: str) -> str:
     """An input under the name by which a user of a current CPU knows it: the last of its events."""
-    return _ALIASES.get(name, (name,))[-1]
+    return SUPPLIERS.get(name, (name,))[-1]

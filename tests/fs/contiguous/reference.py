@@ -1,6 +1,6 @@
 """SCMFS written down once more, slowly: pages as dictionaries, free blocks as a set, no code of the kernels.
 
-Counts what each operation stores, writes back and fences, by mechanism, and the pages that it unmaps; loads are left out.
+Counts what each operation loads, stores, writes back and fences, by mechanism, and the pages that it unmaps.
 Good for files of up to 16 MiB, whose page-directory entries share a cache line.
 """
 
@@ -13,7 +13,9 @@ FIRST_BLOCK = 1536  # behind the tables
 
 
 class Scmfs(Threads):
-    """The file system; `stored`, `flushes`, `fences`, `unmapped` hold the last operation's counts."""
+    """The file system; `loaded`, `stored`, `flushes`, `fences`, `unmapped` hold the last operation's counts."""
+
+    scans = 1  # looks through a directory that gets a name
 
     def __init__(self, names, sizes, dirs, blocks, *, spare=16, nulls=64, boundary=None, threshold=None, whole=True,
                  quiet=0, rate=1 << 30, tidy_above=1 << 40, tidy_every=0):  # fmt: skip
@@ -31,7 +33,10 @@ class Scmfs(Threads):
         self.reset()
 
     def reset(self):
-        self.stored, self.flushes, self.fences, self.unmapped = Counter(), Counter(), Counter(), 0
+        self.loaded, self.stored, self.flushes, self.fences, self.unmapped = *(Counter() for _ in range(4)), 0
+
+    def look_at_inode(self):
+        self.loaded["inode"] += 64
 
     def ordered(self, site, addr, length):
         self.stored[site] += length
@@ -118,6 +123,9 @@ class Scmfs(Threads):
             page += len(run)
         return new
 
+    def entries_read(self, pages):
+        return 8 * pages
+
     def unmap(self, f, first, stop):
         """Unmap [first, stop), piece by piece."""
         while first < stop:
@@ -127,6 +135,7 @@ class Scmfs(Threads):
                 self.free.add(f.pages.pop(page))
             self.gave(len(gone))
             if gone:
+                self.loaded["page table"] += self.entries_read(end - first)
                 self.ordered("page table", 8 * (first % PIECE), 8 * (end - first))
                 self.unmapped += end - first
             if piece in f.tables and not any(page // PIECE == piece for page in f.pages):
@@ -171,6 +180,7 @@ class Scmfs(Threads):
         return self.free_before >= 8 * (self.spare + owed)
 
     def write(self, f, offset, length):
+        self.look_at_inode()
         end, first, last = offset + length, offset // PAGE, (offset + length - 1) // PAGE
         self.use_spare(f, last)
         fresh_first, fresh_last = f.block(first) is None, f.block(last) is None
@@ -195,6 +205,7 @@ class Scmfs(Threads):
 
     def enter(self, f, d):
         self.visit(2)
+        self.loaded["directory scan"] += self.scans * d.size
         at = d.size
         if at % PAGE + f.record() > PAGE:
             at = (at // PAGE + 1) * PAGE
@@ -210,7 +221,9 @@ class Scmfs(Threads):
         if d is None:
             return
         self.visit()
-        self.ordered("directory", max(min(f.place, d.size - f.record()), 0), 8)
+        at = max(min(f.place, d.size - f.record()), 0)
+        self.loaded["directory scan"] += min(at + f.record(), d.size)
+        self.ordered("directory", at, 8)
         self.ordered("inode", 16, 16)
         d.records = max(d.records - 1, 0)
         d.size = max(d.size - f.record(), 0) if d.records else 0
@@ -241,7 +254,7 @@ class Scmfs(Threads):
         self.before.pop(f.number, None)
 
     def adopt(self, f, d):
-        counts = self.stored, self.flushes, self.fences, self.unmapped
+        counts = self.loaded, self.stored, self.flushes, self.fences, self.unmapped
         self.reset()
         f.exists, f.links = True, 1
         size = 0 if f.is_dir else self.before.get(f.number, 0)
@@ -259,7 +272,7 @@ class Scmfs(Threads):
         f.size = 0 if f.is_dir else size
         if f.is_dir:
             f.size, f.records = 0, 0
-        self.stored, self.flushes, self.fences, self.unmapped = counts
+        self.loaded, self.stored, self.flushes, self.fences, self.unmapped = counts
 
     def do(self, now, op, number, offset=0, length=0, other=-1):
         """One operation."""
@@ -282,6 +295,7 @@ class Scmfs(Threads):
     def do_create(self, f, d, offset, length, target, was):
         f.opens += 1
         if was:
+            self.look_at_inode()
             return
         f.exists, f.links, f.opens = True, 1, 1
         if self.nulls:
@@ -291,7 +305,20 @@ class Scmfs(Threads):
         self.enter(f, d)
 
     def do_open(self, f, *_):
+        self.look_at_inode()
         f.opens += 1
+
+    def do_stat(self, *_):
+        self.look_at_inode()
+
+    def do_read(self, f, d, offset, length, *_):
+        self.look_at_inode()
+        at, end = offset, min(offset + length, f.size)
+        while at < end:
+            stop = min((at // PAGE + 1) * PAGE, end)
+            if f.block(at // PAGE) is not None:
+                self.loaded["data copy"] += stop - at
+            at = stop
 
     def do_write(self, f, d, offset, length, *_):
         if length:
@@ -300,6 +327,7 @@ class Scmfs(Threads):
     def do_fallocate(self, f, d, offset, length, *_):
         if not length:
             return
+        self.look_at_inode()
         before = f.spare
         last = (offset + length - 1) // PAGE
         self.use_spare(f, last)
@@ -313,6 +341,7 @@ class Scmfs(Threads):
         self.enqueue(f)
 
     def do_truncate(self, f, d, size, *_):
+        self.look_at_inode()
         if size > f.size:
             self.drop_spare(f)
             self.clear_bytes(f, f.size, size)

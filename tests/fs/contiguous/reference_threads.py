@@ -72,7 +72,8 @@ class Threads:
             return
         self.filling = [self.super_free.pop() for _ in range(count)]
         top = min(page, wanted * PIECE) if self.whole else page
-        self.stored["migration"] += (top - held) * PAGE
+        for counts in (self.loaded, self.stored):
+            counts["migration"] += (top - held) * PAGE
         self.moving, self.moved_at = f, self.now + (top - held) * PAGE * 10**9 // self.rate
 
     def settle(self):

@@ -69,7 +69,7 @@ def same(model, slow, events):
 FAMILY = laws.BySite(
     start,
     same,
-    ("stored", "flushes", "fences"),
+    ("loaded", "stored", "flushes", "fences"),
     batch=lambda number, row: timed(row, number),
     row=lambda number, row: (STEP * number, *row),
 )

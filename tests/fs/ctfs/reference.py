@@ -10,6 +10,8 @@ STEP, FIRST_SUPER = 4096, 4096  # blocks: the zone of normal pages ends at 16 Mi
 class Ctfs(Scmfs):
     """Nothing is fenced or cleared; files and directories are whole pieces of 2 MiB; `flushed` counts flushes of a whole TLB."""
 
+    scans = 2
+
     def __init__(self, names, sizes, dirs, blocks, *, atomic=False):
         self.atomic = atomic
         super().__init__(names, sizes, dirs, blocks, spare=0, nulls=0, boundary=FIRST_SUPER)
@@ -75,6 +77,7 @@ class Ctfs(Scmfs):
     # Data.
 
     def write(self, f, offset, length):
+        self.look_at_inode()
         end, size = offset + length, f.size
         self.grow_range(f, (end - 1) // PAGE + 1)
         self.map(f, 0, (end - 1) // PAGE)
@@ -105,7 +108,8 @@ class Ctfs(Scmfs):
 
     def swap_write(self, f, offset, end):
         first, stop = offset // PAGE, -(-end // PAGE)
-        self.stored["shadow copy"] += offset % PAGE + min(stop * PAGE, f.size) - end
+        for counts in (self.loaded, self.stored):
+            counts["shadow copy"] += offset % PAGE + min(stop * PAGE, f.size) - end
         self.stored["free list"] += 4
         self.stored["inode"] += 1
         self.swap()
@@ -128,6 +132,7 @@ class Ctfs(Scmfs):
     # Names.
 
     def enter(self, f, d):
+        self.loaded["directory scan"] += self.scans * d.size
         self.grow_range(d, d.size // PAGE + 1)
         self.map(d, 0, d.size // PAGE)
         self.put("directory", len(f.name) + 2 + 8, (0, 256), (255, 1), (0, 8))
@@ -141,6 +146,8 @@ class Ctfs(Scmfs):
         d = f.parent
         if d is None:
             return
+        at = max(min(f.place, d.size - 256), 0)
+        self.loaded["directory scan"] += min(at + 256, d.size)
         self.stored["directory"] += 8
         self.stored["inode"] += 8
         d.records = max(d.records - 1, 0)
@@ -151,6 +158,7 @@ class Ctfs(Scmfs):
 
     def look(self, f):
         if f.parent is not None:
+            self.loaded["directory scan"] += min(f.place + 256, f.parent.size)
             self.stored["inode"] += 16
 
     def maybe_evict(self, f):
@@ -170,6 +178,7 @@ class Ctfs(Scmfs):
     def do_create(self, f, d, offset, length, target, was):
         if was:
             self.look(f)
+            self.look_at_inode()
             self.stored["inode"] += 8
             f.opens += 1
             return
@@ -181,15 +190,18 @@ class Ctfs(Scmfs):
 
     def do_open(self, f, *_):
         self.look(f)
+        self.look_at_inode()
         self.stored["inode"] += 8
         f.opens += 1
 
     def do_stat(self, f, *_):
         self.look(f)
+        self.look_at_inode()
 
     def do_fallocate(self, f, d, offset, length, *_):
         if not length:
             return
+        self.look_at_inode()
         end = offset + length
         self.grow_range(f, (end - 1) // PAGE + 1)
         self.map(f, 0, (end - 1) // PAGE)
@@ -198,6 +210,7 @@ class Ctfs(Scmfs):
             self.resized()
 
     def do_truncate(self, f, d, size, *_):
+        self.look_at_inode()
         f.size = size
         self.resized()
 

@@ -7,6 +7,8 @@ from tests.fs.contiguous.reference_threads import PAGE, PIECE
 class Simfs(Scmfs):
     """SIMFS: nothing is ordered, pages are cleared when they are freed, a file has upper tables; `flushed` counts whole flushes."""
 
+    scans = 2
+
     def __init__(self, names, sizes, dirs, blocks, *, atomic=False):
         self.atomic = atomic
         super().__init__(names, sizes, dirs, blocks, spare=0, nulls=0)
@@ -20,6 +22,7 @@ class Simfs(Scmfs):
         self.stored[site] += length
 
     def took(self, count):
+        self.loaded["free list"] += 8 * count
         self.stored["free list"] += 8 + 8 * count
 
     def gave(self, count):
@@ -57,6 +60,7 @@ class Simfs(Scmfs):
         self.stored["inode"] += 128
         self.stored["page table"] += 3 * PAGE + 24 + 8 * pages + 16
         self.stored["free list"] += 8 + 48 + 8 * pages + 24 * (pages + 3)
+        self.loaded["shadow copy"] += high - low - (end - offset)
         self.stored["shadow copy"] += high - low - (end - offset)
         self.stored["block zeroing"] += PAGE * (pages + 3)
         self.flushed += 1
