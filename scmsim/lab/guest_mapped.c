@@ -112,18 +112,20 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* A mapping forgets the bytes [low, high) of its file, which it has; what lies on both sides stays. */
+/* A mapping forgets the bytes [low, high) of its file, which it has; what lies behind them becomes the newest mapping. */
 static void forget(long file, struct mapping *m, int64_t low, int64_t high)
 {
     int64_t end = m->first + m->bytes;
     struct mapping **link = &newest[file];
     while (*link != m)
         link = &(*link)->older;
-    *link = m->older;
+    m->bytes = low - m->first;
+    if (!m->bytes)
+        *link = m->older;
     if (high < end)
         look(new_mapping(file, high, end - high, m->at + (high - m->first)));
-    if (low > m->first)
-        look(new_mapping(file, m->first, low - m->first, m->at));
+    if (m->bytes)
+        return;
     free(m->large);
     free(m);
 }
