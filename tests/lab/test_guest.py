@@ -111,8 +111,8 @@ def test_counts_of_ext4_dax_and_resuming(setting, tmp_path):
 def test_every_kind_of_operation_runs(setting):
     rows = [
         (MKDIR, 1, 0, 0, 0), (CREATE, 2, 0, 0, 1), (WRITE, 2, 0, 8192), (READ, 2, 100, 1000), (FSYNC, 2), (TRUNCATE, 2, 4096),
-        (FALLOCATE, 2, 0, 65536), (MMAP, 2, 0, 8192, -1, WRITABLE_SHARED), (USTORE, 2, 4096, 64), (CLOSE, 2), (STAT, 2), (LINK, 2), (RENAME, 2),
-        (UNLINK, 2), (CREATE, 3, 0, 0, 0), (RENAME, 3, 0, 0, 2), (UNLINK, 3), (RMDIR, 1), (SYNC, -1),
+        (FALLOCATE, 2, 0, 65536), (MMAP, 2, 0, 8192, -1, WRITABLE_SHARED), (USTORE, 2, 4096, 64), (CLOSE, 2), (STAT, 2), (LINK, 2),
+        (RENAME, 2), (UNLINK, 2), (CREATE, 3, 0, 0, 0), (RENAME, 3, 0, 0, 2), (UNLINK, 3), (RMDIR, 1), (SYNC, -1),
     ]  # fmt: skip
     made = plan.from_trace(Trace(rows, side_table(4)))
     found = machine.run(setting, systems.load()["ext4-dax"], made)

@@ -14,13 +14,15 @@ def _kernels(dax: bool) -> ModuleType:
     from scmsim.jit.binding import bind
 
     if dax:
-        return bind("ext4_dax_mapped", kernels, {**HOOKS, hooks: mapping.DAX | {"SYNCS": True}})
+        return bind("ext4_dax_mapped", kernels, {**HOOKS, hooks: mapping.DAX | {"SYNCS": True, "UNMAPS_ALL": True}})
     return bind("ext4_mapped", kernels, {**HOOKS, hooks: mapping.CACHED})
 
 
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
     """The mapped files of a model."""
     from scmsim.fs.mapping.driver import Mapped
-    from scmsim.fs.mapping.words import LEAVES_LARGE
+    from scmsim.fs.mapping.words import FILLS, LEAVES_LARGE, LOADS_DIRTY
 
-    return Mapped(model, lambda record: (_kernels(bool(record.dax)), {LEAVES_LARGE: 1}), files)
+    newer = int(params.get("fault_kernel") == "6.1")
+    words = {LEAVES_LARGE: 1, LOADS_DIRTY: newer, FILLS: newer}
+    return Mapped(model, lambda record: (_kernels(bool(record.dax)), words), files)
