@@ -30,7 +30,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 # Sources and the tests of their room, the first that fits; tests are patterns under tests/.
 ROOMS = {
     **dict.fromkeys(
-        ("trace/formats/_strace", "trace/formats/strace", "trace/kernels/strace"),
+        ("trace/formats/_strace", "trace/formats/strace", "trace/kernels/strace", "trace/kernels/file"),
         ("trace/test_strace_rules.py", "trace/test_strace_*.py", "trace/test_bulk_lines_properties.py"),
     ),
     "trace/formats/fio": ("trace/test_fio_iolog.py", "trace/test_formats*.py"),

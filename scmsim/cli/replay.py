@@ -43,19 +43,17 @@ experiment such as quickstart.""",
 @click.option(
     "--kernel",
     metavar="VERSION",
-    help="Costs and footprints of all models from this Linux: 5.13, 6.1 or 6.12.  [default: each model's own]",
+    help="Costs and footprints of all models from this Linux: 5.10, 5.13, 6.1 or 6.12.  [default: each model's own]",
 )
 @click.option(
     "--footprints",
     metavar="KERNEL",
-    help="Let the kernel's own memory enter the TLB as measured on this kernel: 6.1 or 6.12.",
+    help="Let the kernel's own memory enter the TLB as measured on this kernel: 5.10, 6.1 or 6.12.",
 )
 @click.option(
     "--system",
-    default="alone",
-    show_default=True,
     metavar="NAME",
-    help="What else runs (scmsim list system, or a .toml file).",
+    help="What else runs (scmsim list system, or a .toml file).  [default: alone]",
 )
 @click.option("--jobs", type=click.IntRange(1), help="File systems to replay at once.  [default: as many as CPUs]")
 @click.option("--sync-at-end", is_flag=True, help="Write back what is dirty at the end, as sync(2) does, and count it.")
@@ -98,29 +96,27 @@ def command(
     by: str | None,
     top: int,
     form: str,
-    kernel: str | None,
-    footprints: str | None,
-    meminfo: str | None,
-    system: str,
     jobs: int | None,
     sync_at_end: bool,
     as_json: bool,
     out: str | None,
-    **shown: Any,
+    **given: Any,
 ) -> None:
     from scmsim.cli._notes import print_notes
     from scmsim.result import check_writable
+    from scmsim.result.run import SURROUNDINGS
     from scmsim.result.table import check
     from scmsim.result.tables.layout import terminal_width
 
     if out is not None:
         check_writable(out)
-    check(**shown)
+    around = {key: value for key in SURROUNDINGS if (value := given.pop(key)) is not None}
+    check(**given)
     replays, by, out = _replays(trace, fs, (machine, paging, medium), by, out)
     for job in replays:
         job.setdefault("sync_at_end", False)
         job["sync_at_end"] |= sync_at_end
-        job |= {"kernel": kernel, "footprints": footprints, "meminfo": meminfo, "system": system}
+        job |= around
     level = None if by is None else "site" if by == "site" else "group"
     with _costs(costs):
         result = run_all(replays, _params(assignments), by, jobs)
@@ -130,7 +126,7 @@ def command(
     if as_json or form == "json":
         click.echo(result.to_json())
     elif not out or form != "table" or sys.stdout.isatty():
-        click.echo(result.table(by, form=form, top=top, width=terminal_width(), **shown))
+        click.echo(result.table(by, form=form, top=top, width=terminal_width(), **given))
         if form != "csv":
             return
     print_notes(result)
@@ -166,6 +162,7 @@ def _replays(trace: str, fs: str | None, models: tuple, by: str | None, out: Any
         "fs": chosen or list(experiment.fs),
         "params": experiment.params,
         "sync_at_end": experiment.sync_at_end,
+        **experiment.surroundings(),
     }
     return [{**common, **c} for c in combinations], by or experiment.by, out or experiment.out
 

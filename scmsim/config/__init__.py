@@ -1,7 +1,8 @@
 """An experiment in TOML -> checked values; every mistake at once, each with file, line, dotted key and rule.
 
 Keys: `trace` (a path, relative to the file's folder) or `[workload]` (`kind` and its parameters); `fs`, `machine`,
-`paging`, `medium` (a name or a list of names: every combination is run); `by`, `sync_at_end`, `out`, `summary`;
+`paging`, `medium` (a name or a list of names: every combination is run); `kernel`, `footprints`, `meminfo`, `system` (one each, for
+all runs); `by`, `sync_at_end`, `out`, `summary`;
 `[set.NAME]` parameters of the file system or paging policy NAME.  Parameters may carry units ("4KiB", "5ms"); they are checked
 against the plug-in's PARAMS.
 """
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from scmsim.config import schema
 from scmsim.core import toml
 from scmsim.core.errors import UsageError, unknown
+from scmsim.result.run import SURROUNDINGS
 
 _FOLDERS = (pathlib.Path(__file__).parents[1] / "_configs", pathlib.Path(__file__).parents[2] / "configs")
 MATRIX_PREFIX = "perf-"  # shipped files for `scmsim perf run`, which are no experiments
@@ -40,11 +42,19 @@ class Experiment:
     machine: tuple[str, ...] = ()
     paging: tuple[str, ...] = ()
     medium: tuple[str, ...] = ()
+    kernel: str | None = None
+    footprints: str | None = None
+    meminfo: str | None = None
+    system: str | None = None
     by: str | None = None
     sync_at_end: bool = False
     params: dict[str, dict[str, int | str]] = field(default_factory=dict)
     out: pathlib.Path | None = None
     summary: str = ""
+
+    def surroundings(self) -> dict[str, str]:
+        """What all runs share of the kernel and of what else runs, as keyword arguments of `scmsim.replay`; defaults left out."""
+        return {key: value for key in SURROUNDINGS if (value := getattr(self, key)) is not None}
 
     def combinations(self) -> Iterator[dict[str, str]]:
         """Each machine with each paging policy and medium, as keyword arguments of `scmsim.replay`; defaults left
@@ -52,7 +62,7 @@ class Experiment:
         chosen = {"machine": self.machine, "paging": self.paging, "medium": self.medium}
         named = {kind: names for kind, names in chosen.items() if names}
         for names in itertools.product(*named.values()):
-            yield dict(zip(named, names, strict=True))
+            yield {**dict(zip(named, names, strict=True)), **self.surroundings()}
 
 
 def find(name: str, prefix: str = "") -> pathlib.Path:

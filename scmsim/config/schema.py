@@ -26,9 +26,13 @@ def keys(folder: pathlib.Path) -> dict[str, Rule]:
     existing = functools.partial(_existing, folder)
     return {
         "fs": one_or_several(plugin("fs")),
-        "machine": one_or_several(lambda value: _machine(value, existing)),
+        "machine": one_or_several(lambda value: _name_or_file("machine", value, existing)),
         "paging": one_or_several(plugin("paging")),
         "medium": one_or_several(plugin("medium")),
+        "kernel": functools.partial(version, "kernel"),
+        "footprints": functools.partial(version, "footprints"),
+        "meminfo": lambda value: str(existing(value)),
+        "system": lambda value: _name_or_file("system", value, existing),
         "trace": existing,
         "workload": functools.partial(_workload, folder),
         "by": one_of("breakdown", ("site", "op", "file")),
@@ -56,9 +60,17 @@ def _existing(folder: pathlib.Path, value: Any) -> pathlib.Path:
     return path
 
 
-def _machine(value: Any, existing: Callable[[Any], pathlib.Path]) -> str:
-    """A machine's name, or the path of a TOML file of one's own."""
-    return str(existing(value)) if str(value).endswith(".toml") else str(plugin("machine")(value))
+def version(key: str, value: Any) -> str:
+    """A version of Linux that there are costs or footprints of."""
+    from scmsim.pipeline import arguments, kernels
+
+    (kernels.check if key == "kernel" else arguments.check_footprints)(text(value))
+    return str(value)
+
+
+def _name_or_file(kind: str, value: Any, existing: Callable[[Any], pathlib.Path]) -> str:
+    """The name of a machine or a system, or the path of a TOML file of one's own."""
+    return str(existing(value)) if str(value).endswith(".toml") else str(plugin(kind)(value))
 
 
 def _output(folder: pathlib.Path, value: Any) -> pathlib.Path:

@@ -102,6 +102,9 @@ SCHEMA: dict[str, Counter] = {
     "other_instructions": Counter(
         None, "instructions", "of interrupts and unrelated tasks meanwhile; not in the instructions"
     ),
+    "interprocessor_interrupts": Counter(
+        None, "interrupts", "that CPUs sent each other while a call ran: to run a function, or to look what to run next"
+    ),
     "flushes": Counter(None, "lines", "cache-line write-back instructions (clwb, clflushopt)"),
     "fences": Counter(None, "fences", "ordering store fences (sfence)"),
     "lines_written_back": Counter(None, "lines", "dirty 64-byte lines that left the CPU caches for persistent memory"),

@@ -45,8 +45,7 @@ class Check(History):
         What precedes the trace (below 0) has arrived when the trace begins.
         """
         version = number + self.skipped + 1
-        op = row[0]
-        raw, succeeded = observe(self.model, row)
+        raw, op, succeeded = observe(self.model, row)
         self.recovery.op, self.recovery.succeeded = op, succeeded
         events = list(self.recovery.physical(raw))
         if self.change and number >= 0:

@@ -1,4 +1,4 @@
-"""Verdicts as JUnit XML, which CI servers show: `compare` and `reproduce`.
+"""Verdicts as JUnit XML, which CI servers show: `compare`, `reproduce` and `lab diff`.
 
 Suites, cases, `failure` and `skipped` as of the schema that Jenkins' JUnit plug-in reads.  What is not judged is skipped.
 """
@@ -7,9 +7,10 @@ import os
 import re
 import xml.etree.ElementTree as xml
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scmsim.core import atomic
+from scmsim.lab import diff
 
 if TYPE_CHECKING:
     from scmsim.compare import Comparison
@@ -71,6 +72,18 @@ def of_comparison(found: "Comparison") -> Iterable[Case]:
             yield Case(row.quantity, key, skipped=why + text)
     if found.verdict not in ("ok", "out"):
         yield Case("compare", "verdict", failed=found.verdict)
+
+
+def of_lab_diff(found: Iterable[dict[str, Any]], limit: float | None) -> Iterable[Case]:
+    """A suite a file system, a case an operation and counter of two kernels: more than the limit (0.05: 5 %) fails."""
+    for each in found:
+        beyond = {} if limit is None else {(row, name): text for row, name, text in diff.beyond(each, limit)}
+        for number, row in enumerate(each["operations"]):
+            for name in diff.COMPARED:
+                a, b = row[name]
+                failed, why = beyond.get((number, name), ""), f"no limit: {b - a:+,} of {a:,} ({diff.percent(a, b)})"
+                skipped = why if limit is None else ""
+                yield Case(str(each["fs"]), f"{diff.label(row)} {name}", failed, skipped)
 
 
 def of_reproduction(rows: Iterable["Row"]) -> Iterable[Case]:

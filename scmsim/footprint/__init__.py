@@ -18,9 +18,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scmsim.core import toml
 from scmsim.core.atomic import whole
 from scmsim.core.errors import UsageError, unknown
 from scmsim.core.records import OPS
+from scmsim.core.schema import named, table, text
 from scmsim.footprint.describe import TOLD
 from scmsim.footprint.interleave import CALL, GROUP, PAGE, STATE
 
@@ -28,6 +30,7 @@ _DATA = pathlib.Path(__file__).parent / "data"
 GENERAL = "tmpfs"  # the general layers (system call, VFS, slab) with the least below them: for models without a table of their own
 DEFAULT = "6.1"  # kernel
 FORMAT = 3
+_STAND_INS = named(table({"footprints": text, "source": text}, ("footprints", "source")))
 ALIKE = 32  # calls of about the same amount of which one is taken
 MEASURED = np.dtype(  # a call of a file
     (np.record, [("kind", "i8"), ("sites", "i8"), ("amount", "i8"), ("count", "i8"), ("opening", "i8")])
@@ -79,6 +82,14 @@ class Footprints:
 def kernels() -> list[str]:
     """Versions of the kernel that footprints were measured on."""
     return sorted(path.name for path in _DATA.iterdir() if path.is_dir())
+
+
+def standing_for(kernel: str) -> str | None:
+    """The kernel whose footprints another takes: itself where it was measured, else as data/stand_ins.toml says; None: none."""
+    if kernel in kernels():
+        return kernel
+    row = toml.load(_DATA / "stand_ins.toml", _STAND_INS).get(kernel)
+    return str(row["footprints"]) if row else None
 
 
 def check(kernel: str) -> None:

@@ -10,7 +10,7 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
-from scmsim.jit import decorator_of
+from scmsim.jit import decorator_of, subroutine
 
 Names = Mapping[str, Any]
 
@@ -49,6 +49,18 @@ def bind(family: str, module: types.ModuleType, replaced: Mapping[types.ModuleTy
     for one, copy in copies.items():
         vars(copy).update({name: made.get(id(value), value) for name, value in globals_of[one].items()})
     return copies.get(module, module)
+
+
+def compiled(module: types.ModuleType) -> types.ModuleType:
+    """A copy of a module of plain Python whose functions are subroutines: what is said there holds in kernels, too."""
+    made = types.ModuleType(module.__name__, module.__doc__)
+    vars(made).update(vars(module))
+    for name, function in vars(module).items():
+        if isinstance(function, types.FunctionType):
+            copy = types.FunctionType(function.__code__, vars(made), name, function.__defaults__)
+            copy.__qualname__, copy.__module__, copy.__doc__ = name, module.__name__, function.__doc__
+            setattr(made, name, subroutine(copy))
+    return made
 
 
 def _module_of(value: Any) -> types.ModuleType | None:

@@ -43,21 +43,30 @@ def digest(*parts: bytes | str) -> str:
 
 def plugin(api: int) -> pathlib.Path:
     """The plugin for an API version of QEMU, compiled at first use."""
-    return _compiled(
-        f"plugin-v{api}", ["plugin.c", "calls.c", "opcodes.c"], ["-fPIC", "-shared", f"-DQEMU_API_VERSION={api}"], ".so"
-    )
+    return _plugin("plugin", api)
 
 
 def persistence_plugin(api: int) -> pathlib.Path:
     """The plugin that follows persistent memory, for an API version of QEMU, compiled at first use."""
-    sources = ["persistence.c", "calls.c", "opcodes.c"]
-    return _compiled(f"persistence-v{api}", sources, ["-fPIC", "-shared", f"-DQEMU_API_VERSION={api}"], ".so")
+    return _plugin("persistence", api)
 
 
 def guest() -> pathlib.Path:
     """The guest's program, compiled at first use."""
-    sources = ["guest.c", "guest_operations.c", "guest_mapped.c", "guest_pagetable.c", "guest_crash.c"]
+    sources = [
+        "guest.c",
+        "guest_operations.c",
+        "guest_mapped.c",
+        "guest_pagetable.c",
+        "guest_crash.c",
+        "guest_threads.c",
+    ]
     return _compiled("guest", sources, ["-static"], "")
+
+
+def _plugin(name: str, api: int) -> pathlib.Path:
+    sources = [f"{name}.c", "tcg.c", "calls.c", "opcodes.c"]
+    return _compiled(f"{name}-v{api}", sources, ["-fPIC", "-shared", f"-DQEMU_API_VERSION={api}"], ".so")
 
 
 def _compiled(name: str, sources: Sequence[str], options: Sequence[str], suffix: str) -> pathlib.Path:

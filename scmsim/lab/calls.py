@@ -3,7 +3,8 @@
 A node of the plugin's tree of calls is a call site and the node that it was reached by; a root is a stack.  The calls of the trace
 run on the stack that makes system calls.  Everything else is interrupts and other tasks: what a file system puts off until later
 (journal threads, work queues, writeback, objects freed by RCU) belongs to the calls that caused it and is `DEFERRED`; the rest
-would run without them and is `OTHER`.
+would run without them and is `OTHER`.  What CPUs interrupt each other for, and what the threads of other CPUs still do in the
+kernel, is `OTHER`, too, under names of its own.
 """
 
 import collections
@@ -23,6 +24,7 @@ NO_PARENT = (1 << 32) - 1
 OWN, DEFERRED, OTHER = range(3)
 KINDS = ("own", "deferred", "other")
 INTERRUPTS = "(interrupts)"
+SENT, OTHER_CPUS = "(interrupts by other CPUs)", "(other CPUs)"
 
 Task = tuple[int, str]  # one of KINDS, and its name: a thread's or a work item's function; "" for the calls themselves
 
@@ -34,6 +36,7 @@ _INTERRUPT = re.compile(
 _DEFERRED = re.compile(
     r"jbd2_|kjournald|ext[24]_|xfs|xlog_|wb_workfn|inode_switch_wbs|iomap_|blk_|delayed_fput|rcu_do_batch|worker_thread|up$"
 )
+_SENT = re.compile(r"(asm_)?sysvec_(call_function|reschedule_ipi)")
 _FREES, _WORKS = "rcu_do_batch", "process_one_work"
 _SYSTEM_CALLS = "do_syscall_64"
 # Above a thread's own function, or below it while it sleeps.
@@ -54,15 +57,19 @@ class Calls:
         Function of each row.
     task : list of Task
         For whom each row ran.
+    entered : numpy.ndarray
+        Whether a row's block is the first of its function.
     """
 
     def __init__(self, rows: np.ndarray, nodes: np.ndarray, symbols: Symbols, fs: str = "") -> None:
-        self.rows = rows
+        # In user mode the other CPUs' threads wait for their turn: see guest_threads.c.
+        rows = self.rows = rows[(rows["elsewhere"] == 0) | (rows["address"] >> np.uint64(63) > 0)]
         self._nodes = nodes
         self._callers = functions_at(nodes["site"], symbols)
         self._parents = [-1 if parent == NO_PARENT else parent for parent in nodes["parent"].tolist()]
         self._own_work = re.compile(f"{re.escape(fs.partition('-')[0].lower()) or '(?!)'}_")
         self.function = functions_at(rows["address"], symbols)
+        self.entered = np.isin(rows["address"], symbols.addresses)
         self._node = rows["node"].tolist() if len(nodes) else [-1] * len(rows)
         self.task = self._tasks()
 
@@ -108,6 +115,8 @@ class Calls:
 
         @functools.cache
         def after(task: Task, function: str) -> Task:
+            if _SENT.match(function):
+                return OTHER, SENT
             if _INTERRUPT.match(function) and task[1] != _FREES:
                 return OTHER, INTERRUPTS
             if function == _FREES:
@@ -120,10 +129,14 @@ class Calls:
         at: list[Task] = []
         for node, parent in enumerate(self._parents):
             at.append(stacks[node] if parent < 0 else after(at[parent], self._callers[node]))
-        return [
+        tasks = [
             (OWN, "") if function == USER or node < 0 else after(at[node], function)
             for function, node in zip(self.function, self._node, strict=True)
         ]
+        for k in np.flatnonzero(self.rows["elsewhere"]).tolist():
+            if tasks[k][0] == OWN:
+                tasks[k] = OTHER, OTHER_CPUS
+        return tasks
 
     def _kind(self, function: str) -> int:
         return DEFERRED if _DEFERRED.match(function) or self._own_work.match(function) else OTHER

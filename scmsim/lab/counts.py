@@ -22,7 +22,8 @@ _CELL = (
 )
 ROW = np.dtype(
     [
-        ("address", "<u8"), ("node", "<u4"), ("region", "<u4"),  # node of the tree of calls, see calls.py
+        ("address", "<u8"), ("node", "<u4"), ("region", "<u2"),  # node of the tree of calls, see calls.py
+        ("elsewhere", "<u2"),  # 1 + the CPU, if it is another than the region's
         *((name, "<u8") for name in (
             "executed", "instructions", "load_instructions", "store_instructions", "rep", "non_temporal", "flushes", "store_fences",
             "fence_instructions", "locked", "executed_too", *_CELL, "number",

@@ -23,6 +23,7 @@ SUITES = (
     (SECURITY, "trixie-security"),
     (MIRROR, "trixie-backports"),
 )
+OLD_SUITES = ((MIRROR, "bullseye"), (SECURITY, "bullseye-security"))  # without support: read for kernels before 6 alone
 _FLAVOUR = "cloud-amd64"  # the smallest that has persistent memory, ext4, XFS
 _RELEASE = re.compile(r"\d+(\.\d+)*([.+~-][0-9A-Za-z.+~-]*)?")
 
@@ -72,7 +73,7 @@ def download(wanted: Sequence[str]) -> list[list[str]]:
         raise EnvironmentProblem("no apt-get here; get a Debian kernel package and give it with --kernel FILE.deb")
     if not os.path.exists(KEYS):
         raise EnvironmentProblem(f"no {KEYS}; run: apt-get install debian-archive-keyring")
-    place = _lists()
+    place = _lists((*SUITES, *OLD_SUITES) if any(order(each)[0] < 6 for each in wanted) else SUITES)
     _apt(place, "apt-get", "update", "-q")
     known = _apt(place, "apt-cache", "pkgnames", "linux-").split()
     kernels = [_with_parts(newest(known, each), known) for each in wanted]
@@ -87,12 +88,12 @@ def _with_parts(package: str, known: Sequence[str]) -> list[str]:
     return [package, *(name for name in parts if name in known)]
 
 
-def _lists() -> pathlib.Path:
+def _lists(suites: Sequence[tuple[str, str]]) -> pathlib.Path:
     """apt's folder for us: its sources and configuration, made if need be."""
     place = cache.folder() / "apt"
     for name in ("state/lists/partial", "cache/archives/partial"):
         (place / name).mkdir(parents=True, exist_ok=True)
-    sources = "".join(f"deb [arch=amd64 signed-by={KEYS}] {mirror} {suite} main\n" for mirror, suite in SUITES)
+    sources = "".join(f"deb [arch=amd64 signed-by={KEYS}] {mirror} {suite} main\n" for mirror, suite in suites)
     (place / "sources.list").write_text(sources, encoding="utf-8")
     settings = {
         "Dir::State": place / "state", "Dir::State::status": "/dev/null", "Dir::Cache": place / "cache",

@@ -74,9 +74,14 @@ def exceeded(found: dict[str, Any], limit: float) -> list[str]:
 
     Misses have no limit: they follow from where objects happen to lie (docs/validation-tlb.md), which any change of a kernel moves.
     """
+    return [text for _, _, text in beyond(found, limit)]
+
+
+def beyond(found: dict[str, Any], limit: float) -> list[tuple[int, str, str]]:
+    """Of what `exceeded` tells: the number of the operation, the counter, the line."""
     return [
-        f"{found['fs']} {label(row)}: {name} {b - a:+,} of {a:,} ({percent(a, b)})"
-        for row in found["operations"]
+        (number, name, f"{found['fs']} {label(row)}: {name} {b - a:+,} of {a:,} ({percent(a, b)})")
+        for number, row in enumerate(found["operations"])
         for name in COMPARED
         for a, b in [row[name]]
         if b > a * (1 + limit)

@@ -272,6 +272,7 @@ int main(void)
     check(mmap((void *)MARK, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED,
           "memory", "for the mark");
     *(volatile char *)MARK = 0;
+    start_cpus();
     load_first_modules();
     find_devices();
     read_job();

@@ -24,7 +24,7 @@ struct file {
     int64_t first_size; /* -1: does not exist at first */
 };
 struct operation {
-    uint8_t op, unused;
+    uint8_t op, cpu; /* which CPU it runs on */
     uint16_t region;
     int32_t file, file2;
     uint32_t flag;
@@ -33,7 +33,7 @@ struct operation {
 #define UNKNOWN UINT64_MAX /* huge_bytes where the kernel does not tell */
 struct output {
     char magic[8];
-    uint64_t symbols, buffer, buffer_bytes, huge_bytes, done, failed, first_failed, first_errno, no_space, busy;
+    uint64_t symbols, buffer, buffer_bytes, huge_bytes, done, failed, first_failed, first_errno, no_space, short_writes, unwritten, busy;
 };
 
 extern struct header *job;
@@ -62,6 +62,9 @@ void say(const char *format, ...);                             /* a line for the
 void check(int good, const char *what, const char *which);     /* stop the guest, with the kernel's last messages */
 void make_first_files(void);                                   /* those that exist before the first operation */
 void run_operations(void);
+void in_turn(void (*run)(uint64_t number)); /* every operation, in order, on its CPU: see guest_threads.c */
+int cpus(void);                             /* of the guest */
+void start_cpus(void);
 void mark(long number);
 long counted(long region, long number, long a, long b, long c, long d, long e, long f); /* one system call */
 int descriptor(long file);                                     /* of a file, opened if need be; < 0: it cannot be */

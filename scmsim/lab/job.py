@@ -16,6 +16,7 @@ from scmsim.lab.plan import PASSES, Plan
 _JOBS = pathlib.Path(__file__).parent / "jobs"
 _MAX_UNIT, _MAX_TOTAL = 1 << 26, 1 << 30
 _MAX_NAMES = 100_000
+_MAX_CPUS = 64  # CPUS of calls.h
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class Job:
         Of the microbenchmark (see `plan.microbench`); `units` is empty if a trace is run.
     erms : bool
         Whether the guest's CPU says that rep movsb is fast.
+    cpus : int
+        CPUs of the guest; the threads of a trace run on them in turn.
     """
 
     fs: tuple[str, ...]
@@ -39,6 +42,7 @@ class Job:
     repeats: int = 1
     timeout_s: float = 1800.0
     erms: bool = True
+    cpus: int = 1
     summary: str = ""
 
     def plan(self) -> Plan:
@@ -46,7 +50,7 @@ class Job:
         if self.trace:
             from scmsim.trace import open_trace
 
-            return plan.from_trace(open_trace(self.trace))
+            return plan.from_trace(open_trace(self.trace), self.cpus)
         return plan.microbench(self.units, self.total, self.passes, self.names)
 
 
@@ -131,7 +135,14 @@ _JOB = table(
                 "names": whole(0, _MAX_NAMES),
             }
         ),
-        "run": table({"repeats": whole(1, 1000), "timeout": lambda value: parse_time(value) / 1e9, "erms": flag}),
+        "run": table(
+            {
+                "repeats": whole(1, 1000),
+                "timeout": lambda value: parse_time(value) / 1e9,
+                "erms": flag,
+                "cpus": whole(1, _MAX_CPUS),
+            }
+        ),
     },
     {"fs": f'give a list like ["ext4-dax"], see {_JOBS.name}/transfers.toml'},
 )

@@ -23,7 +23,7 @@ from scmsim.lab.plan import OUTPUT_ROOM, Plan
 from scmsim.lab.systems import System
 
 PREFIX = "scmsim-lab-"
-_OUTPUT = struct.Struct("<8s10Q")  # struct output of guest.h
+_OUTPUT = struct.Struct("<8s12Q")  # struct output of guest.h
 OUTPUT_HEAD = 4096  # bytes in front of what else the guest leaves
 _SHARED_MEMORY = pathlib.Path("/dev/shm")
 _NEEDED = 3 << 30  # bytes that a guest touches at the most: the device and its memory
@@ -48,6 +48,7 @@ class Setting:
     kernel: Kernel
     timeout_s: float = 1800.0
     erms: bool = True
+    cpus: int = 1
     window: Window | None = None
     touches: int | None = None  # runs on pages in which a page's first touch is kept
     machine: str | None = None  # whose TLB's misses are counted by call stack; the window is the whole stream then
@@ -189,7 +190,6 @@ def _counting(setting: Setting, plan: Plan, folder: pathlib.Path) -> list[str]:
         f"calls={folder / 'calls'}",
         f"regions={len(plan.regions)}",
         *device_words(),
-        f"ramhi={qemu.file_offset(qemu.PM_AT) + qemu.PM_BYTES:#x}",
     ]
     if setting.window:
         words += [f"stream={folder / 'stream'}", f"every={setting.window.every}", f"length={setting.window.length}"]
@@ -208,6 +208,7 @@ def _command(setting: Setting, folder: pathlib.Path, mailbox: int, plugin: Seque
         plugin=plugin,
         mailbox=mailbox,
         erms=setting.erms,
+        cpus=setting.cpus,
         **{name: str(folder / file) for name, file in paths.items()},
     )
 
@@ -301,6 +302,8 @@ def _collect(folder: pathlib.Path, at: int, setting: Setting, seconds: float) ->
         "first_failed",
         "first_errno",
         "no_space",
+        "short_writes",
+        "unwritten",
         "busy",
     )
     about = dict(zip(names, values, strict=True))

@@ -1,5 +1,7 @@
 """What a guest counted -> Runs of a Result: by cell, by kind of operation, by mechanism; and tables by function and task."""
 
+import collections
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,12 +9,12 @@ import numpy as np
 
 from scmsim.core.records import MMAP
 from scmsim.lab import counts, faults
-from scmsim.lab.calls import DEFERRED, KINDS, OTHER, OWN, Calls
+from scmsim.lab.calls import DEFERRED, KINDS, OTHER, OWN, SENT, Calls
 from scmsim.lab.machine import Measured
 from scmsim.lab.plan import UNKNOWN, Plan, Region
 from scmsim.perf.profile import Rules, map_for, maps, rules
 from scmsim.perf.to_result import finish
-from scmsim.result import Run
+from scmsim.result import SHORT, Run
 
 _TOP = 60  # functions of a region that are kept
 _UNTOLD = {
@@ -25,6 +27,11 @@ _NO_SIZES = (
     "the size of their entries"
 )
 _EVENT = "counted by the emulator"
+# Counters of several CPUs <- functions that are entered in interrupts by other CPUs: arch/x86/kernel/smp.c, arch/x86/mm/tlb.c.
+_INTERRUPTED = {
+    "interprocessor_interrupts": re.compile(r"sysvec_(call_function(_single)?|reschedule_ipi)$"),
+    "tlb_shootdowns": re.compile(r"flush_tlb_func"),
+}
 
 
 class Outcome:
@@ -38,16 +45,19 @@ class Outcome:
         What the guest did.
     measured : Measured
         What it gave.
+    cpus : int
+        CPUs of the guest.
     """
 
-    def __init__(self, fs: str, plan: Plan, measured: Measured) -> None:
-        self.fs, self.plan, self.about = fs, plan, measured.about
+    def __init__(self, fs: str, plan: Plan, measured: Measured, cpus: int = 1) -> None:
+        self.fs, self.plan, self.about, self.cpus = fs, plan, measured.about, cpus
         self.told = counts.told(measured.symbols)
         self._faults, self._sizes_told = measured.faults, measured.sizes_told
         self.maps = bool((plan.operations["op"] == MMAP).any())
         self.calls = Calls(measured.rows, measured.nodes, counts.symbols(measured.symbols), fs)
         self.site = self.calls.sites(_map_of(fs))
-        self.region = measured.rows["region"].tolist()
+        self.region = self.calls.rows["region"].tolist()
+        self._sent = np.array([name == SENT for _, name in self.calls.task], bool)
         self._for_calls = np.array([kind != OTHER for kind, _ in self.calls.task], bool)
 
     def runs(self, repeat: int, repeats: int) -> list[Run]:
@@ -71,6 +81,7 @@ class Outcome:
             run.cell = {**(cell if isinstance(cell, dict) else {}), **numbered}
             run.groups = {region.label: part for (_, region), part in zip(used, parts, strict=True)}
             run.params = {f"calls_{region.label}": region.calls for _, region in used}
+            run.payload["written"] -= self.about["unwritten"]
             runs = [run]
         for run in runs:
             run.warnings += _warnings(self.about, self.told)
@@ -90,6 +101,15 @@ class Outcome:
         found = self._sums(other, [f"{KINDS[kind]} {name}" for kind, name in self.calls.task])
         return [row for region in sorted(found) for row in self._shown(region, "task", found[region], _TOP)]
 
+    def other_cpus(self) -> list[dict[str, Any]]:
+        """Rows for cpus.csv: functions of the interrupts that CPUs sent each other, how often they were entered, their counts."""
+        found = self._sums(self._sent, self.calls.function)
+        for region, by in found.items():
+            entered = self._entered(region)
+            for function in by:
+                by[function] = {"entered": entered.get(function, 0), **by[function]}
+        return [row for region in sorted(found) for row in self._shown(region, "func", found[region], _TOP)]
+
     def _by_region(self) -> dict[int, dict[str, int]]:
         """Counters of every region; instructions of what was deferred (which they include), and of the rest, apart."""
         every = range(1, len(self.plan.regions) + 1)
@@ -103,7 +123,25 @@ class Outcome:
             if self.maps:
                 of = self._faults[k : k + 1] if k < len(self._faults) else np.zeros(1, faults.FAULTS)
                 found[k] |= faults.counters(of, self._sizes_told)
+            if self.cpus > 1:
+                found[k] |= self._interrupted(k)
         return found
+
+    def _interrupted(self, region: int) -> dict[str, int]:
+        """How often CPUs interrupted each other in a region, and how often to drop translations."""
+        entered = self._entered(region)
+        return {
+            name: sum(times for function, times in entered.items() if wanted.match(function))
+            for name, wanted in _INTERRUPTED.items()
+        }
+
+    def _entered(self, region: int) -> dict[str, int]:
+        """How often each function was entered in a region's interrupts by other CPUs."""
+        here = self._sent & self.calls.entered & (self.calls.rows["region"] == region)
+        by = collections.Counter[str]()
+        for k in np.flatnonzero(here).tolist():
+            by[self.calls.function[k]] += int(self.calls.rows["executed"][k])
+        return by
 
     def _signals(self) -> dict[str, int]:
         """Touches of mapped files that ended with a signal."""
@@ -169,10 +207,11 @@ def _run(fs: str, regions: list[Region], counters: dict[str, int], by_site: dict
 
 
 def _errors(about: Mapping[str, int]) -> dict[str, int]:
+    short = {SHORT: about["short_writes"]} if about["short_writes"] else {}
     if not about["failed"]:
-        return {}
+        return short
     found = {"failed": about["failed"], "first failed": about["first_failed"], "first errno": about["first_errno"]}
-    return {**found, **({"ENOSPC": about["no_space"]} if about["no_space"] else {})}
+    return {**short, **found, **({"ENOSPC": about["no_space"]} if about["no_space"] else {})}
 
 
 def _warnings(about: Mapping[str, int], told: str) -> list[str]:

@@ -15,9 +15,7 @@
  * base=FILE states=FILE progress=FILE first=NUMBER.  One vCPU.
  */
 #define _GNU_SOURCE
-#include "calls.h"
-#include "opcodes.h"
-#include "qemu_plugin_api.h"
+#include "tcg.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,7 +24,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum mark { NEXT = 0xffb, END, BEGIN, ARM }; /* see guest.h */
+enum mark { NEXT = 0xffb, END, BEGIN }; /* see guest.h */
 enum entry { STORED = 1, NT_STORED, WRITTEN_BACK, FENCED, LOCKED_FENCE, BEGUN, ENDED, UNSEEN, FULL };
 
 #define LINE 64u
@@ -34,8 +32,6 @@ enum entry { STORED = 1, NT_STORED, WRITTEN_BACK, FENCED, LOCKED_FENCE, BEGUN, E
 #define RUN 4096u /* bytes of a run of stores */
 #define NEAR 512  /* instructions of one loop of non-temporal stores lie so close, in bytes */
 #define TURNED 256
-
-QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_API_VERSION;
 
 struct insn {
     uint64_t address;
@@ -53,32 +49,16 @@ struct piece { /* of the file of states; its bytes follow, in whole words */
 };
 enum piece_kind { ARRIVED, STATE, LEFT };
 
-static uint64_t pm_low, pm_high, ram_low, most = 1ull << 30, first, written, turned[TURNED];
+static uint64_t most = 1ull << 30, first, written, turned[TURNED];
 static unsigned turned_count;
 static const char *ram_path, *calls_path, *record_path, *base_path, *states_path, *progress_path;
 static FILE *record, *states, *progress;
 static uint8_t *device, *base;
-static qemu_plugin_id_t own_id;
-static bool armed, recording, unfenced, unlocked; /* a write-back since the last fence; since the last of any kind */
+static bool recording, unfenced, unlocked; /* a write-back since the last fence; since the last of any kind */
 static struct entry_head run;
 static uint8_t run_bytes[RUN];
 static uint64_t *dirty, dirty_count, state;
 static uint8_t *is_dirty;
-
-static void fail(const char *what)
-{
-    fprintf(stderr, "scmsim-plugin: %s\n", what);
-    fflush(stderr);
-    _Exit(70);
-}
-
-void *room(uint64_t count, uint64_t bytes)
-{
-    void *found = calloc(count, bytes);
-    if (!found)
-        fail("out of memory");
-    return found;
-}
 
 static void put(const void *bytes, size_t n)
 {
@@ -250,37 +230,19 @@ static void next_state(void)
         fail("the progress cannot be written: is the disk full?");
 }
 
-static void register_all(qemu_plugin_id_t);
-
 static void on_mark(unsigned cpu, uint64_t number)
 {
-    if (number == ARM && !armed) {
-        armed = true;
+    if (arms(number)) {
         if ((recording = record != NULL))
             keep_base();
         else
             restore_base();
-        qemu_plugin_reset(own_id, register_all); /* everything is translated anew, see plugin.c */
     } else if (number == BEGIN)
         note(cpu, BEGUN, 0);
     else if (number == END)
         note(cpu, ENDED, 0);
     else if (number == NEXT && states)
         next_state();
-}
-
-/* Place in the device, or UINT64_MAX. */
-static uint64_t place_of(qemu_plugin_meminfo_t info, uint64_t address)
-{
-    struct qemu_plugin_hwaddr *at;
-    uint64_t offset;
-    if (address >> 63)
-        return address >= pm_low && address < pm_high ? address - pm_low : UINT64_MAX;
-    at = qemu_plugin_get_hwaddr(info, address);
-    if (!at || qemu_plugin_hwaddr_is_io(at))
-        return UINT64_MAX;
-    offset = qemu_plugin_hwaddr_phys_addr(at) - ram_low;
-    return offset < pm_high - pm_low ? offset : UINT64_MAX;
 }
 
 static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
@@ -293,12 +255,8 @@ static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address
         on_mark(cpu, address - MARK);
         return;
     }
-    if (record && insn->kinds & (store ? PUSHES : POPS) && address >> 63) {
-        if (insn->kinds & CALLS)
-            calls_enter(cpu, address, insn->address);
-        else
-            calls_stack(cpu, address);
-    }
+    if (record)
+        follow(cpu, insn->kinds, store, address, insn->address);
     if ((!store && !(insn->kinds & FLUSH)) || (record && !recording))
         return;
     at = place_of(info, address);
@@ -318,18 +276,6 @@ static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address
     }
 }
 
-static size_t bytes_of(const struct qemu_plugin_insn *insn, uint8_t *code)
-{
-    size_t n = qemu_plugin_insn_size(insn);
-    n = n > 15 ? 15 : n;
-#if QEMU_API_VERSION >= 3
-    return qemu_plugin_insn_data(insn, code, n);
-#else
-    memcpy(code, qemu_plugin_insn_data(insn), n);
-    return n;
-#endif
-}
-
 static bool was_turned(uint64_t address)
 {
     for (unsigned i = 0; i < turned_count; i++)
@@ -341,7 +287,7 @@ static bool was_turned(uint64_t address)
 /* [prefixes] 0F AE /6 or /7 becomes [3E] [prefixes] 84 /r: TEST m8, r8. */
 static void turn(const struct qemu_plugin_insn *insn, const uint8_t *code, size_t n)
 {
-    uint8_t *there = qemu_plugin_insn_haddr(insn), made[16] = {0x3e};
+    uint8_t *there = qemu_plugin_insn_haddr(insn), made[CODE] = {0x3e};
     uint64_t address = qemu_plugin_insn_vaddr(insn);
     size_t i = 0;
     while (i + 1 < n && !(code[i] == 0x0f && code[i + 1] == 0xae))
@@ -366,7 +312,7 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     (void)id;
     for (i = 0; i < n; i++) {
         struct qemu_plugin_insn *at = qemu_plugin_tb_get_insn(tb, i);
-        uint8_t code[16];
+        uint8_t code[CODE];
         size_t length = bytes_of(at, code);
         int kinds = classify(code, length);
         struct insn *insn;
@@ -396,12 +342,6 @@ static void on_exit_(qemu_plugin_id_t id, void *data)
         fail("the stores cannot be written: is the disk full?");
 }
 
-static void register_all(qemu_plugin_id_t id)
-{
-    qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
-    qemu_plugin_register_atexit_cb(id, on_exit_, NULL);
-}
-
 static void *mapped(const char *path, uint64_t at, uint64_t bytes, int sharing)
 {
     int fd = open(path, sharing == MAP_SHARED ? O_RDWR : O_RDONLY);
@@ -411,25 +351,14 @@ static void *mapped(const char *path, uint64_t at, uint64_t bytes, int sharing)
     return found;
 }
 
-static bool parse(int argc, char **argv)
+static bool understood(int argc, char **argv)
 {
-    struct {
-        const char *name;
-        uint64_t *number;
-        const char **text;
-    } known[] = {{"pmlo", &pm_low, 0},           {"pmhi", &pm_high, 0},           {"ramlo", &ram_low, 0}, {"most", &most, 0},
-                 {"first", &first, 0},           {"ram", 0, &ram_path},           {"record", 0, &record_path}, {"base", 0, &base_path},
-                 {"states", 0, &states_path},    {"progress", 0, &progress_path}, {"calls", 0, &calls_path}};
-    for (int i = 0; i < argc; i++)
-        for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
-            size_t n = strlen(known[k].name);
-            if (strncmp(argv[i], known[k].name, n) || argv[i][n] != '=')
-                continue;
-            if (known[k].number)
-                *known[k].number = strtoull(argv[i] + n + 1, NULL, 0);
-            else
-                *known[k].text = strdup(argv[i] + n + 1);
-        }
+    const struct argument known[] = {
+        {"pmlo", &pm_low, 0},            {"pmhi", &pm_high, 0},          {"ramlo", &ram_low, 0},
+        {"most", &most, 0},              {"first", &first, 0},           {"ram", 0, &ram_path},
+        {"record", 0, &record_path},     {"base", 0, &base_path},        {"states", 0, &states_path},
+        {"progress", 0, &progress_path}, {"calls", 0, &calls_path}};
+    parse(argc, argv, known, sizeof known / sizeof *known);
     return ram_path && base_path && pm_high > pm_low && (record_path ? calls_path && !states_path : states_path && progress_path);
 }
 
@@ -437,7 +366,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 {
     uint64_t bytes;
     (void)info;
-    if (!parse(argc, argv))
+    if (!understood(argc, argv))
         return -1;
     bytes = pm_high - pm_low;
     device = mapped(ram_path, ram_low, bytes, MAP_SHARED);
@@ -450,7 +379,6 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
         if (base == MAP_FAILED || !(states = fopen(states_path, "rb")) || !(progress = fopen(progress_path, "wb")))
             return -1;
     }
-    own_id = id;
-    register_all(id);
+    register_plugin(id, on_translation, on_exit_);
     return 0;
 }

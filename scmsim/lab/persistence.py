@@ -9,7 +9,7 @@ import math
 import pathlib
 import struct
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, NamedTuple
 
@@ -27,9 +27,7 @@ LINE = 64
 MOST_BYTES = 1 << 30  # of a recording
 MOST_OPERATIONS = 100_000
 MOST_PATHS = 4096
-_HEAD = np.dtype(
-    [("at", "<u8"), ("code", "<u8"), ("node", "<u4"), ("length", "<u2"), ("kind", "u1"), ("unused", "u1")]
-)  # struct entry_head
+_HEAD = struct.Struct("<QQIHBx")  # struct entry_head: at, code, node, length, kind
 _GIVEN = np.dtype(
     [("result", "<i8"), ("inode", "<u8"), ("parent", "<i4"), ("owner", "<i4"), ("number", "<i4"), ("unused", "<i4")]
 )  # struct given of guest.h
@@ -78,6 +76,8 @@ class Recording:
 
     Attributes
     ----------
+    entries : iterable of Entry
+        May be gone through several times.
     results : list of int
         Of each operation: what the system call returned.
     first, names : list of (Name, inode)
@@ -86,7 +86,7 @@ class Recording:
         Content of the device when the recording began.
     """
 
-    entries: list[Entry]
+    entries: Iterable[Entry]
     operations: np.ndarray
     files: np.ndarray
     results: list[int]
@@ -163,36 +163,38 @@ def record(setting: Setting, system: System, plan: Plan, folder: pathlib.Path) -
     names = [(Name(*row[:3]), row[3]) for row in given[["parent", "owner", "number", "inode"]].tolist()]
     functions = counts.symbols(symbols)
     found = Recording(
-        list(entries((folder / "record").read_bytes())), plan.operations, plan.files,
+        Recorded(folder / "record"), plan.operations, plan.files,
         given["result"][len(plan.files) :].tolist(), names[: len(plan.files)], names[len(plan.files) :],
         base, seconds, functions, calls.read(folder / "calls"),
     )  # fmt: skip
-    for name in ("ram", "record", "calls"):
+    for name in ("ram", "calls"):
         (folder / name).unlink()
-    unseen = next((entry for entry in found.entries if entry.kind == UNSEEN), None)
-    if unseen:
+    problem = next((entry for entry in found.entries if entry.kind in (UNSEEN, FULL)), None)
+    if problem and problem.kind == UNSEEN:
         raise machine.Failed(
-            f"{system.name}: a write-back of {found.function(unseen.code)} ran for the first time in the trace, so its lines "
+            f"{system.name}: a write-back of {found.function(problem.code)} ran for the first time in the trace, so its lines "
             "are not known; the guest's warm_up() must reach it"
         )
-    if any(entry.kind == FULL for entry in found.entries):
+    if problem:
         raise EnvironmentProblem(f"the trace stores more than {MOST_BYTES >> 30} GiB to the device; cut it first")
     return found
 
 
-def entries(raw: bytes) -> Iterator[Entry]:
-    """Lines of a recording."""
-    at = 0
-    while at + _HEAD.itemsize <= len(raw):
-        place, code, node, length, kind, _ = np.frombuffer(raw, _HEAD, 1, at)[0].tolist()
-        at += _HEAD.itemsize
-        data = b""
-        if kind in (STORED, NT_STORED):
-            data = raw[at : at + length]
-            at += -(-length // 8) * 8
-        yield Entry(kind, place, length, code, node, data)
-    if at != len(raw):
-        raise EnvironmentProblem("the recording of stores is cut short; is the disk full?")
+@dataclass(frozen=True)
+class Recorded:
+    """The lines of a recording in a file, read anew each time: they need not fit in memory."""
+
+    path: pathlib.Path
+
+    def __iter__(self) -> Iterator[Entry]:
+        with self.path.open("rb") as file:
+            while head := file.read(_HEAD.size):
+                place, code, node, length, kind = _HEAD.unpack(head.ljust(_HEAD.size, b"\0"))
+                padded = -(-length // 8) * 8 if kind in (STORED, NT_STORED) else 0
+                data = file.read(padded)
+                if len(head) < _HEAD.size or len(data) < padded:
+                    raise EnvironmentProblem("the recording of stores is cut short; is the disk full?")
+                yield Entry(kind, place, length, code, node, data[:length] if padded else b"")
 
 
 class StateWriter:
@@ -243,7 +245,10 @@ def look(
     paths: Sequence[str],
     progress: Callable[[int], None] = lambda done: None,
 ) -> Iterator[Seen]:
-    """What the kernel makes of each of the states `numbers`; after a state that kills the guest, a new guest takes the next one.
+    """What the kernel makes of each of the states `numbers`.
+
+    A guest that dies after other states may have died of them, or of the emulator: a new one begins with the state that it died at.
+    A state that kills a guest that has seen no other is to blame, and a new guest takes the next one.
 
     Parameters
     ----------
@@ -258,7 +263,7 @@ def look(
         found, error = _boot(setting, system, states, base, range(at, numbers.stop), paths, progress)
         yield from found
         at += len(found)
-        if error:
+        if error and not found:
             yield Seen(error, ())
             at += 1
 

@@ -43,7 +43,7 @@ from scmsim.core.records import (
 
 OPERATION = np.dtype(
     [
-        ("op", "u1"), ("unused", "u1"), ("region", "<u2"), ("file", "<i4"), ("file2", "<i4"), ("flag", "<u4"),
+        ("op", "u1"), ("cpu", "u1"), ("region", "<u2"), ("file", "<i4"), ("file2", "<i4"), ("flag", "<u4"),
         ("offset", "<i8"), ("length", "<i8"), ("buffer", "<i8"),
     ]
 )  # fmt: skip
@@ -115,8 +115,15 @@ class Plan:
         return HEADER.pack(MAGIC, len(words), len(self.files), len(self.operations), buffer, output) + body
 
 
-def from_trace(source: Source) -> Plan:
+def from_trace(source: Source, cpus: int = 1) -> Plan:
     """Plan of a trace: SETUP operations run uncounted, every other kind has a region of its own.
+
+    Parameters
+    ----------
+    source : Source
+        The trace.
+    cpus : int
+        CPUs of the guest: the k-th thread of the trace runs on CPU k modulo `cpus`.
 
     Raises
     ------
@@ -126,6 +133,7 @@ def from_trace(source: Source) -> Plan:
     if source.rows > MAX_OPERATIONS:
         raise UsageError(f"the trace has {source.rows:,} operations, the lab takes {MAX_OPERATIONS:,}; cut it first")
     parts, regions = [], [Region(name) for name in OPS]
+    threads: dict[int, int] = {}  # in the order of their first operations
     for batch in source.batches():
         rows = batch.view(np.ndarray)
         objects = (rows["op"] >= MALLOC) & (rows["op"] <= FILE_TO_MM)
@@ -142,6 +150,7 @@ def from_trace(source: Source) -> Plan:
         for name in ("op", "file", "file2", "offset", "length", "buffer"):
             out[name] = rows[name]
         out["flag"] = rows["flag"] & 0xFFFF
+        out["cpu"] = [threads.setdefault(thread, len(threads)) % cpus for thread in rows["thread"].tolist()]
         out["region"] = np.where(counted, rows["op"] + 1, 0)
         parts.append(out)
         _add(regions, rows[counted])
@@ -157,7 +166,9 @@ def from_trace(source: Source) -> Plan:
     _lift(files)
     warm, late = _warm_up(len(files))
     files = np.concatenate([files, late])
-    return Plan(files, np.concatenate([warm, operations]), regions, dict(source.header))
+    each = np.tile(warm, max(1, min(len(threads), cpus)))
+    each["cpu"] = np.arange(len(each)) // len(warm)
+    return Plan(files, np.concatenate([each, operations]), regions, dict(source.header))
 
 
 def microbench(units: Sequence[int], total: int = 16 << 20, passes: Sequence[str] = PASSES, names: int = 0) -> Plan:

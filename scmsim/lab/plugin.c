@@ -3,29 +3,25 @@
  * A region begins and ends with the guest's store `movb $0, MARK(%rdi)`: %rdi is the region's number, 0 ends it.  Counted are
  * executions of every block in every region, its accesses, and the bytes moved to and from persistent memory, which is told
  * by its address.  A block is a translated run of instructions without a jump; how many instructions load, store, are fences
- * and so on is a property of the block, so one callback a block suffices.  One vCPU.
+ * and so on is a property of the block, so one callback a block suffices.  Of several CPUs one at a time has a region: what the
+ * others do meanwhile is counted in rows of their own.  QEMU runs all of them on one thread, so that nothing here needs a lock.
  *
- * Arguments: out=FILE regions=N pmlo=ADDRESS pmhi=ADDRESS ramlo=OFFSET ramhi=OFFSET (where a user's mapping of persistent memory
- * lies in the guest's RAM) [stream=FILE every=N length=N]: of every N accesses in regions the first `length` as runs on a page, and
+ * Arguments: out=FILE regions=N pmlo=ADDRESS pmhi=ADDRESS ramlo=OFFSET (of persistent memory in the guest's RAM)
+ * [stream=FILE every=N length=N]: of every N accesses in regions the first `length` as runs on a page, and
  * where each region begins; [cells=FILE]: the number of the row (32 bits) that each of them belongs to.  [touches=FILE within=N]: the first touch of each page in every N runs of a region, loads and stores apart,
  * with the address of the block that made it.
  *
  * QEMU 7.2 counts wrongly for callbacks that ask for loads or stores alone: ask for both, test is_store.
  */
-#include "calls.h"
-#include "opcodes.h"
-#include "qemu_plugin_api.h"
+#include "tcg.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define ARM 0xffe                /* the number that switches counting on, before the first region */
 #define PAGE_BITS 12
 #define PAGE_MASK ((1ull << 36) - 1) /* of a page number: 48-bit addresses */
 #define RUN_COUNT 27                 /* bits of a run's length in the stream */
-
-QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_API_VERSION;
 
 struct counts { /* what a block did */
     uint64_t executed, again, loads, stores, rep_loads, rep_stores, pm_loaded, pm_stored, nt_stored;
@@ -33,7 +29,7 @@ struct counts { /* what a block did */
 
 struct cell { /* of a block in a region, called by way of a node of the tree of calls */
     struct counts counts;
-    uint64_t key; /* region << 32 | node */
+    uint64_t key; /* (0 or 1 + CPU, if it is not the region's) << 48 | region << 32 | node */
     uint32_t number;
     struct cell *next;
 };
@@ -62,10 +58,9 @@ struct row { /* of the output, see scmsim/lab/counts.py */
 
 #define BUCKETS (1u << 18)
 static struct block *buckets[BUCKETS];
-static uint64_t regions = 64, region, repeating[CPUS], pm_low, pm_high = 0, ram_low, ram_high;
+static uint64_t regions = 64, region, repeating[CPUS];
+static unsigned region_cpu;
 static const char *out_path, *calls_path;
-static qemu_plugin_id_t own_id;
-static bool armed; /* until then only marks are looked for, so that the boot takes half the time */
 static FILE *stream, *stream_cells;
 static uint32_t cells, run_cell; /* how many there are; the one that began a run */
 static uint64_t every = 1, window = 1, seen, run, run_length;
@@ -77,21 +72,6 @@ struct touch { /* see scmsim/lab/touches.py */
 static FILE *touches;
 static uint64_t within = 1000, runs, last_page, epoch; /* an epoch: a region, or `within` runs of it */
 static struct { uint64_t key, epoch; } touched[TOUCHED];
-
-static void fail(const char *what)
-{
-    fprintf(stderr, "scmsim-plugin: %s\n", what);
-    fflush(stderr);
-    _Exit(70);
-}
-
-void *room(uint64_t count, uint64_t bytes)
-{
-    void *found = calloc(count, bytes);
-    if (!found)
-        fail("out of memory");
-    return found;
-}
 
 static struct cell *cell_of(struct block *block, uint64_t key)
 {
@@ -112,7 +92,8 @@ static struct cell *cell_of(struct block *block, uint64_t key)
 static void on_block(unsigned cpu, void *data)
 {
     struct block *block = data;
-    uint64_t key = region << 32 | (block->address >> 63 ? calls_now(cpu) : 0);
+    uint64_t elsewhere = cpu == region_cpu ? 0 : cpu + 1;
+    uint64_t key = elsewhere << 48 | region << 32 | (block->address >> 63 ? calls_now(cpu) : 0);
     block->executed++;
     if (!region)
         return;
@@ -178,29 +159,12 @@ static void note_touch(uint64_t address, bool store, uint64_t code)
     write_touch(address, code, region << 1 | store);
 }
 
-static bool persistent(qemu_plugin_meminfo_t info, uint64_t address)
-{
-    struct qemu_plugin_hwaddr *at;
-    uint64_t offset;
-    if (address >> 63)
-        return address >= pm_low && address < pm_high;
-    if (!ram_high)
-        return false;
-    at = qemu_plugin_get_hwaddr(info, address);
-    if (!at || qemu_plugin_hwaddr_is_io(at))
-        return false;
-    offset = qemu_plugin_hwaddr_phys_addr(at);
-    return offset >= ram_low && offset < ram_high;
-}
-
 static void note_mark(uint64_t number)
 {
     uint64_t packed = PAGE_MASK << (RUN_COUNT + 1) | number; /* the last page is never mapped: Linux' error pointers lie there */
     end_run();
     put_run(packed, 0);
 }
-
-static void register_all(qemu_plugin_id_t);
 
 static void on_mark(unsigned cpu, uint64_t number)
 {
@@ -211,12 +175,10 @@ static void on_mark(unsigned cpu, uint64_t number)
         write_touch(UINT64_MAX, 0, number);
         runs = last_page = 0;
     }
-    if (number == ARM && !armed) {
-        armed = true;
-        /* Everything is translated anew.  Not a second time: QEMU 7.2 goes on with freed callbacks of loads and stores. */
-        qemu_plugin_reset(own_id, register_all);
-    } else if (number <= regions)
-        region = number;
+    if (arms(number) || number > regions)
+        return;
+    region = number;
+    region_cpu = cpu;
 }
 
 static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
@@ -230,12 +192,7 @@ static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address
         on_mark(cpu, address - MARK);
         return;
     }
-    if (insn->kinds & (store ? PUSHES : POPS) && address >> 63) {
-        if (insn->kinds & CALLS)
-            calls_enter(cpu, address, insn->block->address);
-        else
-            calls_stack(cpu, address);
-    }
+    follow(cpu, insn->kinds, store, address, insn->block->address);
     insn->loads += !store;
     insn->stores += store;
     if (!region || !insn->block->cell)
@@ -243,7 +200,7 @@ static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address
     cell = &insn->block->cell->counts;
     bytes = 1ull << qemu_plugin_mem_size_shift(info);
     *(insn->kinds & REP ? (store ? &cell->rep_stores : &cell->rep_loads) : (store ? &cell->stores : &cell->loads)) += 1;
-    if (persistent(info, address)) {
+    if (place_of(info, address) != UINT64_MAX) {
         *(store ? &cell->pm_stored : &cell->pm_loaded) += bytes;
         cell->nt_stored += store && insn->kinds & NON_TEMPORAL ? bytes : 0;
     }
@@ -253,24 +210,12 @@ static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address
         note_touch(address, store, insn->block->address);
 }
 
-static size_t bytes_of(const struct qemu_plugin_insn *insn, uint8_t *code)
-{
-    size_t n = qemu_plugin_insn_size(insn);
-    n = n > 15 ? 15 : n;
-#if QEMU_API_VERSION >= 3
-    return qemu_plugin_insn_data(insn, code, n);
-#else
-    memcpy(code, qemu_plugin_insn_data(insn), n);
-    return n;
-#endif
-}
-
 /* The block of the instructions [from, to) of a translation; the same one when QEMU translates the same code again. */
 static struct block *block_of(struct qemu_plugin_tb *tb, size_t from, size_t to)
 {
     uint64_t address = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, from)), digest = 14695981039346656037ull;
     struct block *block, **bucket;
-    uint8_t code[16];
+    uint8_t code[CODE];
     size_t i, k, n;
 
     for (i = from; i < to; i++)
@@ -296,7 +241,7 @@ static struct block *block_of(struct qemu_plugin_tb *tb, size_t from, size_t to)
 
 static bool marks(struct qemu_plugin_tb *tb, size_t i)
 {
-    uint8_t code[16];
+    uint8_t code[CODE];
     size_t n = bytes_of(qemu_plugin_tb_get_insn(tb, i), code);
     return classify(code, n) & MARKS;
 }
@@ -377,43 +322,20 @@ static void on_exit_(qemu_plugin_id_t id, void *data)
         fail("what the accesses touched cannot be written: is the disk full?");
 }
 
-static void register_all(qemu_plugin_id_t id)
-{
-    qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
-    qemu_plugin_register_atexit_cb(id, on_exit_, NULL);
-}
-
-static const char *value_of(const char *argument, const char *name)
-{
-    size_t n = strlen(name);
-    return !strncmp(argument, name, n) && argument[n] == '=' ? argument + n + 1 : NULL;
-}
-
 QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
 {
-    struct {
-        const char *name;
-        uint64_t *to;
-    } numbers[] = {{"regions", &regions}, {"pmlo", &pm_low},    {"pmhi", &pm_high}, {"ramlo", &ram_low},
-                   {"ramhi", &ram_high},  {"every", &every},    {"length", &window},  {"within", &within}};
-    const char *stream_path = NULL, *cells_path = NULL, *touches_path = NULL, *value;
-    struct {
-        const char *name, **to;
-    } paths[] = {{"out", &out_path}, {"calls", &calls_path}, {"stream", &stream_path}, {"cells", &cells_path}, {"touches", &touches_path}};
+    const char *stream_path = NULL, *cells_path = NULL, *touches_path = NULL;
+    const struct argument known[] = {
+        {"regions", &regions, 0},        {"pmlo", &pm_low, 0},           {"pmhi", &pm_high, 0},
+        {"ramlo", &ram_low, 0},          {"every", &every, 0},           {"length", &window, 0},
+        {"within", &within, 0},          {"out", 0, &out_path},          {"calls", 0, &calls_path},
+        {"stream", 0, &stream_path},     {"cells", 0, &cells_path},      {"touches", 0, &touches_path}};
     (void)info;
 
-    for (int i = 0; i < argc; i++) {
-        for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
-            if ((value = value_of(argv[i], numbers[k].name)))
-                *numbers[k].to = strtoull(value, NULL, 0);
-        for (size_t k = 0; k < sizeof paths / sizeof *paths; k++)
-            if ((value = value_of(argv[i], paths[k].name)))
-                *paths[k].to = strdup(value);
-    }
+    parse(argc, argv, known, sizeof known / sizeof *known);
     if (!out_path || !calls_path || !every || regions >= ARM || !within || (stream_path && !(stream = fopen(stream_path, "wb"))) ||
         (cells_path && !(stream_cells = fopen(cells_path, "wb"))) || (touches_path && !(touches = fopen(touches_path, "wb"))))
         return -1;
-    own_id = id;
-    register_all(id);
+    register_plugin(id, on_translation, on_exit_);
     return 0;
 }

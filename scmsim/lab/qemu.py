@@ -64,7 +64,16 @@ def physical(offset: int) -> int:
 
 
 def arguments(
-    qemu: Qemu, *, image: str, initrd: str, ram: str, console: str, plugin: Sequence[str], mailbox: int, erms: bool
+    qemu: Qemu,
+    *,
+    image: str,
+    initrd: str,
+    ram: str,
+    console: str,
+    plugin: Sequence[str],
+    mailbox: int,
+    erms: bool,
+    cpus: int = 1,
 ) -> list[str]:
     """Command line of the guest.
 
@@ -78,14 +87,17 @@ def arguments(
         Bytes of the second device.
     erms : bool
         Whether the CPU says that its rep movsb is fast, as Intel's do since Ivy Bridge.
+    cpus : int
+        CPUs of the guest; one thread runs them in turn, so that their order repeats.
     """
     memory = f"memmap={PM_BYTES // _MIB}M!{PM_AT // _MIB}M memmap={mailbox // _MIB}M!{MAILBOX_AT // _MIB}M"
-    kernel = f"console=ttyS0 quiet nokaslr {memory} tsc=reliable init_on_alloc=0 panic=-1"
+    started = " maxcpus=1" if cpus > 1 else ""  # the guest's program starts the others: see guest_threads.c
+    kernel = f"console=ttyS0 quiet nokaslr {memory} tsc=reliable init_on_alloc=0 panic=-1{started}"
     return [
-        qemu.path, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-smp", "1",
+        qemu.path, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-smp", str(cpus),
         "-m", f"{RAM_BYTES // _MIB}M", "-machine", "q35,memory-backend=ram",
         "-object", f"memory-backend-file,id=ram,size={RAM_BYTES},share=on,mem-path={_escaped(ram)}",
-        "-cpu", f"max,la57=off,erms={'on' if erms else 'off'}", "-accel", "tcg,tb-size=512",
+        "-cpu", f"max,la57=off,erms={'on' if erms else 'off'}", "-accel", "tcg,tb-size=512,thread=single",
         "-icount", "shift=0,sleep=off", "-rtc", "base=2024-01-01,clock=vm", "-seed", "1",
         "-chardev", f"file,id=console,path={_escaped(console)}", "-serial", "chardev:console",
         "-kernel", image, "-initrd", initrd, "-append", kernel,

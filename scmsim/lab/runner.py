@@ -51,6 +51,7 @@ def identity(job: Job, plan: Plan, setting: Setting, systems: Mapping[str, Syste
         "plan": cache.digest(plan.packed([])),
         "repeats": job.repeats,
         "erms": job.erms,
+        "cpus": job.cpus,
         "stream": dataclasses.astuple(setting.window) if setting.window else None,
         "touches": setting.touches,
         "machine": _table_of(setting.machine) if setting.machine else None,
@@ -115,7 +116,7 @@ def run(
             _manifest(job, plan, setting, inputs), [Run(**run) for record in records for run in record["runs"]]
         )
         write(store.path / "result.json", result.to_json(indent=1))
-        for name in ("functions", "tasks"):
+        for name in ("functions", "tasks", *(["cpus"] if job.cpus > 1 else [])):
             write(store.path / f"{name}.csv", _table([row for record in records for row in record[name]]))
     return result, len(todo), len(guests(job)) - len(todo)
 
@@ -159,14 +160,16 @@ def _one(guest: Guest, job: Job, setting: Setting, systems: Mapping[str, System]
     if setting.stop.is_set():
         raise machine.Interrupted("interrupted")
     measured = machine.run(setting, systems[guest.fs], plan)
-    found = outcome.Outcome(guest.fs, plan, measured)
+    found = outcome.Outcome(guest.fs, plan, measured, job.cpus)
     path = f"{store.path / guest.key}{call_counts.SUFFIX}"
-    call_counts.keep(path, found, setting.kernel.version(), setting.machine, _misses(measured, setting))
+    version = setting.kernel.version() + (f" on {job.cpus} CPUs" if job.cpus > 1 else "")
+    call_counts.keep(path, found, version, setting.machine, _misses(measured, setting))
     _keep(store.path / guest.key, guest.fs, plan, measured, setting)
     record: dict[str, Any] = {"runs": [dataclasses.asdict(run) for run in found.runs(guest.repeat, job.repeats)]}
     record |= (
         {"functions": [], "tasks": []} if guest.repeat > 1 else {"functions": found.functions(), "tasks": found.tasks()}
     )
+    record["cpus"] = found.other_cpus() if guest.repeat == 1 else []
     record["seconds"] = measured.seconds
     store.save(guest.key, record)
 
@@ -216,8 +219,8 @@ def estimate(job: Job, plan: Plan, workers: int) -> float:
 
 
 def _whole(record: dict[str, Any]) -> dict[str, Any]:
-    if not {"runs", "functions", "tasks"} <= record.keys():
-        raise ValueError("it lacks runs, functions or tasks")
+    if not {"runs", "functions", "tasks", "cpus"} <= record.keys():
+        raise ValueError("it lacks runs, functions, tasks or cpus")
     return record
 
 
@@ -225,7 +228,7 @@ def _manifest(job: Job, plan: Plan, setting: Setting, inputs: list[str] | None) 
     about = {
         "backend": "lab",
         "qemu": ".".join(map(str, setting.qemu.version)),
-        "cpu": "QEMU TCG, one vCPU",
+        "cpu": f"QEMU TCG, {'one vCPU' if job.cpus == 1 else f'{job.cpus} vCPUs'}",
         "erms": job.erms,
         "fs": list(job.fs),
     }

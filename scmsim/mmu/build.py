@@ -9,7 +9,7 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import CONTIGUOUS, EVENTS, FETCH, FLUSH, LOAD, NTSTORE, ORDER, STORE, WORK
 from scmsim.core.units import page_order
 from scmsim.mmu import state as layout
-from scmsim.mmu.state import ANY, CACHE_LEVELS
+from scmsim.mmu.state import ANY, CACHE_LEVELS, INVALIDATION
 
 _Array = dict[str, Any]
 
@@ -108,10 +108,10 @@ def _walk(s: np.void, walk: dict[str, Any]) -> None:
 
 
 def _invalidate(s: np.void, table: dict[str, Any]) -> None:
-    for key, default in (("cores", 1), ("ceiling", 33), ("pcid", 1)):
-        s[key] = table.get(key, default)
-    for key in ("invlpg_cycles", "flush_cycles", "shootdown_cycles", "shootdown_cpu_cycles"):
-        s[key] = table.get(key, 0)
+    ceiling = table.get("ceiling", 33)
+    given = {"cores": 1, "program_cpus": 1, "ceiling": ceiling, "kernel_ceiling": ceiling, "pcid": 1, **table}
+    for key in INVALIDATION:
+        s[key] = given.get(key, 0)
 
 
 def _leaf(s: np.void, order: int) -> int:

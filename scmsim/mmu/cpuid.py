@@ -142,6 +142,12 @@ def caches(registers: Registers) -> list[Cache]:
     return sorted(found)
 
 
+def broadcast_pages(registers: Registers) -> int:
+    """Pages that one INVLPGB invalidates on all CPUs; 0: there is no such instruction."""
+    _, ebx, _, edx = registers.get((0x80000008, 0), (0, 0, 0, 0))
+    return (edx & 0xFFFF) + 1 if ebx >> 3 & 1 else 0
+
+
 def text(registers: Registers) -> str:
     """The brand string, or the vendor's."""
     words = [word for leaf in (0x80000002, 0x80000003, 0x80000004) for word in registers.get((leaf, 0), ())]

@@ -35,7 +35,8 @@ _SIDES = {
     STORE: ("store",),
 }
 _ASSUMED = "; LRU is an assumption"
-_NS = {"memory": 90, "scm": 305, "invlpg": 100}
+_NS = {"memory": 90, "scm": 305, "invlpg": 100, "sync": 590}
+_INVLPGB = 6, 15  # Linux that invalidates by INVLPGB where there is one
 _MOST_LINES = 12288  # of page tables in a cache: the arrays of a machine have room for 32 Ki slots together
 _CYCLES = {1: 5, 2: 15, 3: 60}  # of a cache, by level
 
@@ -50,6 +51,7 @@ class Seen:
     ghz: float = 0.0
     ghz_source: str = ""
     ceiling: int | None = None
+    linux: tuple[int, int] = (0, 0)  # version
     unseen: list[str] = field(default_factory=list)
 
 
@@ -76,6 +78,9 @@ def look(cpu: int | None = None) -> Seen:
     seen = Seen(registers, frozenset(known.get("flags", "").split()), _cores(text))
     with contextlib.suppress(OSError, ValueError):
         seen.ceiling = int(_CEILING.read_text())
+    with contextlib.suppress(ValueError):
+        major, minor = platform.release().split(".")[:2]
+        seen.linux = int(major), int(minor)
     base = registers.get((0x16, 0), (0,))[0] & 0xFFFF
     if base:
         seen.ghz, seen.ghz_source = base / 1000, "vendor: CPUID leaf 16H, base frequency"
@@ -268,7 +273,7 @@ def _walk(seen: Seen) -> dict[str, Any]:
 
 def _invalidate(seen: Seen) -> dict[str, Any]:
     told = seen.ceiling is not None
-    return {
+    table: dict[str, Any] = {
         "cores": seen.cpus,
         "ceiling": seen.ceiling if told else 33,
         "invlpg_cycles": round(_NS["invlpg"] * seen.ghz),
@@ -284,6 +289,18 @@ def _invalidate(seen: Seen) -> dict[str, Any]:
             "pcid": "vendor: pcid among the flags of /proc/cpuinfo or not",
         },
     }
+    if cpuid.broadcast_pages(seen.registers) and seen.linux >= _INVLPGB:
+        table |= {
+            "broadcast_pages": cpuid.broadcast_pages(seen.registers), "broadcast_from": 4,
+            "broadcast_cycles": round(_NS["invlpg"] * seen.ghz), "sync_cycles": round(_NS["sync"] * seen.ghz),
+        }  # fmt: skip
+        table["source"] |= {
+            "broadcast_pages": "vendor: INVLPGB (CPUID leaf 80000008H), and a Linux that uses it (6.15)",
+            "broadcast_from": "vendor: Linux arch/x86/mm/tlb.c, consider_global_asid",
+            "broadcast_cycles": "estimate: as INVLPG",
+            "sync_cycles": f"estimate: at most {_NS['sync']} ns, as the preset zen4-epyc has, at the clock below",
+        }
+    return table
 
 
 def toml(table: dict[str, Any], unseen: list[str]) -> str:

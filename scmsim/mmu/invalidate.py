@@ -3,8 +3,10 @@
 A range of more than 33 pages is flushed whole, as Linux does (arch/x86/mm/tlb.c, tlb_single_page_flush_ceiling); of kernel
 addresses it counts 4 KiB as a page, whatever maps them (flush_tlb_kernel_range), so a large page flushes everything.  INVLPG and
 every flush empty the page-walk caches too (Intel SDM volume 3, 4.10.4.1).  A kernel address is invalidated on every CPU
-(flush_tlb_kernel_range), a user address on the CPUs that run the program: the others are interrupted by one multicast, which
-takes its time for the first and a little more for each further one.
+(flush_tlb_kernel_range), a user address on the CPUs that run the program.  The others are interrupted by one multicast, which
+takes its time for the first and a little more for each further one; or hardware tells them (`broadcast_pages`: INVLPGB, TLBI ..IS,
+RAR), and the sender waits until all have done it.  Linux 6.15 broadcasts every range of kernel addresses, and one of a program
+that runs on as many CPUs as `broadcast_from` says (arch/x86/mm/tlb.c, broadcast_tlb_flush, kernel_tlb_flush_range).
 """
 
 from scmsim.jit import subroutine
@@ -22,32 +24,34 @@ def invalidate(s, c, vaddr, length, order, cpus):
 
     0: as many as Linux would; -1: not now, an invalidation of something else will do it.
     """
-    at = c.at
+    at, kernel = c.at, vaddr < 0 and cpus == 0
     if cpus < 0:
         return
     if cpus == 0:
-        cpus = 1
-        if vaddr < 0:
-            cpus = s.cores
+        cpus = s.cores if kernel else s.program_cpus
     space = s.space if vaddr >= 0 else 0
     first, last = vaddr >> order, (vaddr + length - 1) >> order
     pages = last - first + 1
     if vaddr < 0:  # Linux steps through kernel addresses by 4 KiB, whatever their pages
         pages = pages << order - _SMALL
-    if pages > s.ceiling:
+    everything = pages > (s.kernel_ceiling if kernel else s.ceiling)
+    if everything:
         flush(s, space if vaddr >= 0 else _EVERYTHING)
         at[FLUSHES] += 1
-        cycles = s.flush_cycles
     else:
         start, span = first << order & ADDRESS, (last - first + 1) << order
         for k in range(s.held):
             remove(s, s.array[s.array_held[k]], s.order_held[k], start, span, space)
         empty_walk_caches(s)
         at[INVALIDATIONS] += pages
-        cycles = pages * s.invlpg_cycles
-    at[SHOOTDOWNS] += cpus - 1
-    if cpus > 1:
-        cycles += s.shootdown_cycles + (cpus - 2) * s.shootdown_cpu_cycles
+    if s.broadcast_pages > 0 and (kernel or cpus >= s.broadcast_from):
+        requests = 1 if everything else (pages + s.broadcast_pages - 1) // s.broadcast_pages
+        cycles = requests * s.broadcast_cycles + s.sync_cycles + (cpus - 1) * s.sync_cpu_cycles
+    else:
+        cycles = s.flush_cycles if everything else pages * s.invlpg_cycles
+        at[SHOOTDOWNS] += cpus - 1
+        if cpus > 1:
+            cycles += s.shootdown_cycles + (cpus - 2) * s.shootdown_cpu_cycles
     at[INVALIDATION_CYCLES] += cycles
 
 

@@ -142,6 +142,4 @@ _WALK: dict[str, Rule] = {
     "hardware_bits": flag,
     **dict.fromkeys(("ref_cycles", "memory_cycles", "scm_cycles", "update_cycles"), _CYCLES),
 }
-_INVALIDATE = dict.fromkeys(
-    ("cores", "ceiling", "invlpg_cycles", "flush_cycles", "shootdown_cycles", "shootdown_cpu_cycles", "pcid"), _CYCLES
-)
+_INVALIDATE = dict.fromkeys(layout.INVALIDATION, _CYCLES) | dict.fromkeys(("cores", "program_cpus"), whole(1, 1 << 20))

@@ -31,6 +31,10 @@ POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
 LRU, FIFO, RANDOM, TREE, BITS, SRRIP = range(len(POLICIES))
 FILLS = ("mostly-inclusive", "exclusive", "on-walk")
 BOTH, EXCLUSIVE, ON_WALK = range(len(FILLS))
+INVALIDATION = (  # keys of a machine's [invalidate], and fields below
+    "cores", "program_cpus", "ceiling", "kernel_ceiling", "invlpg_cycles", "flush_cycles", "shootdown_cycles",
+    "shootdown_cpu_cycles", "broadcast_pages", "broadcast_from", "broadcast_cycles", "sync_cycles", "sync_cpu_cycles", "pcid",
+)  # fmt: skip
 
 SCM_SHIFT = SCM_TABLE.bit_length() - 1
 _KINDS = 2 * CONTIGUOUS  # page sizes with and without contiguous neighbours
@@ -117,11 +121,21 @@ MMU = np.dtype(
             ("mm", "i8", (ASIDS,)),  # address space that a number stands for, -1 = none
             ("next_mm", "i8"),
             ("cores", "i8"),  # CPUs that a kernel address is invalidated on
+            ("program_cpus", "i8"),  # CPUs that run the program: a user address is invalidated on them
             ("ceiling", "i8"),  # more pages than this: everything is flushed
+            ("kernel_ceiling", "i8"),  # the same of kernel addresses, where Linux knows no CPUs to spare
             ("invlpg_cycles", "i8"),
             ("flush_cycles", "i8"),
             ("shootdown_cycles", "i8"),  # of the first interrupted CPU
             ("shootdown_cpu_cycles", "i8"),  # of each further one
+            (
+                "broadcast_pages",
+                "i8",
+            ),  # that one request invalidates on all CPUs without interrupting them; 0: there is none
+            ("broadcast_from", "i8"),  # fewest CPUs of a program that a user address is broadcast to
+            ("broadcast_cycles", "i8"),  # of a request
+            ("sync_cycles", "i8"),  # until the other CPUs have done what they were requested to
+            ("sync_cpu_cycles", "i8"),  # of them, for each
             ("track_bits", "i8"),  # 1: accessed and dirty bits of user pages are followed
             ("update_cycles", "i8"),  # of setting one
             ("region", "i8", (REGIONS,)),  # number of the region remembered here, or EMPTY

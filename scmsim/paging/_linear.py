@@ -104,11 +104,13 @@ def shares(small: int, large: int, giant: int) -> tuple[int, int]:
 def measured_orders(state: np.ndarray, vaddr: np.ndarray, order: np.ndarray) -> np.ndarray:
     """log2 of the pages of addresses (int64) measured on another kernel, whose pages are `order`, as they are on this one.
 
-    What was on a page of 2 MiB may lie on one of 1 GiB; a page of 4 KiB stays one, since it was split because of what it holds.
+    What was on a page of 2 MiB may lie on one of 1 GiB.  A page of 4 KiB stays one, since it was split because of what it holds
+    or lies beside, unless this kernel has split none.
     """
-    direct = (vaddr >= DIRECT_MAP) & (vaddr < VMALLOC) & (order == 21)
+    direct = (vaddr >= DIRECT_MAP) & (vaddr < VMALLOC)
+    order = np.where(direct & (order == 12) & (state["small"][0] == 0), np.uint8(21), order)
     giant = ((vaddr >> 30) & 0xFFFFFF) * SPREAD & ALL - 1 < state["giant"][0]
-    return np.where(direct & giant, np.uint8(30), order)
+    return np.where(direct & (order == 21) & giant, np.uint8(30), order)
 
 
 @kernel

@@ -34,6 +34,13 @@ def kernels() -> list[str]:
     return sorted(found, key=lambda version: [int(part) for part in re.findall(r"\d+", version)])
 
 
+def check(kernel: object) -> None:
+    """Raise UsageError for what is no version of Linux that any model has costs or footprints of."""
+    expect("kernel", kernel, str, f"one of {', '.join(kernels())}")
+    if kernel not in kernels():
+        raise unknown("kernel with costs or footprints", str(kernel), kernels())
+
+
 def choose(kernel: str | None, names: Iterable[str], params: Params, footprints: str | None) -> Chosen:
     """What a replay takes from a kernel; parameters and footprints that are given stay.
 
@@ -44,11 +51,9 @@ def choose(kernel: str | None, names: Iterable[str], params: Params, footprints:
     """
     if kernel is None:
         return Chosen(params, footprints, {})
-    expect("kernel", kernel, str, f"one of {', '.join(kernels())}")
-    if kernel not in kernels():
-        raise unknown("kernel with costs or footprints", kernel, kernels())
+    check(kernel)
     merged: dict[str, Any] = {name: dict(given) for name, given in params.items()}
-    touched = footprint.kernels()
+    touched = footprint.standing_for(kernel)
     remarks: dict[str, list[str]] = {}
     for name in names:
         costs = costs_of(name)
@@ -59,6 +64,9 @@ def choose(kernel: str | None, names: Iterable[str], params: Params, footprints:
             told.append(
                 f"no costs of {name} on Linux {kernel} were measured, but on {', '.join(costs)}: these are charged"
             )
-        if footprints is None and kernel not in touched:
-            told.append(f"no footprints of Linux {kernel} were measured, but of {', '.join(touched)} (--footprints)")
-    return Chosen(merged, footprints or (kernel if kernel in touched else None), remarks)
+        if footprints is None and touched != kernel:
+            instead = (
+                f"; those of {touched} stand for them" if touched else f", but of {', '.join(footprint.kernels())}"
+            )
+            told.append(f"no footprints of Linux {kernel} were measured{instead} (--footprints)")
+    return Chosen(merged, footprints or touched, remarks)

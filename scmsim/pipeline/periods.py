@@ -20,7 +20,7 @@ import numpy as np
 
 from scmsim.core.records import NEVER
 
-STATISTICS = ("seen", "failed", "failed_bytes", "failed_calls")  # of every model (fs.engine.events.HEADER)
+STATISTICS = ("seen", "failed", "short", "failed_bytes", "failed_calls")  # of every model (fs.engine.events.HEADER)
 
 
 class Watched(NamedTuple):

@@ -30,7 +30,7 @@ from scmsim.pipeline.stages import (
     RepStrings,
     Stage,
 )
-from scmsim.result import FOOTPRINTS, SYNC_AT_END, SYSTEM, Run
+from scmsim.result import FOOTPRINTS, SHORT, SYNC_AT_END, SYSTEM, Run
 from scmsim.trace.formats._report import missed
 
 _LEFT = {  # what a space report says was not written back
@@ -196,14 +196,16 @@ class Replay:
         run.stored_bytes = {kind: int(stored[k]) for k, kind in enumerate(KINDS) if kind != "none"}
 
     def _failures(self, run: Run) -> None:
-        """Operations that failed, by the error's name."""
-        status = self.model.status[0]
-        if status["failed"]:
-            run.errors = {"ENOSPC": int(status["failed"]), "first ENOSPC": int(status["first_failed"])}
-            run.warnings.append(
-                f"the device is full: {run.errors['ENOSPC']} operations failed with ENOSPC, the first is operation "
-                f"{run.errors['first ENOSPC']}; a larger one: --set {run.fs}.capacity=..."
-            )
+        """Operations that failed, by the error's name, and writes that were done in part."""
+        status, told = self.model.status[0], []
+        if short := int(status["short"]):
+            run.errors[SHORT] = short
+            told.append(f"{short} write{'s were' if short > 1 else ' was'} done in part")
+        if failed := int(status["failed"]):
+            run.errors |= {"ENOSPC": failed, "first ENOSPC": int(status["first_failed"])}
+            told.append(f"{failed} operations failed with ENOSPC, the first is operation {run.errors['first ENOSPC']}")
+        if told:
+            run.warnings.append(f"the device is full: {', '.join(told)}; a larger one: --set {run.fs}.capacity=...")
         run.errors |= self.loop.failing.counts
         if self.model.mapped:
             run.errors |= self.model.mapped.errors()

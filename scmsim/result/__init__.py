@@ -21,6 +21,7 @@ from scmsim.core.errors import UsageError, expect
 from scmsim.result.rows import columns, notes_of, plain, rows_of
 from scmsim.result.rules import check
 from scmsim.result.run import FOOTPRINTS as FOOTPRINTS
+from scmsim.result.run import SHORT as SHORT
 from scmsim.result.run import SYNC_AT_END as SYNC_AT_END
 from scmsim.result.run import SYSTEM as SYSTEM
 from scmsim.result.run import Run

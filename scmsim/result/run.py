@@ -6,6 +6,9 @@ from typing import Any
 
 FOOTPRINTS = "footprints"  # among a run's params: the kernel and file system whose touches of its own memory it has
 SYSTEM = "system"  # among a run's params: what else ran, and how rep-strings count
+# Arguments of a replay that say which kernel it is and what else runs.
+SURROUNDINGS = ("kernel", FOOTPRINTS, "meminfo", SYSTEM)
+SHORT = "short writes"  # among a run's errors: writes that did less than they were asked, as the device was full behind them
 SYNC_AT_END = "sync_at_end"  # among a run's params: what was left dirty was written back, and counts
 
 
@@ -33,7 +36,7 @@ class Run:
     space : dict
         The model's space report at the end, in bytes.
     errors : dict
-        Operations that failed by error name, e.g. {"ENOSPC": 3, "first ENOSPC": 17}.
+        Operations that failed by error name, e.g. {"ENOSPC": 3, "first ENOSPC": 17}, and "short writes", which did not fail.
     time_ns : dict
         Terms of the time estimate in ns (see `scmsim.result.time`); estimates, not predictions.
     cell : dict
@@ -104,7 +107,7 @@ class Run:
     @property
     def failed(self) -> int:
         """Operations that failed, by whatever error."""
-        return sum(count for name, count in self.errors.items() if not name.startswith("first "))
+        return sum(count for name, count in self.errors.items() if name != SHORT and not name.startswith("first "))
 
     def names(self) -> dict[str, str | None]:
         """The combination: fs, machine, paging, medium."""

@@ -1,7 +1,8 @@
 """One point of a sweep: its settings, their digest, and its row of figures.
 
-A point is a flat mapping: `fs` or `policy`, `trace` or `workload.kind`, `machine`, `paging`, `medium`, `workload.KEY`,
-`set.NAME.KEY`, `machine.PART.KEY`, where PART is the name of a TLB array, or `walk` (`machine.stlb.entries`), and `sync_at_end`.
+A point is a flat mapping: `fs` or `policy`, `trace` or `workload.kind`, `machine`, `paging`, `medium`, `kernel`, `footprints`,
+`meminfo`, `system`, `workload.KEY`, `set.NAME.KEY`, `machine.PART.KEY`, where PART is the name of a TLB array, or `walk`
+(`machine.stlb.entries`), and `sync_at_end`.
 """
 
 import functools
@@ -11,10 +12,11 @@ import os
 import pathlib
 from typing import TYPE_CHECKING, Any
 
+from scmsim.config.schema import version
 from scmsim.core import params, registry, schema
 from scmsim.core.errors import UsageError, unknown
 from scmsim.paging._choice import wanted
-from scmsim.result.run import SYNC_AT_END
+from scmsim.result.run import SURROUNDINGS, SYNC_AT_END
 
 if TYPE_CHECKING:
     from scmsim.core.records import Source
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 Settings = dict[str, Any]
 FORMAT = 1
 PLAIN = ("fs", "policy", "machine", "paging", "medium", "trace", "workload.kind")
-SETTINGS = (*PLAIN, SYNC_AT_END, "workload.KEY", "set.NAME.KEY", "machine.PART.KEY")
+SETTINGS = (*PLAIN, *SURROUNDINGS, SYNC_AT_END, "workload.KEY", "set.NAME.KEY", "machine.PART.KEY")
 _OWNERS = ("fs", "policy", "paging")  # kinds whose parameters `set` gives
 
 
@@ -34,7 +36,7 @@ def check_setting(key: str, value: Any, folder: pathlib.Path) -> Any:
     if isinstance(value, list | dict) or value is None:
         raise UsageError(f"must be one value, not {str(value)[:40]}; lists belong into [axes]")
     kind, *rest = key.split(".")
-    if key == "trace" or (key == "machine" and str(value).endswith(".toml")):
+    if key in ("trace", "meminfo") or (key in ("machine", "system") and str(value).endswith(".toml")):
         path = pathlib.Path(os.path.abspath(folder / str(value)))
         if not path.is_file():
             raise UsageError(f"no file {str(value)!r} beside the sweep (looked at {str(path)!r})")
@@ -43,7 +45,9 @@ def check_setting(key: str, value: Any, folder: pathlib.Path) -> Any:
         return schema.flag(value)
     if key == "workload.kind":
         registry.path("workload", str(value))
-    elif key in PLAIN:
+    elif key in ("kernel", "footprints"):
+        version(key, value)
+    elif key in PLAIN or key == "system":
         registry.path(key, str(value))
     elif kind == "set" and len(rest) == 2:
         params.parsed(_owner(rest[0]), rest[0], rest[1], value)
@@ -67,7 +71,7 @@ def normal(settings: Settings) -> Settings:
         settings = {
             key: value
             for key, value in settings.items()
-            if key.split(".")[0] not in ("machine", "paging", "medium", SYNC_AT_END)
+            if key.split(".")[0] not in ("machine", "paging", "medium", *SURROUNDINGS, SYNC_AT_END)
         }
     used = {settings.get(kind) for kind in _OWNERS} | ({wanted(settings["fs"])} if "fs" in settings else set())
     found: Settings = {}
@@ -87,7 +91,7 @@ def normal(settings: Settings) -> Settings:
 def key_of(settings: Settings) -> str:
     """Digest of what a point's row depends on: its settings, the content of its files, the models and scmsim itself."""
     content = {
-        key: _digest(value) if key == "trace" or str(value).endswith(".toml") else value
+        key: _digest(value) if key in ("trace", "meminfo") or str(value).endswith(".toml") else value
         for key, value in settings.items()
     }
     text = json.dumps({"format": FORMAT, "scmsim": registry.sources(), **content}, sort_keys=True)
@@ -150,7 +154,7 @@ def evaluate(settings: Settings, given: "Source | None" = None) -> dict[str, Any
         return {f"space_{name}": value for name, value in found.total.items()}
     from scmsim.pipeline import replay
 
-    chosen = {kind: settings[kind] for kind in ("paging", "medium", SYNC_AT_END) if kind in settings}
+    chosen = {kind: settings[kind] for kind in ("paging", "medium", *SURROUNDINGS, SYNC_AT_END) if kind in settings}
     result = replay(given or source(settings), settings["fs"], _machine(settings), params=given_params, **chosen)
     row = result.rows()[0]
     told = settings.keys() - {"paging"}  # what ran, which may not be what was asked for

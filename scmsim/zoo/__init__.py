@@ -18,7 +18,7 @@ from scmsim.core.errors import UnknownName, unknown
 from scmsim.core.records import Source
 from scmsim.core.schema import listed, named, table, text
 from scmsim.result.metrics import METRICS
-from scmsim.result.run import SYNC_AT_END
+from scmsim.result.run import SHORT, SYNC_AT_END
 from scmsim.sweep import point, run
 from scmsim.sweep.config import Sweep
 
@@ -199,6 +199,8 @@ def _row(entry: str, fs: str, given: Mapping[str, Any], error: str, classes: Seq
         for key, value in given.items()
         if value is not None and (key in SCHEMA or (key.startswith(_COUNTS) and key not in METRICS))
     }
-    failed = sum(count for key, count in counts.items() if key.startswith("errors_") and "first" not in key)
+    failed = sum(
+        count for key, count in counts.items() if key.startswith("errors_") and "first" not in key and SHORT not in key
+    )
     sha256 = _digest(json.dumps(counts, sort_keys=True).encode())
     return Row(entry, fs, figures, time_class, failed, sha256, given.get("warnings") or "")

@@ -20,11 +20,15 @@ def strace_data(lines: int) -> Iterator[str]:
 def strace_paths(lines: int) -> Iterator[str]:
     """An open, a write, a read and a close of one file after the other."""
     for i in range(lines // 4):
-        name, when = f"/data/f{i % 1000}", 1_700_000_000 + i * 1e-4
-        yield f'100 {when:.6f} openat(AT_FDCWD</>, "{name}", O_RDWR|O_CREAT, 0644) = 3<{name}> <0.000009>\n'
-        yield f'100 {when + 1e-5:.6f} write(3<{name}>, ""..., 4096) = 4096 <0.000009>\n'
-        yield f'100 {when + 2e-5:.6f} pread64(3<{name}>, ""..., 4096, 0) = 4096 <0.000009>\n'
-        yield f"100 {when + 3e-5:.6f} close(3<{name}>) = 0 <0.000009>\n"
+        yield from strace_group(f"/data/f{i % 1000}", 1_700_000_000 + i * 1e-4)
+
+
+def strace_group(name: str, when: float) -> Iterator[str]:
+    """An open, a write, a read and a close."""
+    yield f'100 {when:.6f} openat(AT_FDCWD</>, "{name}", O_RDWR|O_CREAT, 0644) = 3<{name}> <0.000009>\n'
+    yield f'100 {when + 1e-5:.6f} write(3<{name}>, ""..., 4096) = 4096 <0.000009>\n'
+    yield f'100 {when + 2e-5:.6f} pread64(3<{name}>, ""..., 4096, 0) = 4096 <0.000009>\n'
+    yield f"100 {when + 3e-5:.6f} close(3<{name}>) = 0 <0.000009>\n"
 
 
 def _perf(calls: Iterator[tuple[int, str, int]]) -> Iterator[str]:
@@ -61,11 +65,32 @@ def fio_iolog(lines: int) -> Iterator[str]:
         yield f"{i + 3} /data/f {('read', 'write')[i & 1]} {i * 7919 % 65536 * 4096} 4096\n"
 
 
+def strace_new_paths(lines: int) -> Iterator[str]:
+    """The same of a new file each time."""
+    for i in range(lines // 4):
+        yield from strace_group(f"/data/d{i % 97}/f{i}", 1_700_000_000 + i * 1e-4)
+
+
+def lackey(lines: int) -> Iterator[str]:
+    """Fetches, accesses to other memory and to a mapped file, and a write() every 1,000 lines, as Valgrind writes them."""
+    yield "SYSCALL[7,1](257) sys_openat ( 4294967196, 0x1fff00096f(/data/f), 66, 420 )[sync] --> Success(0x4) \n"
+    yield "SYSCALL[7,1](9) sys_mmap ( 0x0, 67108864, 3, 1, 4, 0 ) --> [pre-success] Success(0x4a2b000) \n"
+    for i in range(2, lines):
+        if i % 1000 == 0:
+            yield f"SYSCALL[7,1](18) sys_pwrite64 ( 4, 0x10a004, 100, {i} )[sync] --> Success(0x64) \n"
+        elif i % 6 < 3:
+            yield f"I  {0x401A0 + i % 9999 * 4:08x},{3 + i % 4}\n"
+        else:
+            where = 0x1FFE000000 + i % 4096 * 8 if i % 6 == 3 else 0x4A2B000 + i // 60 * 7919 % 8192 * 8192 + i % 60 * 8
+            yield f" {'LLS'[i % 3]} {where:08x},8\n"
+
+
 CASES: tuple[tuple[str, str, Callable[[int], Iterator[str]]], ...] = (
     ("strace", "strace, data calls", strace_data), ("strace", "strace, open write read close", strace_paths),
+    ("strace", "strace, the same of a new file each time", strace_new_paths),
     ("perf-script", "perf script, data calls", perf_data),
     ("perf-script", "perf script, open write read close", perf_paths),
-    ("msr", "MSR Cambridge CSV", msr), ("fio-iolog", "fio iolog", fio_iolog),
+    ("lackey", "lackey, a call in 1,000 lines", lackey), ("msr", "MSR Cambridge CSV", msr), ("fio-iolog", "fio iolog", fio_iolog),
 )  # fmt: skip
 
 

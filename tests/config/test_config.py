@@ -180,6 +180,22 @@ def test_every_combination_once(tmp_path: Path) -> None:
     assert list(load(file).combinations()) == [{}]
 
 
+def test_kernel_and_what_else_runs_are_the_same_for_all_runs(tmp_path: Path) -> None:
+    (tmp_path / "meminfo").touch()
+    (tmp_path / "busy.toml").touch()
+    file = tmp_path / "x.toml"
+    file.write_text('kernel = "6.1"\nfootprints = "6.12"\nmeminfo = "meminfo"\nsystem = "busy.toml"\n' + GOOD)
+    expected = {"kernel": "6.1", "footprints": "6.12"}
+    expected |= {"meminfo": str(tmp_path / "meminfo"), "system": str(tmp_path / "busy.toml")}
+    assert list(load(file).combinations()) == [expected]
+    file.write_text('kernel = "2.4"\nfootprints = 61\nmeminfo = "gone"\nsystem = "alon"\n' + GOOD)
+    with pytest.raises(ConfigError) as error:
+        load(file)
+    said = str(error.value)
+    for part in ("'2.4'", "footprints: must be", "no file 'gone'", "did you mean 'alone'"):
+        assert part in said, said
+
+
 def test_missing_files_and_names(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot read .*no such file"):
         load(tmp_path / "none.toml")

@@ -16,7 +16,7 @@ from scmsim.core.counters import MILLI_FIELDS, SCHEMA
 from scmsim.core.errors import ScmsimError, UsageError
 from scmsim.core.records import CONTINUES, SETUP
 from tests.conftest import NO_JIT
-from tests.fs import drive
+from tests.fs import drive, laws
 
 
 def page(fs):
@@ -30,6 +30,8 @@ SYSTEMS = [fs for fs in registry.names("fs") if not (NO_JIT and page(fs) > 2 << 
 IN_DRAM = {fs for fs in SYSTEMS if set(registry.load("fs", fs).SITES.values()) == {"none"}}
 # File systems whose files end before 2**63 bytes.
 LIMITED = {fs for fs in SYSTEMS if hasattr(registry.load("fs", fs), "LARGEST_FILE")}
+# File systems whose writes are done whole or not at all.
+WHOLE = {"ctfs", "nova-cow", "nova-fast16", "nova-inplace", "scm-manager", "scmfs", "scmfs-lp", "simfs"}
 # Mechanisms that store the time of each look, without writing it back.
 STAMPS = {"ctfs": {"inode"}}
 FILES = 6  # 0 is a directory, 4 existed before with 100,000 bytes, 5 with 4096
@@ -193,6 +195,31 @@ def test_a_full_device_is_an_error_in_the_result(fs, capacity):
     assert run.errors["ENOSPC"] >= 100 and 0 <= run.errors["first ENOSPC"] < 400
     assert any("device is full" in warning and f"--set {fs}.capacity" in warning for warning in run.warnings)
     assert run.space["live_bytes"] <= run.space["allocated_bytes"] <= run.space["capacity_bytes"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fs", SYSTEMS)
+def test_what_fits_of_a_write_is_written_as_a_write_of_that_length_is(fs):
+    """It ends with a block, and the block behind it does not fit; families that write all or nothing refuse the write."""
+    capacity, unit = full(fs, 16 << 20)[0], max(page(fs), 4096)
+    length = 700_000 if unit == 4096 else unit * 5 // 4
+    model, before = drive.Model(fs, side(), capacity=capacity), drive.Model(fs, side(), capacity=capacity)
+    rows, events = [("create", 1)], model.feed(drive.ops(("create", 1)))
+    while not (model.short or model.record.failed):
+        rows.append(("write", 1, (len(rows) - 1) * length, length))
+        events = model.feed(drive.ops(rows[-1]))
+    begin, done = rows.pop()[2], model.short.get(0, 0)
+    assert (int(model.record.short), int(model.record.failed)) == ((0, 1) if fs in WHOLE else (1, 0))
+    assert int(model.record.failed_bytes) == length - done and model.space()["file_bytes"] == begin + done
+    laws.space(model.space())
+    if fs in WHOLE:
+        return
+    assert 0 < done < length and (begin + done) % unit == 0
+    before.feed(drive.ops(*rows))
+    assert before.feed(drive.ops(("write", 1, begin, done)))["addr"].tolist() == events["addr"].tolist()
+    assert before.space() == model.space() and not before.record.short
+    model.feed(drive.ops(("write", 1, begin + done, unit)))
+    assert model.record.failed or fs == "xfs-dax"  # where the pages of a hole get their blocks at once
 
 
 @pytest.mark.slow

@@ -188,7 +188,7 @@ class ByKind:
             assert tuple(found[i]) == expected, (i, OPS[row.op], row)
         self.same(model, slow)
         now, nodes = model.space(), [node for node in slow.nodes.values() if not node.is_dir]
-        assert int(model.record.failed) == slow.failed
+        assert (int(model.record.failed), int(model.record.short)) == (slow.failed, slow.short_writes)
         assert now["file_bytes"] == sum(node.size for node in nodes) and now["files"] == len(nodes)
         assert now["live_bytes"] <= now["file_bytes"]
         assert now["allocated_bytes"] + now["metadata_bytes"] + now["preallocated_bytes"] <= now["capacity_bytes"]

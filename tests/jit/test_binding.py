@@ -10,7 +10,7 @@ import pytest
 
 from scmsim import jit
 from scmsim.jit import kernel, subroutine
-from scmsim.jit.binding import bind
+from scmsim.jit.binding import bind, compiled
 from tests.conftest import NO_JIT
 
 STEP = 1
@@ -65,6 +65,38 @@ def test_a_replacement_may_call_what_it_replaces_nothing_of():
     assert filled(bind("more", OWN, {OWN: {"once": twice}})) == [4, 6, 8, 10]
 
 
+def plus(x, y):
+    return x + y
+
+
+def plus_three(x):
+    return plus(x, 3)
+
+
+def test_plain_functions_hold_in_kernels_and_stay_plain():
+    plain = types.ModuleType("plain")
+    vars(plain).update(
+        {
+            name: types.FunctionType(one.__code__, vars(plain), name)
+            for name, one in vars(OWN).items()
+            if name[:4] == "plus"
+        }
+    )
+    rules = compiled(plain)
+
+    @kernel
+    def add_to_all(table):
+        for i in range(table.size):
+            table[i] = rules.plus_three(table[i])
+
+    table = np.arange(3)
+    add_to_all(table)
+    assert table.tolist() == [3, 4, 5]
+    assert (
+        plain.plus_three(4) == 7 and jit.decorator_of(plain.plus_three) is None and jit.decorator_of(rules.plus_three)
+    )
+
+
 def test_what_leads_to_no_replaced_name_is_shared():
     from scmsim.fs.engine import table
     from scmsim.fs.pmfs import operations as pmfs_operations
@@ -111,7 +143,7 @@ import types
 import numba
 if sys.argv[1:] == ["other"]:
     numba.version_info = numba.version_info._replace(minor=999)
-from scmsim.jit.binding import bind
+from scmsim.jit.binding import bind, compiled
 from tests.jit import test_binding as own
 bound = bind("tens", own, {own: {"step": own.by_tens}})
 assert own.filled(bound) == [20, 22, 24, 26] and own.filled(own) == [2, 4, 6, 8]

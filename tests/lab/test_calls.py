@@ -14,7 +14,7 @@ TASK, IRQ, ENTRY = 0xFFFFC90000010000, 0xFFFFC90000400000, 0xFFFFFE0000001000
 NAMES = (
     "entry_SYSCALL_64_after_hwframe", "do_syscall_64", "vfs_write", "ext4_sync_file", "kjournald2", "jbd2_commit", "worker_thread",
     "process_one_work", "xfs_inodegc_worker", "vmstat_update", "memcpy", "sysvec_apic_timer_interrupt", "rcu_do_batch", "kthread",
-    "__schedule",
+    "__schedule", "sysvec_call_function", "flush_tlb_func",
 )  # fmt: skip
 AT = {name: 0xFFFFFFFF81000000 + 256 * k for k, name in enumerate(NAMES)}
 SYMBOLS = counts.Symbols(np.array(list(AT.values()), np.uint64), list(NAMES))
@@ -65,6 +65,26 @@ def test_for_whom_the_kernel_ran():
         (calls.DEFERRED, "rcu_do_batch"), irq,
     ]  # fmt: skip
     assert found.stacks()[6] == "worker_thread;process_one_work;xfs_inodegc_worker;memcpy"
+
+
+def test_what_other_cpus_do_is_told_apart():
+    """In user mode they wait for their turn, and their system calls are no part of this one; what is deferred still is."""
+    journal = TASK + (1 << 20)
+    one = made(
+        (TASK, *SYSCALL, "vfs_write"),
+        (TASK, *SYSCALL, "vfs_write", "memcpy"),
+        (IRQ, "sysvec_call_function", "flush_tlb_func"),
+        (journal, "kthread", "kjournald2", "jbd2_commit"),
+        (TASK, "memcpy"),
+    )
+    rows = one.rows.copy()
+    rows["elsewhere"] = 0, 2, 2, 2, 2
+    rows["address"][4] = 0x401000
+    found = calls.Calls(rows, one._nodes, SYMBOLS, "ext4-dax")
+    assert found.task == [
+        (calls.OWN, ""), (calls.OTHER, calls.OTHER_CPUS), (calls.OTHER, calls.SENT), (calls.DEFERRED, "kjournald2"),
+    ]  # fmt: skip
+    assert found.entered.all()
 
 
 def test_the_innermost_function_that_a_map_names_decides():

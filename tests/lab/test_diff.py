@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import xml.etree.ElementTree as xml
 
 import numpy as np
 import pytest
@@ -153,6 +154,30 @@ def test_the_command_compares_folders_and_leaves_with_1_beyond_a_limit(two, tmp_
     assert sorted(os.listdir(tmp_path / "out")) == ["diff.json", "ext4.folded"]
 
 
+def test_the_command_writes_verdicts_for_ci(two, tmp_path):
+    words = [
+        "lab",
+        "diff",
+        *map(str, two),
+        "smoke",
+        "--fs",
+        "ext4",
+        "-o",
+        str(tmp_path / "out"),
+        "--junit",
+        str(tmp_path / "v.xml"),
+    ]
+    for limit, failed, skipped in (
+        ("5%", {"append 1024 instructions", "append 1024 fences"}, 0),
+        ("99%", set(), 0),
+        (None, set(), 6),
+    ):
+        CliRunner().invoke(main, [*words, *(["--limit", limit] if limit else [])], catch_exceptions=False)
+        suite = xml.parse(tmp_path / "v.xml").getroot()[0]
+        assert (suite.get("name"), suite.get("tests"), suite.get("skipped")) == ("ext4", "6", str(skipped))
+        assert {case.get("name") for case in suite if case.find("failure") is not None} == failed
+
+
 def test_the_command_shows_the_largest_differences_of_a_counter(tmp_path):
     words = ["lab", "diff", *map(str, with_misses(tmp_path)), "smoke", "--fs", "ext4", "-o", str(tmp_path / "out")]
     done = CliRunner().invoke(main, [*words, "--machine", "i7-8700k", "--of", "walks", "--by", "task"])
@@ -297,6 +322,25 @@ def apt(folder, text):
         (folder / name).chmod(0o755)
 
 
+def instead_of_apt(folder, monkeypatch, script):
+    apt(folder, script)
+    keys = folder / "keys"
+    keys.write_bytes(b"")
+    monkeypatch.setattr(debian, "KEYS", str(keys))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+
+@pytest.mark.parametrize(("wanted", "old"), [(["5.10"], True), (["6.1", "6.12"], False), (["6.12", "4.19"], True)])
+def test_suites_without_support_are_read_for_old_kernels_only(tmp_path, monkeypatch, wanted, old):
+    instead_of_apt(tmp_path, monkeypatch, "exit 0")
+    with pytest.raises(EnvironmentProblem, match="no kernel"):
+        debian.download(wanted)
+    lines = (cache.folder() / "apt" / "sources.list").read_text(encoding="utf-8").splitlines()
+    assert all(f"signed-by={debian.KEYS}]" in line for line in lines)
+    assert {line.split()[4] for line in lines} == {suite for _, suite in (*debian.SUITES, *old * debian.OLD_SUITES)}
+
+
 @pytest.mark.parametrize(
     ("script", "said"),
     [
@@ -309,12 +353,7 @@ def apt(folder, text):
     ],
 )
 def test_apt_that_fails_is_one_line(tmp_path, monkeypatch, script, said):
-    apt(tmp_path, script)
-    keys = tmp_path / "keys"
-    keys.write_bytes(b"")
-    monkeypatch.setattr(debian, "KEYS", str(keys))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    instead_of_apt(tmp_path, monkeypatch, script)
     with pytest.raises(EnvironmentProblem) as caught:
         debian.download(["6.12"])
     assert said in str(caught.value) and "\n" not in str(caught.value)

@@ -11,7 +11,9 @@ import time
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from scmsim.cli import main
 from scmsim.core.errors import EnvironmentProblem
 from scmsim.core.records import (
     CLOSE,
@@ -58,6 +60,7 @@ from scmsim.lab import (
     touches,
 )
 from scmsim.mmu import presets
+from scmsim.result import SHORT
 
 pytestmark = pytest.mark.slow
 _MISSING = [finding for finding in tools.examine() if finding.package]
@@ -147,6 +150,39 @@ def test_faults_of_mapped_files_are_told_by_the_size_of_their_entries(setting, f
     assert run.calls == sum(row[0] not in (ULOAD, USTORE, UFLUSH, UFENCE) for row in rows)
 
 
+def test_an_unmapping_interrupts_every_other_cpu_of_the_program(setting):
+    """Four threads on three CPUs: the fourth runs on the first's.  The kernel does not know which of them used the mapping."""
+    calls = [(WRITE, 0, 0, 65536, 0), (WRITE, 0, 0, 4096, 1)]
+    for toucher in (2, 3):
+        calls += [
+            (MMAP, 0, 0, 65536, 0),
+            (ULOAD, 0, 0, 65536, 0),
+            (ULOAD, 0, 0, 65536, toucher),
+            (MUNMAP, 0, 0, 65536, 0),
+        ]
+    trace = Trace([call[:4] for call in calls], Files(["/a"], np.array([0]), np.array([False])))
+    trace.array["thread"] = [call[4] for call in calls]
+    made = plan.from_trace(trace, 3)
+    several = dataclasses.replace(setting, cpus=3)
+    first, second = (
+        outcome.Outcome("ext4-dax", made, machine.run(several, systems.load()["ext4-dax"], made), 3) for _ in range(2)
+    )
+    (one,), (two,) = first.runs(1, 1), second.runs(1, 1)
+    assert one == two
+    assert one.groups["munmap"]["tlb_shootdowns"] == 2 * 2
+    sent = {row["func"]: row["entered"] for row in first.other_cpus() if row["op"] == "munmap"}
+    assert sent["flush_tlb_func"] == 2 and sent["native_flush_tlb_one_user"] == 2 * 16
+    assert one.groups["write"]["tlb_shootdowns"] == 0 and one.groups["munmap"]["other_instructions"] > 0
+
+
+def test_a_stream_of_several_cpus_is_refused(tmp_path):
+    words = ["lab", "run", "smoke", "--cpus", "2", "--stream", "10/100", "-o", str(tmp_path / "out")]
+    done = CliRunner().invoke(main, words)
+    assert (
+        done.exit_code == 2 and "those of one CPU; leave --cpus out" in done.output and not (tmp_path / "out").exists()
+    )
+
+
 def first_touches(part, window):
     """Of the runs of one call: (address of the 4 KiB page, whether stores) of each page's first touch in every `window` runs."""
     found, seen = [], set()
@@ -199,11 +235,12 @@ def test_misses_by_code_add_up_to_those_of_the_stream(setting, tmp_path):
 
 
 def test_a_full_file_system_is_counted(setting):
-    small = dataclasses.replace(systems.load()["tmpfs"], options="size=2m")
-    rows = [(CREATE, 1, 0, 0, 0), *[(WRITE, 1, i << 20, 1 << 20) for i in range(4)]]
+    small = dataclasses.replace(systems.load()["tmpfs"], options="size=3m")  # the warm-up has a file of 1 MiB
+    rows = [(CREATE, 1, 0, 0, 0), *[(WRITE, 1, i * 700_000, 700_000) for i in range(4)]]
     made = plan.from_trace(Trace(rows, side_table(2)))
     (run,) = outcome.Outcome("tmpfs", made, machine.run(setting, small, made)).runs(1, 1)
-    assert run.errors["ENOSPC"] >= 2 and "errno 28" in run.warnings[0]
+    assert run.errors["ENOSPC"] == 1 and run.errors[SHORT] == 1 and "errno 28" in run.warnings[0]
+    assert run.payload["written"] == 2 << 20
 
 
 def fails(setting, system, match):

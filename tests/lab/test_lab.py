@@ -156,6 +156,16 @@ def test_microbench_counts_what_the_rows_say():
         assert set(mine["op"]) == ({WRITE, FSYNC} if region.label == "wsync" else {WRITE})
 
 
+def test_threads_take_turns_on_the_cpus():
+    rows = [{"op": WRITE, "length": 4096, "thread": thread} for thread in (7, 3, 7, 9, 3, 9)]
+    source = Trace(rows, side_table(("/a", 0, False)))
+    made = plan.from_trace(source, 2)
+    assert made.operations["cpu"][-6:].tolist() == [0, 1, 0, 0, 1, 0]
+    warm = len(made.operations) - 6
+    assert made.operations["cpu"][:warm].tolist() == [0] * (warm // 2) + [1] * (warm // 2)
+    assert plan.from_trace(source).packed([]) != made.packed([])
+
+
 def test_names_are_made_before_they_are_used():
     made = plan.microbench([4096], total=4096, names=3)
     alive = set()
@@ -221,6 +231,8 @@ def measured():
         "first_failed",
         "first_errno",
         "no_space",
+        "short_writes",
+        "unwritten",
         "busy",
     )
     return Measured(measured_rows(), KALLSYMS, dict.fromkeys(names, 0), 1.0)

@@ -135,6 +135,17 @@ def test_each_part_gives_a_machine_that_runs(name: str, tmp_path: Path) -> None:
     presets.machine(read)
 
 
+def test_broadcast_invalidations_are_those_that_cpuid_tells_of() -> None:
+    """INVLPGB: server parts of Zen 4 and 5, and no desktop part; a machine that is detected has it where its Linux uses it."""
+    told = {name: cpuid.broadcast_pages(registers) for name, registers in REGISTERS.items()}
+    assert {name: pages for name, pages in told.items() if pages} == {"zen4-epyc": 8, "zen5-epyc": 8}
+    for name, pages in told.items():
+        assert presets.read(name)["invalidate"].get("broadcast_pages", 0) == pages
+        for linux, used in (((6, 14), 0), ((6, 15), pages)):
+            seen = host.Seen(REGISTERS[name], cpus=8, ghz=2.5, ghz_source="measured: a test says it", linux=linux)
+            assert host.table(seen)["invalidate"].get("broadcast_pages", 0) == used
+
+
 def test_zen_5_counts_in_units_of_32_even_where_a_hypervisor_hides_it() -> None:
     masked = {at: value for at, value in REGISTERS["zen5-epyc"].items() if at[0] not in (0x80000021, 0x80000019)}
     assert {a.entries for a in cpuid.arrays(masked) if a.level == 2} == {4096, 2048}

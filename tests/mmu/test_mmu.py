@@ -172,6 +172,25 @@ def test_other_cpus_are_interrupted(vaddr, cpus, interrupted):
     assert counters["tlb_invalidation_cycles"] == 5 + (1000 + 20 * (interrupted - 1) if interrupted else 0)
 
 
+@pytest.mark.parametrize(
+    ("vaddr", "length", "cpus", "interrupted", "cycles"),
+    [
+        (0, 9, 4, 0, 2 * 7 + 300 + 3 * 2),  # 8 pages and one; the three others are waited for
+        (0, 9, 3, 2, 9 * 5 + 1000 + 20),  # too few CPUs: interrupts
+        (0, 9, 0, 4, 9 * 5 + 1000 + 3 * 20),  # the five CPUs of the program, of which six are asked for
+        (-(1 << 30), 9, 0, 0, 2 * 7 + 300 + 11 * 2),  # a kernel address: always
+        (-(1 << 30), 9, 1, 0, 9 * 5),  # one that the own CPU alone is to forget
+        (-(1 << 30), 99, 0, 0, 7 + 300 + 11 * 2),  # everything is one request
+    ],
+)
+def test_hardware_may_tell_other_cpus(vaddr, length, cpus, interrupted, cycles):
+    rules = {"cores": 12, "invlpg_cycles": 5, "flush_cycles": 50, "shootdown_cycles": 1000, "shootdown_cpu_cycles": 20}
+    rules |= {"broadcast_pages": 8, "broadcast_from": 4 + 2 * (cpus == 0), "broadcast_cycles": 7, "sync_cycles": 300}
+    rules |= {"sync_cpu_cycles": 2, "program_cpus": 5}
+    counters = run([(UNMAP, vaddr, length << 12, PAGE_4K, cpus)], first=build(plain_machine(invalidate=rules)))
+    assert (counters.get("tlb_shootdowns", 0), counters["tlb_invalidation_cycles"]) == (interrupted, cycles)
+
+
 def test_an_invalidation_may_be_left_to_a_later_one():
     rows = [(LOAD, 0, 64, PAGE_4K)]
     later = run([*rows, (UNMAP, 0, 4096, PAGE_4K, -1), *rows])

@@ -97,6 +97,11 @@ def machines(draw):
     if draw(st.booleans()):
         numbers = {"cores": 4, "ceiling": draw(st.integers(1, 40)), "invlpg_cycles": 3, "flush_cycles": 11}
         numbers |= {"shootdown_cycles": 70, "shootdown_cpu_cycles": 6, "pcid": draw(st.integers(0, 1))}
+        numbers["program_cpus"] = draw(st.integers(1, 5))
+        if draw(st.booleans()):
+            numbers |= {"broadcast_pages": draw(st.integers(0, 9)), "broadcast_from": draw(st.integers(0, 6))}
+            numbers |= {"broadcast_cycles": 13, "sync_cycles": 170, "sync_cpu_cycles": draw(st.integers(0, 2))}
+            numbers |= {"kernel_ceiling": draw(st.integers(0, 20))} if draw(st.booleans()) else {}
         table["invalidate"] = {**numbers, "source": dict.fromkeys(numbers, "test")}
     return table
 

@@ -91,9 +91,13 @@ def test_memory_measured_elsewhere_gets_the_pages_of_this_kernel():
     same = _linear.measured_orders(linux.start({}), vaddr, order)
     assert same.tolist() == order.tolist()
     half = _linear.measured_orders(
-        linux.start({"direct_4k": 0, "direct_2m": 1 << 30, "direct_1g": 1 << 30}), vaddr, order
+        linux.start({"direct_4k": 1 << 20, "direct_2m": 1 << 30, "direct_1g": 1 << 30}), vaddr, order
     )
     assert 490 < (half[:1000] == 30).sum() < 510 and half[1000:].tolist() == [12, 21] and half.dtype == np.uint8
+    whole = _linear.measured_orders(linux.start({"direct_4k": 0}), vaddr, order)
+    assert (whole == 21).all() and whole.dtype == np.uint8
+    giants = _linear.measured_orders(linux.start({"direct_4k": 0, "direct_2m": 0, "direct_1g": 1 << 30}), vaddr, order)
+    assert (giants[:1001] == 30).all() and giants[1001] == 21
 
 
 def test_the_page_of_an_ioremap_region_is_chosen():

@@ -32,12 +32,21 @@ def test_a_kernel_chooses_costs_and_footprints() -> None:
     assert told == "no costs of ext4 on Linux 6.1 were measured, but on 5.13: these are charged"
 
 
-def test_a_kernel_without_footprints_says_so() -> None:
-    chosen = kernels.choose("5.13", ["nova-cow"], {}, None)
+def test_a_kernel_without_footprints_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "costs_of", lambda fs: ["6.2-mine"])
+    chosen = kernels.choose("6.2-mine", ["scmfs"], {}, None)
     assert chosen.params == {} and chosen.footprints is None
+    (told,) = chosen.remarks["scmfs"]
+    assert told.startswith("no footprints of Linux 6.2-mine were measured, but of 5.10, 6.1")
+
+
+def test_the_nearest_kernel_s_footprints_stand_for_those_that_nobody_measured() -> None:
+    chosen = kernels.choose("5.13", ["nova-cow"], {}, None)
+    assert chosen.params == {} and chosen.footprints == "5.10"
     (told,) = chosen.remarks["nova-cow"]
-    assert told.startswith("no footprints of Linux 5.13 were measured, but of 6.1")
-    assert kernels.choose("5.13", ["nova-cow"], {}, "6.1").footprints == "6.1"
+    assert told == "no footprints of Linux 5.13 were measured; those of 5.10 stand for them (--footprints)"
+    given = kernels.choose("5.13", ["nova-cow"], {}, "6.1")
+    assert given.footprints == "6.1" and given.remarks == {"nova-cow": []}
 
 
 def test_what_is_given_stays() -> None:

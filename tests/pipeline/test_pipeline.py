@@ -183,6 +183,17 @@ def test_payload_leaves_out_what_failed(fs):
     assert run.errors["ENOSPC"] > 1 and run.payload["written"] == run.space["live_bytes"] > 0
 
 
+def test_a_write_that_is_done_in_part_is_a_call_and_its_bytes_are_payload():
+    """What is stored is what was written, whatever the chunk; the result says how many such writes there were."""
+    rows = [("create", 1), *[("write", 1, i * 700_000, 700_000) for i in range(60)]]
+    for chunk in (1 << 14, 7):
+        run = replay(*rows, fs="ext4-dax", params={"ext4-dax": {"capacity": "32MiB"}}, chunk=chunk)
+        assert run.errors["short writes"] == 1 and run.failed == run.errors["ENOSPC"] == 61 - run.calls
+        assert run.payload["written"] == run.stored_bytes["data"] == run.space["live_bytes"]
+        assert run.payload["written"] % 4096 == 0 != run.payload["written"] % 700_000
+        assert any("1 write was done in part" in text and "--set ext4-dax.capacity" in text for text in run.warnings)
+
+
 @pytest.mark.parametrize("fs", ["pmfs-4k", "nova-cow"])
 def test_data_of_a_directory_fails_and_is_no_payload(fs):
     files = drive.files(0, -1, -1, dirs=[0])

@@ -3,6 +3,7 @@
 `Mmu(table)` takes the table of a machine file; `Mmu.event` takes one event with its address and adds to `Mmu.count`.
 """
 
+import math
 from collections import Counter
 
 NAMES = {1: "4k", 2: "2m_4m", 3: "1g"}
@@ -194,17 +195,24 @@ class Mmu:
         start, end = vaddr // size * size, -(-(vaddr + length) // size) * size
         pages = (end - start) // (size if vaddr >= 0 else 4096)
         space = self.space if vaddr >= 0 else 0
-        if pages > rules["ceiling"]:
+        of_kernel = vaddr < 0 and cpus == 0
+        ceiling = rules.get("kernel_ceiling", rules["ceiling"]) if of_kernel else rules["ceiling"]
+        if pages > ceiling:
             self.flush(None if vaddr < 0 else space)
             count["tlb_flushes"] += 1
-            cycles = rules.get("flush_cycles", 0)
+            cycles, requests = rules.get("flush_cycles", 0), 1
         else:
             for array in self.arrays:
                 array.drop(lambda page: page[0] == space and self.overlaps(page, start, end))
             self.empty_caches()
             count["tlb_invalidations"] += pages
             cycles = pages * rules.get("invlpg_cycles", 0)
-        others = (cpus if cpus > 0 else rules["cores"] if vaddr < 0 else 1) - 1
+            requests = math.ceil(pages / (rules.get("broadcast_pages") or math.inf))
+        others = (cpus if cpus > 0 else rules["cores"] if vaddr < 0 else rules.get("program_cpus", 1)) - 1
+        if rules.get("broadcast_pages") and (of_kernel or others + 1 >= rules.get("broadcast_from", 0)):
+            wait = rules.get("sync_cycles", 0) + others * rules.get("sync_cpu_cycles", 0)
+            count["tlb_invalidation_cycles"] += requests * rules.get("broadcast_cycles", 0) + wait
+            return
         count["tlb_shootdowns"] += others
         if others:  # one multicast
             cycles += rules.get("shootdown_cycles", 0) + (others - 1) * rules.get("shootdown_cpu_cycles", 0)

@@ -77,6 +77,26 @@ def test_a_grid_has_each_different_point_once(whole):
     assert min(found["space_allocated_bytes"].to_pylist()) > 0
 
 
+def test_kernel_and_what_else_runs_are_axes(tmp_path):
+    (tmp_path / "meminfo").write_text("DirectMap4k: 100 kB\nDirectMap2M: 2048 kB\nDirectMap1G: 0 kB\n")
+    text = """
+    [fixed]
+    fs = "tmpfs"
+    meminfo = "meminfo"
+    workload = { kind = "microbench", op = "append", unit = "4KiB", total = "64KiB" }
+    [axes]
+    footprints = ["6.1", "6.12"]
+    system = ["alone", "busy"]
+    """
+    path = write(tmp_path, text)
+    assert invoke(path, "-o", tmp_path / "out").exit_code == 0
+    found = table(tmp_path / "out").to_pydict()
+    assert sorted(zip(found["footprints"], found["system"], strict=True))[0] == ("6.1", "alone")
+    assert len(set(found["dtlb_l1_misses"])) > 1, found
+    refused = invoke(write(tmp_path, text.replace('"6.12"', '"6.2"'), "sweep-u.toml"), "-o", tmp_path / "none")
+    assert refused.exit_code == 2 and "'6.2'" in refused.output, refused.output
+
+
 def test_text_and_number_of_a_size_are_the_same_point(tmp_path):
     texts = (
         'trace = "t.toml"\npolicy = "tps"\n"set.tps.capacity" = "1GiB"',

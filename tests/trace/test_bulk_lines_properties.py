@@ -15,10 +15,12 @@ from scmsim.trace.store import TraceWriter, open_trace
 from tests.fuzz.mutate import DATA, mutated
 
 FAR = 1 << 60
-Outcome = tuple[np.ndarray, list[str], list[int], dict[str, Any]] | str
+Outcome = tuple[np.ndarray, list[str], list[int], list[bool], dict[str, Any]] | str
 
 
-def outcome(importer: Any, folder: Path, data: bytes, enough: int, short: int, block: int) -> Outcome:
+def outcome(
+    importer: Any, folder: Path, data: bytes, enough: int, short: int, block: int, under: str | None = None
+) -> Outcome:
     """Rows, side table and account of a conversion, or the error; `block` bytes at a time."""
     (folder / "in").write_bytes(data)
     with pytest.MonkeyPatch.context() as patch:
@@ -29,13 +31,13 @@ def outcome(importer: Any, folder: Path, data: bytes, enough: int, short: int, b
         )
         try:
             with TraceWriter(folder / "out", {}) as writer:
-                report = importer.convert(folder / "in", writer)
+                report = importer.convert(folder / "in", writer, under=under)
         except UsageError as error:
             return str(error)
     trace = open_trace(folder / "out")
     batches = list(trace.batches())
     rows = np.concatenate(batches).view(np.ndarray) if batches else np.zeros(0)
-    return rows, trace.files.path, trace.files.first_size.tolist(), report.as_dict()
+    return rows, trace.files.path, trace.files.first_size.tolist(), trace.files.is_dir.tolist(), report.as_dict()
 
 
 def same(one: Outcome, other: Outcome) -> bool:
@@ -48,6 +50,29 @@ FDS = st.sampled_from([3, 3, 3, 4, 5, 60])
 COUNTS = st.sampled_from([0, 1, 512, 4096, 4096, 1 << 33])
 OFFSETS = st.sampled_from([0, 1, 4096, 8192, 1 << 40])
 PATHS = {3: "/d/a", 4: "/d/b", 5: "/dev/null", 60: "/d/a"}
+NAMES = st.sampled_from(["/d/a", "/d/b", "/d/b", "/d/c\\40d", "/e", "/e/f", "/dev/null", "/d/link", "rel"])
+HOW = st.sampled_from(
+    ["O_RDONLY", "O_RDWR|O_CREAT, 0644", "O_WRONLY|O_CREAT|O_TRUNC, 0644", "O_RDWR|O_CREAT|O_EXCL|O_CLOEXEC, 0600",
+     "O_RDWR|O_TRUNC", "O_WRONLY|O_APPEND|O_SYNC", "O_RDONLY|O_DIRECTORY", "O_PATH", "O_RDWR|O_TMPFILE"]
+)  # fmt: skip
+ERRORS = st.sampled_from(["ENOENT (No such file or directory)", "EACCES (Permission denied)"])
+
+
+@st.composite
+def lines_on_paths(draw: Any) -> str:
+    """A line that opens, closes or removes, or that fails to."""
+    fd, name, how = draw(st.sampled_from([3, 4, 5, 60])), draw(NAMES), draw(HOW)
+    place = draw(st.sampled_from(["AT_FDCWD</w>", "AT_FDCWD</w>", "AT_FDCWD", "7</d>", "7", "AT_FDCWD</other>"]))
+    real = {"/d/link": "/d/target", "rel": "/w/rel"}.get(name, name)
+    shown = draw(st.sampled_from([f"<{real}>", f"<{real}>", ""]))
+    calls = [
+        (f'openat({place}, "{name}", {how})', f"{fd}{shown}"), (f'open("{name}", {how})', f"{fd}{shown}"),
+        (f'creat("{name}", 0644)', f"{fd}{shown}"), (f'unlink("{name}")', "0"), (f'unlinkat({place}, "{name}", 0)', "0"),
+        (f'unlinkat({place}, "{name}", AT_REMOVEDIR)', "0"), (f"close({fd}{shown})", "0"), (f"close({fd})", "0"),
+        (f'mkdir("{name}", 0755)', "0"), (f'rename("/d/b", "{name}")', "0"), (f"pread64({fd}{shown}, \"\"..., 9, 0)", "5"),
+    ]  # fmt: skip
+    call, result = draw(st.sampled_from(calls))
+    return f"{call} = -1 {draw(ERRORS)}" if draw(st.integers(0, 5)) == 5 else f"{call} = {result} <0.000005>"
 
 
 @st.composite
@@ -73,12 +98,19 @@ def lines_of_strace(draw: Any) -> str:
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from(["1", "1", "22"]), lines_of_strace()), min_size=4, max_size=40),
+    st.lists(
+        st.tuples(st.sampled_from(["1", "1", "22"]), st.one_of(lines_of_strace(), lines_on_paths())),
+        min_size=4,
+        max_size=60,
+    ),
     st.booleans(),
-    st.integers(100, 2000),
+    st.sampled_from([None, "/d"]),
+    st.integers(100, 4000),
 )
-@settings(max_examples=80)
-def test_strace(tmp_path_factory: Any, lines: list[tuple[str, str]], timed: bool, block: int) -> None:
+@settings(max_examples=200)
+def test_strace(
+    tmp_path_factory: Any, lines: list[tuple[str, str]], timed: bool, under: str | None, block: int
+) -> None:
     head = [
         'openat(AT_FDCWD, "/d/a", O_RDWR) = 3</d/a>',
         "dup2(3, 60) = 60",
@@ -87,8 +119,8 @@ def test_strace(tmp_path_factory: Any, lines: list[tuple[str, str]], timed: bool
     every = [("1", line) for line in head] + lines
     text = "".join(f"{pid} {f'1700000000.{i:06} ' if timed else ''}{line}\n" for i, (pid, line) in enumerate(every))
     folder = tmp_path_factory.mktemp("strace")
-    fast = outcome(strace, folder, text.encode(), 2, 0, block)
-    assert same(fast, outcome(strace, folder, text.encode(), FAR, FAR, block))
+    fast = outcome(strace, folder, text.encode(), 2, 0, block, under)
+    assert same(fast, outcome(strace, folder, text.encode(), FAR, FAR, block, under))
 
 
 @pytest.mark.parametrize("importer", [strace, perf_script], ids=["strace", "perf"])
@@ -113,8 +145,16 @@ def calls_of_perf(draw: Any) -> list[tuple[str, int, list[int], int]]:
         number, *args = draw(st.sampled_from([
             (0, fd, 1, count), (1, fd, 1, count), (17, fd, 1, count, at), (18, fd, 1, count, at), (8, fd, at, 0),
             (8, fd, at, 2), (74, fd), (75, fd), (77, fd, at), (3, fd), (257, 0, 1, 0o102), (257, 0, 1, 0o2001),
+            (257, 0, 1, 0o1302), (257, 0, 1, 0o1001), (257, 0, 1, 0o20200002), (2, 1, 0o2000102), (2, 1, 0o10000000), (85, 1),
         ]))  # fmt: skip
-        result = {0: count, 1: count, 17: count, 18: count, 8: at, 257: draw(st.sampled_from([3, 4]))}.get(number, 0)
+        result = {
+            0: count,
+            1: count,
+            17: count,
+            18: count,
+            8: at,
+            **dict.fromkeys((2, 85, 257), draw(st.sampled_from([3, 4]))),
+        }.get(number, 0)
         result = -5 if draw(st.integers(0, 9)) == 9 else result
         out.append((draw(st.sampled_from(["1/1", "1/2", "3/3"])), number, args, result))
     return out

@@ -15,9 +15,9 @@ from scmsim.core.records import (
     PUNCH_HOLE,
     SYNCHRONOUS,
 )
-from scmsim.trace.formats import strace
+from scmsim.trace.formats import _strace_runs, strace
 from scmsim.trace.formats._lines import byte_blocks
-from scmsim.trace.formats._strace_importer import BOOKKEEPING
+from scmsim.trace.formats._strace_importer import BOOKKEEPING, UNKNOWN_FD
 from scmsim.trace.kernels.strace_text import NAMES
 from tests.trace.strace_helper import convert_lines, first_sizes
 
@@ -200,6 +200,23 @@ CREATE_CASES = {
         "create", -1, "assumed new",
     ),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("short", [0, 1 << 30], ids=["many at once", "one by one"])
+@pytest.mark.parametrize(
+    ("error", "kind"), [("ENOENT (No such file)", "certainly new"), ("EACCES (No)", "assumed new")]
+)
+def test_only_the_error_of_a_failed_call_shows_that_its_name_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short: int, error: str, kind: str
+) -> None:
+    monkeypatch.setattr(strace, "_SHORT", short)
+    monkeypatch.setattr(_strace_runs, "ENOUGH", 1)
+    monkeypatch.setattr(strace, "byte_blocks", lambda path, what, progress, _: byte_blocks(path, what, progress, 16))
+    name = '"/d/a ENOENT b"'
+    case = convert_lines(
+        tmp_path, "sync() = 0", f"open({name}, O_RDWR) = -1 {error}", f"open({name}, O_RDWR|O_CREAT, 0600) = 3"
+    )
+    assert +case.report.creates == {kind: 1} and case.report.failed == {"open": 1}
 
 
 @pytest.mark.parametrize("name", CREATE_CASES)
@@ -550,7 +567,9 @@ def test_what_rmdir_removes_is_a_directory_and_what_unlink_removes_is_none(tmp_p
 DATA_CALLS = {
     "read": '(3</d/f>, ""..., 5) = 5', "write": '(3</d/f>, ""..., 5) = 5', "pread64": '(3</d/f>, ""..., 5, 0) = 5',
     "pwrite64": '(3</d/f>, ""..., 5, 0) = 5', "lseek": "(3</d/f>, 0, SEEK_SET) = 0", "fsync": "(3</d/f>) = 0",
-    "fdatasync": "(3</d/f>) = 0",
+    "fdatasync": "(3</d/f>) = 0", "close": "(3</d/f>) = 0", "open": '("/d/g", O_RDONLY) = 4</d/g>',
+    "openat": '(AT_FDCWD</>, "/d/g", O_RDONLY) = 4</d/g>', "creat": '("/d/g", 0644) = 4</d/g>', "unlink": '("/d/g") = 0',
+    "unlinkat": '(AT_FDCWD</>, "/d/g", 0) = 0',
 }  # fmt: skip
 
 
@@ -558,11 +577,13 @@ DATA_CALLS = {
 def test_a_call_is_known_by_all_letters_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """`msync` is no `fsync`, also where many lines are worked on at once: in all blocks but the first."""
     monkeypatch.setattr(strace, "_SHORT", 0)
-    monkeypatch.setattr(strace, "byte_blocks", lambda path, what, progress: byte_blocks(path, what, progress, 1 << 13))
+    monkeypatch.setattr(
+        strace, "byte_blocks", lambda path, what, progress, _: byte_blocks(path, what, progress, 1 << 13)
+    )
     known = []
     for call in (name, f"q{name[1:]}", f"{name[:-1]}q"):
         report = convert_lines(tmp_path, OPEN, *[call + DATA_CALLS[name]] * 500).report
-        known.append(report.calls + report.left_out[BOOKKEEPING])
+        known.append(report.calls + report.left_out[BOOKKEEPING] + report.left_out[UNKNOWN_FD])
     assert known == [501, 1, 1]
 
 
@@ -571,7 +592,9 @@ def test_times_of_many_lines_at_once_are_those_of_the_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, digits: int
 ) -> None:
     monkeypatch.setattr(strace, "_SHORT", 0)
-    monkeypatch.setattr(strace, "byte_blocks", lambda path, what, progress: byte_blocks(path, what, progress, 1 << 13))
+    monkeypatch.setattr(
+        strace, "byte_blocks", lambda path, what, progress, _: byte_blocks(path, what, progress, 1 << 13)
+    )
     times = [1_700_000_000 + number for number in range(500)]
     lines = [f"100 {time}.{'5':0<{digits}} fsync(3</d/f>) = 0" for time in times]
     case = convert_lines(tmp_path, f"100 1700000000.000000 {OPEN}", *lines)

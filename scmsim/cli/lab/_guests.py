@@ -33,6 +33,11 @@ _JOB = (
     click.option(
         "--machine", help="Count first-level misses and walks of this machine's TLB too, for scmsim lab diff."
     ),
+    click.option(
+        "--cpus",
+        type=click.IntRange(1, 64),
+        help="CPUs of a guest; a trace's threads take turns on them.  [default: 1]",
+    ),
     click.option("--no-erms", is_flag=True, help="A CPU without fast rep movsb; the kernel copies by 8 bytes then."),
 )
 
@@ -69,6 +74,7 @@ def job_of(text: str, given: dict[str, Any]) -> "tuple[Job, dict[str, System]]":
         "repeats": given["repeats"],
         "timeout_s": parse_time(given["timeout"]) / 1e9 if given["timeout"] else None,
         "erms": False if given["no_erms"] else None,
+        "cpus": given["cpus"],
     }
     loaded = job.load(text, fields)
     table = systems.load(given["systems"])
@@ -132,11 +138,14 @@ def setting_of(job: "Job", given: dict[str, Any], dax: bool, **kept: Any) -> "Se
 
 def setting_with(found: "Kernel", job: "Job", dax: bool, **kept: Any) -> "Setting":
     """Emulator and a kernel, checked before anything runs."""
+    from scmsim.core.errors import UsageError
     from scmsim.lab import machine, qemu
 
     emulator = qemu.find()
     found.check(dax)
-    return machine.Setting(emulator, found, job.timeout_s, job.erms, **kept)
+    if job.cpus > 1 and kept.get("window"):
+        raise UsageError("a stream of addresses, and the misses of --machine, are those of one CPU; leave --cpus out")
+    return machine.Setting(emulator, found, job.timeout_s, job.erms, job.cpus, **kept)
 
 
 def make_folder(path: str | os.PathLike[str]) -> None:

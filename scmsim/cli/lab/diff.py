@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from scmsim.cli.lab._guests import job_of, job_options, make_folder, misses_of, run_job, run_options, setting_with
+from scmsim.core import atomic
 from scmsim.core.errors import EnvironmentProblem, UsageError
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ Example: scmsim lab diff 6.1 6.12 smoke --fs ext4-dax,xfs-dax -o diff
 @click.option("--bisect", is_flag=True, help="Exit with 125 where a kernel cannot be measured: for git bisect run.")
 @click.option("--format", "form", type=click.Choice(["table", "markdown"]), default="table", help="Of what is printed.")
 @click.option("--json", "as_json", is_flag=True, help="Print diff.json.")
+@click.option("--junit", type=click.Path(), metavar="F.xml", help="Write the verdicts as JUnit XML, for CI.")
 @click.option("--chart", type=click.Path(), help="Draw the largest differences into F.svg, F.png, F.pdf or F.html.")
 def command(a: str, b: str, job: str, **given: Any) -> int:
     limit = _share(given["limit"]) if given["limit"] else None
@@ -77,6 +79,8 @@ def _compared(a: str, b: str, job: str, limit: float | None, given: dict[str, An
         raise UsageError(f"--of {given['of']} needs a TLB; give one with --machine, e.g. i7-8700k")
     if given["chart"]:
         chart.check(given["chart"])
+    if given["junit"]:
+        atomic.writable(given["junit"])
     loaded, chosen = job_of(job, given)
     out, found = pathlib.Path(given["out"]), []
     make_folder(out)
@@ -90,6 +94,10 @@ def _compared(a: str, b: str, job: str, limit: float | None, given: dict[str, An
     click.echo(text if given["as_json"] else diff_table.text(found, given["by"], given["top"], given["form"], of))
     if given["chart"]:
         chart.draw(found, given["chart"], of)
+    if given["junit"]:
+        from scmsim.export import junit as verdicts
+
+        verdicts.write(given["junit"], "scmsim lab diff", verdicts.of_lab_diff(found, limit))
     beyond = [line for each in found for line in diff.exceeded(each, limit)] if limit is not None else []
     for line in beyond:
         click.echo(f"beyond the limit: {line}", err=True)

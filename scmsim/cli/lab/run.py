@@ -87,6 +87,8 @@ def _table(result: Any, title: str) -> str:
         "loads": "mem_inst_retired_all_loads", "stores": "mem_inst_retired_all_stores",
         "pm stored B": "pm_stored_bytes", "flushes": "flushes", "fences": "fences",
     }  # fmt: skip
+    if any("interprocessor_interrupts" in run.counters for run in result.runs):
+        columns |= {"interrupts": "interprocessor_interrupts", "TLB sent": "tlb_shootdowns"}
     lines = [f"{title:44}{'calls':>9}" + "".join(f"{name:>13}" for name in columns)]
     for run in result.runs:
         sizes = [run.cell.get("operation", "all"), run.cell.get("unit_bytes", ""), run.cell.get("repeat", "")]

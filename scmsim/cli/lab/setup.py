@@ -14,8 +14,8 @@ SUMMARY = "Choose the kernel to measure, and build the plugin and the guest's pr
 The kernel is a Debian package (unpacked, not installed), or any bzImage with its modules: your own build with NOVA or PMFS
 works too. Without an option: what would be done. With --apply, apt brings what is missing (needs root) and the kernel package.
 
---release takes the newest kernels of some series out of Debian's suites (bookworm, trixie, and their backports). All of them are
-kept: --kernel 6.12 names one to the other commands of the lab.
+--release takes the newest kernels of some series out of Debian's suites (bullseye for 5.10, bookworm, trixie, and their backports).
+All of them are kept: --kernel 6.12 names one to the other commands of the lab.
 
 \b
 Example: scmsim lab setup --release 6.1,6.12 --apply

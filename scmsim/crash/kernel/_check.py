@@ -58,7 +58,8 @@ class Check:
         self.names = Names(recording)
         self.report = Report(system.name, setting.kernel.version(), guarantee.text, guarantee.promised)
         self.report.operations = sum(result >= 0 for result in recording.results)
-        self.report.entries, self.report.recording_seconds = len(recording.entries), round(recording.seconds, 2)
+        self.report.entries = sum(1 for _ in recording.entries)
+        self.report.recording_seconds = round(recording.seconds, 2)
         self._verdicts: dict[Any, tuple[Wrong | None, Outcome]] = {}
         self.outcomes: Outcomes = {}  # what the kernel showed
 

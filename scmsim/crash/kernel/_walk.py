@@ -76,7 +76,9 @@ class Walk(History):
         self.recording, self.locked, self.dropped = recording, locked, dropped
         self.cache = Cache()
         self.cache.durable = cast(Image, _Arrived(writer))
-        self.operations = recording.operations.view(np.recarray)
+        self.operations = recording.operations.copy().view(np.recarray)
+        done = (self.operations.op == WRITE) & (np.array(recording.results) > 0)
+        self.operations.length[done] = np.array(recording.results)[done]  # as far as they were done
         self.now = -1  # the operation that began last
         self.words = Words(len(recording.results) + FIRST)
         self.stamp: dict[int, int] = {}  # changes when what may be left of a file changes

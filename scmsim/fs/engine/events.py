@@ -38,10 +38,12 @@ HEADER = [
     ("arena_top", "i8"),  # first free word of the arena
     ("arena_free", "i8", (ARENA_ORDERS,)),  # heads of the free lists, -1 = empty
     ("failed", "i8"),  # operations that ended with ENOSPC
-    ("failed_bytes", "i8"),  # what the writes among them would have written, setup left out
+    ("short", "i8"),  # writes that were done in part, as the device had no room for the rest
+    ("failed_bytes", "i8"),  # what writes asked for and did not write, setup left out
     ("failed_calls", "i8"),  # calls among them, setup left out
     ("first_failed", "i8"),  # running number of the first of them, -1 = none
     ("seen", "i8"),  # operations taken so far
+    ("cut_to", "i8"),  # set when the device has room for so many bytes of a write: it is to be done with that length
     # (instructions, loads, stores in thousandths, site) per unit of each cost
     ("cost", "i8", (MAX_COSTS, 4)),
     ("reg", "i8", (32,)),  # registers of the recipes; register 0 stays 0
@@ -183,6 +185,14 @@ def count_enospc(s, op):
         s.failed_bytes += op.length
     if not op.flag & CONTINUES:
         s.failed_calls += 1
+
+
+@kernel
+def count_short(s, op):
+    """Note that a write is to be done in part: its first `s.cut_to` bytes."""
+    s.short += 1
+    if not op.flag & SETUP:
+        s.failed_bytes += op.length - s.cut_to
 
 
 @kernel

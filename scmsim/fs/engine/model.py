@@ -41,11 +41,13 @@ class Model:
             self.mapped = self.module.mapped(self, params, len(files))
             self.kinds |= self.mapped.SITES
         self.sites = list(self.kinds)
+        self.short: dict[int, int] = {}  # writes of the last batch that were done in part: row -> bytes
 
     def events(self, batch: np.ndarray) -> Iterator[np.ndarray]:
         """Yield the events of a batch of operations, a buffer at a time; the next one overwrites it."""
         operations, state, i = batch.view(np.ndarray), self.state, 0
         ours = self.mapped if self.mapped and self.mapped.begin(operations) else None
+        self.short = {}
         while i < len(operations) or self.status[0]["need_collect"]:
             if self.status[0]["need_collect"]:
                 self.module.collect(state.record, state.arena, self.out)
@@ -55,7 +57,17 @@ class Model:
                 i = self.module.emit(state.record, state.arena, operations, i, self.out)
             if emitted := int(self.status[0]["emitted"]):
                 yield self.out[:emitted]
+            if self.status[0]["cut_to"]:
+                operations = self._cut(operations, i)
             self.make_room()
+
+    def _cut(self, operations: np.ndarray, i: int) -> np.ndarray:
+        """The operations, with a write in row `i` that is as long as the model says there is room for."""
+        if not self.short:
+            operations = operations.copy()
+        self.short[i] = operations[i]["length"] = int(self.status[0]["cut_to"])
+        self.status[0]["cut_to"] = 0
+        return operations
 
     def make_room(self) -> None:
         """Room for what the model said did not fit."""

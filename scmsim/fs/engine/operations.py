@@ -5,10 +5,13 @@ needs, and the next call resumes with that operation.
 """
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import count_enospc
+from scmsim.fs.engine.events import count_enospc, count_short
 from scmsim.jit import kernel, subroutine
 
 DONE, NO_ROOM, FULL = 1, 0, -1  # outcomes of an operation: FULL is ENOSPC
+MOST_WRITTEN = (
+    1 << 31
+) - 4096  # bytes that one call writes (Linux' MAX_RW_COUNT); a longer write is never done in part
 
 
 @subroutine
@@ -35,6 +38,49 @@ def perform(s, arena, out, op):
 
 
 @subroutine
+def block_shift(s):
+    """log2 of the bytes by which a write is cut."""
+    return 12
+
+
+@subroutine
+def fits(s, arena, op, last):
+    """Whether the device has room for a write up to the end of block `last` of the file, which outcome it has; never more than all
+    or nothing by default."""
+    return FULL
+
+
+@subroutine
+def fitting(s, arena, op):
+    """Bytes of a write, which is too large for the device, that have room on it; -1: no room in the model's tables to tell."""
+    shift = block_shift(s)
+    low, high = op.offset >> shift, (op.offset + op.length - 1) >> shift
+    while low < high:  # what lies before block `low` fits, `high` does not
+        middle = (low + high) >> 1
+        outcome = fits(s, arena, op, middle)
+        if outcome == NO_ROOM:
+            return -1
+        low, high = (middle + 1, high) if outcome == DONE else (low, middle)
+    return max((low << shift) - op.offset, 0)
+
+
+@subroutine
+def cut(s, arena, op):
+    """The device has no room for all of an operation: what fits of a write is done in the next call, all else fails."""
+    s.cut_to = 0
+    if op.op == r.WRITE and 0 < op.length <= MOST_WRITTEN:
+        s.cut_to = fitting(s, arena, op)
+    if s.cut_to == 0:
+        count_enospc(s, op)
+        return FULL
+    if s.cut_to < 0:
+        s.cut_to = 0
+    else:
+        count_short(s, op)
+    return NO_ROOM
+
+
+@subroutine
 def end(s, out):
     """After an operation, whether it failed or not."""
 
@@ -54,10 +100,10 @@ def loop(s, arena, ops, i, out):
             break
         if concerns(s, op):
             outcome = perform(s, arena, out, op)
+            if outcome == FULL:
+                outcome = cut(s, arena, op)
             if outcome == NO_ROOM:
                 break
-            if outcome == FULL:
-                count_enospc(s, op)
         end(s, out)
         s.seen += 1
         i += 1

@@ -4,6 +4,8 @@ Units: bytes, blocks of 4096 bytes.  Metadata that changed waits in a list and i
 Source: Linux fs/ext2/ext2.h; mke2fs (e2fsprogs) for the layout: groups of 32768 blocks, inodes of 256 bytes.
 """
 
+import numpy as np
+
 from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
@@ -15,6 +17,19 @@ from scmsim.fs.linux.recipes import BLOCK
 
 LARGEST_FILE = 2_196_873_666_560  # bytes (ext2_max_size: 2**32 sectors less pointer blocks)
 MOST_DIRTY = 1 << 15  # blocks of metadata that wait at most
+STATE = np.dtype(
+    (
+        np.record,
+        [
+            *e.ON_DEVICE.descr,
+            # a ring of inodes that were freed and cannot be used again yet
+            ("recent", "i8"),
+            ("recent_room", "i8"),
+            ("recent_first", "i8"),
+            ("recent_count", "i8"),
+        ],
+    )
+)
 
 
 def start(
@@ -39,10 +54,12 @@ def start(
     own = {"commit_interval": params["dirty_expire"]} | {
         name: params[name] for name in ("dirty_expire", "timestamp_tick")
     }
-    own |= {"txn_limit": MOST_DIRTY} | layout
     waiting = len(files) + 1 + layout["group_inodes"] if by_ext4 else 0
-    alignment = params.get("data_alignment", BLOCK)
-    state = e.build(files, blocks, dax, own, cost, pointers=blocks >> 10, waiting=waiting, alignment=alignment)
+    own |= {"txn_limit": MOST_DIRTY, "recent_room": waiting} | layout
+    # one operation may change each of the device's pointer blocks
+    lists = {"txn": e.most_joined(blocks, MOST_DIRTY + (blocks >> 10))}
+    lists |= {"free_inodes": len(files) + 1 + waiting, "recent": 2 * waiting}
+    state = e.build(STATE, files, blocks, dax, own, lists, cost, alignment=params.get("data_alignment", BLOCK))
     load_recipes(state, all_recipes(dax, ram_disk, bool(params.get("copy_fence", 0))))
     return state
 

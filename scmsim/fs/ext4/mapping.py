@@ -7,7 +7,7 @@ from typing import Any
 
 
 @functools.cache
-def _kernels(dax: bool) -> ModuleType:
+def _kernels(dax: bool, folios: bool) -> ModuleType:
     from scmsim.fs.ext4.operations import HOOKS
     from scmsim.fs.linux import mapping
     from scmsim.fs.mapping import hooks, kernels
@@ -15,6 +15,8 @@ def _kernels(dax: bool) -> ModuleType:
 
     if dax:
         return bind("ext4_dax_mapped", kernels, {**HOOKS, hooks: mapping.DAX | {"SYNCS": True, "UNMAPS_ALL": True}})
+    if folios:
+        return bind("ext4_folios_mapped", kernels, {**HOOKS, hooks: mapping.LARGE_FOLIOS})
     return bind("ext4_mapped", kernels, {**HOOKS, hooks: mapping.CACHED})
 
 
@@ -24,5 +26,9 @@ def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
     from scmsim.fs.mapping.words import FILLS, LEAVES_LARGE, LOADS_DIRTY
 
     newer = int(params.get("fault_kernel") == "6.1")
-    words = {LEAVES_LARGE: 1, LOADS_DIRTY: newer, FILLS: newer}
-    return Mapped(model, lambda record: (_kernels(bool(record.dax)), words), files)
+
+    def bound(record: Any) -> tuple[ModuleType, dict[int, int]]:
+        words = {LEAVES_LARGE: int(record.dax), LOADS_DIRTY: newer, FILLS: newer}
+        return _kernels(bool(record.dax), bool(record.folio_order)), words
+
+    return Mapped(model, bound, files)

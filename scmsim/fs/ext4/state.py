@@ -3,6 +3,8 @@
 Units: bytes, blocks of 4096 bytes, ns.  Source: mke2fs (e2fsprogs lib/ext2fs/mkjournal.c, ext2fs_default_journal_size).
 """
 
+import numpy as np
+
 from scmsim.core.errors import UsageError
 from scmsim.core.records import NEVER, Files
 from scmsim.core.units import format_bytes
@@ -13,6 +15,7 @@ from scmsim.fs.linux import state as e
 from scmsim.fs.linux.recipes import BLOCK
 
 LARGEST_FILE = (1 << 44) - 4096  # bytes (ext4_max_size)
+LARGEST_FOLIO = 9  # log2 of pages: 2 MiB (MAX_PAGECACHE_ORDER)
 MIN_JOURNAL = 1024  # blocks (JBD2_MIN_JOURNAL_BLOCKS)
 STATISTICS = (
     "now",
@@ -20,6 +23,20 @@ STATISTICS = (
     "commits",
     "ignored",
 )  # see pipeline/periods.py; `now` is set by each operation before it is read
+
+STATE = np.dtype(
+    (
+        np.record,
+        [
+            *e.ON_DEVICE.descr,
+            ("blocks_joined", "i8"),  # metadata blocks that joined the running transaction in the operation at work
+            ("checkpoint_list", "i8"),  # list of blocks to be written in place; entries whose bit is gone are stale
+            ("checkpoint_length", "i8"),
+            ("log_head", "i8"),  # next log block, and how many are in use
+            ("log_used", "i8"),
+        ],
+    )
+)
 
 
 def default_journal(blocks: int) -> int:
@@ -48,8 +65,10 @@ def start(params: dict[str, int], files: Files, *, dax: bool) -> State:
     if not params["tick"]:
         cost[COSTS.index("timer_tick"), :3] = 0
     own = {name: params[name] for name in ("commit_interval", "dirty_expire", "timestamp_tick")}
+    own["folio_order"] = LARGEST_FOLIO if params.get("folios") == "always" else 0
     own |= {"relatime": 1, "txn_limit": layout["journal_blocks"] // 4} | layout
-    state = e.build(files, blocks, dax, own, cost, alignment=params.get("data_alignment", BLOCK))
+    lists = {"checkpoint_list": 2 * e.most_joined(blocks, 2 * own["txn_limit"])}
+    state = e.build(STATE, files, blocks, dax, own, lists, cost, alignment=params.get("data_alignment", BLOCK))
     load_recipes(state, all_recipes(dax, bool(params.get("copy_fence", 0))))
     return state
 

@@ -5,10 +5,11 @@ A family binds `settle`, `step` and what else differs (see `scmsim.jit.binding`)
 
 from scmsim.core import records as r
 from scmsim.fs.engine.events import has_events
-from scmsim.fs.engine.operations import DONE
+from scmsim.fs.engine.operations import DONE, FULL
 from scmsim.fs.linux import metadata
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux.blocks import blocks_left, blocks_needed
 from scmsim.fs.linux.files import call
 from scmsim.fs.linux.transfer import transfer
 from scmsim.jit import subroutine
@@ -85,10 +86,17 @@ def perform(s, arena, out, op):
 
 
 @subroutine
+def fits(s, arena, op, last):
+    """Whether a write up to the end of page `last` has its blocks: Linux' loops over pages and extents write what fits."""
+    f = arena[s.rows + op.file * e.ROW_WORDS + e.ROW_RECORD]
+    return DONE if blocks_needed(arena, f, op.offset >> 12, last) <= blocks_left(s) else FULL
+
+
+@subroutine
 def end(s, out):
     """The next operation is a new one."""
     metadata.charge_joins(s, out)
     s.settled = s.progress = 0
 
 
-HOOKS = {"prepare": prepare, "concerns": concerns, "perform": perform, "end": end}
+HOOKS = {"prepare": prepare, "concerns": concerns, "perform": perform, "fits": fits, "end": end}

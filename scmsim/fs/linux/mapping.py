@@ -13,6 +13,7 @@ from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux.blocks import blocks_left, blocks_needed, reserve_pages
 from scmsim.fs.linux.files import dirty_inode
+from scmsim.fs.linux.folios import folio_of
 from scmsim.fs.linux.pages import note_change
 from scmsim.fs.linux.transfer import add_zeroed, cache_page, mark_dirty, time_stamp
 from scmsim.fs.mapping.words import FAN, HUGE, UNWRITTEN
@@ -137,7 +138,10 @@ def read_in(s, arena, out, f, page):
 
 @subroutine
 def make_dirty(s, arena, out, f, page):
-    """Page cache: a page becomes dirty, and gets a block promised if it has none (page_mkwrite); returns the outcome."""
+    """Page cache: a page, and all of its folio, becomes dirty, and gets a block promised if it has none; returns the outcome.
+
+    Source: Linux 6.16 fs/buffer.c: block_page_mkwrite.
+    """
     record = arena[f + e.ROW_RECORD]
     if not has_events(s, out, e.ROOM) or not reserve_pages(s, arena, record, page):
         return NO_ROOM
@@ -146,10 +150,25 @@ def make_dirty(s, arena, out, f, page):
     if not word_of(arena, f, page) & e.IS_CACHED:
         cache_page(s, arena, record, out, page, False)
     transfer.allocate_now(s, arena, record, out, page, 1)
-    mark_dirty(s, arena, f, record, page, 1)
+    first, count = folio_of(arena, record, page)
+    mark_dirty(s, arena, f, record, first, count)
     metadata.charge_joins(s, out)
     index.fits(s, arena, record)
     return DONE
+
+
+@subroutine
+def folio(s, arena, f, page):
+    """Page cache: the folio of a page: (first page, pages)."""
+    if not word_of(arena, f, page) & e.IS_CACHED:
+        return page, 1
+    return folio_of(arena, arena[f + e.ROW_RECORD], page)
+
+
+@subroutine
+def huge_folio(s, arena, f, page):
+    """Memory: the huge page of a page, where the mount has them: (first page, pages)."""
+    return (page & ~(FAN - 1), FAN) if arena[s.maps + HUGE] else (page, 1)
 
 
 @subroutine
@@ -194,7 +213,8 @@ CACHED = {
     **_EVERY, "DAX": False, "SPACE": r.KERNEL, "AROUND": 16, "place": frame, "read_in": read_in, "make_dirty": make_dirty,
     "is_dirty": is_dirty, "note_write": note_write,
 }  # fmt: skip
+LARGE_FOLIOS = CACHED | {"MAY_BE_LARGE": True, "folio": folio}
 IN_MEMORY = {
     **_EVERY, "DAX": False, "SPACE": r.KERNEL, "AROUND": 16, "KEEPS_CLEAN": False, "MAY_BE_LARGE": True, "place": block,
-    "read_in": give_cleared,
+    "read_in": give_cleared, "folio": huge_folio,
 }  # fmt: skip

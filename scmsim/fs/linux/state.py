@@ -40,6 +40,7 @@ ROW_WORDS = 4
 # A page's word: block << 28 | page-cache frame << 4 | flags; 0 = hole.  A dirty page without a block is allocated at
 # write-back.
 IS_DIRTY, IS_CACHED, IS_UNWRITTEN = 1, 2, 4
+IS_TAIL = 8  # page cache: it entered in the same folio as the page before
 FRAME_SHIFT, FRAME_MASK = 4, (1 << 24) - 1  # frames are used again after 64 GiB
 ONE_FRAME = 1 << FRAME_SHIFT
 BLOCK_SHIFT = 28
@@ -78,7 +79,6 @@ STATE = np.dtype(
             ("changed", "i8"),  # extents that changed in this slice, or step of write-back
             ("reading", "i8"),
             ("relatime", "i8"),  # the first read after a change sets the access time
-            ("blocks_joined", "i8"),  # metadata blocks that joined the running transaction in the operation at work
             ("pages_dirtied", "i8"),  # pages that became dirty in this slice
             ("settled", "i8"),  # set once the kernel's threads have had their turn before the operation at work
             ("progress", "i8"),  # bytes of the operation at work that are done
@@ -94,6 +94,7 @@ STATE = np.dtype(
             ("reserved", "i8"),  # blocks promised to dirty pages that have none yet (delayed allocation)
             ("windowed", "i8"),  # blocks in the preallocation windows of all files
             ("frame", "i8"),  # next page-cache frame
+            ("folio_order", "i8"),  # log2 of the pages of the largest folio that a write allocates
             ("bitmap_at", "i8"),  # first block of the block bitmaps, inode bitmaps, inode tables, journal
             ("inode_bitmap_at", "i8"),
             ("inode_table_at", "i8"),
@@ -101,22 +102,14 @@ STATE = np.dtype(
             ("inode_count", "i8"),
             ("journal_at", "i8"),
             ("journal_blocks", "i8"),
-            ("joined", "i8"),  # bitmap over all blocks: in the running transaction (no journal: dirty)
-            # bitmap over all blocks: committed to the log, not yet written in place (no journal: in the list `txn`)
-            ("logged", "i8"),
-            ("txn", "i8"),  # list of the running transaction's blocks; entries whose bit is gone are stale
+            # What waits to be stored with the running transaction (no journal: in place): entries, blocks, since when, most
             ("txn_length", "i8"),
-            ("txn_blocks", "i8"),  # without the stale ones
+            ("txn_blocks", "i8"),
             ("txn_since", "i8"),
             ("txn_limit", "i8"),
             ("tid", "i8"),  # running transaction
-            ("checkpoint_list", "i8"),  # list of blocks to be written in place
-            ("checkpoint_length", "i8"),
-            ("checkpoint_blocks", "i8"),
+            ("checkpoint_blocks", "i8"),  # blocks that the log has and that are to be written in place, and since when
             ("checkpoint_since", "i8"),
-            ("log_head", "i8"),  # next log block, and how many are in use
-            ("log_used", "i8"),
-            ("revokes", "i8"),
             ("oldest", "i8"),  # rows of the first and the last file with dirty pages, -1 = none
             ("newest", "i8"),
             ("next_tick", "i8"),
@@ -126,16 +119,29 @@ STATE = np.dtype(
             ("free_inodes", "i8"),  # stack of freed inode numbers
             ("free_inode_count", "i8"),
             ("next_inode", "i8"),
-            # a ring of inodes that were freed and cannot be used again yet
-            ("recent", "i8"),
-            ("recent_room", "i8"),
-            ("recent_first", "i8"),
-            ("recent_count", "i8"),
             ("closes", "i8"),  # close operations seen
             ("data_blocks", "i8"),
             ("meta_blocks", "i8"),  # directory blocks and extent leaves
             ("commits", "i8"),
             ("ignored", "i8"),
+        ],
+    )
+)
+
+# What file systems with blocks of metadata on a device have besides, as `build` makes them.
+ON_DEVICE = np.dtype(
+    (
+        np.record,
+        [
+            *STATE.descr,
+            ("joined", "i8"),  # bitmap over all blocks: in the running transaction (no journal: dirty)
+            # bitmap over all blocks: committed to the log, not yet written in place (no journal: in the list `txn`)
+            ("logged", "i8"),
+            (
+                "txn",
+                "i8",
+            ),  # list of the running transaction's blocks; `txn_blocks` leaves out stale entries, whose bit is gone
+            ("revokes", "i8"),
         ],
     )
 )
@@ -158,22 +164,26 @@ def known_folders(files: Files) -> list[int]:
 
 
 def build(
-    files: Files, blocks: int, dax: bool, own: dict[str, int], cost: np.ndarray, *,
-    pointers: int = 0, waiting: int = 0, alignment: int = BLOCK,
+    dtype: np.dtype, files: Files, blocks: int, dax: bool, own: dict[str, int], lists: dict[str, int], cost: np.ndarray,
+    *, alignment: int = BLOCK,
 ) -> State:  # fmt: skip
-    """State of an empty file system of `blocks` blocks with the fields `own` (layout, limits, times) and a cost table.
+    """State of an empty file system of `blocks` blocks with the fields `own` (layout, limits, times), its own `lists` of so many
+    words and a cost table; `dtype` is ON_DEVICE and what the family has besides.
 
-    `pointers`: pointer blocks that one operation may change; `waiting`: freed inodes that cannot be used again yet, at most;
     `alignment`: the first block that files can have lies at a multiple of so many bytes.
     """
-    folders, rows = known_folders(files), len(files) + 1
-    lists = _lists(blocks, rows, 4 * own["txn_limit"], pointers)
-    lists |= {"free_inodes": rows + waiting, "recent": 2 * waiting}
+    folders, rows, bitmap = known_folders(files), len(files) + 1, -(-blocks // 64)
+    lists = {
+        "free_inodes": rows,
+        "joined": bitmap,
+        "logged": bitmap,
+        "txn": most_joined(blocks, own["txn_limit"]),
+    } | lists
     words = rows * ROW_WORDS + sum(lists.values()) + first_fit.arena_words(blocks) + 64 * len(folders) + (1 << 16)
-    state = new_state(STATE, 1 << words.bit_length(), cost)
+    state = new_state(dtype, 1 << words.bit_length(), cost)
     reserved = own["journal_at"] + own["journal_blocks"] + len(folders)
     first_fit.attach(state, first_data_block(reserved, alignment), blocks)
-    own = own | {"dax": dax, "tid": 1, "next_inode": FIRST_INODE, "next_tick": FLUSHER_PERIOD, "recent_room": waiting}
+    own = own | {"dax": dax, "tid": 1, "next_inode": FIRST_INODE, "next_tick": FLUSHER_PERIOD}
     lay_out(state, files, lists, own | (DAX_PAGES if dax else CACHED_PAGES))
     _known_folders(state, folders, reserved - len(folders))
     return state
@@ -231,21 +241,9 @@ def layout_of(blocks: int, journal: int) -> dict[str, int]:
     }
 
 
-def _lists(blocks: int, rows: int, journal: int, pointers: int) -> dict[str, int]:
-    """Words of the arena's fixed lists and bitmaps.
-
-    A transaction is closed at a quarter of the journal; the operation that passes it may touch each group, and each of the
-    device's pointer blocks, once more.
-    """
-    groups, bitmap = -(-blocks // GROUP_BLOCKS), -(-blocks // 64)
-    more = 2 * groups + 4 * FLUSH_PAGES + pointers
-    return {
-        "free_inodes": rows,
-        "joined": bitmap,
-        "logged": bitmap,
-        "txn": journal // 4 + more,
-        "checkpoint_list": journal + 2 * more,
-    }
+def most_joined(blocks: int, limit: int) -> int:
+    """Entries that the list of a transaction may have: the operation that passes its limit may touch each group once more."""
+    return limit + 2 * -(-blocks // GROUP_BLOCKS) + 4 * FLUSH_PAGES
 
 
 def _known_folders(state: State, folders: list[int], block: int) -> None:

@@ -15,6 +15,7 @@ from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux.blocks import add_changed, blocks_left, blocks_needed, page_run, reserve_pages
 from scmsim.fs.linux.files import dirty_inode
+from scmsim.fs.linux.folios import order_at
 from scmsim.fs.linux.writeback import queue_dirty
 from scmsim.jit import subroutine
 
@@ -81,10 +82,17 @@ def cache_page(s, arena, f, out, page, is_kept):
 @subroutine
 def add_cached(s, arena, f, op, out, span):
     """The pages span = (first, behind the last), none cached, enter the cache; one written in part is read before."""
-    end = op.offset + op.length
+    end, tail, first = op.offset + op.length, 0, span[0]
     for at in range(span[0], span[1]):
+        if tail == 0 and s.folio_order and not s.reading:
+            tail = 1 << order_at(s, at, span[1], max(op.offset, at << 12), end)
+            s.frame = (s.frame + tail - 1) & ~(tail - 1)
+            first = at
         part_kept = at << 12 < op.offset or (end < (at + 1) << 12 and end < arena[f + e.SIZE]) or s.reading
         cache_page(s, arena, f, out, at, part_kept)
+        if tail:
+            arena[arena[f + e.PAGES] + at] |= e.IS_TAIL if at > first else 0
+            tail -= 1
     s.new_pages += span[1] - span[0]
 
 

@@ -90,6 +90,8 @@ def split(s, arena, out, mapping, page):
         if tables.address_of(arena, mapping, page) & w.HUGE_PAGE - 1:
             tables.zap(s, arena, out, mapping, page, page + 1)
     first, pages, start = arena[mapping + w.FIRST], arena[mapping + w.PAGES], tables.address_of(arena, mapping, page)
+    if start >> 12 & w.GROUP - 1:
+        tables.unfold(arena, mapping, page)
     second = new_mapping(s, arena, arena[mapping + w.FILE], page, first + pages - page, start)
     arena[second + w.FLAGS], arena[second + w.THREAD] = arena[mapping + w.FLAGS], arena[mapping + w.THREAD]
     source, target = tables.slot_at(arena, mapping, page), arena[second + w.SLOTS]

@@ -272,16 +272,21 @@ def may_store(arena, mapping):
 
 @subroutine
 def large_page(s, arena, out, mapping, f, at):
-    """Page cache of huge pages: map the 2 MiB in which a page lies; returns whether that could be done."""
-    page, write = at
+    """Page cache: map the folio of 2 MiB in which a page lies, at = (page, FAULT bits); returns whether that could be done.
+
+    An entry that may not be stored to goes before (wp_huge_pmd of a file: __split_huge_pmd).
+    """
+    page, write = at[0], at[1] & w.WRITES
     first, slot = page & ~(w.FAN - 1), tables.slot_at(arena, mapping, page)
     place = hooks.place(s, arena, f, page)
-    if arena[s.maps + w.HUGE] == 0 or arena[slot] or place == 0 or place & w.UNWRITTEN:
+    if place == 0 or place & w.UNWRITTEN or hooks.folio(s, arena, f, page)[1] != w.FAN:
         return False
-    address = place - (page - first << 12)
-    arena[slot] = address | w.PRESENT | w.LARGE | may_store(arena, mapping)
+    if arena[slot]:
+        tables.zap(s, arena, out, mapping, first, first + w.FAN)
+    store = (w.WRITABLE if write else 0) if hooks.KEEPS_CLEAN else may_store(arena, mapping)
+    arena[slot] = place - (page - first << 12) | w.PRESENT | w.LARGE | store
     tables.charge(s, arena, out, LARGE_STORE_COST if write else LARGE_LOAD_COST, 1)
-    tell(s, arena, out, mapping, (first, w.FAN, 21), protected(0, write))
+    tell(s, arena, out, mapping, (first, w.FAN, 21), at[1])
     return True
 
 
@@ -296,10 +301,16 @@ def cached_fault(s, arena, out, mapping, f, at):
         outcome = hooks.make_dirty(s, arena, out, f, page)
     if outcome != DONE:
         return outcome
-    if can_be_large(s, arena, mapping, f, page) and large_page(s, arena, out, mapping, f, at):
-        return DONE
     how = protected(old, write) | (w.MAJOR if was_read else 0)
+    if can_be_large(s, arena, mapping, f, page) and large_page(
+        s, arena, out, mapping, f, (page, protected(old, write))
+    ):
+        return DONE
     count, begin = 1, page
+    if old & w.LARGE:  # its folio has lost pages: small entries come
+        first = tables.region_end(arena, mapping, page) - w.FAN
+        tables.zap(s, arena, out, mapping, first, first + w.FAN)
+    tables.unfold(arena, mapping, page)
     if not write and not was_read and hooks.AROUND > 1 and hooks.place(s, arena, f, page):
         count, begin = map_around(s, arena, out, mapping, f, page)
     else:
@@ -307,6 +318,8 @@ def cached_fault(s, arena, out, mapping, f, at):
         store = w.WRITABLE if write else (0 if hooks.KEEPS_CLEAN else may_store(arena, mapping))
         place = hooks.place(s, arena, f, page)
         arena[tables.entry_at(arena, mapping, page)] = w.PRESENT | (place | store if place else w.ZERO | w.ZERO_PAGE)
+    if count == w.GROUP or tables.address_of(arena, mapping, page) >> 12 & w.GROUP - 1 == w.GROUP - 1:
+        tables.fold(s, arena, mapping, f, page)
     tables.charge(s, arena, out, cost_of(how), 1)
     tables.charge(s, arena, out, AROUND_COST, count - 1)
     tell(s, arena, out, mapping, (begin, count, 12), how)
@@ -321,6 +334,7 @@ def copy_fault(s, arena, out, mapping, f, at):
     old = arena[tables.entry_at(arena, mapping, page)]
     if arena[slot] & w.PRESENT:
         tables.zap(s, arena, out, mapping, page, page + 1)
+    tables.unfold(arena, mapping, page)
     tables.small_table(s, arena, out, mapping, page)
     copy = w.ANONYMOUS + (arena[s.maps + w.COPIES] << 12)
     arena[s.maps + w.COPIES] += 1

@@ -72,6 +72,12 @@ def make_dirty(s, arena, out, f, page):
 
 
 @subroutine
+def folio(s, arena, f, page):
+    """Page cache: the folio that a page lies in, as (first page, pages)."""
+    return page, 1
+
+
+@subroutine
 def is_dirty(s, arena, f, page):
     """Page cache: whether a page is dirty; a clean one is protected."""
     return True

@@ -1,7 +1,7 @@
 """The kernels of mapped files, for a family to bind its hooks to."""
 
 from scmsim.fs.mapping.calls import change
-from scmsim.fs.mapping.layout import places, rules, size
+from scmsim.fs.mapping.layout import folios, places, rules, size
 from scmsim.fs.mapping.touch import touch
 
-__all__ = ["change", "places", "rules", "size", "touch"]
+__all__ = ["change", "folios", "places", "rules", "size", "touch"]

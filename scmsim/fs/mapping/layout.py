@@ -23,7 +23,19 @@ def places(state, arena, file, out):
 
 
 @kernel
+def folios(state, arena, file, out):
+    """out[k] = pages of the folio that page k of a file lies in."""
+    s = state[0]
+    f = hooks.find(s, arena, file)
+    page = 0
+    while page < out.size:
+        first, count = hooks.folio(s, arena, f, page)
+        out[page : first + count] = count
+        page = first + count
+
+
+@kernel
 def rules(state, arena):
     """(Whether it is DAX, whether a fault may map 2 MiB at once and gives a hole as many, pages that a fault for a load maps)."""
-    large = hooks.MAY_BE_LARGE and (hooks.DAX or arena[state[0].maps + w.HUGE] != 0)
+    large = hooks.MAY_BE_LARGE and (hooks.DAX or hooks.KEEPS_CLEAN or arena[state[0].maps + w.HUGE] != 0)
     return hooks.DAX, large, hooks.WHOLE_BLOCKS, hooks.AROUND

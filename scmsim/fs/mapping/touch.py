@@ -85,6 +85,12 @@ def run_length(arena, entry, word, at, end):
 
 
 @inlined
+def order_of(word):
+    """What an event says of the page that an entry maps."""
+    return 21 if word & w.LARGE else 12 | (r.CONTIGUOUS if word & w.CONTIGUOUS else 0)
+
+
+@inlined
 def emit_touch(s, arena, out, op, word, at):
     """One touch of at = (address in the program, bytes, bytes into the entry's page)."""
     vaddr, length, inside = at
@@ -92,7 +98,7 @@ def emit_touch(s, arena, out, op, word, at):
     emit_run(s, out, tables.what_of(s, arena, code_of(op), ACCESS_SITE, space), 0, length)
     e = out[s.emitted - 1]
     e.vaddr = vaddr
-    e.order = 21 if word & w.LARGE else 12
+    e.order = order_of(word)
     e.addr = (word & ~w.FLAG_BITS) + (0 if word & w.ZERO else inside)
 
 
@@ -185,7 +191,7 @@ def is_quick(s, arena, out, op):
     if word & (need | w.ZERO | w.COPIED) != need or op.length <= 0 or within + op.length > 1 << order:
         return False
     e = out[n & 0x7FFFFFFF]
-    e.code, e.site, e.space, e.order = code_of(op), arena[m + w.SITE] + ACCESS_SITE, hooks.SPACE, order
+    e.code, e.site, e.space, e.order = code_of(op), arena[m + w.SITE] + ACCESS_SITE, hooks.SPACE, order_of(word)
     e.op, e.width, e.addr, e.length, e.vaddr = s.op, 0, (word & ~w.FLAG_BITS) + within, op.length, address
     s.emitted = n + 1
     return True

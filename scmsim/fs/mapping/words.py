@@ -10,7 +10,7 @@ FAN_ORDER = 9  # of its words in the arena
 # The table of mappings, at `maps` of the state record.  FILES: the words of the first file; AT: bytes or pages of the operation at
 # work that are done; ASKS: what the file system is to do first (ASK_...), for ASKS_FILE at page ASKS_AT; ANSWERED: the last answer;
 # RUNS: 1 + the thread whose address space is in use; COPIES: pages that private mappings have copied; SITE, COST: the first of its
-# own; BEYOND_END to UNSUPPORTED: what failed; HUGE: the page cache has huge pages; LEAVES_LARGE: a large entry stays writable when
+# own; BEYOND_END to UNSUPPORTED: what failed; HUGE: all its pages are huge; LEAVES_LARGE: a large entry stays writable when
 # its pages are written back; LIVE, NEWEST: how many mappings there are, and the first of all in a list; FRESH: the fault at work
 # filled a hole; FILL_AT, FILL_END: pages to which the fault at work gives blocks, 0: to none; LOADS_DIRTY: DAX takes a page that a
 # fault for a load mapped for dirty; FILLS: a fault for a store that may map 2 MiB gives blocks to their first run of pages without.
@@ -35,6 +35,8 @@ MAPPING_ORDER = 4
 # An entry: address on the device (or of the frame) and flags, 0: none.  A word of SLOTS, or of the tree, that is neither 0 nor
 # PRESENT is the arena offset of FAN entries << 12.
 PRESENT, WRITABLE, DIRTY, ZERO, COPIED, LARGE = 1, 2, 4, 8, 16, 32
+CONTIGUOUS = 64  # the 16 entries around it, aligned, map 64 KiB of one folio with the same rights
+GROUP = 16  # of such entries: Arm's contiguous bit with pages of 4 KiB (CONT_PTES)
 FLAG_BITS = PAGE - 1
 
 # What a family says of a page (hooks.place): 0: a hole; UNWRITTEN: it has a block without content; else its address.

@@ -201,13 +201,33 @@ def perform(s, arena, out, op):
 
 
 @subroutine
+def block_shift(s):
+    """log2 of the bytes of a data block."""
+    return s.shift
+
+
+@subroutine
+def fits(s, arena, op, last):
+    """Whether a write up to the end of data block `last` has its blocks, which outcome it has.
+
+    pmfs_xip_file_write goes on with the blocks that its allocation got, and returns what it copied.  All or nothing: what replaces
+    blocks, and the first call on a file from before the trace.
+    """
+    row = s.files + op.file * state.FILE_WORDS
+    if s.replacing or calls.adopts(arena, op, row):
+        return FULL
+    data = missing(s, arena, op, row, op.offset >> s.shift, last + 1)
+    return affordable(s, arena, data, NODES + (data >> 8)) if data > 0 else DONE
+
+
+@subroutine
 def end(s, out):
     """The next operation is a new one."""
     s.stage = state.NEW
 
 
 HOOKS = {
-    operations: {"perform": perform, "end": end},
+    operations: {"perform": perform, "block_shift": block_shift, "fits": fits, "end": end},
     calls: {
         "state": state,
         "recipes": recipes,

@@ -56,8 +56,8 @@ class Event(NamedTuple):
             yield low, low - self.width
 
 
-def observe(model: Model, op: np.recarray) -> tuple[list[Event], bool]:
-    """Take one operation (an array of one row): its events, and whether it succeeded."""
+def observe(model: Model, op: np.recarray) -> tuple[list[Event], np.record, bool]:
+    """Take one operation (an array of one row): its events, the operation as far as it was done, and whether it succeeded."""
     failed, seen = int(model.status[0]["failed"]), []
     for events in model.events(op):
         rows = events[
@@ -70,7 +70,10 @@ def observe(model: Model, op: np.recarray) -> tuple[list[Event], bool]:
             Event(code, model.sites[site], addr, length, width)
             for code, site, addr, length, width in zip(*columns, strict=True)
         ]
-    return seen, int(model.status[0]["failed"]) == failed
+    if model.short:
+        op = op.copy()
+        op.length[0] = model.short[0]
+    return seen, op[0], int(model.status[0]["failed"]) == failed
 
 
 def prologue(source: Source) -> tuple[Files, np.recarray]:

@@ -169,6 +169,7 @@ emit = bind(
     operations,
     {
         **shared.HOOKS,
+        operations: {**shared.HOOKS[operations], "fits": shared.fits},
         calls: {**shared.HOOKS[calls], "link": link},
         cache: {"send_nodes": send_nodes},
         data: {"HOLES": 1},

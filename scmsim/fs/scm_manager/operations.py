@@ -180,6 +180,14 @@ def perform(s, arena, out, op):
 
 
 @subroutine
+def fits(s, arena, op, last):
+    """Whether a write up to the end of page `last` has its units: Linux' loop over pages writes what fits."""
+    row = s.files + op.file * state.FILE_WORDS
+    count = needed(s, arena, op, row) + missing(arena, row, op.offset >> s.shift, (last + 1) << 12 >> s.shift)
+    return DONE if count <= units.available(s) else FULL
+
+
+@subroutine
 def prepare(s, arena, out, op):
     """Dirty blocks that are older than the period are written back first; False: no room to finish that."""
     s.now = op.time_ns

@@ -28,7 +28,7 @@ STATE = np.dtype(
     (
         np.record,
         [
-            *e.STATE.descr,
+            *ext4_state.STATE.descr,
             ("mode", "i8"),
             ("passed", "i8"),  # set when the operation at work is the kernel's
             ("prepared", "i8"),  # set when the library has done its part of it

@@ -53,7 +53,7 @@ SLOT_AT, SLOTS, GROWN, PMD_AT = pmfs_recipes.NODE, pmfs_recipes.SLOTS, pmfs_reci
 
 # A log: a header of 64 bytes (see docs/fs/vsm.md), then both arrays, 16 bytes an entry.
 STATE_BYTES, HEADER_BYTES, ENTRY_BYTES = 8, 64, 16
-SHOOTDOWNS = ("local", "broadcast", "deferred", "invlpgb")
+SHOOTDOWNS = ("local", "broadcast", "deferred")
 OWN_CPU, LATER = 1, -1  # on how many CPUs a range is invalidated: when something else is
 INODE_FLAG = 96  # offset of the flag in an inode: its last superpage has no tail
 PTE = 8
@@ -79,8 +79,8 @@ def _swapped(site: str, shootdown: str) -> list[tuple[int, ...]]:
 
 
 def _told(site: str, shootdown: str) -> list[tuple[int, ...]]:
-    """One multicast to all CPUs, if SPAN is not 0; with INVLPGB the hardware has told them, with `local` nobody does."""
-    return [_step(INVALIDATE, site, VA, 0, 0, SPAN)] if shootdown in ("broadcast", "deferred") else []
+    """All CPUs are told at once, if SPAN is not 0: interrupted, or as the machine broadcasts; with `local` nobody tells them."""
+    return [_step(INVALIDATE, site, VA, 0, 0, SPAN)] if shootdown != "local" else []
 
 
 def _resited(steps: list, sites: dict[str, str]) -> list:

@@ -9,7 +9,7 @@ from scmsim.fs.engine.table import reserve, words_to_hold
 from scmsim.fs.linux import calls, names, pages, transfer
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux.blocks import holes
+from scmsim.fs.linux.blocks import holes, page_run
 from scmsim.fs.linux.calls import data_call, plain_call
 from scmsim.fs.linux.files import call
 from scmsim.fs.linux.names import change_names
@@ -73,6 +73,23 @@ def has_blocks(s, arena, f, op):
     """Whether the device has the blocks that a write takes; they are counted only where it has few left."""
     first, last = op.offset >> 12, (op.offset + op.length - 1) >> 12
     return s.free_blocks >= 2 * (last + 1 - first) + n.MOST_BLOCKS or holes(arena, f, first, last) <= s.free_blocks
+
+
+@subroutine
+def fitting(s, arena, op):
+    """Bytes of a write that have room: the transaction of each run reserves all of its blocks, so a run has all of them or none."""
+    f = arena[s.rows + op.file * e.ROW_WORDS + e.ROW_RECORD]
+    page, last = op.offset >> 12, (op.offset + op.length - 1) >> 12
+    left, stop = s.free_blocks, page + n.EXTENT_PAGES
+    while page <= last:
+        count = page_run(s, arena, f, page, min(last, stop - 1))
+        if page >= arena[f + e.END] or arena[arena[f + e.PAGES] + page] == 0:
+            left -= count
+            if left < 0:
+                break
+        page += count
+        stop += n.EXTENT_PAGES * (page == stop)
+    return max((page << 12) - op.offset, 0)
 
 
 @subroutine
@@ -142,5 +159,13 @@ def step(s, arena, out, op, row):
 _CALLS = {"settle": settle, "step": step, "sync_file": sync_file}
 _TRANSFER = {"has_blocks": has_blocks, "slice_fits": slice_fits, "write_slice": write_slice}
 emit = bind(
-    "xfs", operations, {operations: calls.HOOKS, calls: _CALLS, names: NAMES, pages: PAGES, transfer: _TRANSFER}
+    "xfs",
+    operations,
+    {
+        operations: {**calls.HOOKS, "fitting": fitting},
+        calls: _CALLS,
+        names: NAMES,
+        pages: PAGES,
+        transfer: _TRANSFER,
+    },
 ).emit

@@ -92,6 +92,8 @@ STATE = np.dtype(
             ("freed_inodes", "i8"),
             ("ail", "i8"),  # first item that is logged and not in place yet
             ("ail_items", "i8"),
+            ("log_head", "i8"),  # bytes: where the next checkpoint goes, and how many are in use
+            ("log_used", "i8"),
             ("sequence", "i8"),  # checkpoints so far
             ("log_unit", "i8"),
             ("log_buffer", "i8"),

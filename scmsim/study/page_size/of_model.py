@@ -75,10 +75,12 @@ def _of_file(model: Model, file: int, path: str) -> Mapped | None:
         return Mapped(path, length, np.full(regions, rules.NEVER, np.uint8), around)
     places = np.zeros(pages, np.int64)
     kernels.places(state.record, state.arena, file, places)
-    if not dax:  # the page cache has huge pages, which hold what lies in the mapping
+    if not dax:  # the page cache has large folios, which hold what lies in the mapping
+        folio = np.zeros(pages, np.int64)
+        kernels.folios(state.record, state.arena, file, folio)
         last = places[pages // rules.FAN * rules.FAN :]
         holes = np.flatnonzero((last == 0) | (last & 1 == 1))
-        filling = int(len(holes) > 0 and holes[0] % around > 0)
-        return Mapped(path, length, rules.cached_classes(0, length), around, filling=filling)
+        filling = int(bool((folio == rules.FAN).all()) and len(holes) > 0 and holes[0] % around > 0)
+        return Mapped(path, length, rules.cached_classes(0, length, folio), around, filling=filling)
     extents = rules.extents_of_pages(places)
     return Mapped(path, length, rules.classes(extents, length), around, len(extents.first), whole_blocks=whole_blocks)

@@ -23,9 +23,10 @@ MEANING = {
     "fragmented": "several runs of blocks, or with and without content",
     "edge": "the mapping or the file begins or ends within these 2 MiB",
     "never": "mapped by 4 KiB whatever the blocks are",
+    "small folios": "the page cache has no folio of 2 MiB there",
 }
 CLASSES = tuple(MEANING)
-WHOLE, UNWRITTEN, EMPTY, HOLE, MISALIGNED, FRAGMENTED, EDGE, NEVER = range(len(CLASSES))
+WHOLE, UNWRITTEN, EMPTY, HOLE, MISALIGNED, FRAGMENTED, EDGE, NEVER, SMALL = range(len(CLASSES))
 
 
 class Extents(NamedTuple):
@@ -88,9 +89,15 @@ def at_edge(offset: int, end: int) -> np.ndarray:
     return (region * HUGE < offset) | ((region + 1) * FAN > -(-end // PAGE))
 
 
-def cached_classes(offset: int, end: int) -> np.ndarray:
-    """`classes` of a mapping of a page cache with huge pages, which hold all that the mapping reaches as a whole."""
-    return np.where(at_edge(offset, end)[offset // HUGE :], EDGE, WHOLE).astype(np.uint8)
+def cached_classes(offset: int, end: int, folio: np.ndarray | None = None) -> np.ndarray:
+    """`classes` of a mapping of a page cache with huge pages, which hold all that the mapping reaches as a whole.
+
+    `folio` has the pages of the folio of each page of the file, where not all are of 2 MiB.
+    """
+    found = np.where(at_edge(offset, end)[offset // HUGE :], EDGE, WHOLE).astype(np.uint8)
+    if folio is not None:
+        found[(folio[offset // HUGE * FAN :: FAN][: len(found)] != FAN) & (found == WHOLE)] = SMALL
+    return found
 
 
 def _inside(runs: Extents, count: int) -> np.ndarray:

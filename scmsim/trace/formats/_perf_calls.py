@@ -4,7 +4,10 @@ Positions, sizes and duplicates follow the rules of `strace.py`.  Each open make
 that it opened is a pointer.
 """
 
+import functools
+import operator
 from collections.abc import Callable
+from typing import Any
 
 from scmsim.core.records import (
     APPENDS,
@@ -33,6 +36,7 @@ from scmsim.core.records import (
 from scmsim.trace.formats._strace_data import do_read, do_write
 from scmsim.trace.formats._strace_importer import (
     BOOKKEEPING,
+    CREATES,
     NO_MODEL,
     NOT_A_FILE,
     NOT_A_FILE_OPERATION,
@@ -40,12 +44,19 @@ from scmsim.trace.formats._strace_importer import (
     Importer,
 )
 from scmsim.trace.formats._strace_state import Description, Node, Task
+from scmsim.trace.kernels import file_rules
+from scmsim.trace.kernels.file_rules import HERE
 
 NAMELESS = "call on a path, whose name perf does not record"
 
 # asm-generic/fcntl.h, linux/falloc.h, asm-generic/mman.h of Linux
 _O_WRONLY, _O_RDWR, _O_CREAT, _O_EXCL, _O_TRUNC, _O_APPEND = 0o1, 0o2, 0o100, 0o200, 0o1000, 0o2000
 _O_DSYNC, _O_CLOEXEC, _O_PATH, _O_TMPFILE = 0o10000, 0o2000000, 0o10000000, 0o20000000
+CREAT_FLAGS = _O_WRONLY | _O_CREAT | _O_TRUNC  # what creat() means
+_OPEN_FLAGS = (
+    (_O_CREAT, file_rules.CREAT), (_O_EXCL, file_rules.EXCL), (_O_TRUNC, file_rules.TRUNC), (_O_APPEND, file_rules.APPEND),
+    (_O_DSYNC, file_rules.SYNC), (_O_CLOEXEC, file_rules.CLOEXEC), (_O_TMPFILE, file_rules.CREAT | file_rules.EXCL),
+)  # fmt: skip
 _F_DUPFD, _F_GETFL, _F_SETFD, _F_SETFL, _F_DUPFD_CLOEXEC = 0, 3, 2, 4, 1030
 _FALLOC_KEEP, _FALLOC_PUNCH, _FALLOC_OTHER = 1, 2, 0x08 | 0x20 | 0x40  # collapse, insert, unshare
 _PROT_WRITE, _MAP_SHARED, _MAP_ANONYMOUS = 2, 1, 0x20
@@ -79,7 +90,7 @@ def _node(imp: Importer, task: Task, fd: int) -> Node | str:
 
 
 def read(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
-    return do_read(imp, task, _find(imp, task, a[0]), None, 0, result)
+    return do_read(imp, task, _find(imp, task, a[0]), HERE, 0, result)
 
 
 def pread(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
@@ -87,11 +98,11 @@ def pread(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
 
 
 def preadv2(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
-    return do_read(imp, task, _find(imp, task, a[0]), None if a[3] == -1 else _offset(a[3]), 0, result)
+    return do_read(imp, task, _find(imp, task, a[0]), HERE if a[3] == -1 else _offset(a[3]), 0, result)
 
 
 def write(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
-    return do_write(imp, task, _find(imp, task, a[0]), None, result, 0)
+    return do_write(imp, task, _find(imp, task, a[0]), HERE, result, 0)
 
 
 def pwrite(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
@@ -100,7 +111,7 @@ def pwrite(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
 
 def pwritev2(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
     flag = (SYNCHRONOUS if a[5] & _RWF_SYNC else 0) | (APPENDS if a[5] & _RWF_APPEND else 0)
-    return do_write(imp, task, _find(imp, task, a[0]), None if a[3] == -1 else _offset(a[3]), result, flag)
+    return do_write(imp, task, _find(imp, task, a[0]), HERE if a[3] == -1 else _offset(a[3]), result, flag)
 
 
 def _offset(number: int) -> int:
@@ -122,24 +133,34 @@ def lseek(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
     return BOOKKEEPING
 
 
+def open_flags(flags: Any) -> Any:
+    """The flags of opens (a number, or an array) that `file_rules` knows."""
+    return functools.reduce(operator.or_, ((flags & bits != 0) * known for bits, known in _OPEN_FLAGS))
+
+
+def is_path_only(flags: Any) -> Any:
+    """Whether an open with these flags (a number, or an array) opens nothing."""
+    return flags & _O_PATH != 0
+
+
 def _open(imp: Importer, task: Task, flags: int, result: int) -> str | None:
     fd = _fd(result)
-    if flags & _O_PATH:
+    if is_path_only(flags):
         task.table.slots.pop(fd, None)
         return BOOKKEEPING
-    imp.nameless += 1
-    path = f"/process/{task.pid}/descriptor/{fd}/open/{imp.nameless}"
-    created = flags & _O_CREAT or flags & _O_TMPFILE
-    node = imp.names.nameless(path) if created else Node(path, imp.names.inside(path))
-    if created and not flags & (_O_EXCL | _O_TRUNC) and not flags & _O_TMPFILE:
-        imp.report.creates["assumed new"] += 1
+    path = imp.nameless_path(task, fd)
+    how = file_rules.opened(int(open_flags(flags)), file_rules.UNSEEN, False)
+    created = how != file_rules.OPENED
+    node = Node(path, True, created=created)
+    if how == file_rules.ASSUMED:
+        imp.report.creates[CREATES[how]] += 1
         node.row, node.exact = imp.next_row(), False
     found = Description(node)
     found.append, found.synchronous = bool(flags & _O_APPEND), bool(flags & _O_DSYNC)
     task.table.put(fd, found, bool(flags & _O_CLOEXEC))
     reason = imp.emit(task, CREATE if created else OPEN, node, -1, 0, 0)
     if flags & _O_TRUNC and not created:
-        imp.set_length(node, 0)
+        file_rules.set_length(node, 0)
         reason = imp.also(task, reason, TRUNCATE, node, 0, 0, 0)
     return reason
 
@@ -157,7 +178,7 @@ def openat2(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
 
 
 def creat(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
-    return _open(imp, task, _O_WRONLY | _O_CREAT | _O_TRUNC, result)
+    return _open(imp, task, CREAT_FLAGS, result)
 
 
 def close(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
@@ -200,7 +221,7 @@ def ftruncate(imp: Importer, task: Task, a: Arguments, result: int) -> str | Non
     node = _node(imp, task, a[0])
     if isinstance(node, str):
         return node
-    imp.set_length(node, _offset(a[1]))
+    file_rules.set_length(node, _offset(a[1]))
     return imp.emit(task, TRUNCATE, node, a[1], 0, 0)
 
 
@@ -258,8 +279,8 @@ def fcntl(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
 
 def _copy(imp: Importer, task: Task, source: int, target: int, result: int) -> str | None:
     # offsets are behind pointers: the positions stand for them
-    first = do_read(imp, task, _find(imp, task, source), None, 0, result)
-    second = do_write(imp, task, _find(imp, task, target), None, result, CONTINUES if first is None else 0)
+    first = do_read(imp, task, _find(imp, task, source), HERE, 0, result)
+    second = do_write(imp, task, _find(imp, task, target), HERE, result, CONTINUES if first is None else 0)
     if first is None and second is None:
         imp.report.extra_rows += 1
     return first if second is not None else None

@@ -11,7 +11,6 @@ from scmsim.core.records import (
     FALLOCATE,
     FSYNC,
     KEEP_SIZE,
-    OFFSET_UNKNOWN,
     PUNCH_HOLE,
     READ,
     READDIR,
@@ -44,67 +43,48 @@ from scmsim.trace.formats._strace_text import (
     WORD,
     number,
 )
+from scmsim.trace.kernels import file_rules
+from scmsim.trace.kernels.file_rules import HERE
 
-_MOST = 1 << 31  # Linux moves at most 0x7ffff000 bytes in one call
+MOST = 1 << 31  # Linux moves at most 0x7ffff000 bytes in one call
 _IMPOSSIBLE = "a call cannot move that many bytes"
-_HERE = -1  # preadv2 and pwritev2 with offset -1: at the position
 
 
-def do_read(imp: Importer, task: Task, found: Description | None, at: int | None, asked: int, count: int) -> str | None:
-    """Read `count` of `asked` bytes at an offset (None: at the position, which moves)."""
+def do_read(imp: Importer, task: Task, found: Description | None, at: int, asked: int, count: int) -> str | None:
+    """Read `count` of `asked` bytes at an offset (HERE: at the position, which moves)."""
     if found is None:
         return UNKNOWN_FD
     node = found.node
     if node is None:
         return NOT_A_FILE
-    if count > _MOST:
+    if count > MOST:
         raise ValueError(_IMPOSSIBLE)
-    start, doubt = at, 0
-    if start is None:
-        start, doubt = found.position, found.doubt
-        found.position = start + count
-    end = start + count
-    if not node.exact and count:
-        imp.holds(node, end)
-    if 0 < count < asked and not node.exact and not doubt:  # a short read of a file ends at its end
-        imp.measured(node, end)
+    start, doubt, row = file_rules.read(node, found, at, asked, count, imp.drained)
+    imp.existed(row)
     return imp.emit(task, READ, node, start, count, doubt)
 
 
-def do_write(imp: Importer, task: Task, found: Description | None, at: int | None, count: int, flag: int) -> str | None:
-    """Write `count` bytes at an offset (None: at the position, which moves); with O_APPEND always at the end."""
+def do_write(imp: Importer, task: Task, found: Description | None, at: int, count: int, flag: int) -> str | None:
+    """Write `count` bytes at an offset (HERE: at the position, which moves); with O_APPEND always at the end."""
     if found is None:
         return UNKNOWN_FD
     node = found.node
     if node is None:
         return NOT_A_FILE
-    if count > _MOST:
+    if count > MOST:
         raise ValueError(_IMPOSSIBLE)
-    if found.synchronous:
-        flag |= SYNCHRONOUS
-    if found.append or flag & APPENDS:
-        start, doubt = node.length, 0 if node.exact else OFFSET_UNKNOWN
-        flag |= APPENDS | doubt
-        if at is None:
-            found.position, found.doubt = start + count, doubt
-    elif at is None:
-        start = found.position
-        found.position = start + count
-        flag |= found.doubt
-    else:
-        start = at
-    imp.grown(node, start + count)
+    start, flag = file_rules.write(node, found, at, count, flag)
     return imp.emit(task, WRITE, node, start, count, flag)
 
 
 def read(imp: Importer, task: Task, m: Match[str]) -> str | None:
     fd, raw, asked, count = m.groups()
-    return do_read(imp, task, imp.describe(task, fd, raw), None, int(asked), int(count))
+    return do_read(imp, task, imp.describe(task, fd, raw), HERE, int(asked), int(count))
 
 
 def readv(imp: Importer, task: Task, m: Match[str]) -> str | None:
     fd, raw, count = m.groups()
-    return do_read(imp, task, imp.describe(task, fd, raw), None, 0, int(count))
+    return do_read(imp, task, imp.describe(task, fd, raw), HERE, 0, int(count))
 
 
 def pread(imp: Importer, task: Task, m: Match[str]) -> str | None:
@@ -114,13 +94,12 @@ def pread(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 def preadv(imp: Importer, task: Task, m: Match[str]) -> str | None:
     fd, raw, at, _, count = m.groups()
-    start = int(at)
-    return do_read(imp, task, imp.describe(task, fd, raw), None if start == _HERE else start, 0, int(count))
+    return do_read(imp, task, imp.describe(task, fd, raw), int(at), 0, int(count))
 
 
 def write(imp: Importer, task: Task, m: Match[str]) -> str | None:
     fd, raw, count = m.groups()
-    return do_write(imp, task, imp.describe(task, fd, raw), None, int(count), 0)
+    return do_write(imp, task, imp.describe(task, fd, raw), HERE, int(count), 0)
 
 
 def pwrite(imp: Importer, task: Task, m: Match[str]) -> str | None:
@@ -130,10 +109,10 @@ def pwrite(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 def pwritev(imp: Importer, task: Task, m: Match[str]) -> str | None:
     fd, raw, at, flags, count = m.groups()
-    start, flag = int(at), 0
+    flag = 0
     if flags is not None and "RWF_" in flags:
         flag = (SYNCHRONOUS if "SYNC" in flags else 0) | (APPENDS if "RWF_APPEND" in flags else 0)
-    return do_write(imp, task, imp.describe(task, fd, raw), None if start == _HERE else start, int(count), flag)
+    return do_write(imp, task, imp.describe(task, fd, raw), int(at), int(count), flag)
 
 
 def _copy(imp: Importer, task: Task, source: tuple, target: tuple, count: int) -> str | None:
@@ -147,8 +126,8 @@ def _copy(imp: Importer, task: Task, source: tuple, target: tuple, count: int) -
     return first if second is not None else None
 
 
-def _at(text: str | None) -> int | None:
-    return None if text is None else int(text)
+def _at(text: str | None) -> int:
+    return HERE if text is None else int(text)
 
 
 def copy_range(imp: Importer, task: Task, m: Match[str]) -> str | None:
@@ -179,7 +158,7 @@ def do_seek(found: Description | None, position: int) -> str:
         return UNKNOWN_FD
     if found.node is None:
         return NOT_A_FILE
-    found.position, found.doubt = position, 0
+    file_rules.seek(found, position)
     return BOOKKEEPING
 
 
@@ -233,7 +212,7 @@ def ftruncate(imp: Importer, task: Task, m: Match[str]) -> str | None:
     if isinstance(node, str):
         return node
     length = number(m[3])
-    imp.set_length(node, length)
+    file_rules.set_length(node, length)
     return imp.emit(task, TRUNCATE, node, length, 0, 0)
 
 

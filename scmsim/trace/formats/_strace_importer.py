@@ -10,6 +10,7 @@ from scmsim.trace.formats._report import Report
 from scmsim.trace.formats._strace_names import Names, is_special
 from scmsim.trace.formats._strace_state import Description, Maps, Node, Place, Table, Task
 from scmsim.trace.formats._strace_text import SELF_FD, unescape
+from scmsim.trace.kernels import file_rules
 
 NOT_A_FILE = "not a file (pipe, socket, device, /proc, /sys, memory)"
 NOT_A_FILE_OPERATION = "not a file operation"
@@ -25,8 +26,11 @@ NEVER_RETURNED = "call that never returned"
 PROCESS_EVENT = "signal or process event"
 BLANK = "blank line"
 
+# by what `file_rules.opened` says
+CREATES = ("", "certainly new", "emptied when opened, taken as new", "assumed new")
+
 _FIELDS = ("time_ns", "offset", "length", "file", "file2", "thread", "flag", "op")  # order in the buffer
-_WIDTH = len(_FIELDS)
+WIDTH = len(_FIELDS)
 
 
 class Importer:
@@ -44,10 +48,11 @@ class Importer:
         self.program = ""  # path of the first execve
         self.writable: dict[str, int] = {}  # path -> bytes mapped writable and shared
         self._cwd = cwd
-        self._threads = 0
-        self._nodes: list[Node] = []
+        self.threads = 0
+        self.nodes: list[Node | str] = []  # by number; only the name of a file that nothing leads to any more
+        self.closed: dict[int, int] = {}  # the length before the trace of each of those
         self._buffer = array("q")
-        self._drained = 0  # rows taken out of the buffer
+        self.drained = 0  # rows taken out of the buffer
 
     def emit(self, task: Task, op: int, node: Node, offset: int, length: int, flag: int, file2: int = -1) -> str | None:
         """Add a row; returns the reason why it was left out, or None."""
@@ -63,9 +68,13 @@ class Importer:
 
     def emit_many(self, now: Any, offset: Any, length: Any, ident: Any, thread: Any, flag: Any, op: Any) -> None:
         """Add rows as columns of int64."""
-        table = np.empty((len(op), _WIDTH), "i8")
+        table = np.empty((len(op), WIDTH), "i8")
         for column, values in enumerate((now, offset, length, ident, -1, thread, flag, op)):
             table[:, column] = values
+        self.emit_table(table)
+
+    def emit_table(self, table: np.ndarray) -> None:
+        """Add rows of a table that has the columns of the buffer."""
         self._buffer.frombytes(table.tobytes())
 
     def thread(self, task: Task) -> int:
@@ -90,75 +99,65 @@ class Importer:
         self._buffer.extend((self.now, -1, 0, -1, -1, task.thread, 0, op))
 
     def _next_thread(self) -> int:
-        self._threads += 1
-        return self._threads - 1
+        self.threads += 1
+        return self.threads - 1
+
+    def nameless_path(self, task: Task, fd: int) -> str:
+        """What to call the object of one open whose name is not known."""
+        self.nameless += 1
+        return f"/process/{task.pid}/descriptor/{fd}/open/{self.nameless}"
 
     def next_row(self) -> int:
         """Number of the row that the next `emit` adds."""
-        return self._drained + len(self._buffer) // _WIDTH
+        return self.drained + len(self._buffer) // WIDTH
 
     def number(self, node: Node) -> int:
         """The dense id of an inode; given at its first use in a row."""
         if node.ident < 0:
-            node.ident = len(self._nodes)
-            self._nodes.append(node)
+            node.ident = len(self.nodes)
+            self.nodes.append(node)
         return node.ident
 
     def drain(self, keep: int) -> np.ndarray | None:
         """Take all but the last `keep` rows out of the buffer as records of OP (None: there are not enough)."""
-        count = len(self._buffer) // _WIDTH - keep
+        count = len(self._buffer) // WIDTH - keep
         if count <= 0:
             return None
-        table = np.frombuffer(self._buffer, "i8", count * _WIDTH).reshape(count, _WIDTH)
+        table = np.frombuffer(self._buffer, "i8", count * WIDTH).reshape(count, WIDTH)
         out = np.zeros(count, OP)
         for column, name in enumerate(_FIELDS):
             out[name] = table[:, column]
         del table  # an array that is looked at cannot shrink
-        del self._buffer[: count * _WIDTH]
-        self._drained += count
+        del self._buffer[: count * WIDTH]
+        self.drained += count
         self.report.rows += count
         self.report.unknown_offsets += int(np.count_nonzero(out["flag"] & OFFSET_UNKNOWN))
         return out
 
     def files(self) -> Files:
         """The side table."""
-        first = [0 if node.is_dir and node.first > 0 else node.first for node in self._nodes]
-        return Files(
-            [node.name for node in self._nodes],
-            np.array(first, "i8"),
-            np.array([node.is_dir for node in self._nodes], bool),
+        nodes = self.nodes
+        is_dir = np.array([not isinstance(node, str) and node.is_dir for node in nodes], bool)
+        first = np.array(
+            [self.closed[i] if isinstance(node, str) else node.first for i, node in enumerate(nodes)], "i8"
         )
+        first[is_dir & (first > 0)] = 0
+        return Files([node if isinstance(node, str) else node.name for node in nodes], first, is_dir)
 
     def holds(self, node: Node, end: int) -> None:
         """A read or seek has shown that the file has at least `end` bytes now."""
-        if end > node.written:
-            if node.row >= 0:
-                self._existed(node)
-            if node.open_question and end > node.first:
-                node.first = end
-        if end > node.length:
-            node.length = end
+        self.existed(file_rules.holds(node, end, self.drained))
 
     def measured(self, node: Node, length: int) -> None:
         """A stat or seek has shown that the file has exactly `length` bytes now."""
         self.holds(node, length)
-        node.length, node.exact, node.open_question, node.row = length, True, False, -1
+        file_rules.set_length(node, length)
 
-    def set_length(self, node: Node, length: int) -> None:
-        """The call in work has set the length of the file."""
-        node.length, node.exact, node.open_question, node.row = length, True, False, -1
-
-    def grown(self, node: Node, end: int) -> None:
-        """The call in work has written up to `end`."""
-        if end > node.written:
-            node.written = end
-        if end > node.length:
-            node.length = end
-
-    def _existed(self, node: Node) -> None:
-        """The file was assumed to be new but has data that the trace did not write: its CREATE was an OPEN."""
-        at = (node.row - self._drained) * _WIDTH
-        node.row = -1
+    def existed(self, row: int) -> None:
+        """The file of a CREATE (NONE: of none) was assumed to be new but has data that the trace did not write: it was an OPEN."""
+        if row == file_rules.NONE:
+            return
+        at = (row - self.drained) * WIDTH
         creates = self.report.creates
         if at < 0:
             creates["found too late to be existing"] += 1
@@ -167,7 +166,6 @@ class Importer:
         creates["assumed new, then found existing"] += 1
         self._buffer[at + _FIELDS.index("op")] = OPEN
         self._buffer[at + _FIELDS.index("file2")] = -1
-        node.first, node.open_question, node.exact = 0, True, False
 
     def task(self, pid: str | None) -> Task:
         """The task of a process or thread not seen before: a child of a pending fork, or one of unknown origin."""

@@ -8,6 +8,7 @@ import re
 from posixpath import normpath
 
 from scmsim.trace.formats._strace_state import Node
+from scmsim.trace.kernels import file_rules
 
 _SPECIAL = re.compile(r"/(?:proc|sys)(?:/|$)|/memfd:|/dev/(?!(?:shm|mqueue|hugepages)(?:/|$))").match
 
@@ -53,6 +54,17 @@ class Names:
         under = self.under
         return under is None or path == under or path.startswith(under + "/") or under == "/"
 
+    def is_plain(self, path: str) -> bool:
+        """Whether nothing is known of a symbolic link at a path: it and what an open leads to are the same."""
+        head = path.rpartition("/")[0]
+        return path not in self.links and self._dirs.get(head, head) == head
+
+    def seen(self, path: str) -> int:
+        """What is known about a name: UNSEEN, ABSENT or PRESENT."""
+        if self.table.get(path) is not None:
+            return file_rules.PRESENT
+        return file_rules.ABSENT if path in self.table else file_rules.UNSEEN
+
     def node(self, path: str, *, is_dir: bool = False) -> Node:
         """The inode at a path; one that was there before the trace if the path was never seen."""
         node = self.table.get(path)
@@ -74,7 +86,7 @@ class Names:
 
     def parent(self, path: str) -> Node:
         """The directory that holds a path."""
-        return self.node(path.rpartition("/")[0] or ("/" if path[:1] == "/" else "."), is_dir=True)
+        return self.node(above_of(path), is_dir=True)
 
     def remove(self, path: str) -> Node:
         """Take a name away; returns the inode that had it."""
@@ -110,6 +122,11 @@ class Names:
             if moved is not None:
                 moved.path = new + path[len(old) :]
                 moved.inside = self.inside(moved.path)
+
+
+def above_of(path: str) -> str:
+    """The path of the directory that holds a path."""
+    return path.rpartition("/")[0] or ("/" if path[:1] == "/" else ".")
 
 
 def is_special(path: str) -> bool:

@@ -1,5 +1,7 @@
 """Calls on paths: open, create, remove, rename, stat, directories.  See `strace.py` for the rules."""
 
+import functools
+import operator
 from re import Match
 
 from scmsim.core.records import (
@@ -16,6 +18,7 @@ from scmsim.core.records import (
 )
 from scmsim.trace.formats._strace_importer import (
     BOOKKEEPING,
+    CREATES,
     NO_MODEL,
     NOT_A_FILE,
     OUTSIDE,
@@ -24,7 +27,7 @@ from scmsim.trace.formats._strace_importer import (
     Importer,
     split_raw,
 )
-from scmsim.trace.formats._strace_names import is_special
+from scmsim.trace.formats._strace_names import above_of, is_special
 from scmsim.trace.formats._strace_state import Description, Node, Task
 from scmsim.trace.formats._strace_text import (
     COMMA,
@@ -42,6 +45,13 @@ from scmsim.trace.formats._strace_text import (
     number,
     unescape,
 )
+from scmsim.trace.kernels import file_rules
+
+_OPEN_FLAGS = (
+    ("O_CREAT", file_rules.CREAT), ("O_EXCL", file_rules.EXCL), ("O_TRUNC", file_rules.TRUNC),
+    ("O_APPEND", file_rules.APPEND), ("O_SYNC", file_rules.SYNC), ("O_DSYNC", file_rules.SYNC),
+    ("O_CLOEXEC", file_rules.CLOEXEC), ("O_DIRECTORY", file_rules.DIR),
+)  # fmt: skip
 
 
 def _open(imp: Importer, task: Task, where: tuple, flags: str, result: tuple) -> str | None:
@@ -59,7 +69,7 @@ def _open(imp: Importer, task: Task, where: tuple, flags: str, result: tuple) ->
     node, how = (same.node, OPEN) if same is not None else _find_or_make(imp, asked, path, flags)
     found = Description(node, raw)
     found.append, found.path_only = "O_APPEND" in flags, "O_PATH" in flags
-    found.synchronous = "O_SYNC" in flags or "O_DSYNC" in flags
+    found.synchronous = bool(open_flags(flags) & file_rules.SYNC)
     task.table.put(fd, found, "O_CLOEXEC" in flags)
     if node is None:
         return NOT_A_FILE
@@ -68,20 +78,25 @@ def _open(imp: Importer, task: Task, where: tuple, flags: str, result: tuple) ->
 
 def _find_or_make(imp: Importer, asked: str, path: str, flags: str) -> tuple[Node, int]:
     """The inode that an open leads to, and whether it is made (CREATE) or was there (OPEN)."""
-    table = imp.names.table
+    names = imp.names
     if "O_TMPFILE" in flags:
-        return imp.names.nameless(path if path != asked else f"{path}/#unnamed"), CREATE
-    known = table.get(path)
-    if "O_CREAT" not in flags or (known is not None and "O_EXCL" not in flags):
-        return imp.names.node(path, is_dir="O_DIRECTORY" in flags), OPEN
-    above = table.get(path.rpartition("/")[0])  # a directory that the trace made holds what the trace put there
-    sure = "O_EXCL" in flags or path in table or asked in table or (above is not None and above.first < 0)
-    kind = "certainly new" if sure else "emptied when opened, taken as new" if "O_TRUNC" in flags else "assumed new"
-    imp.report.creates[kind] += 1
-    node = imp.names.make(path)
-    if kind == "assumed new":
+        return names.nameless(path if path != asked else f"{path}/#unnamed"), CREATE
+    seen = max(names.seen(path), file_rules.ABSENT if asked in names.table else file_rules.UNSEEN)
+    above = names.table.get(above_of(path))  # a directory that the trace made holds what the trace put there
+    how = file_rules.opened(open_flags(flags), seen, above is not None and above.first < 0)
+    if how == file_rules.OPENED:
+        return names.node(path, is_dir="O_DIRECTORY" in flags), OPEN
+    imp.report.creates[CREATES[how]] += 1
+    node = names.make(path)
+    if how == file_rules.ASSUMED:
         node.row, node.exact = imp.next_row(), False
     return node, CREATE
+
+
+@functools.lru_cache(1 << 10)
+def open_flags(text: str) -> int:
+    """The flags of an open that `file_rules` knows."""
+    return functools.reduce(operator.or_, (flag for word, flag in _OPEN_FLAGS if word in text), 0)
 
 
 def _emit_open(imp: Importer, task: Task, node: Node, how: int, flags: str) -> str | None:
@@ -93,7 +108,7 @@ def _emit_open(imp: Importer, task: Task, node: Node, how: int, flags: str) -> s
         return reason
     reason = imp.emit(task, OPEN, node, -1, 0, DIRECTORY if node.is_dir else 0)
     if "O_TRUNC" in flags:
-        imp.set_length(node, 0)
+        file_rules.set_length(node, 0)
         reason = imp.also(task, reason, TRUNCATE, node, 0, 0, 0)
     return reason
 
@@ -191,7 +206,7 @@ def truncate(imp: Importer, task: Task, m: Match[str]) -> str | None:
     if is_special(path):
         return NOT_A_FILE
     node, length = imp.names.node(path), number(m[2])
-    imp.set_length(node, length)
+    file_rules.set_length(node, length)
     return imp.emit(task, TRUNCATE, node, length, 0, 0)
 
 

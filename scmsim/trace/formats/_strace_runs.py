@@ -1,50 +1,66 @@
-"""Many data calls at once: a stretch of reads, writes, seeks and syncs with nothing else between them, as columns.
+"""Many plain calls at once, with nothing else between them: what they touch of an importer's state, as tables for a kernel.
 
-It does what `_strace_data.do_read` and `do_write` do call by call (the property tests compare them): within such a stretch no
-descriptor changes its meaning, so positions are running sums and sizes are running maxima.
+`kernels/file_calls.py` does call by call what the handlers do (the property tests compare them).  A table has only what a stretch
+touches, so that its cost goes with the stretch and not with what the trace has opened so far.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 
-from scmsim.core.records import DATA_ONLY, DIRECTORY, FSYNC, READ, SYNCHRONOUS, WRITE
-from scmsim.trace.formats._strace_importer import BOOKKEEPING, NOT_A_FILE, OUTSIDE, UNKNOWN_FD, Importer
-from scmsim.trace.formats._strace_state import Description, Node, Task
+from scmsim.trace.formats._strace_importer import (
+    BOOKKEEPING,
+    CREATES,
+    FAILED_CALL,
+    NOT_A_FILE,
+    OUTSIDE,
+    UNKNOWN_FD,
+    WIDTH,
+    Importer,
+)
+from scmsim.trace.formats._strace_names import above_of, is_special
+from scmsim.trace.formats._strace_state import Description, Node, Table, Task
 
-ENOUGH = 64  # calls for which a run pays (measured: equal at 60, twice as fast at 128)
-SEEK = -1  # op of a seek
-HERE = -1  # `at` of a transfer at the position
-MOST = 1 << 31  # bytes that a call can move
-
-
-class Run(NamedTuple):
-    """Finished calls in order, as int64 columns.
-
-    `op` is READ, WRITE, FSYNC (`asked` = flags) or SEEK (`moved` = the new position); `at` is an offset or HERE; `asked` is what a
-    read asked for (0: not known); `task` and `found` index the lists of the tasks and descriptions in question.
-    """
-
-    now: np.ndarray
-    op: np.ndarray
-    at: np.ndarray
-    asked: np.ndarray
-    moved: np.ndarray
-    task: np.ndarray
-    found: np.ndarray
+ENOUGH = 64  # calls for which a stretch pays
+_REASONS = (UNKNOWN_FD, NOT_A_FILE, OUTSIDE, BOOKKEEPING, FAILED_CALL)  # by number of the kernel
+_NODE = ("first", "length", "written", "row", "ident", "exact", "open_question", "inside", "is_dir")
+_FOUND = ("position", "doubt", "append", "synchronous", "path_only")
+_of_node, _of_found = attrgetter(*_NODE), attrgetter(*_FOUND)
 
 
 def stretches(plain: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Where the stretches of plain data calls are that pay: (start, end)."""
+    """Where the stretches of plain calls are that pay: (start, end)."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], plain, [False]))))
     for start, end in edges.reshape(-1, 2).tolist():
         if end - start >= ENOUGH:
             yield start, end
 
 
+def in_parts(start: int, end: int, many: Callable[[int, int], int], each: Callable[[int, int], None]) -> None:
+    """Work on a stretch: `many(start, end)` on as many as it can, which it returns, `each` on some behind them.
+
+    After an odd call the next attempt is a short one: an attempt costs as much as its calls.
+    """
+    limit = end - start
+    while end - start >= ENOUGH:
+        stop = min(start + limit, end)
+        done = many(start, stop)
+        start += done
+        limit *= 2
+        if start < stop:
+            limit = ENOUGH
+            each(start, min(start + ENOUGH, end))
+            start = min(start + ENOUGH, end)
+    each(start, end)
+
+
 def distinct(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where each distinct value comes first, in that order, and for each value which of them it is."""
+    if (values == values[0]).all():
+        return np.zeros(1, "i8"), np.zeros(len(values), "i8")
     _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty(len(order), "i8")
@@ -52,152 +68,176 @@ def distinct(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return first[order], rank[inverse]
 
 
-def unique(founds: list[Description | None]) -> tuple[list[Description | None], np.ndarray]:
-    """Each description once (dup makes two descriptors of one), and where each of the given ones is among them."""
-    once = {id(found): found for found in founds}
-    place = {key: i for i, key in enumerate(once)}
-    return list(once.values()), np.array([place[id(found)] for found in founds], "i8")
+class Stretch:
+    """The state that some calls touch.
 
+    Parameters
+    ----------
+    imp : Importer
+    tasks : list of Task
+        By the column TASK of the calls.
+    fds : sequence
+        The keys of a table's slots, by the column FD.
+    raws : mapping
+        What -y says about a descriptor -> its number in the column RAW.
+    """
 
-def apply(imp: Importer, run: Run, tasks: list[Task], founds: list[Description | None]) -> bool:
-    """Add the rows of a run; false, with nothing done, if it must be worked on call by call."""
-    if (run.moved[run.op != SEEK] > MOST).any() or any(found is not None and found.append for found in founds):
-        return False
-    offset, doubt = _positions(run, founds)
-    nodes = [None if found is None else found.node for found in founds]
-    if _ends_are_shown(run, nodes, doubt):
-        return False
-    _move(run, founds)
-    for node in {id(node): node for node in nodes if node is not None}.values():
-        rows = np.isin(run.found, [i for i, other in enumerate(nodes) if other is node])
-        _grow(imp, node, run, offset, rows)
-    _emit(imp, run, offset, doubt, tasks, founds)
-    return True
+    def __init__(self, imp: Importer, tasks: list[Task], fds: Sequence[Any], raws: Mapping[Any, int]) -> None:
+        from scmsim.trace.kernels import file_calls
 
+        self.imp, self.tasks, self.fds, self._raws, self._kernel = imp, tasks, fds, raws, file_calls
+        self._nodes: list[Any] = []  # Node, or the name of one that nothing leads to any more
+        self._founds: list[Description] = []
+        self._paths: list[str] = []
+        self._known = array("q")  # as the kernel's PATH_KNOWN
+        self._index: dict[Any, int] = {}  # of paths, and of nodes and descriptions by their id
 
-def _positions(run: Run, founds: list[Description | None]) -> tuple[np.ndarray, np.ndarray]:
-    """Offset of each transfer, and its OFFSET_UNKNOWN or 0."""
-    offset, doubt = run.at.copy(), np.zeros(len(run.op), "i8")
-    offset[(run.op == FSYNC) | (run.op == SEEK)] = -1
-    here = (run.at == HERE) & (run.op != FSYNC)
-    for i, found in enumerate(founds):
-        rows = np.flatnonzero(here & (run.found == i))
-        if found is None or not len(rows):
-            continue
-        seek, count = run.op[rows] == SEEK, run.moved[rows]
-        moved = np.where(seek, 0, count)
-        before = np.cumsum(moved) - moved
-        last = np.maximum.accumulate(np.where(seek, np.arange(len(rows)), -1))  # the seek that a row comes after
-        since = np.where(last >= 0, count[last] - before[last], found.position)
-        offset[rows] = np.where(seek, -1, since + before)
-        doubt[rows] = np.where((last < 0) & ~seek, found.doubt, 0)
-    return offset, doubt
+    def path(self, path: str) -> int:
+        """The index of a path, for the column PATH."""
+        index = self._index.get(path)
+        if index is None:
+            names, above = self.imp.names, above_of(path)
+            parent = self.path(above) if above != path else len(self._paths)
+            index = self._index[path] = len(self._paths)
+            self._paths.append(path)
+            node = names.table.get(path)
+            at = self._node(node) if node is not None else -1 if path in names.table else -2
+            self._known.extend((at, parent, names.inside(path), is_special(path), -1))
+        return index
 
+    def _node(self, node: Node) -> int:
+        index = self._index.get(id(node))
+        if index is None:
+            index = self._index[id(node)] = len(self._nodes)
+            self._nodes.append(node)
+        return index
 
-def _move(run: Run, founds: list[Description | None]) -> None:
-    """Leave each description at the position that the run brings it to."""
-    here = (run.at == HERE) & (run.op != FSYNC)
-    for i, found in enumerate(founds):
-        rows = np.flatnonzero(here & (run.found == i))
-        if found is None or found.node is None or not len(rows):
-            continue
-        seeks = np.flatnonzero(run.op[rows] == SEEK)
-        if len(seeks):
-            found.position, found.doubt = int(run.moved[rows[seeks[-1]]]), 0
-            rows = rows[seeks[-1] + 1 :]
-        found.position += int(run.moved[rows].sum())
+    def _found(self, found: Description | None) -> int:
+        if found is None:
+            return -1
+        index = self._index.get(id(found))
+        if index is None:
+            index = self._index[id(found)] = len(self._founds)
+            self._founds.append(found)
+        return index
 
+    def follow(self, calls: np.ndarray) -> int:
+        """Work on calls up to the first odd one; returns how many."""
+        kernel, imp = self._kernel, self.imp
+        tables = list({id(task.table): task.table for task in self.tasks}.values())
+        row_of = {id(table): i for i, table in enumerate(tables)}
+        slots = np.array([[self._found(table.slots.get(fd)) for fd in self.fds] for table in tables], "i8")
+        named = int(np.isin(calls[:, kernel.OP], (kernel.OPEN, kernel.UNLINK)).sum())
+        founds = self._found_table(named)
+        nodes = self._node_table(2 * named)
+        paths = np.array(self._known, "i8").reshape(-1, 5)
+        counts = np.zeros(kernel.COUNTS, "i8")
+        counts[[kernel.NODES, kernel.FOUNDS, kernel.THREADS]] = len(self._nodes), len(self._founds), imp.threads
+        counts[[kernel.FIRST_NUMBER, kernel.FIRST_ROW, kernel.OLDEST]] = len(imp.nodes), imp.next_row(), imp.drained
+        state = kernel.Tables(
+            nodes=nodes.view(kernel.NODE).reshape(-1),
+            founds=founds.view(kernel.FOUND).reshape(-1),
+            paths=paths.copy().view(kernel.PATH_KNOWN).reshape(-1),
+            slots=slots.copy(),
+            at_exec=np.full_like(slots, -1),
+            tasks=np.array([(row_of[id(task.table)], task.thread) for task in self.tasks], "i8"),
+            numbered=np.empty(len(nodes), "i8"),
+            mistaken=np.empty(len(calls), "i8"),
+            counts=counts,
+        )
+        rows = np.empty((len(calls) + named, WIDTH), "i8")
+        done = kernel.follow(state, calls, rows)
+        imp.emit_table(rows[: counts[kernel.ROWS]])
+        self._keep_nodes(nodes[: counts[kernel.NODES]], calls[:done], state)
+        self._keep_founds(founds, tables, slots, state)
+        self._keep_names(paths, state.paths.view("i8").reshape(-1, 5))
+        self._keep_counts(state)
+        return int(done)
 
-def _ends_are_shown(run: Run, nodes: list[Node | None], doubt: np.ndarray) -> bool:
-    """Whether a short read shows the size of a file that was not known: that changes what later calls mean."""
-    open_question = np.array([node is not None and not node.exact for node in nodes], bool)[run.found]
-    short = (run.op == READ) & (run.moved > 0) & (run.moved < run.asked) & (doubt == 0)
-    return bool((short & open_question).any())
+    def _node_table(self, more: int) -> np.ndarray:
+        table = np.zeros((len(self._nodes) + more, len(_NODE) + 1), "i8")
+        if self._nodes:
+            table[: len(self._nodes), :-1] = np.array(list(map(_of_node, self._nodes)), "i8")
+        return table
 
+    def _found_table(self, more: int) -> np.ndarray:
+        table = np.zeros((len(self._founds) + more, len(_FOUND) + 2), "i8")
+        for row, found in zip(table, self._founds, strict=False):
+            raw = self._raws.get(found.raw, self._kernel.ODD)
+            row[:] = *_of_found(found), raw, -1 if found.node is None else self._node(found.node)
+        return table
 
-def _grow(imp: Importer, node: Node, run: Run, offset: np.ndarray, rows: np.ndarray) -> None:
-    read, write = rows & (run.op == READ) & (run.moved > 0), rows & (run.op == WRITE)
-    ends = offset + run.moved
-    if not node.exact and read.any():
-        written = np.maximum.accumulate(np.where(write, ends, 0))
-        unseen = read & (ends > np.maximum(written, node.written))
-        if unseen.any():
-            imp.holds(node, int(ends[unseen].max()))
-        node.length = max(node.length, int(ends[read].max()))
-    if write.any():
-        imp.grown(node, int(ends[write].max()))
-
-
-def _emit(
-    imp: Importer, run: Run, offset: np.ndarray, doubt: np.ndarray, tasks: list[Task], founds: list[Description | None]
-) -> None:
-    reasons = np.array([_reason(found) for found in founds], "i8")[run.found]
-    left_out = imp.report.left_out
-    for code, reason in enumerate((UNKNOWN_FD, NOT_A_FILE)):
-        left_out[reason] += int((reasons == code).sum())
-    known = reasons >= _INSIDE - 1
-    left_out[BOOKKEEPING] += int((known & (run.op == SEEK)).sum())
-    left_out[OUTSIDE] += int(((reasons == _INSIDE - 1) & (run.op != SEEK)).sum())
-    rows = np.flatnonzero((reasons == _INSIDE) & (run.op != SEEK))
-    if not len(rows):
-        return
-    idents = _numbers(run.found[rows], len(founds), lambda i: imp.number(founds[i].node))  # type: ignore[union-attr,arg-type]
-    threads = _numbers(run.task[rows], len(tasks), lambda i: imp.thread(tasks[i]))
-    flag = doubt + np.where(run.op == FSYNC, run.asked, 0)
-    flag += np.array([SYNCHRONOUS if found is not None and found.synchronous else 0 for found in founds])[run.found] * (
-        run.op == WRITE
-    )
-    flag += np.array([DIRECTORY if _is_dir(found) else 0 for found in founds])[run.found] * (run.op == FSYNC)
-    length = np.where(run.op == FSYNC, 0, run.moved)
-    imp.emit_many(run.now[rows], offset[rows], length[rows], idents, threads, flag[rows], run.op[rows])
-    imp.report.calls += len(rows)
-
-
-_INSIDE = 3  # codes of _reason: 0 unknown descriptor, 1 not a file, 2 outside, 3 inside
-
-
-def _reason(found: Description | None) -> int:
-    if found is None:
-        return 0
-    return 1 if found.node is None else 2 + found.node.inside
-
-
-def _is_dir(found: Description | None) -> bool:
-    return found is not None and found.node is not None and found.node.is_dir
-
-
-def _numbers(index: np.ndarray, count: int, number: Callable[[int], int]) -> np.ndarray:
-    """`number(i)` for each index, asked for in the order of first use."""
-    out = np.zeros(count, "i8")
-    found, first = np.unique(index, return_index=True)
-    for i in found[np.argsort(first)].tolist():
-        out[i] = number(i)
-    return out[index]
-
-
-def one_by_one(imp: Importer, run: Run, tasks: list[Task], founds: list[Description | None], bad: Any) -> None:
-    """The same, call by call; `bad(i, error)` takes the calls that no program can make."""
-    from scmsim.trace.formats._strace_data import do_fsync, do_read, do_seek, do_write
-
-    left_out = imp.report.left_out
-    for i, (now, op, at, asked, count, task, which) in enumerate(
-        zip(*(column.tolist() for column in run), strict=True)
-    ):
-        imp.now = now
-        found, start = founds[which], None if at == HERE else at
-        try:
-            if op == READ:
-                reason = do_read(imp, tasks[task], found, start, asked, count)
-            elif op == WRITE:
-                reason = do_write(imp, tasks[task], found, start, count, 0)
-            elif op == SEEK:
-                reason = do_seek(found, count)
+    def _keep_nodes(self, table: np.ndarray, calls: np.ndarray, state: Any) -> None:
+        nodes, kernel, known = self._nodes, self._kernel, len(self._nodes)
+        nameless = calls[(calls[:, kernel.OP] == kernel.OPEN) & (calls[:, kernel.PATH] < 0)]
+        owners = zip(nameless[:, kernel.TASK].tolist(), nameless[:, kernel.FD].tolist(), strict=True)
+        lives = table[:, -1] >= 0
+        lives[:known] = True
+        held = state.founds["node"][state.slots[state.slots >= 0]]
+        lives[held[held >= 0]] = True
+        for path, stays in zip(table[known:, -1].tolist(), lives[known:].tolist(), strict=True):
+            if path >= 0:
+                name = self._paths[path]
             else:
-                reason = do_fsync(imp, tasks[task], found, asked & DATA_ONLY)
-        except ValueError as error:
-            bad(i, error)
-            continue
-        if reason is None:
-            imp.report.calls += 1
-        else:
-            left_out[reason] += 1
+                task, fd = next(owners)
+                name = self.imp.nameless_path(self.tasks[task], self.fds[fd])
+            nodes.append(Node(name, True) if stays else name)
+        gone = table[~lives]
+        self.imp.closed.update(zip(gone[:, kernel.IDENT].tolist(), gone[:, kernel.FIRST].tolist(), strict=True))
+        at = np.flatnonzero(lives)
+        columns = table[at, :-1].T.tolist()  # lists of columns, not of rows: the garbage collector visits each
+        for i, row in zip(at.tolist(), zip(*columns, strict=True), strict=True):
+            node = nodes[i]
+            (
+                node.first, node.length, node.written, node.row, node.ident, node.exact, node.open_question, node.inside,
+                node.is_dir,
+            ) = row  # fmt: skip
+
+    def _keep_founds(self, table: np.ndarray, tables: list[Table], before: np.ndarray, state: Any) -> None:
+        rows, founds = table.tolist(), self._founds
+        for found, (position, doubt, *_) in zip(founds, rows, strict=False):
+            found.position, found.doubt = position, doubt
+        texts = {number: raw for raw, number in self._raws.items()}
+        made: dict[int, Description] = dict(enumerate(founds))
+        for r, c in np.argwhere((state.slots != before) | (state.at_exec >= 0)).tolist():
+            slots, fd, which, at_exec = tables[r], self.fds[c], int(state.slots[r, c]), int(state.at_exec[r, c])
+            if which < 0:
+                slots.slots.pop(fd, None)
+            else:
+                if which not in made:
+                    made[which] = self._described(rows[which], texts)
+                slots.slots[fd] = made[which]
+            if at_exec >= 0:
+                (slots.at_exec.add if at_exec else slots.at_exec.discard)(fd)
+
+    def _described(self, row: list[int], texts: Mapping[int, Any]) -> Description:
+        position, doubt, append, synchronous, _, raw, node = row
+        found = Description(None if node < 0 else self._nodes[node], texts.get(raw))
+        found.position, found.doubt, found.append, found.synchronous = position, doubt, bool(append), bool(synchronous)
+        return found
+
+    def _keep_names(self, before: np.ndarray, after: np.ndarray) -> None:
+        names = self.imp.names
+        for i in np.flatnonzero((before != after).any(1)).tolist():
+            node, *_, removed = after[i].tolist()
+            path = self._paths[i]
+            if removed >= 0:
+                names.deleted[path] = self._nodes[removed]
+            if node >= -1:
+                names.table[path] = self._nodes[node] if node >= 0 else None
+
+    def _keep_counts(self, state: Any) -> None:
+        imp, kernel, counts = self.imp, self._kernel, state.counts.tolist()
+        imp.nodes += [self._nodes[i] for i in state.numbered[: counts[kernel.NUMBERED]].tolist()]
+        for row in state.mistaken[: counts[kernel.MISTAKEN]].tolist():
+            imp.existed(row)
+        for task, thread in zip(self.tasks, state.tasks[:, 1].tolist(), strict=True):
+            task.thread = thread
+        imp.threads = counts[kernel.THREADS]
+        report = imp.report
+        report.calls += counts[kernel.REASON + kernel.MADE]
+        report.extra_rows += counts[kernel.EXTRA]
+        report.left_out.update(dict(zip(_REASONS, counts[kernel.REASON :], strict=False)))
+        report.creates.update(
+            {CREATES[how]: counts[kernel.HOW + how] for how in range(1, 4) if counts[kernel.HOW + how]}
+        )

@@ -19,9 +19,9 @@ import numpy as np
 
 from scmsim.core.errors import UsageError
 from scmsim.trace.formats import _accesses
-from scmsim.trace.formats._as_strace import NoCall
+from scmsim.trace.formats._as_strace import NoCall, take_line
 from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._lines import BadLine, Progress, blocks, byte_blocks
+from scmsim.trace.formats._lines import Progress, blocks, byte_blocks
 from scmsim.trace.formats._report import Report
 from scmsim.trace.formats._strace_importer import Importer
 from scmsim.trace.formats._strace_names import Names
@@ -137,17 +137,14 @@ class _Joined:
         if self.by_strace:
             self.work.leave_out("message of Valgrind")
             return
-        try:
-            made = self.calls.take(line)
-        except BadLine as error:
-            self.work.bad(str(error))
-            return
-        if isinstance(made, NoCall):
-            self.work.leave_out(made)
-            return
-        if self.calls.process is not None and self.calls.task() not in self.imp.tasks:
+        take_line(self.work, self._told, line)
+
+    def _told(self, line: str) -> str | NoCall:
+        """A line of strace, whose task is known, or why there is none; raises BadLine."""
+        made = self.calls.take(line)
+        if not isinstance(made, NoCall) and self.calls.process is not None and self.calls.task() not in self.imp.tasks:
             self._task(self.calls.task())
-        self.work.line(made)
+        return made
 
     def drain(self, writer: TraceWriter) -> None:
         """Hand over finished rows."""

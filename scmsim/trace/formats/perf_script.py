@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scmsim.core.errors import UsageError
-from scmsim.core.records import DATA_ONLY, FSYNC, READ, WRITE
+from scmsim.core.records import CLOSE, DATA_ONLY, FSYNC, OPEN, READ, WRITE
 from scmsim.trace.formats import _perf_calls
 from scmsim.trace.formats import _strace_importer as why
 from scmsim.trace.formats import _strace_runs as runs
@@ -33,6 +33,7 @@ from scmsim.trace.formats._report import Report
 from scmsim.trace.formats._strace_importer import Importer
 from scmsim.trace.formats._strace_names import Names
 from scmsim.trace.formats._strace_state import Maps, Place, Table, Task
+from scmsim.trace.kernels import file_rules
 from scmsim.trace.store import TraceWriter
 
 SUMMARY = "text of perf script with raw_syscalls:* or syscalls:* tracepoints (no file names: descriptors only)"
@@ -49,12 +50,14 @@ _MOST_CHILDREN = 1 << 12  # that a trace may have made without showing them
 _ERRNOS = 4095  # results of -4095 to -1 are errors
 _ENTER = "entry of a call (its exit makes the row)"
 _OTHER = "another event"
-# calls that a run can hold: names, operation, flags of an FSYNC; those with an offset last
+# calls that a stretch can hold: names, operation, flags of an FSYNC; then those with an offset and those that open
 _PLAIN = (
-    ("lseek", runs.SEEK, 0), ("read readv", READ, 0), ("write writev", WRITE, 0), ("fsync", FSYNC, 0),
-    ("fdatasync", FSYNC, DATA_ONLY), ("pread64 preadv", READ, 0), ("pwrite64 pwritev", WRITE, 0),
+    ("lseek", -1, 0), ("read readv", READ, 0), ("write writev", WRITE, 0), ("fsync", FSYNC, 0), ("fdatasync", FSYNC, DATA_ONLY),
+    ("close", CLOSE, 0), ("pread64 preadv", READ, 0), ("pwrite64 pwritev", WRITE, 0), ("open", OPEN, 0), ("openat", OPEN, 0),
+    ("creat", OPEN, 0),
 )  # fmt: skip
-_SEEK, _POSITIONED = 0, 5
+_SEEK, _POSITIONED, _OPEN, _OPENAT, _CREAT = 0, 6, 8, 9, 10
+_MOST_FD = 1 << 16  # a larger descriptor is left to the handlers
 _SPOT = "perf records no file names: each open is an object of its own, calls on paths are left out"
 
 
@@ -103,9 +106,9 @@ class Conversion:
     """Pairs entries with exits, and gives each call to its handler."""
 
     def __init__(self, given: Input, strict: bool, arch: str) -> None:
-        from scmsim.trace.kernels import perf_text
+        from scmsim.trace.kernels import file_calls, perf_text
 
-        self.given, self.strict, self.text = given, strict, perf_text
+        self.given, self.strict, self.text, self.file_calls = given, strict, perf_text, file_calls
         self.imp = Importer(Names(None), "")
         self.report = self.imp.report
         self.handlers: dict[int, Any] = {}
@@ -202,48 +205,64 @@ class Conversion:
         forked = np.isin(call, self.fork_calls) & (result > 0)
         self.parents = dict(zip(result[forked].tolist(), enters[forked, text.TID].tolist(), strict=True))
         calls = _Calls(self._times(now[good]), lines[good], enters[good], call[good], result[good])
-        plain, done = self._plain(calls), 0
-        for start, end in runs.stretches(plain >= 0):
-            self._some(calls.part(done, start))
-            self._run(calls.part(start, end), plain[start:end])
+        kind, done = self._plain(calls), 0
+        for start, end in runs.stretches(kind >= 0):
+            self._some(calls, done, start)
+            runs.in_parts(
+                start,
+                end,
+                lambda i, j: self._stretch(calls.part(i, j), kind[i:j]),
+                lambda i, j: self._some(calls, i, j),
+            )
             done = end
-        self._some(calls.part(done, len(plain)))
+        self._some(calls, done, len(kind))
 
     def _plain(self, calls: _Calls) -> np.ndarray:
-        """Index in _PLAIN of each call that a run can hold, else -1."""
+        """Index in _PLAIN of each call that a stretch can hold, else -1."""
         kind = self.plain[np.searchsorted(self.known, calls.call)]
-        third, offset = calls.enters[:, self.text.FIRST + 2], calls.enters[:, self.text.FIRST + 3]
-        odd = (kind == _SEEK) & ((third > 1) | (third < 0))  # SEEK_END shows a size
-        odd |= (kind >= _POSITIONED) & ((offset < 0) | (offset >= FAR))
-        return np.where(odd | (calls.result < 0) | (calls.result >= FAR), -1, kind)
+        a = calls.enters[:, self.text.FIRST :]
+        opens = kind >= _OPEN
+        fd = np.where(opens, calls.result, a[:, 0].astype(np.int32))
+        odd = (kind == _SEEK) & ((a[:, 2] > 1) | (a[:, 2] < 0))  # SEEK_END shows a size
+        odd |= (kind >= _POSITIONED) & ~opens & ((a[:, 3] < 0) | (a[:, 3] >= FAR))
+        odd |= opens & (_perf_calls.is_path_only(self._open_flags(calls, kind)))
+        return np.where(odd | (fd < 0) | (fd >= _MOST_FD) | (calls.result < 0) | (calls.result >= FAR), -1, kind)
 
-    def _run(self, calls: _Calls, kind: np.ndarray) -> None:
-        """Work on many data calls at once."""
-        text, enters = self.text, calls.enters
-        first, task = runs.distinct(enters[:, text.TID])
-        pairs = enters[first][:, [text.PID, text.TID]].tolist()
-        tasks = [self.tasks.get(tid) or self._task(pid, tid) for pid, tid in pairs]
-        fd = enters[:, text.FIRST].astype(np.int32).astype("i8")
-        keys, found = runs.distinct(task << 33 ^ fd)
-        founds, place = runs.unique([tasks[task[i]].table.slots.get(int(fd[i])) for i in keys])
-        run = runs.Run(
-            now=calls.now,
-            op=np.array([op for _, op, _ in _PLAIN])[kind],
-            at=np.where(kind >= _POSITIONED, enters[:, text.FIRST + 3], runs.HERE),
-            asked=np.array([flag for _, _, flag in _PLAIN])[kind],
-            moved=calls.result,
-            task=task,
-            found=place[found],
-        )
-        if not runs.apply(self.imp, run, tasks, founds):
-            runs.one_by_one(self.imp, run, tasks, founds, lambda i, error: self._impossible(calls, i, error))
-        self.imp.now = int(calls.now[-1])
+    def _open_flags(self, calls: _Calls, kind: np.ndarray) -> np.ndarray:
+        """The flags of the calls that open, as the kernel of Linux numbers them."""
+        a = calls.enters[:, self.text.FIRST :]
+        return np.select([kind == _OPEN, kind == _OPENAT], [a[:, 1], a[:, 2]], _perf_calls.CREAT_FLAGS)
+
+    def _stretch(self, calls: _Calls, kind: np.ndarray) -> int:
+        """Work on the first of many plain calls at once; returns how many."""
+        text, tids = self.text, calls.enters[:, self.text.TID]
+        first, which = runs.distinct(tids)
+        pairs = calls.enters[first][:, [text.PID, text.TID]].tolist()
+        new = [i for i, (_, tid) in enumerate(pairs) if tid not in self.tasks and first[i] > 0]
+        stop = int(first[new[0]]) if new else len(kind)  # a new task copies state, so that a stretch begins with it
+        tasks = [self.tasks.get(tid) or self._task(pid, tid) for pid, tid in pairs[: new[0] if new else None]]
+        calls, kind, which = calls.part(0, stop), kind[:stop], which[:stop]
+        opens, a = kind >= _OPEN, calls.enters[:, text.FIRST :]
+        fds, slot = np.unique(np.where(opens, calls.result, a[:, 0].astype(np.int32)), return_inverse=True)
+        kernel = self.file_calls
+        rows = np.empty((stop, kernel.WIDTH), "i8")
+        rows[:, kernel.OP], plain_flags = np.array([row[1:] for row in _PLAIN])[kind].T
+        rows[:, kernel.NOW], rows[:, kernel.TASK], rows[:, kernel.FD] = calls.now, which, slot
+        rows[:, kernel.RAW], rows[:, kernel.PATH], rows[:, kernel.ASKED] = kernel.NO_RAW, -1, 0
+        rows[:, kernel.AT] = np.where((kind >= _POSITIONED) & ~opens, a[:, 3], file_rules.HERE)
+        rows[:, kernel.MOVED] = calls.result
+        rows[:, kernel.FLAGS] = np.where(opens, _perf_calls.open_flags(self._open_flags(calls, kind)), plain_flags)
+        done = runs.Stretch(self.imp, tasks, fds.tolist(), {}).follow(rows)
+        if done:
+            self.imp.now = int(calls.now[done - 1])
+        return done
 
     def _impossible(self, calls: _Calls, i: int, error: Exception) -> None:
         self._bad(int(calls.line[i]), f"{self.names[int(calls.call[i])]}: {error}")
 
-    def _some(self, calls: _Calls) -> None:
-        """Work on calls one by one."""
+    def _some(self, calls: _Calls, start: int, end: int) -> None:
+        """Work on some calls one by one."""
+        calls = calls.part(start, end)
         text, enters, report = self.text, calls.enters, self.report
         arguments = enters[:, text.FIRST : text.FIRST + text.ARGUMENTS].tolist()
         columns = (calls.now, calls.call, enters[:, text.PID], enters[:, text.TID], calls.result)

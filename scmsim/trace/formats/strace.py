@@ -59,7 +59,8 @@ from scmsim.trace.store import TraceWriter
 
 SUMMARY = "text of strace, best from 'strace -f -ttt -T -y -s 0 -o FILE CMD' (also .gz, .xz, .zst)"
 _FORMAT = "strace output"
-_SHORT = 1 << 20  # bytes of text that are read before compiled kernels pay
+_BLOCK = 1 << 22
+_SHORT = 1 << 20  # bytes of text for which compiled kernels pay
 _KEEP = 1 << 16  # rows held back, so that an assumed CREATE can still be changed
 
 
@@ -121,7 +122,7 @@ def convert(
     """
     with Input.of(path) as given:
         conversion = Conversion(given.path, strict, Importer(Names(under), cwd))
-        for block in byte_blocks(given, _FORMAT, progress):
+        for block in byte_blocks(given, _FORMAT, progress, _BLOCK):
             conversion.take(block)
             rows = conversion.imp.drain(_KEEP)
             if rows is not None:
@@ -142,9 +143,10 @@ class Conversion:
         self._taken = 0  # bytes
 
     def take(self, block: bytes) -> None:
-        """Work on the next lines; in a long text, on stretches of data calls all at once."""
-        if self._taken >= _SHORT and self.clock.kind:
-            BulkLines(self.imp, self.clock, block, self._lines, self._bad).work()
+        """Work on the next lines; in a long text, on stretches of plain calls all at once."""
+        if max(self._taken, len(block)) >= _SHORT and self.clock.kind:
+            if BulkLines(self.imp, self.clock, block, self._lines).work():
+                self.understood = True
         else:
             self._lines(block.decode("latin-1").removesuffix("\n").split("\n"))
         self._taken += len(block)
@@ -222,7 +224,7 @@ class Conversion:
             return
         self._count_failed(name)
         self.imp.forks.pop(task.pid, None)
-        if spec.path is not None and " ENOENT " in text and m[spec.path]:
+        if spec.path is not None and m[spec.path] and text.startswith(" ENOENT ", m.end(spec.result)):
             where = (m[1], m[2], m[3]) if spec.path == 3 else ("AT_FDCWD", None, m[1])
             self.imp.names.table[self.imp.path(task, *where)] = None
 

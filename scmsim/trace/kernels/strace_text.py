@@ -1,21 +1,28 @@
-"""Takes the plainest lines of strace apart: complete reads, writes, seeks and syncs on one descriptor, into numbers.
+"""Takes the plainest lines of strace apart, into numbers: complete calls on one descriptor or one path.
 
     [PID ][SECONDS.FRACTION ]NAME(FD[<PATH>][, DATA, COUNT[, OFFSET]]) = RESULT[ <TIME>]
+    [PID ][SECONDS.FRACTION ]NAME([DIRECTORY, ]"PATH"[, FLAGS[, MODE]]) = RESULT[<PATH>][ <TIME>]
 
-Any other line is left to the patterns of `scmsim.trace.formats._strace_text`, which understand these lines in the same way.
+and the same with `-1 ERROR (TEXT)` as a result.  Any other line is left to the patterns of `scmsim.trace.formats._strace_text`,
+which understand these lines in the same way.
 """
 
 import numpy as np
 
 from scmsim.jit import kernel, subroutine
 
-# columns of a row; START and END are the place of the line in the text, RAW and RAW_END that of <PATH> (-1: not there), and
-# HASH tells one <PATH> from another
-CALL, START, END, PID, TIME, FD, RAW, RAW_END, HASH, ASKED, OFFSET, RESULT = range(12)
+# columns of a row; START and END are the place of the line in the text; RAW (<PATH>) and WHERE (what a call on a path says, from
+# its name to its flags) are numbers of texts (-1: not there); FD and RAW of an open are those of its result; ERROR: 0 none,
+# 1 ENOENT, 2 another
+CALL, START, END, PID, TIME, FD, RAW, ASKED, OFFSET, RESULT, WHERE, ERROR = range(12)
 WIDTH = 12
 OTHER = -1  # CALL of a line that is not understood here
-NAMES = ("read", "write", "pread64", "pwrite64", "lseek", "fsync", "fdatasync")
-READ, WRITE, PREAD, PWRITE, LSEEK, FSYNC, FDATASYNC = range(len(NAMES))
+NAMES = (
+    "read", "write", "pread64", "pwrite64", "lseek", "fsync", "fdatasync", "close", "open", "openat", "creat", "unlink", "unlinkat",
+)  # fmt: skip
+(READ, WRITE, PREAD, PWRITE, LSEEK, FSYNC, FDATASYNC, CLOSE, OPEN, OPENAT, CREAT, UNLINK, UNLINKAT) = range(len(NAMES))
+MOST_TEXTS = 2  # of a line
+ENOENT = 1
 
 _LONGEST = 10
 _TEXT = np.zeros((len(NAMES), _LONGEST), np.uint8)
@@ -25,10 +32,34 @@ _LENGTH = np.array([len(name) + 1 for name in NAMES])
 _DIGITS = 18
 _FNV, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV-1a, 64 bits
 _SET, _CUR = np.frombuffer(b"SEEK_SET)SEEK_CUR)", np.uint8).reshape(2, 9)
-_SPACE, _DOT, _LESS, _MORE, _CLOSE, _COMMA, _EQUAL, _QUOTE, _ESCAPE, _MINUS, _NEWLINE = np.frombuffer(
-    b' .<>),="\\-\n', np.uint8
+_HERE, _NO_ENTRY = np.frombuffer(b"AT_FDCWD", np.uint8), np.frombuffer(b"ENOENT ", np.uint8)
+_SPACE, _DOT, _LESS, _MORE, _CLOSE, _COMMA, _EQUAL, _QUOTE, _ESCAPE, _MINUS, _NEWLINE, _E, _BAR, _SEVEN = np.frombuffer(
+    b' .<>),="\\-\nE|7', np.uint8
 )
-_ZERO, _NINE, _A, _F, _X = np.frombuffer(b"09afx", np.uint8)
+_ZERO, _NINE, _A, _F, _X, _CAPITAL_A, _CAPITAL_Z, _LOW = np.frombuffer(b"09afxAZ_", np.uint8)
+
+
+@subroutine
+def _number_of_text(text, start, end, texts):
+    """The number of a text among the distinct ones of the block."""
+    spans, heads, count = texts
+    value = _FNV
+    for at in range(start, end):
+        value = (value ^ np.uint64(text[at])) * _PRIME
+    slot = np.int64(value >> np.uint64(20)) & (len(heads) - 1)
+    while heads[slot] >= 0:
+        first, length = spans[heads[slot], 0], spans[heads[slot], 1] - spans[heads[slot], 0]
+        if length == end - start:
+            k = 0
+            while k < length and text[first + k] == text[start + k]:
+                k += 1
+            if k == length:
+                return heads[slot]
+        slot = (slot + 1) & (len(heads) - 1)
+    heads[slot] = count[0]
+    spans[count[0], 0], spans[count[0], 1] = start, end
+    count[0] += 1
+    return heads[slot]
 
 
 @subroutine
@@ -97,21 +128,81 @@ def _name(text, at, end):
 
 
 @subroutine
-def _descriptor(text, at, end, row):
-    """Descriptor and its path; position behind, -1 if they are odd."""
-    row[FD], at = _number(text, at, end)
-    row[RAW] = row[RAW_END] = -1
+def _raw(text, at, end):
+    """Position behind the path in <> that may stand behind a descriptor, -1 if it is odd."""
     if at > 0 and at < end and text[at] == _LESS:
-        row[RAW], value = at, _FNV
         at += 1
         while at < end and text[at] != _MORE and text[at] != _LESS:
-            value = (value ^ np.uint64(text[at])) * _PRIME
             at += 1
-        if at >= end or text[at] == _LESS:
-            return -1
-        at += 1
-        row[RAW_END], row[HASH] = at, np.int64(value)
+        return at + 1 if at < end and text[at] == _MORE else -1
     return at
+
+
+@subroutine
+def _descriptor(text, at, end, row, texts):
+    """Descriptor and its path; position behind, -1 if they are odd."""
+    row[FD], first = _number(text, at, end)
+    at = _raw(text, first, end)
+    if at > first:
+        row[RAW] = _number_of_text(text, first, at, texts)
+    return at
+
+
+@subroutine
+def _directory(text, at, end):
+    """Position behind the directory that a path starts from and the comma, -1 if they are odd."""
+    k = 0
+    while k < len(_HERE) and at + k < end and text[at + k] == _HERE[k]:
+        k += 1
+    at = at + k if k == len(_HERE) else _number(text, at, end)[1]
+    return _comma(text, _raw(text, at, end), end)
+
+
+@subroutine
+def _path(text, at, end):
+    """Position behind a path in quotes, -1 if there is none."""
+    if at < 0 or at >= end or text[at] != _QUOTE:
+        return -1
+    at += 1
+    while at < end and text[at] != _QUOTE:
+        at += 2 if text[at] == _ESCAPE else 1
+    return at + 1 if at < end else -1
+
+
+@subroutine
+def _words(text, at, end):
+    """Position behind names of flags, -1 if there are none."""
+    first = at
+    while 0 <= at < end and (
+        _CAPITAL_A <= text[at] <= _CAPITAL_Z or _ZERO <= text[at] <= _NINE or text[at] == _LOW or text[at] == _BAR
+    ):
+        at += 1
+    return at if at > first else -1
+
+
+@subroutine
+def _octal(text, at, end):
+    first = at
+    while 0 <= at < end and _ZERO <= text[at] <= _SEVEN:
+        at += 1
+    return at if at > first else -1
+
+
+@subroutine
+def _on_path(text, at, end, row):
+    """Positions behind what a call on a path says and of the bracket that ends its arguments, -1 if they are odd."""
+    call = row[CALL]
+    if call == OPENAT or call == UNLINKAT:
+        at = _directory(text, at, end)
+    at = _path(text, at, end)
+    if at < 0 or call == UNLINK:
+        return at, at
+    if call == CREAT:
+        return at, _octal(text, _comma(text, at, end), end)
+    told = at = _words(text, _comma(text, at, end), end)
+    if call != UNLINKAT and 0 <= at < end and text[at] == _COMMA:
+        at = _octal(text, _comma(text, at, end), end)
+    return told, at
 
 
 @subroutine
@@ -157,10 +248,16 @@ def _seek(text, at, end):
 
 
 @subroutine
-def _arguments(text, at, end, row):
+def _arguments(text, at, end, row, texts):
     """Position of the bracket that ends the arguments, -1 if they are odd."""
     call = row[CALL]
-    if call >= FSYNC:
+    if call >= OPEN:
+        told, last = _on_path(text, at, end, row)
+        if told >= 0 and last >= 0:
+            row[WHERE] = _number_of_text(text, at - _LENGTH[call], told, texts)
+        return last
+    at = _descriptor(text, at, end, row, texts)
+    if at < 0 or call >= FSYNC:
         return at
     at = _comma(text, at, end)
     if at < 0:
@@ -180,7 +277,22 @@ def _arguments(text, at, end, row):
 
 
 @subroutine
-def _result(text, at, end, row):
+def _error(text, at, end, row):
+    """Whether `-1 ERROR (TEXT)` ends the line."""
+    first = at = at + 3
+    while at < end and (_CAPITAL_A <= text[at] <= _CAPITAL_Z or _ZERO <= text[at] <= _NINE):
+        at += 1
+    if at >= end or at < first + 2 or text[first] != _E or text[at] != _SPACE:
+        return False
+    k = 0
+    while k < len(_NO_ENTRY) and text[first + k] == _NO_ENTRY[k]:
+        k += 1
+    row[ERROR] = 1 if k == len(_NO_ENTRY) else 2
+    return True
+
+
+@subroutine
+def _result(text, at, end, row, texts):
     """Whether `) = RESULT` and perhaps a time in <> end the line."""
     if at < 0 or at >= end or text[at] != _CLOSE:
         return False
@@ -189,37 +301,45 @@ def _result(text, at, end, row):
         at += 1
     if at + 2 >= end or text[at] != _EQUAL or text[at + 1] != _SPACE or text[at - 1] != _SPACE:
         return False
-    row[RESULT], at = _number(text, at + 2, end)
+    at += 2
+    if at + 4 < end and text[at] == _MINUS and text[at + 1] == _ZERO + 1 and text[at + 2] == _SPACE:
+        return _error(text, at, end, row)
+    if OPEN <= row[CALL] <= CREAT:
+        at = _descriptor(text, at, end, row, texts)
+        row[RESULT] = row[FD]
+    else:
+        row[RESULT], at = _number(text, at, end)
     if at < 0:
         return False
     return at == end or (at + 2 < end and text[at] == _SPACE and text[at + 1] == _LESS and text[end - 1] == _MORE)
 
 
 @subroutine
-def _line(text, start, end, row):
+def _line(text, start, end, row, texts):
     row[:] = 0
-    row[START], row[END], row[CALL] = start, end, OTHER
+    row[START], row[END], row[CALL], row[RAW], row[WHERE] = start, end, OTHER, -1, -1
     at = _prefix(text, start, end, row)
     call = _name(text, at, end) if at >= 0 else OTHER
     if call == OTHER:
         return
     row[CALL] = call
-    at = _descriptor(text, at + _LENGTH[call], end, row)
-    if at >= 0:
-        at = _arguments(text, at, end, row)
-    if not _result(text, at, end, row):
+    at = _arguments(text, at + _LENGTH[call], end, row, texts)
+    if not _result(text, at, end, row, texts):
         row[CALL] = OTHER
 
 
 @kernel
-def take_apart(text, rows):
-    """Fill one row for each line of `text` (bytes); returns the number of lines."""
-    count, start = 0, 0
+def take_apart(text, rows, spans, heads, known):
+    """Fill one row for each line of `text` (bytes), and in `spans` the places of distinct texts, of which `known` counts.
+
+    `heads` has a power of two of places, more than there can be texts, all -1.  Returns the number of lines.
+    """
+    count, start, texts = 0, 0, (spans, heads, known)
     for at in range(len(text) + 1):
         if at == len(text) and start == at:
             break
         if at == len(text) or text[at] == _NEWLINE:
-            _line(text, start, at, rows[count])
+            _line(text, start, at, rows[count], texts)
             count += 1
             start = at + 1
     return count

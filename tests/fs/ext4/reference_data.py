@@ -46,10 +46,21 @@ class Data(Disk):
             self.change_inode(node)
             node.data_tid = self.tid
 
+    def fitting(self, node, offset, length):
+        """Bytes of a write that get blocks, page by page until there is none for the next."""
+        left, end = self.available(), offset + length
+        for number in range(offset // PAGE, (end - 1) // PAGE + 1):
+            left -= number not in node.pages
+            if left < 0:
+                end = max(number * PAGE, offset)
+                break
+        self.short_writes += offset < end < offset + length
+        return end - offset
+
     def write(self, file, node, offset, length):
-        """write(), False if the device is full."""
-        missing = sum(number not in node.pages for number in range(offset // PAGE, (offset + length - 1) // PAGE + 1))
-        if missing > self.available():
+        """write(), in part if not all of it fits; False if the device is full."""
+        length = self.fitting(node, offset, length)
+        if not length:
             return False
         if node.stamp != self.tid:
             node.stamp = self.tid

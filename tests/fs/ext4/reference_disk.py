@@ -69,7 +69,7 @@ class Disk:
         self.txn, self.txn_joins, self.txn_since, self.tid, self.revokes = set(), 0, 0, 1, 0
         self.held, self.checkpoint_since, self.log_used = set(), 0, 0
         self.queue = []  # dirty files, oldest first
-        self.tick, self.now, self.closes, self.commits, self.failed = 5 * SECONDS, 0, 0, 0, 0
+        self.tick, self.now, self.closes, self.commits, self.failed, self.short_writes = 5 * SECONDS, 0, 0, 0, 0, 0
 
     # Blocks
 

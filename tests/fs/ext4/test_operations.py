@@ -264,15 +264,21 @@ def test_the_journal_is_as_large_as_mke2fs_makes_it(capacity, journal):
 
 
 @pytest.mark.parametrize("fs", SYSTEMS)
-def test_an_enospc_changes_nothing(fs):
+def test_a_full_device_takes_what_fits_of_a_write_and_then_nothing(fs):
+    """What fits ends with a page, and an ENOSPC changes nothing; what has blocks can be written, and the next pages are short."""
     model = drive.Model(fs, side(), capacity=lab.capacity_with(fs, side(), 10))
-    model.feed(drive.ops(("create", 1, 0, 0, 0), ("write", 1, 0, 6 * PAGE)))
+    batch = drive.ops(("create", 1, 0, 0, 0), ("write", 1, 0, 6 * PAGE), ("write", 1, 5 * PAGE + 9, 6 * PAGE))
+    model.feed(batch)
     before = model.space()
-    events = model.feed(drive.ops(("write", 1, 5 * PAGE, 6 * PAGE)))
-    assert len(events) == 0 and model.space() == before
-    assert (int(model.record.failed), int(model.record.first_failed)) == (1, 2)
-    model.feed(drive.ops(("write", 1, 5 * PAGE, 5 * PAGE), ("fsync", 1)))
-    assert model.space()["allocated_bytes"] == 10 * PAGE and int(model.record.failed) == 1
+    assert model.short == {2: 5 * PAGE - 9} and batch.length[2] == 6 * PAGE
+    assert before["file_bytes"] == before["allocated_bytes"] == 10 * PAGE
+    assert int(model.record.failed_bytes) == PAGE + 9 and not model.record.failed
+    events = model.feed(drive.ops(("write", 1, 10 * PAGE, 6 * PAGE)))
+    assert len(events) == 0 and model.space() == before and not model.short
+    assert (int(model.record.failed), int(model.record.first_failed)) == (1, 3)
+    model.feed(drive.ops(("write", 1, 9 * PAGE, PAGE), ("write", 1, 9 * PAGE, 2 * PAGE), ("fsync", 1)))
+    assert model.short == {1: PAGE} and model.space()["allocated_bytes"] == 10 * PAGE
+    assert (int(model.record.failed), int(model.record.short)) == (1, 2)
 
 
 @pytest.mark.parametrize("fs", SYSTEMS)

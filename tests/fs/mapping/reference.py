@@ -19,6 +19,7 @@ class Entry:
     large: int = -1  # first page of the 2 MiB that it belongs to
     zeros: bool = False
     copied: bool = False
+    contiguous: bool = False  # the 16 around it map 64 KiB of one folio
 
 
 @dataclass(eq=False)
@@ -41,6 +42,7 @@ class Mapped:
     `kind` is dax, cache or memory; `large`: 2 MiB can be mapped at once; `whole_blocks`: files have blocks of 2 MiB; `linux`: what
     shrinks a file unmaps it as a whole; `newer`: Linux 6.1, where a store that may map 2 MiB fills their first run, and DAX takes
     what a load mapped for dirty.
+    A page cache tells by `folio(file, page)` the pages of the folio that a page lies in.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Mapped:
     ) -> None:
         self.kind, self.large, self.whole_blocks = kind, large, whole_blocks
         self.linux, self.newer = linux, newer
+        self.folio: Any = lambda file, page: range(page, page + 1)
         self.maps: list[Mapping] = []  # the newest first
         self.given: dict[tuple[int, int], bool] = {}  # DAX: (file, page) given out small -> dirty
         self.given_large: dict[tuple[int, int], dict[str, bool]] = {}  # (file, region) -> zeros, dirty
@@ -64,6 +67,7 @@ class Mapped:
         self.layout, self.length, self.cached, self.dirty, self.later = layout, length, cached, dirty, later
         self.filled: set[tuple[int, int]] = set()  # (file, page) that faults of this operation gave content
         self.faults, self.flushed, self.invalidated, self.removed = Counter(), 0, Counter(), 0
+        self.contiguous = 0  # bytes that were touched through entries marked as contiguous
 
     # Calls.
 
@@ -109,8 +113,31 @@ class Mapped:
         entry = one.entries.get(page)
         if one.first < page < one.stop and entry and entry.large not in (-1, page):
             self.zap(one, page, page + 1)
+        if one.first < page < one.stop and (one.address + page - one.first) % 16:
+            self.unfold(one, page)
+
+    def unfold(self, one: Mapping, page: int) -> None:
+        """The entries around a page are contiguous no more."""
+        group = page - (one.address + page - one.first) % 16
+        for each in range(group, group + 16):
+            if each in one.entries:
+                one.entries[each].contiguous = False
+
+    def fold(self, one: Mapping, page: int) -> None:
+        """They are, if all 16 are there, alike, aligned, and of one folio."""
+        group = range(page - page % 16, page - page % 16 + 16)
+        entries = [one.entries.get(each) for each in group]
+        aligned = (one.address + page - one.first) % 16 == page % 16
+        if self.kind != "cache" or not aligned or not set(group) <= set(self.folio(one.file, page)):
+            return
+        if all(e and e.large < 0 and not e.zeros and not e.copied for e in entries):
+            if len({e.writable for e in entries if e}) == 1 and group[0] >= one.first and group[-1] < one.stop:
+                for e in entries:
+                    e.contiguous = True  # type: ignore[union-attr]
 
     def zap(self, one: Mapping, low: int, high: int, copies: bool = True) -> None:
+        for page in [p for p in one.entries if low <= p < high]:
+            self.unfold(one, page)
         for page in [p for p in one.entries if low <= p < high]:
             entry = one.entries.get(page)
             if entry is None or (entry.copied and not copies):
@@ -171,7 +198,9 @@ class Mapped:
 
     def protect(self, one: Mapping, page: int) -> None:
         entry = one.entries[page]
-        if entry.writable and not entry.copied and entry.large < 0:  # Linux 5.13 forgets large ones
+        if (
+            entry.writable and not entry.copied and (entry.large < 0 or self.kind == "cache")
+        ):  # DAX of 5.13 forgets large ones
             entry.writable = False
             self.invalidated[page] += 1
 
@@ -194,7 +223,9 @@ class Mapped:
                     self.errors["beyond end"] += 1
                     break
                 self.fault(one, page, store)
-            at = min(end, (page + 1) << 12)
+            stop = min(end, (page + 1) << 12)
+            self.contiguous += (stop - at) * one.entries[page].contiguous
+            at = stop
         return at - offset
 
     def fits(self, one: Mapping, page: int, store: bool) -> bool:
@@ -224,6 +255,7 @@ class Mapped:
             self.read_in(one.file, page)
             if old is not None and old.large >= 0:
                 self.zap(one, page, page + 1)
+            self.unfold(one, page)
             self.put(one, page, 1, store, protected, False, Entry(True, copied=True))
         elif self.kind == "dax":
             self.dax_fault(one, page, store, protected)
@@ -322,12 +354,19 @@ class Mapped:
         file = one.file
         major = self.read_in(file, page)
         if store:
-            self.filled |= {(file, page), (file, page, "dirty")}
-        if self.large_fits(one, page) and page not in one.entries:
+            self.filled |= {(file, page)} | {(file, p, "dirty") for p in self.folio(file, page)}
+        whole = self.kind == "memory" or len(self.folio(file, page)) == FAN
+        if self.large_fits(one, page) and whole and (page not in one.entries or self.kind == "cache"):
             first = page - page % FAN
-            self.put(one, first, FAN, store, False, False, Entry(one.shared, first))
+            self.zap(one, first, first + FAN)
+            self.put(
+                one, first, FAN, store, protected, False, Entry(store if self.kind == "cache" else one.shared, first)
+            )
             return
         pages = [page]
+        if page in one.entries and one.entries[page].large >= 0:
+            self.zap(one, page, page + 1)
+        self.unfold(one, page)
         if not store and not major and self.has(file, page):
             address = one.address + page - one.first
             low = max(page - address % 16, one.first)
@@ -337,4 +376,6 @@ class Mapped:
         zeros = not self.has(file, page)
         for each in pages:
             one.entries[each] = Entry((store or (one.shared and self.kind == "memory")) and not zeros, -1, zeros)
+        if len(pages) == 16 or (one.address + page - one.first) % 16 == 15:
+            self.fold(one, page)
         one.tabled.add((one.address + page - one.first) // FAN)

@@ -28,6 +28,7 @@ MODELS = {  # name -> file system, its parameters, and what `Mapped` takes
     "tmpfs": ("tmpfs", {}, "memory", False),
     "tmpfs huge": ("tmpfs", {"huge": "always"}, "memory", True),
     "ext4": ("ext4", {}, "cache", False),
+    "ext4 folios": ("ext4", {"folios": "always"}, "cache", True),
     "nova": ("nova-inplace", {}, "dax", False),
     "nova-cow": ("nova-cow", {}, "dax", False),
     "pmfs-4k": ("pmfs-4k", {}, "dax", False),
@@ -66,7 +67,9 @@ rows = st.lists(
         st.tuples(st.just("truncate"), file, page.map(lambda p: (p << 12) - 5 if p else 0)),
         paged("fallocate"),
         paged("fallocate", st.just(-1), st.just(r.PUNCH_HOLE | r.KEEP_SIZE)),
-        st.tuples(st.just("write"), file, page.map(lambda p: p << 12), st.sampled_from([100, 4096, 70_000])),
+        st.tuples(
+            st.just("write"), file, page.map(lambda p: p << 12), st.sampled_from([100, 4096, 70_000, 70_000, FAN << 12])
+        ),
     ),
     max_size=14,
 )
@@ -139,11 +142,31 @@ class Files:
     def dirty(self, file, page):
         return bool(self.word(file, page) & e.IS_DIRTY)
 
+    def folio(self, file, page):
+        """Pages of a page's folio: those that entered with it, if what is left of them is one."""
+        frames = {
+            p: int(word) >> e.FRAME_SHIFT & e.FRAME_MASK
+            for p, word in enumerate(self.words[file])
+            if word & e.IS_CACHED
+        }
+        first = stop = page
+        while self.word(file, first) & e.IS_TAIL:
+            first -= 1
+        while stop == page or (self.word(file, stop) & e.IS_TAIL and frames[stop] == frames[first] + stop - first):
+            stop += 1
+        while page >= (end := first + (1 << (stop - first).bit_length() - 1)) and first < stop:
+            first = end
+        size = end - first
+        whole = all(frames.get(p) == frames[first] + p - first for p in range(first, end)) if first in frames else False
+        return range(first, end) if whole and first % size == frames[first] % size == 0 else range(page, page + 1)
+
 
 def tell(slow, row, had, has):
     """Let the reference do an operation; returns the bytes that a touch moves."""
     op, file, offset, length, _, flag = (*row, 0, 0, -1, 0)[:6] if len(row) < 6 else row
     slow.begin(had.layout, had.length, had.cached, had.dirty, has.layout)
+    if slow.kind == "cache":
+        slow.folio = had.folio
     if op == "mmap":
         slow.mmap(file, offset, length, bool(flag & SHARED), bool(flag & PRIVATE), bool(flag & r.POPULATE))
     elif op == "munmap":
@@ -191,6 +214,8 @@ def agree(name, given_rows, room=1 << 12):
         assert faults_of(events) == slow.faults, where
         access = of_site(model, events, "mapped access", r.LOAD, r.STORE)
         assert access.length.sum() == moved, where
+        if slow.kind == "cache":
+            assert access.length[access.order & r.CONTIGUOUS > 0].sum() == slow.contiguous, where
         assert of_site(model, events, "mapped write-back", r.FLUSH).length.sum() == slow.flushed, where
         assert len(of_site(model, events, "mapped write-back", r.INVALIDATE)) == sum(slow.invalidated.values()), where
         assert bool(len(of_site(model, events, "unmapping", r.UNMAP))) == bool(slow.removed), where
@@ -210,3 +235,45 @@ def test_faults_are_those_of_the_reference(name, rows):
 @given(rows=rows)
 def test_the_room_for_events_changes_nothing(rows):
     agree("ext4-dax", rows, 70)
+
+
+def test_large_folios_are_mapped_and_dirtied_as_a_whole():
+    """2 MiB written at once: one entry of 2 MiB, a store makes all of it dirty, fsync takes the right to store from all of it."""
+    at = FAN << 12
+    rows = [
+        ("write", 2, at, at),
+        ("load", 2, at, 1),
+        ("load", 2, at + 77_000, 8),
+        ("store", 2, at + 5000, 8),
+        ("fsync", 2),
+    ]
+    more = [
+        ("store", 2, at + 5000, 8),
+        ("truncate", 2, at + 0x1AB000),
+        ("store", 2, at + 9000, 8),
+        ("load", 2, at + 0x150000, 1),
+    ]
+    model = agree("ext4 folios", rows + more)
+    events = model.feed(drive.ops(("msync", 2, at, at)))
+    assert of_site(model, events, "mapped write-back", r.INVALIDATE).length.tolist() == [4096]
+    model, rows = drive.Model("ext4", drive.files(*SIZES, dirs=[0]), folios="always"), [*START, *rows[:4]]
+    model.feed(drive.ops(*rows[:-1], ("fsync", 2)))
+    faults = faults_of(model.feed(drive.ops(rows[-1])))
+    assert faults == {(-FAN, True, True, False): 1}
+    stored = model.feed(drive.ops(("fsync", 2)))
+    assert FAN << 12 in stored.length[(stored.code == r.NTSTORE) & (stored.space == r.PM)]
+
+
+def test_entries_of_one_folio_of_64_kib_are_contiguous_until_one_differs():
+    rows = [
+        ("write", 2, 16 << 12, 65536),
+        ("load", 2, 20 << 12, 8192),
+        ("store", 2, 21 << 12, 1),
+        ("load", 2, 22 << 12, 1),
+    ]
+    rows += [("store", 2, at << 12, 1) for at in range(16, 32)] + [
+        ("load", 2, 16 << 12, 65536),
+        ("munmap", 2, 20 << 12, 4096),
+    ]
+    agree("ext4 folios", [*rows, ("load", 2, 17 << 12, 4096)])
+    agree("ext4 folios", [*rows[:2], *(("load", 2, (16 << 12) + at, 8) for at in range(0, 65536, 1000))])

@@ -48,9 +48,9 @@ class Split(Slow):
         return page, count
 
     def put(self, node, offset, length):
-        """write() by the library; False if the device is full."""
-        missing = sum(number not in node.pages for number in range(offset // PAGE, (offset + length - 1) // PAGE + 1))
-        if missing > self.available():
+        """write() by the library, in part if not all of it fits; False if the device is full."""
+        length = self.fitting(node, offset, length)
+        if not length:
             return False
         at, end, size = offset, offset + length, node.size
         while at < end:

@@ -19,7 +19,7 @@ class Slow(Dirs):
         super().__init__(capacity, existing=existing, **geometry)
         self.files, self.root, self.nodes, self.gone = files, len(files), {}, set()
         self.name_length = [len(path.rpartition("/")[2].encode()) for path in files.path] + [0]
-        self.closes = self.failed = 0
+        self.closes = self.failed = self.short_writes = 0
         folders = [i for i in range(len(files)) if files.is_dir[i] and files.first_size[i] >= 0]
         for number, folder in enumerate([self.root, *folders]):
             inode = 2 + number if number else 0
@@ -143,10 +143,26 @@ class Slow(Dirs):
             count += 1
         return count
 
+    def fitting(self, node, offset, length):
+        """Bytes of a write whose runs get blocks: the pages of each run of holes, in parts of 1024 pages, all or none."""
+        pages, left = range(offset // BLOCK, (offset + length - 1) // BLOCK + 1), self.free_count()
+        for begin in range(0, len(pages), 1024):
+            first = begin
+            for page in pages[begin : begin + 1024]:
+                if page in node.pages:
+                    first = page + 1 - pages[0]
+                    continue
+                left -= 1
+                if left < 0:
+                    done = max(pages[first] * BLOCK - offset, 0)
+                    self.short_writes += done > 0
+                    return done
+        return length
+
     def write(self, node, offset, length):
-        """write(); False if the device is full."""
-        first, last = offset // BLOCK, (offset + length - 1) // BLOCK
-        if sum(page not in node.pages for page in range(first, last + 1)) > self.free_count():
+        """write(), in part if not all of its runs fit; False if the device is full."""
+        length = self.fitting(node, offset, length)
+        if not length:
             return False
         if node.stamp != self.sequence:
             node.stamp = self.sequence

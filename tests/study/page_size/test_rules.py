@@ -97,3 +97,25 @@ def test_faults_are_those_of_the_model(fs: str, data: st.DataObject) -> None:
         span = (1, 0, one.length)
         events = model.feed(drive.ops(("mmap", *span, -1, r.WRITABLE_SHARED), (touch, *span)))
         assert int(((events.code == r.MAP) & (events.space == r.USER)).sum()) == expected, (touch, rows)
+
+
+@pytest.mark.parametrize(
+    ("piece", "classes", "loads"), [(2 << 20, "huge huge edge", 3), (1 << 20, "small folios small folios edge", 65)]
+)
+def test_the_page_cache_maps_at_once_what_was_written_at_once(piece: int, classes: str, loads: int) -> None:
+    """4 MiB and one page, in pieces of 2 MiB and of 1 MiB: with large folios the former can be mapped by 2 MiB."""
+    rows = [
+        ("create", 1, 0, 0, 0),
+        *(("write", 1, at, piece) for at in range(0, 4 << 20, piece)),
+        ("write", 1, 4 << 20, 100),
+    ]
+    side = drive.files(0, -1, dirs=[0])
+    found = of_model.page_sizes(drive.source(side, drive.ops(*rows)), "ext4", {"folios": "always"})
+    assert not isinstance(found, str)
+    assert " ".join(rules.CLASSES[k] for k in found[0].found) == classes
+    want = rules.faults(found[0].found, int(rules.pages_of(found[0].found, found[0].length).sum()), found[0].around)
+    model = drive.Model("ext4", side, 1 << 14, folios="always")
+    model.feed(drive.ops(*rows))
+    span = (1, 0, found[0].length)
+    events = model.feed(drive.ops(("mmap", *span, -1, r.WRITABLE_SHARED), ("load", *span)))
+    assert int(((events.code == r.MAP) & (events.space == r.USER)).sum()) == want.loads == loads

@@ -1,0 +1,50 @@
+/* What the plugins share: their arguments, an instruction's bytes, where the device lies, and how counting is switched on. */
+#ifndef TCG_H
+#define TCG_H
+#include "calls.h"
+#include "opcodes.h"
+#include "qemu_plugin_api.h"
+
+#define ARM 0xffe /* the mark that switches counting on: until then only marks are looked for, so that the boot takes half the time */
+#define CODE 16   /* bytes: room for an instruction */
+
+struct argument { /* NAME=VALUE, of which one of the two is set */
+    const char *name;
+    uint64_t *number;
+    const char **text;
+};
+
+extern bool armed;
+extern uint64_t pm_low, pm_high, ram_low; /* the device under test: the kernel's addresses, and its offset in the guest's RAM */
+
+void fail(const char *what); /* say why, and end the emulator */
+void parse(int argc, char **argv, const struct argument *known, size_t count);
+void register_plugin(qemu_plugin_id_t, qemu_plugin_tb_cb on_translation, void (*on_exit)(qemu_plugin_id_t, void *));
+bool arms(uint64_t mark); /* whether this mark is the first ARM; everything is translated anew then */
+size_t bytes_of(const struct qemu_plugin_insn *, uint8_t *code);
+
+/* Place in the device of an access, or UINT64_MAX.  A user's mapping of the device is told by its place in the guest's RAM. */
+static inline uint64_t place_of(qemu_plugin_meminfo_t info, uint64_t address)
+{
+    struct qemu_plugin_hwaddr *at;
+    uint64_t offset;
+    if (address >> 63)
+        return address >= pm_low && address < pm_high ? address - pm_low : UINT64_MAX;
+    at = qemu_plugin_get_hwaddr(info, address);
+    if (!at || qemu_plugin_hwaddr_is_io(at))
+        return UINT64_MAX;
+    offset = qemu_plugin_hwaddr_phys_addr(at) - ram_low;
+    return offset < pm_high - pm_low ? offset : UINT64_MAX;
+}
+
+/* Follow the kernel's stacks: an access of an instruction of these kinds, in the block or instruction `site`. */
+static inline void follow(unsigned cpu, int kinds, bool store, uint64_t address, uint64_t site)
+{
+    if (!(kinds & (store ? PUSHES : POPS)) || !(address >> 63))
+        return;
+    if (kinds & CALLS)
+        calls_enter(cpu, address, site);
+    else
+        calls_stack(cpu, address);
+}
+#endif
