@@ -53,7 +53,15 @@ def persistence_plugin(api: int) -> pathlib.Path:
 
 def guest() -> pathlib.Path:
     """The guest's program, compiled at first use."""
-    return _compiled("guest", ["guest.c", "guest_operations.c", "guest_crash.c", "guest_threads.c"], ["-static"], "")
+    sources = [
+        "guest.c",
+        "guest_operations.c",
+        "guest_mapped.c",
+        "guest_pagetable.c",
+        "guest_crash.c",
+        "guest_threads.c",
+    ]
+    return _compiled("guest", sources, ["-static"], "")
 
 
 def _plugin(name: str, api: int) -> pathlib.Path:

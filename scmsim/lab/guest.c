@@ -233,8 +233,7 @@ static void report(void)
         check(pwrite(fd, part, n, at) == n, "write", mailbox);
         out.symbols += n;
     }
-    if (labelled)
-        write_results(fd, job->output + 4096 + out.symbols);
+    (labelled ? write_results : write_faults)(fd, job->output + 4096 + out.symbols);
     check(pwrite(fd, &out, sizeof out, job->output) == sizeof out && !fsync(fd), "write", mailbox);
 }
 

@@ -9,8 +9,10 @@ enum { NEXT = 0xffb, END, BEGIN }; /* for persistence.c: the next state; around 
 #define ROOT "/mnt"      /* where the file system is mounted */
 
 enum op { CREATE, OPEN, READ, WRITE, FSYNC, TRUNCATE, FALLOCATE, UNLINK, RENAME, LINK, MKDIR, RMDIR, STAT, READDIR, MMAP,
-          MUNMAP, MSYNC, ULOAD, USTORE, CLOSE, SYNC }; /* records.OPS */
-enum flag { SYNCHRONOUS = 16, DATA_ONLY = 32, KEEP_SIZE = 128, PUNCH_HOLE = 256 }; /* records.py */
+          MUNMAP, MSYNC, ULOAD, USTORE, CLOSE, SYNC, MADVISE = 25, UFLUSH, UFENCE, /* records.OPS */
+          LAYOUT = 255 }; /* tell where a file lies; `buffer` comes back with each extent */
+enum flag { SYNCHRONOUS = 16, DATA_ONLY = 32, KEEP_SIZE = 128, PUNCH_HOLE = 256, SHARED_WRITABLE = 512, COPIED = 1024,
+            SYNCED = 2048, POPULATED = 4096, PAST_CACHES = 8192 }; /* records.py */
 
 struct header {
     char magic[8];
@@ -42,6 +44,20 @@ extern int root; /* descriptor of ROOT */
 extern char device[], mailbox[];
 extern int labelled; /* every word written tells its operation and its page of the file: see guest_crash.c */
 
+struct fault_count { /* of a region, see scmsim/lab/faults.py */
+    uint64_t faults, large, major, bus, segv;
+};
+struct extent {
+    uint32_t file, flags; /* of FIEMAP */
+    uint64_t logical, physical, length;
+    int64_t buffer; /* of the operation that asked */
+};
+
+static inline void mark_inline(long region)
+{
+    asm volatile("movb $0, 0x5C3D0000(%0)" : : "D"(region) : "memory");
+}
+
 void say(const char *format, ...);                             /* a line for the host */
 void check(int good, const char *what, const char *which);     /* stop the guest, with the kernel's last messages */
 void make_first_files(void);                                   /* those that exist before the first operation */
@@ -50,6 +66,15 @@ void in_turn(void (*run)(uint64_t number)); /* every operation, in order, on its
 int cpus(void);                             /* of the guest */
 void start_cpus(void);
 void mark(long number);
+long counted(long region, long number, long a, long b, long c, long d, long e, long f); /* one system call */
+int descriptor(long file);                                     /* of a file, opened if need be; < 0: it cannot be */
+
+void make_ready_for_mappings(void);
+long run_mapped(const struct operation *o);
+void look_at_mappings(long file);                              /* after a call on a file */
+void write_faults(int fd, uint64_t at);
+int find_page_table(void);                                     /* our own; 0: the kernel does not tell */
+uint64_t large_entry(uint64_t address, int anew);
 
 struct given { /* the name that an operation gave, see scmsim/lab/persistence.py */
     int64_t result;

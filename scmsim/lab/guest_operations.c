@@ -30,16 +30,9 @@ struct state { /* of a file while the job runs */
     int link_count, last_number, made;
     int *fds, fd_count;
     int64_t *at; /* position of each descriptor */
-    char *map;
-    int64_t map_offset, map_length;
 };
 
 static struct state *states;
-
-static inline void mark_inline(long region)
-{
-    asm volatile("movb $0, 0x5C3D0000(%0)" : : "D"(region) : "memory");
-}
 
 void mark(long number)
 {
@@ -61,7 +54,7 @@ static inline __attribute__((always_inline)) long marked(int several, long regio
 }
 
 /* One counted system call. */
-static __attribute__((noinline)) long counted(long region, long number, long a, long b, long c, long d, long e, long f)
+__attribute__((noinline)) long counted(long region, long number, long a, long b, long c, long d, long e, long f)
 {
     return cpus() > 1 ? marked(1, region, number, a, b, c, d, e, f) : marked(0, region, number, a, b, c, d, e, f);
 }
@@ -102,7 +95,7 @@ static void add_descriptor(struct state *state, int fd)
     state->at[state->fd_count++] = 0;
 }
 
-static int descriptor(long file)
+int descriptor(long file)
 {
     struct state *state = &states[file];
     if (!state->fd_count) {
@@ -155,47 +148,6 @@ static long list(const struct operation *o)
     if (fd >= 0)
         close(fd);
     return n;
-}
-
-static long touch(const struct operation *o)
-{
-    struct state *state = &states[o->file];
-    int64_t from = o->offset - state->map_offset, i;
-    volatile uint64_t *word;
-    if (!state->map || from < 0 || from + o->length > state->map_length)
-        return -EFAULT;
-    word = (volatile uint64_t *)(state->map + from);
-    mark_inline(o->region);
-    for (i = 0; i < o->length / 8; i++)
-        if (o->op == ULOAD)
-            (void)word[i];
-        else
-            word[i] = i;
-    mark_inline(0);
-    return 0;
-}
-
-static long map(const struct operation *o)
-{
-    struct state *state = &states[o->file];
-    int64_t offset = o->offset & -4096L, length = o->length + (o->offset - offset);
-    long r = -EINVAL;
-    if (o->op == MMAP) {
-        int fd = descriptor(o->file);
-        r = counted(o->region, SYS_mmap, 0, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
-        if (r < 0 && r > -4096)
-            return r;
-        state->map = (char *)r;
-        state->map_offset = offset;
-        state->map_length = length;
-        return 0;
-    }
-    if (o->op == MUNMAP && state->map) {
-        r = counted(o->region, SYS_munmap, (long)state->map, state->map_length, 0, 0, 0, 0);
-        state->map = NULL;
-    } else if (o->op == MSYNC && state->map)
-        r = counted(o->region, SYS_msync, (long)state->map + offset - state->map_offset, length, MS_SYNC, 0, 0, 0);
-    return r;
 }
 
 static long rename_it(const struct operation *o)
@@ -270,6 +222,8 @@ static long run(const struct operation *o)
     const char *path;
     if (o->op == SYNC)
         return counted(o->region, SYS_syncfs, root, 0, 0, 0, 0, 0);
+    if (o->op == UFENCE)
+        return run_mapped(o);
     if (o->file < 0 || o->file >= (int64_t)job->files)
         return -EINVAL;
     path = path_of(&states[o->file].name);
@@ -300,11 +254,8 @@ static long run(const struct operation *o)
         return list(o);
     case CLOSE:
         return close_it(o);
-    case ULOAD:
-    case USTORE:
-        return touch(o);
     default:
-        return map(o);
+        return run_mapped(o);
     }
 }
 
@@ -334,6 +285,8 @@ static void run_one(uint64_t number)
 {
     const struct operation *o = (const struct operation *)(files + job->files) + number;
     long r = labelled ? run_labelled(o, number) : run(o);
+    if (o->op != ULOAD && o->op != USTORE && o->op != UFLUSH)
+        look_at_mappings(o->file);
     out.done++;
     if (r >= 0)
         return;
@@ -381,6 +334,7 @@ static void make_first(long file)
 void make_first_files(void)
 {
     long file;
+    make_ready_for_mappings();
     states = calloc(job->files + 1, sizeof *states);
     check(states != NULL, "memory", "for the files");
     for (file = 0; file < (long)job->files; file++)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from scmsim.core.errors import EnvironmentProblem, ScmsimError
-from scmsim.lab import cache, calls, console, counts, initramfs, kernel, pagetable, qemu
+from scmsim.lab import cache, calls, console, counts, faults, initramfs, kernel, pagetable, qemu
 from scmsim.lab.kernel import Kernel
 from scmsim.lab.plan import OUTPUT_ROOM, Plan
 from scmsim.lab.systems import System
@@ -69,6 +69,13 @@ class Measured:
     ranges: list[tuple[int, int, int]] = field(default_factory=list)
     touches: np.ndarray | None = None
     caches: dict[int, str] = field(default_factory=dict)  # slab cache by page that was touched
+    faults: np.ndarray = field(
+        default_factory=lambda: np.zeros(0, faults.FAULTS)
+    )  # of mapped files, by number of the region
+    extents: np.ndarray = field(
+        default_factory=lambda: np.zeros(0, faults.EXTENT)
+    )  # of the files that the plan asks for
+    sizes_told: bool = False  # whether the kernel let its page table be read
 
 
 class Failed(EnvironmentProblem):
@@ -284,7 +291,7 @@ def report(folder: pathlib.Path, at: int, more: int = 0) -> tuple[bytes, list[in
 
 def _collect(folder: pathlib.Path, at: int, setting: Setting, seconds: float) -> Measured:
     """Counts, symbols and the guest's report, out of the files that the run left."""
-    text, values, _ = report(folder, at)
+    text, values, raw = report(folder, at, faults.MOST)
     # huge_bytes: of the program's buffer on large pages, UNKNOWN where the kernel does not tell
     names = (
         "buffer",
@@ -301,6 +308,7 @@ def _collect(folder: pathlib.Path, at: int, setting: Setting, seconds: float) ->
     )
     about = dict(zip(names, values, strict=True))
     found = Measured(counts.read(folder / "counts"), text, about, seconds, calls.read(folder / "calls"))
+    found.faults, found.extents, found.sizes_told = faults.read(raw)
     if setting.window or setting.touches:
         found.ranges = _ranges(folder / "ram", text, about, setting)
     if setting.window:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.lab import counts
+from scmsim.core.records import MMAP
+from scmsim.lab import counts, faults
 from scmsim.lab.calls import DEFERRED, KINDS, OTHER, OWN, SENT, Calls
 from scmsim.lab.machine import Measured
 from scmsim.lab.plan import UNKNOWN, Plan, Region
@@ -21,6 +22,10 @@ _UNTOLD = {
     "tasks are not told apart",
     "functions": "symbols of data (CONFIG_KALLSYMS_ALL): counts are complete, but a --stream takes the kernel's pages as 4 KiB",
 }
+_NO_SIZES = (
+    "the kernel does not let its page table be read (CONFIG_PROC_KCORE, CONFIG_KALLSYMS_ALL): page faults are counted, but not by "
+    "the size of their entries"
+)
 _EVENT = "counted by the emulator"
 # Counters of several CPUs <- functions that are entered in interrupts by other CPUs: arch/x86/kernel/smp.c, arch/x86/mm/tlb.c.
 _INTERRUPTED = {
@@ -47,6 +52,8 @@ class Outcome:
     def __init__(self, fs: str, plan: Plan, measured: Measured, cpus: int = 1) -> None:
         self.fs, self.plan, self.about, self.cpus = fs, plan, measured.about, cpus
         self.told = counts.told(measured.symbols)
+        self._faults, self._sizes_told = measured.faults, measured.sizes_told
+        self.maps = bool((plan.operations["op"] == MMAP).any())
         self.calls = Calls(measured.rows, measured.nodes, counts.symbols(measured.symbols), fs)
         self.site = self.calls.sites(_map_of(fs))
         self.region = self.calls.rows["region"].tolist()
@@ -78,7 +85,9 @@ class Outcome:
             runs = [run]
         for run in runs:
             run.warnings += _warnings(self.about, self.told)
-            run.errors = _errors(self.about)
+            run.errors = _errors(self.about) | self._signals()
+            if self.maps and not self._sizes_told:
+                run.warnings.append(_NO_SIZES)
         return runs
 
     def functions(self) -> list[dict[str, Any]]:
@@ -111,6 +120,9 @@ class Outcome:
         for k in every:
             found[k]["deferred_instructions"] = by.get((k, DEFERRED), nothing)["instructions"]
             found[k]["other_instructions"] = by.get((k, OTHER), nothing)["instructions"]
+            if self.maps:
+                of = self._faults[k : k + 1] if k < len(self._faults) else np.zeros(1, faults.FAULTS)
+                found[k] |= faults.counters(of, self._sizes_told)
             if self.cpus > 1:
                 found[k] |= self._interrupted(k)
         return found
@@ -131,6 +143,11 @@ class Outcome:
             by[self.calls.function[k]] += int(self.calls.rows["executed"][k])
         return by
 
+    def _signals(self) -> dict[str, int]:
+        """Touches of mapped files that ended with a signal."""
+        found = {"SIGBUS": int(self._faults["bus"].sum()), "SIGSEGV": int(self._faults["segv"].sum())}
+        return {name: count for name, count in found.items() if count}
+
     def _sites(self, regions: set[int]) -> dict[str, dict[str, int]]:
         """Counters by mechanism of the model, through the map of its functions; without a map only user and kernel."""
         here = self._for_calls & np.isin(self.calls.rows["region"], list(regions))
@@ -150,7 +167,11 @@ class Outcome:
         about = {"fs": self.fs, "op": region.label, "unit": region.cell.get("unit_bytes", "")}
         most = sorted(by.items(), key=lambda item: -item[1]["instructions"])[:top]
         return [
-            {**about, column: name, **{key: round(n / max(1, region.calls), 4) for key, n in counters.items()}}
+            {
+                **about,
+                column: name,
+                **{key: round(n / (region.calls or region.operations or 1), 4) for key, n in counters.items()},
+            }
             for name, counters in most
         ]
 

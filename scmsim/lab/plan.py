@@ -17,6 +17,7 @@ from scmsim.core.records import (
     CLOSE,
     CONTINUES,
     CREATE,
+    FILE_TO_MM,
     FSYNC,
     LINK,
     MALLOC,
@@ -30,7 +31,11 @@ from scmsim.core.records import (
     SETUP,
     STAT,
     SYNC,
+    UFENCE,
+    UFLUSH,
+    ULOAD,
     UNLINK,
+    USTORE,
     WRITE,
     Files,
     Source,
@@ -49,6 +54,8 @@ OUTPUT_ROOM = 32 << 20  # for the guest's symbols
 UNKNOWN = (1 << 64) - 1  # a number of the output that the guest could not tell
 
 PASSES = ("append", "rewrite", "read", "wsync")
+TOUCHES = (ULOAD, USTORE, UFLUSH, UFENCE)  # what a program does without a call
+LAYOUT = 255  # an operation of the lab's own: the guest tells where a file lies
 _BY_NAME = (CREATE, OPEN, UNLINK, LINK, MKDIR, RMDIR, STAT)
 _CLOSE = (CLOSE,)
 _STEPS: dict[str, Sequence[tuple]] = {
@@ -99,9 +106,10 @@ class Plan:
         """The plan after the commands that set the guest up, as the guest reads it."""
         words = b"".join(b"%d\0" % len(command) + b"".join(w.encode() + b"\0" for w in command) for command in setup)
         words += bytes(8 - len(words) % 8)
-        buffer = max(4096, int((self.operations["buffer"] + self.operations["length"]).max(initial=0)))
+        moves = self.operations[np.isin(self.operations["op"], (READ, WRITE))]
+        buffer = max(4096, int((moves["buffer"] + moves["length"]).max(initial=0)))
         if buffer > _MAX_LENGTH:
-            buffer = max(4096, int(self.operations["length"].max(initial=0)))
+            buffer = max(4096, int(moves["length"].max(initial=0)))
         body = words + self.files.tobytes() + self.operations.tobytes()
         output = (HEADER.size + len(body) + 4095) // 4096 * 4096
         return HEADER.pack(MAGIC, len(words), len(self.files), len(self.operations), buffer, output) + body
@@ -128,15 +136,15 @@ def from_trace(source: Source, cpus: int = 1) -> Plan:
     threads: dict[int, int] = {}  # in the order of their first operations
     for batch in source.batches():
         rows = batch.view(np.ndarray)
-        if (rows["op"] >= MALLOC).any():
-            kind = OPS[int(rows["op"][rows["op"] >= MALLOC][0])]
+        objects = (rows["op"] >= MALLOC) & (rows["op"] <= FILE_TO_MM)
+        if objects.any():
+            kind = OPS[int(rows["op"][objects][0])]
             raise UsageError(
                 f"the trace has the operation {kind!r}, which is no system call; leave it out (trace filter)"
             )
-        if rows["length"].max(initial=0) > _MAX_LENGTH:
-            raise UsageError(
-                f"an operation moves {int(rows['length'].max())} bytes; the lab takes {_MAX_LENGTH} at most"
-            )
+        moved = int(rows["length"][np.isin(rows["op"], (READ, WRITE))].max(initial=0))
+        if moved > _MAX_LENGTH:
+            raise UsageError(f"an operation moves {moved} bytes; the lab takes {_MAX_LENGTH} at most")
         counted = (rows["flag"] & SETUP) == 0
         out = np.zeros(len(rows), OPERATION)
         for name in ("op", "file", "file2", "offset", "length", "buffer"):
@@ -300,7 +308,7 @@ def _add(regions: list[Region], rows: np.ndarray) -> None:
         here = rows["op"] == op
         found = regions[op]
         found.operations += int(here.sum())
-        found.calls += int((here & starts).sum())
+        found.calls += int((here & starts).sum()) if op not in TOUCHES else 0
         moved = int(rows["length"][here].sum())
         found.written += moved if op == WRITE else 0
         found.read += moved if op == READ else 0

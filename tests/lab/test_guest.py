@@ -21,8 +21,10 @@ from scmsim.core.records import (
     FALLOCATE,
     FSYNC,
     LINK,
+    MADVISE,
     MKDIR,
     MMAP,
+    MSYNC,
     MUNMAP,
     OP,
     READ,
@@ -31,9 +33,12 @@ from scmsim.core.records import (
     STAT,
     SYNC,
     TRUNCATE,
+    UFENCE,
+    UFLUSH,
     ULOAD,
     UNLINK,
     USTORE,
+    WRITABLE_SHARED,
     WRITE,
     Files,
 )
@@ -69,15 +74,15 @@ def setting():
 
 
 class Trace:
-    """A source of rows (op, file, offset, length, file2)."""
+    """A source of rows (op, file, offset, length, file2, flag, buffer)."""
 
     header = {"tool": "test"}
 
     def __init__(self, rows, files):
         self.files, self.rows, self.array = files, len(rows), np.zeros(len(rows), OP)
         for row, entry in zip(self.array, rows, strict=True):
-            given = (*entry, *(0, 0, 0, -1)[len(entry) - 1 :])
-            row["op"], row["file"], row["offset"], row["length"], row["file2"] = given
+            given = (*entry, *(0, 0, 0, -1, 0, 0)[len(entry) - 1 :])
+            row["op"], row["file"], row["offset"], row["length"], row["file2"], row["flag"], row["buffer"] = given
 
     def batches(self, chunk=1 << 14):
         yield self.array.view(np.recarray)
@@ -109,8 +114,8 @@ def test_counts_of_ext4_dax_and_resuming(setting, tmp_path):
 def test_every_kind_of_operation_runs(setting):
     rows = [
         (MKDIR, 1, 0, 0, 0), (CREATE, 2, 0, 0, 1), (WRITE, 2, 0, 8192), (READ, 2, 100, 1000), (FSYNC, 2), (TRUNCATE, 2, 4096),
-        (FALLOCATE, 2, 0, 65536), (MMAP, 2, 0, 8192), (USTORE, 2, 4096, 64), (CLOSE, 2), (STAT, 2), (LINK, 2), (RENAME, 2),
-        (UNLINK, 2), (CREATE, 3, 0, 0, 0), (RENAME, 3, 0, 0, 2), (UNLINK, 3), (RMDIR, 1), (SYNC, -1),
+        (FALLOCATE, 2, 0, 65536), (MMAP, 2, 0, 8192, -1, WRITABLE_SHARED), (USTORE, 2, 4096, 64), (CLOSE, 2), (STAT, 2), (LINK, 2),
+        (RENAME, 2), (UNLINK, 2), (CREATE, 3, 0, 0, 0), (RENAME, 3, 0, 0, 2), (UNLINK, 3), (RMDIR, 1), (SYNC, -1),
     ]  # fmt: skip
     made = plan.from_trace(Trace(rows, side_table(4)))
     found = machine.run(setting, systems.load()["ext4-dax"], made)
@@ -121,6 +126,28 @@ def test_every_kind_of_operation_runs(setting):
     assert run.groups["write"]["pm_stored_bytes"] == 16384
     assert set(run.groups) == {"create", "read", "write", "fsync", "truncate", "fallocate", "unlink", "rename", "link",
         "mkdir", "rmdir", "stat", "mmap", "store", "close", "sync"}  # fmt: skip
+
+
+@pytest.mark.parametrize(("fs", "large"), [("ext4-dax", 2), ("tmpfs", 0)])
+def test_faults_of_mapped_files_are_told_by_the_size_of_their_entries(setting, fs, large):
+    size, head = 4 << 20, 8 << 20  # of the file's second half, which ext4 aligns, and of the mapping
+    rows = [
+        (CREATE, 1, 0, 0, 0), *[(WRITE, 1, at, 1 << 20) for at in range(0, size, 1 << 20)], (FSYNC, 1),
+        (MMAP, 1, 0, head, -1, WRITABLE_SHARED, 1 << 45), (ULOAD, 1, 0, size), (USTORE, 1, 0, 64), (MSYNC, 1, 0, size),
+        (UFLUSH, 1, 0, 128), (UFENCE, -1), (USTORE, 1, size, 8), (MADVISE, 1, 0, size, -1, 0, 4), (MUNMAP, 1, 0, head),
+        (ULOAD, 1, 0, 8),
+    ]  # fmt: skip
+    made = plan.from_trace(Trace(rows, side_table(2)))
+    (run,) = outcome.Outcome(fs, made, machine.run(setting, systems.load()[fs], made)).runs(1, 1)
+    load, store = run.groups["load"], run.groups["store"]
+    assert load["page_faults_pmd"] == large
+    assert load["page_faults_pte"] == (0 if large else size // 4096 // 16)  # the page cache maps 16 pages around a load
+    assert store["page_faults_pmd"] == (1 if large else 0) and store["page_faults_pte"] == 0
+    assert store["pm_stored_bytes"] == (64 if large else 0)
+    assert run.groups["msync"]["flushes"] == large * (2 << 20) // 64  # 6.1 writes back what was only loaded, too
+    assert run.groups["flush"]["flushes"] == 2 and run.groups["fence"]["fences"] == 1
+    assert run.errors == {"SIGBUS": 1, "SIGSEGV": 1}  # behind the end; without a mapping
+    assert run.calls == sum(row[0] not in (ULOAD, USTORE, UFLUSH, UFENCE) for row in rows)
 
 
 def test_an_unmapping_interrupts_every_other_cpu_of_the_program(setting):

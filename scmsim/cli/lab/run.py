@@ -95,4 +95,13 @@ def _table(result: Any, title: str) -> str:
         name = " ".join(str(part) for part in (run.fs, *sizes) if part != "")
         cells = "".join(f"{run.counters[field] / max(1, run.calls):>13,.1f}" for field in columns.values())
         lines.append(f"{name:44}{run.calls:>9,}{cells}")
+        lines += [_faults(run)] if "page_faults" in run.counters else []
     return "\n".join(lines)
+
+
+def _faults(run: Any) -> str:
+    """What became of the touches of mapped files: faults by the size of their entries, and signals."""
+    sizes = {"page_faults_pte": "of 4 KiB", "page_faults_pmd": "of 2 MiB", "page_faults_major": "major"}
+    parts = [f"{run.counters[name]:,} {what}" for name, what in sizes.items() if name in run.counters]
+    parts += [f"{run.errors[name]:,} {name}" for name in ("SIGBUS", "SIGSEGV") if name in run.errors]
+    return f"    {run.counters['page_faults']:,} page faults: {', '.join(parts)}"

@@ -21,5 +21,8 @@ def _kernels(dax: bool, by_ext4: bool) -> ModuleType:
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
     """The mapped files of a model."""
     from scmsim.fs.mapping.driver import Mapped
+    from scmsim.fs.mapping.words import FILLS, LOADS_DIRTY
 
-    return Mapped(model, lambda record: (_kernels(bool(record.dax), bool(record.recent_room)), {}), files)
+    newer = int(params["kernel"] == "6.1")
+    words = {LOADS_DIRTY: newer, FILLS: newer}
+    return Mapped(model, lambda record: (_kernels(bool(record.dax), bool(record.recent_room)), words), files)

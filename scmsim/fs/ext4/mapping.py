@@ -14,7 +14,7 @@ def _kernels(dax: bool, folios: bool) -> ModuleType:
     from scmsim.jit.binding import bind
 
     if dax:
-        return bind("ext4_dax_mapped", kernels, {**HOOKS, hooks: mapping.DAX | {"SYNCS": True}})
+        return bind("ext4_dax_mapped", kernels, {**HOOKS, hooks: mapping.DAX | {"SYNCS": True, "UNMAPS_ALL": True}})
     if folios:
         return bind("ext4_folios_mapped", kernels, {**HOOKS, hooks: mapping.LARGE_FOLIOS})
     return bind("ext4_mapped", kernels, {**HOOKS, hooks: mapping.CACHED})
@@ -23,9 +23,12 @@ def _kernels(dax: bool, folios: bool) -> ModuleType:
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
     """The mapped files of a model."""
     from scmsim.fs.mapping.driver import Mapped
-    from scmsim.fs.mapping.words import LEAVES_LARGE
+    from scmsim.fs.mapping.words import FILLS, LEAVES_LARGE, LOADS_DIRTY
+
+    newer = int(params.get("fault_kernel") == "6.1")
 
     def bound(record: Any) -> tuple[ModuleType, dict[int, int]]:
-        return _kernels(bool(record.dax), bool(record.folio_order)), {LEAVES_LARGE: int(record.dax)}
+        words = {LEAVES_LARGE: int(record.dax), LOADS_DIRTY: newer, FILLS: newer}
+        return _kernels(bool(record.dax), bool(record.folio_order)), words
 
     return Mapped(model, bound, files)

@@ -72,18 +72,24 @@ def frame(s, arena, f, page):
 
 
 @subroutine
-def give_block(s, arena, out, f, page):
-    """DAX: a page that is a hole or unwritten gets a cleared block, in a transaction of its own; returns the outcome."""
-    record = arena[f + e.ROW_RECORD]
-    if not has_events(s, out, e.ROOM) or not reserve_pages(s, arena, record, page):
-        return NO_ROOM
-    if blocks_needed(arena, record, page, page) > blocks_left(s):
-        return FULL
-    add_zeroed(s, arena, record, out, page, 1)
+def give_blocks(s, arena, out, f, page, count):
+    """DAX: the first of `count` pages, all holes or all unwritten, get cleared blocks in a transaction of their own."""
+    record, last = arena[f + e.ROW_RECORD], page + count - 1
+    if not has_events(s, out, e.ROOM) or not reserve_pages(s, arena, record, last):
+        return NO_ROOM, 0
+    if blocks_needed(arena, record, page, last) > blocks_left(s):
+        return FULL, 0
+    count = add_zeroed(s, arena, record, out, page, count)
     note_change(s, arena, record, out)
     metadata.charge_joins(s, out)
     index.fits(s, arena, record)
-    return DONE
+    return DONE, count
+
+
+@subroutine
+def give_block(s, arena, out, f, page):
+    """DAX: a page that is a hole or unwritten gets a cleared block; returns the outcome."""
+    return give_blocks(s, arena, out, f, page, 1)[0]
 
 
 @subroutine
@@ -200,7 +206,8 @@ def clear_page(s, arena, out, f, page):
 
 _EVERY = {"begin": begin, "due": due, "find": find, "length": length, "pin": pin}
 DAX = {
-    **_EVERY, "MAY_BE_LARGE": True, "place": block, "give_block": give_block, "note_write": note_write, "must_sync": must_sync,
+    **_EVERY, "MAY_BE_LARGE": True, "place": block, "give_block": give_block, "give_blocks": give_blocks,
+    "note_write": note_write, "must_sync": must_sync,
 }  # fmt: skip
 CACHED = {
     **_EVERY, "DAX": False, "SPACE": r.KERNEL, "AROUND": 16, "place": frame, "read_in": read_in, "make_dirty": make_dirty,

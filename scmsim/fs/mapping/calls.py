@@ -223,6 +223,9 @@ def populate(s, arena, out, op, write):
     while page < high:
         mapping = mapping_of(s, arena, op, page)
         if mapping == 0:
+            page = next_mapped(arena, file_of(s, arena, op), page, high)
+            continue
+        if write and not arena[mapping + w.FLAGS] & (r.WRITABLE_SHARED | r.PRIVATE):
             break
         word, need = arena[tables.entry_at(arena, mapping, page)], w.PRESENT | (w.WRITABLE if write else 0)
         if word & need != need:
@@ -240,12 +243,17 @@ def populate(s, arena, out, op, write):
 
 @subroutine
 def zap_file(s, arena, out, op, low, high):
-    """Pages of a file go: their entries in all mappings, and those of DAX; False: it is not over yet."""
+    """Pages of a file go: their entries in all mappings (UNMAPS_ALL: those of the whole file), and DAX' own.
+
+    Returns False if it is not over yet.
+    """
     file = file_of(s, arena, op)
-    if not has_events(s, out, 4 + 2 * arena[s.maps + w.LIVE]):
+    if not has_events(s, out, 4 + 4 * arena[s.maps + w.LIVE]):
         return False
     mapping = arena[file + w.HEAD]
     while mapping:
+        if hooks.UNMAPS_ALL:
+            tables.zap_but(s, arena, out, mapping, 0, r.NEVER >> 13, w.COPIED)
         tables.zap(s, arena, out, mapping, low, high)
         mapping = arena[mapping + w.NEXT]
     page, last = low, arena[file + w.TREE + 1]
@@ -282,6 +290,24 @@ def advise(s, arena, out, op):
 
 
 @subroutine
+def sync(s, arena, out, op):
+    """msync: pages that a shared mapping has are written back; False: it is not over yet."""
+    file = file_of(s, arena, op)
+    low, high = pages_of(op)
+    page = max(low, arena[s.maps + w.AT])
+    while page < high:
+        mapping, stop = mapping_of(s, arena, op, page), next_mapped(arena, file, page, high)
+        if mapping:
+            stop = min(stop, arena[mapping + w.FIRST] + arena[mapping + w.PAGES])
+            shared = not arena[mapping + w.FLAGS] & r.PRIVATE
+            if shared and not clean_file(s, arena, out, file, page, stop):
+                return False
+        page = stop
+    arena[s.maps + w.AT] = 0
+    return True
+
+
+@subroutine
 def change_one(s, arena, out, op):
     """What an operation does to mappings; False: it is not over yet."""
     code = op.op
@@ -292,8 +318,7 @@ def change_one(s, arena, out, op):
     if code == r.MADVISE:
         return advise(s, arena, out, op)
     if code == r.MSYNC:
-        low, high = pages_of(op)
-        return clean_file(s, arena, out, file_of(s, arena, op), low, high)
+        return sync(s, arena, out, op)
     if code == r.FSYNC:
         return clean_file(s, arena, out, file_of(s, arena, op), 0, r.NEVER)
     if code == r.TRUNCATE:

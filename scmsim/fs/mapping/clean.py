@@ -33,9 +33,10 @@ def protect_everywhere(s, arena, out, file, page):
 
 
 @subroutine
-def write_back(s, arena, out, addr, length):
-    """Write the cache lines of a run of pages back; takes 2 events."""
-    emit_run(s, out, tables.what_of(s, arena, r.FLUSH, CLEAN_SITE, r.PM), addr, length)
+def write_back(s, arena, out, word, length):
+    """Write the cache lines of what an entry of DAX maps back; takes 2 events."""
+    space = r.KERNEL if word & w.ZERO else r.PM
+    emit_run(s, out, tables.what_of(s, arena, r.FLUSH, CLEAN_SITE, space), word & ~w.FLAG_BITS, length)
     tables.charge(s, arena, out, CLEAN_COST, 1)
 
 
@@ -45,7 +46,7 @@ def clean_large(s, arena, out, file, page):
     at = tables.tree_slot(arena, file, page)
     for k in range(w.FAN):
         protect_everywhere(s, arena, out, file, page + k)
-    write_back(s, arena, out, arena[at] & ~w.FLAG_BITS, w.HUGE_PAGE)
+    write_back(s, arena, out, arena[at], w.HUGE_PAGE)
     arena[at] &= ~w.DIRTY
 
 
@@ -70,7 +71,7 @@ def dax_file(s, arena, out, file, low, high):
             entry = tables.tree_entry(arena, file, page)
             if arena[entry] & w.DIRTY:
                 protect_everywhere(s, arena, out, file, page)
-                write_back(s, arena, out, arena[entry] & ~w.FLAG_BITS, w.PAGE)
+                write_back(s, arena, out, arena[entry], w.PAGE)
                 arena[entry] &= ~w.DIRTY
         page += 1
     arena[m + w.AT] = 0

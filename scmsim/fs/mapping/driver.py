@@ -26,6 +26,8 @@ _ERRORS = {  # word of the table -> how it is told
     w.UNSUPPORTED: ("EINVAL", "mappings were refused: no bytes, no file, or MAP_SYNC on a file system without it"),
 }
 
+_MEASURED = ("ext4-dax", "xfs-dax")  # have cost tables of their own
+
 Bound = Callable[[Any], tuple[ModuleType, Mapping[int, int]]]
 
 
@@ -65,7 +67,8 @@ class Mapped:
     def begin(self, operations: np.ndarray) -> bool:
         """Whether a batch of operations concerns mappings; the first one that touches any makes the tables."""
         codes = operations["op"]
-        if not self.active and _IS_TOUCH[codes].any() and (operations["file"][_IS_TOUCH[codes]] >= 0).any():
+        touches = _IS_TOUCH[codes] | ((codes == r.MMAP) & (operations["flag"] & r.POPULATE > 0))
+        if not self.active and (operations["file"][touches] >= 0).any():
             self._attach()
         elif not self.active and _IS_MAP[codes].any():
             self.kept.append(operations[_IS_MAP[codes]].copy())
@@ -108,9 +111,10 @@ class Mapped:
     def _charge(self, record: Any) -> int:
         """Put the costs behind those of the model; returns the row of the first."""
         sites = [*self.model.module.SITES, *SITES]
+        table = f"mapping-{self.model.fs}" if self.model.fs in _MEASURED else "mapping"
         free = record.cost[:, 3] == FREE_COST
         first = next(row for row in range(len(free)) if free[row : row + len(COSTS)].all())
-        record.cost[first : first + len(COSTS)] = costs.load("mapping", COSTS, sites)
+        record.cost[first : first + len(COSTS)] = costs.load(table, COSTS, sites)
         return first
 
     def emit(self, operations: np.ndarray, i: int) -> int:

@@ -2,7 +2,8 @@
 
 With DAX a fault maps 2 MiB where the address and the offset agree modulo 2 MiB, the whole 2 MiB lie inside the mapping and the
 file, and are one run of blocks that begins at a multiple of 2 MiB on the device; where they have no content, a load maps the huge
-page of zeros and a store falls back to 4 KiB.  A region that DAX has given out in small entries is never given out whole again.
+page of zeros, and a store is given blocks from their first page on, as far as one run goes.  A region that DAX has given out in
+small entries is never given out whole again.
 A fault for a load maps pages around it as far as the page cache has them.
 Source: Linux 5.13 fs/dax.c (dax_iomap_pmd_fault, dax_iomap_pte_fault, grab_mapping_entry), mm/memory.c (do_read_fault,
 do_shared_fault, do_cow_fault, wp_pfn_shared), mm/filemap.c (filemap_map_pages).
@@ -15,7 +16,17 @@ from scmsim.fs.engine.events import emit_run, has_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.mapping import hooks, tables
 from scmsim.fs.mapping import words as w
-from scmsim.fs.mapping.mechanisms import AROUND_COST, COPY_COST, FAULT_COST, FAULT_SITE, LARGE_COST
+from scmsim.fs.mapping.mechanisms import (
+    AROUND_COST,
+    COPY_COST,
+    FAULT_SITE,
+    GIVEN_COST,
+    LARGE_LOAD_COST,
+    LARGE_STORE_COST,
+    LOAD_COST,
+    PROTECTED_COST,
+    STORE_COST,
+)
 from scmsim.jit import subroutine
 
 EVENTS, WORDS = 32, 4 * w.FAN  # that a fault takes besides those of the file system
@@ -49,6 +60,14 @@ def protected(word, write):
     """FAULT bits of a fault that finds `word`."""
     how = w.FAULT | (w.WRITES if write else 0)
     return how | w.PROTECTED if word & w.PRESENT and write else how
+
+
+@subroutine
+def cost_of(how):
+    """Cost of a fault that maps pages of 4 KiB, by its FAULT bits."""
+    if how & w.PROTECTED:
+        return PROTECTED_COST
+    return STORE_COST if how & w.WRITES else LOAD_COST
 
 
 @subroutine
@@ -86,6 +105,57 @@ def can_be_large(s, arena, mapping, f, page):
 
 
 @subroutine
+def becomes_dirty(s, arena, write):
+    """DIRTY if a fault makes what it maps dirty."""
+    return w.DIRTY if write or arena[s.maps + w.LOADS_DIRTY] else 0
+
+
+@subroutine
+def blockless_run(s, arena, f, page, stop):
+    """How many pages from `page` on, before `stop`, are holes, or have one run of blocks without content."""
+    first = hooks.place(s, arena, f, page)
+    count = 0
+    while page + count < stop:
+        place = hooks.place(s, arena, f, page + count)
+        if place != (first + (count << 12) if first else 0) or (place and not place & w.UNWRITTEN):
+            break
+        count += 1
+    return count
+
+
+@subroutine
+def fill(s, arena, out, mapping, f, page):
+    """A store asks for the blocks of its 2 MiB, and is given those of the first run; returns the outcome.
+
+    Source: fs/dax.c: dax_iomap_pmd_fault asks iomap_begin for 2 MiB; ext4_iomap_alloc and xfs_iomap_write_direct map one extent.
+    """
+    m, first = s.maps, page & ~(w.FAN - 1)
+    known = table.get(arena, arena[mapping + w.FILE] + w.TREE, page >> 9)
+    if arena[m + w.FILL_END] == 0:
+        arena[m + w.FILL_AT] = first
+    if not arena[m + w.FILLS] or (known and not known & w.PRESENT):
+        return DONE
+    if arena[m + w.FILL_END] == 0:
+        arena[m + w.FILL_END] = first + blockless_run(s, arena, f, first, first + w.FAN)
+    while arena[m + w.FILL_AT] < arena[m + w.FILL_END]:
+        at = arena[m + w.FILL_AT]
+        outcome, count = hooks.give_blocks(s, arena, out, f, at, arena[m + w.FILL_END] - at)
+        if outcome == NO_ROOM:
+            return NO_ROOM
+        tables.charge(s, arena, out, GIVEN_COST, outcome == DONE)
+        arena[m + w.FILL_AT] = at + count if outcome == DONE else arena[m + w.FILL_END]
+    arena[m + w.FILL_END] = 0
+    return must_wait(s, arena, mapping, f, page)
+
+
+@subroutine
+def must_wait(s, arena, mapping, f, page):
+    """MAP_SYNC: a store waits until what leads to the file's blocks is stored; returns the outcome."""
+    asks = arena[mapping + w.FLAGS] & r.MAP_SYNC and arena[s.maps + w.ANSWERED] < w.ASK_SYNC
+    return ask(s, arena, w.ASK_SYNC, arena[mapping + w.FILE], page) if asks and hooks.must_sync(s, arena, f) else DONE
+
+
+@subroutine
 def large_fault(s, arena, out, mapping, f, at):
     """DAX: map the 2 MiB in which a page lies, at = (page, FAULT bits); returns whether that could be done."""
     page, write = at[0], at[1] & w.WRITES
@@ -101,9 +171,9 @@ def large_fault(s, arena, out, mapping, f, at):
     word = w.PRESENT | w.LARGE | (w.ZERO | w.ZERO_PAGE if zeros else place)
     tables.reserve_tree(s, arena, file, page)
     leaf = tables.tree_slot(arena, file, page)
-    arena[leaf] = word | arena[leaf] & w.DIRTY | (w.DIRTY if write else 0)
+    arena[leaf] = word | arena[leaf] & w.DIRTY | becomes_dirty(s, arena, write)
     arena[slot] = word | (w.WRITABLE if write else 0)
-    tables.charge(s, arena, out, LARGE_COST, 1)
+    tables.charge(s, arena, out, LARGE_STORE_COST if write else LARGE_LOAD_COST, 1)
     tell(s, arena, out, mapping, (first, w.FAN, 21), at[1] | filled_hole(s, arena))
     return True
 
@@ -142,20 +212,16 @@ def small_fault(s, arena, out, mapping, f, at):
         )
         if outcome != DONE:
             return outcome
+        tables.charge(s, arena, out, GIVEN_COST, 1)
         place = hooks.place(s, arena, f, page)
-    if (
-        write
-        and arena[mapping + w.FLAGS] & r.MAP_SYNC
-        and arena[s.maps + w.ANSWERED] < w.ASK_SYNC
-        and hooks.must_sync(s, arena, f)
-    ):
-        return ask(s, arena, w.ASK_SYNC, file, page)
+    if write and must_wait(s, arena, mapping, f, page) != DONE:
+        return w.ASK
     zeros = place == 0 or place & w.UNWRITTEN
     word = w.PRESENT | (w.ZERO | w.ZERO_PAGE if zeros else place)
-    note_given(s, arena, file, page, word | (w.DIRTY if write else 0))
+    note_given(s, arena, file, page, word | becomes_dirty(s, arena, write))
     tables.small_table(s, arena, out, mapping, page)
     arena[tables.entry_at(arena, mapping, page)] = word | (w.WRITABLE if write else 0)
-    tables.charge(s, arena, out, FAULT_COST, 1)
+    tables.charge(s, arena, out, cost_of(how), 1)
     tell(s, arena, out, mapping, (page, 1, 12), how | filled_hole(s, arena))
     return DONE
 
@@ -171,8 +237,13 @@ def dax_fault(s, arena, out, mapping, f, at):
         hooks.note_write(s, arena, out, f)
     how = protected(arena[tables.entry_at(arena, mapping, page)], write)
     new = arena[s.maps + w.ANSWERED] == w.ASK_BLOCK and not hooks.WHOLE_BLOCKS
-    if not new and can_be_large(s, arena, mapping, f, page) and large_fault(s, arena, out, mapping, f, (page, how)):
-        return DONE
+    if not new and can_be_large(s, arena, mapping, f, page):
+        outcome = fill(s, arena, out, mapping, f, page) if write else DONE
+        if outcome != DONE:
+            return outcome
+        filled = arena[s.maps + w.FILL_AT] & w.FAN - 1 if write else 0  # less than 2 MiB are mapped one by one
+        if filled == 0 and large_fault(s, arena, out, mapping, f, (page, how)):
+            return DONE
     return small_fault(s, arena, out, mapping, f, (page, how))
 
 
@@ -214,7 +285,7 @@ def large_page(s, arena, out, mapping, f, at):
         tables.zap(s, arena, out, mapping, first, first + w.FAN)
     store = (w.WRITABLE if write else 0) if hooks.KEEPS_CLEAN else may_store(arena, mapping)
     arena[slot] = place - (page - first << 12) | w.PRESENT | w.LARGE | store
-    tables.charge(s, arena, out, LARGE_COST, 1)
+    tables.charge(s, arena, out, LARGE_STORE_COST if write else LARGE_LOAD_COST, 1)
     tell(s, arena, out, mapping, (first, w.FAN, 21), at[1])
     return True
 
@@ -249,7 +320,7 @@ def cached_fault(s, arena, out, mapping, f, at):
         arena[tables.entry_at(arena, mapping, page)] = w.PRESENT | (place | store if place else w.ZERO | w.ZERO_PAGE)
     if count == w.GROUP or tables.address_of(arena, mapping, page) >> 12 & w.GROUP - 1 == w.GROUP - 1:
         tables.fold(s, arena, mapping, f, page)
-    tables.charge(s, arena, out, FAULT_COST, 1)
+    tables.charge(s, arena, out, cost_of(how), 1)
     tables.charge(s, arena, out, AROUND_COST, count - 1)
     tell(s, arena, out, mapping, (begin, count, 12), how)
     return DONE

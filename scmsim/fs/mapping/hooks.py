@@ -12,6 +12,7 @@ MAY_BE_LARGE = False  # whether a fault may map 2 MiB at once
 KEEPS_CLEAN = True  # whether a page that was written back is protected, so that the next store to it is a fault
 DAX = True  # whether what was stored is known by the entries of DAX, else by the page cache
 BY_REQUEST = False  # whether a fault leaves it to the file system to give a page a block
+UNMAPS_ALL = False  # whether truncate and the punching of a hole unmap the whole file (dax_layout_busy_page)
 WHOLE_BLOCKS = False  # whether a block that a fault gets so is of 2 MiB or more, and can be mapped at once
 SYNCS = False  # whether it takes MAP_SYNC
 AROUND = 1  # pages that a fault for a load maps (fault_around_bytes)
@@ -50,6 +51,12 @@ def place(s, arena, f, page):
 def give_block(s, arena, out, f, page):
     """Give a page that is a hole or unwritten a cleared block; returns the outcome."""
     return DONE
+
+
+@subroutine
+def give_blocks(s, arena, out, f, page, count):
+    """Give the first of `count` pages, all holes or all unwritten, cleared blocks; returns (outcome, how many)."""
+    return DONE, count
 
 
 @subroutine

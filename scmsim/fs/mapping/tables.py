@@ -106,14 +106,17 @@ def unfold(arena, mapping, page):
 
 
 @subroutine
-def zap_entries(arena, mapping, page, stop):
-    """Remove the small entries of [page, stop), which lie in one table; returns (how many, the first, behind the last)."""
+def zap_entries(arena, mapping, page, stop, kept):
+    """Remove the small entries of [page, stop) without a bit of `kept`; returns (how many, the first, behind the last).
+
+    They lie in one table.
+    """
     unfold(arena, mapping, page)
     unfold(arena, mapping, stop - 1)
     at = entry_at(arena, mapping, page)
     count, first, last = 0, stop, page
     for k in range(stop - page):
-        if arena[at + k]:
+        if arena[at + k] and not arena[at + k] & kept:
             arena[at + k] = 0
             count += 1
             first, last = min(first, page + k), page + k + 1
@@ -122,7 +125,13 @@ def zap_entries(arena, mapping, page, stop):
 
 @subroutine
 def zap(s, arena, out, mapping, low, high):
-    """Remove the entries of the pages [low, high) and invalidate them; a large one goes whole.  Takes 2 events.
+    """Remove the entries of the pages [low, high) and invalidate them; a large one goes whole.  Takes 2 events."""
+    zap_but(s, arena, out, mapping, low, high, 0)
+
+
+@subroutine
+def zap_but(s, arena, out, mapping, low, high, kept):
+    """As `zap`, but small entries with a bit of `kept` stay.
 
     Linux gathers what it removes: one invalidation from the first to the last of it (mmu_gather).
     """
@@ -137,7 +146,7 @@ def zap(s, arena, out, mapping, low, high):
             count += 1
             first, last = min(first, page), stop
         elif arena[at]:
-            more, begin, end = zap_entries(arena, mapping, page, stop)
+            more, begin, end = zap_entries(arena, mapping, page, stop, kept)
             if more:
                 count += more
                 first, last, order = min(first, begin), end, 12

@@ -23,6 +23,19 @@ def mapping_of(s, arena, op, page):
     return 0
 
 
+@inlined
+def end_of(s, arena, op, mapping, page):
+    """The first page behind a mapping, or that a newer one has."""
+    end = arena[mapping + w.FIRST] + arena[mapping + w.PAGES]
+    newer = arena[arena[s.maps + w.FILES] + op.file * w.FILE_WORDS + w.HEAD]
+    while newer != mapping:
+        mine = arena[newer + w.THREAD] < 0 or arena[newer + w.THREAD] == op.thread
+        if mine and page < arena[newer + w.FIRST] < end:
+            end = arena[newer + w.FIRST]
+        newer = arena[newer + w.NEXT]
+    return end
+
+
 @subroutine
 def is_stale(s, arena, mapping, word, page, write):
     """Whether an entry that is there does not do any more: zeros where there is a block now, a page that was written back."""
@@ -137,9 +150,9 @@ def touch_run(s, arena, out, op):
                 break
             arena[m + w.ANSWERED] = 0
             continue
-        last = arena[mapping + w.FIRST] + arena[mapping + w.PAGES] << 12
+        last = end_of(s, arena, op, mapping, page) << 12
         vaddr = arena[mapping + w.START] + at - (arena[mapping + w.FIRST] << 12)
-        length = min(run_length(arena, entry, word, vaddr, vaddr + min(end, last) - at), end - at)
+        length = min(run_length(arena, entry, word, vaddr, vaddr + min(end, last) - at), min(end, last) - at)
         inside = vaddr & (w.HUGE_PAGE if word & w.LARGE else w.PAGE) - 1
         emit_touch(s, arena, out, op, word, (vaddr, length, inside))
         at += length

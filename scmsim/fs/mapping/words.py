@@ -12,12 +12,14 @@ FAN_ORDER = 9  # of its words in the arena
 # RUNS: 1 + the thread whose address space is in use; COPIES: pages that private mappings have copied; SITE, COST: the first of its
 # own; BEYOND_END to UNSUPPORTED: what failed; HUGE: all its pages are huge; LEAVES_LARGE: a large entry stays writable when
 # its pages are written back; LIVE, NEWEST: how many mappings there are, and the first of all in a list; FRESH: the fault at work
-# filled a hole.
+# filled a hole; FILL_AT, FILL_END: pages to which the fault at work gives blocks, 0: to none; LOADS_DIRTY: DAX takes a page that a
+# fault for a load mapped for dirty; FILLS: a fault for a store that may map 2 MiB gives blocks to their first run of pages without.
 (
     FILES, AT, ASKS, ASKS_FILE, ASKS_AT, ANSWERED, NEXT_ADDRESS, RUNS, COPIES, SITE, COST, BEYOND_END, NOT_MAPPED, DENIED, REPLACED,
-    NO_SPACE, UNSUPPORTED, HUGE, LEAVES_LARGE, LIVE, NEWEST, FRESH,
-) = range(22)  # fmt: skip
-TABLE_WORDS = 22
+    NO_SPACE, UNSUPPORTED, HUGE, LEAVES_LARGE, LIVE, NEWEST, FRESH, FILL_AT, FILL_END, LOADS_DIRTY,
+    FILLS,
+) = range(26)  # fmt: skip
+TABLE_WORDS = 26
 ASK_NOTHING, ASK_TURN, ASK_BLOCK, ASK_SYNC, ASK_CLOSE = range(5)
 REFUSED = -1  # the answer of a file system that is full; else the answer is what was asked
 

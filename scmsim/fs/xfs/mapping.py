@@ -25,17 +25,22 @@ def due(s):
 
 
 @subroutine
+def give_blocks(s, arena, out, f, page, count):
+    """The first of `count` pages, all holes or all unwritten, get cleared blocks; returns (outcome, how many)."""
+    record, last = arena[f + e.ROW_RECORD], page + count - 1
+    words = words_to_hold(arena, record + e.PAGES, last + 1)
+    if not has_events(s, out, n.ROOM) or not has_room(s, arena, words + n.WORDS + 4 * arena[record + e.LEAF_COUNT]):
+        return NO_ROOM, 0
+    reserve(s, arena, record + e.PAGES, last + 1)
+    if s.free_blocks < count + 1 + n.MOST_BLOCKS and holes(arena, record, page, last) > s.free_blocks:
+        return FULL, 0
+    return DONE, map_run(s, arena, record, out, page, count)
+
+
+@subroutine
 def give_block(s, arena, out, f, page):
     """A page that is a hole or unwritten gets a cleared block; returns the outcome."""
-    record = arena[f + e.ROW_RECORD]
-    words = words_to_hold(arena, record + e.PAGES, page + 1)
-    if not has_events(s, out, n.ROOM) or not has_room(s, arena, words + n.WORDS + 4 * arena[record + e.LEAF_COUNT]):
-        return NO_ROOM
-    reserve(s, arena, record + e.PAGES, page + 1)
-    if s.free_blocks < 2 + n.MOST_BLOCKS and holes(arena, record, page, page) > s.free_blocks:
-        return FULL
-    map_run(s, arena, record, out, page, 1)
-    return DONE
+    return give_blocks(s, arena, out, f, page, 1)[0]
 
 
 @subroutine
@@ -61,13 +66,18 @@ def _kernels() -> ModuleType:
     from scmsim.fs.mapping import hooks, kernels
     from scmsim.jit.binding import bind
 
-    own = {"SYNCS": True, "due": due, "give_block": give_block, "note_write": note_write, "must_sync": must_sync}
+    own = {
+        "SYNCS": True, "UNMAPS_ALL": True, "due": due, "give_block": give_block, "give_blocks": give_blocks,
+        "note_write": note_write, "must_sync": must_sync,
+    }  # fmt: skip
     return bind("xfs_mapped", kernels, {hooks: mapping.DAX | own})
 
 
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
     """The mapped files of a model."""
     from scmsim.fs.mapping.driver import Mapped
-    from scmsim.fs.mapping.words import LEAVES_LARGE
+    from scmsim.fs.mapping.words import FILLS, LEAVES_LARGE, LOADS_DIRTY
 
-    return Mapped(model, lambda record: (_kernels(), {LEAVES_LARGE: 1}), files)
+    newer = int(params["fault_kernel"] == "6.1")
+    words = {LEAVES_LARGE: 1, LOADS_DIRTY: newer, FILLS: newer}
+    return Mapped(model, lambda record: (_kernels(), words), files)

@@ -39,12 +39,17 @@ class Mapping:
 class Mapped:
     """Mappings of one file system.
 
-    `kind` is dax, cache or memory; `large`: 2 MiB can be mapped at once; `whole_blocks`: files have blocks of 2 MiB.  A page cache
-    tells by `folio(file, page)` the pages of the folio that a page lies in.
+    `kind` is dax, cache or memory; `large`: 2 MiB can be mapped at once; `whole_blocks`: files have blocks of 2 MiB; `linux`: what
+    shrinks a file unmaps it as a whole; `newer`: Linux 6.1, where a store that may map 2 MiB fills their first run, and DAX takes
+    what a load mapped for dirty.
+    A page cache tells by `folio(file, page)` the pages of the folio that a page lies in.
     """
 
-    def __init__(self, kind: str, large: bool, whole_blocks: bool = False) -> None:
+    def __init__(
+        self, kind: str, large: bool, whole_blocks: bool = False, linux: bool = False, newer: bool = False
+    ) -> None:
         self.kind, self.large, self.whole_blocks = kind, large, whole_blocks
+        self.linux, self.newer = linux, newer
         self.folio: Any = lambda file, page: range(page, page + 1)
         self.maps: list[Mapping] = []  # the newest first
         self.given: dict[tuple[int, int], bool] = {}  # DAX: (file, page) given out small -> dirty
@@ -57,9 +62,9 @@ class Mapped:
         self.invalidated: Counter = Counter()
         self.removed = 0  # entries
 
-    def begin(self, layout: Any, length: Any, cached: Any, dirty: Any) -> None:
-        """Before an operation: what the file system has."""
-        self.layout, self.length, self.cached, self.dirty = layout, length, cached, dirty
+    def begin(self, layout: Any, length: Any, cached: Any, dirty: Any, later: Any) -> None:
+        """Before an operation: what the file system has, and where blocks lie afterwards."""
+        self.layout, self.length, self.cached, self.dirty, self.later = layout, length, cached, dirty, later
         self.filled: set[tuple[int, int]] = set()  # (file, page) that faults of this operation gave content
         self.faults, self.flushed, self.invalidated, self.removed = Counter(), 0, Counter(), 0
         self.contiguous = 0  # bytes that were touched through entries marked as contiguous
@@ -130,12 +135,12 @@ class Mapped:
                 for e in entries:
                     e.contiguous = True  # type: ignore[union-attr]
 
-    def zap(self, one: Mapping, low: int, high: int) -> None:
+    def zap(self, one: Mapping, low: int, high: int, copies: bool = True) -> None:
         for page in [p for p in one.entries if low <= p < high]:
             self.unfold(one, page)
         for page in [p for p in one.entries if low <= p < high]:
             entry = one.entries.get(page)
-            if entry is None:
+            if entry is None or (entry.copied and not copies):
                 continue
             gone = range(entry.large, entry.large + FAN) if entry.large >= 0 else range(page, page + 1)
             for each in gone:
@@ -146,6 +151,8 @@ class Mapped:
         """The pages [low, high) go from all mappings and from DAX."""
         for one in self.maps:
             if one.file == file:
+                if self.linux:
+                    self.zap(one, one.first, one.stop, copies=False)
                 self.zap(one, low, high)
         self.given = {(f, p): d for (f, p), d in self.given.items() if f != file or not low <= p < high}
         if high > low:
@@ -156,6 +163,13 @@ class Mapped:
                 self.given_large.pop((f, region), None)
                 if low <= first and first + FAN <= high:
                     self.broken.discard((f, region))
+
+    def msync(self, file: int, low: int, high: int) -> None:
+        """Write back what is dirty of the pages that a shared mapping has."""
+        for page in range(low, high):
+            one = self.of(file, page)
+            if one is not None and not one.private:
+                self.sync(file, page, page + 1)
 
     def sync(self, file: int, low: int, high: int) -> None:
         """Write back what is dirty in [low, high)."""
@@ -265,9 +279,7 @@ class Mapped:
 
     def run(self, file: int, first: int) -> str:
         """What the 2 MiB from a page on are: one run of blocks that is aligned (data), of holes or without content (none)."""
-        places = [self.layout(file, first + k) for k in range(FAN)]
-        if any((file, first + k) in self.filled for k in range(FAN)):
-            return ""
+        places = [self.place(file, first + k) for k in range(FAN)]
         if all(place == 0 for place in places):
             return "none"
         if places[0] < 0 and all(place == places[0] - 4096 * k for k, place in enumerate(places)):
@@ -276,6 +288,18 @@ class Mapped:
             return "" if places[0] % (FAN * 4096) else "data"
         return ""
 
+    def place(self, file: int, page: int) -> int:
+        return self.later(file, page) if (file, page) in self.filled else self.layout(file, page)
+
+    def fill(self, file: int, first: int) -> int:
+        """A store that may map the 2 MiB from a page on fills their first run of holes, or of one extent without content."""
+        start = self.place(file, first)
+        for k in range(FAN):
+            if start > 0 or self.place(file, first + k) != (start - 4096 * k if start else 0):
+                return k
+            self.filled.add((file, first + k))
+        return FAN
+
     def dax_fault(self, one: Mapping, page: int, store: bool, protected: bool) -> None:
         file, region = one.file, page // FAN
         old = one.entries.get(page)
@@ -283,7 +307,10 @@ class Mapped:
             self.zap(one, page, page + 1)
             protected = False
         if self.large_fits(one, page):
-            run = self.run(file, region * FAN) if (file, region) not in self.broken else ""
+            whole, part = (file, region) not in self.broken, 0
+            if store and self.newer and whole:
+                part = self.fill(file, region * FAN) % FAN
+            run = self.run(file, region * FAN) if whole and not part else ""
             new = run == "none" and store and self.whole_blocks
             if new:
                 run = "data"
@@ -291,7 +318,7 @@ class Mapped:
             if run == "data" or (run == "none" and not store):
                 state = self.given_large.setdefault((file, region), {"zeros": False, "dirty": False})
                 state["zeros"] = run == "none"
-                state["dirty"] |= store
+                state["dirty"] |= store or self.newer
                 self.put(one, region * FAN, FAN, store, protected, new, Entry(store, region * FAN, run == "none"))
                 return
             if page in one.entries and one.entries[page].large >= 0:
@@ -304,10 +331,10 @@ class Mapped:
         if self.given_large.get((file, region), {}).get("zeros"):
             del self.given_large[file, region]
         if (file, region) in self.given_large:
-            self.given_large[file, region]["dirty"] |= store
+            self.given_large[file, region]["dirty"] |= store or self.newer
         else:
             self.broken.add((file, region))
-            self.given[file, page] = self.given.get((file, page), False) or store
+            self.given[file, page] = self.given.get((file, page), False) or store or self.newer
         self.put(one, page, 1, store, protected, major, Entry(store, -1, zeros))
 
     def read_in(self, file: int, page: int) -> bool:

@@ -20,9 +20,10 @@ PAGES = 2 * FAN + 259  # of file 2, which exists before
 SIZES = (0, -1, PAGES * 4096 - 100)
 LARGE = {"data_alignment": "2MiB"}
 MODELS = {  # name -> file system, its parameters, and what `Mapped` takes
-    "ext4-dax": ("ext4-dax", LARGE, "dax", True),
-    "ext4-dax not aligned": ("ext4-dax", {}, "dax", True),
-    "xfs-dax": ("xfs-dax", LARGE, "dax", True),
+    "ext4-dax": ("ext4-dax", LARGE, "dax", True, False, True),
+    "ext4-dax not aligned": ("ext4-dax", {}, "dax", True, False, True),
+    "ext4-dax, faults of 6.1": ("ext4-dax", {**LARGE, "fault_kernel": "6.1"}, "dax", True, False, True, True),
+    "xfs-dax": ("xfs-dax", LARGE, "dax", True, False, True),
     "ext2-dax": ("ext2-dax", LARGE, "dax", False),
     "tmpfs": ("tmpfs", {}, "memory", False),
     "tmpfs huge": ("tmpfs", {"huge": "always"}, "memory", True),
@@ -160,10 +161,10 @@ class Files:
         return range(first, end) if whole and first % size == frames[first] % size == 0 else range(page, page + 1)
 
 
-def tell(slow, row, had):
+def tell(slow, row, had, has):
     """Let the reference do an operation; returns the bytes that a touch moves."""
     op, file, offset, length, _, flag = (*row, 0, 0, -1, 0)[:6] if len(row) < 6 else row
-    slow.begin(had.layout, had.length, had.cached, had.dirty)
+    slow.begin(had.layout, had.length, had.cached, had.dirty, has.layout)
     if slow.kind == "cache":
         slow.folio = had.folio
     if op == "mmap":
@@ -171,7 +172,7 @@ def tell(slow, row, had):
     elif op == "munmap":
         slow.munmap(file, offset, length)
     elif op == "msync":
-        slow.sync(file, offset >> 12, (offset + length + 4095) >> 12)
+        slow.msync(file, offset >> 12, (offset + length + 4095) >> 12)
     elif op == "fsync":
         slow.sync(file, 0, 1 << 40)
     elif op == "truncate":
@@ -206,9 +207,10 @@ def agree(name, given_rows, room=1 << 12):
         where = f"{name}: operation {number}, {row}"
         if row[0] == "mmap" and row[1] == 2 and number == 1:
             model.feed(drive.ops(("open", 2)))
-        had = Rows(model) if fs.startswith(("nova", "pmfs", "winefs")) else Files(model)
+        files = Rows if fs.startswith(("nova", "pmfs", "winefs")) else Files
+        had = files(model)
         events = model.feed(drive.ops(row))
-        moved = tell(slow, row, had)
+        moved = tell(slow, row, had, files(model))
         assert faults_of(events) == slow.faults, where
         access = of_site(model, events, "mapped access", r.LOAD, r.STORE)
         assert access.length.sum() == moved, where
