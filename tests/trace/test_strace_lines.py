@@ -135,7 +135,7 @@ def test_binary_empty_and_missing_input_are_one_error(tmp_path: Path) -> None:
 
 
 def test_a_line_without_end_is_cut_into_bad_lines(tmp_path: Path) -> None:
-    (tmp_path / "in").write_text(f"{GOOD}\n" + "x" * 3_000_000)
+    (tmp_path / "in").write_text(f"{GOOD}\n" + "x" * 9_000_000)
     case = convert(tmp_path / "in", tmp_path)
     assert case.report.calls == 1 and case.report.bad == 3
 
