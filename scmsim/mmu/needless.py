@@ -9,8 +9,8 @@ of a set follow each other, as long as can be, within the touches of a call.
 Where another rule replaces, a stretch is of one page: a touch that repeats the one before in its set changes nothing (Puzak's trace
 stripping, 1985; but under SRRIP, where it does).  Kaplan, Smaragdakis and Wilson (SIGMETRICS 1999) drop touches for LRU likewise.
 
-What comes between the touches of a call (its events, an interrupt, the page of an object of its own) is not known here.
-docs/validation-tlb.md has what that costs.
+What comes between the touches of a call (its events, an interrupt) is not known here.  docs/validation-tlb.md has what that
+costs.
 """
 
 import numpy as np
@@ -41,7 +41,7 @@ def needed(touches: np.ndarray, bounds: np.ndarray, sets: np.ndarray, tags: np.n
     touches : int array
         Rows of the next three.
     bounds : int array
-        First touch of each call, in order, and the number of all touches.
+        First touch of each call or part of one, in order, and the number of all touches.
     sets, tags, sure : int arrays
         The set of each page (-1: not known, each of its touches is looked up), its name there, and how many pages surely stay in
         that set.
@@ -50,17 +50,20 @@ def needed(touches: np.ndarray, bounds: np.ndarray, sets: np.ndarray, tags: np.n
     _, same = np.unique(np.stack([sets, tags]), axis=1, return_inverse=True)
     states = np.zeros(len(known), _SET)
     states["sure"][group] = np.where(sets < 0, 0, np.minimum(sure, MOST))
+    states["start"] = -1
     uses = np.zeros(len(same), _USE)
     uses["first"] = -1
     kept = np.zeros(len(touches), np.bool_)
-    _mark(kept, states, uses, np.stack([group.ravel(), same.ravel()], 1), touches, bounds)
+    names = np.stack([group.ravel(), same.ravel()], 1)
+    _mark(kept, states, uses, np.zeros(len(states), np.int64), names, touches, bounds)
     return kept
 
 
 @kernel
-def _mark(kept, states, uses, names, touches, bounds):
-    """Mark the touches to be looked up; names[row] = set and page."""
+def _mark(kept, states, uses, seen, names, touches, bounds):
+    """Mark the touches to be looked up; names[row] = set and page, `seen` has room for the sets of a call."""
     for call in range(len(bounds) - 1):
+        count = 0
         for t in range(bounds[call], bounds[call + 1]):
             in_set, page = names[touches[t], 0], names[touches[t], 1]
             state, use = states[in_set], uses[page]
@@ -73,12 +76,15 @@ def _mark(kept, states, uses, names, touches, bounds):
             if state.pages == state.sure:
                 _end(kept, uses, state)
             if state.pages == 0:
+                if state.start < bounds[call]:
+                    seen[count] = in_set
+                    count += 1
                 state.start = t
             state.page[state.pages] = page
             state.pages += 1
             use.first, use.last = t, t
-        for k in range(len(states)):
-            _end(kept, uses, states[k])
+        for k in range(count):
+            _end(kept, uses, states[seen[k]])
 
 
 @subroutine

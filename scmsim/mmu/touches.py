@@ -89,7 +89,9 @@ def table(state: np.ndarray, places: np.ndarray, touches: np.ndarray, bounds: np
     """
     pages = _on_machine(state[0], places)
     sets = np.where(pages["kind"] > 0, -1, pages["at"])
-    kept = needed(touches, bounds, sets, pages["tag"], _sure(state[0], pages))
+    own = np.flatnonzero(pages["kind"][touches] > 0)  # pages of objects go to any set: nothing is sure across one
+    parts = np.union1d(bounds, np.concatenate([own, own + 1]))
+    kept = needed(touches, parts, sets, pages["tag"], _sure(state[0], pages))
     marks = np.zeros(len(touches) + 1, MARK)
     marks["looked_up"][1:], marks["stores"][1:] = np.cumsum(kept), np.cumsum(touches & 1)
     chosen = np.zeros(int(marks["looked_up"][-1]), TOUCH)

@@ -1,7 +1,5 @@
 """Touches of known pages: what is dropped, and look-ups beside the reference of the MMU, which drops nothing."""
 
-from itertools import groupby
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,9 +48,7 @@ def test_whole_calls_count_as_if_each_touch_were_looked_up(told, pages, rows):
     for place, (number, order, kind) in zip(places, fixed, strict=True):
         place["vaddr"], place["order"], place["kind"], place["which"] = TOP + (number << order), order, kind, kind - 1
     objects = np.array([[0, 1, 2], [3, 2, 1]])
-    # where an object's page lies is not known when touches are dropped: none in the middle of a call
-    several = [one for _, some, _ in rows for one in some]
-    calls = [list(part) for one in several for _, part in groupby(one, lambda touch: fixed[touch >> 1][2] > 0)]
+    calls = [one for _, some, _ in rows for one in some]
     state = build(told)
     bounds = np.cumsum([0, *map(len, calls)])
     known = table(state, places, np.array([each for one in calls for each in one], np.int64), bounds, objects)

@@ -297,10 +297,11 @@ class Mmu:
                 return 2
             l1.set_of(page).insert(page)
             return 0
-        found = 0
         if self.fill == "mostly-inclusive":
-            found = 2 if stlb and stlb.look_up(stlb_page) else 0
-        elif stlb and stlb.has(stlb_page):
+            l1.set_of(page).insert(page)  # first, which matters where both levels draw at random
+            return 2 if stlb and stlb.look_up(stlb_page) else 0
+        found = 0
+        if stlb and stlb.has(stlb_page):
             stlb.set_of(stlb_page).remove(stlb_page)
             found = 2
         gone = l1.set_of(page).insert(page)
