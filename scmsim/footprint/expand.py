@@ -35,9 +35,7 @@ def _merged(book: Book, slices: np.ndarray, events: np.ndarray) -> tuple[np.ndar
     made["code"] = np.where(touches & 1, STORE, LOAD)
     made["site"], made["op"], made["space"], made["length"] = events["site"][cause], events["op"][cause], KERNEL, 1
     made["order"], made["vaddr"], made["addr"] = page["order"], page["vaddr"], page["vaddr"]
-    return np.insert(events, np.repeat(np.arange(len(events)), counts), made), np.repeat(
-        np.arange(len(events)), counts + 1
-    )
+    return np.insert(events, cause, made), np.repeat(np.arange(len(events)), counts + 1)
 
 
 def _placed(book: Book, slices: np.ndarray, page: np.ndarray) -> np.ndarray:

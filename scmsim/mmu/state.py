@@ -128,10 +128,8 @@ MMU = np.dtype(
             ("flush_cycles", "i8"),
             ("shootdown_cycles", "i8"),  # of the first interrupted CPU
             ("shootdown_cpu_cycles", "i8"),  # of each further one
-            (
-                "broadcast_pages",
-                "i8",
-            ),  # that one request invalidates on all CPUs without interrupting them; 0: there is none
+            # that one request invalidates on all CPUs without interrupting them; 0: there is none
+            ("broadcast_pages", "i8"),
             ("broadcast_from", "i8"),  # fewest CPUs of a program that a user address is broadcast to
             ("broadcast_cycles", "i8"),  # of a request
             ("sync_cycles", "i8"),  # until the other CPUs have done what they were requested to

@@ -9,9 +9,7 @@ from scmsim.fs.engine.events import count_enospc, count_short
 from scmsim.jit import kernel, subroutine
 
 DONE, NO_ROOM, FULL = 1, 0, -1  # outcomes of an operation: FULL is ENOSPC
-MOST_WRITTEN = (
-    1 << 31
-) - 4096  # bytes that one call writes (Linux' MAX_RW_COUNT); a longer write is never done in part
+MOST_WRITTEN = (1 << 31) - 4096  # bytes of one call (Linux' MAX_RW_COUNT); a longer write is never done in part
 
 
 @subroutine
@@ -45,8 +43,7 @@ def block_shift(s):
 
 @subroutine
 def fits(s, arena, op, last):
-    """Whether the device has room for a write up to the end of block `last` of the file, which outcome it has; never more than all
-    or nothing by default."""
+    """Outcome of a write up to the end of block `last` of the file; by default a write is done whole or refused."""
     return FULL
 
 

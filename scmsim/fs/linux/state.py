@@ -137,10 +137,8 @@ ON_DEVICE = np.dtype(
             ("joined", "i8"),  # bitmap over all blocks: in the running transaction (no journal: dirty)
             # bitmap over all blocks: committed to the log, not yet written in place (no journal: in the list `txn`)
             ("logged", "i8"),
-            (
-                "txn",
-                "i8",
-            ),  # list of the running transaction's blocks; `txn_blocks` leaves out stale entries, whose bit is gone
+            # list of the running transaction's blocks; `txn_blocks` leaves out stale entries, whose bit is gone
+            ("txn", "i8"),
             ("revokes", "i8"),
         ],
     )

@@ -22,9 +22,8 @@ class Mapped(NamedTuple):
     found: np.ndarray
     around: int  # pages that a fault for a load maps, where it maps small ones
     extents: int = 0
-    filling: int = (
-        0  # faults for loads more: one fills the holes of the last 2 MiB, where it stands behind mapped pages
-    )
+    # faults for loads more: one fills the holes of the last 2 MiB, where it stands behind mapped pages
+    filling: int = 0
     whole_blocks: bool = False  # whether a fault for a store gives a hole 2 MiB at once
 
 
