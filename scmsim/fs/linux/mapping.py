@@ -87,12 +87,6 @@ def give_blocks(s, arena, out, f, page, count):
 
 
 @subroutine
-def give_block(s, arena, out, f, page):
-    """DAX: a page that is a hole or unwritten gets a cleared block; returns the outcome."""
-    return give_blocks(s, arena, out, f, page, 1)[0]
-
-
-@subroutine
 def note_write(s, arena, out, f):
     """A fault for a store sets the file's times (file_update_time)."""
     record, stamp = arena[f + e.ROW_RECORD], time_stamp(s)
@@ -197,7 +191,7 @@ def give_cleared(s, arena, out, f, page):
 @subroutine
 def clear_page(s, arena, out, f, page):
     """Memory: a page gets a cleared frame; returns the outcome."""
-    outcome = give_block(s, arena, out, f, page)
+    outcome = give_blocks(s, arena, out, f, page, 1)[0]
     if outcome == DONE:
         s.reg[q.TO], s.reg[q.BYTES] = block(s, arena, f, page), e.BLOCK
         emit_recipe(s, out, q.CLEAR_PM)
@@ -206,7 +200,7 @@ def clear_page(s, arena, out, f, page):
 
 _EVERY = {"begin": begin, "due": due, "find": find, "length": length, "pin": pin}
 DAX = {
-    **_EVERY, "MAY_BE_LARGE": True, "place": block, "give_block": give_block, "give_blocks": give_blocks,
+    **_EVERY, "MAY_BE_LARGE": True, "place": block, "give_blocks": give_blocks,
     "note_write": note_write, "must_sync": must_sync,
 }  # fmt: skip
 CACHED = {

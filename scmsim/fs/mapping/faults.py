@@ -208,7 +208,9 @@ def small_fault(s, arena, out, mapping, f, at):
     if write and (place == 0 or place & w.UNWRITTEN):
         arena[s.maps + w.FRESH] = place == 0
         outcome = (
-            ask(s, arena, w.ASK_BLOCK, file, page) if hooks.BY_REQUEST else hooks.give_block(s, arena, out, f, page)
+            ask(s, arena, w.ASK_BLOCK, file, page)
+            if hooks.BY_REQUEST
+            else hooks.give_blocks(s, arena, out, f, page, 1)[0]
         )
         if outcome != DONE:
             return outcome

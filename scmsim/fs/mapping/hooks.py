@@ -48,12 +48,6 @@ def place(s, arena, f, page):
 
 
 @subroutine
-def give_block(s, arena, out, f, page):
-    """Give a page that is a hole or unwritten a cleared block; returns the outcome."""
-    return DONE
-
-
-@subroutine
 def give_blocks(s, arena, out, f, page, count):
     """Give the first of `count` pages, all holes or all unwritten, cleared blocks; returns (outcome, how many)."""
     return DONE, count

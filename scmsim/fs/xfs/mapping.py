@@ -38,12 +38,6 @@ def give_blocks(s, arena, out, f, page, count):
 
 
 @subroutine
-def give_block(s, arena, out, f, page):
-    """A page that is a hole or unwritten gets a cleared block; returns the outcome."""
-    return give_blocks(s, arena, out, f, page, 1)[0]
-
-
-@subroutine
 def note_write(s, arena, out, f):
     """A fault for a store sets the file's times."""
     record = arena[f + e.ROW_RECORD]
@@ -67,7 +61,7 @@ def _kernels() -> ModuleType:
     from scmsim.jit.binding import bind
 
     own = {
-        "SYNCS": True, "UNMAPS_ALL": True, "due": due, "give_block": give_block, "give_blocks": give_blocks,
+        "SYNCS": True, "UNMAPS_ALL": True, "due": due, "give_blocks": give_blocks,
         "note_write": note_write, "must_sync": must_sync,
     }  # fmt: skip
     return bind("xfs_mapped", kernels, {hooks: mapping.DAX | own})
