@@ -94,7 +94,7 @@ EVENT = np.dtype(
     )
 )
 
-# Which touches of a table (footprint -> mmu) come ahead of an event: [first, behind), and the objects whose pages are among them.
+# Which chunks of a table of touches (footprint -> mmu) come ahead of an event: [first, behind), and whose objects they touch.
 SLICE = np.dtype((np.record, [("first", "i4"), ("behind", "i4"), ("objects", "i4", (2,))]))
 
 # EVENT.order: log2 of the page size in the low bits, and what else the page table says of the page.

@@ -33,6 +33,7 @@ NONE_AT_ALL = "none"  # in the place of a kernel: no footprints
 FORMAT = 3
 _STAND_INS = named(table({"footprints": text, "source": text}, ("footprints", "source")))
 ALIKE = 32  # calls of about the same amount of which one is taken
+CHUNK = 1024  # most touches that come together, between two events
 MEASURED = np.dtype(  # a call of a file
     (np.record, [("kind", "i8"), ("sites", "i8"), ("amount", "i8"), ("count", "i8"), ("opening", "i8")])
 )
@@ -48,6 +49,8 @@ class Book(NamedTuple):
     calls : array of CALL
         By group, in the order of their amounts.
     touches : array of uint16
+    bounds : array of int64
+        The first touch of each chunk, and the number of all touches.
     pages : array of PAGE
     inodes : array of int64
         Numbers of pages, by cache and by number of the inode or of the open file.
@@ -56,12 +59,18 @@ class Book(NamedTuple):
     groups: np.ndarray
     calls: np.ndarray
     touches: np.ndarray
+    bounds: np.ndarray
     pages: np.ndarray
     inodes: np.ndarray
 
 
 NO_BOOK = Book(
-    np.zeros(0, GROUP), np.zeros(0, CALL), np.zeros(0, np.uint16), np.zeros(0, PAGE), np.zeros((0, 1), np.int64)
+    np.zeros(0, GROUP),
+    np.zeros(0, CALL),
+    np.zeros(0, np.uint16),
+    np.zeros(1, np.int64),
+    np.zeros(0, PAGE),
+    np.zeros((0, 1), np.int64),
 )
 
 
@@ -139,8 +148,9 @@ def read(path: pathlib.Path, sites: list[str], own: bool = True) -> Footprints:
     state = np.zeros(1, STATE).view(np.recarray)
     state.shared[0] = sum(1 << bit for bit, name in enumerate(sites) if name in header["sites"])
     state.alike[0], state.calls[0], state.last[0] = ALIKE, len(measured), -1
-    groups, calls = _ordered(state, measured)
-    book = Book(groups, calls, touches, pages, inodes)
+    first, bounds = _chunks(measured["count"])
+    groups, calls = _ordered(state, measured, first)
+    book = Book(groups, calls, touches, bounds, pages, inodes)
     return Footprints(state, book, f"{header['fs']} on Linux {header['kernel']}", own)
 
 
@@ -153,13 +163,22 @@ def _translated(masks: np.ndarray, theirs: list[str], ours: list[str]) -> np.nda
     return out
 
 
-def _ordered(state: np.recarray, measured: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _chunks(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The first chunk of each call, and the number of all; the first touch of each chunk, and the number of all."""
+    chunks = -(-counts // CHUNK)
+    first = np.append(0, np.cumsum(chunks))
+    within = np.arange(first[-1]) - np.repeat(first[:-1], chunks)
+    before = np.repeat(np.cumsum(counts) - counts, chunks)
+    bounds = before + within * np.repeat(counts, chunks) // np.repeat(chunks, chunks)
+    return first, np.append(bounds, counts.sum())
+
+
+def _ordered(state: np.recarray, measured: np.ndarray, first_chunk: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The calls by group and amount, and the groups; says in `state` which groups each kind has (none of its own: all)."""
     order = np.lexsort((measured["amount"], measured["sites"], measured["kind"]))
     calls = np.zeros(len(order), CALL)
-    calls["amount"], calls["number"], calls["count"] = measured["amount"][order], order, measured["count"][order]
-    calls["opening"] = measured["opening"][order]
-    calls["start"] = (np.cumsum(measured["count"]) - measured["count"])[order]
+    calls["amount"], calls["number"], calls["opening"] = measured["amount"][order], order, measured["opening"][order]
+    calls["first"], calls["behind"] = first_chunk[order], first_chunk[order + 1]
     _, first = np.unique(measured[order][["kind", "sites"]], return_index=True)
     groups = np.zeros(len(first), GROUP)
     groups["sites"], groups["first"], groups["behind"] = (

@@ -26,10 +26,10 @@ def expanded(
 
 def _merged(book: Book, slices: np.ndarray, events: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Events and touches in their order, and for each the number of the event that it came with."""
-    counts = slices["behind"].astype(np.int64) - slices["first"]
-    behind = np.cumsum(counts)
+    first, behind = book.bounds[slices["first"]], book.bounds[slices["behind"]]
+    counts = behind - first
     cause = np.repeat(np.arange(len(events)), counts)
-    touches = book.touches[np.arange(len(cause)) + np.repeat(slices["first"] - (behind - counts), counts)]
+    touches = book.touches[np.arange(len(cause)) + np.repeat(behind - np.cumsum(counts), counts)]
     page = book.pages[_placed(book, slices[cause], touches >> 1)]
     made = np.zeros(len(cause), EVENT)
     made["code"] = np.where(touches & 1, STORE, LOAD)

@@ -1,6 +1,7 @@
 """Puts the touches of footprints between the events of operations.
 
-The touches of an operation are spread evenly between its events: how a copy and the code around it mix is not kept.
+The touches of an operation come in chunks, which are spread evenly between its events, the first one ahead of them all: how a copy
+and the code around it mix is not kept.
 """
 
 import numpy as np
@@ -23,8 +24,8 @@ CALL = np.dtype(  # a measured call
         [
             ("amount", "i8"),  # bytes that its events move and that its file loses, and a line an event
             ("number", "i8"),  # in the order of measuring
-            ("start", "i8"),  # first of its touches
-            ("count", "i8"),
+            ("first", "i8"),  # of the chunks of its touches
+            ("behind", "i8"),
             ("opening", "i8"),  # number of the open file that it makes, NONE: none
         ],
     )
@@ -56,8 +57,9 @@ STATE = np.dtype(
             ("op", "i8"),  # row of the operation in work, -1: none
             ("first", "i8"),  # first event of the operation in work
             ("events", "i8"),  # events of it
-            ("start", "i8"),  # its touches
-            ("count", "i8"),
+            ("next", "i8"),  # of its chunks of touches
+            ("behind", "i8"),
+            ("chunks", "i8"),
         ],
     )
 )
@@ -70,21 +72,23 @@ def begin_batch(state: np.recarray) -> None:
 
 @kernel
 def interleave(state, book, opened, slices, operations, events):
-    """Say which touches come ahead of each event of a buffer: slices[i], a records.SLICE.
+    """Say which chunks of touches come ahead of each event of a buffer: slices[i], a records.SLICE.
 
-    `book` holds groups, calls and touches; `opened` which measured open file stands for that of each file, `operations` what is
+    `book` holds groups and calls; `opened` which measured open file stands for that of each file, `operations` what is
     known of each of the batch.  An operation that goes on from the buffer before has had its touches.
     """
     s = state[0]
-    s.first, s.events, s.count = 0, 1, 0
+    s.next = s.behind
     for i in range(len(events)):
         event = events[i]
         if event.op != s.op:
             _begin(s, book, opened, operations, events, i)
         piece = slices[i]
-        piece.first = s.start + s.count * (i - s.first) // s.events
-        piece.behind = s.start + s.count * (i - s.first + 1) // s.events
-        piece.objects[0], piece.objects[1] = s.inode, s.opening
+        piece.first = s.next
+        if s.next < s.behind:
+            s.next = s.behind - s.chunks * (s.first + s.events - 1 - i) // s.events
+            piece.objects[0], piece.objects[1] = s.inode, s.opening
+        piece.behind = s.next
         if event.space == KERNEL:
             event.vaddr += (event.addr >> AREA) << LARGE
 
@@ -105,7 +109,8 @@ def _begin(s, book, opened, operations, events, first):
             amount += LINE + max(event.length, 0)
     group = book[0][_nearest(s, book[0], operation.kind, sites & (s.shared | TOLD))]
     call = book[1][_next_alike(s, book[1], group.first, group.behind, amount)]
-    s.last, s.start, s.count, s.inode, s.opening = call.number, call.start, call.count, max(operation.inode, 0), 0
+    s.last, s.next, s.behind, s.inode, s.opening = call.number, call.first, call.behind, max(operation.inode, 0), 0
+    s.chunks = call.behind - call.first
     if operation.file >= 0:
         if (operation.kind == OPEN or operation.kind == CREATE) and call.opening != NONE:
             opened[operation.file] = call.opening

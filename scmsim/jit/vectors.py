@@ -136,6 +136,19 @@ def _find(lanes: int, bits: int) -> Callable:
     return find
 
 
+def _same(lanes: int, bits: int) -> Callable:
+    @intrinsic
+    def same(typing: Any, array: Any, index: Any, other: Any, at: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            kinds = signature.args
+            rows = [_Vector(lanes, bits, context, builder, kinds[k], args[k], args[k + 1]).tags for k in (0, 2)]
+            return builder.zext(builder.bitcast(builder.icmp_signed("==", *rows), ir.IntType(lanes)), _I64)
+
+        return types.int64(array, types.int64, other, types.int64), code
+
+    return same
+
+
 @intrinsic
 def _take_bit(typing: Any, array: Any, index: Any, bit: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -194,6 +207,10 @@ def _plain_find(lanes: int) -> Callable:
     return find
 
 
+def _plain_same(array: Any, index: int, other: Any, at: int) -> int:
+    return sum(1 << lane for lane in range(8) if array[index + lane] == other[at + lane])
+
+
 def _plain_take_bit(array: Any, index: int, bit: int) -> int:
     word, place = index + (int(bit) >> 6), int(bit) & 63
     own, later = int(array[word]) & (1 << 64) - 1, [int(array[k]) & (1 << 64) - 1 for k in range(word + 1, index + 8)]
@@ -221,6 +238,10 @@ pass_on16 = _plain_pass_on(16) if _PLAIN else _pass_on(16, 64)
 # find(array, index, tag): the first lane that holds the tag, or -1; nothing changes.
 find8 = _plain_find(8) if _PLAIN else _find(8, 64)
 find16 = _plain_find(16) if _PLAIN else _find(16, 64)
+
+# same(array, index, other, at): a mask of the lanes in which two rows are equal; nothing changes.
+same8 = _plain_same if _PLAIN else _same(8, 64)
+same8_bytes = _plain_same if _PLAIN else _same(8, 8)
 
 # take_bit(array, index, bit): clear a bit of a row of 512 (8 words of 64); returns how many of the bits behind it are set.
 take_bit = _plain_take_bit if _PLAIN else _take_bit

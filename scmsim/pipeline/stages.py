@@ -139,8 +139,7 @@ class Mmu(Stage):
         places = np.zeros(len(book.pages), touches.PLACE)
         places["vaddr"], places["order"] = book.pages["vaddr"], book.pages["order"]
         places["kind"], places["which"] = np.divmod(book.pages["cache"], OPEN_FILE)[::-1]
-        bounds = np.append(np.sort(book.calls["start"]), len(book.touches))
-        self.known = touches.table(self.state, places, book.touches, bounds, book.inodes)
+        self.known = touches.table(self.state, places, book.touches, book.bounds, book.inodes)
 
     def take(self, events: np.ndarray) -> None:
         self.count(events, self.counting.bins, NO_SLICES)

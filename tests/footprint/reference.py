@@ -1,5 +1,6 @@
 """Independent reference of `scmsim.footprint`: dictionaries, lists and sets, one operation at a time."""
 
+import math
 from typing import Any, NamedTuple
 
 
@@ -92,9 +93,12 @@ class Inodes:
 
 
 class Player:
-    """Goes through the measured calls, of which `alike` are looked at for each operation."""
+    """Goes through the measured calls, of which `alike` are looked at for each operation; `chunk` touches come together at most."""
 
-    def __init__(self, book: list[Entry], known: set[int], inodes: dict[str, list[Any]], alike: int) -> None:
+    def __init__(
+        self, book: list[Entry], known: set[int], inodes: dict[str, list[Any]], alike: int, chunk: int
+    ) -> None:
+        self.chunk = chunk
         self.book, self.known, self.inodes, self.alike, self.last = book, known, inodes, alike, -1
         self.opened: dict[int, int] = {}
 
@@ -136,9 +140,11 @@ class Player:
             entry = self.nearest(kinds[row], sites, amount)
             if kinds[row] in MAKES_OPEN_FILE and operation.file >= 0 and entry.opening is not None:
                 self.opened[operation.file] = entry.opening
+            chunks = -(-len(entry.touches) // self.chunk)
+            cuts = [len(entry.touches) * k // chunks for k in range(chunks + 1)] if chunks else [0]
             for number, event in enumerate(mine):
-                low, high = (len(entry.touches) * n // len(mine) for n in (number, number + 1))
-                for page, store in entry.touches[low:high]:
+                low, high = (math.ceil(chunks * n / len(mine)) for n in (number, number + 1))
+                for page, store in entry.touches[cuts[low] : cuts[high]]:
                     out.append((row, event["site"], *self.page(page, operation), store))
                 moved = event["addr"] // 2**40 * 2**21 if event["space"] == "kernel" else 0
                 out.append({**event, "vaddr": event["vaddr"] + moved})

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -87,16 +88,18 @@ def operations_of(known: list[Described], kinds: list[int]) -> np.ndarray:
     st.lists(described, min_size=4, max_size=4),
     events,
     st.integers(1, 5),
+    st.integers(1, 10),
     st.permutations(SITES),
 )
-def test_touches_stand_where_the_reference_has_them(tmp_path_factory, book, known, drawn, alike, theirs) -> None:
+def test_touches_stand_where_the_reference_has_them(tmp_path_factory, book, known, drawn, alike, chunk, theirs) -> None:
     theirs = theirs[:3]  # one mechanism of the model is unknown to the file
     shared = {SITES.index(name) for name in theirs}
     own = [{62} if one.amount % 3 == 1 else {61} if one.amount % 3 else set() for one in book]
     book = [one._replace(sites=one.sites & shared | more) for one, more in zip(book, own, strict=True)]
     path = tmp_path_factory.mktemp("footprint") / "f.npz"
     stored(path, book, theirs)
-    prints = footprint.read(path, SITES)
+    with mock.patch.object(footprint, "CHUNK", chunk):
+        prints = footprint.read(path, SITES)
     prints.state.alike[0] = alike
     drawn = sorted(drawn, key=lambda one: one[0])
     buffer = np.zeros(len(drawn), EVENT)
@@ -108,7 +111,7 @@ def test_touches_stand_where_the_reference_has_them(tmp_path_factory, book, know
     interleave.begin_batch(prints.state)
     named = [told(e, FIELDS) for e in buffer]
     interleave.interleave(prints.state, prints.book, opened, slices, operations_of(known, kinds), buffer)
-    expected = Player(book, shared, CACHES, alike).interleaved(known, kinds, named)
+    expected = Player(book, shared, CACHES, alike, chunk).interleaved(known, kinds, named)
     bins = np.arange(len(buffer)) * 3
     whole = list(expanded(prints.book, slices, buffer, bins))
     result = np.concatenate([some for some, _ in whole]) if whole else buffer
@@ -163,7 +166,7 @@ def test_an_operation_that_goes_on_in_the_next_buffer_has_its_touches_once(tmp_p
             interleave.begin_batch(prints.state)
         interleave.interleave(prints.state, prints.book, np.zeros(1, np.int64), slices, np.zeros(1, OPERATION), buffer)
         taken.append(int((slices["behind"] - slices["first"]).sum()))
-    assert taken == [5, 0, 5]
+    assert taken == [1, 0, 1]
 
 
 @pytest.mark.parametrize("kernel", footprint.kernels())
@@ -173,7 +176,9 @@ def test_shipped_footprints_are_of_the_kernel(kernel: str) -> None:
     fixed = own.book.pages[own.book.pages["cache"] == 0]
     assert (fixed["vaddr"] < 0).all()  # the program's pages are the program's
     assert set(np.unique(fixed["order"])) <= {12, 21, 30}
-    assert (own.book.calls["start"] + own.book.calls["count"] <= len(own.book.touches)).all()
+    bounds = own.book.bounds
+    assert 0 == bounds[0] and bounds[-1] == len(own.book.touches) and 0 < np.diff(bounds).min() <= np.diff(bounds).max()
+    assert np.diff(bounds).max() <= footprint.CHUNK and (own.book.calls["behind"] < len(bounds)).all()
     assert (own.book.touches >> 1).max() < len(own.book.pages) and own.book.inodes.max() < len(fixed)
 
 

@@ -24,6 +24,16 @@ def _pass_on(rows, index, tag, last, first):
     return vectors.pass_on16(rows, index, tag, last, first)
 
 
+@kernel
+def _same(rows, index, other, at):
+    return vectors.same8(rows, index, other, at)
+
+
+@kernel
+def _same_bytes(rows, index, other, at):
+    return vectors.same8_bytes(rows, index, other, at)
+
+
 def _agree(compiled, plain, rows, *args):
     """The same result, and the same rows after it."""
     ours, theirs = rows.copy(), rows.copy()
@@ -50,3 +60,18 @@ def test_one_is_taken_from_a_lane_and_those_behind_it_added(counts, index, lane)
 def test_a_tag_is_passed_on(tags, index, tag, last, first):
     rows = _agree(_pass_on, vectors._plain_pass_on(16), np.array(tags, np.int64), index, tag, last, first)
     assert rows[index] == first
+
+
+@given(
+    st.lists(st.integers(0, 2), min_size=48, max_size=48),
+    st.sampled_from([0, 8, 16]),
+    st.sampled_from([0, 8, 16]),
+    st.sampled_from([(_same, np.int64), (_same_bytes, np.uint8)]),
+)
+def test_lanes_that_are_equal_are_told(values, index, at, of):
+    compiled, kind = of
+    rows, other = np.array(values[:24], kind), np.array(values[24:], kind)
+    found = _agree(compiled, vectors._plain_same, rows, index, other, at)
+    assert found.tolist() == rows.tolist()
+    equal = [values[index + lane] == values[24 + at + lane] for lane in range(8)]
+    assert compiled(rows, index, other, at) == sum(1 << lane for lane in range(8) if equal[lane])

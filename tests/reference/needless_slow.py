@@ -1,28 +1,25 @@
-"""Reference of `scmsim.mmu.needless`: lists, one set of one call at a time."""
+"""Reference of `scmsim.mmu.needless`: lists, one sequence at a time."""
 
 
-def needed(calls, sets, tags, sure):
-    """Numbers of the touches to be looked up; `calls` are lists of rows of the other three."""
+def needed(sequences, tags, sure):
+    """Numbers of the touches to be looked up; `sequences` are lists of rows of `tags`."""
     found, at = set(), 0
-    for call in calls:
-        by_set = {}
-        for number, row in enumerate(call, at):
-            by_set.setdefault(sets[row], []).append((number, tags[row], sure[row]))
-        at += len(call)
-        for name, touches in by_set.items():
-            if name == -1 or touches[0][2] == 0:
-                found |= {number for number, _, _ in touches}
-                continue
-            for stretch in stretches(touches):
-                found |= of_stretch(stretch)
+    for rows in sequences:
+        touches = [(number, tags[row]) for number, row in enumerate(rows, at)]
+        at += len(rows)
+        if sure == 0:
+            found |= {number for number, _ in touches}
+            continue
+        for stretch in stretches(touches, min(sure, 64)):
+            found |= of_stretch(stretch)
     return sorted(found)
 
 
-def stretches(touches):
+def stretches(touches, most):
     """Cut where a page more would be too many."""
     cut = [[]]
     for touch in touches:
-        if len({page for _, page, _ in [*cut[-1], touch]}) > min(touch[2], 64):
+        if len({page for _, page in [*cut[-1], touch]}) > most:
             cut.append([])
         cut[-1].append(touch)
     return cut
@@ -31,7 +28,7 @@ def stretches(touches):
 def of_stretch(stretch):
     """The first touch of each page, and its last one if it must come behind what is looked up of a page touched before it."""
     numbers = {}
-    for number, page, _ in stretch:
+    for number, page in stretch:
         numbers.setdefault(page, []).append(number)
     found, behind = set(), -1
     for mine in sorted(numbers.values(), key=max):
