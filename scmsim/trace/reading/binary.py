@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from scmsim.core.errors import UsageError
-from scmsim.trace.formats._builder import FAR, TraceBuilder
-from scmsim.trace.formats._lines import Progress
+from scmsim.trace.reading.builder import FAR, TraceBuilder
+from scmsim.trace.reading.lines import Progress
 
 _RECORDS = 1 << 16  # in a block
 

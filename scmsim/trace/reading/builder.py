@@ -1,6 +1,6 @@
 """One conversion of a format whose records name a file, an offset and a length: dense numbers, rows, the account.
 
-The system-call formats need more (descriptors, positions, names): see `_strace_importer.py`.
+The system-call formats need more (descriptors, positions, names): see `syscalls/importer.py`.
 """
 
 from array import array
@@ -22,9 +22,9 @@ from scmsim.core.records import (
     WRITE,
     Files,
 )
-from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._lines import BadLine, Progress, blocks, clip
-from scmsim.trace.formats._report import Report
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import BadLine, Progress, blocks, clip
+from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 
 OUTSIDE = "outside of the chosen directory"

@@ -7,7 +7,7 @@ from the first name below it on.
 from posixpath import normpath
 
 from scmsim.core.records import CREATE, DIRECTORY, LINK, MKDIR, READ, RENAME, RMDIR, UNLINK, WRITE
-from scmsim.trace.formats._builder import OUTSIDE, TraceBuilder
+from scmsim.trace.reading.builder import OUTSIDE, TraceBuilder
 
 _MAKES, _REMOVES, _OF_DIRECTORIES = (CREATE, MKDIR), (UNLINK, RMDIR), (MKDIR, RMDIR)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.trace.formats._builder import BLANK, FAR, TraceBuilder
-from scmsim.trace.formats._lines import BadLine, Progress, byte_blocks, clip, whole
+from scmsim.trace.reading.builder import BLANK, FAR, TraceBuilder
+from scmsim.trace.reading.lines import BadLine, Progress, byte_blocks, clip, whole
 
 _BLOCK = 1 << 22
 _NOT_WHOLE = (b"0x", b"0X", b"-0")  # how a number begins that Arrow takes and `whole` does not

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 
 from scmsim.core.errors import UsageError
-from scmsim.trace.formats._input import Input
+from scmsim.trace.reading.input import Input
 
 _BLOCK = 1 << 20
 LONGEST = 1 << 20  # bytes; a longer line is cut into pieces of about this length, which then are bad lines

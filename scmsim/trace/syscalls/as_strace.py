@@ -9,13 +9,13 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._lines import BadLine, Progress, byte_blocks, clip
-from scmsim.trace.formats._report import Report
-from scmsim.trace.formats._strace_importer import Importer
-from scmsim.trace.formats._strace_names import Names
-from scmsim.trace.formats.strace import Conversion
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import BadLine, Progress, byte_blocks, clip
+from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
+from scmsim.trace.syscalls.conversion import Conversion
+from scmsim.trace.syscalls.importer import Importer
+from scmsim.trace.syscalls.names import Names
 
 _KEEP = 1 << 16  # rows held back, so that an assumed CREATE can still be changed
 _MOST = 10**18

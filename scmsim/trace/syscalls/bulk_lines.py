@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from scmsim.core.records import CLOSE, DATA_ONLY, FSYNC, OPEN, READ, UNLINK, WRITE
-from scmsim.trace.formats import _strace_runs as runs
-from scmsim.trace.formats._strace_clock import Clock
-from scmsim.trace.formats._strace_importer import Importer, split_raw
-from scmsim.trace.formats._strace_paths import open_flags
-from scmsim.trace.formats._strace_state import Task
-from scmsim.trace.formats._strace_text import COMMA, DIR, PATH
 from scmsim.trace.kernels import file_rules
+from scmsim.trace.syscalls import runs as runs
+from scmsim.trace.syscalls.clock import Clock
+from scmsim.trace.syscalls.importer import Importer, split_raw
+from scmsim.trace.syscalls.paths import open_flags
+from scmsim.trace.syscalls.state import Task
+from scmsim.trace.syscalls.text import COMMA, DIR, PATH
 
 _MOST_FD = 1 << 16  # a larger descriptor is left to the patterns
 _WHERE = re.compile(rf"(\w+)\((?:{DIR}{COMMA})?{PATH}(?:{COMMA}(\w[\w|]*))?").fullmatch

@@ -1,4 +1,4 @@
-"""Calls on descriptors: data, positions, durability, space, duplication.  See `strace.py` for the rules."""
+"""Calls on descriptors: data, positions, durability, space, duplication.  See `conversion.py` for the rules."""
 
 from re import Match
 
@@ -19,7 +19,9 @@ from scmsim.core.records import (
     TRUNCATE,
     WRITE,
 )
-from scmsim.trace.formats._strace_importer import (
+from scmsim.trace.kernels import file_rules
+from scmsim.trace.kernels.file_rules import HERE
+from scmsim.trace.syscalls.importer import (
     BOOKKEEPING,
     NO_MODEL,
     NOT_A_FILE,
@@ -27,8 +29,8 @@ from scmsim.trace.formats._strace_importer import (
     UNKNOWN_FD,
     Importer,
 )
-from scmsim.trace.formats._strace_state import Description, Node, Task
-from scmsim.trace.formats._strace_text import (
+from scmsim.trace.syscalls.state import Description, Node, Task
+from scmsim.trace.syscalls.text import (
     COMMA,
     DATA,
     FD,
@@ -43,8 +45,6 @@ from scmsim.trace.formats._strace_text import (
     WORD,
     number,
 )
-from scmsim.trace.kernels import file_rules
-from scmsim.trace.kernels.file_rules import HERE
 
 MOST = 1 << 31  # Linux moves at most 0x7ffff000 bytes in one call
 _IMPOSSIBLE = "a call cannot move that many bytes"

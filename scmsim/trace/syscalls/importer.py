@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from scmsim.core.records import CONTINUES, OFFSET_UNKNOWN, OP, OPEN, Files
-from scmsim.trace.formats._report import Report
-from scmsim.trace.formats._strace_names import Names, is_special
-from scmsim.trace.formats._strace_state import Description, Maps, Node, Place, Table, Task
-from scmsim.trace.formats._strace_text import SELF_FD, unescape
 from scmsim.trace.kernels import file_rules
+from scmsim.trace.reading.report import Report
+from scmsim.trace.syscalls.names import Names, is_special
+from scmsim.trace.syscalls.state import Description, Maps, Node, Place, Table, Task
+from scmsim.trace.syscalls.text import SELF_FD, unescape
 
 NOT_A_FILE = "not a file (pipe, socket, device, /proc, /sys, memory)"
 NOT_A_FILE_OPERATION = "not a file operation"

@@ -1,11 +1,11 @@
-"""Calls on mappings and processes: mmap, munmap, msync, fork, exec.  See `strace.py` for the rules."""
+"""Calls on mappings and processes: mmap, munmap, msync, fork, exec.  See `conversion.py` for the rules."""
 
 from re import Match
 
 from scmsim.core.records import MAP_SYNC, MMAP, MSYNC, MUNMAP, POPULATE, PRIVATE, ULOAD, USTORE, WRITABLE_SHARED
-from scmsim.trace.formats._strace_importer import BOOKKEEPING, NOT_A_FILE, NOT_A_FILE_OPERATION, UNKNOWN_FD, Importer
-from scmsim.trace.formats._strace_state import Task
-from scmsim.trace.formats._strace_text import COMMA, DIR, FD, NUMBER, PATH, REST, RESULT, WORD, number, unescape
+from scmsim.trace.syscalls.importer import BOOKKEEPING, NOT_A_FILE, NOT_A_FILE_OPERATION, UNKNOWN_FD, Importer
+from scmsim.trace.syscalls.state import Task
+from scmsim.trace.syscalls.text import COMMA, DIR, FD, NUMBER, PATH, REST, RESULT, WORD, number, unescape
 
 _KINDS = {"MAP_SYNC": MAP_SYNC, "MAP_POPULATE": POPULATE}
 _PAGE = 4096  # munmap removes whole pages

@@ -7,8 +7,8 @@ between: equal last components mean a linked directory (all paths below it are t
 import re
 from posixpath import normpath
 
-from scmsim.trace.formats._strace_state import Node
 from scmsim.trace.kernels import file_rules
+from scmsim.trace.syscalls.state import Node
 
 _SPECIAL = re.compile(r"/(?:proc|sys)(?:/|$)|/memfd:|/dev/(?!(?:shm|mqueue|hugepages)(?:/|$))").match
 

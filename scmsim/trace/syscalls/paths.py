@@ -1,4 +1,4 @@
-"""Calls on paths: open, create, remove, rename, stat, directories.  See `strace.py` for the rules."""
+"""Calls on paths: open, create, remove, rename, stat, directories.  See `conversion.py` for the rules."""
 
 import functools
 import operator
@@ -16,7 +16,8 @@ from scmsim.core.records import (
     TRUNCATE,
     UNLINK,
 )
-from scmsim.trace.formats._strace_importer import (
+from scmsim.trace.kernels import file_rules
+from scmsim.trace.syscalls.importer import (
     BOOKKEEPING,
     CREATES,
     NO_MODEL,
@@ -27,9 +28,9 @@ from scmsim.trace.formats._strace_importer import (
     Importer,
     split_raw,
 )
-from scmsim.trace.formats._strace_names import above_of, is_special
-from scmsim.trace.formats._strace_state import Description, Node, Task
-from scmsim.trace.formats._strace_text import (
+from scmsim.trace.syscalls.names import above_of, is_special
+from scmsim.trace.syscalls.state import Description, Node, Task
+from scmsim.trace.syscalls.text import (
     COMMA,
     DIR,
     FD,
@@ -45,7 +46,6 @@ from scmsim.trace.formats._strace_text import (
     number,
     unescape,
 )
-from scmsim.trace.kernels import file_rules
 
 _OPEN_FLAGS = (
     ("O_CREAT", file_rules.CREAT), ("O_EXCL", file_rules.EXCL), ("O_TRUNC", file_rules.TRUNC),

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.trace.formats._strace_importer import (
+from scmsim.trace.syscalls.importer import (
     BOOKKEEPING,
     CREATES,
     FAILED_CALL,
@@ -21,8 +21,8 @@ from scmsim.trace.formats._strace_importer import (
     WIDTH,
     Importer,
 )
-from scmsim.trace.formats._strace_names import above_of, is_special
-from scmsim.trace.formats._strace_state import Description, Node, Table, Task
+from scmsim.trace.syscalls.names import above_of, is_special
+from scmsim.trace.syscalls.state import Description, Node, Table, Task
 
 ENOUGH = 64  # calls for which a stretch pays
 _REASONS = (UNKNOWN_FD, NOT_A_FILE, OUTSIDE, BOOKKEEPING, FAILED_CALL)  # by number of the kernel

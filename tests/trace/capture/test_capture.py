@@ -13,7 +13,7 @@ from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.trace import open_trace
 from scmsim.trace.capture import CommandError, check_command
 from scmsim.trace.capture import strace as backend
-from scmsim.trace.formats.strace import CALLS
+from scmsim.trace.syscalls.conversion import CALLS
 from tests.trace.strace_helper import convert
 
 WRITES = "import os; f = os.open('{}', os.O_RDWR | os.O_CREAT); os.write(f, b'x' * 100); os.pwrite(f, b'y', 4096)"
@@ -223,7 +223,7 @@ def test_a_capture_loads_no_numbers_before_the_command_starts() -> None:
 
 @needs_strace
 def test_the_demo_program_can_be_captured_again(tmp_path: Path) -> None:
-    script = Path(__file__).parents[2] / "traces" / "make_sqlite.py"
+    script = Path(__file__).parents[3] / "traces" / "make_sqlite.py"
     folder = tmp_path / "load"
     done = scmsim("-o", tmp_path / "t.parquet", "--under", folder, "--", sys.executable, script, folder)
     assert done.returncode == 0, done.stderr

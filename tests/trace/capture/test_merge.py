@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scmsim.core.errors import EnvironmentProblem
 from scmsim.trace.capture._merge import Merge, StraceCalls
 from scmsim.trace.capture.perf import Nameless
-from scmsim.trace.formats._numbers import names
-from scmsim.trace.formats._strace_lines import NEEDS_MEMORY, arguments, result
-from scmsim.trace.formats.strace import _SPECS, CALLS
+from scmsim.trace.syscalls.conversion import _SPECS, CALLS
+from scmsim.trace.syscalls.from_numbers import NEEDS_MEMORY, arguments, result
+from scmsim.trace.syscalls.numbers import names
 from tests.trace.strace_helper import Row, convert
 
 NAMES = names("x86_64")
@@ -244,7 +244,7 @@ def test_every_call_that_perf_writes_is_one_that_the_importer_understands() -> N
 
 def test_perf_alone_reads_a_real_recording(tmp_path: Path) -> None:
     """Real output of perf 6.1: 200,000 random pwrite of 4 KiB began; the first fifty lines or so."""
-    text = (Path(__file__).parents[1] / "data" / "perf" / "raw_syscalls.txt").read_text()
+    text = (Path(__file__).parents[2] / "data" / "perf" / "raw_syscalls.txt").read_text()
     tid = int(text.split("/")[0])
     merge = Merge(NAMES, Nameless(), 1_700_000_000, [tid])
     out = tmp_path / "merged.txt"

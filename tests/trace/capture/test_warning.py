@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from scmsim import cli
 from scmsim.core import registry
-from scmsim.trace.formats._report import Report
+from scmsim.trace.reading.report import Report
 
 
 @pytest.mark.parametrize("backend, advice", [("perf", "perf knows only the names"), ("strace", "check --under")])

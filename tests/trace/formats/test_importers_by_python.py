@@ -8,7 +8,7 @@ import pytest
 
 from tests.verification.importers_by_python import interpreters, measured
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.slow

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scmsim.trace import open_trace
-from scmsim.trace.formats import _columns, fio_iolog
-from scmsim.trace.formats._builder import TraceBuilder
-from scmsim.trace.formats._input import Input
+from scmsim.trace.formats.benchmarks import fio_iolog
 from scmsim.trace.kernels import perf_text
+from scmsim.trace.reading import columns
+from scmsim.trace.reading.builder import TraceBuilder
+from scmsim.trace.reading.input import Input
 from scmsim.trace.store import TraceWriter
 from tests.fuzz.mutate import DATA, NUMBERS, SAMPLES, judge, mutated
 
@@ -32,8 +33,8 @@ CELLS = st.sampled_from(
     ["0", "7", "12.5", "007", "", " 3", "+1", "0x10", "-0", "1e3", "a", "R", "W", "é", *(n.decode() for n in NUMBERS)]
 )
 COLUMNS = [
-    _columns.Column("time", 0, "time", 1000), _columns.Column("op", 1, "word", codes={"R": 1, "W": 2}),
-    _columns.Column("offset", 2, unit=512), _columns.Column("name", 3, "word"),
+    columns.Column("time", 0, "time", 1000), columns.Column("op", 1, "word", codes={"R": 1, "W": 2}),
+    columns.Column("offset", 2, unit=512), columns.Column("name", 3, "word"),
 ]  # fmt: skip
 
 
@@ -45,7 +46,7 @@ def test_blocks_and_single_lines_give_the_same_columns(tmp_path_factory: Any, ro
     text = "".join(",".join(row) + "\n" for row in rows).encode()
     folder = tmp_path_factory.mktemp("columns")
     (folder / "in").write_bytes(text)
-    reader = _columns.Reader(COLUMNS, 4, ",")
+    reader = columns.Reader(COLUMNS, 4, ",")
     fast = reader.fast(text)
     with TraceWriter(folder / "out", {}) as writer:
         builder = TraceBuilder(Input(folder / "in"), writer, strict=False, under=None)
@@ -107,7 +108,7 @@ def test_kernel_of_perf_agrees_with_its_twin(lines: list[str], ends: bool) -> No
 
 
 def test_names_of_calls_have_different_hashes() -> None:
-    from scmsim.trace.formats._perf_calls import CALLS
+    from scmsim.trace.formats.tracers._perf_calls import CALLS
 
     assert len({perf_text.call_hash(name) for name in CALLS}) == len(CALLS)
     row = np.zeros((1, perf_text.WIDTH), "i8")

@@ -14,9 +14,10 @@ import pytest
 from scmsim.core import registry
 from scmsim.core.errors import EnvironmentProblem, ScmsimError, UsageError
 from scmsim.core.records import APPENDS, CONTINUES, DATA_ONLY, KEEP_SIZE, PUNCH_HOLE, SYNCHRONOUS
-from scmsim.trace.formats import find, oracle_general, sniff_name, writable
-from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._report import Report
+from scmsim.trace.formats import find, sniff_name, writable
+from scmsim.trace.formats.caches import oracle_general
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 from tests.trace.formats_helper import DATA, convert, convert_text
 
@@ -282,8 +283,8 @@ def test_memory_does_not_follow_the_input(tmp_path: Path) -> None:
     program = """
 import resource, sys
 from scmsim.trace.formats import find
-from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._report import Report
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 with Input("-") as given:
     importer = find(given)[1]

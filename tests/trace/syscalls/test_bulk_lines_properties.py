@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scmsim.core.errors import UsageError
-from scmsim.trace.formats import _lines, _strace_runs, perf_script, strace
+from scmsim.trace.formats.tracers import perf_script, strace
+from scmsim.trace.reading import lines
 from scmsim.trace.store import TraceWriter, open_trace
+from scmsim.trace.syscalls import conversion, runs
 from tests.fuzz.mutate import DATA, mutated
 
 FAR = 1 << 60
@@ -24,10 +26,10 @@ def outcome(
     """Rows, side table and account of a conversion, or the error; `block` bytes at a time."""
     (folder / "in").write_bytes(data)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_strace_runs, "ENOUGH", enough)
-        patch.setattr(strace, "_SHORT", short)
+        patch.setattr(runs, "ENOUGH", enough)
+        patch.setattr(conversion, "_SHORT", short)
         patch.setattr(
-            importer, "byte_blocks", lambda path, what, progress, *_: _lines.byte_blocks(path, what, progress, block)
+            importer, "byte_blocks", lambda path, what, progress, *_: lines.byte_blocks(path, what, progress, block)
         )
         try:
             with TraceWriter(folder / "out", {}) as writer:

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from scmsim.core.errors import UsageError
-from scmsim.trace.formats import find, sniff_name, strace
-from scmsim.trace.formats._strace_text import unescape
+from scmsim.trace.formats import find, sniff_name
+from scmsim.trace.formats.tracers import strace
 from scmsim.trace.store import TraceWriter
+from scmsim.trace.syscalls.text import unescape
 from tests.trace.strace_helper import DATA, convert, convert_lines
 
 GOOD = 'write(3</d/f>, "", 5) = 5'

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from scmsim.core.errors import UsageError
 from scmsim.core.records import OPS
-from scmsim.trace.formats import strace
+from scmsim.trace.formats.tracers import strace
 from scmsim.trace.store import TraceWriter, open_trace
 from tests.trace.strace_helper import DATA, convert
 

@@ -15,10 +15,11 @@ from scmsim.core.records import (
     PUNCH_HOLE,
     SYNCHRONOUS,
 )
-from scmsim.trace.formats import _strace_runs, strace
-from scmsim.trace.formats._lines import byte_blocks
-from scmsim.trace.formats._strace_importer import BOOKKEEPING, UNKNOWN_FD
+from scmsim.trace.formats.tracers import strace
 from scmsim.trace.kernels.strace_text import NAMES
+from scmsim.trace.reading.lines import byte_blocks
+from scmsim.trace.syscalls import conversion, runs
+from scmsim.trace.syscalls.importer import BOOKKEEPING, UNKNOWN_FD
 from tests.trace.strace_helper import convert_lines, first_sizes
 
 OPEN = 'openat(AT_FDCWD</d>, "f", O_RDWR) = 3</d/f>'
@@ -209,8 +210,8 @@ CREATE_CASES = {
 def test_only_the_error_of_a_failed_call_shows_that_its_name_is_free(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short: int, error: str, kind: str
 ) -> None:
-    monkeypatch.setattr(strace, "_SHORT", short)
-    monkeypatch.setattr(_strace_runs, "ENOUGH", 1)
+    monkeypatch.setattr(conversion, "_SHORT", short)
+    monkeypatch.setattr(runs, "ENOUGH", 1)
     monkeypatch.setattr(strace, "byte_blocks", lambda path, what, progress, _: byte_blocks(path, what, progress, 16))
     name = '"/d/a ENOENT b"'
     case = convert_lines(
@@ -576,7 +577,7 @@ DATA_CALLS = {
 @pytest.mark.parametrize("name", NAMES)
 def test_a_call_is_known_by_all_letters_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """`msync` is no `fsync`, also where many lines are worked on at once: in all blocks but the first."""
-    monkeypatch.setattr(strace, "_SHORT", 0)
+    monkeypatch.setattr(conversion, "_SHORT", 0)
     monkeypatch.setattr(
         strace, "byte_blocks", lambda path, what, progress, _: byte_blocks(path, what, progress, 1 << 13)
     )
@@ -591,7 +592,7 @@ def test_a_call_is_known_by_all_letters_of_its_name(tmp_path: Path, monkeypatch:
 def test_times_of_many_lines_at_once_are_those_of_the_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, digits: int
 ) -> None:
-    monkeypatch.setattr(strace, "_SHORT", 0)
+    monkeypatch.setattr(conversion, "_SHORT", 0)
     monkeypatch.setattr(
         strace, "byte_blocks", lambda path, what, progress, _: byte_blocks(path, what, progress, 1 << 13)
     )

@@ -9,8 +9,8 @@ from collections import Counter
 import numpy as np
 
 from scmsim.core.records import ULOAD, USTORE
-from scmsim.trace.formats._strace_importer import Importer
-from scmsim.trace.formats._strace_state import Node, Task
+from scmsim.trace.syscalls.importer import Importer
+from scmsim.trace.syscalls.state import Node, Task
 
 NO_FILE = "access to memory that is no file"
 OTHER_FILE = "access to a file outside of the chosen directory"

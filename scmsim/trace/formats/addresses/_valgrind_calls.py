@@ -8,10 +8,10 @@ Source: coregrind/m_syswrap of Valgrind 3.19, and its output.
 
 import re
 
-from scmsim.trace.formats import _as_strace
-from scmsim.trace.formats._as_strace import NoCall
-from scmsim.trace.formats._lines import BadLine
-from scmsim.trace.formats._strace_lines import NEEDS_MEMORY, arguments, result
+from scmsim.trace.reading.lines import BadLine
+from scmsim.trace.syscalls import as_strace
+from scmsim.trace.syscalls.as_strace import NoCall
+from scmsim.trace.syscalls.from_numbers import NEEDS_MEMORY, arguments, result
 
 BEGUN = "first half of a call (its end makes the row)"
 CHILD = "call of a forked child"
@@ -112,7 +112,7 @@ class Calls:
     def _told(self, text: str, value: int) -> str | NoCall:
         called = _CALLED.fullmatch(text)
         if called is None:
-            return NoCall(_as_strace.NOT_A_CALL)
+            return NoCall(as_strace.NOT_A_CALL)
         name = _SAME.get(called[1], called[1])
         if name in _STARTS:
             self.started += value >= 0
@@ -130,24 +130,24 @@ def _on_path(name: str, text: str, value: int) -> str | NoCall:
     args: dict[str, str | int] = {"flags": 0}
     for kind, given in zip(kinds, found.groups(), strict=True):
         if kind in ("P", "P2"):
-            args["path" if kind == "P" else "path2"] = _as_strace.quoted_bytes(given.encode("latin-1"))
+            args["path" if kind == "P" else "path2"] = as_strace.quoted_bytes(given.encode("latin-1"))
         else:
             args[kind] = _word(given)
     if name == "chdir":
-        return f"chdir({args['path']}) = 0" if value == 0 else NoCall(_as_strace.NOT_A_CALL)
+        return f"chdir({args['path']}) = 0" if value == 0 else NoCall(as_strace.NOT_A_CALL)
     if args["path"] == '""':  # AT_EMPTY_PATH
-        return _fstat(args["dirfd"], value) if "dirfd" in args else NoCall(_as_strace.NOT_A_CALL)
-    return _as_strace.told(name, args, value)
+        return _fstat(args["dirfd"], value) if "dirfd" in args else NoCall(as_strace.NOT_A_CALL)
+    return as_strace.told(name, args, value)
 
 
 def _on_numbers(name: str, text: str, value: int) -> str | NoCall:
     if name == "fstat" and (found := re.match(_NUMBER, text)):
         return _fstat(_word(found[1]), value)
     if name in NEEDS_MEMORY:
-        return NoCall(_as_strace.NOT_A_CALL)
+        return NoCall(as_strace.NOT_A_CALL)
     parts = [part.strip(" ") for part in text.split(",")] if text else []
     if not all(re.fullmatch(_NUMBER, part) for part in parts):
-        return NoCall(_as_strace.NOT_A_CALL)
+        return NoCall(as_strace.NOT_A_CALL)
     args = [_whole(part) & (1 << 64) - 1 for part in parts] + [0] * 6
     return f"{name}({arguments(name, args)}) = {result(name, value, args)}"
 

@@ -18,18 +18,18 @@ from collections.abc import Iterator
 import numpy as np
 
 from scmsim.core.errors import UsageError
-from scmsim.trace.formats import _accesses
-from scmsim.trace.formats._as_strace import NoCall, take_line
-from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._lines import Progress, blocks, byte_blocks
-from scmsim.trace.formats._report import Report
-from scmsim.trace.formats._strace_importer import Importer
-from scmsim.trace.formats._strace_names import Names
-from scmsim.trace.formats._strace_state import Task
-from scmsim.trace.formats._strace_text import unescape
-from scmsim.trace.formats._valgrind_calls import Calls
-from scmsim.trace.formats.strace import Conversion
+from scmsim.trace.formats.addresses import _accesses
+from scmsim.trace.formats.addresses._valgrind_calls import Calls
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import Progress, blocks, byte_blocks
+from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
+from scmsim.trace.syscalls.as_strace import NoCall, take_line
+from scmsim.trace.syscalls.conversion import Conversion
+from scmsim.trace.syscalls.importer import Importer
+from scmsim.trace.syscalls.names import Names
+from scmsim.trace.syscalls.state import Task
+from scmsim.trace.syscalls.text import unescape
 
 SUMMARY = "text of Valgrind's lackey, --trace-mem=yes, with --trace-syscalls=yes or a strace of the same run"
 PARAMS = {

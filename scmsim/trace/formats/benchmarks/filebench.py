@@ -6,9 +6,9 @@ from typing import Any
 
 from scmsim.core import registry
 from scmsim.core.errors import UsageError
-from scmsim.trace.formats._input import STDIN, Input
-from scmsim.trace.formats._lines import Progress
-from scmsim.trace.formats._report import Report
+from scmsim.trace.reading.input import STDIN, Input
+from scmsim.trace.reading.lines import Progress
+from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 
 SUMMARY = "Filebench workload (.f); its operations are generated"

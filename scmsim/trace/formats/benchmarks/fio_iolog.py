@@ -32,13 +32,13 @@ from scmsim.core.records import (
     SETUP,
     WRITE,
 )
-from scmsim.trace.formats._builder import BLANK, FAR, TRIM, TraceBuilder
-from scmsim.trace.formats._columns import Column, Reader
-from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._lines import BadLine, Progress, byte_blocks, clip, nanoseconds, whole
-from scmsim.trace.formats._report import Report
-from scmsim.trace.formats._strace_runs import stretches
+from scmsim.trace.reading.builder import BLANK, FAR, TRIM, TraceBuilder
+from scmsim.trace.reading.columns import Column, Reader
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import BadLine, Progress, byte_blocks, clip, nanoseconds, whole
+from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
+from scmsim.trace.syscalls.runs import stretches
 
 SUMMARY = "fio's I/O log, version 2 or 3 (fio --write_iolog=FILE)"
 WRITES = True

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scmsim.trace.formats._builder import TraceBuilder
-from scmsim.trace.formats._columns import Column, tables
-from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._lines import Progress
-from scmsim.trace.formats._report import Report
+from scmsim.trace.reading.builder import TraceBuilder
+from scmsim.trace.reading.columns import Column, tables
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import Progress
+from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 
 _FAR_TICKS = 1 << 53  # a time stamp that far from the first is damaged

@@ -6,8 +6,8 @@ Offset and length in bytes, time in microseconds (github.com/alibaba/block-trace
 import re
 
 from scmsim.core.records import READ, WRITE
-from scmsim.trace.formats._blocks import Blocks
-from scmsim.trace.formats._columns import Column
+from scmsim.trace.formats.blocks._tables import Blocks
+from scmsim.trace.reading.columns import Column
 
 SUMMARY = "block trace of Alibaba (CSV: device_id,opcode,offset,length,timestamp)"
 TRACE = Blocks(

@@ -14,10 +14,10 @@ from collections import Counter
 
 from scmsim.core.errors import UsageError
 from scmsim.core.records import CONTINUES, SYNCHRONOUS
-from scmsim.trace.formats._builder import BLANK, SECTOR, TraceBuilder
-from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._lines import BadLine, Progress, nanoseconds, whole
-from scmsim.trace.formats._report import Report
+from scmsim.trace.reading.builder import BLANK, SECTOR, TraceBuilder
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import BadLine, Progress, nanoseconds, whole
+from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 
 SUMMARY = "block trace as text: blkparse, or ftrace's blk tracer with blk_classic"

@@ -7,9 +7,9 @@ the hashes have no place in a trace.
 import re
 
 from scmsim.core.records import READ, WRITE
-from scmsim.trace.formats._blocks import Blocks
-from scmsim.trace.formats._builder import SECTOR
-from scmsim.trace.formats._columns import Column
+from scmsim.trace.formats.blocks._tables import Blocks
+from scmsim.trace.reading.builder import SECTOR
+from scmsim.trace.reading.columns import Column
 
 SUMMARY = "block trace of FIU, I/O deduplication (TIME_NS PID PROCESS SECTOR SECTORS R|W MAJOR MINOR MD5)"
 TRACE = Blocks(

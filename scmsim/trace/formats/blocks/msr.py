@@ -7,8 +7,8 @@ is the file `/HOST/DISK`.  Rows have the time of the request; the response time 
 import re
 
 from scmsim.core.records import READ, WRITE
-from scmsim.trace.formats._blocks import Blocks
-from scmsim.trace.formats._columns import Column
+from scmsim.trace.formats.blocks._tables import Blocks
+from scmsim.trace.reading.columns import Column
 
 SUMMARY = "block trace of MSR Cambridge (CSV: Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime)"
 TRACE = Blocks(

@@ -12,11 +12,11 @@ import numpy as np
 
 from scmsim.core.errors import UsageError
 from scmsim.core.records import READ, WRITE
-from scmsim.trace.formats import _objects
-from scmsim.trace.formats._builder import FAR, SECTOR, TraceBuilder
-from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._lines import Progress
-from scmsim.trace.formats._report import Report
+from scmsim.trace.reading import binary
+from scmsim.trace.reading.builder import FAR, SECTOR, TraceBuilder
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import Progress
+from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 
 SUMMARY = "vscsi trace of a virtual disk, version 1 or 2 (binary; CloudPhysics)"
@@ -63,16 +63,14 @@ def convert(
             raise UsageError(f"{given.path!r} is not {_TOOL}: its first records are of neither version")
         builder = TraceBuilder(given, writer, strict=strict, under=under, granularity="block")
         start: list[int] = []
-        _objects.each_block(
-            builder, _RECORDS[version], lambda records: _add(builder, records, version, start), progress
-        )
+        binary.each_block(builder, _RECORDS[version], lambda records: _add(builder, records, version, start), progress)
         return builder.finish("vscsi", _TOOL, clock="microseconds", version=version)
 
 
 def _add(builder: TraceBuilder, records: Any, version: int, start: list[int]) -> None:
     codes = records["cmd"] & 0xFF
     sane = (records["ver"] >> 8 == version) & (records["len"] < _LONGEST) & (records["lbn"] < FAR // (2 * SECTOR))
-    _objects.count_bad(builder, int((~sane).sum()), "a command of another version, or of impossible size or place")
+    binary.count_bad(builder, int((~sane).sum()), "a command of another version, or of impossible size or place")
     wanted = sane & np.isin(codes, (*_READS, *_WRITES))
     others = int((sane & ~wanted).sum())
     builder.report.lines += others

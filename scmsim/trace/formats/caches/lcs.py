@@ -14,11 +14,11 @@ import numpy as np
 
 from scmsim.core.errors import UsageError
 from scmsim.core.records import READ, WRITE
-from scmsim.trace.formats import _objects
-from scmsim.trace.formats._builder import TraceBuilder
-from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._lines import Progress
-from scmsim.trace.formats._report import Report
+from scmsim.trace.reading import binary
+from scmsim.trace.reading.builder import TraceBuilder
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import Progress
+from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 
 SUMMARY = "cache trace of libCacheSim, lcs (binary, also .zst), with operations; objects are files, or blocks with --set block=512"
@@ -58,7 +58,7 @@ def convert(
         builder = TraceBuilder(given, writer, strict=strict, under=under, granularity="block" if block else "object")
         record = _record(version, given.path)
         other = READ if op == "read" else WRITE
-        _objects.each_block(builder, record, lambda records: _add(builder, records, other, block), progress)
+        binary.each_block(builder, record, lambda records: _add(builder, records, other, block), progress)
         return builder.finish("lcs", _TOOL, clock="seconds", block=block, version=version)
 
 
@@ -81,7 +81,7 @@ def _add(builder: TraceBuilder, records: Any, other: int, block: int) -> None:
     good, deleted = known & (length >= 0) & (length < _LARGEST), codes == _DELETE
     builder.report.lines += int(deleted.sum())
     builder.report.left_out["delete of an object"] += int(deleted.sum())
-    _objects.count_bad(builder, int((~good & ~deleted).sum()), "a request has an impossible size or operation")
+    binary.count_bad(builder, int((~good & ~deleted).sum()), "a request has an impossible size or operation")
     ops = np.where(np.isin(codes, _WRITES), WRITE, READ)
     ops = np.where(codes == 0, other, ops)[good].astype("i8")
-    _objects.add(builder, records["time"][good].astype("i8"), records["ident"][good], length[good], ops, block)
+    binary.add(builder, records["time"][good].astype("i8"), records["ident"][good], length[good], ops, block)

@@ -12,11 +12,11 @@ import numpy as np
 
 from scmsim.core.errors import UsageError
 from scmsim.core.records import READ, WRITE
-from scmsim.trace.formats import _objects
-from scmsim.trace.formats._builder import TraceBuilder
-from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._lines import Progress
-from scmsim.trace.formats._report import Report
+from scmsim.trace.reading import binary
+from scmsim.trace.reading.builder import TraceBuilder
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import Progress
+from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 
 SUMMARY = (
@@ -73,7 +73,7 @@ def convert(
         kind = "block" if block else "object"
         builder = TraceBuilder(given, writer, strict=strict, under=under, granularity=kind)
         code = READ if op == "read" else WRITE
-        _objects.each_block(builder, RECORD, lambda records: _add(builder, records, code, block), progress)
+        binary.each_block(builder, RECORD, lambda records: _add(builder, records, code, block), progress)
         return builder.finish("oracle-general", _TOOL, clock="seconds", notes=[_NOTE.format(op)], block=block)
 
 
@@ -90,7 +90,7 @@ def _check_head(given: Input) -> None:
 
 def _add(builder: TraceBuilder, records: Any, op: int, block: int) -> None:
     good = _sane(records)
-    _objects.count_bad(builder, int((~good).sum()), "a request has an impossible size or next request")
+    binary.count_bad(builder, int((~good).sum()), "a request has an impossible size or next request")
     records = records[good]
     ops = np.full(len(records), op, "i8")
-    _objects.add(builder, records["time"].astype("i8"), records["ident"], records["length"].astype("i8"), ops, block)
+    binary.add(builder, records["time"].astype("i8"), records["ident"], records["length"].astype("i8"), ops, block)

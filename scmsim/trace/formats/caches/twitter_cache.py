@@ -11,11 +11,11 @@ import os
 import re
 
 from scmsim.core.records import CREATE, READ, TRUNCATE, UNLINK, WRITE
-from scmsim.trace.formats._builder import BLANK, EMPTY, MOST_FILES, TraceBuilder, decoded
-from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._lines import BadLine, Progress, clip, nanoseconds, whole
-from scmsim.trace.formats._names import Names
-from scmsim.trace.formats._report import Report
+from scmsim.trace.reading.builder import BLANK, EMPTY, MOST_FILES, TraceBuilder, decoded
+from scmsim.trace.reading.by_path import Names
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import BadLine, Progress, clip, nanoseconds, whole
+from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 
 SUMMARY = "key-value trace of Twitter's caches (CSV: timestamp,key,key size,value size,client,operation,TTL)"

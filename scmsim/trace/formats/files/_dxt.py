@@ -9,7 +9,7 @@ import numpy as np
 
 from scmsim.core.errors import UsageError
 from scmsim.core.records import READ, WRITE
-from scmsim.trace.formats._builder import TraceBuilder
+from scmsim.trace.reading.builder import TraceBuilder
 
 MOST = 1 << 25  # segments, of 48 bytes
 NOTES = (

@@ -12,11 +12,11 @@ import numpy as np
 
 from scmsim.core.errors import UsageError, unknown
 from scmsim.core.records import READ, WRITE
-from scmsim.trace.formats._builder import TraceBuilder
-from scmsim.trace.formats._columns import Column, Words, tables
-from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._lines import Progress, clip
-from scmsim.trace.formats._report import Report
+from scmsim.trace.reading.builder import TraceBuilder
+from scmsim.trace.reading.columns import Column, Words, tables
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import Progress, clip
+from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 
 SUMMARY = "any table, a read or write a line, its columns named by --columns time=ts,op=type,offset=off,length=len"

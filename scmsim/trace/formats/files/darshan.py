@@ -7,11 +7,11 @@ import os
 from typing import Any
 
 from scmsim.core.errors import EnvironmentProblem, UsageError
-from scmsim.trace.formats._builder import FAR, TraceBuilder
-from scmsim.trace.formats._dxt import NOTES, OPS, Segments
-from scmsim.trace.formats._input import STDIN, Input
-from scmsim.trace.formats._lines import Progress
-from scmsim.trace.formats._report import Report
+from scmsim.trace.formats.files._dxt import NOTES, OPS, Segments
+from scmsim.trace.reading.builder import FAR, TraceBuilder
+from scmsim.trace.reading.input import STDIN, Input
+from scmsim.trace.reading.lines import Progress
+from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 
 SUMMARY = "binary log of Darshan with extended tracing (needs the package darshan: pip install -e '.[darshan]')"

@@ -7,11 +7,11 @@ X_MPIIO are the same bytes seen from above and are left out.  A rank is a thread
 import os
 import re
 
-from scmsim.trace.formats._builder import BLANK, TraceBuilder
-from scmsim.trace.formats._dxt import NOTES, OPS, Segments
-from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._lines import BadLine, Progress, clip, nanoseconds, whole
-from scmsim.trace.formats._report import Report
+from scmsim.trace.formats.files._dxt import NOTES, OPS, Segments
+from scmsim.trace.reading.builder import BLANK, TraceBuilder
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import BadLine, Progress, clip, nanoseconds, whole
+from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 
 SUMMARY = "text of darshan-dxt-parser (Darshan's extended tracing)"

@@ -9,10 +9,10 @@ import os
 import re
 
 from scmsim.core.records import APPENDS, CLOSE, OPEN
-from scmsim.trace.formats._builder import BLANK, TraceBuilder
-from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._lines import BadLine, Progress, clip, nanoseconds, whole
-from scmsim.trace.formats._report import Report
+from scmsim.trace.reading.builder import BLANK, TraceBuilder
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import BadLine, Progress, clip, nanoseconds, whole
+from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 
 SUMMARY = "file trace of FIU, non-blocking writes (SEQ TIME_NS OP INODE SIZE [OFFSET LENGTH HIT|MISS|APPEND])"

@@ -10,10 +10,10 @@ handle: names, opens and removals are not in these events.  A commit is an fsync
 import os
 import re
 
-from scmsim.trace.formats._builder import BLANK, TraceBuilder
-from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._lines import BadLine, Progress, nanoseconds, whole
-from scmsim.trace.formats._report import Report
+from scmsim.trace.reading.builder import BLANK, TraceBuilder
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import BadLine, Progress, nanoseconds, whole
+from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 
 SUMMARY = "tracepoints of the Linux NFS server as text (nfsd_read_done, nfsd_write_done, nfsd_commit_done)"

@@ -7,10 +7,10 @@ and removals are not in these traces, nor what a flash cache absorbed.
 
 import os
 
-from scmsim.trace.formats import csv
-from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._lines import Progress
-from scmsim.trace.formats._report import Report
+from scmsim.trace.formats.files import csv
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import Progress
+from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 
 SUMMARY = "file trace of Google's Thesios (CSV with filename, file_offset, op_type, request_io_size_bytes, start_time)"

@@ -16,11 +16,11 @@ from typing import Any
 
 from scmsim.core import atomic
 from scmsim.core.records import CREATE, FLAGS, LINK, MKDIR, OPS, RENAME
-from scmsim.trace.formats._builder import OUTSIDE, TraceBuilder
-from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._lines import BadLine, Progress, clip
-from scmsim.trace.formats._names import Names
-from scmsim.trace.formats._report import Report
+from scmsim.trace.reading.builder import OUTSIDE, TraceBuilder
+from scmsim.trace.reading.by_path import Names
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import BadLine, Progress, clip
+from scmsim.trace.reading.report import Report
 from scmsim.trace.rules import NEEDS_NO_FILE, NEEDS_OFFSET, THREAD_BYTES
 from scmsim.trace.store import TraceWriter
 

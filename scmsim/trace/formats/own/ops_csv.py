@@ -13,11 +13,11 @@ import re
 from typing import Any
 
 from scmsim.core.errors import UsageError
-from scmsim.trace.formats import _operations
-from scmsim.trace.formats._builder import BLANK, TraceBuilder, decoded
-from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._lines import BadLine, Progress, clip
-from scmsim.trace.formats._report import Report
+from scmsim.trace.formats.own import _operations
+from scmsim.trace.reading.builder import BLANK, TraceBuilder, decoded
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import BadLine, Progress, clip
+from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 
 SUMMARY = "operations as a table: op,path,offset,length and more; any trace can be written so and read back"

@@ -1,6 +1,6 @@
 """What system calls do to descriptors when only their numbers are known: arguments and result, but no names.
 
-Positions, sizes and duplicates follow the rules of `strace.py`.  Each open makes an object of its own, because the name
+Positions, sizes and duplicates follow the rules of `conversion.py`.  Each open makes an object of its own, because the name
 that it opened is a pointer.
 """
 
@@ -33,8 +33,10 @@ from scmsim.core.records import (
     TRUNCATE,
     WRITABLE_SHARED,
 )
-from scmsim.trace.formats._strace_data import do_read, do_write
-from scmsim.trace.formats._strace_importer import (
+from scmsim.trace.kernels import file_rules
+from scmsim.trace.kernels.file_rules import HERE
+from scmsim.trace.syscalls.data import do_read, do_write
+from scmsim.trace.syscalls.importer import (
     BOOKKEEPING,
     CREATES,
     NO_MODEL,
@@ -43,9 +45,7 @@ from scmsim.trace.formats._strace_importer import (
     UNKNOWN_FD,
     Importer,
 )
-from scmsim.trace.formats._strace_state import Description, Node, Task
-from scmsim.trace.kernels import file_rules
-from scmsim.trace.kernels.file_rules import HERE
+from scmsim.trace.syscalls.state import Description, Node, Task
 
 NAMELESS = "call on a path, whose name perf does not record"
 

@@ -9,17 +9,17 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from scmsim.trace.formats import _as_strace
-from scmsim.trace.formats._as_strace import NoCall
-from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._lines import BadLine, Progress, blocks
-from scmsim.trace.formats._numbers import names
-from scmsim.trace.formats._report import Report
-from scmsim.trace.formats._strace_importer import Importer
-from scmsim.trace.formats._strace_lines import NEEDS_MEMORY, arguments, fd, open_flags, result, signed
-from scmsim.trace.formats._strace_names import Names
-from scmsim.trace.formats.strace import Conversion
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import BadLine, Progress, blocks
+from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
+from scmsim.trace.syscalls import as_strace
+from scmsim.trace.syscalls.as_strace import NoCall
+from scmsim.trace.syscalls.conversion import Conversion
+from scmsim.trace.syscalls.from_numbers import NEEDS_MEMORY, arguments, fd, open_flags, result, signed
+from scmsim.trace.syscalls.importer import Importer
+from scmsim.trace.syscalls.names import Names
+from scmsim.trace.syscalls.numbers import names
 
 SUMMARY = (
     "text of the bpftrace program calls.bt: calls with their paths, io_uring with its offsets, page faults (x86-64)"
@@ -71,7 +71,7 @@ def convert(
         work = Conversion(given.path, strict, Importer(Names(under), cwd), "bpftrace", _TOOL)
         text = _Text()
         for line in _sorted(given, progress, text):
-            _as_strace.take_line(work, text.take, line)
+            as_strace.take_line(work, text.take, line)
             rows = work.imp.drain(_KEEP)
             if rows is not None:
                 writer.append(rows)
@@ -119,7 +119,7 @@ class _Text:
         if m is None:
             return line if line[:1].isdigit() else self._other(line)  # what a capture says in strace's words
         kind, pid, tid, now, rest = m.groups()
-        stamp = f"{tid} {int(now) // 10**9 + _as_strace.ORIGIN}.{int(now) % 10**9:09}"
+        stamp = f"{tid} {int(now) // 10**9 + as_strace.ORIGIN}.{int(now) % 10**9:09}"
         if kind == "p":
             self._paths.setdefault(tid, []).append(rest or "")
             return NoCall(_PATH)
@@ -172,9 +172,9 @@ class _Text:
             raise BadLine(f"{name} with a path of {_CUT} characters or more, which bpftrace cuts")
         if name not in NEEDS_MEMORY:
             return f"{name}({arguments(name, args)}) = {result(name, value, args)}" if name else NoCall("unknown call")
-        made = _in_memory(name, args, value, left, [_as_strace.quoted_bytes(path.encode("latin-1")) for path in paths])
+        made = _in_memory(name, args, value, left, [as_strace.quoted_bytes(path.encode("latin-1")) for path in paths])
         if made is None:
-            return _as_strace.told(name, _named(name, args, paths, left), value)
+            return as_strace.told(name, _named(name, args, paths, left), value)
         return made if isinstance(made, NoCall) else f"{name}({made}) = {result(name, value, args)}"
 
 
@@ -238,7 +238,7 @@ def _named(name: str, a: list[int], paths: list[str], left: list[int]) -> dict[s
     if name.startswith("rename"):
         out["dirfd2"] = fd(a[2])
     for key, path in zip(("path", "path2"), paths, strict=False):
-        out[key] = _as_strace.quoted_bytes(path.encode("latin-1"))
+        out[key] = as_strace.quoted_bytes(path.encode("latin-1"))
     return out
 
 

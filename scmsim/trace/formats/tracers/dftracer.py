@@ -11,12 +11,12 @@ import os
 import re
 from typing import Any
 
-from scmsim.trace.formats import _as_strace
-from scmsim.trace.formats._as_strace import NoCall
-from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._lines import BadLine, Progress, clip
-from scmsim.trace.formats._report import Report
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import BadLine, Progress, clip
+from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
+from scmsim.trace.syscalls import as_strace
+from scmsim.trace.syscalls.as_strace import NoCall
 
 SUMMARY = "DFTracer's .pfw: POSIX calls as lines of JSON (also .pfw.gz)"
 _TOOL = "a trace of DFTracer"
@@ -39,7 +39,7 @@ def convert(
 ) -> Report:
     """Convert the lines; closes the writer (see `scmsim.trace.formats`)."""
     paths: dict[str, str] = {}
-    return _as_strace.convert(
+    return as_strace.convert(
         path, writer, "dftracer", _TOOL, lambda line: _take(line, paths), strict=strict, progress=progress, under=under
     )
 
@@ -61,11 +61,11 @@ def _take(line: str, paths: dict[str, str]) -> str | NoCall:
     given = {key: _number(value) for key, value in args.items()}
     name = args.get("fname", paths.get(str(args.get("fhash"))))
     if isinstance(name, str) and name:
-        given["path"] = _as_strace.quoted(name)
+        given["path"] = as_strace.quoted(name)
     ns = [event.get("ts"), event.get("dur", 0), event.get("pid"), given.get("ret")]
     if not all(type(value) is int for value in ns):
         raise BadLine(f"{clip(str(event.get('name')))} without ts, pid or ret")
-    return _as_strace.call(max(ns[2], 0), (ns[0] + ns[1]) * 1000, str(event.get("name")), given, ns[3])
+    return as_strace.call(max(ns[2], 0), (ns[0] + ns[1]) * 1000, str(event.get("name")), given, ns[3])
 
 
 def _number(value: Any) -> Any:

@@ -9,13 +9,13 @@ import os
 import re
 from typing import Any
 
-from scmsim.trace.formats import _as_strace
-from scmsim.trace.formats._as_strace import NoCall
-from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._lines import BadLine, Progress, clip
-from scmsim.trace.formats._report import Report
-from scmsim.trace.formats.dftracer import parsed
+from scmsim.trace.formats.tracers.dftracer import parsed
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import BadLine, Progress, clip
+from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
+from scmsim.trace.syscalls import as_strace
+from scmsim.trace.syscalls.as_strace import NoCall
 
 SUMMARY = "DIO's events as lines of JSON (system_call_name, args, file_tag)"
 _TOOL = "events of DIO"
@@ -36,7 +36,7 @@ def convert(
     under: str | None = None,
 ) -> Report:
     """Convert the lines; closes the writer (see `scmsim.trace.formats`)."""
-    return _as_strace.convert(path, writer, "dio", _TOOL, _take, strict=strict, progress=progress, under=under)
+    return as_strace.convert(path, writer, "dio", _TOOL, _take, strict=strict, progress=progress, under=under)
 
 
 def _take(line: str) -> str | NoCall:
@@ -55,13 +55,13 @@ def _take(line: str) -> str | NoCall:
     given.setdefault("count", given.get("bytes_requested"))
     path = _path(source)
     if path:
-        given["path"] = _as_strace.quoted(path)
+        given["path"] = as_strace.quoted(path)
     if isinstance(given.get("newname"), str):
-        given["path2"] = _as_strace.quoted(given["newname"])
+        given["path2"] = as_strace.quoted(given["newname"])
     ns, result, pid = source.get("return_timestamp"), source.get("return_value"), source.get("pid")
     if type(ns) is not int or type(result) is not int or type(pid) is not int or pid < 0:
         raise BadLine(f"{clip(name)} without return_timestamp, return_value or pid")
-    return _as_strace.call(pid, ns, name, given, result)
+    return as_strace.call(pid, ns, name, given, result)
 
 
 def _path(source: dict[str, Any]) -> str:

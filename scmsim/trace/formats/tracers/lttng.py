@@ -11,12 +11,12 @@ import os
 import re
 from typing import Any
 
-from scmsim.trace.formats import _as_strace
-from scmsim.trace.formats._as_strace import NoCall
-from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._lines import BadLine, Progress
-from scmsim.trace.formats._report import Report
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import BadLine, Progress
+from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
+from scmsim.trace.syscalls import as_strace
+from scmsim.trace.syscalls.as_strace import NoCall
 
 SUMMARY = "text of babeltrace2 of a kernel trace of LTTng with system calls and the contexts pid and tid"
 _TOOL = "text of babeltrace2 with LTTng's system calls"
@@ -55,7 +55,7 @@ def convert(
 ) -> Report:
     """Convert the text; closes the writer (see `scmsim.trace.formats`)."""
     text = _Text()
-    return _as_strace.convert(path, writer, "lttng", _TOOL, text.take, strict=strict, progress=progress, under=under)
+    return as_strace.convert(path, writer, "lttng", _TOOL, text.take, strict=strict, progress=progress, under=under)
 
 
 class _Text:
@@ -92,7 +92,7 @@ class _Text:
         args: dict[str, Any] = {}
         for key, value in given.items():
             args.setdefault((_PATHS if isinstance(value, str) else _NUMBERS).get(key, key), value)
-        return _as_strace.call(given.get("pid", given.get("vpid", tid)), self._time(m), name, args, numbers["ret"])
+        return as_strace.call(given.get("pid", given.get("vpid", tid)), self._time(m), name, args, numbers["ret"])
 
     def _time(self, m: re.Match[str]) -> int:
         ns = ((int(m[1]) * 60 + int(m[2])) * 60 + int(m[3])) * 10**9 + int(m[4])

@@ -23,18 +23,18 @@ import numpy as np
 
 from scmsim.core.errors import UsageError
 from scmsim.core.records import CLOSE, DATA_ONLY, FSYNC, OPEN, READ, WRITE
-from scmsim.trace.formats import _perf_calls
-from scmsim.trace.formats import _strace_importer as why
-from scmsim.trace.formats import _strace_runs as runs
-from scmsim.trace.formats._builder import FAR
-from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._lines import LONGEST, Progress, byte_blocks
-from scmsim.trace.formats._report import Report
-from scmsim.trace.formats._strace_importer import Importer
-from scmsim.trace.formats._strace_names import Names
-from scmsim.trace.formats._strace_state import Maps, Place, Table, Task
+from scmsim.trace.formats.tracers import _perf_calls
 from scmsim.trace.kernels import file_rules
+from scmsim.trace.reading.builder import FAR
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import LONGEST, Progress, byte_blocks
+from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
+from scmsim.trace.syscalls import importer as why
+from scmsim.trace.syscalls import runs as runs
+from scmsim.trace.syscalls.importer import Importer
+from scmsim.trace.syscalls.names import Names
+from scmsim.trace.syscalls.state import Maps, Place, Table, Task
 
 SUMMARY = "text of perf script with raw_syscalls:* or syscalls:* tracepoints (no file names: descriptors only)"
 PARAMS: dict[str, tuple[str | int, str, str]] = {

@@ -10,11 +10,11 @@ import os
 import re
 
 from scmsim.core.errors import UsageError
-from scmsim.trace.formats._input import Input
-from scmsim.trace.formats._lines import Progress, byte_blocks
-from scmsim.trace.formats._report import Report
-from scmsim.trace.formats.perf_script import PARAMS as PARAMS
-from scmsim.trace.formats.perf_script import Conversion
+from scmsim.trace.formats.tracers.perf_script import PARAMS as PARAMS
+from scmsim.trace.formats.tracers.perf_script import Conversion
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import Progress, byte_blocks
+from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 
 SUMMARY = "text of trace-cmd report or of ftrace with raw_syscalls or syscalls events (no file names: descriptors only)"

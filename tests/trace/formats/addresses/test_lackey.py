@@ -15,7 +15,7 @@ from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.core.records import OPS
 from scmsim.trace import open_trace
 from scmsim.trace.capture import lackey as backend
-from scmsim.trace.formats._valgrind_calls import Calls
+from scmsim.trace.formats.addresses._valgrind_calls import Calls
 from tests.trace.formats_helper import convert, convert_text
 
 NAME = "/data/map, (1)"

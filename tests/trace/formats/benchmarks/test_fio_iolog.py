@@ -26,7 +26,7 @@ from scmsim.core.records import (
     WRITE,
     Files,
 )
-from scmsim.trace.formats import fio_iolog
+from scmsim.trace.formats.benchmarks import fio_iolog
 from scmsim.trace.store import StoredTrace, TraceWriter, open_trace
 from tests.trace.formats_helper import Case, convert
 

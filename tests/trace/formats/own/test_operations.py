@@ -18,7 +18,7 @@ from scmsim.trace import TraceWriter, open_trace
 from scmsim.trace.rules import NEEDS_NO_FILE, NEEDS_OFFSET
 from tests.trace.formats_helper import convert, convert_text
 
-TRACES = sorted((Path(__file__).parents[2] / "traces").glob("*.parquet"))
+TRACES = sorted((Path(__file__).parents[4] / "traces").glob("*.parquet"))
 FORMS = {"ops-csv": "t.csv", "ops-jsonl": "t.jsonl"}
 
 

@@ -12,8 +12,8 @@ from scmsim.core.errors import EnvironmentProblem
 from scmsim.core.records import OPS
 from scmsim.trace import open_trace
 from scmsim.trace.capture import bpf as backend
-from scmsim.trace.formats._numbers import names
-from scmsim.trace.formats.strace import CALLS
+from scmsim.trace.syscalls.conversion import CALLS
+from scmsim.trace.syscalls.numbers import names
 from tests.trace.formats_helper import convert, convert_text
 
 PROGRAM = Path(backend.__file__).with_name("calls.bt").read_text(encoding="utf-8")

@@ -7,8 +7,10 @@ import pytest
 
 from scmsim.core.errors import UsageError
 from scmsim.core.records import DATA_ONLY
-from scmsim.trace.formats import _as_strace, lcs, vscsi
-from scmsim.trace.formats._lines import BadLine
+from scmsim.trace.formats.blocks import vscsi
+from scmsim.trace.formats.caches import lcs
+from scmsim.trace.reading.lines import BadLine
+from scmsim.trace.syscalls import as_strace
 from tests.trace.formats_helper import convert, convert_text
 
 
@@ -99,12 +101,12 @@ def test_dio(tmp_path: Path) -> None:
 )
 def test_a_call_without_its_arguments_is_a_bad_line(name: str, args: dict, message: str) -> None:
     with pytest.raises(BadLine, match=message.replace("(", r"\(")):
-        _as_strace.call(1, 0, name, args, 0)
+        as_strace.call(1, 0, name, args, 0)
 
 
 def test_a_path_cannot_end_its_quotes(tmp_path: Path) -> None:
     for path in ('/a", O_RDONLY) = 3', "/tab\t\\\n\x7f", "/é\ud800"):
-        line = _as_strace.call(1, 0, "open", {"path": _as_strace.quoted(path), "flags": 0}, 3)
+        line = as_strace.call(1, 0, "open", {"path": as_strace.quoted(path), "flags": 0}, 3)
         case = convert_text(tmp_path, line + "\n", "strace")
         assert case.trace.files.path == [path.encode("utf-8", "backslashreplace").decode()]
 

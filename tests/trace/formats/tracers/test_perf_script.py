@@ -102,7 +102,7 @@ def test_a_file_assumed_new_is_found_to_have_existed(tmp_path: Path) -> None:
 
 
 def test_rows_do_not_depend_on_the_size_of_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from scmsim.trace.formats import perf_script
+    from scmsim.trace.formats.tracers import perf_script
 
     whole = convert("perf_raw.txt", tmp_path)
     monkeypatch.setattr(perf_script, "_BLOCK", 150)
