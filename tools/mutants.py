@@ -188,26 +188,25 @@ def code_in(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from code_in(const)
 
 
-def apply(mutant: Mutant) -> None:
+def apply(mutant: Mutant | None) -> None:
     """Give the functions of this process, or its modules, what the mutant changes, and forget what functions remember."""
+    for each in gc.get_objects():
+        if isinstance(each, functools._lru_cache_wrapper):
+            each.cache_clear()
+    if mutant is None:
+        return
     text = pathlib.Path(mutant.file).read_bytes()
     whole = compile(text[: mutant.start] + mutant.new.encode() + text[mutant.stop :], mutant.file, "exec")
     code = {(each.co_qualname, each.co_firstlineno): each for each in code_in(whole)}
-    found = gc.get_objects()
-    functions = [each for each in found if isinstance(each, types.FunctionType)]
+    functions = [each for each in gc.get_objects() if isinstance(each, types.FunctionType)]
     for each in functions:
         old = each.__code__
         if old.co_filename == mutant.file and (old.co_qualname, old.co_firstlineno) in code:
             each.__code__ = code[old.co_qualname, old.co_firstlineno]
-    if mutant.name.isupper() or "." not in mutant.name:
-        for space in {id(each.__globals__): each.__globals__ for each in functions}.values():
-            if type(space.get(mutant.name)) in (int, bool, float) and space[mutant.name] == ast.literal_eval(
-                mutant.old
-            ):
-                space[mutant.name] = ast.literal_eval(mutant.new)
-    for each in found:
-        if isinstance(each, functools._lru_cache_wrapper):
-            each.cache_clear()
+    for space in {id(each.__globals__): each.__globals__ for each in functions}.values():
+        known = space.get(mutant.name)
+        if type(known) in (int, bool, float) and known == ast.literal_eval(mutant.old):
+            space[mutant.name] = ast.literal_eval(mutant.new)
 
 
 def _too_long(number: int, frame: types.FrameType | None) -> None:
@@ -236,9 +235,8 @@ class Trials:
         signal.signal(signal.SIGVTALRM, _too_long)
         items = [item for item in items if self._watch(item)]
         items.sort(key=lambda item: self.seconds[item.nodeid])
-        quick = {item.path: item for item in reversed(items)}
-        if self._verdict(None, list(quick.values())) != "lived":
-            sys.exit("a test that passes at first fails in a fork, so it can tell nothing of a mutant")
+        if self._verdict(None, items) != "lived":
+            sys.exit("a test that passes at first fails when it is run again, so it can tell nothing of a mutant")
         print(f"{len(items)} tests, {sum(self.seconds.values()):.0f} s", file=sys.stderr, flush=True)
         for mutant in self.sample:
             verdict = self._verdict(mutant, self._chosen(items, mutant))
@@ -295,8 +293,7 @@ class Trials:
                 enough = int(ENDLESS + 3 * sum(self.seconds[item.nodeid] for item in items))
                 resource.setrlimit(resource.RLIMIT_CPU, (enough, enough))
                 signal.alarm(20 * enough)
-                if mutant:
-                    apply(mutant)
+                apply(mutant)
                 for item in items:
                     item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
                     if self.failed:
