@@ -72,7 +72,7 @@ OTHER = {
     ast.LShift: ast.RShift, ast.RShift: ast.LShift, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.And: ast.Or, ast.Or: ast.And,
 }  # fmt: skip
 DIED, BROKEN = 1, 3  # exit status of a fork
-ENDLESS = 10  # s of CPU, beside three times what its tests take as they are, after which a mutant is taken not to end
+ENDLESS = 4  # s of CPU, beside three times what it takes as it is, after which a test is taken not to end
 
 
 class Mutant(NamedTuple):
@@ -290,11 +290,11 @@ class Trials:
             try:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
                 os.dup2(1, 2)
-                enough = int(ENDLESS + 3 * sum(self.seconds[item.nodeid] for item in items))
-                resource.setrlimit(resource.RLIMIT_CPU, (enough, enough))
-                signal.alarm(20 * enough)
                 apply(mutant)
                 for item in items:
+                    enough = int(time.process_time() + ENDLESS + 3 * self.seconds[item.nodeid])
+                    resource.setrlimit(resource.RLIMIT_CPU, (enough, resource.RLIM_INFINITY))
+                    signal.alarm(100 * ENDLESS)
                     item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
                     if self.failed:
                         break
