@@ -1,4 +1,4 @@
-"""Costs of Debian's kernels judged on whole workloads that no table was fitted to: the table of docs/validation-lab.md.
+"""Costs of Debian's kernels judged on whole workloads that no table was fitted to: the tables of docs/validation-kernels.md.
 
     python -m tests.verification.kernel_costs FOLDER [--kernel 6.1,6.12] [--fs ext4-dax,tmpfs] [--trace varmail,postmark]
 
@@ -21,7 +21,7 @@ from tests.verification import lab_card as card
 
 SYSTEMS = ("ext4-dax", "ext4", "ext2-dax", "xfs-dax", "tmpfs")
 SHIPPED = pathlib.Path(__file__).parents[2] / "traces"
-TRACES = ("varmail", "sqlite-load", "postmark", "fileserver")
+TRACES = ("varmail", "sqlite-load", "postmark", "git", "fileserver")
 
 
 def trace_of(name, folder):
@@ -54,8 +54,21 @@ def replayed(path, fs, lab, kernel):
     return scmsim.replay(open_trace(path), fs=fs, params=params).runs[0]
 
 
+def judged(name, kernel, systems, folder):
+    """{file system: (amounts per call, errors of the costs of that kernel, errors of the default ones)}, as COUNTERS, %."""
+    path = trace_of(name, folder)
+    found = {}
+    for fs, lab in measured(path, kernel, systems, folder).items():
+        errors = [
+            [100 * (run.counters[counter] / lab.counters[counter] - 1) for counter in COUNTERS]
+            for run in (replayed(path, fs, lab, each) for each in (kernel, None))
+        ]
+        found[fs] = [lab.counters[counter] / lab.calls for counter in COUNTERS], *errors
+    return found
+
+
 def main():
-    """Run what is missing, print the table."""
+    """Run what is missing, print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--kernel", default="6.1,6.12")
@@ -63,31 +76,26 @@ def main():
     parser.add_argument("--trace", default=",".join(TRACES))
     given = parser.parse_args()
     given.folder.mkdir(exist_ok=True)
-    systems, worst = given.fs.split(","), {}
-    print("| file system | kernel | workload | instructions | loads | stores | error, % | with the default costs, % |")
-    print("|---|---|---|---:|---:|---:|---|---|")
-    for kernel in given.kernel.split(","):
-        for name in given.trace.split(","):
-            path = trace_of(name, given.folder)
-            found = measured(path, kernel, systems, given.folder)
-            for fs in systems:
-                lab = found[fs]
-                amounts = [lab.counters[counter] / lab.calls for counter in COUNTERS]
-                errors = [
-                    [100 * (run.counters[counter] / lab.counters[counter] - 1) for counter in COUNTERS]
-                    for run in (replayed(path, fs, lab, each) for each in (kernel, None))
-                ]
-                worst.setdefault((fs, kernel), []).append(errors)
-                cells = [", ".join(f"{error:+.1f}" for error in side) for side in errors]
-                print(
-                    f"| {fs} | {kernel} | {name} | " + " | ".join([*(f"{a:,.1f}" for a in amounts), *cells]) + " |",
-                    flush=True,
-                )
-    print("\n| median, worst | instructions | loads | stores | with the default costs |\n|---|---|---|---|---|")
-    for (fs, kernel), sides in sorted(worst.items()):
-        columns = [[abs(errors[side][k]) for errors in sides] for side in (0, 1) for k in range(3)]
-        text = [f"{statistics.median(column):.1f}, {max(column):.1f}" for column in columns]
-        print(f"| {fs}, {kernel} | {' | '.join(text[:3])} | {'; '.join(text[3:])} |")
+    systems, kernels, traces = given.fs.split(","), given.kernel.split(","), given.trace.split(",")
+    found = {(k, name): judged(name, k, systems, given.folder) for k in kernels for name in traces}
+    heads = [f"{k}: {what}" for k in kernels for what in ("instructions, loads, stores a call", "error, %")]
+    print("| file system | workload | " + " | ".join(heads) + " |\n|---|---" + "|---" * len(heads) + "|")
+    for fs in systems:
+        for name in traces:
+            cells = []
+            for k in kernels:
+                amounts, errors, _ = found[k, name][fs]
+                cells += ["; ".join(f"{a:,.0f}" for a in amounts), ", ".join(f"{e:+.1f}" for e in errors)]
+            print(f"| {fs} | {name} | {' | '.join(cells)} |")
+    print(
+        "\n| median, worst, % | instructions | loads | stores | with the default costs: instructions | loads | stores |"
+    )
+    print("|---" * 7 + "|")
+    for fs in systems:
+        for k in kernels:
+            columns = [[abs(found[k, name][fs][side][c]) for name in traces] for side in (1, 2) for c in range(3)]
+            cells = [f"{statistics.median(column):.1f}, {max(column):.0f}" for column in columns]
+            print(f"| {fs}, {k} | {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":
