@@ -33,18 +33,8 @@ ROOT = pathlib.Path(__file__).parents[1]
 # Sources and the tests of their room, the first that fits; tests are patterns under tests/.
 ROOMS = {
     **dict.fromkeys(
-        ("trace/syscalls/as_strace", "trace/syscalls/from_numbers", "trace/syscalls/numbers"),
-        ("trace/formats/tracers", "trace/capture/test_merge.py"),
-    ),
-    **dict.fromkeys(
-        ("trace/syscalls", "trace/formats/tracers/strace", "trace/kernels/strace", "trace/kernels/file"),
-        ("trace/syscalls/test_rules.py", "trace/syscalls"),
-    ),
-    **{f"trace/formats/{subject}": (f"trace/formats/{subject}", "trace/formats/test_samples.py", "trace/formats/test_properties.py")
-       for subject in ("addresses", "benchmarks", "own", "tracers")},
-    **dict.fromkeys(
-        ("trace/formats", "trace/reading", "trace/kernels"),
-        ("trace/formats/test_samples.py", "trace/formats/test_properties.py", "trace/formats/tracers"),
+        ("trace/formats", "trace/kernels", "trace/reading", "trace/syscalls"),
+        ("trace/formats", "trace/reading", "trace/syscalls", "trace/capture/test_merge.py"),
     ),
     "workload/kernels": ("workload",),
     "fs/linux": ("fs/ext4", "fs/ext2", "fs/tmpfs"),

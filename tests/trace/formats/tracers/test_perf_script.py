@@ -124,3 +124,47 @@ def test_lines_that_are_not_complete_are_bad(tmp_path: Path, line: str) -> None:
 def test_a_directory_needs_names(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--under needs file names"):
         convert("perf_raw.txt", tmp_path, under="/data")
+
+
+@pytest.mark.parametrize("calls", [1, 100])  # one by one, and many at once
+def test_a_seek_from_the_end_in_perf_tells_the_size(tmp_path: Path, calls: int) -> None:
+    lines = ["NR 257 (ffffff9c, 7f00, 2, 0, 0, 0)", "NR 257 = 3", *["NR 8 (3, 0, 2, 0, 0, 0)", "NR 8 = 70"] * calls]
+    text = "".join(
+        f" 1/1 1.{number:09}: raw_syscalls:sys_{'exit' if ' = ' in line else 'enter'}: {line}\n"
+        for number, line in enumerate([*lines, "NR 1 (3, 7f00, 5, 0, 0, 0)", "NR 1 = 5"])
+    )
+    case = convert_text(tmp_path, text)
+    assert case.rows[-1][2:] == (70, 5) and case.trace.files.first_size.tolist() == [70]
+
+
+@pytest.mark.parametrize(
+    ("flags", "made", "assumed"),
+    [
+        (0o2, ["open"], 0), (0o102, ["create"], 1), (0o302, ["create"], 0), (0o1102, ["create"], 0),
+        (0o1002, ["open", "truncate"], 0), (0o20200002, ["create"], 0), (0o10000000, [], 0),
+    ],
+)  # fmt: skip
+def test_flags_of_an_open_in_perf(tmp_path: Path, flags: int, made: list[str], assumed: int) -> None:
+    """O_RDWR alone, with O_CREAT, O_EXCL, O_TRUNC, O_TMPFILE; O_PATH.  Only O_CREAT alone leaves open whether there was a file."""
+    enter, leave = f"sys_enter: NR 257 (ffffff9c, 7f00, {flags:x}, 0, 0, 0)", "sys_exit: NR 257 = 3"
+    text = f" 1/1 1.1: raw_syscalls:{enter}\n 1/1 1.2: raw_syscalls:{leave}\n"
+    case = convert_text(tmp_path, text, "perf-script")
+    assert [row[0] for row in case.rows] == made and case.report.creates["assumed new"] == assumed
+
+
+@pytest.mark.parametrize(("command", "flag", "kept"), [(2, 1, False), (2, 0, True), (2, 2, True), (1, 1, True)])
+def test_a_descriptor_that_an_exec_closes_in_perf(tmp_path: Path, command: int, flag: int, kept: bool) -> None:
+    """fcntl(F_SETFD, FD_CLOEXEC): the descriptor is gone after an exec; F_GETFD changes nothing."""
+    calls = [
+        ("257 (ffffff9c, 7f00, 2, 0, 0, 0)", 3),
+        (f"72 (3, {command:x}, {flag:x}, 0, 0, 0)", 0),
+        ("59 (7f00, 0, 0, 0, 0, 0)", 0),
+    ]
+    calls.append(("1 (3, 7f00, 5, 0, 0, 0)", 5))
+    text = "".join(
+        f" 1/1 1.{2 * n:09}: raw_syscalls:sys_enter: NR {call}\n"
+        f" 1/1 1.{2 * n + 1:09}: raw_syscalls:sys_exit: NR {call.split()[0]} = {value}\n"
+        for n, (call, value) in enumerate(calls)
+    )
+    case = convert_text(tmp_path, text, "perf-script")
+    assert [row[0] for row in case.rows] == (["open", "write"] if kept else ["open"])
