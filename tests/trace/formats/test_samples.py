@@ -26,6 +26,7 @@ FORMATS = {
     "ops.csv": "ops-csv", "ops.jsonl": "ops-jsonl", "alibaba.csv": "alibaba", "dftracer.pfw": "dftracer", "dio.json": "dio",
     "bpftrace.txt": "bpftrace", "lackey.txt": "lackey", "lcs_v3.bin": "lcs", "lttng.txt": "lttng",
     "nfsd.txt": "nfsd", "thesios.csv": "thesios", "trace_cmd.txt": "trace-cmd",
+    "perf_mem.txt": "perf-mem", "perf_faults.txt": "perf-mem", "drmemtrace.txt": "drmemtrace", "drmemtrace.strace": "strace",
     "twitter_cache.csv": "twitter-cache", "vscsi1.bin": "vscsi", "vscsi2.bin": "vscsi",
 }  # fmt: skip
 
