@@ -49,6 +49,7 @@ STATE = np.dtype(
         [
             ("groups", "i8", (len(OPS), 2)),  # first and behind the last group of each kind
             ("shared", "i8"),  # mechanisms that file and model both know
+            ("entry", "i8"),  # mechanisms of which a call has one that enters the kernel
             ("alike", "i8"),  # calls of about the same amount of which one is taken
             ("calls", "i8"),  # measured calls
             ("last", "i8"),  # number of the one that was taken last
@@ -95,7 +96,7 @@ def interleave(state, book, opened, slices, operations, events):
 
 @subroutine
 def _begin(s, book, opened, operations, events, first):
-    """Find the footprint of the operation that event `first` begins."""
+    """Find the footprint of the operation that event `first` begins; none for one that a library serves, or a load or store."""
     s.op, s.first, s.events = events[first].op, first, 0
     operation = operations[s.op]
     sites, amount = operation.sites, operation.freed
@@ -107,6 +108,9 @@ def _begin(s, book, opened, operations, events, first):
         sites |= 1 << int(event.site)  # in plain Python a byte would overflow
         if event.code != WORK:
             amount += LINE + max(event.length, 0)
+    if sites & s.entry == 0:
+        s.next = s.behind
+        return
     group = book[0][_nearest(s, book[0], operation.kind, sites & (s.shared | TOLD))]
     call = book[1][_next_alike(s, book[1], group.first, group.behind, amount)]
     s.last, s.next, s.behind, s.inode, s.opening = call.number, call.first, call.behind, max(operation.inode, 0), 0

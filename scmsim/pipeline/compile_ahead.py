@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from scmsim import footprint
 from scmsim.core import registry
 from scmsim.core.processes import processes
 from scmsim.core.records import DIRECTORY, EVENT, OP, OPS, Files, Source
+from scmsim.footprint.interleave import interleave
 from scmsim.jit import compile_for, is_kept, keeps, kernels_of
 from scmsim.medium import model as medium
 from scmsim.medium import read
@@ -67,7 +69,7 @@ def missing(names: Iterable[str], policies: Iterable[str]) -> list[str]:
     if not keeps():
         return []
     placing = [registry.load("paging", policy).place for policy in policies]
-    kept = {STAGES: [mmu._replay, medium.account, *placing]}
+    kept = {STAGES: [mmu._replay, interleave, medium.account, *placing]}
     for name in names:
         kept[name] = [first_kernel(name)]
     return [piece for piece, kernels in kept.items() if not all(map(is_kept, kernels))]
@@ -138,12 +140,16 @@ def _model(name: str, operations: Collection[str]) -> None:
 
 def _stages(policies: Sequence[str]) -> None:
     """Compile what events go through, with no event, and what counts operations."""
-    from scmsim.pipeline.stages import Counting, Medium, Mmu, Placement
+    from scmsim.pipeline.stages import Counting, Interleaved, Medium, Mmu, Placement
 
     batch, side = few_operations(())
     counting = Counting(side, ["none"], "op")
     placed = [Placement(policy, model_params("paging", policy, {})) for policy in policies]
     machine, kind = machine_table(_MACHINE), read(_MEDIUM)
-    for stage in (counting, *placed, Mmu(machine, counting), Medium(kind, ["none"], counting)):
+    alone = Mmu(machine, counting)
+    alone.take(np.zeros(0, EVENT))
+    touched = footprint.load(footprint.DEFAULT, footprint.GENERAL, ["none"])
+    touching = [Interleaved(alone, touched, placed[0], side)] if placed else []
+    for stage in (counting, *placed, *touching, Medium(kind, ["none"], counting)):
         stage.begin(batch)
         stage.take(np.zeros(0, EVENT))

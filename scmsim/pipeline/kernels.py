@@ -10,6 +10,8 @@ from scmsim.core import registry
 from scmsim.core.errors import expect, unknown
 from scmsim.pipeline.arguments import Params
 
+DEFAULT = "5.13"  # most models' costs without a choice are of this Linux
+
 
 @dataclass(frozen=True)
 class Chosen:
@@ -51,7 +53,7 @@ def choose(kernel: str | None, names: Iterable[str], params: Params, footprints:
     """
     given = None if footprints == footprint.NONE_AT_ALL else footprints
     if kernel is None:
-        return Chosen(params, given, {})
+        return Chosen(params, footprint.standing_for(DEFAULT) if footprints is None else given, {})
     check(kernel)
     merged: dict[str, Any] = {name: dict(given) for name, given in params.items()}
     touched = footprint.standing_for(kernel)

@@ -167,7 +167,7 @@ def _without_addresses(runs: Sequence[Run]) -> str:
     return (
         f"<p>{told} % of the loads and stores have addresses. Misses and walks of the others, by which the kernel's code touches "
         "its stacks, slab objects and per-CPU data, are not in these figures; "
-        "<code>scmsim replay --footprints 6.1</code> adds them.</p>"
+        "a replay without <code>--footprints none</code> has them.</p>"
     )
 
 

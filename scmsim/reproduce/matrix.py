@@ -10,8 +10,8 @@ from typing import cast
 
 from scmsim.core.errors import UsageError
 from scmsim.core.records import Source
-from scmsim.pipeline import replay
 from scmsim.plot import panels
+from scmsim.reproduce.replays import replay
 from scmsim.reproduce.thesis import ALL, MACHINE
 from scmsim.result import Result, metrics
 from scmsim.sweep import table

@@ -14,7 +14,7 @@ import numpy as np
 from scmsim import medium as media
 from scmsim.core.records import OP, OPS, SETUP, Files, Source
 from scmsim.mmu.presets import timing
-from scmsim.pipeline import replay
+from scmsim.reproduce.replays import replay
 from scmsim.reproduce.rows import Answer, full_only, published
 from scmsim.result.time import estimate
 from scmsim.workload import andrew, memory_objects, postmark

@@ -14,7 +14,7 @@ import numpy as np
 from scmsim import medium as media
 from scmsim.core.records import Source
 from scmsim.mmu import timing
-from scmsim.pipeline import replay
+from scmsim.reproduce.replays import replay
 from scmsim.reproduce.rows import Answer
 from scmsim.result import Run
 from scmsim.result.time import estimate

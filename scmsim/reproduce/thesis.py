@@ -10,7 +10,7 @@ from functools import cache
 from typing import cast
 
 from scmsim.core.records import Source
-from scmsim.pipeline import replay
+from scmsim.reproduce.replays import replay
 from scmsim.reproduce.rows import Answer, full_only
 from scmsim.result import Run
 from scmsim.workload import filebench, microbench

@@ -8,10 +8,10 @@ from functools import cache
 from typing import NamedTuple, cast
 
 from scmsim.core.records import Source
-from scmsim.pipeline import replay
 from scmsim.plot.documents import PUBLISHED, bars, lines, panels
 from scmsim.plot.library import Chart, Rows
 from scmsim.reproduce import thesis
+from scmsim.reproduce.replays import replay
 from scmsim.reproduce.thesis import ALL, DAX, EXT4, GI, KI, MACHINE, MI, NOVA
 from scmsim.result import Result, Run
 from scmsim.workload import iozone

@@ -14,7 +14,8 @@ import numpy as np
 from scmsim.core.records import CLOSE, CREATE, OP, OPEN, READ, STORE, UNLINK, WRITE, Files, Source
 from scmsim.fs.engine.model import Model
 from scmsim.fs.pmfs import state as pmfs_state
-from scmsim.pipeline import model_params, replay
+from scmsim.pipeline import model_params
+from scmsim.reproduce.replays import replay
 from scmsim.reproduce.rows import Answer
 from scmsim.result import Run, metrics
 from scmsim.workload import pattern, postmark

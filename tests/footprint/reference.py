@@ -137,6 +137,9 @@ class Player:
             amount = operation.freed + sum(64 + event["length"] for event in mine if event["code"] != "WORK")
             sites = {event["site"] for event in mine} & self.known | ({62} if operation.grows else set())
             sites |= {61} if operation.held else set()
+            if 0 not in {event["site"] for event in mine}:  # no call of the kernel
+                out += [self.moved(event) for event in mine]
+                continue
             entry = self.nearest(kinds[row], sites, amount)
             if kinds[row] in MAKES_OPEN_FILE and operation.file >= 0 and entry.opening is not None:
                 self.opened[operation.file] = entry.opening
@@ -146,6 +149,11 @@ class Player:
                 low, high = (math.ceil(chunks * n / len(mine)) for n in (number, number + 1))
                 for page, store in entry.touches[cuts[low] : cuts[high]]:
                     out.append((row, event["site"], *self.page(page, operation), store))
-                moved = event["addr"] // 2**40 * 2**21 if event["space"] == "kernel" else 0
-                out.append({**event, "vaddr": event["vaddr"] + moved})
+                out.append(self.moved(event))
         return out
+
+    @staticmethod
+    def moved(event: dict[str, Any]) -> dict[str, Any]:
+        """A model's event, its kernel objects a large page further on for each area."""
+        moved = event["addr"] // 2**40 * 2**21 if event["space"] == "kernel" else 0
+        return {**event, "vaddr": event["vaddr"] + moved}

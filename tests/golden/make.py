@@ -53,7 +53,7 @@ def figures(fs: str) -> dict[str, Any]:
     """Cell -> counters that are not 0, stored bytes by kind and the space report (no times, no free space)."""
     table = {}
     for name, trace in cells().items():
-        run = scmsim.replay(trace, fs).runs[0]
+        run = scmsim.replay(trace, fs, footprints="none").runs[0]
         table[name] = {
             "calls": run.calls,
             "counters": {
