@@ -10,7 +10,7 @@ from scmsim.core import registry
 from scmsim.core.counters import MEASURED, SCHEMA
 from scmsim.core.errors import unknown
 from scmsim.perf.event_names import fields, same, spelled
-from scmsim.result import FOOTPRINTS, Result, metrics
+from scmsim.result import FOOTPRINTS, Result, Run, metrics
 from scmsim.result.cells import KEYS, Cell, Key, cells, grows, harness, machine
 
 NEARLY_NOTHING = 0.01  # of a count per call: smaller ones on both sides are alike
@@ -268,9 +268,9 @@ def _kernels(simulated: Result, measured: Result) -> list[str]:
 
 def _kernel(side: Result) -> list[str]:
     """The kernel of a measurement; of a replay, those that the costs of its models come from."""
-    replays = [run.fs for run in side.runs if run.machine and not run.events]
+    replays = [run for run in side.runs if run.machine and not run.events]
     if replays:
-        return sorted({kernel for fs in replays for kernel in _cost_kernels(fs)})
+        return sorted({kernel for run in replays for kernel in _cost_kernels(run)})
     kernel = str(side.manifest.get("kernel") or "").removeprefix("Linux ")
     return [kernel] if kernel[:1].isdigit() else []
 
@@ -280,13 +280,14 @@ def _version(kernel: str) -> str:
     return ".".join(kernel.split(".")[:2])
 
 
-def _cost_kernels(fs: str) -> list[str]:
-    """Kernels of the cost tables of a model's family: `nova-5.13.toml` for nova-cow."""
-    if fs not in registry.names("fs"):
+def _cost_kernels(run: Run) -> list[str]:
+    """The version of Linux whose costs a replay has: what was chosen, else the model's own; none for a prototype."""
+    if run.fs not in registry.names("fs"):
         return []
-    family = fs.split("-")[0]
-    folder = registry.path("fs", fs).parents[1]
-    return [path.stem.removeprefix(f"{family}-") for path in folder.glob(f"*/costs/{family}-[0-9]*.toml")]
+    known = registry.literals("fs", run.fs)
+    own = known.get("PARAMS", {}).get("kernel", [known.get("KERNEL")])[0]
+    kernel = run.params.get("kernel", own)
+    return [str(kernel)] if kernel else []
 
 
 def _meanings(side: Result) -> dict[str, str]:

@@ -29,7 +29,8 @@ from scmsim.footprint.interleave import CALL, GROUP, PAGE, STATE
 _DATA = pathlib.Path(__file__).parent / "data"
 GENERAL = "tmpfs"  # the general layers (system call, VFS, slab) with the least below them: for models without a table of their own
 DEFAULT = "6.1"  # kernel
-ENTRY = "syscall"  # the mechanism of a call that enters the kernel; of a model without it every operation does
+_NO_CALLS = ("load", "store", "flush", "fence")  # of a mapped file; what a fault of theirs touches was not measured
+_OF_LIBRARIES = ("user library", "user copy", "operation log", "staging")  # mechanisms in user space
 NONE_AT_ALL = "none"  # in the place of a kernel: no footprints
 FORMAT = 3
 _STAND_INS = named(table({"footprints": text, "source": text}, ("footprints", "source")))
@@ -148,7 +149,7 @@ def read(path: pathlib.Path, sites: list[str], own: bool = True) -> Footprints:
     measured["sites"] = _translated(measured["sites"], header["sites"], sites)
     state = np.zeros(1, STATE).view(np.recarray)
     state.shared[0] = sum(1 << bit for bit, name in enumerate(sites) if name in header["sites"])
-    state.entry[0] = 1 << sites.index(ENTRY) if ENTRY in sites else -1
+    state.entering[0] = sum(1 << bit for bit, name in enumerate(sites) if name not in _OF_LIBRARIES)
     state.alike[0], state.calls[0], state.last[0] = ALIKE, len(measured), -1
     first, bounds = _chunks(measured["count"])
     groups, calls = _ordered(state, measured, first)
@@ -192,6 +193,8 @@ def _ordered(state: np.recarray, measured: np.ndarray, first_chunk: np.ndarray) 
     for kind in range(len(OPS)):
         some = bounds[kind] < bounds[kind + 1]
         state.groups[0, kind] = (bounds[kind], bounds[kind + 1]) if some else (0, len(groups))
+        if OPS[kind] in _NO_CALLS:
+            state.groups[0, kind] = 0
     return groups, calls
 
 

@@ -47,9 +47,9 @@ STATE = np.dtype(
     (
         np.record,
         [
-            ("groups", "i8", (len(OPS), 2)),  # first and behind the last group of each kind
+            ("groups", "i8", (len(OPS), 2)),  # first and behind the last group of each kind; none: no call
             ("shared", "i8"),  # mechanisms that file and model both know
-            ("entry", "i8"),  # mechanisms of which a call has one that enters the kernel
+            ("entering", "i8"),  # mechanisms of the kernel: an operation without one does not enter it
             ("alike", "i8"),  # calls of about the same amount of which one is taken
             ("calls", "i8"),  # measured calls
             ("last", "i8"),  # number of the one that was taken last
@@ -108,7 +108,7 @@ def _begin(s, book, opened, operations, events, first):
         sites |= 1 << int(event.site)  # in plain Python a byte would overflow
         if event.code != WORK:
             amount += LINE + max(event.length, 0)
-    if sites & s.entry == 0:
+    if sites & s.entering == 0 or s.groups[operation.kind, 1] == 0:
         s.next = s.behind
         return
     group = book[0][_nearest(s, book[0], operation.kind, sites & (s.shared | TOLD))]

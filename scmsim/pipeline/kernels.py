@@ -51,13 +51,13 @@ def choose(kernel: str | None, names: Iterable[str], params: Params, footprints:
     UsageError
         For a version that no model has anything of.
     """
-    given = None if footprints == footprint.NONE_AT_ALL else footprints
+    touched = footprint.standing_for(kernel or DEFAULT) if footprints is None else footprints
+    chosen = None if touched == footprint.NONE_AT_ALL else touched
     if kernel is None:
-        return Chosen(params, footprint.standing_for(DEFAULT) if footprints is None else given, {})
+        return Chosen(params, chosen, _without_own(names, footprints))
     check(kernel)
     merged: dict[str, Any] = {name: dict(given) for name, given in params.items()}
-    touched = footprint.standing_for(kernel)
-    remarks: dict[str, list[str]] = {}
+    remarks = _without_own(names, chosen)
     for name in names:
         costs = costs_of(name)
         if kernel in costs and "kernel" in registry.literals("fs", name)["PARAMS"]:
@@ -72,4 +72,15 @@ def choose(kernel: str | None, names: Iterable[str], params: Params, footprints:
                 f"; those of {touched} stand for them" if touched else f", but of {', '.join(footprint.kernels())}"
             )
             told.append(f"no footprints of Linux {kernel} were measured{instead} (--footprints)")
-    return Chosen(merged, touched if footprints is None else given, remarks)
+    return Chosen(merged, chosen, remarks)
+
+
+def _without_own(names: Iterable[str], kernel: str | None) -> dict[str, list[str]]:
+    """What is to be said of models that a kernel, if one was asked for, has no footprints of."""
+    if kernel is None or kernel == footprint.NONE_AT_ALL:
+        return {}
+    return {
+        name: [f"no footprints of {name} were measured; those of {footprint.GENERAL} stand for its general layers"]
+        for name in names
+        if not footprint.path_of(kernel, name).exists()
+    }

@@ -102,10 +102,6 @@ class Replay:
         run.params |= {**self.params, **self.paging.params}
         if self.footprints:
             run.params[FOOTPRINTS] = self.footprints.measured_on
-            if not self.footprints.own:
-                run.warnings.append(
-                    f"no footprints of {run.fs} were measured; those of {self.footprints.measured_on} stand for its general layers"
-                )
         if lost := missed(self.source.header):
             run.warnings.append(f"the trace is incomplete: {lost}")
         cell = self.source.header.get("cell")

@@ -3,6 +3,8 @@
 import math
 from typing import Any, NamedTuple
 
+from scmsim.core.records import OPS
+
 
 class Entry(NamedTuple):
     """A measured call; `touches` is a list of (page, is a store), where a page is (address, order) or the name of a cache."""
@@ -26,6 +28,7 @@ class Described(NamedTuple):
     opening: int | None
 
 
+NO_CALLS = {OPS.index(name) for name in ("load", "store", "flush", "fence")}
 MAKES_OPEN_FILE = (0, 1)  # create, open: numbers in records.OPS
 USES_OPEN_FILE = {"open", "create", "close", "read", "write", "fsync", "truncate", "fallocate", "mmap", "munmap"}
 
@@ -96,9 +99,9 @@ class Player:
     """Goes through the measured calls, of which `alike` are looked at for each operation; `chunk` touches come together at most."""
 
     def __init__(
-        self, book: list[Entry], known: set[int], inodes: dict[str, list[Any]], alike: int, chunk: int
+        self, book: list[Entry], known: set[int], inodes: dict[str, list[Any]], alike: int, chunk: int, library: int
     ) -> None:
-        self.chunk = chunk
+        self.chunk, self.library = chunk, library
         self.book, self.known, self.inodes, self.alike, self.last = book, known, inodes, alike, -1
         self.opened: dict[int, int] = {}
 
@@ -137,7 +140,9 @@ class Player:
             amount = operation.freed + sum(64 + event["length"] for event in mine if event["code"] != "WORK")
             sites = {event["site"] for event in mine} & self.known | ({62} if operation.grows else set())
             sites |= {61} if operation.held else set()
-            if 0 not in {event["site"] for event in mine}:  # no call of the kernel
+            if kinds[row] in NO_CALLS or {event["site"] for event in mine} == {
+                self.library
+            }:  # nothing enters the kernel
                 out += [self.moved(event) for event in mine]
                 continue
             entry = self.nearest(kinds[row], sites, amount)

@@ -20,7 +20,7 @@ from tests.footprint.reference import Described, Entry, Inodes, Player
 from tests.fs import drive
 
 FIELDS = ("op", "site", "addr", "length", "vaddr")
-SITES = ["syscall", "copy", "journal", "inode"]
+SITES = ["syscall", "copy", "user library", "inode"]
 CACHES = {"inode_cache": [(4096, 12), (8192, 12), (4096, 12)], "other_inode_cache": [(2 << 21, 21)] * 3}
 CACHES |= {"open files": [(8192, 12), (12288, 12), (4096, 12)]}
 page = st.tuples(st.integers(1, 1 << 40), st.sampled_from([12, 21])) | st.sampled_from(list(CACHES))
@@ -106,12 +106,12 @@ def test_touches_stand_where_the_reference_has_them(tmp_path_factory, book, know
     buffer["op"], buffer["code"], buffer["site"] = np.array(drawn, "i8").reshape(-1, 3).T
     buffer["addr"], buffer["length"] = np.arange(len(drawn)) << 37, np.arange(len(drawn)) % 5 * 30
     buffer["space"], buffer["vaddr"] = np.arange(len(drawn)) % 3, buffer["addr"] + 7
-    kinds, slices = [2, 0, 5, 1], np.zeros(len(drawn), SLICE)
+    kinds, slices = [2, 0, OPS.index("load"), 1], np.zeros(len(drawn), SLICE)
     opened = np.zeros(4, np.int64)
     interleave.begin_batch(prints.state)
     named = [told(e, FIELDS) for e in buffer]
     interleave.interleave(prints.state, prints.book, opened, slices, operations_of(known, kinds), buffer)
-    expected = Player(book, shared, CACHES, alike, chunk).interleaved(known, kinds, named)
+    expected = Player(book, shared, CACHES, alike, chunk, SITES.index("user library")).interleaved(known, kinds, named)
     bins = np.arange(len(buffer)) * 3
     whole = list(expanded(prints.book, slices, buffer, bins))
     result = np.concatenate([some for some, _ in whole]) if whole else buffer

@@ -29,9 +29,13 @@ def test_a_kernel_of_ones_own_may_have_any_name(monkeypatch: pytest.MonkeyPatch)
 def test_a_kernel_chooses_costs_and_footprints() -> None:
     chosen = kernels.choose("6.1", ["tmpfs", "pmfs-4k", "scmfs"], {}, None)
     assert chosen.params == {"tmpfs": {"kernel": "6.1"}} and chosen.footprints == "6.1"
-    assert chosen.remarks["tmpfs"] == chosen.remarks["scmfs"] == []
-    (told,) = chosen.remarks["pmfs-4k"]
-    assert told == "no costs of pmfs-4k on Linux 6.1 were measured, but on 5.13: these are charged"
+    general = "no footprints of {} were measured; those of tmpfs stand for its general layers"
+    assert chosen.remarks["tmpfs"] == [] and chosen.remarks["scmfs"] == [general.format("scmfs")]
+    footprints, told = chosen.remarks["pmfs-4k"]
+    assert (
+        footprints == general.format("pmfs-4k")
+        and told == "no costs of pmfs-4k on Linux 6.1 were measured, but on 5.13: these are charged"
+    )
 
 
 def test_a_kernel_without_footprints_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,12 +47,13 @@ def test_a_kernel_without_footprints_says_so(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_nearest_kernel_s_footprints_stand_for_those_that_nobody_measured() -> None:
-    chosen = kernels.choose("5.13", ["nova-cow"], {}, None)
-    assert chosen.params == {} and chosen.footprints == "5.10"
-    (told,) = chosen.remarks["nova-cow"]
+    assert kernels.choose(None, ["nova-cow"], {}, None) == kernels.Chosen({}, "5.10", {})
+    chosen = kernels.choose("5.13", ["ext4-dax"], {}, None)
+    assert chosen.params == {"ext4-dax": {"kernel": "5.13"}} and chosen.footprints == "5.10"
+    (told,) = chosen.remarks["ext4-dax"]
     assert told == "no footprints of Linux 5.13 were measured; those of 5.10 stand for them (--footprints)"
-    given = kernels.choose("5.13", ["nova-cow"], {}, "6.1")
-    assert given.footprints == "6.1" and given.remarks == {"nova-cow": []}
+    given = kernels.choose("5.13", ["ext4-dax"], {}, "6.1")
+    assert given.footprints == "6.1" and given.remarks == {"ext4-dax": []}
 
 
 @pytest.mark.parametrize("kernel", [None, "5.13", "6.1"])

@@ -110,7 +110,7 @@ def test_the_rows_of_the_replay_add_up_to_the_replay(folder):
     ran = _AsInTheGuest(open_source(TRACE)[0], Kept(folder / "ext4-dax-1.runs.parquet").buffer())
     for each in card.read(folder)["cells"]:
         params = {"linux": {"user_page": "2MiB"}}
-        (plain,) = scmsim.replay(ran, "ext4-dax", each["machine"], params=params).runs
+        (plain,) = scmsim.replay(ran, "ext4-dax", each["machine"], params=params, footprints="none").runs
         assert sum(row["walks"] for row in each["replay"]) == plain.metrics["dtlb_walks"]
         assert sum(row["l1_misses"] for row in each["replay"]) == plain.metrics["dtlb_l1_misses"]
         for site, counters in plain.sites.items():
@@ -193,7 +193,7 @@ def test_compare_takes_a_card_as_its_measured_side(folder, tmp_path):
         measured(made, ["zen4"])
 
     params = {"linux": {"user_page": "2MiB"}}
-    scmsim.replay(TRACE, "ext4-dax", "zen2", params=params).write(tmp_path / "sim.json")
+    scmsim.replay(TRACE, "ext4-dax", "zen2", params=params, footprints="none").write(tmp_path / "sim.json")
     done = CliRunner().invoke(cli.main, ["compare", str(tmp_path / "sim.json"), str(folder), "--json"])
     told = json.loads(done.stdout)
     rows = {row["quantity"]: row for row in told["rows"]}
