@@ -30,12 +30,19 @@ ROOT = pathlib.Path(__file__).parents[1]
 # Sources and the tests of their room, the first that fits; tests are patterns under tests/.
 ROOMS = {
     **dict.fromkeys(
-        ("trace/formats/_strace", "trace/formats/strace", "trace/kernels/strace", "trace/kernels/file"),
-        ("trace/test_strace_rules.py", "trace/test_strace_*.py", "trace/test_bulk_lines_properties.py"),
+        ("trace/syscalls/as_strace", "trace/syscalls/from_numbers", "trace/syscalls/numbers"),
+        ("trace/formats/tracers", "trace/capture/test_merge.py"),
     ),
-    "trace/formats/fio": ("trace/test_fio_iolog.py", "trace/test_formats*.py"),
-    "trace/formats": ("trace/test_formats*.py", "trace/test_capture_perf.py"),
-    "trace/kernels": ("trace/test_capture_perf.py", "trace/test_formats*.py"),
+    **dict.fromkeys(
+        ("trace/syscalls", "trace/formats/tracers/strace", "trace/kernels/strace", "trace/kernels/file"),
+        ("trace/syscalls/test_rules.py", "trace/syscalls"),
+    ),
+    **{f"trace/formats/{subject}": (f"trace/formats/{subject}", "trace/formats/test_samples.py", "trace/formats/test_properties.py")
+       for subject in ("addresses", "benchmarks", "own", "tracers")},
+    **dict.fromkeys(
+        ("trace/formats", "trace/reading", "trace/kernels"),
+        ("trace/formats/test_samples.py", "trace/formats/test_properties.py", "trace/formats/tracers"),
+    ),
     "workload/kernels": ("workload",),
     "fs/linux": ("fs/ext4", "fs/ext2", "fs/tmpfs"),
     "fs/contiguous": ("fs/contiguous",),
@@ -144,7 +151,7 @@ def room_of(path: str) -> tuple[str, ...] | None:
 
 def first_in_python(path: str) -> bool:
     """Whether a change of this file would compile kernels anew, which takes longer than to run them as plain Python."""
-    return not path.startswith("trace/formats/")
+    return not path.startswith(("trace/formats/", "trace/reading/", "trace/syscalls/"))
 
 
 def drawn(count: int, seed: int, only: str) -> list[Mutant]:

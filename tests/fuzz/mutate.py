@@ -10,7 +10,7 @@ from scmsim.core import registry
 from scmsim.core.errors import ScmsimError
 from scmsim.trace import open_trace
 from scmsim.trace.formats import sniff_file
-from scmsim.trace.formats._lines import LONGEST
+from scmsim.trace.reading.lines import LONGEST
 from scmsim.trace.store import TraceWriter
 from scmsim.trace.summary import all_problems
 

@@ -19,8 +19,8 @@ from scmsim.core.atomic import OF_THE_DISK, writable
 from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.trace._path import trace_path
 from scmsim.trace.capture import Options
-from scmsim.trace.formats._lines import Progress
-from scmsim.trace.formats._report import Report
+from scmsim.trace.reading.lines import Progress
+from scmsim.trace.reading.report import Report
 
 FORWARDED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
 _WATCHED = FORWARDED | {signal.SIGCHLD}
@@ -218,7 +218,7 @@ def store(
 ) -> Report:
     """Convert the text of a capture to the trace, as strace's unless `convert` is given; `header` wins over what it says."""
     from scmsim.trace.capture._writer import CaptureWriter
-    from scmsim.trace.formats import strace
+    from scmsim.trace.formats.tracers import strace
 
     convert = convert or strace.convert
     if not raw.exists() or raw.stat().st_size == 0:

@@ -15,7 +15,7 @@ from scmsim.core.errors import EnvironmentProblem
 from scmsim.trace.capture import Captured, Options, _initial_descriptors, check_target
 from scmsim.trace.capture import _run as common
 from scmsim.trace.capture._perf import TOUCHES
-from scmsim.trace.formats._lines import Progress
+from scmsim.trace.reading.lines import Progress
 
 SUMMARY = (
     "bpftrace: every call with its names, io_uring with offsets; a third of the cost of strace; needs root and BTF"
@@ -40,7 +40,7 @@ def capture(
     options: Options | None = None,
 ) -> Captured:
     """Run a command, or attach to a process, and store what it did to files; see `strace.capture`."""
-    from scmsim.trace.formats import bpftrace as text
+    from scmsim.trace.formats.tracers import bpftrace as text
 
     options = options or Options()
     check_target(command, options.pid)

@@ -14,7 +14,7 @@ from typing import Any
 from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.trace.capture import Captured, Options, _initial_descriptors, check_target
 from scmsim.trace.capture import _run as common
-from scmsim.trace.formats._lines import Progress
+from scmsim.trace.reading.lines import Progress
 
 SUMMARY = "strace with a seccomp filter: no root needed, complete, about 20 us for each file operation"
 
@@ -85,7 +85,7 @@ def probe(calls: Sequence[str] | None = None, *, filtered: bool = True) -> tuple
     filtered : bool
         Use a seccomp filter where strace can (not when attaching).
     """
-    from scmsim.trace.formats.strace import CALLS
+    from scmsim.trace.syscalls.conversion import CALLS
 
     strace = shutil.which("strace")
     if strace is None:

@@ -1,6 +1,6 @@
 """What a call tells about a file and its descriptor: positions, ends, and whether the file was there before the trace.
 
-Plain Python, because two kinds of state go through these rules: the objects of `formats/_strace_state.py`, call by call, and
+Plain Python, because two kinds of state go through these rules: the objects of `syscalls/state.py`, call by call, and
 the records of `file_calls.py`, compiled.  Both have the same fields, which the former explains.
 """
 
