@@ -20,7 +20,7 @@ from scmsim.core.errors import ScmsimError
 from scmsim.core.records import OPS
 from scmsim.lab import kernel
 from scmsim.trace import open_trace
-from tests.trace.test_bpftrace import WORK
+from tests.trace.formats.tracers.test_bpftrace import WORK
 from tests.verification import host_guest
 
 THREADS = """
@@ -54,7 +54,7 @@ ROWS = {  # what runs in a folder of its own -> by each back end; "--mmap" recor
     "fio": ("fio --name=j --rw=randrw --bs=4k --size=256k --fsync=8 --output=/dev/null", "strace hybrid bpf"),
     "mapped": ("python3 -c '$MAPPED'", "hybrid bpf --mmap"),
 }  # fmt: skip
-RING = {  # further options of fio -> its rows are those of its log; or requests that are only counted
+RING = {  # further options of fio, whose rows are those of its log
     "uring": "--iodepth=4",
     "uring-direct": "--iodepth=8 --direct=1",
     "uring-fixedbufs": "--iodepth=4 --fixedbufs=1",
@@ -83,7 +83,19 @@ class Case:
         subprocess.run(["rm", "-rf", self.data], check=True)
         self.data.mkdir()
         out = self.folder / f"{backend}.parquet"
-        words = ["-o", str(out), "--backend", backend, "--under", str(self.data), *options, "--", "sh", "-c", self.command]
+        words = [
+            "-o",
+            str(out),
+            "--backend",
+            backend,
+            "--under",
+            str(self.data),
+            *options,
+            "--",
+            "sh",
+            "-c",
+            self.command,
+        ]
         done = subprocess.run(
             [sys.executable, "-m", "scmsim", "capture", *words], cwd=self.data, capture_output=True, text=True
         )
@@ -106,7 +118,13 @@ def of_rows(case: Case, told: str) -> tuple[bool, str]:
     (first, sizes, _), said, good = found[backends[0]], [f"{backends[0]} {len(found[backends[0]][0])} rows"], True
     for name in backends[1:]:
         rows, theirs, _ = found[name]
-        verdict = "equal" if rows == first else "equal but for the order of threads" if by_file(rows) == by_file(first) else ""
+        verdict = (
+            "equal"
+            if rows == first
+            else "equal but for the order of threads"
+            if by_file(rows) == by_file(first)
+            else ""
+        )
         good &= bool(verdict) and sizes == theirs
         said.append(f"{name} {verdict or different(first, rows)}{'' if sizes == theirs else ', first sizes differ'}")
     return good, "; ".join(said)
@@ -127,17 +145,18 @@ def different(one: list[Row], two: list[Row]) -> str:
     return f"differs in {len(only)} of {len(one)} rows {' '.join(only[:6])}" if only else "has another order"
 
 
-def of_ring(case: Case, registered: bool) -> tuple[bool, str]:
+def of_ring(case: Case) -> tuple[bool, str]:
     """Are fio's reads and writes by io_uring those of its own log?"""
     rows, _, header = case.by("bpf")
     lines = [line.split() for line in (case.folder / "log").read_text().splitlines()[1:]]
     log = sorted((parts[2], int(parts[3]), int(parts[4])) for parts in lines if parts[2] in ("read", "write"))
     opened = max(number for number, row in enumerate(rows) if row[:2] == ("open", "f"))  # fio filled the file before
     seen = sorted((op, offset, length) for op, _, offset, length, _, _ in rows[opened:] if op in ("read", "write"))
-    spots = "; ".join(header["blind_spots"])
-    if registered:
-        return not seen and f" {len(log)} requests on registered files" in f" {spots}", f"{len(log)} in the log; {spots}"
-    return seen == log and len(log) == 64, f"{len(log)} in the log, {len(seen)} rows, {'equal' if seen == log else 'not equal'}"
+    said = [
+        f"{len(log)} in the log, {len(seen)} rows, {'equal' if seen == log else 'not equal'}",
+        *header["blind_spots"],
+    ]
+    return seen == log and len(log) == 64, "; ".join(said)
 
 
 def cases(wanted: list[str]) -> Iterator[tuple[str, bool, str]]:
@@ -151,7 +170,7 @@ def cases(wanted: list[str]) -> Iterator[tuple[str, bool, str]]:
                 else:
                     job = "fio --name=j --ioengine=io_uring --rw=randrw --bs=4k --size=256k --filename=f --output=/dev/null"
                     command = f"{job} {RING[name]} --write_iolog={folder}/log"
-                    yield name, *of_ring(Case(folder, command), "registered" in name)
+                    yield name, *of_ring(Case(folder, command))
             except (ScmsimError, OSError, ValueError) as why:
                 yield name, False, str(why)
 

@@ -32,7 +32,9 @@ echo guest: status $?
 """
 
 
-def run(found: kernel.Kernel, command: Sequence[str], variables: dict[str, str], timeout_s: float) -> Iterator[str]:
+def run(
+    found: kernel.Kernel, command: Sequence[str], variables: dict[str, str], timeout_s: float, modules: Sequence[str] = ()
+) -> Iterator[str]:
     """Run a command in the current folder; yields the lines that it writes, the last of them is "guest: status N".
 
     Raises
@@ -47,7 +49,7 @@ def run(found: kernel.Kernel, command: Sequence[str], variables: dict[str, str],
     )
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
         folder = pathlib.Path(name)
-        (folder / "initrd").write_bytes(_image(folder, found, script))
+        (folder / "initrd").write_bytes(_image(folder, found, script, modules))
         (folder / "out").touch()
         stack.enter_context(_served(folder / "socket"))
         guest = stack.enter_context(subprocess.Popen(_arguments(folder, found), stdin=subprocess.DEVNULL))
@@ -67,12 +69,12 @@ def run(found: kernel.Kernel, command: Sequence[str], variables: dict[str, str],
             raise EnvironmentProblem(f"the guest did not come to its end: {' | '.join(last)}")
 
 
-def _image(folder: pathlib.Path, found: kernel.Kernel, script: str) -> bytes:
+def _image(folder: pathlib.Path, found: kernel.Kernel, script: str, more: Sequence[str]) -> bytes:
     compiler = cache.compiler()
     if compiler is None:
         raise EnvironmentProblem("no C compiler; run: apt-get install gcc libc6-dev")
     subprocess.run([compiler, "-static", "-O1", "-o", folder / "init", INIT], check=True)
-    modules = kernel.module_files(found, (*kernel.PM_MODULES, "virtio_pci", "virtiofs"))
+    modules = kernel.module_files(found, (*kernel.PM_MODULES, "virtio_pci", "virtiofs", *more))
     files = {f"/modules.d/{name}.ko": content for name, content in modules.items()}
     files["/modules"] = "".join(f"{path}\n" for path in files).encode()
     return initramfs.archive({**files, "/init": (folder / "init").read_bytes(), "/script": script.encode()})

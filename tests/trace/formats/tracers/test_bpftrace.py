@@ -36,13 +36,13 @@ def test_rows_of_the_sample(tmp_path: Path) -> None:
     case = convert("bpftrace.txt", tmp_path)
     assert case.rows == [
         ("stat", BASE, -1, 0), ("create", LOG, -1, 0), ("write", LOG, 0, 4096), ("write", LOG, 4096, 8192),
-        ("read", LOG, 4096, 100), ("fsync", LOG, -1, 0), ("mmap", LOG, 0, 8192), ("store", LOG, 16, 1),
+        ("read", LOG, 4096, 100), ("read", LOG, 0, 50), ("fsync", LOG, -1, 0), ("mmap", LOG, 0, 8192), ("store", LOG, 16, 1),
         ("rename", LOG, -1, 0), ("read", LOG, 300, 300),
         ("write", LOG, 4196, 300), ("close", LOG, -1, 0),
     ]  # fmt: skip
     assert case.trace.files.first_size[case.trace.files.path.index(BASE)] == 0x4000
     assert case.report.lost_events == 7 and case.trace.header["lost_events"] == 7 and case.report.failed == {"read": 1}
-    assert case.trace.header["blind_spots"][0].endswith("1 requests on registered files make no row")
+    assert case.trace.header["blind_spots"][0].endswith("1 requests on unknown registered files make no row")
     assert [int(t) for t in case.records["thread"]][-4:] == [1, 1, 1, 0] and case.trace.header[
         "program"
     ] == "/usr/bin/prog"
@@ -71,7 +71,7 @@ def test_what_is_kept_of_a_thread_or_request_goes_with_it() -> None:
     """A map of bpftrace takes no more than 4096 keys."""
     for end, key in (("sched_process_exit", "tid"), ("io_uring_complete", "$r")):
         freed = set(re.findall(rf"delete\(@(\w+)\[{re.escape(key)}\]\)", PROGRAM.partition(end)[2].partition("\n}")[0]))
-        keys = {"tid": "tid|args->pid", "$r": "args->req"}[key]
+        keys = {"tid": "tid|args->pid", "$r": r"\$r"}[key]
         assert freed == set(re.findall(rf"@(\w+)\[(?:{keys})\] =", PROGRAM)) != set()
 
 
