@@ -44,16 +44,19 @@ m.flush(); m[5] = 1; m.close(); os.close(f)
 GIT = """export GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_DATE=@1 GIT_COMMITTER_DATE=@1
 git init -q; i=0; while [ $i -lt 30 ]; do echo $i > f$i; i=$((i+1)); done; touch -d @1 f*
 git add .; git -c user.name=a -c user.email=b commit -qm c; git status --short"""
-ROWS = {  # what runs in a folder of its own -> by each back end; "--mmap" records touches too, which strace cannot
-    "calls": ("python3 -c '$WORK' .", "strace hybrid bpf"),
-    "threads": ("python3 -c '$THREADS'", "strace hybrid bpf"),
-    "sqlite": ("seq 1 200 | sed 's/.*/insert into t values(&);/' | (echo 'pragma journal_mode=wal; create table t(a);'; cat) | sqlite3 d", "strace hybrid bpf"),
-    "git": (GIT, "strace hybrid bpf"),
-    "tar-cp": ("cp -r $HERE/data in; tar cf a.tar in; cp -r in out; cp a.tar b.tar; rm -r in", "strace hybrid bpf"),
-    "postmark": ("printf 'set location .\\nset transactions 200\\nset number 50\\nrun\\nquit\\n' | postmark > /dev/null", "strace hybrid bpf"),
-    "fio": ("fio --name=j --rw=randrw --bs=4k --size=256k --fsync=8 --output=/dev/null", "strace hybrid bpf"),
-    "mapped": ("python3 -c '$MAPPED'", "hybrid bpf --mmap"),
-}  # fmt: skip
+SQLITE = """(echo 'pragma journal_mode=wal; create table t(a);'; seq 1 200 | sed 's/.*/insert into t values(&);/') | sqlite3 d"""
+POSTMARK = r"printf 'set location .\nset transactions 200\nset number 50\nrun\nquit\n' | postmark > /dev/null"
+THREE = ("strace", "hybrid", "bpf")
+ROWS = {  # what runs in a folder of its own -> by what it is recorded; with "--mmap" touches, too, which strace cannot
+    "calls": ("python3 -c '$WORK' .", THREE),
+    "threads": ("python3 -c '$THREADS'", THREE),
+    "sqlite": (SQLITE, THREE),
+    "git": (GIT, THREE),
+    "tar-cp": ("cp -r $HERE/data in; tar cf a.tar in; cp -r in out; cp a.tar b.tar; rm -r in", THREE),
+    "postmark": (POSTMARK, THREE),
+    "fio": ("fio --name=j --rw=randrw --bs=4k --size=256k --fsync=8 --output=/dev/null", THREE),
+    "mapped": ("python3 -c '$MAPPED'", ("hybrid", "bpf", "--mmap")),
+}
 RING = {  # further options of fio, whose rows are those of its log
     "uring": "--iodepth=4",
     "uring-direct": "--iodepth=8 --direct=1",
@@ -111,10 +114,10 @@ class Case:
         return rows, dict(zip(names, trace.files.first_size.tolist(), strict=True)), trace.header
 
 
-def of_rows(case: Case, told: str) -> tuple[bool, str]:
+def of_rows(case: Case, words: tuple[str, ...]) -> tuple[bool, str]:
     """Are the rows of all back ends the same?"""
-    backends = [word for word in told.split() if word[0] != "-"]
-    found = {each: case.by(each, *(word for word in told.split() if word[0] == "-")) for each in backends}
+    backends, options = [word for word in words if word[0] != "-"], [word for word in words if word[0] == "-"]
+    found = {each: case.by(each, *options) for each in backends}
     (first, sizes, _), said, good = found[backends[0]], [f"{backends[0]} {len(found[backends[0]][0])} rows"], True
     for name in backends[1:]:
         rows, theirs, _ = found[name]

@@ -1,8 +1,8 @@
 """A command on one of the lab's kernels, with this machine's programs: a guest whose root is the host's, read only.
 
 The guest is QEMU's (TCG) as in the lab, but without a plugin: what it runs needs a kernel that this machine has not, and no counts.
-The host's files come by virtiofs.  /mnt of the guest is an empty ext4 on memory declared persistent, /tmp and /var/tmp are there too;
-all of it is gone at the end.
+The host's files come by virtiofs.  What the command writes is on an ext4 on memory declared persistent
+(TMPDIR, HOME, /var/tmp), and gone at the end.
 """
 
 import contextlib
@@ -33,7 +33,11 @@ echo guest: status $?
 
 
 def run(
-    found: kernel.Kernel, command: Sequence[str], variables: dict[str, str], timeout_s: float, modules: Sequence[str] = ()
+    found: kernel.Kernel,
+    command: Sequence[str],
+    variables: dict[str, str],
+    timeout_s: float,
+    modules: Sequence[str] = (),
 ) -> Iterator[str]:
     """Run a command in the current folder; yields the lines that it writes, the last of them is "guest: status N".
 
