@@ -111,5 +111,5 @@ def _arguments(folder: pathlib.Path, found: kernel.Kernel) -> list[str]:
         "-chardev", f"socket,id=host,path={folder}/socket", "-device", "vhost-user-fs-pci,chardev=host,tag=host",
         "-serial", f"file:{folder}/console", "-serial", f"file:{folder}/out",
         "-kernel", found.image, "-initrd", f"{folder}/initrd",
-        "-append", f"console=ttyS0 quiet panic=-1 memmap={_DISK}",
+        "-append", f"console=ttyS0 quiet no_timer_check panic=-1 memmap={_DISK}",
     ]  # fmt: skip
