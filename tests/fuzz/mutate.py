@@ -33,6 +33,8 @@ SAMPLES: dict[str, tuple[list[str], dict[str, Any]]] = {
     "dio": (["formats/dio.json"], {}),
     "bpftrace": (["formats/bpftrace.txt"], {}),
     "lackey": (["formats/lackey.txt"], {}),
+    "perf-mem": (["formats/perf_mem.txt", "formats/perf_faults.txt"], {}),
+    "drmemtrace": (["formats/drmemtrace.txt"], {"calls": str(DATA / "formats/drmemtrace.strace")}),
     "lcs": (["formats/lcs_v3.bin"], {}),
     "lttng": (["formats/lttng.txt"], {}),
     "nfsd": (["formats/nfsd.txt"], {}),

@@ -48,8 +48,8 @@ def default_journal(blocks: int) -> int:
     return 262144
 
 
-def start(params: dict[str, int], files: Files, *, dax: bool) -> State:
-    """State of an empty ext4 of `params["capacity"]` bytes that knows the trace's `files`."""
+def start(params: dict[str, int], files: Files, *, table: str, dax: bool) -> State:
+    """State of an empty ext4 of `params["capacity"]` bytes that knows the trace's `files`; `table` names the costs."""
     e.check_capacity(params["capacity"])
     blocks = params["capacity"] // BLOCK
     layout = e.layout_of(blocks, params["journal"] // BLOCK or default_journal(blocks))
@@ -61,7 +61,7 @@ def start(params: dict[str, int], files: Files, *, dax: bool) -> State:
             f"{format_bytes(MIN_JOURNAL * BLOCK)}, and other metadata {format_bytes(layout['journal_at'] * BLOCK)}; "
             "give a larger capacity or another journal"
         )
-    cost = costs.load("ext4-5.13", COSTS, list(SITES))
+    cost = costs.load(table, COSTS, list(SITES))
     if not params["tick"]:
         cost[COSTS.index("timer_tick"), :3] = 0
     own = {name: params[name] for name in ("commit_interval", "dirty_expire", "timestamp_tick")}

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from scmsim.core.errors import EnvironmentProblem
-from scmsim.trace.capture import Captured, Options, _initial_descriptors, check_target
+from scmsim.trace.capture import Captured, Options, _initial_descriptors
 from scmsim.trace.capture import _run as common
 from scmsim.trace.capture._perf import TOUCHES, has_event
 from scmsim.trace.reading.lines import Progress
@@ -43,9 +43,7 @@ def capture(
     from scmsim.trace.formats.tracers import bpftrace as text
 
     options = options or Options()
-    check_target(command, options.pid)
-    common.check_output(pathlib.Path(out), keep_raw)
-    with common.work_folder(pathlib.Path(out)) as work, common.raw_file(pathlib.Path(out), keep_raw) as raw:
+    with common.prepared(command, out, keep_raw, options) as (work, raw):
         with common.signals_held() as before:
             version, start, status, cwd = probe(), time.monotonic_ns(), 0, os.getcwd()
             seeds = _initial_descriptors.descriptors(os.getpid(), inherited_only=True)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from scmsim.core.errors import EnvironmentProblem, UsageError
-from scmsim.trace.capture import Captured, Options, _initial_descriptors, _perf, check_target, strace
+from scmsim.trace.capture import Captured, Options, _initial_descriptors, _perf, strace
 from scmsim.trace.capture import _run as common
 from scmsim.trace.capture._merge import Merge, Merged, StraceCalls
 from scmsim.trace.reading.lines import Progress
@@ -38,10 +38,8 @@ def capture(
         raise UsageError(
             "hybrid cannot attach: strace has no filter then and stops at every call; use --backend perf or strace"
         )
-    check_target(command, None)
-    common.check_output(pathlib.Path(out), keep_raw)
     numbers = names(platform.machine())
-    with common.work_folder(pathlib.Path(out)) as work, common.raw_file(pathlib.Path(out), keep_raw) as raw:
+    with common.prepared(command, out, keep_raw, options) as (work, raw):
         calls = work / "names.txt"
         with common.signals_held() as before:
             tracer, version, flags = strace.probe(_named_calls())

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import pathlib
 import re
 import shutil
 import stat
@@ -12,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from scmsim.core.errors import EnvironmentProblem, UsageError
-from scmsim.trace.capture import Captured, Options, _initial_descriptors, check_target
+from scmsim.trace.capture import Captured, Options, _initial_descriptors
 from scmsim.trace.capture import _run as common
 from scmsim.trace.reading.lines import Progress
 
@@ -43,9 +42,7 @@ def capture(
     options = options or Options()
     if options.pid is not None:
         raise UsageError("Valgrind cannot attach to a process; give a command, or use --backend perf --mmap")
-    check_target(command, None)
-    common.check_output(pathlib.Path(out), keep_raw)
-    with common.raw_file(pathlib.Path(out), keep_raw) as raw:
+    with common.prepared(command, out, keep_raw, options) as (_, raw):
         with common.signals_held() as before:
             valgrind, version = probe()
             sieve = Sieve(_initial_descriptors.descriptors(os.getpid(), inherited_only=True))

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from scmsim.trace.capture import Captured, Options, _initial_descriptors, _perf, check_target
+from scmsim.trace.capture import Captured, Options, _initial_descriptors, _perf
 from scmsim.trace.capture import _run as common
 from scmsim.trace.capture._merge import Merge
 from scmsim.trace.reading.lines import Progress
@@ -42,10 +42,8 @@ def capture(
     from scmsim.trace.syscalls.numbers import names
 
     options = options or Options()
-    check_target(command, options.pid)
-    common.check_output(pathlib.Path(out), keep_raw)
     numbers, texts = names(platform.machine()), Nameless()
-    with common.work_folder(pathlib.Path(out)) as work, common.raw_file(pathlib.Path(out), keep_raw) as raw:
+    with common.prepared(command, out, keep_raw, options) as (work, raw):
         with common.signals_held() as before:
             start = time.monotonic_ns()
             seen = _launch(work, command, options, before) if options.pid is None else _attach(work, options)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from scmsim.core.errors import EnvironmentProblem, UsageError
-from scmsim.trace.capture import Captured, Options, _initial_descriptors, check_target
+from scmsim.trace.capture import Captured, Options, _initial_descriptors
 from scmsim.trace.capture import _run as common
 from scmsim.trace.reading.lines import Progress
 
@@ -55,9 +55,7 @@ def capture(
     options = options or Options()
     if options.page_touches:
         raise UsageError("strace sees no page touches; use --mmap with --backend hybrid or --backend perf")
-    check_target(command, options.pid)
-    common.check_output(pathlib.Path(out), keep_raw)
-    with common.raw_file(pathlib.Path(out), keep_raw) as raw:
+    with common.prepared(command, out, keep_raw, options) as (_, raw):
         with common.signals_held() as before:
             strace, version, flags = probe(filtered=options.pid is None)
             start = time.monotonic_ns()

@@ -104,10 +104,10 @@ def test_a_full_disk_is_told_once_and_the_tracer_never_sees_it() -> None:
 
 def test_a_full_disk_ends_a_capture_with_one_line(tmp_path: Path, text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     @contextlib.contextmanager
-    def full(out: Path, keep_raw: object) -> Iterator[Path]:
-        yield Path("/dev/full")
+    def full(*asked: object) -> Iterator[tuple[Path, Path]]:
+        yield tmp_path, Path("/dev/full")
 
-    monkeypatch.setattr(_run, "raw_file", full)
+    monkeypatch.setattr(_run, "prepared", full)
     done = run("capture", "-o", tmp_path / "t.parquet", "--keep-raw", tmp_path / "raw", "--", "true")
     assert done.exit_code == 3 and done.output.count("\n") == 1 and "no space left on device" in done.output
     assert left(tmp_path) == []

@@ -5,6 +5,7 @@ between; a run ends with its kind, its file or its thread, and at the next call.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -34,10 +35,16 @@ class Accesses:
         self.seen: Counter[str] = Counter()
         self._run: tuple[int, ...] | None = None  # op, file, offset, end, thread, time: not yet a row
 
-    def take(self, task: Task, now: np.ndarray, kind: np.ndarray, address: np.ndarray, length: np.ndarray) -> None:
-        """Add the accesses of a thread, a line each; all are accounted for in the report."""
+    def take(
+        self, task: Task, now: np.ndarray, kind: np.ndarray, address: np.ndarray, length: np.ndarray,
+        tasks: Sequence[Task] = (),
+    ) -> np.ndarray:  # fmt: skip
+        """Add the accesses of a thread, or of some that share their mappings (`tasks`, one an access), a line each.
+
+        All are accounted for in the report.  Returns the file of each, as `_files`.
+        """
         if not len(kind):
-            return
+            return np.zeros(0, "i8")
         report = self.imp.report
         report.lines += len(kind)
         file, offset, length = self._files(task, address, length)
@@ -47,8 +54,10 @@ class Accesses:
         report.left_out[NO_FILE] += nowhere
         self.seen += {"accesses to files": len(inside), "accesses to other memory": nowhere}
         if len(inside):
-            columns = (now[inside], kind[inside], file[inside], offset[inside], length[inside])
-            self._runs(self.imp.thread(task), *columns)
+            threads = [self.imp.thread(tasks[i]) for i in inside.tolist()] if tasks else self.imp.thread(task)
+            thread = np.broadcast_to(np.array(threads), inside.shape)
+            self._runs(thread, *(column[inside] for column in (now, kind, file, offset, length)))
+        return file
 
     def _files(self, task: Task, address: np.ndarray, length: np.ndarray) -> tuple[np.ndarray, ...]:
         """File of each access (-1: one outside of the chosen directory, -2: none), offset in it, and length within the mapping."""
@@ -73,16 +82,20 @@ class Accesses:
         self.imp.holds(node, end)
 
     def _runs(
-        self, thread: int, now: np.ndarray, kind: np.ndarray, file: np.ndarray, offset: np.ndarray, length: np.ndarray
+        self,
+        thread: np.ndarray,
+        now: np.ndarray,
+        kind: np.ndarray,
+        file: np.ndarray,
+        offset: np.ndarray,
+        length: np.ndarray,
     ) -> None:
         """Join accesses to runs; the last one stays open."""
         imp = self.imp
         line = np.repeat(np.arange(len(kind)), np.array(_PARTS)[kind])
         second = np.diff(line, prepend=-1) == 0
         op = np.where((kind[line] == STORES) | second, USTORE, ULOAD)
-        table = np.stack(
-            [op, file[line], offset[line], offset[line] + length[line], np.full(len(op), thread), now[line]]
-        )
+        table = np.stack([op, file[line], offset[line], offset[line] + length[line], thread[line], now[line]])
         is_new = np.ones(len(op), bool)
         same = (table[[0, 1, 4], 1:] == table[[0, 1, 4], :-1]).all(0)
         is_new[1:] = ~(same & (table[2, 1:] == table[3, :-1]))

@@ -19,14 +19,13 @@ import numpy as np
 
 from scmsim.core.errors import UsageError
 from scmsim.trace.formats.addresses import _accesses
+from scmsim.trace.formats.addresses._joined import Joined
 from scmsim.trace.formats.addresses._valgrind_calls import Calls
 from scmsim.trace.reading.input import Input
 from scmsim.trace.reading.lines import Progress, blocks, byte_blocks
 from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 from scmsim.trace.syscalls.as_strace import NoCall, take_line
-from scmsim.trace.syscalls.conversion import Conversion
-from scmsim.trace.syscalls.importer import Importer
 from scmsim.trace.syscalls.names import Names
 from scmsim.trace.syscalls.state import Task
 from scmsim.trace.syscalls.text import unescape
@@ -39,7 +38,6 @@ PARAMS = {
 _TOOL = "text of Valgrind's lackey with --trace-mem=yes"
 _FETCH = "instruction fetch"
 _LOG = "write of Valgrind's log"
-_KEEP = 1 << 16  # rows held back, so that an assumed CREATE can still be changed
 _KINDS = np.full(256, -1, "i1")
 _KINDS[list(b"LSM")] = _accesses.LOADS, _accesses.STORES, _accesses.BOTH
 _HEX = np.full(256, -1, "i1")
@@ -83,13 +81,12 @@ def convert(
         return work.finish(writer)
 
 
-class _Joined:
+class _Joined(Joined):
     """One text on its way to rows: accesses in blocks, all else line by line."""
 
     def __init__(self, given: Input, strict: bool, under: str | None, cwd: str) -> None:
-        self.imp = Importer(Names(under), cwd)
-        self.work = Conversion(given.path, strict, self.imp, "lackey", _TOOL)
-        self.accesses = _accesses.Accesses(self.imp)
+        how = "record with --trace-syscalls=yes, or name a strace of the same run with --set calls=FILE"
+        super().__init__(given, strict, Names(under), cwd, "lackey", _TOOL, how)
         self.calls = Calls()
         self.by_strace = False  # the calls are strace's
         self.process: str | None = None  # that wrote the accesses in work, as strace numbers it
@@ -146,26 +143,8 @@ class _Joined:
             self._task(self.calls.task())
         return made
 
-    def drain(self, writer: TraceWriter) -> None:
-        """Hand over finished rows."""
-        rows = self.imp.drain(_KEEP)
-        if rows is not None:
-            writer.append(rows)
-
     def finish(self, writer: TraceWriter) -> Report:
-        """Write what is left, the side table and the provenance."""
-        self.accesses.end_run()
-        self.imp.writable.clear()  # their loads and stores are in the trace
-        seen = self.accesses.facts()
-        if not seen:
-            raise UsageError(
-                f"{self.work.path!r} is not {_TOOL}: none of its {self.work.report.lines} lines is an access"
-            )
-        if not self.imp.report.calls and not self.work.understood:
-            raise UsageError(
-                f"{self.work.path!r} holds accesses but no calls, so nothing tells what was mapped; record with "
-                "--trace-syscalls=yes, or name a strace of the same run with --set calls=FILE"
-            )
+        """Write what is left, and what the trace does not show."""
         spots = ["what the kernel loads and stores for the program in mapped files (read into a mapping) is not seen"]
         if self.calls.started:
             spots.append(f"{self.calls.started} forks and execs: what they started is not in the trace")
@@ -173,8 +152,7 @@ class _Joined:
             spots.append(
                 f"{self.calls.children} calls of forked children: their accesses count as those of the first process"
             )
-        writer.header["accesses"] = seen
-        return self.work.finish(writer, spots)
+        return self.close(writer, spots)
 
 
 def _parse(text: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

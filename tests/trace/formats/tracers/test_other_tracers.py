@@ -1,14 +1,9 @@
-"""Importers of other tracers' calls and of public data sets: rows worked out by hand, and the same calls by several tracers."""
+"""Importers of other tracers' calls: rows worked out by hand, and the same calls by several tracers."""
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from scmsim.core.errors import UsageError
-from scmsim.core.records import DATA_ONLY
-from scmsim.trace.formats.blocks import vscsi
-from scmsim.trace.formats.caches import lcs
 from scmsim.trace.reading.lines import BadLine
 from scmsim.trace.syscalls import as_strace
 from tests.trace.formats_helper import convert, convert_text
@@ -109,90 +104,3 @@ def test_a_path_cannot_end_its_quotes(tmp_path: Path) -> None:
         line = as_strace.call(1, 0, "open", {"path": as_strace.quoted(path), "flags": 0}, 3)
         case = convert_text(tmp_path, line + "\n", "strace")
         assert case.trace.files.path == [path.encode("utf-8", "backslashreplace").decode()]
-
-
-def test_nfs_server(tmp_path: Path) -> None:
-    case = convert("nfsd.txt", tmp_path)
-    a, b = "/nfs/0x6ef2a1b0", "/nfs/0x0a11ce00"
-    assert case.rows == [("read", a, 0, 131072), ("write", b, 8192, 4096), ("fsync", b, -1, 0), ("read", b, 8192, 100)]
-    assert case.records["thread"].tolist() == [0, 1, 1, 1] and case.records["time_ns"].tolist()[1] == 1_499_100_000
-    assert case.trace.files.first_size.tolist() == [131072, 0]
-    assert case.trace.header["blind_spots"] == ["requests that make no row: LOOKUP 1, PUTFH 1"]
-    with pytest.raises(
-        UsageError, match="by name only, without files and offsets; record these, too: trace-cmd record -e nfsd"
-    ):
-        convert_text(tmp_path, "n-1 [0] ..... 1.0: svc_process: addr=a:1 xid=0x1 service=nfsd vers=3 proc=READ\n")
-
-
-def test_alibaba_and_thesios(tmp_path: Path) -> None:
-    case = convert_text(tmp_path, "419,R,4096,512,1577808000000100\n7,W,0,8192,1577808000000101\n")
-    assert case.rows == [("read", "/device/419", 4096, 512), ("write", "/device/7", 0, 8192)]
-    assert case.records["time_ns"].tolist() == [0, 1000] and case.trace.header["granularity"] == "block"
-    head = "filename,service_class,file_offset,op_type,request_io_size_bytes,start_time\n"
-    case = convert_text(tmp_path, head + "ab,OTHER,100,WRITE,50,1705276800.5\nab,OTHER,0,READ,20,1705276801\n")
-    assert case.rows == [("write", "ab", 100, 50), ("read", "ab", 0, 20)] and case.trace.header["format"] == "thesios"
-    assert case.records["time_ns"].tolist() == [0, 500_000_000]
-
-
-@pytest.mark.parametrize("version", [1, 2])
-def test_vscsi(tmp_path: Path, version: int) -> None:
-    records = np.zeros(4, vscsi._RECORDS[version])
-    records["ver"], records["cmd"] = version << 8 | 3, [0x28, 0x2A, 0x35, 0x8A]
-    records["len"], records["lbn"], records["ts"] = (
-        [4096, 512, 0, 8192],
-        [8, 1, 0, 1 << 20],
-        [10**15, 10**15 + 3, 10**15 + 4, 10**15 + 5],
-    )
-    case = convert_text(tmp_path, records.tobytes() + b"cut", "vscsi")
-    assert case.rows == [
-        ("read", "/device", 4096, 4096),
-        ("write", "/device", 512, 512),
-        ("write", "/device", 1 << 29, 8192),
-    ]
-    assert case.records["time_ns"].tolist() == [0, 3000, 5000]
-    assert case.report.left_out == {"another SCSI command": 1} and case.report.bad == 1
-    with pytest.raises(UsageError, match="is not a vscsi trace"):
-        convert_text(tmp_path, bytes(400), "vscsi")
-
-
-@pytest.mark.parametrize("version", range(1, 9))
-def test_lcs(tmp_path: Path, version: int) -> None:
-    record = lcs._record(version, "")
-    assert (
-        record.itemsize == {1: 24, 2: 28, 3: 36, 4: 40, 5: 44, 6: 52, 7: 68, 8: 100}[version]
-    )  # libCacheSim's static assertions
-    records = np.zeros(4, record)
-    records["time"], records["ident"], records["length"], records["next"] = (
-        [5, 5, 6, 7],
-        [9, 2, 9, 9],
-        [100, 7, 100, 100],
-        -1,
-    )
-    if version > 1:
-        records["op"] = [1 | 77 << 8, 3, 9, 0]
-    head = bytearray(8192)
-    head[:8] = head[-8:] = (0x123456789ABCDEF0).to_bytes(8, "little")
-    head[8] = version
-    case = convert_text(tmp_path, bytes(head) + records.tobytes(), op="write")
-    told = [("write", "/object/9", 0, 100), ("write", "/object/2", 0, 7), ("write", "/object/9", 0, 100)]
-    assert case.rows == (
-        [*told, ("write", "/object/9", 0, 100)] if version == 1 else [("read", "/object/9", 0, 100), told[1], told[2]]
-    )
-    head[8] = 9
-    with pytest.raises(UsageError, match="version 9; 1 to 8 can be read"):
-        convert_text(tmp_path, bytes(head) + records.tobytes())
-
-
-def test_a_key_value_trace(tmp_path: Path) -> None:
-    text = "0,nz:a,5,100,1,get,0\n1,nz:a,5,40,2,set,60\n1,k,1,300,1,set,60\n2,k,1,50,1,append,60\n3,k,1,350,1,gets,0\n"
-    text += "3,k,1,8,1,incr,0\n4,k,1,0,1,delete,0\n4,k,1,0,1,delete,0\n5,k,1,0,1,get,0\n6,k,1,10,3,add,9\n"
-    case = convert_text(tmp_path, text)
-    assert case.rows == [
-        ("read", "/nz:a", 0, 100), ("truncate", "/nz:a", 0, 0), ("write", "/nz:a", 0, 40), ("create", "/k", -1, 0),
-        ("write", "/k", 0, 300), ("write", "/k", 300, 50), ("read", "/k", 0, 350), ("write", "/k", 0, 8), ("unlink", "/k", -1, 0),
-        ("create", "/k", -1, 0), ("write", "/k", 0, 10),
-    ]  # fmt: skip
-    assert case.report.left_out == {"delete of an object that is not there": 1, "transfer of no bytes": 1}
-    assert case.records["thread"].tolist() == [0, 1, 1, 0, 0, 0, 0, 0, 0, 2, 2]
-    assert case.records["file"][3] != case.records["file"][-1]  # another object of the same name
-    assert not (case.records["flag"] & DATA_ONLY).any()

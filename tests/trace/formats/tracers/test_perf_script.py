@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from scmsim.core.errors import UsageError
-from scmsim.core.records import APPENDS, OFFSET_UNKNOWN
+from scmsim.core.records import APPENDS, DIRECTORY, KEEP_SIZE, OFFSET_UNKNOWN, PUNCH_HOLE, SYNCHRONOUS, WRITABLE_SHARED
 from tests.trace.formats_helper import Case, convert, convert_text
 
 NR = {"read": 0, "write": 1, "close": 3, "lseek": 8, "pwrite64": 18, "pread64": 17, "dup": 32, "clone": 56, "fsync": 74,
-      "openat": 257, "ftruncate": 77, "clone3": 435}  # fmt: skip
+      "openat": 257, "ftruncate": 77, "clone3": 435, "mmap": 9, "munmap": 11, "msync": 26, "getdents64": 217,
+      "fallocate": 285, "preadv2": 327, "pwritev2": 328}  # fmt: skip
 
 
 class Text:
@@ -124,3 +125,78 @@ def test_lines_that_are_not_complete_are_bad(tmp_path: Path, line: str) -> None:
 def test_a_directory_needs_names(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--under needs file names"):
         convert("perf_raw.txt", tmp_path, under="/data")
+
+
+@pytest.mark.parametrize("calls", [1, 100])  # one by one, and many at once
+def test_a_seek_from_the_end_in_perf_tells_the_size(tmp_path: Path, calls: int) -> None:
+    lines = ["NR 257 (ffffff9c, 7f00, 2, 0, 0, 0)", "NR 257 = 3", *["NR 8 (3, 0, 2, 0, 0, 0)", "NR 8 = 70"] * calls]
+    text = "".join(
+        f" 1/1 1.{number:09}: raw_syscalls:sys_{'exit' if ' = ' in line else 'enter'}: {line}\n"
+        for number, line in enumerate([*lines, "NR 1 (3, 7f00, 5, 0, 0, 0)", "NR 1 = 5"])
+    )
+    case = convert_text(tmp_path, text)
+    assert case.rows[-1][2:] == (70, 5) and case.trace.files.first_size.tolist() == [70]
+
+
+@pytest.mark.parametrize(
+    ("flags", "made", "assumed"),
+    [
+        (0o2, ["open"], 0), (0o102, ["create"], 1), (0o302, ["create"], 0), (0o1102, ["create"], 0),
+        (0o1002, ["open", "truncate"], 0), (0o20200002, ["create"], 0), (0o10000000, [], 0),
+    ],
+)  # fmt: skip
+def test_flags_of_an_open_in_perf(tmp_path: Path, flags: int, made: list[str], assumed: int) -> None:
+    """O_RDWR alone, with O_CREAT, O_EXCL, O_TRUNC, O_TMPFILE; O_PATH.  Only O_CREAT alone leaves open whether there was a file."""
+    enter, leave = f"sys_enter: NR 257 (ffffff9c, 7f00, {flags:x}, 0, 0, 0)", "sys_exit: NR 257 = 3"
+    text = f" 1/1 1.1: raw_syscalls:{enter}\n 1/1 1.2: raw_syscalls:{leave}\n"
+    case = convert_text(tmp_path, text, "perf-script")
+    assert [row[0] for row in case.rows] == made and case.report.creates["assumed new"] == assumed
+
+
+@pytest.mark.parametrize(("command", "flag", "kept"), [(2, 1, False), (2, 0, True), (2, 2, True), (1, 1, True)])
+def test_a_descriptor_that_an_exec_closes_in_perf(tmp_path: Path, command: int, flag: int, kept: bool) -> None:
+    """fcntl(F_SETFD, FD_CLOEXEC): the descriptor is gone after an exec; F_GETFD changes nothing."""
+    calls = [
+        ("257 (ffffff9c, 7f00, 2, 0, 0, 0)", 3),
+        (f"72 (3, {command:x}, {flag:x}, 0, 0, 0)", 0),
+        ("59 (7f00, 0, 0, 0, 0, 0)", 0),
+    ]
+    calls.append(("1 (3, 7f00, 5, 0, 0, 0)", 5))
+    text = "".join(
+        f" 1/1 1.{2 * n:09}: raw_syscalls:sys_enter: NR {call}\n"
+        f" 1/1 1.{2 * n + 1:09}: raw_syscalls:sys_exit: NR {call.split()[0]} = {value}\n"
+        for n, (call, value) in enumerate(calls)
+    )
+    case = convert_text(tmp_path, text, "perf-script")
+    assert [row[0] for row in case.rows] == (["open", "write"] if kept else ["open"])
+
+
+OPEN = ("openat", (-100, 0x7F00, 2), 3)  # O_RDWR
+
+
+@pytest.mark.parametrize(
+    ("calls", "rows"),
+    [
+        # MS_SYNC (4) writes back what is mapped of a range, MS_ASYNC (1) starts nothing; munmap takes whole pages
+        ([("mmap", (0, 0x3000, 3, 1, 3, 0x1000), 0x10000), ("msync", (0x11000, 0x8000, 4), 0), ("msync", (0x11000, 0x1000, 1), 0),
+          ("munmap", (0x10000, 0x1001), 0)],
+         [("mmap", 0x1000, 0x3000, WRITABLE_SHARED), ("msync", 0x2000, 0x2000, 0), ("munmap", 0x1000, 0x2000, 0)]),
+        # FALLOC_FL_KEEP_SIZE (1), PUNCH_HOLE (2), ZERO_RANGE (16)
+        ([("fallocate", (3, mode, 0x1000, 0x2000), 0) for mode in (0, 1, 3, 16)],
+         [("fallocate", 0x1000, 0x2000, flag) for flag in (0, KEEP_SIZE, KEEP_SIZE | PUNCH_HOLE, 0)]),
+        # RWF_DSYNC (2), RWF_SYNC (4), RWF_APPEND (16); an offset of -1 is the position, which the length follows here
+        ([("pwritev2", (3, 0x7F00, 1, -1, 0, flags), 5) for flags in (0, 2, 4, 16, 18)],
+         [("write", 0, 5, 0), ("write", 5, 5, SYNCHRONOUS), ("write", 10, 5, SYNCHRONOUS),
+          ("write", 15, 5, APPENDS | OFFSET_UNKNOWN), ("write", 20, 5, APPENDS | OFFSET_UNKNOWN | SYNCHRONOUS)]),
+        ([("preadv2", (3, 0x7F00, 1, at, 0, 0), 5) for at in (-1, 7, -1)],
+         [("read", 0, 5, 0), ("read", 7, 5, 0), ("read", 5, 5, 0)]),
+        ([("getdents64", (3, 0x7F00, 4096), 48)], [("readdir", -1, 48, DIRECTORY)]),
+    ],
+)  # fmt: skip
+def test_what_numbers_alone_tell(tmp_path: Path, calls: list, rows: list) -> None:
+    text = Text()
+    for name, args, result in [OPEN, *calls]:
+        text.call("1/1", name, *args, result=result)
+    case = text.convert(tmp_path)
+    flags = case.records["flag"].tolist()
+    assert [(row[0], *row[2:], flag) for row, flag in zip(case.rows, flags, strict=True)][1:] == rows
