@@ -48,8 +48,8 @@ def default_journal(blocks: int) -> int:
     return 262144
 
 
-def start(params: dict[str, int], files: Files, *, dax: bool) -> State:
-    """State of an empty ext4 of `params["capacity"]` bytes that knows the trace's `files`."""
+def start(params: dict[str, int], files: Files, *, dax: bool, table: str = "ext4-5.13") -> State:
+    """State of an empty ext4 of `params["capacity"]` bytes that knows the trace's `files`; `table` names the costs."""
     e.check_capacity(params["capacity"])
     blocks = params["capacity"] // BLOCK
     layout = e.layout_of(blocks, params["journal"] // BLOCK or default_journal(blocks))
@@ -61,7 +61,7 @@ def start(params: dict[str, int], files: Files, *, dax: bool) -> State:
             f"{format_bytes(MIN_JOURNAL * BLOCK)}, and other metadata {format_bytes(layout['journal_at'] * BLOCK)}; "
             "give a larger capacity or another journal"
         )
-    cost = costs.load("ext4-5.13", COSTS, list(SITES))
+    cost = costs.load(table, COSTS, list(SITES))
     if not params["tick"]:
         cost[COSTS.index("timer_tick"), :3] = 0
     own = {name: params[name] for name in ("commit_interval", "dirty_expire", "timestamp_tick")}
@@ -69,7 +69,7 @@ def start(params: dict[str, int], files: Files, *, dax: bool) -> State:
     own |= {"relatime": 1, "txn_limit": layout["journal_blocks"] // 4} | layout
     lists = {"checkpoint_list": 2 * e.most_joined(blocks, 2 * own["txn_limit"])}
     state = e.build(STATE, files, blocks, dax, own, lists, cost, alignment=params.get("data_alignment", BLOCK))
-    load_recipes(state, all_recipes(dax, bool(params.get("copy_fence", 0))))
+    load_recipes(state, all_recipes(dax, bool(params.get("copy_fence", 0)), str(params.get("copy", ""))))
     return state
 
 
