@@ -12,7 +12,7 @@ demo: $(STAMP)  ## replay the small traces on every file system and show the com
 PLAIN_TESTS = $(wildcard tests/fs/*/test_properties.py) tests/alloc tests/medium
 # Without those that start many programs or take seconds each.
 QUICK_TESTS = $(addprefix tests/,compare config core jit mmu report result workload) \
-  $(filter-out $(addprefix tests/trace/test_,capture% bulk_lines% importers%),$(wildcard tests/trace/test_*.py))
+  $(filter-out $(addprefix tests/trace/,capture/% syscalls/test_bulk_lines% formats/test_importers%),$(shell find tests/trace -name 'test_*.py'))
 
 check: lint  ## lint, types, contracts and the fast tests: two minutes, before each commit
 	NUMBA_DISABLE_JIT=1 $(VENV)/bin/python -m pytest -q -n 2 -m "not slow" $(PLAIN_TESTS)

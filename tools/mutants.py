@@ -1,9 +1,11 @@
 """Tests of the tests: change one operator or constant of a kernel or importer at a time; a test of its room must fail.
 
-    python tools/mutants.py [--count 40] [--seed 1] [--only trace/formats] [--jobs 2] [-o mutants.csv]
+    python tools/mutants.py [--count 40] [--seed 1] [--only trace/formats] [-o mutants.csv]
 
-Each mutant is tried in a copy of the working tree with the tests of its room.  One of a kernel is first tried in plain Python
-(NUMBA_DISABLE_JIT=1: nothing is compiled, few examples); if it survives, with compiled kernels, unless --plain is given.
+All runs as plain Python (NUMBA_DISABLE_JIT=1), in one process that has the tests of the sample's rooms loaded.  They run once
+without a change, which tells which test calls which function, and how long each takes.  A mutant is a fork of that process in
+which the changed function has its new code; it runs the tests that call the function, the fastest first, until one fails or
+`--seconds` are over.
 The sample is drawn evenly from all places; the same seed draws the same mutants of the same sources.
 """
 
@@ -11,31 +13,31 @@ import argparse
 import ast
 import copy
 import csv
+import functools
+import gc
+import itertools
 import os
 import pathlib
 import random
 import resource
-import shutil
 import signal
-import subprocess
 import sys
-import tempfile
+import threading
+import time
+import types
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from queue import SimpleQueue
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
 # Sources and the tests of their room, the first that fits; tests are patterns under tests/.
 ROOMS = {
     **dict.fromkeys(
-        ("trace/formats/_strace", "trace/formats/strace", "trace/kernels/strace", "trace/kernels/file"),
-        ("trace/test_strace_rules.py", "trace/test_strace_*.py", "trace/test_bulk_lines_properties.py"),
+        ("trace/formats", "trace/kernels", "trace/reading", "trace/syscalls"),
+        ("trace/formats", "trace/reading", "trace/syscalls", "trace/capture/test_merge.py"),
     ),
-    "trace/formats/fio": ("trace/test_fio_iolog.py", "trace/test_formats*.py"),
-    "trace/formats": ("trace/test_formats*.py", "trace/test_capture_perf.py"),
-    "trace/kernels": ("trace/test_capture_perf.py", "trace/test_formats*.py"),
     "workload/kernels": ("workload",),
     "fs/linux": ("fs/ext4", "fs/ext2", "fs/tmpfs"),
     "fs/contiguous": ("fs/contiguous",),
@@ -69,7 +71,8 @@ OTHER = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.Mod: ast.FloorDiv,
     ast.LShift: ast.RShift, ast.RShift: ast.LShift, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.And: ast.Or, ast.Or: ast.And,
 }  # fmt: skip
-TESTS_FAIL = 1  # exit status of pytest
+DIED, BROKEN = 1, 3  # exit status of a fork
+ENDLESS = 4  # s of CPU, beside three times what it takes as it is, after which a test is taken not to end
 
 
 class Mutant(NamedTuple):
@@ -81,6 +84,12 @@ class Mutant(NamedTuple):
     stop: int
     old: str
     new: str
+    name: str  # of the function, or of the constant
+
+    @property
+    def file(self) -> str:
+        """Name of the file in code objects."""
+        return str(ROOT / "scmsim" / self.path)
 
 
 def changes(node: ast.AST) -> Iterator[ast.AST]:
@@ -103,9 +112,9 @@ def changes(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def inside(node: ast.AST) -> Iterator[ast.AST]:
-    """All nodes that run: no annotations, no decorators, no texts."""
+    """All nodes that run when a function is called: no annotations, decorators, defaults or texts."""
     for field, value in ast.iter_fields(node):
-        if field in ("annotation", "returns", "decorator_list"):
+        if field in ("annotation", "returns", "decorator_list", "args") and not isinstance(node, ast.Call):
             continue
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST) and not isinstance(child, ast.JoinedStr | ast.Raise | ast.Assert):
@@ -113,26 +122,43 @@ def inside(node: ast.AST) -> Iterator[ast.AST]:
                 yield from inside(child)
 
 
+def parts_of(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    """(Name, node) of the numbers that have a name, of the functions, and of the methods."""
+    for part in tree.body:
+        if (
+            isinstance(part, ast.Assign)
+            and isinstance(part.value, ast.Constant)
+            and isinstance(part.targets[0], ast.Name)
+        ):
+            yield part.targets[0].id, part
+        elif isinstance(part, ast.FunctionDef):
+            yield part.name, part
+        elif isinstance(part, ast.ClassDef):
+            yield from ((f"{part.name}.{each.name}", each) for each in part.body if isinstance(each, ast.FunctionDef))
+
+
 def mutants_of(path: pathlib.Path) -> Iterator[Mutant]:
     """All changes of functions in a file, and of numbers that have a name."""
-    text = path.read_text(encoding="utf-8")
+    text = path.read_bytes()
     lines = [0]
-    for line in text.encode().splitlines(keepends=True):
+    for line in text.splitlines(keepends=True):
         lines.append(lines[-1] + len(line))
-    tree = ast.parse(text)
-    named = [part for part in tree.body if isinstance(part, ast.Assign) and isinstance(part.value, ast.Constant)]
-    functions = [part for part in tree.body if isinstance(part, ast.FunctionDef | ast.ClassDef)]
-    for part in (*named, *functions):
+    for name, part in parts_of(ast.parse(text)):
         for node in inside(part):
             for changed in changes(node):
-                start, stop = (
-                    lines[node.lineno - 1] + node.col_offset,
-                    lines[node.end_lineno - 1] + node.end_col_offset,
-                )
+                start = lines[node.lineno - 1] + node.col_offset
+                stop = lines[node.end_lineno - 1] + node.end_col_offset
                 new = ast.unparse(changed)
                 new = new if isinstance(node, ast.AugAssign) else f"({new})"
-                old = text.encode()[start:stop].decode()
-                yield Mutant(str(path.relative_to(ROOT / "scmsim")), node.lineno, start, stop, old, new)
+                yield Mutant(
+                    str(path.relative_to(ROOT / "scmsim")),
+                    node.lineno,
+                    start,
+                    stop,
+                    text[start:stop].decode(),
+                    new,
+                    name,
+                )
 
 
 def room_of(path: str) -> tuple[str, ...] | None:
@@ -142,76 +168,143 @@ def room_of(path: str) -> tuple[str, ...] | None:
     return next((tests for prefix, tests in ROOMS.items() if path.startswith(prefix)), None)
 
 
-def first_in_python(path: str) -> bool:
-    """Whether a change of this file would compile kernels anew, which takes longer than to run them as plain Python."""
-    return not path.startswith("trace/formats/")
-
-
 def drawn(count: int, seed: int, only: str) -> list[Mutant]:
     """A sample of all mutants."""
-    sources = sorted((ROOT / "scmsim").rglob("*.py"))
-    names = {path: str(path.relative_to(ROOT / "scmsim")) for path in sources}
     places = [
         mutant
-        for path, name in names.items()
-        if name.startswith(tuple(only.split(","))) and room_of(name)
+        for path in sorted((ROOT / "scmsim").rglob("*.py"))
+        if (name := str(path.relative_to(ROOT / "scmsim"))).startswith(tuple(only.split(","))) and room_of(name)
         for mutant in mutants_of(path)
     ]
     print(f"{len(places)} places in {len({place.path for place in places})} files", file=sys.stderr)
     return random.Random(seed).sample(places, min(count, len(places)))
 
 
-class Workshop:
-    """A copy of the working tree in which one mutant at a time is tried."""
+def code_in(code: types.CodeType) -> Iterator[types.CodeType]:
+    """All code that stands in other code."""
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield const
+            yield from code_in(const)
 
-    def __init__(self, folder: pathlib.Path) -> None:
-        self.folder = folder
-        for name in ("scmsim", "tests", "tools", "configs", "traces"):
-            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(ROOT / "pyproject.toml", folder)
 
-    def passes(self, tests: tuple[str, ...], plain: bool, timeout: int) -> bool:
-        """Whether the tests pass in `timeout` seconds of CPU time; a mutant that does not end fails them."""
-        paths = dict.fromkeys(str(path) for pattern in tests for path in sorted((self.folder / "tests").glob(pattern)))
-        environment = os.environ | {"PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
-        environment["XDG_CACHE_HOME"] = str(self.folder / "cache")
-        if plain:
-            environment["NUMBA_DISABLE_JIT"] = "1"
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *paths]
-        command += ["-m", "not slow"] if plain else []
-        with subprocess.Popen(
-            command, cwd=self.folder, env=environment, start_new_session=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (timeout, timeout)),
-        ) as program:  # fmt: skip
+def apply(mutant: Mutant | None) -> None:
+    """Give the functions of this process, or its modules, what the mutant changes, and forget what functions remember."""
+    for each in gc.get_objects():
+        if isinstance(each, functools._lru_cache_wrapper):
+            each.cache_clear()
+    if mutant is None:
+        return
+    text = pathlib.Path(mutant.file).read_bytes()
+    whole = compile(text[: mutant.start] + mutant.new.encode() + text[mutant.stop :], mutant.file, "exec")
+    code = {(each.co_qualname, each.co_firstlineno): each for each in code_in(whole)}
+    functions = [each for each in gc.get_objects() if isinstance(each, types.FunctionType)]
+    for each in functions:
+        old = each.__code__
+        if old.co_filename == mutant.file and (old.co_qualname, old.co_firstlineno) in code:
+            each.__code__ = code[old.co_qualname, old.co_firstlineno]
+    for space in {id(each.__globals__): each.__globals__ for each in functions}.values():
+        known = space.get(mutant.name)
+        if type(known) in (int, bool, float) and known == ast.literal_eval(mutant.old):
+            space[mutant.name] = ast.literal_eval(mutant.new)
+
+
+def _too_long(number: int, frame: types.FrameType | None) -> None:
+    raise TimeoutError("a test takes longer than all tests of a mutant may")
+
+
+class Trials:
+    """A plug-in of pytest that runs the tests once as they are, and then those of every mutant in a fork."""
+
+    def __init__(self, sample: list[Mutant], longest: float) -> None:
+        self.sample, self.longest = sample, longest
+        self.failed = False
+        self.called: dict[str, dict[int, types.CodeType]] = {}
+        self.seconds: dict[str, float] = {}
+        self.rows: list[tuple[str, Mutant]] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note a test that fails."""
+        self.failed |= report.failed
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """In the place of pytest's own loop."""
+        if session.testsfailed:
+            sys.exit("the tests cannot be loaded")
+        items = session.items
+        signal.signal(signal.SIGVTALRM, _too_long)
+        items = [item for item in items if self._watch(item)]
+        items.sort(key=lambda item: self.seconds[item.nodeid])
+        if self._verdict(None, items) != "lived":
+            sys.exit("a test that passes at first fails when it is run again, so it can tell nothing of a mutant")
+        print(f"{len(items)} tests, {sum(self.seconds.values()):.0f} s", file=sys.stderr, flush=True)
+        for mutant in self.sample:
+            verdict = self._verdict(mutant, self._chosen(items, mutant))
+            self.rows.append((verdict, mutant))
+            print(
+                f"{verdict:5} {mutant.path}:{mutant.line}  {mutant.old}  ->  {mutant.new}", file=sys.stderr, flush=True
+            )
+        return True
+
+    def _watch(self, item: pytest.Item) -> bool:
+        """Run a test as it is, and note what it calls and how long it takes; False: it takes too long."""
+        called = self.called[item.nodeid] = {}
+
+        def noted(frame: types.FrameType, event: str, arg: Any) -> None:
+            called[id(frame.f_code)] = frame.f_code
+
+        began = time.process_time()
+        signal.setitimer(signal.ITIMER_VIRTUAL, self.longest, 0.1)
+        threading.settrace(noted)
+        sys.settrace(noted)
+        item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
+        sys.settrace(None)
+        threading.settrace(None)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        self.seconds[item.nodeid] = time.process_time() - began
+        if self.seconds[item.nodeid] >= self.longest:
+            self.failed = False
+            return False
+        if self.failed:
+            sys.exit(f"{item.nodeid} fails without a change, so it can tell nothing of a mutant")
+        return True
+
+    def _chosen(self, items: list[pytest.Item], mutant: Mutant) -> list[pytest.Item]:
+        """The tests for a mutant, the fastest first."""
+        calling = [item for item in items if self._calls(item, mutant)]
+        ends = itertools.accumulate(self.seconds[item.nodeid] for item in calling)
+        return [item for item, end in zip(calling, ends, strict=True) if end <= self.longest]
+
+    def _calls(self, item: pytest.Item, mutant: Mutant) -> bool:
+        """Whether a test calls the function that is changed, or one that uses the constant."""
+        return any(
+            code.co_filename == mutant.file and f"{code.co_qualname}.".startswith(f"{mutant.name}.")
+            or mutant.name in code.co_names and mutant.name.isupper()
+            for code in self.called[item.nodeid].values()
+        )  # fmt: skip
+
+    def _verdict(self, mutant: Mutant | None, items: list[pytest.Item]) -> str:
+        """Run tests in a fork until one fails; one that needs too much CPU time fails, too."""
+        child = os.fork()
+        if child == 0:
             try:
-                output, _ = program.communicate(timeout=20 * timeout)
-            except subprocess.TimeoutExpired:
-                os.killpg(program.pid, signal.SIGKILL)
-                return False
-        if program.returncode not in (0, TESTS_FAIL, 2, 4, -signal.SIGKILL):  # 2 and 4: a file does not import
-            raise RuntimeError(f"pytest ended with {program.returncode}: {output[-2000:]}")
-        return program.returncode == 0
-
-    def check(self, sample: list[Mutant], timeout: int) -> None:
-        """The tests of every room must pass without a change: a mutant that they fail would else say nothing."""
-        for tests, plain in dict.fromkeys((room_of(each.path), first_in_python(each.path)) for each in sample):
-            if not self.passes(tests, plain, timeout):
-                sys.exit(f"the tests of {', '.join(tests)} fail without a change, so they can tell nothing of a mutant")
-
-    def survives(self, mutant: Mutant, plain: bool, timeout: int) -> bool:
-        """Whether no test fails with a mutant in place."""
-        path = self.folder / "scmsim" / mutant.path
-        whole, times = path.read_bytes(), path.stat()
-        path.write_bytes(whole[: mutant.start] + mutant.new.encode() + whole[mutant.stop :])
-        try:
-            tests = room_of(mutant.path)
-            kernel = first_in_python(mutant.path)
-            stages = [True] * kernel + [False] * (not (kernel and plain))
-            return all(self.passes(tests, stage, timeout if stage else 4 * timeout) for stage in stages)
-        finally:
-            path.write_bytes(whole)
-            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # compiled kernels are kept by these times
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+                os.dup2(1, 2)
+                apply(mutant)
+                for item in items:
+                    enough = int(time.process_time() + ENDLESS + 3 * self.seconds[item.nodeid])
+                    resource.setrlimit(resource.RLIMIT_CPU, (enough, resource.RLIM_INFINITY))
+                    signal.alarm(100 * ENDLESS)
+                    item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
+                    if self.failed:
+                        break
+                os._exit(DIED if self.failed else 0)
+            finally:
+                os._exit(BROKEN)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        return {0: "lived", DIED: "died", -signal.SIGXCPU: "died", -signal.SIGKILL: "died"}.get(
+            status, f"ended with {status}"
+        )
 
 
 def main() -> None:
@@ -220,39 +313,40 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", metavar="PREFIXES", help="of paths in the package, separated by commas")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--plain", action="store_true", help="kernels in plain Python alone")
+    parser.add_argument("--examples", type=int, default=5, help="of a property, where a test does not say (default 5)")
     parser.add_argument(
-        "--timeout", type=int, default=150, metavar="SECONDS", help="of CPU, for the tests of a room in plain Python"
+        "--seconds", type=float, default=60, help="of CPU that the tests of a mutant take as they are (default 60)"
     )
     parser.add_argument("-o", metavar="FILE", help="every mutant and what became of it, as CSV")
     given = parser.parse_args()
+    os.environ["NUMBA_DISABLE_JIT"] = "1"
     sample = drawn(given.count, given.seed, given.only)
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(given.jobs) as pool:
-        free: SimpleQueue[Workshop] = SimpleQueue()
-        for k in range(given.jobs):
-            free.put(Workshop(pathlib.Path(folder) / str(k)))
-        first = free.get()
-        first.check(sample, 4 * given.timeout)
-        free.put(first)
+    tests = {str(path) for each in sample for pattern in room_of(each.path) for path in (ROOT / "tests").glob(pattern)}
+    from hypothesis import Phase, settings
 
-        def tried(mutant: Mutant) -> bool:
-            workshop = free.get()
-            try:
-                return workshop.survives(mutant, given.plain, given.timeout)
-            finally:
-                free.put(workshop)
-
-        rows, count = [], Counter()
-        for mutant, lived in zip(sample, pool.map(tried, sample), strict=True):
-            verdict = "lived" if lived else "died"
-            count[verdict] += 1
-            rows.append((verdict, mutant.path, mutant.line, mutant.old, mutant.new))
-            print(f"{verdict:5} {mutant.path}:{mutant.line}  {mutant.old}  ->  {mutant.new}", flush=True)
+    settings.register_profile(
+        "mutants", deadline=None, derandomize=True, max_examples=given.examples, phases=(Phase.explicit, Phase.generate)
+    )
+    trials = Trials(sample, given.seconds)
+    options = [
+        "-q",
+        "-s",
+        "-m",
+        "not slow",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:faulthandler",
+        "--hypothesis-profile=mutants",
+    ]
+    pytest.main([*options, "--rootdir", str(ROOT), "-o", "tmp_path_retention_policy=none", *sorted(tests)], [trials])
     if given.o:
         with open(given.o, "w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows([("verdict", "path", "line", "old", "new"), *rows])
-    print(f"{count['died']} of {len(sample)} died", file=sys.stderr)
+            csv.writer(file).writerows(
+                [("verdict", *Mutant._fields), *((verdict, *each) for verdict, each in trials.rows)]
+            )
+    count = Counter(verdict for verdict, _ in trials.rows)
+    print(", ".join(f"{number} {verdict}" for verdict, number in count.items()), file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import click
 
 from scmsim.core.errors import UsageError
 
+_FS = "ext4-dax,tmpfs"
 SUMMARY = "Find the best page sizes, thresholds and copy-on-write grain for a trace (the Pareto front)."
 
 
@@ -14,19 +15,23 @@ SUMMARY = "Find the best page sizes, thresholds and copy-on-write grain for a tr
     help=f"""{SUMMARY}
 
 TRACE is a stored trace, an experiment file (.toml) or the name of a shipped experiment.  More than 10,000 combinations are
-weighed by page-walk cycles, wasted bytes and write amplification; docs/advise.md says what is exact.""",
+weighed by page-walk cycles, wasted bytes and write amplification; docs/advise.md says what is exact.  If the trace maps files, it
+is also replayed on file systems as they stand and with large pages allowed: which of the files gain by them.""",
 )
 @click.argument("trace")
 @click.option("--machine", default="i7-8700k", show_default=True, help="Whose TLBs; a name, host or a .toml file.")
+@click.option("--fs", default=_FS, show_default=True, help="Mapped files: on which file systems (scmsim list fs).")
 @click.option("--capacity", help="Size of the device.  [default: four to eight times what the files hold]")
 @click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Threads.")
 @click.option("--top", type=click.IntRange(1), default=15, show_default=True, help="Combinations of the front to show.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: recommended, front (all of it), by_size and more.")
-def command(trace: str, machine: str, capacity: str | None, jobs: int, top: int, as_json: bool) -> None:
+def command(trace: str, machine: str, fs: str, capacity: str | None, jobs: int, top: int, as_json: bool) -> None:
+    from scmsim.cli import _mapped_files
     from scmsim.cli._progress import Progress
     from scmsim.cli.replay import source_of
     from scmsim.core.units import format_bytes, parse_bytes
     from scmsim.pipeline import open_source
+    from scmsim.pipeline.arguments import names_of
     from scmsim.study.advise import words
     from scmsim.study.advise.profile import profile
     from scmsim.study.advise.search import advise
@@ -34,13 +39,15 @@ def command(trace: str, machine: str, capacity: str | None, jobs: int, top: int,
     size = 0 if capacity is None else parse_bytes(capacity)
     if size == 0 and capacity is not None:
         raise UsageError(f"--capacity {capacity}; give the size of a device, like 64GiB, or leave it out")
+    names = names_of(fs)
     source, _ = open_source(source_of(trace))
     with Progress() as progress:
         found = profile(source, progress)
     with Progress("placements") as progress:
         advice = advise(found, machine, size, jobs, progress)
+    mapped = _mapped_files.worths(source, names, machine)
     if as_json:
-        click.echo(json.dumps(words.table(advice)))
+        click.echo(json.dumps({**words.table(advice), **_mapped_files.table(mapped)}))
         return
     click.echo("\n".join(words.recommendation(advice)))
     click.echo(
@@ -62,6 +69,8 @@ def command(trace: str, machine: str, capacity: str | None, jobs: int, top: int,
             f"{format_bytes(row['up_to']):>12}{row['files']:>10,}{row['touches_percent']:>8.1f} %{row['overwritten_bytes']:>18,}"
             f"{row['waste_bytes']['4KiB']:>18,}{row['waste_bytes']['2MiB']:>18,}  {_pages(row['pages'])}"
         )
+    for line in _mapped_files.lines(mapped, machine, top):
+        click.echo(line)
 
 
 def _pages(counts: dict[str, int]) -> str:

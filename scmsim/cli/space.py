@@ -17,7 +17,7 @@ _ALL = "pages-4k,pages-2m,pages-1g,two-zone,one-zone,tps,virtual-superpages"
     help=f"""{SUMMARY}
 
 TRACE is a stored trace, an experiment file (.toml) or the name of a shipped experiment.  Without --fs and --policy, all page-size
-policies are shown (scmsim list policy).""",
+policies are shown (scmsim list policy).  If the trace maps files, a file system is shown with large pages allowed, too.""",
 )
 @click.argument("trace")
 @click.option("--fs", help="File systems, separated by commas (scmsim list fs).")
@@ -72,7 +72,8 @@ def command(
                 found.append(space.of_policy(source, name, params.get(name), aged=before, progress=progress))
             except space.NoRoom as error:
                 left_out.append(error)
-        found += [space.of_fs(source, name, params.get(name), progress=progress) for name in systems]
+        for name in systems:
+            found += _with_large_pages(source, name, params.get(name, {}), progress)
     if left_out and (policy is not None or not found):
         raise left_out[0]
     for reason in left_out:
@@ -83,6 +84,21 @@ def command(
     _table(found)
     for one in found if by_file else ():
         _files(one, source.files, top)
+
+
+def _with_large_pages(source: Any, fs: str, params: dict[str, str], progress: Any) -> list[Any]:
+    """A file system as it stands; if the trace maps files and a parameter allows large pages, with that, too."""
+    import dataclasses
+
+    from scmsim.study import space
+    from scmsim.study.page_size.worth import setting_of
+
+    found = [space.of_fs(source, fs, params, progress=progress)]
+    if "mapped_files" in found[0].total and (setting := setting_of(fs, params)):
+        key, _, value = setting.partition("=")
+        large = space.of_fs(source, fs, {**params, key: value}, progress=progress)
+        found.append(dataclasses.replace(large, name=f"{fs} {setting}"))
+    return found
 
 
 def _ageing(policy: str, params: Any, percent: int) -> Any:
@@ -131,8 +147,10 @@ def _files(one: Any, files: Any, top: int) -> None:
     if not rows:
         click.echo("  this model does not tell by file" if not one.files else "  none")
         return
-    click.echo(f"{'waste':>16}{'allocated':>18}{'length':>18}  path")
+    large = "mappable_2m_bytes" in rows[0]
+    click.echo(f"{'waste':>16}{'allocated':>18}{'length':>18}{'by 2 MiB' if large else '':>{18 * large}}  path")
     for row in rows:
+        told = f"{row['mappable_2m_bytes']:>18,}" if large else ""
         click.echo(
-            f"{row['waste_bytes']:>16,}{row['allocated_bytes']:>18,}{row['file_bytes']:>18,}  {printable(row['path'])}"
+            f"{row['waste_bytes']:>16,}{row['allocated_bytes']:>18,}{row['file_bytes']:>18,}{told}  {printable(row['path'])}"
         )

@@ -44,7 +44,8 @@ KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 _OLD = {"Workload": "source"}  # names that plug-ins may still use, for one release
 _SAID = {"fs": "file system", "format": "trace format", "events": "event table", "policy": "page-size policy"}
 
-_PLACES = {"crash": "fs/*/crash*.py"}  # of the package's own: they stand with their family of file systems
+# Where the package's own stand: a recovery with its family of file systems, a trace format with those of its subject.
+_PLACES = {"crash": "fs/*/crash*.py", "format": "trace/formats/*/*.py"}
 _ROWS = {"fs": f"fs/*/{family.TABLE}"}
 _OWN = "scmsim_plugins"  # the package that the user's own folder is
 
@@ -79,7 +80,7 @@ def _named(kind: str, root: pathlib.Path) -> Iterator[tuple[str, pathlib.Path]]:
     place = f"{folder}/*{suffix}" if root != _ROOT else _PLACES.get(kind, f"{folder}/*{suffix}")
     for file in sorted(root.glob(place)):
         if not file.stem.startswith("_"):
-            yield _name(file, with_room=place == _PLACES.get(kind)), file
+            yield _name(file, with_room=kind == "crash" and root == _ROOT), file
     for file in sorted(root.glob(_ROWS[kind])) if kind in _ROWS else ():
         for name in family.names(file):
             yield name, file

@@ -30,6 +30,7 @@ from scmsim.result import Result, Run
 from scmsim.system import ALONE
 
 if TYPE_CHECKING:
+    from scmsim.fs.engine.model import Model
     from scmsim.pipeline.stages import Loop, Touches
 
 CHUNK = 1 << 14  # operations and events in flight: an event buffer of 640 KiB fits the second-level cache
@@ -174,8 +175,8 @@ def _touched(loop: "Loop", touched: "Touches", source: Source, progress: Progres
 
 def place(
     trace: "str | pathlib.Path | Source", fs: str, params: Mapping[str, str | int], progress: Progress | None = None
-) -> tuple[dict[str, int], Any, Any]:
-    """Replay a trace on a file system alone: (its space report, the model's state, the model); errors as for `replay`."""
+) -> "tuple[dict[str, int], Model]":
+    """Replay a trace on a file system alone: (its space report, the model at the trace's end); errors as for `replay`."""
     from scmsim.fs.engine.model import Model
     from scmsim.pipeline.stages import Loop
 
@@ -186,7 +187,7 @@ def place(
     for batch in _told(source, fs, progress):
         loop.take(batch)
     failed = int(model.status[0]["failed"]) + sum(loop.failing.counts.values())
-    return {**model.space(), "failed_operations": failed}, model.state, model.module
+    return {**model.space(), "failed_operations": failed}, model
 
 
 def _told(source: Source, fs: str, progress: Progress | None) -> Iterator[np.recarray]:

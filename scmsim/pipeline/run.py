@@ -31,7 +31,7 @@ from scmsim.pipeline.stages import (
     Stage,
 )
 from scmsim.result import FOOTPRINTS, SHORT, SYNC_AT_END, SYSTEM, Run
-from scmsim.trace.formats._report import missed
+from scmsim.trace.reading.report import missed
 
 _LEFT = {  # what a space report says was not written back
     "dirty_bytes": "the page cache are dirty",

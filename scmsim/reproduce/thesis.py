@@ -1,8 +1,8 @@
 """The thesis on the TLB overhead of ext4, ext4-DAX and NOVA (University of Maine, 2020): its chapters 4 and 5.
 
-It ran Ubuntu 16.04 with a Linux "4.1" and the NOVA of 2016 on an i7-8700K with DRAM as persistent memory.  Its profiles name functions
-that 4.1 does not have (`percpu_down_read` in a write, since August 2015), and `dax_do_io`, which 4.10 does not use.  The models are
-NOVA's FAST'16 variant with costs of a 5.13 kernel, and ext4 as Ubuntu 16.04's own 4.4 has it, measured.
+It ran Ubuntu 16.04 with a Linux "4.1" and the NOVA of 2016 on an i7-8700K with DRAM as persistent memory.  Its profiles name
+functions that 4.1 does not have (`percpu_down_read` in a write, since August 2015), and `dax_do_io`, which 4.10 does not use.
+The models are NOVA's FAST'16 variant with costs of a 5.13 kernel, and ext4 as Ubuntu 16.04's own 4.4 has it, measured.
 
 Program 1 opens its file without O_TRUNC and writes from offset 0, and each experiment is the mean of ten runs (chapter 5).  So all
 runs but the first overwrite the file: the ratios of its figures are run so.  What its profiles say of NOVA is of a new file.

@@ -41,6 +41,14 @@ FIT_NAMES = (
 TEST_NAMES = ("unlink0_sync", "unlinkl_sync", "cwrite64k", "cwrite64k_sync", "unlink64k_sync", "create_fsync")
 
 Table = dict[str, Any]
+Params = Mapping[str, Any]
+
+
+class Tuned(NamedTuple):
+    """A model, and the parameters of the replays."""
+
+    fs: str
+    params: Params
 
 
 class Work(NamedTuple):
@@ -83,7 +91,7 @@ class Calibration:
         return lines
 
 
-def calibrate(measured: Result, fs: str, units: Sequence[int]) -> Calibration:
+def calibrate(measured: Result, fs: str, units: Sequence[int], params: Params | None = None) -> Calibration:
     """Fit the costs of `fs` to the measured cells of some units.
 
     Parameters
@@ -95,6 +103,8 @@ def calibrate(measured: Result, fs: str, units: Sequence[int]) -> Calibration:
     units : sequence of int
         Bytes of a call of the cells to fit to; all others test.  Passes over names, where the result has them, are fitted to as
         well, but for those that are sums of others (`TEST_NAMES`).
+    params : dict, optional
+        The model's parameters: `kernel` chooses the structure, and the table to start from.
 
     Raises
     ------
@@ -107,10 +117,11 @@ def calibrate(measured: Result, fs: str, units: Sequence[int]) -> Calibration:
             f"the result has no microbenchmark cell of {fs!r} with the units {', '.join(map(str, units))}; "
             "measure with: scmsim lab run transfers"
         )
-    name, table = _table_of(fs)
+    model = Tuned(fs, {**_PAGING, fs: dict(params or {})})
+    name, table = _table_of(model)
     names = [cost for cost, entry in table.items() if isinstance(entry, dict)]
     works = _works(list(found), found)
-    base, counts, now = _structure(fs, works, name, names)
+    base, counts, now = _structure(model, works, name, names)
     target = np.array([[_per_call(cell, counter) for counter in COUNTERS] for cell in found.values()])
     chosen = np.array([key.unit_bytes in units or key.operation in FIT_NAMES for key in found])
     fitted = _fit(base, counts, now, target, chosen)
@@ -196,7 +207,7 @@ def _per_call(cell: Cell, counter: str) -> float:
     return value.mean if value else 0.0
 
 
-def _table_of(fs: str) -> tuple[str, Table]:
+def _table_of(model: Tuned) -> tuple[str, Table]:
     """The cost table that a model loads, and its name."""
     found: list[tuple[str, Table]] = []
 
@@ -205,14 +216,14 @@ def _table_of(fs: str) -> tuple[str, Table]:
         return table
 
     with costs.changed(note):
-        replay(microbench.Workload(unit=4096, total=4096), fs=fs)
+        _replayed(model, [Work(microbench.Workload(unit=4096, total=4096), 0)])
     if not found:
-        raise UsageError(f"the model {fs!r} has no cost table to calibrate")
+        raise UsageError(f"the model {model.fs!r} has no cost table to calibrate")
     return found[0]
 
 
 def _structure(
-    fs: str, works: Sequence[Work], name: str, names: Sequence[str]
+    model: Tuned, works: Sequence[Work], name: str, names: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Per call of each cell: what counts without any cost (cells, 3), how often each cost is charged (cells, costs); and the
     costs as they are (costs, 3)."""
@@ -225,35 +236,35 @@ def _structure(
         return table
 
     with costs.changed(read):
-        _replayed(fs, works[:1])
-    base = _with(fs, works, name, names, none)
+        _replayed(model, works[:1])
+    base = _with(model, works, name, names, none)
     counts = np.zeros((len(works), len(names)))
     for first in range(0, len(names), 3):  # three costs at a time, one in each column
         values = none.copy()
         several = range(first, min(first + 3, len(names)))
         for column, cost in enumerate(several):
             values[cost, column] = 1000.0
-        found = _with(fs, works, name, names, values)
+        found = _with(model, works, name, names, values)
         for column, cost in enumerate(several):
             counts[:, cost] = (found[:, column] - base[:, column]) / 1000.0
     return base, counts, now
 
 
-def _with(fs: str, works: Sequence[Work], name: str, names: Sequence[str], values: np.ndarray) -> np.ndarray:
+def _with(model: Tuned, works: Sequence[Work], name: str, names: Sequence[str], values: np.ndarray) -> np.ndarray:
     def change(table_name: str, table: Table) -> Table:
         if table_name != name:
             return table
         return {cost: {**table[cost], **dict(zip(COLUMNS, values[k], strict=True))} for k, cost in enumerate(names)}
 
     with costs.changed(change):
-        return _replayed(fs, works)
+        return _replayed(model, works)
 
 
-def _replayed(fs: str, works: Sequence[Work]) -> np.ndarray:
+def _replayed(model: Tuned, works: Sequence[Work]) -> np.ndarray:
     """Counts per call of each cell."""
     out = np.zeros((len(works), 3))
     for i, work in enumerate(works):
-        run = replay(work.source, fs=fs, params=_PAGING).runs[0]
+        run = replay(work.source, fs=model.fs, params=model.params).runs[0]
         out[i] = [run.counters[counter] / (work.calls or run.calls) for counter in COUNTERS]
     return out
 

@@ -4,7 +4,7 @@ A policy is replayed alone, without file system, page table or MMU, so a trace o
 """
 
 import pathlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,8 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import OP, TRUNCATE, Files, Source
 from scmsim.core.units import format_bytes
 from scmsim.pipeline import Progress, model_params, open_source, place
+from scmsim.study.page_size.of_model import laid_out, mapped_files, not_modelled
+from scmsim.study.page_size.rules import HUGE, WHOLE
 
 INODE_BYTES = 128  # PMFS and NOVA
 EXTENT_BYTES = 16  # estimate: start and length of a run in an index
@@ -23,6 +25,7 @@ TABLE_BYTES = 4096
 _ENTRY_BYTES = 8  # of a page table
 _CHUNK = 1 << 16
 _NODES = 1 << 12
+_FAN = 512  # entries of a page table
 MIB = 1 << 20
 LARGEST = 1 << 44  # bytes of a device: its bitmap takes 512 MiB
 
@@ -41,7 +44,8 @@ class Space:
         Free runs by the power of two, in bytes, that is at most their length.
     files : dict
         Columns of one row a file that exists: `file` (object id), `file_bytes`, `allocated_bytes`, `waste_bytes` and, of a
-        policy, `pages`.  Empty where a model does not tell.  Files of an ageing run are left out.
+        policy, `pages`; where the trace maps files, `mappable_2m_bytes`.  Empty where a model does not tell.  Files of an
+        ageing run are left out.
     """
 
     name: str
@@ -81,7 +85,7 @@ def of_policy(
     first = len(aged.files) if aged else 0
     device.adopt(source.files, first)
     device.replay(source, first, progress)
-    return device.report(first)
+    return device.report(first, mapped_files(source))
 
 
 def of_fs(
@@ -92,11 +96,32 @@ def of_fs(
     progress: Progress | None = None,
 ) -> Space:
     """Replay a trace on a file-system model alone and report its space; parameters and errors as for `of_policy`."""
-    total, state, module = place(trace, fs, params or {}, progress)
-    free = contiguity.of_model(state.record[0], state.arena)
+    source, _ = open_source(trace)
+    total, model = place(source, fs, params or {}, progress)
+    free = contiguity.of_model(model.state.record[0], model.state.arena)
     histogram = contiguity.histogram(free[1]) if free else {}
-    by_file = getattr(module, "by_file", None)
-    return Space(fs, total, histogram, by_file(state) if by_file else {})
+    by_file = getattr(model.module, "by_file", None)
+    files = by_file(model.state) if by_file else {}
+    asked = mapped_files(source)
+    if asked.any() and not not_modelled(fs):
+        found = laid_out(model, np.flatnonzero(asked), source.files)
+        large = np.zeros(len(asked), np.int64)
+        large[[one.file for one in found]] = [HUGE * int((one.found == WHOLE).sum()) for one in found]
+        small = sum(int((one.found != WHOLE).sum()) for one in found)
+        above = sum(-(-len(one.found) // _FAN) for one in found)
+        total |= _mappings([one.length for one in found], large, (small + above) * TABLE_BYTES)
+        files |= {"mappable_2m_bytes": large[files["file"]]} if files else {}
+    return Space(fs, total, histogram, files)
+
+
+def _mappings(lengths: Sequence[int], large: np.ndarray, tables: int) -> dict[str, int]:
+    """Figures of the files that a trace maps, each mapped as a whole: their bytes, those in 2 MiB, a process's page tables."""
+    return {
+        "mapped_files": len(lengths),
+        "mapped_file_bytes": int(sum(lengths)),
+        "mappable_2m_bytes": int(large.sum()),
+        "mapping_table_bytes": tables,
+    }
 
 
 class NoRoom(UsageError):
@@ -196,8 +221,8 @@ class _Device:
         size = max(int(self.files[row["file"], pages.SIZE]), int(row["offset"]) + int(row["length"]))
         return max(-(-size // frames.FRAME), int(self.files[row["file"], pages.KEPT]))
 
-    def report(self, first: int) -> Space:
-        """The space report; files by file from row `first` on."""
+    def report(self, first: int, asked: np.ndarray) -> Space:
+        """The space report; files by file from row `first` on, of which the trace maps those `asked` for."""
         state = self.record[0]
         held = np.zeros((len(self.files), frames.ORDERS), np.int64)
         runs = pages.totals(state, self.files, self.nodes, held)
@@ -216,7 +241,7 @@ class _Device:
             "waste_bytes": int(waste.sum()),
             "preallocated_bytes": int(kept.sum()),
             "metadata_bytes": len(there) * INODE_BYTES + runs * EXTENT_BYTES,
-            "page_table_bytes": self._tables(by_order),
+            "page_table_bytes": self._tables(self.files[:, pages.HELD], by_order),
             "tlb_entries": int(entries.sum()),
             "pages_4k": int(by_order[0]),
             "pages_2m": int(by_order[frames.HUGE]),
@@ -231,26 +256,37 @@ class _Device:
             "migrated_bytes": int(state.migrated_frames) * frames.FRAME,
             "spilled_files": int(state.spilled),
         }
-        columns = {"file_bytes": size, "allocated_bytes": allocated, "waste_bytes": waste, "pages": entries}
         shown = there >= first
+        columns = {"file_bytes": size, "allocated_bytes": allocated, "waste_bytes": waste, "pages": entries}
+        if asked.any():
+            ours = np.append(np.zeros(first, bool), asked)[there]
+            columns["mappable_2m_bytes"] = np.zeros(len(there), np.int64)
+            more, columns["mappable_2m_bytes"][ours] = self._mapped(there[ours], held)
+            total |= more
         by_file = {"file": there[shown] - first, **{name: column[shown] for name, column in columns.items()}}
         return Space(self.name, total, contiguity.histogram(free[1]), by_file)
 
-    def _tables(self, by_order: np.ndarray) -> int:
+    def _mapped(self, files: np.ndarray, held: np.ndarray) -> tuple[dict[str, int], np.ndarray]:
+        """Figures of files that a trace maps, rows of the device, and the bytes of each that one entry maps with 2 MiB or more."""
+        large = (held[files, frames.HUGE :] << np.arange(frames.HUGE, frames.ORDERS)).sum(1) * frames.FRAME
+        if self.record[0].pieces:  # a virtual superpage has an entry for each frame
+            large[:] = 0
+        large, sizes = np.minimum(large, self.files[files, pages.SIZE]), self.files[files, pages.SIZE].tolist()
+        return _mappings(sizes, large, self._tables(self.files[files, pages.HELD], held[files].sum(0))), large
+
+    def _tables(self, held: np.ndarray, by_order: np.ndarray) -> int:
         """Bytes of page tables: leaf entries in whole tables (files packed), and one level above them for 512 tables.
 
-        A page between two hardware sizes takes as many entries as it has pages of the smaller one (TPS' alias entries); a
-        virtual superpage has a table of its own.
+        `held` are frames of each file, `by_order` the pages of all.  A page between two hardware sizes takes as many entries as
+        it has pages of the smaller one (TPS' alias entries); a virtual superpage has a table of its own.
         """
-        state = self.record[0]
-        if state.pieces:
-            held = self.files[:, pages.HELD]
+        if self.record[0].pieces:
             tables = int((-(-held // (1 << frames.HUGE))).sum())
         else:
             entries = by_order << np.arange(frames.ORDERS) % 9
             levels = [int(entries[first : first + 9].sum()) * _ENTRY_BYTES for first in (0, 9, 18)]
             tables = sum(-(-level // TABLE_BYTES) for level in levels)
-        return (tables + -(-tables // 512)) * TABLE_BYTES
+        return (tables + -(-tables // _FAN)) * TABLE_BYTES
 
 
 def rows_by_file(space: Space, files: Files) -> Iterator[dict[str, Any]]:

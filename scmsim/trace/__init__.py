@@ -1,4 +1,4 @@
-"""Traces: the Parquet store, importers (one a file in `formats/`) and capture back ends (one a file in `capture/`)."""
+"""Traces: the Parquet store, importers (one a file, in `formats/`) and capture back ends (one a file in `capture/`)."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -10,7 +10,7 @@ from scmsim.core import registry
 from scmsim.core.errors import ScmsimError
 from scmsim.trace import open_trace
 from scmsim.trace.formats import sniff_file
-from scmsim.trace.formats._lines import LONGEST
+from scmsim.trace.reading.lines import LONGEST
 from scmsim.trace.store import TraceWriter
 from scmsim.trace.summary import all_problems
 
@@ -33,6 +33,8 @@ SAMPLES: dict[str, tuple[list[str], dict[str, Any]]] = {
     "dio": (["formats/dio.json"], {}),
     "bpftrace": (["formats/bpftrace.txt"], {}),
     "lackey": (["formats/lackey.txt"], {}),
+    "perf-mem": (["formats/perf_mem.txt", "formats/perf_faults.txt"], {}),
+    "drmemtrace": (["formats/drmemtrace.txt"], {"calls": str(DATA / "formats/drmemtrace.strace")}),
     "lcs": (["formats/lcs_v3.bin"], {}),
     "lttng": (["formats/lttng.txt"], {}),
     "nfsd": (["formats/nfsd.txt"], {}),

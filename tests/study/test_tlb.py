@@ -10,12 +10,13 @@ from click.testing import CliRunner
 import scmsim
 from scmsim import cli
 from scmsim.core.errors import UsageError
+from scmsim.footprint import DEFAULT
 from scmsim.lab import tlb
 from scmsim.lab.stream import Kept
 from scmsim.pipeline.arguments import open_source
 from scmsim.plot import tlb as chart
 from scmsim.study.tlb import card
-from scmsim.study.tlb.judge import judge
+from scmsim.study.tlb.judge import judge, taken_from
 from scmsim.study.tlb.replay import _AsInTheGuest
 from scmsim.study.tlb.results import measured
 from scmsim.study.tlb.table import text
@@ -34,6 +35,29 @@ def folder(tmp_path_factory):
 
 def run(*words):
     return CliRunner().invoke(cli.main, ["lab", "tlb", *map(str, words)])
+
+
+@pytest.mark.parametrize(
+    ("release", "taken"),
+    [
+        ("6.12.117+deb13-cloud-amd64", "6.12"), ("6.1.0-56-cloud-amd64", "6.1"), ("5.10.0-46-cloud-amd64", "5.10"),
+        ("5.13.13", "5.10"), ("6.18.15+deb13-cloud-amd64", DEFAULT), ("my kernel", DEFAULT),
+    ],
+)  # fmt: skip
+def test_footprints_are_those_of_the_kernel_that_ran(release, taken):
+    assert taken_from(release, ["tmpfs"], {}, None).footprints == taken
+    assert taken_from(release, ["tmpfs"], {}, "none").footprints is None
+
+
+@pytest.mark.parametrize(
+    ("words", "taken"), [((), "6.12"), (("--footprints", "6.1"), "6.1"), (("--footprints", "none"), None)]
+)
+def test_the_command_takes_costs_and_footprints_of_the_kernel_that_runs(monkeypatch, tmp_path, words, taken):
+    asked = []
+    monkeypatch.setattr("scmsim.cli.lab.tlb.run_guests", lambda *_, **__: "6.12.117+deb13-cloud-amd64")
+    monkeypatch.setattr("scmsim.study.tlb.judge.judge", lambda *_, **given: asked.append(given))
+    run(TRACE, "--fs", "tmpfs", "--kernel", "6.12", *words, "-o", tmp_path / "out")
+    assert [(given["footprints"], given["params"]["tmpfs"]["kernel"]) for given in asked] == [(taken, "6.12")]
 
 
 def cell(fs, real, replayed, machine="zen2", walks=(0, 0)):

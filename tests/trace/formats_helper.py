@@ -8,7 +8,7 @@ import numpy as np
 from scmsim.core import registry
 from scmsim.core.records import OPS
 from scmsim.trace.formats import find
-from scmsim.trace.formats._report import Report
+from scmsim.trace.reading.report import Report
 from scmsim.trace.store import StoredTrace, TraceWriter, open_trace
 from scmsim.trace.summary import all_problems
 

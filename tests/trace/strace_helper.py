@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scmsim.core.records import OPS
-from scmsim.trace.formats import strace
-from scmsim.trace.formats._report import Report
+from scmsim.trace.formats.tracers import strace
+from scmsim.trace.reading.report import Report
 from scmsim.trace.store import StoredTrace, TraceWriter, open_trace
 from scmsim.trace.summary import all_problems
 

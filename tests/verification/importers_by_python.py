@@ -17,7 +17,10 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).parents[2]
 SAMPLES = ("tests/data/formats", "tests/data/strace")
-OPTIONS = {"table.csv": {"columns": "time=ts,op=type,offset=off,length=len,file=name,thread=cpu"}}
+OPTIONS = {
+    "table.csv": {"columns": "time=ts,op=type,offset=off,length=len,file=name,thread=cpu"},
+    "drmemtrace.txt": {"calls": str(ROOT / "tests/data/formats/drmemtrace.strace")},
+}
 Found = dict[str, dict[str, object]]
 
 
@@ -31,7 +34,7 @@ def measure() -> Found:
     with tempfile.TemporaryDirectory() as folder:
         for path in sorted(path for place in SAMPLES for path in (ROOT / place).iterdir()):
             options = OPTIONS.get(path.name, {})
-            name, importer = ("csv", registry.load("format", "csv")) if options else find(path)
+            name, importer = ("csv", registry.load("format", "csv")) if "columns" in options else find(path)
             trace = pathlib.Path(folder) / "t.parquet"
             with TraceWriter(trace, {}) as writer:
                 report = importer.convert(path, writer, **options)

@@ -3,8 +3,8 @@
     python -m tests.verification.lab_card FOLDER [--fs ext4-dax,ext4] [--costs ext4-dax=TABLE.toml ...]
 
 Makes small traces in FOLDER, runs each on a real kernel (`scmsim lab run`; finished ones are kept) and on the models, and
-prints Markdown: bytes stored, loads + stores, instructions and fences of both.  Costs come from the tables of `scmsim lab
-calibrate`, whose cells are the microbenchmark's and the passes over names: no trace of this card is among them.
+prints Markdown: bytes stored, loads + stores, instructions and fences of both.  Costs are the models' of 6.1, or those of a
+table of `scmsim lab calibrate`.  Cells are the microbenchmark's and the passes over names: no trace of this card is among them.
 """
 
 import argparse
@@ -145,8 +145,8 @@ def store(rows, count, path):
         writer.close(Files(["/d", *(f"/d/f{i:06d}" for i in range(1, count))], sizes, np.arange(count) == 0))
 
 
-def measure(traces, systems, folder):
-    """Run every trace in the lab unless it is there; {name: Result}."""
+def measure(traces, systems, folder, kernel=None):
+    """Run every trace in the lab unless it is there, on a kept kernel or the chosen one; {name: Result}."""
     found = {}
     for name, path in traces.items():
         out = folder / f"lab-{path.stem}"
@@ -162,6 +162,7 @@ def measure(traces, systems, folder):
                 ",".join(systems),
                 "-o",
                 str(out),
+                *(["--kernel", kernel] if kernel else []),
             ]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         found[name] = read(out / "result.json")
@@ -218,7 +219,10 @@ def card(fs, traces, measured, tables):
     for name, path in traces.items():
         lab = next(run for run in measured[name].runs if run.fs == fs)
         with using([tables[fs]]) if fs in tables else contextlib.nullcontext():
-            replayed = scmsim.replay(open_trace(path), fs=fs, by="op", params=params(fs, path, lab))
+            given = params(fs, path, lab)
+            if fs in tables:
+                del given[fs]["kernel"]  # such a table stands in the place of the default one
+            replayed = scmsim.replay(open_trace(path), fs=fs, by="op", params=given)
         for row in rows_of(name, lab, replayed.runs[0]):
             print(line(*row))
             errors.append((row[0], row[-1]))

@@ -29,7 +29,7 @@ EACH = 50  # cases of a guest
 WRITABLE, PRIVATE, POPULATE, SYNC = r.WRITABLE_SHARED, r.PRIVATE, r.POPULATE, r.MAP_SYNC
 PUNCH = r.PUNCH_HOLE | r.KEEP_SIZE
 JOURNALED = ("ext4-dax", "xfs-dax")
-_RULES, _EXT2 = {"fault_kernel": "6.1"}, {"kernel": "6.1"}
+_RULES = {"kernel": "6.1"}
 MADE: dict[
     str, list[tuple[tuple[str, ...], str, dict[str, str]]]
 ] = {  # words for mkfs, mount options, the model's parameters
@@ -39,7 +39,7 @@ MADE: dict[
         (("-E", "stride=16,stripe_width=64"), "", _RULES),
     ],
     "xfs-dax": [((), "", _RULES), (("-d", "extszinherit=512"), "", _RULES), (("-d", "su=2m,sw=1"), "", _RULES)],
-    "ext2-dax": [((), "", _EXT2), (("-g", "8192"), "", _EXT2)],
+    "ext2-dax": [((), "", _RULES), (("-g", "8192"), "", _RULES)],
     "tmpfs": [((), "size=1536m", {}), ((), "size=1536m,huge=always", {"huge": "always"})],
 }
 OUTCOMES = ("faults", "large", "bus", "segv")

@@ -92,14 +92,29 @@ def entry_costs(found):
     }
 
 
+def per_call(run, kind):
+    """Instructions, loads and stores of a kind of call."""
+    counters, count = run.groups.get(kind, run.counters), run.params.get(f"calls_{kind}", run.calls)
+    return np.array([counters[name] for name in COLUMNS]) / count
+
+
+def quiet_costs(run):
+    """Costs of calls that find nothing to do, from the trace of them."""
+    return {"open": per_call(run, "open"), "close": per_call(run, "close"), "fsync_call": per_call(run, "fsync")}
+
+
+def quiet_costs_of(folder, fs, kernel):
+    """The same of any file system; what is missing runs first."""
+    path = folder / "quiet.parquet"
+    card.store(*TRACES["quiet"], path)
+    return quiet_costs(card.measure({"quiet": path}, [fs], folder, kernel)["quiet"].runs[0])
+
+
 def name_costs(runs, found):
     """Costs of names besides the entries that are looked at; `found`: functions by trace."""
 
     def rest(trace, kind):
-        run = runs[trace]
-        counters, count = run.groups.get(kind, run.counters), run.params.get(f"calls_{kind}", run.calls)
-        calls = np.array([counters[name] for name in COLUMNS]) / count
-        return calls - sum(found[trace].get((kind, name), 0) for name in ENTRIES)
+        return per_call(runs[trace], kind) - sum(found[trace].get((kind, name), 0) for name in ENTRIES)
 
     kinds = ("create", "unlink")
     return {
@@ -110,36 +125,32 @@ def name_costs(runs, found):
         "join_block": (rest("first", "create") - rest("again", "create")) / FIRST_JOINS,
         "cache_page_dirty": rest("clean pages", "write") - rest("dirty pages", "write"),
         "access_time": rest("first reads", "read") - rest("later reads", "read"),
-        "open": rest("quiet", "open"),
-        "close": rest("quiet", "close"),
-        "fsync_call": rest("quiet", "fsync"),
-    }
+    } | quiet_costs(runs["quiet"])
 
 
-def costs_of(folder, fs):
-    """{cost: (instructions, loads, stores)}; what is missing runs first."""
+def costs_of(folder, fs, kernel=None):
+    """{cost: (instructions, loads, stores)}; what is missing runs first, on a kept kernel of the lab or the chosen one."""
     paths = {name: folder / f"{name.replace(' ', '-')}.parquet" for name in TRACES}
     for name, path in paths.items():
         if not path.exists():
             card.store(*TRACES[name], path)
-    measured = card.measure(paths, ["ext4-dax", "ext4"], folder)
+    measured = card.measure(paths, ["ext4-dax", "ext4"], folder, kernel)
     found = {name: functions(folder, name, fs) for name in TRACES}
     runs = {name: next(run for run in result.runs if run.fs == fs) for name, result in measured.items()}
     return entry_costs(found["entries"]) | name_costs(runs, found)
 
 
-def fitted(costs, result, fs):
+def fitted(costs, result, fs, params=None):
     """Calibration of a model, from its table with `costs` in it."""
 
-    def start(name, table):
-        more = {
-            cost: table[cost] | dict(zip(calibrate.COLUMNS, map(float, value), strict=True))
-            for cost, value in costs.items()
+    def start(_, table):
+        return table | {
+            cost: table[cost] | dict(zip(calibrate.COLUMNS, map(float, costs[cost]), strict=True))
+            for cost in costs.keys() & table.keys()
         }
-        return table | more if name == "ext4-5.13" else table
 
     with changed(start):
-        return calibrate.calibrate(result, fs, UNITS)
+        return calibrate.calibrate(result, fs, UNITS, params)
 
 
 def main():

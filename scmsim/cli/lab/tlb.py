@@ -14,8 +14,8 @@ SUMMARY = "Judge a replay's TLB misses by a real kernel's address stream; exit c
     help=f"""{SUMMARY}
 
 TRACE runs on each file system of a real kernel; every load and store goes through the MMU of each machine, and a replay of the same
-trace is set beside it. -o keeps streams and counts: the same command goes on where it was stopped, and runs no guest
-again for another machine. TRACE may be such a folder: then what it holds is shown and nothing runs.
+trace, with costs and footprints of that kernel, is set beside it. -o keeps streams and counts: the same command goes on where it
+was stopped, and runs no guest again for another machine. TRACE may be such a folder: then what it holds is shown and nothing runs.
 
 A ratio is replay / real: first-level misses are to be within 1.25, walks within 1.5. Where both counts are too few to tell,
 the word is "few".
@@ -35,7 +35,11 @@ Example: scmsim lab tlb traces/varmail.parquet --fs ext4-dax,tmpfs --machine i7-
 @click.option(
     "--set", "assignments", multiple=True, metavar="MODEL.KEY=VALUE", help="A parameter of the replay; may be repeated."
 )
-@click.option("--footprints", metavar="KERNEL", help="Of the replay, as in scmsim replay; or none.  [default: 6.1]")
+@click.option(
+    "--footprints",
+    metavar="KERNEL",
+    help="Of the replay, as in scmsim replay; or none.  [default: of the kernel that runs]",
+)
 @guest_options
 @click.option("--by", type=click.Choice(["region", "page", "mechanism"]), help="Show the rows of each cell too.")
 @click.option("--format", "form", type=click.Choice(["table", "markdown"]), default="table", help="Of what is printed.")
@@ -67,11 +71,10 @@ def _made(trace: str, given: dict[str, Any]) -> dict[str, Any]:
     from scmsim.cli.replay import _params
     from scmsim.core import registry
     from scmsim.core.errors import UsageError, unknown
-    from scmsim.footprint import DEFAULT
     from scmsim.lab import job, systems
     from scmsim.lab.machine import Window
     from scmsim.pipeline.arguments import check_footprints, models_of
-    from scmsim.study.tlb.judge import judge
+    from scmsim.study.tlb.judge import judge, taken_from
 
     if not given["out"]:
         raise UsageError("no folder for the streams; give one with -o")
@@ -87,11 +90,13 @@ def _made(trace: str, given: dict[str, Any]) -> dict[str, Any]:
         for target in params:
             if target not in known:
                 raise unknown("model in this replay", target, sorted(known))
-    footprints = None if given["footprints"] == "none" else given["footprints"] or DEFAULT
-    check_footprints(footprints)
-    run_guests(trace, names, given, window=Window(1, 1, calls=True))
+    check_footprints(given["footprints"])
+    kernel = run_guests(trace, names, given, window=Window(1, 1, calls=True))
+    chosen = taken_from(kernel, names, params, given["footprints"])
+    for told in sorted({remark for each in chosen.remarks.values() for remark in each}):
+        click.echo(f"scmsim: warning: {told}", err=True)
     with Progress("runs") as progress:
         return judge(
             trace, given["out"], names, machines,
-            paging=given["paging"], params=params, footprints=footprints, progress=progress,
+            paging=given["paging"], params=chosen.params, footprints=chosen.footprints, progress=progress,
         )  # fmt: skip

@@ -44,7 +44,7 @@ def by_ending(out: str) -> str | None:
 def _import(source: str, out: str, name: str | None, given: dict[str, str], bar: Bar, more: dict[str, Any]) -> Any:
     from scmsim.trace import TraceWriter
     from scmsim.trace.formats import find
-    from scmsim.trace.formats._input import Input
+    from scmsim.trace.reading.input import Input
 
     columns = more.pop("columns", None)
     if columns:

@@ -48,7 +48,7 @@ def default_journal(blocks: int) -> int:
     return 262144
 
 
-def start(params: dict[str, int], files: Files, *, dax: bool, table: str = "ext4-5.13") -> State:
+def start(params: dict[str, int], files: Files, *, table: str, dax: bool) -> State:
     """State of an empty ext4 of `params["capacity"]` bytes that knows the trace's `files`; `table` names the costs."""
     e.check_capacity(params["capacity"])
     blocks = params["capacity"] // BLOCK

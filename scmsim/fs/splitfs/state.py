@@ -47,7 +47,7 @@ STATE = np.dtype(
 
 def start(params: dict, files: Files) -> State:
     """State of an empty SplitFS over an empty ext4-DAX of `params["capacity"]` bytes."""
-    state = ext4_state.start(params, files, dax=True)
+    state = ext4_state.start(params, files, table="ext4-5.13", dax=True)
     old = state.record
     state.record = np.zeros(1, STATE).view(np.recarray)
     for name in old.dtype.names or ():

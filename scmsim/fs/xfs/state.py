@@ -109,8 +109,8 @@ def default_log(blocks: int) -> int:
     return max(min(max(blocks >> 11, 1 << 14), 1 << 19, blocks >> 3), 512)
 
 
-def start(params: dict[str, int], files: Files) -> State:
-    """State of an empty XFS of `params["capacity"]` bytes that knows the trace's `files`."""
+def start(params: dict[str, int], files: Files, *, table: str) -> State:
+    """State of an empty XFS of `params["capacity"]` bytes that knows the trace's `files`; `table` names the costs."""
     blocks, groups = params["capacity"] // e.BLOCK, params["allocation_groups"]
     log = params["log"] // e.BLOCK or default_log(blocks)
     rows = len(files) + 1
@@ -119,7 +119,7 @@ def start(params: dict[str, int], files: Files) -> State:
     reserved = groups * AG_BLOCKS + log + chunks * CHUNK_BLOCKS
     _check(params, groups, log, reserved)
     words = rows * (e.ROW_WORDS + 4) + first_fit.arena_words(blocks) + 64 * len(folders) + (1 << 16)
-    state = new_state(STATE, 1 << words.bit_length(), costs.load("xfs-5.13", COSTS, list(SITES)))
+    state = new_state(STATE, 1 << words.bit_length(), costs.load(table, COSTS, list(SITES)))
     record = state.record[0]
     if not params["tick"]:
         record.cost[COSTS.index("timer_tick"), :3] = 0

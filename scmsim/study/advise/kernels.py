@@ -1,6 +1,19 @@
 """The two loops of `advise`: over the operations of a trace, once, and over its page touches, once a placement of files."""
 
-from scmsim.core.records import CREATE, FALLOCATE, KEEP_SIZE, PUNCH_HOLE, READ, RENAME, SETUP, TRUNCATE, UNLINK, WRITE
+from scmsim.core.records import (
+    CREATE,
+    FALLOCATE,
+    KEEP_SIZE,
+    PUNCH_HOLE,
+    READ,
+    RENAME,
+    SETUP,
+    TRUNCATE,
+    ULOAD,
+    UNLINK,
+    USTORE,
+    WRITE,
+)
 from scmsim.jit import kernel, subroutine
 from scmsim.jit.vectors import touch16
 
@@ -31,8 +44,10 @@ def profile(rows, files, sums, limits, runs, snapshot):
                 if op.offset < before:
                     _overwrite(files, sums, limits, f, op.offset, end)
             _resize(files, sums, limits, f, max(before, end), counted)
-        elif op.op == READ and counted and op.offset < before and op.length > 0:
+        elif (op.op == READ or op.op == ULOAD or op.op == USTORE) and counted and op.offset < before and op.length > 0:
             _touch(files, sums, runs, f, op.offset, min(end, before))
+            if op.op == USTORE:  # in place, whatever the file system does to overwrite
+                sums[WRITTEN] += min(end, before) - op.offset
         elif op.op == TRUNCATE:
             _resize(files, sums, limits, f, op.offset, counted)
         elif op.op == FALLOCATE and op.flag & (KEEP_SIZE | PUNCH_HOLE) == 0:

@@ -1,22 +1,23 @@
 """The page sizes that a trace's files would be mapped with on a model, at the end of the trace."""
 
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from scmsim.core.records import MMAP, Source
+from scmsim.core import registry
+from scmsim.core.records import MMAP, Files, Source
 from scmsim.fs.engine.model import Model
-from scmsim.pipeline import model_params, open_source
+from scmsim.pipeline import open_source, place
 from scmsim.pipeline.arguments import Progress
-from scmsim.pipeline.stages import Loop
 from scmsim.study.page_size import rules
 
 
 class Mapped(NamedTuple):
     """A file and its mapping as a whole: `found` has the class of each 2 MiB (`rules.CLASSES`)."""
 
+    file: int  # row of the side table
     path: str
     length: int  # bytes
     found: np.ndarray
@@ -45,20 +46,31 @@ def page_sizes(
     UsageError
         As `scmsim.replay`.
     """
+    if why := not_modelled(fs):
+        return why
     source, _ = open_source(trace)
-    model = Model(fs, model_params("fs", fs, params), source.files)
-    if model.mapped is None:
-        return str(getattr(model.module, "MAPPINGS", "the model has no mapped files"))
-    loop, asked = Loop(model, [], source.files), np.zeros(len(source.files), bool)
-    done = 0
+    asked = mapped_files(source)
+    _, model = place(source, fs, params, progress)
+    return laid_out(model, np.flatnonzero(asked if asked.any() else ~source.files.is_dir), source.files)
+
+
+def not_modelled(fs: str) -> str:
+    """Why a file system's model has no mapped files; empty if it has."""
+    module = registry.load("fs", fs)
+    return "" if hasattr(module, "mapped") else str(getattr(module, "MAPPINGS", "the model has no mapped files"))
+
+
+def mapped_files(source: Source) -> np.ndarray:
+    """Whether a trace maps each file of its side table."""
+    asked = np.zeros(len(source.files), bool)
     for batch in source.batches():
-        loop.take(batch)
         asked[batch.file[(batch.op == MMAP) & (batch.file >= 0)]] = True
-        done += len(batch)
-        if progress:
-            progress(fs, done, source.rows)
-    wanted = np.flatnonzero(asked if asked.any() else ~source.files.is_dir)
-    found = (_of_file(model, int(file), source.files.path[file]) for file in wanted)
+    return asked
+
+
+def laid_out(model: Model, wanted: Iterable[int], files: Files) -> list[Mapped]:
+    """Some files as they lie on a model now; those that are gone or empty are left out."""
+    found = (_of_file(model, int(file), files.path[file]) for file in wanted)
     return [one for one in found if one is not None]
 
 
@@ -71,7 +83,7 @@ def _of_file(model: Model, file: int, path: str) -> Mapped | None:
     dax, large, whole_blocks, around = kernels.rules(state.record, state.arena)
     regions, pages = -(-length // rules.HUGE), -(-length // rules.PAGE)
     if not large:
-        return Mapped(path, length, np.full(regions, rules.NEVER, np.uint8), around)
+        return Mapped(file, path, length, np.full(regions, rules.NEVER, np.uint8), around)
     places = np.zeros(pages, np.int64)
     kernels.places(state.record, state.arena, file, places)
     if not dax:  # the page cache has large folios, which hold what lies in the mapping
@@ -80,6 +92,8 @@ def _of_file(model: Model, file: int, path: str) -> Mapped | None:
         last = places[pages // rules.FAN * rules.FAN :]
         holes = np.flatnonzero((last == 0) | (last & 1 == 1))
         filling = int(bool((folio == rules.FAN).all()) and len(holes) > 0 and holes[0] % around > 0)
-        return Mapped(path, length, rules.cached_classes(0, length, folio), around, filling=filling)
+        return Mapped(file, path, length, rules.cached_classes(0, length, folio), around, filling=filling)
     extents = rules.extents_of_pages(places)
-    return Mapped(path, length, rules.classes(extents, length), around, len(extents.first), whole_blocks=whole_blocks)
+    return Mapped(
+        file, path, length, rules.classes(extents, length), around, len(extents.first), whole_blocks=whole_blocks
+    )

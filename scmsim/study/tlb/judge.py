@@ -1,24 +1,36 @@
 """Makes a card: the streams of a folder through each machine's MMU, and replays of the same trace."""
 
+import dataclasses
 import json
 import os
 import pathlib
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scmsim.core import registry
 from scmsim.core.errors import UsageError
 from scmsim.core.resumable import write
+from scmsim.footprint import DEFAULT
 from scmsim.lab import tlb
 from scmsim.lab.plan import UNKNOWN
 from scmsim.lab.stream import SUFFIX, Kept
 from scmsim.mmu import presets
-from scmsim.pipeline.arguments import Progress, machine_table, open_source
+from scmsim.pipeline import kernels
+from scmsim.pipeline.arguments import Params, Progress, machine_table, open_source
 from scmsim.result import provenance
 from scmsim.study.tlb import card
 from scmsim.study.tlb.replay import replayed
 
 _COUNTED = "counted"  # folder of what the streams gave
+
+
+def taken_from(release: str, fs: Sequence[str], params: Params, footprints: str | None) -> kernels.Chosen:
+    """What replays take from the kernel that ran ("6.12.117-cloud-amd64": of 6.12); where nobody measured it, what is default."""
+    series = re.match(r"\d+\.\d+", release)
+    known = series[0] if series and series[0] in kernels.kernels() else None
+    chosen = kernels.choose(known, fs, params, footprints)
+    return chosen if known or footprints else dataclasses.replace(chosen, footprints=DEFAULT)
 
 
 def judge(

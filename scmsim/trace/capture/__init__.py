@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scmsim.core.errors import ScmsimError, UsageError
-from scmsim.trace.formats._report import Report
+from scmsim.trace.reading.report import Report
 
 PAGES = 4096  # of perf's ring buffer for each CPU (16 MiB); its default lost 15 % of the events of eight busy threads
 

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 
 from scmsim.core.errors import EnvironmentProblem, UsageError
-from scmsim.trace.formats._strace_lines import open_flags
+from scmsim.trace.syscalls.from_numbers import open_flags
 
 _STOP_S = 5.0
 _CLOEXEC = 0o2000000

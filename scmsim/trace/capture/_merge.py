@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from scmsim.core.errors import EnvironmentProblem
-from scmsim.trace.formats._strace_lines import NEEDS_MEMORY, arguments, flags, result
-from scmsim.trace.formats._strace_text import UNFINISHED, number
+from scmsim.trace.syscalls.from_numbers import NEEDS_MEMORY, arguments, flags, result
+from scmsim.trace.syscalls.text import UNFINISHED, number
 
 _LINE = re.compile(r"(\d{1,10}) +\d+\.\d+ +(?:(\w+)\(|<\.\.\. (\w+) resumed> ?)?(.*)", re.DOTALL).match
 _RESULT = re.compile(r"\)\s+= (0x[0-9a-f]{1,16}|-?\d{1,20}|\?)(?!.*\)\s+= )").search

@@ -1,4 +1,4 @@
-"""What every capture does: check the output name, hold the signals, run the command, convert the text, store."""
+"""What every capture does: check what is asked, hold the signals, run the command, convert the text, store."""
 
 import contextlib
 import fcntl
@@ -18,9 +18,9 @@ from scmsim import __version__
 from scmsim.core.atomic import OF_THE_DISK, writable
 from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.trace._path import trace_path
-from scmsim.trace.capture import Options
-from scmsim.trace.formats._lines import Progress
-from scmsim.trace.formats._report import Report
+from scmsim.trace.capture import Options, check_target
+from scmsim.trace.reading.lines import Progress
+from scmsim.trace.reading.report import Report
 
 FORWARDED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
 _WATCHED = FORWARDED | {signal.SIGCHLD}
@@ -31,7 +31,25 @@ _PIPE = 1 << 20  # bytes between a tracer and its file; it waits when they are f
 _NAP_S = 0.002  # between two looks at them: a look for each line would take the program's CPU
 
 
-def check_output(out: pathlib.Path, keep_raw: Any) -> None:
+@contextlib.contextmanager
+def prepared(
+    command: Sequence[str], out: str | os.PathLike[str], keep_raw: str | os.PathLike[str] | None, options: Options
+) -> Iterator[tuple[pathlib.Path, pathlib.Path]]:
+    """How every capture begins: check what is asked; yields a temporary folder, and the file for the text of a tracer.
+
+    The text goes to the name `keep_raw`, or to the folder, which is removed in the end.
+    """
+    check_target(command, options.pid)
+    _check_output(pathlib.Path(out), keep_raw)
+    with _work_folder(pathlib.Path(out)) as work:
+        if keep_raw is None:
+            yield work, work / "strace.txt"
+        else:
+            pathlib.Path(keep_raw).unlink(missing_ok=True)
+            yield work, pathlib.Path(keep_raw)
+
+
+def _check_output(out: pathlib.Path, keep_raw: Any) -> None:
     """Find a bad output name before the command runs, not after."""
     trace_path(out)
     if keep_raw is not None:
@@ -41,7 +59,7 @@ def check_output(out: pathlib.Path, keep_raw: Any) -> None:
 
 
 @contextlib.contextmanager
-def work_folder(out: pathlib.Path) -> Iterator[pathlib.Path]:
+def _work_folder(out: pathlib.Path) -> Iterator[pathlib.Path]:
     """A temporary folder beside `out`, or in TMPDIR; removed with all that is in it."""
     try:
         folder = tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.absolute().parent)
@@ -51,17 +69,6 @@ def work_folder(out: pathlib.Path) -> Iterator[pathlib.Path]:
         yield pathlib.Path(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def raw_file(out: pathlib.Path, keep_raw: Any) -> Iterator[pathlib.Path]:
-    """Where the text of a tracer goes: the name given, or one that is removed in the end."""
-    if keep_raw is not None:
-        pathlib.Path(keep_raw).unlink(missing_ok=True)
-        yield pathlib.Path(keep_raw)
-        return
-    with work_folder(out) as folder:
-        yield folder / "strace.txt"
 
 
 @contextlib.contextmanager
@@ -218,7 +225,7 @@ def store(
 ) -> Report:
     """Convert the text of a capture to the trace, as strace's unless `convert` is given; `header` wins over what it says."""
     from scmsim.trace.capture._writer import CaptureWriter
-    from scmsim.trace.formats import strace
+    from scmsim.trace.formats.tracers import strace
 
     convert = convert or strace.convert
     if not raw.exists() or raw.stat().st_size == 0:

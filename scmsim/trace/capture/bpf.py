@@ -12,10 +12,10 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 
 from scmsim.core.errors import EnvironmentProblem
-from scmsim.trace.capture import Captured, Options, _initial_descriptors, check_target
+from scmsim.trace.capture import Captured, Options, _initial_descriptors
 from scmsim.trace.capture import _run as common
 from scmsim.trace.capture._perf import TOUCHES
-from scmsim.trace.formats._lines import Progress
+from scmsim.trace.reading.lines import Progress
 
 SUMMARY = (
     "bpftrace: every call with its names, io_uring with offsets; a third of the cost of strace; needs root and BTF"
@@ -40,12 +40,10 @@ def capture(
     options: Options | None = None,
 ) -> Captured:
     """Run a command, or attach to a process, and store what it did to files; see `strace.capture`."""
-    from scmsim.trace.formats import bpftrace as text
+    from scmsim.trace.formats.tracers import bpftrace as text
 
     options = options or Options()
-    check_target(command, options.pid)
-    common.check_output(pathlib.Path(out), keep_raw)
-    with common.work_folder(pathlib.Path(out)) as work, common.raw_file(pathlib.Path(out), keep_raw) as raw:
+    with common.prepared(command, out, keep_raw, options) as (work, raw):
         with common.signals_held() as before:
             version, start, status, cwd = probe(), time.monotonic_ns(), 0, os.getcwd()
             seeds = _initial_descriptors.descriptors(os.getpid(), inherited_only=True)

@@ -7,11 +7,11 @@ import time
 from collections.abc import Sequence
 
 from scmsim.core.errors import EnvironmentProblem, UsageError
-from scmsim.trace.capture import Captured, Options, _initial_descriptors, _perf, check_target, strace
+from scmsim.trace.capture import Captured, Options, _initial_descriptors, _perf, strace
 from scmsim.trace.capture import _run as common
 from scmsim.trace.capture._merge import Merge, Merged, StraceCalls
-from scmsim.trace.formats._lines import Progress
-from scmsim.trace.formats._strace_lines import NEEDS_MEMORY
+from scmsim.trace.reading.lines import Progress
+from scmsim.trace.syscalls.from_numbers import NEEDS_MEMORY
 
 SUMMARY = (
     "strace for calls on paths, perf for data: fast where a program moves data; needs perf and root or CAP_PERFMON"
@@ -31,17 +31,15 @@ def capture(
 
     With `keep_raw`, the merged text is kept: it looks like that of strace and converts like it.
     """
-    from scmsim.trace.formats._numbers import names
+    from scmsim.trace.syscalls.numbers import names
 
     options = options or Options()
     if options.pid is not None:
         raise UsageError(
             "hybrid cannot attach: strace has no filter then and stops at every call; use --backend perf or strace"
         )
-    check_target(command, None)
-    common.check_output(pathlib.Path(out), keep_raw)
     numbers = names(platform.machine())
-    with common.work_folder(pathlib.Path(out)) as work, common.raw_file(pathlib.Path(out), keep_raw) as raw:
+    with common.prepared(command, out, keep_raw, options) as (work, raw):
         calls = work / "names.txt"
         with common.signals_held() as before:
             tracer, version, flags = strace.probe(_named_calls())
@@ -63,7 +61,7 @@ def capture(
 
 
 def _named_calls() -> list[str]:
-    from scmsim.trace.formats.strace import CALLS
+    from scmsim.trace.syscalls.conversion import CALLS
 
     return sorted(NEEDS_MEMORY & set(CALLS))
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import pathlib
 import re
 import shutil
 import stat
@@ -12,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from scmsim.core.errors import EnvironmentProblem, UsageError
-from scmsim.trace.capture import Captured, Options, _initial_descriptors, check_target
+from scmsim.trace.capture import Captured, Options, _initial_descriptors
 from scmsim.trace.capture import _run as common
-from scmsim.trace.formats._lines import Progress
+from scmsim.trace.reading.lines import Progress
 
 SUMMARY = (
     "Valgrind's lackey: loads and stores of mapped files, and calls, of one process; no root; 1.5 us an instruction"
@@ -38,14 +37,12 @@ def capture(
 
     With `keep_raw`, Valgrind's text is kept, without the fetches of instructions.
     """
-    from scmsim.trace.formats import lackey as text
+    from scmsim.trace.formats.addresses import lackey as text
 
     options = options or Options()
     if options.pid is not None:
         raise UsageError("Valgrind cannot attach to a process; give a command, or use --backend perf --mmap")
-    check_target(command, None)
-    common.check_output(pathlib.Path(out), keep_raw)
-    with common.raw_file(pathlib.Path(out), keep_raw) as raw:
+    with common.prepared(command, out, keep_raw, options) as (_, raw):
         with common.signals_held() as before:
             valgrind, version = probe()
             sieve = Sieve(_initial_descriptors.descriptors(os.getpid(), inherited_only=True))
@@ -121,7 +118,7 @@ class Sieve:
         return b"".join(b"%s %s\n" % (m[1], seed) for seed in seeds) + m[0]
 
     def sizes(self, pid: int) -> bytes:
-        """What the files that were opened are long now, as calls of `_strace_memory.file_size`."""
+        """What the files that were opened are long now, as calls of `syscalls.memory.file_size`."""
         out = []
         for name in sorted(self._opened):
             with contextlib.suppress(OSError, ValueError):

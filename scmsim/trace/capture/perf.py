@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from scmsim.trace.capture import Captured, Options, _initial_descriptors, _perf, check_target
+from scmsim.trace.capture import Captured, Options, _initial_descriptors, _perf
 from scmsim.trace.capture import _run as common
 from scmsim.trace.capture._merge import Merge
-from scmsim.trace.formats._lines import Progress
-from scmsim.trace.formats._strace_lines import fd, open_flags
+from scmsim.trace.reading.lines import Progress
+from scmsim.trace.syscalls.from_numbers import fd, open_flags
 
 SUMMARY = "perf alone: for programs that keep their files open (--pid); sees no names of files opened later"
 
@@ -39,13 +39,11 @@ def capture(
     A file opened during the capture is called /unnamed/N, each open another one; what was open when the capture began has
     its name from /proc.  Calls on paths (unlink, rename, stat, ...) make no row; the header counts them.
     """
-    from scmsim.trace.formats._numbers import names
+    from scmsim.trace.syscalls.numbers import names
 
     options = options or Options()
-    check_target(command, options.pid)
-    common.check_output(pathlib.Path(out), keep_raw)
     numbers, texts = names(platform.machine()), Nameless()
-    with common.work_folder(pathlib.Path(out)) as work, common.raw_file(pathlib.Path(out), keep_raw) as raw:
+    with common.prepared(command, out, keep_raw, options) as (work, raw):
         with common.signals_held() as before:
             start = time.monotonic_ns()
             seen = _launch(work, command, options, before) if options.pid is None else _attach(work, options)

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from scmsim.core.errors import EnvironmentProblem, UsageError
-from scmsim.trace.capture import Captured, Options, _initial_descriptors, check_target
+from scmsim.trace.capture import Captured, Options, _initial_descriptors
 from scmsim.trace.capture import _run as common
-from scmsim.trace.formats._lines import Progress
+from scmsim.trace.reading.lines import Progress
 
 SUMMARY = "strace with a seccomp filter: no root needed, complete, about 20 us for each file operation"
 
@@ -55,9 +55,7 @@ def capture(
     options = options or Options()
     if options.page_touches:
         raise UsageError("strace sees no page touches; use --mmap with --backend hybrid or --backend perf")
-    check_target(command, options.pid)
-    common.check_output(pathlib.Path(out), keep_raw)
-    with common.raw_file(pathlib.Path(out), keep_raw) as raw:
+    with common.prepared(command, out, keep_raw, options) as (_, raw):
         with common.signals_held() as before:
             strace, version, flags = probe(filtered=options.pid is None)
             start = time.monotonic_ns()
@@ -85,7 +83,7 @@ def probe(calls: Sequence[str] | None = None, *, filtered: bool = True) -> tuple
     filtered : bool
         Use a seccomp filter where strace can (not when attaching).
     """
-    from scmsim.trace.formats.strace import CALLS
+    from scmsim.trace.syscalls.conversion import CALLS
 
     strace = shutil.which("strace")
     if strace is None:

@@ -1,5 +1,6 @@
-"""Importers: a file each, with SUMMARY, `sniff(head, path)` and `convert(path, writer, *, strict, progress, under)`.
+"""Importers: a file each, in the folder of its subject.
 
+An importer has SUMMARY, `sniff(head, path)` and `convert(path, writer, *, strict, progress, under)`.
 `convert` reads a file (a path or an opened `Input`) in one pass, appends batches to a `TraceWriter`, closes it with the
 side table and returns a `Report`; `under` (a directory, or None) limits it to the files there.  What a format can be
 told besides is in its PARAMS, as for a workload: name -> (default, unit, meaning), given to `convert` by name.
@@ -12,7 +13,7 @@ from typing import Any
 
 from scmsim.core import registry
 from scmsim.core.errors import UsageError
-from scmsim.trace.formats._input import Input
+from scmsim.trace.reading.input import Input
 
 
 def sniff_name(head: bytes, path: str | os.PathLike[str]) -> str | None:

@@ -1,6 +1,6 @@
 """Follows plain calls one after the other: what opens, transfers, seeks, syncs, closes and unlinks do, and the rows that they make.
 
-It does call by call what the handlers of `formats/_strace_data.py` and `_strace_paths.py` do, by the same `file_rules`, and stops
+It does call by call what the handlers of `syscalls/data.py` and `paths.py` do, by the same `file_rules`, and stops
 before a call that does not fit what is known: the handlers then take it.
 """
 

@@ -1,6 +1,6 @@
 """What a call tells about a file and its descriptor: positions, ends, and whether the file was there before the trace.
 
-Plain Python, because two kinds of state go through these rules: the objects of `formats/_strace_state.py`, call by call, and
+Plain Python, because two kinds of state go through these rules: the objects of `syscalls/state.py`, call by call, and
 the records of `file_calls.py`, compiled.  Both have the same fields, which the former explains.
 """
 
@@ -51,7 +51,7 @@ def read(node, found, at, asked, count, oldest):
         found.position = start + count
     if count > 0 and not node.exact:
         row = holds(node, start + count, oldest)
-        if count < asked and not doubt and not node.exact:  # a short read of a file ends at its end
+        if count < asked and not doubt:  # a short read of a file ends at its end
             set_length(node, start + count)
     return start, doubt, row
 

@@ -3,7 +3,7 @@
     [PID ][SECONDS.FRACTION ]NAME(FD[<PATH>][, DATA, COUNT[, OFFSET]]) = RESULT[ <TIME>]
     [PID ][SECONDS.FRACTION ]NAME([DIRECTORY, ]"PATH"[, FLAGS[, MODE]]) = RESULT[<PATH>][ <TIME>]
 
-and the same with `-1 ERROR (TEXT)` as a result.  Any other line is left to the patterns of `scmsim.trace.formats._strace_text`,
+and the same with `-1 ERROR (TEXT)` as a result.  Any other line is left to the patterns of `scmsim.trace.syscalls.text`,
 which understand these lines in the same way.
 """
 

@@ -1,0 +1,107 @@
+"""What pages of 2 MiB are worth to the mapped files of a trace: replayed on a model as it stands, and with large pages allowed.
+
+All figures are counters of these two replays, file by file; none is estimated from page sizes.
+Units: faults, walks and instructions of the whole replay.
+"""
+
+import pathlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from scmsim.core import registry
+from scmsim.core.records import Source
+from scmsim.pipeline import open_source, replay
+from scmsim.pipeline.arguments import Progress
+from scmsim.study.page_size.of_model import not_modelled
+
+LARGE_PAGES = {"data_alignment": "2MiB", "huge": "always", "folios": "always"}  # what lets a model map 2 MiB at once
+COUNTERS = {
+    "faults_4k": "page_faults_pte",
+    "faults_2m": "page_faults_pmd",
+    "faults_1g": "page_faults_pud",
+    "mapped_2m_bytes": "mapped_bytes_2m",
+    "walks": "dtlb_user_misses_walk_completed",
+    "instructions": "instructions",
+}
+
+
+class FileWorth(NamedTuple):
+    """Counts of a mapped file (COUNTERS, summed over what the trace does to it), as the model stands and with large pages."""
+
+    path: str
+    before: dict[str, int]
+    after: dict[str, int]
+
+    @property
+    def saved(self) -> int:
+        """Faults and walks that large pages save."""
+        return _events(self.before) - _events(self.after)
+
+    @property
+    def gains(self) -> bool:
+        """Whether more of the file is mapped by 2 MiB, and that saves faults and walks."""
+        return self.saved > 0 and self.after["mapped_2m_bytes"] > self.before["mapped_2m_bytes"]
+
+
+class Worth(NamedTuple):
+    """A trace on one model; `setting` is what allows large pages, empty if the model has no such parameter."""
+
+    fs: str
+    setting: str
+    before: dict[str, int]
+    after: dict[str, int]
+    files: list[FileWorth]  # those with page faults, most saved first
+
+
+def setting_of(fs: str, given: Mapping[str, Any]) -> str:
+    """The parameter that lets a model map 2 MiB at once, as KEY=VALUE; empty if it has none, or it is given."""
+    known = registry.literals("fs", fs)["PARAMS"]
+    return next((f"{key}={value}" for key, value in LARGE_PAGES.items() if key in known and key not in given), "")
+
+
+def worth(
+    trace: "str | pathlib.Path | Source", fs: str, machine: str | dict[str, Any] = "i7-8700k",
+    params: Mapping[str, Any] | None = None, progress: Progress | None = None,
+) -> Worth | str:  # fmt: skip
+    """Replay a trace that maps files with and without large pages; or say why the model cannot tell.
+
+    Parameters
+    ----------
+    trace : path or Source
+    fs : str
+        A file system of `scmsim list fs`.
+    machine : str or dict
+        Whose TLB counts the walks.
+    params : mapping
+        Parameters of the file system.  If they hold the one that allows large pages, there is one replay.
+
+    Raises
+    ------
+    UsageError
+        As `scmsim.replay`.
+    """
+    if why := not_modelled(fs):
+        return why
+    source, _ = open_source(trace)
+    key, _, value = (setting := setting_of(fs, params or {})).partition("=")
+    runs = [
+        replay(source, fs, machine, params={fs: {**(params or {}), **more}}, by="file", progress=progress).runs[0]
+        for more in ({}, {key: value})[: 2 if key else 1]
+    ]
+    first, last = runs[0], runs[-1]
+    names = dict.fromkeys([*first.groups, *last.groups])
+    both = (FileWorth(name, *(_counts(run.groups.get(name, {})) for run in (first, last))) for name in names)
+    files = sorted((one for one in both if _faults(one.before) or _faults(one.after)), key=lambda one: -one.saved)
+    return Worth(fs, setting, _counts(first.counters), _counts(last.counters), files)
+
+
+def _counts(counters: Mapping[str, int]) -> dict[str, int]:
+    return {name: int(counters.get(counter, 0)) for name, counter in COUNTERS.items()}
+
+
+def _faults(counts: Mapping[str, int]) -> int:
+    return counts["faults_4k"] + counts["faults_2m"] + counts["faults_1g"]
+
+
+def _events(counts: Mapping[str, int]) -> int:
+    return _faults(counts) + counts["walks"]

@@ -1,0 +1,135 @@
+"""Loads and stores at addresses -> rows on the files that are mapped there.
+
+An access that goes on where the one before it ended belongs to the same run, whatever memory without a file was touched in
+between; a run ends with its kind, its file or its thread, and at the next call.  Memory that is no file is counted.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from scmsim.core.records import ULOAD, USTORE
+from scmsim.trace.syscalls.importer import Importer
+from scmsim.trace.syscalls.state import Node, Task
+
+NO_FILE = "access to memory that is no file"
+OTHER_FILE = "access to a file outside of the chosen directory"
+SAME_RUN = "goes on with the run of the access above"
+LOADS, STORES, BOTH = range(3)
+_PARTS = (1, 1, 2)  # rows that an access of each kind may begin: read, written, read and then written
+_PAGE = 4096
+
+
+class Accesses:
+    """Accesses of one conversion on their way to rows.
+
+    Attributes
+    ----------
+    seen : Counter
+        Bytes and accesses to files and to other memory, for the header.
+    """
+
+    def __init__(self, imp: Importer) -> None:
+        self.imp = imp
+        self.seen: Counter[str] = Counter()
+        self._run: tuple[int, ...] | None = None  # op, file, offset, end, thread, time: not yet a row
+
+    def take(
+        self, task: Task, now: np.ndarray, kind: np.ndarray, address: np.ndarray, length: np.ndarray,
+        tasks: Sequence[Task] = (),
+    ) -> np.ndarray:  # fmt: skip
+        """Add the accesses of a thread, or of some that share their mappings (`tasks`, one an access), a line each.
+
+        All are accounted for in the report.  Returns the file of each, as `_files`.
+        """
+        if not len(kind):
+            return np.zeros(0, "i8")
+        report = self.imp.report
+        report.lines += len(kind)
+        file, offset, length = self._files(task, address, length)
+        inside = np.flatnonzero(file >= 0)
+        other, nowhere = int((file == -1).sum()), int((file == -2).sum())
+        report.left_out[OTHER_FILE] += other
+        report.left_out[NO_FILE] += nowhere
+        self.seen += {"accesses to files": len(inside), "accesses to other memory": nowhere}
+        if len(inside):
+            threads = [self.imp.thread(tasks[i]) for i in inside.tolist()] if tasks else self.imp.thread(task)
+            thread = np.broadcast_to(np.array(threads), inside.shape)
+            self._runs(thread, *(column[inside] for column in (now, kind, file, offset, length)))
+        return file
+
+    def _files(self, task: Task, address: np.ndarray, length: np.ndarray) -> tuple[np.ndarray, ...]:
+        """File of each access (-1: one outside of the chosen directory, -2: none), offset in it, and length within the mapping."""
+        starts, ends, offsets, nodes, private = task.maps.columns()
+        where = np.searchsorted(starts, address, "right") - 1
+        mapped = (where >= 0) & (address < ends[where]) if len(starts) else np.zeros(len(address), bool)
+        place = np.where(mapped, where, 0)
+        idents = np.full(max(len(nodes), 1), -1)
+        length = np.where(mapped, np.minimum(length, ends[place] - address), length) if len(starts) else length
+        offset = (
+            np.where(mapped, address - starts[place] + offsets[place], 0) if len(starts) else np.zeros_like(address)
+        )
+        for i in np.unique(where[mapped]).tolist():
+            if nodes[i].inside:
+                idents[i] = self.imp.number(nodes[i])
+                self._shows(nodes[i], private[i], offset[where == i], length[where == i])
+        return np.where(mapped, idents[place], -2), offset, length
+
+    def _shows(self, node: Node, private: bool, offset: np.ndarray, length: np.ndarray) -> None:
+        """What was touched is there: of a private mapping, whose last page may be filled beyond the file, the page's first byte."""
+        end = int(offset.max()) // _PAGE * _PAGE + 1 if private else int((offset + length).max())
+        self.imp.holds(node, end)
+
+    def _runs(
+        self,
+        thread: np.ndarray,
+        now: np.ndarray,
+        kind: np.ndarray,
+        file: np.ndarray,
+        offset: np.ndarray,
+        length: np.ndarray,
+    ) -> None:
+        """Join accesses to runs; the last one stays open."""
+        imp = self.imp
+        line = np.repeat(np.arange(len(kind)), np.array(_PARTS)[kind])
+        second = np.diff(line, prepend=-1) == 0
+        op = np.where((kind[line] == STORES) | second, USTORE, ULOAD)
+        table = np.stack([op, file[line], offset[line], offset[line] + length[line], thread[line], now[line]])
+        is_new = np.ones(len(op), bool)
+        same = (table[[0, 1, 4], 1:] == table[[0, 1, 4], :-1]).all(0)
+        is_new[1:] = ~(same & (table[2, 1:] == table[3, :-1]))
+        if self._run is not None:
+            last = self._run
+            is_new[0] = not (table[[0, 1, 4, 2], 0] == (last[0], last[1], last[4], last[3])).all()
+        self.seen["bytes of files"] += int(length[line].sum())
+        begun = np.bincount(line[is_new], minlength=len(kind))
+        calls = int((begun > 0).sum())
+        imp.report.calls += calls
+        imp.report.extra_rows += int(begun.sum()) - calls
+        imp.report.left_out[SAME_RUN] += len(kind) - calls
+        self._emit(table, np.flatnonzero(is_new))
+
+    def _emit(self, table: np.ndarray, firsts: np.ndarray) -> None:
+        if self._run is not None and (not len(firsts) or firsts[0]):  # the open run goes on
+            stop = int(firsts[0]) if len(firsts) else table.shape[1]
+            self._run = (*self._run[:3], int(table[3, stop - 1]), *self._run[4:])
+        if not len(firsts):
+            return
+        self.end_run()
+        lasts = np.append(firsts[1:], table.shape[1]) - 1
+        ends = table[3, lasts]
+        self._run = (*table[:3, firsts[-1]].tolist(), int(ends[-1]), *table[4:, firsts[-1]].tolist())
+        op, file, offset, _, thread, now = table[:, firsts[:-1]]
+        self.imp.emit_many(now, offset, ends[:-1] - offset, file, thread, 0, op)
+
+    def end_run(self) -> None:
+        """Make the open run a row, before anything else makes one."""
+        if self._run is not None:
+            op, file, offset, end, thread, now = ([value] for value in self._run)
+            self._run = None
+            self.imp.emit_many(now, offset, [end[0] - offset[0]], file, thread, 0, op)
+
+    def facts(self) -> dict[str, int]:
+        """For the header of the trace."""
+        return dict(self.seen)

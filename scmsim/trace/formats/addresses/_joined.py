@@ -1,0 +1,158 @@
+"""Texts of accesses on their way to rows, joined with the calls that say what is mapped where.
+
+The calls stand in the text itself, or in the text of a strace of the same run (`calls`), whose times say which of them came first.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from scmsim.core.errors import UsageError
+from scmsim.trace.formats.addresses._accesses import Accesses
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import blocks
+from scmsim.trace.reading.report import Report
+from scmsim.trace.store import TraceWriter
+from scmsim.trace.syscalls.conversion import Conversion
+from scmsim.trace.syscalls.importer import Importer
+from scmsim.trace.syscalls.names import Names
+from scmsim.trace.syscalls.state import Maps, Task
+
+USER_END = 1 << 47  # of the addresses of programs
+_KEEP = 1 << 16  # rows held back, so that an assumed CREATE can still be changed
+_AT_ONCE = 1 << 16  # accesses
+_SECOND = 10**9
+_STAMP = re.compile(r"(?>(?:\[pid +\d+\] +|\d+ +)?)(\d{9,10})\.(\d{1,9}) ")
+_SHOWN = 20  # files whose page sizes the header has
+
+
+class Joined:
+    """One text on its way to rows; `how` says what to record so that calls are there."""
+
+    def __init__(self, given: Input, strict: bool, names: Names, cwd: str, form: str, tool: str, how: str) -> None:
+        self.imp = Importer(names, cwd)
+        self.work = Conversion(given.path, strict, self.imp, form, tool)
+        self.accesses = Accesses(self.imp)
+        self.how = how
+
+    def drain(self, writer: TraceWriter) -> None:
+        """Hand over finished rows."""
+        rows = self.imp.drain(_KEEP)
+        if rows is not None:
+            writer.append(rows)
+
+    def close(self, writer: TraceWriter, spots: list[str]) -> Report:
+        """Write what is left, the side table and the provenance."""
+        self.accesses.end_run()
+        self.imp.writable.clear()  # their loads and stores are in the trace
+        seen, work = self.accesses.facts(), self.work
+        if not seen:
+            raise UsageError(f"{work.path!r} is not {work.tool}: none of its {work.report.lines} lines is an access")
+        if not self.imp.report.calls and not work.understood:
+            raise UsageError(f"{work.path!r} holds accesses but no calls, so nothing tells what was mapped; {self.how}")
+        writer.header["accesses"] = seen
+        return work.finish(writer, spots)
+
+
+class Access(NamedTuple):
+    """One access; `page` is the size of its page in words, if the text tells it."""
+
+    task: Task
+    now: int
+    kind: int
+    address: int
+    length: int
+    page: str
+
+
+class Timed(Joined):
+    """A text whose accesses have times; `calls` is the path of strace's text, which is read up to each of them."""
+
+    def __init__(
+        self, given: Input, strict: bool, names: Names, cwd: str, form: str, tool: str, how: str, calls: str
+    ) -> None:
+        super().__init__(given, strict, names, cwd, form, tool, how)
+        self.lines = _by_time(calls) if calls else iter(())
+        self.next = next(self.lines, None)
+        self.pages: Counter[tuple[int, str]] = Counter()  # (file, size of a page) -> accesses
+        self.moment = 0  # that `until` was told last
+        self._maps: Maps | None = None  # of the accesses below
+        self._waiting: list[Access] = []
+
+    def until(self, ns: int) -> None:
+        """Work on strace's lines up to a moment, in ns since 1970 or any other one; what follows has that time."""
+        while self.next is not None and self.next[0] <= ns:
+            self.line(self.next[1])
+            self.next = next(self.lines, None)
+        self.imp.now = self.work.clock.seconds(str(ns // _SECOND), f"{ns % _SECOND:09}")
+        self.moment = max(self.moment, ns)
+
+    def line(self, line: str) -> None:
+        """Work on a line of strace."""
+        self.flush()
+        self.accesses.end_run()
+        self.work.line(line)
+
+    def task(self, thread: str, process: str | None = None) -> Task:
+        """A thread; one not seen before shares all with its process, or else with the first thread of the text."""
+        tasks = self.imp.tasks
+        if (found := tasks.get(thread)) is None:
+            first = tasks.get(process) if process is not None else next(iter(tasks.values()), None)
+            if first is None and process not in (None, thread):
+                first = self.imp.task(process)
+            shares = "CLONE_FILES CLONE_FS CLONE_VM"
+            found = tasks[thread] = first.spawn(thread, shares) if first else self.imp.task(thread)
+        return found
+
+    def access(self, task: Task, kind: int, address: int, length: int, page: str = "") -> None:
+        """Take an access at the moment that `until` was told last."""
+        if self._maps is not task.maps or len(self._waiting) >= _AT_ONCE:
+            self.flush()
+            self._maps = task.maps
+        self._waiting.append(Access(task, self.work.clock.now, kind, address, length, page))
+
+    def flush(self) -> None:
+        """Join the accesses that wait with what is mapped now."""
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, []
+        now, kind, address, length = np.array([one[1:5] for one in waiting], "i8").T
+        tasks = [one.task for one in waiting]
+        file = self.accesses.take(tasks[0], now, kind, address, length, tasks)
+        self.pages.update((n, one.page) for n, one in zip(file.tolist(), waiting, strict=True) if n >= 0 and one.page)
+
+    def finish(self, writer: TraceWriter, spots: list[str]) -> Report:
+        """Work on the rest of strace's text; write what is left."""
+        while self.next is not None:
+            self.line(self.next[1])
+            self.next = next(self.lines, None)
+        self.flush()
+        if self.pages:
+            writer.header["page_sizes"] = self._page_sizes()
+        return self.close(writer, spots)
+
+    def _page_sizes(self) -> dict[str, dict[str, int]]:
+        """Accesses by size of page, of the files with most."""
+        found: dict[str, dict[str, int]] = {}
+        for (file, page), count in self.pages.most_common():
+            node: Any = self.imp.nodes[file]
+            name = node if isinstance(node, str) else node.name
+            if name in found or len(found) < _SHOWN:
+                found.setdefault(name, {})[page] = count
+        return found
+
+
+def _by_time(path: str) -> Iterator[tuple[int, str]]:
+    """Lines of strace with their times in ns; one without has that of the line above."""
+    now = -1
+    with Input(path) as text:
+        for lines in blocks(text, "text of strace"):
+            for line in lines:
+                if m := _STAMP.match(line):
+                    now = max(now, int(m[1]) * _SECOND + int(f"{m[2]:0<9}"))
+                if now < 0:
+                    raise UsageError(f"{path!r} has no times since 1970; record it with 'strace -f -y -ttt'")
+                yield now, line

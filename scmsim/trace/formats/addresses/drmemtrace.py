@@ -1,0 +1,108 @@
+r"""Text of drmemtrace's view tool: all loads and stores of a program, joined with a strace of the same run.
+
+    strace -f -y -ttt -s 0 -o run.strace drrun -t drmemtrace -offline -outdir DIR -- CMD
+    drrun -t drmemtrace -tool view -indir DIR/drmemtrace.CMD.*.dir 2> run.view
+
+drmemtrace stands a time before and after each call of the program, in microseconds since 1601.  So what strace saw until then
+has come before the accesses that follow.  Threads that ran at the same time are in the order of their buffers.
+Source: clients/drcachesim/tools/view.cpp and view.h of DynamoRIO (2024), and its page "Trace Format".
+"""
+
+import os
+import re
+
+from scmsim.trace.formats.addresses._accesses import LOADS, STORES
+from scmsim.trace.formats.addresses._joined import USER_END, Timed
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import BadLine, Progress, byte_blocks
+from scmsim.trace.reading.report import Report
+from scmsim.trace.store import TraceWriter
+from scmsim.trace.syscalls import importer as why
+from scmsim.trace.syscalls.names import Names
+
+SUMMARY = "text of drmemtrace's view tool (DynamoRIO), with a strace of the same run"
+PARAMS = {"calls": ("", "file", "text of the strace -f -y -ttt of the same run, which says what is mapped where")}
+
+FETCH = "instruction fetch"
+MARKER = "marker"
+CACHE = "prefetch or cache flush"
+_TOOL = "text of drmemtrace's view tool"
+_EPOCH_US = 11_644_473_600 * 10**6  # from 1601 to 1970
+_MOST_US = 1 << 54  # of a time
+_LARGEST = 1 << 20  # bytes of an access
+_PREFIX = r"(?>\s*)\d{1,18}(?>\s+)\d{1,18}:(?>\s+)(?:W\d{1,6}\.T?|T)?(\d{1,10})(?>\s+)"
+_SNIFF = re.compile(
+    rb"^\s*\d+\s+\d+:\s+(?:W\d+\.T?|T)?\d+\s+(?:<marker: |(?:ifetch|read|write)\s+\d+ byte\(s\) @ 0x)", re.MULTILINE
+)
+_ACCESS = re.compile(_PREFIX + r"([a-zA-Z][\w-]{1,20})(?>\s+)(\d{1,7}) byte\(s\) @ 0x([0-9a-f]{1,16})(.*)")
+_MARKER = re.compile(_PREFIX + r"<(.*)>")
+_TIME = re.compile(r"marker: timestamp (\d{1,18})")
+_MORE = re.compile(_PREFIX + r"[0-9a-f]{2}(?: [0-9a-f]{2})*\s*")  # bytes of a long instruction
+_TITLES = ("Output format:", "<--record#->", "---", "View tool results:")
+_KINDS = {"read": LOADS, "write": STORES}
+
+
+def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
+    """Whether the first lines hold records of the view tool."""
+    return b"\0" not in head and _SNIFF.search(head) is not None
+
+
+def convert(
+    path: str | os.PathLike[str] | Input,
+    writer: TraceWriter,
+    *,
+    strict: bool = False,
+    progress: Progress | None = None,
+    under: str | None = None,
+    calls: str = "",
+) -> Report:
+    """Convert the text; closes the writer (see `scmsim.trace.formats`, and PARAMS)."""
+    with Input.of(path) as given:
+        work = _View(given, strict, under, calls)
+        for block in byte_blocks(given, _TOOL, progress):
+            for line in block.decode("latin-1").removesuffix("\n").split("\n"):
+                try:
+                    work.take(line)
+                except BadLine as error:
+                    work.work.bad(str(error))
+            work.drain(writer)
+        return work.finish(writer, ["what the kernel loads and stores for the program in mapped files is not seen"])
+
+
+class _View(Timed):
+    """One text on its way to rows, line by line."""
+
+    def __init__(self, given: Input, strict: bool, under: str | None, calls: str) -> None:
+        how = "record both in one run with 'strace -f -y -ttt -s 0 -o RUN.strace drrun ...' and name it with --set calls=FILE"
+        super().__init__(given, strict, Names(under), "", "drmemtrace", _TOOL, how, calls)
+
+    def take(self, line: str) -> None:
+        """Work on one line; raises BadLine."""
+        if m := _ACCESS.fullmatch(line):
+            self._access(m)
+        elif m := _MARKER.fullmatch(line):
+            if found := _TIME.fullmatch(m[2]):
+                microseconds = int(found[1]) - _EPOCH_US
+                if not 0 <= microseconds < _MOST_US:
+                    raise BadLine("a time before 1970 or too far away")
+                self.until(microseconds * 1000)
+            self.work.leave_out(MARKER)
+        elif not line.strip():
+            self.work.leave_out(why.BLANK)
+        elif line.startswith(_TITLES) or " : total instructions" in line:
+            self.work.leave_out("title")
+        elif _MORE.fullmatch(line):
+            self.work.leave_out(FETCH)
+        else:
+            raise BadLine("this is no record of the view tool")
+
+    def _access(self, m: re.Match[str]) -> None:
+        thread, name, length, address = m[1], m[2], int(m[3]), int(m[4], 16)
+        if name == "ifetch":
+            self.work.leave_out(FETCH)
+        elif name not in _KINDS:
+            self.work.leave_out(CACHE)
+        elif not 0 < length <= _LARGEST or address >= USER_END:
+            raise BadLine("an access of no bytes, of too many, or beyond the addresses of programs")
+        else:
+            self.access(self.task(thread), _KINDS[name], address, length)

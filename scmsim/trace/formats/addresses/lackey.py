@@ -1,0 +1,245 @@
+r"""Text of Valgrind's lackey with --trace-mem=yes: loads and stores, joined with the calls that say what is mapped where.
+
+    valgrind --tool=lackey --trace-mem=yes --trace-syscalls=yes --trace-sched=yes --log-file=run.lackey CMD
+
+With --trace-syscalls=yes the text holds the calls itself (`_valgrind_calls.py`).  Without, `calls` names the text of a strace of
+the same run, which saw Valgrind write its log: each of those writes says how many bytes of it came before the next call,
+
+    strace -f -y -s 0 -o run.strace valgrind --tool=lackey --trace-mem=yes --log-file=run.lackey CMD
+
+Both orders are exact.  Strace stops the program at each write of the log, an access: 50 us in place of 1 us.
+Rows: see `_accesses.py`.  The text has no times; `time_ns` counts its lines.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from scmsim.core.errors import UsageError
+from scmsim.trace.formats.addresses import _accesses
+from scmsim.trace.formats.addresses._joined import Joined
+from scmsim.trace.formats.addresses._valgrind_calls import Calls
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import Progress, blocks, byte_blocks
+from scmsim.trace.reading.report import Report
+from scmsim.trace.store import TraceWriter
+from scmsim.trace.syscalls.as_strace import NoCall, take_line
+from scmsim.trace.syscalls.names import Names
+from scmsim.trace.syscalls.state import Task
+from scmsim.trace.syscalls.text import unescape
+
+SUMMARY = "text of Valgrind's lackey, --trace-mem=yes, with --trace-syscalls=yes or a strace of the same run"
+PARAMS = {
+    "calls": ("", "file", "text of the strace -f -y that saw Valgrind write this text; none: the calls are in it")
+}
+
+_TOOL = "text of Valgrind's lackey with --trace-mem=yes"
+_FETCH = "instruction fetch"
+_LOG = "write of Valgrind's log"
+_KINDS = np.full(256, -1, "i1")
+_KINDS[list(b"LSM")] = _accesses.LOADS, _accesses.STORES, _accesses.BOTH
+_HEX = np.full(256, -1, "i1")
+_HEX[list(b"0123456789abcdef")] = range(16)
+_HEX[list(b"ABCDEF")] = range(10, 16)
+_DIGITS = 12  # of an address of a program: 47 bits
+_LARGEST = 1 << 20  # bytes of an access
+_FETCHES = -2  # kind of a line that is an instruction fetch; smaller: no access
+_SNIFF = re.compile(rb"^(?:I  | [LSM] )[0-9a-fA-F]{5,16},\d{1,4}$|^SYSCALL\[\d+,\d+\]\(", re.MULTILINE)
+_WRITE = re.compile(
+    r"(?>(?:\d+ +)?)(?>(?:[\d.:]+ +)?)(?:write\(\d+<([^<>]*)>|<\.\.\. write resumed>).*\) += (\d{1,18})(?: <[\d.]+>)?$"
+).match
+_HOW = (
+    "record both in one run, with 'strace -f -y -s 0 -o RUN.strace valgrind --tool=lackey --trace-mem=yes "
+    "--log-file=RUN.lackey CMD'"
+)
+
+
+def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
+    """Whether the first lines hold accesses or calls of Valgrind."""
+    return b"\0" not in head and _SNIFF.search(head) is not None
+
+
+def convert(
+    path: str | os.PathLike[str] | Input,
+    writer: TraceWriter,
+    *,
+    strict: bool = False,
+    progress: Progress | None = None,
+    under: str | None = None,
+    cwd: str = "",
+    calls: str = "",
+) -> Report:
+    """Convert the text; closes the writer (see `scmsim.trace.formats`, and PARAMS)."""
+    with Input.of(path) as given:
+        work = _Joined(given, strict, under, cwd)
+        parts = _by_strace(work, given, calls, progress) if calls else byte_blocks(given, _TOOL, progress)
+        for block in parts:
+            work.take(block)
+            work.drain(writer)
+        return work.finish(writer)
+
+
+class _Joined(Joined):
+    """One text on its way to rows: accesses in blocks, all else line by line."""
+
+    def __init__(self, given: Input, strict: bool, under: str | None, cwd: str) -> None:
+        how = "record with --trace-syscalls=yes, or name a strace of the same run with --set calls=FILE"
+        super().__init__(given, strict, Names(under), cwd, "lackey", _TOOL, how)
+        self.calls = Calls()
+        self.by_strace = False  # the calls are strace's
+        self.process: str | None = None  # that wrote the accesses in work, as strace numbers it
+
+    def take(self, block: bytes) -> None:
+        """Work on some lines."""
+        text = np.frombuffer(block if block.endswith(b"\n") else block + b"\n", "u1")
+        ends = np.flatnonzero(text == ord("\n"))
+        starts = np.append(0, ends[:-1] + 1)
+        kind, address, length = _parse(text, starts, ends)
+        others = np.flatnonzero(kind < _FETCHES)
+        begin = 0
+        for other in [*others.tolist(), len(starts)]:
+            if other > begin:
+                self._accesses(kind[begin:other], address[begin:other], length[begin:other])
+            if other < len(starts):
+                self._line(block[starts[other] : ends[other]].decode("latin-1"))
+            begin = other + 1
+
+    def _accesses(self, kind: np.ndarray, address: np.ndarray, length: np.ndarray) -> None:
+        report, clock = self.work.report, self.work.clock
+        number = report.lines + 1
+        fetches = int((kind == _FETCHES).sum())
+        if fetches:
+            report.left_out[_FETCH] += fetches
+        data = np.flatnonzero(kind >= 0)
+        report.lines += fetches
+        clock.count(number)
+        now = data + number if clock.is_counted else np.full(len(data), clock.now)
+        pid = self.process if self.by_strace else self.calls.task()
+        task = self.imp.tasks.get(pid) or self._task(pid)
+        self.accesses.take(task, now, kind[data].astype("i8"), address[data], length[data])
+        clock.count(report.lines)
+
+    def _task(self, pid: str | None) -> Task:
+        """A thread of Valgrind's process shares all with the first."""
+        first = self.imp.tasks.get(self.calls.process)
+        if first is None or pid is None or self.by_strace:
+            return self.imp.task(pid)
+        task = self.imp.tasks[pid] = first.spawn(pid, "CLONE_FILES CLONE_FS CLONE_VM")
+        return task
+
+    def _line(self, line: str) -> None:
+        self.accesses.end_run()
+        if self.by_strace:
+            self.work.leave_out("message of Valgrind")
+            return
+        take_line(self.work, self._told, line)
+
+    def _told(self, line: str) -> str | NoCall:
+        """A line of strace, whose task is known, or why there is none; raises BadLine."""
+        made = self.calls.take(line)
+        if not isinstance(made, NoCall) and self.calls.process is not None and self.calls.task() not in self.imp.tasks:
+            self._task(self.calls.task())
+        return made
+
+    def finish(self, writer: TraceWriter) -> Report:
+        """Write what is left, and what the trace does not show."""
+        spots = ["what the kernel loads and stores for the program in mapped files (read into a mapping) is not seen"]
+        if self.calls.started:
+            spots.append(f"{self.calls.started} forks and execs: what they started is not in the trace")
+        if self.calls.children:
+            spots.append(
+                f"{self.calls.children} calls of forked children: their accesses count as those of the first process"
+            )
+        return self.close(writer, spots)
+
+
+def _parse(text: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Kind (-2: fetch, -3: no access), address and length of each line."""
+    sizes = ends - starts
+    last = len(text) - 1
+    first, second, third = (text[np.minimum(starts + i, last)] for i in range(3))
+    kind = np.where((first == ord(" ")) & (third == ord(" ")), _KINDS[second], -1)
+    data = np.flatnonzero((kind >= 0) & (sizes >= 6))
+    address, length = np.zeros(len(starts), "i8"), np.zeros(len(starts), "i8")
+    at, value, digits = _number(text, starts[data] + 3, ends[data], _HEX, 16)
+    sound = (digits > 0) & (value < 1 << 4 * _DIGITS) & (text[np.minimum(at, last)] == ord(","))
+    stop, size, digits = _number(text, at + 1, ends[data], _HEX, 10)
+    sound &= (digits > 0) & (stop == ends[data]) & (size > 0) & (size <= _LARGEST)
+    address[data], length[data] = value, size
+    good = data[sound]
+    out = np.full(len(starts), _FETCHES - 1)
+    out[(first == ord("I")) & (second == ord(" ")) & (third == ord(" "))] = _FETCHES
+    out[good] = kind[good]
+    return out, address, length
+
+
+def _number(
+    text: np.ndarray, at: np.ndarray, ends: np.ndarray, table: np.ndarray, base: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Read a number at each place: the place behind it, its value (of at most 16 digits) and how many digits it has."""
+    at, value, digits = at.copy(), np.zeros(len(at), "i8"), np.zeros(len(at), "i8")
+    active = np.arange(len(at))
+    for _ in range(16):
+        active = active[at[active] < ends[active]]
+        digit = table[text[at[active]]]
+        active = active[(digit >= 0) & (digit < base)]
+        if not len(active):
+            break
+        value[active] = np.minimum(value[active], 1 << 56) * base + table[text[at[active]]]
+        digits[active] += 1
+        at[active] += 1
+    return at, value, digits
+
+
+def _by_strace(work: _Joined, given: Input, calls: str, progress: Progress | None) -> Iterator[bytes]:
+    """Yield the text in pieces between strace's lines, which are worked on here: a write of the log is a piece."""
+    log = _Log(given, progress)
+    halves: set[str | None] = set()  # processes whose write of the log is still to end
+    work.by_strace = True
+    with Input(calls) as text:
+        for lines in blocks(text, "text of strace"):
+            for line in lines:
+                pid = line.split(maxsplit=1)[0] if line[:1].isdigit() else None
+                if line.endswith("<unfinished ...>") and " write(" in line and f"/{given.name}>" in line:
+                    halves.add(pid)
+                    work.work.leave_out(_LOG)
+                elif (m := _WRITE(line)) and (
+                    pid in halves if m[1] is None else unescape(m[1]).endswith("/" + given.name)
+                ):
+                    halves.discard(pid)
+                    work.work.leave_out(_LOG)
+                    work.process = pid
+                    yield log.take(int(m[2]))
+                else:
+                    work.accesses.end_run()
+                    work.work.line(line)
+    if not log.is_empty():
+        raise UsageError(f"{calls!r} saw {log.taken} bytes of {given.name!r} written, and it has more; {_HOW}")
+
+
+class _Log:
+    """The text of lackey, taken in pieces of given lengths."""
+
+    def __init__(self, given: Input, progress: Progress | None) -> None:
+        self._name = given.path
+        self._blocks = byte_blocks(given, _TOOL, progress)
+        self._ready, self._at = b"", 0  # a block, and where the next piece begins: a piece is a line, a block a MiB
+        self.taken = 0
+
+    def take(self, count: int) -> bytes:
+        """The next bytes."""
+        while len(self._ready) - self._at < count:
+            block = next(self._blocks, b"")
+            if not block:
+                raise UsageError(f"{self._name!r} ends before all that the strace saw written to it; {_HOW}")
+            self._ready, self._at = self._ready[self._at :] + block, 0
+        piece = self._ready[self._at : self._at + count]
+        self._at += count
+        self.taken += count
+        return piece
+
+    def is_empty(self) -> bool:
+        """Whether all was taken."""
+        return self._at == len(self._ready) and not next(self._blocks, b"")

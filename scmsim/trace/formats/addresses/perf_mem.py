@@ -1,0 +1,252 @@
+r"""Text of perf script with sampled addresses of data, joined with what was mapped there.
+
+    perf mem record --data-page-size -o DATA -- CMD                          # loads and stores, a share of them
+    perf record -e exceptions:page_fault_user -c 1 -d -o DATA -- CMD         # or faults: the first touch of each page
+    perf script -i DATA --ns --show-mmap-events --show-task-events -F comm,pid,tid,time,event,addr,data_src,data_page_size
+
+(of the tracepoint `trace` in place of the last three).  The mappings are the records PERF_RECORD_MMAP2 of the text.  Perf writes
+none for munmap: what is mapped there next ends a mapping.  With `calls` they are those of a strace of the same run, which sees
+munmap and msync; perf's clock is that of `perf record -k CLOCK_MONOTONIC`, and `shift` leads from it to the time since 1970:
+
+    python3 -c 'import time; print(f"{time.time() - time.monotonic():.6f}")'
+
+A sample is a row of one byte, which is sure to be touched; it is one access out of many.
+Source: tools/perf/builtin-script.c, util/event.c, util/mem-events.c of Linux 6.1, and perf's own output of page faults.
+"""
+
+import os
+import re
+
+from scmsim.core.errors import UsageError
+from scmsim.trace.formats.addresses._accesses import BOTH, LOADS, STORES
+from scmsim.trace.formats.addresses._joined import USER_END, Timed
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import BadLine, Progress, byte_blocks
+from scmsim.trace.reading.report import Report
+from scmsim.trace.store import TraceWriter
+from scmsim.trace.syscalls import importer as why
+from scmsim.trace.syscalls.as_strace import ORIGIN, quoted_bytes
+from scmsim.trace.syscalls.names import Names, is_special
+
+SUMMARY = "text of perf script with addresses of data: perf mem record, or page faults, with the mappings"
+PARAMS = {
+    "calls": ("", "file", "text of the strace -f -y -ttt of the same run; none: the mappings are in the text"),
+    "shift": ("0", "text", "seconds from perf's clock to the time since 1970, with calls"),
+}
+
+RECORD = "record of perf that maps nothing"
+KERNEL = "address of the kernel"
+FETCH = "fault of an instruction fetch"
+CHAIN = "line of a call chain"
+OTHER = "another event"
+NEITHER = "sample that is neither a load nor a store"
+PROTECTED = "mapping that is there already (mprotect)"
+_TOOL = "text of perf script with addresses of data"
+_SECOND = 10**9
+_MOST_SHIFT = 4 * 10**9  # seconds
+_SNIFF = re.compile(
+    rb"\|OP [A-Z]|(?:page|minor|major)-faults[:\w]*:\s+[0-9a-f]{5,16}\b|exceptions:page_fault_user:|PERF_RECORD_MMAP2 \d"
+)
+_LINE = re.compile(
+    r"(?>\s*)(?:.{1,32}?\s)??(?>(?:(\d{1,10})/)?)(\d{1,10})(?>\s+)(?>(?:\[\d+\]\s+)?)(\d{1,9})\.(\d{6}(?:\d{3})?):(?>\s+)(.*)"
+)
+_MMAP = re.compile(
+    r"MMAP2? (\d{1,10})/(\d{1,10}): \[(0x[0-9a-f]{1,16}|0)\((0x[0-9a-f]{1,16}|0)\) @ (0x[0-9a-f]{1,16}|0)[^\]]{0,80}\]: "
+    r"([rwxsp-]{1,4}) (.*)"
+)
+_FORK = re.compile(r"FORK\((\d{1,10}):(\d{1,10})\):\((\d{1,10}):(\d{1,10})\)")
+_EXEC = re.compile(r"COMM exec: .*:(\d{1,10})/(\d{1,10})$")
+_LOST = re.compile(r"LOST(?:_SAMPLES)?\s+lost (\d{1,15})")
+_EVENT = re.compile(r"(?>(?:\d{1,19}\s+)?)(\S{1,400}):(?:(?>\s+)(.*))?$")
+_FAULT = re.compile(r"address=(?:0x)?([0-9a-f]{1,16}) .*error_code=(?:0x)?([0-9a-f]{1,4})")
+_SAMPLE = re.compile(r"([0-9a-f]{1,16})(?:\s(.*))?$")
+_OP = re.compile(r"\|OP ([^|]{1,60})\|")
+_PAGE = re.compile(r"\s(\d{1,4}[KMG])$")
+_CALL_CHAIN = re.compile(r"\s+[0-9a-f]{4,16}(?:\s|$)")
+_STORED, _FETCHED = 2, 16  # bits of a fault's error code on x86 (arch/x86/include/asm/trap_pf.h)
+
+
+def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
+    """Whether the first lines hold samples with an address, or mappings."""
+    return b"\0" not in head and b"syscalls:sys_" not in head and _SNIFF.search(head) is not None
+
+
+def convert(
+    path: str | os.PathLike[str] | Input,
+    writer: TraceWriter,
+    *,
+    strict: bool = False,
+    progress: Progress | None = None,
+    under: str | None = None,
+    calls: str = "",
+    shift: str = "0",
+) -> Report:
+    """Convert the text; closes the writer (see `scmsim.trace.formats`, and PARAMS)."""
+    ns = _shift(shift) if calls else ORIGIN * _SECOND
+    with Input.of(path) as given:
+        work = _Samples(given, strict, under, calls, ns)
+        for block in byte_blocks(given, _TOOL, progress):
+            for line in block.decode("latin-1").removesuffix("\n").split("\n"):
+                work.take(line)
+            work.drain(writer)
+        work.tell_early()
+        spots = ["samples: not every access is in the trace, and each is one byte, which is sure to be touched"]
+        if not calls:
+            spots.append("perf records no munmap and no msync: a mapping ends where the next one lies")
+        return work.finish(writer, spots)
+
+
+def _shift(text: str) -> int:
+    """Nanoseconds from a number of seconds."""
+    m = re.fullmatch(r"(-?)(\d{1,10})(?:\.(\d{1,9}))?", text)
+    if m is None or int(m[2]) > _MOST_SHIFT:
+        raise UsageError(f"a shift of {text!r} is no number of seconds like 1700000000.123456; see docs/traces.md")
+    ns = int(m[2]) * _SECOND + int(f"{m[3] or '':0<9}")
+    return -ns if m[1] else ns
+
+
+class _Samples(Timed):
+    """One text on its way to rows, line by line."""
+
+    def __init__(self, given: Input, strict: bool, under: str | None, calls: str, shift: int) -> None:
+        how = "print it with --show-mmap-events, or name a strace of the same run with --set calls=FILE"
+        super().__init__(given, strict, Names(under), "", "perf-mem", _TOOL, how, calls)
+        self.shift, self.in_text = shift, not calls
+        self.early: list[tuple[str, str]] = []  # calls of before the first time
+
+    def take(self, line: str) -> None:
+        """Work on one line."""
+        found = _LINE.fullmatch(line)
+        try:
+            if found is None:
+                self._odd(line)
+            elif found[5].startswith("PERF_RECORD_"):
+                self._moment(found)
+                self._record(found[5][len("PERF_RECORD_") :])
+            else:
+                self._sample(found)
+        except BadLine as error:
+            self.work.bad(str(error))
+
+    def _odd(self, line: str) -> None:
+        if not line.strip():
+            self.work.leave_out(why.BLANK)
+        elif line.startswith("#"):
+            self.work.leave_out("title")
+        elif _CALL_CHAIN.match(line):
+            self.work.leave_out(CHAIN)
+        else:
+            raise BadLine("this is no line of perf script with a thread and a time")
+
+    def _moment(self, found: re.Match[str]) -> None:
+        ns = int(found[3]) * _SECOND + int(f"{found[4]:0<9}")
+        if ns:  # a record without a time tells what was there before
+            self.until(max(ns + self.shift, 0))
+            self.tell_early()
+
+    def _record(self, text: str) -> None:
+        if m := _LOST.match(text):
+            self.work.report.lost_events += int(m[1])
+            self.work.leave_out("lost events")
+        elif not self.in_text:
+            self.work.leave_out(RECORD)
+        elif m := _MMAP.fullmatch(text):
+            self._mapping(m)
+        elif m := _FORK.fullmatch(text):
+            pid, tid, parent, by = m.groups()
+            self.task(by, parent)
+            shares = "CLONE_VM|CLONE_FS|CLONE_FILES" if pid == parent else "SIGCHLD"
+            self._told(by, f"clone(child_stack=NULL, flags={shares}) = {tid}")
+        elif m := _EXEC.fullmatch(text):
+            self.task(m[2], m[1])
+            self._told(m[2], 'execve("", [], 0x0) = 0')
+        else:
+            self.work.leave_out(RECORD)
+
+    def _mapping(self, m: re.Match[str]) -> None:
+        pid, tid = m[1], m[2]
+        start, length, offset = (int(text, 16) for text in m.group(3, 4, 5))
+        if length <= 0 or start + length > USER_END:
+            self.work.leave_out(KERNEL)
+            return
+        task, path = self.task(tid, pid), m[7].removesuffix(" (deleted)")
+        if not path.startswith("/") or path.startswith("//") or is_special(path) or offset + length >= 1 << 60:
+            self._told(tid, f"mmap(NULL, {length}, PROT_NONE, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = {start:#x}")
+            return
+        self.flush()
+        there = list(task.maps.within(start, start + length))
+        same = all(one.path == path and at - low == offset - start for low, _, one, at in there)
+        if there and same and sum(high - low for low, high, _, _ in there) == length:
+            self.work.leave_out(PROTECTED)
+            return
+        protection = "|".join(word for letter, word in (("r", "PROT_READ"), ("w", "PROT_WRITE")) if letter in m[6])
+        kind = "MAP_PRIVATE" if m[6].endswith("p") else "MAP_SHARED"
+        name = quoted_bytes(path.encode("latin-1"))[1:-1].replace("<", r"\074").replace(">", r"\076")
+        gone = "(deleted)" if path != m[7] else ""
+        self._told(
+            tid, f"mmap(NULL, {length}, {protection or 'PROT_NONE'}, {kind}, 3<{name}>{gone}, {offset}) = {start:#x}"
+        )
+
+    def _told(self, thread: str, call: str) -> None:
+        """Work on a call at the present moment."""
+        ns = self.moment
+        if ns:
+            self.line(f"{thread} {ns // _SECOND}.{ns % _SECOND:09} {call}")
+        else:
+            self.early.append((thread, call))
+
+    def tell_early(self) -> None:
+        """Work on what was told without a time."""
+        early, self.early = self.early, []
+        self.moment = self.moment or ORIGIN * _SECOND
+        for thread, call in early:
+            self._told(thread, call)
+
+    def _sample(self, found: re.Match[str]) -> None:
+        event = _EVENT.fullmatch(found[5])
+        if event is None:
+            raise BadLine("a sample without the name of its event; print it with -F event")
+        name, text = event[1], event[2] or ""
+        if name == "exceptions:page_fault_user":
+            kind, address, page = _of_fault(text)
+        else:
+            kind, address, page = _of_sample(name, text)
+        if isinstance(kind, str):
+            self.work.leave_out(kind)
+            return
+        self._moment(found)
+        if address >= USER_END:
+            self.work.leave_out(KERNEL)
+            return
+        self.access(self.task(found[2], found[1]), kind, address, 1, page)
+
+
+def _of_fault(text: str) -> tuple[int | str, int, str]:
+    """Kind (or why there is none), address, and the size of the page of a page_fault_user."""
+    m = _FAULT.match(text)
+    if m is None:
+        raise BadLine("a page fault without its address; print it with -F trace")
+    code = int(m[2], 16)
+    if code & _FETCHED:
+        return FETCH, 0, ""
+    return STORES if code & _STORED else LOADS, int(m[1], 16), ""
+
+
+def _of_sample(name: str, text: str) -> tuple[int | str, int, str]:
+    """The same of a sample of a load, a store or a page fault."""
+    op = _OP.search(text)
+    kind: int | str = OTHER
+    if op:
+        loads, stores = "LOAD" in op[1], "STORE" in op[1]
+        kind = BOTH if loads and stores else LOADS if loads else STORES if stores else NEITHER
+    elif "fault" in name or "load" in name:
+        kind = LOADS
+    elif "store" in name:
+        kind = STORES
+    if isinstance(kind, str):
+        return kind, 0, ""
+    m = _SAMPLE.match(text)
+    if m is None or (m[2] or "").lstrip().startswith("|OP"):
+        raise BadLine("a sample without an address; print it with -F addr")
+    page = _PAGE.search(text)
+    return kind, int(m[1], 16), page[1] if page else ""

@@ -1,0 +1,1 @@
+"""What benchmarks write and read: a log of operations, a workload."""

@@ -1,0 +1,84 @@
+"""Block traces that are a table, a request a line: each is a declaration, and a file of the trace is a device."""
+
+import os
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from scmsim.trace.reading.builder import TraceBuilder
+from scmsim.trace.reading.columns import Column, tables
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import Progress
+from scmsim.trace.reading.report import Report
+from scmsim.trace.store import TraceWriter
+
+_FAR_TICKS = 1 << 53  # a time stamp that far from the first is damaged
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """One format.
+
+    Attributes
+    ----------
+    name, tool, clock : str
+        The format's name, what a file of it is called in messages, and what its times are.
+    line : pattern
+        Of the first line.
+    columns : list of Column
+        `width` are in a line, `delimiter` stands between two.
+    request : tuple of str
+        The columns of time, kind, offset and size.
+    device, path : tuple of str, str
+        One or two columns that name the device, and the path of its file (`{}` for them, two with `separator` between).
+    thread : str
+        The column that names who asked; empty without one.
+    tick_ns : int
+        Times are counts of that many ns from an origin so far back that ns since then overflow; 0: they are ns.
+    """
+
+    name: str
+    tool: str
+    clock: str
+    line: re.Pattern[bytes]
+    columns: list[Column]
+    width: int
+    delimiter: str
+    request: tuple[str, str, str, str]
+    device: tuple[str, ...]
+    path: str
+    separator: str = ""
+    thread: str = ""
+    tick_ns: int = 0
+
+    def sniff(self, head: bytes, path: str | os.PathLike[str]) -> bool:
+        """Whether the first line of a file is one of these traces."""
+        return self.line.match(head) is not None
+
+    def convert(
+        self,
+        path: str | os.PathLike[str] | Input,
+        writer: TraceWriter,
+        *,
+        strict: bool = False,
+        progress: Progress | None = None,
+        under: str | None = None,
+    ) -> Report:
+        """Convert a block trace; closes the writer (see `scmsim.trace.formats`)."""
+        time, kind, offset, size = self.request
+        with Input.of(path) as given:
+            builder = TraceBuilder(given, writer, strict=strict, under=under, granularity="block")
+            start = None
+            for table in tables(builder, self.columns, self.width, self.delimiter, self.tool, progress):
+                times = table[time]
+                if self.tick_ns:
+                    start = int(times[0]) if start is None and len(times) else start
+                    times = np.clip(times - (start or 0), -1, _FAR_TICKS) * self.tick_ns
+                device = table[self.device[0]]
+                for more in self.device[1:]:
+                    device = device.joined(table[more], self.separator)
+                file = device.numbers(lambda name: builder.file(self.path.format(name.strip())))
+                threads = [table[self.thread].numbers(builder.thread)] if self.thread else []
+                builder.table(times, table[kind], file, table[offset], table[size], *threads)
+            return builder.finish(self.name, self.tool, clock=self.clock)

@@ -1,0 +1,87 @@
+"""VMware's vscsi traces, versions 1 and 2 (CloudPhysics): SCSI commands of a virtual disk, binary, 32 or 40 bytes each.
+
+Little endian (libCacheSim/traceReader/customizedReader/vscsi.h); `ver >> 8` is the version, `len` bytes, `lbn` a sector of
+512 bytes, `ts` microseconds, `cmd` the operation code of the command (SBC-3): READ and WRITE of 6, 10, 12 and 16 bytes are
+rows of the device `/device`, others are left out.
+"""
+
+import os
+from typing import Any
+
+import numpy as np
+
+from scmsim.core.errors import UsageError
+from scmsim.core.records import READ, WRITE
+from scmsim.trace.reading import binary
+from scmsim.trace.reading.builder import FAR, SECTOR, TraceBuilder
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import Progress
+from scmsim.trace.reading.report import Report
+from scmsim.trace.store import TraceWriter
+
+SUMMARY = "vscsi trace of a virtual disk, version 1 or 2 (binary; CloudPhysics)"
+_TOOL = "a vscsi trace"
+_RECORDS = {
+    1: np.dtype([("sn", "<u4"), ("len", "<u4"), ("nsg", "<u4"), ("cmd", "<u2"), ("ver", "<u2"), ("lbn", "<u8"), ("ts", "<u8")]),
+    2: np.dtype(
+        [("cmd", "<u2"), ("ver", "<u2"), ("sn", "<u4"), ("len", "<u4"), ("nsg", "<u4"), ("lbn", "<u8"), ("ts", "<u8"),
+         ("rt", "<u8")]
+    ),
+}  # fmt: skip
+_READS, _WRITES = (0x08, 0x28, 0xA8, 0x88), (0x0A, 0x2A, 0xAA, 0x8A)
+_ENOUGH = 2  # records that tell it from other binary data
+_LONGEST = 1 << 30  # bytes of a command
+_FAR_TICKS = 1 << 50  # a time stamp that far from the first is damaged
+
+
+def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
+    """Whether the first records are of one version, and ask for what a command can."""
+    return not head.isascii() and _version(head) is not None
+
+
+def _version(head: bytes) -> int | None:
+    for version, record in _RECORDS.items():
+        records = np.frombuffer(head[: len(head) // record.itemsize * record.itemsize], record)
+        if len(records) >= _ENOUGH and (records["ver"] >> 8 == version).all() and (records["len"] < _LONGEST).all():
+            return version
+    return None
+
+
+def convert(
+    path: str | os.PathLike[str] | Input,
+    writer: TraceWriter,
+    *,
+    strict: bool = False,
+    progress: Progress | None = None,
+    under: str | None = None,
+) -> Report:
+    """Convert the trace of a disk; closes the writer (see `scmsim.trace.formats`)."""
+    with Input.of(path) as given:
+        first = given.head[: _ENOUGH * _RECORDS[2].itemsize]
+        version = _version(first) or _version(given.head)
+        if version is None:
+            raise UsageError(f"{given.path!r} is not {_TOOL}: its first records are of neither version")
+        builder = TraceBuilder(given, writer, strict=strict, under=under, granularity="block")
+        start: list[int] = []
+        binary.each_block(builder, _RECORDS[version], lambda records: _add(builder, records, version, start), progress)
+        return builder.finish("vscsi", _TOOL, clock="microseconds", version=version)
+
+
+def _add(builder: TraceBuilder, records: Any, version: int, start: list[int]) -> None:
+    codes = records["cmd"] & 0xFF
+    sane = (records["ver"] >> 8 == version) & (records["len"] < _LONGEST) & (records["lbn"] < FAR // (2 * SECTOR))
+    binary.count_bad(builder, int((~sane).sum()), "a command of another version, or of impossible size or place")
+    wanted = sane & np.isin(codes, (*_READS, *_WRITES))
+    others = int((sane & ~wanted).sum())
+    builder.report.lines += others
+    builder.report.left_out["another SCSI command"] += others
+    records, codes = records[wanted], codes[wanted]
+    if not len(records):
+        return
+    if not start:
+        start.append(int(records["ts"][0]))
+    # unsigned differences of times before the first are far away
+    ticks = np.minimum(records["ts"] - np.uint64(start[0]), np.uint64(_FAR_TICKS)).astype("i8")
+    ops = np.where(np.isin(codes, _WRITES), WRITE, READ).astype("i8")
+    file = np.full(len(records), builder.file("/device"), "i8")
+    builder.table(ticks * 1000, ops, file, records["lbn"].astype("i8") * SECTOR, records["len"].astype("i8"))

@@ -1,0 +1,1 @@
+"""Traces of caches: requests for objects."""

@@ -1,0 +1,96 @@
+"""libCacheSim's oracleGeneral (usually .zst): requests of a cache, 24 bytes each, without an operation.
+
+Little endian `<IQIq>`: time in seconds, object id, size in bytes, number of the next request of that object (-1 or 2^63-1:
+none).  A request is a read of the whole object, which is a file `/object/ID`, there from the start with the size that is
+first asked of it.  With `block`, ids are block numbers of one device instead, as in cloudPhysicsIO (block = 512).
+"""
+
+import os
+from typing import Any
+
+import numpy as np
+
+from scmsim.core.errors import UsageError
+from scmsim.core.records import READ, WRITE
+from scmsim.trace.reading import binary
+from scmsim.trace.reading.builder import TraceBuilder
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import Progress
+from scmsim.trace.reading.report import Report
+from scmsim.trace.store import TraceWriter
+
+SUMMARY = (
+    "cache trace of libCacheSim, oracleGeneral (binary, also .zst); objects are files, or blocks with --set block=512"
+)
+PARAMS: dict[str, tuple[str | int, str, str]] = {
+    "block": (0, "bytes", "ids are block numbers of one device with blocks of this many bytes (0: objects are files)"),
+    "op": ("read", "read|write", "what a request is; the format does not say it"),
+}
+RECORD = np.dtype([("time", "<u4"), ("ident", "<u8"), ("length", "<u4"), ("next", "<i8")])
+_TOOL = "an oracleGeneral trace"
+_NAME = "oracleGeneral"  # of files that say what they are
+_ENOUGH = 4  # records that tell it from other binary data
+_LAST = np.iinfo("i8").max
+_LARGEST = 1 << 31  # bytes of an object
+_FURTHEST = 1 << 40  # requests ahead
+_NOTE = "oracleGeneral does not say what a request does: each is a {} here"
+
+
+def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
+    """Whether the first bytes can be such records: times do not fall, sizes are not absurd, next requests lie ahead."""
+    records = np.frombuffer(head[: len(head) // RECORD.itemsize * RECORD.itemsize], RECORD)
+    if head.isascii() or len(records) < (1 if _NAME in os.fspath(path) else _ENOUGH):
+        return False
+    return bool(_sane(records).all() and (records["length"] > 0).all() and _in_time(records).all())
+
+
+def _sane(records: Any) -> Any:
+    """Which records can be requests: no absurd size, the next request of the object absent or ahead."""
+    following = records["next"]
+    ahead = (following >= 0) & (following < _FURTHEST)
+    return (records["length"] < _LARGEST) & ((following == -1) | (following == _LAST) | ahead)
+
+
+def _in_time(records: Any) -> Any:
+    """Which records do not lie before the one above them, nor four years after the first."""
+    times = records["time"].astype("i8")
+    return (np.diff(times, prepend=times[:1]) >= 0) & (times - times[:1] < 1 << 27)
+
+
+def convert(
+    path: str | os.PathLike[str] | Input,
+    writer: TraceWriter,
+    *,
+    strict: bool = False,
+    progress: Progress | None = None,
+    under: str | None = None,
+    block: int = 0,
+    op: str = "read",
+) -> Report:
+    """Convert a cache trace; closes the writer (see `scmsim.trace.formats`, and PARAMS)."""
+    with Input.of(path) as given:
+        _check_head(given)
+        kind = "block" if block else "object"
+        builder = TraceBuilder(given, writer, strict=strict, under=under, granularity=kind)
+        code = READ if op == "read" else WRITE
+        binary.each_block(builder, RECORD, lambda records: _add(builder, records, code, block), progress)
+        return builder.finish("oracle-general", _TOOL, clock="seconds", notes=[_NOTE.format(op)], block=block)
+
+
+def _check_head(given: Input) -> None:
+    """Refuse other binary data: the format has no signature, but most of its first records must make sense."""
+    records = np.frombuffer(given.head[: len(given.head) // RECORD.itemsize * RECORD.itemsize], RECORD)
+    good = int((_sane(records) & _in_time(records)).sum())
+    if 2 * good < len(records):
+        raise UsageError(
+            f"{given.path!r} is not {_TOOL}: of its first {len(records)} records, {len(records) - good} run backwards in time "
+            "or have an impossible size or next request; see 'scmsim list format' for others"
+        )
+
+
+def _add(builder: TraceBuilder, records: Any, op: int, block: int) -> None:
+    good = _sane(records)
+    binary.count_bad(builder, int((~good).sum()), "a request has an impossible size or next request")
+    records = records[good]
+    ops = np.full(len(records), op, "i8")
+    binary.add(builder, records["time"].astype("i8"), records["ident"], records["length"].astype("i8"), ops, block)

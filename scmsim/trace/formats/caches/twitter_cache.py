@@ -1,0 +1,110 @@
+"""Key-value traces of Twitter's caches (2020): CSV without a title line, `timestamp,key,key size,value size,client,operation,TTL`.
+
+Objects have no offsets: get and gets read the whole value, set, add, replace and cas make it or write it anew, append and
+prepend write behind its end (an object has no other end that can grow), incr and decr write it, delete removes the object
+(github.com/twitter/cache-trace).  The object of a key is the file `/KEY`; a client is a thread; a value that is read before
+it is written was there before, and one that is smaller when written anew is truncated first.  A delete of what is not there
+is left out.
+"""
+
+import os
+import re
+
+from scmsim.core.records import CREATE, READ, TRUNCATE, UNLINK, WRITE
+from scmsim.trace.reading.builder import BLANK, EMPTY, MOST_FILES, TraceBuilder, decoded
+from scmsim.trace.reading.by_path import Names
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import BadLine, Progress, clip, nanoseconds, whole
+from scmsim.trace.reading.report import Report
+from scmsim.trace.store import TraceWriter
+
+SUMMARY = "key-value trace of Twitter's caches (CSV: timestamp,key,key size,value size,client,operation,TTL)"
+_TOOL = "a key-value trace of Twitter"
+_READS, _SETS, _GROWS, _CHANGES = (
+    ("get", "gets"),
+    ("set", "add", "replace", "cas"),
+    ("append", "prepend"),
+    ("incr", "decr"),
+)
+_LINE = re.compile(rb"\d{1,12},[^\n]+,\d+,\d+,\d+,(?:gets?|set|add|replace|cas|append|prepend|delete|incr|decr),\d+\s")
+_DELETED = "delete of an object that is not there"
+
+
+def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
+    """Whether the first line is one of these requests."""
+    return _LINE.match(head) is not None
+
+
+def convert(
+    path: str | os.PathLike[str] | Input,
+    writer: TraceWriter,
+    *,
+    strict: bool = False,
+    progress: Progress | None = None,
+    under: str | None = None,
+) -> Report:
+    """Convert a trace; closes the writer (see `scmsim.trace.formats`)."""
+    with Input.of(path) as given:
+        builder = TraceBuilder(given, writer, strict=strict, under=under, granularity="object")
+        store = _Store(builder)
+        builder.lines(store.take, _TOOL, progress)
+        return builder.finish("twitter-cache", _TOOL, clock="seconds")
+
+
+class _Store:
+    """The objects that are there, and how long they are."""
+
+    def __init__(self, builder: TraceBuilder) -> None:
+        self.builder, self.names = builder, Names(builder)
+        self.lengths: dict[str, int] = {}
+
+    def take(self, line: str) -> str | None:
+        """Work on a request."""
+        line = line.removesuffix("\r")
+        if not line:
+            return BLANK
+        cells = line.rsplit(",", 5)  # a key may have commas
+        seconds, comma, key = cells[0].partition(",")
+        if len(cells) != 6 or not comma or not key:
+            raise BadLine("fewer than 7 columns")
+        ns, length, client, op = nanoseconds(seconds, 10**9), whole(cells[2], "value size"), cells[3], cells[4]
+        path = "/" + decoded(key).replace("/", "_")
+        if "\0" in path or path in ("/.", "/.."):
+            raise BadLine(f"no key: {clip(key)!r}")
+        if len(self.lengths) >= MOST_FILES and path not in self.lengths:
+            raise BadLine(f"more than {MOST_FILES} objects at a time")
+        thread = self.builder.thread(client)
+        if op == "delete":
+            return self._delete(self.builder.at(ns), path, thread)
+        if op not in (*_READS, *_SETS, *_GROWS, *_CHANGES):
+            raise BadLine(f"unknown operation {clip(op)!r}")
+        if not length:
+            return EMPTY
+        return self._transfer(self.builder.at(ns), op, path, length, thread)
+
+    def _delete(self, now: int, path: str, thread: int) -> str | None:
+        if self.lengths.pop(path, None) is None:
+            return _DELETED
+        return self.names.emit(now, UNLINK, path, thread=thread)
+
+    def _transfer(self, now: int, op: str, path: str, length: int, thread: int) -> str | None:
+        there, names = self.lengths.get(path), self.names
+        if op in _READS or (there is None and op not in _SETS):
+            if there is None:
+                names.add(path, length)
+                self.lengths[path] = length
+            code = READ if op in _READS else WRITE
+            return names.emit(now, code, path, offset=0, length=min(length, self.lengths[path]), thread=thread)
+        if op in _GROWS:
+            self.lengths[path] = (there or 0) + length
+            return names.emit(now, WRITE, path, offset=there or 0, length=length, thread=thread)
+        if there is None:
+            self._also(names.emit(now, CREATE, path, thread=thread))
+        elif there > length and op in _SETS:
+            self._also(names.emit(now, TRUNCATE, path, offset=0, thread=thread))
+        self.lengths[path] = length if op in _SETS else max(there or 0, length)
+        return names.emit(now, WRITE, path, offset=0, length=length, thread=thread)
+
+    def _also(self, reason: str | None) -> None:
+        """A row besides that of the request."""
+        self.builder.report.extra_rows += reason is None

@@ -1,0 +1,1 @@
+"""Requests on files, without the calls that open them."""

@@ -1,0 +1,136 @@
+"""Any table as text, one operation a line, with a map of its columns.
+
+`--columns time=ts,op=type,offset=off,length=len,file=name,thread=cpu` names the columns by the title line of the file, or by
+their number, from 1, where it has none; `offset`, `length` and `op` must be there.  Without `time` a row has the
+number of its line, without `file` all rows are about one file.
+"""
+
+import os
+from typing import Any
+
+import numpy as np
+
+from scmsim.core.errors import UsageError, unknown
+from scmsim.core.records import READ, WRITE
+from scmsim.trace.reading.builder import TraceBuilder
+from scmsim.trace.reading.columns import Column, Words, tables
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import Progress, clip
+from scmsim.trace.reading.report import Report
+from scmsim.trace.store import TraceWriter
+
+SUMMARY = "any table, a read or write a line, its columns named by --columns time=ts,op=type,offset=off,length=len"
+PARAMS: dict[str, tuple[str | int, str, str]] = {
+    "columns": ("", "text", "ROLE=COLUMN,..., the same as --columns"),
+    "delimiter": ("comma", "comma|semicolon|tab|space", "what stands between the columns"),
+    "time_unit": ("s", "s|ms|us|ns", "unit of the time column"),
+    "unit": (1, "bytes", "what an offset and a length count (512 for sectors)"),
+    "granularity": ("file", "file|block", "whether a file of the table is a file, or a device that is all there"),
+    "read": ("", "text", "further words for a read, like R+0"),
+    "write": ("", "text", "further words for a write, like W+1"),
+}
+_ROLES = ("time", "op", "offset", "length", "file", "thread")
+_DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": " "}
+_UNITS_NS = {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}
+_READS, _WRITES = ("read", "Read", "READ", "r", "R"), ("write", "Write", "WRITE", "w", "W")
+_TOOL = "a table with these columns"
+_MOST_COLUMNS = 1000
+_MOST_UNIT = 1 << 30  # bytes
+
+
+def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
+    """Never: a table does not say what its columns mean."""
+    return False
+
+
+def convert(
+    path: str | os.PathLike[str] | Input,
+    writer: TraceWriter,
+    *,
+    strict: bool = False,
+    progress: Progress | None = None,
+    under: str | None = None,
+    columns: str = "",
+    delimiter: str = "comma",
+    time_unit: str = "s",
+    unit: int = 1,
+    granularity: str = "file",
+    read: str = "",
+    write: str = "",
+    form: str = "csv",
+) -> Report:
+    """Convert a table; closes the writer (see `scmsim.trace.formats`, and PARAMS)."""
+    with Input.of(path) as given:
+        places, titles = _places(columns, given, _DELIMITERS[delimiter])
+        ops = {word: READ for word in (*_READS, *_words(read))} | {word: WRITE for word in (*_WRITES, *_words(write))}
+        if not 1 <= unit <= _MOST_UNIT:
+            raise UsageError(f"a unit of {unit} bytes is not between 1 and {_MOST_UNIT}; give it with --set unit=512")
+        wanted = [_column(role, place, _UNITS_NS[time_unit], unit, ops) for role, place in places.items()]
+        builder = TraceBuilder(given, writer, strict=strict, under=under, granularity=granularity)
+        if titles:
+            _skip_titles(builder)
+        for table in tables(builder, wanted, None, _DELIMITERS[delimiter], _TOOL, progress):
+            _add(builder, table)
+        clock = f"{time_unit} of the table" if "time" in places else "line numbers (no time column was named)"
+        return builder.finish(form, _TOOL, clock=clock, columns=columns, unit=unit)
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in text.split("+") if word]
+
+
+def _column(role: str, place: int, unit_ns: int, unit: int, ops: dict[str, int]) -> Column:
+    if role == "time":
+        return Column(role, place, "time", unit_ns)
+    if role == "op":
+        return Column(role, place, "word", codes=ops)
+    return Column(role, place, "word") if role in ("file", "thread") else Column(role, place, "whole", unit)
+
+
+def _places(columns: str, given: Input, delimiter: str) -> tuple[dict[str, int], bool]:
+    """Place of each role's column, and whether the file has a title line."""
+    pairs = [pair.partition("=") for pair in columns.split(",") if pair]
+    for role, _, name in pairs:
+        if role.strip() not in _ROLES:
+            raise unknown("role of a column", role.strip(), _ROLES)
+        if not name.strip():
+            raise UsageError(f"--columns {columns!r}: {role!r} names no column; write it like {role}=NAME")
+    wanted = {role.strip(): name.strip() for role, _, name in pairs}
+    missing = [role for role in ("op", "offset", "length") if role not in wanted]
+    if missing:
+        raise UsageError(
+            f"--columns {columns!r} does not name {', '.join(missing)}; "
+            "write it like time=ts,op=type,offset=off,length=len"
+        )
+    if len(set(wanted.values())) < len(wanted):
+        raise UsageError(f"--columns {columns!r} gives a column two roles; give each its own")
+    if all(name.isdecimal() for name in wanted.values()):
+        return {role: _number(name) for role, name in wanted.items()}, False
+    titles = [title.strip() for title in given.head.split(b"\n", 1)[0].decode("utf-8-sig", "replace").split(delimiter)]
+    for name in wanted.values():
+        if name not in titles:
+            raise unknown("column", name, [clip(title) for title in titles[:50]])
+    return {role: titles.index(name) for role, name in wanted.items()}, True
+
+
+def _number(text: str) -> int:
+    if len(text) > 4 or not 1 <= int(text) <= _MOST_COLUMNS:
+        raise UsageError(f"no column {clip(text)!r}; columns are numbered from 1 to {_MOST_COLUMNS}")
+    return int(text) - 1
+
+
+def _skip_titles(builder: TraceBuilder) -> None:
+    builder.given.skip_line()
+    builder.report.lines += 1
+    builder.report.left_out["title"] += 1
+
+
+def _add(builder: TraceBuilder, table: dict[str, Any]) -> None:
+    rows = len(table["op"])
+    nobody = Words(np.zeros(rows, "i8"), [""])
+    time = table.get("time")
+    if time is None:
+        time = np.arange(rows, dtype="i8") + builder.report.lines
+    file = table.get("file", nobody).numbers(lambda name: builder.file(name.strip() or "/table"))
+    thread = table.get("thread", nobody).numbers(builder.thread)
+    builder.table(time, table["op"], file, table["offset"], table["length"], thread)

@@ -1,0 +1,83 @@
+"""Text of darshan-dxt-parser (Darshan's extended tracing): POSIX reads and writes of every rank of a parallel program.
+
+`# DXT, ... file_name: P` begins a file; a row is `MODULE RANK read|write SEGMENT OFFSET LENGTH START END [PTHREAD]`.  Rows of
+X_MPIIO are the same bytes seen from above and are left out.  A rank is a thread; a row has the time of its start.
+"""
+
+import os
+import re
+
+from scmsim.trace.formats.files._dxt import NOTES, OPS, Segments
+from scmsim.trace.reading.builder import BLANK, TraceBuilder
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import BadLine, Progress, clip, nanoseconds, whole
+from scmsim.trace.reading.report import Report
+from scmsim.trace.store import TraceWriter
+
+SUMMARY = "text of darshan-dxt-parser (Darshan's extended tracing)"
+_TOOL = "text of darshan-dxt-parser"
+_FILE = re.compile(r"# DXT, file_id: \d+, file_name: (.*)")
+_OTHER_MODULES = ("X_MPIIO", "X_STDIO")
+
+
+def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as this text does."""
+    return head.startswith(b"# darshan log version:") and (b"DXT" in head or b"dxt" in head)
+
+
+def convert(
+    path: str | os.PathLike[str] | Input,
+    writer: TraceWriter,
+    *,
+    strict: bool = False,
+    progress: Progress | None = None,
+    under: str | None = None,
+) -> Report:
+    """Convert the text; closes the writer (see `scmsim.trace.formats`)."""
+    with Input.of(path) as given:
+        text = _Text(TraceBuilder(given, writer, strict=strict, under=under))
+        text.builder.lines(text.take, _TOOL, progress)
+        text.finish()
+        return text.builder.finish("darshan-dxt", _TOOL, clock="seconds since the program's start", notes=NOTES)
+
+
+class _Text:
+    """The lines of one log."""
+
+    def __init__(self, builder: TraceBuilder) -> None:
+        self.builder = builder
+        self.segments = Segments(builder)
+        self.path: str | None = None
+
+    def take(self, line: str) -> str | None:
+        """Work on a line; rows are kept until all are there."""
+        if not line.strip():
+            return BLANK
+        if line.startswith("#"):
+            m = _FILE.match(line)
+            self.path = m[1].strip() if m else self.path
+            return "title"
+        words = line.split()
+        if words[0] in _OTHER_MODULES:
+            return f"row of {words[0]} (X_POSIX has the bytes)"
+        self._segment(words)
+        return _KEPT
+
+    def _segment(self, words: list[str]) -> None:
+        if words[0] != "X_POSIX" or len(words) not in (8, 9):
+            raise BadLine("this is no row of darshan-dxt-parser")
+        if self.path is None:
+            raise BadLine("a row before the name of its file")
+        if words[2] not in OPS:
+            raise BadLine(f"{clip(words[2])!r} is not read or write")
+        offset, length, ns = whole(words[4], "offset"), whole(words[5], "length"), nanoseconds(words[6], 10**9)
+        thread = self.builder.thread(whole(words[1], "rank"))
+        self.segments.add(ns, OPS[words[2]], self.builder.file(self.path), offset, length, thread)
+
+    def finish(self) -> None:
+        """Add the rows, each of which counts its line."""
+        self.builder.report.lines -= self.builder.report.left_out.pop(_KEPT, 0)
+        self.segments.finish()
+
+
+_KEPT = "segment waiting to be sorted"

@@ -1,0 +1,69 @@
+"""File-level traces of FIU ("Non-blocking Writes to Files", FAST'15): one file a core, separated by spaces.
+
+`SEQ TIME_NS OP INODE INODE_SIZE [OFFSET LENGTH HIT|MISS|APPEND]`; OPEN, CLOSE, FSYNC and FDATASYNC end after the inode's size.
+An inode is the file `/inode/N`; its first size is that of its first record (of an appending write: the offset).  Names,
+creation and removal are not in these traces.
+"""
+
+import os
+import re
+
+from scmsim.core.records import APPENDS, CLOSE, OPEN
+from scmsim.trace.reading.builder import BLANK, TraceBuilder
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import BadLine, Progress, clip, nanoseconds, whole
+from scmsim.trace.reading.report import Report
+from scmsim.trace.store import TraceWriter
+
+SUMMARY = "file trace of FIU, non-blocking writes (SEQ TIME_NS OP INODE SIZE [OFFSET LENGTH HIT|MISS|APPEND])"
+_TOOL = "a file trace of FIU"
+_LINE = re.compile(rb"\d+ \d+ (?:(?:OPEN|CLOSE|FSYNC|FDATASYNC) \d+ \d+|(?:READ|WRITE) \d+ \d+ \d+ \d+ [A-Z]+)\s*\n")
+_HOW = ("HIT", "MISS", "APPEND")
+
+
+def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
+    """Whether the first line of a file is one of these traces."""
+    return _LINE.match(head) is not None
+
+
+def convert(
+    path: str | os.PathLike[str] | Input,
+    writer: TraceWriter,
+    *,
+    strict: bool = False,
+    progress: Progress | None = None,
+    under: str | None = None,
+) -> Report:
+    """Convert a file trace; closes the writer (see `scmsim.trace.formats`)."""
+    with Input.of(path) as given:
+        builder = TraceBuilder(given, writer, strict=strict, under=under)
+        builder.lines(lambda line: _take(builder, line), _TOOL, progress)
+        return builder.finish("fiu-file", _TOOL, clock="nanoseconds of the tracer", names="inode numbers")
+
+
+def _take(builder: TraceBuilder, line: str) -> str | None:
+    words = line.split()
+    if not words:
+        return BLANK
+    if len(words) not in (5, 8):
+        raise BadLine(f"{len(words)} columns instead of 5 or 8")
+    ns, op, inode, size = nanoseconds(words[1], 1), words[2], whole(words[3], "inode"), whole(words[4], "size")
+    if len(words) == 8:
+        return _transfer(builder, ns, op, inode, size, words[5:])
+    if op not in ("OPEN", "CLOSE", "FSYNC", "FDATASYNC"):
+        raise BadLine(f"{clip(op)!r} with 5 columns is not OPEN, CLOSE, FSYNC or FDATASYNC")
+    now, file = builder.at(ns), builder.file(f"/inode/{inode}", size)
+    if op in ("OPEN", "CLOSE"):
+        return builder.other(now, OPEN if op == "OPEN" else CLOSE, file)
+    return builder.sync(now, file, data_only=op == "FDATASYNC")
+
+
+def _transfer(builder: TraceBuilder, ns: int, op: str, inode: int, size: int, rest: list[str]) -> str | None:
+    if op not in ("READ", "WRITE") or rest[2] not in _HOW:
+        raise BadLine(f"{clip(op)!r} with 8 columns is not READ or WRITE with {', '.join(_HOW)}")
+    offset, length = whole(rest[0], "offset"), whole(rest[1], "length")
+    appends = rest[2] == "APPEND"
+    now, file = builder.at(ns), builder.file(f"/inode/{inode}", offset if appends else size)
+    if op == "READ":
+        return builder.read(now, file, offset, length)
+    return builder.write(now, file, offset, length, flag=APPENDS if appends else 0)

@@ -1,0 +1,75 @@
+"""Tracepoints of the Linux NFS server as text (trace-cmd report, ftrace, perf script): what clients read, wrote and committed.
+
+    trace-cmd record -e nfsd && trace-cmd report > run.txt
+
+`... SECONDS: [nfsd:]nfsd_read_done: xid=0x1 fh_hash=0x2 offset=0 len=4096` (fs/nfsd/trace.h, nfsd_io_class).  A row is made
+at `_done`, with the bytes that were moved; the other events of the same request are left out.  A file is `/nfs/HASH` of its
+handle: names, opens and removals are not in these events.  A commit is an fsync.
+"""
+
+import os
+import re
+
+from scmsim.trace.reading.builder import BLANK, TraceBuilder
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import BadLine, Progress, nanoseconds, whole
+from scmsim.trace.reading.report import Report
+from scmsim.trace.store import TraceWriter
+
+SUMMARY = "tracepoints of the Linux NFS server as text (nfsd_read_done, nfsd_write_done, nfsd_commit_done)"
+_TOOL = "text with tracepoints of the NFS server"
+# every repetition has a bound, and patterns are searched for: a damaged line takes time that grows with its length alone
+_LINE = re.compile(r"(?<!\S)\[?(\d{1,12}\.\d{1,12})\]?:\s{1,8}(?:nfsd:)?nfsd_(\w{1,64}):(.*)")
+_IO = re.compile(r"\bfh_hash=(0x[0-9a-f]{1,16})\s{1,8}offset=(\d{1,20})\s{1,8}len=(\d{1,20})")
+_THREAD = re.compile(r"(\d{1,10})\s{1,8}\[\d{1,8}\]")
+_SNIFF = re.compile(rb"\d\.\d{1,12}:\s{1,8}(?:nfsd:)?nfsd_\w{1,64}:\s{1,8}xid=0x")
+_OTHER_EVENT = re.compile(r"\d\.\d{1,12}:\s{1,8}\S{1,128}:")
+_TITLE = re.compile(r"\s*#|cpus=|version = |CPU \d+ is empty")
+_DONE = ("read_done", "write_done", "commit_done")
+
+
+def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
+    """Whether one of the first lines is such a tracepoint."""
+    return _SNIFF.search(head) is not None
+
+
+def convert(
+    path: str | os.PathLike[str] | Input,
+    writer: TraceWriter,
+    *,
+    strict: bool = False,
+    progress: Progress | None = None,
+    under: str | None = None,
+) -> Report:
+    """Convert the text; closes the writer (see `scmsim.trace.formats`)."""
+    with Input.of(path) as given:
+        builder = TraceBuilder(given, writer, strict=strict, under=under)
+        builder.lines(lambda line: _take(builder, line), _TOOL, progress)
+        return builder.finish("nfsd", _TOOL, clock="seconds of the tracer", names="hashes of file handles")
+
+
+def _take(builder: TraceBuilder, line: str) -> str | None:
+    if not line.strip():
+        return BLANK
+    if _TITLE.match(line):
+        return "title"
+    m = _LINE.search(line)
+    if m is None:
+        if _OTHER_EVENT.search(line):
+            return "another event"
+        raise BadLine("this is no line of a tracer")
+    event = m[2]
+    if event not in _DONE:
+        return "another event of the NFS server"
+    io = _IO.search(m[3])
+    if io is None:
+        raise BadLine(f"nfsd_{event} without fh_hash, offset or len")
+    now = builder.at(nanoseconds(m[1], 10**9))
+    thread = _THREAD.search(line, 0, m.start())
+    who = builder.thread(thread[1] if thread else "")
+    file, offset, length = builder.file(f"/nfs/{io[1]}"), whole(io[2], "offset"), whole(io[3], "len")
+    if event == "read_done":
+        return builder.read(now, file, offset, length, who)
+    if event == "write_done":
+        return builder.write(now, file, offset, length, who)
+    return builder.sync(now, file, who)

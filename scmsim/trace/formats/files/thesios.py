@@ -1,0 +1,42 @@
+"""Google's Thesios traces (2024): requests to the files of a storage server with one disk, CSV with a title line.
+
+Of the columns `filename`, `file_offset`, `op_type` (READ or WRITE), `request_io_size_bytes` and `start_time` (seconds since
+1970) make a row; the others are left out (github.com/google-research-datasets/thesios).  Names are hashes; opens, creations
+and removals are not in these traces, nor what a flash cache absorbed.
+"""
+
+import os
+
+from scmsim.trace.formats.files import csv
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import Progress
+from scmsim.trace.reading.report import Report
+from scmsim.trace.store import TraceWriter
+
+SUMMARY = "file trace of Google's Thesios (CSV with filename, file_offset, op_type, request_io_size_bytes, start_time)"
+_COLUMNS = {
+    "time": "start_time",
+    "op": "op_type",
+    "offset": "file_offset",
+    "length": "request_io_size_bytes",
+    "file": "filename",
+}
+
+
+def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
+    """Whether the title line has the columns."""
+    titles = {title.strip() for title in head.split(b"\n", 1)[0].decode("utf-8-sig", "replace").split(",")}
+    return {*_COLUMNS.values(), "service_class"} <= titles
+
+
+def convert(
+    path: str | os.PathLike[str] | Input,
+    writer: TraceWriter,
+    *,
+    strict: bool = False,
+    progress: Progress | None = None,
+    under: str | None = None,
+) -> Report:
+    """Convert a shard; closes the writer (see `scmsim.trace.formats`)."""
+    columns = ",".join(f"{role}={title}" for role, title in _COLUMNS.items())
+    return csv.convert(path, writer, strict=strict, progress=progress, under=under, columns=columns, form="thesios")

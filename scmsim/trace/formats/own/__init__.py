@@ -1,0 +1,1 @@
+"""Operations as text: any trace can be written so and read back."""

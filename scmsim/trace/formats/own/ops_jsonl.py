@@ -1,0 +1,94 @@
+"""Operations as lines of JSON, each an object: as `ops-csv`, with the header of the trace in the first line.
+
+`_operations.py` says what the keys mean.  `{"op": "header", "header": {...}}`, where a trace comes from, is an input of the
+header of the trace that is made of it; its blind spots, notes and lost events are those of the new one.
+"""
+
+import json
+import os
+import re
+from typing import Any
+
+from scmsim.trace.formats.own import _operations
+from scmsim.trace.reading.builder import BLANK, TraceBuilder
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import BadLine, Progress, clip
+from scmsim.trace.reading.report import Report
+from scmsim.trace.store import TraceWriter
+
+SUMMARY = 'operations as lines of JSON ({"op": "write", "path": "/a", ...}); any trace can be written so and read back'
+WRITES = True
+ENDING = ".jsonl"
+PARAMS: dict[str, tuple[str | int, str, str]] = {}
+EXPORT_PARAMS: dict[str, tuple[str | int, str, str]] = {}
+_TOOL = "operations as lines of JSON"
+_HEADER = "header"
+_LINE = re.compile(
+    rb'\s*\{(?=[^\n]*"op"\s*:\s*"(?:%s)")' % "|".join((_HEADER, _operations.FILE, *_operations.OPS)).encode()
+)
+
+
+def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
+    """Whether the first line of a file is an operation."""
+    return _LINE.match(head) is not None
+
+
+def convert(
+    path: str | os.PathLike[str] | Input,
+    writer: TraceWriter,
+    *,
+    strict: bool = False,
+    progress: Progress | None = None,
+    under: str | None = None,
+) -> Report:
+    """Convert lines of JSON; closes the writer (see `scmsim.trace.formats`)."""
+    return _operations.convert(path, writer, "ops-jsonl", _TOOL, _cells, strict=strict, progress=progress, under=under)
+
+
+def _cells(line: str, builder: TraceBuilder) -> _operations.Cells | str:
+    if not line.strip():
+        return BLANK
+    try:
+        cells = json.loads(line.encode("latin-1").decode())
+    except (ValueError, RecursionError):
+        raise BadLine(f"no JSON: {clip(line)!r}") from None
+    if not isinstance(cells, dict):
+        raise BadLine(f"no JSON object: {clip(line)!r}")
+    if cells.get("op") == _HEADER:
+        return _inherit(cells.get(_HEADER), builder)
+    if wrong := sorted(set(cells) - set(_operations.CELLS)):
+        raise BadLine(f"unknown key {clip(wrong[0])!r}; known: {', '.join(_operations.CELLS)}")
+    return cells
+
+
+def _inherit(header: Any, builder: TraceBuilder) -> str:
+    """Take over what the header of the written trace says of it."""
+    if not isinstance(header, dict):
+        raise BadLine("the header is no JSON object")
+    builder.writer.header["inputs"] = [header]
+    for name in ("blind_spots", "notes"):
+        texts = header.get(name)
+        if isinstance(texts, list):
+            getattr(builder.report, name).extend(text for text in texts if isinstance(text, str))
+    if isinstance(lost := header.get("lost_events"), int):
+        builder.writer.header["lost_events"] = lost
+    return "header of the trace"
+
+
+def export(trace: Any, path: str | os.PathLike[str], *, progress: Progress | None = None) -> Report:
+    """Write a trace as lines of JSON: the header, files, rows.
+
+    Parameters
+    ----------
+    trace : records.Source
+    path : path-like
+        The lines; replaced only by a complete file.
+    progress : callable, optional
+        Called with (rows done, rows).
+    """
+    begin = _line({"op": _HEADER, _HEADER: trace.header})
+    return _operations.export(trace, path, begin, _line, progress)
+
+
+def _line(cells: _operations.Cells) -> str:
+    return json.dumps(cells, ensure_ascii=False, separators=(",", ":")) + "\n"

@@ -1,0 +1,85 @@
+"""DFTracer's .pfw (also .pfw.gz): POSIX calls of a program, an object of JSON a line.
+
+`{"name": "read", "cat": "POSIX", "pid": 7, "tid": 7, "ts": US, "dur": US, "ph": "X", "args": {"fhash": H, "fd": 3, "count":
+512, "ret": 512}}`; `{"name": "FH", "args": {"name": PATH, "value": H}}` says which path a hash is (github.com/llnl/dftracer,
+src/dftracer/core/brahma/posix.cpp).  A row has the time of the return, `ts + dur`.  Calls of STDIO and of the program's own
+regions are left out, since POSIX has the bytes.
+"""
+
+import json
+import os
+import re
+from typing import Any
+
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.lines import BadLine, Progress, clip
+from scmsim.trace.reading.report import Report
+from scmsim.trace.store import TraceWriter
+from scmsim.trace.syscalls import as_strace
+from scmsim.trace.syscalls.as_strace import NoCall
+
+SUMMARY = "DFTracer's .pfw: POSIX calls as lines of JSON (also .pfw.gz)"
+_TOOL = "a trace of DFTracer"
+_SNIFF = re.compile(rb'(?:\s|\[)*\{(?=[^\n]*"ph"\s*:)(?=[^\n]*"cat"\s*:\s*"(?:POSIX|STDIO|dftracer)")', re.IGNORECASE)
+_MOST_PATHS = 1 << 20
+
+
+def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
+    """Whether the first event is one of DFTracer's."""
+    return _SNIFF.match(head) is not None
+
+
+def convert(
+    path: str | os.PathLike[str] | Input,
+    writer: TraceWriter,
+    *,
+    strict: bool = False,
+    progress: Progress | None = None,
+    under: str | None = None,
+) -> Report:
+    """Convert the lines; closes the writer (see `scmsim.trace.formats`)."""
+    paths: dict[str, str] = {}
+    return as_strace.convert(
+        path, writer, "dftracer", _TOOL, lambda line: _take(line, paths), strict=strict, progress=progress, under=under
+    )
+
+
+def _take(line: str, paths: dict[str, str]) -> str | NoCall:
+    text = line.strip().removesuffix(",")
+    if text in ("", "[", "]"):
+        return NoCall("begin or end of the list")
+    event = parsed(text)
+    args = event.get("args")
+    args = args if isinstance(args, dict) else {}
+    if event.get("name") == "FH":
+        if not isinstance(args.get("name"), str) or len(paths) >= _MOST_PATHS:
+            raise BadLine(f"a path's hash without the path, or more than {_MOST_PATHS} of them")
+        paths[str(args.get("value"))] = args["name"]
+        return NoCall("hash of a path")
+    if event.get("cat") != "POSIX" or event.get("ph") != "X":
+        return NoCall("not a POSIX call")
+    given = {key: _number(value) for key, value in args.items()}
+    name = args.get("fname", paths.get(str(args.get("fhash"))))
+    if isinstance(name, str) and name:
+        given["path"] = as_strace.quoted(name)
+    ns = [event.get("ts"), event.get("dur", 0), event.get("pid"), given.get("ret")]
+    if not all(type(value) is int for value in ns):
+        raise BadLine(f"{clip(str(event.get('name')))} without ts, pid or ret")
+    return as_strace.call(max(ns[2], 0), (ns[0] + ns[1]) * 1000, str(event.get("name")), given, ns[3])
+
+
+def _number(value: Any) -> Any:
+    """Numbers are texts in some versions."""
+    is_number = isinstance(value, str) and value.removeprefix("-").isdecimal() and value.isascii() and len(value) < 20
+    return int(value) if is_number else value
+
+
+def parsed(text: str) -> dict[str, Any]:
+    """The object of a line; raises BadLine."""
+    try:
+        found = json.loads(text.encode("latin-1").decode())
+    except (ValueError, RecursionError):
+        raise BadLine(f"no JSON: {clip(text)!r}") from None
+    if not isinstance(found, dict):
+        raise BadLine(f"no JSON object: {clip(text)!r}")
+    return found

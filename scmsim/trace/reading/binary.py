@@ -1,0 +1,50 @@
+"""Binary records of requests for whole objects, or for blocks of one device: rows, and blocks of records of a file."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from scmsim.core.errors import UsageError
+from scmsim.trace.reading.builder import FAR, TraceBuilder
+from scmsim.trace.reading.lines import Progress
+
+_RECORDS = 1 << 16  # in a block
+
+
+def each_block(builder: TraceBuilder, record: np.dtype, add: Callable[[Any], None], progress: Progress | None) -> None:
+    """Give the records of a file to `add`, block by block; a last one that is cut short is a bad line."""
+    given = builder.given
+    for piece in given.blocks(_RECORDS * record.itemsize):
+        whole = len(piece) // record.itemsize * record.itemsize
+        add(np.frombuffer(piece[:whole], record))
+        if whole < len(piece):
+            count_bad(builder, 1, f"the last record has {len(piece) - whole} of {record.itemsize} bytes")
+        if progress is not None:
+            progress(given.taken, given.total)
+
+
+def add(builder: TraceBuilder, seconds: Any, idents: Any, lengths: Any, ops: Any, block: int) -> None:
+    """Add requests: an object is the file `/object/ID`, as long as is first asked of it; with `block`, ids are block numbers."""
+    if not block:
+        found, places, codes = np.unique(idents, return_index=True, return_inverse=True)
+        order = np.argsort(places)  # numbers in the order of first use
+        numbers = np.empty(len(found), "i8")
+        for i in order:
+            numbers[i] = builder.file(f"/object/{found[i]}", int(lengths[places[i]]))
+        builder.table(seconds * 10**9, ops, numbers[codes], np.zeros(len(codes), "i8"), lengths)
+        return
+    if not 1 <= block <= 1 << 30:
+        raise UsageError(f"a block of {block} bytes is not between 1 byte and 1 GiB; give --set block=512")
+    good = idents < (FAR >> 1) // block
+    for row in np.flatnonzero(~good):
+        count_bad(builder, 1, f"block {idents[row]} lies beyond 2^59 bytes")
+    file = np.full(int(good.sum()), builder.file("/device"), "i8")
+    builder.table(seconds[good] * 10**9, ops[good], file, idents[good].astype("i8") * block, lengths[good])
+
+
+def count_bad(builder: TraceBuilder, count: int, reason: str) -> None:
+    """Count records that cannot be understood."""
+    for _ in range(count):
+        builder.report.lines += 1
+        builder.bad(reason, builder.report.lines)

@@ -1,0 +1,223 @@
+"""Tables of numbers as text, a record a line: whole blocks by Arrow's reader, a block with a bad line line by line.
+
+Both ways give the same columns (tested); the second one knows which line is bad, and why.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import numpy as np
+
+from scmsim.trace.reading.builder import BLANK, FAR, TraceBuilder
+from scmsim.trace.reading.lines import BadLine, Progress, byte_blocks, clip, whole
+
+_BLOCK = 1 << 22
+_NOT_WHOLE = (b"0x", b"0X", b"-0")  # how a number begins that Arrow takes and `whole` does not
+_MOST_COLUMNS = 1000
+_LONGEST_TIME = 40  # characters
+_FAR_TIME = 1 << 62  # ns
+
+
+@dataclass
+class Column:
+    """One column: its name, its place in a line, and what it is.
+
+    `kind` is "whole" (0 or more, given times `unit`), "time" (a decimal number of `unit` nanoseconds, given in ns) or
+    "word"; `codes` gives the words that are allowed and the number that each stands for (None: any word).
+    """
+
+    name: str
+    place: int
+    kind: str = "whole"
+    unit: int = 1
+    codes: dict[str, int] | None = None
+
+
+@dataclass
+class Words:
+    """A column of words: `codes` index `values`."""
+
+    codes: np.ndarray
+    values: list[str]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def numbers(self, number: Callable[[str], int]) -> np.ndarray:
+        """Each word as the number (int64) that a function gives for it."""
+        return np.array([number(value) for value in self.values], "i8")[self.codes]
+
+    def joined(self, other: "Words", separator: str) -> "Words":
+        """Pairs of words as words."""
+        pairs, codes = np.unique(self.codes * len(other.values) + other.codes, return_inverse=True)
+        split = (divmod(int(pair), len(other.values)) for pair in pairs)
+        return Words(codes, [f"{self.values[one]}{separator}{other.values[two]}" for one, two in split])
+
+
+Table = dict[str, Any]
+
+
+def tables(
+    builder: TraceBuilder,
+    columns: list[Column],
+    width: int | None,
+    delimiter: str,
+    what: str,
+    progress: Progress | None,
+) -> Iterator[Table]:
+    """Yield the columns of block after block, as int64 arrays or `Words`; counts blank and bad lines.
+
+    Parameters
+    ----------
+    builder : TraceBuilder
+        Counts what is left out; the lines of the tables themselves are to be counted by `TraceBuilder.table`.
+    columns : list of Column
+    width : int, optional
+        How many columns a line must have; None: at least the last one asked for, and the same in all lines of a block.
+    delimiter : str
+        One character.
+    what : str
+        What the text should be, for messages.
+    """
+    reader = Reader(columns, width, delimiter)
+    first = builder.report.lines
+    for block in byte_blocks(builder.given, what, progress, _BLOCK):
+        table = reader.fast(block)
+        count = block.count(b"\n") + (not block.endswith(b"\n"))
+        if table is None or len(next(iter(table.values()), ())) != count:
+            table = reader.slow(block, first, builder)
+        first += count
+        yield table
+
+
+class Reader:
+    """Reads blocks of lines: `fast` as a whole, `slow` line by line."""
+
+    def __init__(self, columns: list[Column], width: int | None, delimiter: str) -> None:
+        self.columns, self.width, self.delimiter = columns, width, delimiter
+
+    def fast(self, block: bytes) -> Table | None:
+        """The columns of a block, or None if a line of it is not as it should be."""
+        import pyarrow as pa
+        from pyarrow import csv
+
+        edges = b"\n", self.delimiter.encode()
+        for sign in (sign for sign in _NOT_WHOLE if sign in block):
+            if block.startswith(sign) or any(edge + sign in block for edge in edges):
+                return None
+        width = self.width or block.split(b"\n", 1)[0].count(self.delimiter.encode()) + 1
+        if not max(column.place for column in self.columns) < width <= _MOST_COLUMNS:
+            return None
+        names = [str(place) for place in range(width)]
+        types = {"whole": pa.int64(), "time": pa.decimal128(38, 9), "word": pa.dictionary(pa.int32(), pa.string())}
+        wanted = {str(column.place): types[column.kind] for column in self.columns}
+        try:
+            found = csv.read_csv(
+                pa.BufferReader(block),
+                csv.ReadOptions(
+                    use_threads=False, block_size=2 * len(block) + 1, column_names=names, encoding="latin-1"
+                ),
+                csv.ParseOptions(delimiter=self.delimiter, quote_char=False, ignore_empty_lines=False),
+                csv.ConvertOptions(
+                    column_types=wanted, include_columns=list(wanted), null_values=[], strings_can_be_null=False
+                ),
+            )
+            return self._table(found)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return None
+
+    def _table(self, found: Any) -> Table | None:
+        out: Table = {}
+        for column in self.columns:
+            array = found.column(str(column.place)).combine_chunks()
+            if array.null_count or not len(array):
+                return None
+            if column.kind == "word":
+                words = Words(np.from_dlpack(array.indices).astype("i8"), array.dictionary.to_pylist())
+                if column.codes is not None and not all(word in column.codes for word in words.values):
+                    return None
+                out[column.name] = words if column.codes is None else words.numbers(column.codes.__getitem__)
+                continue
+            values = np.from_dlpack(array) if column.kind == "whole" else _scaled(array, column.unit)
+            if values is None or values.min() < 0 or values.max() >= _limit(column):
+                return None
+            out[column.name] = values * column.unit if column.kind == "whole" else values
+        return out
+
+    def slow(self, block: bytes, before: int, builder: TraceBuilder) -> Table:
+        """The columns of the good lines of a block; the others are counted."""
+        rows: list[list[Any]] = []
+        lines = block.decode("latin-1").removesuffix("\n").split("\n")
+        for number, line in enumerate(lines, before + 1):
+            line = line.removesuffix("\r")
+            if not line:
+                builder.report.lines += 1
+                builder.report.left_out[BLANK] += 1
+                continue
+            try:
+                rows.append(self._row(line))
+            except BadLine as error:
+                builder.report.lines += 1
+                builder.bad(str(error), number)
+        columns = list(zip(*rows, strict=True)) or [()] * len(self.columns)
+        return {column.name: _packed(column, values) for column, values in zip(self.columns, columns, strict=True)}
+
+    def _row(self, line: str) -> list[Any]:
+        cells = line.split(self.delimiter, _MOST_COLUMNS)
+        needed = self.width or max(column.place for column in self.columns) + 1
+        if len(cells) < needed or (self.width and len(cells) > self.width):
+            raise BadLine(f"{len(cells)} columns instead of {needed}")
+        return [_cell(column, cells[column.place]) for column in self.columns]
+
+
+def _cell(column: Column, text: str) -> Any:
+    if column.kind == "word":
+        if column.codes is None:
+            return text
+        if text not in column.codes:
+            raise BadLine(f"unknown {column.name} {clip(text)!r}; known: {', '.join(column.codes)}")
+        return column.codes[text]
+    if column.kind == "whole":
+        number = whole(text.strip(), column.name)
+    else:
+        number = _decimal(text.strip(), column)
+    if number >= _limit(column):
+        raise BadLine(f"{column.name} {clip(text)!r} is too large")
+    return number * column.unit if column.kind == "whole" else number
+
+
+def _limit(column: Column) -> int:
+    return _FAR_TIME if column.kind == "time" else FAR // column.unit
+
+
+def _decimal(text: str, column: Column) -> int:
+    try:
+        if len(text) > _LONGEST_TIME:
+            raise InvalidOperation
+        number = Decimal(text)
+        if not (number.is_finite() and 0 <= number and number.adjusted() < 20):
+            raise InvalidOperation
+        return int(number * column.unit)
+    except InvalidOperation:
+        raise BadLine(f"{column.name} {clip(text)!r} is not a number of 0 or more") from None
+
+
+def _packed(column: Column, values: tuple) -> Any:
+    if column.kind != "word" or column.codes is not None:
+        return np.array(values, "i8")
+    seen = {value: code for code, value in enumerate(dict.fromkeys(values))}
+    return Words(np.array([seen[value] for value in values], "i8"), list(seen))
+
+
+def _scaled(array: Any, unit_ns: int) -> np.ndarray | None:
+    """Decimals with nine digits after the point as whole nanoseconds; None if one is negative or too far away."""
+    words = np.frombuffer(array.buffers()[1], "i8").reshape(-1, 2)[array.offset : array.offset + len(array)]
+    low, high = words[:, 0], words[:, 1]
+    if (high != 0).any() or (low < 0).any():
+        return None
+    whole_units, part = np.divmod(low, 10**9)
+    if whole_units.max(initial=0) >= _FAR_TIME // unit_ns:
+        return None
+    return whole_units * unit_ns + part * unit_ns // 10**9

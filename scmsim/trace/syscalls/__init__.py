@@ -1,0 +1,1 @@
+"""System calls as rows: lines of strace taken apart, descriptors, positions, names and mappings."""

@@ -1,0 +1,335 @@
+"""Lines of strace as rows: the loop over the lines, for strace and for whatever writes such lines.
+
+Rules
+-----
+- A row is made when a call has returned, with the result as its length (short reads and writes); a call that failed
+  does nothing.  `time_ns` is the time of the line that completes the call, so rows are in the order in which calls
+  completed.  Without -t, -tt or -ttt it is the number of that line.
+- Positions belong to the open file description: dup and fork share them.  A description that was opened out of sight
+  (an inherited descriptor) starts at an assumed position 0; its rows carry OFFSET_UNKNOWN until an lseek.  Without -y
+  nothing is known about such a descriptor and its calls are left out.
+- A write with O_APPEND goes to the end of the file, at a position or not (Linux appends in pwrite, too); it carries
+  OFFSET_UNKNOWN where the end is not known.
+- O_CREAT: the file existed if the trace has seen it; it is new with O_EXCL, if a call has shown that the name was
+  free, or in a directory that the trace has made. Otherwise: with O_TRUNC it is taken as new (it is empty either
+  way); without, it is assumed to be new, and the CREATE is changed to OPEN if a stat, seek or read soon shows bytes
+  that the trace has not written. "Soon" is at least 65536 rows. The counts `creates` in the header tell how often
+  each case occurred.
+- first_size of a file that existed: what the first stat or seek shows before the trace changes the length, else the
+  furthest byte read that the trace has not written before.
+- An unlinked file stays itself for its open descriptors; a new file of that name is another object.
+- O_TRUNC on an existing file adds TRUNCATE, a copy inside the kernel (sendfile, copy_file_range, splice) is READ and
+  WRITE: the second row carries CONTINUES.  access and faccessat count as STAT.  sync_file_range is FSYNC with a range.
+- The closes that an exit or execve implies make no row.
+- With `under`, only files at or below that directory make rows; a rename into it brings an existing file in, a rename
+  out of it is an UNLINK.
+"""
+
+import os
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from scmsim.core.errors import UsageError
+from scmsim.trace.reading.report import Report
+from scmsim.trace.store import TraceWriter
+from scmsim.trace.syscalls import data, memory, paths
+from scmsim.trace.syscalls import importer as why
+from scmsim.trace.syscalls.bulk_lines import BulkLines
+from scmsim.trace.syscalls.clock import Clock
+from scmsim.trace.syscalls.importer import Importer
+from scmsim.trace.syscalls.state import Description, Task
+from scmsim.trace.syscalls.text import (
+    CALL,
+    EVENT,
+    EXITED,
+    FAILED,
+    FD,
+    LINE,
+    NAME,
+    NEVER,
+    RESUMED,
+    SECOND_HALF,
+    UNFINISHED,
+)
+
+_FORMAT = "strace output"
+_SHORT = 1 << 20  # bytes of text for which compiled kernels pay
+
+
+class _Spec(NamedTuple):
+    """One call: its pattern, the group of its result, what to do, and the group of its path."""
+
+    match: Any
+    result: int
+    handler: Any
+    path: int | None
+
+
+def _specs() -> dict[str, _Spec]:
+    out = {}
+    for name, (pattern, handler) in (data.CALLS | paths.CALLS | memory.CALLS).items():
+        compiled = re.compile(pattern)
+        path = 3 if pattern.startswith(paths.AT) else 1 if pattern.startswith(paths.PATH) else None
+        out[name] = _Spec(compiled.match, compiled.groupindex["result"], handler, path)
+    return out
+
+
+_SPECS = _specs()
+# the calls that a recording for this importer must hold
+CALLS = (*_SPECS, "exit", "exit_group", "io_uring_setup", "io_uring_enter", "io_uring_register")
+
+_FD = re.compile(FD)
+
+
+class Conversion:
+    """The loop over the lines: takes each apart, joins split calls, and counts every line once."""
+
+    def __init__(self, path: str, strict: bool, imp: Importer, form: str = "strace", tool: str = _FORMAT) -> None:
+        self.path, self.form, self.tool = path, form, tool
+        self.strict = strict
+        self.imp = imp
+        self.report = imp.report
+        self.clock = Clock()
+        self.understood = False  # some line was a complete call
+        self._taken = 0  # bytes
+
+    def take(self, block: bytes) -> None:
+        """Work on the next lines; in a long text, on stretches of plain calls all at once."""
+        if max(self._taken, len(block)) >= _SHORT and self.clock.kind:
+            if BulkLines(self.imp, self.clock, block, self._lines).work():
+                self.understood = True
+        else:
+            self._lines(block.decode("latin-1").removesuffix("\n").split("\n"))
+        self._taken += len(block)
+
+    def _lines(self, lines: list[str]) -> None:
+        """Work on lines one by one."""
+        imp, tasks, clock, specs = self.imp, self.imp.tasks, self.clock, _SPECS
+        number, second_half = self.report.lines, SECOND_HALF.match
+        self.report.lines += len(lines)
+        for line in lines:
+            number += 1
+            m = CALL(line) or second_half(line)
+            if m is None:
+                self._unusual(line, number)
+                continue
+            pid, seconds, fraction, name = m.groups()
+            imp.now = clock.seconds(seconds, fraction) if seconds is not None else clock.count(number)
+            if m.re is SECOND_HALF:
+                self._second_half(pid, name, line[m.end() :], number)
+                continue
+            task = tasks.get(pid)
+            if task is None:
+                task = imp.task(pid)
+            if line.endswith(UNFINISHED):
+                self._first_half(task, name, line[m.start(4) :])
+                continue
+            spec = specs.get(name)
+            if spec is None:
+                self._other(name, line, number)
+            else:
+                self._call(task, name, spec, line, m.end(), number)
+
+    def line(self, line: str) -> None:
+        """Work on one line."""
+        self._lines([line])
+
+    def leave_out(self, reason: str) -> None:
+        """Count a line that is no call."""
+        self.report.lines += 1
+        self.report.left_out[reason] += 1
+
+    def bad(self, reason: str) -> None:
+        """Count a line that cannot be understood, or raise UsageError for it."""
+        self.report.lines += 1
+        self._bad(self.report.lines, reason)
+
+    def _call(self, task: Task, name: str, spec: _Spec, text: str, start: int, number: int) -> None:
+        """A complete call, its arguments beginning at `start`."""
+        m = spec.match(text, start)
+        if m is None:
+            self._no_match(name, text, number)
+            return
+        result = m[spec.result]
+        if result[0] in "-?":
+            self._failed(task, name, spec, m, text)
+            return
+        self.understood = True
+        try:
+            reason = spec.handler(self.imp, task, m)
+        except ValueError as error:
+            self._bad(number, f"{name}: {error}")
+            return
+        if reason is None:
+            self.report.calls += 1
+            return
+        self.report.left_out[reason] += 1
+        if reason is why.NOT_A_FILE_OPERATION or reason is why.NO_MODEL:
+            self.report.other[name] += 1
+
+    def _failed(self, task: Task, name: str, spec: _Spec, m: re.Match[str], text: str) -> None:
+        self.understood = True
+        task.closing = None
+        if m[spec.result] == "?":
+            self.report.left_out[why.NEVER_RETURNED] += 1
+            return
+        self._count_failed(name)
+        self.imp.forks.pop(task.pid, None)
+        if spec.path is not None and m[spec.path] and text.startswith(" ENOENT ", m.end(spec.result)):
+            where = (m[1], m[2], m[3]) if spec.path == 3 else ("AT_FDCWD", None, m[1])
+            self.imp.names.table[self.imp.path(task, *where)] = None
+
+    def _count_failed(self, name: str) -> None:
+        self.report.left_out[why.FAILED_CALL] += 1
+        self.report.failed[name] += 1
+
+    def _no_match(self, name: str, text: str, number: int) -> None:
+        if NEVER(text):
+            self.report.left_out[why.NEVER_RETURNED] += 1
+        elif FAILED(text):
+            self._count_failed(name)
+        else:
+            self._bad(number, f"the arguments or the result of {name} are not complete or not of a known form")
+
+    def _other(self, name: str, line: str, number: int) -> None:
+        if " = " not in line:
+            self._bad(number, f"{name} has no result")
+            return
+        self.report.left_out[why.NOT_A_FILE_OPERATION] += 1
+        self.report.other[name] += 1
+
+    def _bad(self, number: int, reason: str) -> None:
+        if self.strict:
+            raise UsageError(f"{self.path!r}, line {number}: {reason}; without --strict such lines are only counted")
+        self.report.add_bad(number, reason)
+
+    def _unusual(self, line: str, number: int) -> None:
+        m = LINE(line)
+        assert m is not None  # it matches anything
+        pid, short_pid, seconds, fraction, of_day, day_fraction, body = m.groups()
+        pid = pid or short_pid
+        self.imp.now = self.clock.any(seconds, fraction, of_day, day_fraction, number)
+        if EVENT(body):
+            self._event(pid, body)
+        elif resumed := RESUMED(body):
+            self._second_half(pid, resumed[1], body[resumed.end() :], number)
+        elif called := NAME(body):
+            self._first_half_or_call(pid, called, body, number)
+        elif not line.strip():
+            self.report.left_out[why.BLANK] += 1
+        else:
+            self._bad(number, "this is no line of strace")
+
+    def _event(self, pid: str | None, body: str) -> None:
+        self.report.left_out[why.PROCESS_EVENT] += 1
+        if EXITED(body):
+            task = self.imp.tasks.pop(pid, None)
+            if task is not None:
+                self._drop_pending(task)
+            self.imp.forks.pop(pid, None)
+
+    def _first_half_or_call(self, pid: str | None, called: re.Match[str], body: str, number: int) -> None:
+        name, task = called[1], self.imp.tasks.get(pid) or self.imp.task(pid)
+        spec = _SPECS.get(name)
+        if body.endswith(UNFINISHED):
+            self._first_half(task, name, body)
+        elif spec is None:
+            self._other(name, body, number)
+        else:
+            self._call(task, name, spec, body, called.end(), number)
+
+    def _first_half(self, task: Task, name: str, body: str) -> None:
+        """A call that is not complete, its name at the start of `body`."""
+        if name not in _SPECS:
+            self.report.left_out[why.NOT_A_FILE_OPERATION] += 1
+            self.report.other[name] += 1
+            return
+        self._drop_pending(task)
+        self.report.left_out[why.FIRST_HALF] += 1
+        task.pending = name, body[: -len(UNFINISHED)]
+        if name in memory.FORKS:
+            self.imp.forks[task.pid] = body
+        elif name == "close" and (m := _FD.match(body, len(name) + 1)):
+            # the kernel frees the descriptor at once: another thread may get its number before this call returns
+            task.closing = self.imp.describe(task, m[1], m[2]) or Description(None)
+            task.table.slots.pop(m[1], None)
+
+    def _second_half(self, pid: str | None, name: str, tail: str, number: int) -> None:
+        task = self.imp.tasks.get(pid) or self.imp.task(pid)
+        spec = _SPECS.get(name)
+        if spec is None:
+            self.report.left_out[why.NOT_A_FILE_OPERATION] += 1
+            self.report.other[name] += 1
+        elif task.pending is None or task.pending[0] != name:
+            self.report.left_out[why.NO_FIRST_HALF] += 1
+        else:
+            text = task.pending[1] + tail
+            task.pending = None
+            self._call(task, name, spec, text, len(name) + 1, number)
+
+    def _drop_pending(self, task: Task) -> None:
+        """The call whose second half was awaited never returns."""
+        if task.pending is not None:
+            self.report.left_out[why.FIRST_HALF] -= 1
+            self.report.left_out[why.NEVER_RETURNED] += 1
+            task.pending = task.closing = None
+
+    def finish(self, writer: TraceWriter, blind_spots: Iterable[str] = ()) -> Report:
+        """Write what is left, the side table and the provenance, to which a recorder's own blind spots are added."""
+        imp, report = self.imp, self.report
+        if not (self.understood or report.calls):
+            raise UsageError(f"{self.path!r} is not {self.tool}: none of its {report.lines} lines is a file operation")
+        for task in imp.tasks.values():
+            self._drop_pending(task)
+        rows = imp.drain(0)
+        if rows is not None:
+            writer.append(rows)
+        files = imp.files()
+        report.files, report.duration_ns = len(files), self.clock.now
+        report.left_out = +report.left_out  # drops zeros
+        report.blind_spots, report.notes = [*_blind_spots(imp), *blind_spots], _notes(imp, self.clock)
+        report.check()
+        writer.header.update(_header(self.path, imp, self.clock, self.form))
+        writer.close(files)
+        return report
+
+
+def _blind_spots(imp: Importer) -> list[str]:
+    out = []
+    rings = sum(count for name, count in imp.report.other.items() if name.startswith("io_uring_"))
+    if rings:
+        out.append(f"io_uring: {rings} calls; the reads and writes that they start are not in the trace")
+    for path, length in list(imp.writable.items())[:20]:
+        out.append(f"writable shared mapping of {path!r} ({length} bytes): its loads and stores are not in the trace")
+    if len(imp.writable) > 20:
+        out.append(f"writable shared mappings of {len(imp.writable) - 20} more files")
+    return out
+
+
+def _notes(imp: Importer, clock: Clock) -> list[str]:
+    out = []
+    if clock.kind.startswith("line"):
+        out.append("the input has no time stamps: time_ns counts its lines (strace -ttt writes them)")
+    if clock.jumps:
+        out.append(
+            f"the clock jumped (back, or far away) {clock.jumps} times; such rows have the time of the row above"
+        )
+    if imp.mistaken:
+        out.append(f"{imp.mistaken} child processes may have inherited the descriptors of another process")
+    return out
+
+
+def _header(path: str, imp: Importer, clock: Clock, form: str) -> dict[str, Any]:
+    return {
+        "format": form,
+        "source": os.path.basename(path),
+        "tool": form,
+        "granularity": "file",
+        "program": imp.program,
+        "time": clock.kind if form == "strace" else f"clock of {form}",
+        "duration_ns": clock.now,
+        "under": imp.names.under,
+        "lost_events": imp.report.lost_events,
+        **imp.report.provenance(),
+    }

@@ -1,0 +1,236 @@
+"""The state of one strace conversion: rows waiting to be written, inodes with their numbers, descriptors, paths."""
+
+from array import array
+from typing import Any
+
+import numpy as np
+
+from scmsim.core.records import CONTINUES, OFFSET_UNKNOWN, OP, OPEN, Files
+from scmsim.trace.kernels import file_rules
+from scmsim.trace.reading.report import Report
+from scmsim.trace.syscalls.names import Names, is_special
+from scmsim.trace.syscalls.state import Description, Maps, Node, Place, Table, Task
+from scmsim.trace.syscalls.text import SELF_FD, unescape
+
+NOT_A_FILE = "not a file (pipe, socket, device, /proc, /sys, memory)"
+NOT_A_FILE_OPERATION = "not a file operation"
+NO_MODEL = "file operation without a model"
+BOOKKEEPING = "bookkeeping (descriptors, positions, processes)"
+FAILED_CALL = "failed call"
+UNKNOWN_FD = "descriptor from before the trace"
+OUTSIDE = "outside of the chosen directory"
+SYMLINK = "symbolic link"
+FIRST_HALF = "first half of a split call"
+NO_FIRST_HALF = "second half of a call from before the trace"
+NEVER_RETURNED = "call that never returned"
+PROCESS_EVENT = "signal or process event"
+BLANK = "blank line"
+
+# by what `file_rules.opened` says
+CREATES = ("", "certainly new", "emptied when opened, taken as new", "assumed new")
+
+_FIELDS = ("time_ns", "offset", "length", "file", "file2", "thread", "flag", "op")  # order in the buffer
+WIDTH = len(_FIELDS)
+
+
+class Importer:
+    """Everything that the handlers of the calls read and change; `now` is the time of the line in work (ns)."""
+
+    def __init__(self, names: Names, cwd: str) -> None:
+        self.names = names
+        self.report = Report()
+        self.now = 0
+        self.tasks: dict[str | None, Task] = {}
+        self.forks: dict[str | None, str] = {}  # a process in an unfinished fork -> the arguments
+        self.adopted: dict[str, str | None] = {}  # a process seen before its parent's fork returned -> that parent
+        self.nameless = 0  # objects whose name is not known, numbered
+        self.mistaken = 0  # children that inherited from the wrong process, because several forks were pending
+        self.program = ""  # path of the first execve
+        self.writable: dict[str, int] = {}  # path -> bytes mapped writable and shared
+        self._cwd = cwd
+        self.threads = 0
+        self.nodes: list[Node | str] = []  # by number; only the name of a file that nothing leads to any more
+        self.closed: dict[int, int] = {}  # the length before the trace of each of those
+        self._buffer = array("q")
+        self.drained = 0  # rows taken out of the buffer
+
+    def emit(self, task: Task, op: int, node: Node, offset: int, length: int, flag: int, file2: int = -1) -> str | None:
+        """Add a row; returns the reason why it was left out, or None."""
+        if not node.inside:
+            return OUTSIDE
+        ident = node.ident
+        if ident < 0:
+            ident = self.number(node)
+        if task.thread < 0:
+            task.thread = self._next_thread()
+        self._buffer.extend((self.now, offset, length, ident, file2, task.thread, flag, op))
+        return None
+
+    def emit_many(self, now: Any, offset: Any, length: Any, ident: Any, thread: Any, flag: Any, op: Any) -> None:
+        """Add rows as columns of int64."""
+        table = np.empty((len(op), WIDTH), "i8")
+        for column, values in enumerate((now, offset, length, ident, -1, thread, flag, op)):
+            table[:, column] = values
+        self.emit_table(table)
+
+    def emit_table(self, table: np.ndarray) -> None:
+        """Add rows of a table that has the columns of the buffer."""
+        self._buffer.frombytes(table.tobytes())
+
+    def thread(self, task: Task) -> int:
+        """The dense number of a thread; given at its first use in a row."""
+        if task.thread < 0:
+            task.thread = self._next_thread()
+        return task.thread
+
+    def also(
+        self, task: Task, before: str | None, op: int, node: Node, offset: int, length: int, flag: int
+    ) -> str | None:
+        """Add another row of the same call, where `before` is what `emit` returned for the one before it."""
+        reason = self.emit(task, op, node, offset, length, flag | (CONTINUES if before is None else 0))
+        if before is None and reason is None:
+            self.report.extra_rows += 1
+        return before if before is None else reason
+
+    def emit_sync(self, task: Task, op: int) -> None:
+        """Add a row that has no file."""
+        if task.thread < 0:
+            task.thread = self._next_thread()
+        self._buffer.extend((self.now, -1, 0, -1, -1, task.thread, 0, op))
+
+    def _next_thread(self) -> int:
+        self.threads += 1
+        return self.threads - 1
+
+    def nameless_path(self, task: Task, fd: int) -> str:
+        """What to call the object of one open whose name is not known."""
+        self.nameless += 1
+        return f"/process/{task.pid}/descriptor/{fd}/open/{self.nameless}"
+
+    def next_row(self) -> int:
+        """Number of the row that the next `emit` adds."""
+        return self.drained + len(self._buffer) // WIDTH
+
+    def number(self, node: Node) -> int:
+        """The dense id of an inode; given at its first use in a row."""
+        if node.ident < 0:
+            node.ident = len(self.nodes)
+            self.nodes.append(node)
+        return node.ident
+
+    def drain(self, keep: int) -> np.ndarray | None:
+        """Take all but the last `keep` rows out of the buffer as records of OP (None: there are not enough)."""
+        count = len(self._buffer) // WIDTH - keep
+        if count <= 0:
+            return None
+        table = np.frombuffer(self._buffer, "i8", count * WIDTH).reshape(count, WIDTH)
+        out = np.zeros(count, OP)
+        for column, name in enumerate(_FIELDS):
+            out[name] = table[:, column]
+        del table  # an array that is looked at cannot shrink
+        del self._buffer[: count * WIDTH]
+        self.drained += count
+        self.report.rows += count
+        self.report.unknown_offsets += int(np.count_nonzero(out["flag"] & OFFSET_UNKNOWN))
+        return out
+
+    def files(self) -> Files:
+        """The side table."""
+        nodes = self.nodes
+        is_dir = np.array([not isinstance(node, str) and node.is_dir for node in nodes], bool)
+        first = np.array(
+            [self.closed[i] if isinstance(node, str) else node.first for i, node in enumerate(nodes)], "i8"
+        )
+        first[is_dir & (first > 0)] = 0
+        return Files([node if isinstance(node, str) else node.name for node in nodes], first, is_dir)
+
+    def holds(self, node: Node, end: int) -> None:
+        """A read or seek has shown that the file has at least `end` bytes now."""
+        self.existed(file_rules.holds(node, end, self.drained))
+
+    def measured(self, node: Node, length: int) -> None:
+        """A stat or seek has shown that the file has exactly `length` bytes now."""
+        self.holds(node, length)
+        file_rules.set_length(node, length)
+
+    def existed(self, row: int) -> None:
+        """The file of a CREATE (NONE: of none) was assumed to be new but has data that the trace did not write: it was an OPEN."""
+        if row == file_rules.NONE:
+            return
+        at = (row - self.drained) * WIDTH
+        creates = self.report.creates
+        if at < 0:
+            creates["found too late to be existing"] += 1
+            return
+        creates["assumed new"] -= 1
+        creates["assumed new, then found existing"] += 1
+        self._buffer[at + _FIELDS.index("op")] = OPEN
+        self._buffer[at + _FIELDS.index("file2")] = -1
+
+    def task(self, pid: str | None) -> Task:
+        """The task of a process or thread not seen before: a child of a pending fork, or one of unknown origin."""
+        for parent, text in self.forks.items():
+            if pid is not None and parent not in self.adopted.values():
+                self.adopted[pid] = parent
+                return self.add_child(pid, parent, text)
+        task = self.tasks[pid] = Task(pid, Table(), Place(self._cwd), Maps())
+        return task
+
+    def add_child(self, pid: str, parent: str | None, text: str) -> Task:
+        """Start the task of a fork's child."""
+        task = self.tasks[pid] = self.tasks[parent].spawn(pid, text)
+        return task
+
+    def describe(self, task: Task, fd: str, raw: str | None) -> Description | None:
+        """The description behind a descriptor, checked against what -y prints; None if nothing is known about it."""
+        found = task.table.slots.get(fd)
+        if raw is None or (found is not None and raw == found.raw):
+            return found
+        if found is not None and self._same(found, raw):
+            found.raw = raw
+            return found
+        found = task.table.slots[fd] = self.adopt(raw)
+        task.table.at_exec.discard(fd)
+        return found
+
+    def adopt(self, raw: str) -> Description:
+        """A description that was opened out of sight, from what -y prints about it: its position is not known."""
+        path, deleted = split_raw(raw)
+        if not path.startswith("/") or is_special(path):
+            return Description(None, raw)
+        node = self.names.deleted.get(path) if deleted else None
+        return Description(node or self.names.node(path), raw, known=False)
+
+    def _same(self, found: Description, raw: str) -> bool:
+        """Whether a changed -y text can still mean the same description: its file was renamed, linked or deleted."""
+        path, deleted = split_raw(raw)
+        node = found.node
+        if node is None:
+            return not path.startswith("/") or is_special(path)
+        return path == node.path or (self.names.deleted if deleted else self.names.table).get(path) is node
+
+    def base(self, task: Task, fd: str, raw: str | None) -> str:
+        """Directory that a relative path starts from: the working directory or that of a descriptor."""
+        if fd == "AT_FDCWD":
+            if raw is not None and raw != task.place.raw:
+                task.place.raw, task.place.cwd = raw, split_raw(raw)[0]
+            return task.place.cwd
+        if raw is not None:
+            return split_raw(raw)[0]
+        found = task.table.slots.get(fd)
+        return found.node.path if found is not None and found.node is not None else ""
+
+    def path(self, task: Task, fd: str, raw: str | None, quoted: str) -> str:
+        """The path that a call names, relative to a descriptor."""
+        return self.names.join(self.base(task, fd, raw), unescape(quoted))
+
+    def by_link(self, task: Task, path: str) -> Description | None:
+        """The description that /proc/self/fd/N names."""
+        match = SELF_FD(path) if path.startswith("/proc/") else None
+        return task.table.slots.get(match[1]) if match else None
+
+
+def split_raw(raw: str) -> tuple[str, bool]:
+    """Path and whether it is deleted, from `<path>` or `<path>(deleted)`."""
+    deleted = raw.endswith("(deleted)")
+    return unescape(raw[1 : raw.rindex(">")]), deleted

@@ -1,0 +1,243 @@
+"""Many plain calls at once, with nothing else between them: what they touch of an importer's state, as tables for a kernel.
+
+`kernels/file_calls.py` does call by call what the handlers do (the property tests compare them).  A table has only what a stretch
+touches, so that its cost goes with the stretch and not with what the trace has opened so far.
+"""
+
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from scmsim.trace.syscalls.importer import (
+    BOOKKEEPING,
+    CREATES,
+    FAILED_CALL,
+    NOT_A_FILE,
+    OUTSIDE,
+    UNKNOWN_FD,
+    WIDTH,
+    Importer,
+)
+from scmsim.trace.syscalls.names import above_of, is_special
+from scmsim.trace.syscalls.state import Description, Node, Table, Task
+
+ENOUGH = 64  # calls for which a stretch pays
+_REASONS = (UNKNOWN_FD, NOT_A_FILE, OUTSIDE, BOOKKEEPING, FAILED_CALL)  # by number of the kernel
+_NODE = ("first", "length", "written", "row", "ident", "exact", "open_question", "inside", "is_dir")
+_FOUND = ("position", "doubt", "append", "synchronous", "path_only")
+_of_node, _of_found = attrgetter(*_NODE), attrgetter(*_FOUND)
+
+
+def stretches(plain: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Where the stretches of plain calls are that pay: (start, end)."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], plain, [False]))))
+    for start, end in edges.reshape(-1, 2).tolist():
+        if end - start >= ENOUGH:
+            yield start, end
+
+
+def in_parts(start: int, end: int, many: Callable[[int, int], int], each: Callable[[int, int], None]) -> None:
+    """Work on a stretch: `many(start, end)` on as many as it can, which it returns, `each` on some behind them.
+
+    After an odd call the next attempt is a short one: an attempt costs as much as its calls.
+    """
+    limit = end - start
+    while end - start >= ENOUGH:
+        stop = min(start + limit, end)
+        done = many(start, stop)
+        start += done
+        limit *= 2
+        if start < stop:
+            limit = ENOUGH
+            each(start, min(start + ENOUGH, end))
+            start = min(start + ENOUGH, end)
+    each(start, end)
+
+
+def distinct(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where each distinct value comes first, in that order, and for each value which of them it is."""
+    if (values == values[0]).all():
+        return np.zeros(1, "i8"), np.zeros(len(values), "i8")
+    _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(order), "i8")
+    rank[order] = np.arange(len(order))
+    return first[order], rank[inverse]
+
+
+class Stretch:
+    """The state that some calls touch.
+
+    Parameters
+    ----------
+    imp : Importer
+    tasks : list of Task
+        By the column TASK of the calls.
+    fds : sequence
+        The keys of a table's slots, by the column FD.
+    raws : mapping
+        What -y says about a descriptor -> its number in the column RAW.
+    """
+
+    def __init__(self, imp: Importer, tasks: list[Task], fds: Sequence[Any], raws: Mapping[Any, int]) -> None:
+        from scmsim.trace.kernels import file_calls
+
+        self.imp, self.tasks, self.fds, self._raws, self._kernel = imp, tasks, fds, raws, file_calls
+        self._nodes: list[Any] = []  # Node, or the name of one that nothing leads to any more
+        self._founds: list[Description] = []
+        self._paths: list[str] = []
+        self._known = array("q")  # as the kernel's PATH_KNOWN
+        self._index: dict[Any, int] = {}  # of paths, and of nodes and descriptions by their id
+
+    def path(self, path: str) -> int:
+        """The index of a path, for the column PATH."""
+        index = self._index.get(path)
+        if index is None:
+            names, above = self.imp.names, above_of(path)
+            parent = self.path(above) if above != path else len(self._paths)
+            index = self._index[path] = len(self._paths)
+            self._paths.append(path)
+            node = names.table.get(path)
+            at = self._node(node) if node is not None else -1 if path in names.table else -2
+            self._known.extend((at, parent, names.inside(path), is_special(path), -1))
+        return index
+
+    def _node(self, node: Node) -> int:
+        index = self._index.get(id(node))
+        if index is None:
+            index = self._index[id(node)] = len(self._nodes)
+            self._nodes.append(node)
+        return index
+
+    def _found(self, found: Description | None) -> int:
+        if found is None:
+            return -1
+        index = self._index.get(id(found))
+        if index is None:
+            index = self._index[id(found)] = len(self._founds)
+            self._founds.append(found)
+        return index
+
+    def follow(self, calls: np.ndarray) -> int:
+        """Work on calls up to the first odd one; returns how many."""
+        kernel, imp = self._kernel, self.imp
+        tables = list({id(task.table): task.table for task in self.tasks}.values())
+        row_of = {id(table): i for i, table in enumerate(tables)}
+        slots = np.array([[self._found(table.slots.get(fd)) for fd in self.fds] for table in tables], "i8")
+        named = int(np.isin(calls[:, kernel.OP], (kernel.OPEN, kernel.UNLINK)).sum())
+        founds = self._found_table(named)
+        nodes = self._node_table(2 * named)
+        paths = np.array(self._known, "i8").reshape(-1, 5)
+        counts = np.zeros(kernel.COUNTS, "i8")
+        counts[[kernel.NODES, kernel.FOUNDS, kernel.THREADS]] = len(self._nodes), len(self._founds), imp.threads
+        counts[[kernel.FIRST_NUMBER, kernel.FIRST_ROW, kernel.OLDEST]] = len(imp.nodes), imp.next_row(), imp.drained
+        state = kernel.Tables(
+            nodes=nodes.view(kernel.NODE).reshape(-1),
+            founds=founds.view(kernel.FOUND).reshape(-1),
+            paths=paths.copy().view(kernel.PATH_KNOWN).reshape(-1),
+            slots=slots.copy(),
+            at_exec=np.full_like(slots, -1),
+            tasks=np.array([(row_of[id(task.table)], task.thread) for task in self.tasks], "i8"),
+            numbered=np.empty(len(nodes), "i8"),
+            mistaken=np.empty(len(calls), "i8"),
+            counts=counts,
+        )
+        rows = np.empty((len(calls) + named, WIDTH), "i8")
+        done = kernel.follow(state, calls, rows)
+        imp.emit_table(rows[: counts[kernel.ROWS]])
+        self._keep_nodes(nodes[: counts[kernel.NODES]], calls[:done], state)
+        self._keep_founds(founds, tables, slots, state)
+        self._keep_names(paths, state.paths.view("i8").reshape(-1, 5))
+        self._keep_counts(state)
+        return int(done)
+
+    def _node_table(self, more: int) -> np.ndarray:
+        table = np.zeros((len(self._nodes) + more, len(_NODE) + 1), "i8")
+        if self._nodes:
+            table[: len(self._nodes), :-1] = np.array(list(map(_of_node, self._nodes)), "i8")
+        return table
+
+    def _found_table(self, more: int) -> np.ndarray:
+        table = np.zeros((len(self._founds) + more, len(_FOUND) + 2), "i8")
+        for row, found in zip(table, self._founds, strict=False):
+            raw = self._raws.get(found.raw, self._kernel.ODD)
+            row[:] = *_of_found(found), raw, -1 if found.node is None else self._node(found.node)
+        return table
+
+    def _keep_nodes(self, table: np.ndarray, calls: np.ndarray, state: Any) -> None:
+        nodes, kernel, known = self._nodes, self._kernel, len(self._nodes)
+        nameless = calls[(calls[:, kernel.OP] == kernel.OPEN) & (calls[:, kernel.PATH] < 0)]
+        owners = zip(nameless[:, kernel.TASK].tolist(), nameless[:, kernel.FD].tolist(), strict=True)
+        lives = table[:, -1] >= 0
+        lives[:known] = True
+        held = state.founds["node"][state.slots[state.slots >= 0]]
+        lives[held[held >= 0]] = True
+        for path, stays in zip(table[known:, -1].tolist(), lives[known:].tolist(), strict=True):
+            if path >= 0:
+                name = self._paths[path]
+            else:
+                task, fd = next(owners)
+                name = self.imp.nameless_path(self.tasks[task], self.fds[fd])
+            nodes.append(Node(name, True) if stays else name)
+        gone = table[~lives]
+        self.imp.closed.update(zip(gone[:, kernel.IDENT].tolist(), gone[:, kernel.FIRST].tolist(), strict=True))
+        at = np.flatnonzero(lives)
+        columns = table[at, :-1].T.tolist()  # lists of columns, not of rows: the garbage collector visits each
+        for i, row in zip(at.tolist(), zip(*columns, strict=True), strict=True):
+            node = nodes[i]
+            (
+                node.first, node.length, node.written, node.row, node.ident, node.exact, node.open_question, node.inside,
+                node.is_dir,
+            ) = row  # fmt: skip
+
+    def _keep_founds(self, table: np.ndarray, tables: list[Table], before: np.ndarray, state: Any) -> None:
+        rows, founds = table.tolist(), self._founds
+        for found, (position, doubt, *_) in zip(founds, rows, strict=False):
+            found.position, found.doubt = position, doubt
+        texts = {number: raw for raw, number in self._raws.items()}
+        made: dict[int, Description] = dict(enumerate(founds))
+        for r, c in np.argwhere((state.slots != before) | (state.at_exec >= 0)).tolist():
+            slots, fd, which, at_exec = tables[r], self.fds[c], int(state.slots[r, c]), int(state.at_exec[r, c])
+            if which < 0:
+                slots.slots.pop(fd, None)
+            else:
+                if which not in made:
+                    made[which] = self._described(rows[which], texts)
+                slots.slots[fd] = made[which]
+            if at_exec >= 0:
+                (slots.at_exec.add if at_exec else slots.at_exec.discard)(fd)
+
+    def _described(self, row: list[int], texts: Mapping[int, Any]) -> Description:
+        position, doubt, append, synchronous, _, raw, node = row
+        found = Description(None if node < 0 else self._nodes[node], texts.get(raw))
+        found.position, found.doubt, found.append, found.synchronous = position, doubt, bool(append), bool(synchronous)
+        return found
+
+    def _keep_names(self, before: np.ndarray, after: np.ndarray) -> None:
+        names = self.imp.names
+        for i in np.flatnonzero((before != after).any(1)).tolist():
+            node, *_, removed = after[i].tolist()
+            path = self._paths[i]
+            if removed >= 0:
+                names.deleted[path] = self._nodes[removed]
+            if node >= -1:
+                names.table[path] = self._nodes[node] if node >= 0 else None
+
+    def _keep_counts(self, state: Any) -> None:
+        imp, kernel, counts = self.imp, self._kernel, state.counts.tolist()
+        imp.nodes += [self._nodes[i] for i in state.numbered[: counts[kernel.NUMBERED]].tolist()]
+        for row in state.mistaken[: counts[kernel.MISTAKEN]].tolist():
+            imp.existed(row)
+        for task, thread in zip(self.tasks, state.tasks[:, 1].tolist(), strict=True):
+            task.thread = thread
+        imp.threads = counts[kernel.THREADS]
+        report = imp.report
+        report.calls += counts[kernel.REASON + kernel.MADE]
+        report.extra_rows += counts[kernel.EXTRA]
+        report.left_out.update(dict(zip(_REASONS, counts[kernel.REASON :], strict=False)))
+        report.creates.update(
+            {CREATES[how]: counts[kernel.HOW + how] for how in range(1, 4) if counts[kernel.HOW + how]}
+        )

@@ -1,0 +1,153 @@
+"""Every importer on damaged samples, and the two fast readers against slow ones that share no code with them."""
+
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scmsim.trace import open_trace
+from scmsim.trace.formats.benchmarks import fio_iolog
+from scmsim.trace.kernels import perf_text
+from scmsim.trace.reading import columns
+from scmsim.trace.reading.builder import TraceBuilder
+from scmsim.trace.reading.input import Input
+from scmsim.trace.store import TraceWriter
+from tests.fuzz.mutate import DATA, NUMBERS, SAMPLES, judge, mutated
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+@given(seed=st.integers(0, 1 << 32), edits=st.sampled_from((1, 2, 5, 20)))
+@settings(max_examples=25)
+def test_damaged_input_is_counted_or_refused(name: str, seed: int, edits: int) -> None:
+    files, options = SAMPLES[name]
+    draw = random.Random(seed)
+    judge(name, mutated((DATA / draw.choice(files)).read_bytes(), draw, edits), options)
+
+
+CELLS = st.sampled_from(
+    ["0", "7", "12.5", "007", "", " 3", "+1", "0x10", "-0", "1e3", "a", "R", "W", "é", *(n.decode() for n in NUMBERS)]
+)
+COLUMNS = [
+    columns.Column("time", 0, "time", 1000), columns.Column("op", 1, "word", codes={"R": 1, "W": 2}),
+    columns.Column("offset", 2, unit=512), columns.Column("name", 3, "word"),
+]  # fmt: skip
+
+
+@given(st.lists(st.tuples(CELLS, CELLS, CELLS, CELLS), min_size=1, max_size=4), st.booleans())
+@settings(max_examples=200)
+def test_blocks_and_single_lines_give_the_same_columns(tmp_path_factory: Any, rows: list, clean: bool) -> None:
+    if clean:
+        rows = [(row[0], "R", "5", row[3]) for row in rows]
+    text = "".join(",".join(row) + "\n" for row in rows).encode()
+    folder = tmp_path_factory.mktemp("columns")
+    (folder / "in").write_bytes(text)
+    reader = columns.Reader(COLUMNS, 4, ",")
+    fast = reader.fast(text)
+    with TraceWriter(folder / "out", {}) as writer:
+        builder = TraceBuilder(Input(folder / "in"), writer, strict=False, under=None)
+        slow = reader.slow(text, 0, builder)
+    if fast is None:
+        return
+    assert builder.report.bad == 0
+    for name in ("time", "op", "offset"):
+        assert np.array_equal(fast[name], slow[name])
+    assert [fast["name"].values[i] for i in fast["name"].codes] == [slow["name"].values[i] for i in slow["name"].codes]
+
+
+PERF = re.compile(
+    r"(?:.*[ \]])?(?:(\d+)/)?(\d+) +(?:\[[^\]]*\] +)?(\d{1,10})\.(\d{1,9}): +raw_syscalls:sys_"
+    r"(?:enter: NR (-?\d{1,18}) \(([0-9a-f, ]+)\)|exit: NR (-?\d{1,18}) = (-?\d{1,18})$)"
+)
+
+
+def perf_twin(line: str) -> list[int] | None:
+    """A complete line of raw_syscalls as the kernel's row, or None."""
+    m = PERF.fullmatch(line)
+    if m is None:
+        return None
+    pid, tid, seconds, fraction, enter, text, leave, result = m.groups()
+    if enter is not None:
+        numbers = [int(word, 16) for word in text.split(", ")]
+        numbers = [number - (1 << 64 if number >> 63 else 0) for number in numbers]
+        kind = perf_text.ENTER
+    else:
+        kind, numbers = perf_text.EXIT, [int(result), 0, 0, 0, 0, 0]
+    time = int(seconds) * 10**9 + int(f"{fraction:0<9}")
+    return [kind, -1 if pid is None else int(pid), int(tid), time, int(enter or leave), *numbers, 0]
+
+
+LINES = st.builds(
+    "{}{} {}.{}: {}".format,
+    st.sampled_from(["", "  ", "cat ", "a b:c/d [x] "]),
+    st.sampled_from(["7", "7/8", " 12/13 [001]", "4194304 [127]"]),
+    st.integers(0, 4_000_000_000),
+    st.integers(0, 999_999_999),
+    st.one_of(
+        st.builds(
+            "raw_syscalls:sys_enter: NR {} ({})".format,
+            st.integers(-1, 500),
+            st.lists(st.integers(0, (1 << 64) - 1).map("{:x}".format), min_size=6, max_size=6).map(", ".join),
+        ),
+        st.builds(" raw_syscalls:sys_exit: NR {} = {}".format, st.integers(0, 500), st.integers(-(10**17), 10**17)),
+    ),
+)
+
+
+@given(st.lists(LINES, min_size=1, max_size=6), st.booleans())
+@settings(max_examples=150)
+def test_kernel_of_perf_agrees_with_its_twin(lines: list[str], ends: bool) -> None:
+    text = "\n".join(lines) + ("\n" if ends else "")
+    rows = np.zeros((len(lines), perf_text.WIDTH), "i8")
+    assert perf_text.take_apart(np.frombuffer(text.encode(), np.uint8), rows) == len(lines)
+    assert rows.tolist() == [perf_twin(line) for line in lines]
+
+
+def test_names_of_calls_have_different_hashes() -> None:
+    from scmsim.trace.formats.tracers._perf_calls import CALLS
+
+    assert len({perf_text.call_hash(name) for name in CALLS}) == len(CALLS)
+    row = np.zeros((1, perf_text.WIDTH), "i8")
+    line = b"x 1 [000] 5.000001: syscalls:sys_exit_read: 0xfffffffffffffffe"
+    perf_text.take_apart(np.frombuffer(line, np.uint8), row)
+    assert row[0, perf_text.CALL] == perf_text.call_hash("read") and row[0, perf_text.FIRST] == -2
+
+
+def test_samples_cover_every_format_that_reads_text_or_records() -> None:
+    from scmsim.core import registry
+
+    assert set(registry.names("format")) - set(SAMPLES) == {"darshan", "filebench"}
+    assert all((Path(DATA) / file).exists() for files, _ in SAMPLES.values() for file in files)
+
+
+FIO_LINES = st.sampled_from(
+    [
+        "{t} /a read 0 4096", "{t} /a read 8192 4096", "{t} /b write 4096 512", "{t} /b write 0 0", "{t} /a trim 0 4096",
+        "{t} /c sync 0 0", "{t} /c datasync 5 7", "{t} /d read 1152921504606846975 4096", "{t} /a read 0x10 1", "{t} /a read -0 1",
+        "{t} /d close", "{t}  read 0 4096", "{t}\t/e read 0 1", "{t}.5 /a read 0 1", "{t} /\xe0 write 1 1", "{t} /f jump 0 1", "",
+        "1 /a read 0 1", "{t} /g read 0 1 ",
+    ]
+)  # fmt: skip
+
+
+@given(st.lists(st.tuples(FIO_LINES, st.sampled_from([1, 1, 64, 130])), max_size=8), st.sampled_from([None, "/a"]))
+@settings(max_examples=150)
+def test_stretches_of_an_io_log_are_what_its_lines_are(tmp_path_factory: Any, runs: list, under: str | None) -> None:
+    """Against the same importer without stretches, which takes every line by itself."""
+    folder = tmp_path_factory.mktemp("fio")
+    lines = [line.format(t=7 * i) for i, (line, count) in enumerate(runs) for _ in range(count)]
+    text = "\n".join(["fio version 3 iolog", "1 /z add", "2 /a open", *lines, "9999 /z close"])
+    (folder / "in").write_bytes(text.encode("latin-1") + b"\n")
+    told = []
+    for name, found in (("fast", fio_iolog.stretches), ("slow", lambda plain: iter(()))):
+        with pytest.MonkeyPatch.context() as patch, TraceWriter(folder / name, {}) as writer:
+            patch.setattr(fio_iolog, "stretches", found)
+            report = fio_iolog.convert(folder / "in", writer, under=under)
+        source = open_trace(folder / name)
+        rows = np.concatenate(list(source.batches()))
+        told.append((report, rows.tolist(), source.files.path, source.files.first_size.tolist()))
+    assert told[0] == told[1]

@@ -1,0 +1,26 @@
+"""What importers read, and the account of it."""
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+
+from scmsim.trace.reading.input import Input
+from scmsim.trace.reading.report import Report
+
+
+def test_progress_of_compressed_input_is_that_of_what_is_stored(tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(gzip.compress(np.random.default_rng(1).bytes(300_000), 0))
+    with Input(tmp_path / "in") as given:
+        shares = []
+        while given.read(1 << 16):
+            shares.append(100 * given.taken // given.total)
+    assert shares[0] < 40 and shares[-1] == 100 and len(set(shares)) >= 4
+
+
+def test_what_makes_a_conversion_incomplete() -> None:
+    """Lines that were not understood and calls that one of two recorders missed count together."""
+    assert not Report(lines=1000, bad=5, unpaired=5).is_incomplete()
+    assert Report(lines=1000, bad=5, unpaired=6).is_incomplete() and Report(lines=1000, lost_events=1).is_incomplete()
+    some = Report(lines=90, bad=3, unpaired=2, lost_events=10)
+    assert some.is_incomplete(0.149) and not some.is_incomplete(0.15)

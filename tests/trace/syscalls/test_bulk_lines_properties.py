@@ -1,0 +1,177 @@
+"""Stretches of data calls worked on at once give what the same calls give one by one: strace and perf, sound and damaged."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scmsim.core.errors import UsageError
+from scmsim.trace.formats.tracers import perf_script, strace
+from scmsim.trace.reading import lines
+from scmsim.trace.store import TraceWriter, open_trace
+from scmsim.trace.syscalls import conversion, runs
+from tests.fuzz.mutate import DATA, mutated
+
+FAR = 1 << 60
+Outcome = tuple[np.ndarray, list[str], list[int], list[bool], dict[str, Any]] | str
+
+
+def outcome(
+    importer: Any, folder: Path, data: bytes, enough: int, short: int, block: int, under: str | None = None
+) -> Outcome:
+    """Rows, side table and account of a conversion, or the error; `block` bytes at a time."""
+    (folder / "in").write_bytes(data)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "ENOUGH", enough)
+        patch.setattr(conversion, "_SHORT", short)
+        patch.setattr(
+            importer, "byte_blocks", lambda path, what, progress, *_: lines.byte_blocks(path, what, progress, block)
+        )
+        try:
+            with TraceWriter(folder / "out", {}) as writer:
+                report = importer.convert(folder / "in", writer, under=under)
+        except UsageError as error:
+            return str(error)
+    trace = open_trace(folder / "out")
+    batches = list(trace.batches())
+    rows = np.concatenate(batches).view(np.ndarray) if batches else np.zeros(0)
+    return rows, trace.files.path, trace.files.first_size.tolist(), trace.files.is_dir.tolist(), report.as_dict()
+
+
+def same(one: Outcome, other: Outcome) -> bool:
+    if isinstance(one, str) or isinstance(other, str):
+        return isinstance(one, str) and one == other
+    return np.array_equal(one[0], other[0]) and one[1:] == other[1:]
+
+
+FDS = st.sampled_from([3, 3, 3, 4, 5, 60])
+COUNTS = st.sampled_from([0, 1, 512, 4096, 4096, 1 << 33])
+OFFSETS = st.sampled_from([0, 1, 4096, 8192, 1 << 40])
+PATHS = {3: "/d/a", 4: "/d/b", 5: "/dev/null", 60: "/d/a"}
+NAMES = st.sampled_from(["/d/a", "/d/b", "/d/b", "/d/c\\40d", "/e", "/e/f", "/dev/null", "/d/link", "rel"])
+HOW = st.sampled_from(
+    ["O_RDONLY", "O_RDWR|O_CREAT, 0644", "O_WRONLY|O_CREAT|O_TRUNC, 0644", "O_RDWR|O_CREAT|O_EXCL|O_CLOEXEC, 0600",
+     "O_RDWR|O_TRUNC", "O_WRONLY|O_APPEND|O_SYNC", "O_RDONLY|O_DIRECTORY", "O_PATH", "O_RDWR|O_TMPFILE"]
+)  # fmt: skip
+ERRORS = st.sampled_from(["ENOENT (No such file or directory)", "EACCES (Permission denied)"])
+
+
+@st.composite
+def lines_on_paths(draw: Any) -> str:
+    """A line that opens, closes or removes, or that fails to."""
+    fd, name, how = draw(st.sampled_from([3, 4, 5, 60])), draw(NAMES), draw(HOW)
+    place = draw(st.sampled_from(["AT_FDCWD</w>", "AT_FDCWD</w>", "AT_FDCWD", "7</d>", "7", "AT_FDCWD</other>"]))
+    real = {"/d/link": "/d/target", "rel": "/w/rel"}.get(name, name)
+    shown = draw(st.sampled_from([f"<{real}>", f"<{real}>", ""]))
+    calls = [
+        (f'openat({place}, "{name}", {how})', f"{fd}{shown}"), (f'open("{name}", {how})', f"{fd}{shown}"),
+        (f'creat("{name}", 0644)', f"{fd}{shown}"), (f'unlink("{name}")', "0"), (f'unlinkat({place}, "{name}", 0)', "0"),
+        (f'unlinkat({place}, "{name}", AT_REMOVEDIR)', "0"), (f"close({fd}{shown})", "0"), (f"close({fd})", "0"),
+        (f'mkdir("{name}", 0755)', "0"), (f'rename("/d/b", "{name}")', "0"), (f"pread64({fd}{shown}, \"\"..., 9, 0)", "5"),
+    ]  # fmt: skip
+    call, result = draw(st.sampled_from(calls))
+    return f"{call} = -1 {draw(ERRORS)}" if draw(st.integers(0, 5)) == 5 else f"{call} = {result} <0.000005>"
+
+
+@st.composite
+def lines_of_strace(draw: Any) -> str:
+    """A line about descriptors 3 and 60 (one description), 4 and 5 (no file)."""
+    fd, count, at = draw(FDS), draw(COUNTS), draw(OFFSETS)
+    who = f"{fd}<{PATHS[fd]}>" if draw(st.booleans()) else f"{fd}"
+    asked = count + draw(st.sampled_from([0, 0, 0, 100]))
+    data = draw(st.sampled_from(['""...', '"a\\"b, 7) = 3"', "0x7ffe"]))
+    return draw(
+        st.sampled_from(
+            [
+                f"read({who}, {data}, {asked}) = {count}", f"write({who}, {data}, {count}) = {count}",
+                f"pread64({who}, {data}, {asked}, {at}) = {count}", f"pwrite64({who}, {data}, {count}, {at}) = {count}",
+                f"lseek({who}, {at}, SEEK_SET) = {at}", f"lseek({who}, -1, SEEK_CUR)   = {at}", f"fsync({who}) = 0",
+                f"lseek({who}, 0, SEEK_END) = {at}", f"fdatasync({who}) = 0", f"ftruncate({who}, {at}) = 0",
+                f"read({who}, {data}, {asked}) = -1 EIO (Input/output error)", f"write({who}, {data}, 07) = 7",
+                f"close({who}) = 0", 'openat(AT_FDCWD, "/d/b", O_RDWR|O_CREAT) = 4</d/b>',
+                'openat(AT_FDCWD, "/d/b", O_WRONLY|O_APPEND|O_SYNC) = 4</d/b>',
+            ]
+        )
+    )  # fmt: skip
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["1", "1", "22"]), st.one_of(lines_of_strace(), lines_on_paths())),
+        min_size=4,
+        max_size=60,
+    ),
+    st.booleans(),
+    st.sampled_from([None, "/d"]),
+    st.integers(100, 4000),
+)
+@settings(max_examples=200)
+def test_strace(
+    tmp_path_factory: Any, lines: list[tuple[str, str]], timed: bool, under: str | None, block: int
+) -> None:
+    head = [
+        'openat(AT_FDCWD, "/d/a", O_RDWR) = 3</d/a>',
+        "dup2(3, 60) = 60",
+        'openat(AT_FDCWD, "/dev/null", O_RDWR) = 5</dev/null>',
+    ]
+    every = [("1", line) for line in head] + lines
+    text = "".join(f"{pid} {f'1700000000.{i:06} ' if timed else ''}{line}\n" for i, (pid, line) in enumerate(every))
+    folder = tmp_path_factory.mktemp("strace")
+    fast = outcome(strace, folder, text.encode(), 2, 0, block, under)
+    assert same(fast, outcome(strace, folder, text.encode(), FAR, FAR, block, under))
+
+
+@pytest.mark.parametrize("importer", [strace, perf_script], ids=["strace", "perf"])
+@given(seed=st.integers(0, 1 << 32), edits=st.sampled_from((0, 1, 4, 20)), block=st.sampled_from((300, 4000)))
+@settings(max_examples=40)
+def test_damaged_samples(tmp_path_factory: Any, importer: Any, seed: int, edits: int, block: int) -> None:
+    draw = random.Random(seed)
+    files = {strace: ["tricky.strace", "sqlite_wal.strace", "varmail_head.strace", "iozone_head.strace"],
+             perf_script: ["perf_raw.txt", "perf_named.txt"]}[importer]  # fmt: skip
+    folder = "strace" if importer is strace else "formats"
+    data = mutated((DATA / folder / draw.choice(files)).read_bytes(), draw, edits)
+    where = tmp_path_factory.mktemp("samples")
+    assert same(outcome(importer, where, data, 2, 0, block), outcome(importer, where, data, FAR, FAR, block))
+
+
+@st.composite
+def calls_of_perf(draw: Any) -> list[tuple[str, int, list[int], int]]:
+    """Finished calls: (thread, number, arguments, result)."""
+    out = []
+    for _ in range(draw(st.integers(1, 40))):
+        fd, count, at = draw(FDS), draw(COUNTS), draw(OFFSETS)
+        number, *args = draw(st.sampled_from([
+            (0, fd, 1, count), (1, fd, 1, count), (17, fd, 1, count, at), (18, fd, 1, count, at), (8, fd, at, 0),
+            (8, fd, at, 2), (74, fd), (75, fd), (77, fd, at), (3, fd), (257, 0, 1, 0o102), (257, 0, 1, 0o2001),
+            (257, 0, 1, 0o1302), (257, 0, 1, 0o1001), (257, 0, 1, 0o20200002), (2, 1, 0o2000102), (2, 1, 0o10000000), (85, 1),
+        ]))  # fmt: skip
+        result = {
+            0: count,
+            1: count,
+            17: count,
+            18: count,
+            8: at,
+            **dict.fromkeys((2, 85, 257), draw(st.sampled_from([3, 4]))),
+        }.get(number, 0)
+        result = -5 if draw(st.integers(0, 9)) == 9 else result
+        out.append((draw(st.sampled_from(["1/1", "1/2", "3/3"])), number, args, result))
+    return out
+
+
+@given(calls_of_perf())
+@settings(max_examples=50)
+def test_perf(tmp_path_factory: Any, calls: list[tuple[str, int, list[int], int]]) -> None:
+    head = [("1/1", 257, [0, 1, 0o2], 3), ("1/1", 32, [3], 60), ("1/1", 41, [1, 1, 1], 5)]
+    lines = []
+    for i, (who, number, args, result) in enumerate([*head, *calls]):
+        words = ", ".join(f"{a:x}" for a in (*args, *[0] * (6 - len(args))))
+        lines.append(f"{who} 5.{2 * i:06}: raw_syscalls:sys_enter: NR {number} ({words})\n")
+        lines.append(f"{who} 5.{2 * i + 1:06}: raw_syscalls:sys_exit: NR {number} = {result}\n")
+    folder, data = tmp_path_factory.mktemp("perf"), "".join(lines).encode()
+    assert same(
+        outcome(perf_script, folder, data, 2, 0, 1 << 20), outcome(perf_script, folder, data, FAR, FAR, 1 << 20)
+    )

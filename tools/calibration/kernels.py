@@ -1,0 +1,99 @@
+"""Cost tables of the kernels that Debian packages: measured in the lab, fitted to microbenchmarks.
+
+    python -m tools.calibration.kernels FOLDER [--kernel 6.1,6.12] [--fs ext4-dax,tmpfs] [--write]
+
+FOLDER keeps what ran: `scmsim lab run costs` on each kernel and the traces of lab_costs.py (all of them for ext4); only what it
+lacks runs.
+Fitted to units of 1, 16 and 256 KiB and to passes over names; units of 4 KiB, 64 KiB and 2 MiB and sums of passes are tests, whose
+errors are printed.  With --write the tables in scmsim/fs/FAMILY/costs are replaced.  No workload is fitted to:
+tests/verification/kernel_costs.py judges by whole ones.
+"""
+
+import argparse
+import pathlib
+import subprocess
+import sys
+
+from scmsim.core import registry
+from scmsim.fs.engine.costs import COLUMNS
+from scmsim.result import read_all
+from scmsim.study import calibrate
+from tools.calibration import lab_costs, tables
+from tools.calibration.tables import Cost
+
+# What is made of each kernel; of 6.1 tmpfs.py and ext2.py have the others.
+MADE = {"6.1": ("ext4-dax", "ext4", "xfs-dax"), "6.12": ("ext4-dax", "tmpfs", "ext4", "xfs-dax", "ext2-dax")}
+# The table that a fit starts from, by the model's parameter: of the kernel that is served by the same code.
+START = {"ext4-dax": "5.13", "tmpfs": "6.1", "ext4": "5.13", "xfs-dax": "5.13", "ext2-dax": "6.1"}
+MACHINE = {"capacity": "2GiB", "tick": "0"}  # the lab's device; interrupts are left out of what it counts
+TICK = "no interrupt is in what the lab counts; those of a machine are a system's (scmsim replay --system)"
+SHOWN = 0.05  # of what a cell counts: cells that the fit misses by more are listed
+UNITS = "units of 1, 16 and 256 KiB, and passes over names"
+
+
+def measured(folder: pathlib.Path, kernel: str, fs: str) -> calibrate.Result:
+    """The microbenchmark of a file system on a kernel; what is missing runs."""
+    out = folder / f"costs-{kernel}"
+    command = [sys.executable, "-m", "scmsim", "lab", "run", "costs", "--kernel", kernel, "-o", str(out), "--fs"]
+    if not (out / f"{fs}-1.calls.parquet").exists() or not (out / "result.json").exists():
+        subprocess.run([*command, ",".join(START)], check=True, stdout=subprocess.DEVNULL)
+    return read_all(str(out))
+
+
+def calibrated(folder: pathlib.Path, kernel: str, fs: str) -> tuple[str, calibrate.Calibration]:
+    """(the kernel's release, the fit) of a file system."""
+    result = measured(folder, kernel, fs)
+    ext4 = fs.startswith("ext4")
+    single = folder / (f"single-{kernel}" if ext4 else f"single-{kernel}-{fs}")
+    single.mkdir(exist_ok=True)
+    known = (lab_costs.costs_of if ext4 else lab_costs.quiet_costs_of)(single, fs, kernel)
+    return str(result.manifest["kernel"]).removeprefix("Linux "), lab_costs.fitted(
+        known, result, fs, MACHINE | {"kernel": START[fs]}
+    )
+
+
+def table(fs: str, kernel: str, release: str, found: calibrate.Calibration) -> str:
+    """The table as TOML."""
+    costs = {}
+    for name, entry in found.table.items():
+        source = str(entry["source"])
+        if name in found.told:
+            source = f"lab, Linux {release}: {UNITS}"
+        elif not source.startswith("lab"):
+            source = f"not told by the cells, so of {found.name}: {source}"
+        costs[name] = Cost([entry[column] for column in COLUMNS], entry["site"], entry["per"], entry["kind"], source)
+    if "timer_tick" in costs:
+        costs["timer_tick"] = costs["timer_tick"]._replace(amounts=(0, 0, 0), kind="measured", source=TICK)
+    head = (
+        f"# Costs of {fs} on Linux {kernel} (Debian's {release}): instructions, loads and stores (rep-strings left out) per\n"
+        f"# unit, as counted on an emulated machine; written by tools/calibration/kernels.py.  Start of the fit: {found.name}.\n"
+    )
+    return tables.text(head, costs, tables.tenths)
+
+
+def main() -> None:
+    """Derive the tables of some kernels."""
+    parser = argparse.ArgumentParser("python -m tools.calibration.kernels", description=__doc__)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--kernel", default=",".join(MADE), help="kept kernels of the lab (scmsim lab setup --release)")
+    parser.add_argument("--fs", help="[default: those of MADE]")
+    parser.add_argument("--write", action="store_true", help="replace the tables")
+    given = parser.parse_args()
+    given.folder.mkdir(exist_ok=True)
+    for kernel in given.kernel.split(","):
+        for fs in given.fs.split(",") if given.fs else MADE.get(kernel, tuple(START)):
+            release, found = calibrated(given.folder, kernel, fs)
+            print(f"{fs} on {release}, from {found.name}; costs that no cell tells: "
+                  + (", ".join(name for name in found.table if name not in found.told) or "none"))  # fmt: skip
+            print(*found.summary(), sep="\n", flush=True)
+            for error in found.errors:
+                if abs(error.after).max() > SHOWN:
+                    what = f"{'fitted' if error.fitted else 'test':7} {error.key.operation:14} {error.key.unit_bytes or '':>8}"
+                    print(what, *(f"{100 * each:+7.1f} %" for each in error.after), flush=True)
+            if given.write:
+                family = registry.path("fs", fs).parent.name
+                tables.write(f"{family}/{fs}-{kernel}", table(fs, kernel, release, found))
+
+
+if __name__ == "__main__":
+    main()
