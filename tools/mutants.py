@@ -4,7 +4,8 @@
 
 All runs as plain Python (NUMBA_DISABLE_JIT=1), in one process that has the tests of the sample's rooms loaded.  They run once
 without a change, which tells which test calls which function, and how long each takes.  A mutant is a fork of that process in
-which the changed function has its new code; it runs the tests that call the function, the fastest first, until one fails.
+which the changed function has its new code; it runs the tests that call the function, the fastest first, until one fails or
+`--seconds` are over.
 The sample is drawn evenly from all places; the same seed draws the same mutants of the same sources.
 """
 
@@ -14,6 +15,7 @@ import copy
 import csv
 import functools
 import gc
+import itertools
 import os
 import pathlib
 import random
@@ -70,6 +72,7 @@ OTHER = {
     ast.LShift: ast.RShift, ast.RShift: ast.LShift, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.And: ast.Or, ast.Or: ast.And,
 }  # fmt: skip
 DIED, BROKEN = 1, 3  # exit status of a fork
+ENDLESS = 4  # s of CPU, beside three times what it takes as it is, after which a test is taken not to end
 
 
 class Mutant(NamedTuple):
@@ -185,33 +188,36 @@ def code_in(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from code_in(const)
 
 
-def apply(mutant: Mutant) -> None:
+def apply(mutant: Mutant | None) -> None:
     """Give the functions of this process, or its modules, what the mutant changes, and forget what functions remember."""
+    for each in gc.get_objects():
+        if isinstance(each, functools._lru_cache_wrapper):
+            each.cache_clear()
+    if mutant is None:
+        return
     text = pathlib.Path(mutant.file).read_bytes()
     whole = compile(text[: mutant.start] + mutant.new.encode() + text[mutant.stop :], mutant.file, "exec")
     code = {(each.co_qualname, each.co_firstlineno): each for each in code_in(whole)}
-    found = gc.get_objects()
-    functions = [each for each in found if isinstance(each, types.FunctionType)]
+    functions = [each for each in gc.get_objects() if isinstance(each, types.FunctionType)]
     for each in functions:
         old = each.__code__
         if old.co_filename == mutant.file and (old.co_qualname, old.co_firstlineno) in code:
             each.__code__ = code[old.co_qualname, old.co_firstlineno]
-    if mutant.name.isupper() or "." not in mutant.name:
-        for space in {id(each.__globals__): each.__globals__ for each in functions}.values():
-            if type(space.get(mutant.name)) in (int, bool, float) and space[mutant.name] == ast.literal_eval(
-                mutant.old
-            ):
-                space[mutant.name] = ast.literal_eval(mutant.new)
-    for each in found:
-        if isinstance(each, functools._lru_cache_wrapper):
-            each.cache_clear()
+    for space in {id(each.__globals__): each.__globals__ for each in functions}.values():
+        known = space.get(mutant.name)
+        if type(known) in (int, bool, float) and known == ast.literal_eval(mutant.old):
+            space[mutant.name] = ast.literal_eval(mutant.new)
+
+
+def _too_long(number: int, frame: types.FrameType | None) -> None:
+    raise TimeoutError("a test takes longer than all tests of a mutant may")
 
 
 class Trials:
     """A plug-in of pytest that runs the tests once as they are, and then those of every mutant in a fork."""
 
-    def __init__(self, sample: list[Mutant], timeout: int) -> None:
-        self.sample, self.timeout = sample, timeout
+    def __init__(self, sample: list[Mutant], longest: float) -> None:
+        self.sample, self.longest = sample, longest
         self.failed = False
         self.called: dict[str, dict[int, types.CodeType]] = {}
         self.seconds: dict[str, float] = {}
@@ -226,37 +232,48 @@ class Trials:
         if session.testsfailed:
             sys.exit("the tests cannot be loaded")
         items = session.items
-        for item in items:
-            self._watch(item)
+        signal.signal(signal.SIGVTALRM, _too_long)
+        items = [item for item in items if self._watch(item)]
         items.sort(key=lambda item: self.seconds[item.nodeid])
-        quick = {item.path: item for item in reversed(items)}
-        if self._verdict(None, list(quick.values())) != "lived":
-            sys.exit("a test that passes at first fails in a fork, so it can tell nothing of a mutant")
+        if self._verdict(None, items) != "lived":
+            sys.exit("a test that passes at first fails when it is run again, so it can tell nothing of a mutant")
         print(f"{len(items)} tests, {sum(self.seconds.values()):.0f} s", file=sys.stderr, flush=True)
         for mutant in self.sample:
-            verdict = self._verdict(mutant, [item for item in items if self._calls(item, mutant)])
+            verdict = self._verdict(mutant, self._chosen(items, mutant))
             self.rows.append((verdict, mutant))
             print(
                 f"{verdict:5} {mutant.path}:{mutant.line}  {mutant.old}  ->  {mutant.new}", file=sys.stderr, flush=True
             )
         return True
 
-    def _watch(self, item: pytest.Item) -> None:
-        """Run a test as it is, and note what it calls and how long it takes."""
+    def _watch(self, item: pytest.Item) -> bool:
+        """Run a test as it is, and note what it calls and how long it takes; False: it takes too long."""
         called = self.called[item.nodeid] = {}
 
         def noted(frame: types.FrameType, event: str, arg: Any) -> None:
             called[id(frame.f_code)] = frame.f_code
 
         began = time.process_time()
+        signal.setitimer(signal.ITIMER_VIRTUAL, self.longest, 0.1)
         threading.settrace(noted)
         sys.settrace(noted)
         item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
         sys.settrace(None)
         threading.settrace(None)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         self.seconds[item.nodeid] = time.process_time() - began
+        if self.seconds[item.nodeid] >= self.longest:
+            self.failed = False
+            return False
         if self.failed:
             sys.exit(f"{item.nodeid} fails without a change, so it can tell nothing of a mutant")
+        return True
+
+    def _chosen(self, items: list[pytest.Item], mutant: Mutant) -> list[pytest.Item]:
+        """The tests for a mutant, the fastest first."""
+        calling = [item for item in items if self._calls(item, mutant)]
+        ends = itertools.accumulate(self.seconds[item.nodeid] for item in calling)
+        return [item for item, end in zip(calling, ends, strict=True) if end <= self.longest]
 
     def _calls(self, item: pytest.Item, mutant: Mutant) -> bool:
         """Whether a test calls the function that is changed, or one that uses the constant."""
@@ -273,11 +290,11 @@ class Trials:
             try:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
                 os.dup2(1, 2)
-                resource.setrlimit(resource.RLIMIT_CPU, (self.timeout, self.timeout))
-                signal.alarm(20 * self.timeout)
-                if mutant:
-                    apply(mutant)
+                apply(mutant)
                 for item in items:
+                    enough = int(time.process_time() + ENDLESS + 3 * self.seconds[item.nodeid])
+                    resource.setrlimit(resource.RLIMIT_CPU, (enough, resource.RLIM_INFINITY))
+                    signal.alarm(100 * ENDLESS)
                     item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
                     if self.failed:
                         break
@@ -297,7 +314,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", metavar="PREFIXES", help="of paths in the package, separated by commas")
     parser.add_argument("--examples", type=int, default=5, help="of a property, where a test does not say (default 5)")
-    parser.add_argument("--timeout", type=int, default=60, metavar="SECONDS", help="of CPU, for the tests of a mutant")
+    parser.add_argument(
+        "--seconds", type=float, default=60, help="of CPU that the tests of a mutant take as they are (default 60)"
+    )
     parser.add_argument("-o", metavar="FILE", help="every mutant and what became of it, as CSV")
     given = parser.parse_args()
     os.environ["NUMBA_DISABLE_JIT"] = "1"
@@ -308,7 +327,7 @@ def main() -> None:
     settings.register_profile(
         "mutants", deadline=None, derandomize=True, max_examples=given.examples, phases=(Phase.explicit, Phase.generate)
     )
-    trials = Trials(sample, given.timeout)
+    trials = Trials(sample, given.seconds)
     options = [
         "-q",
         "-s",

@@ -116,3 +116,14 @@ def test_the_state_of_a_huge_device_follows_what_is_in_use():
             assert buddy.ready(state.record[0], state.arena, 1)
         assert int(buddy.allocate(state.record[0], state.arena, buddy.TOP)) == i * LARGEST
     assert len(state.arena) <= 1 << 19
+
+
+def test_blocks_beyond_the_first_64_chunks_are_found_again():
+    """The lowest free block of its size serves, in whichever word of the bitmaps its chunk is."""
+    device = Device(4096, 200)
+    taken = [device.take(buddy.TOP) for _ in range(150)]
+    for chunk in (130, 70):
+        device.give(*taken[chunk])
+    assert device.take(3) == (4096 + 70 * LARGEST, 3)
+    assert device.take(buddy.TOP) == (4096 + 130 * LARGEST, buddy.TOP)
+    device.check()

@@ -126,6 +126,16 @@ def test_a_seek_relative_to_the_end_tells_the_size(tmp_path: Path, seek: str, si
     assert first_sizes(case)["/d/f"] == size
 
 
+@pytest.mark.parametrize(("asked", "told"), [(20, False), (21, True)])
+def test_a_short_read_tells_the_size(tmp_path: Path, asked: int, told: bool) -> None:
+    """Fewer bytes than were asked for are the last ones of a file; all of them say only that there are as many."""
+    case = convert_lines(
+        tmp_path, 'openat(AT_FDCWD</d>, "f", O_RDWR|O_APPEND) = 3</d/f>', f'pread64(3</d/f>, "", {asked}, 100) = 20',
+        'write(3</d/f>, "", 7) = 7',
+    )  # fmt: skip
+    assert ops(case)[1:] == [("read", 100, 20, 0), ("write", 120, 7, APPENDS | (0 if told else OFFSET_UNKNOWN))]
+
+
 def test_an_lseek_ends_the_doubt_about_an_inherited_descriptor(tmp_path: Path) -> None:
     case = convert_lines(
         tmp_path, 'write(1</d/out>, "", 3) = 3', "lseek(1</d/out>, 0, SEEK_END) = 50", 'write(1</d/out>, "", 3) = 3'
@@ -345,11 +355,12 @@ def test_names_through_symbolic_links_lead_to_the_same_object(tmp_path: Path) ->
         'openat(AT_FDCWD</d>, "/link/f", O_RDWR|O_CREAT|O_EXCL, 0644) = 3</real/f>',
         'stat("/link/f", {st_mode=S_IFREG|0644, st_size=0, ...}) = 0',
         'openat(AT_FDCWD</d>, "/d/current", O_RDONLY) = 4</real/f>',
+        'access("/d/current", R_OK) = 0',
         'unlink("/d/current") = 0',
         'unlink("/link/f") = 0',
         'symlink("/real/f", "/d/other") = 0',
     )
-    assert [row.op for row in case.rows] == ["create", "stat", "open", "unlink"]
+    assert [row.op for row in case.rows] == ["create", "stat", "open", "stat", "unlink"]
     assert len(set(case.records["file"].tolist())) == 1
     assert case.report.left_out["symbolic link"] == 2
 
@@ -536,6 +547,14 @@ def test_processes_inherit_and_threads_share(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert case.records["thread"].tolist() == [0, 1, 1, 0, 2]
     assert case.report.left_out["descriptor from before the trace"] == 1
+
+
+@pytest.mark.parametrize("prefix", ["7 ", "[pid     7] "])
+def test_a_process_that_has_ended_leaves_its_number_to_another(tmp_path: Path, prefix: str) -> None:
+    """The next process of that number has no descriptor of the one before."""
+    lines = ['open("/d/f", O_RDWR) = 3', 'write(3, "", 5) = 5', "+++ exited with 0 +++", 'write(3, "", 5) = 5']
+    case = convert_lines(tmp_path, *(f"{prefix}1700000000.000001 {line}" for line in lines))
+    assert [row.op for row in case.rows] == ["open", "write"] and case.report.left_out[UNKNOWN_FD] == 1
 
 
 def test_a_close_that_is_split_frees_its_number_at_once(tmp_path: Path) -> None:

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from scmsim.core.errors import UsageError
-from scmsim.core.records import APPENDS, OFFSET_UNKNOWN
+from scmsim.core.records import APPENDS, DIRECTORY, KEEP_SIZE, OFFSET_UNKNOWN, PUNCH_HOLE, SYNCHRONOUS, WRITABLE_SHARED
 from tests.trace.formats_helper import Case, convert, convert_text
 
 NR = {"read": 0, "write": 1, "close": 3, "lseek": 8, "pwrite64": 18, "pread64": 17, "dup": 32, "clone": 56, "fsync": 74,
-      "openat": 257, "ftruncate": 77, "clone3": 435}  # fmt: skip
+      "openat": 257, "ftruncate": 77, "clone3": 435, "mmap": 9, "munmap": 11, "msync": 26, "getdents64": 217,
+      "fallocate": 285, "preadv2": 327, "pwritev2": 328}  # fmt: skip
 
 
 class Text:
@@ -168,3 +169,34 @@ def test_a_descriptor_that_an_exec_closes_in_perf(tmp_path: Path, command: int, 
     )
     case = convert_text(tmp_path, text, "perf-script")
     assert [row[0] for row in case.rows] == (["open", "write"] if kept else ["open"])
+
+
+OPEN = ("openat", (-100, 0x7F00, 2), 3)  # O_RDWR
+
+
+@pytest.mark.parametrize(
+    ("calls", "rows"),
+    [
+        # MS_SYNC (4) writes back what is mapped of a range, MS_ASYNC (1) starts nothing; munmap takes whole pages
+        ([("mmap", (0, 0x3000, 3, 1, 3, 0x1000), 0x10000), ("msync", (0x11000, 0x8000, 4), 0), ("msync", (0x11000, 0x1000, 1), 0),
+          ("munmap", (0x10000, 0x1001), 0)],
+         [("mmap", 0x1000, 0x3000, WRITABLE_SHARED), ("msync", 0x2000, 0x2000, 0), ("munmap", 0x1000, 0x2000, 0)]),
+        # FALLOC_FL_KEEP_SIZE (1), PUNCH_HOLE (2), ZERO_RANGE (16)
+        ([("fallocate", (3, mode, 0x1000, 0x2000), 0) for mode in (0, 1, 3, 16)],
+         [("fallocate", 0x1000, 0x2000, flag) for flag in (0, KEEP_SIZE, KEEP_SIZE | PUNCH_HOLE, 0)]),
+        # RWF_DSYNC (2), RWF_SYNC (4), RWF_APPEND (16); an offset of -1 is the position, which the length follows here
+        ([("pwritev2", (3, 0x7F00, 1, -1, 0, flags), 5) for flags in (0, 2, 4, 16, 18)],
+         [("write", 0, 5, 0), ("write", 5, 5, SYNCHRONOUS), ("write", 10, 5, SYNCHRONOUS),
+          ("write", 15, 5, APPENDS | OFFSET_UNKNOWN), ("write", 20, 5, APPENDS | OFFSET_UNKNOWN | SYNCHRONOUS)]),
+        ([("preadv2", (3, 0x7F00, 1, at, 0, 0), 5) for at in (-1, 7, -1)],
+         [("read", 0, 5, 0), ("read", 7, 5, 0), ("read", 5, 5, 0)]),
+        ([("getdents64", (3, 0x7F00, 4096), 48)], [("readdir", -1, 48, DIRECTORY)]),
+    ],
+)  # fmt: skip
+def test_what_numbers_alone_tell(tmp_path: Path, calls: list, rows: list) -> None:
+    text = Text()
+    for name, args, result in [OPEN, *calls]:
+        text.call("1/1", name, *args, result=result)
+    case = text.convert(tmp_path)
+    flags = case.records["flag"].tolist()
+    assert [(row[0], *row[2:], flag) for row, flag in zip(case.rows, flags, strict=True)][1:] == rows
