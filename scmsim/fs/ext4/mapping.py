@@ -25,7 +25,8 @@ def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
     from scmsim.fs.mapping.driver import Mapped
     from scmsim.fs.mapping.words import FILLS, LEAVES_LARGE, LOADS_DIRTY
 
-    newer, dirty = int(params["kernel"] != "5.13"), int(params["kernel"] == "6.1")
+    kernel = params.get("kernel", "5.13")
+    newer, dirty = int(kernel != "5.13"), int(kernel == "6.1")
 
     def bound(record: Any) -> tuple[ModuleType, dict[int, int]]:
         words = {LEAVES_LARGE: int(record.dax), LOADS_DIRTY: dirty, FILLS: newer}
