@@ -25,7 +25,7 @@ def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
     from scmsim.fs.mapping.driver import Mapped
     from scmsim.fs.mapping.words import FILLS, LEAVES_LARGE, LOADS_DIRTY
 
-    newer = int(params["kernel"] != "5.13")
+    newer = int(params.get("kernel", "5.13") != "5.13")
 
     def bound(record: Any) -> tuple[ModuleType, dict[int, int]]:
         words = {LEAVES_LARGE: int(record.dax), LOADS_DIRTY: newer, FILLS: newer}
