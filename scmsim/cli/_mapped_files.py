@@ -12,12 +12,12 @@ _WIDTH = 60
 
 
 def worths(source: Any, names: list[str], machine: str) -> dict[str, Any]:
-    """By file system: `worth.Worth`, or why its model cannot tell; empty if the trace maps no file."""
+    """By file system: `worth.Worth`, or why its model cannot tell; empty if the trace touches no mapped file."""
     from scmsim.cli._progress import Progress
-    from scmsim.study.page_size.of_model import mapped_files
+    from scmsim.study.page_size.of_model import touched_files
     from scmsim.study.page_size.worth import worth
 
-    if not mapped_files(source).any():
+    if not touched_files(source).any():
         return {}
     with Progress() as progress:
         return {name: worth(source, name, machine, progress=progress) for name in names}

@@ -15,8 +15,8 @@ SUMMARY = "Find the best page sizes, thresholds and copy-on-write grain for a tr
     help=f"""{SUMMARY}
 
 TRACE is a stored trace, an experiment file (.toml) or the name of a shipped experiment.  More than 10,000 combinations are
-weighed by page-walk cycles, wasted bytes and write amplification; docs/advise.md says what is exact.  If the trace maps files, it
-is also replayed on file systems as they stand and with large pages allowed: which of the files gain by them.""",
+weighed by page-walk cycles, wasted bytes and write amplification; docs/advise.md says what is exact.  If the trace touches
+mapped files, it is also replayed on file systems as they stand and with large pages allowed: which of the files gain by them.""",
 )
 @click.argument("trace")
 @click.option("--machine", default="i7-8700k", show_default=True, help="Whose TLBs; a name, host or a .toml file.")

@@ -17,7 +17,8 @@ _ALL = "pages-4k,pages-2m,pages-1g,two-zone,one-zone,tps,virtual-superpages"
     help=f"""{SUMMARY}
 
 TRACE is a stored trace, an experiment file (.toml) or the name of a shipped experiment.  Without --fs and --policy, all page-size
-policies are shown (scmsim list policy).  If the trace maps files, a file system is shown with large pages allowed, too.""",
+policies are shown (scmsim list policy).  If the trace touches mapped files, a file system is shown with large pages allowed,
+too.""",
 )
 @click.argument("trace")
 @click.option("--fs", help="File systems, separated by commas (scmsim list fs).")
@@ -87,7 +88,7 @@ def command(
 
 
 def _with_large_pages(source: Any, fs: str, params: dict[str, str], progress: Any) -> list[Any]:
-    """A file system as it stands; if the trace maps files and a parameter allows large pages, with that, too."""
+    """A file system as it stands; if the trace touches mapped files and a parameter allows large pages, with that, too."""
     import dataclasses
 
     from scmsim.study import space

@@ -21,6 +21,7 @@ MOST_SITES = 8  # colours that can be told apart
 MOST_FILES = 20
 MOST_HOT = 4  # runs whose files stand side by side
 _LABEL = 170  # px that a label on the left may take
+_LINE = 13  # px of a line of it
 _SHORT = 17  # letters of a label in a legend of which two stand side by side on a phone
 NUMBER = "datum.value >= 1e4 ? format(datum.value, '~s') : format(datum.value, ',~g')"
 # Models name the same thing differently; one name gives it one colour.
@@ -69,8 +70,9 @@ def _bars(
     several = len(parts) > 1
     shown = dict(zip(runs, short(runs), strict=True))
     x = alt.X("value:Q", title=unit, axis=alt.Axis(labelExpr=NUMBER, tickCount=5), stack="zero" if stack else None)
-    lines = {"labelExpr": "split(datum.label, '\\n')"} if any("\n" in name for name in shown.values()) else {}
-    y = alt.Y("name:N", title=None, sort=[*shown.values()], axis=alt.Axis(labelLimit=_LABEL, **lines))
+    lines = 1 + max(name.count("\n") for name in shown.values())
+    split = {"labelExpr": "split(datum.label, '\\n')", "labelOffset": (1 - lines) * _LINE / 2} if lines > 1 else {}
+    y = alt.Y("name:N", title=None, sort=[*shown.values()], axis=alt.Axis(labelLimit=_LABEL, **split))
     ranked = [{**row, "name": shown[row["run"]], "rank": parts.index(row["part"])} for row in rows]
     chart = alt.Chart(alt.InlineData(values=ranked)).mark_bar()
     tooltip = [
@@ -86,7 +88,7 @@ def _bars(
         encoded["order"] = alt.Order("rank:Q")
     if several and not stack:
         encoded["yOffset"] = alt.YOffset("part:N", sort=parts)
-    height = len(runs) * (26 if stack or not several else 11 * len(parts) + 12)
+    height = len(runs) * max(26 if stack or not several else 11 * len(parts) + 12, lines * _LINE + 10)
     chart = chart.encode(**encoded).properties(width="container", height=height, description=f"{title}. {caption}")
     return Chart(name, title, caption, rows, chart.to_dict())
 

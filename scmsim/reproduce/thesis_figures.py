@@ -138,7 +138,7 @@ def _traffic(kind: str, where: str, total: int) -> Chart:
     systems = f"{DAX},{NOVA}" if kind == "fwrite" else ALL
     rows: Rows = []
     for unit in UNITS:
-        for fs, run in thesis._appends(systems, max(unit, STDIO_BUFFER) if kind == "fwrite" else unit, total).items():
+        for fs, run in thesis._writes(systems, max(unit, STDIO_BUFFER) if kind == "fwrite" else unit, total).items():
             loads, stores = (run.counters[f"mem_inst_retired_all_{side}"] for side in ("loads", "stores"))
             for panel, value in (("loads", loads), ("stores", stores), ("TLB traffic", loads + stores)):
                 rows.append({"panel": panel, "system": fs, "x": unit // KI, "value": value})
@@ -151,7 +151,7 @@ def _growth(quick: bool) -> Chart:
     """What Figures 26 to 31 say about sizes: NOVA's traffic over ext4-DAX's at units of 1 KiB."""
     rows: Rows = []
     for total in (16 * MI, 64 * MI, 256 * MI) if quick else (64 * MI, GI, 4 * GI, 16 * GI, 24 * GI):
-        nova, dax = (thesis._traffic(thesis._appends(fs, KI, total)[fs]) for fs in (NOVA, DAX))
+        nova, dax = (thesis._traffic(thesis._writes(fs, KI, total)[fs]) for fs in (NOVA, DAX))
         rows.append({"system": f"{NOVA} / {DAX}", "x": total // MI, "value": nova / dax})
     rows += [
         {"system": PUBLISHED, "x": gigabytes * 1024, "value": value} for gigabytes, value in ((4, 1.3), (16, 2.5), (24, 3.5))
@@ -164,7 +164,7 @@ def _profile(figure: int, quick: bool) -> Chart:
     """Figures 24, 25, 32 to 34: where the traffic comes from."""
     profile = PROFILES[figure]
     total = 64 * MI if quick else profile.total * GI
-    run = thesis._appends(profile.fs, profile.unit, total)[profile.fs]
+    run = thesis._writes(profile.fs, profile.unit, total)[profile.fs]
     shares = {group: thesis._share(run, *sites) for group, sites in profile.sites.items()}
     rows: Rows = []
     for system, values in ((profile.fs, shares), (PUBLISHED, profile.published)):

@@ -16,7 +16,7 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import OP, TRUNCATE, Files, Source
 from scmsim.core.units import format_bytes
 from scmsim.pipeline import Progress, model_params, open_source, place
-from scmsim.study.page_size.of_model import laid_out, mapped_files, not_modelled
+from scmsim.study.page_size.of_model import laid_out, not_modelled, touched_files
 from scmsim.study.page_size.rules import HUGE, WHOLE
 
 INODE_BYTES = 128  # PMFS and NOVA
@@ -44,7 +44,7 @@ class Space:
         Free runs by the power of two, in bytes, that is at most their length.
     files : dict
         Columns of one row a file that exists: `file` (object id), `file_bytes`, `allocated_bytes`, `waste_bytes` and, of a
-        policy, `pages`; where the trace maps files, `mappable_2m_bytes`.  Empty where a model does not tell.  Files of an
+        policy, `pages`; where the trace touches mapped files, `mappable_2m_bytes`.  Empty where a model does not tell.  Files of an
         ageing run are left out.
     """
 
@@ -85,7 +85,7 @@ def of_policy(
     first = len(aged.files) if aged else 0
     device.adopt(source.files, first)
     device.replay(source, first, progress)
-    return device.report(first, mapped_files(source))
+    return device.report(first, touched_files(source))
 
 
 def of_fs(
@@ -102,7 +102,7 @@ def of_fs(
     histogram = contiguity.histogram(free[1]) if free else {}
     by_file = getattr(model.module, "by_file", None)
     files = by_file(model.state) if by_file else {}
-    asked = mapped_files(source)
+    asked = touched_files(source)
     if asked.any() and not not_modelled(fs):
         found = laid_out(model, np.flatnonzero(asked), source.files)
         large = np.zeros(len(asked), np.int64)

@@ -150,4 +150,4 @@ class Workload(_stream.Stream):
             parts.append(
                 (due, ops(syncs, np.ones(len(due), np.int64), 0, self.size, flag=0 if self.by == "map" else CONTINUES))
             )
-        return _stream.weave(*parts)
+        return _stream.weave(*parts) if len(parts) > 1 else parts[0][1]

@@ -61,6 +61,19 @@ def test_flushes_fences_and_stores_past_the_caches_are_those_of_the_program():
     [
         ([mmap(2 * KIB64), ("load", 1, KIB64, 8)], "SIGBUS", "behind the end"),
         ([("load", 1, 0, 8)], "SIGSEGV", "no mapping"),
+        ([mmap(2 * KIB64), ("store", 1, KIB64, 8)], "SIGBUS", "behind the end"),
+        ([mmap(2 * KIB64), ("store", 1, KIB64 - 4, 8)], "SIGBUS", "behind the end"),  # the part within is stored
+        (
+            [
+                mmap(),
+                ("store", 1, 3 * PAGE, 8),
+                ("truncate", 1, PAGE),
+                ("msync", 1, 0, KIB64),
+                ("store", 1, 3 * PAGE, 8),
+            ],
+            "SIGBUS",
+            "behind the end",
+        ),
         ([mmap(flag=0), ("load", 1, 0, 8), ("store", 1, 0, 8)], "SIGSEGV", "does not allow"),
         ([mmap(), ("load", 1, 0, 8), ("munmap", 1, 0, KIB64), ("load", 1, 0, 8)], "SIGSEGV", "no mapping"),
         (
@@ -89,6 +102,7 @@ def test_a_private_mapping_copies_and_stores_nothing_in_the_file():
     run = replayed("ext4-dax", mmap(flag=PRIVATE), ("store", 1, 0, 8), ("store", 1, 16, 8))
     assert run.counters["page_faults_pte"] == 1
     assert run.counters["pm_stored_bytes"] == 0 and run.counters["pm_loaded_bytes"] == PAGE
+    assert "1 pages of private mappings were copied" in " ".join(run.warnings) and not run.errors
 
 
 def test_map_sync_commits_before_the_store():

@@ -16,15 +16,17 @@ DATA = pathlib.Path(__file__).parent / "data"
 def measured(*systems: str) -> list[dict]:
     """Rows of measured_513.csv of the given file systems, numbers converted; the empty call (op null) left out.
 
-    A name `6.1:NAME` takes the rows of file system NAME in measured_610.csv.
+    A name `6.1:NAME` takes the rows of file system NAME in measured_610.csv, `4.4:NAME` those of measured_440.csv.
     """
     return [row for name in systems for row in _rows(*name.rpartition(":")[::2])]
 
 
 def _rows(kernel: str, fs: str) -> list[dict]:
     """Rows of one file system on one kernel (none: 5.13.13)."""
-    with open(DATA / ("measured_610.csv" if kernel == "6.1" else "measured_513.csv"), newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["fs"] == fs and row["op"] != "null"]
+    with open(
+        DATA / {"6.1": "measured_610.csv", "4.4": "measured_440.csv"}.get(kernel, "measured_513.csv"), newline=""
+    ) as file:
+        rows = [row for row in csv.DictReader(file) if row["fs"] == fs and row["op"] != "null" and row["unit"] != "0"]
     return [{k: v if k in ("kernel", "fs", "op") else float(v) for k, v in row.items() if v} for row in rows]
 
 

@@ -51,6 +51,9 @@ def instructions(table: str, **counts: float) -> Iterator[None]:
 # The thesis
 
 
+TWO, KI = (thesis.NOVA, thesis.DAX), 1 << 10
+
+
 def of_set_time() -> Iterator[Line]:
     """TLB-5: Filebench runs for a set time, so a system that is faster has more loads and stores."""
     runs = thesis._filebench("varmail")
@@ -60,9 +63,22 @@ def of_set_time() -> Iterator[Line]:
     yield Line("TLB-5", "for the same estimated time, not the same calls", (same_calls,), (same_calls * faster,), "5")
 
 
+def of_files() -> Iterator[Line]:
+    """TLB-10: which file a run writes over; TLB-9: what libc itself adds (Figure 24: 16.5 % of the traffic of ext4-DAX)."""
+    new, old = (
+        {fs: thesis._traffic(thesis._writes(fs, KI, 4 << 30, op=op)[fs]) for fs in TWO} for op in ("append", "rewrite")
+    )
+    ten = tuple(thesis._of_ten(fs, 4 << 30) for fs in TWO)
+    as_it_is = (ten[0] / ten[1],)
+    yield Line("TLB-10", "a new file each time, not ten runs over one", as_it_is, (new[TWO[0]] / new[TWO[1]],), "1.3")
+    yield Line("", "NOVA on a new file, ext4-DAX over an old one", as_it_is, (new[TWO[0]] / old[TWO[1]],), "1.3")
+    nova, dax = (thesis._traffic(thesis._writes(fs, 4 * KI, 1 << 30)[fs]) for fs in TWO)
+    libc = 0.165 / (1 - 0.165) * dax
+    yield Line("TLB-9", "with what libc has of a profile", (dax / nova,), ((dax + libc) / (nova + libc),), "1.5 to 2.5")
+
+
 # Virtual superpages
 
-MACHINE = "e5-2640v4"
 PER_PAGE = {"read_page": 0.0, "find_page": 0.0}  # of PMFS: what a read takes for each page of 4 KiB
 PER_WRITE = dict.fromkeys(("allocate", "append_entry", "assign_entry", "page_insert", "node_allocate"), 0.0)  # of NOVA
 
@@ -70,7 +86,9 @@ PER_WRITE = dict.fromkeys(("allocate", "append_entry", "assign_entry", "page_ins
 def vsm_run(fs: str, source: Any, paging: str = "", **params: str | int) -> Run:
     """As `scmsim.reproduce.vsm.run`, with another paging; other CPUs need not forget, as the paper's figures leave it out."""
     given = {**vsm.PARAMS[fs], **({"shootdown": vsm.LOCAL} if fs == "vsm" else {}), **params}
-    return replay(source, fs, MACHINE, paging=paging or vsm.PAGING.get(fs, "directmap-1g"), params={fs: given}).runs[0]
+    return replay(
+        source, fs, vsm.machine(), paging=paging or vsm.PAGING.get(fs, "directmap-1g"), params={fs: given}
+    ).runs[0]
 
 
 class Written(vsm.Requests):
@@ -131,7 +149,7 @@ def mail(fs: str, without: str = "") -> float:
     run = vsm_run(fs, postmark.Workload(files=60, transactions=60, **sizes), capacity=4 * vsm.GIB)
     less = run.sites.get(without, {})
     left = {name: count - less.get(name, 0) for name, count in run.counters.items()}
-    return estimate(left, timing(MACHINE), media.read(run.medium or ""), calls=run.calls).total_ns / 1e6
+    return estimate(left, timing(vsm.machine()), media.read(run.medium or ""), calls=run.calls).total_ns / 1e6
 
 
 def of_mail() -> Iterator[Line]:
@@ -291,7 +309,7 @@ def calls_of_program(fs: str, app: str, **params: str) -> float:
     return scm_manager.nanoseconds(run, None, calls) / TIMES / 1e6 / pieces
 
 
-EXPERIMENTS = {"thesis": (of_set_time,), "vsm": (of_reads, of_mail), "scm_manager": (of_calls, of_own_work)}
+EXPERIMENTS = {"thesis": (of_set_time, of_files), "vsm": (of_reads, of_mail), "scm_manager": (of_calls, of_own_work)}
 
 
 def figures(values: Figures) -> str:

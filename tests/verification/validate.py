@@ -25,6 +25,8 @@ SYSTEMS = (
         "6.1:ext2-dax",
         "6.1:ext2",
         "xfs-dax",
+        "4.4:ext4-dax-linux4",
+        "4.4:ext4-linux4",
     )
 )
 # Ordering store fences of one call, from the source: a copy ends with one, NOVA's commit has two, an in-place update five in all.

@@ -141,12 +141,17 @@ def measured():
     return rows
 
 
-def structure(fs, identity):
+def recipes_of(fs):
+    """A model's recipes."""
+    return all_recipes("dax" in fs, copy="nocache" if fs == "ext4-dax-linux4" else "")
+
+
+def structure(fs, identity, units=UNITS):
     """{(fs, pass, unit): amounts per call}; identity: how often each cost is charged, and what copies count."""
     found = {}
     for transfers in (True, False):
         if transfers:
-            ops, labels = lab.transfer_sequence(UNITS)
+            ops, labels = lab.transfer_sequence(units)
             files = lab.side_table(["/bench"])
         else:
             ops, labels, files = lab_names.sequence()
@@ -154,7 +159,7 @@ def structure(fs, identity):
         state = model.state
         if identity:
             state.record.cost[0, : len(COSTS)] = [(1000, 0, 0, k) for k in range(len(COSTS))]
-            load_recipes(state, all_recipes(fs == "ext4-dax"), merge=False)
+            load_recipes(state, recipes_of(fs), merge=False)
         sums = np.zeros((len(ops), len(COSTS) + len(lab.AMOUNTS)))
         for e in model.events(ops):
             amounts = lab.amounts(e)

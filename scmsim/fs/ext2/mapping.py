@@ -23,6 +23,6 @@ def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
     from scmsim.fs.mapping.driver import Mapped
     from scmsim.fs.mapping.words import FILLS, LOADS_DIRTY
 
-    newer = int(params.get("kernel", "5.13") != "5.13")  # of DAX alone
-    words = {LOADS_DIRTY: newer, FILLS: newer}
+    kernel = params.get("kernel", "5.13")  # of DAX alone
+    words = {LOADS_DIRTY: int(kernel == "6.1"), FILLS: int(kernel != "5.13")}
     return Mapped(model, lambda record: (_kernels(bool(record.dax), bool(record.recent_room)), words), files)

@@ -25,10 +25,11 @@ def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
     from scmsim.fs.mapping.driver import Mapped
     from scmsim.fs.mapping.words import FILLS, LEAVES_LARGE, LOADS_DIRTY
 
-    newer = int(params["kernel"] != "5.13")
+    kernel = params.get("kernel", "5.13")
+    newer, dirty = int(kernel != "5.13"), int(kernel == "6.1")
 
     def bound(record: Any) -> tuple[ModuleType, dict[int, int]]:
-        words = {LEAVES_LARGE: int(record.dax), LOADS_DIRTY: newer, FILLS: newer}
+        words = {LEAVES_LARGE: int(record.dax), LOADS_DIRTY: dirty, FILLS: newer}
         return _kernels(bool(record.dax), bool(record.folio_order)), words
 
     return Mapped(model, bound, files)

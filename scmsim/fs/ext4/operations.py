@@ -1,8 +1,9 @@
 """ext4's and ext4-dax' operations: those of Linux's file systems, with extents, hashed directories and a journal."""
 
-from scmsim.fs.ext4 import dirs, extents, jbd2
+from scmsim.fs.ext4 import dax_io, dirs, extents, jbd2
 from scmsim.fs.linux import driver, entries, index, metadata
 from scmsim.jit.binding import bind
 
 HOOKS = {entries: dirs.HOOKS, index: extents.HOOKS, metadata: jbd2.HOOKS}
 emit = driver.emitter(bind("ext4", driver, HOOKS))
+emit_by_dax_io = driver.emitter(bind("ext4_dax_io", driver, HOOKS | dax_io.HOOKS))

@@ -1,6 +1,6 @@
 """ext4's mechanisms as recipes: the events of each mechanism, in the order of the source.
 
-Sources: Linux 5.13 fs/ext4/{file,inode,namei,ialloc}.c, fs/jbd2/commit.c, fs/dax.c,
+Sources: Linux 5.13 fs/ext4/{file,inode,namei,ialloc}.c, fs/jbd2/commit.c, fs/dax.c (4.1 and 4.4 by dax_io),
 arch/x86/lib/{usercopy_64.c,copy_user_64.S} (`__copy_user_flushcache`: 8-byte non-temporal stores, cached bytes at
 unaligned ends, whose lines are written back; it ends with an sfence, measured: one per write), drivers/nvdimm/pmem.c
 (`memcpy_flushcache` per page; `nvdimm_flush` is two sfences, measured: four per fsync).  Data structures that only the
@@ -78,6 +78,35 @@ def dax_recipes(copy_fence: bool) -> dict[int, list]:
             _run(STORE, "copy", q.USER_AT, 0, 0, q.BYTES, space=USER),
         ],
         q.READ_PAGES: [_work("timer_tick", 0, q.LINES)],
+    }
+
+
+def dax_io_recipes(copy: str, copy_fence: bool) -> dict[int, list]:
+    """The same by dax_io: a handle for each look-up of blocks by a write, edges of new blocks cleared, and a copy.
+
+    `copy`: "nocache" (Linux 4.3 on) goes past the caches, writes the edges back and ends with a fence; "cached" is a rep-string,
+    and nothing is written back.
+    """
+    past_caches = copy == "nocache"
+    edges = ((q.TO, 0, 0, q.HEAD), (q.TAIL_AT, 0, 0, q.TAIL))
+    cached = [
+        _run(LOAD, "copy", q.USER_AT, 0, 0, q.BYTES, space=USER),
+        _run(STORE, "copy", q.TO, 0, 0, q.BYTES, space=PM),
+    ]
+    stepwise = [*q.dax_copy(_run, copy_fence, write_back=False), _work("copy_line", 0, q.LINES)]
+    return {
+        q.ALLOCATE: [
+            _run(STORE, "allocation", q.BITMAP, 0, 8),
+            _run(STORE, "allocation", q.GROUP, 0, 32),
+            _work("allocate", 1),
+        ],
+        q.EDGES: [
+            _run(code, "zeroing", *edge, space=PM)
+            for edge in edges
+            for code in ((STORE, FLUSH) if past_caches else (STORE,))
+        ],
+        q.COPY: [_work("map_run", 1), _work("handle", 1), *(stepwise if past_caches else cached)],
+        q.FINISH: [*([_fence("copy", 1)] if past_caches else []), *dax_recipes(False)[q.FINISH]],
     }
 
 
@@ -185,7 +214,9 @@ def name_recipes() -> dict[int, list]:
     }
 
 
-def all_recipes(dax: bool, copy_fence: bool = False) -> dict[int, list]:
-    """Every recipe of a model by number; those that it never plays are empty."""
+def all_recipes(dax: bool, copy_fence: bool = False, copy: str = "") -> dict[int, list]:
+    """Every recipe of a model by number; those that it never plays are empty.  `copy`: by dax_io, which copies so."""
     every = (dax_recipes(copy_fence) if dax else cache_recipes()) | journal_recipes() | name_recipes()
+    if copy:
+        every |= dax_io_recipes(copy, copy_fence)
     return {number: every.get(number, []) for number in range(q.RECIPES)}

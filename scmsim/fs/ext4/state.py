@@ -69,7 +69,7 @@ def start(params: dict[str, int], files: Files, *, table: str, dax: bool) -> Sta
     own |= {"relatime": 1, "txn_limit": layout["journal_blocks"] // 4} | layout
     lists = {"checkpoint_list": 2 * e.most_joined(blocks, 2 * own["txn_limit"])}
     state = e.build(STATE, files, blocks, dax, own, lists, cost, alignment=params.get("data_alignment", BLOCK))
-    load_recipes(state, all_recipes(dax, bool(params.get("copy_fence", 0))))
+    load_recipes(state, all_recipes(dax, bool(params.get("copy_fence", 0)), str(params.get("copy", ""))))
     return state
 
 

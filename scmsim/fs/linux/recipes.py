@@ -34,8 +34,8 @@ BARRIER_FENCES = 2
 ZERO_PAGE, BUFFERS, INODES, FRAMES, DESCRIPTORS = BLOCK, 1 << 40, 2 << 40, 3 << 40, 4 << 40
 
 
-def dax_copy(run: Callable, copy_fence: bool) -> list:
-    """The kernel's copy of a run into persistent memory, without the caches but for its edges, which are written back.
+def dax_copy(run: Callable, copy_fence: bool, write_back: bool = True) -> list:
+    """The kernel's copy of a run into persistent memory, without the caches but for its edges, which are written back or not.
 
     `run` makes a step of a family's recipes.  The fence ends the copy routine; it orders nothing of the file system's own.
     """
@@ -47,6 +47,6 @@ def dax_copy(run: Callable, copy_fence: bool) -> list:
         run(LOAD, "copy", TAIL_USER, 0, 0, TAIL, space=USER, width=1),
         run(STORE, "copy", TAIL_AT, 0, 0, TAIL, space=PM, width=1),
         *([run(FENCE, "copy", ZERO, 0, 1, space=PM)] if copy_fence else []),
-        run(FLUSH, "copy", TO, 0, 0, HEAD_LINE, space=PM),
-        run(FLUSH, "copy", TAIL_LINE_AT, 0, 0, TAIL_LINE, space=PM),
+        *([run(FLUSH, "copy", TO, 0, 0, HEAD_LINE, space=PM)] if write_back else []),
+        *([run(FLUSH, "copy", TAIL_LINE_AT, 0, 0, TAIL_LINE, space=PM)] if write_back else []),
     ]

@@ -30,6 +30,16 @@ def fill_new(s, arena, f, out, at, stop):
 
 
 @subroutine
+def clear_edges(s, arena, f, out, at, stop):
+    """`fill_new` where a copy to [at, stop) goes to new pages as they are: what it leaves of the first and the last is cleared."""
+    word = arena[arena[f + e.PAGES] + (at >> 12)]
+    block = s.key_base + ((word >> s.key_shift & s.key_mask) << 12)
+    s.reg[q.TO], s.reg[q.HEAD] = block, at & 4095
+    s.reg[q.TAIL_AT], s.reg[q.TAIL] = block + stop - (at & ~4095), -stop & 4095
+    emit_recipe(s, out, q.EDGES)
+
+
+@subroutine
 def use_pages(s, arena, f, page, count):
     """DAX: `count` pages from `page` on, which exist, are used."""
 

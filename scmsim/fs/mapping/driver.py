@@ -185,6 +185,10 @@ class Mapped:
         told = [f"{self._word(word):,} {text}" for word, (_, text) in _ERRORS.items() if self._word(word)]
         if replaced := self._word(w.REPLACED):
             told.append(f"{replaced:,} mappings lost pages to a later one at the same addresses")
+        if copies := self._word(w.COPIES):
+            told.append(
+                f"{copies:,} pages of private mappings were copied: what is stored there does not reach the file"
+            )
         return told
 
     def _word(self, word: int) -> int:

@@ -85,6 +85,12 @@ def run_length(arena, entry, word, at, end):
 
 
 @inlined
+def page_of(word):
+    """Bytes that an entry maps."""
+    return w.HUGE_PAGE if word & w.LARGE else w.PAGE
+
+
+@inlined
 def order_of(word):
     """What an event says of the page that an entry maps."""
     return 21 if word & w.LARGE else 12 | (r.CONTIGUOUS if word & w.CONTIGUOUS else 0)
@@ -153,7 +159,7 @@ def touch_run(s, arena, out, op):
         last = end_of(s, arena, op, mapping, page) << 12
         vaddr = arena[mapping + w.START] + at - (arena[mapping + w.FIRST] << 12)
         length = min(run_length(arena, entry, word, vaddr, vaddr + min(end, last) - at), min(end, last) - at)
-        inside = vaddr & (w.HUGE_PAGE if word & w.LARGE else w.PAGE) - 1
+        inside = vaddr & page_of(word) - 1
         emit_touch(s, arena, out, op, word, (vaddr, length, inside))
         at += length
         arena[m + w.AT] = at - op.offset
@@ -162,39 +168,45 @@ def touch_run(s, arena, out, op):
 
 
 @inlined
-def entry_of(arena, mapping, address):
-    """Entry that maps an address of a mapping, as `tables.entry_at` finds it by its page."""
-    word = arena[arena[mapping + w.SLOTS] + (address >> 21) - (arena[mapping + w.START] >> 21)]
-    if word == 0 or word & w.PRESENT:
-        return word
-    return arena[(word >> 12) + (address >> 12 & w.FAN - 1)]
+def write_event(out, n, op, word, address):
+    """Event `n`, but for its site and row: a touch of an address that an entry maps, as `emit_touch` writes it."""
+    e, inside = out[n & 0x7FFFFFFF], address & page_of(word) - 1
+    e.code, e.space, e.order, e.width = code_of(op), hooks.SPACE, order_of(word), 0
+    e.addr, e.length, e.vaddr = (word & ~w.FLAG_BITS) + inside, op.length, address
 
 
-@inlined
-def is_quick(s, arena, out, op):
-    """Whether a touch needs nothing but an entry of its file's newest mapping, and lies in one page; then its event is written.
+@subroutine
+def quick_run(s, arena, ops, i, out):
+    """Touches from `ops[i]` on that need but an entry of one file's newest mapping, each within a page; returns what follows.
 
-    Most touches do: this takes a fifth of the time that `touch_run` takes.
+    Most touches are of this kind: each takes a tenth of the time that `touch_run` takes.
     """
-    m, n, write = s.maps, s.emitted, op.op == r.USTORE
-    mapping = arena[arena[m + w.FILES] + op.file * w.FILE_WORDS + w.HEAD]
-    if mapping == 0 or n >= out.size or arena[m + w.AT] or arena[m + w.RUNS] or arena[mapping + w.THREAD] >= 0:
-        return False
-    inside = op.offset - (arena[mapping + w.FIRST] << 12)
-    if inside < 0 or inside >= arena[mapping + w.PAGES] << 12 or (write and hooks.KEEPS_CLEAN and not hooks.DAX):
-        return False
-    address = arena[mapping + w.START] + inside
-    word = entry_of(arena, mapping, address)
-    order = 21 if word & w.LARGE else 12
-    need = w.PRESENT | (w.WRITABLE if write else 0)
-    within = address & (1 << order) - 1
-    if word & (need | w.ZERO | w.COPIED) != need or op.length <= 0 or within + op.length > 1 << order:
-        return False
-    e = out[n & 0x7FFFFFFF]
-    e.code, e.site, e.space, e.order = code_of(op), arena[m + w.SITE] + ACCESS_SITE, hooks.SPACE, order_of(word)
-    e.op, e.width, e.addr, e.length, e.vaddr = s.op, 0, (word & ~w.FLAG_BITS) + within, op.length, address
-    s.emitted = n + 1
-    return True
+    m, file, n, at = s.maps, ops[i].file, s.emitted, i
+    mapping = arena[arena[m + w.FILES] + file * w.FILE_WORDS + w.HEAD] if file >= 0 else 0
+    if mapping == 0 or arena[m + w.AT] or arena[m + w.RUNS] or arena[mapping + w.THREAD] >= 0:
+        return i
+    start, origin, size = arena[mapping + w.START], arena[mapping + w.FIRST] << 12, arena[mapping + w.PAGES] << 12
+    slots, site = arena[mapping + w.SLOTS] - (start >> 21), arena[m + w.SITE] + ACCESS_SITE
+    while at < ops.size and n < out.size:
+        op = ops[at]
+        write, inside = op.op == r.USTORE, op.offset - origin
+        if op.file != file or not (write or op.op == r.ULOAD or op.op == r.UFLUSH) or inside < 0 or inside >= size:
+            break
+        address = start + inside
+        word = arena[slots + (address >> 21)]
+        if word and not word & w.PRESENT:
+            word = arena[(word >> 12) + (address >> 12 & w.FAN - 1)]
+        need, page = w.PRESENT | (w.WRITABLE if write else 0), page_of(word)
+        if word & (need | w.ZERO | w.COPIED) != need or (write and hooks.KEEPS_CLEAN and not hooks.DAX):
+            break
+        if op.length <= 0 or (address & page - 1) + op.length > page:
+            break
+        write_event(out, n, op, word, address)
+        out[n].site, out[n].op = site, at
+        n, at = n + 1, at + 1
+    s.emitted = n
+    s.seen += at - i
+    return at
 
 
 @kernel
@@ -203,6 +215,9 @@ def touch(state, arena, ops, i, out):
     s = state[0]
     s.emitted, s.need_events, s.need_words = 0, 0, 0
     while i < ops.size:
+        i = quick_run(s, arena, ops, i, out)
+        if i == ops.size:
+            break
         op = ops[i]
         s.op = i
         if op.op == r.UFENCE:
@@ -211,7 +226,7 @@ def touch(state, arena, ops, i, out):
             emit_run(s, out, tables.what_of(s, arena, r.FENCE, ACCESS_SITE, r.PM), 0, 1)
         elif (op.op != r.ULOAD and op.op != r.USTORE and op.op != r.UFLUSH) or op.file < 0:
             break
-        elif not is_quick(s, arena, out, op) and not touch_run(s, arena, out, op):
+        elif not touch_run(s, arena, out, op):
             break
         s.seen += 1
         i += 1

@@ -1,6 +1,5 @@
 """tmpfs' and ramfs' operations: those of Linux's file systems, with pages of DRAM in the place of blocks and no metadata."""
 
-from scmsim.fs.engine.events import emit_recipe
 from scmsim.fs.linux import blocks, driver, transfer
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
@@ -25,20 +24,10 @@ def use_pages(s, arena, f, page, count):
 
 
 @subroutine
-def fill_new(s, arena, f, out, at, stop):
-    """What a copy to [at, stop) leaves of its first and last page, which are new, is cleared."""
-    word = arena[arena[f + e.PAGES] + (at >> 12)]
-    block = s.key_base + ((word >> s.key_shift & s.key_mask) << 12)
-    s.reg[q.TO], s.reg[q.HEAD] = block, at & 4095
-    s.reg[q.TAIL_AT], s.reg[q.TAIL] = block + stop - (at & ~4095), -stop & 4095
-    emit_recipe(s, out, q.EDGES)
-
-
-@subroutine
 def count_slice(s, arena, out, pages, grown):
     """Pages that a slice of a write used, and how many of them for the second time."""
     s.reg[q.PAGES], s.reg[q.NEW] = pages, s.new_pages
 
 
-_TRANSFER = {"use_pages": use_pages, "fill_new": fill_new, "count_slice": count_slice}
+_TRANSFER = {"use_pages": use_pages, "fill_new": transfer.clear_edges, "count_slice": count_slice}
 emit = driver.emitter(bind("tmpfs", driver, {blocks: {"window_length": window_length}, transfer: _TRANSFER}))

@@ -72,6 +72,6 @@ def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
     from scmsim.fs.mapping.driver import Mapped
     from scmsim.fs.mapping.words import FILLS, LEAVES_LARGE, LOADS_DIRTY
 
-    newer = int(params["kernel"] != "5.13")
-    words = {LEAVES_LARGE: 1, LOADS_DIRTY: newer, FILLS: newer}
+    newer, dirty = int(params["kernel"] != "5.13"), int(params["kernel"] == "6.1")
+    words = {LEAVES_LARGE: 1, LOADS_DIRTY: dirty, FILLS: newer}
     return Mapped(model, lambda record: (_kernels(), words), files)

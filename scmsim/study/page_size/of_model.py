@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scmsim.core import registry
-from scmsim.core.records import MMAP, Files, Source
+from scmsim.core.records import MMAP, POPULATE, ULOAD, USTORE, Files, Source
 from scmsim.fs.engine.model import Model
 from scmsim.pipeline import open_source, place
 from scmsim.pipeline.arguments import Progress
@@ -66,6 +66,16 @@ def mapped_files(source: Source) -> np.ndarray:
     for batch in source.batches():
         asked[batch.file[(batch.op == MMAP) & (batch.file >= 0)]] = True
     return asked
+
+
+def touched_files(source: Source) -> np.ndarray:
+    """Whether a trace maps each file and touches what it mapped; most programs map files (libraries) whose touches no trace has."""
+    asked, touched = np.zeros(len(source.files), bool), np.zeros(len(source.files), bool)
+    for batch in source.batches():
+        known, maps = batch.file >= 0, batch.op == MMAP
+        asked[batch.file[known & maps]] = True
+        touched[batch.file[known & (np.isin(batch.op, (ULOAD, USTORE)) | (maps & (batch.flag & POPULATE > 0)))]] = True
+    return asked & touched
 
 
 def laid_out(model: Model, wanted: Iterable[int], files: Files) -> list[Mapped]:

@@ -9,12 +9,12 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from scmsim.core.errors import EnvironmentProblem
 from scmsim.trace.capture import Captured, Options, _initial_descriptors
 from scmsim.trace.capture import _run as common
-from scmsim.trace.capture._perf import TOUCHES
+from scmsim.trace.capture._perf import TOUCHES, has_event
 from scmsim.trace.reading.lines import Progress
 
 SUMMARY = (
@@ -23,7 +23,7 @@ SUMMARY = (
 
 _PROGRAM = pathlib.Path(__file__).with_name("calls.bt")
 _BTF = pathlib.Path("/sys/kernel/btf/vmlinux")
-_READY_S = 60.0
+_PATIENCE_S = 180.0  # a minute on an emulated CPU
 _STRLEN = "200"  # characters of a path; more do not fit on the stack of a BPF program
 _HARMLESS = re.compile(r"RLIMIT_MEMLOCK|Addrspace is not set|^\s*$")
 _BORN = re.compile(r"n \d+ (\d+) \d+ (\d+) ")  # by which thread, which one; a path that holds a line end may look alike
@@ -99,6 +99,10 @@ def probe() -> str:
         raise EnvironmentProblem(
             f"this kernel does not tell its types ({_BTF} is missing); boot one with CONFIG_DEBUG_INFO_BTF, {_ELSE}"
         )
+    if not has_event("raw_syscalls:sys_enter"):
+        raise EnvironmentProblem(
+            f"no tracepoints here; mount tracefs ('mount -t tracefs none /sys/kernel/tracing'), {_ELSE}"
+        )
     found = subprocess.run([bpftrace, "--version"], capture_output=True, text=True, check=False).stdout
     return found.strip().removeprefix("bpftrace ").removeprefix("v")
 
@@ -116,10 +120,13 @@ def _recording(work: pathlib.Path, options: Options) -> Iterator[pathlib.Path]:
             argv, (), stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, env=environment, start_new_session=True
         )
         try:
-            _wait_until_ready(process, lines, said)
+            if not _all_recorded(process, lines, common.stop_if_asked):
+                raise EnvironmentProblem(
+                    f"bpf does not work here ({_message(said)}); see 'bpftrace -e BEGIN{{exit()}}', {_ELSE}"
+                )
             yield lines
-            process.send_signal(signal.SIGINT)
-            if process.wait() not in (0, -signal.SIGINT):
+            good = _all_recorded(process, lines, lambda: None)
+            if _stopped(process) not in (0, -signal.SIGINT) or not good:
                 raise EnvironmentProblem(f"bpftrace failed while it recorded ({_message(said)}); no trace was written")
         finally:
             if process.poll() is None:
@@ -130,24 +137,40 @@ def _recording(work: pathlib.Path, options: Options) -> Iterator[pathlib.Path]:
         file.writelines(f"{line}\n" for line in lost)
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], lines: pathlib.Path, said: pathlib.Path) -> None:
-    """Start programs that do nothing until birth and death of one are recorded: the first and the last probe of the program."""
-    end, born = time.monotonic() + _READY_S, set()
-    while process.poll() is None and time.monotonic() < end:
-        common.stop_if_asked()
-        with subprocess.Popen([shutil.which("true") or "/bin/true"]) as child:
-            born.add(str(child.pid))
+def _all_recorded(process: subprocess.Popen[bytes], lines: pathlib.Path, meanwhile: Callable[[], None]) -> bool:
+    """Whether birth and death of a program on each CPU are recorded in time, and with them all that was before.
+
+    Birth and death are the first and the last probe of the program, so all are there.  Without a later event bpftrace may leave
+    what lies in the buffer of a CPU.
+    """
+    end, at, missing, born = time.monotonic() + _PATIENCE_S, lines.stat().st_size, os.sched_getaffinity(0), {}
+    while missing and process.poll() is None and time.monotonic() < end:
+        meanwhile()
+        for cpu in missing:
+            with subprocess.Popen([shutil.which("cat") or "/bin/cat"], stdin=subprocess.PIPE) as child:
+                os.sched_setaffinity(child.pid, {cpu})
+                born[str(child.pid)] = cpu
         time.sleep(0.2)  # it reads its buffers ten times a second
-        seen = lines.read_text(encoding="latin-1")
+        with open(lines, encoding="latin-1") as file:
+            file.seek(at)
+            seen = file.read()
         dead = set(re.findall(r"^e \d+ (\d+) ", seen, re.MULTILINE))
-        if born & dead & set(re.findall(r"^n \d+ \d+ \d+ (\d+) ", seen, re.MULTILINE)):
-            return
-    raise EnvironmentProblem(f"bpf does not work here ({_message(said)}); see 'bpftrace -e BEGIN{{exit()}}', {_ELSE}")
+        dead &= set(re.findall(r"^n \d+ \d+ \d+ (\d+) ", seen, re.MULTILINE))
+        missing = missing - {born.get(pid, -1) for pid in dead}
+    return not missing
+
+
+def _stopped(process: subprocess.Popen[bytes]) -> int:
+    """The status of bpftrace, told to end; it does not see a signal that comes while it works on events, so it gets more."""
+    while True:
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(2)
 
 
 def _message(said: pathlib.Path) -> str:
     told = [line.strip() for line in said.read_text(errors="replace").splitlines() if not _HARMLESS.search(line)]
-    return next((line for line in told if "rror" in line), told[0] if told else f"no event after {_READY_S:.0f} s")[
+    return next((line for line in told if "rror" in line), told[0] if told else f"no event after {_PATIENCE_S:.0f} s")[
         :300
     ]
 

@@ -15,13 +15,13 @@ FORKS = ("clone", "clone3", "fork", "vfork")
 def mmap(imp: Importer, task: Task, m: Match[str]) -> str | None:
     text, protection, kind, fd, raw, offset_text, result = m.groups()
     start, length = number(result), number(text)
+    ended = take_place(imp, task, start, start + length)
     if fd == "-1" or "MAP_ANONYMOUS" in kind:
-        task.maps.cut(start, start + length)
-        return NOT_A_FILE_OPERATION
+        return ended
     found = imp.describe(task, fd, raw)
     if found is None or found.node is None:
-        task.maps.cut(start, start + length)
-        return UNKNOWN_FD if found is None else NOT_A_FILE
+        reason = UNKNOWN_FD if found is None else NOT_A_FILE
+        return ended and reason
     node, offset = found.node, number(offset_text)
     task.maps.add(start, start + length, node, offset, "MAP_PRIVATE" in kind)
     flag = sum(flag for word, flag in _KINDS.items() if word in kind)
@@ -29,7 +29,20 @@ def mmap(imp: Importer, task: Task, m: Match[str]) -> str | None:
         flag |= WRITABLE_SHARED if "MAP_SHARED" in kind else PRIVATE
     if flag & WRITABLE_SHARED and node.inside:
         imp.writable[node.path] = imp.writable.get(node.path, 0) + length
-    return imp.emit(task, MMAP, node, offset, length, flag)
+    return imp.also(task, ended, MMAP, node, offset, length, flag)
+
+
+def take_place(imp: Importer, task: Task, start: int, end: int) -> str | None:
+    """A mapping comes over others (MAP_FIXED): those of files that are shared end there, as munmap ends them.
+
+    What a private one loses is left out: each program that is loaded has some, and no store of it reaches a file.
+    """
+    reason: str | None = NOT_A_FILE_OPERATION
+    for low, high, node, offset in list(task.maps.within(start, end)):
+        if not task.maps.private(low):
+            reason = imp.also(task, reason, MUNMAP, node, offset, high - low, 0)
+    task.maps.cut(start, end)
+    return reason
 
 
 def munmap(imp: Importer, task: Task, m: Match[str]) -> str | None:

@@ -8,9 +8,12 @@ from tests.fs.ext4.reference_disk import PAGE, SECONDS, Node
 
 
 class Slow(Data):
-    """ext4 or ext4-dax; `apply` returns what an operation stored by kind, and its flushed lines and fences."""
+    """ext4, ext4-dax or that of Linux 4 (`by_dax_io`); `apply` returns what was stored by kind, and flushed lines and fences."""
 
-    def __init__(self, dax, files, capacity, journal, commit_interval=5 * SECONDS, dirty_expire=30 * SECONDS):
+    def __init__(
+        self, dax, files, capacity, journal, commit_interval=5 * SECONDS, dirty_expire=30 * SECONDS, by_dax_io=False
+    ):
+        self.by_dax_io = by_dax_io
         super().__init__(dax, files, capacity, journal, commit_interval, dirty_expire)
         for folder in (len(files), *(i for i in range(len(files)) if files.is_dir[i] and files.first_size[i] >= 0)):
             self.node(folder)

@@ -96,17 +96,30 @@ class Data(Disk):
                     node.extents += 1
                     for number in range(page, page + count):
                         node.pages[number].unwritten = False
-                self.zeroing += PAGE * count
+                if not self.by_dax_io:
+                    self.zeroing += PAGE * count
+                else:
+                    self.clear_edges(
+                        node.pages[page].block * PAGE, at % PAGE, min(end, (page + count) * PAGE) - page * PAGE
+                    )
             stop = min(end, (page + count) * PAGE)
             self.copy(node.pages[page].block * PAGE + at % PAGE, stop - at)
             self.fences += 1  # ends the kernel's copy routine
             at = stop
+        self.fences += self.by_dax_io  # and dax_io itself
         if grows:
             self.join(0)
         if changed:
             node.size = max(node.size, end)
             self.change_inode(node)
             node.data_tid = self.tid
+
+    def clear_edges(self, target, head, stop):
+        """dax_io: what lies before `head` and behind `stop` in new blocks from `target` on is cleared and written back."""
+        for first, last in ((0, head), (stop, -(-stop // PAGE) * PAGE)):
+            if last > first:
+                self.zeroing += last - first
+                self.flushes += (target + last - 1) // 64 - (target + first) // 64 + 1
 
     def follows(self, first, other, distance):
         """Whether a page, `distance` pages behind `first`, belongs to the same run."""
@@ -117,6 +130,8 @@ class Data(Disk):
     def copy(self, target, length):
         """Stored bytes and the lines that the copy routine writes back."""
         self.data += length
+        if self.by_dax_io:
+            return  # what it leaves in the caches stays there
         if length < 8:
             if length != 4 or target % 4:
                 self.flushes += (target + length - 1) // 64 - target // 64 + 1

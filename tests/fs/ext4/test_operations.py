@@ -77,6 +77,24 @@ def test_all_measured_transfers(fs):
         assert abs(sums[chosen, lab.AMOUNTS.index("ntst")].sum() / calls - float(rows[key]["ntst_call"])) < 30
 
 
+@pytest.mark.skipif(NO_JIT, reason="200,000 operations")
+@pytest.mark.parametrize("fs", ["ext4-linux4", "ext4-dax-linux4"])
+def test_all_transfers_measured_on_linux_4(fs):
+    """Stored bytes and write-backs follow from structure; loads + stores within 1 % with DAX."""
+    rows, units = measured("measured_440.csv"), (512, 1024, 4096, 16384, 65536, 262144)
+    ops, labels = lab.transfer_sequence(units)
+    sums = lab.per_op(lab.begin(fs, lab.side_table(["/bench"]), capacity=2 << 30), ops)
+    keys = [key for key in rows if key[0] == fs and key[2]]
+    assert len(keys) == 24
+    for key in keys:
+        chosen = np.array([label == key[1:] for label in labels])
+        calls = chosen.sum() / (2 if key[1] == "wsync" else 1)
+        found = sums[chosen].sum(0) / calls
+        stored, accesses, _ = deviations(rows[key], found)
+        assert abs(stored) < 0.002 and abs(accesses) < (0.01 if "dax" in fs else 0.1), key
+        assert abs(found[lab.AMOUNTS.index("flush")] - float(rows[key]["flush_call"])) < 0.1, key
+
+
 @pytest.mark.skipif(NO_JIT, reason="20,000 operations")
 @pytest.mark.parametrize("fs", SYSTEMS)
 def test_all_measured_names(fs):

@@ -13,7 +13,7 @@ from tests.fs import drive, lab, laws
 from tests.fs.ext4.reference import Slow
 from tests.fs.laws import SECOND, every_other_page, spaced
 
-SYSTEMS = ("ext4", "ext4-dax")
+SYSTEMS = ("ext4", "ext4-dax", "ext4-dax-linux4")
 traces, side = laws.linux_traces(), laws.linux_files
 TIGHT = lab.capacity_with("ext4", side(), 40)  # bytes
 
@@ -46,7 +46,7 @@ def same_state(model, reference):
 
 def start(fs, capacity=24 << 20, journal=4 << 20, room=1 << 12, files=None):
     model = drive.Model(fs, files or side(), room, capacity=capacity, journal=journal)
-    return model, Slow(fs == "ext4-dax", files or side(), capacity, journal)
+    return model, Slow("dax" in fs, files or side(), capacity, journal, by_dax_io=fs == "ext4-dax-linux4")
 
 
 def same(model, reference):
@@ -151,9 +151,12 @@ def test_stored_bytes_of_an_fsync(fs, journal):
     batch = drive.ops(("write", 1, 4096, 4096), ("fsync", 1), ("write", 1, 0, 4096), ("fsync", 1), ("fsync", 1))
     rows = laws.stored_by_operation(model, model.feed(batch), len(batch)).tolist()
     page = 4096
-    if fs == "ext4-dax":  # new block: inode, superblock, bitmap, descriptor
+    if (
+        "dax" in fs
+    ):  # new block: inode, superblock, bitmap, descriptor; dax_io does not zero it, and has a fence of its own
+        zeroed, fences = (page, 1) if fs == "ext4-dax" else (0, 2)
         assert rows == [
-            [page, 0, 0, page, 0, 1], [0, 0, 6 * page, 0, 0, 4], [page, 0, 0, 0, 0, 1], [0, 0, 3 * page, 0, 0, 4],
+            [page, 0, 0, zeroed, 0, fences], [0, 0, 6 * page, 0, 0, 4], [page, 0, 0, 0, 0, fences], [0, 0, 3 * page, 0, 0, 4],
             [0, 0, 0, 0, 0, 2],
         ]  # fmt: skip
     else:  # new block: inode, bitmap, descriptor
@@ -173,3 +176,24 @@ def test_unaligned_ends_of_a_dax_copy_are_written_back(at, size, flushed):
     assert found["flushes"] == Counter({"copy": flushed} if flushed else {}) and found["stored"] == Counter(
         {"copy": size}
     )
+
+
+@pytest.mark.parametrize(
+    ("at", "size", "cleared", "flushed"),
+    [(0, 4096, 0, 0), (0, 1024, 3072, 48), (100, 100, 3996, 63), (5000, 4000, 4192, 67)],
+)
+def test_dax_io_clears_the_edges_of_new_blocks(at, size, cleared, flushed):
+    """A write into a file without blocks: what it leaves of its first and last block is cleared and written back."""
+    model = drive.Model("ext4-dax-linux4", side())
+    found = drive.persistent(model.feed(drive.ops(("create", 1), ("write", 1, at, size))), model.sites)
+    assert found["stored"] == Counter({"copy": size, "zeroing": cleared})
+    assert found["flushes"] == Counter({"zeroing": flushed} if flushed else {})
+    assert found["fences"] == Counter({"copy": 2})
+
+
+def test_dax_io_copied_by_a_rep_string_before_the_functions_for_persistent_memory():
+    """Linux 4.0 to 4.2: nothing goes past the caches, and nothing is written back or ordered."""
+    model = drive.Model("ext4-dax-linux4", side(), copy="cached")
+    found = drive.persistent(model.feed(drive.ops(("create", 1), ("write", 1, 0, 1024))), model.sites)
+    assert found["stored"] == Counter({"copy": 1024, "zeroing": 3072})
+    assert not any(found[field] for field in ("nt", "flushes", "fences"))

@@ -40,16 +40,22 @@ class Mapped:
     """Mappings of one file system.
 
     `kind` is dax, cache or memory; `large`: 2 MiB can be mapped at once; `whole_blocks`: files have blocks of 2 MiB; `linux`: what
-    shrinks a file unmaps it as a whole; `newer`: Linux 6.1, where a store that may map 2 MiB fills their first run, and DAX takes
-    what a load mapped for dirty.
+    shrinks a file unmaps it as a whole; `fills`: a store that may map 2 MiB fills their first run (Linux 6.1 and 6.12);
+    `loads_dirty`: DAX takes what a load mapped for dirty (6.1).
     A page cache tells by `folio(file, page)` the pages of the folio that a page lies in.
     """
 
     def __init__(
-        self, kind: str, large: bool, whole_blocks: bool = False, linux: bool = False, newer: bool = False
+        self,
+        kind: str,
+        large: bool,
+        whole_blocks: bool = False,
+        linux: bool = False,
+        fills: bool = False,
+        loads_dirty: bool = False,
     ) -> None:
         self.kind, self.large, self.whole_blocks = kind, large, whole_blocks
-        self.linux, self.newer = linux, newer
+        self.linux, self.fills, self.loads_dirty = linux, fills, loads_dirty
         self.folio: Any = lambda file, page: range(page, page + 1)
         self.maps: list[Mapping] = []  # the newest first
         self.given: dict[tuple[int, int], bool] = {}  # DAX: (file, page) given out small -> dirty
@@ -308,7 +314,7 @@ class Mapped:
             protected = False
         if self.large_fits(one, page):
             whole, part = (file, region) not in self.broken, 0
-            if store and self.newer and whole:
+            if store and self.fills and whole:
                 part = self.fill(file, region * FAN) % FAN
             run = self.run(file, region * FAN) if whole and not part else ""
             new = run == "none" and store and self.whole_blocks
@@ -318,7 +324,7 @@ class Mapped:
             if run == "data" or (run == "none" and not store):
                 state = self.given_large.setdefault((file, region), {"zeros": False, "dirty": False})
                 state["zeros"] = run == "none"
-                state["dirty"] |= store or self.newer
+                state["dirty"] |= store or self.loads_dirty
                 self.put(one, region * FAN, FAN, store, protected, new, Entry(store, region * FAN, run == "none"))
                 return
             if page in one.entries and one.entries[page].large >= 0:
@@ -331,10 +337,10 @@ class Mapped:
         if self.given_large.get((file, region), {}).get("zeros"):
             del self.given_large[file, region]
         if (file, region) in self.given_large:
-            self.given_large[file, region]["dirty"] |= store or self.newer
+            self.given_large[file, region]["dirty"] |= store or self.loads_dirty
         else:
             self.broken.add((file, region))
-            self.given[file, page] = self.given.get((file, page), False) or store or self.newer
+            self.given[file, page] = self.given.get((file, page), False) or store or self.loads_dirty
         self.put(one, page, 1, store, protected, major, Entry(store, -1, zeros))
 
     def read_in(self, file: int, page: int) -> bool:

@@ -22,7 +22,8 @@ LARGE = {"data_alignment": "2MiB"}
 MODELS = {  # name -> file system, its parameters, and what `Mapped` takes
     "ext4-dax": ("ext4-dax", LARGE, "dax", True, False, True),
     "ext4-dax not aligned": ("ext4-dax", {}, "dax", True, False, True),
-    "ext4-dax, faults of 6.1": ("ext4-dax", {**LARGE, "kernel": "6.1"}, "dax", True, False, True, True),
+    "ext4-dax, faults of 6.1": ("ext4-dax", {**LARGE, "kernel": "6.1"}, "dax", True, False, True, True, True),
+    "ext4-dax, faults of 6.12": ("ext4-dax", {**LARGE, "kernel": "6.12"}, "dax", True, False, True, True),
     "xfs-dax": ("xfs-dax", LARGE, "dax", True, False, True),
     "ext2-dax": ("ext2-dax", LARGE, "dax", False),
     "tmpfs": ("tmpfs", {}, "memory", False),

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scmsim.core.records import SYNCHRONOUS
 from scmsim.fs.linux import state as e
 from scmsim.fs.xfs import state as n
+from scmsim.fs.xfs.state import default_log
 from tests.conftest import NO_JIT
 from tests.fs import drive, laws
 from tests.fs.laws import SECOND, every_other_page, spaced
@@ -105,3 +106,11 @@ def test_a_directory_grows_and_shrinks():
     rows += [("unlink", i, 0, 0, 0) for i in every if i % 5 == 0] + [("unlink", i, 0, 0, 0) for i in every]
     reference = FAMILY.agree(spaced(*rows, ("sync", -1)), 40 << 20, files=files)
     assert reference.nodes[0].form == "inode" and len(reference.nodes) == 2 and not reference.nodes[0].names
+
+
+@pytest.mark.parametrize(
+    ("device", "log"), [(1 << 18, 1 << 15), (1 << 20, 1 << 16), (1 << 29, 1 << 18), (100 << 30, 1 << 21)]
+)
+def test_the_log_has_the_size_that_mkfs_chooses(device: int, log: int) -> None:
+    """KiB: a 2048th of the device, at least 64 MiB unless that is more than an eighth of it, at most 2 GiB."""
+    assert 4 * default_log(device // 4) == log

@@ -78,6 +78,8 @@ def test_space_of_mapped_files():
     policies = {name: space.of_policy(two_files(), name) for name in ("pages-4k", "pages-2m")}
     assert [one.total["mappable_2m_bytes"] for one in policies.values()] == [0, 8 * MIB + (64 << 10)]
     assert policies["pages-2m"].files["mappable_2m_bytes"].tolist() == [8 * MIB, 64 << 10]
+    untouched = drive.source(drive.files(8 * MIB), drive.ops(("mmap", 0, 0, 8 * MIB), ("munmap", 0, 0, 8 * MIB)))
+    assert "mapped_files" not in space.of_fs(untouched, "ext4-dax").total
     assert "mapped_files" not in space.of_fs(drive.source(drive.files(-1), drive.ops(("create", 0))), "ext4-dax").total
 
 

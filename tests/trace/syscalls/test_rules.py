@@ -437,11 +437,26 @@ def test_mappings(tmp_path: Path) -> None:
         "munmap(0x7f0000001000, 4096) = 0",
     )
     assert [row[:1] + row[2:4] for row in case.rows[1:]] == [
-        ("mmap", 4096, 12288), ("msync", 4096, 4096), ("msync", 12288, 4096), ("munmap", 4096, 4096),
+        ("mmap", 4096, 12288), ("munmap", 8192, 4096), ("msync", 4096, 4096), ("msync", 12288, 4096), ("munmap", 4096, 4096),
         ("munmap", 12288, 8192),
     ]  # fmt: skip
-    assert case.rows[3].flag == CONTINUES
-    assert case.report.other == {"mmap": 1, "munmap": 1}
+    assert case.rows[4].flag == CONTINUES
+    assert case.report.other == {"munmap": 1}
+
+
+def test_a_mapping_over_a_shared_one_ends_it(tmp_path: Path) -> None:
+    case = convert_lines(
+        tmp_path,
+        OPEN,
+        "mmap(NULL, 12288, PROT_READ|PROT_WRITE, MAP_SHARED, 3</d/f>, 0) = 0x7f0000000000",
+        "mmap(0x7f0000001000, 4096, PROT_READ, MAP_SHARED|MAP_FIXED, 4</d/g>, 0x2000) = 0x7f0000001000",
+        "mmap(NULL, 8192, PROT_READ, MAP_PRIVATE, 3</d/f>, 0) = 0x7f1000000000",
+        "mmap(0x7f1000001000, 4096, PROT_READ, MAP_PRIVATE|MAP_FIXED, 4</d/g>, 0) = 0x7f1000001000",
+    )
+    assert [(row.op, row.path, *row[2:4], row.flag & CONTINUES) for row in case.rows[2:]] == [
+        ("munmap", "/d/f", 4096, 4096, 0), ("mmap", "/d/g", 8192, 4096, CONTINUES), ("mmap", "/d/f", 0, 8192, 0),
+        ("mmap", "/d/g", 0, 4096, 0),
+    ]  # fmt: skip
 
 
 def test_io_uring_is_a_blind_spot(tmp_path: Path) -> None:

@@ -1,15 +1,20 @@
 """Tracepoints of the Linux NFS server as text (trace-cmd report, ftrace, perf script): what clients read, wrote and committed.
 
-    trace-cmd record -e nfsd && trace-cmd report > run.txt
+    trace-cmd record -e nfsd -e sunrpc:svc_process && trace-cmd report > run.txt
 
 `... SECONDS: [nfsd:]nfsd_read_done: xid=0x1 fh_hash=0x2 offset=0 len=4096` (fs/nfsd/trace.h, nfsd_io_class).  A row is made
 at `_done`, with the bytes that were moved; the other events of the same request are left out.  A file is `/nfs/HASH` of its
 handle: names, opens and removals are not in these events.  A commit is an fsync.
+
+The events of sunrpc tell no file and no place in one (net/sunrpc, include/trace/events/sunrpc.h).  `svc_process` has the name of a
+request's procedure, `nfsd_compound_status` that of an operation of NFS 4: those that make no row are counted by name.
 """
 
 import os
 import re
+from collections import Counter
 
+from scmsim.core.errors import UsageError
 from scmsim.trace.reading.builder import BLANK, TraceBuilder
 from scmsim.trace.reading.input import Input
 from scmsim.trace.reading.lines import BadLine, Progress, nanoseconds, whole
@@ -22,9 +27,17 @@ _TOOL = "text with tracepoints of the NFS server"
 _LINE = re.compile(r"(?<!\S)\[?(\d{1,12}\.\d{1,12})\]?:\s{1,8}(?:nfsd:)?nfsd_(\w{1,64}):(.*)")
 _IO = re.compile(r"\bfh_hash=(0x[0-9a-f]{1,16})\s{1,8}offset=(\d{1,20})\s{1,8}len=(\d{1,20})")
 _THREAD = re.compile(r"(\d{1,10})\s{1,8}\[\d{1,8}\]")
-_SNIFF = re.compile(rb"\d\.\d{1,12}:\s{1,8}(?:nfsd:)?nfsd_\w{1,64}:\s{1,8}xid=0x")
+_SNIFF = re.compile(
+    rb"\d\.\d{1,12}:\s{1,8}(?:(?:nfsd:)?nfsd_\w{1,64}:\s{1,8}xid=0x|(?:sunrpc:)?svc_process:\s{1,8}addr=)"
+)
 _OTHER_EVENT = re.compile(r"\d\.\d{1,12}:\s{1,8}\S{1,128}:")
 _TITLE = re.compile(r"\s*#|cpus=|version = |CPU \d+ is empty")
+_SUNRPC = re.compile(
+    r"\d\.\d{1,12}\]?:\s{1,8}(?:sunrpc:)?(?:svc|svcsock|rpc|rpcb|xprt|xs|cache|svcrdma|rpcgss)_\w{1,64}:(.*)"
+)
+_PROCEDURE = re.compile(r"\bservice=nfsd\s{1,8}vers=\d{1,4}\s{1,8}proc=(\w{1,40})")
+_OPERATION = re.compile(r"\bop=\d{1,8}/\d{1,8}\s{1,8}OP_(\w{1,40})")
+_HAVE_ROWS = ("READ", "WRITE", "COMMIT", "COMPOUND", "NULL")  # a compound is counted by its operations
 _DONE = ("read_done", "write_done", "commit_done")
 
 
@@ -44,22 +57,37 @@ def convert(
     """Convert the text; closes the writer (see `scmsim.trace.formats`)."""
     with Input.of(path) as given:
         builder = TraceBuilder(given, writer, strict=strict, under=under)
-        builder.lines(lambda line: _take(builder, line), _TOOL, progress)
+        requests: Counter[str] = Counter()
+        builder.lines(lambda line: _take(builder, requests, line), _TOOL, progress)
+        if not builder.report.calls and requests:
+            raise UsageError(
+                f"{given.path!r} has requests by name only, without files and offsets; record these, too: trace-cmd record -e nfsd"
+            )
+        for name in _HAVE_ROWS:
+            del requests[name]
+        told = ", ".join(f"{name} {count}" for name, count in requests.most_common())
+        builder.report.blind_spots += [f"requests that make no row: {told}"] if told else []
         return builder.finish("nfsd", _TOOL, clock="seconds of the tracer", names="hashes of file handles")
 
 
-def _take(builder: TraceBuilder, line: str) -> str | None:
+def _take(builder: TraceBuilder, requests: Counter[str], line: str) -> str | None:
     if not line.strip():
         return BLANK
     if _TITLE.match(line):
         return "title"
     m = _LINE.search(line)
     if m is None:
+        if rpc := _SUNRPC.search(line):
+            name = _PROCEDURE.search(rpc[1])
+            requests.update([name[1]] if name else [])
+            return "event of sunrpc"
         if _OTHER_EVENT.search(line):
             return "another event"
         raise BadLine("this is no line of a tracer")
     event = m[2]
     if event not in _DONE:
+        name = _OPERATION.search(m[3]) if event == "compound_status" else None
+        requests.update([name[1]] if name else [])
         return "another event of the NFS server"
     io = _IO.search(m[3])
     if io is None:

@@ -45,6 +45,7 @@ from scmsim.trace.syscalls.importer import (
     UNKNOWN_FD,
     Importer,
 )
+from scmsim.trace.syscalls.memory import take_place
 from scmsim.trace.syscalls.state import Description, Node, Task
 
 NAMELESS = "call on a path, whose name perf does not record"
@@ -295,18 +296,19 @@ def copy_range(imp: Importer, task: Task, a: Arguments, result: int) -> str | No
 
 
 def mmap(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
+    ended = take_place(imp, task, result, result + _offset(a[1]))
     if a[3] & _MAP_ANONYMOUS or _fd(a[4]) < 0:
-        return NOT_A_FILE_OPERATION
+        return ended
     node = _node(imp, task, a[4])
     if isinstance(node, str):
-        return node
-    task.maps.add(result, result + _offset(a[1]), node, _offset(a[5]))
+        return ended and node
+    task.maps.add(result, result + _offset(a[1]), node, _offset(a[5]), not a[3] & _MAP_SHARED)
     flag = sum(flag for bit, flag in _MAP_KINDS if a[3] & bit)
     if a[2] & _PROT_WRITE:
         flag |= WRITABLE_SHARED if a[3] & _MAP_SHARED else PRIVATE
     if flag & WRITABLE_SHARED:
         imp.writable[node.path] = imp.writable.get(node.path, 0) + _offset(a[1])
-    return imp.emit(task, MMAP, node, _offset(a[5]), _offset(a[1]), flag)
+    return imp.also(task, ended, MMAP, node, _offset(a[5]), _offset(a[1]), flag)
 
 
 def munmap(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:

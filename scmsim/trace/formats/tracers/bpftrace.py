@@ -30,14 +30,18 @@ _TOOL = "text of bpftrace with calls.bt"
 _KEEP = 1 << 16  # rows held back, so that an assumed CREATE can still be changed
 _WINDOW = 1 << 18  # lines: more than the buffers of two processors hold
 _CUT = 199  # characters of a path that bpftrace prints at most
-_LINE = re.compile(r"([cpnuem]) (\d{1,10}) (\d{1,10}) (\d{1,19})(?: (.*))?", re.DOTALL)
+_LINE = re.compile(r"([cpnuemr]) (\d{1,10}) (\d{1,10}) (\d{1,19})(?: (.*))?", re.DOTALL)
 _LOST = re.compile(r"Lost (\d{1,15}) events")
-_NUMBERS = {"c": 10, "n": 2, "u": 6, "m": 2, "e": 0}
+_NUMBERS = {"c": 10, "n": 2, "u": 7, "m": 2, "e": 0, "r": 3}
 _MOST = 1 << 64
 
 # opcodes of io_uring (linux/io_uring.h) that move bytes at an offset, or sync
 _READS, _WRITES, _FSYNC = (1, 4, 22), (2, 5, 23), 3
 _FIXED_FILE = 1  # REQ_F_FIXED_FILE: the number is an index of registered files
+_REGISTERED = (
+    10**9
+)  # a registered file is a duplicate of its descriptor: the first number of these, and how many a ring has
+_SLOTS = 10**4
 _CLONE = ((0x100, "CLONE_VM"), (0x200, "CLONE_FS"), (0x400, "CLONE_FILES"))
 _FORMATS = (
     (0o040000, "S_IFDIR"),
@@ -105,11 +109,13 @@ class _Text:
     def __init__(self) -> None:
         self.lost = self.faults = 0
         self._paths: dict[str, list[str]] = {}
-        self._rings: Counter[str] = Counter()
+        self._missed: Counter[str] = Counter()
+        self._rings: dict[str, int] = {}  # rings that have registered files
+        self._registered: set[int] = set()
 
     def blind_spots(self) -> list[str]:
         """For the header."""
-        out = [f"io_uring: {count} {what} make no row" for what, count in self._rings.items()]
+        out = [f"io_uring: {count} {what} make no row" for what, count in self._missed.items()]
         lost = f"{self.lost} events lost: rows are missing, positions after them may be wrong"
         return [*out, lost] if self.lost else out
 
@@ -126,7 +132,15 @@ class _Text:
         parts = (rest or "").split(" ") if rest else []
         if len(parts) != _NUMBERS[kind]:
             raise BadLine(f"a line of kind {kind!r} with {len(parts)} columns behind the time, not {_NUMBERS[kind]}")
-        made = {"c": self._call, "n": self._clone, "u": self._ring, "m": self._fault, "e": self._end}[kind](tid, parts)
+        take = {
+            "c": self._call,
+            "n": self._clone,
+            "u": self._request,
+            "m": self._fault,
+            "e": self._end,
+            "r": self._register,
+        }
+        made = take[kind](tid, parts)
         return made if isinstance(made, NoCall) else f"{stamp} {made}"
 
     def _other(self, line: str) -> NoCall:
@@ -152,12 +166,22 @@ class _Text:
         kind = "FAULT_WRITE" if code & _WROTE else "FAULT_EXEC" if code & _FETCHED else "FAULT_READ"
         return f"page_fault({address:#x}, {kind}) = 0"
 
-    def _ring(self, tid: str, parts: list[str]) -> str | NoCall:
+    def _register(self, tid: str, parts: list[str]) -> str:
+        slot, number = _whole(parts[1]), _integer(parts[2])
+        if slot >= _SLOTS:
+            raise BadLine(f"registered file {slot}; there are at most {_SLOTS}")
+        duplicate = _REGISTERED + self._rings.setdefault(parts[0], len(self._rings)) * _SLOTS + slot
+        self._registered.add(duplicate)
+        return f"dup3({number}, {duplicate}, 0) = {duplicate}" if number >= 0 else f"close({duplicate}) = 0"
+
+    def _request(self, tid: str, parts: list[str]) -> str | NoCall:
         opcode, number, flags = _whole(parts[0]), _integer(parts[1]), _whole(parts[2], 16)
         value, offset, length = _integer(parts[3]), _integer(parts[4]), _whole(parts[5])
         name = "read" if opcode in _READS else "write" if opcode in _WRITES else "fsync" if opcode == _FSYNC else None
-        if name is None or flags & _FIXED_FILE:
-            self._rings["requests on registered files" if name else f"requests of opcode {opcode}"] += 1
+        if flags & _FIXED_FILE and parts[6] in self._rings:
+            number += _REGISTERED + self._rings[parts[6]] * _SLOTS
+        if name is None or (flags & _FIXED_FILE and number not in self._registered):
+            self._missed["requests on unknown registered files" if name else f"requests of opcode {opcode}"] += 1
             return NoCall(_RING)
         place = name if name == "fsync" or offset < 0 else {"read": "pread64", "write": "pwrite64"}[name]
         args = [number & _MOST - 1, 0, length, max(offset, 0), 0, 0]

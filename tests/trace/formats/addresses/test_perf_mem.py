@@ -18,10 +18,12 @@ def test_loads_and_stores_of_a_sample(tmp_path: Path) -> None:
     case = convert("perf_mem.txt", tmp_path, under="/data")
     assert case.rows == [
         ("mmap", DB, 0, 8 << 20), ("mmap", LOG, 4096, 8192), ("load", DB, 16, 2), ("store", DB, 0x201000, 1),
-        ("load", LOG, 4104, 1), ("load", DB, 32, 1), ("mmap", OTHER, 12288, 4096), ("load", OTHER, 12320, 1),
-        ("load", DB, 48, 1),
+        ("load", LOG, 4104, 1), ("load", DB, 32, 1), ("munmap", DB, 0, 4096), ("mmap", OTHER, 12288, 4096),
+        ("load", OTHER, 12320, 1), ("load", DB, 48, 1),
     ]  # fmt: skip
-    assert case.records["thread"].tolist() == [0, 0, 0, 0, 1, 2, 0, 0, 2], "a thread, a child with mappings of its own"
+    assert case.records["thread"].tolist() == [0, 0, 0, 0, 1, 2, 0, 0, 0, 2], (
+        "a thread, a child with mappings of its own"
+    )
     assert case.records["time_ns"][2:5].tolist() == [500, 700, 1000]
     left_out = case.report.left_out
     assert (left_out[_accesses.NO_FILE], left_out[perf_mem.KERNEL], left_out[perf_mem.NEITHER]) == (1, 1, 1)

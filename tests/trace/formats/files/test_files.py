@@ -115,6 +115,11 @@ def test_nfs_server(tmp_path: Path) -> None:
     assert case.rows == [("read", a, 0, 131072), ("write", b, 8192, 4096), ("fsync", b, -1, 0), ("read", b, 8192, 100)]
     assert case.records["thread"].tolist() == [0, 1, 1, 1] and case.records["time_ns"].tolist()[1] == 1_499_100_000
     assert case.trace.files.first_size.tolist() == [131072, 0]
+    assert case.trace.header["blind_spots"] == ["requests that make no row: LOOKUP 1, PUTFH 1"]
+    with pytest.raises(
+        UsageError, match="by name only, without files and offsets; record these, too: trace-cmd record"
+    ):
+        convert_text(tmp_path, "n-1 [0] ..... 1.0: svc_process: addr=a:1 xid=0x1 service=nfsd vers=3 proc=READ\n")
 
 
 def test_thesios(tmp_path: Path) -> None:

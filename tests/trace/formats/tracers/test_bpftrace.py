@@ -36,13 +36,13 @@ def test_rows_of_the_sample(tmp_path: Path) -> None:
     case = convert("bpftrace.txt", tmp_path)
     assert case.rows == [
         ("stat", BASE, -1, 0), ("create", LOG, -1, 0), ("write", LOG, 0, 4096), ("write", LOG, 4096, 8192),
-        ("read", LOG, 4096, 100), ("fsync", LOG, -1, 0), ("mmap", LOG, 0, 8192), ("store", LOG, 16, 1),
+        ("read", LOG, 4096, 100), ("read", LOG, 0, 50), ("fsync", LOG, -1, 0), ("mmap", LOG, 0, 8192), ("store", LOG, 16, 1),
         ("rename", LOG, -1, 0), ("read", LOG, 300, 300),
         ("write", LOG, 4196, 300), ("close", LOG, -1, 0),
     ]  # fmt: skip
     assert case.trace.files.first_size[case.trace.files.path.index(BASE)] == 0x4000
     assert case.report.lost_events == 7 and case.trace.header["lost_events"] == 7 and case.report.failed == {"read": 1}
-    assert case.trace.header["blind_spots"][0].endswith("1 requests on registered files make no row")
+    assert case.trace.header["blind_spots"][0].endswith("1 requests on unknown registered files make no row")
     assert [int(t) for t in case.records["thread"]][-4:] == [1, 1, 1, 0] and case.trace.header[
         "program"
     ] == "/usr/bin/prog"
@@ -71,7 +71,7 @@ def test_what_is_kept_of_a_thread_or_request_goes_with_it() -> None:
     """A map of bpftrace takes no more than 4096 keys."""
     for end, key in (("sched_process_exit", "tid"), ("io_uring_complete", "$r")):
         freed = set(re.findall(rf"delete\(@(\w+)\[{re.escape(key)}\]\)", PROGRAM.partition(end)[2].partition("\n}")[0]))
-        keys = {"tid": "tid|args->pid", "$r": "args->req"}[key]
+        keys = {"tid": "tid|args->pid", "$r": r"\$r"}[key]
         assert freed == set(re.findall(rf"@(\w+)\[(?:{keys})\] =", PROGRAM)) != set()
 
 
@@ -164,3 +164,20 @@ def test_where_bpf_is_not_allowed_one_line_says_so(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(EnvironmentProblem, match="bpf is for root; run as root, or use --backend strace"):
         backend.probe()
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr(backend, "_BTF", Path("/"))
+    monkeypatch.setattr(backend, "has_event", lambda name: False)
+    with pytest.raises(EnvironmentProblem, match="no tracepoints here; mount tracefs .*, or use --backend strace"):
+        backend.probe()
+
+
+def test_registered_files_are_those_of_their_ring(tmp_path: Path) -> None:
+    lines = [
+        "scmsim-calls 1",
+        "p 1 1 1 /a", "c 1 1 2 2 3 0 42 0 0 0 0 0 0", "p 1 1 3 /b", "c 1 1 4 2 4 0 42 0 0 0 0 0 0",
+        "r 1 1 5 aa 0 3", "r 1 1 6 aa 1 -1", "r 1 1 7 bb 0 4", "c 1 1 8 3 0 3 0 0 0 0 0 0 0",
+        "u 1 1 9 23 0 1 10 0 10 aa", "u 1 1 10 23 0 1 20 0 20 bb", "u 1 1 11 23 7 1 20 0 20 bb", "u 1 1 12 23 0 1 9 0 9 cc",
+    ]  # fmt: skip
+    case = convert_text(tmp_path, "\n".join(lines) + "\n")
+    assert [row for row in case.rows if row[0] == "write"] == [("write", "/a", 0, 10), ("write", "/b", 0, 20)]
+    assert case.trace.header["blind_spots"] == ["io_uring: 2 requests on unknown registered files make no row"]

@@ -1,0 +1,26 @@
+"""ext4-dax of Linux 4.0 to 4.6: write() is direct I/O, whose loop over blocks is dax_io.
+
+Each look-up of blocks by a write has a journal handle, whether it allocates or not; new blocks are not zeroed, only what the copy
+leaves of them is.  Source: Linux 4.1 and 4.4 fs/dax.c: dax_io, dax_new_buf; fs/ext4/{indirect.c: ext4_ind_direct_IO, inode.c:
+_ext4_get_block, ext4_ext_direct_IO}.
+"""
+
+from scmsim.fs.linux import metadata, transfer
+from scmsim.fs.linux import recipes as q
+from scmsim.jit import subroutine
+
+
+@subroutine
+def count_slice(s, arena, out, pages, grown):
+    """Handles and inode updates of a slice besides those of the look-ups.
+
+    A write that extends the file has one to put it on the orphan list, and one for the size and to take it off; one that fills a
+    hole has one that marks the new extent as written.
+    """
+    s.reg[q.GROWN], s.reg[q.NEW], s.reg[q.HAS] = s.changed, 2 * s.changed, 0
+    if grown >= 0:
+        metadata.join_orphans(s, arena)
+        s.reg[q.GROWN], s.reg[q.NEW], s.reg[q.HAS] = 2, 6, 1
+
+
+HOOKS = {transfer: {"fill_new": transfer.clear_edges, "count_slice": count_slice}}
