@@ -10,6 +10,7 @@ from scmsim.core.records import CREATE, KERNEL, OPEN, OPS, WORK
 from scmsim.footprint.describe import NONE, TOLD
 from scmsim.jit import kernel, subroutine
 
+MOST = 1 << 14  # events of an operation that tell what it is like; its touches come between them
 LINE = 64  # bytes that an event counts for besides those it moves
 # A model's objects lie in areas that begin at multiples of 1 TiB, and so in one set of a TLB, as no page allocator places them.
 # Beside measured addresses each area is moved by one large page more (log2 of bytes).
@@ -100,7 +101,7 @@ def _begin(s, book, opened, operations, events, first):
     s.op, s.first, s.events = events[first].op, first, 0
     operation = operations[s.op]
     sites, amount = operation.sites, operation.freed
-    for i in range(first, len(events)):
+    for i in range(first, min(len(events), first + MOST)):
         event = events[i]
         if event.op != s.op:
             break

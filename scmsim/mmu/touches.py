@@ -119,11 +119,8 @@ def table(state: np.ndarray, places: np.ndarray, touches: np.ndarray, bounds: np
     """
     pages = _on_machine(state[0], places)
     own = pages["kind"] > 0
-    chunks, rows, ends = (
-        np.zeros(len(bounds) - 1, CHUNK),
-        np.zeros(len(touches), np.int32),
-        np.zeros(len(touches) + 1, np.int64),
-    )
+    chunks, rows = np.zeros(len(bounds) - 1, CHUNK), np.zeros(len(touches), np.int32)
+    ends = np.zeros(len(touches) + 1, np.int64)
     sets = np.where(own, -1, pages["at"])
     count = _by_set(touches, bounds, sets, np.zeros(len(touches), np.bool_), (chunks, rows, ends))
     distinct: dict[bytes, int] = {}

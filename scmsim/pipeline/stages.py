@@ -16,7 +16,7 @@ from scmsim.core.records import EVENT, OPS, SLICE, Files
 from scmsim.footprint import NO_BOOK, Book, Footprints
 from scmsim.footprint.describe import OPERATION, begin, describe
 from scmsim.footprint.expand import expanded
-from scmsim.footprint.interleave import OPEN_FILE, begin_batch, interleave
+from scmsim.footprint.interleave import MOST, OPEN_FILE, begin_batch, interleave
 from scmsim.fs.engine.model import ROOM, Model
 from scmsim.medium import model as medium
 from scmsim.mmu import presets, touches
@@ -46,6 +46,9 @@ class Stage:
         """The events of one buffer, in order."""
         raise NotImplementedError
 
+    def end(self) -> None:
+        """Behind the last event of a batch."""
+
     def watched(self) -> list[Watched]:
         """Its state, which comes back where passes repeat."""
         return []
@@ -70,6 +73,8 @@ class Loop:
         for events in self.model.events(batch):
             for stage in self.stages:
                 stage.take(events)
+        for stage in self.stages:
+            stage.end()
 
 
 class Counting(Stage):
@@ -224,7 +229,11 @@ class RepStrings(Stage):
 
 
 class Interleaved(Stage):
-    """What the kernel's own code touches, between the events that an MMU takes.  No other stage sees those touches."""
+    """What the kernel's own code touches, between the events that an MMU takes.  No other stage sees those touches.
+
+    Which measured call an operation is like follows from its first events (interleave.MOST), wherever a buffer ends: the last
+    operation of a buffer is held until they are there.
+    """
 
     def __init__(self, mmu: Mmu, footprints: Footprints, placement: Placement, files: Files) -> None:
         self.mmu, self.footprints = mmu, footprints
@@ -233,6 +242,7 @@ class Interleaved(Stage):
         self.inodes, self.known = begin(files)
         self.opened = np.zeros(len(files), np.int64)  # which measured open file stands for that of each file
         self.operations, self.slices = np.zeros(0, OPERATION), np.zeros(ROOM, SLICE)
+        self.held, self.held_bins = np.zeros(0, EVENT), np.zeros(0, np.int64)
         mmu.learn(footprints.book)
 
     def begin(self, batch: np.recarray) -> None:
@@ -242,16 +252,42 @@ class Interleaved(Stage):
         begin_batch(self.footprints.state)
 
     def take(self, events: np.ndarray) -> None:
+        bins, first = self.mmu.counting.bins[: len(events)], 0
+        if len(self.held):
+            first = _length_of_one(events["op"] == self.held["op"][0])
+            self.held, self.held_bins = np.append(self.held, events[:first]), np.append(self.held_bins, bins[:first])
+            if first == len(events) and len(self.held) < MOST:
+                return
+            self.end()
+        last = len(events) - (_length_of_one(events["op"][::-1] == events["op"][-1]) if len(events) else 0)
+        if len(events) - max(first, last) >= MOST:
+            last = len(events)
+        last = max(first, last)
+        self._count(events[first:last], bins[first:last])
+        self.held, self.held_bins = events[last:].copy(), bins[last:].copy()
+
+    def end(self) -> None:
+        held, bins = self.held, self.held_bins
+        self.held, self.held_bins = held[:0], bins[:0]
+        self._count(held, bins)
+
+    def _count(self, events: np.ndarray, bins: np.ndarray) -> None:
         prints = self.footprints
         if len(events) > len(self.slices):
             self.slices = np.zeros(len(events), SLICE)
         slices = self.slices[: len(events)]
         interleave(prints.state, prints.book, self.opened, slices, self.operations, events)
-        self.mmu.count(events, self.mmu.counting.bins, slices)
+        self.mmu.count(events, bins, slices)
 
     def watched(self) -> list[Watched]:
         state = (self.footprints.state.view(np.ndarray), self.inodes.view(np.ndarray), self.known, self.opened)
         return [*self.mmu.watched(), *map(Watched, state)]
+
+
+def _length_of_one(is_of_it: np.ndarray) -> int:
+    """How many entries come before the first that is not True."""
+    others = np.flatnonzero(~is_of_it)
+    return int(others[0]) if len(others) else len(is_of_it)
 
 
 class Medium(Stage):

@@ -10,7 +10,7 @@ from scmsim.core.counters import SCHEMA, rounded
 from scmsim.core.errors import UsageError, expect
 from scmsim.core.records import Source
 from scmsim.fs.engine.model import ROOM
-from scmsim.pipeline import DEFAULTS
+from scmsim.pipeline import DEFAULTS, kernels
 from scmsim.pipeline.arguments import Params, Progress, checked_params, open_source
 from scmsim.pipeline.run import Replay
 from scmsim.pipeline.stages import Counting, Stage
@@ -78,7 +78,9 @@ def timeline(
         raise UsageError(f"{windows} windows are not between 1 and {MOST_WINDOWS}; give another number")
     source, _ = open_source(pathlib.Path(trace) if isinstance(trace, os.PathLike) else trace)
     chunk = max(1, min(ROOM, -(-source.rows // windows)))
-    one = Replay(source, fs, machine, paging, medium, checked_params(params), "site", None, chunk)
+    given = checked_params(params)
+    footprints = kernels.choose(None, [fs], given, None).footprints
+    one = Replay(source, fs, machine, paging, medium, given, "site", footprints, chunk)
     snapshots = _Snapshots(one.counting)
     one.loop.stages = [*one.loop.stages, snapshots]
     run = one.run(False, progress)
