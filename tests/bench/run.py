@@ -25,7 +25,7 @@ EXPERIMENT = "quickstart"
 REWRITES = r"""
 import re, sys, scmsim
 from scmsim.workload.microbench import Workload
-scmsim.replay(Workload("rewrite", 4096, 16 << 20, passes=max(1, int(sys.argv[1]) >> 12)), "nova-cow")
+scmsim.replay(Workload("rewrite", 4096, 16 << 20, passes=max(1, int(sys.argv[1]) >> 12)), "nova-cow", footprints="none")
 # not ru_maxrss: what the parent had when it started this process counts there
 print(re.search(r"VmHWM:\s*(\d+)", open("/proc/self/status").read())[1])
 """
@@ -67,9 +67,12 @@ def replays(operations: int) -> Iterator[Line]:
     )  # fmt: skip
     for fs, op, unit in cells:
         work = Workload(op, unit, unit * operations)
-        scmsim.replay(Workload(op, unit, unit * 100), fs)  # compiles, or loads what is compiled
-        seconds = cpu(lambda work=work, fs=fs: scmsim.replay(work, fs))
-        yield f"replay {fs} {op} {unit}", rate(work.rows, seconds, "operations")
+        for footprints, told in (("none", ""), *([(None, ", with footprints")] if op == "append" else [])):
+            scmsim.replay(
+                Workload(op, unit, unit * 100), fs, footprints=footprints
+            )  # compiles, or loads what is compiled
+            seconds = cpu(lambda work=work, fs=fs, given=footprints: scmsim.replay(work, fs, footprints=given))
+            yield f"replay {fs} {op} {unit}{told}", rate(work.rows, seconds, "operations")
 
 
 def workloads(operations: int) -> Iterator[Line]:
@@ -145,7 +148,9 @@ def scaling(operations: int) -> Iterator[Line]:
         took = {}
         for passes in (1, 3, 9):
             work = Workload(op, 4096, 4096 * operations, passes=passes)
-            took[passes] = min(cpu(lambda work=work, fs=fs: scmsim.replay(work, fs)) for _ in range(3))
+            took[passes] = min(
+                cpu(lambda work=work, fs=fs: scmsim.replay(work, fs, footprints="none")) for _ in range(3)
+            )
         ratio = (took[9] - took[3]) / 3 / max(took[3] - took[1], 1e-9)
         yield f"scaling: {fs} {op}, late passes over early ones", f"{ratio:>14.2f} times the CPU time an operation"
 
