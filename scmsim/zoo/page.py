@@ -22,8 +22,7 @@ its tables as one. The same command resumes a run that was stopped; `--trace 'gi
 is the folder of a [sweep](sweep.md), whose `results.parquet` has every counter.
 
 Machine {machine}, medium {medium}, each file system's own mapping. What is dirty at the end is written back and counts. Walks and
-misses are those of the file system's data and metadata; what else the kernel's code touches is
-[left out](validation-tlb.md).
+misses have what the kernel's own code touches in them, [as measured](validation-tlb.md) on Linux 5.10.
 
 | column | meaning |
 |---|---|
