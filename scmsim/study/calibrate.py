@@ -19,6 +19,7 @@ from scmsim.core import schema, toml
 from scmsim.core.atomic import whole
 from scmsim.core.errors import UsageError
 from scmsim.core.records import Source
+from scmsim.footprint import NONE_AT_ALL
 from scmsim.fs.engine import costs
 from scmsim.fs.engine.costs import COLUMNS
 from scmsim.lab.plan import Replayable
@@ -264,7 +265,7 @@ def _replayed(model: Tuned, works: Sequence[Work]) -> np.ndarray:
     """Counts per call of each cell."""
     out = np.zeros((len(works), 3))
     for i, work in enumerate(works):
-        run = replay(work.source, fs=model.fs, params=model.params).runs[0]
+        run = replay(work.source, fs=model.fs, params=model.params, footprints=NONE_AT_ALL).runs[0]
         out[i] = [run.counters[counter] / (work.calls or run.calls) for counter in COUNTERS]
     return out
 

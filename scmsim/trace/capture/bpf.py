@@ -162,8 +162,9 @@ def _all_recorded(process: subprocess.Popen[bytes], lines: pathlib.Path, meanwhi
 
 def _stopped(process: subprocess.Popen[bytes]) -> int:
     """The status of bpftrace, told to end; it does not see a signal that comes while it works on events, so it gets more."""
+    end = time.monotonic() + _PATIENCE_S
     while True:
-        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGINT if time.monotonic() < end else signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
             return process.wait(2)
 
