@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scmsim.core.records import LOAD, STORE
-from scmsim.jit import inlined, kernel, subroutine
+from scmsim.jit import inlined, subroutine
 from scmsim.jit.vectors import find8, same8, same8_bytes, touch8
 from scmsim.mmu.columns import BLOCK, LOOKUPS
 from scmsim.mmu.needless import MOST, needed
@@ -119,12 +119,9 @@ def table(state: np.ndarray, places: np.ndarray, touches: np.ndarray, bounds: np
     """
     pages = _on_machine(state[0], places)
     own = pages["kind"] > 0
-    chunks, rows = np.zeros(len(bounds) - 1, CHUNK), np.zeros(len(touches), np.int32)
-    ends = np.zeros(len(touches) + 1, np.int64)
-    sets = np.where(own, -1, pages["at"])
-    count = _by_set(touches, bounds, sets, np.zeros(len(touches), np.bool_), (chunks, rows, ends))
+    chunks, rows, ends = _by_set(touches.astype(np.int32), bounds, np.where(own, -1, pages["at"]))
     distinct: dict[bytes, int] = {}
-    pieces = (rows[a:b].tobytes() for a, b in itertools.pairwise(ends[: count + 1].tolist()))
+    pieces = (rows[a:b].tobytes() for a, b in itertools.pairwise(ends.tolist()))
     order = np.array([distinct.setdefault(piece, len(distinct)) for piece in pieces], np.int32)
     rows = np.frombuffer(b"".join(distinct), np.int32)
     ends = np.cumsum([0, *map(len, distinct)]) // rows.itemsize
@@ -132,9 +129,9 @@ def table(state: np.ndarray, places: np.ndarray, touches: np.ndarray, bounds: np
     names = np.where(own, -1 - np.arange(len(pages)), pages["tag"])
     kept = needed(rows, ends, names, _sure(state[0], pages, objects))
     looked_up = np.append(0, np.cumsum(kept))[ends]
-    sequences, tags = np.zeros(len(distinct), SEQUENCE), np.zeros(len(distinct) * _SHORT, np.int64)
+    sequences = np.zeros(len(distinct), SEQUENCE)
     sequences["first"], sequences["behind"], sequences["count"] = looked_up[:-1], looked_up[1:], np.diff(ends)
-    _leave(pages, rows, ends, sequences, tags)
+    tags = _leave(pages, rows, ends, sequences)
     chosen = np.zeros(looked_up[-1], TOUCH)
     chosen["page"], chosen["number"] = rows[kept], (np.arange(len(rows)) - np.repeat(ends[:-1], np.diff(ends)))[kept]
     return Table(pages, chunks, order, sequences, tags, np.zeros(len(tags), np.uint8), chosen, objects.astype(np.int32))
@@ -146,52 +143,49 @@ NOTHING = Table(
 )  # fmt: skip
 
 
-@kernel
-def _by_set(touches, bounds, sets, taken, out):
-    """Put the touches of each chunk in the order of their sets, as these come; sets[row] = -1 comes last.
+def _by_set(touches: np.ndarray, bounds: np.ndarray, sets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The touches of each chunk in the order of their sets, as these come; sets[row] = -1 comes last.
 
-    `out`: the chunks, rows of the ordered touches, and where each sequence begins.  Returns how many sequences there are.
+    Returns the chunks, the touches, and where each sequence begins, with the number of all touches.
     """
-    chunks, rows, begins = out
-    at, count = 0, 0
-    for c in range(len(chunks)):
-        chunk, end = chunks[c], bounds[c + 1]
-        chunk.first = count
-        for own in range(2):
-            for t in range(bounds[c], end):
-                if taken[t] or (sets[touches[t]] < 0) != (own == 1):
-                    continue
-                begins[count] = at
-                count += 1
-                for u in range(t, end):
-                    if sets[touches[u]] == sets[touches[t]]:
-                        rows[at], taken[u] = touches[u], True
-                        at += 1
-        for t in range(bounds[c], end):
-            chunk.stores += touches[t] & 1
-        chunk.behind, chunk.loads = count, end - bounds[c] - chunk.stores
-    begins[count] = at
-    return count
+    lengths = np.diff(bounds)
+    chunk = np.repeat(np.arange(len(lengths)), lengths)
+    key = chunk * (int(sets.max(initial=0)) + 2) + sets[touches] + 1
+    by_key = np.argsort(key, kind="stable")
+    begins = np.flatnonzero(np.diff(key[by_key], prepend=-1))
+    counts = np.diff(begins, append=len(touches))
+    came = by_key[begins]  # the first touch of each sequence
+    own = sets[touches[came]] < 0
+    came[own] = bounds[chunk[came[own]] + 1] - 1
+    order = np.lexsort((own, came))
+    ends = np.append(0, np.cumsum(counts[order]))
+    at = np.arange(len(touches)) + np.repeat(begins[order] - ends[:-1], counts[order])
+    chunks = np.zeros(len(lengths), CHUNK)
+    chunks["behind"] = np.cumsum(np.bincount(chunk[by_key[begins]], minlength=len(lengths)))
+    chunks["first"][1:] = chunks["behind"][:-1]
+    chunks["stores"] = np.bincount(chunk, weights=touches & 1, minlength=len(lengths))
+    chunks["loads"] = lengths - chunks["stores"]
+    return chunks, touches[by_key[at]], ends
 
 
-@kernel
-def _leave(pages, rows, ends, sequences, tags):
-    """Say what each sequence leaves in its set: its pages, the last one first, if there are not too many."""
-    for k in range(len(sequences)):
-        sequence, page, count = sequences[k], pages[rows[ends[k]]], 0
-        sequence.at, sequence.slots = page.at, _NEVER
-        if page.kind > 0 or (page.policy != LRU and page.policy != TREE):
-            continue
-        for t in range(ends[k + 1] - 1, ends[k] - 1, -1):
-            known, tag = False, pages[rows[t]].tag
-            for i in range(_SHORT * k, _SHORT * k + min(count, page.ways)):
-                known |= tags[i] == tag
-            if not known:
-                if count < page.ways:
-                    tags[_SHORT * k + count] = tag
-                count += 1
-        if count <= page.ways:
-            sequence.slots = (1 << count) - 1 if page.policy == LRU else _NOT_YET
+def _leave(pages: np.ndarray, rows: np.ndarray, ends: np.ndarray, sequences: np.ndarray) -> np.ndarray:
+    """Say what each sequence leaves in its set, if its pages are not too many; returns their tags, the last one first."""
+    which = np.repeat(np.arange(len(sequences)), np.diff(ends))
+    _, names = np.unique(pages["tag"][rows], return_inverse=True)
+    _, from_end = np.unique((which * len(rows) + names.ravel())[::-1], return_index=True)
+    last = len(rows) - 1 - np.sort(from_end)  # touch of each page of a sequence, the last one first
+    distinct = np.bincount(which[last], minlength=len(sequences))
+    page = pages[rows[ends[:-1]]]
+    known = (page["kind"] == 0) & np.isin(page["policy"], (LRU, TREE)) & (distinct <= page["ways"])
+    sequences["at"] = page["at"]
+    few = np.minimum(distinct, _SHORT)
+    sequences["slots"] = np.where(known, np.where(page["policy"] == LRU, (1 << few) - 1, _NOT_YET), _NEVER)
+    tags = np.zeros((len(sequences), _SHORT), np.int64)
+    behind = np.cumsum(distinct[::-1])[::-1] - distinct  # `last` goes through the sequences from the last one on
+    place = np.arange(len(last)) - behind[which[last]]
+    fits = known[which[last]]
+    tags[which[last[fits]], place[fits]] = pages["tag"][rows[last[fits]]]
+    return tags.ravel()
 
 
 def _sure(s: np.void, pages: np.ndarray, objects: np.ndarray) -> np.ndarray:
