@@ -75,7 +75,6 @@ def calls_of(model: Model, source: Source) -> list[Call]:
     loop = Loop(model, [seen], source.files)
     for batch in source.batches():
         loop.take(batch)
-        seen.end()
     return seen.calls
 
 
