@@ -86,14 +86,11 @@ class Footprints:
     book : Book
     measured_on : str
         Kernel and file system that were measured.
-    own : bool
-        Whether that is the file system that was asked for, or the general layers stand for it.
     """
 
     state: np.recarray
     book: Book
     measured_on: str
-    own: bool
 
 
 def kernels() -> list[str]:
@@ -120,6 +117,11 @@ def path_of(kernel: str, fs: str) -> pathlib.Path:
     return (_DATA / kernel if kernel in kernels() else pathlib.Path(kernel)) / f"{fs}.npz"
 
 
+def has_own(kernel: str, fs: str) -> bool:
+    """Whether a file system was measured on a kernel; GENERAL stands for the others."""
+    return path_of(kernel, fs).exists()
+
+
 def load(kernel: str, fs: str, sites: list[str]) -> Footprints:
     """Footprints for a model whose mechanisms are `sites`.
 
@@ -129,11 +131,10 @@ def load(kernel: str, fs: str, sites: list[str]) -> Footprints:
         For a kernel that was not measured.
     """
     check(kernel)
-    own = path_of(kernel, fs).exists()
-    return read(path_of(kernel, fs if own else GENERAL), sites, own)
+    return read(path_of(kernel, fs if has_own(kernel, fs) else GENERAL), sites)
 
 
-def read(path: pathlib.Path, sites: list[str], own: bool = True) -> Footprints:
+def read(path: pathlib.Path, sites: list[str]) -> Footprints:
     """Footprints of a file; raises UsageError for one that is damaged or something else."""
     try:
         with np.load(path, allow_pickle=False) as file:
@@ -154,7 +155,7 @@ def read(path: pathlib.Path, sites: list[str], own: bool = True) -> Footprints:
     first, bounds = _chunks(measured["count"])
     groups, calls = _ordered(state, measured, first)
     book = Book(groups, calls, touches, bounds, pages, inodes)
-    return Footprints(state, book, f"{header['fs']} on Linux {header['kernel']}", own)
+    return Footprints(state, book, f"{header['fs']} on Linux {header['kernel']}")
 
 
 def _translated(masks: np.ndarray, theirs: list[str], ours: list[str]) -> np.ndarray:
@@ -192,9 +193,8 @@ def _ordered(state: np.recarray, measured: np.ndarray, first_chunk: np.ndarray) 
     bounds = np.searchsorted(measured["kind"][order][first], np.arange(len(OPS) + 1))
     for kind in range(len(OPS)):
         some = bounds[kind] < bounds[kind + 1]
-        state.groups[0, kind] = (bounds[kind], bounds[kind + 1]) if some else (0, len(groups))
-        if OPS[kind] in _NO_CALLS:
-            state.groups[0, kind] = 0
+        if OPS[kind] not in _NO_CALLS:
+            state.groups[0, kind] = (bounds[kind], bounds[kind + 1]) if some else (0, len(groups))
     return groups, calls
 
 

@@ -82,5 +82,5 @@ def _without_own(names: Iterable[str], kernel: str | None) -> dict[str, list[str
     return {
         name: [f"no footprints of {name} were measured; those of {footprint.GENERAL} stand for its general layers"]
         for name in names
-        if not footprint.path_of(kernel, name).exists()
+        if not footprint.has_own(kernel, name)
     }

@@ -259,12 +259,11 @@ class Interleaved(Stage):
             if first == len(events) and len(self.held) < MOST:
                 return
             self.end()
-        last = len(events) - (_length_of_one(events["op"][::-1] == events["op"][-1]) if len(events) else 0)
-        if len(events) - max(first, last) >= MOST:
-            last = len(events)
-        last = max(first, last)
-        self._count(events[first:last], bins[first:last])
-        self.held, self.held_bins = events[last:].copy(), bins[last:].copy()
+        events, bins = events[first:], bins[first:]
+        last = _length_of_one(events["op"][::-1] == events["op"][-1:])
+        whole = len(events) - (last if last < MOST else 0)
+        self._count(events[:whole], bins[:whole])
+        self.held, self.held_bins = events[whole:].copy(), bins[whole:].copy()
 
     def end(self) -> None:
         held, bins = self.held, self.held_bins

@@ -13,7 +13,7 @@ import numpy as np
 from scmsim.core.errors import UsageError
 from scmsim.trace.formats.addresses._accesses import Accesses
 from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import blocks
+from scmsim.trace.reading.lines import BadLine, Progress, blocks, byte_blocks
 from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 from scmsim.trace.syscalls.conversion import Conversion
@@ -81,6 +81,20 @@ class Timed(Joined):
         self.moment = 0  # that `until` was told last
         self._maps: Maps | None = None  # of the accesses below
         self._waiting: list[Access] = []
+
+    def take(self, line: str) -> None:
+        """Work on one line of the text; raises BadLine."""
+        raise NotImplementedError
+
+    def read(self, given: Input, writer: TraceWriter, progress: Progress | None) -> None:
+        """Work on the whole text."""
+        for block in byte_blocks(given, self.work.tool, progress):
+            for line in block.decode("latin-1").removesuffix("\n").split("\n"):
+                try:
+                    self.take(line)
+                except BadLine as error:
+                    self.work.bad(str(error))
+            self.drain(writer)
 
     def until(self, ns: int) -> None:
         """Work on strace's lines up to a moment, in ns since 1970 or any other one; what follows has that time."""

@@ -14,7 +14,7 @@ import re
 from scmsim.trace.formats.addresses._accesses import LOADS, STORES
 from scmsim.trace.formats.addresses._joined import USER_END, Timed
 from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import BadLine, Progress, byte_blocks
+from scmsim.trace.reading.lines import BadLine, Progress
 from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 from scmsim.trace.syscalls import importer as why
@@ -59,13 +59,7 @@ def convert(
     """Convert the text; closes the writer (see `scmsim.trace.formats`, and PARAMS)."""
     with Input.of(path) as given:
         work = _View(given, strict, under, calls)
-        for block in byte_blocks(given, _TOOL, progress):
-            for line in block.decode("latin-1").removesuffix("\n").split("\n"):
-                try:
-                    work.take(line)
-                except BadLine as error:
-                    work.work.bad(str(error))
-            work.drain(writer)
+        work.read(given, writer, progress)
         return work.finish(writer, ["what the kernel loads and stores for the program in mapped files is not seen"])
 
 

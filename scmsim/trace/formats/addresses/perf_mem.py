@@ -21,7 +21,7 @@ from scmsim.core.errors import UsageError
 from scmsim.trace.formats.addresses._accesses import BOTH, LOADS, STORES
 from scmsim.trace.formats.addresses._joined import USER_END, Timed
 from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import BadLine, Progress, byte_blocks
+from scmsim.trace.reading.lines import BadLine, Progress
 from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
 from scmsim.trace.syscalls import importer as why
@@ -85,10 +85,7 @@ def convert(
     ns = _shift(shift) if calls else ORIGIN * _SECOND
     with Input.of(path) as given:
         work = _Samples(given, strict, under, calls, ns)
-        for block in byte_blocks(given, _TOOL, progress):
-            for line in block.decode("latin-1").removesuffix("\n").split("\n"):
-                work.take(line)
-            work.drain(writer)
+        work.read(given, writer, progress)
         work.tell_early()
         spots = ["samples: not every access is in the trace, and each is one byte, which is sure to be touched"]
         if not calls:
@@ -115,18 +112,15 @@ class _Samples(Timed):
         self.early: list[tuple[str, str]] = []  # calls of before the first time
 
     def take(self, line: str) -> None:
-        """Work on one line."""
+        """Work on one line; raises BadLine."""
         found = _LINE.fullmatch(line)
-        try:
-            if found is None:
-                self._odd(line)
-            elif found[5].startswith("PERF_RECORD_"):
-                self._moment(found)
-                self._record(found[5][len("PERF_RECORD_") :])
-            else:
-                self._sample(found)
-        except BadLine as error:
-            self.work.bad(str(error))
+        if found is None:
+            self._odd(line)
+        elif found[5].startswith("PERF_RECORD_"):
+            self._moment(found)
+            self._record(found[5][len("PERF_RECORD_") :])
+        else:
+            self._sample(found)
 
     def _odd(self, line: str) -> None:
         if not line.strip():
