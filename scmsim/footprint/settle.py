@@ -7,7 +7,7 @@ pages of the same objects, as the kernel placed them.  A TLB would see each obje
 import numpy as np
 
 from scmsim.core.records import KERNEL, WORK
-from scmsim.footprint.interleave import AREA, LARGE, PAGE
+from scmsim.footprint.interleave import AREA, LARGE
 from scmsim.jit import kernel
 
 
