@@ -92,7 +92,9 @@ def mixed(seed, count, align):
 @pytest.mark.parametrize(("fs", "params"), SYSTEMS)
 def test_what_is_promised_holds(fs, params):
     """NOVA and Linux 4's DAX only for writes aligned to 8 bytes, see below."""
-    report = check(fs, mixed(1, 24, 8 if fs.startswith("nova") or fs == "ext4-dax-linux4" else 1), params, sizes=(0, -1, 9000, -1))
+    report = check(
+        fs, mixed(1, 24, 8 if fs.startswith("nova") or fs == "ext4-dax-linux4" else 1), params, sizes=(0, -1, 9000, -1)
+    )
     assert report.failures == [] and report.failing_states == 0
     assert report.operations == 24 and report.states > 100 and report.possible_states >= report.states
 
