@@ -50,7 +50,7 @@ def test_home_is_the_large_page_that_is_touched_most() -> None:
     ("fs", "source"),
     [
         ("ext4-dax", "ext4-dax"), ("ext4-dax-linux4", "ext4-dax"), ("ext4-linux4", "ext4"), ("splitfs", "ext4-dax"),
-        ("ramfs", "tmpfs"), ("ext2-ramdisk", "ext4"), ("nova-cow", None), ("pmfs-4k", None),
+        ("ramfs", "ramfs"), ("ext2-ramdisk", "ext2"), ("nova-cow", None), ("pmfs-4k", None),
     ],
 )  # fmt: skip
 def test_a_model_takes_the_footprints_of_what_it_is_built_on(fs: str, source: str | None) -> None:
