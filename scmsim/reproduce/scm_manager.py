@@ -24,6 +24,8 @@ SOURCES = ("scm-manager",)
 
 MACHINE, BOARD = "xscale", "64MiB"
 COLUMNS = ("fat-nand", "fat-scm", "ext2-scm", "scm-manager")  # of Tables 3 to 5
+SYSTEMS, POLICIES = COLUMNS, ("base-4k",)
+PARTS = ()
 MEDIUM = {"fat-nand": "nand", "fat-scm": "feram", "ext2-scm": "feram", "scm-manager": "feram"}
 OBJECT_OPS = ("malloc", "free", "load", "store")  # no system calls in the paper's test
 TIMES = 10  # executions of each case, as in the paper

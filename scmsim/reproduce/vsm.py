@@ -38,6 +38,8 @@ PARAMS: dict[str, dict[str, str | int]] = {
     "nova-fast16": {},
 }
 PAGING = {"vsm": "virtual-superpages"}  # the others: the direct map, two levels
+SYSTEMS, POLICIES = (*PARAMS, "nova-cow", "vsm-1g"), (*PAGING.values(), "directmap-1g")
+PARTS = ()
 # One core of a Broadwell-E with DDR4-2133 copies 25,000,000 bytes in 4.5 ms (stackoverflow.com/questions/39260020), 5.6 GB/s.
 # Less its loads at the medium's 17 GB/s that leaves 8.3 for its stores.  The machine's own figure is an estimate, 7.
 COPY_GB_S = 8.3
