@@ -25,7 +25,7 @@ left out: one that the models cannot give says why. Exit code 1 if an exact row 
 @click.option(
     "--quick",
     is_flag=True,
-    help="Small workloads: about 20 s of CPU, 100 s the first time, on two cores side by side; rows that need gigabytes say so.",
+    help="Small workloads: about 17 s of CPU, 105 s the first time, on all cores; rows that need gigabytes say so.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print {rows, summary} as JSON.")
 @click.option("--markdown", is_flag=True, help="Print Markdown tables.")

@@ -33,10 +33,7 @@ KINDS = {
 }
 VERDICTS = ("met", "near", "off", "contradicted")  # best first
 INFORMATIVE = ("exact", "derived")  # kinds that the summary counts
-CALLS = (
-    "mkdir", "create", "open", "write", "read", "fsync", "stat", "readdir", "close", "unlink",
-    "malloc", "mm_to_file", "file_to_mm", "store", "load", "free",
-)  # fmt: skip  # what the documents' workloads ask for
+CALLS = ("mkdir", "create", "open", "write", "read", "fsync", "stat", "readdir", "close", "unlink")  # to compile ahead
 RATIOS = ("ratio",)  # units of which 1 means no difference
 
 Number = int | float
@@ -271,7 +268,8 @@ def compile_ahead(wanted: Iterable[str], jobs: int, progress: Progress) -> None:
     """Compile, in at most `jobs` processes, what the rows of the wanted ids or documents need and what is not compiled yet."""
     modules = [_module(document) for document in dict.fromkeys(document for _, document in _chosen(wanted))]
     names = {name for module in modules for name in module.SYSTEMS}
-    compile_missing(names, {policy for module in modules for policy in module.POLICIES}, lambda: CALLS, jobs, progress)
+    policies = {policy for module in modules for policy in module.POLICIES}
+    compile_missing(names, policies, lambda: CALLS, jobs, progress)
 
 
 def _chosen(wanted: Iterable[str]) -> list[tuple[Published, str]]:
