@@ -216,13 +216,15 @@ def _compile_ahead(replays: list[dict], jobs: int) -> None:
     from scmsim.pipeline.arguments import models_of, names_of, open_source
 
     names = {name for job in replays for name in names_of(job["fs"])}
-    policies = {
-        known for job in replays for known in models_of(names_of(job["fs"]), job["machine"], job["paging"])
-    } - names
-    if len(pieces := compile_ahead.missing(sorted(names), sorted(policies))) > 1:
-        operations = {name for job in replays for name in compile_ahead.first_operations(open_source(job["trace"])[0])}
-        with CompilingAhead() as progress:
-            compile_ahead.compile_pieces(pieces, sorted(policies), operations, jobs, progress)
+    known = {one for job in replays for one in models_of(names_of(job["fs"]), job["machine"], job["paging"])}
+    with CompilingAhead() as progress:
+        compile_ahead.compile_missing(
+            names,
+            known - names,
+            lambda: {name for job in replays for name in compile_ahead.first_operations(open_source(job["trace"])[0])},
+            jobs,
+            progress,
+        )
 
 
 def run_all(replays: list[dict], params: dict[str, dict[str, str]], by: str | None, jobs: int | None = None) -> Any:
@@ -232,8 +234,7 @@ def run_all(replays: list[dict], params: dict[str, dict[str, str]], by: str | No
     from scmsim.pipeline.arguments import models_of, names_of
 
     jobs, result = jobs or len(os.sched_getaffinity(0)), None
-    if jobs > 1:
-        _compile_ahead(replays, jobs)
+    _compile_ahead(replays, jobs)
     elsewhere = {job["paging"] for job in replays}  # parameters of one paging mean nothing to the replays of another
     with Progress() as progress:
         for job in replays:

@@ -50,7 +50,7 @@ def command(
 ) -> int:
     import os
 
-    from scmsim.cli._progress import Points
+    from scmsim.cli._progress import CompilingAhead, Points
     from scmsim.perf.plan import duration
     from scmsim.sweep import config as configs
     from scmsim.sweep import run as sweeps
@@ -72,8 +72,10 @@ def command(
                 f"time about {duration(plan.seconds)} (assuming {sweeps.OPERATIONS_PER_S:,.0f} operations/s a worker)"
             )
         return 0
-    with Points() as progress:
-        found = sweeps.run(sweep, out, executor=executor, jobs=jobs or 0, scheduler=scheduler, progress=progress)
+    with CompilingAhead() as compiling, Points() as progress:
+        found = sweeps.run(
+            sweep, out, executor=executor, jobs=jobs or 0, scheduler=scheduler, progress=progress, compiling=compiling
+        )
     if as_json:
         click.echo(json.dumps(sweeps.summary(found)))
     else:

@@ -7,7 +7,7 @@ finds them.
 
 import contextlib
 import warnings
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
@@ -73,6 +73,23 @@ def missing(names: Iterable[str], policies: Iterable[str]) -> list[str]:
     for name in names:
         kept[name] = [first_kernel(name)]
     return [piece for piece, kernels in kept.items() if not all(map(is_kept, kernels))]
+
+
+def compile_missing(
+    names: Iterable[str],
+    policies: Iterable[str],
+    operations: Callable[[], Collection[str]],
+    jobs: int,
+    progress: Progress,
+) -> None:
+    """Compile, at most `jobs` at once, what is not on disk yet of file systems and policies, if that is more than one piece.
+
+    `operations` gives the names of those that a file system is compiled for; it is asked only if something is missing.
+    """
+    policies = sorted(policies)
+    pieces = missing(sorted(names), policies) if jobs > 1 else []
+    if len(pieces) > 1:
+        compile_pieces(pieces, policies, operations(), jobs, progress)
 
 
 def first_kernel(fs: str) -> Any:

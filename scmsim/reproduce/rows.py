@@ -7,15 +7,20 @@ lower side (`Answer.least`).  The other sign, or the other side of 1, is contrad
 """
 
 import csv
+import functools
+import itertools
 import math
 import pathlib
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NamedTuple
 
 from scmsim.core.errors import unknown
 from scmsim.core.processes import processes
+from scmsim.pipeline.arguments import Progress
+from scmsim.pipeline.compile_ahead import compile_missing
 
 DOCUMENTS = ("scmfs", "thesis", "vsm", "scm_manager")  # modules of this room
 MET, NEAR = 1.25, 2.0  # factors; no claim of accuracy: the table shows every ratio
@@ -28,6 +33,7 @@ KINDS = {
 }
 VERDICTS = ("met", "near", "off", "contradicted")  # best first
 INFORMATIVE = ("exact", "derived")  # kinds that the summary counts
+CALLS = ("mkdir", "create", "open", "write", "read", "fsync", "stat", "readdir", "close", "unlink")  # to compile ahead
 RATIOS = ("ratio",)  # units of which 1 means no difference
 
 Number = int | float
@@ -210,7 +216,11 @@ def summary(rows: Iterable[Row]) -> dict[str, int]:
 
 
 def reproduce(
-    wanted: Iterable[str] = (), quick: bool = True, jobs: int = 1, start: Callable[[], None] | None = None
+    wanted: Iterable[str] = (),
+    quick: bool = True,
+    jobs: int = 1,
+    start: Callable[[], None] | None = None,
+    progress: Progress = lambda *_: None,
 ) -> Iterator[Row]:
     """Yield the rows of the wanted ids or documents (none: all), in the order of the table.
 
@@ -220,31 +230,65 @@ def reproduce(
     quick : bool
         Small workloads; rows that need gigabytes say "full only".
     jobs : int
-        Processes, each with a document at a time; 1: this process.
+        Processes, each with some rows of a document at a time (`PARTS`); 1: this process.
     start : callable, optional
         What each of these processes calls first.
+    progress : callable(what, done, total), optional
+        Told of rows as they are finished, in any order.
 
     Raises
     ------
     UsageError
         For an id or a document that is not there (the nearest is named).
     """
+    chosen = _chosen(wanted)
+    parts = [] if jobs == 1 else _parts(chosen)
+    done = itertools.accumulate(itertools.repeat(1))
+
+    def finished(part: int, _: object = None) -> None:
+        for _ in range(part):
+            progress("published rows", next(done), len(chosen))
+
+    if len(parts) < 2:
+        for row, document in chosen:
+            yield answered(row, document, quick)
+            finished(1)
+        return
+    with processes(min(jobs, len(parts)), start) as pool:
+        found: dict[str, Future[dict[str, Row]]] = {}
+        for part in parts:
+            future = pool.submit(_answered, part, quick)
+            future.add_done_callback(functools.partial(finished, len(part)))
+            found |= dict.fromkeys((row.id for row, _ in part), future)
+        for row, _ in chosen:
+            yield found[row.id].result()[row.id]
+
+
+def compile_ahead(wanted: Iterable[str], jobs: int, progress: Progress) -> None:
+    """Compile, in at most `jobs` processes, what the rows of the wanted ids or documents need and what is not compiled yet."""
+    modules = [_module(document) for document in dict.fromkeys(document for _, document in _chosen(wanted))]
+    names = {name for module in modules for name in module.SYSTEMS}
+    policies = {policy for module in modules for policy in module.POLICIES}
+    compile_missing(names, policies, lambda: CALLS, jobs, progress)
+
+
+def _chosen(wanted: Iterable[str]) -> list[tuple[Published, str]]:
+    """The rows of the wanted ids or documents, each with its document, in the order of the table."""
     table = [(row, document) for row in published() for document in DOCUMENTS if _belongs(row, document)]
     names = set(wanted)
     for name in names:
         if name not in DOCUMENTS and name not in {row.id for row, _ in table}:
             raise unknown("published row or document", name, [*DOCUMENTS, *(row.id for row, _ in table)])
-    chosen: dict[str, list[Published]] = {}
-    for row, document in table:
-        if not names or row.id in names or document in names:
-            chosen.setdefault(document, []).append(row)
-    if jobs == 1 or len(chosen) == 1:
-        for document, rows in chosen.items():
-            yield from (answered(row, document, quick) for row in rows)
-        return
-    with processes(min(jobs, len(chosen)), start) as pool:
-        for found in [pool.submit(_document, rows, document, quick) for document, rows in chosen.items()]:
-            yield from found.result()
+    return [pair for pair in table if not names or not names.isdisjoint((pair[0].id, pair[1]))]
+
+
+def _parts(chosen: list[tuple[Published, str]]) -> list[list[tuple[Published, str]]]:
+    """The rows in pieces of work that share no replay worth sharing: what takes long first, then what is left of each document."""
+    left = {row.id: (row, document) for row, document in chosen}
+    documents = dict.fromkeys(document for _, document in chosen)
+    parts = [[left.pop(name) for name in part if name in left] for each in documents for part in _module(each).PARTS]
+    parts += [[pair for pair in left.values() if pair[1] == document] for document in documents]
+    return [part for part in parts if part]
 
 
 def answered(row: Published, document: str, quick: bool) -> Row:
@@ -252,8 +296,8 @@ def answered(row: Published, document: str, quick: bool) -> Row:
     return Row(row, _module(document).ANSWERS[row.id](quick), document)
 
 
-def _document(rows: list[Published], document: str, quick: bool) -> list[Row]:
-    return [answered(row, document, quick) for row in rows]
+def _answered(part: list[tuple[Published, str]], quick: bool) -> dict[str, Row]:
+    return {row.id: answered(row, document, quick) for row, document in part}
 
 
 def _belongs(row: Published, document: str) -> bool:

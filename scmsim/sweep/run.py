@@ -1,5 +1,6 @@
 """A sweep from its points to its data set."""
 
+import contextlib
 import os
 import pathlib
 import threading
@@ -17,6 +18,7 @@ OPERATIONS_PER_S = 1e6  # assumption: a replay through MMU and medium; a policy 
 START_S = 0.2  # opening the trace, building the models
 
 Progress = Callable[[int, int, float], None]  # points done, points, seconds left
+Compiling = Callable[[str, int, int], None]  # what, pieces done, pieces
 
 
 @dataclass
@@ -68,13 +70,16 @@ def plan(sweep: Sweep, out: str | os.PathLike[str], jobs: int) -> Plan:
     seconds = 0.0
     for key, settings in points.items():
         if key not in finished:
-            replayed = repr(
-                [(name, value) for name, value in settings.items() if name.split(".")[0] in ("trace", "workload")]
-            )
+            replayed = repr(_replayed(settings))
             if replayed not in rows:
                 rows[replayed] = _rows(settings)
             seconds += START_S + rows[replayed] / OPERATIONS_PER_S
     return Plan(points, finished, seconds / max(1, jobs))
+
+
+def _replayed(settings: Settings) -> Settings:
+    """Those of a point's settings that say what it replays."""
+    return {name: value for name, value in settings.items() if name.split(".")[0] in ("trace", "workload")}
 
 
 def _rows(settings: Settings) -> float:
@@ -94,6 +99,7 @@ def run(
     jobs: int = 0,
     scheduler: str | None = None,
     progress: Progress | None = None,
+    compiling: Compiling = lambda *_: None,
 ) -> Outcome:
     """Compute the points that the folder lacks and gather all of them.
 
@@ -107,6 +113,8 @@ def run(
     scheduler : str, optional
         Address of a running Dask scheduler; else a cluster on this machine.
     progress : callable(done, points, seconds left), optional
+    compiling : callable(what, pieces done, pieces), optional
+        Told of what is compiled before the first point, once after an installation.
 
     Raises
     ------
@@ -120,7 +128,9 @@ def run(
     with store.opened(out) as place:
         todo = [(key, settings) for key, settings in ahead.points.items() if key not in place.finished()]
         if executor != "dask" or scheduler is None:
-            warm([settings for _, settings in todo])
+            points = [settings for _, settings in todo]
+            compile_points(points, jobs, compiling)
+            warm(points)
         done, started, stop = len(ahead.points) - len(todo), time.monotonic(), threading.Event()
         try:
             for i, (key, row, error) in enumerate(executors.run(executor, todo, jobs, scheduler, stop), 1):
@@ -137,6 +147,33 @@ def run(
         keys = varying(sweep.points)
         order = {in_words(one, keys): failed[key] for key, one in ahead.points.items() if key in failed}
         return Outcome(store.gather(place, list(ahead.points), order), len(ahead.points), len(todo), order, work)
+
+
+def compile_points(points: list[Settings], jobs: int, compiling: Compiling) -> None:
+    """Compile what points with file systems need and the disk lacks, in at most `jobs` processes."""
+    from scmsim.pipeline import DEFAULTS, compile_ahead
+    from scmsim.pipeline.arguments import models_of
+
+    placed = [one for one in points if "fs" in one]
+    models: set[str] = set()
+    for fs, machine, paging in {
+        (one["fs"], one.get("machine", DEFAULTS["machine"]), one.get("paging")) for one in placed
+    }:
+        with contextlib.suppress(ScmsimError):  # whatever it is, the points say it with their settings
+            models |= models_of([fs], machine, paging)
+    names = {one["fs"] for one in placed} & models
+    compile_ahead.compile_missing(names, models - names, lambda: _calls(placed), jobs, compiling)
+
+
+def _calls(points: list[Settings]) -> set[str]:
+    """Names of the operations with which what the points replay begins."""
+    from scmsim.pipeline import compile_ahead, open_source
+
+    found: set[str] = set()
+    for one in {repr(_replayed(one)): one for one in points}.values():
+        with contextlib.suppress(ScmsimError):
+            found |= compile_ahead.first_operations(open_source(source(one))[0])
+    return found
 
 
 def warm(points: list[Settings]) -> None:

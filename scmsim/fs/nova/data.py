@@ -114,13 +114,16 @@ def node_of(s, arena, row, page):
 
 @subroutine
 def assign_entry(s, arena, out, row, ref):
-    """Point the radix tree's slots at entry `ref`; each run of pages that had an older entry is freed from it."""
+    """Point the radix tree's slots at entry `ref`; each run of pages that had an older entry is freed from it.
+
+    FAST'16 frees page by page (inode.c: nova_assign_write_entry).
+    """
     word = arena[words_of(s, ref)]
     first, count = word >> 24, word & state.PAGES_MASK
     inserted, nodes, old, old_first = recipes.ZERO, recipes.ZERO, recipes.ZERO, recipes.ZERO
     for page in range(first, first + count):
         before = arena[arena[row + state.PAGES] + page]
-        if before != old:
+        if before != old or (before != 0 and not s.counters):
             if old != 0:
                 free_old(s, arena, out, old, old_first, page - old_first)
             old = before

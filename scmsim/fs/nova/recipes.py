@@ -212,7 +212,7 @@ def data_recipes(inplace: bool, counters: bool, entry_bytes: int, inode_fence: b
             _step(STORE, "entry invalidation", OLD, 0, 5 if counters else 4),
             *([_step(STORE, "entry invalidation", OLD_PAGE, LOG_BYTES, 0, DEAD)] if counters else []),
             *([_step(FLUSH, "entry invalidation", OLD_PAGE, LOG_BYTES, 0, DEAD)] if counters else []),
-            _step(FLUSH, "entry invalidation", OLD, 0, entry_bytes if counters else 8),
+            *([_step(FLUSH, "entry invalidation", OLD, 0, entry_bytes)] if counters else []),
             _work("free_old_entry", 1),
         ],
         FOUND: [_step(LOAD, "entry update", ENTRY, 0, 41)],  # found: 21, then its block: 20

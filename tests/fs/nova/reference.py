@@ -69,12 +69,12 @@ class Nova(Logs):
             self._evict(f)
 
     def _assign(self, f, entry):
-        """The radix tree's slots point at `entry`; what they pointed at before is invalidated, run by run."""
+        """The radix tree's slots point at `entry`; what they pointed at before is invalidated by runs, in FAST'16 by pages."""
         self.loaded["radix tree"] += 1 + 8 + 4  # type, pgoff, num_pages
         runs: list[list] = []
         for page in range(entry.first, entry.first + entry.count):
             old = f.pages.get(page)
-            if runs and runs[-1][0] is old:
+            if runs and runs[-1][0] is old and self.v.counters:
                 runs[-1][2] += 1
             else:
                 runs.append([old, page, 1])
@@ -111,7 +111,8 @@ class Nova(Logs):
         old.invalid += count
         old.reassigned = True
         self._store(site, 5 if self.v.counters else 4)
-        self._flush(site, old.addr, self.v.entry if self.v.counters else 8)
+        if self.v.counters:
+            self._flush(site, old.addr, self.v.entry)
         if old.invalid == old.count:
             old.page.dead += 1
             if self.v.counters:
