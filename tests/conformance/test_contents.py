@@ -87,3 +87,21 @@ def test_a_read_of_many_extents_brings_what_was_written(fs: str) -> None:
     contents = contents_of(fs)
     for row in fragments(140):
         contents.do(*row)
+
+
+@pytest.mark.parametrize("fs", SYSTEMS)
+def test_a_read_of_large_files_brings_what_was_written(fs: str) -> None:
+    """Larger than a page of 2 MiB, and than the slices in which a call goes out; some models move such files later."""
+    contents, large = contents_of(fs), 5 << 20
+    rows = [
+        ("create", 1, 0, 0, 0),
+        ("write", 1, 100, large),
+        ("create", 2, 0, 0, 0),
+        ("write", 2, 0, 3 << 20),
+        ("close", 1),
+    ]
+    rows += [("write", 2, i << 20, 1 << 20) for i in (3, 4, 2)] + [("fsync", 2), ("close", 2), *[("stat", 1)] * 9]
+    rows += [("read", file, (1 << 21) - 5000, 2 << 20, -1, 77) for file in (1, 2)]
+    rows += [("write", 1, (1 << 20) + 5000, 2 << 20, -1, 99), ("truncate", 2, (2 << 20) + 5000)]
+    for row in [*rows, ("read", 1, 0, 2 * large), ("read", 2, 0, large)]:
+        contents.do(*row)

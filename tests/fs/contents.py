@@ -12,7 +12,7 @@ import numpy as np
 from scmsim.core.records import LOAD, NTSTORE, REMAP, STORE, USER
 from tests.fs import drive
 
-PAGE = 4096
+PAGE, SECOND = 4096, 10**9
 UNTOUCHED, ANY = -1, -2  # of the program's memory; of a file's bytes: nothing is known of them
 
 
@@ -46,7 +46,7 @@ class Contents:
     """A model, the memory that its events change, and what its files should hold."""
 
     def __init__(self, model: drive.Model, sizes: Sequence[int], zeroed: bool) -> None:
-        self.model, self.memory, self.zeroed, self.numbers = model, Memory(), zeroed, 1
+        self.model, self.memory, self.zeroed, self.numbers, self.now = model, Memory(), zeroed, 1, 0
         sites = list(model.module.SITES.items())
         self.copies = {
             i
@@ -60,7 +60,8 @@ class Contents:
     def do(self, op: str, file: int, offset: int = 0, length: int = 0, file2: int = -1, buffer: int = 0) -> None:
         """One operation of the model and of what should be; a read's bytes are compared."""
         batch = drive.ops((op, file, offset, length, file2))
-        batch.buffer = buffer
+        self.now += SECOND // 3  # so that timers end, too
+        batch.buffer, batch.time_ns = buffer, self.now
         fresh = np.arange(self.numbers, self.numbers + length)
         self.numbers += length
         self.memory.put(USER, buffer, fresh if op == "write" else np.full(length + 1, UNTOUCHED))

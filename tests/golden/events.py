@@ -1,4 +1,4 @@
-"""The events of a trace of all kinds of calls, one short digest an operation: any change of a model's events shows, and where.
+"""The events of a trace of all kinds of calls, a short digest a call or some: any change of a model's events shows, and where.
 
 Compiled or not, the same in a second.  `python -m tests.golden.make [FS ...]` writes them.
 """
@@ -8,8 +8,6 @@ import pathlib
 import random
 import zlib
 from collections.abc import Iterator, Sequence
-
-import numpy as np
 
 from scmsim.core import registry
 from scmsim.core.records import DATA_ONLY, KEEP_SIZE, PUNCH_HOLE, SYNCHRONOUS, WRITABLE_SHARED
@@ -63,15 +61,42 @@ def rows(seed: int, count: int) -> Iterator[tuple]:
             yield op, file, at, one_of(LENGTHS), -1, flag
 
 
+def small_writes() -> Iterator[tuple]:
+    """A log that is long enough to be collected, two files whose pages alternate, and a directory of many names."""
+    yield from (("create", file, 0, 0, 8 * (file % 2)) for file in range(1, FILES - 2) if file not in FOLDERS)
+    for i in range(130):
+        yield from (("write", 1, 1000 * at, 1000) for at in (2 * i, 2 * i + 1))
+        yield from ((("write", 2, 8192 * i, 4096), ("write", 3, 4096 * (130 - i), 4096)))
+    for file in (4, 5):  # large enough that some models move it
+        yield from (("write", file, 100, 5 << 20), ("fallocate", file, 4096, 8192), ("write", file, 3 << 20, 3 << 20))
+        yield from (
+            ("close", file),
+            *[("stat", 1)] * 6,
+            ("read", file, 1 << 20, 3 << 20),
+            ("write", file, 5000, 2 << 20),
+        )
+    yield from (("read", file, 0, 1 << 20) for file in (1, 2, 3))
+    yield from (("truncate", file, 100_100) for file in (1, 2, 3))
+    yield from (("readdir", 0), ("sync", -1))
+    yield from (("unlink", file, 0, 0, 8 * (file % 2)) for file in range(1, FILES - 2) if file not in FOLDERS)
+
+
+def pieces() -> list[list[tuple]]:
+    """The calls of each digest."""
+    small = list(small_writes())
+    return [[row] for row in rows(1, 500)] + [small[i : i + 32] for i in range(0, len(small), 32)]
+
+
 def digests(fs: str) -> list[str]:
-    """Four hexadecimal digits an operation, and at the end those of the space report."""
-    taken = list(rows(1, 500))
-    batch = drive.ops(*taken)
-    steps = random.Random(2).random
-    batch.time_ns = np.cumsum([WAITS[int(steps() * len(WAITS))] for _ in taken])
-    batch.buffer = [int(steps() * 9000) for _ in taken]
+    """Four hexadecimal digits for each piece, and at the end those of the space report."""
+    steps, found, now = random.Random(2).random, [], 0
     model = drive.Model(fs, drive.files(*SIZES, dirs=FOLDERS, names=PATHS), capacity="16GiB")
-    found = [zlib.crc32(model.feed(batch[i : i + 1]).tobytes()) for i in range(len(batch))]
+    for piece in pieces():
+        batch = drive.ops(*piece)
+        for row in batch:
+            now += WAITS[int(steps() * len(WAITS))]
+            row.time_ns, row.buffer = now, int(steps() * 9000)
+        found.append(zlib.crc32(model.feed(batch).tobytes()))
     return [f"{crc & 0xFFFF:04x}" for crc in (*found, zlib.crc32(json.dumps(model.space()).encode()))]
 
 
