@@ -65,6 +65,8 @@ LEFT_OUT = (
     "block_recovery.py",
     "crash_ext2.py",
     "crash_fat.py",
+    "crash_dax_io.py",
+    "stores.py",
     "recipes.py",
     "name_recipes.py",
     "plot.py",
