@@ -15,9 +15,11 @@ import copy
 import csv
 import functools
 import gc
+import importlib
 import itertools
 import os
 import pathlib
+import pickle
 import random
 import resource
 import signal
@@ -26,12 +28,14 @@ import threading
 import time
 import types
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
+# Tests of all models that are quick without a compiler; a mutant meets those of the models of its room.
+OF_ALL = ("conformance/test_contents.py", "conformance/test_events.py")
 # Sources and the tests of their room, the first that fits; tests are patterns under tests/.
 ROOMS = {
     **dict.fromkeys(
@@ -39,21 +43,20 @@ ROOMS = {
         ("trace/formats", "trace/reading", "trace/syscalls", "trace/capture/test_merge.py"),
     ),
     "workload/kernels": ("workload",),
-    "fs/linux": ("fs/ext4", "fs/ext2", "fs/tmpfs"),
-    "fs/contiguous": ("fs/contiguous",),
-    "fs/scmfs": ("fs/contiguous", "fs/scmfs"),
-    "fs/simfs": ("fs/contiguous",),
-    "fs/ctfs": ("fs/contiguous",),
-    **{f"fs/{family}": (f"fs/{family}",) for family in (
+    "fs/linux": ("fs/ext4", "fs/ext2", "fs/tmpfs", *OF_ALL),
+    "fs/contiguous": ("fs/contiguous", "fs/scmfs", "fs/simfs", "fs/ctfs", *OF_ALL),
+    **{f"fs/{family}": ("fs/contiguous", f"fs/{family}", *OF_ALL) for family in ("scmfs", "simfs", "ctfs")},
+    **{f"fs/{family}": (f"fs/{family}", *OF_ALL) for family in (
         "engine", "ext2", "ext4", "mapping", "nova", "pmfs", "scm_manager", "splitfs", "tmpfs", "vsm", "winefs", "xfs",
     )},
-    "alloc/aligned_holes": ("fs/winefs",),
+    "alloc/aligned_holes": ("fs/winefs", *OF_ALL),
     "alloc": ("alloc",),
     "mmu/cpuid": ("mmu/test_host.py", "mmu/test_machines.py"),
     "mmu/host": ("mmu/test_host.py",),
     "mmu": ("mmu/test_properties.py", "mmu/test_mmu.py", "mmu/test_batch_properties.py", "mmu/test_presets.py"),
     "medium": ("medium",),
     "paging": ("paging",),
+    "footprint": ("footprint",),
 }  # fmt: skip
 # tables, and what other rooms test
 LEFT_OUT = (
@@ -62,6 +65,8 @@ LEFT_OUT = (
     "block_recovery.py",
     "crash_ext2.py",
     "crash_fat.py",
+    "crash_dax_io.py",
+    "stores.py",
     "recipes.py",
     "name_recipes.py",
     "plot.py",
@@ -180,6 +185,17 @@ def drawn(count: int, seed: int, only: str) -> list[Mutant]:
     return random.Random(seed).sample(places, min(count, len(places)))
 
 
+def again(path: str) -> list[Mutant]:
+    """Those that lived, from the rows of an earlier run, where the source still says what they change."""
+    with open(path, newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row.pop("verdict") != "died"]
+    numbers = ("line", "start", "stop")
+    mutants = [Mutant(**{key: int(value) if key in numbers else value for key, value in row.items()}) for row in rows]
+    return [
+        each for each in mutants if pathlib.Path(each.file).read_bytes()[each.start : each.stop] == each.old.encode()
+    ]
+
+
 def code_in(code: types.CodeType) -> Iterator[types.CodeType]:
     """All code that stands in other code."""
     for const in code.co_consts:
@@ -209,18 +225,28 @@ def apply(mutant: Mutant | None) -> None:
             space[mutant.name] = ast.literal_eval(mutant.new)
 
 
-def _too_long(number: int, frame: types.FrameType | None) -> None:
-    raise TimeoutError("a test takes longer than all tests of a mutant may")
+class Test(NamedTuple):
+    """A test, how long it takes as it is, and what it calls."""
+
+    item: pytest.Item
+    seconds: float  # of CPU
+    called: set[tuple[str, str]]  # file and name of functions
+    constants: set[str]  # names in capitals that these use
+
+    def sees(self, mutant: Mutant) -> bool:
+        """Whether it calls the function that is changed, or one that uses the constant."""
+        name = f"{mutant.name}."
+        return mutant.name in self.constants or any(
+            file == mutant.file and f"{called}.".startswith(name) for file, called in self.called
+        )
 
 
 class Trials:
-    """A plug-in of pytest that runs the tests once as they are, and then those of every mutant in a fork."""
+    """A plug-in of pytest that runs each test once as it is, and then those of every mutant, in forks of this process."""
 
-    def __init__(self, sample: list[Mutant], longest: float) -> None:
-        self.sample, self.longest = sample, longest
+    def __init__(self, sample: list[Mutant], models: set[str], longest: float) -> None:
+        self.sample, self.models, self.longest = sample, models, longest
         self.failed = False
-        self.called: dict[str, dict[int, types.CodeType]] = {}
-        self.seconds: dict[str, float] = {}
         self.rows: list[tuple[str, Mutant]] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -231,80 +257,92 @@ class Trials:
         """In the place of pytest's own loop."""
         if session.testsfailed:
             sys.exit("the tests cannot be loaded")
-        items = session.items
-        signal.signal(signal.SIGVTALRM, _too_long)
-        items = [item for item in items if self._watch(item)]
-        items.sort(key=lambda item: self.seconds[item.nodeid])
-        if self._verdict(None, items) != "lived":
-            sys.exit("a test that passes at first fails when it is run again, so it can tell nothing of a mutant")
-        print(f"{len(items)} tests, {sum(self.seconds.values()):.0f} s", file=sys.stderr, flush=True)
+        tests = [test for item in session.items if self._is_of_models(item) and (test := self._watched(item))]
+        tests.sort(key=lambda test: test.seconds)
+        for path in {
+            file for test in tests for file, name in test.called if name == "<module>"
+        }:  # forks have loaded them
+            importlib.import_module(".".join(pathlib.Path(path).relative_to(ROOT).with_suffix("").parts))
+        print(f"{len(tests)} tests, {sum(test.seconds for test in tests):.0f} s", file=sys.stderr, flush=True)
         for mutant in self.sample:
-            verdict = self._verdict(mutant, self._chosen(items, mutant))
+            verdict = self._verdict(mutant, tests)
             self.rows.append((verdict, mutant))
             print(
                 f"{verdict:5} {mutant.path}:{mutant.line}  {mutant.old}  ->  {mutant.new}", file=sys.stderr, flush=True
             )
         return True
 
-    def _watch(self, item: pytest.Item) -> bool:
-        """Run a test as it is, and note what it calls and how long it takes; False: it takes too long."""
-        called = self.called[item.nodeid] = {}
+    def _is_of_models(self, item: pytest.Item) -> bool:
+        """Whether a test is of a room, or of all models and here of one whose room is changed."""
+        params = item.callspec.params if hasattr(item, "callspec") else {}
+        return item.path.parent.name != "conformance" or params.get("fs") in self.models
+
+    def _watched(self, item: pytest.Item) -> Test | None:
+        """Run a test as it is, and note what it calls and how long it takes; None: it takes too long."""
+        seen: dict[int, types.CodeType] = {}
 
         def noted(frame: types.FrameType, event: str, arg: Any) -> None:
-            called[id(frame.f_code)] = frame.f_code
+            seen[id(frame.f_code)] = frame.f_code
 
-        began = time.process_time()
-        signal.setitimer(signal.ITIMER_VIRTUAL, self.longest, 0.1)
-        threading.settrace(noted)
-        sys.settrace(noted)
-        item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
-        sys.settrace(None)
-        threading.settrace(None)
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        self.seconds[item.nodeid] = time.process_time() - began
-        if self.seconds[item.nodeid] >= self.longest:
-            self.failed = False
-            return False
-        if self.failed:
+        def run() -> tuple[bool, Any]:
+            began = time.process_time()
+            threading.settrace(noted)
+            sys.settrace(noted)
+            item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
+            sys.settrace(None)
+            seconds = time.process_time() - began
+            codes = [code for code in seen.values() if code.co_filename.startswith(str(ROOT / "scmsim"))]
+            constants = {name for code in codes for name in code.co_names if name.isupper()}
+            return self.failed, (seconds, {(code.co_filename, code.co_qualname) for code in codes}, constants)
+
+        status, found = forked(run, self.longest)
+        if status == DIED:
             sys.exit(f"{item.nodeid} fails without a change, so it can tell nothing of a mutant")
-        return True
+        return Test(item, *found) if status == 0 else None
 
-    def _chosen(self, items: list[pytest.Item], mutant: Mutant) -> list[pytest.Item]:
-        """The tests for a mutant, the fastest first."""
-        calling = [item for item in items if self._calls(item, mutant)]
-        ends = itertools.accumulate(self.seconds[item.nodeid] for item in calling)
-        return [item for item, end in zip(calling, ends, strict=True) if end <= self.longest]
+    def _verdict(self, mutant: Mutant, tests: list[Test]) -> str:
+        """Run the tests that see the mutant until one fails, the fastest first; one that needs too much CPU time fails, too."""
+        seeing = [test for test in tests if test.sees(mutant)]
+        ends = itertools.accumulate(test.seconds for test in seeing)
+        chosen = [test for test, end in zip(seeing, ends, strict=True) if end <= self.longest]
 
-    def _calls(self, item: pytest.Item, mutant: Mutant) -> bool:
-        """Whether a test calls the function that is changed, or one that uses the constant."""
-        return any(
-            code.co_filename == mutant.file and f"{code.co_qualname}.".startswith(f"{mutant.name}.")
-            or mutant.name in code.co_names and mutant.name.isupper()
-            for code in self.called[item.nodeid].values()
-        )  # fmt: skip
+        def run() -> tuple[bool, Any]:
+            apply(mutant)
+            for test in chosen:
+                enough = int(time.process_time() + ENDLESS + 3 * test.seconds)
+                resource.setrlimit(resource.RLIMIT_CPU, (enough, resource.RLIM_INFINITY))
+                test.item.ihook.pytest_runtest_protocol(item=test.item, nextitem=None)
+                if self.failed:
+                    break
+            return self.failed, None
 
-    def _verdict(self, mutant: Mutant | None, items: list[pytest.Item]) -> str:
-        """Run tests in a fork until one fails; one that needs too much CPU time fails, too."""
-        child = os.fork()
-        if child == 0:
-            try:
-                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-                os.dup2(1, 2)
-                apply(mutant)
-                for item in items:
-                    enough = int(time.process_time() + ENDLESS + 3 * self.seconds[item.nodeid])
-                    resource.setrlimit(resource.RLIMIT_CPU, (enough, resource.RLIM_INFINITY))
-                    signal.alarm(100 * ENDLESS)
-                    item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
-                    if self.failed:
-                        break
-                os._exit(DIED if self.failed else 0)
-            finally:
-                os._exit(BROKEN)
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        status, _ = forked(run, ENDLESS)
         return {0: "lived", DIED: "died", -signal.SIGXCPU: "died", -signal.SIGKILL: "died"}.get(
             status, f"ended with {status}"
         )
+
+
+def forked(run: Callable[[], tuple[bool, Any]], seconds: float) -> tuple[int, Any]:
+    """Call in a fork of this process that may take so much CPU time: its status (DIED: the call said so), and what it found."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            os.dup2(1, 2)
+            resource.setrlimit(resource.RLIMIT_CPU, (max(int(seconds), 1), resource.RLIM_INFINITY))
+            signal.alarm(100 * ENDLESS)
+            failed, found = run()
+            with open(writing, "wb") as pipe:
+                pickle.dump(found, pipe)
+            os._exit(DIED if failed else 0)
+        finally:
+            os._exit(BROKEN)
+    os.close(writing)
+    with open(reading, "rb") as pipe:
+        told = pipe.read()
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return status, pickle.loads(told) if told else None
 
 
 def main() -> None:
@@ -317,17 +355,22 @@ def main() -> None:
     parser.add_argument(
         "--seconds", type=float, default=60, help="of CPU that the tests of a mutant take as they are (default 60)"
     )
+    parser.add_argument("--again", metavar="FILE", help="no sample: those that lived, of an earlier -o")
     parser.add_argument("-o", metavar="FILE", help="every mutant and what became of it, as CSV")
     given = parser.parse_args()
     os.environ["NUMBA_DISABLE_JIT"] = "1"
-    sample = drawn(given.count, given.seed, given.only)
+    sample = again(given.again) if given.again else drawn(given.count, given.seed, given.only)
     tests = {str(path) for each in sample for pattern in room_of(each.path) for path in (ROOT / "tests").glob(pattern)}
     from hypothesis import Phase, settings
+
+    from scmsim.core import registry
 
     settings.register_profile(
         "mutants", deadline=None, derandomize=True, max_examples=given.examples, phases=(Phase.explicit, Phase.generate)
     )
-    trials = Trials(sample, given.seconds)
+    rooms = {pattern.removeprefix("fs/") for each in sample for pattern in room_of(each.path)}
+    models = {name for name in registry.names("fs") if registry.path("fs", name).parent.name in rooms}
+    trials = Trials(sample, models, given.seconds)
     options = [
         "-q",
         "-s",

@@ -92,3 +92,11 @@ def test_the_boundary_is_where_it_was_asked_for():
     assert two_zone.boundary_of(100, 1 << 20, 100) == 1 << 20
     assert two_zone.boundary_of(5000, 1 << 20, 0) % two_zone.STEP == 0 and two_zone.boundary_of(5000, 1 << 20, 0) > 5000
     assert two_zone.boundary_of(100, 4096 + 511, 50) == 4096 + 511  # no room for a superpage
+
+
+def test_the_boundary_is_behind_what_is_reserved():
+    """At a multiple of 16 MiB, with a free block at least; without room for a superpage there is but one zone."""
+    found = [two_zone.boundary_of(reserved, 1 << 20, 0) for reserved in (0, 4094, 4095, 4096)]
+    assert found == [4096, 4096, 4096, 8192]
+    assert [two_zone.boundary_of(100, blocks, 100) for blocks in (8192, 8192 + 512)] == [8192, 8704]
+    assert [two_zone.boundary_of(100, blocks, 50) for blocks in (4096 + 511, 4096 + 512)] == [4096 + 511, 4096]

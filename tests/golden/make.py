@@ -17,6 +17,7 @@ from scmsim.core.counters import SCHEMA
 from scmsim.core.records import DATA_ONLY, KEEP_SIZE, PUNCH_HOLE, SYNCHRONOUS, Source
 from scmsim.workload.microbench import PASSES, source
 from tests.fs import drive
+from tests.golden import events
 
 FOLDER = pathlib.Path(__file__).parent
 UNITS = (512, 4096, 65536)
@@ -77,6 +78,7 @@ def main(names: list[str]) -> None:
         temporary.write_text(json.dumps(figures(fs), indent=1) + "\n", encoding="utf-8")
         os.replace(temporary, path(fs))
         print(path(fs), file=sys.stderr)
+    events.write(names)
 
 
 if __name__ == "__main__":

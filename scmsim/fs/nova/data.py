@@ -22,14 +22,15 @@ def locate(s, arena, ref, page):
 
 
 @subroutine
-def copy_in(s, out, target, low, high):
-    """Copy bytes [low, high) of the caller's buffer to the device offset `target` (__copy_user_nocache).
+def copy_in(s, out, op, target, low, high):
+    """Copy the file's bytes [low, high) from the caller's buffer to the device offset `target` (__copy_user_nocache).
 
     Cached stores at edges that are not 8-byte aligned, which NOVA does not write back; one fence.
     """
     length = high - low
     head = min(-target & 7, length)
     body = (length - head) & ~7
+    s.reg[recipes.USER_AT] = (op.thread << 36) + op.buffer + low - op.offset
     s.reg[recipes.TO], s.reg[recipes.HEAD] = target, head
     s.reg[recipes.BODY_AT], s.reg[recipes.BODY] = target + head, body
     s.reg[recipes.EDGE_AT], s.reg[recipes.EDGE] = target + head + body, length - head - body
@@ -171,7 +172,7 @@ def write_extent(s, arena, out, op, row, page):
         emit_recipe(s, out, recipes.FIND)
         ref = table.get(arena, row + state.PAGES, page)
         if ref != 0:
-            copy_in(s, out, locate(s, arena, ref, page) + (low & 4095), low, min(end, (page + count) * state.BLOCK))
+            copy_in(s, out, op, locate(s, arena, ref, page) + (low & 4095), low, min(end, (page + count) * state.BLOCK))
             emit_recipe(s, out, recipes.FOUND)
             begin_transaction(s, out, s.reg[recipes.ENTRY], recipes.ENTRY_RECORDS)
             emit_recipe(s, out, recipes.UPDATE)
@@ -188,7 +189,7 @@ def write_extent(s, arena, out, op, row, page):
         fill_end(
             s, arena, out, row, high >> 12, ((block + (high >> 12) - page) * state.BLOCK, high & 4095, state.BLOCK)
         )
-    copy_in(s, out, block * state.BLOCK + (low & 4095), low, high)
+    copy_in(s, out, op, block * state.BLOCK + (low & 4095), low, high)
     ref = append_entry(s, arena, out, row, s.entry_bytes)
     at = words_of(s, ref)
     arena[at], arena[at + 1] = page << 24 | count, block << 24
@@ -228,7 +229,6 @@ def assign_fresh(s, arena, out, row):
 def write_file(s, arena, out, op, row):
     """One write(): extents one by one, then one commit of the log's tail, then the radix tree; False: no room to go on."""
     s.reg[recipes.INODE] = s.inode_table + op.file * state.INODE_BYTES
-    s.reg[recipes.USER_AT] = (op.thread << 36) + op.buffer
     if s.stage == state.READY:
         emit_recipe(s, out, recipes.WRITE)
         s.stage, s.resume_at, s.fresh = state.AT_WORK, op.offset >> 12, 0

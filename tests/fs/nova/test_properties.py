@@ -316,6 +316,16 @@ def test_sizes_of_the_records_without_data(fs):
     assert appended(("mkdir", 5)) == dots + name + 2 * counter
 
 
+@pytest.mark.parametrize(("fs", "unit", "count"), [("nova-cow", 1000, 245), ("nova-fast16", 512, 405)])
+def test_the_first_thorough_collection(fs, unit, count):
+    """The entries that it copies are found, overwritten and freed where they lie then."""
+    appended = [("write", 1, i * unit, unit) for i in range(count)]
+    over = [("read", 1, 0, count * unit), *[("write", 1, i * 9000, 5000) for i in range(20)], ("truncate", 1, 30_000)]
+    model, slow = both(fs, [*appended, *over, ("read", 1, 0, 1 << 20), ("unlink", 1)])
+    assert int(model.record.thorough_gcs) == slow.gcs == 1
+    assert int(model.record.copied_entries) == slow.copied > 20
+
+
 def test_fast16_drops_a_name_without_a_page_counter():
     both("nova-fast16", [("create", 1), ("unlink", 1)])
 
