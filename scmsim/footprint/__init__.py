@@ -50,6 +50,8 @@ class Book(NamedTuple):
         Calls of one kind and set of mechanisms, by kind.
     calls : array of CALL
         By group, in the order of their amounts.
+    numbers, places : int64 arrays
+        The number of each call in the order of measuring; the place among the calls of each number.
     touches : array of uint16
     bounds : array of int64
         The first touch of each chunk, and the number of all touches.
@@ -60,6 +62,8 @@ class Book(NamedTuple):
 
     groups: np.ndarray
     calls: np.ndarray
+    numbers: np.ndarray
+    places: np.ndarray
     touches: np.ndarray
     bounds: np.ndarray
     pages: np.ndarray
@@ -69,6 +73,8 @@ class Book(NamedTuple):
 NO_BOOK = Book(
     np.zeros(0, GROUP),
     np.zeros(0, CALL),
+    np.zeros(0, np.int64),
+    np.zeros(0, np.int64),
     np.zeros(0, np.uint16),
     np.zeros(1, np.int64),
     np.zeros(0, PAGE),
@@ -174,7 +180,8 @@ def read(path: pathlib.Path, sites: list[str]) -> Footprints:
     state.alike[0], state.calls[0], state.last[0] = ALIKE, len(measured), -1
     first, bounds = _chunks(measured["count"])
     groups, calls = _ordered(state, measured, first)
-    book = Book(groups, calls, touches, bounds, pages, inodes)
+    numbers = np.ascontiguousarray(calls["number"])
+    book = Book(groups, calls, numbers, np.argsort(numbers), touches, bounds, pages, inodes)
     return Footprints(state, book, f"{header['fs']} on Linux {header['kernel']}")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from scmsim.core.records import CREATE, KERNEL, OPEN, OPS, WORK
 from scmsim.footprint.describe import NONE, TOLD
-from scmsim.jit import kernel, subroutine
+from scmsim.jit import inlined, kernel, subroutine
 
 MOST = 1 << 14  # events of an operation that tell what it is like; its touches come between them
 LINE = 64  # bytes that an event counts for besides those it moves
@@ -44,6 +44,10 @@ PAGE = np.dtype(
     )
 )
 
+WINDOW = np.dtype(  # calls of one group around an amount: those that an operation of this sort may take
+    (np.record, [("kind", "i8"), ("sites", "i8"), ("amount", "i8"), ("first", "i8"), ("behind", "i8")])
+)
+
 STATE = np.dtype(
     (
         np.record,
@@ -57,11 +61,9 @@ STATE = np.dtype(
             ("inode", "i8"),  # of the operation in work
             ("opening", "i8"),  # measured open file that stands for its own
             ("op", "i8"),  # row of the operation in work, -1: none
-            ("first", "i8"),  # first event of the operation in work
-            ("events", "i8"),  # events of it
             ("next", "i8"),  # of its chunks of touches
             ("behind", "i8"),
-            ("chunks", "i8"),
+            ("windows", WINDOW, (64,)),  # found lately
         ],
     )
 )
@@ -79,47 +81,78 @@ def interleave(state, book, opened, slices, operations, events):
     `book` holds groups and calls; `opened` which measured open file stands for that of each file, `operations` what is
     known of each of the batch.  An operation that goes on from the buffer before has had its touches.
     """
-    s = state[0]
-    s.next = s.behind
+    s, first = state[0], 0
+    for i in range(len(events)):
+        slices[i].first = slices[i].behind = 0
     for i in range(len(events)):
         event = events[i]
-        if event.op != s.op:
-            _begin(s, book, opened, operations, events, i)
-        piece = slices[i]
-        piece.first = s.next
-        if s.next < s.behind:
-            s.next = s.behind - s.chunks * (s.first + s.events - 1 - i) // s.events
-            piece.objects[0], piece.objects[1] = s.inode, s.opening
-        piece.behind = s.next
         if event.space == KERNEL:
             event.vaddr += (event.addr >> AREA) << LARGE
+    while first < len(events):
+        op, count, sites, amount = events[first].op, 0, 0, 0
+        for i in range(first, min(len(events), first + MOST)):
+            event = events[i]
+            if event.op != op:
+                break
+            count += 1
+            sites |= 1 << int(event.site)  # in plain Python a byte would overflow
+            amount += 0 if event.code == WORK else LINE + max(event.length, 0)
+        if op != s.op:
+            s.op = op
+            _begin(s, book, opened, operations[op], sites, amount)
+            _spread(s, slices[first : first + count])
+        first += count
 
 
-@subroutine
-def _begin(s, book, opened, operations, events, first):
-    """Find the footprint of the operation that event `first` begins; none for one that a library serves, or a load or store."""
-    s.op, s.first, s.events = events[first].op, first, 0
-    operation = operations[s.op]
-    sites, amount = operation.sites, operation.freed
-    for i in range(first, min(len(events), first + MOST)):
-        event = events[i]
-        if event.op != s.op:
-            break
-        s.events += 1
-        sites |= 1 << int(event.site)  # in plain Python a byte would overflow
-        if event.code != WORK:
-            amount += LINE + max(event.length, 0)
+@inlined
+def _begin(s, book, opened, operation, sites, amount):
+    """Find the footprint of an operation; none for one that a library serves, or a load or store."""
+    s.next = s.behind
+    sites, amount = sites | operation.sites, amount + operation.freed
     if sites & s.entering == 0 or s.groups[operation.kind, 1] == 0:
-        s.next = s.behind
         return
-    group = book[0][_nearest(s, book[0], operation.kind, sites & (s.shared | TOLD))]
-    call = book[1][_next_alike(s, book[1], group.first, group.behind, amount)]
+    window = _window(s, book, operation.kind, sites & (s.shared | TOLD), amount)
+    call = book.calls[_next_alike(s, book, window.first, window.behind)]
     s.last, s.next, s.behind, s.inode, s.opening = call.number, call.first, call.behind, max(operation.inode, 0), 0
-    s.chunks = call.behind - call.first
     if operation.file >= 0:
         if (operation.kind == OPEN or operation.kind == CREATE) and call.opening != NONE:
             opened[operation.file] = call.opening
         s.opening = opened[operation.file]
+
+
+@inlined
+def _spread(s, slices):
+    """Put the chunks of an operation ahead of its events, evenly."""
+    chunks, count = s.behind - s.next, len(slices)
+    for i in range(count):
+        if s.next == s.behind:
+            break
+        piece = slices[i]
+        piece.first = s.next
+        s.next = s.behind - chunks * (count - 1 - i) // count
+        piece.behind = s.next
+        piece.objects[0], piece.objects[1] = s.inode, s.opening
+
+
+@inlined
+def _window(s, book, kind, sites, amount):
+    """The calls that are like an operation; the answer is kept, because many operations are of few sorts."""
+    mixed = sites ^ sites >> 29 ^ amount ^ amount >> 12 ^ kind << 3
+    window = s.windows[(mixed ^ mixed >> 6) & s.windows.size - 1]
+    if window.behind == 0 or window.kind != kind or window.sites != sites or window.amount != amount:
+        window.kind, window.sites, window.amount = kind, sites, amount
+        _find(s, book.groups, book.calls, window)
+    return window
+
+
+@subroutine
+def _find(s, groups, calls, window):
+    """Find the calls that are like a sort of operations."""
+    group = groups[_nearest(s, groups, window.kind, window.sites)]
+    among = min(s.alike, group.behind - group.first)
+    first = _first_of(calls, group.first, group.behind, window.amount) - among // 2
+    window.first = max(group.first, min(first, group.behind - among))
+    window.behind = window.first + among
 
 
 @subroutine
@@ -137,24 +170,37 @@ def _nearest(s, groups, kind, sites):
 
 
 @subroutine
-def _next_alike(s, calls, first, behind, amount):
-    """Of the `alike` calls in [first, behind) around an amount, by which they are in order, that measured next after the last one.
+def _first_of(calls, first, behind, amount):
+    """The first of the calls in [first, behind), which are in the order of their amounts, that has this one or more."""
+    while first < behind:
+        middle = (first + behind) // 2
+        if calls[middle].amount < amount:
+            first = middle + 1
+        else:
+            behind = middle
+    return first
+
+
+@inlined
+def _next_alike(s, book, first, behind):
+    """Of the calls in [first, behind), that measured next after the one taken last.
 
     So what came together stays together: which objects of the slabs are in use, and how often the timer ticks.
     """
-    low, high = first, behind
-    while low < high:
-        middle = (low + high) // 2
-        if calls[middle].amount < amount:
-            low = middle + 1
-        else:
-            high = middle
-    among = min(s.alike, behind - first)
-    low = max(first, min(low - among // 2, behind - among))
-    best, least = low, s.calls
-    for i in range(low, low + among):
-        ahead = calls[i].number - s.last - 1
-        ahead += s.calls if ahead < 0 else 0
-        if ahead < least:
-            best, least = i, ahead
-    return best
+    least, calls, last = s.calls, s.calls, s.last
+    for number in book.numbers[first:behind]:
+        ahead = number - last - 1
+        least = min(least, ahead + (calls if ahead < 0 else 0))
+    number = last + 1 + least
+    return book.places[number - calls if number >= calls else number]
+
+
+@kernel
+def lengths_of_ends(events, op):
+    """How many events in front are of an operation, and how many at the end are of the last one."""
+    front, end = 0, 0
+    while front < len(events) and events[front].op == op:
+        front += 1
+    while end < len(events) and events[len(events) - 1 - end].op == events[len(events) - 1].op:
+        end += 1
+    return front, end

@@ -149,6 +149,20 @@ def _same(lanes: int, bits: int) -> Callable:
     return same
 
 
+def _copy(lanes: int, bits: int) -> Callable:
+    @intrinsic
+    def copy(typing: Any, array: Any, index: Any, other: Any, at: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            kinds = signature.args
+            to, of = (_Vector(lanes, bits, context, builder, kinds[k], args[k], args[k + 1]) for k in (0, 2))
+            to.store(of.tags)
+            return context.get_dummy_value()
+
+        return types.none(array, types.int64, other, types.int64), code
+
+    return copy
+
+
 @intrinsic
 def _take_bit(typing: Any, array: Any, index: Any, bit: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -211,6 +225,10 @@ def _plain_same(array: Any, index: int, other: Any, at: int) -> int:
     return sum(1 << lane for lane in range(8) if array[index + lane] == other[at + lane])
 
 
+def _plain_copy(array: Any, index: int, other: Any, at: int) -> None:
+    array[index : index + 8] = other[at : at + 8]
+
+
 def _plain_take_bit(array: Any, index: int, bit: int) -> int:
     word, place = index + (int(bit) >> 6), int(bit) & 63
     own, later = int(array[word]) & (1 << 64) - 1, [int(array[k]) & (1 << 64) - 1 for k in range(word + 1, index + 8)]
@@ -242,6 +260,10 @@ find16 = _plain_find(16) if _PLAIN else _find(16, 64)
 # same(array, index, other, at): a mask of the lanes in which two rows are equal; nothing changes.
 same8 = _plain_same if _PLAIN else _same(8, 64)
 same8_bytes = _plain_same if _PLAIN else _same(8, 8)
+
+# copy(array, index, other, at): the row of `array` becomes that of `other`.
+copy8 = _plain_copy if _PLAIN else _copy(8, 64)
+copy8_bytes = _plain_copy if _PLAIN else _copy(8, 8)
 
 # take_bit(array, index, bit): clear a bit of a row of 512 (8 words of 64); returns how many of the bits behind it are set.
 take_bit = _plain_take_bit if _PLAIN else _take_bit

@@ -10,52 +10,46 @@ Where another rule replaces, a stretch is of one page: a touch that repeats the 
 stripping, 1985; but under SRRIP, where it does).  Kaplan, Smaragdakis and Wilson (SIGMETRICS 1999) drop touches for LRU likewise.
 """
 
-import numpy as np
-
 from scmsim.jit import kernel, subroutine
 
 MOST = 64  # pages of a stretch
 
 
-def needed(touches: np.ndarray, bounds: np.ndarray, tags: np.ndarray, sure: np.ndarray) -> np.ndarray:
-    """Whether each touch is to be looked up.
+@kernel
+def mark_needed(kept, uses, stretch, pages, touches):
+    """Mark the touches of a sequence, all in one set, that are to be looked up.
 
     Parameters
     ----------
+    kept : bool array
+        By touch; filled in.
+    uses : int array, shape (names, 2)
+        -1, and so at the end: first and last touch of each page in a stretch.
+    stretch : int array, shape (MOST,)
+        Room.
+    pages : record array
+        `name`, and `sure`: how many pages surely stay in the set (0: each touch is looked up).
     touches : int array
-        Rows of the last two.
-    bounds : int array
-        First touch of each sequence, in order, and the number of all touches.  A sequence is of one set.
-    tags, sure : int arrays
-        The name of each page, and how many pages surely stay in its set (0: each touch is looked up).
+        Rows of `pages`.
     """
-    _, names = np.unique(tags, return_inverse=True)
-    kept = np.zeros(len(touches), np.bool_)
-    uses = np.full((int(names.max(initial=-1)) + 1, 2), -1)
-    _mark(kept, uses, np.zeros(MOST, np.int64), np.stack([names.ravel(), np.minimum(sure, MOST)], 1), touches, bounds)
-    return kept
-
-
-@kernel
-def _mark(kept, uses, stretch, pages, touches, bounds):
-    """Mark the touches to be looked up; pages[row] = name and how many stay, uses[name] = first and last touch in a stretch."""
-    for sequence in range(len(bounds) - 1):
-        start, count = bounds[sequence], 0
-        for t in range(bounds[sequence], bounds[sequence + 1]):
-            page, sure = pages[touches[t], 0], pages[touches[t], 1]
-            if sure == 0:
-                kept[t] = True
-                continue
-            if uses[page, 0] >= start:
-                uses[page, 1] = t
-                continue
-            if count == sure:
-                _end(kept, uses, stretch, count)
-                start, count = t, 0
-            stretch[count] = page
-            count += 1
-            uses[page, 0], uses[page, 1] = t, t
-        _end(kept, uses, stretch, count)
+    start, count = 0, 0
+    for t in range(len(touches)):
+        page, sure = pages[touches[t]].name, pages[touches[t]].sure
+        kept[t] = sure == 0
+        if sure == 0:
+            continue
+        if uses[page, 0] >= start:
+            uses[page, 1] = t
+            continue
+        if count == sure:
+            _end(kept, uses, stretch, count)
+            start, count = t, 0
+        stretch[count] = page
+        count += 1
+        uses[page, 0], uses[page, 1] = t, t
+    _end(kept, uses, stretch, count)
+    for t in range(len(touches)):
+        uses[pages[touches[t]].name] = -1
 
 
 @subroutine

@@ -92,6 +92,11 @@ MMU = np.dtype(
             ("listed", "u1", (ROWS,)),  # 1: the set that begins at this row is in the list below, or need not be
             ("filled", "i8"),  # sets of TLBs that a page came into since everything was flushed
             ("filled_set", "i8", (ROWS,)),  # their first slots
+            (
+                "known",
+                "i4",
+                (ROWS,),
+            ),  # by row: the number of the state that the set is in (set_states.py), EMPTY: not known
             ("walk_slots", "i8", (2,)),  # slots of page-walk caches and nested TLB: first, and first behind them
             ("filling", "i8"),
             (
@@ -152,7 +157,7 @@ def empty() -> np.ndarray:
     room = np.zeros(MMU.itemsize + 64, np.uint8)
     start = -room.ctypes.data % 64
     state = room[start : start + MMU.itemsize].view(MMU)
-    for field in ("tag", "walk_cache", "nested", "mm", "stlb_of", "region"):
+    for field in ("tag", "walk_cache", "nested", "mm", "stlb_of", "region", "known"):
         state[field] = EMPTY
     state["low_bits"] = ADDRESS
     state["seed"] = 0x2545F4914F6CDD1D

@@ -37,6 +37,12 @@ def note_filled(s, at):
 
 
 @inlined
+def note_changed(s, at):
+    """The set at `at` changes, or may: which state it is in is not known any more."""
+    s.known[at >> ROW_SHIFT] = EMPTY
+
+
+@inlined
 def touch_row(s, t, tag, page):
     """`touch` for LRU and sets of up to 16 ways, without a note."""
     return touch_set(s, t, tag, first_slot(t, page))
@@ -67,6 +73,7 @@ def touch_rows(s, t, tag, at):
 def touch(s, t, tag, page):
     """Look a tag, of the page of this number, up in array `t` and insert it on a miss; True on a hit."""
     at = first_slot(t, page)
+    note_changed(s, at)
     if t.policy == LRU:
         if touch_set(s, t, tag, at) if t.lanes <= LANES else touch_rows(s, t, tag, at):
             return True
@@ -182,6 +189,7 @@ def victim(s, t, at):
 def free(s, t, at, way):
     """Empty a way of the set at `at`."""
     tags = s.tag
+    note_changed(s, at)
     if t.policy <= FIFO:
         for w in range(way, t.ways - 1):
             tags[at + w] = tags[at + w + 1]

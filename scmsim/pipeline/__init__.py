@@ -79,7 +79,7 @@ def replay(
         Version of Linux ("6.1") whose costs and footprints all models take; one without a table for it says which it has.
     footprints : str, optional
         Version of the kernel (`scmsim.footprint.kernels()`) whose measured touches of its own memory enter the TLB between the
-        events of the model, or "none": first-level misses are far too few then, and a replay two to four times as fast
+        events of the model, or "none": first-level misses are far too few then, and a replay half as long or a little more
         (docs/validation-tlb.md).  By default those of `kernel`, or of the nearest one that was measured; without `kernel` those
         that stand for 5.13.
     meminfo : path, optional

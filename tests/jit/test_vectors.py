@@ -34,6 +34,16 @@ def _same_bytes(rows, index, other, at):
     return vectors.same8_bytes(rows, index, other, at)
 
 
+@kernel
+def _copy(rows, index, other, at):
+    vectors.copy8(rows, index, other, at)
+
+
+@kernel
+def _copy_bytes(rows, index, other, at):
+    vectors.copy8_bytes(rows, index, other, at)
+
+
 def _agree(compiled, plain, rows, *args):
     """The same result, and the same rows after it."""
     ours, theirs = rows.copy(), rows.copy()
@@ -75,3 +85,18 @@ def test_lanes_that_are_equal_are_told(values, index, at, of):
     assert found.tolist() == rows.tolist()
     equal = [values[index + lane] == values[24 + at + lane] for lane in range(8)]
     assert compiled(rows, index, other, at) == sum(1 << lane for lane in range(8) if equal[lane])
+
+
+@given(
+    st.lists(st.integers(0, 200), min_size=48, max_size=48),
+    st.sampled_from([0, 8, 16]),
+    st.sampled_from([0, 8, 16]),
+    st.sampled_from([(_copy, np.int64), (_copy_bytes, np.uint8)]),
+)
+def test_a_row_is_copied(values, index, at, of):
+    compiled, kind = of
+    rows, other = np.array(values[:24], kind), np.array(values[24:], kind)
+    found = _agree(compiled, vectors._plain_copy, rows, index, other, at)
+    wanted = values[:24]
+    wanted[index : index + 8] = values[24 + at : 32 + at]
+    assert found.tolist() == wanted

@@ -9,9 +9,9 @@ from scmsim.core.records import SLICE
 from scmsim.mmu import machine
 from scmsim.mmu.build import build
 from scmsim.mmu.columns import SUPPLIED
-from scmsim.mmu.needless import needed
+from scmsim.mmu.needless import MOST, mark_needed
 from scmsim.mmu.replay import replay_touched
-from scmsim.mmu.touches import PLACE, table
+from scmsim.mmu.touches import PAGE, PLACE, table
 from tests.mmu.test_properties import events, machines, pack
 from tests.reference import mmu_slow, needless_slow
 
@@ -27,10 +27,12 @@ call = st.lists(st.integers(0, 23), max_size=40)
     st.sampled_from([0, 1, 2, 3, 4, 100]),
 )
 def test_what_is_dropped_is_what_the_reference_drops(sequences, tags, sure):
-    bounds = np.cumsum([0, *map(len, sequences)])
-    flat = np.array([row for rows in sequences for row in rows], np.int64)
-    kept = needed(flat, bounds, np.array(tags), np.full(12, sure))
-    assert np.flatnonzero(kept).tolist() == needless_slow.needed(sequences, tags, sure)
+    pages, uses, stretch = np.zeros(12, PAGE), np.full((7, 2), -1), np.zeros(MOST, np.int64)
+    pages["name"], pages["sure"] = tags, min(sure, MOST)
+    kept = [np.zeros(len(rows), np.bool_) for rows in sequences]
+    for rows, some in zip(sequences, kept, strict=True):
+        mark_needed(some, uses, stretch, pages, np.array(rows, np.int32))
+    assert np.flatnonzero(np.concatenate(kept)).tolist() == needless_slow.needed(sequences, tags, sure)
 
 
 def by_set(slow, chunk):
@@ -52,8 +54,9 @@ def by_set(slow, chunk):
         st.tuples(events(), st.lists(st.integers(0, 3), max_size=5), st.tuples(st.integers(0, 4), st.integers(0, 4))),
         max_size=9,
     ),
+    st.sampled_from([None, "states", "count", "misses", "order_used", "touches_used", "lists"]),
 )
-def test_chunks_count_as_if_each_touch_were_looked_up(told, pages, chunks, rows):
+def test_chunks_count_as_if_each_touch_were_looked_up(told, pages, chunks, rows, full):
     places = np.zeros(12, PLACE)
     fixed = [(number, order, 0) if at < 4 else (number, order, kind) for at, (number, order, kind) in enumerate(pages)]
     for place, (number, order, kind) in zip(places, fixed, strict=True):
@@ -63,6 +66,9 @@ def test_chunks_count_as_if_each_touch_were_looked_up(told, pages, chunks, rows)
     runs = [sorted(number % len(chunks) for number in some) for _, some, _ in rows]
     bounds = np.cumsum([0, *map(len, chunks)])
     known = table(state, places, np.array([each for one in chunks for each in one], np.int64), bounds, objects)
+    if full:  # what is remembered is soon forgotten, and begins anew
+        room = {"states": "recent", "count": "transitions", "misses": "missed", "lists": "arranged"}
+        known.memo[full] = known.memo[room.get(full, full.removesuffix("_used"))].shape[1] - (full == "states") * 4 - 1
     slices, counters = np.zeros(max(len(rows), 1), SLICE), np.zeros(3, COUNTERS).view(np.recarray)
     slow = mmu_slow.Mmu(told)
     for piece, run, (event, _, which) in zip(slices, runs, rows, strict=False):
@@ -88,9 +94,10 @@ def test_most_touches_of_a_loop_over_few_pages_are_dropped():
     state, places = machine("i7-8700k"), np.zeros(3, PLACE)
     places["vaddr"], places["order"] = TOP + (np.arange(3) << 21), 21
     known = table(state, places, np.tile([0, 2, 4], 100), np.array([0, 300]), np.zeros((0, 1), np.int64))
-    assert known.touches["page"].tolist() == [0, 2, 4]
     slices, counters = np.zeros(1, SLICE), np.zeros(1, COUNTERS)
     slices["behind"] = 1
     batch, bins = pack([("FENCE", 0, 0, 12, 0, 0, 0)])
     replay_touched(state, counters, known, slices, batch, bins)
+    m = known.memo[0]
+    assert m["touches"]["page"][: m["touches_used"]].tolist() == [0, 2, 4]
     assert (counters["dtlb_load_lookups"], counters["dtlb_load_misses_walk_completed"]) == (300, 3)

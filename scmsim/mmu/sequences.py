@@ -1,0 +1,170 @@
+"""A chunk of touches -> sequences of touches of one set each, made where the chunk is needed first.
+
+The touches of fixed pages go through one set after the other, in the order in which the sets come; those of objects follow in their
+own order, cut where the set changes.  Many chunks have the same sequences, so each is there once.  Of a sequence those touches are
+kept that need be looked up (`needless.py`).
+"""
+
+from scmsim.jit import subroutine
+from scmsim.mmu.needless import mark_needed
+from scmsim.mmu.set_states import NEVER, NONE, forget
+from scmsim.mmu.state import BOTH, RANDOM, ROW_SHIFT
+
+ANY = -2  # in the place of what a chunk is arranged for: it touches no object
+NO_SHORT_WAY = -1  # in the place of a rule of replacement: the set has more than 8 slots
+
+
+@subroutine
+def arranged(s, known, number, piece, key):
+    """Let a chunk have its sequences for the objects of a slice, `key`."""
+    m, chunk = known.memo[0], known.chunks[number]
+    at = chunk.arranged
+    while at != NONE and m.arranged[at].key != key:
+        at = m.arranged[at].next
+    if at == NONE:
+        room = known.rows.size
+        if (
+            m.order_used + room > m.order.size or m.touches_used + room > m.touches.size
+            or m.sequences_known + room > m.sequences.size or m.lists == m.arranged.size
+        ):  # fmt: skip
+            forget_all(s, known)
+        at = m.lists
+        m.lists += 1
+        made = m.arranged[at]
+        made.first, made.next = m.order_used, chunk.arranged
+        own = _arrange(known, s.filling == BOTH, number, piece)
+        made.behind, made.key = m.order_used, key if own else ANY
+        chunk.arranged = at
+    chunk.key, chunk.first, chunk.behind = m.arranged[at].key, m.arranged[at].first, m.arranged[at].behind
+
+
+@subroutine
+def forget_all(s, known):
+    """Forget all sequences, and what they do."""
+    m = known.memo[0]
+    forget(s, m)
+    m.order_used, m.touches_used, m.sequences_known, m.lists = 0, 0, 0, 0
+    m.sequence_slots[:] = 0
+    for k in range(len(known.chunks)):
+        known.chunks[k].arranged, known.chunks[k].key = NONE, NONE
+
+
+@subroutine
+def _arrange(known, states, number, piece):
+    """Make the sequences of a chunk; whether it touches objects.  `states`: whether those of sets have numbers."""
+    m, chunk, rows = known.memo[0], known.chunks[number], known.rows
+    first, behind = known.bounds[number], known.bounds[number + 1]
+    count, chunk.stores = 0, 0
+    for t in range(first, behind):
+        touch = int(known.touches[t])
+        chunk.stores += touch & 1
+        if known.pages[touch].kind == 0:
+            rows[count] = touch
+            count += 1
+    chunk.loads = behind - first - chunk.stores
+    sets = _mark_by_set(known, count)
+    for k in range(sets):
+        t, place, begins = known.heads[k], 0, m.touches_used
+        while t != NONE:
+            if known.kept[t]:
+                _keep(m, rows[t], place)
+            place += 1
+            t = known.links[t]
+        _end(m, known.pages, begins, place, states)
+    fixed, count = count, 0
+    for t in range(first, behind):
+        touch = int(known.touches[t])
+        page = known.pages[touch]
+        if page.kind > 0:
+            which = min(piece.objects[page.which], known.objects.shape[1] - 1)
+            rows[count] = known.objects[page.kind - 1, which] << 1 | touch & 1
+            count += 1
+    _mark_by_set(known, count)
+    begins, passed = m.touches_used, 0
+    for t in range(count):
+        if known.kept[t]:
+            if m.touches_used > begins and known.pages[rows[t]].at != known.pages[m.touches[begins].page].at:
+                _end(m, known.pages, begins, t - passed, states)
+                begins, passed = m.touches_used, t
+            _keep(m, rows[t], t - passed)
+    if count > 0:
+        _end(m, known.pages, begins, count - passed, states)
+    return fixed < behind - first
+
+
+@subroutine
+def _mark_by_set(known, count):
+    """Mark which of the first rows need be looked up; returns how many sets there are.
+
+    heads[k] is the first row of a set, links[t] the next one behind row t.
+    """
+    sets, rows, last = 0, known.rows, known.last
+    for t in range(count):
+        at = known.pages[rows[t]].at >> ROW_SHIFT
+        known.links[t] = NONE
+        if last[at] == NONE:
+            known.heads[sets] = t
+            sets += 1
+        else:
+            known.links[last[at]] = t
+        last[at] = t
+    for k in range(sets):
+        t, n = known.heads[k], 0
+        last[known.pages[rows[t]].at >> ROW_SHIFT] = NONE
+        while t != NONE:
+            known.some[n] = rows[t]
+            n += 1
+            t = known.links[t]
+        mark_needed(known.some_kept[:n], known.uses, known.stretch, known.pages, known.some[:n])
+        t, n = known.heads[k], 0
+        while t != NONE:
+            known.kept[t] = known.some_kept[n]
+            n += 1
+            t = known.links[t]
+    return sets
+
+
+@subroutine
+def _keep(m, row, place):
+    """A touch more of the sequence that is being made."""
+    m.touches[m.touches_used].page, m.touches[m.touches_used].number = row, place
+    m.touches_used += 1
+
+
+@subroutine
+def _end(m, pages, begins, count, states):
+    """The touches from `begins` on are a sequence, with those dropped `count`; one that is there already is not made again."""
+    mixed, kept, mask = int(count), m.touches_used - begins, m.sequence_slots.size - 1
+    for k in range(begins, m.touches_used):
+        mixed = (mixed << 5 ^ mixed >> 40 ^ int(m.touches[k].page) << 12 ^ int(m.touches[k].number)) & (1 << 60) - 1
+    mixed ^= mixed >> 32
+    slot = (mixed ^ mixed >> 15) & mask
+    while m.sequence_slots[slot] > 0:
+        found = m.sequences[m.sequence_slots[slot] - 1]
+        if found.count == count and found.behind - found.first == kept and _same(m, found.first, begins, kept):
+            m.touches_used = begins
+            break
+        slot = (slot + 1) & mask
+    else:
+        page, made = pages[m.touches[begins].page], m.sequences[m.sequences_known]
+        made.row, made.recent, made.count = page.at >> ROW_SHIFT, page.recent, count
+        made.first, made.behind, made.was = begins, m.touches_used, 0
+        made.transitions = NONE
+        if not states or page.policy == NO_SHORT_WAY or page.policy == RANDOM:
+            made.transitions, made.was = NEVER, NEVER
+        m.sequences_known += 1
+        m.sequence_slots[slot] = m.sequences_known
+    m.order[m.order_used] = m.sequence_slots[slot] - 1
+    m.order_used += 1
+
+
+@subroutine
+def _same(m, one, other, count):
+    """Whether so many touches are the same."""
+    for k in range(count):
+        if (
+            m.touches[one + k].page != m.touches[other + k].page
+            or m.touches[one + k].number != m.touches[other + k].number
+        ):
+            return False
+    return True

@@ -1,0 +1,169 @@
+"""What touches do to a set of a TLB is looked up once for each state of the set, and remembered.
+
+A sequence of touches of one set finds the set in some state and leaves it in another; on the way some of its touches miss.  All
+of that follows from the sequence and the state: the tags of the slots and their marks.  So states have numbers, a sequence has a
+list of transitions, and `MMU.known` says in which state a set is.  Who changes a set otherwise says that its state is not known
+(`tlb.py`).  A transition that was seen is one comparison; its misses go to the second level as they did the first time.
+
+Left out are sets of more than 8 slots, random replacement, whose victims are not a matter of the set alone, and machines where
+the second level decides what the first one gets.
+"""
+
+from scmsim.jit import inlined, subroutine
+from scmsim.jit.vectors import copy8, copy8_bytes, same8, same8_bytes, touch8
+from scmsim.mmu.state import BOTH, EMPTY, LRU, ROW_SHIFT
+from scmsim.mmu.tlb import note_filled, touch
+from scmsim.mmu.translate import missed, translate
+
+SHORT = 8  # slots of a set whose states have numbers
+ALL = (1 << SHORT) - 1
+NEVER = -2  # in the place of a sequence's first transition: its set's states have no numbers
+NONE = -1
+_TRIED = 16  # transitions of a sequence that are compared
+
+
+@subroutine
+def recall(s, m, sequence):
+    """Let `was` of a sequence be the state that its set is in, if what it does from there is known; else False."""
+    if sequence.transitions == NEVER:
+        return False
+    now = s.known[sequence.row]
+    if now == EMPTY:
+        if is_state(s, m, sequence.row, sequence.was):
+            now = sequence.was
+        else:
+            make_room(s, m, 0)
+            now = number_of(s, m, sequence.row)
+        s.known[sequence.row] = now
+    at = sequence.transitions
+    for _ in range(_TRIED):
+        if at == NONE or sequence.was == now:
+            break
+        found = m.transitions[at]
+        if found.was == now:
+            sequence.was, sequence.becomes, sequence.idle = now, found.becomes, found.idle
+            sequence.missed, sequence.missed_behind = found.missed, found.missed_behind
+        at = found.next
+    return sequence.was == now
+
+
+@subroutine
+def is_state(s, m, row, number):
+    """Whether a set is in the state of this number."""
+    at, there = row << ROW_SHIFT, int(number) * SHORT
+    return same8(s.tag, at, m.tags, there) == ALL and same8_bytes(s.mark, at, m.marks, there) == ALL
+
+
+@subroutine
+def number_of(s, m, row):
+    """The number of the state that a set is in, a new one if need be."""
+    at, mixed, mask = row << ROW_SHIFT, 0, m.state_slots.size - 1
+    for way in range(SHORT):
+        mixed ^= (int(s.tag[at + way]) >> 11 ^ int(s.mark[at + way])) << 7 * way
+    mixed ^= mixed >> 32
+    slot = (mixed ^ mixed >> 15) & mask
+    while m.state_slots[slot] > 0:
+        if is_state(s, m, row, m.state_slots[slot]):
+            return m.state_slots[slot]
+        slot = (slot + 1) & mask
+    number = m.states + 1
+    copy8(m.tags, number * SHORT, s.tag, at)
+    copy8_bytes(m.marks, number * SHORT, s.mark, at)
+    m.states, m.state_slots[slot] = number, number
+    return number
+
+
+@subroutine
+def play(s, c, m, sequence):
+    """Do what a sequence did the last time that its set was in this state."""
+    seen = 0
+    for k in range(sequence.missed, sequence.missed_behind):
+        miss = m.missed[k]
+        s.now += miss.number - seen
+        seen = miss.number
+        missed(s, c, s.page[miss.code, miss.order], miss.vaddr, 0)
+    s.now += sequence.count - seen
+    at, there = sequence.row << ROW_SHIFT, int(sequence.becomes) * SHORT
+    if sequence.missed < sequence.missed_behind:
+        note_filled(s, at)
+    copy8(s.tag, at, m.tags, there)
+    copy8_bytes(s.mark, at, m.marks, there)
+    s.tag[sequence.recent] = m.recent[sequence.becomes]
+    s.known[sequence.row] = sequence.becomes
+
+
+@subroutine
+def look_up_sequence(s, c, m, pages, sequence):
+    """Look those touches of a sequence up that need be, and remember what they do."""
+    if sequence.transitions == NEVER:
+        _look_up(s, c, m, pages, sequence)
+        return
+    make_room(s, m, sequence.behind - sequence.first)
+    was = s.known[sequence.row]
+    if was == EMPTY:
+        was = number_of(s, m, sequence.row)
+    first = m.misses
+    _look_up(s, c, m, pages, sequence)
+    becomes = number_of(s, m, sequence.row)
+    s.known[sequence.row], m.recent[becomes] = becomes, s.tag[sequence.recent]
+    new = m.transitions[m.count]
+    new.was, new.becomes, new.idle = was, becomes, was == becomes and first == m.misses
+    new.missed, new.missed_behind, new.next = first, m.misses, sequence.transitions
+    sequence.transitions = m.count
+    sequence.was, sequence.becomes, sequence.idle = was, becomes, new.idle
+    sequence.missed, sequence.missed_behind = first, m.misses
+    m.count += 1
+
+
+@inlined
+def _look_up(s, c, m, pages, sequence):
+    """Look the touches of a sequence up; misses are noted behind those that there are."""
+    seen = 0
+    for k in range(sequence.first, sequence.behind):
+        number = m.touches[k].number
+        page = pages[m.touches[k].page]
+        if s.filling == BOTH and hits(s, page):
+            continue
+        s.now += number - seen
+        seen = number
+        kind = s.page[page.code, page.order]
+        if s.filling == BOTH:
+            miss = m.missed[m.misses]
+            miss.vaddr, miss.code, miss.order, miss.number = page.vaddr, page.code, page.order, number
+            m.misses += sequence.transitions != NEVER
+            missed(s, c, kind, page.vaddr, 0)
+        else:
+            translate(s, c, kind, page.vaddr, 0)
+    s.now += sequence.count - seen
+
+
+@inlined
+def hits(s, page):
+    """`tlb.touch` for a page whose set is known, a short way for LRU, which most first levels have."""
+    if page.policy == LRU:
+        if touch8(s.tag, page.at, page.tag, page.ways - 1) != 0:
+            return True
+        note_filled(s, page.at)
+        return False
+    return touch(s, s.array[page.l1], page.tag, page.number)
+
+
+@subroutine
+def make_room(s, m, misses):
+    """Forget all states and transitions if there may be no room for two states, a transition and its misses."""
+    full = m.states + 3 > m.recent.size or m.count == m.transitions.size or m.misses + misses >= m.missed.size
+    if full:
+        forget(s, m)
+
+
+@subroutine
+def forget(s, m):
+    """Forget all states and transitions."""
+    m.states, m.count, m.misses = 0, 0, 0
+    s.known[:] = EMPTY
+    m.state_slots[:] = 0
+    for k in range(m.sequences_known):
+        sequence = m.sequences[k]
+        sequence.was = 0
+        if sequence.transitions != NEVER:
+            sequence.transitions = NONE
