@@ -84,7 +84,10 @@ def interleave(state, book, opened, slices, operations, events):
     for i in range(len(events)):
         event = events[i]
         if event.op != s.op:
-            _begin(s, book, opened, operations, events, i)
+            if s.groups[operations[event.op].kind, 1]:
+                _begin(s, book, opened, operations, events, i)
+            else:  # no call, such as most loads and stores of a program
+                s.op, s.next = event.op, s.behind
         piece = slices[i]
         piece.first = s.next
         if s.next < s.behind:
@@ -95,9 +98,18 @@ def interleave(state, book, opened, slices, operations, events):
             event.vaddr += (event.addr >> AREA) << LARGE
 
 
+@kernel
+def length_of_one(events, op, at, step):
+    """How many events from number `at` on, by a step of 1 or -1, are of operation `op`."""
+    length = 0
+    while 0 <= at < len(events) and events[at].op == op:
+        length, at = length + 1, at + step
+    return length
+
+
 @subroutine
 def _begin(s, book, opened, operations, events, first):
-    """Find the footprint of the operation that event `first` begins; none for one that a library serves, or a load or store."""
+    """Find the footprint of the operation that event `first` begins; none for one that a library serves."""
     s.op, s.first, s.events = events[first].op, first, 0
     operation = operations[s.op]
     sites, amount = operation.sites, operation.freed
@@ -109,7 +121,7 @@ def _begin(s, book, opened, operations, events, first):
         sites |= 1 << int(event.site)  # in plain Python a byte would overflow
         if event.code != WORK:
             amount += LINE + max(event.length, 0)
-    if sites & s.entering == 0 or s.groups[operation.kind, 1] == 0:
+    if sites & s.entering == 0:
         s.next = s.behind
         return
     group = book[0][_nearest(s, book[0], operation.kind, sites & (s.shared | TOLD))]

@@ -16,7 +16,7 @@ from scmsim.core.records import EVENT, OPS, SLICE, Files
 from scmsim.footprint import NO_BOOK, Book, Footprints
 from scmsim.footprint.describe import OPERATION, begin, describe
 from scmsim.footprint.expand import expanded
-from scmsim.footprint.interleave import MOST, OPEN_FILE, begin_batch, interleave
+from scmsim.footprint.interleave import MOST, OPEN_FILE, begin_batch, interleave, length_of_one
 from scmsim.fs.engine.model import ROOM, Model
 from scmsim.medium import model as medium
 from scmsim.mmu import presets, touches
@@ -246,7 +246,8 @@ class Interleaved(Stage):
         mmu.learn(footprints.book)
 
     def begin(self, batch: np.recarray) -> None:
-        self.operations = np.zeros(len(batch), OPERATION)
+        if len(batch) > len(self.operations):
+            self.operations = np.zeros(len(batch), OPERATION)
         describe(self.inodes, self.known, batch.view(np.ndarray), self.operations)
         self.mmu.begin(batch)
         begin_batch(self.footprints.state)
@@ -254,13 +255,13 @@ class Interleaved(Stage):
     def take(self, events: np.ndarray) -> None:
         bins, first = self.mmu.counting.bins[: len(events)], 0
         if len(self.held):
-            first = _length_of_one(events["op"] == self.held["op"][0])
+            first = length_of_one(events, self.held["op"][0], 0, 1)
             self.held, self.held_bins = np.append(self.held, events[:first]), np.append(self.held_bins, bins[:first])
             if first == len(events) and len(self.held) < MOST:
                 return
             self.end()
         events, bins = events[first:], bins[first:]
-        last = _length_of_one(events["op"][::-1] == events["op"][-1:])
+        last = length_of_one(events, events["op"][-1], len(events) - 1, -1) if len(events) else 0
         whole = len(events) - (last if last < MOST else 0)
         self._count(events[:whole], bins[:whole])
         self.held, self.held_bins = events[whole:].copy(), bins[whole:].copy()
@@ -281,12 +282,6 @@ class Interleaved(Stage):
     def watched(self) -> list[Watched]:
         state = (self.footprints.state.view(np.ndarray), self.inodes.view(np.ndarray), self.known, self.opened)
         return [*self.mmu.watched(), *map(Watched, state)]
-
-
-def _length_of_one(is_of_it: np.ndarray) -> int:
-    """How many entries come before the first that is not True."""
-    others = np.flatnonzero(~is_of_it)
-    return int(others[0]) if len(others) else len(is_of_it)
 
 
 class Medium(Stage):
