@@ -10,7 +10,7 @@ from scmsim.fs.engine.events import has_events
 from scmsim.fs.engine.operations import DONE
 from scmsim.fs.mapping import hooks, tables
 from scmsim.fs.mapping import words as w
-from scmsim.fs.mapping.clean import clean_file
+from scmsim.fs.mapping.clean import clean_at, clean_file
 from scmsim.fs.mapping.faults import ask, fault, found
 from scmsim.fs.mapping.touch import mapping_of
 from scmsim.jit import kernel, subroutine
@@ -275,6 +275,20 @@ def zap_file(s, arena, out, op, low, high):
 
 
 @subroutine
+def sync_tail(s, arena, out, op):
+    """A file becomes longer: its last page is written back where the file system does that; False: it is not over yet.
+
+    Source: fs/xfs/xfs_iops.c: xfs_setattr_size, what xfs_zero_range has cleared.
+    """
+    f = hooks.find(s, arena, op.file) if hooks.GROWTH_SYNCS else 0
+    end = hooks.length(s, arena, f) if f else 0
+    if end >= op.offset or end & w.PAGE - 1 == 0:
+        return True
+    place = hooks.place(s, arena, f, end >> 12)
+    return place == 0 or place & w.UNWRITTEN or clean_at(s, arena, out, file_of(s, arena, op), end >> 12)
+
+
+@subroutine
 def advise(s, arena, out, op):
     """madvise: what changes the page table at once; False: it is not over yet."""
     low, high = pages_of(op)
@@ -322,9 +336,13 @@ def change_one(s, arena, out, op):
     if code == r.FSYNC:
         return clean_file(s, arena, out, file_of(s, arena, op), 0, r.NEVER)
     if code == r.TRUNCATE:
-        return zap_file(s, arena, out, op, (max(op.offset, 0) + w.PAGE - 1) >> 12, r.NEVER >> 13)
+        return sync_tail(s, arena, out, op) and zap_file(
+            s, arena, out, op, (max(op.offset, 0) + w.PAGE - 1) >> 12, r.NEVER >> 13
+        )
     if code == r.FALLOCATE and op.flag & r.PUNCH_HOLE:
         return zap_file(s, arena, out, op, (op.offset + w.PAGE - 1) >> 12, (op.offset + op.length) >> 12)
+    if code == r.FALLOCATE and hooks.ALLOCATION_UNMAPS:
+        return zap_file(s, arena, out, op, 0, 0)
     return True
 
 

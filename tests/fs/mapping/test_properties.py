@@ -24,8 +24,9 @@ MODELS = {  # name -> file system, its parameters, and what `Mapped` takes
     "ext4-dax not aligned": ("ext4-dax", {}, "dax", True, False, True),
     "ext4-dax, faults of 6.1": ("ext4-dax", {**LARGE, "kernel": "6.1"}, "dax", True, False, True, True, True),
     "ext4-dax, faults of 6.12": ("ext4-dax", {**LARGE, "kernel": "6.12"}, "dax", True, False, True, True),
-    "xfs-dax": ("xfs-dax", LARGE, "dax", True, False, True),
+    "xfs-dax": ("xfs-dax", LARGE, "dax", True, False, True, False, False, True),
     "ext2-dax": ("ext2-dax", LARGE, "dax", False),
+    "ext2-dax of 6.1": ("ext2-dax", {**LARGE, "kernel": "6.1"}, "dax", True, False, False, True, True, False, True),
     "tmpfs": ("tmpfs", {}, "memory", False),
     "tmpfs huge": ("tmpfs", {"huge": "always"}, "memory", True),
     "ext4": ("ext4", {}, "cache", False),
@@ -177,9 +178,11 @@ def tell(slow, row, had, has):
     elif op == "fsync":
         slow.sync(file, 0, 1 << 40)
     elif op == "truncate":
-        slow.shrink(file, (offset + 4095) >> 12, 1 << 40)
+        slow.truncate(file, offset)
     elif op == "fallocate" and flag & r.PUNCH_HOLE:
         slow.shrink(file, (offset + 4095) >> 12, (offset + length) >> 12)
+    elif op == "fallocate":
+        slow.allocate(file)
     elif op in ("load", "store"):
         return slow.touch(file, offset, length, op == "store")
     return 0
