@@ -93,6 +93,44 @@ class Mapped:
                 if entry is None or (private and not entry.writable):
                     self.fault(self.maps[0], page, private)
 
+    def mremap(self, file: int, offset: int, length: int) -> None:
+        """The newest mapping of a page has so many bytes from there on; it moves unless it was made last."""
+        first, stop = offset >> 12, (offset + length + 4095) >> 12
+        one = self.of(file, first)
+        if one is None:
+            self.errors["not mapped"] += 1
+            return
+        one = self.parted(self.parted(one, first), stop, upper=False)
+        address, moves = one.address, one.address + one.stop - one.first + 1 != self.next_address
+        if moves:
+            address = self.next_address + (
+                (first - self.next_address) % FAN if self.large and stop - first >= FAN else 0
+            )
+        self.next_address = address + stop - first + 1
+        longer = Mapping(file, first, stop, address, one.shared, one.private)
+        self.maps.remove(one)
+        self.maps.insert(0, longer)
+        longer.entries, longer.tabled = one.entries, one.tabled
+        if moves:
+            whole = address % FAN == one.address % FAN
+            longer.entries = {p: e for p, e in one.entries.items() if e.large < 0 or whole}
+            for entry in longer.entries.values():
+                entry.contiguous = False
+            longer.tabled = {(address + p - first) // FAN for p, e in longer.entries.items() if e.large < 0}
+            self.removed += len(one.entries)
+
+    def parted(self, one: Mapping, page: int, upper: bool = True) -> Mapping:
+        """A mapping cut in two before a page; returns one of both."""
+        if not one.first < page < one.stop:
+            return one
+        self.cut(one, page)
+        second = Mapping(one.file, page, one.stop, one.address + page - one.first, one.shared, one.private)
+        second.entries = {p: e for p, e in one.entries.items() if p >= page}
+        second.tabled = set(one.tabled)
+        one.entries, one.stop = {p: e for p, e in one.entries.items() if p < page}, page
+        self.maps.insert(0, second)
+        return second if upper else one
+
     def munmap(self, file: int, offset: int, length: int) -> None:
         page, stop = offset >> 12, (offset + length + 4095) >> 12
         while page < stop:

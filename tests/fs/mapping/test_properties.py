@@ -64,6 +64,7 @@ rows = st.lists(
         touched,
         paged("mmap", st.just(-1), flags),
         paged("munmap"),
+        paged("mmap", st.just(-1), st.just(r.REMAPPED)),
         paged("msync"),
         st.tuples(st.just("fsync"), file),
         st.tuples(st.just("truncate"), file, page.map(lambda p: (p << 12) - 5 if p else 0)),
@@ -169,7 +170,9 @@ def tell(slow, row, had, has):
     slow.begin(had.layout, had.length, had.cached, had.dirty, has.layout)
     if slow.kind == "cache":
         slow.folio = had.folio
-    if op == "mmap":
+    if op == "mmap" and flag & r.REMAPPED:
+        slow.mremap(file, offset, length)
+    elif op == "mmap":
         slow.mmap(file, offset, length, bool(flag & SHARED), bool(flag & PRIVATE), bool(flag & r.POPULATE))
     elif op == "munmap":
         slow.munmap(file, offset, length)
