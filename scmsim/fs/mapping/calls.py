@@ -1,4 +1,4 @@
-"""What calls do to mappings: mmap, mremap, munmap, madvise, msync, fsync, truncate, fallocate.  The file system charges the calls.
+"""What calls do to mappings: mmap, mremap, munmap, madvise, msync, fsync, truncate and fallocate.  Their file system charges them.
 
 Source: Linux 5.13 mm/{mmap.c,madvise.c,memory.c: unmap_mapping_range}, fs/dax.c: dax_writeback_mapping_range, dax_entry_mkclean,
 mm/huge_memory.c: thp_get_unmapped_area.
