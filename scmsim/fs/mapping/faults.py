@@ -155,13 +155,18 @@ def fill(s, arena, out, mapping, f, page):
 def must_wait(s, arena, out, mapping, f, page):
     """MAP_SYNC: a store waits until what leads to the file's blocks is stored; returns the outcome.
 
-    What was dirty there is written back before (dax_finish_sync_fault: vfs_fsync_range of what the fault maps).
+    What was dirty there is written back before (dax_finish_sync_fault: vfs_fsync_range of what the fault maps).  Of a large entry of
+    zeros nothing is: it has gone (grab_mapping_entry).
     """
     file = arena[mapping + w.FILE]
     asks = arena[mapping + w.FLAGS] & r.MAP_SYNC and arena[s.maps + w.ANSWERED] < w.ASK_SYNC
     if not asks or not hooks.must_sync(s, arena, f):
         return DONE
-    return ask(s, arena, w.ASK_SYNC, file, page) if clean_at(s, arena, out, file, page) else NO_ROOM
+    entry = tables.tree_entry(arena, file, page)
+    zeros = entry and arena[entry] & w.LARGE and arena[entry] & w.ZERO
+    if not zeros and not clean_at(s, arena, out, file, page):
+        return NO_ROOM
+    return ask(s, arena, w.ASK_SYNC, file, page)
 
 
 @subroutine

@@ -12,7 +12,7 @@ import os
 import re
 
 from scmsim.trace.formats.addresses._accesses import LOADS, STORES
-from scmsim.trace.formats.addresses._joined import USER_END, Timed
+from scmsim.trace.formats.addresses._joined import SMAPS, USER_END, Timed
 from scmsim.trace.reading.input import Input
 from scmsim.trace.reading.lines import BadLine, Progress
 from scmsim.trace.reading.report import Report
@@ -21,7 +21,10 @@ from scmsim.trace.syscalls import importer as why
 from scmsim.trace.syscalls.names import Names
 
 SUMMARY = "text of drmemtrace's view tool (DynamoRIO), with a strace of the same run"
-PARAMS = {"calls": ("", "file", "text of the strace -f -y -ttt of the same run, which says what is mapped where")}
+PARAMS = {
+    "calls": ("", "file", "text of the strace -f -y -ttt of the same run, which says what is mapped where"),
+    **SMAPS,
+}
 
 FETCH = "instruction fetch"
 MARKER = "marker"
@@ -55,10 +58,12 @@ def convert(
     progress: Progress | None = None,
     under: str | None = None,
     calls: str = "",
+    smaps: str = "",
 ) -> Report:
     """Convert the text; closes the writer (see `scmsim.trace.formats`, and PARAMS)."""
     with Input.of(path) as given:
         work = _View(given, strict, under, calls)
+        work.read_smaps(smaps)
         work.read(given, writer, progress)
         return work.finish(writer, ["what the kernel loads and stores for the program in mapped files is not seen"])
 
