@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from scmsim.core.errors import EnvironmentProblem, ScmsimError
-from scmsim.lab import cache, calls, console, counts, faults, initramfs, kernel, pagetable, qemu
+from scmsim.lab import cache, calls, console, counts, faults, initramfs, kernel, pagetable, qemu, touches
 from scmsim.lab.kernel import Kernel
+from scmsim.lab.measured import Measured
 from scmsim.lab.plan import OUTPUT_ROOM, Plan
 from scmsim.lab.systems import System
 
@@ -53,29 +54,6 @@ class Setting:
     touches: int | None = None  # runs on pages in which a page's first touch is kept
     machine: str | None = None  # whose TLB's misses are counted by call stack; the window is the whole stream then
     stop: threading.Event = field(default_factory=threading.Event)
-
-
-@dataclass
-class Measured:
-    """What one run gave: rows of the plugin, the guest's symbols, and what became of its operations."""
-
-    rows: np.ndarray
-    symbols: bytes
-    about: dict[str, int]
-    seconds: float
-    nodes: np.ndarray = field(default_factory=lambda: np.zeros(0, calls.NODE))  # the tree of calls
-    stream: np.ndarray | None = None
-    cells: np.ndarray | None = None  # number of the row that each record of the stream belongs to, 0 for none
-    ranges: list[tuple[int, int, int]] = field(default_factory=list)
-    touches: np.ndarray | None = None
-    caches: dict[int, str] = field(default_factory=dict)  # slab cache by page that was touched
-    faults: np.ndarray = field(
-        default_factory=lambda: np.zeros(0, faults.FAULTS)
-    )  # of mapped files, by number of the region
-    extents: np.ndarray = field(
-        default_factory=lambda: np.zeros(0, faults.EXTENT)
-    )  # of the files that the plan asks for
-    sizes_told: bool = False  # whether the kernel let its page table be read
 
 
 class Failed(EnvironmentProblem):
@@ -316,8 +294,6 @@ def _collect(folder: pathlib.Path, at: int, setting: Setting, seconds: float) ->
     if setting.machine:
         found.cells = _mapped(folder / "cells", "<u4")
     if setting.touches:
-        from scmsim.lab import touches
-
         found.touches = touches.read(folder / "touches")
         found.caches = touches.caches(folder / "ram", text, found.touches)
     return found

@@ -10,7 +10,7 @@ import numpy as np
 from scmsim.core.records import MMAP
 from scmsim.lab import counts, faults
 from scmsim.lab.calls import DEFERRED, KINDS, OTHER, OWN, SENT, Calls
-from scmsim.lab.machine import Measured
+from scmsim.lab.measured import Measured
 from scmsim.lab.plan import UNKNOWN, Plan, Region
 from scmsim.perf.profile import Rules, map_for, maps, rules
 from scmsim.perf.to_result import finish

@@ -22,6 +22,7 @@ from scmsim.lab import cache, call_counts, machine, outcome
 from scmsim.lab.job import Job
 from scmsim.lab.kernel import fingerprint
 from scmsim.lab.machine import Setting
+from scmsim.lab.measured import Measured
 from scmsim.lab.plan import Plan
 from scmsim.lab.systems import System
 from scmsim.perf.cells import opened
@@ -174,7 +175,7 @@ def _one(guest: Guest, job: Job, setting: Setting, systems: Mapping[str, System]
     store.save(guest.key, record)
 
 
-def _misses(measured: machine.Measured, setting: Setting) -> dict[str, np.ndarray] | None:
+def _misses(measured: Measured, setting: Setting) -> dict[str, np.ndarray] | None:
     """First-level misses and walks by row, if the setting has a machine."""
     if not setting.machine:
         return None
@@ -183,7 +184,7 @@ def _misses(measured: machine.Measured, setting: Setting) -> dict[str, np.ndarra
     return tlb.by_row(measured, setting.machine)
 
 
-def _keep(path: pathlib.Path, fs: str, plan: Plan, measured: machine.Measured, setting: Setting) -> None:
+def _keep(path: pathlib.Path, fs: str, plan: Plan, measured: Measured, setting: Setting) -> None:
     """Write what the setting wants kept besides the counts, into files whose names begin with a path."""
     from scmsim.lab import stream, touches
 

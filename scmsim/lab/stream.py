@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,11 +12,9 @@ from scmsim.core.atomic import whole
 from scmsim.core.errors import UsageError
 from scmsim.lab import pagetable, regions
 from scmsim.lab.counts import symbol_address
+from scmsim.lab.measured import Measured
+from scmsim.lab.plan import Plan
 from scmsim.mmu import page_runs
-
-if TYPE_CHECKING:
-    from scmsim.lab.machine import Measured
-    from scmsim.lab.plan import Plan
 
 SUFFIX = ".runs.parquet"
 FORMAT = 1
@@ -63,7 +61,7 @@ def write(path: str | os.PathLike[str], packed: np.ndarray, found: list[pagetabl
 
 
 def keep(
-    path: str | os.PathLike[str], packed: np.ndarray, fs: str, plan: "Plan", measured: "Measured", kernel: str
+    path: str | os.PathLike[str], packed: np.ndarray, fs: str, plan: Plan, measured: Measured, kernel: str
 ) -> None:
     """Write the whole stream of a run (Parquet: the plugin's records, and a header of JSON), a part at a time."""
     header = {

@@ -1,19 +1,17 @@
 """A real kernel's stream of addresses through the MMU of machines: look-ups, misses, walks by region and page size, or by code."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from scmsim.core.counters import COUNTERS
 from scmsim.lab import pagetable
+from scmsim.lab.measured import Measured
 from scmsim.lab.regions import REGIONS
 from scmsim.lab.stream import MARK, Kept, unpacked
 from scmsim.mmu import page_runs, presets
 from scmsim.mmu.replay import replay
-
-if TYPE_CHECKING:
-    from scmsim.lab.machine import Measured
 
 SIZES = ("4KiB", "2MiB", "1GiB")
 PLACES = len(REGIONS) * len(SIZES)
@@ -47,7 +45,7 @@ def counted(
     }
 
 
-def by_row(measured: "Measured", machine: str) -> dict[str, np.ndarray]:
+def by_row(measured: Measured, machine: str) -> dict[str, np.ndarray]:
     """First-level misses and walks of a guest's whole stream on a machine, by row of the plugin's counts.
 
     A run on a page can miss in its first access only, so it counts for the row of the code that began it.

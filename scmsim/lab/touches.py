@@ -7,17 +7,15 @@ A TLB's misses need no more: the first touch of every page in each thousand runs
 import json
 import os
 import pathlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from scmsim.core.atomic import whole
 from scmsim.core.errors import UsageError
 from scmsim.lab import counts, pagetable, regions, slab
-
-if TYPE_CHECKING:
-    from scmsim.lab.machine import Measured
-    from scmsim.lab.plan import Plan
+from scmsim.lab.measured import Measured
+from scmsim.lab.plan import Plan
 
 SUFFIX = ".touches.parquet"
 FORMAT = 1
@@ -38,7 +36,7 @@ def caches(ram: pathlib.Path, symbols: bytes, records: np.ndarray) -> dict[int, 
     return slab.caches(ram, symbols, pages[regions.layout().of(pages) == regions.DIRECT_MAP])
 
 
-def keep(path: str | os.PathLike[str], fs: str, plan: "Plan", measured: "Measured", kernel: str) -> None:
+def keep(path: str | os.PathLike[str], fs: str, plan: Plan, measured: Measured, kernel: str) -> None:
     """Write the touches of a run (Parquet).
 
     Columns: `call` (its number), `kind` (of operation), `address`, `order` (log2 of the page's size), `store`, `region`
@@ -54,7 +52,7 @@ def keep(path: str | os.PathLike[str], fs: str, plan: "Plan", measured: "Measure
         pq.write_table(table, draft, compression="zstd")
 
 
-def columns(plan: "Plan", measured: "Measured") -> dict[str, Any]:
+def columns(plan: Plan, measured: Measured) -> dict[str, Any]:
     """The columns of `keep` as arrays."""
     import pyarrow as pa
 

@@ -22,8 +22,10 @@ MOST_FILES = 20
 MOST_HOT = 4  # runs whose files stand side by side
 _LABEL = 170  # px that a label on the left may take
 _LINE = 13  # px of a line of it
-_SHORT = 17  # letters of a label in a legend of which two stand side by side on a phone
+_SHORT = 14  # letters of a label in a legend of which two stand side by side on a phone
 NUMBER = "datum.value >= 1e4 ? format(datum.value, '~s') : format(datum.value, ',~g')"
+# A bar's number: its scale is that of the longest bar, so a short one cannot be read off the axis.
+_SAID = "datum.value >= 1e4 ? format(datum.value, '.3~s') : format(datum.value, ',.4~r')"
 # Models name the same thing differently; one name gives it one colour.
 _SAME_SITE = {"copy": "data copy", "block zeroing": "zeroing"}
 _COLOUR_OF = {
@@ -69,28 +71,40 @@ def _bars(
     runs = list(dict.fromkeys(row["run"] for row in rows))
     several = len(parts) > 1
     shown = dict(zip(runs, short(runs), strict=True))
-    x = alt.X("value:Q", title=unit, axis=alt.Axis(labelExpr=NUMBER, tickCount=5), stack="zero" if stack else None)
     lines = 1 + max(name.count("\n") for name in shown.values())
     split = {"labelExpr": "split(datum.label, '\\n')", "labelOffset": (1 - lines) * _LINE / 2} if lines > 1 else {}
     y = alt.Y("name:N", title=None, sort=[*shown.values()], axis=alt.Axis(labelLimit=_LABEL, **split))
     ranked = [{**row, "name": shown[row["run"]], "rank": parts.index(row["part"])} for row in rows]
-    chart = alt.Chart(alt.InlineData(values=ranked)).mark_bar()
+    ends = _totals(ranked) if stack else ranked
     tooltip = [
         alt.Tooltip("run:N"),
         alt.Tooltip("part:N", title="part"),
         alt.Tooltip("value:Q", title=unit, format=",.4~g"),
     ]
-    encoded = {"x": x, "y": y, "tooltip": tooltip}
+    coloured: dict[str, Any] = {"tooltip": tooltip}
     if several:
-        encoded["color"] = alt.Color(
+        coloured["color"] = alt.Color(
             "part:N", scale=alt.Scale(domain=parts, range=_colours(parts)), legend=legend(parts)
         )
-        encoded["order"] = alt.Order("rank:Q")
-    if several and not stack:
-        encoded["yOffset"] = alt.YOffset("part:N", sort=parts)
+        coloured["order"] = alt.Order("rank:Q")
+    bars = alt.Chart(alt.InlineData(values=ranked)).mark_bar().encode(**coloured)
+    numbers = alt.Chart(alt.InlineData(values=ends)).mark_text(align="left", dx=3, fontSize=10)
+    numbers = numbers.transform_calculate(said=_SAID).encode(text="said:N")
+    room = alt.Scale(domainMax=1.15 * max(row["value"] for row in ends))  # for the numbers
+    x = alt.X("value:Q", title=unit, axis=alt.Axis(labelExpr=NUMBER, tickCount=5), scale=room)
+    group = {"yOffset": alt.YOffset("part:N", sort=parts)} if several and not stack else {}
     height = len(runs) * max(26 if stack or not several else 11 * len(parts) + 12, lines * _LINE + 10)
-    chart = chart.encode(**encoded).properties(width="container", height=height, description=f"{title}. {caption}")
+    chart = alt.layer(bars, numbers).encode(x=x.stack("zero" if stack else None), y=y, **group)
+    chart = chart.properties(width="container", height=height, description=f"{title}. {caption}")
     return Chart(name, title, caption, rows, chart.to_dict())
+
+
+def _totals(rows: Rows) -> Rows:
+    """The sum of the parts of each bar."""
+    total: dict[str, float] = {}
+    for row in rows:
+        total[row["name"]] = total.get(row["name"], 0) + row["value"]
+    return [{"name": name, "value": value} for name, value in total.items()]
 
 
 def _colours(parts: Sequence[str]) -> list[str]:

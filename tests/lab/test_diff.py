@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from scmsim.cli import main
 from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.lab import cache, call_counts, calls, counts, debian, diff, diff_table, kernel, outcome, plan
-from scmsim.lab.machine import Measured
+from scmsim.lab.measured import Measured
 
 NAMES = (
     "entry_SYSCALL_64_after_hwframe",

@@ -220,7 +220,7 @@ def test_counts_that_are_cut_short_are_refused(tmp_path):
 
 
 def measured():
-    from scmsim.lab.machine import Measured
+    from scmsim.lab.measured import Measured
 
     names = (
         "buffer",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scmsim.core.counters import COUNTERS, rounded
 from scmsim.core.errors import UsageError
 from scmsim.lab import counts, qemu, regions, stream, tlb
-from scmsim.lab.machine import Measured
+from scmsim.lab.measured import Measured
 from scmsim.lab.plan import Plan, Region
 from scmsim.lab.regions import REGIONS
 from scmsim.mmu import machine, page_runs, simulate

@@ -5,7 +5,7 @@ import pytest
 
 from scmsim.core.errors import UsageError
 from scmsim.lab import qemu, slab, touches
-from scmsim.lab.machine import Measured
+from scmsim.lab.measured import Measured
 from scmsim.lab.pagetable import TEXT_MAP
 from scmsim.lab.plan import Plan, Region
 

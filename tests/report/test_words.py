@@ -43,7 +43,7 @@ def test_long_labels_stand_one_in_a_line_and_lines_show_their_dashes() -> None:
     from scmsim.plot.charts import curve, traffic
 
     chart = traffic([run("ext4"), run("vsm")])
-    assert chart is not None and chart.spec["encoding"]["color"]["legend"]["columns"] == 2
+    assert chart is not None and chart.spec["layer"][0]["encoding"]["color"]["legend"]["columns"] == 2
     lines = curve([{"run": name, "entries": n, "value": 1 / n} for name in ("a" * 18, "b") for n in (1, 2)])
     assert lines is not None
     for channel in ("color", "strokeDash"):
@@ -179,7 +179,7 @@ def test_one_thing_has_one_colour_in_every_chart() -> None:
     colours = []
     for chart in (sites(runs), stored(runs)):
         assert chart is not None
-        scale = chart.spec["encoding"]["color"]["scale"]
+        scale = chart.spec["layer"][0]["encoding"]["color"]["scale"]
         colours.append(dict(zip(scale["domain"], scale["range"], strict=True)))
     assert list(colours[0]) == ["data copy", "zeroing", "log scan", "other"] and len(set(colours[0].values())) == 4
     assert colours[0]["zeroing"] == colours[1]["zeroing"] and colours[0]["data copy"] == colours[1]["data"]

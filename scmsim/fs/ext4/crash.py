@@ -18,7 +18,7 @@ from scmsim.fs.recovery.model import Guarantee, Stores
 from scmsim.fs.recovery.observe import Event
 
 SUMMARY = "ext4, ordered: data written back before the commit that points to it; what the page cache holds is lost"
-MODELS = ("ext4",)
+MODELS = ("ext4", "ext4-linux4")
 
 GUARANTEE = Guarantee(
     "metadata is that of a commit, with its data; data is overwritten in place and may be torn; durable when fsync returns",

@@ -111,7 +111,7 @@ TLB_PARTS: list[Row] = [
 ]  # fmt: skip
 
 SECTIONS: dict[str, list[Row]] = {
-    "": [Row("calls", lambda run: run.calls), Row("trace operations", lambda run: run.operations)],
+    "": [Row("calls", lambda run: run.calls), Row("trace operations", lambda run: run.operations or None)],
     "per call": [
         _per_call("instructions", _counter("instructions")),
         _per_call("loads + stores (TLB traffic)", _metric("tlb_traffic")),

@@ -17,6 +17,7 @@ Rules
 import os
 import re
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +41,6 @@ SUMMARY = "text of perf script with raw_syscalls:* or syscalls:* tracepoints (no
 PARAMS: dict[str, tuple[str | int, str, str]] = {
     "arch": ("x86-64", "x86-64|arm64", "whose numbers raw_syscalls has; arm64 also for riscv64")
 }
-_TOOL = "text of perf script with system calls"
 _LINE = re.compile(rb"^[^\n]*\d\.\d{1,9}:\s+(?:raw_)?syscalls:sys_(?:enter|exit)", re.MULTILINE)
 _LOST = re.compile(r"PERF_RECORD_LOST(?:_SAMPLES)?\s+lost (\d{1,15})|LOST (\d{1,15}) events")
 _BLOCK = 1 << 22
@@ -66,6 +66,18 @@ def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     return b"\0" not in head and _LINE.search(head) is not None
 
 
+class Dialect(NamedTuple):
+    """How a tool writes the events: the format, the tool, what the text is, and its lines as perf script's (as many)."""
+
+    form: str
+    tool: str
+    text: str
+    as_perf: Callable[[bytes], bytes]
+
+
+_PERF = Dialect("perf-script", "perf", "text of perf script with system calls", lambda block: block)
+
+
 def convert(
     path: str | os.PathLike[str] | Input,
     writer: TraceWriter,
@@ -74,14 +86,15 @@ def convert(
     progress: Progress | None = None,
     under: str | None = None,
     arch: str = "x86-64",
+    dialect: Dialect = _PERF,
 ) -> Report:
     """Convert the text; closes the writer (see `scmsim.trace.formats`, and PARAMS)."""
     if under is not None:
-        raise UsageError("--under needs file names, which perf does not record; leave it out")
+        raise UsageError(f"--under needs file names, which {dialect.tool} does not record; leave it out")
     with Input.of(path) as given:
-        work = Conversion(given, strict, arch)
-        for block in byte_blocks(given, _TOOL, progress, _BLOCK):
-            work.take(block)
+        work = Conversion(given, strict, arch, dialect)
+        for block in byte_blocks(given, dialect.text, progress, _BLOCK):
+            work.take(dialect.as_perf(block))
             rows = work.imp.drain(_KEEP)
             if rows is not None:
                 writer.append(rows)
@@ -105,9 +118,10 @@ class _Calls(NamedTuple):
 class Conversion:
     """Pairs entries with exits, and gives each call to its handler."""
 
-    def __init__(self, given: Input, strict: bool, arch: str) -> None:
+    def __init__(self, given: Input, strict: bool, arch: str, dialect: Dialect) -> None:
         from scmsim.trace.kernels import file_calls, perf_text
 
+        self.dialect = dialect
         self.given, self.strict, self.text, self.file_calls = given, strict, perf_text, file_calls
         self.imp = Importer(Names(None), "")
         self.report = self.imp.report
@@ -165,7 +179,7 @@ class Conversion:
             elif ":" in line:
                 self.report.left_out[_OTHER] += 1
             else:
-                self._bad(number, "this is no line of perf script")
+                self._bad(number, f"this is no line of {self.dialect.text}")
 
     def _bad(self, number: int, reason: str) -> None:
         if self.strict:
@@ -330,13 +344,14 @@ class Conversion:
             shares = "CLONE_FILES CLONE_FS CLONE_VM" if pid < 0 else ""
             self.children[child] = task.spawn(str(child), shares)
 
-    def finish(self, writer: TraceWriter, form: str = "perf-script", tool: str = "perf") -> Report:
+    def finish(self, writer: TraceWriter) -> Report:
         """Write what is left, the side table and the provenance."""
         imp, report = self.imp, self.report
+        form, tool, text, _ = self.dialect
         report.left_out[why.NEVER_RETURNED] += len(self.waiting)
         report.left_out = +report.left_out
         if not report.calls and not report.left_out[_ENTER]:
-            raise UsageError(f"{self.given.path!r} is not {_TOOL}: none of its {report.lines} lines is a finished call")
+            raise UsageError(f"{self.given.path!r} is not {text}: none of its {report.lines} lines is a finished call")
         rows = imp.drain(0)
         if rows is not None:
             writer.append(rows)
@@ -347,7 +362,7 @@ class Conversion:
             *([f"io_uring: {self.rung} calls; what they start is not in the trace"] * (self.rung > 0)),
         ]
         if self.lost:
-            report.blind_spots.append(f"perf lost {self.lost} events: positions and sizes after that may be wrong")
+            report.blind_spots.append(f"{tool} lost {self.lost} events: positions and sizes after that may be wrong")
         if self.jumps:
             report.notes.append(f"the clock jumped back {self.jumps} times; such rows have the time of the row above")
         report.check()

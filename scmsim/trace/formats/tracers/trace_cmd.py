@@ -8,52 +8,24 @@ becomes of it.
 
 import os
 import re
+from functools import partial
 
-from scmsim.core.errors import UsageError
+from scmsim.trace.formats.tracers import perf_script
 from scmsim.trace.formats.tracers.perf_script import PARAMS as PARAMS
-from scmsim.trace.formats.tracers.perf_script import Conversion
-from scmsim.trace.reading.input import Input
-from scmsim.trace.reading.lines import Progress, byte_blocks
-from scmsim.trace.reading.report import Report
-from scmsim.trace.store import TraceWriter
+from scmsim.trace.formats.tracers.perf_script import Dialect
 
 SUMMARY = "text of trace-cmd report or of ftrace with raw_syscalls or syscalls events (no file names: descriptors only)"
-_TOOL = "text of trace-cmd report with system calls"
 _EVENT = re.compile(
     rb"^[^\n]*?-(\d{1,10})[ \t]+\[\d+\][ \t]+(?:[^\s\d]\S*[ \t]+)?(\d+\.\d+):[ \t]+sys_(enter|exit)(_\w+)?:[ \t]*",
     re.MULTILINE,
 )
 _DROPPED = re.compile(rb"^[^\n]*\[(\d*) ?EVENTS DROPPED\]", re.MULTILINE)
 _TITLE = re.compile(rb"^(?:cpus=|version = |CPU \d+ is empty)", re.MULTILINE)
-_BLOCK = 1 << 22
-_KEEP = 1 << 16  # rows held back, so that an assumed CREATE can still be changed
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
     """Whether one of the first lines is such an event."""
     return b"\0" not in head and _EVENT.search(head) is not None
-
-
-def convert(
-    path: str | os.PathLike[str] | Input,
-    writer: TraceWriter,
-    *,
-    strict: bool = False,
-    progress: Progress | None = None,
-    under: str | None = None,
-    arch: str = "x86-64",
-) -> Report:
-    """Convert the text; closes the writer (see `scmsim.trace.formats`, and PARAMS)."""
-    if under is not None:
-        raise UsageError("--under needs file names, which these events do not have; leave it out")
-    with Input.of(path) as given:
-        work = Conversion(given, strict, arch)
-        for block in byte_blocks(given, _TOOL, progress, _BLOCK):
-            work.take(_as_perf(block))
-            rows = work.imp.drain(_KEEP)
-            if rows is not None:
-                writer.append(rows)
-        return work.finish(writer, "trace-cmd", "trace-cmd")
 
 
 def _as_perf(block: bytes) -> bytes:
@@ -66,3 +38,7 @@ def _as_perf(block: bytes) -> bytes:
 def _perf_event(m: re.Match[bytes]) -> bytes:
     kind = b"syscalls" if m[4] else b"raw_syscalls"
     return b"%s [000] %s: %s:sys_%s%s: " % (m[1], m[2], kind, m[3], m[4] or b"")
+
+
+_TRACE_CMD = Dialect("trace-cmd", "trace-cmd", "text of trace-cmd report with system calls", _as_perf)
+convert = partial(perf_script.convert, dialect=_TRACE_CMD)

@@ -1,0 +1,26 @@
+"""ext4 with DAX of Linux 4.0 to 4.6: jbd2's commits as in crash_dax.py, but an fsync leaves in the caches what a copy left there.
+Source: Linux 4.4 fs/dax.c: dax_io (copy_from_iter_pmem, wmb_pmem), arch/x86/include/asm/pmem.h; 4.1: copy_from_iter.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from scmsim.fs.ext4.crash_dax import RecoveryModel as Dax
+
+SUMMARY = "ext4-dax-linux4: metadata by jbd2, data in place, and data in caches that no fsync writes back"
+MODELS = ("ext4-dax-linux4",)
+
+IN_CACHES = {
+    "nocache": "a write leaves its ends that are no whole 8 bytes in the caches",
+    "cached": "a write goes to the caches",
+}
+
+
+class RecoveryModel(Dax):
+    """ext4-dax's commits."""
+
+    def to_blame(self, op: Any, lost: Sequence[str]) -> str:
+        """The file system, where data of earlier calls alone is lost: an fsync waits for metadata only."""
+        if all("an earlier call" in line for line in lost):
+            return f"the file system: {IN_CACHES[self.params['copy']]}, and fsync writes none of it back (fs/dax.c of Linux 4)"
+        return super().to_blame(op, lost)

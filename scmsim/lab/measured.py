@@ -1,0 +1,27 @@
+"""What a run of a plan gave."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from scmsim.lab.calls import NODE
+from scmsim.lab.faults import EXTENT, FAULTS
+
+
+@dataclass
+class Measured:
+    """What one run gave: rows of the plugin, the guest's symbols, and what became of its operations."""
+
+    rows: np.ndarray
+    symbols: bytes
+    about: dict[str, int]
+    seconds: float
+    nodes: np.ndarray = field(default_factory=lambda: np.zeros(0, NODE))  # the tree of calls
+    stream: np.ndarray | None = None
+    cells: np.ndarray | None = None  # number of the row that each record of the stream belongs to, 0 for none
+    ranges: list[tuple[int, int, int]] = field(default_factory=list)
+    touches: np.ndarray | None = None
+    caches: dict[int, str] = field(default_factory=dict)  # slab cache by page that was touched
+    faults: np.ndarray = field(default_factory=lambda: np.zeros(0, FAULTS))  # of mapped files, by number of the region
+    extents: np.ndarray = field(default_factory=lambda: np.zeros(0, EXTENT))  # of the files that the plan asks for
+    sizes_told: bool = False  # whether the kernel let its page table be read
