@@ -155,8 +155,8 @@ def fill(s, arena, out, mapping, f, page):
 def must_wait(s, arena, out, mapping, f, page):
     """MAP_SYNC: a store waits until what leads to the file's blocks is stored; returns the outcome.
 
-    What was dirty there is written back before (dax_finish_sync_fault: vfs_fsync_range of what the fault maps).  Of a large entry of
-    zeros nothing is: it has gone (grab_mapping_entry).
+    What was dirty there is written back before (dax_finish_sync_fault: vfs_fsync_range of what the fault maps).  A large entry of
+    zeros has gone by then (grab_mapping_entry).
     """
     file = arena[mapping + w.FILE]
     asks = arena[mapping + w.FLAGS] & r.MAP_SYNC and arena[s.maps + w.ANSWERED] < w.ASK_SYNC
