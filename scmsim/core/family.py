@@ -33,7 +33,7 @@ TABLE = "models.toml"
 SHARED = pathlib.Path(__file__).parents[1] / "fs" / "parameters.toml"
 CODE = {"start": "state.start", "emit": "operations.emit", "space": "state.space", "SITES": "recipes.SITES"}
 # what a model may have besides
-_MAY = ("collect", "by_file", "unsynced", "quiet_until", "STATISTICS", "LARGEST_FILE", "mapped")
+_MAY = ("collect", "by_file", "unsynced", "quiet_until", "STATISTICS", "LARGEST_FILE", "KERNEL_OBJECTS", "mapped")
 
 _HEADER = re.compile(r"^\[model\.([a-z0-9-]+)\]", re.MULTILINE)
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -167,6 +167,7 @@ _CONSTANTS: dict[str, Rule] = {
     "source": _line,
     "paging": text,
     "kernel": text,
+    "footprints": text,
     "mappings": _line,
     "page_bytes": whole(1, 1 << 40),
     "tail_bytes": whole(1, 1 << 40),

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scmsim.core import toml
+from scmsim.core import registry, toml
 from scmsim.core.atomic import whole
 from scmsim.core.errors import UsageError, unknown
 from scmsim.core.records import OPS
@@ -86,11 +86,14 @@ class Footprints:
     book : Book
     measured_on : str
         Kernel and file system that were measured.
+    general : bool
+        Whether they are those of another family, and so lack the objects of the model's own.
     """
 
     state: np.recarray
     book: Book
     measured_on: str
+    general: bool = False
 
 
 def kernels() -> list[str]:
@@ -118,8 +121,22 @@ def path_of(kernel: str, fs: str) -> pathlib.Path:
 
 
 def has_own(kernel: str, fs: str) -> bool:
-    """Whether a file system was measured on a kernel; GENERAL stands for the others."""
+    """Whether a file system was measured on a kernel."""
     return path_of(kernel, fs).exists()
+
+
+def source_of(kernel: str, fs: str) -> str | None:
+    """The file system whose footprints a model takes: its own, else those of the one that it is built on (FOOTPRINTS).
+
+    None: neither was measured; GENERAL stands for its general layers.
+    """
+    tried: list[str] = []
+    while not has_own(kernel, fs):
+        tried.append(fs)
+        fs = registry.literals("fs", fs).get("FOOTPRINTS", fs)
+        if fs in tried:
+            return None
+    return fs
 
 
 def load(kernel: str, fs: str, sites: list[str]) -> Footprints:
@@ -131,7 +148,10 @@ def load(kernel: str, fs: str, sites: list[str]) -> Footprints:
         For a kernel that was not measured.
     """
     check(kernel)
-    return read(path_of(kernel, fs if has_own(kernel, fs) else GENERAL), sites)
+    source = source_of(kernel, fs)
+    found = read(path_of(kernel, source or GENERAL), sites)
+    found.general = source is None
+    return found
 
 
 def read(path: pathlib.Path, sites: list[str]) -> Footprints:

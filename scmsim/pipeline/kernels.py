@@ -79,8 +79,10 @@ def _without_own(names: Iterable[str], kernel: str | None) -> dict[str, list[str
     """What is to be said of models that a kernel, if one was asked for, has no footprints of."""
     if kernel is None or kernel == footprint.NONE_AT_ALL:
         return {}
-    return {
-        name: [f"no footprints of {name} were measured; those of {footprint.GENERAL} stand for its general layers"]
-        for name in names
-        if not footprint.has_own(kernel, name)
-    }
+    remarks = {}
+    for name in names:
+        source = footprint.source_of(kernel, name)
+        if source != name:
+            instead = f"{source} stand for them" if source else f"{footprint.GENERAL} stand for its general layers"
+            remarks[name] = [f"no footprints of {name} were measured; those of {instead}"]
+    return remarks

@@ -78,7 +78,8 @@ class Replay:
             mmu = Around(mmu, self.system, self.machine)
         behind: Stage = mmu
         if self.footprints:
-            behind = Interleaved(mmu, self.footprints, self.paging.stage, source.files)
+            objects = getattr(self.model.module, "KERNEL_OBJECTS", ())
+            behind = Interleaved(mmu, self.footprints, self.paging.stage, source.files, objects)
         stages = [self.counting, self.paging.stage, behind, self.medium]
         if self.model.mapped:
             stages.append(Faults(self.model.mapped, self.counting))

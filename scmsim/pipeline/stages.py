@@ -17,6 +17,7 @@ from scmsim.footprint import NO_BOOK, Book, Footprints
 from scmsim.footprint.describe import OPERATION, begin, describe
 from scmsim.footprint.expand import expanded
 from scmsim.footprint.interleave import MOST, OPEN_FILE, begin_batch, interleave, length_of_one
+from scmsim.footprint.settle import home, settle
 from scmsim.fs.engine.model import ROOM, Model
 from scmsim.medium import model as medium
 from scmsim.mmu import presets, touches
@@ -232,13 +233,18 @@ class Interleaved(Stage):
     """What the kernel's own code touches, between the events that an MMU takes.  No other stage sees those touches.
 
     Which measured call an operation is like follows from its first events (interleave.MOST), wherever a buffer ends: the last
-    operation of a buffer is held until they are there.
+    operation of a buffer is held until they are there.  `objects` are the areas of the kernel's memory in which the model has
+    objects that were measured with it.
     """
 
-    def __init__(self, mmu: Mmu, footprints: Footprints, placement: Placement, files: Files) -> None:
+    def __init__(
+        self, mmu: Mmu, footprints: Footprints, placement: Placement, files: Files, objects: Sequence[int] = ()
+    ) -> None:
         self.mmu, self.footprints = mmu, footprints
         pages = footprints.book.pages
         pages["order"] = placement.measured_orders(pages["vaddr"], pages["order"])
+        self.objects = 0 if footprints.general else sum(1 << area for area in objects)
+        self.home = home(pages, footprints.book.touches).view(np.ndarray)
         self.inodes, self.known = begin(files)
         self.opened = np.zeros(len(files), np.int64)  # which measured open file stands for that of each file
         self.operations, self.slices = np.zeros(0, OPERATION), np.zeros(ROOM, SLICE)
@@ -277,6 +283,7 @@ class Interleaved(Stage):
             self.slices = np.zeros(len(events), SLICE)
         slices = self.slices[: len(events)]
         interleave(prints.state, prints.book, self.opened, slices, self.operations, events)
+        settle(self.objects, self.home, events)
         self.mmu.count(events, bins, slices)
 
     def watched(self) -> list[Watched]:

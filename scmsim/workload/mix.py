@@ -34,16 +34,18 @@ from scmsim.workload import _stream
 
 SUMMARY = "a random mix of every kind of call on many small files"
 PARAMS = {
-    "calls": ("5000", "calls", "calls that count, at least"),
+    "calls": ("6000", "calls", "calls that count, at least"),
     "files": ("300", "files", "files there at the start"),
     "seed": ("1", "seed", "seed of all draws"),
     "interval": ("1us", "time", "trace time between two calls"),
 }
 SIZES = (512, 1024, 4096, 6000, 16384, 40000, 65536, 262144)  # bytes of a transfer and of a file at the start
+SMALL = (512, 1024, 4096)  # bytes of a write that is made durable at once
 WHOLE = 65536  # bytes of each read of a whole file
 DIRS = 8
 _STEPS = {  # and their weights
     "create": 8, "name": 11, "stat": 6, "mkdir": 2, "readdir": 3, "sync": 0.2, "map": 5, "whole": 5, "transfer": 60,
+    "durable": 6,
 }  # fmt: skip
 _PIECE = 4096  # rows
 
@@ -57,7 +59,7 @@ class Workload(_stream.Stream):
         If there are no calls or no files.
     """
 
-    def __init__(self, calls: int = 5000, files: int = 300, seed: int = 1, interval: int = 1000) -> None:
+    def __init__(self, calls: int = 6000, files: int = 300, seed: int = 1, interval: int = 1000) -> None:
         _stream.at_least(1, calls=calls, files=files)
         self.calls, self.count, self.seed, self.interval = calls, files, seed, interval
         made = _Mix(seed)
@@ -144,7 +146,8 @@ class _Mix:
             yield STAT, file, -1, 0, -1, 0
         else:
             yield OPEN, file, -1, 0, -1, 0
-            yield from {"map": self._map, "whole": self._whole, "transfer": self._transfers}[kind](file)
+            steps = {"map": self._map, "whole": self._whole, "transfer": self._transfers, "durable": self._durable}
+            yield from steps[kind](file)
 
     def _name(self, file: int) -> tuple[int, ...]:
         """One name more, another, or one less."""
@@ -183,6 +186,17 @@ class _Mix:
         for at in range(0, self.sizes[file], WHOLE):
             yield READ, file, at, min(WHOLE, self.sizes[file] - at), -1, 0
         yield READ, file, self.sizes[file], 0, -1, 0
+        yield CLOSE, file, -1, 0, -1, 0
+
+    def _durable(self, file: int) -> Iterator[tuple[int, ...]]:
+        """A few small writes and an fsync, again and again: so little to write back has no fsync between other calls."""
+        for _ in range(self.draw.choice((2, 4, 8))):
+            for _ in range(self.draw.choice((1, 2, 4))):
+                whole, length = self.sizes[file], self.draw.choice(SMALL)
+                at = self.draw.choice((self.draw.randrange(whole), whole)) if whole else 0
+                self.sizes[file] = max(whole, at + length)
+                yield WRITE, file, at, length, -1, 0
+            yield self._sync(file)
         yield CLOSE, file, -1, 0, -1, 0
 
     def _transfers(self, file: int) -> Iterator[tuple[int, ...]]:

@@ -4,12 +4,14 @@ import json
 import pathlib
 import shutil
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import scmsim
 from scmsim import cli
 from scmsim.core.errors import UsageError
+from scmsim.core.records import SETUP
 from scmsim.footprint import DEFAULT
 from scmsim.lab import tlb
 from scmsim.lab.stream import Kept
@@ -226,3 +228,18 @@ def test_a_trace_is_judged_as_the_guest_ran_it():
     for batch, as_ran in zip(source.batches(), mine.batches(), strict=True):
         assert set(as_ran.thread.tolist()) == {0} and set(as_ran.buffer.tolist()) == {0x7F0B_15E0_0000 % (1 << 36)}
         assert (as_ran[["op", "file", "offset", "length"]] == batch[["op", "file", "offset", "length"]]).all()
+        assert (as_ran.time_ns == batch.time_ns).all()
+
+
+def test_calls_come_by_the_guests_clock():
+    """Preparation takes no time, and each call as long as the others."""
+    source, _ = open_source(TRACE)
+    for chunk in (7, 1 << 20):
+        rows = np.concatenate(
+            [batch[["flag", "time_ns"]] for batch in _AsInTheGuest(source, 0, call_ns=3000).batches(chunk)]
+        )
+        calls = 0
+        for flag, time in rows.tolist():
+            calls += not flag & SETUP
+            assert time == 3000 * calls
+        assert calls > 7

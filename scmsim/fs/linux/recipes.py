@@ -32,6 +32,7 @@ BLOCK = 4096
 BARRIER_FENCES = 2
 # Where kernel objects lie in space KERNEL: areas of 1 TiB, far more than they use.
 ZERO_PAGE, BUFFERS, INODES, FRAMES, DESCRIPTORS = BLOCK, 1 << 40, 2 << 40, 3 << 40, 4 << 40
+OBJECTS = tuple(place >> 40 for place in (ZERO_PAGE, BUFFERS, INODES, DESCRIPTORS))  # areas without a file's data
 
 
 def dax_copy(run: Callable, copy_fence: bool, write_back: bool = True) -> list:

@@ -22,9 +22,14 @@ from scmsim.lab.regions import DIRECT_MAP, PERSISTENT, PROGRAM, REGIONS
 from scmsim.pipeline.arguments import Progress, model_params, open_source
 from scmsim.pipeline.stages import Loop, Stage
 
-INODES = re.compile(r"inode_cache$|_inode$")  # slab caches with an object for each inode
+TABLE = "table of inodes"  # ext4's blocks of it, in the page cache: an object for each inode as a slab's, found by who fills it in
+_FILLS_TABLE = "ext4_fill_raw_inode"
+INODES = re.compile(rf"inode_cache$|_inode$|^{TABLE}$")  # slab caches with an object for each inode
 OPEN_FILES = "filp"  # and the one for each open file
 TICK = "sysvec_apic_timer_interrupt"  # ends the names of a timer interrupt's first functions
+_COPIES = tuple(
+    map(re.compile, ("^copy_user", "^__memcpy_flushcache$", "copy_user|memcpy|memset|memmove|clear_page|zero_user"))
+)
 SHARE = 0.8  # of the calls on the file that touch any page of a cache most: those that touch the inode's own touch it as often
 MOST_PAGES = 1 << 15  # that the numbers of touches tell apart
 
@@ -154,13 +159,25 @@ def _own_memory(table: Any) -> _Touched:
     call, address, order, store = (table.column(name).to_numpy() for name in ("call", "address", "order", "store"))
     region, cache, function = (_words(table, name) for name in ("region", "cache", "function"))
     loose, page = (region == REGIONS[DIRECT_MAP]) & (cache == ""), address >> np.uint64(12)
-    copies = [name for name in sorted(set(function.tolist())) if name.startswith("copy_user")]
-    data = loose & np.isin(page, page[loose & np.isin(function, copies)])
+    data = _file_data(loose, page, function)
+    cache[loose & np.isin(page, page[loose & (function == _FILLS_TABLE)])] = TABLE
     shift = order.astype(np.uint64)
     own = (call >= 0) & (region != REGIONS[PROGRAM]) & (region != REGIONS[PERSISTENT]) & ~data
     ticks = [name for name in set(function.tolist()) if name.endswith(TICK)]
     own &= ~np.isin(call, call[np.isin(function, ticks)])
     return _Touched(call, (address >> shift << shift).view(np.int64), order, store, cache).of(own)
+
+
+def _file_data(loose: np.ndarray, page: np.ndarray, function: np.ndarray) -> np.ndarray:
+    """Which touches are on a page of a file's data: of those without a slab (`loose`), what is copied from or to the program.
+
+    Data from before the first call is known by its write-back: it is copied to the device, and no function touches it that does
+    more than copy and clear.  Of a metadata block some function reads or writes the fields.
+    """
+    names = sorted(set(function.tolist()))
+    user, device, bulk = (loose & np.isin(function, [name for name in names if kind.search(name)]) for kind in _COPIES)
+    fields = page[loose & ~bulk]
+    return loose & (np.isin(page, page[user]) | (np.isin(page, page[device]) & ~np.isin(page, fields)))
 
 
 def _words(table: Any, name: str) -> np.ndarray:

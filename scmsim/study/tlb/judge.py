@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from scmsim import result
 from scmsim.core import registry
 from scmsim.core.errors import UsageError
 from scmsim.core.resumable import write
@@ -22,6 +23,7 @@ from scmsim.result import provenance
 from scmsim.study.tlb import card
 from scmsim.study.tlb.replay import replayed
 
+_GUESTS = "result.json"  # of the lab's guests
 _COUNTED = "counted"  # folder of what the streams gave
 
 
@@ -55,8 +57,9 @@ def judge(
         kept = Kept(pathlib.Path(folder) / f"{name}-1{SUFFIX}")
         real = _counted(kept, pathlib.Path(folder), name, machines, progress)
         buffer = kept.buffer() if kept.header["huge_bytes"] not in (0, UNKNOWN) else 0
+        call_ns = _guest_time(pathlib.Path(folder), name)
         for machine in machines:
-            found = replayed(source, name, machine, paging, params or {}, buffer, footprints, progress)
+            found = replayed(source, name, machine, paging, params or {}, buffer, footprints, progress, call_ns)
             cell = {
                 "fs": name, "machine": machine, "paging": found.paging, "calls": kept.header["calls"],
                 "addressed_percent": found.addressed, "warnings": found.warnings, "real": real[machine], "replay": found.rows,
@@ -76,6 +79,13 @@ def judge(
     }
     write(pathlib.Path(folder) / card.FILE, json.dumps(made))
     return made
+
+
+def _guest_time(folder: pathlib.Path, fs: str) -> int | None:
+    """What a call took by the guest's clock, in which an instruction takes 1 ns (lab.qemu: -icount); None without its counts."""
+    path = folder / _GUESTS
+    runs = [run for run in result.read(path).runs if run.fs == fs] if path.exists() else []
+    return round(runs[0].counters["instructions"] / runs[0].calls) if runs else None
 
 
 def _counted(

@@ -9,7 +9,7 @@ import numpy as np
 from scmsim import system as systems
 from scmsim.core import registry
 from scmsim.core.counters import COUNTERS, SCHEMA, rounded
-from scmsim.core.records import ORDER, PM, Source
+from scmsim.core.records import ORDER, PM, SETUP, Source
 from scmsim.footprint import NO_BOOK, Book
 from scmsim.footprint.expand import expanded
 from scmsim.lab import regions, tlb
@@ -24,6 +24,9 @@ from scmsim.result import metrics
 _LAYOUT = regions.layout()
 # timer interrupts in a second of the guest, in which an instruction takes 1 ns (CONFIG_HZ; lab.qemu: -icount)
 GUEST_HZ = 250
+# What a file's times are taken from, ktime_get_coarse_real_ts64(), goes on at a timer interrupt.  A call within the same one leaves
+# the inode as it is, and an fsync behind it commits nothing.
+_FILE_TIMES = "timestamp_tick"
 _THREAD = 1 << 36  # bytes of address space that a replay has for a thread's buffers
 
 
@@ -46,34 +49,53 @@ def replayed(
     buffer: int,
     footprints: str | None,
     progress: Progress | None,
+    call_ns: int | None = None,
 ) -> Replayed:
     """Replay a trace as the lab's guest ran it: by one thread, whose buffer lies at `buffer` on a page of 2 MiB.
 
-    0: on small pages.  `params` may say something else.
+    0: on small pages.  A call took `call_ns` of the guest's time; None: the trace's own times.  `params` may say something else.
     """
     merged = {name: dict(given) for name, given in params.items()}
+    if call_ns and _FILE_TIMES in registry.literals("fs", fs).get("PARAMS", {}):
+        merged.setdefault(fs, {}).setdefault(_FILE_TIMES, 10**9 // GUEST_HZ)
     _, policy = choice.choose(fs, paging, machine_table(machine)["walk"]["largest_page"])
     if buffer and "user_page" in registry.literals("paging", policy).get("PARAMS", {}):
         merged.setdefault(policy, {}).setdefault("user_page", "2MiB")
     run = _Judged(
-        _AsInTheGuest(source, buffer), fs, machine, paging, DEFAULTS["medium"], merged, "site", footprints, CHUNK
+        _AsInTheGuest(source, buffer, call_ns),
+        fs,
+        machine,
+        paging,
+        DEFAULTS["medium"],
+        merged,
+        "site",
+        footprints,
+        CHUNK,
     )
     warnings = run.run(False, progress).warnings
     return Replayed(run.by_place.rows(run.model.sites), policy, run.by_place.addressed(), warnings)
 
 
 class _AsInTheGuest:
-    """A trace whose operations are all of one thread, with a buffer at one place: which set of a TLB it is in, matters."""
+    """A trace whose operations are all of one thread, with a buffer at one place: which set of a TLB it is in, matters.
 
-    def __init__(self, source: Source, buffer: int) -> None:
+    Its calls come every `call_ns`, from 0 on; None: when they came.
+    """
+
+    def __init__(self, source: Source, buffer: int, call_ns: int | None = None) -> None:
         self.source, self.header, self.files, self.rows = source, source.header, source.files, source.rows
-        self.at = buffer & _THREAD - 1
+        self.at, self.call_ns = buffer & _THREAD - 1, call_ns
 
     def batches(self, chunk: int = CHUNK) -> Iterator[np.recarray]:
         """The batches of the trace."""
+        calls = 0
         for batch in self.source.batches(chunk):
             batch = batch.copy()
             batch.thread, batch.buffer = 0, self.at
+            if self.call_ns is not None:
+                counted = np.cumsum(batch.flag & SETUP == 0)
+                batch.time_ns = (calls + counted) * self.call_ns
+                calls += int(counted[-1])
             yield batch
 
 

@@ -1,0 +1,66 @@
+"""Where a model's own kernel objects go in a replay with footprints: the kernel beside a loop over rows; which models have them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scmsim import footprint
+from scmsim.core import registry
+from scmsim.core.records import EVENT, KERNEL, LOAD, PM, STORE, USER, WORK
+from scmsim.footprint.interleave import OPEN_FILE, PAGE
+from scmsim.footprint.settle import home, settle
+
+event = st.tuples(
+    st.sampled_from([LOAD, STORE, WORK]),
+    st.sampled_from([KERNEL, PM, USER]),
+    st.integers(0, 7),
+    st.integers(0, (1 << 40) - 1),
+    st.sampled_from([-1, 1]),
+)
+
+
+@given(st.sets(st.integers(0, 6)), st.lists(event, max_size=20))
+def test_objects_of_the_named_areas_move_to_the_page_and_nothing_else(areas, drawn) -> None:
+    page = np.zeros(1, PAGE)
+    page["vaddr"], page["order"] = -(5 << 30), 21
+    events = np.zeros(len(drawn), EVENT)
+    for row, (code, space, area, at, half) in zip(events, drawn, strict=True):
+        row["code"], row["space"], row["addr"], row["order"] = code, space, (area << 40) + at, 12
+        row["vaddr"] = half * (1 + at)
+    before = events.copy()
+    settle(sum(1 << area for area in areas), page, events)
+    for old, new, (code, space, area, _, half) in zip(before, events, drawn, strict=True):
+        moved = code != WORK and space == KERNEL and half < 0 and area in areas
+        assert (new["vaddr"], new["order"]) == ((-(5 << 30), 21) if moved else (old["vaddr"], old["order"]))
+        old["vaddr"], old["order"] = new["vaddr"], new["order"]
+        assert old == new
+
+
+def test_home_is_the_large_page_that_is_touched_most() -> None:
+    pages = np.zeros(4, PAGE)
+    pages["vaddr"], pages["order"] = [-4, -3, -2, -1], [12, 21, 30, 21]
+    pages["cache"] = [0, 0, 0, 1 | OPEN_FILE]
+    touches = np.array([0, 0, 0, 0, 1, 2, 2, 3, 3, 3, 3], np.uint16) << 1
+    assert int(home(pages, touches)["vaddr"][0]) == -2
+    assert int(home(pages[:1], touches[:4])["vaddr"][0]) == -4
+
+
+@pytest.mark.parametrize(
+    ("fs", "source"),
+    [
+        ("ext4-dax", "ext4-dax"), ("ext4-dax-linux4", "ext4-dax"), ("ext4-linux4", "ext4"), ("splitfs", "ext4-dax"),
+        ("ramfs", "ramfs"), ("ext2-ramdisk", "ext2"), ("nova-cow", None), ("pmfs-4k", None),
+    ],
+)  # fmt: skip
+def test_a_model_takes_the_footprints_of_what_it_is_built_on(fs: str, source: str | None) -> None:
+    assert footprint.source_of("5.10", fs) == source
+    prints = footprint.load("5.10", fs, ["copy"])
+    assert prints.general == (source is None)
+    assert prints.measured_on.startswith(f"{source or footprint.GENERAL} on Linux 5.10")
+
+
+def test_models_whose_objects_were_measured_say_where_they_are() -> None:
+    measured = {fs for fs in registry.names("fs") if footprint.source_of("6.1", fs)}
+    told = {fs for fs in measured if hasattr(registry.load("fs", fs), "KERNEL_OBJECTS")}
+    assert told == measured and {"ext4", "ext4-dax", "ext2-dax", "xfs-dax", "tmpfs", "splitfs"} <= measured
