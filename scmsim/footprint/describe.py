@@ -15,6 +15,7 @@ from scmsim.core.records import (
     MUNMAP,
     OPEN,
     READ,
+    REMAPPED,
     RENAME,
     RMDIR,
     TRUNCATE,
@@ -103,7 +104,7 @@ def describe(state, known, batch, out):
         elif op.op == RENAME and op.file2 >= 0 and op.file2 != op.file:
             out[i].freed = _unnamed(s, known, known[op.file2])
         else:
-            out[i].sites = _referred(file, op.op)
+            out[i].sites = _referred(file, op.op, op.flag)
 
 
 @subroutine
@@ -115,13 +116,13 @@ def uses_open_file(op):
 
 
 @subroutine
-def _referred(file, op):
+def _referred(file, op, flag):
     """A name, a descriptor or a mapping more or less; whether the kernel keeps the open file: HELD or 0."""
     if op == LINK:
         file.links += 1
     elif op == OPEN or op == CREATE:
         file.opened += 1
-    elif op == MMAP:
+    elif op == MMAP and not flag & REMAPPED:
         file.mapped += 1
     elif op == CLOSE:
         file.opened = max(file.opened - 1, 0)

@@ -14,8 +14,8 @@ from scmsim.core.records import (
     MM_TO_FILE,
     MMAP,
     OPS,
-    OWN_PROCESS,
     READ,
+    REMAPPED,
     SYNC,
     TRUNCATE,
     UFENCE,
@@ -27,7 +27,7 @@ from scmsim.core.records import (
 
 NEEDS_OFFSET = (READ, WRITE, TRUNCATE, FALLOCATE, MMAP)
 NEEDS_NO_FILE = (SYNC, MALLOC, FREE, MM_TO_FILE, FILE_TO_MM, ULOAD, USTORE, UFENCE)
-_KNOWN_FLAGS = 2 * OWN_PROCESS - 1
+_KNOWN_FLAGS = 2 * REMAPPED - 1
 _FAR = 1 << 62  # offset + length beyond this would overflow the arithmetic of a model
 NEVER = -(1 << 62)  # ns; the time of the row above the first one
 THREAD_BYTES = 1 << 36  # bytes of a thread's memory

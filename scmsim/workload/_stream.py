@@ -11,6 +11,9 @@ from scmsim.core.records import OP, Files
 
 Pieces = Callable[[], Iterable[np.ndarray]]
 
+_WHOLE = np.dtype(
+    (np.void, OP.itemsize)
+)  # NumPy copies bytes eight times as fast as records, which it takes field by field
 PIECE = 1 << 15  # rows that a generator aims to make at once: the arrays of a piece stay in the cache
 
 
@@ -24,6 +27,7 @@ class Stream:
     header: dict[str, Any]
     files: Files
     interval: int = 1000
+    fresh = False  # whether each piece is made anew, so that a batch may be part of one
 
     def parts(self) -> Iterator[tuple[Pieces, int]]:
         """Yield (what makes the pieces of a pass, how often the pass comes in a row): passes need not all be replayed."""
@@ -48,26 +52,36 @@ class Stream:
 
     def timed(self, make: Pieces, chunk: int, row: int) -> Iterator[np.recarray]:
         """Yield the rows of `make()` in record arrays of at most `chunk`, with times; the first is the stream's number `row`."""
-        for batch in _cut(make(), chunk):
+        for batch in _cut(make(), chunk, self.fresh):
             batch["time_ns"] = np.arange(row, row + len(batch)) * self.interval
             row += len(batch)
             yield batch.view(np.recarray)
 
 
-def _cut(pieces: Iterable[np.ndarray], chunk: int) -> Iterator[np.ndarray]:
-    """Cut large pieces and join small ones; a batch is never a view of a piece that is used again."""
+def _cut(pieces: Iterable[np.ndarray], chunk: int, fresh: bool) -> Iterator[np.ndarray]:
+    """Cut large pieces and join small ones; a batch is never a view of a piece that is used again (not `fresh`)."""
     waiting: list[np.ndarray] = []
     count = 0
     for piece in pieces:
+        if fresh and len(piece) >= chunk // 2:
+            if waiting:
+                yield _joined(waiting)
+                waiting, count = [], 0
+            yield from (piece[first : first + chunk] for first in range(0, len(piece), chunk))
+            continue
         while count + len(piece) >= chunk:
             head, piece = piece[: chunk - count], piece[chunk - count :]
-            yield np.concatenate([*waiting, head])
+            yield _joined([*waiting, head])
             waiting, count = [], 0
         if len(piece):
             waiting.append(piece)
             count += len(piece)
     if count:
-        yield np.concatenate(waiting)
+        yield _joined(waiting)
+
+
+def _joined(pieces: list[np.ndarray]) -> np.ndarray:
+    return np.concatenate([piece.view(_WHOLE) for piece in pieces]).view(OP)
 
 
 def ops(op: Any, file: Any, offset: Any = -1, length: Any = 0, **other: Any) -> np.ndarray:
@@ -76,9 +90,14 @@ def ops(op: Any, file: Any, offset: Any = -1, length: Any = 0, **other: Any) -> 
     rows = max(np.size(column) for column in columns.values())
     if min(np.size(column) for column in columns.values()) == 0:
         rows = 0
-    out = np.zeros(rows, OP)
+    row = np.zeros(1, OP)
     for name, column in columns.items():
-        out[name] = column
+        if np.ndim(column) == 0:
+            row[name] = column
+    out = np.repeat(row.view(_WHOLE), rows).view(OP)
+    for name, column in columns.items():
+        if np.ndim(column):
+            out[name] = column
     return out
 
 

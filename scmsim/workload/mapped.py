@@ -51,6 +51,7 @@ PARAMS = {
     "seed": ("1", "seed", "seed of the random places"),
 }
 THETA = 0.99
+_PIECE = 1 << 14  # touches made at once: rows that are still in the core's cache when they are cut into batches
 MOST_PLACES = 1 << 26  # of a zipf pattern: half a GiB of shares
 
 
@@ -64,6 +65,7 @@ class Workload(_stream.Stream):
     """
 
     interval = 1000
+    fresh = True
 
     def __init__(
         self,
@@ -109,8 +111,8 @@ class Workload(_stream.Stream):
             yield ops(MMAP, **whole, flag=self.flag)
         draw = np.random.default_rng(self.seed)
         shares, shuffled = self._shares(draw)
-        for first in range(0, self.touches, _stream.PIECE):
-            index = np.arange(first, min(first + _stream.PIECE, self.touches))
+        for first in range(0, self.touches, _PIECE):
+            index = np.arange(first, min(first + _PIECE, self.touches))
             yield self._touches(index, self._place(index, draw, shares, shuffled) * self.step)
         if self.by == "map":
             yield ops(MUNMAP, **whole)

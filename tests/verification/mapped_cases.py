@@ -19,6 +19,7 @@ import numpy as np
 
 from scmsim.core import records as r
 from scmsim.core.atomic import whole
+from scmsim.core.errors import ScmsimError
 from scmsim.fs.linux import state as e
 from scmsim.lab import kernel, machine, outcome, plan, qemu, systems
 from scmsim.lab.calls import OWN
@@ -290,12 +291,12 @@ def main() -> None:
     given = parser.parse_args()
     names = given.fs.split(",")
     given.out.mkdir(parents=True, exist_ok=True)
-    setting = machine.Setting(qemu.find(), kernel.find(given.kernel), timeout_s=1800)
     for fs in names:
         total: Counter = Counter()
         for number, made, cases in guests(fs, -(-given.cases // len(names)), given.seed):
             path = given.out / f"{fs}-{given.seed}-{number}.json"
             if not path.exists():
+                setting = machine.Setting(qemu.find(), kernel.find(given.kernel), timeout_s=1800)
                 with whole(path) as draft:
                     pathlib.Path(draft).write_text(json.dumps(measure(fs, made, cases, setting)))
             total += compare(
@@ -305,4 +306,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except ScmsimError as why:  # no emulator, no kernel
+        raise SystemExit(str(why)) from None

@@ -1,9 +1,40 @@
-"""ext2's mapped files: its own driver maps with DAX 4 KiB at a time, the driver of ext4 also 2 MiB."""
+"""ext2's mapped files: its own driver maps with DAX 4 KiB at a time, the driver of ext4 also 2 MiB.
+
+That tells a hole by the pointer blocks that are missing, and one whose last pointer block is there block by block.
+Source: Linux 6.1 fs/ext4/indirect.c: ext4_ind_map_blocks.
+"""
 
 import functools
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
+
+from scmsim.fs.ext2.map import DIRECT, FAN_SHIFT, end_of_block
+from scmsim.fs.linux import state as e
+from scmsim.fs.linux.mapping import word_of
+from scmsim.fs.mapping.words import FAN
+from scmsim.jit import subroutine
+
+_DOUBLE = DIRECT + (1 << FAN_SHIFT)  # first page below the double-indirect block
+
+
+@subroutine
+def any_block(arena, f, page, stop):
+    """Whether a page of [page, stop) has a block."""
+    for at in range(page, min(stop, arena[arena[f + e.ROW_RECORD] + e.END])):
+        if word_of(arena, f, at) >> e.BLOCK_SHIFT:
+            return True
+    return False
+
+
+@subroutine
+def is_long_hole(s, arena, f, page):
+    """Whether the 2 MiB from a page on, all holes, are told as one: the pointer block of their first page is missing, and ends
+    behind them, or that above it is missing, too."""
+    stop = end_of_block(page)
+    if page < DIRECT or any_block(arena, f, stop - (1 << FAN_SHIFT), stop):
+        return False
+    return stop - page >= FAN or (page >= _DOUBLE and not any_block(arena, f, _DOUBLE, stop + (1 << 2 * FAN_SHIFT)))
 
 
 @functools.cache
@@ -13,7 +44,7 @@ def _kernels(dax: bool, by_ext4: bool) -> ModuleType:
     from scmsim.fs.mapping import hooks, kernels
     from scmsim.jit.binding import bind
 
-    own = mapping.DAX | {"MAY_BE_LARGE": by_ext4} if dax else mapping.CACHED
+    own = mapping.DAX | {"MAY_BE_LARGE": by_ext4, "is_long_hole": is_long_hole} if dax else mapping.CACHED
     name = f"ext2_{'dax' if dax else 'cache'}_{'by_ext4' if by_ext4 else 'own'}_mapped"
     return bind(name, kernels, {**HOOKS, **(BY_EXT4 if by_ext4 else {}), hooks: own})
 

@@ -1,4 +1,4 @@
-"""What calls do to mappings: mmap, munmap, madvise, msync and fsync, truncate and fallocate.  The file system charges the calls.
+"""What calls do to mappings: mmap, mremap, munmap, madvise, msync, fsync, truncate and fallocate.  Their file system charges them.
 
 Source: Linux 5.13 mm/{mmap.c,madvise.c,memory.c: unmap_mapping_range}, fs/dax.c: dax_writeback_mapping_range, dax_entry_mkclean,
 mm/huge_memory.c: thp_get_unmapped_area.
@@ -12,6 +12,7 @@ from scmsim.fs.mapping import hooks, tables
 from scmsim.fs.mapping import words as w
 from scmsim.fs.mapping.clean import clean_file
 from scmsim.fs.mapping.faults import ask, fault, found
+from scmsim.fs.mapping.length import file_of, sync_tail, zap_file
 from scmsim.fs.mapping.touch import mapping_of
 from scmsim.jit import kernel, subroutine
 
@@ -21,12 +22,6 @@ DONT_NEED, HUGE, POPULATE_READ, POPULATE_WRITE = (
     22,
     23,
 )  # advice of madvise (include/uapi/asm-generic/mman-common.h)
-
-
-@subroutine
-def file_of(s, arena, op):
-    """Arena offset of the words of an operation's file."""
-    return arena[s.maps + w.FILES] + op.file * w.FILE_WORDS
 
 
 @subroutine
@@ -188,6 +183,64 @@ def replace(s, arena, out, op, start, pages):
 
 
 @subroutine
+def move_entries(s, arena, out, source, target):
+    """The entries of a mapping come to one of the same pages elsewhere.
+
+    A large one that does not fit there goes, and contiguous ones are so no more.
+    Source: mm/mremap.c: move_page_tables.
+    """
+    fits = (arena[source + w.START] ^ arena[target + w.START]) & w.HUGE_PAGE - 1 == 0
+    first = arena[source + w.FIRST]
+    page, stop = first, first + min(arena[source + w.PAGES], arena[target + w.PAGES])
+    while page < stop:
+        word = arena[tables.entry_at(arena, source, page)]
+        end = tables.region_end(arena, source, page) if word & w.LARGE else page + 1
+        if word and not word & w.LARGE:
+            tables.small_table(s, arena, out, target, page)
+        if word and (fits or not word & w.LARGE):
+            arena[tables.entry_at(arena, target, page)] = word & ~w.CONTIGUOUS
+        page = end
+    tables.zap(s, arena, out, source, first, first + arena[source + w.PAGES])
+
+
+@subroutine
+def remap(s, arena, out, op):
+    """mremap: the newest mapping of a page has other pages from there on, with its entries; False: it is not over yet.
+
+    It stays where it is if no mapping came after it, else it moves.
+    """
+    m, (first, last) = s.maps, pages_of(op)
+    mapping = mapping_of(s, arena, op, first)
+    if mapping == 0 or last <= first:
+        arena[m + w.NOT_MAPPED] += 1
+        return True
+    tabled = slots_of(arena[mapping + w.START], arena[mapping + w.PAGES]) + 1
+    if not has_events(s, out, 8 + 2 * tabled):
+        return False
+    if not has_room(s, arena, words_to_cut(arena, mapping) + 2 * slots_of(0, last - first) + 64 + 2 * tabled * w.FAN):
+        return False
+    if first > arena[mapping + w.FIRST]:
+        mapping = split(s, arena, out, mapping, first)
+    if last < first + arena[mapping + w.PAGES]:
+        split(s, arena, out, mapping, last)
+    start, behind = arena[mapping + w.START], arena[mapping + w.START] + (arena[mapping + w.PAGES] + 1 << 12)
+    if behind == arena[m + w.NEXT_ADDRESS]:
+        arena[m + w.NEXT_ADDRESS] = start + (last - first + 1 << 12)
+    else:
+        start = address_for(s, arena, first, last - first)
+    longer = new_mapping(s, arena, arena[mapping + w.FILE], first, last - first, start)
+    arena[longer + w.FLAGS], arena[longer + w.THREAD] = arena[mapping + w.FLAGS], arena[mapping + w.THREAD]
+    if start == arena[mapping + w.START]:
+        for k in range(slots_of(start, arena[mapping + w.PAGES])):
+            arena[arena[longer + w.SLOTS] + k] = arena[arena[mapping + w.SLOTS] + k]
+            arena[arena[mapping + w.SLOTS] + k] = 0
+    else:
+        move_entries(s, arena, out, mapping, longer)
+    remove(s, arena, mapping)
+    return True
+
+
+@subroutine
 def add(s, arena, out, op):
     """mmap; False: it is not over yet."""
     m, file = s.maps, file_of(s, arena, op)
@@ -242,39 +295,6 @@ def populate(s, arena, out, op, write):
 
 
 @subroutine
-def zap_file(s, arena, out, op, low, high):
-    """Pages of a file go: their entries in all mappings (UNMAPS_ALL: those of the whole file), and DAX' own.
-
-    Returns False if it is not over yet.
-    """
-    file = file_of(s, arena, op)
-    if not has_events(s, out, 4 + 4 * arena[s.maps + w.LIVE]):
-        return False
-    mapping = arena[file + w.HEAD]
-    while mapping:
-        if hooks.UNMAPS_ALL:
-            tables.zap_but(s, arena, out, mapping, 0, r.NEVER >> 13, w.COPIED)
-        tables.zap(s, arena, out, mapping, low, high)
-        mapping = arena[mapping + w.NEXT]
-    page, last = low, arena[file + w.TREE + 1]
-    stop = min(high, (1 << last) * w.FAN) if arena[file + w.TREE] else low
-    while page < stop:
-        end = min((page | w.FAN - 1) + 1, stop)
-        at = tables.tree_slot(arena, file, page)
-        if arena[at] and not arena[at] & w.PRESENT:
-            entries = arena[at] >> 12
-            for k in range(entries + (page & w.FAN - 1), entries + (end - 1 & w.FAN - 1) + 1):
-                arena[k] = 0
-            if end - page == w.FAN:
-                give(s, arena, entries, w.FAN_ORDER)
-                arena[at] = 0
-        else:
-            arena[at] = 0
-        page = end
-    return True
-
-
-@subroutine
 def advise(s, arena, out, op):
     """madvise: what changes the page table at once; False: it is not over yet."""
     low, high = pages_of(op)
@@ -312,7 +332,7 @@ def change_one(s, arena, out, op):
     """What an operation does to mappings; False: it is not over yet."""
     code = op.op
     if code == r.MMAP:
-        return add(s, arena, out, op)
+        return remap(s, arena, out, op) if op.flag & r.REMAPPED else add(s, arena, out, op)
     if code == r.MUNMAP:
         return unmap(s, arena, out, op)
     if code == r.MADVISE:
@@ -322,9 +342,13 @@ def change_one(s, arena, out, op):
     if code == r.FSYNC:
         return clean_file(s, arena, out, file_of(s, arena, op), 0, r.NEVER)
     if code == r.TRUNCATE:
-        return zap_file(s, arena, out, op, (max(op.offset, 0) + w.PAGE - 1) >> 12, r.NEVER >> 13)
+        return sync_tail(s, arena, out, op) and zap_file(
+            s, arena, out, op, (max(op.offset, 0) + w.PAGE - 1) >> 12, r.NEVER >> 13
+        )
     if code == r.FALLOCATE and op.flag & r.PUNCH_HOLE:
         return zap_file(s, arena, out, op, (op.offset + w.PAGE - 1) >> 12, (op.offset + op.length) >> 12)
+    if code == r.FALLOCATE and hooks.ALLOCATION_UNMAPS:
+        return zap_file(s, arena, out, op, 0, 0)
     return True
 
 

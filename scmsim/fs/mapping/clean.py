@@ -51,9 +51,27 @@ def clean_large(s, arena, out, file, page):
 
 
 @subroutine
+def clean_at(s, arena, out, file, page):
+    """DAX: write back the entry of a page if it is dirty; False: the events do not fit (what it maps may be 2 MiB)."""
+    entry = tables.tree_entry(arena, file, page)
+    if entry == 0 or not arena[entry] & w.DIRTY:
+        return True
+    large = arena[entry] & w.LARGE
+    if not has_events(s, out, (4 + 2 * arena[s.maps + w.LIVE]) * (w.FAN if large else 1)):
+        return False
+    if large:
+        clean_large(s, arena, out, file, page & ~(w.FAN - 1))
+    else:
+        protect_everywhere(s, arena, out, file, page)
+        write_back(s, arena, out, arena[entry], w.PAGE)
+        arena[entry] &= ~w.DIRTY
+    return True
+
+
+@subroutine
 def dax_file(s, arena, out, file, low, high):
     """DAX: write back what is dirty in [low, high); False: it is not over yet."""
-    m, each = s.maps, 4 + 2 * arena[s.maps + w.LIVE]
+    m = s.maps
     page = max(low, arena[m + w.AT])
     high = min(high, w.FAN << arena[file + w.TREE + 1]) if arena[file + w.TREE] else page
     while page < high:
@@ -63,16 +81,8 @@ def dax_file(s, arena, out, file, low, high):
             page = (page | w.FAN - 1) + 1
             continue
         arena[m + w.AT] = page
-        if not has_events(s, out, each * (w.FAN if large else 1)):
+        if not clean_at(s, arena, out, file, page):
             return False
-        if large:
-            clean_large(s, arena, out, file, page & ~(w.FAN - 1))
-        else:
-            entry = tables.tree_entry(arena, file, page)
-            if arena[entry] & w.DIRTY:
-                protect_everywhere(s, arena, out, file, page)
-                write_back(s, arena, out, arena[entry], w.PAGE)
-                arena[entry] &= ~w.DIRTY
         page += 1
     arena[m + w.AT] = 0
     return True

@@ -14,6 +14,7 @@ from scmsim.fs.engine import costs
 from scmsim.fs.engine.events import FREE_COST
 from scmsim.fs.mapping import words as w
 from scmsim.fs.mapping.mechanisms import COSTS, SITES
+from scmsim.jit import kernel
 
 _TOUCHES = (r.ULOAD, r.USTORE, r.UFLUSH, r.UFENCE)
 _MAPS = (r.MMAP, r.MUNMAP)
@@ -38,6 +39,15 @@ def _set_of(*operations: int) -> np.ndarray:
 
 
 _IS_TOUCH, _IS_MAP, _IS_OURS = _set_of(*_TOUCHES, r.MADVISE), _set_of(*_MAPS), _set_of(*_TOUCHES, *_CHANGES)
+_IS_EITHER = _IS_TOUCH | _IS_MAP
+
+
+@kernel
+def _next_of(kinds, operations, i):
+    """The first operation from `i` on whose kind is in a set; behind the last if there is none."""
+    while i < operations.size and not kinds[operations[i].op]:
+        i += 1
+    return i
 
 
 class Mapped:
@@ -60,24 +70,29 @@ class Mapped:
         self.kernels: Any = None
         self.active = False
         self.kept: list[np.ndarray] = []  # calls of mmap and munmap before the first touch
-        self.ours = np.zeros(0, np.int64)  # rows of the batch that concern mappings
+        self.next = 0  # row of the batch that concerns mappings
         self.second = False  # the first half of an operation is done
         self.asked = np.zeros(0, r.OP)  # room for what a fault asks of the file system
 
     def begin(self, operations: np.ndarray) -> bool:
         """Whether a batch of operations concerns mappings; the first one that touches any makes the tables."""
-        codes = operations["op"]
-        touches = _IS_TOUCH[codes] | ((codes == r.MMAP) & (operations["flag"] & r.POPULATE > 0))
-        if not self.active and (operations["file"][touches] >= 0).any():
-            self._attach()
-        elif not self.active and _IS_MAP[codes].any():
-            self.kept.append(operations[_IS_MAP[codes]].copy())
+        if not self.active and _next_of(_IS_EITHER, operations, 0) < len(operations):
+            self._first(operations)
         if not self.active:
             return False
-        self.ours = np.append(np.flatnonzero(_IS_OURS[codes]), len(operations))
         if len(self.asked) < len(operations):
             self.asked = np.zeros(len(operations), r.OP)
-        return len(self.ours) > 1
+        self.next = _next_of(_IS_OURS, operations, 0)
+        return self.next < len(operations)
+
+    def _first(self, operations: np.ndarray) -> None:
+        """Make the tables if a batch touches a mapping, else keep its calls."""
+        codes = operations["op"]
+        touches = _IS_TOUCH[codes] | ((codes == r.MMAP) & (operations["flag"] & r.POPULATE > 0))
+        if (operations["file"][touches] >= 0).any():
+            self._attach()
+        elif _IS_MAP[codes].any():
+            self.kept.append(operations[_IS_MAP[codes]].copy())
 
     def attached(self) -> Any:
         """The kernels, for who asks without a touch."""
@@ -127,9 +142,10 @@ class Mapped:
             kernel = self.kernels.change if code == r.MADVISE else self.kernels.touch
             then = kernel(state.record, state.arena, operations, i, out)
             return then if then > i or self._waits() else self._pass_by(i)
-        stop = int(self.ours[np.searchsorted(self.ours, i)])
-        if stop > i:
-            return int(self.model.module.emit(state.record, state.arena, operations[:stop], i, out))
+        if self.next < i:
+            self.next = _next_of(_IS_OURS, operations, i)
+        if self.next > i:
+            return int(self.model.module.emit(state.record, state.arena, operations[: self.next], i, out))
         if self.second != (code == r.MMAP):
             then = int(self.model.module.emit(state.record, state.arena, operations[: i + 1], i, out))
         else:

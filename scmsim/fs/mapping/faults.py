@@ -16,6 +16,7 @@ from scmsim.fs.engine.events import emit_run, has_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.mapping import hooks, tables
 from scmsim.fs.mapping import words as w
+from scmsim.fs.mapping.clean import clean_at
 from scmsim.fs.mapping.mechanisms import (
     AROUND_COST,
     COPY_COST,
@@ -87,6 +88,8 @@ def run_of(s, arena, f, page):
     for k in range(1, w.FAN):
         if hooks.place(s, arena, f, page + k) != (first + (k << 12) if first else 0):
             return -1
+    if first == 0 and not hooks.is_long_hole(s, arena, f, page):
+        return -1
     return first if first == 0 or first & w.UNWRITTEN or first & w.HUGE_PAGE - 1 == 0 else -1
 
 
@@ -145,14 +148,25 @@ def fill(s, arena, out, mapping, f, page):
         tables.charge(s, arena, out, GIVEN_COST, outcome == DONE)
         arena[m + w.FILL_AT] = at + count if outcome == DONE else arena[m + w.FILL_END]
     arena[m + w.FILL_END] = 0
-    return must_wait(s, arena, mapping, f, page)
+    return must_wait(s, arena, out, mapping, f, page)
 
 
 @subroutine
-def must_wait(s, arena, mapping, f, page):
-    """MAP_SYNC: a store waits until what leads to the file's blocks is stored; returns the outcome."""
+def must_wait(s, arena, out, mapping, f, page):
+    """MAP_SYNC: a store waits until what leads to the file's blocks is stored; returns the outcome.
+
+    What was dirty there is written back before (dax_finish_sync_fault: vfs_fsync_range of what the fault maps).  A large entry of
+    zeros has gone by then (grab_mapping_entry).
+    """
+    file = arena[mapping + w.FILE]
     asks = arena[mapping + w.FLAGS] & r.MAP_SYNC and arena[s.maps + w.ANSWERED] < w.ASK_SYNC
-    return ask(s, arena, w.ASK_SYNC, arena[mapping + w.FILE], page) if asks and hooks.must_sync(s, arena, f) else DONE
+    if not asks or not hooks.must_sync(s, arena, f):
+        return DONE
+    entry = tables.tree_entry(arena, file, page)
+    zeros = entry and arena[entry] & w.LARGE and arena[entry] & w.ZERO
+    if not zeros and not clean_at(s, arena, out, file, page):
+        return NO_ROOM
+    return ask(s, arena, w.ASK_SYNC, file, page)
 
 
 @subroutine
@@ -187,12 +201,19 @@ def filled_hole(s, arena):
 
 
 @subroutine
-def note_given(s, arena, file, page, word):
-    """The tree learns that DAX has given a page out; a large entry of zeros makes room for small ones."""
+def note_given(s, arena, out, file, page, word):
+    """The tree learns that DAX has given a page out.
+
+    A large entry of zeros makes room for small ones, and goes from all mappings (grab_mapping_entry: unmap_mapping_pages).
+    """
     tables.reserve_tree(s, arena, file, page)
-    at = tables.tree_slot(arena, file, page)
+    at, first = tables.tree_slot(arena, file, page), page & ~(w.FAN - 1)
     if arena[at] & w.PRESENT and arena[at] & w.ZERO:
         arena[at] = 0
+        mapping = arena[file + w.HEAD]
+        while mapping:
+            tables.zap_but(s, arena, out, mapping, first, first + w.FAN, w.COPIED)
+            mapping = arena[mapping + w.NEXT]
     if not arena[at] & w.PRESENT:
         at = tables.tree_leaf(s, arena, file, page)
         arena[at] = word | arena[at] & w.DIRTY
@@ -216,11 +237,12 @@ def small_fault(s, arena, out, mapping, f, at):
             return outcome
         tables.charge(s, arena, out, GIVEN_COST, 1)
         place = hooks.place(s, arena, f, page)
-    if write and must_wait(s, arena, mapping, f, page) != DONE:
-        return w.ASK
+    outcome = must_wait(s, arena, out, mapping, f, page) if write else DONE
+    if outcome != DONE:
+        return outcome
     zeros = place == 0 or place & w.UNWRITTEN
     word = w.PRESENT | (w.ZERO | w.ZERO_PAGE if zeros else place)
-    note_given(s, arena, file, page, word | becomes_dirty(s, arena, write))
+    note_given(s, arena, out, file, page, word | becomes_dirty(s, arena, write))
     tables.small_table(s, arena, out, mapping, page)
     arena[tables.entry_at(arena, mapping, page)] = word | (w.WRITABLE if write else 0)
     tables.charge(s, arena, out, cost_of(how), 1)
@@ -356,7 +378,9 @@ def fault(s, arena, out, mapping, page, write):
     f = found(s, arena, mapping)
     if f == 0 or page << 12 >= hooks.length(s, arena, f):
         return w.BEYOND
-    if not has_events(s, out, EVENTS) or not has_room(s, arena, WORDS + 2 * (page >> 9) + 64):
+    if not has_events(s, out, EVENTS + 2 * arena[s.maps + w.LIVE]) or not has_room(
+        s, arena, WORDS + 2 * (page >> 9) + 64
+    ):
         return NO_ROOM
     answered = arena[s.maps + w.ANSWERED]
     if answered == w.REFUSED:

@@ -13,6 +13,10 @@ KEEPS_CLEAN = True  # whether a page that was written back is protected, so that
 DAX = True  # whether what was stored is known by the entries of DAX, else by the page cache
 BY_REQUEST = False  # whether a fault leaves it to the file system to give a page a block
 UNMAPS_ALL = False  # whether truncate and the punching of a hole unmap the whole file (dax_layout_busy_page)
+ALLOCATION_UNMAPS = False  # whether any other fallocate does, too
+GROWTH_SYNCS = (
+    False  # whether a truncate that makes a file longer writes back its last page, if that was not a whole one
+)
 WHOLE_BLOCKS = False  # whether a block that a fault gets so is of 2 MiB or more, and can be mapped at once
 SYNCS = False  # whether it takes MAP_SYNC
 AROUND = 1  # pages that a fault for a load maps (fault_around_bytes)
@@ -45,6 +49,12 @@ def length(s, arena, f):
 def place(s, arena, f, page):
     """Where a page of a file lies: 0: it is a hole; UNWRITTEN set: its block has no content."""
     return 0
+
+
+@subroutine
+def is_long_hole(s, arena, f, page):
+    """Whether the file system tells the 2 MiB from a page on, all holes, as one hole."""
+    return True
 
 
 @subroutine

@@ -61,7 +61,7 @@ def _kernels() -> ModuleType:
     from scmsim.jit.binding import bind
 
     own = {
-        "SYNCS": True, "UNMAPS_ALL": True, "due": due, "give_blocks": give_blocks,
+        "SYNCS": True, "UNMAPS_ALL": True, "ALLOCATION_UNMAPS": True, "GROWTH_SYNCS": True, "due": due, "give_blocks": give_blocks,
         "note_write": note_write, "must_sync": must_sync,
     }  # fmt: skip
     return bind("xfs_mapped", kernels, {hooks: mapping.DAX | own})

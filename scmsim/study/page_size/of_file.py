@@ -8,7 +8,6 @@ import errno
 import fcntl
 import os
 import pathlib
-import re
 import stat
 import struct
 from typing import NamedTuple
@@ -17,6 +16,7 @@ import numpy as np
 
 from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.study.page_size.rules import PAGE, Extents, joined
+from scmsim.trace.reading import smaps
 
 _FIEMAP = 0xC020660B  # FS_IOC_FIEMAP: _IOWR('f', 11, struct fiemap)
 _SYNC = 1  # FIEMAP_FLAG_SYNC: delayed blocks are given out first
@@ -103,11 +103,5 @@ def mapped_by(pid: int, path: str, proc: str = "/proc") -> dict[str, int]:
         text = (pathlib.Path(proc) / str(pid) / "smaps").read_text(encoding="utf-8", errors="surrogateescape")
     except OSError as error:
         raise UsageError(f"cannot read the mappings of process {pid}: {(error.strerror or '').lower()}") from None
-    sums: dict[str, int] = {}
-    ours, real = False, os.path.realpath(path)
-    for line in text.splitlines():
-        if head := re.match(r"[0-9a-f]+-[0-9a-f]+ \S+ \S+ \S+ \d+\s*(.*)$", line):
-            ours = head[1] == real
-        elif ours and (value := re.match(r"(Size|Rss|FilePmdMapped|ShmemPmdMapped):\s+(\d+) kB", line)):
-            sums[value[1]] = sums.get(value[1], 0) + int(value[2])
-    return sums
+    sums = smaps.by_file(text).get(os.path.realpath(path), {})
+    return {name: kib for name, kib in sums.items() if name != "KernelPageSize"}

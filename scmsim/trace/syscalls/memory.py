@@ -2,7 +2,18 @@
 
 from re import Match
 
-from scmsim.core.records import MAP_SYNC, MMAP, MSYNC, MUNMAP, POPULATE, PRIVATE, ULOAD, USTORE, WRITABLE_SHARED
+from scmsim.core.records import (
+    MAP_SYNC,
+    MMAP,
+    MSYNC,
+    MUNMAP,
+    POPULATE,
+    PRIVATE,
+    REMAPPED,
+    ULOAD,
+    USTORE,
+    WRITABLE_SHARED,
+)
 from scmsim.trace.syscalls.importer import BOOKKEEPING, NOT_A_FILE, NOT_A_FILE_OPERATION, UNKNOWN_FD, Importer
 from scmsim.trace.syscalls.state import Task
 from scmsim.trace.syscalls.text import COMMA, DIR, FD, NUMBER, PATH, REST, RESULT, WORD, number, unescape
@@ -64,15 +75,21 @@ def msync(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 
 def mremap(imp: Importer, task: Task, m: Match[str]) -> str | None:
+    """What no longer fits is unmapped; a mapping that is longer, or elsewhere, is told as such."""
     old, old_length, new_length, new = (number(m[i]) for i in (1, 2, 3, 4))
+    old_length, new_length = (-length // _PAGE * -_PAGE for length in (old_length, new_length))
     private = any(True for _ in task.maps.within(old, old + 1)) and task.maps.private(old)
     pieces = task.maps.cut(old, old + old_length)
-    task.maps.cut(new, new + new_length)
+    reason = take_place(imp, task, new, new + new_length)
     if not pieces:
-        return NOT_A_FILE_OPERATION
+        return reason
     _, _, node, offset = pieces[0]
     task.maps.add(new, new + new_length, node, offset, private)
-    return BOOKKEEPING
+    if new_length < old_length:
+        reason = imp.also(task, reason, MUNMAP, node, offset + new_length, old_length - new_length, 0)
+    if new != old or new_length > old_length:
+        reason = imp.also(task, reason, MMAP, node, offset, new_length, REMAPPED)
+    return BOOKKEEPING if new == old and new_length == old_length else reason
 
 
 def page_fault(imp: Importer, task: Task, m: Match[str]) -> str | None:

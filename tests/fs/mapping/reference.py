@@ -41,7 +41,8 @@ class Mapped:
 
     `kind` is dax, cache or memory; `large`: 2 MiB can be mapped at once; `whole_blocks`: files have blocks of 2 MiB; `linux`: what
     shrinks a file unmaps it as a whole; `fills`: a store that may map 2 MiB fills their first run (Linux 6.1 and 6.12);
-    `loads_dirty`: DAX takes what a load mapped for dirty (6.1).
+    `loads_dirty`: DAX takes what a load mapped for dirty (6.1); `xfs`: any fallocate unmaps the file, and growth writes its old end
+    back; `pointers`: blocks are found by ext2's pointer blocks.
     A page cache tells by `folio(file, page)` the pages of the folio that a page lies in.
     """
 
@@ -53,9 +54,11 @@ class Mapped:
         linux: bool = False,
         fills: bool = False,
         loads_dirty: bool = False,
+        xfs: bool = False,
+        pointers: bool = False,
     ) -> None:
         self.kind, self.large, self.whole_blocks = kind, large, whole_blocks
-        self.linux, self.fills, self.loads_dirty = linux, fills, loads_dirty
+        self.linux, self.fills, self.loads_dirty, self.xfs, self.pointers = linux, fills, loads_dirty, xfs, pointers
         self.folio: Any = lambda file, page: range(page, page + 1)
         self.maps: list[Mapping] = []  # the newest first
         self.given: dict[tuple[int, int], bool] = {}  # DAX: (file, page) given out small -> dirty
@@ -89,6 +92,44 @@ class Mapped:
                 entry = self.maps[0].entries.get(page)
                 if entry is None or (private and not entry.writable):
                     self.fault(self.maps[0], page, private)
+
+    def mremap(self, file: int, offset: int, length: int) -> None:
+        """The newest mapping of a page has so many bytes from there on; it moves unless it was made last."""
+        first, stop = offset >> 12, (offset + length + 4095) >> 12
+        one = self.of(file, first)
+        if one is None:
+            self.errors["not mapped"] += 1
+            return
+        one = self.parted(self.parted(one, first), stop, upper=False)
+        address, moves = one.address, one.address + one.stop - one.first + 1 != self.next_address
+        if moves:
+            address = self.next_address + (
+                (first - self.next_address) % FAN if self.large and stop - first >= FAN else 0
+            )
+        self.next_address = address + stop - first + 1
+        longer = Mapping(file, first, stop, address, one.shared, one.private)
+        self.maps.remove(one)
+        self.maps.insert(0, longer)
+        longer.entries, longer.tabled = one.entries, one.tabled
+        if moves:
+            whole = address % FAN == one.address % FAN
+            longer.entries = {p: e for p, e in one.entries.items() if e.large < 0 or whole}
+            for entry in longer.entries.values():
+                entry.contiguous = False
+            longer.tabled = {(address + p - first) // FAN for p, e in longer.entries.items() if e.large < 0}
+            self.removed += len(one.entries)
+
+    def parted(self, one: Mapping, page: int, upper: bool = True) -> Mapping:
+        """A mapping cut in two before a page; returns one of both."""
+        if not one.first < page < one.stop:
+            return one
+        self.cut(one, page)
+        second = Mapping(one.file, page, one.stop, one.address + page - one.first, one.shared, one.private)
+        second.entries = {p: e for p, e in one.entries.items() if p >= page}
+        second.tabled = set(one.tabled)
+        one.entries, one.stop = {p: e for p, e in one.entries.items() if p < page}, page
+        self.maps.insert(0, second)
+        return second if upper else one
 
     def munmap(self, file: int, offset: int, length: int) -> None:
         page, stop = offset >> 12, (offset + length + 4095) >> 12
@@ -152,6 +193,18 @@ class Mapped:
             for each in gone:
                 del one.entries[each]
             self.removed += 1
+
+    def allocate(self, file: int) -> None:
+        """fallocate that makes no hole."""
+        for one in self.maps:
+            if self.xfs and one.file == file:
+                self.zap(one, one.first, one.stop, copies=False)
+
+    def truncate(self, file: int, length: int) -> None:
+        page, inside = divmod(self.length(file), 4096)
+        if self.xfs and inside and length > self.length(file) and self.layout(file, page) > 0:
+            self.sync(file, page, page + 1)
+        self.shrink(file, (length + 4095) >> 12, 1 << 40)
 
     def shrink(self, file: int, low: int, high: int) -> None:
         """The pages [low, high) go from all mappings and from DAX."""
@@ -287,12 +340,21 @@ class Mapped:
         """What the 2 MiB from a page on are: one run of blocks that is aligned (data), of holes or without content (none)."""
         places = [self.place(file, first + k) for k in range(FAN)]
         if all(place == 0 for place in places):
-            return "none"
+            return "none" if self.is_one_hole(file, first) else ""
         if places[0] < 0 and all(place == places[0] - 4096 * k for k, place in enumerate(places)):
             return "none"
         if places[0] > 0 and all(place == places[0] + 4096 * k for k, place in enumerate(places)):
             return "" if places[0] % (FAN * 4096) else "data"
         return ""
+
+    def is_one_hole(self, file: int, first: int) -> bool:
+        """ext2: whether the way to a page ends before its last pointer block, and so does that to the 511 behind it."""
+        if not self.pointers:
+            return True
+        block, place = divmod(first - 12, 1024)
+        if first < 12 or any(self.place(file, 12 + block * 1024 + k) for k in range(1024)):
+            return False
+        return place <= 512 or (block > 0 and not any(self.place(file, k) for k in range(1036, 8 * FAN)))
 
     def place(self, file: int, page: int) -> int:
         return self.later(file, page) if (file, page) in self.filled else self.layout(file, page)
@@ -336,6 +398,8 @@ class Mapped:
         zeros = not self.has(file, page)
         if self.given_large.get((file, region), {}).get("zeros"):
             del self.given_large[file, region]
+            for other in (m for m in self.maps if m.file == file):
+                self.zap(other, region * FAN, region * FAN + FAN, copies=False)
         if (file, region) in self.given_large:
             self.given_large[file, region]["dirty"] |= store or self.loads_dirty
         else:

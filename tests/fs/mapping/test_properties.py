@@ -24,8 +24,9 @@ MODELS = {  # name -> file system, its parameters, and what `Mapped` takes
     "ext4-dax not aligned": ("ext4-dax", {}, "dax", True, False, True),
     "ext4-dax, faults of 6.1": ("ext4-dax", {**LARGE, "kernel": "6.1"}, "dax", True, False, True, True, True),
     "ext4-dax, faults of 6.12": ("ext4-dax", {**LARGE, "kernel": "6.12"}, "dax", True, False, True, True),
-    "xfs-dax": ("xfs-dax", LARGE, "dax", True, False, True),
+    "xfs-dax": ("xfs-dax", LARGE, "dax", True, False, True, False, False, True),
     "ext2-dax": ("ext2-dax", LARGE, "dax", False),
+    "ext2-dax of 6.1": ("ext2-dax", {**LARGE, "kernel": "6.1"}, "dax", True, False, False, True, True, False, True),
     "tmpfs": ("tmpfs", {}, "memory", False),
     "tmpfs huge": ("tmpfs", {"huge": "always"}, "memory", True),
     "ext4": ("ext4", {}, "cache", False),
@@ -63,6 +64,7 @@ rows = st.lists(
         touched,
         paged("mmap", st.just(-1), flags),
         paged("munmap"),
+        paged("mmap", st.just(-1), st.just(r.REMAPPED)),
         paged("msync"),
         st.tuples(st.just("fsync"), file),
         st.tuples(st.just("truncate"), file, page.map(lambda p: (p << 12) - 5 if p else 0)),
@@ -168,7 +170,9 @@ def tell(slow, row, had, has):
     slow.begin(had.layout, had.length, had.cached, had.dirty, has.layout)
     if slow.kind == "cache":
         slow.folio = had.folio
-    if op == "mmap":
+    if op == "mmap" and flag & r.REMAPPED:
+        slow.mremap(file, offset, length)
+    elif op == "mmap":
         slow.mmap(file, offset, length, bool(flag & SHARED), bool(flag & PRIVATE), bool(flag & r.POPULATE))
     elif op == "munmap":
         slow.munmap(file, offset, length)
@@ -177,9 +181,11 @@ def tell(slow, row, had, has):
     elif op == "fsync":
         slow.sync(file, 0, 1 << 40)
     elif op == "truncate":
-        slow.shrink(file, (offset + 4095) >> 12, 1 << 40)
+        slow.truncate(file, offset)
     elif op == "fallocate" and flag & r.PUNCH_HOLE:
         slow.shrink(file, (offset + 4095) >> 12, (offset + length) >> 12)
+    elif op == "fallocate":
+        slow.allocate(file)
     elif op in ("load", "store"):
         return slow.touch(file, offset, length, op == "store")
     return 0

@@ -438,7 +438,7 @@ def test_mappings(tmp_path: Path) -> None:
     )
     assert [row[:1] + row[2:4] for row in case.rows[1:]] == [
         ("mmap", 4096, 12288), ("munmap", 8192, 4096), ("msync", 4096, 4096), ("msync", 12288, 4096), ("munmap", 4096, 4096),
-        ("munmap", 12288, 8192),
+        ("mmap", 12288, 8192), ("munmap", 12288, 8192),
     ]  # fmt: skip
     assert case.rows[4].flag == CONTINUES
     assert case.report.other == {"munmap": 1}

@@ -15,6 +15,7 @@ from scmsim.trace.formats.addresses._accesses import Accesses
 from scmsim.trace.reading.input import Input
 from scmsim.trace.reading.lines import BadLine, Progress, blocks, byte_blocks
 from scmsim.trace.reading.report import Report
+from scmsim.trace.reading.smaps import by_file
 from scmsim.trace.store import TraceWriter
 from scmsim.trace.syscalls.conversion import Conversion
 from scmsim.trace.syscalls.importer import Importer
@@ -37,6 +38,16 @@ class Joined:
         self.work = Conversion(given.path, strict, self.imp, form, tool)
         self.accesses = Accesses(self.imp)
         self.how = how
+        self.smaps: dict[str, dict[str, int]] = {}  # by path, from the text of that name
+
+    def read_smaps(self, path: str) -> None:
+        """Take what a text of /proc/PID/smaps says of the files, for the header."""
+        if not path:
+            return
+        with Input(path) as text:
+            self.smaps = by_file("\n".join(line for lines in blocks(text, "text of smaps") for line in lines))
+        if not self.smaps:
+            raise UsageError(f"{path!r} maps no file; copy /proc/PID/smaps while the program has its files mapped")
 
     def drain(self, writer: TraceWriter) -> None:
         """Hand over finished rows."""
@@ -54,6 +65,9 @@ class Joined:
         if not self.imp.report.calls and not work.understood:
             raise UsageError(f"{work.path!r} holds accesses but no calls, so nothing tells what was mapped; {self.how}")
         writer.header["accesses"] = seen
+        nodes = self.imp.names.table
+        if ours := {path: kib for path, kib in self.smaps.items() if (node := nodes.get(path)) and node.inside}:
+            writer.header["smaps"] = ours
         return work.finish(writer, spots)
 
 

@@ -21,7 +21,10 @@ from scmsim.trace.syscalls import importer as why
 from scmsim.trace.syscalls.names import Names
 
 SUMMARY = "text of drmemtrace's view tool (DynamoRIO), with a strace of the same run"
-PARAMS = {"calls": ("", "file", "text of the strace -f -y -ttt of the same run, which says what is mapped where")}
+PARAMS = {
+    "calls": ("", "file", "text of the strace -f -y -ttt of the same run, which says what is mapped where"),
+    "smaps": ("", "file", "copy of /proc/PID/smaps of the same run, for the header: what was mapped by which pages"),
+}
 
 FETCH = "instruction fetch"
 MARKER = "marker"
@@ -55,10 +58,12 @@ def convert(
     progress: Progress | None = None,
     under: str | None = None,
     calls: str = "",
+    smaps: str = "",
 ) -> Report:
     """Convert the text; closes the writer (see `scmsim.trace.formats`, and PARAMS)."""
     with Input.of(path) as given:
         work = _View(given, strict, under, calls)
+        work.read_smaps(smaps)
         work.read(given, writer, progress)
         return work.finish(writer, ["what the kernel loads and stores for the program in mapped files is not seen"])
 

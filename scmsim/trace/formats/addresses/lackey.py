@@ -32,7 +32,8 @@ from scmsim.trace.syscalls.text import unescape
 
 SUMMARY = "text of Valgrind's lackey, --trace-mem=yes, with --trace-syscalls=yes or a strace of the same run"
 PARAMS = {
-    "calls": ("", "file", "text of the strace -f -y that saw Valgrind write this text; none: the calls are in it")
+    "calls": ("", "file", "text of the strace -f -y that saw Valgrind write this text; none: the calls are in it"),
+    "smaps": ("", "file", "copy of /proc/PID/smaps of the same run, for the header: what was mapped by which pages"),
 }
 
 _TOOL = "text of Valgrind's lackey with --trace-mem=yes"
@@ -70,10 +71,12 @@ def convert(
     under: str | None = None,
     cwd: str = "",
     calls: str = "",
+    smaps: str = "",
 ) -> Report:
     """Convert the text; closes the writer (see `scmsim.trace.formats`, and PARAMS)."""
     with Input.of(path) as given:
         work = _Joined(given, strict, under, cwd)
+        work.read_smaps(smaps)
         parts = _by_strace(work, given, calls, progress) if calls else byte_blocks(given, _TOOL, progress)
         for block in parts:
             work.take(block)

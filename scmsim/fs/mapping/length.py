@@ -1,0 +1,65 @@
+"""What mappings lose when a file's length changes, or a hole is punched.
+
+Source: Linux 5.13 mm/memory.c: unmap_mapping_range, fs/dax.c: dax_layout_busy_page, dax_delete_mapping_entry.
+"""
+
+from scmsim.core import records as r
+from scmsim.fs.engine.arena import give
+from scmsim.fs.engine.events import has_events
+from scmsim.fs.mapping import hooks, tables
+from scmsim.fs.mapping import words as w
+from scmsim.fs.mapping.clean import clean_at
+from scmsim.jit import subroutine
+
+
+@subroutine
+def file_of(s, arena, op):
+    """Arena offset of the words of an operation's file."""
+    return arena[s.maps + w.FILES] + op.file * w.FILE_WORDS
+
+
+@subroutine
+def zap_file(s, arena, out, op, low, high):
+    """Pages of a file go: their entries in all mappings (UNMAPS_ALL: those of the whole file), and DAX' own.
+
+    Returns False if it is not over yet.
+    """
+    file = file_of(s, arena, op)
+    if not has_events(s, out, 4 + 4 * arena[s.maps + w.LIVE]):
+        return False
+    mapping = arena[file + w.HEAD]
+    while mapping:
+        if hooks.UNMAPS_ALL:
+            tables.zap_but(s, arena, out, mapping, 0, r.NEVER >> 13, w.COPIED)
+        tables.zap(s, arena, out, mapping, low, high)
+        mapping = arena[mapping + w.NEXT]
+    page, last = low, arena[file + w.TREE + 1]
+    stop = min(high, (1 << last) * w.FAN) if arena[file + w.TREE] else low
+    while page < stop:
+        end = min((page | w.FAN - 1) + 1, stop)
+        at = tables.tree_slot(arena, file, page)
+        if arena[at] and not arena[at] & w.PRESENT:
+            entries = arena[at] >> 12
+            for k in range(entries + (page & w.FAN - 1), entries + (end - 1 & w.FAN - 1) + 1):
+                arena[k] = 0
+            if end - page == w.FAN:
+                give(s, arena, entries, w.FAN_ORDER)
+                arena[at] = 0
+        else:
+            arena[at] = 0
+        page = end
+    return True
+
+
+@subroutine
+def sync_tail(s, arena, out, op):
+    """A file becomes longer: its last page is written back where the file system does that; False: it is not over yet.
+
+    Source: fs/xfs/xfs_iops.c: xfs_setattr_size, what xfs_zero_range has cleared.
+    """
+    f = hooks.find(s, arena, op.file) if hooks.GROWTH_SYNCS else 0
+    end = hooks.length(s, arena, f) if f else 0
+    if end >= op.offset or end & w.PAGE - 1 == 0:
+        return True
+    place = hooks.place(s, arena, f, end >> 12)
+    return place == 0 or place & w.UNWRITTEN or clean_at(s, arena, out, file_of(s, arena, op), end >> 12)

@@ -1,0 +1,24 @@
+"""Text of /proc/PID/smaps: how much of each file a process maps, and how much of that by entries of 2 MiB.
+
+Units: KiB.  DAX is not in its lines of large pages (Linux fs/proc/task_mmu.c: smaps_pmd_entry knows pages of memory alone).
+Source: proc_pid_smaps(5).
+"""
+
+import re
+
+LINES = ("Size", "Rss", "FilePmdMapped", "ShmemPmdMapped", "KernelPageSize")
+_HEAD = re.compile(r"[0-9a-f]+-[0-9a-f]+ \S+ \S+ \S+ \d+\s*(.*)$")
+_LINE = re.compile(rf"({'|'.join(LINES)}):\s+(\d+) kB")
+
+
+def by_file(text: str) -> dict[str, dict[str, int]]:
+    """The sums of LINES over the mappings of each file; KernelPageSize is the smallest."""
+    found: dict[str, dict[str, int]] = {}
+    sums: dict[str, int] = {}
+    for line in text.splitlines():
+        if head := _HEAD.match(line):
+            sums = found.setdefault(head[1], {}) if head[1].startswith("/") else {}
+        elif value := _LINE.match(line):
+            name, kib = value[1], int(value[2])
+            sums[name] = min(sums.get(name, kib), kib) if name == "KernelPageSize" else sums.get(name, 0) + kib
+    return found
