@@ -252,8 +252,7 @@ class Interleaved(Stage):
         mmu.learn(footprints.book)
 
     def begin(self, batch: np.recarray) -> None:
-        if len(batch) > len(self.operations):
-            self.operations = np.zeros(len(batch), OPERATION)
+        self.operations = np.zeros(len(batch), OPERATION)
         describe(self.inodes, self.known, batch.view(np.ndarray), self.operations)
         self.mmu.begin(batch)
         begin_batch(self.footprints.state)
