@@ -37,9 +37,7 @@ MAP_SYNC = 2048  # mmap with MAP_SYNC: what leads to a page is stored before the
 POPULATE = 4096  # mmap with MAP_POPULATE
 NON_TEMPORAL = 8192  # a store past the caches
 OWN_PROCESS = 16384  # the thread of an mmap is a process of its own: no other thread sees the mapping
-REMAPPED = (
-    32768  # mmap is mremap: the newest mapping of the file from this offset on has this length now, with what it maps
-)
+REMAPPED = 32768  # mmap is mremap: the file's newest mapping from this offset on has this length now, with what it maps
 FLAGS = (
     "offset_unknown", "setup", "continues", "appends", "synchronous", "data_only", "directory", "keep_size", "punch_hole",
     "writable_shared", "private", "map_sync", "populate", "non_temporal", "own_process", "remapped",
