@@ -14,9 +14,7 @@ DAX = True  # whether what was stored is known by the entries of DAX, else by th
 BY_REQUEST = False  # whether a fault leaves it to the file system to give a page a block
 UNMAPS_ALL = False  # whether truncate and the punching of a hole unmap the whole file (dax_layout_busy_page)
 ALLOCATION_UNMAPS = False  # whether any other fallocate does, too
-GROWTH_SYNCS = (
-    False  # whether a truncate that makes a file longer writes back its last page, if that was not a whole one
-)
+GROWTH_SYNCS = False  # whether a truncate that makes a file longer writes back its last page, if that was no whole one
 WHOLE_BLOCKS = False  # whether a block that a fault gets so is of 2 MiB or more, and can be mapped at once
 SYNCS = False  # whether it takes MAP_SYNC
 AROUND = 1  # pages that a fault for a load maps (fault_around_bytes)
