@@ -15,7 +15,7 @@ from typing import Any
 from scmsim.core import registry, toml
 from scmsim.core.counters import SCHEMA
 from scmsim.core.errors import UnknownName, unknown
-from scmsim.core.records import Source
+from scmsim.core.records import OP, Source
 from scmsim.core.schema import listed, named, table, text
 from scmsim.result.metrics import METRICS
 from scmsim.result.run import SHORT, SYNC_AT_END
@@ -167,12 +167,12 @@ def _entry(given: Mapping[str, Any]) -> Entry:
 
 
 def _of_rows(source: Source) -> str:
-    """Digest of a trace's operations, field by field, which names no file's place and no date."""
-    whole = hashlib.sha256()
+    """Digest of a trace's operations, field by field, wherever its batches end; it names no file's place and no date."""
+    fields = {name: hashlib.sha256() for name in OP.names or ()}
     for batch in source.batches():
-        for name in batch.dtype.names or ():
+        for name, whole in fields.items():
             whole.update(batch[name].astype("<i8").tobytes())
-    return whole.hexdigest()[:_HASH]
+    return _digest(b"".join(whole.digest() for whole in fields.values()))
 
 
 def _digest(content: bytes) -> str:
