@@ -7,7 +7,7 @@ kept that need be looked up (`needless.py`).
 
 from scmsim.jit import subroutine
 from scmsim.mmu.needless import mark_needed
-from scmsim.mmu.set_states import NEVER, NONE, forget
+from scmsim.mmu.set_states import NONE, forget
 from scmsim.mmu.state import BOTH, RANDOM, ROW_SHIFT
 
 ANY = -2  # in the place of what a chunk is arranged for: it touches no object
@@ -149,9 +149,7 @@ def _end(m, pages, begins, count, states):
         page, made = pages[m.touches[begins].page], m.sequences[m.sequences_known]
         made.row, made.recent, made.count = page.at >> ROW_SHIFT, page.recent, count
         made.first, made.behind, made.was = begins, m.touches_used, 0
-        made.transitions = NONE
-        if not states or page.policy == NO_SHORT_WAY or page.policy == RANDOM:
-            made.transitions, made.was = NEVER, NEVER
+        made.is_numbered = states and page.policy != NO_SHORT_WAY and page.policy != RANDOM
         m.sequences_known += 1
         m.sequence_slots[slot] = m.sequences_known
     m.order[m.order_used] = m.sequence_slots[slot] - 1

@@ -1,9 +1,10 @@
 """What touches do to a set of a TLB is looked up once for each state of the set, and remembered.
 
 A sequence of touches of one set finds the set in some state and leaves it in another; on the way some of its touches miss.  All
-of that follows from the sequence and the state: the tags of the slots and their marks.  So states have numbers, a sequence has a
-list of transitions, and `MMU.known` says in which state a set is.  Who changes a set otherwise says that its state is not known
-(`tlb.py`).  A transition that was seen is one comparison; its misses go to the second level as they did the first time.
+of that follows from the sequence and the state: the tags of the slots and their marks.  So states have numbers, a hash table has
+the transitions of all sequences, and `MMU.known` says in which state a set is.  Who changes a set otherwise says that its state
+is not known (`tlb.py`).  A transition that was seen is one comparison; its misses go to the second level as they did the first
+time.
 
 Left out are sets of more than 8 slots, random replacement, whose victims are not a matter of the set alone, and machines where
 the second level decides what the first one gets.
@@ -17,15 +18,13 @@ from scmsim.mmu.translate import missed, translate
 
 SHORT = 8  # slots of a set whose states have numbers
 ALL = (1 << SHORT) - 1
-NEVER = -2  # in the place of a sequence's first transition: its set's states have no numbers
 NONE = -1
-_TRIED = 16  # transitions of a sequence that are compared
 
 
 @subroutine
 def recall(s, m, sequence):
     """Let `was` of a sequence be the state that its set is in, if what it does from there is known; else False."""
-    if sequence.transitions == NEVER:
+    if not sequence.is_numbered:
         return False
     now = s.known[sequence.row]
     if now == EMPTY:
@@ -35,16 +34,25 @@ def recall(s, m, sequence):
             make_room(s, m, 0)
             now = number_of(s, m, sequence.row)
         s.known[sequence.row] = now
-    at = sequence.transitions
-    for _ in range(_TRIED):
-        if at == NONE or sequence.was == now:
+    at = m.transition_slots[slot_of(m, sequence.first, now)]
+    if at > 0:
+        found = m.transitions[at - 1]
+        sequence.was, sequence.becomes, sequence.idle = now, found.becomes, found.idle
+        sequence.missed, sequence.missed_behind = found.missed, found.missed_behind
+    return at > 0
+
+
+@subroutine
+def slot_of(m, first, was):
+    """Where the hash table has the transition of the sequence whose touches begin at `first` from a state, or has room for it."""
+    mask, mixed = m.transition_slots.size - 1, int(first) * 0x9E3779B1 + int(was) * 0x85EBCA6B
+    slot = (mixed ^ mixed >> 17) & mask
+    while m.transition_slots[slot] > 0:
+        found = m.transitions[m.transition_slots[slot] - 1]
+        if found.first == first and found.was == was:
             break
-        found = m.transitions[at]
-        if found.was == now:
-            sequence.was, sequence.becomes, sequence.idle = now, found.becomes, found.idle
-            sequence.missed, sequence.missed_behind = found.missed, found.missed_behind
-        at = found.next
-    return sequence.was == now
+        slot = (slot + 1) & mask
+    return slot
 
 
 @subroutine
@@ -95,7 +103,7 @@ def play(s, c, m, sequence):
 @subroutine
 def look_up_sequence(s, c, m, pages, sequence):
     """Look those touches of a sequence up that need be, and remember what they do."""
-    if sequence.transitions == NEVER:
+    if not sequence.is_numbered:
         _look_up(s, c, m, pages, sequence)
         return
     make_room(s, m, sequence.behind - sequence.first)
@@ -108,11 +116,11 @@ def look_up_sequence(s, c, m, pages, sequence):
     s.known[sequence.row], m.recent[becomes] = becomes, s.tag[sequence.recent]
     new = m.transitions[m.count]
     new.was, new.becomes, new.idle = was, becomes, was == becomes and first == m.misses
-    new.missed, new.missed_behind, new.next = first, m.misses, sequence.transitions
-    sequence.transitions = m.count
+    new.missed, new.missed_behind, new.first = first, m.misses, sequence.first
     sequence.was, sequence.becomes, sequence.idle = was, becomes, new.idle
     sequence.missed, sequence.missed_behind = first, m.misses
     m.count += 1
+    m.transition_slots[slot_of(m, sequence.first, was)] = m.count
 
 
 @inlined
@@ -130,7 +138,7 @@ def _look_up(s, c, m, pages, sequence):
         if s.filling == BOTH:
             miss = m.missed[m.misses]
             miss.vaddr, miss.code, miss.order, miss.number = page.vaddr, page.code, page.order, number
-            m.misses += sequence.transitions != NEVER
+            m.misses += sequence.is_numbered
             missed(s, c, kind, page.vaddr, 0)
         else:
             translate(s, c, kind, page.vaddr, 0)
@@ -162,8 +170,6 @@ def forget(s, m):
     m.states, m.count, m.misses = 0, 0, 0
     s.known[:] = EMPTY
     m.state_slots[:] = 0
+    m.transition_slots[:] = 0
     for k in range(m.sequences_known):
-        sequence = m.sequences[k]
-        sequence.was = 0
-        if sequence.transitions != NEVER:
-            sequence.transitions = NONE
+        m.sequences[k].was = 0

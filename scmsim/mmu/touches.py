@@ -77,7 +77,7 @@ SEQUENCE = np.dtype(
             ("recent", "i4"),  # slot that names the page used last in its set
             ("first", "i4"),  # of the touches that are looked up
             ("behind", "i4"),
-            ("transitions", "i4"),  # the one that was found last, set_states.NONE or NEVER
+            ("is_numbered", "i4"),  # 1: the states of its set have numbers
         ],
     )
 )
@@ -90,7 +90,7 @@ TRANSITION = np.dtype(
             ("idle", "i4"),
             ("missed", "i4"),
             ("missed_behind", "i4"),
-            ("next", "i4"),  # of the same sequence
+            ("first", "i4"),  # touch of its sequence
         ],
     )
 )
@@ -111,8 +111,9 @@ MEMO = np.dtype(  # what was arranged and seen; where something is full, it begi
             ("lists", "i8"),
             ("count", "i8"),  # transitions
             ("misses", "i8"),
-            ("state_slots", "i4", (2 * _STATES,)),  # a hash table of numbers of states, and one of sequences, from 1
+            ("state_slots", "i4", (2 * _STATES,)),  # hash tables of numbers from 1: states, sequences, transitions
             ("sequence_slots", "i4", (2 * _SEQUENCES,)),
+            ("transition_slots", "i4", (2 * _TRANSITIONS,)),
             ("sequences", SEQUENCE, (_SEQUENCES,)),
             ("order", "i4", (_ORDER,)),  # numbers of sequences
             ("transitions", TRANSITION, (_TRANSITIONS,)),
