@@ -17,7 +17,7 @@ from scmsim.mmu.columns import BLOCK, HIT, INSTRUCTIONS, LOADS, LOOKUPS, ROW, ST
 from scmsim.mmu.columns import SUPPLIED as SUPPLIED
 from scmsim.mmu.invalidate import invalidate, switch
 from scmsim.mmu.state import BOTH, LRU
-from scmsim.mmu.tlb import LANES, first_slot, note_changed, note_filled, recent_slot, touch_set
+from scmsim.mmu.tlb import LANES, first_slot, recent_slot, touch_short
 from scmsim.mmu.touches import NOTHING, Table, look_up_touches
 from scmsim.mmu.translate import missed, translate
 
@@ -129,10 +129,7 @@ def look_up_one(s, c, page, vaddr, length, order):
         look_up(s, c, page, vaddr, length, order)
         return
     number = (vaddr & s.low_bits) >> page.order
-    at = first_slot(t, number)
-    note_changed(s, at)
-    if not touch_set(s, t, number << page.order | page.order | (s.space & ~(vaddr >> 63)), at):
-        note_filled(s, at)
+    if not touch_short(s, t, number << page.order | page.order | (s.space & ~(vaddr >> 63)), number):
         missed(s, c, page, vaddr, order)
 
 

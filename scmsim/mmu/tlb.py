@@ -69,13 +69,26 @@ def touch_rows(s, t, tag, at):
     return False
 
 
+@inlined
+def touch_short(s, t, tag, page):
+    """`touch` for LRU and sets of up to 16 ways."""
+    at = first_slot(t, page)
+    note_changed(s, at)
+    if touch_set(s, t, tag, at):
+        return True
+    note_filled(s, at)
+    return False
+
+
 @subroutine
 def touch(s, t, tag, page):
     """Look a tag, of the page of this number, up in array `t` and insert it on a miss; True on a hit."""
+    if t.policy == LRU and t.lanes <= LANES:
+        return touch_short(s, t, tag, page)
     at = first_slot(t, page)
     note_changed(s, at)
     if t.policy == LRU:
-        if touch_set(s, t, tag, at) if t.lanes <= LANES else touch_rows(s, t, tag, at):
+        if touch_rows(s, t, tag, at):
             return True
         note_filled(s, at)
         return False

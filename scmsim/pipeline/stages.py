@@ -262,10 +262,8 @@ class Interleaved(Stage):
         first, last = lengths_of_ends(events, int(self.held["op"][0]) if len(self.held) else NONE)
         if len(self.held):
             if first:
-                self.held, self.held_bins = (
-                    np.append(self.held, events[:first]),
-                    np.append(self.held_bins, bins[:first]),
-                )
+                self.held = np.append(self.held, events[:first])
+                self.held_bins = np.append(self.held_bins, bins[:first])
             if first == len(events) and len(self.held) < MOST:
                 return
             self.end()

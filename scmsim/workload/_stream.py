@@ -11,9 +11,8 @@ from scmsim.core.records import OP, Files
 
 Pieces = Callable[[], Iterable[np.ndarray]]
 
-_WHOLE = np.dtype(
-    (np.void, OP.itemsize)
-)  # NumPy copies bytes eight times as fast as records, which it takes field by field
+# NumPy copies bytes eight times as fast as records, which it takes field by field
+_WHOLE = np.dtype((np.void, OP.itemsize))
 PIECE = 1 << 15  # rows that a generator aims to make at once: the arrays of a piece stay in the cache
 
 
