@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 STAMP := $(VENV)/.installed
 
-.PHONY: demo check test mutants bench profile lint clean
+.PHONY: demo check test mutants bench profile lint wheel clean
 
 demo: $(STAMP)  ## replay the small traces on every file system and show the comparison
 	$(VENV)/bin/scmsim demo
@@ -36,6 +36,9 @@ lint: $(STAMP)  ## style, types, direction of imports
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
+wheel: $(STAMP)  ## a wheel in dist/ with compiled kernels, for this version of Python and numba: its first replay compiles nothing
+	$(VENV)/bin/python tools/wheel.py
+
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "scmsim needs Python 3.11 or newer, $(PYTHON) is $$($(PYTHON) -V 2>&1); give another with make PYTHON=..." >&2; exit 3; }
@@ -50,5 +53,5 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 clean:  ## remove what the targets above made, .venv included
-	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist scmsim/jit/compiled .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find scmsim tests -name __pycache__ -prune -exec rm -rf {} +

@@ -8,7 +8,6 @@ folder.
 import functools
 import hashlib
 import os
-import pathlib
 import warnings
 
 import numba
@@ -18,35 +17,18 @@ from numba.core.compiler import Compiler
 from numba.core.errors import NumbaExperimentalFeatureWarning
 
 from scmsim.core import compiling
+from scmsim.jit import shipped
 from scmsim.jit.cache import KernelCache, is_folder_writable
 
 # A model that extends another's state record passes it to the other's kernels: the fields that they know come first.
 warnings.filterwarnings("ignore", category=NumbaExperimentalFeatureWarning, message="Record")
 
-_ROOT = pathlib.Path(__file__).parents[1]
-# the folders with kernels, and with what they know
-_ROOMS = (
-    "alloc",
-    "core",
-    "footprint",
-    "fs",
-    "jit",
-    "medium",
-    "mmu",
-    "paging",
-    "pipeline",
-    "study/advise",
-    "system",
-    "trace/kernels",
-    "workload/kernels",
-)
-
 
 def _digest() -> str:
     digest = hashlib.blake2b(numba.__version__.encode(), digest_size=8)
-    for path in sorted(path for room in _ROOMS for path in (_ROOT / room).rglob("*.py")):
+    for path in shipped.source_files():
         stat = path.stat()
-        digest.update(f"{path.relative_to(_ROOT)}:{stat.st_size}:{stat.st_mtime_ns}\n".encode())
+        digest.update(f"{path.relative_to(shipped.ROOT)}:{stat.st_size}:{stat.st_mtime_ns}\n".encode())
     return digest.hexdigest()
 
 

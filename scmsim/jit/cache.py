@@ -2,7 +2,7 @@
 
 numba writes into a function's folder before it reads from it, stops if no folder is writable, and takes what it finds for whole.
 Here a read-only folder is read, one that cannot be written is told once, and a file that a power cut or a full disk left in
-pieces counts as missing and is written anew.
+pieces counts as missing and is written anew.  What is not there may be among the kernels that a wheel brings (`shipped`).
 """
 
 import hashlib
@@ -13,6 +13,7 @@ import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 
 from scmsim.core import compiling
+from scmsim.jit import shipped
 
 _DIGEST = 16  # bytes before the data of a file
 
@@ -38,8 +39,7 @@ class _Folder:
 
     def get_cache_path(self):
         """One folder for the source files of a folder."""
-        folder = os.path.dirname(self._py_file)
-        return os.path.join(numba.config.CACHE_DIR, f"{os.path.basename(folder)}_{_digest(folder.encode()).hex()}")
+        return os.path.join(numba.config.CACHE_DIR, shipped.subfolder(os.path.dirname(self._py_file)))
 
     def get_source_stamp(self):
         """The state of the source file: numba drops what another state was compiled to."""
@@ -80,6 +80,17 @@ class _Files(IndexDataCacheFile):
             raise OSError(str(error)) from None  # `load` takes it as missing
 
 
+class _Shipped(_Files):
+    """The files of a wheel: when their source was written is of no matter, since its contents were compared."""
+
+    def _load_index(self):
+        try:
+            version, _, overloads = _read(self._index_path)
+        except Exception:
+            return {}
+        return overloads if version == self._version else {}
+
+
 def _read(path):
     with open(path, "rb") as file:
         digest, data = file.read(_DIGEST), file.read()
@@ -110,7 +121,23 @@ class KernelCache(FunctionCache):
 
     def is_kept(self):
         """Whether the kernel is on disk, compiled for some arguments by this numba from this source."""
-        return bool(self._cache_file._load_index())
+        return bool(self._cache_file._load_index() or (self._shipped and self._shipped._load_index()))
+
+    @property
+    def _shipped(self):
+        """The kernel's files of the wheel; None where they do not fit."""
+        if not shipped.fits():
+            return None
+        folder = os.path.join(shipped.FOLDER, os.path.basename(self._cache_path))
+        return _Shipped(folder, self._impl.filename_base, None)
+
+    def _load_overload(self, sig, target_context):
+        found = super()._load_overload(sig, target_context)
+        if found is not None or not self._shipped:
+            return found
+        sig, (triple, *_), code = self._index_key(sig, target_context.codegen())
+        data = self._shipped.load((sig, (triple, shipped.CPU, shipped.NO_MORE), code))
+        return None if data is None else self._impl.rebuild(target_context, data)
 
     def save_overload(self, sig, data):
         """Keep a compiled kernel if that is possible."""
