@@ -43,7 +43,7 @@ machines = ["i7-8700k", "zen2", "ice-lake-sp"]
 def judged(footprints):
     folder = tempfile.mkdtemp()
     shutil.copy(data / "ext4-dax-1.runs.parquet", folder)
-    return judge(trace, folder, ["ext4-dax"], machines, footprints=footprints, progress=lambda *_: None)
+    return judge(trace, folder, ["ext4-dax"], machines, footprints=[footprints], progress=lambda *_: None)
 
 
 without, with_them = judged(None), judged("6.1")

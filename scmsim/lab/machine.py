@@ -53,6 +53,8 @@ class Setting:
     window: Window | None = None
     touches: int | None = None  # runs on pages in which a page's first touch is kept
     machine: str | None = None  # whose TLB's misses are counted by call stack; the window is the whole stream then
+    boots: bool = False  # whether each repeat of a guest is another boot (qemu.arguments)
+    boot: int = 1
     stop: threading.Event = field(default_factory=threading.Event)
 
 
@@ -187,6 +189,7 @@ def _command(setting: Setting, folder: pathlib.Path, mailbox: int, plugin: Seque
         mailbox=mailbox,
         erms=setting.erms,
         cpus=setting.cpus,
+        boot=setting.boot,
         **{name: str(folder / file) for name, file in paths.items()},
     )
 

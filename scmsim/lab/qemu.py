@@ -74,6 +74,7 @@ def arguments(
     mailbox: int,
     erms: bool,
     cpus: int = 1,
+    boot: int = 1,
 ) -> list[str]:
     """Command line of the guest.
 
@@ -89,16 +90,20 @@ def arguments(
         Whether the CPU says that its rep movsb is fast, as Intel's do since Ivy Bridge.
     cpus : int
         CPUs of the guest; one thread runs them in turn, so that their order repeats.
+    boot : int
+        Seed of the guest's random numbers.  From 2 on its free memory is in random order, too, so that the kernel's objects lie
+        elsewhere, as they do from boot to boot of a real machine.
     """
     memory = f"memmap={PM_BYTES // _MIB}M!{PM_AT // _MIB}M memmap={mailbox // _MIB}M!{MAILBOX_AT // _MIB}M"
     started = " maxcpus=1" if cpus > 1 else ""  # the guest's program starts the others: see guest_threads.c
-    kernel = f"console=ttyS0 quiet nokaslr {memory} tsc=reliable init_on_alloc=0 panic=-1{started}"
+    shuffled = " page_alloc.shuffle=1" if boot > 1 else ""
+    kernel = f"console=ttyS0 quiet nokaslr {memory} tsc=reliable init_on_alloc=0 panic=-1{started}{shuffled}"
     return [
         qemu.path, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-smp", str(cpus),
         "-m", f"{RAM_BYTES // _MIB}M", "-machine", "q35,memory-backend=ram",
         "-object", f"memory-backend-file,id=ram,size={RAM_BYTES},share=on,mem-path={_escaped(ram)}",
         "-cpu", f"max,la57=off,erms={'on' if erms else 'off'}", "-accel", "tcg,tb-size=512,thread=single",
-        "-icount", "shift=0,sleep=off", "-rtc", "base=2024-01-01,clock=vm", "-seed", "1",
+        "-icount", "shift=0,sleep=off", "-rtc", "base=2024-01-01,clock=vm", "-seed", str(boot),
         "-chardev", f"file,id=console,path={_escaped(console)}", "-serial", "chardev:console",
         "-kernel", image, "-initrd", initrd, "-append", kernel,
         "-plugin", ",".join(_escaped(word) for word in plugin),

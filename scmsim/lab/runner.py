@@ -56,6 +56,7 @@ def identity(job: Job, plan: Plan, setting: Setting, systems: Mapping[str, Syste
         "stream": dataclasses.astuple(setting.window) if setting.window else None,
         "touches": setting.touches,
         "machine": _table_of(setting.machine) if setting.machine else None,
+        **({"boots": True} if setting.boots else {"boot": setting.boot} if setting.boot > 1 else {}),
         "kernel": [setting.kernel.version(), fingerprint(setting.kernel, _modules(job, systems))],
         "qemu": ".".join(map(str, setting.qemu.version)),
         "plugin": cache.digest(*(path.read_bytes() for path in sorted(cache.HERE.glob("*.c")))),
@@ -160,6 +161,8 @@ def _one(guest: Guest, job: Job, setting: Setting, systems: Mapping[str, System]
     """Measure one guest and store what it gave."""
     if setting.stop.is_set():
         raise machine.Interrupted("interrupted")
+    if setting.boots:
+        setting = dataclasses.replace(setting, boot=guest.repeat)
     measured = machine.run(setting, systems[guest.fs], plan)
     found = outcome.Outcome(guest.fs, plan, measured, job.cpus)
     path = f"{store.path / guest.key}{call_counts.SUFFIX}"

@@ -31,6 +31,7 @@ from scmsim.lab import (
     initramfs,
     job,
     kernel,
+    machine,
     outcome,
     pagetable,
     plan,
@@ -533,6 +534,39 @@ def test_arguments_escape_commas():
         mailbox=128 << 20, erms=True,
     )  # fmt: skip
     assert words[-1] == "p,out=a,,b" and any("mem-path=/t,,mp/ram" in word for word in words)
+
+
+def test_each_boot_has_a_seed_and_from_the_second_on_memory_in_random_order():
+    def words(boot):
+        return qemu.arguments(
+            qemu.Qemu("q", (7, 2, 0)), image="k", initrd="i", ram="r", console="c", plugin=["p"], mailbox=128 << 20,
+            erms=True, boot=boot,
+        )  # fmt: skip
+
+    def after(option, boot):
+        return words(boot)[words(boot).index(option) + 1]
+
+    assert [after("-seed", boot) for boot in (1, 2, 3)] == ["1", "2", "3"]
+    assert ["page_alloc.shuffle=1" in after("-append", boot) for boot in (1, 2, 3)] == [False, True, True]
+
+
+@pytest.mark.parametrize(("boots", "expected"), [(False, [1, 1]), (True, [1, 2])])
+def test_repeats_are_other_boots_where_that_is_asked_for(monkeypatch, boots, expected):
+    seen = []
+
+    class Seen(Exception):
+        pass
+
+    def run(setting, *_):
+        seen.append(setting.boot)
+        raise Seen
+
+    monkeypatch.setattr(machine, "run", run)
+    setting = machine.Setting(qemu.Qemu("q", (7, 2, 0)), None, boots=boots)
+    for repeat in (1, 2):
+        with pytest.raises(Seen):
+            runner._one(runner.Guest("tmpfs", repeat), None, setting, {"tmpfs": None}, None, None)
+    assert seen == expected
 
 
 def test_no_compiler_is_one_line(monkeypatch, tmp_path):

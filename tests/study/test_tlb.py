@@ -52,8 +52,12 @@ def test_footprints_are_those_of_the_kernel_that_ran(release, taken):
 
 
 @pytest.mark.parametrize(
-    ("words", "taken"), [((), "6.12"), (("--footprints", "6.1"), "6.1"), (("--footprints", "none"), None)]
-)
+    ("words", "taken"),
+    [
+        ((), ["6.12"]), (("--footprints", "6.1"), ["6.1"]), (("--footprints", "none"), [None]),
+        (("--footprints", "5.10, 6.1"), ["5.10", "6.1"]),
+    ],
+)  # fmt: skip
 def test_the_command_takes_costs_and_footprints_of_the_kernel_that_runs(monkeypatch, tmp_path, words, taken):
     asked = []
     monkeypatch.setattr("scmsim.cli.lab.tlb.run_guests", lambda *_, **__: "6.12.117+deb13-cloud-amd64")
@@ -92,6 +96,43 @@ def test_a_verdict_needs_enough_events(real, replayed, bound, said):
     assert card.verdict(real, replayed, bound) == said
 
 
+@pytest.mark.parametrize(
+    ("replayed", "said"),
+    [
+        (1800, "within"),
+        (2500, "within"),
+        (2600, "between"),
+        (4000, "between"),
+        (1000, "between"),
+        (999, "off"),
+        (4001, "off"),
+    ],
+)
+def test_several_boots_are_judged_by_their_geometric_mean_and_range(replayed, said):
+    one = cell("a", 1000, replayed)
+    other = cell("a", 4000, 1)["real"]
+    told = card.of(card.judged({**one, "more_boots": [other]}), "kernel", "l1_misses")
+    assert (told["real"], told["boots"], told["verdict"]) == (2000, [1000, 4000], said)
+    assert told["ratio"] == replayed / 2000
+
+
+def test_the_summary_says_how_far_one_boot_is_from_the_others():
+    boots = [[{**row, "l1_misses": n} for row in cell("a", 1, 1)["real"]] for n in (1000, 1100, 4000)]
+    made = card.judged({**cell("a", 1000, 3000), "real": boots[0], "more_boots": boots[1:]})
+    (line, _) = card.summary([made])
+    # 1,000 beside 2,098; 1,100 beside 2,000; 4,000 beside 1,049
+    assert line.endswith(
+        "0 of 1 cells within 1.25, 1 more between the boots; one boot is within it of the others' mean in 0 %"
+    )
+    assert "(1,000 to 4,000)" in text(
+        {"trace": "t", "kernel": "6.1", "direct_map": {}, "cells": [made]}, None, "table", None
+    )
+
+
+def test_no_count_at_all_has_a_mean():
+    assert card.geometric_mean([0, 0]) == 0 and card.geometric_mean([0, 100]) == pytest.approx(10)
+
+
 def test_orders_count_pairs_that_really_differ():
     cells = [cell("a", 1000, 10), cell("b", 2000, 20), cell("c", 2100, 5), cell("d", 9000, 1, machine="i7-8700k")]
     assert card.orders(cells) == (1, 2)  # a and b right, a and c wrong, b and c alike, d on another machine
@@ -128,9 +169,35 @@ def test_what_was_counted_is_not_counted_again(folder, monkeypatch):
     monkeypatch.setattr(tlb, "counted", never)
     again = judge(TRACE, folder, ["ext4-dax"], ["i7-8700k", "zen2"], progress=lambda *_: None)["cells"]
     assert again == before
-    (folder / "counted/ext4-dax-zen2.json").write_text("{")
+    (folder / "counted/ext4-dax-1-zen2.json").write_text("{")
     with pytest.raises(AssertionError, match="counted again"):
         judge(TRACE, folder, ["ext4-dax"], ["zen2"], progress=lambda *_: None)
+
+
+def test_each_boot_is_a_repeat_of_a_measurement(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "two")
+    for boot in (1, 2):
+        shutil.copy(DATA / "ext4-dax-1.runs.parquet", tmp_path / f"two/ext4-dax-{boot}.runs.parquet")
+    made = judge(TRACE, tmp_path / "two", ["ext4-dax"], ["zen2"], boots=2, progress=lambda *_: None)
+    (found,) = made["cells"]
+    assert found["more_boots"] == [found["real"]] and card.read(tmp_path / "two")["cells"] == made["cells"]
+    runs = measured(made).runs
+    assert [run.cell["repeat"] for run in runs] == [1, 2] and runs[0].counters == runs[1].counters
+
+
+def test_footprints_of_several_boots_are_judged_by_the_geometric_mean_of_the_replays(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "several")
+    made = judge(
+        TRACE, tmp_path / "several", ["ext4-dax"], ["zen2"], footprints=["6.1", "5.10"], progress=lambda *_: None
+    )
+    (found,) = made["cells"]
+    told = card.of(found, "kernel", "l1_misses")
+    assert told["replays"] == [
+        card.side(rows, "kernel", "l1_misses") for rows in (found["replay"], *found["more_replays"])
+    ]
+    one, other = told["replays"]
+    assert one != other and told["replay"] == round((one * other) ** 0.5)
+    assert f"({min(told['replays']):,} to {max(told['replays']):,})" in text(made, None, "table", None)
 
 
 def test_a_card_is_shown_without_a_run(folder, tmp_path):

@@ -93,11 +93,13 @@ def run_job(
         return runner.run(loaded, setting, chosen, out, workers=workers, inputs=inputs, progress=show)
 
 
-def run_guests(trace: str, fs: tuple[str, ...], given: dict[str, Any], **kept: Any) -> str:
+def run_guests(trace: str, fs: tuple[str, ...], given: dict[str, Any], boots: int = 1, **kept: Any) -> str:
     """Run a trace on file systems where the folder `given["out"]` lacks them; the kernel's version.
 
     Parameters
     ----------
+    boots
+        Guests of each file system, every one another boot.
     kept
         Fields of the setting: what the guests are to leave (`window`, `touches`).
     """
@@ -110,9 +112,9 @@ def run_guests(trace: str, fs: tuple[str, ...], given: dict[str, Any], **kept: A
     rows = systems.load(given["systems"])
     chosen = {name: systems.get(rows, name) for name in fs}
     timeout_s = parse_time(given["timeout"]) / 1e9 if given["timeout"] else Job.timeout_s
-    job = Job(fs, trace, timeout_s=timeout_s)
-    setting = setting_of(job, given, any(system.dax for system in chosen.values()), **kept)
-    workers = min(given["workers"] or len(os.sched_getaffinity(0)), len(fs))
+    job = Job(fs, trace, timeout_s=timeout_s, repeats=boots)
+    setting = setting_of(job, given, any(system.dax for system in chosen.values()), boots=boots > 1, **kept)
+    workers = min(given["workers"] or len(os.sched_getaffinity(0)), len(fs) * boots)
     with progress() as show:
         runner.run(job, setting, chosen, given["out"], workers=workers, inputs=[trace], progress=show)
     return setting.kernel.version()

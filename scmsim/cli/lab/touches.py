@@ -25,6 +25,13 @@ Example: scmsim lab touches traces/varmail.parquet --fs ext4-dax,tmpfs -o touche
 @click.option("-o", "--out", required=True, type=click.Path(), help="Folder for the tables and the guests' results.")
 @click.option("--fs", help="File systems, separated by commas.  [default: ext4-dax]")
 @click.option("--within", default=1000, show_default=True, type=click.IntRange(1, 1 << 40), help="Runs on pages.")
+@click.option(
+    "--boot",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 100),
+    help="Which boot; in another the kernel's objects lie elsewhere.",
+)
 @guest_options
 @click.option("--json", "as_json", is_flag=True, help="Print the sums as JSON.")
 def command(trace: str, **given: Any) -> None:
@@ -35,7 +42,7 @@ def command(trace: str, **given: Any) -> None:
     from scmsim.result.tables import layout
 
     names = job.systems_of(given["fs"] or "ext4-dax")
-    run_guests(trace, names, given, touches=given["within"])
+    run_guests(trace, names, given, touches=given["within"], boot=given["boot"])
     sums = {name: touches.sums(pathlib.Path(given["out"]) / f"{name}-1{touches.SUFFIX}") for name in names}
     if as_json := given["as_json"]:
         click.echo(json.dumps(sums))

@@ -2,6 +2,10 @@
 
 A ratio is the replay's count by the real one.  It is judged where the larger of the two counts is large enough: chance moves a
 count of n by about its square root, and twice that must stay below the bound.
+
+Where the kernel's objects lie differs from boot to boot, and decides which of them share a set of a TLB.  A cell of several boots
+is judged by the geometric mean of their counts.  A replay that lies between the least and the greatest of them is `between`: no
+single boot could contradict it.
 """
 
 import itertools
@@ -9,7 +13,7 @@ import json
 import math
 import os
 import pathlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from scmsim.core.errors import UsageError
@@ -18,7 +22,7 @@ FORMAT = 1
 FILE = "tlb.json"
 BOUNDS = {"l1_misses": 1.25, "walks": 1.5}
 DIFFERENT = 1.25  # two file systems whose misses differ by less have no order
-WITHIN, OFF, FEW = "within", "off", "few"
+WITHIN, BETWEEN, OFF, FEW = "within", "between", "off", "few"
 SIDES = ("kernel", "program")
 _MOST = 1 << 28  # bytes of a card
 
@@ -30,11 +34,23 @@ def least(bound: float) -> int:
     return math.ceil((2 / (bound - 1)) ** 2)
 
 
-def verdict(real: int, replayed: int, bound: float) -> str:
-    """`within` the bound, `off`, or `few`: too few of both to tell."""
+def verdict(real: int, replayed: int, bound: float, boots: Sequence[int] = ()) -> str:
+    """`within` the bound, `between` the counts of `boots`, `off`, or `few`: too few of both to tell."""
     if max(real, replayed) < least(bound):
         return FEW
-    return WITHIN if real and replayed and max(real / replayed, replayed / real) <= bound else OFF
+    if is_within(real, replayed, bound):
+        return WITHIN
+    return BETWEEN if boots and min(boots) <= replayed <= max(boots) else OFF
+
+
+def is_within(one: float, other: float, bound: float) -> bool:
+    """Whether two counts differ by a factor of at most `bound`."""
+    return min(one, other) > 0 and max(one / other, other / one) <= bound
+
+
+def geometric_mean(counts: Sequence[int]) -> float:
+    """A count of 0 stands as 1."""
+    return math.exp(sum(math.log(max(count, 1)) for count in counts) / len(counts)) if any(counts) else 0.0
 
 
 def side(rows: Iterable[Mapping[str, Any]], which: str, column: str) -> int:
@@ -43,19 +59,27 @@ def side(rows: Iterable[Mapping[str, Any]], which: str, column: str) -> int:
 
 
 def judged(cell: Cell) -> Cell:
-    """The cell with the verdict of each side and quantity."""
+    """The cell with the verdict of each side and quantity.
+
+    `real` of a cell are the rows of the first boot, `more_boots` those of each further one; so are `replay` and `more_replays` with
+    footprints of several boots.
+    """
     found = []
     for which, (column, bound) in itertools.product(SIDES, BOUNDS.items()):
-        real, replayed = side(cell["real"], which, column), side(cell["replay"], which, column)
+        boots = [side(rows, which, column) for rows in (cell["real"], *cell.get("more_boots", ()))]
+        replays = [side(rows, which, column) for rows in (cell["replay"], *cell.get("more_replays", ()))]
+        real, replayed = (round(geometric_mean(of)) if len(of) > 1 else of[0] for of in (boots, replays))
         found.append(
             {
+                **({"boots": boots} if len(boots) > 1 else {}),
+                **({"replays": replays} if len(replays) > 1 else {}),
                 "side": which,
                 "quantity": column,
                 "real": real,
                 "replay": replayed,
                 "ratio": replayed / real if real else None,
                 "bound": bound,
-                "verdict": verdict(real, replayed, bound),
+                "verdict": verdict(real, replayed, bound, boots if len(boots) > 1 else ()),
             }
         )
     return {**cell, "verdicts": found}
@@ -88,11 +112,25 @@ def summary(cells: list[Cell]) -> list[str]:
         told = [each for cell in cells if (each := of(cell, "kernel", column))["verdict"] != FEW]
         inside = sum(each["verdict"] == WITHIN for each in told)
         name = {"l1_misses": "first-level misses", "walks": "page walks"}[column]
-        lines.append(f"kernel side, {name}: {inside} of {len(told)} cells within {bound:g}")
+        lines.append(f"kernel side, {name}: {inside} of {len(told)} cells within {bound:g}{_of_boots(told, bound)}")
     right, total = orders(cells)
     if total:
         lines.append(f"order of two file systems whose first-level misses differ: right in {right} of {total} pairs")
     return lines
+
+
+def _of_boots(told: Sequence[Mapping[str, Any]], bound: float) -> str:
+    """How many more cells lie between the boots, and how often one boot is within the bound of the others' mean."""
+    pairs = [
+        (count, geometric_mean(each["boots"][:k] + each["boots"][k + 1 :]))
+        for each in told
+        for k, count in enumerate(each.get("boots", ()))
+    ]
+    if not pairs:
+        return ""
+    between = sum(each["verdict"] == BETWEEN for each in told)
+    alike = sum(is_within(count, mean, bound) for count, mean in pairs)
+    return f", {between} more between the boots; one boot is within it of the others' mean in {100 * alike / len(pairs):.0f} %"
 
 
 def agrees(cells: list[Cell]) -> bool:

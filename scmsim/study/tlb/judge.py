@@ -43,26 +43,37 @@ def judge(
     *,
     paging: str | None = None,
     params: Mapping[str, Mapping[str, str | int]] | None = None,
-    footprints: str | None = None,
+    footprints: Sequence[str | None] = (None,),
+    boots: int = 1,
     progress: Progress,
 ) -> dict[str, Any]:
     """Write tlb.json from the streams in a folder of the lab, and return it.
 
     What a stream gave on a machine is kept, and counted again only where scmsim has changed; replays are always made anew.
+    A file system has a stream of each of `boots`, and a replay with each of `footprints`.
     """
     source, inputs = open_source(trace)
     cells = []
     kept = None
     for name in fs:
-        kept = Kept(pathlib.Path(folder) / f"{name}-1{SUFFIX}")
-        real = _counted(kept, pathlib.Path(folder), name, machines, progress)
+        streams = [Kept(pathlib.Path(folder) / f"{name}-{boot}{SUFFIX}") for boot in range(1, boots + 1)]
+        real, *more = [
+            _counted(stream, pathlib.Path(folder), f"{name}-{boot}", machines, progress)
+            for boot, stream in enumerate(streams, 1)
+        ]
+        kept = streams[0]
         buffer = kept.buffer() if kept.header["huge_bytes"] not in (0, UNKNOWN) else 0
         call_ns = _guest_time(pathlib.Path(folder), name)
         for machine in machines:
-            found = replayed(source, name, machine, paging, params or {}, buffer, footprints, progress, call_ns)
+            found, *others = [
+                replayed(source, name, machine, paging, params or {}, buffer, kernel, progress, call_ns)
+                for kernel in footprints
+            ]
             cell = {
                 "fs": name, "machine": machine, "paging": found.paging, "calls": kept.header["calls"],
                 "addressed_percent": found.addressed, "warnings": found.warnings, "real": real[machine], "replay": found.rows,
+                **({"more_replays": [each.rows for each in others]} if others else {}),
+                **({"more_boots": [each[machine] for each in more]} if more else {}),
             }  # fmt: skip
             cells.append(card.judged(cell))
     if kept is None:
@@ -89,16 +100,16 @@ def _guest_time(folder: pathlib.Path, fs: str) -> int | None:
 
 
 def _counted(
-    kept: Kept, folder: pathlib.Path, fs: str, machines: Sequence[str], progress: Progress
+    kept: Kept, folder: pathlib.Path, guest: str, machines: Sequence[str], progress: Progress
 ) -> dict[str, list[tlb.Row]]:
     """Rows of a stream by machine, from the folder where it has them."""
     (folder / _COUNTED).mkdir(exist_ok=True)
-    paths = {name: folder / _COUNTED / f"{fs}-{pathlib.Path(name).stem}.json" for name in machines}
+    paths = {name: folder / _COUNTED / f"{guest}-{pathlib.Path(name).stem}.json" for name in machines}
     tables = {name: {"sources": registry.sources(), "machine": machine_table(name)} for name in machines}
     found = {name: rows for name in machines if (rows := _stored(paths[name], tables[name])) is not None}
     missing = {name: presets.machine(name) for name in machines if name not in found}
     if missing:
-        made = tlb.counted(kept, missing, lambda done, total: progress(f"{fs} of the real kernel", done, total))
+        made = tlb.counted(kept, missing, lambda done, total: progress(f"{guest} of the real kernel", done, total))
         for name, rows in made.items():
             write(paths[name], json.dumps({**tables[name], "rows": rows}))
         found |= made

@@ -5,13 +5,14 @@ from typing import Any
 
 from scmsim.core.errors import UsageError
 from scmsim.result import Result, Run
+from scmsim.result.names import REPEAT
 from scmsim.study.tlb import card
 
 _EVENT = "address stream"  # what supplies the counters
 
 
 def measured(made: Mapping[str, Any], machines: Iterable[str] = ()) -> Result:
-    """A run for each file system of a card, on the one of `machines` that the card has; without any, all of its cells.
+    """A run for each file system and boot of a card, on the one of `machines` that the card has; without any, all of its cells.
 
     Raises
     ------
@@ -26,13 +27,21 @@ def measured(made: Mapping[str, Any], machines: Iterable[str] = ()) -> Result:
         )
     manifest = {**made["manifest"], "kernel": f"Linux {made['kernel']}"}
     cells = [cell for cell in made["cells"] if cell["machine"] in chosen]
-    return Result(manifest, [_run(cell, made["manifest"].get("trace", {})) for cell in cells])
+    trace = made["manifest"].get("trace", {})
+    return Result(
+        manifest,
+        [
+            _run(cell, rows, trace, {REPEAT: boot} if cell.get("more_boots") else {})
+            for cell in cells
+            for boot, rows in enumerate((cell["real"], *cell.get("more_boots", ())), 1)
+        ],
+    )
 
 
-def _run(cell: card.Cell, trace: Mapping[str, Any]) -> Run:
+def _run(cell: card.Cell, rows: list[dict[str, Any]], trace: Mapping[str, Any], repeat: Mapping[str, int]) -> Run:
     """Counts of one stream: of loads and stores together, and how much of them is the program's."""
-    both = {column: sum(row[column] for row in cell["real"]) for column in ("l1_misses", "walks")}
-    program = {column: card.side(cell["real"], "program", column) for column in ("stlb_hits", "walks")}
+    both = {column: sum(row[column] for row in rows) for column in ("l1_misses", "walks")}
+    program = {column: card.side(rows, "program", column) for column in ("stlb_hits", "walks")}
     counters = {
         "dtlb_l1_miss": both["l1_misses"],
         "dtlb_misses_walk_completed": both["walks"],
@@ -40,6 +49,6 @@ def _run(cell: card.Cell, trace: Mapping[str, Any]) -> Run:
         "dtlb_user_misses_walk_completed": program["walks"],
     }
     matrix = trace.get("cell")
-    about = matrix if isinstance(matrix, dict) else {}
+    about = {**(matrix if isinstance(matrix, dict) else {}), **repeat}
     events = dict.fromkeys(counters, _EVENT)
     return Run(cell["fs"], cell["machine"], calls=cell["calls"], counters=counters, cell=about, events=events).derive()

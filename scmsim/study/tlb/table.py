@@ -30,9 +30,19 @@ def verdicts(cells: Iterable[card.Cell]) -> list[list[str]]:
     for cell in cells:
         for which in card.SIDES:
             told = [card.of(cell, which, column) for column in card.BOUNDS]
-            figures = [figure for each in told for figure in (f"{each['real']:,}", f"{each['replay']:,}", ratio(each))]
+            figures = [
+                figure
+                for each in told
+                for figure in (_count(each, "real", "boots"), _count(each, "replay", "replays"), ratio(each))
+            ]
             out.append([cell["fs"], cell["machine"], which, *figures])
     return out
+
+
+def _count(told: Mapping[str, Any], which: str, several: str) -> str:
+    """The count, and of several boots the least and the greatest."""
+    counts = told.get(several)
+    return f"{told[which]:,} ({min(counts):,} to {max(counts):,})" if counts else f"{told[which]:,}"
 
 
 def ratio(told: Mapping[str, Any]) -> str:
