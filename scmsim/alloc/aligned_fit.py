@@ -43,17 +43,23 @@ def count_runs(s, arena, unit, want):
 
 
 @kernel
+def take(s, arena, word, step):
+    """The blocks of `step` bitmap words from `word` on, all free, are taken."""
+    for w in range(word, word + step):
+        arena[s.bits + w] = 0
+        arena[s.summary + (w >> 6)] &= ~(_ONE << (w & 63))
+    s.free_blocks -= step << 6
+
+
+@kernel
 def allocate(s, arena, unit):
     """First block of the lowest aligned free run of `unit` blocks, -1 if there is none."""
     step = unit >> 6
     word = next_run(s, arena, s.huge_low // step * step, step)
     if word < 0:
         return -1
-    for w in range(word, word + step):
-        arena[s.bits + w] = 0
-        arena[s.summary + (w >> 6)] &= ~(_ONE << (w & 63))
+    take(s, arena, word, step)
     s.huge_low = word + step
-    s.free_blocks -= unit
     return word << 6
 
 

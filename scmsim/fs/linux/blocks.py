@@ -129,7 +129,8 @@ def add_changed(s, arena, f, page, want, bits):
 
 @subroutine
 def reserve_pages(s, arena, f, last):
-    """A file's tables of pages and index blocks get room for page `last`; False: they need more words."""
+    """A file's tables of pages and index blocks get room for page `last` and its folio; False: they need more words."""
+    last |= (1 << s.folio_order) - 1
     words, slots = words_to_hold(arena, f + e.PAGES, last + 1), index.slots(last)
     if slots:
         words += words_to_hold(arena, f + e.LEAVES, slots)

@@ -28,6 +28,12 @@ def reach(s, arena, f, page, want):
 
 
 @subroutine
+def whole(s, arena, f, page, want, bits):
+    """Before `page`, a hole, gets a block: how many pages from it on, of `want` or more, come at once; their words get `bits`."""
+    return 0
+
+
+@subroutine
 def added(s, arena, f, page, count):
     """The index changes, since `count` pages from `page` on got blocks."""
 

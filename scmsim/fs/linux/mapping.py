@@ -16,7 +16,7 @@ from scmsim.fs.linux.files import dirty_inode
 from scmsim.fs.linux.folios import folio_of
 from scmsim.fs.linux.pages import note_change
 from scmsim.fs.linux.transfer import add_zeroed, cache_page, mark_dirty, time_stamp
-from scmsim.fs.mapping.words import FAN, HUGE, UNWRITTEN
+from scmsim.fs.mapping.words import UNWRITTEN, WAS_READ, WAS_THERE
 from scmsim.jit import subroutine
 
 READ_AROUND = 32  # pages: 128 KiB (VM_READAHEAD_PAGES)
@@ -116,18 +116,18 @@ def pin(s, arena, f, change):
 
 @subroutine
 def read_in(s, arena, out, f, page):
-    """Page cache: a page that has a block and is not cached is read, with those around it; returns (outcome, whether it was)."""
+    """Page cache: a page that has a block and is not cached is read, with those around it; returns (outcome, how it came)."""
     word = word_of(arena, f, page)
     if word == 0 or word & e.IS_CACHED:
-        return DONE, False
+        return DONE, WAS_THERE
     if not has_events(s, out, READ_AROUND + e.ROOM):
-        return NO_ROOM, False
+        return NO_ROOM, WAS_THERE
     record, first = arena[f + e.ROW_RECORD], max(page - READ_AROUND // 2, 0)
     for at in range(first, min(first + READ_AROUND, arena[record + e.END])):
         around = arena[arena[record + e.PAGES] + at]
         if around and not around & e.IS_CACHED:
             cache_page(s, arena, record, out, at, True)
-    return DONE, True
+    return DONE, WAS_READ
 
 
 @subroutine
@@ -160,42 +160,9 @@ def folio(s, arena, f, page):
 
 
 @subroutine
-def huge_folio(s, arena, f, page):
-    """Memory: the huge page of a page, where the mount has them: (first page, pages)."""
-    return (page & ~(FAN - 1), FAN) if arena[s.maps + HUGE] else (page, 1)
-
-
-@subroutine
 def is_dirty(s, arena, f, page):
     """Page cache: whether a page is dirty."""
     return word_of(arena, f, page) & e.IS_DIRTY != 0
-
-
-@subroutine
-def give_cleared(s, arena, out, f, page):
-    """Memory: a page that is a hole or unwritten gets a cleared frame, a huge page all of it; returns (outcome, False)."""
-    place, first, stop = block(s, arena, f, page), page, page + 1
-    if place and not place & UNWRITTEN:
-        return DONE, False
-    if arena[s.maps + HUGE]:
-        first, stop = page & ~(FAN - 1), min((page | FAN - 1) + 1, (length(s, arena, f) + e.BLOCK - 1) >> 12)
-    for at in range(first, stop):
-        place = block(s, arena, f, at)
-        if at != page and (place == 0 or place & UNWRITTEN):
-            outcome = clear_page(s, arena, out, f, at)
-            if outcome != DONE:
-                return outcome, False
-    return clear_page(s, arena, out, f, page), False
-
-
-@subroutine
-def clear_page(s, arena, out, f, page):
-    """Memory: a page gets a cleared frame; returns the outcome."""
-    outcome = give_blocks(s, arena, out, f, page, 1)[0]
-    if outcome == DONE:
-        s.reg[q.TO], s.reg[q.BYTES] = block(s, arena, f, page), e.BLOCK
-        emit_recipe(s, out, q.CLEAR_PM)
-    return outcome
 
 
 _EVERY = {"begin": begin, "due": due, "find": find, "length": length, "pin": pin}
@@ -210,5 +177,4 @@ CACHED = {
 LARGE_FOLIOS = CACHED | {"MAY_BE_LARGE": True, "folio": folio}
 IN_MEMORY = {
     **_EVERY, "DAX": False, "SPACE": r.KERNEL, "AROUND": 16, "KEEPS_CLEAN": False, "MAY_BE_LARGE": True, "place": block,
-    "read_in": give_cleared, "folio": huge_folio,
 }  # fmt: skip

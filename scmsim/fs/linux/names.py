@@ -40,7 +40,7 @@ def touch(s, arena, row):
     count = (size + e.BLOCK - 1) // e.BLOCK
     if is_dir:
         count = entries.FIRST_BLOCKS
-    if not has_room(s, arena, e.ROOM + 3 * count):
+    if not has_room(s, arena, e.ROOM + 3 * (count | (1 << s.folio_order) - 1)):
         return 0
     inodes.age(s, arena)
     f = new_record(s, arena, row)
@@ -49,7 +49,8 @@ def touch(s, arena, row):
         reserve_pages(s, arena, f, count - 1)
     page = 0
     while page < count and blocks_left(s) > index.MOST_ABOVE:
-        page += add_blocks(s, arena, f, page, count - page, s.page_bits)
+        more = index.whole(s, arena, f, page, count - page, s.page_bits)
+        page += more if more else add_blocks(s, arena, f, page, count - page, s.page_bits)
     if is_dir:
         s.meta_blocks += page
         s.data_blocks -= page

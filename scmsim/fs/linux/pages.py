@@ -82,11 +82,17 @@ def clear_part(s, arena, f, out, at, length):
 
 
 @subroutine
+def split_parts(s, arena, f, out, at, end):
+    """What was one piece is so no longer, since the bytes [at, end), a part of it, are about to go; takes 6 events."""
+
+
+@subroutine
 def truncate(s, arena, op, f, out):
     """truncate: pages behind the new size are freed, the rest of its last page is cleared."""
     size = max(op.offset, 0)
     call(s, arena, out, f, q.TRUNCATE)
     if size < arena[f + e.SIZE]:
+        split_parts(s, arena, f, out, size, arena[f + e.END] << 12)
         free_pages(s, arena, f, out, (size + 4095) >> 12, arena[f + e.END])
         close_window(s, arena, f)
         clear_part(s, arena, f, out, size, -size & 4095)
@@ -117,7 +123,7 @@ def fill_holes(s, arena, f, page, last, out):
 
 
 @subroutine
-def reserve_range(s, arena, f, first, last):
+def reserve_range(s, arena, out, f, first, last):
     """Room for the pages [first, last], whose holes are to get blocks; returns an outcome."""
     if blocks_needed(arena, f, first, last) > blocks_left(s):
         return FULL
@@ -134,6 +140,7 @@ def note_change(s, arena, f, out):
 @subroutine
 def punch_hole(s, arena, f, out, at, end):
     """The bytes [at, end) become a hole: parts of pages are cleared, whole pages freed."""
+    split_parts(s, arena, f, out, at, end)
     if at >> 12 == (end - 1) >> 12:
         clear_part(s, arena, f, out, at, (end - at) & 4095)
     else:
@@ -152,7 +159,7 @@ def fallocate(s, arena, op, f, out):
         return DONE
     punches = op.flag & r.PUNCH_HOLE != 0
     if not punches:
-        outcome = reserve_range(s, arena, f, first, last)
+        outcome = reserve_range(s, arena, out, f, first, last)
         if outcome != DONE:
             return outcome
     call(s, arena, out, f, q.FALLOCATE)

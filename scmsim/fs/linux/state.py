@@ -95,6 +95,8 @@ STATE = np.dtype(
             ("windowed", "i8"),  # blocks in the preallocation windows of all files
             ("frame", "i8"),  # next page-cache frame
             ("folio_order", "i8"),  # log2 of the pages of the largest folio that a write allocates
+            ("whole", "i8"),  # memory: the pages of the operation at work may come as huge pages
+            ("by_page", "i8"),  # memory: fallocate and truncation go page by page in huge ones
             ("bitmap_at", "i8"),  # first block of the block bitmaps, inode bitmaps, inode tables, journal
             ("inode_bitmap_at", "i8"),
             ("inode_table_at", "i8"),

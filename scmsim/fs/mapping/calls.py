@@ -300,12 +300,17 @@ def advise(s, arena, out, op):
     low, high = pages_of(op)
     if op.buffer == POPULATE_READ or op.buffer == POPULATE_WRITE:
         return populate(s, arena, out, op, op.buffer == POPULATE_WRITE)
-    if op.buffer == DONT_NEED:
-        mapping = mapping_of(s, arena, op, low)
-        if not has_events(s, out, 4):
-            return False
+    page = max(low, arena[s.maps + w.AT]) if op.buffer == DONT_NEED else high
+    while page < high:
+        mapping, stop = mapping_of(s, arena, op, page), next_mapped(arena, file_of(s, arena, op), page, high)
         if mapping:
-            tables.zap(s, arena, out, mapping, low, high)
+            if not has_events(s, out, 4):
+                arena[s.maps + w.AT] = page
+                return False
+            stop = min(stop, arena[mapping + w.FIRST] + arena[mapping + w.PAGES])
+            tables.zap(s, arena, out, mapping, page, stop)
+        page = stop
+    arena[s.maps + w.AT] = 0
     return True
 
 

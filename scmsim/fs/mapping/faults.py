@@ -319,13 +319,13 @@ def cached_fault(s, arena, out, mapping, f, at):
     """A fault of the page cache; returns the outcome."""
     page, write = at
     old = arena[tables.entry_at(arena, mapping, page)]
-    outcome, was_read = hooks.read_in(s, arena, out, f, page)
+    outcome, came = hooks.read_in(s, arena, out, f, page)
     if outcome == DONE and write:
         hooks.note_write(s, arena, out, f)
         outcome = hooks.make_dirty(s, arena, out, f, page)
     if outcome != DONE:
         return outcome
-    how = protected(old, write) | (w.MAJOR if was_read else 0)
+    how = protected(old, write) | (w.MAJOR if came == w.WAS_READ else 0)
     if can_be_large(s, arena, mapping, f, page) and large_page(
         s, arena, out, mapping, f, (page, protected(old, write))
     ):
@@ -335,7 +335,7 @@ def cached_fault(s, arena, out, mapping, f, at):
         first = tables.region_end(arena, mapping, page) - w.FAN
         tables.zap(s, arena, out, mapping, first, first + w.FAN)
     tables.unfold(arena, mapping, page)
-    if not write and not was_read and hooks.AROUND > 1 and hooks.place(s, arena, f, page):
+    if not write and came == w.WAS_THERE and hooks.AROUND > 1 and hooks.place(s, arena, f, page):
         count, begin = map_around(s, arena, out, mapping, f, page)
     else:
         tables.small_table(s, arena, out, mapping, page)
@@ -388,7 +388,7 @@ def fault(s, arena, out, mapping, page, write):
     if write and not answered and hooks.due(s):
         return ask(s, arena, w.ASK_TURN, file, page)
     if write and arena[mapping + w.FLAGS] & r.PRIVATE:
-        outcome, _ = (DONE, False) if hooks.DAX else hooks.read_in(s, arena, out, f, page)
+        outcome, _ = (DONE, w.WAS_THERE) if hooks.DAX else hooks.read_in(s, arena, out, f, page)
         return copy_fault(s, arena, out, mapping, f, (page, write)) if outcome == DONE else outcome
     if hooks.DAX:
         outcome = dax_fault(s, arena, out, mapping, f, (page, write))

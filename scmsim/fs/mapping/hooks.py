@@ -5,6 +5,7 @@
 
 from scmsim.core import records as r
 from scmsim.fs.engine.operations import DONE
+from scmsim.fs.mapping.words import WAS_THERE
 from scmsim.jit import subroutine
 
 SPACE = r.PM  # where the pages of files lie
@@ -63,8 +64,8 @@ def give_blocks(s, arena, out, f, page, count):
 
 @subroutine
 def read_in(s, arena, out, f, page):
-    """Page cache: bring a page in, with those around it; returns (outcome, whether it had to be read)."""
-    return DONE, False
+    """Page cache: bring a page in, with those around it; returns (outcome, how it came: WAS_THERE, WAS_READ, CAME_WHOLE)."""
+    return DONE, WAS_THERE
 
 
 @subroutine
@@ -77,6 +78,12 @@ def make_dirty(s, arena, out, f, page):
 def folio(s, arena, f, page):
     """Page cache: the folio that a page lies in, as (first page, pages)."""
     return page, 1
+
+
+@subroutine
+def unmapped_by(s, arena, f, op):
+    """Pages [first, stop) that a truncation or a hole takes from all mappings besides those that go; private copies stay."""
+    return 0, 0
 
 
 @subroutine

@@ -36,6 +36,7 @@ def folios(state, arena, file, out):
 
 @kernel
 def rules(state, arena):
-    """(Whether it is DAX, whether a fault may map 2 MiB at once and gives a hole as many, pages that a fault for a load maps)."""
+    """(Whether it is DAX, whether a fault may map 2 MiB at once and gives a hole as many, pages that a fault for a load maps,
+    whether pages are in memory alone)."""
     large = hooks.MAY_BE_LARGE and (hooks.DAX or hooks.KEEPS_CLEAN or arena[state[0].maps + w.HUGE] != 0)
-    return hooks.DAX, large, hooks.WHOLE_BLOCKS, hooks.AROUND
+    return hooks.DAX, large, hooks.WHOLE_BLOCKS, hooks.AROUND, not hooks.DAX and not hooks.KEEPS_CLEAN

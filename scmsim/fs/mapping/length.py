@@ -1,6 +1,7 @@
 """What mappings lose when a file's length changes, or a hole is punched.
 
-Source: Linux 5.13 mm/memory.c: unmap_mapping_range, fs/dax.c: dax_layout_busy_page, dax_delete_mapping_entry.
+Source: Linux 5.13 mm/memory.c: unmap_mapping_range, mm/truncate.c: truncate_pagecache_range (even_cows), fs/dax.c:
+dax_layout_busy_page, dax_delete_mapping_entry.
 """
 
 from scmsim.core import records as r
@@ -22,16 +23,18 @@ def file_of(s, arena, op):
 def zap_file(s, arena, out, op, low, high):
     """Pages of a file go: their entries in all mappings (UNMAPS_ALL: those of the whole file), and DAX' own.
 
-    Returns False if it is not over yet.
+    A hole leaves private copies of its pages.  Returns False if it is not over yet.
     """
     file = file_of(s, arena, op)
     if not has_events(s, out, 4 + 4 * arena[s.maps + w.LIVE]):
         return False
+    first, stop = (
+        (0, r.NEVER >> 13) if hooks.UNMAPS_ALL else hooks.unmapped_by(s, arena, hooks.find(s, arena, op.file), op)
+    )
     mapping = arena[file + w.HEAD]
     while mapping:
-        if hooks.UNMAPS_ALL:
-            tables.zap_but(s, arena, out, mapping, 0, r.NEVER >> 13, w.COPIED)
-        tables.zap(s, arena, out, mapping, low, high)
+        tables.zap_but(s, arena, out, mapping, first, stop, w.COPIED)
+        tables.zap_but(s, arena, out, mapping, low, high, 0 if op.op == r.TRUNCATE else w.COPIED)
         mapping = arena[mapping + w.NEXT]
     page, last = low, arena[file + w.TREE + 1]
     stop = min(high, (1 << last) * w.FAN) if arena[file + w.TREE] else low

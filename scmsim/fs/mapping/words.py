@@ -47,6 +47,9 @@ BEYOND, ASK = (
     3,
 )  # outcomes of a fault besides those of engine.operations: SIGBUS; the file system has something to do first
 
+# How a page that a fault wants came (hooks.read_in): it was there, or came alone; it was read, with others; its huge page came.
+WAS_THERE, WAS_READ, CAME_WHOLE = 0, 1, 2
+
 # What a MAP event (space USER) says in `width`.
 FAULT, WRITES, PROTECTED, MAJOR = 1, 2, 4, 8
 

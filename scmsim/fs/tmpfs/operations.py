@@ -1,9 +1,10 @@
 """tmpfs' and ramfs' operations: those of Linux's file systems, with pages of DRAM in the place of blocks and no metadata."""
 
-from scmsim.fs.linux import blocks, driver, transfer
+from scmsim.fs.linux import blocks, driver, index, pages, transfer
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
-from scmsim.fs.tmpfs.state import IS_USED
+from scmsim.fs.tmpfs import huge
+from scmsim.fs.tmpfs.state import IS_HUGE, IS_USED
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
@@ -16,9 +17,12 @@ def window_length(s, arena, f, page, want):
 
 @subroutine
 def use_pages(s, arena, f, page, count):
-    """Pages that exist are used; `s.new_pages` counts those used for the second time (mark_page_accessed)."""
-    words = arena[f + e.PAGES] + page
-    for at in range(words, words + count):
+    """Pages that exist are used; `s.new_pages` counts those used for the second time, a huge one as one (mark_page_accessed)."""
+    words = arena[f + e.PAGES]
+    for k in range(page, page + count):
+        at = words + (k & -huge.PAGES if arena[words + k] & IS_HUGE else k)
+        if arena[at] & e.IS_UNWRITTEN:  # a read finds a hole there
+            continue
         s.new_pages += arena[at] & IS_USED == 0
         arena[at] |= IS_USED
 
@@ -29,5 +33,12 @@ def count_slice(s, arena, out, pages, grown):
     s.reg[q.PAGES], s.reg[q.NEW] = pages, s.new_pages
 
 
-_TRANSFER = {"use_pages": use_pages, "fill_new": transfer.clear_edges, "count_slice": count_slice}
-emit = driver.emitter(bind("tmpfs", driver, {blocks: {"window_length": window_length}, transfer: _TRANSFER}))
+_TRANSFER = {
+    "use_pages": use_pages, "has_blocks": huge.has_blocks, "add_zeroed": huge.add_pages, "fill_new": huge.clear_edges,
+    "count_slice": count_slice,
+}  # fmt: skip
+_HOOKS = {
+    blocks: {"window_length": window_length}, index: {"whole": huge.whole}, transfer: _TRANSFER,
+    pages: {"split_parts": huge.split_parts, "reserve_range": huge.reserve_range, "fill_holes": huge.fill_holes},
+}  # fmt: skip
+emit = driver.emitter(bind("tmpfs", driver, _HOOKS))

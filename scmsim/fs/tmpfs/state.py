@@ -17,11 +17,17 @@ from scmsim.fs.tmpfs.recipes import COSTS, SITES, all_recipes
 
 NEVER = 1 << 62  # ns
 IS_USED = 8  # flag of a page's word: it was used twice, which does not tell it apart from others
-PAGES = {**e.DAX_PAGES, "key": ~IS_USED, "key_base": FRAMES, "page_bits": e.IS_CACHED}
+IS_HUGE = 16  # it is a part of a huge page
+HUGE_ORDER = 9  # log2 of the pages of a huge page
+PAGES = {**e.DAX_PAGES, "key": ~(IS_USED | IS_HUGE | e.IS_CACHED), "key_base": FRAMES, "page_bits": e.IS_CACHED}
 
 
-def start(params: dict[str, int], files: Files, *, table: str, activates: bool) -> State:
-    """State of an empty file system in `params["capacity"]` bytes of DRAM; `table` names the costs."""
+def start(params: dict[str, int], files: Files, *, table: str, activates: bool, by_page: bool = False) -> State:
+    """State of an empty file system in `params["capacity"]` bytes of DRAM; `table` names the costs.
+
+    `activates`: the second use of a page moves it to the active list; `by_page`: fallocate and
+    truncation go page by page in huge pages.
+    """
     if params["capacity"] > e.LARGEST:
         raise UsageError(
             f"capacity {format_bytes(params['capacity'])} is too large for a file system in memory; "
@@ -38,6 +44,8 @@ def start(params: dict[str, int], files: Files, *, table: str, activates: bool) 
     first_fit.attach(state, 1, pages)  # a page word of 0 is a hole
     own = {"dax": 1, "tid": 1, "txn_limit": NEVER, "inode_count": NEVER, "group_inodes": NEVER, "next_tick": NEVER}
     own |= {"commit_interval": NEVER, "dirty_expire": NEVER, "next_inode": e.FIRST_INODE + len(folders)}
+    own["by_page"] = by_page
+    own["folio_order"] = HUGE_ORDER if params.get("huge") == "always" else 0
     e.lay_out(state, files, {"free_inodes": rows}, own | PAGES)
     for index, folder in enumerate(folders):
         e.add_folder(state, folder, e.FIRST_INODE + index)

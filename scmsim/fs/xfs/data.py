@@ -195,7 +195,7 @@ def note_change(s, arena, f, out):
 
 
 @subroutine
-def reserve_range(s, arena, f, first, last):
+def reserve_range(s, arena, out, f, first, last):
     """Room for the pages [first, last], whose holes are to get blocks; returns an outcome."""
     if holes(arena, f, first, last) > s.free_blocks:
         return FULL

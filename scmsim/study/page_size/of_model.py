@@ -23,8 +23,7 @@ class Mapped(NamedTuple):
     found: np.ndarray
     around: int  # pages that a fault for a load maps, where it maps small ones
     extents: int = 0
-    # faults for loads more: one fills the holes of the last 2 MiB, where it stands behind mapped pages
-    filling: int = 0
+    filling: int = 0  # faults for loads more, of pages that are missing behind mapped ones
     whole_blocks: bool = False  # whether a fault for a store gives a hole 2 MiB at once
 
 
@@ -90,7 +89,7 @@ def _of_file(model: Model, file: int, path: str) -> Mapped | None:
     length = int(kernels.size(state.record, state.arena, file))
     if length <= 0:
         return None
-    dax, large, whole_blocks, around = kernels.rules(state.record, state.arena)
+    dax, large, whole_blocks, around, in_memory = kernels.rules(state.record, state.arena)
     regions, pages = -(-length // rules.HUGE), -(-length // rules.PAGE)
     if not large:
         return Mapped(file, path, length, np.full(regions, rules.NEVER, np.uint8), around)
@@ -99,11 +98,20 @@ def _of_file(model: Model, file: int, path: str) -> Mapped | None:
     if not dax:  # the page cache has large folios, which hold what lies in the mapping
         folio = np.zeros(pages, np.int64)
         kernels.folios(state.record, state.arena, file, folio)
-        last = places[pages // rules.FAN * rules.FAN :]
-        holes = np.flatnonzero((last == 0) | (last & 1 == 1))
-        filling = int(bool((folio == rules.FAN).all()) and len(holes) > 0 and holes[0] % around > 0)
+        filling = _filling((places == 0) | (places & 1 == 1), folio, around) if in_memory else 0
         return Mapped(file, path, length, rules.cached_classes(0, length, folio), around, filling=filling)
     extents = rules.extents_of_pages(places)
     return Mapped(
         file, path, length, rules.classes(extents, length), around, len(extents.first), whole_blocks=whole_blocks
     )
+
+
+def _filling(missing: np.ndarray, folio: np.ndarray, around: int) -> int:
+    """Faults for loads, one after the other, that find a page missing and map it alone, although one before mapped its neighbours.
+
+    A huge page that a mapping takes by small entries comes with its first page, which is mapped alone.
+    """
+    alone = missing & (folio != rules.FAN) & (np.arange(len(missing)) % around > 0)
+    last = len(missing) // rules.FAN * rules.FAN
+    comes = len(missing) > last + 1 and folio[last] == rules.FAN and missing[last]
+    return int(alone.sum()) + int(comes)

@@ -43,7 +43,7 @@ class Mapped:
     shrinks a file unmaps it as a whole; `fills`: a store that may map 2 MiB fills their first run (Linux 6.1 and 6.12);
     `loads_dirty`: DAX takes what a load mapped for dirty (6.1); `xfs`: any fallocate unmaps the file, and growth writes its old end
     back; `pointers`: blocks are found by ext2's pointer blocks.
-    A page cache tells by `folio(file, page)` the pages of the folio that a page lies in.
+    A page cache tells by `folio(file, page)` the pages of the folio that a page lies in, memory by `huge(file, page)` what is huge.
     """
 
     def __init__(
@@ -60,6 +60,7 @@ class Mapped:
         self.kind, self.large, self.whole_blocks = kind, large, whole_blocks
         self.linux, self.fills, self.loads_dirty, self.xfs, self.pointers = linux, fills, loads_dirty, xfs, pointers
         self.folio: Any = lambda file, page: range(page, page + 1)
+        self.huge: Any = lambda file, page: False  # memory: whether a page is a part of a huge page
         self.maps: list[Mapping] = []  # the newest first
         self.given: dict[tuple[int, int], bool] = {}  # DAX: (file, page) given out small -> dirty
         self.given_large: dict[tuple[int, int], dict[str, bool]] = {}  # (file, region) -> zeros, dirty
@@ -75,6 +76,7 @@ class Mapped:
         """Before an operation: what the file system has, and where blocks lie afterwards."""
         self.layout, self.length, self.cached, self.dirty, self.later = layout, length, cached, dirty, later
         self.filled: set[tuple[int, int]] = set()  # (file, page) that faults of this operation gave content
+        self.came: set[tuple[int, int]] = set()  # (file, region): huge pages that came in this operation
         self.faults, self.flushed, self.invalidated, self.removed = Counter(), 0, Counter(), 0
         self.contiguous = 0  # bytes that were touched through entries marked as contiguous
 
@@ -204,15 +206,31 @@ class Mapped:
         page, inside = divmod(self.length(file), 4096)
         if self.xfs and inside and length > self.length(file) and self.layout(file, page) > 0:
             self.sync(file, page, page + 1)
+        if length < self.length(file):
+            self.split(file, length)
         self.shrink(file, (length + 4095) >> 12, 1 << 40)
 
-    def shrink(self, file: int, low: int, high: int) -> None:
+    def punch(self, file: int, offset: int, end: int) -> None:
+        """The bytes [offset, end) become a hole; private copies stay."""
+        self.split(file, offset)
+        self.split(file, end)
+        self.shrink(file, (offset + 4095) >> 12, end >> 12, copies=False)
+
+    def split(self, file: int, edge: int) -> None:
+        """A huge page that is cut at a byte falls apart, which unmaps it."""
+        first = (edge >> 12) // FAN * FAN
+        if edge % (FAN << 12) and self.huge(file, edge >> 12):
+            for one in self.maps:
+                if one.file == file:
+                    self.zap(one, first, first + FAN, copies=False)
+
+    def shrink(self, file: int, low: int, high: int, copies: bool = True) -> None:
         """The pages [low, high) go from all mappings and from DAX."""
         for one in self.maps:
             if one.file == file:
                 if self.linux:
                     self.zap(one, one.first, one.stop, copies=False)
-                self.zap(one, low, high)
+                self.zap(one, low, high, copies)
         self.given = {(f, p): d for (f, p), d in self.given.items() if f != file or not low <= p < high}
         if high > low:
             for f, region in [*self.given_large, *self.broken]:
@@ -222,6 +240,13 @@ class Mapped:
                 self.given_large.pop((f, region), None)
                 if low <= first and first + FAN <= high:
                     self.broken.discard((f, region))
+
+    def leave(self, file: int, low: int, high: int) -> None:
+        """madvise that the pages are not needed: the entries of the newest mapping of each go."""
+        newest = {page: self.of(file, page) for page in range(low, high)}
+        for one in {id(one): one for one in newest.values() if one}.values():
+            for page in (p for p in range(low, high) if newest[p] is one):
+                self.zap(one, page, page + 1)
 
     def msync(self, file: int, low: int, high: int) -> None:
         """Write back what is dirty of the pages that a shared mapping has."""
@@ -408,12 +433,15 @@ class Mapped:
         self.put(one, page, 1, store, protected, major, Entry(store, -1, zeros))
 
     def read_in(self, file: int, page: int) -> bool:
-        """Page cache: read what is missing around a page."""
-        if self.kind == "memory":
-            region = (
-                range(page - page % FAN, page - page % FAN + FAN) if self.large and not self.has(file, page) else [page]
-            )
-            self.filled |= {(file, p) for p in region if p == page or p << 12 < self.length(file)}
+        """Page cache: read what is missing around a page; whether it is mapped alone."""
+        if self.kind == "memory" and not self.has(file, page):
+            region = range(page - page % FAN, page - page % FAN + FAN)
+            empty = not any(self.layout(file, p) or (file, p) in self.filled for p in region)
+            if (self.large and empty) or self.huge(file, page):
+                self.filled |= {(file, p) for p in region}
+                self.came.add((file, page // FAN))
+                return True
+            self.filled.add((file, page))
         if self.kind != "cache" or self.has(file, page) or self.layout(file, page) == 0:
             return False
         begin = max(page - 16, 0)
@@ -422,10 +450,12 @@ class Mapped:
 
     def cached_fault(self, one: Mapping, page: int, store: bool, protected: bool) -> None:
         file = one.file
-        major = self.read_in(file, page)
+        alone = self.read_in(file, page)
+        major = alone and self.kind == "cache"
         if store:
             self.filled |= {(file, page)} | {(file, p, "dirty") for p in self.folio(file, page)}
-        whole = self.kind == "memory" or len(self.folio(file, page)) == FAN
+        huge = self.huge(file, page) or (file, page // FAN) in self.came
+        whole = huge or len(self.folio(file, page)) == FAN
         if self.large_fits(one, page) and whole and (page not in one.entries or self.kind == "cache"):
             first = page - page % FAN
             self.zap(one, first, first + FAN)
@@ -437,7 +467,7 @@ class Mapped:
         if page in one.entries and one.entries[page].large >= 0:
             self.zap(one, page, page + 1)
         self.unfold(one, page)
-        if not store and not major and self.has(file, page):
+        if not store and not alone and self.has(file, page):
             address = one.address + page - one.first
             low = max(page - address % 16, one.first)
             high = min(low + 16, one.stop, (self.length(file) + 4095) >> 12, page - address % FAN + FAN)

@@ -13,6 +13,7 @@ from scmsim.fs.linux import state as e
 from scmsim.fs.mapping import words as w
 from scmsim.fs.nova import state as nova
 from scmsim.fs.pmfs import state as pmfs
+from scmsim.fs.tmpfs import state as tmpfs
 from tests.fs import drive
 from tests.fs.mapping.reference import FAN, Mapped
 
@@ -66,6 +67,7 @@ rows = st.lists(
         paged("munmap"),
         paged("mmap", st.just(-1), st.just(r.REMAPPED)),
         paged("msync"),
+        paged("madvise"),
         st.tuples(st.just("fsync"), file),
         st.tuples(st.just("truncate"), file, page.map(lambda p: (p << 12) - 5 if p else 0)),
         paged("fallocate"),
@@ -145,6 +147,9 @@ class Files:
     def dirty(self, file, page):
         return bool(self.word(file, page) & e.IS_DIRTY)
 
+    def huge(self, file, page):
+        return bool(self.word(file, page) & tmpfs.IS_HUGE)
+
     def folio(self, file, page):
         """Pages of a page's folio: those that entered with it, if what is left of them is one."""
         frames = {
@@ -170,6 +175,8 @@ def tell(slow, row, had, has):
     slow.begin(had.layout, had.length, had.cached, had.dirty, has.layout)
     if slow.kind == "cache":
         slow.folio = had.folio
+    if slow.kind == "memory":
+        slow.huge = had.huge
     if op == "mmap" and flag & r.REMAPPED:
         slow.mremap(file, offset, length)
     elif op == "mmap":
@@ -178,12 +185,14 @@ def tell(slow, row, had, has):
         slow.munmap(file, offset, length)
     elif op == "msync":
         slow.msync(file, offset >> 12, (offset + length + 4095) >> 12)
+    elif op == "madvise":
+        slow.leave(file, offset >> 12, (offset + length + 4095) >> 12)
     elif op == "fsync":
         slow.sync(file, 0, 1 << 40)
     elif op == "truncate":
         slow.truncate(file, offset)
     elif op == "fallocate" and flag & r.PUNCH_HOLE:
-        slow.shrink(file, (offset + 4095) >> 12, (offset + length) >> 12)
+        slow.punch(file, offset, offset + length)
     elif op == "fallocate":
         slow.allocate(file)
     elif op in ("load", "store"):
@@ -216,7 +225,9 @@ def agree(name, given_rows, room=1 << 12):
             model.feed(drive.ops(("open", 2)))
         files = Rows if fs.startswith(("nova", "pmfs", "winefs")) else Files
         had = files(model)
-        events = model.feed(drive.ops(row))
+        batch = drive.ops(row)
+        batch.buffer[batch.op == r.MADVISE] = 4  # MADV_DONTNEED
+        events = model.feed(batch)
         moved = tell(slow, row, had, files(model))
         assert faults_of(events) == slow.faults, where
         access = of_site(model, events, "mapped access", r.LOAD, r.STORE)

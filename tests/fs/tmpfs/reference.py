@@ -9,32 +9,68 @@ PAGE = 4096
 
 
 class Slow:
-    """Files as dicts page -> number of uses; `charged` returns an operation's cleared bytes and its costs by name."""
+    """Files as dicts page -> number of uses, 0: without content; methods return the bytes cleared and the costs by name.
 
-    def __init__(self, activates):
-        self.activates = activates
+    `folio` > 1: pages come so many at once (huge pages), unless one of them is there; `by_page`: fallocate clears
+    them, and truncation only what is left of a page.
+    """
+
+    def __init__(self, activates, folio=1, by_page=False):
+        self.activates, self.folio, self.by_page = activates, folio, by_page
         self.files = {}
+        self.huge = set()  # (file, first page)
+        self.used = {}  # huge page -> uses
 
     def pages_of(self, offset, length):
         return range(offset // PAGE, (offset + length - 1) // PAGE + 1)
 
-    def use(self, pages, page, costs):
-        pages[page] += 1
-        if pages[page] == 2 and self.activates:
+    def group(self, page):
+        """The pages that come with a page where they come at once."""
+        first = page - page % self.folio
+        return range(first, first + self.folio)
+
+    def is_huge(self, file, page):
+        return (file, self.group(page)[0]) in self.huge
+
+    def use(self, file, page, costs):
+        pages = self.files[file][1]
+        if self.is_huge(file, page):
+            key = file, self.group(page)[0]
+            self.used[key] = uses = self.used.get(key, 1) + 1
+        else:
+            pages[page] = uses = pages[page] + 1
+        if uses == 2 and self.activates:
             costs["activate_page"] += 1
+
+    def comes_whole(self, file, page):
+        """A huge page comes; False: a page of it is there."""
+        pages = self.files[file][1]
+        if self.folio == 1 or any(other in pages for other in self.group(page)):
+            return False
+        self.huge.add((file, self.group(page)[0]))
+        self.used.pop((file, self.group(page)[0]), None)
+        pages.update(dict.fromkeys(self.group(page), 0))
+        return True
 
     def write(self, file, offset, length):
         """(bytes cleared, costs) of a write()."""
         size, pages = self.files.setdefault(file, (0, {}))
         costs, cleared, end = Counter(write_call=1), 0, offset + length
+        fresh = set()
         for page in self.pages_of(offset, length):
             costs["write_page"] += 1
-            if page in pages:
-                self.use(pages, page, costs)
-            else:
-                pages[page] = 1
+            written = min(end, (page + 1) * PAGE) - max(offset, page * PAGE)
+            if pages.get(page) and page not in fresh:
+                self.use(file, page, costs)
+            elif not pages.get(page):
                 costs["new_page"] += 1
-                cleared += PAGE - (min(end, (page + 1) * PAGE) - max(offset, page * PAGE))
+                came = [page]
+                if self.comes_whole(file, page) or self.is_huge(file, page):
+                    came = self.group(page)
+                    fresh |= set(came)
+                for one in came:
+                    pages[one] = 1
+                cleared += len(came) * PAGE - written
         self.files[file] = max(size, end), pages
         return cleared, costs
 
@@ -46,19 +82,76 @@ class Slow:
         if length > 0:
             for page in self.pages_of(offset, length):
                 costs["read_page"] += 1
-                if page in pages:
-                    self.use(pages, page, costs)
+                if pages.get(page):
+                    self.use(file, page, costs)
         return 0, costs
+
+    def fallocate(self, file, offset, length, _, hole):
+        """(bytes cleared, costs) of a fallocate that keeps the size where it makes a hole."""
+        size, pages = self.files.setdefault(file, (0, {}))
+        costs, cleared = Counter(null_call=1), 0
+        if hole:
+            return self.punch(file, offset, offset + length)
+        for page in self.pages_of(offset, length):  # what waits for its content is cleared
+            came = self.group(page) if self.is_huge(file, page) else [page]
+            if pages.get(page) == 0:
+                cleared += len(came) * PAGE
+                pages.update(dict.fromkeys(came, 1))
+        asked = Counter(page - page % self.folio for page in self.pages_of(offset, length))
+        for page in self.pages_of(offset, length):
+            if self.comes_whole(file, page) and self.by_page and asked[page - page % self.folio] > 1:
+                pages.update(dict.fromkeys(self.group(page), 1))
+                cleared += self.folio * PAGE
+            pages.setdefault(page, 0)
+        self.files[file] = max(size, offset + length), pages
+        return cleared, costs
+
+    def punch(self, file, offset, end):
+        pages = self.files[file][1]
+        (freed, cleared), (more, too) = (self.split(file, edge, offset, end) for edge in (offset, end))
+        freed, cleared = freed + more, cleared + too
+        for page in self.pages_of(offset, end - offset):
+            begin, stop = max(offset, page * PAGE), min(end, (page + 1) * PAGE)
+            if stop - begin < PAGE and pages.get(page):
+                cleared += stop - begin
+        freed += self.drop(file, lambda page: offset <= page * PAGE and (page + 1) * PAGE <= end)
+        return cleared, Counter(null_call=1, free_page=freed)
+
+    def split(self, file, edge, at, end):
+        """A huge page that is cut at byte `edge` falls apart, since [at, end) go: (pages freed, bytes cleared besides)."""
+        first, (size, pages) = self.group(edge // PAGE)[0], self.files[file]
+        if edge % (self.folio * PAGE) == 0 or (file, first) not in self.huge:
+            return 0, 0
+        cleared = 0
+        for page in () if self.by_page else self.group(first):
+            part = min(end, (page + 1) * PAGE) - max(at, page * PAGE)
+            cleared += part if part == PAGE or (part > 0 and not pages[page]) else 0
+        if self.used.get((file, first), 1) > 1:
+            pages[first] = pages[first] and 2  # the mark stays with the first page
+        self.huge.remove((file, first))
+        return self.drop(file, lambda page: page in self.group(first) and page * PAGE >= size), cleared
+
+    def drop(self, file, goes):
+        """Pages go; returns how many are freed, a huge one as one."""
+        pages = self.files[file][1]
+        gone = [page for page in pages if goes(page)]
+        whole = {page - page % self.folio for page in gone if self.is_huge(file, page)}
+        freed = len([page for page in gone if not self.is_huge(file, page)]) + len(whole)
+        for page in gone:
+            del pages[page]
+        self.huge -= {(file, first) for first in whole}
+        return freed
 
     def truncate(self, file, size):
         """(bytes cleared, costs) of a truncate: the rest of the last page is cleared."""
         old, pages = self.files.setdefault(file, (0, {}))
-        gone = [page for page in pages if size < old and page >= -(-size // PAGE)]
-        for page in gone:
-            del pages[page]
+        freed = cleared = 0
+        if size < old:
+            freed, cleared = self.split(file, size, size, 1 << 60)
+            freed += self.drop(file, lambda page: page >= -(-size // PAGE))
+            cleared += -size % PAGE if pages.get(size // PAGE) else 0
         self.files[file] = size, pages
-        cleared = -size % PAGE if size < old and size // PAGE in pages else 0
-        return cleared, Counter(null_call=1, free_page=len(gone))
+        return cleared, Counter(null_call=1, free_page=freed)
 
     def live_pages(self):
         """Pages of all files."""

@@ -1,0 +1,66 @@
+"""What tmpfs and ramfs tell of their pages to the page faults of mappings (see `scmsim.fs.mapping.hooks`).
+
+Source: Linux 6.1 mm/shmem.c (shmem_fault), mm/memory.c (do_fault_around, finish_fault), mm/huge_memory.c (unmap_folio).
+"""
+
+from scmsim.core import records as r
+from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.operations import DONE, NO_ROOM
+from scmsim.fs.linux import mapping
+from scmsim.fs.linux import recipes as q
+from scmsim.fs.linux import state as e
+from scmsim.fs.linux.blocks import blocks_left, reserve_pages
+from scmsim.fs.mapping import words as w
+from scmsim.fs.tmpfs.huge import PAGES, can_be_huge, get_content, is_huge
+from scmsim.jit import subroutine
+
+
+@subroutine
+def unmapped_by(s, arena, f, op):
+    """`hooks.unmapped_by`: the pages of the huge pages that an operation is about to split, with those between them."""
+    if f == 0:
+        return 0, 0
+    record = arena[f + e.ROW_RECORD]
+    at, end = op.offset, op.offset + op.length
+    if op.op == r.TRUNCATE:
+        at, end = max(at, 0), arena[record + e.END] << 12
+        if at >= arena[record + e.SIZE]:
+            return 0, 0
+    low, high = (at + 4095) >> 12, end >> 12
+    if at & (PAGES << 12) - 1 and is_huge(arena, record, at >> 12):
+        low = at >> 12 & -PAGES
+        high = max(high, low + PAGES)
+    if end & (PAGES << 12) - 1 and is_huge(arena, record, end >> 12):
+        low = min(low, end >> 12 & -PAGES)
+        high = (end >> 12 | PAGES - 1) + 1
+    return low, high
+
+
+@subroutine
+def folio(s, arena, f, page):
+    """`hooks.folio`: the huge page that a page is in, or would come in; a page alone."""
+    record, first = arena[f + e.ROW_RECORD], page & -PAGES
+    return (first, PAGES) if is_huge(arena, record, page) or can_be_huge(s, arena, record, first) else (page, 1)
+
+
+@subroutine
+def read_in(s, arena, out, f, page):
+    """`hooks.read_in`: a page that is a hole or unwritten gets a cleared frame, or a huge page comes."""
+    place, record = mapping.block(s, arena, f, page), arena[f + e.ROW_RECORD]
+    if place and not place & w.UNWRITTEN:
+        return DONE, w.WAS_THERE
+    if not has_events(s, out, e.ROOM) or not reserve_pages(s, arena, record, page):
+        return NO_ROOM, w.WAS_THERE
+    s.whole = s.folio_order > 0 and blocks_left(s) >= PAGES
+    came, pages = w.CAME_WHOLE, PAGES
+    if not get_content(s, arena, record, page):
+        outcome = mapping.give_blocks(s, arena, out, f, page, 1)[0]
+        if outcome != DONE:
+            return outcome, w.WAS_THERE
+        came, pages = w.WAS_THERE, 1
+    s.reg[q.TO], s.reg[q.BYTES] = mapping.block(s, arena, f, page & -pages), pages << 12
+    emit_recipe(s, out, q.CLEAR_PM)
+    return DONE, came
+
+
+HOOKS = mapping.IN_MEMORY | {"read_in": read_in, "folio": folio, "unmapped_by": unmapped_by}

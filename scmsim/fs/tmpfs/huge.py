@@ -1,0 +1,211 @@
+"""tmpfs' huge pages: with huge=always 2 MiB of a file come at once, and fall apart when a part of them goes.
+
+The first page of a 2 MiB piece of a file that is written, mapped or allocated brings all of it, if no page of the piece is there
+and a run of frames at a multiple of 2 MiB is free; its page that is written first is copied to, the others are cleared.  Where one
+of these fails, pages come alone, as in a piece that fell apart.  A truncation or a hole that takes a part of a huge page, or
+clears one, splits it: what lies behind the file's end goes, the pages that are left stay small, and their entries in page tables
+go.
+Source: Linux 6.1 mm/shmem.c (shmem_alloc_hugefolio, shmem_write_end, shmem_fallocate, shmem_undo_range), mm/truncate.c
+(truncate_inode_partial_folio), mm/huge_memory.c (split_huge_page_to_list).
+"""
+
+from scmsim.alloc import aligned_fit
+from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.engine.operations import NO_ROOM
+from scmsim.fs.linux import recipes as q
+from scmsim.fs.linux import state as e
+from scmsim.fs.linux.blocks import blocks_left, blocks_needed, holes, page_run
+from scmsim.fs.linux.pages import fill_holes as fill_small_holes
+from scmsim.fs.linux.pages import free_pages
+from scmsim.fs.linux.pages import reserve_range as reserve_small
+from scmsim.fs.linux.transfer import add_zeroed
+from scmsim.fs.linux.transfer import clear_edges as clear_small_edges
+from scmsim.fs.linux.transfer import has_blocks as has_small_blocks
+from scmsim.fs.tmpfs.state import HUGE_ORDER, IS_HUGE
+from scmsim.jit import subroutine
+
+PAGES = 1 << HUGE_ORDER
+
+
+@subroutine
+def is_huge(arena, f, page):
+    """Whether a page of a file is a part of a huge page."""
+    return page < arena[f + e.END] and arena[arena[f + e.PAGES] + page] & IS_HUGE != 0
+
+
+@subroutine
+def can_be_huge(s, arena, f, first):
+    """Whether the pages from `first` on, a multiple of 512, may come as one huge page: none of them is there."""
+    return s.folio_order > 0 and not arena[f + e.IS_DIR] and holes(arena, f, first, first + PAGES - 1) == PAGES
+
+
+@subroutine
+def bring(s, arena, f, page, bits):
+    """The 2 MiB in which a page lies come as one huge page, whose words get `bits`; False: that cannot be.
+
+    Its first page counts as cached, for all.
+    """
+    first = page & -PAGES
+    if not can_be_huge(s, arena, f, first):
+        return False
+    word = aligned_fit.next_run(s, arena, s.low << 6, PAGES >> 6)
+    if word < 0:
+        return False
+    aligned_fit.take(s, arena, word, PAGES >> 6)
+    words = arena[f + e.PAGES] + first
+    for k in range(PAGES):
+        arena[words + k] = ((word << 6) + k) << e.BLOCK_SHIFT | bits & ~e.IS_CACHED | IS_HUGE
+    arena[words] |= e.IS_CACHED
+    arena[f + e.END] = max(arena[f + e.END], first + PAGES)
+    arena[f + e.MAPPED] += PAGES
+    s.data_blocks += PAGES
+    return True
+
+
+@subroutine
+def whole(s, arena, f, page, want, bits):
+    """`index.whole`: of `want` pages, of which those of a huge page come at once if the edges of the range leave room for it."""
+    if blocks_left(s) < want + 2 * PAGES or not bring(s, arena, f, page, bits):
+        return 0
+    return PAGES - (page & PAGES - 1)
+
+
+@subroutine
+def waiting_runs(arena, f, page, last):
+    """How many runs of pages in [page, last] are without content."""
+    words, count, before = arena[f + e.PAGES], 0, 0
+    for at in range(page, min(last + 1, arena[f + e.END])):
+        waits = arena[words + at] & e.IS_UNWRITTEN
+        count += waits > before
+        before = waits
+    return count
+
+
+@subroutine
+def reserve_range(s, arena, out, f, first, last):
+    """`pages.reserve_range`; an event fits for each huge page, and for each run of pages without content."""
+    runs = waiting_runs(arena, f, first, last)
+    if not has_events(s, out, e.ROOM + runs + (last - first >> HUGE_ORDER)):
+        return NO_ROOM
+    s.whole = s.folio_order > 0 and blocks_left(s) >= blocks_needed(arena, f, first, last) + 2 * PAGES
+    return reserve_small(s, arena, out, f, first, last)
+
+
+@subroutine
+def clear_pages(s, arena, f, page, count, out):
+    """Pages that lie one after the other are cleared; takes an event."""
+    words = arena[f + e.PAGES] + page
+    for at in range(words, words + count):
+        arena[at] &= ~e.IS_UNWRITTEN
+    s.reg[q.TO], s.reg[q.BYTES] = s.key_base + (arena[words] >> e.BLOCK_SHIFT << 12), count << 12
+    emit_recipe(s, out, q.CLEAR_PM)
+
+
+@subroutine
+def fill_holes(s, arena, f, page, last, out):
+    """`pages.fill_holes`: huge pages where they can come, then single ones; what waited for its content is cleared.
+
+    Before Linux 5.15 fallocate asks for each page, so the second of a huge page clears it.
+    """
+    at = page
+    while at <= last:
+        stop = (at | PAGES - 1) + 1
+        if s.whole and bring(s, arena, f, at, e.IS_UNWRITTEN | s.page_bits):
+            if s.by_page and min(stop, last + 1) > at + 1:
+                clear_pages(s, arena, f, at & -PAGES, PAGES, out)
+        else:
+            clear_waiting(s, arena, f, at, min(last + 1, stop), out)
+        at = stop
+    fill_small_holes(s, arena, f, page, last, out)
+
+
+@subroutine
+def clear_waiting(s, arena, f, page, stop, out):
+    """The pages [page, stop) within 2 MiB that are without content are cleared, with their huge page if they have one."""
+    stop = min(stop, arena[f + e.END])
+    while page < stop:
+        first, count = page, 1
+        if arena[arena[f + e.PAGES] + page] & e.IS_UNWRITTEN:
+            if is_huge(arena, f, page):
+                first, count = page & -PAGES, PAGES
+            else:
+                count = page_run(s, arena, f, page, stop - 1)
+            clear_pages(s, arena, f, first, count, out)
+        page = first + count
+
+
+@subroutine
+def has_blocks(s, arena, f, op):
+    """`transfer.has_blocks`, which decides whether huge pages may come: the first and the last take up to 511 pages more each."""
+    if not s.folio_order:
+        return has_small_blocks(s, arena, f, op)
+    need = blocks_needed(arena, f, op.offset >> 12, (op.offset + op.length - 1) >> 12)
+    s.whole = blocks_left(s) >= need + 2 * PAGES
+    return blocks_left(s) >= need
+
+
+@subroutine
+def get_content(s, arena, f, page):
+    """The huge page of a page without content comes, or is no longer without; False: there is none."""
+    if not is_huge(arena, f, page):
+        return s.whole != 0 and bring(s, arena, f, page, s.page_bits)
+    words = arena[f + e.PAGES] + (page & -PAGES)
+    for at in range(words, words + PAGES):
+        arena[at] &= ~e.IS_UNWRITTEN
+    return True
+
+
+@subroutine
+def add_pages(s, arena, f, out, page, count):
+    """`transfer.add_zeroed`: pages for a write, one by one or a huge page; returns how many of `count`."""
+    left = PAGES - (page & PAGES - 1)
+    if not get_content(s, arena, f, page):
+        return add_zeroed(s, arena, f, out, page, min(count, left) if s.folio_order else count)
+    s.reg[q.COUNT] = 1
+    emit_recipe(s, out, q.ALLOCATE)
+    return min(count, left)
+
+
+@subroutine
+def clear_edges(s, arena, f, out, at, stop):
+    """`transfer.clear_edges`; of a huge page all but what is written to its first page is cleared (shmem_write_end)."""
+    if not is_huge(arena, f, at >> 12):
+        clear_small_edges(s, arena, f, out, at, stop)
+        return
+    first, end = at >> 12 & -PAGES, min(stop, (at | 4095) + 1)
+    begin = s.key_base + (arena[arena[f + e.PAGES] + first] >> e.BLOCK_SHIFT << 12)
+    s.reg[q.TO], s.reg[q.HEAD] = begin, at - (first << 12)
+    s.reg[q.TAIL_AT], s.reg[q.TAIL] = begin + end - (first << 12), ((first + PAGES) << 12) - end
+    emit_recipe(s, out, q.EDGES)
+
+
+@subroutine
+def split(s, arena, f, out, page, span):
+    """The huge page of a page falls apart, since the bytes span = (at, end) go.  Takes 3 events.
+
+    Those of them that lie in it are cleared first, before Linux 5.17 only within pages that stay (`pages.clear_part` does these if
+    they have content).  What of it lies behind the file's end goes, too.
+    """
+    if not is_huge(arena, f, page):
+        return
+    first = page & -PAGES
+    words = arena[f + e.PAGES] + first
+    at, end = max(span[0], first << 12), min(span[1], (first + PAGES) << 12)
+    if not arena[words] & e.IS_UNWRITTEN:
+        at, end = (at + 4095) & -4096, end & -4096
+    if not s.by_page and at < end:
+        s.reg[q.TO] = s.key_base + (arena[words] >> e.BLOCK_SHIFT << 12) + at - (first << 12)
+        s.reg[q.BYTES] = end - at
+        emit_recipe(s, out, q.CLEAR_PM)
+    for k in range(words, words + PAGES):
+        arena[k] = arena[k] & ~IS_HUGE | e.IS_CACHED
+    free_pages(s, arena, f, out, max(first, (arena[f + e.SIZE] + 4095) >> 12), first + PAGES - 1)
+
+
+@subroutine
+def split_parts(s, arena, f, out, at, end):
+    """`pages.split_parts`: the huge pages that the bytes [at, end) are only a part of."""
+    if at & (PAGES << 12) - 1:
+        split(s, arena, f, out, at >> 12, (at, end))
+    if end & (PAGES << 12) - 1:
+        split(s, arena, f, out, end >> 12, (at, end))
