@@ -104,7 +104,7 @@ class _ByPlace(Mmu):
 
     def __init__(self, machine: dict[str, Any], counting: Counting) -> None:
         super().__init__(machine, counting)
-        self.places = np.zeros(counting.sites * tlb.PLACES + 1, COUNTERS)
+        self.places = np.zeros(counting.sites * tlb.PLACES, COUNTERS)
         self.book = NO_BOOK
 
     def learn(self, book: Book) -> None:
@@ -115,20 +115,21 @@ class _ByPlace(Mmu):
             self._count(some, their_bins)
 
     def _count(self, events: np.ndarray, bins: np.ndarray) -> None:
+        counted = bins != self.counting.sites  # a kernel's stream begins with the first call that counts, its TLBs empty
+        events, bins = events[counted], bins[counted]
         region = np.where(events["space"] == PM, regions.PERSISTENT, _LAYOUT.of(events["vaddr"].view(np.uint64)))
         rows = bins * tlb.PLACES + tlb.places(region, events["order"] & ORDER)
-        rows[bins == self.counting.sites] = len(self.places) - 1  # what counts nowhere
         replay(self.state, self.places, events, rows, len(events))
 
     def addressed(self) -> float | None:
         """Share of the loads and stores that had an address, %."""
-        total = self.places[:-1].view(np.int64).reshape(-1, len(SCHEMA)).sum(axis=0)
+        total = self.places.view(np.int64).reshape(-1, len(SCHEMA)).sum(axis=0)
         counters = rounded(dict(zip(SCHEMA, total.tolist(), strict=True)))
         return metrics.compute(counters).values.get("addressed_percent")
 
     def rows(self, sites: Sequence[str]) -> list[dict[str, Any]]:
         """The rows with look-ups, by site."""
-        found = self.places[:-1].reshape(len(sites), tlb.PLACES)
+        found = self.places.reshape(len(sites), tlb.PLACES)
         return [{"site": site, **row} for site, part in zip(sites, found, strict=True) for row in tlb.table(part)]
 
 
