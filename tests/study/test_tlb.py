@@ -19,9 +19,10 @@ from scmsim.pipeline.arguments import open_source
 from scmsim.plot import tlb as chart
 from scmsim.study.tlb import card
 from scmsim.study.tlb.judge import judge, taken_from
-from scmsim.study.tlb.replay import _AsInTheGuest
+from scmsim.study.tlb.replay import _AsInTheGuest, replayed
 from scmsim.study.tlb.results import measured
 from scmsim.study.tlb.table import text
+from scmsim.workload.microbench import Workload
 
 DATA = pathlib.Path(__file__).parents[1] / "data/lab"
 TRACE = str(DATA / "mail.parquet")
@@ -310,3 +311,12 @@ def test_calls_come_by_the_guests_clock():
             calls += not flag & SETUP
             assert time == 3000 * calls
         assert calls > 7
+
+
+def test_a_preparation_leaves_the_tlbs_empty():
+    """A kernel's stream begins with the first call that counts; 256 pages fit the second level of this machine."""
+    source = Workload("read", 4096, 1 << 20)
+    assert any((batch.flag & SETUP).any() for batch in source.batches())
+    found = replayed(source, "nova-cow", "i7-8700k", "base-4k", {}, 0, None, None)
+    walks = sum(row["walks"] for row in found.rows if row["region"] == "persistent memory")
+    assert walks >= 256

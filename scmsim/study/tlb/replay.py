@@ -115,7 +115,9 @@ class _ByPlace(Mmu):
             self._count(some, their_bins)
 
     def _count(self, events: np.ndarray, bins: np.ndarray) -> None:
-        counted = bins != self.counting.sites  # a kernel's stream begins with the first call that counts, its TLBs empty
+        counted = (
+            bins != self.counting.sites
+        )  # a kernel's stream begins with the first call that counts, its TLBs empty
         events, bins = events[counted], bins[counted]
         region = np.where(events["space"] == PM, regions.PERSISTENT, _LAYOUT.of(events["vaddr"].view(np.uint64)))
         rows = bins * tlb.PLACES + tlb.places(region, events["order"] & ORDER)
