@@ -42,6 +42,14 @@ def started(script: str, **disposition: object) -> subprocess.Popen[str]:
     return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=prepare)
 
 
+def at_work(process: subprocess.Popen[str]) -> str:
+    """The first line that it prints, when it waits: Python sees no signal that comes just before it begins to wait for a lock."""
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    time.sleep(0.5)
+    return line
+
+
 @pytest.mark.parametrize(
     ("number", "code", "said"),
     [
@@ -52,14 +60,14 @@ def started(script: str, **disposition: object) -> subprocess.Popen[str]:
 )
 def test_a_signal_cleans_up_and_has_its_code(number: int, code: int, said: str) -> None:
     process = started(BUSY)
-    assert process.stdout is not None and process.stdout.readline() == "at work\n"
+    assert at_work(process) == "at work\n"
     process.send_signal(number)
     assert process.communicate(timeout=60) == ("cleaned up\n", said) and process.returncode == code
 
 
 def test_an_ignored_signal_stays_ignored() -> None:
     process = started(BUSY, SIGHUP=signal.SIG_IGN, SIGINT=signal.SIG_IGN)
-    assert process.stdout is not None and process.stdout.readline() == "at work\n"
+    assert at_work(process) == "at work\n"
     process.send_signal(signal.SIGHUP)
     process.send_signal(signal.SIGINT)
     time.sleep(0.2)
@@ -90,7 +98,7 @@ def test_a_stopped_command_does_not_wait_for_its_threads() -> None:
         'import threading; threading.Thread(target=time.sleep, args=(60,)).start(); print("at work", flush=True)',
     )
     process = started(script)
-    assert process.stdout is not None and process.stdout.readline() == "at work\n"
+    assert at_work(process) == "at work\n"
     process.terminate()
     assert process.communicate(timeout=20)[0] == "cleaned up\n" and process.returncode == 143
 
@@ -129,8 +137,7 @@ def work():
 _process.run(work)
 """
     process = started(script)
-    assert process.stdout is not None
-    workers = [int(word) for word in process.stdout.readline().split()]
+    workers = [int(word) for word in at_work(process).split()]
     process.terminate()
     assert process.communicate(timeout=60) == ("", "") and process.returncode == 143
     assert len(workers) == 2 and not any(os.path.exists(f"/proc/{worker}") for worker in workers)
