@@ -50,7 +50,8 @@ def order(release: str) -> list[int]:
 def newest(packages: Sequence[str], wanted: str) -> str:
     """The newest package of a series; raises EnvironmentProblem if there is none."""
     names = [name.removeprefix("linux-image-") for name in packages if name.startswith("linux-image-")]
-    every = [name for name in names if re.match(r"\d", name) and name.endswith(_FLAVOUR)]
+    # A meta-package (6.1-cloud-amd64) has no third number, and holds no kernel.
+    every = [name for name in names if re.match(r"\d+\.\d+\.\d", name) and name.endswith(_FLAVOUR)]
     found = [name for name in every if matches(wanted, name)]
     if not found:
         series = sorted({tuple(order(name)[:2]) for name in every})

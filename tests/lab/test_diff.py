@@ -302,7 +302,7 @@ def test_the_newest_package_of_a_series():
     names = [
         "linux-image-6.1.0-9-cloud-amd64", "linux-image-6.1.0-56-cloud-amd64", "linux-image-6.1.0-57-cloud-amd64-unsigned",
         "linux-image-6.1.0-58-amd64", "linux-image-6.12.95+deb12-cloud-amd64", "linux-image-6.12.107+deb13-cloud-amd64",
-        "linux-image-cloud-amd64",
+        "linux-image-cloud-amd64", "linux-image-6.1-cloud-amd64", "linux-image-6.12-cloud-amd64",
     ]  # fmt: skip
     assert debian.newest(names, "6.1") == "linux-image-6.1.0-56-cloud-amd64"
     assert debian.newest(names, "6.12") == "linux-image-6.12.107+deb13-cloud-amd64"
