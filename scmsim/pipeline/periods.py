@@ -5,7 +5,8 @@ pass of the same operations, the passes between the two repeat without end and a
 bit by bit that of a replay of every pass.  The state is compared whole, word by word.  Not part of it are
 - counts that nothing depends on (a model names its own: `STATISTICS`; they may be asked for being 0, so that is compared), and
 - two clocks, which move on evenly: the time of the trace, and the cycles of the MMU, to which its busy walkers move along.
-A model that does something because time has passed says until when it will not (`quiet_until`).  No pass after that is left out.
+A model that does something because time has passed says until when it will not (`quiet_until`), given the time of the earlier
+state.  No pass after that is left out.
 Models without `STATISTICS` are replayed pass by pass, as is every source without `parts`.
 
 The way back to an earlier state is found with one saved state, replaced whenever the passes since then have doubled (R. P.
@@ -118,7 +119,7 @@ class PeriodDetector:
     def _periods(self, left: int) -> int:
         """How often the passes since the state was saved can be left out, out of `left` passes."""
         module = self.model.module
-        quiet = module.quiet_until(self.model.state) if hasattr(module, "quiet_until") else NEVER
+        quiet = module.quiet_until(self.model.state, self.then) if hasattr(module, "quiet_until") else NEVER
         ended = int(self.ended[0])
         took = ended - self.then
         return max(0, min(left // self.age, (quiet - 1 - ended) // took if took else left))

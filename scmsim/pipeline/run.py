@@ -33,6 +33,8 @@ from scmsim.pipeline.stages import (
 from scmsim.result import FOOTPRINTS, SHORT, SYNC_AT_END, SYSTEM, Run
 from scmsim.trace.reading.report import missed
 
+_FILE_TIMES = "timestamp_tick"  # parameter of the models whose files' times follow the trace's clock
+_FASTEST = 20  # ns a call, on average: an empty system call alone takes more, so these are no times
 _LEFT = {  # what a space report says was not written back
     "dirty_bytes": "the page cache are dirty",
     "uncommitted_bytes": "metadata are in no journal or table yet",
@@ -118,6 +120,15 @@ class Replay:
         self._failures(run)
         if unknown := int(self.counting.sums[0]["unknown_offsets"]):
             run.warnings.append(f"{unknown} operations have an offset that the trace could not tell")
+        if (
+            run.params.get(_FILE_TIMES)
+            and run.operations >= 1000
+            and self.counting.ended[0] < _FASTEST * run.operations
+        ):
+            run.warnings.append(
+                f"the trace has no clock ({run.operations:,} operations in {self.counting.ended[0]:,} ns), so a file's times "
+                f"change once; to change them once per transaction: --set {run.fs}.{_FILE_TIMES}=0ns"
+            )
         left = [f"{run.space[key]:,} bytes of {what}" for key, what in _LEFT.items() if run.space.get(key)]
         if left:
             run.warnings.append(

@@ -412,6 +412,14 @@ def test_a_file_unlinked_while_open_lives_until_its_close(fs):
 
 
 @pytest.mark.parametrize("fs", SYSTEMS)
+def test_a_file_from_before_that_is_replaced_does_not_come_back(fs):
+    """It was never looked at: the file that gets its number is a new one."""
+    model = drive.Model(fs, side())
+    model.feed(drive.ops(("create", 1, 0, 0, 0), ("write", 1, 0, 5000), ("rename", 1, 0, 0, 4), ("create", 4, 0, 0, 0)))
+    assert (model.space()["files"], model.space()["live_bytes"]) == (2, 5000)
+
+
+@pytest.mark.parametrize("fs", SYSTEMS)
 def test_a_file_replaced_while_open_lives_until_its_close(fs):
     model = drive.Model(fs, side())
     rows = [("create", 1), ("write", 1, 0, 8192), ("create", 2), ("write", 2, 0, 4096), ("close", 2), ("fsync", 1)]

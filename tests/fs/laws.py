@@ -28,6 +28,7 @@ from scmsim.core.records import (
 from tests.fs import drive
 
 SECOND = 10**9
+TICK = SECOND // 250  # of the clock that files' times are taken from, ns (CONFIG_HZ=250)
 KINDS = ("data", "metadata", "log", "zeroing")
 FLAGS = {SYNCHRONOUS: "synchronous", DATA_ONLY: "data only", KEEP_SIZE: "keep size", PUNCH_HOLE: "punch"}
 
@@ -153,7 +154,10 @@ def linux_traces() -> st.SearchStrategy:
         call("stat"),
         call("sync", st.just(-1)),
     )
-    return st.lists(st.tuples(calls, st.sampled_from([1000] * 8 + [SECOND, 4 * SECOND, 40 * SECOND])), max_size=60)
+    return st.lists(
+        st.tuples(calls, st.sampled_from([1000] * 8 + [3 * SECOND // 1000, SECOND, 4 * SECOND, 40 * SECOND])),
+        max_size=60,
+    )
 
 
 def spaced(*rows: tuple, wait: int = 1000) -> list[tuple]:

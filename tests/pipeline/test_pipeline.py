@@ -245,3 +245,16 @@ def test_memory_objects_mean_something_to_the_scm_manager_only():
     }
     assert "2 operations on memory objects mean nothing to pmfs-4k" in " ".join(found["pmfs-4k"])
     assert not any("memory objects" in warning for warning in found["scm-manager"])
+
+
+@pytest.mark.parametrize(
+    ("interval", "more", "told"), [(0, {}, True), (1000, {}, False), (0, {"timestamp_tick": 0}, False)]
+)
+def test_a_trace_without_a_clock_is_told_where_it_matters(interval, more, told):
+    """A file's times follow the trace's clock, and whether an fsync has something to commit follows from them."""
+    batch = drive.ops(("create", 1, 0, 0, 0), *[("stat", 1)] * 1000)
+    batch.time_ns = interval * np.arange(len(batch))
+    run = scmsim.replay(drive.source(drive.files(0, -1, dirs=[0]), batch), "ext4-dax", params={"ext4-dax": more}).runs[
+        0
+    ]
+    assert any("the trace has no clock (1,001 operations in 0 ns)" in text for text in run.warnings) == told

@@ -34,6 +34,7 @@ PRIORS = {
 
 # Costs that no cell fits: (instructions, loads, stores, site, per, kind, source)
 FIXED = {
+    "nocache_line": (4, 0, 0, "data copy", "64 bytes copied past the caches", "derived", "__copy_user_nocache (Linux arch/x86/lib/copy_user_64.S): 20 instructions a line, 16 of them the moves themselves; 4.1 fitted for NOVA"),
     "new_node": (622, 40, 30, "index", "tree node", "estimate", "pmfs_new_block (append 262144): 64 instructions, and 9 a line of the zeroing loop, as pmfs_clear_edge_blk"),
     "clean_entry": (20.5, 5.4, 4, "log cleaner", "log entry", "measured", "pmfs_process_transaction (rewrite 16384) / 8 entries a call: 8192 entries, an eighth of the journal, in 1024 calls"),
     "free_block": (277.5, 55.8, 15.6, "allocation", "block freed", "measured", "rows (unlink64k - unlink0) / 16"),

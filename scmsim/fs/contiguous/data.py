@@ -100,6 +100,8 @@ def last_page(s, arena, row, op_last):
     """Last page to map for a write that ends in page `op_last`: more than that where the file grows and space is plenty."""
     if op_last < arena[row + state.END] or s.spare == 0 or arena[row + state.SPARE] > 0:
         return op_last
+    if arena[row + file_row.SIZE] > (op_last + 1) * recipes.BLOCK:
+        return op_last  # unused pages are not cleared: they must not lie where the file has a hole
     if arena[row + state.HELD] > 0 and s.whole:
         return op_last
     if two_zone.free_everywhere(s) < 8 * (s.spare + s.owed) or s.free_blocks < 8 * (s.spare + s.owed):

@@ -295,16 +295,24 @@ def truncate(s, arena, out, row, new_size):
 
 @subroutine
 def fallocate(s, arena, out, op, row):
-    """fallocate: every page that is missing is mapped and cleared; False: no room to go on."""
+    """fallocate: every page that is missing is mapped and cleared, and what lies behind the old end of a file that grows.
+
+    False: no room to go on.
+    """
     end = op.offset + op.length
     last = (end - 1) // recipes.BLOCK
+    grows = not op.flag & records.KEEP_SIZE and end > arena[row + file_row.SIZE]
     if s.stage == state.READY:
-        used, count = arena[row + state.SPARE_AT], arena[row + state.SPARE]
-        if not has_events(s, out, 32 + clear_events(arena, row, used * recipes.BLOCK, (used + count) * recipes.BLOCK)):
+        spare, count = arena[row + state.SPARE_AT] * recipes.BLOCK, arena[row + state.SPARE]
+        low = arena[row + file_row.SIZE] if grows else end
+        room = clear_events(arena, row, spare, spare + count * recipes.BLOCK)
+        if not has_events(s, out, 32 + room + clear_events(arena, row, low, end)):
             return False
         emit_recipe(s, out, recipes.FALLOCATED)
         open_write(s, arena, out, op, row)
-        data.clear(s, arena, out, row, used * recipes.BLOCK, (used + count - arena[row + state.SPARE]) * recipes.BLOCK)
+        used = count - arena[row + state.SPARE]
+        data.clear(s, arena, out, row, spare, spare + used * recipes.BLOCK)
+        data.clear(s, arena, out, row, low, min(end, spare) if used > 0 else end)
     while s.resume_at <= last:
         if not has_events(s, out, page_map.MAP_EVENTS + 8):
             return False
@@ -318,7 +326,7 @@ def fallocate(s, arena, out, op, row):
             data.clear(s, arena, out, row, (s.resume_at - mapped) * recipes.BLOCK, s.resume_at * recipes.BLOCK)
     if not has_events(s, out, 16):
         return False
-    if not op.flag & records.KEEP_SIZE and end > arena[row + file_row.SIZE]:
+    if grows:
         arena[row + file_row.SIZE] = end
         emit_recipe(s, out, recipes.RESIZED)
     return True

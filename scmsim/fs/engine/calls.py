@@ -111,6 +111,7 @@ def change_names(s, arena, out, op, row, parent):
     elif op.op == r.RENAME:
         replaced = s.files + op.file2 * state.FILE_WORDS if op.file2 >= 0 and op.file2 != op.file else 0
         if replaced != 0 and not arena[replaced + file_row.STATUS] & file_row.EXISTS:
+            arena[replaced + file_row.FIRST] = 0  # from before the trace, and never looked at: it does not come back
             replaced = 0
         rename(s, arena, out, row, parent, replaced)
     elif op.op == r.LINK:

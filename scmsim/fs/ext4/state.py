@@ -17,12 +17,8 @@ from scmsim.fs.linux.recipes import BLOCK
 LARGEST_FILE = (1 << 44) - 4096  # bytes (ext4_max_size)
 LARGEST_FOLIO = 9  # log2 of pages: 2 MiB (MAX_PAGECACHE_ORDER)
 MIN_JOURNAL = 1024  # blocks (JBD2_MIN_JOURNAL_BLOCKS)
-STATISTICS = (
-    "now",
-    "closes",
-    "commits",
-    "ignored",
-)  # see pipeline/periods.py; `now` is set by each operation before it is read
+# see pipeline/periods.py; `now` is set by each operation before it is read, `stamped_at` is read by `quiet_until` alone
+STATISTICS = ("now", "stamped_at", "closes", "commits", "ignored")
 
 STATE = np.dtype(
     (
@@ -73,10 +69,10 @@ def start(params: dict[str, int], files: Files, *, table: str, dax: bool) -> Sta
     return state
 
 
-def quiet_until(state: State) -> int:
-    """Trace time in ns up to which nothing happens only because time has passed, and no file's time would change."""
+def quiet_until(state: State, since: int) -> int:
+    """Trace time in ns up to which operations as those from `since` on do nothing only because time has passed."""
     record = state.record[0]
     commit = int(record.txn_since + record.commit_interval) if record.txn_length else NEVER
     step = int(record.timestamp_tick)
-    stamp = (int(record.now) // step + 1) * step if step else NEVER
+    stamp = (int(record.now) // step + 1) * step if step and record.stamped_at >= since else NEVER
     return min(int(record.next_tick), commit, stamp)

@@ -118,6 +118,7 @@ STATE = np.dtype(
             ("commit_interval", "i8"),
             ("dirty_expire", "i8"),
             ("timestamp_tick", "i8"),
+            ("stamped_at", "i8"),  # ns: when it last mattered which tick it is
             ("free_inodes", "i8"),  # stack of freed inode numbers
             ("free_inode_count", "i8"),
             ("next_inode", "i8"),

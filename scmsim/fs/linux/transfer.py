@@ -227,6 +227,7 @@ def finish_slice(s, arena, f, out, span):
 @subroutine
 def time_stamp(s):
     """What the times of files are compared by: the tick of the clock, or the transaction."""
+    s.stamped_at = s.now
     return s.now // s.timestamp_tick if s.timestamp_tick else s.tid
 
 

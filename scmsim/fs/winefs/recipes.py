@@ -28,12 +28,12 @@ def recipes(dax: bool) -> dict[int, list]:
     second = "second copy"
     return pmfs_recipes.recipes(False) | {
         SECOND_COPY: [
-            _step(LOAD, second, pmfs_recipes.USER_AT, pmfs_recipes.BYTES, USER),
+            _step(LOAD, second, pmfs_recipes.USER_AT, pmfs_recipes.BYTES, USER, 8),
             _step(NTSTORE, second, pmfs_recipes.TO, pmfs_recipes.BYTES, PM, 8),
             _step(FLUSH, second, pmfs_recipes.TO, pmfs_recipes.LEAF),
             _step(FLUSH, second, pmfs_recipes.EDGE_AT, pmfs_recipes.EDGE),
             _work("write_page", 0, pmfs_recipes.PAGES),
-            _work("copy_line", 0, pmfs_recipes.LINES),
+            _work("nocache_line", 0, pmfs_recipes.LINES),
         ],
         BARRIER: [_fence("inode")],
         RESTORE: [

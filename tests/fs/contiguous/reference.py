@@ -186,7 +186,8 @@ class Scmfs(Threads):
         fresh_first, fresh_last = f.block(first) is None, f.block(last) is None
         self.grow_range(f, last + 1)
         wanted = last
-        if last >= f.end() and not f.spare and not (f.supers and self.whole) and self.plenty(f, first, last):
+        grows = last >= f.end() and f.size <= (last + 1) * PAGE
+        if grows and not f.spare and not (f.supers and self.whole) and self.plenty(f, first, last):
             wanted = min(last | 511, last + self.spare)
         mapped = self.map(f, first, wanted)
         if wanted > last and wanted in mapped:
@@ -332,7 +333,11 @@ class Scmfs(Threads):
         last = (offset + length - 1) // PAGE
         self.use_spare(f, last)
         self.grow_range(f, last + 1)
-        self.clear_bytes(f, before.start * PAGE, (before.stop - len(f.spare)) * PAGE)
+        taken = range(before.start, before.stop - len(f.spare))
+        self.clear_bytes(f, taken.start * PAGE, taken.stop * PAGE)
+        for page in range(f.size // PAGE, -(-(offset + length) // PAGE)):
+            if page not in taken:
+                self.clear_bytes(f, max(f.size, page * PAGE), min(offset + length, (page + 1) * PAGE))
         for page in self.map(f, offset // PAGE, last):
             self.clear_bytes(f, page * PAGE, (page + 1) * PAGE)
         if offset + length > f.size:
@@ -373,6 +378,8 @@ class Scmfs(Threads):
             self.leave(replaced)
             replaced.parent = None
             self.lose_link(replaced)
+        elif replaced is not None and replaced is not f:
+            self.before.pop(replaced.number, None)
         parent = f.parent or d
         self.leave(f)
         self.enter(f, parent)

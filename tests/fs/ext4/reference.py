@@ -11,10 +11,18 @@ class Slow(Data):
     """ext4, ext4-dax or that of Linux 4 (`by_dax_io`); `apply` returns what was stored by kind, and flushed lines and fences."""
 
     def __init__(
-        self, dax, files, capacity, journal, commit_interval=5 * SECONDS, dirty_expire=30 * SECONDS, by_dax_io=False
+        self,
+        dax,
+        files,
+        capacity,
+        journal,
+        commit_interval=5 * SECONDS,
+        dirty_expire=30 * SECONDS,
+        by_dax_io=False,
+        clock_tick=SECONDS // 250,
     ):
         self.by_dax_io = by_dax_io
-        super().__init__(dax, files, capacity, journal, commit_interval, dirty_expire)
+        super().__init__(dax, files, capacity, journal, commit_interval, dirty_expire, clock_tick)
         for folder in (len(files), *(i for i in range(len(files)) if files.is_dir[i] and files.first_size[i] >= 0)):
             self.node(folder)
 
@@ -200,8 +208,8 @@ class Slow(Data):
 
     def read(self, node, offset, length):
         """read(): the page cache changes, and the access time once after a change."""
-        if length > 0 and node.stamp >= node.read_stamp != self.tid:
-            node.read_stamp = self.tid
+        if length > 0 and node.stamp >= node.read_stamp != self.file_time():
+            node.read_stamp = self.file_time()
             self.change_inode(node)
         for number in range(offset // PAGE, -(-min(offset + length, node.size) // PAGE)):
             if number in node.pages:

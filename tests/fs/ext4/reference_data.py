@@ -62,8 +62,8 @@ class Data(Disk):
         length = self.fitting(node, offset, length)
         if not length:
             return False
-        if node.stamp != self.tid:
-            node.stamp = self.tid
+        if node.stamp != self.file_time():
+            node.stamp = self.file_time()
             self.change_inode(node)
         at, end = offset, offset + length
         while at < end:

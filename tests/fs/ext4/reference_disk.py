@@ -51,9 +51,9 @@ class Node:
 class Disk:
     """Blocks and journal."""
 
-    def __init__(self, dax, files, capacity, journal, commit_interval, dirty_expire):
+    def __init__(self, dax, files, capacity, journal, commit_interval, dirty_expire, clock_tick):
         self.dax, self.files = dax, files
-        self.commit_interval, self.dirty_expire = commit_interval, dirty_expire
+        self.commit_interval, self.dirty_expire, self.clock_tick = commit_interval, dirty_expire, clock_tick
         self.blocks, self.journal = capacity // PAGE, journal // PAGE
         groups = -(-self.blocks // GROUP)
         inode_blocks = max(min(self.blocks, GROUP) // 64, 1)
@@ -70,6 +70,10 @@ class Disk:
         self.held, self.checkpoint_since, self.log_used = set(), 0, 0
         self.queue = []  # dirty files, oldest first
         self.tick, self.now, self.closes, self.commits, self.failed, self.short_writes = 5 * SECONDS, 0, 0, 0, 0, 0
+
+    def file_time(self):
+        """What a file's times are set to: the clock's last tick; without ticks the transaction stands for it."""
+        return self.now - self.now % self.clock_tick if self.clock_tick else self.tid
 
     # Blocks
 

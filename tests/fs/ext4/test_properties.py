@@ -44,9 +44,10 @@ def same_state(model, reference):
         assert arena[arena[f + e.LEAVES] :][: arena[f + e.LEAF_COUNT]].tolist() == node.leaves, file
 
 
-def start(fs, capacity=24 << 20, journal=4 << 20, room=1 << 12, files=None):
-    model = drive.Model(fs, files or side(), room, capacity=capacity, journal=journal)
-    return model, Slow("dax" in fs, files or side(), capacity, journal, by_dax_io=fs == "ext4-dax-linux4")
+def start(fs, capacity=24 << 20, journal=4 << 20, room=1 << 12, files=None, tick=laws.TICK):
+    model = drive.Model(fs, files or side(), room, capacity=capacity, journal=journal, timestamp_tick=tick)
+    by_dax_io = fs == "ext4-dax-linux4"
+    return model, Slow("dax" in fs, files or side(), capacity, journal, by_dax_io=by_dax_io, clock_tick=tick)
 
 
 def same(model, reference):
@@ -64,10 +65,10 @@ FAMILY = laws.ByKind(start, same)
 
 @settings(max_examples=5 if NO_JIT else 300)
 @pytest.mark.parametrize("fs", SYSTEMS)
-@given(trace=traces, room=st.sampled_from([2, 100, 1 << 12]))
-def test_kernels_agree_with_the_twin(fs, trace, room):
-    """Whatever the size of the event buffer."""
-    FAMILY.agree(trace, fs, room=room)
+@given(trace=traces, room=st.sampled_from([2, 100, 1 << 12]), tick=st.sampled_from([0, laws.TICK]))
+def test_kernels_agree_with_the_twin(fs, trace, room, tick):
+    """Whatever the size of the event buffer, and whether files' times follow a clock."""
+    FAMILY.agree(trace, fs, room=room, tick=tick)
 
 
 @settings(max_examples=3 if NO_JIT else 60)
@@ -143,9 +144,9 @@ def test_a_directory_grows(fs):
 @pytest.mark.parametrize("fs", SYSTEMS)
 @pytest.mark.parametrize("journal", ["4MiB", "8MiB"])
 def test_stored_bytes_of_an_fsync(fs, journal):
-    """A descriptor, the journaled blocks and a commit block for each fsync, by hand; overwrites journal the inode
-    only."""
-    model = drive.Model(fs, side(), journal=journal)
+    """A descriptor, the journaled blocks and a commit block for each fsync, by hand; overwrites that change the file's
+    times journal the inode only."""
+    model = drive.Model(fs, side(), journal=journal, timestamp_tick=0)
     warm = drive.ops(("create", 1, 0, 0, 0), ("write", 1, 0, 4096), ("fsync", 1))
     model.feed(warm)
     batch = drive.ops(("write", 1, 4096, 4096), ("fsync", 1), ("write", 1, 0, 4096), ("fsync", 1), ("fsync", 1))

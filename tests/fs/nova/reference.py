@@ -329,6 +329,8 @@ class Nova(Logs):
 
     def _rename(self, f, parent, replaced):
         over = replaced if replaced is not None and replaced.exists and replaced is not f else None
+        if replaced is not None and replaced is not f:
+            replaced.first_size = -1
         old = f.dentry
         self._change_links(f, 0)
         if over:

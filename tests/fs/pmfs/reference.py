@@ -349,6 +349,8 @@ class Pmfs(Journal):
 
     def do_rename(self, f, d, offset, length, other, was):
         replaced = self.files[other] if other not in (-1, f.number) and self.files[other].exists else None
+        if other != f.number:
+            self.before.pop(other, None)
         d, old = f.parent, object()
         newest = next((r for b in reversed(d.records) for r in reversed(b) if r[2] is f), None)
         if newest:

@@ -4,6 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scmsim.core.records import LOAD, USER, WORK
+from scmsim.fs.engine import costs
+from scmsim.fs.pmfs.recipes import SITES
 from tests.conftest import NO_JIT
 from tests.fs import drive, laws
 from tests.fs.pmfs.reference import Pmfs
@@ -58,3 +61,18 @@ def test_directories_of_many_names():
 def test_the_cleaner_runs_when_an_eighth_of_the_journal_is_used():
     model, slow = FAMILY.agree([("write", 1, 0, 8192)] * 4200, "in place")
     assert int(model.record.cleanings) == 1
+
+
+def test_a_copy_past_the_caches_is_charged_its_own_loop():
+    """The original's loads and stores of 8 bytes in a loop, not the write-backs that follow the port's rep-string."""
+    lines, work, widths = 1024, {}, {}
+    for version in ("dax", "original"):
+        model = drive.Model("pmfs-4k", drive.files(0, -1, dirs=[0]), version=version)
+        model.feed(drive.ops(("create", 1), ("write", 1, 0, 64 * lines)))
+        events = model.feed(drive.ops(("write", 1, 0, 64 * lines)))
+        copies = events[events["site"] == model.sites.index("data copy")]
+        work[version] = int(copies["addr"][copies["code"] == WORK].sum())  # thousandths of instructions
+        widths[version] = set(copies["width"][(copies["code"] == LOAD) & (copies["space"] == USER)].tolist())
+    cached, past = costs.load("pmfs-5.13", ("copy_line", "nocache_line"), list(SITES))[:, 0]
+    assert work["dax"] - work["original"] == lines * (cached - past) > 0
+    assert widths == {"dax": {0}, "original": {8}}

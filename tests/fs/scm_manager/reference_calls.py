@@ -226,6 +226,8 @@ class Calls(Scm):
         if 0 <= file2 != f.number and replaced.exists:
             self.remove_name(replaced, replaced.parent)
             self.lose_link(replaced)
+        elif 0 <= file2 != f.number:
+            self.before.pop(file2, None)
         self.remove_name(f, directory)
         self.add_name(f, directory)
         self.touch_inode(f)

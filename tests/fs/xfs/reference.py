@@ -164,8 +164,9 @@ class Slow(Dirs):
         length = self.fitting(node, offset, length)
         if not length:
             return False
-        if node.stamp != self.sequence:
-            node.stamp = self.sequence
+        stamp = self.now - self.now % self.clock_tick if self.clock_tick else self.sequence
+        if node.stamp != stamp:
+            node.stamp = stamp
             self.change_inode(node)
         at = part_end = offset
         end = offset + length

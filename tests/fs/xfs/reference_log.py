@@ -46,7 +46,17 @@ class Node:
 class Log:
     """The device's blocks, the committed items, the log and what is in place."""
 
-    def __init__(self, capacity, log=None, groups=4, existing=0, unit=4096, buffer=32768, interval=30 * SECONDS):
+    def __init__(
+        self,
+        capacity,
+        log=None,
+        groups=4,
+        existing=0,
+        unit=4096,
+        buffer=32768,
+        interval=30 * SECONDS,
+        clock_tick=SECONDS // 250,
+    ):
         blocks = capacity // BLOCK
         self.log_bytes = BLOCK * (log or max(min(max(blocks // 2048, 16384), 1 << 19, blocks // 8), 512))
         first = groups * 8 + self.log_bytes // BLOCK
@@ -56,6 +66,7 @@ class Log:
         self.group_blocks = -(-blocks // groups)
         self.groups = [{kind: Item(8 * g + 1 + k) for k, kind in enumerate(KINDS)} for g in range(groups)]
         self.inodes, self.free_inodes, self.next_inode = {}, [], 3
+        self.clock_tick = clock_tick
         self.unit, self.buffer, self.interval, self.tick = unit, buffer, interval, interval
         self.limit = min(self.log_bytes // 8, 32 << 20)
         self.cil, self.extra, self.in_place = {}, 0, {}  # items by identity

@@ -47,19 +47,19 @@ def same_state(model, reference):
             assert blocks == [node.pages.get(page, (0,))[0] for page in range(node.end)], file
 
 
-def start(capacity=24 << 20, log=4 << 20, room=1 << 12, files=None):
-    model = drive.Model("xfs-dax", files or side(), room, capacity=capacity, log=log)
-    return model, Slow(files or side(), capacity, log=log // 4096)
+def start(capacity=24 << 20, log=4 << 20, room=1 << 12, files=None, tick=laws.TICK):
+    model = drive.Model("xfs-dax", files or side(), room, capacity=capacity, log=log, timestamp_tick=tick)
+    return model, Slow(files or side(), capacity, log=log // 4096, clock_tick=tick)
 
 
 FAMILY = laws.ByKind(start, same_state)
 
 
 @settings(max_examples=5 if NO_JIT else 200)
-@given(trace=traces, room=st.sampled_from([2, 100, 1 << 12]))
-def test_kernels_agree_with_the_twin(trace, room):
-    """Whatever the size of the event buffer."""
-    FAMILY.agree(trace, room=room)
+@given(trace=traces, room=st.sampled_from([2, 100, 1 << 12]), tick=st.sampled_from([0, laws.TICK]))
+def test_kernels_agree_with_the_twin(trace, room, tick):
+    """Whatever the size of the event buffer, and whether files' times follow a clock."""
+    FAMILY.agree(trace, room=room, tick=tick)
 
 
 @settings(max_examples=3 if NO_JIT else 60)
