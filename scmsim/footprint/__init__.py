@@ -12,28 +12,27 @@ names the kernel, the trace and the command that made it (`scmsim lab footprints
 import json
 import os
 import pathlib
+import re
 import zipfile
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from scmsim.core import registry, toml
+from scmsim.core import registry
 from scmsim.core.atomic import whole
 from scmsim.core.errors import UsageError, unknown
 from scmsim.core.records import OPS
-from scmsim.core.schema import named, table, text
 from scmsim.footprint.describe import TOLD
 from scmsim.footprint.interleave import CALL, GROUP, PAGE, STATE
 
 _DATA = pathlib.Path(__file__).parent / "data"
 GENERAL = "tmpfs"  # the general layers (system call, VFS, slab) with the least below them: for models without a table of their own
-DEFAULT = "6.1"  # kernel
 _NO_CALLS = ("load", "store", "flush", "fence")  # of a mapped file; what a fault of theirs touches was not measured
 _OF_LIBRARIES = ("user library", "user copy", "operation log", "staging")  # mechanisms in user space
 NONE_AT_ALL = "none"  # in the place of a kernel: no footprints
 FORMAT = 3
-_STAND_INS = named(table({"footprints": text, "source": text}, ("footprints", "source")))
+_MINORS = 20  # minor releases of a major one: the last ones were 3.19, 4.20, 5.19 and 6.19
 ALIKE = 32  # calls of about the same amount of which one is taken
 CHUNK = 1024  # most touches that come together, between two events
 MEASURED = np.dtype(  # a call of a file
@@ -107,12 +106,20 @@ def kernels() -> list[str]:
     return sorted(path.name for path in _DATA.iterdir() if path.is_dir())
 
 
-def standing_for(kernel: str) -> str | None:
-    """The kernel whose footprints another takes: itself where it was measured, else as data/stand_ins.toml says; None: none."""
-    if kernel in kernels():
-        return kernel
-    row = toml.load(_DATA / "stand_ins.toml", _STAND_INS).get(kernel)
-    return str(row["footprints"]) if row else None
+def standing_for(kernel: str) -> str:
+    """The measured kernel whose footprints a Linux ("5.13", "6.8.0-mine") takes: itself, or that of the nearest series.
+
+    So 5.10 stands for 5.13: VFS and page cache of both are those before folios (5.16).  docs/validation-tlb.md, A small kernel, has
+    5.13.13 beside it.
+    """
+    at = _releases(kernel)
+    return min(kernels(), key=lambda measured: abs(_releases(measured) - at))
+
+
+def _releases(kernel: str) -> int:
+    """How many releases came before a version of Linux; 0 for a name without a number."""
+    major, minor, *_ = (*map(int, re.findall(r"\d+", kernel)), 0, 0)
+    return major * _MINORS + minor
 
 
 def check(kernel: str) -> None:

@@ -112,11 +112,19 @@ def load(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Any]:
 def sums(path: str | os.PathLike[str]) -> list[tuple[str, str, float, int]]:
     """(Region, slab cache, touches a call, different pages of 4 KiB), the most first."""
     _, table = load(path)
-    columns = [np.asarray(table.column(name).to_pylist()) for name in ("region", "cache")]
+    (region, regions_), (cache, caches_) = (coded(table, name) for name in ("region", "cache"))
     pages = table.column("address").to_numpy() & _PAGE
     calls = max(1, len(np.unique(table.column("call").to_numpy())))
     found = []
-    for region, cache in sorted(set(zip(*(column.tolist() for column in columns), strict=True))):
-        rows = (columns[0] == region) & (columns[1] == cache)
-        found.append((region, cache, float(rows.sum() / calls), len(np.unique(pages[rows]))))
-    return sorted(found, key=lambda row: -row[2])
+    both = region * len(caches_) + cache
+    for each in np.unique(both).tolist():
+        rows, (r, c) = both == each, divmod(each, len(caches_))
+        found.append((regions_[r], caches_[c], float(rows.sum() / calls), len(np.unique(pages[rows]))))
+    return sorted(found, key=lambda row: (-row[2], row[:2]))
+
+
+def coded(table: Any, name: str) -> tuple[np.ndarray, list[str]]:
+    """A column of words: their numbers, and the words."""
+    column = table.column(name).combine_chunks()
+    column = column if hasattr(column, "dictionary") else column.dictionary_encode()
+    return column.indices.to_numpy(), column.dictionary.to_pylist()

@@ -110,6 +110,8 @@ def replay(
         raise unknown("breakdown", by, GROUPS)
     check_progress(progress)
     check_footprints(footprints)
+    if kernel is not None:
+        kernels.check(kernel)
     chosen = kernels.choose(kernel, names, params, footprints)
     expect("sync_at_end", sync_at_end, bool, "True or False")
     for name, value, what in (("chunk", chunk, "operations"), ("jobs", jobs, "models")):

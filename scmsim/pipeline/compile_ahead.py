@@ -165,7 +165,7 @@ def _stages(policies: Sequence[str]) -> None:
     machine, kind = machine_table(_MACHINE), read(_MEDIUM)
     alone = Mmu(machine, counting)
     alone.take(np.zeros(0, EVENT))
-    touched = footprint.load(footprint.DEFAULT, footprint.GENERAL, ["none"])
+    touched = footprint.load(footprint.kernels()[0], footprint.GENERAL, ["none"])
     touching = [Interleaved(alone, touched, placed[0], side)] if placed else []
     for stage in (counting, *placed, *touching, Medium(kind, ["none"], counting)):
         stage.begin(batch)

@@ -46,16 +46,12 @@ def check(kernel: object) -> None:
 def choose(kernel: str | None, names: Iterable[str], params: Params, footprints: str | None) -> Chosen:
     """What a replay takes from a kernel; parameters and footprints that are given stay, `footprint.NONE_AT_ALL` among them.
 
-    Raises
-    ------
-    UsageError
-        For a version that no model has anything of.
+    A kernel that no model has costs of, or that no footprints were measured on, is what a remark tells of.
     """
     touched = footprint.standing_for(kernel or DEFAULT) if footprints is None else footprints
     chosen = None if touched == footprint.NONE_AT_ALL else touched
     if kernel is None:
         return Chosen(params, chosen, _without_own(names, footprints))
-    check(kernel)
     merged: dict[str, Any] = {name: dict(given) for name, given in params.items()}
     remarks = _without_own(names, chosen)
     for name in names:
@@ -68,10 +64,9 @@ def choose(kernel: str | None, names: Iterable[str], params: Params, footprints:
                 f"no costs of {name} on Linux {kernel} were measured, but on {', '.join(costs)}: these are charged"
             )
         if footprints is None and touched != kernel:
-            instead = (
-                f"; those of {touched} stand for them" if touched else f", but of {', '.join(footprint.kernels())}"
+            told.append(
+                f"no footprints of Linux {kernel} were measured; those of {touched} stand for them (--footprints)"
             )
-            told.append(f"no footprints of Linux {kernel} were measured{instead} (--footprints)")
     return Chosen(merged, chosen, remarks)
 
 

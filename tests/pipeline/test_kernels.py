@@ -38,12 +38,15 @@ def test_a_kernel_chooses_costs_and_footprints() -> None:
     )
 
 
-def test_a_kernel_without_footprints_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "costs_of", lambda fs: ["6.2-mine"])
-    chosen = kernels.choose("6.2-mine", ["scmfs"], {}, None)
-    assert chosen.params == {} and chosen.footprints is None
-    (told,) = chosen.remarks["scmfs"]
-    assert told.startswith("no footprints of Linux 6.2-mine were measured, but of 5.10, 6.1")
+@pytest.mark.parametrize(
+    ("kernel", "nearest"),
+    [("3.2", "5.10"), ("4.20", "5.10"), ("5.15", "5.10"), ("5.16", "6.1"), ("6.2-mine", "6.1"), ("7.0", "6.12"), ("mine", "5.10")],
+)  # fmt: skip
+def test_a_kernel_without_footprints_takes_those_of_the_nearest_series_and_says_so(kernel: str, nearest: str) -> None:
+    chosen = kernels.choose(kernel, ["pmfs-4k"], {}, None)
+    assert chosen.params == {} and chosen.footprints == nearest
+    told = f"no footprints of Linux {kernel} were measured; those of {nearest} stand for them (--footprints)"
+    assert told in chosen.remarks["pmfs-4k"]
 
 
 def test_the_nearest_kernel_s_footprints_stand_for_those_that_nobody_measured() -> None:
@@ -71,7 +74,7 @@ def test_what_is_given_stays() -> None:
 @pytest.mark.parametrize("kernel", ["4.1", "6.10", ""])
 def test_an_unknown_kernel_is_one_line(kernel: str) -> None:
     with pytest.raises(UsageError, match="no kernel with costs or footprints named"):
-        kernels.choose(kernel, ["tmpfs"], {}, None)
+        scmsim.replay(Workload("append", 4096, 8192), ["tmpfs"], kernel=kernel)
 
 
 def test_a_replay_takes_the_kernel_and_says_what_it_lacks() -> None:

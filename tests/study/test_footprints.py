@@ -24,12 +24,13 @@ KERNEL, USER = 0xFFFF_8880_0123_4567, 0x7F00_0000_1000
 
 
 def touched(path: Path, kinds: list[str]) -> None:
-    """Three touches of the kernel's own memory a call, on pages of 4 KiB and 2 MiB, one of the program's, and four of file data.
+    """Three touches of the kernel's own memory a call, on pages of 4 KiB and 2 MiB, one of the program's, and six of file data.
 
-    The second page of data is from before the first call; what is written back from the kernel's own is metadata.
+    The second page of data is from before the first call; what is written back from the kernel's own is metadata.  The third was
+    cleared for a fault, the fourth is copied as Linux 6.4 does.
     """
     data = KERNEL + (1 << 30)
-    old = data + 4096
+    old, cleared, copied = data + 4096, data + (2 << 20), data + (4 << 20)
     rows = [
         (number, kind, address, order, store, region, cache, function)
         for number, kind in enumerate(kinds)
@@ -40,6 +41,8 @@ def touched(path: Path, kinds: list[str]) -> None:
             (data, 21, False, "direct map", "", "crc32c"),
             (old, 21, True, "direct map", "", "memset_erms"),
             (old, 21, False, "direct map", "", "__memcpy_flushcache"),
+            (cleared, 12, True, "direct map", "", "clear_page_erms"),
+            (copied, 12, True, "direct map", "", "rep_movs_alternative"),
             (KERNEL, 21, True, "direct map", "", "vfs_write"),
             (KERNEL, 21, False, "direct map", "", "__memcpy_flushcache"),
         )

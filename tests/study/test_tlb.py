@@ -12,7 +12,6 @@ import scmsim
 from scmsim import cli
 from scmsim.core.errors import UsageError
 from scmsim.core.records import SETUP
-from scmsim.footprint import DEFAULT
 from scmsim.lab import tlb
 from scmsim.lab.stream import Kept
 from scmsim.pipeline.arguments import open_source
@@ -44,7 +43,7 @@ def run(*words):
     ("release", "taken"),
     [
         ("6.12.117+deb13-cloud-amd64", "6.12"), ("6.1.0-56-cloud-amd64", "6.1"), ("5.10.0-46-cloud-amd64", "5.10"),
-        ("5.13.13", "5.10"), ("6.18.15+deb13-cloud-amd64", DEFAULT), ("my kernel", DEFAULT),
+        ("5.13.13", "5.10"), ("5.19.7", "6.1"), ("6.6.30", "6.1"), ("6.18.15+deb13-cloud-amd64", "6.12"), ("my kernel", "5.10"),
     ],
 )  # fmt: skip
 def test_footprints_are_those_of_the_kernel_that_ran(release, taken):

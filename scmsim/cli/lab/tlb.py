@@ -14,8 +14,9 @@ SUMMARY = "Judge a replay's TLB misses by a real kernel's address stream; exit c
     help=f"""{SUMMARY}
 
 TRACE runs on each file system of a real kernel; every load and store goes through the MMU of each machine, and a replay of the same
-trace, with costs and footprints of that kernel, is set beside it. -o keeps streams and counts: the same command goes on where it
-was stopped, and runs no guest again for another machine. TRACE may be such a folder: then what it holds is shown and nothing runs.
+trace, with costs and footprints of that kernel (as scmsim replay --kernel), is set beside it. -o keeps streams and counts: the
+same command goes on where it was stopped, and runs no guest again for another machine. TRACE may be such a folder: then what it
+holds is shown and nothing runs.
 
 A ratio is replay / real: first-level misses are to be within 1.25, walks within 1.5. Where both counts are too few to tell,
 the word is "few". From boot to boot a kernel's objects lie elsewhere, which moves first-level misses by up to three times: --boots
@@ -40,7 +41,7 @@ Example: scmsim lab tlb traces/varmail.parquet --fs ext4-dax,tmpfs --machine i7-
     "--footprints",
     metavar="KERNEL",
     help="Of the replay, as in scmsim replay; or none; several separated by commas: judged by the geometric mean of the replays.  "
-    "[default: of the kernel that runs]",
+    "[default: of the kernel that runs, or of the nearest series that was measured]",
 )
 @click.option(
     "--boots",

@@ -27,8 +27,15 @@ _FILLS_TABLE = "ext4_fill_raw_inode"
 INODES = re.compile(rf"inode_cache$|_inode$|^{TABLE}$")  # slab caches with an object for each inode
 OPEN_FILES = "filp"  # and the one for each open file
 TICK = "sysvec_apic_timer_interrupt"  # ends the names of a timer interrupt's first functions
-_COPIES = tuple(
-    map(re.compile, ("^copy_user", "^__memcpy_flushcache$", "copy_user|memcpy|memset|memmove|clear_page|zero_user"))
+# Functions that copy from or to the program (from Linux 6.4 on rep_movs_alternative), that copy or clear a whole page, and that do
+# no more than copy and clear.
+_USER, _WHOLE, _BULK = map(
+    re.compile,
+    (
+        "^copy_user|^rep_movs_alternative$",
+        "^__memcpy_flushcache$|^clear_page_(erms|rep|orig)$",
+        "copy_user|rep_movs_|memcpy|memset|memmove|clear_page|zero_user",
+    ),
 )
 SHARE = 0.8  # of the calls on the file that touch any page of a cache most: those that touch the inode's own touch it as often
 MOST_PAGES = 1 << 15  # that the numbers of touches tell apart
@@ -172,20 +179,22 @@ def _file_data(loose: np.ndarray, page: np.ndarray, function: np.ndarray) -> np.
     """Which touches are on a page of a file's data: of those without a slab (`loose`), what is copied from or to the program.
 
     Data from before the first call is known by its write-back: it is copied to the device, and no function touches it that does
-    more than copy and clear.  Of a metadata block some function reads or writes the fields.
+    more than copy and clear.  So is what only a program stores to, through a mapping, by the clearing of the page.  Of a metadata
+    block, or a page of the page table, some function reads or writes the fields.
     """
     names = sorted(set(function.tolist()))
-    user, device, bulk = (loose & np.isin(function, [name for name in names if kind.search(name)]) for kind in _COPIES)
+    user, whole, bulk = (
+        loose & np.isin(function, [name for name in names if kind.search(name)]) for kind in (_USER, _WHOLE, _BULK)
+    )
     fields = page[loose & ~bulk]
-    return loose & (np.isin(page, page[user]) | (np.isin(page, page[device]) & ~np.isin(page, fields)))
+    return loose & (np.isin(page, page[user]) | (np.isin(page, page[whole]) & ~np.isin(page, fields)))
 
 
 def _words(table: Any, name: str) -> np.ndarray:
     """A column of words."""
-    column = table.column(name).combine_chunks()
-    column = column if hasattr(column, "dictionary") else column.dictionary_encode()
-    words: np.ndarray = np.array(column.dictionary.to_pylist(), object)[column.indices.to_numpy()]
-    return words
+    number, words = touches.coded(table, name)
+    found: np.ndarray = np.array(words, object)[number]
+    return found
 
 
 def _arrays(touched: _Touched, calls: dict[int, Call], trace: str) -> dict[str, np.ndarray]:

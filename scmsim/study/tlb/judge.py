@@ -1,6 +1,5 @@
 """Makes a card: the streams of a folder through each machine's MMU, and replays of the same trace."""
 
-import dataclasses
 import json
 import os
 import pathlib
@@ -12,7 +11,6 @@ from scmsim import result
 from scmsim.core import registry
 from scmsim.core.errors import UsageError
 from scmsim.core.resumable import write
-from scmsim.footprint import DEFAULT
 from scmsim.lab import tlb
 from scmsim.lab.plan import UNKNOWN
 from scmsim.lab.stream import SUFFIX, Kept
@@ -28,11 +26,9 @@ _COUNTED = "counted"  # folder of what the streams gave
 
 
 def taken_from(release: str, fs: Sequence[str], params: Params, footprints: str | None) -> kernels.Chosen:
-    """What replays take from the kernel that ran ("6.12.117-cloud-amd64": of 6.12); where nobody measured it, what is default."""
+    """What replays take from the kernel that ran: as `replay --kernel 6.12` where it was 6.12.117-cloud-amd64."""
     series = re.match(r"\d+\.\d+", release)
-    known = series[0] if series and series[0] in kernels.kernels() else None
-    chosen = kernels.choose(known, fs, params, footprints)
-    return chosen if known or footprints else dataclasses.replace(chosen, footprints=DEFAULT)
+    return kernels.choose(series[0] if series else None, fs, params, footprints)
 
 
 def judge(
