@@ -116,7 +116,7 @@ def _of_file(
             if place.dax or as_dax:
                 on_disk = extents._replace(place=extents.place + (start or 0) // rules.PAGE)
                 found = rules.classes(on_disk, size, begin, end - begin)
-        elif place.options.get("huge", "never") == "always":
+        elif place.options.get("huge", "never") in ("always", "within_size"):
             found = rules.cached_classes(begin, end)
     finally:
         os.close(descriptor)

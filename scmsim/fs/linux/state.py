@@ -96,6 +96,8 @@ STATE = np.dtype(
             ("frame", "i8"),  # next page-cache frame
             ("folio_order", "i8"),  # log2 of the pages of the largest folio that a write allocates
             ("whole", "i8"),  # memory: the pages of the operation at work may come as huge pages
+            ("huge", "i8"),  # memory: which pieces of 2 MiB may come as huge pages (fs/tmpfs/state.py: HUGE)
+            ("advice", "i8"),  # memory: that of the mapping whose fault is at work (fs/mapping/words.py)
             ("by_page", "i8"),  # memory: fallocate and truncation go page by page in huge ones
             ("bitmap_at", "i8"),  # first block of the block bitmaps, inode bitmaps, inode tables, journal
             ("inode_bitmap_at", "i8"),

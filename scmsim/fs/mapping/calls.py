@@ -8,20 +8,17 @@ from scmsim.core import records as r
 from scmsim.fs.engine.arena import give, has_room, order_of, take
 from scmsim.fs.engine.events import has_events
 from scmsim.fs.engine.operations import DONE
-from scmsim.fs.mapping import hooks, tables
+from scmsim.fs.mapping import advice, hooks, tables
 from scmsim.fs.mapping import words as w
 from scmsim.fs.mapping.clean import clean_file
-from scmsim.fs.mapping.faults import ask, fault, found
+from scmsim.fs.mapping.common import ask, found
+from scmsim.fs.mapping.faults import fault
 from scmsim.fs.mapping.length import file_of, sync_tail, zap_file
-from scmsim.fs.mapping.touch import mapping_of
+from scmsim.fs.mapping.touch import end_of, mapping_of
 from scmsim.jit import kernel, subroutine
 
-DONT_NEED, HUGE, POPULATE_READ, POPULATE_WRITE = (
-    4,
-    14,
-    22,
-    23,
-)  # advice of madvise (include/uapi/asm-generic/mman-common.h)
+# Advice of madvise (include/uapi/asm-generic/mman-common.h)
+DONT_NEED, HUGE, NO_HUGE, POPULATE_READ, POPULATE_WRITE = 4, 14, 15, 22, 23
 
 
 @subroutine
@@ -51,6 +48,13 @@ def new_mapping(s, arena, file, first, pages, start):
 
 
 @subroutine
+def inherit(s, arena, mapping, second):
+    """A mapping has the rights and the advice of another."""
+    arena[second + w.FLAGS], arena[second + w.THREAD] = arena[mapping + w.FLAGS], arena[mapping + w.THREAD]
+    advice.copy(s, arena, mapping, second)
+
+
+@subroutine
 def unlink(arena, head, link, mapping):
     """Take a mapping out of the list that begins at the word `head`."""
     while arena[head] != mapping:
@@ -70,6 +74,7 @@ def remove(s, arena, mapping):
         if arena[at]:
             give(s, arena, arena[at] >> 12, w.FAN_ORDER)
     f = found(s, arena, mapping)
+    advice.drop(s, arena, mapping, 0, advice.END)
     give(s, arena, slots, arena[mapping + w.SLOTS_ORDER])
     give(s, arena, mapping, w.MAPPING_ORDER)
     if arena[file + w.HEAD] == 0 and arena[file + w.PINS]:
@@ -88,7 +93,7 @@ def split(s, arena, out, mapping, page):
     if start >> 12 & w.GROUP - 1:
         tables.unfold(arena, mapping, page)
     second = new_mapping(s, arena, arena[mapping + w.FILE], page, first + pages - page, start)
-    arena[second + w.FLAGS], arena[second + w.THREAD] = arena[mapping + w.FLAGS], arena[mapping + w.THREAD]
+    inherit(s, arena, mapping, second)
     source, target = tables.slot_at(arena, mapping, page), arena[second + w.SLOTS]
     for k in range(slots_of(start, first + pages - page)):
         arena[target + k] = arena[source + k]
@@ -105,8 +110,9 @@ def split(s, arena, out, mapping, page):
 
 @subroutine
 def words_to_cut(arena, mapping):
-    """Words of arena that cutting a mapping twice may take."""
-    return 2 * ((2 << arena[mapping + w.SLOTS_ORDER]) + w.FAN + (1 << w.MAPPING_ORDER))
+    """Words of arena that cutting a mapping twice, or one that has its advice besides, may take."""
+    own = (2 << arena[mapping + w.SLOTS_ORDER]) + w.FAN + (1 << w.MAPPING_ORDER)
+    return 2 * own + 3 * advice.words_to_copy(arena, mapping)
 
 
 @subroutine
@@ -229,7 +235,7 @@ def remap(s, arena, out, op):
     else:
         start = address_for(s, arena, first, last - first)
     longer = new_mapping(s, arena, arena[mapping + w.FILE], first, last - first, start)
-    arena[longer + w.FLAGS], arena[longer + w.THREAD] = arena[mapping + w.FLAGS], arena[mapping + w.THREAD]
+    inherit(s, arena, mapping, longer)
     if start == arena[mapping + w.START]:
         for k in range(slots_of(start, arena[mapping + w.PAGES])):
             arena[arena[longer + w.SLOTS] + k] = arena[arena[mapping + w.SLOTS] + k]
@@ -296,19 +302,24 @@ def populate(s, arena, out, op, write):
 
 @subroutine
 def advise(s, arena, out, op):
-    """madvise: what changes the page table at once; False: it is not over yet."""
+    """madvise: what changes the page table, or the size of later pages; False: it is not over yet."""
     low, high = pages_of(op)
     if op.buffer == POPULATE_READ or op.buffer == POPULATE_WRITE:
         return populate(s, arena, out, op, op.buffer == POPULATE_WRITE)
-    page = max(low, arena[s.maps + w.AT]) if op.buffer == DONT_NEED else high
+    known = op.buffer == DONT_NEED or op.buffer == HUGE or op.buffer == NO_HUGE
+    page = max(low, arena[s.maps + w.AT]) if known else high
     while page < high:
         mapping, stop = mapping_of(s, arena, op, page), next_mapped(arena, file_of(s, arena, op), page, high)
         if mapping:
-            if not has_events(s, out, 4):
+            if not has_events(s, out, 4) or not has_room(s, arena, advice.words_to_copy(arena, mapping)):
                 arena[s.maps + w.AT] = page
                 return False
-            stop = min(stop, arena[mapping + w.FIRST] + arena[mapping + w.PAGES])
-            tables.zap(s, arena, out, mapping, page, stop)
+            stop = min(high, end_of(s, arena, op, mapping, page))
+            if op.buffer == DONT_NEED:
+                tables.zap(s, arena, out, mapping, page, stop)
+            else:
+                what = w.ADVISED if op.buffer == HUGE else w.ADVISED_AGAINST
+                advice.set_advice(s, arena, out, mapping, (page, stop), what)
         page = stop
     arena[s.maps + w.AT] = 0
     return True

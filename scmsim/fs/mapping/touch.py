@@ -5,7 +5,8 @@ from scmsim.fs.engine.events import emit_run, has_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.mapping import hooks, tables
 from scmsim.fs.mapping import words as w
-from scmsim.fs.mapping.faults import fault, found
+from scmsim.fs.mapping.common import found
+from scmsim.fs.mapping.faults import fault
 from scmsim.fs.mapping.mechanisms import ACCESS_SITE
 from scmsim.jit import inlined, kernel, subroutine
 

@@ -13,13 +13,14 @@ FAN_ORDER = 9  # of its words in the arena
 # own; BEYOND_END to UNSUPPORTED: what failed; HUGE: all its pages are huge; LEAVES_LARGE: a large entry stays writable when
 # its pages are written back; LIVE, NEWEST: how many mappings there are, and the first of all in a list; FRESH: the fault at work
 # filled a hole; FILL_AT, FILL_END: pages to which the fault at work gives blocks, 0: to none; LOADS_DIRTY: DAX takes a page that a
-# fault for a load mapped for dirty; FILLS: a fault for a store that may map 2 MiB gives blocks to their first run of pages without.
+# fault for a load mapped for dirty; FILLS: a fault for a store that may map 2 MiB gives blocks to their first run of pages without;
+# ADVICE_AT_WORK: ADVICE of the mapping whose fault is at work.
 (
     FILES, AT, ASKS, ASKS_FILE, ASKS_AT, ANSWERED, NEXT_ADDRESS, RUNS, COPIES, SITE, COST, BEYOND_END, NOT_MAPPED, DENIED, REPLACED,
     NO_SPACE, UNSUPPORTED, HUGE, LEAVES_LARGE, LIVE, NEWEST, FRESH, FILL_AT, FILL_END, LOADS_DIRTY,
-    FILLS,
-) = range(26)  # fmt: skip
-TABLE_WORDS = 26
+    FILLS, ADVICE_AT_WORK,
+) = range(27)  # fmt: skip
+TABLE_WORDS = 27
 ASK_NOTHING, ASK_TURN, ASK_BLOCK, ASK_SYNC, ASK_CLOSE = range(5)
 REFUSED = -1  # the answer of a file system that is full; else the answer is what was asked
 
@@ -28,8 +29,10 @@ REFUSED = -1  # the answer of a file system that is full; else the answer is wha
 HEAD, TREE, PINS = 0, 1, 3
 FILE_WORDS = 4
 
-# Of a mapping: SLOTS is a word for each 2 MiB of addresses; NEXT: the one before it of the same file, OLDER: of all.
-FILE, FIRST, PAGES, START, FLAGS, THREAD, NEXT, SLOTS, SLOTS_ORDER, OLDER = range(10)
+# Of a mapping: SLOTS is a word for each 2 MiB of addresses; NEXT: the one before it of the same file, OLDER: of all; ADVICE:
+# the first range of what madvise said of huge pages.
+FILE, FIRST, PAGES, START, FLAGS, THREAD, NEXT, SLOTS, SLOTS_ORDER, OLDER, ADVICE = range(11)
+ADVISED, ADVISED_AGAINST = 1, 2
 MAPPING_ORDER = 4
 
 # An entry: address on the device (or of the frame) and flags, 0: none.  A word of SLOTS, or of the tree, that is neither 0 nor

@@ -40,7 +40,7 @@ def unmapped_by(s, arena, f, op):
 def folio(s, arena, f, page):
     """`hooks.folio`: the huge page that a page is in, or would come in; a page alone."""
     record, first = arena[f + e.ROW_RECORD], page & -PAGES
-    return (first, PAGES) if is_huge(arena, record, page) or can_be_huge(s, arena, record, first) else (page, 1)
+    return (first, PAGES) if is_huge(arena, record, page) or can_be_huge(s, arena, record, page) else (page, 1)
 
 
 @subroutine
@@ -53,7 +53,10 @@ def read_in(s, arena, out, f, page):
         return NO_ROOM, w.WAS_THERE
     s.whole = s.folio_order > 0 and blocks_left(s) >= PAGES
     came, pages = w.CAME_WHOLE, PAGES
-    if not get_content(s, arena, record, page):
+    s.advice = arena[s.maps + w.ADVICE_AT_WORK]
+    whole = get_content(s, arena, record, page)
+    s.advice = 0
+    if not whole:
         outcome = mapping.give_blocks(s, arena, out, f, page, 1)[0]
         if outcome != DONE:
             return outcome, w.WAS_THERE

@@ -1,12 +1,12 @@
-"""tmpfs' huge pages: with huge=always 2 MiB of a file come at once, and fall apart when a part of them goes.
+"""tmpfs' huge pages: 2 MiB of a file come at once where the mount option allows it, and fall apart when a part of them goes.
 
-The first page of a 2 MiB piece of a file that is written, mapped or allocated brings all of it, if no page of the piece is there
-and a run of frames at a multiple of 2 MiB is free; its page that is written first is copied to, the others are cleared.  Where one
-of these fails, pages come alone, as in a piece that fell apart.  A truncation or a hole that takes a part of a huge page, or
-clears one, splits it: what lies behind the file's end goes, the pages that are left stay small, and their entries in page tables
-go.
-Source: Linux 6.1 mm/shmem.c (shmem_alloc_hugefolio, shmem_write_end, shmem_fallocate, shmem_undo_range), mm/truncate.c
-(truncate_inode_partial_folio), mm/huge_memory.c (split_huge_page_to_list).
+The first page of a 2 MiB piece of a file that is written, mapped or allocated brings all of it, if no page of the piece is there,
+the option allows it, and a run of frames at a multiple of 2 MiB is free; its page that is written first is copied to, the others
+are cleared.  Where one of these fails, pages come alone, as in a piece that fell apart.  A truncation or a hole that takes a part
+of a huge page, or clears one, splits it: what lies behind the file's end goes, the pages that are left stay small, and their
+entries in page tables go.
+Source: Linux 6.1 mm/shmem.c (shmem_is_huge, shmem_alloc_hugefolio, shmem_write_end, shmem_fallocate, shmem_undo_range),
+mm/truncate.c (truncate_inode_partial_folio), mm/huge_memory.c (split_huge_page_to_list).
 """
 
 from scmsim.alloc import aligned_fit
@@ -21,7 +21,8 @@ from scmsim.fs.linux.pages import reserve_range as reserve_small
 from scmsim.fs.linux.transfer import add_zeroed
 from scmsim.fs.linux.transfer import clear_edges as clear_small_edges
 from scmsim.fs.linux.transfer import has_blocks as has_small_blocks
-from scmsim.fs.tmpfs.state import HUGE_ORDER, IS_HUGE
+from scmsim.fs.mapping.words import ADVISED, ADVISED_AGAINST
+from scmsim.fs.tmpfs.state import ALWAYS_HUGE, HUGE_ORDER, IS_HUGE, NEVER_HUGE, WITHIN_SIZE
 from scmsim.jit import subroutine
 
 PAGES = 1 << HUGE_ORDER
@@ -34,9 +35,25 @@ def is_huge(arena, f, page):
 
 
 @subroutine
-def can_be_huge(s, arena, f, first):
-    """Whether the pages from `first` on, a multiple of 512, may come as one huge page: none of them is there."""
-    return s.folio_order > 0 and not arena[f + e.IS_DIR] and holes(arena, f, first, first + PAGES - 1) == PAGES
+def may_be_huge(s, arena, f, page):
+    """Whether the mount option, and madvise of the mapping whose fault is at work, let a page bring its huge page.
+
+    The file's size is that before the call: an append brings none with within_size.  Before Linux 5.15 the first page of a piece
+    is asked for as if it were behind the piece before.
+    """
+    if s.huge == NEVER_HUGE or s.advice == ADVISED_AGAINST or arena[f + e.IS_DIR]:
+        return False
+    if s.huge == ALWAYS_HUGE or s.advice == ADVISED:
+        return True
+    end = max((page + (not s.by_page) + PAGES - 1) & -PAGES, PAGES)
+    return s.huge == WITHIN_SIZE and end <= (arena[f + e.SIZE] + 4095) >> 12
+
+
+@subroutine
+def can_be_huge(s, arena, f, page):
+    """Whether the 2 MiB in which a page lies may come as one huge page: none of its pages is there."""
+    first = page & -PAGES
+    return may_be_huge(s, arena, f, page) and holes(arena, f, first, first + PAGES - 1) == PAGES
 
 
 @subroutine
@@ -46,7 +63,7 @@ def bring(s, arena, f, page, bits):
     Its first page counts as cached, for all.
     """
     first = page & -PAGES
-    if not can_be_huge(s, arena, f, first):
+    if not can_be_huge(s, arena, f, page):
         return False
     word = aligned_fit.next_run(s, arena, s.low << 6, PAGES >> 6)
     if word < 0:
@@ -64,8 +81,11 @@ def bring(s, arena, f, page, bits):
 
 @subroutine
 def whole(s, arena, f, page, want, bits):
-    """`index.whole`: of `want` pages, of which those of a huge page come at once if the edges of the range leave room for it."""
-    if blocks_left(s) < want + 2 * PAGES or not bring(s, arena, f, page, bits):
+    """`index.whole`: of `want` pages of a file from before the trace, those of a huge page, if the range's edges leave room for it.
+
+    Such a file was appended to, which brings huge pages with huge=always alone.
+    """
+    if s.huge != ALWAYS_HUGE or blocks_left(s) < want + 2 * PAGES or not bring(s, arena, f, page, bits):
         return 0
     return PAGES - (page & PAGES - 1)
 

@@ -22,4 +22,4 @@ def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
     from scmsim.fs.mapping.driver import Mapped
     from scmsim.fs.mapping.words import HUGE
 
-    return Mapped(model, lambda record: (_kernels(), {HUGE: int(params.get("huge", "never") == "always")}), files)
+    return Mapped(model, lambda record: (_kernels(), {HUGE: int(params.get("huge", "never") != "never")}), files)

@@ -19,6 +19,8 @@ NEVER = 1 << 62  # ns
 IS_USED = 8  # flag of a page's word: it was used twice, which does not tell it apart from others
 IS_HUGE = 16  # it is a part of a huge page
 HUGE_ORDER = 9  # log2 of the pages of a huge page
+HUGE = ("never", "always", "within_size", "advise")  # values of the mount option
+NEVER_HUGE, ALWAYS_HUGE, WITHIN_SIZE, ADVISE = range(len(HUGE))
 PAGES = {**e.DAX_PAGES, "key": ~(IS_USED | IS_HUGE | e.IS_CACHED), "key_base": FRAMES, "page_bits": e.IS_CACHED}
 
 
@@ -45,7 +47,8 @@ def start(params: dict[str, int], files: Files, *, table: str, activates: bool, 
     own = {"dax": 1, "tid": 1, "txn_limit": NEVER, "inode_count": NEVER, "group_inodes": NEVER, "next_tick": NEVER}
     own |= {"commit_interval": NEVER, "dirty_expire": NEVER, "next_inode": e.FIRST_INODE + len(folders)}
     own["by_page"] = by_page
-    own["folio_order"] = HUGE_ORDER if params.get("huge") == "always" else 0
+    own["huge"] = HUGE.index(params.get("huge", "never"))
+    own["folio_order"] = HUGE_ORDER if own["huge"] else 0
     e.lay_out(state, files, {"free_inodes": rows}, own | PAGES)
     for index, folder in enumerate(folders):
         e.add_folder(state, folder, e.FIRST_INODE + index)

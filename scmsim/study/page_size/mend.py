@@ -44,7 +44,8 @@ def _aligned(place: Place, start: int | None) -> str:
 
 def _never(place: Place) -> str:
     if place.fs == "tmpfs":
-        return "mount -o remount,huge=always (or within_size) its mount point"
+        advised = " or madvise(MADV_HUGEPAGE) the mapping" if place.options.get("huge") == "advise" else ""
+        return f"mount -o remount,huge=always (or within_size) its mount point{advised}"
     if place.fs in ("ext4", "xfs", "ext2"):
         return "the page cache maps 4 KiB: mount with -o dax (ext2, ext4) or -o dax=always on a device of persistent memory"
     return f"{place.fs} maps 4 KiB"

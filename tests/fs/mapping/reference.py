@@ -34,6 +34,7 @@ class Mapping:
     private: bool
     entries: dict[int, Entry] = field(default_factory=dict)
     tabled: set[int] = field(default_factory=set)  # 2 MiB of addresses that have small entries, or had some
+    advice: dict[int, str] = field(default_factory=dict)  # page -> "huge" or "small", as madvise said
 
 
 class Mapped:
@@ -43,7 +44,8 @@ class Mapped:
     shrinks a file unmaps it as a whole; `fills`: a store that may map 2 MiB fills their first run (Linux 6.1 and 6.12);
     `loads_dirty`: DAX takes what a load mapped for dirty (6.1); `xfs`: any fallocate unmaps the file, and growth writes its old end
     back; `pointers`: blocks are found by ext2's pointer blocks.
-    A page cache tells by `folio(file, page)` the pages of the folio that a page lies in, memory by `huge(file, page)` what is huge.
+    A page cache tells by `folio(file, page)` the pages of the folio that a page lies in, memory by `huge(file, page)` what is huge;
+    `option` is memory's mount option huge, `old` the kernel before Linux 5.15.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Mapped:
         self.linux, self.fills, self.loads_dirty, self.xfs, self.pointers = linux, fills, loads_dirty, xfs, pointers
         self.folio: Any = lambda file, page: range(page, page + 1)
         self.huge: Any = lambda file, page: False  # memory: whether a page is a part of a huge page
+        self.option, self.old = "always", True
         self.maps: list[Mapping] = []  # the newest first
         self.given: dict[tuple[int, int], bool] = {}  # DAX: (file, page) given out small -> dirty
         self.given_large: dict[tuple[int, int], dict[str, bool]] = {}  # (file, region) -> zeros, dirty
@@ -109,7 +112,8 @@ class Mapped:
                 (first - self.next_address) % FAN if self.large and stop - first >= FAN else 0
             )
         self.next_address = address + stop - first + 1
-        longer = Mapping(file, first, stop, address, one.shared, one.private)
+        longer = Mapping(file, first, stop, address, one.shared, one.private, advice=dict(one.advice))
+        longer.advice |= {p: one.advice[one.stop - 1] for p in range(one.stop, stop) if one.stop - 1 in one.advice}
         self.maps.remove(one)
         self.maps.insert(0, longer)
         longer.entries, longer.tabled = one.entries, one.tabled
@@ -127,6 +131,7 @@ class Mapped:
             return one
         self.cut(one, page)
         second = Mapping(one.file, page, one.stop, one.address + page - one.first, one.shared, one.private)
+        second.advice = dict(one.advice)
         second.entries = {p: e for p, e in one.entries.items() if p >= page}
         second.tabled = set(one.tabled)
         one.entries, one.stop = {p: e for p, e in one.entries.items() if p < page}, page
@@ -148,7 +153,7 @@ class Mapped:
             self.zap(one, page, end)
             upper = Mapping(file, end, one.stop, one.address + end - one.first, one.shared, one.private)
             upper.entries = {p: e for p, e in one.entries.items() if p >= end}
-            upper.tabled = set(one.tabled)
+            upper.tabled, upper.advice = set(one.tabled), dict(one.advice)
             one.entries = {p: e for p, e in one.entries.items() if p < page}
             one.stop = page
             if upper.first < upper.stop:
@@ -248,6 +253,16 @@ class Mapped:
             for page in (p for p in range(low, high) if newest[p] is one):
                 self.zap(one, page, page + 1)
 
+    def advise(self, file: int, low: int, high: int, said: str) -> None:
+        """madvise of huge pages: Linux cuts the mapping where what it said differs, and a large entry there goes."""
+        for page in range(low, high):
+            if one := self.of(file, page):
+                one.advice[page] = said
+        for one in self.maps:
+            for page in range(one.first + 1, one.stop):
+                if one.advice.get(page) != one.advice.get(page - 1):
+                    self.cut(one, page)
+
     def msync(self, file: int, low: int, high: int) -> None:
         """Write back what is dirty of the pages that a shared mapping has."""
         for page in range(low, high):
@@ -336,7 +351,7 @@ class Mapped:
         old = one.entries.get(page)
         protected = old is not None and store
         if store and one.private:
-            self.read_in(one.file, page)
+            self.read_in(one, page)
             if old is not None and old.large >= 0:
                 self.zap(one, page, page + 1)
             self.unfold(one, page)
@@ -359,7 +374,22 @@ class Mapped:
         address = one.address + page - one.first
         beyond = self.kind == "dax" and (first + FAN - 1) << 12 >= self.length(one.file)
         inside = one.first <= first and first + FAN <= one.stop
+        said = {one.advice.get(first + k) for k in range(FAN)}
+        unwanted = said == {"small"} and self.kind != "memory" and page not in one.entries
+        if len(said) > 1 or unwanted:
+            return False
         return self.large and address % FAN == page % FAN and inside and not beyond and address // FAN not in one.tabled
+
+    def may_be_huge(self, file: int, page: int, said: str | None) -> bool:
+        """Memory: whether the mount option, or the advice of the mapping, lets a page bring its huge page."""
+        if said == "small" or not self.large:
+            return False
+        if self.option == "always" or said == "huge":
+            return True
+        pages = (self.length(file) + 4095) // 4096
+        if self.old and page % FAN == 0:  # such a page is taken for the end of the piece before
+            return self.option == "within_size" and pages >= max(page, FAN)
+        return self.option == "within_size" and pages >= (page // FAN + 1) * FAN
 
     def run(self, file: int, first: int) -> str:
         """What the 2 MiB from a page on are: one run of blocks that is aligned (data), of holes or without content (none)."""
@@ -432,12 +462,13 @@ class Mapped:
             self.given[file, page] = self.given.get((file, page), False) or store or self.loads_dirty
         self.put(one, page, 1, store, protected, major, Entry(store, -1, zeros))
 
-    def read_in(self, file: int, page: int) -> bool:
+    def read_in(self, one: Mapping, page: int) -> bool:
         """Page cache: read what is missing around a page; whether it is mapped alone."""
+        file = one.file
         if self.kind == "memory" and not self.has(file, page):
             region = range(page - page % FAN, page - page % FAN + FAN)
             empty = not any(self.layout(file, p) or (file, p) in self.filled for p in region)
-            if (self.large and empty) or self.huge(file, page):
+            if (empty and self.may_be_huge(file, page, one.advice.get(page))) or self.huge(file, page):
                 self.filled |= {(file, p) for p in region}
                 self.came.add((file, page // FAN))
                 return True
@@ -450,7 +481,7 @@ class Mapped:
 
     def cached_fault(self, one: Mapping, page: int, store: bool, protected: bool) -> None:
         file = one.file
-        alone = self.read_in(file, page)
+        alone = self.read_in(one, page)
         major = alone and self.kind == "cache"
         if store:
             self.filled |= {(file, page)} | {(file, p, "dirty") for p in self.folio(file, page)}

@@ -30,6 +30,9 @@ MODELS = {  # name -> file system, its parameters, and what `Mapped` takes
     "ext2-dax of 6.1": ("ext2-dax", {**LARGE, "kernel": "6.1"}, "dax", True, False, False, True, True, False, True),
     "tmpfs": ("tmpfs", {}, "memory", False),
     "tmpfs huge": ("tmpfs", {"huge": "always"}, "memory", True),
+    "tmpfs within size": ("tmpfs", {"huge": "within_size"}, "memory", True),
+    "tmpfs within size, 6.1": ("tmpfs", {"huge": "within_size", "kernel": "6.1"}, "memory", True),
+    "tmpfs as advised": ("tmpfs", {"huge": "advise"}, "memory", True),
     "ext4": ("ext4", {}, "cache", False),
     "ext4 folios": ("ext4", {"folios": "always"}, "cache", True),
     "nova": ("nova-inplace", {}, "dax", False),
@@ -67,7 +70,8 @@ rows = st.lists(
         paged("munmap"),
         paged("mmap", st.just(-1), st.just(r.REMAPPED)),
         paged("msync"),
-        paged("madvise"),
+        paged("madvise", st.just(4)),
+        paged("madvise", st.sampled_from([14, 15])),
         st.tuples(st.just("fsync"), file),
         st.tuples(st.just("truncate"), file, page.map(lambda p: (p << 12) - 5 if p else 0)),
         paged("fallocate"),
@@ -186,7 +190,8 @@ def tell(slow, row, had, has):
     elif op == "msync":
         slow.msync(file, offset >> 12, (offset + length + 4095) >> 12)
     elif op == "madvise":
-        slow.leave(file, offset >> 12, (offset + length + 4095) >> 12)
+        pages = offset >> 12, (offset + length + 4095) >> 12
+        slow.leave(file, *pages) if row[4] == 4 else slow.advise(file, *pages, {14: "huge", 15: "small"}[row[4]])
     elif op == "fsync":
         slow.sync(file, 0, 1 << 40)
     elif op == "truncate":
@@ -219,6 +224,7 @@ def of_site(model, events, site, *codes):
 def agree(name, given_rows, room=1 << 12):
     fs, params, *kind = MODELS[name]
     model, slow = drive.Model(fs, drive.files(*SIZES, dirs=[0]), room, **params), Mapped(*kind)
+    slow.option, slow.old = params.get("huge", "always"), "kernel" not in params
     for number, row in enumerate([*START, *given_rows]):
         where = f"{name}: operation {number}, {row}"
         if row[0] == "mmap" and row[1] == 2 and number == 1:
@@ -226,7 +232,8 @@ def agree(name, given_rows, room=1 << 12):
         files = Rows if fs.startswith(("nova", "pmfs", "winefs")) else Files
         had = files(model)
         batch = drive.ops(row)
-        batch.buffer[batch.op == r.MADVISE] = 4  # MADV_DONTNEED
+        if row[0] == "madvise":
+            batch.buffer = row[4]
         events = model.feed(batch)
         moved = tell(slow, row, had, files(model))
         assert faults_of(events) == slow.faults, where

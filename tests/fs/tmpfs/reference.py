@@ -11,12 +11,12 @@ PAGE = 4096
 class Slow:
     """Files as dicts page -> number of uses, 0: without content; methods return the bytes cleared and the costs by name.
 
-    `folio` > 1: pages come so many at once (huge pages), unless one of them is there; `by_page`: fallocate clears
-    them, and truncation only what is left of a page.
+    `folio` > 1: pages come so many at once (huge pages), unless one of them is there, where `option` allows it; `by_page`:
+    fallocate clears them, and truncation only what is left of a page (Linux 5.13).
     """
 
-    def __init__(self, activates, folio=1, by_page=False):
-        self.activates, self.folio, self.by_page = activates, folio, by_page
+    def __init__(self, activates, folio=1, by_page=False, option="always"):
+        self.activates, self.folio, self.by_page, self.option = activates, folio, by_page, option
         self.files = {}
         self.huge = set()  # (file, first page)
         self.used = {}  # huge page -> uses
@@ -44,8 +44,13 @@ class Slow:
 
     def comes_whole(self, file, page):
         """A huge page comes; False: a page of it is there."""
-        pages = self.files[file][1]
-        if self.folio == 1 or any(other in pages for other in self.group(page)):
+        size, pages = self.files[file]
+        if self.folio == 1 or self.option == "advise" or any(other in pages for other in self.group(page)):
+            return False
+        behind = self.group(page)[-1] + 1
+        if self.by_page and page == self.group(page)[0]:
+            behind = max(page, self.folio)  # as if it were the end of the piece before
+        if self.option == "within_size" and -(-size // PAGE) < behind:
             return False
         self.huge.add((file, self.group(page)[0]))
         self.used.pop((file, self.group(page)[0]), None)

@@ -73,11 +73,18 @@ def test_kernel_and_twin_agree(fs, activates, trace):
 @settings(max_examples=2 if NO_JIT else 300)
 @pytest.mark.parametrize(
     ("kernel", "huge", "pages", "by_page"),
-    [("5.13", "always", 512, True), ("6.1", "always", 512, False), ("6.1", "never", 1, False)],
+    [
+        ("5.13", "always", 512, True),
+        ("6.1", "always", 512, False),
+        ("6.1", "never", 1, False),
+        ("5.13", "within_size", 512, True),
+        ("6.1", "within_size", 512, False),
+        ("6.1", "advise", 512, False),
+    ],
 )
 @given(trace=st.lists(large_calls, max_size=20))
 def test_huge_pages_come_and_fall_apart_as_in_the_twin(kernel, huge, pages, by_page, trace):
-    agree("tmpfs", True, trace, Slow(True, pages, by_page), huge=huge, kernel=kernel)
+    agree("tmpfs", True, trace, Slow(True, pages, by_page, huge), huge=huge, kernel=kernel)
 
 
 def test_a_small_write_brings_and_clears_two_mebibytes():

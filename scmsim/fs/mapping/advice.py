@@ -1,0 +1,94 @@
+"""What madvise said of huge pages for the pages of a mapping: a list of ranges, which do not overlap.
+
+Linux cuts the mapping where a range begins and ends; here it stays one, and no huge page crosses an edge.
+Source: Linux 5.13 mm/madvise.c: madvise_behavior, mm/khugepaged.c: hugepage_madvise, mm/huge_memory.c: vma_adjust_trans_huge.
+"""
+
+from scmsim.fs.engine.arena import give, take
+from scmsim.fs.mapping import tables
+from scmsim.fs.mapping import words as w
+from scmsim.jit import subroutine
+
+AFTER, FROM, TO, WHAT = range(4)  # words of a range: the next one, pages [from, to), ADVISED or ADVISED_AGAINST
+RANGE_ORDER = 2
+MIXED = -1
+END = 1 << 40  # page; an advice for a mapping's end holds for what mremap adds
+
+
+@subroutine
+def over(arena, mapping, first, stop):
+    """The advice for the pages [first, stop) of a mapping, 0: there is none, MIXED: they differ."""
+    one, covered, what = arena[mapping + w.ADVICE], 0, 0
+    while one:
+        inside = min(arena[one + TO], stop) - max(arena[one + FROM], first)
+        if inside > 0:
+            if covered and arena[one + WHAT] != what:
+                return MIXED
+            covered, what = covered + inside, arena[one + WHAT]
+        one = arena[one + AFTER]
+    return what if covered == stop - first or covered == 0 else MIXED
+
+
+@subroutine
+def add(s, arena, mapping, low, high, what):
+    """A range comes in front of a mapping's list."""
+    one = take(s, arena, RANGE_ORDER)
+    arena[one + FROM], arena[one + TO], arena[one + WHAT] = low, high, what
+    arena[one + AFTER], arena[mapping + w.ADVICE] = arena[mapping + w.ADVICE], one
+
+
+@subroutine
+def drop(s, arena, mapping, low, high):
+    """The pages [low, high) of a mapping have no advice; may take the words of a range."""
+    at = mapping + w.ADVICE
+    while arena[at]:
+        one = arena[at]
+        begin, end = arena[one + FROM], arena[one + TO]
+        if low <= begin and end <= high:
+            arena[at] = arena[one + AFTER]
+            give(s, arena, one, RANGE_ORDER)
+            continue
+        if begin < low < end:
+            arena[one + TO] = low
+        if low <= begin < high:
+            arena[one + FROM] = high
+        if begin < low and high < end:
+            add(s, arena, mapping, high, end, arena[one + WHAT])
+        at = one + AFTER
+
+
+@subroutine
+def set_advice(s, arena, out, mapping, span, what):
+    """The pages span = (low, high) of a mapping get an advice; takes 4 events and the words of two ranges.
+
+    A large entry across an edge that comes so goes.
+    """
+    low, high = span
+    first, stop = arena[mapping + w.FIRST], arena[mapping + w.FIRST] + arena[mapping + w.PAGES]
+    if over(arena, mapping, low, high) == what:
+        return
+    drop(s, arena, mapping, low, END if high == stop else high)
+    add(s, arena, mapping, low, END if high == stop else high, what)
+    for edge in span:
+        if first < edge < stop and over(arena, mapping, edge - 1, edge + 1) == MIXED:
+            inside = tables.address_of(arena, mapping, edge) & w.HUGE_PAGE - 1
+            if inside and arena[tables.slot_at(arena, mapping, edge)] & w.PRESENT:
+                tables.zap(s, arena, out, mapping, edge, edge + 1)
+
+
+@subroutine
+def copy(s, arena, source, target):
+    """A mapping that has no advice gets that of another."""
+    one = arena[source + w.ADVICE]
+    while one:
+        add(s, arena, target, arena[one + FROM], arena[one + TO], arena[one + WHAT])
+        one = arena[one + AFTER]
+
+
+@subroutine
+def words_to_copy(arena, mapping):
+    """Words of arena that `copy`, and `set_advice`, may take."""
+    words, one = 2 << RANGE_ORDER, arena[mapping + w.ADVICE]
+    while one:
+        words, one = words + (1 << RANGE_ORDER), arena[one + AFTER]
+    return words

@@ -1,0 +1,68 @@
+"""What faults of DAX and of the page cache share: what they ask and tell, and where 2 MiB fit."""
+
+from scmsim.core import records as r
+from scmsim.fs.mapping import advice, hooks, tables
+from scmsim.fs.mapping import words as w
+from scmsim.fs.mapping.mechanisms import FAULT_SITE, LOAD_COST, PROTECTED_COST, STORE_COST
+from scmsim.jit import subroutine
+
+
+@subroutine
+def ask(s, arena, what, file, page):
+    """Leave something to the file system, which is done before the fault is tried again."""
+    m = s.maps
+    arena[m + w.ASKS], arena[m + w.ASKS_FILE], arena[m + w.ASKS_AT], arena[m + w.ANSWERED] = what, file, page, 0
+    return w.ASK
+
+
+@subroutine
+def found(s, arena, mapping):
+    """What stands for a mapping's file in its family."""
+    return hooks.find(s, arena, (arena[mapping + w.FILE] - arena[s.maps + w.FILES]) // w.FILE_WORDS)
+
+
+@subroutine
+def tell(s, arena, out, mapping, span, how):
+    """Append the MAP event of a fault that mapped span = (page, pages, log2 of the bytes of a page)."""
+    page, pages, order = span
+    what = tables.what_of(s, arena, r.MAP, FAULT_SITE, r.USER)
+    tables.emit_at(s, out, what, 0, pages << 12, tables.address_of(arena, mapping, page), order)
+    out[s.emitted - 1].width = how
+
+
+@subroutine
+def protected(word, write):
+    """FAULT bits of a fault that finds `word`."""
+    how = w.FAULT | (w.WRITES if write else 0)
+    return how | w.PROTECTED if word & w.PRESENT and write else how
+
+
+@subroutine
+def cost_of(how):
+    """Cost of a fault that maps pages of 4 KiB, by its FAULT bits."""
+    if how & w.PROTECTED:
+        return PROTECTED_COST
+    return STORE_COST if how & w.WRITES else LOAD_COST
+
+
+@subroutine
+def can_be_large(s, arena, mapping, f, page):
+    """Whether the 2 MiB in which a page lies fit the mapping and the file, and nothing small stands in their place."""
+    first, address = page & ~(w.FAN - 1), tables.address_of(arena, mapping, page)
+    if not hooks.MAY_BE_LARGE or (address >> 12 ^ page) & w.FAN - 1:
+        return False
+    if first < arena[mapping + w.FIRST] or first + w.FAN > arena[mapping + w.FIRST] + arena[mapping + w.PAGES]:
+        return False
+    word, said = arena[tables.slot_at(arena, mapping, page)], advice.over(arena, mapping, first, first + w.FAN)
+    if said == advice.MIXED or (word == 0 and hooks.KEEPS_CLEAN and said == w.ADVISED_AGAINST):
+        return False
+    return (word == 0 or word & w.PRESENT != 0) and (
+        not hooks.DAX or (first + w.FAN - 1) << 12 < hooks.length(s, arena, f)
+    )
+
+
+@subroutine
+def may_store(arena, mapping):
+    """WRITABLE if a mapping's pages are stored to in place."""
+    flags = arena[mapping + w.FLAGS]
+    return w.WRITABLE if flags & r.WRITABLE_SHARED else 0
