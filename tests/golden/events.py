@@ -87,17 +87,22 @@ def pieces() -> list[list[tuple]]:
     return [[row] for row in rows(1, 500)] + [small[i : i + 32] for i in range(0, len(small), 32)]
 
 
-def digests(fs: str) -> list[str]:
-    """Four hexadecimal digits for each piece, and at the end those of the space report."""
-    steps, found, now = random.Random(2).random, [], 0
+def digests(fs: str) -> Iterator[tuple[str, str]]:
+    """(Where, four hexadecimal digits) of each piece, and at the end those of the space report."""
+    steps, now = random.Random(2).random, 0
     model = drive.Model(fs, drive.files(*SIZES, dirs=FOLDERS, names=PATHS), capacity="16GiB")
     for piece in pieces():
         batch = drive.ops(*piece)
         for row in batch:
             now += WAITS[int(steps() * len(WAITS))]
             row.time_ns, row.buffer = now, int(steps() * 9000)
-        found.append(zlib.crc32(model.feed(batch).tobytes()))
-    return [f"{crc & 0xFFFF:04x}" for crc in (*found, zlib.crc32(json.dumps(model.space()).encode()))]
+        yield str(piece[0]), digest(model.feed(batch).tobytes())
+    yield "the space report", digest(json.dumps(model.space()).encode())
+
+
+def digest(what: bytes) -> str:
+    """Four hexadecimal digits."""
+    return f"{zlib.crc32(what) & 0xFFFF:04x}"
 
 
 def stored() -> dict[str, list[str]]:
@@ -108,6 +113,9 @@ def stored() -> dict[str, list[str]]:
 
 def write(names: Sequence[str]) -> None:
     """Write the digests of these file systems, or of all, and keep the others'."""
-    table = {**(stored() if PATH.exists() else {}), **{fs: digests(fs) for fs in names or registry.names("fs")}}
+    table = {
+        **(stored() if PATH.exists() else {}),
+        **{fs: [each for _, each in digests(fs)] for fs in names or registry.names("fs")},
+    }
     lines = [f"{fs} {' '.join(table[fs])}\n" for fs in sorted(table)]
     PATH.write_text("".join(lines), encoding="utf-8")
