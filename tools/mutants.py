@@ -86,9 +86,9 @@ OTHER = {
 }  # fmt: skip
 DIED, BROKEN = 1, 3  # exit status of a fork
 ENDLESS = 4  # s of CPU, beside three times what it takes as it is, after which a test is taken not to end
-QUICK = 2  # s of CPU that the tests before the stored events take in all
+QUICK = 0.7  # s of CPU that the tests before the stored events take in all
 EXAMPLES = (100, 20)  # of a property, if it takes no longer than so
-LONG = 3  # s of CPU
+LONG = 1  # s of CPU
 
 
 class Mutant(NamedTuple):
@@ -291,10 +291,10 @@ class Trials:
         """`_watched`, with more examples where they are quick."""
         test, function = self._watched(item), getattr(item, "obj", None)
         known = getattr(function, "_hypothesis_internal_use_settings", None)
-        if test is None or known is None or known.max_examples != settings.default.max_examples:
+        if test is None or known is None:
             return test
         for count in EXAMPLES:
-            if test.seconds * count / known.max_examples < LONG:
+            if known.max_examples < count and test.seconds * count / known.max_examples < LONG:
                 function._hypothesis_internal_use_settings = settings(known, max_examples=count)
                 if more := self._watched(item):
                     return more
