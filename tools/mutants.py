@@ -391,6 +391,7 @@ def main() -> None:
     parser.add_argument("-o", metavar="FILE", help="every mutant and what became of it, as CSV")
     given = parser.parse_args()
     os.environ["NUMBA_DISABLE_JIT"] = "1"
+    sys.path.insert(0, str(ROOT))  # the package of this checkout, whatever is installed
     sample = again(given.again) if given.again else drawn(given.count, given.seed, given.only)
     tests = {str(path) for each in sample for pattern in room_of(each.path) for path in (ROOT / "tests").glob(pattern)}
     from scmsim.core import registry
