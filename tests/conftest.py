@@ -8,7 +8,11 @@ import threading
 import pytest
 from hypothesis import settings
 
+from tests import plain_records
+
 NO_JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+if NO_JIT:
+    plain_records.install()
 
 # Derandomized, so that a run says something about the change and not about the draw; `--hypothesis-profile=search`
 # draws.

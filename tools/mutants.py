@@ -4,8 +4,8 @@
 
 All runs as plain Python (NUMBA_DISABLE_JIT=1), in one process that has the tests of the sample's rooms loaded.  They run once
 without a change, which tells which test calls which function, and how long each takes.  A mutant is a fork of that process in
-which the changed function has its new code; it runs the tests that call the function, the fastest first, until one fails or
-`--seconds` are over.
+which the changed function has its new code; it runs the tests that call the function until one fails or `--seconds` are over:
+the fastest first, then the stored events, which fail at the first call that differs, then the others.
 The sample is drawn evenly from all places; the same seed draws the same mutants of the same sources.
 """
 
@@ -32,10 +32,18 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import Phase, settings
 
 ROOT = pathlib.Path(__file__).parents[1]
 # Tests of all models that are quick without a compiler; a mutant meets those of the models of its room.
-OF_ALL = ("conformance/test_contents.py", "conformance/test_events.py")
+STORED = "test_events.py"
+OF_ALL = ("conformance/test_contents.py", f"conformance/{STORED}")
+# Models that a room has beside those of the families whose tests it has.
+MODELS = {
+    "fs/mapping": ("ext4", "ext4-dax", "nova-inplace", "pmfs-2m", "tmpfs"),
+    "fs/engine": ("ext4", "nova-cow", "scmfs"),
+    "fs/linux": ("xfs-dax", "splitfs"),
+}
 # Sources and the tests of their room, the first that fits; tests are patterns under tests/.
 ROOMS = {
     **dict.fromkeys(
@@ -78,6 +86,9 @@ OTHER = {
 }  # fmt: skip
 DIED, BROKEN = 1, 3  # exit status of a fork
 ENDLESS = 4  # s of CPU, beside three times what it takes as it is, after which a test is taken not to end
+QUICK = 0.7  # s of CPU that the tests before the stored events take in all
+EXAMPLES = (100, 20)  # of a property, if it takes no longer than so
+LONG = 1  # s of CPU
 
 
 class Mutant(NamedTuple):
@@ -190,7 +201,7 @@ def again(path: str) -> list[Mutant]:
     with open(path, newline="", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row.pop("verdict") != "died"]
     numbers = ("line", "start", "stop")
-    mutants = [Mutant(**{key: int(value) if key in numbers else value for key, value in row.items()}) for row in rows]
+    mutants = [Mutant(*(int(row[key]) if key in numbers else row[key] for key in Mutant._fields)) for row in rows]
     return [
         each for each in mutants if pathlib.Path(each.file).read_bytes()[each.start : each.stop] == each.old.encode()
     ]
@@ -247,7 +258,7 @@ class Trials:
     def __init__(self, sample: list[Mutant], models: set[str], longest: float) -> None:
         self.sample, self.models, self.longest = sample, models, longest
         self.failed = False
-        self.rows: list[tuple[str, Mutant]] = []
+        self.rows: list[tuple[str, Mutant, str]] = []  # what became of it, and the test by which it died
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note a test that fails."""
@@ -257,7 +268,7 @@ class Trials:
         """In the place of pytest's own loop."""
         if session.testsfailed:
             sys.exit("the tests cannot be loaded")
-        tests = [test for item in session.items if self._is_of_models(item) and (test := self._watched(item))]
+        tests = [test for item in session.items if self._is_of_models(item) and (test := self._thorough(item))]
         tests.sort(key=lambda test: test.seconds)
         for path in {
             file for test in tests for file, name in test.called if name == "<module>"
@@ -265,17 +276,30 @@ class Trials:
             importlib.import_module(".".join(pathlib.Path(path).relative_to(ROOT).with_suffix("").parts))
         print(f"{len(tests)} tests, {sum(test.seconds for test in tests):.0f} s", file=sys.stderr, flush=True)
         for mutant in self.sample:
-            verdict = self._verdict(mutant, tests)
-            self.rows.append((verdict, mutant))
-            print(
-                f"{verdict:5} {mutant.path}:{mutant.line}  {mutant.old}  ->  {mutant.new}", file=sys.stderr, flush=True
-            )
+            verdict, by = self._verdict(mutant, tests)
+            self.rows.append((verdict, mutant, by))
+            change = f"{mutant.path}:{mutant.line}  {mutant.old}  ->  {mutant.new}"
+            print(f"{verdict:5} {change}  {by}", file=sys.stderr, flush=True)
         return True
 
     def _is_of_models(self, item: pytest.Item) -> bool:
         """Whether a test is of a room, or of all models and here of one whose room is changed."""
         params = item.callspec.params if hasattr(item, "callspec") else {}
         return item.path.parent.name != "conformance" or params.get("fs") in self.models
+
+    def _thorough(self, item: pytest.Item) -> Test | None:
+        """`_watched`, with more examples where they are quick."""
+        test, function = self._watched(item), getattr(item, "obj", None)
+        known = getattr(function, "_hypothesis_internal_use_settings", None)
+        if test is None or known is None:
+            return test
+        for count in EXAMPLES:
+            if known.max_examples < count and test.seconds * count / known.max_examples < LONG:
+                function._hypothesis_internal_use_settings = settings(known, max_examples=count)
+                if more := self._watched(item):
+                    return more
+                function._hypothesis_internal_use_settings = known
+        return test
 
     def _watched(self, item: pytest.Item) -> Test | None:
         """Run a test as it is, and note what it calls and how long it takes; None: it takes too long, or fails."""
@@ -300,11 +324,9 @@ class Trials:
             print(f"left out, since it fails without a change: {item.nodeid}", file=sys.stderr, flush=True)
         return Test(item, *found) if status == 0 else None
 
-    def _verdict(self, mutant: Mutant, tests: list[Test]) -> str:
-        """Run the tests that see the mutant until one fails, the fastest first; one that needs too much CPU time fails, too."""
-        seeing = [test for test in tests if test.sees(mutant)]
-        ends = itertools.accumulate(test.seconds for test in seeing)
-        chosen = [test for test, end in zip(seeing, ends, strict=True) if end <= self.longest]
+    def _verdict(self, mutant: Mutant, tests: list[Test]) -> tuple[str, str]:
+        """Run the tests that see the mutant until one fails; one that needs too much CPU time fails, too."""
+        chosen = in_order([test for test in tests if test.sees(mutant)], self.longest)
 
         def run() -> tuple[bool, Any]:
             apply(mutant)
@@ -313,13 +335,23 @@ class Trials:
                 resource.setrlimit(resource.RLIMIT_CPU, (enough, resource.RLIM_INFINITY))
                 test.item.ihook.pytest_runtest_protocol(item=test.item, nextitem=None)
                 if self.failed:
-                    break
-            return self.failed, None
+                    return True, test.item.nodeid
+            return False, ""
 
-        status, _ = forked(run, ENDLESS)
-        return {0: "lived", DIED: "died", -signal.SIGXCPU: "died", -signal.SIGKILL: "died"}.get(
-            status, f"ended with {status}"
-        )
+        status, by = forked(run, ENDLESS)
+        verdicts = {0: "lived", DIED: "died", -signal.SIGXCPU: "died", -signal.SIGKILL: "died"}
+        return verdicts.get(status, f"ended with {status}"), by or ("" if status == 0 else "does not end")
+
+
+def in_order(tests: list[Test], longest: float) -> list[Test]:
+    """Tests as a mutant meets them, `longest` seconds in all: the fastest, the stored events, the others."""
+    stored = [test for test in tests if test.item.path.name == STORED]
+    others = [test for test in tests if test.item.path.name != STORED]
+    ends = list(itertools.accumulate(test.seconds for test in others))
+    quick = sum(end <= QUICK for end in ends)
+    tests = others[:quick] + stored + others[quick:]
+    ends = list(itertools.accumulate(test.seconds for test in tests))
+    return tests[: sum(end <= longest for end in ends)]
 
 
 def forked(run: Callable[[], tuple[bool, Any]], seconds: float) -> tuple[int, Any]:
@@ -359,10 +391,9 @@ def main() -> None:
     parser.add_argument("-o", metavar="FILE", help="every mutant and what became of it, as CSV")
     given = parser.parse_args()
     os.environ["NUMBA_DISABLE_JIT"] = "1"
+    sys.path.insert(0, str(ROOT))  # the package of this checkout, whatever is installed
     sample = again(given.again) if given.again else drawn(given.count, given.seed, given.only)
     tests = {str(path) for each in sample for pattern in room_of(each.path) for path in (ROOT / "tests").glob(pattern)}
-    from hypothesis import Phase, settings
-
     from scmsim.core import registry
 
     settings.register_profile(
@@ -370,6 +401,7 @@ def main() -> None:
     )
     rooms = {pattern.removeprefix("fs/") for each in sample for pattern in room_of(each.path)}
     models = {name for name in registry.names("fs") if registry.path("fs", name).parent.name in rooms}
+    models |= {name for each in sample for name in MODELS.get("/".join(each.path.split("/")[:2]), ())}
     trials = Trials(sample, models, given.seconds)
     options = [
         "-q",
@@ -386,9 +418,9 @@ def main() -> None:
     if given.o:
         with open(given.o, "w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows(
-                [("verdict", *Mutant._fields), *((verdict, *each) for verdict, each in trials.rows)]
+                [("verdict", *Mutant._fields, "by"), *((verdict, *each, by) for verdict, each, by in trials.rows)]
             )
-    count = Counter(verdict for verdict, _ in trials.rows)
+    count = Counter(verdict for verdict, _, _ in trials.rows)
     print(", ".join(f"{number} {verdict}" for verdict, number in count.items()), file=sys.stderr)
 
 

@@ -99,7 +99,7 @@ def of_fs(
     source, _ = open_source(trace)
     total, model = place(source, fs, params or {}, progress)
     free = contiguity.of_model(model.state.record[0], model.state.arena)
-    histogram = contiguity.histogram(free[1]) if free else {}
+    histogram = contiguity.histogram(*free[1:]) if free else {}
     by_file = getattr(model.module, "by_file", None)
     files = by_file(model.state) if by_file else {}
     asked = touched_files(source)

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from tests.conformance import test_fs
 from tests.conftest import NO_JIT
-from tests.fs import drive
+from tests.fs import drive, laws
 from tests.fs.contents import Contents
+from tests.golden import events
 
 SIZES = (0, -1, -1, -1, 8192)  # whole pages: how the end of a file from before was zeroed is not seen
 # Models that have no event where they zero what lies behind a file's end: in the page cache this is work without an address, PMFS
@@ -34,7 +35,7 @@ def rows(seed: int, count: int) -> Iterator[tuple]:
             exists.add(file)
             yield "create", file, 0, 0, 0
         if kind in ("write", "read", "fallocate"):
-            yield kind, file, page * 4096 + edge, (pages + 1) * 4096 - short, -1, buffer
+            yield kind, file, page * 4096 + edge, (pages + 1) * 4096 - short, -1, 0, buffer
         elif kind == "truncate":
             yield kind, file, page * 4096 + edge
         elif kind == "unlink":
@@ -45,7 +46,7 @@ def rows(seed: int, count: int) -> Iterator[tuple]:
             yield kind, file, 0, 0, other
         elif kind == "fsync":
             yield kind, file
-    yield from (("read", file, 0, 100_000, -1, file) for file in sorted(exists))
+    yield from (("read", file, 0, 100_000, -1, 0, file) for file in sorted(exists))
 
 
 def contents_of(fs: str) -> Contents:
@@ -60,7 +61,7 @@ def contents_of(fs: str) -> Contents:
 def test_a_read_brings_what_was_written(fs: str, seed: int) -> None:
     contents = contents_of(fs)
     for row in rows(seed, 40):
-        contents.do(*row)
+        assert contents.do(*row), "the device is meant to have room"
 
 
 def reused() -> Iterator[tuple]:
@@ -94,7 +95,7 @@ def fragments(count: int) -> Iterator[tuple]:
     for i in range(count):
         yield "write", 1, 8192 * i, 4096
         yield "write", 2, 4096 * (count - i), 4096
-        yield from (("write", 3, 1000 * at, 1000, -1, at) for at in (2 * i, 2 * i + 1))
+        yield from (("write", 3, 1000 * at, 1000, -1, 0, at) for at in (2 * i, 2 * i + 1))
     for cut in (count // 2 * 4096 + 100, 5000, 0):
         for file in (1, 2, 3):
             yield "read", file, max(cut - 9000, 0), 1 << 16
@@ -110,7 +111,7 @@ def fragments(count: int) -> Iterator[tuple]:
 def test_a_read_of_many_extents_brings_what_was_written(fs: str) -> None:
     contents = contents_of(fs)
     for row in fragments(140):
-        contents.do(*row)
+        assert contents.do(*row), "the device is meant to have room"
 
 
 @pytest.mark.parametrize("fs", SYSTEMS)
@@ -125,7 +126,28 @@ def test_a_read_of_large_files_brings_what_was_written(fs: str) -> None:
         ("close", 1),
     ]
     rows += [("write", 2, i << 20, 1 << 20) for i in (3, 4, 2)] + [("fsync", 2), ("close", 2), *[("stat", 1)] * 9]
-    rows += [("read", file, (1 << 21) - 5000, 2 << 20, -1, 77) for file in (1, 2)]
-    rows += [("write", 1, (1 << 20) + 5000, 2 << 20, -1, 99), ("truncate", 2, (2 << 20) + 5000)]
+    rows += [("read", file, (1 << 21) - 5000, 2 << 20, -1, 0, 77) for file in (1, 2)]
+    rows += [("write", 1, (1 << 20) + 5000, 2 << 20, -1, 0, 99), ("truncate", 2, (2 << 20) + 5000)]
     for row in [*rows, ("read", 1, 0, 2 * large), ("read", 2, 0, large)]:
-        contents.do(*row)
+        assert contents.do(*row), "the device is meant to have room"
+
+
+@pytest.mark.parametrize("fs", SYSTEMS)
+def test_a_device_that_fills_up_keeps_what_was_written(fs: str) -> None:
+    """And counts what it has, and has all of it again in the end."""
+    model = drive.Model(
+        fs, drive.files(*events.SIZES, dirs=events.FOLDERS, names=events.PATHS), capacity=events.SMALL[fs]
+    )
+    contents, there = Contents(model, events.SIZES, zeroed=fs not in UNZEROED), set()
+    for row in events.scarce():
+        if row[0] != "create" and row[1] not in there:
+            continue
+        done = contents.do(*row)
+        if row[0] == "create" and done:
+            there.add(row[1])
+        elif row[0] == "unlink":
+            there.discard(row[1])
+        now = model.space()
+        laws.space(now)
+        assert now.get("free_bytes", 0) + now["allocated_bytes"] <= now["capacity_bytes"]
+    assert int(model.record.failed) > 0 and now["allocated_bytes"] == 0

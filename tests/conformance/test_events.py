@@ -9,9 +9,8 @@ from tests.golden.test_golden import HINT
 
 @pytest.mark.parametrize("fs", SYSTEMS)
 def test_events_are_the_stored_ones(fs: str) -> None:
-    found, stored = events.digests(fs), events.stored()[fs]
-    pieces = [*events.pieces(), [("space",)]]
-    changed = [piece[0] for piece, new, old in zip(pieces, found, stored, strict=True) if new != old]
-    assert not changed, f"{len(changed)} digests of events changed, the first from {changed[0]} on: " + HINT.format(
-        fs=fs
-    )
+    """It ends at the first that differs, so a mutant dies soon (tools/mutants.py)."""
+    stored = events.stored()[fs]
+    for number, (piece, digest) in enumerate(events.digests(fs)):
+        assert digest == stored[number], f"the events changed at {piece}: " + HINT.format(fs=fs)
+    assert number == len(stored) - 1

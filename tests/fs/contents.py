@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from scmsim.core.records import LOAD, NTSTORE, REMAP, STORE, USER
+from scmsim.core.records import KEEP_SIZE, LOAD, NTSTORE, PUNCH_HOLE, REMAP, STORE, USER
 from tests.fs import drive
 
 PAGE, SECOND = 4096, 10**9
@@ -57,17 +57,27 @@ class Contents:
         self.swaps = "mcow swap" in model.module.SITES
         self.files = {i: np.full(size, ANY) for i, size in enumerate(sizes) if size >= 0}
 
-    def do(self, op: str, file: int, offset: int = 0, length: int = 0, file2: int = -1, buffer: int = 0) -> None:
-        """One operation of the model and of what should be; a read's bytes are compared."""
-        batch = drive.ops((op, file, offset, length, file2))
+    def do(
+        self, op: str, file: int, offset: int = 0, length: int = 0, file2: int = -1, flag: int = 0, buffer: int = 0
+    ) -> bool:
+        """One operation of the model and of what should be; a read's bytes are compared.  Returns whether it had room.
+
+        What has no room does nothing; of a write it may do a part.
+        """
+        batch = drive.ops((op, file, offset, length, file2, flag))
         self.now += SECOND // 3  # so that timers end, too
         batch.buffer, batch.time_ns = buffer, self.now
         fresh = np.arange(self.numbers, self.numbers + length)
         self.numbers += length
         self.memory.put(USER, buffer, fresh if op == "write" else np.full(length + 1, UNTOUCHED))
         failed = int(self.model.record.failed)
-        self._move(self.model.feed(batch))
-        assert int(self.model.record.failed) == failed, "the device is meant to have room"
+        events = self.model.feed(batch)
+        self._move(events)
+        if int(self.model.record.failed) > failed:
+            assert not (events.space == USER).any(), "a call that fails copied something"
+            return False
+        length = self.model.short.get(0, length)
+        fresh = fresh[:length]
         held = self.files.get(file, np.zeros(0, np.int64))
         if op == "read":
             self._compare(held[offset : offset + length], self.memory.get(USER, buffer, length + 1))
@@ -75,12 +85,18 @@ class Contents:
             self.files[file] = np.concatenate([resized(held, offset), fresh, held[offset + length :]])
         elif op == "truncate":
             self.files[file] = resized(held, offset)
-        elif op == "fallocate":
+        elif op == "fallocate" and flag & PUNCH_HOLE:
+            end = min(offset + length, len(held))
+            self.files[file] = np.concatenate(
+                [held[:offset], np.zeros(max(end - offset, 0), np.int64), held[max(end, offset) :]]
+            )
+        elif op == "fallocate" and not flag & KEEP_SIZE:
             self.files[file] = resized(held, max(len(held), offset + length))
         elif op == "unlink":
             self.files.pop(file, None)
         elif op == "rename" and file2 != file:
             self.files.pop(file2, None)
+        return True
 
     def _compare(self, expected: np.ndarray, got: np.ndarray) -> None:
         """What a read should bring, and what is in the program's memory, with a byte more."""

@@ -1,8 +1,10 @@
-"""The events of a trace of all kinds of calls, a short digest a call or some: any change of a model's events shows, and where.
+"""The events of traces of all kinds of calls, a short digest a call or some: any change of a model's events shows, and where.
 
+One trace is on a large device with the parameters' defaults, one on a small device, that fills up, with others, and one maps files.
 Compiled or not, the same in a second.  `python -m tests.golden.make [FS ...]` writes them.
 """
 
+import itertools
 import json
 import pathlib
 import random
@@ -10,7 +12,17 @@ import zlib
 from collections.abc import Iterator, Sequence
 
 from scmsim.core import registry
-from scmsim.core.records import DATA_ONLY, KEEP_SIZE, PUNCH_HOLE, SYNCHRONOUS, WRITABLE_SHARED
+from scmsim.core.records import (
+    DATA_ONLY,
+    KEEP_SIZE,
+    MADVISE,
+    POPULATE,
+    PRIVATE,
+    PUNCH_HOLE,
+    REMAPPED,
+    SYNCHRONOUS,
+    WRITABLE_SHARED,
+)
 from tests.fs import drive
 
 PATH = pathlib.Path(__file__).with_suffix(".txt")
@@ -20,11 +32,60 @@ SIZES = [0, *[-1] * (FILES - 3), 1, 70_000]
 PATHS = [
     "/" + "d" * (1 + file) if file in FOLDERS else "/d/" + chr(97 + file % 26) * (1 + 6 * file) for file in range(FILES)
 ]
+TOUCHES = (
+    ["load"] * 6
+    + ["store"] * 10
+    + ["mmap", "munmap", "msync", "msync", "madvise", "write", "fsync", "truncate", "fallocate"]
+)
+DONT_NEED = 4  # MADV_DONTNEED
+SCARCE = ["write"] * 12 + ["fallocate"] * 4 + ["read"] * 2 + ["truncate", "create", "fsync"]
 KINDS = (
     ["write"] * 16 + ["read"] * 8 + ["create"] * 8 + ["unlink", "rename", "truncate", "fallocate", "fsync"] * 3
     + ["link", "mkdir", "rmdir", "open", "close", "stat", "readdir", "sync", "mmap", "mmap", "munmap"]
 )  # fmt: skip
 FLAGS = {"write": (0, 0, 0, SYNCHRONOUS), "fsync": (0, DATA_ONLY), "fallocate": (0, KEEP_SIZE, KEEP_SIZE | PUNCH_HOLE)}
+# Of the small device: the least capacity that leaves some MiB free, and parameters that lead elsewhere.
+SMALL = {
+    fs: capacity
+    for capacity, names in {
+        "3MiB": "ext2 ext2-dax ext2-ramdisk ramfs tmpfs",
+        "4MiB": "ext2-scm fat-nand fat-scm xfs-dax",
+        "7MiB": "ext4 ext4-dax ext4-dax-linux4 ext4-linux4 nova-cow nova-fast16 nova-inplace",
+        "8MiB": "scm-manager scmfs scmfs-lp simfs splitfs",
+        "16MiB": "pmfs-4k winefs",
+        "24MiB": "ctfs pmfs-2m vsm",
+        "8GiB": "pmfs-1g vsm-1g",
+    }.items()
+    for fs in names.split()
+}
+OTHERWISE = {
+    "ctfs": {"update": "atomic"},
+    "ext2": {"dirty_expire": "2s"},
+    "ext2-dax": {"kernel": "6.1", "data_alignment": "2MiB", "dirty_expire": "2s"},
+    "ext2-ramdisk": {"dirty_expire": "2s", "tick": "0"},
+    "ext2-scm": {"mount": "sync"},
+    "ext4": {"folios": "always", "kernel": "6.1", "dirty_expire": "6s"},
+    "ext4-dax": {"kernel": "6.1", "data_alignment": "2MiB", "copy_fence": "0"},
+    "ext4-dax-linux4": {"copy": "cached", "dirty_expire": "2s"},
+    "ext4-linux4": {"commit_interval": "1s", "timestamp_tick": "4ms"},
+    "fat-nand": {"replacements": "2"},
+    "fat-scm": {"page_cache": "cold"},
+    "nova-cow": {"inode_fence": "0"},
+    "nova-fast16": {"tick": "0"},
+    "nova-inplace": {"inode_fence": "0"},
+    "pmfs-2m": {"version": "original"},
+    "pmfs-4k": {"data_path": "cow", "journal": "1MiB"},
+    "ramfs": {"tick": "0"},
+    "scm-manager": {"first_objects": "5", "mm": "512KiB"},
+    "scmfs": {"null_files": "2", "collect_above": "256KiB", "preallocate": "16KiB"},
+    "scmfs-lp": {"threshold": "1MiB", "tail": "normal", "collect_above": "256KiB", "normal_percent": "60"},
+    "simfs": {"update": "atomic"},
+    "splitfs": {"mode": "strict"},
+    "tmpfs": {"huge": "always", "kernel": "6.1"},
+    "vsm": {"entries": "2MiB", "shootdown": "deferred"},
+    "winefs": {"cpus": "2"},
+    "xfs-dax": {"kernel": "6.1", "data_alignment": "2MiB", "timestamp_tick": "4ms", "allocation_groups": "2"},
+}
 LENGTHS = (1, 60, 512, 4095, 4096, 5000, 16_384, 70_000, 300_000)
 WAITS = (1000, 1000, 1000, 1_000_000, 3_000_000_000)  # ns
 
@@ -81,23 +142,93 @@ def small_writes() -> Iterator[tuple]:
     yield from (("unlink", file, 0, 0, 8 * (file % 2)) for file in range(1, FILES - 2) if file not in FOLDERS)
 
 
-def pieces() -> list[list[tuple]]:
-    """The calls of each digest."""
-    small = list(small_writes())
-    return [[row] for row in rows(1, 500)] + [small[i : i + 32] for i in range(0, len(small), 32)]
+def scarce() -> Iterator[tuple]:
+    """Large writes until nothing fits any more, between calls that give room back, and then all goes."""
+    draw = random.Random(3).random
+    plain = [file for file in range(1, 14) if file not in FOLDERS]
+    yield from (("create", file, 0, 0, 8 * (file % 2)) for file in plain)
+    for _ in range(170):
+        op, file = SCARCE[int(draw() * len(SCARCE))], plain[int(draw() * len(plain))]
+        at, length = (
+            int(draw() * 8) * 300_000 + int(draw() * 3) * 2048,
+            (600_000, 300_000, 20_000, 4096, 100)[int(draw() * 5)],
+        )
+        if op == "create":
+            yield from (("unlink", file, 0, 0, 8 * (file % 2)), (op, file, 0, 0, 8 * (file % 2)))
+        elif op == "fallocate":
+            yield op, file, at, length, -1, FLAGS[op][int(draw() * 3)]
+        else:
+            yield op, file, at, length
+    yield from (("unlink", file, 0, 0, 8 * (file % 2)) for file in plain)
 
 
-def digests(fs: str) -> list[str]:
-    """Four hexadecimal digits for each piece, and at the end those of the space report."""
-    steps, found, now = random.Random(2).random, [], 0
-    model = drive.Model(fs, drive.files(*SIZES, dirs=FOLDERS, names=PATHS), capacity="16GiB")
-    for piece in pieces():
+def mapped() -> Iterator[tuple]:
+    """Touches of a written file, of one with blocks without content and of a hole, each of two times 2 MiB and more."""
+    draw = random.Random(4).random
+
+    def one_of(what):
+        return what[int(draw() * len(what))]
+
+    large = (4 << 20) + 70_000
+    yield from (("create", file, 0, 0, 0) for file in (1, 2, 3))
+    yield from (("write", 1, 0, large), ("fallocate", 2, 0, large), ("truncate", 3, large))
+    for number in range(200):
+        file, at = one_of((1, 1, 2, 3)), one_of((0, 15, 16, 500, 511, 512, 513, 1023, 1024, 1040)) * 4096
+        op, length = one_of(TOUCHES), one_of((1, 8, 17, 512, 517, 1024)) * 4096
+        if number % 50 == 0:
+            yield from (
+                ("mmap", each, 0, 5 << 20, -1, one_of((WRITABLE_SHARED, PRIVATE | POPULATE, 0))) for each in (1, 2, 3)
+            )
+        if op in ("load", "store"):
+            yield op, file, at + one_of((0, 0, 8, 4090)), one_of((1, 8, 100, 5000, 80_000))
+        elif op == "write":
+            yield op, file, at, one_of((100, 4096, 70_000))
+        elif op == "mmap":
+            yield op, file, at, length, -1, one_of((WRITABLE_SHARED, WRITABLE_SHARED | POPULATE, PRIVATE, 0, REMAPPED))
+        elif op == "fallocate":
+            yield op, file, at, length, -1, one_of(FLAGS[op])
+        elif op == "truncate":
+            yield from ((op, file, at + 5), (op, file, large))
+        else:
+            yield op, file, at, length
+
+
+def pieces(calls: Iterator[tuple], count: int) -> Iterator[list[tuple]]:
+    """The calls of each digest, so many each."""
+    while piece := list(itertools.islice(calls, count)):
+        yield piece
+
+
+def digests(fs: str) -> Iterator[tuple[str, str]]:
+    """(Where, four hexadecimal digits) of each piece, and at the end of a trace those of the space report."""
+    given = OTHERWISE.get(fs, {})
+    yield from of_trace(
+        drive_with(fs, capacity="16GiB"), itertools.chain(pieces(rows(1, 500), 1), pieces(small_writes(), 32))
+    )
+    yield from of_trace(drive_with(fs, **{"capacity": SMALL[fs], **given}), pieces(scarce(), 4))
+    yield from of_trace(drive_with(fs, **{"capacity": "16GiB", **given}), pieces(mapped(), 4))
+
+
+def drive_with(fs: str, **params: str) -> drive.Model:
+    """A model with the files of the traces."""
+    return drive.Model(fs, drive.files(*SIZES, dirs=FOLDERS, names=PATHS), **params)
+
+
+def of_trace(model: drive.Model, calls: Iterator[list[tuple]]) -> Iterator[tuple[str, str]]:
+    """Digests of one trace, with a time and a buffer of each call."""
+    steps, now = random.Random(2).random, 0
+    for piece in calls:
         batch = drive.ops(*piece)
         for row in batch:
             now += WAITS[int(steps() * len(WAITS))]
-            row.time_ns, row.buffer = now, int(steps() * 9000)
-        found.append(zlib.crc32(model.feed(batch).tobytes()))
-    return [f"{crc & 0xFFFF:04x}" for crc in (*found, zlib.crc32(json.dumps(model.space()).encode()))]
+            row.time_ns, row.buffer = now, int(steps() * 9000) if row.op != MADVISE else DONT_NEED
+        yield str(piece[0]), digest(model.feed(batch).tobytes())
+    yield "the space report", digest(json.dumps(model.space()).encode())
+
+
+def digest(what: bytes) -> str:
+    """Four hexadecimal digits."""
+    return f"{zlib.crc32(what) & 0xFFFF:04x}"
 
 
 def stored() -> dict[str, list[str]]:
@@ -108,6 +239,9 @@ def stored() -> dict[str, list[str]]:
 
 def write(names: Sequence[str]) -> None:
     """Write the digests of these file systems, or of all, and keep the others'."""
-    table = {**(stored() if PATH.exists() else {}), **{fs: digests(fs) for fs in names or registry.names("fs")}}
+    table = {
+        **(stored() if PATH.exists() else {}),
+        **{fs: [each for _, each in digests(fs)] for fs in names or registry.names("fs")},
+    }
     lines = [f"{fs} {' '.join(table[fs])}\n" for fs in sorted(table)]
     PATH.write_text("".join(lines), encoding="utf-8")

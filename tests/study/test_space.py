@@ -152,10 +152,10 @@ def test_a_model_tells_its_space_by_file_and_how_contiguous_the_rest_is(fs):
 def test_bits_beyond_what_is_tracked_are_free():
     record = np.zeros(1, [("bits", "i8"), ("tracked", "i8"), ("blocks", "i8")])[0]
     record["tracked"], record["blocks"] = 70, 200
-    start, length = contiguity.of_model(record, np.array([0, 1 << 5], np.int64))
+    start, length, _ = contiguity.of_model(record, np.array([0, 1 << 5], np.int64))
     assert (start.tolist(), length.tolist()) == ([69], [131])
     record["blocks"] = 70
-    start, length = contiguity.of_model(record, np.array([3, 1 << 5], np.int64))
+    start, length, _ = contiguity.of_model(record, np.array([3, 1 << 5], np.int64))
     assert (start.tolist(), length.tolist()) == ([0, 69], [2, 1])
 
 
