@@ -81,27 +81,24 @@ def interleave(state, book, opened, slices, operations, events):
     `book` holds groups and calls; `opened` which measured open file stands for that of each file, `operations` what is
     known of each of the batch.  An operation that goes on from the buffer before has had its touches.
     """
-    s, first = state[0], 0
-    for i in range(len(events)):
-        slices[i].first = slices[i].behind = 0
-    for i in range(len(events)):
-        event = events[i]
-        if event.space == KERNEL:
-            event.vaddr += (event.addr >> AREA) << LARGE
-    while first < len(events):
-        op, count, sites, amount = events[first].op, 0, 0, 0
-        for i in range(first, min(len(events), first + MOST)):
-            event = events[i]
+    s, i = state[0], 0
+    while i < len(events):
+        op, first, sites, amount = events[i].op, i, 0, 0
+        while i < min(len(events), first + MOST):
+            event, piece = events[i], slices[i]
             if event.op != op:
                 break
-            count += 1
+            piece.first = piece.behind = 0
+            if event.space == KERNEL:
+                event.vaddr += (event.addr >> AREA) << LARGE
             sites |= 1 << int(event.site)  # in plain Python a byte would overflow
-            amount += 0 if event.code == WORK else LINE + max(event.length, 0)
+            if event.code != WORK:
+                amount += LINE + max(event.length, 0)
+            i += 1
         if op != s.op:
             s.op = op
             _begin(s, book, opened, operations[op], sites, amount)
-            _spread(s, slices[first : first + count])
-        first += count
+            _spread(s, slices[first:i])
 
 
 @inlined

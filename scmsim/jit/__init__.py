@@ -56,8 +56,9 @@ if LINKS:
     from scmsim.jit import linking
 
     _KERNEL, _PART, _OPTIMIZED = linking.KernelCompiler, linking.PartCompiler, linking.OptimizedPartCompiler
+    _OUTLINED = linking.OutlinedCompiler
 else:
-    _KERNEL = _PART = _OPTIMIZED = Compiler
+    _KERNEL = _PART = _OPTIMIZED = _OUTLINED = Compiler
 _COMMON = {"nogil": True, "error_model": "numpy", "_nrt": False}
 _INSIDE = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **_COMMON}
 # Replays are a fifth slower if the MMU's parts are not optimised before they are compiled into their kernel; others gain nothing.
@@ -81,10 +82,11 @@ def _kept(made):
     return made
 
 
-def subroutine(function, **options):
+def subroutine(function, compiler=None, forceinline=False):
     """A function that only kernels call."""
-    compiler = _OPTIMIZED if function.__module__.startswith(_OPTIMIZED_FIRST) else _PART
-    made = numba.njit(pipeline_class=compiler, **_INSIDE, **options)(function)
+    # said in either case: numba has what a function calls inherit it
+    compiler = compiler or (_OPTIMIZED if function.__module__.startswith(_OPTIMIZED_FIRST) else _PART)
+    made = numba.njit(pipeline_class=compiler, forceinline=forceinline, **_INSIDE)(function)
     if not LINKS:
         _kept(made)
     if not numba.config.DISABLE_JIT:
@@ -93,13 +95,18 @@ def subroutine(function, **options):
         made.get_call_template = lambda args, kws: template(
             tuple(map(types.unliteral, args)), {name: types.unliteral(arg) for name, arg in kws.items()}
         )
-    made.made_by = functools.partial(subroutine, **options)
+    made.made_by = functools.partial(subroutine, compiler=compiler, forceinline=forceinline)
     return made
 
 
 def inlined(function):
     """A small part that is always compiled into its callers: passing it three arrays costs more than what it does."""
     return subroutine(function, forceinline=True)
+
+
+def outlined(function):
+    """A part that is never compiled into its callers: what is seldom needed need not be compiled anew at each place."""
+    return subroutine(function, _OUTLINED)
 
 
 def is_kept(kernel):

@@ -12,6 +12,7 @@ of them are a third of the MMU's code, a sixth of its compile time and no faster
 
 from collections.abc import Iterator
 
+from llvmlite.binding import Linkage
 from numba import _dynfunc, config
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
@@ -58,6 +59,13 @@ class _Kernel(_Library):
         self._linking_libraries = list(_reached(self))
         super().finalize()
 
+    def _optimize_final_module(self):
+        """Optimise it with its parts as its own, so that LLVM may drop arguments that a part does not need, and parts."""
+        for function in self._final_module.functions:
+            if function.linkage == Linkage.linkonce_odr:
+                function.linkage = Linkage.internal
+        super()._optimize_final_module()
+
 
 def _reached(library) -> Iterator[JITCodeLibrary]:
     """Every library that `library` calls, itself or through parts, once."""
@@ -74,15 +82,18 @@ def _reached(library) -> Iterator[JITCodeLibrary]:
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _PartLowering(NativeLowering):
     _name = "part_lowering"
-    library = _Part
+    library: type[_Part] = _Part
+    attributes: tuple[str, ...] = ()  # of LLVM, for the function
 
     def run_pass(self, state):
         """Make the LLVM code and let it be called by other kernels."""
         library = state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
         super().run_pass(state)
-        library.finalize()
         made = state["cr"]
+        for attribute in self.attributes:
+            library._final_module.get_function(made.fndesc.mangled_name).add_function_attribute(attribute)
+        library.finalize()
         name = made.fndesc.qualname.split(".")[-1]
         key = _dynfunc.make_function(made.fndesc.lookup_module(), name, "", 0, made.env, (library,))
         state.targetctx.insert_user_function(key, made.fndesc, [library])
@@ -94,6 +105,12 @@ class _PartLowering(NativeLowering):
 class _OptimizedPartLowering(_PartLowering):
     _name = "optimized_part_lowering"
     library = _OptimizedPart
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _OutlinedLowering(_OptimizedPartLowering):
+    _name = "outlined_lowering"
+    attributes = ("noinline",)
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -124,6 +141,12 @@ class OptimizedPartCompiler(PartCompiler):
     """For functions that only kernels call, whose loops are best optimised before they are compiled into their callers."""
 
     lowering = _OptimizedPartLowering
+
+
+class OutlinedCompiler(PartCompiler):
+    """For functions that only kernels call, and that are never compiled into their callers."""
+
+    lowering = _OutlinedLowering
 
 
 class KernelCompiler(PartCompiler):

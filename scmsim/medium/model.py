@@ -13,6 +13,7 @@ from scmsim.core.records import FENCE, FLUSH, KINDS, LOAD, NTSTORE, PM, STORE
 from scmsim.jit import inlined, kernel, subroutine
 
 DIRTY_SLOTS = 4096
+GROUP = 64  # slots, those of the lines of a page
 RECENT_SLOTS = 4096  # first lines of runs; as many runs of 4 KiB take 16 MiB of a last-level cache
 BUFFER_SLOTS = 64
 MANY = 8  # lines from which on looking at all of them first pays
@@ -23,7 +24,7 @@ STATE = np.dtype(
         np.record,
         [
             ("dirty", "i8", (DIRTY_SLOTS,)),  # line number + 1, 0 = empty
-            ("dirty_lines", "i8"),  # slots in use
+            ("may_hold", "u1", (DIRTY_SLOTS // GROUP,)),  # 0: no slot of this group is in use
             ("recent", "i8", (RECENT_SLOTS,)),  # line number + 1 of a run's first line
             ("buffer_64", "i8", (BUFFER_SLOTS,)),  # granule number + 1
             ("buffer_256", "i8", (BUFFER_SLOTS,)),
@@ -101,7 +102,7 @@ def all_fresh(m, first, last):
         return False
     for k in range(slots.size):
         slots[k] = first + k + 1
-    m.dirty_lines += empty
+    m.may_hold[slot // GROUP : (slot + last - first) // GROUP + 1] = 1
     return True
 
 
@@ -116,7 +117,6 @@ def all_dirty(m, first, last):
         return False
     for k in range(slots.size):
         slots[k] = 0
-    m.dirty_lines -= same
     return True
 
 
@@ -131,9 +131,8 @@ def make_dirty(m, c, first, last):
         if old != line + 1:
             if old != 0:
                 write_back(m, c, (old - 1) << 6, old << 6)
-            else:
-                m.dirty_lines += 1
             m.dirty[slot] = line + 1
+            m.may_hold[slot // GROUP] = 1
 
 
 @subroutine
@@ -147,7 +146,6 @@ def clean(m, c, first, last):
         slot = line & (DIRTY_SLOTS - 1)
         if m.dirty[slot] == line + 1:
             m.dirty[slot] = 0
-            m.dirty_lines -= 1
             if start < 0:
                 start = line
         elif start >= 0:
@@ -160,11 +158,17 @@ def clean(m, c, first, last):
 @subroutine
 def drop(m, first, last):
     """A non-temporal store takes its lines out of the caches; what was dirty in them leaves with it."""
-    for line in range(first, last + 1):
-        slot = line & (DIRTY_SLOTS - 1)
-        if m.dirty[slot] == line + 1:
-            m.dirty[slot] = 0
-            m.dirty_lines -= 1
+    while first <= last:
+        behind, left, group = min(last, first | GROUP - 1) + 1, 0, (first & DIRTY_SLOTS - 1) // GROUP
+        if m.may_hold[group]:
+            for line in range(first, behind):
+                slot = line & (DIRTY_SLOTS - 1)
+                if m.dirty[slot] == line + 1:
+                    m.dirty[slot] = 0
+                left |= m.dirty[slot]
+            if left == 0 and behind - first == GROUP:
+                m.may_hold[group] = 0
+        first = behind
 
 
 @subroutine
@@ -206,8 +210,7 @@ def store(m, c, e, counted):
         m.stored[m.kind_of[e.site]] += size
     if e.code == NTSTORE:
         c.nt_stored_bytes += size
-        if m.dirty_lines > 0:
-            drop(m, first, last)
+        drop(m, first, last)
         write_back(m, c, e.addr, e.addr + e.length)
         m.recent[first & (RECENT_SLOTS - 1)] = 0
         return

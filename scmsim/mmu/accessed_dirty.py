@@ -5,12 +5,12 @@ itself when a fault maps a user page.  So this is off unless a machine asks for 
 remembered, in 16 Ki regions of 64 pages (4 GiB of small pages).  A page whose region was evicted counts again.
 """
 
-from scmsim.jit import subroutine
+from scmsim.jit import outlined
 from scmsim.mmu.columns import UPDATE_CYCLES, UPDATES
 from scmsim.mmu.state import ADDRESS, REGIONS
 
 
-@subroutine
+@outlined
 def note(s, c, vaddr, order, walked, store):
     """A page was walked to or stored to: set its bits, counting those that were not set."""
     page = (vaddr & ADDRESS | s.space) >> order

@@ -151,6 +151,10 @@ def _page(s: np.void, tlbs: list[_Array], held: list[list[int]], side: int, kind
     page["leaf"], page["walk_order"] = min(_leaf(s, order), 3), order
     page["column"] = _COLUMNS.index(("dtlb_load_lookups", "dtlb_store_lookups", "itlb_lookups")[side])
     page["split"], page["store"] = who != "fetch", who == "store"
+    t = s["array"][page["l1"]]
+    page["recent"], page["stride"] = t["recent"], t["lanes"] >> t["recent_shift"]
+    page["set_mask"], page["fold"] = t["mask"], t["fold"]
+    page["low"] = page["order"] | (layout.NEVER if t["mask"] < 0 or s["track_bits"] else 0)
     return page
 
 

@@ -9,7 +9,7 @@ RAR), and the sender waits until all have done it.  Linux 6.15 broadcasts every 
 that runs on as many CPUs as `broadcast_from` says (arch/x86/mm/tlb.c, broadcast_tlb_flush, kernel_tlb_flush_range).
 """
 
-from scmsim.jit import subroutine
+from scmsim.jit import outlined, subroutine
 from scmsim.mmu.columns import FLUSHES, INVALIDATION_CYCLES, INVALIDATIONS, SHOOTDOWNS
 from scmsim.mmu.state import ADDRESS, ADDRESS_BITS, ASIDS, EMPTY, ROW_SHIFT
 from scmsim.mmu.tlb import first_slot, free, way_of
@@ -18,7 +18,7 @@ _EVERYTHING = -1  # instead of an address space
 _SMALL = 12  # log2 of the bytes of a small page
 
 
-@subroutine
+@outlined
 def invalidate(s, c, vaddr, length, order, cpus):
     """Invalidate the pages (log2 size `order`) of [vaddr, vaddr + length), on `cpus` CPUs.
 
@@ -109,7 +109,7 @@ def flush(s, space):
     empty_walk_caches(s)
 
 
-@subroutine
+@outlined
 def switch(s, c, mm):
     """Go on with address space `mm`: under another number (PCID), or flushing the user pages of the one before."""
     for number in range(ASIDS if s.pcid else 1):

@@ -16,8 +16,8 @@ from scmsim.mmu import accessed_dirty
 from scmsim.mmu.columns import BLOCK, HIT, INSTRUCTIONS, LOADS, LOOKUPS, ROW, STORES, USER_LOOKUPS
 from scmsim.mmu.columns import SUPPLIED as SUPPLIED
 from scmsim.mmu.invalidate import invalidate, switch
-from scmsim.mmu.state import BOTH, LRU
-from scmsim.mmu.tlb import LANES, first_slot, recent_slot, touch_short
+from scmsim.mmu.state import BOTH, LRU, SLOTS
+from scmsim.mmu.tlb import LANES, touch_short
 from scmsim.mmu.touches import NOTHING, Table, look_up_touches
 from scmsim.mmu.translate import missed, translate
 
@@ -57,44 +57,50 @@ _NONE = np.zeros(0, SLICE)
 
 @kernel
 def _replay(state, counts, known, slices, events, bins):
-    s, touches = state[0], slices.size > 0
+    s = state[0]
+    if slices.size == 0:
+        for i in range(events.size):
+            take(s, counts[bins[i] & 0x7FFFFFFF], events[i])
+        return
     for i in range(events.size):
-        e, c = events[i], counts[bins[i] & 0x7FFFFFFF]
-        if touches:
-            look_up_touches(s, c, known, slices[i])
-        at, code, length, width, vaddr = c.at, e.code, e.length, e.width, e.vaddr
-        page = s.page[code, e.order & 63]
-        if code == WORK:
-            at[INSTRUCTIONS] += e.addr - length - width
-            at[LOADS] += length
-            at[STORES] += width
-            length, width = 1, 0
-        if code > FLUSH and code != WORK:
-            if code > MAP:
-                if length > 0:
-                    invalidate(s, c, vaddr, length, page.walk_order, width)
-                elif code == INVALIDATE and width > 0:
-                    switch(s, c, width - 1)
-            continue
-        if length <= 0:
-            continue
-        lookups = 1
-        if (vaddr ^ (vaddr + length - 1)) >> page.order != 0:
-            lookups = look_up(s, c, page, vaddr, length, e.order)
-        elif not is_first(s, page, vaddr):
-            look_up_one(s, c, page, vaddr, length, e.order)
-        accesses = (length + 7) >> 3
-        if width != 8:
-            accesses = (length + width - 1) // width if width > 0 else 0
-        accesses &= page.by_width
-        if accesses > lookups:
-            lookups = accesses
-        at[page.column & 63] += lookups
-        s.now += lookups
+        c = counts[bins[i] & 0x7FFFFFFF]
+        look_up_touches(s, c, known, slices[i])
+        take(s, c, events[i])
+
+
+@inlined
+def take(s, c, e):
+    """Replay an event."""
+    at, code, length, width, vaddr = c.at, e.code, e.length, e.width, e.vaddr
+    page = s.page[code, e.order & 63]
+    if code == WORK:
+        at[INSTRUCTIONS] += e.addr - length - width
+        at[LOADS] += length
+        at[STORES] += width
+        length, width = 1, 0
+    elif code > FLUSH:
+        if code > MAP:
+            if length > 0:
+                invalidate(s, c, vaddr, length, page.walk_order, width)
+            elif code == INVALIDATE and width > 0:
+                switch(s, c, width - 1)
+        return
+    if length <= 0:
+        return
+    lookups = 1
+    if (vaddr ^ (vaddr + length - 1)) >> page.order != 0:
+        lookups = look_up(s, c, page, vaddr, length, e.order)
+    elif not is_first(s, page, vaddr):
+        look_up_one(s, c, page, vaddr, length, e.order)
+    if width > 0:
+        accesses = ((length + 7) >> 3 if width == 8 else (length + width - 1) // width) & page.by_width
+        lookups = max(lookups, accesses)
         if page.retired >= 0:
             at[page.retired & 63] += MILLI * accesses
-        if vaddr >= 0:
-            at[USER_LOOKUPS] += lookups * page.split
+    at[page.column & 63] += lookups
+    s.now += lookups
+    if vaddr >= 0:
+        at[USER_LOOKUPS] += lookups * page.split
 
 
 @kernel
@@ -113,9 +119,9 @@ def relate(counts, sign):
 @inlined
 def is_first(s, page, address):
     """Whether the page is the one used last in its first-level set: a hit that changes nothing, as most do."""
-    t, number, space = s.array[page.l1], (address & s.low_bits) >> page.order, s.space & ~(address >> 63)
-    found = s.tag[recent_slot(t, first_slot(t, number))] == number << page.order | page.order | space
-    return found and s.track_bits == 0
+    number = (address & s.low_bits) >> page.order
+    slot = page.recent + ((number ^ number >> page.fold) & page.set_mask) * page.stride
+    return s.tag[slot & SLOTS - 1] == number << page.order | page.low | s.space & ~(address >> 63)
 
 
 @inlined

@@ -5,7 +5,7 @@ own order, cut where the set changes.  Many chunks have the same sequences, so e
 kept that need be looked up (`needless.py`).
 """
 
-from scmsim.jit import subroutine
+from scmsim.jit import outlined, subroutine
 from scmsim.mmu.needless import mark_needed
 from scmsim.mmu.set_states import NONE, forget
 from scmsim.mmu.state import BOTH, RANDOM, ROW_SHIFT
@@ -14,7 +14,7 @@ ANY = -2  # in the place of what a chunk is arranged for: it touches no object
 NO_SHORT_WAY = -1  # in the place of a rule of replacement: the set has more than 8 slots
 
 
-@subroutine
+@outlined
 def arranged(s, known, number, piece, key):
     """Let a chunk have its sequences for the objects of a slice, `key`."""
     m, chunk = known.memo[0], known.chunks[number]

@@ -10,7 +10,7 @@ Left out are sets of more than 8 slots, random replacement, whose victims are no
 the second level decides what the first one gets.
 """
 
-from scmsim.jit import inlined, subroutine
+from scmsim.jit import inlined, outlined, subroutine
 from scmsim.jit.vectors import copy8, copy8_bytes, same8, same8_bytes, touch8
 from scmsim.mmu.state import BOTH, EMPTY, LRU, ROW_SHIFT
 from scmsim.mmu.tlb import note_filled, touch
@@ -62,7 +62,7 @@ def is_state(s, m, row, number):
     return same8(s.tag, at, m.tags, there) == ALL and same8_bytes(s.mark, at, m.marks, there) == ALL
 
 
-@subroutine
+@outlined
 def number_of(s, m, row):
     """The number of the state that a set is in, a new one if need be."""
     at, mixed, mask = row << ROW_SHIFT, 0, m.state_slots.size - 1
@@ -100,7 +100,7 @@ def play(s, c, m, sequence):
     s.known[sequence.row] = sequence.becomes
 
 
-@subroutine
+@outlined
 def look_up_sequence(s, c, m, pages, sequence):
     """Look those touches of a sequence up that need be, and remember what they do."""
     if not sequence.is_numbered:
@@ -164,7 +164,7 @@ def make_room(s, m, misses):
         forget(s, m)
 
 
-@subroutine
+@outlined
 def forget(s, m):
     """Forget all states and transitions."""
     m.states, m.count, m.misses = 0, 0, 0

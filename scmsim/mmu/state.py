@@ -21,6 +21,7 @@ CACHES = 3  # most levels of caches that serve page-table entries
 WALKERS = 6  # most page walkers (Zen 3)
 ASIDS = 6  # address spaces that keep their entries (Linux arch/x86/mm/tlb.c, TLB_NR_DYN_ASIDS)
 EMPTY = -1
+NEVER = -1 << 63  # in no tag
 ADDRESS_BITS = 57  # an address without its sign extension (5-level paging); the number of its address space lies above
 ADDRESS = (1 << ADDRESS_BITS) - 1
 
@@ -74,6 +75,12 @@ PAGE = np.dtype(
             ("by_width", "i8"),  # -1: one look-up for each `width` bytes; 0: one for each page
             ("retired", "i8"),  # counter of the retired instructions, -1 = none
             ("store", "i8"),  # 1: sets the dirty bit
+            # Where the page used last of a set of the first level is noted: in slot `recent` + number of the set * `stride`.
+            ("recent", "i8"),
+            ("stride", "i8"),
+            ("set_mask", "i8"),  # the array's `mask` and `fold`
+            ("fold", "i8"),
+            ("low", "i8"),  # of a tag: `order`; with NEVER where to be the page used last tells nothing
         ],
     )
 )

@@ -5,7 +5,7 @@ last is set; NRU), SRRIP with two bits (a new page at distance 2; Jaleel et al.,
 What real TLBs do: Tatar et al., TLB;DR, USENIX Security 2022.
 """
 
-from scmsim.jit import inlined, subroutine
+from scmsim.jit import inlined, outlined, subroutine
 from scmsim.jit.vectors import find8, find16, pass_on16, touch8, touch16
 from scmsim.mmu.state import BITS, EMPTY, FIFO, LRU, RANDOM, ROW_SHIFT, SRRIP, TREE
 
@@ -85,6 +85,12 @@ def touch(s, t, tag, page):
     """Look a tag, of the page of this number, up in array `t` and insert it on a miss; True on a hit."""
     if t.policy == LRU and t.lanes <= LANES:
         return touch_short(s, t, tag, page)
+    return touch_otherwise(s, t, tag, page)
+
+
+@outlined
+def touch_otherwise(s, t, tag, page):
+    """`touch` for other rules and longer sets."""
     at = first_slot(t, page)
     note_changed(s, at)
     if t.policy == LRU:
@@ -112,7 +118,7 @@ def way_of(s, t, tag, at):
     return -1
 
 
-@subroutine
+@outlined
 def probe(s, t, tag, at):
     """Whether the set at `at` has the tag; the rule notes the use."""
     way = way_of(s, t, tag, at)
@@ -148,7 +154,7 @@ def use(s, t, at, way, distance):
         marks[at + way] = distance
 
 
-@subroutine
+@outlined
 def insert(s, t, tag, at):
     """Insert a tag that the set at `at` does not have; returns the evicted tag, or EMPTY."""
     tags, way = s.tag, t.ways - 1

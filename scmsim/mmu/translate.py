@@ -1,7 +1,7 @@
 """A look-up: first level, second level, walk; and who fills which level."""
 
 from scmsim.core.records import ORDER, SCM_TABLE
-from scmsim.jit import subroutine
+from scmsim.jit import outlined, subroutine
 from scmsim.mmu.columns import FAR_HIT_SIZED, HIT, SIZED, STLB_HIT, USER_FAR_HIT, USER_WALKS, WALKS
 from scmsim.mmu.state import ADDRESS, BOTH, EMPTY, EXCLUSIVE, SCM_SHIFT
 from scmsim.mmu.tlb import first_slot, free, insert, probe, touch, way_of
@@ -25,7 +25,7 @@ def translate(s, c, page, address, order):
     return count_miss(s, c, page, address, order, found == 2)
 
 
-@subroutine
+@outlined
 def missed(s, c, page, address, order):
     """The first level has missed, and has the page now, where fills are mostly inclusive; True if it took a walk."""
     number = (address & ADDRESS) >> page.stlb_order
@@ -51,7 +51,7 @@ def count_miss(s, c, page, address, order, hit):
     return True
 
 
-@subroutine
+@outlined
 def by_other_rule(s, page, tag, stlb_tag):
     """Level that has the page, 0 if none, for fills that are exclusive or happen on walks only; does these fills."""
     l1 = s.array[page.l1]
@@ -77,7 +77,7 @@ def by_other_rule(s, page, tag, stlb_tag):
     return found
 
 
-@subroutine
+@outlined
 def keep_victim(s, page, tag):
     """A page that left the first level enters the second one's array for its size, if there is one."""
     order = tag & ORDER

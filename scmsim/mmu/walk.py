@@ -13,7 +13,7 @@ Time is one cycle a look-up; a walk starts when a walker is free and the program
 much as they can: `walk_pending` adds walkers up, `walk_active` is the time with at least one at work.
 """
 
-from scmsim.jit import subroutine
+from scmsim.jit import outlined, subroutine
 from scmsim.mmu.columns import (
     ACTIVE,
     LOADS_FROM,
@@ -33,7 +33,7 @@ _DATA = 1 << 61  # tells the guest-physical address of a page from that of a tab
 MEMORY = 3  # place of DRAM behind the caches
 
 
-@subroutine
+@outlined
 def walk(s, c, page, vaddr, scm):
     """Walk to the page at `vaddr`; `scm`: 1 if its table lies in storage-class memory."""
     at = c.at
@@ -79,7 +79,7 @@ def reference(s, c, line, scm):
     return s.memory_cycles
 
 
-@subroutine
+@outlined
 def nested_walk(s, c, address, scm):
     """Cycles to translate a guest-physical address."""
     order = s.nested_order

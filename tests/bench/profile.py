@@ -2,7 +2,8 @@
 
 Run: python -m tests.bench.profile [FS ...] [--trace FILE]      or: make profile FS="nova-cow ext4" TRACE=FILE
 Without a trace: appends of 4 KiB to a file that begins anew after 64 MiB, and the mix of `tests.bench.mix`.  Each figure is the
-least CPU time of --runs runs, kernels compiled before; `start and end` is what a replay takes besides its stages.
+least CPU time of --runs runs, kernels compiled before.  `footprints` is finding and placing those of each call; the MMU looks
+their touches up.  `start and end` is what a replay takes besides its stages.  --footprints none leaves footprints out.
 """
 
 import argparse
@@ -16,7 +17,9 @@ import numpy as np
 import scmsim
 from scmsim import pipeline
 from scmsim.core.records import CREATE, OP, SETUP, WRITE, Files, Source
+from scmsim.pipeline.kernels import choose
 from scmsim.pipeline.run import Replay
+from scmsim.pipeline.stages import Interleaved, Stage
 from tests.bench.mix import UNIT, Mix
 
 _WRAP = 64 << 20  # bytes of the file that appends go to
@@ -36,22 +39,38 @@ class Appends(Mix):
         self.files = Files(["/bench", "/bench/file"], np.array([0, -1]), np.array([True, False]))
 
 
-def stages(source: Source, fs: str) -> tuple[dict[str, float], int]:
-    """Seconds of each stage of a replay, and the number of events."""
+def stages(source: Source, fs: str, footprints: str | None) -> tuple[dict[str, float], int]:
+    """Seconds of each stage of a replay, without those that it calls itself, and the number of events."""
     took: dict[str, float] = defaultdict(float)
-    began, events = time.process_time(), 0
+    began, events, called = time.process_time(), 0, 0.0
 
     def timed(name: str, action: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any) -> Any:
-            start = time.process_time()
+            nonlocal called
+            start, before, called = time.process_time(), called, 0.0
             result = action(*args)
-            took[name] += time.process_time() - start
+            whole = time.process_time() - start
+            took[name] += whole - called
+            called = before + whole
             return result
 
         return call
 
+    def watch(stage: Stage, name: str, *actions: str) -> None:
+        for action in actions:
+            setattr(stage, action, timed(name, getattr(stage, action)))
+
+    chosen = choose(None, [fs], {}, footprints)
     replay = Replay(
-        source, fs, pipeline.DEFAULTS["machine"], None, pipeline.DEFAULTS["medium"], {}, "site", None, _CHUNK
+        source,
+        fs,
+        pipeline.DEFAULTS["machine"],
+        None,
+        pipeline.DEFAULTS["medium"],
+        {},
+        "site",
+        chosen.footprints,
+        _CHUNK,
     )
     emit = replay.model.events
 
@@ -65,17 +84,20 @@ def stages(source: Source, fs: str) -> tuple[dict[str, float], int]:
 
     replay.model.events = emitted  # type: ignore[method-assign]
     for stage in replay.loop.stages:
-        for action in ("begin", "take"):
-            setattr(stage, action, timed(type(stage).__name__.lower(), getattr(stage, action)))
+        if isinstance(stage, Interleaved):
+            watch(stage.mmu, "mmu", "count")
+            watch(stage, "footprints", "begin", "take", "end")
+        else:
+            watch(stage, type(stage).__name__.lower(), "begin", "take")
     replay.run(False, None)
     whole = time.process_time() - began
     took["start and end"] = whole - sum(took.values())
     return took, events
 
 
-def least(runs: int, source: Source, fs: str) -> tuple[dict[str, float], int]:
+def least(runs: int, source: Source, fs: str, footprints: str | None) -> tuple[dict[str, float], int]:
     """As `stages`, of each stage the least of some runs."""
-    found = [stages(source, fs) for _ in range(runs)]
+    found = [stages(source, fs, footprints) for _ in range(runs)]
     return {name: min(took[name] for took, _ in found) for name in found[0][0]}, found[0][1]
 
 
@@ -85,6 +107,7 @@ def main() -> None:
     parser.add_argument("fs", nargs="*", default=["nova-cow"], help="file systems")
     parser.add_argument("--trace", help="a stored trace (scmsim trace convert makes one)")
     parser.add_argument("--calls", type=int, default=300_000, help="calls of the traces that are made here")
+    parser.add_argument("--footprints", help="as of a replay")
     parser.add_argument("--runs", type=int, default=5)
     options = parser.parse_args()
     if options.trace:
@@ -95,8 +118,8 @@ def main() -> None:
         sources = {"4 KiB appends": Appends(options.calls), "4 KiB mix": Mix(options.calls)}
     for fs in options.fs:
         for name, source in sources.items():
-            scmsim.replay(source, fs, footprints="none")  # compiles, or loads what is compiled
-            took, events = least(options.runs, source, fs)
+            scmsim.replay(source, fs, footprints=options.footprints)  # compiles, or loads what is compiled
+            took, events = least(options.runs, source, fs, options.footprints)
             whole, rows = sum(took.values()), source.rows
             print(f"{fs}, {name}: {rows:,} operations, {events / rows:.1f} events each, {rows / whole / 1e6:.2f} M/s")
             for stage, seconds in took.items():

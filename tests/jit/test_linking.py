@@ -9,7 +9,7 @@ import pytest
 from numba import types
 
 from scmsim import jit
-from scmsim.jit import inlined, kernel, subroutine
+from scmsim.jit import inlined, kernel, outlined, subroutine
 from tests.conftest import NO_JIT
 
 pytestmark = pytest.mark.skipif(NO_JIT or not jit.LINKS, reason="parts are not compiled, or as numba does it")
@@ -18,6 +18,21 @@ pytestmark = pytest.mark.skipif(NO_JIT or not jit.LINKS, reason="parts are not c
 @inlined
 def doubled(x):
     return 2 * x
+
+
+@subroutine
+def tripled(x):
+    return 3 * x
+
+
+@outlined
+def halved(x):
+    return x >> 1
+
+
+@inlined
+def mixed(x):
+    return tripled(x) + halved(x)
 
 
 @subroutine
@@ -50,6 +65,16 @@ def test_a_part_is_compiled_once_for_all_literals_and_has_no_machine_code():
         add.get_call_template((table, row, types.int64), {})
     (made,) = add.overloads.values()
     assert not made.library.codegen._engine.get_function_address(made.fndesc.mangled_name)
+
+
+def test_what_an_inlined_part_calls_is_not_inlined_by_that():
+    mixed.get_call_template((types.int64,), {})
+    found = []
+    for part in (mixed, tripled, halved):
+        (made,) = part.overloads.values()
+        function = made.library._final_module.get_function(made.fndesc.mangled_name)
+        found.append({b"alwaysinline", b"noinline"} & set(b" ".join(function.attributes).split()))
+    assert found == [{b"alwaysinline"}, set(), {b"noinline"}]
 
 
 def test_an_error_in_a_part_reaches_python():

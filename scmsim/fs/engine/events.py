@@ -120,20 +120,19 @@ def load_recipes(state: "State", recipes: Mapping[int, Sequence[Sequence[int]]],
     A WORK step charges its cost `length` + register times.  The WORK of one site becomes one event (`merge`); constant parts are
     added up here, so costs must be final.
     """
-    record, at = state.record[0], 0
+    record, at = state.record.view(np.ndarray)[0], 0  # attribute access of a recarray takes microseconds
     for number, steps in enumerate(recipes.values()):
         merged = _merge_work(record, steps, merge)
-        record.recipe_at[number] = at
-        record.recipe[at : at + len(merged)] = np.array(merged, np.int64).reshape(-1, 6)
+        record["recipe_at"][number] = at
+        record["recipe"][at : at + len(merged)] = np.array(merged, np.int64).reshape(-1, 6)
         at += len(merged)
-    record.recipe_at[len(recipes) :] = at
+    record["recipe_at"][len(recipes) :] = at
 
 
 def _merge_work(record: Any, steps: Sequence[Sequence[int]], merge: bool) -> list[Sequence[int]]:
     """The steps as `emit_recipe` reads them; a site's constant WORK, and its first WORK by register, in one step."""
-    constant = (
-        {int(record.cost[s[OFFSET], 3]) for s in steps if s[WHAT] & 255 == WORK and s[LENGTH]} if merge else set()
-    )
+    costs = record["cost"]
+    constant = {int(costs[s[OFFSET], 3]) for s in steps if s[WHAT] & 255 == WORK and s[LENGTH]} if merge else set()
     merged: list[Sequence[int]] = []
     place: dict[int, int] = {}  # site -> index of its merged step
     for step in steps:
@@ -141,15 +140,15 @@ def _merge_work(record: Any, steps: Sequence[Sequence[int]], merge: bool) -> lis
         if step[WHAT] & 255 != WORK:
             merged.append(step)
             continue
-        site = int(record.cost[cost, 3])
+        site = int(costs[cost, 3])
         if site not in constant:
             merged.append((WORK, cost, cost, step[LENGTH], by, 0))
             continue
         if site not in place:
             place[site] = len(merged)
-            merged.append((WORK, 0, _spare_cost(record, site), 1, 0, 0))
+            merged.append((WORK, 0, _spare_cost(costs, site), 1, 0, 0))
         k = place[site]
-        record.cost[merged[k][OFFSET], :3] += record.cost[cost, :3] * step[LENGTH]
+        costs[merged[k][OFFSET], :3] += costs[cost, :3] * step[LENGTH]
         if by and merged[k][LENGTH_REG]:
             merged.append((WORK, cost, cost, 0, by, 0))
         elif by:
@@ -157,10 +156,10 @@ def _merge_work(record: Any, steps: Sequence[Sequence[int]], merge: bool) -> lis
     return merged
 
 
-def _spare_cost(record: Any, site: int) -> int:
+def _spare_cost(costs: np.ndarray, site: int) -> int:
     """A cost row for a merged step, from the table's end down."""
-    row = next(k for k in range(MAX_COSTS - 1, -1, -1) if record.cost[k, 3] == FREE_COST)
-    record.cost[row] = (0, 0, 0, site)
+    row = int(np.flatnonzero(costs[:, 3] == FREE_COST)[-1])
+    costs[row] = (0, 0, 0, site)
     return row
 
 
