@@ -347,11 +347,13 @@ def in_order(tests: list[Test], longest: float) -> list[Test]:
     """Tests as a mutant meets them, `longest` seconds in all: the fastest, the stored events, the others."""
     stored = [test for test in tests if test.item.path.name == STORED]
     others = [test for test in tests if test.item.path.name != STORED]
-    ends = list(itertools.accumulate(test.seconds for test in others))
-    quick = sum(end <= QUICK for end in ends)
-    tests = others[:quick] + stored + others[quick:]
-    ends = list(itertools.accumulate(test.seconds for test in tests))
-    return tests[: sum(end <= longest for end in ends)]
+    quick = sum(end <= QUICK for end in itertools.accumulate(test.seconds for test in others))
+    chosen, left = [], longest
+    for test in others[:quick] + stored + others[quick:]:
+        if test.seconds <= left:
+            chosen.append(test)
+            left -= test.seconds
+    return chosen
 
 
 def forked(run: Callable[[], tuple[bool, Any]], seconds: float) -> tuple[int, Any]:

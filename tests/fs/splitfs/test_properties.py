@@ -40,7 +40,6 @@ def test_kernels_agree_with_the_twin(mode, trace, room):
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.skipif(NO_JIT, reason="a long trace")
 def test_long_traces_agree_with_the_twin(mode):
     """Extent leaves, more appends than the first staging file holds, overwrites that are not whole pages, commits."""
     rows = [("create", 1), *[("write", 1, 8192 * i, 100) for i in range(800)], ("fsync", 1), ("create", 2)]

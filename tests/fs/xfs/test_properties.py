@@ -88,12 +88,10 @@ def large_writes():
     [(appends_with_fsync(1300), 24 << 20), (every_other_page(800), 40 << 20), (large_writes(), 80 << 20)],
     ids=["log wraps", "leaves", "large"],
 )
-@pytest.mark.skipif(NO_JIT, reason="long traces")
 def test_long_traces_agree_with_the_twin(trace, capacity):
     assert not FAMILY.agree(trace, capacity).failed
 
 
-@pytest.mark.skipif(NO_JIT, reason="a long trace")
 def test_a_directory_grows_and_shrinks():
     """1200 names: all four forms, three leaves and more; renames; then all names go."""
     count = 1200
