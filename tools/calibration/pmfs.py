@@ -48,6 +48,7 @@ FIXED = {
     "match_entry": (38.6, 10.3, 4.1, "directory scan", "record compared", "measured", "row unlinkl: 1000 records of other names before each"),
     "fit_entry": (22, 5.1, 0.3, "directory scan", "record looked at for a gap", "measured", "row link less 1500 match_entry, / 1500"),
     "cow_edge": (60, 15, 8, "cow copy", "range copied", "estimate", "estimate: one call of memcpy"),
+    "nocache_line": (4, 0, 0, "data copy", "64 bytes copied by non-temporal stores", "derived", "__copy_user_nocache (arch/x86/lib/copy_user_64.S): 20 instructions a line, 16 of them the moves themselves"),
 }  # fmt: skip
 CALLS = {
     "create": ("create", "close"), "unlink": ("unlinkl",), "evict": ("unlink0", "unlink"), "rename": ("rename",),

@@ -32,7 +32,7 @@ COSTS = (
     "write_call", "fast_write", "transaction", "log_call", "log_entry", "find_page", "write_page", "copy_line", "new_block",
     "new_node", "zero_call", "zero_line", "read_call", "read_page", "fsync_call", "clean_entry", "create", "open", "close",
     "unlink", "evict", "rename", "link", "mkdir", "rmdir", "stat", "readdir", "readdir_entry", "truncate", "mmap", "other_call",
-    "match_entry", "fit_entry", "free_block", "cow_edge",
+    "match_entry", "fit_entry", "free_block", "cow_edge", "nocache_line",
 )  # fmt: skip
 
 
@@ -88,16 +88,17 @@ def _data(dax: bool) -> dict[int, list]:
         if dax
         else [_step(NTSTORE, "data copy", TO, 0, 0, BYTES, width=8)]
     )
+    width, line = (0, "copy_line") if dax else (8, "nocache_line")  # the original loads word by word, too
     edges = [_step(FLUSH, "data copy", TO, 0, 0, LEAF), _step(FLUSH, "data copy", EDGE_AT, 0, 0, EDGE)]
     return {
         WRITE: [_work("write_call", 1), *_find("index")],
         FIND: _find("index"),
         COPY: [
-            _step(LOAD, "data copy", USER_AT, 0, 0, BYTES, space=USER),
+            _step(LOAD, "data copy", USER_AT, 0, 0, BYTES, space=USER, width=width),
             *copied,
             *edges,
             _work("write_page", 0, PAGES),
-            _work("copy_line", 0, LINES),
+            _work(line, 0, LINES),
         ],
         FAST_END: [
             _fence("data copy", 0, GROWN),
@@ -136,13 +137,13 @@ def _data(dax: bool) -> dict[int, list]:
         TIMES: [_step(STORE, "inode", INODE, 32, 8)],
         RESIZED: [_step(STORE, "inode", INODE, 24, 8)],
         COW_EDGE: [
-            _step(LOAD, "cow copy", FROM, 0, 0, BYTES),
+            _step(LOAD, "cow copy", FROM, 0, 0, BYTES, width=width),
             *[
                 (what if site != _SITE["data copy"] else what - (_SITE["data copy"] << 8) + (_SITE["cow copy"] << 8), *rest)
                 for (what, *rest), site in ((step, step[0] >> 8 & 255) for step in copied)
             ],
             _work("cow_edge", 1),
-            _work("copy_line", 0, LINES),
+            _work(line, 0, LINES),
         ],
         READ: [_work("read_call", 1)],
         READ_DATA: [
