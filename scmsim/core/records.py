@@ -105,6 +105,7 @@ SCM_TABLE = 64  # its page table lies in storage-class memory
 
 # What stored bytes are for; a model's SITES maps each site to one of these.
 KINDS = ("data", "metadata", "log", "zeroing", "none")
+BULK = ("data", "zeroing")  # kinds that are moved in bulk
 
 
 def pack(code: int, site: int, space: int, width: int = 0) -> int:

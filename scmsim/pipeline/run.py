@@ -10,7 +10,7 @@ from scmsim import footprint
 from scmsim import system as systems
 from scmsim.core.counters import SCHEMA, rounded
 from scmsim.core.errors import expect
-from scmsim.core.records import CONTINUES, FSYNC, KINDS, OP, OPS, SYNC, Source
+from scmsim.core.records import BULK, CONTINUES, FSYNC, KINDS, OP, OPS, SYNC, Source
 from scmsim.fs.engine.model import Model
 from scmsim.medium import read as read_medium
 from scmsim.mmu import host
@@ -134,7 +134,8 @@ class Replay:
             run.warnings.append(
                 f"at the end {' and '.join(left)}: not counted; write them back with sync_at_end (--sync-at-end)"
             )
-        run.derive(timing(self.machine), self.medium_table)
+        bulk = [site for site, kind in self.model.kinds.items() if kind in BULK]
+        run.derive(timing(self.machine), self.medium_table, bulk)
         return run
 
     def _part(self, batches: Callable[[int], Iterable[np.recarray]], times: int, progress: Progress | None) -> int:

@@ -210,7 +210,7 @@ ANSWERS = {
 NAND_READS = "a read of NAND took 18 ms a call and 3.3 ms a page, which no time of the medium gives"
 NAND_WRITES = "NAND's times and replacement units decide (46 and 131 ms at the longest); FAT on SCM lacks 0.2 ms a call"
 REASONS = {
-    "SCMM-9": "a create of FAT and ext2 is taken to cost an open; their search is there: 400 other files add 0.07 ms",
+    "SCMM-9": "a create of FAT and ext2 is taken to cost an open: 171 and 210 us with what 5.13's ext2 does beside a look-up",
     "SCMM-11": NAND_WRITES,
     "SCMM-12": NAND_WRITES,
     "SCMM-13": "not known: a walk of the SCM manager from the first object to each would add 6 us of 305",

@@ -1,6 +1,7 @@
 """One run: a trace through one combination of models, or one cell of a measurement."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,11 +75,12 @@ class Run:
         self,
         time: Mapping[str, Any] | None = None,
         medium: Mapping[str, Any] | None = None,
+        bulk: Iterable[str] = (),
     ) -> "Run":
         """Fill `metrics`, `why_absent`, `estimated` and `time_ns` from the counts; returns self.
 
         `time` is the machine's [time] table and `medium` the medium's table (see `time.estimate`); without `time`
-        nothing is estimated.
+        nothing is estimated.  `bulk` are the sites that move data in bulk.
         """
         from scmsim.result import metrics as formulas  # here, because reading a result needs neither
         from scmsim.result.time import Estimate, estimate
@@ -86,7 +88,12 @@ class Run:
         guess = Estimate()
         if time:
             guess = estimate(
-                self.counters, time, medium or {}, calls=self.calls, waited_ns=self.space.get("waited_ns", 0)
+                self.counters,
+                time,
+                medium or {},
+                calls=self.calls,
+                waited_ns=self.space.get("waited_ns", 0),
+                bulk=self.of_sites(bulk),
             )
         self.time_ns = dict(guess.terms)
         found = formulas.compute(
@@ -103,6 +110,10 @@ class Run:
         self.why_absent = {**found.why_absent, **{f"time_ns.{term}": why for term, why in guess.why_absent.items()}}
         self.estimated = found.estimated
         return self
+
+    def of_sites(self, names: Iterable[str]) -> dict[str, int]:
+        """Counters of these sites together."""
+        return dict(sum((Counter(self.sites.get(name, {})) for name in names), Counter()))
 
     @property
     def failed(self) -> int:

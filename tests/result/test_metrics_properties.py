@@ -202,6 +202,28 @@ def test_time_terms_by_hand(n: list[int]) -> None:
     assert guess.total_ns == pytest.approx(sum(expected.values())) and guess.cycles == pytest.approx(guess.total_ns * 4)
 
 
+@given(st.lists(st.integers(1, 10**6), min_size=5, max_size=5))
+def test_streamed_stores_hide_the_instructions_that_feed_them(n: list[int]) -> None:
+    """The longer of the two counts; what is stored through the cache hides nothing, nor does what is no bulk data."""
+    streamed, cached, copying, other, media = n
+    bulk = {
+        "instructions": copying,
+        "nt_stored_bytes": streamed,
+        "pm_stored_bytes": streamed + cached,
+        "media_bytes_256": media,
+    }
+    counters = {**bulk, "instructions": copying + other}
+    alone, both = (sum(estimate(counters, TIME, MEDIUM, bulk=given).terms.values()) for given in (None, bulk))
+    stores = max((streamed + cached) / 8, media / 2) * streamed / (streamed + cached)
+    assert alone - both == pytest.approx(min(copying * 0.5 / 4, stores))
+
+
+def test_a_core_may_load_less_than_the_medium_gives() -> None:
+    guess = estimate({"pm_loaded_bytes": 60}, {**TIME, "load_gb_s": 4.0}, MEDIUM)
+    assert guess.terms["load_bandwidth"] == 15
+    assert estimate({"pm_loaded_bytes": 60}, {**TIME, "load_gb_s": 9.0}, MEDIUM).terms["load_bandwidth"] == 10
+
+
 def test_a_medium_without_a_cache_has_its_latency_in_the_bandwidth() -> None:
     guess = estimate({"pm_dependent_loads": 3, "pm_loaded_bytes": 60}, TIME, {**MEDIUM, "cached": False})
     assert guess.terms["dependent_loads"] == 0 and guess.terms["load_bandwidth"] == 10

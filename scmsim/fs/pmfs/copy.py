@@ -17,15 +17,15 @@ def inode_at(s, row):
 
 
 @subroutine
-def looked_up(pages):
-    """How often a run of `pages` pages is looked up: page by page."""
-    return pages
+def looked_up(s, page, pages):
+    """How often a run of `pages` pages from `page` on is looked up: once in each 2**`lookup` pages."""
+    return ((page + pages - 1) >> s.lookup) - (page >> s.lookup) + 1
 
 
 @subroutine
 def set_find(s, arena, row, page, pages):
     """Registers of the look-up of `pages` pages (at most `chunk`) from `page` on."""
-    pages = looked_up(pages)
+    pages = looked_up(s, page, pages)
     i, height = page >> s.shift - 12, arena[row + state.HEIGHT]
     leaf, upper = node(arena, row, 1, i >> 9), node(arena, row, height, recipes.ZERO) if height > 1 else recipes.ZERO
     span = pages << 3

@@ -53,10 +53,12 @@ def edges(s, arena, out, op, row):
     """Both ends of a write that begins or ends inside a block which is new or replaced."""
     mask, end = (1 << s.shift) - 1, op.offset + op.length
     first, last = op.offset >> s.shift, (end - 1) >> s.shift
-    whole = s.whole_edge and not s.replacing
+    inside = (
+        s.whole_edge and not s.replacing and first == last
+    )  # the original clears no end behind a write inside one block
     if op.offset & mask and s.edges & 1:
         edge(s, arena, out, row, first, recipes.ZERO, op.offset & mask)
-    if end & mask and s.edges & 2 and not (whole and first == last and op.offset & mask):
+    if end & mask and s.edges & 2 and not inside:
         edge(s, arena, out, row, last, end & mask, mask + 1)
 
 

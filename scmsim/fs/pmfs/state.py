@@ -71,6 +71,7 @@ FIELDS = [
     ("zeroed_bytes", "i8"),
     ("cleanings", "i8"),
     ("chunk", "i8"),  # pages of one run of copies
+    ("lookup", "i8"),  # log2 of the pages that one look-up finds
     ("header_loads", "i8"),  # bytes of inodes that a block look-up loads
     ("journal_at", "i8"),  # device offset of the journal
 ]
@@ -116,6 +117,8 @@ def start(params: dict, files: Files, *, shift: int, variant: Variant | None = N
     record = state.record[0]
     record.shift, record.unit, record.cow = shift, 1 << (shift - 12), params["data_path"] == "cow"
     record.whole_edge, record.chunk = not dax, CHUNK
+    if params.get("lookup") == "block":
+        record.lookup, record.chunk = shift - 12, max(CHUNK, 512)
     record.journal_blocks = params["journal"] // BLOCK
     record.reg[recipes.JOURNAL] = record.journal_at = recipes.JOURNAL_AT
     record.header_loads = recipes.TABLE_LOADS

@@ -16,7 +16,7 @@ from scmsim.jit.binding import bind
 
 
 @subroutine
-def looked_up(pages):
+def looked_up(s, page, pages):
     """A run of pages lies in one superpage, which is looked up once."""
     return 1
 

@@ -125,8 +125,10 @@ class Pmfs(Journal):
         if low and (first not in had or replace):
             self.edge(first in old, first, 0, low)
         if high and (last not in had or replace):
-            whole = first == last and low and not self.dax and not replace
-            if not whole:
+            inside = (
+                first == last and not self.dax and not replace
+            )  # new_eblk only where the write crosses into the block
+            if not inside:
                 self.edge(last in old, last, high, self.size)
         at = offset
         while at < end:

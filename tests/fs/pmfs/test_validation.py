@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import scmsim
+from scmsim.core.records import WORK
 from scmsim.workload.microbench import Workload
 from tests.conftest import NO_JIT
 from tests.fs import drive, lab
@@ -112,6 +113,25 @@ def test_a_small_write_clears_the_rest_of_its_huge_block(fs, size, version):
     assert found["stored"]["block zeroing"] == (size - 4096 if version == "dax" else size)
     again = drive.persistent(model.feed(drive.ops(("write", 1, 65536, 4096))), model.sites)
     assert again["stored"]["block zeroing"] == 0 and again["stored"]["data copy"] == 4096
+
+
+@pytest.mark.parametrize(("version", "cleared"), [("dax", 2 * MIB - 4096), ("original", 0)])
+def test_the_original_clears_nothing_behind_a_write_at_a_block_s_begin(version, cleared):
+    """linux-pmfs fs/pmfs/xip.c: new_eblk wants a write that crosses into the block; the port to DAX kernels does not."""
+    model = drive.Model("pmfs-2m", drive.files(0, -1, dirs=[0]), version=version)
+    found = drive.persistent(model.feed(drive.ops(("create", 1), ("write", 1, 0, 4096))), model.sites)
+    assert found["stored"].get("block zeroing", 0) == cleared
+
+
+def test_a_read_looks_up_pages_or_blocks():
+    """1 MiB from the middle of a block of 2 MiB on, over the end of it."""
+    looked_up = {}
+    for how in ("page", "block"):
+        model = drive.Model("pmfs-2m", drive.files(0, 4 * MIB, dirs=[0]), lookup=how)
+        events = model.feed(drive.ops(("read", 1, 3 * MIB // 2, MIB)))
+        work = events[(events["code"] == WORK) & (events["site"] == model.sites.index("index"))]
+        looked_up[how] = work["addr"].sum()
+    assert looked_up["page"] == 128 * looked_up["block"]
 
 
 @pytest.mark.parametrize(("fs", "size"), [("pmfs-2m", 2 * MIB), ("pmfs-1g", GIB)])
