@@ -28,8 +28,8 @@ from scmsim.footprint.interleave import CALL, GROUP, PAGE, STATE
 
 _DATA = pathlib.Path(__file__).parent / "data"
 GENERAL = "tmpfs"  # the general layers (system call, VFS, slab) with the least below them: for models without a table of their own
-_NO_CALLS = ("load", "store", "flush", "fence")  # of a mapped file; what a fault of theirs touches was not measured
-_OF_LIBRARIES = ("user library", "user copy", "operation log", "staging")  # mechanisms in user space
+_NO_CALLS = ("load", "store", "flush", "fence")  # of a mapped file: their faults are like no other kind of call
+_OF_PROGRAMS = ("user library", "user copy", "operation log", "staging", "mapped access")  # mechanisms in user space
 NONE_AT_ALL = "none"  # in the place of a kernel: no footprints
 FORMAT = 3
 _MINORS = 20  # minor releases of a major one: the last ones were 3.19, 4.20, 5.19 and 6.19
@@ -183,7 +183,7 @@ def read(path: pathlib.Path, sites: list[str]) -> Footprints:
     measured["sites"] = _translated(measured["sites"], header["sites"], sites)
     state = np.zeros(1, STATE).view(np.recarray)
     state.shared[0] = sum(1 << bit for bit, name in enumerate(sites) if name in header["sites"])
-    state.entering[0] = sum(1 << bit for bit, name in enumerate(sites) if name not in _OF_LIBRARIES)
+    state.entering[0] = sum(1 << bit for bit, name in enumerate(sites) if name not in _OF_PROGRAMS)
     state.alike[0], state.calls[0], state.last[0] = ALIKE, len(measured), -1
     first, bounds = _chunks(measured["count"])
     groups, calls = _ordered(state, measured, first)
@@ -212,7 +212,10 @@ def _chunks(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _ordered(state: np.recarray, measured: np.ndarray, first_chunk: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The calls by group and amount, and the groups; says in `state` which groups each kind has (none of its own: all)."""
+    """The calls by group and amount, and the groups; says in `state` which groups each kind has.
+
+    A kind of call without any of its own has all; a load without any has none.
+    """
     order = np.lexsort((measured["amount"], measured["sites"], measured["kind"]))
     calls = np.zeros(len(order), CALL)
     calls["amount"], calls["number"], calls["opening"] = measured["amount"][order], order, measured["opening"][order]
@@ -227,7 +230,7 @@ def _ordered(state: np.recarray, measured: np.ndarray, first_chunk: np.ndarray) 
     bounds = np.searchsorted(measured["kind"][order][first], np.arange(len(OPS) + 1))
     for kind in range(len(OPS)):
         some = bounds[kind] < bounds[kind + 1]
-        if OPS[kind] not in _NO_CALLS:
+        if some or OPS[kind] not in _NO_CALLS:
             state.groups[0, kind] = (bounds[kind], bounds[kind + 1]) if some else (0, len(groups))
     return groups, calls
 

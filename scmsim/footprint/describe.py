@@ -12,6 +12,7 @@ from scmsim.core.records import (
     FSYNC,
     LINK,
     MMAP,
+    MSYNC,
     MUNMAP,
     OPEN,
     READ,
@@ -19,7 +20,9 @@ from scmsim.core.records import (
     RENAME,
     RMDIR,
     TRUNCATE,
+    ULOAD,
     UNLINK,
+    USTORE,
     WRITE,
     Files,
 )
@@ -112,7 +115,9 @@ def uses_open_file(op):
     """Whether a call makes an open file, or has one behind its descriptor or mapping."""
     if op == OPEN or op == CREATE or op == CLOSE or op == READ or op == WRITE:
         return True
-    return op == FSYNC or op == TRUNCATE or op == FALLOCATE or op == MMAP or op == MUNMAP
+    if op == MMAP or op == MUNMAP or op == MSYNC or op == ULOAD or op == USTORE:
+        return True
+    return op == FSYNC or op == TRUNCATE or op == FALLOCATE
 
 
 @subroutine

@@ -103,7 +103,7 @@ def interleave(state, book, opened, slices, operations, events):
 
 @inlined
 def _begin(s, book, opened, operation, sites, amount):
-    """Find the footprint of an operation; none for one that a library serves, or a load or store."""
+    """Find the footprint of an operation; none for one that a library serves, or a load or store without a fault."""
     s.next = s.behind
     sites, amount = sites | operation.sites, amount + operation.freed
     if sites & s.entering == 0 or s.groups[operation.kind, 1] == 0:

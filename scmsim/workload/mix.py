@@ -1,6 +1,7 @@
 """A random mix of every kind of call on many small files: to measure what each kind does, not to stand for any program.
 
-Its weights and sizes are ours.  It trains the footprints of calls (`scmsim lab footprints`), so nothing is judged on it.
+Loads and stores through mappings come behind all other calls, so that what those touch does not depend on them.  Weights and sizes
+are ours.  It trains the footprints of calls (`scmsim lab footprints`), so nothing is judged on it.
 """
 
 import random
@@ -17,6 +18,7 @@ from scmsim.core.records import (
     LINK,
     MKDIR,
     MMAP,
+    MSYNC,
     MUNMAP,
     OPEN,
     READ,
@@ -27,7 +29,10 @@ from scmsim.core.records import (
     STAT,
     SYNC,
     TRUNCATE,
+    ULOAD,
     UNLINK,
+    USTORE,
+    WRITABLE_SHARED,
     WRITE,
 )
 from scmsim.workload import _stream
@@ -37,11 +42,18 @@ PARAMS = {
     "calls": ("6000", "calls", "calls that count, at least"),
     "files": ("300", "files", "files there at the start"),
     "seed": ("1", "seed", "seed of all draws"),
+    "mapped": ("250", "mappings", "mappings that are loaded from and stored to, behind the calls"),
     "interval": ("1us", "time", "trace time between two calls"),
 }
 SIZES = (512, 1024, 4096, 6000, 16384, 40000, 65536, 262144)  # bytes of a transfer and of a file at the start
 SMALL = (512, 1024, 4096)  # bytes of a write that is made durable at once
+TOUCHES = (1, 4, 8, 16)  # of a mapping
+TOUCHED = (8, 64, 4096, 16384)  # bytes of a touch
 WHOLE = 65536  # bytes of each read of a whole file
+LARGE = (
+    4 << 20
+)  # bytes of some files that are mapped: their faults need pages of the page table and nodes of the kernel's trees
+LARGE_FILES = 6
 DIRS = 8
 _STEPS = {  # and their weights
     "create": 8, "name": 11, "stat": 6, "mkdir": 2, "readdir": 3, "sync": 0.2, "map": 5, "whole": 5, "transfer": 60,
@@ -56,21 +68,24 @@ class Workload(_stream.Stream):
     Raises
     ------
     UsageError
-        If there are no calls or no files.
+        If there are no calls or no files, or less than no mappings.
     """
 
-    def __init__(self, calls: int = 6000, files: int = 300, seed: int = 1, interval: int = 1000) -> None:
+    def __init__(
+        self, calls: int = 6000, files: int = 300, seed: int = 1, mapped: int = 250, interval: int = 1000
+    ) -> None:
         _stream.at_least(1, calls=calls, files=files)
-        self.calls, self.count, self.seed, self.interval = calls, files, seed, interval
+        _stream.at_least(0, mapped=mapped)
+        self.asked, self.seed, self.interval = (calls, files, mapped), seed, interval
         made = _Mix(seed)
-        self.rows = sum(1 for _ in made.rows(calls, files))
+        self.rows = sum(1 for _ in made.rows(*self.asked))
         self.files = _stream.table(made.paths, [0] * (1 + DIRS) + [-1] * (len(made.paths) - 1 - DIRS), made.folders)
-        self.header = _stream.header("mix", calls=calls, files=files, seed=seed, interval=interval)
+        self.header = _stream.header("mix", calls=calls, files=files, seed=seed, mapped=mapped, interval=interval)
 
     def pieces(self) -> Iterator[np.ndarray]:
         """Yield the calls in order."""
         waiting: list[tuple[int, ...]] = []
-        for row in _Mix(self.seed).rows(self.calls, self.count):
+        for row in _Mix(self.seed).rows(*self.asked):
             waiting.append(row)
             if len(waiting) == _PIECE:
                 yield _array(waiting)
@@ -98,20 +113,27 @@ class _Mix:
         self.parents: dict[int, int] = {}
         self.names: dict[int, int] = {}  # of files with more than one
 
-    def rows(self, calls: int, files: int) -> Iterator[tuple[int, ...]]:
-        """Files that are there, uncounted, and then the calls."""
+    def rows(self, calls: int, files: int, mapped: int) -> Iterator[tuple[int, ...]]:
+        """Files that are there, uncounted, and then the calls, and those on mappings."""
         for _ in range(files):
-            length = self.draw.choice(SIZES)
-            file, row = self._create(SETUP)
-            yield row
-            yield WRITE, file, 0, length, -1, SETUP
-            yield CLOSE, file, -1, 0, -1, SETUP
-            self.sizes[file] = length
+            yield from self._prepared(self.draw.choice(SIZES))
         done = 0
         while done < calls:
             for row in self._step():
                 done += 1
                 yield row
+        for _ in range(LARGE_FILES if mapped else 0):
+            yield from self._prepared(LARGE)
+        for _ in range(mapped):
+            yield from self._touched(self.draw.choice([file for file, length in self.sizes.items() if length]))
+
+    def _prepared(self, length: int) -> Iterator[tuple[int, ...]]:
+        """A file that is there, uncounted."""
+        file, row = self._create(SETUP)
+        yield row
+        yield WRITE, file, 0, length, -1, SETUP
+        yield CLOSE, file, -1, 0, -1, SETUP
+        self.sizes[file] = length
 
     def _create(self, flag: int = 0) -> tuple[int, tuple[int, ...]]:
         parent, file = self.draw.randrange(1, 1 + DIRS), self._named(False)
@@ -180,6 +202,22 @@ class _Mix:
             yield from ends if self.draw.random() < 0.5 else ends[::-1]
         else:
             yield CLOSE, file, -1, 0, -1, 0
+
+    def _touched(self, file: int) -> Iterator[tuple[int, ...]]:
+        """A mapping with loads, stores and msync, undone before the file is closed, or behind it."""
+        whole, writable = self.sizes[file], self.draw.random() < 0.7
+        yield OPEN, file, -1, 0, -1, 0
+        yield MMAP, file, 0, whole, -1, WRITABLE_SHARED if writable else 0
+        for _ in range(self.draw.choice(TOUCHES) * (8 if whole == LARGE else 1)):
+            kind = self.draw.choices(("load", "store", "sync"), (6, 4, 1) if writable else (1, 0, 0))[0]
+            at = self.draw.randrange(whole)
+            if kind == "sync":
+                yield MSYNC, file, 0, whole, -1, 0
+            else:
+                length = min(self.draw.choice(TOUCHED), whole - at)
+                yield ULOAD if kind == "load" else USTORE, file, at, length, -1, 0
+        ends = [(op, file, 0, whole, -1, 0) for op in (CLOSE, MUNMAP)]
+        yield from ends if self.draw.random() < 0.5 else ends[::-1]
 
     def _whole(self, file: int) -> Iterator[tuple[int, ...]]:
         """A program reads until nothing comes."""

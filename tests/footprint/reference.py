@@ -31,6 +31,7 @@ class Described(NamedTuple):
 NO_CALLS = {OPS.index(name) for name in ("load", "store", "flush", "fence")}
 MAKES_OPEN_FILE = (0, 1)  # create, open: numbers in records.OPS
 USES_OPEN_FILE = {"open", "create", "close", "read", "write", "fsync", "truncate", "fallocate", "mmap", "munmap"}
+USES_OPEN_FILE |= {"msync", "load", "store"}
 
 
 class Inodes:
@@ -99,9 +100,15 @@ class Player:
     """Goes through the measured calls, of which `alike` are looked at for each operation; `chunk` touches come together at most."""
 
     def __init__(
-        self, book: list[Entry], known: set[int], inodes: dict[str, list[Any]], alike: int, chunk: int, library: int
+        self,
+        book: list[Entry],
+        known: set[int],
+        inodes: dict[str, list[Any]],
+        alike: int,
+        chunk: int,
+        program: set[int],
     ) -> None:
-        self.chunk, self.library = chunk, library
+        self.chunk, self.program = chunk, program
         self.book, self.known, self.inodes, self.alike, self.last = book, known, inodes, alike, -1
         self.opened: dict[int, int] = {}
 
@@ -140,9 +147,8 @@ class Player:
             amount = operation.freed + sum(64 + event["length"] for event in mine if event["code"] != "WORK")
             sites = {event["site"] for event in mine} & self.known | ({62} if operation.grows else set())
             sites |= {61} if operation.held else set()
-            if kinds[row] in NO_CALLS or {event["site"] for event in mine} == {
-                self.library
-            }:  # nothing enters the kernel
+            measured = any(entry.kind == kinds[row] for entry in self.book)
+            if (kinds[row] in NO_CALLS and not measured) or {event["site"] for event in mine} <= self.program:
                 out += [self.moved(event) for event in mine]
                 continue
             entry = self.nearest(kinds[row], sites, amount)

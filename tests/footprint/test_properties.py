@@ -20,13 +20,14 @@ from tests.footprint.reference import Described, Entry, Inodes, Player
 from tests.fs import drive
 
 FIELDS = ("op", "site", "addr", "length", "vaddr")
-SITES = ["syscall", "copy", "user library", "inode"]
+SITES = ["syscall", "copy", "user library", "mapped access"]
 CACHES = {"inode_cache": [(4096, 12), (8192, 12), (4096, 12)], "other_inode_cache": [(2 << 21, 21)] * 3}
 CACHES |= {"open files": [(8192, 12), (12288, 12), (4096, 12)]}
 page = st.tuples(st.integers(1, 1 << 40), st.sampled_from([12, 21])) | st.sampled_from(list(CACHES))
+TOUCH = OPS.index("load")
 entry = st.builds(
     Entry,
-    st.integers(0, 3),
+    st.sampled_from([0, 1, 2, 3, TOUCH]),
     st.frozensets(st.integers(0, 3)),
     st.integers(0, 300) | st.integers(0, 1 << 40),
     st.lists(st.tuples(page, st.booleans()), max_size=9),
@@ -106,12 +107,12 @@ def test_touches_stand_where_the_reference_has_them(tmp_path_factory, book, know
     buffer["op"], buffer["code"], buffer["site"] = np.array(drawn, "i8").reshape(-1, 3).T
     buffer["addr"], buffer["length"] = np.arange(len(drawn)) << 37, np.arange(len(drawn)) % 5 * 30
     buffer["space"], buffer["vaddr"] = np.arange(len(drawn)) % 3, buffer["addr"] + 7
-    kinds, slices = [2, 0, OPS.index("load"), 1], np.zeros(len(drawn), SLICE)
+    kinds, slices = [2, 0, TOUCH, 1], np.zeros(len(drawn), SLICE)
     opened = np.zeros(4, np.int64)
     interleave.begin_batch(prints.state)
     named = [told(e, FIELDS) for e in buffer]
     interleave.interleave(prints.state, prints.book, opened, slices, operations_of(known, kinds), buffer)
-    expected = Player(book, shared, CACHES, alike, chunk, SITES.index("user library")).interleaved(known, kinds, named)
+    expected = Player(book, shared, CACHES, alike, chunk, {2, 3}).interleaved(known, kinds, named)
     bins = np.arange(len(buffer)) * 3
     whole = list(expanded(prints.book, slices, buffer, bins))
     result = np.concatenate([some for some, _ in whole]) if whole else buffer
@@ -132,7 +133,7 @@ def test_touches_stand_where_the_reference_has_them(tmp_path_factory, book, know
 calls = st.tuples(
     st.sampled_from(
         ["create", "write", "fallocate", "truncate", "unlink", "rename", "mkdir", "rmdir", "read", "sync"]
-        + ["link", "open", "close", "mmap", "munmap", "stat"]
+        + ["link", "open", "close", "mmap", "munmap", "stat", "msync", "load", "store", "flush"]
     ),
     st.integers(0, 5),
     st.integers(0, 9000),

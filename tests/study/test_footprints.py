@@ -61,14 +61,19 @@ def write(path: Path, rows: list[tuple]) -> None:
     pq.write_table(pa.table(columns).replace_schema_metadata({"scmsim": json.dumps(header)}), path)
 
 
-@pytest.fixture
-def trace(tmp_path: Path) -> Path:
-    source, path = mix.Workload(calls=60, files=3), tmp_path / "mix.parquet"
+def made(path: Path, mapped: int = 0) -> Path:
+    """A trace of the mix."""
+    source = mix.Workload(calls=60, files=3, mapped=mapped)
     with TraceWriter(path, source.header) as writer:
         for batch in source.batches():
             writer.append(batch)
         writer.close(source.files)
     return path
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    return made(tmp_path / "mix.parquet")
 
 
 def kinds_of(trace: Path) -> list[str]:
@@ -154,6 +159,24 @@ def test_footprints_of_a_folder_stand_in_the_place_of_a_kernel(tmp_path: Path, t
     assert (more, stores) == (2 * without.calls, without.calls)
     for name in ("instructions", "mem_inst_retired_all_loads", "pm_stored_bytes"):
         assert with_.counters.get(name) == without.counters.get(name)
+
+
+def test_a_fault_touches_what_a_measured_one_did_and_other_loads_and_stores_nothing(tmp_path: Path) -> None:
+    import scmsim
+
+    trace = made(tmp_path / "mapped.parquet", mapped=5)
+    source, kinds = open_trace(trace), kinds_of(trace)
+    model = Model("tmpfs", model_params("fs", "tmpfs", {}), source.files)
+    fault = 1 << model.sites.index("page fault")
+    loads = [call for call in calls_of(model, source) if OPS[call.kind] in ("load", "store")]
+    faults = sum(call.sites & fault > 0 for call in loads)
+    assert 0 < faults < len(loads)
+    touched(tmp_path / "tmpfs-1.touches.parquet", kinds)
+    make(str(trace), tmp_path, ["tmpfs"], tmp_path / "out", lambda *_: None)
+    without, with_ = (scmsim.replay(trace, "tmpfs", footprints=f).runs[0] for f in ("none", str(tmp_path / "out")))
+    for name, each in (("load", 2), ("store", 1)):
+        more = with_.counters[f"dtlb_{name}_lookups"] - without.counters[f"dtlb_{name}_lookups"]
+        assert more == each * (without.calls + faults)
 
 
 def test_touches_of_another_trace_are_refused(tmp_path: Path, trace: Path) -> None:

@@ -16,11 +16,13 @@ from scmsim.lab import tlb
 from scmsim.lab.stream import Kept
 from scmsim.pipeline.arguments import open_source
 from scmsim.plot import tlb as chart
+from scmsim.result import Result, Run
 from scmsim.study.tlb import card
-from scmsim.study.tlb.judge import judge, taken_from
+from scmsim.study.tlb.judge import _guest_time, judge, taken_from
 from scmsim.study.tlb.replay import _AsInTheGuest, replayed
 from scmsim.study.tlb.results import measured
 from scmsim.study.tlb.table import text
+from scmsim.workload.mapped import Workload as Mapped
 from scmsim.workload.microbench import Workload
 
 DATA = pathlib.Path(__file__).parents[1] / "data/lab"
@@ -319,3 +321,19 @@ def test_a_preparation_leaves_the_tlbs_empty():
     found = replayed(source, "nova-cow", "i7-8700k", "base-4k", {}, 0, None, None)
     walks = sum(row["walks"] for row in found.rows if row["region"] == "persistent memory")
     assert walks >= 256
+
+
+def test_the_guest_s_time_is_shared_by_all_rows_touches_among_them(tmp_path):
+    assert _guest_time(tmp_path, "tmpfs") is None
+    run = Run("tmpfs", calls=2, operations=40, counters={"instructions": 120_000})
+    Result({}, [run]).write(tmp_path / "result.json")
+    assert _guest_time(tmp_path, "tmpfs") == 3000
+
+
+def test_what_lies_in_a_mapping_is_the_programs():
+    """Touches of a mapped file have the program's addresses, whatever memory they reach; the kernel's own mapping is apart."""
+    source = Mapped(file_size=64 << 10, touches=200, pattern="sequential")
+    found = replayed(source, "ext4-dax", "i7-8700k", None, {}, 0, None, None)
+    regions = {row["region"] for row in found.rows if row["site"] == "mapped access"}
+    assert regions == {"program"}
+    assert sum(row["walks"] for row in found.rows if row["region"] == "program") >= 16

@@ -89,10 +89,13 @@ def judge(
 
 
 def _guest_time(folder: pathlib.Path, fs: str) -> int | None:
-    """What a call took by the guest's clock, in which an instruction takes 1 ns (lab.qemu: -icount); None without its counts."""
+    """What each of a trace's rows took by the guest's clock, in which an instruction takes 1 ns (lab.qemu: -icount).
+
+    None without the guest's counts.
+    """
     path = folder / _GUESTS
     runs = [run for run in result.read(path).runs if run.fs == fs] if path.exists() else []
-    return round(runs[0].counters["instructions"] / runs[0].calls) if runs else None
+    return round(runs[0].counters["instructions"] / runs[0].operations) if runs else None
 
 
 def _counted(

@@ -119,7 +119,8 @@ class _ByPlace(Mmu):
             bins != self.counting.sites
         )  # a kernel's stream begins with the first call that counts, its TLBs empty
         events, bins = events[counted], bins[counted]
-        region = np.where(events["space"] == PM, regions.PERSISTENT, _LAYOUT.of(events["vaddr"].view(np.uint64)))
+        mapped_by_kernel = (events["space"] == PM) & (events["vaddr"] < 0)  # the rest is in a program's mapping
+        region = np.where(mapped_by_kernel, regions.PERSISTENT, _LAYOUT.of(events["vaddr"].view(np.uint64)))
         rows = bins * tlb.PLACES + tlb.places(region, events["order"] & ORDER)
         replay(self.state, self.places, events, rows, len(events))
 
