@@ -179,6 +179,7 @@ def main() -> None:
         found = np.stack(
             [fit(charges, (counted - rest)[:, k], counted[:, k], known[:, k]) for k in range(len(FIELDS))], 1
         )
+        found[found[:, 0] == 0] = 0  # no instructions load or store nothing
         amounts = np.where(np.isnan(found), known, found)
         print(f"{fs}: fitted to {len(case)} rows of {len(set(case))} cases")
         _report("fitted", op, charges @ amounts + rest, counted)
