@@ -40,15 +40,22 @@ MADE: dict[
     ],
     "xfs-dax": [((), "", {}), (("-d", "extszinherit=512"), "", {}), (("-d", "su=2m,sw=1"), "", {})],
     "ext2-dax": [((), "", {}), (("-g", "8192"), "", {})],
-    "tmpfs": [((), "size=1536m", {}), ((), "size=1536m,huge=always", {"huge": "always"})],
+    "tmpfs": [
+        ((), "size=1536m", {}),
+        ((), "size=1536m,huge=always", {"huge": "always"}),
+        ((), "size=1536m,huge=within_size", {"huge": "within_size"}),
+        ((), "size=1536m,huge=advise", {"huge": "advise"}),
+    ],
 }
+ADVICE = [4, 22, 23]  # of madvise: DONTNEED, POPULATE_READ, POPULATE_WRITE
+OF_PAGES = [14, 15]  # HUGEPAGE, NOHUGEPAGE, which some options ask for
 OUTCOMES = ("faults", "large", "bus", "segv")
 COUNTED = (*OUTCOMES, "stored", "flushes")
 Row = list[Any]  # operation, offset, length, flag, buffer
 
 
-def case(fs: str, draw: random.Random) -> dict[str, Any]:
-    """A random case: `made` brings the file into being, `rows` are judged."""
+def case(fs: str, draw: random.Random, advice: list[int]) -> dict[str, Any]:
+    """A random case: `made` brings the file into being, `rows` are judged; `advice` is what madvise may say."""
     pages = draw.choice(
         [draw.randint(1, 40), draw.randint(500, 530), FAN * draw.randint(1, 3) + draw.choice([0, 0, 1, 257])]
     )
@@ -68,7 +75,7 @@ def case(fs: str, draw: random.Random) -> dict[str, Any]:
         if holes and draw.random() < 0.2:
             made.append(["fallocate", *_part(draw, pages, 64), PUNCH, 0])
     made = [row for row in made if row[2] > 0 or row[0] == "truncate"]
-    return {"made": made, "rows": _rows(fs, draw, pages)}
+    return {"made": made, "rows": _rows(fs, draw, pages, advice)}
 
 
 def _part(draw: random.Random, pages: int, most: int) -> tuple[int, int]:
@@ -77,7 +84,7 @@ def _part(draw: random.Random, pages: int, most: int) -> tuple[int, int]:
     return first * PAGE, min(draw.choice([1, 1, 2, 16, most, 4 * most]), pages - first) * PAGE
 
 
-def _rows(fs: str, draw: random.Random, pages: int) -> list[Row]:
+def _rows(fs: str, draw: random.Random, pages: int, advice: list[int]) -> list[Row]:
     rows = [_mmap(fs, draw, pages)]
     for _ in range(draw.randint(5, 12)):
         kind = draw.choices(
@@ -97,7 +104,9 @@ def _rows(fs: str, draw: random.Random, pages: int) -> list[Row]:
         elif kind == "mmap":
             rows.append(_mmap(fs, draw, pages))
         elif kind == "madvise":
-            rows.append(["madvise", *_part(draw, pages, 300), 0, draw.choice([4, 22, 23])])
+            part, said = _part(draw, pages, 300), draw.choice(advice)
+            whole = said in OF_PAGES and draw.random() < 0.6
+            rows.append(["madvise", *((0, pages * PAGE) if whole else part), 0, said])
         elif kind == "truncate":
             rows.append(["truncate", max(draw.randrange(pages) * PAGE - draw.choice([0, 5]), 0), 0, 0, 0])
             rows.append(["truncate", pages * PAGE, 0, 0, 0])
@@ -189,6 +198,7 @@ def place(model: drive.Model, extents: list[list[int]], number: int) -> None:
     file = int(arena[record.rows + number * e.ROW_WORDS])
     words = arena[int(arena[file + e.PAGES]) :][: int(arena[file + e.END])]
     words[:] = 0
+    arena[file + e.EXTENTS] = len(extents)
     for _, flags, logical, physical, length in extents:
         first, block = logical // PAGE, physical // PAGE
         mark = e.IS_UNWRITTEN if flags & 0x800 else 0
@@ -197,14 +207,21 @@ def place(model: drive.Model, extents: list[list[int]], number: int) -> None:
 
 
 def predict(
-    fs: str, params: dict[str, Any], each: dict[str, Any], extents: list[list[int]] | None, of: Any = None
+    fs: str,
+    params: dict[str, Any],
+    each: dict[str, Any],
+    extents: list[list[int]] | None,
+    of: Any = None,
+    times: list[int] | None = None,
 ) -> list[Any]:
-    """What a model says of the rows of a case: `of(events)`, or what is judged."""
+    """What a model says of the rows of a case, which come at `times` (ns): `of(events, sites)`, or what is judged."""
     capacity = {} if fs == "tmpfs" else {"capacity": "2GiB"}
     model = drive.Model(fs, drive.files(0, -1, dirs=[0]), 1 << 14, **capacity, **params)
-    model.feed(
-        drive.ops(("create", 1, 0, 0, 0), *((op, 1, at, length, -1, flag) for op, at, length, flag, _ in each["made"]))
+    made = drive.ops(
+        ("create", 1, 0, 0, 0), *((op, 1, at, length, -1, flag) for op, at, length, flag, _ in each["made"])
     )
+    made["time_ns"] = 0
+    model.feed(made)
     model.feed(drive.ops(("fsync", 1)))
     if extents is not None:
         last = max((-(-(x[2] + x[4]) // PAGE) for x in extents), default=0)
@@ -212,17 +229,17 @@ def predict(
             model.feed(drive.ops(("fallocate", 1, 0, last * PAGE, -1, r.KEEP_SIZE), ("fsync", 1)))
         place(model, extents, 1)
     model.mapped.attached()
-    return [_of(model, row, of) for row in each["rows"]]
+    return [_of(model, row, of, at) for row, at in zip(each["rows"], times or [0] * len(each["rows"]), strict=True)]
 
 
-def _of(model: drive.Model, row: Row, of: Any) -> Any:
+def _of(model: drive.Model, row: Row, of: Any, at: int) -> Any:
     op, offset, length, flag, buffer = row
     batch = drive.ops((op, 1, offset, length, -1, flag))
-    batch["buffer"] = buffer
+    batch["buffer"], batch["time_ns"] = buffer, at
     before = Counter(model.mapped.errors())
     events = model.feed(batch)
     if of:
-        return of(events)
+        return of(events, model.sites)
     failed = Counter(model.mapped.errors()) - before
     faults = events[(events.code == r.MAP) & (events.space == r.USER)]
     sums = drive.persistent(events, model.sites)
@@ -267,14 +284,10 @@ def guests(fs: str, cases: int, seed: int) -> list[tuple[int, tuple, list[dict[s
     """(Number, how the file system is made, cases) of each guest of a file system."""
     found = []
     for number in range(-(-cases // EACH)):
-        draw = random.Random(f"{seed} {fs} {number}")
-        found.append(
-            (
-                number,
-                MADE[fs][number % len(MADE[fs])],
-                [case(fs, draw) for _ in range(min(EACH, cases - number * EACH))],
-            )
-        )
+        draw, made = random.Random(f"{seed} {fs} {number}"), MADE[fs][number % len(MADE[fs])]
+        advice = ADVICE + 2 * OF_PAGES if made[2].get("huge") in ("within_size", "advise") else ADVICE
+        count = min(EACH, cases - number * EACH)
+        found.append((number, made, [case(fs, draw, advice) for _ in range(count)]))
     return found
 
 

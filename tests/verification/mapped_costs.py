@@ -1,11 +1,11 @@
-"""Costs of page faults, fitted to half of the cases of mapped_cases.py and judged on the others.
+"""Costs of page faults, fitted to some cases of mapped_cases.py and judged by others.
 
-Run: python -m tests.verification.mapped_costs FOLDER [--fs ext4-dax,xfs-dax] [--write]
+Run: python -m tests.verification.mapped_costs FITTED JUDGED [--fs ext4-dax,xfs-dax] [--write]
 
-FOLDER holds what `mapped_cases -o FOLDER` counted.  The model says how often each cost is charged in a row; what it counts besides
-(blocks, transactions, the file's times) is taken off.  The fit is one of least squares of relative errors with non-negative costs;
-a cost that too few rows charge keeps the amount of the table for all.  With --write the tables
-scmsim/fs/mapping/costs/mapping-FS.toml are replaced.
+Both folders hold what `mapped_cases -o FOLDER` counted.  The model says how often each cost is charged in a row; what it counts
+besides (blocks, transactions) is taken off.  It is told when a fault found the clock's tick a new one.  Kernel threads are not
+counted: what a call spends on waiting for a commit is fitted (`waits`), but is no cost of a mapping.  A cost that too few rows
+charge keeps the amount of the table for all.  With --write the tables scmsim/fs/mapping/costs/mapping-FS.toml are replaced.
 """
 
 import argparse
@@ -16,50 +16,76 @@ from typing import Any
 import numpy as np
 
 from scmsim.core import records as r
-from scmsim.core import toml
+from scmsim.core import registry, toml
 from scmsim.fs.engine import costs
 from scmsim.fs.mapping.mechanisms import COSTS
 from tests.verification import mapped_cases
 
 FOLDER = pathlib.Path(mapped_cases.drive.model.__file__).parents[1] / "mapping" / "costs"
 FIELDS = costs.COLUMNS
-JUDGED = ("load", "store", "munmap", "msync")
+JUDGED = ("load", "store", "mmap", "munmap", "msync")
+THREADS = (  # costs of kernel threads, whose instructions are not counted
+    "commit", "journal_block", "revoke", "checkpoint_block", "checkpoint", "log_block", "log_item", "busy_extent", "push_block",
+)  # fmt: skip
+LOGS = ("journal", "checkpoint", "log", "metadata")  # what they write
+WAITS = ("commit", "checkpoint")  # the call waits for one
+COUNTED = (*COSTS, "waits")
+MSYNCS = 150  # instructions of __do_sys_msync: a call has about 100, and one is made for each mapping
+AT_ONCE, DIGIT = (
+    3,
+    10**5,
+)  # costs that are counted in one field, and more than how often a row charges the first two of them
+TIMES = {"generic_update_time", "xfs_vn_update_time"}  # functions of a fault that finds the clock's tick a new one
 SEEN = 5  # rows that must charge a cost before it is fitted
+LEAST, TELLS, STEPS = 500, 0.05, 30  # instructions of a small row; an error that is no chance; steps of the fit
+HUGE_CLEARED = 2048  # instructions of clear_page_erms for 2 MiB: the first huge page of zeros after a boot
+UPDATES = ("store", "madvise", "mmap")  # rows that set a file's times as a fault does
 
 
 def counts(
-    fs: str, params: dict[str, Any], each: dict[str, Any], extents: list[list[int]]
+    fs: str, params: dict[str, Any], each: dict[str, Any], extents: Any, times: list[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(How often each row of a case charges each cost, what the rest of the model counts in FIELDS) of its rows."""
+    """(How often each row of a case charges each of COUNTED, what the rest of the model counts in FIELDS) of its rows."""
+    rest = _amounts(fs, params, each, extents, times, {})
     found = []
-    for first in range(0, len(COSTS), len(FIELDS)):
-        marked = dict(zip(COSTS[first : first + len(FIELDS)], FIELDS, strict=False))
-        found.append(_amounts(fs, params, each, extents, marked))
-    found.append(_amounts(fs, params, each, extents, {}))
-    rest = found.pop()
-    charges = np.concatenate([part - rest for part in found], 1)[:, : len(COSTS)]
-    return charges, rest
+    for first in range(0, len(COUNTED), AT_ONCE * len(FIELDS)):
+        marked = {cost: (FIELDS[k // AT_ONCE], DIGIT ** (k % AT_ONCE)) for k, cost in enumerate(COUNTED[first:][:9])}
+        part = np.rint(_amounts(fs, params, each, extents, times, marked) - rest).astype(np.int64)
+        for field, unit in marked.values():
+            count = part[:, FIELDS.index(field)] // unit
+            found.append(count if unit == DIGIT ** (AT_ONCE - 1) else count % DIGIT)
+    return np.stack(found, 1).astype(float), rest
 
 
-def _amounts(fs: str, params: dict[str, Any], each: dict[str, Any], extents: Any, marked: dict[str, str]) -> np.ndarray:
-    """FIELDS of each row with costs of mappings that are 1 in the field of `marked`, and 0 else."""
+def _amounts(
+    fs: str,
+    params: dict[str, Any],
+    each: dict[str, Any],
+    extents: Any,
+    times: list[int],
+    marked: dict[str, tuple[str, int]],
+) -> np.ndarray:
+    """FIELDS of each row, without what kernel threads do; costs of mappings are 0, but those of `marked`: (field, amount)."""
 
     def change(name: str, table: dict[str, Any]) -> dict[str, Any]:
-        if not name.startswith("mapping"):
-            return table
-        return {
-            cost: {**row, **dict.fromkeys(FIELDS, 0), **({marked[cost]: 1} if cost in marked else {})}
-            for cost, row in table.items()
-        }
+        none = dict.fromkeys(FIELDS, 0)
+        changed = {cost: dict.fromkeys(FIELDS, 0) for cost in table if name.startswith("mapping") or cost in THREADS}
+        for cost, (field, amount) in marked.items():
+            for known in WAITS if cost == "waits" else [cost]:
+                if known in changed:
+                    changed[known] = none | {field: amount}
+        return {cost: {**row, **changed.get(cost, {})} for cost, row in table.items()}
 
     with costs.changed(change):
-        return np.array(mapped_cases.predict(fs, params, each, extents, of_code), float)
+        tick = {"timestamp_tick": 1} if "timestamp_tick" in registry.literals("fs", fs)["PARAMS"] else {}
+        return np.array(mapped_cases.predict(fs, {**params, **tick}, each, extents, of_code, times), float)
 
 
-def of_code(events: np.recarray) -> tuple[float, ...]:
-    """FIELDS of events: those of WORK, and of copies with an instruction for each `width` bytes."""
+def of_code(events: np.recarray, sites: list[str]) -> tuple[float, ...]:
+    """FIELDS of events: those of WORK, and of copies of `width` bytes an instruction, but for those of kernel threads."""
     work = events[events.code == r.WORK]
-    copies = [events[(events.width > 0) & np.isin(events.code, codes)] for codes in ([r.LOAD], [r.STORE, r.NTSTORE])]
+    own = events[~np.isin(events.site, [sites.index(name) for name in LOGS if name in sites])]
+    copies = [own[(own.width > 0) & np.isin(own.code, codes)] for codes in ([r.LOAD], [r.STORE, r.NTSTORE])]
     loads, stores = (int((these.length // these.width).sum()) for these in copies)
     amounts = (work.addr, loads + stores), (work.length, loads), (work.width, stores)
     return tuple(int(column.sum()) / r.MILLI + copied for column, copied in amounts)
@@ -70,19 +96,19 @@ def rows_of(fs: str, folder: pathlib.Path) -> tuple[np.ndarray, ...]:
     case, op, charges, rest, counted = [], [], [], [], []
     for path in sorted(folder.glob(f"{fs}-*.json")):
         kept = json.loads(path.read_text())
-        params = {"kernel": "6.1"} | mapped_cases.MADE[fs][
-            int(path.stem.rsplit("-", 1)[1]) % len(mapped_cases.MADE[fs])
-        ][2]
+        made = mapped_cases.MADE[fs]
+        params = {"kernel": "6.1"} | made[int(path.stem.rsplit("-", 1)[1]) % len(made)][2]
         measured = iter(kept["rows"])
         for k, each in enumerate(kept["cases"], 1):
             extents = None if fs == "tmpfs" else [x for x in kept["extents"] if x[0] == k]
+            reals = [next(measured) for _ in each["rows"]]
             said = mapped_cases.predict(fs, params, each, extents)
-            how, other = counts(fs, params, each, extents)
-            for i, (row, model, real) in enumerate(
-                zip(each["rows"], said, [next(measured) for _ in said], strict=True)
-            ):
+            how, other = counts(fs, params, each, extents, ticks(each["rows"], reals))
+            for i, (row, model, real) in enumerate(zip(each["rows"], said, reals, strict=True)):
                 right = all(model[name] == real[name] for name in mapped_cases.judged(row[0]))
-                if row[0] in JUDGED and right and not model["bus"] + model["segv"] and how[i].any():
+                ended = model["bus"] + model["segv"]
+                populates = row[0] == "mmap" and row[3] & r.POPULATE  # its faults come by another way (mm/gup.c)
+                if row[0] in JUDGED and not populates and right and not ended and how[i].any() and is_usual(real):
                     case.append(f"{path.stem} {k}")
                     op.append(row[0])
                     charges.append(how[i])
@@ -91,63 +117,94 @@ def rows_of(fs: str, folder: pathlib.Path) -> tuple[np.ndarray, ...]:
     return np.array(case), np.array(op), np.array(charges), np.array(rest), np.array(counted, float)
 
 
-def fit(charges: np.ndarray, amounts: np.ndarray, whole: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """Non-negative costs (and any amount per call, `base`) by least squares, rows weighted by all that was counted."""
-    columns = np.concatenate([charges, base], 1)
-    weight = 1 / np.maximum(whole, 500)
-    active = (columns > 0).sum(0) >= SEEN
+def ticks(rows: list[Any], reals: list[dict[str, Any]]) -> list[int]:
+    """Times of rows in ticks of the clock: a new one where a fault set the file's times."""
+    new = [
+        row[0] in UPDATES and real["faults"] > 0 and bool(TIMES & real["functions"].keys())
+        for row, real in zip(rows, reals, strict=True)
+    ]
+    return np.cumsum(new).tolist()
+
+
+def is_usual(real: dict[str, Any]) -> bool:
+    """Whether the guest made a call, and not several, and did not clear the huge page of zeros, which is done once after a boot."""
+    ran = real["functions"]
+    once = ran.get("__do_sys_msync", 0) < MSYNCS
+    return real["instructions"] > 0 and once and ran.get("clear_page_erms", 0) < HUGE_CLEARED
+
+
+def fit(charges: np.ndarray, amounts: np.ndarray, whole: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    """Costs that are not negative, by least squares of errors relative to all that was counted; NaN: too few rows charge one.
+
+    Errors beyond `TELLS` count as their size and not as its square, since some rows pay for what others get, too: a slab, a list of
+    free pages, a node of the tree of mappings.  A cost without a fit keeps its amount of `prior`.
+    """
+    active = (charges > 0).sum(0) >= SEEN
+    weight = 1 / np.maximum(whole, LEAST)
+    left = amounts - charges[:, ~active] @ prior[~active]
+    trust = np.ones(len(left))
+    for _ in range(STEPS):
+        scale = weight * np.sqrt(trust)
+        found = _not_negative(charges[:, active] * scale[:, None], left * scale)
+        error = np.abs(charges[:, active] @ found - left) * weight
+        trust = np.minimum(1, TELLS / np.maximum(error, 1e-9))
+    whole_table = np.full(charges.shape[1], np.nan)
+    whole_table[active] = found
+    return whole_table
+
+
+def _not_negative(columns: np.ndarray, amounts: np.ndarray) -> np.ndarray:
+    """Least squares; a column whose amount would be negative has none."""
+    kept = np.ones(columns.shape[1], bool)
     while True:
         found = np.zeros(columns.shape[1])
-        found[active] = np.linalg.lstsq(columns[:, active] * weight[:, None], amounts * weight, rcond=None)[0]
-        if (found[: len(COSTS)] >= 0).all():
-            return np.where(active, found, np.nan)
-        active[np.argmin(found[: len(COSTS)])] = False
+        found[kept] = np.linalg.lstsq(columns[:, kept], amounts, rcond=None)[0]
+        if (found >= 0).all():
+            return found
+        kept[np.argmin(found)] = False
 
 
 def main() -> None:
     """Fit, judge, and with --write replace the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("fitted", type=pathlib.Path)
+    parser.add_argument("judged", type=pathlib.Path)
     parser.add_argument("--fs", default="ext4-dax,xfs-dax,ext2-dax,tmpfs")
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
+    _, prior = toml.read(FOLDER / "mapping.toml")
     for fs in given.fs.split(","):
-        case, op, charges, rest, counted = rows_of(fs, given.folder)
-        names = sorted(set(case))
-        first = np.isin(case, names[::2])
-        calls = np.stack([op == "munmap", op == "msync"], 1).astype(
-            float
-        )  # what a call takes besides is no cost of a mapping
+        case, op, charges, rest, counted = rows_of(fs, given.fitted)
+        known = np.array([[prior[name][field] for field in FIELDS] for name in COSTS] + [[0] * len(FIELDS)], float)
         found = np.stack(
-            [
-                fit(charges[first], (counted - rest)[first, k], counted[first, k], calls[first])
-                for k in range(len(FIELDS))
-            ],
-            1,
+            [fit(charges, (counted - rest)[:, k], counted[:, k], known[:, k]) for k in range(len(FIELDS))], 1
         )
-        amounts = np.nan_to_num(found)
-        said = charges @ amounts[: len(COSTS)] + calls @ amounts[len(COSTS) :] + rest
-        print(f"{fs}: {len(case)} rows of {len(names)} cases")
-        for which, part in (("fitted to", first), ("judged", ~first)):
-            for kind in JUDGED:
-                here = part & (op == kind)
-                if here.any():
-                    _report(which, kind, said[here], counted[here])
-        for name, row in zip(COSTS, found, strict=False):
-            print(f"  {name:18s}" + "".join(f"{value:10.1f}" for value in row))
+        found[found[:, 0] == 0] = 0  # no instructions load or store nothing
+        amounts = np.where(np.isnan(found), known, found)
+        print(f"{fs}: fitted to {len(case)} rows of {len(set(case))} cases")
+        _report("fitted", op, charges @ amounts + rest, counted)
         if given.write:
-            _write(fs, found, len(names[::2]))
+            _write(fs, found, len(set(case)))
+        case, op, charges, rest, counted = rows_of(fs, given.judged)
+        print(f"  judged by {len(case)} rows of {len(set(case))} cases")
+        _report("judged", op, charges @ amounts + rest, counted)
+        for name, row in zip(COUNTED, found, strict=True):
+            print(f"  {name:18s}" + "".join(f"{value:10.1f}" for value in row))
 
 
-def _report(which: str, kind: str, said: np.ndarray, counted: np.ndarray) -> None:
+def _report(which: str, op: np.ndarray, said: np.ndarray, counted: np.ndarray) -> None:
     off = np.abs(said / np.maximum(counted, 1) - 1)
-    total = said.sum(0) / counted.sum(0) - 1
-    within = (off[:, 0] <= 0.1).mean()
-    print(
-        f"  {which:9s} {kind:6s} {len(said):4d} rows: total "
-        + ", ".join(f"{field} {100 * value:+.1f} %" for field, value in zip(FIELDS, total, strict=True))
-        + f"; instructions of {100 * within:.0f} % of rows within 10 %, median error {100 * np.median(off[:, 0]):.1f} %"
-    )
+    for kind in JUDGED:
+        here = op == kind
+        if not here.any():
+            continue
+        total = said[here].sum(0) / counted[here].sum(0) - 1
+        within = (off[here, 0] <= 0.1).mean()
+        print(
+            f"  {which} {kind:6s} {here.sum():4d} rows: total "
+            + ", ".join(f"{field} {100 * value:+.1f} %" for field, value in zip(FIELDS, total, strict=True))
+            + f"; instructions of {100 * within:.0f} % of rows within 10 %, median error {100 * np.median(off[here, 0]):.1f} %"
+        )
 
 
 def _write(fs: str, found: np.ndarray, cases: int) -> None:

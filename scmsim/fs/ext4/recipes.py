@@ -49,16 +49,20 @@ def _call(cost: str) -> list:
 
 def dax_recipes(copy_fence: bool) -> dict[int, list]:
     """write() and read() without a page cache."""
+    zeroing = [
+        _work("zero_block", 0, q.COUNT),
+        _run(LOAD, "zeroing", q.ZERO, q.ZERO_PAGE, q.BLOCK),
+        _run(NTSTORE, "zeroing", q.TO, 0, 0, q.BYTES, space=PM, width=8),
+    ]
     return {
         q.WRITE: _call("dax_write_call"),
         q.ALLOCATE: [
             _run(STORE, "allocation", q.BITMAP, 0, 8),
             _run(STORE, "allocation", q.GROUP, 0, 64),
             _work("allocate", 1),
-            _work("zero_block", 0, q.COUNT),
-            _run(LOAD, "zeroing", q.ZERO, q.ZERO_PAGE, q.BLOCK),
-            _run(NTSTORE, "zeroing", q.TO, 0, 0, q.BYTES, space=PM, width=8),
+            *zeroing,
         ],
+        q.CONVERT: zeroing,
         q.COPY: [
             _work("map_run", 1),
             *q.dax_copy(_run, copy_fence),

@@ -87,6 +87,27 @@ def give_blocks(s, arena, out, f, page, count):
 
 
 @subroutine
+def give_or_convert(s, arena, out, f, page, count):
+    """As `give_blocks`; blocks without content need no allocation, but are cleared and get content."""
+    record = arena[f + e.ROW_RECORD]
+    word = word_of(arena, f, page)
+    if not word & e.IS_UNWRITTEN:
+        return give_blocks(s, arena, out, f, page, count)
+    if not has_events(s, out, e.ROOM) or not reserve_pages(s, arena, record, page + count - 1):
+        return NO_ROOM, 0
+    arena[record + e.EXTENTS] += 1
+    words = arena[record + e.PAGES] + page
+    for at in range(words, words + count):
+        arena[at] -= e.IS_UNWRITTEN
+    s.reg[q.TO], s.reg[q.BYTES], s.reg[q.COUNT] = word >> e.BLOCK_SHIFT << 12, count << 12, count
+    emit_recipe(s, out, q.CONVERT)
+    note_change(s, arena, record, out)
+    metadata.charge_joins(s, out)
+    index.fits(s, arena, record)
+    return DONE, count
+
+
+@subroutine
 def note_write(s, arena, out, f):
     """A fault for a store sets the file's times (file_update_time)."""
     record, stamp = arena[f + e.ROW_RECORD], time_stamp(s)
@@ -167,7 +188,7 @@ def is_dirty(s, arena, f, page):
 
 _EVERY = {"begin": begin, "due": due, "find": find, "length": length, "pin": pin}
 DAX = {
-    **_EVERY, "MAY_BE_LARGE": True, "place": block, "give_blocks": give_blocks,
+    **_EVERY, "MAY_BE_LARGE": True, "place": block, "give_blocks": give_or_convert,
     "note_write": note_write, "must_sync": must_sync,
 }  # fmt: skip
 CACHED = {

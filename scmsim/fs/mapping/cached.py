@@ -40,6 +40,8 @@ def large_page(s, arena, out, mapping, f, at):
         return False
     if arena[slot]:
         tables.zap(s, arena, out, mapping, first, first + w.FAN)
+    else:
+        tables.upper_tables(s, arena, out, mapping, page)
     store = (w.WRITABLE if write else 0) if hooks.KEEPS_CLEAN else may_store(arena, mapping)
     arena[slot] = place - (page - first << 12) | w.PRESENT | w.LARGE | store
     tables.charge(s, arena, out, LARGE_STORE_COST if write else LARGE_LOAD_COST, 1)

@@ -14,17 +14,13 @@ from scmsim.fs.mapping.clean import clean_file
 from scmsim.fs.mapping.common import ask, found
 from scmsim.fs.mapping.faults import fault
 from scmsim.fs.mapping.length import file_of, sync_tail, zap_file
+from scmsim.fs.mapping.mechanisms import CUT_COST, MMAP_COST, MSYNC_COST, MUNMAP_COST, UNMAP_TABLE_COST
+from scmsim.fs.mapping.spans import next_mapped, pages_of
 from scmsim.fs.mapping.touch import end_of, mapping_of
 from scmsim.jit import kernel, subroutine
 
 # Advice of madvise (include/uapi/asm-generic/mman-common.h)
 DONT_NEED, HUGE, NO_HUGE, POPULATE_READ, POPULATE_WRITE = 4, 14, 15, 22, 23
-
-
-@subroutine
-def pages_of(op):
-    """The pages [first, last) of an operation's bytes."""
-    return op.offset >> 12, (op.offset + op.length + w.PAGE - 1) >> 12
 
 
 @subroutine
@@ -63,16 +59,18 @@ def unlink(arena, head, link, mapping):
 
 
 @subroutine
-def remove(s, arena, mapping):
-    """A mapping without entries is gone."""
+def remove(s, arena, out, mapping):
+    """A mapping without entries is gone, with its page tables; takes an event."""
     file = arena[mapping + w.FILE]
     unlink(arena, file + w.HEAD, w.NEXT, mapping)
     unlink(arena, s.maps + w.NEWEST, w.OLDER, mapping)
     arena[s.maps + w.LIVE] -= 1
-    slots = arena[mapping + w.SLOTS]
+    slots, count = arena[mapping + w.SLOTS], tables.drop_upper_tables(s, arena, mapping)
     for at in range(slots, slots + slots_of(arena[mapping + w.START], arena[mapping + w.PAGES])):
         if arena[at]:
             give(s, arena, arena[at] >> 12, w.FAN_ORDER)
+            count += 1
+    tables.charge(s, arena, out, UNMAP_TABLE_COST, count)
     f = found(s, arena, mapping)
     advice.drop(s, arena, mapping, 0, advice.END)
     give(s, arena, slots, arena[mapping + w.SLOTS_ORDER])
@@ -117,24 +115,17 @@ def words_to_cut(arena, mapping):
 
 @subroutine
 def cut_out(s, arena, out, mapping, low, high):
-    """Remove the pages [low, high) from a mapping, with their entries; takes 6 events."""
+    """Remove the pages [low, high) from a mapping, with their entries; takes 9 events."""
+    cuts = 0
     if low > arena[mapping + w.FIRST]:
-        mapping = split(s, arena, out, mapping, low)
+        mapping, cuts = split(s, arena, out, mapping, low), 1
     if high < arena[mapping + w.FIRST] + arena[mapping + w.PAGES]:
         split(s, arena, out, mapping, high)
+        cuts += 1
+    tables.charge(s, arena, out, CUT_COST, cuts * arena[s.maps + w.TOUCHED])
+    tables.charge(s, arena, out, MUNMAP_COST, arena[s.maps + w.TOUCHED])
     tables.zap(s, arena, out, mapping, low, high)
-    remove(s, arena, mapping)
-
-
-@subroutine
-def next_mapped(arena, file, page, high):
-    """The first page from `page` on that a mapping of the file has, `high` if there is none below it."""
-    mapping = arena[file + w.HEAD]
-    while mapping:
-        if page < arena[mapping + w.FIRST] < high:
-            high = arena[mapping + w.FIRST]
-        mapping = arena[mapping + w.NEXT]
-    return high
+    remove(s, arena, out, mapping)
 
 
 @subroutine
@@ -149,7 +140,7 @@ def unmap(s, arena, out, op):
             page = next_mapped(arena, file_of(s, arena, op), page, high)
             continue
         arena[s.maps + w.AT] = page - low
-        if not has_events(s, out, 8) or not has_room(s, arena, words_to_cut(arena, mapping)):
+        if not has_events(s, out, 10) or not has_room(s, arena, words_to_cut(arena, mapping)):
             return False
         stop = min(high, arena[mapping + w.FIRST] + arena[mapping + w.PAGES])
         cut_out(s, arena, out, mapping, page, stop)
@@ -180,7 +171,7 @@ def replace(s, arena, out, op, start, pages):
         low, high = max(begin, start), min(begin + (arena[mapping + w.PAGES] << 12), end)
         shared = arena[mapping + w.THREAD] < 0 or not op.flag & r.OWN_PROCESS or arena[mapping + w.THREAD] == op.thread
         if low < high and shared:
-            if not has_events(s, out, 8) or not has_room(s, arena, words_to_cut(arena, mapping)):
+            if not has_events(s, out, 10) or not has_room(s, arena, words_to_cut(arena, mapping)):
                 return False
             arena[s.maps + w.REPLACED] += 1
             cut_out(s, arena, out, mapping, first + (low - begin >> 12), first + (high - begin >> 12))
@@ -221,7 +212,7 @@ def remap(s, arena, out, op):
         arena[m + w.NOT_MAPPED] += 1
         return True
     tabled = slots_of(arena[mapping + w.START], arena[mapping + w.PAGES]) + 1
-    if not has_events(s, out, 8 + 2 * tabled):
+    if not has_events(s, out, 9 + 6 * tabled):
         return False
     if not has_room(s, arena, words_to_cut(arena, mapping) + 2 * slots_of(0, last - first) + 64 + 2 * tabled * w.FAN):
         return False
@@ -242,7 +233,7 @@ def remap(s, arena, out, op):
             arena[arena[mapping + w.SLOTS] + k] = 0
     else:
         move_entries(s, arena, out, mapping, longer)
-    remove(s, arena, mapping)
+    remove(s, arena, out, mapping)
     return True
 
 
@@ -261,10 +252,13 @@ def add(s, arena, out, op):
             return False
         if start and not replace(s, arena, out, op, start, last - first):
             return False
+        if not has_events(s, out, 1):
+            return False
         if start == 0:
             start = address_for(s, arena, first, last - first)
         mapping = new_mapping(s, arena, file, first, last - first, start)
         arena[mapping + w.FLAGS], arena[mapping + w.THREAD] = op.flag, op.thread if op.flag & r.OWN_PROCESS else -1
+        tables.charge(s, arena, out, MMAP_COST, arena[m + w.TOUCHED])
         if arena[file + w.PINS] == 0:
             arena[file + w.PINS] = 1
             hooks.pin(s, arena, f, 1)
@@ -339,6 +333,10 @@ def sync(s, arena, out, op):
             if shared and not clean_file(s, arena, out, file, page, stop):
                 return False
         page = stop
+    arena[s.maps + w.AT] = page
+    if not has_events(s, out, 1):
+        return False
+    tables.charge(s, arena, out, MSYNC_COST, arena[s.maps + w.TOUCHED])
     arena[s.maps + w.AT] = 0
     return True
 

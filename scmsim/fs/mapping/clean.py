@@ -4,7 +4,15 @@ from scmsim.core import records as r
 from scmsim.fs.engine.events import emit_run, has_events
 from scmsim.fs.mapping import hooks, tables
 from scmsim.fs.mapping import words as w
-from scmsim.fs.mapping.mechanisms import CLEAN_COST, CLEAN_SITE, PROTECT_COST
+from scmsim.fs.mapping.mechanisms import (
+    CLEAN_CALL_COST,
+    CLEAN_COST,
+    CLEAN_MAPPING_COST,
+    CLEAN_SITE,
+    LEVEL_COST,
+    LINE_COST,
+    PROTECT_COST,
+)
 from scmsim.jit import subroutine
 
 
@@ -24,30 +32,41 @@ def protect(s, arena, out, mapping, page):
 
 @subroutine
 def protect_everywhere(s, arena, out, file, page):
-    """`protect` a page in all mappings of its file."""
-    mapping = arena[file + w.HEAD]
+    """`protect` a page in all mappings of its file; returns how many there are."""
+    mapping, count = arena[file + w.HEAD], 0
     while mapping:
         if 0 <= page - arena[mapping + w.FIRST] < arena[mapping + w.PAGES]:
             protect(s, arena, out, mapping, page)
+            count += 1
         mapping = arena[mapping + w.NEXT]
+    return count
 
 
 @subroutine
-def write_back(s, arena, out, word, length):
-    """Write the cache lines of what an entry of DAX maps back; takes 2 events."""
+def write_back(s, arena, out, file, word, length):
+    """Write the cache lines of what an entry of DAX maps back; takes 4 events."""
     space = r.KERNEL if word & w.ZERO else r.PM
     emit_run(s, out, tables.what_of(s, arena, r.FLUSH, CLEAN_SITE, space), word & ~w.FLAG_BITS, length)
     tables.charge(s, arena, out, CLEAN_COST, 1)
+    tables.charge(s, arena, out, LINE_COST, length >> 6)
+    tables.charge(s, arena, out, LEVEL_COST, tables.levels(arena, file))
 
 
 @subroutine
 def clean_large(s, arena, out, file, page):
-    """Write back the 2 MiB that DAX has given out as one, from `page` on; takes 2 events, and 2 for each entry that maps it."""
-    at = tables.tree_slot(arena, file, page)
+    """Write back the 2 MiB that DAX has given out as one, from `page` on; takes 5 events, and 2 for each entry that maps it."""
+    at, most = tables.tree_slot(arena, file, page), 0
     for k in range(w.FAN):
-        protect_everywhere(s, arena, out, file, page + k)
-    write_back(s, arena, out, arena[at], w.HUGE_PAGE)
-    arena[at] &= ~w.DIRTY
+        most = max(most, protect_everywhere(s, arena, out, file, page + k))
+    tables.charge(s, arena, out, CLEAN_MAPPING_COST, most)
+    write_back(s, arena, out, file, arena[at], w.HUGE_PAGE)
+    tables.set_entry(arena, file, at, arena[at] & ~w.DIRTY)
+
+
+@subroutine
+def events_of(s, arena, large):
+    """Events that an entry which is written back may take."""
+    return (6 + 2 * arena[s.maps + w.LIVE]) * (w.FAN if large else 1)
 
 
 @subroutine
@@ -57,14 +76,15 @@ def clean_at(s, arena, out, file, page):
     if entry == 0 or not arena[entry] & w.DIRTY:
         return True
     large = arena[entry] & w.LARGE
-    if not has_events(s, out, (4 + 2 * arena[s.maps + w.LIVE]) * (w.FAN if large else 1)):
+    if not has_events(s, out, events_of(s, arena, large)):
         return False
     if large:
         clean_large(s, arena, out, file, page & ~(w.FAN - 1))
     else:
-        protect_everywhere(s, arena, out, file, page)
-        write_back(s, arena, out, arena[entry], w.PAGE)
-        arena[entry] &= ~w.DIRTY
+        count = protect_everywhere(s, arena, out, file, page)
+        tables.charge(s, arena, out, CLEAN_MAPPING_COST, count)
+        write_back(s, arena, out, file, arena[entry], w.PAGE)
+        tables.set_entry(arena, file, entry, arena[entry] & ~w.DIRTY)
     return True
 
 
@@ -72,6 +92,10 @@ def clean_at(s, arena, out, file, page):
 def dax_file(s, arena, out, file, low, high):
     """DAX: write back what is dirty in [low, high); False: it is not over yet."""
     m = s.maps
+    if arena[m + w.AT] == 0 and arena[file + w.DIRTIES]:
+        if not has_events(s, out, 1 + events_of(s, arena, True)):  # so that the first entry fits, too
+            return False
+        tables.charge(s, arena, out, CLEAN_CALL_COST, 1)
     page = max(low, arena[m + w.AT])
     high = min(high, w.FAN << arena[file + w.TREE + 1]) if arena[file + w.TREE] else page
     while page < high:

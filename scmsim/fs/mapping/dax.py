@@ -14,7 +14,20 @@ from scmsim.fs.mapping import hooks, tables
 from scmsim.fs.mapping import words as w
 from scmsim.fs.mapping.clean import clean_at
 from scmsim.fs.mapping.common import ask, can_be_large, cost_of, protected, tell
-from scmsim.fs.mapping.mechanisms import GIVEN_COST, LARGE_LOAD_COST, LARGE_STORE_COST
+from scmsim.fs.mapping.mechanisms import (
+    ASKED_LOAD_COST,
+    ASKED_STORE_COST,
+    GIVEN_COST,
+    GIVEN_FIRST_COST,
+    GIVEN_NEW_COST,
+    LARGE_ENTRY_COST,
+    LARGE_LOAD_COST,
+    LARGE_STORE_COST,
+    LEVEL_COST,
+    LOOKED_COST,
+    NODE_COST,
+    ZEROS_COST,
+)
 from scmsim.jit import subroutine
 
 
@@ -60,6 +73,17 @@ def blockless_run(s, arena, f, page, stop):
 
 
 @subroutine
+def give(s, arena, out, f, page, count):
+    """`hooks.give_blocks`, charged."""
+    new, first = hooks.place(s, arena, f, page) == 0, not hooks.must_sync(s, arena, f)
+    outcome, count = hooks.give_blocks(s, arena, out, f, page, count)
+    if outcome == DONE:
+        tables.charge(s, arena, out, GIVEN_NEW_COST if new else GIVEN_COST, 1)
+        tables.charge(s, arena, out, GIVEN_FIRST_COST, first)
+    return outcome, count
+
+
+@subroutine
 def fill(s, arena, out, mapping, f, page):
     """A store asks for the blocks of its 2 MiB, and is given those of the first run; returns the outcome.
 
@@ -75,10 +99,9 @@ def fill(s, arena, out, mapping, f, page):
         arena[m + w.FILL_END] = first + blockless_run(s, arena, f, first, first + w.FAN)
     while arena[m + w.FILL_AT] < arena[m + w.FILL_END]:
         at = arena[m + w.FILL_AT]
-        outcome, count = hooks.give_blocks(s, arena, out, f, at, arena[m + w.FILL_END] - at)
+        outcome, count = give(s, arena, out, f, at, arena[m + w.FILL_END] - at)
         if outcome == NO_ROOM:
             return NO_ROOM
-        tables.charge(s, arena, out, GIVEN_COST, outcome == DONE)
         arena[m + w.FILL_AT] = at + count if outcome == DONE else arena[m + w.FILL_END]
     arena[m + w.FILL_END] = 0
     return must_wait(s, arena, out, mapping, f, page)
@@ -118,7 +141,12 @@ def large_fault(s, arena, out, mapping, f, at):
     word = w.PRESENT | w.LARGE | (w.ZERO | w.ZERO_PAGE if zeros else place)
     tables.reserve_tree(s, arena, file, page)
     leaf = tables.tree_slot(arena, file, page)
-    arena[leaf] = word | arena[leaf] & w.DIRTY | becomes_dirty(s, arena, write)
+    note_last(arena, file, page)
+    if arena[slot] == 0:
+        tables.upper_tables(s, arena, out, mapping, page)
+    known = arena[leaf] & w.PRESENT and not arena[leaf] & w.ZERO
+    tables.charge(s, arena, out, LARGE_ENTRY_COST, not zeros and not known)
+    tables.set_entry(arena, file, leaf, word | arena[leaf] & w.DIRTY | becomes_dirty(s, arena, write))
     arena[slot] = word | (w.WRITABLE if write else 0)
     tables.charge(s, arena, out, LARGE_STORE_COST if write else LARGE_LOAD_COST, 1)
     tell(s, arena, out, mapping, (first, w.FAN, 21), at[1] | filled_hole(s, arena))
@@ -134,24 +162,32 @@ def filled_hole(s, arena):
 
 
 @subroutine
+def note_last(arena, file, page):
+    """The kernel's tree of a file has an entry of a page."""
+    arena[file + w.LAST_GIVEN] = max(arena[file + w.LAST_GIVEN], page)
+
+
+@subroutine
 def note_given(s, arena, out, file, page, word):
     """The tree learns that DAX has given a page out.
 
     A large entry of zeros makes room for small ones, and goes from all mappings (grab_mapping_entry: unmap_mapping_pages).
     """
     tables.reserve_tree(s, arena, file, page)
+    note_last(arena, file, page)
     at, first = tables.tree_slot(arena, file, page), page & ~(w.FAN - 1)
     if arena[at] & w.PRESENT and arena[at] & w.ZERO:
-        arena[at] = 0
+        tables.set_entry(arena, file, at, 0)
         mapping = arena[file + w.HEAD]
         while mapping:
             tables.zap_but(s, arena, out, mapping, first, first + w.FAN, w.COPIED)
             mapping = arena[mapping + w.NEXT]
     if not arena[at] & w.PRESENT:
         at = tables.tree_leaf(s, arena, file, page)
-        arena[at] = word | arena[at] & w.DIRTY
+        tables.charge(s, arena, out, NODE_COST, tables.is_new_node(arena, at, page))
+        tables.set_entry(arena, file, at, word | arena[at] & w.DIRTY)
     if word & w.DIRTY:
-        arena[at] |= w.DIRTY
+        tables.set_entry(arena, file, at, arena[at] | w.DIRTY)
 
 
 @subroutine
@@ -161,14 +197,9 @@ def small_fault(s, arena, out, mapping, f, at):
     file, place, write = arena[mapping + w.FILE], hooks.place(s, arena, f, page), how & w.WRITES
     if write and (place == 0 or place & w.UNWRITTEN):
         arena[s.maps + w.FRESH] = place == 0
-        outcome = (
-            ask(s, arena, w.ASK_BLOCK, file, page)
-            if hooks.BY_REQUEST
-            else hooks.give_blocks(s, arena, out, f, page, 1)[0]
-        )
+        outcome = ask(s, arena, w.ASK_BLOCK, file, page) if hooks.BY_REQUEST else give(s, arena, out, f, page, 1)[0]
         if outcome != DONE:
             return outcome
-        tables.charge(s, arena, out, GIVEN_COST, 1)
         place = hooks.place(s, arena, f, page)
     outcome = must_wait(s, arena, out, mapping, f, page) if write else DONE
     if outcome != DONE:
@@ -178,7 +209,8 @@ def small_fault(s, arena, out, mapping, f, at):
     note_given(s, arena, out, file, page, word | becomes_dirty(s, arena, write))
     tables.small_table(s, arena, out, mapping, page)
     arena[tables.entry_at(arena, mapping, page)] = word | (w.WRITABLE if write else 0)
-    tables.charge(s, arena, out, cost_of(how), 1)
+    tables.charge(s, arena, out, ZEROS_COST if zeros else cost_of(how), 1)
+    tables.charge(s, arena, out, LEVEL_COST, tables.levels(arena, file))
     tell(s, arena, out, mapping, (page, 1, 12), how | filled_hole(s, arena))
     return DONE
 
@@ -194,11 +226,17 @@ def dax_fault(s, arena, out, mapping, f, at):
         hooks.note_write(s, arena, out, f)
     how = protected(arena[tables.entry_at(arena, mapping, page)], write)
     new = arena[s.maps + w.ANSWERED] == w.ASK_BLOCK and not hooks.WHOLE_BLOCKS
-    if not new and can_be_large(s, arena, mapping, f, page):
+    asks = hooks.MAY_BE_LARGE and arena[tables.slot_at(arena, mapping, page)] == 0
+    looks = not new and can_be_large(s, arena, mapping, f, page)
+    if looks:
         outcome = fill(s, arena, out, mapping, f, page) if write else DONE
         if outcome != DONE:
             return outcome
         filled = arena[s.maps + w.FILL_AT] & w.FAN - 1 if write else 0  # less than 2 MiB are mapped one by one
         if filled == 0 and large_fault(s, arena, out, mapping, f, (page, how)):
             return DONE
-    return small_fault(s, arena, out, mapping, f, (page, how))
+    outcome = small_fault(s, arena, out, mapping, f, (page, how))
+    if outcome == DONE:
+        tables.charge(s, arena, out, ASKED_STORE_COST if write else ASKED_LOAD_COST, asks)
+        tables.charge(s, arena, out, LOOKED_COST, looks)
+    return outcome

@@ -27,7 +27,8 @@ _ERRORS = {  # word of the table -> how it is told
     w.UNSUPPORTED: ("EINVAL", "mappings were refused: no bytes, no file, or MAP_SYNC on a file system without it"),
 }
 
-_MEASURED = ("ext4-dax", "xfs-dax")  # have cost tables of their own
+_MEASURED = ("ext4-dax", "xfs-dax", "tmpfs")  # have cost tables of their own
+_CACHED = ("ramfs", "ext4", "ext4-linux4", "ext2")  # their pages are those of a page cache, as tmpfs'
 
 Bound = Callable[[Any], tuple[ModuleType, Mapping[int, int]]]
 
@@ -103,13 +104,14 @@ class Mapped:
     def _attach(self) -> None:
         """Tables of mappings at the arena's top, and the mappings that were made before."""
         state, record = self.model.state, self.model.state.record[0]
-        words = w.TABLE_WORDS + self.files * w.FILE_WORDS
+        words = w.TABLE_WORDS + w.UPPER_WORDS + self.files * w.FILE_WORDS
         if record.arena_top + words > len(state.arena):
             state.grow(words)
         m = record.maps = int(record.arena_top)
         record.arena_top += words
         table = state.arena[m : m + w.TABLE_WORDS]
-        table[w.FILES], table[w.NEXT_ADDRESS], table[w.SITE] = m + w.TABLE_WORDS, w.AREA, len(self.model.module.SITES)
+        table[w.UPPER], table[w.FILES] = m + w.TABLE_WORDS, m + w.TABLE_WORDS + w.UPPER_WORDS
+        table[w.NEXT_ADDRESS], table[w.SITE] = w.AREA, len(self.model.module.SITES)
         table[w.COST] = self._charge(record)
         self.kernels, options = self.bound(record)
         for word, value in options.items():
@@ -126,7 +128,8 @@ class Mapped:
     def _charge(self, record: Any) -> int:
         """Put the costs behind those of the model; returns the row of the first."""
         sites = [*self.model.module.SITES, *SITES]
-        table = f"mapping-{self.model.fs}" if self.model.fs in _MEASURED else "mapping"
+        like = "tmpfs" if self.model.fs in _CACHED else self.model.fs
+        table = f"mapping-{like}" if like in _MEASURED else "mapping"
         free = record.cost[:, 3] == FREE_COST
         first = next(row for row in range(len(free)) if free[row : row + len(COSTS)].all())
         record.cost[first : first + len(COSTS)] = costs.load(table, COSTS, sites)
@@ -147,6 +150,10 @@ class Mapped:
         if self.next > i:
             return int(self.model.module.emit(state.record, state.arena, operations[: self.next], i, out))
         if self.second != (code == r.MMAP):
+            if code == r.MSYNC and not self.kernels.is_synced(state.record, state.arena, operations, i):
+                self.asked[i : i + 1] = operations[i]
+                self.asked["op"][i] = r.MUNMAP  # a call that does nothing to the file system
+                operations = self.asked
             then = int(self.model.module.emit(state.record, state.arena, operations[: i + 1], i, out))
         else:
             then = int(self.kernels.change(state.record, state.arena, operations, i, out))

@@ -50,6 +50,7 @@ def fault(s, arena, out, mapping, page, write):
         s, arena, WORDS + 2 * (page >> 9) + 64
     ):
         return NO_ROOM
+    arena[s.maps + w.TOUCHED] = 1
     arena[s.maps + w.ADVICE_AT_WORK] = advice.over(arena, mapping, page, page + 1)
     answered = arena[s.maps + w.ANSWERED]
     if answered == w.REFUSED:

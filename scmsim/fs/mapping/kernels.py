@@ -2,6 +2,7 @@
 
 from scmsim.fs.mapping.calls import change
 from scmsim.fs.mapping.layout import folios, places, rules, size
+from scmsim.fs.mapping.spans import is_synced
 from scmsim.fs.mapping.touch import touch
 
-__all__ = ["change", "folios", "places", "rules", "size", "touch"]
+__all__ = ["change", "folios", "is_synced", "places", "rules", "size", "touch"]

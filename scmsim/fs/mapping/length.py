@@ -28,6 +28,8 @@ def zap_file(s, arena, out, op, low, high):
     file = file_of(s, arena, op)
     if not has_events(s, out, 4 + 4 * arena[s.maps + w.LIVE]):
         return False
+    if op.op == r.TRUNCATE:
+        arena[file + w.LAST_GIVEN] = min(arena[file + w.LAST_GIVEN], max(low - 1, 0))
     first, stop = (
         (0, r.NEVER >> 13) if hooks.UNMAPS_ALL else hooks.unmapped_by(s, arena, hooks.find(s, arena, op.file), op)
     )
@@ -44,12 +46,12 @@ def zap_file(s, arena, out, op, low, high):
         if arena[at] and not arena[at] & w.PRESENT:
             entries = arena[at] >> 12
             for k in range(entries + (page & w.FAN - 1), entries + (end - 1 & w.FAN - 1) + 1):
-                arena[k] = 0
+                tables.set_entry(arena, file, k, 0)
             if end - page == w.FAN:
                 give(s, arena, entries, w.FAN_ORDER)
                 arena[at] = 0
         else:
-            arena[at] = 0
+            tables.set_entry(arena, file, at, 0)
         page = end
     return True
 

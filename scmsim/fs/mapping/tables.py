@@ -6,7 +6,7 @@ from scmsim.fs.engine.arena import take
 from scmsim.fs.engine.events import emit_run, emit_work
 from scmsim.fs.mapping import hooks
 from scmsim.fs.mapping import words as w
-from scmsim.fs.mapping.mechanisms import FAULT_SITE, TABLE_COST, UNMAP_COST, UNMAP_SITE
+from scmsim.fs.mapping.mechanisms import FAULT_SITE, TABLE_COST, UNMAP_COPY_COST, UNMAP_COST, UNMAP_SITE
 from scmsim.jit import subroutine
 
 
@@ -61,14 +61,73 @@ def charge(s, arena, out, cost, times):
 
 
 @subroutine
+def upper_place(address, level):
+    """Number of the table of an address's GiB (level 0), or of its 512 GiB (level 1)."""
+    return address >> 30 & (1 << 17) - 1 if level == 0 else (1 << 17) + (address >> 39 & (1 << 8) - 1)
+
+
+@subroutine
+def new_table(s, arena, out, place):
+    """A page of a page table at a place in bytes, cleared; takes 2 events."""
+    emit_run(s, out, what_of(s, arena, r.STORE, FAULT_SITE, r.KERNEL), w.PAGE_TABLES + place, w.PAGE)
+    charge(s, arena, out, TABLE_COST, 1)
+
+
+@subroutine
+def upper_tables(s, arena, out, mapping, page):
+    """The tables that lead to the 2 MiB of a page are there; takes 4 events.
+
+    Source: mm/memory.c: __handle_mm_fault: p4d_alloc, pud_alloc, pmd_alloc.
+    """
+    address = address_of(arena, mapping, page)
+    for level in range(2):
+        number = upper_place(address, level)
+        at, bit = arena[s.maps + w.UPPER] + (number >> 5), 1 << (number & 31)
+        if not arena[at] & bit:
+            arena[at] |= bit
+            new_table(s, arena, out, w.UPPER_TABLES + (number << 12))
+
+
+@subroutine
+def drop_upper_tables(s, arena, mapping):
+    """The tables go that led to a mapping, which is in no list any more, and lead to no other; returns how many.
+
+    Source: mm/memory.c: free_pgtables.
+    """
+    count = 0
+    for level in range(2):
+        shift = 30 + 9 * level
+        first = arena[mapping + w.START] >> shift
+        for place in range(first, (arena[mapping + w.START] + (arena[mapping + w.PAGES] << 12) - 1 >> shift) + 1):
+            number = upper_place(place << shift, level)
+            at, bit = arena[s.maps + w.UPPER] + (number >> 5), 1 << (number & 31)
+            if arena[at] & bit and not leads_to(s, arena, place << shift, place + 1 << shift):
+                arena[at] &= ~bit
+                count += 1
+    return count
+
+
+@subroutine
+def leads_to(s, arena, low, high):
+    """Whether a mapping lies within some addresses, as a whole or in part."""
+    mapping = arena[s.maps + w.NEWEST]
+    while mapping:
+        start = arena[mapping + w.START]
+        if start < high and start + (arena[mapping + w.PAGES] << 12) > low:
+            return True
+        mapping = arena[mapping + w.OLDER]
+    return False
+
+
+@subroutine
 def small_table(s, arena, out, mapping, page):
-    """Make the slot of a page lead to small entries; takes 2 events and FAN words."""
+    """Make the slot of a page lead to small entries; takes 6 events and FAN words."""
     at = slot_at(arena, mapping, page)
     if arena[at] == 0:
+        upper_tables(s, arena, out, mapping, page)
         entries = take(s, arena, w.FAN_ORDER)
         arena[at] = entries << 12
-        emit_run(s, out, what_of(s, arena, r.STORE, FAULT_SITE, r.KERNEL), w.PAGE_TABLES + (entries << 3), w.PAGE)
-        charge(s, arena, out, TABLE_COST, 1)
+        new_table(s, arena, out, entries << 3)
 
 
 @subroutine
@@ -107,25 +166,26 @@ def unfold(arena, mapping, page):
 
 @subroutine
 def zap_entries(arena, mapping, page, stop, kept):
-    """Remove the small entries of [page, stop) without a bit of `kept`; returns (how many, the first, behind the last).
+    """Remove the small entries of [page, stop) without a bit of `kept`; returns (how many, the first, behind the last, copies).
 
     They lie in one table.
     """
     unfold(arena, mapping, page)
     unfold(arena, mapping, stop - 1)
     at = entry_at(arena, mapping, page)
-    count, first, last = 0, stop, page
+    count, first, last, copies = 0, stop, page, 0
     for k in range(stop - page):
         if arena[at + k] and not arena[at + k] & kept:
+            copies += arena[at + k] & w.COPIED != 0
             arena[at + k] = 0
             count += 1
             first, last = min(first, page + k), page + k + 1
-    return count, first, last
+    return count, first, last, copies
 
 
 @subroutine
 def zap(s, arena, out, mapping, low, high):
-    """Remove the entries of the pages [low, high) and invalidate them; a large one goes whole.  Takes 2 events."""
+    """Remove the entries of the pages [low, high) and invalidate them; a large one goes whole.  Takes 3 events."""
     zap_but(s, arena, out, mapping, low, high, 0)
 
 
@@ -137,7 +197,7 @@ def zap_but(s, arena, out, mapping, low, high, kept):
     """
     low = max(low, arena[mapping + w.FIRST])
     high = min(high, arena[mapping + w.FIRST] + arena[mapping + w.PAGES])
-    page, count, first, last, order = low, 0, high, low, 21
+    page, count, first, last, order, copies = low, 0, high, low, 21, 0
     while page < high:
         stop = min(region_end(arena, mapping, page), high)
         at = slot_at(arena, mapping, page)
@@ -146,7 +206,8 @@ def zap_but(s, arena, out, mapping, low, high, kept):
             count += 1
             first, last = min(first, page), stop
         elif arena[at]:
-            more, begin, end = zap_entries(arena, mapping, page, stop, kept)
+            more, begin, end, copied = zap_entries(arena, mapping, page, stop, kept)
+            copies += copied
             if more:
                 count += more
                 first, last, order = min(first, begin), end, 12
@@ -155,6 +216,7 @@ def zap_but(s, arena, out, mapping, low, high, kept):
         what = what_of(s, arena, r.UNMAP, UNMAP_SITE, r.USER)
         emit_at(s, out, what, 0, last - first << 12, address_of(arena, mapping, first), order)
         charge(s, arena, out, UNMAP_COST, count)
+        charge(s, arena, out, UNMAP_COPY_COST, copies)
 
 
 @subroutine
@@ -185,3 +247,28 @@ def tree_leaf(s, arena, file, page):
     if arena[at] == 0:
         arena[at] = take(s, arena, w.FAN_ORDER) << 12
     return (arena[at] >> 12) + (page & w.FAN - 1)
+
+
+@subroutine
+def is_new_node(arena, leaf, page):
+    """Whether a small entry is the first of the 64 of its node of the kernel's tree (include/linux/xarray.h: XA_CHUNK_SIZE)."""
+    for at in range(leaf - (page & 63), leaf - (page & 63) + 64):
+        if arena[at]:
+            return False
+    return True
+
+
+@subroutine
+def levels(arena, file):
+    """Nodes on the way to an entry of the kernel's tree besides the last one."""
+    last, count = arena[file + w.LAST_GIVEN] >> 6, 0
+    while last:
+        last, count = last >> 6, count + 1
+    return count
+
+
+@subroutine
+def set_entry(arena, file, at, word):
+    """An entry of the tree of a file becomes `word`."""
+    arena[file + w.DIRTIES] += ((word & w.DIRTY) - (arena[at] & w.DIRTY)) // w.DIRTY
+    arena[at] = word

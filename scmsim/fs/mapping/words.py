@@ -14,20 +14,23 @@ FAN_ORDER = 9  # of its words in the arena
 # its pages are written back; LIVE, NEWEST: how many mappings there are, and the first of all in a list; FRESH: the fault at work
 # filled a hole; FILL_AT, FILL_END: pages to which the fault at work gives blocks, 0: to none; LOADS_DIRTY: DAX takes a page that a
 # fault for a load mapped for dirty; FILLS: a fault for a store that may map 2 MiB gives blocks to their first run of pages without;
-# ADVICE_AT_WORK: ADVICE of the mapping whose fault is at work.
+# ADVICE_AT_WORK: ADVICE of the mapping whose fault is at work; UPPER: the first word of bitmaps of the page tables above those that
+# mappings have of their own; TOUCHED: there was a fault: until then calls cost what any call costs, as in a trace without touches.
 (
     FILES, AT, ASKS, ASKS_FILE, ASKS_AT, ANSWERED, NEXT_ADDRESS, RUNS, COPIES, SITE, COST, BEYOND_END, NOT_MAPPED, DENIED, REPLACED,
     NO_SPACE, UNSUPPORTED, HUGE, LEAVES_LARGE, LIVE, NEWEST, FRESH, FILL_AT, FILL_END, LOADS_DIRTY,
-    FILLS, ADVICE_AT_WORK,
-) = range(27)  # fmt: skip
-TABLE_WORDS = 27
+    FILLS, ADVICE_AT_WORK, UPPER, TOUCHED,
+) = range(29)  # fmt: skip
+UPPER_WORDS = ((1 << 17) + (1 << 8)) // 32  # a bit for each GiB below 1 << 47, then one for each 512 GiB
+TABLE_WORDS = 29
 ASK_NOTHING, ASK_TURN, ASK_BLOCK, ASK_SYNC, ASK_CLOSE = range(5)
 REFUSED = -1  # the answer of a file system that is full; else the answer is what was asked
 
 # Of a file: its newest mapping, the tree of what DAX has given out (region of 2 MiB -> entry, or its page of entries) as a handle
-# of engine.table, and whether its mappings keep it although it has lost its last name.
-HEAD, TREE, PINS = 0, 1, 3
-FILE_WORDS = 4
+# of engine.table, whether its mappings keep it although it has lost its last name, the last page that DAX has given out,
+# and how many entries of the tree are dirty.
+HEAD, TREE, PINS, LAST_GIVEN, DIRTIES = 0, 1, 3, 4, 5
+FILE_WORDS = 6
 
 # Of a mapping: SLOTS is a word for each 2 MiB of addresses; NEXT: the one before it of the same file, OLDER: of all; ADVICE:
 # the first range of what madvise said of huge pages.
@@ -59,3 +62,4 @@ FAULT, WRITES, PROTECTED, MAJOR = 1, 2, 4, 8
 AREA, AREA_END = 1 << 46, 1 << 47  # of mappings in the program's address space
 ZERO_PAGE = 1 << 12  # physical addresses of DRAM, as those of kernel objects (fs/linux/recipes.py)
 ANONYMOUS, PAGE_TABLES = 5 << 40, 6 << 40
+UPPER_TABLES = 1 << 39  # behind PAGE_TABLES

@@ -18,7 +18,6 @@ from scmsim.fs.linux.blocks import holes, page_run
 from scmsim.fs.linux.files import call
 from scmsim.fs.linux.pages import clear_part
 from scmsim.fs.linux.transfer import copy_in
-from scmsim.fs.xfs import recipes as x
 from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs.dirs import give_block, take_block
 from scmsim.fs.xfs.log import add_bytes, fork_bytes, log_buffer, log_fork, log_free_space, log_inode
@@ -105,7 +104,7 @@ def map_run(s, arena, f, out, page, count):
     log_extents(s, arena, f, page, out)
     arena[f + e.DATA_TID] = s.sequence
     s.reg[q.TO], s.reg[q.BYTES], s.reg[q.COUNT] = block * e.BLOCK, count * e.BLOCK, count
-    emit_recipe(s, out, q.ALLOCATE if new else x.CONVERT)
+    emit_recipe(s, out, q.ALLOCATE if new else q.CONVERT)
     return count
 
 

@@ -33,7 +33,7 @@ COSTS = (
 FENCES, CHECKED = 30, 31  # registers behind those of ext4_recipes
 
 # Recipes behind those of ext4_recipes.
-LOG_WRITE, LOG_DONE, METADATA, ITEM, CONVERT = range(q.RECIPES, q.RECIPES + 5)
+LOG_WRITE, LOG_DONE, METADATA, ITEM = range(q.RECIPES, q.RECIPES + 4)
 BARRIER_FENCES = 2
 LOG_WRITE_FENCES = 2 * BARRIER_FENCES
 _STEPS = RecipeBuilder(SITES, COSTS, KERNEL)
@@ -55,7 +55,7 @@ def data_recipes(copy_fence: bool) -> dict[int, list]:
         q.WRITE: _call("write_call"),
         q.TIMES: [_work("transaction", 1)],
         q.ALLOCATE: [_work("transaction", 1), _work("allocate", 1), *zeroing],
-        CONVERT: [_work("transaction", 1), *zeroing],
+        q.CONVERT: [_work("transaction", 1), *zeroing],
         q.COPY: [
             _work("map_run", 1),
             *q.dax_copy(_run, copy_fence),
@@ -130,4 +130,4 @@ def name_recipes() -> dict[int, list]:
 def all_recipes(copy_fence: bool, table_checksum: bool) -> dict[int, list]:
     """Every recipe by number; those of ext4 that XFS never plays are empty."""
     every = data_recipes(copy_fence) | log_recipes(table_checksum) | name_recipes()
-    return {number: every.get(number, []) for number in range(CONVERT + 1)}
+    return {number: every.get(number, []) for number in range(ITEM + 1)}

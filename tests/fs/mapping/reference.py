@@ -74,6 +74,11 @@ class Mapped:
         self.flushed = 0
         self.invalidated: Counter = Counter()
         self.removed = 0  # entries
+        self.upper: set[tuple[int, int]] = (
+            set()
+        )  # (pages, place): areas of so many that have a table above those of 2 MiB
+        self.charged: Counter = Counter()
+        self.touched = False  # calls before the first fault cost what any call costs
 
     def begin(self, layout: Any, length: Any, cached: Any, dirty: Any, later: Any) -> None:
         """Before an operation: what the file system has, and where blocks lie afterwards."""
@@ -81,6 +86,7 @@ class Mapped:
         self.filled: set[tuple[int, int]] = set()  # (file, page) that faults of this operation gave content
         self.came: set[tuple[int, int]] = set()  # (file, region): huge pages that came in this operation
         self.faults, self.flushed, self.invalidated, self.removed = Counter(), 0, Counter(), 0
+        self.charged = Counter()
         self.contiguous = 0  # bytes that were touched through entries marked as contiguous
 
     # Calls.
@@ -92,6 +98,7 @@ class Mapped:
             address += (first - address) % FAN
         self.next_address = address + stop - first + 1
         self.maps.insert(0, Mapping(file, first, stop, address, shared, private))
+        self.charged["mmap_call"] += self.touched
         if populate:
             for page in range(first, min(stop, (self.length(file) + 4095) >> 12)):
                 entry = self.maps[0].entries.get(page)
@@ -122,8 +129,12 @@ class Mapped:
             longer.entries = {p: e for p, e in one.entries.items() if e.large < 0 or whole}
             for entry in longer.entries.values():
                 entry.contiguous = False
-            longer.tabled = {(address + p - first) // FAN for p, e in longer.entries.items() if e.large < 0}
+            longer.tabled = set()
+            for p, e in longer.entries.items():
+                if e.large < 0:
+                    self.table(longer, p)
             self.removed += len(one.entries)
+            self.drop_tables(one)
 
     def parted(self, one: Mapping, page: int, upper: bool = True) -> Mapping:
         """A mapping cut in two before a page; returns one of both."""
@@ -151,6 +162,9 @@ class Mapped:
             self.cut(one, page)
             self.cut(one, end)
             self.zap(one, page, end)
+            self.charged["munmap_call"] += self.touched
+            self.charged["cut_mapping"] += self.touched * ((page > one.first) + (end < one.stop))
+            gone = Mapping(file, page, end, one.address + page - one.first, one.shared, one.private, tabled=one.tabled)
             upper = Mapping(file, end, one.stop, one.address + end - one.first, one.shared, one.private)
             upper.entries = {p: e for p, e in one.entries.items() if p >= end}
             upper.tabled, upper.advice = set(one.tabled), dict(one.advice)
@@ -160,7 +174,31 @@ class Mapped:
                 self.maps.insert(0, upper)
             if one.first == one.stop:
                 self.maps.remove(one)
+            self.drop_tables(gone)
             page = end
+
+    def table(self, one: Mapping, page: int, small: bool = True) -> None:
+        """There are the tables that lead to a page, or to its 2 MiB."""
+        at = one.address + page - one.first
+        areas = {(pages, at // pages) for pages in (FAN**2, FAN**3)}
+        self.charged["page_table"] += len(areas - self.upper)
+        self.upper |= areas
+        if small and at // FAN not in one.tabled:
+            self.charged["page_table"] += 1
+            one.tabled.add(at // FAN)
+
+    def drop_tables(self, gone: Mapping) -> None:
+        """The tables of a mapping that is gone, and those above that lead to no other."""
+        last = gone.address + gone.stop - gone.first - 1
+        small = [at for at in gone.tabled if gone.address // FAN <= at <= last // FAN]
+        upper = {
+            (pages, place)
+            for pages, place in self.upper
+            if gone.address // pages <= place <= last // pages
+            and not any(m.address // pages <= place <= (m.address + m.stop - m.first - 1) // pages for m in self.maps)
+        }
+        self.upper -= upper
+        self.charged["unmap_table"] += len(small) + len(upper)
 
     def cut(self, one: Mapping, page: int) -> None:
         """A large entry across a cut goes."""
@@ -265,6 +303,7 @@ class Mapped:
 
     def msync(self, file: int, low: int, high: int) -> None:
         """Write back what is dirty of the pages that a shared mapping has."""
+        self.charged["msync_call"] += self.touched
         for page in range(low, high):
             one = self.of(file, page)
             if one is not None and not one.private:
@@ -283,12 +322,14 @@ class Mapped:
         for (f, page), dirty in list(self.given.items()):
             if f == file and low <= page < high and dirty:
                 self.flushed += 4096
+                self.charged["clean_entry"] += 1
                 self.given[f, page] = False
                 for one in (m for m in self.maps if m.file == file and page in m.entries):
                     self.protect(one, page)
         for (f, region), state in self.given_large.items():
             if f == file and region * FAN < high and (region + 1) * FAN > low and state["dirty"]:
                 self.flushed += FAN * 4096
+                self.charged["clean_entry"] += 1
                 state["dirty"] = False
                 for one in (m for m in self.maps if m.file == file):
                     for page in range(region * FAN, (region + 1) * FAN):
@@ -348,6 +389,7 @@ class Mapped:
         return (file, page, "dirty") in self.filled or self.dirty(file, page)
 
     def fault(self, one: Mapping, page: int, store: bool) -> None:
+        self.touched = True
         old = one.entries.get(page)
         protected = old is not None and store
         if store and one.private:
@@ -364,10 +406,9 @@ class Mapped:
     def put(self, one: Mapping, page: int, pages: int, store: bool, protected: bool, major: bool, entry: Entry) -> None:
         """A fault that maps `pages` pages from `page` on."""
         self.faults[pages if entry.large < 0 else -pages, store, protected, major] += 1
+        self.table(one, page, small=entry.large < 0)
         for each in range(page, page + pages):
             one.entries[each] = entry if entry.large >= 0 else Entry(entry.writable, -1, entry.zeros, entry.copied)
-        if entry.large < 0:
-            one.tabled.add((one.address + page - one.first) // FAN)
 
     def large_fits(self, one: Mapping, page: int) -> bool:
         first = page - page % FAN
@@ -459,6 +500,7 @@ class Mapped:
             self.given_large[file, region]["dirty"] |= store or self.loads_dirty
         else:
             self.broken.add((file, region))
+            self.charged["tree_node"] += not any((file, p) in self.given for p in range(page & ~63, (page & ~63) + 64))
             self.given[file, page] = self.given.get((file, page), False) or store or self.loads_dirty
         self.put(one, page, 1, store, protected, major, Entry(store, -1, zeros))
 
@@ -509,4 +551,4 @@ class Mapped:
             one.entries[each] = Entry((store or (one.shared and self.kind == "memory")) and not zeros, -1, zeros)
         if len(pages) == 16 or (one.address + page - one.first) % 16 == 15:
             self.fold(one, page)
-        one.tabled.add((one.address + page - one.first) // FAN)
+        self.table(one, page)

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scmsim.core import records as r
-from scmsim.fs.engine import file_row
+from scmsim.fs.engine import costs, file_row
 from scmsim.fs.linux import state as e
 from scmsim.fs.mapping import words as w
+from scmsim.fs.mapping.mechanisms import COSTS, SITES
 from scmsim.fs.nova import state as nova
 from scmsim.fs.pmfs import state as pmfs
 from scmsim.fs.tmpfs import state as tmpfs
@@ -41,6 +42,9 @@ MODELS = {  # name -> file system, its parameters, and what `Mapped` takes
     "pmfs-2m": ("pmfs-2m", {}, "dax", True, True),
     "winefs": ("winefs", {}, "dax", True),
 }
+CHARGED = (  # costs of which the reference knows how often they are charged
+    "page_table", "tree_node", "clean_entry", "unmap_table", "mmap_call", "munmap_call", "cut_mapping", "msync_call",
+)  # fmt: skip
 ERRORS = {"not mapped": w.NOT_MAPPED, "denied": w.DENIED, "beyond end": w.BEYOND_END}
 
 page = st.sampled_from([0, 1, 15, 16, 500, FAN - 1, FAN, FAN + 1, 2 * FAN - 1, 2 * FAN, 2 * FAN + 30, PAGES - 1, PAGES])
@@ -221,7 +225,31 @@ def of_site(model, events, site, *codes):
     return events[(events.site == model.sites.index(site)) & np.isin(events.code, codes)]
 
 
+COUNTED = {
+    name: 10**6 * k + 1 for k, name in enumerate(COSTS, 1)
+}  # instructions of each cost, which tell it and how often
+
+
+def charges_of(model, events):
+    """How often each cost of mappings was charged."""
+    found, sites = Counter(), [model.sites.index(site) for site in SITES]
+    for instructions in events.addr[(events.code == r.WORK) & np.isin(events.site, sites)] // r.MILLI:
+        times = int(instructions) % 10**6
+        found[COSTS[int(instructions) // 10**6 // times - 1]] += times
+    return found
+
+
+def counting(name, table):
+    """Costs of mappings by which `charges_of` tells them apart."""
+    return {cost: {**row, "instructions": COUNTED[cost]} for cost, row in table.items()} if "mapping" in name else table
+
+
 def agree(name, given_rows, room=1 << 12):
+    with costs.changed(counting):
+        return agree_in(name, given_rows, room)
+
+
+def agree_in(name, given_rows, room):
     fs, params, *kind = MODELS[name]
     model, slow = drive.Model(fs, drive.files(*SIZES, dirs=[0]), room, **params), Mapped(*kind)
     slow.option, slow.old = params.get("huge", "always"), "kernel" not in params
@@ -244,6 +272,10 @@ def agree(name, given_rows, room=1 << 12):
         assert of_site(model, events, "mapped write-back", r.FLUSH).length.sum() == slow.flushed, where
         assert len(of_site(model, events, "mapped write-back", r.INVALIDATE)) == sum(slow.invalidated.values()), where
         assert bool(len(of_site(model, events, "unmapping", r.UNMAP))) == bool(slow.removed), where
+        charged = charges_of(model, events)
+        for cost in CHARGED:
+            assert charged[cost] == slow.charged[cost], f"{where}: {cost}"
+        assert charged["clean_line"] == slow.flushed // 64, where
         if model.mapped.active:
             for error, word in ERRORS.items():
                 assert model.mapped._word(word) == slow.errors[error], f"{where}: {error}"

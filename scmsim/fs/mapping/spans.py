@@ -1,0 +1,39 @@
+"""The pages that a call is about, and which of them are mapped."""
+
+from scmsim.core import records as r
+from scmsim.fs.mapping import words as w
+from scmsim.fs.mapping.length import file_of
+from scmsim.fs.mapping.touch import mapping_of
+from scmsim.jit import kernel, subroutine
+
+
+@subroutine
+def pages_of(op):
+    """The pages [first, last) of an operation's bytes."""
+    return op.offset >> 12, (op.offset + op.length + w.PAGE - 1) >> 12
+
+
+@subroutine
+def next_mapped(arena, file, page, high):
+    """The first page from `page` on that a mapping of the file has, `high` if there is none below it."""
+    mapping = arena[file + w.HEAD]
+    while mapping:
+        if page < arena[mapping + w.FIRST] < high:
+            high = arena[mapping + w.FIRST]
+        mapping = arena[mapping + w.NEXT]
+    return high
+
+
+@kernel
+def is_synced(state, arena, ops, i):
+    """Whether an msync reaches a shared mapping; else it asks the file system for nothing (mm/msync.c).  Before a touch: yes."""
+    s, op = state[0], ops[i]
+    page, high = pages_of(op)
+    if not arena[s.maps + w.TOUCHED]:
+        return True
+    while page < high:
+        mapping, stop = mapping_of(s, arena, op, page), next_mapped(arena, file_of(s, arena, op), page, high)
+        if mapping and not arena[mapping + w.FLAGS] & r.PRIVATE:
+            return True
+        page = min(stop, arena[mapping + w.FIRST] + arena[mapping + w.PAGES]) if mapping else stop
+    return False
