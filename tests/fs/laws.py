@@ -172,6 +172,27 @@ def every_other_page(count: int) -> list[tuple]:
     return spaced(*rows, ("write", 1, 4096, 5000), ("sync", -1), ("unlink", 1), ("sync", -1))
 
 
+def edges(count: int = 60) -> tuple[list[tuple], Any]:
+    """Ends of a file that move within a page, and names that take the places of others; and the files."""
+    rows: list[tuple] = [("create", 1, 0, 0, 0), ("write", 1, 0, 100), ("fsync", 1)]
+    rows += [("truncate", 1, size) for size in (200, 150, 4096, 4097, 8192, 5000)]
+    rows += [
+        ("write", 1, 4999, 2),
+        ("truncate", 1, 6000),
+        ("fsync", 1),
+        ("truncate", 1, 1),
+        ("truncate", 1, 4000),
+        ("fsync", 1),
+    ]
+    rows += [("create", file, 0, 0, 0) for file in range(2, count)]
+    rows += [("unlink", file, 0, 0, 0) for file in range(2, count) if file % 3 or file > count - 9]
+    rows += [("create", file, 0, 0, 0) for file in range(count - 1, 1, -1) if file % 3]
+    rows += [(op, file, 0, 0, -1) for file in range(3, count, 3) for op in ("rename", "stat")]
+    return spaced(*rows, ("sync", -1)), drive.files(
+        0, *[-1] * count, dirs=[0], names=["/d", *[f"/d/{'n' * (1 + file * 7 % 90)}{file}" for file in range(count)]]
+    )
+
+
 @dataclass(frozen=True)
 class ByKind:
     """A family whose reference has `apply(...)`, which returns (data, metadata, log, zeroing, flushed lines, fences) of a call."""

@@ -60,7 +60,7 @@ def blocks_beside(s, op, count):
 def words_needed(arena, op, row, parent, adopts):
     """Words of arena that the operation may take for its tables."""
     words = 2 * page_map.words_for(arena, parent, arena[parent + state.END] + 2) + 64
-    if op.op == records.RENAME and arena[row + state.PARENT] != 0:
+    if arena[row + state.PARENT] != 0:
         words += page_map.words_for(arena, arena[row + state.PARENT], arena[arena[row + state.PARENT] + state.END] + 2)
     if calls.allocates(op):
         words += page_map.words_for(arena, row, (op.offset + op.length - 1) // recipes.BLOCK + 1)

@@ -130,11 +130,17 @@ def add_changed(s, arena, f, page, want, bits):
 @subroutine
 def reserve_pages(s, arena, f, last):
     """A file's tables of pages and index blocks get room for page `last` and its folio; False: they need more words."""
+    return reserve_besides(s, arena, f, last, 0)
+
+
+@subroutine
+def reserve_besides(s, arena, f, last, more):
+    """`reserve_pages` where `more` words, which are asked for already, must be left if the tables grow."""
     last |= (1 << s.folio_order) - 1
     words, slots = words_to_hold(arena, f + e.PAGES, last + 1), index.slots(last)
     if slots:
         words += words_to_hold(arena, f + e.LEAVES, slots)
-    if not has_room(s, arena, words):
+    if words and not has_room(s, arena, words + more):
         return False
     reserve(s, arena, f + e.PAGES, last + 1)
     if slots:

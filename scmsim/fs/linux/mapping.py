@@ -11,12 +11,12 @@ from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.linux import index, metadata, transfer
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux.blocks import blocks_left, blocks_needed, reserve_pages
+from scmsim.fs.linux.blocks import blocks_left, blocks_needed, reserve_besides
 from scmsim.fs.linux.files import dirty_inode
 from scmsim.fs.linux.folios import folio_of
 from scmsim.fs.linux.pages import note_change
 from scmsim.fs.linux.transfer import add_zeroed, cache_page, mark_dirty, time_stamp
-from scmsim.fs.mapping.words import UNWRITTEN, WAS_READ, WAS_THERE
+from scmsim.fs.mapping.words import FAULT_WORDS, UNWRITTEN, WAS_READ, WAS_THERE
 from scmsim.jit import subroutine
 
 READ_AROUND = 32  # pages: 128 KiB (VM_READAHEAD_PAGES)
@@ -72,10 +72,16 @@ def frame(s, arena, f, page):
 
 
 @subroutine
+def reserve_for_fault(s, arena, record, last):
+    """A file's tables get room for page `last`, and the words that the fault has asked for are left; False: more words."""
+    return reserve_besides(s, arena, record, last, FAULT_WORDS + (last >> 8))
+
+
+@subroutine
 def give_blocks(s, arena, out, f, page, count):
     """DAX: the first of `count` pages, all holes or all unwritten, get cleared blocks in a transaction of their own."""
     record, last = arena[f + e.ROW_RECORD], page + count - 1
-    if not has_events(s, out, e.ROOM) or not reserve_pages(s, arena, record, last):
+    if not has_events(s, out, e.ROOM) or not reserve_for_fault(s, arena, record, last):
         return NO_ROOM, 0
     if blocks_needed(arena, record, page, last) > blocks_left(s):
         return FULL, 0
@@ -158,7 +164,7 @@ def make_dirty(s, arena, out, f, page):
     Source: Linux 6.16 fs/buffer.c: block_page_mkwrite.
     """
     record = arena[f + e.ROW_RECORD]
-    if not has_events(s, out, e.ROOM) or not reserve_pages(s, arena, record, page):
+    if not has_events(s, out, e.ROOM) or not reserve_for_fault(s, arena, record, page):
         return NO_ROOM
     if blocks_needed(arena, record, page, page) > blocks_left(s):
         return FULL

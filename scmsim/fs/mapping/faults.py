@@ -15,7 +15,7 @@ from scmsim.fs.mapping.dax import dax_fault
 from scmsim.fs.mapping.mechanisms import COPY_COST, FAULT_SITE
 from scmsim.jit import subroutine
 
-EVENTS, WORDS = 32, 4 * w.FAN  # that a fault takes besides those of the file system
+EVENTS = 32  # that a fault takes besides those of the file system
 
 
 @subroutine
@@ -47,7 +47,7 @@ def fault(s, arena, out, mapping, page, write):
     if f == 0 or page << 12 >= hooks.length(s, arena, f):
         return w.BEYOND
     if not has_events(s, out, EVENTS + 2 * arena[s.maps + w.LIVE]) or not has_room(
-        s, arena, WORDS + 2 * (page >> 9) + 64
+        s, arena, w.FAULT_WORDS + 2 * (page >> 9)
     ):
         return NO_ROOM
     arena[s.maps + w.TOUCHED] = 1

@@ -6,6 +6,9 @@ Units: pages of 4096 bytes; addresses in bytes.  Addresses of mappings are hande
 PAGE, HUGE_PAGE = 1 << 12, 1 << 21
 FAN = 512  # entries of a page of a page table
 FAN_ORDER = 9  # of its words in the arena
+FAULT_WORDS = (
+    4 * FAN + 64
+)  # that a fault takes besides those of the file system, and two for each 2 MiB before its page
 
 # The table of mappings, at `maps` of the state record.  FILES: the words of the first file; AT: bytes or pages of the operation at
 # work that are done; ASKS: what the file system is to do first (ASK_...), for ASKS_FILE at page ASKS_AT; ANSWERED: the last answer;

@@ -9,7 +9,7 @@ from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.fs.linux import mapping
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux.blocks import blocks_left, reserve_pages
+from scmsim.fs.linux.blocks import blocks_left
 from scmsim.fs.mapping import words as w
 from scmsim.fs.tmpfs.huge import PAGES, can_be_huge, get_content, is_huge
 from scmsim.jit import subroutine
@@ -49,7 +49,7 @@ def read_in(s, arena, out, f, page):
     place, record = mapping.block(s, arena, f, page), arena[f + e.ROW_RECORD]
     if place and not place & w.UNWRITTEN:
         return DONE, w.WAS_THERE
-    if not has_events(s, out, e.ROOM) or not reserve_pages(s, arena, record, page):
+    if not has_events(s, out, e.ROOM) or not mapping.reserve_for_fault(s, arena, record, page):
         return NO_ROOM, w.WAS_THERE
     s.whole = s.folio_order > 0 and blocks_left(s) >= PAGES
     came, pages = w.CAME_WHOLE, PAGES

@@ -12,6 +12,7 @@ from scmsim.fs.engine.table import reserve, words_to_hold
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux.blocks import holes
+from scmsim.fs.mapping.words import FAULT_WORDS
 from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs.data import map_run
 from scmsim.fs.xfs.log import log_inode
@@ -28,8 +29,8 @@ def due(s):
 def give_blocks(s, arena, out, f, page, count):
     """The first of `count` pages, all holes or all unwritten, get cleared blocks; returns (outcome, how many)."""
     record, last = arena[f + e.ROW_RECORD], page + count - 1
-    words = words_to_hold(arena, record + e.PAGES, last + 1)
-    if not has_events(s, out, n.ROOM) or not has_room(s, arena, words + n.WORDS + 4 * arena[record + e.LEAF_COUNT]):
+    words = words_to_hold(arena, record + e.PAGES, last + 1) + n.WORDS + 4 * arena[record + e.LEAF_COUNT]
+    if not has_events(s, out, n.ROOM) or not has_room(s, arena, words + FAULT_WORDS + (last >> 8)):
         return NO_ROOM, 0
     reserve(s, arena, record + e.PAGES, last + 1)
     if s.free_blocks < count + 1 + n.MOST_BLOCKS and holes(arena, record, page, last) > s.free_blocks:

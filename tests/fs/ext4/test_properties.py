@@ -124,6 +124,13 @@ def test_long_traces_agree_with_the_twin(fs, trace, capacity):
 
 
 @pytest.mark.parametrize("fs", SYSTEMS)
+def test_edges(fs):
+    """Of pages and of directories."""
+    trace, files = laws.edges()
+    assert not FAMILY.agree(trace, fs, 40 << 20, files=files).failed
+
+
+@pytest.mark.parametrize("fs", SYSTEMS)
 def test_a_directory_grows(fs):
     """700 names of 40 bytes and more: an index block and leaves, kept when the names go; more than 254 blocks in a
     commit."""

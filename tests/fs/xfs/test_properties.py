@@ -92,6 +92,12 @@ def test_long_traces_agree_with_the_twin(trace, capacity):
     assert not FAMILY.agree(trace, capacity).failed
 
 
+def test_edges():
+    """Of pages and of directories."""
+    trace, files = laws.edges()
+    assert not FAMILY.agree(trace, 40 << 20, files=files).failed
+
+
 def test_a_directory_grows_and_shrinks():
     """1200 names: all four forms, three leaves and more; renames; then all names go."""
     count = 1200
