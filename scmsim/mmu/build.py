@@ -133,6 +133,10 @@ def _pages(s: np.void, tlbs: list[_Array], largest: int) -> None:
                 kind = (min(order, largest), contiguous > 0)
                 s["page"][codes, contiguous | order] = _page(s, tlbs, held, side, kind)
             s["page"][codes, contiguous : contiguous + 12] = s["page"][codes[0], contiguous | 12]
+    t = s["array"][s["page"]["l1"]]
+    s["page"]["recent"], s["page"]["stride"] = t["recent"], t["lanes"] >> t["recent_shift"]
+    s["page"]["set_mask"], s["page"]["fold"] = t["mask"], t["fold"]
+    s["page"]["low"] = s["page"]["order"] | np.where((t["mask"] < 0) | s["track_bits"].astype(bool), layout.NEVER, 0)
     s["page"]["by_width"] = -1
     s["page"]["by_width"][[FLUSH, WORK]] = 0
     s["page"]["retired"] = -1
@@ -151,10 +155,6 @@ def _page(s: np.void, tlbs: list[_Array], held: list[list[int]], side: int, kind
     page["leaf"], page["walk_order"] = min(_leaf(s, order), 3), order
     page["column"] = _COLUMNS.index(("dtlb_load_lookups", "dtlb_store_lookups", "itlb_lookups")[side])
     page["split"], page["store"] = who != "fetch", who == "store"
-    t = s["array"][page["l1"]]
-    page["recent"], page["stride"] = t["recent"], t["lanes"] >> t["recent_shift"]
-    page["set_mask"], page["fold"] = t["mask"], t["fold"]
-    page["low"] = page["order"] | (layout.NEVER if t["mask"] < 0 or s["track_bits"] else 0)
     return page
 
 
