@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scmsim.core.errors import UsageError
 from tests.conftest import NO_JIT
 from tests.fs import drive, laws
 from tests.fs.pmfs.reference import Pmfs
@@ -58,3 +59,11 @@ def test_directories_of_many_names():
 def test_the_cleaner_runs_when_an_eighth_of_the_journal_is_used():
     model, slow = FAMILY.agree([("write", 1, 0, 8192)] * 4200, "in place")
     assert int(model.record.cleanings) == 1
+
+
+@pytest.mark.parametrize("fs", ["pmfs-1g", "vsm-1g"])
+def test_a_device_has_room_for_two_blocks(fs):
+    """Of 1 GiB each, and says so."""
+    with pytest.raises(UsageError, match="larger capacity"):
+        drive.Model(fs, drive.files(0, dirs=[0]), capacity="1GiB")
+    drive.Model(fs, drive.files(0, dirs=[0]), capacity="2GiB")
