@@ -188,9 +188,8 @@ def edges(count: int = 60) -> tuple[list[tuple], Any]:
     rows += [("unlink", file, 0, 0, 0) for file in range(2, count) if file % 3 or file > count - 9]
     rows += [("create", file, 0, 0, 0) for file in range(count - 1, 1, -1) if file % 3]
     rows += [(op, file, 0, 0, -1) for file in range(3, count, 3) for op in ("rename", "stat")]
-    return spaced(*rows, ("sync", -1)), drive.files(
-        0, *[-1] * count, dirs=[0], names=["/d", *[f"/d/{'n' * (1 + file * 7 % 90)}{file}" for file in range(count)]]
-    )
+    names = [f"/d/{'n' * (file * 7 % 90 if file > 40 else 0)}{file}" for file in range(count)]  # short ones first
+    return spaced(*rows, ("sync", -1)), drive.files(0, *[-1] * count, dirs=[0], names=["/d", *names])
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scmsim.core.errors import UsageError
 from scmsim.core.records import LOAD, USER, WORK
 from scmsim.fs.engine import costs
 from scmsim.fs.pmfs.recipes import SITES
@@ -76,3 +77,11 @@ def test_a_copy_past_the_caches_is_charged_its_own_loop():
     cached, past = costs.load("pmfs-5.13", ("copy_line", "nocache_line"), list(SITES))[:, 0]
     assert work["dax"] - work["original"] == lines * (cached - past) > 0
     assert widths == {"dax": {0}, "original": {8}}
+
+
+@pytest.mark.parametrize("fs", ["pmfs-1g", "vsm-1g"])
+def test_a_device_has_room_for_two_blocks(fs):
+    """Of 1 GiB each, and says so."""
+    with pytest.raises(UsageError, match="larger capacity"):
+        drive.Model(fs, drive.files(0, dirs=[0]), capacity="1GiB")
+    drive.Model(fs, drive.files(0, dirs=[0]), capacity="2GiB")

@@ -158,6 +158,17 @@ def test_a_full_buddy_system_refuses_and_recovers():
     assert model.space()["files"] == 1 and model.space()["live_bytes"] == (taken - 1) * (128 << 10) + 1000
 
 
+def test_free_space_in_pieces_has_no_room_for_a_larger_object():
+    model = drive.Model("scm-manager", drive.files(0, *[-1] * 80, dirs=[0]), capacity=4 << 20)
+    model.feed(drive.ops(*[("malloc", i, 0, 64 << 10) for i in range(1, 78)], *[("free", i) for i in range(1, 78, 2)]))
+    failed = int(model.record.failed)
+    assert failed > 0 and int(model.record.free_blocks) << 9 > 512 << 10
+    model.feed(drive.ops(("malloc", 79, 0, 128 << 10)))
+    assert int(model.record.failed) == failed + 1
+    model.feed(drive.ops(("malloc", 79, 0, 64 << 10)))
+    assert int(model.record.failed) == failed + 1
+
+
 def test_a_file_made_of_a_memory_object_needs_room_for_its_name():
     """The data of the object stay where they are, so a full device refuses only the name."""
     model = drive.Model("scm-manager", drive.files(0, *[-1] * 60, dirs=[0]), capacity=4 << 20)

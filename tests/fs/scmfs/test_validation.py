@@ -219,3 +219,10 @@ def test_ctfs_swaps_the_entries_of_an_atomic_write(offset, length, copied, entri
     assert found["stored"]["page table"] == 27 + 2 * 8 * entries
     whole = events["length"][events["code"] == INVALIDATE].max() > 33 * 4096
     assert whole == (length == 2 * MIB)  # else a page at a time
+
+
+@pytest.mark.parametrize(("tail", "superpages"), [("superpage", 2), ("normal", 1)])
+def test_a_file_from_before_lies_in_superpages_with_its_last_page_as_the_parameter_says(tail, superpages):
+    model = drive.Model("scmfs-lp", drive.files(0, (2 << 20) + 4096, dirs=[0]), capacity="64MiB", tail=tail)
+    model.feed(drive.ops(("read", 1, 0, 4096)))
+    assert model.space()["superpage_bytes"] == superpages << 21
