@@ -13,7 +13,7 @@ an instruction that depends on the result of the look-up before, and the look-up
 import numpy as np
 
 from scmsim.core.records import MILLI, SCM_TABLE
-from scmsim.jit import kernel, subroutine
+from scmsim.jit import kernel, outlined, subroutine
 from scmsim.mmu import accessed_dirty
 from scmsim.mmu.columns import (
     ACTIVE,
@@ -151,7 +151,7 @@ def batch(s, c, addresses, what, room):
     s.now += addresses.size
 
 
-@subroutine
+@outlined
 def first_level(s, page, addresses, index):
     """Numbers of the accesses that miss the first level; returns how many."""
     t, order, n, space, low = s.array[page.l1], page.order, 0, s.space, s.low_bits
@@ -172,7 +172,7 @@ def first_level(s, page, addresses, index):
     return n
 
 
-@subroutine
+@outlined
 def missing(s, t, order, addresses, index, n):
     """Keep those of the accesses index[:n] that miss array `t`, whose pages have 2**order bytes; returns how many."""
     k, space, low = 0, s.space, s.low_bits
@@ -206,7 +206,7 @@ def users(addresses, all_user, index, n):
     return count
 
 
-@subroutine
+@outlined
 def heights(s, at, page, addresses, scratch, n):
     """Highest level that each walk reads -> scratch[_TOP], counting what page-walk caches cut off.
 
@@ -269,7 +269,7 @@ def cut_by_four(s, at, which, addresses, scratch, left):
     return k
 
 
-@subroutine
+@outlined
 def costs(s, at, page, addresses, scm, scratch, n, lines):
     """Cycles of each walk -> scratch[_COST]."""
     index, top, cost = scratch[_INDEX], scratch[_TOP], scratch[_COST]
@@ -293,7 +293,7 @@ def costs(s, at, page, addresses, scm, scratch, n, lines):
         cost[lines[of + w]] += cycles
 
 
-@subroutine
+@outlined
 def from_cache(s, at, cache, lines, of, n, cost):
     """Look lines of page-table entries up in a cache; those that it lacks stay in `lines`, returns how many."""
     t, cycles, k = s.array[s.cache[cache]], s.cache_cycles[cache], 0
@@ -307,7 +307,7 @@ def from_cache(s, at, cache, lines, of, n, cost):
     return k
 
 
-@subroutine
+@outlined
 def times(s, scratch, n):
     """Cycles that the walks keep each walker busy, added up, and those with at least one at work."""
     index, cost, start = scratch[_INDEX], scratch[_COST], s.now
