@@ -99,7 +99,7 @@ def give_or_convert(s, arena, out, f, page, count):
     word = word_of(arena, f, page)
     if not word & e.IS_UNWRITTEN:
         return give_blocks(s, arena, out, f, page, count)
-    if not has_events(s, out, e.ROOM) or not reserve_pages(s, arena, record, page + count - 1):
+    if not has_events(s, out, e.ROOM) or not reserve_for_fault(s, arena, record, page + count - 1):
         return NO_ROOM, 0
     arena[record + e.EXTENTS] += 1
     words = arena[record + e.PAGES] + page
