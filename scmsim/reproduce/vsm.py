@@ -155,9 +155,8 @@ def _slightly_less(quick: bool) -> Answer:
     text = f"{read:.2f} of PMFS-2MB's throughput on random reads, {mails:.2f} on Postmark"
     return Answer(
         text,
-        "derived",
-        "estimated time; the order is that of the paper where both are below 1",
-        read <= 1.005 and mails <= 1.005,
+        "calibrated",
+        "estimated time; that PMFS-2MB looks up a block at a time was read off the paper's Figure 5, not off PMFS",
     )
 
 
