@@ -52,6 +52,17 @@ class _OptimizedPart(_Part):
         super().finalize()
 
 
+class _OutlinedPart(_OptimizedPart):
+    """A part that is never compiled into its callers."""
+
+    def add_ir_module(self, ir_module):
+        # said here, because llvmlite's own way to say it later does not work before 0.44
+        for function in ir_module.functions:
+            if not function.is_declaration:
+                function.attributes.add("noinline")
+        super().add_ir_module(ir_module)
+
+
 class _Kernel(_Library):
     """A kernel with all that it calls."""
 
@@ -83,17 +94,14 @@ def _reached(library) -> Iterator[JITCodeLibrary]:
 class _PartLowering(NativeLowering):
     _name = "part_lowering"
     library: type[_Part] = _Part
-    attributes: tuple[str, ...] = ()  # of LLVM, for the function
 
     def run_pass(self, state):
         """Make the LLVM code and let it be called by other kernels."""
         library = state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
         super().run_pass(state)
-        made = state["cr"]
-        for attribute in self.attributes:
-            library._final_module.get_function(made.fndesc.mangled_name).add_function_attribute(attribute)
         library.finalize()
+        made = state["cr"]
         name = made.fndesc.qualname.split(".")[-1]
         key = _dynfunc.make_function(made.fndesc.lookup_module(), name, "", 0, made.env, (library,))
         state.targetctx.insert_user_function(key, made.fndesc, [library])
@@ -108,9 +116,9 @@ class _OptimizedPartLowering(_PartLowering):
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
-class _OutlinedLowering(_OptimizedPartLowering):
+class _OutlinedLowering(_PartLowering):
     _name = "outlined_lowering"
-    attributes = ("noinline",)
+    library = _OutlinedPart
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
