@@ -322,9 +322,9 @@ def advise(s, arena, out, op):
 @subroutine
 def sync(s, arena, out, op):
     """msync: pages that a shared mapping has are written back; False: it is not over yet."""
-    file = file_of(s, arena, op)
+    file, at = file_of(s, arena, op), arena[s.maps + w.AT]
     low, high = pages_of(op)
-    page = max(low, arena[s.maps + w.AT])
+    page = max(low, at if at >= 0 else ~at)
     while page < high:
         mapping, stop = mapping_of(s, arena, op, page), next_mapped(arena, file, page, high)
         if mapping:
@@ -333,7 +333,7 @@ def sync(s, arena, out, op):
             if shared and not clean_file(s, arena, out, file, page, stop):
                 return False
         page = stop
-    arena[s.maps + w.AT] = page
+        arena[s.maps + w.AT] = ~page  # what was written back is not begun again; the mapping there is not begun
     if not has_events(s, out, 1):
         return False
     tables.charge(s, arena, out, MSYNC_COST, arena[s.maps + w.TOUCHED])

@@ -92,7 +92,7 @@ def clean_at(s, arena, out, file, page):
 def dax_file(s, arena, out, file, low, high):
     """DAX: write back what is dirty in [low, high); False: it is not over yet."""
     m = s.maps
-    if arena[m + w.AT] == 0 and arena[file + w.DIRTIES]:
+    if arena[m + w.AT] <= 0 and arena[file + w.DIRTIES]:
         if not has_events(s, out, 1 + events_of(s, arena, True)):  # so that the first entry fits, too
             return False
         tables.charge(s, arena, out, CLEAN_CALL_COST, 1)

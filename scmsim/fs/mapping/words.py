@@ -6,12 +6,12 @@ Units: pages of 4096 bytes; addresses in bytes.  Addresses of mappings are hande
 PAGE, HUGE_PAGE = 1 << 12, 1 << 21
 FAN = 512  # entries of a page of a page table
 FAN_ORDER = 9  # of its words in the arena
-FAULT_WORDS = (
-    4 * FAN + 64
-)  # that a fault takes besides those of the file system, and two for each 2 MiB before its page
+# that a fault takes besides those of the file system, and two for each 2 MiB before its page
+FAULT_WORDS = 4 * FAN + 64
 
 # The table of mappings, at `maps` of the state record.  FILES: the words of the first file; AT: bytes or pages of the operation at
-# work that are done; ASKS: what the file system is to do first (ASK_...), for ASKS_FILE at page ASKS_AT; ANSWERED: the last answer;
+# work that are done (msync: ~page where the mapping of that page is not begun);
+# ASKS: what the file system is to do first (ASK_...), for ASKS_FILE at page ASKS_AT; ANSWERED: the last answer;
 # RUNS: 1 + the thread whose address space is in use; COPIES: pages that private mappings have copied; SITE, COST: the first of its
 # own; BEYOND_END to UNSUPPORTED: what failed; HUGE: all its pages are huge; LEAVES_LARGE: a large entry stays writable when
 # its pages are written back; LIVE, NEWEST: how many mappings there are, and the first of all in a list; FRESH: the fault at work
