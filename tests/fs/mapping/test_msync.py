@@ -19,4 +19,6 @@ def test_several_mappings_are_each_begun_once(fs):
     model.feed(drive.ops(*rows))
     buffers = list(itertools.islice(model.events(drive.ops(("msync", 1, 0, 2 * PAGES << 12))), 20))
     assert len(buffers) < 20  # else it has no end
-    assert drive.persistent(model.feed(drive.ops(("msync", 1, 0, 2 * PAGES << 12))), model.sites)["flushes"].total() == 0
+    assert (
+        drive.persistent(model.feed(drive.ops(("msync", 1, 0, 2 * PAGES << 12))), model.sites)["flushes"].total() == 0
+    )
