@@ -85,7 +85,7 @@ def test_every_count_is_that_of_a_whole_replay(fs, rows, times, interval, paging
 @pytest.mark.parametrize("interval", [1000, 1_000_000])
 @pytest.mark.parametrize("fs", MODELS)
 def test_reads_are_left_out_once_the_state_has_come_back(fs, interval):
-    """Whether or not the clock that files' times are taken from ticks between them; footprints take up to 130 passes to come back."""
+    """Whether or not the clock of files' times ticks between them.  Footprints take up to 130 passes to come back."""
     found, repeated, whole = both(Cell([("read", 0, 2), ("read", 2, 2)], 400, interval), fs)
     assert found == whole and repeated > 250
 
