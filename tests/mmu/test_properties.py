@@ -241,6 +241,7 @@ def test_larger_pages_never_walk_more(addresses, entries):
 
 
 @pytest.mark.parametrize("name", names())
+@settings(max_examples=10)
 @given(st.integers(0, 1 << 30), st.integers(1, 1 << 26))
 def test_a_run_over_2m_pages_never_walks_more_than_over_4k_pages(name, start, length):
     walks = []
