@@ -1,5 +1,6 @@
 """Parts are compiled once, for `int` and not for its literals, and become machine code in the kernel that Python calls only."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -7,6 +8,8 @@ import sys
 import numpy as np
 import pytest
 from numba import types
+from numba.core.errors import TypingError
+from numba.core.types.functions import BaseFunction
 
 from scmsim import jit
 from scmsim.jit import inlined, kernel, outlined, subroutine
@@ -51,6 +54,30 @@ def one_row(table, x):
 @kernel
 def two_rows(table, row):
     return one_row(table, 3) + add(table, 1, 4) + add(table, row, 5)
+
+
+@kernel
+def of_two_types(table, x, y):
+    table[0] = x + x
+    return y + y, x < 3, y < 3
+
+
+def test_an_operator_has_the_signature_of_each_pair_of_types():
+    asked, table = BaseFunction.get_call_type, np.zeros(1, np.int64)
+    assert of_two_types(table, 4, 0.25) == (0.5, False, True) and table[0] == 8
+    assert of_two_types(table, 0.25, 4) == (8, True, False), "the types of each operand are other ones now"
+    assert BaseFunction.get_call_type is asked, "code that is not ours is compiled as ever"
+
+
+def test_a_mistake_is_told_as_numba_tells_it():
+    @kernel
+    def adds(table):
+        return table + "text"
+
+    for _ in range(2):
+        with pytest.raises(TypingError, match="No implementation of function.*add"):
+            adds(np.zeros(1, np.int64))
+    assert gc.isenabled()
 
 
 def test_a_kernel_with_parts_gives_what_python_gives():
