@@ -192,6 +192,28 @@ def edges(count: int = 60) -> tuple[list[tuple], Any]:
     return spaced(*rows, ("sync", -1)), drive.files(0, *[-1] * count, dirs=[0], names=["/d", *names])
 
 
+def long_names(count: int = 66) -> tuple[list[tuple], Any]:
+    """A directory whose names are as long as can be or short, so that it soon has several blocks; and the files."""
+    every = range(1, count + 1)
+    rows: list[tuple] = [("create", file, 0, 0, 0) for file in every]
+    rows += [("link", file, 0, 0, 0) for file in every if file % 7 == 0] + [("fsync", 5)]
+    rows += [(op, file, 0, 0, -1) for file in range(1, count, 9) for op in ("rename", "stat")]
+    rows += [("unlink", file, 0, 0, 0) for file in every if file % 3 == 0]
+    rows += [("create", file, 0, 0, 0) for file in every if file % 6 == 0] + [("sync", -1)]
+    rows += [("unlink", file, 0, 0, 0) for file in every for _ in (1, 2)]
+    names = [f"/d/{'n' * (200 + file % 50 if file % 3 else file % 11)}{file}" for file in every]
+    return spaced(*rows, ("sync", -1)), drive.files(0, *[-1] * count, dirs=[0], names=["/d", *names])
+
+
+def nearly_full() -> list[tuple]:
+    """Writes of which a part fits: behind a file's end, over its holes, over blocks and holes, not from a page's start."""
+    rows = [("create", 1, 0, 0, 0), *[("write", 1, 16_384 * page, 4096) for page in range(5)]]
+    rows += [("write", 1, 5000, 600_000), ("fsync", 1), ("unlink", 1, 0, 0, 0), ("sync", -1), ("create", 2, 0, 0, 0)]
+    rows += [("write", 2, 300_000, 20_000), ("fsync", 2), ("write", 2, 80_000, 500_000), ("fsync", 2)]
+    rows += [("write", 2, 1 << 20, 4096), ("truncate", 2, 90_000), ("write", 2, 100, 1 << 20), ("sync", -1)]
+    return spaced(*rows, ("unlink", 2, 0, 0, 0), ("sync", -1))
+
+
 @dataclass(frozen=True)
 class ByKind:
     """A family whose reference has `apply(...)`, which returns (data, metadata, log, zeroing, flushed lines, fences) of a call."""

@@ -98,6 +98,16 @@ def test_edges():
     assert not FAMILY.agree(trace, 40 << 20, files=files).failed
 
 
+def test_a_directory_of_long_names():
+    """In its inode, in a block, beside a leaf, and back; some names fit a block that others did not."""
+    trace, files = laws.long_names()
+    assert not FAMILY.agree(trace, 40 << 20, files=files).failed
+
+
+def test_what_fits_of_a_write_on_a_device_that_is_nearly_full():
+    assert FAMILY.agree(laws.nearly_full(), (4 << 20) + (4 * 8 + 8 + 40) * 4096).short_writes
+
+
 def test_a_directory_grows_and_shrinks():
     """1200 names: all four forms, three leaves and more; renames; then all names go."""
     count = 1200
