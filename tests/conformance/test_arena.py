@@ -10,7 +10,7 @@ from tests.fs import drive, laws
 from tests.golden import events
 
 GUARD = 1 << 16  # words behind the arena that must stay untouched
-SPARE_WORDS, SPARE_EVENTS = 1 << 16, 1 << 15  # that a model may ask for beyond what it takes
+SPARE_WORDS, SPARE_EVENTS = 1 << 16, 1 << 16  # that a model may ask for beyond what it takes
 
 
 class Tight(drive.Model):
@@ -34,9 +34,15 @@ class Tight(drive.Model):
         return found
 
 
+LARGE = [
+    ("create", 1, 0, 0, 0), ("write", 1, 100, 6 << 20), ("create", 2, 0, 0, 0), ("fallocate", 2, 5000, 3 << 20),
+    ("write", 2, 1 << 20, 4 << 20), ("write", 1, 5 << 20, 3 << 20), ("truncate", 1, (2 << 20) + 5), ("write", 2, 40 << 20, 5000),
+    ("read", 2, 0, 50 << 20), ("fsync", 2), ("unlink", 2, 0, 0, 0), ("rename", 1), ("write", 1, 1 << 20, 3 << 20), ("close", 1),
+]  # fmt: skip
 CALLS = {
     "calls": lambda: itertools.islice(events.rows(1, 500), 150),
-    "mapped": lambda: itertools.islice(events.mapped(), 60),
+    "mapped": lambda: itertools.islice(events.mapped(), 100),
+    "large files": lambda: LARGE,
     "small writes": lambda: itertools.islice(events.small_writes(), 320),
 }
 

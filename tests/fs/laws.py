@@ -210,7 +210,14 @@ def nearly_full() -> list[tuple]:
     rows = [("create", 1, 0, 0, 0), *[("write", 1, 16_384 * page, 4096) for page in range(5)]]
     rows += [("write", 1, 5000, 600_000), ("fsync", 1), ("unlink", 1, 0, 0, 0), ("sync", -1), ("create", 2, 0, 0, 0)]
     rows += [("write", 2, 300_000, 20_000), ("fsync", 2), ("write", 2, 80_000, 500_000), ("fsync", 2)]
-    rows += [("write", 2, 1 << 20, 4096), ("truncate", 2, 90_000), ("write", 2, 100, 1 << 20), ("sync", -1)]
+    rows += [
+        ("truncate", 2, 90_000),
+        *[("write", 2, (1 << 20) + 40_960 * k, 4096) for k in range(6)],
+        ("write", 2, 1 << 20, 400_000),
+        ("fsync", 2),
+        ("write", 2, 100, 1 << 20),
+        ("sync", -1),
+    ]
     return spaced(*rows, ("unlink", 2, 0, 0, 0), ("sync", -1))
 
 
@@ -221,18 +228,24 @@ class ByKind:
     start: Callable[..., tuple[drive.Model, Any]]
     same: Callable[[drive.Model, Any], None]  # at the end
 
-    def agree(self, trace: list[tuple], *variant: Any, **params: Any) -> Any:
-        """Run a fresh model and its reference over a trace and compare all that both know; returns the reference."""
+    def agree(self, trace: list[tuple], *variant: Any, step: int = 0, **params: Any) -> Any:
+        """Run a fresh model and its reference over a trace and compare all that both know; returns the reference.
+
+        What they hold is compared at the end, or after every `step` operations.
+        """
         model, slow = self.start(*variant, **params)
         batch = drive.ops(*[parts for parts, _ in trace])
         batch.time_ns = np.cumsum([0, *[wait for _, wait in trace]])[1:]
-        found = stored_by_operation(model, model.feed(batch), len(batch))
-        for i, row in enumerate(batch):
-            flags = [name for bit, name in FLAGS.items() if row.flag & bit]
-            numbers = (int(row.file), int(row.offset), int(row.length))
-            expected = slow.apply(OPS[row.op], *numbers, flags, int(row.file2), int(row.time_ns))
-            assert tuple(found[i]) == expected, (i, OPS[row.op], row)
-        self.same(model, slow)
+        step = step or max(len(batch), 1)
+        for start in range(0, len(batch), step):
+            part = batch[start : start + step]
+            found = stored_by_operation(model, model.feed(part), len(part))
+            for i, row in enumerate(part):
+                flags = [name for bit, name in FLAGS.items() if row.flag & bit]
+                numbers = (int(row.file), int(row.offset), int(row.length))
+                expected = slow.apply(OPS[row.op], *numbers, flags, int(row.file2), int(row.time_ns))
+                assert tuple(found[i]) == expected, (start + i, OPS[row.op], row)
+            self.same(model, slow)
         now, nodes = model.space(), [node for node in slow.nodes.values() if not node.is_dir]
         assert (int(model.record.failed), int(model.record.short)) == (slow.failed, slow.short_writes)
         assert now["file_bytes"] == sum(node.size for node in nodes) and now["files"] == len(nodes)
