@@ -75,6 +75,16 @@ def commands(
     )
 
 
+def edges_of_blocks(unit: int) -> list[tuple]:
+    """Transfers that begin and end at a block's edge, a byte before or behind it, and such of no byte; then cuts there."""
+    edges = (0, 1, unit - 1, unit, unit + 1, 2 * unit)
+    rows: list[tuple] = [("create", 1, 0, 0, 0)]
+    rows += [(op, 1, at, length) for at in edges for length in (unit, 1, 0, unit + 1) for op in ("write", "read")]
+    for cut in (3 * unit, 2 * unit + 1, 2 * unit, 2 * unit - 1, 1, 0):
+        rows += [("truncate", 1, cut), ("read", 1, 0, 4 * unit), ("write", 1, cut + unit - 1, 2), ("read", 1, cut, 0)]
+    return rows
+
+
 def space(found: dict[str, int]) -> None:
     """Conservation: what is live is allocated, and what is allocated is there."""
     assert 0 <= found["live_bytes"] <= found["allocated_bytes"] <= found["capacity_bytes"]

@@ -54,6 +54,12 @@ def test_kernels_do_what_the_twin_does(variant, rows):
     FAMILY.agree(rows, **VARIANTS[variant])
 
 
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_edges_of_blocks(variant):
+    for unit in (4096, 2 * MIB):
+        FAMILY.agree(laws.edges_of_blocks(unit), **VARIANTS[variant])
+
+
 def test_many_overwrites_and_migrations_on_a_device_in_pieces():
     """Closed small files leave tails, so that pages of a copy-on-write come from many places."""
     rows = [("write", i, 0, 12_288 * i + 1) for i in (1, 2, 3)] + [("close", i) for i in (1, 2, 3)]
@@ -64,7 +70,7 @@ def test_many_overwrites_and_migrations_on_a_device_in_pieces():
 
 @pytest.mark.parametrize("at", [3 << 30, (1 << 30) - 4 * MIB, 3 << 39])
 def test_a_file_whose_index_has_one_level_more(at):
-    """It has more than 512 superpages, or than 512 times as many, most of which are a hole without nodes; and one that nearly has."""
+    """More than 512 superpages, or than 512 times as many, most of which are a hole without nodes; and nearly 512."""
     rows = [("create", 1), ("write", 1, 0, 3 * MIB), ("write", 1, at + 5000, 9 * MIB), ("write", 1, at + MIB, 5 * MIB)]
     rows += [("write", 1, at - 3 * MIB, 4 * MIB), ("write", 1, at // 3 * 2, 5000), ("read", 1, at - MIB, 4 * MIB)]
     rows += [("write", 1, MIB, MIB), ("write", 1, at // 3 * 2 - MIB, 3 * MIB)]
