@@ -68,6 +68,16 @@ def test_many_overwrites_and_migrations_on_a_device_in_pieces():
     FAMILY.agree(rows)
 
 
+def test_entries_are_split_once_wherever_they_lie():
+    """Of 2 MiB, some of which lie behind the first 64 MiB of the device."""
+    rows = [
+        ("create", 1),
+        ("write", 1, 0, 72 * MIB),
+        *[("write", 1, at * MIB + 5000, 20_000) for at in (66, 66, 2, 70, 67, 2)],
+    ]
+    FAMILY.agree(rows, entries="2MiB")
+
+
 @pytest.mark.parametrize("at", [3 << 30, (1 << 30) - 4 * MIB, 3 << 39])
 def test_a_file_whose_index_has_one_level_more(at):
     """More than 512 superpages, or than 512 times as many, most of which are a hole without nodes; and nearly 512."""
