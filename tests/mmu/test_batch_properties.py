@@ -132,8 +132,8 @@ def test_a_curve_that_makes_room_is_stack_distances():
     sweep = np.arange(1200) * 17
     pages = np.concatenate([sweep, rng.integers(0, 300, 2000), sweep[::-1], rng.permutation(6000), sweep])
     curve, found = mrc.Curve(12), distances(pages.tolist())
-    for start in range(0, len(pages), 3000):
-        curve.add(pages[start : start + 3000] << 12)
+    for start in range(0, len(pages), 9 * stack_distances.BATCH):
+        curve.add(pages[start : start + 9 * stack_distances.BATCH] << 12)
     capacities = [1, 2, 100, 299, 1199, 3000, 1 << 30]
     assert curve.misses(capacities).tolist() == [sum(d is None or d >= c for d in found) for c in capacities]
     assert curve.pages == found.count(None) == len(np.unique(pages))

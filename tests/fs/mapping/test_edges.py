@@ -60,6 +60,8 @@ def program():
             yield ("mmap", 1, 0, 3 * PAGE, -1, draw.choice([0, r.PRIVATE, r.WRITABLE_SHARED])), 0, at
             yield from (((op, 2, 0, PAGE), 0, 0) for op in ("msync", "fsync", "load"))
     yield ("mmap", 2, 5 * PAGE, 9 * PAGE, -1, r.WRITABLE_SHARED), 0, at + PAGE
+    for flag, pages in ((r.WRITABLE_SHARED, FAN + 9), (r.PRIVATE, 20), (0, 100)):
+        yield ("mmap", 2, 300 * PAGE, pages * PAGE, -1, flag | r.POPULATE), 0, 0
     yield from (((op, file, page * PAGE, 8), 0, 0) for page in range(8) for file in (1, 2) for op in ("load", "store"))
 
 
@@ -81,3 +83,14 @@ def test_rows_may_come_one_by_one_or_together(name):
     assert {model.mapped._word(w.REPLACED) for model in (alone, together, narrow)} == {
         3 + 1
     }  # of the first file, then of the other
+
+
+@pytest.mark.parametrize("name", ["ext4-dax", "tmpfs", "tmpfs huge", "ext4 folios", "nova", "pmfs-2m"])
+def test_a_mapping_that_moves_takes_its_entries_along(name):
+    """mremap, with another mapping behind it: first all of it, made longer, then a part of it, made shorter."""
+    pages = (0, 1, 5, FAN - 1, FAN, FAN + 200, 2 * FAN + 3)
+    rows = [("store", 2, page * PAGE, 8) for page in pages]
+    for first, length in ((0, PAGES + FAN), (1, FAN + 100)):
+        rows += [("mmap", 1, 0, PAGE, -1, 0), ("mmap", 2, first * PAGE, length * PAGE, -1, r.REMAPPED)]
+        rows += [(op, 2, page * PAGE, 8) for page in pages for op in ("load", "store")]
+    agree(name, [*rows, ("munmap", 2, 0, PAGES * PAGE)])
