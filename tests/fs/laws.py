@@ -82,7 +82,7 @@ def edges_of_blocks(unit: int) -> list[tuple]:
     rows += [(op, 1, at, length) for at in edges for length in (unit, 1, 0, unit + 1) for op in ("write", "read")]
     for cut in (3 * unit, 2 * unit + 1, 2 * unit, 2 * unit - 1, 1, 0):
         rows += [("truncate", 1, cut), ("read", 1, 0, 4 * unit), ("write", 1, cut + unit - 1, 2), ("read", 1, cut, 0)]
-    return rows
+    return [*rows, ("write", 1, 0, 40 * unit), ("read", 1, 0, 1), ("read", 1, 30 * unit, 0), ("read", 1, 30 * unit, 1)]
 
 
 def space(found: dict[str, int]) -> None:

@@ -130,7 +130,7 @@ def test_a_curve_that_makes_room_is_stack_distances():
     """More pages, and more accesses in a row to others, than the first tables hold; they lie far apart and near each other."""
     rng = np.random.default_rng(1)
     sweep = np.arange(1200) * 17
-    pages = np.concatenate([sweep, rng.integers(0, 300, 2000), sweep[::-1], rng.permutation(6000), sweep])
+    pages = np.concatenate([rng.permutation(6000), sweep, sweep[-2::-1], rng.integers(0, 300, 2000), sweep])
     curve, found = mrc.Curve(12), distances(pages.tolist())
     for start in range(0, len(pages), 9 * stack_distances.BATCH):
         curve.add(pages[start : start + 9 * stack_distances.BATCH] << 12)
