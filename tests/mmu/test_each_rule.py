@@ -94,7 +94,8 @@ MACHINES = {
 def page_of(random):
     """Number, order and address of a page: some tens near three places, of sizes that machines have and have not."""
     order = int(random.choice([12, 12, 12, 12, 16, 21, 25, 30]))
-    return order, int(random.choice(HALVES)) + (int(random.integers(0, 30 if order == 12 else 5)) << order)
+    number = int(random.integers(0, 30 if order == 12 else 5)) + int(random.choice([0, 0, 0, 64]))
+    return order, int(random.choice(HALVES)) + (number << order)
 
 
 def rows(seed, count):
