@@ -11,7 +11,6 @@ The sample is drawn evenly from all places; the same seed draws the same mutants
 
 import argparse
 import ast
-import copy
 import csv
 import functools
 import gc
@@ -28,13 +27,14 @@ import threading
 import time
 import types
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import Phase, settings
+from mutant_places import PACKAGE, Mutant, mutants_of
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = PACKAGE.parent
 # Tests of all models that are quick without a compiler; a mutant meets those of the models of its room.
 STORED = "test_events.py"
 OF_ALL = ("conformance/test_contents.py", "conformance/test_arena.py", f"conformance/{STORED}")
@@ -51,17 +51,22 @@ ROOMS = {
         ("trace/formats", "trace/reading", "trace/syscalls", "trace/capture/test_merge.py"),
     ),
     "workload/kernels": ("workload",),
-    "fs/linux": ("fs/ext4", "fs/ext2", "fs/tmpfs", *OF_ALL),
+    **{f"fs/{family}/mapping": (f"fs/{family}", "fs/mapping", *OF_ALL) for family in (
+        "ext2", "ext4", "linux", "nova", "pmfs", "tmpfs", "winefs", "xfs",
+    )},
+    "fs/linux": ("fs/ext4", "fs/ext2", "fs/tmpfs", "fs/xfs", *OF_ALL),
     "fs/contiguous": ("fs/contiguous", "fs/scmfs", "fs/simfs", "fs/ctfs", *OF_ALL),
     **{f"fs/{family}": ("fs/contiguous", f"fs/{family}", *OF_ALL) for family in ("scmfs", "simfs", "ctfs")},
+    "fs/mapping": ("fs/mapping", "pipeline/test_mapped.py", *OF_ALL),
     **{f"fs/{family}": (f"fs/{family}", *OF_ALL) for family in (
-        "engine", "ext2", "ext4", "mapping", "nova", "pmfs", "scm_manager", "splitfs", "tmpfs", "vsm", "winefs", "xfs",
+        "engine", "ext2", "ext4", "nova", "pmfs", "scm_manager", "splitfs", "tmpfs", "vsm", "winefs", "xfs",
     )},
     "alloc/aligned_holes": ("fs/winefs", *OF_ALL),
     "alloc": ("alloc",),
-    "mmu/cpuid": ("mmu/test_host.py", "mmu/test_machines.py"),
-    "mmu/host": ("mmu/test_host.py",),
-    "mmu": ("mmu/test_properties.py", "mmu/test_mmu.py", "mmu/test_batch_properties.py", "mmu/test_presets.py"),
+    **dict.fromkeys(("mmu/cpuid", "mmu/host"), ("mmu/test_host.py",)),
+    "mmu": tuple(f"mmu/test_{name}.py" for name in (
+        "batch_properties", "cli", "data_addresses", "each_rule", "mmu", "presets", "properties", "touches",
+    )),
     "medium": ("medium",),
     "paging": ("paging",),
     "footprint": ("footprint",),
@@ -79,102 +84,11 @@ LEFT_OUT = (
     "name_recipes.py",
     "plot.py",
 )
-OTHER = {
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.Mod: ast.FloorDiv,
-    ast.LShift: ast.RShift, ast.RShift: ast.LShift, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.And: ast.Or, ast.Or: ast.And,
-}  # fmt: skip
 DIED, BROKEN = 1, 3  # exit status of a fork
 ENDLESS = 4  # s of CPU, beside three times what it takes as it is, after which a test is taken not to end
 QUICK = 0.7  # s of CPU that the tests before the stored events take in all
 EXAMPLES = (100, 20)  # of a property, if it takes no longer than so
 LONG = 1  # s of CPU
-
-
-class Mutant(NamedTuple):
-    """One change: the text between two positions of a file is replaced."""
-
-    path: str  # in the package
-    line: int
-    start: int
-    stop: int
-    old: str
-    new: str
-    name: str  # of the function, or of the constant
-
-    @property
-    def file(self) -> str:
-        """Name of the file in code objects."""
-        return str(ROOT / "scmsim" / self.path)
-
-
-def changes(node: ast.AST) -> Iterator[ast.AST]:
-    """The node with one thing in it changed."""
-    changed = copy.copy(node)
-    match node:
-        case ast.Compare(ops=[op, *rest]) if type(op) in OTHER:
-            changed.ops = [OTHER[type(op)](), *rest]
-        case ast.BinOp(op=op) | ast.AugAssign(op=op) | ast.BoolOp(op=op) if type(op) in OTHER:
-            changed.op = OTHER[type(op)]()
-        case ast.UnaryOp(op=ast.Not()):
-            changed = node.operand
-        case ast.Constant(value=bool(value)):
-            changed = ast.Constant(not value)
-        case ast.Constant(value=int(value)):
-            changed = ast.Constant(value + 1)
-        case _:
-            return
-    yield changed
-
-
-def inside(node: ast.AST) -> Iterator[ast.AST]:
-    """All nodes that run when a function is called: no annotations, decorators, defaults or texts."""
-    for field, value in ast.iter_fields(node):
-        if field in ("annotation", "returns", "decorator_list", "args") and not isinstance(node, ast.Call):
-            continue
-        for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.AST) and not isinstance(child, ast.JoinedStr | ast.Raise | ast.Assert):
-                yield child
-                yield from inside(child)
-
-
-def parts_of(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
-    """(Name, node) of the numbers that have a name, of the functions, and of the methods."""
-    for part in tree.body:
-        if (
-            isinstance(part, ast.Assign)
-            and isinstance(part.value, ast.Constant)
-            and isinstance(part.targets[0], ast.Name)
-        ):
-            yield part.targets[0].id, part
-        elif isinstance(part, ast.FunctionDef):
-            yield part.name, part
-        elif isinstance(part, ast.ClassDef):
-            yield from ((f"{part.name}.{each.name}", each) for each in part.body if isinstance(each, ast.FunctionDef))
-
-
-def mutants_of(path: pathlib.Path) -> Iterator[Mutant]:
-    """All changes of functions in a file, and of numbers that have a name."""
-    text = path.read_bytes()
-    lines = [0]
-    for line in text.splitlines(keepends=True):
-        lines.append(lines[-1] + len(line))
-    for name, part in parts_of(ast.parse(text)):
-        for node in inside(part):
-            for changed in changes(node):
-                start = lines[node.lineno - 1] + node.col_offset
-                stop = lines[node.end_lineno - 1] + node.end_col_offset
-                new = ast.unparse(changed)
-                new = new if isinstance(node, ast.AugAssign) else f"({new})"
-                yield Mutant(
-                    str(path.relative_to(ROOT / "scmsim")),
-                    node.lineno,
-                    start,
-                    stop,
-                    text[start:stop].decode(),
-                    new,
-                    name,
-                )
 
 
 def room_of(path: str) -> tuple[str, ...] | None:
@@ -188,8 +102,8 @@ def drawn(count: int, seed: int, only: str) -> list[Mutant]:
     """A sample of all mutants."""
     places = [
         mutant
-        for path in sorted((ROOT / "scmsim").rglob("*.py"))
-        if (name := str(path.relative_to(ROOT / "scmsim"))).startswith(tuple(only.split(","))) and room_of(name)
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if (name := str(path.relative_to(PACKAGE))).startswith(tuple(only.split(","))) and room_of(name)
         for mutant in mutants_of(path)
     ]
     print(f"{len(places)} places in {len({place.path for place in places})} files", file=sys.stderr)
@@ -255,10 +169,10 @@ class Test(NamedTuple):
 class Trials:
     """A plug-in of pytest that runs each test once as it is, and then those of every mutant, in forks of this process."""
 
-    def __init__(self, sample: list[Mutant], models: set[str], longest: float) -> None:
-        self.sample, self.models, self.longest = sample, models, longest
+    def __init__(self, sample: list[Mutant], models: set[str], longest: float, told: Callable[[Sequence], Any]) -> None:
+        self.sample, self.models, self.longest, self.told = sample, models, longest, told
         self.failed = False
-        self.rows: list[tuple[str, Mutant, str]] = []  # what became of it, and the test by which it died
+        self.count: Counter[str] = Counter()  # what became of them
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note a test that fails."""
@@ -277,7 +191,8 @@ class Trials:
         print(f"{len(tests)} tests, {sum(test.seconds for test in tests):.0f} s", file=sys.stderr, flush=True)
         for mutant in self.sample:
             verdict, by = self._verdict(mutant, tests)
-            self.rows.append((verdict, mutant, by))
+            self.told((verdict, *mutant, by))
+            self.count[verdict] += 1
             change = f"{mutant.path}:{mutant.line}  {mutant.old}  ->  {mutant.new}"
             print(f"{verdict:5} {change}  {by}", file=sys.stderr, flush=True)
         return True
@@ -315,7 +230,7 @@ class Trials:
             item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
             sys.settrace(None)
             seconds = time.process_time() - began
-            codes = [code for code in seen.values() if code.co_filename.startswith(str(ROOT / "scmsim"))]
+            codes = [code for code in seen.values() if code.co_filename.startswith(str(PACKAGE))]
             constants = {name for code in codes for name in code.co_names if name.isupper()}
             return self.failed, (seconds, {(code.co_filename, code.co_qualname) for code in codes}, constants)
 
@@ -404,26 +319,14 @@ def main() -> None:
     rooms = {pattern.removeprefix("fs/") for each in sample for pattern in room_of(each.path)}
     models = {name for name in registry.names("fs") if registry.path("fs", name).parent.name in rooms}
     models |= {name for each in sample for name in MODELS.get("/".join(each.path.split("/")[:2]), ())}
-    trials = Trials(sample, models, given.seconds)
-    options = [
-        "-q",
-        "-s",
-        "-m",
-        "not slow",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:faulthandler",
-        "--hypothesis-profile=mutants",
-    ]
-    pytest.main([*options, "--rootdir", str(ROOT), "-o", "tmp_path_retention_policy=none", *sorted(tests)], [trials])
-    if given.o:
-        with open(given.o, "w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows(
-                [("verdict", *Mutant._fields, "by"), *((verdict, *each, by) for verdict, each, by in trials.rows)]
-            )
-    count = Counter(verdict for verdict, _, _ in trials.rows)
-    print(", ".join(f"{number} {verdict}" for verdict, number in count.items()), file=sys.stderr)
+    options = "-q -s -p no:cacheprovider -p no:faulthandler --hypothesis-profile=mutants".split()
+    options += ["-m", "not slow", "--rootdir", str(ROOT), "-o", "tmp_path_retention_policy=none"]
+    with open(given.o or os.devnull, "w", newline="", buffering=1, encoding="utf-8") as file:
+        told = csv.writer(file).writerow
+        told(("verdict", *Mutant._fields, "by"))
+        trials = Trials(sample, models, given.seconds, told)
+        pytest.main([*options, *sorted(tests)], [trials])
+    print(", ".join(f"{number} {verdict}" for verdict, number in trials.count.items()), file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ def note(s, c, vaddr, order, walked, store):
     """A page was walked to or stored to: set its bits, counting those that were not set."""
     page = (vaddr & ADDRESS | s.space) >> order
     region = page >> 6 | order << 56
-    row = (region ^ region >> 14) & (REGIONS - 1)
+    # pages of the same number in other address spaces, or of another size, lie elsewhere
+    row = (region * 0x1E3779B97F4A7C15 >> 48) & (REGIONS - 1)
     if s.region[row] != region:
         s.region[row], s.accessed[row], s.dirty[row] = region, 0, 0
     bit = 1 << (page & 63)

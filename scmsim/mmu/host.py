@@ -35,7 +35,10 @@ _SIDES = {
     STORE: ("store",),
 }
 _ASSUMED = "; LRU is an assumption"
-_NS = {"memory": 90, "scm": 305, "invlpg": 100, "sync": 590}
+_NS = {"memory": 90, "scm": 305, "invlpg": 100, "sync": 590, "shootdown": 2140, "shootdown_cpu": 37.5}
+_LATR = (
+    "the straight line of 2.7 us for 16 cores and 6.6 us for 120 (Kumar et al., Latr, ASPLOS 2018), as in the presets"
+)
 _INVLPGB = 6, 15  # Linux that invalidates by INVLPGB where there is one
 _MOST_LINES = 12288  # of page tables in a cache: the arrays of a machine have room for 32 Ki slots together
 _CYCLES = {1: 5, 2: 15, 3: 60}  # of a cache, by level
@@ -278,14 +281,15 @@ def _invalidate(seen: Seen) -> dict[str, Any]:
         "ceiling": seen.ceiling if told else 33,
         "invlpg_cycles": round(_NS["invlpg"] * seen.ghz),
         "flush_cycles": 500,
-        "shootdown_cycles": 2000,
+        "shootdown_cycles": round(_NS["shootdown"] * seen.ghz),
+        "shootdown_cpu_cycles": round(_NS["shootdown_cpu"] * seen.ghz),
         "pcid": int("pcid" in seen.flags),
         "source": {
             "cores": "vendor: cores that Linux uses (/proc/cpuinfo)",
             "ceiling": f"vendor: {_CEILING if told else 'Linux arch/x86/mm/tlb.c, tlb_single_page_flush_ceiling, its default'}",
             "invlpg_cycles": "estimate: Linux reckons with about 100 ns a page (arch/x86/mm/tlb.c), at the clock below",
             "flush_cycles": "estimate: not seen; as the preset sapphire-rapids has",
-            "shootdown_cycles": "estimate: not seen; as the preset sapphire-rapids has",
+            **dict.fromkeys(("shootdown_cycles", "shootdown_cpu_cycles"), f"estimate: {_LATR}, at the clock below"),
             "pcid": "vendor: pcid among the flags of /proc/cpuinfo or not",
         },
     }

@@ -36,4 +36,5 @@ def test_aligned_space_of_small_blocks_counts_from_the_device_s_beginning():
     assert contiguity.of_runs(np.array([4095]), np.array([4097]), 512)["free_2m_bytes"] == 2 * MIB
     assert contiguity.of_runs(np.array([4097]), np.array([8190]), 512)["free_2m_bytes"] == 0
     assert contiguity.histogram(np.array([3]), 512) == {1024: 1}
+    assert set(contiguity.of_runs(*2 * [np.zeros(0, np.int64)]).values()) == {0}  # of a full device
     assert "free_bytes" not in drive.Model("scm-manager", drive.files(0, dirs=[0]), capacity="8MiB").space()

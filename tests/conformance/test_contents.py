@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scmsim.core.errors import UsageError
+from scmsim.core.records import LOAD, NTSTORE, PM, STORE
 from tests.conformance import test_fs
 from tests.conftest import NO_JIT
 from tests.fs import drive, laws
@@ -130,6 +132,37 @@ def test_a_read_of_large_files_brings_what_was_written(fs: str) -> None:
     rows += [("write", 1, (1 << 20) + 5000, 2 << 20, -1, 0, 99), ("truncate", 2, (2 << 20) + 5000)]
     for row in [*rows, ("read", 1, 0, 2 * large), ("read", 2, 0, large)]:
         assert contents.do(*row), "the device is meant to have room"
+
+
+@pytest.mark.parametrize("fs", test_fs.SYSTEMS)
+def test_a_small_device_is_refused_or_works(fs: str) -> None:
+    """Of 64 KiB to 20 MiB, half as much again each time: what is stored lies on it, and it counts what it has."""
+    capacity, works = 1 << 16, 0
+    while capacity < 20 << 20:
+        capacity += capacity // 8192 * 4096
+        try:
+            model = drive.Model(fs, drive.files(*SIZES, dirs=[0]), capacity=capacity)
+        except UsageError as error:
+            assert "capacity" in str(error) and not works
+            continue
+        works += 1
+        for row in (
+            ("create", 1, 0, 0, 0),
+            ("write", 1, 0, 4096),
+            ("fsync", 1),
+            ("read", 4, 0, 4096),
+            ("write", 4, 0, 9000),
+        ):
+            events = model.feed(drive.ops(row))
+            stored = events[(events.space == PM) & np.isin(events.code, (LOAD, STORE, NTSTORE))]
+            assert not len(stored) or (stored.addr.min() >= 0 and (stored.addr + stored.length).max() <= capacity), (
+                capacity,
+                row,
+            )
+        now = model.space()
+        laws.space(now)
+        assert now.get("free_bytes", 0) + now["allocated_bytes"] <= now["capacity_bytes"]
+    assert works
 
 
 @pytest.mark.parametrize("fs", SYSTEMS)

@@ -75,6 +75,16 @@ def commands(
     )
 
 
+def edges_of_blocks(unit: int) -> list[tuple]:
+    """Transfers that begin and end at a block's edge, a byte before or behind it, and such of no byte; then cuts there."""
+    edges = (0, 1, unit - 1, unit, unit + 1, 2 * unit)
+    rows: list[tuple] = [("create", 1, 0, 0, 0)]
+    rows += [(op, 1, at, length) for at in edges for length in (unit, 1, 0, unit + 1) for op in ("write", "read")]
+    for cut in (3 * unit, 2 * unit + 1, 2 * unit, 2 * unit - 1, 1, 0):
+        rows += [("truncate", 1, cut), ("read", 1, 0, 4 * unit), ("write", 1, cut + unit - 1, 2), ("read", 1, cut, 0)]
+    return [*rows, ("write", 1, 0, 40 * unit), ("read", 1, 0, 1), ("read", 1, 30 * unit, 0), ("read", 1, 30 * unit, 1)]
+
+
 def space(found: dict[str, int]) -> None:
     """Conservation: what is live is allocated, and what is allocated is there."""
     assert 0 <= found["live_bytes"] <= found["allocated_bytes"] <= found["capacity_bytes"]
@@ -192,6 +202,35 @@ def edges(count: int = 60) -> tuple[list[tuple], Any]:
     return spaced(*rows, ("sync", -1)), drive.files(0, *[-1] * count, dirs=[0], names=["/d", *names])
 
 
+def long_names(count: int = 66) -> tuple[list[tuple], Any]:
+    """A directory whose names are as long as can be or short, so that it soon has several blocks; and the files."""
+    every = range(1, count + 1)
+    rows: list[tuple] = [("create", file, 0, 0, 0) for file in every]
+    rows += [("link", file, 0, 0, 0) for file in every if file % 7 == 0] + [("fsync", 5)]
+    rows += [(op, file, 0, 0, -1) for file in range(1, count, 9) for op in ("rename", "stat")]
+    rows += [("unlink", file, 0, 0, 0) for file in every if file % 3 == 0]
+    rows += [("create", file, 0, 0, 0) for file in every if file % 6 == 0] + [("sync", -1)]
+    rows += [("unlink", file, 0, 0, 0) for file in every for _ in (1, 2)]
+    names = [f"/d/{'n' * (200 + file % 50 if file % 3 else file % 11)}{file}" for file in every]
+    return spaced(*rows, ("sync", -1)), drive.files(0, *[-1] * count, dirs=[0], names=["/d", *names])
+
+
+def nearly_full() -> list[tuple]:
+    """Writes of which a part fits: behind a file's end, over its holes, over blocks and holes, not from a page's start."""
+    rows = [("create", 1, 0, 0, 0), *[("write", 1, 16_384 * page, 4096) for page in range(5)]]
+    rows += [("write", 1, 5000, 600_000), ("fsync", 1), ("unlink", 1, 0, 0, 0), ("sync", -1), ("create", 2, 0, 0, 0)]
+    rows += [("write", 2, 300_000, 20_000), ("fsync", 2), ("write", 2, 80_000, 500_000), ("fsync", 2)]
+    rows += [
+        ("truncate", 2, 90_000),
+        *[("write", 2, (1 << 20) + 40_960 * k, 4096) for k in range(6)],
+        ("write", 2, 1 << 20, 400_000),
+        ("fsync", 2),
+        ("write", 2, 100, 1 << 20),
+        ("sync", -1),
+    ]
+    return spaced(*rows, ("unlink", 2, 0, 0, 0), ("sync", -1))
+
+
 @dataclass(frozen=True)
 class ByKind:
     """A family whose reference has `apply(...)`, which returns (data, metadata, log, zeroing, flushed lines, fences) of a call."""
@@ -199,18 +238,24 @@ class ByKind:
     start: Callable[..., tuple[drive.Model, Any]]
     same: Callable[[drive.Model, Any], None]  # at the end
 
-    def agree(self, trace: list[tuple], *variant: Any, **params: Any) -> Any:
-        """Run a fresh model and its reference over a trace and compare all that both know; returns the reference."""
+    def agree(self, trace: list[tuple], *variant: Any, step: int = 0, **params: Any) -> Any:
+        """Run a fresh model and its reference over a trace and compare all that both know; returns the reference.
+
+        What they hold is compared at the end, or after every `step` operations.
+        """
         model, slow = self.start(*variant, **params)
         batch = drive.ops(*[parts for parts, _ in trace])
         batch.time_ns = np.cumsum([0, *[wait for _, wait in trace]])[1:]
-        found = stored_by_operation(model, model.feed(batch), len(batch))
-        for i, row in enumerate(batch):
-            flags = [name for bit, name in FLAGS.items() if row.flag & bit]
-            numbers = (int(row.file), int(row.offset), int(row.length))
-            expected = slow.apply(OPS[row.op], *numbers, flags, int(row.file2), int(row.time_ns))
-            assert tuple(found[i]) == expected, (i, OPS[row.op], row)
-        self.same(model, slow)
+        step = step or max(len(batch), 1)
+        for start in range(0, len(batch), step):
+            part = batch[start : start + step]
+            found = stored_by_operation(model, model.feed(part), len(part))
+            for i, row in enumerate(part):
+                flags = [name for bit, name in FLAGS.items() if row.flag & bit]
+                numbers = (int(row.file), int(row.offset), int(row.length))
+                expected = slow.apply(OPS[row.op], *numbers, flags, int(row.file2), int(row.time_ns))
+                assert tuple(found[i]) == expected, (start + i, OPS[row.op], row)
+            self.same(model, slow)
         now, nodes = model.space(), [node for node in slow.nodes.values() if not node.is_dir]
         assert (int(model.record.failed), int(model.record.short)) == (slow.failed, slow.short_writes)
         assert now["file_bytes"] == sum(node.size for node in nodes) and now["files"] == len(nodes)

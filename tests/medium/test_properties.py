@@ -76,7 +76,7 @@ def many(seed, count):
         code = str(random.choice(["LOAD", "STORE", "STORE", "NTSTORE", "NTSTORE", "NTSTORE", "FLUSH", "FENCE"]))
         unit = int(random.choice([8, 64, 256, 4096]))
         addr = int(random.integers(0, 3)) * 4096 * 64 + unit * int(random.integers(0, 3 * 4096 // unit))
-        length = int(random.choice([8, 60, 64, 250, 256, 257, 512, 4096, 5000]))
+        length = int(random.choice([8, 60, 64, 250, 256, 257, 512, 4096, 5000, unit - 1, unit + 1]))
         width = 0 if code == "FLUSH" else 8
         if code in ("STORE", "FLUSH") and random.random() < 0.1:
             addr, length, width = addr // 4096 * 4096 + 4064, 32 + 4096 * int(random.integers(0, 4)), -16

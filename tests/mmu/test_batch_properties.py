@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from scmsim.core.counters import COUNTERS
 from scmsim.core.records import EVENTS
-from scmsim.mmu import batch, miss_count, mrc, presets
+from scmsim.mmu import batch, miss_count, mrc, presets, stack_distances
 from scmsim.mmu.build import build
 from scmsim.mmu.columns import SUPPLIED
 from tests.mmu.test_properties import machines, shape
@@ -124,6 +124,26 @@ def test_a_long_curve_makes_room_and_stays_exact():
         table.add(where[start : start + 7000])
     assert curve.misses(np.arange(1, 17)).tolist() == table.misses()[0].tolist()
     assert curve.misses([1 << 30])[0] == len(np.unique(where)) == curve.pages
+
+
+def test_a_curve_that_makes_room_is_stack_distances():
+    """More pages, and more accesses in a row to others, than the first tables hold; they lie far apart and near each other."""
+    rng = np.random.default_rng(1)
+    sweep = np.arange(1200) * 17
+    pages = np.concatenate([rng.permutation(6000), sweep, sweep[-2::-1], rng.integers(0, 300, 2000), sweep])
+    curve, found = mrc.Curve(12), distances(pages.tolist())
+    for start in range(0, len(pages), 9 * stack_distances.BATCH):
+        curve.add(pages[start : start + 9 * stack_distances.BATCH] << 12)
+    capacities = [1, 2, 100, 299, 1199, 3000, 1 << 30]
+    assert curve.misses(capacities).tolist() == [sum(d is None or d >= c for d in found) for c in capacities]
+    assert curve.pages == found.count(None) == len(np.unique(pages))
+
+
+@pytest.mark.parametrize("count", range(1, 40, 3))
+def test_rows_of_tags_begin_at_cache_lines(count):
+    for rows, length in ((miss_count._rows(count), 16 * count), (stack_distances._rows(count, np.int32), count)):
+        assert rows.ctypes.data % 64 == 0 and len(rows) == length
+    assert (miss_count._rows(count) == -1).all()
 
 
 @pytest.mark.slow

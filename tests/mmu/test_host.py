@@ -151,6 +151,30 @@ def test_zen_5_counts_in_units_of_32_even_where_a_hypervisor_hides_it() -> None:
     assert {a.entries for a in cpuid.arrays(masked) if a.level == 2} == {4096, 2048}
 
 
+@pytest.mark.parametrize("name", ["i7-8700k", "zen4-epyc"])
+def test_an_estimate_is_that_of_the_preset_that_it_names(name: str) -> None:
+    """And of the machine whose documents it names: INVLPGB is used from four CPUs on (Linux, consider_global_asid)."""
+    table = host.table(host.Seen(REGISTERS[name], cpus=8, ghz=3.7, ghz_source="measured: a test", linux=(6, 15)))
+    checked = 0
+    for part in ("walk", "invalidate", "time"):
+        for key, source in table[part]["source"].items():
+            if "as the preset sapphire-rapids has" in source and key != "syscall_ns":  # which follows the clock
+                assert table[part][key] == presets.read("sapphire-rapids")[part][key], key
+                checked += 1
+    costs, preset = table["invalidate"], presets.read("sapphire-rapids")
+    for key in ("invlpg_cycles", "shootdown_cycles", "shootdown_cpu_cycles"):
+        assert costs[key] / 3.7 == pytest.approx(preset["invalidate"][key] / preset["time"]["ghz"], rel=0.01), key
+    assert checked == 2 and table["invalidate"].get("broadcast_from", 4) == 4
+    assert table["invalidate"]["cores"] == 8 and table["invalidate"]["ceiling"] == 33
+    assert host.table(host.Seen(REGISTERS[name], ceiling=77))["invalidate"]["ceiling"] == 77
+
+
+def test_cores_are_pairs_of_package_and_core() -> None:
+    threads = [(0, 0), (0, 1), (0, 0), (0, 1), (1, 0), (1, 1)]
+    lines = "".join(f"processor\t: 9\nphysical id\t: {a}\nsiblings\t: 4\ncore id\t\t: {b}\n\n" for a, b in threads)
+    assert host._cores(lines) == 4
+
+
 def test_a_cpu_that_tells_nothing_is_an_error_of_the_environment() -> None:
     silent = {at: value for at, value in REGISTERS["i7-8700k"].items() if at[0] not in (2, 0x18)}
     with pytest.raises(EnvironmentProblem, match="tells nothing of its TLBs"):

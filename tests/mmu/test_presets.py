@@ -45,6 +45,16 @@ def test_a_user_can_bring_a_machine(tmp_path):
     assert mmu.timing(str(path))["ghz"] == 3.7
 
 
+def test_a_name_is_a_file_if_it_ends_so_or_has_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("mine.toml", "folder/mine"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(GOOD)
+        assert presets.read(name) == presets.read("i7-8700k")
+    with pytest.raises(UsageError, match="no machine named 'mine'"):
+        presets.read("mine")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

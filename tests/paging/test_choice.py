@@ -63,6 +63,39 @@ def test_pages_larger_than_the_machines_are_said():
     assert found == ["core2-q8200 has no pages of 1GiB: persistent memory is on pages of 2MiB"]
 
 
+@pytest.mark.parametrize(
+    ("fs", "asked", "ran", "largest", "in_dram", "said"),
+    [
+        ("nova-cow", None, "linux", "1GiB", False, ""),  # pages just as large as the machine's
+        ("nova-cow", None, "linux", "512MiB", False, "m has no pages of 1GiB: persistent memory is on pages of 512MiB"),
+        ("tmpfs", None, "linux", "4KiB", True, ""),
+        ("tmpfs", "linux", "linux", "4KiB", True, ""),
+        ("tmpfs", "base-4k", "base-4k", "1GiB", True, "tmpfs lies in DRAM, which every paging maps alike"),
+        (
+            "nova-cow",
+            "directmap-1g",
+            "directmap-2m",
+            "2MiB",
+            False,
+            "m has no pages of 1GiB: directmap-2m ran in place",
+        ),
+        ("scmfs", None, "own", "4KiB", False, ""),
+        (
+            "scmfs",
+            "base-4k",
+            "own",
+            "4KiB",
+            False,
+            "scmfs maps persistent memory itself: paging 'base-4k' has no effect",
+        ),
+    ],
+)
+def test_what_is_told_of_a_policy(fs, asked, ran, largest, in_dram, said):
+    state = registry.load("paging", ran).start({})
+    told = choice.remarks(fs, asked, ran, ("m", largest), state, in_dram)
+    assert len(told) == bool(said) and "".join(told).startswith(said)
+
+
 @pytest.mark.parametrize("fs", ["scmfs", "simfs"])
 def test_a_file_system_that_maps_by_itself_says_that_paging_has_no_effect(fs):
     alone, given = run(fs), run(fs, paging="base-4k")

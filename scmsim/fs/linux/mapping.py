@@ -20,6 +20,7 @@ from scmsim.fs.mapping.words import FAULT_WORDS, UNWRITTEN, WAS_READ, WAS_THERE
 from scmsim.jit import subroutine
 
 READ_AROUND = 32  # pages: 128 KiB (VM_READAHEAD_PAGES)
+FILL_EVENTS = 3  # of a page that is read into the cache, at most
 
 
 @subroutine
@@ -147,7 +148,7 @@ def read_in(s, arena, out, f, page):
     word = word_of(arena, f, page)
     if word == 0 or word & e.IS_CACHED:
         return DONE, WAS_THERE
-    if not has_events(s, out, READ_AROUND + e.ROOM):
+    if not has_events(s, out, FILL_EVENTS * READ_AROUND + 3 * e.ROOM):  # and what a store does then
         return NO_ROOM, WAS_THERE
     record, first = arena[f + e.ROW_RECORD], max(page - READ_AROUND // 2, 0)
     for at in range(first, min(first + READ_AROUND, arena[record + e.END])):

@@ -154,7 +154,8 @@ def address_for(s, arena, first, pages):
     """Address of a new mapping: where it can have large entries, it agrees with the file's offset modulo 2 MiB."""
     m = s.maps
     start = arena[m + w.NEXT_ADDRESS]
-    if hooks.MAY_BE_LARGE and pages >= w.FAN:
+    large = hooks.MAY_BE_LARGE and (hooks.DAX or hooks.KEEPS_CLEAN or arena[m + w.HUGE] != 0)
+    if large and pages >= w.FAN:
         start += ((first << 12) - start) & w.HUGE_PAGE - 1
     if start + (pages << 12) >= w.AREA_END:
         start = w.AREA + ((first << 12) & w.HUGE_PAGE - 1)

@@ -220,7 +220,8 @@ def dax_fault(s, arena, out, mapping, f, at):
     """A fault of DAX; returns the outcome."""
     page, write = at
     place = hooks.place(s, arena, f, page)
-    if place and not place & w.UNWRITTEN:
+    is_filled_in_part = arena[s.maps + w.FILL_END] != 0  # by this fault
+    if place and not place & w.UNWRITTEN and not is_filled_in_part:
         forget_zeros(s, arena, out, mapping, page)
     if write:
         hooks.note_write(s, arena, out, f)

@@ -48,7 +48,7 @@ def find_gap(arena, directory, needs):
     """(last block, its last record if a name of `needs` bytes fits behind it, or into it if it is free, else -1)."""
     last = arena[directory + pmfs_state.DIRCOUNT] - 1
     if last < 0:
-        return pmfs_recipes.ZERO + 0, -1
+        return last, -1
     place = table.get(arena, directory + pmfs_state.DIRBLOCKS, last)
     k = arena[place + pmfs_state.DIR_RECORDS] - 1
     word = arena[place + pmfs_state.DIR_FIRST + k]

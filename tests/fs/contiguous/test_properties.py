@@ -82,6 +82,11 @@ def test_kernels_do_what_the_twin_does(variant, rows):
     FAMILY.agree(rows, variant)
 
 
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_edges_of_blocks(variant):
+    FAMILY.agree(laws.edges_of_blocks(4096), variant)
+
+
 def test_a_growing_file_goes_to_superpages_and_a_write_waits_for_it():
     rows = [("create", 1), *[("write", 1, i * 65536, 65536) for i in range(40)], ("close", 1)]
     rows += [("read", 1, 0, MIB), ("write", 1, 0, 4096), ("open", 1), ("write", 1, 40 * 65536, 3 * MIB), ("close", 1)]

@@ -131,6 +131,34 @@ def test_edges(fs):
 
 
 @pytest.mark.parametrize("fs", SYSTEMS)
+def test_a_directory_of_long_names(fs):
+    """An index block and leaves."""
+    trace, files = laws.long_names()
+    assert not FAMILY.agree(trace, fs, 40 << 20, files=files, step=1).failed
+
+
+@pytest.mark.parametrize("fs", SYSTEMS)
+def test_what_fits_of_a_write_on_a_device_that_is_nearly_full(fs):
+    assert FAMILY.agree(laws.nearly_full(), fs, capacity=TIGHT, step=1).short_writes
+
+
+def test_a_new_name_takes_the_first_gap():
+    """Which place of the directory each file's entry has: those of 10 names, of which three go and come again in another order."""
+    model = drive.Model("ext4", drive.files(0, *[-1] * 12, dirs=[0]))
+
+    def places(*files):
+        arena, rows = model.state.arena, int(model.record.rows)
+        return [int(arena[arena[rows + file * e.ROW_WORDS] + e.SLOT]) for file in files]
+
+    model.feed(drive.ops(*[("create", file, 0, 0, 0) for file in range(1, 11)]))
+    assert places(*range(1, 11)) == list(range(10))
+    gone = (9, 3, 6)
+    model.feed(drive.ops(*[("unlink", file, 0, 0, 0) for file in gone]))
+    model.feed(drive.ops(*[("create", file, 0, 0, 0) for file in (*gone, 11, 12)]))
+    assert places(*gone, 11, 12, 1, 10) == [2, 5, 8, 10, 11, 0, 9]
+
+
+@pytest.mark.parametrize("fs", SYSTEMS)
 def test_a_directory_grows(fs):
     """700 names of 40 bytes and more: an index block and leaves, kept when the names go; more than 254 blocks in a
     commit."""

@@ -88,6 +88,8 @@ class Mapped:
         self.faults, self.flushed, self.invalidated, self.removed = Counter(), 0, Counter(), 0
         self.charged = Counter()
         self.contiguous = 0  # bytes that were touched through entries marked as contiguous
+        # (address, bytes, address on the device) of each page touched; -1: zeros, a private copy, or not a device
+        self.accessed: list[tuple[int, int, int]] = []
 
     # Calls.
 
@@ -364,7 +366,11 @@ class Mapped:
                     break
                 self.fault(one, page, store)
             stop = min(end, (page + 1) << 12)
-            self.contiguous += (stop - at) * one.entries[page].contiguous
+            entry, inside = one.entries[page], at & 4095
+            self.contiguous += (stop - at) * entry.contiguous
+            on_device = self.kind == "dax" and not (entry.zeros or entry.copied)
+            where = self.place(file, page) + inside if on_device else -1
+            self.accessed.append((((one.address + page - one.first) << 12) + inside, stop - at, where))
             at = stop
         return at - offset
 

@@ -244,6 +244,19 @@ def counting(name, table):
     return {cost: {**row, "instructions": COUNTED[cost]} for cost, row in table.items()} if "mapping" in name else table
 
 
+def pages_of(events):
+    """(Address, bytes, address on the device or -1) of each page that events touch."""
+    found = []
+    for one in events:
+        at = 0
+        while at < one.length:
+            vaddr = int(one.vaddr) + at
+            size = min(4096 - vaddr % 4096, int(one.length) - at)
+            found.append((vaddr, size, int(one.addr) + at if one.space == r.PM else -1))
+            at += size
+    return found
+
+
 def agree(name, given_rows, room=1 << 12):
     with costs.changed(counting):
         return agree_in(name, given_rows, room)
@@ -266,7 +279,7 @@ def agree_in(name, given_rows, room):
         moved = tell(slow, row, had, files(model))
         assert faults_of(events) == slow.faults, where
         access = of_site(model, events, "mapped access", r.LOAD, r.STORE)
-        assert access.length.sum() == moved, where
+        assert access.length.sum() == moved and pages_of(access) == slow.accessed, where
         if slow.kind == "cache":
             assert access.length[access.order & r.CONTIGUOUS > 0].sum() == slow.contiguous, where
         assert of_site(model, events, "mapped write-back", r.FLUSH).length.sum() == slow.flushed, where

@@ -124,6 +124,11 @@ def test_kernels_do_what_the_twin_does_where_writes_meet(fs, seed):
     both(fs, busy(seed, 50))
 
 
+@pytest.mark.parametrize("fs", VARIANTS)
+def test_edges_of_blocks(fs):
+    both(fs, laws.edges_of_blocks(4096))
+
+
 SMALL = [("create", 1), ("write", 1, 0, 5000), ("unlink", 1)]
 
 

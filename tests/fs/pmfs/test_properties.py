@@ -50,6 +50,11 @@ def test_kernels_do_what_the_twin_does(variant, rows):
     FAMILY.agree(rows, variant)
 
 
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_edges_of_blocks(variant):
+    FAMILY.agree(laws.edges_of_blocks(4096), variant)
+
+
 @pytest.mark.slow
 def test_directories_of_many_names():
     """Names of three lengths come and go until directory blocks have gaps, and a second level of the tree is needed."""

@@ -75,6 +75,11 @@ def test_kernels_do_what_the_twin_does(variant, data):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
+def test_edges_of_blocks(variant):
+    FAMILY.agree(laws.edges_of_blocks(512), variant)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_files_that_grow_side_by_side(variant):
     """Units of two files lie between each other; then one goes and its gaps are used."""
     rows = [("create", i, 0, 0, 0) for i in (1, 2)]

@@ -87,6 +87,14 @@ def test_huge_pages_come_and_fall_apart_as_in_the_twin(kernel, huge, pages, by_p
     agree("tmpfs", True, trace, Slow(True, pages, by_page, huge), huge=huge, kernel=kernel)
 
 
+@pytest.mark.parametrize(("kernel", "by_page"), [("5.13", True), ("6.1", False)])
+def test_a_hole_splits_the_huge_pages_at_its_ends_and_no_other(kernel, by_page):
+    size, trace = 2 << 20, [("write", 1, 0, 8 << 20)]
+    for at, end in ((0, size), (size, 2 * size + 5000), (3 * size - 5000, 3 * size), (3 * size + 1, 4 * size)):
+        trace += [("fallocate", 1, at, end - at, -1, HOLE), ("write", 1, at + 100, 100), ("read", 1, 0, 4 * size)]
+    agree("tmpfs", True, trace, Slow(True, 512, by_page, "always"), huge="always", kernel=kernel)
+
+
 def test_a_small_write_brings_and_clears_two_mebibytes():
     model = drive.Model("tmpfs", drive.files(0, -1, dirs=[0]), huge="always")
     events = model.feed(drive.ops(("create", 1), ("write", 1, 5000, 100)))

@@ -54,12 +54,37 @@ def test_kernels_do_what_the_twin_does(variant, rows):
     FAMILY.agree(rows, **VARIANTS[variant])
 
 
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_edges_of_blocks(variant):
+    for unit in (4096, 2 * MIB):
+        FAMILY.agree(laws.edges_of_blocks(unit), **VARIANTS[variant])
+
+
 def test_many_overwrites_and_migrations_on_a_device_in_pieces():
     """Closed small files leave tails, so that pages of a copy-on-write come from many places."""
     rows = [("write", i, 0, 12_288 * i + 1) for i in (1, 2, 3)] + [("close", i) for i in (1, 2, 3)]
     rows += [("write", 1 + i % 3, 4096 * (i % 7), 30_000 + i) for i in range(12)] + [("close", i) for i in (1, 2, 3)]
     rows += [("write", 4, 0, 3 * MIB), ("write", 4, MIB // 2, 3 * MIB), ("truncate", 4, 100), ("write", 4, 5 * MIB, 9)]
     FAMILY.agree(rows)
+
+
+def test_entries_are_split_once_wherever_they_lie():
+    """Of 2 MiB, some of which lie behind the first 64 MiB of the device."""
+    rows = [
+        ("create", 1),
+        ("write", 1, 0, 72 * MIB),
+        *[("write", 1, at * MIB + 5000, 20_000) for at in (66, 66, 2, 70, 67, 2)],
+    ]
+    FAMILY.agree(rows, entries="2MiB")
+
+
+@pytest.mark.parametrize("at", [3 << 30, (1 << 30) - 4 * MIB, 3 << 39])
+def test_a_file_whose_index_has_one_level_more(at):
+    """More than 512 superpages, or than 512 times as many, most of which are a hole without nodes; and nearly 512."""
+    rows = [("create", 1), ("write", 1, 0, 3 * MIB), ("write", 1, at + 5000, 9 * MIB), ("write", 1, at + MIB, 5 * MIB)]
+    rows += [("write", 1, at - 3 * MIB, 4 * MIB), ("write", 1, at // 3 * 2, 5000), ("read", 1, at - MIB, 4 * MIB)]
+    rows += [("write", 1, MIB, MIB), ("write", 1, at // 3 * 2 - MIB, 3 * MIB)]
+    FAMILY.agree([*rows, ("truncate", 1, at + 100), ("write", 1, at, 3 * MIB), ("truncate", 1, 5 * MIB)])
 
 
 @settings(max_examples=30, deadline=None)

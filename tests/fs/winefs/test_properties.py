@@ -61,6 +61,10 @@ def test_kernels_do_what_the_twin_does(rows):
     FAMILY.agree(rows)
 
 
+def test_edges_of_blocks():
+    FAMILY.agree([by_threads(row, 0) for row in laws.edges_of_blocks(4096)])
+
+
 def test_names_come_and_go_without_their_place_being_used_again():
     rows = [(op, 1, 0, 0, -1, i) for i in range(40) for op in ("create", "link", "unlink", "unlink")]
     model, _ = FAMILY.agree(rows)

@@ -95,7 +95,25 @@ def test_long_traces_agree_with_the_twin(trace, capacity):
 def test_edges():
     """Of pages and of directories."""
     trace, files = laws.edges()
-    assert not FAMILY.agree(trace, 40 << 20, files=files).failed
+    assert not FAMILY.agree(trace, 40 << 20, files=files, step=9).failed
+
+
+def test_a_directory_of_long_names():
+    """In its inode, in a block, beside a leaf, and back; some names fit a block that others did not."""
+    trace, files = laws.long_names()
+    assert not FAMILY.agree(trace, 40 << 20, files=files, step=1).failed
+
+
+def test_a_directory_of_the_longest_names_becomes_a_tree():
+    """The free space of its blocks, two bytes each, takes more than one of the 128 bytes that a log item counts by."""
+    every = range(1, n.ONE_LEAF + 3)
+    files = drive.files(0, *[-1] * len(every), dirs=[0], names=["/d", *[f"/d/{file:0250d}" for file in every]])
+    reference = FAMILY.agree(spaced(*[("create", file, 0, 0, 0) for file in every]), 40 << 20, files=files)
+    assert reference.nodes[0].form == "node" and reference.nodes[0].end > 32
+
+
+def test_what_fits_of_a_write_on_a_device_that_is_nearly_full():
+    assert FAMILY.agree(laws.nearly_full(), (4 << 20) + (4 * 8 + 8 + 40) * 4096, step=1).short_writes
 
 
 def test_a_directory_grows_and_shrinks():

@@ -184,6 +184,11 @@ OPEN = ("openat", (-100, 0x7F00, 2), 3)  # O_RDWR
         # FALLOC_FL_KEEP_SIZE (1), PUNCH_HOLE (2), ZERO_RANGE (16)
         ([("fallocate", (3, mode, 0x1000, 0x2000), 0) for mode in (0, 1, 3, 16)],
          [("fallocate", 0x1000, 0x2000, flag) for flag in (0, KEEP_SIZE, KEEP_SIZE | PUNCH_HOLE, 0)]),
+        # its length follows an allocation behind its end that does not keep its size, as a write of RWF_APPEND shows
+        ([call for mode, end in ((0, 2), (1, 0x3000), (0, 4), (0, 0x3000))
+          for call in (("fallocate", (3, mode, 0, end), 0), ("pwritev2", (3, 0x7F00, 1, -1, 0, 16), 5))],
+         [row for at, mode, end in ((2, 0, 2), (7, 1, 0x3000), (12, 0, 4), (0x3000, 0, 0x3000))
+          for row in (("fallocate", 0, end, KEEP_SIZE * mode), ("write", at, 5, APPENDS | OFFSET_UNKNOWN))]),
         # RWF_DSYNC (2), RWF_SYNC (4), RWF_APPEND (16); an offset of -1 is the position, which the length follows here
         ([("pwritev2", (3, 0x7F00, 1, -1, 0, flags), 5) for flags in (0, 2, 4, 16, 18)],
          [("write", 0, 5, 0), ("write", 5, 5, SYNCHRONOUS), ("write", 10, 5, SYNCHRONOUS),
