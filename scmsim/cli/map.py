@@ -12,6 +12,8 @@ from scmsim.core.text import printable, shortened
 SUMMARY = "Which 2 MiB of a file can be mapped at once, which not and why, what it costs, and what mends it."
 _FS = "ext4-dax,xfs-dax,winefs,nova-cow,tmpfs"
 _WIDTH = 48
+_RUNS = 20  # of a process's pages that are shown
+_NOW = {"nothing": "not mapped now", "4 KiB": "by small entries", "2 MiB": "at once"}
 
 
 @click.command(
@@ -129,8 +131,21 @@ def _of_file(
         "regions": _counted(found),
         **_costs(table, [((found, end, begin), (1 if as_dax or place.dax else 16,))]),
         "mend": mend.advice(found, place, path, start, begin),
-        **({"process": of_file.mapped_by(pid, path)} if pid else {}),
+        **(_of_process(pid, path, begin // rules.HUGE, len(found)) if pid else {}),
     }
+
+
+def _of_process(pid: int, path: str, first: int, count: int) -> dict[str, Any]:
+    """What a process has mapped of `count` 2 MiB of a file, from number `first` on."""
+    from scmsim.core.errors import EnvironmentProblem
+    from scmsim.study.page_size import of_process
+
+    text = of_process.smaps_of(pid)
+    try:
+        now: Any = of_process.runs(of_process.page_sizes(pid, text, path, first + count)[first:], first)
+    except EnvironmentProblem as error:
+        now = str(error)
+    return {"process": of_process.sums(text, path), "process_pages": now}
 
 
 def _of_trace(trace: str, fs: str, assignments: tuple[str, ...], table: dict[str, Any]) -> dict[str, Any]:
@@ -178,9 +193,21 @@ def _file_text(answer: dict[str, Any], machine: str) -> str:
     if "process" in answer:
         told = ", ".join(f"{name} {kib:,} KiB" for name, kib in answer["process"].items()) or "does not map it"
         lines += ["", f"the process: {told}" + (" (smaps shows no large pages of DAX)" if answer["dax"] else "")]
+        lines += _page_lines(answer["process_pages"]) if answer["process"] else []
     if answer["mend"]:
         lines += ["", "what mends it:", *(f"  {printable(line)}" for line in answer["mend"])]
     return "\n".join(lines)
+
+
+def _page_lines(now: "list[dict[str, Any]] | str") -> list[str]:
+    """Which 2 MiB a process has mapped by which entries."""
+    if isinstance(now, str):
+        return [f"  by which entries: {now}"]
+    lines = [
+        f"{each['bytes'] >> 21:>10,} x 2 MiB  from {each['offset'] >> 20:,} MiB on: {_NOW[each['by']]}"
+        for each in now[:_RUNS]
+    ]
+    return [*lines, *([f"  and {len(now) - _RUNS:,} runs more (--json)"] if len(now) > _RUNS else [])]
 
 
 def _cost_lines(columns: list[tuple[str, dict[str, Any]]], any_of: dict[str, Any], machine: str) -> list[str]:

@@ -1,15 +1,21 @@
 """`scmsim map`: what it says of a file of this machine, of a trace, and of what it cannot look at."""
 
+import ctypes
+import errno
 import json
+import mmap
 import os
 import pathlib
+import tempfile
+from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
 from scmsim import cli
 from scmsim.core.errors import EnvironmentProblem
-from scmsim.study.page_size import of_file
+from scmsim.study.page_size import of_file, of_process
 
 TRACE = str(pathlib.Path(__file__).parents[2] / "traces" / "varmail.parquet")
 
@@ -104,9 +110,72 @@ def test_the_mappings_of_a_process(tmp_path: pathlib.Path) -> None:
     path.touch()
     (tmp_path / "7").mkdir()
     (tmp_path / "7" / "smaps").write_text(SMAPS.format(path=path))
-    told = of_file.mapped_by(7, str(path), str(tmp_path))
-    assert told == {"Size": 4096, "Rss": 4096, "FilePmdMapped": 2048}
-    assert of_file.mapped_by(7, str(tmp_path / "other"), str(tmp_path)) == {}
+    text = of_process.smaps_of(7, str(tmp_path))
+    assert of_process.sums(text, str(path)) == {"Size": 4096, "Rss": 4096, "FilePmdMapped": 2048}
+    assert of_process.sums(text, str(tmp_path / "other")) == {}
+
+
+HUGE, COLLAPSE = 2 << 20, 25  # MADV_COLLAPSE of Linux 6.1
+
+
+@pytest.fixture
+def mapped() -> Iterator[tuple[str, bool]]:
+    """A file of 8 MiB in memory that this process maps: (its path, whether the kernel made its last 2 MiB huge).
+
+    The first 2 MiB have an entry of 4 KiB, the second none, the others all they can have.
+    """
+    if not os.path.isdir("/dev/shm"):
+        pytest.skip("no /dev/shm here")
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:
+        os.truncate(file.name, 4 * HUGE)
+        reserved = libc.mmap(None, 5 * HUGE, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+        at, fixed = -(-reserved // HUGE) * HUGE, 0x10
+        libc.mmap(at, 4 * HUGE, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED | fixed, file.fileno(), 0)
+        ctypes.memset(at, 1, 1)
+        ctypes.memset(at + 2 * HUGE, 1, 2 * HUGE)
+        yield file.name, libc.madvise(at + 3 * HUGE, HUGE, COLLAPSE) == 0
+        libc.munmap(reserved, 5 * HUGE)
+
+
+def test_which_2_mib_this_process_has_by_which_entries(mapped: tuple[str, bool]) -> None:
+    path, is_huge = mapped
+    answer = json.loads(run(path, "--pid", str(os.getpid()), "--json").stdout)
+    if isinstance(answer["process_pages"], str):
+        pytest.skip(answer["process_pages"])
+    ways = ["4 KiB", "nothing", "4 KiB", "2 MiB" if is_huge else "4 KiB"]
+    found = [each["by"] for each in answer["process_pages"] for _ in range(each["bytes"] // HUGE)]
+    assert found == ways
+    assert [each["offset"] // HUGE for each in answer["process_pages"]][:3] == [0, 1, 2]
+    part = json.loads(run(path, "--pid", str(os.getpid()), "--offset", "2MiB", "--length", "2MiB", "--json").stdout)
+    assert part["process_pages"] == [{"offset": HUGE, "bytes": HUGE, "by": "nothing"}]
+    text = run(path, "--pid", str(os.getpid())).stdout
+    assert "1 x 2 MiB  from 2 MiB on: not mapped now" in text
+    assert ("1 x 2 MiB  from 6 MiB on: at once" in text) == is_huge
+
+
+def test_a_kernel_that_does_not_tell_entries_is_a_line_of_the_answer(
+    mapped: tuple[str, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_scan(*_: object) -> int:
+        raise OSError(errno.ENOTTY, "")
+
+    monkeypatch.setattr(of_process.fcntl, "ioctl", no_scan)
+    done = run(mapped[0], "--pid", str(os.getpid()))
+    assert done.exit_code == 0 and "by which entries: needs Linux 6.7 or later (PAGEMAP_SCAN)" in done.stdout
+
+
+def test_runs_of_2_mib_that_are_mapped_alike() -> None:
+    now = np.array([of_process.LARGE, of_process.LARGE, of_process.NOTHING], np.uint8)
+    assert of_process.runs(now, 5) == [
+        {"offset": 5 * HUGE, "bytes": 2 * HUGE, "by": "2 MiB"},
+        {"offset": 7 * HUGE, "bytes": HUGE, "by": "nothing"},
+    ]
+    assert of_process.runs(now[:0]) == []
 
 
 def test_a_mount_with_dax_is_seen(tmp_path: pathlib.Path) -> None:
@@ -130,8 +199,6 @@ def test_where_a_partition_begins(tmp_path: pathlib.Path) -> None:
 
 
 def test_blocks_without_content_are_written_no_further_than_the_file() -> None:
-    import numpy as np
-
     from scmsim.study.page_size import mend, rules
 
     place = of_file.Place("ext4", {"dax": "always"}, "/dev/pmem0", "259:0")

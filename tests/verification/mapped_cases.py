@@ -21,6 +21,7 @@ from scmsim.core import records as r
 from scmsim.core.atomic import whole
 from scmsim.core.errors import ScmsimError
 from scmsim.fs.linux import state as e
+from scmsim.fs.mapping import words as w
 from scmsim.lab import kernel, machine, outcome, plan, qemu, systems
 from scmsim.lab.calls import OWN
 from tests.fs import drive
@@ -229,6 +230,7 @@ def predict(
             model.feed(drive.ops(("fallocate", 1, 0, last * PAGE, -1, r.KEEP_SIZE), ("fsync", 1)))
         place(model, extents, 1)
     model.mapped.attached()
+    model.state.arena[int(model.record.maps) + w.TOUCHED] = 1  # other files of the guest were
     return [_of(model, row, of, at) for row, at in zip(each["rows"], times or [0] * len(each["rows"]), strict=True)]
 
 

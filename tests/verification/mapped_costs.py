@@ -39,7 +39,8 @@ TIMES = {"generic_update_time", "xfs_vn_update_time"}  # functions of a fault th
 SEEN = 5  # rows that must charge a cost before it is fitted
 LEAST, TELLS, STEPS = 500, 0.05, 30  # instructions of a small row; an error that is no chance; steps of the fit
 HUGE_CLEARED = 2048  # instructions of clear_page_erms for 2 MiB: the first huge page of zeros after a boot
-UPDATES = ("store", "madvise", "mmap")  # rows that set a file's times as a fault does
+UPDATES = ("store", "madvise", "mmap")  # rows that set a file's times
+MEANS = ("mmap",)
 
 
 def counts(
@@ -120,7 +121,7 @@ def rows_of(fs: str, folder: pathlib.Path) -> tuple[np.ndarray, ...]:
 def ticks(rows: list[Any], reals: list[dict[str, Any]]) -> list[int]:
     """Times of rows in ticks of the clock: a new one where a fault set the file's times."""
     new = [
-        row[0] in UPDATES and real["faults"] > 0 and bool(TIMES & real["functions"].keys())
+        row[0] in UPDATES and (real["faults"] > 0 or row[0] == "mmap") and bool(TIMES & real["functions"].keys())
         for row, real in zip(rows, reals, strict=True)
     ]
     return np.cumsum(new).tolist()
@@ -133,21 +134,25 @@ def is_usual(real: dict[str, Any]) -> bool:
     return real["instructions"] > 0 and once and ran.get("clear_page_erms", 0) < HUGE_CLEARED
 
 
-def fit(charges: np.ndarray, amounts: np.ndarray, whole: np.ndarray, prior: np.ndarray) -> np.ndarray:
+def fit(charges: np.ndarray, amounts: np.ndarray, whole: np.ndarray, prior: np.ndarray, op: np.ndarray) -> np.ndarray:
     """Costs that are not negative, by least squares of errors relative to all that was counted; NaN: too few rows charge one.
 
     Errors beyond `TELLS` count as their size and not as its square, since some rows pay for what others get, too: a slab, a list of
-    free pages, a node of the tree of mappings.  A cost without a fit keeps its amount of `prior`.
+    free pages, a node of the tree of mappings.  Rows of MEANS are fitted by their mean: whether a node of this tree is split makes
+    them one of two amounts, and no trace tells.  A cost without a fit keeps its amount of `prior`.
     """
     active = (charges > 0).sum(0) >= SEEN
     weight = 1 / np.maximum(whole, LEAST)
+    by_mean = np.isin(op, MEANS)
+    for kind in MEANS:
+        weight[op == kind] = 1 / max(np.median(whole[op == kind]), LEAST) if (op == kind).any() else 0
     left = amounts - charges[:, ~active] @ prior[~active]
     trust = np.ones(len(left))
     for _ in range(STEPS):
         scale = weight * np.sqrt(trust)
         found = _not_negative(charges[:, active] * scale[:, None], left * scale)
         error = np.abs(charges[:, active] @ found - left) * weight
-        trust = np.minimum(1, TELLS / np.maximum(error, 1e-9))
+        trust = np.where(by_mean, 1, np.minimum(1, TELLS / np.maximum(error, 1e-9)))
     whole_table = np.full(charges.shape[1], np.nan)
     whole_table[active] = found
     return whole_table
@@ -177,7 +182,7 @@ def main() -> None:
         case, op, charges, rest, counted = rows_of(fs, given.fitted)
         known = np.array([[prior[name][field] for field in FIELDS] for name in COSTS] + [[0] * len(FIELDS)], float)
         found = np.stack(
-            [fit(charges, (counted - rest)[:, k], counted[:, k], known[:, k]) for k in range(len(FIELDS))], 1
+            [fit(charges, (counted - rest)[:, k], counted[:, k], known[:, k], op) for k in range(len(FIELDS))], 1
         )
         found[found[:, 0] == 0] = 0  # no instructions load or store nothing
         amounts = np.where(np.isnan(found), known, found)

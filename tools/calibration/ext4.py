@@ -80,6 +80,16 @@ MEANING = {
     "join_block": ("journal handle", "metadata block that joins a transaction", "first"),
     "access_time": ("inode", "access time that a read sets, its handle included", "first reads less later reads"),
     "cache_page_dirty": ("page cache", "clean page that becomes dirty", "clean pages less dirty pages"),
+    "convert": (
+        "allocation",
+        "run of unwritten blocks that a DAX write gives content, their zeroing left out",
+        "writes into fallocated blocks, on 6.1",
+    ),
+    "split_extent": (
+        "allocation",
+        "of these, one that continues no written extent, so that its own is split",
+        "writes into fallocated blocks, on 6.1",
+    ),
     "lookup": (
         "namespace",
         "name that the dentry cache does not know, entries not counted",
@@ -93,6 +103,8 @@ LAB = {
     "join_block": (582.8, 174.9, 128.1),
     "cache_page_dirty": (634.3, 182.5, 105.0),
     "access_time": (2952.8, 902.5, 530.3),
+    "convert": (3241.4, 946.0, 662.6),  # by unwritten.py
+    "split_extent": (5150.1, 2204.2, 636.4),
 }
 # The same for names.  A row of 5.13 is one factor times what 6.1 took besides looking at entries, and another times that.
 ENTRIES = {

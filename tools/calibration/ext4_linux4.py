@@ -20,7 +20,15 @@ SYSTEMS = ("ext4-dax-linux4", "ext4-linux4")
 UNITS = (512, 1024, 4096, 16384, 65536, 262144)
 HELD_OUT = (4096, 65536)
 WEIGHT = 0.1  # of the priors: 4.4 has no checksums of metadata, so most costs are far from those of 5.13
-UNTOUCHED = ("copy_line", "zero_block", "cache_fill_page", "null_call", "sync_call")  # no row tells them
+UNTOUCHED = (
+    "copy_line",
+    "zero_block",
+    "cache_fill_page",
+    "null_call",
+    "sync_call",
+    "convert",
+    "split_extent",
+)  # no row tells them
 
 HEADER = """\
 # Costs of ext4-linux4 and ext4-dax-linux4, on Ubuntu 16.04's Linux 4.4.0-21 without checksums of metadata: instructions, loads and

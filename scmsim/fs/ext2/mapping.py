@@ -37,6 +37,15 @@ def is_long_hole(s, arena, f, page):
     return stop - page >= FAN or (page >= _DOUBLE and not any_block(arena, f, _DOUBLE, stop + (1 << 2 * FAN_SHIFT)))
 
 
+@subroutine
+def hole_at_once(s, arena, f, page):
+    """`hooks.hole_at_once`: one page if its last pointer block is there, else what this will lead to."""
+    stop = end_of_block(page)
+    if page < DIRECT or any_block(arena, f, stop - (1 << FAN_SHIFT), stop):
+        return 1
+    return stop - page
+
+
 @functools.cache
 def _kernels(dax: bool, by_ext4: bool) -> ModuleType:
     from scmsim.fs.ext2.operations import BY_EXT4, HOOKS
@@ -44,7 +53,8 @@ def _kernels(dax: bool, by_ext4: bool) -> ModuleType:
     from scmsim.fs.mapping import hooks, kernels
     from scmsim.jit.binding import bind
 
-    own = mapping.DAX | {"MAY_BE_LARGE": by_ext4, "is_long_hole": is_long_hole} if dax else mapping.CACHED
+    holes = {"is_long_hole": is_long_hole, "hole_at_once": hole_at_once}
+    own = mapping.DAX | holes | {"MAY_BE_LARGE": by_ext4, "UNMAPS_ALL": by_ext4} if dax else mapping.CACHED
     name = f"ext2_{'dax' if dax else 'cache'}_{'by_ext4' if by_ext4 else 'own'}_mapped"
     return bind(name, kernels, {**HOOKS, **(BY_EXT4 if by_ext4 else {}), hooks: own})
 

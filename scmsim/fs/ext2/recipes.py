@@ -173,4 +173,5 @@ def all_recipes(dax: bool, ram_disk: bool, copy_fence: bool) -> dict[int, list]:
     """Every recipe of a model by number; those that it never plays are empty."""
     make = _Recipes(DAX_COSTS if dax else CACHE_COSTS, ram_disk)
     every = make.names() | (make.dax(copy_fence) if dax else make.cached())
+    every[q.CONVERT] = every[q.ALLOCATE]  # ext2 knows no unwritten blocks; those of a trace's fallocate are as new ones
     return {number: every.get(number, []) for number in range(q.RECIPES)}

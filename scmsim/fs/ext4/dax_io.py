@@ -5,7 +5,8 @@ leaves of them is.  Source: Linux 4.1 and 4.4 fs/dax.c: dax_io, dax_new_buf; fs/
 _ext4_get_block, ext4_ext_direct_IO}.
 """
 
-from scmsim.fs.linux import metadata, transfer
+from scmsim.fs.ext4 import extents
+from scmsim.fs.linux import index, metadata, transfer
 from scmsim.fs.linux import recipes as q
 from scmsim.jit import subroutine
 
@@ -23,4 +24,7 @@ def count_slice(s, arena, out, pages, grown):
         s.reg[q.GROWN], s.reg[q.NEW], s.reg[q.HAS] = 2, 6, 1
 
 
-HOOKS = {transfer: {"fill_new": transfer.clear_edges, "count_slice": count_slice}}
+HOOKS = {
+    transfer: {"fill_new": transfer.clear_edges, "count_slice": count_slice},
+    index: extents.HOOKS | {"to_write": extents.write_alone},
+}

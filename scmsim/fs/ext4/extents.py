@@ -12,6 +12,7 @@ from scmsim.jit import subroutine
 
 INLINE = 4  # extents that the inode holds
 PER_LEAF = 340
+MOST_ZEROED = 8  # blocks: 32 KiB (s_extent_max_zeroout_kb)
 
 
 @subroutine
@@ -58,4 +59,53 @@ def grow(s, arena):
     return True
 
 
-HOOKS = {"added": change_leaf, "freed": change_leaf, "kept": kept, "fits": fits, "grow": grow}
+@subroutine
+def continued(arena, f, page, step, most):
+    """How many pages, at most `most`, continue the extent of a page beyond it: behind it (step 1) or before it (step -1)."""
+    count, at, word = 0, page + step, arena[arena[f + e.PAGES] + page]
+    while count < most and 0 <= at < arena[f + e.END] and arena[arena[f + e.PAGES] + at] == word + step * e.ONE_BLOCK:
+        count, at, word = count + 1, at + step, word + step * e.ONE_BLOCK
+    return count
+
+
+@subroutine
+def joins_written(arena, f, page, count):
+    """Whether pages of an unwritten extent continue a written one beside it, to which they are given."""
+    words = arena[f + e.PAGES] + page
+    word = arena[words] - e.IS_UNWRITTEN
+    if page > 0 and arena[words - 1] == word - e.ONE_BLOCK:
+        return True
+    return page + count < arena[f + e.END] and arena[words + count] == word + count * e.ONE_BLOCK
+
+
+@subroutine
+def write_alone(s, arena, f, page, count):
+    """`index.to_write`: no other pages."""
+    change_leaf(s, arena, f, page, count)
+    return page, count, not joins_written(arena, f, page, count)
+
+
+@subroutine
+def write_short(s, arena, f, page, count):
+    """`index.to_write`: pages beside a written extent are given to it; else what is left of their own is zeroed if it is short.
+
+    It is zeroed only if all of that extent lies within the file.  Source: Linux 5.13 fs/ext4/extents.c:
+    ext4_ext_convert_to_initialized, its cases 2, 3 and 5.
+    """
+    change_leaf(s, arena, f, page, count)
+    if joins_written(arena, f, page, count):
+        return page, count, False
+    last = page + count - 1
+    tail, head = continued(arena, f, last, 1, MOST_ZEROED), continued(arena, f, page, -1, MOST_ZEROED)
+    if tail == 0 or (count + tail > MOST_ZEROED and head + count >= MOST_ZEROED):
+        return page, count, True
+    end = (max(arena[f + e.SIZE], (last + 1) << 12) + 4095) >> 12
+    if last + continued(arena, f, last, 1, end - last) >= end:
+        return page, count, True
+    pages = count + tail if count + tail <= MOST_ZEROED else count
+    if head + pages < MOST_ZEROED:
+        return page - head, head + pages, True
+    return page, pages, True
+
+
+HOOKS = {"added": change_leaf, "to_write": write_short, "freed": change_leaf, "kept": kept, "fits": fits, "grow": grow}

@@ -35,7 +35,7 @@ COSTS = (
     "commit", "journal_block", "revoke", "checkpoint_block", "create", "open", "close", "unlink", "remove",
     "free_run", "free_page", "rename", "link", "mkdir", "rmdir", "stat", "sync_call", "search_entry", "place_entry",
     "remove_entry", "lookup", "probe",
-    "join_block", "cache_page_dirty", "access_time",
+    "join_block", "cache_page_dirty", "access_time", "convert", "split_extent",
 )  # fmt: skip
 
 _STEPS = RecipeBuilder(SITES, COSTS, KERNEL)
@@ -62,7 +62,7 @@ def dax_recipes(copy_fence: bool) -> dict[int, list]:
             _work("allocate", 1),
             *zeroing,
         ],
-        q.CONVERT: zeroing,
+        q.CONVERT: [_work("convert", 1), _work("split_extent", 0, q.HAS), *zeroing],
         q.COPY: [
             _work("map_run", 1),
             *q.dax_copy(_run, copy_fence),
@@ -104,6 +104,7 @@ def dax_io_recipes(copy: str, copy_fence: bool) -> dict[int, list]:
             _run(STORE, "allocation", q.GROUP, 0, 32),
             _work("allocate", 1),
         ],
+        q.CONVERT: [_work("convert", 1), _work("split_extent", 0, q.HAS)],
         q.EDGES: [
             _run(code, "zeroing", *edge, space=PM)
             for edge in edges

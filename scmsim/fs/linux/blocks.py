@@ -102,6 +102,30 @@ def change_groups(s, arena, block, count):
 
 
 @subroutine
+def starts(arena, f, page, behind):
+    """How many of two pages are the first of an extent."""
+    count = 0
+    for at in (page, behind):
+        if at < arena[f + e.END]:
+            words = arena[f + e.PAGES] + at
+            count += arena[words] != 0 and (at == 0 or arena[words - 1] != arena[words] - e.ONE_BLOCK)
+    return count
+
+
+@subroutine
+def write_extents(arena, f, page, count):
+    """`count` unwritten pages from `page` on, of one extent, become written; returns how many extents that adds.
+
+    It adds none where what is written continues the extent before (ext4_ext_convert_to_initialized).
+    """
+    before = starts(arena, f, page, page + count)
+    words = arena[f + e.PAGES] + page
+    for at in range(words, words + count):
+        arena[at] -= e.IS_UNWRITTEN
+    return starts(arena, f, page, page + count) - before
+
+
+@subroutine
 def add_blocks(s, arena, f, page, want, bits):
     """Allocate up to `want` blocks for the pages from `page` on, whose words keep their frames and get `bits`;
     returns how many."""

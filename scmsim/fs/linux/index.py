@@ -39,6 +39,15 @@ def added(s, arena, f, page, count):
 
 
 @subroutine
+def to_write(s, arena, f, page, count):
+    """The index changes, since `count` pages from `page` on, of one extent without content, get content.
+
+    Returns which pages get it with them: (first, how many, whether an extent is split for them).
+    """
+    return page, count, False
+
+
+@subroutine
 def freed(s, arena, f, page, count):
     """The index changes, since `count` pages from `page` on lose their blocks."""
 

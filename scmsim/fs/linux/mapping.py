@@ -15,7 +15,7 @@ from scmsim.fs.linux.blocks import blocks_left, blocks_needed, reserve_besides
 from scmsim.fs.linux.files import dirty_inode
 from scmsim.fs.linux.folios import folio_of
 from scmsim.fs.linux.pages import note_change
-from scmsim.fs.linux.transfer import add_zeroed, cache_page, mark_dirty, time_stamp
+from scmsim.fs.linux.transfer import add_zeroed, cache_page, mark_dirty, set_access_time, time_stamp
 from scmsim.fs.mapping.words import FAULT_WORDS, UNWRITTEN, WAS_READ, WAS_THERE
 from scmsim.jit import subroutine
 
@@ -94,27 +94,6 @@ def give_blocks(s, arena, out, f, page, count):
 
 
 @subroutine
-def give_or_convert(s, arena, out, f, page, count):
-    """As `give_blocks`; blocks without content need no allocation, but are cleared and get content."""
-    record = arena[f + e.ROW_RECORD]
-    word = word_of(arena, f, page)
-    if not word & e.IS_UNWRITTEN:
-        return give_blocks(s, arena, out, f, page, count)
-    if not has_events(s, out, e.ROOM) or not reserve_for_fault(s, arena, record, page + count - 1):
-        return NO_ROOM, 0
-    arena[record + e.EXTENTS] += 1
-    words = arena[record + e.PAGES] + page
-    for at in range(words, words + count):
-        arena[at] -= e.IS_UNWRITTEN
-    s.reg[q.TO], s.reg[q.BYTES], s.reg[q.COUNT] = word >> e.BLOCK_SHIFT << 12, count << 12, count
-    emit_recipe(s, out, q.CONVERT)
-    note_change(s, arena, record, out)
-    metadata.charge_joins(s, out)
-    index.fits(s, arena, record)
-    return DONE, count
-
-
-@subroutine
 def note_write(s, arena, out, f):
     """A fault for a store sets the file's times (file_update_time)."""
     record, stamp = arena[f + e.ROW_RECORD], time_stamp(s)
@@ -123,6 +102,16 @@ def note_write(s, arena, out, f):
         emit_recipe(s, out, q.TIMES)
         dirty_inode(s, arena, record, out)
         arena[record + e.TID] = s.tid
+        metadata.charge_joins(s, out)
+
+
+@subroutine
+def note_access(s, arena, out, f):
+    """mmap sets the access time as a read does (file_accessed)."""
+    record = arena[f + e.ROW_RECORD]
+    before = arena[record + e.READ_STAMP]
+    set_access_time(s, arena, record, out)
+    if arena[record + e.READ_STAMP] != before:
         metadata.charge_joins(s, out)
 
 
@@ -193,9 +182,9 @@ def is_dirty(s, arena, f, page):
     return word_of(arena, f, page) & e.IS_DIRTY != 0
 
 
-_EVERY = {"begin": begin, "due": due, "find": find, "length": length, "pin": pin}
+_EVERY = {"begin": begin, "due": due, "find": find, "length": length, "pin": pin, "note_access": note_access}
 DAX = {
-    **_EVERY, "MAY_BE_LARGE": True, "place": block, "give_blocks": give_or_convert,
+    **_EVERY, "MAY_BE_LARGE": True, "place": block, "give_blocks": give_blocks,
     "note_write": note_write, "must_sync": must_sync,
 }  # fmt: skip
 CACHED = {

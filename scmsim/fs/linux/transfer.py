@@ -13,7 +13,7 @@ from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.linux import index, metadata
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux.blocks import add_changed, blocks_left, blocks_needed, page_run, reserve_pages
+from scmsim.fs.linux.blocks import add_changed, blocks_left, blocks_needed, page_run, reserve_pages, write_extents
 from scmsim.fs.linux.files import dirty_inode
 from scmsim.fs.linux.folios import order_at
 from scmsim.fs.linux.writeback import queue_dirty
@@ -58,21 +58,21 @@ def find_blocks(s, out, page, count):
 def add_zeroed(s, arena, f, out, page, count):
     """DAX: the first of `count` pages from `page` on get blocks, or had unwritten ones; both are zeroed.  Returns
     how many."""
-    words = arena[f + e.PAGES] + page
-    if arena[words] == 0:
+    new, first, zeroed, splits = arena[arena[f + e.PAGES] + page] == 0, page, count, False
+    if new:
         count = add_changed(s, arena, f, page, min(count, MOST_NEW), s.page_bits)
         arena[f + e.MAPPED] += count
+        zeroed = count
     else:
-        arena[f + e.EXTENTS] += 1
-        for i in range(words, words + count):
-            arena[i] -= e.IS_UNWRITTEN
-    block = arena[words] >> e.BLOCK_SHIFT
+        first, zeroed, splits = index.to_write(s, arena, f, page, count)
+        arena[f + e.EXTENTS] += max(write_extents(arena, f, first, zeroed), 0)
+    block = arena[arena[f + e.PAGES] + first] >> e.BLOCK_SHIFT
     group = block // e.GROUP_BLOCKS
     s.reg[q.BITMAP] = q.BUFFERS + (s.bitmap_at + group) * e.BLOCK + (block % e.GROUP_BLOCKS >> 3)
     s.reg[q.GROUP] = q.BUFFERS + e.BLOCK + group * 64
-    s.reg[q.TO], s.reg[q.BYTES], s.reg[q.COUNT] = block * e.BLOCK, count * e.BLOCK, count
-    s.reg[q.POINTERS] = s.new_pointers
-    emit_recipe(s, out, q.ALLOCATE)
+    s.reg[q.TO], s.reg[q.BYTES], s.reg[q.COUNT] = block * e.BLOCK, zeroed * e.BLOCK, zeroed
+    s.reg[q.POINTERS], s.reg[q.HAS] = s.new_pointers, splits
+    emit_recipe(s, out, q.ALLOCATE if new else q.CONVERT)
     return count
 
 

@@ -115,7 +115,7 @@ def words_to_cut(arena, mapping):
 
 @subroutine
 def cut_out(s, arena, out, mapping, low, high):
-    """Remove the pages [low, high) from a mapping, with their entries; takes 9 events."""
+    """Remove the pages [low, high) from a mapping, with their entries; takes 11 events."""
     cuts = 0
     if low > arena[mapping + w.FIRST]:
         mapping, cuts = split(s, arena, out, mapping, low), 1
@@ -140,7 +140,7 @@ def unmap(s, arena, out, op):
             page = next_mapped(arena, file_of(s, arena, op), page, high)
             continue
         arena[s.maps + w.AT] = page - low
-        if not has_events(s, out, 10) or not has_room(s, arena, words_to_cut(arena, mapping)):
+        if not has_events(s, out, 11) or not has_room(s, arena, words_to_cut(arena, mapping)):
             return False
         stop = min(high, arena[mapping + w.FIRST] + arena[mapping + w.PAGES])
         cut_out(s, arena, out, mapping, page, stop)
@@ -172,7 +172,7 @@ def replace(s, arena, out, op, start, pages):
         low, high = max(begin, start), min(begin + (arena[mapping + w.PAGES] << 12), end)
         shared = arena[mapping + w.THREAD] < 0 or not op.flag & r.OWN_PROCESS or arena[mapping + w.THREAD] == op.thread
         if low < high and shared:
-            if not has_events(s, out, 10) or not has_room(s, arena, words_to_cut(arena, mapping)):
+            if not has_events(s, out, 11) or not has_room(s, arena, words_to_cut(arena, mapping)):
                 return False
             arena[s.maps + w.REPLACED] += 1
             cut_out(s, arena, out, mapping, first + (low - begin >> 12), first + (high - begin >> 12))
@@ -213,7 +213,7 @@ def remap(s, arena, out, op):
         arena[m + w.NOT_MAPPED] += 1
         return True
     tabled = slots_of(arena[mapping + w.START], arena[mapping + w.PAGES]) + 1
-    if not has_events(s, out, 9 + 6 * tabled):
+    if not has_events(s, out, 10 + 6 * tabled):
         return False
     if not has_room(s, arena, words_to_cut(arena, mapping) + 2 * slots_of(0, last - first) + 64 + 2 * tabled * w.FAN):
         return False
@@ -253,13 +253,15 @@ def add(s, arena, out, op):
             return False
         if start and not replace(s, arena, out, op, start, last - first):
             return False
-        if not has_events(s, out, 1):
+        if not has_events(s, out, 4):
             return False
         if start == 0:
             start = address_for(s, arena, first, last - first)
         mapping = new_mapping(s, arena, file, first, last - first, start)
         arena[mapping + w.FLAGS], arena[mapping + w.THREAD] = op.flag, op.thread if op.flag & r.OWN_PROCESS else -1
         tables.charge(s, arena, out, MMAP_COST, arena[m + w.TOUCHED])
+        if arena[m + w.TOUCHED]:
+            hooks.note_access(s, arena, out, f)
         if arena[file + w.PINS] == 0:
             arena[file + w.PINS] = 1
             hooks.pin(s, arena, f, 1)

@@ -96,7 +96,10 @@ def fill(s, arena, out, mapping, f, page):
     if not arena[m + w.FILLS] or (known and not known & w.PRESENT):
         return DONE
     if arena[m + w.FILL_END] == 0:
-        arena[m + w.FILL_END] = first + blockless_run(s, arena, f, first, first + w.FAN)
+        count = blockless_run(s, arena, f, first, first + w.FAN)
+        if hooks.place(s, arena, f, first) == 0:
+            count = min(count, hooks.hole_at_once(s, arena, f, first))
+        arena[m + w.FILL_END] = first + count
     while arena[m + w.FILL_AT] < arena[m + w.FILL_END]:
         at = arena[m + w.FILL_AT]
         outcome, count = give(s, arena, out, f, at, arena[m + w.FILL_END] - at)

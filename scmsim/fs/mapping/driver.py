@@ -27,7 +27,7 @@ _ERRORS = {  # word of the table -> how it is told
     w.UNSUPPORTED: ("EINVAL", "mappings were refused: no bytes, no file, or MAP_SYNC on a file system without it"),
 }
 
-_MEASURED = ("ext4-dax", "xfs-dax", "tmpfs")  # have cost tables of their own
+_MEASURED = ("ext4-dax", "xfs-dax", "ext2-dax", "tmpfs")  # have cost tables of their own
 _CACHED = ("ramfs", "ext4", "ext4-linux4", "ext2")  # their pages are those of a page cache, as tmpfs'
 
 Bound = Callable[[Any], tuple[ModuleType, Mapping[int, int]]]

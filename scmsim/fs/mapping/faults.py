@@ -46,7 +46,7 @@ def fault(s, arena, out, mapping, page, write):
     f = found(s, arena, mapping)
     if f == 0 or page << 12 >= hooks.length(s, arena, f):
         return w.BEYOND
-    if not has_events(s, out, EVENTS + 2 * arena[s.maps + w.LIVE]) or not has_room(
+    if not has_events(s, out, EVENTS + 3 * arena[s.maps + w.LIVE]) or not has_room(
         s, arena, w.FAULT_WORDS + 2 * (page >> 9)
     ):
         return NO_ROOM

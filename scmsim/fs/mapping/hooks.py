@@ -5,7 +5,7 @@
 
 from scmsim.core import records as r
 from scmsim.fs.engine.operations import DONE
-from scmsim.fs.mapping.words import WAS_THERE
+from scmsim.fs.mapping.words import FAN, WAS_THERE
 from scmsim.jit import subroutine
 
 SPACE = r.PM  # where the pages of files lie
@@ -57,6 +57,12 @@ def is_long_hole(s, arena, f, page):
 
 
 @subroutine
+def hole_at_once(s, arena, f, page):
+    """How many pages from `page` on, all holes, the file system gives blocks when it is asked for the blocks of 2 MiB."""
+    return FAN
+
+
+@subroutine
 def give_blocks(s, arena, out, f, page, count):
     """Give the first of `count` pages, all holes or all unwritten, cleared blocks; returns (outcome, how many)."""
     return DONE, count
@@ -95,6 +101,11 @@ def is_dirty(s, arena, f, page):
 @subroutine
 def note_write(s, arena, out, f):
     """A fault for a store: the file's times; takes 4 events."""
+
+
+@subroutine
+def note_access(s, arena, out, f):
+    """mmap: the file's access time, where the family keeps it (file_accessed); takes 3 events."""
 
 
 @subroutine

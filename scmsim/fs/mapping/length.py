@@ -26,7 +26,7 @@ def zap_file(s, arena, out, op, low, high):
     A hole leaves private copies of its pages.  Returns False if it is not over yet.
     """
     file = file_of(s, arena, op)
-    if not has_events(s, out, 4 + 4 * arena[s.maps + w.LIVE]):
+    if not has_events(s, out, 4 + 7 * arena[s.maps + w.LIVE]):
         return False
     if op.op == r.TRUNCATE:
         arena[file + w.LAST_GIVEN] = min(arena[file + w.LAST_GIVEN], max(low - 1, 0))

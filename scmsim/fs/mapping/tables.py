@@ -6,7 +6,14 @@ from scmsim.fs.engine.arena import take
 from scmsim.fs.engine.events import emit_run, emit_work
 from scmsim.fs.mapping import hooks
 from scmsim.fs.mapping import words as w
-from scmsim.fs.mapping.mechanisms import FAULT_SITE, TABLE_COST, UNMAP_COPY_COST, UNMAP_COST, UNMAP_SITE
+from scmsim.fs.mapping.mechanisms import (
+    FAULT_SITE,
+    TABLE_COST,
+    UNMAP_COPY_COST,
+    UNMAP_COST,
+    UNMAP_SITE,
+    UNMAP_SLOT_COST,
+)
 from scmsim.jit import subroutine
 
 
@@ -185,7 +192,7 @@ def zap_entries(arena, mapping, page, stop, kept):
 
 @subroutine
 def zap(s, arena, out, mapping, low, high):
-    """Remove the entries of the pages [low, high) and invalidate them; a large one goes whole.  Takes 3 events."""
+    """Remove the entries of the pages [low, high) and invalidate them; a large one goes whole.  Takes 4 events."""
     zap_but(s, arena, out, mapping, low, high, 0)
 
 
@@ -197,7 +204,7 @@ def zap_but(s, arena, out, mapping, low, high, kept):
     """
     low = max(low, arena[mapping + w.FIRST])
     high = min(high, arena[mapping + w.FIRST] + arena[mapping + w.PAGES])
-    page, count, first, last, order, copies = low, 0, high, low, 21, 0
+    page, count, first, last, order, copies, looked = low, 0, high, low, 21, 0, 0
     while page < high:
         stop = min(region_end(arena, mapping, page), high)
         at = slot_at(arena, mapping, page)
@@ -207,11 +214,12 @@ def zap_but(s, arena, out, mapping, low, high, kept):
             first, last = min(first, page), stop
         elif arena[at]:
             more, begin, end, copied = zap_entries(arena, mapping, page, stop, kept)
-            copies += copied
+            copies, looked = copies + copied, looked + stop - page
             if more:
                 count += more
                 first, last, order = min(first, begin), end, 12
         page = stop
+    charge(s, arena, out, UNMAP_SLOT_COST, looked)
     if count:
         what = what_of(s, arena, r.UNMAP, UNMAP_SITE, r.USER)
         emit_at(s, out, what, 0, last - first << 12, address_of(arena, mapping, first), order)

@@ -38,7 +38,7 @@ def all_recipes(activates: bool) -> dict[int, list]:
     again = [_work("activate_page", 0, q.NEW)] if activates else []
     every = {
         q.WRITE: _call("write_call"),
-        q.ALLOCATE: [_work("new_page", 0, q.COUNT)],
+        **dict.fromkeys((q.ALLOCATE, q.CONVERT), [_work("new_page", 0, q.COUNT)]),
         q.EDGES: [
             _run(STORE, "zeroing", q.TO, 0, 0, q.HEAD),
             _run(STORE, "zeroing", q.TAIL_AT, 0, 0, q.TAIL),

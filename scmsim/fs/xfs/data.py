@@ -14,7 +14,7 @@ from scmsim.fs.engine.events import emit_recipe
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux.blocks import holes, page_run
+from scmsim.fs.linux.blocks import holes, page_run, starts, write_extents
 from scmsim.fs.linux.files import call
 from scmsim.fs.linux.pages import clear_part
 from scmsim.fs.linux.transfer import copy_in
@@ -60,17 +60,6 @@ def free_leaves(s, arena, f):
 
 
 @subroutine
-def starts(arena, f, page, behind):
-    """How many of two pages are the first of an extent."""
-    count = 0
-    for at in (page, behind):
-        if at < arena[f + e.END]:
-            words = arena[f + e.PAGES] + at
-            count += arena[words] != 0 and (at == 0 or arena[words - 1] != arena[words] - e.ONE_BLOCK)
-    return count
-
-
-@subroutine
 def add_blocks(s, arena, f, page, want, mark):
     """Up to `want` blocks in a row for the pages from `page` on, whose words get `mark`; returns how many."""
     block = allocate(s, arena, want)
@@ -94,10 +83,7 @@ def map_run(s, arena, f, out, page, count):
     if new:
         count = add_blocks(s, arena, f, page, count, 0)
     else:
-        arena[f + e.EXTENTS] -= starts(arena, f, page, page + count)
-        for i in range(words, words + count):
-            arena[i] -= e.IS_UNWRITTEN
-        arena[f + e.EXTENTS] += starts(arena, f, page, page + count)
+        arena[f + e.EXTENTS] += write_extents(arena, f, page, count)
     block = arena[words] >> e.BLOCK_SHIFT
     if new:
         log_free_space(s, arena, block)

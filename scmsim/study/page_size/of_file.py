@@ -1,6 +1,6 @@
 """Where the blocks of a real file lie, and what its file system says of its mappings; nothing is changed.
 
-Source: Linux Documentation/filesystems/fiemap.rst, include/uapi/linux/fiemap.h; proc_pid_smaps(5); mountinfo in proc(5).
+Source: Linux Documentation/filesystems/fiemap.rst, include/uapi/linux/fiemap.h; mountinfo in proc(5).
 """
 
 import array
@@ -16,7 +16,6 @@ import numpy as np
 
 from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.study.page_size.rules import PAGE, Extents, joined
-from scmsim.trace.reading import smaps
 
 _FIEMAP = 0xC020660B  # FS_IOC_FIEMAP: _IOWR('f', 11, struct fiemap)
 _SYNC = 1  # FIEMAP_FLAG_SYNC: delayed blocks are given out first
@@ -95,13 +94,3 @@ def extents(descriptor: int) -> Extents:
     known = [row for row in rows if not row[3] & (_UNKNOWN | _DELALLOC)]
     logical, physical, length, flags = np.array(known, np.int64).reshape(-1, 4).T
     return joined(Extents(logical // PAGE, -(-length // PAGE), physical // PAGE, flags & _UNWRITTEN != 0))
-
-
-def mapped_by(pid: int, path: str, proc: str = "/proc") -> dict[str, int]:
-    """KiB of a process's mappings of a file, by the lines of smaps that tell page sizes; empty if it maps it not."""
-    try:
-        text = (pathlib.Path(proc) / str(pid) / "smaps").read_text(encoding="utf-8", errors="surrogateescape")
-    except OSError as error:
-        raise UsageError(f"cannot read the mappings of process {pid}: {(error.strerror or '').lower()}") from None
-    sums = smaps.by_file(text).get(os.path.realpath(path), {})
-    return {name: kib for name, kib in sums.items() if name != "KernelPageSize"}

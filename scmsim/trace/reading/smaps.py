@@ -7,7 +7,7 @@ Source: proc_pid_smaps(5).
 import re
 
 LINES = ("Size", "Rss", "FilePmdMapped", "ShmemPmdMapped", "KernelPageSize")
-_HEAD = re.compile(r"[0-9a-f]+-[0-9a-f]+ \S+ \S+ \S+ \d+\s*(.*)$")
+_HEAD = re.compile(r"([0-9a-f]+)-([0-9a-f]+) \S+ ([0-9a-f]+) \S+ \d+\s*(.*)$")
 _LINE = re.compile(rf"({'|'.join(LINES)}):\s+(\d+) kB")
 
 
@@ -17,8 +17,14 @@ def by_file(text: str) -> dict[str, dict[str, int]]:
     sums: dict[str, int] = {}
     for line in text.splitlines():
         if head := _HEAD.match(line):
-            sums = found.setdefault(head[1], {}) if head[1].startswith("/") else {}
+            sums = found.setdefault(head[4], {}) if head[4].startswith("/") else {}
         elif value := _LINE.match(line):
             name, kib = value[1], int(value[2])
             sums[name] = min(sums.get(name, kib), kib) if name == "KernelPageSize" else sums.get(name, 0) + kib
     return found
+
+
+def ranges(text: str, path: str) -> list[tuple[int, int, int]]:
+    """(First address, behind the last, offset in the file) of each mapping of a file."""
+    heads = (_HEAD.match(line) for line in text.splitlines())
+    return [(int(head[1], 16), int(head[2], 16), int(head[3], 16)) for head in heads if head and head[4] == path]

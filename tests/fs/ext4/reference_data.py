@@ -93,9 +93,13 @@ class Data(Disk):
                     count = self.allocate(node, page, count)
                     self.change_blocks(node, page, [node.pages[page + i].block for i in range(count)])
                 else:
-                    node.extents += 1
-                    for number in range(page, page + count):
+                    before, own = self.extents_of(node), range(page, page + count)
+                    zeroed = own if self.by_dax_io else self.zeroed_with(node, own)
+                    for number in zeroed:
                         node.pages[number].unwritten = False
+                    self.zeroing += PAGE * (len(zeroed) - count)
+                    node.extents += max(self.extents_of(node) - before, 0)
+                    self.change_leaf(node, page)
                 if not self.by_dax_io:
                     self.zeroing += PAGE * count
                 else:
@@ -113,6 +117,26 @@ class Data(Disk):
             node.size = max(node.size, end)
             self.change_inode(node)
             node.data_tid = self.tid
+
+    def zeroed_with(self, node, own):
+        """The pages that get content when those of `own`, of one unwritten extent, do (ext4_ext_convert_to_initialized)."""
+        shift = node.pages[own[0]].block - own[0]
+
+        def alike(number, unwritten):
+            page = node.pages.get(number)
+            return page is not None and page.block == number + shift and page.unwritten == unwritten
+
+        low, high = own[0], own[-1]
+        while alike(low - 1, True):
+            low -= 1
+        while alike(high + 1, True):
+            high += 1
+        joins = alike(own[0] - 1, False) or alike(own[-1] + 1, False)
+        inside = high < max(-(-node.size // PAGE), own[-1] + 1)
+        if joins or high == own[-1] or not inside:
+            return own
+        last = high if high - own[0] < 8 else own[-1]
+        return range(low if last - low < 7 else own[0], last + 1)
 
     def clear_edges(self, target, head, stop):
         """dax_io: what lies before `head` and behind `stop` in new blocks from `target` on is cleared and written back."""

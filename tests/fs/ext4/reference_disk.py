@@ -132,8 +132,21 @@ class Disk:
         for group in sorted({block // GROUP for block in blocks}):
             self.join(self.bitmaps + group)
             self.join(1 + group // 64)
+        self.change_leaf(node, page)
+
+    def change_leaf(self, node, page):
+        """The leaf over `page`."""
         if node.leaves:
             self.join(node.leaves[min(page * len(node.leaves) // max(node.end, 1), len(node.leaves) - 1)])
+
+    def extents_of(self, node):
+        """Extents of a file as it lies: a page that does not continue the one before it begins one."""
+        found, last = 0, None
+        for number, page in sorted(node.pages.items()):
+            now = (number - page.block, page.unwritten) if page.block is not None else None
+            found += now is not None and (now != last or number - 1 not in node.pages)
+            last = now
+        return found
 
     def grow_leaves(self, node):
         """Leaves for extents that do not fit the inode or the leaves there are."""

@@ -260,6 +260,44 @@ def test_fallocated_blocks_are_zeroed_when_dax_writes_them():
     assert written == {"data": 10_000, "metadata": 0, "log": 0, "zeroing": 2 * PAGE}
 
 
+def test_a_write_into_fallocated_blocks_allocates_nothing_and_may_split_their_extent():
+    """Charged: 1 a conversion, 1000 one that splits an extent; none is split where what is written continues the one beside it."""
+    amounts = {"convert": 1, "split_extent": 1000, "allocate": 10**6}
+
+    def marked(_, table):
+        return {cost: {**row, "instructions": amounts.get(cost, 0)} for cost, row in table.items()}
+
+    with costs.changed(marked):
+        model = drive.Model("ext4-dax", side())
+        model.feed(drive.ops(("create", 1, 0, 0, 0), ("fallocate", 1, 0, 64 * PAGE)))
+        charged = []
+        for page, pages in ((0, 1), (1, 1), (2, 2), (30, 1), (31, 1), (4, 26), (0, 32)):
+            events = model.feed(drive.ops(("write", 1, page * PAGE, pages * PAGE)))
+            charged.append(int(events.addr[events.code == r.WORK].sum()) // r.MILLI)
+    assert charged == [1001, 1, 1, 1001, 1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("pages", "size", "page", "zeroed"),
+    [
+        (64, 64, 56, range(56, 64)),  # what is left of the extent is short
+        (64, 64, 55, range(55, 56)),
+        (64, 64, 6, range(7)),  # what lies before is short
+        (64, 64, 7, range(7, 8)),
+        (7, 7, 3, range(7)),  # both
+        (8, 8, 3, range(3, 8)),
+        (64, 60, 56, range(56, 57)),  # a part of the extent is behind the file's end
+        (64, 64, 63, range(63, 64)),  # the extent's last page
+    ],
+)
+def test_the_rest_of_a_short_extent_is_zeroed(pages, size, page, zeroed):
+    model = drive.Model("ext4-dax", side())
+    model.feed(drive.ops(("create", 1, 0, 0, 0), ("fallocate", 1, 0, pages * PAGE, -1, r.KEEP_SIZE)))
+    model.feed(drive.ops(("truncate", 1, size * PAGE)))
+    written = kinds_of(model, model.feed(drive.ops(("write", 1, page * PAGE, 100))))
+    assert (written["data"], written["zeroing"]) == (100, len(zeroed) * PAGE)
+
+
 def test_timer_ticks_can_be_left_out():
     sums = []
     for tick in ("1", "0"):

@@ -98,6 +98,15 @@ def interleaved(count):
     return spaced(*rows, *[("write", 1 + i % 2, i * 9000, 9000, -1, SYNCHRONOUS) for i in range(20)])
 
 
+def fallocated(count):
+    """Scattered pages of fallocated blocks, written one by one: leaves; then the pages behind them, which add no extent."""
+    rows = [("create", 1), ("fallocate", 1, 0, 4 * count << 12), ("fsync", 1)]
+    for i in range(2 * count):
+        rows.append(("write", 1, 4 * (i * 7 % count) + i // count << 12, 4096))
+        rows += [("fsync", 1)] * (i % 50 == 0)
+    return spaced(*rows)
+
+
 def large_writes():
     """Slices of 16 MiB, steps of write-back of 2048 pages, two block groups, timed write-back and checkpoint."""
     rows = spaced(
@@ -114,9 +123,10 @@ def large_writes():
         (appends_with_fsync(400), 24 << 20),
         (every_other_page(800), 40 << 20),
         (interleaved(300), 64 << 20),
+        (fallocated(1000), 64 << 20),
         (large_writes(), 300 << 20),
     ],
-    ids=["log wraps", "leaves", "windows", "large"],
+    ids=["log wraps", "leaves", "windows", "fallocated", "large"],
 )
 def test_long_traces_agree_with_the_twin(fs, trace, capacity):
     reference = FAMILY.agree(trace, fs, capacity)

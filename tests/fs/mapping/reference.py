@@ -43,7 +43,8 @@ class Mapped:
     `kind` is dax, cache or memory; `large`: 2 MiB can be mapped at once; `whole_blocks`: files have blocks of 2 MiB; `linux`: what
     shrinks a file unmaps it as a whole; `fills`: a store that may map 2 MiB fills their first run (Linux 6.1 and 6.12);
     `loads_dirty`: DAX takes what a load mapped for dirty (6.1); `xfs`: any fallocate unmaps the file, and growth writes its old end
-    back; `pointers`: blocks are found by ext2's pointer blocks.
+    back; `pointers`: blocks are found by ext2's pointer blocks; `shares`: a page that gets content may bring the rest of a short
+    extent along (ext4).
     A page cache tells by `folio(file, page)` the pages of the folio that a page lies in, memory by `huge(file, page)` what is huge;
     `option` is memory's mount option huge, `old` the kernel before Linux 5.15.
     """
@@ -58,9 +59,11 @@ class Mapped:
         loads_dirty: bool = False,
         xfs: bool = False,
         pointers: bool = False,
+        shares: bool = False,
     ) -> None:
         self.kind, self.large, self.whole_blocks = kind, large, whole_blocks
         self.linux, self.fills, self.loads_dirty, self.xfs, self.pointers = linux, fills, loads_dirty, xfs, pointers
+        self.shares = shares
         self.folio: Any = lambda file, page: range(page, page + 1)
         self.huge: Any = lambda file, page: False  # memory: whether a page is a part of a huge page
         self.option, self.old = "always", True
@@ -127,6 +130,7 @@ class Mapped:
         self.maps.insert(0, longer)
         longer.entries, longer.tabled = one.entries, one.tabled
         if moves:
+            self.look(one, one.first, one.stop)
             whole = address % FAN == one.address % FAN
             longer.entries = {p: e for p, e in one.entries.items() if e.large < 0 or whole}
             for entry in longer.entries.values():
@@ -229,7 +233,13 @@ class Mapped:
                 for e in entries:
                     e.contiguous = True  # type: ignore[union-attr]
 
+    def look(self, one: Mapping, low: int, high: int) -> None:
+        """Each place of the page tables of some pages is looked at."""
+        for page in range(max(low, one.first), min(high, one.stop)):
+            self.charged["unmap_slot"] += (one.address + page - one.first) // FAN in one.tabled
+
     def zap(self, one: Mapping, low: int, high: int, copies: bool = True) -> None:
+        self.look(one, low, high)
         for page in [p for p in one.entries if low <= p < high]:
             self.unfold(one, page)
         for page in [p for p in one.entries if low <= p < high]:
@@ -464,11 +474,39 @@ class Mapped:
     def fill(self, file: int, first: int) -> int:
         """A store that may map the 2 MiB from a page on fills their first run of holes, or of one extent without content."""
         start = self.place(file, first)
-        for k in range(FAN):
+        for k in range(self.told_hole(file, first) if start == 0 else FAN):
             if start > 0 or self.place(file, first + k) != (start - 4096 * k if start else 0):
                 return k
             self.filled.add((file, first + k))
-        return FAN
+        return k + 1
+
+    def told_hole(self, file: int, first: int) -> int:
+        """Pages of a hole that are given blocks at once; ext2: one where a pointer block leads to it, else those of that block."""
+        if not self.pointers:
+            return FAN
+        block, place = divmod(first - 12, 1024)
+        if first < 12 or any(self.place(file, 12 + block * 1024 + k) for k in range(1024)):
+            return 1
+        return min(FAN, 1024 - place)
+
+    def shared(self, file: int, page: int) -> range:
+        """The pages that get content with one: of an extent of ext4 without, if it is short, or what is left of it is."""
+        start = self.place(file, page)
+        if not self.shares or start >= 0:
+            return range(0)
+
+        def lies(other: int, sign: int) -> bool:
+            return other >= 0 and self.place(file, other) == sign * (-start + 4096 * (other - page))
+
+        low = high = page
+        while lies(low - 1, -1):
+            low -= 1
+        while lies(high + 1, -1):
+            high += 1
+        if lies(page - 1, 1) or lies(page + 1, 1) or high == page or high << 12 >= self.length(file):
+            return range(0)
+        end = high if high - page < 8 else page
+        return range(low if end - low < 7 else page, end + 1)
 
     def dax_fault(self, one: Mapping, page: int, store: bool, protected: bool) -> None:
         file, region = one.file, page // FAN
@@ -496,6 +534,7 @@ class Mapped:
         major = store and self.layout(file, page) == 0 and (file, page) not in self.filled
         if store:
             begin, pages = (region * FAN, FAN) if self.whole_blocks else (page, 1)
+            self.filled |= {(file, p) for p in self.shared(file, page)}
             self.filled |= {(file, begin + k) for k in range(pages)}
         zeros = not self.has(file, page)
         if self.given_large.get((file, region), {}).get("zeros"):

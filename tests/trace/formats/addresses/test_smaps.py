@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from scmsim.core.errors import UsageError
-from scmsim.trace.reading.smaps import by_file
+from scmsim.trace.reading.smaps import by_file, ranges
 from tests.trace.formats_helper import convert
 
 SMAPS = """7f0000000000-7f0000400000 rw-s 00000000 00:2a 17                         /data/map, (1)
@@ -29,6 +29,13 @@ OURS = {"Size": 6144, "KernelPageSize": 4, "Rss": 2052, "FilePmdMapped": 2048}
 
 def test_mappings_of_a_file_are_added_up() -> None:
     assert by_file(SMAPS) == {"/data/map, (1)": OURS, "/lib/ld.so": {"Size": 4}}
+
+
+def test_the_mappings_of_a_file_are_told_one_by_one() -> None:
+    assert ranges(SMAPS, "/data/map, (1)") == [
+        (0x7F0000000000, 0x7F0000400000, 0),
+        (0x7F0000400000, 0x7F0000600000, 0x400000),
+    ]
 
 
 def test_the_header_has_the_files_of_the_trace(tmp_path: Path) -> None:

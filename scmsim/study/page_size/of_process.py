@@ -1,0 +1,110 @@
+"""What a running process has mapped of a file: sums by smaps, and the page size of each 2 MiB by pagemap.
+
+Source: proc_pid_smaps(5); Linux 6.7 include/uapi/linux/fs.h, fs/proc/task_mmu.c: do_pagemap_scan, pagemap_thp_category.
+"""
+
+import array
+import errno
+import fcntl
+import os
+import pathlib
+import struct
+from collections.abc import Iterator
+
+import numpy as np
+
+from scmsim.core.errors import EnvironmentProblem, UsageError
+from scmsim.study.page_size.rules import HUGE
+from scmsim.trace.reading import smaps
+
+_SCAN = 0xC0606610  # PAGEMAP_SCAN: _IOWR('f', 16, struct pm_scan_arg)
+_PRESENT, _HUGE = 1 << 3, 1 << 6  # PAGE_IS_...: there is an entry; it is one of 2 MiB
+_ARGUMENT, _REGION = struct.Struct("=12Q"), struct.Struct("=3Q")
+_AT_ONCE = 512  # regions
+
+# What a process has in the place of 2 MiB of a file
+NOW = ("nothing", "4 KiB", "2 MiB")
+NOTHING, SMALL, LARGE = range(len(NOW))
+
+
+def smaps_of(pid: int, proc: str = "/proc") -> str:
+    """The text of a process's smaps."""
+    try:
+        return (pathlib.Path(proc) / str(pid) / "smaps").read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise UsageError(f"cannot read the mappings of process {pid}: {(error.strerror or '').lower()}") from None
+
+
+def sums(text: str, path: str) -> dict[str, int]:
+    """KiB of a process's mappings of a file, by the lines of smaps that tell page sizes; empty if it maps it not."""
+    found = smaps.by_file(text).get(os.path.realpath(path), {})
+    return {name: kib for name, kib in found.items() if name != "KernelPageSize"}
+
+
+def page_sizes(pid: int, text: str, path: str, count: int) -> np.ndarray:
+    """What a process has mapped of each of the first `count` 2 MiB of a file: entries of NOW, the largest of its mappings.
+
+    Parameters
+    ----------
+    pid : int
+        The process.
+    text : str
+        Its smaps.
+    path : str
+        The file.
+    count : int
+        How many 2 MiB.
+
+    Returns
+    -------
+    uint8 array
+        Positions in NOW.
+    """
+    found = np.full(count, NOTHING, np.uint8)
+    mappings = smaps.ranges(text, os.path.realpath(path))
+    if not mappings:
+        return found
+    try:
+        descriptor = os.open(f"/proc/{pid}/pagemap", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise EnvironmentProblem(f"/proc/{pid}/pagemap is not to be had: {(error.strerror or '').lower()}") from None
+    try:
+        for start, end, offset in mappings:
+            for low, high, large in _entries(descriptor, start, end):
+                first, stop = (low - start + offset) // HUGE, -(-(high - start + offset) // HUGE)
+                found[first:stop] = np.maximum(found[first:stop], LARGE if large else SMALL)
+    except OSError as error:
+        if error.errno not in (errno.ENOTTY, errno.EINVAL):
+            raise
+        raise EnvironmentProblem("needs Linux 6.7 or later (PAGEMAP_SCAN)") from None
+    finally:
+        os.close(descriptor)
+    return found
+
+
+def _entries(descriptor: int, at: int, end: int) -> Iterator[tuple[int, int, bool]]:
+    """(From, to, whether by entries of 2 MiB) of the addresses in [at, end) that are mapped."""
+    room = array.array("B", bytes(_AT_ONCE * _REGION.size))
+    place = room.buffer_info()[0]
+    while at < end:
+        argument = bytearray(
+            _ARGUMENT.pack(
+                _ARGUMENT.size, 0, at, end, 0, place, _AT_ONCE, 0, 0, _PRESENT, 0, _PRESENT | _HUGE
+            )  # start, end, walk_end, vec, vec_len, max_pages; categories: inverted, asked, any of, told
+        )
+        for k in range(fcntl.ioctl(descriptor, _SCAN, argument)):
+            low, high, told = _REGION.unpack_from(room, k * _REGION.size)
+            yield low, high, told & _HUGE != 0
+        at = _ARGUMENT.unpack(argument)[4]
+
+
+def runs(now: np.ndarray, first: int = 0) -> list[dict[str, object]]:
+    """Runs of 2 MiB that a process has mapped alike: offset in the file (the first 2 MiB of it are number `first`), bytes, how."""
+    if not len(now):
+        return []
+    begin = np.flatnonzero(np.diff(now, prepend=255))
+    stop = np.append(begin[1:], len(now))
+    return [
+        {"offset": (first + int(low)) * HUGE, "bytes": int(high - low) * HUGE, "by": NOW[now[low]]}
+        for low, high in zip(begin, stop, strict=True)
+    ]
