@@ -200,8 +200,8 @@ PER_CALL = "not known: for the same estimated time, as Filebench runs, it is 0.8
 MISSES = "these are walks; first-level misses with the kernel's own memory are {}, so the published share lies between the two"
 REASONS = {
     "TLB-5": PER_CALL,
-    "TLB-7": MISSES.format("2.1"),
-    "TLB-8": MISSES.format("0.84"),
+    "TLB-7": MISSES.format("1.4"),
+    "TLB-8": MISSES.format("0.87"),
 }
 
 ANSWERS = {

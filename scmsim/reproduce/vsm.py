@@ -342,7 +342,9 @@ ANSWERS: dict[str, Callable[[bool], Answer]] = {
     "VSM-25": _worked_example,
     "VSM-26": _migration,
 }
-CACHES = "94 in order and 225 at random differ by what caches hold: copies in order lie in L3, which gives 77 (VSM-7) and 89"
+CACHES = (
+    "94 in order and 225 at random differ by what caches hold: copies in order lie in L3, which gives 77 (VSM-7) and 89"
+)
 REASONS = {
     **dict.fromkeys(("VSM-7", "VSM-9", "VSM-11"), CACHES),
     "VSM-15": "1.19 would be met: requests of 2 MiB, where NOVA frees 512 pages one by one, make it more than 1.16",
