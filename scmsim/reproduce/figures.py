@@ -61,7 +61,7 @@ def _vsm(quick: bool) -> Iterator[Chart]:
             rows = [
                 {"system": fs, "x": size // KI, "value": size / float(vsm.cell(fs, op, order, size, quick)[0])}
                 for fs in vsm.PARAMS
-                for size in (*vsm.SIZES, 2 * MI)
+                for size in vsm.SIZES
             ]
             title = f"VSM, fio {order} {names[op]}: estimated bytes per ns over request size"
             yield lines(f"vsm-{order}-{names[op]}", title, rows, "request, KiB", "GB/s (estimate)")
@@ -69,7 +69,7 @@ def _vsm(quick: bool) -> Iterator[Chart]:
     rows = [
         {"system": fs, "x": size // KI, "value": extra}
         for fs in vsm.PARAMS
-        for size in (*vsm.SIZES, 2 * MI)
+        for size in vsm.SIZES
         if (extra := vsm.extra(fs, size)) is not None
     ]
     for size, value in ((KI, 2047), (KI, 3), (4 * KI, 511)):  # VSM-1 to VSM-3

@@ -2,8 +2,8 @@
 
 A verdict is given where the models could have said something else: rows of the kinds exact and derived, by the columns that set
 nothing.  An exact row is met if it is equal.  `about` and `equals` of a derived row: met within a factor of 1.25, near within 2; a
-ratio also has to keep its distance from 1 within a factor of 2 to be met.  `range` judges the greatest value, `at_most` needs a
-lower side (`Answer.least`).  The other sign, or the other side of 1, is contradicted.  Several columns: the worst one decides.
+ratio also has to keep its distance from 1 within a factor of 2 to be met.  `range` judges the greatest value; `at_most`, which
+has no lower side, gets no verdict.  The other sign, or the other side of 1, is contradicted.  Several columns: the worst decides.
 """
 
 import csv
@@ -71,8 +71,6 @@ class Answer:
         What was run, and why it differs if it does.
     holds : bool or None
         For a trend: whether the direction is the published one.
-    least : number or None
-        The lower side of an `at_most`; without one the row has no verdict.
     set_by_row : tuple of int
         Columns that set a cost of the model: not judged.
     with_cost : number or None
@@ -83,7 +81,6 @@ class Answer:
     kind: str = "derived"
     note: str = ""
     holds: bool | None = None
-    least: Number | None = None
     set_by_row: tuple[int, ...] = ()
     with_cost: Number | None = None
 
@@ -146,10 +143,7 @@ class Row:
             low, high = self.published_numbers
             return self._within(low, high, max(self.simulated_numbers))
         if self.published.relation == "at_most":
-            least = self.answer.least
-            return (
-                None if least is None else self._within(least, self.published_numbers[0], max(self.simulated_numbers))
-            )
+            return None
         return max((self._about(*pair) for pair in self.judged), key=VERDICTS.index, default=None)
 
     @property

@@ -164,6 +164,7 @@ NOTES = {
     "SCMM-16": "NAND's reads are 30 times what its medium takes",
     "SCMM-18": "nearly all of it is the programs' own work, which no trace has",
     "SCMM-23": "reads one module of an unknown length, not the five files of the trace",
+    "SCMM-21": "an application from SourceForge, whose calls and output the paper does not give: those here are ours",
     "SCMM-22": "the network is not in a trace",
 }
 OWN = "the programs' own work is what the SCM manager's column leaves"
@@ -217,6 +218,5 @@ REASONS = {
     **dict.fromkeys(("SCMM-14", "SCMM-15", "SCMM-16"), NAND_READS),
     "SCMM-19": "FAT's synchronous writes are too cheap: they add 1.6 s to SCMM-20, published 3 (3.8 with 50 us more a sector)",
     "SCMM-20": "FAT's 0.2 ms a unit are missing (SCMM-11): FAT and ext2 add none here, 1.5 and 0.4 s with them, published 3 and 1",
-    "SCMM-21": "its calls, cp's at most, add 0.2 ms to the SCM manager's, published 3.7 and 2.8: the program does other work there",
     "SCMM-24": "FAT and ext2 add 0.31 and 0.22 ms, published 0.53 and 0.51; FAT's 0.2 ms a write are missing (SCMM-11)",
 }

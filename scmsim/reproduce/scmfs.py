@@ -130,7 +130,8 @@ def _fragmentation(quick: bool) -> Answer:
     share = {name: _waste_percent(cast(Source, trace)) for name, trace in work.items()}
     note = ", ".join(f"{name} {percent:.2f} %" for name, percent in share.items())
     both = mean([share["IOzone"], share["Postmark up to 8 MiB"]])
-    return Answer(round(both, 3), "derived", f"{note}; the first and the last, as in the other rows", least=0)
+    note += "; the first and the last, as in the other rows; of sizes the paper says only 'within one specific range'"
+    return Answer(round(both, 3), "not comparable", note)
 
 
 def _waste_percent(trace: Source) -> float:
@@ -167,6 +168,4 @@ ANSWERS = {
     "SCMFS-4": _closer,
     "SCMFS-5": _small_writes,
 }
-REASONS = {
-    "SCMFS-3": "the paper gives no sizes: half a superpage a file is 1 % from files of 100 MiB on (up to 256 MiB in the note)",
-}
+REASONS: dict[str, str] = {}

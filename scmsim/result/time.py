@@ -7,8 +7,8 @@ The form of the sum follows the sustained-rate reasoning for persistent memory: 
 is the larger of the two.
 
 Non-temporal stores drain from their buffers while the code that issues them runs.  Measured (tests/verification/overlap.c): a
-copy by such stores takes the longer of its bytes and its instructions, those between its pages too.  A copy by a rep-string
-takes the sum.
+copy by such stores takes the longer of its bytes, loaded and stored, and its instructions, those between its pages too.  A copy
+by a rep-string takes the sum.
 """
 
 import math
@@ -83,9 +83,7 @@ def estimate(
         "dependent_loads": lambda: (
             _of(given, "pm_dependent_loads") * _of(medium, "load_ns") if medium.get("cached", True) else 0.0
         ),
-        "load_bandwidth": lambda: (
-            _of(given, "pm_loaded_bytes") / min(_of(medium, "read_gb_s"), time.get("load_gb_s", math.inf))
-        ),
+        "load_bandwidth": lambda: _loads_ns(given, time, medium),
         "store_bandwidth": lambda: _stores_ns(given, time, medium),
         "fences": lambda: _of(given, "fences") * _of(medium, "fence_ns"),
         "calls": lambda: _of(given, "calls") * _of(time, "syscall_ns"),
@@ -106,18 +104,25 @@ def _instructions_ns(given: Mapping[str, Any], time: Mapping[str, Any]) -> float
     return float(_of(given, "instructions") * _of(time, "cpi") / _of(time, "ghz"))
 
 
+def _loads_ns(given: Mapping[str, Any], time: Mapping[str, Any], medium: Mapping[str, Any]) -> float:
+    return float(_of(given, "pm_loaded_bytes") / min(_of(medium, "read_gb_s"), time.get("load_gb_s", math.inf)))
+
+
 def _stores_ns(given: Mapping[str, Any], time: Mapping[str, Any], medium: Mapping[str, Any]) -> float:
     media = _media_bytes(given, _of(medium, "granule")) / _of(medium, "write_gb_s")
     return float(max(_of(given, "pm_stored_bytes") / _of(time, "copy_gb_s"), media))
 
 
 def _hidden_ns(bulk: Mapping[str, Any], time: Mapping[str, Any], medium: Mapping[str, Any]) -> float:
-    """Time of the instructions that run while non-temporal stores of bulk data drain."""
+    """Time of the instructions that run while non-temporal stores of bulk data drain, and while what they copy is loaded."""
     if not bulk.get("nt_stored_bytes"):
         return 0.0
     streamed = bulk["nt_stored_bytes"] / bulk["pm_stored_bytes"]
+    bulk = {"pm_loaded_bytes": 0, **bulk}  # none where a program's bytes are stored
     try:
-        return min(_instructions_ns(bulk, time), streamed * _stores_ns(bulk, time, medium))
+        return min(
+            _instructions_ns(bulk, time), streamed * (_stores_ns(bulk, time, medium) + _loads_ns(bulk, time, medium))
+        )
     except _Absent:
         return 0.0  # without the time of the stores they hide nothing
 

@@ -202,20 +202,31 @@ def test_time_terms_by_hand(n: list[int]) -> None:
     assert guess.total_ns == pytest.approx(sum(expected.values())) and guess.cycles == pytest.approx(guess.total_ns * 4)
 
 
-@given(st.lists(st.integers(1, 10**6), min_size=5, max_size=5))
+@given(st.lists(st.integers(1, 10**6), min_size=6, max_size=6))
 def test_streamed_stores_hide_the_instructions_that_feed_them(n: list[int]) -> None:
-    """The longer of the two counts; what is stored through the cache hides nothing, nor does what is no bulk data."""
-    streamed, cached, copying, other, media = n
+    """The longer counts: a copy's instructions, or its bytes, loaded and stored.
+
+    What is stored through the cache hides nothing, nor does what is no bulk data.
+    """
+    streamed, cached, copying, other, media, loaded = n
     bulk = {
         "instructions": copying,
         "nt_stored_bytes": streamed,
         "pm_stored_bytes": streamed + cached,
+        "pm_loaded_bytes": loaded,
         "media_bytes_256": media,
     }
     counters = {**bulk, "instructions": copying + other}
     alone, both = (sum(estimate(counters, TIME, MEDIUM, bulk=given).terms.values()) for given in (None, bulk))
-    stores = max((streamed + cached) / 8, media / 2) * streamed / (streamed + cached)
-    assert alone - both == pytest.approx(min(copying * 0.5 / 4, stores))
+    moved = (max((streamed + cached) / 8, media / 2) + loaded / 6) * streamed / (streamed + cached)
+    assert alone - both == pytest.approx(min(copying * 0.5 / 4, moved))
+    of_program = {
+        name: count for name, count in bulk.items() if name != "pm_loaded_bytes"
+    }  # nothing is loaded from memory
+    moved -= loaded / 6 * streamed / (streamed + cached)
+    assert alone - sum(estimate(counters, TIME, MEDIUM, bulk=of_program).terms.values()) == pytest.approx(
+        min(copying * 0.5 / 4, moved)
+    )
 
 
 def test_a_core_may_load_less_than_the_medium_gives() -> None:

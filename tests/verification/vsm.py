@@ -33,7 +33,7 @@ def main() -> None:
     print("|" + "---|" * 7)
     for name, fs, than, op, order, sizes, published in ROWS:
         what = f"{order} {'write' if op == WRITE else 'read'} "
-        what += f"{sizes[0] >> 10} KiB" if len(sizes) == 1 else "1 KiB to 1 MiB, mean"
+        what += f"{sizes[0] >> 10} KiB" if len(sizes) == 1 else "1 KiB to 2 MiB, mean"
         local, safe = faster(fs, than, op, order, sizes, False)
         print(f"| {name} | {fs} | {than} | {what} | {published} | {local:.2f} | {safe:.2f} |", flush=True)
     for name, than, published in (

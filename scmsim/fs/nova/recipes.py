@@ -32,8 +32,8 @@ SITES = {
 COSTS = (
     "write_call", "cow_write", "inplace_write", "check_entry", "allocate", "partial_end", "partial_line", "copy_call",
     "copy_line", "append_entry", "commit_tail", "assign_entry", "page_insert", "page_replace", "node_allocate",
-    "free_old_entry", "update_entry", "read_call", "read_extent", "extend_log", "extend_page", "scan_page", "scan_entry",
-    "scan_loop", "scan_live",
+    "free_old_entry", "free_old_block", "update_entry", "read_call", "read_extent", "extend_log", "extend_page", "scan_page",
+    "scan_entry", "scan_loop", "scan_live",
     "gc_entry", "gc_copy", "gc_page_reassign", "fsync_call", "create", "open", "close", "unlink", "unlink_name", "free_page",
     "rename", "link", "mkdir", "rmdir", "stat", "readdir", "truncate", "mmap", "other_call", "timer_tick", "stack_word",
 )  # fmt: skip
@@ -213,7 +213,7 @@ def data_recipes(inplace: bool, counters: bool, entry_bytes: int, inode_fence: b
             *([_step(STORE, "entry invalidation", OLD_PAGE, LOG_BYTES, 0, DEAD)] if counters else []),
             *([_step(FLUSH, "entry invalidation", OLD_PAGE, LOG_BYTES, 0, DEAD)] if counters else []),
             *([_step(FLUSH, "entry invalidation", OLD, 0, entry_bytes)] if counters else []),
-            _work("free_old_entry", 1),
+            _work("free_old_entry" if counters else "free_old_block", 1),
         ],
         FOUND: [_step(LOAD, "entry update", ENTRY, 0, 41)],  # found: 21, then its block: 20
         UPDATE: [

@@ -274,7 +274,7 @@ def close_log(s, arena, out, op, row):
     s.reg[recipes.SPAN] = pmfs_recipes.BLOCK * (s.pages > 0)
     emit_recipe(s, out, recipes.COMPLETE)
     arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], end)
-    s.reg[recipes.COUNT] = s.pages
+    s.reg[recipes.COUNT] = s.superpages  # runs of pages, and superpages
     for k in range(s.pages):
         fresh = table.get(arena, s.fresh, k)
         first_fit.release(s, arena, fresh, 1)
@@ -284,7 +284,7 @@ def close_log(s, arena, out, op, row):
         old = table.get(arena, row + pmfs_state.OLD, i)
         if old > 0:
             release(s, arena, row, i, old)
-            s.reg[recipes.COUNT] += 1
+        s.reg[recipes.COUNT] -= old == HOLE
         if old != 0:
             table.put(arena, row + pmfs_state.OLD, i, pmfs_recipes.ZERO)
     emit_recipe(s, out, recipes.FREED)

@@ -30,7 +30,7 @@ SITES = {
 }
 
 COSTS = (
-    "mcow_call", "new_superpage", "new_page", "table_entry", "vsm_log_entry", "swap_entry", "index_entry", "free_page",
+    "mcow_call", "new_superpage", "new_pages", "table_entry", "vsm_log_entry", "swap_entry", "index_entry", "free_pages",
     "migrate_call", "reclaim_call", "split_call",
 )  # fmt: skip
 
@@ -109,7 +109,7 @@ def _overwrite(pmfs: dict[int, list], shootdown: str) -> dict[int, list]:
         TAKE_PAGES: [
             _step(LOAD, "page table", PTES_AT, 0, 0, PTES),
             _step(LOAD, "page table", FRESH_AT, 0, 0, PTES),
-            _work("new_page", 0, COUNT),
+            _work("new_pages", 1),
             _work("table_entry", 0, COUNT),
         ],
         OPEN_LOG: [*_stored("mcow log", LOG_AT, 0, 0, LOG_BYTES), _fence("mcow log"), _work("vsm_log_entry", 0, ENTRIES)],
@@ -127,7 +127,7 @@ def _overwrite(pmfs: dict[int, list], shootdown: str) -> dict[int, list]:
             *_stored("mcow complete", LOG_AT, 0, STATE_BYTES),
             _fence("mcow complete"),
         ],
-        FREED: [_work("free_page", 0, COUNT)],
+        FREED: [_work("free_pages", 0, COUNT)],
         SPLIT: [
             *_stored("page table", PTES_AT, 0, pmfs_recipes.BLOCK),
             _fence("page table"),
@@ -165,6 +165,6 @@ def _migration(shootdown: str) -> dict[int, list]:
             *_told("zfdm swap", shootdown),
             *_stored("zfdm complete", LOG_AT, 0, STATE_BYTES),
             _fence("zfdm complete"),
-            _work("free_page", 0, COUNT),
+            _work("free_pages", 0, COUNT),
         ],
     }  # fmt: skip
