@@ -23,7 +23,7 @@ from scmsim.core.errors import UnknownName, UsageError, unknown
 
 _ROOT = pathlib.Path(__file__).parents[1]
 OWN_FOLDER = "SCMSIM_PLUGINS"
-_SOURCES = (".py", ".toml", ".csv")
+_SOURCES = (".py", ".toml", ".csv", ".npz")  # the last: footprints
 
 # kind -> (folder, suffix of a plug-in, names that a module must define)
 KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {

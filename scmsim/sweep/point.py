@@ -90,16 +90,22 @@ def normal(settings: Settings) -> Settings:
 
 def key_of(settings: Settings) -> str:
     """Digest of what a point's row depends on: its settings, the content of its files, the models and scmsim itself."""
-    content = {
-        key: _digest(value) if key in ("trace", "meminfo") or str(value).endswith(".toml") else value
-        for key, value in settings.items()
-    }
+    content = {key: _digest(value) if _is_path(key, value) else value for key, value in settings.items()}
     text = json.dumps({"format": FORMAT, "scmsim": registry.sources(), **content}, sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
+def _is_path(key: str, value: Any) -> bool:
+    return (
+        key in ("trace", "meminfo") or str(value).endswith(".toml") or (key == "footprints" and os.path.isdir(value))
+    )
+
+
 @functools.lru_cache(64)
 def _digest(path: str) -> str:
+    """Digest of a file, or of the footprints in a folder."""
+    if os.path.isdir(path):
+        return " ".join(f"{file.name} {_digest(str(file))}" for file in sorted(pathlib.Path(path).glob("*.npz")))
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

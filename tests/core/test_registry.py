@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -34,6 +35,17 @@ def test_every_module_defines_what_its_kind_requires(kind: str, name: str) -> No
         assert all(hasattr(module, attribute) for attribute in registry.KINDS[kind][2])
         return
     assert set(re.findall(r"[^-]+", name)) <= set(re.findall(r"[^._]+", module.__name__))
+
+
+def test_sources_follow_tables_and_footprints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_ROOT", tmp_path)
+    found = set()
+    for name in ("a.py", "a.toml", "footprint/data/5.10/tmpfs.npz", "notes.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        for content in ("1", "2"):
+            (tmp_path / name).write_text(content)
+            found.add(registry.sources.__wrapped__())
+    assert len(found) == 6  # the last name counts for nothing
 
 
 def test_a_module_that_lacks_something_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,6 +116,18 @@ def test_the_key_follows_the_content_of_the_trace(tmp_path):
     assert point.key_of(settings) != before
 
 
+def test_the_key_follows_the_footprints(tmp_path, monkeypatch):
+    settings = {"policy": "tps", "footprints": str(tmp_path)}
+    keys = set()
+    for name, text in (("a", "1"), ("a", "2"), ("b", "2"), ("a", "1")):
+        for file in tmp_path.glob("*.npz"):
+            file.unlink()
+        write(tmp_path, text, f"{name}.npz")
+        point._digest.cache_clear()
+        keys.add(point.key_of(settings))
+    assert len(keys) == 3
+
+
 def test_the_key_follows_the_models(tmp_path, monkeypatch):
     settings = {"policy": "tps", "workload.kind": "microbench"}
     keys = set()
