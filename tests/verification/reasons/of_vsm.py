@@ -126,9 +126,7 @@ def of_state() -> Iterator[Line]:
                 for _ in model.events(vsm._calls(WRITE, draw.permutation(at) if shuffled else at, size)):
                     pass
             found.append(float(pieces(model, file_bytes)))
-        yield Line(
-            f"VSM-14, -16, {fs}", "pieces of the file after 5a, and after 5b", tuple(found[:2]), (found[2],), ""
-        )
+        yield Line(f"VSM-14, -16, {fs}", "pieces of the file after 5a, and after 5b", tuple(found[:2]), (found[2],), "")
 
 
 def of_mail() -> Iterator[Line]:
