@@ -56,7 +56,9 @@ class Book(NamedTuple):
         The first touch of each chunk, and the number of all touches.
     pages : array of PAGE
     inodes : array of int64
-        Numbers of pages, by cache and by number of the inode or of the open file.
+        Numbers of pages, by cache and by number of the object.
+    interrupt : array of uint16
+        Touches of a timer interrupt; none: none was measured.
     """
 
     groups: np.ndarray
@@ -67,6 +69,7 @@ class Book(NamedTuple):
     bounds: np.ndarray
     pages: np.ndarray
     inodes: np.ndarray
+    interrupt: np.ndarray
 
 
 NO_BOOK = Book(
@@ -78,6 +81,7 @@ NO_BOOK = Book(
     np.zeros(1, np.int64),
     np.zeros(0, PAGE),
     np.zeros((0, 1), np.int64),
+    np.zeros(0, np.uint16),
 )
 
 
@@ -174,6 +178,7 @@ def read(path: pathlib.Path, sites: list[str]) -> Footprints:
             header: dict[str, Any] = json.loads(str(file["header"]))
             measured, touches = file["calls"].astype(MEASURED), file["touches"].astype(np.uint16)
             pages, inodes = file["pages"].astype(PAGE), file["inodes"].astype(np.int64)
+            interrupt = file["interrupt"].astype(np.uint16) if "interrupt" in file else NO_BOOK.interrupt
         if header["format"] != FORMAT or not len(measured):
             raise ValueError("of another version, or empty")
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
@@ -188,7 +193,7 @@ def read(path: pathlib.Path, sites: list[str]) -> Footprints:
     first, bounds = _chunks(measured["count"])
     groups, calls = _ordered(state, measured, first)
     numbers = np.ascontiguousarray(calls["number"])
-    book = Book(groups, calls, numbers, np.argsort(numbers), touches, bounds, pages, inodes)
+    book = Book(groups, calls, numbers, np.argsort(numbers), touches, bounds, pages, inodes, interrupt)
     return Footprints(state, book, f"{header['fs']} on Linux {header['kernel']}")
 
 
@@ -236,7 +241,7 @@ def _ordered(state: np.recarray, measured: np.ndarray, first_chunk: np.ndarray) 
 
 
 def write(path: pathlib.Path, header: dict[str, Any], **arrays: np.ndarray) -> None:
-    """Write footprints: `calls` (MEASURED), `touches`, `pages` and `inodes` as in Book.
+    """Write footprints: `calls` (MEASURED), `touches`, `pages`, `inodes` and `interrupt` as in Book.
 
     `header` names the file system (`fs`), the `kernel` and the `sites` that the bits of calls stand for.
     """

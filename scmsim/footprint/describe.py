@@ -28,9 +28,12 @@ from scmsim.core.records import (
 )
 from scmsim.jit import kernel, subroutine
 
-GROWS = 1 << 62  # mechanisms that no model has: the file becomes longer,
+# Mechanisms that no model has: the file becomes longer, or a close comes behind that, so that the kernel gives back what it had
+# allocated ahead (ext4_discard_preallocations, xfs_free_eofblocks);
+GROWS = 1 << 62
 HELD = 1 << 61  # and a close or munmap leaves a mapping or a descriptor, so that the kernel keeps the open file
-TOLD = GROWS | HELD
+FIRST = 1 << 60  # or a read is the first one after a change, and sets the access time (relatime)
+TOLD = GROWS | HELD | FIRST
 NONE = -1
 
 OPERATION = np.dtype(
@@ -55,6 +58,8 @@ FILE = np.dtype(
             ("inode", "i8"),
             ("links", "i8"),  # names besides the first
             ("opened", "i8"),  # descriptors
+            ("grown", "i8"),  # GROWS since a close that left no descriptor, 0: no
+            ("unread", "i8"),  # FIRST if it was changed since the last read, 0: no
             ("mapped", "i8"),
             ("opening", "i8"),  # the last one
             ("free", "i8"),  # a stack of numbers of freed inodes
@@ -73,6 +78,7 @@ def begin(files: Files) -> tuple[np.recarray, np.ndarray]:
     known["inode"], known["opening"] = NONE, NONE
     there = np.flatnonzero(files.first_size >= 0)
     known["inode"][there] = np.arange(len(there))
+    known["unread"] = FIRST
     state.used[0] = len(there)
     return state, known
 
@@ -98,10 +104,16 @@ def describe(state, known, batch, out):
         out[i].inode = file.inode
         if op.op == WRITE or op.op == FALLOCATE:
             out[i].sites = GROWS if op.offset + op.length > file.length else 0
+            file.grown |= out[i].sites
+            file.unread = FIRST
             file.length = max(file.length, op.offset + op.length)
         elif op.op == TRUNCATE:
             out[i].freed = max(file.length - op.offset, 0)
             file.length = op.offset
+            file.unread = FIRST
+        elif op.op == READ:
+            out[i].sites = file.unread
+            file.unread = 0
         elif op.op == UNLINK or op.op == RMDIR:
             out[i].freed = _unnamed(s, known, file)
         elif op.op == RENAME and op.file2 >= 0 and op.file2 != op.file:
@@ -131,7 +143,10 @@ def _referred(file, op, flag):
         file.mapped += 1
     elif op == CLOSE:
         file.opened = max(file.opened - 1, 0)
-        return HELD if file.mapped > 0 else 0
+        grown = file.grown
+        if file.opened == 0:
+            file.grown = 0
+        return grown | (HELD if file.mapped > 0 else 0)
     elif op == MUNMAP:
         file.mapped = max(file.mapped - 1, 0)
         return HELD if file.opened > 0 else 0
@@ -156,6 +171,7 @@ def _unnamed(s, known, file):
         file.links -= 1
         return 0
     freed = file.length
+    file.unread = FIRST
     file.length = 0
     if file.inode != NONE:
         known[s.free].free = file.inode

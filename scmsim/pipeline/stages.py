@@ -185,13 +185,24 @@ class Around(Mmu):
         pcid = bool(mmu.state[0]["pcid"])
         self.around = surround.start(system, machine.get("time", {}), pcid, len(mmu.counting.counters) - 1)
         self.own_stacks, self.threads, self.book = system["thread_stacks"], np.zeros(0, np.int64), NO_BOOK
-        room = ROOM + int(self.around.most[0])
-        self.events, self.rows, self.slices = np.zeros(room, EVENT), np.zeros(room, np.int64), np.zeros(room, SLICE)
+        self.interrupt = surround.TICK
+        self._make_room()
 
     def begin(self, batch: np.recarray) -> None:
         self.around.op[0], self.threads = -1, batch.thread
 
+    def _make_room(self) -> None:
+        room = ROOM + int(self.around.most[0])
+        self.events, self.rows, self.slices = np.zeros(room, EVENT), np.zeros(room, np.int64), np.zeros(room, SLICE)
+
     def learn(self, book: Book) -> None:
+        if len(book.interrupt):
+            pages, before = book.pages[book.interrupt >> 1], len(self.interrupt)
+            self.interrupt = np.zeros(len(pages), surround.TOUCH)
+            self.interrupt["vaddr"], self.interrupt["order"] = pages["vaddr"], pages["order"]
+            self.interrupt["stores"] = book.interrupt & 1
+            self.around.most += len(pages) - before
+            self._make_room()
         if self.own_stacks:
             self.book = book
         else:
@@ -209,7 +220,7 @@ class Around(Mmu):
         self.around.at[0], whole = 0, False
         out = (self.events, self.rows, self.slices)
         while not whole:
-            whole = surround.surround(self.around, surround.TICK, out, (events, bins, slices))
+            whole = surround.surround(self.around, self.interrupt, out, (events, bins, slices))
             count = int(self.around.emitted[0])
             self.mmu.count(self.events[:count], self.rows, self.slices[:count] if len(slices) else slices)
 

@@ -96,9 +96,7 @@ def key_of(settings: Settings) -> str:
 
 
 def _is_path(key: str, value: Any) -> bool:
-    return (
-        key in ("trace", "meminfo") or str(value).endswith(".toml") or (key == "footprints" and os.path.isdir(value))
-    )
+    return key in ("trace", "meminfo") or str(value).endswith(".toml") or (key == "footprints" and os.path.isdir(value))
 
 
 @functools.lru_cache(64)

@@ -26,6 +26,7 @@ class Described(NamedTuple):
     inode: int | None
     file: int
     opening: int | None
+    first: bool
 
 
 NO_CALLS = {OPS.index(name) for name in ("load", "store", "flush", "fence")}
@@ -47,11 +48,13 @@ class Inodes:
         self.users: dict[tuple[str, int], int] = {}
         self.openings: dict[int, int] = {}
         self.opened = 0
+        self.grown: set[int] = set()  # files that became longer while they were open
+        self.read: set[int] = set()  # files that were not changed since a read
 
     def describe(self, op: str, file: int, offset: int, length: int, file2: int) -> Described:
         """The next operation."""
         if file < 0:
-            return Described(op, False, False, 0, None, -1, None)
+            return Described(op, False, False, 0, None, -1, None, False)
         if op in ("open", "create"):
             self.openings[file], self.opened = self.opened, self.opened + 1
         if file not in self.numbers:
@@ -60,9 +63,15 @@ class Inodes:
             else:
                 self.numbers[file], self.used = self.used, self.used + 1
         number, before, freed, grows, held = self.numbers[file], self.lengths.get(file, 0), 0, False, False
+        first = op == "read" and file not in self.read
+        if op == "read":
+            self.read.add(file)
+        elif op in ("write", "fallocate", "truncate"):
+            self.read.discard(file)
         if op in ("write", "fallocate"):
             grows = offset + length > before
             self.lengths[file] = max(before, offset + length)
+            self.grown |= {file} if grows else set()
         elif op == "truncate":
             freed, self.lengths[file] = max(before - offset, 0), offset
         elif op in ("unlink", "rmdir"):
@@ -77,12 +86,14 @@ class Inodes:
             self._count("mapping", file, 1)
         elif op == "close":
             self._count("descriptor", file, -1)
-            held = self.users.get(("mapping", file), 0) > 0
+            held, grows = self.users.get(("mapping", file), 0) > 0, file in self.grown
+            if not self.users["descriptor", file]:
+                self.grown.discard(file)
         elif op == "munmap":
             self._count("mapping", file, -1)
             held = self.users.get(("descriptor", file), 0) > 0
         opening = self.openings.get(file) if op in USES_OPEN_FILE else None
-        return Described(op, grows, held, freed, number, file, opening)
+        return Described(op, grows, held, freed, number, file, opening, first)
 
     def _count(self, what: str, file: int, more: int) -> None:
         self.users[what, file] = max(0, self.users.get((what, file), 0) + more)
@@ -93,6 +104,7 @@ class Inodes:
             return 0
         if file in self.numbers:
             self.freed.append(self.numbers.pop(file))
+        self.read.discard(file)
         return self.lengths.pop(file, 0)
 
 
@@ -147,6 +159,7 @@ class Player:
             amount = operation.freed + sum(64 + event["length"] for event in mine if event["code"] != "WORK")
             sites = {event["site"] for event in mine} & self.known | ({62} if operation.grows else set())
             sites |= {61} if operation.held else set()
+            sites |= {60} if operation.first else set()
             measured = any(entry.kind == kinds[row] for entry in self.book)
             if (kinds[row] in NO_CALLS and not measured) or {event["site"] for event in mine} <= self.program:
                 out += [self.moved(event) for event in mine]

@@ -13,7 +13,7 @@ from scmsim import footprint
 from scmsim.core.errors import UsageError
 from scmsim.core.records import EVENT, EVENTS, KERNEL, LOAD, OPS, SLICE, SPACES, STORE, WORK
 from scmsim.footprint import interleave
-from scmsim.footprint.describe import GROWS, HELD, NONE, OPERATION, begin, describe
+from scmsim.footprint.describe import FIRST, GROWS, HELD, NONE, OPERATION, begin, describe
 from scmsim.footprint.expand import expanded
 from scmsim.footprint.interleave import OPEN_FILE, PAGE
 from tests.footprint.reference import Described, Entry, Inodes, Player
@@ -42,6 +42,7 @@ described = st.builds(
     st.none() | st.integers(0, 5),
     st.integers(-1, 3),
     st.none(),
+    st.booleans(),
 )
 events = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([LOAD, STORE, WORK]), st.integers(0, 3)), max_size=30)
 
@@ -56,9 +57,10 @@ def stored(path: Path, book: list[Entry], theirs: list[str]) -> None:
     pages["cache"][len(places) :] = [1, 2, 3 | OPEN_FILE]
     numbers = {place: number for number, place in enumerate([*places, *CACHES])}
     for row, one in zip(calls, book, strict=True):
-        mask = sum(1 << theirs.index(SITES[site]) for site in one.sites if site < 61 and SITES[site] in theirs)
+        mask = sum(1 << theirs.index(SITES[site]) for site in one.sites if site < 60 and SITES[site] in theirs)
         row["kind"], row["amount"], row["count"] = one.kind, one.amount, len(one.touches)
-        row["sites"] = mask | (GROWS if 62 in one.sites else 0) | (HELD if 61 in one.sites else 0)
+        told = (GROWS if 62 in one.sites else 0) | (HELD if 61 in one.sites else 0) | (FIRST if 60 in one.sites else 0)
+        row["sites"] = mask | told
         row["opening"] = NONE if one.opening is None else one.opening
     touches = [numbers[place] << 1 | store for one in book for place, store in one.touches]
     inodes = np.array([[numbers[place] for place in each] for each in CACHES.values()])
@@ -79,7 +81,7 @@ def operations_of(known: list[Described], kinds: list[int]) -> np.ndarray:
     out = np.zeros(len(known), OPERATION)
     for row, one, kind in zip(out, known, kinds, strict=True):
         row["kind"], row["freed"], row["file"], row["opening"] = kind, one.freed, one.file, NONE
-        row["sites"] = (GROWS if one.grows else 0) | (HELD if one.held else 0)
+        row["sites"] = (GROWS if one.grows else 0) | (HELD if one.held else 0) | (FIRST if one.first else 0)
         row["inode"] = NONE if one.inode is None else one.inode
     return out
 
@@ -95,7 +97,7 @@ def operations_of(known: list[Described], kinds: list[int]) -> np.ndarray:
 def test_touches_stand_where_the_reference_has_them(tmp_path_factory, book, known, drawn, alike, chunk, theirs) -> None:
     theirs = theirs[:3]  # one mechanism of the model is unknown to the file
     shared = {SITES.index(name) for name in theirs}
-    own = [{62} if one.amount % 3 == 1 else {61} if one.amount % 3 else set() for one in book]
+    own = [{bit for bit in (60, 61, 62) if one.amount >> bit - 60 & 1} for one in book]
     book = [one._replace(sites=one.sites & shared | more) for one, more in zip(book, own, strict=True)]
     path = tmp_path_factory.mktemp("footprint") / "f.npz"
     stored(path, book, theirs)
@@ -152,6 +154,7 @@ def test_operations_are_described_as_the_reference_does(rows, sizes) -> None:
     for made, row in zip(out, rows, strict=True):
         wanted = slow.describe(*row)
         grows, held = bool(made["sites"] & GROWS), bool(made["sites"] & HELD)
+        assert bool(made["sites"] & FIRST) == wanted.first
         assert (OPS[made["kind"]], grows, held, made["freed"]) == wanted[:4] and made["file"] == wanted.file
         assert made["inode"] == (NONE if wanted.inode is None else wanted.inode)
         assert made["opening"] == (NONE if wanted.opening is None else wanted.opening)

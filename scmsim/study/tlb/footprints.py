@@ -38,6 +38,7 @@ _USER, _WHOLE, _BULK = map(
     ),
 )
 SHARE = 0.8  # of the calls on the file that touch any page of a cache most: those that touch the inode's own touch it as often
+INTERRUPT = -2  # in the place of a call's number
 MOST_PAGES = 1 << 15  # that the numbers of touches tell apart
 
 
@@ -161,9 +162,11 @@ class _Touched(NamedTuple):
 def _own_memory(table: Any) -> _Touched:
     """What calls touch of the kernel's own memory: not the program's, nor persistent memory, nor what holds a file's data.
 
-    Calls that a timer interrupt came into are left out: interrupts belong to the time that passes, not to a kind of call.
+    Calls that a timer interrupt came into are left out: interrupts belong to the time that passes, not to a kind of call.  Of the
+    interrupt that touches a middling number of pages those are kept as INTERRUPT's.
     """
     call, address, order, store = (table.column(name).to_numpy() for name in ("call", "address", "order", "store"))
+    order = np.minimum(order, LARGE)  # in some boots a GiB is left whole; how many a machine has, its parameters say
     region, cache, function = (_words(table, name) for name in ("region", "cache", "function"))
     loose, page = (region == REGIONS[DIRECT_MAP]) & (cache == ""), address >> np.uint64(12)
     data = _file_data(loose, page, function)
@@ -171,8 +174,24 @@ def _own_memory(table: Any) -> _Touched:
     shift = order.astype(np.uint64)
     own = (call >= 0) & (region != REGIONS[PROGRAM]) & (region != REGIONS[PERSISTENT]) & ~data
     ticks = [name for name in set(function.tolist()) if name.endswith(TICK)]
-    own &= ~np.isin(call, call[np.isin(function, ticks)])
+    interrupted = np.isin(call, call[np.isin(function, ticks)])
+    at = _interrupt(np.where(own & interrupted, call, NONE), function, set(function[~interrupted].tolist()))
+    call = call.copy()
+    call[at] = INTERRUPT
+    own &= ~interrupted | (call == INTERRUPT)
     return _Touched(call, (address >> shift << shift).view(np.int64), order, store, cache).of(own)
+
+
+def _interrupt(call: np.ndarray, function: np.ndarray, calls: set[str]) -> np.ndarray:
+    """Rows of one interrupt: what functions touch that no other call runs (those of `calls`), in the call where that is the median.
+
+    `call` is NONE where no interrupt came.
+    """
+    rows = np.flatnonzero((call != NONE) & ~np.isin(function, sorted(calls)))
+    each, count = np.unique(call[rows], return_counts=True)
+    if not len(each):
+        return rows
+    return rows[call[rows] == each[np.argsort(count, kind="stable")[len(each) // 2]]]
 
 
 def _file_data(loose: np.ndarray, page: np.ndarray, function: np.ndarray) -> np.ndarray:
@@ -199,49 +218,55 @@ def _words(table: Any, name: str) -> np.ndarray:
 
 def _arrays(touched: _Touched, calls: dict[int, Call], trace: str) -> dict[str, np.ndarray]:
     """The arrays of a file of footprints."""
-    touched = touched.of(np.isin(touched.call, list(calls)))
+    touched = touched.of(np.isin(touched.call, [INTERRUPT, *calls]))
     pairs = np.zeros(len(touched.call), PAGE)
     pairs["vaddr"], pairs["order"] = touched.vaddr, touched.order
     pages, number = np.unique(pairs, return_inverse=True)
-    inode, opening = (np.array([calls[call][at] for call in touched.call.tolist()], np.int64) for at in (3, 4))
+    none = Call(NONE, 0, 0, NONE, NONE)
+    inode, opening = (np.array([calls.get(c, none)[at] for c in touched.call.tolist()], np.int64) for at in (3, 4))
     objects = [(name, inode, 0) for name in sorted(set(touched.cache.tolist())) if INODES.search(name)]
     objects += [(OPEN_FILES, opening, OPEN_FILE)] if OPEN_FILES in touched.cache else []
-    table = np.zeros((len(objects), int(max(inode.max(initial=0), opening.max(initial=0))) + 1), np.int64)
+    width = 2 + int(max(inode.max(initial=0), opening.max(initial=0)))
+    table, last = np.zeros((len(objects), width), np.int64), np.zeros((len(objects), 1), np.int64)
     stand_ins, own = np.zeros(len(objects), PAGE), np.full(len(number), NONE)
     stand_ins["cache"] = [row + 1 | of for row, (_, _, of) in enumerate(objects)]
-    grow = stand_ins["cache"] < OPEN_FILE
     for row, (name, which, _) in enumerate(objects):
         mine = (touched.cache == name) & (which != NONE)
-        table[row] = _page_of_objects(touched.call[mine], number[mine], which[mine], table.shape[1])
+        table[row], last[row] = (
+            _page_of_objects(touched.call[mine], number[mine], which[mine], width),
+            which[mine].max(initial=0),
+        )
         own[mine] = np.where(number[mine] == table[row][which[mine]], row, NONE)
-    slabs, table[grow] = _grown(pages, table[grow])
+    further = np.arange(width) > last
+    slabs, table[further] = _grown(pages, table[further])
     number[own != NONE] = len(pages) + len(slabs) + own[own != NONE]
     pages = np.concatenate([pages, slabs, stand_ins])
     if len(pages) > MOST_PAGES:
         raise UsageError(
             f"the calls of {trace!r} touch more than {MOST_PAGES} pages; make footprints of a shorter trace"
         )
-    measured, count = np.unique(touched.call, return_counts=True)
+    touches, interrupt = (number << 1 | touched.store).astype(np.uint16), touched.call == INTERRUPT
+    measured, count = np.unique(touched.call[~interrupt], return_counts=True)
     rows = [(*calls[call][:3], n, calls[call].made) for call, n in zip(measured.tolist(), count.tolist(), strict=True)]
     return {
         "calls": np.array(rows, footprint.MEASURED),
-        "touches": (number << 1 | touched.store).astype(np.uint16),
+        "touches": touches[~interrupt],
+        "interrupt": touches[interrupt],
         "pages": pages,
         "inodes": table,
     }
 
 
-def _grown(pages: np.ndarray, inodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pages that inodes lie on, and their numbers behind `pages`.
+def _grown(pages: np.ndarray, objects: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Large pages that further objects lie on, and their numbers behind `pages`.
 
-    A slab grows with the files, and new memory is on large pages but for what start-up split.  How much of that was free when the
-    guest began, and went to inodes, says nothing about another machine.
+    A slab grows with the files, and new memory is on large pages but for what start-up split.
     """
-    found = pages[inodes]
+    found = pages[objects]
     found["order"] = np.maximum(found["order"], LARGE)
     found["vaddr"] = found["vaddr"] >> LARGE << LARGE
     slabs, number = np.unique(found, return_inverse=True)
-    return slabs, len(pages) + number.reshape(inodes.shape)
+    return slabs, len(pages) + number.reshape(objects.shape)
 
 
 def _page_of_objects(call: np.ndarray, page: np.ndarray, which: np.ndarray, count: int) -> np.ndarray:
