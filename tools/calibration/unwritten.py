@@ -4,7 +4,7 @@
 
 Pages of a fallocated file are written one by one: in order, so that each is given to the written extent before it, and scattered, so
 that each splits its extent.  What the kernel counts, less what the model charges besides, is one cost and the sum of both.  Writes of
-64 KiB are a test.  FOLDER keeps what ran.
+64 KiB are a test.  FOLDER keeps what ran.  It is run, and its amounts put into the table by hand, after kernels.py has made the others.
 """
 
 import argparse
