@@ -124,6 +124,15 @@ def test_small_stores_into_one_granule_combine_while_it_is_in_the_buffer():
     assert account(far, 16 << 10)[0]["media_bytes_256"] == 8 * 256  # both granules want the same place in the buffer
 
 
+def test_a_page_displaces_what_is_dirty_in_its_places():
+    """All lines of another page, some of them, its own, and none."""
+    far, rows = 4096 * 64, []
+    for addr, length in ((0, 4096), (far, 4096), (far, 4096), (2 * far + 1024, 1024), (0, 4096), (8192, 4096)):
+        rows.append(("STORE", 0, "pm", addr, length, 8, COUNTED))
+        assert account(rows, 16 << 10) == slow(rows, 16 << 10)
+    assert account(rows, 0)[0]["lines_written_back"] == 64 + 16 + 64
+
+
 def test_a_dirty_line_leaves_the_cache_once():
     rows = [("STORE", 0, "pm", 0, 8, 0, COUNTED), ("STORE", 0, "pm", 32, 8, 0, COUNTED)]
     flush = ("FLUSH", 0, "pm", 0, 64, 0, COUNTED)

@@ -106,7 +106,10 @@ def rows(seed, count):
         order |= int(random.choice([0, 0, 32, SCM]))
         length, width = int(random.choice([1, 8, 4096, 9000])), int(random.choice([0, 1, 8, 64]))
         if code in ("UNMAP", "REMAP"):
-            length, width = int(random.choice([1, 8192, 1 << 14, 1 << 21])), int(random.choice([0, 0, 1, 3, 4]))
+            length, width = (
+                int(random.choice([1, 8192, 1 << 14, 100_000, 1 << 21])),
+                int(random.choice([0, 0, 1, 3, 4])),
+            )
         if random.random() < 0.06:  # another address space
             code, length, width = "INVALIDATE", 0, 1 + int(random.integers(0, 9))
         yield code, vaddr, length, order, width, int(random.integers(0, 2000)), 0

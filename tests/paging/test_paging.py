@@ -79,6 +79,19 @@ def test_the_kernels_objects_lie_on_pages_of_each_size_by_their_shares(policy, m
     assert all(len(set(part)) == 1 for part in giants if 30 in part)  # a GiB is whole or split
 
 
+def test_objects_keep_what_the_window_says_beside_the_size():
+    """Their neighbours are contiguous, whatever page maps them, and their page tables never lie in storage-class memory."""
+    events = np.zeros(4000, EVENT).view(np.recarray)
+    events.code, events.space, events.addr = LOAD, KERNEL, np.arange(4000) << 21
+    plugin = registry.load("paging", "linux")
+    plugin.place(plugin.start({"page_tables": "scm", "direct_1g": 4 << 30, "direct_4k": 2 << 30}), events, len(events))
+    assert set((events.order & ~np.uint8(ORDER)).tolist()) == {CONTIGUOUS} and set((events.order & ORDER).tolist()) == {
+        12,
+        21,
+        30,
+    }
+
+
 def test_a_direct_map_needs_some_memory():
     with pytest.raises(UsageError, match="say how much DRAM is mapped; give one of them some bytes"):
         placed("linux", [], direct_4k=0, direct_2m=0)
