@@ -17,7 +17,7 @@ steps = st.lists(st.tuples(st.sampled_from(["huge", "single", "give"]), st.integ
 @settings(max_examples=15 if NO_JIT else 60)
 @given(steps=steps)
 @example(steps=[("huge", 0), *[("single", 299)] * 3])
-@example(steps=[("huge", 0)] * (BLOCKS // UNIT + 1))
+@example(steps=[*[("huge", 0)] * 7, *[("single", 299)] * 2, *[("huge", 0)] * 9])  # 64 words of bits are used up
 def test_no_block_is_given_out_twice(steps):
     state = new_state(STATE, 64 + first_fit.arena_words(BLOCKS), np.zeros((1, 4), np.int64))
     first_fit.attach(state, RESERVED, BLOCKS)

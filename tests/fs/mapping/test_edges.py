@@ -94,3 +94,9 @@ def test_a_mapping_that_moves_takes_its_entries_along(name):
         rows += [("mmap", 1, 0, PAGE, -1, 0), ("mmap", 2, first * PAGE, length * PAGE, -1, r.REMAPPED)]
         rows += [(op, 2, page * PAGE, 8) for page in pages for op in ("load", "store")]
     agree(name, [*rows, ("munmap", 2, 0, PAGES * PAGE)])
+
+
+@pytest.mark.parametrize("name", ["xfs-dax", "ext4-dax"])
+def test_a_mapped_file_grows_behind_a_page_that_it_has_in_part(name):
+    rows = [("store", 2, 0, 8), ("truncate", 2, PAGES * PAGE + 5000), ("store", 2, PAGES * PAGE - 50, 8)]
+    agree(name, [*rows, ("truncate", 2, 7 * PAGE - 5), ("store", 2, 6 * PAGE, 8), ("truncate", 2, 9 * PAGE)])
