@@ -54,8 +54,6 @@ LARGE = (
     4 << 20
 )  # bytes of some files that are mapped: their faults need pages of the page table and nodes of the kernel's trees
 LARGE_FILES = 6
-WIDE = 32 << 20  # and of the one that is mapped last, whose faults go from one page of the page table to another
-WIDE_TOUCHES = 400
 DIRS = 8
 _STEPS = {  # and their weights
     "create": 8, "name": 11, "stat": 6, "mkdir": 2, "readdir": 3, "sync": 0.2, "map": 5, "whole": 5, "transfer": 60,
@@ -128,16 +126,12 @@ class _Mix:
             yield from self._prepared(LARGE)
         for _ in range(mapped):
             yield from self._touched(self.draw.choice([file for file, length in self.sizes.items() if length]))
-        if mapped:
-            yield from self._prepared(WIDE)
-            yield from self._touched(max(self.sizes), WIDE_TOUCHES)
 
     def _prepared(self, length: int) -> Iterator[tuple[int, ...]]:
         """A file that is there, uncounted."""
         file, row = self._create(SETUP)
         yield row
-        for at in range(0, length, LARGE):
-            yield WRITE, file, at, min(length - at, LARGE), -1, SETUP
+        yield WRITE, file, 0, length, -1, SETUP
         yield CLOSE, file, -1, 0, -1, SETUP
         self.sizes[file] = length
 
@@ -209,12 +203,12 @@ class _Mix:
         else:
             yield CLOSE, file, -1, 0, -1, 0
 
-    def _touched(self, file: int, touches: int = 0) -> Iterator[tuple[int, ...]]:
-        """A mapping with loads, stores and msync, undone before the file is closed, or behind it; `touches` 0: some."""
+    def _touched(self, file: int) -> Iterator[tuple[int, ...]]:
+        """A mapping with loads, stores and msync, undone before the file is closed, or behind it."""
         whole, writable = self.sizes[file], self.draw.random() < 0.7
         yield OPEN, file, -1, 0, -1, 0
         yield MMAP, file, 0, whole, -1, WRITABLE_SHARED if writable else 0
-        for _ in range(touches or self.draw.choice(TOUCHES) * (8 if whole == LARGE else 1)):
+        for _ in range(self.draw.choice(TOUCHES) * (8 if whole == LARGE else 1)):
             kind = self.draw.choices(("load", "store", "sync"), (6, 4, 1) if writable else (1, 0, 0))[0]
             at = self.draw.randrange(whole)
             if kind == "sync":

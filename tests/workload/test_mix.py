@@ -6,7 +6,7 @@ import pytest
 import scmsim
 from scmsim.core.errors import UsageError
 from scmsim.core.records import MSYNC, MUNMAP, SETUP, ULOAD, USTORE
-from scmsim.workload.mix import LARGE, WIDE, Workload
+from scmsim.workload.mix import LARGE, Workload
 
 
 def rows(**given):
@@ -20,12 +20,6 @@ def test_mappings_come_behind_the_calls_and_leave_them_as_they_are():
     assert {ULOAD, USTORE, MSYNC, MUNMAP} <= set(behind["op"].tolist())
     prepared = behind[behind["flag"] & SETUP > 0]
     assert prepared["length"].max() == LARGE and not np.isin(without["op"], (ULOAD, USTORE, MSYNC)).any()
-
-
-def test_the_last_mapping_is_wide():
-    calls = rows(mapped=3)
-    touches = calls[np.isin(calls["op"], (ULOAD, USTORE)) & (calls["file"] == calls["file"].max())]
-    assert len(touches) > 300 and len(np.unique(touches["offset"] >> 21)) == WIDE >> 21
 
 
 def test_what_goes_through_a_mapping_lies_in_its_file():

@@ -166,7 +166,6 @@ def _own_memory(table: Any) -> _Touched:
     interrupt that touches a middling number of pages those are kept as INTERRUPT's.
     """
     call, address, order, store = (table.column(name).to_numpy() for name in ("call", "address", "order", "store"))
-    order = np.minimum(order, LARGE)  # in some boots a GiB is left whole; how many a machine has, its parameters say
     region, cache, function = (_words(table, name) for name in ("region", "cache", "function"))
     loose, page = (region == REGIONS[DIRECT_MAP]) & (cache == ""), address >> np.uint64(12)
     data = _file_data(loose, page, function)
