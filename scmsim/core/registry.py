@@ -123,7 +123,7 @@ def select(kind: str, text: str) -> list[str]:
 
 @functools.cache
 def sources() -> str:
-    """Digest of the code and tables that results come from: the package's and those of the user's own folder (15 ms).
+    """Digest of the code and tables that results come from: the package's and those of the user's own folder (25 ms).
 
     It depends on names and contents alone, so that every installation of a version has the same.
     """

@@ -28,11 +28,12 @@ from scmsim.core.records import (
 )
 from scmsim.jit import kernel, subroutine
 
-# Mechanisms that no model has: the file becomes longer, or a close comes behind that, so that the kernel gives back what it had
-# allocated ahead (ext4_discard_preallocations, xfs_free_eofblocks);
+# Mechanisms that no model has.
+# The file becomes longer; or a close comes behind that: the kernel gives back what it had allocated ahead
+# (ext4_discard_preallocations, xfs_free_eofblocks).
 GROWS = 1 << 62
-HELD = 1 << 61  # and a close or munmap leaves a mapping or a descriptor, so that the kernel keeps the open file
-FIRST = 1 << 60  # or a read is the first one after a change, and sets the access time (relatime)
+HELD = 1 << 61  # a close or munmap leaves a mapping or a descriptor: the kernel keeps the open file
+FIRST = 1 << 60  # a read is the first one after a change: it sets the access time (relatime)
 TOLD = GROWS | HELD | FIRST
 NONE = -1
 

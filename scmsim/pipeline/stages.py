@@ -185,24 +185,22 @@ class Around(Mmu):
         pcid = bool(mmu.state[0]["pcid"])
         self.around = surround.start(system, machine.get("time", {}), pcid, len(mmu.counting.counters) - 1)
         self.own_stacks, self.threads, self.book = system["thread_stacks"], np.zeros(0, np.int64), NO_BOOK
-        self.interrupt = surround.TICK
-        self._make_room()
+        self._expect(surround.TICK)
 
     def begin(self, batch: np.recarray) -> None:
         self.around.op[0], self.threads = -1, batch.thread
 
-    def _make_room(self) -> None:
-        room = ROOM + int(self.around.most[0])
+    def _expect(self, interrupt: np.ndarray) -> None:
+        """Interrupts touch this (surround.TOUCH); make room for what may come before an event."""
+        self.interrupt, room = interrupt, ROOM + int(self.around.most[0]) + len(interrupt)
         self.events, self.rows, self.slices = np.zeros(room, EVENT), np.zeros(room, np.int64), np.zeros(room, SLICE)
 
     def learn(self, book: Book) -> None:
         if len(book.interrupt):
-            pages, before = book.pages[book.interrupt >> 1], len(self.interrupt)
-            self.interrupt = np.zeros(len(pages), surround.TOUCH)
-            self.interrupt["vaddr"], self.interrupt["order"] = pages["vaddr"], pages["order"]
-            self.interrupt["stores"] = book.interrupt & 1
-            self.around.most += len(pages) - before
-            self._make_room()
+            pages, interrupt = book.pages[book.interrupt >> 1], np.zeros(len(book.interrupt), surround.TOUCH)
+            interrupt["vaddr"], interrupt["order"] = pages["vaddr"], pages["order"]
+            interrupt["stores"] = book.interrupt & 1
+            self._expect(interrupt)
         if self.own_stacks:
             self.book = book
         else:

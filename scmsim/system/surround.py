@@ -3,8 +3,8 @@
 Before a call the program touches pages of its own.  With two page tables (KPTI) each call begins and ends with a change of
 tables: another address-space number where the CPU and the kernel have them, else everything is flushed, since the kernel's
 pages are not global then (Linux Documentation/x86/pti.rst).  A timer interrupt comes after so many instructions, and touches
-what one of Debian's 6.1 kernel did (tick.csv).  Another process runs after so many more: it has an address space and pages of
-its own.
+what one of the kernel of the footprints did; where none was measured, what one of Debian's 6.1 did (tick.csv).  Another process
+runs after so many more: it has an address space and pages of its own.
 
 The kernel stack of a measured call is that of one thread; each thread of a trace may have one of its own, so many bytes further on.
 
@@ -31,7 +31,7 @@ STATE = np.dtype(
             ("op", "i8"),  # row of the operation in work, -1: none
             ("at", "i8"),  # next event
             ("emitted", "i8"),  # events in `out`
-            ("most", "i8"),  # events that can come before one
+            ("most", "i8"),  # events that can come before one, besides those of an interrupt
             ("trash", "i8"),  # row of the counters that counts nothing
             ("started", "i8"),
             ("since_tick", "i8"),  # thousandths of instructions
@@ -63,7 +63,7 @@ def start(system: Mapping[str, Any], time: Mapping[str, float], pcid: bool, tras
     for name in ("program_pages", "other_pages", "kpti"):
         state[name] = system[name]
     state.pcid, state.trash, state.op = pcid, trash, -1
-    state.most = 5 + len(TICK) + system["program_pages"] + system["other_pages"]
+    state.most = 5 + system["program_pages"] + system["other_pages"]
     return state
 
 
@@ -94,7 +94,7 @@ def surround(state, tick, out, taken):
     events, rows, slices = taken
     while s.at < len(events):
         event, row = events[s.at], rows[s.at]
-        if s.emitted + s.most >= len(out[0]):
+        if s.emitted + s.most + len(tick) >= len(out[0]):
             return False
         if row != s.trash:
             if event.op != s.op:

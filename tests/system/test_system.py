@@ -45,7 +45,7 @@ def batch(rows):
 def test_what_comes_between_is_what_the_reference_says(drawn, system, pcid, room):
     events, rows = batch(drawn)
     state = surround.start(system, TIME, pcid, TRASH)
-    size = int(state.most[0]) + 1 + room
+    size = int(state.most[0]) + len(surround.TICK) + 1 + room
     out, slices = (np.zeros(size, EVENT), np.zeros(size, np.int64), np.ones(size, SLICE)), np.zeros(len(events), SLICE)
     slices["behind"], found, ahead, whole = np.arange(len(events)) + 1, [], [], False
     while not whole:

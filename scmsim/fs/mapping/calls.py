@@ -11,7 +11,7 @@ from scmsim.fs.engine.operations import DONE
 from scmsim.fs.mapping import advice, hooks, tables
 from scmsim.fs.mapping import words as w
 from scmsim.fs.mapping.clean import clean_file
-from scmsim.fs.mapping.common import ask, found
+from scmsim.fs.mapping.common import ask, ever_large, found
 from scmsim.fs.mapping.faults import fault
 from scmsim.fs.mapping.length import file_of, sync_tail, zap_file
 from scmsim.fs.mapping.mechanisms import CUT_COST, MMAP_COST, MSYNC_COST, MUNMAP_COST, UNMAP_TABLE_COST
@@ -154,8 +154,7 @@ def address_for(s, arena, first, pages):
     """Address of a new mapping: where it can have large entries, it agrees with the file's offset modulo 2 MiB."""
     m = s.maps
     start = arena[m + w.NEXT_ADDRESS]
-    large = hooks.MAY_BE_LARGE and (hooks.DAX or hooks.KEEPS_CLEAN or arena[m + w.HUGE] != 0)
-    if large and pages >= w.FAN:
+    if pages >= w.FAN and ever_large(arena, m):
         start += ((first << 12) - start) & w.HUGE_PAGE - 1
     if start + (pages << 12) >= w.AREA_END:
         start = w.AREA + ((first << 12) & w.HUGE_PAGE - 1)

@@ -46,6 +46,12 @@ def cost_of(how):
 
 
 @subroutine
+def ever_large(arena, maps):
+    """Whether a mapping can have entries of 2 MiB at all, as the file system is mounted; `maps`: the table of mappings."""
+    return hooks.MAY_BE_LARGE and (hooks.DAX or hooks.KEEPS_CLEAN or arena[maps + w.HUGE] != 0)
+
+
+@subroutine
 def can_be_large(s, arena, mapping, f, page):
     """Whether the 2 MiB in which a page lies fit the mapping and the file, and nothing small stands in their place."""
     first, address = page & ~(w.FAN - 1), tables.address_of(arena, mapping, page)

@@ -1,7 +1,7 @@
 """What a family tells of the pages of a file, for who asks without touching them."""
 
 from scmsim.fs.mapping import hooks
-from scmsim.fs.mapping import words as w
+from scmsim.fs.mapping.common import ever_large
 from scmsim.jit import kernel
 
 
@@ -38,5 +38,10 @@ def folios(state, arena, file, out):
 def rules(state, arena):
     """(Whether it is DAX, whether a fault may map 2 MiB at once and gives a hole as many, pages that a fault for a load maps,
     whether pages are in memory alone)."""
-    large = hooks.MAY_BE_LARGE and (hooks.DAX or hooks.KEEPS_CLEAN or arena[state[0].maps + w.HUGE] != 0)
-    return hooks.DAX, large, hooks.WHOLE_BLOCKS, hooks.AROUND, not hooks.DAX and not hooks.KEEPS_CLEAN
+    return (
+        hooks.DAX,
+        ever_large(arena, state[0].maps),
+        hooks.WHOLE_BLOCKS,
+        hooks.AROUND,
+        not hooks.DAX and not hooks.KEEPS_CLEAN,
+    )

@@ -217,12 +217,12 @@ def _words(table: Any, name: str) -> np.ndarray:
 
 def _arrays(touched: _Touched, calls: dict[int, Call], trace: str) -> dict[str, np.ndarray]:
     """The arrays of a file of footprints."""
-    touched = touched.of(np.isin(touched.call, [INTERRUPT, *calls]))
+    calls = {**calls, INTERRUPT: Call(NONE, 0, 0, NONE, NONE)}
+    touched = touched.of(np.isin(touched.call, list(calls)))
     pairs = np.zeros(len(touched.call), PAGE)
     pairs["vaddr"], pairs["order"] = touched.vaddr, touched.order
     pages, number = np.unique(pairs, return_inverse=True)
-    none = Call(NONE, 0, 0, NONE, NONE)
-    inode, opening = (np.array([calls.get(c, none)[at] for c in touched.call.tolist()], np.int64) for at in (3, 4))
+    inode, opening = (np.array([calls[call][at] for call in touched.call.tolist()], np.int64) for at in (3, 4))
     objects = [(name, inode, 0) for name in sorted(set(touched.cache.tolist())) if INODES.search(name)]
     objects += [(OPEN_FILES, opening, OPEN_FILE)] if OPEN_FILES in touched.cache else []
     width = 2 + int(max(inode.max(initial=0), opening.max(initial=0)))
@@ -231,10 +231,8 @@ def _arrays(touched: _Touched, calls: dict[int, Call], trace: str) -> dict[str, 
     stand_ins["cache"] = [row + 1 | of for row, (_, _, of) in enumerate(objects)]
     for row, (name, which, _) in enumerate(objects):
         mine = (touched.cache == name) & (which != NONE)
-        table[row], last[row] = (
-            _page_of_objects(touched.call[mine], number[mine], which[mine], width),
-            which[mine].max(initial=0),
-        )
+        table[row] = _page_of_objects(touched.call[mine], number[mine], which[mine], width)
+        last[row] = which[mine].max(initial=0)
         own[mine] = np.where(number[mine] == table[row][which[mine]], row, NONE)
     further = np.arange(width) > last
     slabs, table[further] = _grown(pages, table[further])

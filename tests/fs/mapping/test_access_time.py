@@ -4,10 +4,9 @@ import pytest
 
 from scmsim.core import records as r
 from scmsim.fs.engine import costs
-from tests.fs import drive
+from tests.fs import drive, laws
 
 MAPS, WRITES = ("mmap", 1, 0, 4096, -1, r.WRITABLE_SHARED), ("write", 1, 0, 100)
-TICK = 4_000_000
 
 
 @pytest.mark.parametrize("fs", ["ext4", "ext4-dax"])
@@ -21,7 +20,7 @@ def test_an_mmap_after_a_change_sets_the_access_time(fs):
         found = []
         for tick, row in enumerate([MAPS, MAPS, WRITES, MAPS, MAPS], 1):
             batch = drive.ops(row)
-            batch["time_ns"] = tick * TICK
+            batch["time_ns"] = tick * laws.TICK
             events = model.feed(batch)
             found.append(int(events.addr[events.code == r.WORK].sum()) // r.MILLI)
     assert found == [1, 0, 0, 1, 0]

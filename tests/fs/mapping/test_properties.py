@@ -21,38 +21,34 @@ from tests.fs.mapping.reference import FAN, Mapped
 PAGES = 2 * FAN + 259  # of file 2, which exists before
 SIZES = (0, -1, PAGES * 4096 - 100)
 LARGE = {"data_alignment": "2MiB"}
-SHORT = (False, False, False, False, True)  # the rest of a short extent comes along
-MODELS = {  # name -> file system, its parameters, and what `Mapped` takes
-    "ext4-dax": ("ext4-dax", LARGE, "dax", True, False, True, *SHORT),
-    "ext4-dax not aligned": ("ext4-dax", {}, "dax", True, False, True, *SHORT),
-    "ext4-dax, faults of 6.1": (
-        "ext4-dax",
-        {**LARGE, "kernel": "6.1"},
-        "dax",
-        True,
-        False,
-        True,
-        True,
-        True,
-        *SHORT[2:],
+DAX, SMALL_DAX, MEMORY = (
+    {"kind": kind, "large": large} for kind, large in (("dax", True), ("dax", False), ("memory", True))
+)
+EXT4: dict = DAX | {"linux": True, "shares": True}  # the rest of a short extent comes along
+# name -> file system, its parameters, and what `Mapped` takes
+MODELS: dict[str, tuple[str, dict, dict]] = {
+    "ext4-dax": ("ext4-dax", LARGE, EXT4),
+    "ext4-dax not aligned": ("ext4-dax", {}, EXT4),
+    "ext4-dax, faults of 6.1": ("ext4-dax", {**LARGE, "kernel": "6.1"}, EXT4 | {"fills": True, "loads_dirty": True}),
+    "ext4-dax, faults of 6.12": ("ext4-dax", {**LARGE, "kernel": "6.12"}, EXT4 | {"fills": True}),
+    "xfs-dax": ("xfs-dax", LARGE, DAX | {"linux": True, "xfs": True}),
+    "ext2-dax": ("ext2-dax", LARGE, SMALL_DAX),
+    "ext2-dax of 6.1": (
+        "ext2-dax", {**LARGE, "kernel": "6.1"}, DAX | {"linux": True, "fills": True, "loads_dirty": True, "pointers": True},
     ),
-    "ext4-dax, faults of 6.12": ("ext4-dax", {**LARGE, "kernel": "6.12"}, "dax", True, False, True, True, *SHORT[1:]),
-    "xfs-dax": ("xfs-dax", LARGE, "dax", True, False, True, False, False, True),
-    "ext2-dax": ("ext2-dax", LARGE, "dax", False),
-    "ext2-dax of 6.1": ("ext2-dax", {**LARGE, "kernel": "6.1"}, "dax", True, False, True, True, True, False, True),
-    "tmpfs": ("tmpfs", {}, "memory", False),
-    "tmpfs huge": ("tmpfs", {"huge": "always"}, "memory", True),
-    "tmpfs within size": ("tmpfs", {"huge": "within_size"}, "memory", True),
-    "tmpfs within size, 6.1": ("tmpfs", {"huge": "within_size", "kernel": "6.1"}, "memory", True),
-    "tmpfs as advised": ("tmpfs", {"huge": "advise"}, "memory", True),
-    "ext4": ("ext4", {}, "cache", False),
-    "ext4 folios": ("ext4", {"folios": "always"}, "cache", True),
-    "nova": ("nova-inplace", {}, "dax", False),
-    "nova-cow": ("nova-cow", {}, "dax", False),
-    "pmfs-4k": ("pmfs-4k", {}, "dax", False),
-    "pmfs-2m": ("pmfs-2m", {}, "dax", True, True),
-    "winefs": ("winefs", {}, "dax", True),
-}
+    "tmpfs": ("tmpfs", {}, {"kind": "memory", "large": False}),
+    "tmpfs huge": ("tmpfs", {"huge": "always"}, MEMORY),
+    "tmpfs within size": ("tmpfs", {"huge": "within_size"}, MEMORY),
+    "tmpfs within size, 6.1": ("tmpfs", {"huge": "within_size", "kernel": "6.1"}, MEMORY),
+    "tmpfs as advised": ("tmpfs", {"huge": "advise"}, MEMORY),
+    "ext4": ("ext4", {}, {"kind": "cache", "large": False}),
+    "ext4 folios": ("ext4", {"folios": "always"}, {"kind": "cache", "large": True}),
+    "nova": ("nova-inplace", {}, SMALL_DAX),
+    "nova-cow": ("nova-cow", {}, SMALL_DAX),
+    "pmfs-4k": ("pmfs-4k", {}, SMALL_DAX),
+    "pmfs-2m": ("pmfs-2m", {}, DAX | {"whole_blocks": True}),
+    "winefs": ("winefs", {}, DAX),
+}  # fmt: skip
 CHARGED = (  # costs of which the reference knows how often they are charged
     "page_table", "tree_node", "clean_entry", "unmap_table", "mmap_call", "munmap_call", "cut_mapping", "msync_call",
     "unmap_slot",
@@ -275,8 +271,8 @@ def agree(name, given_rows, room=1 << 12):
 
 
 def agree_in(name, given_rows, room):
-    fs, params, *kind = MODELS[name]
-    model, slow = drive.Model(fs, drive.files(*SIZES, dirs=[0]), room, **params), Mapped(*kind)
+    fs, params, kind = MODELS[name]
+    model, slow = drive.Model(fs, drive.files(*SIZES, dirs=[0]), room, **params), Mapped(**kind)
     slow.option, slow.old = params.get("huge", "always"), "kernel" not in params
     for number, row in enumerate([*START, *given_rows]):
         where = f"{name}: operation {number}, {row}"
