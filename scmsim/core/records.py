@@ -95,8 +95,9 @@ EVENT = np.dtype(
     )
 )
 
-# Which chunks of a table of touches (footprint -> mmu) come ahead of an event: [first, behind), and whose objects they touch.
-SLICE = np.dtype((np.record, [("first", "i4"), ("behind", "i4"), ("objects", "i4", (2,))]))
+# Which chunks of a table of touches (footprint -> mmu) come ahead of an event of a buffer: [first, behind), and whose objects they
+# touch.  Slices are in the order of their events; most events have none.
+SLICE = np.dtype((np.record, [("event", "i4"), ("first", "i4"), ("behind", "i4"), ("objects", "i4", (2,))]))
 
 # EVENT.order: log2 of the page size in the low bits, and what else the page table says of the page.
 ORDER = 31

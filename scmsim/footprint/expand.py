@@ -14,28 +14,32 @@ _PIECE = 1024  # events that are expanded together: with their touches some MB
 def expanded(
     book: Book, slices: np.ndarray, events: np.ndarray, bins: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield events, each behind its slice of touches, and their rows of the counters; without slices the events alone."""
+    """Yield events, some behind a slice of touches, and their rows of the counters."""
     if not len(slices):
         yield events, bins
         return
     for first in range(0, len(events), _PIECE):
         some = slice(first, first + _PIECE)
-        out, cause = _merged(book, slices[some], events[some])
+        ahead = slice(*np.searchsorted(slices["event"], [some.start, some.stop]))
+        out, cause = _merged(book, slices[ahead], slices["event"][ahead] - first, events[some])
         yield out, bins[some][cause]
 
 
-def _merged(book: Book, slices: np.ndarray, events: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Events and touches in their order, and for each the number of the event that it came with."""
+def _merged(book: Book, slices: np.ndarray, ahead: np.ndarray, events: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Events and touches in their order, and for each the number of the event that it came with.
+
+    The slices come ahead of the events of these numbers.
+    """
     first, behind = book.bounds[slices["first"]], book.bounds[slices["behind"]]
     counts = behind - first
-    cause = np.repeat(np.arange(len(events)), counts)
+    cause = np.repeat(ahead, counts)
     touches = book.touches[np.arange(len(cause)) + np.repeat(behind - np.cumsum(counts), counts)]
-    page = book.pages[_placed(book, slices[cause], touches >> 1)]
+    page = book.pages[_placed(book, np.repeat(slices, counts), touches >> 1)]
     made = np.zeros(len(cause), EVENT)
     made["code"] = np.where(touches & 1, STORE, LOAD)
     made["site"], made["op"], made["space"], made["length"] = events["site"][cause], events["op"][cause], KERNEL, 1
     made["order"], made["vaddr"], made["addr"] = page["order"], page["vaddr"], page["vaddr"]
-    return np.insert(events, cause, made), np.repeat(np.arange(len(events)), counts + 1)
+    return np.insert(events, cause, made), np.insert(np.arange(len(events)), cause, cause)
 
 
 def _placed(book: Book, slices: np.ndarray, page: np.ndarray) -> np.ndarray:

@@ -8,13 +8,11 @@ import numpy as np
 
 from scmsim.core.records import CREATE, KERNEL, OPEN, OPS, WORK
 from scmsim.footprint.describe import NONE, TOLD
+from scmsim.footprint.settle import settle
 from scmsim.jit import inlined, kernel, subroutine
 
 MOST = 1 << 14  # events of an operation that tell what it is like; its touches come between them
 LINE = 64  # bytes that an event counts for besides those it moves
-# A model's objects lie in areas that begin at multiples of 1 TiB, and so in one set of a TLB, as no page allocator places them.
-# Beside measured addresses each area is moved by one large page more (log2 of bytes).
-AREA, LARGE = 40, 21
 
 GROUP = np.dtype(
     (np.record, [("sites", "i8"), ("first", "i8"), ("behind", "i8")])
@@ -75,22 +73,22 @@ def begin_batch(state: np.recarray) -> None:
 
 
 @kernel
-def interleave(state, book, opened, slices, operations, events):
-    """Say which chunks of touches come ahead of each event of a buffer: slices[i], a records.SLICE.
+def interleave(state, book, opened, places, slices, operations, events):
+    """Write which chunks of touches come ahead of which events of a buffer to `slices` (records.SLICE); returns how many slices.
 
     `book` holds groups and calls; `opened` which measured open file stands for that of each file, `operations` what is
-    known of each of the batch.  An operation that goes on from the buffer before has had its touches.
+    known of each of the batch.  An operation that goes on from the buffer before has had its touches.  `places` are those of the
+    model's own kernel objects, see `settle`.
     """
-    s, i = state[0], 0
+    s, i, count = state[0], 0, 0
     while i < len(events):
         op, first, sites, amount = events[i].op, i, 0, 0
         while i < min(len(events), first + MOST):
-            event, piece = events[i], slices[i]
+            event = events[i]
             if event.op != op:
                 break
-            piece.first = piece.behind = 0
             if event.space == KERNEL:
-                event.vaddr += (event.addr >> AREA) << LARGE
+                settle(places, event)
             sites |= 1 << int(event.site)  # in plain Python a byte would overflow
             if event.code != WORK:
                 amount += LINE + max(event.length, 0)
@@ -98,7 +96,8 @@ def interleave(state, book, opened, slices, operations, events):
         if op != s.op:
             s.op = op
             _begin(s, book, opened, operations[op], sites, amount)
-            _spread(s, slices[first:i])
+            count = _spread(s, slices, count, first, i)
+    return count
 
 
 @inlined
@@ -118,17 +117,19 @@ def _begin(s, book, opened, operation, sites, amount):
 
 
 @inlined
-def _spread(s, slices):
-    """Put the chunks of an operation ahead of its events, evenly."""
-    chunks, count = s.behind - s.next, len(slices)
-    for i in range(count):
-        if s.next == s.behind:
-            break
-        piece = slices[i]
-        piece.first = s.next
-        s.next = s.behind - chunks * (count - 1 - i) // count
-        piece.behind = s.next
-        piece.objects[0], piece.objects[1] = s.inode, s.opening
+def _spread(s, slices, count, first, behind):
+    """Put the chunks of an operation ahead of its events [first, behind), evenly; returns how many slices there are then."""
+    chunks, i = s.behind - s.next, first
+    while s.next < s.behind:
+        upto = s.behind - chunks * (behind - 1 - i) // (behind - first)
+        if upto > s.next:
+            piece = slices[count]
+            piece.event, piece.first, piece.behind = i, s.next, upto
+            piece.objects[0], piece.objects[1] = s.inode, s.opening
+            s.next = upto
+            count += 1
+        i += 1
+    return count
 
 
 @inlined

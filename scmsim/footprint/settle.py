@@ -6,9 +6,12 @@ pages of the same objects, as the kernel placed them.  A TLB would see each obje
 
 import numpy as np
 
-from scmsim.core.records import KERNEL, WORK
-from scmsim.footprint.interleave import AREA, LARGE
-from scmsim.jit import kernel
+from scmsim.core.records import WORK
+from scmsim.jit import inlined
+
+# A model's objects lie in areas that begin at multiples of 1 TiB, and so in one set of a TLB, as no page allocator places them.
+# Beside measured addresses each area is moved by one large page more (log2 of bytes).
+AREA, LARGE = 40, 21
 
 
 def home(pages: np.ndarray, touches: np.ndarray) -> np.recarray:
@@ -22,14 +25,16 @@ def home(pages: np.ndarray, touches: np.ndarray) -> np.recarray:
     return pages[np.argmax(often)].reshape(1).view(np.recarray)
 
 
-@kernel
-def settle(areas, at_home, events):
-    """Move what lies in some areas of the kernel's memory to a page that the touches around it are on, so that it adds none.
+@inlined
+def settle(places, event):
+    """Move an event on an object of the model's own in the kernel's memory to where it lies beside measured addresses.
 
-    `areas` has a bit for each area of 1 TiB; events that have their place in user space keep it.
+    `places` are a bit for each area of 1 TiB, and the page of `home`.  What lies in one of these areas moves to that page, which
+    the touches around it are on, so that it adds none; but for events that have their place in user space.
     """
-    page = at_home[0]
-    for i in range(len(events)):
-        event = events[i]
-        if event.space == KERNEL and event.code != WORK and event.vaddr < 0 and areas >> (event.addr >> AREA) & 1:
-            event.vaddr, event.order = page.vaddr, page.order
+    areas, page = places
+    area = event.addr >> AREA
+    if areas >> area & 1 and event.code != WORK and event.vaddr < 0:
+        event.vaddr, event.order = page[0].vaddr, page[0].order
+    else:
+        event.vaddr += area << LARGE

@@ -44,7 +44,7 @@ def replay_touched(
 ) -> None:
     """Replay events as `replay`, each behind the look-ups of a slice of `known` touches.
 
-    `slices` has a records.SLICE for each event, or is empty; `known` is for the machine of `state`.
+    `slices` are records.SLICE in the order of their events; `known` is for the machine of `state`.
     """
     rows = counters.view(np.ndarray).view(ROW)
     relate(rows, -1)
@@ -57,14 +57,14 @@ _NONE = np.zeros(0, SLICE)
 
 @kernel
 def _replay(state, counts, known, slices, events, bins):
-    s = state[0]
-    if slices.size == 0:
-        for i in range(events.size):
-            take(s, counts[bins[i] & 0x7FFFFFFF], events[i])
-        return
+    s, k = state[0], 0
+    sliced = slices[0].event if slices.size > 0 else -1
     for i in range(events.size):
         c = counts[bins[i] & 0x7FFFFFFF]
-        look_up_touches(s, c, known, slices[i])
+        if i == sliced:
+            look_up_touches(s, c, known, slices[k])
+            k += 1
+            sliced = slices[k].event if k < slices.size else -1
         take(s, c, events[i])
 
 

@@ -17,7 +17,7 @@ from scmsim.footprint import NO_BOOK, Book, Footprints
 from scmsim.footprint.describe import NONE, OPERATION, begin, describe
 from scmsim.footprint.expand import expanded
 from scmsim.footprint.interleave import MOST, OPEN_FILE, begin_batch, interleave, lengths_of_ends
-from scmsim.footprint.settle import home, settle
+from scmsim.footprint.settle import home
 from scmsim.fs.engine.model import ROOM, Model
 from scmsim.medium import model as medium
 from scmsim.mmu import presets, touches
@@ -33,8 +33,8 @@ from scmsim.system import rep_strings, surround
 
 MAX_BINS = 1 << 19  # rows of counters (0.4 KiB each) that a breakdown may take
 
-
 NO_SLICES = np.zeros(0, SLICE)
+_BYTES = np.dtype((np.void, EVENT.itemsize))  # NumPy joins records six times as fast if it does not see their fields
 
 
 class Stage:
@@ -215,12 +215,12 @@ class Around(Mmu):
             self._surround(some, their_bins, NO_SLICES)
 
     def _surround(self, events: np.ndarray, bins: np.ndarray, slices: np.ndarray) -> None:
-        self.around.at[0], whole = 0, False
+        self.around.at[0], self.around.sliced[0], whole = 0, 0, False
         out = (self.events, self.rows, self.slices)
         while not whole:
             whole = surround.surround(self.around, self.interrupt, out, (events, bins, slices))
             count = int(self.around.emitted[0])
-            self.mmu.count(self.events[:count], self.rows, self.slices[:count] if len(slices) else slices)
+            self.mmu.count(self.events[:count], self.rows, self.slices[: self.around.slices[0]])
 
     def watched(self) -> list[Watched]:
         return [*self.mmu.watched(), Watched(self.around.view(np.ndarray))]
@@ -252,8 +252,8 @@ class Interleaved(Stage):
         self.mmu, self.footprints = mmu, footprints
         pages = footprints.book.pages
         pages["order"] = placement.measured_orders(pages["vaddr"], pages["order"])
-        self.objects = 0 if footprints.general else sum(1 << area for area in objects)
-        self.home = home(pages, footprints.book.touches).view(np.ndarray)
+        areas = 0 if footprints.general else sum(1 << area for area in objects)
+        self.places = (areas, home(pages, footprints.book.touches).view(np.ndarray))
         self.inodes, self.known = begin(files)
         self.opened = np.zeros(len(files), np.int64)  # which measured open file stands for that of each file
         self.operations, self.slices = np.zeros(0, OPERATION), np.zeros(ROOM, SLICE)
@@ -261,7 +261,8 @@ class Interleaved(Stage):
         mmu.learn(footprints.book)
 
     def begin(self, batch: np.recarray) -> None:
-        self.operations = np.zeros(len(batch), OPERATION)
+        if len(batch) > len(self.operations):
+            self.operations = np.zeros(len(batch), OPERATION)
         describe(self.inodes, self.known, batch.view(np.ndarray), self.operations)
         self.mmu.begin(batch)
         begin_batch(self.footprints.state)
@@ -270,9 +271,8 @@ class Interleaved(Stage):
         bins = self.mmu.counting.bins[: len(events)]
         first, last = lengths_of_ends(events, int(self.held["op"][0]) if len(self.held) else NONE)
         if len(self.held):
-            if first:
-                self.held = np.append(self.held, events[:first])
-                self.held_bins = np.append(self.held_bins, bins[:first])
+            self.held = np.concatenate([self.held.view(_BYTES), events[:first].view(_BYTES)]).view(EVENT)
+            self.held_bins = np.concatenate([self.held_bins, bins[:first]])
             if first == len(events) and len(self.held) < MOST:
                 return
             self.end()
@@ -290,10 +290,8 @@ class Interleaved(Stage):
         prints = self.footprints
         if len(events) > len(self.slices):
             self.slices = np.zeros(len(events), SLICE)
-        slices = self.slices[: len(events)]
-        interleave(prints.state, prints.book, self.opened, slices, self.operations, events)
-        settle(self.objects, self.home, events)
-        self.mmu.count(events, bins, slices)
+        count = interleave(prints.state, prints.book, self.opened, self.places, self.slices, self.operations, events)
+        self.mmu.count(events, bins, self.slices[:count])
 
     def watched(self) -> list[Watched]:
         state = (self.footprints.state.view(np.ndarray), self.inodes.view(np.ndarray), self.known, self.opened)

@@ -31,6 +31,8 @@ STATE = np.dtype(
             ("op", "i8"),  # row of the operation in work, -1: none
             ("at", "i8"),  # next event
             ("emitted", "i8"),  # events in `out`
+            ("sliced", "i8"),  # next slice of touches
+            ("slices", "i8"),  # in `out`
             ("most", "i8"),  # events that can come before one, besides those of an interrupt
             ("trash", "i8"),  # row of the counters that counts nothing
             ("started", "i8"),
@@ -87,10 +89,10 @@ TICK = _measured_tick()
 def surround(state, tick, out, taken):
     """Copy events to `out`, each behind what comes before it; False: `out` is full, call again.
 
-    Both are tuples of events, their rows of the counters and the slices of touches ahead of them; there may be no slices.
+    Both are tuples of events, their rows of the counters and the slices of touches ahead of some of them.
     """
     s = state[0]
-    s.emitted = 0
+    s.emitted, s.slices = 0, 0
     events, rows, slices = taken
     while s.at < len(events):
         event, row = events[s.at], rows[s.at]
@@ -112,8 +114,11 @@ def surround(state, tick, out, taken):
             s.since_tick += done
             s.since_switch += done
         out[0][s.emitted], out[1][s.emitted] = event, row
-        if len(slices) > 0:
-            out[2][s.emitted] = slices[s.at]
+        if s.sliced < len(slices) and slices[s.sliced].event == s.at:
+            out[2][s.slices] = slices[s.sliced]
+            out[2][s.slices].event = s.emitted
+            s.slices += 1
+            s.sliced += 1
         s.emitted += 1
         s.at += 1
     return True
@@ -165,11 +170,10 @@ def change(s, out, event, row, space):
 @subroutine
 def touch(s, out, event, row, what):
     """An event of one byte: (code, address, log2 of the page), for the counts of `row`."""
-    e, piece = out[0][s.emitted], out[2][s.emitted]
+    e = out[0][s.emitted]
     e.code, e.vaddr, e.order = what
     e.addr, e.length, e.width = e.vaddr, 1, 0
     e.space = KERNEL if e.vaddr < 0 else USER
     e.site, e.op = event.site, event.op
     out[1][s.emitted] = row
-    piece.first, piece.behind = 0, 0
     s.emitted += 1

@@ -51,7 +51,7 @@ PARAMS = {
     "seed": ("1", "seed", "seed of the random places"),
 }
 THETA = 0.99
-_PIECE = 1 << 14  # touches made at once: rows that are still in the core's cache when they are cut into batches
+_PIECE = 1 << 16  # touches made at once: a batch of a replay, which need not be copied
 MOST_PLACES = 1 << 26  # of a zipf pattern: half a GiB of shares
 
 

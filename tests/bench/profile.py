@@ -23,7 +23,6 @@ from scmsim.pipeline.stages import Interleaved, Stage
 from tests.bench.mix import UNIT, Mix
 
 _WRAP = 64 << 20  # bytes of the file that appends go to
-_CHUNK = 1 << 14  # operations in a batch
 
 
 class Appends(Mix):
@@ -70,7 +69,7 @@ def stages(source: Source, fs: str, footprints: str | None) -> tuple[dict[str, f
         {},
         "site",
         chosen.footprints,
-        _CHUNK,
+        pipeline.CHUNK,
     )
     emit = replay.model.events
 

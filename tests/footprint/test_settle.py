@@ -7,32 +7,39 @@ from hypothesis import strategies as st
 
 from scmsim import footprint
 from scmsim.core import registry
-from scmsim.core.records import EVENT, KERNEL, LOAD, PM, STORE, USER, WORK
+from scmsim.core.records import EVENT, KERNEL, LOAD, STORE, WORK
 from scmsim.footprint.interleave import OPEN_FILE, PAGE
-from scmsim.footprint.settle import home, settle
+from scmsim.footprint.settle import LARGE, home, settle
+from scmsim.jit import kernel
 
 event = st.tuples(
     st.sampled_from([LOAD, STORE, WORK]),
-    st.sampled_from([KERNEL, PM, USER]),
     st.integers(0, 7),
     st.integers(0, (1 << 40) - 1),
     st.sampled_from([-1, 1]),
 )
 
 
+@kernel
+def settled(places, events):
+    for i in range(len(events)):
+        settle(places, events[i])
+
+
 @given(st.sets(st.integers(0, 6)), st.lists(event, max_size=20))
-def test_objects_of_the_named_areas_move_to_the_page_and_nothing_else(areas, drawn) -> None:
+def test_objects_of_the_named_areas_move_to_the_page_and_others_by_their_area(areas, drawn) -> None:
     page = np.zeros(1, PAGE)
     page["vaddr"], page["order"] = -(5 << 30), 21
     events = np.zeros(len(drawn), EVENT)
-    for row, (code, space, area, at, half) in zip(events, drawn, strict=True):
-        row["code"], row["space"], row["addr"], row["order"] = code, space, (area << 40) + at, 12
+    for row, (code, area, at, half) in zip(events, drawn, strict=True):
+        row["code"], row["space"], row["addr"], row["order"] = code, KERNEL, (area << 40) + at, 12
         row["vaddr"] = half * (1 + at)
     before = events.copy()
-    settle(sum(1 << area for area in areas), page, events)
-    for old, new, (code, space, area, _, half) in zip(before, events, drawn, strict=True):
-        moved = code != WORK and space == KERNEL and half < 0 and area in areas
-        assert (new["vaddr"], new["order"]) == ((-(5 << 30), 21) if moved else (old["vaddr"], old["order"]))
+    settled((sum(1 << area for area in areas), page), events)
+    for old, new, (code, area, _, half) in zip(before, events, drawn, strict=True):
+        moved = code != WORK and half < 0 and area in areas
+        beside = int(old["vaddr"]) + (area << LARGE)
+        assert (new["vaddr"], new["order"]) == ((-(5 << 30), 21) if moved else (beside, old["order"]))
         old["vaddr"], old["order"] = new["vaddr"], new["order"]
         assert old == new
 

@@ -89,9 +89,10 @@ def check(told, pages, chunks, rows, full):
     if full:  # what is remembered is soon forgotten, and begins anew
         room = {"states": "recent", "count": "transitions", "misses": "missed", "lists": "arranged"}
         known.memo[full] = known.memo[room.get(full, full.removesuffix("_used"))].shape[1] - (full == "states") * 4 - 1
-    slices, counters = np.zeros(max(len(rows), 1), SLICE), np.zeros(3, COUNTERS).view(np.recarray)
+    slices, counters = np.zeros(len(rows), SLICE), np.zeros(3, COUNTERS).view(np.recarray)
+    slices["event"] = np.arange(len(rows))
     slow = mmu_slow.Mmu(told)
-    for piece, run, (event, _, which) in zip(slices, runs, rows, strict=False):
+    for piece, run, (event, _, which) in zip(slices, runs, rows, strict=True):
         piece["first"], piece["behind"] = (run[0], run[-1] + 1) if run else (0, 0)
         piece["objects"] = which
         for chunk in chunks[piece["first"] : piece["behind"]]:
@@ -106,7 +107,7 @@ def check(told, pages, chunks, rows, full):
         slow.event(*event[:-1])
     batch, bins = pack([event for event, _, _ in rows])
     if rows:
-        replay_touched(state, counters, known, slices, batch, bins)
+        replay_touched(state, counters, known, slices[[bool(run) for run in runs]], batch, bins)
     assert {field: int(counters[field].sum()) for field in SUPPLIED} == {field: slow.count[field] for field in SUPPLIED}
 
 

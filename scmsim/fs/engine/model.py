@@ -10,7 +10,7 @@ from scmsim.core import registry
 from scmsim.core.errors import UsageError
 from scmsim.core.records import EVENT, Files
 
-ROOM = 1 << 14  # events in flight: a buffer of 640 KiB fits the second-level cache
+ROOM = 1 << 14  # events in flight
 
 
 class Model:

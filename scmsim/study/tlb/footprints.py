@@ -15,7 +15,8 @@ from scmsim import footprint
 from scmsim.core.errors import UsageError
 from scmsim.core.records import CREATE, OPEN, OPS, SETUP, WORK, Source
 from scmsim.footprint.describe import NONE, OPERATION, begin, describe
-from scmsim.footprint.interleave import LARGE, LINE, OPEN_FILE, PAGE
+from scmsim.footprint.interleave import LINE, OPEN_FILE, PAGE
+from scmsim.footprint.settle import LARGE
 from scmsim.fs.engine.model import Model
 from scmsim.lab import touches
 from scmsim.lab.regions import DIRECT_MAP, PERSISTENT, PROGRAM, REGIONS
