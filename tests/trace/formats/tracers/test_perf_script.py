@@ -250,7 +250,8 @@ BOTH = [OPEN, ("openat", (-100, 0x7F00, 2), 4)]
         ([*BOTH, ("socket", (1, 1, 0), 5), ("sendfile", (5, 3, 0, 10), 10), ("copy_file_range", (5, 0, 4, 0, 9), 6)],
          [("read", 3, 0, 10, 0), ("write", 4, 0, 6, 0)]),
         # O_SYNC holds the bit of O_DSYNC
-        ([("openat", (-100, 0x7F00, 0o4010001), 3), ("write", (3, 1, 5), 5), ("pwritev", (3, 1, 1, 9), 5), ("writev", (3, 1, 1), 2)],
+        ([("openat", (-100, 0x7F00, 0o4010001), 3), ("write", (3, 1, 5), 5), ("pwritev", (3, 1, 1, 9), 5),
+          ("writev", (3, 1, 1), 2)],
          [("write", 3, 0, 5, SYNCHRONOUS), ("write", 3, 9, 5, SYNCHRONOUS), ("write", 3, 5, 2, SYNCHRONOUS)]),
         ([OPEN, ("readv", (3, 1, 1), 5), ("preadv", (3, 1, 1, 9), 5), ("readv", (3, 1, 1), 2)],
          [("read", 3, 0, 5, 0), ("read", 3, 9, 5, 0), ("read", 3, 5, 2, 0)]),
@@ -260,14 +261,16 @@ BOTH = [OPEN, ("openat", (-100, 0x7F00, 2), 4)]
           ("fcntl", (3, 3, 0), 0o2002), ("pwrite64", (3, 1, 5, 3), 5)],
          [("truncate", 3, 70, 0, 0), ("write", 3, 70, 5, APPENDS), ("write", 3, 1, 5, 0), ("write", 3, 2, 5, 0),
           ("write", 3, 75, 5, APPENDS)]),
-        ([OPEN, ("fsync", (3,), 0), ("fdatasync", (3,), 0), ("sync_file_range", (3, 5, 6, 7), 0), ("syncfs", (3,), 0), ("sync", (), 0)],
+        ([OPEN, ("fsync", (3,), 0), ("fdatasync", (3,), 0), ("sync_file_range", (3, 5, 6, 7), 0), ("syncfs", (3,), 0),
+          ("sync", (), 0)],
          [("fsync", 3, -1, 0, 0), ("fsync", 3, -1, 0, DATA_ONLY), ("fsync", 3, 5, 6, DATA_ONLY), ("sync", 3, -1, 0, 0),
           ("sync", -1, -1, 0, 0)]),
         # MAP_PRIVATE 2, MAP_SHARED_VALIDATE 3 with MAP_SYNC 0x80000, MAP_POPULATE 0x8000, MAP_ANONYMOUS 0x20; PROT_WRITE 2
         ([OPEN, ("mmap", (0, 0x1000, 3, 2, 3, 0), 0x10000), ("mmap", (0, 0x1000, 1, 0x80003, 3, 0), 0x20000),
           ("mmap", (0, 0x1000, 2, 0x8001, 3, 0x3000), 0x30000), ("mmap", (0, 0x1000, 3, 0x21, 3, 0), 0x40000),
           ("mmap", (0, 0x1000, 3, 1, -1, 0), 0x50000), ("munmap", (0x40000, 0x2000), 0)],
-         [("mmap", 3, 0, 0x1000, PRIVATE), ("mmap", 3, 0, 0x1000, MAP_SYNC), ("mmap", 3, 0x3000, 0x1000, POPULATE | WRITABLE_SHARED)]),
+         [("mmap", 3, 0, 0x1000, PRIVATE), ("mmap", 3, 0, 0x1000, MAP_SYNC),
+          ("mmap", 3, 0x3000, 0x1000, POPULATE | WRITABLE_SHARED)]),
         # a mapping over a shared one ends it, over a private one does not
         ([OPEN, ("mmap", (0, 0x2000, 3, 1, 3, 0), 0x10000), ("mmap", (0, 0x2000, 1, 2, 3, 0), 0x20000),
           ("mmap", (0x11000, 0x1000, 3, 0x31, -1, 0), 0x11000), ("mmap", (0x21000, 0x1000, 1, 0x12, 3, 0), 0x21000)],
@@ -276,7 +279,8 @@ BOTH = [OPEN, ("openat", (-100, 0x7F00, 2), 4)]
         # an open of a nameless file with O_TRUNC alone is two rows; creat is O_WRONLY, O_CREAT, O_TRUNC
         ([("open", (1, 0o1001), 3), ("creat", (1, 0o644), 4), ("openat2", (-100, 1, 2, 24), 5)],
          [("truncate", 3, 0, 0, CONTINUES), ("create", 4, -1, 0, 0), ("open", 5, -1, 0, 0)]),
-        ([OPEN, ("getdents64", (3, 1, 4096), 48), ("close", (3,), 0)], [("readdir", 3, -1, 48, DIRECTORY), ("close", 3, -1, 0, DIRECTORY)]),
+        ([OPEN, ("getdents64", (3, 1, 4096), 48), ("close", (3,), 0)],
+         [("readdir", 3, -1, 48, DIRECTORY), ("close", 3, -1, 0, DIRECTORY)]),
     ],
 )  # fmt: skip
 def test_two_descriptors_and_their_flags(tmp_path: Path, calls: list, rows: list) -> None:
