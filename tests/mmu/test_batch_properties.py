@@ -126,6 +126,28 @@ def test_a_long_curve_makes_room_and_stays_exact():
     assert curve.misses([1 << 30])[0] == len(np.unique(where)) == curve.pages
 
 
+@pytest.mark.parametrize("accesses", [8190, 8191, 8192, 10_000, 17_000])
+def test_a_curve_of_few_pages_counts_its_times_anew(accesses):
+    """The first tables hold 8191 times, and are numbered anew before they are full."""
+    curve, out = mrc.Curve(12), np.empty(accesses, np.int64)
+    curve.add(np.arange(accesses) % 3 << 12, out)
+    assert out.tolist() == [-1, -1, -1, *[2] * (accesses - 3)] and curve.pages == 3
+    assert curve.misses([1, 2, 3, 4]).tolist() == [accesses, accesses, 3, 3]
+
+
+def test_pages_of_several_regions_are_told_apart():
+    """Addresses that are the same modulo 2**36, in an order in which each comes after each."""
+    regions = np.array([0, 1, 16, 0, 16, 1, 0, 1 << 10, 16, 1 << 20, 1, 1 << 20, 0, 1 << 10, 0])
+    for page in (0, 5):
+        table, curve = mrc.Geometries(12, (1, 2)), mrc.Curve(12)
+        where = (regions << 36) + (page << 12)
+        table.add(where)
+        curve.add(where)
+        found = distances(regions.tolist())
+        expected = [sum(d is None or d >= ways for d in found) for ways in range(1, 17)]
+        assert table.misses()[0].tolist() == expected == curve.misses(np.arange(1, 17)).tolist()
+
+
 def test_a_curve_that_makes_room_is_stack_distances():
     """More pages, and more accesses in a row to others, than the first tables hold; they lie far apart and near each other."""
     rng = np.random.default_rng(1)

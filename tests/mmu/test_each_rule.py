@@ -87,6 +87,7 @@ MACHINES = {
     ),
     "no walk caches": table(walk_cache=[]),
     "no PCID": table(invalidate={"pcid": 0, "ceiling": 2, "cores": 4, "program_cpus": 3, **COSTS}),
+    "a high ceiling": table(invalidate={"ceiling": 1000}),
     "told": table(invalidate={"ceiling": 9, "kernel_ceiling": 2, "cores": 4, "program_cpus": 3, **COSTS, **TOLD}),
 }  # fmt: skip
 

@@ -122,6 +122,95 @@ def test_caches_and_names() -> None:
     assert [cache.size >> 10 for cache in cpuid.caches(REGISTERS["zen5-epyc"])] == [48, 1024, 32768]
 
 
+def test_fields_of_a_cache() -> None:
+    """Leaf 4: kind, level and sharers - 1 in EAX, ways, partitions and bytes of a line in EBX, sets in ECX, each less 1."""
+
+    def cache(
+        kind: int, level: int, sharers: int, ways: int, parts: int, line: int, sets: int
+    ) -> tuple[int, int, int, int]:
+        return kind | level << 5 | 7 << 8 | sharers - 1 << 14, ways - 1 << 22 | parts - 1 << 12 | line - 1, sets - 1, 5
+
+    rows = [
+        cache(3, 3, 64, 11, 2, 64, 32),
+        cache(1, 1, 2, 12, 1, 128, 64),
+        cache(2, 1, 2, 8, 1, 64, 64),
+        cache(3, 2, 4096, 1024, 1024, 4096, 3),
+    ]
+    expected = [(1, 12 * 128 * 64, 12, 2), (2, 1024 * 1024 * 4096 * 3, 1024, 4096), (3, 11 * 2 * 64 * 32, 11, 64)]
+    registers = {(4, at): row for at, row in zip((0, 2, 3, 7), rows, strict=True)}
+    assert cpuid.caches(registers) == expected
+    moved = {(0x8000001D, sub): row for (_, sub), row in registers.items()}
+    assert cpuid.caches(moved | {(4, 0): cache(1, 1, 1, 1, 1, 1, 1)}) == expected
+    silent = moved | {(0x8000001D, 0): (0, 0, 0, 0), (4, 0): cache(1, 1, 1, 2, 3, 4, 5)}
+    assert cpuid.caches(silent) == [(1, 2 * 3 * 4 * 5, 2, 1)]
+    assert cpuid.caches({}) == [] and cpuid.arrays({}) == [] and cpuid.broadcast_pages({}) == 0
+
+
+def test_fields_of_leaf_18() -> None:
+    """The number of the last subleaf in EAX; ways and sizes in EBX, sets in ECX, kind and level in EDX."""
+    registers = {
+        (0x18, 0): (4, 0, 0, 0), (0x18, 1): (9, 6 << 16 | 0b0111, 16, 1 | 1 << 5 | 1 << 8),
+        (0x18, 2): (0, 3 << 16 | 0b1101, 5, 4 | 2 << 5),
+        (0x18, 3): (0, 8 << 16 | 0b0010, 1, 3), (0x18, 4): (0, 2 << 16 | 0b0010, 7, 5 | 7 << 5),
+        (0x18, 5): (0, 8 << 16 | 1, 1, 1 | 1 << 5),
+    }  # fmt: skip
+    assert cpuid.arrays(registers) == [
+        ("18", 1, "data", ("4K", "2M/4M"), 96, 6), ("18", 2, "load", ("4K", "4M", "1G"), 15, 3),
+        ("18", 7, "store", ("2M",), 14, 2),
+    ]  # fmt: skip
+
+
+def test_descriptors_of_leaf_2() -> None:
+    """A byte each; the lowest one of EAX is none, and a register with the highest bit set has none."""
+    found = cpuid.arrays(
+        {(2, 0): (0x03_05_55_03, 0x80_00_00_03, 0x00_00_00_57, 0xB1_00_00_00 & 0x7FFFFFFF | 0x5A << 16)}
+    )
+    assert [(array.kind, array.pages, array.entries) for array in found] == [
+        ("data", ("2M/4M",), 32), ("data", ("4K",), 16), ("data", ("4K",), 64), ("instruction", ("2M/4M",), 7),
+        ("data", ("4M",), 32),
+    ]  # fmt: skip
+
+
+def test_fields_of_amd() -> None:
+    registers = {(0x80000005, 0): (0x08_20_FF_10, 0x02_40_01_08, 0, 0),
+    (0x80000006, 0): (0x5_200_F_100, 0x8_003_0_005, 0, 0),
+                 (0x80000019, 0): (0xF_040_1_002, 0x4_010_2_008, 0, 0),
+                 (1, 0): (0xF << 8 | 0x0A << 20, 0, 0, 0)}  # fmt: skip
+    large = ("2M/4M",)
+    expected = [
+        ("80000005", 1, "data", large, 0x20, 8), ("80000005", 1, "instruction", large, 16, 16),
+        ("80000005", 1, "data", ("4K",), 64, 2),
+        ("80000005", 1, "instruction", ("4K",), 8, 1), ("80000006", 2, "data", large, 0x200, 6),
+        ("80000006", 2, "instruction", large, 0x100, 0x100), ("80000006", 2, "data", ("4K",), 3, 16),
+        ("80000019", 1, "data", ("1G",), 64, 64), ("80000019", 1, "instruction", ("1G",), 2, 1),
+        ("80000019", 2, "data", ("1G",), 16, 4), ("80000019", 2, "instruction", ("1G",), 8, 2),
+    ]  # fmt: skip
+    assert cpuid.arrays(registers) == sorted(expected)
+    newer = registers | {(1, 0): (0xF << 8 | 0x0B << 20, 0, 0, 0)}
+    by_32 = [(*a[:4], a[4] * 32, a[5] * 32 if a[5] == a[4] else a[5]) if a[1] == 2 else a for a in expected]
+    assert cpuid.arrays(newer) == sorted(by_32) == cpuid.arrays(registers | {(0x80000021, 0): (1 << 14, 0, 0, 0)})
+    assert cpuid.arrays(registers | {(0x80000021, 0): (1 << 13, 1 << 14, 0, 0)}) == sorted(expected)
+
+
+def test_instruction_and_names_by_their_bits() -> None:
+    assert [cpuid.broadcast_pages({(0x80000008, 0): (1, ebx, 2, 7 << 16 | 6)}) for ebx in (0, 8, 4, 16, 24)] == [
+        0,
+        7,
+        0,
+        0,
+        7,
+    ]
+    words = [int.from_bytes(b"Genu", "little"), int.from_bytes(b"ntel", "little"), int.from_bytes(b"ineI", "little")]
+    assert cpuid.text({(0, 0): (9, *words)}) == "GenuineIntel"
+    brand = {
+        (0x80000002 + k, 0): tuple(
+            int.from_bytes(b" A%d " % (4 * k + i), "little") if 4 * k + i < 9 else 0 for i in range(4)
+        )
+        for k in range(3)
+    }
+    assert cpuid.text(brand | {(0, 0): (9, *words)}) == "A0 A1 A2 A3 A4 A5 A6 A7 A8"
+
+
 @pytest.mark.parametrize("name", sorted(REGISTERS))
 def test_each_part_gives_a_machine_that_runs(name: str, tmp_path: Path) -> None:
     flags = frozenset(("la57", "pdpe1gb", "pcid", "hypervisor"))
