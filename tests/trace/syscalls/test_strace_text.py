@@ -14,7 +14,8 @@ PREFIXES = [
     ("10 3999999999.999999999 ", 10, 3_999_999_999_999_999_999),
 ]  # fmt: skip
 ODD_PREFIXES = [
-    "07 ", "1 4000000000.1 ", "1 1.1234567890 ", "1 1. ", "1 1.5  ", "1 1.5", "1 1,5 ", "[pid 7] ", "x ", "1234567890123456789 ",
+    "07 ", "1 4000000000.1 ", "1 1.1234567890 ", "1 1. ", "1 1.5  ", "1 1.5", "1 1,5 ", "[pid 7] ", "x ",
+    "1234567890123456789 ",
     "1 01.5 ", "1 1234567890123456789.5 ", " ", "1 1.5 1.5 ", "1.", "7",
 ]  # fmt: skip
 DESCRIPTORS = [
@@ -57,7 +58,8 @@ ERRORS = [("ENOENT (No such file)", 1), ("EIO (Input)", 2), ("ENOENTX (y)", 2), 
 
 
 def taken(lines):
-    """Rows of the kernel as tuples (call, pid, time, fd, path, asked, offset, result, where, error); None: left to the patterns."""
+    """Rows of the kernel as tuples (call, pid, time,
+    fd, path, asked, offset, result, where, error); None: left to the patterns."""
     text = "\n".join(lines).encode()
     rows, spans = np.full((len(lines), kernel.WIDTH), 77), np.zeros((2 * len(lines) + 2, 2), np.int64)
     heads, known = np.full(1 << (4 * len(lines)).bit_length(), -1), np.zeros(1, np.int64)
@@ -127,16 +129,25 @@ ODD = [
     *(f'pread64(3, "", 5, {number}) = 5' for number in ODD_NUMBERS),
     *(f'openat({directory}, "a", O_RDWR) = 5' for directory in ODD_DIRECTORIES),
     *(f'open("a", {flags}) = 5' for flags in ODD_FLAGS), *(f'unlinkat(7, "a", {flags}) = 5' for flags in ODD_FLAGS),
-    *(f'open("a", O_RDWR, {mode}) = 5' for mode in ("", "8", "0x1", "07 ", "/", "O_RDWR")), 'creat("a") = 3', 'creat("a", O_RDWR) = 3',
-    *(f"unlink({path}) = 0" for path in ('"a', "a", "", "'a'", '"a"...', '"a" ', "0x7f", '"a\\"')), 'unlink("a"', 'unlinkat(7, "a") = 0',
-    *(f"fsync(3{end}" for end in (")= 0", ") =0", ") = ", ") = 0x", ") = ?", ") = 0x0", ") = -5", ") = 00", ") = 0 x", ") = 0 <0.1",
-                                   ") = 0 (0.1>", ") = 0<0.1>", ") = 0 <", ") 0", "", ")", " = 0", ", 5) = 0", ") = -1", ") = -1 X (y)",
-                                   ") = -1 E (y)", ") = -1 EIO", ") = -1 EI", ") = -2 EIO (x)", ") = -1EIO (x)", ") = -1 Eio (x)")),
-    *(f"lseek(3, {seek}) = 0" for seek in ("0, SEEK_END", "0, SEEK_DATA", "0, SEEK_SE", "0, SEEK_CU", "--1, SEEK_SET", "0,SEEK_SET", ", SEEK_SET",
+    *(f'open("a", O_RDWR, {mode}) = 5' for mode in ("", "8", "0x1", "07 ", "/", "O_RDWR")), 'creat("a") = 3',
+    'creat("a", O_RDWR) = 3',
+    *(f"unlink({path}) = 0" for path in ('"a', "a", "", "'a'", '"a"...', '"a" ', "0x7f", '"a\\"')), 'unlink("a"',
+    'unlinkat(7, "a") = 0',
+    *(f"fsync(3{end}" for end in (")= 0", ") =0", ") = ", ") = 0x", ") = ?", ") = 0x0", ") = -5", ") = 00", ") = 0 x",
+    ") = 0 <0.1",
+                                   ") = 0 (0.1>", ") = 0<0.1>", ") = 0 <", ") 0", "", ")", " = 0", ", 5) = 0", ") = -1",
+                                   ") = -1 X (y)",
+                                   ") = -1 E (y)", ") = -1 EIO", ") = -1 EI", ") = -2 EIO (x)", ") = -1EIO (x)",
+                                   ") = -1 Eio (x)")),
+    *(f"lseek(3, {seek}) = 0" for seek in ("0, SEEK_END", "0, SEEK_DATA", "0, SEEK_SE", "0, SEEK_CU", "--1, SEEK_SET",
+    "0,SEEK_SET", ", SEEK_SET",
                                            "0, SEEK_SETX", "01, SEEK_SET", "0")),
-    'read(3,"", 5) = 5', 'read(3, "",5) = 5', 'read(3, "") = 5', "read(3) = 5", 'pread64(3, "", 5) = 5', 'pread64(3, "", 5,6) = 5',
-    'read(3, "", 5, 6) = 5', "rea(3) = 0", "fsyn(3) = 0", "fsyncx(3) = 0", "fsync", "fsync(", "", "readv(3, \"\", 1) = 1", "open(\"a\") = 3",
-    'open("a", O_RDWR) = x', 'open("a", O_RDWR) = 3<a<b>>', 'openat(7</d>"a", O_RDWR) = 3', "--- SIGCHLD ---", "fsync(3 <unfinished ...>",
+    'read(3,"", 5) = 5', 'read(3, "",5) = 5', 'read(3, "") = 5', "read(3) = 5", 'pread64(3, "", 5) = 5',
+    'pread64(3, "", 5,6) = 5',
+    'read(3, "", 5, 6) = 5', "rea(3) = 0", "fsyn(3) = 0", "fsyncx(3) = 0", "fsync", "fsync(", "", "readv(3, \"\", 1) = 1",
+    "open(\"a\") = 3",
+    'open("a", O_RDWR) = x', 'open("a", O_RDWR) = 3<a<b>>', 'openat(7</d>"a", O_RDWR) = 3', "--- SIGCHLD ---",
+    "fsync(3 <unfinished ...>",
 ]  # fmt: skip
 
 
