@@ -95,11 +95,44 @@ def operations_of(known: list[Described], kinds: list[int]) -> np.ndarray:
     st.permutations(SITES),
 )
 def test_touches_stand_where_the_reference_has_them(tmp_path_factory, book, known, drawn, alike, chunk, theirs) -> None:
+    compare(tmp_path_factory.mktemp("footprint") / "f.npz", book, known, drawn, (alike, chunk, theirs))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_many_calls_around_an_amount(tmp_path: Path, seed: int) -> None:
+    """Kinds with calls of their own and without, opens that make an open file, amounts near each other."""
+    random, book = np.random.default_rng(seed), []
+    pages = [(4096, 12), (4096 << 9, 21), (12288, 12), (1 << 40, 12), *CACHES]
+    for _ in range(30):
+        touches = [
+            (pages[random.integers(0, len(pages))], bool(random.integers(0, 2))) for _ in range(random.integers(0, 12))
+        ]
+        sites = frozenset(np.flatnonzero(random.random(4) < 0.4).tolist())
+        opening = int(random.integers(0, 4)) if random.random() < 0.6 else None
+        book.append(
+            Entry(
+                int(random.choice([0, 1, 3, TOUCH][seed % 2 :])), sites, int(random.integers(0, 400)), touches, opening
+            )
+        )
+    known = [
+        Described("", *(random.random(2) < 0.3), int(random.choice([0, 0, 200])), int(random.integers(0, 4)),
+        int(random.integers(-1, 3)), None, bool(k % 2))
+        for k in range(4)
+    ]  # fmt: skip
+    drawn = [
+        (int(random.integers(0, 4)), int(random.choice([LOAD, STORE, WORK])), int(random.integers(0, 4)))
+        for _ in range(40)
+    ]
+    order = [SITES[k] for k in random.permutation(4)]
+    compare(tmp_path / "f.npz", book, known, drawn, (int(random.integers(1, 6)), int(random.integers(1, 6)), order))
+
+
+def compare(path: Path, book: list[Entry], known: list[Described], drawn: list, how: tuple) -> None:
+    alike, chunk, theirs = how
     theirs = theirs[:3]  # one mechanism of the model is unknown to the file
     shared = {SITES.index(name) for name in theirs}
     own = [{bit for bit in (60, 61, 62) if one.amount >> bit - 60 & 1} for one in book]
     book = [one._replace(sites=one.sites & shared | more) for one, more in zip(book, own, strict=True)]
-    path = tmp_path_factory.mktemp("footprint") / "f.npz"
     stored(path, book, theirs)
     with mock.patch.object(footprint, "CHUNK", chunk):
         prints = footprint.read(path, SITES)
@@ -159,6 +192,42 @@ def test_operations_are_described_as_the_reference_does(rows, sizes) -> None:
         assert made["inode"] == (NONE if wanted.inode is None else wanted.inode)
         assert made["opening"] == (NONE if wanted.opening is None else wanted.opening)
     assert int(state.used[0]) == slow.used and int(state.free[0]) == len(slow.freed)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_many_operations_on_few_files(seed: int) -> None:
+    random, names = (
+        np.random.default_rng(seed),
+        [name for name in OPS if name not in ("load", "store", "flush", "fence")],
+    )
+    usual = [
+        "create",
+        "write",
+        "fallocate",
+        "truncate",
+        "unlink",
+        "rename",
+        "read",
+        "link",
+        "open",
+        "close",
+        "mmap",
+        "munmap",
+    ]
+    rows = []
+    for _ in range(120):
+        op = str(random.choice(usual if random.random() < 0.9 else ["mkdir", "rmdir", "sync", "stat", "msync"]))
+        assert op in names
+        rows.append(
+            (
+                op,
+                int(random.integers(0, 4)),
+                int(random.integers(0, 9)),
+                int(random.integers(0, 9)),
+                int(random.integers(-1, 4)),
+            )
+        )
+    test_operations_are_described_as_the_reference_does.hypothesis.inner_test(rows, [5, -1, 0, 3, -1, -1])
 
 
 def test_an_operation_that_goes_on_in_the_next_buffer_has_its_touches_once(tmp_path: Path) -> None:
