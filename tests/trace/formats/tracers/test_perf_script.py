@@ -170,24 +170,6 @@ def test_flags_of_an_open_in_perf(tmp_path: Path, flags: int, made: list[str], a
     assert [row[0] for row in case.rows] == made and case.report.creates["assumed new"] == assumed
 
 
-@pytest.mark.parametrize(("command", "flag", "kept"), [(2, 1, False), (2, 0, True), (2, 2, True), (1, 1, True)])
-def test_a_descriptor_that_an_exec_closes_in_perf(tmp_path: Path, command: int, flag: int, kept: bool) -> None:
-    """fcntl(F_SETFD, FD_CLOEXEC): the descriptor is gone after an exec; F_GETFD changes nothing."""
-    calls = [
-        ("257 (ffffff9c, 7f00, 2, 0, 0, 0)", 3),
-        (f"72 (3, {command:x}, {flag:x}, 0, 0, 0)", 0),
-        ("59 (7f00, 0, 0, 0, 0, 0)", 0),
-    ]
-    calls.append(("1 (3, 7f00, 5, 0, 0, 0)", 5))
-    text = "".join(
-        f" 1/1 1.{2 * n:09}: raw_syscalls:sys_enter: NR {call}\n"
-        f" 1/1 1.{2 * n + 1:09}: raw_syscalls:sys_exit: NR {call.split()[0]} = {value}\n"
-        for n, (call, value) in enumerate(calls)
-    )
-    case = convert_text(tmp_path, text, "perf-script")
-    assert [row[0] for row in case.rows] == (["open", "write"] if kept else ["open"])
-
-
 OPEN = ("openat", (-100, 0x7F00, 2), 3)  # O_RDWR
 
 
@@ -195,7 +177,8 @@ OPEN = ("openat", (-100, 0x7F00, 2), 3)  # O_RDWR
     ("calls", "rows"),
     [
         # MS_SYNC (4) writes back what is mapped of a range, MS_ASYNC (1) starts nothing; munmap takes whole pages
-        ([("mmap", (0, 0x3000, 3, 1, 3, 0x1000), 0x10000), ("msync", (0x11000, 0x8000, 4), 0), ("msync", (0x11000, 0x1000, 1), 0),
+        ([("mmap", (0, 0x3000, 3, 1, 3, 0x1000), 0x10000), ("msync", (0x11000, 0x8000, 4), 0), ("msync", (0x11000, 0x1000, 1),
+        0),
           ("munmap", (0x10000, 0x1001), 0)],
          [("mmap", 0x1000, 0x3000, WRITABLE_SHARED), ("msync", 0x2000, 0x2000, 0), ("munmap", 0x1000, 0x2000, 0)]),
         # FALLOC_FL_KEEP_SIZE (1), PUNCH_HOLE (2), ZERO_RANGE (16)
@@ -295,32 +278,49 @@ ON_DESCRIPTORS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ON_DESCRIPTORS)
+def by_thread(folder: Path, cases: list[list]) -> tuple[list[list], Case]:
+    """Rows (operation, offset, length) of each of some processes, whose calls come one process after the other."""
+    text = Text()
+    for number, calls in enumerate(cases, 1):
+        for name, args, result in calls:
+            text.call(f"{number}/{number}", name, *args, result=result)
+    case = text.convert(folder)
+    rows: list[list] = [[] for _ in cases]
+    for (op, path, offset, length), record in zip(case.rows, case.records, strict=True):
+        number = int(path.split("/")[2])
+        assert record["thread"] <= number
+        rows[number - 1].append((op, offset, length))
+    return rows, case
+
+
 @pytest.mark.parametrize("kind", ["unknown", "socket"])
-def test_a_call_on_what_is_no_file_makes_no_row(tmp_path: Path, name: str, kind: str) -> None:
-    args, result = ON_DESCRIPTORS[name]
+def test_a_call_on_what_is_no_file_makes_no_row(tmp_path: Path, kind: str) -> None:
     socket = [("socket", (1, 1, 0), 9)] if kind == "socket" else []
-    rows, case = told(tmp_path, [OPEN, *socket, (name, args, result), ("write", (3, 1, 5), 5)])
-    assert [row[:4] for row in rows] == [("open", 3, -1, 0), ("write", 3, 0, 5)]
-    assert (case.report.left_out[UNKNOWN_FD], case.report.left_out[NOT_A_FILE]) == ((0, 2) if socket else (1, 0))
+    calls = [[OPEN, *socket, (name, *call), ("write", (3, 1, 5), 5)] for name, call in ON_DESCRIPTORS.items()]
+    rows, case = by_thread(tmp_path, calls)
+    assert rows == [[("open", -1, 0), ("write", 0, 5)]] * len(calls)
+    expected = (0, 2 * len(calls)) if socket else (len(calls), 0)
+    assert (case.report.left_out[UNKNOWN_FD], case.report.left_out[NOT_A_FILE]) == expected
 
 
-@pytest.mark.parametrize(
-    ("copy", "closes", "after"),
-    [
-        (("dup", (3,), 7), [], True), (("dup2", (3, 7), 7), [], True), (("dup3", (3, 7, 0), 7), [], True),
-        (("dup3", (3, 7, 0o2000000), 7), [], False), (("fcntl", (3, 0, 7), 7), [], True),  # F_DUPFD
-        (("fcntl", (3, 1030, 7), 7), [], False), (("dup2", (9, 7), 7), [], False),  # F_DUPFD_CLOEXEC; of an unknown one
-        (("dup", (3,), 7), [("close", (7,), 0)], False), (("dup", (3,), 7), [("close", (3,), 0)], True),
-        (("openat", (-100, 1, 0o2000002), 7), [], False), (("openat", (-100, 1, 0o10000000), 7), [], False),  # O_CLOEXEC, O_PATH
-    ],
-)  # fmt: skip
-def test_what_an_exec_leaves_open_in_perf(tmp_path: Path, copy: tuple, closes: list, after: bool) -> None:
-    """Descriptor 7 was another file's before the copy; after the exec it is the copy's, or nothing."""
-    calls = [OPEN, ("openat", (-100, 1, 2), 7), copy, *closes, ("execve", (1, 0, 0), 0), ("write", (7, 1, 5), 5)]
-    rows, case = told(tmp_path, calls)
-    assert [row[:4] for row in rows if row[0] == "write"] == [("write", 3, 0, 5)] * after
-    assert case.report.left_out[UNKNOWN_FD] == (not after)
+# what makes a copy of descriptor 3 under the number 7, which was another file's before, and whether it outlives an exec
+COPIES = [
+    ([("dup", (3,), 7)], True), ([("dup2", (3, 7), 7)], True), ([("dup3", (3, 7, 0), 7)], True),
+    ([("dup3", (3, 7, 0o2000000), 7)], False), ([("fcntl", (3, 0, 7), 7)], True),  # F_DUPFD
+    ([("fcntl", (3, 1030, 7), 7)], False), ([("dup2", (9, 7), 7)], False),  # F_DUPFD_CLOEXEC; of an unknown one
+    ([("dup", (3,), 7), ("close", (7,), 0)], False), ([("dup", (3,), 7), ("close", (3,), 0)], True),
+    ([("openat", (-100, 1, 0o2000002), 7)], False), ([("openat", (-100, 1, 0o10000000), 7)], False),  # O_CLOEXEC, O_PATH
+    ([], True), ([("fcntl", (7, 2, 1), 0)], False), ([("fcntl", (7, 2, 1), 0), ("fcntl", (7, 2, 2), 0)], True),  # F_SETFD
+    ([("fcntl", (7, 2, 1), 0), ("fcntl", (7, 1, 0), 1)], False), ([("fcntl", (7, 1, 1), 1)], True),  # F_GETFD
+]  # fmt: skip
+
+
+def test_what_an_exec_leaves_open_in_perf(tmp_path: Path) -> None:
+    begun, ended = [OPEN, ("openat", (-100, 1, 2), 7)], [("execve", (1, 0, 0), 0), ("write", (7, 1, 5), 5)]
+    rows, case = by_thread(tmp_path, [[*begun, *calls, *ended] for calls, _ in COPIES])
+    for found, (calls, stays) in zip(rows, COPIES, strict=True):
+        assert [row for row in found if row[0] == "write"] == [("write", 0, 5)] * stays, calls
+    assert case.report.left_out[UNKNOWN_FD] == sum(not stays for _, stays in COPIES)
 
 
 def test_why_calls_of_perf_make_no_row(tmp_path: Path) -> None:
@@ -334,11 +334,15 @@ def test_why_calls_of_perf_make_no_row(tmp_path: Path) -> None:
     assert case.report.left_out[NOT_A_FILE_OPERATION] == 3 and case.report.left_out[BOOKKEEPING] == 2
 
 
-@pytest.mark.parametrize(("at", "bad"), [(-1, 1), (1 << 60, 1), ((1 << 60) - 1, 0), (0, 0)])
-@pytest.mark.parametrize("name", ["pread64", "pwrite64", "preadv", "ftruncate"])
-def test_an_offset_of_perf_is_below_2_to_the_60(tmp_path: Path, name: str, at: int, bad: int) -> None:
-    _, case = told(tmp_path, [OPEN, (name, (3, at) if name == "ftruncate" else (3, 1, 5, at), 0)])
-    assert case.report.bad == bad
+def test_an_offset_of_perf_is_below_2_to_the_60(tmp_path: Path) -> None:
+    names = ("pread64", "pwrite64", "preadv", "ftruncate")
+    calls = [
+        (name, (3, at) if name == "ftruncate" else (3, 1, 5, at), 0)
+        for name in names
+        for at in (-1, 1 << 60, (1 << 60) - 1, 0)
+    ]
+    rows, case = by_thread(tmp_path, [[OPEN, call] for call in calls])
+    assert [len(found) for found in rows] == [1, 1, 2, 2] * len(names) and case.report.bad == 2 * len(names)
 
 
 @pytest.mark.parametrize(
