@@ -222,6 +222,7 @@ def test_why_a_line_makes_no_row(tmp_path: Path, prefix: str) -> None:
     """None: the line is bad.  A time of day is read by other patterns than a process and seconds."""
     case = convert_lines(tmp_path, f"{prefix}{A}", *(f"{prefix}{line}" for line, _ in LEFT_OUT))
     assert len(case.rows) == 1 and case.report.left_out == Counter(why for _, why in LEFT_OUT if why)
+    assert case.report.other == {"fcntl": 1, "msync": 1, "munmap": 1, "mremap": 1, "exit_group": 1, "pause": 2}
     assert [number for number, _ in case.report.bad_lines] == [k for k, (_, why) in enumerate(LEFT_OUT, 2) if not why]
 
 
