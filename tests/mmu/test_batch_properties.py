@@ -192,6 +192,46 @@ def test_a_sample_of_everything_is_exact():
     assert np.allclose(sample.misses()[0], curve.misses([10, 100, 499, 500]))
 
 
+def estimated(where, order, rate, capacities):
+    """Misses of each capacity and half of their interval, page by page, as the module says that a sample is taken."""
+    word, limit = (1 << 64) - 1, max(1, round(rate * (1 << 24)))
+    share, kept, groups = limit / (1 << 24), [], []
+    for address in where.tolist():
+        page = (address & (1 << 57) - 1) >> order
+        mixed = page * 0x1E3779B97F4A7C15 & word
+        mixed ^= (mixed >> 29 | (word << 35 & word if mixed >> 63 else 0)) & word  # shifts are of signed numbers
+        mixed = mixed * 0x3F58476D1CE4E5B9 & word
+        if (mixed >> 32) & (1 << 24) - 1 < limit:
+            kept.append(page)
+            groups.append(mixed >> 57 & 15)
+    found, expected = distances(kept), len(where) * share
+
+    def ratio(capacity, left_out):
+        mine = [(d, group) for d, group in zip(found, groups, strict=True) if group != left_out]
+        fair = expected * (1 if left_out is None else 15 / 16)
+        hits = sum(d is not None and d / share < capacity for d, _ in mine)
+        return min(max(1 - (hits + fair - len(mine)) / max(expected if left_out is None else fair, 1), 0), 1)
+
+    misses, spread = [], []
+    for capacity in capacities:
+        less = [ratio(capacity, group) for group in range(16)]
+        middle = sum(less) / 16
+        misses.append(ratio(capacity, None) * len(where))
+        spread.append(2.131 * (15 / 16 * sum((one - middle) ** 2 for one in less)) ** 0.5 * len(where))
+    return misses, spread, round(len(set(kept)) / share)
+
+
+@pytest.mark.parametrize(("rate", "order"), [(0.3, 12), (0.7, 14), (1, 12)])
+def test_a_sample_is_taken_as_the_paper_says(rate, order):
+    where = (np.random.default_rng(3).zipf(1.3, 900) % 400 << 12) - (1 << 46)
+    sample, capacities = mrc.Sample(order, rate, [30, 5, 100, 300]), [5, 30, 100, 300]
+    for part in (where[:500], where[500:500], where[500:]):
+        sample.add(part)
+    misses, spread, pages = estimated(where, order, rate, capacities)
+    assert sample.capacities.tolist() == capacities and sample.pages == pages
+    assert np.allclose(sample.misses()[0], misses) and np.allclose(sample.misses()[1], spread)
+
+
 def test_too_many_regions_are_told():
     where = np.arange(300, dtype=np.int64) << 36
     tlbs = miss_count.Tlbs(miss_count.Shape(4, 4), None, 12)
