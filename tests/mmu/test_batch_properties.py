@@ -78,6 +78,33 @@ def test_plain_misses_are_those_of_the_whole_mmu(first, second, where, order):
     assert plain_misses(where, texts[0], None, 1 << order)["l1_misses"] == expected["l1_misses"]
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "order"),
+    [((4, 4), (32, 16), 12), ((8, 1), (6, 3), 21), ((16, 16), None, 12), ((64, 2), (8, 8), 14)],
+)
+def test_two_arrays_on_several_regions(first, second, order):
+    """Against a list for each set, the page used last in front; some pages differ in their region alone."""
+    random = np.random.default_rng(order)
+    pages = random.zipf(1.4, 400) % 60 + (random.choice([0, 1, 3, -1 << 5], 400) << 24)
+    pages[1:][random.random(399) < 0.2] = pages[0]
+    tlbs = miss_count.Tlbs(miss_count.Shape(*first), miss_count.Shape(*second) if second else None, order)
+    for part in (pages[:150], pages[150:]):
+        assert tlbs.add((part << order) + 7)
+    left, expected = pages.tolist(), []
+    for entries, ways in filter(None, (first, second)):
+        sets, missed = [[] for _ in range(entries // ways)], []
+        for page in left:
+            mine = sets[page % len(sets)]
+            if page in mine:
+                mine.remove(page)
+            else:
+                missed.append(page)
+            sets[page % len(sets)] = [page, *mine][:ways]
+        left = missed
+        expected.append(len(missed))
+    assert tlbs.misses.tolist() == [*expected, 0][:2]
+
+
 def distances(pages):
     """Stack distance of each access, None where the page is new."""
     stack, found = [], []
