@@ -10,6 +10,7 @@ from scmsim.core.records import EVENTS
 from scmsim.mmu import batch, miss_count, mrc, presets, stack_distances
 from scmsim.mmu.build import build
 from scmsim.mmu.columns import SUPPLIED
+from tests.conftest import NO_JIT
 from tests.mmu.test_properties import machines, shape
 from tests.reference import mmu_slow
 
@@ -82,11 +83,13 @@ def test_plain_misses_are_those_of_the_whole_mmu(first, second, where, order):
     ("first", "second", "order"),
     [((4, 4), (32, 16), 12), ((8, 1), (6, 3), 21), ((16, 16), None, 12), ((64, 2), (8, 8), 14)],
 )
-def test_two_arrays_on_several_regions(first, second, order):
+def test_two_arrays_on_several_regions(first, second, order, monkeypatch):
     """Against a list for each set, the page used last in front; some pages differ in their region alone."""
     random = np.random.default_rng(order)
     pages = random.zipf(1.4, 400) % 60 + (random.choice([0, 1, 3, -1 << 5], 400) << 24)
     pages[1:][random.random(399) < 0.2] = pages[0]
+    if NO_JIT:  # several batches; compiled kernels know their size
+        monkeypatch.setattr(miss_count, "BATCH", 40)
     tlbs = miss_count.Tlbs(miss_count.Shape(*first), miss_count.Shape(*second) if second else None, order)
     for part in (pages[:150], pages[150:]):
         assert tlbs.add((part << order) + 7)
@@ -167,6 +170,7 @@ def test_pages_of_several_regions_are_told_apart():
     regions = np.array([0, 1, 16, 0, 16, 1, 0, 1 << 10, 16, 1 << 20, 1, 1 << 20, 0, 1 << 10, 0])
     for page in (0, 5):
         table, curve = mrc.Geometries(12, (1, 2)), mrc.Curve(12)
+        table._short = np.empty(6, np.int64)  # several parts
         where = (regions << 36) + (page << 12)
         table.add(where)
         curve.add(where)

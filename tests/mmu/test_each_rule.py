@@ -12,6 +12,7 @@ from scmsim.mmu import batch, presets
 from scmsim.mmu.build import build
 from scmsim.mmu.columns import SUPPLIED
 from scmsim.mmu.replay import replay
+from tests.conftest import NO_JIT
 from tests.mmu.test_properties import SIDES, TIME, WALK_SOURCE, pack
 from tests.reference import mmu_slow
 
@@ -154,3 +155,18 @@ def test_streams(name):
         replay(state, counters, *pack([gone]), 1)
         slow.event(*gone[:-1])
     assert {field: int(counters[field][0]) for field in SUPPLIED} == counted(slow)
+
+
+@pytest.mark.skipif(not NO_JIT, reason="compiled kernels know the size of a batch when they are compiled")
+@pytest.mark.parametrize("name", ["base", "caches, 2 walkers", "one level", "nested", "split", "4 walkers"])
+def test_a_stream_of_several_batches(name, monkeypatch):
+    monkeypatch.setattr(batch, "BATCH", 64)
+    state, slow, counters = build(MACHINES[name]), mmu_slow.Mmu(MACHINES[name]), np.zeros(1, COUNTERS)
+    where = addresses(5, 150)
+    for part in (where[:64], where[64:65], where[65:]):
+        batch.replay_batch(state, counters, part, EVENTS.index("STORE"), 12)
+    for address in where.tolist():
+        slow.event("STORE", address, 1, 12, 1)
+    assert {field: int(counters[field][0]) for field in SUPPLIED} == counted(slow) | {
+        "instructions": 1000 * len(where), "mem_inst_retired_all_stores": 1000 * len(where),
+    }  # fmt: skip
