@@ -263,3 +263,28 @@ def test_mistakes_are_one_line(tmp_path: Path) -> None:
         (tmp_path / "x.npz").write_bytes(content)
         with pytest.raises(UsageError, match="has no footprints .*; make it with scmsim lab footprints"):
             footprint.read(tmp_path / "x.npz", [])
+
+
+def test_the_nearest_kernel_stands_for_another() -> None:
+    """By releases of Linux, of which 5.20 and 6.0 would be the same."""
+    nearest = {
+        "5.13": "5.10",
+        "5.15": "5.10",
+        "5.16": "6.1",
+        "6.0": "6.1",
+        "6.6": "6.1",
+        "6.8.0-mine": "6.12",
+        "7.0": "6.12",
+        "4.19": "5.10",
+        "x": "5.10",
+    }
+    assert {kernel: footprint.standing_for(kernel) for kernel in nearest} == nearest
+
+
+@pytest.mark.parametrize(("version", "calls"), [(footprint.FORMAT + 1, 1), (footprint.FORMAT, 0)])
+def test_footprints_of_another_version_or_without_calls_are_refused(tmp_path: Path, version: int, calls: int) -> None:
+    about: dict[str, Any] = {"fs": "tmpfs", "kernel": "6.1", "sites": [], "format": version}
+    arrays = {"touches": np.zeros(0, np.uint16), "pages": np.zeros(0, PAGE), "inodes": np.zeros((0, 1), np.int64)}
+    footprint.write(tmp_path / "f.npz", about, calls=np.zeros(calls, footprint.MEASURED), **arrays)
+    with pytest.raises(UsageError, match="of another version, or empty"):
+        footprint.read(tmp_path / "f.npz", [])

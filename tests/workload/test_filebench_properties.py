@@ -72,14 +72,14 @@ def test_random_programs(path, threads, flowops, starved, seed):
 
 
 ALL = [
-    ("createfile", ",fd=1", ",filesetname=b"), ("openfile", "", ",filesetname=c"), ("openfile", "", ",filesetname=c"),
+    ("createfile", ",fd=1", ",filesetname=a"), ("openfile", "", ",filesetname=c"), ("openfile", "", ",filesetname=c"),
     ("read", "", ",filesetname=c", ",iosize=700"), ("fsync", "", ""), ("fsyncset", "", ",filesetname=c"), ("closefile", "", ""),
     ("statfile", "", ",filesetname=c"), ("statfile", ",fd=1", ""), ("appendfilerand", ",fd=1", "", ",iosize=900"),
     ("writewholefile", ",fd=2", ",filesetname=c", ",srcfd=1,iosize=2k"), ("readwholefile", ",fd=2", "", ",iosize=1k"),
-    ("write", ",fd=1", "", ",iosize=512,random,workingset=4k"), ("deletefile", ",fd=2", ",filesetname=c"), ("closefile",
-    ",fd=2", ""),
-    ("deletefile", ",fd=2", ",filesetname=c"), ("createfile", ",fd=2", ",filesetname=c"), ("closefile", ",fd=1", ""),
-    ("deletefile", ",fd=1", ""), ("sempost", ",value=2,target=f20"), ("semblock", ",value=3"),
+    ("write", ",fd=1", "", ",iosize=512,random,workingset=4k"), ("deletefile", ",fd=2", ",filesetname=c"),
+    ("closefile", ",fd=2", ""),
+    ("createfile", ",fd=2", ",filesetname=c"), ("closefile", ",fd=2", ""), ("closefile", ",fd=1", ""),
+    ("deletefile", ",fd=1", ""), ("sempost", ",value=2,target=f20"), ("semblock", ",value=2"),
 ]  # fmt: skip
 
 
@@ -92,7 +92,8 @@ def test_a_set_of_one_file_and_every_flowop(path, memory, count, starved):
         "define fileset name=c,path=/x,size=3000,entries=1,dirwidth=2,prealloc" + text([(memory, count, ALL)])
     )
     work = filebench.Workload(file=str(path), flowops=150, starved=starved)
-    assert made(work) == play(work)
+    found = made(work)
+    assert len(found) > 40 and found == play(work)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -115,7 +116,8 @@ def test_programs_of_many_flowops(path, seed):
         threads.append((str(random.choice(["", ",memsize=16k"])), int(random.integers(1, 4)), flowops))
     path.write_text(text(threads))
     work = filebench.Workload(file=str(path), flowops=300, starved=str(random.choice(["wait", "stop"])), seed=seed)
-    assert made(work) == play(work)
+    found = made(work)
+    assert len(found) > 20 and found == play(work)
 
 
 @pytest.mark.parametrize("personality", ["fileserver", "webserver", "varmail", "webproxy", "oltp", "videoserver"])
