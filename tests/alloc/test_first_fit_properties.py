@@ -207,3 +207,17 @@ def test_many_requests_and_releases(reserved, extra, at_once):
 )
 def test_the_lowest_bit_of_a_word(words, bits):
     assert [int(first_fit.lowest_bit(np.int64(word))) for word in words] == list(bits)
+
+
+@pytest.mark.parametrize(
+    ("tracked", "more", "target"),
+    [(4096, 1, 8192), (4096, 4096, 8192), (4096, 4097, 8193), (100, 63, 200), (64, 1, 128), (4097, 1, 8194)],
+)
+def test_larger_bitmaps_ask_for_the_words_that_they_take(tracked, more, target):
+    """Twice as many blocks, or as many more as are wanted."""
+    state = new_state(STATE, 64 + first_fit.arena_words(tracked), np.zeros((1, 4), np.int64))
+    first_fit.attach(state, 0, 1 << 20, tracked)
+    first_fit.allocate(state.record[0], state.arena, tracked)
+    record, arena = state.record[0], state.arena[: int(state.record.arena_top[0])]
+    assert not first_fit.ready(record, arena, more)
+    assert int(record.need_words) == first_fit.arena_words(target) == -(-target // 64) + -(-target // 4096)

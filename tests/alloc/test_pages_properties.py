@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scmsim.alloc import contiguity, pages
+from scmsim.alloc import contiguity, frames, pages
 from scmsim.core import registry
 from scmsim.core.records import KEEP_SIZE
 from scmsim.study.space import _Device
@@ -128,6 +128,28 @@ def test_a_file_moves_above_the_threshold_and_not_at_it(policy, length):
             ("write", 2, 0, 3 * FRAMES * 1024, 0),
         ],
     )
+
+
+def fewest(start, offset, count):
+    """Pages by their order that cover a run: the largest that is aligned in both, again and again."""
+    found = [0] * (frames.GIANT + 1)
+    while count:
+        order = max(
+            o for o in range(frames.GIANT + 1) if start % (1 << o) == offset % (1 << o) == 0 and 1 << o <= count
+        )
+        found[order] += 1
+        start, offset, count = start + (1 << order), offset + (1 << order), count - (1 << order)
+    return found
+
+
+@pytest.mark.parametrize(
+    "run",
+    [(0, 0, 0), (0, 0, 1), (0, 0, 5), (1, 0, 5), (4, 8, 12), (6, 2, 300), (512, 0, 513), (1 << 18, 0, (1 << 19) + 7)],
+)
+def test_a_run_is_the_fewest_pages(run):
+    row = np.zeros(frames.GIANT + 1, np.int64)
+    pages._cut(*run, row)
+    assert row.tolist() == fewest(*run)
 
 
 @given(

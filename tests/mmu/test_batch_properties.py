@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scmsim.core.counters import COUNTERS
+from scmsim.core.errors import UsageError
 from scmsim.core.records import EVENTS
 from scmsim.mmu import batch, miss_count, mrc, presets, stack_distances
 from scmsim.mmu.build import build
@@ -270,3 +271,14 @@ def test_too_many_regions_are_told():
     assert tlbs.add(where[:255]) and tlbs.misses.tolist() == [255, 0]
     with pytest.raises(ValueError, match="regions"):
         mrc.Geometries(12).add(where)
+
+
+@pytest.mark.parametrize(("longest", "fits"), [(8192, False), (8193, True)])
+def test_times_are_numbers_of_32_bits(longest, fits, monkeypatch):
+    """A curve begins with 8192 times."""
+    monkeypatch.setattr(stack_distances, "_LONGEST", longest)
+    if fits:
+        mrc.Curve(12)
+        return
+    with pytest.raises(UsageError, match="more than 500 million distinct pages"):
+        mrc.Curve(12)

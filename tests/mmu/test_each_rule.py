@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from scmsim.core.counters import COUNTERS
+from scmsim.core.errors import UsageError
 from scmsim.core.records import EVENTS
 from scmsim.mmu import batch, presets
+from scmsim.mmu import state as layout
 from scmsim.mmu.build import build
 from scmsim.mmu.columns import SUPPLIED
 from scmsim.mmu.replay import replay
@@ -170,3 +172,27 @@ def test_a_stream_of_several_batches(name, monkeypatch):
     assert {field: int(counters[field][0]) for field in SUPPLIED} == counted(slow) | {
         "instructions": 1000 * len(where), "mem_inst_retired_all_stores": 1000 * len(where),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("count", "fits"), [(layout.ARRAYS, True), (layout.ARRAYS + 1, False)])
+def test_a_machine_has_room_for_so_many_arrays(count, fits):
+    arrays = [array(1, 1, name=f"a{k}", pages=["4KiB"], first_level_for=[*SIDES]) for k in range(count)]
+    machine = table(arrays, walk_cache=[])
+    if fits:
+        build(machine)
+        return
+    with pytest.raises(UsageError, match=f"can have {layout.ARRAYS} TLB arrays and caches, not {count}"):
+        build(machine)
+
+
+@pytest.mark.parametrize(("entries", "fits"), [(layout.SLOTS - 8, True), (layout.SLOTS, False)])
+def test_a_machine_has_room_for_so_many_slots(entries, fits):
+    machine = table(
+        [array(entries // 8, 8, name="all", pages=["4KiB"], first_level_for=[*SIDES])],
+        walk_cache=[array(1, 8, entry="pde")],
+    )
+    if fits:
+        build(machine)
+        return
+    with pytest.raises(UsageError, match=f"can have {layout.SLOTS} slots together, not {layout.SLOTS + 8}"):
+        build(machine)

@@ -111,6 +111,8 @@ GOOD = [
     "7 1.5: raw_syscalls:sys_enter: NR 0 (0, 1, 2, 3, 4, 5)",
     "7/8 1.5: raw_syscalls:sys_enter: NR -1 (ffffffffffffffff, a, b, c, d, f0)",
     "x y 7/8 [003] 4000000000.123456789: raw_syscalls:sys_enter: NR 123456789012345678 (8000000000000000, 0, 0, 0, 0, 0)",
+    "7 [1023] 1.5: raw_syscalls:sys_exit: NR 1 = 5", "7 [4] 1.5: raw_syscalls:sys_exit: NR 1 = 5",
+    "7 [] 1.5: raw_syscalls:sys_exit: NR 1 = 5",
     "7 [000]   0.000000001:   raw_syscalls:sys_exit: NR 17 = -123456789012345678",
     "a:b 0/0 1.999999999:  raw_syscalls:sys_exit: NR 0 = 0",
     "s 9 1.50: raw_syscalls:sys_enter: NR 9 (09, af, 9a, 0, f, 1)",

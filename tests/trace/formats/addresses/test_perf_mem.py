@@ -72,6 +72,9 @@ def test_a_strace_of_the_same_run_ends_mappings(tmp_path: Path) -> None:
     case = convert_text(tmp_path, text, "perf-mem", calls=str(tmp_path / "s"), shift="1699999900")
     assert case.rows == [("mmap", "/data/f", 0, 8192), ("load", "/data/f", 5, 1), ("munmap", "/data/f", 0, 8192)]
     assert case.report.left_out[_accesses.NO_FILE] == 2
+    text = "p 7/7 100.000300: 1 mem-loads: 7f0000000005 5080022 |OP LOAD|LVL L1 hit| 4K\n"
+    case = convert_text(tmp_path, text, "perf-mem", calls=str(tmp_path / "s"), shift="1699999900")
+    assert [row[0] for row in case.rows] == ["mmap", "munmap"]  # a call of the same moment comes first
     with pytest.raises(UsageError, match="a shift of 'soon' is no number of seconds"):
         convert_text(tmp_path, text, "perf-mem", calls=str(tmp_path / "s"), shift="soon")
     (tmp_path / "s").write_text("7 mmap(NULL, 8192, PROT_READ, MAP_SHARED, 3</data/f>, 0) = 0x7f0000000000\n")

@@ -43,6 +43,21 @@ def test_what_is_taken_for_a_cache_trace() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("times", "is_one"),
+    [
+        ([7, 7, 8, 7 + (1 << 27) - 1], True),
+        ([7, 7, 8, 7 + (1 << 27)], False),
+        ([7, 7, 6, 8], False),
+        ([7, 8, 7 + (1 << 27), 9], False),
+    ],
+)
+def test_a_cache_trace_does_not_run_backwards_nor_four_years(times: list[int], is_one: bool) -> None:
+    records = np.zeros(4, oracle_general.RECORD)
+    records["time"], records["ident"], records["length"], records["next"] = times, 1, 512, -1
+    assert oracle_general.sniff(records.tobytes(), "x") == is_one
+
+
 def test_times_of_a_cache_trace_are_seconds(tmp_path: Path) -> None:
     records = np.zeros(4, oracle_general.RECORD)
     records["time"], records["ident"], records["length"], records["next"] = (7, 8, 8, 10), (1, 2, 1, 3), 512, -1

@@ -220,6 +220,7 @@ MADE = [
     'linkat(AT_FDCWD, "a", 7, "b", 0) = 0'),
     (f"265 0 7 1 {AT} 2 0 0", "0 0", ["a", "b"], 'linkat(7, "a", AT_FDCWD, "b", 0) = 0'), ("265 0 7 1 7 2 0 0",
     "0 0", ["a"], "path (its call makes the row)"),
+    (f"265 0 3 1 {AT} 2 1000 0", "0 0", ["", "/b"], 'linkat(3, "", AT_FDCWD, "/b", AT_EMPTY_PATH) = 0'),
     ("88 0 1 2 0 0 0 0", "0 0", ["t", "/l"], 'symlink("t", "/l") = 0'), ("266 0 1 7 2 0 0 0", "0 0", ["t", "l"],
     'symlinkat("t", 7, "l") = 0'),
     ("88 0 1 2 0 0 0 0", "0 0", ["t"], "path (its call makes the row)"), ("80 0 1 0 0 0 0 0", "0 0", ["/d"],
@@ -252,6 +253,17 @@ def test_a_call_with_what_it_left_in_memory(call: str, left: str, paths: list[st
         assert take.take(f"p 1 5 1000000000 {path}") == "path (its call makes the row)"
     made = take.take(f"c 1 5 2000000003 {call} {left}")
     assert made == (f"5 100000002.000000003 {text}" if ") = " in text else text)
+
+
+def test_a_nameless_file_that_gets_a_name_stays_itself(tmp_path: Path) -> None:
+    """O_TMPFILE, and linkat with AT_EMPTY_PATH (0x1000)."""
+    lines = ["scmsim-calls 1", "p 1 1 1 /d", f"c 1 1 2 257 3 {AT} 1 410002 180 0 0 0 0", "c 1 1 3 1 5 3 1 5 0 0 0 0 0",
+    "p 1 1 4 ", "p 1 1 4 /d/a",
+             f"c 1 1 5 265 0 3 1 {AT} 2 1000 0 0 0", "p 1 1 6 /d/a", f"c 1 1 7 257 4 {AT} 1 0 0 0 0 0 0"]  # fmt: skip
+    case = convert_text(tmp_path, "\n".join(lines) + "\n")
+    assert [row[0] for row in case.rows] == ["create", "write", "link", "open"] and len(
+        set(case.records["file"].tolist())
+    ) == 1
 
 
 def test_paths_are_those_of_the_thread_and_of_its_next_call() -> None:
