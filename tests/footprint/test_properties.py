@@ -102,6 +102,22 @@ def test_touches_stand_where_the_reference_has_them(tmp_path_factory, book, know
 def test_many_calls_around_an_amount(tmp_path: Path, seed: int) -> None:
     """Kinds with calls of their own and without, opens that make an open file, amounts near each other."""
     random, book = np.random.default_rng(seed), []
+    amounts = [
+        0,
+        64,
+        94,
+        124,
+        128,
+        154,
+        158,
+        184,
+        188,
+        218,
+        222,
+        252,
+        282,
+        400,
+    ]  # of one to some events, and between them
     pages = [(4096, 12), (4096 << 9, 21), (12288, 12), (1 << 40, 12), *CACHES]
     for _ in range(30):
         touches = [
@@ -111,7 +127,7 @@ def test_many_calls_around_an_amount(tmp_path: Path, seed: int) -> None:
         opening = int(random.integers(0, 4)) if random.random() < 0.6 else None
         book.append(
             Entry(
-                int(random.choice([0, 1, 3, TOUCH][seed % 2 :])), sites, int(random.integers(0, 400)), touches, opening
+                int(random.choice([0, 1, 3, TOUCH][seed % 2 :])), sites, int(random.choice(amounts)), touches, opening
             )
         )
     known = [
