@@ -142,6 +142,7 @@ def fewest(start, offset, count):
     return found
 
 
+@pytest.mark.skipif(not NO_JIT, reason="a subroutine is compiled into its kernel only")
 @pytest.mark.parametrize(
     "run",
     [(0, 0, 0), (0, 0, 1), (0, 0, 5), (1, 0, 5), (4, 8, 12), (6, 2, 300), (512, 0, 513), (1 << 18, 0, (1 << 19) + 7)],

@@ -1,5 +1,6 @@
 """Footprints between events: the kernels beside their reference; files, kernels and models without a table."""
 
+import bisect
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -15,7 +16,8 @@ from scmsim.core.records import EVENT, EVENTS, KERNEL, LOAD, OPS, SLICE, SPACES,
 from scmsim.footprint import interleave
 from scmsim.footprint.describe import FIRST, GROWS, HELD, NONE, OPERATION, begin, describe
 from scmsim.footprint.expand import expanded
-from scmsim.footprint.interleave import OPEN_FILE, PAGE
+from scmsim.footprint.interleave import CALL, OPEN_FILE, PAGE
+from tests.conftest import NO_JIT
 from tests.footprint.reference import Described, Entry, Inodes, Player
 from tests.fs import drive
 
@@ -102,28 +104,13 @@ def test_touches_stand_where_the_reference_has_them(tmp_path_factory, book, know
 def test_many_calls_around_an_amount(tmp_path: Path, seed: int) -> None:
     """Kinds with calls of their own and without, opens that make an open file, amounts near each other."""
     random, book = np.random.default_rng(seed), []
-    amounts = [
-        0,
-        64,
-        94,
-        124,
-        128,
-        154,
-        158,
-        184,
-        188,
-        218,
-        222,
-        252,
-        282,
-        400,
-    ]  # of one to some events, and between them
+    amounts = [0, 64, 94, 124, 128, 154, 158, 184, 188, 218, 222, 252]  # of one to some events, and between them
     pages = [(4096, 12), (4096 << 9, 21), (12288, 12), (1 << 40, 12), *CACHES]
     for _ in range(30):
         touches = [
             (pages[random.integers(0, len(pages))], bool(random.integers(0, 2))) for _ in range(random.integers(0, 12))
         ]
-        sites = frozenset(np.flatnonzero(random.random(4) < 0.4).tolist())
+        sites = frozenset(np.flatnonzero(random.random(4) < (0.4 if seed < 6 else 0.05)).tolist())  # large groups, too
         opening = int(random.integers(0, 4)) if random.random() < 0.6 else None
         book.append(
             Entry(
@@ -137,7 +124,7 @@ def test_many_calls_around_an_amount(tmp_path: Path, seed: int) -> None:
     ]  # fmt: skip
     drawn = [
         (int(random.integers(0, 4)), int(random.choice([LOAD, STORE, WORK])), int(random.integers(0, 4)))
-        for _ in range(40)
+        for _ in range(40 if seed < 6 else 8)
     ]
     order = [SITES[k] for k in random.permutation(4)]
     compare(tmp_path / "f.npz", book, known, drawn, (int(random.integers(1, 6)), int(random.integers(1, 6)), order))
@@ -208,6 +195,16 @@ def test_operations_are_described_as_the_reference_does(rows, sizes) -> None:
         assert made["inode"] == (NONE if wanted.inode is None else wanted.inode)
         assert made["opening"] == (NONE if wanted.opening is None else wanted.opening)
     assert int(state.used[0]) == slow.used and int(state.free[0]) == len(slow.freed)
+
+
+@pytest.mark.skipif(not NO_JIT, reason="a subroutine is compiled into its kernel only")
+def test_calls_of_the_same_amount_begin_with_the_first() -> None:
+    calls = np.zeros(7, CALL)
+    calls["amount"] = amounts = [5, 5, 7, 7, 7, 9, 9]
+    for first, behind in ((0, 7), (1, 4), (3, 3)):
+        for amount in range(4, 11):
+            expected = bisect.bisect_left(amounts, amount, first, behind)
+            assert int(interleave._first_of(calls, first, behind, amount)) == expected
 
 
 @pytest.mark.parametrize("seed", range(4))
