@@ -61,7 +61,7 @@ ROOMS = {
     **{f"fs/{family}": (f"fs/{family}", *OF_ALL) for family in (
         "engine", "ext2", "ext4", "nova", "pmfs", "scm_manager", "splitfs", "tmpfs", "vsm", "winefs", "xfs",
     )},
-    "alloc/aligned_holes": ("fs/winefs", *OF_ALL),
+    "alloc/aligned_holes": ("alloc", "fs/winefs", *OF_ALL),
     "alloc": ("alloc",),
     **dict.fromkeys(("mmu/cpuid", "mmu/host"), ("mmu/test_host.py",)),
     "mmu": tuple(f"mmu/test_{name}.py" for name in (

@@ -8,6 +8,7 @@ were ever in use have bits (`touched`), so the state of a large device follows w
 
 import numpy as np
 
+from scmsim.alloc.first_fit import lowest_bit
 from scmsim.jit import kernel
 
 SMALLEST_SHIFT, LARGEST_SHIFT = 5, 17  # log2 of bytes
@@ -114,16 +115,6 @@ def _clear(s, arena, chunk, node, order):
 
 
 @kernel
-def _lowest_bit(word):
-    n = 0
-    for step in (32, 16, 8, 4, 2, 1):
-        if word & ((_ONE << step) - 1) == 0:
-            word >>= step
-            n += step
-    return n
-
-
-@kernel
 def _first(s, arena, chunk, order):
     """Lowest free node of an order in a chunk, 0: none."""
     at, first = s.nodes + chunk * WORDS, LEAVES >> order
@@ -132,7 +123,7 @@ def _first(s, arena, chunk, order):
         if first < 64:
             word &= ((_ONE << first) - 1) << first
         if word != 0:
-            return w * 64 + _lowest_bit(word)
+            return w * 64 + lowest_bit(word)
     return 0
 
 
@@ -143,7 +134,7 @@ def _chunk_with(s, arena, order):
         word = arena[s.having + order * s.span + w]
         if word != 0:
             s.lowest[order] = w
-            return w * 64 + _lowest_bit(word)
+            return w * 64 + lowest_bit(word)
     s.lowest[order] = (s.touched + 63) >> 6
     return -1
 

@@ -18,6 +18,8 @@ steps = st.lists(st.tuples(st.sampled_from(["huge", "single", "give"]), st.integ
 @given(steps=steps)
 @example(steps=[("huge", 0), *[("single", 299)] * 3])
 @example(steps=[*[("huge", 0)] * 7, *[("single", 299)] * 2, *[("huge", 0)] * 9])  # 64 words of bits are used up
+@example(steps=[*[("huge", 0)] * 8, *[("single", 299)] * 4])
+@example(steps=[*[("huge", 0)] * 15, ("give", 7), ("give", 0), *[("huge", 0)] * 3, *[("single", 299)] * 4])
 def test_no_block_is_given_out_twice(steps):
     state = new_state(STATE, 64 + first_fit.arena_words(BLOCKS), np.zeros((1, 4), np.int64))
     first_fit.attach(state, RESERVED, BLOCKS)
@@ -34,6 +36,9 @@ def test_no_block_is_given_out_twice(steps):
             start = int(aligned_fit.allocate(s, arena, UNIT))
             runs = [i for i in range(0, BLOCKS, UNIT) if free.issuperset(range(i, i + UNIT))]
             assert start == (runs[0] if runs else -1)
+            for want in (1, 3, 100):
+                left = len(runs) - (start >= 0)
+                assert int(aligned_fit.count_runs(s, arena, UNIT, want)) == min(left, want)
         else:
             start = int(first_fit.allocate(s, arena, count))
             count = int(s.got)

@@ -101,6 +101,27 @@ def test_everything_joins_again():
     assert int(device.record.splits) == int(device.record.joins)
 
 
+@pytest.mark.parametrize(("origin", "chunks"), [(0, 1), (4096, 3), (1 << 20, 70)])
+def test_many_requests_and_releases(origin, chunks):
+    """Blocks of all sizes, freed whole, half by half, or not at all, on a device that is full at times."""
+    random, device, taken = np.random.default_rng(chunks), Device(origin, chunks), []
+    for step in range(220):
+        if not taken or random.random() < 0.6:
+            block = device.take(int(random.choice([0, 1, 3, 6, 9, buddy.TOP - 1, buddy.TOP])))
+            taken += [block] if block[0] >= 0 else []
+            continue
+        at, order = taken.pop(int(random.integers(0, len(taken))))
+        if order > 0 and random.random() < 0.4:
+            half = SMALLEST << (order - 1)
+            device.taken[at] = device.taken[at + half] = half
+            taken.append((at + half, order - 1))
+            order -= 1
+        device.give(at, order)
+        if step % 20 == 0:
+            device.check()
+    device.check()
+
+
 @pytest.mark.parametrize(("length", "size"), [(1, 32), (32, 32), (33, 64), (512, 512), (513, 1024), (131072, 131072)])
 def test_a_request_is_rounded_up_to_a_power_of_two(length, size):
     assert SMALLEST << int(buddy.order_for(length)) == size
@@ -127,3 +148,15 @@ def test_blocks_beyond_the_first_64_chunks_are_found_again():
     assert device.take(3) == (4096 + 70 * LARGEST, 3)
     assert device.take(buddy.TOP) == (4096 + 130 * LARGEST, buddy.TOP)
     device.check()
+
+
+@pytest.mark.parametrize(("used", "more", "target"), [(64, 1, 128), (64, 64, 128), (64, 65, 129), (10, 200, 210)])
+def test_larger_bitmaps_ask_for_the_words_that_they_take(used, more, target):
+    """For twice as many chunks, or as many more as are wanted."""
+    state = new_state(STATE, 64 + buddy.arena_words(64), np.zeros((1, 4), np.int64))
+    buddy.attach(state, 0, 1 << 30)
+    for _ in range(used):
+        buddy.allocate(state.record[0], state.arena, buddy.TOP)
+    record, arena = state.record[0], state.arena[: int(state.record.arena_top[0])]
+    assert not buddy.ready(record, arena, more)
+    assert int(record.need_words) == buddy.arena_words(target) == target * 128 + 13 * -(-target // 64)

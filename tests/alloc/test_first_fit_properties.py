@@ -182,3 +182,42 @@ def test_the_state_of_a_huge_device_follows_what_is_in_use():
             assert first_fit.ready(record, state.arena, 100)
         assert (int(first_fit.allocate(record, state.arena, 100)), int(record.got)) == (100 * (i + 1), 100)
     assert len(state.arena) <= 1 << 13 and int(record.free_blocks) == (1 << 40) - 10_100
+
+
+@pytest.mark.parametrize(("reserved", "extra", "at_once"), [(0, 9000, None), (65, 4200, 100), (63, 200, 1)])
+def test_many_requests_and_releases(reserved, extra, at_once):
+    random, device, runs = np.random.default_rng(extra), Device(reserved, reserved + extra, at_once), []
+    for _ in range(150):
+        what, count = random.integers(0, 5), int(random.choice([1, 3, 8, 63, 64, 65, 130, 700]))
+        if what < 2:
+            runs.append(device.take(count))
+        elif what == 2:
+            runs.append(device.take_whole(count))
+        elif runs:
+            start, got = runs.pop(int(random.integers(0, len(runs))))
+            cut = int(random.integers(0, got + 1)) if got > 0 else 0
+            for run in ((start, cut), (start + cut, got - cut)):
+                if run[1] > 0:
+                    device.give(*run)
+    device.check()
+
+
+@pytest.mark.parametrize(
+    ("words", "bits"), [((1,), (0,)), ((-(1 << 63),), (63,)), ((6, 1 << 32, 3 << 31, -1), (1, 32, 31, 0))]
+)
+def test_the_lowest_bit_of_a_word(words, bits):
+    assert [int(first_fit.lowest_bit(np.int64(word))) for word in words] == list(bits)
+
+
+@pytest.mark.parametrize(
+    ("tracked", "more", "target"),
+    [(4096, 1, 8192), (4096, 4096, 8192), (4096, 4097, 8193), (100, 63, 200), (64, 1, 128), (4097, 1, 8194)],
+)
+def test_larger_bitmaps_ask_for_the_words_that_they_take(tracked, more, target):
+    """Twice as many blocks, or as many more as are wanted."""
+    state = new_state(STATE, 64 + first_fit.arena_words(tracked), np.zeros((1, 4), np.int64))
+    first_fit.attach(state, 0, 1 << 20, tracked)
+    first_fit.allocate(state.record[0], state.arena, tracked)
+    record, arena = state.record[0], state.arena[: int(state.record.arena_top[0])]
+    assert not first_fit.ready(record, arena, more)
+    assert int(record.need_words) == first_fit.arena_words(target) == -(-target // 64) + -(-target // 4096)

@@ -38,3 +38,38 @@ def test_aligned_space_of_small_blocks_counts_from_the_device_s_beginning():
     assert contiguity.histogram(np.array([3]), 512) == {1024: 1}
     assert set(contiguity.of_runs(*2 * [np.zeros(0, np.int64)]).values()) == {0}  # of a full device
     assert "free_bytes" not in drive.Model("scm-manager", drive.files(0, dirs=[0]), capacity="8MiB").space()
+
+
+def test_free_runs_of_a_model_s_bitmaps():
+    """100 of 300 blocks are tracked; those behind are free, the rest of the last word with them."""
+    fields = [("tracked", "i8"), ("blocks", "i8"), ("bits", "i8")]
+    arena = np.array([7, 0b1011, 1 << 35, 9], np.int64)
+    runs = [(0, 2), (3, 1), (99, 201)]
+    for blocks, tail in ((300, 201), (129, 30), (128, 29), (110, 11), (100, 1)):
+        record = np.array((100, blocks, 1), fields)
+        start, length, block = contiguity.of_model(record, arena)
+        assert list(zip(start.tolist(), length.tolist(), strict=True)) == [*runs[:2], (99, tail)] and block == 4096
+    record = np.array((128, 128, 1), fields)
+    assert contiguity.of_model(record, arena)[1].tolist() == [2, 1, 1]
+    lent = np.array((100, 300, 1, 4, 2), [*fields, ("stack", "i8"), ("free_supers", "i8")])
+    start, length, block = contiguity.of_model(lent, np.array([*arena, 1024, 300], np.int64))
+    assert (
+        list(zip(start.tolist(), length.tolist(), strict=True)) == [*runs[:2], (99, 201 + 512), (1024, 512)]
+        and block == 4096
+    )
+    own = np.array((100, 100, 1, 1 << 20, 9), [*fields, ("origin", "i8"), ("shift", "i8")])
+    start, length, block = contiguity.of_model(own, arena)
+    assert list(zip(start.tolist(), length.tolist(), strict=True)) == [(2048, 2), (2051, 1), (2147, 1)] and block == 512
+    assert contiguity.of_model(np.array((100, 0, 1), fields), arena) is None
+
+
+def test_runs_by_the_power_of_two_below_their_length():
+    assert contiguity.histogram(np.array([1, 2, 3, 4, 1023, 1024])) == {
+        4096: 1,
+        8192: 2,
+        16384: 1,
+        512 * 4096: 1,
+        1024 * 4096: 1,
+    }
+    told = contiguity.of_runs(np.array([512, 1000, 2047]), np.array([1, 700, 1026]))
+    assert told == {"free_bytes": 1727 * 4096, "free_2m_bytes": 3 << 21, "largest_free_bytes": 1026 * 4096}

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scmsim.alloc import contiguity, pages
+from scmsim.alloc import contiguity, frames, pages
 from scmsim.core import registry
 from scmsim.core.records import KEEP_SIZE
 from scmsim.study.space import _Device
@@ -62,17 +62,31 @@ def names(state):
 @settings(max_examples=5 if NO_JIT else 40)
 @given(steps=STEPS)
 def test_the_kernel_holds_the_frames_of_the_twin(policy, steps):
+    compare(
+        policy,
+        [
+            (op, file, offset * 4096 + 5, length * 4096 - 7 if length else 0, other)
+            for op, file, offset, length, other in steps
+        ],
+    )
+
+
+def compare(policy, steps):
+    """Operations (name, file, offset, length, other file) on both."""
     fast, slow = devices(policy)
-    rows = []
-    for op, file, offset, length, other in steps:
+    rows, first_failed = [], -1
+    for number, (op, file, *bytes_, other) in enumerate(steps):
         keep = op == "keep"
         op = "fallocate" if keep else op
-        bytes_ = (offset * 4096 + 5, length * 4096 - 7 if length else 0)
         rows.append((op, file, *bytes_, other if op == "rename" else -1, KEEP_SIZE if keep else 0))
+        failed = slow.counts["failed"]
         slow.op(op, file, *bytes_, other, keep)
+        if slow.counts["failed"] > failed and first_failed < 0:
+            first_failed = number
     if rows:
         fast._feed(drive.ops(*rows).view(np.ndarray))
     assert names(fast.record[0]) == list(slow.counts.values())
+    assert (int(fast.record[0].first_failed), int(fast.record[0].seen)) == (first_failed, len(rows))
     for file in range(FILES):
         twin = slow.files.get(file)
         assert int(fast.files[file, pages.SIZE]) == (twin[0] if twin else -1)
@@ -84,6 +98,59 @@ def test_the_kernel_holds_the_frames_of_the_twin(policy, steps):
     total = fast.report(0, np.zeros(len(fast.files), np.bool_)).total
     assert total["live_bytes"] <= total["allocated_bytes"] <= total["capacity_bytes"]
     assert total["allocated_bytes"] + total["free_bytes"] == total["capacity_bytes"]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("seed", range(3))
+def test_many_operations_on_a_device_that_is_often_full(policy, seed):
+    """Lengths at the edges of frames, of large pages and of the threshold; the first operation of seed 0 fails."""
+    random = np.random.default_rng(seed)
+    edges = [edge * 4096 + more for edge in (0, 1, 15, 16, 17, 64, 511, 512, 513, 1024, 1500) for more in (-1, 0, 1)]
+    steps = [("write", 0, 0, (FRAMES + 1) * 4096, 0)] if seed == 0 else []
+    for _ in range(60):
+        op, offset = str(random.choice(OPS)), int(random.choice([0, 0, 4096, 65536, 100_000]))
+        if op == "truncate":
+            offset = max(int(random.choice(edges)), 0)
+        length = max(int(random.choice(edges)) - offset, 0)
+        steps.append((op, int(random.integers(0, FILES)), offset, length, int(random.integers(0, FILES))))
+    compare(policy, steps)
+
+
+@pytest.mark.parametrize("policy", ["two-zone", "one-zone"])
+@pytest.mark.parametrize("length", [65535, 65536, 65537])
+def test_a_file_moves_above_the_threshold_and_not_at_it(policy, length):
+    compare(
+        policy,
+        [
+            ("write", 0, 0, 4096, 0),
+            ("write", 0, 0, length, 0),
+            ("write", 1, 0, length, 0),
+            ("write", 2, 0, 3 * FRAMES * 1024, 0),
+        ],
+    )
+
+
+def fewest(start, offset, count):
+    """Pages by their order that cover a run: the largest that is aligned in both, again and again."""
+    found = [0] * (frames.GIANT + 1)
+    while count:
+        order = max(
+            o for o in range(frames.GIANT + 1) if start % (1 << o) == offset % (1 << o) == 0 and 1 << o <= count
+        )
+        found[order] += 1
+        start, offset, count = start + (1 << order), offset + (1 << order), count - (1 << order)
+    return found
+
+
+@pytest.mark.skipif(not NO_JIT, reason="a subroutine is compiled into its kernel only")
+@pytest.mark.parametrize(
+    "run",
+    [(0, 0, 0), (0, 0, 1), (0, 0, 5), (1, 0, 5), (4, 8, 12), (6, 2, 300), (512, 0, 513), (1 << 18, 0, (1 << 19) + 7)],
+)
+def test_a_run_is_the_fewest_pages(run):
+    row = np.zeros(frames.GIANT + 1, np.int64)
+    pages._cut(*run, row)
+    assert row.tolist() == fewest(*run)
 
 
 @given(

@@ -87,6 +87,19 @@ def test_both_do_the_same(percent, rows):
     assert int(zones.state.record.supers[0]) == (BLOCKS - zones.boundary) // SUPER
 
 
+def test_a_long_run_of_both_zones():
+    random, zones = np.random.default_rng(1), Zones(50)
+    for number in range(150):
+        action = str(random.choice(["alloc", "free", "expand", "shrink", "lend", "take"]))
+        zones.do(
+            action,
+            int(random.integers(0, LISTS)),
+            int(random.integers(0, 13) if action != "take" else random.integers(1, 400)),
+        )
+        if number % 10 == 9:
+            zones.check()
+
+
 def test_the_boundary_is_where_it_was_asked_for():
     assert two_zone.boundary_of(100, 1 << 20, 50) == 1 << 19
     assert two_zone.boundary_of(100, 1 << 20, 100) == 1 << 20

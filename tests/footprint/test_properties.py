@@ -1,5 +1,6 @@
 """Footprints between events: the kernels beside their reference; files, kernels and models without a table."""
 
+import bisect
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -15,7 +16,8 @@ from scmsim.core.records import EVENT, EVENTS, KERNEL, LOAD, OPS, SLICE, SPACES,
 from scmsim.footprint import interleave
 from scmsim.footprint.describe import FIRST, GROWS, HELD, NONE, OPERATION, begin, describe
 from scmsim.footprint.expand import expanded
-from scmsim.footprint.interleave import OPEN_FILE, PAGE
+from scmsim.footprint.interleave import CALL, OPEN_FILE, PAGE
+from tests.conftest import NO_JIT
 from tests.footprint.reference import Described, Entry, Inodes, Player
 from tests.fs import drive
 
@@ -96,11 +98,45 @@ def operations_of(known: list[Described], kinds: list[int]) -> np.ndarray:
     st.permutations(SITES),
 )
 def test_touches_stand_where_the_reference_has_them(tmp_path_factory, book, known, drawn, alike, chunk, theirs) -> None:
+    compare(tmp_path_factory.mktemp("footprint") / "f.npz", book, known, drawn, (alike, chunk, theirs))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_many_calls_around_an_amount(tmp_path: Path, seed: int) -> None:
+    """Kinds with calls of their own and without, opens that make an open file, amounts near each other."""
+    random, book = np.random.default_rng(seed), []
+    amounts = [0, 64, 94, 124, 128, 154, 158, 184, 188, 218, 222, 252]  # of one to some events, and between them
+    pages = [(4096, 12), (4096 << 9, 21), (12288, 12), (1 << 40, 12), *CACHES]
+    for _ in range(30):
+        touches = [
+            (pages[random.integers(0, len(pages))], bool(random.integers(0, 2))) for _ in range(random.integers(0, 12))
+        ]
+        sites = frozenset(np.flatnonzero(random.random(4) < (0.4 if seed < 6 else 0.05)).tolist())  # large groups, too
+        opening = int(random.integers(0, 4)) if random.random() < 0.6 else None
+        book.append(
+            Entry(
+                int(random.choice([0, 1, 3, TOUCH][seed % 2 :])), sites, int(random.choice(amounts)), touches, opening
+            )
+        )
+    known = [
+        Described("", *(random.random(2) < 0.3), int(random.choice([0, 0, 200])), int(random.integers(0, 4)),
+        int(random.integers(-1, 3)), None, bool(k % 2))
+        for k in range(4)
+    ]  # fmt: skip
+    drawn = [
+        (int(random.integers(0, 4)), int(random.choice([LOAD, STORE, WORK])), int(random.integers(0, 4)))
+        for _ in range(40 if seed < 6 else 8)
+    ]
+    order = [SITES[k] for k in random.permutation(4)]
+    compare(tmp_path / "f.npz", book, known, drawn, (int(random.integers(1, 6)), int(random.integers(1, 6)), order))
+
+
+def compare(path: Path, book: list[Entry], known: list[Described], drawn: list, how: tuple) -> None:
+    alike, chunk, theirs = how
     theirs = theirs[:3]  # one mechanism of the model is unknown to the file
     shared = {SITES.index(name) for name in theirs}
     own = [{bit for bit in (60, 61, 62) if one.amount >> bit - 60 & 1} for one in book]
     book = [one._replace(sites=one.sites & shared | more) for one, more in zip(book, own, strict=True)]
-    path = tmp_path_factory.mktemp("footprint") / "f.npz"
     stored(path, book, theirs)
     with mock.patch.object(footprint, "CHUNK", chunk):
         prints = footprint.read(path, SITES)
@@ -164,6 +200,52 @@ def test_operations_are_described_as_the_reference_does(rows, sizes) -> None:
     assert int(state.used[0]) == slow.used and int(state.free[0]) == len(slow.freed)
 
 
+@pytest.mark.skipif(not NO_JIT, reason="a subroutine is compiled into its kernel only")
+def test_calls_of_the_same_amount_begin_with_the_first() -> None:
+    calls = np.zeros(7, CALL)
+    calls["amount"] = amounts = [5, 5, 7, 7, 7, 9, 9]
+    for first, behind in ((0, 7), (1, 4), (3, 3)):
+        for amount in range(4, 11):
+            expected = bisect.bisect_left(amounts, amount, first, behind)
+            assert int(interleave._first_of(calls, first, behind, amount)) == expected
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_many_operations_on_few_files(seed: int) -> None:
+    random, names = (
+        np.random.default_rng(seed),
+        [name for name in OPS if name not in ("load", "store", "flush", "fence")],
+    )
+    usual = [
+        "create",
+        "write",
+        "fallocate",
+        "truncate",
+        "unlink",
+        "rename",
+        "read",
+        "link",
+        "open",
+        "close",
+        "mmap",
+        "munmap",
+    ]
+    rows = []
+    for _ in range(120):
+        op = str(random.choice(usual if random.random() < 0.9 else ["mkdir", "rmdir", "sync", "stat", "msync"]))
+        assert op in names
+        rows.append(
+            (
+                op,
+                int(random.integers(0, 4)),
+                int(random.integers(0, 9)),
+                int(random.integers(0, 9)),
+                int(random.integers(-1, 4)),
+            )
+        )
+    test_operations_are_described_as_the_reference_does.hypothesis.inner_test(rows, [5, -1, 0, 3, -1, -1])
+
+
 def test_an_operation_that_goes_on_in_the_next_buffer_has_its_touches_once(tmp_path: Path) -> None:
     stored(tmp_path / "f.npz", [Entry(2, frozenset(), 0, [((4096, 12), False)] * 5, None)], SITES)
     prints = footprint.read(tmp_path / "f.npz", SITES)
@@ -199,3 +281,28 @@ def test_mistakes_are_one_line(tmp_path: Path) -> None:
         (tmp_path / "x.npz").write_bytes(content)
         with pytest.raises(UsageError, match="has no footprints .*; make it with scmsim lab footprints"):
             footprint.read(tmp_path / "x.npz", [])
+
+
+def test_the_nearest_kernel_stands_for_another() -> None:
+    """By releases of Linux, of which 5.20 and 6.0 would be the same."""
+    nearest = {
+        "5.13": "5.10",
+        "5.15": "5.10",
+        "5.16": "6.1",
+        "6.0": "6.1",
+        "6.6": "6.1",
+        "6.8.0-mine": "6.12",
+        "7.0": "6.12",
+        "4.19": "5.10",
+        "x": "5.10",
+    }
+    assert {kernel: footprint.standing_for(kernel) for kernel in nearest} == nearest
+
+
+@pytest.mark.parametrize(("version", "calls"), [(footprint.FORMAT + 1, 1), (footprint.FORMAT, 0)])
+def test_footprints_of_another_version_or_without_calls_are_refused(tmp_path: Path, version: int, calls: int) -> None:
+    about: dict[str, Any] = {"fs": "tmpfs", "kernel": "6.1", "sites": [], "format": version}
+    arrays = {"touches": np.zeros(0, np.uint16), "pages": np.zeros(0, PAGE), "inodes": np.zeros((0, 1), np.int64)}
+    footprint.write(tmp_path / "f.npz", about, calls=np.zeros(calls, footprint.MEASURED), **arrays)
+    with pytest.raises(UsageError, match="of another version, or empty"):
+        footprint.read(tmp_path / "f.npz", [])

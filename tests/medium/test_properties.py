@@ -1,6 +1,7 @@
 """The medium kernel against its reference implementation, and laws that hold for any run."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -131,6 +132,22 @@ def test_a_page_displaces_what_is_dirty_in_its_places():
         rows.append(("STORE", 0, "pm", addr, length, 8, COUNTED))
         assert account(rows, 16 << 10) == slow(rows, 16 << 10)
     assert account(rows, 0)[0]["lines_written_back"] == 64 + 16 + 64
+
+
+@pytest.mark.parametrize("lines", [1, 8, 9, 64])
+@pytest.mark.parametrize("beside", [-1, 0, 1])
+def test_a_run_leaves_the_lines_beside_it(lines, beside):
+    """Lines of another page hold the slots before and behind a run that is stored, flushed or stored past the cache."""
+    far, first = 4096 * 64, 100 * 64
+    others = [
+        ("STORE", 0, "pm", far + first - 64, 64, 8, COUNTED),
+        ("STORE", 0, "pm", far + first + lines * 64, 64, 8, COUNTED),
+    ]
+    run = ("pm", first + 64 * beside, lines * 64, 8, COUNTED)
+    rows = [*others, ("STORE", 1, *run), *others, ("FLUSH", 1, *run[:3], 0, COUNTED), ("NTSTORE", 2, *run)]
+    rows += [("FLUSH", 0, "pm", far, 4096 * 16, 0, COUNTED), ("FLUSH", 0, "pm", 0, 4096 * 16, 0, COUNTED)]
+    for buffer_bytes in (0, 16 << 10):
+        assert account(rows, buffer_bytes) == slow(rows, buffer_bytes)
 
 
 def test_a_dirty_line_leaves_the_cache_once():

@@ -6,10 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scmsim.core.counters import COUNTERS
+from scmsim.core.errors import UsageError
 from scmsim.core.records import EVENTS
 from scmsim.mmu import batch, miss_count, mrc, presets, stack_distances
 from scmsim.mmu.build import build
 from scmsim.mmu.columns import SUPPLIED
+from tests.conftest import NO_JIT
 from tests.mmu.test_properties import machines, shape
 from tests.reference import mmu_slow
 
@@ -78,6 +80,35 @@ def test_plain_misses_are_those_of_the_whole_mmu(first, second, where, order):
     assert plain_misses(where, texts[0], None, 1 << order)["l1_misses"] == expected["l1_misses"]
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "order"),
+    [((4, 4), (32, 16), 12), ((8, 1), (6, 3), 21), ((16, 16), None, 12), ((64, 2), (8, 8), 14)],
+)
+def test_two_arrays_on_several_regions(first, second, order, monkeypatch):
+    """Against a list for each set, the page used last in front; some pages differ in their region alone."""
+    random = np.random.default_rng(order)
+    pages = random.zipf(1.4, 400) % 60 + (random.choice([0, 1, 3, -1 << 5], 400) << 24)
+    pages[1:][random.random(399) < 0.2] = pages[0]
+    if NO_JIT:  # several batches; compiled kernels know their size
+        monkeypatch.setattr(miss_count, "BATCH", 40)
+    tlbs = miss_count.Tlbs(miss_count.Shape(*first), miss_count.Shape(*second) if second else None, order)
+    for part in (pages[:150], pages[150:]):
+        assert tlbs.add((part << order) + 7)
+    left, expected = pages.tolist(), []
+    for entries, ways in filter(None, (first, second)):
+        sets, missed = [[] for _ in range(entries // ways)], []
+        for page in left:
+            mine = sets[page % len(sets)]
+            if page in mine:
+                mine.remove(page)
+            else:
+                missed.append(page)
+            sets[page % len(sets)] = [page, *mine][:ways]
+        left = missed
+        expected.append(len(missed))
+    assert tlbs.misses.tolist() == [*expected, 0][:2]
+
+
 def distances(pages):
     """Stack distance of each access, None where the page is new."""
     stack, found = [], []
@@ -126,6 +157,29 @@ def test_a_long_curve_makes_room_and_stays_exact():
     assert curve.misses([1 << 30])[0] == len(np.unique(where)) == curve.pages
 
 
+@pytest.mark.parametrize("accesses", [8190, 8191, 8192, 10_000, 17_000])
+def test_a_curve_of_few_pages_counts_its_times_anew(accesses):
+    """The first tables hold 8191 times, and are numbered anew before they are full."""
+    curve, out = mrc.Curve(12), np.empty(accesses, np.int64)
+    curve.add(np.arange(accesses) % 3 << 12, out)
+    assert out.tolist() == [-1, -1, -1, *[2] * (accesses - 3)] and curve.pages == 3
+    assert curve.misses([1, 2, 3, 4]).tolist() == [accesses, accesses, 3, 3]
+
+
+def test_pages_of_several_regions_are_told_apart():
+    """Addresses that are the same modulo 2**36, in an order in which each comes after each."""
+    regions = np.array([0, 1, 16, 0, 16, 1, 0, 1 << 10, 16, 1 << 20, 1, 1 << 20, 0, 1 << 10, 0])
+    for page in (0, 5):
+        table, curve = mrc.Geometries(12, (1, 2)), mrc.Curve(12)
+        table._short = np.empty(6, np.int64)  # several parts
+        where = (regions << 36) + (page << 12)
+        table.add(where)
+        curve.add(where)
+        found = distances(regions.tolist())
+        expected = [sum(d is None or d >= ways for d in found) for ways in range(1, 17)]
+        assert table.misses()[0].tolist() == expected == curve.misses(np.arange(1, 17)).tolist()
+
+
 def test_a_curve_that_makes_room_is_stack_distances():
     """More pages, and more accesses in a row to others, than the first tables hold; they lie far apart and near each other."""
     rng = np.random.default_rng(1)
@@ -170,6 +224,46 @@ def test_a_sample_of_everything_is_exact():
     assert np.allclose(sample.misses()[0], curve.misses([10, 100, 499, 500]))
 
 
+def estimated(where, order, rate, capacities):
+    """Misses of each capacity and half of their interval, page by page, as the module says that a sample is taken."""
+    word, limit = (1 << 64) - 1, max(1, round(rate * (1 << 24)))
+    share, kept, groups = limit / (1 << 24), [], []
+    for address in where.tolist():
+        page = (address & (1 << 57) - 1) >> order
+        mixed = page * 0x1E3779B97F4A7C15 & word
+        mixed ^= (mixed >> 29 | (word << 35 & word if mixed >> 63 else 0)) & word  # shifts are of signed numbers
+        mixed = mixed * 0x3F58476D1CE4E5B9 & word
+        if (mixed >> 32) & (1 << 24) - 1 < limit:
+            kept.append(page)
+            groups.append(mixed >> 57 & 15)
+    found, expected = distances(kept), len(where) * share
+
+    def ratio(capacity, left_out):
+        mine = [(d, group) for d, group in zip(found, groups, strict=True) if group != left_out]
+        fair = expected * (1 if left_out is None else 15 / 16)
+        hits = sum(d is not None and d / share < capacity for d, _ in mine)
+        return min(max(1 - (hits + fair - len(mine)) / max(expected if left_out is None else fair, 1), 0), 1)
+
+    misses, spread = [], []
+    for capacity in capacities:
+        less = [ratio(capacity, group) for group in range(16)]
+        middle = sum(less) / 16
+        misses.append(ratio(capacity, None) * len(where))
+        spread.append(2.131 * (15 / 16 * sum((one - middle) ** 2 for one in less)) ** 0.5 * len(where))
+    return misses, spread, round(len(set(kept)) / share)
+
+
+@pytest.mark.parametrize(("rate", "order"), [(0.3, 12), (0.7, 14), (1, 12)])
+def test_a_sample_is_taken_as_the_paper_says(rate, order):
+    where = (np.random.default_rng(3).zipf(1.3, 900) % 400 << 12) - (1 << 46)
+    sample, capacities = mrc.Sample(order, rate, [30, 5, 100, 300]), [5, 30, 100, 300]
+    for part in (where[:500], where[500:500], where[500:]):
+        sample.add(part)
+    misses, spread, pages = estimated(where, order, rate, capacities)
+    assert sample.capacities.tolist() == capacities and sample.pages == pages
+    assert np.allclose(sample.misses()[0], misses) and np.allclose(sample.misses()[1], spread)
+
+
 def test_too_many_regions_are_told():
     where = np.arange(300, dtype=np.int64) << 36
     tlbs = miss_count.Tlbs(miss_count.Shape(4, 4), None, 12)
@@ -177,3 +271,14 @@ def test_too_many_regions_are_told():
     assert tlbs.add(where[:255]) and tlbs.misses.tolist() == [255, 0]
     with pytest.raises(ValueError, match="regions"):
         mrc.Geometries(12).add(where)
+
+
+@pytest.mark.parametrize(("longest", "fits"), [(8192, False), (8193, True)])
+def test_times_are_numbers_of_32_bits(longest, fits, monkeypatch):
+    """A curve begins with 8192 times."""
+    monkeypatch.setattr(stack_distances, "_LONGEST", longest)
+    if fits:
+        mrc.Curve(12)
+        return
+    with pytest.raises(UsageError, match="more than 500 million distinct pages"):
+        mrc.Curve(12)

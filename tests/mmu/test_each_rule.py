@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 
 from scmsim.core.counters import COUNTERS
+from scmsim.core.errors import UsageError
 from scmsim.core.records import EVENTS
 from scmsim.mmu import batch, presets
+from scmsim.mmu import state as layout
 from scmsim.mmu.build import build
 from scmsim.mmu.columns import SUPPLIED
 from scmsim.mmu.replay import replay
+from tests.conftest import NO_JIT
 from tests.mmu.test_properties import SIDES, TIME, WALK_SOURCE, pack
 from tests.reference import mmu_slow
 
@@ -87,6 +90,7 @@ MACHINES = {
     ),
     "no walk caches": table(walk_cache=[]),
     "no PCID": table(invalidate={"pcid": 0, "ceiling": 2, "cores": 4, "program_cpus": 3, **COSTS}),
+    "a high ceiling": table(invalidate={"ceiling": 1000}),
     "told": table(invalidate={"ceiling": 9, "kernel_ceiling": 2, "cores": 4, "program_cpus": 3, **COSTS, **TOLD}),
 }  # fmt: skip
 
@@ -153,3 +157,42 @@ def test_streams(name):
         replay(state, counters, *pack([gone]), 1)
         slow.event(*gone[:-1])
     assert {field: int(counters[field][0]) for field in SUPPLIED} == counted(slow)
+
+
+@pytest.mark.skipif(not NO_JIT, reason="compiled kernels know the size of a batch when they are compiled")
+@pytest.mark.parametrize("name", ["base", "caches, 2 walkers", "one level", "nested", "split", "4 walkers"])
+def test_a_stream_of_several_batches(name, monkeypatch):
+    monkeypatch.setattr(batch, "BATCH", 64)
+    state, slow, counters = build(MACHINES[name]), mmu_slow.Mmu(MACHINES[name]), np.zeros(1, COUNTERS)
+    where = addresses(5, 150)
+    for part in (where[:64], where[64:65], where[65:]):
+        batch.replay_batch(state, counters, part, EVENTS.index("STORE"), 12)
+    for address in where.tolist():
+        slow.event("STORE", address, 1, 12, 1)
+    assert {field: int(counters[field][0]) for field in SUPPLIED} == counted(slow) | {
+        "instructions": 1000 * len(where), "mem_inst_retired_all_stores": 1000 * len(where),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("count", "fits"), [(layout.ARRAYS, True), (layout.ARRAYS + 1, False)])
+def test_a_machine_has_room_for_so_many_arrays(count, fits):
+    arrays = [array(1, 1, name=f"a{k}", pages=["4KiB"], first_level_for=[*SIDES]) for k in range(count)]
+    machine = table(arrays, walk_cache=[])
+    if fits:
+        build(machine)
+        return
+    with pytest.raises(UsageError, match=f"can have {layout.ARRAYS} TLB arrays and caches, not {count}"):
+        build(machine)
+
+
+@pytest.mark.parametrize(("entries", "fits"), [(layout.SLOTS - 8, True), (layout.SLOTS, False)])
+def test_a_machine_has_room_for_so_many_slots(entries, fits):
+    machine = table(
+        [array(entries // 8, 8, name="all", pages=["4KiB"], first_level_for=[*SIDES])],
+        walk_cache=[array(1, 8, entry="pde")],
+    )
+    if fits:
+        build(machine)
+        return
+    with pytest.raises(UsageError, match=f"can have {layout.SLOTS} slots together, not {layout.SLOTS + 8}"):
+        build(machine)

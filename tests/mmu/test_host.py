@@ -122,6 +122,95 @@ def test_caches_and_names() -> None:
     assert [cache.size >> 10 for cache in cpuid.caches(REGISTERS["zen5-epyc"])] == [48, 1024, 32768]
 
 
+def test_fields_of_a_cache() -> None:
+    """Leaf 4: kind, level and sharers - 1 in EAX, ways, partitions and bytes of a line in EBX, sets in ECX, each less 1."""
+
+    def cache(
+        kind: int, level: int, sharers: int, ways: int, parts: int, line: int, sets: int
+    ) -> tuple[int, int, int, int]:
+        return kind | level << 5 | 7 << 8 | sharers - 1 << 14, ways - 1 << 22 | parts - 1 << 12 | line - 1, sets - 1, 5
+
+    rows = [
+        cache(3, 3, 64, 11, 2, 64, 32),
+        cache(1, 1, 2, 12, 1, 128, 64),
+        cache(2, 1, 2, 8, 1, 64, 64),
+        cache(3, 2, 4096, 1024, 1024, 4096, 3),
+    ]
+    expected = [(1, 12 * 128 * 64, 12, 2), (2, 1024 * 1024 * 4096 * 3, 1024, 4096), (3, 11 * 2 * 64 * 32, 11, 64)]
+    registers = {(4, at): row for at, row in zip((0, 2, 3, 7), rows, strict=True)}
+    assert cpuid.caches(registers) == expected
+    moved = {(0x8000001D, sub): row for (_, sub), row in registers.items()}
+    assert cpuid.caches(moved | {(4, 0): cache(1, 1, 1, 1, 1, 1, 1)}) == expected
+    silent = moved | {(0x8000001D, 0): (0, 0, 0, 0), (4, 0): cache(1, 1, 1, 2, 3, 4, 5)}
+    assert cpuid.caches(silent) == [(1, 2 * 3 * 4 * 5, 2, 1)]
+    assert cpuid.caches({}) == [] and cpuid.arrays({}) == [] and cpuid.broadcast_pages({}) == 0
+
+
+def test_fields_of_leaf_18() -> None:
+    """The number of the last subleaf in EAX; ways and sizes in EBX, sets in ECX, kind and level in EDX."""
+    registers = {
+        (0x18, 0): (4, 0, 0, 0), (0x18, 1): (9, 6 << 16 | 0b0111, 16, 1 | 1 << 5 | 1 << 8),
+        (0x18, 2): (0, 3 << 16 | 0b1101, 5, 4 | 2 << 5),
+        (0x18, 3): (0, 8 << 16 | 0b0010, 1, 3), (0x18, 4): (0, 2 << 16 | 0b0010, 7, 5 | 7 << 5),
+        (0x18, 5): (0, 8 << 16 | 1, 1, 1 | 1 << 5),
+    }  # fmt: skip
+    assert cpuid.arrays(registers) == [
+        ("18", 1, "data", ("4K", "2M/4M"), 96, 6), ("18", 2, "load", ("4K", "4M", "1G"), 15, 3),
+        ("18", 7, "store", ("2M",), 14, 2),
+    ]  # fmt: skip
+
+
+def test_descriptors_of_leaf_2() -> None:
+    """A byte each; the lowest one of EAX is none, and a register with the highest bit set has none."""
+    found = cpuid.arrays(
+        {(2, 0): (0x03_05_55_03, 0x80_00_00_03, 0x00_00_00_57, 0xB1_00_00_00 & 0x7FFFFFFF | 0x5A << 16)}
+    )
+    assert [(array.kind, array.pages, array.entries) for array in found] == [
+        ("data", ("2M/4M",), 32), ("data", ("4K",), 16), ("data", ("4K",), 64), ("instruction", ("2M/4M",), 7),
+        ("data", ("4M",), 32),
+    ]  # fmt: skip
+
+
+def test_fields_of_amd() -> None:
+    registers = {(0x80000005, 0): (0x08_20_FF_10, 0x02_40_01_08, 0, 0),
+    (0x80000006, 0): (0x5_200_F_100, 0x8_003_0_005, 0, 0),
+                 (0x80000019, 0): (0xF_040_1_002, 0x4_010_2_008, 0, 0),
+                 (1, 0): (0xF << 8 | 0x0A << 20, 0, 0, 0)}  # fmt: skip
+    large = ("2M/4M",)
+    expected = [
+        ("80000005", 1, "data", large, 0x20, 8), ("80000005", 1, "instruction", large, 16, 16),
+        ("80000005", 1, "data", ("4K",), 64, 2),
+        ("80000005", 1, "instruction", ("4K",), 8, 1), ("80000006", 2, "data", large, 0x200, 6),
+        ("80000006", 2, "instruction", large, 0x100, 0x100), ("80000006", 2, "data", ("4K",), 3, 16),
+        ("80000019", 1, "data", ("1G",), 64, 64), ("80000019", 1, "instruction", ("1G",), 2, 1),
+        ("80000019", 2, "data", ("1G",), 16, 4), ("80000019", 2, "instruction", ("1G",), 8, 2),
+    ]  # fmt: skip
+    assert cpuid.arrays(registers) == sorted(expected)
+    newer = registers | {(1, 0): (0xF << 8 | 0x0B << 20, 0, 0, 0)}
+    by_32 = [(*a[:4], a[4] * 32, a[5] * 32 if a[5] == a[4] else a[5]) if a[1] == 2 else a for a in expected]
+    assert cpuid.arrays(newer) == sorted(by_32) == cpuid.arrays(registers | {(0x80000021, 0): (1 << 14, 0, 0, 0)})
+    assert cpuid.arrays(registers | {(0x80000021, 0): (1 << 13, 1 << 14, 0, 0)}) == sorted(expected)
+
+
+def test_instruction_and_names_by_their_bits() -> None:
+    assert [cpuid.broadcast_pages({(0x80000008, 0): (1, ebx, 2, 7 << 16 | 6)}) for ebx in (0, 8, 4, 16, 24)] == [
+        0,
+        7,
+        0,
+        0,
+        7,
+    ]
+    words = [int.from_bytes(b"Genu", "little"), int.from_bytes(b"ntel", "little"), int.from_bytes(b"ineI", "little")]
+    assert cpuid.text({(0, 0): (9, *words)}) == "GenuineIntel"
+    brand = {
+        (0x80000002 + k, 0): tuple(
+            int.from_bytes(b" A%d " % (4 * k + i), "little") if 4 * k + i < 9 else 0 for i in range(4)
+        )
+        for k in range(3)
+    }
+    assert cpuid.text(brand | {(0, 0): (9, *words)}) == "A0 A1 A2 A3 A4 A5 A6 A7 A8"
+
+
 @pytest.mark.parametrize("name", sorted(REGISTERS))
 def test_each_part_gives_a_machine_that_runs(name: str, tmp_path: Path) -> None:
     flags = frozenset(("la57", "pdpe1gb", "pcid", "hypervisor"))
@@ -167,6 +256,83 @@ def test_an_estimate_is_that_of_the_preset_that_it_names(name: str) -> None:
     assert checked == 2 and table["invalidate"].get("broadcast_from", 4) == 4
     assert table["invalidate"]["cores"] == 8 and table["invalidate"]["ceiling"] == 33
     assert host.table(host.Seen(REGISTERS[name], ceiling=77))["invalidate"]["ceiling"] == 77
+
+
+def test_numbers_of_a_detected_machine() -> None:
+    """Estimates in ns at 2 GHz; an eighth of a cache's lines hold entries of page tables, of a shared one a core's part."""
+    caches = {(4, 0): (1 | 1 << 5 | 1 << 14, 11 << 22 | 63, 63, 0), (4, 1): (3 | 2 << 5 | 1 << 14, 15 << 22 | 63, 2047, 0),
+              (4, 2): (3 | 3 << 5 | 31 << 14, 11 << 22 | 63, 40959, 0), (4, 3): (3 | 4 << 5, 63, 1, 0)}  # fmt: skip
+    leaf_18 = {
+        (0x18, 0): (2, 0, 0, 0),
+        (0x18, 1): (0, 4 << 16 | 1, 16, 1 | 1 << 5),
+        (0x18, 2): (0, 8 << 16 | 1, 8, 2 | 1 << 5),
+    }
+    seen = host.Seen(caches | leaf_18 | {(0, 0): (9, 1, 2, 3)}, cpus=8, ghz=2.0, ghz_source="measured: a test says it")
+    table = host.table(seen)
+    memory = [(entry["name"], entry["entries"], entry["ways"], entry["cycles"]) for entry in table["walk_memory"]]
+    # 48 KiB, 2 MiB, and 30 MiB of 16 cores of which 8 are there: the most that a machine has room for, in sets of 12 ways
+    assert memory == [("l1d", 96, 12, 5), ("l2", 4096, 16, 15), ("l3", 7680, 12, 60)]
+    numbers = {
+        part: {key: value for key, value in table[part].items() if key != "source"}
+        for part in ("walk", "invalidate", "time")
+    }
+    assert numbers == {
+        "walk": {"levels": 4, "largest_page": "2MiB", "memory_cycles": 180, "scm_cycles": 610, "walkers": 2},
+        "invalidate": {"cores": 8, "ceiling": 33, "invlpg_cycles": 200, "flush_cycles": 500, "shootdown_cycles": 4280,
+                       "shootdown_cpu_cycles": 75, "pcid": 0},
+        "time": {"ghz": 2.0, "cpi": 1.0, "stlb_hit_cycles": 7, "walk_hidden": 0.0, "copy_gb_s": 7.1, "syscall_ns": 60},
+    }  # fmt: skip
+    assert [(entry["entry"], entry["entries"], entry["ways"]) for entry in table["walk_cache"]] == [
+        ("pde", 32, 8),
+        ("pdpte", 4, 4),
+        ("pml4e", 4, 4),
+    ]
+    told = host.table(
+        host.Seen(
+            seen.registers | {(0x80000008, 0): (0, 8, 0, 7)},
+            frozenset(("pcid", "pdpe1gb")),
+            8,
+            2.0,
+            "measured",
+            5,
+            (6, 15),
+        )
+    )
+    assert told["invalidate"] | {"source": 0} == numbers["invalidate"] | {
+        "pcid": 1, "ceiling": 5, "broadcast_pages": 8, "broadcast_from": 4, "broadcast_cycles": 200, "sync_cycles": 1180,
+        "source": 0,
+    }  # fmt: skip
+    assert told["walk"]["largest_page"] == "1GiB" and len(seen.unseen) == 2
+    slow = host.Seen(seen.registers)
+    assert host.table(slow)["time"]["ghz"] == 3.0 and len(slow.unseen) == 3
+
+
+def test_arrays_that_share_a_page_size_are_one() -> None:
+    def told(
+        *arrays: tuple[tuple[str, ...], int, int], kind: str = "data", is_amd: bool = False, level: int = 1
+    ) -> list[tuple]:
+        found = [cpuid.Array("18", level, kind, *array) for array in arrays]
+        return [
+            (e["name"], e["pages"], e["entries"], e["ways"], e.get("coalesce")) for e in host.tlbs(found, is_amd=is_amd)
+        ]
+
+    assert told((("4K",), 64, 4), (("2M/4M",), 32, 4)) == [
+        ("l1-data-4kib", ["4KiB"], 64, 4, None),
+        ("l1-data-2mib", ["2MiB"], 32, 4, None),
+    ]
+    assert told((("4K", "2M"), 64, 4), (("2M", "1G"), 16, 4)) == [
+        ("l1-data-4kib", ["4KiB"], 64, 4, None), ("l1-data-2mib", ["2MiB"], 80, 4, None), ("l1-data-1gib", ["1GiB"], 16, 4,
+        None),
+    ]  # fmt: skip
+    assert told((("4K",), 64, 4), (("4K",), 32, 2)) == [("l1-data-4kib", ["4KiB"], 96, 6, None)]  # 16 sets each
+    assert told((("4K",), 64, 4), (("4K",), 64, 4)) == [("l1-data-4kib", ["4KiB"], 128, 4, None)]
+    amd = told((("4K",), 64, 64), (("2M/4M",), 64, 64), (("1G",), 16, 16), is_amd=True)
+    assert amd == [("l1-data-4kib-2mib", ["4KiB", "2MiB"], 64, 64, 4), ("l1-data-1gib", ["1GiB"], 16, 16, None)]
+    for entries, ways in ((2048, 16), (3072, 24), (4096, 16)):
+        assert told((("4K",), entries, 8), (("2M/4M",), entries, 4), is_amd=True, level=2)[0][2:] == (entries, ways, 8)
+    assert told((("4K",), 512, 8), (("2M/4M",), 512, 4), kind="instruction", is_amd=True, level=2) == [
+        ("l2-instruction-4kib-2mib", ["4KiB", "2MiB"], 512, 8, None),
+    ]  # fmt: skip
 
 
 def test_cores_are_pairs_of_package_and_core() -> None:

@@ -13,6 +13,7 @@ from scmsim.mmu.columns import SUPPLIED
 from scmsim.mmu.needless import MOST, mark_needed
 from scmsim.mmu.replay import replay_touched
 from scmsim.mmu.touches import PAGE, PLACE, table
+from tests.mmu.test_each_rule import MACHINES
 from tests.mmu.test_properties import events, machines, pack
 from tests.reference import mmu_slow, needless_slow
 
@@ -73,6 +74,32 @@ def test_events_in_the_sets_of_chunks_that_come_again(name):
         some = sorted(random.integers(0, 4, int(random.integers(0, 3))).tolist())
         rows.append((("LOAD", vaddr, 8, 12, 8, 0, 0), some, (int(random.integers(3)), int(random.integers(3)))))
     check(presets.read(name), pages, chunks, rows, None)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_chunks_on_a_machine_for_each_rule(name):
+    """Chunks that come again, of which some touch objects, and between them events that come to their sets or remove pages."""
+    random = np.random.default_rng(len(name))
+    orders = [12] * 8 + [21, 12, 30, 12]
+    pages = [(16 * at % 48 + at // 3, order, at % 3 if at > 5 else 0) for at, order in enumerate(orders)]
+    chunks = [random.integers(0, 24, length).tolist() for length in (3, 12, 30, 1)]
+    rows = []
+    for _ in range(50):
+        code, width = str(random.choice(["LOAD", "STORE", "FETCH", "FENCE"])), 8
+        vaddr = TOP + (int(random.choice([0, 16, 32, 48, 64, 1, 17])) << 12)
+        if random.random() < 0.15:
+            code, width = str(random.choice(["UNMAP", "REMAP"])), 0
+        some = sorted(random.integers(0, 4, int(random.integers(0, 3))).tolist())
+        rows.append(
+            (
+                (code, vaddr, int(random.choice([1, 8, 9000])), 12, width, 0, 0),
+                some,
+                tuple(random.integers(0, 4, 2).tolist()),
+            )
+        )
+    fulls = ("states", "count", "misses", "order_used", "touches_used", "lists")
+    check(MACHINES[name], pages, chunks, rows, None)
+    check(MACHINES[name], pages, chunks, rows[:12], fulls[[*MACHINES].index(name) % len(fulls)])
 
 
 def check(told, pages, chunks, rows, full):

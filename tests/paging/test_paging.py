@@ -202,3 +202,40 @@ def test_a_file_system_that_maps_by_itself_keeps_its_addresses(policy):
     batch.code, batch.space, batch.addr, batch.vaddr, batch.order = LOAD, PM, 77, -(5 << 40), 21
     plugin.place(plugin.start({"page_tables": "scm"}), batch, 1)
     assert (int(batch.vaddr[0]), int(batch.order[0])) == (-(5 << 40), 21 | SCM_TABLE)
+
+
+@pytest.mark.parametrize(
+    ("bytes_", "expected"),
+    [((4096, 4096, 0), (0, 1 << 31)), ((0, 1, 0), (0, 0)), ((1, 0, 0), (0, 1 << 32)), ((0, 0, 5), (1 << 32, 0)), ((1, 1, 2),
+    (1 << 31, 1 << 31)),
+     ((3, 1, 12), (3 << 30, 3 << 30))],
+)  # fmt: skip
+def test_shares_of_the_direct_map(bytes_, expected):
+    assert _linear.shares(*bytes_) == expected
+    for bad in ((0, 0, 0), (-1, 5, 5), (5, -1, 5), (5, 5, -1)):
+        with pytest.raises(UsageError, match="give one of them some bytes"):
+            _linear.shares(*bad)
+
+
+@pytest.mark.parametrize("bytes_", [(1, 3, 0), (1, 1, 2), (0, 1, 1), (1, 0, 0), (0, 0, 1)])
+def test_pages_of_the_direct_map_are_spread_as_the_golden_ratio_says(bytes_):
+    """Of the first GiBs, and of the first 2 MiB in them, as many are on each size as its share says, but for one or two."""
+    small, large, giant = bytes_
+    state = registry.load("paging", "base-4k").start(
+        {"direct_4k": small << 30, "direct_2m": large << 30, "direct_1g": giant << 30}
+    )
+    s, phi = state[0], 2654435769 / 2**32
+    of_giant, of_small = giant / (small + large + giant), small / max(small + large, 1)
+    where = [_linear.DIRECT_MAP + (k << 30) for k in range(120)] + [_linear.DIRECT_MAP + (k << 21) for k in range(400)]
+    found = [int(_linear.direct_order(s, np.int64(vaddr))) for vaddr in where]
+    expected = []
+    for vaddr in where:
+        gib, piece = (vaddr >> 30) % 2**24, (vaddr >> 21) % 2**28
+        expected.append(30 if gib * phi % 1 < of_giant else 12 if piece * phi % 1 < of_small else 21)
+    assert sum(a != b for a, b in zip(found, expected, strict=True)) <= 1  # a product that is cut off
+    assert abs(found[:120].count(30) - 120 * of_giant) <= 2
+    measured = np.array(where[:120]), np.full(120, 21, np.uint8)
+    assert _linear.measured_orders(state, *measured).tolist() == [30 if order == 30 else 21 for order in found[:120]]
+    outside = np.array([_linear.DIRECT_MAP - 1, _linear.VMALLOC, 5, _linear.DIRECT_MAP, _linear.VMALLOC - 1])
+    orders = _linear.measured_orders(state, outside, np.full(5, 12, np.uint8)).tolist()
+    assert orders[:3] == [12] * 3 and (orders[3:] == [12, 12]) == (small > 0)

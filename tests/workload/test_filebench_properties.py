@@ -71,6 +71,55 @@ def test_random_programs(path, threads, flowops, starved, seed):
     assert made(work) == play(work)
 
 
+ALL = [
+    ("createfile", ",fd=1", ",filesetname=a"), ("openfile", "", ",filesetname=c"), ("openfile", "", ",filesetname=c"),
+    ("read", "", ",filesetname=c", ",iosize=700"), ("fsync", "", ""), ("fsyncset", "", ",filesetname=c"), ("closefile", "", ""),
+    ("statfile", "", ",filesetname=c"), ("statfile", ",fd=1", ""), ("appendfilerand", ",fd=1", "", ",iosize=900"),
+    ("writewholefile", ",fd=2", ",filesetname=c", ",srcfd=1,iosize=2k"), ("readwholefile", ",fd=2", "", ",iosize=1k"),
+    ("write", ",fd=1", "", ",iosize=512,random,workingset=4k"), ("deletefile", ",fd=2", ",filesetname=c"),
+    ("closefile", ",fd=2", ""),
+    ("createfile", ",fd=2", ",filesetname=c"), ("closefile", ",fd=2", ""), ("closefile", ",fd=1", ""),
+    ("deletefile", ",fd=1", ""), ("sempost", ",value=2,target=f20"), ("semblock", ",value=2"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("memory", ["", ",memsize=16k"])
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("starved", ["wait", "stop"])
+def test_a_set_of_one_file_and_every_flowop(path, memory, count, starved):
+    """File number 0 is opened, and a file is missing at times."""
+    path.write_text(
+        "define fileset name=c,path=/x,size=3000,entries=1,dirwidth=2,prealloc" + text([(memory, count, ALL)])
+    )
+    work = filebench.Workload(file=str(path), flowops=150, starved=starved)
+    found = made(work)
+    assert len(found) > 40 and found == play(work)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_programs_of_many_flowops(path, seed):
+    random = np.random.default_rng(seed)
+    kinds = [*WITHOUT_TRANSFER, *WITH_TRANSFER, "semblock", "sempost", "hog"]
+    units = [",iosize=1k", ",iosize=4k,random", ",iosize=700,workingset=2k", ",iosize=3000,iters=3"]
+    threads = []
+    for _ in range(random.integers(1, 4)):
+        flowops = []
+        for _ in range(random.integers(5, 15)):
+            kind = str(random.choice(kinds))
+            more = {"semblock": ",value=3", "sempost": ",value=2,target=f0", "hog": ",value=9"}.get(kind)
+            where = [
+                str(random.choice(["", ",fd=1", ",fd=2", ",opennext"])),
+                f",filesetname={random.choice(['a', 'b'])}",
+            ]
+            unit = [str(random.choice(units))] if kind in WITH_TRANSFER else []
+            flowops.append((kind, more) if more else (kind, *where, *unit))
+        threads.append((str(random.choice(["", ",memsize=16k"])), int(random.integers(1, 4)), flowops))
+    path.write_text(text(threads))
+    work = filebench.Workload(file=str(path), flowops=300, starved=str(random.choice(["wait", "stop"])), seed=seed)
+    found = made(work)
+    assert len(found) > 20 and found == play(work)
+
+
 @pytest.mark.parametrize("personality", ["fileserver", "webserver", "varmail", "webproxy", "oltp", "videoserver"])
 def test_personalities(personality):
     smaller = {"videoserver": "filesize=3m nthreads=3", "oltp": "nshadows=9 ndbwriters=2"}

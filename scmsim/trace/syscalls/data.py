@@ -149,16 +149,7 @@ def lseek(imp: Importer, task: Task, m: Match[str]) -> str | None:
         return NOT_A_FILE
     if whence == "SEEK_END" and not found.node.is_dir and int(result) >= int(offset):
         imp.measured(found.node, int(result) - int(offset))
-    return do_seek(found, int(result))
-
-
-def do_seek(found: Description | None, position: int) -> str:
-    """Move to a position."""
-    if found is None:
-        return UNKNOWN_FD
-    if found.node is None:
-        return NOT_A_FILE
-    file_rules.seek(found, position)
+    file_rules.seek(found, int(result))
     return BOOKKEEPING
 
 
@@ -174,13 +165,6 @@ def _fsync(imp: Importer, task: Task, m: Match[str], flag: int, offset: int = -1
         return node
     flag |= DIRECTORY if node.is_dir else 0
     return imp.emit(task, FSYNC, node, offset, length, flag)
-
-
-def do_fsync(imp: Importer, task: Task, found: Description | None, flag: int) -> str | None:
-    """Make a file durable."""
-    if found is None or found.node is None:
-        return UNKNOWN_FD if found is None else NOT_A_FILE
-    return imp.emit(task, FSYNC, found.node, -1, 0, flag | (DIRECTORY if found.node.is_dir else 0))
 
 
 def fsync(imp: Importer, task: Task, m: Match[str]) -> str | None:

@@ -107,6 +107,69 @@ def test_kernel_of_perf_agrees_with_its_twin(lines: list[str], ends: bool) -> No
     assert rows.tolist() == [perf_twin(line) for line in lines]
 
 
+GOOD = [
+    "7 1.5: raw_syscalls:sys_enter: NR 0 (0, 1, 2, 3, 4, 5)",
+    "7/8 1.5: raw_syscalls:sys_enter: NR -1 (ffffffffffffffff, a, b, c, d, f0)",
+    "x y 7/8 [003] 4000000000.123456789: raw_syscalls:sys_enter: NR 123456789012345678 (8000000000000000, 0, 0, 0, 0, 0)",
+    "7 [1023] 1.5: raw_syscalls:sys_exit: NR 1 = 5", "7 [4] 1.5: raw_syscalls:sys_exit: NR 1 = 5",
+    "7 [] 1.5: raw_syscalls:sys_exit: NR 1 = 5",
+    "7 [000]   0.000000001:   raw_syscalls:sys_exit: NR 17 = -123456789012345678",
+    "a:b 0/0 1.999999999:  raw_syscalls:sys_exit: NR 0 = 0",
+    "s 9 1.50: raw_syscalls:sys_enter: NR 9 (09, af, 9a, 0, f, 1)",
+]  # fmt: skip
+BAD_LINES = [
+    "raw_syscalls:sys_exit: NR 1 = 5", "1.5: raw_syscalls:sys_exit: NR 1 = 5", "7 1.5 raw_syscalls:sys_exit: NR 1 = 5",
+    "7 .5: raw_syscalls:sys_exit: NR 1 = 5",
+    "7 1.: raw_syscalls:sys_exit: NR 1 = 5", "7 1.1234567890: raw_syscalls:sys_exit: NR 1 = 5",
+    "7 4000000001.5: raw_syscalls:sys_exit: NR 1 = 5",
+    "/7 1.5: raw_syscalls:sys_exit: NR 1 = 5", "7/ 1.5: raw_syscalls:sys_exit: NR 1 = 5",
+    "x 1.5: raw_syscalls:sys_exit: NR 1 = 5",
+    "7 1:5: raw_syscalls:sys_exit: NR 1 = 5", "7 1.5: raw_syscalls:sys_exit: NR x = 5",
+    "7 1.5: raw_syscalls:sys_exit: NR 1 = x",
+    "7 1.5: raw_syscalls:sys_exit: NR 1 = ", "7 1.5: raw_syscalls:sys_exit: NR 1 = -", "7 1.5: raw_syscalls:sys_exit: NR 1",
+    "7 1.5: raw_syscalls:sys_exit:",
+    "7 1.5: raw_syscalls:sys_exit: ", "7 1.5: raw_syscalls:sys_exit NR 1 = 5",
+    "7 1.5: raw_syscalls:sys_exit: NR 1 = 1234567890123456789",
+    "7 1.5: raw_syscalls:sys_enter: NR 1 (0, 1, 2, 3, 4)", "7 1.5: raw_syscalls:sys_enter: NR 1 (0, 1, 2, 3, 4, ",
+    "7 1.5: raw_syscalls:sys_enter: NR 1 (0, 1, 2, 3, 4, 5",
+    "7 1.5: raw_syscalls:sys_enter: NR 1 (0, 1, 2, g, 4, 5)",
+    "7 1.5: raw_syscalls:sys_enter: NR 1 (0, 1, 00000000000000002, 3, 4, 5)", "7 1.5: syscalls:sys_exit_read: 5",
+    "7 1.5: syscalls:sys_exit_read: 0x", "7 1.5: syscalls:sys_exit_read:", "7 1.5: syscalls:sys_exit_read: 0",
+    "7 1.5: syscalls:sys_enter_read: fd: 0xg",
+]  # fmt: skip
+NAMED = [
+    ("7 1.5: syscalls:sys_enter_read: fd: 0x00000003, buf: 0x7f00, count: 0xff", "ENTER", "read", [3, 0x7F00, 255, 0, 0, 0]),
+    ("7 1.5: syscalls:sys_enter_sync: ", "ENTER", "sync", None), ("7 1.5: syscalls:sys_exit_openat: 0x3", "EXIT", "openat",
+    [3, 0, 0, 0, 0, 0]),
+    ("7 1.5: syscalls:sys_enter_mmap: a: 0x1, b: 0x2, c: 0x3, d: 0x4, e: 0x5, f: 0xffffffffffffffff", "ENTER", "mmap", [1, 2,
+    3, 4, 5, -1]),
+    ("7 1.5: syscalls:sys_enter_x: a: 0x1, b: 0x2, c: 0x3, d: 0x4, e: 0x5, f: 0x6, g: 0x7", "ENTER", "x", [1, 2, 3, 4, 5, 6]),
+]  # fmt: skip
+
+
+def test_lines_of_perf_of_every_form() -> None:
+    others = [
+        "",
+        "7 1.5: sched:sched_switch: a",
+        "# ========",
+        "syscalls:sys_",
+        "7 1.5: syscall:sys_enter: NR 1 (0, 1, 2, 3, 4, 5)",
+    ]
+    lines = [*GOOD, *BAD_LINES, *(line for line, *_ in NAMED), *others]
+    rows = np.full((len(lines), perf_text.WIDTH), 77, "i8")
+    assert perf_text.take_apart(np.frombuffer("\n".join(lines).encode(), np.uint8), rows) == len(lines)
+    found = rows.tolist()
+    assert found[: len(GOOD)] == [perf_twin(line) for line in GOOD]
+    kinds = dict(zip(lines, rows[:, perf_text.KIND].tolist(), strict=True))
+    assert [line for line in BAD_LINES if kinds[line] != perf_text.BAD] == []
+    assert [line for line in others if kinds[line] != perf_text.OTHER] == []
+    for (_, kind, name, numbers), row in zip(NAMED, found[len(GOOD) + len(BAD_LINES) :], strict=False):
+        if numbers is None:
+            continue
+        begun = [getattr(perf_text, kind), -1, 7, 1_500_000_000, perf_text.call_hash(name)]
+        assert row == [*begun, *numbers, 0]
+
+
 def test_names_of_calls_have_different_hashes() -> None:
     from scmsim.trace.formats.tracers._perf_calls import CALLS
 
@@ -127,8 +190,10 @@ def test_samples_cover_every_format_that_reads_text_or_records() -> None:
 FIO_LINES = st.sampled_from(
     [
         "{t} /a read 0 4096", "{t} /a read 8192 4096", "{t} /b write 4096 512", "{t} /b write 0 0", "{t} /a trim 0 4096",
-        "{t} /c sync 0 0", "{t} /c datasync 5 7", "{t} /d read 1152921504606846975 4096", "{t} /a read 0x10 1", "{t} /a read -0 1",
-        "{t} /d close", "{t}  read 0 4096", "{t}\t/e read 0 1", "{t}.5 /a read 0 1", "{t} /\xe0 write 1 1", "{t} /f jump 0 1", "",
+        "{t} /c sync 0 0", "{t} /c datasync 5 7", "{t} /d read 1152921504606846975 4096", "{t} /a read 0x10 1",
+        "{t} /a read -0 1",
+        "{t} /d close", "{t}  read 0 4096", "{t}\t/e read 0 1", "{t}.5 /a read 0 1", "{t} /\xe0 write 1 1", "{t} /f jump 0 1",
+        "",
         "1 /a read 0 1", "{t} /g read 0 1 ",
     ]
 )  # fmt: skip

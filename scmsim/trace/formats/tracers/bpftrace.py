@@ -16,7 +16,7 @@ from scmsim.trace.store import TraceWriter
 from scmsim.trace.syscalls import as_strace
 from scmsim.trace.syscalls.as_strace import NoCall
 from scmsim.trace.syscalls.conversion import Conversion
-from scmsim.trace.syscalls.from_numbers import NEEDS_MEMORY, arguments, fd, open_flags, result, signed
+from scmsim.trace.syscalls.from_numbers import NEEDS_MEMORY, arguments, fd, flags, open_flags, result, signed
 from scmsim.trace.syscalls.importer import Importer
 from scmsim.trace.syscalls.names import Names
 from scmsim.trace.syscalls.numbers import names
@@ -42,6 +42,7 @@ _REGISTERED = (
     10**9
 )  # a registered file is a duplicate of its descriptor: the first number of these, and how many a ring has
 _SLOTS = 10**4
+_AT = ((0x100, "AT_SYMLINK_NOFOLLOW"), (0x1000, "AT_EMPTY_PATH"))
 _CLONE = ((0x100, "CLONE_VM"), (0x200, "CLONE_FS"), (0x400, "CLONE_FILES"))
 _FORMATS = (
     (0o040000, "S_IFDIR"),
@@ -156,9 +157,7 @@ class _Text:
         return "+++ exited with 0 +++"
 
     def _clone(self, tid: str, parts: list[str]) -> str:
-        flags = _whole(parts[1], 16)
-        kinds = "|".join(name for bit, name in _CLONE if flags & bit) or "0"
-        return f"clone(flags={kinds}) = {_whole(parts[0])}"
+        return f"clone(flags={flags(_whole(parts[1], 16), _CLONE)}) = {_whole(parts[0])}"
 
     def _fault(self, tid: str, parts: list[str]) -> str:
         self.faults += 1
@@ -175,12 +174,12 @@ class _Text:
         return f"dup3({number}, {duplicate}, 0) = {duplicate}" if number >= 0 else f"close({duplicate}) = 0"
 
     def _request(self, tid: str, parts: list[str]) -> str | NoCall:
-        opcode, number, flags = _whole(parts[0]), _integer(parts[1]), _whole(parts[2], 16)
+        opcode, number, how = _whole(parts[0]), _integer(parts[1]), _whole(parts[2], 16)
         value, offset, length = _integer(parts[3]), _integer(parts[4]), _whole(parts[5])
         name = "read" if opcode in _READS else "write" if opcode in _WRITES else "fsync" if opcode == _FSYNC else None
-        if flags & _FIXED_FILE and parts[6] in self._rings:
+        if how & _FIXED_FILE and parts[6] in self._rings:
             number += _REGISTERED + self._rings[parts[6]] * _SLOTS
-        if name is None or (flags & _FIXED_FILE and number not in self._registered):
+        if name is None or (how & _FIXED_FILE and number not in self._registered):
             self._missed["requests on unknown registered files" if name else f"requests of opcode {opcode}"] += 1
             return NoCall(_RING)
         place = name if name == "fsync" or offset < 0 else {"read": "pread64", "write": "pwrite64"}[name]
@@ -214,18 +213,14 @@ def _in_memory(name: str, a: list[int], value: int, left: list[int], paths: list
     if name in ("stat", "lstat", "fstat"):
         return f"{path or fd(a[0])}, {about}"
     if name == "newfstatat":
-        words = [word for bit, word in ((0x100, "AT_SYMLINK_NOFOLLOW"), (0x1000, "AT_EMPTY_PATH")) if a[3] & bit]
-        return f"{where}, {path}, {about}, {'|'.join(words) or '0'}"
+        return f"{where}, {path}, {about}, {flags(a[3], _AT)}"
     if name == "statx":
-        words = [word for bit, word in ((0x100, "AT_SYMLINK_NOFOLLOW"), (0x1000, "AT_EMPTY_PATH")) if a[2] & bit]
-        return f"{where}, {path}, {'|'.join(words) or '0'}, STATX_ALL, {about.replace('st_', 'stx_')}"
+        return f"{where}, {path}, {flags(a[2], _AT)}, STATX_ALL, {about.replace('st_', 'stx_')}"
     if name == "openat2":
         return f"{where}, {path}, {{flags={open_flags(left[0])}}}, 24"
     if name == "linkat":
         return (
-            f"{where}, {paths[0]}, {'AT_FDCWD' if fd(a[2]) == -100 else fd(a[2])}, {path}, 0"
-            if len(paths) == 2
-            else NoCall(_PATH)
+            f"{where}, {paths[0]}, {_directory(a[2])}, {path}, {flags(a[4], _AT)}" if len(paths) == 2 else NoCall(_PATH)
         )
     if name in ("symlink", "symlinkat"):
         middle = "" if name == "symlink" else f" {_directory(a[1])},"

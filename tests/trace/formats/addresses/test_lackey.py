@@ -66,6 +66,15 @@ def test_numbers_of_calls_may_begin_with_zeros() -> None:
     assert Calls().take("SYSCALL[7,1](3) sys_close ( 007 ) --> [pre-success] Success(0x0)") == "7 close(7) = 0"
 
 
+def test_addresses_and_lengths_of_accesses(tmp_path: Path) -> None:
+    """From one digit to 16, of which the highest is no program's; lengths up to 4096."""
+    call = "SYSCALL[7,1](9) sys_mmap ( 0x0, 8192, 3, 34, -1, 0 ) --> [pre-success] Success(0x1000) \n"
+    good = ["5,4", "0,1", "7fffffffffff,32", "abcdef,8", "00000000000000005,4"]
+    bad = [",4", "5,", "5,0", "g,4", "5;4", "5,4x", "5 ,4", "5,-4", "5,1000000000", ""]
+    case = convert_text(tmp_path, call + "".join(f" L {line}\n" for line in [*good[:4], *bad]), "lackey")
+    assert case.report.left_out["access to memory that is no file"] == 4 and case.report.bad == len(bad)
+
+
 HAND = [
     '7 openat(AT_FDCWD</>, "/data/f", O_RDWR) = 3</data/f>',
     "7 mmap(NULL, 8192, PROT_READ|PROT_WRITE, MAP_SHARED, 3</data/f>, 0) = 0x5000000",

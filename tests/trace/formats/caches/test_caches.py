@@ -43,6 +43,21 @@ def test_what_is_taken_for_a_cache_trace() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("times", "is_one"),
+    [
+        ([7, 7, 8, 7 + (1 << 27) - 1], True),
+        ([7, 7, 8, 7 + (1 << 27)], False),
+        ([7, 7, 6, 8], False),
+        ([7, 8, 7 + (1 << 27), 9], False),
+    ],
+)
+def test_a_cache_trace_does_not_run_backwards_nor_four_years(times: list[int], is_one: bool) -> None:
+    records = np.zeros(4, oracle_general.RECORD)
+    records["time"], records["ident"], records["length"], records["next"] = times, 1, 512, -1
+    assert oracle_general.sniff(records.tobytes(), "x") == is_one
+
+
 def test_times_of_a_cache_trace_are_seconds(tmp_path: Path) -> None:
     records = np.zeros(4, oracle_general.RECORD)
     records["time"], records["ident"], records["length"], records["next"] = (7, 8, 8, 10), (1, 2, 1, 3), 512, -1
@@ -84,10 +99,27 @@ def test_a_key_value_trace(tmp_path: Path) -> None:
     case = convert_text(tmp_path, text)
     assert case.rows == [
         ("read", "/nz:a", 0, 100), ("truncate", "/nz:a", 0, 0), ("write", "/nz:a", 0, 40), ("create", "/k", -1, 0),
-        ("write", "/k", 0, 300), ("write", "/k", 300, 50), ("read", "/k", 0, 350), ("write", "/k", 0, 8), ("unlink", "/k", -1, 0),
+        ("write", "/k", 0, 300), ("write", "/k", 300, 50), ("read", "/k", 0, 350), ("write", "/k", 0, 8), ("unlink", "/k", -1,
+        0),
         ("create", "/k", -1, 0), ("write", "/k", 0, 10),
     ]  # fmt: skip
     assert case.report.left_out == {"delete of an object that is not there": 1, "transfer of no bytes": 1}
     assert case.records["thread"].tolist() == [0, 1, 1, 0, 0, 0, 0, 0, 0, 2, 2]
     assert case.records["file"][3] != case.records["file"][-1]  # another object of the same name
     assert not (case.records["flag"] & DATA_ONLY).any()
+
+
+def test_operations_of_a_key_value_trace(tmp_path: Path) -> None:
+    """What grows, changes or replaces a value that was there before the trace, or that the trace has made."""
+    lines = ["1,a,1,9,1,append,0", "1,a,1,5,1,prepend,0", "1,a,1,50,1,gets,0", "1,b,1,9,1,decr,0", "1,b,1,20,1,incr,0",
+    "1,b,1,50,1,get,0",
+             "1,c,1,9,1,replace,0", "1,c,1,9,1,cas,0", "1,c,1,8,1,cas,0", "1,c,1,30,1,add,0", "1,c,1,7,1,get,0"]  # fmt: skip
+    case = convert_text(tmp_path, "\n".join(lines) + "\n")
+    assert case.rows == [
+        ("write", "/a", 0, 9), ("write", "/a", 9, 5), ("read", "/a", 0, 14), ("write", "/b", 0, 9), ("write", "/b", 0, 20),
+        ("read", "/b", 0, 20),
+        ("create", "/c", -1, 0), ("write", "/c", 0, 9), ("write", "/c", 0, 9), ("truncate", "/c", 0, 0), ("write", "/c", 0,
+        8), ("write", "/c", 0, 30),
+        ("read", "/c", 0, 7),
+    ]  # fmt: skip
+    assert case.report.extra_rows == 2
