@@ -11,6 +11,7 @@ from scmsim.core.records import (
     FALLOCATE,
     FSYNC,
     LINK,
+    MKDIR,
     MMAP,
     MSYNC,
     MUNMAP,
@@ -19,6 +20,8 @@ from scmsim.core.records import (
     REMAPPED,
     RENAME,
     RMDIR,
+    SYNC,
+    SYNCHRONOUS,
     TRUNCATE,
     ULOAD,
     UNLINK,
@@ -34,7 +37,11 @@ from scmsim.jit import kernel, subroutine
 GROWS = 1 << 62
 HELD = 1 << 61  # a close or munmap leaves a mapping or a descriptor: the kernel keeps the open file
 FIRST = 1 << 60  # a read is the first one after a change: it sets the access time (relatime)
-TOLD = GROWS | HELD | FIRST
+# Changes of files and names that no fsync or sync made durable yet: a journal's objects for them pile up until then (XFS: log
+# vectors, and busy extents that each allocation looks through).  The bounds are ours.
+PILED, PILED_HIGH = 1 << 59, 1 << 58
+MANY, VERY_MANY = 64, 512
+TOLD = GROWS | HELD | FIRST | PILED | PILED_HIGH
 NONE = -1
 
 OPERATION = np.dtype(
@@ -67,8 +74,8 @@ FILE = np.dtype(
         ],
     )
 )
-INODES = np.dtype(  # numbers ever in use, numbers on the stack, files opened so far
-    (np.record, [("used", "i8"), ("free", "i8"), ("openings", "i8")])
+INODES = np.dtype(  # numbers ever in use, numbers on the stack, files opened so far, changes since the last sync
+    (np.record, [("used", "i8"), ("free", "i8"), ("openings", "i8"), ("changes", "i8")])
 )
 
 
@@ -92,6 +99,7 @@ def describe(state, known, batch, out):
         op = batch[i]
         out[i].kind, out[i].sites, out[i].freed, out[i].inode = op.op, 0, 0, NONE
         out[i].file, out[i].opening = op.file, NONE
+        out[i].sites = _piled(s, op.op)
         if op.file < 0:
             continue
         file = known[op.file]
@@ -104,23 +112,38 @@ def describe(state, known, batch, out):
             _new(s, known, file)
         out[i].inode = file.inode
         if op.op == WRITE or op.op == FALLOCATE:
-            out[i].sites = GROWS if op.offset + op.length > file.length else 0
-            file.grown |= out[i].sites
+            grows = GROWS if op.offset + op.length > file.length else 0
+            out[i].sites |= grows
+            file.grown |= grows
+            s.changes += 1 if grows else 0
             file.unread = FIRST
             file.length = max(file.length, op.offset + op.length)
+            if op.flag & SYNCHRONOUS:
+                s.changes = 0
         elif op.op == TRUNCATE:
             out[i].freed = max(file.length - op.offset, 0)
             file.length = op.offset
             file.unread = FIRST
         elif op.op == READ:
-            out[i].sites = file.unread
+            out[i].sites |= file.unread
             file.unread = 0
         elif op.op == UNLINK or op.op == RMDIR:
             out[i].freed = _unnamed(s, known, file)
         elif op.op == RENAME and op.file2 >= 0 and op.file2 != op.file:
             out[i].freed = _unnamed(s, known, known[op.file2])
         else:
-            out[i].sites = _referred(file, op.op, op.flag)
+            out[i].sites |= _referred(file, op.op, op.flag)
+
+
+@subroutine
+def _piled(s, op):
+    """PILED and PILED_HIGH of a call; then it counts, or ends the count."""
+    piled = (PILED if s.changes >= MANY else 0) | (PILED_HIGH if s.changes >= VERY_MANY else 0)
+    if op == FSYNC or op == SYNC or op == MSYNC:
+        s.changes = 0
+    elif op == CREATE or op == UNLINK or op == RENAME or op == LINK or op == MKDIR or op == RMDIR or op == TRUNCATE:
+        s.changes += 1
+    return piled
 
 
 @subroutine

@@ -63,7 +63,7 @@ def write(path: Path, rows: list[tuple]) -> None:
 
 def made(path: Path, mapped: int = 0) -> Path:
     """A trace of the mix."""
-    source = mix.Workload(calls=60, files=3, mapped=mapped)
+    source = mix.Workload(calls=60, files=3, mapped=mapped, unsynced=0)
     with TraceWriter(path, source.header) as writer:
         for batch in source.batches():
             writer.append(batch)
