@@ -37,11 +37,12 @@ from scmsim.jit import kernel, subroutine
 GROWS = 1 << 62
 HELD = 1 << 61  # a close or munmap leaves a mapping or a descriptor: the kernel keeps the open file
 FIRST = 1 << 60  # a read is the first one after a change: it sets the access time (relatime)
-# Changes of files and names that no fsync or sync made durable yet: a journal's objects for them pile up until then (XFS: log
-# vectors, and busy extents that each allocation looks through).  The bounds are ours.
-PILED, PILED_HIGH = 1 << 59, 1 << 58
-MANY, VERY_MANY = 64, 512
-TOLD = GROWS | HELD | FIRST | PILED | PILED_HIGH
+# So many inodes or more were changed that no fsync or sync made durable yet.  What a journal holds for them piles up until then:
+# XFS two log vectors of about 1 KiB an inode, and busy extents that each allocation looks through.  The bound is ours: from it on
+# those alone are more pages than a first-level TLB has entries.
+PILED = 1 << 59
+MANY = 256
+TOLD = GROWS | HELD | FIRST | PILED
 NONE = -1
 
 OPERATION = np.dtype(
@@ -71,11 +72,24 @@ FILE = np.dtype(
             ("mapped", "i8"),
             ("opening", "i8"),  # the last one
             ("free", "i8"),  # a stack of numbers of freed inodes
+            (
+                "changed",
+                "i8",
+            ),  # by the inode's number: how many syncs there had been when it was changed last, and 1 more
         ],
     )
 )
-INODES = np.dtype(  # numbers ever in use, numbers on the stack, files opened so far, changes since the last sync
-    (np.record, [("used", "i8"), ("free", "i8"), ("openings", "i8"), ("changes", "i8")])
+INODES = np.dtype(
+    (
+        np.record,
+        [
+            ("used", "i8"),  # numbers ever in use
+            ("free", "i8"),  # numbers on the stack
+            ("openings", "i8"),  # files opened so far
+            ("syncs", "i8"),
+            ("changed", "i8"),  # inodes since the last sync
+        ],
+    )
 )
 
 
@@ -97,9 +111,13 @@ def describe(state, known, batch, out):
     s = state[0]
     for i in range(len(batch)):
         op = batch[i]
-        out[i].kind, out[i].sites, out[i].freed, out[i].inode = op.op, 0, 0, NONE
+        out[i].kind, out[i].freed, out[i].inode = op.op, 0, NONE
         out[i].file, out[i].opening = op.file, NONE
-        out[i].sites = _piled(s, op.op)
+        out[i].sites = PILED if s.changed >= MANY else 0
+        durable = is_sync(op.op) or (op.op == WRITE and op.flag & SYNCHRONOUS)
+        if durable:
+            s.syncs += 1
+            s.changed = 0
         if op.file < 0:
             continue
         file = known[op.file]
@@ -111,15 +129,14 @@ def describe(state, known, batch, out):
         if file.inode == NONE:
             _new(s, known, file)
         out[i].inode = file.inode
+        if changes(op.op) and not durable:
+            _change(s, known[file.inode])
         if op.op == WRITE or op.op == FALLOCATE:
             grows = GROWS if op.offset + op.length > file.length else 0
             out[i].sites |= grows
             file.grown |= grows
-            s.changes += 1 if grows else 0
             file.unread = FIRST
             file.length = max(file.length, op.offset + op.length)
-            if op.flag & SYNCHRONOUS:
-                s.changes = 0
         elif op.op == TRUNCATE:
             out[i].freed = max(file.length - op.offset, 0)
             file.length = op.offset
@@ -136,14 +153,25 @@ def describe(state, known, batch, out):
 
 
 @subroutine
-def _piled(s, op):
-    """PILED and PILED_HIGH of a call; then it counts, or ends the count."""
-    piled = (PILED if s.changes >= MANY else 0) | (PILED_HIGH if s.changes >= VERY_MANY else 0)
-    if op == FSYNC or op == SYNC or op == MSYNC:
-        s.changes = 0
-    elif op == CREATE or op == UNLINK or op == RENAME or op == LINK or op == MKDIR or op == RMDIR or op == TRUNCATE:
-        s.changes += 1
-    return piled
+def is_sync(op):
+    """Whether a call makes all changes before it durable: a journal commits them together."""
+    return op == FSYNC or op == SYNC or op == MSYNC
+
+
+@subroutine
+def changes(op):
+    """Whether a call changes a file or its name."""
+    if op == WRITE or op == FALLOCATE or op == TRUNCATE or op == CREATE or op == UNLINK:
+        return True
+    return op == RENAME or op == LINK or op == MKDIR or op == RMDIR
+
+
+@subroutine
+def _change(s, inode):
+    """An inode has a change that no sync made durable yet."""
+    if inode.changed <= s.syncs:
+        inode.changed = s.syncs + 1
+        s.changed += 1
 
 
 @subroutine
