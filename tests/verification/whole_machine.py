@@ -16,7 +16,7 @@ from scmsim.workload import filebench, microbench
 
 SYSTEMS = ("alone", "thesis", "debian-6.1-kpti", "busy")
 UNITS, TOTAL = (1 << 10, 64 << 10, 4 << 20), 64 << 20
-PROGRAM_PAGES = (30, 100, 300, 1000)
+PROGRAM_PAGES = (30, 100, 300, 1000, 1500)
 BASE = pathlib.Path(scmsim.__file__).parent / "system" / "debian-6.1.toml"
 
 
