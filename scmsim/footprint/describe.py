@@ -72,10 +72,8 @@ FILE = np.dtype(
             ("mapped", "i8"),
             ("opening", "i8"),  # the last one
             ("free", "i8"),  # a stack of numbers of freed inodes
-            (
-                "changed",
-                "i8",
-            ),  # by the inode's number: how many syncs there had been when it was changed last, and 1 more
+            ("changed", "i8"),  # by the inode's number: 1 if it was changed since the last sync
+            ("pile", "i8"),  # a stack of numbers of such inodes
         ],
     )
 )
@@ -86,8 +84,7 @@ INODES = np.dtype(
             ("used", "i8"),  # numbers ever in use
             ("free", "i8"),  # numbers on the stack
             ("openings", "i8"),  # files opened so far
-            ("syncs", "i8"),
-            ("changed", "i8"),  # inodes since the last sync
+            ("changed", "i8"),  # inodes since the last sync, numbers on their stack
         ],
     )
 )
@@ -116,8 +113,7 @@ def describe(state, known, batch, out):
         out[i].sites = PILED if s.changed >= MANY else 0
         durable = is_sync(op.op) or (op.op == WRITE and op.flag & SYNCHRONOUS)
         if durable:
-            s.syncs += 1
-            s.changed = 0
+            _sync(s, known)
         if op.file < 0:
             continue
         file = known[op.file]
@@ -130,7 +126,7 @@ def describe(state, known, batch, out):
             _new(s, known, file)
         out[i].inode = file.inode
         if changes(op.op) and not durable:
-            _change(s, known[file.inode])
+            _change(s, known, file.inode)
         if op.op == WRITE or op.op == FALLOCATE:
             grows = GROWS if op.offset + op.length > file.length else 0
             out[i].sites |= grows
@@ -167,11 +163,20 @@ def changes(op):
 
 
 @subroutine
-def _change(s, inode):
+def _change(s, known, inode):
     """An inode has a change that no sync made durable yet."""
-    if inode.changed <= s.syncs:
-        inode.changed = s.syncs + 1
+    if known[inode].changed == 0:
+        known[inode].changed = 1
+        known[s.changed].pile = inode
         s.changed += 1
+
+
+@subroutine
+def _sync(s, known):
+    """All changes are durable; no counter of syncs, so that the state comes back where a trace repeats itself."""
+    for i in range(s.changed):
+        known[known[i].pile].changed = 0
+    s.changed = 0
 
 
 @subroutine
