@@ -11,6 +11,7 @@ from scmsim.core.records import (
     FALLOCATE,
     FSYNC,
     LINK,
+    MKDIR,
     MMAP,
     MSYNC,
     MUNMAP,
@@ -19,6 +20,8 @@ from scmsim.core.records import (
     REMAPPED,
     RENAME,
     RMDIR,
+    SYNC,
+    SYNCHRONOUS,
     TRUNCATE,
     ULOAD,
     UNLINK,
@@ -34,7 +37,12 @@ from scmsim.jit import kernel, subroutine
 GROWS = 1 << 62
 HELD = 1 << 61  # a close or munmap leaves a mapping or a descriptor: the kernel keeps the open file
 FIRST = 1 << 60  # a read is the first one after a change: it sets the access time (relatime)
-TOLD = GROWS | HELD | FIRST
+# So many inodes or more were changed that no fsync or sync made durable yet.  What a journal holds for them piles up until then:
+# XFS two log vectors of about 1 KiB an inode, and busy extents that each allocation looks through.  The bound is ours: from it on
+# those alone are more pages than a first-level TLB has entries.
+PILED = 1 << 59
+MANY = 256
+TOLD = GROWS | HELD | FIRST | PILED
 NONE = -1
 
 OPERATION = np.dtype(
@@ -64,11 +72,21 @@ FILE = np.dtype(
             ("mapped", "i8"),
             ("opening", "i8"),  # the last one
             ("free", "i8"),  # a stack of numbers of freed inodes
+            ("changed", "i8"),  # by the inode's number: 1 if it was changed since the last sync
+            ("pile", "i8"),  # a stack of numbers of such inodes
         ],
     )
 )
-INODES = np.dtype(  # numbers ever in use, numbers on the stack, files opened so far
-    (np.record, [("used", "i8"), ("free", "i8"), ("openings", "i8")])
+INODES = np.dtype(
+    (
+        np.record,
+        [
+            ("used", "i8"),  # numbers ever in use
+            ("free", "i8"),  # numbers on the stack
+            ("openings", "i8"),  # files opened so far
+            ("changed", "i8"),  # inodes since the last sync, numbers on their stack
+        ],
+    )
 )
 
 
@@ -90,8 +108,12 @@ def describe(state, known, batch, out):
     s = state[0]
     for i in range(len(batch)):
         op = batch[i]
-        out[i].kind, out[i].sites, out[i].freed, out[i].inode = op.op, 0, 0, NONE
+        out[i].kind, out[i].freed, out[i].inode = op.op, 0, NONE
         out[i].file, out[i].opening = op.file, NONE
+        out[i].sites = PILED if s.changed >= MANY else 0
+        durable = is_sync(op.op) or (op.op == WRITE and op.flag & SYNCHRONOUS)
+        if durable:
+            _sync(s, known)
         if op.file < 0:
             continue
         file = known[op.file]
@@ -103,9 +125,12 @@ def describe(state, known, batch, out):
         if file.inode == NONE:
             _new(s, known, file)
         out[i].inode = file.inode
+        if changes(op.op) and not durable:
+            _change(s, known, file.inode)
         if op.op == WRITE or op.op == FALLOCATE:
-            out[i].sites = GROWS if op.offset + op.length > file.length else 0
-            file.grown |= out[i].sites
+            grows = GROWS if op.offset + op.length > file.length else 0
+            out[i].sites |= grows
+            file.grown |= grows
             file.unread = FIRST
             file.length = max(file.length, op.offset + op.length)
         elif op.op == TRUNCATE:
@@ -113,14 +138,45 @@ def describe(state, known, batch, out):
             file.length = op.offset
             file.unread = FIRST
         elif op.op == READ:
-            out[i].sites = file.unread
+            out[i].sites |= file.unread
             file.unread = 0
         elif op.op == UNLINK or op.op == RMDIR:
             out[i].freed = _unnamed(s, known, file)
         elif op.op == RENAME and op.file2 >= 0 and op.file2 != op.file:
             out[i].freed = _unnamed(s, known, known[op.file2])
         else:
-            out[i].sites = _referred(file, op.op, op.flag)
+            out[i].sites |= _referred(file, op.op, op.flag)
+
+
+@subroutine
+def is_sync(op):
+    """Whether a call makes all changes before it durable: a journal commits them together."""
+    return op == FSYNC or op == SYNC or op == MSYNC
+
+
+@subroutine
+def changes(op):
+    """Whether a call changes a file or its name."""
+    if op == WRITE or op == FALLOCATE or op == TRUNCATE or op == CREATE or op == UNLINK:
+        return True
+    return op == RENAME or op == LINK or op == MKDIR or op == RMDIR
+
+
+@subroutine
+def _change(s, known, inode):
+    """An inode has a change that no sync made durable yet."""
+    if known[inode].changed == 0:
+        known[inode].changed = 1
+        known[s.changed].pile = inode
+        s.changed += 1
+
+
+@subroutine
+def _sync(s, known):
+    """All changes are durable; no counter of syncs, so that the state comes back where a trace repeats itself."""
+    for i in range(s.changed):
+        known[known[i].pile].changed = 0
+    s.changed = 0
 
 
 @subroutine

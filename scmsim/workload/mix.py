@@ -1,7 +1,8 @@
 """A random mix of every kind of call on many small files: to measure what each kind does, not to stand for any program.
 
-Loads and stores through mappings come behind all other calls, so that what those touch does not depend on them.  Weights and sizes
-are ours.  It trains the footprints of calls (`scmsim lab footprints`), so nothing is judged on it.
+Loads and stores through mappings come behind the calls, so that what those touch does not depend on them.  Behind both come calls
+without an fsync or sync among them, mostly on names: what a journal holds back until the next one piles up.  Weights and sizes are
+ours.  It trains the footprints of calls (`scmsim lab footprints`), so nothing is judged on it.
 """
 
 import random
@@ -43,6 +44,7 @@ PARAMS = {
     "files": ("300", "files", "files there at the start"),
     "seed": ("1", "seed", "seed of all draws"),
     "mapped": ("250", "mappings", "mappings that are loaded from and stored to, behind the calls"),
+    "unsynced": ("6000", "calls", "calls without an fsync or sync, behind all others, at least"),
     "interval": ("1us", "time", "trace time between two calls"),
 }
 SIZES = (512, 1024, 4096, 6000, 16384, 40000, 65536, 262144)  # bytes of a transfer and of a file at the start
@@ -55,10 +57,19 @@ LARGE = (
 )  # bytes of some files that are mapped: their faults need pages of the page table and nodes of the kernel's trees
 LARGE_FILES = 6
 DIRS = 8
-_STEPS = {  # and their weights
+_STEPS: dict[str, float] = {  # and their weights
     "create": 8, "name": 11, "stat": 6, "mkdir": 2, "readdir": 3, "sync": 0.2, "map": 5, "whole": 5, "transfer": 60,
     "durable": 6,
 }  # fmt: skip
+_UNSYNCED: dict[str, float] = {
+    "create": 30,
+    "name": 40,
+    "stat": 6,
+    "mkdir": 2,
+    "readdir": 3,
+    "whole": 5,
+    "transfer": 15,
+}
 _PIECE = 4096  # rows
 
 
@@ -68,19 +79,27 @@ class Workload(_stream.Stream):
     Raises
     ------
     UsageError
-        If there are no calls or no files, or less than no mappings.
+        If there are no calls or no files, or less than no mappings or calls without a sync.
     """
 
     def __init__(
-        self, calls: int = 6000, files: int = 300, seed: int = 1, mapped: int = 250, interval: int = 1000
+        self,
+        calls: int = 6000,
+        files: int = 300,
+        seed: int = 1,
+        mapped: int = 250,
+        unsynced: int = 6000,
+        interval: int = 1000,
     ) -> None:
         _stream.at_least(1, calls=calls, files=files)
-        _stream.at_least(0, mapped=mapped)
-        self.asked, self.seed, self.interval = (calls, files, mapped), seed, interval
+        _stream.at_least(0, mapped=mapped, unsynced=unsynced)
+        self.asked, self.seed, self.interval = (calls, files, mapped, unsynced), seed, interval
         made = _Mix(seed)
         self.rows = sum(1 for _ in made.rows(*self.asked))
         self.files = _stream.table(made.paths, [0] * (1 + DIRS) + [-1] * (len(made.paths) - 1 - DIRS), made.folders)
-        self.header = _stream.header("mix", calls=calls, files=files, seed=seed, mapped=mapped, interval=interval)
+        self.header = _stream.header(
+            "mix", calls=calls, files=files, seed=seed, mapped=mapped, unsynced=unsynced, interval=interval
+        )
 
     def pieces(self) -> Iterator[np.ndarray]:
         """Yield the calls in order."""
@@ -113,19 +132,25 @@ class _Mix:
         self.parents: dict[int, int] = {}
         self.names: dict[int, int] = {}  # of files with more than one
 
-    def rows(self, calls: int, files: int, mapped: int) -> Iterator[tuple[int, ...]]:
-        """Files that are there, uncounted, and then the calls, and those on mappings."""
+    def rows(self, calls: int, files: int, mapped: int, unsynced: int) -> Iterator[tuple[int, ...]]:
+        """Files that are there, uncounted, and then the calls, those on mappings, and those without a sync."""
         for _ in range(files):
             yield from self._prepared(self.draw.choice(SIZES))
         done = 0
         while done < calls:
-            for row in self._step():
+            for row in self._step(_STEPS):
                 done += 1
                 yield row
         for _ in range(LARGE_FILES if mapped else 0):
             yield from self._prepared(LARGE)
         for _ in range(mapped):
             yield from self._touched(self.draw.choice([file for file, length in self.sizes.items() if length]))
+        done = 0
+        while done < unsynced:
+            for row in self._step(_UNSYNCED):
+                if row[0] != FSYNC:
+                    done += 1
+                    yield row
 
     def _prepared(self, length: int) -> Iterator[tuple[int, ...]]:
         """A file that is there, uncounted."""
@@ -146,9 +171,9 @@ class _Mix:
         self.folders.append(folder)
         return len(self.paths) - 1
 
-    def _step(self) -> Iterator[tuple[int, ...]]:
+    def _step(self, weights: dict[str, float]) -> Iterator[tuple[int, ...]]:
         """A file's life, a name, or some transfers."""
-        kind = self.draw.choices(tuple(_STEPS), tuple(_STEPS.values()))[0]
+        kind = self.draw.choices(tuple(weights), tuple(weights.values()))[0]
         file = self.draw.choice(list(self.sizes)) if self.sizes else -1
         if kind == "create" or file < 0:
             yield from self._new_file()

@@ -27,12 +27,14 @@ class Described(NamedTuple):
     file: int
     opening: int | None
     first: bool
+    piled: bool  # 256 inodes or more have changes that no sync made durable
 
 
 NO_CALLS = {OPS.index(name) for name in ("load", "store", "flush", "fence")}
 MAKES_OPEN_FILE = (0, 1)  # create, open: numbers in records.OPS
 USES_OPEN_FILE = {"open", "create", "close", "read", "write", "fsync", "truncate", "fallocate", "mmap", "munmap"}
 USES_OPEN_FILE |= {"msync", "load", "store"}
+CHANGES = {"create", "unlink", "rename", "link", "mkdir", "rmdir", "truncate", "write", "fallocate"}
 
 
 class Inodes:
@@ -50,11 +52,21 @@ class Inodes:
         self.opened = 0
         self.grown: set[int] = set()  # files that became longer while they were open
         self.read: set[int] = set()  # files that were not changed since a read
+        self.unsynced: set[int] = set()  # inodes with changes that no sync made durable
 
-    def describe(self, op: str, file: int, offset: int, length: int, file2: int) -> Described:
+    def describe(self, op: str, file: int, offset: int, length: int, file2: int, synchronous: bool) -> Described:
         """The next operation."""
+        piled = len(self.unsynced) >= 256
+        found = self._described(op, file, offset, length, file2)
+        if op in ("fsync", "sync", "msync") or (op == "write" and synchronous):
+            self.unsynced.clear()
+        elif op in CHANGES and found.inode is not None:
+            self.unsynced.add(found.inode)
+        return found._replace(piled=piled)
+
+    def _described(self, op: str, file: int, offset: int, length: int, file2: int) -> Described:
         if file < 0:
-            return Described(op, False, False, 0, None, -1, None, False)
+            return Described(op, False, False, 0, None, -1, None, False, False)
         if op in ("open", "create"):
             self.openings[file], self.opened = self.opened, self.opened + 1
         if file not in self.numbers:
@@ -93,7 +105,7 @@ class Inodes:
             self._count("mapping", file, -1)
             held = self.users.get(("descriptor", file), 0) > 0
         opening = self.openings.get(file) if op in USES_OPEN_FILE else None
-        return Described(op, grows, held, freed, number, file, opening, first)
+        return Described(op, grows, held, freed, number, file, opening, first, False)
 
     def _count(self, what: str, file: int, more: int) -> None:
         self.users[what, file] = max(0, self.users.get((what, file), 0) + more)
@@ -160,6 +172,7 @@ class Player:
             sites = {event["site"] for event in mine} & self.known | ({62} if operation.grows else set())
             sites |= {61} if operation.held else set()
             sites |= {60} if operation.first else set()
+            sites |= {59} if operation.piled else set()
             measured = any(entry.kind == kinds[row] for entry in self.book)
             if (kinds[row] in NO_CALLS and not measured) or {event["site"] for event in mine} <= self.program:
                 out += [self.moved(event) for event in mine]

@@ -11,6 +11,7 @@ import pytest
 from scmsim import footprint
 from scmsim.core.errors import UsageError
 from scmsim.core.records import OPS, SETUP
+from scmsim.footprint.describe import PILED
 from scmsim.footprint.interleave import OPEN_FILE
 from scmsim.fs.engine.model import ROOM, Model
 from scmsim.lab import touches
@@ -19,6 +20,7 @@ from scmsim.study.tlb.footprints import calls_of, make
 from scmsim.trace import open_trace
 from scmsim.trace.store import TraceWriter
 from scmsim.workload import mix
+from tools import join_footprints
 
 KERNEL, USER = 0xFFFF_8880_0123_4567, 0x7F00_0000_1000
 
@@ -63,7 +65,7 @@ def write(path: Path, rows: list[tuple]) -> None:
 
 def made(path: Path, mapped: int = 0) -> Path:
     """A trace of the mix."""
-    source = mix.Workload(calls=60, files=3, mapped=mapped)
+    source = mix.Workload(calls=60, files=3, mapped=mapped, unsynced=0)
     with TraceWriter(path, source.header) as writer:
         for batch in source.batches():
             writer.append(batch)
@@ -204,3 +206,28 @@ def test_a_call_may_touch_more_than_a_buffer_of_events_holds(tmp_path: Path, tra
     make(str(trace), tmp_path, ["tmpfs"], tmp_path / "out", lambda *_: None)
     run = scmsim.replay(trace, "tmpfs", footprints=str(tmp_path / "out")).runs[0]
     assert run.counters["dtlb_load_lookups"] > many
+
+
+def test_calls_behind_many_changes_come_from_the_other_file(tmp_path: Path, trace: Path) -> None:
+    """The calls of the one stay as they are; the other's touch its own pages, and its own table of objects."""
+    rows = [
+        (n, kind, KERNEL + (1 << 20), 12, True, "direct map", "shmem_inode_cache", "iget")
+        for n, kind in enumerate(kinds_of(trace))
+    ]
+    files = []
+    for name, moved in (("one", 0), ("other", 1 << 30)):
+        write(tmp_path / "tmpfs-1.touches.parquet", [(*row[:2], row[2] + moved, *row[3:]) for row in rows])
+        files += make(str(trace), tmp_path, ["tmpfs"], tmp_path / name, lambda *_: None)
+    (about, one), (_, other) = map(join_footprints.read, map(str, files))
+    other["calls"]["sites"][::2] |= PILED
+    both = join_footprints.joined(one, other)
+    header = {name: value for name, value in about.items() if name != "format"}
+    footprint.write(tmp_path / "both.npz", header, **both)
+    book = footprint.read(tmp_path / "both.npz", []).book
+    places = [
+        {int(book.pages["vaddr"][book.inodes[book.pages["cache"][touch >> 1] - 1][0]]) for touch in touches}
+        for touches in (book.touches[: len(one["touches"])], book.touches[len(one["touches"]) :])
+    ]
+    first = ((KERNEL + (1 << 20)) >> 12 << 12) - (1 << 64)
+    assert places == [{first}, {first + (1 << 30)}]
+    assert len(book.calls) == len(one["calls"]) + (len(other["calls"]) + 1) // 2
