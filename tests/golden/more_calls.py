@@ -107,7 +107,7 @@ def forms(far: int) -> Iterator[tuple]:
     yield from (("unlink", file, 0, 0, 0) for file in (2, 3, 1))
 
 
-NAMES = 190
+NAMES = 560
 NAME_FOLDERS = (0, NAMES - 1)
 NAME_PATHS = [
     f"/{'e' * (1 + file % 7)}" if file in NAME_FOLDERS else
@@ -115,9 +115,9 @@ NAME_PATHS = [
 ]  # fmt: skip
 
 
-def directories() -> Iterator[tuple]:
+def directories(count: int) -> Iterator[tuple]:
     """A directory that outgrows its forms and shrinks, by names as long as can be or short, and moves to another directory."""
-    plain, other = range(1, NAMES - 1), NAMES - 1
+    plain, other = range(1, count), NAMES - 1
     yield "mkdir", other, 0, 0, 0
     for file in plain:
         yield "create", file, 0, 0, 0
@@ -250,9 +250,10 @@ def objects() -> Iterator[tuple]:
 
 def appended() -> Iterator[tuple]:
     """Small appends and overwrites of few files by several threads, so that logs and journals go round."""
-    draw, ends = random.Random(8).random, [0] * 6
+    draw, ends = random.Random(8).random, [0, 0, 0, 0, 0, SUPER + 8192]
     yield from (("create", file, 0, 0, 0) for file in range(1, 6))
-    for number in range(420):
+    yield "fallocate", 5, 0, ends[5]
+    for number in range(640):
         file, length = 1 + int(draw() * 5), (1, 60, 100, 700, PAGE, 5000)[int(draw() * 6)]
         at = ends[file] if draw() < 0.7 else int(draw() * (ends[file] + 1))
         yield "write", file, at, length, -1, (0, APPENDS, SYNCHRONOUS)[int(draw() * 3)], number, int(draw() * 5)
