@@ -275,6 +275,7 @@ TRACES = {
         drive.files(0, *[-1] * (more_calls.NAMES - 1), dirs=more_calls.NAME_FOLDERS, names=more_calls.NAME_PATHS),
     ),
     "to-the-block": Trace(in_pieces(more_calls.to_the_block, 4), FEW, lambda fs: {"capacity": SMALL[fs]}),
+    "mapped-full": Trace(in_pieces(more_calls.mapped_full, 4), FEW, lambda fs: {"capacity": SMALL[fs]}),
     "advised": Trace(in_pieces(more_calls.advised, 4), FEW, lambda fs: VARIED.get(fs, {})),
     "appended": Trace(in_pieces(more_calls.appended, 8), FEW, lambda fs: VARIED.get(fs, {})),
     "objects": Trace(in_pieces(more_calls.objects, 4), FEW),

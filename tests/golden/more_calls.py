@@ -135,15 +135,17 @@ def directories(count: int) -> Iterator[tuple]:
     yield from (("readdir", 0), ("rmdir", other, 0, 0, 0), ("sync", -1))
 
 
+def fill(file: int, at: int, largest: int) -> Iterator[tuple]:
+    """Writes to a file from `at` on, of half as much at every second, until one of a byte."""
+    for step in range(26):
+        yield "write", file, at, max(largest >> step // 2, 1)
+        at += max(largest >> step // 2, 1)
+
+
 def to_the_block() -> Iterator[tuple]:
     """Writes of half as much each time until not a byte fits; calls of all kinds there; room for one block, two, ... and again."""
     yield from (("create", file, 0, 0, 0) for file in range(1, 6))
     yield from (("write", 3, 0, PAGE), ("write", 4, 0, 2 * PAGE), ("write", 5, 100, 5 * PAGE))
-
-    def fill(file: int, at: int, largest: int) -> Iterator[tuple]:
-        for step in range(26):
-            yield "write", file, at, max(largest >> step // 2, 1)
-            at += max(largest >> step // 2, 1)
 
     for number, file in enumerate((3, 4, 5)):
         yield from fill(1, (64 << 20) * number, 8 << 20)
@@ -171,6 +173,34 @@ def to_the_block() -> Iterator[tuple]:
         yield from fill(2, 3 * PAGE + number, 1 << 18)
         yield from (("write", 2, 0, 300_000), ("truncate", 2, 0), ("sync", -1))
     yield from (("unlink", file, 0, 0, 0) for file in range(1, 9))
+
+
+def mapped_full() -> Iterator[tuple]:
+    """Stores to holes of a mapped file where the device has room for a few pages, or none, until some come back."""
+    yield from (("create", file, 0, 0, 0) for file in range(1, 8))
+    yield from (
+        ("truncate", 1, 3 * SUPER),
+        ("fallocate", 7, 0, 40 * PAGE),
+        ("mmap", 1, 0, 3 * SUPER, -1, WRITABLE_SHARED, 0),
+    )
+    yield from (("write", file, 0, pages * PAGE) for file, pages in ((3, 9), (4, 3), (5, 1), (6, 300)))
+    for number, file in enumerate((3, 5, 4, 6, 7)):
+        yield from (*fill(2, (64 << 20) * number, 8 << 20), ("fsync", 2), ("sync", -1))
+        yield from (("store", 1, (100 * number + page) * PAGE, 8) for page in (0, 1))
+        yield from (("truncate", file, 0), ("sync", -1), ("load", 1, (100 * number + 7) * PAGE, 8))
+        yield from (("store", 1, (100 * number + page) * PAGE + 4090, 5000) for page in (2, 4, 30, 31))
+        yield from (
+            ("madvise", 1, (100 * number + 40) * PAGE, 20 * PAGE, -1, 0, 23),
+            ("store", 1, SUPER + number * PAGE, 9),
+        )
+        yield from (
+            ("msync", 1, 0, SUPER),
+            ("store", 1, (100 * number + 7) * PAGE, 8),
+            ("fsync", 1),
+            ("truncate", 2, (64 << 20) * number + SUPER),
+        )
+        yield "store", 1, 2 * SUPER + number * PAGE, 300_000
+    yield from (("munmap", 1, 0, 3 * SUPER), *(("unlink", file, 0, 0, 0) for file in range(1, 8)))
 
 
 def advised() -> Iterator[tuple]:
@@ -203,8 +233,9 @@ def advised() -> Iterator[tuple]:
                 at,
                 length,
                 -1,
-                one_of((0, PRIVATE, WRITABLE_SHARED | POPULATE)),
+                one_of((0, PRIVATE, WRITABLE_SHARED | POPULATE, WRITABLE_SHARED | OWN_PROCESS)),
                 (1 << 33) + at,
+                number // 20 % 2,
             )
         elif kind == 6:
             yield one_of(("munmap", "msync", "fsync")), file, at, length
@@ -260,5 +291,10 @@ def appended() -> Iterator[tuple]:
         ends[file] = max(ends[file], at + length)
         if number % 40 == 39:
             ends[file] //= 2
-            yield from (("truncate", file, ends[file]), ("fsync", file), ("rename", file), ("read", file, 0, 1 << 20))
+            yield from (
+                ("truncate", file, ends[file]),
+                ("fsync", file),
+                ("rename", file),
+                ("read", file, 0, 1 << 20, -1, 0, number, int(draw() * 5)),
+            )
     yield from (("unlink", file, 0, 0, 0) for file in range(1, 6))
