@@ -79,6 +79,7 @@ LEFT_OUT = (
     "crash_ext2.py",
     "crash_fat.py",
     "crash_dax_io.py",
+    "disk.py",
     "stores.py",
     "recipes.py",
     "name_recipes.py",

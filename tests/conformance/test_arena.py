@@ -1,6 +1,7 @@
 """A model asks for the words and events that an operation takes before it takes them: none to spare changes no event."""
 
 import itertools
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
@@ -24,11 +25,11 @@ class Tight(drive.Model):
         self.backing[:top] = self.state.arena[:top]
         self.state.arena, self.state.grow = self.backing[: top + words], self.tighten
 
-    def one(self, row: tuple) -> np.recarray:
+    def one(self, batch: np.recarray) -> np.recarray:
         """The events of an operation."""
         self.tighten()
         self.out = self.buffer(1)
-        found = self.feed(drive.ops(row))
+        found = self.feed(batch)
         assert not self.backing[len(self.state.arena) :].any(), "words behind the arena"
         assert len(self.out) <= SPARE_EVENTS + 2 * len(found), "events asked for"
         return found
@@ -39,29 +40,44 @@ LARGE = [
     ("write", 2, 1 << 20, 4 << 20), ("write", 1, 5 << 20, 3 << 20), ("truncate", 1, (2 << 20) + 5), ("write", 2, 40 << 20, 5000),
     ("read", 2, 0, 50 << 20), ("fsync", 2), ("unlink", 2, 0, 0, 0), ("rename", 1), ("write", 1, 1 << 20, 3 << 20), ("close", 1),
 ]  # fmt: skip
-CALLS = {
-    "calls": lambda: itertools.islice(events.rows(1, 500), 150),
-    "mapped": lambda: itertools.islice(events.mapped(), 100),
-    "large files": lambda: LARGE,
-    "small writes": lambda: itertools.islice(events.small_writes(), 320),
+# A trace of the stored events, and which of its pieces.
+PIECES = {
+    "calls": ("calls", 0, 110),
+    "small writes": ("calls", 500, 506),
+    "mapped": ("mapped", 0, 14),
+    "advised": ("advised", 0, 12),
+    "files from before": ("known", 0, 16),
+    "a full device": ("to-the-block", 0, 16),
+    "several threads": ("appended", 0, 7),
 }
 
 
-@pytest.mark.parametrize("calls", CALLS)
+@pytest.mark.parametrize("calls", PIECES)
 @pytest.mark.parametrize("fs", SYSTEMS)
 def test_no_word_and_no_event_to_spare_changes_no_event(fs: str, calls: str) -> None:
-    files = drive.files(*events.SIZES, dirs=events.FOLDERS, names=events.PATHS)
-    compare(fs, files, list(CALLS[calls]()))
+    trace, *span = PIECES[calls]
+    if trace in events.traces_of(fs):
+        batches = (batch for _, batch in itertools.islice(events.batches(fs, trace), *span))
+        compare(fs, events.TRACES[trace].files, batches, **events.params_of(fs, trace))
+
+
+@pytest.mark.parametrize("fs", SYSTEMS)
+def test_neither_does_it_with_large_files(fs: str) -> None:
+    compare(fs, events.FEW, [drive.ops(row) for row in LARGE])
 
 
 @pytest.mark.parametrize("fs", SYSTEMS)
 def test_neither_does_it_as_a_directory_grows(fs: str) -> None:
     rows, files = laws.long_names()
-    compare(fs, files, [row for row, _ in rows])
+    compare(fs, files, [drive.ops(row) for row, _ in rows])
 
 
-def compare(fs: str, files: drive.Files, rows: list[tuple]) -> None:
+def compare(
+    fs: str, files: drive.Files, batches: Iterable[np.recarray], capacity: str = "16GiB", **params: str
+) -> None:
     """Do the same calls with and without room to spare."""
-    wide, tight = drive.Model(fs, files, capacity="16GiB"), Tight(fs, files, capacity="16GiB")
-    for row in rows:
-        assert wide.feed(drive.ops(row)).tolist() == tight.one(row).tolist(), row
+    wide, tight = (kind(fs, files, capacity=capacity, **params) for kind in (drive.Model, Tight))
+    for batch in batches:
+        for i in range(len(batch)):
+            row = batch[i : i + 1]
+            assert wide.feed(row).tolist() == tight.one(row).tolist(), row

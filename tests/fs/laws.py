@@ -215,6 +215,15 @@ def long_names(count: int = 66) -> tuple[list[tuple], Any]:
     return spaced(*rows, ("sync", -1)), drive.files(0, *[-1] * count, dirs=[0], names=["/d", *names])
 
 
+def full_block_of_names(last: int) -> tuple[list[tuple], Any]:
+    """A directory of 15 names as long as can be, one of `last` bytes, and a short one; and the files."""
+    names = [*(f"/d/{file:0255d}" for file in range(1, 16)), "/d/" + "n" * last, "/d/z"]
+    rows: list[tuple] = [("create", file, 0, 0, 0) for file in range(1, 18)] + [("stat", 16), ("unlink", 16, 0, 0, 0)]
+    return spaced(*rows, ("create", 16, 0, 0, 0), ("sync", -1)), drive.files(
+        0, *[-1] * 17, dirs=[0], names=["/d", *names]
+    )
+
+
 def nearly_full() -> list[tuple]:
     """Writes of which a part fits: behind a file's end, over its holes, over blocks and holes, not from a page's start."""
     rows = [("create", 1, 0, 0, 0), *[("write", 1, 16_384 * page, 4096) for page in range(5)]]

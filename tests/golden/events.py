@@ -1,7 +1,7 @@
 """The events of traces of all kinds of calls, a short digest a call or some: any change of a model's events shows, and where.
 
-One trace is on a large device with the parameters' defaults, one on a small device, that fills up, with others, and one maps files.
-Compiled or not, the same in a second.  `python -m tests.golden.make [FS ...]` writes them.
+`TRACES` has them: on a large device with the parameters' defaults or others, on a small one that fills up, of mapped files ...
+Compiled or not, the same in some seconds a model.  `python -m tests.golden.make [FS ...]` writes them.
 """
 
 import itertools
@@ -9,7 +9,10 @@ import json
 import pathlib
 import random
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
 
 from scmsim.core import registry
 from scmsim.core.records import (
@@ -24,6 +27,7 @@ from scmsim.core.records import (
     WRITABLE_SHARED,
 )
 from tests.fs import drive
+from tests.golden import more_calls
 
 PATH = pathlib.Path(__file__).with_suffix(".txt")
 FILES = 40  # 0, 8, 16, 24 and 32 are directories; 38 and 39 existed before
@@ -87,6 +91,47 @@ OTHERWISE = {
     "xfs-dax": {"kernel": "6.1", "data_alignment": "2MiB", "timestamp_tick": "4ms", "allocation_groups": "2"},
 }
 LENGTHS = (1, 60, 512, 4095, 4096, 5000, 16_384, 70_000, 300_000)
+# Other values yet, for calls of all kinds, appends by several threads, and advice.
+VARIED = {
+    "ctfs": {"update": "atomic"},
+    "ext2": {"timestamp_tick": "0s", "tick": "0"},
+    "ext2-dax": {"kernel": "6.12", "timestamp_tick": "0s", "tick": "0", "copy_fence": "0"},
+    "ext2-ramdisk": {"timestamp_tick": "0s"},
+    "ext2-scm": {"page_cache": "cold"},
+    "ext4": {"journal": "4MiB", "kernel": "6.12", "commit_interval": "1s", "tick": "0", "folios": "always"},
+    "ext4-dax": {"journal": "4MiB", "commit_interval": "1s", "data_alignment": "2MiB", "tick": "0"},
+    "ext4-dax-linux4": {"journal": "4MiB", "timestamp_tick": "0s", "data_alignment": "2MiB"},
+    "ext4-linux4": {"journal": "4MiB", "timestamp_tick": "0s", "tick": "0"},
+    "fat-nand": {"mount": "sync"},
+    "fat-scm": {"mount": "sync"},
+    "nova-cow": {"tick": "0"},
+    "nova-inplace": {"tick": "0"},
+    "pmfs-2m": {"lookup": "block", "data_path": "cow", "journal": "64KiB"},
+    "pmfs-4k": {"version": "original", "journal": "64KiB"},
+    "scm-manager": {"first_objects": "1", "mm": "256KiB", "boot": "64KiB"},
+    "scmfs": {"null_files": "3", "collect_above": "64KiB", "preallocate": "2MiB", "collect_every": "1ms"},
+    "scmfs-lp": {
+        "threshold": "4MiB",
+        "quiet": "1s",
+        "copy_rate": "1MiB",
+        "null_files": "3",
+        "collect_above": "64KiB",
+        "collect_every": "1ms",
+    },
+    "splitfs": {"mode": "sync", "operation_log": "64KiB", "staging": "64KiB", "tick": "0"},
+    "tmpfs": {"huge": "advise", "kernel": "6.12"},
+    "vsm": {"version": "original", "journal": "64KiB", "shootdown": "local"},
+    "winefs": {"cpus": "3", "journal": "64KiB"},
+    "xfs-dax": {
+        "log": "2MiB",
+        "log_unit": "512",
+        "log_buffer": "16KiB",
+        "tick": "0",
+        "copy_fence": "0",
+        "timestamp_tick": "0s",
+        "crc32c": "table",
+    },
+}
 WAITS = (1000, 1000, 1000, 1_000_000, 3_000_000_000)  # ns
 
 
@@ -199,30 +244,78 @@ def pieces(calls: Iterator[tuple], count: int) -> Iterator[list[tuple]]:
         yield piece
 
 
-def digests(fs: str) -> Iterator[tuple[str, str]]:
-    """(Where, four hexadecimal digits) of each piece, and at the end of a trace those of the space report."""
-    given = OTHERWISE.get(fs, {})
-    yield from of_trace(
-        drive_with(fs, capacity="16GiB"), itertools.chain(pieces(rows(1, 500), 1), pieces(small_writes(), 32))
-    )
-    yield from of_trace(drive_with(fs, **{"capacity": SMALL[fs], **given}), pieces(scarce(), 4))
-    yield from of_trace(drive_with(fs, **{"capacity": "16GiB", **given}), pieces(mapped(), 4))
+class Trace(NamedTuple):
+    """Calls on files, the parameters beside a capacity of 16 GiB, and how many calls a digest is of."""
+
+    calls: Callable[[str], Iterator[list[tuple]]]  # of a file system, in pieces
+    files: drive.Files
+    params: Callable[[str], Mapping[str, str]] = lambda fs: {}
 
 
-def drive_with(fs: str, **params: str) -> drive.Model:
-    """A model with the files of the traces."""
-    return drive.Model(fs, drive.files(*SIZES, dirs=FOLDERS, names=PATHS), **params)
+def in_pieces(calls: Callable[[], Iterator[tuple]], count: int) -> Callable[[str], Iterator[list[tuple]]]:
+    """The same calls for every file system."""
+    return lambda fs: pieces(calls(), count)
 
 
-def of_trace(model: drive.Model, calls: Iterator[list[tuple]]) -> Iterator[tuple[str, str]]:
-    """Digests of one trace, with a time and a buffer of each call."""
+FEW = drive.files(*SIZES, dirs=FOLDERS, names=PATHS)
+TRACES = {
+    "calls": Trace(lambda fs: itertools.chain(pieces(rows(1, 500), 1), pieces(small_writes(), 32)), FEW),
+    "full": Trace(in_pieces(scarce, 4), FEW, lambda fs: {"capacity": SMALL[fs], **OTHERWISE.get(fs, {})}),
+    "mapped": Trace(in_pieces(mapped, 4), FEW, lambda fs: OTHERWISE.get(fs, {})),
+    "varied": Trace(in_pieces(lambda: rows(7, 220), 4), FEW, lambda fs: VARIED.get(fs, {})),
+    "known": Trace(
+        in_pieces(more_calls.known, 4),
+        drive.files(*more_calls.KNOWN, dirs=more_calls.KNOWN_FOLDERS, names=more_calls.KNOWN_PATHS),
+    ),
+    "forms": Trace(lambda fs: pieces(more_calls.forms(far_page(fs)), 4), FEW),
+    "directories": Trace(
+        lambda fs: pieces(
+            more_calls.directories(540 if fs == "xfs-dax" else 180), 8
+        ),  # XFS' have a form for many names
+        drive.files(0, *[-1] * (more_calls.NAMES - 1), dirs=more_calls.NAME_FOLDERS, names=more_calls.NAME_PATHS),
+    ),
+    "to-the-block": Trace(in_pieces(more_calls.to_the_block, 4), FEW, lambda fs: {"capacity": SMALL[fs]}),
+    "mapped-full": Trace(in_pieces(more_calls.mapped_full, 4), FEW, lambda fs: {"capacity": SMALL[fs]}),
+    "advised": Trace(in_pieces(more_calls.advised, 4), FEW, lambda fs: VARIED.get(fs, {})),
+    "appended": Trace(in_pieces(more_calls.appended, 8), FEW, lambda fs: VARIED.get(fs, {})),
+    "objects": Trace(in_pieces(more_calls.objects, 4), FEW),
+}
+
+
+def traces_of(fs: str) -> list[str]:
+    """Names of the traces that a model takes; files with pages of 1 GiB would soon have no room."""
+    if fs.endswith("-1g"):
+        return ["calls", "full", "mapped"]
+    return [name for name in TRACES if name != "objects" or fs == "scm-manager"]
+
+
+def far_page(fs: str) -> int:
+    """A page behind the first GiB, or behind 8 MiB where files have no holes."""
+    return (1 << 18) + 5 if getattr(registry.load("fs", fs), "HOLES", True) else 1 << 11
+
+
+def batches(fs: str, trace: str) -> Iterator[tuple[tuple, np.recarray]]:
+    """(First row, operations) of each piece of a trace, with times, and with the program's memory where a row does not say."""
     steps, now = random.Random(2).random, 0
-    for piece in calls:
-        batch = drive.ops(*piece)
-        for row in batch:
+    for piece in TRACES[trace].calls(fs):
+        batch = drive.ops(*(given[:6] for given in piece))
+        for row, given in zip(batch, piece, strict=True):
             now += WAITS[int(steps() * len(WAITS))]
-            row.time_ns, row.buffer = now, int(steps() * 9000) if row.op != MADVISE else DONT_NEED
-        yield str(piece[0]), digest(model.feed(batch).tobytes())
+            drawn = int(steps() * 9000) if row.op != MADVISE else DONT_NEED
+            row.time_ns, (row.buffer, row.thread) = now, (*given[6:], *(drawn, 0)[len(given[6:]) :])
+        yield piece[0], batch
+
+
+def params_of(fs: str, trace: str) -> Mapping[str, str]:
+    """Parameters of a model for a trace."""
+    return {"capacity": "16GiB", **TRACES[trace].params(fs)}
+
+
+def digests(fs: str, trace: str) -> Iterator[tuple[str, str]]:
+    """(Where, four hexadecimal digits) of each piece, and at the end those of the space report."""
+    model = drive.Model(fs, TRACES[trace].files, **params_of(fs, trace))
+    for first, batch in batches(fs, trace):
+        yield str(first), digest(model.feed(batch).tobytes())
     yield "the space report", digest(json.dumps(model.space()).encode())
 
 
@@ -232,16 +325,15 @@ def digest(what: bytes) -> str:
 
 
 def stored() -> dict[str, list[str]]:
-    """File system -> its digests, as written."""
+    """File system and trace -> digests, as written."""
     lines = PATH.read_text(encoding="utf-8").splitlines()
-    return {fs: digests for fs, *digests in map(str.split, lines)}
+    return {name: digests for name, *digests in map(str.split, lines)}
 
 
 def write(names: Sequence[str]) -> None:
     """Write the digests of these file systems, or of all, and keep the others'."""
-    table = {
-        **(stored() if PATH.exists() else {}),
-        **{fs: [each for _, each in digests(fs)] for fs in names or registry.names("fs")},
-    }
-    lines = [f"{fs} {' '.join(table[fs])}\n" for fs in sorted(table)]
+    table = {name: digests for name, digests in stored().items() if name.split("/")[0] not in names} if names else {}
+    for fs in names or registry.names("fs"):
+        table |= {f"{fs}/{trace}": [each for _, each in digests(fs, trace)] for trace in traces_of(fs)}
+    lines = [f"{name} {' '.join(table[name])}\n" for name in sorted(table)]
     PATH.write_text("".join(lines), encoding="utf-8")

@@ -86,6 +86,7 @@ def next_due(s, arena, op):
                 return state.MIGRATE
             enqueue(s, arena, row)
     if s.spare_blocks > s.tidy_above and s.now - s.tidied >= s.tidy_every:
+        s.tidy_from = s.reclaimed_blocks
         return state.TIDY
     return state.NOTHING
 
@@ -217,7 +218,6 @@ def reclaim(s, arena, out):
 @subroutine
 def tidy(s, arena, out):
     """The collector: null files first, then the spare pages of files that were not written since it last worked."""
-    before = s.reclaimed_blocks
     while s.nulls != 0 and s.spare_blocks > s.tidy_above:
         if not has_events(s, out, 64) or not has_room(s, arena, ranges.NODE_WORDS):
             return False
@@ -229,7 +229,7 @@ def tidy(s, arena, out):
         if not has_events(s, out, 64):
             return False
         page_map.drop_spare(s, arena, out, row)
-    s.reg[recipes.COUNT] = s.reclaimed_blocks - before
+    s.reg[recipes.COUNT] = s.reclaimed_blocks - s.tidy_from
     emit_recipe(s, out, recipes.COLLECTED)
     s.tidied = s.now
     return True

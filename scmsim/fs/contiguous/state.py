@@ -55,6 +55,7 @@ FIELDS = [
     ("tidy_above", "i8"),  # unused pages above which the collector works
     ("tidy_every", "i8"),
     ("tidied", "i8"),  # when it last worked
+    ("tidy_from", "i8"),  # `reclaimed_blocks` when it began, since it may go on with another buffer
     ("threshold", "i8"),  # mapped pages beyond which a file is due for superpages, 0 = never
     ("whole", "i8"),  # 1: the rest behind the last whole superpage goes to one as well
     ("quiet", "i8"),  # ns without a write after which an open file counts as not being written

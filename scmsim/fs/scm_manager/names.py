@@ -227,8 +227,7 @@ def adopt(s, arena, out, row, parent):
     s.silent, s.synchronous = 1, 0
     done = False
     if has_room(s, arena, index.words_for(arena, row, stop) + words_for_name(s, arena, parent)):
-        if not arena[row + file_row.STATUS] & file_row.EXISTS:
-            arena[row + file_row.STATUS] |= file_row.EXISTS
+        if arena[row + file_row.LINKS] == 0:  # else it is gone on with
             arena[row + file_row.LINKS] = 1
             index.reserve(s, arena, row, stop)
             new_inode(s, arena, out, row)
@@ -246,5 +245,6 @@ def adopt(s, arena, out, row, parent):
                 s.emitted = emitted
     s.silent, s.synchronous = 0, synchronous
     if done:
+        arena[row + file_row.STATUS] |= file_row.EXISTS
         arena[row + file_row.FIRST], arena[row + file_row.SIZE] = 0, max(length, arena[row + file_row.SIZE])
     return done

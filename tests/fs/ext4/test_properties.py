@@ -147,6 +147,12 @@ def test_a_directory_of_long_names(fs):
     assert not FAMILY.agree(trace, fs, 40 << 20, files=files, step=1).failed
 
 
+@pytest.mark.parametrize("last", [92, 93, 104, 105, 116, 117])
+def test_a_directory_whose_block_is_full_to_the_byte(last):
+    trace, files = laws.full_block_of_names(last)
+    assert not FAMILY.agree(trace, "ext4-dax", 40 << 20, files=files, step=1).failed
+
+
 @pytest.mark.parametrize("fs", SYSTEMS)
 def test_what_fits_of_a_write_on_a_device_that_is_nearly_full(fs):
     assert FAMILY.agree(laws.nearly_full(), fs, capacity=TIGHT, step=1).short_writes

@@ -136,3 +136,8 @@ def test_a_directory_grows_and_shrinks():
 def test_the_log_has_the_size_that_mkfs_chooses(device: int, log: int) -> None:
     """KiB: a 2048th of the device, at least 64 MiB unless that is more than an eighth of it, at most 2 GiB."""
     assert 4 * default_log(device // 4) == log
+
+
+def test_a_log_unit_may_be_as_large_as_a_log_buffer():
+    model = drive.Model("xfs-dax", drive.files(0, -1, dirs=[0]), capacity="64MiB", log_unit="32KiB", log_buffer="32KiB")
+    assert len(model.feed(drive.ops(("create", 1, 0, 0, 0), ("fsync", 1))))
