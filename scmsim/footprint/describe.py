@@ -111,7 +111,8 @@ def describe(state, known, batch, out):
         out[i].kind, out[i].freed, out[i].inode = op.op, 0, NONE
         out[i].file, out[i].opening = op.file, NONE
         out[i].sites = PILED if s.changed >= MANY else 0
-        durable = is_sync(op.op) or (op.op == WRITE and op.flag & SYNCHRONOUS)
+        is_touch = op.op == ULOAD or op.op == USTORE  # nearly all rows of some traces
+        durable = not is_touch and (is_sync(op.op) or (op.op == WRITE and op.flag & SYNCHRONOUS))
         if durable:
             _sync(s, known)
         if op.file < 0:
@@ -125,6 +126,8 @@ def describe(state, known, batch, out):
         if file.inode == NONE:
             _new(s, known, file)
         out[i].inode = file.inode
+        if is_touch:
+            continue
         if changes(op.op) and not durable:
             _change(s, known, file.inode)
         if op.op == WRITE or op.op == FALLOCATE:

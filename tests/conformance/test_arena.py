@@ -11,7 +11,7 @@ from tests.fs import drive, laws
 from tests.golden import events
 
 GUARD = 1 << 16  # words behind the arena that must stay untouched
-SPARE_WORDS, SPARE_EVENTS = 1 << 16, 1 << 16  # that a model may ask for beyond what it takes
+SPARE_WORDS, SPARE_EVENTS = 1 << 17, 1 << 16  # that a model may ask for beyond what it takes
 
 
 class Tight(drive.Model):
@@ -49,6 +49,7 @@ PIECES = {
     "files from before": ("known", 0, 16),
     "a full device": ("to-the-block", 0, 16),
     "several threads": ("appended", 0, 7),
+    "mapped, on a full device": ("mapped-full", 0, 40),
 }
 
 

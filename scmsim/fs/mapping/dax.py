@@ -159,9 +159,9 @@ def large_fault(s, arena, out, mapping, f, at):
 @subroutine
 def filled_hole(s, arena):
     """MAJOR if the fault at work gave a hole its block; it is over."""
-    fresh = arena[s.maps + w.FRESH]
-    arena[s.maps + w.FRESH] = 0
-    return w.MAJOR if fresh else 0
+    filled = arena[s.maps + w.HOW] & w.MAJOR
+    arena[s.maps + w.HOW] -= filled
+    return filled
 
 
 @subroutine
@@ -199,7 +199,7 @@ def small_fault(s, arena, out, mapping, f, at):
     page, how = at
     file, place, write = arena[mapping + w.FILE], hooks.place(s, arena, f, page), how & w.WRITES
     if write and (place == 0 or place & w.UNWRITTEN):
-        arena[s.maps + w.FRESH] = place == 0
+        arena[s.maps + w.HOW] = arena[s.maps + w.HOW] & ~w.MAJOR | (w.MAJOR if place == 0 else 0)
         outcome = ask(s, arena, w.ASK_BLOCK, file, page) if hooks.BY_REQUEST else give(s, arena, out, f, page, 1)[0]
         if outcome != DONE:
             return outcome
@@ -221,16 +221,34 @@ def small_fault(s, arena, out, mapping, f, at):
 @subroutine
 def dax_fault(s, arena, out, mapping, f, at):
     """A fault of DAX; returns the outcome."""
+    m, (page, write) = s.maps, at
+    if arena[m + w.HOW] & w.FAULT == 0:
+        arena[m + w.HOW] |= begun(s, arena, out, mapping, f, at)
+    outcome = map_page(s, arena, out, mapping, f, (page, write, arena[m + w.HOW] & ~w.MAJOR))
+    if outcome != NO_ROOM:
+        arena[m + w.HOW] &= w.MAJOR  # a fault that waits for the file system looks again
+    return outcome
+
+
+@subroutine
+def begun(s, arena, out, mapping, f, at):
+    """What a fault finds, once: FAULT bits and ASKED."""
     page, write = at
     place = hooks.place(s, arena, f, page)
-    is_filled_in_part = arena[s.maps + w.FILL_END] != 0  # by this fault
-    if place and not place & w.UNWRITTEN and not is_filled_in_part:
+    if place and not place & w.UNWRITTEN:
         forget_zeros(s, arena, out, mapping, page)
     if write:
         hooks.note_write(s, arena, out, f)
-    how = protected(arena[tables.entry_at(arena, mapping, page)], write)
-    new = arena[s.maps + w.ANSWERED] == w.ASK_BLOCK and not hooks.WHOLE_BLOCKS
     asks = hooks.MAY_BE_LARGE and arena[tables.slot_at(arena, mapping, page)] == 0
+    return protected(arena[tables.entry_at(arena, mapping, page)], write) | (w.ASKED if asks else 0)
+
+
+@subroutine
+def map_page(s, arena, out, mapping, f, at):
+    """Map 2 MiB or a page for a fault, at = (page, whether it is for a store, HOW); returns the outcome."""
+    page, write, found = at
+    how = found & ~w.ASKED
+    new = arena[s.maps + w.ANSWERED] == w.ASK_BLOCK and not hooks.WHOLE_BLOCKS
     looks = not new and can_be_large(s, arena, mapping, f, page)
     if looks:
         outcome = fill(s, arena, out, mapping, f, page) if write else DONE
@@ -241,6 +259,6 @@ def dax_fault(s, arena, out, mapping, f, at):
             return DONE
     outcome = small_fault(s, arena, out, mapping, f, (page, how))
     if outcome == DONE:
-        tables.charge(s, arena, out, ASKED_STORE_COST if write else ASKED_LOAD_COST, asks)
+        tables.charge(s, arena, out, ASKED_STORE_COST if write else ASKED_LOAD_COST, found & w.ASKED != 0)
         tables.charge(s, arena, out, LOOKED_COST, looks)
     return outcome

@@ -127,7 +127,7 @@ def skip(s, arena, outcome):
         arena[m + w.BEYOND_END] += 1
     else:
         arena[m + w.NO_SPACE] += 1
-    arena[m + w.ANSWERED], arena[m + w.FRESH] = 0, 0
+    arena[m + w.ANSWERED], arena[m + w.HOW] = 0, 0
 
 
 @subroutine

@@ -14,14 +14,15 @@ FAULT_WORDS = 4 * FAN + 64
 # ASKS: what the file system is to do first (ASK_...), for ASKS_FILE at page ASKS_AT; ANSWERED: the last answer;
 # RUNS: 1 + the thread whose address space is in use; COPIES: pages that private mappings have copied; SITE, COST: the first of its
 # own; BEYOND_END to UNSUPPORTED: what failed; HUGE: all its pages are huge; LEAVES_LARGE: a large entry stays writable when
-# its pages are written back; LIVE, NEWEST: how many mappings there are, and the first of all in a list; FRESH: the fault at work
-# filled a hole; FILL_AT, FILL_END: pages to which the fault at work gives blocks, 0: to none; LOADS_DIRTY: DAX takes a page that a
-# fault for a load mapped for dirty; FILLS: a fault for a store that may map 2 MiB gives blocks to their first run of pages without;
-# ADVICE_AT_WORK: ADVICE of the mapping whose fault is at work; UPPER: the first word of bitmaps of the page tables above those that
-# mappings have of their own; TOUCHED: there was a fault: until then calls cost what any call costs, as in a trace without touches.
+# its pages are written back; LIVE, NEWEST: how many mappings there are, and the first of all in a list; HOW: what the fault of DAX
+# at work found (FAULT bits, ASKED), and MAJOR if it filled a hole; FILL_AT, FILL_END: pages to which the fault at work gives blocks,
+# 0: to none; LOADS_DIRTY: DAX takes a page that a fault for a load mapped for dirty; FILLS: a fault for a store that may map 2 MiB
+# gives blocks to their first run of pages without; ADVICE_AT_WORK: ADVICE of the mapping whose fault is at work; UPPER: the first
+# word of bitmaps of the page tables above those that mappings have of their own; TOUCHED: there was a fault: until then calls cost
+# what any call costs, as in a trace without touches.
 (
     FILES, AT, ASKS, ASKS_FILE, ASKS_AT, ANSWERED, NEXT_ADDRESS, RUNS, COPIES, SITE, COST, BEYOND_END, NOT_MAPPED, DENIED, REPLACED,
-    NO_SPACE, UNSUPPORTED, HUGE, LEAVES_LARGE, LIVE, NEWEST, FRESH, FILL_AT, FILL_END, LOADS_DIRTY,
+    NO_SPACE, UNSUPPORTED, HUGE, LEAVES_LARGE, LIVE, NEWEST, HOW, FILL_AT, FILL_END, LOADS_DIRTY,
     FILLS, ADVICE_AT_WORK, UPPER, TOUCHED,
 ) = range(29)  # fmt: skip
 UPPER_WORDS = ((1 << 17) + (1 << 8)) // 32  # a bit for each GiB below 1 << 47, then one for each 512 GiB
@@ -61,6 +62,7 @@ WAS_THERE, WAS_READ, CAME_WHOLE = 0, 1, 2
 
 # What a MAP event (space USER) says in `width`.
 FAULT, WRITES, PROTECTED, MAJOR = 1, 2, 4, 8
+ASKED = 16  # besides these in HOW: no page table for small pages was there, so the fault asks for 2 MiB first
 
 AREA, AREA_END = 1 << 46, 1 << 47  # of mappings in the program's address space
 ZERO_PAGE = 1 << 12  # physical addresses of DRAM, as those of kernel objects (fs/linux/recipes.py)
