@@ -15,7 +15,7 @@ FAULT_WORDS = 4 * FAN + 64
 # RUNS: 1 + the thread whose address space is in use; COPIES: pages that private mappings have copied; SITE, COST: the first of its
 # own; BEYOND_END to UNSUPPORTED: what failed; HUGE: all its pages are huge; LEAVES_LARGE: a large entry stays writable when
 # its pages are written back; LIVE, NEWEST: how many mappings there are, and the first of all in a list; HOW: what the fault of DAX
-# at work found (FAULT bits, ASKED), and MAJOR if it filled a hole; FILL_AT, FILL_END: pages to which the fault at work gives blocks,
+# at work found (FAULT bits, ASKED), MAJOR if it filled a hole; FILL_AT, FILL_END: pages to which the fault at work gives blocks,
 # 0: to none; LOADS_DIRTY: DAX takes a page that a fault for a load mapped for dirty; FILLS: a fault for a store that may map 2 MiB
 # gives blocks to their first run of pages without; ADVICE_AT_WORK: ADVICE of the mapping whose fault is at work; UPPER: the first
 # word of bitmaps of the page tables above those that mappings have of their own; TOUCHED: there was a fault: until then calls cost
