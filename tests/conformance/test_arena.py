@@ -49,6 +49,7 @@ PIECES = {
     "files from before": ("known", 0, 16),
     "a full device": ("to-the-block", 0, 16),
     "several threads": ("appended", 0, 7),
+    "other parameters": ("varied", 0, 32),
     "mapped, on a full device": ("mapped-full", 0, 40),
 }
 

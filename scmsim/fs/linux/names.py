@@ -213,7 +213,7 @@ def as_directory(s, arena, d):
 @subroutine
 def words_needed(s, arena, d):
     """Words of the arena that a change of names in directory `d` may take."""
-    return 4 * (e.ROOM + arena[d + e.END])
+    return 4 * (e.ROOM + (arena[d + e.END] | (1 << s.folio_order) - 1))
 
 
 @subroutine
