@@ -36,7 +36,7 @@ def replay(state: np.ndarray, counters: np.ndarray, events: np.ndarray, bins: np
     bins : int64 array, shape (n,) or longer
         Row of `counters` that each event counts in.
     """
-    replay_touched(state, counters, NOTHING, _NONE, events[:n], bins)
+    replay_touched(state, counters, NOTHING, NO_SLICES, events[:n], bins)
 
 
 def replay_touched(
@@ -52,7 +52,7 @@ def replay_touched(
     relate(rows, 1)
 
 
-_NONE = np.zeros(0, SLICE)
+NO_SLICES = np.zeros(0, SLICE)
 
 
 @kernel

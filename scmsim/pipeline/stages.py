@@ -12,7 +12,7 @@ import numpy as np
 from scmsim.core import registry
 from scmsim.core.counters import COUNTERS
 from scmsim.core.errors import UsageError
-from scmsim.core.records import EVENT, OPS, SLICE, Files
+from scmsim.core.records import EVENT, OPS, SLICE, Files, joined
 from scmsim.footprint import NO_BOOK, Book, Footprints
 from scmsim.footprint.describe import NONE, OPERATION, begin, describe
 from scmsim.footprint.expand import expanded
@@ -22,7 +22,7 @@ from scmsim.fs.engine.model import ROOM, Model
 from scmsim.medium import model as medium
 from scmsim.mmu import presets, touches
 from scmsim.mmu.data_addresses import addresses
-from scmsim.mmu.replay import replay_touched
+from scmsim.mmu.replay import NO_SLICES, replay_touched
 from scmsim.paging._linear import measured_orders
 from scmsim.pipeline.arguments import GROUPS
 from scmsim.pipeline.bins import BY_FILE, SUMS, assign_bins, first_rows
@@ -32,9 +32,6 @@ from scmsim.pipeline.periods import Watched
 from scmsim.system import rep_strings, surround
 
 MAX_BINS = 1 << 19  # rows of counters (0.4 KiB each) that a breakdown may take
-
-NO_SLICES = np.zeros(0, SLICE)
-_BYTES = np.dtype((np.void, EVENT.itemsize))  # NumPy joins records six times as fast if it does not see their fields
 
 
 class Stage:
@@ -271,7 +268,7 @@ class Interleaved(Stage):
         bins = self.mmu.counting.bins[: len(events)]
         first, last = lengths_of_ends(events, int(self.held["op"][0]) if len(self.held) else NONE)
         if len(self.held):
-            self.held = np.concatenate([self.held.view(_BYTES), events[:first].view(_BYTES)]).view(EVENT)
+            self.held = joined([self.held, events[:first]])
             self.held_bins = np.concatenate([self.held_bins, bins[:first]])
             if first == len(events) and len(self.held) < MOST:
                 return

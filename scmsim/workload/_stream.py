@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from scmsim.core.errors import UsageError, unknown
-from scmsim.core.records import OP, Files
+from scmsim.core.records import OP, Files, joined
 
 Pieces = Callable[[], Iterable[np.ndarray]]
 
-# NumPy copies bytes eight times as fast as records, which it takes field by field
-_WHOLE = np.dtype((np.void, OP.itemsize))
+_WHOLE = np.dtype((np.void, OP.itemsize))  # a record as bytes, see records.joined
 PIECE = 1 << 15  # rows that a generator aims to make at once: the arrays of a piece stay in the cache
 
 
@@ -64,23 +63,19 @@ def _cut(pieces: Iterable[np.ndarray], chunk: int, fresh: bool) -> Iterator[np.n
     for piece in pieces:
         if fresh and len(piece) >= chunk // 2:
             if waiting:
-                yield _joined(waiting)
+                yield joined(waiting)
                 waiting, count = [], 0
             yield from (piece[first : first + chunk] for first in range(0, len(piece), chunk))
             continue
         while count + len(piece) >= chunk:
             head, piece = piece[: chunk - count], piece[chunk - count :]
-            yield _joined([*waiting, head])
+            yield joined([*waiting, head])
             waiting, count = [], 0
         if len(piece):
             waiting.append(piece)
             count += len(piece)
     if count:
-        yield _joined(waiting)
-
-
-def _joined(pieces: list[np.ndarray]) -> np.ndarray:
-    return np.concatenate([piece.view(_WHOLE) for piece in pieces]).view(OP)
+        yield joined(waiting)
 
 
 def ops(op: Any, file: Any, offset: Any = -1, length: Any = 0, **other: Any) -> np.ndarray:

@@ -62,14 +62,8 @@ _STEPS: dict[str, float] = {  # and their weights
     "durable": 6,
 }  # fmt: skip
 _UNSYNCED: dict[str, float] = {
-    "create": 30,
-    "name": 40,
-    "stat": 6,
-    "mkdir": 2,
-    "readdir": 3,
-    "whole": 5,
-    "transfer": 15,
-}
+    "create": 30, "name": 40, "stat": 6, "mkdir": 2, "readdir": 3, "whole": 5, "transfer": 15,
+}  # fmt: skip
 _PIECE = 4096  # rows
 
 
@@ -136,19 +130,19 @@ class _Mix:
         """Files that are there, uncounted, and then the calls, those on mappings, and those without a sync."""
         for _ in range(files):
             yield from self._prepared(self.draw.choice(SIZES))
-        done = 0
-        while done < calls:
-            for row in self._step(_STEPS):
-                done += 1
-                yield row
+        yield from self._calls(calls, _STEPS)
         for _ in range(LARGE_FILES if mapped else 0):
             yield from self._prepared(LARGE)
         for _ in range(mapped):
             yield from self._touched(self.draw.choice([file for file, length in self.sizes.items() if length]))
+        yield from self._calls(unsynced, _UNSYNCED, FSYNC)
+
+    def _calls(self, count: int, weights: dict[str, float], but: int = -1) -> Iterator[tuple[int, ...]]:
+        """Steps of so many calls or some more, without those of one kind."""
         done = 0
-        while done < unsynced:
-            for row in self._step(_UNSYNCED):
-                if row[0] != FSYNC:
+        while done < count:
+            for row in self._step(weights):
+                if row[0] != but:
                     done += 1
                     yield row
 

@@ -152,6 +152,12 @@ def add_changed(s, arena, f, page, want, bits):
 
 
 @subroutine
+def last_of_folio(s, page):
+    """The last page of the largest folio that a page may lie in."""
+    return page | (1 << s.folio_order) - 1
+
+
+@subroutine
 def reserve_pages(s, arena, f, last):
     """A file's tables of pages and index blocks get room for page `last` and its folio; False: they need more words."""
     return reserve_besides(s, arena, f, last, 0)
@@ -160,7 +166,7 @@ def reserve_pages(s, arena, f, last):
 @subroutine
 def reserve_besides(s, arena, f, last, more):
     """`reserve_pages` where `more` words, which are asked for already, must be left if the tables grow."""
-    last |= (1 << s.folio_order) - 1
+    last = last_of_folio(s, last)
     words, slots = words_to_hold(arena, f + e.PAGES, last + 1), index.slots(last)
     if slots:
         words += words_to_hold(arena, f + e.LEAVES, slots)

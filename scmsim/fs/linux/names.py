@@ -13,7 +13,7 @@ from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.linux import entries, index, inodes, metadata, pages
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux.blocks import add_blocks, add_changed, blocks_left, close_window, reserve_pages
+from scmsim.fs.linux.blocks import add_blocks, add_changed, blocks_left, close_window, last_of_folio, reserve_pages
 from scmsim.fs.linux.files import (
     call,
     change_entry,
@@ -40,7 +40,7 @@ def touch(s, arena, row):
     count = (size + e.BLOCK - 1) // e.BLOCK
     if is_dir:
         count = entries.FIRST_BLOCKS
-    if not has_room(s, arena, e.ROOM + 3 * (count | (1 << s.folio_order) - 1)):
+    if not has_room(s, arena, e.ROOM + 3 * last_of_folio(s, count)):
         return 0
     inodes.age(s, arena)
     f = new_record(s, arena, row)
@@ -213,7 +213,7 @@ def as_directory(s, arena, d):
 @subroutine
 def words_needed(s, arena, d):
     """Words of the arena that a change of names in directory `d` may take."""
-    return 4 * (e.ROOM + (arena[d + e.END] | (1 << s.folio_order) - 1))
+    return 4 * (e.ROOM + last_of_folio(s, arena[d + e.END]))
 
 
 @subroutine
