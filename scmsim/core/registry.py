@@ -14,6 +14,7 @@ import importlib.util
 import os
 import pathlib
 import sys
+import threading
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -48,6 +49,7 @@ _SAID = {"fs": "file system", "format": "trace format", "events": "event table",
 _PLACES = {"crash": "fs/*/crash*.py", "format": "trace/formats/*/*.py"}
 _ROWS = {"fs": f"fs/*/{family.TABLE}"}
 _OWN = "scmsim_plugins"  # the package that the user's own folder is
+_parser = threading.Lock()  # CPython counts nested nodes of all threads together (3.11: "recursion depth mismatch")
 
 
 def names(kind: str) -> list[str]:
@@ -160,7 +162,9 @@ def literals(kind: str, name: str) -> dict[str, Any]:
 def _assigned(file: pathlib.Path) -> dict[str, Any]:
     """The literals that a file assigns to names in capitals."""
     found: dict[str, Any] = {}
-    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+    with _parser:
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+    for node in tree.body:
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
         if isinstance(target, ast.Name) and target.id.isupper() and getattr(node, "value", None) is not None:
             try:

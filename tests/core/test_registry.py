@@ -1,8 +1,10 @@
 """A kind is a folder, a plug-in is one file: what every file must say about itself."""
 
+import gc
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -75,3 +77,23 @@ def test_listing_imports_no_plugin() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_several_threads_read_literals_at_once() -> None:
+    """CPython 3.11 counts the nested nodes of all threads together; a garbage collection within ast.parse lets others run."""
+
+    def others_run(phase: str, info: dict[str, int]) -> None:
+        for _ in range(200):
+            pass
+
+    files = [registry.path(kind, name) for kind in ("workload", "format") for name in registry.names(kind)]
+    interval = sys.getswitchinterval()
+    gc.callbacks.append(others_run)
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(3) as pool:
+            found = list(pool.map(registry._assigned, files * 3))
+    finally:
+        sys.setswitchinterval(interval)
+        gc.callbacks.remove(others_run)
+    assert found == [registry._assigned(file) for file in files] * 3
