@@ -14,7 +14,7 @@ from scmsim import footprint
 from scmsim.core.errors import UsageError
 from scmsim.core.records import EVENT, EVENTS, KERNEL, LOAD, OPS, SLICE, SPACES, STORE, SYNCHRONOUS, WORK
 from scmsim.footprint import interleave
-from scmsim.footprint.describe import FIRST, GROWS, HELD, NONE, OPERATION, PILED, begin, describe
+from scmsim.footprint.describe import FIRST, GROWS, HELD, LONG, NONE, OPERATION, PILED, begin, describe
 from scmsim.footprint.expand import expanded
 from scmsim.footprint.interleave import CALL, OPEN_FILE, PAGE
 from tests.conftest import NO_JIT
@@ -24,7 +24,7 @@ from tests.fs import drive
 NOWHERE = (0, np.zeros(1, PAGE))  # the model has no objects that were measured
 FIELDS = ("op", "site", "addr", "length", "vaddr")
 SITES = ["syscall", "copy", "user library", "mapped access"]
-BITS = {62: GROWS, 61: HELD, 60: FIRST, 59: PILED}  # by the reference's numbers
+BITS = {62: GROWS, 61: HELD, 60: FIRST, 59: PILED, 58: LONG}  # by the reference's numbers
 CACHES = {"inode_cache": [(4096, 12), (8192, 12), (4096, 12)], "other_inode_cache": [(2 << 21, 21)] * 3}
 CACHES |= {"open files": [(8192, 12), (12288, 12), (4096, 12)]}
 page = st.tuples(st.integers(1, 1 << 40), st.sampled_from([12, 21])) | st.sampled_from(list(CACHES))
@@ -48,6 +48,7 @@ described = st.builds(
     st.none(),
     st.booleans(),
     st.booleans(),
+    st.booleans(),
 )
 events = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([LOAD, STORE, WORK]), st.integers(0, 3)), max_size=30)
 
@@ -62,7 +63,7 @@ def stored(path: Path, book: list[Entry], theirs: list[str]) -> None:
     pages["cache"][len(places) :] = [1, 2, 3 | OPEN_FILE]
     numbers = {place: number for number, place in enumerate([*places, *CACHES])}
     for row, one in zip(calls, book, strict=True):
-        mask = sum(1 << theirs.index(SITES[site]) for site in one.sites if site < 59 and SITES[site] in theirs)
+        mask = sum(1 << theirs.index(SITES[site]) for site in one.sites if site < 58 and SITES[site] in theirs)
         row["kind"], row["amount"], row["count"] = one.kind, one.amount, len(one.touches)
         row["sites"] = mask | sum(bit for number, bit in BITS.items() if number in one.sites)
         row["opening"] = NONE if one.opening is None else one.opening
@@ -86,7 +87,7 @@ def operations_of(known: list[Described], kinds: list[int]) -> np.ndarray:
     for row, one, kind in zip(out, known, kinds, strict=True):
         row["kind"], row["freed"], row["file"], row["opening"] = kind, one.freed, one.file, NONE
         row["sites"] = (GROWS if one.grows else 0) | (HELD if one.held else 0) | (FIRST if one.first else 0)
-        row["sites"] |= PILED if one.piled else 0
+        row["sites"] |= (PILED if one.piled else 0) | (LONG if one.long else 0)
         row["inode"] = NONE if one.inode is None else one.inode
     return out
 
@@ -137,7 +138,7 @@ def compare(path: Path, book: list[Entry], known: list[Described], drawn: list, 
     alike, chunk, theirs = how
     theirs = theirs[:3]  # one mechanism of the model is unknown to the file
     shared = {SITES.index(name) for name in theirs}
-    own = [{bit for bit in BITS if one.amount >> bit - 59 & 1} for one in book]
+    own = [{bit for bit in BITS if one.amount >> bit - 58 & 1} for one in book]
     book = [one._replace(sites=one.sites & shared | more) for one, more in zip(book, own, strict=True)]
     stored(path, book, theirs)
     with mock.patch.object(footprint, "CHUNK", chunk):
@@ -176,7 +177,7 @@ def compare(path: Path, book: list[Entry], known: list[Described], drawn: list, 
 calls = st.tuples(
     st.sampled_from(
         ["create", "write", "fallocate", "truncate", "unlink", "rename", "mkdir", "rmdir", "read", "sync", "fsync"]
-        + ["link", "open", "close", "mmap", "munmap", "stat", "msync", "load", "store", "flush"]
+        + ["link", "open", "close", "mmap", "munmap", "stat", "msync", "load", "store", "flush", "readdir"]
     ),
     st.integers(0, 5),
     st.integers(0, 9000),
@@ -185,6 +186,7 @@ calls = st.tuples(
     st.sampled_from([0, SYNCHRONOUS]),
 )
 changed_before = st.just(0) | st.integers(250, 257)
+PATHS = ["/a", "/a/b", "/a/c", "/a/b/d", "/a/b/e", "/other/f"]  # the first two are directories
 
 
 @given(st.lists(calls, max_size=40), st.lists(st.integers(-1, 5000), min_size=6, max_size=6), changed_before)
@@ -192,18 +194,34 @@ def test_operations_are_described_as_the_reference_does(rows, sizes, before) -> 
     rows = [(op, -1 if op == "sync" else file, *rest) for op, file, *rest in rows]
     rows, sizes = [("write", 6 + n, 0, 1, -1, 0) for n in range(before)] + rows, sizes + [0] * before
     batch = drive.ops(*rows)
-    out, slow = np.zeros(len(batch), OPERATION), Inodes(sizes)
-    state, known = begin(drive.files(*sizes))
+    paths = PATHS + [f"/a/{n}" for n in range(before)]
+    out, slow = np.zeros(len(batch), OPERATION), Inodes(sizes, paths)
+    state, known = begin(drive.files(*sizes, dirs=(0, 1), names=paths))
     describe(state, known, batch.view(np.ndarray), out)
     for made, row in zip(out, rows, strict=True):
         wanted = slow.describe(*row[:5], bool(row[5]))
         grows, held = bool(made["sites"] & GROWS), bool(made["sites"] & HELD)
         assert bool(made["sites"] & FIRST) == wanted.first
         assert bool(made["sites"] & PILED) == wanted.piled
+        assert bool(made["sites"] & LONG) == wanted.long
         assert (OPS[made["kind"]], grows, held, made["freed"]) == wanted[:4] and made["file"] == wanted.file
         assert made["inode"] == (NONE if wanted.inode is None else wanted.inode)
         assert made["opening"] == (NONE if wanted.opening is None else wanted.opening)
     assert int(state.used[0]) == slow.used and int(state.free[0]) == len(slow.freed)
+    assert {row: int(known[row]["names"]) for row in range(6)} == {row: slow.names.get(row, 0) for row in range(6)}
+
+
+@pytest.mark.parametrize(("before", "made", "gone"), [(13, 1, 0), (14, 2, 2), (12, 4, 3), (0, 14, 0)])
+def test_a_directory_is_long_from_14_names_on(before: int, made: int, gone: int) -> None:
+    names = ["/d", *[f"/d/{number}" for number in range(before + made)]]
+    rows = [("create", 1 + before + number, -1, 0, 0) for number in range(made)]
+    rows += [("unlink", 1 + number, -1, 0, 0) for number in range(gone)]
+    batch = drive.ops(("readdir", 0), *rows, ("readdir", 0))
+    out = np.zeros(len(batch), OPERATION)
+    state, known = begin(drive.files(0, *[7] * before, *[-1] * made, dirs=(0,), names=names))
+    describe(state, known, batch.view(np.ndarray), out)
+    first, last = (bool(row["sites"] & LONG) for row in out[[0, -1]])
+    assert (first, last) == (before >= 14, before + made - gone >= 14)
 
 
 @pytest.mark.skipif(not NO_JIT, reason="a subroutine is compiled into its kernel only")

@@ -11,7 +11,7 @@ import pytest
 from scmsim import footprint
 from scmsim.core.errors import UsageError
 from scmsim.core.records import OPS, SETUP
-from scmsim.footprint.describe import PILED
+from scmsim.footprint.describe import LONG, PILED
 from scmsim.footprint.interleave import OPEN_FILE
 from scmsim.fs.engine.model import ROOM, Model
 from scmsim.lab import touches
@@ -63,9 +63,9 @@ def write(path: Path, rows: list[tuple]) -> None:
     pq.write_table(pa.table(columns).replace_schema_metadata({"scmsim": json.dumps(header)}), path)
 
 
-def made(path: Path, mapped: int = 0) -> Path:
+def made(path: Path, mapped: int = 0, calls: int = 60, files: int = 3) -> Path:
     """A trace of the mix."""
-    source = mix.Workload(calls=60, files=3, mapped=mapped, unsynced=0)
+    source = mix.Workload(calls=calls, files=files, mapped=mapped, unsynced=0)
     with TraceWriter(path, source.header) as writer:
         for batch in source.batches():
             writer.append(batch)
@@ -83,18 +83,21 @@ def kinds_of(trace: Path) -> list[str]:
     return [OPS[op] for op, flag in rows.tolist() if not flag & SETUP]
 
 
-def test_calls_are_paired_and_the_program_left_out(tmp_path: Path, trace: Path) -> None:
+def test_calls_are_paired_and_the_program_left_out(tmp_path: Path) -> None:
+    trace = made(tmp_path / "mix.parquet", calls=120, files=160)
     kinds = kinds_of(trace)
-    twice = [
-        kind for kind in kinds for _ in range(2 if kind == "readdir" else 1)
-    ]  # the lab reads a directory in two calls
-    touched(tmp_path / "tmpfs-1.touches.parquet", twice)
+    # the lab reads a directory in three calls, of which the first counts, and the last, which finds no further name
+    thrice = [kind for kind in kinds for _ in range(3 if kind == "readdir" else 1)]
+    touched(tmp_path / "tmpfs-1.touches.parquet", thrice)
     (path,) = make(str(trace), tmp_path, ["tmpfs"], tmp_path / "out", lambda *_: None)
     prints = footprint.read(path, ["syscall", "copy", "namespace"])
     assert prints.measured_on == "tmpfs on Linux 6.1.0-test"
     book = prints.book
-    assert len(book.calls) == len(kinds) and (np.diff(book.bounds) == 3).all() and book.calls["amount"].max() > 4096
-    small = {((KERNEL + (number << 12)) >> 12 << 12) - (1 << 64) for number in range(len(twice))}
+    ends, groups = kinds.count("readdir"), slice(*prints.state.groups[0, OPS.index("readdir")])
+    assert ends and [bool(sites & LONG) for sites in book.groups["sites"][groups]] == [False, True]
+    assert len(book.calls) == len(kinds) + ends and (np.diff(book.bounds) == 3).all()
+    assert book.calls["amount"].max() > 4096
+    small = {((KERNEL + (number << 12)) >> 12 << 12) - (1 << 64) for number in range(len(thrice))}
     assert set(book.pages["vaddr"].tolist()) <= {*small, (KERNEL >> 21 << 21) - (1 << 64)}
     assert {(int(book.pages["order"][touch >> 1]), int(touch & 1)) for touch in book.touches} == {
         (12, 0),
