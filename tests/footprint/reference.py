@@ -54,10 +54,14 @@ class Inodes:
         self.read: set[int] = set()  # files that were not changed since a read
         self.unsynced: set[int] = set()  # inodes with changes that no sync made durable
 
-    def describe(self, op: str, file: int, offset: int, length: int, file2: int, synchronous: bool) -> Described:
+    def describe(
+        self, op: str, file: int, offset: int, length: int, file2: int, synchronous: bool, remapped: bool
+    ) -> Described:
         """The next operation."""
         piled = len(self.unsynced) >= 256
         found = self._described(op, file, offset, length, file2)
+        if op == "mmap" and not remapped:
+            self._count("mapping", file, 1)
         if op in ("fsync", "sync", "msync") or (op == "write" and synchronous):
             self.unsynced.clear()
         elif op in CHANGES and found.inode is not None:
@@ -94,8 +98,6 @@ class Inodes:
             self.more_names[file] = self.more_names.get(file, 0) + 1
         elif op in ("open", "create"):
             self._count("descriptor", file, 1)
-        elif op == "mmap":
-            self._count("mapping", file, 1)
         elif op == "close":
             self._count("descriptor", file, -1)
             held, grows = self.users.get(("mapping", file), 0) > 0, file in self.grown

@@ -66,6 +66,7 @@ MACHINES = {
     "xor": table(tlb((4, 2), (8, 2), index="xor")),
     "one level": table(tlb((2, 4), (4, 4))[:1]),
     "exclusive": table(fill="exclusive"),
+    "exclusive, the second level named first": table(tlb((2, 4), (4, 4))[::-1], fill="exclusive"),
     "exclusive, srrip": by_policy("srrip", fill="exclusive"),
     "on walks": table(fill="on-walk"),
     "on walks, srrip": by_policy("srrip", fill="on-walk"),
@@ -91,6 +92,8 @@ MACHINES = {
     "no walk caches": table(walk_cache=[]),
     "no PCID": table(invalidate={"pcid": 0, "ceiling": 2, "cores": 4, "program_cpus": 3, **COSTS}),
     "a high ceiling": table(invalidate={"ceiling": 1000}),
+    "8 and 16 ways, a high ceiling": table(tlb((3, 8), (2, 16)), invalidate={"ceiling": 1000}),
+    "fifo, a high ceiling": table(tlb((2, 4), (3, 8), policy="fifo"), invalidate={"ceiling": 1000}),
     "told": table(invalidate={"ceiling": 9, "kernel_ceiling": 2, "cores": 4, "program_cpus": 3, **COSTS, **TOLD}),
 }  # fmt: skip
 
