@@ -19,7 +19,7 @@ from tests.mmu.test_properties import SIDES, TIME, WALK_SOURCE, pack
 from tests.reference import mmu_slow
 
 HALVES = (0, 1 << 40, -(1 << 40))  # places that pages lie at
-CODES = ["LOAD"] * 8 + ["STORE"] * 4 + ["NTSTORE", "FETCH", "FETCH", "FLUSH", "WORK", "UNMAP", "REMAP"]
+CODES = ["LOAD"] * 8 + ["STORE"] * 4 + ["NTSTORE", "FETCH", "FETCH", "FLUSH", "WORK", "UNMAP", "REMAP", "INVALIDATE"]
 SCM = 64  # of an order: the page table lies in storage-class memory
 
 
@@ -66,7 +66,13 @@ MACHINES = {
     "xor": table(tlb((4, 2), (8, 2), index="xor")),
     "one level": table(tlb((2, 4), (4, 4))[:1]),
     "exclusive": table(fill="exclusive"),
+    "the second level named first": table(tlb((2, 4), (4, 4))[::-1]),
     "exclusive, the second level named first": table(tlb((2, 4), (4, 4))[::-1], fill="exclusive"),
+    "exclusive, two arrays before one": table(
+        tlb((1, 2), (1, 4), sides=["load", "fetch"])[:1] + tlb((1, 2), (1, 4), sides=["store"])[:1] + tlb((1, 4), (1, 4))[1:],
+        fill="exclusive",
+    ),
+    "srrip before lru": table(tlb((2, 4), (4, 4), policy="srrip")[:1] + tlb((2, 4), (4, 4))[1:]),
     "exclusive, srrip": by_policy("srrip", fill="exclusive"),
     "on walks": table(fill="on-walk"),
     "on walks, srrip": by_policy("srrip", fill="on-walk"),
@@ -112,11 +118,13 @@ def rows(seed, count):
         code, (order, vaddr) = str(random.choice(CODES)), page_of(random)
         order |= int(random.choice([0, 0, 32, SCM]))
         length, width = int(random.choice([1, 8, 4096, 9000])), int(random.choice([0, 1, 8, 64]))
-        if code in ("UNMAP", "REMAP"):
+        if code in ("UNMAP", "REMAP", "INVALIDATE"):
             length, width = (
                 int(random.choice([1, 8192, 1 << 14, 100_000, 1 << 21])),
                 int(random.choice([0, 0, 1, 3, 4])),
             )
+        if code == "INVALIDATE":
+            width = 0  # of pages, on as many CPUs as Linux would
         if random.random() < 0.06:  # another address space
             code, length, width = "INVALIDATE", 0, 1 + int(random.integers(0, 9))
         yield code, vaddr, length, order, width, int(random.integers(0, 2000)), 0
@@ -128,7 +136,8 @@ def addresses(seed, count):
     pages = np.where(random.random(count) < 0.5, random.integers(0, 8, count), random.integers(0, 60, count))
     pages[1:][random.random(count - 1) < 0.2] = 7
     where = random.choice(np.array([0, 0, 1 << 40, -(1 << 40)]), count) + (pages << random.choice([12, 12, 21], count))
-    return np.repeat(where + random.integers(0, 4096, count), random.choice([1, 1, 2], count))
+    where += random.integers(0, 4096, count) * random.integers(0, 2, count)  # half of them the first byte of a page
+    return np.repeat(where, random.choice([1, 1, 2], count))
 
 
 def counted(slow):
