@@ -124,7 +124,7 @@ def rows(seed, count):
                 int(random.choice([0, 0, 1, 3, 4])),
             )
         if code == "INVALIDATE":
-            width = 0  # of pages, on as many CPUs as Linux would
+            length, width = int(random.choice([0, length])), 0  # of pages, or of none
         if random.random() < 0.06:  # another address space
             code, length, width = "INVALIDATE", 0, 1 + int(random.integers(0, 9))
         yield code, vaddr, length, order, width, int(random.integers(0, 2000)), 0
