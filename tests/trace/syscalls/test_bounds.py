@@ -7,6 +7,9 @@ import pytest
 
 from scmsim.core.records import KEEP_SIZE, OPS, PUNCH_HOLE
 from scmsim.trace.syscalls import runs
+from scmsim.trace.syscalls.names import Names
+from scmsim.trace.syscalls.state import Maps, Place, Table, Task
+from scmsim.trace.syscalls.text import looks_like, unescape
 from tests.trace.formats_helper import convert_text
 
 OPEN = 'openat(AT_FDCWD, "/a", O_RDWR) = 3\n'
@@ -46,3 +49,67 @@ def test_how_space_is_allocated(tmp_path: Path, line: str, mode: int) -> None:
     case = convert_text(tmp_path, OPEN + line + "\n", "strace")
     assert case.rows[1] == ("fallocate", "/a", 5, 7) and OPS[case.records["op"][1]] == "fallocate"
     assert int(case.records["flag"][1]) == (KEEP_SIZE if mode & 1 else 0) | (PUNCH_HOLE if mode & 2 else 0)
+
+
+def test_names_that_links_lead_to() -> None:
+    names = Names(None)
+    for asked, resolved in (
+        ("/l/x", "/r/x"),
+        ("/l/y", "/q/y"),
+        ("/l/z", "/r/other"),
+        ("/top", "/r/top"),
+        ("/p/a", "/p/a"),
+    ):
+        names.learn(asked, resolved)
+    assert names.links == {"/l/y": "/q/y", "/l/z": "/r/other"}
+    assert [names.join(*pair) for pair in (("", "/l/n"), ("/l", "n"), ("/p", "n"), ("", "n"), ("", "/n"), ("/l", "/p//n/."))] == [
+        "/r/n", "/r/n", "/p/n", "n", "/r/n", "/p/n",
+    ]  # fmt: skip
+    plain = ("/l/y", "/l/n", "/p/a", "/r/other", "/n")
+    assert [names.is_plain(path) for path in plain] == [False, False, True, True, False]
+    names.learn("/l/x", "/l/x")
+    assert names.join("/l", "n") == "/l/n" and names.follow("/l/y") == "/q/y" and names.follow("/p/a") == "/p/a"
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        (r"\xg", "xg"),
+        (r"\x41", "A"),
+        (r"\101\n\q", "A\nq"),
+        (r"\0", "\0"),
+        (r"\x4", "x4"),
+        ("\xe9", r"\xe9"),
+        (r"\303\251", "é"),
+    ],
+)
+def test_escapes(text: str, path: str) -> None:
+    assert unescape(text) == path
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "is_one"), [(1, 0, True), (4, 1, True), (8, 2, True), (7, 2, False), (0, 1, False), (0, 0, False)]
+)
+def test_what_looks_like_strace(good: int, bad: int, is_one: bool) -> None:
+    """Four lines of five have its form, of which one at least has a result."""
+    assert looks_like(("fsync(3) = 0\n" * good + "hello, world\n" * bad).encode()) == is_one
+    assert not looks_like(b"--- SIGCHLD {si_signo=SIGCHLD} ---\n" * 5)
+
+
+@pytest.mark.parametrize(
+    ("call", "shares"), [("clone(flags=CLONE_VM) = 8", True), ("vfork() = 8", True), ("fork() = 8", False)]
+)
+def test_a_child_has_the_mappings_of_its_parent(call: str, shares: bool) -> None:
+    task = Task("7", Table(), Place(), Maps())
+    assert (task.spawn("8", call).maps is task.maps) == shares
+
+
+ENDS = ["3</a>", "4<socket:[5]>", "9"]
+
+
+@pytest.mark.parametrize("source", ENDS)
+@pytest.mark.parametrize("target", ENDS)
+def test_a_copy_is_a_read_a_write_or_both(tmp_path: Path, source: str, target: str) -> None:
+    case = convert_text(tmp_path, f"{OPEN}sendfile({target}, {source}, NULL, 5) = 5\n", "strace")
+    rows = [op for op, end in (("read", source), ("write", target)) if end == ENDS[0]]
+    assert [row[0] for row in case.rows[1:]] == rows and case.report.extra_rows == (len(rows) == 2)
