@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from scmsim.core.records import KEEP_SIZE, OPS, PUNCH_HOLE
+from scmsim.trace.formats.tracers import strace
+from scmsim.trace.reading import lines
 from scmsim.trace.syscalls import runs
 from scmsim.trace.syscalls.names import Names
 from scmsim.trace.syscalls.state import Maps, Place, Table, Task
@@ -25,8 +27,8 @@ CALLS = [
 def test_what_a_call_can_move(tmp_path: Path, call: str, many: int) -> None:
     """By itself, and among as many as are worked on together."""
     for n, bad in ((1 << 31, 0), ((1 << 31) + 1, 1)):
-        lines = [call.format(n=5)] * (many - 1) + [call.format(n=n)] + [call.format(n=5)] * (many - 1)
-        case = convert_text(tmp_path, OPEN + "\n".join(lines) + "\nclose(3) = 0\n", "strace")
+        calls = [call.format(n=5)] * (many - 1) + [call.format(n=n)] + [call.format(n=5)] * (many - 1)
+        case = convert_text(tmp_path, OPEN + "\n".join(calls) + "\nclose(3) = 0\n", "strace")
         assert case.report.bad == bad and len(case.rows) == 2 * many + 1 - bad
         assert max(row[3] for row in case.rows) == (5 if bad and many > 1 else n if not bad else 0)
 
@@ -113,3 +115,22 @@ def test_a_copy_is_a_read_a_write_or_both(tmp_path: Path, source: str, target: s
     case = convert_text(tmp_path, f"{OPEN}sendfile({target}, {source}, NULL, 5) = 5\n", "strace")
     rows = [op for op, end in (("read", source), ("write", target)) if end == ENDS[0]]
     assert [row[0] for row in case.rows[1:]] == rows and case.report.extra_rows == (len(rows) == 2)
+
+
+@pytest.mark.parametrize("between", range(6))
+def test_how_long_a_file_may_turn_out_to_have_been_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, between: int
+) -> None:
+    """A CREATE becomes an OPEN while it is among the last rows, which are held back."""
+    monkeypatch.setattr(strace, "_KEEP", 3)
+    monkeypatch.setattr(
+        strace, "byte_blocks", lambda path, what, progress, *_: lines.byte_blocks(path, what, progress, 1)
+    )
+    text = OPEN + 'openat(AT_FDCWD, "/b", O_RDWR|O_CREAT, 0644) = 4\n' + "fsync(3) = 0\n" * between
+    case = convert_text(tmp_path, text + 'read(4, ""..., 9) = 5\n', "strace")
+    assert case.rows[1][0] == ("open" if between + 1 <= 3 else "create")
+    assert dict(+case.report.creates) == (
+        {"found too late to be existing": 1, "assumed new": 1}
+        if between > 2
+        else {"assumed new, then found existing": 1}
+    )
