@@ -86,6 +86,7 @@ MACHINES = {
     "nested TLB": table(walk=NESTED | {"nested_page": "4KiB"}, nested_tlb=[array(2, 4)]),
     "nested, caches": table(**MEMORY | {"walk": MEMORY["walk"] | NESTED, "nested_tlb": [array(1, 4)]}),
     "bits": table(walk={"hardware_bits": True, "update_cycles": 7}),
+    "bits, and room for all pages": table(tlb((8, 16), (8, 16)), walk={"hardware_bits": True, "update_cycles": 7}),
     "any size": table(tlb((2, 4), (4, 4), ["any"])),
     "in pieces": table(tlb((2, 4), (4, 4), ["4KiB"])),
     "coalescing": table(tlb((2, 4), (4, 4), ["4KiB", "2MiB"], coalesce=4)),
