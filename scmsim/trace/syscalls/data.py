@@ -109,9 +109,7 @@ def pwrite(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 def pwritev(imp: Importer, task: Task, m: Match[str]) -> str | None:
     fd, raw, at, flags, count = m.groups()
-    flag = 0
-    if flags is not None and "RWF_" in flags:
-        flag = (SYNCHRONOUS if "SYNC" in flags else 0) | (APPENDS if "RWF_APPEND" in flags else 0)
+    flag = (SYNCHRONOUS if "SYNC" in flags else 0) | (APPENDS if "APPEND" in flags else 0)
     return do_write(imp, task, imp.describe(task, fd, raw), int(at), int(count), flag)
 
 

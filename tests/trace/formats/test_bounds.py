@@ -333,3 +333,15 @@ def test_cells_of_operations(tmp_path: Path) -> None:
         '{"op": "file", "path": "/b", "file": 1}\n{"op": "file", "path": "/b", "file": 2}\n{"op": "stat", "file": 2}\n'
     )
     assert convert_text(tmp_path, text, "ops-jsonl").report.bad == 0
+
+
+@pytest.mark.parametrize(("damaged", "is_one"), [(1, True), (2, True), (3, False)])
+def test_half_of_the_first_requests_of_a_cache_make_sense(tmp_path: Path, damaged: int, is_one: bool) -> None:
+    told = np.zeros(4, oracle_general.RECORD)
+    told["length"], told["next"] = 512, -1
+    told["next"][:damaged] = -2
+    if is_one:
+        assert convert_text(tmp_path, told.tobytes(), "oracle-general").report.bad == damaged
+        return
+    with pytest.raises(UsageError, match="of its first 4 records, 3 run backwards"):
+        convert_text(tmp_path, told.tobytes(), "oracle-general")

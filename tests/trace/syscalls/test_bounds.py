@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scmsim.core.records import KEEP_SIZE, OPS, PUNCH_HOLE
+from scmsim.core.records import APPENDS, KEEP_SIZE, OPS, PUNCH_HOLE, SYNCHRONOUS
 from scmsim.trace.formats.tracers import strace
 from scmsim.trace.reading import lines
 from scmsim.trace.syscalls import runs
@@ -134,3 +134,23 @@ def test_how_long_a_file_may_turn_out_to_have_been_there(
         if between > 2
         else {"assumed new, then found existing": 1}
     )
+
+
+@pytest.mark.parametrize(("end", "was"), [(5, "create"), (6, "open")])
+def test_a_read_to_where_the_trace_has_written_shows_nothing(tmp_path: Path, end: int, was: str) -> None:
+    text = 'openat(AT_FDCWD, "/b", O_RDWR|O_CREAT, 0644) = 4\nwrite(4, ""..., 5) = 5\n'
+    case = convert_text(tmp_path, text + f'pread64(4, ""..., 9, 0) = {end}\n', "strace")
+    assert case.rows[0][0] == was and case.rows[2] == ("read", "/b", 0, end)
+
+
+@pytest.mark.parametrize(
+    ("call", "flag"),
+    [
+        ("pwritev(3, [{}], 1, 7)", 0), ("pwritev2(3, [{}], 1, 7, 0)", 0), ("pwritev2(3, [{}], 1, 7, RWF_DSYNC)", SYNCHRONOUS),
+        ("pwritev2(3, [{}], 1, 7, RWF_SYNC|RWF_APPEND)", SYNCHRONOUS | APPENDS), ("pwritev2(3, [{}], 1, 7, RWF_HIPRI)", 0),
+    ],
+)  # fmt: skip
+def test_flags_of_a_write(tmp_path: Path, call: str, flag: int) -> None:
+    line = call.format('{iov_base="", iov_len=5}') + " = 5\n"
+    case = convert_text(tmp_path, 'openat(AT_FDCWD, "/a", O_RDWR|O_CREAT|O_EXCL, 0644) = 3\n' + line, "strace")
+    assert case.rows[1] == ("write", "/a", 0 if flag & APPENDS else 7, 5) and int(case.records["flag"][1]) == flag
