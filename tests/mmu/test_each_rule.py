@@ -80,6 +80,8 @@ MACHINES = {
     "4 walkers": table(walk={"walkers": 4, "ref_cycles": 40}),
     "caches": table(**MEMORY),
     "caches, 2 walkers": table(**MEMORY | {"walk": MEMORY["walk"] | {"walkers": 2}}),
+    "1 level": table(walk={"levels": 1}, walk_cache=[]),
+    "2 levels": table(walk={"levels": 2, "level_bits": [8]}, walk_cache=[array(1, 4, entry="pde")]),
     "3 levels": table(walk={"levels": 3, "level_bits": [8, 9]}),
     "5 levels": table(walk={"levels": 5, "level_bits": [9, 8, 7, 9]}),
     "nested": table(walk=NESTED),

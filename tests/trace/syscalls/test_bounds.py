@@ -154,3 +154,9 @@ def test_flags_of_a_write(tmp_path: Path, call: str, flag: int) -> None:
     line = call.format('{iov_base="", iov_len=5}') + " = 5\n"
     case = convert_text(tmp_path, 'openat(AT_FDCWD, "/a", O_RDWR|O_CREAT|O_EXCL, 0644) = 3\n' + line, "strace")
     assert case.rows[1] == ("write", "/a", 0 if flag & APPENDS else 7, 5) and int(case.records["flag"][1]) == flag
+
+
+@pytest.mark.parametrize(("mode", "first"), [("0", 0), ("FALLOC_FL_KEEP_SIZE", 50)])
+def test_what_was_allocated_was_not_there_before_the_trace(tmp_path: Path, mode: str, first: int) -> None:
+    text = OPEN + f'fallocate(3, {mode}, 0, 100) = 0\npread64(3, ""..., 50, 0) = 50\n'
+    assert convert_text(tmp_path, text, "strace").trace.files.first_size.tolist() == [first]
