@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
@@ -13,6 +14,7 @@ from tests import plain_records
 NO_JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 if NO_JIT:
     plain_records.install()
+    np.seterr(divide="raise")  # a compiled kernel goes on with whatever comes of it
 
 # Derandomized, so that a run says something about the change and not about the draw; `--hypothesis-profile=search`
 # draws.

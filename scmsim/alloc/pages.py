@@ -49,7 +49,6 @@ FILE_WORDS = 7
 # A run of pages: first frame, frames, log2 of the frames of a page, the run below it (or the next free node).
 START, COUNT, ORDER, BELOW = range(4)
 NONE = -1
-MOST = 1 << 38  # frames of the largest file: 1 PiB
 
 
 @kernel
@@ -117,7 +116,7 @@ def _resize(s, room, f, size, kept):
     """Give file `f` a length and the pages for it; it stays as it is where there is no room."""
     files = room[1]
     want, held = _frames(size, kept), files[f, HELD]
-    if want > MOST or (want > held and not _grow(s, room, f, want)):
+    if want > held and not _grow(s, room, f, want):
         s.failed += 1
         if s.first_failed < 0:
             s.first_failed = s.seen
@@ -138,7 +137,7 @@ def _grow(s, room, f, want):
     held = files[f, HELD]
     if want - held > s.free[0] + s.free[1]:
         return False
-    above = s.super_order >= 0 and want > s.threshold and files[f, SUPER] == 0
+    above = s.super_order != NO_SUPER and want > s.threshold and files[f, SUPER] == 0
     if above and _migrate(s, room, f, want):
         return True
     if _extend(s, room, f, want, True):
@@ -212,9 +211,9 @@ def _add_frames(s, room, f, zone, count):
         start = take_run(s, room[0], zone, count)
         if start < 0 and s.super_zone > zone:
             zone = s.super_zone
-            start = take_run(s, room[0], zone, count)
-            s.spilled += start >= 0 and files[f, SPILLED] == 0
-            files[f, SPILLED] |= start >= 0
+            start = take_run(s, room[0], zone, count)  # finds some: `_grow` knows how many are free in both
+            s.spilled += files[f, SPILLED] == 0
+            files[f, SPILLED] = 1
         if start < 0:
             return False
         _push(s, room, f, start, s.got, 0)

@@ -216,8 +216,8 @@ def store(m, c, e, counted):
         return
     if e.width < 0 and last - first >= 64:
         for page in range(e.addr >> 12, ((e.addr + e.length - 1) >> 12) + 1):
-            line = ((page << 12) + (e.addr & 4095)) >> 6
-            make_dirty(m, c, line, line + ((-e.width - 1) >> 6))
+            at = (page << 12) + (e.addr & 4095)
+            make_dirty(m, c, at >> 6, (at - e.width - 1) >> 6)
     else:
         make_dirty(m, c, first, last)
     recall(m, e.addr)

@@ -18,7 +18,7 @@ for _i in range(16):
 def take_lines(at, codes, addresses, text):
     """Take lines in up to the first that is not of the usual form, from `at` on."""
     place, n = at[PLACE], at[FOUND]
-    while place + 6 <= text.size:
+    while place + 7 <= text.size:  # the shortest line, ` L 0,1`
         kind = text[place] if text[place + 1] == _BLANK else text[place + 1]
         first = _BLANK if kind != _FETCH else _FETCH
         if text[place] != first or text[place + 2] != _BLANK:

@@ -144,7 +144,7 @@ class _Device:
             )
         self.record = np.zeros(1, pages.STATE).view(np.recarray)
         state = self.record[0]
-        state.super_order, state.threshold = pages.NO_SUPER, pages.MOST
+        state.super_order = pages.NO_SUPER
         boundary = min(int(rules.pop("boundary", 0)), count - frames.HUGE)
         for name, value in rules.items():
             state[name] = value

@@ -9,21 +9,26 @@ from scmsim.fs.engine.events import HEADER, new_state
 from tests.conftest import NO_JIT
 
 STATE = np.dtype((np.record, [*HEADER, *first_fit.FIELDS, *aligned_fit.FIELDS]))
-UNIT, BLOCKS, RESERVED = 512, 8192, 100
+UNIT, BLOCKS = 512, 8192
 
 steps = st.lists(st.tuples(st.sampled_from(["huge", "single", "give"]), st.integers(0, 1000)), max_size=40)
 
 
 @settings(max_examples=15 if NO_JIT else 60)
-@given(steps=steps)
-@example(steps=[("huge", 0), *[("single", 299)] * 3])
-@example(steps=[*[("huge", 0)] * 7, *[("single", 299)] * 2, *[("huge", 0)] * 9])  # 64 words of bits are used up
-@example(steps=[*[("huge", 0)] * 8, *[("single", 299)] * 4])
-@example(steps=[*[("huge", 0)] * 15, ("give", 7), ("give", 0), *[("huge", 0)] * 3, *[("single", 299)] * 4])
-def test_no_block_is_given_out_twice(steps):
+@given(reserved=st.sampled_from([0, 100]), steps=steps)
+@example(reserved=0, steps=[("huge", 0), ("give", 0), ("huge", 0), ("single", 0)])
+@example(reserved=100, steps=[("huge", 0), *[("single", 299)] * 3])
+@example(
+    reserved=100, steps=[*[("huge", 0)] * 7, *[("single", 299)] * 2, *[("huge", 0)] * 9]
+)  # 64 words of bits are used up
+@example(reserved=100, steps=[*[("huge", 0)] * 8, *[("single", 299)] * 4])
+@example(
+    reserved=100, steps=[*[("huge", 0)] * 15, ("give", 7), ("give", 0), *[("huge", 0)] * 3, *[("single", 299)] * 4]
+)
+def test_no_block_is_given_out_twice(reserved, steps):
     state = new_state(STATE, 64 + first_fit.arena_words(BLOCKS), np.zeros((1, 4), np.int64))
-    first_fit.attach(state, RESERVED, BLOCKS)
-    s, arena, free, taken = state.record[0], state.arena, set(range(RESERVED, BLOCKS)), []
+    first_fit.attach(state, reserved, BLOCKS)
+    s, arena, free, taken = state.record[0], state.arena, set(range(reserved, BLOCKS)), []
     for what, number in steps:
         if what == "give" and taken:
             start, count = taken.pop(number % len(taken))
@@ -48,3 +53,17 @@ def test_no_block_is_given_out_twice(steps):
             free -= set(range(start, start + count))
             taken.append((start, count))
         assert int(s.free_blocks) == len(free)
+
+
+def test_the_search_begins_again_at_the_gib_that_was_freed():
+    state = new_state(STATE, 64, np.zeros((1, 4), np.int64))
+    for before, block, low in ((9 << 12, (3 << 18) + 5, 3 << 12), (9 << 12, (9 << 18) - 1, 8 << 12), (5, 7 << 18, 5)):
+        state.record[0].huge_low = before
+        aligned_fit.freed(state.record[0], block)
+        assert int(state.record[0].huge_low) == low
+
+
+def test_a_run_at_the_first_block_is_counted():
+    state = new_state(STATE, 64 + first_fit.arena_words(BLOCKS), np.zeros((1, 4), np.int64))
+    first_fit.attach(state, 0, BLOCKS)
+    assert [int(aligned_fit.count_runs(state.record[0], state.arena, UNIT, want)) for want in (0, 1, 99)] == [0, 1, 16]

@@ -100,3 +100,18 @@ def test_many_requests_and_releases(blocks, cpus):
         device.give(*run)
     device.check()
     assert device.free == set(range(RESERVED, blocks))
+
+
+def test_a_request_of_just_what_is_there():
+    """The own range if it has as many blocks; of the others the first with most in holes, if these are as many."""
+    device = Device(6 * EXTENT, 3)
+    assert device.take(1, 100) == (2 * EXTENT, 100)  # leaves 412 in holes, and the third range has more blocks
+    assert device.take(0, EXTENT) == (EXTENT, EXTENT)
+    device.record.cpu = 0
+    assert aligned_holes.pick(device.record, 412) == 0
+    assert device.take(0, 412) == (RESERVED, 412)
+    assert device.take(0, 412) == (2 * EXTENT + 100, 412)
+    device.give(2 * EXTENT + 100, 412)
+    assert device.take(2, 100) == (4 * EXTENT, 100)
+    assert device.take(0, 400) == (2 * EXTENT + 100, 400)  # of two with as many
+    device.check()

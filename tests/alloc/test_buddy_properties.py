@@ -153,10 +153,13 @@ def test_blocks_beyond_the_first_64_chunks_are_found_again():
 @pytest.mark.parametrize(("used", "more", "target"), [(64, 1, 128), (64, 64, 128), (64, 65, 129), (10, 200, 210)])
 def test_larger_bitmaps_ask_for_the_words_that_they_take(used, more, target):
     """For twice as many chunks, or as many more as are wanted."""
-    state = new_state(STATE, 64 + buddy.arena_words(64), np.zeros((1, 4), np.int64))
+    state = new_state(STATE, 1 << 16, np.zeros((1, 4), np.int64))
     buddy.attach(state, 0, 1 << 30)
     for _ in range(used):
         buddy.allocate(state.record[0], state.arena, buddy.TOP)
     record, arena = state.record[0], state.arena[: int(state.record.arena_top[0])]
     assert not buddy.ready(record, arena, more)
     assert int(record.need_words) == buddy.arena_words(target) == target * 128 + 13 * -(-target // 64)
+    enough = int(record.arena_top + record.need_words)
+    assert not buddy.ready(record, state.arena[: enough - 1], more)
+    assert buddy.ready(record, state.arena[:enough], more) and int(record.arena_top) == enough

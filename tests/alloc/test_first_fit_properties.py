@@ -215,9 +215,20 @@ def test_the_lowest_bit_of_a_word(words, bits):
 )
 def test_larger_bitmaps_ask_for_the_words_that_they_take(tracked, more, target):
     """Twice as many blocks, or as many more as are wanted."""
-    state = new_state(STATE, 64 + first_fit.arena_words(tracked), np.zeros((1, 4), np.int64))
+    state = new_state(STATE, 1024, np.zeros((1, 4), np.int64))
     first_fit.attach(state, 0, 1 << 20, tracked)
     first_fit.allocate(state.record[0], state.arena, tracked)
     record, arena = state.record[0], state.arena[: int(state.record.arena_top[0])]
     assert not first_fit.ready(record, arena, more)
     assert int(record.need_words) == first_fit.arena_words(target) == -(-target // 64) + -(-target // 4096)
+    enough = int(record.arena_top + record.need_words)
+    assert not first_fit.ready(record, state.arena[: enough - 1], more)
+    assert first_fit.ready(record, state.arena[:enough], more) and int(record.arena_top) == enough
+
+
+def test_whole_runs_behind_a_full_word_of_the_summary():
+    device = Device(0, 3 * 4096)
+    device.take(4096 + 30)
+    for count in (34, 64, 128, 4096, 1):
+        device.take_whole(count)
+        device.check()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from scmsim.alloc import contiguity, frames, pages
 from scmsim.core import registry
-from scmsim.core.records import KEEP_SIZE
+from scmsim.core.records import KEEP_SIZE, PUNCH_HOLE
 from scmsim.study.space import _Device
 from tests.conftest import NO_JIT
 from tests.fs import drive
@@ -18,7 +18,8 @@ POLICIES = {
     "pages-4k": {}, "pages-2m": {}, "two-zone": {"threshold": "64KiB", "superpages": 50}, "one-zone": {"threshold": "64KiB"},
     "tps": {}, "tps doubling": {"sizing": "doubling"}, "virtual-superpages": {},
 }  # fmt: skip
-OPS = ("create", "write", "write", "write", "truncate", "fallocate", "keep", "unlink", "close", "rename", "link")
+FALLOCATE = {"fallocate": 0, "keep": KEEP_SIZE, "punch": KEEP_SIZE | PUNCH_HOLE}
+OPS = ("create", "write", "write", "write", "truncate", *FALLOCATE, "unlink", "close", "rename", "link")
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(OPS),
@@ -76,11 +77,11 @@ def compare(policy, steps):
     fast, slow = devices(policy)
     rows, first_failed = [], -1
     for number, (op, file, *bytes_, other) in enumerate(steps):
-        keep = op == "keep"
-        op = "fallocate" if keep else op
-        rows.append((op, file, *bytes_, other if op == "rename" else -1, KEEP_SIZE if keep else 0))
+        called = "fallocate" if op in FALLOCATE else op
+        rows.append((called, file, *bytes_, other if op == "rename" else -1, FALLOCATE.get(op, 0)))
         failed = slow.counts["failed"]
-        slow.op(op, file, *bytes_, other, keep)
+        if op != "punch":  # a hole counts as data
+            slow.op(called, file, *bytes_, other, op == "keep")
         if slow.counts["failed"] > failed and first_failed < 0:
             first_failed = number
     if rows:
@@ -128,6 +129,36 @@ def test_a_file_moves_above_the_threshold_and_not_at_it(policy, length):
             ("write", 2, 0, 3 * FRAMES * 1024, 0),
         ],
     )
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_file_is_there_until_its_last_name_goes(policy):
+    rows = [("create", 0), ("link", 0), ("link", 0), ("write", 0), ("unlink", 0), ("punch", 0), ("unlink", 0)]
+    rows += [("link", 1), ("write", 1), ("unlink", 1), ("unlink", 1), ("write", 1), ("unlink", 0), ("unlink", 1)]
+    for stop in range(4, len(rows) + 1):
+        compare(policy, [(op, file, 0, 9000, -1) for op, file in rows[:stop]])
+
+
+def test_nodes_are_asked_for_as_many_as_an_operation_may_take():
+    """A run of each frame of the file, or of each that is free, and 8 more."""
+    for length, free in ((5 * 4096, FRAMES), (5 * 4096 - 4095, FRAMES), ((FRAMES + 9) * 4096, FRAMES)):
+        fast, _ = devices("pages-4k")
+        rows = drive.ops(("write", 1, 0, length)).view(np.ndarray)
+        needed = 8 + min(-(-length // 4096), free)
+        for nodes, taken in ((needed - 1, 0), (needed, 1)):
+            fast.record[0].free_nodes = nodes
+            assert pages.replay(fast.record[0], (fast.bits, fast.files, fast.nodes), rows, 0) == taken
+
+
+@pytest.mark.skipif(not NO_JIT, reason="a subroutine is compiled into its kernel only")
+@pytest.mark.parametrize("sizing", ["exact", "doubling"])
+def test_the_next_page_is_the_largest_that_the_rules_allow(sizing):
+    fast, slow = devices(f"tps {sizing}" if sizing == "doubling" else "tps")
+    sizes = [0, 1, 2, 3, 4, 5, 512, 1 << 17, 1 << 18, 3 << 18, 1 << 19, (1 << 19) + 512]
+    for held in sizes:
+        for missing in [size + more for size in sizes for more in (-1, 0, 1) if size + more > 0]:
+            file = [0, 0, 1, False, [], False]
+            assert pages._power(fast.record[0], held, missing) == slow.page_wanted(file, held, held + missing)
 
 
 def fewest(start, offset, count):

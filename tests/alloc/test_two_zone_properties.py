@@ -34,6 +34,7 @@ class Zones:
         self.normal = set(range(RESERVED, self.boundary))
         self.supers = [self.boundary + k * SUPER for k in range((BLOCKS - self.boundary) // SUPER)]
         self.lists: list[list[int]] = [[] for _ in range(LISTS)]
+        self.lent = 0
 
     def do(self, action, i, count):
         s, arena, at, mine = self.state.record[0], self.state.arena, self.where + i * ROOM, self.lists[i]
@@ -56,7 +57,7 @@ class Zones:
         elif action == "lend":
             assert bool(two_zone.lend(s, arena)) == bool(self.supers)
             if self.supers:
-                start = self.supers.pop(0)
+                start, self.lent = self.supers.pop(0), self.lent + 1
                 self.normal |= set(range(start, start + SUPER))
         elif action == "take" and self.normal:
             start, got = int(first_fit.allocate(s, arena, count)), int(s.got)
@@ -69,7 +70,7 @@ class Zones:
         for i, mine in enumerate(self.lists):
             assert arena[self.where + i * ROOM :][: len(mine)].tolist() == mine
         assert arena[s.stack : s.stack + s.free_supers].tolist()[::-1] == self.supers
-        assert int(s.free_blocks) == len(self.normal)
+        assert (int(s.free_blocks), int(s.lent)) == (len(self.normal), self.lent)
         assert two_zone.free_everywhere(s) == len(self.normal) + SUPER * len(self.supers)
         held = [block for mine in self.lists for block in mine] + self.supers
         assert len(set(held)) == len(held) and all((block - self.boundary) % SUPER == 0 for block in held)

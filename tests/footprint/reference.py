@@ -1,9 +1,10 @@
 """Independent reference of `scmsim.footprint`: dictionaries, lists and sets, one operation at a time."""
 
 import math
+from collections.abc import Container
 from typing import Any, NamedTuple
 
-from scmsim.core.records import OPS
+from scmsim.core.records import OPS, REMAPPED, SETUP, SYNCHRONOUS
 
 
 class Entry(NamedTuple):
@@ -61,16 +62,18 @@ class Inodes:
         self.read: set[int] = set()  # files that were not changed since a read
         self.unsynced: set[int] = set()  # inodes with changes that no sync made durable
 
-    def describe(self, op: str, file: int, offset: int, length: int, file2: int, synchronous: bool) -> Described:
+    def describe(self, op: str, file: int, offset: int, length: int, file2: int, flags: Container[int]) -> Described:
         """The next operation."""
         piled = len(self.unsynced) >= 256
         makes = op in ("create", "mkdir") and file not in self.numbers
         self._count_names(op, file, file2, makes)
         found = self._described(op, file, offset, length, file2)
         found = found._replace(long=op == "readdir" and self.names.get(file, 0) >= 14)
-        if op in ("fsync", "sync", "msync") or (op == "write" and synchronous):
+        if op == "mmap" and REMAPPED not in flags:
+            self._count("mapping", file, 1)
+        if op in ("fsync", "sync", "msync") or (op == "write" and SYNCHRONOUS in flags):
             self.unsynced.clear()
-        elif op in CHANGES and found.inode is not None:
+        elif op in CHANGES and found.inode is not None and SETUP not in flags:
             self.unsynced.add(found.inode)
         return found._replace(piled=piled)
 
@@ -128,8 +131,6 @@ class Inodes:
             self.more_names[file] = self.more_names.get(file, 0) + 1
         elif op in ("open", "create"):
             self._count("descriptor", file, 1)
-        elif op == "mmap":
-            self._count("mapping", file, 1)
         elif op == "close":
             self._count("descriptor", file, -1)
             held, grows = self.users.get(("mapping", file), 0) > 0, file in self.grown

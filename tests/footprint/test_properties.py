@@ -12,7 +12,20 @@ from hypothesis import strategies as st
 
 from scmsim import footprint
 from scmsim.core.errors import UsageError
-from scmsim.core.records import EVENT, EVENTS, KERNEL, LOAD, OPS, SLICE, SPACES, STORE, SYNCHRONOUS, WORK
+from scmsim.core.records import (
+    EVENT,
+    EVENTS,
+    KERNEL,
+    LOAD,
+    OPS,
+    REMAPPED,
+    SETUP,
+    SLICE,
+    SPACES,
+    STORE,
+    SYNCHRONOUS,
+    WORK,
+)
 from scmsim.footprint import interleave
 from scmsim.footprint.describe import FIRST, GROWS, HELD, LONG, NONE, OPERATION, PILED, begin, describe
 from scmsim.footprint.expand import expanded
@@ -183,7 +196,7 @@ calls = st.tuples(
     st.integers(0, 9000),
     st.integers(0, 9000),
     st.integers(-1, 5),
-    st.sampled_from([0, SYNCHRONOUS]),
+    st.sampled_from([0, SYNCHRONOUS, REMAPPED, SETUP]),
 )
 changed_before = st.just(0) | st.integers(250, 257)
 PATHS = ["/a", "/a/b", "/a/c", "/a/b/d", "/a/b/e", "/other/f"]  # the first two are directories
@@ -199,7 +212,7 @@ def test_operations_are_described_as_the_reference_does(rows, sizes, before) -> 
     state, known = begin(drive.files(*sizes, dirs=(0, 1), names=paths))
     describe(state, known, batch.view(np.ndarray), out)
     for made, row in zip(out, rows, strict=True):
-        wanted = slow.describe(*row[:5], bool(row[5]))
+        wanted = slow.describe(*row[:5], {row[5]})
         grows, held = bool(made["sites"] & GROWS), bool(made["sites"] & HELD)
         assert bool(made["sites"] & FIRST) == wanted.first
         assert bool(made["sites"] & PILED) == wanted.piled
@@ -234,13 +247,14 @@ def test_calls_of_the_same_amount_begin_with_the_first() -> None:
             assert int(interleave._first_of(calls, first, behind, amount)) == expected
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(6))
 def test_many_operations_on_few_files(seed: int) -> None:
     random, rows = np.random.default_rng(seed), []
     usual = "create write fallocate truncate unlink rename read link open close mmap munmap".split()
     for _ in range(120):
         op = str(random.choice(usual if random.random() < 0.9 else ["mkdir", "rmdir", "sync", "stat", "msync"]))
-        rows.append((op, *random.integers([0, 0, 0, -1], [4, 9, 9, 4]).tolist(), 0))
+        flag = int(random.choice([0, 0, SETUP, SYNCHRONOUS if op == "write" else REMAPPED]))
+        rows.append((op, *random.integers([0, 0, 0, -1], [4, 9, 9, 4]).tolist(), flag))
     test_operations_are_described_as_the_reference_does.hypothesis.inner_test(rows, [5, -1, 0, 3, -1, -1], 0)
 
 
@@ -315,3 +329,65 @@ def test_footprints_of_another_version_or_without_calls_are_refused(tmp_path: Pa
     footprint.write(tmp_path / "f.npz", about, calls=np.zeros(calls, footprint.MEASURED), **arrays)
     with pytest.raises(UsageError, match="of another version, or empty"):
         footprint.read(tmp_path / "f.npz", [])
+
+
+def test_a_folder_may_stand_for_a_kernel(tmp_path: Path) -> None:
+    footprint.check(str(tmp_path))
+    footprint.check(footprint.NONE_AT_ALL)
+    with pytest.raises(UsageError, match="no kernel with footprints named"):
+        footprint.check(str(tmp_path / "x"))
+
+
+def test_answers_that_are_kept_are_those_of_each_sort(tmp_path: Path) -> None:
+    """More sorts of operations than there are places for answers, so that one takes the place of another."""
+    random = np.random.default_rng(1)
+    book = [
+        Entry(
+            kind, frozenset(random.choice(3, 2).tolist()), int(amount), [((4096 * (1 + n), 12), False)] * (n % 3), None
+        )
+        for n, (kind, amount) in enumerate(zip(random.choice([0, 1, 2], 60), random.integers(0, 2000, 60), strict=True))
+    ]
+    stored(tmp_path / "f.npz", book, SITES[:3])
+    prints, player = (
+        footprint.read(tmp_path / "f.npz", SITES),
+        Player(book, {0, 1, 2}, CACHES, 3, footprint.CHUNK, {2, 3}),
+    )
+    prints.state.alike[0] = 3
+    sorts = [(kind, site, length) for kind in (0, 1, 2) for site in (0, 1) for length in range(0, 1500, 30)]
+    known = [Described("", False, False, 0, None, -1, None, False, False)] * len(sorts)
+    kinds = [kind for kind, _, _ in sorts]
+    buffer = np.zeros(len(sorts), EVENT)
+    buffer["op"], buffer["space"] = np.arange(len(sorts)), SPACES.index("pm")
+    buffer["site"], buffer["length"] = np.array(sorts).T[1:]
+    slices = np.zeros(len(sorts), SLICE)
+    interleave.begin_batch(prints.state)
+    rows = operations_of(known, kinds)
+    count = interleave.interleave(prints.state, prints.book, np.zeros(1, np.int64), NOWHERE, slices, rows, buffer)
+    merged = list(expanded(prints.book, slices[:count], buffer, np.zeros(len(buffer), np.int64)))
+    found = [int(event["vaddr"]) for some, _ in merged for event in some if event["space"] == KERNEL]
+    wanted = player.interleaved(known, kinds, [told(event, FIELDS) for event in buffer])
+    assert found == [event[2] for event in wanted if not isinstance(event, dict)] and len(found) > 100
+
+
+@pytest.mark.parametrize("ops", [[], [7], [7] * 5, [7, 7, 8], [7, 8, 8], [5, 7, 9]])
+def test_how_many_events_at_both_ends_are_of_one_operation(ops: list[int]) -> None:
+    events = np.zeros(len(ops), EVENT)
+    events["op"] = ops
+    front = next((at for at, op in enumerate(ops) if op != 7), len(ops))
+    end = next((at for at, op in enumerate(reversed(ops)) if op != ops[-1]), len(ops))
+    assert interleave.lengths_of_ends(events, 7) == (front, end)
+
+
+def test_touches_of_more_events_than_are_expanded_together(tmp_path: Path) -> None:
+    """Each ahead of its own event, a row of the counters for each."""
+    stored(tmp_path / "f.npz", [Entry(2, frozenset(), 0, [((4096, 12), False)], None)], SITES)
+    book, events = footprint.read(tmp_path / "f.npz", SITES).book, np.zeros(2500, EVENT)
+    events["addr"], events["space"] = np.arange(2500), SPACES.index("pm")
+    slices = np.zeros(5, SLICE)
+    slices["event"], slices["behind"] = [0, 1023, 1024, 2047, 2499], 1
+    whole = list(expanded(book, slices, events, np.arange(2500)))
+    rows, bins = np.concatenate([some for some, _ in whole]), np.concatenate([some for _, some in whole])
+    assert bins[rows["space"] == KERNEL].tolist() == [0, 1023, 1024, 2047, 2499]
+    assert bins.tolist() == sorted(bins.tolist()) and rows["addr"][rows["space"] != KERNEL].tolist() == list(
+        range(2500)
+    )

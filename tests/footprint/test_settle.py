@@ -16,7 +16,7 @@ event = st.tuples(
     st.sampled_from([LOAD, STORE, WORK]),
     st.integers(0, 7),
     st.integers(0, (1 << 40) - 1),
-    st.sampled_from([-1, 1]),
+    st.sampled_from([-1, 0, 1]),
 )
 
 

@@ -79,8 +79,9 @@ def many(seed, count):
         addr = int(random.integers(0, 3)) * 4096 * 64 + unit * int(random.integers(0, 3 * 4096 // unit))
         length = int(random.choice([8, 60, 64, 250, 256, 257, 512, 4096, 5000, unit - 1, unit + 1]))
         width = 0 if code == "FLUSH" else 8
-        if code in ("STORE", "FLUSH") and random.random() < 0.1:
-            addr, length, width = addr // 4096 * 4096 + 4064, 32 + 4096 * int(random.integers(0, 4)), -16
+        if code in ("STORE", "FLUSH", "LOAD") and random.random() < 0.1:
+            at, width = [(4064, -16), (64, -100), (1000, -700)][random.integers(0, 3)]
+            addr, length = addr // 4096 * 4096 + at, -width + 4096 * int(random.integers(0, 4))
         space = "pm" if random.random() < 0.9 else "kernel"
         rows.append((code, int(random.integers(0, 5)), space, addr, length, width, int(random.random() < 0.2)))
     return rows
@@ -148,6 +149,27 @@ def test_a_run_leaves_the_lines_beside_it(lines, beside):
     rows += [("FLUSH", 0, "pm", far, 4096 * 16, 0, COUNTED), ("FLUSH", 0, "pm", 0, 4096 * 16, 0, COUNTED)]
     for buffer_bytes in (0, 16 << 10):
         assert account(rows, buffer_bytes) == slow(rows, buffer_bytes)
+
+
+@pytest.mark.parametrize("first", [0, 1, 4095])
+def test_lines_that_are_flushed_leave_together_from_the_first_on(first):
+    """Those that are clean end a run; a small granule is written whole where its lines leave together."""
+    for dirty in ([0], [0, 1], [0, 1, 2, 3], [0, 2, 3], [1, 2], [3]):
+        rows = [("STORE", 0, "pm", (first + line) * 64, 64, 8, COUNTED) for line in dirty]
+        rows.append(("FLUSH", 0, "pm", first * 64, 4 * 64, 0, COUNTED))
+        for buffer_bytes in (0, 256):
+            assert account(rows, buffer_bytes) == slow(rows, buffer_bytes)
+
+
+@pytest.mark.parametrize("lines", [1, 8, 9, 64, 200])
+@pytest.mark.parametrize("first", [0, 61, 4095 - 200])
+def test_a_non_temporal_store_takes_what_a_run_left_out_of_the_cache(lines, first):
+    """All of the run, its ends and its middle, which another page displaces afterwards."""
+    far, run = 4096 * 64, ("pm", first * 64, lines * 64)
+    for begin, count in ((0, lines), (0, 1), (lines - 1, 1), (lines // 2, lines - lines // 2), (0, 2 * lines)):
+        rows = [("STORE", 0, *run, 8, COUNTED), ("NTSTORE", 1, "pm", (first + begin) * 64, count * 64, 8, COUNTED)]
+        rows += [("STORE", 0, "pm", far + (first + line) * 64, 64, 8, COUNTED) for line in range(lines)]
+        assert account(rows, 0) == slow(rows, 0)
 
 
 def test_a_dirty_line_leaves_the_cache_once():

@@ -1,5 +1,7 @@
 """Streams of addresses: the quick ways against the reference implementation and against stack distances counted by hand."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -282,3 +284,26 @@ def test_times_are_numbers_of_32_bits(longest, fits, monkeypatch):
         return
     with pytest.raises(UsageError, match="more than 500 million distinct pages"):
         mrc.Curve(12)
+
+
+@pytest.mark.parametrize("batches", [1, 2, 3, 6, 7, 8, 9])
+def test_tables_of_a_curve_are_twice_as_long_when_a_batch_may_not_fit(batches):
+    """A batch may bring as many new pages, groups of pages and times; the hash table is half empty, the tree three quarters."""
+    curve, batch, pages = mrc.Curve(12), stack_distances.BATCH, batches * stack_distances.BATCH
+    curve.add(np.arange(pages) << 16)  # each page in a group of its own
+
+    def doubled(length, least):
+        while length < least:
+            length *= 2
+        return length
+
+    assert len(curve._table) == doubled(4 * batch, 2 * pages)
+    assert len(curve._used) == doubled(32 * batch, 16 * pages)
+    assert len(curve.found) == doubled(2 * batch, pages)
+    times = 8 * batch if batches < 8 else 4 * 8 * batch  # the first tree holds all times but one, and so 7 batches
+    assert curve._last == times - 1 and len(curve._bits) * 64 == times
+    rows, levels = times // 512, []
+    while not levels or levels[-1] > 16:
+        sums = math.ceil(levels[-1] / 16) if levels else rows
+        levels.append(math.ceil(sums / 16) * 16)
+    assert np.diff(curve._level).tolist() == levels and len(curve._sums) == sum(levels)

@@ -19,7 +19,7 @@ from tests.mmu.test_properties import SIDES, TIME, WALK_SOURCE, pack
 from tests.reference import mmu_slow
 
 HALVES = (0, 1 << 40, -(1 << 40))  # places that pages lie at
-CODES = ["LOAD"] * 8 + ["STORE"] * 4 + ["NTSTORE", "FETCH", "FETCH", "FLUSH", "WORK", "UNMAP", "REMAP"]
+CODES = ["LOAD"] * 8 + ["STORE"] * 4 + ["NTSTORE", "FETCH", "FETCH", "FLUSH", "WORK", "UNMAP", "REMAP", "INVALIDATE"]
 SCM = 64  # of an order: the page table lies in storage-class memory
 
 
@@ -66,6 +66,13 @@ MACHINES = {
     "xor": table(tlb((4, 2), (8, 2), index="xor")),
     "one level": table(tlb((2, 4), (4, 4))[:1]),
     "exclusive": table(fill="exclusive"),
+    "the second level named first": table(tlb((2, 4), (4, 4))[::-1]),
+    "exclusive, the second level named first": table(tlb((2, 4), (4, 4))[::-1], fill="exclusive"),
+    "exclusive, two arrays before one": table(
+        tlb((1, 2), (1, 4), sides=["load", "fetch"])[:1] + tlb((1, 2), (1, 4), sides=["store"])[:1] + tlb((1, 4), (1, 4))[1:],
+        fill="exclusive",
+    ),
+    "srrip before lru": table(tlb((2, 4), (4, 4), policy="srrip")[:1] + tlb((2, 4), (4, 4))[1:]),
     "exclusive, srrip": by_policy("srrip", fill="exclusive"),
     "on walks": table(fill="on-walk"),
     "on walks, srrip": by_policy("srrip", fill="on-walk"),
@@ -73,12 +80,15 @@ MACHINES = {
     "4 walkers": table(walk={"walkers": 4, "ref_cycles": 40}),
     "caches": table(**MEMORY),
     "caches, 2 walkers": table(**MEMORY | {"walk": MEMORY["walk"] | {"walkers": 2}}),
+    "1 level": table(walk={"levels": 1}, walk_cache=[]),
+    "2 levels": table(walk={"levels": 2, "level_bits": [8]}, walk_cache=[array(1, 4, entry="pde")]),
     "3 levels": table(walk={"levels": 3, "level_bits": [8, 9]}),
     "5 levels": table(walk={"levels": 5, "level_bits": [9, 8, 7, 9]}),
     "nested": table(walk=NESTED),
     "nested TLB": table(walk=NESTED | {"nested_page": "4KiB"}, nested_tlb=[array(2, 4)]),
     "nested, caches": table(**MEMORY | {"walk": MEMORY["walk"] | NESTED, "nested_tlb": [array(1, 4)]}),
     "bits": table(walk={"hardware_bits": True, "update_cycles": 7}),
+    "bits, and room for all pages": table(tlb((8, 16), (8, 16)), walk={"hardware_bits": True, "update_cycles": 7}),
     "any size": table(tlb((2, 4), (4, 4), ["any"])),
     "in pieces": table(tlb((2, 4), (4, 4), ["4KiB"])),
     "coalescing": table(tlb((2, 4), (4, 4), ["4KiB", "2MiB"], coalesce=4)),
@@ -91,6 +101,8 @@ MACHINES = {
     "no walk caches": table(walk_cache=[]),
     "no PCID": table(invalidate={"pcid": 0, "ceiling": 2, "cores": 4, "program_cpus": 3, **COSTS}),
     "a high ceiling": table(invalidate={"ceiling": 1000}),
+    "8 and 16 ways, a high ceiling": table(tlb((3, 8), (2, 16)), invalidate={"ceiling": 1000}),
+    "fifo, a high ceiling": table(tlb((2, 4), (3, 8), policy="fifo"), invalidate={"ceiling": 1000}),
     "told": table(invalidate={"ceiling": 9, "kernel_ceiling": 2, "cores": 4, "program_cpus": 3, **COSTS, **TOLD}),
 }  # fmt: skip
 
@@ -109,11 +121,13 @@ def rows(seed, count):
         code, (order, vaddr) = str(random.choice(CODES)), page_of(random)
         order |= int(random.choice([0, 0, 32, SCM]))
         length, width = int(random.choice([1, 8, 4096, 9000])), int(random.choice([0, 1, 8, 64]))
-        if code in ("UNMAP", "REMAP"):
+        if code in ("UNMAP", "REMAP", "INVALIDATE"):
             length, width = (
                 int(random.choice([1, 8192, 1 << 14, 100_000, 1 << 21])),
                 int(random.choice([0, 0, 1, 3, 4])),
             )
+        if code == "INVALIDATE":
+            length, width = int(random.choice([0, length])), 0  # of pages, or of none
         if random.random() < 0.06:  # another address space
             code, length, width = "INVALIDATE", 0, 1 + int(random.integers(0, 9))
         yield code, vaddr, length, order, width, int(random.integers(0, 2000)), 0
@@ -125,7 +139,8 @@ def addresses(seed, count):
     pages = np.where(random.random(count) < 0.5, random.integers(0, 8, count), random.integers(0, 60, count))
     pages[1:][random.random(count - 1) < 0.2] = 7
     where = random.choice(np.array([0, 0, 1 << 40, -(1 << 40)]), count) + (pages << random.choice([12, 12, 21], count))
-    return np.repeat(where + random.integers(0, 4096, count), random.choice([1, 1, 2], count))
+    where += random.integers(0, 4096, count) * random.integers(0, 2, count)  # half of them the first byte of a page
+    return np.repeat(where, random.choice([1, 1, 2], count))
 
 
 def counted(slow):

@@ -365,3 +365,21 @@ def test_this_machine(tmp_path: Path) -> None:
     assert presets.read(str(tmp_path / "m.toml")) == presets.read("host")
     bad = CliRunner().invoke(cli.main, ["machine", "detect", "--cpu", "99999"])
     assert bad.exit_code == 3 and "no CPU 99999 here" in bad.stderr
+
+
+@pytest.mark.parametrize(
+    ("leaf", "there"),
+    [
+        (0, True),
+        (21, True),
+        (22, True),
+        (23, False),
+        (0x80000000, True),
+        (0x80000005, True),
+        (0x8000001F, True),
+        (0x80000020, False),
+    ],
+)
+def test_the_highest_leaf_of_each_half_says_which_there_are(leaf, there):
+    highest = {0: (22, 0, 0, 0), 0x80000000: (0x8000001F, 0, 0, 0)}
+    assert host._has(lambda asked, sub: highest[asked], leaf) == there

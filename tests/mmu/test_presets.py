@@ -136,3 +136,12 @@ def test_a_missing_file_and_a_machine_too_large(tmp_path):
     path.write_text(GOOD.replace("entries = 1536\nways = 12", "entries = 65536\nways = 4"))
     with pytest.raises(UsageError, match="can have 32768 slots together, not"):
         mmu.machine(str(path))
+
+
+@pytest.mark.parametrize(("text", "fits"), [("64x4", True), ("64x4".zfill(19), True), ("64x4".zfill(20), False)])
+def test_a_shape_is_written_in_less_than_20_characters(text, fits):
+    if fits:
+        assert presets.plain(text) == presets.plain("64X4")
+        return
+    with pytest.raises(UsageError, match="is not a TLB; write entries x ways"):
+        presets.plain(text)

@@ -239,3 +239,15 @@ def test_pages_of_the_direct_map_are_spread_as_the_golden_ratio_says(bytes_):
     outside = np.array([_linear.DIRECT_MAP - 1, _linear.VMALLOC, 5, _linear.DIRECT_MAP, _linear.VMALLOC - 1])
     orders = _linear.measured_orders(state, outside, np.full(5, 12, np.uint8)).tolist()
     assert orders[:3] == [12] * 3 and (orders[3:] == [12, 12]) == (small > 0)
+
+
+@pytest.mark.parametrize("at", [0, 5 << 21, (3 << 30) + 7])
+def test_a_share_ends_just_before_its_number(at):
+    state = registry.load("paging", "linux").start({})
+    vaddr = np.int64(_linear.DIRECT_MAP + at)
+    piece, gib = ((int(vaddr) >> log) % (1 << bits) * 2654435769 % (1 << 32) for log, bits in ((21, 28), (30, 24)))
+    for giant, small, order in ((gib, piece, 21), (gib, piece + 1, 12), (gib + 1, piece, 30)):
+        state.giant, state.small = giant, small
+        assert _linear.direct_order(state[0], vaddr) == order
+        expected = 30 if order == 30 else 21
+        assert _linear.measured_orders(state, np.array([vaddr]), np.array([21], np.uint8)).tolist() == [expected]

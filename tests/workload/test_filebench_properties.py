@@ -79,7 +79,12 @@ ALL = [
     ("write", ",fd=1", "", ",iosize=512,random,workingset=4k"), ("deletefile", ",fd=2", ",filesetname=c"),
     ("closefile", ",fd=2", ""),
     ("createfile", ",fd=2", ",filesetname=c"), ("closefile", ",fd=2", ""), ("closefile", ",fd=1", ""),
-    ("deletefile", ",fd=1", ""), ("sempost", ",value=2,target=f20"), ("semblock", ",value=2"),
+    ("deletefile", ",fd=1", ""), ("openfile", ",fd=3", ""), ("statfile", ",fd=3", ""), ("read", ",fd=3", "", ",iosize=700"),
+    ("createfile", ",fd=3", ""), ("openfile", ",fd=3", ",filesetname=c"), ("createfile", ",fd=3", ",filesetname=c"),
+    ("readwholefile", ",fd=3", ""), ("writewholefile", ",fd=3", ""), ("deletefile", "", ",filesetname=c"),
+    ("closefile", ",fd=3", ""), ("deletefile", "", ",filesetname=c"), ("deletefile", ",fd=3", ",filesetname=c"),
+    ("createfile", ",fd=3", ",filesetname=c"), ("closefile", ",fd=3", ""),
+    ("sempost", ",value=2,target=f34"), ("semblock", ",value=2"),
 ]  # fmt: skip
 
 

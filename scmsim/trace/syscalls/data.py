@@ -47,7 +47,7 @@ from scmsim.trace.syscalls.text import (
 )
 
 MOST = 1 << 31  # Linux moves at most 0x7ffff000 bytes in one call
-_IMPOSSIBLE = "a call cannot move that many bytes"
+IMPOSSIBLE = "a call cannot move that many bytes"
 
 
 def do_read(imp: Importer, task: Task, found: Description | None, at: int, asked: int, count: int) -> str | None:
@@ -57,8 +57,8 @@ def do_read(imp: Importer, task: Task, found: Description | None, at: int, asked
     node = found.node
     if node is None:
         return NOT_A_FILE
-    if count > MOST:
-        raise ValueError(_IMPOSSIBLE)
+    if not 0 <= count <= MOST:
+        raise ValueError(IMPOSSIBLE)
     start, doubt, row = file_rules.read(node, found, at, asked, count, imp.drained)
     imp.existed(row)
     return imp.emit(task, READ, node, start, count, doubt)
@@ -71,8 +71,8 @@ def do_write(imp: Importer, task: Task, found: Description | None, at: int, coun
     node = found.node
     if node is None:
         return NOT_A_FILE
-    if count > MOST:
-        raise ValueError(_IMPOSSIBLE)
+    if not 0 <= count <= MOST:
+        raise ValueError(IMPOSSIBLE)
     start, flag = file_rules.write(node, found, at, count, flag)
     return imp.emit(task, WRITE, node, start, count, flag)
 
@@ -109,9 +109,7 @@ def pwrite(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 def pwritev(imp: Importer, task: Task, m: Match[str]) -> str | None:
     fd, raw, at, flags, count = m.groups()
-    flag = 0
-    if flags is not None and "RWF_" in flags:
-        flag = (SYNCHRONOUS if "SYNC" in flags else 0) | (APPENDS if "RWF_APPEND" in flags else 0)
+    flag = (SYNCHRONOUS if "SYNC" in flags else 0) | (APPENDS if "APPEND" in flags else 0)
     return do_write(imp, task, imp.describe(task, fd, raw), int(at), int(count), flag)
 
 

@@ -98,7 +98,7 @@ def is_done(words, block):
 def mark(words, starts, block):
     """Mark a block; level n + 1 has a bit for each full word of level n.  `starts`: first word of each level, and the end."""
     level = 0
-    while level < LEVELS and starts[level + 1] > starts[level]:
+    while starts[level + 1] > starts[level]:  # the last level of a map is empty
         at = starts[level] + (block >> 5)
         word = np.int64(words[at]) | 1 << (block & 31)
         words[at] = word
@@ -112,7 +112,7 @@ def mark(words, starts, block):
 def first_free(words, starts, block, blocks):
     """The first block from `block` on that is not marked, or -1."""
     level = 0
-    while level < LEVELS and (block >> 5) < starts[level + 1] - starts[level]:
+    while (block >> 5) < starts[level + 1] - starts[level]:
         free = ~np.int64(words[starts[level] + (block >> 5)]) & WORD & (WORD << (block & 31))
         if not free:
             block = (block >> 5) + 1

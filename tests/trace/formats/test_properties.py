@@ -115,7 +115,9 @@ GOOD = [
     "7 [] 1.5: raw_syscalls:sys_exit: NR 1 = 5",
     "7 [000]   0.000000001:   raw_syscalls:sys_exit: NR 17 = -123456789012345678",
     "a:b 0/0 1.999999999:  raw_syscalls:sys_exit: NR 0 = 0",
-    "s 9 1.50: raw_syscalls:sys_enter: NR 9 (09, af, 9a, 0, f, 1)",
+    "s 9 1.50: raw_syscalls:sys_enter: NR 9 (09, af, 9a, 0, f, 1)", "0 1.5: raw_syscalls:sys_exit: NR 1 = 5",
+    "123456789012345678 1.5: raw_syscalls:sys_exit: NR 1 = 5", "0/0 [9] 1.5: raw_syscalls:sys_exit: NR 1 = -1",
+    "7 4000000000.000000000: raw_syscalls:sys_exit: NR 1 = 999999999999999999",
 ]  # fmt: skip
 BAD_LINES = [
     "raw_syscalls:sys_exit: NR 1 = 5", "1.5: raw_syscalls:sys_exit: NR 1 = 5", "7 1.5 raw_syscalls:sys_exit: NR 1 = 5",
@@ -135,7 +137,12 @@ BAD_LINES = [
     "7 1.5: raw_syscalls:sys_enter: NR 1 (0, 1, 2, g, 4, 5)",
     "7 1.5: raw_syscalls:sys_enter: NR 1 (0, 1, 00000000000000002, 3, 4, 5)", "7 1.5: syscalls:sys_exit_read: 5",
     "7 1.5: syscalls:sys_exit_read: 0x", "7 1.5: syscalls:sys_exit_read:", "7 1.5: syscalls:sys_exit_read: 0",
-    "7 1.5: syscalls:sys_enter_read: fd: 0xg",
+    "7 1.5: syscalls:sys_enter_read: fd: 0xg", "7 1.5: raw_syscalls:sys_e", "7 1.5: raw_syscalls:sys_enter",
+    "7 1.5: raw_syscalls:sys_enter:", "7 1.5: syscalls:sys_exit", "7 1.5: syscalls:sys_exit_", "7 1.5: syscalls:sys_enter_read",
+    "7 1.5: syscalls:sys_exit_read: 0y3", "7 1.5: syscalls:sys_exit_read: 3", "] 1.5: raw_syscalls:sys_exit: NR 1 = 5",
+    "x] 1.5: raw_syscalls:sys_exit: NR 1 = 5", "[] 1.5: raw_syscalls:sys_exit: NR 1 = 5",
+    "7 1.5: raw_syscalls:sys_exit: NR 1 = 1234567890123456780", "7 1.5: raw_syscalls:sys_exit: NR 1234567890123456780 = 5",
+    "7/ [1] 1.5: raw_syscalls:sys_exit: NR 1 = 5", ": raw_syscalls:sys_exit: NR 1 = 5", "1.5: syscalls:sys_exit_read: 0x0",
 ]  # fmt: skip
 NAMED = [
     ("7 1.5: syscalls:sys_enter_read: fd: 0x00000003, buf: 0x7f00, count: 0xff", "ENTER", "read", [3, 0x7F00, 255, 0, 0, 0]),
@@ -143,6 +150,7 @@ NAMED = [
     [3, 0, 0, 0, 0, 0]),
     ("7 1.5: syscalls:sys_enter_mmap: a: 0x1, b: 0x2, c: 0x3, d: 0x4, e: 0x5, f: 0xffffffffffffffff", "ENTER", "mmap", [1, 2,
     3, 4, 5, -1]),
+    ("7 1.5: syscalls:sys_enter_y: a0: 0x1, 0: 0x2, 00x3", "ENTER", "y", [1, 2, 3, 0, 0, 0]),
     ("7 1.5: syscalls:sys_enter_x: a: 0x1, b: 0x2, c: 0x3, d: 0x4, e: 0x5, f: 0x6, g: 0x7", "ENTER", "x", [1, 2, 3, 4, 5, 6]),
 ]  # fmt: skip
 

@@ -49,7 +49,7 @@ def same(one: Outcome, other: Outcome) -> bool:
 
 
 FDS = st.sampled_from([3, 3, 3, 4, 5, 60])
-COUNTS = st.sampled_from([0, 1, 512, 4096, 4096, 1 << 33])
+COUNTS = st.sampled_from([0, 1, 512, 4096, 4096, 1 << 31, (1 << 31) + 1])
 OFFSETS = st.sampled_from([0, 1, 4096, 8192, 1 << 40])
 PATHS = {3: "/d/a", 4: "/d/b", 5: "/dev/null", 60: "/d/a"}
 NAMES = st.sampled_from(["/d/a", "/d/b", "/d/b", "/d/c\\40d", "/e", "/e/f", "/dev/null", "/d/link", "rel"])
@@ -136,6 +136,32 @@ def test_damaged_samples(tmp_path_factory: Any, importer: Any, seed: int, edits:
     data = mutated((DATA / folder / draw.choice(files)).read_bytes(), draw, edits)
     where = tmp_path_factory.mktemp("samples")
     assert same(outcome(importer, where, data, 2, 0, block), outcome(importer, where, data, FAR, FAR, block))
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_stretches_of_a_trace_that_begins_with_them(tmp_path: Path, seed: int) -> None:
+    """The first object, path and description of a stretch have the number 0."""
+    draw = random.Random(seed)
+    who = draw.choice(["", "", "0 ", "7 "])
+    calls = [
+        'openat(AT_FDCWD, "/e", O_RDWR|O_CREAT|O_EXCL, 0644) = 3</e>', 'open("/", O_RDONLY|O_DIRECTORY) = 3</>',
+        'creat("/e", 0644) = 3', 'open("/d/a", O_RDWR) = 4</d/a>', 'open("/e", O_RDWR|O_CREAT) = 3</e>', 'unlink("/e") = 0',
+        'unlink("/d/a") = 0', 'unlink("/") = 0', "close(3) = 0", "close(4</d/a>) = 0", "fsync(3) = 0", "close(3</e>) = 0",
+        'open("/e", O_RDONLY) = -1 ENOENT (No such file or directory)',
+        'open("/", O_RDWR) = -1 ENOENT (No such file or directory)',
+        'unlink("/e") = -1 EACCES (Permission denied)', 'unlink("/") = -1 EISDIR (Is a directory)',
+        'read(3, ""..., 9) = 5', 'write(3, ""..., 5) = 5',
+        f'pread64(4, ""..., {1 << 31}, 7) = {1 << 31}', f'write(4, ""..., {(1 << 31) + 1}) = {(1 << 31) + 1}', "fsync(0) = 0",
+        'open("/e", O_RDONLY) = 65535', 'open("/e", O_RDONLY) = 65536', 'read(65535, ""..., 9) = 9', 'read(65536, ""..., 9) = 9',
+        'open("/dev/null", O_RDWR) = 3', 'open("/e", O_RDONLY) = 0</e>', 'open("/e", O_RDWR|O_CREAT|O_TRUNC, 0600) = 0',
+    ]  # fmt: skip
+    first = f'{who}stat("/{"x" * 900}") = 0'  # a block of its own, which tells that there are no times
+    for _ in range(12):
+        lines = draw.choices(calls, k=draw.randint(1, 12))
+        text = "".join(f"{line}\n" for line in [first, *(f"{who}{line}" for line in lines)]).encode()
+        under = draw.choice([None, None, "/d"])
+        fast = outcome(strace, tmp_path, text, 1, 0, len(first) + 1, under)
+        assert same(fast, outcome(strace, tmp_path, text, FAR, FAR, 1 << 20, under))
 
 
 @st.composite

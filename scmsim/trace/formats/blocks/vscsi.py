@@ -57,8 +57,7 @@ def convert(
 ) -> Report:
     """Convert the trace of a disk; closes the writer (see `scmsim.trace.formats`)."""
     with Input.of(path) as given:
-        first = given.head[: _ENOUGH * _RECORDS[2].itemsize]
-        version = _version(first) or _version(given.head)
+        version = _version(given.head[: _ENOUGH * _RECORDS[2].itemsize])
         if version is None:
             raise UsageError(f"{given.path!r} is not {_TOOL}: its first records are of neither version")
         builder = TraceBuilder(given, writer, strict=strict, under=under, granularity="block")

@@ -363,3 +363,16 @@ def test_a_seek_from_the_end_of_a_file_in_perf(tmp_path: Path, offset: int, resu
     unknown = OFFSET_UNKNOWN if offset > result else 0
     assert rows[1:] == [("read", 3, result, 0, 0), ("write", 3, size, 5, APPENDS | unknown)]
     assert case.trace.files.first_size.tolist() == [size]
+
+
+@pytest.mark.parametrize("name", ["read", "write", "pread64", "pwrite64", "getdents64"])
+@pytest.mark.parametrize(
+    ("moved", "failed", "bad"),
+    [(0, 0, 0), (-1, 1, 0), (-4095, 1, 0), (-4096, 0, 1), (1 << 31, 0, 0), ((1 << 31) + 1, 0, 1), (1 << 60, 0, 1)],
+)
+def test_a_call_moves_what_linux_can_move(tmp_path: Path, name: str, moved: int, failed: int, bad: int) -> None:
+    """Errors are -1 to -4095 (include/linux/err.h, MAX_ERRNO); a call moves at most 0x7ffff000 bytes."""
+    text = Text().call("1/1", "openat", 0, 1, 2, result=3).call("1/1", name, 3, 1, 1 << 31, 0, result=moved)
+    case = text.call("1/1", "fsync", 3, result=0).convert(tmp_path)
+    assert (case.report.failed[name], case.report.bad) == (failed, bad)
+    assert len(case.rows) == 3 - failed - bad
