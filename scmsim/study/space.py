@@ -145,7 +145,7 @@ class _Device:
         self.record = np.zeros(1, pages.STATE).view(np.recarray)
         state = self.record[0]
         state.super_order = pages.NO_SUPER
-        boundary = min(int(rules.pop("boundary", 0)), count - frames.HUGE)
+        boundary = min(int(rules.pop("boundary", 0)), count - (1 << frames.HUGE))
         for name, value in rules.items():
             state[name] = value
         self.bits = np.zeros(count // 64, np.int64)

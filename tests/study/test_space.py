@@ -102,6 +102,11 @@ def test_small_pages_come_out_of_superpages_where_their_region_is_full():
     assert (found["pages_4k"], found["pages_2m"], found["free_2m_bytes"]) == (1024, 2, 8 * MIB)
 
 
+@pytest.mark.parametrize(("capacity", "zones"), [("2MiB", [512, 0]), ("4MiB", [512, 512]), ("6MiB", [1024, 512])])
+def test_zones_of_a_small_device_are_whole_superpages(capacity, zones):
+    assert space._Device("two-zone", {"capacity": capacity, "superpages": "1"}, []).record.free[0].tolist() == zones
+
+
 def test_files_of_a_trace_fit_on_two_zones_that_are_aged():
     """Three quarters of the device are superpages, and most of what ages it are small files."""
     source = drive.source(drive.files(*[100_000] * 80), drive.ops(("write", 0, 0, 10)))
