@@ -228,10 +228,10 @@ def test_the_plot_of_a_sample_does_not_say_exact(raw, tmp_path):
 
 
 def test_counts_are_shown_with_units_meanings_and_ratios(raw):
-    shown = run("mmu", raw, "--machine", "zen4", "--page", "2MiB").output
+    shown = run("mmu", raw, "--machine", "zen4", "--page", "2MiB").stdout
     assert shown.startswith("machine zen4, pages of 2MiB\n")
     assert "page walks for loads" in shown and "data look-ups that ended in a page walk" in shown
-    assert run("mmu", raw, "--l1", "64x4").output.splitlines()[0] == "arrays 64x4, pages of 4KiB"
+    assert run("mmu", raw, "--l1", "64x4").stdout.splitlines()[0] == "arrays 64x4, pages of 4KiB"
     assert "misses of the first array, " in run("mmu", raw, "--l1", "64x4").output
 
 
