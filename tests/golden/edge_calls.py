@@ -160,3 +160,51 @@ def closed() -> Iterator[tuple]:
             ("unlink", file, 0, 0, 0),
         )
     yield "sync", -1
+
+
+def patterns() -> Iterator[tuple]:
+    """Every second page of a file, then all; 2 MiB that two mappings have; names of which most go, so that logs are thin."""
+    yield from (("create", file, 0, 0, 0) for file in (1, 2, 3))
+    for file, step in ((1, 2), (2, 3)):
+        yield from (("write", file, page * PAGE, PAGE) for page in range(0, 24, step))
+        yield from (("read", file, 0, 30 * PAGE), ("write", file, 100, 26 * PAGE), ("fsync", file))
+        yield from (("fallocate", file, page * PAGE, PAGE) for page in range(30, 50, step))
+        yield from (
+            ("fallocate", file, 29 * PAGE, 20 * PAGE, -1, KEEP_SIZE),
+            ("write", file, 31 * PAGE, 9 * PAGE),
+            ("sync", -1),
+        )
+    yield from (("fallocate", 3, 0, 2 * SUPER), ("write", 3, 0, 2 * SUPER), ("fsync", 3))
+    for thread in (0, 1):
+        yield "mmap", 3, 0, 2 * SUPER, -1, WRITABLE_SHARED | OWN_PROCESS, 0, thread
+    for op in ("load", "store", "load"):
+        yield from ((op, 3, at, 8, -1, 0, 0, thread) for at in (0, SUPER, SUPER + 7 * PAGE) for thread in (0, 1))
+    yield from (
+        ("msync", 3, 0, 2 * SUPER),
+        ("store", 3, PAGE, 8, -1, 0, 0, 1),
+        ("truncate", 3, SUPER + 1),
+        ("munmap", 3, 0, 2 * SUPER),
+    )
+    yield "mkdir", 8, 0, 0, 0
+    plain = [file for file in range(4, 38) if file % 8]
+    for keep in (5, 3, 7, 4):
+        for _ in range(3):
+            yield from (("create", file, 0, 0, 8) for file in plain)
+            yield from (("unlink", file, 0, 0, 8) for file in plain if file % keep)
+        yield from (("truncate", 1, (keep + k % 3) * PAGE) for k in range(90))
+    yield from (("readdir", 8), ("sync", -1))
+
+
+def larger_than_left() -> Iterator[tuple]:
+    """Writes that are larger than what is left of a device, with room for one block, two, ... of it."""
+    yield from (("create", file, 0, 0, 0) for file in (1, 2, 3))
+    yield from (("write", 2, 0, 40 * PAGE), ("write", 1, 0, 200 << 20), *fill(1, 300 << 20, 8 << 20))
+    for room in range(1, 15):
+        yield from (("truncate", 2, (40 - room) * PAGE), ("sync", -1), ("write", 3, room * 13 * PAGE + 5, 300 * PAGE))
+        yield from (("fsync", 3), ("truncate", 3, room * PAGE), ("write", 2, (40 - room) * PAGE, (room + 3) * PAGE))
+        yield from (
+            ("truncate", 3, 0),
+            ("write", 1, (400 << 20) + room * (9 << 20), 2 << 20),
+            ("truncate", 1, 300 << 20),
+        )
+    yield from (("unlink", file, 0, 0, 0) for file in (1, 2, 3))

@@ -223,6 +223,8 @@ TRACES = {
         in_pieces(edge_calls.huge_full, 4), FEW, lambda fs: {"capacity": LARGER[fs], **HUGE.get(fs, {})}
     ),
     "closed": Trace(in_pieces(edge_calls.closed, 4), FEW, lambda fs: HUGE.get(fs, {})),
+    "patterns": Trace(in_pieces(edge_calls.patterns, 16), FEW, lambda fs: HUGE.get(fs, {})),
+    "larger": Trace(in_pieces(edge_calls.larger_than_left, 4), FEW, lambda fs: {"capacity": SMALL[fs]}),
     "objects": Trace(in_pieces(more_calls.objects, 4), FEW),
 }
 
