@@ -37,10 +37,10 @@ from mutant_places import PACKAGE, Mutant, mutants_of
 ROOT = PACKAGE.parent
 # Tests of all models that are quick without a compiler; a mutant meets those of the models of its room.
 STORED = "test_events.py"
-OF_ALL = ("conformance/test_contents.py", "conformance/test_arena.py", f"conformance/{STORED}")
+OF_ALL = tuple(f"conformance/{name}" for name in ("test_contents.py", "test_arena.py", "test_limits.py", STORED))
 # Models that a room has beside those of the families whose tests it has.
 MODELS = {
-    "fs/mapping": ("ext4", "ext4-dax", "nova-inplace", "pmfs-2m", "tmpfs"),
+    "fs/mapping": ("ext4", "ext4-dax", "nova-inplace", "pmfs-2m", "tmpfs", "xfs-dax"),
     "fs/engine": ("ext4", "nova-cow", "scmfs"),
     "fs/linux": ("xfs-dax", "splitfs"),
 }

@@ -13,7 +13,7 @@ from tests.conformance import test_fs
 from tests.conftest import NO_JIT
 from tests.fs import drive, laws
 from tests.fs.contents import Contents
-from tests.golden import events
+from tests.golden import events, options
 
 SIZES = (0, -1, -1, -1, 8192)  # whole pages: how the end of a file from before was zeroed is not seen
 # Models that have no event where they zero what lies behind a file's end: in the page cache this is work without an address, PMFS
@@ -169,7 +169,7 @@ def test_a_small_device_is_refused_or_works(fs: str) -> None:
 def test_a_device_that_fills_up_keeps_what_was_written(fs: str) -> None:
     """And counts what it has, and has all of it again in the end."""
     model = drive.Model(
-        fs, drive.files(*events.SIZES, dirs=events.FOLDERS, names=events.PATHS), capacity=events.SMALL[fs]
+        fs, drive.files(*events.SIZES, dirs=events.FOLDERS, names=events.PATHS), capacity=options.SMALL[fs]
     )
     contents, there = Contents(model, events.SIZES, zeroed=fs not in UNZEROED), set()
     for row in events.scarce():

@@ -1,5 +1,6 @@
 """The events of traces of all kinds of calls, a short digest a call or some: any change of a model's events shows, and where.
 
+And what a model asks for meanwhile, events of room and words of tables: it changes no event, but memory and speed.
 `TRACES` has them: on a large device with the parameters' defaults or others, on a small one that fills up, of mapped files ...
 Compiled or not, the same in some seconds a model.  `python -m tests.golden.make [FS ...]` writes them.
 """
@@ -26,10 +27,11 @@ from scmsim.core.records import (
     SYNCHRONOUS,
     WRITABLE_SHARED,
 )
-from tests.fs import drive
-from tests.golden import more_calls
+from tests.fs import drive, tight
+from tests.golden import edge_calls, more_calls
+from tests.golden.options import HUGE, LARGER, OTHERWISE, SMALL, THIRD, VARIED
 
-PATH = pathlib.Path(__file__).with_suffix(".txt")
+EVENTS, ASKED = (pathlib.Path(__file__).with_name(name) for name in ("events.txt", "asked.txt"))
 FILES = 40  # 0, 8, 16, 24 and 32 are directories; 38 and 39 existed before
 FOLDERS = range(0, FILES, 8)
 SIZES = [0, *[-1] * (FILES - 3), 1, 70_000]
@@ -48,91 +50,19 @@ KINDS = (
     + ["link", "mkdir", "rmdir", "open", "close", "stat", "readdir", "sync", "mmap", "mmap", "munmap"]
 )  # fmt: skip
 FLAGS = {"write": (0, 0, 0, SYNCHRONOUS), "fsync": (0, DATA_ONLY), "fallocate": (0, KEEP_SIZE, KEEP_SIZE | PUNCH_HOLE)}
-# Of the small device: the least capacity that leaves some MiB free, and parameters that lead elsewhere.
-SMALL = {
-    fs: capacity
-    for capacity, names in {
-        "3MiB": "ext2 ext2-dax ext2-ramdisk ramfs tmpfs",
-        "4MiB": "ext2-scm fat-nand fat-scm xfs-dax",
-        "7MiB": "ext4 ext4-dax ext4-dax-linux4 ext4-linux4 nova-cow nova-fast16 nova-inplace",
-        "8MiB": "scm-manager scmfs scmfs-lp simfs splitfs",
-        "16MiB": "pmfs-4k winefs",
-        "24MiB": "ctfs pmfs-2m vsm",
-        "8GiB": "pmfs-1g vsm-1g",
-    }.items()
-    for fs in names.split()
-}
-OTHERWISE = {
-    "ctfs": {"update": "atomic"},
-    "ext2": {"dirty_expire": "2s"},
-    "ext2-dax": {"kernel": "6.1", "data_alignment": "2MiB", "dirty_expire": "2s"},
-    "ext2-ramdisk": {"dirty_expire": "2s", "tick": "0"},
-    "ext2-scm": {"mount": "sync"},
-    "ext4": {"folios": "always", "kernel": "6.1", "dirty_expire": "6s"},
-    "ext4-dax": {"kernel": "6.1", "data_alignment": "2MiB", "copy_fence": "0"},
-    "ext4-dax-linux4": {"copy": "cached", "dirty_expire": "2s"},
-    "ext4-linux4": {"commit_interval": "1s", "timestamp_tick": "4ms"},
-    "fat-nand": {"replacements": "2"},
-    "fat-scm": {"page_cache": "cold"},
-    "nova-cow": {"inode_fence": "0"},
-    "nova-fast16": {"tick": "0"},
-    "nova-inplace": {"inode_fence": "0"},
-    "pmfs-2m": {"version": "original"},
-    "pmfs-4k": {"data_path": "cow", "journal": "1MiB"},
-    "ramfs": {"tick": "0"},
-    "scm-manager": {"first_objects": "5", "mm": "512KiB"},
-    "scmfs": {"null_files": "2", "collect_above": "256KiB", "preallocate": "16KiB"},
-    "scmfs-lp": {"threshold": "1MiB", "tail": "normal", "collect_above": "256KiB", "normal_percent": "60"},
-    "simfs": {"update": "atomic"},
-    "splitfs": {"mode": "strict"},
-    "tmpfs": {"huge": "always", "kernel": "6.1"},
-    "vsm": {"entries": "2MiB", "shootdown": "deferred"},
-    "winefs": {"cpus": "2"},
-    "xfs-dax": {"kernel": "6.1", "data_alignment": "2MiB", "timestamp_tick": "4ms", "allocation_groups": "2"},
-}
 LENGTHS = (1, 60, 512, 4095, 4096, 5000, 16_384, 70_000, 300_000)
-# Other values yet, for calls of all kinds, appends by several threads, and advice.
-VARIED = {
-    "ctfs": {"update": "atomic"},
-    "ext2": {"timestamp_tick": "0s", "tick": "0"},
-    "ext2-dax": {"kernel": "6.12", "timestamp_tick": "0s", "tick": "0", "copy_fence": "0"},
-    "ext2-ramdisk": {"timestamp_tick": "0s"},
-    "ext2-scm": {"page_cache": "cold"},
-    "ext4": {"journal": "4MiB", "kernel": "6.12", "commit_interval": "1s", "tick": "0", "folios": "always"},
-    "ext4-dax": {"journal": "4MiB", "commit_interval": "1s", "data_alignment": "2MiB", "tick": "0"},
-    "ext4-dax-linux4": {"journal": "4MiB", "timestamp_tick": "0s", "data_alignment": "2MiB"},
-    "ext4-linux4": {"journal": "4MiB", "timestamp_tick": "0s", "tick": "0"},
-    "fat-nand": {"mount": "sync"},
-    "fat-scm": {"mount": "sync"},
-    "nova-cow": {"tick": "0"},
-    "nova-inplace": {"tick": "0"},
-    "pmfs-2m": {"lookup": "block", "data_path": "cow", "journal": "64KiB"},
-    "pmfs-4k": {"version": "original", "journal": "64KiB"},
-    "scm-manager": {"first_objects": "1", "mm": "256KiB", "boot": "64KiB"},
-    "scmfs": {"null_files": "3", "collect_above": "64KiB", "preallocate": "2MiB", "collect_every": "1ms"},
-    "scmfs-lp": {
-        "threshold": "4MiB",
-        "quiet": "1s",
-        "copy_rate": "1MiB",
-        "null_files": "3",
-        "collect_above": "64KiB",
-        "collect_every": "1ms",
-    },
-    "splitfs": {"mode": "sync", "operation_log": "64KiB", "staging": "64KiB", "tick": "0"},
-    "tmpfs": {"huge": "advise", "kernel": "6.12"},
-    "vsm": {"version": "original", "journal": "64KiB", "shootdown": "local"},
-    "winefs": {"cpus": "3", "journal": "64KiB"},
-    "xfs-dax": {
-        "log": "2MiB",
-        "log_unit": "512",
-        "log_buffer": "16KiB",
-        "tick": "0",
-        "copy_fence": "0",
-        "timestamp_tick": "0s",
-        "crc32c": "table",
-    },
-}
 WAITS = (1000, 1000, 1000, 1_000_000, 3_000_000_000)  # ns
+ON_TIME = (
+    0,
+    0,
+    0,
+    10**9,
+    10**9,
+    5 * 10**9,
+    25 * 10**9,
+)  # so that calls come at the very tick of a timer, or when a file is just so old
+# Limits of a state record that short traces would not reach.
+LIMITS = {"txn_limit": 5, "cil_limit": 4096}
 
 
 def rows(seed: int, count: int) -> Iterator[tuple]:
@@ -250,6 +180,8 @@ class Trace(NamedTuple):
     calls: Callable[[str], Iterator[list[tuple]]]  # of a file system, in pieces
     files: drive.Files
     params: Callable[[str], Mapping[str, str]] = lambda fs: {}
+    waits: Sequence[int] = WAITS  # before a call, ns
+    limits: Mapping[str, int] = {}  # fields of a state record that are set
 
 
 def in_pieces(calls: Callable[[], Iterator[tuple]], count: int) -> Callable[[str], Iterator[list[tuple]]]:
@@ -278,6 +210,21 @@ TRACES = {
     "mapped-full": Trace(in_pieces(more_calls.mapped_full, 4), FEW, lambda fs: {"capacity": SMALL[fs]}),
     "advised": Trace(in_pieces(more_calls.advised, 4), FEW, lambda fs: VARIED.get(fs, {})),
     "appended": Trace(in_pieces(more_calls.appended, 8), FEW, lambda fs: VARIED.get(fs, {})),
+    "on-time": Trace(in_pieces(lambda: rows(9, 160), 4), FEW, lambda fs: THIRD.get(fs, {}), ON_TIME),
+    "limits": Trace(in_pieces(lambda: rows(10, 160), 4), FEW, lambda fs: THIRD.get(fs, {}), limits=LIMITS),
+    "processes": Trace(in_pieces(edge_calls.processes, 4), FEW, lambda fs: THIRD.get(fs, {})),
+    "churn": Trace(in_pieces(edge_calls.churn, 16), FEW),
+    "names-full": Trace(
+        in_pieces(edge_calls.names_full, 8),
+        drive.files(0, *[-1] * (more_calls.NAMES - 1), dirs=more_calls.NAME_FOLDERS, names=more_calls.NAME_PATHS),
+        lambda fs: {"capacity": SMALL[fs]},
+    ),
+    "huge-full": Trace(
+        in_pieces(edge_calls.huge_full, 4), FEW, lambda fs: {"capacity": LARGER[fs], **HUGE.get(fs, {})}
+    ),
+    "closed": Trace(in_pieces(edge_calls.closed, 4), FEW, lambda fs: HUGE.get(fs, {})),
+    "patterns": Trace(in_pieces(edge_calls.patterns, 16), FEW, lambda fs: HUGE.get(fs, {})),
+    "larger": Trace(in_pieces(edge_calls.larger_than_left, 4), FEW, lambda fs: {"capacity": SMALL[fs]}),
     "objects": Trace(in_pieces(more_calls.objects, 4), FEW),
 }
 
@@ -286,7 +233,8 @@ def traces_of(fs: str) -> list[str]:
     """Names of the traces that a model takes; files with pages of 1 GiB would soon have no room."""
     if fs.endswith("-1g"):
         return ["calls", "full", "mapped"]
-    return [name for name in TRACES if name != "objects" or fs == "scm-manager"]
+    left_out = {"objects": fs != "scm-manager", "processes": not hasattr(registry.load("fs", fs), "mapped")}
+    return [name for name in TRACES if not left_out.get(name)]
 
 
 def far_page(fs: str) -> int:
@@ -296,11 +244,11 @@ def far_page(fs: str) -> int:
 
 def batches(fs: str, trace: str) -> Iterator[tuple[tuple, np.recarray]]:
     """(First row, operations) of each piece of a trace, with times, and with the program's memory where a row does not say."""
-    steps, now = random.Random(2).random, 0
+    steps, now, waits = random.Random(2).random, 0, TRACES[trace].waits
     for piece in TRACES[trace].calls(fs):
         batch = drive.ops(*(given[:6] for given in piece))
         for row, given in zip(batch, piece, strict=True):
-            now += WAITS[int(steps() * len(WAITS))]
+            now += waits[int(steps() * len(waits))]
             drawn = int(steps() * 9000) if row.op != MADVISE else DONT_NEED
             row.time_ns, (row.buffer, row.thread) = now, (*given[6:], *(drawn, 0)[len(given[6:]) :])
         yield piece[0], batch
@@ -311,12 +259,31 @@ def params_of(fs: str, trace: str) -> Mapping[str, str]:
     return {"capacity": "16GiB", **TRACES[trace].params(fs)}
 
 
-def digests(fs: str, trace: str) -> Iterator[tuple[str, str]]:
-    """(Where, four hexadecimal digits) of each piece, and at the end those of the space report."""
-    model = drive.Model(fs, TRACES[trace].files, **params_of(fs, trace))
-    for first, batch in batches(fs, trace):
-        yield str(first), digest(model.feed(batch).tobytes())
+def digests(model: tight.Model, trace: str) -> Iterator[tuple[str, str]]:
+    """(Where, four hexadecimal digits) of each piece, and at the end those of the space report.
+
+    The model has no room to spare.  Every second piece goes in as a whole, the others call by call.
+    """
+    for number, (first, batch) in enumerate(batches(model.fs, trace)):
+        parts = [model.feed(batch)] if number % 2 else [model.feed(batch[i : i + 1]) for i in range(len(batch))]
+        for i, events in enumerate(parts):
+            events.op += i
+        yield str(first), digest(b"".join(events.tobytes() for events in parts))
     yield "the space report", digest(json.dumps(model.space()).encode())
+
+
+def model_for(fs: str, trace: str) -> tight.Model:
+    """A fresh model for a trace."""
+    model = tight.Model(fs, TRACES[trace].files, **params_of(fs, trace))
+    for name, value in TRACES[trace].limits.items():
+        if name in model.record.dtype.names:
+            model.record[name] = value
+    return model
+
+
+def asked(model: tight.Model) -> list[str]:
+    """What a model has asked for, by kind of call: events of room + words of its tables."""
+    return [f"{kind}:{events}+{words}" for kind, (events, words) in sorted(model.asked.items())]
 
 
 def digest(what: bytes) -> str:
@@ -324,16 +291,21 @@ def digest(what: bytes) -> str:
     return f"{zlib.crc32(what) & 0xFFFF:04x}"
 
 
-def stored() -> dict[str, list[str]]:
-    """File system and trace -> digests, as written."""
-    lines = PATH.read_text(encoding="utf-8").splitlines()
-    return {name: digests for name, *digests in map(str.split, lines)}
+def stored(path: pathlib.Path) -> dict[str, list[str]]:
+    """File system and trace -> what is stored of it."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return {name: figures for name, *figures in map(str.split, lines)}
 
 
 def write(names: Sequence[str]) -> None:
-    """Write the digests of these file systems, or of all, and keep the others'."""
-    table = {name: digests for name, digests in stored().items() if name.split("/")[0] not in names} if names else {}
+    """Write what is stored of these file systems, or of all, and keep the others'."""
+    tables: dict[pathlib.Path, dict[str, list[str]]] = {EVENTS: {}, ASKED: {}}
     for fs in names or registry.names("fs"):
-        table |= {f"{fs}/{trace}": [each for _, each in digests(fs, trace)] for trace in traces_of(fs)}
-    lines = [f"{name} {' '.join(table[name])}\n" for name in sorted(table)]
-    PATH.write_text("".join(lines), encoding="utf-8")
+        for trace in traces_of(fs):
+            model = model_for(fs, trace)
+            tables[EVENTS][f"{fs}/{trace}"] = [each for _, each in digests(model, trace)]
+            tables[ASKED][f"{fs}/{trace}"] = asked(model)
+    for path, table in tables.items():
+        kept = {name: old for name, old in stored(path).items() if name.split("/")[0] not in names} if names else {}
+        lines = [f"{name} {' '.join(figures)}\n" for name, figures in sorted((kept | table).items())]
+        path.write_text("".join(lines), encoding="utf-8")

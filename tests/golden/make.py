@@ -17,7 +17,7 @@ from scmsim.core.counters import SCHEMA
 from scmsim.core.records import DATA_ONLY, KEEP_SIZE, PUNCH_HOLE, SYNCHRONOUS, Source
 from scmsim.workload.microbench import PASSES, source
 from tests.fs import drive
-from tests.golden import events
+from tests.golden import events, limits
 
 FOLDER = pathlib.Path(__file__).parent
 UNITS = (512, 4096, 65536)
@@ -79,6 +79,7 @@ def main(names: list[str]) -> None:
         os.replace(temporary, path(fs))
         print(path(fs), file=sys.stderr)
     events.write(names)
+    limits.write(names)
 
 
 if __name__ == "__main__":

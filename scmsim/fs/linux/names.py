@@ -98,7 +98,8 @@ def grow_directory(s, arena, d, count):
 def has_place(s, arena, op, row, d):
     """Make sure of a place for one more entry in directory `d`, and of an inode for a new file; False: the device is full."""
     more = entries.growth(s, arena, row, d)
-    if more + (op.op == r.MKDIR) * entries.FIRST_BLOCKS + index.MOST_ABOVE > blocks_left(s):
+    blocks = more + (op.op == r.MKDIR) * entries.FIRST_BLOCKS
+    if blocks and blocks + index.MOST_ABOVE > blocks_left(s):
         return False
     inodes.age(s, arena)
     if op.op != r.LINK and inodes.all_used(s):
