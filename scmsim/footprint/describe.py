@@ -164,9 +164,10 @@ def describe(state, known, batch, out):
         elif op.op == RENAME and op.file2 >= 0 and op.file2 != op.file:
             replaced = known[op.file2]
             out[i].freed = _unnamed(s, known, replaced, replaced.parent)
+        elif op.op == LINK:
+            file.links += 1
+            _count_name(known, op.file2, 1)
         else:
-            if op.op == LINK:
-                _count_name(known, op.file2, 1)
             out[i].sites |= _referred(file, op.op, op.flag)
 
 
@@ -220,10 +221,8 @@ def uses_open_file(op):
 
 @subroutine
 def _referred(file, op, flag):
-    """A name, a descriptor or a mapping more or less; whether the kernel keeps the open file: HELD or 0."""
-    if op == LINK:
-        file.links += 1
-    elif op == OPEN or op == CREATE:
+    """A descriptor or a mapping more or less; whether the kernel keeps the open file: HELD or 0."""
+    if op == OPEN or op == CREATE:
         file.opened += 1
     elif op == MMAP and not flag & REMAPPED:
         file.mapped += 1

@@ -52,15 +52,8 @@ KINDS = (
 FLAGS = {"write": (0, 0, 0, SYNCHRONOUS), "fsync": (0, DATA_ONLY), "fallocate": (0, KEEP_SIZE, KEEP_SIZE | PUNCH_HOLE)}
 LENGTHS = (1, 60, 512, 4095, 4096, 5000, 16_384, 70_000, 300_000)
 WAITS = (1000, 1000, 1000, 1_000_000, 3_000_000_000)  # ns
-ON_TIME = (
-    0,
-    0,
-    0,
-    10**9,
-    10**9,
-    5 * 10**9,
-    25 * 10**9,
-)  # so that calls come at the very tick of a timer, or when a file is just so old
+# So that calls come at the very tick of a timer, or when a file is just so old.
+ON_TIME = (0, 0, 0, 10**9, 10**9, 5 * 10**9, 25 * 10**9)  # ns
 # Limits of a state record that short traces would not reach.
 LIMITS = {"txn_limit": 5, "cil_limit": 4096}
 

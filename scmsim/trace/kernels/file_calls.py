@@ -32,7 +32,7 @@ WIDTH = 10
 SEEK, FAILED = -1, -2  # OP besides those of records
 NO_RAW = -1
 ODD = -2  # RAW or PATH that a call never fits
-MOST = 1 << 31  # bytes that a call can move
+MOST = 1 << 31  # bytes that a call can move: Linux moves at most 0x7ffff000
 
 _NODE = ("first", "length", "written", "row", "ident", "exact", "open_question", "inside", "is_dir", "path")
 FIRST, IDENT = _NODE.index("first"), _NODE.index("ident")

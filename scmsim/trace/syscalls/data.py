@@ -20,6 +20,7 @@ from scmsim.core.records import (
     WRITE,
 )
 from scmsim.trace.kernels import file_rules
+from scmsim.trace.kernels.file_calls import MOST
 from scmsim.trace.kernels.file_rules import HERE
 from scmsim.trace.syscalls.importer import (
     BOOKKEEPING,
@@ -46,8 +47,11 @@ from scmsim.trace.syscalls.text import (
     number,
 )
 
-MOST = 1 << 31  # Linux moves at most 0x7ffff000 bytes in one call
-IMPOSSIBLE = "a call cannot move that many bytes"
+
+def check_moved(count: int) -> None:
+    """Raise ValueError for more bytes than Linux moves in one call, or for fewer than none."""
+    if not 0 <= count <= MOST:
+        raise ValueError("a call cannot move that many bytes")
 
 
 def do_read(imp: Importer, task: Task, found: Description | None, at: int, asked: int, count: int) -> str | None:
@@ -57,8 +61,7 @@ def do_read(imp: Importer, task: Task, found: Description | None, at: int, asked
     node = found.node
     if node is None:
         return NOT_A_FILE
-    if not 0 <= count <= MOST:
-        raise ValueError(IMPOSSIBLE)
+    check_moved(count)
     start, doubt, row = file_rules.read(node, found, at, asked, count, imp.drained)
     imp.existed(row)
     return imp.emit(task, READ, node, start, count, doubt)
@@ -71,8 +74,7 @@ def do_write(imp: Importer, task: Task, found: Description | None, at: int, coun
     node = found.node
     if node is None:
         return NOT_A_FILE
-    if not 0 <= count <= MOST:
-        raise ValueError(IMPOSSIBLE)
+    check_moved(count)
     start, flag = file_rules.write(node, found, at, count, flag)
     return imp.emit(task, WRITE, node, start, count, flag)
 

@@ -35,7 +35,7 @@ from scmsim.core.records import (
 )
 from scmsim.trace.kernels import file_rules
 from scmsim.trace.kernels.file_rules import HERE
-from scmsim.trace.syscalls.data import IMPOSSIBLE, MOST, do_read, do_write
+from scmsim.trace.syscalls.data import check_moved, do_read, do_write
 from scmsim.trace.syscalls.importer import (
     BOOKKEEPING,
     CREATES,
@@ -243,8 +243,7 @@ def getdents(imp: Importer, task: Task, a: Arguments, result: int) -> str | None
     node = _node(imp, task, a[0])
     if isinstance(node, str):
         return node
-    if not 0 <= result <= MOST:
-        raise ValueError(IMPOSSIBLE)
+    check_moved(result)
     node.is_dir = True
     return imp.emit(task, READDIR, node, -1, result, DIRECTORY)
 
