@@ -49,7 +49,10 @@ OP = np.dtype(
         [
             ("time_ns", "i8"),  # since the start of the trace
             ("offset", "i8"),  # bytes; truncate: new size; -1 where an operation has none
-            ("length", "i8"),  # bytes transferred or asked for
+            (
+                "length",
+                "i8",
+            ),  # bytes transferred or asked for; readdir: of the names that the call returns, 0: there is no further one
             ("file", "i8"),  # dense object id (inode): row in the trace's side table
             ("file2", "i8"),  # create, unlink, mkdir, ...: parent directory; rename: replaced file, or -1
             ("thread", "i8"),  # dense thread id
@@ -59,6 +62,9 @@ OP = np.dtype(
         ],
     )
 )
+
+ENTRY_BYTES = 32  # that readdir returns for a name of 5 to 12 characters (linux_dirent64: 19 + name, 8-aligned)
+DOTS_BYTES = 48  # that it returns for a directory's two dots
 
 # EVENT.code.  LOAD, STORE and NTSTORE are runs over [addr, addr + length); FLUSH writes back the cache lines of its run;
 # FENCE orders (length = how many); WORK carries retired instructions that have no data structure of their own, in thousandths:

@@ -8,6 +8,7 @@ import numpy as np
 from scmsim.core.records import (
     CLOSE,
     CREATE,
+    ENTRY_BYTES,
     FALLOCATE,
     FSYNC,
     LINK,
@@ -44,8 +45,8 @@ FIRST = 1 << 60  # a read is the first one after a change: it sets the access ti
 # those alone are more pages than a first-level TLB has entries.
 PILED = 1 << 59
 MANY = 256
-# A directory that is read has so many names or more, each an object or a record of its own.  The bound is ours: half of what the
-# smallest has that was measured (27), beside the call that finds no further name.
+# A call that reads a directory returns so many names or more, each an object or a record of its own.  The bound is ours: half of what
+# the shortest one that was measured returns (27 and the dots), beside the call that finds no further name.
 LONG = 1 << 58
 NAMES = 14
 TOLD = GROWS | HELD | FIRST | PILED | LONG
@@ -72,8 +73,6 @@ FILE = np.dtype(
             ("length", "i8"),
             ("inode", "i8"),
             ("links", "i8"),  # names besides the first
-            ("names", "i8"),  # in a directory
-            ("parent", "i8"),  # row of the directory that the first name is counted in, NONE: it is gone, or not known
             ("opened", "i8"),  # descriptors
             ("grown", "i8"),  # GROWS since a close that left no descriptor, 0: no
             ("unread", "i8"),  # FIRST if it was changed since the last read, 0: no
@@ -102,12 +101,9 @@ def begin(files: Files) -> tuple[np.recarray, np.ndarray]:
     """Records of INODES and of each FILE of a trace."""
     state, known = np.zeros(1, INODES).view(np.recarray), np.zeros(len(files), FILE)
     known["length"] = np.maximum(files.first_size, 0)
-    known["inode"], known["opening"], known["parent"] = NONE, NONE, NONE
+    known["inode"], known["opening"] = NONE, NONE
     there = np.flatnonzero(files.first_size >= 0)
     known["inode"][there] = np.arange(len(there))
-    folders = {files.path[row]: row for row in np.flatnonzero(files.is_dir).tolist()}
-    known["parent"][there] = [folders.get(files.path[row].rpartition("/")[0], NONE) for row in there.tolist()]
-    known["names"] = np.bincount(known["parent"][there] + 1, minlength=len(files) + 1)[1:]
     known["unread"] = FIRST
     state.used[0] = len(there)
     return state, known
@@ -136,9 +132,6 @@ def describe(state, known, batch, out):
             out[i].opening = file.opening
         if file.inode == NONE:
             _new(s, known, file)
-            if op.op == CREATE or op.op == MKDIR:
-                file.parent = op.file2
-                _count_name(known, op.file2, 1)
         out[i].inode = file.inode
         if is_touch:
             continue
@@ -158,15 +151,13 @@ def describe(state, known, batch, out):
             out[i].sites |= file.unread
             file.unread = 0
         elif op.op == READDIR:
-            out[i].sites |= LONG if file.names >= NAMES else 0
+            out[i].sites |= LONG if op.length >= NAMES * ENTRY_BYTES else 0
         elif op.op == UNLINK or op.op == RMDIR:
-            out[i].freed = _unnamed(s, known, file, op.file2)
+            out[i].freed = _unnamed(s, known, file)
         elif op.op == RENAME and op.file2 >= 0 and op.file2 != op.file:
-            replaced = known[op.file2]
-            out[i].freed = _unnamed(s, known, replaced, replaced.parent)
+            out[i].freed = _unnamed(s, known, known[op.file2])
         elif op.op == LINK:
             file.links += 1
-            _count_name(known, op.file2, 1)
         else:
             out[i].sites |= _referred(file, op.op, op.flag)
 
@@ -200,13 +191,6 @@ def _sync(s, known):
     for i in range(s.changed):
         known[known[i].pile].changed = 0
     s.changed = 0
-
-
-@subroutine
-def _count_name(known, folder, more):
-    """A directory has a name more or less; a trace does not say where a rename goes, so that the name counts where it was."""
-    if folder >= 0:
-        known[folder].names = max(known[folder].names + more, 0)
 
 
 @subroutine
@@ -250,16 +234,11 @@ def _new(s, known, file):
 
 
 @subroutine
-def _unnamed(s, known, file, folder):
+def _unnamed(s, known, file):
     """A name of the file is gone; with the last one its inode's number is free.  Returns the bytes that it had."""
     if file.links > 0:
         file.links -= 1
-        _count_name(known, folder, -1)
-        if folder == file.parent:
-            file.parent = NONE
         return 0
-    _count_name(known, file.parent if file.parent != NONE else folder, -1)
-    file.parent = NONE
     freed = file.length
     file.unread = FIRST
     file.length = 0

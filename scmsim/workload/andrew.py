@@ -11,7 +11,20 @@ from collections.abc import Iterator
 import numpy as np
 
 from scmsim.core.errors import UsageError
-from scmsim.core.records import CLOSE, CREATE, DIRECTORY, MKDIR, OPEN, READ, READDIR, SETUP, STAT, WRITE
+from scmsim.core.records import (
+    CLOSE,
+    CREATE,
+    DIRECTORY,
+    DOTS_BYTES,
+    ENTRY_BYTES,
+    MKDIR,
+    OPEN,
+    READ,
+    READDIR,
+    SETUP,
+    STAT,
+    WRITE,
+)
 from scmsim.workload import _stream
 from scmsim.workload._stream import ops, weave
 
@@ -26,7 +39,6 @@ PARAMS = {
     "seed": ("1", "seed", "seed of the file sizes"),
     "interval": ("1us", "time", "trace time between two calls"),
 }
-ENTRY = 32  # bytes of one entry that getdents64 returns for a name of 5 to 12 characters (linux_dirent64: 19 + name, 8-aligned)
 PHASES = ("makedir", "copy", "scandir", "readall")
 
 
@@ -119,7 +131,7 @@ class Workload(_stream.Stream):
         """List each directory, then stat its files."""
         dirs, files = tree
         inside = np.arange(len(files)) % len(dirs)
-        listed = ENTRY * (2 + np.bincount(inside, minlength=len(dirs)))
+        listed = DOTS_BYTES + ENTRY_BYTES * np.bincount(inside, minlength=len(dirs))
         return weave(
             (np.arange(len(dirs)), ops(READDIR, dirs, length=listed, flag=DIRECTORY)), (inside, ops(STAT, files))
         )

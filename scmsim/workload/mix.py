@@ -14,6 +14,8 @@ from scmsim.core.records import (
     CLOSE,
     CREATE,
     DATA_ONLY,
+    DOTS_BYTES,
+    ENTRY_BYTES,
     FALLOCATE,
     FSYNC,
     LINK,
@@ -180,7 +182,9 @@ class _Mix:
                 yield RMDIR, folder, -1, 0, 0, 0
         elif kind == "readdir":
             folder = self.draw.randrange(1, 1 + DIRS)
-            yield from ((op, folder, -1, 0, -1, 0) for op in (OPEN, READDIR, CLOSE))
+            names = sum(self.parents[one] == folder for one in self.sizes)
+            calls = ((OPEN, 0), (READDIR, DOTS_BYTES + names * ENTRY_BYTES), (READDIR, 0), (CLOSE, 0))
+            yield from ((op, folder, -1, length, -1, 0) for op, length in calls)
         elif kind == "sync":
             yield SYNC, -1, -1, 0, -1, 0
         elif kind == "stat":

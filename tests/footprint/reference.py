@@ -29,7 +29,7 @@ class Described(NamedTuple):
     opening: int | None
     first: bool
     piled: bool  # 256 inodes or more have changes that no sync made durable
-    long: bool = False  # a directory that is read has 14 names or more
+    long: bool = False  # a call that reads a directory returns 14 names or more
 
 
 NO_CALLS = {OPS.index(name) for name in ("load", "store", "flush", "fence")}
@@ -42,14 +42,8 @@ CHANGES = {"create", "unlink", "rename", "link", "mkdir", "rmdir", "truncate", "
 class Inodes:
     """Lengths, inode numbers, names and users of files."""
 
-    def __init__(self, first_sizes: list[int], paths: list[str] | None = None) -> None:
+    def __init__(self, first_sizes: list[int]) -> None:
         there = [file for file, size in enumerate(first_sizes) if size >= 0]
-        self.homes: dict[int, int] = {}  # file -> directory of its first name
-        self.names: dict[int, int] = {}  # of each directory
-        for file in there if paths else ():
-            folder = paths.index(paths[file].rsplit("/", 1)[0]) if paths[file].rsplit("/", 1)[0] in paths else None
-            if folder is not None:
-                self._enter(file, folder)
         self.lengths = {file: first_sizes[file] for file in there}
         self.numbers = {file: number for number, file in enumerate(there)}
         self.freed: list[int] = []
@@ -65,10 +59,8 @@ class Inodes:
     def describe(self, op: str, file: int, offset: int, length: int, file2: int, flags: Container[int]) -> Described:
         """The next operation."""
         piled = len(self.unsynced) >= 256
-        makes = op in ("create", "mkdir") and file not in self.numbers
-        self._count_names(op, file, file2, makes)
         found = self._described(op, file, offset, length, file2)
-        found = found._replace(long=op == "readdir" and self.names.get(file, 0) >= 14)
+        found = found._replace(long=op == "readdir" and file >= 0 and length >= 14 * 32)
         if op == "mmap" and REMAPPED not in flags:
             self._count("mapping", file, 1)
         if op in ("fsync", "sync", "msync") or (op == "write" and SYNCHRONOUS in flags):
@@ -76,30 +68,6 @@ class Inodes:
         elif op in CHANGES and found.inode is not None and SETUP not in flags:
             self.unsynced.add(found.inode)
         return found._replace(piled=piled)
-
-    def _count_names(self, op: str, file: int, file2: int, makes: bool) -> None:
-        if makes and file2 >= 0:
-            self._enter(file, file2)
-        elif op == "link" and file >= 0 and file2 >= 0:
-            self.names[file2] = self.names.get(file2, 0) + 1
-        elif op in ("unlink", "rmdir") and file >= 0:
-            self._leave(file, file2)
-        elif op == "rename" and file >= 0 and file2 not in (-1, file):
-            self._leave(file2, self.homes.get(file2, -1))
-
-    def _enter(self, file: int, folder: int) -> None:
-        self.homes[file] = folder
-        self.names[folder] = self.names.get(folder, 0) + 1
-
-    def _leave(self, file: int, folder: int) -> None:
-        """One of several names goes where the call says; the last goes where it was made, if that one did not go before."""
-        if self.more_names.get(file):
-            if self.homes.get(file) == folder:
-                del self.homes[file]
-        else:
-            folder = self.homes.pop(file, folder)
-        if folder >= 0:
-            self.names[folder] = max(0, self.names.get(folder, 0) - 1)
 
     def _described(self, op: str, file: int, offset: int, length: int, file2: int) -> Described:
         if file < 0:

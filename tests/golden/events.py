@@ -106,7 +106,7 @@ def small_writes() -> Iterator[tuple]:
         )
     yield from (("read", file, 0, 1 << 20) for file in (1, 2, 3))
     yield from (("truncate", file, 100_100) for file in (1, 2, 3))
-    yield from (("readdir", 0), ("sync", -1))
+    yield from (("readdir", 0, 0, 1000), ("readdir", 0), ("sync", -1))
     yield from (("unlink", file, 0, 0, 8 * (file % 2)) for file in range(1, FILES - 2) if file not in FOLDERS)
 
 

@@ -14,9 +14,13 @@ from scmsim.fs.engine.events import load_recipes
 from scmsim.fs.ext2.recipes import CACHE_COSTS, DAX_COSTS, all_recipes
 from tests.fs import lab
 from tests.verification import cells
-from tools.calibration import tables
+from tools.calibration import directories, tables
 from tools.calibration.tables import Cost
 
+LISTED = {
+    True: directories.SOURCE,
+    False: "estimate: as XFS on 6.1, which lists names as they lie, too, in place of sorting their hashes as ext4's driver does",
+}
 FIRST = 100  # site of the first cost while costs are counted
 
 # cost: site, per
@@ -50,6 +54,7 @@ MEANING = {
     "sync_call": ("syscall", "sync() without write-back"),
     "forgotten_block": ("metadata", "pointer block that was freed while dirty, whose page write-back looks at in vain"),
     "recent_inode": ("namespace", "inode freed in an earlier second that a new file or directory passes over"),
+    **directories.MEANING,
 }  # fmt: skip
 NAMES = ("create", "open", "close", "unlink", "remove", "rename", "link", "mkdir", "rmdir", "stat")
 
@@ -239,6 +244,9 @@ def costs(table: str) -> dict[str, tuple[np.ndarray, str, str]]:
         "as a page written back, the 512 stores of its copy included",
     )
     found |= name_costs(fitted, hashed)
+    driver = "ext4" if hashed else "xfs"
+    kind = "measured" if hashed else "estimate"
+    found |= {name: (np.array(amounts), kind, LISTED[hashed]) for name, amounts in directories.ON_61[driver].items()}
     if table == "ext2-ramdisk":
         found |= ram_disk(found)
     return {name: found[name] for name in names}

@@ -15,7 +15,7 @@ from scmsim.fs.engine.events import load_recipes
 from scmsim.fs.ext4.recipes import COSTS, all_recipes
 from tests.fs import lab, lab_names
 from tests.verification import cells
-from tools.calibration import tables
+from tools.calibration import directories, tables
 from tools.calibration.tables import COLUMNS, Cost
 
 TABLE = "ext4-5.13"
@@ -96,6 +96,7 @@ MEANING = {
         "names, scaled to rows of names",
     ),
     "probe": ("namespace", "search of a directory's index", "hashed, scaled to rows of names"),
+    **{name: (*words, "directories.py, on 6.1") for name, words in directories.MEANING.items()},
 }
 # Measured on 6.1 by lab_costs.py, because no row of 5.13 tells them.
 LAB = {
@@ -105,6 +106,7 @@ LAB = {
     "access_time": (2952.8, 902.5, 530.3),
     "convert": (3241.4, 946.0, 662.6),  # by unwritten.py
     "split_extent": (5150.1, 2204.2, 636.4),
+    **directories.ON_61["ext4"],
 }
 # The same for names.  A row of 5.13 is one factor times what 6.1 took besides looking at entries, and another times that.
 ENTRIES = {

@@ -12,7 +12,7 @@ import numpy as np
 
 from scmsim.fs.ext4.recipes import COSTS
 from tests.verification import cells
-from tools.calibration import ext4, tables
+from tools.calibration import directories, ext4, tables
 from tools.calibration.tables import FIELDS, Cost
 
 TABLE, PRIOR = "ext4-4.4", "ext4-5.13"
@@ -28,6 +28,7 @@ UNTOUCHED = (
     "sync_call",
     "convert",
     "split_extent",
+    *directories.MEANING,
 )  # no row tells them
 
 HEADER = """\

@@ -8,7 +8,7 @@ Names come straight from their rows (6.1; of tmpfs none were measured on 5.13).
 
 import numpy as np
 
-from tools.calibration import tables
+from tools.calibration import directories, tables
 from tools.calibration.tables import Cost
 
 SMALL, MIDDLE, LARGE = 1024, 16384, 262144
@@ -23,7 +23,7 @@ def line(found, op):
     return found[op, MIDDLE] - 4 * page, page
 
 
-def costs(fs, transfers, names):
+def costs(fs, kernel, transfers, names):
     """The cost table."""
     found, name = tables.rows(transfers, fs), tables.names(fs, name=names)
     call, rewritten = line(found, "rewrite")
@@ -66,7 +66,10 @@ def costs(fs, transfers, names):
     table["sync_call"] = ("syscall", "sync()", "measured", namespace + "create_sync", 1000 * name["create_sync"])
     for op in ("stat", "rename", "link", "mkdir", "rmdir"):
         table[op] = ("namespace", op, "measured", namespace + op, name[op])
-    return {name: Cost(amounts, *words) for name, (*words, amounts) in table.items()}
+    told = ("measured", directories.SOURCE) if kernel == "6.1" else ("estimate", f"as on 6.1: {directories.SOURCE}")
+    return {name: Cost(amounts, *words) for name, (*words, amounts) in table.items()} | directories.listing(
+        "tmpfs", *told
+    )
 
 
 def derive():
@@ -77,6 +80,6 @@ def derive():
             f"# Costs of {fs} on Linux {kernel}: instructions, loads and stores (rep-strings left out) per unit, as counted on an\n"
             "# emulated machine; written by tools/calibration/tmpfs.py, whose data files the sources name.\n"
         )
-        table = costs(fs, transfers, "measured_namespace.csv")
+        table = costs(fs, kernel, transfers, "measured_namespace.csv")
         found[f"tmpfs/{fs}-{kernel}"] = tables.text(head, table, tables.tenths)
     return found

@@ -9,7 +9,7 @@ namespace calls are the measured rows less what the model charges beside; nothin
 from scmsim.fs.xfs.recipes import COSTS
 from tests.fs import lab_names
 from tests.verification import cells
-from tools.calibration import tables
+from tools.calibration import directories, tables
 from tools.calibration.tables import Cost
 
 SYSTEM = "xfs-dax"
@@ -39,6 +39,7 @@ FIXED = {
     "stat": (2736.9, 803.8, 517.1, "syscall", "stat()", "measured", "row stat"),
     "sync_call": (2000, 600, 400, "syscall", "sync()", "estimate", "estimate: system call, walk over the inodes"),
     "checksum_step": (27, 9, 0, "log", "8 bytes of a log record, checked by tables in the place of an instruction (crc32c = table)", "derived", "lib/crc32.c, crc32_body by 8 bytes: loads of two words and eight table entries, 28 instructions as compiled (13,728 of 489 steps, 6.1 wsync); less one instruction that loads"),
+    **{name: (*amounts, *directories.MEANING[name], "estimate", f"as on 6.1: {directories.SOURCE}") for name, amounts in directories.ON_61["xfs"].items()},
 }  # fmt: skip
 CALLS = {
     "create": ("create", "close"), "unlink": ("unlinkl",), "remove": ("unlink0",), "rename": ("rename",), "link": ("link",),

@@ -27,7 +27,7 @@ SITES_IN_DRAM = dict.fromkeys(SITES, "none")  # of a RAM disk: nothing is persis
 _COMMON = (
     "null_call", "timer_tick", "fsync_call", "metadata_block", "late_block", "inode_update", "create", "open", "close", "unlink",
     "remove", "free_run", "free_page", "rename", "link", "mkdir", "rmdir", "stat", "scan_entry", "sync_call",
-    "forgotten_block", "recent_inode",
+    "forgotten_block", "recent_inode", "readdir", "list_entry",
 )  # fmt: skip
 DAX_COSTS = (
     *_COMMON, "write_call", "read_call", "map_run", "map_level", "scan_block", "copy_line", "allocate", "new_pointers",
@@ -88,6 +88,7 @@ class _Recipes:
             q.CLOSE: call("close"),
             q.STAT: call("stat"),
             q.OTHER: call("null_call"),
+            q.LIST: [*call("readdir"), work("list_entry", 0, q.COUNT)],
             q.UNLINK: call("unlink"),
             q.REMOVE: call("remove"),
             q.RMDIR: call("rmdir"),

@@ -35,7 +35,7 @@ COSTS = (
     "commit", "journal_block", "revoke", "checkpoint_block", "create", "open", "close", "unlink", "remove",
     "free_run", "free_page", "rename", "link", "mkdir", "rmdir", "stat", "sync_call", "search_entry", "place_entry",
     "remove_entry", "lookup", "probe",
-    "join_block", "cache_page_dirty", "access_time", "convert", "split_extent",
+    "join_block", "cache_page_dirty", "access_time", "convert", "split_extent", "readdir", "list_entry",
 )  # fmt: skip
 
 _STEPS = RecipeBuilder(SITES, COSTS, KERNEL)
@@ -200,6 +200,7 @@ def name_recipes() -> dict[int, list]:
         q.CLOSE: _call("close"),
         q.STAT: _call("stat"),
         q.OTHER: _call("null_call"),
+        q.LIST: [*_call("readdir"), _work("list_entry", 0, q.COUNT)],
         q.UNLINK: _call("unlink"),
         q.REMOVE: [*_call("remove"), orphan],
         q.RMDIR: [*_call("rmdir"), orphan],

@@ -50,14 +50,16 @@ def data_call(s, arena, out, op, row):
 
 
 @subroutine
-def plain_call(s, arena, out, code, f):
-    """open, stat, and the calls that only cost their way into the kernel."""
-    recipe = q.OTHER
+def plain_call(s, arena, out, op, f):
+    """open, stat, readdir, and the calls that only cost their way into the kernel."""
+    recipe, code = q.OTHER, op.op
     if code == r.OPEN or code == r.CREATE:
         arena[f + e.OPENS] += 1
         recipe = q.OPEN
     elif code == r.STAT:
         recipe = q.STAT
+    elif code == r.READDIR:
+        recipe, s.reg[q.COUNT] = q.LIST, max(op.length + 2 * r.ENTRY_BYTES - r.DOTS_BYTES, 0) // r.ENTRY_BYTES
     call(s, arena, out, f, recipe)
 
 

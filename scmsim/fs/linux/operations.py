@@ -95,7 +95,7 @@ def step(s, arena, out, op, row):
         return data_call(s, arena, out, op, row)
     if code == r.CLOSE:
         return close(s, arena, out, f)
-    plain_call(s, arena, out, code, f)
+    plain_call(s, arena, out, op, f)
     return DONE
 
 

@@ -22,7 +22,7 @@ SITES = {
 COSTS = (
     "null_call", "write_call", "write_page", "new_page", "activate_page", "read_call", "read_page", "timer_tick",
     "fsync_call", "create", "open", "close", "stat", "unlink", "remove", "free_page", "rename", "link", "mkdir", "rmdir",
-    "sync_call",
+    "sync_call", "readdir", "list_entry",
 )  # fmt: skip
 
 _STEPS = RecipeBuilder(SITES, COSTS, KERNEL)
@@ -62,6 +62,7 @@ def all_recipes(activates: bool) -> dict[int, list]:
         q.FALLOCATE: _call("null_call"),
         q.FALLOCATED: [],
         q.OTHER: _call("null_call"),
+        q.LIST: [*_call("readdir"), _work("list_entry", 0, q.COUNT)],
         q.OPEN: _call("open"),
         q.CLOSE: _call("close"),
         q.STAT: _call("stat"),

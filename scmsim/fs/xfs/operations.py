@@ -152,7 +152,7 @@ def step(s, arena, out, op, row):
         return change_file(s, arena, out, op, f)
     if code == r.CLOSE:
         return close(s, arena, out, row, f)
-    plain_call(s, arena, out, code, f)
+    plain_call(s, arena, out, op, f)
     return DONE
 
 

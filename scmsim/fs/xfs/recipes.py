@@ -27,7 +27,7 @@ COSTS = (
     "null_call", "write_call", "read_call", "map_run", "copy_line", "transaction", "allocate", "zero_block", "timer_tick",
     "fsync_call", "checkpoint", "log_block", "log_item", "busy_extent", "freed_inode", "push_block", "create", "open",
     "close", "unlink", "remove", "free_extent", "rename", "link", "mkdir", "rmdir", "stat", "sync_call",
-    "checksum_step",
+    "checksum_step", "readdir", "list_entry",
 )  # fmt: skip
 
 FENCES, CHECKED = 30, 31  # registers behind those of ext4_recipes
@@ -110,6 +110,7 @@ def name_recipes() -> dict[int, list]:
         q.CLOSE: _call("close"),
         q.STAT: _call("stat"),
         q.OTHER: _call("null_call"),
+        q.LIST: [*_call("readdir"), _work("list_entry", 0, q.COUNT)],
         q.UNLINK: _call("unlink"),
         q.REMOVE: _call("remove"),
         q.RMDIR: _call("rmdir"),

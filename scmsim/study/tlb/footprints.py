@@ -14,7 +14,7 @@ import numpy as np
 from scmsim import footprint
 from scmsim.core.errors import UsageError
 from scmsim.core.records import CREATE, OPEN, OPS, SETUP, WORK, Source
-from scmsim.footprint.describe import LONG, NONE, OPERATION, begin, describe
+from scmsim.footprint.describe import NONE, OPERATION, begin, describe
 from scmsim.footprint.interleave import LINE, OPEN_FILE, PAGE
 from scmsim.footprint.settle import LARGE
 from scmsim.fs.engine.model import Model
@@ -130,25 +130,17 @@ def _kinds(table: Any) -> list[str]:
 
 
 def _paired(kinds: list[str], calls: list[Call], trace: str) -> Iterator[tuple[int, Call]]:
-    """(Number of a measured call, the call as the model sees it).
-
-    The lab reads a directory in several calls: the first counts, and the last, which finds no further name.
-    """
+    """(Number of a measured call, the call as the model sees it); calls without touches have no number."""
     at = 0
     for number, kind in enumerate(kinds):
         while at < len(calls) and OPS[calls[at].kind] != kind:
-            if number and kind == kinds[number - 1]:
-                if kind == "readdir" and kind not in kinds[number + 1 : number + 2]:
-                    yield number, calls[at - 1]._replace(sites=calls[at - 1].sites & ~LONG)
-                break
             at += 1
-        else:
-            if at == len(calls):
-                raise UsageError(
-                    f"the touches are not of {trace!r}: its call {number} is {kind}; name the trace they were made of"
-                )
-            yield number, calls[at]
-            at += 1
+        if at == len(calls):
+            raise UsageError(
+                f"the touches are not of {trace!r}: its call {number} is {kind}; name the trace they were made of"
+            )
+        yield number, calls[at]
+        at += 1
 
 
 class _Touched(NamedTuple):
