@@ -52,7 +52,7 @@ OP = np.dtype(
             (
                 "length",
                 "i8",
-            ),  # bytes transferred or asked for; readdir: of the names that the call returns, 0: there is no further one
+            ),  # bytes transferred or asked for; readdir: of the names returned, 0: there is no further one
             ("file", "i8"),  # dense object id (inode): row in the trace's side table
             ("file2", "i8"),  # create, unlink, mkdir, ...: parent directory; rename: replaced file, or -1
             ("thread", "i8"),  # dense thread id

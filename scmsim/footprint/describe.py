@@ -45,8 +45,8 @@ FIRST = 1 << 60  # a read is the first one after a change: it sets the access ti
 # those alone are more pages than a first-level TLB has entries.
 PILED = 1 << 59
 MANY = 256
-# A call that reads a directory returns so many names or more, each an object or a record of its own.  The bound is ours: half of what
-# the shortest one that was measured returns (27 and the dots), beside the call that finds no further name.
+# A call that reads a directory returns so many names or more, each an object or a record of its own.  The bound is ours: half of
+# what the shortest one that was measured returns (27 and the dots), beside the call that finds no further name.
 LONG = 1 << 58
 NAMES = 14
 TOLD = GROWS | HELD | FIRST | PILED | LONG

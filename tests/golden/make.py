@@ -33,7 +33,8 @@ NAMES = (
     ("fsync", 4, 0, 0, -1, DATA_ONLY), ("create", 3, 0, 0, 0), ("fallocate", 3, 0, 1 << 20),
     ("write", 3, 12_345, 45_678), ("fallocate", 3, 0, 2 << 20, -1, KEEP_SIZE),
     ("fallocate", 3, 8192, 16_384, -1, KEEP_SIZE | PUNCH_HOLE), ("read", 3, 0, 65_536),
-    ("truncate", 3, 1 << 21), ("fsync", 3), ("readdir", 0, 0, 48 + 5 * 32), ("readdir", 0), ("mmap", 3, 0, 4096), ("munmap", 3, 0, 4096),
+    ("truncate", 3, 1 << 21), ("fsync", 3), ("readdir", 0, 0, 48 + 5 * 32), ("readdir", 0), ("mmap", 3, 0, 4096),
+    ("munmap", 3, 0, 4096),
     ("msync", 3, 0, 4096), ("truncate", 3, 0), ("close", 3), ("unlink", 3, 0, 0, 0), ("unlink", 2, 0, 0, 0),
     ("close", 2), ("close", 4), ("unlink", 4, 0, 0, 0), ("rmdir", 7, 0, 0, 0), ("sync", -1),
 )  # fmt: skip

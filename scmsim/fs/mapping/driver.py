@@ -1,6 +1,7 @@
 """Mapped files beside a file system's operations: what of a batch goes to which kernel, and in which order.
 
-Nothing here runs before a trace touches a mapping: until then calls of mmap and munmap are only kept.
+Nothing here runs before a trace touches a mapping: until then calls of mmap and munmap are only kept, and the file system's kernels
+charge what they cost.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +14,7 @@ from scmsim.core import records as r
 from scmsim.fs.engine import costs
 from scmsim.fs.engine.events import FREE_COST
 from scmsim.fs.mapping import words as w
-from scmsim.fs.mapping.mechanisms import COSTS, SITES
+from scmsim.fs.mapping.mechanisms import COSTS, MMAP_COST, SITES
 from scmsim.jit import kernel
 
 _TOUCHES = (r.ULOAD, r.USTORE, r.UFLUSH, r.UFENCE)
@@ -74,6 +75,7 @@ class Mapped:
         self.next = 0  # row of the batch that concerns mappings
         self.second = False  # the first half of an operation is done
         self.asked = np.zeros(0, r.OP)  # room for what a fault asks of the file system
+        self.cost = self._charge(model.state.record[0])  # row of the first of the costs of mappings
 
     def begin(self, operations: np.ndarray) -> bool:
         """Whether a batch of operations concerns mappings; the first one that touches any makes the tables."""
@@ -112,7 +114,7 @@ class Mapped:
         table = state.arena[m : m + w.TABLE_WORDS]
         table[w.UPPER], table[w.FILES] = m + w.TABLE_WORDS, m + w.TABLE_WORDS + w.UPPER_WORDS
         table[w.NEXT_ADDRESS], table[w.SITE] = w.AREA, len(self.model.module.SITES)
-        table[w.COST] = self._charge(record)
+        table[w.COST] = self.cost
         self.kernels, options = self.bound(record)
         for word, value in options.items():
             table[word] = value
@@ -133,6 +135,7 @@ class Mapped:
         free = record.cost[:, 3] == FREE_COST
         first = next(row for row in range(len(free)) if free[row : row + len(COSTS)].all())
         record.cost[first : first + len(COSTS)] = costs.load(table, COSTS, sites)
+        record.map_cost = first + MMAP_COST
         return first
 
     def emit(self, operations: np.ndarray, i: int) -> int:

@@ -4,6 +4,7 @@
 SITES = {"page fault": "none", "mapped access": "data", "mapped write-back": "none", "unmapping": "none"}
 FAULT_SITE, ACCESS_SITE, CLEAN_SITE, UNMAP_SITE = range(4)
 
+# MUNMAP_COST follows MMAP_COST (`map_cost` of a state's record).
 COSTS = (
     "fault_load", "fault_zeros", "fault_store", "fault_protected", "fault_large_load", "fault_large_store",
     "large_entry", "asked_large_load", "asked_large_store", "looked_large", "given_blocks", "given_new",
