@@ -37,6 +37,13 @@ CACHE_COSTS = (
     *_COMMON, "cache_write_call", "cache_page", "cache_page_new", "allocate", "cache_read_call", "cache_read_page",
     "cache_fill_page", "flush_call", "flush_page",
 )  # fmt: skip
+ENTRY_COSTS = (
+    "search_entry",
+    "place_entry",
+    "remove_entry",
+    "lookup",
+    "probe",
+)  # of the driver of ext4, behind the others
 
 RAM_DISK = 5 << 40  # where the pages of a RAM disk lie in space KERNEL
 _run = RecipeBuilder(SITES, space=KERNEL).run
@@ -46,7 +53,7 @@ class _Recipes:
     """Recipes over one tuple of costs and one kind of device."""
 
     def __init__(self, costs: tuple[str, ...], ram_disk: bool) -> None:
-        self.work, self.ram_disk = RecipeBuilder(SITES, costs).work, ram_disk
+        self.costs, self.work, self.ram_disk = costs, RecipeBuilder(SITES, costs).work, ram_disk
 
     def call(self, cost: str) -> list:
         return [self.work(cost, 1), _run(LOAD, "inode", q.INODE, 0, 64)]
@@ -60,6 +67,11 @@ class _Recipes:
     def flush(self) -> list:
         """A flush of the device, which a RAM disk does not know."""
         return [] if self.ram_disk else [_run(FENCE, "metadata", q.ZERO, 0, q.BARRIER_FENCES, space=PM)]
+
+    def entries(self) -> list:
+        """What the driver of ext4 looks at in a directory."""
+        seen = zip(ENTRY_COSTS, (q.SEARCHED, q.PLACED, q.REMOVED, q.LOOKUPS, q.PROBES), strict=True)
+        return [self.work(cost, 0, register) for cost, register in seen if cost in self.costs]
 
     def names(self) -> dict[int, list]:
         """Calls other than read and write, metadata in place."""
@@ -82,7 +94,7 @@ class _Recipes:
                 work("scan_entry", 0, q.SCANNED),
                 _run(LOAD, "directory scan", q.FROM, q.BUFFERS, 0, q.BYTES),
             ],
-            q.NAME: [_run(STORE, "namespace", q.FROM, q.BUFFERS, 64)],
+            q.NAME: [*self.entries(), _run(STORE, "namespace", q.FROM, q.BUFFERS, 64)],
             q.CREATE: [*call("create"), work("recent_inode", 0, q.SCANNED)],
             q.OPEN: call("open"),
             q.CLOSE: call("close"),
@@ -170,9 +182,14 @@ class _Recipes:
         }
 
 
-def all_recipes(dax: bool, ram_disk: bool, copy_fence: bool) -> dict[int, list]:
+def costs_of(dax: bool, by_ext4: bool) -> tuple[str, ...]:
+    """Names of a model's costs, by its rows."""
+    return (DAX_COSTS if dax else CACHE_COSTS) + (ENTRY_COSTS if by_ext4 else ())
+
+
+def all_recipes(costs: tuple[str, ...], dax: bool, ram_disk: bool, copy_fence: bool) -> dict[int, list]:
     """Every recipe of a model by number; those that it never plays are empty."""
-    make = _Recipes(DAX_COSTS if dax else CACHE_COSTS, ram_disk)
+    make = _Recipes(costs, ram_disk)
     every = make.names() | (make.dax(copy_fence) if dax else make.cached())
     every[q.CONVERT] = every[q.ALLOCATE]  # ext2 knows no unwritten blocks; those of a trace's fallocate are as new ones
     return {number: every.get(number, []) for number in range(q.RECIPES)}

@@ -11,7 +11,7 @@ from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs
 from scmsim.fs.engine.events import State, load_recipes
-from scmsim.fs.ext2.recipes import CACHE_COSTS, DAX_COSTS, SITES, all_recipes
+from scmsim.fs.ext2.recipes import SITES, all_recipes, costs_of
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux.recipes import BLOCK
 
@@ -47,7 +47,7 @@ def start(
             f"metadata of {format_bytes(layout['journal_at'] * BLOCK)} does not leave room for files on a device of "
             f"{format_bytes(params['capacity'])}; give a larger capacity"
         )
-    names = DAX_COSTS if dax else CACHE_COSTS
+    names = costs_of(dax, by_ext4)
     cost = costs.load(table, names, list(SITES))
     if not params["tick"]:
         cost[names.index("timer_tick"), :3] = 0
@@ -60,7 +60,7 @@ def start(
     lists = {"txn": e.most_joined(blocks, MOST_DIRTY + (blocks >> 10))}
     lists |= {"free_inodes": len(files) + 1 + waiting, "recent": 2 * waiting}
     state = e.build(STATE, files, blocks, dax, own, lists, cost, alignment=params.get("data_alignment", BLOCK))
-    load_recipes(state, all_recipes(dax, ram_disk, bool(params.get("copy_fence", 0))))
+    load_recipes(state, all_recipes(names, dax, ram_disk, bool(params.get("copy_fence", 0))))
     return state
 
 

@@ -14,6 +14,7 @@ from scmsim.fs.engine import table
 from scmsim.fs.engine.events import emit_recipe
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
+from scmsim.fs.xfs import recipes
 from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs.log import add_bytes, drop_buffer, log_buffer, log_fork, log_free_space, new_buffer
 from scmsim.jit import subroutine
@@ -306,6 +307,8 @@ def show_block(s, arena, d, out):
         item = table.get(arena, d + e.PAGES, index)
         if item:
             s.reg[q.FROM] = arena[item + n.HOME] * e.BLOCK
+            s.reg[recipes.IN_BLOCK] = arena[d + n.FORM] == n.IN_BLOCK
+            s.reg[recipes.IN_LEAF] = arena[d + n.FORM] != n.IN_BLOCK
             emit_recipe(s, out, q.NAME)
 
 

@@ -27,10 +27,11 @@ COSTS = (
     "null_call", "write_call", "read_call", "map_run", "copy_line", "transaction", "allocate", "zero_block", "timer_tick",
     "fsync_call", "checkpoint", "log_block", "log_item", "busy_extent", "freed_inode", "push_block", "create", "open",
     "close", "unlink", "remove", "free_extent", "rename", "link", "mkdir", "rmdir", "stat", "sync_call",
-    "checksum_step", "readdir", "list_entry",
+    "checksum_step", "readdir", "list_entry", "block_entry", "leaf_entry",
 )  # fmt: skip
 
 FENCES, CHECKED = 30, 31  # registers behind those of ext4_recipes
+IN_BLOCK, IN_LEAF = q.SEARCHED, q.PLACED  # registers of what XFS has none of
 
 # Recipes behind those of ext4_recipes.
 LOG_WRITE, LOG_DONE, METADATA, ITEM = range(q.RECIPES, q.RECIPES + 4)
@@ -104,7 +105,12 @@ def log_recipes(table_checksum: bool) -> dict[int, list]:
 def name_recipes() -> dict[int, list]:
     """Calls other than read and write."""
     return {
-        q.NAME: [_run(LOAD, "namespace", q.FROM, q.BUFFERS, q.BLOCK), _run(STORE, "namespace", q.FROM, q.BUFFERS, 64)],
+        q.NAME: [
+            _work("block_entry", 0, IN_BLOCK),
+            _work("leaf_entry", 0, IN_LEAF),
+            _run(LOAD, "namespace", q.FROM, q.BUFFERS, q.BLOCK),
+            _run(STORE, "namespace", q.FROM, q.BUFFERS, 64),
+        ],
         q.CREATE: _call("create"),
         q.OPEN: _call("open"),
         q.CLOSE: _call("close"),

@@ -1,0 +1,112 @@
+"""Costs of names in small directories, from the lab.
+
+    python -m tools.calibration.name_costs FOLDER [--kernel 6.1] [--fs ext2-dax,ext2,xfs-dax]
+
+Files and directories come and go in a directory without others, and in one with 100.  The first give each call's cost: what the lab
+counts less what the model charges besides.  What the second take more gives the cost of an entry that is looked at, as one factor
+for those of ext4's driver, or of one that comes or goes in a directory of one block of XFS.  Printed behind each cost: by how much
+the model then misses the second.  FOLDER keeps what ran.  The amounts are put into the tables, and into ext2.py and xfs.py, by hand.
+"""
+
+import argparse
+import pathlib
+
+import numpy as np
+
+import scmsim
+from scmsim.core.records import CLOSE, CREATE, LINK, MKDIR, OP, RENAME, RMDIR, SETUP, UNLINK, Files
+from scmsim.fs.engine.costs import COLUMNS, changed
+from scmsim.study.calibrate import COUNTERS
+from scmsim.trace import open_trace
+from scmsim.trace.store import TraceWriter
+from tests.verification import lab_card as card
+
+COUNT, OTHERS = 200, (0, 100)
+LOOKED_AT = ("search_entry", "place_entry", "remove_entry", "lookup", "probe")
+ENTRIES = {"ext4-dax": LOOKED_AT, "ext2-dax": LOOKED_AT, "ext2": LOOKED_AT, "xfs-dax": ("block_entry",)}
+CALLS = ("create", "unlink", "remove", "rename", "link", "mkdir", "rmdir")
+LIFE = (CREATE, CLOSE, LINK, RENAME, UNLINK)
+
+
+def rows(others):
+    """Name of a trace -> its (operation, file, flag): lives of files, their last unlink, lives of directories."""
+    made = [(op, i, SETUP) for i in range(COUNT + 1, COUNT + 1 + others) for op in (CREATE, CLOSE)]
+    files = range(1, COUNT + 1)
+    lives = [[*((op, i, 0) for op in LIFE), (UNLINK, i, SETUP)] for i in files]
+    ends = [[(CREATE, i, SETUP), (CLOSE, i, SETUP), (UNLINK, i, 0)] for i in files]
+    folders = [[(MKDIR, i, 0), (RMDIR, i, 0)] for i in files]
+    return {name: made + sum(each, []) for name, each in (("lives", lives), ("ends", ends), ("folders", folders))}
+
+
+def store(given, others, path):
+    """Write a trace; file 0 is the directory."""
+    batch = np.zeros(len(given), OP)
+    batch["op"], batch["file"], batch["flag"] = np.array(given).T
+    batch["file2"] = np.where(np.isin(batch["op"], (CLOSE, RENAME)), -1, 0)
+    batch["time_ns"] = 1000 * np.arange(len(batch))
+    count = 1 + COUNT + others
+    sizes = np.where(np.arange(count) == 0, 0, -1)
+    with TraceWriter(path, {"tool": "name_costs"}) as writer:
+        writer.append(batch)
+        writer.close(Files(["/d", *(f"/d/f{i:06d}" for i in range(1, count))], sizes, sizes == 0))
+
+
+def by_call(runs):
+    """{call: amounts} of runs by trace."""
+    found = {}
+    for trace, run in runs.items():
+        for op, counters in run.groups.items():
+            name = "remove" if (trace, op) == ("ends", "unlink") else op
+            found[name] = np.array([counters.get(counter, 0) for counter in COUNTERS]) / COUNT
+    return found
+
+
+def charged(paths, fs, kernel, kept):
+    """{call: amounts} of a replay that charges nothing for names but some costs."""
+    left_out = {*CALLS, *ENTRIES[fs]} - {*kept}
+    none = dict.fromkeys(COLUMNS, 0)
+    params = {fs: {"capacity": "2GiB", "tick": 0}}
+    with changed(lambda _, table: {name: {**row, **(none if name in left_out else {})} for name, row in table.items()}):
+        runs = {name: scmsim.replay(open_trace(path), fs=fs, params=params, by="op", kernel=kernel, footprints="none").runs[0]
+                for name, path in paths.items()}  # fmt: skip
+    return by_call(runs)
+
+
+def ratio(pairs):
+    """The factor from the second to the first that is off least, relative to the first."""
+    return np.array([sum(y[k] / x[k] for x, y in pairs) / sum((y[k] / x[k]) ** 2 for x, y in pairs) for k in range(3)])
+
+
+def main():
+    """Print the costs."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--kernel", default="6.1")
+    parser.add_argument("--fs", default=",".join(ENTRIES))
+    given = parser.parse_args()
+    folder, systems = given.folder / given.kernel, given.fs.split(",")
+    folder.mkdir(parents=True, exist_ok=True)
+    paths, measured = {}, {}
+    for others in OTHERS:
+        paths[others] = {name: folder / f"{name}-{others}.parquet" for name in rows(others)}
+        for name, path in paths[others].items():
+            store(rows(others)[name], others, path)
+        measured[others] = card.measure(paths[others], systems, folder, given.kernel)
+    for fs in systems:
+        real, bare, seen = [], [], []
+        for others in OTHERS:
+            real.append(by_call({name: next(run for run in result.runs if run.fs == fs)
+                                 for name, result in measured[others].items()}))  # fmt: skip
+            bare.append(charged(paths[others], fs, given.kernel, ()))
+            kept = charged(paths[others], fs, given.kernel, ENTRIES[fs])
+            seen.append({call: kept[call] - bare[-1][call] for call in CALLS})
+        factor = ratio([(real[1][call] - real[0][call], seen[1][call] - seen[0][call]) for call in CALLS])
+        print(f"{fs}: {', '.join(ENTRIES[fs])} times", *factor.round(3))
+        for call in CALLS:
+            cost = real[0][call] - bare[0][call] - factor * seen[0][call]
+            error = (bare[1][call] + cost + factor * seen[1][call]) / real[1][call] - 1
+            print(f"{fs} {call:8}", *(f"{value:9.1f}" for value in cost), *(f"{value:+7.1%}" for value in error))
+
+
+if __name__ == "__main__":
+    main()
