@@ -96,7 +96,7 @@ def test_a_create_costs_more_the_more_names_there_are():
             events = model.feed(drive.ops(*[("create", i, 0, 0, 0) for i in range(first, first + 300)]))
             work.append(int(events["addr"][events["code"] == WORK].sum()))
         costs[kernel] = work[1] / work[0]
-    assert costs["5.13"] > 1.2 and costs["6.1"] < 1.05
+    assert costs["5.13"] > 1.7 and 1.1 < costs["6.1"] < 1.3  # the driver of ext4 looks at one leaf at most
 
 
 def cost_of(fs, name, amount=0):

@@ -130,7 +130,7 @@ def looked_at(fs, rows, count):
     def units(_, table):
         none = {cost: {**entry, "instructions": 0, "loads": 0, "stores": 0} for cost, entry in table.items()}
         ones = zip(charged, ("instructions", "loads", "stores"), strict=True)
-        return none | {cost: none[cost] | {column: 1} for cost, column in ones}
+        return none | {cost: none[cost] | {column: 1} for cost, column in ones if cost in table}
 
     with costs.changed(units):
         model = drive.Model(fs, drive.files(0, *[-1] * count, dirs=[0]))
