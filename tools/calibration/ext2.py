@@ -182,10 +182,11 @@ def name_costs(fitted: dict[str, list[float]], fs: str, hashed: bool) -> dict[st
     row, plain = tables.names("ext2", "6.1"), tables.names("ramfs", "6.1")
     entry, gone = row["link"] - plain["link"], HALF_LEAF * np.array(SCAN)
     pair = row["openclose"]
+    closed = pair * ext4.CLOSE_SHARE
     found = {
-        "create": (row["create"] - pair / 3, "create less close", entry),
-        "open": (pair * 2 / 3, "openclose less close", 0),
-        "close": (pair / 3, "a third of openclose: an assumption", 0),
+        "create": (row["create"] - closed, "create less close", entry),
+        "open": (pair - closed, "openclose less close", 0),
+        "close": (closed, "openclose by ext4-dax' share of close in the lab, 6.1", 0),
         "unlink": (row["unlinkl"], "unlinkl", row["unlinkl"] - plain["unlinkl"]),
         "remove": (row["unlink0"], "unlink0", gone),
         "rename": (row["rename"], "rename", entry + gone),

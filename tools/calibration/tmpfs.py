@@ -8,7 +8,7 @@ Names come straight from their rows (6.1; of tmpfs none were measured on 5.13).
 
 import numpy as np
 
-from tools.calibration import directories, tables
+from tools.calibration import directories, ext4, tables
 from tools.calibration.tables import Cost
 
 SMALL, MIDDLE, LARGE = 1024, 16384, 262144
@@ -37,6 +37,7 @@ def costs(fs, kernel, transfers, names):
     read_page = read_page - tick
     fitted, namespace = f"{fs} rows of {transfers}: ", f"{fs} rows of {names}: "
     pair = name["openclose"]
+    closed = pair * ext4.CLOSE_SHARE
     table = {
         "null_call": ("syscall", "call that is not modelled further", "measured", fitted + "null", found["null", 1]),
         "write_call": ("syscall", "write() without its pages", "fitted", fitted + "rewrite, append", call),
@@ -54,9 +55,9 @@ def costs(fs, kernel, transfers, names):
             np.maximum(found["wsync", SMALL] - found["append", SMALL], 0),
         ),
         "create": ("namespace", "open(O_CREAT) of a new file", "measured", namespace + "create less close",
-                   name["create"] - pair / 3),
-        "open": ("namespace", "open of an existing file", "estimate", namespace + "openclose less close", pair * 2 / 3),
-        "close": ("namespace", "close", "estimate", namespace + "a third of openclose: an assumption", pair / 3),
+                   name["create"] - closed),
+        "open": ("namespace", "open of an existing file", "estimate", namespace + "openclose less close", pair - closed),
+        "close": ("namespace", "close", "estimate", namespace + "openclose by ext4-dax' share of close in the lab, 6.1", closed),
         "unlink": ("namespace", "unlink that leaves another name", "measured", namespace + "unlinkl", name["unlinkl"]),
         "remove": ("namespace", "unlink of the last name, without pages", "measured", namespace + "unlink0",
                    name["unlink0"]),
