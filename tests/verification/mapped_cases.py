@@ -1,10 +1,12 @@
 """Random cases of mapped files on real kernels (scmsim lab) beside the models: faults, sizes of entries, bytes, write-backs.
 
-Run: python -m tests.verification.mapped_cases [--cases 500] [--seed 1] [--fs ext4-dax,xfs-dax] [--kernel 6.12] -o FOLDER
+Run: python -m tests.verification.mapped_cases [--cases 500] [--seed 1] [--fs ext4-dax,xfs-dax] [--kernel 6.12]
+         [--weights munmap=30] -o FOLDER
 
 A case is a file, made in a random way and synced, and a dozen calls and touches.  50 cases share a guest; each guest's file system
 is made with other options.  What the guests counted stays in FOLDER, so that the models can be judged again without them.  A model
 is given the blocks that the kernel gave the file (FIEMAP), since none has the kernel's allocator; `--own-blocks` leaves it its own.
+`--weights` makes some rows more frequent than WEIGHTS has them: a folder of its own for each set of weights.
 """
 
 import argparse
@@ -50,13 +52,17 @@ MADE: dict[
 }
 ADVICE = [4, 22, 23]  # of madvise: DONTNEED, POPULATE_READ, POPULATE_WRITE
 OF_PAGES = [14, 15]  # HUGEPAGE, NOHUGEPAGE, which some options ask for
+WEIGHTS = {
+    "touch": 30, "run": 14, "msync": 10, "fsync": 4, "munmap": 5, "mmap": 8, "madvise": 4, "truncate": 4, "punch": 4,
+    "fallocate": 3,
+}  # fmt: skip
 OUTCOMES = ("faults", "large", "bus", "segv")
 COUNTED = (*OUTCOMES, "stored", "flushes")
 Row = list[Any]  # operation, offset, length, flag, buffer
 
 
-def case(fs: str, draw: random.Random, advice: list[int]) -> dict[str, Any]:
-    """A random case: `made` brings the file into being, `rows` are judged; `advice` is what madvise may say."""
+def case(fs: str, draw: random.Random, advice: list[int], weights: dict[str, int]) -> dict[str, Any]:
+    """A random case: `made` brings the file into being, `rows`, as frequent as `weights`, are judged; `advice`: of madvise."""
     pages = draw.choice(
         [draw.randint(1, 40), draw.randint(500, 530), FAN * draw.randint(1, 3) + draw.choice([0, 0, 1, 257])]
     )
@@ -76,7 +82,7 @@ def case(fs: str, draw: random.Random, advice: list[int]) -> dict[str, Any]:
         if holes and draw.random() < 0.2:
             made.append(["fallocate", *_part(draw, pages, 64), PUNCH, 0])
     made = [row for row in made if row[2] > 0 or row[0] == "truncate"]
-    return {"made": made, "rows": _rows(fs, draw, pages, advice)}
+    return {"made": made, "rows": _rows(fs, draw, pages, advice, weights)}
 
 
 def _part(draw: random.Random, pages: int, most: int) -> tuple[int, int]:
@@ -85,13 +91,10 @@ def _part(draw: random.Random, pages: int, most: int) -> tuple[int, int]:
     return first * PAGE, min(draw.choice([1, 1, 2, 16, most, 4 * most]), pages - first) * PAGE
 
 
-def _rows(fs: str, draw: random.Random, pages: int, advice: list[int]) -> list[Row]:
+def _rows(fs: str, draw: random.Random, pages: int, advice: list[int], weights: dict[str, int]) -> list[Row]:
     rows = [_mmap(fs, draw, pages)]
     for _ in range(draw.randint(5, 12)):
-        kind = draw.choices(
-            ["touch", "run", "msync", "fsync", "munmap", "mmap", "madvise", "truncate", "punch", "fallocate"],
-            [30, 14, 10, 4, 5, 8, 4, 4, 4, 3],
-        )[0]
+        kind = draw.choices(list(weights), list(weights.values()))[0]
         touch = draw.choice(["load", "store"])
         if kind == "touch":
             rows.append([touch, draw.randrange(pages + 1) * PAGE + draw.choice([0, 8, 4088]), 8, 0, 0])
@@ -282,15 +285,23 @@ def compare(fs: str, params: dict[str, Any], kept: dict[str, Any], own: bool, sh
     return found
 
 
-def guests(fs: str, cases: int, seed: int) -> list[tuple[int, tuple, list[dict[str, Any]]]]:
+def guests(fs: str, cases: int, seed: int, weights: dict[str, int]) -> list[tuple[int, tuple, list[dict[str, Any]]]]:
     """(Number, how the file system is made, cases) of each guest of a file system."""
     found = []
     for number in range(-(-cases // EACH)):
         draw, made = random.Random(f"{seed} {fs} {number}"), MADE[fs][number % len(MADE[fs])]
         advice = ADVICE + 2 * OF_PAGES if made[2].get("huge") in ("within_size", "advise") else ADVICE
         count = min(EACH, cases - number * EACH)
-        found.append((number, made, [case(fs, draw, advice) for _ in range(count)]))
+        found.append((number, made, [case(fs, draw, advice, weights) for _ in range(count)]))
     return found
+
+
+def _weights(told: str) -> dict[str, int]:
+    """WEIGHTS, but for those told."""
+    changed = {name: int(weight) for name, _, weight in (each.partition("=") for each in told.split(","))}
+    if not changed.keys() <= WEIGHTS.keys():
+        raise argparse.ArgumentTypeError(f"unknown rows in '{told}'; use some of {', '.join(WEIGHTS)}")
+    return WEIGHTS | changed
 
 
 def main() -> None:
@@ -301,6 +312,7 @@ def main() -> None:
     parser.add_argument("--fs", default=",".join(MADE))
     parser.add_argument("--kernel", default="6.1", help="a kept kernel of the lab, which the models know too")
     parser.add_argument("-o", "--out", type=pathlib.Path, required=True)
+    parser.add_argument("--weights", type=_weights, default=WEIGHTS, help="of kinds of rows, as munmap=30,mmap=16")
     parser.add_argument("--own-blocks", action="store_true")
     parser.add_argument("--show", type=int, default=0, help="so many cases of each guest that differ")
     given = parser.parse_args()
@@ -308,7 +320,7 @@ def main() -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     for fs in names:
         total: Counter = Counter()
-        for number, made, cases in guests(fs, -(-given.cases // len(names)), given.seed):
+        for number, made, cases in guests(fs, -(-given.cases // len(names)), given.seed, given.weights):
             path = given.out / f"{fs}-{given.seed}-{number}.json"
             if not path.exists():
                 setting = machine.Setting(qemu.find(), kernel.find(given.kernel), timeout_s=1800)

@@ -109,7 +109,7 @@ def rows_of(fs: str, folder: pathlib.Path) -> tuple[np.ndarray, ...]:
                 right = all(model[name] == real[name] for name in mapped_cases.judged(row[0]))
                 ended = model["bus"] + model["segv"]
                 populates = row[0] == "mmap" and row[3] & r.POPULATE  # its faults come by another way (mm/gup.c)
-                if row[0] in JUDGED and not populates and right and not ended and how[i].any() and is_usual(real):
+                if row[0] in JUDGED and not populates and right and not ended and how[i].any() and is_usual(fs, real):
                     case.append(f"{path.stem} {k}")
                     op.append(row[0])
                     charges.append(how[i])
@@ -127,11 +127,11 @@ def ticks(rows: list[Any], reals: list[dict[str, Any]]) -> list[int]:
     return np.cumsum(new).tolist()
 
 
-def is_usual(real: dict[str, Any]) -> bool:
-    """Whether the guest made a call, and not several, and did not clear the huge page of zeros, which is done once after a boot."""
+def is_usual(fs: str, real: dict[str, Any]) -> bool:
+    """Whether the guest made a call, and not several, and did not clear DAX' huge page of zeros, as one does after a boot."""
     ran = real["functions"]
     once = ran.get("__do_sys_msync", 0) < MSYNCS
-    return real["instructions"] > 0 and once and ran.get("clear_page_erms", 0) < HUGE_CLEARED
+    return real["instructions"] > 0 and once and (fs == "tmpfs" or ran.get("clear_page_erms", 0) < HUGE_CLEARED)
 
 
 def fit(charges: np.ndarray, amounts: np.ndarray, whole: np.ndarray, prior: np.ndarray, op: np.ndarray) -> np.ndarray:

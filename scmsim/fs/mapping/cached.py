@@ -7,7 +7,7 @@ from scmsim.fs.engine.operations import DONE
 from scmsim.fs.mapping import hooks, tables
 from scmsim.fs.mapping import words as w
 from scmsim.fs.mapping.common import can_be_large, cost_of, may_store, protected, tell
-from scmsim.fs.mapping.mechanisms import AROUND_COST, LARGE_LOAD_COST, LARGE_STORE_COST
+from scmsim.fs.mapping.mechanisms import AROUND_COST, HUGE_PAGE_COST, LARGE_LOAD_COST, LARGE_STORE_COST, PASSED_COST
 from scmsim.jit import subroutine
 
 
@@ -18,12 +18,16 @@ def map_around(s, arena, out, mapping, f, page):
     first = max(page - address % hooks.AROUND, arena[mapping + w.FIRST])
     stop = min(first + hooks.AROUND, tables.region_end(arena, mapping, page), (hooks.length(s, arena, f) + 4095) >> 12)
     tables.small_table(s, arena, out, mapping, page)
-    count, begin = 0, page
+    count, begin, passed = 0, page, 0
     for at in range(first, stop):
         entry, place = tables.entry_at(arena, mapping, at), hooks.place(s, arena, f, at)
-        if arena[entry] == 0 and place and not place & w.UNWRITTEN:
+        if place == 0 or place & w.UNWRITTEN:
+            continue
+        passed += arena[entry] != 0
+        if arena[entry] == 0:
             arena[entry] = place | w.PRESENT | (0 if hooks.KEEPS_CLEAN else may_store(arena, mapping))
             count, begin = count + 1, min(begin, at)
+    tables.charge(s, arena, out, PASSED_COST, passed)
     return count, begin
 
 
@@ -60,6 +64,7 @@ def cached_fault(s, arena, out, mapping, f, at):
         outcome = hooks.make_dirty(s, arena, out, f, page)
     if outcome != DONE:
         return outcome
+    tables.charge(s, arena, out, HUGE_PAGE_COST, came == w.CAME_WHOLE)
     how = protected(old, write) | (w.MAJOR if came == w.WAS_READ else 0)
     if can_be_large(s, arena, mapping, f, page) and large_page(
         s, arena, out, mapping, f, (page, protected(old, write))

@@ -115,7 +115,7 @@ def words_to_cut(arena, mapping):
 
 @subroutine
 def cut_out(s, arena, out, mapping, low, high):
-    """Remove the pages [low, high) from a mapping, with their entries; takes 11 events."""
+    """Remove the pages [low, high) from a mapping, with their entries; takes 14 events."""
     cuts = 0
     if low > arena[mapping + w.FIRST]:
         mapping, cuts = split(s, arena, out, mapping, low), 1
@@ -124,13 +124,14 @@ def cut_out(s, arena, out, mapping, low, high):
         cuts += 1
     tables.charge(s, arena, out, CUT_COST, cuts * arena[s.maps + w.TOUCHED])
     tables.charge(s, arena, out, MUNMAP_COST, arena[s.maps + w.TOUCHED])
+    tables.note_uses(s, arena, out, mapping, low, high)
     tables.zap(s, arena, out, mapping, low, high)
     remove(s, arena, out, mapping)
 
 
 @subroutine
 def unmap(s, arena, out, op):
-    """munmap of a file's pages, through its newest mapping of them; False: it is not over yet."""
+    """munmap of a file's pages, each through the newest mapping of it; False: it is not over yet."""
     low, high = pages_of(op)
     page = low + arena[s.maps + w.AT]
     while page < high:
@@ -140,9 +141,9 @@ def unmap(s, arena, out, op):
             page = next_mapped(arena, file_of(s, arena, op), page, high)
             continue
         arena[s.maps + w.AT] = page - low
-        if not has_events(s, out, 11) or not has_room(s, arena, words_to_cut(arena, mapping)):
+        if not has_events(s, out, 14) or not has_room(s, arena, words_to_cut(arena, mapping)):
             return False
-        stop = min(high, arena[mapping + w.FIRST] + arena[mapping + w.PAGES])
+        stop = min(high, end_of(s, arena, op, mapping, page))
         cut_out(s, arena, out, mapping, page, stop)
         page = stop
     arena[s.maps + w.AT] = 0
@@ -171,7 +172,7 @@ def replace(s, arena, out, op, start, pages):
         low, high = max(begin, start), min(begin + (arena[mapping + w.PAGES] << 12), end)
         shared = arena[mapping + w.THREAD] < 0 or not op.flag & r.OWN_PROCESS or arena[mapping + w.THREAD] == op.thread
         if low < high and shared:
-            if not has_events(s, out, 11) or not has_room(s, arena, words_to_cut(arena, mapping)):
+            if not has_events(s, out, 14) or not has_room(s, arena, words_to_cut(arena, mapping)):
                 return False
             arena[s.maps + w.REPLACED] += 1
             cut_out(s, arena, out, mapping, first + (low - begin >> 12), first + (high - begin >> 12))
@@ -212,7 +213,7 @@ def remap(s, arena, out, op):
         arena[m + w.NOT_MAPPED] += 1
         return True
     tabled = slots_of(arena[mapping + w.START], arena[mapping + w.PAGES]) + 1
-    if not has_events(s, out, 10 + 6 * tabled):
+    if not has_events(s, out, 11 + 6 * tabled):
         return False
     if not has_room(s, arena, words_to_cut(arena, mapping) + 2 * slots_of(0, last - first) + 64 + 2 * tabled * w.FAN):
         return False
@@ -271,7 +272,10 @@ def add(s, arena, out, op):
 
 @subroutine
 def populate(s, arena, out, op, write):
-    """Fault the pages of an operation in, in order; False: it is not over yet.  `AT` is the next page, and 1 more."""
+    """Fault the pages of an operation in, in order; False: it is not over yet.  `AT` is the next page, and 1 more.
+
+    Each counts as used (mm/gup.c: FOLL_TOUCH).
+    """
     m = s.maps
     low, high = pages_of(op)
     page = low + max(arena[m + w.AT] - 1, 0)
@@ -283,6 +287,9 @@ def populate(s, arena, out, op, write):
         if write and not arena[mapping + w.FLAGS] & (r.WRITABLE_SHARED | r.PRIVATE):
             break
         word, need = arena[tables.entry_at(arena, mapping, page)], w.PRESENT | (w.WRITABLE if write else 0)
+        if hooks.COUNTS_USES and not has_events(s, out, 2):
+            arena[m + w.AT] = page - low + 1
+            return False
         if word & need != need:
             outcome = fault(s, arena, out, mapping, page, write)
             if outcome == w.BEYOND:
@@ -291,6 +298,7 @@ def populate(s, arena, out, op, write):
                 arena[m + w.AT] = page - low + 1
                 return False
             arena[m + w.ANSWERED] = 0
+        tables.note_uses(s, arena, out, mapping, page, page + 1)
         page += 1
     arena[m + w.AT], arena[m + w.ANSWERED] = 0, 0
     return True
@@ -307,11 +315,12 @@ def advise(s, arena, out, op):
     while page < high:
         mapping, stop = mapping_of(s, arena, op, page), next_mapped(arena, file_of(s, arena, op), page, high)
         if mapping:
-            if not has_events(s, out, 4) or not has_room(s, arena, advice.words_to_copy(arena, mapping)):
+            if not has_events(s, out, 7) or not has_room(s, arena, advice.words_to_copy(arena, mapping)):
                 arena[s.maps + w.AT] = page
                 return False
             stop = min(high, end_of(s, arena, op, mapping, page))
             if op.buffer == DONT_NEED:
+                tables.note_uses(s, arena, out, mapping, page, stop)
                 tables.zap(s, arena, out, mapping, page, stop)
             else:
                 what = w.ADVISED if op.buffer == HUGE else w.ADVISED_AGAINST

@@ -12,10 +12,10 @@ from scmsim.fs.mapping import words as w
 from scmsim.fs.mapping.cached import cached_fault
 from scmsim.fs.mapping.common import ask, found, protected, tell
 from scmsim.fs.mapping.dax import dax_fault
-from scmsim.fs.mapping.mechanisms import COPY_COST, FAULT_SITE
+from scmsim.fs.mapping.mechanisms import COPY_COST, FAULT_SITE, HUGE_PAGE_COST
 from scmsim.jit import subroutine
 
-EVENTS = 32  # that a fault takes besides those of the file system
+EVENTS = 32  # that a fault takes besides those of the file system, with those of its page being used
 
 
 @subroutine
@@ -46,7 +46,7 @@ def fault(s, arena, out, mapping, page, write):
     f = found(s, arena, mapping)
     if f == 0 or page << 12 >= hooks.length(s, arena, f):
         return w.BEYOND
-    if not has_events(s, out, EVENTS + 3 * arena[s.maps + w.LIVE]) or not has_room(
+    if not has_events(s, out, EVENTS + 4 * arena[s.maps + w.LIVE]) or not has_room(
         s, arena, w.FAULT_WORDS + 2 * (page >> 9)
     ):
         return NO_ROOM
@@ -58,7 +58,8 @@ def fault(s, arena, out, mapping, page, write):
     if write and not answered and hooks.due(s):
         return ask(s, arena, w.ASK_TURN, file, page)
     if write and arena[mapping + w.FLAGS] & r.PRIVATE:
-        outcome, _ = (DONE, w.WAS_THERE) if hooks.DAX else hooks.read_in(s, arena, out, f, page)
+        outcome, came = (DONE, w.WAS_THERE) if hooks.DAX else hooks.read_in(s, arena, out, f, page)
+        tables.charge(s, arena, out, HUGE_PAGE_COST, came == w.CAME_WHOLE)
         return copy_fault(s, arena, out, mapping, f, (page, write)) if outcome == DONE else outcome
     if hooks.DAX:
         outcome = dax_fault(s, arena, out, mapping, f, (page, write))

@@ -18,6 +18,7 @@ ALLOCATION_UNMAPS = False  # whether any other fallocate does, too
 GROWTH_SYNCS = False  # whether a truncate that makes a file longer writes back its last page, if that was no whole one
 WHOLE_BLOCKS = False  # whether a block that a fault gets so is of 2 MiB or more, and can be mapped at once
 SYNCS = False  # whether it takes MAP_SYNC
+COUNTS_USES = False  # whether a page is told that a program has used it once an entry of it goes (mark_page_accessed)
 AROUND = 1  # pages that a fault for a load maps (fault_around_bytes)
 
 
@@ -78,6 +79,17 @@ def read_in(s, arena, out, f, page):
 def make_dirty(s, arena, out, f, page):
     """Page cache: a page is about to be stored to; returns the outcome."""
     return DONE
+
+
+@subroutine
+def note_use(s, arena, f, page):
+    """COUNTS_USES: a page was used through an entry that is about to go; returns whether it was used before, but only once."""
+    return False
+
+
+@subroutine
+def charge_uses(s, arena, out, count):
+    """COUNTS_USES: `count` pages were used for the second time; takes 2 events."""
 
 
 @subroutine

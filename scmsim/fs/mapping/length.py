@@ -26,7 +26,7 @@ def zap_file(s, arena, out, op, low, high):
     A hole leaves private copies of its pages.  Returns False if it is not over yet.
     """
     file = file_of(s, arena, op)
-    if not has_events(s, out, 4 + 7 * arena[s.maps + w.LIVE]):
+    if not has_events(s, out, 4 + 13 * arena[s.maps + w.LIVE]):
         return False
     if op.op == r.TRUNCATE:
         arena[file + w.LAST_GIVEN] = min(arena[file + w.LAST_GIVEN], max(low - 1, 0))
@@ -35,7 +35,9 @@ def zap_file(s, arena, out, op, low, high):
     )
     mapping = arena[file + w.HEAD]
     while mapping:
+        tables.note_uses(s, arena, out, mapping, first, stop)
         tables.zap_but(s, arena, out, mapping, first, stop, w.COPIED)
+        tables.note_uses(s, arena, out, mapping, low, high)
         tables.zap_but(s, arena, out, mapping, low, high, 0 if op.op == r.TRUNCATE else w.COPIED)
         mapping = arena[mapping + w.NEXT]
     page, last = low, arena[file + w.TREE + 1]

@@ -11,6 +11,7 @@ from scmsim.fs.mapping.mechanisms import (
     TABLE_COST,
     UNMAP_COPY_COST,
     UNMAP_COST,
+    UNMAP_LARGE_COST,
     UNMAP_SITE,
     UNMAP_SLOT_COST,
 )
@@ -191,8 +192,27 @@ def zap_entries(arena, mapping, page, stop, kept):
 
 
 @subroutine
+def note_uses(s, arena, out, mapping, low, high):
+    """Page cache: what small entries of [low, high) map was used, as they are about to go or were populated; takes 2 events.
+
+    Source: mm/memory.c: zap_pte_range, mark_page_accessed.  x86 makes the entries around a fault's young, too (do_set_pte).
+    """
+    if not hooks.COUNTS_USES:
+        return
+    f = hooks.find(s, arena, (arena[mapping + w.FILE] - arena[s.maps + w.FILES]) // w.FILE_WORDS)
+    page, count = max(low, arena[mapping + w.FIRST]), 0
+    high = min(high, arena[mapping + w.FIRST] + arena[mapping + w.PAGES])
+    while f and page < high:
+        word = arena[entry_at(arena, mapping, page)]
+        if word & w.PRESENT and not word & (w.LARGE | w.COPIED):
+            count += hooks.note_use(s, arena, f, page)
+        page = page + 1 if arena[slot_at(arena, mapping, page)] else region_end(arena, mapping, page)
+    hooks.charge_uses(s, arena, out, count)
+
+
+@subroutine
 def zap(s, arena, out, mapping, low, high):
-    """Remove the entries of the pages [low, high) and invalidate them; a large one goes whole.  Takes 4 events."""
+    """Remove the entries of the pages [low, high) and invalidate them; a large one goes whole.  Takes 5 events."""
     zap_but(s, arena, out, mapping, low, high, 0)
 
 
@@ -204,13 +224,13 @@ def zap_but(s, arena, out, mapping, low, high, kept):
     """
     low = max(low, arena[mapping + w.FIRST])
     high = min(high, arena[mapping + w.FIRST] + arena[mapping + w.PAGES])
-    page, count, first, last, order, copies, looked = low, 0, high, low, 21, 0, 0
+    page, count, large, first, last, order, copies, looked = low, 0, 0, high, low, 21, 0, 0
     while page < high:
         stop = min(region_end(arena, mapping, page), high)
         at = slot_at(arena, mapping, page)
         if arena[at] & w.PRESENT:
             arena[at] = 0
-            count += 1
+            large += 1
             first, last = min(first, page), stop
         elif arena[at]:
             more, begin, end, copied = zap_entries(arena, mapping, page, stop, kept)
@@ -220,10 +240,11 @@ def zap_but(s, arena, out, mapping, low, high, kept):
                 first, last, order = min(first, begin), end, 12
         page = stop
     charge(s, arena, out, UNMAP_SLOT_COST, looked)
-    if count:
+    if count or large:
         what = what_of(s, arena, r.UNMAP, UNMAP_SITE, r.USER)
         emit_at(s, out, what, 0, last - first << 12, address_of(arena, mapping, first), order)
         charge(s, arena, out, UNMAP_COST, count)
+        charge(s, arena, out, UNMAP_LARGE_COST, large)
         charge(s, arena, out, UNMAP_COPY_COST, copies)
 
 

@@ -11,7 +11,8 @@ from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux.blocks import blocks_left
 from scmsim.fs.mapping import words as w
-from scmsim.fs.tmpfs.huge import PAGES, can_be_huge, get_content, is_huge
+from scmsim.fs.tmpfs.huge import PAGES, can_be_huge, clear_pages, get_content, is_huge, use, word_of
+from scmsim.fs.tmpfs.state import IS_UNUSED
 from scmsim.jit import subroutine
 
 
@@ -56,14 +57,36 @@ def read_in(s, arena, out, f, page):
     s.advice = arena[s.maps + w.ADVICE_AT_WORK]
     whole = get_content(s, arena, record, page)
     s.advice = 0
+    if not whole and place:  # fallocate has left its frame uncleared
+        clear_pages(s, arena, record, page, 1, out)
+        arena[word_of(arena, record, page)] |= IS_UNUSED
+        return DONE, w.WAS_THERE
     if not whole:
         outcome = mapping.give_blocks(s, arena, out, f, page, 1)[0]
         if outcome != DONE:
             return outcome, w.WAS_THERE
         came, pages = w.WAS_THERE, 1
+    arena[word_of(arena, record, page)] |= IS_UNUSED
     s.reg[q.TO], s.reg[q.BYTES] = mapping.block(s, arena, f, page & -pages), pages << 12
     emit_recipe(s, out, q.CLEAR_PM)
     return DONE, came
 
 
-HOOKS = mapping.IN_MEMORY | {"read_in": read_in, "folio": folio, "unmapped_by": unmapped_by}
+@subroutine
+def note_use(s, arena, f, page):
+    """`hooks.note_use`."""
+    return use(arena, word_of(arena, arena[f + e.ROW_RECORD], page))
+
+
+@subroutine
+def charge_uses(s, arena, out, count):
+    """`hooks.charge_uses`, by what a second use costs in a write of no pages."""
+    if count:
+        s.reg[q.PAGES], s.reg[q.NEW] = 0, count
+        emit_recipe(s, out, q.FINISH)
+
+
+HOOKS = mapping.IN_MEMORY | {
+    "read_in": read_in, "folio": folio, "unmapped_by": unmapped_by,
+    "COUNTS_USES": True, "note_use": note_use, "charge_uses": charge_uses,
+}  # fmt: skip

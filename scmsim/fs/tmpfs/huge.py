@@ -22,7 +22,7 @@ from scmsim.fs.linux.transfer import add_zeroed
 from scmsim.fs.linux.transfer import clear_edges as clear_small_edges
 from scmsim.fs.linux.transfer import has_blocks as has_small_blocks
 from scmsim.fs.mapping.words import ADVISED, ADVISED_AGAINST
-from scmsim.fs.tmpfs.state import ALWAYS_HUGE, HUGE_ORDER, IS_HUGE, NEVER_HUGE, WITHIN_SIZE
+from scmsim.fs.tmpfs.state import ALWAYS_HUGE, HUGE_ORDER, IS_HUGE, IS_UNUSED, IS_USED, NEVER_HUGE, WITHIN_SIZE
 from scmsim.jit import subroutine
 
 PAGES = 1 << HUGE_ORDER
@@ -32,6 +32,24 @@ PAGES = 1 << HUGE_ORDER
 def is_huge(arena, f, page):
     """Whether a page of a file is a part of a huge page."""
     return page < arena[f + e.END] and arena[arena[f + e.PAGES] + page] & IS_HUGE != 0
+
+
+@subroutine
+def word_of(arena, f, page):
+    """Arena offset of the word that tells how often a page was used: its own, or that of its huge page's first."""
+    words = arena[f + e.PAGES]
+    return words + (page & -PAGES if is_huge(arena, f, page) else page)
+
+
+@subroutine
+def use(arena, at):
+    """A page, by `word_of`, is used; returns whether that is its second time, which alone moves it (mark_page_accessed)."""
+    if arena[at] & IS_UNUSED:
+        arena[at] -= IS_UNUSED
+        return False
+    second = arena[at] & IS_USED == 0
+    arena[at] |= IS_USED
+    return second
 
 
 @subroutine

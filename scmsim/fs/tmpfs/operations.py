@@ -4,7 +4,7 @@ from scmsim.fs.linux import blocks, driver, index, pages, transfer
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
 from scmsim.fs.tmpfs import huge
-from scmsim.fs.tmpfs.state import IS_HUGE, IS_USED
+from scmsim.fs.tmpfs.state import IS_HUGE
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
@@ -23,8 +23,7 @@ def use_pages(s, arena, f, page, count):
         at = words + (k & -huge.PAGES if arena[words + k] & IS_HUGE else k)
         if arena[at] & e.IS_UNWRITTEN:  # a read finds a hole there
             continue
-        s.new_pages += arena[at] & IS_USED == 0
-        arena[at] |= IS_USED
+        s.new_pages += huge.use(arena, at)
 
 
 @subroutine

@@ -17,11 +17,17 @@ from scmsim.fs.tmpfs.recipes import COSTS, SITES, all_recipes
 
 NEVER = 1 << 62  # ns
 IS_USED = 8  # flag of a page's word: it was used twice, which does not tell it apart from others
+IS_UNUSED = 32  # it came by a fault, which is no use yet; of a huge page its first page's word has both
 IS_HUGE = 16  # it is a part of a huge page
 HUGE_ORDER = 9  # log2 of the pages of a huge page
 HUGE = ("never", "always", "within_size", "advise")  # values of the mount option
 NEVER_HUGE, ALWAYS_HUGE, WITHIN_SIZE, ADVISE = range(len(HUGE))
-PAGES = {**e.DAX_PAGES, "key": ~(IS_USED | IS_HUGE | e.IS_CACHED), "key_base": FRAMES, "page_bits": e.IS_CACHED}
+PAGES = {
+    **e.DAX_PAGES,
+    "key": ~(IS_USED | IS_UNUSED | IS_HUGE | e.IS_CACHED),
+    "key_base": FRAMES,
+    "page_bits": e.IS_CACHED,
+}
 
 
 def start(params: dict[str, int], files: Files, *, table: str, activates: bool, by_page: bool = False) -> State:

@@ -77,6 +77,8 @@ class Mapped:
         self.flushed = 0
         self.invalidated: Counter = Counter()
         self.removed = 0  # entries
+        self.uses: dict[tuple[int, int], int] = {}  # memory: (file, page) -> how often, up to 2, where that is not once
+        self.second = 0  # of these, second ones
         self.upper: set[tuple[int, int]] = (
             set()
         )  # (pages, place): areas of so many that have a table above those of 2 MiB
@@ -88,7 +90,7 @@ class Mapped:
         self.layout, self.length, self.cached, self.dirty, self.later = layout, length, cached, dirty, later
         self.filled: set[tuple[int, int]] = set()  # (file, page) that faults of this operation gave content
         self.came: set[tuple[int, int]] = set()  # (file, region): huge pages that came in this operation
-        self.faults, self.flushed, self.invalidated, self.removed = Counter(), 0, Counter(), 0
+        self.faults, self.flushed, self.invalidated, self.removed, self.second = Counter(), 0, Counter(), 0, 0
         self.charged = Counter()
         self.contiguous = 0  # bytes that were touched through entries marked as contiguous
         # (address, bytes, address on the device) of each page touched; -1: zeros, a private copy, or not a device
@@ -109,6 +111,7 @@ class Mapped:
                 entry = self.maps[0].entries.get(page)
                 if entry is None or (private and not entry.writable):
                     self.fault(self.maps[0], page, private)
+                self.use_mapped(self.maps[0], page, page + 1)
 
     def mremap(self, file: int, offset: int, length: int) -> None:
         """The newest mapping of a page has so many bytes from there on; it moves unless it was made last."""
@@ -140,6 +143,7 @@ class Mapped:
                 if e.large < 0:
                     self.table(longer, p)
             self.removed += len(one.entries)
+            self.charged["unmap_large"] += len({e.large for e in one.entries.values() if e.large >= 0})
             self.drop_tables(one)
 
     def parted(self, one: Mapping, page: int, upper: bool = True) -> Mapping:
@@ -164,9 +168,11 @@ class Mapped:
                 later = [m.first for m in self.maps if m.file == file and m.first > page]
                 page = min([*later, stop])
                 continue
-            end = min(stop, one.stop)
+            newer = [m.first for m in self.maps[: self.maps.index(one)] if m.file == file and m.first > page]
+            end = min([stop, one.stop, *newer])
             self.cut(one, page)
             self.cut(one, end)
+            self.use_mapped(one, page, end)
             self.zap(one, page, end)
             self.charged["munmap_call"] += self.touched
             self.charged["cut_mapping"] += self.touched * ((page > one.first) + (end < one.stop))
@@ -250,6 +256,27 @@ class Mapped:
             for each in gone:
                 del one.entries[each]
             self.removed += 1
+            self.charged["unmap_large"] += entry.large >= 0
+
+    def use(self, file: int, page: int) -> None:
+        """Memory: a page, or its huge page, is used: the second time moves it to the active list."""
+        if self.huge(file, page) or (file, page // FAN) in self.came:
+            page -= page % FAN
+        before = self.uses.get((file, page), 1)
+        self.second += before == 1
+        self.uses[file, page] = min(before + 1, 2)
+
+    def use_mapped(self, one: Mapping, low: int, high: int) -> None:
+        """Memory: what small entries that are about to go map was used."""
+        for page in sorted(p for p in one.entries if low <= p < high and self.kind == "memory"):
+            if one.entries[page].large < 0 and not one.entries[page].copied:
+                self.use(one.file, page)
+
+    def write(self, file: int, low: int, high: int) -> None:
+        """Memory: write() uses the pages [low, high) that are there."""
+        for page in range(low, high):
+            if self.kind == "memory" and self.has(file, page):
+                self.use(file, page)
 
     def allocate(self, file: int) -> None:
         """fallocate that makes no hole."""
@@ -277,6 +304,7 @@ class Mapped:
         if edge % (FAN << 12) and self.huge(file, edge >> 12):
             for one in self.maps:
                 if one.file == file:
+                    self.use_mapped(one, first, first + FAN)
                     self.zap(one, first, first + FAN, copies=False)
 
     def shrink(self, file: int, low: int, high: int, copies: bool = True) -> None:
@@ -285,7 +313,9 @@ class Mapped:
             if one.file == file:
                 if self.linux:
                     self.zap(one, one.first, one.stop, copies=False)
+                self.use_mapped(one, low, high)
                 self.zap(one, low, high, copies)
+        self.uses = {(f, p): n for (f, p), n in self.uses.items() if f != file or not low <= p < high}
         self.given = {(f, p): d for (f, p), d in self.given.items() if f != file or not low <= p < high}
         if high > low:
             for f, region in [*self.given_large, *self.broken]:
@@ -301,6 +331,7 @@ class Mapped:
         newest = {page: self.of(file, page) for page in range(low, high)}
         for one in {id(one): one for one in newest.values() if one}.values():
             for page in (p for p in range(low, high) if newest[p] is one):
+                self.use_mapped(one, page, page + 1)
                 self.zap(one, page, page + 1)
 
     def advise(self, file: int, low: int, high: int, said: str) -> None:
@@ -558,8 +589,11 @@ class Mapped:
             if (empty and self.may_be_huge(file, page, one.advice.get(page))) or self.huge(file, page):
                 self.filled |= {(file, p) for p in region}
                 self.came.add((file, page // FAN))
+                self.charged["huge_page"] += 1
+                self.uses[file, page - page % FAN] = 0
                 return True
             self.filled.add((file, page))
+            self.uses[file, page] = 0
         if self.kind != "cache" or self.has(file, page) or self.layout(file, page) == 0:
             return False
         begin = max(page - 16, 0)
@@ -590,6 +624,7 @@ class Mapped:
             low = max(page - address % 16, one.first)
             high = min(low + 16, one.stop, (self.length(file) + 4095) >> 12, page - address % FAN + FAN)
             pages = [p for p in range(low, high) if p not in one.entries and self.has(file, p)]
+            self.charged["passed_page"] += sum(p in one.entries and self.has(file, p) for p in range(low, high))
         self.faults[len(pages), store, protected, major] += 1
         zeros = not self.has(file, page)
         for each in pages:

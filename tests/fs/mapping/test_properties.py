@@ -51,7 +51,7 @@ MODELS: dict[str, tuple[str, dict, dict]] = {
 }  # fmt: skip
 CHARGED = (  # costs of which the reference knows how often they are charged
     "page_table", "tree_node", "clean_entry", "unmap_table", "mmap_call", "munmap_call", "cut_mapping", "msync_call",
-    "unmap_slot",
+    "unmap_slot", "unmap_large", "huge_page", "passed_page",
 )  # fmt: skip
 ERRORS = {"not mapped": w.NOT_MAPPED, "denied": w.DENIED, "beyond end": w.BEYOND_END}
 
@@ -212,6 +212,8 @@ def tell(slow, row, had, has):
         slow.punch(file, offset, offset + length)
     elif op == "fallocate":
         slow.allocate(file)
+    elif op == "write":
+        slow.write(file, offset >> 12, (offset + length + 4095) >> 12)
     elif op in ("load", "store"):
         return slow.touch(file, offset, length, op == "store")
     return 0
@@ -248,8 +250,12 @@ def charges_of(model, events):
 
 
 def counting(name, table):
-    """Costs of mappings by which `charges_of` tells them apart."""
-    return {cost: {**row, "instructions": COUNTED[cost]} for cost, row in table.items()} if "mapping" in name else table
+    """Costs of mappings by which `charges_of` tells them apart; of tmpfs the second uses of pages alone."""
+    if "mapping" in name:
+        return {cost: {**row, "instructions": COUNTED[cost]} for cost, row in table.items()}
+    if "tmpfs" in name:
+        return {cost: {**row, "instructions": cost == "activate_page"} for cost, row in table.items()}
+    return table
 
 
 def pages_of(events):
@@ -296,6 +302,8 @@ def agree_in(name, given_rows, room):
         charged = charges_of(model, events)
         for cost in set(CHARGED) - ({"unmap_slot"} if slow.kind == "memory" else set()):  # tmpfs unmaps by huge pages
             assert charged[cost] == slow.charged[cost], f"{where}: {cost}"
+        if fs == "tmpfs":
+            assert of_site(model, events, "page cache", r.WORK).addr.sum() == slow.second * r.MILLI, where
         assert charged["clean_line"] == slow.flushed // 64, where
         if model.mapped.active:
             for error, word in ERRORS.items():
