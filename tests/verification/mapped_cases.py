@@ -233,7 +233,7 @@ def predict(
             model.feed(drive.ops(("fallocate", 1, 0, last * PAGE, -1, r.KEEP_SIZE), ("fsync", 1)))
         place(model, extents, 1)
     model.mapped.attached()
-    model.state.arena[int(model.record.maps) + w.TOUCHED] = 1  # other files of the guest were
+    model.record.map_cost = 0  # other files of the guest were touched before
     return [_of(model, row, of, at) for row, at in zip(each["rows"], times or [0] * len(each["rows"]), strict=True)]
 
 

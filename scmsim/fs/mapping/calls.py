@@ -122,8 +122,8 @@ def cut_out(s, arena, out, mapping, low, high):
     if high < arena[mapping + w.FIRST] + arena[mapping + w.PAGES]:
         split(s, arena, out, mapping, high)
         cuts += 1
-    tables.charge(s, arena, out, CUT_COST, cuts * arena[s.maps + w.TOUCHED])
-    tables.charge(s, arena, out, MUNMAP_COST, arena[s.maps + w.TOUCHED])
+    tables.charge(s, arena, out, CUT_COST, cuts * (s.map_cost == 0))
+    tables.charge(s, arena, out, MUNMAP_COST, s.map_cost == 0)
     tables.note_uses(s, arena, out, mapping, low, high)
     tables.zap(s, arena, out, mapping, low, high)
     remove(s, arena, out, mapping)
@@ -259,8 +259,8 @@ def add(s, arena, out, op):
             start = address_for(s, arena, first, last - first)
         mapping = new_mapping(s, arena, file, first, last - first, start)
         arena[mapping + w.FLAGS], arena[mapping + w.THREAD] = op.flag, op.thread if op.flag & r.OWN_PROCESS else -1
-        tables.charge(s, arena, out, MMAP_COST, arena[m + w.TOUCHED])
-        if arena[m + w.TOUCHED]:
+        tables.charge(s, arena, out, MMAP_COST, s.map_cost == 0)
+        if s.map_cost == 0:
             hooks.note_access(s, arena, out, f)
         if arena[file + w.PINS] == 0:
             arena[file + w.PINS] = 1
@@ -347,7 +347,7 @@ def sync(s, arena, out, op):
         arena[s.maps + w.AT] = ~page  # what was written back is not begun again; the mapping there is not begun
     if not has_events(s, out, 1):
         return False
-    tables.charge(s, arena, out, MSYNC_COST, arena[s.maps + w.TOUCHED])
+    tables.charge(s, arena, out, MSYNC_COST, s.map_cost == 0)
     arena[s.maps + w.AT] = 0
     return True
 

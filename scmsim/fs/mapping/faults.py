@@ -50,7 +50,7 @@ def fault(s, arena, out, mapping, page, write):
         s, arena, w.FAULT_WORDS + 2 * (page >> 9)
     ):
         return NO_ROOM
-    arena[s.maps + w.TOUCHED], s.map_cost = 1, 0
+    s.map_cost = 0
     arena[s.maps + w.ADVICE_AT_WORK] = advice.over(arena, mapping, page, page + 1)
     answered = arena[s.maps + w.ANSWERED]
     if answered == w.REFUSED:

@@ -29,7 +29,7 @@ def is_synced(state, arena, ops, i):
     """Whether an msync reaches a shared mapping; else it asks the file system for nothing (mm/msync.c).  Before a touch: yes."""
     s, op = state[0], ops[i]
     page, high = pages_of(op)
-    if not arena[s.maps + w.TOUCHED]:
+    if s.map_cost:
         return True
     while page < high:
         mapping, stop = mapping_of(s, arena, op, page), next_mapped(arena, file_of(s, arena, op), page, high)

@@ -18,15 +18,14 @@ FAULT_WORDS = 4 * FAN + 64
 # at work found (FAULT bits, ASKED), MAJOR if it filled a hole; FILL_AT, FILL_END: pages to which the fault at work gives blocks,
 # 0: to none; LOADS_DIRTY: DAX takes a page that a fault for a load mapped for dirty; FILLS: a fault for a store that may map 2 MiB
 # gives blocks to their first run of pages without; ADVICE_AT_WORK: ADVICE of the mapping whose fault is at work; UPPER: the first
-# word of bitmaps of the page tables above those that mappings have of their own; TOUCHED: there was a fault: until then calls cost
-# what any call costs, as in a trace without touches.
+# word of bitmaps of the page tables above those that mappings have of their own.
 (
     FILES, AT, ASKS, ASKS_FILE, ASKS_AT, ANSWERED, NEXT_ADDRESS, RUNS, COPIES, SITE, COST, BEYOND_END, NOT_MAPPED, DENIED, REPLACED,
     NO_SPACE, UNSUPPORTED, HUGE, LEAVES_LARGE, LIVE, NEWEST, HOW, FILL_AT, FILL_END, LOADS_DIRTY,
-    FILLS, ADVICE_AT_WORK, UPPER, TOUCHED,
-) = range(29)  # fmt: skip
+    FILLS, ADVICE_AT_WORK, UPPER,
+) = range(28)  # fmt: skip
 UPPER_WORDS = ((1 << 17) + (1 << 8)) // 32  # a bit for each GiB below 1 << 47, then one for each 512 GiB
-TABLE_WORDS = 29
+TABLE_WORDS = 28
 ASK_NOTHING, ASK_TURN, ASK_BLOCK, ASK_SYNC, ASK_CLOSE = range(5)
 REFUSED = -1  # the answer of a file system that is full; else the answer is what was asked
 

@@ -83,7 +83,7 @@ class Mapped:
             set()
         )  # (pages, place): areas of so many that have a table above those of 2 MiB
         self.charged: Counter = Counter()
-        self.touched = False  # calls before the first fault cost what any call costs
+        self.touched = False  # before the first fault mmap and munmap cost the same each time
 
     def begin(self, layout: Any, length: Any, cached: Any, dirty: Any, later: Any) -> None:
         """Before an operation: what the file system has, and where blocks lie afterwards."""
@@ -105,7 +105,7 @@ class Mapped:
             address += (first - address) % FAN
         self.next_address = address + stop - first + 1
         self.maps.insert(0, Mapping(file, first, stop, address, shared, private))
-        self.charged["mmap_call"] += self.touched
+        self.charged["mmap_call"] += 1
         if populate:
             for page in range(first, min(stop, (self.length(file) + 4095) >> 12)):
                 entry = self.maps[0].entries.get(page)
@@ -115,6 +115,7 @@ class Mapped:
 
     def mremap(self, file: int, offset: int, length: int) -> None:
         """The newest mapping of a page has so many bytes from there on; it moves unless it was made last."""
+        self.charged["mmap_call"] += not self.touched
         first, stop = offset >> 12, (offset + length + 4095) >> 12
         one = self.of(file, first)
         if one is None:
@@ -160,6 +161,7 @@ class Mapped:
         return second if upper else one
 
     def munmap(self, file: int, offset: int, length: int) -> None:
+        self.charged["munmap_call"] += not self.touched
         page, stop = offset >> 12, (offset + length + 4095) >> 12
         while page < stop:
             one = self.of(file, page)
