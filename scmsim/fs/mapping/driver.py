@@ -3,7 +3,7 @@
 Nothing here runs before a trace touches a mapping: until then calls of mmap and munmap are only kept.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from scmsim.core import records as r
 from scmsim.fs.engine import costs
-from scmsim.fs.engine.events import FREE_COST
+from scmsim.fs.engine.events import FREE_COST, State
 from scmsim.fs.mapping import words as w
 from scmsim.fs.mapping.mechanisms import COSTS, SITES
 from scmsim.jit import kernel
@@ -49,6 +49,26 @@ def _next_of(kinds, operations, i):
     while i < operations.size and not kinds[operations[i].op]:
         i += 1
     return i
+
+
+def lay_table(state: State, files: int, sites: Sequence[str], costs_of: str) -> np.ndarray:
+    """Lay the table of mappings, with the words of `files` files, at the arena's top, and put its costs behind the model's own.
+
+    Returns its words; `sites` are all mechanisms of the model.
+    """
+    record = state.record[0]
+    words = w.TABLE_WORDS + w.UPPER_WORDS + files * w.FILE_WORDS
+    if record.arena_top + words > len(state.arena):
+        state.grow(words)
+    m = record.maps = int(record.arena_top)
+    record.arena_top += words
+    table = state.arena[m : m + w.TABLE_WORDS]
+    table[w.UPPER], table[w.FILES] = m + w.TABLE_WORDS, m + w.TABLE_WORDS + w.UPPER_WORDS
+    table[w.NEXT_ADDRESS], table[w.SITE] = w.AREA, list(sites).index(next(iter(SITES)))
+    free = record.cost[:, 3] == FREE_COST
+    table[w.COST] = first = next(row for row in range(len(free)) if free[row : row + len(COSTS)].all())
+    record.cost[first : first + len(COSTS)] = costs.load(costs_of, COSTS, sites)
+    return table
 
 
 class Mapped:
@@ -104,15 +124,9 @@ class Mapped:
     def _attach(self) -> None:
         """Tables of mappings at the arena's top, and the mappings that were made before."""
         state, record = self.model.state, self.model.state.record[0]
-        words = w.TABLE_WORDS + w.UPPER_WORDS + self.files * w.FILE_WORDS
-        if record.arena_top + words > len(state.arena):
-            state.grow(words)
-        m = record.maps = int(record.arena_top)
-        record.arena_top += words
-        table = state.arena[m : m + w.TABLE_WORDS]
-        table[w.UPPER], table[w.FILES] = m + w.TABLE_WORDS, m + w.TABLE_WORDS + w.UPPER_WORDS
-        table[w.NEXT_ADDRESS], table[w.SITE] = w.AREA, len(self.model.module.SITES)
-        table[w.COST] = self._charge(record)
+        like = "tmpfs" if self.model.fs in _CACHED else self.model.fs
+        costs_of = f"mapping-{like}" if like in _MEASURED else "mapping"
+        table = lay_table(state, self.files, [*self.model.module.SITES, *SITES], costs_of)
         self.kernels, options = self.bound(record)
         for word, value in options.items():
             table[word] = value
@@ -124,16 +138,6 @@ class Mapped:
                 i = self.kernels.change(state.record, state.arena, batch, i, self.model.out)
                 self.model.make_room()
         self.kept = []
-
-    def _charge(self, record: Any) -> int:
-        """Put the costs behind those of the model; returns the row of the first."""
-        sites = [*self.model.module.SITES, *SITES]
-        like = "tmpfs" if self.model.fs in _CACHED else self.model.fs
-        table = f"mapping-{like}" if like in _MEASURED else "mapping"
-        free = record.cost[:, 3] == FREE_COST
-        first = next(row for row in range(len(free)) if free[row : row + len(COSTS)].all())
-        record.cost[first : first + len(COSTS)] = costs.load(table, COSTS, sites)
-        return first
 
     def emit(self, operations: np.ndarray, i: int) -> int:
         """As a model's `emit`, one kernel's share of it."""
