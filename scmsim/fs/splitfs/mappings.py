@@ -175,7 +175,6 @@ def reach(s, arena, out, row, span):
     at, stop, write = span
     f, page = arena[row + e.ROW_RECORD], at >> 12
     mapping = piece_of(s, arena, f, page)
-    stop = min(stop, (page >> s.piece_shift) + 1 << s.piece_shift + 12)
     entry = fault_in(s, arena, out, row, (page, write))
     address = tables.address_of(arena, mapping, page) + (at & 4095)
     length = run_length(arena, tables.entry_at(arena, mapping, page), entry, address, address + stop - at)

@@ -67,10 +67,12 @@ class Split(Slow):
                 library.append(file, range(page, page + count), PAGE * count - used)
             elif old.unwritten:
                 library.map(file, range(page, page + count))
-                node.extents += 1
-                self.zeroing += PAGE * count
-                for number in range(page, page + count):
+                before, zeroed = self.extents_of(node), self.zeroed_with(node, range(page, page + count))
+                for number in zeroed:
                     node.pages[number].unwritten = False
+                self.zeroing += PAGE * len(zeroed)
+                node.extents += max(self.extents_of(node) - before, 0)
+                self.change_leaf(node, page)
             else:
                 first, last = self.staged.get(id(node), (0, 0))
                 aside = (at >= size or self.mode == "strict") and not (first <= page and page + count <= last)

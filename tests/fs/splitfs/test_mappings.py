@@ -91,7 +91,9 @@ def agree(given_rows, mode, room=1 << 12, piece=2 << 20, staging=1 << 16):
         library.start()
         one = batch[0]
         flags = [name for bit, name in laws.FLAGS.items() if one.flag & bit]
-        slow.apply(row[0], int(one.file), int(one.offset), int(one.length), flags, int(one.file2), int(one.time_ns))
+        numbers = (int(one.file), int(one.offset), int(one.length))
+        stored = slow.apply(row[0], *numbers, flags, int(one.file2), int(one.time_ns))
+        assert tuple(laws.stored_by_operation(model, events, 1)[0]) == stored, where
         assert faults_of(events) == library.faults, where
         assert touched(model, events) == library.by_page(), where
         assert bool(len(of_site(model, events, "unmapping", r.UNMAP))) == bool(library.removed), where
@@ -106,6 +108,36 @@ def agree(given_rows, mode, room=1 << 12, piece=2 << 20, staging=1 << 16):
 @given(given_rows=rows, room=st.sampled_from([2, 100, 1 << 12]))
 def test_mappings_are_those_of_the_reference(mode, given_rows, room):
     agree(given_rows, mode, room)
+
+
+LONG, HOLE = 4 << 20, r.PUNCH_HOLE | r.KEEP_SIZE
+CASES = {
+    "own pages before staged ones": [
+        ("write", 1, 0, 4096), ("fsync", 1), ("truncate", 1, 4096), ("write", 1, 4096, 70_000), ("read", 1, 0, 74_096),
+        ("write", 1, 0, 74_096),
+    ],
+    "zeros that have content since": [
+        ("fallocate", 1, 0, 16_384), ("read", 1, 0, 16_384), ("write", 1, 0, 100), ("read", 1, 0, 16_384),
+    ],
+    "a truncate looks at what is left, too": [("read", 3, 0, 9000), ("truncate", 3, 5000), ("read", 3, 0, 5000)],
+    "a region is whole again after a truncate": [
+        ("truncate", 1, LONG), ("read", 1, 0, 1), ("fallocate", 1, 0, 4096, -1, r.KEEP_SIZE), ("write", 1, 0, 100),
+        ("read", 1, 8192, 1), ("truncate", 1, 0), ("truncate", 1, LONG), ("read", 1, 0, 1),
+    ],
+    "nothing to read": [("truncate", 1, 8), ("read", 1, 8, 1), ("read", 1, 9000, 1)],
+    "a name of two is replaced": [("read", 2, 0, 8), ("link", 2), ("rename", 3, 0, 0, 2), ("read", 2, 0, 8)],
+    "a file without a name": [
+        ("close", 1), ("open", 2), ("read", 2, 0, 8), ("unlink", 2), ("read", 2, 0, 8), ("close", 2),
+    ],
+    "no hole": [("read", 2, 0, 8), ("fallocate", 2, 0, 0, -1, HOLE), ("read", 2, 0, 8)],
+    "a hole": [("write", 1, 0, 70_000), ("read", 2, 0, 8), ("fallocate", 1, 4096, 9000, -1, HOLE), ("read", 1, 0, 70_000)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["posix", "strict"])
+@pytest.mark.parametrize("case", CASES)
+def test_cases_that_are_rarely_drawn(case, mode):
+    agree(CASES[case], mode)
 
 
 @settings(max_examples=2 if NO_JIT else 20)
