@@ -16,7 +16,10 @@ from scmsim.fs.splitfs import recipes as x
 from scmsim.fs.splitfs import state as n
 from scmsim.jit import subroutine
 
-WRITE_EVENTS, READ_EVENTS = 24 + m.FAULT_EVENTS, 6 + m.FAULT_EVENTS  # of a page, at most
+WRITE_EVENTS, READ_EVENTS = (
+    24 + 12,
+    6,
+)  # of a page, at most; a store's fault takes up to 12 besides what only the first does
 
 
 @subroutine
@@ -183,9 +186,7 @@ def part_fits(s, arena, f, op, out):
     s.wanted = 0
     if not has_events(s, out, 64 + (WRITE_EVENTS if op.op == r.WRITE else READ_EVENTS) * (last - first + 1)):
         return False
-    if op.op == r.WRITE and not reserve_pages(s, arena, f, last):
-        return False
-    return m.has_words(s, arena, f, first, last)
+    return op.op != r.WRITE or (reserve_pages(s, arena, f, last) and m.has_words(s, arena, f, first, last))
 
 
 TRANSFER = {"NOTHING": x.USER_CALL, "write_slice": write_part, "read_slice": read_part, "slice_fits": part_fits}

@@ -100,15 +100,31 @@ def piece_of(s, arena, f, page):
 
 
 @subroutine
+def is_mapped(s, arena, f, at):
+    """Whether a page of a piece can be read, or stored to: at = (page, whether it is stored to)."""
+    page, word, need = at[0], word_of(arena, f, at[0]), w.PRESENT | (w.WRITABLE if at[1] else 0)
+    entry = arena[tables.entry_at(arena, piece_of(s, arena, f, page), page)]
+    return entry & need == need and not (entry & w.ZERO and word and not word & e.IS_UNWRITTEN)
+
+
+@subroutine
 def fault_in(s, arena, out, row, at):
-    """Make a mapped page readable, or writable: at = (page, whether it is stored to); returns its entry.  The room is there."""
-    f, page = arena[row + e.ROW_RECORD], at[0]
-    mapping, word = piece_of(s, arena, f, page), word_of(arena, f, page)
-    entry = arena[tables.entry_at(arena, mapping, page)]
-    need = w.PRESENT | (w.WRITABLE if at[1] else 0)
-    if entry & need != need or (entry & w.ZERO and word and not word & e.IS_UNWRITTEN):
-        dax_fault(s, arena, out, mapping, row, at)
-    return arena[tables.entry_at(arena, mapping, page)]
+    """A fault maps a page of a piece, if it must be: at = (page, whether it is stored to).  There is room for it."""
+    f = arena[row + e.ROW_RECORD]
+    if not is_mapped(s, arena, f, at):
+        dax_fault(s, arena, out, piece_of(s, arena, f, at[0]), row, at)
+
+
+@subroutine
+def map_page(s, arena, out, row, page):
+    """A page of a piece can be read; False: there is no room for its fault yet."""
+    f = arena[row + e.ROW_RECORD]
+    if is_mapped(s, arena, f, (page, 0)):
+        return True
+    if not has_events(s, out, FAULT_EVENTS) or not has_words(s, arena, f, page, page):
+        return False
+    fault_in(s, arena, out, row, (page, 0))
+    return True
 
 
 @subroutine
@@ -136,10 +152,8 @@ def map_piece(s, arena, out, row, page):
         return False
     while s.populating:
         at = s.populating - 1
-        if not has_events(s, out, FAULT_EVENTS) or not has_words(s, arena, f, at, at):
+        if at << 12 < arena[f + e.SIZE] and not map_page(s, arena, out, row, at):
             return False
-        if at << 12 < arena[f + e.SIZE]:
-            fault_in(s, arena, out, row, (at, 0))
         is_over = at << 12 >= arena[f + e.SIZE] or (at + 1) & (1 << s.piece_shift) - 1 == 0
         s.populating = 0 if is_over else at + 2
     return True
@@ -147,16 +161,14 @@ def map_piece(s, arena, out, row, page):
 
 @subroutine
 def map_read(s, arena, out, row, at, end):
-    """The pieces of which a read of the bytes [at, end) needs any page are mapped; False: it is not over yet."""
+    """All pages of which a read of the bytes [at, end) needs any are mapped; False: it is not over yet."""
     f, page = arena[row + e.ROW_RECORD], at >> 12
     end = min(end, arena[f + e.SIZE])
     while at < end and page << 12 < end:
-        if is_behind(arena, f, page):
-            page += 1
-        elif not map_piece(s, arena, out, row, page):
-            return False
-        else:
-            page = (page >> s.piece_shift) + 1 << s.piece_shift
+        if not is_behind(arena, f, page):
+            if not map_piece(s, arena, out, row, page) or not map_page(s, arena, out, row, page):
+                return False
+        page += 1
     return True
 
 
@@ -171,11 +183,16 @@ def first_unmapped(s, arena, f, page, count):
 
 @subroutine
 def reach(s, arena, out, row, span):
-    """Through the file's own mapping: span = (from, to, whether it is stored to); returns (entry, address, end of the run)."""
+    """Through the file's own mapping: span = (from, to, whether it is stored to); returns (entry, address, end of the run).
+
+    What is read was mapped before; for what is stored to there is room.
+    """
     at, stop, write = span
     f, page = arena[row + e.ROW_RECORD], at >> 12
     mapping = piece_of(s, arena, f, page)
-    entry = fault_in(s, arena, out, row, (page, write))
+    if write:
+        fault_in(s, arena, out, row, (page, write))
+    entry = arena[tables.entry_at(arena, mapping, page)]
     address = tables.address_of(arena, mapping, page) + (at & 4095)
     length = run_length(arena, tables.entry_at(arena, mapping, page), entry, address, address + stop - at)
     return entry, address, at + length
