@@ -84,6 +84,8 @@ def put_behind(s, arena, f, page, count):
 def has_words(s, arena, f, first, last):
     """Whether the arena surely has room for faults on the pages [first, last], and for what `put_behind` takes."""
     maps, words = arena[f + n.MAPS], (1 << n.MAPS_ORDER) + 2 * w.FAN * ((last >> 9) - (first >> 9) + 1)
+    if s.arena_top + words + (last >> 3) + 8 <= arena.size:  # nearly always; what follows is exact
+        return True
     bits, regions = (last >> 5) + 1, (last >> 9) + 1
     if maps == 0:
         words += (1 << order_of(bits)) + (1 << order_of(regions))
