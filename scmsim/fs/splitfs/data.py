@@ -131,6 +131,9 @@ def write_part(s, arena, row, f, op, out):
         if aside:
             stop = min(stop, at + most)
             copy_at(s, out, op, (at, stop), to_scratch(s, arena, f, page, at, stop - at), (m.AREA, m.ORDER))
+        elif word == 0:
+            block = arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT
+            copy_at(s, out, op, (at, stop), (block << 12) + (at & 4095), (m.AREA, m.ORDER))
         else:
             copy_in_place(s, arena, row, op, out, (at, stop))
         at = stop
