@@ -83,8 +83,8 @@ class Replay:
             objects = getattr(self.model.module, "KERNEL_OBJECTS", ())
             behind = Interleaved(mmu, self.footprints, self.paging.stage, source.files, objects)
         stages = [self.counting, self.paging.stage, behind, self.medium]
-        if self.model.mapped:
-            stages.append(Faults(self.model.mapped, self.counting))
+        if self.model.mapped or self.model.status[0]["maps"]:
+            stages.append(Faults(self.model.status, self.counting))
         if systems.counts_rep_strings(self.system):
             own = {name: kind if name in self.model.module.SITES else "none" for name, kind in self.model.kinds.items()}
             stages.append(RepStrings(self.system, own, mmu))  # what a program copies is not known

@@ -164,13 +164,13 @@ class Mmu(Stage):
 
 
 class Faults(Stage):
-    """Page faults of files that the program maps."""
+    """Page faults of files that the program maps, or a library for it."""
 
-    def __init__(self, mapped: Any, counting: Counting) -> None:
-        self.mapped, self.counting = mapped, counting
+    def __init__(self, status: np.ndarray, counting: Counting) -> None:
+        self.status, self.counting = status, counting
 
     def take(self, events: np.ndarray) -> None:
-        if self.mapped.active:
+        if self.status[0]["maps"]:
             count_faults(self.counting.counters, events, self.counting.bins, len(events))
 
 

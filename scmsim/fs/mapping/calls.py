@@ -71,7 +71,7 @@ def remove(s, arena, out, mapping):
             give(s, arena, arena[at] >> 12, w.FAN_ORDER)
             count += 1
     tables.charge(s, arena, out, UNMAP_TABLE_COST, count)
-    f = found(s, arena, mapping)
+    f = found(s, arena, mapping) if arena[file + w.PINS] else 0
     advice.drop(s, arena, mapping, 0, advice.END)
     give(s, arena, slots, arena[mapping + w.SLOTS_ORDER])
     give(s, arena, mapping, w.MAPPING_ORDER)

@@ -4,7 +4,7 @@ Nothing here runs before a trace touches a mapping: until then calls of mmap and
 charge what they cost.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from scmsim.core import records as r
 from scmsim.fs.engine import costs
-from scmsim.fs.engine.events import FREE_COST
+from scmsim.fs.engine.events import FREE_COST, State
 from scmsim.fs.mapping import words as w
 from scmsim.fs.mapping.mechanisms import COSTS, MMAP_COST, SITES
 from scmsim.jit import kernel
@@ -52,6 +52,32 @@ def _next_of(kinds, operations, i):
     return i
 
 
+def lay_costs(record: Any, sites: Sequence[str], costs_of: str) -> int:
+    """Put the costs of mappings behind the model's own; `sites` are all mechanisms of the model.  Returns the first one's row."""
+    free = record.cost[:, 3] == FREE_COST
+    first = next(row for row in range(len(free)) if free[row : row + len(COSTS)].all())
+    record.cost[first : first + len(COSTS)] = costs.load(costs_of, COSTS, sites)
+    record.map_cost = first + MMAP_COST
+    return first
+
+
+def lay_table(state: State, files: int, site: int, cost: int) -> np.ndarray:
+    """Lay the table of mappings, with the words of `files` files, at the arena's top; returns its words.
+
+    `site` and `cost` are the first mechanism and the row of the first cost of mappings.
+    """
+    record = state.record[0]
+    words = w.TABLE_WORDS + w.UPPER_WORDS + files * w.FILE_WORDS
+    if record.arena_top + words > len(state.arena):
+        state.grow(words)
+    m = record.maps = int(record.arena_top)
+    record.arena_top += words
+    table = state.arena[m : m + w.TABLE_WORDS]
+    table[w.UPPER], table[w.FILES] = m + w.TABLE_WORDS, m + w.TABLE_WORDS + w.UPPER_WORDS
+    table[w.NEXT_ADDRESS], table[w.SITE], table[w.COST] = w.AREA, site, cost
+    return table
+
+
 class Mapped:
     """The mappings of one model; its own mechanisms are `SITES`.
 
@@ -75,7 +101,10 @@ class Mapped:
         self.next = 0  # row of the batch that concerns mappings
         self.second = False  # the first half of an operation is done
         self.asked = np.zeros(0, r.OP)  # room for what a fault asks of the file system
-        self.cost = self._charge(model.state.record[0])  # row of the first of the costs of mappings
+        like = "tmpfs" if model.fs in _CACHED else model.fs
+        table = f"mapping-{like}" if like in _MEASURED else "mapping"
+        self.site, sites = len(model.module.SITES), [*model.module.SITES, *SITES]
+        self.cost = lay_costs(model.state.record[0], sites, table)
 
     def begin(self, operations: np.ndarray) -> bool:
         """Whether a batch of operations concerns mappings; the first one that touches any makes the tables."""
@@ -106,15 +135,7 @@ class Mapped:
     def _attach(self) -> None:
         """Tables of mappings at the arena's top, and the mappings that were made before."""
         state, record = self.model.state, self.model.state.record[0]
-        words = w.TABLE_WORDS + w.UPPER_WORDS + self.files * w.FILE_WORDS
-        if record.arena_top + words > len(state.arena):
-            state.grow(words)
-        m = record.maps = int(record.arena_top)
-        record.arena_top += words
-        table = state.arena[m : m + w.TABLE_WORDS]
-        table[w.UPPER], table[w.FILES] = m + w.TABLE_WORDS, m + w.TABLE_WORDS + w.UPPER_WORDS
-        table[w.NEXT_ADDRESS], table[w.SITE] = w.AREA, len(self.model.module.SITES)
-        table[w.COST] = self.cost
+        table = lay_table(state, self.files, self.site, self.cost)
         self.kernels, options = self.bound(record)
         for word, value in options.items():
             table[word] = value
@@ -126,17 +147,6 @@ class Mapped:
                 i = self.kernels.change(state.record, state.arena, batch, i, self.model.out)
                 self.model.make_room()
         self.kept = []
-
-    def _charge(self, record: Any) -> int:
-        """Put the costs behind those of the model; returns the row of the first."""
-        sites = [*self.model.module.SITES, *SITES]
-        like = "tmpfs" if self.model.fs in _CACHED else self.model.fs
-        table = f"mapping-{like}" if like in _MEASURED else "mapping"
-        free = record.cost[:, 3] == FREE_COST
-        first = next(row for row in range(len(free)) if free[row : row + len(COSTS)].all())
-        record.cost[first : first + len(COSTS)] = costs.load(table, COSTS, sites)
-        record.map_cost = first + MMAP_COST
-        return first
 
     def emit(self, operations: np.ndarray, i: int) -> int:
         """As a model's `emit`, one kernel's share of it."""

@@ -20,6 +20,26 @@ def file_of(s, arena, op):
 
 
 @subroutine
+def forget_given(s, arena, file, low, high):
+    """DAX has given out none of the pages [low, high) of a file any more."""
+    page, last = low, arena[file + w.TREE + 1]
+    stop = min(high, (1 << last) * w.FAN) if arena[file + w.TREE] else low
+    while page < stop:
+        end = min((page | w.FAN - 1) + 1, stop)
+        at = tables.tree_slot(arena, file, page)
+        if arena[at] and not arena[at] & w.PRESENT:
+            entries = arena[at] >> 12
+            for k in range(entries + (page & w.FAN - 1), entries + (end - 1 & w.FAN - 1) + 1):
+                tables.set_entry(arena, file, k, 0)
+            if end - page == w.FAN:
+                give(s, arena, entries, w.FAN_ORDER)
+                arena[at] = 0
+        else:
+            tables.set_entry(arena, file, at, 0)
+        page = end
+
+
+@subroutine
 def zap_file(s, arena, out, op, low, high):
     """Pages of a file go: their entries in all mappings (UNMAPS_ALL: those of the whole file), and DAX' own.
 
@@ -40,21 +60,7 @@ def zap_file(s, arena, out, op, low, high):
         tables.note_uses(s, arena, out, mapping, low, high)
         tables.zap_but(s, arena, out, mapping, low, high, 0 if op.op == r.TRUNCATE else w.COPIED)
         mapping = arena[mapping + w.NEXT]
-    page, last = low, arena[file + w.TREE + 1]
-    stop = min(high, (1 << last) * w.FAN) if arena[file + w.TREE] else low
-    while page < stop:
-        end = min((page | w.FAN - 1) + 1, stop)
-        at = tables.tree_slot(arena, file, page)
-        if arena[at] and not arena[at] & w.PRESENT:
-            entries = arena[at] >> 12
-            for k in range(entries + (page & w.FAN - 1), entries + (end - 1 & w.FAN - 1) + 1):
-                tables.set_entry(arena, file, k, 0)
-            if end - page == w.FAN:
-                give(s, arena, entries, w.FAN_ORDER)
-                arena[at] = 0
-        else:
-            tables.set_entry(arena, file, at, 0)
-        page = end
+    forget_given(s, arena, file, low, high)
     return True
 
 

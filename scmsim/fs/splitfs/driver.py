@@ -6,12 +6,16 @@ from scmsim.core import records as r
 from scmsim.fs.engine import operations
 from scmsim.fs.ext4.operations import HOOKS
 from scmsim.fs.linux import calls, transfer
+from scmsim.fs.linux import mapping as kernel_side
 from scmsim.fs.linux.driver import frequent, rare
-from scmsim.fs.splitfs.operations import CALLS, TRANSFER, end
+from scmsim.fs.mapping import hooks
+from scmsim.fs.splitfs.data import TRANSFER
+from scmsim.fs.splitfs.operations import CALLS, end
 from scmsim.jit import calling, kernel
 from scmsim.jit.binding import bind
 
-_LIBRARY = {operations: {**calls.HOOKS, "end": end}, calls: CALLS, transfer: TRANSFER}
+_FILES = {name: hook for name, hook in kernel_side.DAX.items() if name != "due"}  # the kernel's threads had their turn
+_LIBRARY = {operations: {**calls.HOOKS, "end": end}, calls: CALLS, transfer: TRANSFER, hooks: _FILES}
 library_loop = bind("splitfs_library", operations, _LIBRARY).loop
 
 

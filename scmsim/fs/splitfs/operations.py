@@ -14,93 +14,15 @@ from scmsim.fs.ext4.extents import change_leaf, fits
 from scmsim.fs.ext4.jbd2 import join
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux.blocks import add_blocks, change_groups, page_run
+from scmsim.fs.linux.blocks import change_groups, page_run
 from scmsim.fs.linux.calls import data_call
 from scmsim.fs.linux.files import dirty_inode
 from scmsim.fs.linux.operations import settle
-from scmsim.fs.linux.transfer import add_zeroed, copy_in
+from scmsim.fs.splitfs import mappings
 from scmsim.fs.splitfs import recipes as x
 from scmsim.fs.splitfs import state as n
+from scmsim.fs.splitfs.data import log_entry
 from scmsim.jit import subroutine
-
-
-@subroutine
-def log_entry(s, out):
-    """An entry of 64 bytes in the append log or the operation log, with the fence that covers the data too."""
-    s.reg[q.LOG] = s.entries_at + s.entry % s.entries_bytes
-    s.entry += x.ENTRY
-    emit_recipe(s, out, x.LOG_ENTRY)
-
-
-@subroutine
-def stage(s, arena, f, page, count):
-    """The pages [page, page + count) wait for a relink."""
-    if arena[f + n.STAGED_END] == 0:
-        arena[f + n.STAGED] = page
-    arena[f + n.STAGED] = min(arena[f + n.STAGED], page)
-    arena[f + n.STAGED_END] = max(arena[f + n.STAGED_END], page + count)
-
-
-@subroutine
-def take_staging(s, arena, f, out, page, want):
-    """Up to `want` staging blocks for the pages from `page` on; those beyond the first staging file were filled before."""
-    count = add_blocks(s, arena, f, page, want, 0)
-    arena[f + e.MAPPED] += count
-    stage(s, arena, f, page, count)
-    used = min(s.filled, count * e.BLOCK)
-    s.filled -= used
-    s.reg[q.FROM] = (arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT) * e.BLOCK + used
-    s.reg[q.BYTES] = count * e.BLOCK - used
-    emit_recipe(s, out, x.PREFILL)
-    return count
-
-
-@subroutine
-def to_scratch(s, arena, f, page, at, length):
-    """Where data that must not go in place is written: the scratch area; what is not whole pages is copied later."""
-    if s.scratch + length + e.BLOCK > s.scratch_bytes:
-        s.scratch = 0
-    target = s.scratch_at + s.scratch + (at & 4095)
-    s.scratch += (length + 2 * e.BLOCK - 1) & -e.BLOCK
-    whole = max(((at + length) >> 12) - ((at + 4095) >> 12), 0)
-    stage(s, arena, f, page, ((at + length - 1) >> 12) - page + 1)
-    arena[f + n.TO_COPY] += length - whole * e.BLOCK
-    return target
-
-
-@subroutine
-def write_part(s, arena, row, f, op, out):
-    """Part of a write, from `s.progress` on: each run of pages is copied by the program."""
-    at = op.offset + s.progress
-    end = min(op.offset + op.length, (at & ~4095) + e.SLICE_PAGES * e.BLOCK)
-    size, most = arena[f + e.SIZE], s.scratch_bytes - 2 * e.BLOCK
-    if s.progress == 0:
-        emit_recipe(s, out, q.WRITE)
-    while at < end:
-        page = at >> 12
-        count = page_run(s, arena, f, page, (end - 1) >> 12)
-        word = arena[arena[f + e.PAGES] + page]
-        is_new = word == 0 or word & e.IS_UNWRITTEN != 0
-        if word == 0:
-            count = take_staging(s, arena, f, out, page, count)
-        elif is_new:  # the page fault zeroes blocks that were not written
-            count = add_zeroed(s, arena, f, out, page, count)
-        stop = min(end, (page + count) << 12)
-        target = ((arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT) << 12) + (at & 4095)
-        aside = not is_new and (at >= size or s.mode == n.STRICT)
-        aside = aside and not (arena[f + n.STAGED] <= page and page + count <= arena[f + n.STAGED_END])
-        if aside:
-            stop = min(stop, at + most)
-            target = to_scratch(s, arena, f, page, at, stop - at)
-        copy_in(s, out, target, (op.thread << 36) + op.buffer + at - op.offset, stop - at)
-        at = stop
-    s.progress = at - op.offset
-    if s.progress == op.length:
-        if op.offset < size:
-            emit_recipe(s, out, x.DRAIN)
-        if at > size or s.mode == n.STRICT:
-            log_entry(s, out)
-        arena[f + e.SIZE] = max(size, at)
 
 
 @subroutine
@@ -122,7 +44,9 @@ def relink(s, arena, f, out):
     while arena[f + n.TO_COPY] > 0:
         s.reg[q.BYTES] = min(arena[f + n.TO_COPY], e.BLOCK)
         arena[f + n.TO_COPY] -= s.reg[q.BYTES]
+        first = s.emitted
         emit_recipe(s, out, x.COPY_BACK)
+        out[first].vaddr, out[first].order = out[first].addr + mappings.AREA, mappings.ORDER
     arena[f + n.STAGED], arena[f + n.STAGED_END] = 0, 0
     join(s, arena, s.inode_table_at)  # the staging file's inode
     dirty_inode(s, arena, f, out)
@@ -144,6 +68,25 @@ def flush(s, arena, out, op, f):
 
 
 @subroutine
+def unmap(s, arena, out, op, f):
+    """What a call takes from the library's mappings of the file, or of the one that it replaces; False: it is not over yet."""
+    code, replaced = op.op, 0
+    if code == r.RENAME and op.file2 >= 0 and op.file2 != op.file:
+        replaced = arena[s.rows + op.file2 * e.ROW_WORDS + e.ROW_RECORD]
+    if replaced and arena[replaced + n.MAPS] and arena[replaced + e.LINKS] <= 1:
+        return mappings.forget(s, arena, out, replaced)
+    if f == 0 or arena[f + n.MAPS] == 0:
+        return True
+    is_last = code == r.CLOSE and arena[f + e.LINKS] <= 0 and arena[f + e.OPENS] <= 1
+    if code == r.UNLINK or code == r.RMDIR or is_last:
+        return mappings.forget(s, arena, out, f)
+    is_hole = code == r.FALLOCATE and op.flag & r.PUNCH_HOLE and op.offset >= 0 and op.length > 0
+    if code == r.TRUNCATE or is_hole:
+        return mappings.shrink(s, arena, out, f, op)
+    return True
+
+
+@subroutine
 def prepare(s, arena, out, op, f):
     """The library's part of a call that the kernel does: an entry in the operation log, and staged blocks first."""
     code = op.op
@@ -152,9 +95,11 @@ def prepare(s, arena, out, op, f):
     if staged and (code == r.CLOSE or code == r.TRUNCATE or code == r.FALLOCATE):
         if flush(s, arena, out, op, f) == NO_ROOM:
             return NO_ROOM
+    if not unmap(s, arena, out, op, f) or not has_events(s, out, e.ROOM):
+        return NO_ROOM
     if changes and s.mode >= n.SYNC:
         log_entry(s, out)
-    s.prepared = s.passed = 1
+    s.prepared, s.passed, s.unmapping = 1, 1, 0
     return NO_ROOM
 
 
@@ -185,8 +130,7 @@ def accepts(s, arena, op):
 @subroutine
 def end(s, out):
     """The next operation is a new one."""
-    s.settled = s.progress = s.prepared = 0
+    s.settled = s.progress = s.prepared = s.called = 0
 
 
 CALLS = {"settle": settle, "accepts": accepts, "step": step, "sync_file": flush}
-TRANSFER = {"NOTHING": x.USER_CALL, "write_slice": write_part}

@@ -8,14 +8,12 @@ from scmsim.core.records import FENCE, FLUSH, LOAD, NTSTORE, STORE, USER
 from scmsim.fs.engine.events import RecipeBuilder
 from scmsim.fs.ext4 import recipes as ext4
 from scmsim.fs.linux import recipes as q
+from scmsim.fs.mapping import mechanisms
 
-SITES = ext4.SITES | {
-    "user library": "none",
-    "user copy": "data",
-    "staging": "zeroing",
-    "operation log": "log",
-    "relink": "data",
-}
+SITES = {
+    **ext4.SITES, "user library": "none", "user copy": "data", "staging": "zeroing", "operation log": "log", "relink": "data",
+    **mechanisms.SITES,
+}  # fmt: skip
 COSTS = ("user_call", "user_write", "user_read", "user_copy_line", "log_entry", "relink", "relink_run")  # behind ext4's
 
 LOG_ENTRY, PREFILL, RELINK, COPY_BACK, USER_CALL, DRAIN = range(q.RECIPES, q.RECIPES + 6)

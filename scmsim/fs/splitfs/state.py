@@ -15,13 +15,20 @@ from scmsim.fs.engine.events import State, load_recipes
 from scmsim.fs.ext4 import state as ext4_state
 from scmsim.fs.ext4.recipes import COSTS as EXT4_COSTS
 from scmsim.fs.linux import state as e
+from scmsim.fs.mapping.driver import lay_costs, lay_table
+from scmsim.fs.mapping.mechanisms import SITES as MAPPING_SITES
+from scmsim.fs.mapping.words import FILE_WORDS
 from scmsim.fs.splitfs.recipes import COSTS, ENTRY, SITES, all_recipes
 
 MODES = ("posix", "sync", "strict")
 SYNC, STRICT = 1, 2
 # Words of a file's record that ext4 uses for the page cache only: pages [STAGED, STAGED_END) wait for a relink, TO_COPY bytes
 # of pages that are not whole are copied by it.
-STAGED, STAGED_END, TO_COPY = e.LOW, e.SINCE, e.OLDER
+# MAPS: where the words of its mappings are, 0: there are none.
+STAGED, STAGED_END, TO_COPY, MAPS = e.LOW, e.SINCE, e.OLDER, e.NEWER
+# Behind those that fs/mapping has of a file, two tables: its pieces' mappings, and a bit for each page behind a staging file.
+PIECES, BEHIND = FILE_WORDS, FILE_WORDS + 2
+MAPS_ORDER = 4
 SCRATCH = 16 << 20  # bytes of overwritten data that wait for their relink, at most
 
 STATE = np.dtype(
@@ -40,6 +47,12 @@ STATE = np.dtype(
             ("scratch_bytes", "i8"),
             ("scratch", "i8"),
             ("relinks", "i8"),
+            ("piece_shift", "i8"),  # log2 of the pages of an mmap of the library
+            ("populating", "i8"),  # 1 + the next page of the piece that is being mapped, 0: none is
+            ("unmapping", "i8"),  # the mapping that loses pages next, -1: all have, 0: none has yet
+            ("wanted", "i8"),  # 1 + the page whose piece the write at work needs, 0: none
+            ("called", "i8"),  # set once the write at work has been charged
+            ("staging_grown", "i8"),  # bytes of staging files taken that were not filled in advance
         ],
     )
 )
@@ -56,6 +69,10 @@ def start(params: dict, files: Files) -> State:
     first = len(EXT4_COSTS)
     record.cost[first : first + len(COSTS)] = costs.load("splitfs", COSTS, list(SITES))
     load_recipes(state, all_recipes())
+    lay_table(
+        state, 0, list(SITES).index(next(iter(MAPPING_SITES))), lay_costs(record, list(SITES), "mapping-ext4-dax")
+    )
+    record.piece_shift = _piece_shift(params["mmap_size"])
     small = int(record.blocks) * e.BLOCK >> 5
     logs = 2 * min(params["operation_log"], small) & -e.BLOCK
     scratch = min(SCRATCH, small) & -e.BLOCK
@@ -71,6 +88,15 @@ def start(params: dict, files: Files) -> State:
         record[f"{name}_bytes"] = length
         record.meta_blocks += length // e.BLOCK
     return state
+
+
+def _piece_shift(length: int) -> int:
+    """log2 of the pages of a piece of so many bytes."""
+    if length not in (1 << shift for shift in range(21, 30)):
+        raise UsageError(
+            f"mmap_size of {format_bytes(length)} does not work; give 2MiB to 512MiB, a power of two (ledger.h)"
+        )
+    return length.bit_length() - 13
 
 
 def unsynced(state: State) -> np.ndarray:

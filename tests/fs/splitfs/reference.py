@@ -5,6 +5,7 @@ Written from the same description as scmsim/fs/splitfs/*.py, and shares no code 
 
 from tests.fs.ext4.reference import Slow
 from tests.fs.ext4.reference_disk import PAGE
+from tests.fs.splitfs.reference_mappings import Library
 
 MINE = ("write", "read", "fsync")
 CHANGES = ("create", "mkdir", "unlink", "rmdir", "rename", "link")
@@ -13,8 +14,9 @@ CHANGES = ("create", "mkdir", "unlink", "rmdir", "rename", "link")
 class Split(Slow):
     """SplitFS in a mode; `apply` as in the reference of ext4."""
 
-    def __init__(self, files, capacity, journal, mode, staging=16 << 20, log=128 << 20):
+    def __init__(self, files, capacity, journal, mode, staging=16 << 20, log=128 << 20, piece=2 << 20):
         super().__init__(True, files, capacity, journal)
+        self.library = Library(self, piece)
         self.mode, self.filled = mode, staging
         small = capacity // PAGE * PAGE // 32
         taken = 2 * min(log, small) // PAGE + min(16 << 20, small) // PAGE
@@ -47,7 +49,7 @@ class Split(Slow):
             count += 1
         return page, count
 
-    def put(self, node, offset, length):
+    def put(self, file, node, offset, length):
         """write() by the library, in part if not all of it fits; False if the device is full."""
         length = self.fitting(node, offset, length)
         if not length:
@@ -55,27 +57,35 @@ class Split(Slow):
         at, end, size = offset, offset + length, node.size
         while at < end:
             page, count = self.pieces(node, at, end)
-            old, aside = node.pages.get(page), False
+            old, aside, library = node.pages.get(page), False, self.library
             if old is None:
                 count = self.allocate(node, page, count)
                 self.stage(node, page, count)
                 used = min(self.filled, PAGE * count)
                 self.filled -= used
                 self.zeroing += PAGE * count - used
+                library.append(file, range(page, page + count), PAGE * count - used)
             elif old.unwritten:
-                node.extents += 1
-                self.zeroing += PAGE * count
-                for number in range(page, page + count):
+                library.map(file, range(page, page + count))
+                before, zeroed = self.extents_of(node), self.zeroed_with(node, range(page, page + count))
+                for number in zeroed:
                     node.pages[number].unwritten = False
+                self.zeroing += PAGE * len(zeroed)
+                node.extents += max(self.extents_of(node) - before, 0)
+                self.change_leaf(node, page)
             else:
                 first, last = self.staged.get(id(node), (0, 0))
                 aside = (at >= size or self.mode == "strict") and not (first <= page and page + count <= last)
+                if not aside:
+                    library.map(file, range(page, page + count))
             stop = min(end, (page + count) * PAGE)
             self.copy(at % PAGE, stop - at)
             if aside:
                 whole = sum(number * PAGE >= at and (number + 1) * PAGE <= stop for number in range(page, page + count))
                 self.stage(node, page, count)
                 self.to_copy[id(node)] = self.to_copy.get(id(node), 0) + stop - at - PAGE * whole
+            else:
+                library.access(file, at, stop, store=True)
             at = stop
         self.fences += offset < size
         if end > size or self.mode == "strict":
@@ -83,6 +93,13 @@ class Split(Slow):
         node.size = max(size, end)
         self.grow_leaves(node)
         return True
+
+    def get(self, file, node, offset, length):
+        """read() by the library."""
+        end = min(offset + length, node.size)
+        if offset < end:
+            self.library.map(file, range(offset // PAGE, (end - 1) // PAGE + 1))
+            self.library.access(file, offset, end, store=False)
 
     def relink(self, node):
         """What is staged becomes the file's."""
@@ -110,14 +127,17 @@ class Split(Slow):
             node = self.node(file)
             if name == "fsync":
                 self.relink(node)
+            elif name == "read":
+                self.get(file, node, offset, length)
             elif name == "write" and length > 0:
-                if not self.put(node, offset, length):
+                if not self.put(file, node, offset, length):
                     return False
                 if "synchronous" in flags:
                     self.relink(node)
             return True
         if name in ("close", "truncate", "fallocate") and file in self.nodes:
             self.relink(self.nodes[file])
+        self.library.lose(name, file, offset, length, flags, file2)
         if name in CHANGES and self.mode != "posix":
             self.entry()
         return super().run(name, file, offset, length, flags, file2)

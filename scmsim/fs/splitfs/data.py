@@ -1,0 +1,195 @@
+"""Reads and writes of the library: each run of pages goes to a staging file, the scratch area, or a mapping of the file.
+
+Source: utsaslab/SplitFS splitfs/fileops_nvp.c (_nvp_do_pread, _nvp_do_pwrite, _nvp_extend_write).
+"""
+
+from scmsim.core import records as r
+from scmsim.fs.engine.events import emit_recipe, has_events
+from scmsim.fs.linux import recipes as q
+from scmsim.fs.linux import state as e
+from scmsim.fs.linux.blocks import add_blocks, page_run, reserve_pages
+from scmsim.fs.linux.transfer import add_zeroed, copy_in
+from scmsim.fs.mapping import words as w
+from scmsim.fs.mapping.touch import order_of
+from scmsim.fs.splitfs import mappings as m
+from scmsim.fs.splitfs import recipes as x
+from scmsim.fs.splitfs import state as n
+from scmsim.jit import subroutine
+
+WRITE_EVENTS, READ_EVENTS = (
+    24 + 12,
+    6,
+)  # of a page, at most; a store's fault takes up to 12 besides what only the first does
+
+
+@subroutine
+def log_entry(s, out):
+    """An entry of 64 bytes in the append log or the operation log, with the fence that covers the data too."""
+    s.reg[q.LOG] = s.entries_at + s.entry % s.entries_bytes
+    s.entry += x.ENTRY
+    emit_recipe(s, out, x.LOG_ENTRY)
+    m.put_at(s, out, s.emitted - 2, m.AREA, m.ORDER)
+
+
+@subroutine
+def stage(s, arena, f, page, count):
+    """The pages [page, page + count) wait for a relink."""
+    if arena[f + n.STAGED_END] == 0:
+        arena[f + n.STAGED] = page
+    arena[f + n.STAGED] = min(arena[f + n.STAGED], page)
+    arena[f + n.STAGED_END] = max(arena[f + n.STAGED_END], page + count)
+
+
+@subroutine
+def take_staging(s, arena, f, out, page, want):
+    """Up to `want` staging blocks for the pages from `page` on; those beyond the first staging file were filled before."""
+    count = add_blocks(s, arena, f, page, want, 0)
+    arena[f + e.MAPPED] += count
+    stage(s, arena, f, page, count)
+    m.put_behind(s, arena, f, page, count)
+    used = min(s.filled, count * e.BLOCK)
+    s.filled -= used
+    s.reg[q.FROM] = (arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT) * e.BLOCK + used
+    s.reg[q.BYTES] = count * e.BLOCK - used
+    m.grow_staging(s, arena, out, s.reg[q.FROM], s.reg[q.BYTES])
+    first = s.emitted
+    emit_recipe(s, out, x.PREFILL)
+    m.put_at(s, out, first, m.AREA, m.ORDER)
+    return count
+
+
+@subroutine
+def to_scratch(s, arena, f, page, at, length):
+    """Where data that must not go in place is written: the scratch area; what is not whole pages is copied later."""
+    if s.scratch + length + e.BLOCK > s.scratch_bytes:
+        s.scratch = 0
+    target = s.scratch_at + s.scratch + (at & 4095)
+    s.scratch += (length + 2 * e.BLOCK - 1) & -e.BLOCK
+    whole = max(((at + length) >> 12) - ((at + 4095) >> 12), 0)
+    stage(s, arena, f, page, ((at + length - 1) >> 12) - page + 1)
+    arena[f + n.TO_COPY] += length - whole * e.BLOCK
+    return target
+
+
+@subroutine
+def user_at(op, at):
+    """Where the program has the byte `at` of the file."""
+    return (op.thread << 36) + op.buffer + at - op.offset
+
+
+@subroutine
+def copy_at(s, out, op, span, target, place):
+    """Copy the bytes span = [from, to) of a write to `target` on the device; place = (how far its address is moved, page order)."""
+    first = s.emitted
+    copy_in(s, out, target, user_at(op, span[0]), span[1] - span[0])
+    m.put_at(s, out, first, place[0], place[1])
+
+
+@subroutine
+def copy_in_place(s, arena, row, op, out, span):
+    """Copy the bytes span = [from, to), whose pages lie one after the other, by the addresses that the library has for them."""
+    at, stop = span
+    f = arena[row + e.ROW_RECORD]
+    target = (m.word_of(arena, f, at >> 12) >> e.BLOCK_SHIFT << 12) - (at & ~4095)  # of the file's first byte
+    while at < stop:
+        page, place = at >> 12, (m.AREA, m.ORDER)
+        end = min(stop, page + m.same_side(arena, f, page, ((stop - 1) >> 12) - page + 1) << 12)
+        if not m.is_behind(arena, f, page):
+            entry, address, end = m.reach(s, arena, out, row, (at, end, 1))
+            place = (address - target - at, order_of(entry))
+        copy_at(s, out, op, (at, end), target + at, place)
+        at = end
+
+
+@subroutine
+def write_part(s, arena, row, f, op, out):
+    """Part of a write, from `s.progress` on: each run of pages is copied by the program.
+
+    It ends early where a piece of the file must be mapped first (`s.wanted`).
+    """
+    at = op.offset + s.progress
+    end = min(op.offset + op.length, (at & ~4095) + e.SLICE_PAGES * e.BLOCK)
+    size, most = arena[f + e.SIZE], s.scratch_bytes - 2 * e.BLOCK
+    if not s.called:
+        emit_recipe(s, out, q.WRITE)
+        s.called = 1
+    while at < end:
+        page = at >> 12
+        count = page_run(s, arena, f, page, (end - 1) >> 12)
+        word = arena[arena[f + e.PAGES] + page]
+        aside = word != 0 and not word & e.IS_UNWRITTEN and (at >= size or s.mode == n.STRICT)
+        aside = aside and not (arena[f + n.STAGED] <= page and page + count <= arena[f + n.STAGED_END])
+        if word == 0:
+            count = take_staging(s, arena, f, out, page, count)
+        elif not aside:
+            s.wanted = 1 + m.first_unmapped(s, arena, f, page, count)
+            if s.wanted:
+                break
+            if word & e.IS_UNWRITTEN:  # the page fault zeroes blocks that were not written
+                count = add_zeroed(s, arena, f, out, page, count)
+        stop = min(end, (page + count) << 12)
+        if aside:
+            stop = min(stop, at + most)
+            copy_at(s, out, op, (at, stop), to_scratch(s, arena, f, page, at, stop - at), (m.AREA, m.ORDER))
+        elif word == 0:
+            block = arena[arena[f + e.PAGES] + page] >> e.BLOCK_SHIFT
+            copy_at(s, out, op, (at, stop), (block << 12) + (at & 4095), (m.AREA, m.ORDER))
+        else:
+            copy_in_place(s, arena, row, op, out, (at, stop))
+        at = stop
+    s.progress = at - op.offset
+    if s.progress == op.length:
+        if op.offset < size:
+            emit_recipe(s, out, x.DRAIN)
+        if at > size or s.mode == n.STRICT:
+            log_entry(s, out)
+        arena[f + e.SIZE] = max(size, at)
+
+
+@subroutine
+def read_part(s, arena, f, op, out):
+    """Part of a read, from `s.progress` on: each run of pages is copied by the program; a hole is a page of zeros."""
+    at = op.offset + s.progress
+    end = min(op.offset + op.length, arena[f + e.SIZE], (at & ~4095) + e.SLICE_PAGES * e.BLOCK)
+    s.reg[q.PAGES], s.reg[q.LINES], s.reg[q.NEW] = ((end - 1) >> 12) - (at >> 12) + 1, (end - at) >> 12, 0
+    if s.progress == 0:
+        emit_recipe(s, out, q.READ)
+    row = s.rows + op.file * e.ROW_WORDS
+    while at < end:
+        page = at >> 12
+        count = m.same_side(arena, f, page, page_run(s, arena, f, page, (end - 1) >> 12))
+        stop = min(end, (page + count) << 12)
+        target = ((m.word_of(arena, f, page) >> e.BLOCK_SHIFT) << 12) + (at & 4095)
+        entry, address = w.LARGE, target + m.AREA
+        if not m.is_behind(arena, f, page):
+            entry, address, stop = m.reach(s, arena, out, row, (at, stop, 0))
+        s.reg[q.USER_AT], s.reg[q.FROM], s.reg[q.BYTES] = user_at(op, at), target, stop - at
+        s.reg[q.HAS], first = stop - at, s.emitted
+        emit_recipe(s, out, q.COPY_OUT)
+        m.put_at(s, out, first, address - target, order_of(entry))
+        if entry & w.ZERO:
+            out[first].space, out[first].addr = r.KERNEL, w.ZERO_PAGE
+        at = stop
+    if at > op.offset:
+        emit_recipe(s, out, q.READ_PAGES)
+    s.progress = at - op.offset
+
+
+@subroutine
+def part_fits(s, arena, f, op, out):
+    """Whether the next part of a read or write surely fits; what it needs is mapped, and its tables are grown."""
+    at, row = op.offset + s.progress, s.rows + op.file * e.ROW_WORDS
+    first = at >> 12
+    last = min((op.offset + op.length - 1) >> 12, first + e.SLICE_PAGES - 1)
+    if op.op == r.READ:
+        if not m.map_read(s, arena, out, row, at, min(op.offset + op.length, (last + 1) << 12)):
+            return False
+    elif s.wanted and not m.map_piece(s, arena, out, row, s.wanted - 1):
+        return False
+    s.wanted = 0
+    if not has_events(s, out, 64 + (WRITE_EVENTS if op.op == r.WRITE else READ_EVENTS) * (last - first + 1)):
+        return False
+    return op.op != r.WRITE or (reserve_pages(s, arena, f, last) and m.has_words(s, arena, f, first, last))
+
+
+TRANSFER = {"NOTHING": x.USER_CALL, "write_slice": write_part, "read_slice": read_part, "slice_fits": part_fits}

@@ -1,0 +1,268 @@
+"""What the library maps: pieces of files when they are first read or overwritten, and from its start on staging files and logs.
+
+A piece is one of fs/mapping's mappings (MAP_SHARED, MAP_POPULATE): loads map it at once, the first store to each page faults.
+Page faults follow fs/mapping/dax.py, with the costs of ext4-dax.  What the library has appended stays at its address in the
+staging file after the relink, until the file is truncated or unlinked.
+
+Units: bytes, pages of 4096 bytes.  Source: utsaslab/SplitFS splitfs/fileops_nvp.c (nvp_get_mmap_address, create_dr_mmap,
+nvp_free_btree), bg_clear_mmap.h, tbl_mmaps.c.  Simplified: the last piece of a file, which is not whole, is mapped too; the
+library would leave it to pread and pwrite.  An address of the staging files is that on the device, moved by AREA.
+"""
+
+from scmsim.core import records as r
+from scmsim.fs.engine import table
+from scmsim.fs.engine.arena import give, has_room, order_of, take
+from scmsim.fs.engine.events import has_events
+from scmsim.fs.linux import state as e
+from scmsim.fs.mapping import tables
+from scmsim.fs.mapping import words as w
+from scmsim.fs.mapping.calls import address_for, new_mapping, remove
+from scmsim.fs.mapping.dax import dax_fault
+from scmsim.fs.mapping.length import forget_given
+from scmsim.fs.mapping.mechanisms import (
+    FAULT_SITE,
+    LARGE_ENTRY_COST,
+    LARGE_LOAD_COST,
+    LARGE_STORE_COST,
+    MMAP_COST,
+    MUNMAP_COST,
+)
+from scmsim.fs.mapping.touch import run_length
+from scmsim.fs.splitfs import state as n
+from scmsim.jit import subroutine
+
+FAULT_EVENTS = 24  # of a fault, at most
+# Of staging files and logs: where they lie in the program's address space, below mappings (words.AREA); log2 of their pages.
+AREA, ORDER = 1 << 45, 21
+ALL = r.NEVER >> 13  # behind the last page of any file
+
+
+@subroutine
+def words_of(s, arena, f):
+    """Arena offset of the words of a file's mappings, made where there are none."""
+    if arena[f + n.MAPS] == 0:
+        arena[f + n.MAPS] = take(s, arena, n.MAPS_ORDER)
+    return arena[f + n.MAPS]
+
+
+@subroutine
+def word_of(arena, f, page):
+    """A page's word."""
+    return arena[arena[f + e.PAGES] + page] if page < arena[f + e.END] else 0
+
+
+@subroutine
+def is_behind(arena, f, page):
+    """Whether the library reaches a page that has a block by its address in a staging file."""
+    maps = arena[f + n.MAPS]
+    if maps == 0 or word_of(arena, f, page) == 0:
+        return False
+    return table.get(arena, maps + n.BEHIND, page >> 5) >> (page & 31) & 1 != 0
+
+
+@subroutine
+def same_side(arena, f, page, count):
+    """How many of `count` pages from `page` on are, or are not, behind staging files as that page is."""
+    if count == 1 or arena[f + n.MAPS] == 0:
+        return count
+    side, k = is_behind(arena, f, page), 1
+    while k < count and is_behind(arena, f, page + k) == side:
+        k += 1
+    return k
+
+
+@subroutine
+def put_behind(s, arena, f, page, count):
+    """`count` pages from `page` on were written to a staging file."""
+    behind = words_of(s, arena, f) + n.BEHIND
+    table.reserve(s, arena, behind, (page + count + 31) >> 5)
+    for at in range(page, page + count):
+        arena[arena[behind] + (at >> 5)] |= 1 << (at & 31)
+
+
+@subroutine
+def has_words(s, arena, f, first, last):
+    """Whether the arena surely has room for faults on the pages [first, last], and for what `put_behind` takes."""
+    maps, words = arena[f + n.MAPS], (1 << n.MAPS_ORDER) + 2 * w.FAN * ((last >> 9) - (first >> 9) + 1)
+    if s.arena_top + words + (last >> 3) + 8 <= arena.size:  # nearly always; what follows is exact
+        return True
+    bits, regions = (last >> 5) + 1, (last >> 9) + 1
+    if maps == 0:
+        words += (1 << order_of(bits)) + (1 << order_of(regions))
+    else:
+        words += table.words_to_hold(arena, maps + n.BEHIND, bits) + table.words_to_hold(arena, maps + w.TREE, regions)
+    return has_room(s, arena, words)
+
+
+@subroutine
+def piece_of(s, arena, f, page):
+    """The mapping of the piece in which a page lies, 0 if there is none."""
+    maps = arena[f + n.MAPS]
+    return table.get(arena, maps + n.PIECES, page >> s.piece_shift) if maps else 0
+
+
+@subroutine
+def is_mapped(s, arena, f, at):
+    """Whether a page of a piece can be read, or stored to: at = (page, whether it is stored to)."""
+    page, word, need = at[0], word_of(arena, f, at[0]), w.PRESENT | (w.WRITABLE if at[1] else 0)
+    entry = arena[tables.entry_at(arena, piece_of(s, arena, f, page), page)]
+    return entry & need == need and not (entry & w.ZERO and word and not word & e.IS_UNWRITTEN)
+
+
+@subroutine
+def fault_in(s, arena, out, row, at):
+    """A fault maps a page of a piece, if it must be: at = (page, whether it is stored to).  There is room for it."""
+    f = arena[row + e.ROW_RECORD]
+    if not is_mapped(s, arena, f, at):
+        dax_fault(s, arena, out, piece_of(s, arena, f, at[0]), row, at)
+
+
+@subroutine
+def map_page(s, arena, out, row, page):
+    """A page of a piece can be read; False: there is no room for its fault yet."""
+    f = arena[row + e.ROW_RECORD]
+    if is_mapped(s, arena, f, (page, 0)):
+        return True
+    if not has_events(s, out, FAULT_EVENTS) or not has_words(s, arena, f, page, page):
+        return False
+    fault_in(s, arena, out, row, (page, 0))
+    return True
+
+
+@subroutine
+def add_piece(s, arena, out, f, page):
+    """mmap of the piece in which a page lies; False: there is no room yet."""
+    piece, pages = page >> s.piece_shift, 1 << s.piece_shift
+    if not has_events(s, out, 1) or not has_room(s, arena, 2 * piece + (pages >> 7) + 64):
+        return False
+    maps = words_of(s, arena, f)
+    table.reserve(s, arena, maps + n.PIECES, piece + 1)
+    first = piece << s.piece_shift
+    mapping = new_mapping(s, arena, maps, first, pages, address_for(s, arena, first, pages))
+    arena[mapping + w.FLAGS], arena[mapping + w.THREAD] = r.WRITABLE_SHARED, -1
+    table.put(arena, maps + n.PIECES, piece, mapping)
+    tables.charge(s, arena, out, MMAP_COST, 1)
+    s.populating = first + 1
+    return True
+
+
+@subroutine
+def map_piece(s, arena, out, row, page):
+    """The piece in which a page lies is mapped, and populated up to the file's end; False: it is not over yet."""
+    f = arena[row + e.ROW_RECORD]
+    if piece_of(s, arena, f, page) == 0 and not add_piece(s, arena, out, f, page):
+        return False
+    while s.populating:
+        at = s.populating - 1
+        if at << 12 < arena[f + e.SIZE] and not map_page(s, arena, out, row, at):
+            return False
+        is_over = at << 12 >= arena[f + e.SIZE] or (at + 1) & (1 << s.piece_shift) - 1 == 0
+        s.populating = 0 if is_over else at + 2
+    return True
+
+
+@subroutine
+def map_read(s, arena, out, row, at, end):
+    """All pages of which a read of the bytes [at, end) needs any are mapped; False: it is not over yet."""
+    f, page = arena[row + e.ROW_RECORD], at >> 12
+    end = min(end, arena[f + e.SIZE])
+    while at < end and page << 12 < end:
+        if not is_behind(arena, f, page):
+            if not map_piece(s, arena, out, row, page) or not map_page(s, arena, out, row, page):
+                return False
+        page += 1
+    return True
+
+
+@subroutine
+def first_unmapped(s, arena, f, page, count):
+    """The first of `count` pages from `page` on that neither a piece nor a staging file has; -1: there is none."""
+    for at in range(page, page + count):
+        if not is_behind(arena, f, at) and piece_of(s, arena, f, at) == 0:
+            return at
+    return -1
+
+
+@subroutine
+def reach(s, arena, out, row, span):
+    """Through the file's own mapping: span = (from, to, whether it is stored to); returns (entry, address, end of the run).
+
+    What is read was mapped before; for what is stored to there is room.
+    """
+    at, stop, write = span
+    f, page = arena[row + e.ROW_RECORD], at >> 12
+    mapping = piece_of(s, arena, f, page)
+    if write:
+        fault_in(s, arena, out, row, (page, write))
+    entry = arena[tables.entry_at(arena, mapping, page)]
+    address = tables.address_of(arena, mapping, page) + (at & 4095)
+    length = run_length(arena, tables.entry_at(arena, mapping, page), entry, address, address + stop - at)
+    return entry, address, at + length
+
+
+@subroutine
+def put_at(s, out, first, moved, order):
+    """The events from `first` on reach the device by addresses in the program: its own, `moved`, on pages of 2**order bytes."""
+    for i in range(first, s.emitted):
+        event = out[i & 0x7FFFFFFF]
+        if event.space == r.PM and event.code != r.FENCE:
+            event.vaddr, event.order = event.addr + moved, order
+
+
+@subroutine
+def grow_staging(s, arena, out, at, length):
+    """`length` bytes at `at` are the next of a staging file that is new: each 2 MiB are populated by a load, then filled."""
+    begun = s.staging_grown + w.HUGE_PAGE - 1 >> 21
+    s.staging_grown += length
+    for _ in range((s.staging_grown + w.HUGE_PAGE - 1 >> 21) - begun):
+        what = tables.what_of(s, arena, r.MAP, FAULT_SITE, r.USER)
+        for how in (w.FAULT, w.FAULT | w.WRITES | w.PROTECTED):
+            tables.emit_at(s, out, what, 0, w.HUGE_PAGE, AREA + (at & -w.HUGE_PAGE), ORDER)
+            out[s.emitted - 1].width = how
+        tables.charge(s, arena, out, LARGE_LOAD_COST, 1)
+        tables.charge(s, arena, out, LARGE_STORE_COST, 1)
+        tables.charge(s, arena, out, LARGE_ENTRY_COST, 1)
+        at += w.HUGE_PAGE
+
+
+@subroutine
+def shrink(s, arena, out, f, op):
+    """truncate, or a hole: the kernel unmaps the file (dax_layout_busy_page); False: it is not over yet.
+
+    After a truncate the library has forgotten what is behind staging files (clear_tbl_mmap_entry).
+    """
+    maps, low, high = arena[f + n.MAPS], op.offset + w.PAGE - 1 >> 12, op.offset + op.length >> 12
+    if op.op == r.TRUNCATE:
+        low, high = max(low, 0), ALL
+    s.unmapping = s.unmapping if s.unmapping else arena[maps + w.HEAD]
+    while s.unmapping > 0:
+        if not has_events(s, out, 8):
+            return False
+        tables.zap(s, arena, out, s.unmapping, 0, ALL)
+        tables.zap(s, arena, out, s.unmapping, low, high)
+        s.unmapping = arena[s.unmapping + w.NEXT]
+    s.unmapping = -1
+    if op.op == r.TRUNCATE:
+        table.drop(s, arena, maps + n.BEHIND)
+        arena[maps + w.LAST_GIVEN] = min(arena[maps + w.LAST_GIVEN], max(low - 1, 0))
+    forget_given(s, arena, maps, low, high)
+    return True
+
+
+@subroutine
+def forget(s, arena, out, f):
+    """The library unmaps a file; False: it is not over yet."""
+    maps = arena[f + n.MAPS]
+    while arena[maps + w.HEAD]:
+        mapping = arena[maps + w.HEAD]
+        if not has_events(s, out, 8):
+            return False
+        tables.charge(s, arena, out, MUNMAP_COST, 1)
+        tables.zap(s, arena, out, mapping, 0, ALL)
+        remove(s, arena, out, mapping)
+    forget_given(s, arena, maps, 0, ALL)
+    for handle in (w.TREE, n.PIECES, n.BEHIND):
+        table.drop(s, arena, maps + handle)
+    give(s, arena, maps, n.MAPS_ORDER)
+    arena[f + n.MAPS] = 0
+    return True
