@@ -23,7 +23,6 @@ from scmsim.core import records as r
 from scmsim.core.atomic import whole
 from scmsim.core.errors import ScmsimError
 from scmsim.fs.linux import state as e
-from scmsim.fs.mapping import words as w
 from scmsim.lab import kernel, machine, outcome, plan, qemu, systems
 from scmsim.lab.calls import OWN
 from tests.fs import drive
