@@ -35,10 +35,8 @@ HEADER = [
     ("need_words", "i8"),  # set when the arena is too small: the words it needs beyond arena_top
     ("need_collect", "i8"),  # set when the model's `collect` has deferred work to do for the last operation
     ("maps", "i8"),  # arena offset of the table of mappings, 0: no trace touched one yet
-    (
-        "map_cost",
-        "i8",
-    ),  # row of what mmap costs besides any call, munmap's behind it; 0: the mappings' own kernels charge them
+    # row of what mmap costs besides any call, munmap's behind it; 0: a trace touched a mapping, whose kernels charge them
+    ("map_cost", "i8"),
     ("arena_top", "i8"),  # first free word of the arena
     ("arena_free", "i8", (ARENA_ORDERS,)),  # heads of the free lists, -1 = empty
     ("failed", "i8"),  # operations that ended with ENOSPC

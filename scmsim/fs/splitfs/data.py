@@ -16,10 +16,8 @@ from scmsim.fs.splitfs import recipes as x
 from scmsim.fs.splitfs import state as n
 from scmsim.jit import subroutine
 
-WRITE_EVENTS, READ_EVENTS = (
-    24 + 12,
-    6,
-)  # of a page, at most; a store's fault takes up to 12 besides what only the first does
+# Of a page, at most; a store's fault takes up to 12 besides what only the first one does.
+WRITE_EVENTS, READ_EVENTS = 24 + 12, 6
 
 
 @subroutine
