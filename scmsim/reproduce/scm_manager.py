@@ -211,12 +211,12 @@ ANSWERS = {
 NAND_READS = "a read of NAND took 18 ms a call and 3.3 ms a page, which no time of the medium gives"
 NAND_WRITES = "NAND's times and replacement units decide (46 and 131 ms at the longest); FAT on SCM lacks 0.2 ms a call"
 REASONS = {
-    "SCMM-9": "a create of FAT and ext2 is taken to cost an open: 171 and 210 us with what 5.13's ext2 does beside a look-up",
+    "SCMM-9": "a create of FAT and ext2 takes an open and what 5.13's ext2 does beside: 161 and 200 us (as an open 102 and 141)",
     "SCMM-11": NAND_WRITES,
     "SCMM-12": NAND_WRITES,
     "SCMM-13": "not known: a walk of the SCM manager from the first object to each would add 6 us of 305",
     **dict.fromkeys(("SCMM-14", "SCMM-15", "SCMM-16"), NAND_READS),
     "SCMM-19": "FAT's synchronous writes are too cheap: they add 1.6 s to SCMM-20, published 3 (3.8 with 50 us more a sector)",
-    "SCMM-20": "FAT's 0.2 ms a unit are missing (SCMM-11): FAT and ext2 add none here, 1.5 and 0.4 s with them, published 3 and 1",
+    "SCMM-20": "FAT's 0.2 ms a unit are missing (SCMM-11): FAT and ext2 add none here, 1.6 and 0.4 s with them, published 3 and 1",
     "SCMM-24": "FAT and ext2 add 0.31 and 0.22 ms, published 0.53 and 0.51; FAT's 0.2 ms a write are missing (SCMM-11)",
 }
