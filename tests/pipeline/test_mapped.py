@@ -1,9 +1,12 @@
 """Mapped files through the whole pipeline: counters, payload, what fails and is told, and that other traces do not notice."""
 
+import tomllib
+
 import numpy as np
 import pytest
 
 import scmsim
+from scmsim.core import registry
 from scmsim.core.records import (
     MAP_SYNC,
     NON_TEMPORAL,
@@ -141,11 +144,16 @@ def test_a_model_without_mappings_says_so():
     assert "1 touches of mapped files were not replayed: SIMFS maps" in " ".join(run.warnings)
 
 
-def test_mmap_alone_is_the_call_that_it_was():
+def test_without_a_touch_mmap_and_munmap_cost_their_calls():
     rows = [("open", 1), mmap(), ("read", 1, 0, PAGE), ("munmap", 1, 0, KIB64), ("msync", 1, 0, PAGE)]
     run = replayed("ext4-dax", *rows)
     assert run.counters["page_faults_pte"] == 0 and run.calls == 5
-    assert not {"page fault", "unmapping", "mapped write-back"} & run.sites.keys()
+    assert not {"page fault", "mapped write-back"} & run.sites.keys()
+    costs = tomllib.loads(
+        (registry.path("fs", "ext4-dax").parents[1] / "mapping/costs/mapping-ext4-dax.toml").read_text()
+    )
+    wanted = costs["mmap_call"]["instructions"] + costs["munmap_call"]["instructions"]
+    assert run.sites["unmapping"]["instructions"] == pytest.approx(wanted, abs=1)
 
 
 def test_the_room_for_operations_changes_nothing():
