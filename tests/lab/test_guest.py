@@ -276,14 +276,22 @@ def test_too_long(setting):
     fails(dataclasses.replace(setting, timeout_s=0.5), systems.load()["tmpfs"], "longer than it may")
 
 
+def text_of(path):
+    """A file of /proc, empty if its process has ended."""
+    try:
+        return pathlib.Path(path).read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 def started(tmp_path):
     """A run, and the process ids of its emulators as soon as there are any."""
     command = [sys.executable, "-m", "scmsim", "lab", "run", "smoke", "-o", str(tmp_path / "out")]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     for _ in range(600):
         tasks = pathlib.Path(f"/proc/{process.pid}/task").glob("*/children")
-        emulators = [pid for task in tasks for pid in task.read_text().split()]
-        emulators = [pid for pid in emulators if "-initrd" in pathlib.Path(f"/proc/{pid}/cmdline").read_text()]
+        emulators = [pid for task in tasks for pid in text_of(task).split()]
+        emulators = [pid for pid in emulators if "-initrd" in text_of(f"/proc/{pid}/cmdline")]
         if emulators or process.poll() is not None:
             break
         time.sleep(0.1)
