@@ -49,10 +49,8 @@ OP = np.dtype(
         [
             ("time_ns", "i8"),  # since the start of the trace
             ("offset", "i8"),  # bytes; truncate: new size; -1 where an operation has none
-            (
-                "length",
-                "i8",
-            ),  # bytes transferred or asked for; readdir: of the names returned, 0: there is no further one
+            # bytes transferred or asked for; readdir: of the names returned, 0: there is no further one
+            ("length", "i8"),
             ("file", "i8"),  # dense object id (inode): row in the trace's side table
             ("file2", "i8"),  # create, unlink, mkdir, ...: parent directory; rename: replaced file, or -1
             ("thread", "i8"),  # dense thread id

@@ -7,14 +7,12 @@ second are `readdir`; what the first take beyond them in the longest directory i
 what ran.  The amounts of other kernels than 6.1 are put into their tables by hand, after kernels.py has made the others.
 """
 
-import argparse
-import pathlib
-
 import numpy as np
 
 from scmsim.core.records import CLOSE, CREATE, DOTS_BYTES, ENTRY_BYTES, READDIR, SETUP
 from scmsim.study.calibrate import COUNTERS
 from tests.verification import lab_card as card
+from tools.calibration import tables
 from tools.calibration.tables import Cost
 
 SYSTEMS = ("ext4-dax", "ext4", "xfs-dax", "ext2-dax", "ext2", "tmpfs", "ramfs")
@@ -70,13 +68,7 @@ def costs(found):
 
 def main():
     """Print the costs, and what they miss in the tests."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--kernel", default="6.1,6.12")
-    given = parser.parse_args()
-    for kernel in given.kernel.split(","):
-        folder = given.folder / kernel
-        folder.mkdir(parents=True, exist_ok=True)
+    for kernel, folder in tables.folders(__doc__.splitlines()[0]):
         for fs, found in measured(folder, kernel).items():
             call, entry, *errors = costs(found)
             for name, amounts in zip(MEANING, (call, entry), strict=True):

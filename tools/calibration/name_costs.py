@@ -16,14 +16,14 @@ import numpy as np
 import scmsim
 from scmsim.core.records import CLOSE, CREATE, LINK, MKDIR, OP, RENAME, RMDIR, SETUP, UNLINK, Files
 from scmsim.fs.engine.costs import COLUMNS, changed
+from scmsim.fs.linux.recipes import LOOKED_AT
 from scmsim.study.calibrate import COUNTERS
 from scmsim.trace import open_trace
 from scmsim.trace.store import TraceWriter
 from tests.verification import lab_card as card
 
 COUNT, OTHERS = 200, (0, 100)
-LOOKED_AT = ("search_entry", "place_entry", "remove_entry", "lookup", "probe")
-ENTRIES = {"ext4-dax": LOOKED_AT, "ext2-dax": LOOKED_AT, "ext2": LOOKED_AT, "xfs-dax": ("block_entry",)}
+ENTRIES = {**dict.fromkeys(("ext4-dax", "ext2-dax", "ext2"), tuple(LOOKED_AT)), "xfs-dax": ("block_entry",)}
 CALLS = ("create", "unlink", "remove", "rename", "link", "mkdir", "rmdir")
 LIFE = (CREATE, CLOSE, LINK, RENAME, UNLINK)
 

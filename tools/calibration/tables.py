@@ -4,10 +4,11 @@ A ridge fit moves priors as little as possible until the totals of measured cell
 cell is the model's structure; the amounts that bulk copies count are taken off before.
 """
 
+import argparse
 import csv
 import os
 import pathlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +40,18 @@ class Left(NamedTuple):
     unit: int
     errors: Sequence[float]  # as FIELDS, relative
     fitted: bool
+
+
+def folders(about: str) -> Iterator[tuple[str, pathlib.Path]]:
+    """Each kernel that the command line asks for, and where what ran on it is kept; `about`: of the program."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--kernel", default="6.1,6.12")
+    given = parser.parse_args()
+    for kernel in given.kernel.split(","):
+        folder = given.folder / kernel
+        folder.mkdir(parents=True, exist_ok=True)
+        yield kernel, folder
 
 
 def rows(name: str, fs: str, kernel: str = "") -> dict[tuple[str, int], np.ndarray]:

@@ -7,9 +7,6 @@ that each splits its extent.  What the kernel counts, less what the model charge
 64 KiB are a test.  FOLDER keeps what ran.  It is run, and its amounts put into the table by hand, after kernels.py has made the others.
 """
 
-import argparse
-import pathlib
-
 import numpy as np
 
 import scmsim
@@ -18,6 +15,7 @@ from scmsim.fs.engine.costs import COLUMNS, changed
 from scmsim.study.calibrate import COUNTERS
 from scmsim.trace import open_trace
 from tests.verification import lab_card as card
+from tools.calibration import tables
 
 FS, CALLS = "ext4-dax", {4096: 256, 65536: 64}  # writes by their bytes
 COSTS = ("convert", "split_extent")
@@ -61,13 +59,7 @@ def costs(folder, kernel, unit):
 
 def main():
     """Print the costs, and what they miss in the test."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--kernel", default="6.1,6.12")
-    given = parser.parse_args()
-    for kernel in given.kernel.split(","):
-        folder = given.folder / kernel
-        folder.mkdir(parents=True, exist_ok=True)
+    for kernel, folder in tables.folders(__doc__.splitlines()[0]):
         found = np.linalg.solve(*costs(folder, kernel, 4096))
         for cost, amounts in zip(COSTS, found, strict=True):
             print(f"{kernel} {cost:13}" + "".join(f"{value:10.1f}" for value in amounts))

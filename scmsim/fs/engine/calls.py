@@ -6,7 +6,7 @@ returns False had no room to go on: the operation is resumed with it in the next
 
 from scmsim.core import records as r
 from scmsim.fs.engine import file_row
-from scmsim.fs.engine.events import emit_recipe, emit_work, has_events
+from scmsim.fs.engine.events import charge_map, emit_recipe, has_events
 from scmsim.fs.engine.operations import DONE, NO_ROOM
 from scmsim.jit import subroutine
 
@@ -146,8 +146,7 @@ def plain_call(s, arena, out, op, row):
         read_directory(s, arena, out, row)
     elif code == r.MMAP or code == r.MUNMAP:
         emit_recipe(s, out, recipes.MAP)
-        if s.map_cost:
-            emit_work(s, out, s.map_cost + (code == r.MUNMAP), 1)
+        charge_map(s, out, code)
     else:
         emit_recipe(s, out, recipes.OTHER)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from scmsim.core.errors import UsageError
-from scmsim.core.records import CONTINUES, FENCE, PM, SETUP, TEXT, WORK, WRITE, pack
+from scmsim.core.records import CONTINUES, FENCE, MUNMAP, PM, SETUP, TEXT, WORK, WRITE, pack
 from scmsim.jit import kernel
 
 MAX_COSTS = 160  # rows of the cost table that a state record has room for
@@ -226,6 +226,13 @@ def emit_work(s, out, cost, times):
     e.width = s.cost[cost, 2] * times
     e.vaddr = 0
     s.emitted += 1
+
+
+@kernel
+def charge_map(s, out, code):
+    """What an mmap or munmap costs besides any call, as long as no mapping was touched; takes an event."""
+    if s.map_cost:
+        emit_work(s, out, s.map_cost + (code == MUNMAP), 1)
 
 
 @kernel

@@ -37,13 +37,7 @@ CACHE_COSTS = (
     *_COMMON, "cache_write_call", "cache_page", "cache_page_new", "allocate", "cache_read_call", "cache_read_page",
     "cache_fill_page", "flush_call", "flush_page",
 )  # fmt: skip
-ENTRY_COSTS = (
-    "search_entry",
-    "place_entry",
-    "remove_entry",
-    "lookup",
-    "probe",
-)  # of the driver of ext4, behind the others
+ENTRY_COSTS = tuple(q.LOOKED_AT)  # of the driver of ext4, behind the others
 
 RAM_DISK = 5 << 40  # where the pages of a RAM disk lie in space KERNEL
 _run = RecipeBuilder(SITES, space=KERNEL).run
@@ -70,8 +64,7 @@ class _Recipes:
 
     def entries(self) -> list:
         """What the driver of ext4 looks at in a directory."""
-        seen = zip(ENTRY_COSTS, (q.SEARCHED, q.PLACED, q.REMOVED, q.LOOKUPS, q.PROBES), strict=True)
-        return [self.work(cost, 0, register) for cost, register in seen if cost in self.costs]
+        return [self.work(cost, 0, register) for cost, register in q.LOOKED_AT.items() if cost in self.costs]
 
     def names(self) -> dict[int, list]:
         """Calls other than read and write, metadata in place."""

@@ -188,11 +188,7 @@ def name_recipes() -> dict[int, list]:
     return {
         q.NAME: [
             _run(LOAD, "namespace", q.FROM, q.BUFFERS, q.BLOCK),
-            _work("search_entry", 0, q.SEARCHED),
-            _work("place_entry", 0, q.PLACED),
-            _work("remove_entry", 0, q.REMOVED),
-            _work("lookup", 0, q.LOOKUPS),
-            _work("probe", 0, q.PROBES),
+            *(_work(cost, 0, register) for cost, register in q.LOOKED_AT.items()),
             _run(STORE, "namespace", q.FROM, q.BUFFERS, 64),
         ],
         q.CREATE: _call("create"),

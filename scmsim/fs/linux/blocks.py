@@ -14,6 +14,12 @@ from scmsim.jit import subroutine
 
 
 @subroutine
+def page_word(arena, f, page):
+    """A page's word, 0 behind the table's end."""
+    return arena[arena[f + e.PAGES] + page] if page < arena[f + e.END] else 0
+
+
+@subroutine
 def page_run(s, arena, f, page, last):
     """Pages from `page` to at most `last` that lie one after the other, or are all holes (all not cached)."""
     end = arena[f + e.END]

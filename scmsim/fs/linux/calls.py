@@ -4,7 +4,7 @@ A family binds `settle`, `step` and what else differs (see `scmsim.jit.binding`)
 """
 
 from scmsim.core import records as r
-from scmsim.fs.engine.events import emit_work, has_events
+from scmsim.fs.engine.events import charge_map, has_events
 from scmsim.fs.engine.operations import DONE, FULL
 from scmsim.fs.linux import metadata
 from scmsim.fs.linux import recipes as q
@@ -61,8 +61,8 @@ def plain_call(s, arena, out, op, f):
     elif code == r.READDIR:
         recipe, s.reg[q.COUNT] = q.LIST, max(op.length + 2 * r.ENTRY_BYTES - r.DOTS_BYTES, 0) // r.ENTRY_BYTES
     call(s, arena, out, f, recipe)
-    if s.map_cost and (code == r.MMAP or code == r.MUNMAP):
-        emit_work(s, out, s.map_cost + (code == r.MUNMAP), 1)
+    if code == r.MMAP or code == r.MUNMAP:
+        charge_map(s, out, code)
 
 
 @subroutine

@@ -11,7 +11,7 @@ from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.linux import index, metadata, transfer
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux.blocks import blocks_left, blocks_needed, reserve_besides
+from scmsim.fs.linux.blocks import blocks_left, blocks_needed, page_word, reserve_besides
 from scmsim.fs.linux.files import dirty_inode
 from scmsim.fs.linux.folios import folio_of
 from scmsim.fs.linux.pages import note_change
@@ -52,8 +52,7 @@ def length(s, arena, f):
 @subroutine
 def word_of(arena, f, page):
     """A page's word."""
-    record = arena[f + e.ROW_RECORD]
-    return arena[arena[record + e.PAGES] + page] if page < arena[record + e.END] else 0
+    return page_word(arena, arena[f + e.ROW_RECORD], page)
 
 
 @subroutine

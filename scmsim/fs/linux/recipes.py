@@ -16,6 +16,9 @@ from scmsim.core.records import FENCE, FLUSH, LOAD, NTSTORE, PM, STORE, USER
 # Entries of a directory that are looked at for a name, for room, and for the one before an entry that goes; names that the dentry
 # cache does not know, and searches of an index.
 SEARCHED, PLACED, REMOVED, LOOKUPS, PROBES = NEW, GROWN, COUNT, HAS, PAGES
+LOOKED_AT = {  # cost -> register
+    "search_entry": SEARCHED, "place_entry": PLACED, "remove_entry": REMOVED, "lookup": LOOKUPS, "probe": PROBES,
+}  # fmt: skip
 # A file system without a journal uses these for other things.
 LEVELS, SCANNED, POINTERS = LOG, LOG_WRAPPED, COMMIT_AT
 

@@ -7,7 +7,7 @@ from scmsim.core import records as r
 from scmsim.fs.engine.events import emit_recipe, has_events
 from scmsim.fs.linux import recipes as q
 from scmsim.fs.linux import state as e
-from scmsim.fs.linux.blocks import add_blocks, page_run, reserve_pages
+from scmsim.fs.linux.blocks import add_blocks, page_run, page_word, reserve_pages
 from scmsim.fs.linux.transfer import add_zeroed, copy_in
 from scmsim.fs.mapping import words as w
 from scmsim.fs.mapping.touch import order_of
@@ -88,7 +88,7 @@ def copy_in_place(s, arena, row, op, out, span):
     """Copy the bytes span = [from, to), whose pages lie one after the other, by the addresses that the library has for them."""
     at, stop = span
     f = arena[row + e.ROW_RECORD]
-    target = (m.word_of(arena, f, at >> 12) >> e.BLOCK_SHIFT << 12) - (at & ~4095)  # of the file's first byte
+    target = (page_word(arena, f, at >> 12) >> e.BLOCK_SHIFT << 12) - (at & ~4095)  # of the file's first byte
     while at < stop:
         page, place = at >> 12, (m.AREA, m.ORDER)
         end = min(stop, page + m.same_side(arena, f, page, ((stop - 1) >> 12) - page + 1) << 12)
@@ -157,7 +157,7 @@ def read_part(s, arena, f, op, out):
         page = at >> 12
         count = m.same_side(arena, f, page, page_run(s, arena, f, page, (end - 1) >> 12))
         stop = min(end, (page + count) << 12)
-        target = ((m.word_of(arena, f, page) >> e.BLOCK_SHIFT) << 12) + (at & 4095)
+        target = ((page_word(arena, f, page) >> e.BLOCK_SHIFT) << 12) + (at & 4095)
         entry, address = w.LARGE, target + m.AREA
         if not m.is_behind(arena, f, page):
             entry, address, stop = m.reach(s, arena, out, row, (at, stop, 0))

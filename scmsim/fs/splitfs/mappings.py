@@ -14,6 +14,7 @@ from scmsim.fs.engine import table
 from scmsim.fs.engine.arena import give, has_room, order_of, take
 from scmsim.fs.engine.events import has_events
 from scmsim.fs.linux import state as e
+from scmsim.fs.linux.blocks import page_word
 from scmsim.fs.mapping import tables
 from scmsim.fs.mapping import words as w
 from scmsim.fs.mapping.calls import address_for, new_mapping, remove
@@ -46,16 +47,10 @@ def words_of(s, arena, f):
 
 
 @subroutine
-def word_of(arena, f, page):
-    """A page's word."""
-    return arena[arena[f + e.PAGES] + page] if page < arena[f + e.END] else 0
-
-
-@subroutine
 def is_behind(arena, f, page):
     """Whether the library reaches a page that has a block by its address in a staging file."""
     maps = arena[f + n.MAPS]
-    if maps == 0 or word_of(arena, f, page) == 0:
+    if maps == 0 or page_word(arena, f, page) == 0:
         return False
     return table.get(arena, maps + n.BEHIND, page >> 5) >> (page & 31) & 1 != 0
 
@@ -104,7 +99,7 @@ def piece_of(s, arena, f, page):
 @subroutine
 def is_mapped(s, arena, f, at):
     """Whether a page of a piece can be read, or stored to: at = (page, whether it is stored to)."""
-    page, word, need = at[0], word_of(arena, f, at[0]), w.PRESENT | (w.WRITABLE if at[1] else 0)
+    page, word, need = at[0], page_word(arena, f, at[0]), w.PRESENT | (w.WRITABLE if at[1] else 0)
     entry = arena[tables.entry_at(arena, piece_of(s, arena, f, page), page)]
     return entry & need == need and not (entry & w.ZERO and word and not word & e.IS_UNWRITTEN)
 
